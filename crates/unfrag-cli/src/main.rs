@@ -1,0 +1,2 @@
+//! The command `unfrag`.
+fn main() {}

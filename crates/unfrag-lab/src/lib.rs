@@ -1,0 +1,2 @@
+//! Replay, accuracy and reports.
+#![forbid(unsafe_code)]

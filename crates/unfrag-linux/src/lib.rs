@@ -1,0 +1,9 @@
+//! Everything that speaks Linux: traces, procfs, and the file that holds a recording.
+//!
+//! - [`recording`]: a recording in memory, as columns, and what belongs to it.
+//! - [`tracedat`], [`perfdata`], [`text`]: readers of the kernel's and the tools' trace formats.
+//! - [`procfs`]: buddyinfo, pagetypeinfo, zoneinfo, vmstat, slabinfo and the extfrag files, read and written.
+//! - [`snapshots`]: directories and archives of dated procfs copies.
+//! - [`file`](mod@file): the `.unfrag` file.
+#![forbid(unsafe_code)]
+pub mod recording;

@@ -1,0 +1,167 @@
+//! A recording in memory: every event of a trace as columns, and the procfs snapshots beside it.
+//!
+//! Invariant: `events.time` never decreases; the n-th event of kind `k` is row n of
+//! `events.tables[k]`, so the tables hold no order of their own. Numbers are kept exactly as the
+//! kernel wrote them: what a migratetype number or a gfp bit means depends on the kernel that
+//! recorded (`meta.kernel_release`) and is decided by whoever reads, never here.
+
+use std::collections::BTreeMap;
+
+/// A whole recording.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recording {
+    /// Where it came from.
+    pub meta: Meta,
+    /// The events, in the order of time.
+    pub events: Events,
+    /// Tasks that events name, by index.
+    pub tasks: Vec<Task>,
+    /// Strings that events name (cache names, function names), by index.
+    pub strings: Vec<String>,
+    /// The snapshots, in the order of time; undated ones last.
+    pub snapshots: Vec<Snapshot>,
+}
+
+/// What is known of the host and of the recorder.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta {
+    /// `uname -r` of the recorded kernel, such as `6.1.0-56-cloud-amd64`; empty if unknown.
+    pub kernel_release: String,
+    /// Bytes in a page; 4096 if the source does not say.
+    pub page_size: u32,
+    /// CPUs of the recorded host.
+    pub cpus: u32,
+    /// Format it was read from, such as `trace.dat v7`.
+    pub source: String,
+    /// Clock of the event times, as the source names it.
+    pub clock: String,
+    /// Nanoseconds to add to an event's time to get the clock of the snapshots.
+    pub snapshot_offset_ns: i64,
+    /// Gaps that the recorder reported.
+    pub lost: Vec<Lost>,
+    /// Any further facts (name, value), such as the guest's sysctls.
+    pub facts: BTreeMap<String, String>,
+}
+
+/// A gap in the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// CPU whose buffer overflowed.
+    pub cpu: u16,
+    /// The gap stands before the event with this index.
+    pub before_event: u64,
+    /// Events lost; `None` where the recorder knows only that some were.
+    pub count: Option<u64>,
+}
+
+/// The events as columns. All vectors but `tables` have one element an event.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Events {
+    /// Nanoseconds of the trace clock.
+    pub time: Vec<u64>,
+    /// CPU that recorded it.
+    pub cpu: Vec<u16>,
+    /// Index into [`Recording::tasks`].
+    pub task: Vec<u32>,
+    /// The kernel's `common_flags` (irqs off, hard and soft interrupt); 0 if the source lacks them.
+    pub flags: Vec<u8>,
+    /// The kernel's `common_preempt_count`; 0 if the source lacks it.
+    pub preempt: Vec<u8>,
+    /// Index into `tables`.
+    pub kind: Vec<u8>,
+    /// One table for each kind of event.
+    pub tables: Vec<EventTable>,
+}
+
+/// All events of one kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EventTable {
+    /// Subsystem, such as `kmem`; empty if the source does not say.
+    pub system: String,
+    /// Event name, such as `mm_page_alloc`.
+    pub name: String,
+    /// The event's own fields.
+    pub fields: Vec<Field>,
+    /// One column a field: raw values, sign-extended to 64 bits where the field is signed.
+    pub columns: Vec<Vec<u64>>,
+}
+
+/// A field of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name in the event's format file, such as `pfn`.
+    pub name: String,
+    /// How to read its column.
+    pub kind: FieldKind,
+}
+
+/// How the 64-bit values of a column are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// Unsigned number.
+    Unsigned,
+    /// Signed number, sign-extended.
+    Signed,
+    /// Index into [`Recording::strings`].
+    String,
+}
+
+/// A task.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Task {
+    /// Process id.
+    pub pid: i32,
+    /// Name, such as `kswapd0`; `<...>` if unknown.
+    pub comm: String,
+}
+
+/// The procfs copies of one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// Name of its directory, such as `s0004` or `started`.
+    pub name: String,
+    /// Its files in the order of reading.
+    pub files: Vec<SnapshotFile>,
+}
+
+/// One file of a snapshot.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SnapshotFile {
+    /// Name, such as `buddyinfo`.
+    pub name: String,
+    /// When its reading began and ended, in nanoseconds of the snapshots' clock, if known.
+    pub time: Option<(u64, u64)>,
+    /// The bytes as they were read.
+    pub content: Vec<u8>,
+}
+
+impl Events {
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.time.len()
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.time.is_empty()
+    }
+}
+
+impl EventTable {
+    /// The column of the field called `name`.
+    pub fn column(&self, name: &str) -> Option<&[u64]> {
+        let i = self.fields.iter().position(|f| f.name == name)?;
+        Some(&self.columns[i])
+    }
+}
+
+impl Snapshot {
+    /// The content of the file called `name`.
+    pub fn file(&self, name: &str) -> Option<&[u8]> {
+        self.files.iter().find(|f| f.name == name).map(|f| &f.content[..])
+    }
+    /// When `name` was read (the middle of its reading), in nanoseconds of the snapshots' clock.
+    pub fn time_of(&self, name: &str) -> Option<u64> {
+        let (a, b) = self.files.iter().find(|f| f.name == name)?.time?;
+        Some(a / 2 + b / 2 + (a & b & 1))
+    }
+}

@@ -1,0 +1,2 @@
+//! A deterministic simulated machine.
+#![forbid(unsafe_code)]
