@@ -1,2 +1,3 @@
 //! Replay, accuracy and reports.
 #![forbid(unsafe_code)]
+pub mod report;

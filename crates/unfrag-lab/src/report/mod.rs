@@ -1,0 +1,194 @@
+//! What a replay found, as data: the shape of `--json`, and what every picture is drawn from.
+//!
+//! Invariant: nothing here is computed from the host that runs the replay (no clock, no paths), so
+//! the same recording and settings give the same bytes.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Everything that one `unfrag replay` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The recording that was replayed.
+    pub recording: RecordingSummary,
+    /// `predict` or `observe`.
+    pub mode: String,
+    /// `exact` (began at the kernel's own free lists) or `counts`.
+    pub start: String,
+    /// What the recorded kernel itself showed, at each snapshot.
+    pub recorded: Vec<Sample>,
+    /// One for each kernel asked for, in that order.
+    pub kernels: Vec<KernelReport>,
+}
+
+/// What is known of the recording.
+#[derive(Clone, Debug, Serialize)]
+pub struct RecordingSummary {
+    /// File name without its directory.
+    pub file: String,
+    /// `uname -r` of the recorded kernel.
+    pub kernel_release: String,
+    /// CPUs of the recorded host.
+    pub cpus: u32,
+    /// Events in the trace.
+    pub events: u64,
+    /// Events that the recorder lost.
+    pub lost_events: u64,
+    /// Length of the trace in seconds.
+    pub seconds: f64,
+    /// Memory that the page allocator manages, in bytes.
+    pub managed_bytes: u64,
+    /// Snapshots within the trace.
+    pub snapshots: u64,
+}
+
+/// The result of one kernel.
+#[derive(Clone, Debug, Serialize)]
+pub struct KernelReport {
+    /// Preset name, such as `6.1`.
+    pub kernel: String,
+    /// Whether this is the era that was recorded.
+    pub recorded_era: bool,
+    /// Every sysctl and switch in force, by name.
+    pub settings: BTreeMap<String, serde_json::Value>,
+    /// Against the recorded snapshots; `null` unless this is the recorded era.
+    pub accuracy: Option<Accuracy>,
+    /// State at each snapshot's moment.
+    pub samples: Vec<Sample>,
+    /// Totals of the whole replay, by name (allocations, frees, fallbacks …).
+    pub totals: BTreeMap<String, u64>,
+    /// Allocations that found no page.
+    pub failures: Vec<Failure>,
+    /// Every pageblock over time.
+    pub block_map: Option<BlockMap>,
+    /// What a reader must know of this result (what was applied as given, what is missing).
+    pub notes: Vec<String>,
+}
+
+/// Allocations that failed, by order and mask.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failure {
+    /// Order of the request.
+    pub order: u8,
+    /// Its gfp mask as text, such as `GFP_HIGHUSER_MOVABLE|__GFP_COMP`.
+    pub gfp: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// State of memory at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sample {
+    /// Name of the snapshot, such as `s0004`.
+    pub name: String,
+    /// Seconds since the first event.
+    pub seconds: f64,
+    /// One for each populated zone.
+    pub zones: Vec<ZoneSample>,
+}
+
+/// State of one zone at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct ZoneSample {
+    /// Node id.
+    pub node: u32,
+    /// Zone name, such as `DMA32`.
+    pub zone: String,
+    /// Pages that the zone manages.
+    pub managed_pages: u64,
+    /// Pages on the buddy lists.
+    pub free_pages: u64,
+    /// Pages on per-CPU lists; `null` where the source does not show them.
+    pub pcp_pages: Option<u64>,
+    /// Free blocks of each order 0 to 10.
+    pub free_blocks: Vec<u64>,
+    /// Unusable free space index, 0 to 1, at orders "3" and "9".
+    pub unusable_index: BTreeMap<String, f64>,
+    /// Free 2 MiB blocks (an order-10 block counts as two).
+    pub free_huge_blocks: u64,
+    /// Pageblocks of each type, by name.
+    pub pageblocks: BTreeMap<String, u64>,
+    /// Pageblocks that hold frames of another type than their own; `null` where it is not known.
+    pub mixed_pageblocks: Option<u64>,
+}
+
+/// The error of a replay, measured against the recorded kernel.
+#[derive(Clone, Debug, Serialize)]
+pub struct Accuracy {
+    /// Half the sum over orders of the absolute differences of shares of free pages.
+    pub order_distribution_error: Measure,
+    /// |predicted - recorded| / recorded free pages.
+    pub free_pages_error: Measure,
+    /// Absolute error of the unusable index, at orders "3" and "9".
+    pub unusable_index_error: BTreeMap<String, Measure>,
+    /// Half the sum over types of the absolute differences of shares of pageblocks.
+    pub pageblock_type_error: Measure,
+    /// From an exact start: the share of allocations that the model put on the kernel's own frame.
+    pub frame_match: Option<FrameMatch>,
+    /// Snapshots that were compared.
+    pub snapshots: u64,
+    /// Events lost by the recorder: the more, the less these numbers say.
+    pub lost_events: u64,
+    /// The same measures snapshot by snapshot, for pictures.
+    pub by_snapshot: Vec<SnapshotError>,
+}
+
+/// One error measure over all snapshots.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Measure {
+    /// Median over snapshots.
+    pub median: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// Largest.
+    pub max: f64,
+    /// 1 - sum of errors / sum of the forecaster's errors; `null` if the forecaster has none.
+    pub skill: Option<f64>,
+}
+
+/// Allocations put on the kernel's own frame.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct FrameMatch {
+    /// Allocations compared.
+    pub allocations: u64,
+    /// Those on the kernel's own frame.
+    pub matched: u64,
+}
+
+/// Errors at one snapshot, of the model and of the forecaster who only counts.
+#[derive(Clone, Debug, Serialize)]
+pub struct SnapshotError {
+    /// Name of the snapshot.
+    pub name: String,
+    /// Zone.
+    pub zone: String,
+    /// Seconds since the first event.
+    pub seconds: f64,
+    /// `[model, forecaster]` order-distribution error.
+    pub order_distribution: [f64; 2],
+    /// `[model, forecaster]` free-pages error.
+    pub free_pages: [f64; 2],
+    /// `[model, forecaster]` unusable-index error at order 3.
+    pub unusable_3: [f64; 2],
+    /// `[model, forecaster]` unusable-index error at order 9.
+    pub unusable_9: [f64; 2],
+    /// `[model, forecaster]` pageblock-type error.
+    pub pageblock_type: [f64; 2],
+}
+
+/// Every pageblock at every sample: what a map of memory over time is drawn from.
+#[derive(Clone, Debug, Serialize)]
+pub struct BlockMap {
+    /// First frame of the first block.
+    pub first_pfn: u64,
+    /// Frames in a block.
+    pub block_pages: u32,
+    /// Type names that the digits in `types` stand for.
+    pub type_names: Vec<String>,
+    /// Seconds since the first event, one for each row.
+    pub seconds: Vec<f64>,
+    /// For each row, one digit a block: index into `type_names`; `.` where no memory is.
+    pub types: Vec<String>,
+    /// For each row and block, how full it is: `0` empty to `9` full, `.` where no memory is.
+    pub fullness: Vec<String>,
+}
