@@ -1,9 +1,13 @@
 //! Everything that speaks Linux: traces, procfs, and the file that holds a recording.
 //!
+//! - [`error`]: what every reader here says of an input that is not what it should be.
 //! - [`recording`]: a recording in memory, as columns, and what belongs to it.
 //! - [`tracedat`], [`perfdata`], [`text`]: readers of the kernel's and the tools' trace formats.
 //! - [`procfs`]: buddyinfo, pagetypeinfo, zoneinfo, vmstat, slabinfo and the extfrag files, read and written.
 //! - [`snapshots`]: directories and archives of dated procfs copies.
 //! - [`file`](mod@file): the `.unfrag` file.
 #![forbid(unsafe_code)]
+pub mod error;
 pub mod recording;
+
+pub use error::{Error, Result};
