@@ -4,10 +4,14 @@
 //! - [`recording`]: a recording in memory, as columns, and what belongs to it.
 //! - [`tracedat`], [`perfdata`], [`text`]: readers of the kernel's and the tools' trace formats.
 //! - [`procfs`]: buddyinfo, pagetypeinfo, zoneinfo, vmstat, slabinfo and the extfrag files, read and written.
+//! - [`freelists`], [`kpageflags`]: the kernel's exact state, where a recording has it.
 //! - [`snapshots`]: directories and archives of dated procfs copies.
 //! - [`file`](mod@file): the `.unfrag` file.
 #![forbid(unsafe_code)]
 pub mod error;
+pub mod freelists;
+pub mod kpageflags;
+pub mod procfs;
 pub mod recording;
 
 pub use error::{Error, Result};

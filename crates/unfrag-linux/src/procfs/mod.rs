@@ -1,0 +1,2 @@
+//! Readers and writers of procfs text.
+pub(crate) mod scan;
