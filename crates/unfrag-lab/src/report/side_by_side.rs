@@ -1,0 +1,141 @@
+//! The table that sets kernels beside each other, as rows of text: the terminal and the page show
+//! the same rows.
+//!
+//! Invariant: a row has one value for each column, or none at all if it is a heading.
+
+use super::reading::{self, ZoneChoice};
+use super::{KernelReport, Report, ZoneSample};
+use std::collections::BTreeSet;
+
+/// What stands where a source does not know.
+const UNKNOWN: &str = "-";
+
+/// A row: its label and a value for each column; no value at all makes it a heading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What is shown, with its unit.
+    pub label: String,
+    /// How deep the label stands under the last heading: 0 or 1.
+    pub depth: usize,
+    /// One for each column.
+    pub values: Vec<String>,
+}
+
+/// A table: heads of the value columns, and the rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SideBySide {
+    /// `recorded` if the recording shows it, then the kernels.
+    pub heads: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+/// The end state of one zone.
+pub fn zone_table(report: &Report, zone: &ZoneChoice) -> SideBySide {
+    let recorded = zone.last(&report.recorded);
+    let mut heads = Vec::new();
+    if recorded.is_some() {
+        heads.push("recorded".to_string());
+    }
+    heads.extend(kernel_names(report));
+    let kernels = report.kernels.iter().map(|k| zone.last(&k.samples));
+    let states: Vec<Option<&ZoneSample>> = recorded.map(Some).into_iter().chain(kernels).collect();
+    SideBySide {
+        heads,
+        rows: zone_rows(&states),
+    }
+}
+
+/// Totals of the whole replay.
+pub fn totals_table(report: &Report) -> SideBySide {
+    let kernels = &report.kernels;
+    // What a reader asks for first, then the rest by name.
+    const FIRST: [&str; 3] = ["allocations", "frees", "fallbacks"];
+    let rank = |name: &str| FIRST.iter().position(|f| *f == name).unwrap_or(FIRST.len());
+    let names: BTreeSet<(usize, &String)> = kernels
+        .iter()
+        .flat_map(|k| k.totals.keys())
+        .map(|name| (rank(name), name))
+        .collect();
+    let row = |label: String, value: &dyn Fn(&KernelReport) -> Option<u64>| Row {
+        label,
+        depth: 0,
+        values: kernels.iter().map(|k| or_unknown(value(k))).collect(),
+    };
+    let mut rows: Vec<Row> = names
+        .into_iter()
+        .map(|(_, name)| row(capitalised(name), &|k| k.totals.get(name).copied()))
+        .collect();
+    rows.push(row("Allocations that failed".into(), &|k| {
+        Some(reading::failures(k))
+    }));
+    SideBySide {
+        heads: kernel_names(report).collect(),
+        rows,
+    }
+}
+
+fn kernel_names(report: &Report) -> impl Iterator<Item = String> {
+    report.kernels.iter().map(|k| k.kernel.clone())
+}
+
+fn zone_rows(states: &[Option<&ZoneSample>]) -> Vec<Row> {
+    let text = |depth, label: &str, value: &dyn Fn(&ZoneSample) -> Option<String>| Row {
+        label: label.into(),
+        depth,
+        values: states
+            .iter()
+            .map(|s| s.and_then(value).unwrap_or_else(|| UNKNOWN.into()))
+            .collect(),
+    };
+    let count = |depth, label: &str, value: &dyn Fn(&ZoneSample) -> Option<u64>| {
+        text(depth, label, &|z| value(z).map(reading::thousands))
+    };
+    let index = |order: &str, label: &str| {
+        text(0, label, &|z| {
+            z.unusable_index.get(order).map(|v| format!("{v:.3}"))
+        })
+    };
+    let heading = |label: &str| Row {
+        label: label.into(),
+        depth: 0,
+        values: Vec::new(),
+    };
+    let mut rows = vec![
+        text(0, "Free memory, MiB", &|z| Some(reading::mib(z.free_pages))),
+        count(0, "Free pages", &|z| Some(z.free_pages)),
+        count(0, "On per-CPU lists, pages", &|z| z.pcp_pages),
+        count(0, "Free 2 MiB blocks", &|z| Some(z.free_huge_blocks)),
+        index("3", "Unusable index, order 3 (32 KiB)"),
+        index("9", "Unusable index, order 9 (2 MiB)"),
+        heading("Free blocks"),
+    ];
+    let known = || states.iter().flatten().copied();
+    let orders = known().map(|z| z.free_blocks.len()).max().unwrap_or(0);
+    rows.extend((0..orders).map(|order| {
+        let label = format!("order {order}, {}", reading::order_size(order));
+        count(1, &label, &|z| z.free_blocks.get(order).copied())
+    }));
+    rows.push(heading("Pageblocks"));
+    for name in reading::pageblock_types(known()) {
+        rows.push(count(1, &name, &|z| {
+            Some(z.pageblocks.get(&name).copied().unwrap_or(0))
+        }));
+    }
+    rows.push(count(1, "mixed", &|z| z.mixed_pageblocks));
+    rows
+}
+
+fn or_unknown(value: Option<u64>) -> String {
+    value.map_or_else(|| UNKNOWN.into(), reading::thousands)
+}
+
+/// A name out of `totals` as words: `claimed_blocks` is `Claimed blocks`.
+fn capitalised(name: &str) -> String {
+    let words = name.replace('_', " ");
+    let mut chars = words.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}
