@@ -108,19 +108,19 @@ impl<'a> Scan<'a> {
             .is_none_or(|&b| b == b'\n')
     }
 
-    /// Passes spaces and the end of the line (or of the file).
+    /// Passes spaces and the end of the line.
     pub fn line_end(&mut self) -> Result<(), Error> {
         self.spaces();
         match self.peek() {
-            None => Ok(()),
             Some(b'\n') => {
                 self.at += 1;
                 Ok(())
             }
-            Some(_) => Err(self.error(format!(
-                "expected the end of the line, found {:?}",
-                self.excerpt()
-            ))),
+            None => Err(self.cut_off()),
+            Some(_) => {
+                let found = self.excerpt();
+                Err(self.error(format!("expected the end of the line, found {found:?}")))
+            }
         }
     }
 
@@ -182,11 +182,22 @@ impl<'a> Scan<'a> {
     }
 
     /// The rest of the line without its newline, which is passed.
-    pub fn line(&mut self) -> &'a [u8] {
+    pub fn line(&mut self) -> Result<&'a str, Error> {
         let rest = self.rest();
-        let len = rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
-        self.at += (len + 1).min(rest.len());
-        &rest[..len]
+        let len = rest
+            .iter()
+            .position(|&b| b == b'\n')
+            .ok_or_else(|| self.cut_off())?;
+        let line = std::str::from_utf8(&rest[..len]);
+        let line = line.map_err(|e| self.error_at(self.at + e.valid_up_to(), "not UTF-8"))?;
+        self.at += len + 1;
+        Ok(line)
+    }
+
+    fn cut_off(&self) -> Error {
+        let what = format!("{}: a line with its newline", self.format);
+        Error::truncated(what, self.rest().len() as u64 + 1, self.rest().len() as u64)
+            .at(self.at as u64)
     }
 
     /// The beginning of what is left of the line, for an error.

@@ -1,0 +1,79 @@
+//! `/proc/buddyinfo`: free blocks by zone and order (section 7.1).
+
+use super::scan::Scan;
+use super::{read_numbers, read_zone, text, write_zone};
+use crate::error::Error;
+use std::fmt::Write;
+
+/// The file: one row a populated zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuddyInfo {
+    /// The rows, in order.
+    pub zones: Vec<Row>,
+}
+
+/// Free blocks of a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// NUMA node.
+    pub node: u32,
+    /// Zone, such as `DMA32`.
+    pub zone: String,
+    /// Free blocks of order n at index n, over all migratetypes; per-CPU pages are not among them.
+    pub free: Vec<u64>,
+}
+
+impl Row {
+    /// Free pages: blocks of all orders, in base pages. Saturates.
+    pub fn free_pages(&self) -> u64 {
+        let pages = |(order, &n): (usize, &u64)| {
+            u32::try_from(order)
+                .ok()
+                .and_then(|o| 1u64.checked_shl(o))
+                .map_or(0, |p| n.saturating_mul(p))
+        };
+        self.free
+            .iter()
+            .enumerate()
+            .map(pages)
+            .fold(0, u64::saturating_add)
+    }
+}
+
+impl BuddyInfo {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// Names the byte that does not fit the format.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let mut scan = Scan::new("buddyinfo", bytes);
+        let mut zones = vec![];
+        while !scan.is_at_end() {
+            let (node, zone) = read_zone(&mut scan)?;
+            zones.push(Row {
+                node,
+                zone,
+                free: read_numbers(&mut scan)?,
+            });
+        }
+        Ok(Self { zones })
+    }
+
+    /// The text.
+    pub fn write(&self) -> String {
+        text(|out| {
+            for row in &self.zones {
+                write_zone(out, row.node, &row.zone)?;
+                out.push(' ');
+                row.free.iter().try_for_each(|n| write!(out, "{n:>6} "))?;
+                out.push('\n');
+            }
+            Ok(())
+        })
+    }
+
+    /// The row of `zone` on `node`.
+    pub fn zone(&self, node: u32, zone: &str) -> Option<&Row> {
+        self.zones.iter().find(|r| r.node == node && r.zone == zone)
+    }
+}

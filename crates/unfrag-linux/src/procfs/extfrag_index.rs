@@ -1,0 +1,48 @@
+//! debugfs' `extfrag/extfrag_index`: why an allocation of each order would fail (section 7.5).
+
+use super::scan::Scan;
+use super::{IndexRow, index_rows, text};
+use crate::error::Error;
+
+/// The file. Values: -1000 where a block is free, else from 0 (too little memory) to 1000
+/// (fragmentation), in thousandths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtfragIndex {
+    /// One row a populated zone.
+    pub zones: Vec<IndexRow>,
+    /// Whether integers are padded to two characters, as by all kernels but the first (2.6.36).
+    pub padded: bool,
+}
+
+impl Default for ExtfragIndex {
+    fn default() -> Self {
+        Self {
+            zones: vec![],
+            padded: true,
+        }
+    }
+}
+
+impl ExtfragIndex {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// Names the byte that does not fit the format.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let (zones, width) = index_rows::read(&mut Scan::new("extfrag_index", bytes))?;
+        Ok(Self {
+            zones,
+            padded: width != Some(1),
+        })
+    }
+
+    /// The text.
+    pub fn write(&self) -> String {
+        text(|out| index_rows::write(out, &self.zones, if self.padded { 2 } else { 1 }))
+    }
+
+    /// The row of `zone` on `node`.
+    pub fn zone(&self, node: u32, zone: &str) -> Option<&IndexRow> {
+        self.zones.iter().find(|r| r.node == node && r.zone == zone)
+    }
+}

@@ -1,0 +1,64 @@
+//! `/proc/meminfo`: amounts by name, most of them in KiB.
+
+use super::scan::Scan;
+use super::text;
+use crate::error::Error;
+use std::fmt::Write;
+
+/// The file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemInfo {
+    /// The lines, in order, known here or not.
+    pub lines: Vec<Line>,
+}
+
+/// A line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Name, such as `MemTotal`.
+    pub name: String,
+    /// Its value.
+    pub value: u64,
+    /// Whether the value is in KiB (written `kB`), not a plain number.
+    pub kib: bool,
+}
+
+impl MemInfo {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// Names the byte that does not fit the format.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let mut scan = Scan::new("meminfo", bytes);
+        let mut lines = vec![];
+        while !scan.is_at_end() {
+            let name = scan.word(b":")?.to_owned();
+            scan.expect(":")?;
+            let value = scan.number()?;
+            let kib = scan.accept("kB");
+            scan.line_end()?;
+            lines.push(Line { name, value, kib });
+        }
+        Ok(Self { lines })
+    }
+
+    /// The text.
+    pub fn write(&self) -> String {
+        text(|out| {
+            for Line { name, value, kib } in &self.lines {
+                // Values end in column 24, where name and value leave room for it.
+                let name_width = (name.len() + 1).clamp(16, 24);
+                let value_width = 24usize.saturating_sub(name_width);
+                let label = format!("{name}:");
+                write!(out, "{label:<name_width$}{value:>value_width$}")?;
+                out.push_str(if *kib { " kB\n" } else { "\n" });
+            }
+            Ok(())
+        })
+    }
+
+    /// Value of the line called `name`.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.lines.iter().find(|l| l.name == name).map(|l| l.value)
+    }
+}

@@ -1,0 +1,228 @@
+//! `/proc/pagetypeinfo`: free blocks by migratetype, and pageblocks by type (section 7.1).
+//!
+//! Migratetypes are names, never positions: 2.6.32 has Unmovable, Reclaimable, Movable, Reserve,
+//! Isolate, and today's kernels Unmovable, Movable, Reclaimable, HighAtomic, CMA, Isolate.
+
+use super::scan::Scan;
+use super::{read_numbers, read_zone, text, write_zone};
+use crate::error::Error;
+use std::fmt::Write;
+
+const FREE_HEADER: &str = "Free pages count per migrate type at order";
+const BLOCKS_HEADER: &str = "Number of blocks type ";
+const MIXED_HEADER: &str = "Number of mixed blocks ";
+
+/// The file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageTypeInfo {
+    /// Order of a pageblock.
+    pub pageblock_order: u32,
+    /// Base pages in a pageblock.
+    pub pages_per_block: u64,
+    /// The orders that `free` has a count for, as the header numbers them.
+    pub orders: Vec<u64>,
+    /// Free blocks: one row a zone and migratetype.
+    pub free: Vec<FreeRow>,
+    /// Pageblocks by type.
+    pub blocks: BlockTable,
+    /// Pageblocks that hold pages of another type than their own; kernels with page_owner only.
+    pub mixed: Option<BlockTable>,
+}
+
+/// Free blocks of one migratetype in a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FreeRow {
+    /// NUMA node.
+    pub node: u32,
+    /// Zone.
+    pub zone: String,
+    /// Migratetype.
+    pub migratetype: String,
+    /// Free blocks of each order.
+    pub counts: Vec<Count>,
+}
+
+/// A number of free blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// The number, or where counting stopped.
+    pub blocks: u64,
+    /// Whether counting stopped there, and more may be free. Written as `>`.
+    pub capped: bool,
+}
+
+/// Numbers of pageblocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockTable {
+    /// The columns.
+    pub migratetypes: Vec<String>,
+    /// One row a zone.
+    pub rows: Vec<BlockRow>,
+}
+
+/// Numbers of pageblocks in a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockRow {
+    /// NUMA node.
+    pub node: u32,
+    /// Zone.
+    pub zone: String,
+    /// Pageblocks of each type, in the order of [`BlockTable::migratetypes`].
+    pub blocks: Vec<u64>,
+}
+
+impl Count {
+    /// Where kernels since 5.5 stop counting a list.
+    pub const CAP: u64 = 100_000;
+
+    /// `blocks` as a kernel prints it that stops counting at [`Count::CAP`].
+    pub fn with_cap(blocks: u64) -> Self {
+        Self {
+            blocks: blocks.min(Self::CAP),
+            capped: blocks >= Self::CAP,
+        }
+    }
+}
+
+impl BlockTable {
+    /// Pageblocks of type `migratetype` in `zone` of `node`.
+    pub fn get(&self, node: u32, zone: &str, migratetype: &str) -> Option<u64> {
+        let column = self.migratetypes.iter().position(|m| m == migratetype)?;
+        let row = self
+            .rows
+            .iter()
+            .find(|r| r.node == node && r.zone == zone)?;
+        row.blocks.get(column).copied()
+    }
+}
+
+impl PageTypeInfo {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// Names the byte that does not fit the format.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let mut scan = Scan::new("pagetypeinfo", bytes);
+        let pageblock_order = scan.labelled("Page block order:")?;
+        scan.line_end()?;
+        let pages_per_block = scan.labelled("Pages per block:")?;
+        scan.line_end()?;
+        scan.line_end()?;
+        scan.expect(FREE_HEADER)?;
+        let orders = read_numbers(&mut scan)?;
+        let mut free = vec![];
+        while scan.sees("Node") {
+            free.push(read_free_row(&mut scan)?);
+        }
+        scan.line_end()?;
+        let blocks = read_table(&mut scan, BLOCKS_HEADER)?;
+        let mixed = if scan.is_at_end() {
+            None
+        } else {
+            scan.line_end()?;
+            Some(read_table(&mut scan, MIXED_HEADER)?)
+        };
+        if !scan.is_at_end() {
+            return Err(scan.error("more text than its tables"));
+        }
+        Ok(Self {
+            pageblock_order,
+            pages_per_block,
+            orders,
+            free,
+            blocks,
+            mixed,
+        })
+    }
+
+    /// The text.
+    pub fn write(&self) -> String {
+        text(|out| {
+            writeln!(out, "Page block order: {}", self.pageblock_order)?;
+            writeln!(out, "Pages per block:  {}\n", self.pages_per_block)?;
+            write!(out, "{FREE_HEADER:<43} ")?;
+            self.orders
+                .iter()
+                .try_for_each(|o| write!(out, "{o:>6} "))?;
+            out.push('\n');
+            for row in &self.free {
+                write!(out, "Node {:>4}, zone {:>8}, ", row.node, row.zone)?;
+                write!(out, "type {:>12} ", row.migratetype)?;
+                for count in &row.counts {
+                    let mark = if count.capped { ">" } else { "" };
+                    write!(out, "{mark}{:>6} ", count.blocks)?;
+                }
+                out.push('\n');
+            }
+            write_table(out, BLOCKS_HEADER, &self.blocks)?;
+            self.mixed
+                .iter()
+                .try_for_each(|table| write_table(out, MIXED_HEADER, table))
+        })
+    }
+
+    /// The row of `migratetype` in `zone` of `node`.
+    pub fn row(&self, node: u32, zone: &str, migratetype: &str) -> Option<&FreeRow> {
+        let same = |r: &&FreeRow| r.node == node && r.zone == zone && r.migratetype == migratetype;
+        self.free.iter().find(same)
+    }
+}
+
+fn read_free_row(scan: &mut Scan) -> Result<FreeRow, Error> {
+    let (node, zone) = read_zone(scan)?;
+    scan.expect(",")?;
+    scan.expect("type")?;
+    let migratetype = scan.word(b"")?.to_owned();
+    let mut counts = vec![];
+    while !scan.is_at_line_end() {
+        let capped = scan.accept(">");
+        counts.push(Count {
+            capped,
+            blocks: scan.number()?,
+        });
+    }
+    scan.line_end()?;
+    Ok(FreeRow {
+        node,
+        zone,
+        migratetype,
+        counts,
+    })
+}
+
+fn read_table(scan: &mut Scan, header: &str) -> Result<BlockTable, Error> {
+    scan.expect(header)?;
+    let mut migratetypes = vec![];
+    while !scan.is_at_line_end() {
+        migratetypes.push(scan.word(b"")?.to_owned());
+    }
+    scan.line_end()?;
+    let mut rows = vec![];
+    while scan.sees("Node") {
+        let (node, zone) = read_zone(scan)?;
+        rows.push(BlockRow {
+            node,
+            zone,
+            blocks: read_numbers(scan)?,
+        });
+    }
+    Ok(BlockTable { migratetypes, rows })
+}
+
+fn write_table(out: &mut String, header: &str, table: &BlockTable) -> std::fmt::Result {
+    write!(out, "\n{header:<23}")?;
+    table
+        .migratetypes
+        .iter()
+        .try_for_each(|m| write!(out, "{m:>12} "))?;
+    out.push('\n');
+    for row in &table.rows {
+        write_zone(out, row.node, &row.zone)?;
+        out.push(' ');
+        row.blocks
+            .iter()
+            .try_for_each(|n| write!(out, "{n:>12} "))?;
+        out.push('\n');
+    }
+    Ok(())
+}

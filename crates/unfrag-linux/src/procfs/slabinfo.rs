@@ -1,0 +1,160 @@
+//! `/proc/slabinfo`: slab caches with their objects and slabs (section 7.4).
+//!
+//! A cache's name may hold spaces; a row is therefore read from its end.
+
+use super::scan::Scan;
+use super::text;
+use crate::error::Error;
+use std::fmt::Write;
+
+const TUNABLES: &str = " : tunables ";
+const SLABDATA: &str = " : slabdata ";
+
+/// The file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlabInfo {
+    /// What stands after `slabinfo - version: `.
+    pub version: String,
+    /// The second line, which names the columns.
+    pub columns: String,
+    /// One row a cache.
+    pub caches: Vec<Cache>,
+}
+
+/// A slab cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cache {
+    /// Name.
+    pub name: String,
+    /// Objects in use (SLUB counts all objects of per-CPU slabs).
+    pub active_objs: u64,
+    /// Objects that its slabs have room for.
+    pub num_objs: u64,
+    /// Bytes an object takes, with padding.
+    pub objsize: u32,
+    /// Objects a slab.
+    pub objperslab: u32,
+    /// Base pages a slab.
+    pub pagesperslab: u32,
+    /// Objects a CPU may hold; 0 with SLUB.
+    pub limit: u32,
+    /// Objects moved at a time; 0 with SLUB.
+    pub batchcount: u32,
+    /// Share of the CPUs' common list; 0 with SLUB.
+    pub sharedfactor: u32,
+    /// Slabs with an object in use.
+    pub active_slabs: u64,
+    /// All its slabs.
+    pub num_slabs: u64,
+    /// Objects on the CPUs' common list; 0 with SLUB.
+    pub sharedavail: u64,
+    /// Further columns of a debug kernel, as they stand; empty otherwise.
+    pub statistics: String,
+}
+
+impl Default for SlabInfo {
+    fn default() -> Self {
+        Self {
+            version: "2.1".to_owned(),
+            columns: "# name            <active_objs> <num_objs> <objsize> <objperslab> \
+                      <pagesperslab> : tunables <limit> <batchcount> <sharedfactor> \
+                      : slabdata <active_slabs> <num_slabs> <sharedavail>"
+                .to_owned(),
+            caches: vec![],
+        }
+    }
+}
+
+impl SlabInfo {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// Names the byte that does not fit the format.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let mut scan = Scan::new("slabinfo", bytes);
+        scan.expect("slabinfo - version: ")?;
+        let version = scan.line()?.to_owned();
+        if !scan.sees("#") {
+            return Err(scan.error("expected the names of the columns"));
+        }
+        let columns = scan.line()?.to_owned();
+        let mut caches = vec![];
+        while !scan.is_at_end() {
+            let at = scan.offset();
+            let line = scan.line()?;
+            let cache = read_cache(line);
+            caches.push(cache.ok_or_else(|| scan.error_at(at, format!("no cache: {line:?}")))?);
+        }
+        Ok(Self {
+            version,
+            columns,
+            caches,
+        })
+    }
+
+    /// The text.
+    pub fn write(&self) -> String {
+        text(|out| {
+            writeln!(
+                out,
+                "slabinfo - version: {}\n{}",
+                self.version, self.columns
+            )?;
+            for c in &self.caches {
+                write!(out, "{:<17} {:>6} {:>6}", c.name, c.active_objs, c.num_objs)?;
+                write!(
+                    out,
+                    " {:>6} {:>4} {:>4}",
+                    c.objsize, c.objperslab, c.pagesperslab
+                )?;
+                write!(out, "{TUNABLES}{:>4} {:>4}", c.limit, c.batchcount)?;
+                write!(out, " {:>4}", c.sharedfactor)?;
+                write!(out, "{SLABDATA}{:>6} {:>6}", c.active_slabs, c.num_slabs)?;
+                writeln!(out, " {:>6}{}", c.sharedavail, c.statistics)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The cache called `name`.
+    pub fn cache(&self, name: &str) -> Option<&Cache> {
+        self.caches.iter().find(|c| c.name == name)
+    }
+}
+
+fn read_cache(line: &str) -> Option<Cache> {
+    let (objects, rest) = line.split_once(TUNABLES)?;
+    let (tunables, slabs) = rest.split_once(SLABDATA)?;
+    let (slabs, statistics) = match slabs.find(" : ") {
+        Some(at) => slabs.split_at(at),
+        None => (slabs, ""),
+    };
+    let mut rest = objects;
+    let mut last = || {
+        let (before, word) = rest.trim_end().rsplit_once(' ')?;
+        rest = before;
+        Some(word)
+    };
+    let pagesperslab = last()?.parse().ok()?;
+    let objperslab = last()?.parse().ok()?;
+    let objsize = last()?.parse().ok()?;
+    let num_objs = last()?.parse().ok()?;
+    let active_objs = last()?.parse().ok()?;
+    let mut tunables = tunables.split_ascii_whitespace();
+    let mut slabs = slabs.split_ascii_whitespace();
+    Some(Cache {
+        name: rest.trim_end().to_owned(),
+        active_objs,
+        num_objs,
+        objsize,
+        objperslab,
+        pagesperslab,
+        limit: tunables.next()?.parse().ok()?,
+        batchcount: tunables.next()?.parse().ok()?,
+        sharedfactor: tunables.next()?.parse().ok()?,
+        active_slabs: slabs.next()?.parse().ok()?,
+        num_slabs: slabs.next()?.parse().ok()?,
+        sharedavail: slabs.next()?.parse().ok()?,
+        statistics: statistics.to_owned(),
+    })
+}

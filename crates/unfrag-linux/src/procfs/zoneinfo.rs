@@ -1,0 +1,290 @@
+//! `/proc/zoneinfo`: watermarks, counters and per-CPU lists of each zone (section 7.2).
+//!
+//! Kernels differ in which fields they print, where the zone's counters stand and how far names are
+//! padded. Fields are therefore kept by name and in order, and [`Layout`] holds the rest.
+
+use super::scan::Scan;
+use super::{Counters, read_zone, text, write_zone};
+use crate::error::Error;
+use std::fmt::Write;
+
+/// Characters from a name to its value at most.
+const MAX_WIDTH: usize = 80;
+
+/// The file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZoneInfo {
+    /// The zones, in order; today's kernels list unpopulated ones too.
+    pub zones: Vec<Zone>,
+}
+
+/// A zone. Everything is in base pages unless the kernel's name for it says otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Zone {
+    /// NUMA node.
+    pub node: u32,
+    /// Zone, such as `DMA32`.
+    pub name: String,
+    /// Counters of the whole node, printed with its first populated zone.
+    pub per_node: Option<Counters>,
+    /// Free pages.
+    pub free: u64,
+    /// What stands below `pages free`: boost, min, low, high, spanned, present, managed and so on.
+    /// The watermarks include the boost.
+    pub pages: Counters,
+    /// Pages that requests for a higher zone must leave here, by zone.
+    pub protection: Vec<u64>,
+    /// Counters of the zone; empty if it is unpopulated.
+    pub counters: Counters,
+    /// Per-CPU lists; `None` if it is unpopulated.
+    pub pagesets: Option<Vec<Pageset>>,
+    /// What stands at the end: node_unreclaimable, start_pfn and so on.
+    pub last: Counters,
+    /// How the kernel lays the zone out.
+    pub layout: Layout,
+}
+
+/// Per-CPU lists of one CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pageset {
+    /// The CPU.
+    pub cpu: u32,
+    /// count, high, batch and, in new kernels, high_min and high_max.
+    pub fields: Counters,
+    /// Difference at which the CPU's share of a counter is added to the sum; none on one CPU.
+    pub stat_threshold: Option<u64>,
+}
+
+/// Where things stand in a zone's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Spaces before a counter.
+    pub counter_indent: usize,
+    /// Whether the zone's counters come before `protection`.
+    pub counters_before_protection: bool,
+    /// Characters from a pageset's field name to its value.
+    pub pageset_width: usize,
+    /// Characters from a name of the last lines to its value.
+    pub last_width: usize,
+}
+
+impl Layout {
+    /// Of kernel 6.1.
+    pub const LINUX_6_1: Self = Self {
+        counter_indent: 6,
+        counters_before_protection: false,
+        pageset_width: 7,
+        last_width: 21,
+    };
+    /// Of kernels with high_min and high_max in their pagesets.
+    pub const LINUX_6_18: Self = Self {
+        pageset_width: 10,
+        ..Self::LINUX_6_1
+    };
+    /// Of kernel 2.6.32.
+    pub const LINUX_2_6_32: Self = Self {
+        counter_indent: 4,
+        counters_before_protection: true,
+        pageset_width: 7,
+        last_width: 19,
+    };
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self::LINUX_6_1
+    }
+}
+
+impl Zone {
+    /// A number that stands below `pages free`, such as `min` or `managed`.
+    pub fn pages(&self, name: &str) -> Option<u64> {
+        self.pages.get(name)
+    }
+    /// First page frame, where the zone is populated.
+    pub fn start_pfn(&self) -> Option<u64> {
+        self.last.get("start_pfn")
+    }
+}
+
+impl ZoneInfo {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// Names the byte that does not fit the format.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let mut scan = Scan::new("zoneinfo", bytes);
+        let mut zones = vec![];
+        while !scan.is_at_end() {
+            zones.push(read(&mut scan)?);
+        }
+        Ok(Self { zones })
+    }
+
+    /// The text.
+    pub fn write(&self) -> String {
+        text(|out| self.zones.iter().try_for_each(|zone| write(out, zone)))
+    }
+
+    /// The zone called `name` on `node`.
+    pub fn zone(&self, node: u32, name: &str) -> Option<&Zone> {
+        self.zones.iter().find(|z| z.node == node && z.name == name)
+    }
+}
+
+fn read(scan: &mut Scan) -> Result<Zone, Error> {
+    let (node, name) = read_zone(scan)?;
+    scan.line_end()?;
+    let mut zone = Zone {
+        node,
+        name,
+        ..Zone::default()
+    };
+    if scan.accept("per-node stats") {
+        scan.line_end()?;
+        zone.per_node = Some(read_counters(scan, &mut zone.layout)?);
+    }
+    zone.free = scan.labelled("pages free")?;
+    scan.line_end()?;
+    while scan.indent() == 8 && !scan.sees("protection:") {
+        read_counter(scan, &mut zone.pages)?;
+    }
+    zone.counters = read_counters(scan, &mut zone.layout)?;
+    zone.layout.counters_before_protection = !zone.counters.0.is_empty();
+    zone.protection = read_protection(scan)?;
+    if !zone.layout.counters_before_protection {
+        zone.counters = read_counters(scan, &mut zone.layout)?;
+    }
+    if scan.accept("pagesets") {
+        scan.line_end()?;
+        let mut pagesets = vec![];
+        while scan.sees("cpu:") {
+            pagesets.push(read_pageset(scan, &mut zone.layout)?);
+        }
+        zone.pagesets = Some(pagesets);
+    }
+    while scan.indent() == 2 {
+        zone.layout.last_width = read_named(scan, &mut zone.last)?;
+    }
+    Ok(zone)
+}
+
+/// `name value` lines, indented as counters are.
+fn read_counters(scan: &mut Scan, layout: &mut Layout) -> Result<Counters, Error> {
+    let mut counters = Counters::default();
+    while matches!(scan.indent(), 4 | 6) {
+        layout.counter_indent = scan.indent();
+        read_counter(scan, &mut counters)?;
+    }
+    Ok(counters)
+}
+
+fn read_counter(scan: &mut Scan, counters: &mut Counters) -> Result<(), Error> {
+    let name = scan.word(b"")?;
+    counters.push(name, scan.number()?);
+    scan.line_end()
+}
+
+/// A `name: value` line; answers how far the value stands from the beginning of the name.
+fn read_named(scan: &mut Scan, counters: &mut Counters) -> Result<usize, Error> {
+    scan.spaces();
+    let from = scan.offset();
+    let name = scan.word(b":")?;
+    scan.expect(":")?;
+    scan.spaces();
+    let width = scan.offset() - from;
+    if width > MAX_WIDTH {
+        return Err(scan.error_at(from, "no kernel pads a name that far"));
+    }
+    counters.push(name, scan.number()?);
+    scan.line_end()?;
+    Ok(width)
+}
+
+fn read_protection(scan: &mut Scan) -> Result<Vec<u64>, Error> {
+    scan.expect("protection:")?;
+    scan.expect("(")?;
+    let mut pages = vec![];
+    while !scan.accept(")") {
+        if !pages.is_empty() {
+            scan.expect(",")?;
+        }
+        pages.push(scan.number()?);
+    }
+    scan.line_end()?;
+    Ok(pages)
+}
+
+fn read_pageset(scan: &mut Scan, layout: &mut Layout) -> Result<Pageset, Error> {
+    let mut set = Pageset {
+        cpu: scan.labelled("cpu:")?,
+        ..Pageset::default()
+    };
+    scan.line_end()?;
+    while scan.indent() == 14 {
+        layout.pageset_width = read_named(scan, &mut set.fields)?;
+    }
+    if scan.sees("vm stats threshold:") {
+        set.stat_threshold = Some(scan.labelled("vm stats threshold:")?);
+        scan.line_end()?;
+    }
+    Ok(set)
+}
+
+fn write(out: &mut String, zone: &Zone) -> std::fmt::Result {
+    let layout = &zone.layout;
+    write_zone(out, zone.node, &zone.name)?;
+    out.push('\n');
+    if let Some(counters) = &zone.per_node {
+        out.push_str("  per-node stats\n");
+        write_counters(out, counters, layout)?;
+    }
+    writeln!(out, "  pages free     {}", zone.free)?;
+    for (name, value) in zone.pages.iter() {
+        writeln!(out, "        {name:<8} {value}")?;
+    }
+    if layout.counters_before_protection {
+        write_counters(out, &zone.counters, layout)?;
+    }
+    out.push_str("        protection: (");
+    for (i, pages) in zone.protection.iter().enumerate() {
+        write!(out, "{}{pages}", if i > 0 { ", " } else { "" })?;
+    }
+    out.push_str(")\n");
+    if !layout.counters_before_protection {
+        write_counters(out, &zone.counters, layout)?;
+    }
+    if let Some(pagesets) = &zone.pagesets {
+        out.push_str("  pagesets\n");
+        pagesets
+            .iter()
+            .try_for_each(|set| write_pageset(out, set, layout))?;
+    }
+    zone.last.iter().try_for_each(|(name, value)| {
+        writeln!(
+            out,
+            "  {:<width$}{value}",
+            format!("{name}:"),
+            width = layout.last_width
+        )
+    })
+}
+
+fn write_counters(out: &mut String, counters: &Counters, layout: &Layout) -> std::fmt::Result {
+    let indent = layout.counter_indent;
+    counters
+        .iter()
+        .try_for_each(|(n, value)| writeln!(out, "{:indent$}{n:<12} {value}", ""))
+}
+
+fn write_pageset(out: &mut String, set: &Pageset, layout: &Layout) -> std::fmt::Result {
+    writeln!(out, "    cpu: {}", set.cpu)?;
+    for (name, value) in set.fields.iter() {
+        let width = layout.pageset_width;
+        writeln!(out, "{:14}{:<width$}{value}", "", format!("{name}:"))?;
+    }
+    match set.stat_threshold {
+        Some(threshold) => writeln!(out, "  vm stats threshold: {threshold}"),
+        None => Ok(()),
+    }
+}

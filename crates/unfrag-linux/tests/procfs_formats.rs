@@ -1,0 +1,186 @@
+//! What is written is what was read, for the text of every kernel at hand (specification 7.1-7.5).
+
+use unfrag_linux::Error;
+use unfrag_linux::procfs::*;
+
+/// Reads `bytes` as the file called `name` and writes it again; `None` if no reader is named so.
+pub fn echo(name: &str, bytes: &[u8]) -> Option<Result<String, Error>> {
+    Some(match name {
+        "buddyinfo" => BuddyInfo::parse(bytes).map(|x| x.write()),
+        "pagetypeinfo" => PageTypeInfo::parse(bytes).map(|x| x.write()),
+        "zoneinfo" => ZoneInfo::parse(bytes).map(|x| x.write()),
+        "vmstat" => VmStat::parse(bytes).map(|x| x.write()),
+        "meminfo" => MemInfo::parse(bytes).map(|x| x.write()),
+        "slabinfo" => SlabInfo::parse(bytes).map(|x| x.write()),
+        "extfrag_index" => ExtfragIndex::parse(bytes).map(|x| x.write()),
+        "unusable_index" => UnusableIndex::parse(bytes).map(|x| x.write()),
+        "freelists" => unfrag_linux::freelists::FreeLists::parse(bytes).map(|x| x.write()),
+        _ => return None,
+    })
+}
+
+fn assert_echoed(name: &str, text: &str) {
+    match echo(name, text.as_bytes()) {
+        Some(Ok(written)) => assert_eq!(written, text, "{name}"),
+        Some(Err(e)) => panic!("{name}: {e}"),
+        None => panic!("{name} has no reader"),
+    }
+}
+
+macro_rules! fixture {
+    ($path:literal) => {
+        include_str!(concat!("fixtures/", $path))
+    };
+}
+
+#[test]
+fn files_of_kernel_6_1_come_out_as_they_went_in_7_1_to_7_5() {
+    assert_echoed("buddyinfo", fixture!("procfs/buddyinfo"));
+    assert_echoed("pagetypeinfo", fixture!("procfs/pagetypeinfo"));
+    assert_echoed("zoneinfo", fixture!("procfs/zoneinfo"));
+    assert_echoed("vmstat", fixture!("procfs/vmstat"));
+    assert_echoed("meminfo", fixture!("procfs/meminfo"));
+    assert_echoed("slabinfo", fixture!("procfs/slabinfo"));
+    assert_echoed("extfrag_index", fixture!("procfs/extfrag_index"));
+    assert_echoed("unusable_index", fixture!("procfs/unusable_index"));
+    assert_echoed("freelists", fixture!("procfs/freelists"));
+}
+
+#[test]
+fn files_of_kernel_2_6_32_come_out_as_they_went_in_7_1_to_7_5() {
+    assert_echoed("buddyinfo", fixture!("linux-2.6.32/buddyinfo"));
+    assert_echoed("pagetypeinfo", fixture!("linux-2.6.32/pagetypeinfo"));
+    assert_echoed("zoneinfo", fixture!("linux-2.6.32/zoneinfo"));
+    assert_echoed("vmstat", fixture!("linux-2.6.32/vmstat"));
+    assert_echoed("slabinfo", fixture!("linux-2.6.32/slabinfo"));
+    assert_echoed("extfrag_index", fixture!("linux-2.6.32/extfrag_index"));
+}
+
+#[test]
+fn files_of_kernel_6_18_come_out_as_they_went_in_7_1_to_7_5() {
+    assert_echoed("pagetypeinfo", fixture!("linux-6.18/pagetypeinfo"));
+    assert_echoed("zoneinfo", fixture!("linux-6.18/zoneinfo"));
+    assert_echoed("extfrag_index", fixture!("linux-6.18/extfrag_index"));
+}
+
+#[test]
+fn migratetypes_are_found_by_name_wherever_their_column_stands_7_1() {
+    let old = PageTypeInfo::parse(fixture!("linux-2.6.32/pagetypeinfo").as_bytes()).unwrap();
+    let new = PageTypeInfo::parse(fixture!("linux-6.18/pagetypeinfo").as_bytes()).unwrap();
+    assert_eq!(old.blocks.get(0, "Normal", "Movable"), Some(12));
+    assert_eq!(old.blocks.get(0, "Normal", "HighAtomic"), None);
+    assert_eq!(new.blocks.get(1, "Normal", "Movable"), Some(1000));
+    assert_eq!(new.mixed.as_ref().unwrap().get(1, "Normal", "CMA"), Some(4));
+    assert_eq!(old.row(0, "DMA", "Movable").unwrap().counts[4].blocks, 3);
+}
+
+#[test]
+fn a_capped_count_stays_capped_7_1() {
+    let info = PageTypeInfo::parse(fixture!("linux-6.18/pagetypeinfo").as_bytes()).unwrap();
+    let row = info.row(1, "Normal", "Movable").unwrap();
+    assert_eq!(row.counts[2], pagetypeinfo::Count::with_cap(123_456));
+    assert_eq!(
+        row.counts[3],
+        pagetypeinfo::Count {
+            blocks: 297,
+            capped: false
+        }
+    );
+}
+
+#[test]
+fn zoneinfo_knows_watermarks_counters_and_per_cpu_lists_7_2() {
+    let info = ZoneInfo::parse(fixture!("procfs/zoneinfo").as_bytes()).unwrap();
+    let zone = info.zone(0, "DMA32").unwrap();
+    assert_eq!(zone.pages("managed"), Some(148_228));
+    assert_eq!(zone.start_pfn(), Some(4096));
+    assert_eq!(
+        zone.pagesets.as_ref().unwrap()[1].fields.get("high"),
+        Some(4520)
+    );
+    assert_eq!(zone.counters.get("nr_free_pages"), Some(zone.free));
+    assert!(info.zone(0, "DMA").unwrap().per_node.is_some());
+    assert_eq!(info.zone(0, "Movable").unwrap().pagesets, None);
+    let old = ZoneInfo::parse(fixture!("linux-2.6.32/zoneinfo").as_bytes()).unwrap();
+    assert_eq!(old.zones[0].layout, zoneinfo::Layout::LINUX_2_6_32);
+    assert_eq!(old.zones[1].last.get("prev_priority"), Some(12));
+    let new = ZoneInfo::parse(fixture!("linux-6.18/zoneinfo").as_bytes()).unwrap();
+    assert_eq!(new.zones[0].layout, zoneinfo::Layout::LINUX_6_18);
+    let counters = new.zones[0].per_node.as_ref().unwrap();
+    assert_eq!(counters.get("a_counter_of_tomorrow"), Some(u64::MAX));
+}
+
+#[test]
+fn negative_indexes_keep_the_kernels_way_of_printing_them_7_5() {
+    let index = ExtfragIndex::parse(fixture!("linux-6.18/extfrag_index").as_bytes()).unwrap();
+    assert_eq!(index.zones[0].thousandths, [-1000, 0, 5, -5, 999, 1000]);
+    let old = ExtfragIndex::parse(fixture!("linux-2.6.32/extfrag_index").as_bytes()).unwrap();
+    assert!(!old.padded);
+}
+
+#[test]
+fn a_slab_caches_name_may_hold_spaces_7_4() {
+    let info = SlabInfo::parse(fixture!("linux-2.6.32/slabinfo").as_bytes()).unwrap();
+    let cache = info.cache("a name with 9 words in it").unwrap();
+    assert_eq!(
+        (cache.active_objs, cache.pagesperslab, cache.sharedavail),
+        (1, 5, 11)
+    );
+}
+
+#[test]
+fn a_models_state_is_written_as_a_kernel_would_7_1() {
+    let zone = |zone: &str, free: &[u64]| buddyinfo::Row {
+        node: 0,
+        zone: zone.to_owned(),
+        free: free.to_vec(),
+    };
+    let info = BuddyInfo {
+        zones: vec![zone("DMA32", &[1, 23456789, 0]), zone("A", &[4])],
+    };
+    assert_eq!(
+        info.write(),
+        "Node 0, zone    DMA32      1 23456789      0 \nNode 0, zone        A      4 \n"
+    );
+    assert_eq!(info.zones[0].free_pages(), 46_913_579);
+    let index = UnusableIndex {
+        zones: vec![IndexRow {
+            node: 0,
+            zone: "DMA".into(),
+            thousandths: vec![0, 58, 1000],
+        }],
+    };
+    assert_eq!(index.write(), "Node 0, zone      DMA 0.000 0.058 1.000 \n");
+    let index = ExtfragIndex {
+        zones: index.zones,
+        ..ExtfragIndex::default()
+    };
+    assert_eq!(
+        index.write(),
+        "Node 0, zone      DMA  0.000  0.058  1.000 \n"
+    );
+}
+
+#[test]
+fn a_cut_off_file_is_refused_with_its_place() {
+    let text = fixture!("procfs/vmstat");
+    let e = VmStat::parse(&text.as_bytes()[..text.len() - 1])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        e.starts_with("byte ") && e.contains("vmstat") && e.contains("cut off"),
+        "{e}"
+    );
+    let e = BuddyInfo::parse(b"Node 0, zone DMA 1 2\nNode 0, zome DMA 1\n").unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "byte 29: buddyinfo: expected \"zone\", found \"zome DMA 1\""
+    );
+}
+
+#[test]
+fn uptime_is_nanoseconds_since_boot() {
+    assert_eq!(uptime::parse(b"17.85 11.85\n").unwrap(), 17_850_000_000);
+    assert!(uptime::parse(b"17.8 1\n").is_err());
+    assert!(uptime::parse(b"99999999999999.00 1\n").is_err());
+}
