@@ -2,6 +2,7 @@
 //!
 //! - [`error`]: what every reader here says of an input that is not what it should be.
 //! - [`recording`]: a recording in memory, as columns, and what belongs to it.
+//! - [`open`](fn@open): any of these, by what the file begins with.
 //! - [`tracedat`], [`perfdata`], [`text`]: readers of the kernel's and the tools' trace formats.
 //! - [`procfs`]: buddyinfo, pagetypeinfo, zoneinfo, vmstat, slabinfo and the extfrag files, read and written.
 //! - [`freelists`], [`kpageflags`]: the kernel's exact state, where a recording has it.
@@ -10,8 +11,14 @@
 #![forbid(unsafe_code)]
 pub mod error;
 pub mod freelists;
+mod import;
 pub mod kpageflags;
+pub mod open;
 pub mod procfs;
 pub mod recording;
+pub mod snapshots;
+pub mod text;
+pub mod tracedat;
 
 pub use error::{Error, Result};
+pub use open::{Options, open, read};
