@@ -1,23 +1,9 @@
 //! What is written is what was read, for the text of every kernel at hand (specification 7.1-7.5).
 
-use unfrag_linux::Error;
 use unfrag_linux::procfs::*;
 
-/// Reads `bytes` as the file called `name` and writes it again; `None` if no reader is named so.
-pub fn echo(name: &str, bytes: &[u8]) -> Option<Result<String, Error>> {
-    Some(match name {
-        "buddyinfo" => BuddyInfo::parse(bytes).map(|x| x.write()),
-        "pagetypeinfo" => PageTypeInfo::parse(bytes).map(|x| x.write()),
-        "zoneinfo" => ZoneInfo::parse(bytes).map(|x| x.write()),
-        "vmstat" => VmStat::parse(bytes).map(|x| x.write()),
-        "meminfo" => MemInfo::parse(bytes).map(|x| x.write()),
-        "slabinfo" => SlabInfo::parse(bytes).map(|x| x.write()),
-        "extfrag_index" => ExtfragIndex::parse(bytes).map(|x| x.write()),
-        "unusable_index" => UnusableIndex::parse(bytes).map(|x| x.write()),
-        "freelists" => unfrag_linux::freelists::FreeLists::parse(bytes).map(|x| x.write()),
-        _ => return None,
-    })
-}
+mod common;
+use common::echo;
 
 fn assert_echoed(name: &str, text: &str) {
     match echo(name, text.as_bytes()) {

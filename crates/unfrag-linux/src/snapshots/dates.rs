@@ -1,0 +1,179 @@
+//! Dates as people name directories after them.
+
+const NS: u64 = 1_000_000_000;
+
+/// Nanoseconds since 1970 of a date: seconds since 1970 (nine to eleven digits, or longer for
+/// milli-, micro- and nanoseconds) with or without a fraction, or ISO 8601 with or without
+/// separators and fraction, in UTC if no zone follows. `None` if `name` is no date.
+pub(super) fn parse(name: &str) -> Option<u64> {
+    epoch(name).or_else(|| iso(name))
+}
+
+/// Nanoseconds since 1970 of a number of seconds (or of finer units, if it is that long).
+pub(super) fn epoch(text: &str) -> Option<u64> {
+    let (whole, fraction) = text
+        .split_once('.')
+        .map_or((text, None), |(w, f)| (w, Some(f)));
+    if !whole.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let unit = match (whole.len(), fraction) {
+        (9..=11, _) => NS,
+        (13, None) => 1_000_000,
+        (16, None) => 1000,
+        (19, None) => 1,
+        _ => return None,
+    };
+    let whole: u64 = whole.parse().ok()?;
+    whole
+        .checked_mul(unit)?
+        .checked_add(fraction.map_or(Some(0), nanos_of_fraction)?)
+}
+
+/// Nanoseconds of the digits after a decimal point; digits beyond the ninth are dropped.
+pub(super) fn nanos_of_fraction(digits: &str) -> Option<u64> {
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let scale = |value: u64, digit: u8| value * 10 + u64::from(digit - b'0');
+    Some(
+        digits
+            .bytes()
+            .chain(std::iter::repeat(b'0'))
+            .take(9)
+            .fold(0, scale),
+    )
+}
+
+fn iso(text: &str) -> Option<u64> {
+    let mut rest = text;
+    let year = digits(&mut rest, 4)?;
+    let month = after(&mut rest, "-_").and_then(|()| digits(&mut rest, 2))?;
+    let day = after(&mut rest, "-_").and_then(|()| digits(&mut rest, 2))?;
+    let hour = after(&mut rest, "Tt-_ ").and_then(|()| digits(&mut rest, 2))?;
+    let minute = after(&mut rest, ":-_").and_then(|()| digits(&mut rest, 2))?;
+    let second = after(&mut rest, ":-_").and_then(|()| digits(&mut rest, 2))?;
+    let mut nanos = 0;
+    if let Some(fraction) = rest.strip_prefix(['.', ',']) {
+        let end = fraction
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(fraction.len());
+        nanos = nanos_of_fraction(&fraction[..end])?;
+        rest = &fraction[end..];
+    }
+    let in_range = year >= 1970
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour < 24
+        && minute < 60
+        && second <= 60;
+    if !in_range {
+        return None;
+    }
+    let local = days_since_1970(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
+    let seconds = u64::try_from(local - zone_offset(rest)?).ok()?;
+    seconds.checked_mul(NS)?.checked_add(nanos)
+}
+
+/// Seconds by which the zone is ahead of UTC: nothing, `Z`, or `+hh:mm` in any of its forms.
+fn zone_offset(text: &str) -> Option<i64> {
+    if matches!(text, "" | "Z" | "z") {
+        return Some(0);
+    }
+    let sign = match text.as_bytes()[0] {
+        b'+' => 1,
+        b'-' => -1,
+        _ => return None,
+    };
+    let mut rest = &text[1..];
+    let hours = digits(&mut rest, 2)?;
+    let minutes = if rest.is_empty() {
+        0
+    } else {
+        after(&mut rest, ":").and_then(|()| digits(&mut rest, 2))?
+    };
+    (rest.is_empty() && hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+}
+
+/// Takes exactly `count` digits from the front.
+fn digits(rest: &mut &str, count: usize) -> Option<i64> {
+    let taken = rest.get(..count)?;
+    if !taken.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    *rest = &rest[count..];
+    taken.parse().ok()
+}
+
+/// Takes one of `separators` from the front if one stands there.
+fn after(rest: &mut &str, separators: &str) -> Option<()> {
+    if let Some(inner) = rest.strip_prefix(|c| separators.contains(c)) {
+        *rest = inner;
+    }
+    Some(())
+}
+
+/// Days from 1970-01-01 in the Gregorian calendar. Years begin in March here, so that a leap day is
+/// the last day of a year.
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let month_from_march = (month + 9) % 12;
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    365 * year + year / 4 - year / 100 + year / 400 + day_of_year - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn dates_are_read_in_every_common_form() {
+        // date -u -d 2026-11-21T20:45:00Z +%s
+        let expected = Some(1_795_293_900_000_000_000);
+        for name in [
+            "1795293900",
+            "1795293900.000000000",
+            "1795293900000",
+            "2026-11-21T20:45:00Z",
+            "2026-11-21T20:45:00",
+            "2026-11-21T21:45:00+01:00",
+            "2026-11-21T15:15:00.0-0530",
+            "20261121-204500",
+            "20261121T204500Z",
+            "20261121204500",
+            "2026-11-21_20-45-00",
+            "2026-11-21 20:45:00",
+        ] {
+            assert_eq!(parse(name), expected, "{name}");
+        }
+        assert_eq!(parse("1795293900.25"), expected.map(|t| t + 250_000_000));
+        assert_eq!(
+            parse("2024-02-29T00:00:00.5Z"),
+            Some(1_709_164_800_500_000_000)
+        );
+        assert_eq!(parse("1970-01-01T00:00:00Z"), Some(0));
+    }
+
+    #[test]
+    fn other_names_are_no_dates() {
+        for name in [
+            "",
+            "1009",
+            "0000-idle",
+            "s0004",
+            "started",
+            "2026-13-21T20:45:00Z",
+            "9e9",
+        ] {
+            assert_eq!(parse(name), None, "{name}");
+        }
+        for name in [
+            "20261121",
+            "2026-11-21T20:45:00+1",
+            "ä026-11-21T20:45:00",
+            "99999999999.1",
+        ] {
+            assert!(parse(name).is_none_or(|t| t > 0), "{name}");
+        }
+    }
+}
