@@ -1,0 +1,118 @@
+//! What a request asks for ([`Gfp`]), and what the allocator makes of it ([`AllocFlags`]).
+//!
+//! The bits are those of Linux 6.1; readers of other eras translate by name.
+//! `spec: linux-mm 1.4, 7.7; linux-6.1 1.4`
+
+use crate::frame::MigrateType;
+use bitflags::bitflags;
+
+bitflags! {
+    /// Request flags (`gfp_t`), with the bit values of Linux 6.1.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+    pub struct Gfp: u32 {
+        /// From the DMA zone.
+        const DMA = 0x1;
+        /// May come from high memory.
+        const HIGHMEM = 0x2;
+        /// From below 4 GiB.
+        const DMA32 = 0x4;
+        /// The user can move it.
+        const MOVABLE = 0x8;
+        /// A shrinker gives it back.
+        const RECLAIMABLE = 0x10;
+        /// May use half of the reserve.
+        const HIGH = 0x20;
+        /// May start I/O.
+        const IO = 0x40;
+        /// May call into file systems.
+        const FS = 0x80;
+        /// Wants zeroed memory.
+        const ZERO = 0x100;
+        /// Cannot sleep (6.1; gone in 6.3).
+        const ATOMIC = 0x200;
+        /// May reclaim itself.
+        const DIRECT_RECLAIM = 0x400;
+        /// May wake kswapd.
+        const KSWAPD_RECLAIM = 0x800;
+        /// Will be written soon.
+        const WRITE = 0x1000;
+        /// No report on failure.
+        const NOWARN = 0x2000;
+        /// Try hard, but may fail.
+        const RETRY_MAYFAIL = 0x4000;
+        /// Must not fail.
+        const NOFAIL = 0x8000;
+        /// Give up early.
+        const NORETRY = 0x10000;
+        /// May use all reserves.
+        const MEMALLOC = 0x20000;
+        /// A compound page.
+        const COMP = 0x40000;
+        /// Never the reserves.
+        const NOMEMALLOC = 0x80000;
+        /// Only from the nodes of the cpuset.
+        const HARDWALL = 0x10_0000;
+        /// Only from the given node.
+        const THISNODE = 0x20_0000;
+        /// Charged to the control group.
+        const ACCOUNT = 0x40_0000;
+
+        /// `GFP_ATOMIC` of 6.1.
+        const ATOMIC_MASK = 0xa20;
+        /// `GFP_KERNEL`.
+        const KERNEL = 0xcc0;
+        /// `GFP_USER`.
+        const USER = 0x10_0cc0;
+        /// `GFP_HIGHUSER`.
+        const HIGHUSER = 0x10_0cc2;
+        /// `GFP_HIGHUSER_MOVABLE`.
+        const HIGHUSER_MOVABLE = 0x10_0cca;
+        /// Bits without a name here are kept.
+        const _ = !0;
+    }
+}
+
+impl Gfp {
+    /// Migrate type that the mobility bits ask for; `None` if both are set, which every era refuses
+    /// (V19 with a warning and no page).
+    #[inline]
+    pub const fn mobility(self) -> Option<MigrateType> {
+        match self.bits() >> 3 & 3 {
+            0 => Some(MigrateType::Unmovable),
+            1 => Some(MigrateType::Movable),
+            2 => Some(MigrateType::Reclaimable),
+            _ => None,
+        }
+    }
+}
+
+bitflags! {
+    /// How far a request may go; derived from its [`Gfp`]. `spec: linux-mm 1.4`
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    pub struct AllocFlags: u32 {
+        /// Mark to check against: the low mark.
+        const WMARK_LOW = 0x01;
+        /// The high mark; neither bit means min.
+        const WMARK_HIGH = 0x02;
+        /// No check at all.
+        const NO_WATERMARKS = 0x04;
+        /// Victim of the OOM killer.
+        const OOM = 0x08;
+        /// Cannot sleep (old: HARDER).
+        const NON_BLOCK = 0x10;
+        /// `__GFP_HIGH` (old: HIGH).
+        const MIN_RESERVE = 0x20;
+        /// Obey the cpuset.
+        const CPUSET = 0x40;
+        /// May use contiguous memory areas.
+        const CMA = 0x80;
+        /// Do not mix types in a pageblock.
+        const NOFRAGMENT = 0x100;
+        /// May use the high-order atomic reserve.
+        const HIGHATOMIC = 0x200;
+        /// May wake kswapd.
+        const KSWAPD = 0x800;
+        /// An order-0 request that may be checked again without the boost.
+        const UNBOOSTED_RECHECK = 0x1000;
+    }
+}

@@ -1,0 +1,35 @@
+//! What the core needs from the world that it runs in.
+//!
+//! Replay, the simulated machine, a process with real memory and bare metal each implement
+//! [`Host`]; the core calls nothing else.
+
+use crate::frame::Pfn;
+use crate::trace::Event;
+
+/// The world of a [`Manager`](crate::page_alloc::Manager).
+pub trait Host {
+    /// The CPU that the caller runs on; below the number given at `init`.
+    fn cpu(&self) -> usize {
+        0
+    }
+    /// Whether [`trace`](Host::trace) wants events. A constant, so that nobody pays for no listener.
+    const TRACING: bool = false;
+    /// Takes a tracepoint.
+    fn trace(&mut self, event: &Event) {
+        let _ = event;
+    }
+    /// An allocation went below a mark: kswapd of `node` should run for `order`.
+    fn wake_kswapd(&mut self, node: u8, order: u8) {
+        let _ = (node, order);
+    }
+    /// A frame is about to be handed out zeroed.
+    fn zero(&mut self, first: Pfn, order: u8) {
+        let _ = (first, order);
+    }
+}
+
+/// A host with one CPU that listens to nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NullHost;
+
+impl Host for NullHost {}

@@ -1,0 +1,60 @@
+//! Many pages at once (`alloc_pages_bulk`), as kernel stacks and network buffers are taken.
+//!
+//! A bulk allocation sees the low mark plus what it asks for, takes from one zone's per-CPU list,
+//! leaves no tracepoint and is no sign of demand to the list. `spec: linux-6.1 10`
+
+use super::fast::Request;
+use super::{AllocError, Manager, Parts};
+use crate::frame::Pfn;
+use crate::gfp::{AllocFlags, Gfp};
+use crate::host::Host;
+use crate::place::Want;
+
+impl<H: Host> Manager<'_, H> {
+    /// Fills `out` with single pages and returns how many there were.
+    pub fn alloc_bulk(&mut self, gfp: Gfp, out: &mut [Pfn]) -> Result<usize, AllocError> {
+        let mt = self.request_type(gfp).ok_or(AllocError::BothMobilities)?;
+        let r = Request::new(0, 0, gfp, mt);
+        let (list, n) = self.zonelist(&r);
+        let flags = AllocFlags::WMARK_LOW | AllocFlags::CPUSET;
+        let extra = out.len() as u64;
+        let zone = list[..n]
+            .iter()
+            .copied()
+            .find(|&z| self.zone_passes(z.into(), &r, flags, extra));
+        let mut got = 0;
+        if let Some(z) = zone {
+            let cpu = self.cpu();
+            let want = Want {
+                order: 0,
+                mt,
+                nofragment: false,
+                wake: gfp.contains(Gfp::KSWAPD_RECLAIM),
+            };
+            for slot in out.iter_mut() {
+                let Parts {
+                    zone,
+                    set,
+                    frames,
+                    env,
+                    mut tracer,
+                } = self.parts(z.into(), cpu);
+                let Some(ix) = set.alloc_bulk(zone, frames, env, want, &mut tracer) else {
+                    break;
+                };
+                self.mark_used(ix, 0, mt, gfp.contains(Gfp::MOVABLE));
+                self.counters.pgalloc += 1;
+                *slot = self.map.pfn(ix);
+                got += 1;
+            }
+        }
+        // With no page from the list, one is taken the ordinary way, and the caller asks again.
+        if got == 0
+            && let Some(slot) = out.first_mut()
+        {
+            *slot = self.alloc(0, gfp)?;
+            got = 1;
+        }
+        Ok(got)
+    }
+}

@@ -1,0 +1,169 @@
+//! Giving blocks back. `spec: linux-mm 1.2, 3; linux-6.1 1.2, 3`
+
+use super::{Manager, Parts};
+use crate::frame::{Ix, Kind, MigrateType, Pfn, State};
+use crate::host::Host;
+use crate::pcp::CpuLists;
+use crate::place::lists::At;
+use crate::trace::Event;
+
+/// Why a block was not freed. Nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreeError {
+    /// No zone holds this frame.
+    NoSuchFrame(Pfn),
+    /// The frame is not the first of a block in use (freed twice, or never allocated).
+    NotAllocated(Pfn, Kind),
+    /// The block in use there has another order; [`split`](Manager::split) it first.
+    WrongOrder {
+        /// First frame.
+        pfn: Pfn,
+        /// Its order.
+        actual: u8,
+    },
+}
+
+impl core::fmt::Display for FreeError {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        match self {
+            FreeError::NoSuchFrame(p) => write!(f, "frame {:#x} is in no zone", p.0),
+            FreeError::NotAllocated(p, k) => {
+                write!(
+                    f,
+                    "frame {:#x} does not begin a block in use: it is {k:?}",
+                    p.0
+                )
+            }
+            FreeError::WrongOrder { pfn, actual } => write!(
+                f,
+                "the block in use at frame {:#x} has order {actual}; split it before freeing a part",
+                pfn.0
+            ),
+        }
+    }
+}
+
+impl core::error::Error for FreeError {}
+
+impl<'m, H: Host> Manager<'m, H> {
+    /// Frees the block of `2^order` frames at `pfn`.
+    #[inline]
+    pub fn free(&mut self, pfn: Pfn, order: u8) -> Result<(), FreeError> {
+        let ix = self.check(pfn, order)?;
+        self.tell_freed(pfn, order);
+        self.put_back(ix, order);
+        Ok(())
+    }
+
+    /// The frame at `pfn` if a block of `order` is in use there.
+    #[inline]
+    fn check(&self, pfn: Pfn, order: u8) -> Result<Ix, FreeError> {
+        let ix = self.map.ix(pfn).ok_or(FreeError::NoSuchFrame(pfn))?;
+        let s = self.frames.state(ix);
+        if s.kind() != Kind::Used {
+            return Err(FreeError::NotAllocated(pfn, s.kind()));
+        }
+        if s.order() != order {
+            return Err(FreeError::WrongOrder {
+                pfn,
+                actual: s.order(),
+            });
+        }
+        Ok(ix)
+    }
+
+    #[inline]
+    fn tell_freed(&mut self, pfn: Pfn, order: u8) {
+        self.counters.pgfree += 1 << order;
+        if H::TRACING {
+            self.host.trace(&Event::PageFree { pfn, order });
+        }
+    }
+
+    #[inline]
+    fn put_back(&mut self, ix: Ix, order: u8) {
+        let zone = self.frames.state(ix).zone();
+        let cpu = self.cpu();
+        let mt = self.frames.block_type(ix);
+        let Parts {
+            zone,
+            set,
+            frames,
+            env,
+            mut tracer,
+        } = self.parts(zone.into(), cpu);
+        if CpuLists::serves(env.sw.pcp, order) && mt != MigrateType::Isolate {
+            set.free(zone, frames, env, ix, order, mt, false, &mut tracer);
+        } else {
+            frames.set_state(ix, State::new(Kind::Tail, order, mt, zone.id));
+            zone.give(frames, env, set, ix, order, At::Rule);
+        }
+    }
+
+    /// Frees pages of order 0 as one batch, with the events that a batch has. Stops at the first
+    /// page that cannot be freed.
+    pub fn free_bulk(&mut self, pages: &[Pfn]) -> Result<(), FreeError> {
+        for &pfn in pages {
+            self.check(pfn, 0)?;
+            self.tell_freed(pfn, 0);
+        }
+        for &pfn in pages {
+            let ix = self.check(pfn, 0)?;
+            self.put_back(ix, 0);
+            if H::TRACING {
+                self.host.trace(&Event::PageFreeBatched { pfn });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes `2^(order - to)` blocks of order `to` out of a block in use (`split_page`, the split of
+    /// a huge page), so that each can be freed by itself.
+    pub fn split(&mut self, pfn: Pfn, order: u8, to: u8) -> Result<(), FreeError> {
+        let ix = self.check(pfn, order)?;
+        let s = self.frames.state(ix);
+        let piece =
+            State::new(Kind::Used, to.min(order), s.mt(), s.zone()).with_movable(s.is_movable());
+        for i in 0..1 << (order - to.min(order)) {
+            self.frames.set_state(ix + (i << to), piece);
+        }
+        Ok(())
+    }
+
+    /// Gives all per-CPU lists back to their zones.
+    pub fn drain_all(&mut self) {
+        for cpu in 0..self.cpus {
+            for zone in 0..self.nr_zones {
+                self.drain(cpu, zone);
+            }
+        }
+    }
+
+    /// Gives one CPU's lists of one zone back.
+    pub fn drain(&mut self, cpu: usize, zone: usize) {
+        let Parts {
+            zone,
+            set,
+            frames,
+            env,
+            mut tracer,
+        } = self.parts(zone, cpu);
+        set.drain(zone, frames, env, &mut tracer);
+    }
+
+    /// The work of the per-CPU vmstat worker: folds the CPU's deltas into the zones' counters and
+    /// lets self-tuning lists shrink.
+    pub fn vmstat_update(&mut self, cpu: usize) {
+        for zone in 0..self.nr_zones {
+            let Parts {
+                zone,
+                set,
+                frames,
+                env,
+                mut tracer,
+            } = self.parts(zone, cpu);
+            set.decay(zone, frames, env, &mut tracer);
+            zone.counter += i64::from(core::mem::take(&mut set.delta));
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Per-CPU lists of single pages: 2.6.14 to 5.12.
+//!
+//! List heads: hot 0 and cold 1; V19's kernel 0 and easy 1; one searched list 0; or one per type.
+//! `spec: linux-mm 2.2, 2.5, 3.1; linux-6.1 era table`
+
+use super::{CpuLists, End, Env, PcpBlock};
+use crate::frame::{Frames, Ix, Kind, MigrateType, State};
+use crate::host::Host;
+use crate::kernel::{Drain, Pcp};
+use crate::place::Want;
+use crate::trace::Tracer;
+use crate::zone::Zone;
+
+impl CpuLists {
+    /// List for a type, and at which end a page goes in and comes out.
+    fn home(shape: Pcp, mt: MigrateType, cold: bool) -> (usize, End) {
+        let end = if cold { End::Tail } else { End::Head };
+        match shape {
+            Pcp::HotCold { .. } => (usize::from(cold), End::Head),
+            Pcp::Kinds => (usize::from(mt == MigrateType::Movable), End::Head),
+            Pcp::Searched => (0, end),
+            // Types have their own lists; the reserve's pages wait among the movable ones.
+            _ => (
+                if mt.is_ordinary() {
+                    mt as usize
+                } else {
+                    MigrateType::Movable as usize
+                },
+                end,
+            ),
+        }
+    }
+
+    /// A set with lists of its own counts (hot, cold; kernel, easy) refills at its low mark and
+    /// drains at its high one.
+    fn limits(&self, shape: Pcp, list: usize) -> (u32, u32) {
+        let b = self.batch as u32;
+        match (shape, list) {
+            (Pcp::HotCold { .. }, 1) => (0, 2 * b),
+            (Pcp::Kinds, _) => (2 * b, 3 * b),
+            _ => (0, self.high as u32),
+        }
+    }
+
+    pub(super) fn single_alloc<H: Host>(
+        &mut self,
+        zone: &mut Zone,
+        frames: &mut Frames,
+        env: &Env,
+        want: Want,
+        cold: bool,
+        t: &mut Tracer<H>,
+    ) -> Option<Ix> {
+        let shape = env.sw.pcp;
+        let (i, end) = Self::home(shape, want.mt, cold);
+        let searched = matches!(shape, Pcp::Searched | Pcp::HotCold { searched: true });
+        if searched {
+            return self.search(zone, frames, env, want, i, end, t);
+        }
+        let (low, _) = self.limits(shape, i);
+        if self.lists[i].len <= low {
+            // Cold requests of the per-type lists take from the tail, so the order is reversed.
+            let to = if end == End::Tail {
+                End::Head
+            } else {
+                End::Tail
+            };
+            self.refill_single(zone, frames, env, want, i, to, t);
+        }
+        let ix = match end {
+            End::Head => self.lists[i].pop_head(frames.meta)?,
+            End::Tail => self.lists[i].pop_tail(frames.meta)?,
+        };
+        self.count -= 1;
+        Some(ix)
+    }
+
+    /// One list for all types: the first page of the type from the end that fits the request.
+    #[allow(clippy::too_many_arguments)]
+    fn search<H: Host>(
+        &mut self,
+        zone: &mut Zone,
+        frames: &mut Frames,
+        env: &Env,
+        want: Want,
+        i: usize,
+        end: End,
+        t: &mut Tracer<H>,
+    ) -> Option<Ix> {
+        let find = |set: &Self, frames: &Frames| {
+            let mut found = None;
+            for ix in set.lists[i].iter(frames.meta) {
+                if frames.state(ix).mt() == want.mt {
+                    found = Some(ix);
+                    if end == End::Head {
+                        break;
+                    }
+                }
+            }
+            found
+        };
+        let ix = match find(self, frames) {
+            Some(ix) => ix,
+            None => {
+                self.refill_single(zone, frames, env, want, i, End::Tail, t);
+                find(self, frames).or_else(|| {
+                    // A fallback may have brought pages of another type.
+                    let l = &self.lists[i];
+                    (!l.is_empty()).then_some(if end == End::Head { l.head } else { l.tail })
+                })?
+            }
+        };
+        self.lists[i].unlink(frames.meta, ix);
+        self.count -= 1;
+        Some(ix)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn refill_single<H: Host>(
+        &mut self,
+        zone: &mut Zone,
+        frames: &mut Frames,
+        env: &Env,
+        want: Want,
+        i: usize,
+        to: End,
+        t: &mut Tracer<H>,
+    ) {
+        let mut taken = 0;
+        for _ in 0..self.batch {
+            let Some((ix, list)) = zone.take(frames, env, want, t) else {
+                break;
+            };
+            // What the page is good for is what it was taken for.
+            let mt = if list.is_ordinary() { want.mt } else { list };
+            self.put(frames, zone.id, i, ix, PcpBlock { order: 0, mt }, to);
+            taken += 1;
+        }
+        zone.count(&mut self.delta, -taken);
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn single_free<H: Host>(
+        &mut self,
+        zone: &mut Zone,
+        frames: &mut Frames,
+        env: &Env,
+        ix: Ix,
+        mt: MigrateType,
+        cold: bool,
+        t: &mut Tracer<H>,
+    ) {
+        let shape = env.sw.pcp;
+        let (i, end) = Self::home(shape, mt, cold);
+        self.put(frames, zone.id, i, ix, PcpBlock { order: 0, mt }, end);
+        let (_, high) = self.limits(shape, i);
+        let held = match shape {
+            Pcp::HotCold { .. } | Pcp::Kinds => self.lists[i].len,
+            _ => self.count as u32,
+        };
+        if held >= high.max(1) {
+            self.single_release(zone, frames, env, self.batch, i, t);
+        }
+    }
+
+    /// Gives `n` pages back, from the tails.
+    pub(super) fn single_release<H: Host>(
+        &mut self,
+        zone: &mut Zone,
+        frames: &mut Frames,
+        env: &Env,
+        n: i32,
+        first: usize,
+        t: &mut Tracer<H>,
+    ) {
+        let n = n.min(self.count);
+        match env.sw.pcp {
+            Pcp::PerType {
+                drain: Drain::RoundRobin,
+                ..
+            } => {
+                let mut i = 0;
+                for _ in 0..n {
+                    while self.lists[i].is_empty() {
+                        i = (i + 1) % 3;
+                    }
+                    self.give_tail(zone, frames, env, i, t);
+                    i = (i + 1) % 3;
+                }
+            }
+            Pcp::PerType {
+                drain: Drain::BatchFree,
+                ..
+            } => {
+                let (mut i, mut credit, mut left) = (0, 0, n);
+                while left > 0 {
+                    loop {
+                        credit += 1;
+                        i = (i + 1) % 3;
+                        if !self.lists[i].is_empty() {
+                            break;
+                        }
+                    }
+                    while left > 0 && credit > 0 && !self.lists[i].is_empty() {
+                        self.give_tail(zone, frames, env, i, t);
+                        left -= 1;
+                        credit -= 1;
+                    }
+                }
+            }
+            _ => {
+                let mut i = first;
+                for _ in 0..n {
+                    while self.lists[i].is_empty() {
+                        i = (i + 1) % 2;
+                    }
+                    self.give_tail(zone, frames, env, i, t);
+                }
+            }
+        }
+    }
+
+    fn give_tail<H: Host>(
+        &mut self,
+        zone: &mut Zone,
+        frames: &mut Frames,
+        env: &Env,
+        i: usize,
+        t: &mut Tracer<H>,
+    ) {
+        let Some(ix) = self.lists[i].pop_tail(frames.meta) else {
+            return;
+        };
+        self.count -= 1;
+        let stored = frames.state(ix).mt();
+        let mt = match env.sw.pcp {
+            // 2.6.32 hands the list's type on, so that the reserve leaks.
+            Pcp::PerType {
+                keep_type: false, ..
+            } => MigrateType::from_bits(i as u8),
+            Pcp::PerType {
+                keep_type: true, ..
+            } => stored,
+            _ => frames.block_type(ix),
+        };
+        frames.set_state(ix, State::new(Kind::Tail, 0, mt, zone.id));
+        self.give_back(zone, frames, env, ix, mt, t);
+    }
+}

@@ -1,0 +1,105 @@
+//! Doubly linked lists of frames, threaded through the frame table.
+//!
+//! Invariant: a frame is on at most one list; `len` is the number of frames reachable from `head`.
+
+use crate::frame::{FrameMeta, Ix, NIL};
+use bytemuck::{Pod, Zeroable};
+
+/// A list of blocks; the head is the next to be handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct List {
+    pub head: Ix,
+    pub tail: Ix,
+    pub len: u32,
+}
+
+impl List {
+    pub const EMPTY: List = List {
+        head: NIL,
+        tail: NIL,
+        len: 0,
+    };
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline]
+    pub fn push_head(&mut self, meta: &mut [FrameMeta], ix: Ix) {
+        let e = &mut meta[ix as usize];
+        e.prev = NIL;
+        e.next = self.head;
+        if self.head == NIL {
+            self.tail = ix;
+        } else {
+            meta[self.head as usize].prev = ix;
+        }
+        self.head = ix;
+        self.len += 1;
+    }
+
+    #[inline]
+    pub fn push_tail(&mut self, meta: &mut [FrameMeta], ix: Ix) {
+        let e = &mut meta[ix as usize];
+        e.next = NIL;
+        e.prev = self.tail;
+        if self.tail == NIL {
+            self.head = ix;
+        } else {
+            meta[self.tail as usize].next = ix;
+        }
+        self.tail = ix;
+        self.len += 1;
+    }
+
+    /// Takes `ix`, which must be on this list, off it.
+    #[inline]
+    pub fn unlink(&mut self, meta: &mut [FrameMeta], ix: Ix) {
+        let (next, prev) = (meta[ix as usize].next, meta[ix as usize].prev);
+        if prev == NIL {
+            self.head = next;
+        } else {
+            meta[prev as usize].next = next;
+        }
+        if next == NIL {
+            self.tail = prev;
+        } else {
+            meta[next as usize].prev = prev;
+        }
+        self.len -= 1;
+    }
+
+    #[inline]
+    pub fn pop_head(&mut self, meta: &mut [FrameMeta]) -> Option<Ix> {
+        let ix = self.head;
+        if ix == NIL {
+            return None;
+        }
+        self.unlink(meta, ix);
+        Some(ix)
+    }
+
+    #[inline]
+    pub fn pop_tail(&mut self, meta: &mut [FrameMeta]) -> Option<Ix> {
+        let ix = self.tail;
+        if ix == NIL {
+            return None;
+        }
+        self.unlink(meta, ix);
+        Some(ix)
+    }
+
+    /// The blocks from head to tail.
+    pub fn iter<'a>(&self, meta: &'a [FrameMeta]) -> impl Iterator<Item = Ix> + use<'a> {
+        let mut at = self.head;
+        core::iter::from_fn(move || {
+            let ix = at;
+            (ix != NIL).then(|| {
+                at = meta[ix as usize].next;
+                ix
+            })
+        })
+    }
+}

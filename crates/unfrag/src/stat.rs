@@ -1,0 +1,71 @@
+//! Counters, and the data behind buddyinfo, pagetypeinfo and zoneinfo; the indexes of
+//! fragmentation. Text formats are not made here.
+
+use crate::frame::NR_ORDERS;
+
+/// Events since the start, in base pages or times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Base pages allocated.
+    pub pgalloc: u64,
+    /// Base pages freed.
+    pub pgfree: u64,
+    /// Allocations that found nothing.
+    pub alloc_failed: u64,
+    /// Allocations that the first attempt could not serve.
+    pub slow_path: u64,
+    /// Calls for kswapd.
+    pub kswapd_wakeups: u64,
+}
+
+/// Free pages in blocks of each order.
+fn pages(nr_free: &[u64; NR_ORDERS]) -> u64 {
+    nr_free.iter().enumerate().map(|(o, n)| n << o).sum()
+}
+
+/// Pages in free blocks of at least `order`.
+fn suitable(nr_free: &[u64; NR_ORDERS], order: u8) -> u64 {
+    let o = usize::from(order);
+    nr_free
+        .iter()
+        .enumerate()
+        .skip(o)
+        .map(|(o, n)| n << o)
+        .sum()
+}
+
+/// Share of free memory that a request of `order` cannot use, in thousandths; 1000 if nothing is
+/// free. `spec: linux-mm 7.5`
+pub fn unusable_index(nr_free: &[u64; NR_ORDERS], order: u8) -> u64 {
+    let free = pages(nr_free);
+    if free == 0 {
+        1000
+    } else {
+        (free - suitable(nr_free, order)) * 1000 / free
+    }
+}
+
+/// Why a request of `order` would fail: towards 0 for lack of memory, towards 1000 for
+/// fragmentation, -1000 if it would not fail. `spec: linux-mm 5.2`
+pub fn fragmentation_index(nr_free: &[u64; NR_ORDERS], order: u8) -> i64 {
+    let blocks: u64 = nr_free.iter().sum();
+    if blocks == 0 {
+        return 0;
+    }
+    if suitable(nr_free, order) > 0 {
+        return -1000;
+    }
+    let asked = 1u64 << order;
+    1000 - ((1000 + pages(nr_free) * 1000 / asked) / blocks) as i64
+}
+
+/// Share of free memory outside blocks of at least `order`, in percent (the score of proactive
+/// compaction). `spec: linux-mm 5.5`
+pub fn extfrag_for_order(nr_free: &[u64; NR_ORDERS], order: u8) -> u64 {
+    let free = pages(nr_free);
+    if free == 0 {
+        0
+    } else {
+        (free - suitable(nr_free, order)) * 100 / free
+    }
+}
