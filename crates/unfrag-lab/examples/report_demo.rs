@@ -1,21 +1,24 @@
-//! Writes the constructed report of the tests as a page, a still picture and text, to be looked at:
-//! `cargo run -p unfrag-lab --example report_demo -- DIRECTORY`.
+//! The constructed report of the tests, to be looked at:
+//! `cargo run -p unfrag-lab --example report_demo -- html` (or `text [COLUMNS]`).
 
 #[path = "../tests/report_support/mod.rs"]
 mod report_support;
 
-use unfrag_lab::report::terminal;
+use unfrag_lab::report::{html, terminal};
 
-fn main() -> std::io::Result<()> {
+fn main() {
     let report = report_support::example_report();
-    let width = std::env::args().nth(1).and_then(|w| w.parse().ok());
-    for (color, unicode) in [(true, true), (false, true), (false, false)] {
-        let options = terminal::Options {
-            width: width.unwrap_or(80),
-            color,
-            unicode,
-        };
-        println!("{}", terminal::render(&report, &options));
+    let mut words = std::env::args().skip(1);
+    match words.next().as_deref() {
+        Some("html") => print!("{}", html::render(&report)),
+        _ => {
+            let width = words.next().and_then(|w| w.parse().ok()).unwrap_or(80);
+            let options = terminal::Options {
+                width,
+                color: true,
+                unicode: true,
+            };
+            print!("{}", terminal::render(&report, &options));
+        }
     }
-    Ok(())
 }

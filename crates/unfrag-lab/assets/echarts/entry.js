@@ -1,21 +1,15 @@
 // The parts of ECharts that the report draws with, as the global `echarts`.
-export { init, use } from "echarts/core";
+export { connect, init } from "echarts/core";
 import { use } from "echarts/core";
-import { LineChart, CustomChart } from "echarts/charts";
-import {
-  DataZoomInsideComponent,
-  GridComponent,
-  LegendComponent,
-  TooltipComponent,
-} from "echarts/components";
+import { CustomChart, LineChart } from "echarts/charts";
+import { DataZoomInsideComponent, GridComponent, TooltipComponent } from "echarts/components";
 import { CanvasRenderer } from "echarts/renderers";
 
 use([
-  LineChart,
   CustomChart,
+  LineChart,
+  DataZoomInsideComponent,
   GridComponent,
   TooltipComponent,
-  LegendComponent,
-  DataZoomInsideComponent,
   CanvasRenderer,
 ]);

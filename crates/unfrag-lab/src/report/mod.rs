@@ -3,10 +3,12 @@
 //! Invariant: nothing here is computed from the host that runs the replay (no clock, no paths), so
 //! the same recording and settings give the same bytes.
 
+pub mod html;
 pub mod reading;
 pub mod side_by_side;
 pub mod terminal;
 mod text_chart;
+mod thin;
 
 use serde::Serialize;
 use std::collections::BTreeMap;

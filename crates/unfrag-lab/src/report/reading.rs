@@ -2,7 +2,7 @@
 //!
 //! Invariant: a sentence says no more than the [`Report`] holds, and every number carries its unit.
 
-use super::{Accuracy, KernelReport, Measure, Report, Sample, ZoneSample};
+use super::{Accuracy, FrameMatch, KernelReport, Measure, Report, Sample, ZoneSample};
 use std::collections::BTreeSet;
 
 /// Bytes in a page of every machine that was ever recorded.
@@ -258,6 +258,39 @@ pub fn accuracy_rows(accuracy: &Accuracy) -> Vec<AccuracyRow> {
         row.plain = row.plain.replace("  ", " ").replace(" ;", ";");
     }
     rows
+}
+
+/// The share of allocations on the kernel's own frame, in one sentence.
+pub fn frame_match_sentence(m: &FrameMatch) -> String {
+    format!(
+        "Frames: {} of {} allocations ({}) on the kernel's own frame.",
+        thousands(m.matched),
+        thousands(m.allocations),
+        percent(ratio(m.matched, m.allocations))
+    )
+}
+
+/// What a reader must know, each note once, with the kernels it holds for unless for all.
+pub fn notes(report: &Report) -> Vec<String> {
+    let mut said: Vec<(&String, Vec<&str>)> = Vec::new();
+    for kernel in &report.kernels {
+        for note in &kernel.notes {
+            match said.iter_mut().find(|(n, _)| *n == note) {
+                Some((_, names)) => names.push(&kernel.kernel),
+                None => said.push((note, vec![&kernel.kernel])),
+            }
+        }
+    }
+    let all = report.kernels.len();
+    said.into_iter()
+        .map(|(note, names)| {
+            if names.len() == all {
+                note.clone()
+            } else {
+                format!("{}: {note}", names.join(", "))
+            }
+        })
+        .collect()
 }
 
 /// How much better than counting a measure is: a phrase for a table.

@@ -5,7 +5,7 @@
 
 use super::reading::{self, ZoneChoice};
 use super::{KernelReport, Report, ZoneSample};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What stands where a source does not know.
 const UNKNOWN: &str = "-";
@@ -73,6 +73,20 @@ pub fn totals_table(report: &Report) -> SideBySide {
         heads: kernel_names(report).collect(),
         rows,
     }
+}
+
+/// Allocations that found no page: `(order, gfp mask)` and how many of each kernel, the most first.
+pub fn failures_by_kind(report: &Report) -> Vec<((u8, &str), Vec<u64>)> {
+    let mut kinds: BTreeMap<(u8, &str), Vec<u64>> = BTreeMap::new();
+    for (i, kernel) in report.kernels.iter().enumerate() {
+        for f in &kernel.failures {
+            let counts = kinds.entry((f.order, &f.gfp));
+            counts.or_insert_with(|| vec![0; report.kernels.len()])[i] += f.count;
+        }
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.iter().sum::<u64>()));
+    kinds
 }
 
 fn kernel_names(report: &Report) -> impl Iterator<Item = String> {

@@ -201,13 +201,7 @@ impl Page<'_> {
                 self.push_wrapped(out, self.bullet(), &text);
             }
             if let Some(m) = accuracy.frame_match {
-                let share = m.matched as f64 / (m.allocations.max(1)) as f64;
-                let text = format!(
-                    "Frames: {} of {} allocations ({}) on the kernel's own frame.",
-                    reading::thousands(m.matched),
-                    reading::thousands(m.allocations),
-                    reading::percent(share)
-                );
+                let text = reading::frame_match_sentence(&m);
                 self.push_wrapped(out, self.bullet(), &text);
             }
         }
@@ -287,26 +281,13 @@ impl Page<'_> {
     }
 
     fn push_notes(&self, out: &mut String) {
-        let mut said: Vec<(&String, Vec<&str>)> = Vec::new();
-        for kernel in &self.report.kernels {
-            for note in &kernel.notes {
-                match said.iter_mut().find(|(n, _)| *n == note) {
-                    Some((_, names)) => names.push(&kernel.kernel),
-                    None => said.push((note, vec![&kernel.kernel])),
-                }
-            }
-        }
-        if said.is_empty() {
+        let notes = reading::notes(self.report);
+        if notes.is_empty() {
             return;
         }
         self.push_title(out, "Notes");
-        for (note, names) in said {
-            let text = if names.len() == self.report.kernels.len() {
-                note.clone()
-            } else {
-                format!("{}: {note}", names.join(", "))
-            };
-            self.push_wrapped(out, self.bullet(), &text);
+        for note in notes {
+            self.push_wrapped(out, self.bullet(), &note);
         }
     }
 
