@@ -14,6 +14,7 @@ pub mod freelists;
 mod import;
 pub mod kpageflags;
 pub mod open;
+pub mod perfdata;
 pub mod procfs;
 pub mod recording;
 pub mod snapshots;

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::import::unpack;
 use crate::recording::Recording;
-use crate::{text, tracedat};
+use crate::{perfdata, text, tracedat};
 
 /// What the reader knows beyond the file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +52,7 @@ fn read_layer(data: &[u8], options: &Options<'_>, layer: u32) -> Result<Recordin
     let packed = data.len() as u64;
     let unpacked = match Kind::of(data) {
         Kind::TraceDat => return tracedat::read(data),
-        Kind::PerfData => return Err(Error::unsupported("perf.data")),
+        Kind::PerfData => return perfdata::read(data),
         Kind::Text => return text::read(data, options.kernel_release),
         Kind::Empty => return Err(Error::malformed("the file is empty").at(0).help(HELP)),
         Kind::Unknown => {
@@ -90,7 +90,7 @@ impl Kind {
             Kind::Empty
         } else if begins(tracedat::MAGIC) {
             Kind::TraceDat
-        } else if begins(b"PERFILE2") || begins(b"2ELIFREP") {
+        } else if begins(perfdata::MAGIC) || begins(perfdata::MAGIC_BIG_ENDIAN) {
             Kind::PerfData
         } else if begins(&[0x28, 0xb5, 0x2f, 0xfd]) {
             Kind::Zstd

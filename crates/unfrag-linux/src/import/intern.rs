@@ -56,6 +56,12 @@ impl Tasks {
         self.by_pid.remove(&pid);
         self.last = None;
     }
+    /// `child` begins under the name of `parent`, if that is known.
+    pub fn inherit(&mut self, parent: i32, child: i32) {
+        if let Some(name) = self.names.get(&parent).cloned() {
+            self.rename(child, &name);
+        }
+    }
     /// The index of `pid` under the name it has now; pid 0 is `<idle>`.
     #[inline]
     pub fn of_pid(&mut self, pid: i32) -> u32 {

@@ -21,14 +21,16 @@ pub(super) struct Header {
     pub options_at: u64,
 }
 
-/// Reads the header; also gives the cursor behind it.
-pub(super) fn read(data: &[u8]) -> Result<(Header, Bytes<'_>)> {
-    let mut b = Bytes::new(data, 0, false);
+/// Reads the header at the start of `data`, which is byte `base` of the file; also gives the cursor
+/// behind it.
+pub(super) fn read(data: &[u8], base: u64) -> Result<(Header, Bytes<'_>)> {
+    let mut b = Bytes::new(data, base, false);
     b.expect(MAGIC, "the magic of a trace.dat")?;
     let version = std::str::from_utf8(b.c_str("the version")?)
         .ok()
-        .and_then(|v| v.parse().ok())
-        .ok_or_else(|| Error::malformed("the version is not a number").at(MAGIC.len() as u64))?;
+        // perf's tracing data say `0.6` where trace-cmd says `6`.
+        .and_then(|v| v.strip_prefix("0.").unwrap_or(v).parse().ok())
+        .ok_or_else(|| Error::malformed("the version is not a number").at(base))?;
     let big_endian = match b.u8("the endianness")? {
         0 => false,
         1 => true,
@@ -39,8 +41,8 @@ pub(super) fn read(data: &[u8]) -> Result<(Header, Bytes<'_>)> {
         let e = Error::malformed(format!("a long of {long_size} bytes, not 4 or 8"));
         return Err(e.at(b.offset() - 1));
     }
-    let at = b.offset() as usize;
-    let mut b = Bytes::new(&data[at..], at as u64, big_endian);
+    let at = data.len() - b.left();
+    let mut b = Bytes::new(&data[at..], base + at as u64, big_endian);
     let page_size = b.u32("the page size")?;
     if !page_size.is_power_of_two() || !(512..=1 << 20).contains(&page_size) {
         let e = Error::malformed(format!("a page size of {page_size} bytes"));

@@ -18,6 +18,7 @@ mod v6;
 mod v7;
 
 use crate::error::{Error, Result};
+use crate::import::format::EventFormat;
 use crate::recording::Recording;
 
 /// What every `trace.dat` begins with.
@@ -32,7 +33,7 @@ pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// # Errors
 /// If `data` is no `trace.dat` of format 6 or 7, is cut off, or contradicts itself.
 pub fn read(data: &[u8]) -> Result<Recording> {
-    let (header, rest) = header::read(data)?;
+    let (header, rest) = header::read(data, 0)?;
     let contents = match header.version {
         6 => v6::read(data, rest, &header)?,
         7 => v7::read(data, &header)?,
@@ -50,4 +51,26 @@ pub fn read(data: &[u8]) -> Result<Recording> {
         return Ok(recording);
     }
     merge::merge(contents)
+}
+
+/// The event formats of a `perf.data`: its tracing data are the head of a `trace.dat`.
+pub(crate) struct TracingData {
+    pub big_endian: bool,
+    /// Bytes of a page of the host.
+    pub page_size: u32,
+    pub formats: Vec<EventFormat>,
+}
+
+/// Reads the tracing data of a `perf.data`, which begin at byte `base` of it.
+pub(crate) fn read_tracing_data(data: &[u8], base: u64) -> Result<TracingData> {
+    let (header, mut b) = header::read(data, base)?;
+    contents::read_headers(&mut b, &header)?;
+    let mut formats = Vec::new();
+    contents::read_ftrace_formats(&mut b, &mut formats)?;
+    contents::read_event_formats(&mut b, &mut formats)?;
+    Ok(TracingData {
+        big_endian: header.big_endian,
+        page_size: header.page_size,
+        formats,
+    })
 }
