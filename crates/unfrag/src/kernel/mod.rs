@@ -171,14 +171,23 @@ pub struct Switches {
     pub mark_check: MarkCheck,
     /// Distance of the marks.
     pub mark_gap: MarkGap,
+    /// `ZONE_MOVABLE` shares in `min_free_kbytes` like low memory (all but 6.18).
+    pub movable_is_lowmem: bool,
+    /// khugepaged raises `min_free_kbytes` when it starts.
+    pub khugepaged: bool,
     /// Watermark boost.
     pub boost: Boost,
     /// Reserve.
     pub reserve: Reserve,
     /// Per-CPU lists.
     pub pcp: Pcp,
+    /// Reclaimable is type 1 and movable type 2 (2.6.24 to 4.3): the order in which a bulk free
+    /// visits the per-CPU lists.
+    pub reclaimable_is_type_1: bool,
     /// Requests avoid mixing types while a lower zone has memory.
     pub nofragment: bool,
+    /// `vm.defrag_mode` exists.
+    pub defrag_mode: bool,
     /// GFP_ATOMIC carries a bit of its own (6.1), which allows the unboosted recheck; otherwise
     /// `__GFP_HIGH` does.
     pub atomic_bit: bool,
@@ -200,8 +209,10 @@ pub struct Sysctl {
     pub percpu_pagelist_high_fraction: u64,
     /// `vm.defrag_mode` (6.15 and later), 0 or 1.
     pub defrag_mode: bool,
-    /// `vm.page_group_by_mobility_disabled`: for memory too small to group.
+    /// `vm.page_group_by_mobility_disabled`; always so where memory is too small to group.
     pub group_by_mobility_disabled: bool,
+    /// Transparent huge pages are on, so that khugepaged runs.
+    pub transparent_hugepage: bool,
 }
 
 impl Default for Sysctl {
@@ -214,6 +225,7 @@ impl Default for Sysctl {
             percpu_pagelist_high_fraction: 0,
             defrag_mode: false,
             group_by_mobility_disabled: false,
+            transparent_hugepage: true,
         }
     }
 }

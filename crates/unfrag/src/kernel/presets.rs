@@ -24,13 +24,17 @@ const K6_1: Switches = Switches {
     remainder_to_victim: false,
     mark_check: MarkCheck::BlockExists,
     mark_gap: MarkGap::Scaled,
+    movable_is_lowmem: true,
+    khugepaged: true,
     boost: Boost::EachFallback,
     reserve: Reserve::HighAtomic(HighAtomicLimit::PercentPlusBlock),
     pcp: Pcp::Orders {
         tuned: false,
         type_at_drain: false,
     },
+    reclaimable_is_type_1: false,
     nofragment: true,
+    defrag_mode: false,
     atomic_bit: true,
 };
 
@@ -39,12 +43,14 @@ const K6_18: Switches = Switches {
     scan: FallbackScan::ClaimThenSteal,
     move_before_test: false,
     remainder_to_victim: true,
+    movable_is_lowmem: false,
     boost: Boost::ClaimTries,
     reserve: Reserve::HighAtomic(HighAtomicLimit::PercentRoundedUp),
     pcp: Pcp::Orders {
         tuned: true,
         type_at_drain: true,
     },
+    defrag_mode: true,
     atomic_bit: false,
     ..K6_1
 };
@@ -72,13 +78,17 @@ const K2_6_32: Switches = Switches {
     remainder_to_victim: true,
     mark_check: MarkCheck::PerOrder,
     mark_gap: MarkGap::Quarter,
+    movable_is_lowmem: true,
+    khugepaged: false,
     boost: Boost::No,
     reserve: Reserve::Blocks { capped: true },
     pcp: Pcp::PerType {
         drain: Drain::BatchFree,
         keep_type: false,
     },
+    reclaimable_is_type_1: true,
     nofragment: false,
+    defrag_mode: false,
     atomic_bit: false,
 };
 

@@ -135,11 +135,12 @@ impl<H: Host> Manager<'_, H> {
             return false;
         };
         if !zone.below_high
+            && extra == 0
             && matches!(sw.pcp, crate::kernel::Pcp::Orders { tuned: true, .. })
             && sw.mark_check == MarkCheck::BlockExists
         {
             let high = zone.marks.of(AllocFlags::WMARK_HIGH);
-            if zone.passes(&sw, r.order, high, r.highest, flags) && extra == 0 {
+            if zone.passes(&sw, r.order, high, r.highest, flags) {
                 return true;
             }
             zone.below_high = true;

@@ -179,4 +179,54 @@ impl<H: Host> Manager<'_, H> {
         (s.high_min, s.high_max) = (s.high_min.min(high), s.high_max.max(high));
         Ok(())
     }
+
+    /// Makes frames in use that begin at `pfn` one block of `order`, whatever blocks they are now:
+    /// smaller ones are joined, a larger one around them is cut. The outside pieces of a cut stay in
+    /// use, in the largest blocks that fit.
+    pub fn reshape(&mut self, pfn: Pfn, order: u8) -> Result<(), RestoreError> {
+        let bad = RestoreError::NotABlock(pfn, order);
+        let ix = self.map.ix(pfn).ok_or(bad)?;
+        if order > MAX_ORDER || ix & ((1 << order) - 1) != 0 {
+            return Err(bad);
+        }
+        for o in order..=MAX_ORDER {
+            let head = ix & !((1 << o) - 1);
+            let s = self.frames.state(head);
+            if s.kind() != Kind::Used || s.order() != o {
+                continue;
+            }
+            let at = |order| {
+                State::new(Kind::Used, order, s.mt(), s.zone()).with_movable(s.is_movable())
+            };
+            // Halve the block that holds the frame until it is of the order asked for.
+            let (mut lo, mut o) = (head, o);
+            while o > order {
+                o -= 1;
+                let hi = lo + (1 << o);
+                let (keep, apart) = if ix >= hi { (hi, lo) } else { (lo, hi) };
+                self.frames.set_state(apart, at(o));
+                lo = keep;
+            }
+            self.frames.set_state(ix, at(order));
+            return Ok(());
+        }
+        let mut at = ix;
+        while at < ix + (1 << order) {
+            let s = self.frames.state(at);
+            if s.kind() != Kind::Used || s.order() >= order {
+                return Err(bad);
+            }
+            at += 1 << s.order();
+        }
+        let s = self.frames.state(ix);
+        for at in ix + 1..ix + (1 << order) {
+            self.frames.set_state(
+                at,
+                State::new(Kind::Tail, 0, MigrateType::Unmovable, s.zone()),
+            );
+        }
+        let whole = State::new(Kind::Used, order, s.mt(), s.zone()).with_movable(s.is_movable());
+        self.frames.set_state(ix, whole);
+        Ok(())
+    }
 }

@@ -87,6 +87,9 @@ impl core::error::Error for ConfigError {}
 
 const PAD: usize = 8;
 
+/// Migrate types of a kernel without contiguous memory areas.
+const LINUX_TYPES: u64 = 5;
+
 fn plan(config: &Config) -> Result<(FrameMap, Layout), ConfigError> {
     let n = config.zones.len();
     if n == 0 || n > MAX_ZONES {
@@ -127,6 +130,20 @@ fn plan(config: &Config) -> Result<(FrameMap, Layout), ConfigError> {
 /// Memory that a manager with this configuration needs.
 pub fn layout(config: &Config) -> Result<Layout, ConfigError> {
     plan(config).map(|(_, l)| l)
+}
+
+/// The settings as they take effect: without those that the era lacks, and with grouping off where
+/// memory has fewer pageblocks than there are types. `spec: linux-mm 1.6`
+fn effective(config: &Config) -> Sysctl {
+    let sw = &config.switches;
+    let managed: u64 = config.zones.iter().map(|z| z.managed).sum();
+    let small =
+        sw.grouping == Grouping::Pageblocks && managed < LINUX_TYPES << u64::from(sw.block_order);
+    Sysctl {
+        defrag_mode: config.sysctl.defrag_mode && sw.defrag_mode,
+        group_by_mobility_disabled: config.sysctl.group_by_mobility_disabled || small,
+        ..config.sysctl
+    }
 }
 
 impl<'m, H: Host> Manager<'m, H> {
@@ -173,7 +190,7 @@ impl<'m, H: Host> Manager<'m, H> {
             }
             let mut place = Place::new(i as u8, start, end);
             place.v19 = V19Stats::start(c.present);
-            place.ungrouped = config.sysctl.group_by_mobility_disabled;
+            place.ungrouped = effective(config).group_by_mobility_disabled;
             zones[i] = Some(Zone {
                 id: i as u8,
                 config: *c,
@@ -192,7 +209,7 @@ impl<'m, H: Host> Manager<'m, H> {
         }
         let env = Env {
             sw: config.switches,
-            sysctl: config.sysctl,
+            sysctl: effective(config),
         };
         watermark::setup(&mut zones, &env.sw, &env.sysctl);
         let mut m = Manager {
@@ -215,21 +232,19 @@ impl<'m, H: Host> Manager<'m, H> {
     /// Sets batch and high of a zone's per-CPU lists from its size and marks.
     pub(super) fn size_sets(&mut self, zone: usize) {
         let z = self.zone(zone);
-        let (managed, low, gap) = (z.config.managed, z.marks.low, self.env.sw.mark_gap);
-        let batch = size::batch(managed, gap);
-        let (min, max) = size::high(
+        let size = size::SetSize::new(
             &self.env.sw,
             &self.env.sysctl,
-            managed,
-            low,
+            watermark::pages(&z.config, &self.env.sw),
+            z.marks.low,
             self.cpus as u64,
-            batch,
         );
         for cpu in 0..self.cpus {
             let set = &mut self.sets[cpu * self.nr_zones + zone];
             let clip = |n: u64| i32::try_from(n).unwrap_or(i32::MAX);
-            set.batch = clip(batch);
-            (set.high, set.high_min, set.high_max) = (clip(min), clip(min), clip(max));
+            set.batch = clip(size.batch);
+            (set.high, set.high_min) = (clip(size.high_min), clip(size.high_min));
+            set.high_max = clip(size.high_max);
         }
     }
 

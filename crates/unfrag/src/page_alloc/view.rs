@@ -108,7 +108,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// Blocks on a CPU's list `index`, from its head. Lists 0 to 11 are `3 * order + type`, 12 and
-    /// 13 those of order 9 (other, movable), in eras that have them.
+    /// 13 those of order 9 (other, movable), in eras that have them; types by the era's own numbers.
     pub fn pcp_list(&self, zone: usize, cpu: usize, index: usize) -> impl Iterator<Item = Pfn> {
         let list = self.sets[cpu * self.nr_zones + zone].lists[index];
         list.iter(self.frames.meta).map(|ix| self.map.pfn(ix))

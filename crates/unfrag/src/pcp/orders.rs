@@ -198,9 +198,8 @@ impl CpuLists {
             self.high = shrink(self.high, self.batch << SCALE_MAX, self.high_min);
             0
         } else if zone.reclaim_active {
-            let high = self.high;
-            self.high = shrink(high, self.free_count.max(self.batch), self.high_min);
-            (self.batch << 2).min(high)
+            self.high = shrink(self.high, self.free_count.max(self.batch), self.high_min);
+            (self.batch << 2).min(self.high)
         } else if !auto {
             self.high
         } else if zone.below_high {

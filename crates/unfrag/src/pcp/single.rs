@@ -6,28 +6,31 @@
 use super::{CpuLists, End, Env, PcpBlock};
 use crate::frame::{Frames, Ix, Kind, MigrateType, State};
 use crate::host::Host;
-use crate::kernel::{Drain, Pcp};
+use crate::kernel::{Drain, Pcp, Switches};
 use crate::place::Want;
 use crate::trace::Tracer;
 use crate::zone::Zone;
 
 impl CpuLists {
     /// List for a type, and at which end a page goes in and comes out.
-    fn home(shape: Pcp, mt: MigrateType, cold: bool) -> (usize, End) {
+    fn home(sw: &Switches, mt: MigrateType, cold: bool) -> (usize, End) {
         let end = if cold { End::Tail } else { End::Head };
-        match shape {
+        match sw.pcp {
             Pcp::HotCold { .. } => (usize::from(cold), End::Head),
             Pcp::Kinds => (usize::from(mt == MigrateType::Movable), End::Head),
             Pcp::Searched => (0, end),
             // Types have their own lists; the reserve's pages wait among the movable ones.
-            _ => (
-                if mt.is_ordinary() {
-                    mt as usize
-                } else {
-                    MigrateType::Movable as usize
-                },
-                end,
-            ),
+            _ if mt.is_ordinary() => (Self::number(sw, mt), end),
+            _ => (Self::number(sw, MigrateType::Movable), end),
+        }
+    }
+
+    /// The era's number of an ordinary type, which is its list.
+    const fn number(sw: &Switches, mt: MigrateType) -> usize {
+        match mt {
+            MigrateType::Movable if sw.reclaimable_is_type_1 => 2,
+            MigrateType::Reclaimable if sw.reclaimable_is_type_1 => 1,
+            other => other as usize,
         }
     }
 
@@ -52,7 +55,7 @@ impl CpuLists {
         t: &mut Tracer<H>,
     ) -> Option<Ix> {
         let shape = env.sw.pcp;
-        let (i, end) = Self::home(shape, want.mt, cold);
+        let (i, end) = Self::home(&env.sw, want.mt, cold);
         let searched = matches!(shape, Pcp::Searched | Pcp::HotCold { searched: true });
         if searched {
             return self.search(zone, frames, env, want, i, end, t);
@@ -151,7 +154,7 @@ impl CpuLists {
         t: &mut Tracer<H>,
     ) {
         let shape = env.sw.pcp;
-        let (i, end) = Self::home(shape, mt, cold);
+        let (i, end) = Self::home(&env.sw, mt, cold);
         self.put(frames, zone.id, i, ix, PcpBlock { order: 0, mt }, end);
         let (_, high) = self.limits(shape, i);
         let held = match shape {
@@ -237,7 +240,10 @@ impl CpuLists {
             // 2.6.32 hands the list's type on, so that the reserve leaks.
             Pcp::PerType {
                 keep_type: false, ..
-            } => MigrateType::from_bits(i as u8),
+            } => [MigrateType::Movable, MigrateType::Reclaimable]
+                .into_iter()
+                .find(|&mt| Self::number(&env.sw, mt) == i)
+                .unwrap_or(MigrateType::Unmovable),
             Pcp::PerType {
                 keep_type: true, ..
             } => stored,

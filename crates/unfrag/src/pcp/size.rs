@@ -21,35 +21,53 @@ pub const fn batch(zone_pages: u64, gap: MarkGap) -> u64 {
     if b < 1 { 1 } else { b }
 }
 
-/// Smallest and largest `high` of a set. `low` is the zone's low mark in pages.
-/// `spec: linux-mm 3.1, 3.2; linux-6.1 3`
-pub fn high(
-    sw: &Switches,
-    sysctl: &Sysctl,
-    managed: u64,
-    low: u64,
-    cpus: u64,
-    batch: u64,
-) -> (u64, u64) {
-    let fraction = sysctl.percpu_pagelist_high_fraction;
-    let cpus = cpus.max(1);
-    match sw.pcp {
-        Pcp::Orders { tuned, .. } => {
-            let floor = 4 * batch;
-            if fraction > 0 {
-                let h = (managed / fraction / cpus).max(floor);
-                return (h, h);
+/// What a set of per-CPU lists holds and moves, in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetSize {
+    /// Pages moved at a time.
+    pub batch: u64,
+    /// Pages from which on a free gives back; the floor where it follows demand.
+    pub high_min: u64,
+    /// The ceiling where it follows demand, else the same.
+    pub high_max: u64,
+}
+
+impl SetSize {
+    /// For a zone of `pages` pages (present in old kernels, managed in modern ones) with this low
+    /// mark that `cpus` CPUs share. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
+    pub fn new(sw: &Switches, sysctl: &Sysctl, pages: u64, low: u64, cpus: u64) -> SetSize {
+        let batch = batch(pages, sw.mark_gap);
+        let fraction = sysctl.percpu_pagelist_high_fraction;
+        let cpus = cpus.max(1);
+        let fixed = |batch, high| SetSize {
+            batch,
+            high_min: high,
+            high_max: high,
+        };
+        match sw.pcp {
+            Pcp::Orders { tuned, .. } => {
+                let floor = 4 * batch;
+                if fraction > 0 {
+                    return fixed(batch, (pages / fraction / cpus).max(floor));
+                }
+                let min = (low / cpus).max(floor);
+                let max = if tuned { pages / 8 / cpus } else { min };
+                SetSize {
+                    batch,
+                    high_min: min,
+                    high_max: max.max(min),
+                }
             }
-            let min = (low / cpus).max(floor);
-            let max = if tuned {
-                (managed / 8 / cpus).max(floor)
-            } else {
-                min
-            };
-            (min, max.max(min))
+            Pcp::Kinds => fixed(batch, 3 * batch),
+            _ if fraction > 0 => {
+                let high = pages / fraction;
+                fixed((high / 4).clamp(1, MAX_FRACTION_BATCH), high)
+            }
+            _ => fixed(batch, 6 * batch),
         }
-        Pcp::Kinds => (3 * batch, 3 * batch),
-        _ if fraction > 0 => (managed / fraction, managed / fraction),
-        _ => (6 * batch, 6 * batch),
     }
 }
+
+/// Largest batch where a fraction of the zone sets `high`, before 5.13: eight times the bits of a
+/// page's offset.
+const MAX_FRACTION_BATCH: u64 = 8 * 12;

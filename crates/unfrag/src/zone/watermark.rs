@@ -44,32 +44,47 @@ pub const fn min_free_kbytes(lowmem_kbytes: u64, gap: MarkGap) -> u64 {
     }
 }
 
+/// `vm.min_free_kbytes` that khugepaged asks for when it starts, for a machine with `zones` populated
+/// zones up to Normal that hold `above_high` pages above their high marks. `spec: linux-6.1 1.3`
+pub const fn khugepaged_min_free_kbytes(zones: u64, above_high: u64, block_pages: u64) -> u64 {
+    let (wanted, most) = (zones * 11 * block_pages, above_high / 20);
+    4 * if wanted < most { wanted } else { most }
+}
+
 /// Whether a zone of this kind counts as low memory.
-pub const fn is_lowmem(kind: ZoneKind) -> bool {
-    !matches!(kind, ZoneKind::HighMem | ZoneKind::Movable)
+pub const fn is_lowmem(kind: ZoneKind, sw: &Switches) -> bool {
+    match kind {
+        ZoneKind::HighMem => false,
+        ZoneKind::Movable => sw.movable_is_lowmem,
+        _ => true,
+    }
 }
 
 impl Marks {
     /// The marks of a zone of `pages` pages (present in old kernels, managed in modern ones) on a
-    /// machine with `lowmem` such pages. `spec: linux-mm 1.3`
-    pub fn new(kind: ZoneKind, pages: u64, lowmem: u64, gap: MarkGap, sysctl: &Sysctl) -> Marks {
-        let kbytes = match sysctl.min_free_kbytes {
-            0 => min_free_kbytes(lowmem * 4, gap),
-            set => set,
-        };
+    /// machine with `lowmem` such pages that keeps `kbytes` (`vm.min_free_kbytes`) free.
+    /// `spec: linux-mm 1.3`
+    pub fn new(
+        kind: ZoneKind,
+        pages: u64,
+        lowmem: u64,
+        kbytes: u64,
+        sw: &Switches,
+        sysctl: &Sysctl,
+    ) -> Marks {
         let pages_min = kbytes >> 2;
         let share = if lowmem == 0 {
             0
         } else {
             pages_min * pages / lowmem
         };
-        let min = if is_lowmem(kind) {
+        let min = if is_lowmem(kind, sw) {
             share
         } else {
             (pages / 1024).clamp(32, 128)
         };
         let quarter = share / 4;
-        match gap {
+        match sw.mark_gap {
             MarkGap::Quarter => Marks {
                 min,
                 low: share + quarter,
@@ -278,31 +293,62 @@ impl Zone {
     }
 }
 
+/// Pages that a zone's marks are computed from: present in old kernels, managed in modern ones.
+pub(crate) const fn pages(c: &ZoneConfig, sw: &Switches) -> u64 {
+    match sw.mark_gap {
+        MarkGap::Quarter => c.present,
+        MarkGap::Scaled => c.managed,
+    }
+}
+
 /// Marks and protections for all zones of a machine, as the kernel derives them at boot.
 pub(crate) fn setup(zones: &mut [Option<Zone>], sw: &Switches, sysctl: &Sysctl) {
-    let old = sw.mark_gap == MarkGap::Quarter;
-    let pages = |c: &ZoneConfig| if old { c.present } else { c.managed };
     let lowmem: u64 = zones
         .iter()
         .flatten()
-        .filter(|z| is_lowmem(z.config.kind))
-        .map(|z| pages(&z.config))
+        .filter(|z| is_lowmem(z.config.kind, sw))
+        .map(|z| pages(&z.config, sw))
         .sum();
+    match sysctl.min_free_kbytes {
+        0 => {
+            let kbytes = min_free_kbytes(lowmem * 4, sw.mark_gap);
+            set_marks(zones, lowmem, kbytes, sw, sysctl);
+            if sw.khugepaged && sysctl.transparent_hugepage {
+                let (mut n, mut above) = (0, 0);
+                for z in zones.iter().flatten() {
+                    if z.config.kind <= ZoneKind::Normal && z.config.managed > 0 {
+                        n += 1;
+                        above += z.config.managed.saturating_sub(z.marks.high);
+                    }
+                }
+                let raised = khugepaged_min_free_kbytes(n, above, 1 << sw.block_order);
+                if raised > kbytes {
+                    set_marks(zones, lowmem, raised, sw, sysctl);
+                }
+            }
+        }
+        set => set_marks(zones, lowmem, set, sw, sysctl),
+    }
     for node in 0..=u8::MAX {
         let mut sizes = [0; NR_ZONE_KINDS];
         for z in zones.iter().flatten().filter(|z| z.config.node == node) {
-            sizes[z.config.kind as usize] = pages(&z.config);
+            sizes[z.config.kind as usize] = pages(&z.config, sw);
         }
         if sizes.iter().all(|&s| s == 0) {
             continue;
         }
-        let keep = lowmem_reserve(&sizes, &sysctl.lowmem_reserve_ratio, !old);
+        let none = sw.mark_gap == MarkGap::Scaled;
+        let keep = lowmem_reserve(&sizes, &sysctl.lowmem_reserve_ratio, none);
         for z in zones.iter_mut().flatten().filter(|z| z.config.node == node) {
-            let c = z.config;
-            let boost = z.marks.boost;
-            z.marks = Marks::new(c.kind, pages(&c), lowmem, sw.mark_gap, sysctl);
-            z.marks.boost = boost;
-            z.protection = keep[c.kind as usize];
+            z.protection = keep[z.config.kind as usize];
         }
+    }
+}
+
+fn set_marks(zones: &mut [Option<Zone>], lowmem: u64, kbytes: u64, sw: &Switches, sysctl: &Sysctl) {
+    for z in zones.iter_mut().flatten() {
+        let (c, boost) = (z.config, z.marks.boost);
+        z.marks = Marks::new(c.kind, pages(&c, sw), lowmem, kbytes, sw, sysctl);
+        z.marks.boost = boost;
     }
 }
