@@ -1,16 +1,17 @@
 //! The constructed report of the tests, to be looked at:
-//! `cargo run -p unfrag-lab --example report_demo -- html` (or `text [COLUMNS]`).
+//! `cargo run -p unfrag-lab --example report_demo -- html` (or `svg`, or `text COLUMNS`).
 
 #[path = "../tests/report_support/mod.rs"]
 mod report_support;
 
-use unfrag_lab::report::{html, terminal};
+use unfrag_lab::report::{html, svg, terminal};
 
 fn main() {
     let report = report_support::example_report();
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
         Some("html") => print!("{}", html::render(&report)),
+        Some("svg") => print!("{}", svg::render(&report)),
         _ => {
             let width = words.next().and_then(|w| w.parse().ok()).unwrap_or(80);
             let options = terminal::Options {

@@ -81,7 +81,7 @@ function drawMap(side) {
     canvas.height = Math.max(1, Math.round(area.height * scale));
     const context = canvas.getContext("2d");
     context.imageSmoothingEnabled = canvas.height < source.height;
-    const x = (seconds) => Math.round((api.coord([seconds, first])[0] - area.x) * scale);
+    const x = (seconds) => Math.round((api.coord([timeAxis(seconds), first])[0] - area.x) * scale);
     context.fillStyle = stripes(context, absent, scale);
     context.fillRect(x(bounds[0]), 0, x(bounds[source.width]) - x(bounds[0]), canvas.height);
     for (let t = 0; t < source.width; t += 1) {
@@ -149,7 +149,8 @@ function watchPointer(side) {
     const chart = chartIn(`map-chart-${side}`);
     tip.hidden = !chart.containPixel({ gridIndex: 0 }, at);
     if (tip.hidden) return;
-    const [seconds, address] = chart.convertFromPixel({ gridIndex: 0 }, at);
+    const [time, address] = chart.convertFromPixel({ gridIndex: 0 }, at);
+    const seconds = time * TIME.seconds;
     const bounds = edges(map.seconds);
     const row = Math.max(0, bounds.findIndex((edge, i) => i > 0 && seconds <= edge) - 1);
     const block = Math.floor((address / PAGE - map.first_pfn) / map.block_pages);

@@ -50,17 +50,17 @@ function timeText(seconds) {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")} min`;
 }
 
-// Steps of the time axis that are round in seconds, minutes or hours.
-function timeStep() {
-  const steps = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
-  return steps.find((s) => lastSecond / s <= 5) || lastSecond / 5;
-}
-
 // Every source of samples: the recording, then the kernels.
 const sources = [];
 if (report.recorded.length) sources.push({ name: "recorded", samples: report.recorded, kernel: -1 });
 report.kernels.forEach((k, i) => sources.push({ name: k.kernel, samples: k.samples, kernel: i }));
 const lastSecond = Math.max(1e-9, ...sources.flatMap((s) => s.samples.map((x) => x.seconds)));
+
+// The unit of the time axis, so that its steps are round.
+const TIME = lastSecond < 600 ? { unit: "s", seconds: 1 } : lastSecond < 6 * 3600 ? { unit: "min", seconds: 60 } : { unit: "h", seconds: 3600 };
+const timeAxis = (seconds) => seconds / TIME.seconds;
+// A tick; none where zooming makes an axis begin at an odd moment.
+const axisTime = (v) => (Math.abs(v * 20 - Math.round(v * 20)) < 1e-6 ? `${Math.round(v * 20) / 20} ${TIME.unit}` : "");
 
 function zoneOf(sample) {
   const wanted = zones[state.zone];
@@ -72,7 +72,7 @@ function points(samples, value) {
   for (const sample of samples) {
     const zone = zoneOf(sample);
     const y = zone ? value(zone) : null;
-    if (y !== null && y !== undefined) found.push([sample.seconds, y, sample.name]);
+    if (y !== null && y !== undefined) found.push([timeAxis(sample.seconds), y, sample.name]);
   }
   return found;
 }
@@ -85,6 +85,9 @@ function chartIn(id) {
     chart.group = "time";
     charts.set(id, chart);
     new ResizeObserver(() => chart.resize()).observe(el(id));
+    // ECharts swallows every turn of the wheel, also those that should scroll the page.
+    el(id).addEventListener("wheel", (event) => { if (!event.ctrlKey) event.stopPropagation(); }, { capture: true, passive: true });
+    chart.getZr().on("dblclick", () => chart.dispatchAction({ type: "dataZoom", start: 0, end: 100 }));
   }
   return charts.get(id);
 }
@@ -97,13 +100,13 @@ function axes(yMax, yLabel, yInterval) {
     textStyle: { fontFamily: getComputedStyle(document.body).fontFamily },
     grid: { left: 58, right: 22, top: 12, bottom: 30, outerBoundsMode: "none" },
     xAxis: {
-      type: "value", min: 0, max: lastSecond, interval: timeStep(),
-      axisLabel: { ...label, formatter: timeText, showMaxLabel: false },
+      type: "value", min: 0, max: timeAxis(lastSecond), splitNumber: 5,
+      axisLabel: { ...label, formatter: axisTime, showMaxLabel: false },
       axisLine: { lineStyle: { color: css("--line") } },
       splitLine: { show: false },
     },
     yAxis: { type: "value", min: 0, max: yMax, interval: yInterval, splitNumber: 4, axisLabel: { ...label, formatter: yLabel }, splitLine: line },
-    dataZoom: [{ type: "inside", xAxisIndex: 0, zoomOnMouseWheel: "ctrl", moveOnMouseMove: false, moveOnMouseWheel: false, preventDefaultMouseMove: false, filterMode: "none" }],
+    dataZoom: [{ type: "inside", xAxisIndex: 0, zoomOnMouseWheel: "ctrl", moveOnMouseMove: "ctrl", moveOnMouseWheel: false, preventDefaultMouseMove: false, filterMode: "none" }],
   };
 }
 
@@ -115,17 +118,20 @@ function tooltip(format) {
     axisPointer: { type: "line", lineStyle: { color: css("--muted") } },
     formatter: (items) => {
       if (!items.length) return "";
-      const [seconds, , name] = items[0].value;
+      const [time, , name] = items[0].value;
       const rows = items.map((i) => `<tr><td style="text-align:left;padding:0 12px 0 0;border:0">${i.marker}${escapeHtml(i.seriesName)}</td><td style="padding:0;border:0">${format(i.value)}</td></tr>`);
-      return `${timeText(seconds)}${name ? ` · ${escapeHtml(name)}` : ""}<table style="margin:2px 0">${rows.join("")}</table>`;
+      return `${timeText(time * TIME.seconds)}${name ? ` · ${escapeHtml(name)}` : ""}<table style="margin:2px 0">${rows.join("")}</table>`;
     },
   };
 }
 
 function recordedSeries(data) {
+  // So many dots would hide the lines below them.
+  const many = data.length > 150;
   return {
-    name: "recorded", type: "line", data, z: 5, emphasis: { disabled: true }, symbol: "circle", symbolSize: data.length > 150 ? 3 : 5,
-    showAllSymbol: true, lineStyle: { type: "dashed", width: 1, color: css("--fg") }, itemStyle: { color: css("--fg") },
+    name: "recorded", type: "line", data, z: 5, emphasis: { disabled: true }, showAllSymbol: true, symbolSize: 5,
+    symbol: many ? "none" : "circle",
+    lineStyle: { type: many ? [3, 4] : "dashed", width: many ? 2 : 1, color: css("--fg") }, itemStyle: { color: css("--fg") },
   };
 }
 
@@ -169,7 +175,7 @@ function drawByOrder() {
       data: source.samples.filter(zoneOf).map((sample) => {
         const each = zoneOf(sample).free_blocks.map((n, o) => mib(n * 2 ** o));
         const sum = each.slice(0, order + 1).reduce((a, b) => a + b, 0);
-        return [sample.seconds, sum, sample.name, each[order] || 0];
+        return [timeAxis(sample.seconds), sum, sample.name, each[order] || 0];
       }),
     }));
     const tip = tooltip((v) => `${v[3].toFixed(1)} MiB`);
@@ -203,12 +209,14 @@ function drawErrors() {
   const text = (v) => (isShare ? `${(v * 100).toFixed(2)} %` : v.toFixed(4));
   const axis = (v) => (isShare ? `${Math.round(v * 1e4) / 100} %` : String(Math.round(v * 1e5) / 1e5));
   const curve = (title, i, color, type) => ({
-    name: title, type: "line", data: rows.map((e) => [e.seconds, e[key][i], e.name]),
+    name: title, type: "line", data: rows.map((e) => [timeAxis(e.seconds), e[key][i], e.name]),
     symbol: i ? "emptyCircle" : "circle", symbolSize: 5, showAllSymbol: true, lineStyle: { color, width: 2, type }, itemStyle: { color },
   });
   el("error-caption").innerHTML = rows.length
     ? `Error in ${escapeHtml(name)} <small>${escapeHtml(unit)} · <span style="color:${kernelColor(judged)}">●</span> ${escapeHtml(report.kernels[judged].kernel)} · <span>○</span> a forecaster who only counts</small>`
     : `<small>Too small a zone to be measured.</small>`;
+  el("error-chart").hidden = !rows.length;
+  if (!rows.length) return;
   chartIn("error-chart").setOption({
     ...axes(null, axis), tooltip: tooltip((v) => text(v[1])),
     series: [curve(`${report.kernels[judged].kernel}`, 0, kernelColor(judged), "solid"), curve("forecaster", 1, css("--muted"), "dashed")],

@@ -6,6 +6,7 @@
 pub mod html;
 pub mod reading;
 pub mod side_by_side;
+pub mod svg;
 pub mod terminal;
 mod text_chart;
 mod thin;

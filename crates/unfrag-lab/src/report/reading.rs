@@ -425,7 +425,10 @@ pub fn recording_sentence(report: &Report) -> String {
 
 /// What was asked in one sentence.
 pub fn question_sentence(report: &Report) -> String {
-    let names: Vec<&str> = report.kernels.iter().map(|k| k.kernel.as_str()).collect();
+    let mut names: Vec<&str> = report.kernels.iter().map(|k| k.kernel.as_str()).collect();
+    if names.is_empty() {
+        names.push("no kernel");
+    }
     let start = match report.start.as_str() {
         "exact" => "the kernel's own free lists",
         "counts" => "the counts in the first snapshot",

@@ -219,7 +219,7 @@ impl Page<'_> {
         let most = states.filter_map(free).fold(0.0, f64::max);
         out.push('\n');
         let mut chart = Chart {
-            title: &format!("{name}: unusable index at order 9 (share of free memory), by seconds"),
+            title: &format!("{name}: unusable index at order 9 (share of free memory), over time"),
             width: self.text_width(),
             height: CHART_ROWS,
             y_max: 1.0,
@@ -229,7 +229,7 @@ impl Page<'_> {
         };
         out.push_str(&chart.draw(&self.series(zone, unusable)));
         out.push('\n');
-        let title = format!("{name}: free memory (MiB), by seconds");
+        let title = format!("{name}: free memory (MiB), over time");
         chart.title = &title;
         chart.y_max = nice_ceiling(most);
         chart.y_decimals = if most < 10.0 { 1 } else { 0 };

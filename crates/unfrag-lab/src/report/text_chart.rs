@@ -119,7 +119,11 @@ impl Chart<'_> {
         let _ = write!(out, "{:>label_width$} {corner}", labels[2]);
         out.extend(std::iter::repeat_n(floor, columns));
         out.push('\n');
-        let end = format!("{:.0} s", self.x_max);
+        let end = if self.x_max < 600.0 {
+            format!("{:.0} s", self.x_max)
+        } else {
+            format!("{:.0} min", self.x_max / 60.0)
+        };
         let gap = columns.saturating_sub(end.len() + 3);
         let pad = label_width + 2;
         let _ = writeln!(out, "{:pad$}0 s{:gap$}{end}", "", "");
