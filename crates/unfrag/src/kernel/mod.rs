@@ -193,6 +193,15 @@ pub struct Switches {
     pub atomic_bit: bool,
 }
 
+impl Switches {
+    /// Whether a free block always lies on the list of its pageblock's type (6.10 and later), so
+    /// that types are looked up when blocks join lists and no list holds a block across types.
+    #[inline]
+    pub const fn lists_follow_blocks(&self) -> bool {
+        matches!(self.merge, Merge::OrdinaryRetype) && matches!(self.grouping, Grouping::Pageblocks)
+    }
+}
+
 /// Settings of the administrator, with Linux' names and defaults. 0 means "let the kernel choose"
 /// where Linux has it so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

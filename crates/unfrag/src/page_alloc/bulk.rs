@@ -15,10 +15,11 @@ impl<H: Host> Manager<'_, H> {
     pub fn alloc_bulk(&mut self, gfp: Gfp, out: &mut [Pfn]) -> Result<usize, AllocError> {
         let mt = self.request_type(gfp).ok_or(AllocError::BothMobilities)?;
         let r = Request::new(0, 0, gfp, mt);
-        let (list, n) = self.zonelist(&r);
+        let list = self.zonelists.of(&r);
         let flags = AllocFlags::WMARK_LOW | AllocFlags::CPUSET;
         let extra = out.len() as u64;
-        let zone = list[..n]
+        let zone = list
+            .zones()
             .iter()
             .copied()
             .find(|&z| self.zone_passes(z.into(), &r, flags, extra));

@@ -1,13 +1,14 @@
 //! The first attempt: zones in order, low mark, per-CPU list, buddy lists.
 //! `spec: linux-mm 1.4, 1.6; linux-6.1 1.4-1.6, 2.6`
 
-use super::{MAX_ZONES, Manager};
+use super::Manager;
+use super::zonelist::ZoneList;
 use crate::frame::{Ix, MigrateType};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
 use crate::kernel::{MarkCheck, Reserve};
 use crate::pcp::CpuLists;
-use crate::place::Want;
+use crate::place::{Memory, Want};
 use crate::zone::ZoneKind;
 
 /// An allocation on its way.
@@ -53,68 +54,41 @@ pub(super) const fn highest_zone(gfp: Gfp) -> ZoneKind {
 }
 
 impl<H: Host> Manager<'_, H> {
-    /// Zones that may serve a request, best first: the local node's from the highest down, then the
-    /// other nodes'.
     #[inline]
-    pub(super) fn zonelist(&self, r: &Request) -> ([u8; MAX_ZONES], usize) {
-        let (mut list, mut n) = ([0; MAX_ZONES], 0);
-        for local in [true, false] {
-            for i in (0..self.nr_zones).rev() {
-                let c = &self.zone(i).config;
-                if (c.node == r.node) == local && c.kind <= r.highest && c.managed > 0 {
-                    list[n] = i as u8;
-                    n += 1;
-                }
-            }
-            if r.gfp.contains(Gfp::THISNODE) {
-                break;
-            }
-        }
-        (list, n)
-    }
-
     pub(super) fn fast_path(&mut self, r: &Request) -> Option<Ix> {
+        let list = self.zonelists.of(r);
         let mut flags = AllocFlags::WMARK_LOW | AllocFlags::CPUSET;
         if r.gfp.contains(Gfp::KSWAPD_RECLAIM) {
             flags |= AllocFlags::KSWAPD;
         }
-        self.get_page(r, flags | self.nofragment(r))
-    }
-
-    /// Whether a request should rather take another zone than mix types.
-    fn nofragment(&self, r: &Request) -> AllocFlags {
-        if !self.env.sw.nofragment {
-            return AllocFlags::empty();
+        if list.nofragment || self.env.sysctl.defrag_mode {
+            flags |= AllocFlags::NOFRAGMENT;
         }
-        let (list, n) = self.zonelist(r);
-        let preferred = list[..n].first().map(|&z| self.zone(z.into()).config);
-        let normal = preferred.is_some_and(|c| {
-            c.kind == ZoneKind::Normal
-                && self
-                    .zones
-                    .iter()
-                    .flatten()
-                    .any(|z| z.config.kind == ZoneKind::Dma32 && z.config.node == c.node)
-        });
-        if normal || self.env.sysctl.defrag_mode {
-            AllocFlags::NOFRAGMENT
-        } else {
-            AllocFlags::empty()
-        }
+        self.get_page(&list, r, flags)
     }
 
     /// One pass over the zones (`get_page_from_freelist`).
-    pub(super) fn get_page(&mut self, r: &Request, flags: AllocFlags) -> Option<Ix> {
-        let (list, n) = self.zonelist(r);
-        let mut flags = flags;
+    #[inline]
+    pub(super) fn get_page(
+        &mut self,
+        list: &ZoneList,
+        r: &Request,
+        mut flags: AllocFlags,
+    ) -> Option<Ix> {
         loop {
-            for &z in &list[..n] {
+            // With defrag_mode, the slow path decides when types may mix.
+            let retry = flags.contains(AllocFlags::NOFRAGMENT) && !self.env.sysctl.defrag_mode;
+            for (i, &z) in list.zones().iter().enumerate() {
+                // Better mixed than from another node.
+                if retry && i >= usize::from(list.near) {
+                    break;
+                }
                 if let Some(ix) = self.try_zone(z.into(), r, flags, 0) {
                     return Some(ix);
                 }
             }
-            // Better mixed than none; with defrag_mode, the slow path decides.
-            if !flags.contains(AllocFlags::NOFRAGMENT) || self.env.sysctl.defrag_mode {
+            // Better mixed than none.
+            if !retry {
                 return None;
             }
             flags -= AllocFlags::NOFRAGMENT;
@@ -130,7 +104,7 @@ impl<H: Host> Manager<'_, H> {
         flags: AllocFlags,
         extra: u64,
     ) -> bool {
-        let sw = self.env.sw;
+        let sw = &self.env.sw;
         let Some(zone) = self.zones[z].as_mut() else {
             return false;
         };
@@ -140,13 +114,13 @@ impl<H: Host> Manager<'_, H> {
             && sw.mark_check == MarkCheck::BlockExists
         {
             let high = zone.marks.of(AllocFlags::WMARK_HIGH);
-            if zone.passes(&sw, r.order, high, r.highest, flags) {
+            if zone.passes(sw, r.order, high, r.highest, flags) {
                 return true;
             }
             zone.below_high = true;
         }
         flags.contains(AllocFlags::NO_WATERMARKS)
-            || zone.passes(&sw, r.order, zone.marks.of(flags) + extra, r.highest, flags)
+            || zone.passes(sw, r.order, zone.marks.of(flags) + extra, r.highest, flags)
     }
 
     fn try_zone(&mut self, z: usize, r: &Request, flags: AllocFlags, extra: u64) -> Option<Ix> {
@@ -159,7 +133,7 @@ impl<H: Host> Manager<'_, H> {
             && let Reserve::HighAtomic(rule) = self.env.sw.reserve
             && let Some(zone) = &mut self.zones[z]
         {
-            zone.reserve_highatomic(&mut self.frames, rule, ix);
+            zone.reserve_highatomic(&mut self.frames, &self.env.sw, rule, ix);
         }
         Some(ix)
     }
@@ -192,7 +166,7 @@ impl<H: Host> Manager<'_, H> {
             if got.is_none() {
                 got = p
                     .zone
-                    .take(p.frames, p.env, want, &mut p.tracer)
+                    .take(p.frames, p.env, want, &mut Memory::default(), &mut p.tracer)
                     .map(|(ix, _)| ix);
             }
             if got.is_none() && flags.intersects(AllocFlags::OOM | AllocFlags::NON_BLOCK) {
@@ -209,6 +183,7 @@ impl<H: Host> Manager<'_, H> {
             p.zone.boosted = false;
             let node = p.zone.config.node;
             p.tracer.host.wake_kswapd(node, 0);
+            self.counters.kswapd_wakeups += 1;
         }
         got
     }

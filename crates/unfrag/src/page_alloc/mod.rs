@@ -6,7 +6,8 @@
 //! min mark, reserves) → a frame, or an error that says why not.
 //!
 //! - [`setup`]: layout of the caller's memory, and boot.
-//! - [`fast`]: zone order and the first attempt.
+//! - [`zonelist`]: zone order.
+//! - [`fast`]: the first attempt.
 //! - [`slow`]: what happens when that fails; where reclaim and compaction plug in.
 //! - [`free`](mod@free): giving back.
 //! - [`bulk`]: many pages at once.
@@ -24,6 +25,7 @@ pub mod setup;
 mod slow;
 mod validate;
 pub mod view;
+mod zonelist;
 
 use crate::frame::{FrameMap, Frames, Ix, Kind, MAX_ORDER, MigrateType, Pfn, State};
 use crate::gfp::Gfp;
@@ -76,6 +78,7 @@ pub struct Manager<'m, H: Host> {
     frames: Frames<'m>,
     zones: [Option<Zone>; MAX_ZONES],
     nr_zones: usize,
+    zonelists: zonelist::ZoneLists,
     /// Set of zone `z` and CPU `c` at `c * nr_zones + z`.
     sets: &'m mut [CpuLists],
     cpus: usize,

@@ -1,5 +1,6 @@
 //! How much memory a manager needs, and its boot.
 
+use super::zonelist::ZoneLists;
 use super::{MAX_ZONES, Manager};
 use crate::frame::{
     FrameMap, FrameMeta, FrameRange, Frames, Kind, MAX_BLOCK, MAX_ORDER, MAX_SEGMENTS, MigrateType,
@@ -218,6 +219,7 @@ impl<'m, H: Host> Manager<'m, H> {
             frames,
             zones,
             nr_zones: config.zones.len(),
+            zonelists: ZoneLists::new(config.zones, &config.switches),
             sets,
             cpus: config.cpus,
             env,

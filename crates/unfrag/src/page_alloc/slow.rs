@@ -6,11 +6,12 @@
 //! `spec: linux-mm 1.4, 4.3, 4.8; linux-6.1 1.4`
 
 use super::fast::Request;
+use super::zonelist::ZoneList;
 use super::{AllocError, Manager};
 use crate::frame::{COSTLY_ORDER, Ix};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::kernel::{MarkCheck, Reserve, Switches};
+use crate::kernel::{MarkCheck, Switches};
 
 /// The rights of a request in the slow path (`gfp_to_alloc_flags`). `spec: linux-mm 1.4`
 pub(crate) fn alloc_flags(gfp: Gfp, order: u8, sw: &Switches) -> AllocFlags {
@@ -55,82 +56,96 @@ pub(crate) fn alloc_flags(gfp: Gfp, order: u8, sw: &Switches) -> AllocFlags {
 impl<H: Host> Manager<'_, H> {
     #[cold]
     pub(super) fn slow_path(&mut self, r: &Request) -> Result<Ix, AllocError> {
-        let (_, zones) = self.zonelist(r);
-        if zones == 0 {
+        let list = self.zonelists.of(r);
+        if list.zones().is_empty() {
             return Err(AllocError::NoZone);
         }
         self.counters.slow_path += 1;
-        self.wake_kswapds(r);
+        self.wake_kswapds(&list, r);
         let mut flags = alloc_flags(r.gfp, r.order, &self.env.sw);
         if self.env.sysctl.defrag_mode {
             flags |= AllocFlags::NOFRAGMENT;
         }
-        self.get_page(r, flags)
-            .or_else(|| self.reserves(r, flags))
-            .or_else(|| self.last_resort(r, flags))
+        self.get_page(&list, r, flags)
+            .or_else(|| self.reserves(&list, r, flags))
+            .or_else(|| self.last_resort(&list, r, flags))
             .ok_or(AllocError::NoMemory)
     }
 
-    fn wake_kswapds(&mut self, r: &Request) {
+    fn wake_kswapds(&mut self, list: &ZoneList, r: &Request) {
         // Before 4.x every request that may wait woke it; the flag is the modern spelling.
         if !r.gfp.contains(Gfp::KSWAPD_RECLAIM) {
             return;
         }
-        let (list, n) = self.zonelist(r);
+        let order = if self.env.sysctl.defrag_mode {
+            r.order.max(self.frames.block_order)
+        } else {
+            r.order
+        };
         let mut woken = None;
-        for &z in &list[..n] {
+        for &z in list.zones() {
             let node = self.zone(z.into()).config.node;
             if woken != Some(node) {
                 woken = Some(node);
                 self.counters.kswapd_wakeups += 1;
-                self.host.wake_kswapd(node, r.order);
+                self.host.wake_kswapd(node, order);
             }
         }
     }
 
     /// Those that reclaim memory themselves ignore the marks.
-    fn reserves(&mut self, r: &Request, flags: AllocFlags) -> Option<Ix> {
+    fn reserves(&mut self, list: &ZoneList, r: &Request, flags: AllocFlags) -> Option<Ix> {
         let memalloc = r.gfp.contains(Gfp::MEMALLOC) && !r.gfp.contains(Gfp::NOMEMALLOC);
-        memalloc.then(|| self.get_page(r, flags | AllocFlags::NO_WATERMARKS))?
+        memalloc.then(|| self.get_page(list, r, flags | AllocFlags::NO_WATERMARKS))?
     }
 
-    /// Nothing can be reclaimed: what remains is to give up reserves and types.
-    fn last_resort(&mut self, r: &Request, flags: AllocFlags) -> Option<Ix> {
+    /// Nothing can be reclaimed: what remains is to give up reserves and types, for those that do
+    /// not give up early. `spec: linux-mm 4.7, 4.8`
+    fn last_resort(&mut self, list: &ZoneList, r: &Request, flags: AllocFlags) -> Option<Ix> {
         if !r.gfp.contains(Gfp::DIRECT_RECLAIM) {
             return None;
         }
-        if matches!(self.env.sw.reserve, Reserve::HighAtomic(_)) {
-            let (list, n) = self.zonelist(r);
-            let mut any = false;
-            for &z in &list[..n] {
-                if let Some(zone) = &mut self.zones[usize::from(z)] {
-                    any |= zone.unreserve_highatomic(&mut self.frames, r.mt, true);
-                }
-            }
-            if any && let Some(ix) = self.get_page(r, flags) {
-                return Some(ix);
-            }
-        }
-        if flags.contains(AllocFlags::NOFRAGMENT)
-            && let Some(ix) = self.get_page_mixed(r, flags)
-        {
+        let persists = !r.gfp.contains(Gfp::NORETRY)
+            && (r.order <= COSTLY_ORDER || r.gfp.contains(Gfp::RETRY_MAYFAIL));
+        if persists && let Some(ix) = self.persist(list, r, flags) {
             return Some(ix);
         }
         if r.gfp.contains(Gfp::NOFAIL) {
             let all = AllocFlags::MIN_RESERVE | AllocFlags::NON_BLOCK;
-            return self.get_page_mixed(r, flags | all);
-        }
-        // The OOM routine looks once more, at the high mark, before it would kill.
-        if r.order <= COSTLY_ORDER && !r.gfp.contains(Gfp::NORETRY) {
-            return self.get_page(r, flags | AllocFlags::WMARK_HIGH);
+            return self.get_page_mixed(list, r, flags | all);
         }
         None
     }
 
+    fn persist(&mut self, list: &ZoneList, r: &Request, flags: AllocFlags) -> Option<Ix> {
+        while self.unreserve(list, r) {
+            if let Some(ix) = self.get_page(list, r, flags) {
+                return Some(ix);
+            }
+        }
+        if flags.contains(AllocFlags::NOFRAGMENT)
+            && let Some(ix) = self.get_page_mixed(list, r, flags)
+        {
+            return Some(ix);
+        }
+        // The OOM routine looks once more, at the high mark, before it would kill.
+        self.get_page(list, r, AllocFlags::WMARK_HIGH | AllocFlags::CPUSET)
+    }
+
+    /// Gives one pageblock of the first high-atomic reserve back to the request's type, even the
+    /// last one.
+    fn unreserve(&mut self, list: &ZoneList, r: &Request) -> bool {
+        let (sw, frames, zones) = (&self.env.sw, &mut self.frames, &mut self.zones);
+        list.zones().iter().any(|&z| {
+            let zone = zones[usize::from(z)].as_mut();
+            zone.is_some_and(|z| z.unreserve_highatomic(frames, sw, r.mt, true))
+        })
+    }
+
     /// A pass without the wish to keep types apart.
-    fn get_page_mixed(&mut self, r: &Request, flags: AllocFlags) -> Option<Ix> {
+    fn get_page_mixed(&mut self, list: &ZoneList, r: &Request, flags: AllocFlags) -> Option<Ix> {
         let defrag = core::mem::replace(&mut self.env.sysctl.defrag_mode, false);
-        let got = self.get_page(r, flags - AllocFlags::NOFRAGMENT);
+        let got = self.get_page(list, r, flags - AllocFlags::NOFRAGMENT);
         self.env.sysctl.defrag_mode = defrag;
         got
     }

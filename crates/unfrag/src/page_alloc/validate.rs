@@ -3,7 +3,6 @@
 use super::Manager;
 use crate::frame::{Ix, Kind, MAX_ORDER, MigrateType, NIL, NR_ORDERS, Pfn};
 use crate::host::Host;
-use crate::kernel::{Grouping, Merge};
 use crate::pcp::NR_LISTS;
 use crate::place::List;
 
@@ -59,8 +58,7 @@ impl<H: Host> Manager<'_, H> {
         let z = self.zone(zone);
         let mut nr_free = [0u32; NR_ORDERS];
         let mut pages = 0;
-        let hygiene = self.env.sw.merge == Merge::OrdinaryRetype
-            && self.env.sw.grouping == Grouping::Pageblocks;
+        let hygiene = self.env.sw.lists_follow_blocks();
         for order in 0..=MAX_ORDER {
             for mt in MigrateType::ALL {
                 let list = z.place.lists.list(order, mt);
@@ -75,10 +73,12 @@ impl<H: Host> Manager<'_, H> {
                     if !ok {
                         return Err(Broken::State(pfn));
                     }
-                    if hygiene && self.frames.block_type(ix) != mt {
+                    let last = ix + (1 << order) - 1;
+                    let types = [ix, last].map(|i| self.frames.block_type(i));
+                    if hygiene && types != [mt; 2] {
                         return Err(Broken::ListType(pfn));
                     }
-                    self.validate_unmerged(zone, ix, order, mt)
+                    self.validate_unmerged(zone, ix, order)
                 })?;
                 if z.place.lists.is_empty(order, mt) != (n == 0) {
                     return Err(Broken::Count(zone));
@@ -118,21 +118,15 @@ impl<H: Host> Manager<'_, H> {
         }
     }
 
-    fn validate_unmerged(
-        &self,
-        zone: usize,
-        ix: Ix,
-        order: u8,
-        mt: MigrateType,
-    ) -> Result<(), Broken> {
+    fn validate_unmerged(&self, zone: usize, ix: Ix, order: u8) -> Result<(), Broken> {
         let z = self.zone(zone);
         let buddy = ix ^ 1 << order;
         if order >= self.frames.block_order.min(MAX_ORDER) || buddy < z.start || buddy >= z.end {
             return Ok(());
         }
         let s = self.frames.state(buddy);
-        // Free halves of a split stay apart only across types of pageblocks.
-        if s.is_buddy() && s.order() == order && s.mt() == mt {
+        // Below pageblock order types do not keep buddies apart.
+        if s.is_buddy() && s.order() == order {
             return Err(Broken::Unmerged(self.map.pfn(ix)));
         }
         Ok(())

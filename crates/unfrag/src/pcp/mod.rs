@@ -60,14 +60,6 @@ pub(crate) struct CpuLists {
     pad: i32,
 }
 
-/// Where the pages of a request came from.
-pub(crate) enum Served {
-    /// From the per-CPU lists.
-    Pcp(Ix),
-    /// They had none, and the zone gave none.
-    Empty,
-}
-
 impl CpuLists {
     pub fn new() -> CpuLists {
         CpuLists {

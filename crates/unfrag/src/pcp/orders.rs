@@ -6,7 +6,7 @@ use super::{CpuLists, End, Env, NR_LISTS, PcpBlock};
 use crate::frame::{Frames, HUGE_ORDER, Ix, Kind, MigrateType, State};
 use crate::host::Host;
 use crate::kernel::Pcp;
-use crate::place::Want;
+use crate::place::{Memory, Want};
 use crate::trace::Tracer;
 use crate::zone::Zone;
 
@@ -73,9 +73,9 @@ impl CpuLists {
         } else {
             1
         };
-        let mut taken = 0;
+        let (mut taken, mut memory) = (0, Memory::default());
         for _ in 0..n {
-            let Some((ix, list)) = zone.take(frames, env, want, t) else {
+            let Some((ix, list)) = zone.take(frames, env, want, &mut memory, t) else {
                 break;
             };
             let block = PcpBlock {

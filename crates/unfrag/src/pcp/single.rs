@@ -7,7 +7,7 @@ use super::{CpuLists, End, Env, PcpBlock};
 use crate::frame::{Frames, Ix, Kind, MigrateType, State};
 use crate::host::Host;
 use crate::kernel::{Drain, Pcp, Switches};
-use crate::place::Want;
+use crate::place::{Memory, Want};
 use crate::trace::Tracer;
 use crate::zone::Zone;
 
@@ -129,9 +129,9 @@ impl CpuLists {
         to: End,
         t: &mut Tracer<H>,
     ) {
-        let mut taken = 0;
+        let (mut taken, mut memory) = (0, Memory::default());
         for _ in 0..self.batch {
-            let Some((ix, list)) = zone.take(frames, env, want, t) else {
+            let Some((ix, list)) = zone.take(frames, env, want, &mut memory, t) else {
                 break;
             };
             // What the page is good for is what it was taken for.

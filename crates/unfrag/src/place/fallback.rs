@@ -5,7 +5,7 @@
 //! the scan, who may claim, the test for it, when and where free blocks move, and whose the
 //! remainder is. `spec: linux-mm 2.5, 2.6; linux-6.1 2.6`
 
-use super::{Fallback, Place, Taken, Want};
+use super::{Fallback, Memory, Place, Taken, Want};
 use crate::frame::{Frames, Ix, MAX_ORDER, MigrateType};
 use crate::kernel::{Boost, ClaimTest, FallbackScan, Switches};
 use MigrateType::{HighAtomic, Movable, Reclaimable, Reserve, Unmovable};
@@ -33,16 +33,20 @@ impl Place {
         frames: &mut Frames,
         sw: &Switches,
         want: Want,
+        memory: &mut Memory,
     ) -> Option<Taken> {
         let mut boosts = 0;
         let found = match sw.scan {
             FallbackScan::ClaimThenSteal => {
-                let claimed = self.claim(frames, sw, want, &mut boosts);
-                if claimed.is_none() && !want.nofragment {
-                    self.steal(frames, want)
-                } else {
-                    claimed
+                let mut found = None;
+                if !memory.stealing {
+                    found = self.claim(frames, sw, want, &mut boosts);
                 }
+                if found.is_none() && !want.nofragment {
+                    found = self.steal(frames, want);
+                    memory.stealing = found.is_some();
+                }
+                found
             }
             FallbackScan::Descending | FallbackScan::MovableAscends => {
                 self.scan_down(frames, sw, want, &mut boosts)
@@ -142,8 +146,7 @@ impl Place {
             // 2.6.24 to 4.x: the block found is the one taken; its remainder has one owner.
             let owner = if stealable { want.mt } else { victim };
             if stealable {
-                let n = self.lists.count_block(frames, ix);
-                self.lists.move_block(frames, ix, want.mt, sw.move_to_tail);
+                let n = self.lists.move_block(frames, ix, want.mt, sw.move_to_tail);
                 if self.passes(frames, sw, want.mt, ix, n.free, n.movable) {
                     frames.set_block_type(ix, want.mt);
                 }
@@ -161,12 +164,10 @@ impl Place {
             frames.set_block_types(ix, order, want.mt);
             self.requeue_as(frames, ix, want.mt, sw);
         } else if stealable {
-            let n = self.lists.count_block(frames, ix);
-            let passes = self.passes(frames, sw, want.mt, ix, n.free, n.movable);
-            let moved = self.lists.move_block(frames, ix, want.mt, sw.move_to_tail);
-            if moved.free == 0 {
+            let n = self.lists.move_block(frames, ix, want.mt, sw.move_to_tail);
+            if n.free == 0 {
                 self.requeue_as(frames, ix, want.mt, sw);
-            } else if passes {
+            } else if self.passes(frames, sw, want.mt, ix, n.free, n.movable) {
                 frames.set_block_type(ix, want.mt);
             }
         } else {
@@ -234,11 +235,10 @@ impl Place {
             if sw.boost == Boost::ClaimTries {
                 *boosts += 1;
             }
-            let size = 1 << frames.block_order;
-            let block = ix & !(size - 1);
-            let inside = block >= self.lists.start() && block + size <= self.lists.end();
             let n = self.lists.count_block(frames, ix);
-            if inside && self.passes(frames, sw, want.mt, ix, n.free, n.movable) {
+            if self.lists.holds_block(frames, ix)
+                && self.passes(frames, sw, want.mt, ix, n.free, n.movable)
+            {
                 self.lists.move_block(frames, ix, want.mt, sw.move_to_tail);
                 frames.set_block_type(ix, want.mt);
                 return Some((Step::Moved, self.fallback(frames, want, ix, order, victim)));

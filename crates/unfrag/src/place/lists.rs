@@ -6,7 +6,9 @@
 //! empty. `spec: linux-mm 1.1, 1.2; linux-6.1 1.2`
 
 use super::List;
-use crate::frame::{Frames, Ix, Kind, MAX_ORDER, MigrateType, NR_ORDERS, NR_TYPES, State};
+use crate::frame::{
+    Frames, Ix, Kind, MAX_BLOCK, MAX_ORDER, MigrateType, NR_ORDERS, NR_TYPES, State,
+};
 use crate::kernel::{Merge, Switches};
 
 /// Where a freed block goes on its list.
@@ -72,14 +74,6 @@ impl Lists {
     #[inline]
     pub fn is_empty(&self, order: u8, mt: MigrateType) -> bool {
         self.fits[mt as usize] >> order & 1 == 0
-    }
-    /// First position of the zone.
-    pub fn start(&self) -> Ix {
-        self.start
-    }
-    /// Position after the zone.
-    pub fn end(&self) -> Ix {
-        self.end
     }
 
     /// Puts a free block on a list.
@@ -206,26 +200,23 @@ impl Lists {
         }
     }
 
-    /// Moves all free blocks of the pageblock that holds `ix` to the lists of `mt`. A pageblock that
-    /// reaches beyond the zone's end is left alone; one that begins before the zone is moved from
-    /// `ix` on. `spec: linux-6.1 2.6, steal 4`
+    /// Moves all free blocks of the pageblock that holds `ix` to the lists of `mt`, and counts what
+    /// it went over. A pageblock that reaches beyond the zone's end is left alone; one that begins
+    /// before the zone is moved from `ix` on. `spec: linux-6.1 2.6, steal 4`
     pub fn move_block(
         &mut self,
         frames: &mut Frames,
         ix: Ix,
         mt: MigrateType,
         tail: bool,
-    ) -> Moved {
-        let size = 1 << frames.block_order;
-        let mut at = ix & !(size - 1);
-        let end = at + size;
+    ) -> Counted {
+        let (block, end) = self.block_of(frames, ix);
         if end > self.end {
-            return Moved::default();
+            return Counted::default();
         }
-        if at < self.start {
-            at = ix;
-        }
-        let mut moved = Moved::default();
+        let from = if block < self.start { ix } else { block };
+        let n = self.count(frames, from, end);
+        let mut at = from;
         while at < end {
             let s = frames.state(at);
             if s.is_buddy() {
@@ -235,11 +226,23 @@ impl Lists {
                 } else {
                     self.requeue(frames, at, tail);
                 }
-                moved.free += 1 << s.order();
             }
             at += step(s);
         }
-        moved
+        n
+    }
+
+    /// First frame of the pageblock that holds `ix`, and the one after it.
+    fn block_of(&self, frames: &Frames, ix: Ix) -> (Ix, Ix) {
+        let size = 1 << frames.block_order;
+        let block = ix & !(size - 1);
+        (block, block + size)
+    }
+
+    /// Whether the pageblock that holds `ix` lies in this zone as a whole.
+    pub fn holds_block(&self, frames: &Frames, ix: Ix) -> bool {
+        let (block, end) = self.block_of(frames, ix);
+        block >= self.start && end <= self.end
     }
 
     /// Moves a block to the end of its list.
@@ -254,53 +257,40 @@ impl Lists {
         }
     }
 
-    /// Free and movable frames of the pageblock that holds `ix`.
-    pub fn count_block(&self, frames: &Frames, ix: Ix) -> Moved {
-        let size = 1 << frames.block_order;
-        let mut at = (ix & !(size - 1)).max(self.start);
-        let end = (at & !(size - 1)) + size;
-        let mut n = Moved::default();
-        while at < end.min(self.end) {
-            let s = frames.state(at);
-            if s.is_buddy() {
-                n.free += 1 << s.order();
-            } else if s.kind() == Kind::Used && s.is_movable() {
-                n.movable += 1;
-            }
-            at += step(s);
-        }
-        n
+    /// Free and movable frames of the pageblock that holds `ix`, as far as it lies in this zone.
+    pub fn count_block(&self, frames: &Frames, ix: Ix) -> Counted {
+        let (block, end) = self.block_of(frames, ix);
+        self.count(frames, block.max(self.start), end.min(self.end))
     }
 
-    /// Takes one block off its list, splitting a larger free block that holds it, so that `ix` is
-    /// free-standing; for isolation and for restoring a recorded layout. `None` if it is not free.
-    pub fn carve(&mut self, frames: &mut Frames, ix: Ix, order: u8) -> Option<MigrateType> {
-        for o in order..=MAX_ORDER {
-            let head = ix & !((1 << o) - 1);
-            if !self.is_buddy(frames, head, o) {
-                continue;
-            }
-            let (_, mt) = self.remove(frames, head);
-            let (mut at, mut o) = (head, o);
-            while o > order {
-                o -= 1;
-                let upper = at + (1 << o);
-                if ix >= upper {
-                    self.push(frames, at, o, mt, false);
-                    at = upper;
-                } else {
-                    self.push(frames, upper, o, mt, false);
-                }
-            }
-            return Some(mt);
+    /// Free and movable frames from `from` up to `end`, which lie in one pageblock.
+    fn count(&self, frames: &Frames, from: Ix, end: Ix) -> Counted {
+        let mut n = Counted::default();
+        let mut at = from;
+        // A block larger than a pageblock may have begun in the one before.
+        let head = from & !(MAX_BLOCK - 1);
+        let s = frames.state(head);
+        if head < from && s.kind() == Kind::Used && s.order() > frames.block_order {
+            n.movable += if s.is_movable() { end - from } else { 0 };
+            return n;
         }
-        None
+        while at < end {
+            let s = frames.state(at);
+            let frames = step(s).min(end - at);
+            if s.is_buddy() {
+                n.free += frames;
+            } else if s.kind() == Kind::Used && s.is_movable() {
+                n.movable += frames;
+            }
+            at += frames;
+        }
+        n
     }
 }
 
 /// Frames of a pageblock, by what they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Moved {
+pub(crate) struct Counted {
     pub free: u32,
     pub movable: u32,
 }

@@ -17,7 +17,7 @@ use crate::kernel::{Grouping, Switches};
 use crate::trace::Extfrag;
 pub(crate) use list::List;
 pub(crate) use lists::Lists;
-pub use v19::V19Stats;
+pub use v19::{V19_TYPES, V19Stats, v19_type_name};
 
 /// What a request says of itself to the placement.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,14 @@ pub(crate) struct Want {
     pub nofragment: bool,
     /// May wake kswapd, when a fallback boosts the marks.
     pub wake: bool,
+}
+
+/// What a batch of requests remembers from one to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Memory {
+    /// The last one had to steal, so the next one does not search lists and pageblocks again (6.10
+    /// and later). `spec: linux-mm 2.6`
+    stealing: bool,
 }
 
 /// A block taken for a request, and what else that did.
@@ -87,8 +95,19 @@ impl Place {
     /// Takes a block of `want.order` for `want.mt` from the own lists or, failing that, by the era's
     /// fallback (`__rmqueue`).
     #[inline]
-    pub fn take(&mut self, frames: &mut Frames, sw: &Switches, want: Want) -> Option<Taken> {
-        if let Some(ix) = self.lists.smallest_fit(frames, want.order, want.mt) {
+    pub fn take(
+        &mut self,
+        frames: &mut Frames,
+        sw: &Switches,
+        want: Want,
+        memory: &mut Memory,
+    ) -> Option<Taken> {
+        if sw.grouping == Grouping::V19 {
+            self.v19.allocs[v19::number(want.mt)] += 1;
+        }
+        if !memory.stealing
+            && let Some(ix) = self.lists.smallest_fit(frames, want.order, want.mt)
+        {
             return Some(Taken {
                 ix,
                 list: want.mt,
@@ -99,7 +118,7 @@ impl Place {
         match sw.grouping {
             Grouping::None => None,
             Grouping::V19 => self.take_v19(frames, want),
-            Grouping::Pageblocks => self.take_fallback(frames, sw, want),
+            Grouping::Pageblocks => self.take_fallback(frames, sw, want, memory),
         }
     }
 }

@@ -14,10 +14,10 @@ use MigrateType::{Fallback as Spare, Movable, Reclaimable, Unmovable};
 pub const LARGE_ORDER: u8 = 5;
 
 /// The four types in the order of their V19 numbers.
-pub const TYPES: [MigrateType; 4] = [Unmovable, Movable, Reclaimable, Spare];
+pub const V19_TYPES: [MigrateType; 4] = [Unmovable, Movable, Reclaimable, Spare];
 
-/// V19's name of a type, as its statistics print it.
-pub const fn type_name(mt: MigrateType) -> &'static str {
+/// V19's name of a type, as its statistics print it. `spec: linux-mm 2.3`
+pub const fn v19_type_name(mt: MigrateType) -> &'static str {
     match mt {
         Movable => "EasyRclm",
         Reclaimable => "KernRclm",
@@ -26,10 +26,10 @@ pub const fn type_name(mt: MigrateType) -> &'static str {
     }
 }
 
-/// The beancounters of a zone (`CONFIG_ALLOCSTATS`), by the order of [`TYPES`].
+/// The beancounters of a zone (`CONFIG_ALLOCSTATS`), by the order of [`V19_TYPES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct V19Stats {
-    /// Requests of the core allocator.
+    /// Requests of the core allocator, by their type.
     pub allocs: [u64; 4],
     /// Blocks of each type.
     pub reserve: [u64; 4],
@@ -104,7 +104,7 @@ impl Place {
 
     /// Takes a block of the largest order from any type, and with it the whole block.
     fn steal_whole(&mut self, frames: &mut Frames, want: Want) -> Option<Taken> {
-        let victim = TYPES
+        let victim = V19_TYPES
             .into_iter()
             .find(|&t| t != want.mt && !self.lists.is_empty(MAX_ORDER, t))?;
         let ix = self.lists.list(MAX_ORDER, victim).head;

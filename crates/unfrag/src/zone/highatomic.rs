@@ -3,7 +3,7 @@
 
 use super::Zone;
 use crate::frame::{Frames, Ix, Kind, MigrateType};
-use crate::kernel::HighAtomicLimit;
+use crate::kernel::{HighAtomicLimit, Switches};
 use MigrateType::{HighAtomic, Movable, Reserve};
 
 /// Most pages that may be reserved in a zone; `None`: the zone is too small.
@@ -20,6 +20,7 @@ impl Zone {
     pub(crate) fn reserve_highatomic(
         &mut self,
         frames: &mut Frames,
+        sw: &Switches,
         rule: HighAtomicLimit,
         ix: Ix,
     ) -> bool {
@@ -28,6 +29,10 @@ impl Zone {
             return false;
         };
         if self.highatomic >= limit || !frames.block_type(ix).is_ordinary() {
+            return false;
+        }
+        // A pageblock that the zone shares with another cannot change hands as a whole.
+        if sw.lists_follow_blocks() && !self.place.lists.holds_block(frames, ix) {
             return false;
         }
         self.highatomic += block;
@@ -40,6 +45,7 @@ impl Zone {
     pub(crate) fn unreserve_highatomic(
         &mut self,
         frames: &mut Frames,
+        sw: &Switches,
         mt: MigrateType,
         force: bool,
     ) -> bool {
@@ -55,8 +61,14 @@ impl Zone {
             if frames.block_type(ix) != HighAtomic {
                 continue;
             }
-            self.highatomic -= block.min(self.highatomic);
-            frames.set_block_type(ix, mt);
+            // Of a free block of two pageblocks, both go where lists and blocks agree.
+            let whole = if sw.lists_follow_blocks() {
+                order.max(frames.block_order)
+            } else {
+                frames.block_order
+            };
+            self.highatomic -= self.highatomic.min(1 << whole);
+            frames.set_block_types(ix & !((1 << whole) - 1), whole, mt);
             self.place.lists.move_block(frames, ix, mt, true);
             return true;
         }

@@ -13,7 +13,7 @@ use crate::gfp::AllocFlags;
 use crate::host::Host;
 use crate::pcp::{CpuLists, Env};
 use crate::place::lists::At;
-use crate::place::{Place, Want};
+use crate::place::{Memory, Place, Want};
 use crate::trace::{Event, Tracer};
 pub use watermark::Marks;
 
@@ -115,9 +115,10 @@ impl Zone {
         frames: &mut Frames,
         env: &Env,
         want: Want,
+        memory: &mut Memory,
         t: &mut Tracer<H>,
     ) -> Option<(Ix, MigrateType)> {
-        let taken = self.place.take(frames, &env.sw, want)?;
+        let taken = self.place.take(frames, &env.sw, want, memory)?;
         if let Some(f) = &taken.extfrag {
             t.emit(|m| Event::PageAllocExtfrag(f.event(m)));
         }
@@ -178,9 +179,7 @@ impl Zone {
         at: At,
     ) {
         // Since 6.10 no list holds a block of several pageblocks that was not merged on it.
-        let cut = order == MAX_ORDER
-            && order > frames.block_order
-            && env.sw.merge == crate::kernel::Merge::OrdinaryRetype;
+        let cut = order == MAX_ORDER && order > frames.block_order && env.sw.lists_follow_blocks();
         let piece = if cut { frames.block_order } else { order };
         for i in 0..1 << (order - piece) {
             let at_ix = ix + (i << piece);

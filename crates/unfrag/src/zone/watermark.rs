@@ -248,8 +248,12 @@ impl Zone {
         flags: AllocFlags,
     ) -> bool {
         let keep = self.protection[highest as usize];
-        // Order 0 without reserves to hide: the sum decides.
-        if order == 0 && self.highatomic == 0 && self.counter > (mark + keep) as i64 {
+        // Order 0 with nothing to hide: the sum decides.
+        if order == 0
+            && self.highatomic == 0
+            && self.place.lists.fits(MigrateType::Cma) == 0
+            && self.counter > (mark + keep) as i64
+        {
             return true;
         }
         let v = self.view(sw);
