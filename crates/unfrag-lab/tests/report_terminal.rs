@@ -93,3 +93,18 @@ fn an_empty_replay_is_still_readable() {
     report.kernels.clear();
     assert!(render(&report, &PLAIN).contains("pressure.unfrag"));
 }
+
+#[test]
+fn many_kernels_are_broken_into_tables_not_into_lines() {
+    let mut report = example_report();
+    for i in 0..12 {
+        let mut kernel = report.kernels[1].clone();
+        kernel.kernel = format!("5.{i}");
+        report.kernels.push(kernel);
+    }
+    for width in 80..130 {
+        let text = render(&report, &Options { width, ..PLAIN });
+        let labels = text.matches("Unusable index, order 9 (2 MiB)").count();
+        assert_eq!(labels, text.matches("Free memory, MiB").count(), "{width}");
+    }
+}

@@ -301,7 +301,7 @@ impl Page<'_> {
         let length = |text: &String| text.chars().count();
         let column = |i: usize| -> usize {
             let values = labelled.iter().filter_map(|(_, values)| values.get(i));
-            values.chain([&all.heads[i]]).map(length).max().unwrap_or(0) + 2
+            values.chain([&all.heads[i]]).map(length).max().unwrap_or(0) + 3
         };
         let labels = labelled.iter().map(|(l, _)| length(l)).max().unwrap_or(0) + 2;
         let mut from = 0;
