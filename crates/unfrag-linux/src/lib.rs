@@ -10,7 +10,9 @@
 //! - [`file`](mod@file): the `.unfrag` file.
 #![forbid(unsafe_code)]
 pub mod error;
+pub mod file;
 pub mod freelists;
+pub mod gfp_text;
 mod import;
 pub mod kpageflags;
 pub mod open;
