@@ -12,7 +12,6 @@
 pub mod error;
 pub mod file;
 pub mod freelists;
-pub mod gfp_text;
 mod import;
 pub mod kpageflags;
 pub mod open;
