@@ -4,6 +4,7 @@
 //! - [`recording`]: a recording in memory, as columns, and what belongs to it.
 //! - [`open`](fn@open): any of these, by what the file begins with.
 //! - [`tracedat`], [`perfdata`], [`text`]: readers of the kernel's and the tools' trace formats.
+//! - [`gfp_text`]: names of gfp bits, by era of the kernel.
 //! - [`procfs`]: buddyinfo, pagetypeinfo, zoneinfo, vmstat, slabinfo and the extfrag files, read and written.
 //! - [`freelists`], [`kpageflags`]: the kernel's exact state, where a recording has it.
 //! - [`snapshots`]: directories and archives of dated procfs copies.
@@ -12,6 +13,7 @@
 pub mod error;
 pub mod file;
 pub mod freelists;
+pub mod gfp_text;
 mod import;
 pub mod kpageflags;
 pub mod open;
