@@ -38,11 +38,8 @@ fn suitable(nr_free: &[u64; NR_ORDERS], order: u8) -> u64 {
 /// free. `spec: linux-mm 7.5`
 pub fn unusable_index(nr_free: &[u64; NR_ORDERS], order: u8) -> u64 {
     let free = pages(nr_free);
-    if free == 0 {
-        1000
-    } else {
-        (free - suitable(nr_free, order)) * 1000 / free
-    }
+    let unusable = (free - suitable(nr_free, order)) * 1000;
+    unusable.checked_div(free).unwrap_or(1000)
 }
 
 /// Why a request of `order` would fail: towards 0 for lack of memory, towards 1000 for
@@ -63,9 +60,52 @@ pub fn fragmentation_index(nr_free: &[u64; NR_ORDERS], order: u8) -> i64 {
 /// compaction). `spec: linux-mm 5.5`
 pub fn extfrag_for_order(nr_free: &[u64; NR_ORDERS], order: u8) -> u64 {
     let free = pages(nr_free);
-    if free == 0 {
-        0
-    } else {
-        (free - suitable(nr_free, order)) * 100 / free
+    let outside = (free - suitable(nr_free, order)) * 100;
+    outside.checked_div(free).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn free(blocks: &[u64]) -> [u64; NR_ORDERS] {
+        let mut n = [0; NR_ORDERS];
+        n[..blocks.len()].copy_from_slice(blocks);
+        n
+    }
+
+    #[test]
+    fn fragmentation_index_spec_5_2() {
+        assert_eq!(fragmentation_index(&free(&[100, 50]), 4), 910);
+        assert_eq!(fragmentation_index(&free(&[]), 4), 0);
+        assert_eq!(fragmentation_index(&free(&[100, 0, 0, 0, 1]), 4), -1000);
+        // Near 0 is lack of memory: one free page, asked for 512.
+        assert_eq!(fragmentation_index(&free(&[1]), 9), -1);
+        assert_eq!(
+            fragmentation_index(&free(&[0, 0, 0, 0, 0, 0, 0, 0, 1]), 9),
+            -500
+        );
+    }
+
+    #[test]
+    fn unusable_index_spec_7_5() {
+        assert_eq!(unusable_index(&free(&[]), 0), 1000);
+        assert_eq!(unusable_index(&free(&[100, 50]), 0), 0);
+        assert_eq!(unusable_index(&free(&[100, 50]), 1), 500);
+        assert_eq!(unusable_index(&free(&[100, 50]), 2), 1000);
+        assert_eq!(unusable_index(&free(&[1, 1]), 1), 333, "truncated");
+    }
+
+    #[test]
+    fn extfrag_for_order_spec_5_5() {
+        // 10,000 free pages, five blocks of order 9.
+        let mut n = free(&[7440]);
+        n[9] = 5;
+        assert_eq!(extfrag_for_order(&n, 9), 74);
+        // The first 384 pages of each 512 are free.
+        let mut n = free(&[]);
+        (n[7], n[8]) = (10, 10);
+        assert_eq!(extfrag_for_order(&n, 9), 100);
+        assert_eq!(extfrag_for_order(&free(&[]), 9), 0);
     }
 }

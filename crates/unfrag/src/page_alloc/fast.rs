@@ -53,14 +53,22 @@ pub(super) const fn highest_zone(gfp: Gfp) -> ZoneKind {
     }
 }
 
+/// How far the first attempt goes.
+#[inline]
+pub(super) const fn first_flags(gfp: Gfp) -> AllocFlags {
+    let flags = AllocFlags::WMARK_LOW.union(AllocFlags::CPUSET);
+    if gfp.contains(Gfp::KSWAPD_RECLAIM) {
+        flags.union(AllocFlags::KSWAPD)
+    } else {
+        flags
+    }
+}
+
 impl<H: Host> Manager<'_, H> {
     #[inline]
     pub(super) fn fast_path(&mut self, r: &Request) -> Option<Ix> {
         let list = self.zonelists.of(r);
-        let mut flags = AllocFlags::WMARK_LOW | AllocFlags::CPUSET;
-        if r.gfp.contains(Gfp::KSWAPD_RECLAIM) {
-            flags |= AllocFlags::KSWAPD;
-        }
+        let mut flags = first_flags(r.gfp);
         if list.nofragment || self.env.sysctl.defrag_mode {
             flags |= AllocFlags::NOFRAGMENT;
         }

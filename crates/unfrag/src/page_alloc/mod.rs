@@ -23,6 +23,8 @@ pub mod free;
 pub mod restore;
 pub mod setup;
 mod slow;
+#[cfg(test)]
+mod tests;
 mod validate;
 pub mod view;
 mod zonelist;
@@ -115,6 +117,38 @@ impl<'m, H: Host> Manager<'m, H> {
             None => self.slow_path(&request),
         };
         self.finish(&request, got)
+    }
+
+    /// The same from one zone, whatever its watermark: for a replay that knows which zone was taken.
+    pub fn alloc_in_zone(&mut self, zone: usize, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
+        let mt = self.request_type(gfp).ok_or(AllocError::BothMobilities)?;
+        if order > MAX_ORDER {
+            return Err(AllocError::OrderTooLarge);
+        }
+        if zone >= self.nr_zones {
+            return Err(AllocError::NoZone);
+        }
+        let request = fast::Request::new(self.zone(zone).config.node, order, gfp, mt);
+        let got = self.rmqueue(zone, &request, fast::first_flags(gfp));
+        self.finish(&request, got.ok_or(AllocError::NoMemory))
+    }
+
+    /// Zone that the first attempt of a request would take, by the watermarks.
+    pub fn zone_for(&self, order: u8, gfp: Gfp) -> Option<usize> {
+        let mt = self.request_type(gfp)?;
+        let request = fast::Request::new(0, order, gfp, mt);
+        let flags = fast::first_flags(gfp);
+        let list = self.zonelists.of(&request);
+        list.zones().iter().map(|&z| usize::from(z)).find(|&z| {
+            let zone = self.zone(z);
+            zone.passes(
+                &self.env.sw,
+                order,
+                zone.marks.of(flags),
+                request.highest,
+                flags,
+            )
+        })
     }
 
     /// Marks a block as in use and tells everybody.

@@ -10,9 +10,8 @@ use crate::host::Host;
 use crate::kernel::{Grouping, Reserve, Switches, Sysctl};
 use crate::pcp::{CpuLists, Env, size};
 use crate::place::lists::At;
-use crate::place::{Place, V19Stats};
 use crate::stat::Counters;
-use crate::zone::{NR_ZONE_KINDS, Zone, ZoneConfig, watermark};
+use crate::zone::{Zone, ZoneConfig, watermark};
 use core::mem::size_of;
 
 /// What a manager is to manage.
@@ -189,24 +188,8 @@ impl<'m, H: Host> Manager<'m, H> {
                 (e.next, e.prev) = (NIL, NIL);
                 e.set_state(reserved);
             }
-            let mut place = Place::new(i as u8, start, end);
-            place.v19 = V19Stats::start(c.present);
-            place.ungrouped = effective(config).group_by_mobility_disabled;
-            zones[i] = Some(Zone {
-                id: i as u8,
-                config: *c,
-                start,
-                end,
-                place,
-                marks: Default::default(),
-                protection: [0; NR_ZONE_KINDS],
-                highatomic: 0,
-                boosted: false,
-                reclaim_active: false,
-                below_high: false,
-                counter: 0,
-                stat_threshold: 0,
-            });
+            let ungrouped = effective(config).group_by_mobility_disabled;
+            zones[i] = Some(Zone::new(i as u8, *c, start, end, ungrouped));
         }
         let env = Env {
             sw: config.switches,
@@ -304,5 +287,5 @@ impl<'m, H: Host> Manager<'m, H> {
     }
 }
 
-const _: () = assert!(MAX_BLOCK as usize * size_of::<FrameMeta>() % 8 == 0);
-const _: () = assert!(size_of::<CpuLists>() % 8 == 0);
+const _: () = assert!((MAX_BLOCK as usize * size_of::<FrameMeta>()).is_multiple_of(8));
+const _: () = assert!(size_of::<CpuLists>().is_multiple_of(8));

@@ -61,6 +61,12 @@ impl<H: Host> Manager<'_, H> {
         self.nr_zones
     }
 
+    /// What a zone is made of.
+    #[inline]
+    pub fn zone_config(&self, zone: usize) -> &ZoneConfig {
+        &self.zone(zone).config
+    }
+
     /// A zone.
     pub fn zone_view(&self, zone: usize) -> ZoneView {
         let z = self.zone(zone);

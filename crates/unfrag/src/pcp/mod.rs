@@ -7,7 +7,7 @@
 //!
 //! - [`size`]: batch and high.
 //! - [`orders`]: 5.13 and later.
-//! - [`single`]: before.
+//! - [`single`]: earlier ones.
 //!
 //! Invariant: `count` is the number of base pages on all lists; every block on a list has
 //! `Kind::Pcp` and, as its type, the type of the buddy list it will return to.
@@ -16,6 +16,8 @@
 mod orders;
 mod single;
 pub mod size;
+#[cfg(test)]
+mod tests;
 
 use crate::frame::{FrameMeta, Frames, Ix, Kind, MigrateType, State};
 use crate::host::Host;

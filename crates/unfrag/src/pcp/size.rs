@@ -47,8 +47,8 @@ impl SetSize {
         match sw.pcp {
             Pcp::Orders { tuned, .. } => {
                 let floor = 4 * batch;
-                if fraction > 0 {
-                    return fixed(batch, (pages / fraction / cpus).max(floor));
+                if let Some(share) = pages.checked_div(fraction) {
+                    return fixed(batch, (share / cpus).max(floor));
                 }
                 let min = (low / cpus).max(floor);
                 let max = if tuned { pages / 8 / cpus } else { min };

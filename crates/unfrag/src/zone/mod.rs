@@ -6,6 +6,8 @@
 //! Invariant: `counter` plus the CPUs' deltas equals the pages on the buddy lists.
 
 pub(crate) mod highatomic;
+#[cfg(test)]
+mod tests;
 pub mod watermark;
 
 use crate::frame::{Frames, Ix, MAX_ORDER, MigrateType, Pfn};
@@ -13,7 +15,7 @@ use crate::gfp::AllocFlags;
 use crate::host::Host;
 use crate::pcp::{CpuLists, Env};
 use crate::place::lists::At;
-use crate::place::{Memory, Place, Want};
+use crate::place::{Memory, Place, V19Stats, Want};
 use crate::trace::{Event, Tracer};
 pub use watermark::Marks;
 
@@ -106,6 +108,28 @@ pub(crate) struct Zone {
 }
 
 impl Zone {
+    /// A zone without memory on its lists, at these positions of the frame table.
+    pub fn new(id: u8, config: ZoneConfig, start: Ix, end: Ix, ungrouped: bool) -> Zone {
+        let mut place = Place::new(id, start, end);
+        place.v19 = V19Stats::start(config.present);
+        place.ungrouped = ungrouped;
+        Zone {
+            id,
+            config,
+            start,
+            end,
+            place,
+            marks: Marks::default(),
+            protection: [0; NR_ZONE_KINDS],
+            highatomic: 0,
+            boosted: false,
+            reclaim_active: false,
+            below_high: false,
+            counter: 0,
+            stat_threshold: 0,
+        }
+    }
+
     /// Takes a block from the buddy lists, with all that a fallback brings: its event, and the boost
     /// of the marks. Does not touch the free counter. Returns the block and the type of the list
     /// that it came from (`__rmqueue`).

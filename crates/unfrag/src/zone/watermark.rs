@@ -73,11 +73,7 @@ impl Marks {
         sysctl: &Sysctl,
     ) -> Marks {
         let pages_min = kbytes >> 2;
-        let share = if lowmem == 0 {
-            0
-        } else {
-            pages_min * pages / lowmem
-        };
+        let share = (pages_min * pages).checked_div(lowmem).unwrap_or(0);
         let min = if is_lowmem(kind, sw) {
             share
         } else {

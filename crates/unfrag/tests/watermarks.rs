@@ -1,0 +1,218 @@
+//! Marks, protections and the sizes of per-CPU lists as real kernels derive them.
+
+mod support;
+
+use support::*;
+use unfrag::kernel::MarkGap;
+use unfrag::pcp::size::{SetSize, batch};
+use unfrag::zone::Marks;
+use unfrag::zone::watermark::{khugepaged_min_free_kbytes, lowmem_reserve, min_free_kbytes};
+use unfrag::{Sysctl, ZoneKind};
+
+const KIB_PAGES: u64 = 1024;
+const GIB: u64 = 1 << 18;
+
+fn marks(kind: ZoneKind, pages: u64, lowmem: u64, kbytes: u64, era: &str) -> Marks {
+    let sysctl = Sysctl::default();
+    Marks::new(kind, pages, lowmem, kbytes, &switches(era), &sysctl)
+}
+
+#[test]
+fn min_free_kbytes_follows_the_root_of_low_memory_spec_1_3() {
+    for gap in [MarkGap::Quarter, MarkGap::Scaled] {
+        assert_eq!(min_free_kbytes(16 << 10, gap), 512);
+        assert_eq!(min_free_kbytes(512 << 10, gap), 2896);
+        assert_eq!(min_free_kbytes(1 << 20, gap), 4096);
+        assert_eq!(min_free_kbytes(16 << 20, gap), 16384);
+        assert_eq!(min_free_kbytes(64, gap), 128);
+    }
+    assert_eq!(min_free_kbytes(1 << 40, MarkGap::Quarter), 65536);
+    assert_eq!(min_free_kbytes(1 << 40, MarkGap::Scaled), 262_144);
+}
+
+#[test]
+fn marks_of_one_gibibyte_spec_1_3() {
+    let old = marks(ZoneKind::Normal, GIB, GIB, 4096, "2.6.32");
+    assert_eq!((old.min, old.low, old.high), (1024, 1280, 1536));
+    let new = marks(ZoneKind::Normal, GIB, GIB, 4096, "6.18");
+    assert_eq!(
+        (new.min, new.low, new.high, new.promo),
+        (1024, 1286, 1548, 1810)
+    );
+}
+
+#[test]
+fn zones_above_low_memory_have_a_bounded_min_spec_1_3() {
+    // 896 MiB of low memory, 128 MiB of high memory.
+    let (low, high) = (229_376, 32_768);
+    let m = marks(ZoneKind::HighMem, high, low, 3831, "2.6.32");
+    assert_eq!(m.min, 32, "32768 / 1024, at least 32");
+    let m = marks(ZoneKind::HighMem, 1 << 20, low, 3831, "2.6.32");
+    assert_eq!(m.min, 128);
+    let m = marks(ZoneKind::Movable, 64 * 1024, low, 3831, "6.18");
+    assert_eq!(m.min, 64, "Movable is no low memory in 6.18");
+}
+
+#[test]
+fn movable_shares_the_minimum_in_6_1_spec_6_1_1_3() {
+    let zones = [
+        zone(0, ZoneKind::Normal, 0x10_0000, GIB),
+        zone(0, ZoneKind::Movable, 0x20_0000, GIB),
+    ];
+    let sysctl = Sysctl {
+        min_free_kbytes: 8192,
+        ..Sysctl::default()
+    };
+    let m = fresh(&zones, 1, switches("6.1"), sysctl);
+    assert_eq!(m.zone_view(0).marks.min, 1024);
+    assert_eq!(m.zone_view(1).marks.min, 1024);
+    let m = fresh(&zones, 1, switches("6.18"), sysctl);
+    assert_eq!(m.zone_view(0).marks.min, 2048);
+    assert_eq!(m.zone_view(1).marks.min, 128);
+}
+
+#[test]
+fn khugepaged_raises_min_free_kbytes_spec_6_1_1_3() {
+    assert_eq!(khugepaged_min_free_kbytes(2, GIB, 512), 45056);
+    assert_eq!(khugepaged_min_free_kbytes(3, 2 * GIB, 512), 67584);
+    // 768 MiB: at the time khugepaged starts the two zones hold 181,890 pages; the cap decides.
+    let (dma, dma32) = (3840, 178_050);
+    let lowmem = dma + dma32;
+    let early = min_free_kbytes(lowmem * 4, MarkGap::Scaled);
+    let high: u64 = [(ZoneKind::Dma, dma), (ZoneKind::Dma32, dma32)]
+        .map(|(k, n)| marks(k, n, lowmem, early, "6.1").high)
+        .iter()
+        .sum();
+    let raised = khugepaged_min_free_kbytes(2, lowmem - high, 512);
+    let m = marks(ZoneKind::Dma, dma, lowmem, raised, "6.1");
+    assert_eq!((m.min, m.low, m.high), (190, 237, 284));
+    let m = marks(ZoneKind::Dma32, dma32, lowmem, raised, "6.1");
+    assert_eq!((m.min, m.low, m.high), (8839, 11048, 13257));
+}
+
+#[test]
+fn a_boot_of_768_mib_comes_close_to_the_recorded_marks_spec_6_1_1_3() {
+    // Marks freeze before the kernel's own memory returns, so the final sizes give 1 % more.
+    let zones = [
+        zone(0, ZoneKind::Dma, 0x1000, 3840),
+        zone(0, ZoneKind::Dma32, 0x2000, 180_484),
+    ];
+    let m = fresh(&zones, 2, switches("6.1"), Sysctl::default());
+    let min: Vec<u64> = (0..2).map(|z| m.zone_view(z).marks.min).collect();
+    assert!((187..=191).contains(&min[0]), "{min:?}");
+    assert!((8839..=8964).contains(&min[1]), "{min:?}");
+    let off = Sysctl {
+        transparent_hugepage: false,
+        ..Sysctl::default()
+    };
+    let m = fresh(&zones, 2, switches("6.1"), off);
+    assert!(m.zone_view(1).marks.min < 900);
+    let set = Sysctl {
+        min_free_kbytes: 3271,
+        ..Sysctl::default()
+    };
+    let m = fresh(&zones, 2, switches("6.1"), set);
+    assert_eq!(m.zone_view(1).marks.min, 817 * 180_484 / 184_324);
+}
+
+#[test]
+fn lowmem_reserve_is_a_share_of_the_zones_above_spec_1_6() {
+    let ratio = Sysctl::default().lowmem_reserve_ratio;
+    let sizes = [4000, 800_000, 1_000_000, 0, 64_000];
+    let keep = lowmem_reserve(&sizes, &ratio, true);
+    assert_eq!(keep[0], [0, 3125, 7031, 7031, 7281]);
+    assert_eq!(keep[1], [0, 0, 3906, 3906, 4156]);
+    assert_eq!(keep[2], [0, 0, 0, 0, 2000]);
+    assert_eq!(keep[4], [0; 5]);
+    // Ratio 0: nothing kept in modern kernels, everything in old ones.
+    let keep = lowmem_reserve(&sizes, &[0; 5], true);
+    assert_eq!(keep, [[0; 5]; 5]);
+    let keep = lowmem_reserve(&sizes, &[0; 5], false);
+    assert_eq!(keep[1][2], 1_000_000);
+}
+
+#[test]
+fn dma_protection_of_768_mib_spec_6_1_1_3() {
+    // The reserves freeze earlier still, with 177,920 to 178,175 pages in DMA32.
+    let keep = lowmem_reserve(
+        &[3840, 178_030, 0, 0, 0],
+        &Sysctl::default().lowmem_reserve_ratio,
+        true,
+    );
+    assert_eq!(keep[0], [0, 695, 695, 695, 695]);
+}
+
+#[test]
+fn old_kernels_count_present_pages_and_modern_ones_managed_spec_1_6() {
+    let mut z = zone(0, ZoneKind::Normal, 0x10_0000, GIB);
+    z.managed = GIB / 2;
+    let m = fresh(&[z], 1, switches("2.6.32"), Sysctl::default());
+    assert_eq!(m.zone_view(0).marks.min, 1024);
+    assert_eq!(m.set_view(0, 0).batch, 31);
+    let thp_off = Sysctl {
+        transparent_hugepage: false,
+        ..Sysctl::default()
+    };
+    let m = fresh(&[z], 1, switches("6.1"), thp_off);
+    assert_eq!(m.zone_view(0).marks.min, 2896 / 4);
+    assert_eq!(m.set_view(0, 0).batch, 31);
+}
+
+#[test]
+fn batch_is_one_less_than_a_power_of_two_spec_3_1_3_2() {
+    use MarkGap::{Quarter, Scaled};
+    assert_eq!(batch(GIB, Quarter), 31);
+    assert_eq!(batch(64 * GIB, Quarter), 31);
+    assert_eq!(batch(1000, Quarter), 1, "zero is forced to one");
+    assert_eq!(batch(1000, Scaled), 1);
+    assert_eq!(batch(64 * GIB, Scaled), 63);
+    // spec 6.1 3: the steps at 88 and 172 Ki pages.
+    assert_eq!(batch(88 * KIB_PAGES - 1, Scaled), 15);
+    assert_eq!(batch(88 * KIB_PAGES, Scaled), 31);
+    assert_eq!(batch(172 * KIB_PAGES - 1, Scaled), 31);
+    assert_eq!(batch(172 * KIB_PAGES, Scaled), 63);
+}
+
+#[test]
+fn set_sizes_of_768_mib_spec_6_1_3() {
+    let size = |pages, low| SetSize::new(&switches("6.1"), &Sysctl::default(), pages, low, 2);
+    let dma32 = size(180_484, 11048);
+    assert_eq!(
+        (dma32.high_min, dma32.high_max, dma32.batch),
+        (5524, 5524, 63)
+    );
+    let dma = size(3840, 237);
+    assert_eq!((dma.high_min, dma.batch), (118, 1));
+}
+
+#[test]
+fn old_sets_hold_six_batches_or_a_fraction_spec_3_1() {
+    let sysctl = Sysctl::default();
+    let s = SetSize::new(&switches("2.6.32"), &sysctl, GIB, 1280, 4);
+    assert_eq!((s.batch, s.high_min), (31, 186));
+    fn fraction(f: u64) -> Sysctl {
+        Sysctl {
+            percpu_pagelist_high_fraction: f,
+            ..Sysctl::default()
+        }
+    }
+    let s = SetSize::new(&switches("2.6.32"), &fraction(8), GIB, 1280, 4);
+    assert_eq!((s.batch, s.high_min), (96, GIB / 8));
+    let s = SetSize::new(&switches("2.6.32"), &fraction(100), 16_000, 1280, 4);
+    assert_eq!((s.batch, s.high_min), (40, 160));
+}
+
+#[test]
+fn self_tuning_sets_have_a_floor_and_a_ceiling_spec_3_2() {
+    let sysctl = Sysctl::default();
+    let s = SetSize::new(&switches("6.18"), &sysctl, GIB, 1286, 4);
+    assert_eq!((s.batch, s.high_min, s.high_max), (63, 321, GIB / 8 / 4));
+    let s = SetSize::new(&switches("6.18"), &sysctl, GIB, 400, 4);
+    assert_eq!(s.high_min, 4 * 63, "at least four batches");
+    let fixed = Sysctl {
+        percpu_pagelist_high_fraction: 8,
+        ..sysctl
+    };
+    let s = SetSize::new(&switches("6.18"), &fixed, GIB, 1286, 4);
+    assert_eq!((s.high_min, s.high_max), (GIB / 32, GIB / 32));
+}
