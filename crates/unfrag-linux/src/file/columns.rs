@@ -114,7 +114,7 @@ pub fn plan(numbers: &Numbers, read_as: ReadAs) -> Plan {
     let mut distinct = Distinct::default();
     let mut batch = vec![];
     // A value fits 32 bits if the bits above are all the same as they would be if it was extended.
-    let (mut plain_fits, mut delta_fits, mut rises) = (true, true, true);
+    let (mut plain_fits, mut delta_fits, mut zigzag_fits, mut rises) = (true, true, true, true);
     let mut before = 0u64;
     for start in (0..numbers.len()).step_by(BATCH) {
         numbers.widen(start..(start + BATCH).min(numbers.len()), &mut batch);
@@ -125,7 +125,8 @@ pub fn plan(numbers: &Numbers, read_as: ReadAs) -> Plan {
             } else {
                 value >> 32 == 0
             };
-            delta_fits &= zigzag(delta) >> 32 == 0;
+            delta_fits &= delta >> 32 == 0;
+            zigzag_fits &= zigzag(delta) >> 32 == 0;
             rises &= value >= before;
             before = value;
         }
@@ -143,13 +144,13 @@ pub fn plan(numbers: &Numbers, read_as: ReadAs) -> Plan {
             ..plain
         };
     }
-    let transform = if rises {
-        Transform::Delta
+    let (transform, fits) = if rises {
+        (Transform::Delta, delta_fits)
     } else {
-        Transform::ZigzagDelta
+        (Transform::ZigzagDelta, zigzag_fits)
     };
     let delta = Plan {
-        stored: int(delta_fits),
+        stored: int(fits),
         transform,
         dictionary: false,
     };
@@ -248,5 +249,10 @@ mod tests {
         assert_eq!((p.stored, p.dictionary), (Stored::Int32, true));
         assert_eq!(plan_of(&[u64::MAX], ReadAs::Signed).stored, Stored::Int32);
         assert_eq!(plan_of(&[u64::MAX], ReadAs::Unsigned).stored, Stored::Int64);
+        // A step across half of all numbers is small only as a negative one.
+        let step: Vec<u64> = (0..200u64)
+            .chain((1..200).map(|i| u64::MAX - 200 + i))
+            .collect();
+        assert_eq!(plan_of(&step, ReadAs::Unsigned).stored, Stored::Int64);
     }
 }
