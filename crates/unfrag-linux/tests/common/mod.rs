@@ -31,3 +31,75 @@ pub fn echo(name: &str, bytes: &[u8]) -> Option<Result<String, Error>> {
         _ => return None,
     })
 }
+
+/// A small generator of numbers, so that a seed says everything about a run.
+pub struct Random(pub u64);
+
+impl Random {
+    /// One whose seed is `UNFRAG_SEED`, or else always the same; says which.
+    pub fn seeded() -> Self {
+        let seed = std::env::var("UNFRAG_SEED")
+            .ok()
+            .and_then(|s| s.parse().ok())
+            .unwrap_or(1);
+        println!("seed {seed} (set UNFRAG_SEED for another)");
+        Self(seed)
+    }
+
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        // splitmix64
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % limit.max(1) as u64) as usize
+    }
+
+    /// `bytes` cut off somewhere, with some bits flipped, or with a piece of it gone or repeated,
+    /// or with a number in it that is very large.
+    pub fn damage(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = bytes.to_vec();
+        match self.below(5) {
+            0 => out.truncate(self.below(bytes.len())),
+            1 => {
+                for _ in 0..=self.below(4) {
+                    let at = self.below(out.len());
+                    if let Some(byte) = out.get_mut(at) {
+                        *byte ^= 1 << self.below(8);
+                    }
+                }
+            }
+            2 => {
+                let from = self.below(out.len());
+                let to = (from + self.below(64)).min(out.len());
+                out.drain(from..to);
+            }
+            3 => {
+                let from = self.below(out.len());
+                let to = (from + self.below(64)).min(out.len());
+                let piece = out[from..to].to_vec();
+                let at = self.below(out.len());
+                out.splice(at..at, piece);
+            }
+            _ => {
+                let digits = (0..out.len()).filter(|&i| out[i].is_ascii_digit()).count();
+                let chosen = self.below(digits);
+                let at = (0..out.len())
+                    .filter(|&i| out[i].is_ascii_digit())
+                    .nth(chosen);
+                let numbers: [&[u8]; 5] = [
+                    b"99999999999999999999",
+                    b"18446744073709551615",
+                    b"-1",
+                    b"9223372036854775808",
+                    b"4294967296",
+                ];
+                if let Some(at) = at {
+                    let number = numbers[self.below(numbers.len())];
+                    out.splice(at..=at, number.iter().copied());
+                }
+            }
+        }
+        out
+    }
+}
