@@ -1,0 +1,585 @@
+//! From a trace to what the workload asked for.
+//!
+//! A trace mixes causes (somebody wanted memory, or gave it back) with effects (what that kernel did
+//! about it: pages that compaction moved, targets it isolated and did not use). [`causes`] keeps the
+//! causes, says which of them were the kernel's own reclaim, and follows frames through migrations,
+//! so that a later free finds the allocation that it belongs to. Rules, version [`VERSION`]:
+//!
+//! 1. A free by a compacting task (kcompactd, or between `mm_compaction_begin` and `_end`) of a
+//!    frame in use is the source of a migration; of a frame not in use, an unused target.
+//! 2. Where `set_migration_pte` and `remove_migration_pte` name both sides, the page goes from the
+//!    one frame to the other. A source without such a pair waits; the first free of a frame not in
+//!    use that no rule explains belongs to the source that waits longest.
+//! 3. An allocation of a frame in use: the CPUs' buffers were merged out of order, and the free
+//!    follows within [`INVERSION_NS`]; otherwise the frame was freed unseen.
+//! 4. Four consecutive frames freed one after the other that nobody was seen to allocate were a
+//!    kernel stack (taken in bulk, without an event).
+//! 5. Frees by kswapd and by tasks in direct reclaim are that kernel's reclaim.
+//!
+//! `spec: linux-6.1 7.6, 10`
+
+use crate::era::Era;
+use unfrag::Gfp;
+use unfrag_linux::recording::{EventTable, Events, Recording};
+use unfrag_linux::{Error, Result};
+
+/// Version of the rules.
+pub const VERSION: u32 = 1;
+
+/// How late the free may come that a trace of several CPUs shows after the next allocation.
+pub const INVERSION_NS: u64 = 20_000_000;
+
+/// No frame.
+pub const NONE: u32 = u32::MAX;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Do {
+    /// Allocate a block; `pfn` is where the recorded kernel put it.
+    Alloc,
+    /// The same, where the recorded kernel's check of the watermark raced with another CPU: it took
+    /// the zone that the frame is in.
+    AllocRaced,
+    /// An allocation that failed there.
+    AllocFailed,
+    /// Free the block at `pfn`.
+    Free,
+    /// The same, by the recorded kernel's reclaim.
+    FreeGiven,
+    /// Allocate four pages in bulk (a kernel stack); `pfn` is an index into `Causes::stacks`.
+    Stack,
+    /// The page at `pfn` is now at `other`.
+    Moved,
+    /// kswapd begins to reclaim.
+    ReclaimBegins,
+    /// kswapd ends.
+    ReclaimEnds,
+    /// All per-CPU lists are drained.
+    DrainAll,
+}
+
+/// One operation, in the order of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// Nanoseconds of the trace clock.
+    pub time: u64,
+    /// What.
+    pub act: Do,
+    /// Order of the block.
+    pub order: u8,
+    /// CPU.
+    pub cpu: u16,
+    /// Frame on the recorded host.
+    pub pfn: u32,
+    /// Request flags of an allocation; the new frame of a move.
+    pub other: u32,
+    /// Task, by index into the recording's.
+    pub task: u32,
+}
+
+/// What was made of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Causes {
+    /// The operations.
+    pub ops: Vec<Op>,
+    /// Frames of the kernel stacks.
+    pub stacks: Vec<[u32; 4]>,
+    /// What each frame's first event says of the start: [`FIRST_ALLOC`], [`FIRST_FREE`] or 0.
+    pub first: Vec<u8>,
+    /// How events were explained, by class.
+    pub classes: Classes,
+    /// Fallbacks that the trace shows (`mm_page_alloc_extfrag`), and when.
+    pub extfrag: Vec<(u64, u32)>,
+}
+
+/// The frame was first seen allocated: free at the start.
+pub const FIRST_ALLOC: u8 = 1;
+/// The frame was first seen freed: in use at the start.
+pub const FIRST_FREE: u8 = 2;
+
+/// Numbers of events by explanation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Classes {
+    /// Allocations of free frames.
+    pub allocations: u64,
+    /// Allocations that failed.
+    pub failed: u64,
+    /// Frees of blocks seen allocated, or in use at the start.
+    pub frees: u64,
+    /// Frees by reclaim among them, in pages.
+    pub reclaimed: u64,
+    /// Frees of a migration's source.
+    pub migrated: u64,
+    /// Those with both sides known.
+    pub migrated_paired: u64,
+    /// Frees of isolated targets that were not used.
+    pub unused_targets: u64,
+    /// Frees of frames that a migration had filled unseen.
+    pub matched: u64,
+    /// Allocations seen before the free that made room for them.
+    pub inverted: u64,
+    /// Kernel stacks found by their frees, in pages.
+    pub stack_pages: u64,
+    /// Allocations of a frame in use that no free explains.
+    pub unexplained_allocs: u64,
+    /// Frees of a frame not in use that nothing explains.
+    pub unexplained_frees: u64,
+}
+
+/// Which event a table holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Alloc,
+    Free,
+    Extfrag,
+    CompactBegin,
+    CompactEnd,
+    SetMigration,
+    RemoveMigration,
+    KswapdWake,
+    KswapdSleep,
+    WakeupKswapd,
+    ReclaimBegin,
+    ReclaimEnd,
+    Other,
+}
+
+impl Kind {
+    fn of(name: &str) -> Kind {
+        match name {
+            "mm_page_alloc" => Kind::Alloc,
+            "mm_page_free" | "mm_page_free_direct" => Kind::Free,
+            "mm_page_alloc_extfrag" => Kind::Extfrag,
+            "mm_compaction_begin" => Kind::CompactBegin,
+            "mm_compaction_end" => Kind::CompactEnd,
+            "set_migration_pte" => Kind::SetMigration,
+            "remove_migration_pte" => Kind::RemoveMigration,
+            "mm_vmscan_kswapd_wake" => Kind::KswapdWake,
+            "mm_vmscan_kswapd_sleep" => Kind::KswapdSleep,
+            "mm_vmscan_wakeup_kswapd" => Kind::WakeupKswapd,
+            "mm_vmscan_direct_reclaim_begin" => Kind::ReclaimBegin,
+            "mm_vmscan_direct_reclaim_end" => Kind::ReclaimEnd,
+            _ => Kind::Other,
+        }
+    }
+}
+
+fn column<'a>(table: &'a EventTable, name: &str) -> Result<&'a [u64]> {
+    table.column(name).ok_or_else(|| {
+        Error::malformed(format!(
+            "the events `{}` have no field `{name}`; record them with their raw data",
+            table.name
+        ))
+    })
+}
+
+/// Use of a frame while the trace is walked.
+const UNKNOWN: u8 = 0;
+const IDLE: u8 = 1;
+const LIVE: u8 = 2;
+
+/// Walks the trace.
+///
+/// `frames` is the number of frame numbers of the host; `free_at` says of a frame whether it was
+/// free at `from` (nanoseconds of the trace clock), where that is known exactly. Operations before
+/// `from` are left out.
+///
+/// # Errors
+/// If events lack a field that is needed, or name frames beyond `frames`.
+pub fn causes(
+    rec: &Recording,
+    era: Era,
+    frames: u32,
+    from: u64,
+    free_at: Option<&dyn Fn(u32) -> bool>,
+) -> Result<Causes> {
+    let ev = &rec.events;
+    let kinds: Vec<Kind> = ev.tables.iter().map(|t| Kind::of(&t.name)).collect();
+    let has_batched_pagevec = ev.tables.iter().any(|t| t.name == "mm_pagevec_free");
+    let mut w = Walk::new(rec, era, frames, from, free_at);
+    let empty: &[u64] = &[];
+    let mut cols = vec![[empty; 4]; ev.tables.len()];
+    for (i, t) in ev.tables.iter().enumerate() {
+        let names: &[&str] = match kinds[i] {
+            Kind::Alloc => &["pfn", "order", "migratetype", "gfp_flags"],
+            Kind::Free => &["pfn", "order"],
+            Kind::Extfrag => &["pfn"],
+            Kind::SetMigration | Kind::RemoveMigration => &["addr", "pte"],
+            _ => &[],
+        };
+        for (c, n) in cols[i].iter_mut().zip(names) {
+            *c = column(t, n)?;
+        }
+    }
+    let mut rows = vec![0usize; ev.tables.len()];
+    let start = ev.time.partition_point(|&t| t < from);
+    for (i, &k) in ev.kind.iter().enumerate() {
+        let row = rows[k as usize];
+        rows[k as usize] += 1;
+        let [a, b, _, d] = &cols[k as usize];
+        w.at(i, ev);
+        let live = i >= start;
+        match kinds[k as usize] {
+            Kind::Alloc if live => w.alloc(a[row], b[row], d[row])?,
+            Kind::Free if live => w.free(a[row], b[row])?,
+            Kind::Extfrag if live => w.out.extfrag.push((w.time, a[row] as u32)),
+            Kind::CompactBegin => w.task_state[w.task as usize] |= COMPACTING,
+            Kind::CompactEnd => w.task_state[w.task as usize] &= !COMPACTING,
+            Kind::SetMigration => w.set_migration(a[row], b[row]),
+            Kind::RemoveMigration => w.remove_migration(a[row], b[row]),
+            Kind::ReclaimBegin => w.task_state[w.task as usize] |= RECLAIMING,
+            Kind::ReclaimEnd => {
+                w.task_state[w.task as usize] &= !RECLAIMING;
+                w.push(Do::DrainAll, 0, NONE, 0);
+            }
+            Kind::KswapdWake => w.kswapd_wakes(),
+            Kind::KswapdSleep => w.kswapd_mark(102_000_000),
+            Kind::WakeupKswapd => w.wakeup_between = w.reclaiming,
+            _ => {}
+        }
+    }
+    let _ = has_batched_pagevec;
+    w.finish();
+    Ok(w.out)
+}
+
+const COMPACTING: u8 = 1;
+const RECLAIMING: u8 = 2;
+const KSWAPD: u8 = 4;
+const KCOMPACTD: u8 = 8;
+
+struct Walk {
+    era: Era,
+    out: Causes,
+    state: Vec<u8>,
+    /// Until when a late free of this frame belongs to an allocation before.
+    late: std::collections::HashMap<u32, u64>,
+    task_state: Vec<u8>,
+    task: u32,
+    time: u64,
+    cpu: u16,
+    from: u64,
+    /// Sources of migrations without a known target, oldest first.
+    waiting: std::collections::VecDeque<u32>,
+    /// Address and old frame of pages under migration.
+    leaving: Vec<(u64, u32)>,
+    /// New frame to old frame, for sources whose free is still to come.
+    paired: std::collections::HashMap<u32, u32>,
+    /// kswapd runs (between its wake and what ends it).
+    reclaiming: bool,
+    wakeup_between: bool,
+    /// Where kswapd's last page event stands among the operations.
+    kswapd_last: Option<(usize, u64)>,
+    /// Insertions to make at the end: before operation i.
+    ends: Vec<(usize, u64)>,
+}
+
+impl Walk {
+    fn new(
+        rec: &Recording,
+        era: Era,
+        frames: u32,
+        from: u64,
+        free_at: Option<&dyn Fn(u32) -> bool>,
+    ) -> Self {
+        let task_state = rec
+            .tasks
+            .iter()
+            .map(|t| match &t.comm {
+                c if c.starts_with("kswapd") => KSWAPD,
+                c if c.starts_with("kcompactd") => KCOMPACTD,
+                _ => 0,
+            })
+            .collect();
+        let state = match free_at {
+            Some(free) => (0..frames)
+                .map(|p| if free(p) { IDLE } else { LIVE })
+                .collect(),
+            None => vec![UNKNOWN; frames as usize],
+        };
+        Walk {
+            era,
+            out: Causes {
+                ops: Vec::with_capacity(rec.events.len()),
+                first: vec![0; frames as usize],
+                ..Causes::default()
+            },
+            state,
+            late: Default::default(),
+            task_state,
+            task: 0,
+            time: 0,
+            cpu: 0,
+            from,
+            waiting: Default::default(),
+            leaving: vec![],
+            paired: Default::default(),
+            reclaiming: false,
+            wakeup_between: false,
+            kswapd_last: None,
+            ends: vec![],
+        }
+    }
+
+    #[inline]
+    fn at(&mut self, i: usize, ev: &Events) {
+        self.time = ev.time[i];
+        self.cpu = ev.cpu[i];
+        self.task = ev.task[i];
+    }
+
+    #[inline]
+    fn push(&mut self, act: Do, order: u8, pfn: u32, other: u32) {
+        if self.time < self.from {
+            return;
+        }
+        self.out.ops.push(Op {
+            time: self.time,
+            act,
+            order,
+            cpu: self.cpu,
+            pfn,
+            other,
+            task: self.task,
+        });
+    }
+
+    #[inline]
+    fn frame(&self, pfn: u64, order: u64) -> Result<(u32, u8)> {
+        let bad = || {
+            Error::malformed(format!(
+                "an event names frame {pfn:#x} of order {order}, but the host's zones end at frame {:#x}",
+                self.state.len()
+            ))
+            .help("the snapshots and the trace must come from the same host")
+        };
+        if order > 10
+            || pfn
+                .checked_add(1 << order)
+                .is_none_or(|e| e > self.state.len() as u64)
+        {
+            return Err(bad());
+        }
+        Ok((pfn as u32, order as u8))
+    }
+
+    #[inline]
+    fn alloc(&mut self, pfn: u64, order: u64, gfp: u64) -> Result<()> {
+        // A failed allocation has frame number -1 (text readers: 0). spec: linux-6.1 10
+        let gfp = self.era.gfp(gfp).bits();
+        if pfn == u64::MAX || pfn == 0 {
+            self.out.classes.failed += 1;
+            self.push(Do::AllocFailed, order.min(255) as u8, NONE, gfp);
+            return Ok(());
+        }
+        let (pfn, order) = self.frame(pfn, order)?;
+        self.out.classes.allocations += 1;
+        for p in pfn..pfn + (1 << order) {
+            match std::mem::replace(&mut self.state[p as usize], LIVE) {
+                UNKNOWN => self.out.first[p as usize] = FIRST_ALLOC,
+                LIVE => self.alloc_of_live(p),
+                _ => {}
+            }
+        }
+        self.push(Do::Alloc, order, pfn, gfp);
+        Ok(())
+    }
+
+    /// Rule 3.
+    #[cold]
+    fn alloc_of_live(&mut self, pfn: u32) {
+        self.late.insert(pfn, self.time + INVERSION_NS);
+        self.out.classes.inverted += 1;
+        self.push(Do::Free, 0, pfn, 0);
+    }
+
+    #[inline]
+    fn free(&mut self, pfn: u64, order: u64) -> Result<()> {
+        let (pfn, order) = self.frame(pfn, order)?;
+        if !self.late.is_empty() && self.is_late(pfn) {
+            return Ok(());
+        }
+        let t = self.task_state[self.task as usize];
+        if t & KSWAPD != 0 {
+            self.kswapd_last = Some((self.out.ops.len() + 1, self.time));
+        }
+        if t & (COMPACTING | KCOMPACTD) != 0 {
+            self.free_by_compaction(pfn, order);
+            return Ok(());
+        }
+        let mut all = true;
+        for p in pfn..pfn + (1 << order) {
+            match std::mem::replace(&mut self.state[p as usize], IDLE) {
+                LIVE => {}
+                UNKNOWN => self.free_of_unknown(p),
+                _ => all &= self.free_of_idle(p),
+            }
+        }
+        // A free that nothing explains stays an operation: a kernel stack may yet explain it.
+        self.out.classes.frees += u64::from(all);
+        let given = t & (KSWAPD | RECLAIMING) != 0;
+        if given {
+            self.out.classes.reclaimed += 1 << order;
+        }
+        self.push(if given { Do::FreeGiven } else { Do::Free }, order, pfn, 0);
+        Ok(())
+    }
+
+    #[cold]
+    fn is_late(&mut self, pfn: u32) -> bool {
+        let now = self.time;
+        match self.late.remove(&pfn) {
+            Some(until) if now <= until => true,
+            Some(_) => {
+                self.out.classes.inverted -= 1;
+                self.out.classes.unexplained_allocs += 1;
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// A frame without a past is freed: it was in use at the start, or filled by a migration.
+    #[inline]
+    fn free_of_unknown(&mut self, p: u32) {
+        if self.waiting.is_empty() {
+            self.out.first[p as usize] = FIRST_FREE;
+        } else {
+            self.out.first[p as usize] = FIRST_ALLOC;
+            self.match_source(p);
+        }
+    }
+
+    fn match_source(&mut self, p: u32) {
+        if let Some(from) = self.waiting.pop_front() {
+            self.out.classes.matched += 1;
+            self.push(Do::Moved, 0, from, p);
+        }
+    }
+
+    /// A frame that is not in use is freed. Whether somebody explains it.
+    fn free_of_idle(&mut self, p: u32) -> bool {
+        if self.waiting.is_empty() {
+            self.out.classes.unexplained_frees += 1;
+            return false;
+        }
+        self.match_source(p);
+        true
+    }
+
+    /// Rules 1 and 2.
+    fn free_by_compaction(&mut self, pfn: u32, order: u8) {
+        for p in pfn..pfn + (1 << order) {
+            match std::mem::replace(&mut self.state[p as usize], IDLE) {
+                IDLE => self.out.classes.unused_targets += 1,
+                was => {
+                    if was == UNKNOWN {
+                        self.out.first[p as usize] = FIRST_FREE;
+                    }
+                    self.out.classes.migrated += 1;
+                    if let Some(to) = self.paired.remove(&p) {
+                        self.out.classes.migrated_paired += 1;
+                        if self.state[to as usize] == UNKNOWN {
+                            self.out.first[to as usize] = FIRST_ALLOC;
+                        }
+                        self.state[to as usize] = LIVE;
+                        self.push(Do::Moved, 0, p, to);
+                    } else {
+                        self.waiting.push_back(p);
+                    }
+                }
+            }
+        }
+    }
+
+    fn set_migration(&mut self, addr: u64, pte: u64) {
+        // The old frame stands in the swap entry: its offset is inverted, from bit 9 on.
+        let old = (!pte >> 9) & ((1 << 40) - 1);
+        if let Ok((old, _)) = self.frame(old, 0) {
+            self.leaving.push((addr, old));
+        }
+    }
+
+    fn remove_migration(&mut self, addr: u64, pte: u64) {
+        let new = pte >> 12 & ((1 << 40) - 1);
+        let Some(i) = self.leaving.iter().rposition(|l| l.0 == addr) else {
+            return;
+        };
+        let (_, old) = self.leaving.swap_remove(i);
+        if let Ok((new, _)) = self.frame(new, 0)
+            && new != old
+        {
+            self.paired.insert(old, new);
+        }
+    }
+
+    fn kswapd_wakes(&mut self) {
+        // A run that never said that it slept ended with its last page event.
+        self.kswapd_mark(102_000_000);
+        self.push(Do::ReclaimBegins, 0, NONE, 0);
+        self.reclaiming = true;
+        self.wakeup_between = false;
+        self.kswapd_last = None;
+    }
+
+    /// The end of a run has no event: it is the later of kswapd's last page event and the next wake
+    /// or sleep less 102 ms; with a `wakeup_kswapd` in between, the last page event.
+    /// `spec: linux-6.1 10`
+    fn kswapd_mark(&mut self, back: u64) {
+        if !std::mem::take(&mut self.reclaiming) {
+            return;
+        }
+        let by_clock = self.time.saturating_sub(back);
+        let clock = self.out.ops.partition_point(|o| o.time < by_clock);
+        let (i, t) = match self.kswapd_last {
+            Some((i, t)) if self.wakeup_between || t >= by_clock => (i, t),
+            _ => (clock, by_clock),
+        };
+        self.ends.push((i.min(self.out.ops.len()), t));
+    }
+
+    fn finish(&mut self) {
+        self.kswapd_mark(0);
+        self.out.classes.unexplained_allocs += 0;
+        if !self.ends.is_empty() {
+            let mut ends = std::mem::take(&mut self.ends);
+            ends.sort_unstable();
+            let ops = std::mem::take(&mut self.out.ops);
+            let mut out = Vec::with_capacity(ops.len() + ends.len());
+            let mut next = ends.into_iter().peekable();
+            for (i, op) in ops.into_iter().enumerate() {
+                while let Some((_, time)) = next.next_if(|e| e.0 <= i) {
+                    out.push(Op {
+                        time,
+                        act: Do::ReclaimEnds,
+                        order: 0,
+                        cpu: 0,
+                        pfn: NONE,
+                        other: 0,
+                        task: 0,
+                    });
+                }
+                out.push(op);
+            }
+            for (_, time) in next {
+                out.push(Op {
+                    time,
+                    act: Do::ReclaimEnds,
+                    order: 0,
+                    cpu: 0,
+                    pfn: NONE,
+                    other: 0,
+                    task: 0,
+                });
+            }
+            self.out.ops = out;
+        }
+    }
+}
+
+/// Whether an allocation's flags are those of a kernel stack's neighbour: the page directory of a
+/// new process.
+pub fn is_page_directory(order: u8, gfp: Gfp) -> bool {
+    order == 1 && gfp.bits() == 0x40_0dc0
+}

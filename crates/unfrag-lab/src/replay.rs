@@ -1,0 +1,333 @@
+//! The machine of a replay: the allocator of one era, driven by what the recorded workload asked for.
+//!
+//! The model decides where each block goes; the recording says only who asked for what and when.
+//! A frame of the recorded host is a name: `handles` says which frame of the model it stands for.
+//!
+//! Invariant: every frame in use in the model is named by exactly one recorded frame, but for those
+//! whose names a migration mixed up (counted as unmatched).
+
+use crate::cause::{Causes, Do, NONE, Op};
+use std::collections::BTreeMap;
+use unfrag::frame::Kind;
+use unfrag::host::Host;
+use unfrag::trace::{Event, Extfrag};
+use unfrag::{AllocError, Gfp, Manager, Pfn};
+
+/// The host that the model runs on: a CPU at a time, and an ear for fallbacks.
+#[derive(Debug, Default)]
+pub struct ReplayHost {
+    /// The CPU of the operation at hand.
+    pub cpu: usize,
+    /// Fallbacks so far.
+    pub fallbacks: u64,
+    /// Those that changed a pageblock's type.
+    pub claims: u64,
+    /// The blocks found by fallbacks, if wanted.
+    pub extfrag: Option<Vec<Extfrag>>,
+    /// Calls for kswapd.
+    pub kswapd_wakes: u64,
+}
+
+impl Host for ReplayHost {
+    const TRACING: bool = true;
+
+    #[inline]
+    fn cpu(&self) -> usize {
+        self.cpu
+    }
+
+    #[inline]
+    fn trace(&mut self, event: &Event) {
+        if let Event::PageAllocExtfrag(e) = event {
+            self.fallbacks += 1;
+            self.claims += u64::from(e.change_ownership);
+            if let Some(list) = &mut self.extfrag {
+                list.push(*e);
+            }
+        }
+    }
+
+    fn wake_kswapd(&mut self, _node: u8, _order: u8) {
+        self.kswapd_wakes += 1;
+    }
+}
+
+/// What happened in a replay.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Allocations that got a block.
+    pub allocated: u64,
+    /// Those on the frame where the recorded kernel had put them.
+    pub on_same_frame: u64,
+    /// Allocations that failed here, by order and flags.
+    pub failures: BTreeMap<(u8, Gfp), u64>,
+    /// Of those, how many had failed on the recorded kernel as well.
+    pub failed_in_both: u64,
+    /// Frees carried out.
+    pub freed: u64,
+    /// Base pages that the recorded kernel's reclaim freed, applied as given.
+    pub given_pages: u64,
+    /// Frees whose allocation had failed here, or that nobody explains.
+    pub dropped_frees: u64,
+    /// Pages that a migration moved on the recorded host; they stay where they are here.
+    pub moved: u64,
+    /// Huge pages that failed there and were taken in small pages, but succeed here.
+    pub huge_instead: u64,
+    /// Huge pages that succeeded there and fail here, taken in small pages.
+    pub small_instead: u64,
+}
+
+/// A model at work.
+pub struct Sim<'m> {
+    /// The allocator.
+    pub manager: Manager<'m, ReplayHost>,
+    /// Model frame of each recorded frame; [`NONE`] if it has none.
+    handles: Vec<u32>,
+    /// Whether the rules are those of the kernel that was recorded, from its exact state.
+    pub recorded_era: bool,
+    /// What happened.
+    pub tally: Tally,
+    /// A huge page that a task got here instead of the small ones it took there: model frame of the
+    /// next piece, and pieces left.
+    huge: BTreeMap<u32, (u32, u32)>,
+}
+
+/// Order of a huge page.
+const HUGE: u8 = 9;
+const HUGE_PAGES: u32 = 1 << HUGE;
+
+impl<'m> Sim<'m> {
+    /// A model whose frames in use at the start are named by themselves.
+    pub fn new(manager: Manager<'m, ReplayHost>, frames: u32) -> Sim<'m> {
+        let handles = (0..frames)
+            .map(|p| match manager.frame(Pfn(p.into())) {
+                Some((Kind::Used, ..)) => p,
+                _ => NONE,
+            })
+            .collect();
+        Sim {
+            manager,
+            handles,
+            recorded_era: false,
+            tally: Tally::default(),
+            huge: BTreeMap::new(),
+        }
+    }
+
+    /// Gives a recorded frame in use at the start another place in the model.
+    pub fn rename(&mut self, recorded: u32, model: u32) {
+        self.handles[recorded as usize] = model;
+    }
+
+    /// Carries out one operation.
+    #[inline]
+    pub fn apply(&mut self, op: &Op, causes: &Causes) {
+        self.manager.host_mut().cpu = usize::from(op.cpu);
+        match op.act {
+            Do::Alloc => self.alloc(op),
+            Do::AllocRaced => self.alloc_raced(op),
+            Do::Free => self.free(op.pfn, op.order),
+            Do::FreeGiven => {
+                self.tally.given_pages += 1 << op.order;
+                self.free(op.pfn, op.order);
+            }
+            Do::AllocFailed => self.alloc_failed(op),
+            Do::Stack => self.stack(causes.stacks[op.pfn as usize]),
+            Do::Moved => self.moved(op.pfn, op.other),
+            Do::ReclaimBegins => self.reclaim(true),
+            Do::ReclaimEnds => self.reclaim(false),
+            Do::DrainAll => self.drain_after_reclaim(),
+        }
+    }
+
+    #[inline]
+    fn alloc(&mut self, op: &Op) {
+        let gfp = Gfp::from_bits_retain(op.other);
+        if op.order == 0 && !self.huge.is_empty() && self.piece_of_huge(op, gfp) {
+            return;
+        }
+        match self.manager.alloc(op.order, gfp) {
+            Ok(Pfn(at)) => self.got(op, at as u32),
+            Err(e) => self.failed(op, gfp, e),
+        }
+    }
+
+    /// With the recorded kernel's own rules the zone is known; under others the race did not happen.
+    fn alloc_raced(&mut self, op: &Op) {
+        let zone = self.recorded_era.then(|| self.zone_of(op.pfn)).flatten();
+        let got = zone
+            .and_then(|z| self.manager.alloc_in_zone(z, op.order, Gfp::from_bits_retain(op.other)).ok());
+        match got {
+            Some(Pfn(at)) => self.got(op, at as u32),
+            None => self.alloc(op),
+        }
+    }
+
+    /// Zone that holds a frame.
+    pub fn zone_of(&self, pfn: u32) -> Option<usize> {
+        (0..self.manager.zones()).find(|&z| {
+            let c = self.manager.zone_config(z);
+            (c.start.0..c.start.0 + c.spanned).contains(&u64::from(pfn))
+        })
+    }
+
+    #[inline]
+    fn got(&mut self, op: &Op, at: u32) {
+        self.tally.allocated += 1;
+        self.tally.on_same_frame += u64::from(at == op.pfn);
+        self.name(op.pfn, at, op.order);
+    }
+
+    #[inline]
+    fn name(&mut self, recorded: u32, model: u32, order: u8) {
+        for i in 0..1 << order {
+            self.handles[(recorded + i) as usize] = model + i;
+        }
+    }
+
+    #[cold]
+    fn failed(&mut self, op: &Op, gfp: Gfp, _why: AllocError) {
+        *self.tally.failures.entry((op.order, gfp)).or_default() += 1;
+        if op.order != HUGE || !gfp.contains(Gfp::MOVABLE) {
+            return;
+        }
+        // The fault takes small pages instead.
+        self.tally.small_instead += 1;
+        for i in 0..HUGE_PAGES {
+            let small = Gfp::HIGHUSER_MOVABLE | Gfp::COMP | Gfp::ZERO;
+            let got = self.manager.alloc(0, small);
+            self.handles[(op.pfn + i) as usize] = got.map_or(NONE, |p| p.0 as u32);
+            self.tally.allocated += u64::from(got.is_ok());
+        }
+    }
+
+    /// A request that failed there may succeed here. Of a huge-page fault, the small pages that the
+    /// task took instead are then pieces of the huge page.
+    #[cold]
+    fn alloc_failed(&mut self, op: &Op) {
+        let gfp = Gfp::from_bits_retain(op.other);
+        if self.huge.contains_key(&op.task) && op.order == HUGE {
+            // The second try of the same fault.
+            return;
+        }
+        match self.manager.alloc(op.order, gfp) {
+            Ok(Pfn(at)) if op.order == HUGE && gfp.contains(Gfp::MOVABLE) => {
+                self.tally.huge_instead += 1;
+                let _ = self.manager.split(Pfn(at), HUGE, 0);
+                self.huge.insert(op.task, (at as u32, HUGE_PAGES));
+            }
+            // Nobody will free what the recorded task never got.
+            Ok(at) => {
+                let _ = self.manager.free(at, op.order);
+            }
+            Err(_) => {
+                *self.tally.failures.entry((op.order, gfp)).or_default() += 1;
+                self.tally.failed_in_both += 1;
+            }
+        }
+    }
+
+    fn piece_of_huge(&mut self, op: &Op, gfp: Gfp) -> bool {
+        if !gfp.contains(Gfp::HIGHUSER_MOVABLE) || !gfp.contains(Gfp::ZERO) {
+            return false;
+        }
+        let Some((at, left)) = self.huge.get_mut(&op.task) else {
+            return false;
+        };
+        self.handles[op.pfn as usize] = *at;
+        *at += 1;
+        *left -= 1;
+        if *left == 0 {
+            self.huge.remove(&op.task);
+        }
+        true
+    }
+
+    /// Pieces of huge pages that nobody took small: they go back, so that nothing is lost.
+    pub fn settle(&mut self) {
+        for (_, (at, left)) in std::mem::take(&mut self.huge) {
+            for p in at..at + left {
+                let _ = self.manager.free(Pfn(p.into()), 0);
+            }
+        }
+    }
+
+    #[inline]
+    fn free(&mut self, pfn: u32, order: u8) {
+        let at = std::mem::replace(&mut self.handles[pfn as usize], NONE);
+        if at != NONE && self.manager.free(Pfn(at.into()), order).is_ok() {
+            for i in 1..1u32 << order {
+                self.handles[(pfn + i) as usize] = NONE;
+            }
+            self.tally.freed += 1;
+            return;
+        }
+        self.handles[pfn as usize] = at;
+        self.free_odd(pfn, order);
+    }
+
+    /// A free that does not fit one block in use of its order: a part of a larger one, several
+    /// smaller ones, or nothing.
+    #[cold]
+    fn free_odd(&mut self, pfn: u32, order: u8) {
+        let at = self.handles[pfn as usize];
+        let whole = at != NONE
+            && at & ((1 << order) - 1) == 0
+            && (0..1u32 << order).all(|i| self.handles[(pfn + i) as usize] == at + i);
+        if whole && self.manager.reshape(Pfn(at.into()), order).is_ok() {
+            for i in 0..1u32 << order {
+                self.handles[(pfn + i) as usize] = NONE;
+            }
+            self.tally.freed += u64::from(self.manager.free(Pfn(at.into()), order).is_ok());
+            return;
+        }
+        for i in 0..1u32 << order {
+            let at = std::mem::replace(&mut self.handles[(pfn + i) as usize], NONE);
+            let done = at != NONE
+                && self.manager.reshape(Pfn(at.into()), 0).is_ok()
+                && self.manager.free(Pfn(at.into()), 0).is_ok();
+            self.tally.freed += u64::from(done);
+            self.tally.dropped_frees += u64::from(!done);
+        }
+    }
+
+    fn stack(&mut self, pages: [u32; 4]) {
+        let mut got = [Pfn(0); 4];
+        let gfp = Gfp::KERNEL | Gfp::ZERO | Gfp::ACCOUNT | Gfp::HIGHMEM;
+        let mut n = 0;
+        while n < 4 {
+            match self.manager.alloc_bulk(gfp, &mut got[n..]) {
+                Ok(more) if more > 0 => n += more,
+                _ => break,
+            }
+        }
+        for (recorded, model) in pages.iter().zip(&got[..n]) {
+            self.handles[*recorded as usize] = model.0 as u32;
+        }
+    }
+
+    fn moved(&mut self, from: u32, to: u32) {
+        self.tally.moved += 1;
+        let at = std::mem::replace(&mut self.handles[from as usize], NONE);
+        self.handles[to as usize] = at;
+    }
+
+    fn reclaim(&mut self, active: bool) {
+        for z in 0..self.manager.zones() {
+            let c = self.manager.zone_view(z).config;
+            self.manager.set_reclaim_active(c.node, c.kind, active);
+        }
+    }
+
+    /// After direct reclaim that did not help, the kernel drains all per-CPU lists.
+    /// `spec: linux-6.1 10`
+    fn drain_after_reclaim(&mut self) {
+        let stuck = (0..self.manager.zones())
+            .map(|z| self.manager.zone_view(z))
+            .filter(|v| v.config.managed > 0)
+            .all(|v| v.free_counter <= (v.marks.min + v.marks.boost + v.protection[4]) as i64);
+        if stuck {
+            self.manager.drain_all();
+        }
+    }
+}

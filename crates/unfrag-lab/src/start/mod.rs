@@ -1,0 +1,164 @@
+//! The state of memory at which a replay begins.
+//!
+//! - [`exact`]: from the kernel's own free lists, where a mark of the recording holds them.
+//! - [`counts`]: from what any host shows: numbers of free blocks by order and type, and what the
+//!   trace itself says of the frames that it touches.
+//!
+//! Both give a [`Start`]: zones as recorded, each frame free or in use, and lists in order. From it
+//! [`Start::manager`] builds the model.
+
+pub mod counts;
+pub mod exact;
+mod zones;
+
+pub use zones::{ZoneFacts, highest_frame, zone_facts};
+
+use crate::replay::ReplayHost;
+use unfrag::kernel::{Pcp, Switches, Sysctl};
+use unfrag::page_alloc::restore::RestoreError;
+use unfrag::zone::Marks;
+use unfrag::{Config, Gfp, Manager, MigrateType, Pfn, ZoneConfig, layout};
+use unfrag_linux::{Error, Result};
+
+/// A free block at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeBlock {
+    /// First frame.
+    pub pfn: u32,
+    /// Its order.
+    pub order: u8,
+    /// Its list.
+    pub mt: MigrateType,
+}
+
+/// A CPU's lists of a zone at the start.
+#[derive(Clone, Debug, Default)]
+pub struct SetStart {
+    /// Zone, by index.
+    pub zone: usize,
+    /// CPU.
+    pub cpu: usize,
+    /// high, batch and factor, if recorded.
+    pub tuning: Option<(i32, i32, i32)>,
+    /// Blocks by list, each from its head.
+    pub lists: Vec<(usize, Vec<FreeBlock>)>,
+}
+
+/// Where a replay begins.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The populated zones, ascending.
+    pub zones: Vec<ZoneFacts>,
+    /// CPUs.
+    pub cpus: usize,
+    /// Time of the state in nanoseconds of the trace clock; events before it belong to it.
+    pub time: u64,
+    /// Free blocks: for each list from its head.
+    pub free: Vec<FreeBlock>,
+    /// Per-CPU lists.
+    pub sets: Vec<SetStart>,
+    /// Type of each pageblock that is not movable: first frame and type.
+    pub block_types: Vec<(u32, MigrateType)>,
+    /// For each frame number: not part of a zone's managed memory, free, or in use.
+    pub frames: Vec<Frame>,
+}
+
+/// A frame at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Frame {
+    /// No memory of the allocator.
+    #[default]
+    None,
+    /// On a list.
+    Free,
+    /// In use by the kernel, where it stays.
+    Pinned,
+    /// In use, and movable.
+    Movable,
+}
+
+impl Start {
+    /// Configuration of the machine under some rules.
+    pub fn zone_configs(&self) -> Vec<ZoneConfig> {
+        self.zones.iter().map(|z| z.config).collect()
+    }
+
+    /// The model at this state, under the given rules, in `memory` (see [`words`](Self::words)).
+    ///
+    /// # Errors
+    /// If the state contradicts itself.
+    pub fn manager<'m>(
+        &self,
+        switches: Switches,
+        sysctl: Sysctl,
+        recorded_marks: bool,
+        memory: &'m mut [u64],
+    ) -> Result<Manager<'m, ReplayHost>> {
+        let zones = self.zone_configs();
+        let config = Config { zones: &zones, cpus: self.cpus, switches, sysctl };
+        let mut m = Manager::new(&config, ReplayHost::default(), memory)
+            .map_err(|e| Error::malformed(format!("the recorded zones cannot be: {e}")))?;
+        let bad = |e: RestoreError| Error::malformed(format!("the recorded state contradicts itself: {e}"));
+        for &(pfn, mt) in &self.block_types {
+            m.restore_block_type(Pfn(pfn.into()), mt).map_err(bad)?;
+        }
+        for b in &self.free {
+            m.restore_free(Pfn(b.pfn.into()), b.order, b.mt).map_err(bad)?;
+        }
+        for (i, z) in self.zones.iter().enumerate() {
+            if recorded_marks {
+                m.restore_marks(i, z.marks, z.protection).map_err(bad)?;
+            }
+            let free = m.zone_view(i).free_pages;
+            m.restore_counters(i, z.highatomic, free as i64, z.stat_threshold).map_err(bad)?;
+        }
+        for set in &self.sets {
+            if let Some((high, batch, factor)) = set.tuning
+                && recorded_marks
+            {
+                m.restore_set(set.zone, set.cpu, high, batch, factor).map_err(bad)?;
+            }
+            for (list, blocks) in &set.lists {
+                for b in blocks {
+                    let pfn = Pfn(b.pfn.into());
+                    if matches!(switches.pcp, Pcp::Orders { .. }) {
+                        m.restore_pcp(set.cpu, *list, pfn, b.order, b.mt).map_err(bad)?;
+                    } else {
+                        m.restore_merged(pfn, b.order).map_err(bad)?;
+                    }
+                }
+            }
+        }
+        for (pfn, f) in self.frames.iter().enumerate() {
+            let gfp = match f {
+                Frame::None | Frame::Free => continue,
+                Frame::Pinned => Gfp::KERNEL,
+                Frame::Movable => Gfp::HIGHUSER_MOVABLE,
+            };
+            m.restore_used(Pfn(pfn as u64), 0, gfp).map_err(bad)?;
+        }
+        Ok(m)
+    }
+
+    /// Words of metadata that [`manager`](Self::manager) needs.
+    ///
+    /// # Errors
+    /// If the zones cannot be.
+    pub fn words(&self, switches: Switches, sysctl: Sysctl) -> Result<usize> {
+        let zones = self.zone_configs();
+        let config = Config { zones: &zones, cpus: self.cpus, switches, sysctl };
+        layout(&config)
+            .map(|l| l.words)
+            .map_err(|e| Error::malformed(format!("the recorded zones cannot be: {e}")))
+    }
+
+    /// Whether a frame was free.
+    pub fn is_free(&self, pfn: u32) -> bool {
+        self.frames.get(pfn as usize) == Some(&Frame::Free)
+    }
+}
+
+/// Marks as a kernel shows them (with the boost) and the boost.
+pub(crate) fn marks(min: u64, low: u64, high: u64, promo: u64, boost: u64) -> Marks {
+    Marks { min, low, high, promo, boost }
+}

@@ -1,0 +1,118 @@
+//! What a snapshot says of the zones: extent, marks, protections, per-CPU lists.
+
+use super::marks;
+use unfrag::zone::{Marks, NR_ZONE_KINDS};
+use unfrag::{Pfn, ZoneConfig, ZoneKind};
+use unfrag_linux::procfs::zoneinfo::ZoneInfo;
+use unfrag_linux::recording::Snapshot;
+use unfrag_linux::{Error, Result};
+
+/// A populated zone of the recorded host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneFacts {
+    /// Extent.
+    pub config: ZoneConfig,
+    /// Marks without the boost, and the boost.
+    pub marks: Marks,
+    /// What it keeps from requests for higher zones.
+    pub protection: [u64; NR_ZONE_KINDS],
+    /// Pages in high-atomic pageblocks.
+    pub highatomic: u64,
+    /// Deltas up to this size stay with their CPU.
+    pub stat_threshold: u32,
+    /// count, high and batch of each CPU's lists.
+    pub sets: Vec<(u64, u64, u64)>,
+}
+
+/// The populated zones that a snapshot's zoneinfo shows, ascending.
+///
+/// # Errors
+/// If the snapshot has no zoneinfo, or it lacks what a replay needs.
+pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
+    let text = snap.file("zoneinfo").ok_or_else(|| {
+        Error::malformed(format!("snapshot `{}` has no zoneinfo", snap.name))
+            .help("a replay needs buddyinfo and zoneinfo in at least one snapshot within the trace")
+    })?;
+    let info = ZoneInfo::parse(text)?;
+    let mut all = vec![];
+    for z in &info.zones {
+        let need = |name: &str| {
+            z.pages(name).ok_or_else(|| {
+                Error::malformed(format!(
+                    "zoneinfo of snapshot `{}` has no `{name}` for zone {}",
+                    snap.name, z.name
+                ))
+            })
+        };
+        let present = z.pages("present").unwrap_or(0);
+        let managed = z.pages("managed").unwrap_or(present);
+        if managed == 0 {
+            continue;
+        }
+        let Some(kind) = ZoneKind::from_name(&z.name) else { continue };
+        let Some(start) = z.start_pfn() else {
+            return Err(Error::malformed(format!("zone {} has no start_pfn", z.name)));
+        };
+        let boost = z.pages("boost").unwrap_or(0);
+        let (min, low, high) = (need("min")?, need("low")?, need("high")?);
+        let mut protection = [0; NR_ZONE_KINDS];
+        let same_node: Vec<_> = info.zones.iter().filter(|o| o.node == z.node).collect();
+        for (p, other) in z.protection.iter().zip(&same_node) {
+            if let Some(k) = ZoneKind::from_name(&other.name) {
+                protection[k as usize] = *p;
+            }
+        }
+        // HighMem and Normal are never both there with DMA32: fill the kind that is missing.
+        if !same_node.iter().any(|o| o.name == "HighMem") {
+            protection[ZoneKind::HighMem as usize] = protection[ZoneKind::Normal as usize];
+        }
+        let sets = z
+            .pagesets
+            .iter()
+            .flatten()
+            .map(|p| {
+                let f = |n| p.fields.get(n).unwrap_or(0);
+                (f("count"), f("high"), f("batch"))
+            })
+            .collect();
+        let threshold = z.pagesets.iter().flatten().find_map(|p| p.stat_threshold).unwrap_or(0);
+        all.push(ZoneFacts {
+            config: ZoneConfig {
+                node: z.node as u8,
+                kind,
+                start: Pfn(start),
+                spanned: need("spanned")?,
+                present,
+                managed,
+            },
+            marks: marks(
+                min - boost.min(min),
+                low - boost.min(low),
+                high - boost.min(high),
+                z.pages("promo").unwrap_or(high).saturating_sub(boost),
+                boost,
+            ),
+            protection,
+            highatomic: 0,
+            stat_threshold: threshold as u32,
+            sets,
+        });
+    }
+    all.sort_by_key(|z| z.config.start);
+    if all.is_empty() {
+        return Err(Error::malformed(format!("zoneinfo of snapshot `{}` shows no zone", snap.name)));
+    }
+    Ok(all)
+}
+
+/// Number of frame numbers that the zones reach up to.
+///
+/// # Errors
+/// If that is more than 2^32 - 1.
+pub fn highest_frame(zones: &[ZoneFacts]) -> Result<u32> {
+    let end = zones.iter().map(|z| z.config.start.0.saturating_add(z.config.spanned)).max();
+    u32::try_from(end.unwrap_or(0))
+        .ok()
+        .filter(|&e| e < u32::MAX)
+        .ok_or_else(|| Error::unsupported("memory above 16 TiB"))
+}
