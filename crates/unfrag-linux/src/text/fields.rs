@@ -90,8 +90,15 @@ impl Tables {
     /// For events of this kernel.
     pub fn new(release: Option<&str>) -> Self {
         let mut tables = Tables::default();
-        tables.gfp.release = release.and_then(Era::of_release);
+        if let Some(release) = release {
+            tables.set_release(release);
+        }
         tables
+    }
+    /// From here on, events are of this kernel.
+    pub fn set_release(&mut self, release: &str) {
+        self.gfp.release = Era::of_release(release);
+        self.gfp.masks.clear();
     }
     /// The table of an event.
     pub fn kind(&mut self, system: &[u8], event: &[u8], columns: &mut Columns) -> Result<u8> {

@@ -128,6 +128,14 @@ impl Reader {
         let text = String::from_utf8_lossy(text);
         self.trace_file |= text.starts_with("# tracer:");
         let number = |s: &str| s.trim().parse::<u64>().ok();
+        // The latency format names the kernel: `# nop latency trace v1.1.5 on 6.18.44`.
+        if let Some((_, release)) = text.split_once(" latency trace v")
+            && let Some((_, release)) = release.split_once(" on ")
+            && self.meta.kernel_release.is_empty()
+        {
+            self.meta.kernel_release = release.trim().to_owned();
+            self.tables.set_release(release.trim());
+        }
         if let Some((_, cpus)) = text.split_once("#P:") {
             let digits: String = cpus.chars().take_while(char::is_ascii_digit).collect();
             self.meta.cpus = self.meta.cpus.max(digits.parse().unwrap_or(0));

@@ -233,6 +233,7 @@ fn section_head<'a>(data: &'a [u8], header: &Header, at: u64) -> Result<(u16, u1
         let e = Error::malformed(format!(
             "a section begins at byte {at}, behind the file's end"
         ));
+        let e = e.at(data.len() as u64);
         return Err(e.help("the file is cut off: copy it again, or record it again"));
     };
     let mut b = Bytes::new(rest, at, header.big_endian);
