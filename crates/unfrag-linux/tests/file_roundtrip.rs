@@ -149,7 +149,7 @@ fn back(recording: &Recording) -> Recording {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn any_recording_comes_back_as_it_was(recording in recording()) {
         prop_assert!(back(&recording) == recording);

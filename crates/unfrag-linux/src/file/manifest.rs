@@ -131,7 +131,8 @@ pub struct Kind {
 const FREE_ROWS: u64 = 16 << 20;
 /// Rows that each byte of a file allows beyond that.
 const ROWS_A_BYTE: u64 = 256;
-/// Bytes of strings and snapshots that a file of any size may hold.
+/// Bytes of strings and snapshots, with four for each one's length, that a file of any size may
+/// hold.
 const FREE_BYTES: u64 = 1 << 30;
 /// Bytes of strings and snapshots that each byte of a file allows beyond that.
 const BYTES_A_BYTE: u64 = 4096;

@@ -62,7 +62,7 @@ pub struct Written {
     pub table: Table,
     /// The member; `None` if it has no rows or no columns.
     pub content: Option<Vec<u8>>,
-    /// Bytes of strings and snapshots in it.
+    /// Bytes of strings and snapshots in it, four for the length of each counted in.
     pub bytes: u64,
 }
 
@@ -77,7 +77,7 @@ pub fn write(member: &str, columns: &[Source]) -> Result<Written> {
         let plan = match &source.data {
             Data::Numbers(numbers) => columns::plan(numbers, source.read_as),
             Data::Bytes(values) => {
-                bytes += values.iter().map(|v| v.len() as u64).sum::<u64>();
+                bytes += values.iter().map(|v| v.len() as u64 + 4).sum::<u64>();
                 let longest = values.iter().map(|v| v.len()).max().unwrap_or(0);
                 if longest > VALUE_BYTES {
                     let (size, limit) = (longest as u64, VALUE_BYTES as u64);

@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parquet::column::page::Page;
 use parquet::column::reader::ColumnReader;
-use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::{ReadOptionsBuilder, SerializedFileReader};
@@ -219,32 +219,39 @@ fn extend_with<S, T: Number>(
 }
 
 /// All values of a column of bytes; `None` if they are more than a file of `size` may hold.
+///
+/// The pages come from the decoder, their values from here: each has its length before it.
 fn read_bytes(
     member: &SerializedFileReader<Bytes>,
     index: usize,
     size: u64,
 ) -> std::result::Result<Option<Vec<Vec<u8>>>, ParquetError> {
+    let damaged = || ParquetError::General("a page of bytes that is damaged".to_owned());
     let mut out: Vec<Vec<u8>> = vec![];
     let mut total = 0;
     for group in 0..member.num_row_groups() {
-        let column = member.get_row_group(group)?.get_column_reader(index)?;
-        let ColumnReader::ByteArrayColumnReader(mut reader) = column else {
-            return Err(ParquetError::General("a column of another type".to_owned()));
-        };
-        let mut values: Vec<ByteArray> = vec![];
-        loop {
-            values.clear();
-            // Few at a time: each keeps the page in memory that it came from.
-            let (count, _, _) = reader.read_records(16, None, None, &mut values)?;
-            if count == 0 {
-                break;
+        let mut pages = member.get_row_group(group)?.get_column_page_reader(index)?;
+        while let Some(page) = pages.get_next_page()? {
+            let Page::DataPage {
+                buf, num_values, ..
+            } = page
+            else {
+                return Err(damaged());
+            };
+            total += buf.len() as u64;
+            if least_size(0, total) > size {
+                return Ok(None);
             }
-            for value in &values {
-                total += value.len() as u64;
-                if least_size(0, total) > size {
-                    return Ok(None);
-                }
-                out.push(value.data().to_vec());
+            let mut rest = &buf[..];
+            for _ in 0..num_values {
+                let (len, tail) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
+                let len = u32::from_le_bytes(*len) as usize;
+                let (value, tail) = tail.split_at_checked(len).ok_or_else(damaged)?;
+                out.push(value.to_vec());
+                rest = tail;
+            }
+            if !rest.is_empty() {
+                return Err(damaged());
             }
         }
     }
