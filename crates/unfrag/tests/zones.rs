@@ -1,0 +1,210 @@
+//! Which zone serves a request, and many pages at once.
+//! `spec: linux-mm 1.6, 2.6; linux-6.1 7.6, 10`
+
+mod support;
+
+use support::*;
+use unfrag::MigrateType::{Movable, Unmovable};
+use unfrag::kernel::PRESETS;
+use unfrag::trace::Event;
+use unfrag::{AllocError, Gfp, Pfn, ZoneConfig, ZoneKind};
+
+const STEP: u64 = 8192;
+
+/// Two nodes: DMA, DMA32 and Normal on the first, Normal and Movable on the second.
+fn nodes() -> [ZoneConfig; 5] {
+    [
+        zone(0, ZoneKind::Dma, 0, STEP),
+        zone(0, ZoneKind::Dma32, STEP, STEP),
+        zone(0, ZoneKind::Normal, 2 * STEP, STEP),
+        zone(1, ZoneKind::Normal, 3 * STEP, STEP),
+        zone(1, ZoneKind::Movable, 4 * STEP, STEP),
+    ]
+}
+
+/// Zones in the order in which they run empty.
+fn order_of_zones(era: &str, node: u8, gfp: Gfp) -> Vec<u64> {
+    let mut m = booted(&nodes(), 1, switches(era), quiet());
+    let mut order = Vec::new();
+    while let Ok(p) = m.alloc_on(node, 5, gfp) {
+        let z = p.0 / STEP;
+        if order.last() != Some(&z) {
+            order.push(z);
+        }
+    }
+    order
+}
+
+#[test]
+fn zones_are_tried_from_the_highest_down_the_local_node_first_spec_1_6() {
+    for p in PRESETS {
+        let order = |node, gfp| order_of_zones(p.name, node, gfp);
+        assert_eq!(order(0, UNM), [2, 1, 0, 3], "{}", p.name);
+        assert_eq!(order(1, UNM), [3, 2, 1, 0], "{}", p.name);
+        assert_eq!(order(1, MOV), [4, 3, 2, 1, 0], "{}", p.name);
+        assert_eq!(order(0, MOV), [2, 1, 0, 4, 3], "{}", p.name);
+        assert_eq!(order(0, UNM | Gfp::DMA32), [1, 0], "{}", p.name);
+        assert_eq!(order(0, UNM | Gfp::DMA), [0], "{}", p.name);
+        assert_eq!(order(1, UNM | Gfp::THISNODE), [3], "{}", p.name);
+        assert_eq!(
+            order(7, UNM),
+            [3, 2, 1, 0],
+            "{}: a node without memory",
+            p.name
+        );
+    }
+}
+
+#[test]
+fn no_zone_is_an_error_of_its_own() {
+    let mut m = booted(&nodes(), 1, switches("6.1"), quiet());
+    let got = m.alloc_on(1, 0, UNM | Gfp::DMA | Gfp::THISNODE);
+    assert_eq!(got, Err(AllocError::NoZone));
+    assert_eq!(
+        m.alloc_on(7, 0, UNM | Gfp::THISNODE),
+        Err(AllocError::NoZone)
+    );
+}
+
+#[test]
+fn lower_zones_keep_their_protection_spec_1_6() {
+    // DMA32 keeps (Normal's pages) / 256 from requests that could use Normal.
+    for era in ["2.6.32", "6.1", "6.18"] {
+        let mut m = booted(&nodes(), 1, switches(era), quiet());
+        while m.alloc(0, UNM | Gfp::THISNODE).is_ok() {}
+        m.drain_all();
+        let left: Vec<u64> = (0..3).map(|z| m.zone_view(z).free_pages).collect();
+        assert!(left[2] < 64, "{era}: {left:?}");
+        assert!((32..64 + 32).contains(&left[1]), "{era}: {left:?}");
+        assert!((64..64 + 64).contains(&left[0]), "{era}: {left:?}");
+        assert!(
+            m.alloc(0, UNM | Gfp::DMA32).is_ok(),
+            "{era}: but not from those for DMA32"
+        );
+    }
+}
+
+#[test]
+fn a_bulk_allocation_fills_from_the_cpus_list_without_events_spec_6_1_7_6_10() {
+    for era in ["6.1", "6.18"] {
+        let zones = [zone(0, ZoneKind::Normal, BASE, 65536)];
+        let mut m = booted(&zones, 1, switches(era), quiet());
+        m.forget();
+        let mut pages = [Pfn(0); 4];
+        assert_eq!(m.alloc_bulk(UNM, &mut pages), Ok(4), "{era}");
+        assert_eq!(pages.map(|p| p.0 - BASE), [0, 1, 2, 3], "{era}");
+        let told = m
+            .host()
+            .events
+            .iter()
+            .any(|e| matches!(e, Event::PageAlloc { .. }));
+        assert!(!told, "{era}: silent");
+        m.validate().expect("a sound state");
+        let mt = m.frame(pages[3]).map(|f| f.2);
+        assert_eq!(mt, Some(Unmovable));
+    }
+}
+
+#[test]
+fn a_bulk_allocation_sees_low_plus_what_it_asks_for_spec_6_1_10() {
+    for era in ["6.1", "6.18"] {
+        let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
+        for (low, got) in [(4096 - 9, 8), (4096 - 8, 1)] {
+            let mut m = booted(&zones, 1, switches(era), quiet());
+            m.marks(0, 1, low, low);
+            let mut pages = [Pfn(0); 8];
+            // Below the mark one page is taken the ordinary way.
+            assert_eq!(m.alloc_bulk(MOV, &mut pages), Ok(got), "{era}: low {low}");
+        }
+    }
+}
+
+#[test]
+fn a_bulk_allocation_leaves_the_below_high_flag_alone_spec_3_2() {
+    let zones = [zone(0, ZoneKind::Normal, BASE, 65536)];
+    let mut m = booted(&zones, 1, switches("6.18"), quiet());
+    let mut pages = [Pfn(0); 4];
+    m.alloc_bulk(MOV, &mut pages).expect("pages");
+    let high = m.set_view(0, 0).high;
+    m.alloc_bulk(MOV, &mut [Pfn(0); 60]).expect("pages");
+    m.alloc_bulk(MOV, &mut [Pfn(0); 60]).expect("pages");
+    assert!(
+        m.set_view(0, 0).high > high,
+        "high grows as long as the zone is above its mark"
+    );
+}
+
+#[test]
+fn a_batch_tells_all_frees_first_spec_6_1_7_6() {
+    let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
+    let mut m = booted(&zones, 1, switches("6.1"), quiet());
+    let pages = [m.take(0, MOV), m.take(0, MOV)].map(Pfn);
+    m.forget();
+    m.free_bulk(&pages).expect("pages in use");
+    let (a, b) = (pages[0], pages[1]);
+    assert_eq!(
+        m.host().events[..4],
+        [
+            Event::PageFree { pfn: a, order: 0 },
+            Event::PageFree { pfn: b, order: 0 },
+            Event::PageFreeBatched { pfn: a },
+            Event::PageFreeBatched { pfn: b },
+        ]
+    );
+}
+
+#[test]
+fn an_allocation_tells_what_it_took_and_what_came_of_it_spec_6_1_7_6() {
+    let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
+    let mut m = booted(&zones, 1, switches("6.1"), quiet());
+    m.take(4, MOV);
+    let (pfn, order, migratetype, gfp) = (Pfn(BASE), 4, Movable, MOV);
+    let told = [
+        Event::PageAllocZoneLocked {
+            pfn,
+            order,
+            migratetype,
+            percpu_refill: false,
+        },
+        Event::PageAlloc {
+            pfn: Some(pfn),
+            order,
+            migratetype,
+            gfp,
+        },
+    ];
+    assert_eq!(m.host().events, told);
+    m.forget();
+    // A failure is told as well.
+    m.marks(0, 1 << 30, 1 << 30, 1 << 30);
+    assert!(m.alloc(4, MOV).is_err());
+    let failed = Event::PageAlloc {
+        pfn: None,
+        order,
+        migratetype,
+        gfp,
+    };
+    assert_eq!(m.host().events, [failed]);
+}
+
+#[test]
+fn zeroed_frames_are_zeroed_by_the_host() {
+    let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
+    let mut m = booted(&zones, 1, switches("6.1"), quiet());
+    let p = m.take(3, MOV | Gfp::ZERO);
+    m.take(3, MOV);
+    assert_eq!(m.host().zeroed, [(Pfn(p), 3)]);
+}
+
+#[test]
+fn two_managers_share_nothing() {
+    let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
+    let mut a = booted(&zones, 1, switches("6.1"), quiet());
+    let mut b = booted(&zones, 1, switches("6.18"), quiet());
+    let (p, q) = (a.take(4, MOV), b.take(4, MOV));
+    assert_eq!(p, q);
+    a.free(Pfn(p), 4).expect("in use here");
+    assert_eq!(b.free(Pfn(q), 4), Ok(()));
+    a.validate().expect("a sound state");
+    b.validate().expect("a sound state");
+}
