@@ -273,7 +273,7 @@ fn plan(f: &FormatField, fields: &mut Vec<Field>, steps: &mut Vec<Step>) {
                     add(name, FieldKind::String, f.offset, Read::Text(len));
                 }
                 (Some(len), Some(width))
-                    if len % width == 0 && (1..=MAX_ELEMENTS).contains(&(len / width)) =>
+                    if len.is_multiple_of(width) && (1..=MAX_ELEMENTS).contains(&(len / width)) =>
                 {
                     let (read, kind) = number(width, f.signed);
                     for i in 0..len / width {
@@ -318,7 +318,7 @@ fn number(width: u32, signed: bool) -> (Read, FieldKind) {
 
 /// Bytes of an element of an inline array, where the format tells.
 fn element_width(f: &FormatField) -> Option<u32> {
-    if f.elements > 0 && f.size % f.elements == 0 {
+    if f.elements > 0 && f.size.is_multiple_of(f.elements) {
         return Some(f.size / f.elements).filter(|w| [1, 2, 4, 8].contains(w));
     }
     Some(match f.ty.as_str() {

@@ -10,7 +10,12 @@
 //!
 //! Invariant: a line that has none of these forms is [`Line::Other`]; nothing here fails.
 
+use crate::import::intern::UNKNOWN_COMM;
+
 use super::value::{decimal, trim, trim_end};
+
+/// What stands for the event's name where the kernel lists a stack.
+pub(super) const STACK_TRACE: &[u8] = b"<stack trace>";
 
 /// What a line is.
 pub(super) enum Line<'a> {
@@ -30,15 +35,16 @@ pub(super) enum Line<'a> {
 }
 
 /// When an event was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stamp {
     /// Nanoseconds, or the units of a clock that counts something else.
     Nanos(u64),
+    #[default]
     None,
 }
 
 /// A line's prefix, and the text behind it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Prefix<'a> {
     pub comm: &'a [u8],
     pub pid: i32,
@@ -149,25 +155,23 @@ fn after_cpu(rest: &[u8]) -> Option<Prefix<'_>> {
         word = &rest[..word_end(rest)];
     }
     let time = Stamp::Nanos(stamp(word.strip_suffix(b":")?)?);
-    let (system, event, text) = event(&rest[word.len()..])?;
     Some(Prefix {
-        comm: b"",
-        pid: 0,
-        cpu: 0,
         flags,
         preempt,
         time,
-        system,
-        event,
-        text,
+        ..event(&rest[word.len()..])?
     })
 }
 
-/// `kmem:mm_page_free: page=...`, or without the system; perf may put the period before it.
-fn event(rest: &[u8]) -> Option<(Option<&[u8]>, &[u8], &[u8])> {
+/// `kmem:mm_page_free: page=...`, or without the system; perf may put the period before it. All else
+/// is left empty.
+fn event(rest: &[u8]) -> Option<Prefix<'_>> {
     let mut rest = trim(rest);
-    if rest.starts_with(b"<stack trace>") {
-        return Some((None, &rest[..13], b""));
+    if rest.starts_with(STACK_TRACE) {
+        return Some(Prefix {
+            event: STACK_TRACE,
+            ..Prefix::default()
+        });
     }
     let mut word = &rest[..word_end(rest)];
     if decimal(word).is_some() {
@@ -176,9 +180,15 @@ fn event(rest: &[u8]) -> Option<(Option<&[u8]>, &[u8], &[u8])> {
     }
     let name = word.strip_suffix(b":").filter(|n| !n.is_empty())?;
     let text = trim_end(trim(&rest[word.len()..]));
-    Some(match memchr::memchr(b':', name) {
-        Some(i) if i + 1 < name.len() => (Some(&name[..i]), &name[i + 1..], text),
-        _ => (None, name, text),
+    let (system, event) = match memchr::memchr(b':', name) {
+        Some(i) if i + 1 < name.len() => (Some(&name[..i]), &name[i + 1..]),
+        _ => (None, name),
+    };
+    Some(Prefix {
+        system,
+        event,
+        text,
+        ..Prefix::default()
     })
 }
 
@@ -311,7 +321,6 @@ fn latency(line: &[u8]) -> Option<Prefix<'_>> {
             Some(micros) => decimal(micros)?.checked_mul(1000)?,
             None => stamp(time)?,
         };
-        let (system, event, text) = event(&rest[colon + 1..])?;
         return Some(Prefix {
             comm,
             pid,
@@ -319,9 +328,7 @@ fn latency(line: &[u8]) -> Option<Prefix<'_>> {
             flags,
             preempt,
             time: Stamp::Nanos(time),
-            system,
-            event,
-            text,
+            ..event(&rest[colon + 1..])?
         });
     }
 }
@@ -332,17 +339,9 @@ fn graph(line: &[u8]) -> Option<Prefix<'_>> {
     let open = line.windows(3).position(|w| w == b"/* ")?;
     let inside = trim_end(&line[open + 3..]);
     let inside = trim_end(inside.strip_suffix(b"*/")?);
-    let (system, event, text) = event(inside)?;
     let mut prefix = Prefix {
-        comm: b"<...>",
-        pid: 0,
-        cpu: 0,
-        flags: 0,
-        preempt: 0,
-        time: Stamp::None,
-        system,
-        event,
-        text,
+        comm: UNKNOWN_COMM.as_bytes(),
+        ..event(inside)?
     };
     let mut found = false;
     for column in line[..open].split(|&c| c == b'|') {

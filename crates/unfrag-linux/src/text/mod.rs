@@ -18,11 +18,12 @@ mod line;
 mod value;
 
 use crate::error::{Error, Result};
+use crate::import::intern::UNKNOWN_COMM;
 use crate::import::{Columns, Common};
 use crate::recording::{Meta, Recording};
 
 use fields::Tables;
-use line::{Line, Stamp};
+use line::{Line, STACK_TRACE, Stamp};
 
 /// Reads trace text. `kernel_release` (`uname -r` of the recorded host) decides what gfp names mean.
 ///
@@ -76,7 +77,7 @@ impl Reader {
     fn line(&mut self, text: &[u8]) -> Result<()> {
         match Line::parse(text) {
             Line::Event(prefix) => {
-                self.in_stack = prefix.event == b"<stack trace>";
+                self.in_stack = prefix.event == STACK_TRACE;
                 if self.in_stack {
                     return Ok(());
                 }
@@ -89,7 +90,9 @@ impl Reader {
                 };
                 self.time = time;
                 let task = match (prefix.pid, prefix.comm) {
-                    (pid, b"<...>") => self.columns.tasks.of_pid(pid),
+                    (pid, comm) if comm == UNKNOWN_COMM.as_bytes() => {
+                        self.columns.tasks.of_pid(pid)
+                    }
                     (pid, comm) => {
                         let comm = String::from_utf8_lossy(comm);
                         self.columns.tasks.of_task(pid, &comm)

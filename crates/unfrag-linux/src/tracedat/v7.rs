@@ -30,8 +30,22 @@ struct Buffer {
     section: u64,
     name: String,
     clock: String,
-    /// Of binary data: bytes of a sub-buffer, and (CPU, offset, bytes) of each CPU; else text.
-    cpus: Option<(u32, Vec<(u32, u64, u64)>)>,
+    /// What the option says of binary data; without, they are text.
+    binary: Option<Binary>,
+}
+
+/// Binary data of a buffer.
+struct Binary {
+    /// Bytes of a sub-buffer.
+    sub_buffer: u32,
+    cpus: Vec<CpuPlace>,
+}
+
+/// Where a CPU's data are.
+struct CpuPlace {
+    cpu: u32,
+    offset: u64,
+    size: u64,
 }
 
 /// Where the sections are.
@@ -90,14 +104,14 @@ pub(super) fn read<'a>(data: &'a [u8], header: &Header) -> Result<Contents<'a>> 
         options.facts.insert("buffer".into(), buffer.name.clone());
     }
     let meta = options.meta(header, &buffer.clock);
-    let events = match buffer.cpus {
+    let events = match buffer.binary {
         None => EventData::Text(Section::read(data, header, buffer.section)?.content),
-        Some((sub_buffer, cpus)) => {
+        Some(Binary { sub_buffer, cpus }) => {
             let sub_buffer = check_sub_buffer(sub_buffer, buffer.section, &layout)?;
             let compressed = section_head(data, header, buffer.section)?.1 & COMPRESSED != 0;
-            check_sizes(data, cpus.iter().map(|c| c.2)).map_err(|e| e.at(buffer.section))?;
+            check_sizes(data, cpus.iter().map(|c| c.size)).map_err(|e| e.at(buffer.section))?;
             let mut all = Vec::new();
-            for (cpu, offset, size) in cpus {
+            for CpuPlace { cpu, offset, size } in cpus {
                 let packed = slice(data, offset, size).map_err(|e| e.at(offset))?;
                 let bytes = if compressed && !packed.is_empty() {
                     // trace-cmd does not count the number of chunks in the size.
@@ -178,17 +192,19 @@ fn read_buffer(b: &mut Bytes<'_>, binary: bool) -> Result<Buffer> {
         section,
         name,
         clock,
-        cpus: None,
+        binary: None,
     };
     if binary {
         let sub_buffer = b.u32("the size of a sub-buffer")?;
         let mut cpus = Vec::new();
         for _ in 0..b.u32("the number of CPUs")? {
-            let cpu = b.u32("a CPU's number")?;
-            let offset = b.u64("the offset of a CPU's data")?;
-            cpus.push((cpu, offset, b.u64("the size of a CPU's data")?));
+            cpus.push(CpuPlace {
+                cpu: b.u32("a CPU's number")?,
+                offset: b.u64("the offset of a CPU's data")?,
+                size: b.u64("the size of a CPU's data")?,
+            });
         }
-        buffer.cpus = Some((sub_buffer, cpus));
+        buffer.binary = Some(Binary { sub_buffer, cpus });
     }
     Ok(buffer)
 }

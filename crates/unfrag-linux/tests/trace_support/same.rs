@@ -24,6 +24,9 @@ pub fn counts(r: &Recording) -> Vec<(String, u64)> {
     counts
 }
 
+/// A column in both recordings, and its name.
+type Shared<'a> = (&'a [u64], &'a [u64], &'a str);
+
 /// Compares event by event: time (to the microsecond that text prints), CPU, task, name, and the
 /// fields that are numbers in both.
 ///
@@ -45,7 +48,7 @@ pub fn assert_same(binary: &Recording, text: &Recording) -> Compared {
         })
         .collect();
     // Columns of numbers that both have, by kind.
-    let shared: Vec<Vec<(&[u64], &[u64], &str)>> = a
+    let shared: Vec<Vec<Shared>> = a
         .tables
         .iter()
         .zip(&kind_of)
