@@ -227,6 +227,19 @@ fn perf_data_reads_as_perf_script_prints_it() {
 }
 
 #[test]
+fn perf_s_losses_are_gaps() {
+    let r = recording("lost.data");
+    let lost: Vec<_> = r
+        .meta
+        .lost
+        .iter()
+        .map(|l| (l.cpu, l.before_event, l.count))
+        .collect();
+    assert_eq!(lost, [(0, 0, Some(5)), (1, 0, Some(7))]);
+    assert_eq!(r.events.len(), 6);
+}
+
+#[test]
 fn every_form_of_trace_text_of_a_6_18_kernel_is_read() {
     for (name, events, tasks) in [
         ("tgid.txt", 9, 2),

@@ -95,7 +95,10 @@ impl EventFormat {
 
 /// Parses `field:unsigned long pfn;\toffset:8;\tsize:8;\tsigned:0;`.
 pub(crate) fn parse_field(line: &str) -> Result<FormatField> {
-    let bad = || Error::malformed(format!("format line {line:?} is not a field"));
+    let bad = || {
+        let shown: String = line.chars().take(80).collect();
+        Error::malformed(format!("format line {shown:?} is not a field"))
+    };
     let mut declaration = "";
     let (mut offset, mut size, mut signed) = (None, None, None);
     for part in line.split(';') {

@@ -10,5 +10,8 @@ pub(crate) mod format;
 pub(crate) mod intern;
 pub(crate) mod unpack;
 
+/// Most CPUs of a host; Linux allows 8,192. A larger number is damage.
+pub(crate) const MAX_CPUS: u32 = u16::MAX as u32;
+
 pub(crate) use bytes::Bytes;
 pub(crate) use columns::{Columns, Common};

@@ -14,8 +14,9 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::error::{Error, Result};
 use crate::import::bytes::{u16_at, u32_at, u64_at};
-use crate::import::{Bytes, unpack};
+use crate::import::{Bytes, MAX_CPUS, unpack};
 
+use super::record::Identity;
 use super::{MAGIC, MAGIC_BIG_ENDIAN};
 
 /// Numbers of the feature sections.
@@ -64,8 +65,10 @@ pub(super) struct Raw<'a> {
 pub(super) struct Container<'a> {
     pub big_endian: bool,
     pub attributes: Vec<Attribute>,
+    /// How a sample tells its attribute.
+    pub identity: Identity,
     /// The attribute of each event id.
-    pub by_id: HashMap<u64, usize>,
+    by_id: HashMap<u64, usize>,
     /// The tracing data and where they begin.
     pub tracing: Option<(&'a [u8], u64)>,
     pub clock: String,
@@ -91,6 +94,7 @@ impl<'a> Container<'a> {
         let mut container = Container {
             big_endian,
             attributes: Vec::new(),
+            identity: Identity::First,
             by_id: HashMap::new(),
             tracing: None,
             clock: "perf".to_owned(),
@@ -107,6 +111,7 @@ impl<'a> Container<'a> {
         if container.attributes.is_empty() {
             return Err(Error::malformed("the file describes no event").at(16));
         }
+        container.identity = Identity::of(&container.attributes);
         Ok(container)
     }
 
@@ -132,12 +137,18 @@ impl<'a> Container<'a> {
             return Err(Error::malformed(format!("attributes of {attr_size} bytes")).at(16));
         }
         let mut a = Bytes::new(attrs.0, attrs.1, self.big_endian);
+        let mut all_ids = 0;
         while a.left() as u64 >= attr_size {
             let at = a.offset();
             let one = a.take(attr_size, "an attribute")?;
             let (attr, ids) = one.split_at(one.len() - 16);
             let mut ids = Bytes::new(ids, at, self.big_endian);
             let ids = section(data, &mut ids, "the ids of an event")?;
+            // Each event has its own ids, so together they fit into the file.
+            all_ids += ids.0.len();
+            if all_ids > data.len() {
+                return Err(Error::malformed("the ids of events overlap").at(at));
+            }
             self.add_attribute(attr, ids.0, at)?;
         }
 
@@ -340,7 +351,13 @@ impl<'a> Container<'a> {
     /// CPUs of the host.
     pub fn cpus(&self) -> Option<u32> {
         let content = self.features.get(&feature::NR_CPUS)?;
-        Bytes::new(content, 0, self.big_endian).u32("").ok()
+        let cpus = Bytes::new(content, 0, self.big_endian).u32("").ok();
+        cpus.filter(|&n| n <= MAX_CPUS)
+    }
+    /// The attribute of the event with this id; the first one's, if none has it.
+    pub fn attribute_of_id(&self, id: u64) -> &Attribute {
+        let index = self.by_id.get(&id).copied().unwrap_or(0);
+        &self.attributes[index]
     }
 }
 

@@ -116,39 +116,53 @@ fn short(raw: &Raw<'_>) -> Error {
     Error::malformed("a sample is shorter than its attributes say").at(raw.offset)
 }
 
-/// The attribute that describes a sample: by its id if the attributes differ.
-fn attribute_of<'a>(raw: &Raw<'_>, container: &'a Container) -> Result<&'a Attribute> {
-    let all = &container.attributes;
-    let first = &all[0];
-    if all.len() == 1 {
-        return Ok(first);
+/// How a sample tells which attribute describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Identity {
+    /// Any will do: take the first.
+    First,
+    /// By the id at this place, the same in the samples of all attributes.
+    IdAt(usize),
+    /// It cannot be told.
+    Unknown,
+}
+
+impl Identity {
+    /// For samples of these attributes, of which there is one at least.
+    pub fn of(all: &[Attribute]) -> Identity {
+        let first = &all[0];
+        let place = |a: &Attribute| {
+            let format = a.sample_format;
+            let identifier = offset_in_sample(format, SampleFormat::IDENTIFIER);
+            identifier.or_else(|| offset_in_sample(format, SampleFormat::ID))
+        };
+        let alike = |a: &Attribute| {
+            a.sample_format == first.sample_format
+                && a.read_format == first.read_format
+                && a.tracepoint == first.tracepoint
+        };
+        if all.iter().all(alike) {
+            return Identity::First;
+        }
+        match place(first) {
+            Some(at) if all.iter().all(|a| place(a) == Some(at)) => Identity::IdAt(at),
+            _ => Identity::Unknown,
+        }
     }
-    // The id stands at the same place in the samples of all attributes, or cannot be found.
-    let place = |a: &Attribute| {
-        let format = a.sample_format;
-        match offset_in_sample(format, SampleFormat::IDENTIFIER) {
-            None => offset_in_sample(format, SampleFormat::ID),
-            at => at,
-        }
-    };
-    let alike = all
-        .iter()
-        .all(|a| a.sample_format == first.sample_format && a.read_format == first.read_format);
-    match place(first) {
-        Some(at) if alike || all.iter().all(|a| place(a) == Some(at)) => {
-            let Some(id) = raw.body.get(at..at + 8) else {
-                return Err(short(raw));
-            };
-            let id = u64_at(id, 0, container.big_endian);
-            let index = container.by_id.get(&id).copied();
-            Ok(index.and_then(|i| all.get(i)).unwrap_or(first))
-        }
-        _ if alike && all.iter().all(|a| a.tracepoint == first.tracepoint) => Ok(first),
-        _ => Err(
-            Error::unsupported("events of different formats without an identifier")
-                .at(raw.offset)
-                .help("record tracepoints only"),
-        ),
+}
+
+fn attribute_of<'a>(raw: &Raw<'_>, container: &'a Container) -> Result<&'a Attribute> {
+    match container.identity {
+        Identity::First => Ok(&container.attributes[0]),
+        Identity::IdAt(at) => match raw.body.get(at..at + 8) {
+            Some(id) => Ok(container.attribute_of_id(u64_at(id, 0, container.big_endian))),
+            None => Err(short(raw)),
+        },
+        Identity::Unknown => Err(Error::unsupported(
+            "events of different formats without an identifier",
+        )
+        .at(raw.offset)
+        .help("record tracepoints only")),
     }
 }
 

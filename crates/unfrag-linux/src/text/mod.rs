@@ -19,7 +19,7 @@ mod value;
 
 use crate::error::{Error, Result};
 use crate::import::intern::UNKNOWN_COMM;
-use crate::import::{Columns, Common};
+use crate::import::{Columns, Common, MAX_CPUS};
 use crate::recording::{Meta, Recording};
 
 use fields::Tables;
@@ -115,7 +115,7 @@ impl Reader {
             Line::Lost { cpu, count } => self.columns.push_lost(cpu, count),
             Line::Cpus(n) => {
                 self.trace_cmd = true;
-                self.meta.cpus = n;
+                self.meta.cpus = n.min(MAX_CPUS);
             }
             Line::Comment => self.comment(text),
             Line::Stack => self.in_stack = true,
@@ -141,7 +141,10 @@ impl Reader {
         }
         if let Some((_, cpus)) = text.split_once("#P:") {
             let digits: String = cpus.chars().take_while(char::is_ascii_digit).collect();
-            self.meta.cpus = self.meta.cpus.max(digits.parse().unwrap_or(0));
+            self.meta.cpus = self
+                .meta
+                .cpus
+                .max(digits.parse().unwrap_or(0).min(MAX_CPUS));
         }
         if let Some((_, rest)) = text.split_once("entries-in-buffer/entries-written:")
             && let Some((kept, rest)) = rest.split_once('/')

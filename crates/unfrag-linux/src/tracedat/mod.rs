@@ -30,6 +30,11 @@ pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// `meta.kernel_release`. If the file holds several buffers, the top one is read and `meta.facts`
 /// names the others under `buffers not read`.
 ///
+/// Fields become columns of raw numbers, or of strings where they are characters. An inline array of up
+/// to 16 numbers becomes a column an element (`caller[0]`, ...); any other array or structure becomes a
+/// string of its bytes in hexadecimal. Fields beyond the end of a record read as 0 or as the empty
+/// string.
+///
 /// # Errors
 /// If `data` is no `trace.dat` of format 6 or 7, is cut off, or contradicts itself.
 pub fn read(data: &[u8]) -> Result<Recording> {

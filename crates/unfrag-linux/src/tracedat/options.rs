@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::Result;
-use crate::import::Bytes;
+use crate::error::{Error, Result};
+use crate::import::{Bytes, MAX_CPUS};
 use crate::recording::Meta;
 
 use super::header::Header;
@@ -61,7 +61,14 @@ impl Options {
                 fact("machine", words.last().unwrap_or_default());
             }
             id::TRACECLOCK => self.clock = clock_of(&text),
-            id::CPUCOUNT => self.cpus = b.u32("the number of CPUs")?,
+            id::CPUCOUNT => {
+                let cpus = b.u32("the number of CPUs")?;
+                if cpus > MAX_CPUS {
+                    let e = Error::too_large("the number of CPUs", cpus.into(), MAX_CPUS.into());
+                    return Err(e.at(at));
+                }
+                self.cpus = cpus;
+            }
             id::CPUSTAT => cpu_stat(&text, fact),
             id::DATE => fact("date offset", &text),
             id::OFFSET => fact("time offset", &text),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
-use crate::import::Bytes;
+use crate::import::{Bytes, MAX_CPUS};
 
 use super::contents::{
     Contents, CpuData, EventData, check_sub_buffer, read_event_formats, read_ftrace_formats,
@@ -11,9 +11,6 @@ use super::contents::{
 };
 use super::header::Header;
 use super::options::{Options, id};
-
-/// Most CPUs that a file may have; Linux allows 8,192.
-const MAX_CPUS: u32 = 1 << 16;
 
 /// Reads what follows the header of `data`.
 pub(super) fn read<'a>(data: &'a [u8], mut b: Bytes<'a>, header: &Header) -> Result<Contents<'a>> {
