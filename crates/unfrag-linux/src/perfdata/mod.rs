@@ -1,6 +1,6 @@
 //! `perf.data`: what perf records, as a file or through a pipe, plain or compressed (`-z`).
 //!
-//! The [`container`] holds attributes, features and a sequence of records ([`record`]). Samples of
+//! The `container` holds attributes, features and a sequence of records (`record`). Samples of
 //! tracepoints carry the kernel's own event record, whose format is in the file's tracing data, the
 //! same as the head of a `trace.dat`.
 //!

@@ -178,3 +178,25 @@ impl Contents<'_> {
         recording.meta.facts.extend(events.facts);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_of_sub_buffers_of_64_and_32_bit_kernels() {
+        let layout = |commit_size| PageLayout {
+            time_at: 0,
+            commit_at: 8,
+            commit_size,
+            data_at: 8 + commit_size,
+        };
+        let text = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+            \tfield: local_t commit;\toffset:8;\tsize:4;\tsigned:1;\n\
+            \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
+            \tfield: char data;\toffset:12;\tsize:4084;\tsigned:1;\n";
+        assert_eq!(PageLayout::parse(text.as_bytes(), 8).unwrap(), layout(4));
+        assert_eq!(PageLayout::parse(b"", 8).unwrap(), layout(8));
+        assert!(PageLayout::parse(b"field: char data; offset:4; size:4;", 8).is_err());
+    }
+}

@@ -1,9 +1,9 @@
 //! `trace.dat`: what trace-cmd records, file formats 6 and 7 (trace-cmd.dat(5)).
 //!
-//! A file is an initial header ([`header`]), then sections: one after another in format 6 ([`v6`]),
-//! found through options in format 7 ([`v7`]). Both give the same [`contents`]: event formats, names
-//! of tasks, and for each buffer and CPU the sub-buffers of the kernel's ring buffer ([`ring`]),
-//! which [`merge`] turns into one sequence by time.
+//! A file is an initial header (`header`), then sections: one after another in format 6 (`v6`),
+//! found through options in format 7 (`v7`). Both give the same `contents`: event formats, names
+//! of tasks, and for each buffer and CPU the sub-buffers of the kernel's ring buffer (`ring`),
+//! which `merge` turns into one sequence by time.
 //!
 //! Invariant: every event of the file's top buffer (or of its first one, if it has no top buffer)
 //! is kept, with all its fields as numbers; times are those of the trace clock as recorded, before
