@@ -93,9 +93,10 @@ impl Era {
         let known = self.table().iter().chain(self.aliases());
         let exact = known.clone().find(|(n, _)| *n == name);
         // Kernels before 4.6 print single flags without underscores; lists copied by hand may too.
-        let bare = |n: &str| n.trim_start_matches('_').to_owned();
+        let bare = |n: &'static str| n.trim_start_matches('_');
+        let name_bare = name.trim_start_matches('_');
         exact
-            .or_else(|| known.clone().find(|(n, _)| bare(n) == bare(name)))
+            .or_else(|| known.clone().find(|(n, _)| bare(n) == name_bare))
             .map(|&(_, mask)| mask)
             .or_else(|| u64::from_str_radix(name, 16).ok())
     }
