@@ -28,7 +28,8 @@ use crate::procfs::uptime;
 use crate::recording::{Snapshot, SnapshotFile};
 use source::Entry;
 
-/// The files that make a directory a snapshot.
+/// The files that are read: what changes with time, and `version` and `sysctl-vm`, which say what
+/// kind of host it is.
 pub const KNOWN: &[&str] = &[
     "buddyinfo",
     "pagetypeinfo",
@@ -41,6 +42,8 @@ pub const KNOWN: &[&str] = &[
     "freelists",
     "kpageflags",
     "uptime",
+    "version",
+    "sysctl-vm",
 ];
 
 /// Reads all snapshots of a directory, archive or log.

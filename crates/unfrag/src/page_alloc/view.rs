@@ -61,6 +61,11 @@ impl<H: Host> Manager<'_, H> {
         self.nr_zones
     }
 
+    /// Number of CPUs.
+    pub fn cpus(&self) -> usize {
+        self.cpus
+    }
+
     /// What a zone is made of.
     #[inline]
     pub fn zone_config(&self, zone: usize) -> &ZoneConfig {

@@ -1,0 +1,134 @@
+//! Why a command did not do what it was asked, and how that is said.
+
+use crate::output;
+use std::borrow::Cow;
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use unfrag_linux::error::Cause;
+
+/// A command's result.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// Why a command stopped.
+#[derive(Debug)]
+pub enum Failure {
+    /// The input cannot be used.
+    Input(Box<unfrag_linux::Error>),
+    /// The command line contradicts itself or the input.
+    Usage {
+        /// What is wrong.
+        cause: String,
+        /// The way out.
+        help: String,
+    },
+    /// The output cannot be written.
+    Output {
+        /// Where to, such as a path.
+        to: String,
+        /// What the operating system says.
+        error: io::Error,
+    },
+    /// Nobody reads the output any more.
+    ReaderGone,
+}
+
+impl From<unfrag_linux::Error> for Failure {
+    fn from(e: unfrag_linux::Error) -> Self {
+        Failure::Input(Box::new(e))
+    }
+}
+
+impl Failure {
+    /// A wrong command line.
+    pub fn usage(cause: impl Into<String>, help: impl Into<String>) -> Failure {
+        Failure::Usage {
+            cause: cause.into(),
+            help: help.into(),
+        }
+    }
+
+    /// What cannot be written to a file.
+    pub fn output(to: &Path, error: io::Error) -> Failure {
+        Failure::Output {
+            to: to.display().to_string(),
+            error,
+        }
+    }
+
+    /// Says it on the standard error, and answers the exit status.
+    pub fn report(self) -> ExitCode {
+        let (text, help, status) = match self {
+            Failure::ReaderGone => return ExitCode::SUCCESS,
+            Failure::Usage { cause, help } => (cause, help.into(), 2),
+            Failure::Output { to, error } => {
+                let help = way_out(error.kind(), "write");
+                (format!("{to}: {}", plain(&error)), help, 1)
+            }
+            Failure::Input(e) => {
+                let (text, help) = input(*e);
+                (text, help, 1)
+            }
+        };
+        let (bold, end) = output::error_colors();
+        let mut err = io::stderr().lock();
+        // Where even this cannot be written, the exit status says it all.
+        let _ = writeln!(err, "{bold}error:{end} {text}");
+        if !help.is_empty() {
+            let _ = writeln!(err, " help: {help}");
+        }
+        ExitCode::from(status)
+    }
+}
+
+/// What an input's error says, and its way out.
+fn input(e: unfrag_linux::Error) -> (String, Cow<'static, str>) {
+    let mut text = String::new();
+    if let Some(file) = &e.file {
+        text += &format!("{}: ", file.display());
+    }
+    if let Some(offset) = e.offset {
+        text += &format!("byte {offset}: ");
+    }
+    let mut help = e.help;
+    match &e.cause {
+        Cause::Io(io) => {
+            text += &plain(io);
+            if help.is_empty() {
+                help = way_out(io.kind(), "read");
+            }
+        }
+        cause => text += &cause.to_string(),
+    }
+    (text, help)
+}
+
+/// An error of the operating system without its number.
+pub fn plain(e: &io::Error) -> String {
+    let text = e.to_string();
+    match text.rfind(" (os error ") {
+        Some(at) if text.ends_with(')') => text[..at].to_owned(),
+        _ => text,
+    }
+}
+
+fn way_out(kind: ErrorKind, act: &str) -> Cow<'static, str> {
+    match kind {
+        ErrorKind::NotFound => "check the path".into(),
+        ErrorKind::PermissionDenied => format!("run as a user who may {act} it").into(),
+        ErrorKind::IsADirectory => "name a file, not a directory".into(),
+        ErrorKind::StorageFull => "free some space, or write elsewhere".into(),
+        _ => "".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_system_comes_without_its_number() {
+        let e = std::fs::read("no such file").unwrap_err();
+        assert_eq!(plain(&e), "No such file or directory");
+    }
+}

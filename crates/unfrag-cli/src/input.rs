@@ -1,0 +1,91 @@
+//! Recordings from wherever they lie: an `.unfrag` file, or a raw trace and snapshots beside it.
+//!
+//! Invariant: the format is decided by what a file begins with, never by its name.
+
+use crate::failure::{Failure, Result};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use unfrag_linux::recording::Recording;
+use unfrag_linux::{Error, file, open, snapshots};
+
+/// Whether a file is an `.unfrag` file.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn is_unfrag(path: &Path) -> Result<bool> {
+    let mut begin = vec![];
+    let read = File::open(path).and_then(|f| {
+        f.take(file::MAGIC.len() as u64).read_to_end(&mut begin)
+    });
+    read.map_err(|e| Error::from(e).in_file(path))?;
+    Ok(begin == file::MAGIC)
+}
+
+/// Reads an `.unfrag` file, or a raw trace with the snapshots of `beside`.
+///
+/// # Errors
+/// If either cannot be read, or an `.unfrag` file is given snapshots that it has already.
+pub fn recording(path: &Path, beside: &[PathBuf], release: Option<&str>) -> Result<Recording> {
+    if !is_unfrag(path)? {
+        return raw(path, beside, release);
+    }
+    if !beside.is_empty() {
+        return Err(Failure::usage(
+            format!("{} holds its snapshots already", path.display()),
+            "leave out --snapshots, or give the raw trace instead of the .unfrag file",
+        ));
+    }
+    let mut recording = file::read(path)?;
+    if let Some(release) = release
+        && recording.meta.kernel_release.is_empty()
+    {
+        recording.meta.kernel_release = release.to_owned();
+    }
+    Ok(recording)
+}
+
+/// Reads a raw trace with the snapshots beside it. The kernel's release is what the trace says, else
+/// what `/proc/version` among the snapshots says, else `release`.
+///
+/// # Errors
+/// If the trace or the snapshots cannot be read.
+pub fn raw(path: &Path, beside: &[PathBuf], release: Option<&str>) -> Result<Recording> {
+    let beside: Vec<&Path> = beside.iter().map(PathBuf::as_path).collect();
+    let found = if beside.is_empty() {
+        vec![]
+    } else {
+        snapshots::read_all(&beside)?
+    };
+    let version = found.iter().find_map(|s| release_of(s.file("version")?));
+    let known = version.as_deref().or(release);
+    let options = unfrag_linux::Options {
+        kernel_release: known,
+    };
+    let mut recording = open(path, &options)?;
+    if recording.meta.kernel_release.is_empty() {
+        recording.meta.kernel_release = known.unwrap_or_default().to_owned();
+    }
+    recording.snapshots = found;
+    Ok(recording)
+}
+
+/// The release in the text of `/proc/version`.
+fn release_of(version: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(version).ok()?;
+    let rest = text.strip_prefix("Linux version ")?;
+    Some(rest.split_whitespace().next()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_release_is_the_third_word_of_proc_version() {
+        let text = b"Linux version 6.1.0-56-cloud-amd64 (debian-kernel@lists.debian.org)";
+        assert_eq!(release_of(text).as_deref(), Some("6.1.0-56-cloud-amd64"));
+        assert_eq!(release_of(b"FreeBSD"), None);
+        assert_eq!(release_of(b"Linux version "), None);
+    }
+}

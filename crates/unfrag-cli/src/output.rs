@@ -1,0 +1,157 @@
+//! Where results go: standard output, files, and what the terminal can show.
+//!
+//! Invariant: a file appears under its name only once it is complete; colour and progress appear on
+//! a terminal only.
+
+use crate::failure::{Failure, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fs;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
+use terminal_size::{Width, terminal_size_of};
+
+/// What the standard output can show.
+#[derive(Clone, Copy, Debug)]
+pub struct Screen {
+    /// Columns.
+    pub width: usize,
+    /// Whether ANSI colours may be used.
+    pub color: bool,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+/// Columns where there is no terminal to ask.
+const USUAL_WIDTH: usize = 100;
+/// Fewer columns than this are not laid out for.
+const LEAST_WIDTH: usize = 40;
+
+impl Screen {
+    /// What the standard output of this process can show.
+    pub fn stdout() -> Screen {
+        let out = io::stdout();
+        let terminal = out.is_terminal();
+        let columns = match terminal_size_of(&out) {
+            Some((Width(w), _)) if terminal && w > 0 => usize::from(w),
+            _ => columns_asked_for().unwrap_or(USUAL_WIDTH),
+        };
+        Screen {
+            width: columns.max(LEAST_WIDTH),
+            color: terminal && colors_wanted(),
+            unicode: unicode(),
+        }
+    }
+}
+
+fn columns_asked_for() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok()
+}
+
+fn colors_wanted() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+    !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+}
+
+/// Whether the locale is one of UTF-8; so it is if none is set.
+fn unicode() -> bool {
+    let named = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .filter_map(|n| std::env::var(n).ok())
+        .find(|v| !v.is_empty());
+    named.is_none_or(|v| {
+        let v = v.to_ascii_lowercase();
+        v.contains("utf-8") || v.contains("utf8")
+    })
+}
+
+/// What begins and ends a stressed word on the standard error.
+pub fn error_colors() -> (&'static str, &'static str) {
+    if io::stderr().is_terminal() && colors_wanted() {
+        ("\x1b[1;31m", "\x1b[0m")
+    } else {
+        ("", "")
+    }
+}
+
+/// Writes to the standard output.
+///
+/// # Errors
+/// If that fails; [`Failure::ReaderGone`] if its reader has stopped.
+pub fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    done.map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Failure::ReaderGone,
+        _ => Failure::Output {
+            to: "standard output".into(),
+            error,
+        },
+    })
+}
+
+/// Writes a value as JSON to the standard output.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|e| Failure::Output {
+        to: "standard output".into(),
+        error: e.into(),
+    })?;
+    text.push('\n');
+    print(&text)
+}
+
+/// Writes a file, which appears under its name only once it is complete.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = Path::new(&partial);
+    let done = fs::write(partial, content).and_then(|()| fs::rename(partial, path));
+    done.map_err(|e| {
+        let _ = fs::remove_file(partial);
+        Failure::output(path, e)
+    })
+}
+
+/// A sign of life on the standard error, if that is a terminal.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// With a message, and no idea of how long it takes.
+    pub fn new(message: &'static str) -> Progress {
+        let bar = if io::stderr().is_terminal() {
+            ProgressBar::new_spinner()
+        } else {
+            ProgressBar::hidden()
+        };
+        bar.set_message(message);
+        bar.enable_steady_tick(std::time::Duration::from_millis(100));
+        Progress(bar)
+    }
+
+    /// What happens now.
+    pub fn message(&self, message: String) {
+        self.0.set_message(message);
+    }
+
+    /// How much of `total` is done.
+    pub fn at(&self, done: u64, total: u64) {
+        if self.0.length() != Some(total) {
+            let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} %");
+            self.0.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            self.0.disable_steady_tick();
+            self.0.set_length(total);
+        }
+        self.0.set_position(done);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

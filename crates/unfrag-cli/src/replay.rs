@@ -1,0 +1,234 @@
+//! `unfrag replay`: what memory would have looked like under another kernel, and how far to trust it.
+
+mod watcher;
+
+use crate::failure::{Failure, Result};
+use crate::input;
+use crate::output::{Progress, Screen, print, print_json, write_file};
+use crate::words;
+use clap::ValueEnum;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use unfrag::kernel::PRESETS;
+use unfrag_lab::report::{Report, html, svg, terminal};
+use unfrag_lab::{run, settings};
+use unfrag_linux::recording::Recording;
+use unfrag_linux::Error;
+use watcher::Watcher;
+
+/// Replay a recording: what would memory have looked like under another kernel or setting?
+///
+/// The recording gives what the workload asked for; the model of the kernel decides where each page
+/// goes. For the kernel that was recorded, the result is compared with what that kernel really
+/// showed, so the report says how far to trust it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unfrag replay samples/gcc-768M.unfrag
+  unfrag replay samples/gcc-768M.unfrag --kernel 6.1,6.18 --html report.html
+  unfrag replay trace.dat --snapshots snapshots --set vm.min_free_kbytes=8192 --json")]
+pub struct Args {
+    /// An .unfrag file, or a trace together with --snapshots
+    file: PathBuf,
+    /// Directory or tar archive of dated procfs copies, where FILE is a trace
+    #[arg(long, value_name = "DIR-or-tar", num_args = 1..)]
+    snapshots: Vec<PathBuf>,
+    /// Kernel that was recorded (`uname -r`), where the recording does not say
+    #[arg(long, value_name = "UNAME-R")]
+    release: Option<String>,
+    /// Kernels to replay it under, separated by commas; the recorded one if none is given
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = kernel)]
+    kernel: Vec<String>,
+    /// A sysctl, such as vm.min_free_kbytes=8192; may be given several times
+    #[arg(long, value_name = "vm.NAME=VALUE", value_parser = setting)]
+    set: Vec<(String, String)>,
+    /// Size of memory, such as 1G, if another than the recorded one
+    #[arg(long, value_name = "SIZE", value_parser = words::size)]
+    memory: Option<u64>,
+    /// Who decides where a page goes
+    #[arg(long, value_enum, default_value_t = Mode::Predict)]
+    mode: Mode,
+    /// Where the replay begins
+    #[arg(long, value_enum, default_value_t = Start::Auto)]
+    start: Start,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Write the report as one HTML page that needs no network
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write a still picture
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write the model's state at each snapshot as procfs files, a directory each
+    #[arg(long, value_name = "DIR")]
+    export_procfs: Option<PathBuf>,
+    /// Say how long it took and how much memory, on the standard error
+    #[arg(long)]
+    timing: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// The model; the trace gives only causes
+    Predict,
+    /// The trace: checks the recording, and reconstructs what really was
+    Observe,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Start {
+    /// At the kernel's own free lists where the recording has them, else from counts
+    Auto,
+    /// At the kernel's own free lists
+    Exact,
+    /// From what any host shows
+    Counts,
+}
+
+/// A kernel's name as it is known here.
+fn kernel(name: &str) -> std::result::Result<String, String> {
+    let known = PRESETS.iter().find(|p| p.name.eq_ignore_ascii_case(name.trim()));
+    known.map(|p| p.name.to_owned()).ok_or_else(|| {
+        let names: Vec<&str> = PRESETS.iter().map(|p| p.name).collect();
+        format!("no such kernel; there are {}", names.join(", "))
+    })
+}
+
+/// A sysctl's name and value, both possible.
+fn setting(text: &str) -> std::result::Result<(String, String), String> {
+    let names = || format!("settings are {}", settings::NAMES.join(", "));
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("it should be NAME=VALUE; {}", names()))?;
+    let (name, value) = (name.trim(), value.trim());
+    let mut tried = unfrag::Sysctl::default();
+    match settings::set(&mut tried, name, value) {
+        Ok(()) => Ok((name.to_owned(), value.to_owned())),
+        Err(e) => Err(format!("{}; {}", e.cause, names())),
+    }
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// If the recording cannot be read or replayed, or an output cannot be written.
+pub fn run(args: &Args) -> Result<()> {
+    if args.mode == Mode::Observe {
+        check_observe(args)?;
+    }
+    let begin = Instant::now();
+    let progress = Progress::new("reading");
+    let recording = read(args)?;
+    let loaded = begin.elapsed();
+    let name = args.file.file_name().unwrap_or_default().to_string_lossy();
+    let several = args.kernel.len() > 1;
+    let mut watcher = Watcher::new(progress, args.export_procfs.as_deref(), several);
+    let report = run::replay(&recording, &name, &options(args), &mut watcher)?;
+    let done = begin.elapsed();
+    let trees = watcher.finish()?;
+    write(args, &report)?;
+    if let (Some(directory), Some(trees)) = (&args.export_procfs, trees) {
+        let trees = words::counted(trees, "snapshot");
+        eprintln!("wrote {trees} to {}", directory.display());
+    }
+    if args.timing {
+        tell_time(&recording, &report, loaded, done);
+    }
+    Ok(())
+}
+
+fn check_observe(args: &Args) -> Result<()> {
+    let given = [
+        (!args.kernel.is_empty(), "--kernel"),
+        (!args.set.is_empty(), "--set"),
+        (args.memory.is_some(), "--memory"),
+        (args.export_procfs.is_some(), "--export-procfs"),
+    ];
+    match given.iter().find(|(given, _)| *given) {
+        None => Ok(()),
+        Some((_, option)) => Err(Failure::usage(
+            format!("{option} says nothing where the trace decides"),
+            "leave it out, or use --mode predict",
+        )),
+    }
+}
+
+fn read(args: &Args) -> Result<Recording> {
+    let file = &args.file;
+    let recording = input::recording(file, &args.snapshots, args.release.as_deref())?;
+    if recording.meta.kernel_release.is_empty() {
+        let e = Error::malformed("it does not say which kernel was recorded")
+            .in_file(file)
+            .help("give --release with what `uname -r` says there, such as --release 6.1.0");
+        return Err(e.into());
+    }
+    if recording.snapshots.is_empty() {
+        let e = Error::malformed("there are no procfs snapshots beside the trace")
+            .in_file(file)
+            .help("give --snapshots with a directory or archive of dated procfs copies");
+        return Err(e.into());
+    }
+    Ok(recording)
+}
+
+fn options(args: &Args) -> run::Options {
+    run::Options {
+        kernels: args.kernel.clone(),
+        set: args.set.clone(),
+        memory: args.memory,
+        mode: match args.mode {
+            Mode::Predict => run::Mode::Predict,
+            Mode::Observe => run::Mode::Observe,
+        },
+        start: match args.start {
+            Start::Auto => run::StartChoice::Auto,
+            Start::Exact => run::StartChoice::Exact,
+            Start::Counts => run::StartChoice::Counts,
+        },
+    }
+}
+
+fn write(args: &Args, report: &Report) -> Result<()> {
+    let put = |path: &Option<PathBuf>, render: fn(&Report) -> String| match path {
+        Some(path) => write_file(path, render(report).as_bytes()),
+        None => Ok(()),
+    };
+    put(&args.html, html::render)?;
+    put(&args.svg, svg::render)?;
+    if args.json {
+        print_json(report)?;
+    } else {
+        let screen = Screen::stdout();
+        let options = terminal::Options {
+            width: screen.width,
+            color: screen.color,
+            unicode: screen.unicode,
+        };
+        print(&terminal::render(report, &options))?;
+    }
+    for path in [&args.html, &args.svg].into_iter().flatten() {
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(())
+}
+
+/// What was measured on this host, which is why it stands apart from the report.
+fn tell_time(recording: &Recording, report: &Report, loaded: Duration, done: Duration) {
+    let events = recording.events.len() as f64 * report.kernels.len().max(1) as f64;
+    eprintln!(
+        "timing: loaded in {:.3} s, replayed in {:.3} s: {:.2} million events a second, loading included",
+        loaded.as_secs_f64(),
+        (done - loaded).as_secs_f64(),
+        events / done.as_secs_f64() / 1e6,
+    );
+    if let Some(kib) = most_memory() {
+        eprintln!("timing: {} MiB of memory at most", kib >> 10);
+    }
+}
+
+/// The largest size that this process had in memory, in KiB.
+fn most_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}

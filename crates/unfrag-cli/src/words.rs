@@ -1,0 +1,77 @@
+//! Numbers in words, and words as numbers.
+
+pub use unfrag_lab::report::reading::thousands;
+
+/// `n` of what `one` names: `1 snapshot`, `153 snapshots`.
+pub fn counted(n: u64, one: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{} {one}{s}", thousands(n))
+}
+
+/// Bytes in the decimal unit that fits: `3.5 MB`.
+pub fn bytes(n: u64) -> String {
+    match n {
+        0..10_000 => counted(n, "byte"),
+        10_000..1_000_000 => format!("{:.0} kB", n as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", n as f64 / 1e6),
+        _ => format!("{:.1} GB", n as f64 / 1e9),
+    }
+}
+
+/// A size of memory: a number with a unit of 1024 (`768M`, `1.5GiB`), or of bytes without one.
+///
+/// # Errors
+/// Says what a size looks like.
+pub fn size(text: &str) -> Result<u64, String> {
+    let bad = || format!("`{text}` is no size; give a number and a unit, such as 768M or 1.5G");
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return Err(bad()),
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || part.contains('.') || part.len() > 6 || number.ends_with('.') {
+        return Err(bad());
+    }
+    let whole: u128 = whole.parse().map_err(|_| bad())?;
+    let part: u128 = format!("{part:0<6}").parse().map_err(|_| bad())?;
+    let size = whole
+        .checked_mul(1_000_000)
+        .and_then(|w| w.checked_add(part))
+        .and_then(|w| w.checked_mul(1 << shift))
+        .map(|w| w / 1_000_000);
+    match size.and_then(|s| u64::try_from(s).ok()) {
+        Some(0) => Err(format!("`{text}` is no memory at all")),
+        Some(size) => Ok(size),
+        None => Err(format!("`{text}` is more than any machine has")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_grouped_by_thousands() {
+        assert_eq!(counted(1_509_360, "event"), "1,509,360 events");
+        assert_eq!(counted(1, "snapshot"), "1 snapshot");
+    }
+
+    #[test]
+    fn sizes_are_read_with_and_without_units() {
+        assert_eq!(size("4096"), Ok(4096));
+        assert_eq!(size("768M"), Ok(768 << 20));
+        assert_eq!(size("1.5GiB"), Ok(3 << 29));
+        assert_eq!(size("2g"), Ok(2 << 30));
+        for bad in ["", "M", ".5G", "1.G", "1..5G", "-1", "1X", "0", "99999999T", "9999999999999999999999999999999999999999"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What the model computes alone: free blocks, pageblocks, and the indexes.
+
+use super::tree::{Names, zones};
+use unfrag::frame::{MAX_ORDER, NR_ORDERS};
+use unfrag::host::Host;
+use unfrag::kernel::{Grouping, Reserve};
+use unfrag::page_alloc::view::ZoneView;
+use unfrag::stat::{fragmentation_index, unusable_index};
+use unfrag::{Manager, MigrateType, V19_TYPES, v19_type_name};
+use unfrag_linux::procfs::buddyinfo::Row;
+use unfrag_linux::procfs::pagetypeinfo::{BlockRow, BlockTable, Count, FreeRow};
+use unfrag_linux::procfs::{BuddyInfo, ExtfragIndex, IndexRow, PageTypeInfo, UnusableIndex};
+
+/// `/proc/buddyinfo`.
+pub fn buddyinfo<H: Host>(m: &Manager<'_, H>) -> BuddyInfo {
+    let row = |(_, v): (usize, ZoneView)| Row {
+        node: v.node(),
+        zone: v.name(),
+        free: v.nr_free.to_vec(),
+    };
+    BuddyInfo {
+        zones: zones(m).map(row).collect(),
+    }
+}
+
+/// `/proc/pagetypeinfo`, with the types that the model's kernel has. `contiguous` says whether the
+/// recorded kernel was built with contiguous memory areas.
+pub fn pagetypeinfo<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> PageTypeInfo {
+    let types = types(m, contiguous);
+    // Kernels since 5.5 stop counting; the eras here that do are those with a high-atomic reserve.
+    let capped = matches!(m.switches().reserve, Reserve::HighAtomic(_));
+    let count = |blocks: u64| match capped {
+        true => Count::with_cap(blocks),
+        false => Count {
+            blocks,
+            capped: false,
+        },
+    };
+    let mut free = vec![];
+    let mut rows = vec![];
+    for (z, v) in zones(m) {
+        for (mt, name) in &types {
+            free.push(FreeRow {
+                node: v.node(),
+                zone: v.name(),
+                migratetype: (*name).to_owned(),
+                counts: (0..=MAX_ORDER)
+                    .map(|o| count(m.free_list_len(z, o, *mt)))
+                    .collect(),
+            });
+        }
+        let by_type = m.blocks_by_type(z);
+        rows.push(BlockRow {
+            node: v.node(),
+            zone: v.name(),
+            blocks: types.iter().map(|(mt, _)| by_type[*mt as usize]).collect(),
+        });
+    }
+    let pages = u64::from(m.block_pages());
+    PageTypeInfo {
+        pageblock_order: pages.ilog2(),
+        pages_per_block: pages,
+        orders: (0..NR_ORDERS as u64).collect(),
+        free,
+        blocks: BlockTable {
+            migratetypes: types.iter().map(|(_, name)| (*name).to_owned()).collect(),
+            rows,
+        },
+        mixed: None,
+    }
+}
+
+/// The types that the model's kernel has, in its order and by its names.
+fn types<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> Vec<(MigrateType, &'static str)> {
+    use MigrateType::{Cma, HighAtomic, Isolate, Movable, Reclaimable, Reserve as Kept, Unmovable};
+    let sw = m.switches();
+    let named = |types: &[MigrateType]| -> Vec<(MigrateType, &'static str)> {
+        types
+            .iter()
+            .map(|&t| (t, crate::sample::type_name(t)))
+            .collect()
+    };
+    match (sw.grouping, sw.reclaimable_is_type_1) {
+        (Grouping::None, _) => named(&[Unmovable]),
+        (Grouping::V19, _) => V19_TYPES.iter().map(|&t| (t, v19_type_name(t))).collect(),
+        (Grouping::Pageblocks, true) => named(&[Unmovable, Reclaimable, Movable, Kept, Isolate]),
+        (Grouping::Pageblocks, false) if contiguous => {
+            named(&[Unmovable, Movable, Reclaimable, HighAtomic, Cma, Isolate])
+        }
+        (Grouping::Pageblocks, false) => {
+            named(&[Unmovable, Movable, Reclaimable, HighAtomic, Isolate])
+        }
+    }
+}
+
+/// debugfs' `extfrag/unusable_index`.
+pub fn unusable<H: Host>(m: &Manager<'_, H>) -> UnusableIndex {
+    UnusableIndex {
+        zones: index_rows(m, |free, order| unusable_index(free, order) as i32),
+    }
+}
+
+/// debugfs' `extfrag/extfrag_index`.
+pub fn extfrag<H: Host>(m: &Manager<'_, H>) -> ExtfragIndex {
+    ExtfragIndex {
+        zones: index_rows(m, |free, order| fragmentation_index(free, order) as i32),
+        ..ExtfragIndex::default()
+    }
+}
+
+fn index_rows<H: Host>(
+    m: &Manager<'_, H>,
+    index: impl Fn(&[u64; NR_ORDERS], u8) -> i32,
+) -> Vec<IndexRow> {
+    zones(m)
+        .map(|(_, v)| IndexRow {
+            node: v.node(),
+            zone: v.name(),
+            thousandths: (0..=MAX_ORDER).map(|o| index(&v.nr_free, o)).collect(),
+        })
+        .collect()
+}
