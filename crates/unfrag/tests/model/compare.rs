@@ -1,0 +1,131 @@
+//! Copying a state from a manager, and holding the model against it.
+
+use super::{Family, Frame, Model, Zone};
+use std::collections::VecDeque;
+use unfrag::frame::Kind;
+use unfrag::{Host, Manager, MigrateType, Pfn, ZoneConfig};
+
+impl Zone {
+    pub fn like<H: Host>(m: &Manager<H>, i: usize, config: ZoneConfig) -> Zone {
+        let v = m.zone_view(i);
+        Zone {
+            config,
+            lists: (0..11).map(|_| Default::default()).collect(),
+            min: v.marks.min,
+            low: v.marks.low,
+            high: v.marks.high,
+            boost: 0,
+            protection: v.protection,
+            highatomic: 0,
+            boosted: false,
+            reclaim: false,
+            below_high: false,
+            v19_blocks: [config.present >> 10, 0, 0, 0],
+            v19_allocs: [0; 4],
+        }
+    }
+}
+
+impl Model {
+    /// Takes over the free lists and the types of pageblocks.
+    pub fn copy_lists<H: Host>(&mut self, m: &Manager<H>) {
+        for i in 0..self.block_types.len() {
+            let pfn = self.base + ((i as u64) << self.block_order);
+            if let Some(mt) = m.block_type(Pfn(pfn)) {
+                self.block_types[i] = mt;
+            }
+        }
+        for z in 0..self.zones.len() {
+            for order in 0..=10 {
+                for mt in MigrateType::ALL {
+                    for pfn in m.free_list(z, order, mt) {
+                        self.push(z, pfn.0, order, mt, true);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Everything that can be seen of a manager is as here.
+    pub fn compare<H: Host>(&self, m: &Manager<H>) {
+        m.validate().expect("a sound state");
+        for (z, zone) in self.zones.iter().enumerate() {
+            for order in 0..=10u8 {
+                for mt in MigrateType::ALL {
+                    let theirs: VecDeque<u64> = m.free_list(z, order, mt).map(|p| p.0).collect();
+                    assert_eq!(
+                        zone.list(order, mt),
+                        &theirs,
+                        "zone {z} order {order} {mt:?}"
+                    );
+                }
+            }
+            let v = m.zone_view(z);
+            assert_eq!(v.free_pages, zone.free_pages(), "free pages of zone {z}");
+            assert_eq!(
+                v.free_counter,
+                zone.free_pages() as i64,
+                "free counter of zone {z}"
+            );
+            assert_eq!(v.marks.boost, zone.boost, "boost of zone {z}");
+            assert_eq!(v.highatomic, zone.highatomic, "reserve of zone {z}");
+            for order in 0..=10u8 {
+                assert_eq!(v.nr_free[order as usize], zone.nr_free(order));
+            }
+            if self.family == Family::V19 {
+                assert_eq!(v.v19.reserve, zone.v19_blocks);
+                assert_eq!(v.v19.allocs, zone.v19_allocs);
+            }
+            for cpu in 0..self.sets.len() {
+                let (set, s) = (&self.sets[cpu][z], m.set_view(z, cpu));
+                for (i, list) in set.lists.iter().enumerate() {
+                    let theirs: VecDeque<u64> = m.pcp_list(z, cpu, i).map(|p| p.0).collect();
+                    assert_eq!(list, &theirs, "zone {z} CPU {cpu} list {i}");
+                }
+                assert_eq!(i64::from(s.count), self.held(cpu, z));
+                assert_eq!(i64::from(s.high), set.high, "high of zone {z} CPU {cpu}");
+                assert_eq!(
+                    i64::from(s.factor),
+                    set.factor,
+                    "factor of zone {z} CPU {cpu}"
+                );
+            }
+        }
+        for (i, mt) in self.block_types.iter().enumerate() {
+            let pfn = Pfn(self.base + ((i as u64) << self.block_order));
+            assert_eq!(
+                m.block_type(pfn).unwrap_or(*mt),
+                *mt,
+                "pageblock at {pfn:?}"
+            );
+        }
+        self.compare_frames(m);
+    }
+
+    /// No frame is lost, none is in two places: each says of itself what the manager says.
+    fn compare_frames<H: Host>(&self, m: &Manager<H>) {
+        for (i, what) in self.frames.iter().enumerate() {
+            let pfn = self.base + i as u64;
+            let Some((kind, order, _)) = m.frame(Pfn(pfn)) else {
+                continue;
+            };
+            let want = match *what {
+                Frame::Reserved => {
+                    assert!(
+                        matches!(kind, Kind::Reserved | Kind::Absent),
+                        "{pfn:#x}: {kind:?}"
+                    );
+                    continue;
+                }
+                Frame::Used { order, head, .. } => (Kind::Used, order, head),
+                Frame::Free { order, head, .. } => (Kind::Buddy, order, head),
+                Frame::Pcp { order, head, .. } => (Kind::Pcp, order, head),
+            };
+            if want.2 == pfn {
+                assert_eq!((kind, order), (want.0, want.1), "{pfn:#x}");
+            } else {
+                assert_eq!(kind, Kind::Tail, "{pfn:#x}");
+            }
+        }
+    }
+}
