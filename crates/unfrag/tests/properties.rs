@@ -62,7 +62,7 @@ fn settings(n: u64) -> Sysctl {
         ..Sysctl::default()
     };
     Sysctl {
-        transparent_hugepage: n / 24 % 2 == 0,
+        transparent_hugepage: (n / 24).is_multiple_of(2),
         ..sysctl
     }
 }
@@ -138,11 +138,11 @@ impl Pair {
         let cpu = b.next(self.cpus as u64);
         self.on_cpu(cpu);
         // Memory fills up and empties again.
-        let filling = at / 1000 % 2 == 0;
+        let filling = (at / 1000).is_multiple_of(2);
         match b.next(64) {
             0..=40 if filling => self.alloc(&mut b),
             0..=15 => self.alloc(&mut b),
-            41..=55 | 16..=40 => self.free(&mut b),
+            16..=55 => self.free(&mut b),
             56 => self.alloc_bulk(&mut b),
             57 | 58 => self.free_bulk(&mut b),
             59 => self.split(&mut b),

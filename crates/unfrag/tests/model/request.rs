@@ -99,8 +99,9 @@ impl Model {
 
     fn slow_rights(&self, order: u8, gfp: Gfp) -> Rights {
         let high = gfp.contains(Gfp::HIGH);
-        let stuck = !gfp.contains(Gfp::DIRECT_RECLAIM)
-            && !(self.is_modern() && gfp.contains(Gfp::NOMEMALLOC));
+        let waits = gfp.contains(Gfp::DIRECT_RECLAIM);
+        let modest = self.is_modern() && gfp.contains(Gfp::NOMEMALLOC);
+        let stuck = !waits && !modest;
         Rights {
             mark: Mark::Min,
             ignore_marks: false,
