@@ -12,8 +12,10 @@
 //!    use that no rule explains belongs to the source that waits longest.
 //! 3. An allocation of a frame in use: the CPUs' buffers were merged out of order, and the free
 //!    follows within [`INVERSION_NS`]; otherwise the frame was freed unseen.
-//! 4. Four consecutive frames freed one after the other that nobody was seen to allocate were a
-//!    kernel stack (taken in bulk, without an event).
+//! 4. Four frames freed one after the other that nobody was seen to allocate were a kernel stack
+//!    (taken in bulk, without an event): consecutive ones where the start is exact, any four freed by
+//!    a worker where it is not. In the latter case the stack was taken with the page directory of a
+//!    new process that came next after the frames' last use, or that of the frame below them.
 //! 5. Frees by kswapd and by tasks in direct reclaim are that kernel's reclaim.
 //!
 //! `spec: linux-6.1 7.6, 10`
@@ -47,6 +49,8 @@ pub enum Do {
     Free,
     /// The same, by the recorded kernel's reclaim.
     FreeGiven,
+    /// Free the block at `pfn`, though nobody was seen to allocate it (a kernel stack, perhaps).
+    FreeUnseen,
     /// Allocate four pages in bulk (a kernel stack); `pfn` is an index into `Causes::stacks`.
     Stack,
     /// The page at `pfn` is now at `other`.
@@ -89,6 +93,8 @@ pub struct Causes {
     pub first: Vec<u8>,
     /// How events were explained, by class.
     pub classes: Classes,
+    /// Allocations and frees that were walked.
+    pub events: u64,
     /// Fallbacks that the trace shows (`mm_page_alloc_extfrag`), and when.
     pub extfrag: Vec<(u64, u32)>,
 }
@@ -101,6 +107,12 @@ pub const FIRST_FREE: u8 = 2;
 /// Numbers of events by explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Classes {
+    /// Pages allocated.
+    pub allocated_pages: u64,
+    /// Pages freed.
+    pub freed_pages: u64,
+    /// Huge-page faults that got a huge page.
+    pub huge_faults: u64,
     /// Allocations of free frames.
     pub allocations: u64,
     /// Allocations that failed.
@@ -174,6 +186,9 @@ fn column<'a>(table: &'a EventTable, name: &str) -> Result<&'a [u64]> {
     })
 }
 
+/// What the mask of a huge-page fault holds at least.
+const HUGE_FAULT: Gfp = Gfp::HIGHMEM.union(Gfp::MOVABLE).union(Gfp::COMP).union(Gfp::HARDWALL);
+
 /// Use of a frame while the trace is walked.
 const UNKNOWN: u8 = 0;
 const IDLE: u8 = 1;
@@ -183,7 +198,7 @@ const LIVE: u8 = 2;
 ///
 /// `frames` is the number of frame numbers of the host; `free_at` says of a frame whether it was
 /// free at `from` (nanoseconds of the trace clock), where that is known exactly. Operations before
-/// `from` are left out.
+/// `from` and after `until` are left out.
 ///
 /// # Errors
 /// If events lack a field that is needed, or name frames beyond `frames`.
@@ -192,11 +207,11 @@ pub fn causes(
     era: Era,
     frames: u32,
     from: u64,
+    until: u64,
     free_at: Option<&dyn Fn(u32) -> bool>,
 ) -> Result<Causes> {
     let ev = &rec.events;
     let kinds: Vec<Kind> = ev.tables.iter().map(|t| Kind::of(&t.name)).collect();
-    let has_batched_pagevec = ev.tables.iter().any(|t| t.name == "mm_pagevec_free");
     let mut w = Walk::new(rec, era, frames, from, free_at);
     let empty: &[u64] = &[];
     let mut cols = vec![[empty; 4]; ev.tables.len()];
@@ -214,7 +229,8 @@ pub fn causes(
     }
     let mut rows = vec![0usize; ev.tables.len()];
     let start = ev.time.partition_point(|&t| t < from);
-    for (i, &k) in ev.kind.iter().enumerate() {
+    let end = ev.time.partition_point(|&t| t <= until);
+    for (i, &k) in ev.kind[..end].iter().enumerate() {
         let row = rows[k as usize];
         rows[k as usize] += 1;
         let [a, b, _, d] = &cols[k as usize];
@@ -239,7 +255,6 @@ pub fn causes(
             _ => {}
         }
     }
-    let _ = has_batched_pagevec;
     w.finish();
     Ok(w.out)
 }
@@ -248,6 +263,13 @@ const COMPACTING: u8 = 1;
 const RECLAIMING: u8 = 2;
 const KSWAPD: u8 = 4;
 const KCOMPACTD: u8 = 8;
+const KWORKER: u8 = 16;
+
+/// Pages of a kernel stack.
+const STACK: usize = 4;
+
+/// Longest pause between two frees of a stack's pages, in nanoseconds.
+const STACK_PAUSE_NS: u64 = 1_000_000;
 
 struct Walk {
     era: Era,
@@ -271,8 +293,19 @@ struct Walk {
     wakeup_between: bool,
     /// Where kswapd's last page event stands among the operations.
     kswapd_last: Option<(usize, u64)>,
-    /// Insertions to make at the end: before operation i.
-    ends: Vec<(usize, u64)>,
+    /// Task, next frame and length of the row of unexplained frees at hand.
+    row: (u32, u32, u32),
+    /// Insertions to make: before operation i.
+    inserts: Vec<(usize, Op)>,
+    /// Whether nothing is known of the start but counts.
+    by_counts: bool,
+    /// For each frame the number of operations before its last event, by counts only.
+    last: Vec<u32>,
+    /// Page directories: operation, CPU and time, and whether a stack came with it.
+    directories: Vec<(usize, u16, u64, bool)>,
+    /// Frames that a worker freed in a row without a past, and when the last.
+    batch: Vec<u32>,
+    batch_task: (u32, u64),
 }
 
 impl Walk {
@@ -289,6 +322,7 @@ impl Walk {
             .map(|t| match &t.comm {
                 c if c.starts_with("kswapd") => KSWAPD,
                 c if c.starts_with("kcompactd") => KCOMPACTD,
+                c if c.starts_with("kworker") => KWORKER,
                 _ => 0,
             })
             .collect();
@@ -318,7 +352,13 @@ impl Walk {
             reclaiming: false,
             wakeup_between: false,
             kswapd_last: None,
-            ends: vec![],
+            row: (NONE, NONE, 0),
+            inserts: vec![],
+            by_counts: free_at.is_none(),
+            last: vec![0; if free_at.is_none() { frames as usize } else { 0 }],
+            directories: vec![],
+            batch: vec![],
+            batch_task: (NONE, 0),
         }
     }
 
@@ -366,6 +406,7 @@ impl Walk {
 
     #[inline]
     fn alloc(&mut self, pfn: u64, order: u64, gfp: u64) -> Result<()> {
+        self.out.events += 1;
         // A failed allocation has frame number -1 (text readers: 0). spec: linux-6.1 10
         let gfp = self.era.gfp(gfp).bits();
         if pfn == u64::MAX || pfn == 0 {
@@ -375,11 +416,22 @@ impl Walk {
         }
         let (pfn, order) = self.frame(pfn, order)?;
         self.out.classes.allocations += 1;
+        self.out.classes.allocated_pages += 1 << order;
+        if order == 9 && Gfp::from_bits_retain(gfp).contains(HUGE_FAULT) {
+            self.out.classes.huge_faults += 1;
+        }
         for p in pfn..pfn + (1 << order) {
             match std::mem::replace(&mut self.state[p as usize], LIVE) {
                 UNKNOWN => self.out.first[p as usize] = FIRST_ALLOC,
                 LIVE => self.alloc_of_live(p),
                 _ => {}
+            }
+        }
+        if self.by_counts {
+            let n = self.out.ops.len();
+            self.last[pfn as usize..(pfn + (1 << order)) as usize].fill(n as u32);
+            if is_page_directory(order, Gfp::from_bits_retain(gfp)) {
+                self.directories.push((n, self.cpu, self.time, false));
             }
         }
         self.push(Do::Alloc, order, pfn, gfp);
@@ -397,6 +449,8 @@ impl Walk {
     #[inline]
     fn free(&mut self, pfn: u64, order: u64) -> Result<()> {
         let (pfn, order) = self.frame(pfn, order)?;
+        self.out.events += 1;
+        self.out.classes.freed_pages += 1 << order;
         if !self.late.is_empty() && self.is_late(pfn) {
             return Ok(());
         }
@@ -408,6 +462,14 @@ impl Walk {
             self.free_by_compaction(pfn, order);
             return Ok(());
         }
+        if self.by_counts && t & KWORKER != 0 && order == 0 && self.state[pfn as usize] != LIVE {
+            self.free_by_worker(pfn);
+            return Ok(());
+        }
+        if self.by_counts {
+            let n = self.out.ops.len();
+            self.last[pfn as usize..(pfn + (1 << order)) as usize].fill(n as u32);
+        }
         let mut all = true;
         for p in pfn..pfn + (1 << order) {
             match std::mem::replace(&mut self.state[p as usize], IDLE) {
@@ -416,8 +478,11 @@ impl Walk {
                 _ => all &= self.free_of_idle(p),
             }
         }
-        // A free that nothing explains stays an operation: a kernel stack may yet explain it.
-        self.out.classes.frees += u64::from(all);
+        if !all {
+            self.push(Do::FreeUnseen, order, pfn, 0);
+            return Ok(());
+        }
+        self.out.classes.frees += 1;
         let given = t & (KSWAPD | RECLAIMING) != 0;
         if given {
             self.out.classes.reclaimed += 1 << order;
@@ -437,6 +502,57 @@ impl Walk {
                 false
             }
             None => false,
+        }
+    }
+
+    /// Rule 4, by counts.
+    fn free_by_worker(&mut self, p: u32) {
+        let (task, time) = self.batch_task;
+        if task != self.task || self.time > time + STACK_PAUSE_NS {
+            self.end_batch();
+        }
+        self.batch_task = (self.task, self.time);
+        self.batch.push(p);
+        self.push(Do::Free, 0, p, 0);
+        if self.batch.len() < STACK {
+            return;
+        }
+        let pages = [self.batch[0], self.batch[1], self.batch[2], self.batch[3]];
+        self.batch.clear();
+        let lowest = pages.into_iter().min().unwrap_or(0);
+        let below = lowest.checked_sub(1).map(|b| self.last[b as usize]);
+        let used = pages.into_iter().map(|p| self.last[p as usize]).max();
+        let after = below.into_iter().chain(used).max().unwrap_or(0) as usize;
+        let from = self.directories.partition_point(|d| d.0 < after);
+        let with = self.directories[from..].iter_mut().find(|d| !d.3);
+        let (at, cpu, time) = match with {
+            Some(d) => {
+                d.3 = true;
+                (d.0, d.1, d.2)
+            }
+            None => (after, self.cpu, self.out.ops.get(after).map_or(self.time, |o| o.time)),
+        };
+        for p in pages {
+            if std::mem::replace(&mut self.state[p as usize], IDLE) == UNKNOWN {
+                self.out.first[p as usize] = FIRST_ALLOC;
+            }
+            self.last[p as usize] = self.out.ops.len() as u32;
+        }
+        let pfn = self.out.stacks.len() as u32;
+        self.out.stacks.push(pages);
+        self.out.classes.stack_pages += 4;
+        self.inserts.push((at, Op { time, act: Do::Stack, order: 0, cpu, pfn, other: 0, task: self.task }));
+    }
+
+    /// A row of fewer than four frames was no stack.
+    fn end_batch(&mut self) {
+        for p in std::mem::take(&mut self.batch) {
+            match std::mem::replace(&mut self.state[p as usize], IDLE) {
+                UNKNOWN => self.free_of_unknown(p),
+                _ => {
+                    self.free_of_idle(p);
+                }
+            }
         }
     }
 
@@ -460,12 +576,25 @@ impl Walk {
 
     /// A frame that is not in use is freed. Whether somebody explains it.
     fn free_of_idle(&mut self, p: u32) -> bool {
-        if self.waiting.is_empty() {
+        if self.is_stack(p) || self.waiting.is_empty() {
             self.out.classes.unexplained_frees += 1;
             return false;
         }
         self.match_source(p);
         true
+    }
+
+    /// Rule 4: notes an unexplained free, and whether it goes on a row of four.
+    fn is_stack(&mut self, p: u32) -> bool {
+        let (task, next, n) = self.row;
+        let goes_on = task == self.task && next == p;
+        self.row = (self.task, p + 1, if goes_on { n + 1 } else { 1 });
+        if goes_on && (n + 1) % 4 == 0 {
+            // This one is counted by the caller.
+            self.out.classes.unexplained_frees -= 4;
+            self.out.classes.stack_pages += 4;
+        }
+        goes_on
     }
 
     /// Rules 1 and 2.
@@ -536,45 +665,29 @@ impl Walk {
             Some((i, t)) if self.wakeup_between || t >= by_clock => (i, t),
             _ => (clock, by_clock),
         };
-        self.ends.push((i.min(self.out.ops.len()), t));
+        let end = Op { time: t, act: Do::ReclaimEnds, order: 0, cpu: 0, pfn: NONE, other: 0, task: 0 };
+        self.inserts.push((i.min(self.out.ops.len()), end));
     }
 
     fn finish(&mut self) {
         self.kswapd_mark(0);
-        self.out.classes.unexplained_allocs += 0;
-        if !self.ends.is_empty() {
-            let mut ends = std::mem::take(&mut self.ends);
-            ends.sort_unstable();
-            let ops = std::mem::take(&mut self.out.ops);
-            let mut out = Vec::with_capacity(ops.len() + ends.len());
-            let mut next = ends.into_iter().peekable();
-            for (i, op) in ops.into_iter().enumerate() {
-                while let Some((_, time)) = next.next_if(|e| e.0 <= i) {
-                    out.push(Op {
-                        time,
-                        act: Do::ReclaimEnds,
-                        order: 0,
-                        cpu: 0,
-                        pfn: NONE,
-                        other: 0,
-                        task: 0,
-                    });
-                }
-                out.push(op);
-            }
-            for (_, time) in next {
-                out.push(Op {
-                    time,
-                    act: Do::ReclaimEnds,
-                    order: 0,
-                    cpu: 0,
-                    pfn: NONE,
-                    other: 0,
-                    task: 0,
-                });
-            }
-            self.out.ops = out;
+        self.end_batch();
+        if self.inserts.is_empty() {
+            return;
         }
+        let mut inserts = std::mem::take(&mut self.inserts);
+        inserts.sort_by_key(|(i, op)| (*i, op.time));
+        let ops = std::mem::take(&mut self.out.ops);
+        let mut out = Vec::with_capacity(ops.len() + inserts.len());
+        let mut next = inserts.into_iter().peekable();
+        for (i, op) in ops.into_iter().enumerate() {
+            while let Some((_, insert)) = next.next_if(|e| e.0 <= i) {
+                out.push(insert);
+            }
+            out.push(op);
+        }
+        out.extend(next.map(|(_, op)| op));
+        self.out.ops = out;
     }
 }
 

@@ -114,6 +114,11 @@ impl<'m> Sim<'m> {
         }
     }
 
+    /// Forgets which frames are in use at the start; [`rename`](Self::rename) names them anew.
+    pub fn forget_names(&mut self) {
+        self.handles.fill(NONE);
+    }
+
     /// Gives a recorded frame in use at the start another place in the model.
     pub fn rename(&mut self, recorded: u32, model: u32) {
         self.handles[recorded as usize] = model;
@@ -126,7 +131,7 @@ impl<'m> Sim<'m> {
         match op.act {
             Do::Alloc => self.alloc(op),
             Do::AllocRaced => self.alloc_raced(op),
-            Do::Free => self.free(op.pfn, op.order),
+            Do::Free | Do::FreeUnseen => self.free(op.pfn, op.order),
             Do::FreeGiven => {
                 self.tally.given_pages += 1 << op.order;
                 self.free(op.pfn, op.order);

@@ -201,7 +201,7 @@ struct NextEvents {
 
 impl NextEvents {
     fn new(ops: &[Op], frames: usize) -> NextEvents {
-        let touched = |op: &Op| matches!(op.act, Do::Alloc | Do::AllocRaced | Do::Free | Do::FreeGiven);
+        let touched = |op: &Op| matches!(op.act, Do::Alloc | Do::AllocRaced | Do::Free | Do::FreeUnseen | Do::FreeGiven);
         let mut first = vec![0u32; frames + 1];
         for op in ops.iter().filter(|o| touched(o)) {
             for p in op.pfn..op.pfn + (1 << op.order) {

@@ -27,6 +27,51 @@ pub struct Report {
     pub recorded: Vec<Sample>,
     /// One for each kernel asked for, in that order.
     pub kernels: Vec<KernelReport>,
+    /// What `--mode observe` found; `null` otherwise.
+    pub observe: Option<Observed>,
+}
+
+/// Whether a recording is whole.
+#[derive(Clone, Debug, Serialize)]
+pub struct Observed {
+    /// Allocations and frees between the first and the last snapshot.
+    pub events: u64,
+    /// Classes of events against the kernel's counters.
+    pub classes: Vec<ClassCheck>,
+    /// Events that no rule explains.
+    pub unclassified: u64,
+    /// Their share of all events.
+    pub unclassified_share: f64,
+    /// The layout at each mark that holds the kernel's free lists.
+    pub layouts: Vec<LayoutCheck>,
+}
+
+/// A class of events and the kernel's own count of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClassCheck {
+    /// What.
+    pub class: String,
+    /// Pages (or huge pages) in the trace.
+    pub pages: u64,
+    /// The counter in vmstat.
+    pub counter: String,
+    /// By how much it rose; `null` if the kernel has no such counter.
+    pub counted: Option<u64>,
+    /// (trace - counter) / counter.
+    pub difference: Option<f64>,
+}
+
+/// The frames that the events say are free, against the kernel's free lists.
+#[derive(Clone, Debug, Serialize)]
+pub struct LayoutCheck {
+    /// Name of the mark.
+    pub name: String,
+    /// Free pages there.
+    pub free_pages: u64,
+    /// Free by the events, in use there.
+    pub wrongly_free: u64,
+    /// In use by the events, free there.
+    pub wrongly_used: u64,
 }
 
 /// What is known of the recording.

@@ -84,13 +84,14 @@ pub fn counts(anchor: &Anchor, causes: &Causes, held: &[Vec<u64>]) -> Result<Sta
         free: vec![],
         sets: vec![],
         block_types: vec![],
+        freed_later: vec![],
         frames: vec![],
     };
     for (i, z) in anchor.zones.iter().enumerate() {
         let lo = z.config.start.0 as u32;
         let hi = lo + z.config.spanned as u32;
         let inside = |p: u32| (lo..hi).contains(&p);
-        let net: i64 = before.iter().filter(|o| inside(o.pfn)).map(net_taken).sum();
+        let net: i64 = before.iter().filter(|o| inside(place(o, causes))).map(net_taken).sum();
         let shown: u64 = anchor.free[i].iter().enumerate().map(|(o, n)| n << o).sum();
         let recorded: u64 = z.sets.iter().map(|s| s.0).sum();
         let total = (shown + recorded) as i64 + net;
@@ -128,7 +129,16 @@ fn net_taken(op: &Op) -> i64 {
     match op.act {
         Do::Alloc => 1 << op.order,
         Do::Free | Do::FreeGiven => -(1 << op.order),
+        Do::Stack => 4,
         _ => 0,
+    }
+}
+
+/// A frame that an operation is about.
+fn place(op: &Op, causes: &Causes) -> u32 {
+    match op.act {
+        Do::Stack => causes.stacks[op.pfn as usize][0],
+        _ => op.pfn,
     }
 }
 

@@ -113,5 +113,5 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
         .and_then(|f| f.time)
         .map_or(0, |(_, end)| end.saturating_add_signed(-offset));
     let cpus = sets.iter().map(|s| s.cpu + 1).max().unwrap_or(1);
-    Ok(Start { zones, cpus, time, free, sets, block_types, frames: state })
+    Ok(Start { zones, cpus, time, free, sets, block_types, freed_later: vec![false; frames as usize], frames: state })
 }

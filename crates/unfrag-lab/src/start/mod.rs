@@ -7,6 +7,7 @@
 //! Both give a [`Start`]: zones as recorded, each frame free or in use, and lists in order. From it
 //! [`Start::manager`] builds the model.
 
+pub mod anew;
 pub mod counts;
 pub mod exact;
 mod zones;
@@ -59,6 +60,8 @@ pub struct Start {
     pub sets: Vec<SetStart>,
     /// Type of each pageblock that is not movable: first frame and type.
     pub block_types: Vec<(u32, MigrateType)>,
+    /// Frames in use at the start whose end the trace shows.
+    pub freed_later: Vec<bool>,
     /// For each frame number: not part of a zone's managed memory, free, or in use.
     pub frames: Vec<Frame>,
 }

@@ -1,0 +1,120 @@
+//! State of memory at one moment: of the model, and of the recorded kernel.
+
+use crate::replay::ReplayHost;
+use crate::report::{Sample, ZoneSample};
+use std::collections::BTreeMap;
+use unfrag::frame::NR_ORDERS;
+use unfrag::stat::unusable_index;
+use unfrag::{Manager, MigrateType};
+use unfrag_linux::procfs::buddyinfo::BuddyInfo;
+use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
+use unfrag_linux::procfs::zoneinfo::ZoneInfo;
+use unfrag_linux::recording::Snapshot;
+use unfrag_linux::{Error, Result};
+
+/// Name of a type as pagetypeinfo prints it.
+pub fn type_name(mt: MigrateType) -> &'static str {
+    match mt {
+        MigrateType::Unmovable => "Unmovable",
+        MigrateType::Movable => "Movable",
+        MigrateType::Reclaimable => "Reclaimable",
+        MigrateType::HighAtomic => "HighAtomic",
+        MigrateType::Reserve => "Reserve",
+        MigrateType::Fallback => "Fallback",
+        MigrateType::Cma => "CMA",
+        MigrateType::Isolate => "Isolate",
+    }
+}
+
+/// The unusable index at the orders that are reported, 0 to 1.
+fn unusable(free: &[u64; NR_ORDERS]) -> BTreeMap<String, f64> {
+    [3u8, 9].into_iter().map(|o| (o.to_string(), exact_unusable(free, o))).collect()
+}
+
+/// The index without the rounding of debugfs.
+pub fn exact_unusable(free: &[u64; NR_ORDERS], order: u8) -> f64 {
+    let pages = |from: u8| -> u64 {
+        free.iter().enumerate().skip(from.into()).map(|(o, n)| n << o).sum()
+    };
+    match pages(0) {
+        0 => unusable_index(free, order) as f64 / 1000.0,
+        all => (all - pages(order)) as f64 / all as f64,
+    }
+}
+
+fn huge_blocks(free: &[u64; NR_ORDERS]) -> u64 {
+    free[9] + 2 * free[10]
+}
+
+/// The model's state.
+pub fn of_model(m: &Manager<'_, ReplayHost>, name: &str, seconds: f64) -> Sample {
+    let zones = (0..m.zones())
+        .map(|z| {
+            let v = m.zone_view(z);
+            let mixed = m
+                .blocks(z)
+                .filter(|(_, mt, b)| {
+                    MigrateType::ALL
+                        .iter()
+                        .any(|t| *t != *mt && t.is_ordinary() && b.used[*t as usize] > 0)
+                })
+                .count();
+            let types = m.blocks_by_type(z);
+            ZoneSample {
+                node: v.config.node.into(),
+                zone: v.config.kind.name().into(),
+                managed_pages: v.config.managed,
+                free_pages: v.free_pages,
+                pcp_pages: Some(m.pcp_pages(z)),
+                free_blocks: v.nr_free.to_vec(),
+                unusable_index: unusable(&v.nr_free),
+                free_huge_blocks: huge_blocks(&v.nr_free),
+                pageblocks: MigrateType::ALL
+                    .into_iter()
+                    .filter(|&t| types[t as usize] > 0 || t.is_ordinary())
+                    .map(|t| (type_name(t).to_string(), types[t as usize]))
+                    .collect(),
+                mixed_pageblocks: Some(mixed as u64),
+            }
+        })
+        .collect();
+    Sample { name: name.into(), seconds, zones }
+}
+
+/// The recorded kernel's state, as a snapshot shows it.
+///
+/// # Errors
+/// If its files cannot be read.
+pub fn of_snapshot(snap: &Snapshot, seconds: f64) -> Result<Option<Sample>> {
+    let Some(buddy) = snap.file("buddyinfo") else { return Ok(None) };
+    let named = |e: Error| e.help(format!("it is in snapshot `{}`", snap.name));
+    let buddy = BuddyInfo::parse(buddy).map_err(named)?;
+    let zoneinfo = snap.file("zoneinfo").map(ZoneInfo::parse).transpose().map_err(named)?;
+    let types = snap.file("pagetypeinfo").map(PageTypeInfo::parse).transpose().map_err(named)?;
+    let mut zones = vec![];
+    for row in &buddy.zones {
+        let mut free = [0; NR_ORDERS];
+        for (to, from) in free.iter_mut().zip(&row.free) {
+            *to = *from;
+        }
+        let info = zoneinfo.as_ref().and_then(|i| i.zone(row.node, &row.zone));
+        let sets = info.and_then(|i| i.pagesets.as_ref());
+        let pageblocks = types.as_ref().map_or_else(BTreeMap::new, |t| {
+            let of = |name: &String| Some((name.clone(), t.blocks.get(row.node, &row.zone, name)?));
+            t.blocks.migratetypes.iter().filter_map(of).collect()
+        });
+        zones.push(ZoneSample {
+            node: row.node,
+            zone: row.zone.clone(),
+            managed_pages: info.and_then(|i| i.pages("managed").or(i.pages("present"))).unwrap_or(0),
+            free_pages: row.free_pages(),
+            pcp_pages: sets.map(|s| s.iter().filter_map(|p| p.fields.get("count")).sum()),
+            free_blocks: free.to_vec(),
+            unusable_index: unusable(&free),
+            free_huge_blocks: huge_blocks(&free),
+            pageblocks,
+            mixed_pageblocks: None,
+        });
+    }
+    Ok(Some(Sample { name: snap.name.clone(), seconds, zones }))
+}

@@ -1,0 +1,109 @@
+//! Settings of a replay: sysctls by their Linux names.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use unfrag::{Switches, Sysctl};
+use unfrag_linux::recording::Recording;
+use unfrag_linux::{Error, Result};
+
+/// Names that `--set` takes.
+pub const NAMES: [&str; 7] = [
+    "vm.min_free_kbytes",
+    "vm.watermark_scale_factor",
+    "vm.watermark_boost_factor",
+    "vm.lowmem_reserve_ratio",
+    "vm.percpu_pagelist_high_fraction",
+    "vm.defrag_mode",
+    "vm.page_group_by_mobility_disabled",
+];
+
+/// Whether a setting changes watermarks or per-CPU lists, so that the recorded ones no longer hold.
+pub fn changes_marks(name: &str) -> bool {
+    !matches!(name, "vm.defrag_mode" | "vm.watermark_boost_factor")
+}
+
+/// Puts one setting in.
+///
+/// # Errors
+/// If the name is not one of [`NAMES`], or the value is out of its range.
+pub fn set(sysctl: &mut Sysctl, name: &str, value: &str) -> Result<()> {
+    let bad = |what: &str| {
+        Error::malformed(format!("--set {name}={value}: {what}"))
+            .help(format!("settings are {}", NAMES.join(", ")))
+    };
+    let number = |range: std::ops::RangeInclusive<u64>| {
+        value.trim().parse().ok().filter(|n| range.contains(n)).ok_or_else(|| {
+            bad(&format!("the value must be a number from {} to {}", range.start(), range.end()))
+        })
+    };
+    match name {
+        "vm.min_free_kbytes" => sysctl.min_free_kbytes = number(1..=1 << 32)?,
+        "vm.watermark_scale_factor" => sysctl.watermark_scale_factor = number(1..=3000)?,
+        "vm.watermark_boost_factor" => sysctl.watermark_boost_factor = number(0..=1 << 20)?,
+        "vm.percpu_pagelist_high_fraction" | "vm.percpu_pagelist_fraction" => {
+            let n = number(0..=1 << 20)?;
+            if (1..8).contains(&n) {
+                return Err(bad("the value must be 0, or 8 and more"));
+            }
+            sysctl.percpu_pagelist_high_fraction = n;
+        }
+        "vm.defrag_mode" => sysctl.defrag_mode = number(0..=1)? == 1,
+        "vm.page_group_by_mobility_disabled" => {
+            sysctl.group_by_mobility_disabled = number(0..=1)? == 1;
+        }
+        "vm.lowmem_reserve_ratio" => {
+            let parts: Vec<_> = value.split([' ', '\t', ',']).filter(|p| !p.is_empty()).collect();
+            if parts.is_empty() || parts.len() > sysctl.lowmem_reserve_ratio.len() {
+                return Err(bad("one number for each zone, separated by spaces or commas"));
+            }
+            for (to, p) in sysctl.lowmem_reserve_ratio.iter_mut().zip(parts) {
+                *to = p.parse().map_err(|_| bad("not a number"))?;
+            }
+        }
+        _ => return Err(bad("there is no such setting, or it is not modelled yet")),
+    }
+    Ok(())
+}
+
+/// The recorded host's own settings, where a snapshot called `info` holds `sysctl-vm`.
+pub fn recorded(rec: &Recording) -> Sysctl {
+    let mut sysctl = Sysctl::default();
+    let text = rec.snapshots.iter().find_map(|s| s.file("sysctl-vm")).unwrap_or_default();
+    for line in String::from_utf8_lossy(text).lines() {
+        let Some((path, value)) = line.split_once('=') else { continue };
+        let Some(name) = path.trim().rsplit('/').next() else { continue };
+        if matches!(name, "watermark_scale_factor" | "watermark_boost_factor" | "defrag_mode") {
+            // What the kernel accepted is in range.
+            let _ = set(&mut sysctl, &format!("vm.{name}"), value.trim());
+        }
+    }
+    sysctl
+}
+
+/// Every setting and switch by name, for the report.
+pub fn describe(sw: &Switches, sysctl: &Sysctl) -> BTreeMap<String, Value> {
+    let text = |v: &dyn std::fmt::Debug| json!(format!("{v:?}"));
+    BTreeMap::from([
+        ("vm.min_free_kbytes".into(), json!(sysctl.min_free_kbytes)),
+        ("vm.watermark_scale_factor".into(), json!(sysctl.watermark_scale_factor)),
+        ("vm.watermark_boost_factor".into(), json!(sysctl.watermark_boost_factor)),
+        ("vm.lowmem_reserve_ratio".into(), json!(sysctl.lowmem_reserve_ratio)),
+        (
+            "vm.percpu_pagelist_high_fraction".into(),
+            json!(sysctl.percpu_pagelist_high_fraction),
+        ),
+        ("vm.defrag_mode".into(), json!(u8::from(sysctl.defrag_mode))),
+        (
+            "vm.page_group_by_mobility_disabled".into(),
+            json!(u8::from(sysctl.group_by_mobility_disabled)),
+        ),
+        ("grouping".into(), text(&sw.grouping)),
+        ("fallback_scan".into(), text(&sw.scan)),
+        ("claim_test".into(), text(&sw.claim_test)),
+        ("merge".into(), text(&sw.merge)),
+        ("mark_check".into(), text(&sw.mark_check)),
+        ("boost".into(), text(&sw.boost)),
+        ("reserve".into(), text(&sw.reserve)),
+        ("pcp".into(), text(&sw.pcp)),
+    ])
+}
