@@ -1,0 +1,109 @@
+//! The proof that the core needs no `std`, no allocator and no libc: a program that is linked from
+//! nothing but `core` and `unfrag`, runs two managers of different eras side by side, and tells by
+//! its exit status whether each step went well (0, or the number of the step that did not).
+
+#![no_std]
+#![no_main]
+
+use core::cell::UnsafeCell;
+use core::panic::PanicInfo;
+use unfrag::{
+    Config, Gfp, Manager, NullHost, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout, preset,
+};
+
+mod bare;
+
+const PAGES: u64 = 8192;
+const WORDS: usize = 20_000;
+
+/// Memory for the metadata of one manager.
+struct Arena(UnsafeCell<[u64; WORDS]>);
+
+// SAFETY: the program has one thread, and each arena is borrowed once.
+unsafe impl Sync for Arena {}
+
+static ARENAS: [Arena; 2] = [const { Arena(UnsafeCell::new([!0; WORDS])) }; 2];
+
+#[panic_handler]
+fn panic(_: &PanicInfo) -> ! {
+    bare::exit(101)
+}
+
+/// The step that failed.
+type Step = Result<(), i32>;
+
+fn check(step: i32, ok: bool) -> Step {
+    if ok { Ok(()) } else { Err(step) }
+}
+
+fn switches(era: &str) -> Result<Switches, i32> {
+    preset(era).map(|p| p.switches).ok_or(1)
+}
+
+fn boot(era: &str, arena: &'static Arena) -> Result<Manager<'static, NullHost>, i32> {
+    let zones = [ZoneConfig {
+        node: 0,
+        kind: ZoneKind::Normal,
+        start: Pfn(0x10_0000),
+        spanned: PAGES,
+        present: PAGES,
+        managed: PAGES,
+    }];
+    let config = Config {
+        zones: &zones,
+        cpus: 2,
+        switches: switches(era)?,
+        sysctl: Sysctl::default(),
+    };
+    let words = layout(&config).map_err(|_| 2)?.words;
+    check(3, words <= WORDS)?;
+    // SAFETY: each arena is handed out once, by `run`.
+    let memory = unsafe { &mut *arena.0.get() };
+    Manager::boot(&config, NullHost, memory).map_err(|_| 4)
+}
+
+/// Allocates and frees in both managers, by turns.
+fn run() -> Step {
+    let [one, two] = &ARENAS;
+    let mut managers = [boot("6.1", one)?, boot("2.6.32", two)?];
+    let mut held = [[None; 600]; 2];
+    for i in 0..600 {
+        for (m, held) in managers.iter_mut().zip(&mut held) {
+            let order = [0, 0, 1, 4][i % 4];
+            let gfp = [Gfp::KERNEL, Gfp::HIGHUSER_MOVABLE][i / 2 % 2];
+            held[i] = Some((m.alloc(order, gfp).map_err(|_| 10)?, order));
+        }
+    }
+    for (m, held) in managers.iter_mut().zip(&held) {
+        check(20, m.validate().is_ok())?;
+        let used: u64 = held.iter().flatten().map(|(_, o)| 1 << o).sum();
+        check(
+            21,
+            m.zone_view(0).free_pages + m.pcp_pages(0) + used == PAGES,
+        )?;
+    }
+    // Freed backwards in one and forwards in the other.
+    for i in 0..600 {
+        for (k, m) in managers.iter_mut().enumerate() {
+            let at = if k == 0 { 599 - i } else { i };
+            let (pfn, order) = held[k][at].take().ok_or(30)?;
+            m.free(pfn, order).map_err(|_| 31)?;
+        }
+    }
+    for m in &mut managers {
+        m.drain_all();
+        check(40, m.validate().is_ok())?;
+        check(41, m.zone_view(0).free_pages == PAGES)?;
+        check(42, m.zone_view(0).nr_free[10] == PAGES / 1024)?;
+        check(43, m.alloc(10, Gfp::HIGHUSER_MOVABLE).is_ok())?;
+    }
+    Ok(())
+}
+
+/// What the entry point calls.
+extern "C" fn program() -> ! {
+    bare::exit(match run() {
+        Ok(()) => 0,
+        Err(step) => step,
+    })
+}
