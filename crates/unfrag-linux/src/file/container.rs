@@ -5,7 +5,7 @@ use std::io::{Cursor, Read, Write};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-use super::manifest::{self, Manifest, Table, least_size};
+use super::manifest::{self, Manifest, Table, least_size, most_rows};
 use super::table::{self, Source};
 use crate::error::{Error, Result};
 
@@ -96,11 +96,12 @@ impl<'a> Reader<'a> {
     pub fn manifest(&mut self) -> Result<Manifest> {
         let manifest = Manifest::parse(&self.member(manifest::MEMBER)?)?;
         let rows = claimed_rows(&manifest);
-        if least_size(rows, 0) > self.size {
+        let limit = most_rows(self.size);
+        if rows > limit {
             return Err(Error::too_large(
                 "the number of rows for a file of this size",
                 rows,
-                self.size,
+                limit,
             ));
         }
         Ok(manifest)

@@ -146,6 +146,11 @@ pub fn least_size(rows: u64, bytes: u64) -> u64 {
     rows.max(bytes)
 }
 
+/// Rows that a file of `size` bytes may claim to hold.
+pub fn most_rows(size: u64) -> u64 {
+    size.saturating_mul(ROWS_A_BYTE).saturating_add(FREE_ROWS)
+}
+
 impl Manifest {
     /// Reads the member.
     pub fn parse(json: &[u8]) -> Result<Self> {
