@@ -222,6 +222,29 @@ fn nofragment_needs_a_preferred_normal_zone_and_dma32_spec_2_6_6_1_1_4() {
 }
 
 #[test]
+fn with_one_node_it_is_enough_that_dma32_is_configured_spec_2_6() {
+    for (managed, node, flag) in [(4096, 0, true), (0, 0, true), (0, 1, false)] {
+        let mut empty = zone(0, ZoneKind::Dma32, BASE + 4096, 4096);
+        empty.managed = managed;
+        let mut zones = vec![
+            zone(0, ZoneKind::Dma, BASE, 4096),
+            empty,
+            zone(0, ZoneKind::Normal, BASE + 8192, 4096),
+        ];
+        if node == 1 {
+            zones.push(zone(1, ZoneKind::Normal, BASE + 12288, 4096));
+        }
+        let mut m = fresh(&zones, 1, switches("6.18"), quiet());
+        half(&mut m, 16, 8, Movable);
+        half(&mut m, 0, 8, Unmovable);
+        half(&mut m, 1, 8, Movable);
+        m.free_at(block(17), 0, Movable);
+        let want = if flag { block(0) } else { block(16) };
+        assert_eq!(m.take(8, UNM), want, "{managed} pages, {} nodes", node + 1);
+    }
+}
+
+#[test]
 fn nofragment_ends_before_another_node_is_tried_spec_2_6() {
     let zones = [
         zone(0, ZoneKind::Dma32, BASE, 4096),

@@ -17,8 +17,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use support::*;
 use unfrag::{Gfp, Pfn, Sysctl, ZoneConfig, ZoneKind};
 
-const STEPS: usize = 4000;
-const COMPARE_EVERY: usize = 400;
+const STEPS: usize = 6000;
+const COMPARE_EVERY: usize = 300;
 
 /// Machines: one zone; two that share a pageblock; two nodes with a hole between them and odd sizes
 /// everywhere; one too small to group.
@@ -138,11 +138,11 @@ impl Pair {
         let cpu = b.next(self.cpus as u64);
         self.on_cpu(cpu);
         // Memory fills up and empties again.
-        let filling = (at / 1000).is_multiple_of(2);
+        let filling = (at / 1500).is_multiple_of(2);
         match b.next(64) {
-            0..=40 if filling => self.alloc(&mut b),
-            0..=15 => self.alloc(&mut b),
-            16..=55 => self.free(&mut b),
+            0..=51 if filling => self.alloc(&mut b),
+            0..=9 => self.alloc(&mut b),
+            10..=55 => self.free(&mut b),
             56 => self.alloc_bulk(&mut b),
             57 | 58 => self.free_bulk(&mut b),
             59 => self.split(&mut b),

@@ -256,6 +256,19 @@ fn one_block_is_given_up_at_a_time_spec_4_7() {
 }
 
 #[test]
+fn another_block_is_given_up_if_the_first_was_not_enough_spec_4_8() {
+    for era in MODERN {
+        let mut m = scene(era);
+        m.block_is(0, HighAtomic).free_at(block(0), 0, HighAtomic);
+        m.block_is(2, HighAtomic).free_at(block(2), 9, HighAtomic);
+        m.restore_counters(0, 2 * 512, 513, 0).expect("a zone");
+        assert_eq!(m.take(2, UNM), block(2), "{era}");
+        assert_eq!(m.type_of(block(0)), Unmovable, "{era}");
+        assert_eq!(m.zone_view(0).highatomic, 0, "{era}");
+    }
+}
+
+#[test]
 fn a_block_of_two_pageblocks_goes_back_whole_where_lists_follow_blocks_spec_2_6() {
     for (era, left) in [("6.1", 512), ("6.18", 0)] {
         let mut m = reserved(era, 10, 0);
