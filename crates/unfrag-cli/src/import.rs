@@ -15,7 +15,9 @@ use unfrag_linux::recording::Recording;
 /// The trace is a trace.dat of trace-cmd (version 6 or 7), a perf.data, or the text of `trace-cmd
 /// report`, `perf script` or the kernel's trace_pipe; compressed with zstd or gzip, or as it is.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  unfrag import trace.dat --snapshots snapshots -o recording.unfrag")]
+#[command(
+    after_help = "Example:\n  unfrag import trace.dat --snapshots snapshots -o recording.unfrag"
+)]
 pub struct Args {
     /// The trace
     trace: PathBuf,
@@ -48,7 +50,10 @@ pub fn run(args: &Args) -> Result<()> {
     let start = Instant::now();
     let recording = input::raw(&args.trace, &args.snapshots, args.release.as_deref())?;
     let read = start.elapsed();
-    progress.message(format!("writing {}", counted(recording.events.len() as u64, "event")));
+    progress.message(format!(
+        "writing {}",
+        counted(recording.events.len() as u64, "event")
+    ));
     let content = file::to_bytes(&recording).map_err(|e| e.in_file(&args.output))?;
     crate::output::write_file(&args.output, &content)?;
     let total = start.elapsed();
@@ -82,21 +87,41 @@ fn summarize(recording: &Recording, out: &mut String) {
         release => release,
     };
     let _ = writeln!(out, "kernel     {kernel}");
-    let _ = writeln!(out, "source     {}, {}", meta.source, counted(meta.cpus.into(), "CPU"));
+    let _ = writeln!(
+        out,
+        "source     {}, {}",
+        meta.source,
+        counted(meta.cpus.into(), "CPU")
+    );
     let span = match (events.time.first(), events.time.last()) {
         (Some(first), Some(last)) => (last - first) as f64 / 1e9,
         _ => 0.0,
     };
-    let _ = writeln!(out, "events     {} in {span:.1} s", thousands(events.len() as u64));
+    let _ = writeln!(
+        out,
+        "events     {} in {span:.1} s",
+        thousands(events.len() as u64)
+    );
     let mut rows = vec![0u64; events.tables.len()];
     for &kind in &events.kind {
         rows[usize::from(kind)] += 1;
     }
-    let mut kinds: Vec<_> = events.tables.iter().zip(rows).filter(|(_, n)| *n > 0).collect();
+    let mut kinds: Vec<_> = events
+        .tables
+        .iter()
+        .zip(rows)
+        .filter(|(_, n)| *n > 0)
+        .collect();
     kinds.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.name.cmp(&b.name)));
     for (table, n) in kinds {
         let colon = if table.system.is_empty() { "" } else { ":" };
-        let _ = writeln!(out, "{:>12}  {}{colon}{}", thousands(n), table.system, table.name);
+        let _ = writeln!(
+            out,
+            "{:>12}  {}{colon}{}",
+            thousands(n),
+            table.system,
+            table.name
+        );
     }
     let _ = writeln!(out, "lost       {}", lost(recording));
     let _ = match (recording.snapshots.first(), recording.snapshots.last()) {
@@ -104,7 +129,10 @@ fn summarize(recording: &Recording, out: &mut String) {
             let n = counted(recording.snapshots.len() as u64, "snapshot");
             writeln!(out, "snapshots  {n}, {} to {}", first.name, last.name)
         }
-        _ => writeln!(out, "snapshots  none (a replay needs some: give --snapshots)"),
+        _ => writeln!(
+            out,
+            "snapshots  none (a replay needs some: give --snapshots)"
+        ),
     };
 }
 
@@ -113,9 +141,16 @@ fn lost(recording: &Recording) -> String {
     if gaps.is_empty() {
         return "no event".into();
     }
-    let known: u64 = gaps.iter().filter_map(|l| l.count).fold(0, u64::saturating_add);
+    let known: u64 = gaps
+        .iter()
+        .filter_map(|l| l.count)
+        .fold(0, u64::saturating_add);
     let unknown = gaps.iter().filter(|l| l.count.is_none()).count();
-    let mut text = format!("{} in {}", counted(known, "event"), counted(gaps.len() as u64, "gap"));
+    let mut text = format!(
+        "{} in {}",
+        counted(known, "event"),
+        counted(gaps.len() as u64, "gap")
+    );
     if unknown > 0 {
         let _ = write!(text, ", and an unknown number in {unknown} of them");
     }

@@ -15,9 +15,8 @@ use unfrag_linux::{Error, file, open, snapshots};
 /// If it cannot be read.
 pub fn is_unfrag(path: &Path) -> Result<bool> {
     let mut begin = vec![];
-    let read = File::open(path).and_then(|f| {
-        f.take(file::MAGIC.len() as u64).read_to_end(&mut begin)
-    });
+    let read =
+        File::open(path).and_then(|f| f.take(file::MAGIC.len() as u64).read_to_end(&mut begin));
     read.map_err(|e| Error::from(e).in_file(path))?;
     Ok(begin == file::MAGIC)
 }

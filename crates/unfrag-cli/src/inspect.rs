@@ -17,7 +17,9 @@ use unfrag_linux::{Error, file, snapshots};
 /// huge blocks, pageblocks by type. Several snapshots are shown a line each; choose one with
 /// --snapshot.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  unfrag inspect /proc\n  unfrag inspect samples/gcc-768M.unfrag --snapshot 1050")]
+#[command(
+    after_help = "Examples:\n  unfrag inspect /proc\n  unfrag inspect samples/gcc-768M.unfrag --snapshot 1050"
+)]
 pub struct Args {
     /// Directory with a copy of procfs, or several of them; an archive of these; an .unfrag file; or
     /// /proc
@@ -80,7 +82,9 @@ fn inspect(args: &Args) -> Result<Inspection> {
 }
 
 fn read(path: &Path) -> Result<Vec<Snapshot>> {
-    let is_dir = fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?.is_dir();
+    let is_dir = fs::metadata(path)
+        .map_err(|e| Error::from(e).in_file(path))?
+        .is_dir();
     Ok(if !is_dir && input::is_unfrag(path)? {
         file::read(path)?.snapshots
     } else {

@@ -142,7 +142,8 @@ impl Progress {
     pub fn at(&self, done: u64, total: u64) {
         if self.0.length() != Some(total) {
             let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} %");
-            self.0.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            self.0
+                .set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             self.0.disable_steady_tick();
             self.0.set_length(total);
         }

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use unfrag::kernel::PRESETS;
 use unfrag_lab::report::{Report, html, svg, terminal};
 use unfrag_lab::{run, settings};
-use unfrag_linux::recording::Recording;
 use unfrag_linux::Error;
+use unfrag_linux::recording::Recording;
 use watcher::Watcher;
 
 /// Replay a recording: what would memory have looked like under another kernel or setting?
@@ -87,7 +87,9 @@ enum Start {
 
 /// A kernel's name as it is known here.
 fn kernel(name: &str) -> std::result::Result<String, String> {
-    let known = PRESETS.iter().find(|p| p.name.eq_ignore_ascii_case(name.trim()));
+    let known = PRESETS
+        .iter()
+        .find(|p| p.name.eq_ignore_ascii_case(name.trim()));
     known.map(|p| p.name.to_owned()).ok_or_else(|| {
         let names: Vec<&str> = PRESETS.iter().map(|p| p.name).collect();
         format!("no such kernel; there are {}", names.join(", "))

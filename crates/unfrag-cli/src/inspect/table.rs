@@ -32,7 +32,13 @@ fn full(moment: &Moment, source: &str, screen: &Screen, out: &mut String) {
 }
 
 fn full_zone(zone: &ZoneState, screen: &Screen, out: &mut String) {
-    let _ = write!(out, "\nNode {}, zone {}: {} free", zone.node, zone.zone, mib(zone.free_pages));
+    let _ = write!(
+        out,
+        "\nNode {}, zone {}: {} free",
+        zone.node,
+        zone.zone,
+        mib(zone.free_pages)
+    );
     if let Some(managed) = zone.managed_pages {
         let _ = write!(out, " of {}", mib(managed));
     }
@@ -45,7 +51,11 @@ fn full_zone(zone: &ZoneState, screen: &Screen, out: &mut String) {
             .iter()
             .filter_map(|&m| Some(format!("{m} {}", thousands(*zone.watermarks.get(m)?))))
             .collect();
-        let _ = writeln!(out, "watermarks in pages, boost included: {}", marks.join(", "));
+        let _ = writeln!(
+            out,
+            "watermarks in pages, boost included: {}",
+            marks.join(", ")
+        );
     }
     let head = format!(
         "{:>5} {:>8} {:>12} {:>10} {:>9} {:>14}",
@@ -53,9 +63,10 @@ fn full_zone(zone: &ZoneState, screen: &Screen, out: &mut String) {
     );
     let _ = writeln!(out, "{}", stressed(&head, screen));
     for (order, &blocks) in zone.free_blocks.iter().enumerate() {
-        let (Some(unusable), Some(fragmentation)) =
-            (zone.unusable_index.get(order), zone.fragmentation_index.get(order))
-        else {
+        let (Some(unusable), Some(fragmentation)) = (
+            zone.unusable_index.get(order),
+            zone.fragmentation_index.get(order),
+        ) else {
             continue;
         };
         let line = format!(
@@ -66,7 +77,11 @@ fn full_zone(zone: &ZoneState, screen: &Screen, out: &mut String) {
             index(*fragmentation),
         );
         if STRESSED.contains(&order) {
-            let _ = writeln!(out, "{}", stressed(&format!("{line} {}", mark(screen)), screen));
+            let _ = writeln!(
+                out,
+                "{}",
+                stressed(&format!("{line} {}", mark(screen)), screen)
+            );
         } else {
             let _ = writeln!(out, "{line}");
         }
@@ -107,7 +122,17 @@ fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut String)
     let width = names.max().unwrap_or(0).max("snapshot".len());
     let head = format!(
         "{:<width$} {:>4} {:>8} {:>10} {:>10} {:>8} {:>8} {:>8} {:>7} {:>7} {:>7}",
-        "snapshot", "node", "zone", "free MiB", "2 MiB", "unus. 3", "unus. 9", "extfrag", "unmov.", "mov.", "recl."
+        "snapshot",
+        "node",
+        "zone",
+        "free MiB",
+        "2 MiB",
+        "unus. 3",
+        "unus. 9",
+        "extfrag",
+        "unmov.",
+        "mov.",
+        "recl."
     );
     let _ = writeln!(out, "\n{}", stressed(&head, screen));
     for moment in moments {

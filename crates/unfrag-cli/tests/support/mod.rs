@@ -1,0 +1,158 @@
+//! What the tests of the command share: running it, and small inputs.
+#![allow(dead_code)]
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use unfrag_linux::gfp_text::Era;
+use unfrag_linux::recording::{Recording, Snapshot};
+use unfrag_linux::{file, recording};
+
+/// The command, in the directory of the project, with no settings of whoever runs the tests.
+pub fn unfrag() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_unfrag"));
+    command.current_dir(root());
+    for name in ["NO_COLOR", "COLUMNS", "LC_ALL", "LC_CTYPE", "LANG"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs the command with these words.
+pub fn run(words: &[&str]) -> Output {
+    unfrag()
+        .args(words)
+        .output()
+        .expect("the command was built")
+}
+
+/// Runs the command, which must succeed, and answers what it printed.
+pub fn stdout(words: &[&str]) -> String {
+    let out = run(words);
+    assert!(out.status.success(), "{words:?}: {}", text(&out.stderr));
+    text(&out.stdout)
+}
+
+/// Runs the command, which must succeed, and answers the JSON that it printed.
+pub fn json(words: &[&str]) -> Value {
+    serde_json::from_str(&stdout(words)).expect("--json prints JSON")
+}
+
+/// Bytes that should be text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+/// The directory of the project.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The sample that ships.
+pub const SAMPLE: &str = "samples/gcc-768M.unfrag";
+
+/// The sample's recording.
+pub fn sample() -> Recording {
+    file::read(&root().join(SAMPLE)).expect("the sample is whole")
+}
+
+/// Says past the runner, which hides what a passing test prints, that something is not tested here.
+pub fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
+
+/// The first `seconds` of a recording, with the snapshots taken in them.
+pub fn head(recording: &Recording, seconds: u64) -> Recording {
+    let events = &recording.events;
+    let end = events.time[0] + seconds * 1_000_000_000;
+    let n = events.time.partition_point(|&t| t < end);
+    let mut rows = vec![0; events.tables.len()];
+    for &kind in &events.kind[..n] {
+        rows[usize::from(kind)] += 1;
+    }
+    let mut tables = events.tables.clone();
+    for (table, rows) in tables.iter_mut().zip(rows) {
+        table.columns.iter_mut().for_each(|c| c.truncate(rows));
+    }
+    let first = 1 + seconds as usize;
+    Recording {
+        events: recording::Events {
+            time: events.time[..n].to_vec(),
+            cpu: events.cpu[..n].to_vec(),
+            task: events.task[..n].to_vec(),
+            flags: events.flags[..n].to_vec(),
+            preempt: events.preempt[..n].to_vec(),
+            kind: events.kind[..n].to_vec(),
+            tables,
+        },
+        snapshots: recording.snapshots.iter().take(first).cloned().collect(),
+        ..recording.clone()
+    }
+}
+
+/// A short recording as a tracer and a shell loop would have left it in `directory`: `trace.dat`
+/// (in truth text as of trace_pipe; formats go by content) and `snapshots/`.
+pub fn lay_out(recording: &Recording, directory: &Path) {
+    fs::write(directory.join("trace.dat"), trace_text(recording)).expect("written");
+    let snapshots = directory.join("snapshots");
+    for snapshot in &recording.snapshots {
+        write_snapshot(snapshot, &snapshots.join(&snapshot.name));
+    }
+    let info = snapshots.join("info");
+    fs::create_dir_all(&info).expect("made");
+    let version = format!("Linux version {} (test)\n", recording.meta.kernel_release);
+    fs::write(info.join("version"), version).expect("written");
+}
+
+/// A snapshot as a directory.
+pub fn write_snapshot(snapshot: &Snapshot, directory: &Path) {
+    fs::create_dir_all(directory).expect("made");
+    for file in &snapshot.files {
+        fs::write(directory.join(&file.name), &file.content).expect("written");
+    }
+}
+
+/// The allocations and frees of a recording as the kernel's trace_pipe prints them.
+fn trace_text(recording: &Recording) -> String {
+    let events = &recording.events;
+    let mut rows = vec![0; events.tables.len()];
+    let mut out = String::new();
+    for i in 0..events.len() {
+        let kind = usize::from(events.kind[i]);
+        let row = rows[kind];
+        rows[kind] += 1;
+        let table = &events.tables[kind];
+        let value = |name| table.column(name).map_or(0, |c| c[row]);
+        let event = match table.name.as_str() {
+            "mm_page_alloc" => format!(
+                "mm_page_alloc: page={:#x} pfn={:#x} order={} migratetype={} gfp_flags={}",
+                value("pfn"),
+                value("pfn"),
+                value("order"),
+                value("migratetype"),
+                Era::V5_1.print(value("gfp_flags")),
+            ),
+            "mm_page_free" => format!(
+                "mm_page_free: page={:#x} pfn={:#x} order={}",
+                value("pfn"),
+                value("pfn"),
+                value("order"),
+            ),
+            _ => continue,
+        };
+        let task = &recording.tasks[events.task[i] as usize];
+        let (time, cpu) = (events.time[i], events.cpu[i]);
+        let _ = writeln!(
+            out,
+            "{:>16}-{:<7} [{cpu:03}] ..... {:>6}.{:06}: {event}",
+            task.comm,
+            task.pid,
+            time / 1_000_000_000,
+            time / 1000 % 1_000_000,
+        );
+    }
+    out
+}
