@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use unfrag::kernel::PRESETS;
-use unfrag_lab::report::{Report, html, svg, terminal};
+use unfrag_lab::report::{Report, html, observed, svg, terminal};
 use unfrag_lab::{run, settings};
 use unfrag_linux::Error;
 use unfrag_linux::recording::Recording;
@@ -199,6 +199,8 @@ fn write(args: &Args, report: &Report) -> Result<()> {
     put(&args.svg, svg::render)?;
     if args.json {
         print_json(report)?;
+    } else if report.observe.is_some() {
+        print(&observed::render(report, Screen::stdout().width.min(110)))?;
     } else {
         let screen = Screen::stdout();
         let options = terminal::Options {

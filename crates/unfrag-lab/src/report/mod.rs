@@ -4,6 +4,7 @@
 //! the same recording and settings give the same bytes.
 
 pub mod html;
+pub mod observed;
 pub mod reading;
 pub mod side_by_side;
 pub mod svg;

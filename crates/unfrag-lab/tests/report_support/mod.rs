@@ -75,6 +75,7 @@ pub fn example_report() -> Report {
         start: "counts".into(),
         recorded,
         kernels,
+        observe: None,
     }
 }
 
