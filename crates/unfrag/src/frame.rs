@@ -157,6 +157,12 @@ impl State {
     pub const fn is_buddy(self) -> bool {
         self.0 & 7 == Kind::Buddy as u32
     }
+    /// Whether it heads a block of this order in use.
+    #[inline]
+    pub const fn is_used(self, order: u8) -> bool {
+        let mask = 7 | 15 << Self::ORDER;
+        self.0 & mask == Kind::Used as u32 | (order as u32) << Self::ORDER
+    }
     /// Order of the block.
     #[inline]
     pub const fn order(self) -> u8 {
@@ -176,6 +182,13 @@ impl State {
     #[inline]
     pub const fn is_movable(self) -> bool {
         self.0 & Self::MOVABLE != 0
+    }
+    /// Another state of the same frame: its zone stays.
+    #[inline]
+    #[must_use]
+    pub const fn turned(self, kind: Kind, order: u8, mt: MigrateType) -> State {
+        let zone = self.0 & 15 << Self::ZONE;
+        State(zone | kind as u32 | (order as u32) << Self::ORDER | (mt as u32) << Self::TYPE)
     }
     /// The same with the movable flag set or cleared.
     #[inline]

@@ -6,7 +6,7 @@ use super::zonelist::ZoneList;
 use crate::frame::{Ix, MigrateType};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::kernel::{MarkCheck, Reserve};
+use crate::kernel::{MarkCheck, Pcp, Reserve};
 use crate::pcp::CpuLists;
 use crate::place::{Memory, Want};
 use crate::zone::ZoneKind;
@@ -38,19 +38,28 @@ impl Request {
 /// Highest zone that a request may use. `spec: linux-mm 1.6`
 #[inline]
 pub(super) const fn highest_zone(gfp: Gfp) -> ZoneKind {
-    if gfp.contains(Gfp::HIGHMEM) {
-        if gfp.contains(Gfp::MOVABLE) {
-            ZoneKind::Movable
-        } else {
-            ZoneKind::HighMem
+    /// By the four lowest bits: DMA, HIGHMEM, DMA32, MOVABLE.
+    const BY_BITS: [ZoneKind; 16] = {
+        let mut all = [ZoneKind::Normal; 16];
+        let mut bits = 0;
+        while bits < 16 {
+            let gfp = Gfp::from_bits_retain(bits as u32);
+            all[bits] = if gfp.contains(Gfp::HIGHMEM.union(Gfp::MOVABLE)) {
+                ZoneKind::Movable
+            } else if gfp.contains(Gfp::HIGHMEM) {
+                ZoneKind::HighMem
+            } else if gfp.contains(Gfp::DMA) {
+                ZoneKind::Dma
+            } else if gfp.contains(Gfp::DMA32) {
+                ZoneKind::Dma32
+            } else {
+                ZoneKind::Normal
+            };
+            bits += 1;
         }
-    } else if gfp.contains(Gfp::DMA) {
-        ZoneKind::Dma
-    } else if gfp.contains(Gfp::DMA32) {
-        ZoneKind::Dma32
-    } else {
-        ZoneKind::Normal
-    }
+        all
+    };
+    BY_BITS[(gfp.bits() & 15) as usize]
 }
 
 /// How far the first attempt goes.
@@ -65,7 +74,25 @@ pub(super) const fn first_flags(gfp: Gfp) -> AllocFlags {
 }
 
 impl<H: Host> Manager<'_, H> {
+    /// The commonest case: a single page that the CPU's own list of the best zone holds, with no
+    /// watermark in sight. Does what [`fast_path`](Self::fast_path) would.
     #[inline]
+    pub(super) fn hit(&mut self, r: &Request) -> Option<Ix> {
+        let Pcp::Orders { tuned, .. } = self.env.sw.pcp else {
+            return None;
+        };
+        if r.order != 0 {
+            return None;
+        }
+        let z = self.zonelists.first(r)?;
+        let zone = self.zones[z].as_ref()?;
+        if zone.boosted || !zone.has_plenty(r.highest, tuned) {
+            return None;
+        }
+        let cpu = self.cpu();
+        self.sets[cpu * self.nr_zones + z].hit(&mut self.frames, r.mt, tuned)
+    }
+
     pub(super) fn fast_path(&mut self, r: &Request) -> Option<Ix> {
         let list = self.zonelists.of(r);
         let mut flags = first_flags(r.gfp);
@@ -118,7 +145,7 @@ impl<H: Host> Manager<'_, H> {
         };
         if !zone.below_high
             && extra == 0
-            && matches!(sw.pcp, crate::kernel::Pcp::Orders { tuned: true, .. })
+            && matches!(sw.pcp, Pcp::Orders { tuned: true, .. })
             && sw.mark_check == MarkCheck::BlockExists
         {
             let high = zone.marks.of(AllocFlags::WMARK_HIGH);

@@ -3,9 +3,11 @@
 use super::{Manager, Parts};
 use crate::frame::{Ix, Kind, MigrateType, Pfn, State};
 use crate::host::Host;
+use crate::kernel::Pcp;
 use crate::pcp::CpuLists;
 use crate::place::lists::At;
 use crate::trace::Event;
+use crate::zone::Zone;
 
 /// Why a block was not freed. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +53,30 @@ impl<'m, H: Host> Manager<'m, H> {
     pub fn free(&mut self, pfn: Pfn, order: u8) -> Result<(), FreeError> {
         let ix = self.check(pfn, order)?;
         self.tell_freed(pfn, order);
-        self.put_back(ix, order);
+        if !self.keep(ix, order) {
+            self.put_back(ix, order);
+        }
         Ok(())
+    }
+
+    /// The commonest case: a single page that the CPU's own list keeps. Does what
+    /// [`put_back`](Self::put_back) would.
+    #[inline]
+    fn keep(&mut self, ix: Ix, order: u8) -> bool {
+        let Pcp::Orders { tuned, .. } = self.env.sw.pcp else {
+            return false;
+        };
+        if order != 0 {
+            return false;
+        }
+        let z = usize::from(self.frames.state(ix).zone());
+        let mt = self.frames.block_type(ix);
+        let calm = |zone: &Zone| !(zone.reclaim_active || tuned && zone.below_high);
+        if !mt.is_ordinary() || !self.zones[z].as_ref().is_some_and(calm) {
+            return false;
+        }
+        let cpu = self.cpu();
+        self.sets[cpu * self.nr_zones + z].keep(&mut self.frames, ix, mt, tuned)
     }
 
     /// The frame at `pfn` if a block of `order` is in use there.
@@ -60,16 +84,16 @@ impl<'m, H: Host> Manager<'m, H> {
     fn check(&self, pfn: Pfn, order: u8) -> Result<Ix, FreeError> {
         let ix = self.map.ix(pfn).ok_or(FreeError::NoSuchFrame(pfn))?;
         let s = self.frames.state(ix);
-        if s.kind() != Kind::Used {
-            return Err(FreeError::NotAllocated(pfn, s.kind()));
+        if s.is_used(order) {
+            return Ok(ix);
         }
-        if s.order() != order {
-            return Err(FreeError::WrongOrder {
+        Err(match s.kind() {
+            Kind::Used => FreeError::WrongOrder {
                 pfn,
                 actual: s.order(),
-            });
-        }
-        Ok(ix)
+            },
+            other => FreeError::NotAllocated(pfn, other),
+        })
     }
 
     #[inline]
@@ -80,7 +104,7 @@ impl<'m, H: Host> Manager<'m, H> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn put_back(&mut self, ix: Ix, order: u8) {
         let zone = self.frames.state(ix).zone();
         let cpu = self.cpu();

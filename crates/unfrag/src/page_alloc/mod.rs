@@ -29,7 +29,7 @@ mod validate;
 pub mod view;
 mod zonelist;
 
-use crate::frame::{FrameMap, Frames, Ix, Kind, MAX_ORDER, MigrateType, Pfn, State};
+use crate::frame::{FrameMap, Frames, Ix, Kind, MAX_ORDER, MigrateType, Pfn};
 use crate::gfp::Gfp;
 use crate::host::Host;
 use crate::kernel::{Grouping, Switches, Sysctl};
@@ -112,11 +112,10 @@ impl<'m, H: Host> Manager<'m, H> {
             return Err(AllocError::OrderTooLarge);
         }
         let request = fast::Request::new(node, order, gfp, mt);
-        let got = match self.fast_path(&request) {
-            Some(ix) => Ok(ix),
-            None => self.slow_path(&request),
-        };
-        self.finish(&request, got)
+        if let Some(ix) = self.hit(&request) {
+            return Ok(self.hand_out(&request, ix));
+        }
+        self.alloc_from_zones(&request)
     }
 
     /// The same from one zone, whatever its watermark: for a replay that knows which zone was taken.
@@ -151,44 +150,62 @@ impl<'m, H: Host> Manager<'m, H> {
         })
     }
 
-    /// Marks a block as in use and tells everybody.
+    #[inline(never)]
+    fn alloc_from_zones(&mut self, request: &fast::Request) -> Result<Pfn, AllocError> {
+        let got = match self.fast_path(request) {
+            Some(ix) => Ok(ix),
+            None => self.slow_path(request),
+        };
+        self.finish(request, got)
+    }
+
+    /// The end of an allocation, whether it got something or not.
     #[inline]
     fn finish(
         &mut self,
         request: &fast::Request,
         got: Result<Ix, AllocError>,
     ) -> Result<Pfn, AllocError> {
-        let fast::Request { order, gfp, mt, .. } = *request;
-        let pfn = got.map(|ix| {
-            self.mark_used(ix, order, mt, gfp.contains(Gfp::MOVABLE));
-            self.map.pfn(ix)
-        });
-        match pfn {
-            Ok(first) => {
-                self.counters.pgalloc += 1 << order;
-                if gfp.contains(Gfp::ZERO) {
-                    self.host.zero(first, order);
-                }
-            }
-            Err(_) => self.counters.alloc_failed += 1,
+        if let Ok(ix) = got {
+            return Ok(self.hand_out(request, ix));
         }
+        self.counters.alloc_failed += 1;
+        self.tell_allocated(request, None);
+        got.map(|ix| self.map.pfn(ix))
+    }
+
+    /// Marks a block as in use and tells everybody.
+    #[inline]
+    fn hand_out(&mut self, request: &fast::Request, ix: Ix) -> Pfn {
+        let fast::Request { order, gfp, mt, .. } = *request;
+        self.mark_used(ix, order, mt, gfp.contains(Gfp::MOVABLE));
+        let first = self.map.pfn(ix);
+        self.counters.pgalloc += 1 << order;
+        if gfp.contains(Gfp::ZERO) {
+            self.host.zero(first, order);
+        }
+        self.tell_allocated(request, Some(first));
+        first
+    }
+
+    #[inline]
+    fn tell_allocated(&mut self, request: &fast::Request, pfn: Option<Pfn>) {
         if H::TRACING {
             let e = Event::PageAlloc {
-                pfn: pfn.ok(),
-                order,
-                migratetype: mt,
-                gfp,
+                pfn,
+                order: request.order,
+                migratetype: request.mt,
+                gfp: request.gfp,
             };
             self.host.trace(&e);
         }
-        pfn
     }
 
     #[inline]
     fn mark_used(&mut self, ix: Ix, order: u8, mt: MigrateType, movable: bool) {
-        let zone = self.frames.state(ix).zone();
-        let s = State::new(Kind::Used, order, mt, zone).with_movable(movable);
-        self.frames.set_state(ix, s);
+        let e = &mut self.frames.meta[ix as usize];
+        let s = e.state().turned(Kind::Used, order, mt);
+        e.set_state(s.with_movable(movable));
     }
 
     /// Type whose lists serve a request.

@@ -75,14 +75,31 @@ impl ZoneLists {
         all
     }
 
+    /// The best zone for a request, if there is one.
+    #[inline]
+    pub fn first(&self, r: &Request) -> Option<usize> {
+        let lists = &self.lists[self.slot(r.node)];
+        let list = &lists[r.highest as usize];
+        // A zone of another node may not do.
+        (list.local > 0).then_some(usize::from(list.zones[0]))
+    }
+
+    #[inline]
+    fn slot(&self, node: u8) -> usize {
+        if self.nodes[0] == node {
+            return 0;
+        }
+        let others = self.nodes[..self.count].iter();
+        others
+            .clone()
+            .position(|&n| n == node)
+            .unwrap_or(self.count)
+    }
+
     /// The list for a request; empty if no zone may serve it.
     #[inline]
     pub fn of(&self, r: &Request) -> ZoneList {
-        let mut slot = 0;
-        while slot < self.count && self.nodes[slot] != r.node {
-            slot += 1;
-        }
-        let mut list = self.lists[slot][r.highest as usize];
+        let mut list = self.lists[self.slot(r.node)][r.highest as usize];
         if r.gfp.contains(Gfp::THISNODE) {
             list.len = list.local;
         }

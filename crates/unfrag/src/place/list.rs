@@ -77,7 +77,12 @@ impl List {
         if ix == NIL {
             return None;
         }
-        self.unlink(meta, ix);
+        self.head = meta[ix as usize].next;
+        match meta.get_mut(self.head as usize) {
+            Some(next) => next.prev = NIL,
+            None => self.tail = NIL,
+        }
+        self.len -= 1;
         Some(ix)
     }
 

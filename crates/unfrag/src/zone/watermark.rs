@@ -266,6 +266,21 @@ impl Zone {
         }
     }
 
+    /// Whether the first attempt of any single-page request passes here and changes nothing by being
+    /// checked: what [`passes`](Self::passes) would find, without a look at the lists.
+    #[inline]
+    pub(crate) fn has_plenty(&self, highest: ZoneKind, tuned: bool) -> bool {
+        let mark = if tuned && !self.below_high {
+            self.marks.high
+        } else {
+            self.marks.low
+        };
+        let needed = mark + self.marks.boost + self.protection[highest as usize];
+        self.highatomic == 0
+            && self.place.lists.fits(MigrateType::Cma) == 0
+            && self.counter > needed as i64
+    }
+
     fn view(&self, sw: &Switches) -> View<'_> {
         let l = &self.place.lists;
         let mut ordinary = l.fits(MigrateType::Unmovable)
