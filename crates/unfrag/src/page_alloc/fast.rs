@@ -3,7 +3,7 @@
 
 use super::Manager;
 use super::zonelist::ZoneList;
-use crate::frame::{Ix, MigrateType};
+use crate::frame::{HUGE_ORDER, Ix, MigrateType};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
 use crate::kernel::{MarkCheck, Pcp, Reserve};
@@ -74,23 +74,23 @@ pub(super) const fn first_flags(gfp: Gfp) -> AllocFlags {
 }
 
 impl<H: Host> Manager<'_, H> {
-    /// The commonest case: a single page that the CPU's own list of the best zone holds, with no
-    /// watermark in sight. Does what [`fast_path`](Self::fast_path) would.
+    /// The commonest case: a single or a huge page that the CPU's own list of the best zone holds,
+    /// with no watermark in sight. Does what [`fast_path`](Self::fast_path) would.
     #[inline]
     pub(super) fn hit(&mut self, r: &Request) -> Option<Ix> {
         let Pcp::Orders { tuned, .. } = self.env.sw.pcp else {
             return None;
         };
-        if r.order != 0 {
+        if r.order != 0 && r.order != HUGE_ORDER {
             return None;
         }
         let z = self.zonelists.first(r)?;
         let zone = self.zones[z].as_ref()?;
-        if zone.boosted || !zone.has_plenty(r.highest, tuned) {
+        if zone.boosted || !zone.has_plenty(r.order, r.highest, tuned) {
             return None;
         }
         let cpu = self.cpu();
-        self.sets[cpu * self.nr_zones + z].hit(&mut self.frames, r.mt, tuned)
+        self.sets[cpu * self.nr_zones + z].hit(&mut self.frames, r.order, r.mt, tuned)
     }
 
     pub(super) fn fast_path(&mut self, r: &Request) -> Option<Ix> {

@@ -1,7 +1,7 @@
 //! Giving blocks back. `spec: linux-mm 1.2, 3; linux-6.1 1.2, 3`
 
 use super::{Manager, Parts};
-use crate::frame::{Ix, Kind, MigrateType, Pfn, State};
+use crate::frame::{HUGE_ORDER, Ix, Kind, MigrateType, Pfn, State};
 use crate::host::Host;
 use crate::kernel::Pcp;
 use crate::pcp::CpuLists;
@@ -59,14 +59,14 @@ impl<'m, H: Host> Manager<'m, H> {
         Ok(())
     }
 
-    /// The commonest case: a single page that the CPU's own list keeps. Does what
+    /// The commonest case: a single or a huge page that the CPU's own list keeps. Does what
     /// [`put_back`](Self::put_back) would.
     #[inline]
     fn keep(&mut self, ix: Ix, order: u8) -> bool {
         let Pcp::Orders { tuned, .. } = self.env.sw.pcp else {
             return false;
         };
-        if order != 0 {
+        if order != 0 && order != HUGE_ORDER {
             return false;
         }
         let z = usize::from(self.frames.state(ix).zone());
@@ -76,7 +76,7 @@ impl<'m, H: Host> Manager<'m, H> {
             return false;
         }
         let cpu = self.cpu();
-        self.sets[cpu * self.nr_zones + z].keep(&mut self.frames, ix, mt, tuned)
+        self.sets[cpu * self.nr_zones + z].keep(&mut self.frames, ix, order, mt, tuned)
     }
 
     /// The frame at `pfn` if a block of `order` is in use there.

@@ -38,45 +38,55 @@ const fn type_at_drain(env: &Env) -> bool {
 }
 
 impl CpuLists {
-    /// A single page from list `mt`, if it has one: [`alloc`](Self::alloc) without a refill.
+    /// A block from its list, if that has one: [`alloc`](Self::alloc) without a refill.
     #[inline]
-    pub(crate) fn hit(&mut self, frames: &mut Frames, mt: MigrateType, tuned: bool) -> Option<Ix> {
-        let ix = self.lists[mt as usize].pop_head(frames.meta)?;
+    pub(crate) fn hit(
+        &mut self,
+        frames: &mut Frames,
+        order: u8,
+        mt: MigrateType,
+        tuned: bool,
+    ) -> Option<Ix> {
+        let ix = self.lists[list_index(order, mt)].pop_head(frames.meta)?;
         if tuned {
             self.free_count >>= 1;
         } else {
             self.factor >>= 1;
         }
-        self.count -= 1;
+        self.count -= 1 << order;
         Some(ix)
     }
 
-    /// Takes a freed single page, if that leaves the set below its threshold: what
+    /// Takes a freed block that is part of no burst, if that leaves the set below its threshold: what
     /// [`free`](Self::free) does in a zone that nobody reclaims.
     #[inline]
     pub(crate) fn keep(
         &mut self,
         frames: &mut Frames,
         ix: Ix,
+        order: u8,
         mt: MigrateType,
         tuned: bool,
     ) -> bool {
+        let count = self.count + (1 << order);
         if tuned {
             let high = self.high.max(self.high_min).min(self.high_max);
-            if self.count + 1 >= high {
+            if count >= high {
                 return false;
             }
             self.high = high;
             self.factor >>= 1;
             self.prev_free_high = 0;
-            self.free_count += i32::from(self.free_count < self.batch << SCALE_MAX);
-        } else if self.count + 1 >= self.high {
+            if self.free_count < self.batch << SCALE_MAX {
+                self.free_count += 1 << order;
+            }
+        } else if count >= self.high {
             return false;
         }
         let e = &mut frames.meta[ix as usize];
-        e.set_state(e.state().turned(Kind::Pcp, 0, mt));
-        self.lists[mt as usize].push_head(frames.meta, ix);
-        self.count += 1;
+        e.set_state(e.state().turned(Kind::Pcp, order, mt));
+        self.lists[list_index(order, mt)].push_head(frames.meta, ix);
+        self.count = count;
         true
     }
 

@@ -71,6 +71,11 @@ impl Lists {
     pub fn fits(&self, mt: MigrateType) -> u16 {
         self.fits[mt as usize]
     }
+    /// The same of the three ordinary types.
+    #[inline]
+    pub fn ordinary(&self) -> u16 {
+        self.fits[0] | self.fits[1] | self.fits[2]
+    }
     #[inline]
     pub fn is_empty(&self, order: u8, mt: MigrateType) -> bool {
         self.fits[mt as usize] >> order & 1 == 0

@@ -266,10 +266,10 @@ impl Zone {
         }
     }
 
-    /// Whether the first attempt of any single-page request passes here and changes nothing by being
-    /// checked: what [`passes`](Self::passes) would find, without a look at the lists.
+    /// Whether the first attempt of any request passes here and changes nothing by being checked: what
+    /// the modern form of [`passes`](Self::passes) would find where nothing is hidden.
     #[inline]
-    pub(crate) fn has_plenty(&self, highest: ZoneKind, tuned: bool) -> bool {
+    pub(crate) fn has_plenty(&self, order: u8, highest: ZoneKind, tuned: bool) -> bool {
         let mark = if tuned && !self.below_high {
             self.marks.high
         } else {
@@ -278,14 +278,13 @@ impl Zone {
         let needed = mark + self.marks.boost + self.protection[highest as usize];
         self.highatomic == 0
             && self.place.lists.fits(MigrateType::Cma) == 0
-            && self.counter > needed as i64
+            && self.counter - ((1 << order) - 1) > needed as i64
+            && (order == 0 || self.place.lists.ordinary() >> order != 0)
     }
 
     fn view(&self, sw: &Switches) -> View<'_> {
         let l = &self.place.lists;
-        let mut ordinary = l.fits(MigrateType::Unmovable)
-            | l.fits(MigrateType::Movable)
-            | l.fits(MigrateType::Reclaimable);
+        let mut ordinary = l.ordinary();
         if sw.mark_check == MarkCheck::PerOrder {
             ordinary = (1 << (MAX_ORDER + 1)) - 1;
         }
