@@ -1,6 +1,6 @@
 //! Why a command did not do what it was asked, and how that is said.
 
-use crate::output;
+use crate::{output, words};
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -70,6 +70,7 @@ impl Failure {
                 (text, help, 1)
             }
         };
+        let (text, help) = (words::harmless(&text), words::harmless(&help));
         let (bold, end) = output::error_colors();
         let mut err = io::stderr().lock();
         // Where even this cannot be written, the exit status says it all.

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::input;
 use crate::output::{Progress, print};
-use crate::words::{bytes, counted, thousands};
+use crate::words::{bytes, counted, harmless, thousands};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -84,7 +84,7 @@ fn summarize(recording: &Recording, out: &mut String) {
     let events = &recording.events;
     let kernel = match meta.kernel_release.as_str() {
         "" => "unknown (a replay needs it: give --release)",
-        release => release,
+        release => &harmless(release),
     };
     let _ = writeln!(out, "kernel     {kernel}");
     let _ = writeln!(
@@ -119,15 +119,20 @@ fn summarize(recording: &Recording, out: &mut String) {
             out,
             "{:>12}  {}{colon}{}",
             thousands(n),
-            table.system,
-            table.name
+            harmless(&table.system),
+            harmless(&table.name)
         );
     }
     let _ = writeln!(out, "lost       {}", lost(recording));
     let _ = match (recording.snapshots.first(), recording.snapshots.last()) {
         (Some(first), Some(last)) => {
             let n = counted(recording.snapshots.len() as u64, "snapshot");
-            writeln!(out, "snapshots  {n}, {} to {}", first.name, last.name)
+            writeln!(
+                out,
+                "snapshots  {n}, {} to {}",
+                harmless(&first.name),
+                harmless(&last.name)
+            )
         }
         _ => writeln!(
             out,

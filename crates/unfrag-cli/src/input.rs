@@ -3,17 +3,22 @@
 //! Invariant: the format is decided by what a file begins with, never by its name.
 
 use crate::failure::{Failure, Result};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use unfrag_linux::recording::Recording;
 use unfrag_linux::{Error, file, open, snapshots};
 
-/// Whether a file is an `.unfrag` file.
+/// Whether a file is an `.unfrag` file. What is no regular file is none: its first bytes can be read
+/// but once.
 ///
 /// # Errors
 /// If it cannot be read.
 pub fn is_unfrag(path: &Path) -> Result<bool> {
+    let meta = fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?;
+    if !meta.is_file() {
+        return Ok(false);
+    }
     let mut begin = vec![];
     let read =
         File::open(path).and_then(|f| f.take(file::MAGIC.len() as u64).read_to_end(&mut begin));

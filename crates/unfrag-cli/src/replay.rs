@@ -7,6 +7,7 @@ use crate::input;
 use crate::output::{Progress, Screen, print, print_json, write_file};
 use crate::words;
 use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use unfrag::kernel::PRESETS;
@@ -36,9 +37,10 @@ pub struct Args {
     #[arg(long, value_name = "UNAME-R")]
     release: Option<String>,
     /// Kernels to replay it under, separated by commas; the recorded one if none is given
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = kernel)]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = kernels(), ignore_case = true)]
     kernel: Vec<String>,
-    /// A sysctl, such as vm.min_free_kbytes=8192; may be given several times
+    /// A sysctl, such as vm.min_free_kbytes=8192; may be given several times, and a wrong name is
+    /// answered with those that are known
     #[arg(long, value_name = "vm.NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
     /// Size of memory, such as 1G, if another than the recorded one
@@ -85,15 +87,9 @@ enum Start {
     Counts,
 }
 
-/// A kernel's name as it is known here.
-fn kernel(name: &str) -> std::result::Result<String, String> {
-    let known = PRESETS
-        .iter()
-        .find(|p| p.name.eq_ignore_ascii_case(name.trim()));
-    known.map(|p| p.name.to_owned()).ok_or_else(|| {
-        let names: Vec<&str> = PRESETS.iter().map(|p| p.name).collect();
-        format!("no such kernel; there are {}", names.join(", "))
-    })
+/// The kernels that are known here.
+fn kernels() -> PossibleValuesParser {
+    PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().into()
 }
 
 /// A sysctl's name and value, both possible.

@@ -8,6 +8,12 @@ pub fn counted(n: u64, one: &str) -> String {
     format!("{} {one}{s}", thousands(n))
 }
 
+/// Text of an input made safe for a terminal: without control characters.
+pub fn harmless(text: &str) -> String {
+    let harmless = |c: char| if c.is_control() { '?' } else { c };
+    text.chars().map(harmless).collect()
+}
+
 /// Bytes in the decimal unit that fits: `3.5 MB`.
 pub fn bytes(n: u64) -> String {
     match n {
@@ -62,6 +68,11 @@ mod tests {
     fn counts_are_grouped_by_thousands() {
         assert_eq!(counted(1_509_360, "event"), "1,509,360 events");
         assert_eq!(counted(1, "snapshot"), "1 snapshot");
+    }
+
+    #[test]
+    fn an_input_cannot_command_the_terminal() {
+        assert_eq!(harmless("s\x1b[2J\n0001"), "s?[2J?0001");
     }
 
     #[test]
