@@ -5,7 +5,7 @@
 //! with the few lines of Python that undo the reversible transforms of some columns.
 //!
 //! Invariant: [`from_bytes`] gives back exactly what [`to_bytes`] was given, for any numbers and
-//! strings, and takes no more memory than [`manifest::least_size`] allows for a file of that size.
+//! strings, and takes no more memory than `manifest::least_size` allows for a file of that size.
 //! Members carry checksums, so damage is noticed before anything is decoded; beyond that, the
 //! decoder's input is checked page by page.
 

@@ -2,15 +2,15 @@
 //!
 //! [`Manager`] ties the rooms together: it picks the zone, asks the CPU's lists, falls through to
 //! the zone's buddy lists, and tells the host. One allocation from call to frame:
-//! `alloc` → [`fast`] (zones in order, low mark, per-CPU list, buddy lists) → [`slow`] (wake kswapd,
+//! `alloc` → `fast` (zones in order, low mark, per-CPU list, buddy lists) → `slow` (wake kswapd,
 //! min mark, reserves) → a frame, or an error that says why not.
 //!
 //! - [`setup`]: layout of the caller's memory, and boot.
-//! - [`zonelist`]: zone order.
-//! - [`fast`]: the first attempt.
-//! - [`slow`]: what happens when that fails; where reclaim and compaction plug in.
+//! - `zonelist`: zone order.
+//! - `fast`: the first attempt.
+//! - `slow`: what happens when that fails; where reclaim and compaction plug in.
 //! - [`free`](mod@free): giving back.
-//! - [`bulk`]: many pages at once.
+//! - `bulk`: many pages at once.
 //! - [`restore`]: rebuilding a recorded state frame by frame.
 //! - [`view`]: looking inside, for statistics and checks.
 //!

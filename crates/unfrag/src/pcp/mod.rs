@@ -6,8 +6,8 @@
 //! time, decides where memory fragments, so these rules are exact.
 //!
 //! - [`size`]: batch and high.
-//! - [`orders`]: 5.13 and later.
-//! - [`single`]: earlier ones.
+//! - `orders`: 5.13 and later.
+//! - `single`: earlier ones.
 //!
 //! Invariant: `count` is the number of base pages on all lists; every block on a list has
 //! `Kind::Pcp` and, as its type, the type of the buddy list it will return to.

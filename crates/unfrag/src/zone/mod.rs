@@ -1,7 +1,7 @@
 //! A zone: a contiguous stretch of a node's memory with its placement, watermarks and reserves.
 //!
 //! - [`watermark`]: the marks, their boost, and the check in both of its forms.
-//! - [`highatomic`]: pageblocks kept for high-order atomic requests, and `MIGRATE_RESERVE`.
+//! - `highatomic`: pageblocks kept for high-order atomic requests, and `MIGRATE_RESERVE`.
 //!
 //! Invariant: `counter` plus the CPUs' deltas equals the pages on the buddy lists.
 
