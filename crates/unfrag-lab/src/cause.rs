@@ -15,7 +15,8 @@
 //! 4. Four frames freed one after the other that nobody was seen to allocate were a kernel stack
 //!    (taken in bulk, without an event): consecutive ones where the start is exact, any four freed by
 //!    a worker where it is not. In the latter case the stack was taken with the page directory of a
-//!    new process that came next after the frames' last use, or that of the frame below them.
+//!    new process that came next, on the same CPU, after the frames' last use or that of the frame
+//!    below them.
 //! 5. Frees by kswapd and by tasks in direct reclaim are that kernel's reclaim.
 //!
 //! `spec: linux-6.1 7.6, 10`
@@ -299,8 +300,9 @@ struct Walk {
     inserts: Vec<(usize, Op)>,
     /// Whether nothing is known of the start but counts.
     by_counts: bool,
-    /// For each frame the number of operations before its last event, by counts only.
-    last: Vec<u32>,
+    /// For each frame the number of operations before its last event, and the CPU of that, by counts
+    /// only.
+    last: Vec<(u32, u16)>,
     /// Page directories: operation, CPU and time, and whether a stack came with it.
     directories: Vec<(usize, u16, u64, bool)>,
     /// Frames that a worker freed in a row without a past, and when the last.
@@ -355,7 +357,7 @@ impl Walk {
             row: (NONE, NONE, 0),
             inserts: vec![],
             by_counts: free_at.is_none(),
-            last: vec![0; if free_at.is_none() { frames as usize } else { 0 }],
+            last: vec![(0, u16::MAX); if free_at.is_none() { frames as usize } else { 0 }],
             directories: vec![],
             batch: vec![],
             batch_task: (NONE, 0),
@@ -429,7 +431,7 @@ impl Walk {
         }
         if self.by_counts {
             let n = self.out.ops.len();
-            self.last[pfn as usize..(pfn + (1 << order)) as usize].fill(n as u32);
+            self.last[pfn as usize..(pfn + (1 << order)) as usize].fill((n as u32, self.cpu));
             if is_page_directory(order, Gfp::from_bits_retain(gfp)) {
                 self.directories.push((n, self.cpu, self.time, false));
             }
@@ -468,7 +470,7 @@ impl Walk {
         }
         if self.by_counts {
             let n = self.out.ops.len();
-            self.last[pfn as usize..(pfn + (1 << order)) as usize].fill(n as u32);
+            self.last[pfn as usize..(pfn + (1 << order)) as usize].fill((n as u32, self.cpu));
         }
         let mut all = true;
         for p in pfn..pfn + (1 << order) {
@@ -522,21 +524,26 @@ impl Walk {
         let lowest = pages.into_iter().min().unwrap_or(0);
         let below = lowest.checked_sub(1).map(|b| self.last[b as usize]);
         let used = pages.into_iter().map(|p| self.last[p as usize]).max();
-        let after = below.into_iter().chain(used).max().unwrap_or(0) as usize;
+        let (after, cpu) = below.into_iter().chain(used).max().unwrap_or((0, u16::MAX));
+        let after = after as usize;
         let from = self.directories.partition_point(|d| d.0 < after);
-        let with = self.directories[from..].iter_mut().find(|d| !d.3);
+        let free = |d: &&mut (usize, u16, u64, bool)| !d.3 && (cpu == u16::MAX || d.1 == cpu);
+        let with = self.directories[from..].iter_mut().find(free);
         let (at, cpu, time) = match with {
             Some(d) => {
                 d.3 = true;
                 (d.0, d.1, d.2)
             }
-            None => (after, self.cpu, self.out.ops.get(after).map_or(self.time, |o| o.time)),
+            None => {
+                let cpu = if cpu == u16::MAX { self.cpu } else { cpu };
+                (after, cpu, self.out.ops.get(after).map_or(self.time, |o| o.time))
+            }
         };
         for p in pages {
             if std::mem::replace(&mut self.state[p as usize], IDLE) == UNKNOWN {
                 self.out.first[p as usize] = FIRST_ALLOC;
             }
-            self.last[p as usize] = self.out.ops.len() as u32;
+            self.last[p as usize] = (self.out.ops.len() as u32, self.cpu);
         }
         let pfn = self.out.stacks.len() as u32;
         self.out.stacks.push(pages);

@@ -1,108 +1,133 @@
 //! One offset between the clock of the trace and that of the snapshots.
 //!
-//! Free pages of a snapshot (its buddyinfo, and the per-CPU lists of its zoneinfo) and the pages that
-//! the trace saw taken up to its time add up to a constant. The offset is the one under which they do
-//! so best over all snapshots: one for a whole recording, never one fitted to a snapshot. Where a
-//! snapshot has but one time for all of its files, the offset contains how long before it buddyinfo
-//! was read.
+//! A snapshot's vmstat counts the pages freed since boot, and the trace shows each of them: the
+//! counter dates the snapshot. The offset is the middle of what the snapshots say: one for a whole
+//! recording, never one fitted to a snapshot.
 
 use unfrag_linux::Result;
-use unfrag_linux::procfs::buddyinfo::BuddyInfo;
-use unfrag_linux::procfs::zoneinfo::ZoneInfo;
-use unfrag_linux::recording::Recording;
+use unfrag_linux::procfs::vmstat::VmStat;
+use unfrag_linux::recording::{Recording, Snapshot};
 
 /// Farthest that the clocks may be apart, in nanoseconds.
-const FARTHEST: i64 = 3_000_000_000;
+const FARTHEST: u64 = 5_000_000_000;
 
-/// Steps of the search, in nanoseconds.
-const STEPS: [i64; 4] = [50_000_000, 5_000_000, 1_000_000, 200_000];
+/// A counter value that stood still for longer than this dates nothing, in nanoseconds.
+const SHARP: u64 = 30_000_000;
 
-/// Most pages that one snapshot counts for.
-const MOST: i64 = 4000;
-
-/// Below this the clocks are the same.
+/// Below this the clocks are the same, in nanoseconds.
 const SAME: i64 = 3_000_000;
 
-/// Nanoseconds to add to an event's time to get the time of the snapshots' clock.
-///
-/// # Errors
-/// If a snapshot's vmstat cannot be read.
-pub fn offset(rec: &Recording) -> Result<i64> {
-    let freed = net_freed(rec);
-    let (Some(&(first, _)), Some(&(last, _))) = (freed.first(), freed.last()) else { return Ok(0) };
-    let mut seen = vec![];
-    for snap in &rec.snapshots {
-        let (Some(buddy), Some(zones), Some(time)) =
-            (snap.file("buddyinfo"), snap.file("zoneinfo"), snap.time_of("buddyinfo"))
-        else {
-            continue;
-        };
-        let free: u64 = BuddyInfo::parse(buddy)?.zones.iter().map(|z| z.free_pages()).sum();
-        let info = ZoneInfo::parse(zones)?;
-        let held = info.zones.iter().flat_map(|z| z.pagesets.iter().flatten());
-        let held: u64 = held.filter_map(|p| p.fields.get("count")).sum();
-        seen.push((time as i64, (free + held) as i64));
-    }
-    let at = |t: i64| {
-        let i = freed.partition_point(|&(time, _)| (time as i64) <= t);
-        i.checked_sub(1).map_or(0, |i| freed[i].1)
-    };
-    let score = |offset: i64| {
-        let mut rest: Vec<i64> = seen
-            .iter()
-            .filter(|(t, _)| (first as i64..=last as i64).contains(&(t - offset)))
-            .map(|(t, n)| n - at(t - offset))
-            .collect();
-        if rest.len() < 3 {
-            return None;
-        }
-        rest.sort_unstable();
-        let middle = rest[rest.len() / 2];
-        // A snapshot taken in the middle of a burst must not decide alone.
-        Some(rest.iter().map(|r| (r - middle).abs().min(MOST)).sum::<i64>())
-    };
-    let mut best = 0;
-    let mut width = FARTHEST;
-    for step in STEPS {
-        let candidates = (-width / step..=width / step).map(|k| best + k * step);
-        best = candidates
-            .filter_map(|o| Some((score(o)?, o.abs(), o)))
-            .min()
-            .map_or(best, |(_, _, o)| o);
-        width = step;
-    }
-    Ok(if best.abs() < SAME { 0 } else { best })
+/// Rounds in which offset and counter are brought together.
+const ROUNDS: usize = 4;
+
+/// The clock of a recording.
+pub struct Clock {
+    /// Nanoseconds to add to an event's time to get the time of the snapshots' clock.
+    pub offset: i64,
+    /// Time of each free in the trace, and pages freed up to it.
+    freed: Vec<(u64, i64)>,
+    /// `pgfree` before the first of them.
+    before: Option<i64>,
 }
 
-/// Time and pages freed less pages allocated, after each event.
-fn net_freed(rec: &Recording) -> Vec<(u64, i64)> {
+impl Clock {
+    /// The clock of `rec`, with the offset that its maker noted, if any.
+    ///
+    /// # Errors
+    /// If a snapshot's vmstat cannot be read.
+    pub fn of(rec: &Recording) -> Result<Clock> {
+        let freed = pages_freed(rec);
+        let mut clock = Clock { offset: rec.meta.snapshot_offset_ns, freed, before: None };
+        let mut seen = vec![];
+        for s in &rec.snapshots {
+            seen.extend(pgfree(s)?);
+        }
+        for _ in 0..ROUNDS {
+            clock.before = clock.constant(&seen);
+            if rec.meta.snapshot_offset_ns != 0 {
+                break;
+            }
+            let mut apart: Vec<i64> = seen
+                .iter()
+                .filter_map(|&(time, n)| {
+                    let (a, b) = clock.span(n)?;
+                    let middle = a / 2 + b / 2;
+                    let close = middle.abs_diff(time) < FARTHEST && b - a < SHARP;
+                    close.then_some(time as i64 - middle as i64)
+                })
+                .collect();
+            apart.sort_unstable();
+            match apart.get(apart.len() / 2) {
+                Some(&o) if apart.len() >= 3 => clock.offset = o,
+                _ => break,
+            }
+        }
+        if clock.offset.abs() < SAME {
+            clock.offset = 0;
+        }
+        Ok(clock)
+    }
+
+    /// When a snapshot's vmstat was read, by its own counter, in nanoseconds of the trace's clock.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn date(&self, snap: &Snapshot) -> Result<Option<u64>> {
+        let Some((_, n)) = pgfree(snap)? else { return Ok(None) };
+        Ok(self.span(n).filter(|(a, b)| b - a < SHARP).map(|(a, b)| a / 2 + b / 2))
+    }
+
+    /// Pages freed in the trace up to a time.
+    fn freed_at(&self, time: i64) -> i64 {
+        let i = self.freed.partition_point(|&(t, _)| (t as i64) <= time);
+        i.checked_sub(1).map_or(0, |i| self.freed[i].1)
+    }
+
+    /// What the counter is ahead of the trace, as the snapshots say under the present offset.
+    fn constant(&self, seen: &[(u64, i64)]) -> Option<i64> {
+        let (first, last) = (self.freed.first()?.0 as i64, self.freed.last()?.0 as i64);
+        let mut all: Vec<i64> = seen
+            .iter()
+            .map(|&(t, n)| (t as i64 - self.offset, n))
+            .filter(|(t, _)| (first..=last).contains(t))
+            .map(|(t, n)| n - self.freed_at(t))
+            .collect();
+        all.sort_unstable();
+        all.get(all.len() / 2).copied()
+    }
+
+    /// From when to when the counter stood at `n`.
+    fn span(&self, n: i64) -> Option<(u64, u64)> {
+        let wanted = n - self.before?;
+        let i = self.freed.partition_point(|&(_, sum)| sum <= wanted);
+        Some((self.freed.get(i.checked_sub(1)?)?.0, self.freed.get(i)?.0))
+    }
+}
+
+/// Time of a snapshot's vmstat in the snapshots' clock, and its count of pages freed.
+fn pgfree(snap: &Snapshot) -> Result<Option<(u64, i64)>> {
+    let (Some(text), Some(time)) = (snap.file("vmstat"), snap.time_of("vmstat")) else {
+        return Ok(None);
+    };
+    Ok(VmStat::parse(text)?.get("pgfree").map(|n| (time, n as i64)))
+}
+
+/// Time of each free, and pages freed up to it.
+fn pages_freed(rec: &Recording) -> Vec<(u64, i64)> {
     let ev = &rec.events;
-    let signs: Vec<Option<(i64, &[u64])>> = ev
-        .tables
-        .iter()
-        .map(|t| {
-            let sign = match &t.name[..] {
-                "mm_page_alloc" => -1,
-                "mm_page_free" | "mm_page_free_direct" => 1,
-                _ => return None,
-            };
-            Some((sign, t.column("order")?))
-        })
-        .collect();
-    let failed: Vec<Option<&[u64]>> = ev.tables.iter().map(|t| t.column("pfn")).collect();
-    let mut rows = vec![0usize; ev.tables.len()];
-    let mut all = Vec::with_capacity(ev.len());
-    let mut sum = 0;
-    for (&k, &time) in ev.kind.iter().zip(&ev.time) {
-        let k = usize::from(k);
-        let row = rows[k];
-        rows[k] += 1;
-        let Some((sign, orders)) = signs[k] else { continue };
-        if failed[k].is_some_and(|pfn| pfn[row] == 0 || pfn[row] == u64::MAX) {
+    let mut all = vec![];
+    for (k, table) in ev.tables.iter().enumerate() {
+        if !matches!(&table.name[..], "mm_page_free" | "mm_page_free_direct") {
             continue;
         }
-        sum += sign << orders[row].min(20);
-        all.push((time, sum));
+        let Some(orders) = table.column("order") else { continue };
+        let times = ev.time.iter().zip(&ev.kind).filter(|(_, kind)| usize::from(**kind) == k);
+        let mut sum = 0;
+        all.reserve(orders.len());
+        for ((&time, _), &order) in times.zip(orders) {
+            sum += 1i64 << order.min(20);
+            all.push((time, sum));
+        }
     }
     all
 }

@@ -114,6 +114,11 @@ impl<'m> Sim<'m> {
         }
     }
 
+    /// The model's frame that a recorded one stands for.
+    pub fn model_frame(&self, recorded: u32) -> Option<u32> {
+        self.handles.get(recorded as usize).copied().filter(|&h| h != NONE)
+    }
+
     /// Forgets which frames are in use at the start; [`rename`](Self::rename) names them anew.
     pub fn forget_names(&mut self) {
         self.handles.fill(NONE);

@@ -14,7 +14,8 @@ use crate::start::anew::{anew, resized};
 use crate::start::counts::{Anchor, counts};
 use crate::start::exact::exact;
 use crate::start::{Frame, Start, highest_frame, zone_facts};
-use crate::{clock, observe, resolve, sample, settings};
+use crate::clock::Clock;
+use crate::{observe, resolve, sample, settings};
 use std::collections::BTreeMap;
 use unfrag::kernel::{MarkGap, PRESETS, Preset, preset};
 use unfrag::{Manager, MigrateType};
@@ -107,10 +108,8 @@ impl<'r> Plan<'r> {
         let (Some(&first), Some(&last)) = (rec.events.time.first(), rec.events.time.last()) else {
             return Err(Error::malformed("the recording has no events"));
         };
-        let offset = match rec.meta.snapshot_offset_ns {
-            0 => clock::offset(rec)?,
-            known => known,
-        };
+        let clock = Clock::of(rec)?;
+        let offset = clock.offset;
         let within: Vec<(u64, &Snapshot)> = rec
             .snapshots
             .iter()
@@ -134,11 +133,10 @@ impl<'r> Plan<'r> {
         };
         let mut plan = match exact_mark {
             Some(s) => Plan::exact(rec, era, s, offset)?,
-            None => Plan::counts(rec, era, anchor, offset)?,
+            None => Plan::counts(rec, era, anchor, &clock)?,
         };
         plan.snapshots = within.into_iter().filter(|(t, _)| *t >= plan.start.time).collect();
         (plan.first, plan.offset) = (first, offset);
-        if std::env::var("DBG").is_ok() { eprintln!("offset {offset}"); }
         plan.mark_freed();
         Ok(plan)
     }
@@ -158,8 +156,16 @@ impl<'r> Plan<'r> {
         Ok(Plan { rec, era, start, causes, exact: true, resolved, snapshots: vec![], first: 0, offset })
     }
 
-    fn counts(rec: &'r Recording, era: Era, anchor: &Snapshot, offset: i64) -> Result<Plan<'r>> {
-        let anchor = Anchor::read(anchor, offset)?;
+    fn counts(
+        rec: &'r Recording,
+        era: Era,
+        anchor: &Snapshot,
+        clock: &Clock,
+    ) -> Result<Plan<'r>> {
+        let offset = clock.offset;
+        let dated = clock.date(anchor)?;
+        let mut anchor = Anchor::read(anchor, offset)?;
+        anchor.dated = dated;
         let frames = highest_frame(&anchor.zones)?;
         let causes = causes(rec, era, frames, 0, u64::MAX, None)?;
         let p = recorded_preset(era);
@@ -172,7 +178,9 @@ impl<'r> Plan<'r> {
             .map(|z| (0..anchor.cpus).map(|c| z.sets.get(c).map_or(0, |s| s.0)).collect())
             .collect();
         let mut held = recorded.clone();
-        let upto = causes.ops.partition_point(|o| o.time < anchor.time);
+        // zoneinfo is read next to vmstat, which says exactly when.
+        let when = dated.unwrap_or(anchor.time);
+        let upto = causes.ops.partition_point(|o| o.time < when);
         let mut best = (u64::MAX, held.clone());
         for _ in 0..FIT_ROUNDS {
             let start = counts(&anchor, &causes, &held)?;

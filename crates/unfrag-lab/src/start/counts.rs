@@ -16,6 +16,10 @@ use unfrag_linux::recording::Snapshot;
 use unfrag_linux::{Error, Result};
 
 const ORDERS: usize = 11;
+/// Blocks from this order on are not cut up for the per-CPU lists.
+const LARGE: u8 = 9;
+/// So many adjacent pages allocated in a row are a refill of a per-CPU list.
+const REFILL_ROW: usize = 24;
 /// Pages of a pageblock.
 const BLOCK: u32 = 512;
 
@@ -28,8 +32,11 @@ pub struct Anchor {
     pub free: Vec<[u64; ORDERS]>,
     /// Pageblocks that are unmovable and reclaimable, by zone; `None` without pagetypeinfo.
     pub blocks: Vec<Option<[u64; 2]>>,
-    /// Time of buddyinfo and of zoneinfo in nanoseconds of the trace clock.
+    /// Time of buddyinfo in nanoseconds of the trace clock.
     pub time: u64,
+    /// When vmstat, and zoneinfo next to it, were read, by vmstat's own counter; `None` if it does
+    /// not say.
+    pub dated: Option<u64>,
     /// CPUs.
     pub cpus: usize,
 }
@@ -63,7 +70,7 @@ impl Anchor {
         }
         let cpus = zones.iter().map(|z| z.sets.len()).max().unwrap_or(1).max(1);
         let time = snap.time_of("buddyinfo").unwrap_or(0).saturating_add_signed(-offset);
-        Ok(Anchor { zones, free, blocks, time, cpus })
+        Ok(Anchor { zones, free, blocks, time, cpus, dated: None })
     }
 }
 
@@ -74,8 +81,6 @@ impl Anchor {
 /// If the zones are beyond what can be replayed.
 pub fn counts(anchor: &Anchor, causes: &Causes, held: &[Vec<u64>]) -> Result<Start> {
     let frames = highest_frame(&anchor.zones)?;
-    let upto = causes.ops.partition_point(|o| o.time < anchor.time);
-    let before = &causes.ops[..upto];
     let mut state = vec![Frame::None; frames as usize];
     let mut start = Start {
         zones: anchor.zones.clone(),
@@ -91,13 +96,19 @@ pub fn counts(anchor: &Anchor, causes: &Causes, held: &[Vec<u64>]) -> Result<Sta
         let lo = z.config.start.0 as u32;
         let hi = lo + z.config.spanned as u32;
         let inside = |p: u32| (lo..hi).contains(&p);
-        let net: i64 = before.iter().filter(|o| inside(place(o, causes))).map(net_taken).sum();
-        let shown: u64 = anchor.free[i].iter().enumerate().map(|(o, n)| n << o).sum();
         let recorded: u64 = z.sets.iter().map(|s| s.0).sum();
-        let total = (shown + recorded) as i64 + net;
+        // All free pages at one moment: zoneinfo's where it is dated, or else buddyinfo's.
+        let (shown, time) = match anchor.dated {
+            Some(time) => (z.free, time),
+            None => (pages(&anchor.free[i]), anchor.time),
+        };
+        let upto = causes.ops.partition_point(|o| o.time < time);
+        let before = causes.ops[..upto].iter().filter(|o| inside(place(o, causes)));
+        let total = (shown + recorded) as i64 + before.map(net_taken).sum::<i64>();
         let touched = &mut state[lo as usize..hi as usize];
-        let free = choose(lo, touched.len() as u32, &causes.first, total, &anchor.free[i]);
-        let types = block_types(lo, hi, anchor.blocks[i], causes);
+        let waiting = waiting(lo, touched.len(), causes, &held[i]);
+        let free = choose(lo, &waiting.frames, &causes.first, total, &anchor.free[i]);
+        let types = block_types(lo, &free, anchor.blocks[i], causes);
         let movable = movable_first(lo, hi, causes);
         for (k, f) in touched.iter_mut().enumerate() {
             *f = match free[k] {
@@ -106,12 +117,13 @@ pub fn counts(anchor: &Anchor, causes: &Causes, held: &[Vec<u64>]) -> Result<Sta
                 false => Frame::Pinned,
             };
         }
-        start.sets.extend(sets(i, lo, hi, causes, &free, &types, &held[i]));
+        start.sets.extend(sets(i, lo, causes, &free, &types, waiting, &anchor.free[i]));
         let taken: Vec<u32> = start
             .sets
             .iter()
             .filter(|s| s.zone == i)
-            .flat_map(|s| s.lists.iter().flat_map(|l| l.1.iter().map(|b| b.pfn)))
+            .flat_map(|s| s.lists.iter().flat_map(|l| &l.1))
+            .flat_map(|b| b.pfn..b.pfn + (1 << b.order))
             .collect();
         let mut on_lists = free;
         for p in taken {
@@ -122,6 +134,10 @@ pub fn counts(anchor: &Anchor, causes: &Causes, held: &[Vec<u64>]) -> Result<Sta
     }
     start.frames = state;
     Ok(start)
+}
+
+fn pages(free: &[u64; ORDERS]) -> u64 {
+    free.iter().enumerate().map(|(o, n)| n << o).sum()
 }
 
 /// Pages that an operation takes from the free ones.
@@ -144,7 +160,14 @@ fn place(op: &Op, causes: &Causes) -> u32 {
 
 /// Which frames of a zone are free: those first seen allocated, and as many of the untouched ones as
 /// are missing, in the places where they make the blocks that the anchor shows.
-fn choose(lo: u32, len: u32, first: &[u8], total: i64, shown: &[u64; ORDERS]) -> Vec<bool> {
+fn choose(
+    lo: u32,
+    waiting: &[bool],
+    first: &[u8],
+    total: i64,
+    shown: &[u64; ORDERS],
+) -> Vec<bool> {
+    let len = waiting.len() as u32;
     let at = |k: u32| first[(lo + k) as usize];
     let mut free: Vec<bool> = (0..len).map(|k| at(k) == FIRST_ALLOC).collect();
     let mut missing = total - free.iter().filter(|f| **f).count() as i64;
@@ -152,25 +175,25 @@ fn choose(lo: u32, len: u32, first: &[u8], total: i64, shown: &[u64; ORDERS]) ->
     for order in (0..ORDERS as u32).rev() {
         let size = 1u32 << order;
         let mut have = 0;
-        let mut open: Vec<(u32, u32)> = vec![];
+        let mut open: Vec<(bool, u32, u32)> = vec![];
         let mut k = lo.next_multiple_of(size) - lo;
         while k + size <= len {
             let range = k as usize..(k + size) as usize;
-            if !covered[k as usize] && range.clone().all(|i| at(i as u32) != FIRST_FREE) {
-                match free[range].iter().filter(|f| !**f).count() as u32 {
+            if !covered[k as usize] && range.clone().all(|i| at(i as u32) != FIRST_FREE && !waiting[i]) {
+                match free[range.clone()].iter().filter(|f| !**f).count() as u32 {
                     0 => {
                         have += 1;
-                        covered[k as usize..(k + size) as usize].fill(true);
+                        covered[range].fill(true);
                     }
-                    unknown => open.push((unknown, k)),
+                    unknown => open.push((is_scattered(&free[range]), unknown, k)),
                 }
             }
             k += size;
         }
         // Blocks that need the fewest untouched frames first; high addresses first among equals, for
         // the kernel takes early memory from below.
-        open.sort_by_key(|&(unknown, k)| (unknown, u32::MAX - k));
-        for (unknown, k) in open {
+        open.sort_by_key(|&(scattered, unknown, k)| (scattered, unknown, u32::MAX - k));
+        for (_, unknown, k) in open {
             if have >= shown[order as usize] || missing <= 0 {
                 break;
             }
@@ -194,13 +217,31 @@ fn choose(lo: u32, len: u32, first: &[u8], total: i64, shown: &[u64; ORDERS]) ->
     free
 }
 
-/// Types of the pageblocks that are not movable: as many as the anchor shows, where the trace shows
-/// such allocations, and from low addresses up.
-fn block_types(lo: u32, hi: u32, blocks: Option<[u64; 2]>, causes: &Causes) -> Vec<(u32, MigrateType)> {
+/// Whether the frames that are known to be free lie here and there. A whole free block is taken from
+/// its beginning on, so that what was touched of it has few holes; scattered frames had been waiting
+/// on a per-CPU list.
+fn is_scattered(free: &[bool]) -> bool {
+    let touched = free.iter().filter(|f| **f).count();
+    let reach = free.iter().rposition(|f| *f).map_or(0, |last| last + 1);
+    (reach - touched) * 8 > touched
+}
+
+/// Types of the pageblocks: as many of each as the anchor shows. Unmovable and reclaimable pageblocks
+/// are those that served such requests before the first fallback, and beyond them the fullest ones,
+/// from low addresses up: were they not full, no fallback would be needed.
+fn block_types(
+    lo: u32,
+    free: &[bool],
+    blocks: Option<[u64; 2]>,
+    causes: &Causes,
+) -> Vec<(u32, MigrateType)> {
+    let hi = lo + free.len() as u32;
     let first = lo / BLOCK;
     let n = (hi.div_ceil(BLOCK) - first) as usize;
+    let until = causes.extfrag.first().map_or(u64::MAX, |e| e.0);
     let mut votes = vec![[0u32; 3]; n];
-    for op in causes.ops.iter().filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn)) {
+    let early = causes.ops.iter().take_while(|o| o.time < until);
+    for op in early.filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn)) {
         if causes.first[op.pfn as usize] == FIRST_ALLOC
             && let Some(mt) = Gfp::from_bits_retain(op.other).mobility()
             && mt.is_ordinary()
@@ -208,17 +249,21 @@ fn block_types(lo: u32, hi: u32, blocks: Option<[u64; 2]>, causes: &Causes) -> V
             votes[(op.pfn / BLOCK - first) as usize][mt as usize] += 1 << op.order;
         }
     }
+    let mut empty = vec![0u32; n];
+    for (k, _) in free.iter().enumerate().filter(|(_, f)| **f) {
+        empty[((lo + k as u32) / BLOCK - first) as usize] += 1;
+    }
     let mut types = vec![MigrateType::Movable; n];
     let [unmovable, reclaimable] = blocks.unwrap_or([n as u64, 0]);
     for (mt, wanted) in
         [(MigrateType::Reclaimable, reclaimable), (MigrateType::Unmovable, unmovable)]
     {
         let mut order: Vec<usize> = (0..n).filter(|&b| types[b] == MigrateType::Movable).collect();
-        // Most votes of the own kind first, then those without movable ones from below.
         order.sort_by_key(|&b| {
             let v = votes[b];
-            let (own, movable) = (v[mt as usize], v[MigrateType::Movable as usize]);
-            (std::cmp::Reverse(u32::from(own > movable) * own), movable, b)
+            let own = v[mt as usize];
+            let served = own > v.iter().sum::<u32>() / 2;
+            (!served, std::cmp::Reverse(if served { own } else { 0 }), empty[b], b)
         });
         for b in order.into_iter().take(wanted as usize) {
             types[b] = mt;
@@ -241,41 +286,72 @@ fn movable_first(lo: u32, hi: u32, causes: &Causes) -> Vec<bool> {
     movable
 }
 
-/// Per-CPU lists: the pages that each CPU allocated first had been waiting there.
+/// Per-CPU lists: what is free in small pieces that the anchor's buddy lists do not show had been
+/// held back by the CPU that allocated it first; if that is not enough, other small pieces.
 fn sets(
     zone: usize,
     lo: u32,
-    hi: u32,
     causes: &Causes,
     free: &[bool],
     types: &[(u32, MigrateType)],
-    held: &[u64],
+    waiting: Waiting,
+    shown: &[u64; ORDERS],
 ) -> Vec<SetStart> {
-    let mut taken = vec![false; (hi - lo) as usize];
-    let mut lists = vec![vec![vec![]; 3]; held.len()];
-    let mut left: Vec<u64> = held.to_vec();
-    for op in &causes.ops {
-        let cpu = usize::from(op.cpu);
-        if left.iter().all(|&n| n == 0) {
-            break;
-        }
-        if op.act != Do::Alloc || op.order != 0 || !(lo..hi).contains(&op.pfn) {
-            continue;
-        }
-        let k = (op.pfn - lo) as usize;
-        let Some(mt) = Gfp::from_bits_retain(op.other).mobility() else { continue };
-        if left.get(cpu).is_none_or(|&n| n == 0)
-            || causes.first[op.pfn as usize] != FIRST_ALLOC
-            || !free[k]
-            || taken[k]
-        {
-            continue;
-        }
-        taken[k] = true;
-        left[cpu] -= 1;
-        let own = types[(op.pfn / BLOCK - types[0].0 / BLOCK) as usize].1;
-        lists[cpu][mt as usize].push(FreeBlock { pfn: op.pfn, order: 0, mt: own });
+    let Waiting { mut lists, mut left, .. } = waiting;
+    let hi = lo + free.len() as u32;
+    let mut small = vec![false; free.len()];
+    let mut pieces = vec![false; free.len()];
+    let mut extra = shown.map(|n| n as i64);
+    let mut blocks = coalesce(lo, free, types);
+    blocks.sort_by_key(|b| b.order);
+    for b in &blocks {
+        extra[usize::from(b.order)] -= 1;
     }
+    for b in blocks.iter().filter(|b| b.order < LARGE) {
+        let range = (b.pfn - lo) as usize..(b.pfn - lo) as usize + (1 << b.order);
+        small[range.clone()].fill(true);
+        let over = &mut extra[usize::from(b.order)];
+        if *over < 0 {
+            *over += 1;
+            pieces[range].fill(true);
+        }
+    }
+    let own = |p: u32| types[(p / BLOCK - types[0].0 / BLOCK) as usize].1;
+    for candidates in [&mut pieces, &mut small] {
+        for &(pfn, order) in lists.iter().flatten().flatten() {
+            let k = (pfn - lo) as usize;
+            candidates[k..k + (1 << order)].fill(false);
+        }
+        for op in causes.ops.iter().filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn)) {
+            let cpu = usize::from(op.cpu);
+            let Some(mt) = Gfp::from_bits_retain(op.other).mobility().filter(|t| t.is_ordinary())
+            else {
+                continue;
+            };
+            for p in op.pfn..op.pfn + (1 << op.order.min(3)) {
+                if left.get(cpu).is_some_and(|&n| n > 0)
+                    && std::mem::take(&mut candidates[(p - lo) as usize])
+                {
+                    left[cpu] -= 1;
+                    lists[cpu][mt as usize].push((p, 0));
+                }
+            }
+        }
+        // Pieces that nobody took while the trace ran wait at the far end.
+        for k in 0..candidates.len() {
+            if let Some(cpu) = left.iter().position(|&n| n > 0)
+                && std::mem::take(&mut candidates[k])
+            {
+                left[cpu] -= 1;
+                let p = lo + k as u32;
+                let mt = if own(p).is_ordinary() { own(p) } else { MigrateType::Movable };
+                lists[cpu][mt as usize].push((p, 0));
+            }
+        }
+    }
+    let blocks = |l: Vec<(u32, u8)>| {
+        l.into_iter().map(|(pfn, order)| FreeBlock { pfn, order, mt: own(pfn) }).collect()
+    };
     lists
         .into_iter()
         .enumerate()
@@ -283,9 +359,83 @@ fn sets(
             zone,
             cpu,
             tuning: None,
-            lists: lists.into_iter().enumerate().filter(|(_, l)| !l.is_empty()).collect(),
+            lists: lists
+                .into_iter()
+                .enumerate()
+                .filter(|(_, l)| !l.is_empty())
+                .map(|(i, l)| (i, blocks(l)))
+                .collect(),
         })
         .collect()
+}
+
+/// Blocks that wait on per-CPU lists, by CPU and list, and pages that are still to be found for each.
+struct Waiting {
+    lists: Vec<Vec<Vec<(u32, u8)>>>,
+    left: Vec<u64>,
+    frames: Vec<bool>,
+}
+
+/// What the trace itself says was waiting. Movable lists come first: their refills are plain to see.
+fn waiting(lo: u32, len: usize, causes: &Causes, held: &[u64]) -> Waiting {
+    let mut w = Waiting {
+        lists: vec![vec![vec![]; 12]; held.len()],
+        left: held.to_vec(),
+        frames: vec![false; len],
+    };
+    for (cpu, left) in w.left.iter_mut().enumerate() {
+        let mut found = before_refill(cpu, lo, lo + len as u32, causes);
+        found.sort_by_key(|(list, _)| (list % 3 != MigrateType::Movable as usize, *list));
+        for (list, pfns) in found {
+            let order = (list / 3) as u8;
+            for pfn in pfns {
+                let k = (pfn - lo) as usize;
+                let block = k..(k + (1 << order)).min(len);
+                let whole = block.len() == 1 << order && w.frames[block.clone()].iter().all(|f| !*f);
+                if *left >= 1 << order && whole {
+                    *left -= 1 << order;
+                    w.frames[block].fill(true);
+                    w.lists[cpu][list].push((pfn, order));
+                }
+            }
+        }
+    }
+    w
+}
+
+/// What a CPU allocated from each of its lists before it refilled it for the first time: that had been
+/// waiting there. A refill shows as a row of adjacent blocks.
+fn before_refill(
+    cpu: usize,
+    lo: u32,
+    hi: u32,
+    causes: &Causes,
+) -> Vec<(usize, Vec<u32>)> {
+    let mut taken: Vec<Vec<u32>> = vec![vec![]; 12];
+    let mine = |o: &&Op| o.act == Do::Alloc && usize::from(o.cpu) == cpu && o.order <= 3;
+    for op in causes.ops.iter().filter(mine) {
+        let mt = Gfp::from_bits_retain(op.other).mobility().filter(|t| t.is_ordinary());
+        if let Some(mt) = mt {
+            taken[usize::from(op.order) * 3 + mt as usize].push(op.pfn);
+        }
+    }
+    let mut all = vec![];
+    for (list, pfns) in taken.into_iter().enumerate() {
+        let order = list / 3;
+        // Kernel requests mix with what leaves no event, which breaks rows up.
+        let long = if list % 3 == MigrateType::Movable as usize { REFILL_ROW } else { REFILL_ROW / 3 };
+        let row = (long >> order).max(3);
+        let adjacent = |w: &[u32]| w.windows(2).all(|p| p[1] == p[0] + (1 << order));
+        let end = pfns.windows(row).position(adjacent).unwrap_or(pfns.len());
+        let mut seen = std::collections::BTreeSet::new();
+        let waited = |p: &u32| {
+            (lo..hi).contains(p)
+                && causes.first[*p as usize] == FIRST_ALLOC
+                && seen.insert(*p)
+        };
+        all.push((list, pfns[..end].iter().copied().filter(waited).collect()));
+    }
+    all
 }
 
 /// The largest aligned blocks of the free frames, ascending.

@@ -16,6 +16,8 @@ pub struct ZoneFacts {
     pub marks: Marks,
     /// What it keeps from requests for higher zones.
     pub protection: [u64; NR_ZONE_KINDS],
+    /// Free pages.
+    pub free: u64,
     /// Pages in high-atomic pageblocks.
     pub highatomic: u64,
     /// Deltas up to this size stay with their CPU.
@@ -93,6 +95,7 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
                 boost,
             ),
             protection,
+            free: z.free,
             highatomic: 0,
             stat_threshold: threshold as u32,
             sets,
