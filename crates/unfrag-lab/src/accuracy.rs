@@ -25,19 +25,34 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
         let sum: f64 = v.iter().sum();
         if sum > 0.0 { x / sum } else { 0.0 }
     };
-    a.iter().zip(b).map(|(x, y)| (share(a, *x) - share(b, *y)).abs()).sum::<f64>() / 2.0
+    a.iter()
+        .zip(b)
+        .map(|(x, y)| (share(a, *x) - share(b, *y)).abs())
+        .sum::<f64>()
+        / 2.0
 }
 
 fn by_order(z: &ZoneSample) -> Vec<f64> {
-    z.free_blocks.iter().enumerate().map(|(o, n)| (n << o) as f64).collect()
+    z.free_blocks
+        .iter()
+        .enumerate()
+        .map(|(o, n)| (n << o) as f64)
+        .collect()
 }
 
 fn by_type(z: &ZoneSample, names: &[&String]) -> Vec<f64> {
-    names.iter().map(|n| z.pageblocks.get(*n).copied().unwrap_or(0) as f64).collect()
+    names
+        .iter()
+        .map(|n| z.pageblocks.get(*n).copied().unwrap_or(0) as f64)
+        .collect()
 }
 
 fn relative(predicted: f64, recorded: f64) -> f64 {
-    if recorded > 0.0 { (predicted - recorded).abs() / recorded } else { 0.0 }
+    if recorded > 0.0 {
+        (predicted - recorded).abs() / recorded
+    } else {
+        0.0
+    }
 }
 
 /// Compares samples of the same snapshots. `model` and `recorded` have equal length.
@@ -104,7 +119,9 @@ impl Measure {
             0 => 0.0,
             n => own[(n * percent).div_ceil(100).max(1) - 1],
         };
-        let (ours, theirs) = pairs.iter().fold((0.0, 0.0), |(a, b), p| (a + p[0], b + p[1]));
+        let (ours, theirs) = pairs
+            .iter()
+            .fold((0.0, 0.0), |(a, b), p| (a + p[0], b + p[1]));
         Measure {
             median: at(50),
             p90: at(90),

@@ -188,7 +188,10 @@ fn column<'a>(table: &'a EventTable, name: &str) -> Result<&'a [u64]> {
 }
 
 /// What the mask of a huge-page fault holds at least.
-const HUGE_FAULT: Gfp = Gfp::HIGHMEM.union(Gfp::MOVABLE).union(Gfp::COMP).union(Gfp::HARDWALL);
+const HUGE_FAULT: Gfp = Gfp::HIGHMEM
+    .union(Gfp::MOVABLE)
+    .union(Gfp::COMP)
+    .union(Gfp::HARDWALL);
 
 /// Use of a frame while the trace is walked.
 const UNKNOWN: u8 = 0;
@@ -357,7 +360,14 @@ impl Walk {
             row: (NONE, NONE, 0),
             inserts: vec![],
             by_counts: free_at.is_none(),
-            last: vec![(0, u16::MAX); if free_at.is_none() { frames as usize } else { 0 }],
+            last: vec![
+                (0, u16::MAX);
+                if free_at.is_none() {
+                    frames as usize
+                } else {
+                    0
+                }
+            ],
             directories: vec![],
             batch: vec![],
             batch_task: (NONE, 0),
@@ -536,7 +546,11 @@ impl Walk {
             }
             None => {
                 let cpu = if cpu == u16::MAX { self.cpu } else { cpu };
-                (after, cpu, self.out.ops.get(after).map_or(self.time, |o| o.time))
+                (
+                    after,
+                    cpu,
+                    self.out.ops.get(after).map_or(self.time, |o| o.time),
+                )
             }
         };
         for p in pages {
@@ -548,7 +562,18 @@ impl Walk {
         let pfn = self.out.stacks.len() as u32;
         self.out.stacks.push(pages);
         self.out.classes.stack_pages += 4;
-        self.inserts.push((at, Op { time, act: Do::Stack, order: 0, cpu, pfn, other: 0, task: self.task }));
+        self.inserts.push((
+            at,
+            Op {
+                time,
+                act: Do::Stack,
+                order: 0,
+                cpu,
+                pfn,
+                other: 0,
+                task: self.task,
+            },
+        ));
     }
 
     /// A row of fewer than four frames was no stack.
@@ -672,7 +697,15 @@ impl Walk {
             Some((i, t)) if self.wakeup_between || t >= by_clock => (i, t),
             _ => (clock, by_clock),
         };
-        let end = Op { time: t, act: Do::ReclaimEnds, order: 0, cpu: 0, pfn: NONE, other: 0, task: 0 };
+        let end = Op {
+            time: t,
+            act: Do::ReclaimEnds,
+            order: 0,
+            cpu: 0,
+            pfn: NONE,
+            other: 0,
+            task: 0,
+        };
         self.inserts.push((i.min(self.out.ops.len()), end));
     }
 

@@ -14,8 +14,9 @@ const FARTHEST: u64 = 5_000_000_000;
 /// A counter value that stood still for longer than this dates nothing, in nanoseconds.
 const SHARP: u64 = 30_000_000;
 
-/// Below this the clocks are the same, in nanoseconds.
-const SAME: i64 = 3_000_000;
+/// Below this the clocks are the same, in nanoseconds: where each file of a snapshot has its own time,
+/// and where one time stands for all of them.
+const SAME: [i64; 2] = [100_000_000, 3_000_000];
 
 /// Rounds in which offset and counter are brought together.
 const ROUNDS: usize = 4;
@@ -37,7 +38,11 @@ impl Clock {
     /// If a snapshot's vmstat cannot be read.
     pub fn of(rec: &Recording) -> Result<Clock> {
         let freed = pages_freed(rec);
-        let mut clock = Clock { offset: rec.meta.snapshot_offset_ns, freed, before: None };
+        let mut clock = Clock {
+            offset: rec.meta.snapshot_offset_ns,
+            freed,
+            before: None,
+        };
         let mut seen = vec![];
         for s in &rec.snapshots {
             seen.extend(pgfree(s)?);
@@ -62,10 +67,20 @@ impl Clock {
                 _ => break,
             }
         }
-        if clock.offset.abs() < SAME {
+        if clock.offset.abs() < SAME[usize::from(!is_finely_dated(rec))] {
             clock.offset = 0;
         }
         Ok(clock)
+    }
+
+    /// Whether no page was freed unseen between a mark and the first event.
+    ///
+    /// # Errors
+    /// If the mark's vmstat cannot be read.
+    pub fn begins_at(&self, mark: &Snapshot) -> Result<bool> {
+        Ok(pgfree(mark)?
+            .zip(self.before)
+            .is_some_and(|((_, n), before)| n == before))
     }
 
     /// When a snapshot's vmstat was read, by its own counter, in nanoseconds of the trace's clock.
@@ -73,8 +88,13 @@ impl Clock {
     /// # Errors
     /// If it cannot be read.
     pub fn date(&self, snap: &Snapshot) -> Result<Option<u64>> {
-        let Some((_, n)) = pgfree(snap)? else { return Ok(None) };
-        Ok(self.span(n).filter(|(a, b)| b - a < SHARP).map(|(a, b)| a / 2 + b / 2))
+        let Some((_, n)) = pgfree(snap)? else {
+            return Ok(None);
+        };
+        Ok(self
+            .span(n)
+            .filter(|(a, b)| b - a < SHARP)
+            .map(|(a, b)| a / 2 + b / 2))
     }
 
     /// Pages freed in the trace up to a time.
@@ -104,6 +124,12 @@ impl Clock {
     }
 }
 
+/// Whether the files of a snapshot have times of their own.
+fn is_finely_dated(rec: &Recording) -> bool {
+    let apart = |s: &Snapshot| s.files.windows(2).any(|f| f[0].time != f[1].time);
+    rec.snapshots.iter().any(apart)
+}
+
 /// Time of a snapshot's vmstat in the snapshots' clock, and its count of pages freed.
 fn pgfree(snap: &Snapshot) -> Result<Option<(u64, i64)>> {
     let (Some(text), Some(time)) = (snap.file("vmstat"), snap.time_of("vmstat")) else {
@@ -120,8 +146,14 @@ fn pages_freed(rec: &Recording) -> Vec<(u64, i64)> {
         if !matches!(&table.name[..], "mm_page_free" | "mm_page_free_direct") {
             continue;
         }
-        let Some(orders) = table.column("order") else { continue };
-        let times = ev.time.iter().zip(&ev.kind).filter(|(_, kind)| usize::from(**kind) == k);
+        let Some(orders) = table.column("order") else {
+            continue;
+        };
+        let times = ev
+            .time
+            .iter()
+            .zip(&ev.kind)
+            .filter(|(_, kind)| usize::from(**kind) == k);
         let mut sum = 0;
         all.reserve(orders.len());
         for ((&time, _), &order) in times.zip(orders) {

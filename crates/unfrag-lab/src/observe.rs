@@ -34,21 +34,31 @@ pub fn observe(rec: &Recording, plan: &Plan) -> Result<Observed> {
         let c = causes(rec, plan.era, frames, from, until, known)?;
         classes = c.classes;
         events = c.events;
-        checks = compare(&c, &VmStat::parse(a.file("vmstat").unwrap_or_default())?, &VmStat::parse(b.file("vmstat").unwrap_or_default())?);
+        checks = compare(
+            &c,
+            &VmStat::parse(a.file("vmstat").unwrap_or_default())?,
+            &VmStat::parse(b.file("vmstat").unwrap_or_default())?,
+        );
     }
     let unclassified = classes.unexplained_allocs + classes.unexplained_frees;
     Ok(Observed {
         events,
         classes: checks,
         unclassified,
-        unclassified_share: if events > 0 { unclassified as f64 / events as f64 } else { 0.0 },
+        unclassified_share: if events > 0 {
+            unclassified as f64 / events as f64
+        } else {
+            0.0
+        },
         layouts: layouts(plan)?,
     })
 }
 
 /// Which frames are free at a time of the trace.
 fn free_at(plan: &Plan, time: u64) -> Vec<bool> {
-    let mut free: Vec<bool> = (0..plan.start.frames.len()).map(|p| plan.start.is_free(p as u32)).collect();
+    let mut free: Vec<bool> = (0..plan.start.frames.len())
+        .map(|p| plan.start.is_free(p as u32))
+        .collect();
     step(&mut free, &plan.causes, 0, time);
     free
 }
@@ -60,7 +70,9 @@ fn step(free: &mut [bool], causes: &Causes, mut i: usize, until: u64) -> usize {
         match op.act {
             Do::Alloc | Do::AllocRaced => free[at..at + n].fill(false),
             Do::Free | Do::FreeUnseen | Do::FreeGiven => free[at..at + n].fill(true),
-            Do::Stack => causes.stacks[at].iter().for_each(|&p| free[p as usize] = false),
+            Do::Stack => causes.stacks[at]
+                .iter()
+                .for_each(|&p| free[p as usize] = false),
             Do::Moved => {
                 free[at] = true;
                 free[op.other as usize] = false;
@@ -76,7 +88,11 @@ fn compare(c: &Causes, a: &VmStat, b: &VmStat) -> Vec<ClassCheck> {
     let delta = |name: &str| Some(b.get(name)?.saturating_sub(a.get(name)?));
     let sum = |prefix: &str| {
         let of = |v: &VmStat| -> u64 {
-            v.counters.iter().filter(|(n, _)| n.starts_with(prefix)).map(|(_, v)| v).sum()
+            v.counters
+                .iter()
+                .filter(|(n, _)| n.starts_with(prefix))
+                .map(|(_, v)| v)
+                .sum()
         };
         of(b).saturating_sub(of(a))
     };
@@ -86,7 +102,13 @@ fn compare(c: &Causes, a: &VmStat, b: &VmStat) -> Vec<ClassCheck> {
         pages,
         counter: counter.into(),
         counted: value,
-        difference: value.map(|v| if v == pages { 0.0 } else { (pages as f64 - v as f64) / v.max(1) as f64 }),
+        difference: value.map(|v| {
+            if v == pages {
+                0.0
+            } else {
+                (pages as f64 - v as f64) / v.max(1) as f64
+            }
+        }),
     };
     let captured = 512 * delta("compact_success").unwrap_or(0);
     vec![
@@ -97,12 +119,17 @@ fn compare(c: &Causes, a: &VmStat, b: &VmStat) -> Vec<ClassCheck> {
             "pgalloc_* + 512 compact_success",
             Some(sum("pgalloc_") + captured),
         ),
-        check("pages migrated away", k.migrated, "pgmigrate_success", delta("pgmigrate_success")),
         check(
-            "huge-page faults served",
+            "pages migrated away",
+            k.migrated,
+            "pgmigrate_success",
+            delta("pgmigrate_success"),
+        ),
+        check(
+            "huge pages allocated to users",
             k.huge_faults,
-            "thp_fault_alloc",
-            delta("thp_fault_alloc"),
+            "thp_fault_alloc + thp_collapse_alloc",
+            delta("thp_fault_alloc").map(|n| n + delta("thp_collapse_alloc").unwrap_or(0)),
         ),
     ]
 }
@@ -116,8 +143,14 @@ fn layouts(plan: &Plan) -> Result<Vec<LayoutCheck>> {
     let mut i = 0;
     let mut all = vec![];
     for (_, snap) in &plan.snapshots {
-        let Some(text) = snap.file("freelists") else { continue };
-        let time = snap.files.iter().find(|f| f.name == "freelists").and_then(|f| f.time);
+        let Some(text) = snap.file("freelists") else {
+            continue;
+        };
+        let time = snap
+            .files
+            .iter()
+            .find(|f| f.name == "freelists")
+            .and_then(|f| f.time);
         let Some((begun, _)) = time else { continue };
         i = step(&mut free, &plan.causes, i, plan.trace_time(begun));
         let lists = FreeLists::parse(text)?;
@@ -129,14 +162,23 @@ fn layouts(plan: &Plan) -> Result<Vec<LayoutCheck>> {
             }
         };
         for z in &lists.zones {
-            let on_lists = z.orders.iter().flat_map(|a| a.lists.iter().map(move |l| (a.order, &l.pfns)));
-            let held = z.pcps.iter().flat_map(|p| p.lists.iter().map(|l| (l.order, &l.pfns)));
+            let on_lists = z
+                .orders
+                .iter()
+                .flat_map(|a| a.lists.iter().map(move |l| (a.order, &l.pfns)));
+            let held = z
+                .pcps
+                .iter()
+                .flat_map(|p| p.lists.iter().map(|l| (l.order, &l.pfns)));
             for (order, pfns) in on_lists.chain(held) {
                 pfns.iter().for_each(|&p| put(p, order));
             }
         }
         let count = |f: &dyn Fn(bool, bool) -> bool| {
-            free.iter().zip(&theirs).filter(|(a, b)| f(**a, **b)).count() as u64
+            free.iter()
+                .zip(&theirs)
+                .filter(|(a, b)| f(**a, **b))
+                .count() as u64
         };
         all.push(LayoutCheck {
             name: snap.name.clone(),

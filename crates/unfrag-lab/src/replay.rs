@@ -116,7 +116,10 @@ impl<'m> Sim<'m> {
 
     /// The model's frame that a recorded one stands for.
     pub fn model_frame(&self, recorded: u32) -> Option<u32> {
-        self.handles.get(recorded as usize).copied().filter(|&h| h != NONE)
+        self.handles
+            .get(recorded as usize)
+            .copied()
+            .filter(|&h| h != NONE)
     }
 
     /// Forgets which frames are in use at the start; [`rename`](Self::rename) names them anew.
@@ -165,8 +168,11 @@ impl<'m> Sim<'m> {
     /// With the recorded kernel's own rules the zone is known; under others the race did not happen.
     fn alloc_raced(&mut self, op: &Op) {
         let zone = self.recorded_era.then(|| self.zone_of(op.pfn)).flatten();
-        let got = zone
-            .and_then(|z| self.manager.alloc_in_zone(z, op.order, Gfp::from_bits_retain(op.other)).ok());
+        let got = zone.and_then(|z| {
+            self.manager
+                .alloc_in_zone(z, op.order, Gfp::from_bits_retain(op.other))
+                .ok()
+        });
         match got {
             Some(Pfn(at)) => self.got(op, at as u32),
             None => self.alloc(op),

@@ -45,7 +45,11 @@ pub fn resolve(causes: &mut Causes, sim: &mut Sim) -> Resolved {
     let ops = std::mem::take(&mut causes.ops);
     let next = NextEvents::new(&ops, causes.first.len());
     let mut turns = Turns::new(&ops);
-    let mut w = Work { out: Vec::with_capacity(ops.len() + 4096), done: vec![false; ops.len()], found: Resolved::default() };
+    let mut w = Work {
+        out: Vec::with_capacity(ops.len() + 4096),
+        done: vec![false; ops.len()],
+        found: Resolved::default(),
+    };
     for (i, op) in ops.iter().enumerate() {
         if w.done[i] {
             continue;
@@ -88,13 +92,20 @@ impl Work {
         causes: &mut Causes,
     ) -> bool {
         let gfp = Gfp::from_bits_retain(op.other);
-        let Some(mt) = gfp.mobility() else { return false };
-        let Some(zone) = sim.zone_of(op.pfn) else { return false };
+        let Some(mt) = gfp.mobility() else {
+            return false;
+        };
+        let Some(zone) = sim.zone_of(op.pfn) else {
+            return false;
+        };
         let mut stacks = 0;
         for _ in 0..MOST_AHEAD {
             let (head, empty) = peek(sim, zone, op.cpu.into(), op.order, mt);
             if head == Some(op.pfn) {
-                let raced = sim.manager.zone_for(op.order, gfp).is_some_and(|z| z != zone);
+                let raced = sim
+                    .manager
+                    .zone_for(op.order, gfp)
+                    .is_some_and(|z| z != zone);
                 self.found.raced += u64::from(raced);
                 return raced;
             }
@@ -102,10 +113,15 @@ impl Work {
                 stacks += 1;
                 continue;
             }
-            let other = empty.then(|| turns.holder(i, op, mt, head, ops, &self.done)).flatten();
+            let other = empty
+                .then(|| turns.holder(i, op, mt, head, ops, &self.done))
+                .flatten();
             let Some(j) = other else { break };
             self.found.reordered += 1;
-            let ahead = Op { time: op.time, ..ops[j] };
+            let ahead = Op {
+                time: op.time,
+                ..ops[j]
+            };
             self.carry_out(j, &ahead, sim, causes);
         }
         self.found.unresolved += 1;
@@ -131,7 +147,11 @@ impl Work {
         if op.order != 0 && !page_directory {
             return false;
         }
-        let most = if page_directory { 4 } else { 4 * MOST_STACKS + 1 };
+        let most = if page_directory {
+            4
+        } else {
+            4 * MOST_STACKS + 1
+        };
         let mut pages = vec![];
         let mut reached = page_directory;
         for p in coming(sim, zone, op.cpu.into(), 0, mt).take(most) {
@@ -150,7 +170,13 @@ impl Work {
         }
         for four in pages.chunks_exact(4) {
             let pfn = causes.stacks.len() as u32;
-            let stack = Op { act: Do::Stack, pfn, order: 0, other: 0, ..*op };
+            let stack = Op {
+                act: Do::Stack,
+                pfn,
+                order: 0,
+                other: 0,
+                ..*op
+            };
             causes.stacks.push([four[0], four[1], four[2], four[3]]);
             self.found.stacks += 1;
             sim.apply(&stack, causes);
@@ -179,7 +205,10 @@ fn coming<'a>(
     mt: MigrateType,
 ) -> impl Iterator<Item = u32> + 'a {
     let m = &sim.manager;
-    let own = list_of(order, mt).map(|i| m.pcp_list(zone, cpu, i)).into_iter().flatten();
+    let own = list_of(order, mt)
+        .map(|i| m.pcp_list(zone, cpu, i))
+        .into_iter()
+        .flatten();
     let zone = (order..=10).flat_map(move |o| {
         m.free_list(zone, o, mt)
             .flat_map(move |Pfn(p)| (0..1u64 << (o - order)).map(move |k| Pfn(p + (k << order))))
@@ -189,7 +218,8 @@ fn coming<'a>(
 
 /// The next of these frames, and whether the CPU's own list is empty.
 fn peek(sim: &Sim, zone: usize, cpu: usize, order: u8, mt: MigrateType) -> (Option<u32>, bool) {
-    let empty = list_of(order, mt).is_none_or(|i| sim.manager.pcp_list(zone, cpu, i).next().is_none());
+    let empty =
+        list_of(order, mt).is_none_or(|i| sim.manager.pcp_list(zone, cpu, i).next().is_none());
     (coming(sim, zone, cpu, order, mt).next(), empty)
 }
 
@@ -201,7 +231,12 @@ struct NextEvents {
 
 impl NextEvents {
     fn new(ops: &[Op], frames: usize) -> NextEvents {
-        let touched = |op: &Op| matches!(op.act, Do::Alloc | Do::AllocRaced | Do::Free | Do::FreeUnseen | Do::FreeGiven);
+        let touched = |op: &Op| {
+            matches!(
+                op.act,
+                Do::Alloc | Do::AllocRaced | Do::Free | Do::FreeUnseen | Do::FreeGiven
+            )
+        };
         let mut first = vec![0u32; frames + 1];
         for op in ops.iter().filter(|o| touched(o)) {
             for p in op.pfn..op.pfn + (1 << op.order) {
@@ -225,7 +260,10 @@ impl NextEvents {
 
     /// Whether the next event of a frame after operation `i` is a free, or there is none.
     fn is_free_or_nothing(&self, pfn: u32, i: usize) -> bool {
-        let (a, b) = (self.first[pfn as usize] as usize, self.first[pfn as usize + 1] as usize);
+        let (a, b) = (
+            self.first[pfn as usize] as usize,
+            self.first[pfn as usize + 1] as usize,
+        );
         let later = &self.events[a..b];
         let k = later.partition_point(|e| e.0 as usize <= i);
         later.get(k).is_none_or(|e| !e.1)
@@ -243,8 +281,13 @@ impl Turns {
         let mut of: HashMap<_, (Vec<u32>, usize)> = HashMap::new();
         let mut cpus = vec![];
         for (i, op) in ops.iter().enumerate().filter(|(_, o)| o.act == Do::Alloc) {
-            let Some(mt) = Gfp::from_bits_retain(op.other).mobility() else { continue };
-            of.entry((op.cpu, op.order, mt as u8)).or_default().0.push(i as u32);
+            let Some(mt) = Gfp::from_bits_retain(op.other).mobility() else {
+                continue;
+            };
+            of.entry((op.cpu, op.order, mt as u8))
+                .or_default()
+                .0
+                .push(i as u32);
             if !cpus.contains(&op.cpu) {
                 cpus.push(op.cpu);
             }
@@ -265,8 +308,13 @@ impl Turns {
     ) -> Option<usize> {
         let frame = frame?;
         for &cpu in self.cpus.iter().filter(|&&c| c != op.cpu) {
-            let Some((list, at)) = self.of.get_mut(&(cpu, op.order, mt as u8)) else { continue };
-            while list.get(*at).is_some_and(|&j| (j as usize) < i || done[j as usize]) {
+            let Some((list, at)) = self.of.get_mut(&(cpu, op.order, mt as u8)) else {
+                continue;
+            };
+            while list
+                .get(*at)
+                .is_some_and(|&j| (j as usize) < i || done[j as usize])
+            {
                 *at += 1;
             }
             if let Some(&j) = list.get(*at)

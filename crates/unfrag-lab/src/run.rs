@@ -5,6 +5,7 @@
 
 use crate::accuracy::{Forecast, measure};
 use crate::cause::{Causes, Do, Op, causes};
+use crate::clock::Clock;
 use crate::era::Era;
 use crate::replay::{ReplayHost, Sim};
 use crate::report::{
@@ -14,7 +15,6 @@ use crate::start::anew::{anew, resized};
 use crate::start::counts::{Anchor, counts};
 use crate::start::exact::exact;
 use crate::start::{Frame, Start, highest_frame, zone_facts};
-use crate::clock::Clock;
 use crate::{observe, resolve, sample, settings};
 use std::collections::BTreeMap;
 use unfrag::kernel::{MarkGap, PRESETS, Preset, preset};
@@ -120,22 +120,47 @@ impl<'r> Plan<'r> {
             return Err(Error::malformed(
                 "no snapshot with buddyinfo and zoneinfo was taken while the trace ran",
             )
-            .help("record procfs snapshots once a second beside the trace, and import them with it"));
+            .help(
+                "record procfs snapshots once a second beside the trace, and import them with it",
+            ));
         };
-        let mark = within.iter().find(|(_, s)| s.file("freelists").is_some());
+        let marks = rec
+            .snapshots
+            .iter()
+            .filter(|s| s.file("freelists").is_some());
+        let marks: Vec<&Snapshot> = marks.collect();
+        // A mark after which nothing happened unseen is as good as one within the trace.
+        let mut before = None;
+        for s in marks.iter().filter(|s| time_of_lists(s, offset) < first) {
+            if clock.begins_at(s)? {
+                before = Some(*s);
+            }
+        }
+        let inside = |s: &&&Snapshot| (first..=last).contains(&time_of_lists(s, offset));
+        let mark = before.or_else(|| marks.iter().find(inside).copied());
         let exact_mark = match (choice, mark) {
             (StartChoice::Counts, _) | (StartChoice::Auto, None) => None,
-            (_, Some(&(_, s))) => Some(s),
+            (_, Some(s)) => Some(s),
             (StartChoice::Exact, None) => {
-                return Err(Error::malformed("no snapshot within the trace holds the kernel's free lists")
-                    .help("use --start counts"));
+                return Err(Error::malformed(
+                    "no snapshot within the trace holds the kernel's free lists",
+                )
+                .help("use --start counts"));
             }
         };
         let mut plan = match exact_mark {
             Some(s) => Plan::exact(rec, era, s, offset)?,
             None => Plan::counts(rec, era, anchor, &clock)?,
         };
-        plan.snapshots = within.into_iter().filter(|(t, _)| *t >= plan.start.time).collect();
+        plan.snapshots = within
+            .into_iter()
+            .filter(|(t, _)| *t >= plan.start.time)
+            .collect();
+        if plan.snapshots.is_empty() {
+            return Err(Error::malformed(
+                "no snapshot was taken after the start of the replay",
+            ));
+        }
         (plan.first, plan.offset) = (first, offset);
         plan.mark_freed();
         Ok(plan)
@@ -149,19 +174,27 @@ impl<'r> Plan<'r> {
         let p = recorded_preset(era);
         let sysctl = settings::recorded(rec);
         let mut memory = vec![0; start.words(p.switches, sysctl)?];
-        let mut sim = Sim::new(start.manager(p.switches, sysctl, true, &mut memory)?, frames);
+        let mut sim = Sim::new(
+            start.manager(p.switches, sysctl, true, &mut memory)?,
+            frames,
+        );
         sim.recorded_era = true;
         let resolved = resolve::resolve(&mut causes, &mut sim);
         drop(sim);
-        Ok(Plan { rec, era, start, causes, exact: true, resolved, snapshots: vec![], first: 0, offset })
+        Ok(Plan {
+            rec,
+            era,
+            start,
+            causes,
+            exact: true,
+            resolved,
+            snapshots: vec![],
+            first: 0,
+            offset,
+        })
     }
 
-    fn counts(
-        rec: &'r Recording,
-        era: Era,
-        anchor: &Snapshot,
-        clock: &Clock,
-    ) -> Result<Plan<'r>> {
+    fn counts(rec: &'r Recording, era: Era, anchor: &Snapshot, clock: &Clock) -> Result<Plan<'r>> {
         let offset = clock.offset;
         let dated = clock.date(anchor)?;
         let mut anchor = Anchor::read(anchor, offset)?;
@@ -175,7 +208,11 @@ impl<'r> Plan<'r> {
         let recorded: Vec<Vec<u64>> = anchor
             .zones
             .iter()
-            .map(|z| (0..anchor.cpus).map(|c| z.sets.get(c).map_or(0, |s| s.0)).collect())
+            .map(|z| {
+                (0..anchor.cpus)
+                    .map(|c| z.sets.get(c).map_or(0, |s| s.0))
+                    .collect()
+            })
             .collect();
         let mut held = recorded.clone();
         // zoneinfo is read next to vmstat, which says exactly when.
@@ -185,7 +222,10 @@ impl<'r> Plan<'r> {
         for _ in 0..FIT_ROUNDS {
             let start = counts(&anchor, &causes, &held)?;
             let mut memory = vec![0; start.words(p.switches, sysctl)?];
-            let mut sim = Sim::new(start.manager(p.switches, sysctl, true, &mut memory)?, frames);
+            let mut sim = Sim::new(
+                start.manager(p.switches, sysctl, true, &mut memory)?,
+                frames,
+            );
             for op in &causes.ops[..upto] {
                 sim.apply(op, &causes);
             }
@@ -204,7 +244,17 @@ impl<'r> Plan<'r> {
         }
         let start = counts(&anchor, &causes, &best.1)?;
         let resolved = resolve::Resolved::default();
-        Ok(Plan { rec, era, start, causes, exact: false, resolved, snapshots: vec![], first: 0, offset })
+        Ok(Plan {
+            rec,
+            era,
+            start,
+            causes,
+            exact: false,
+            resolved,
+            snapshots: vec![],
+            first: 0,
+            offset,
+        })
     }
 
     /// Notes which frames in use at the start are freed later.
@@ -218,7 +268,8 @@ impl<'r> Plan<'r> {
             }
             for p in op.pfn..op.pfn + (1 << op.order) {
                 if !std::mem::replace(&mut seen[p as usize], true) && free {
-                    self.start.freed_later[p as usize] = self.start.frames[p as usize] != Frame::Free;
+                    self.start.freed_later[p as usize] =
+                        self.start.frames[p as usize] != Frame::Free;
                 }
             }
         }
@@ -240,14 +291,15 @@ impl<'r> Plan<'r> {
 
     /// For each snapshot after the anchor and each zone: pages taken since the anchor.
     fn taken(&self, anchor: &Sample) -> Vec<Vec<i64>> {
-        let Some(&(from, _)) = self.snapshots.first() else { return vec![] };
+        let Some(&(from, _)) = self.snapshots.first() else {
+            return vec![];
+        };
         let zones: Vec<_> = anchor
             .zones
             .iter()
             .map(|z| {
-                let of = |c: &unfrag::ZoneConfig| {
-                    u32::from(c.node) == z.node && c.kind.name() == z.zone
-                };
+                let of =
+                    |c: &unfrag::ZoneConfig| u32::from(c.node) == z.node && c.kind.name() == z.zone;
                 self.start.zones.iter().map(|f| f.config).find(of)
             })
             .collect();
@@ -304,7 +356,9 @@ impl<'r> Plan<'r> {
         let frames = self.start.frames.len() as u32;
         let mut sim = if recorded_era && options.memory.is_none() {
             memory = vec![0; self.start.words(p.switches, sysctl)?];
-            let m = self.start.manager(p.switches, sysctl, keep_marks, &mut memory)?;
+            let m = self
+                .start
+                .manager(p.switches, sysctl, keep_marks, &mut memory)?;
             Sim::new(m, frames)
         } else {
             let zones = self.start.zone_configs();
@@ -315,7 +369,14 @@ impl<'r> Plan<'r> {
             notes.push(
                 "What was in use at the start was placed anew by this kernel's own rules from its boot.".into(),
             );
-            anew(&self.start, &zones, p.switches, sysctl, keep_marks, &mut memory)?
+            anew(
+                &self.start,
+                &zones,
+                p.switches,
+                sysctl,
+                keep_marks,
+                &mut memory,
+            )?
         };
         let as_recorded = recorded_era && options.set.is_empty() && options.memory.is_none();
         sim.recorded_era = as_recorded && self.exact;
@@ -350,7 +411,10 @@ impl<'r> Plan<'r> {
         let accuracy = match recorded.first() {
             Some(anchor) if as_recorded => {
                 let taken = self.taken(anchor);
-                let forecast = Forecast { anchor, taken: &taken };
+                let forecast = Forecast {
+                    anchor,
+                    taken: &taken,
+                };
                 let lost = lost_events(self.rec);
                 let mut a = measure(&samples[1..], &recorded[1..], &forecast, lost);
                 a.frame_match = self.exact.then_some(FrameMatch {
@@ -419,6 +483,16 @@ impl<'r> Plan<'r> {
     }
 }
 
+/// When the walk over a mark's free lists ended, in the trace's clock.
+fn time_of_lists(mark: &Snapshot, offset: i64) -> u64 {
+    let time = mark
+        .files
+        .iter()
+        .find(|f| f.name == "freelists")
+        .and_then(|f| f.time);
+    time.map_or(0, |(_, end)| end.saturating_add_signed(-offset))
+}
+
 fn recorded_preset(era: Era) -> &'static Preset {
     match preset(era.preset()) {
         Some(p) => p,
@@ -450,13 +524,18 @@ struct MapMaker {
 
 impl MapMaker {
     fn new(sim: &Sim) -> MapMaker {
-        let first = (0..sim.manager.zones()).map(|z| sim.manager.zone_config(z).start.0).min();
+        let first = (0..sim.manager.zones())
+            .map(|z| sim.manager.zone_config(z).start.0)
+            .min();
         let pages = sim.manager.block_pages();
         MapMaker {
             map: BlockMap {
                 first_pfn: first.unwrap_or(0) / u64::from(pages) * u64::from(pages),
                 block_pages: pages,
-                type_names: MigrateType::ALL.iter().map(|&t| sample::type_name(t).into()).collect(),
+                type_names: MigrateType::ALL
+                    .iter()
+                    .map(|&t| sample::type_name(t).into())
+                    .collect(),
                 seconds: vec![],
                 types: vec![],
                 fullness: vec![],
@@ -512,7 +591,11 @@ pub fn replay(
         Mode::Observe => observed = Some(observe::observe(rec, &plan)?),
         Mode::Predict => {
             let own = [plan.era.preset().to_string()];
-            let names = if options.kernels.is_empty() { &own[..] } else { &options.kernels };
+            let names = if options.kernels.is_empty() {
+                &own[..]
+            } else {
+                &options.kernels
+            };
             for name in names {
                 kernels.push(plan.kernel(name, options, &recorded, watch)?);
             }
@@ -535,7 +618,11 @@ pub fn replay(
             Mode::Predict => "predict".into(),
             Mode::Observe => "observe".into(),
         },
-        start: if plan.exact { "exact".into() } else { "counts".into() },
+        start: if plan.exact {
+            "exact".into()
+        } else {
+            "counts".into()
+        },
         recorded,
         kernels,
         observe: observed,

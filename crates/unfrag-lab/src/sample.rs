@@ -28,13 +28,20 @@ pub fn type_name(mt: MigrateType) -> &'static str {
 
 /// The unusable index at the orders that are reported, 0 to 1.
 fn unusable(free: &[u64; NR_ORDERS]) -> BTreeMap<String, f64> {
-    [3u8, 9].into_iter().map(|o| (o.to_string(), exact_unusable(free, o))).collect()
+    [3u8, 9]
+        .into_iter()
+        .map(|o| (o.to_string(), exact_unusable(free, o)))
+        .collect()
 }
 
 /// The index without the rounding of debugfs.
 pub fn exact_unusable(free: &[u64; NR_ORDERS], order: u8) -> f64 {
     let pages = |from: u8| -> u64 {
-        free.iter().enumerate().skip(from.into()).map(|(o, n)| n << o).sum()
+        free.iter()
+            .enumerate()
+            .skip(from.into())
+            .map(|(o, n)| n << o)
+            .sum()
     };
     match pages(0) {
         0 => unusable_index(free, order) as f64 / 1000.0,
@@ -78,7 +85,11 @@ pub fn of_model(m: &Manager<'_, ReplayHost>, name: &str, seconds: f64) -> Sample
             }
         })
         .collect();
-    Sample { name: name.into(), seconds, zones }
+    Sample {
+        name: name.into(),
+        seconds,
+        zones,
+    }
 }
 
 /// The recorded kernel's state, as a snapshot shows it.
@@ -86,11 +97,21 @@ pub fn of_model(m: &Manager<'_, ReplayHost>, name: &str, seconds: f64) -> Sample
 /// # Errors
 /// If its files cannot be read.
 pub fn of_snapshot(snap: &Snapshot, seconds: f64) -> Result<Option<Sample>> {
-    let Some(buddy) = snap.file("buddyinfo") else { return Ok(None) };
+    let Some(buddy) = snap.file("buddyinfo") else {
+        return Ok(None);
+    };
     let named = |e: Error| e.help(format!("it is in snapshot `{}`", snap.name));
     let buddy = BuddyInfo::parse(buddy).map_err(named)?;
-    let zoneinfo = snap.file("zoneinfo").map(ZoneInfo::parse).transpose().map_err(named)?;
-    let types = snap.file("pagetypeinfo").map(PageTypeInfo::parse).transpose().map_err(named)?;
+    let zoneinfo = snap
+        .file("zoneinfo")
+        .map(ZoneInfo::parse)
+        .transpose()
+        .map_err(named)?;
+    let types = snap
+        .file("pagetypeinfo")
+        .map(PageTypeInfo::parse)
+        .transpose()
+        .map_err(named)?;
     let mut zones = vec![];
     for row in &buddy.zones {
         let mut free = [0; NR_ORDERS];
@@ -106,7 +127,9 @@ pub fn of_snapshot(snap: &Snapshot, seconds: f64) -> Result<Option<Sample>> {
         zones.push(ZoneSample {
             node: row.node,
             zone: row.zone.clone(),
-            managed_pages: info.and_then(|i| i.pages("managed").or(i.pages("present"))).unwrap_or(0),
+            managed_pages: info
+                .and_then(|i| i.pages("managed").or(i.pages("present")))
+                .unwrap_or(0),
             free_pages: row.free_pages(),
             pcp_pages: sets.map(|s| s.iter().filter_map(|p| p.fields.get("count")).sum()),
             free_blocks: free.to_vec(),
@@ -116,5 +139,9 @@ pub fn of_snapshot(snap: &Snapshot, seconds: f64) -> Result<Option<Sample>> {
             mixed_pageblocks: None,
         });
     }
-    Ok(Some(Sample { name: snap.name.clone(), seconds, zones }))
+    Ok(Some(Sample {
+        name: snap.name.clone(),
+        seconds,
+        zones,
+    }))
 }

@@ -32,9 +32,18 @@ pub fn set(sysctl: &mut Sysctl, name: &str, value: &str) -> Result<()> {
             .help(format!("settings are {}", NAMES.join(", ")))
     };
     let number = |range: std::ops::RangeInclusive<u64>| {
-        value.trim().parse().ok().filter(|n| range.contains(n)).ok_or_else(|| {
-            bad(&format!("the value must be a number from {} to {}", range.start(), range.end()))
-        })
+        value
+            .trim()
+            .parse()
+            .ok()
+            .filter(|n| range.contains(n))
+            .ok_or_else(|| {
+                bad(&format!(
+                    "the value must be a number from {} to {}",
+                    range.start(),
+                    range.end()
+                ))
+            })
     };
     match name {
         "vm.min_free_kbytes" => sysctl.min_free_kbytes = number(1..=1 << 32)?,
@@ -52,9 +61,14 @@ pub fn set(sysctl: &mut Sysctl, name: &str, value: &str) -> Result<()> {
             sysctl.group_by_mobility_disabled = number(0..=1)? == 1;
         }
         "vm.lowmem_reserve_ratio" => {
-            let parts: Vec<_> = value.split([' ', '\t', ',']).filter(|p| !p.is_empty()).collect();
+            let parts: Vec<_> = value
+                .split([' ', '\t', ','])
+                .filter(|p| !p.is_empty())
+                .collect();
             if parts.is_empty() || parts.len() > sysctl.lowmem_reserve_ratio.len() {
-                return Err(bad("one number for each zone, separated by spaces or commas"));
+                return Err(bad(
+                    "one number for each zone, separated by spaces or commas",
+                ));
             }
             for (to, p) in sysctl.lowmem_reserve_ratio.iter_mut().zip(parts) {
                 *to = p.parse().map_err(|_| bad("not a number"))?;
@@ -68,11 +82,22 @@ pub fn set(sysctl: &mut Sysctl, name: &str, value: &str) -> Result<()> {
 /// The recorded host's own settings, where a snapshot called `info` holds `sysctl-vm`.
 pub fn recorded(rec: &Recording) -> Sysctl {
     let mut sysctl = Sysctl::default();
-    let text = rec.snapshots.iter().find_map(|s| s.file("sysctl-vm")).unwrap_or_default();
+    let text = rec
+        .snapshots
+        .iter()
+        .find_map(|s| s.file("sysctl-vm"))
+        .unwrap_or_default();
     for line in String::from_utf8_lossy(text).lines() {
-        let Some((path, value)) = line.split_once('=') else { continue };
-        let Some(name) = path.trim().rsplit('/').next() else { continue };
-        if matches!(name, "watermark_scale_factor" | "watermark_boost_factor" | "defrag_mode") {
+        let Some((path, value)) = line.split_once('=') else {
+            continue;
+        };
+        let Some(name) = path.trim().rsplit('/').next() else {
+            continue;
+        };
+        if matches!(
+            name,
+            "watermark_scale_factor" | "watermark_boost_factor" | "defrag_mode"
+        ) {
             // What the kernel accepted is in range.
             let _ = set(&mut sysctl, &format!("vm.{name}"), value.trim());
         }
@@ -85,9 +110,18 @@ pub fn describe(sw: &Switches, sysctl: &Sysctl) -> BTreeMap<String, Value> {
     let text = |v: &dyn std::fmt::Debug| json!(format!("{v:?}"));
     BTreeMap::from([
         ("vm.min_free_kbytes".into(), json!(sysctl.min_free_kbytes)),
-        ("vm.watermark_scale_factor".into(), json!(sysctl.watermark_scale_factor)),
-        ("vm.watermark_boost_factor".into(), json!(sysctl.watermark_boost_factor)),
-        ("vm.lowmem_reserve_ratio".into(), json!(sysctl.lowmem_reserve_ratio)),
+        (
+            "vm.watermark_scale_factor".into(),
+            json!(sysctl.watermark_scale_factor),
+        ),
+        (
+            "vm.watermark_boost_factor".into(),
+            json!(sysctl.watermark_boost_factor),
+        ),
+        (
+            "vm.lowmem_reserve_ratio".into(),
+            json!(sysctl.lowmem_reserve_ratio),
+        ),
         (
             "vm.percpu_pagelist_high_fraction".into(),
             json!(sysctl.percpu_pagelist_high_fraction),

@@ -37,7 +37,14 @@ pub fn resized(zones: &[ZoneConfig], bytes: u64) -> Result<Vec<ZoneConfig>> {
         if start < end {
             let spanned = end - start;
             let managed = spanned.saturating_sub(kept);
-            all.push(ZoneConfig { node: first.node, kind, start: Pfn(start), spanned, present: spanned, managed });
+            all.push(ZoneConfig {
+                node: first.node,
+                kind,
+                start: Pfn(start),
+                spanned,
+                present: spanned,
+                managed,
+            });
         }
     };
     push(ZoneKind::Dma32, begin, frames.min(ABOVE_DMA32), unmanaged);
@@ -57,7 +64,12 @@ pub fn anew<'m>(
     recorded_marks: bool,
     memory: &'m mut Vec<u64>,
 ) -> Result<Sim<'m>> {
-    let config = Config { zones, cpus: start.cpus, switches, sysctl };
+    let config = Config {
+        zones,
+        cpus: start.cpus,
+        switches,
+        sysctl,
+    };
     let bad = |e: unfrag::page_alloc::ConfigError| {
         Error::malformed(format!("these zones cannot be: {e}"))
     };
@@ -78,13 +90,19 @@ pub fn anew<'m>(
             let c = z.config;
             let frames = c.start.0..c.start.0 + c.spanned;
             // What the boot kept is not the allocator's: as many pinned frames stay out.
-            let mut kept = if kind == Frame::Pinned { c.spanned - c.managed } else { 0 };
+            let mut kept = if kind == Frame::Pinned {
+                c.spanned - c.managed
+            } else {
+                0
+            };
             for pfn in frames.filter(|&p| start.frames[p as usize] == kind) {
                 if kept > 0 && !start.freed_later[pfn as usize] {
                     kept -= 1;
                     continue;
                 }
-                let got = m.alloc_in_zone(i.min(zones.len() - 1), 0, gfp).or_else(|_| m.alloc(0, gfp));
+                let got = m
+                    .alloc_in_zone(i.min(zones.len() - 1), 0, gfp)
+                    .or_else(|_| m.alloc(0, gfp));
                 let at = got.map_err(|_| {
                     Error::malformed("--memory: too small for what was in use at the start")
                         .help("give more memory")

@@ -52,7 +52,10 @@ impl Anchor {
             Error::malformed(format!("snapshot `{}` has no buddyinfo", snap.name))
         })?;
         let info = BuddyInfo::parse(text)?;
-        let types = snap.file("pagetypeinfo").map(PageTypeInfo::parse).transpose()?;
+        let types = snap
+            .file("pagetypeinfo")
+            .map(PageTypeInfo::parse)
+            .transpose()?;
         let mut free = vec![];
         let mut blocks = vec![];
         for z in &zones {
@@ -69,8 +72,18 @@ impl Anchor {
             blocks.push(of("Unmovable").zip(of("Reclaimable")).map(|(u, r)| [u, r]));
         }
         let cpus = zones.iter().map(|z| z.sets.len()).max().unwrap_or(1).max(1);
-        let time = snap.time_of("buddyinfo").unwrap_or(0).saturating_add_signed(-offset);
-        Ok(Anchor { zones, free, blocks, time, cpus, dated: None })
+        let time = snap
+            .time_of("buddyinfo")
+            .unwrap_or(0)
+            .saturating_add_signed(-offset);
+        Ok(Anchor {
+            zones,
+            free,
+            blocks,
+            time,
+            cpus,
+            dated: None,
+        })
     }
 }
 
@@ -103,7 +116,9 @@ pub fn counts(anchor: &Anchor, causes: &Causes, held: &[Vec<u64>]) -> Result<Sta
             None => (pages(&anchor.free[i]), anchor.time),
         };
         let upto = causes.ops.partition_point(|o| o.time < time);
-        let before = causes.ops[..upto].iter().filter(|o| inside(place(o, causes)));
+        let before = causes.ops[..upto]
+            .iter()
+            .filter(|o| inside(place(o, causes)));
         let total = (shown + recorded) as i64 + before.map(net_taken).sum::<i64>();
         let touched = &mut state[lo as usize..hi as usize];
         let waiting = waiting(lo, touched.len(), causes, &held[i]);
@@ -117,7 +132,9 @@ pub fn counts(anchor: &Anchor, causes: &Causes, held: &[Vec<u64>]) -> Result<Sta
                 false => Frame::Pinned,
             };
         }
-        start.sets.extend(sets(i, lo, causes, &free, &types, waiting, &anchor.free[i]));
+        start
+            .sets
+            .extend(sets(i, lo, causes, &free, &types, waiting, &anchor.free[i]));
         let taken: Vec<u32> = start
             .sets
             .iter()
@@ -160,13 +177,7 @@ fn place(op: &Op, causes: &Causes) -> u32 {
 
 /// Which frames of a zone are free: those first seen allocated, and as many of the untouched ones as
 /// are missing, in the places where they make the blocks that the anchor shows.
-fn choose(
-    lo: u32,
-    waiting: &[bool],
-    first: &[u8],
-    total: i64,
-    shown: &[u64; ORDERS],
-) -> Vec<bool> {
+fn choose(lo: u32, waiting: &[bool], first: &[u8], total: i64, shown: &[u64; ORDERS]) -> Vec<bool> {
     let len = waiting.len() as u32;
     let at = |k: u32| first[(lo + k) as usize];
     let mut free: Vec<bool> = (0..len).map(|k| at(k) == FIRST_ALLOC).collect();
@@ -179,7 +190,11 @@ fn choose(
         let mut k = lo.next_multiple_of(size) - lo;
         while k + size <= len {
             let range = k as usize..(k + size) as usize;
-            if !covered[k as usize] && range.clone().all(|i| at(i as u32) != FIRST_FREE && !waiting[i]) {
+            if !covered[k as usize]
+                && range
+                    .clone()
+                    .all(|i| at(i as u32) != FIRST_FREE && !waiting[i])
+            {
                 match free[range.clone()].iter().filter(|f| !**f).count() as u32 {
                     0 => {
                         have += 1;
@@ -255,21 +270,33 @@ fn block_types(
     }
     let mut types = vec![MigrateType::Movable; n];
     let [unmovable, reclaimable] = blocks.unwrap_or([n as u64, 0]);
-    for (mt, wanted) in
-        [(MigrateType::Reclaimable, reclaimable), (MigrateType::Unmovable, unmovable)]
-    {
-        let mut order: Vec<usize> = (0..n).filter(|&b| types[b] == MigrateType::Movable).collect();
+    for (mt, wanted) in [
+        (MigrateType::Reclaimable, reclaimable),
+        (MigrateType::Unmovable, unmovable),
+    ] {
+        let mut order: Vec<usize> = (0..n)
+            .filter(|&b| types[b] == MigrateType::Movable)
+            .collect();
         order.sort_by_key(|&b| {
             let v = votes[b];
             let own = v[mt as usize];
             let served = own > v.iter().sum::<u32>() / 2;
-            (!served, std::cmp::Reverse(if served { own } else { 0 }), empty[b], b)
+            (
+                !served,
+                std::cmp::Reverse(if served { own } else { 0 }),
+                empty[b],
+                b,
+            )
         });
         for b in order.into_iter().take(wanted as usize) {
             types[b] = mt;
         }
     }
-    types.into_iter().enumerate().map(|(b, mt)| ((first + b as u32) * BLOCK, mt)).collect()
+    types
+        .into_iter()
+        .enumerate()
+        .map(|(b, mt)| ((first + b as u32) * BLOCK, mt))
+        .collect()
 }
 
 /// Frames in use at the start that a movable page followed in the trace: most likely movable
@@ -277,7 +304,11 @@ fn block_types(
 fn movable_first(lo: u32, hi: u32, causes: &Causes) -> Vec<bool> {
     let mut movable = vec![false; (hi - lo) as usize];
     let mut seen = vec![false; (hi - lo) as usize];
-    for op in causes.ops.iter().filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn)) {
+    for op in causes
+        .ops
+        .iter()
+        .filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn))
+    {
         let k = (op.pfn - lo) as usize;
         if !std::mem::replace(&mut seen[k], true) {
             movable[k] = Gfp::from_bits_retain(op.other).mobility() == Some(MigrateType::Movable);
@@ -297,7 +328,11 @@ fn sets(
     waiting: Waiting,
     shown: &[u64; ORDERS],
 ) -> Vec<SetStart> {
-    let Waiting { mut lists, mut left, .. } = waiting;
+    let Waiting {
+        mut lists,
+        mut left,
+        ..
+    } = waiting;
     let hi = lo + free.len() as u32;
     let mut small = vec![false; free.len()];
     let mut pieces = vec![false; free.len()];
@@ -322,9 +357,15 @@ fn sets(
             let k = (pfn - lo) as usize;
             candidates[k..k + (1 << order)].fill(false);
         }
-        for op in causes.ops.iter().filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn)) {
+        for op in causes
+            .ops
+            .iter()
+            .filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn))
+        {
             let cpu = usize::from(op.cpu);
-            let Some(mt) = Gfp::from_bits_retain(op.other).mobility().filter(|t| t.is_ordinary())
+            let Some(mt) = Gfp::from_bits_retain(op.other)
+                .mobility()
+                .filter(|t| t.is_ordinary())
             else {
                 continue;
             };
@@ -344,13 +385,23 @@ fn sets(
             {
                 left[cpu] -= 1;
                 let p = lo + k as u32;
-                let mt = if own(p).is_ordinary() { own(p) } else { MigrateType::Movable };
+                let mt = if own(p).is_ordinary() {
+                    own(p)
+                } else {
+                    MigrateType::Movable
+                };
                 lists[cpu][mt as usize].push((p, 0));
             }
         }
     }
     let blocks = |l: Vec<(u32, u8)>| {
-        l.into_iter().map(|(pfn, order)| FreeBlock { pfn, order, mt: own(pfn) }).collect()
+        l.into_iter()
+            .map(|(pfn, order)| FreeBlock {
+                pfn,
+                order,
+                mt: own(pfn),
+            })
+            .collect()
     };
     lists
         .into_iter()
@@ -391,7 +442,8 @@ fn waiting(lo: u32, len: usize, causes: &Causes, held: &[u64]) -> Waiting {
             for pfn in pfns {
                 let k = (pfn - lo) as usize;
                 let block = k..(k + (1 << order)).min(len);
-                let whole = block.len() == 1 << order && w.frames[block.clone()].iter().all(|f| !*f);
+                let whole =
+                    block.len() == 1 << order && w.frames[block.clone()].iter().all(|f| !*f);
                 if *left >= 1 << order && whole {
                     *left -= 1 << order;
                     w.frames[block].fill(true);
@@ -405,16 +457,13 @@ fn waiting(lo: u32, len: usize, causes: &Causes, held: &[u64]) -> Waiting {
 
 /// What a CPU allocated from each of its lists before it refilled it for the first time: that had been
 /// waiting there. A refill shows as a row of adjacent blocks.
-fn before_refill(
-    cpu: usize,
-    lo: u32,
-    hi: u32,
-    causes: &Causes,
-) -> Vec<(usize, Vec<u32>)> {
+fn before_refill(cpu: usize, lo: u32, hi: u32, causes: &Causes) -> Vec<(usize, Vec<u32>)> {
     let mut taken: Vec<Vec<u32>> = vec![vec![]; 12];
     let mine = |o: &&Op| o.act == Do::Alloc && usize::from(o.cpu) == cpu && o.order <= 3;
     for op in causes.ops.iter().filter(mine) {
-        let mt = Gfp::from_bits_retain(op.other).mobility().filter(|t| t.is_ordinary());
+        let mt = Gfp::from_bits_retain(op.other)
+            .mobility()
+            .filter(|t| t.is_ordinary());
         if let Some(mt) = mt {
             taken[usize::from(op.order) * 3 + mt as usize].push(op.pfn);
         }
@@ -423,15 +472,17 @@ fn before_refill(
     for (list, pfns) in taken.into_iter().enumerate() {
         let order = list / 3;
         // Kernel requests mix with what leaves no event, which breaks rows up.
-        let long = if list % 3 == MigrateType::Movable as usize { REFILL_ROW } else { REFILL_ROW / 3 };
+        let long = if list % 3 == MigrateType::Movable as usize {
+            REFILL_ROW
+        } else {
+            REFILL_ROW / 3
+        };
         let row = (long >> order).max(3);
         let adjacent = |w: &[u32]| w.windows(2).all(|p| p[1] == p[0] + (1 << order));
         let end = pfns.windows(row).position(adjacent).unwrap_or(pfns.len());
         let mut seen = std::collections::BTreeSet::new();
         let waited = |p: &u32| {
-            (lo..hi).contains(p)
-                && causes.first[*p as usize] == FIRST_ALLOC
-                && seen.insert(*p)
+            (lo..hi).contains(p) && causes.first[*p as usize] == FIRST_ALLOC && seen.insert(*p)
         };
         all.push((list, pfns[..end].iter().copied().filter(waited).collect()));
     }

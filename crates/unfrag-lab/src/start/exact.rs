@@ -30,20 +30,31 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
     let flags = snap.file("kpageflags").map(PageFlags::parse).transpose()?;
     let mut state = vec![Frame::None; frames as usize];
     let torn = || {
-        Error::malformed(format!("the free lists of snapshot `{}` were torn while being read", snap.name))
-            .help("use --start counts, or another mark")
+        Error::malformed(format!(
+            "the free lists of snapshot `{}` were torn while being read",
+            snap.name
+        ))
+        .help("use --start counts, or another mark")
     };
     let mut free = vec![];
     let mut sets = vec![];
     for (i, z) in zones.iter_mut().enumerate() {
         let Some(l) = lists.zone(z.config.kind.name()) else {
-            return Err(Error::malformed(format!("freelists lack zone {}", z.config.kind.name())));
+            return Err(Error::malformed(format!(
+                "freelists lack zone {}",
+                z.config.kind.name()
+            )));
         };
         let w = &l.watermarks;
         z.marks = marks(w.min, w.low, w.high, w.promo, l.boost);
         z.highatomic = l.highatomic;
         let start = z.config.start.0 as usize;
-        for (pfn, f) in state.iter_mut().enumerate().skip(start).take(z.config.spanned as usize) {
+        for (pfn, f) in state
+            .iter_mut()
+            .enumerate()
+            .skip(start)
+            .take(z.config.spanned as usize)
+        {
             let lru = flags.as_ref().is_some_and(|k| k.of(pfn as u64) & LRU != 0);
             *f = if lru { Frame::Movable } else { Frame::Pinned };
         }
@@ -55,7 +66,11 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
                 let mt = era
                     .migratetype_without_cma(list.migratetype.into())
                     .ok_or_else(|| Error::malformed(format!("migratetype {}", list.migratetype)))?;
-                free.extend(list.pfns.iter().map(|&p| FreeBlock { pfn: p as u32, order: area.order, mt }));
+                free.extend(list.pfns.iter().map(|&p| FreeBlock {
+                    pfn: p as u32,
+                    order: area.order,
+                    mt,
+                }));
             }
         }
         for p in &l.pcps {
@@ -75,20 +90,34 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
                 };
                 let block = |&p: &u64| {
                     // A page waits under the type that it will be freed to: its pageblock's.
-                    let mt = lists.pageblock(p).and_then(|(t, _)| era.migratetype_without_cma(t.into()));
+                    let mt = lists
+                        .pageblock(p)
+                        .and_then(|(t, _)| era.migratetype_without_cma(t.into()));
                     let mt = mt.unwrap_or(MigrateType::Movable);
-                    FreeBlock { pfn: p as u32, order: list.order, mt }
+                    FreeBlock {
+                        pfn: p as u32,
+                        order: list.order,
+                        mt,
+                    }
                 };
-                set.lists.push((index, list.pfns.iter().map(block).collect()));
+                set.lists
+                    .push((index, list.pfns.iter().map(block).collect()));
             }
             sets.push(set);
         }
     }
-    for b in free.iter().chain(sets.iter().flat_map(|s| s.lists.iter().flat_map(|l| &l.1))) {
+    for b in free
+        .iter()
+        .chain(sets.iter().flat_map(|s| s.lists.iter().flat_map(|l| &l.1)))
+    {
         for p in b.pfn..b.pfn + (1 << b.order) {
             match state.get_mut(p as usize) {
                 Some(f) => *f = Frame::Free,
-                None => return Err(Error::malformed(format!("freelists name frame {p}, beyond all zones"))),
+                None => {
+                    return Err(Error::malformed(format!(
+                        "freelists name frame {p}, beyond all zones"
+                    )));
+                }
             }
         }
     }
@@ -113,5 +142,14 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
         .and_then(|f| f.time)
         .map_or(0, |(_, end)| end.saturating_add_signed(-offset));
     let cpus = sets.iter().map(|s| s.cpu + 1).max().unwrap_or(1);
-    Ok(Start { zones, cpus, time, free, sets, block_types, freed_later: vec![false; frames as usize], frames: state })
+    Ok(Start {
+        zones,
+        cpus,
+        time,
+        free,
+        sets,
+        block_types,
+        freed_later: vec![false; frames as usize],
+        frames: state,
+    })
 }

@@ -98,34 +98,45 @@ impl Start {
         memory: &'m mut [u64],
     ) -> Result<Manager<'m, ReplayHost>> {
         let zones = self.zone_configs();
-        let config = Config { zones: &zones, cpus: self.cpus, switches, sysctl };
+        let config = Config {
+            zones: &zones,
+            cpus: self.cpus,
+            switches,
+            sysctl,
+        };
         let mut m = Manager::new(&config, ReplayHost::default(), memory)
             .map_err(|e| Error::malformed(format!("the recorded zones cannot be: {e}")))?;
-        let bad = |e: RestoreError| Error::malformed(format!("the recorded state contradicts itself: {e}"));
+        let bad = |e: RestoreError| {
+            Error::malformed(format!("the recorded state contradicts itself: {e}"))
+        };
         for &(pfn, mt) in &self.block_types {
             m.restore_block_type(Pfn(pfn.into()), mt).map_err(bad)?;
         }
         for b in &self.free {
-            m.restore_free(Pfn(b.pfn.into()), b.order, b.mt).map_err(bad)?;
+            m.restore_free(Pfn(b.pfn.into()), b.order, b.mt)
+                .map_err(bad)?;
         }
         for (i, z) in self.zones.iter().enumerate() {
             if recorded_marks {
                 m.restore_marks(i, z.marks, z.protection).map_err(bad)?;
             }
             let free = m.zone_view(i).free_pages;
-            m.restore_counters(i, z.highatomic, free as i64, z.stat_threshold).map_err(bad)?;
+            m.restore_counters(i, z.highatomic, free as i64, z.stat_threshold)
+                .map_err(bad)?;
         }
         for set in &self.sets {
             if let Some((high, batch, factor)) = set.tuning
                 && recorded_marks
             {
-                m.restore_set(set.zone, set.cpu, high, batch, factor).map_err(bad)?;
+                m.restore_set(set.zone, set.cpu, high, batch, factor)
+                    .map_err(bad)?;
             }
             for (list, blocks) in &set.lists {
                 for b in blocks {
                     let pfn = Pfn(b.pfn.into());
                     if matches!(switches.pcp, Pcp::Orders { .. }) {
-                        m.restore_pcp(set.cpu, *list, pfn, b.order, b.mt).map_err(bad)?;
+                        m.restore_pcp(set.cpu, *list, pfn, b.order, b.mt)
+                            .map_err(bad)?;
                     } else {
                         m.restore_merged(pfn, b.order).map_err(bad)?;
                     }
@@ -149,7 +160,12 @@ impl Start {
     /// If the zones cannot be.
     pub fn words(&self, switches: Switches, sysctl: Sysctl) -> Result<usize> {
         let zones = self.zone_configs();
-        let config = Config { zones: &zones, cpus: self.cpus, switches, sysctl };
+        let config = Config {
+            zones: &zones,
+            cpus: self.cpus,
+            switches,
+            sysctl,
+        };
         layout(&config)
             .map(|l| l.words)
             .map_err(|e| Error::malformed(format!("the recorded zones cannot be: {e}")))
@@ -163,5 +179,11 @@ impl Start {
 
 /// Marks as a kernel shows them (with the boost) and the boost.
 pub(crate) fn marks(min: u64, low: u64, high: u64, promo: u64, boost: u64) -> Marks {
-    Marks { min, low, high, promo, boost }
+    Marks {
+        min,
+        low,
+        high,
+        promo,
+        boost,
+    }
 }

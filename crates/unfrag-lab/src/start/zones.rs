@@ -51,9 +51,14 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
         if managed == 0 {
             continue;
         }
-        let Some(kind) = ZoneKind::from_name(&z.name) else { continue };
+        let Some(kind) = ZoneKind::from_name(&z.name) else {
+            continue;
+        };
         let Some(start) = z.start_pfn() else {
-            return Err(Error::malformed(format!("zone {} has no start_pfn", z.name)));
+            return Err(Error::malformed(format!(
+                "zone {} has no start_pfn",
+                z.name
+            )));
         };
         let boost = z.pages("boost").unwrap_or(0);
         let (min, low, high) = (need("min")?, need("low")?, need("high")?);
@@ -77,7 +82,12 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
                 (f("count"), f("high"), f("batch"))
             })
             .collect();
-        let threshold = z.pagesets.iter().flatten().find_map(|p| p.stat_threshold).unwrap_or(0);
+        let threshold = z
+            .pagesets
+            .iter()
+            .flatten()
+            .find_map(|p| p.stat_threshold)
+            .unwrap_or(0);
         all.push(ZoneFacts {
             config: ZoneConfig {
                 node: z.node as u8,
@@ -103,7 +113,10 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
     }
     all.sort_by_key(|z| z.config.start);
     if all.is_empty() {
-        return Err(Error::malformed(format!("zoneinfo of snapshot `{}` shows no zone", snap.name)));
+        return Err(Error::malformed(format!(
+            "zoneinfo of snapshot `{}` shows no zone",
+            snap.name
+        )));
     }
     Ok(all)
 }
@@ -113,7 +126,10 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
 /// # Errors
 /// If that is more than 2^32 - 1.
 pub fn highest_frame(zones: &[ZoneFacts]) -> Result<u32> {
-    let end = zones.iter().map(|z| z.config.start.0.saturating_add(z.config.spanned)).max();
+    let end = zones
+        .iter()
+        .map(|z| z.config.start.0.saturating_add(z.config.spanned))
+        .max();
     u32::try_from(end.unwrap_or(0))
         .ok()
         .filter(|&e| e < u32::MAX)
