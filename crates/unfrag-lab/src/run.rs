@@ -12,9 +12,10 @@ use crate::report::{
     BlockMap, Failure, FrameMatch, KernelReport, RecordingSummary, Report, Sample,
 };
 use crate::start::anew::{anew, resized};
-use crate::start::counts::{Anchor, counts};
+use crate::start::counts::{Anchor, Evidence, counts};
 use crate::start::exact::exact;
 use crate::start::{Frame, Start, highest_frame, zone_facts};
+use crate::sample::Block;
 use crate::{observe, resolve, sample, settings};
 use std::collections::BTreeMap;
 use unfrag::kernel::{MarkGap, PRESETS, Preset, preset};
@@ -219,8 +220,9 @@ impl<'r> Plan<'r> {
         let when = dated.unwrap_or(anchor.time);
         let upto = causes.ops.partition_point(|o| o.time < when);
         let mut best = (u64::MAX, held.clone());
+        let evidence = Evidence::gather(&causes, anchor.cpus);
         for _ in 0..FIT_ROUNDS {
-            let start = counts(&anchor, &causes, &held)?;
+            let start = counts(&anchor, &causes, &evidence, &held)?;
             let mut memory = vec![0; start.words(p.switches, sysctl)?];
             let mut sim = Sim::new(
                 start.manager(p.switches, sysctl, true, &mut memory)?,
@@ -238,11 +240,15 @@ impl<'r> Plan<'r> {
                     *n = (*n + recorded[z][c]).saturating_sub(now);
                 }
             }
-            if far < best.0 {
-                best = (far, tried);
+            if far >= best.0 {
+                break;
+            }
+            best = (far, tried);
+            if far == 0 {
+                break;
             }
         }
-        let start = counts(&anchor, &causes, &best.1)?;
+        let start = counts(&anchor, &causes, &evidence, &best.1)?;
         let resolved = resolve::Resolved::default();
         Ok(Plan {
             rec,
@@ -450,8 +456,10 @@ impl<'r> Plan<'r> {
         watch: &mut dyn Watch,
     ) {
         let seconds = self.seconds(time);
-        samples.push(sample::of_model(&sim.manager, &snap.name, seconds));
-        map.row(sim, seconds);
+        let blocks: Vec<Vec<Block>> =
+            (0..sim.manager.zones()).map(|z| sim.manager.blocks(z).collect()).collect();
+        samples.push(sample::of_model(&sim.manager, &blocks, &snap.name, seconds));
+        map.row(&blocks, seconds);
         watch.at_snapshot(p.name, snap, &sim.manager);
     }
 
@@ -543,11 +551,11 @@ impl MapMaker {
         }
     }
 
-    fn row(&mut self, sim: &Sim, seconds: f64) {
+    fn row(&mut self, blocks: &[Vec<Block>], seconds: f64) {
         let pages = u64::from(self.map.block_pages);
         let (mut types, mut full) = (String::new(), String::new());
-        for z in 0..sim.manager.zones() {
-            for (pfn, mt, b) in sim.manager.blocks(z) {
+        for zone in blocks {
+            for (pfn, mt, b) in zone {
                 let at = (pfn.0 - self.map.first_pfn) / pages;
                 while (types.len() as u64) < at {
                     types.push('.');
@@ -559,7 +567,7 @@ impl MapMaker {
                 }
                 let used: u32 = b.used.iter().sum::<u32>() + b.reserved;
                 let digit = u64::from(used) * 9 / pages;
-                types.push((b'0' + mt as u8) as char);
+                types.push((b'0' + *mt as u8) as char);
                 full.push((b'0' + if used > 0 { digit.max(1) as u8 } else { 0 }) as char);
             }
         }

@@ -12,6 +12,9 @@ use unfrag_linux::procfs::zoneinfo::ZoneInfo;
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::{Error, Result};
 
+/// A pageblock: first frame, type and content.
+pub type Block = (unfrag::Pfn, MigrateType, unfrag::page_alloc::view::BlockView);
+
 /// Name of a type as pagetypeinfo prints it.
 pub fn type_name(mt: MigrateType) -> &'static str {
     match mt {
@@ -54,19 +57,27 @@ fn huge_blocks(free: &[u64; NR_ORDERS]) -> u64 {
 }
 
 /// The model's state.
-pub fn of_model(m: &Manager<'_, ReplayHost>, name: &str, seconds: f64) -> Sample {
+pub fn of_model(
+    m: &Manager<'_, ReplayHost>,
+    blocks: &[Vec<Block>],
+    name: &str,
+    seconds: f64,
+) -> Sample {
     let zones = (0..m.zones())
         .map(|z| {
             let v = m.zone_view(z);
-            let mixed = m
-                .blocks(z)
+            let mixed = blocks[z]
+                .iter()
                 .filter(|(_, mt, b)| {
                     MigrateType::ALL
                         .iter()
                         .any(|t| *t != *mt && t.is_ordinary() && b.used[*t as usize] > 0)
                 })
                 .count();
-            let types = m.blocks_by_type(z);
+            let mut types = [0; unfrag::frame::NR_TYPES];
+            for (_, mt, _) in &blocks[z] {
+                types[*mt as usize] += 1;
+            }
             ZoneSample {
                 node: v.config.node.into(),
                 zone: v.config.kind.name().into(),

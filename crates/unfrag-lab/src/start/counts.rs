@@ -16,6 +16,8 @@ use unfrag_linux::recording::Snapshot;
 use unfrag_linux::{Error, Result};
 
 const ORDERS: usize = 11;
+/// Per-CPU lists of orders 0 to 3.
+const LISTS: usize = 12;
 /// Blocks from this order on are not cut up for the per-CPU lists.
 const LARGE: u8 = 9;
 /// So many adjacent pages allocated in a row are a refill of a per-CPU list.
@@ -92,7 +94,12 @@ impl Anchor {
 ///
 /// # Errors
 /// If the zones are beyond what can be replayed.
-pub fn counts(anchor: &Anchor, causes: &Causes, held: &[Vec<u64>]) -> Result<Start> {
+pub fn counts(
+    anchor: &Anchor,
+    causes: &Causes,
+    evidence: &Evidence,
+    held: &[Vec<u64>],
+) -> Result<Start> {
     let frames = highest_frame(&anchor.zones)?;
     let mut state = vec![Frame::None; frames as usize];
     let mut start = Start {
@@ -121,10 +128,10 @@ pub fn counts(anchor: &Anchor, causes: &Causes, held: &[Vec<u64>]) -> Result<Sta
             .filter(|o| inside(place(o, causes)));
         let total = (shown + recorded) as i64 + before.map(net_taken).sum::<i64>();
         let touched = &mut state[lo as usize..hi as usize];
-        let waiting = waiting(lo, touched.len(), causes, &held[i]);
+        let waiting = waiting(lo, touched.len(), causes, evidence, &held[i]);
         let free = choose(lo, &waiting.frames, &causes.first, total, &anchor.free[i]);
-        let types = block_types(lo, &free, anchor.blocks[i], causes);
-        let movable = movable_first(lo, hi, causes);
+        let types = block_types(lo, &free, anchor.blocks[i], causes, evidence);
+        let movable = movable_first(lo, hi, evidence);
         for (k, f) in touched.iter_mut().enumerate() {
             *f = match free[k] {
                 true => Frame::Free,
@@ -134,7 +141,7 @@ pub fn counts(anchor: &Anchor, causes: &Causes, held: &[Vec<u64>]) -> Result<Sta
         }
         start
             .sets
-            .extend(sets(i, lo, causes, &free, &types, waiting, &anchor.free[i]));
+            .extend(sets(i, lo, evidence, &free, &types, waiting, &anchor.free[i]));
         let taken: Vec<u32> = start
             .sets
             .iter()
@@ -151,6 +158,58 @@ pub fn counts(anchor: &Anchor, causes: &Causes, held: &[Vec<u64>]) -> Result<Sta
     }
     start.frames = state;
     Ok(start)
+}
+
+/// What the trace says of the start, gathered once.
+pub struct Evidence {
+    /// Allocations that touched a frame for the first time, in turn.
+    firsts: Vec<Op>,
+    /// For each CPU, by list: what it allocated before the list was first refilled.
+    before_refill: Vec<Vec<Vec<u32>>>,
+}
+
+impl Evidence {
+    /// Walks the operations of a host with so many CPUs.
+    pub fn gather(causes: &Causes, cpus: usize) -> Evidence {
+        let mut seen = vec![false; causes.first.len()];
+        let mut firsts = vec![];
+        let mut lists = vec![vec![vec![]; LISTS]; cpus];
+        let mut open = cpus * LISTS;
+        let mut rows = vec![[0usize; LISTS]; cpus];
+        for op in causes.ops.iter().filter(|o| o.act == Do::Alloc) {
+            let mut new = false;
+            for p in op.pfn..op.pfn + (1 << op.order) {
+                new |= !std::mem::replace(&mut seen[p as usize], true);
+            }
+            if new {
+                firsts.push(*op);
+            }
+            let cpu = usize::from(op.cpu);
+            if open == 0 || op.order > 3 || cpu >= cpus {
+                continue;
+            }
+            let mt = Gfp::from_bits_retain(op.other).mobility().filter(|t| t.is_ordinary());
+            let Some(mt) = mt else { continue };
+            let list = usize::from(op.order) * 3 + mt as usize;
+            let (taken, row) = (&mut lists[cpu][list], &mut rows[cpu][list]);
+            if *row == usize::MAX {
+                continue;
+            }
+            // A refill shows as a row of adjacent blocks.
+            let adjacent = taken.last() == Some(&op.pfn.wrapping_sub(1 << op.order));
+            *row = if adjacent { *row + 1 } else { 1 };
+            taken.push(op.pfn);
+            // Kernel requests mix with what leaves no event, which breaks rows up.
+            let long = if mt == MigrateType::Movable { REFILL_ROW } else { REFILL_ROW / 3 };
+            let long = (long >> op.order).max(3);
+            if *row >= long {
+                taken.truncate(taken.len() - long);
+                *row = usize::MAX;
+                open -= 1;
+            }
+        }
+        Evidence { firsts, before_refill: lists }
+    }
 }
 
 fn pages(free: &[u64; ORDERS]) -> u64 {
@@ -249,13 +308,14 @@ fn block_types(
     free: &[bool],
     blocks: Option<[u64; 2]>,
     causes: &Causes,
+    evidence: &Evidence,
 ) -> Vec<(u32, MigrateType)> {
     let hi = lo + free.len() as u32;
     let first = lo / BLOCK;
     let n = (hi.div_ceil(BLOCK) - first) as usize;
     let until = causes.extfrag.first().map_or(u64::MAX, |e| e.0);
     let mut votes = vec![[0u32; 3]; n];
-    let early = causes.ops.iter().take_while(|o| o.time < until);
+    let early = evidence.firsts.iter().take_while(|o| o.time < until);
     for op in early.filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn)) {
         if causes.first[op.pfn as usize] == FIRST_ALLOC
             && let Some(mt) = Gfp::from_bits_retain(op.other).mobility()
@@ -301,14 +361,10 @@ fn block_types(
 
 /// Frames in use at the start that a movable page followed in the trace: most likely movable
 /// themselves.
-fn movable_first(lo: u32, hi: u32, causes: &Causes) -> Vec<bool> {
+fn movable_first(lo: u32, hi: u32, evidence: &Evidence) -> Vec<bool> {
     let mut movable = vec![false; (hi - lo) as usize];
     let mut seen = vec![false; (hi - lo) as usize];
-    for op in causes
-        .ops
-        .iter()
-        .filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn))
-    {
+    for op in evidence.firsts.iter().filter(|o| (lo..hi).contains(&o.pfn)) {
         let k = (op.pfn - lo) as usize;
         if !std::mem::replace(&mut seen[k], true) {
             movable[k] = Gfp::from_bits_retain(op.other).mobility() == Some(MigrateType::Movable);
@@ -322,7 +378,7 @@ fn movable_first(lo: u32, hi: u32, causes: &Causes) -> Vec<bool> {
 fn sets(
     zone: usize,
     lo: u32,
-    causes: &Causes,
+    evidence: &Evidence,
     free: &[bool],
     types: &[(u32, MigrateType)],
     waiting: Waiting,
@@ -357,10 +413,7 @@ fn sets(
             let k = (pfn - lo) as usize;
             candidates[k..k + (1 << order)].fill(false);
         }
-        for op in causes
-            .ops
-            .iter()
-            .filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn))
+        for op in evidence.firsts.iter().filter(|o| (lo..hi).contains(&o.pfn))
         {
             let cpu = usize::from(op.cpu);
             let Some(mt) = Gfp::from_bits_retain(op.other)
@@ -428,14 +481,20 @@ struct Waiting {
 }
 
 /// What the trace itself says was waiting. Movable lists come first: their refills are plain to see.
-fn waiting(lo: u32, len: usize, causes: &Causes, held: &[u64]) -> Waiting {
+fn waiting(
+    lo: u32,
+    len: usize,
+    causes: &Causes,
+    evidence: &Evidence,
+    held: &[u64],
+) -> Waiting {
     let mut w = Waiting {
         lists: vec![vec![vec![]; 12]; held.len()],
         left: held.to_vec(),
         frames: vec![false; len],
     };
     for (cpu, left) in w.left.iter_mut().enumerate() {
-        let mut found = before_refill(cpu, lo, lo + len as u32, causes);
+        let mut found = free_before_refill(cpu, lo, lo + len as u32, causes, evidence);
         found.sort_by_key(|(list, _)| (list % 3 != MigrateType::Movable as usize, *list));
         for (list, pfns) in found {
             let order = (list / 3) as u8;
@@ -456,35 +515,24 @@ fn waiting(lo: u32, len: usize, causes: &Causes, held: &[u64]) -> Waiting {
 }
 
 /// What a CPU allocated from each of its lists before it refilled it for the first time: that had been
-/// waiting there. A refill shows as a row of adjacent blocks.
-fn before_refill(cpu: usize, lo: u32, hi: u32, causes: &Causes) -> Vec<(usize, Vec<u32>)> {
-    let mut taken: Vec<Vec<u32>> = vec![vec![]; 12];
-    let mine = |o: &&Op| o.act == Do::Alloc && usize::from(o.cpu) == cpu && o.order <= 3;
-    for op in causes.ops.iter().filter(mine) {
-        let mt = Gfp::from_bits_retain(op.other)
-            .mobility()
-            .filter(|t| t.is_ordinary());
-        if let Some(mt) = mt {
-            taken[usize::from(op.order) * 3 + mt as usize].push(op.pfn);
-        }
-    }
+/// waiting there, if it was free at the start.
+fn free_before_refill(
+    cpu: usize,
+    lo: u32,
+    hi: u32,
+    causes: &Causes,
+    evidence: &Evidence,
+) -> Vec<(usize, Vec<u32>)> {
+    let Some(lists) = evidence.before_refill.get(cpu) else { return vec![] };
     let mut all = vec![];
-    for (list, pfns) in taken.into_iter().enumerate() {
-        let order = list / 3;
-        // Kernel requests mix with what leaves no event, which breaks rows up.
-        let long = if list % 3 == MigrateType::Movable as usize {
-            REFILL_ROW
-        } else {
-            REFILL_ROW / 3
-        };
-        let row = (long >> order).max(3);
-        let adjacent = |w: &[u32]| w.windows(2).all(|p| p[1] == p[0] + (1 << order));
-        let end = pfns.windows(row).position(adjacent).unwrap_or(pfns.len());
-        let mut seen = std::collections::BTreeSet::new();
+    for (list, pfns) in lists.iter().enumerate() {
+        let mut seen = std::collections::HashSet::new();
         let waited = |p: &u32| {
-            (lo..hi).contains(p) && causes.first[*p as usize] == FIRST_ALLOC && seen.insert(*p)
+            (lo..hi).contains(p)
+                && causes.first[*p as usize] == FIRST_ALLOC
+                && seen.insert(*p)
         };
-        all.push((list, pfns[..end].iter().copied().filter(waited).collect()));
+        all.push((list, pfns.iter().copied().filter(waited).collect()));
     }
     all
 }
