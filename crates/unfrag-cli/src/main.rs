@@ -20,6 +20,9 @@ use clap::{Parser, Subcommand};
 use failure::Failure;
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What memory looks like under any era of the Linux page allocator: replays what a real host
 /// recorded, and measures its own error.
 #[derive(Debug, Parser)]
