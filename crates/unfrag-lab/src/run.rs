@@ -11,11 +11,11 @@ use crate::replay::{ReplayHost, Sim};
 use crate::report::{
     BlockMap, Failure, FrameMatch, KernelReport, RecordingSummary, Report, Sample,
 };
+use crate::sample::Block;
 use crate::start::anew::{anew, resized};
 use crate::start::counts::{Anchor, Evidence, counts};
 use crate::start::exact::exact;
 use crate::start::{Frame, Start, highest_frame, zone_facts};
-use crate::sample::Block;
 use crate::{observe, resolve, sample, settings};
 use std::collections::BTreeMap;
 use unfrag::kernel::{MarkGap, PRESETS, Preset, preset};
@@ -456,8 +456,9 @@ impl<'r> Plan<'r> {
         watch: &mut dyn Watch,
     ) {
         let seconds = self.seconds(time);
-        let blocks: Vec<Vec<Block>> =
-            (0..sim.manager.zones()).map(|z| sim.manager.blocks(z).collect()).collect();
+        let blocks: Vec<Vec<Block>> = (0..sim.manager.zones())
+            .map(|z| sim.manager.blocks(z).collect())
+            .collect();
         samples.push(sample::of_model(&sim.manager, &blocks, &snap.name, seconds));
         map.row(&blocks, seconds);
         watch.at_snapshot(p.name, snap, &sim.manager);

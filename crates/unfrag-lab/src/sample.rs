@@ -13,7 +13,11 @@ use unfrag_linux::recording::Snapshot;
 use unfrag_linux::{Error, Result};
 
 /// A pageblock: first frame, type and content.
-pub type Block = (unfrag::Pfn, MigrateType, unfrag::page_alloc::view::BlockView);
+pub type Block = (
+    unfrag::Pfn,
+    MigrateType,
+    unfrag::page_alloc::view::BlockView,
+);
 
 /// Name of a type as pagetypeinfo prints it.
 pub fn type_name(mt: MigrateType) -> &'static str {

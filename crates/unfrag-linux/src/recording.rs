@@ -157,7 +157,10 @@ impl EventTable {
 impl Snapshot {
     /// The content of the file called `name`.
     pub fn file(&self, name: &str) -> Option<&[u8]> {
-        self.files.iter().find(|f| f.name == name).map(|f| &f.content[..])
+        self.files
+            .iter()
+            .find(|f| f.name == name)
+            .map(|f| &f.content[..])
     }
     /// When `name` was read (the middle of its reading), in nanoseconds of the snapshots' clock.
     pub fn time_of(&self, name: &str) -> Option<u64> {

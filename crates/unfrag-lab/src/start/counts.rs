@@ -32,6 +32,8 @@ pub struct Anchor {
     pub zones: Vec<ZoneFacts>,
     /// Free blocks of each order, by zone.
     pub free: Vec<[u64; ORDERS]>,
+    /// The same by type: unmovable, movable and reclaimable; `None` without pagetypeinfo.
+    pub listed: Vec<Option<[[u64; ORDERS]; 3]>>,
     /// Pageblocks that are unmovable and reclaimable, by zone; `None` without pagetypeinfo.
     pub blocks: Vec<Option<[u64; 2]>>,
     /// Time of buddyinfo in nanoseconds of the trace clock.
@@ -60,6 +62,7 @@ impl Anchor {
             .transpose()?;
         let mut free = vec![];
         let mut blocks = vec![];
+        let mut listed = vec![];
         for z in &zones {
             let (node, name) = (u32::from(z.config.node), z.config.kind.name());
             let row = info.zone(node, name).ok_or_else(|| {
@@ -70,6 +73,16 @@ impl Anchor {
                 *to = *from;
             }
             free.push(n);
+            let on = |t: &str| {
+                let mut n = [0; ORDERS];
+                let row = types.as_ref()?.row(node, name, t)?;
+                for (to, from) in n.iter_mut().zip(&row.counts) {
+                    *to = from.blocks;
+                }
+                Some(n)
+            };
+            let all = on("Unmovable").zip(on("Movable")).zip(on("Reclaimable"));
+            listed.push(all.map(|((u, m), r)| [u, m, r]));
             let of = |t: &str| types.as_ref()?.blocks.get(node, name, t);
             blocks.push(of("Unmovable").zip(of("Reclaimable")).map(|(u, r)| [u, r]));
         }
@@ -81,6 +94,7 @@ impl Anchor {
         Ok(Anchor {
             zones,
             free,
+            listed,
             blocks,
             time,
             cpus,
@@ -139,9 +153,13 @@ pub fn counts(
                 false => Frame::Pinned,
             };
         }
+        let shown = match anchor.listed[i] {
+            Some(by_type) => by_type.to_vec(),
+            None => vec![anchor.free[i]],
+        };
         start
             .sets
-            .extend(sets(i, lo, evidence, &free, &types, waiting, &anchor.free[i]));
+            .extend(sets(i, lo, evidence, &free, &types, waiting, &shown));
         let taken: Vec<u32> = start
             .sets
             .iter()
@@ -188,7 +206,9 @@ impl Evidence {
             if open == 0 || op.order > 3 || cpu >= cpus {
                 continue;
             }
-            let mt = Gfp::from_bits_retain(op.other).mobility().filter(|t| t.is_ordinary());
+            let mt = Gfp::from_bits_retain(op.other)
+                .mobility()
+                .filter(|t| t.is_ordinary());
             let Some(mt) = mt else { continue };
             let list = usize::from(op.order) * 3 + mt as usize;
             let (taken, row) = (&mut lists[cpu][list], &mut rows[cpu][list]);
@@ -200,7 +220,11 @@ impl Evidence {
             *row = if adjacent { *row + 1 } else { 1 };
             taken.push(op.pfn);
             // Kernel requests mix with what leaves no event, which breaks rows up.
-            let long = if mt == MigrateType::Movable { REFILL_ROW } else { REFILL_ROW / 3 };
+            let long = if mt == MigrateType::Movable {
+                REFILL_ROW
+            } else {
+                REFILL_ROW / 3
+            };
             let long = (long >> op.order).max(3);
             if *row >= long {
                 taken.truncate(taken.len() - long);
@@ -208,7 +232,10 @@ impl Evidence {
                 open -= 1;
             }
         }
-        Evidence { firsts, before_refill: lists }
+        Evidence {
+            firsts,
+            before_refill: lists,
+        }
     }
 }
 
@@ -382,7 +409,7 @@ fn sets(
     free: &[bool],
     types: &[(u32, MigrateType)],
     waiting: Waiting,
-    shown: &[u64; ORDERS],
+    shown: &[[u64; ORDERS]],
 ) -> Vec<SetStart> {
     let Waiting {
         mut lists,
@@ -392,16 +419,18 @@ fn sets(
     let hi = lo + free.len() as u32;
     let mut small = vec![false; free.len()];
     let mut pieces = vec![false; free.len()];
-    let mut extra = shown.map(|n| n as i64);
+    let mut extra: Vec<[i64; ORDERS]> = shown.iter().map(|n| n.map(|n| n as i64)).collect();
+    // By type where the anchor tells them apart.
+    let row = |b: &FreeBlock| (b.mt as usize).min(shown.len() - 1);
     let mut blocks = coalesce(lo, free, types);
     blocks.sort_by_key(|b| b.order);
     for b in &blocks {
-        extra[usize::from(b.order)] -= 1;
+        extra[row(b)][usize::from(b.order)] -= 1;
     }
     for b in blocks.iter().filter(|b| b.order < LARGE) {
         let range = (b.pfn - lo) as usize..(b.pfn - lo) as usize + (1 << b.order);
         small[range.clone()].fill(true);
-        let over = &mut extra[usize::from(b.order)];
+        let over = &mut extra[row(b)][usize::from(b.order)];
         if *over < 0 {
             *over += 1;
             pieces[range].fill(true);
@@ -413,8 +442,7 @@ fn sets(
             let k = (pfn - lo) as usize;
             candidates[k..k + (1 << order)].fill(false);
         }
-        for op in evidence.firsts.iter().filter(|o| (lo..hi).contains(&o.pfn))
-        {
+        for op in evidence.firsts.iter().filter(|o| (lo..hi).contains(&o.pfn)) {
             let cpu = usize::from(op.cpu);
             let Some(mt) = Gfp::from_bits_retain(op.other)
                 .mobility()
@@ -481,13 +509,7 @@ struct Waiting {
 }
 
 /// What the trace itself says was waiting. Movable lists come first: their refills are plain to see.
-fn waiting(
-    lo: u32,
-    len: usize,
-    causes: &Causes,
-    evidence: &Evidence,
-    held: &[u64],
-) -> Waiting {
+fn waiting(lo: u32, len: usize, causes: &Causes, evidence: &Evidence, held: &[u64]) -> Waiting {
     let mut w = Waiting {
         lists: vec![vec![vec![]; 12]; held.len()],
         left: held.to_vec(),
@@ -523,14 +545,14 @@ fn free_before_refill(
     causes: &Causes,
     evidence: &Evidence,
 ) -> Vec<(usize, Vec<u32>)> {
-    let Some(lists) = evidence.before_refill.get(cpu) else { return vec![] };
+    let Some(lists) = evidence.before_refill.get(cpu) else {
+        return vec![];
+    };
     let mut all = vec![];
     for (list, pfns) in lists.iter().enumerate() {
         let mut seen = std::collections::HashSet::new();
         let waited = |p: &u32| {
-            (lo..hi).contains(p)
-                && causes.first[*p as usize] == FIRST_ALLOC
-                && seen.insert(*p)
+            (lo..hi).contains(p) && causes.first[*p as usize] == FIRST_ALLOC && seen.insert(*p)
         };
         all.push((list, pfns.iter().copied().filter(waited).collect()));
     }
