@@ -5,8 +5,11 @@
 //! causes, says which of them were the kernel's own reclaim, and follows frames through migrations,
 //! so that a later free finds the allocation that it belongs to. Rules, version [`VERSION`]:
 //!
-//! 1. A free by a compacting task (kcompactd, or between `mm_compaction_begin` and `_end`) of a
-//!    frame in use is the source of a migration; of a frame not in use, an unused target.
+//! 1. A compacting task frees the sources of its migrations between the event that isolated them and
+//!    `mm_compaction_migratepages`, and the unused targets between that and `mm_compaction_end`.
+//!    Where the trace lacks these events, a free by kcompactd, or between `mm_compaction_begin` and
+//!    `_end`, of a frame in use is a source; of a frame not in use, an unused target. What an
+//!    interrupt frees belongs to no task.
 //! 2. Where `set_migration_pte` and `remove_migration_pte` name both sides, the page goes from the
 //!    one frame to the other. A source without such a pair waits; the first free of a frame not in
 //!    use that no rule explains belongs to the source that waits longest.
@@ -148,6 +151,8 @@ enum Kind {
     Extfrag,
     CompactBegin,
     CompactEnd,
+    Isolated,
+    Migrated,
     SetMigration,
     RemoveMigration,
     KswapdWake,
@@ -166,6 +171,8 @@ impl Kind {
             "mm_page_alloc_extfrag" => Kind::Extfrag,
             "mm_compaction_begin" => Kind::CompactBegin,
             "mm_compaction_end" => Kind::CompactEnd,
+            "mm_compaction_isolate_migratepages" => Kind::Isolated,
+            "mm_compaction_migratepages" => Kind::Migrated,
             "set_migration_pte" => Kind::SetMigration,
             "remove_migration_pte" => Kind::RemoveMigration,
             "mm_vmscan_kswapd_wake" => Kind::KswapdWake,
@@ -185,6 +192,19 @@ fn column<'a>(table: &'a EventTable, name: &str) -> Result<&'a [u64]> {
             table.name
         ))
     })
+}
+
+/// Pages that `mm_compaction_isolate_migratepages` isolated.
+const NR_TAKEN: &str = "nr_taken";
+
+/// Whether the trace says when compaction migrates.
+fn shows_migration(rec: &Recording) -> bool {
+    let happened = |name: &str, field: &str| {
+        let mut tables = rec.events.tables.iter().filter(|t| t.name == name);
+        tables.any(|t| t.column(field).is_some_and(|c| !c.is_empty()))
+    };
+    happened("mm_compaction_isolate_migratepages", NR_TAKEN)
+        && happened("mm_compaction_migratepages", "nr_migrated")
 }
 
 /// What the mask of a huge-page fault holds at least.
@@ -230,6 +250,9 @@ pub fn causes(
         for (c, n) in cols[i].iter_mut().zip(names) {
             *c = column(t, n)?;
         }
+        if kinds[i] == Kind::Isolated {
+            cols[i][0] = t.column(NR_TAKEN).unwrap_or_default();
+        }
     }
     let mut rows = vec![0usize; ev.tables.len()];
     let start = ev.time.partition_point(|&t| t < from);
@@ -245,7 +268,11 @@ pub fn causes(
             Kind::Free if live => w.free(a[row], b[row])?,
             Kind::Extfrag if live => w.out.extfrag.push((w.time, a[row] as u32)),
             Kind::CompactBegin => w.task_state[w.task as usize] |= COMPACTING,
-            Kind::CompactEnd => w.task_state[w.task as usize] &= !COMPACTING,
+            Kind::CompactEnd => w.task_state[w.task as usize] &= !(COMPACTING | MIGRATING),
+            Kind::Isolated if a.get(row).is_some_and(|&n| n > 0) => {
+                w.task_state[w.task as usize] |= MIGRATING
+            }
+            Kind::Isolated | Kind::Migrated => w.task_state[w.task as usize] &= !MIGRATING,
             Kind::SetMigration => w.set_migration(a[row], b[row]),
             Kind::RemoveMigration => w.remove_migration(a[row], b[row]),
             Kind::ReclaimBegin => w.task_state[w.task as usize] |= RECLAIMING,
@@ -268,6 +295,11 @@ const RECLAIMING: u8 = 2;
 const KSWAPD: u8 = 4;
 const KCOMPACTD: u8 = 8;
 const KWORKER: u8 = 16;
+/// Between the isolation of sources and the end of their migration.
+const MIGRATING: u8 = 32;
+
+/// `common_flags` of an event in a hard or soft interrupt.
+const INTERRUPT: u8 = 0x18;
 
 /// Pages of a kernel stack.
 const STACK: usize = 4;
@@ -279,10 +311,13 @@ struct Walk {
     era: Era,
     out: Causes,
     state: Vec<u8>,
+    /// Whether the trace says when compaction migrates.
+    phases_known: bool,
     /// Until when a late free of this frame belongs to an allocation before.
     late: std::collections::HashMap<u32, u64>,
     task_state: Vec<u8>,
     task: u32,
+    interrupted: bool,
     time: u64,
     cpu: u16,
     from: u64,
@@ -345,9 +380,11 @@ impl Walk {
                 ..Causes::default()
             },
             state,
+            phases_known: shows_migration(rec),
             late: Default::default(),
             task_state,
             task: 0,
+            interrupted: false,
             time: 0,
             cpu: 0,
             from,
@@ -379,6 +416,7 @@ impl Walk {
         self.time = ev.time[i];
         self.cpu = ev.cpu[i];
         self.task = ev.task[i];
+        self.interrupted = ev.flags[i] & INTERRUPT != 0;
     }
 
     #[inline]
@@ -466,12 +504,14 @@ impl Walk {
         if !self.late.is_empty() && self.is_late(pfn) {
             return Ok(());
         }
-        let t = self.task_state[self.task as usize];
+        let mut t = self.task_state[self.task as usize];
         if t & KSWAPD != 0 {
             self.kswapd_last = Some((self.out.ops.len() + 1, self.time));
         }
-        if t & (COMPACTING | KCOMPACTD) != 0 {
-            self.free_by_compaction(pfn, order);
+        if self.interrupted {
+            t = 0;
+        }
+        if t & (COMPACTING | KCOMPACTD) != 0 && self.free_by_compaction(t, pfn, order) {
             return Ok(());
         }
         if self.by_counts && t & KWORKER != 0 && order == 0 && self.state[pfn as usize] != LIVE {
@@ -629,29 +669,55 @@ impl Walk {
         goes_on
     }
 
-    /// Rules 1 and 2.
-    fn free_by_compaction(&mut self, pfn: u32, order: u8) {
+    /// Rule 1. Whether the block was a source or a target.
+    fn free_by_compaction(&mut self, t: u8, pfn: u32, order: u8) -> bool {
+        let migrating = t & MIGRATING != 0;
+        if self.phases_known && !migrating {
+            if t & COMPACTING == 0 || self.state[pfn as usize] == LIVE {
+                return false;
+            }
+            for p in pfn..pfn + (1 << order) {
+                self.unused_target(p);
+            }
+            return true;
+        }
         for p in pfn..pfn + (1 << order) {
             match std::mem::replace(&mut self.state[p as usize], IDLE) {
-                IDLE => self.out.classes.unused_targets += 1,
+                IDLE if !migrating || self.era.shows_returned_targets() => self.unused_target(p),
                 was => {
-                    if was == UNKNOWN {
-                        self.out.first[p as usize] = FIRST_FREE;
+                    match was {
+                        UNKNOWN => self.out.first[p as usize] = FIRST_FREE,
+                        // A migration before had filled it unseen.
+                        IDLE => self.match_source(p),
+                        _ => {}
                     }
-                    self.out.classes.migrated += 1;
-                    if let Some(to) = self.paired.remove(&p) {
-                        self.out.classes.migrated_paired += 1;
-                        if self.state[to as usize] == UNKNOWN {
-                            self.out.first[to as usize] = FIRST_ALLOC;
-                        }
-                        self.state[to as usize] = LIVE;
-                        self.push(Do::Moved, 0, p, to);
-                    } else {
-                        self.waiting.push_back(p);
-                    }
+                    self.migrated(p);
                 }
             }
         }
+        true
+    }
+
+    fn unused_target(&mut self, p: u32) {
+        self.out.classes.unused_targets += 1;
+        if std::mem::replace(&mut self.state[p as usize], IDLE) == UNKNOWN {
+            self.out.first[p as usize] = FIRST_ALLOC;
+        }
+    }
+
+    /// Rule 2: the source of a migration is freed.
+    fn migrated(&mut self, p: u32) {
+        self.out.classes.migrated += 1;
+        let Some(to) = self.paired.remove(&p) else {
+            self.waiting.push_back(p);
+            return;
+        };
+        self.out.classes.migrated_paired += 1;
+        if self.state[to as usize] == UNKNOWN {
+            self.out.first[to as usize] = FIRST_ALLOC;
+        }
+        self.state[to as usize] = LIVE;
+        self.push(Do::Moved, 0, p, to);
     }
 
     fn set_migration(&mut self, addr: u64, pte: u64) {

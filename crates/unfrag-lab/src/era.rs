@@ -60,6 +60,12 @@ impl Era {
         }
     }
 
+    /// Whether compaction emits an event for a target that goes back to its own list unused.
+    /// `spec: linux-6.1 7.6`
+    pub fn shows_returned_targets(self) -> bool {
+        self.preset() == "6.18"
+    }
+
     /// The type with a number of this kernel; `None` if it has no such number.
     pub fn migratetype(self, number: u64) -> Option<MigrateType> {
         use MigrateType::{Cma, HighAtomic, Isolate, Movable, Reclaimable, Reserve, Unmovable};
