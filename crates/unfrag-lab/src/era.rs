@@ -4,7 +4,7 @@
 //! by the release, and nothing anywhere else. `spec: linux-mm 2.5, 2.6, 7.6, 7.7`
 
 use unfrag::{Gfp, MigrateType};
-use unfrag_linux::Error;
+use unfrag_linux::{Error, gfp_text};
 
 /// The kernel that recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub struct Era {
     major: u32,
     minor: u32,
     patch: u32,
+    /// What each bit of a raw request mask means.
+    gfp: [Gfp; 32],
 }
 
 impl Era {
@@ -21,11 +23,7 @@ impl Era {
     /// If it does not begin with a version number.
     pub fn of(release: &str) -> Result<Era, Error> {
         if release.is_empty() {
-            return Ok(Era {
-                major: 6,
-                minor: 18,
-                patch: 0,
-            });
+            return Era::of("6.18.0");
         }
         let mut n = release
             .split(|c: char| !c.is_ascii_digit())
@@ -40,6 +38,7 @@ impl Era {
             major,
             minor,
             patch: n.next().flatten().unwrap_or(0),
+            gfp: meanings(gfp_text::Era::of_release(release).unwrap_or(gfp_text::Era::NEWEST)),
         })
     }
 
@@ -88,31 +87,36 @@ impl Era {
     }
 
     /// The request flags of a raw mask of this kernel.
+    #[inline]
     pub fn gfp(self, raw: u64) -> Gfp {
-        if self.major >= 3 {
+        let mut rest = raw as u32;
+        let mut flags = Gfp::empty();
+        while rest != 0 {
+            flags |= self.gfp[rest.trailing_zeros() as usize];
+            rest &= rest - 1;
+        }
+        flags
+    }
+}
+
+/// What each bit means in the order of 6.1, by its name in `era`. Bits without a name there keep their
+/// place in kernels of that order, and mean nothing in older ones.
+fn meanings(era: gfp_text::Era) -> [Gfp; 32] {
+    const SAME_ORDER: gfp_text::Era = gfp_text::Era::V5_1;
+    let of = |bit: usize| {
+        let raw = 1u64 << bit;
+        if era >= SAME_ORDER {
             return Gfp::from_bits_retain(raw as u32);
         }
-        const OLD: [(u64, Gfp); 16] = [
-            (0x8, Gfp::MOVABLE),
-            (0x10, Gfp::DIRECT_RECLAIM.union(Gfp::KSWAPD_RECLAIM)),
-            (0x20, Gfp::HIGH),
-            (0x40, Gfp::IO),
-            (0x80, Gfp::FS),
-            (0x200, Gfp::NOWARN),
-            (0x400, Gfp::RETRY_MAYFAIL),
-            (0x800, Gfp::NOFAIL),
-            (0x1000, Gfp::NORETRY),
-            (0x4000, Gfp::COMP),
-            (0x8000, Gfp::ZERO),
-            (0x1_0000, Gfp::NOMEMALLOC),
-            (0x2_0000, Gfp::HARDWALL),
-            (0x4_0000, Gfp::THISNODE),
-            (0x8_0000, Gfp::RECLAIMABLE),
-            (0x7, Gfp::empty()),
-        ];
-        let zones = Gfp::from_bits_retain(raw as u32 & 7);
-        OLD.iter()
-            .filter(|(bit, _)| raw & bit != 0)
-            .fold(zones, |g, (_, f)| g | *f)
-    }
+        match era.print(raw).as_str() {
+            // Waiting was reclaiming and waking kswapd in one.
+            "GFP_WAIT" | "__GFP_WAIT" => Gfp::DIRECT_RECLAIM | Gfp::KSWAPD_RECLAIM,
+            "GFP_REPEAT" | "__GFP_REPEAT" => Gfp::RETRY_MAYFAIL,
+            name if name.starts_with("0x") => Gfp::empty(),
+            name => SAME_ORDER
+                .parse(name)
+                .map_or(Gfp::empty(), |m| Gfp::from_bits_retain(m as u32)),
+        }
+    };
+    std::array::from_fn(of)
 }

@@ -436,6 +436,7 @@ impl<'r> Plan<'r> {
             recorded_era,
             settings: settings::describe(sim.manager.switches(), sim.manager.sysctl()),
             accuracy,
+            accuracy_from_counts: None,
             samples,
             totals: self.totals(&sim),
             failures: failures(&sim),
@@ -582,6 +583,26 @@ impl MapMaker {
     }
 }
 
+/// Replays the same kernel from a start by counts, as any other host would have to, and notes the
+/// difference.
+fn compare_starts(rec: &Recording, report: &mut KernelReport, options: &Options) -> Result<()> {
+    let plan = Plan::new(rec, StartChoice::Counts)?;
+    let recorded = plan.recorded_samples()?;
+    let counts = plan.kernel(&report.kernel, options, &recorded, &mut Unwatched)?;
+    if let (Some(exact), Some(counts)) = (&report.accuracy, &counts.accuracy) {
+        report.notes.push(format!(
+            "Error of the start: from the kernel's exact state the median error of the order distribution is \
+             {:.4} and that of free pages {:.4}; from counts, as on an ordinary host, {:.4} and {:.4}.",
+            exact.order_distribution_error.median,
+            exact.free_pages_error.median,
+            counts.order_distribution_error.median,
+            counts.free_pages_error.median,
+        ));
+    }
+    report.accuracy_from_counts = counts.accuracy;
+    Ok(())
+}
+
 /// Replays a recording. `file` is its name as the report shows it.
 ///
 /// # Errors
@@ -606,7 +627,11 @@ pub fn replay(
                 &options.kernels
             };
             for name in names {
-                kernels.push(plan.kernel(name, options, &recorded, watch)?);
+                let mut report = plan.kernel(name, options, &recorded, watch)?;
+                if plan.exact && report.accuracy.is_some() {
+                    compare_starts(rec, &mut report, options)?;
+                }
+                kernels.push(report);
             }
         }
     }

@@ -107,6 +107,9 @@ pub struct KernelReport {
     pub settings: BTreeMap<String, serde_json::Value>,
     /// Against the recorded snapshots; `null` unless this is the recorded era.
     pub accuracy: Option<Accuracy>,
+    /// The same from a start by counts, where `accuracy` is from the kernel's exact state: the
+    /// difference is the error of the start.
+    pub accuracy_from_counts: Option<Accuracy>,
     /// State at each snapshot's moment.
     pub samples: Vec<Sample>,
     /// Totals of the whole replay, by name (allocations, frees, fallbacks …).

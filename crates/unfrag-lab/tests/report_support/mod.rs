@@ -116,6 +116,7 @@ fn kernel(name: &str, recorded_era: bool, run: Run) -> KernelReport {
         recorded_era,
         settings,
         accuracy: recorded_era.then(accuracy),
+        accuracy_from_counts: None,
         samples: samples(run, true),
         totals: totals.map(|(k, v)| (k.to_string(), v)).into(),
         failures,
