@@ -460,12 +460,12 @@ fn sets(
             }
         }
         // Pieces that nobody took while the trace ran wait at the far end.
-        for k in 0..candidates.len() {
-            if let Some(cpu) = left.iter().position(|&n| n > 0)
-                && std::mem::take(&mut candidates[k])
-            {
+        for (p, candidate) in (lo..).zip(candidates.iter_mut()) {
+            let Some(cpu) = left.iter().position(|&n| n > 0) else {
+                break;
+            };
+            if std::mem::take(candidate) {
                 left[cpu] -= 1;
-                let p = lo + k as u32;
                 let mt = if own(p).is_ordinary() {
                     own(p)
                 } else {
@@ -572,7 +572,7 @@ fn coalesce(lo: u32, free: &[bool], types: &[(u32, MigrateType)]) -> Vec<FreeBlo
         let mut order = 0u8;
         while usize::from(order) + 1 < ORDERS {
             let size = 1usize << (order + 1);
-            let fits = pfn as usize % size == 0
+            let fits = (pfn as usize).is_multiple_of(size)
                 && k + size <= free.len()
                 && free[k..k + size].iter().all(|f| *f);
             if !fits {
