@@ -148,8 +148,6 @@ fn huge_p20_reaches_the_kernels_own_lists_at_fragmented() {
     sim.manager.validate().expect("sound structures");
 }
 
-/// Up to the first wake of kswapd.
-const ALLOCATIONS: u64 = 219_347;
 
 /// `spec: linux-6.1 10`: to the first kswapd run, 8 fallbacks among them.
 #[test]
