@@ -15,11 +15,10 @@
 //!    use that no rule explains belongs to the source that waits longest.
 //! 3. An allocation of a frame in use: the CPUs' buffers were merged out of order, and the free
 //!    follows within [`INVERSION_NS`]; otherwise the frame was freed unseen.
-//! 4. Four frames freed one after the other that nobody was seen to allocate were a kernel stack
-//!    (taken in bulk, without an event): consecutive ones where the start is exact, any four freed by
-//!    a worker where it is not. In the latter case the stack was taken with the page directory of a
-//!    new process that came next, on the same CPU, after the frames' last use or that of the frame
-//!    below them.
+//! 4. Four frames that a worker freed one after the other and nobody was seen to allocate were a
+//!    kernel stack (taken in bulk, without an event). Where the start is not exact, the stack was
+//!    taken with the page directory of a new process that came next, on the same CPU, after the
+//!    frames' last use or that of the frame below them.
 //! 5. Frees by kswapd and by tasks in direct reclaim are that kernel's reclaim.
 //!
 //! `spec: linux-6.1 7.6, 10`
@@ -332,8 +331,8 @@ struct Walk {
     wakeup_between: bool,
     /// Where kswapd's last page event stands among the operations.
     kswapd_last: Option<(usize, u64)>,
-    /// Task, next frame and length of the row of unexplained frees at hand.
-    row: (u32, u32, u32),
+    /// Task, time and length of the row of a worker's unexplained frees at hand.
+    row: (u32, u64, u64),
     /// Insertions to make: before operation i.
     inserts: Vec<(usize, Op)>,
     /// Whether nothing is known of the start but counts.
@@ -394,7 +393,7 @@ impl Walk {
             reclaiming: false,
             wakeup_between: false,
             kswapd_last: None,
-            row: (NONE, NONE, 0),
+            row: (NONE, 0, 0),
             inserts: vec![],
             by_counts: free_at.is_none(),
             last: vec![
@@ -648,25 +647,28 @@ impl Walk {
 
     /// A frame that is not in use is freed. Whether somebody explains it.
     fn free_of_idle(&mut self, p: u32) -> bool {
-        if self.is_stack(p) || self.waiting.is_empty() {
-            self.out.classes.unexplained_frees += 1;
-            return false;
+        let worker = self.task_state[self.task as usize] & KWORKER != 0 && !self.interrupted;
+        if !worker && !self.waiting.is_empty() {
+            self.match_source(p);
+            return true;
         }
-        self.match_source(p);
-        true
+        if worker {
+            self.extend_row();
+        }
+        self.out.classes.unexplained_frees += 1;
+        if worker && self.row.2 == STACK as u64 {
+            self.row.2 = 0;
+            self.out.classes.unexplained_frees -= STACK as u64;
+            self.out.classes.stack_pages += STACK as u64;
+        }
+        false
     }
 
-    /// Rule 4: notes an unexplained free, and whether it goes on a row of four.
-    fn is_stack(&mut self, p: u32) -> bool {
-        let (task, next, n) = self.row;
-        let goes_on = task == self.task && next == p;
-        self.row = (self.task, p + 1, if goes_on { n + 1 } else { 1 });
-        if goes_on && (n + 1) % 4 == 0 {
-            // This one is counted by the caller.
-            self.out.classes.unexplained_frees -= 4;
-            self.out.classes.stack_pages += 4;
-        }
-        goes_on
+    /// Rule 4: a worker frees a frame that is not in use.
+    fn extend_row(&mut self) {
+        let (task, time, n) = self.row;
+        let goes_on = task == self.task && self.time <= time + STACK_PAUSE_NS;
+        self.row = (self.task, self.time, if goes_on { n + 1 } else { 1 });
     }
 
     /// Rule 1. Whether the block was a source or a target.

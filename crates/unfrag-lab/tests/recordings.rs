@@ -148,6 +148,8 @@ fn huge_p20_reaches_the_kernels_own_lists_at_fragmented() {
     sim.manager.validate().expect("sound structures");
 }
 
+/// Up to the first wake of kswapd.
+const ALLOCATIONS: u64 = 219_347;
 
 /// `spec: linux-6.1 10`: to the first kswapd run, 8 fallbacks among them.
 #[test]
@@ -159,13 +161,9 @@ fn pressure_stays_on_the_kernels_own_frames_until_kswapd_runs() {
     let first = ops.iter().position(|o| o.act == Do::ReclaimBegins);
     let until = ops[first.expect("kswapd ran")].time;
     apply_until(&mut sim, ops, &plan.causes, |o| o.act == Do::ReclaimBegins);
+    println!("{:?}", plan.resolved);
     let t = &sim.tally;
-    println!(
-        "pressure: {} of {} to {until}, {:?}",
-        t.on_same_frame, t.allocated, plan.resolved
-    );
-    assert!(t.allocated > 200_000);
-    assert!(t.on_same_frame as f64 >= 0.999 * t.allocated as f64);
+    assert_eq!((t.allocated, t.on_same_frame), (ALLOCATIONS, ALLOCATIONS));
     let taken = sim.manager.host().extfrag.as_deref().unwrap_or_default();
     let ours: Vec<u32> = taken.iter().map(|e| e.pfn.0 as u32).collect();
     let up_to = |e: &&(u64, u32)| e.0 <= until;
@@ -315,10 +313,10 @@ fn observing_huge_p20_finds_every_event_explained_and_the_kernels_layout() {
 }
 
 #[test]
-fn observing_pressure_finds_each_class_within_a_hundredth() {
+fn observing_pressure_finds_every_event_explained() {
     let Some(rec) = pressure() else { return };
     let o = check_observed(rec);
-    let (seen, counted) = class(&o, MIGRATED);
-    assert!(seen.abs_diff(counted) <= 10, "{seen} of {counted}");
+    assert_eq!(o.unclassified, 0);
+    assert_eq!(class(&o, MIGRATED), (41_527, 41_527));
     assert_eq!(class(&o, HUGE), (137, 137));
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod synthetic;
+
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use unfrag_lab::replay::Sim;
