@@ -103,9 +103,11 @@ impl Era {
 /// place in kernels of that order, and mean nothing in older ones.
 fn meanings(era: gfp_text::Era) -> [Gfp; 32] {
     const SAME_ORDER: gfp_text::Era = gfp_text::Era::V5_1;
+    // Those that choose the zone never moved, and 2.6.32 prints no name for all of them.
+    const ZONE_BITS: usize = 4;
     let of = |bit: usize| {
         let raw = 1u64 << bit;
-        if era >= SAME_ORDER {
+        if era >= SAME_ORDER || bit < ZONE_BITS {
             return Gfp::from_bits_retain(raw as u32);
         }
         match era.print(raw).as_str() {
