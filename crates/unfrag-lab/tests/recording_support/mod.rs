@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+pub mod machine;
 pub mod synthetic;
 
 use std::path::{Path, PathBuf};

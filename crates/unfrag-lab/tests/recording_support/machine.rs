@@ -1,0 +1,101 @@
+//! A small machine: one zone of 32 MiB.
+
+use unfrag::zone::{Marks, NR_ZONE_KINDS};
+use unfrag::{MigrateType, Pfn, Sysctl, ZoneConfig, ZoneKind};
+use unfrag_lab::replay::Sim;
+use unfrag_lab::start::{Frame, FreeBlock, SetStart, Start, ZoneFacts};
+
+/// First frame of its zone.
+pub const FIRST: u32 = 4096;
+/// Frames of its zone.
+pub const PAGES: u32 = 8192;
+
+/// The machine with no block free; fill `free` and `sets`, then [`settle`].
+pub fn start(cpus: usize) -> Start {
+    let config = ZoneConfig {
+        node: 0,
+        kind: ZoneKind::Dma32,
+        start: Pfn(FIRST.into()),
+        spanned: PAGES.into(),
+        present: PAGES.into(),
+        managed: PAGES.into(),
+    };
+    let mut frames = vec![Frame::None; FIRST as usize];
+    frames.resize((FIRST + PAGES) as usize, Frame::Pinned);
+    let marks = Marks {
+        min: 64,
+        low: 80,
+        high: 96,
+        promo: 112,
+        boost: 0,
+    };
+    Start {
+        zones: vec![ZoneFacts {
+            config,
+            marks,
+            protection: [0; NR_ZONE_KINDS],
+            free: 0,
+            highatomic: 0,
+            stat_threshold: 1,
+            sets: vec![(0, 100, 8); cpus],
+        }],
+        cpus,
+        time: 0,
+        free: vec![],
+        sets: (0..cpus)
+            .map(|cpu| SetStart {
+                zone: 0,
+                cpu,
+                tuning: Some((100, 8, 0)),
+                lists: vec![],
+            })
+            .collect(),
+        block_types: vec![],
+        freed_later: vec![false; (FIRST + PAGES) as usize],
+        frames,
+    }
+}
+
+/// A free block of movable memory.
+pub fn movable(pfn: u32, order: u8) -> FreeBlock {
+    FreeBlock {
+        pfn,
+        order,
+        mt: MigrateType::Movable,
+    }
+}
+
+/// Frees the frames of the blocks that are on lists.
+pub fn settle(start: &mut Start) {
+    let held = start.sets.iter().flat_map(|s| &s.lists).flat_map(|l| &l.1);
+    for b in start.free.iter().chain(held) {
+        let at = b.pfn as usize;
+        start.frames[at..at + (1 << b.order)].fill(Frame::Free);
+    }
+}
+
+/// A machine all of whose memory is free, in blocks of order 10.
+pub fn empty() -> Start {
+    let mut s = start(2);
+    s.free = (0..PAGES / 1024)
+        .map(|i| movable(FIRST + i * 1024, 10))
+        .collect();
+    settle(&mut s);
+    s
+}
+
+/// Memory for its model.
+pub fn memory(start: &Start) -> Vec<u64> {
+    let switches = unfrag::preset("6.1").unwrap().switches;
+    vec![0; start.words(switches, Sysctl::default()).unwrap()]
+}
+
+/// Its model under 6.1.
+pub fn sim<'m>(start: &Start, memory: &'m mut [u64]) -> Sim<'m> {
+    let switches = unfrag::preset("6.1").unwrap().switches;
+    let m = start
+        .manager(switches, Sysctl::default(), true, memory)
+        .unwrap();
+    m.validate().unwrap();
+    Sim::new(m, FIRST + PAGES)
+}

@@ -1,0 +1,247 @@
+//! The machine of a replay: what asks and frees do where the model's frames are not the recorded ones.
+
+mod recording_support;
+
+use recording_support::machine::{FIRST, PAGES, empty, memory, sim};
+use unfrag::{Gfp, Pfn};
+use unfrag_lab::cause::{Causes, Do, NONE, Op};
+use unfrag_lab::replay::Sim;
+
+const MOVABLE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
+const HUGE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::COMP).union(Gfp::NOWARN);
+
+/// Pages of the machine.
+const ALL: u64 = PAGES as u64;
+
+/// A frame of the recorded host, well away from where the model puts things.
+const THERE: u32 = FIRST + 5000;
+
+fn op(act: Do, pfn: u32, order: u8, gfp: Gfp) -> Op {
+    Op {
+        time: 0,
+        act,
+        order,
+        cpu: 0,
+        pfn,
+        other: gfp.bits(),
+        task: 7,
+    }
+}
+
+fn apply(sim: &mut Sim, act: Do, pfn: u32, order: u8, gfp: Gfp) {
+    sim.apply(&op(act, pfn, order, gfp), &Causes::default());
+}
+
+fn free(sim: &mut Sim, pfn: u32, order: u8) {
+    apply(sim, Do::Free, pfn, order, Gfp::empty());
+}
+
+/// Pages that nobody has: on the buddy lists and held back by CPUs.
+fn unused(sim: &Sim) -> u64 {
+    sim.manager.validate().expect("sound structures");
+    sim.manager.zone_view(0).free_pages + sim.manager.pcp_pages(0)
+}
+
+#[test]
+fn a_frame_of_the_recorded_host_names_one_of_the_model() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = sim(&start, &mut memory);
+    apply(&mut s, Do::Alloc, THERE, 0, MOVABLE);
+    let at = s.model_frame(THERE).unwrap();
+    assert_ne!(at, THERE);
+    assert_eq!((s.tally.allocated, s.tally.on_same_frame), (1, 0));
+    free(&mut s, THERE, 0);
+    assert_eq!(s.model_frame(THERE), None);
+    assert_eq!(unused(&s), ALL);
+}
+
+#[test]
+fn a_part_of_a_larger_block_can_be_freed() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = sim(&start, &mut memory);
+    apply(&mut s, Do::Alloc, THERE, 3, MOVABLE);
+    free(&mut s, THERE + 3, 0);
+    assert_eq!(unused(&s), ALL - 7);
+    free(&mut s, THERE + 4, 2);
+    assert_eq!(unused(&s), ALL - 3);
+    for p in 0..3 {
+        free(&mut s, THERE + p, 0);
+    }
+    assert_eq!(unused(&s), ALL);
+    assert_eq!(s.tally.dropped_frees, 0);
+}
+
+#[test]
+fn several_blocks_can_be_freed_as_one() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = sim(&start, &mut memory);
+    // Adjacent in the model as well.
+    for p in 0..4 {
+        apply(&mut s, Do::Alloc, THERE + p, 0, MOVABLE);
+    }
+    free(&mut s, THERE, 2);
+    assert_eq!(unused(&s), ALL);
+    // And not, for others came between.
+    for p in 0..4 {
+        apply(&mut s, Do::Alloc, THERE + p, 0, MOVABLE);
+        apply(&mut s, Do::Alloc, THERE + 100 + p, 0, MOVABLE);
+    }
+    free(&mut s, THERE, 2);
+    assert_eq!(unused(&s), ALL - 4);
+    free(&mut s, THERE + 100, 2);
+    assert_eq!(unused(&s), ALL);
+    assert_eq!(s.tally.dropped_frees, 0);
+}
+
+#[test]
+fn a_free_of_what_the_model_never_gave_is_dropped_and_counted() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = sim(&start, &mut memory);
+    free(&mut s, THERE, 0);
+    free(&mut s, THERE, 2);
+    assert_eq!((s.tally.dropped_frees, s.tally.freed), (5, 0));
+    assert_eq!(unused(&s), ALL);
+}
+
+#[test]
+fn a_huge_page_that_failed_there_and_succeeds_here_serves_the_small_pages() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = sim(&start, &mut memory);
+    // On the local node, then again: one fault.
+    apply(&mut s, Do::AllocFailed, NONE, 9, HUGE | Gfp::THISNODE);
+    apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
+    assert_eq!(s.tally.huge_instead, 1);
+    assert_eq!(unused(&s), ALL - 512);
+    for p in 0..512 {
+        apply(&mut s, Do::Alloc, THERE + p, 0, MOVABLE);
+    }
+    assert_eq!(unused(&s), ALL - 512);
+    let first = s.model_frame(THERE).unwrap();
+    assert_eq!(first % 512, 0);
+    assert!((0..512).all(|p| s.model_frame(THERE + p) == Some(first + p)));
+    for p in 0..512 {
+        free(&mut s, THERE + p, 0);
+    }
+    assert_eq!(unused(&s), ALL);
+}
+
+#[test]
+fn another_tasks_small_pages_are_no_pieces() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = sim(&start, &mut memory);
+    apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
+    let other = Op {
+        task: 8,
+        ..op(Do::Alloc, THERE, 0, MOVABLE)
+    };
+    s.apply(&other, &Causes::default());
+    assert_eq!(unused(&s), ALL - 513);
+    // What nobody took goes back.
+    s.settle();
+    assert_eq!(unused(&s), ALL - 1);
+}
+
+#[test]
+fn a_request_that_failed_there_and_nobody_will_free_is_given_back() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = sim(&start, &mut memory);
+    apply(&mut s, Do::AllocFailed, NONE, 4, Gfp::KERNEL);
+    assert_eq!(unused(&s), ALL);
+    assert!(s.tally.failures.is_empty());
+}
+
+/// All memory in single pages, each second of them free: no huge page can be had.
+fn checkered<'m>(start: &unfrag_lab::start::Start, memory: &'m mut [u64]) -> Sim<'m> {
+    let mut s = sim(start, memory);
+    let all = MOVABLE | Gfp::MEMALLOC;
+    let pages: Vec<Pfn> = (0..PAGES)
+        .map(|_| s.manager.alloc(0, all).unwrap())
+        .collect();
+    for p in pages.iter().filter(|p| p.0 % 2 == 0) {
+        s.manager.free(*p, 0).unwrap();
+    }
+    s.manager.drain_all();
+    s
+}
+
+#[test]
+fn a_huge_page_that_succeeded_there_and_fails_here_is_taken_in_small_pages() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = checkered(&start, &mut memory);
+    apply(&mut s, Do::Alloc, THERE & !511, 9, HUGE);
+    assert_eq!(s.tally.small_instead, 1);
+    assert_eq!(s.tally.failures[&(9, HUGE)], 1);
+    assert_eq!(unused(&s), ALL / 2 - 512);
+    // Freed as the huge page that it was there.
+    free(&mut s, THERE & !511, 9);
+    assert_eq!(unused(&s), ALL / 2);
+    assert_eq!(s.tally.dropped_frees, 0);
+}
+
+#[test]
+fn a_request_that_fails_in_both_is_counted_so() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = checkered(&start, &mut memory);
+    apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
+    assert_eq!((s.tally.failed_in_both, s.tally.huge_instead), (1, 0));
+    assert_eq!(s.tally.failures[&(9, HUGE)], 1);
+}
+
+#[test]
+fn a_page_that_moved_there_is_freed_by_its_new_name() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = sim(&start, &mut memory);
+    apply(&mut s, Do::Alloc, THERE, 0, MOVABLE);
+    let at = s.model_frame(THERE);
+    let moved = Op {
+        other: THERE + 50,
+        ..op(Do::Moved, THERE, 0, Gfp::empty())
+    };
+    s.apply(&moved, &Causes::default());
+    assert_eq!(
+        (s.model_frame(THERE), s.model_frame(THERE + 50)),
+        (None, at)
+    );
+    free(&mut s, THERE + 50, 0);
+    assert_eq!(unused(&s), ALL);
+    assert_eq!(s.tally.moved, 1);
+}
+
+/// `spec: linux-6.1 10`: four pages in bulk, freed one by one.
+#[test]
+fn a_kernel_stack_is_four_pages() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = sim(&start, &mut memory);
+    let causes = Causes {
+        stacks: vec![[THERE, THERE + 9, THERE + 1, THERE + 30]],
+        ..Causes::default()
+    };
+    s.apply(&op(Do::Stack, 0, 0, Gfp::empty()), &causes);
+    assert_eq!(unused(&s), ALL - 4);
+    for p in causes.stacks[0] {
+        apply(&mut s, Do::FreeUnseen, p, 0, Gfp::empty());
+    }
+    assert_eq!(unused(&s), ALL);
+}
+
+#[test]
+fn pages_that_reclaim_freed_there_are_counted_as_given() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = sim(&start, &mut memory);
+    apply(&mut s, Do::Alloc, THERE, 2, MOVABLE);
+    apply(&mut s, Do::FreeGiven, THERE, 2, Gfp::empty());
+    assert_eq!((s.tally.given_pages, s.tally.freed), (4, 1));
+    assert_eq!(unused(&s), ALL);
+}
