@@ -32,7 +32,7 @@ struct Validating {
 impl Watch for Validating {
     fn at_snapshot(&mut self, kernel: &str, snap: &Snapshot, m: &Manager<'_, ReplayHost>) {
         self.seen += 1;
-        if self.seen % self.of % self.each == 0 {
+        if (self.seen % self.of).is_multiple_of(self.each) {
             let sound = m.validate();
             assert!(sound.is_ok(), "{kernel} at {}: {sound:?}", snap.name);
             self.validated += 1;
