@@ -3,8 +3,14 @@
 //! A snapshot's vmstat counts the pages freed since boot, and the trace shows each of them: the
 //! counter dates the snapshot. The offset is the middle of what the snapshots say: one for a whole
 //! recording, never one fitted to a snapshot.
+//!
+//! Where one time stands for all files of a snapshot, buddyinfo was read some time before vmstat: on a
+//! busy host tens of milliseconds, in which thousands of pages change hands. That lead, too, is one for
+//! a whole recording: the one under which the trace explains by how much the free pages of the two
+//! files differ.
 
 use unfrag_linux::Result;
+use unfrag_linux::procfs::buddyinfo::{BuddyInfo, Row};
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::{Recording, Snapshot};
 
@@ -21,10 +27,15 @@ const SAME: [i64; 2] = [100_000_000, 3_000_000];
 /// Rounds in which offset and counter are brought together.
 const ROUNDS: usize = 4;
 
+/// Longest lead of buddyinfo before vmstat that is looked for, and its steps, in nanoseconds.
+const LEADS: (u64, usize) = (300_000_000, 1_000_000);
+
 /// The clock of a recording.
 pub struct Clock {
     /// Nanoseconds to add to an event's time to get the time of the snapshots' clock.
     pub offset: i64,
+    /// Nanoseconds by which buddyinfo was read before the time that its snapshot gives.
+    lead: u64,
     /// Time of each free in the trace, and pages freed up to it.
     freed: Vec<(u64, i64)>,
     /// `pgfree` before the first of them.
@@ -40,6 +51,7 @@ impl Clock {
         let freed = pages_freed(rec);
         let mut clock = Clock {
             offset: rec.meta.snapshot_offset_ns,
+            lead: 0,
             freed,
             before: None,
         };
@@ -67,10 +79,47 @@ impl Clock {
                 _ => break,
             }
         }
-        if clock.offset.abs() < SAME[usize::from(!is_finely_dated(rec))] {
+        let fine = is_finely_dated(rec);
+        if clock.offset.abs() < SAME[usize::from(!fine)] {
             clock.offset = 0;
         }
+        if !fine {
+            clock.lead = clock.lead_of_buddyinfo(rec)?;
+        }
         Ok(clock)
+    }
+
+    /// When a snapshot's buddyinfo was read, in nanoseconds of the trace's clock.
+    pub fn buddyinfo(&self, snap: &Snapshot) -> Option<u64> {
+        let time = snap.time_of("buddyinfo")?;
+        Some(
+            time.saturating_add_signed(-self.offset)
+                .saturating_sub(self.lead),
+        )
+    }
+
+    /// The lead under which the trace best explains how far buddyinfo and vmstat are apart.
+    fn lead_of_buddyinfo(&self, rec: &Recording) -> Result<u64> {
+        let net = Net::of(rec);
+        let mut apart = vec![];
+        for s in &rec.snapshots {
+            let Some((free, listed)) = free_pages(s)? else {
+                continue;
+            };
+            // The counter dates vmstat itself, where it can.
+            if let Some(time) = self.date(s)? {
+                apart.push((time, listed - free));
+            }
+        }
+        let unexplained = |lead: &u64| -> u64 {
+            let of = |&(time, n): &(u64, i64)| {
+                let between = net.at(time.saturating_sub(*lead)) - net.at(time);
+                between.abs_diff(n)
+            };
+            apart.iter().map(of).sum()
+        };
+        let leads = (0..=LEADS.0).step_by(LEADS.1);
+        Ok(leads.min_by_key(unexplained).unwrap_or(0))
     }
 
     /// Whether no page was freed unseen between a mark and the first event.
@@ -124,6 +173,47 @@ impl Clock {
     }
 }
 
+/// Pages freed less pages allocated, over the trace.
+struct Net {
+    /// Time of each change, ascending, and the sum up to it.
+    sums: Vec<(u64, i64)>,
+}
+
+impl Net {
+    fn of(rec: &Recording) -> Net {
+        let mut sums = pages_of(rec, &["mm_page_free", "mm_page_free_direct"], 1);
+        sums.extend(pages_of(rec, &["mm_page_alloc"], -1));
+        sums.sort_by_key(|s| s.0);
+        let mut sum = 0;
+        for s in &mut sums {
+            sum += s.1;
+            s.1 = sum;
+        }
+        Net { sums }
+    }
+
+    fn at(&self, time: u64) -> i64 {
+        let i = self.sums.partition_point(|s| s.0 <= time);
+        i.checked_sub(1).map_or(0, |i| self.sums[i].1)
+    }
+}
+
+/// Free pages of a snapshot by vmstat, and by buddyinfo.
+fn free_pages(snap: &Snapshot) -> Result<Option<(i64, i64)>> {
+    let (Some(vmstat), Some(buddyinfo)) = (snap.file("vmstat"), snap.file("buddyinfo")) else {
+        return Ok(None);
+    };
+    let Some(free) = VmStat::parse(vmstat)?.get("nr_free_pages") else {
+        return Ok(None);
+    };
+    let zones = BuddyInfo::parse(buddyinfo)?.zones;
+    let pages = |z: &Row| -> u64 { z.free.iter().enumerate().map(|(o, n)| n << o).sum() };
+    Ok(Some((
+        free as i64,
+        zones.iter().map(pages).sum::<u64>() as i64,
+    )))
+}
+
 /// Whether the files of a snapshot have times of their own.
 fn is_finely_dated(rec: &Recording) -> bool {
     let apart = |s: &Snapshot| s.files.windows(2).any(|f| f[0].time != f[1].time);
@@ -140,25 +230,33 @@ fn pgfree(snap: &Snapshot) -> Result<Option<(u64, i64)>> {
 
 /// Time of each free, and pages freed up to it.
 fn pages_freed(rec: &Recording) -> Vec<(u64, i64)> {
+    let mut sum = 0;
+    let mut all = pages_of(rec, &["mm_page_free", "mm_page_free_direct"], 1);
+    for one in &mut all {
+        sum += one.1;
+        one.1 = sum;
+    }
+    all
+}
+
+/// Time and pages of each event of some kinds, times `sign`. Failed allocations have none.
+fn pages_of(rec: &Recording, names: &[&str], sign: i64) -> Vec<(u64, i64)> {
     let ev = &rec.events;
     let mut all = vec![];
     for (k, table) in ev.tables.iter().enumerate() {
-        if !matches!(&table.name[..], "mm_page_free" | "mm_page_free_direct") {
+        if !names.contains(&&table.name[..]) {
             continue;
         }
-        let Some(orders) = table.column("order") else {
+        let (Some(orders), Some(pfns)) = (table.column("order"), table.column("pfn")) else {
             continue;
         };
-        let times = ev
-            .time
-            .iter()
-            .zip(&ev.kind)
-            .filter(|(_, kind)| usize::from(**kind) == k);
-        let mut sum = 0;
+        let of_kind = |(_, kind): &(&u64, &u8)| usize::from(**kind) == k;
+        let times = ev.time.iter().zip(&ev.kind).filter(of_kind);
         all.reserve(orders.len());
-        for ((&time, _), &order) in times.zip(orders) {
-            sum += 1i64 << order.min(20);
-            all.push((time, sum));
+        for ((&time, _), (&order, &pfn)) in times.zip(orders.iter().zip(pfns)) {
+            if pfn != 0 {
+                all.push((time, sign << order.min(20)));
+            }
         }
     }
     all

@@ -13,7 +13,8 @@ use crate::report::{
 };
 use crate::sample::Block;
 use crate::start::anew::{anew, resized};
-use crate::start::counts::{Anchor, Evidence, counts};
+use crate::start::counts::{Anchor, counts};
+use crate::start::evidence::Evidence;
 use crate::start::exact::exact;
 use crate::start::{Frame, Start, highest_frame, zone_facts};
 use crate::{observe, resolve, sample, settings};
@@ -114,7 +115,7 @@ impl<'r> Plan<'r> {
         let within: Vec<(u64, &Snapshot)> = rec
             .snapshots
             .iter()
-            .filter_map(|s| Some((s.time_of("buddyinfo")?.saturating_add_signed(-offset), s)))
+            .filter_map(|s| Some((clock.buddyinfo(s)?, s)))
             .filter(|(t, _)| (first..=last).contains(t))
             .collect();
         let Some(&(_, anchor)) = within.iter().find(|(_, s)| s.file("zoneinfo").is_some()) else {
@@ -198,7 +199,8 @@ impl<'r> Plan<'r> {
     fn counts(rec: &'r Recording, era: Era, anchor: &Snapshot, clock: &Clock) -> Result<Plan<'r>> {
         let offset = clock.offset;
         let dated = clock.date(anchor)?;
-        let mut anchor = Anchor::read(anchor, offset)?;
+        let time = clock.buddyinfo(anchor).unwrap_or(0);
+        let mut anchor = Anchor::read(anchor, time)?;
         anchor.dated = dated;
         let frames = highest_frame(&anchor.zones)?;
         let causes = causes(rec, era, frames, 0, u64::MAX, None)?;

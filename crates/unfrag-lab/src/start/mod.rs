@@ -8,8 +8,11 @@
 //! [`Start::manager`] builds the model.
 
 pub mod anew;
+mod arrange;
 pub mod counts;
+pub mod evidence;
 pub mod exact;
+mod percpu;
 mod zones;
 
 pub use zones::{ZoneFacts, highest_frame, zone_facts};
@@ -43,6 +46,14 @@ pub struct SetStart {
     pub tuning: Option<(i32, i32, i32)>,
     /// Blocks by list, each from its head.
     pub lists: Vec<(usize, Vec<FreeBlock>)>,
+}
+
+impl SetStart {
+    /// All frames on the lists.
+    fn frames(&self) -> impl Iterator<Item = u32> {
+        let blocks = self.lists.iter().flat_map(|l| &l.1);
+        blocks.flat_map(|b| b.pfn..b.pfn + (1 << b.order))
+    }
 }
 
 /// Where a replay begins.

@@ -88,11 +88,16 @@ impl BlockTable {
     /// Pageblocks of type `migratetype` in `zone` of `node`.
     pub fn get(&self, node: u32, zone: &str, migratetype: &str) -> Option<u64> {
         let column = self.migratetypes.iter().position(|m| m == migratetype)?;
-        let row = self
-            .rows
-            .iter()
-            .find(|r| r.node == node && r.zone == zone)?;
-        row.blocks.get(column).copied()
+        self.zone(node, zone)?.blocks.get(column).copied()
+    }
+
+    /// Pageblocks of `zone` of `node`, of all types together.
+    pub fn of_zone(&self, node: u32, zone: &str) -> Option<u64> {
+        Some(self.zone(node, zone)?.blocks.iter().sum())
+    }
+
+    fn zone(&self, node: u32, zone: &str) -> Option<&BlockRow> {
+        self.rows.iter().find(|r| r.node == node && r.zone == zone)
     }
 }
 

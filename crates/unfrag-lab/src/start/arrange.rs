@@ -1,0 +1,308 @@
+//! Where the free frames of a zone were, as far as nobody recorded it.
+//!
+//! Some frames are known: one first seen allocated was free at the start, one first seen freed was in
+//! use. The others are arranged so that the free blocks add up to what the anchor shows, by order and
+//! by type: untouched frames complete the largest blocks first, and each block that is shown as it is
+//! has a frame in use in its buddy, or the two would be one.
+//!
+//! Invariant: what is known stays so.
+
+use super::FreeBlock;
+use super::evidence::Evidence;
+use crate::cause::{Causes, Do, FIRST_ALLOC, FIRST_FREE};
+use unfrag::{Gfp, MAX_ORDER, MigrateType};
+
+pub(super) const ORDERS: usize = MAX_ORDER as usize + 1;
+/// Pages of a pageblock.
+pub(super) const BLOCK: u32 = 512;
+
+/// What is known of a frame at the start, or was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Nothing.
+    Unknown,
+    /// On a buddy list.
+    Free,
+    /// Free, and on a per-CPU list.
+    Held,
+    /// In use.
+    Used,
+    /// Nothing is known, and it is taken to be in use lest two blocks become one.
+    Apart,
+    /// No memory of the allocator.
+    Absent,
+}
+
+impl Known {
+    pub(super) fn is_free(self) -> bool {
+        matches!(self, Known::Free | Known::Held)
+    }
+}
+
+/// A zone's frames: the first one's number, and what is known of each.
+pub(super) struct Ground {
+    pub(super) lo: u32,
+    pub(super) known: Vec<Known>,
+}
+
+impl Ground {
+    /// What the trace knows. `blocks` is how many pageblocks the zone has: where that is fewer than
+    /// it spans, those that nothing touched are taken to be absent, from the highest down.
+    pub(super) fn new(lo: u32, held: &[bool], first: &[u8], blocks: Option<u64>) -> Ground {
+        let of = |(k, held): (usize, &bool)| match (held, first[lo as usize + k]) {
+            (true, _) => Known::Held,
+            (false, FIRST_ALLOC) => Known::Free,
+            (false, FIRST_FREE) => Known::Used,
+            (false, _) => Known::Unknown,
+        };
+        let known = held.iter().enumerate().map(of).collect();
+        let mut ground = Ground { lo, known };
+        let all = ground.pageblocks();
+        let mut absent = (all as u64).saturating_sub(blocks.unwrap_or(u64::MAX));
+        for b in (0..all).rev() {
+            let range = ground.pageblock(b);
+            let untouched = |k: &Known| *k == Known::Unknown;
+            if absent > 0 && ground.known[range.clone()].iter().all(untouched) {
+                ground.known[range].fill(Known::Absent);
+                absent -= 1;
+            }
+        }
+        ground
+    }
+
+    fn pageblocks(&self) -> usize {
+        let hi = self.lo + self.known.len() as u32;
+        (hi.div_ceil(BLOCK) - self.lo / BLOCK) as usize
+    }
+
+    /// Frames of the pageblock with this number, from the zone's first one on.
+    fn pageblock(&self, b: usize) -> std::ops::Range<usize> {
+        let first = (self.lo / BLOCK + b as u32) * BLOCK;
+        let end = (first + BLOCK - self.lo) as usize;
+        first.saturating_sub(self.lo) as usize..end.min(self.known.len())
+    }
+
+    /// Types of the pageblocks: as many of each as the anchor shows (`[unmovable, reclaimable]`).
+    /// Unmovable and reclaimable pageblocks are those that served such requests before the first
+    /// fallback, and beyond them the fullest ones, from low addresses up: were they not full, no
+    /// fallback would be needed.
+    pub(super) fn block_types(
+        &self,
+        blocks: Option<[u64; 2]>,
+        causes: &Causes,
+        evidence: &Evidence,
+    ) -> Vec<(u32, MigrateType)> {
+        let (lo, hi) = (self.lo, self.lo + self.known.len() as u32);
+        let first = lo / BLOCK;
+        let n = self.pageblocks();
+        let until = causes.extfrag.first().map_or(u64::MAX, |e| e.0);
+        let mut votes = vec![[0u32; 3]; n];
+        let early = evidence.firsts.iter().take_while(|o| o.time < until);
+        for op in early.filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn)) {
+            if causes.first[op.pfn as usize] == FIRST_ALLOC
+                && let Some(mt) = Gfp::from_bits_retain(op.other).mobility()
+                && mt.is_ordinary()
+            {
+                votes[(op.pfn / BLOCK - first) as usize][mt as usize] += 1 << op.order;
+            }
+        }
+        let empty = |b: usize| {
+            let frames = self.known[self.pageblock(b)].iter();
+            frames.filter(|k| k.is_free()).count()
+        };
+        let empty: Vec<usize> = (0..n).map(empty).collect();
+        let absent = |b: usize| self.known[self.pageblock(b)].first() == Some(&Known::Absent);
+        let mut types = vec![MigrateType::Movable; n];
+        let [unmovable, reclaimable] = blocks.unwrap_or([n as u64, 0]);
+        for (mt, wanted) in [
+            (MigrateType::Reclaimable, reclaimable),
+            (MigrateType::Unmovable, unmovable),
+        ] {
+            let mut order: Vec<usize> = (0..n)
+                .filter(|&b| types[b] == MigrateType::Movable && !absent(b))
+                .collect();
+            order.sort_by_key(|&b| {
+                let v = votes[b];
+                let own = v[mt as usize];
+                let served = own > v.iter().sum::<u32>() / 2;
+                (
+                    !served,
+                    std::cmp::Reverse(if served { own } else { 0 }),
+                    empty[b],
+                    b,
+                )
+            });
+            for b in order.into_iter().take(wanted as usize) {
+                types[b] = mt;
+            }
+        }
+        types
+            .into_iter()
+            .enumerate()
+            .map(|(b, mt)| ((first + b as u32) * BLOCK, mt))
+            .collect()
+    }
+
+    /// Decides which unknown frames were free, so that `total` pages of the zone are. `shown` is how
+    /// many blocks of each order the anchor shows, by type or (one row) in all.
+    pub(super) fn choose(
+        &mut self,
+        total: i64,
+        shown: &[[u64; ORDERS]],
+        types: &[(u32, MigrateType)],
+    ) {
+        let known = self.known.iter().filter(|k| k.is_free()).count();
+        let mut missing = total - known as i64;
+        let mut covered = vec![false; self.known.len()];
+        for order in (0..ORDERS as u8).rev() {
+            let mut rows = vec![(0u64, vec![]); shown.len()];
+            for k in self.windows(order) {
+                let row = &mut rows[self.row(k, types, shown.len())];
+                match self.unknown_in(k, order, &covered) {
+                    None => {}
+                    Some(0) => {
+                        row.0 += 1;
+                        covered[k..k + (1 << order)].fill(true);
+                        self.keep_apart(k, order);
+                    }
+                    Some(unknown) => {
+                        let scattered = is_scattered(&self.known[k..k + (1 << order)]);
+                        row.1.push((scattered, unknown, k));
+                    }
+                }
+            }
+            for ((have, mut open), row) in rows.into_iter().zip(shown) {
+                // Blocks that need the fewest unknown frames first; high addresses first among
+                // equals, for the kernel takes early memory from below.
+                open.sort_by_key(|&(scattered, unknown, k)| (scattered, unknown, usize::MAX - k));
+                let mut wanted = row[usize::from(order)].saturating_sub(have);
+                for (_, _, k) in open {
+                    if wanted == 0 || missing <= 0 {
+                        break;
+                    }
+                    // Blocks taken before may have settled some of its frames.
+                    let Some(unknown) = self.unknown_in(k, order, &covered) else {
+                        continue;
+                    };
+                    if unknown as i64 > missing || !self.keep_apart(k, order) {
+                        continue;
+                    }
+                    missing -= unknown as i64;
+                    wanted -= 1;
+                    self.known[k..k + (1 << order)].fill(Known::Free);
+                    covered[k..k + (1 << order)].fill(true);
+                }
+            }
+        }
+        self.scatter(missing);
+    }
+
+    /// What is still missing lies anywhere: first where it stays in single pages.
+    fn scatter(&mut self, mut missing: i64) {
+        for single in [true, false] {
+            for k in (0..self.known.len()).rev() {
+                let open = match self.known[k] {
+                    Known::Unknown => true,
+                    Known::Apart => !single,
+                    _ => false,
+                };
+                if missing > 0 && open && (!single || self.keep_apart(k, 0)) {
+                    self.known[k] = Known::Free;
+                    missing -= 1;
+                }
+            }
+        }
+    }
+
+    /// Where blocks of an order may begin.
+    fn windows(&self, order: u8) -> impl Iterator<Item = usize> + use<> {
+        let size = 1u32 << order;
+        let begin = (self.lo.next_multiple_of(size) - self.lo) as usize;
+        let end = (self.known.len() + 1).saturating_sub(size as usize);
+        (begin..end).step_by(size as usize)
+    }
+
+    fn row(&self, k: usize, types: &[(u32, MigrateType)], rows: usize) -> usize {
+        (type_at(self.lo + k as u32, types) as usize).min(rows - 1)
+    }
+
+    /// Frames of a block of which nothing is known, if it may be free as a whole.
+    fn unknown_in(&self, k: usize, order: u8, covered: &[bool]) -> Option<usize> {
+        let mut unknown = 0;
+        if covered[k] {
+            return None;
+        }
+        for f in &self.known[k..k + (1 << order)] {
+            match f {
+                Known::Free => {}
+                Known::Unknown => unknown += 1,
+                _ => return None,
+            }
+        }
+        Some(unknown)
+    }
+
+    /// Sees to it that a block's buddy is not free as a whole; false if it is known to be.
+    fn keep_apart(&mut self, k: usize, order: u8) -> bool {
+        let size = 1u32 << order;
+        let buddy = (self.lo + k as u32) ^ size;
+        let Some(at) = buddy.checked_sub(self.lo) else {
+            return true;
+        };
+        let Some(frames) = self.known.get_mut(at as usize..(at + size) as usize) else {
+            return true;
+        };
+        if order == MAX_ORDER
+            || frames
+                .iter()
+                .any(|f| !matches!(f, Known::Free | Known::Unknown))
+        {
+            return true;
+        }
+        let open = frames.iter_mut().find(|f| **f == Known::Unknown);
+        open.map(|f| *f = Known::Apart).is_some()
+    }
+}
+
+/// Type of the pageblock that holds a frame.
+pub(super) fn type_at(pfn: u32, types: &[(u32, MigrateType)]) -> MigrateType {
+    types[(pfn / BLOCK - types[0].0 / BLOCK) as usize].1
+}
+
+/// Whether the frames that are known to be free lie here and there. A whole free block is taken from
+/// its beginning on, so that what was touched of it has few holes; scattered frames had been waiting
+/// on a per-CPU list.
+fn is_scattered(frames: &[Known]) -> bool {
+    let touched = frames.iter().filter(|f| f.is_free()).count();
+    let last = frames.iter().rposition(|f| f.is_free());
+    let reach = last.map_or(0, |last| last + 1);
+    (reach - touched) * 8 > touched
+}
+
+/// The largest aligned blocks of the free frames, ascending.
+pub(super) fn coalesce(lo: u32, free: &[bool], types: &[(u32, MigrateType)]) -> Vec<FreeBlock> {
+    let mut out = vec![];
+    let mut k = 0;
+    while k < free.len() {
+        if !free[k] {
+            k += 1;
+            continue;
+        }
+        let pfn = lo + k as u32;
+        let mut order = 0u8;
+        while order < MAX_ORDER {
+            let size = 1usize << (order + 1);
+            let fits = (pfn as usize).is_multiple_of(size)
+                && k + size <= free.len()
+                && free[k..k + size].iter().all(|f| *f);
+            if !fits {
+                break;
+            }
+            order += 1;
+        }
+        let mt = type_at(pfn, types);
+        out.push(FreeBlock { pfn, order, mt });
+        k += 1 << order;
+    }
+    out
+}
