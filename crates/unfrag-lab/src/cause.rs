@@ -56,6 +56,8 @@ pub enum Do {
     FreeUnseen,
     /// Allocate four pages in bulk (a kernel stack); `pfn` is an index into `Causes::stacks`.
     Stack,
+    /// Allocate `other` pages in bulk, which nobody was seen to do; they stay.
+    Unseen,
     /// The page at `pfn` is now at `other`.
     Moved,
     /// kswapd begins to reclaim.

@@ -56,7 +56,7 @@ impl Clock {
             before: None,
         };
         let mut seen = vec![];
-        for s in &rec.snapshots {
+        for s in rec.snapshots.iter().filter(|_| is_whole(rec)) {
             seen.extend(pgfree(s)?);
         }
         for _ in 0..ROUNDS {
@@ -132,18 +132,24 @@ impl Clock {
             .is_some_and(|((_, n), before)| n == before))
     }
 
-    /// When a snapshot's vmstat was read, by its own counter, in nanoseconds of the trace's clock.
+    /// Between which two frees of the trace a snapshot's vmstat was read, by its own counter, in
+    /// nanoseconds of the trace's clock; `None` if they are too far apart to say.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn date(&self, snap: &Snapshot) -> Result<Option<u64>> {
+    pub fn dates(&self, snap: &Snapshot) -> Result<Option<(u64, u64)>> {
         let Some((_, n)) = pgfree(snap)? else {
             return Ok(None);
         };
-        Ok(self
-            .span(n)
-            .filter(|(a, b)| b - a < SHARP)
-            .map(|(a, b)| a / 2 + b / 2))
+        Ok(self.span(n).filter(|(a, b)| b - a < SHARP))
+    }
+
+    /// The middle of [`dates`](Self::dates).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn date(&self, snap: &Snapshot) -> Result<Option<u64>> {
+        Ok(self.dates(snap)?.map(|(a, b)| a / 2 + b / 2))
     }
 
     /// Pages freed in the trace up to a time.
@@ -218,6 +224,16 @@ fn free_pages(snap: &Snapshot) -> Result<Option<(i64, i64)>> {
 fn is_finely_dated(rec: &Recording) -> bool {
     let apart = |s: &Snapshot| s.files.windows(2).any(|f| f[0].time != f[1].time);
     rec.snapshots.iter().any(apart)
+}
+
+/// Whether the trace shows what all tasks did. If it shows only some, the others move the counters of
+/// vmstat too, and these date nothing. Without a word of the recorder the idle task says it: somewhere
+/// an interrupt frees a page, and a trace of chosen tasks never has it.
+fn is_whole(rec: &Recording) -> bool {
+    match rec.meta.facts.get("scope") {
+        Some(scope) => scope == "system",
+        None => rec.tasks.iter().any(|t| t.pid == 0),
+    }
 }
 
 /// Time of a snapshot's vmstat in the snapshots' clock, and its count of pages freed.

@@ -13,4 +13,5 @@ pub mod resolve;
 pub mod run;
 pub mod sample;
 pub mod settings;
+pub mod silent;
 pub mod start;

@@ -77,7 +77,7 @@ fn step(free: &mut [bool], causes: &Causes, mut i: usize, until: u64) -> usize {
                 free[at] = true;
                 free[op.other as usize] = false;
             }
-            Do::AllocFailed | Do::ReclaimBegins | Do::ReclaimEnds | Do::DrainAll => {}
+            Do::AllocFailed | Do::Unseen | Do::ReclaimBegins | Do::ReclaimEnds | Do::DrainAll => {}
         }
         i += 1;
     }

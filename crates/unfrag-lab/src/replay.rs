@@ -63,6 +63,8 @@ pub struct Tally {
     pub failures: BTreeMap<(u8, Gfp), u64>,
     /// Of those, how many had failed on the recorded kernel as well.
     pub failed_in_both: u64,
+    /// Pages allocated without an event.
+    pub unseen: u64,
     /// Frees carried out.
     pub freed: u64,
     /// Base pages that the recorded kernel's reclaim freed, applied as given.
@@ -146,6 +148,7 @@ impl<'m> Sim<'m> {
             }
             Do::AllocFailed => self.alloc_failed(op),
             Do::Stack => self.stack(causes.stacks[op.pfn as usize]),
+            Do::Unseen => self.unseen(op.other),
             Do::Moved => self.moved(op.pfn, op.other),
             Do::ReclaimBegins => self.reclaim(true),
             Do::ReclaimEnds => self.reclaim(false),
@@ -309,17 +312,35 @@ impl<'m> Sim<'m> {
 
     fn stack(&mut self, pages: [u32; 4]) {
         let mut got = [Pfn(0); 4];
+        let n = self.bulk(&mut got);
+        for (recorded, model) in pages.iter().zip(&got[..n]) {
+            self.handles[*recorded as usize] = model.0 as u32;
+        }
+    }
+
+    fn unseen(&mut self, mut pages: u32) {
+        let mut got = [Pfn(0); 4];
+        while pages > 0 {
+            let n = self.bulk(&mut got[..pages.min(4) as usize]);
+            if n == 0 {
+                break;
+            }
+            self.tally.unseen += n as u64;
+            pages -= n as u32;
+        }
+    }
+
+    /// Pages for the kernel in bulk, as for stacks and vmalloc. How many it got.
+    fn bulk(&mut self, got: &mut [Pfn]) -> usize {
         let gfp = Gfp::KERNEL | Gfp::ZERO | Gfp::ACCOUNT | Gfp::HIGHMEM;
         let mut n = 0;
-        while n < 4 {
+        while n < got.len() {
             match self.manager.alloc_bulk(gfp, &mut got[n..]) {
                 Ok(more) if more > 0 => n += more,
                 _ => break,
             }
         }
-        for (recorded, model) in pages.iter().zip(&got[..n]) {
-            self.handles[*recorded as usize] = model.0 as u32;
-        }
+        n
     }
 
     fn moved(&mut self, from: u32, to: u32) {

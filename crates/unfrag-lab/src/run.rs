@@ -17,7 +17,7 @@ use crate::start::counts::{Anchor, counts};
 use crate::start::evidence::Evidence;
 use crate::start::exact::exact;
 use crate::start::{Frame, Start, highest_frame, zone_facts};
-use crate::{observe, resolve, sample, settings};
+use crate::{observe, resolve, sample, settings, silent};
 use std::collections::BTreeMap;
 use unfrag::kernel::{MarkGap, PRESETS, Preset, preset};
 use unfrag::{Manager, MigrateType};
@@ -203,7 +203,10 @@ impl<'r> Plan<'r> {
         let mut anchor = Anchor::read(anchor, time)?;
         anchor.dated = dated;
         let frames = highest_frame(&anchor.zones)?;
-        let causes = causes(rec, era, frames, 0, u64::MAX, None)?;
+        let mut causes = causes(rec, era, frames, 0, u64::MAX, None)?;
+        let since_anchor = |s: &&Snapshot| clock.buddyinfo(s).is_some_and(|t| t >= anchor.time);
+        let snapshots = rec.snapshots.iter().filter(since_anchor);
+        silent::insert(&mut causes, snapshots, clock)?;
         let p = recorded_preset(era);
         let sysctl = settings::recorded(rec);
         // The anchor shows how many pages each CPU held back then; at the start it held what leads
@@ -217,40 +220,44 @@ impl<'r> Plan<'r> {
                     .collect()
             })
             .collect();
-        let mut held = recorded.clone();
         // zoneinfo is read next to vmstat, which says exactly when.
-        let when = dated.unwrap_or(anchor.time);
-        let upto = causes.ops.partition_point(|o| o.time < when);
-        let mut best = (u64::MAX, held.clone());
+        let upto = anchor.upto(&causes);
         let evidence = Evidence::gather(&causes, anchor.cpus);
-        for _ in 0..FIT_ROUNDS {
-            let start = counts(&anchor, &causes, &evidence, &held)?;
-            let mut memory = vec![0; start.words(p.switches, sysctl)?];
-            let mut sim = Sim::new(
-                start.manager(p.switches, sysctl, true, &mut memory)?,
-                frames,
-            );
-            for op in &causes.ops[..upto] {
-                sim.apply(op, &causes);
-            }
-            let mut far = 0;
-            let tried = held.clone();
-            for (z, row) in held.iter_mut().enumerate() {
-                for (c, n) in row.iter_mut().enumerate() {
-                    let now = sim.manager.set_view(z, c).count as u64;
-                    far += now.abs_diff(recorded[z][c]);
-                    *n = (*n + recorded[z][c]).saturating_sub(now);
+        let mut best: Option<(u64, Start)> = None;
+        for kernel_first in [false, true] {
+            let mut held = recorded.clone();
+            let mut fit = u64::MAX;
+            for _ in 0..FIT_ROUNDS {
+                let start = counts(&anchor, &causes, &evidence, &held, kernel_first)?;
+                let mut memory = vec![0; start.words(p.switches, sysctl)?];
+                let mut sim = Sim::new(
+                    start.manager(p.switches, sysctl, true, &mut memory)?,
+                    frames,
+                );
+                for op in &causes.ops[..upto] {
+                    sim.apply(op, &causes);
                 }
-            }
-            if far >= best.0 {
-                break;
-            }
-            best = (far, tried);
-            if far == 0 {
-                break;
+                let mut far = 0;
+                for (z, row) in held.iter_mut().enumerate() {
+                    for (c, n) in row.iter_mut().enumerate() {
+                        let now = sim.manager.set_view(z, c).count as u64;
+                        far += now.abs_diff(recorded[z][c]);
+                        *n = (*n + recorded[z][c]).saturating_sub(now);
+                    }
+                }
+                let all = far + anchor.distance(&sim.manager);
+                if best.as_ref().is_none_or(|b| all < b.0) {
+                    best = Some((all, start));
+                }
+                if far == 0 || far >= fit {
+                    break;
+                }
+                fit = far;
             }
         }
-        let start = counts(&anchor, &causes, &evidence, &best.1)?;
+        let Some((_, start)) = best else {
+            unreachable!("there is a round")
+        };
         let resolved = resolve::Resolved::default();
         Ok(Plan {
             rec,
@@ -486,6 +493,7 @@ impl<'r> Plan<'r> {
             ("huge_pages_gained", t.huge_instead),
             ("huge_pages_lost", t.small_instead),
             ("kernel_stacks_inferred", self.resolved.stacks),
+            ("pages_allocated_unseen", t.unseen),
             ("allocations_reordered", self.resolved.reordered),
             ("zone_checks_raced", self.resolved.raced),
         ]

@@ -16,6 +16,9 @@ pub(super) const ORDERS: usize = MAX_ORDER as usize + 1;
 /// Pages of a pageblock.
 pub(super) const BLOCK: u32 = 512;
 
+/// Blocks from this order on are not cut up for the per-CPU lists.
+pub(super) const LARGE: u8 = 9;
+
 /// What is known of a frame at the start, or was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
@@ -212,6 +215,31 @@ impl Ground {
                 }
             }
         }
+    }
+
+    /// Frames of small free blocks that are more than shown, each with the order of its block: these
+    /// had been held back by a CPU. `None` for all others.
+    pub(super) fn beyond(
+        &self,
+        shown: &[[u64; ORDERS]],
+        types: &[(u32, MigrateType)],
+    ) -> Vec<Option<u8>> {
+        let free: Vec<bool> = self.known.iter().map(|k| *k == Known::Free).collect();
+        let blocks = coalesce(self.lo, &free, types);
+        let mut extra: Vec<[i64; ORDERS]> = shown.iter().map(|n| n.map(|n| -(n as i64))).collect();
+        let mut beyond = vec![None; free.len()];
+        let at = |b: &FreeBlock| (b.pfn - self.lo) as usize;
+        for b in &blocks {
+            extra[self.row(at(b), types, shown.len())][usize::from(b.order)] += 1;
+        }
+        for b in blocks.iter().filter(|b| b.order < LARGE) {
+            let over = &mut extra[self.row(at(b), types, shown.len())][usize::from(b.order)];
+            if *over > 0 {
+                *over -= 1;
+                beyond[at(b)..at(b) + (1 << b.order)].fill(Some(b.order));
+            }
+        }
+        beyond
     }
 
     /// Where blocks of an order may begin.

@@ -9,10 +9,12 @@
 
 use super::arrange::{Ground, Known, ORDERS, coalesce};
 use super::evidence::Evidence;
-use super::percpu::{sets, waiting};
+use super::evidence::Touched;
+use super::percpu::{Sets, waiting};
 use super::{Frame, SetStart, Start, ZoneFacts, highest_frame, zone_facts};
 use crate::cause::{Causes, Do, Op};
-use unfrag::{Gfp, MigrateType};
+use crate::replay::ReplayHost;
+use unfrag::{Gfp, Manager, MigrateType};
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
 use unfrag_linux::recording::Snapshot;
@@ -96,27 +98,57 @@ impl Anchor {
         })
     }
 
-    /// Pages of a zone that were free at the start, those on per-CPU lists among them: what was free
-    /// at the anchor, and what was taken of it since.
-    fn free_at_start(&self, zone: usize, causes: &Causes) -> i64 {
+    /// How far the buddy lists of a model are from those shown, in pages, by order and by type where
+    /// the anchor tells types apart.
+    pub fn distance(&self, model: &Manager<'_, ReplayHost>) -> u64 {
+        const TYPES: [MigrateType; 3] = [
+            MigrateType::Unmovable,
+            MigrateType::Movable,
+            MigrateType::Reclaimable,
+        ];
+        let mut far = 0;
+        for (zone, shown) in self.free.iter().enumerate() {
+            for (order, &all) in shown.iter().enumerate() {
+                let on = |mt| model.free_list(zone, order as u8, mt).count() as u64;
+                let apart: u64 = match &self.listed[zone] {
+                    Some(rows) => {
+                        let rows = TYPES.iter().zip(rows);
+                        rows.map(|(&t, row)| on(t).abs_diff(row[order])).sum()
+                    }
+                    None => TYPES.map(on).iter().sum::<u64>().abs_diff(all),
+                };
+                far += apart << order;
+            }
+        }
+        far
+    }
+
+    /// Operations before the anchor.
+    pub fn upto(&self, causes: &Causes) -> usize {
+        causes.ops.partition_point(|o| o.time < self.time)
+    }
+
+    /// Pages of a zone that were free at the anchor, those on per-CPU lists among them.
+    fn free_pages(&self, zone: usize, causes: &Causes) -> i64 {
         let z = &self.zones[zone];
-        let recorded: u64 = z.sets.iter().map(|s| s.0).sum();
-        // All free pages at one moment: zoneinfo's where it is dated, or else buddyinfo's.
-        let (shown, time) = match self.dated {
-            Some(time) => (z.free, time),
-            None => (pages(&self.free[zone]), self.time),
+        let held: u64 = z.sets.iter().map(|s| s.0).sum();
+        let Some(dated) = self.dated else {
+            return (pages(&self.free[zone]) + held) as i64;
         };
+        // zoneinfo has free pages and per-CPU lists of one moment, a little later than buddyinfo.
         let lo = z.config.start.0 as u32;
         let zone = lo..lo + z.config.spanned as u32;
-        let upto = causes.ops.partition_point(|o| o.time < time);
-        let before = causes.ops[..upto].iter();
-        let inside = before.filter(|o| zone.contains(&place(o, causes)));
-        (shown + recorded) as i64 + inside.map(net_taken).sum::<i64>()
+        let until = causes.ops.partition_point(|o| o.time < dated);
+        let between = causes.ops[..until].iter().skip(self.upto(causes));
+        let inside = between.filter(|o| zone.contains(&place(o, causes)));
+        (z.free + held) as i64 + inside.map(net_taken).sum::<i64>()
     }
 }
 
 /// The state at the beginning of `causes`. `held` is how many pages each CPU holds back of each
-/// zone (`[zone][cpu]`).
+/// zone (`[zone][cpu]`). What neither anchor nor trace tells is whether the pages of kernel requests
+/// are the first to have waited there (`kernel_first`), or movable ones; that start is right from
+/// which the replay comes closest to the anchor.
 ///
 /// # Errors
 /// If the zones are beyond what can be replayed.
@@ -125,6 +157,7 @@ pub fn counts(
     causes: &Causes,
     evidence: &Evidence,
     held: &[Vec<u64>],
+    kernel_first: bool,
 ) -> Result<Start> {
     let frames = highest_frame(&anchor.zones)?;
     let mut state = vec![Frame::None; frames as usize];
@@ -138,17 +171,24 @@ pub fn counts(
         freed_later: vec![],
         frames: vec![],
     };
+    let touched = Touched::before(&causes.ops[..anchor.upto(causes)], causes);
     for (i, z) in anchor.zones.iter().enumerate() {
         let lo = z.config.start.0 as u32;
         let hi = lo + z.config.spanned as u32;
-        let waiting = waiting(lo, (hi - lo) as usize, causes, evidence, &held[i]);
+        let len = (hi - lo) as usize;
+        let waiting = waiting(lo, len, causes, evidence, &held[i], kernel_first);
         let mut ground = Ground::new(lo, &waiting.frames, &causes.first, anchor.pageblocks[i]);
         let types = ground.block_types(anchor.blocks[i], causes, evidence);
         let shown = match anchor.listed[i] {
             Some(by_type) => by_type.to_vec(),
             None => vec![anchor.free[i]],
         };
-        ground.choose(anchor.free_at_start(i, causes), &shown, &types);
+        // What is arranged is the anchor; the trace leads from there back to the start.
+        let at_start = ground.known.clone();
+        touched.apply(&mut ground);
+        ground.choose(anchor.free_pages(i, causes), &shown, &types);
+        let beyond = ground.beyond(&shown, &types);
+        touched.undo(&mut ground, &at_start);
         let movable = movable_first(lo, hi, evidence);
         for (k, f) in state[lo as usize..hi as usize].iter_mut().enumerate() {
             *f = match ground.known[k] {
@@ -158,8 +198,16 @@ pub fn counts(
                 _ => Frame::Pinned,
             };
         }
+        let sets = Sets {
+            zone: i,
+            ground: &ground,
+            beyond: &beyond,
+            touched: &touched,
+            types: &types,
+            evidence,
+        };
+        let sets = sets.fill(waiting, &z.sets);
         let mut on_lists: Vec<bool> = ground.known.iter().map(|k| k.is_free()).collect();
-        let sets = sets(i, lo, evidence, &on_lists, &types, waiting, &shown);
         for p in sets.iter().flat_map(SetStart::frames) {
             on_lists[(p - lo) as usize] = false;
         }

@@ -4,14 +4,11 @@
 //! there. Small pieces that are free beyond what the anchor's buddy lists show were held back too, by
 //! the CPU that allocated them first.
 
-use super::arrange::{ORDERS, coalesce, type_at};
-use super::evidence::{Evidence, LISTS};
+use super::arrange::{Ground, Known, LARGE, coalesce, type_at};
+use super::evidence::{Evidence, LISTS, Touched};
 use super::{FreeBlock, SetStart};
 use crate::cause::{Causes, FIRST_ALLOC};
 use unfrag::{Gfp, MigrateType};
-
-/// Blocks from this order on are not cut up for the per-CPU lists.
-const LARGE: u8 = 9;
 
 /// Blocks that wait on per-CPU lists, by CPU and list, and pages that are still to be found for each.
 pub(super) struct Waiting {
@@ -27,6 +24,7 @@ pub(super) fn waiting(
     causes: &Causes,
     evidence: &Evidence,
     held: &[u64],
+    kernel_first: bool,
 ) -> Waiting {
     let mut w = Waiting {
         lists: vec![vec![vec![]; LISTS]; held.len()],
@@ -35,7 +33,12 @@ pub(super) fn waiting(
     };
     for (cpu, left) in w.left.iter_mut().enumerate() {
         let mut found = free_before_refill(cpu, lo, lo + len as u32, causes, evidence);
-        found.sort_by_key(|(list, _)| (list % 3 != MigrateType::Movable as usize, *list));
+        found.sort_by_key(|(list, _)| {
+            (
+                (list % 3 == MigrateType::Movable as usize) == kernel_first,
+                *list,
+            )
+        });
         for (list, pfns) in found {
             let order = (list / 3) as u8;
             for pfn in pfns {
@@ -77,103 +80,124 @@ fn free_before_refill(
     all
 }
 
-/// Per-CPU lists: what is free in small pieces that the anchor's buddy lists do not show had been
-/// held back by the CPU that allocated it first; if that is not enough, other small pieces.
-pub(super) fn sets(
-    zone: usize,
-    lo: u32,
-    evidence: &Evidence,
-    free: &[bool],
-    types: &[(u32, MigrateType)],
-    waiting: Waiting,
-    shown: &[[u64; ORDERS]],
-) -> Vec<SetStart> {
-    let Waiting {
-        mut lists,
-        mut left,
-        ..
-    } = waiting;
-    let hi = lo + free.len() as u32;
-    let mut small = vec![false; free.len()];
-    let mut pieces = vec![false; free.len()];
-    let mut extra: Vec<[i64; ORDERS]> = shown.iter().map(|n| n.map(|n| n as i64)).collect();
-    // By type where the anchor tells them apart.
-    let row = |b: &FreeBlock| (b.mt as usize).min(shown.len() - 1);
-    let mut blocks = coalesce(lo, free, types);
-    blocks.sort_by_key(|b| b.order);
-    for b in &blocks {
-        extra[row(b)][usize::from(b.order)] -= 1;
-    }
-    for b in blocks.iter().filter(|b| b.order < LARGE) {
-        let range = (b.pfn - lo) as usize..(b.pfn - lo) as usize + (1 << b.order);
-        small[range.clone()].fill(true);
-        let over = &mut extra[row(b)][usize::from(b.order)];
-        if *over < 0 {
-            *over += 1;
-            pieces[range].fill(true);
-        }
-    }
-    let own = |p: u32| type_at(p, types);
-    for candidates in [&mut pieces, &mut small] {
-        for &(pfn, order) in lists.iter().flatten().flatten() {
-            let k = (pfn - lo) as usize;
-            candidates[k..k + (1 << order)].fill(false);
-        }
-        for op in evidence.firsts.iter().filter(|o| (lo..hi).contains(&o.pfn)) {
-            let cpu = usize::from(op.cpu);
-            let Some(mt) = Gfp::from_bits_retain(op.other)
-                .mobility()
-                .filter(|t| t.is_ordinary())
-            else {
-                continue;
+/// The per-CPU lists of a zone, to be filled.
+pub(super) struct Sets<'a> {
+    pub(super) zone: usize,
+    /// The zone at the start.
+    pub(super) ground: &'a Ground,
+    /// Frames that the anchor's buddy lists do not show.
+    pub(super) beyond: &'a [Option<u8>],
+    pub(super) touched: &'a Touched,
+    pub(super) types: &'a [(u32, MigrateType)],
+    pub(super) evidence: &'a Evidence,
+}
+
+/// A free page that may have been held back.
+struct Candidate {
+    /// How likely: beyond what the anchor shows, and by how large a block; touched before it; shown
+    /// there, but small.
+    class: (u8, u8),
+    /// Its turn among first allocations; none at all is the last.
+    turn: usize,
+    cpu: Option<usize>,
+    mt: MigrateType,
+    pfn: u32,
+}
+
+impl Sets<'_> {
+    /// Fills them: with what waited there, then with what is free in small pieces, held back by the
+    /// CPU that allocated it first. `shown` is (count, high, batch) of each CPU at the anchor.
+    pub(super) fn fill(&self, waiting: Waiting, shown: &[(u64, u64, u64)]) -> Vec<SetStart> {
+        let Waiting {
+            mut lists,
+            mut left,
+            ..
+        } = waiting;
+        let mut chosen = vec![];
+        for mut c in self.candidates() {
+            let has_room = |cpu: &usize| left.get(*cpu).is_some_and(|&n| n > 0);
+            let any = left.iter().position(|&n| n > 0);
+            let Some(cpu) = c.cpu.filter(has_room).or(any) else {
+                break;
             };
-            for p in op.pfn..op.pfn + (1 << op.order.min(3)) {
-                if left.get(cpu).is_some_and(|&n| n > 0)
-                    && std::mem::take(&mut candidates[(p - lo) as usize])
-                {
-                    left[cpu] -= 1;
-                    lists[cpu][mt as usize].push((p, 0));
+            left[cpu] -= 1;
+            c.cpu = Some(cpu);
+            chosen.push(c);
+        }
+        chosen.sort_by_key(|c| c.turn);
+        for c in chosen {
+            if let Some(cpu) = c.cpu {
+                lists[cpu][c.mt as usize].push((c.pfn, 0));
+            }
+        }
+        let block = |(pfn, order)| FreeBlock {
+            pfn,
+            order,
+            mt: type_at(pfn, self.types),
+        };
+        let set = |(cpu, lists): (usize, Vec<Vec<(u32, u8)>>)| SetStart {
+            zone: self.zone,
+            cpu,
+            tuning: shown.get(cpu).map(|s| (s.1 as i32, s.2 as i32, 0)),
+            lists: lists
+                .into_iter()
+                .map(|l| l.into_iter().map(block).collect::<Vec<_>>())
+                .enumerate()
+                .filter(|(_, l)| !l.is_empty())
+                .collect(),
+        };
+        lists.into_iter().enumerate().map(set).collect()
+    }
+
+    /// All candidates, the likeliest first.
+    fn candidates(&self) -> Vec<Candidate> {
+        let (lo, len) = (self.ground.lo, self.ground.known.len());
+        let mut takers = vec![None; len];
+        for (turn, op) in self.evidence.firsts.iter().enumerate() {
+            let mobility = Gfp::from_bits_retain(op.other).mobility();
+            if let Some(mt) = mobility.filter(|t| t.is_ordinary()) {
+                for p in op.pfn..op.pfn + (1 << op.order.min(3)) {
+                    if let Some(at) = p.checked_sub(lo)
+                        && let Some(taker) = takers.get_mut(at as usize)
+                    {
+                        taker.get_or_insert((turn, usize::from(op.cpu), mt));
+                    }
                 }
             }
         }
-        // Pieces that nobody took while the trace ran wait at the far end.
-        for (p, candidate) in (lo..).zip(candidates.iter_mut()) {
-            let Some(cpu) = left.iter().position(|&n| n > 0) else {
-                break;
-            };
-            if std::mem::take(candidate) {
-                left[cpu] -= 1;
-                let mt = if own(p).is_ordinary() {
-                    own(p)
-                } else {
-                    MigrateType::Movable
+        let free: Vec<bool> = self
+            .ground
+            .known
+            .iter()
+            .map(|k| *k == Known::Free)
+            .collect();
+        let mut all = vec![];
+        for b in coalesce(lo, &free, self.types)
+            .iter()
+            .filter(|b| b.order < LARGE)
+        {
+            for pfn in b.pfn..b.pfn + (1 << b.order) {
+                let k = (pfn - lo) as usize;
+                let own = Some(type_at(pfn, self.types)).filter(|t| t.is_ordinary());
+                let (turn, cpu, mt) = match takers[k] {
+                    Some((turn, cpu, mt)) => (turn, Some(cpu), mt),
+                    None => (usize::MAX, None, own.unwrap_or(MigrateType::Movable)),
                 };
-                lists[cpu][mt as usize].push((p, 0));
+                let class = match self.beyond[k] {
+                    Some(order) if !self.touched.is(pfn) => (0, order),
+                    _ if self.touched.is(pfn) => (1, 0),
+                    _ => (2, b.order),
+                };
+                all.push(Candidate {
+                    class,
+                    turn,
+                    cpu,
+                    mt,
+                    pfn,
+                });
             }
         }
+        all.sort_by_key(|c| (c.class, c.turn, c.pfn));
+        all
     }
-    let blocks = |l: Vec<(u32, u8)>| {
-        l.into_iter()
-            .map(|(pfn, order)| FreeBlock {
-                pfn,
-                order,
-                mt: own(pfn),
-            })
-            .collect()
-    };
-    lists
-        .into_iter()
-        .enumerate()
-        .map(|(cpu, lists)| SetStart {
-            zone,
-            cpu,
-            tuning: None,
-            lists: lists
-                .into_iter()
-                .enumerate()
-                .filter(|(_, l)| !l.is_empty())
-                .map(|(i, l)| (i, blocks(l)))
-                .collect(),
-        })
-        .collect()
 }
