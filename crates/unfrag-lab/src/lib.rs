@@ -1,12 +1,27 @@
-//! Replay, accuracy and reports.
+//! The laboratory: replays what a real kernel recorded under any era of the allocator, and measures
+//! its own error against what that kernel showed.
+//!
+//! One replay, from file to report ([`run::replay`]):
+//! - [`plan`] makes a recording ready: [`clock`] brings trace and snapshots together, [`cause`] says
+//!   what the workload asked for, [`start`] where each page was at the beginning; [`resolve`] and
+//!   [`silent`] find what left no event.
+//! - [`replay`] carries out the operations on the model; [`observe`] puts them where the trace says.
+//! - [`sample`] looks at model and recording alike; [`accuracy`] compares them.
+//! - [`report`] prints, draws and writes; [`export`] writes the model's procfs.
+//!
+//! Beside it: [`inspect`], the indexes of one snapshot; [`settings`], the sysctls; [`era`], which
+//! preset a release is.
 #![forbid(unsafe_code)]
+
 pub mod accuracy;
+mod block_map;
 pub mod cause;
 pub mod clock;
 pub mod era;
 pub mod export;
 pub mod inspect;
 pub mod observe;
+pub mod plan;
 pub mod replay;
 pub mod report;
 pub mod resolve;

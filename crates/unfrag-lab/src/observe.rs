@@ -5,8 +5,8 @@
 //! to against the kernel's free lists, where marks hold them.
 
 use crate::cause::{Causes, Classes, Do, causes};
+use crate::plan::Plan;
 use crate::report::{ClassCheck, LayoutCheck, Observed};
-use crate::run::Plan;
 use unfrag_linux::Result;
 use unfrag_linux::freelists::FreeLists;
 use unfrag_linux::procfs::vmstat::VmStat;

@@ -4,23 +4,17 @@
 //! what left no event. Then each kernel that was asked for runs it.
 
 use crate::accuracy::{Forecast, measure};
-use crate::cause::{Causes, Do, Op, causes};
-use crate::clock::Clock;
-use crate::era::Era;
+use crate::block_map::MapMaker;
+use crate::plan::Plan;
 use crate::replay::{ReplayHost, Sim};
-use crate::report::{
-    BlockMap, Failure, FrameMatch, KernelReport, RecordingSummary, Report, Sample,
-};
+use crate::report::{Failure, FrameMatch, KernelReport, RecordingSummary, Report, Sample};
 use crate::sample::Block;
 use crate::start::anew::{anew, resized};
-use crate::start::counts::{Anchor, counts};
-use crate::start::evidence::Evidence;
-use crate::start::exact::exact;
-use crate::start::{Frame, Start, highest_frame, zone_facts};
-use crate::{observe, resolve, sample, settings, silent};
+use crate::start::zone_facts;
+use crate::{observe, sample, settings};
 use std::collections::BTreeMap;
+use unfrag::Manager;
 use unfrag::kernel::{MarkGap, PRESETS, Preset, preset};
-use unfrag::{Manager, MigrateType};
 use unfrag_linux::gfp_text;
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::{Error, Result};
@@ -78,272 +72,7 @@ pub trait Watch {
 pub struct Unwatched;
 impl Watch for Unwatched {}
 
-/// A recording made ready.
-pub struct Plan<'r> {
-    rec: &'r Recording,
-    /// The recorded kernel.
-    pub era: Era,
-    /// Where the replay begins.
-    pub start: Start,
-    /// What it replays.
-    pub causes: Causes,
-    /// Whether the start is the kernel's exact state.
-    pub exact: bool,
-    /// What was inferred.
-    pub resolved: resolve::Resolved,
-    /// Snapshots from the anchor on, and when they were taken in the trace's clock.
-    pub snapshots: Vec<(u64, &'r Snapshot)>,
-    first: u64,
-    offset: i64,
-}
-
-/// Rounds that fit the per-CPU lists of the start to those of the anchor.
-const FIT_ROUNDS: usize = 4;
-
-impl<'r> Plan<'r> {
-    /// Prepares a recording.
-    ///
-    /// # Errors
-    /// If it lacks what a replay needs.
-    pub fn new(rec: &'r Recording, choice: StartChoice) -> Result<Plan<'r>> {
-        let era = Era::of(&rec.meta.kernel_release)?;
-        let (Some(&first), Some(&last)) = (rec.events.time.first(), rec.events.time.last()) else {
-            return Err(Error::malformed("the recording has no events"));
-        };
-        let clock = Clock::of(rec)?;
-        let offset = clock.offset;
-        let within: Vec<(u64, &Snapshot)> = rec
-            .snapshots
-            .iter()
-            .filter_map(|s| Some((clock.buddyinfo(s)?, s)))
-            .filter(|(t, _)| (first..=last).contains(t))
-            .collect();
-        let Some(&(_, anchor)) = within.iter().find(|(_, s)| s.file("zoneinfo").is_some()) else {
-            return Err(Error::malformed(
-                "no snapshot with buddyinfo and zoneinfo was taken while the trace ran",
-            )
-            .help(
-                "record procfs snapshots once a second beside the trace, and import them with it",
-            ));
-        };
-        let marks = rec
-            .snapshots
-            .iter()
-            .filter(|s| s.file("freelists").is_some());
-        let marks: Vec<&Snapshot> = marks.collect();
-        // A mark after which nothing happened unseen is as good as one within the trace.
-        let mut before = None;
-        for s in marks.iter().filter(|s| time_of_lists(s, offset) < first) {
-            if clock.begins_at(s)? {
-                before = Some(*s);
-            }
-        }
-        let inside = |s: &&&Snapshot| (first..=last).contains(&time_of_lists(s, offset));
-        let mark = before.or_else(|| marks.iter().find(inside).copied());
-        let exact_mark = match (choice, mark) {
-            (StartChoice::Counts, _) | (StartChoice::Auto, None) => None,
-            (_, Some(s)) => Some(s),
-            (StartChoice::Exact, None) => {
-                return Err(Error::malformed(
-                    "no snapshot within the trace holds the kernel's free lists",
-                )
-                .help("use --start counts"));
-            }
-        };
-        let mut plan = match exact_mark {
-            Some(s) => Plan::exact(rec, era, s, offset)?,
-            None => Plan::counts(rec, era, anchor, &clock)?,
-        };
-        plan.snapshots = within
-            .into_iter()
-            .filter(|(t, _)| *t >= plan.start.time)
-            .collect();
-        if plan.snapshots.is_empty() {
-            return Err(Error::malformed(
-                "no snapshot was taken after the start of the replay",
-            ));
-        }
-        (plan.first, plan.offset) = (first, offset);
-        plan.mark_freed();
-        Ok(plan)
-    }
-
-    fn exact(rec: &'r Recording, era: Era, mark: &Snapshot, offset: i64) -> Result<Plan<'r>> {
-        let start = exact(mark, era, offset)?;
-        let is_free = |p: u32| start.is_free(p);
-        let frames = start.frames.len() as u32;
-        let mut causes = causes(rec, era, frames, start.time, u64::MAX, Some(&is_free))?;
-        let p = recorded_preset(era);
-        let sysctl = settings::recorded(rec);
-        let mut memory = vec![0; start.words(p.switches, sysctl)?];
-        let mut sim = Sim::new(
-            start.manager(p.switches, sysctl, true, &mut memory)?,
-            frames,
-        );
-        sim.recorded_era = true;
-        let resolved = resolve::resolve(&mut causes, &mut sim);
-        drop(sim);
-        Ok(Plan {
-            rec,
-            era,
-            start,
-            causes,
-            exact: true,
-            resolved,
-            snapshots: vec![],
-            first: 0,
-            offset,
-        })
-    }
-
-    fn counts(rec: &'r Recording, era: Era, anchor: &Snapshot, clock: &Clock) -> Result<Plan<'r>> {
-        let offset = clock.offset;
-        let dated = clock.date(anchor)?;
-        let time = clock.buddyinfo(anchor).unwrap_or(0);
-        let mut anchor = Anchor::read(anchor, time)?;
-        anchor.dated = dated;
-        let frames = highest_frame(&anchor.zones)?;
-        let mut causes = causes(rec, era, frames, 0, u64::MAX, None)?;
-        let since_anchor = |s: &&Snapshot| clock.buddyinfo(s).is_some_and(|t| t >= anchor.time);
-        let snapshots = rec.snapshots.iter().filter(since_anchor);
-        silent::insert(&mut causes, snapshots, clock)?;
-        let p = recorded_preset(era);
-        let sysctl = settings::recorded(rec);
-        // The anchor shows how many pages each CPU held back then; at the start it held what leads
-        // there.
-        let recorded: Vec<Vec<u64>> = anchor
-            .zones
-            .iter()
-            .map(|z| {
-                (0..anchor.cpus)
-                    .map(|c| z.sets.get(c).map_or(0, |s| s.0))
-                    .collect()
-            })
-            .collect();
-        // zoneinfo is read next to vmstat, which says exactly when.
-        let upto = anchor.upto(&causes);
-        let evidence = Evidence::gather(&causes, anchor.cpus);
-        let mut best: Option<(u64, Start)> = None;
-        for kernel_first in [false, true] {
-            let mut held = recorded.clone();
-            let mut fit = u64::MAX;
-            for _ in 0..FIT_ROUNDS {
-                let start = counts(&anchor, &causes, &evidence, &held, kernel_first)?;
-                let mut memory = vec![0; start.words(p.switches, sysctl)?];
-                let mut sim = Sim::new(
-                    start.manager(p.switches, sysctl, true, &mut memory)?,
-                    frames,
-                );
-                for op in &causes.ops[..upto] {
-                    sim.apply(op, &causes);
-                }
-                let mut far = 0;
-                for (z, row) in held.iter_mut().enumerate() {
-                    for (c, n) in row.iter_mut().enumerate() {
-                        let now = sim.manager.set_view(z, c).count as u64;
-                        far += now.abs_diff(recorded[z][c]);
-                        *n = (*n + recorded[z][c]).saturating_sub(now);
-                    }
-                }
-                let all = far + anchor.distance(&sim.manager);
-                if best.as_ref().is_none_or(|b| all < b.0) {
-                    best = Some((all, start));
-                }
-                if far == 0 || far >= fit {
-                    break;
-                }
-                fit = far;
-            }
-        }
-        let Some((_, start)) = best else {
-            unreachable!("there is a round")
-        };
-        let resolved = resolve::Resolved::default();
-        Ok(Plan {
-            rec,
-            era,
-            start,
-            causes,
-            exact: false,
-            resolved,
-            snapshots: vec![],
-            first: 0,
-            offset,
-        })
-    }
-
-    /// Notes which frames in use at the start are freed later.
-    fn mark_freed(&mut self) {
-        let mut seen = vec![false; self.start.frames.len()];
-        self.start.freed_later = seen.clone();
-        for op in &self.causes.ops {
-            let free = matches!(op.act, Do::Free | Do::FreeGiven | Do::FreeUnseen);
-            if !free && !matches!(op.act, Do::Alloc | Do::AllocRaced) {
-                continue;
-            }
-            for p in op.pfn..op.pfn + (1 << op.order) {
-                if !std::mem::replace(&mut seen[p as usize], true) && free {
-                    self.start.freed_later[p as usize] =
-                        self.start.frames[p as usize] != Frame::Free;
-                }
-            }
-        }
-    }
-
-    /// A time of the snapshots' clock in the trace's.
-    pub fn trace_time(&self, time: u64) -> u64 {
-        time.saturating_add_signed(-self.offset)
-    }
-
-    fn seconds(&self, time: u64) -> f64 {
-        time.saturating_sub(self.first) as f64 / 1e9
-    }
-
-    fn recorded_samples(&self) -> Result<Vec<Sample>> {
-        let of = |(t, s): &(u64, &Snapshot)| sample::of_snapshot(s, self.seconds(*t)).transpose();
-        self.snapshots.iter().filter_map(of).collect()
-    }
-
-    /// For each snapshot after the anchor and each zone: pages taken since the anchor.
-    fn taken(&self, anchor: &Sample) -> Vec<Vec<i64>> {
-        let Some(&(from, _)) = self.snapshots.first() else {
-            return vec![];
-        };
-        let zones: Vec<_> = anchor
-            .zones
-            .iter()
-            .map(|z| {
-                let of =
-                    |c: &unfrag::ZoneConfig| u32::from(c.node) == z.node && c.kind.name() == z.zone;
-                self.start.zones.iter().map(|f| f.config).find(of)
-            })
-            .collect();
-        let mut sum = vec![0i64; zones.len()];
-        let mut all = vec![];
-        let mut next = self.snapshots.iter().skip(1).peekable();
-        for op in self.causes.ops.iter().filter(|o| o.time >= from) {
-            while next.next_if(|(t, _)| op.time > *t).is_some() {
-                all.push(sum.clone());
-            }
-            let mut pfn = u64::from(op.pfn);
-            let pages = match op.act {
-                Do::Stack => {
-                    pfn = self.causes.stacks[op.pfn as usize][0].into();
-                    4
-                }
-                Do::Alloc | Do::AllocRaced => 1i64 << op.order,
-                Do::Free | Do::FreeGiven => -(1i64 << op.order),
-                _ => continue,
-            };
-            let inside = |c: &unfrag::ZoneConfig| (c.start.0..c.start.0 + c.spanned).contains(&pfn);
-            if let Some(i) = zones.iter().position(|z| z.as_ref().is_some_and(inside)) {
-                sum[i] += pages;
-            }
-        }
-        all.resize(self.snapshots.len().saturating_sub(1), sum);
-        all
-    }
-
+impl Plan<'_> {
     /// Runs one kernel.
     fn kernel(
         &self,
@@ -503,23 +232,6 @@ impl<'r> Plan<'r> {
     }
 }
 
-/// When the walk over a mark's free lists ended, in the trace's clock.
-fn time_of_lists(mark: &Snapshot, offset: i64) -> u64 {
-    let time = mark
-        .files
-        .iter()
-        .find(|f| f.name == "freelists")
-        .and_then(|f| f.time);
-    time.map_or(0, |(_, end)| end.saturating_add_signed(-offset))
-}
-
-fn recorded_preset(era: Era) -> &'static Preset {
-    match preset(era.preset()) {
-        Some(p) => p,
-        None => unreachable!("every era has a preset"),
-    }
-}
-
 fn lost_events(rec: &Recording) -> u64 {
     // A gap of unknown size counts as one event at least.
     rec.meta.lost.iter().map(|l| l.count.unwrap_or(1)).sum()
@@ -535,62 +247,6 @@ fn failures(sim: &Sim) -> Vec<Failure> {
             count,
         })
         .collect()
-}
-
-/// Draws the map of pageblocks, row by row.
-struct MapMaker {
-    map: BlockMap,
-}
-
-impl MapMaker {
-    fn new(sim: &Sim) -> MapMaker {
-        let first = (0..sim.manager.zones())
-            .map(|z| sim.manager.zone_config(z).start.0)
-            .min();
-        let pages = sim.manager.block_pages();
-        MapMaker {
-            map: BlockMap {
-                first_pfn: first.unwrap_or(0) / u64::from(pages) * u64::from(pages),
-                block_pages: pages,
-                type_names: MigrateType::ALL
-                    .iter()
-                    .map(|&t| sample::type_name(t).into())
-                    .collect(),
-                seconds: vec![],
-                types: vec![],
-                fullness: vec![],
-            },
-        }
-    }
-
-    fn row(&mut self, blocks: &[Vec<Block>], seconds: f64) {
-        let pages = u64::from(self.map.block_pages);
-        let (mut types, mut full) = (String::new(), String::new());
-        for zone in blocks {
-            for (pfn, mt, b) in zone {
-                let at = (pfn.0 - self.map.first_pfn) / pages;
-                while (types.len() as u64) < at {
-                    types.push('.');
-                    full.push('.');
-                }
-                // A block that two zones share was drawn by the first.
-                if types.len() as u64 > at {
-                    continue;
-                }
-                let used: u32 = b.used.iter().sum::<u32>() + b.reserved;
-                let digit = u64::from(used) * 9 / pages;
-                types.push((b'0' + *mt as u8) as char);
-                full.push((b'0' + if used > 0 { digit.max(1) as u8 } else { 0 }) as char);
-            }
-        }
-        self.map.seconds.push(seconds);
-        self.map.types.push(types);
-        self.map.fullness.push(full);
-    }
-
-    fn done(self) -> BlockMap {
-        self.map
-    }
 }
 
 /// Replays the same kernel from a start by counts, as any other host would have to, and notes the
@@ -671,9 +327,4 @@ pub fn replay(
         kernels,
         observe: observed,
     })
-}
-
-/// Operations of a plan, for tools that want to see them.
-pub fn operations<'p>(plan: &'p Plan) -> &'p [Op] {
-    &plan.causes.ops
 }

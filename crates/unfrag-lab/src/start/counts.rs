@@ -13,8 +13,8 @@ use super::evidence::Touched;
 use super::percpu::{Sets, waiting};
 use super::{Frame, SetStart, Start, ZoneFacts, highest_frame, zone_facts};
 use crate::cause::{Causes, Do, Op};
-use crate::replay::ReplayHost;
-use unfrag::{Gfp, Manager, MigrateType};
+use crate::replay::{ReplayHost, Sim};
+use unfrag::{Gfp, Manager, MigrateType, Switches, Sysctl};
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
 use unfrag_linux::recording::Snapshot;
@@ -152,7 +152,7 @@ impl Anchor {
 ///
 /// # Errors
 /// If the zones are beyond what can be replayed.
-pub fn counts(
+fn counts(
     anchor: &Anchor,
     causes: &Causes,
     evidence: &Evidence,
@@ -217,6 +217,61 @@ pub fn counts(
     }
     start.frames = state;
     Ok(start)
+}
+
+/// Rounds that fit the per-CPU lists of the start to those of the anchor.
+const FIT_ROUNDS: usize = 4;
+
+/// The start from which a replay under the recorded kernel's `switches` comes closest to the anchor.
+/// The anchor shows how many pages each CPU held back then; at the start it held what leads there.
+///
+/// # Errors
+/// If the zones are beyond what can be replayed.
+pub fn fitted(
+    anchor: &Anchor,
+    causes: &Causes,
+    switches: Switches,
+    sysctl: Sysctl,
+) -> Result<Start> {
+    let frames = highest_frame(&anchor.zones)?;
+    let on = |z: &ZoneFacts, c: usize| z.sets.get(c).map_or(0, |s| s.0);
+    let row = |z: &ZoneFacts| (0..anchor.cpus).map(|c| on(z, c)).collect();
+    let recorded: Vec<Vec<u64>> = anchor.zones.iter().map(row).collect();
+    let before = &causes.ops[..anchor.upto(causes)];
+    let evidence = Evidence::gather(causes, anchor.cpus);
+    let mut best: Option<(u64, Start)> = None;
+    for kernel_first in [false, true] {
+        let mut held = recorded.clone();
+        let mut fit = u64::MAX;
+        for _ in 0..FIT_ROUNDS {
+            let start = counts(anchor, causes, &evidence, &held, kernel_first)?;
+            let mut memory = vec![0; start.words(switches, sysctl)?];
+            let mut sim = Sim::new(start.manager(switches, sysctl, true, &mut memory)?, frames);
+            for op in before {
+                sim.apply(op, causes);
+            }
+            let mut far = 0;
+            for (z, row) in held.iter_mut().enumerate() {
+                for (c, n) in row.iter_mut().enumerate() {
+                    let now = sim.manager.set_view(z, c).count as u64;
+                    far += now.abs_diff(recorded[z][c]);
+                    *n = (*n + recorded[z][c]).saturating_sub(now);
+                }
+            }
+            let all = far + anchor.distance(&sim.manager);
+            if best.as_ref().is_none_or(|b| all < b.0) {
+                best = Some((all, start));
+            }
+            if far == 0 || far >= fit {
+                break;
+            }
+            fit = far;
+        }
+    }
+    match best {
+        Some((_, start)) => Ok(start),
+        None => unreachable!("there is a round"),
+    }
 }
 
 fn pages(free: &[u64; ORDERS]) -> u64 {
