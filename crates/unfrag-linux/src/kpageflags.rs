@@ -64,4 +64,9 @@ impl PageFlags {
             .copied()
             .unwrap_or(NOPAGE)
     }
+
+    /// Whether page frame `pfn` holds memory that compaction could move: it is on an LRU list.
+    pub fn is_movable(&self, pfn: u64) -> bool {
+        self.of(pfn) & (LRU | NOPAGE) == LRU
+    }
 }

@@ -10,7 +10,9 @@
 use super::FreeBlock;
 use super::evidence::Evidence;
 use crate::cause::{Causes, Do, FIRST_ALLOC, FIRST_FREE};
+use std::cmp::Reverse;
 use unfrag::{Gfp, MAX_ORDER, MigrateType};
+use unfrag_linux::kpageflags::{BUDDY, LRU, NOPAGE, PGTABLE, PageFlags, SLAB};
 
 pub(super) const ORDERS: usize = MAX_ORDER as usize + 1;
 /// Pages of a pageblock.
@@ -26,8 +28,12 @@ pub(super) enum Known {
     Unknown,
     /// On a buddy list.
     Free,
-    /// Free, and on a per-CPU list.
+    /// Free, and known to wait on a per-CPU list.
     Held,
+    /// Free, and on the per-CPU list of nobody knows whom: page flags show it on no buddy list.
+    Loose,
+    /// Page flags say nothing of it: on a per-CPU list, or the kernel's.
+    Bare,
     /// In use.
     Used,
     /// Nothing is known, and it is taken to be in use lest two blocks become one.
@@ -38,7 +44,7 @@ pub(super) enum Known {
 
 impl Known {
     pub(super) fn is_free(self) -> bool {
-        matches!(self, Known::Free | Known::Held)
+        matches!(self, Known::Free | Known::Held | Known::Loose)
     }
 }
 
@@ -49,14 +55,27 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// What the trace knows. `blocks` is how many pageblocks the zone has: where that is fewer than
-    /// it spans, those that nothing touched are taken to be absent, from the highest down.
-    pub(super) fn new(lo: u32, held: &[bool], first: &[u8], blocks: Option<u64>) -> Ground {
-        let of = |(k, held): (usize, &bool)| match (held, first[lo as usize + k]) {
-            (true, _) => Known::Held,
-            (false, FIRST_ALLOC) => Known::Free,
-            (false, FIRST_FREE) => Known::Used,
-            (false, _) => Known::Unknown,
+    /// What the trace knows, and the page flags of the anchor, if there are any. `blocks` is how many
+    /// pageblocks the zone has: where that is fewer than it spans, those of which nothing is known are
+    /// taken to be absent, from the highest down.
+    pub(super) fn new(
+        lo: u32,
+        held: &[bool],
+        first: &[u8],
+        flags: Option<&PageFlags>,
+        blocks: Option<u64>,
+    ) -> Ground {
+        let flags = |k: usize| Some(flags?.of(u64::from(lo) + k as u64));
+        let of = |(k, held): (usize, &bool)| match (held, first[lo as usize + k], flags(k)) {
+            (true, ..) => Known::Held,
+            (false, FIRST_ALLOC, Some(0)) => Known::Loose,
+            (false, FIRST_ALLOC, _) => Known::Free,
+            (false, FIRST_FREE, _) => Known::Used,
+            (false, _, None) => Known::Unknown,
+            (false, _, Some(0)) => Known::Bare,
+            (false, _, Some(f)) if f & BUDDY != 0 => Known::Free,
+            (false, _, Some(f)) if f & NOPAGE != 0 => Known::Absent,
+            (false, ..) => Known::Used,
         };
         let known = held.iter().enumerate().map(of).collect();
         let mut ground = Ground { lo, known };
@@ -64,7 +83,7 @@ impl Ground {
         let mut absent = (all as u64).saturating_sub(blocks.unwrap_or(u64::MAX));
         for b in (0..all).rev() {
             let range = ground.pageblock(b);
-            let untouched = |k: &Known| *k == Known::Unknown;
+            let untouched = |k: &Known| matches!(k, Known::Unknown | Known::Bare | Known::Absent);
             if absent > 0 && ground.known[range.clone()].iter().all(untouched) {
                 ground.known[range].fill(Known::Absent);
                 absent -= 1;
@@ -87,13 +106,14 @@ impl Ground {
 
     /// Types of the pageblocks: as many of each as the anchor shows (`[unmovable, reclaimable]`).
     /// Unmovable and reclaimable pageblocks are those that served such requests before the first
-    /// fallback, and beyond them the fullest ones, from low addresses up: were they not full, no
-    /// fallback would be needed.
+    /// fallback. Beyond them they are those with most pages of that kind by the page flags; without
+    /// flags the fullest ones, from low addresses up: were they not full, no fallback would be needed.
     pub(super) fn block_types(
         &self,
         blocks: Option<[u64; 2]>,
         causes: &Causes,
         evidence: &Evidence,
+        flags: Option<&PageFlags>,
     ) -> Vec<(u32, MigrateType)> {
         let (lo, hi) = (self.lo, self.lo + self.known.len() as u32);
         let first = lo / BLOCK;
@@ -114,6 +134,17 @@ impl Ground {
             frames.filter(|k| k.is_free()).count()
         };
         let empty: Vec<usize> = (0..n).map(empty).collect();
+        // Pages of slabs, and pages of the kernel in all.
+        let kernels = |b: usize| {
+            let mut n = [0u32; 2];
+            for k in self.pageblock(b) {
+                let f = flags.map_or(LRU, |f| f.of(u64::from(lo) + k as u64));
+                n[0] += u32::from(f & SLAB != 0);
+                n[1] += u32::from(f & (SLAB | PGTABLE) != 0);
+            }
+            n
+        };
+        let kernels: Vec<[u32; 2]> = (0..n).map(kernels).collect();
         let absent = |b: usize| self.known[self.pageblock(b)].first() == Some(&Known::Absent);
         let mut types = vec![MigrateType::Movable; n];
         let [unmovable, reclaimable] = blocks.unwrap_or([n as u64, 0]);
@@ -130,7 +161,8 @@ impl Ground {
                 let served = own > v.iter().sum::<u32>() / 2;
                 (
                     !served,
-                    std::cmp::Reverse(if served { own } else { 0 }),
+                    Reverse(if served { own } else { 0 }),
+                    Reverse(kernels[b][usize::from(mt == MigrateType::Unmovable)]),
                     empty[b],
                     b,
                 )
@@ -200,8 +232,19 @@ impl Ground {
         self.scatter(missing);
     }
 
-    /// What is still missing lies anywhere: first where it stays in single pages.
+    /// What is still missing lies anywhere: first where it stays in single pages. Of frames without a
+    /// flag those next to one that is known to be on a per-CPU list are the likeliest.
     fn scatter(&mut self, mut missing: i64) {
+        for k in (0..self.known.len()).rev() {
+            if missing > 0 && self.known[k] == Known::Bare {
+                let beside = [k.wrapping_sub(1), k + 1];
+                let loose = |k: usize| self.known.get(k) == Some(&Known::Loose);
+                if beside.into_iter().any(loose) {
+                    self.known[k] = Known::Loose;
+                    missing -= 1;
+                }
+            }
+        }
         for single in [true, false] {
             for k in (0..self.known.len()).rev() {
                 let open = match self.known[k] {

@@ -15,6 +15,7 @@ use super::{Frame, SetStart, Start, ZoneFacts, highest_frame, zone_facts};
 use crate::cause::{Causes, Do, Op};
 use crate::replay::{ReplayHost, Sim};
 use unfrag::{Gfp, Manager, MigrateType, Switches, Sysctl};
+use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
 use unfrag_linux::recording::Snapshot;
@@ -33,6 +34,8 @@ pub struct Anchor {
     pub blocks: Vec<Option<[u64; 2]>>,
     /// Pageblocks of any type, by zone; `None` without pagetypeinfo.
     pub pageblocks: Vec<Option<u64>>,
+    /// Flags of all frames, where they were read with the snapshot.
+    pub flags: Option<PageFlags>,
     /// Time of buddyinfo in nanoseconds of the trace clock.
     pub time: u64,
     /// When vmstat, and zoneinfo next to it, were read, by vmstat's own counter; `None` if it does
@@ -92,6 +95,7 @@ impl Anchor {
             listed,
             blocks,
             pageblocks,
+            flags: snap.file("kpageflags").map(PageFlags::parse).transpose()?,
             time,
             cpus,
             dated: None,
@@ -176,9 +180,16 @@ fn counts(
         let lo = z.config.start.0 as u32;
         let hi = lo + z.config.spanned as u32;
         let len = (hi - lo) as usize;
-        let waiting = waiting(lo, len, causes, evidence, &held[i], kernel_first);
-        let mut ground = Ground::new(lo, &waiting.frames, &causes.first, anchor.pageblocks[i]);
-        let types = ground.block_types(anchor.blocks[i], causes, evidence);
+        let flags = anchor.flags.as_ref();
+        let waiting = waiting(lo, len, causes, evidence, &held[i], kernel_first, flags);
+        let mut ground = Ground::new(
+            lo,
+            &waiting.frames,
+            &causes.first,
+            flags,
+            anchor.pageblocks[i],
+        );
+        let types = ground.block_types(anchor.blocks[i], causes, evidence, flags);
         let shown = match anchor.listed[i] {
             Some(by_type) => by_type.to_vec(),
             None => vec![anchor.free[i]],
@@ -190,11 +201,12 @@ fn counts(
         let beyond = ground.beyond(&shown, &types);
         touched.undo(&mut ground, &at_start);
         let movable = movable_first(lo, hi, evidence);
+        let pfn = |k: usize| u64::from(lo) + k as u64;
         for (k, f) in state[lo as usize..hi as usize].iter_mut().enumerate() {
             *f = match ground.known[k] {
                 Known::Absent => Frame::None,
-                Known::Free | Known::Held => Frame::Free,
-                _ if movable[k] => Frame::Movable,
+                known if known.is_free() => Frame::Free,
+                _ if movable[k] || flags.is_some_and(|f| f.is_movable(pfn(k))) => Frame::Movable,
                 _ => Frame::Pinned,
             };
         }

@@ -11,9 +11,6 @@ use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::{Error, Result};
 
-/// `KPF_LRU` of /proc/kpageflags.
-const LRU: u64 = 1 << 5;
-
 /// Reads the state out of a mark. `offset` is what to take from a snapshot's time to get the
 /// trace's.
 ///
@@ -55,7 +52,7 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
             .skip(start)
             .take(z.config.spanned as usize)
         {
-            let lru = flags.as_ref().is_some_and(|k| k.of(pfn as u64) & LRU != 0);
+            let lru = flags.as_ref().is_some_and(|k| k.is_movable(pfn as u64));
             *f = if lru { Frame::Movable } else { Frame::Pinned };
         }
         for area in &l.orders {

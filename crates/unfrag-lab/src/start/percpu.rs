@@ -9,6 +9,7 @@ use super::evidence::{Evidence, LISTS, Touched};
 use super::{FreeBlock, SetStart};
 use crate::cause::{Causes, FIRST_ALLOC};
 use unfrag::{Gfp, MigrateType};
+use unfrag_linux::kpageflags::PageFlags;
 
 /// Blocks that wait on per-CPU lists, by CPU and list, and pages that are still to be found for each.
 pub(super) struct Waiting {
@@ -25,6 +26,7 @@ pub(super) fn waiting(
     evidence: &Evidence,
     held: &[u64],
     kernel_first: bool,
+    flags: Option<&PageFlags>,
 ) -> Waiting {
     let mut w = Waiting {
         lists: vec![vec![vec![]; LISTS]; held.len()],
@@ -46,7 +48,9 @@ pub(super) fn waiting(
                 let block = k..(k + (1 << order)).min(len);
                 let whole =
                     block.len() == 1 << order && w.frames[block.clone()].iter().all(|f| !*f);
-                if *left >= 1 << order && whole {
+                // A page on a per-CPU list has no flag.
+                let bare = flags.is_none_or(|f| f.of(pfn.into()) == 0);
+                if *left >= 1 << order && whole && bare {
                     *left -= 1 << order;
                     w.frames[block].fill(true);
                     w.lists[cpu][list].push((pfn, order));
@@ -94,7 +98,7 @@ pub(super) struct Sets<'a> {
 
 /// A free page that may have been held back.
 struct Candidate {
-    /// How likely: beyond what the anchor shows, and by how large a block; touched before it; shown
+    /// How likely: on no buddy list by its flags; beyond what the anchor shows, and by how large a block; touched before it; shown
     /// there, but small.
     class: (u8, u8),
     /// Its turn among first allocations; none at all is the last.
@@ -165,12 +169,8 @@ impl Sets<'_> {
                 }
             }
         }
-        let free: Vec<bool> = self
-            .ground
-            .known
-            .iter()
-            .map(|k| *k == Known::Free)
-            .collect();
+        let free = |k: &Known| matches!(k, Known::Free | Known::Loose);
+        let free: Vec<bool> = self.ground.known.iter().map(free).collect();
         let mut all = vec![];
         for b in coalesce(lo, &free, self.types)
             .iter()
@@ -184,6 +184,7 @@ impl Sets<'_> {
                     None => (usize::MAX, None, own.unwrap_or(MigrateType::Movable)),
                 };
                 let class = match self.beyond[k] {
+                    _ if self.ground.known[k] == Known::Loose => (0, 0),
                     Some(order) if !self.touched.is(pfn) => (0, order),
                     _ if self.touched.is(pfn) => (1, 0),
                     _ => (2, b.order),
