@@ -45,6 +45,9 @@ pub struct Args {
     /// Record what slab caches allocate and free, too: several times as many events
     #[arg(long)]
     slab: bool,
+    /// Record this event, too; may be given several times
+    #[arg(long, value_name = "SUBSYSTEM:NAME", value_parser = event)]
+    event: Vec<String>,
     /// Keep names and numbers of processes, and the command line
     #[arg(long)]
     names: bool,
@@ -109,6 +112,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         scope,
         output: args.output.clone(),
         slab: args.slab,
+        events: args.event.clone(),
         names: args.names,
         buffer: args.buffer.map(|b| b as usize),
     };
@@ -303,6 +307,18 @@ fn described(head: &str, s: &Summary) -> String {
 /// To the standard error, which may be gone.
 fn eprint_all(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+fn event(text: &str) -> std::result::Result<String, String> {
+    let plain = |s: &str| {
+        !s.is_empty()
+            && s.bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    };
+    match text.split_once(':') {
+        Some((system, name)) if plain(system) && plain(name) => Ok(text.to_owned()),
+        _ => Err("an event is named SUBSYSTEM:NAME, such as kmem:mm_page_free_batched".into()),
+    }
 }
 
 fn buffer(text: &str) -> std::result::Result<u64, String> {

@@ -9,6 +9,7 @@ use std::fs;
 use std::io::ErrorKind;
 
 use super::spool::{NAMES, Spool, THREADS};
+use super::{deferred, names};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::import::intern::UNKNOWN_COMM;
@@ -70,6 +71,19 @@ fn read(spool: &Spool) -> Result<(Recording, std::path::PathBuf)> {
     })?;
     let counts = spool.counts()?;
     account(&mut recording, &String::from_utf8_lossy(&counts));
+    if recording
+        .meta
+        .facts
+        .get("scope")
+        .is_some_and(|s| s == "command")
+    {
+        let is_follower = |t: &Task| {
+            let thread = kernel_threads.get(&t.pid);
+            t.pid == 0 || thread.is_some_and(|name| names::runs_softirqs(name))
+        };
+        let followers: Vec<bool> = recording.tasks.iter().map(is_follower).collect();
+        deferred::drop_of_others(&mut recording, &followers);
+    }
     if !job.names {
         anonymize(&mut recording.tasks, &kernel_threads);
     }

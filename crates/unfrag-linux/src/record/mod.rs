@@ -8,6 +8,7 @@
 //! - [`names`]: names of tasks, where they may be known.
 //! - [`spool`]: the directory that collects all this.
 //! - [`guardian`]: who cleans up if the recorder dies.
+//! - [`deferred`]: frees that the kernel does later, elsewhere.
 //! - [`finish`]: from that directory to the file.
 //! - [`session`]: the order in which it happens.
 //!
@@ -15,6 +16,7 @@
 //! between which the first and the last snapshot lie, on one clock.
 
 pub mod command;
+mod deferred;
 pub mod events;
 pub mod finish;
 pub mod guardian;

@@ -12,11 +12,34 @@ use crate::error::Result;
 /// `PF_KTHREAD` among the flags in /proc/PID/stat (proc(5)).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
+/// The tasks besides the command's own that run what the kernel put off, such as freeing page tables after a
+/// grace period: the idle task, and ksoftirqd of each CPU.
+pub fn of_softirqs() -> Vec<i32> {
+    let threads = kernel_threads();
+    let of_line = |line: &str| {
+        let (pid, name) = line.split_once(' ')?;
+        runs_softirqs(name).then(|| pid.parse().ok())?
+    };
+    std::iter::once(0)
+        .chain(threads.lines().filter_map(of_line))
+        .collect()
+}
+
+/// Whether a kernel thread of this name does nothing else.
+pub fn runs_softirqs(name: &str) -> bool {
+    name.starts_with("ksoftirqd/")
+}
+
 /// Notes the kernel threads of this moment.
 ///
 /// # Errors
 /// If the spool cannot be written.
 pub fn note_kernel_threads(spool: &Spool) -> Result<()> {
+    spool.add_lines(THREADS, kernel_threads().as_bytes())
+}
+
+/// Lines `PID NAME` of the kernel threads of this moment.
+fn kernel_threads() -> String {
     let mut lines = String::new();
     for item in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = item.file_name();
@@ -27,7 +50,7 @@ pub fn note_kernel_threads(spool: &Spool) -> Result<()> {
             lines += &line;
         }
     }
-    spool.add_lines(THREADS, lines.as_bytes())
+    lines
 }
 
 /// The line of a kernel thread, out of its /proc/PID/stat.

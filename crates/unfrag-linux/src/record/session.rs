@@ -47,6 +47,8 @@ pub struct Options {
     pub output: PathBuf,
     /// Objects of slab caches too.
     pub slab: bool,
+    /// Further events, as `SUBSYSTEM:NAME`.
+    pub events: Vec<String>,
     /// Names and numbers of tasks too.
     pub names: bool,
     /// Bytes of each CPU's ring buffer; by default what suits the host.
@@ -197,13 +199,16 @@ impl Session {
                     )
                     .help("use --system"));
                 }
-                instance.set("set_event_pid", &s.task.to_string())?;
+                let mut followed = vec![s.task];
+                followed.extend(names::of_softirqs());
+                let followed: Vec<_> = followed.iter().map(i32::to_string).collect();
+                instance.set("set_event_pid", &followed.join(" "))?;
                 starter = Some(s);
                 "command"
             }
             Scope::System(_) => "system",
         };
-        let formats = enable(instance, options.slab)?;
+        let formats = enable(instance, options)?;
         meta.facts.insert("scope".into(), scope.into());
         meta.facts.insert("snapshot_clock".into(), "mono".into());
         meta.facts.insert(
@@ -381,23 +386,33 @@ impl Session {
 }
 
 /// Enables the events that this kernel has; their formats.
-fn enable(instance: &Instance, slab: bool) -> Result<Vec<(String, String)>> {
-    let wanted = events::PAGES.iter().chain(events::USUAL);
-    let slab: &[&str] = if slab { events::SLAB } else { &[] };
+fn enable(instance: &Instance, options: &Options) -> Result<Vec<(String, String)>> {
+    let mut wanted: Vec<&str> = [events::PAGES, events::USUAL].concat();
+    if options.slab {
+        wanted.extend(events::SLAB);
+    }
+    let asked_for: Vec<String> = options
+        .events
+        .iter()
+        .map(|e| e.replacen(':', "/", 1))
+        .collect();
+    wanted.extend(asked_for.iter().map(String::as_str));
     let mut formats = vec![];
-    for event in wanted.chain(slab) {
+    for (i, event) in wanted.iter().enumerate() {
         let dir = format!("events/{event}");
-        if !instance.path(&dir).exists() {
-            if events::PAGES.contains(event) {
-                return Err(
-                    Error::unsupported(format!("this kernel has no event {event}"))
-                        .in_file(&instance.path(&dir))
-                        .help(format!(
-                            "it needs tracepoints (CONFIG_TRACEPOINTS); {WITHOUT}"
-                        )),
-                );
-            }
+        if wanted[..i].contains(event) {
             continue;
+        }
+        if !instance.path(&format!("{dir}/enable")).exists() {
+            let help = if events::PAGES.contains(event) {
+                format!("it needs tracepoints (CONFIG_TRACEPOINTS); {WITHOUT}")
+            } else if asked_for.iter().any(|a| a == event) {
+                "events are named SUBSYSTEM:NAME, as in available_events of tracefs".to_owned()
+            } else {
+                continue;
+            };
+            let missing = format!("this kernel has no event {}", event.replacen('/', ":", 1));
+            return Err(Error::unsupported(missing).help(help));
         }
         formats.push(format_of(instance, event)?);
         instance.set(&format!("{dir}/enable"), "1")?;

@@ -5,7 +5,7 @@
 //! namespace, and [`Tracefs::remove_stale`] may remove it.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -250,7 +250,20 @@ impl Instance {
     /// If it cannot be read.
     pub fn get(&self, file: &str) -> Result<Vec<u8>> {
         let path = self.path(file);
-        fs::read(&path).map_err(|e| refused(e, &path))
+        // Some files give all that they have to the first read, however small it is.
+        let mut room = vec![0; 64 << 10];
+        let mut content = vec![];
+        let mut read = || -> std::io::Result<()> {
+            let mut from = File::open(&path)?;
+            loop {
+                match from.read(&mut room)? {
+                    0 => return Ok(()),
+                    n => content.extend_from_slice(&room[..n]),
+                }
+            }
+        };
+        read().map_err(|e| refused(e, &path))?;
+        Ok(content)
     }
 
     /// Its CPUs, ascending.
