@@ -5,7 +5,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::output::print_json;
-use crate::words::{bytes, counted, harmless, size, thousands};
+use crate::words::{bytes, harmless, size, thousands};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -215,6 +215,10 @@ struct Summary {
     allocated_pages: u64,
     frees: u64,
     freed_pages: u64,
+    /// Pages allocated in the recording and in use at its end.
+    held_pages: u64,
+    /// Pages allocated in the recording and freed by tasks that were not traced.
+    freed_unseen_pages: u64,
     lost_events: u64,
     snapshots: usize,
     file_bytes: u64,
@@ -226,6 +230,7 @@ impl Summary {
         let events = &recording.events;
         let (allocations, allocated_pages) = pages(recording, "mm_page_alloc");
         let (frees, freed_pages) = pages(recording, "mm_page_free");
+        let balance = record::balance::balance(recording);
         let span = match (events.time.first(), events.time.last()) {
             (Some(a), Some(b)) => b - a,
             _ => 0,
@@ -238,6 +243,8 @@ impl Summary {
             allocated_pages,
             frees,
             freed_pages,
+            held_pages: balance.held,
+            freed_unseen_pages: balance.unseen,
             lost_events: recording
                 .meta
                 .lost
@@ -278,30 +285,47 @@ fn said(done: &Done, summary: &Summary, output: &Path) -> String {
     );
     out += &described(&head, summary);
     for u in &summary.not_taken {
-        let _ = writeln!(out, "not taken    {}: {}", harmless(&u.file), u.why);
+        let _ = writeln!(out, "not taken: {}: {}", harmless(&u.file), u.why);
     }
     out
 }
 
 fn described(head: &str, s: &Summary) -> String {
-    let pages = |n, pages| format!("{:>12}  {:>12} pages", thousands(n), thousands(pages));
-    let lost = match s.lost_events {
-        0 => "no event".into(),
-        n => format!("{}: make --buffer larger", counted(n, "event")),
+    let row = |name: &str, n: String, rest: String| {
+        format!("{name:<14}{n:>12}  {rest}").trim_end().to_owned() + "\n"
     };
-    format!(
-        "{head}\n\
-         events       {:>12}  in {:.1} s\n\
-         allocations  {}\n\
-         frees        {}\n\
-         snapshots    {:>12}\n\
-         lost         {lost}\n",
-        thousands(s.events),
-        s.seconds,
-        pages(s.allocations, s.allocated_pages),
-        pages(s.frees, s.freed_pages),
-        s.snapshots,
-    )
+    let pages = |n| format!("{:>12} pages", thousands(n));
+    let lost = match s.lost_events {
+        0 => String::new(),
+        _ => "make --buffer larger".into(),
+    };
+    let unseen = 100.0 * s.freed_unseen_pages as f64 / s.allocated_pages.max(1) as f64;
+    [
+        format!("{head}\n"),
+        row(
+            "events",
+            thousands(s.events),
+            format!("in {:.1} s", s.seconds),
+        ),
+        row("  lost", thousands(s.lost_events), lost),
+        row(
+            "allocations",
+            thousands(s.allocations),
+            pages(s.allocated_pages),
+        ),
+        row("frees", thousands(s.frees), pages(s.freed_pages)),
+        row(
+            "  unseen",
+            String::new(),
+            format!(
+                "{} ({unseen:.2} %), by tasks that were not traced",
+                pages(s.freed_unseen_pages)
+            ),
+        ),
+        row("held at end", String::new(), pages(s.held_pages)),
+        row("snapshots", thousands(s.snapshots as u64), String::new()),
+    ]
+    .concat()
 }
 
 /// To the standard error, which may be gone.

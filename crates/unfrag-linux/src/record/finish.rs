@@ -16,12 +16,21 @@ use crate::import::intern::UNKNOWN_COMM;
 use crate::recording::{Events, Lost, Meta, Recording, Task};
 use crate::tracedat::raw;
 
+/// How a recording ended. It is not in the spool, which may lie on a full disk.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// What the tracer counted ([`Instance::counts`](super::tracefs::Instance::counts)); empty if that is not known.
+    pub counts: String,
+    /// Why, if not because the command or the time was over.
+    pub early: Option<String>,
+}
+
 /// Makes the file from the spool, and removes the spool.
 ///
 /// # Errors
 /// If the spool is damaged beyond what a crash does, or the file cannot be written; the spool stays.
-pub fn finish(spool: Spool) -> Result<Recording> {
-    let (recording, output) = read(&spool)?;
+pub fn finish(spool: Spool, ending: &Ending) -> Result<Recording> {
+    let (recording, output) = read(&spool, ending)?;
     let bytes = file::to_bytes(&recording).map_err(|e| e.in_file(&output))?;
     let mut partial = output.as_os_str().to_owned();
     partial.push(".partial");
@@ -48,7 +57,7 @@ pub fn finish(spool: Spool) -> Result<Recording> {
 }
 
 /// The recording that a spool holds, and the file that it is to be.
-fn read(spool: &Spool) -> Result<(Recording, std::path::PathBuf)> {
+fn read(spool: &Spool, ending: &Ending) -> Result<(Recording, std::path::PathBuf)> {
     let job = spool.job()?;
     let size = raw::sub_buffer(&job.header_page)?;
     let mut cmdlines = spool.lines(THREADS)?;
@@ -69,8 +78,11 @@ fn read(spool: &Spool) -> Result<(Recording, std::path::PathBuf)> {
             ..Meta::default()
         },
     })?;
-    let counts = spool.counts()?;
-    account(&mut recording, &String::from_utf8_lossy(&counts));
+    account(&mut recording, &ending.counts);
+    if let Some(why) = &ending.early {
+        let facts = &mut recording.meta.facts;
+        facts.insert("ended_early".into(), why.clone());
+    }
     if recording
         .meta
         .facts

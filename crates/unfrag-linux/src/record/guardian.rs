@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::finish::finish;
+use super::finish::{Ending, finish};
 use super::names;
 use super::spool::Spool;
 use super::spooler::drain;
@@ -68,13 +68,20 @@ pub fn watch(dir: &Path) -> Result<Option<Recording>> {
         return Ok(None);
     }
     // It may have died between removing the instance and making the file.
+    let mut ending = died();
     if let Ok(instance) = instance
         && instance.dir().exists()
     {
-        rescue(instance, &spool, &job.header_page)?;
+        ending.counts = rescue(instance, &spool, &job.header_page)?;
     }
-    mark_broken_off(&spool)?;
-    finish(spool).map(Some)
+    finish(spool, &ending).map(Some)
+}
+
+fn died() -> Ending {
+    Ending {
+        early: Some("the recorder died".into()),
+        ..Ending::default()
+    }
 }
 
 /// Makes the file from a spool that both left behind.
@@ -82,34 +89,23 @@ pub fn watch(dir: &Path) -> Result<Option<Recording>> {
 /// # Errors
 /// If it is no spool, or the file cannot be written.
 pub fn recover(dir: &Path) -> Result<Recording> {
-    let spool = Spool::at(dir);
-    spool.job()?;
-    mark_broken_off(&spool)?;
-    finish(spool)
+    finish(Spool::at(dir), &died())
 }
 
-/// Copies what the ring buffers still hold, and removes the instance in any case.
-fn rescue(instance: Instance, spool: &Spool, header_page: &str) -> Result<()> {
+/// Copies what the ring buffers still hold, and removes the instance in any case; what it counted.
+fn rescue(instance: Instance, spool: &Spool, header_page: &str) -> Result<String> {
     let copied = (|| {
         instance.set("tracing_on", "0")?;
         let size = raw::sub_buffer(header_page)?;
         spool.cut_to(size.into(), &instance.cpus()?)?;
-        let drained = drain(&instance, size as usize, spool.dir());
-        spool.keep_counts(&instance)?;
-        names::note_kernel_threads(spool)?;
-        drained
+        drain(&instance, size as usize, spool.dir())?;
+        names::note_kernel_threads(spool)
     })();
-    let removed = instance.remove();
+    let counts = instance.counts();
+    instance.remove()?;
     // A full disk is no reason to make no file of what is there.
     if let Err(e) = copied {
         eprintln!("warning: the end of the trace is missing: {e}");
     }
-    removed
-}
-
-fn mark_broken_off(spool: &Spool) -> Result<()> {
-    let mut job = spool.job()?;
-    let fact = ("ended".to_owned(), "the recorder died".to_owned());
-    job.facts.push(fact);
-    spool.set_job(&job)
+    counts
 }

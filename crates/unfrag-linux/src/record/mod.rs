@@ -10,11 +10,13 @@
 //! - [`guardian`]: who cleans up if the recorder dies.
 //! - [`deferred`]: frees that the kernel does later, elsewhere.
 //! - [`finish`]: from that directory to the file.
+//! - [`balance`]: whether allocations and frees add up.
 //! - [`session`]: the order in which it happens.
 //!
 //! Invariant: the host's own tracing is not touched, whatever happens; and the trace begins and ends with a marker,
 //! between which the first and the last snapshot lie, on one clock.
 
+pub mod balance;
 pub mod command;
 mod deferred;
 pub mod events;

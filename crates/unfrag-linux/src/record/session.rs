@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::command::{self, Starter, libc_signal};
 use super::events;
-use super::finish::finish;
+use super::finish::{Ending, finish};
 use super::guardian::Guardian;
 use super::names;
 use super::procfs::{Extent, Sources, Untaken};
@@ -266,7 +266,12 @@ impl Session {
         let drained = spooled
             .and(stopped)
             .and_then(|()| spooler::drain(&self.instance, self.sub_buffer, self.spool.dir()));
-        let cut_short = drained.and(self.spool.keep_counts(&self.instance)).err();
+        let counts = self.instance.counts();
+        let cut_short = drained.err();
+        let ending = Ending {
+            counts: counts.unwrap_or_default(),
+            early: cut_short.as_ref().map(|e| e.cause.to_string()),
+        };
         let Session {
             instance,
             spool,
@@ -275,7 +280,7 @@ impl Session {
             ..
         } = self;
         let removed = instance.remove();
-        let finished = finish(spool);
+        let finished = finish(spool, &ending);
         guardian.dismiss();
         removed?;
         Ok(Done {

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::tracefs::Instance;
 use crate::error::{Error, Result};
 use crate::recording::Snapshot;
 
@@ -157,28 +156,6 @@ impl Spool {
     /// If it cannot be read.
     pub fn lines(&self, list: &str) -> Result<Vec<u8>> {
         read_if_there(&self.dir.join(list))
-    }
-
-    /// Keeps what the tracer counted, which goes with its instance.
-    ///
-    /// # Errors
-    /// If it cannot be read or written.
-    pub fn keep_counts(&self, instance: &Instance) -> Result<()> {
-        let mut text = vec![];
-        for cpu in instance.cpus()? {
-            text.extend(format!("CPU: {cpu}\n").into_bytes());
-            text.extend(instance.get(&format!("per_cpu/cpu{cpu}/stats"))?);
-        }
-        let path = self.dir.join("stats");
-        fs::write(&path, text).map_err(|e| Error::from(e).in_file(&path))
-    }
-
-    /// What the tracer counted; empty if that was not kept.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn counts(&self) -> Result<Vec<u8>> {
-        read_if_there(&self.dir.join("stats"))
     }
 
     /// The whole sub-buffers of each CPU, of `size` bytes each.

@@ -282,6 +282,19 @@ impl Instance {
         Ok(cpus)
     }
 
+    /// What it counted, CPU by CPU: the `stats` of each after a line `CPU: N`.
+    ///
+    /// # Errors
+    /// If that cannot be read.
+    pub fn counts(&self) -> Result<String> {
+        let mut text = String::new();
+        for cpu in self.cpus()? {
+            let stats = self.get(&format!("per_cpu/cpu{cpu}/stats"))?;
+            text += &format!("CPU: {cpu}\n{}", String::from_utf8_lossy(&stats));
+        }
+        Ok(text)
+    }
+
     /// Removes it, once nobody has its files open.
     ///
     /// # Errors
