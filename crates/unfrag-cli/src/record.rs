@@ -220,6 +220,8 @@ struct Summary {
     /// Pages allocated in the recording and freed by tasks that were not traced.
     freed_unseen_pages: u64,
     lost_events: u64,
+    /// Why the trace ended before the command did, or the time was over.
+    ended_early: Option<String>,
     snapshots: usize,
     file_bytes: u64,
     not_taken: Vec<NotTaken>,
@@ -245,6 +247,7 @@ impl Summary {
             freed_pages,
             held_pages: balance.held,
             freed_unseen_pages: balance.unseen,
+            ended_early: recording.meta.facts.get("ended_early").cloned(),
             lost_events: recording
                 .meta
                 .lost
@@ -297,6 +300,7 @@ fn described(head: &str, s: &Summary) -> String {
     let pages = |n| format!("{:>12} pages", thousands(n));
     let lost = match s.lost_events {
         0 => String::new(),
+        _ if s.ended_early.is_some() => "as the recording ended early".into(),
         _ => "make --buffer larger".into(),
     };
     let unseen = 100.0 * s.freed_unseen_pages as f64 / s.allocated_pages.max(1) as f64;
