@@ -25,7 +25,7 @@ use unfrag_linux::{Error, file};
 /// unless asked for.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  unfrag record -o build.unfrag -- make -j2\n  unfrag record --system --for 60s\n  unfrag snapshot -o now.unfrag"
+    after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s"
 )]
 pub struct Args {
     /// File to write
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "command", required_unless_present_any = ["command", "recover"])]
     system: bool,
     /// How long, such as 60s, 5m or 1h
-    #[arg(long = "for", value_name = "TIME", requires = "system", value_parser = duration)]
+    #[arg(long = "for", value_name = "TIME", requires = "system", conflicts_with = "command", value_parser = duration)]
     time: Option<Duration>,
     /// Record what slab caches allocate and free, too: several times as many events
     #[arg(long)]
@@ -217,7 +217,7 @@ struct Summary {
     freed_pages: u64,
     /// Pages allocated in the recording and in use at its end.
     held_pages: u64,
-    /// Pages allocated in the recording and freed by tasks that were not traced.
+    /// Pages allocated in the recording and freed with no event seen.
     freed_unseen_pages: u64,
     lost_events: u64,
     /// Why the trace ended before the command did, or the time was over.
@@ -322,7 +322,7 @@ fn described(head: &str, s: &Summary) -> String {
             "  unseen",
             String::new(),
             format!(
-                "{} ({unseen:.2} %), by tasks that were not traced",
+                "{} ({unseen:.2} %), freed where nothing is traced",
                 pages(s.freed_unseen_pages)
             ),
         ),

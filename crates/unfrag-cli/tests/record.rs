@@ -104,10 +104,10 @@ fn a_command_is_recorded_with_its_children_and_keeps_streams_and_status() {
     assert_eq!(text(&out.stdout), "got a word\n");
     let r = file::read(&dir.path().join("x.unfrag")).unwrap();
     assert_eq!(r.meta.lost, [], "{said}");
-    // A hundred programs, each of some fifty pages at least.
+    // A hundred programs, each of some forty pages at least.
     let (allocs, frees) = (count(&r, "mm_page_alloc"), count(&r, "mm_page_free"));
     assert!(
-        allocs > 5000 && frees > allocs / 2,
+        allocs > 3000 && frees > allocs / 2,
         "{allocs} and {frees}: {said}"
     );
     // Both ends lie within the trace, on its clock.
@@ -150,7 +150,7 @@ fn a_signal_goes_to_the_command_and_the_recording_ends_well() {
     let dir = tempfile::tempdir().unwrap();
     let ready = dir.path().join("ready");
     let script = format!(
-        "trap 'exit 5' TERM; echo > {}; sleep 60 & wait",
+        "trap 'exit 5' TERM; echo > {}; sleep 20 >&- 2>&- & wait",
         ready.display()
     );
     let child = start(&dir, &["--", "sh", "-c", &script]);
@@ -304,7 +304,8 @@ fn a_wrong_command_line_says_what_is_wanted() {
     for (words, wanted) in [
         (&["record"][..], "COMMAND"),
         (&["record", "--system", "--", "true"], "--system"),
-        (&["record", "--for", "5s", "--", "true"], "--system"),
+        (&["record", "--for", "5s", "--", "true"], "--for"),
+        (&["record", "--for", "5s"], "--system"),
         (&["record", "--system", "--for", "soon"], "60s"),
         (&["record", "--buffer", "1K", "--", "true"], "64K"),
         (&["record", "--event", "x", "--", "true"], "SUBSYSTEM:NAME"),

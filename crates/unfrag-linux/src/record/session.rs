@@ -82,6 +82,13 @@ enum Event {
 /// # Errors
 /// If a right is missing (said before anything starts), the command cannot be started, or the file not be written.
 pub fn record(options: &Options, guardian: Command) -> Result<Done> {
+    if options.output.is_dir() {
+        return Err(
+            Error::from(std::io::Error::from(std::io::ErrorKind::IsADirectory))
+                .in_file(&options.output)
+                .help("name a file, not a directory"),
+        );
+    }
     let tracefs = Tracefs::find()?;
     if matches!(options.scope, Scope::Command(_)) {
         check_pid_namespace(Path::new("/proc/self/ns/pid"))?;
@@ -436,6 +443,13 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Whether /proc/self/status says that a signal is ignored.
+fn is_ignored(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok());
+    mask.is_some_and(|m| m >> (signal - 1) & 1 != 0)
+}
+
 /// Turns signals into events.
 fn listen(tell: &Sender<Event>) -> Result<()> {
     let which = [
@@ -444,6 +458,9 @@ fn listen(tell: &Sender<Event>) -> Result<()> {
         libc_signal::HUP,
         libc_signal::QUIT,
     ];
+    // What whoever started the recorder has it ignore, the command is to ignore too.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let which = which.into_iter().filter(|s| !is_ignored(&status, *s));
     let mut signals = signal_hook::iterator::Signals::new(which)?;
     let tell = tell.clone();
     std::thread::Builder::new()
@@ -471,6 +488,14 @@ mod tests {
             (3 << 20..4 << 20).contains(&some) && some.is_multiple_of(4096),
             "{some}"
         );
+    }
+
+    #[test]
+    fn signals_that_nohup_ignores_are_left_alone() {
+        let status = "Name:\tunfrag\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000000\n";
+        assert!(is_ignored(status, libc_signal::HUP));
+        assert!(!is_ignored(status, libc_signal::INT));
+        assert!(!is_ignored("", libc_signal::HUP));
     }
 
     #[test]

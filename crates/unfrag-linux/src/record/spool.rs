@@ -5,7 +5,7 @@
 //! its line stands in `index.tsv`.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -59,11 +59,21 @@ impl Spool {
         let mut name = output.as_os_str().to_owned();
         name.push(format!(".spool-{}", std::process::id()));
         let dir = PathBuf::from(name);
-        let help = "the recording is collected beside the file that it becomes: name one in a directory \
-                    that can be written";
+        let help = |e: &std::io::Error| match e.kind() {
+            ErrorKind::AlreadyExists => {
+                "a recorder that died left it: unfrag record --recover makes a file of it"
+            }
+            _ => {
+                "the recording is collected beside the file that it becomes: name one in a directory that \
+                  can be written"
+            }
+        };
         fs::create_dir(&dir)
             .and_then(|()| fs::create_dir(dir.join("snapshots")))
-            .map_err(|e| Error::from(e).in_file(&dir).help(help))?;
+            .map_err(|e| {
+                let help = help(&e);
+                Error::from(e).in_file(&dir).help(help)
+            })?;
         Ok(Spool { dir })
     }
 
@@ -195,7 +205,7 @@ impl Spool {
             };
             match OpenOptions::new().write(true).open(&path) {
                 Ok(file) => cut(file).map_err(|e| Error::from(e).in_file(&path))?,
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
                 Err(e) => return Err(Error::from(e).in_file(&path)),
             }
         }
@@ -246,7 +256,7 @@ impl Spool {
 fn read_if_there(path: &Path) -> Result<Vec<u8>> {
     match fs::read(path) {
         Ok(content) => Ok(content),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(vec![]),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(vec![]),
         Err(e) => Err(Error::from(e).in_file(path)),
     }
 }

@@ -26,7 +26,7 @@ pub const WAKE_PERCENT: usize = 25;
 /// Bytes written to a spool file at a time.
 const CHUNK: usize = 256 << 10;
 
-/// Kernels before 4.20 wake a reader at every event; it then rests so long between two looks.
+/// A reader rests so long after it was woken for little: kernels before 4.20 wake it at every event.
 const REST: Duration = Duration::from_millis(50);
 
 /// The file that holds a CPU's sub-buffers.
@@ -66,14 +66,15 @@ impl Lane {
         })
     }
 
-    /// Copies up to `most` sub-buffers.
-    fn copy(&mut self, most: usize) -> Result<()> {
-        for _ in 0..most {
+    /// Copies up to `most` sub-buffers; how many.
+    fn copy(&mut self, most: usize) -> Result<usize> {
+        let mut copied = 0;
+        while copied < most {
             let at = self.chunk.len();
             self.chunk.resize(at + self.sub_buffer, 0);
             match self.from.read(&mut self.chunk[at..]) {
                 // Its head says how much of it is used.
-                Ok(n) if n > 0 => {}
+                Ok(n) if n > 0 => copied += 1,
                 Ok(_) => {
                     self.chunk.truncate(at);
                     break;
@@ -91,7 +92,8 @@ impl Lane {
                 self.flush()?;
             }
         }
-        self.flush()
+        self.flush()?;
+        Ok(copied)
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -187,10 +189,13 @@ fn run(mut lanes: Vec<Lane>, stopped: &OwnedFd, batch: usize) -> Result<()> {
         }
         let ready: Vec<bool> = fds[1..].iter().map(|f| !f.revents().is_empty()).collect();
         drop(fds);
+        let mut most = 0;
         for (lane, _) in lanes.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
-            lane.copy(batch)?;
+            most = most.max(lane.copy(batch)?);
         }
-        let mut only_stop = [PollFd::new(stopped, PollFlags::empty())];
-        let _ = poll(&mut only_stop, Some(&rest));
+        if most < batch / 2 + 1 {
+            let mut only_stop = [PollFd::new(stopped, PollFlags::empty())];
+            let _ = poll(&mut only_stop, Some(&rest));
+        }
     }
 }
