@@ -3,6 +3,7 @@
 //! - [`import`]: a trace and the procfs snapshots beside it become one file.
 //! - [`replay`]: what memory would have looked like under another kernel, and how far to trust that.
 //! - [`inspect`]: the indexes of fragmentation of a snapshot or of this host.
+//! - `record`: this host, traced or copied, into a file.
 //!
 //! Invariant: the exit status is 0 for success, 1 for an input that cannot be used or an output that
 //! cannot be written, 2 for a wrong command line. Whoever stops reading early (`| head`) is no error.
@@ -13,6 +14,8 @@ mod import;
 mod input;
 mod inspect;
 mod output;
+#[cfg(target_os = "linux")]
+mod record;
 mod replay;
 mod words;
 
@@ -37,6 +40,13 @@ enum Command {
     Import(import::Args),
     Replay(replay::Args),
     Inspect(inspect::Args),
+    #[cfg(target_os = "linux")]
+    Record(record::Args),
+    #[cfg(target_os = "linux")]
+    Snapshot(record::SnapshotArgs),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true, name = record::GUARDIAN)]
+    Guardian(record::GuardianArgs),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +54,15 @@ fn main() -> ExitCode {
         Command::Import(args) => import::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Record(args) => match record::run(&args) {
+            Ok(status) => return status,
+            Err(failure) => Err(failure),
+        },
+        #[cfg(target_os = "linux")]
+        Command::Snapshot(args) => record::snapshot(&args),
+        #[cfg(target_os = "linux")]
+        Command::Guardian(args) => record::guard(&args),
     };
     match done {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,

@@ -79,10 +79,12 @@ enum Mode {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Start {
-    /// At the kernel's own free lists where the recording has them, else from counts
+    /// The first of these that the recording allows
     Auto,
     /// At the kernel's own free lists
     Exact,
+    /// With each frame free or in use as the page flags of the first snapshot say
+    Occupancy,
     /// From what any host shows
     Counts,
 }
@@ -181,6 +183,7 @@ fn options(args: &Args) -> run::Options {
         start: match args.start {
             Start::Auto => run::StartChoice::Auto,
             Start::Exact => run::StartChoice::Exact,
+            Start::Occupancy => run::StartChoice::Occupancy,
             Start::Counts => run::StartChoice::Counts,
         },
     }

@@ -96,6 +96,12 @@ fn lacks(block: &Block) -> Option<String> {
         "perf" => {
             !works("cd $(mktemp -d) && perf record -q -a -e kmem:mm_page_alloc -o p.data -- true")
         }
+        "tracing" => {
+            let unfrag = env!("CARGO_BIN_EXE_unfrag");
+            !works(&format!("cd $(mktemp -d) && {unfrag} record -- true"))
+        }
+        // What others do here is theirs: only who asks for it gets it recorded.
+        "UNFRAG_TRACE_HOST=1" => std::env::var_os("UNFRAG_TRACE_HOST").is_none(),
         "node-exporter" => !works("prometheus-node-exporter --version"),
         other => panic!("{}: what is {other:?}?", block.place),
     });
@@ -182,22 +188,31 @@ fn every_command_in_the_docs_works() {
 fn every_example_in_the_help_works() {
     let reader = reader();
     let mut ran = 0;
-    for command in ["import", "replay", "inspect"] {
+    for command in ["import", "replay", "inspect", "record", "snapshot"] {
         let help = stdout(&[command, "--help"]);
         let (_, examples) = help.split_once("Example").expect("the help has an example");
         for line in examples
             .lines()
             .filter(|l| l.trim_start().starts_with("unfrag "))
         {
+            let needs = match command {
+                "record" if line.contains("--system") => vec!["UNFRAG_TRACE_HOST=1".to_owned()],
+                "record" => vec!["tracing".to_owned()],
+                _ => vec![],
+            };
             let block = Block {
                 place: format!("unfrag {command} --help"),
                 script: line.trim().to_owned(),
                 shown: vec![],
-                needs: vec![],
+                needs,
                 run_by: None,
             };
-            run(&block, reader.path());
-            ran += 1;
+            if let Some(why) = lacks(&block) {
+                skipped(&why);
+            } else {
+                run(&block, reader.path());
+                ran += 1;
+            }
         }
     }
     assert!(ran >= 5, "only {ran} examples were run");

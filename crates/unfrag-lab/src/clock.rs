@@ -61,7 +61,7 @@ impl Clock {
         }
         for _ in 0..ROUNDS {
             clock.before = clock.constant(&seen);
-            if rec.meta.snapshot_offset_ns != 0 {
+            if rec.meta.snapshot_offset_ns != 0 || is_one_clock(rec) {
                 break;
             }
             let mut apart: Vec<i64> = seen
@@ -218,6 +218,12 @@ fn free_pages(snap: &Snapshot) -> Result<Option<(i64, i64)>> {
         free as i64,
         zones.iter().map(pages).sum::<u64>() as i64,
     )))
+}
+
+/// Whether the recorder dated snapshots and events by the same clock, and says so.
+fn is_one_clock(rec: &Recording) -> bool {
+    let clock = rec.meta.facts.get("snapshot_clock");
+    clock.is_some_and(|c| *c == rec.meta.clock)
 }
 
 /// Whether the files of a snapshot have times of their own.

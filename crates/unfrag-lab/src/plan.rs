@@ -28,6 +28,8 @@ pub struct Plan<'r> {
     pub causes: Causes,
     /// Whether the start is the kernel's exact state.
     pub exact: bool,
+    /// Whether it is the recorded occupancy, frame by frame.
+    pub occupancy: bool,
     /// What was inferred.
     pub resolved: resolve::Resolved,
     /// Snapshots from the anchor on, and when they were taken in the trace's clock.
@@ -77,7 +79,7 @@ impl<'r> Plan<'r> {
         let inside = |s: &&&Snapshot| (first..=last).contains(&time_of_lists(s, offset));
         let mark = before.or_else(|| marks.iter().find(inside).copied());
         let exact_mark = match (choice, mark) {
-            (StartChoice::Counts, _) | (StartChoice::Auto, None) => None,
+            (StartChoice::Counts | StartChoice::Occupancy, _) | (StartChoice::Auto, None) => None,
             (_, Some(s)) => Some(s),
             (StartChoice::Exact, None) => {
                 return Err(Error::malformed(
@@ -86,9 +88,16 @@ impl<'r> Plan<'r> {
                 .help("use --start counts"));
             }
         };
+        if choice == StartChoice::Occupancy && anchor.file("kpageflags").is_none() {
+            return Err(Error::malformed(format!(
+                "snapshot `{}`, the first within the trace, has no page flags",
+                anchor.name
+            ))
+            .help("record with `unfrag record` as root, or use --start counts"));
+        }
         let mut plan = match exact_mark {
             Some(s) => Plan::exact(rec, era, s, offset)?,
-            None => Plan::counts(rec, era, anchor, &clock)?,
+            None => Plan::counts(rec, era, anchor, &clock, choice)?,
         };
         plan.snapshots = within
             .into_iter()
@@ -125,6 +134,7 @@ impl<'r> Plan<'r> {
             start,
             causes,
             exact: true,
+            occupancy: false,
             resolved,
             snapshots: vec![],
             first: 0,
@@ -132,12 +142,21 @@ impl<'r> Plan<'r> {
         })
     }
 
-    fn counts(rec: &'r Recording, era: Era, anchor: &Snapshot, clock: &Clock) -> Result<Plan<'r>> {
+    fn counts(
+        rec: &'r Recording,
+        era: Era,
+        anchor: &Snapshot,
+        clock: &Clock,
+        choice: StartChoice,
+    ) -> Result<Plan<'r>> {
         let offset = clock.offset;
         let dated = clock.date(anchor)?;
         let time = clock.buddyinfo(anchor).unwrap_or(0);
         let mut anchor = Anchor::read(anchor, time)?;
         anchor.dated = dated;
+        if choice == StartChoice::Counts {
+            anchor.flags = None;
+        }
         let frames = highest_frame(&anchor.zones)?;
         let mut causes = causes(rec, era, frames, 0, u64::MAX, None)?;
         let since_anchor = |s: &&Snapshot| clock.buddyinfo(s).is_some_and(|t| t >= anchor.time);
@@ -156,6 +175,7 @@ impl<'r> Plan<'r> {
             start,
             causes,
             exact: false,
+            occupancy: anchor.flags.is_some(),
             resolved,
             snapshots: vec![],
             first: 0,

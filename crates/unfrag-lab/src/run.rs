@@ -47,11 +47,14 @@ pub enum Mode {
 /// Where a replay begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StartChoice {
-    /// At the kernel's own free lists where the recording has them, else from counts.
+    /// At the kernel's own free lists where the recording has them, else from occupancy if it has
+    /// page flags, else from counts.
     #[default]
     Auto,
     /// At the kernel's own free lists.
     Exact,
+    /// With each frame free or in use as the page flags of the first snapshot say.
+    Occupancy,
     /// From what any host shows.
     Counts,
 }
@@ -318,10 +321,10 @@ pub fn replay(
             Mode::Predict => "predict".into(),
             Mode::Observe => "observe".into(),
         },
-        start: if plan.exact {
-            "exact".into()
-        } else {
-            "counts".into()
+        start: match (plan.exact, plan.occupancy) {
+            (true, _) => "exact".into(),
+            (_, true) => "occupancy".into(),
+            _ => "counts".into(),
         },
         recorded,
         kernels,

@@ -151,3 +151,18 @@ fn a_vmstat_that_cannot_be_read_is_an_error() {
     rec.snapshots[2].files[1].content = b"pgfree many\n".to_vec();
     assert!(Clock::of(&rec).is_err());
 }
+
+#[test]
+fn a_recorder_with_one_clock_is_believed_and_one_command_dates_nothing() {
+    let mut rec = recording(700_000_000, true, EACH);
+    rec.meta.clock = "mono".into();
+    let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    rec.meta.facts.extend([fact("snapshot_clock", "mono")]);
+    let clock = Clock::of(&rec).unwrap();
+    assert_eq!(clock.offset, 0);
+    assert!(clock.date(&rec.snapshots[4]).unwrap().is_some());
+    rec.meta.facts.extend([fact("scope", "command")]);
+    let clock = Clock::of(&rec).unwrap();
+    assert_eq!(clock.offset, 0);
+    assert_eq!(clock.date(&rec.snapshots[4]).unwrap(), None);
+}

@@ -9,6 +9,7 @@
 //! - [`freelists`], [`kpageflags`]: the kernel's exact state, where a recording has it.
 //! - [`snapshots`]: directories and archives of dated procfs copies.
 //! - [`file`](mod@file): the `.unfrag` file.
+//! - `record` (on Linux): a recording of this host, by a tracer of its own.
 #![forbid(unsafe_code)]
 pub mod error;
 pub mod file;
@@ -19,6 +20,8 @@ pub mod kpageflags;
 pub mod open;
 pub mod perfdata;
 pub mod procfs;
+#[cfg(target_os = "linux")]
+pub mod record;
 pub mod recording;
 pub mod snapshots;
 pub mod text;

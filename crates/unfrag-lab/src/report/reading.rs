@@ -431,6 +431,7 @@ pub fn question_sentence(report: &Report) -> String {
     }
     let start = match report.start.as_str() {
         "exact" => "the kernel's own free lists",
+        "occupancy" => "each page as the page flags of the first snapshot show it",
         "counts" => "the counts in the first snapshot",
         other => other,
     };

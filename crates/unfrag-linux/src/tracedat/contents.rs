@@ -58,7 +58,7 @@ pub(super) struct PageLayout {
 
 impl PageLayout {
     /// Parses `header_page`; kernels that wrote none have the layout by the size of a long.
-    fn parse(text: &[u8], long_size: u8) -> Result<PageLayout> {
+    pub fn parse(text: &[u8], long_size: u8) -> Result<PageLayout> {
         let long = usize::from(long_size);
         let mut layout = PageLayout {
             time_at: 0,

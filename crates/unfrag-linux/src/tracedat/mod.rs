@@ -13,6 +13,8 @@ mod contents;
 mod header;
 mod merge;
 mod options;
+#[cfg(target_os = "linux")]
+pub(crate) mod raw;
 mod ring;
 mod v6;
 mod v7;

@@ -43,7 +43,8 @@ pub enum Entry {
 pub const PAGE: usize = 4096;
 const HEAD: usize = 16;
 
-const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+/// `events/header_page` of a 64-bit kernel.
+pub const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
     \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n\
     \tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\
     \tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
@@ -61,7 +62,8 @@ pub const ALLOC: u16 = 10;
 /// Id of `kmem:kmem_cache_free`.
 pub const CACHE_FREE: u16 = 11;
 
-fn formats() -> Vec<String> {
+/// The format files of the two events.
+pub fn formats() -> Vec<String> {
     vec![
         format!(
             "name: mm_page_alloc\nID: {ALLOC}\n{COMMON}\

@@ -1,0 +1,390 @@
+//! `unfrag record` and `unfrag snapshot`: this host, into a file.
+//!
+//! Invariant: the recorded command has the standard output to itself; what the recorder has to say goes to the standard
+//! error. The exit status is the command's; 1 if the recording failed and the command did not.
+
+use crate::failure::{Failure, Result};
+use crate::output::print_json;
+use crate::words::{bytes, harmless, size, thousands};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use unfrag_linux::record::{self, Done, Options, Scope, Untaken};
+use unfrag_linux::recording::Recording;
+use unfrag_linux::{Error, file};
+
+/// Record a command, or this whole host, into a file that `replay` takes
+///
+/// Traces the page allocator in a tracer of its own, with copies of procfs once a second and the flags of
+/// every page frame at both ends. Needs root. With a command, only it and what it starts are traced; its exit
+/// status is that of `unfrag record`, and ^C goes to it. Neither names nor numbers of processes are kept
+/// unless asked for.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s"
+)]
+pub struct Args {
+    /// File to write
+    #[arg(
+        short,
+        long,
+        value_name = "NAME.unfrag",
+        default_value = "recording.unfrag"
+    )]
+    output: PathBuf,
+    /// Record the whole host instead of a command, until ^C or for the time of --for
+    #[arg(long, conflicts_with = "command", required_unless_present_any = ["command", "recover"])]
+    system: bool,
+    /// How long, such as 60s, 5m or 1h
+    #[arg(long = "for", value_name = "TIME", requires = "system", conflicts_with = "command", value_parser = duration)]
+    time: Option<Duration>,
+    /// Record what slab caches allocate and free, too: several times as many events
+    #[arg(long)]
+    slab: bool,
+    /// Record this event, too; may be given several times
+    #[arg(long, value_name = "SUBSYSTEM:NAME", value_parser = event)]
+    event: Vec<String>,
+    /// Keep names and numbers of processes, and the command line
+    #[arg(long)]
+    names: bool,
+    /// Ring buffer of each CPU; if events were lost, make it larger
+    #[arg(long, value_name = "SIZE", value_parser = buffer)]
+    buffer: Option<u64>,
+    /// Print what was recorded as JSON (to the standard error, after the command)
+    #[arg(long)]
+    json: bool,
+    /// Make the file from what a recorder that was killed together with its guardian left behind
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["system", "command", "output"])]
+    recover: Option<PathBuf>,
+    /// The command, after --
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Stands by while another process records (started by `record` itself)
+#[derive(Debug, clap::Args)]
+pub struct GuardianArgs {
+    spool: PathBuf,
+}
+
+/// Copy what this host shows of its memory into a small file that `inspect` takes
+///
+/// Procfs and the flags of every page frame, of one moment. Works without root, with less in it: what
+/// could not be read is said.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  unfrag snapshot -o now.unfrag && unfrag inspect now.unfrag")]
+pub struct SnapshotArgs {
+    /// File to write
+    #[arg(
+        short,
+        long,
+        value_name = "NAME.unfrag",
+        default_value = "snapshot.unfrag"
+    )]
+    output: PathBuf,
+    /// Print what is in it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The word that makes this program a guardian.
+pub const GUARDIAN: &str = "record-guardian";
+
+/// Carries it out; the status to exit with.
+///
+/// # Errors
+/// If a right is missing, the command cannot be started, or the file cannot be written.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(dir) = &args.recover {
+        let recording = record::recover(dir)?;
+        eprint_all(&described("recovered", &Summary::of(&recording)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let scope = match args.system {
+        true => Scope::System(args.time),
+        false => Scope::Command(args.command.clone()),
+    };
+    let options = Options {
+        scope,
+        output: args.output.clone(),
+        slab: args.slab,
+        events: args.event.clone(),
+        names: args.names,
+        buffer: args.buffer.map(|b| b as usize),
+    };
+    let me = std::env::current_exe().map_err(|e| Failure::Input(Box::new(Error::from(e))))?;
+    let mut guardian = std::process::Command::new(me);
+    guardian.arg(GUARDIAN);
+    let done = record::record(&options, guardian)?;
+    let mut summary = Summary::of(&done.recording);
+    summary.file_bytes = std::fs::metadata(&args.output).map_or(0, |m| m.len());
+    summary.not_taken = not_taken(&done.untaken);
+    if args.json {
+        let json = serde_json::to_string_pretty(&summary).unwrap_or_default();
+        eprint_all(&format!("{json}\n"));
+    } else {
+        eprint_all(&said(&done, &summary, &args.output));
+    }
+    let status = done.status.map_or(0, record::command::status_of);
+    if let Some(e) = done.cut_short {
+        let failure = Failure::from(e).report();
+        return Ok(if status == 0 {
+            failure
+        } else {
+            ExitCode::from(status)
+        });
+    }
+    Ok(ExitCode::from(status))
+}
+
+/// Stands by.
+///
+/// # Errors
+/// If the recorder died and its recording cannot be finished.
+pub fn guard(args: &GuardianArgs) -> Result<()> {
+    if let Some(recording) = record::watch(&args.spool)? {
+        let summary = Summary::of(&recording);
+        eprint_all(&described(
+            "the recorder died; its recording was finished",
+            &summary,
+        ));
+    }
+    Ok(())
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn snapshot(args: &SnapshotArgs) -> Result<()> {
+    let (recording, untaken) = record::snapshot()?;
+    let content = file::to_bytes(&recording).map_err(|e| e.in_file(&args.output))?;
+    crate::output::write_file(&args.output, &content)?;
+    let taken = &recording.snapshots[0].files;
+    if args.json {
+        return print_json(&serde_json::json!({
+            "file": args.output.display().to_string(),
+            "file_bytes": content.len(),
+            "kernel": recording.meta.kernel_release,
+            "taken": taken.iter().map(|f| &f.name).collect::<Vec<_>>(),
+            "not_taken": not_taken(&untaken),
+        }));
+    }
+    let mut out = format!(
+        "{}: {}, kernel {}\n",
+        args.output.display(),
+        bytes(content.len() as u64),
+        recording.meta.kernel_release
+    );
+    for f in taken {
+        let _ = writeln!(out, "{:>16}  {}", f.name, bytes(f.content.len() as u64));
+    }
+    for u in not_taken(&untaken) {
+        let _ = writeln!(out, "{:>16}  not taken: {}", u.file, u.why);
+    }
+    crate::output::print(&out)
+}
+
+/// A file that no snapshot has.
+#[derive(Debug, Serialize)]
+struct NotTaken {
+    file: String,
+    why: String,
+}
+
+fn not_taken(untaken: &[Untaken]) -> Vec<NotTaken> {
+    let one = |u: &Untaken| NotTaken {
+        file: u.file.clone(),
+        why: u.why.clone(),
+    };
+    untaken.iter().map(one).collect()
+}
+
+/// What was recorded.
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    kernel: String,
+    events: u64,
+    seconds: f64,
+    /// Pages allocations, and pages in them.
+    allocations: u64,
+    allocated_pages: u64,
+    frees: u64,
+    freed_pages: u64,
+    /// Pages allocated in the recording and in use at its end.
+    held_pages: u64,
+    /// Pages allocated in the recording and freed with no event seen.
+    freed_unseen_pages: u64,
+    lost_events: u64,
+    /// Why the trace ended before the command did, or the time was over.
+    ended_early: Option<String>,
+    snapshots: usize,
+    file_bytes: u64,
+    not_taken: Vec<NotTaken>,
+}
+
+impl Summary {
+    fn of(recording: &Recording) -> Summary {
+        let events = &recording.events;
+        let (allocations, allocated_pages) = pages(recording, "mm_page_alloc");
+        let (frees, freed_pages) = pages(recording, "mm_page_free");
+        let balance = record::balance::balance(recording);
+        let span = match (events.time.first(), events.time.last()) {
+            (Some(a), Some(b)) => b - a,
+            _ => 0,
+        };
+        Summary {
+            kernel: recording.meta.kernel_release.clone(),
+            events: events.len() as u64,
+            seconds: span as f64 / 1e9,
+            allocations,
+            allocated_pages,
+            frees,
+            freed_pages,
+            held_pages: balance.held,
+            freed_unseen_pages: balance.unseen,
+            ended_early: recording.meta.facts.get("ended_early").cloned(),
+            lost_events: recording
+                .meta
+                .lost
+                .iter()
+                .map(|l| l.count.unwrap_or(1))
+                .sum(),
+            snapshots: recording.snapshots.len(),
+            ..Summary::default()
+        }
+    }
+}
+
+/// Events of a kind that name a page, and pages in them.
+fn pages(recording: &Recording, name: &str) -> (u64, u64) {
+    let mut sum = (0, 0);
+    for table in recording.events.tables.iter().filter(|t| t.name == name) {
+        let (Some(pfn), Some(order)) = (table.column("pfn"), table.column("order")) else {
+            continue;
+        };
+        for (_, &order) in pfn.iter().zip(order).filter(|(pfn, _)| **pfn != 0) {
+            sum.0 += 1;
+            sum.1 += 1u64 << order.min(20);
+        }
+    }
+    sum
+}
+
+fn said(done: &Done, summary: &Summary, output: &Path) -> String {
+    let mut out = String::new();
+    for name in &done.stale {
+        let _ = writeln!(out, "removed {name}, left by a recorder that died");
+    }
+    let each = summary.file_bytes as f64 / summary.allocations.max(1) as f64;
+    let head = format!(
+        "{}: {}, {each:.1} bytes an allocation",
+        output.display(),
+        bytes(summary.file_bytes)
+    );
+    out += &described(&head, summary);
+    for u in &summary.not_taken {
+        let _ = writeln!(out, "not taken: {}: {}", harmless(&u.file), u.why);
+    }
+    out
+}
+
+fn described(head: &str, s: &Summary) -> String {
+    let row = |name: &str, n: String, rest: String| {
+        format!("{name:<14}{n:>12}  {rest}").trim_end().to_owned() + "\n"
+    };
+    let pages = |n| format!("{:>12} pages", thousands(n));
+    let lost = match s.lost_events {
+        0 => String::new(),
+        _ if s.ended_early.is_some() => "as the recording ended early".into(),
+        _ => "make --buffer larger".into(),
+    };
+    let unseen = 100.0 * s.freed_unseen_pages as f64 / s.allocated_pages.max(1) as f64;
+    [
+        format!("{head}\n"),
+        row(
+            "events",
+            thousands(s.events),
+            format!("in {:.1} s", s.seconds),
+        ),
+        row("  lost", thousands(s.lost_events), lost),
+        row(
+            "allocations",
+            thousands(s.allocations),
+            pages(s.allocated_pages),
+        ),
+        row("frees", thousands(s.frees), pages(s.freed_pages)),
+        row(
+            "  unseen",
+            String::new(),
+            format!(
+                "{} ({unseen:.2} %), freed where nothing is traced",
+                pages(s.freed_unseen_pages)
+            ),
+        ),
+        row("held at end", String::new(), pages(s.held_pages)),
+        row("snapshots", thousands(s.snapshots as u64), String::new()),
+    ]
+    .concat()
+}
+
+/// To the standard error, which may be gone.
+fn eprint_all(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+fn event(text: &str) -> std::result::Result<String, String> {
+    let plain = |s: &str| {
+        !s.is_empty()
+            && s.bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    };
+    match text.split_once(':') {
+        Some((system, name)) if plain(system) && plain(name) => Ok(text.to_owned()),
+        _ => Err("an event is named SUBSYSTEM:NAME, such as kmem:mm_page_free_batched".into()),
+    }
+}
+
+fn buffer(text: &str) -> std::result::Result<u64, String> {
+    match size(text)? {
+        n if (64 << 10..=1 << 30).contains(&n) => Ok(n),
+        _ => Err("a ring buffer has 64K to 1G".into()),
+    }
+}
+
+fn duration(text: &str) -> std::result::Result<Duration, String> {
+    let bad = || format!("`{text}` is no time; give a number and a unit, such as 60s, 5m or 1h");
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds = match unit {
+        "s" | "" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err(bad()),
+    };
+    let number: u64 = number.parse().map_err(|_| bad())?;
+    match number.checked_mul(seconds) {
+        Some(s @ 1..=86_400) => Ok(Duration::from_secs(s)),
+        _ => Err("a recording takes from a second to a day".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units_and_bounds() {
+        assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        for bad in ["", "s", "0s", "1x", "-1s", "2000h", "99999999999999999999s"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

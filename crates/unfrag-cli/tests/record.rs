@@ -1,0 +1,327 @@
+//! `unfrag record` on this very host, of commands started here. Where nobody may trace, says so aloud.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
+use support::{skipped, text, unfrag};
+use tempfile::TempDir;
+use unfrag_linux::file;
+use unfrag_linux::kpageflags::PageFlags;
+use unfrag_linux::record::tracefs::Tracefs;
+use unfrag_linux::recording::Recording;
+
+/// Whether a recording can be made here; says aloud if not.
+fn can_trace() -> bool {
+    match Tracefs::find()
+        .and_then(|t| t.instance())
+        .and_then(|i| i.remove())
+    {
+        Ok(()) => true,
+        Err(e) => {
+            skipped(&format!("nobody may trace here: {e}"));
+            false
+        }
+    }
+}
+
+/// Where the instances of a recorder with this process id would be.
+fn instances_of(pid: u32) -> Vec<PathBuf> {
+    let roots = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+    let named = |name: &str| name == format!("unfrag-{pid}");
+    let all = roots
+        .iter()
+        .filter_map(|r| fs::read_dir(format!("{r}/instances")).ok());
+    all.flatten()
+        .filter_map(|i| Some(i.ok()?.path()))
+        .filter(|p| p.file_name().and_then(|n| n.to_str()).is_some_and(named))
+        .collect()
+}
+
+fn start(dir: &TempDir, words: &[&str]) -> Child {
+    unfrag()
+        .current_dir(dir.path())
+        .args(["record", "-o", "x.unfrag"])
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command was built")
+}
+
+fn record(dir: &TempDir, words: &[&str]) -> (Output, Recording) {
+    let child = start(dir, words);
+    let pid = child.id();
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(instances_of(pid), Vec::<PathBuf>::new());
+    assert_eq!(
+        left_behind(dir.path()),
+        ["x.unfrag"],
+        "{}",
+        text(&out.stderr)
+    );
+    (out, file::read(&dir.path().join("x.unfrag")).unwrap())
+}
+
+fn left_behind(dir: &Path) -> Vec<String> {
+    let items = fs::read_dir(dir).unwrap().map(|i| i.unwrap().file_name());
+    let mut names: Vec<String> = items.map(|n| n.into_string().unwrap()).collect();
+    names.retain(|n| n.starts_with("x.unfrag"));
+    names.sort();
+    names
+}
+
+fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !there() {
+        assert!(start.elapsed() < Duration::from_secs(60), "no {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn count(recording: &Recording, name: &str) -> usize {
+    let tables = recording.events.tables.iter().filter(|t| t.name == name);
+    tables.map(|t| t.columns[0].len()).sum()
+}
+
+#[test]
+fn a_command_is_recorded_with_its_children_and_keeps_streams_and_status() {
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let script = "read line; echo \"got $line\"; for i in $(seq 100); do /bin/true; done; exit 7";
+    let mut child = start(&dir, &["--", "sh", "-c", script]);
+    use std::io::Write as _;
+    child.stdin.take().unwrap().write_all(b"a word\n").unwrap();
+    let out = child.wait_with_output().unwrap();
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(7), "{said}");
+    assert_eq!(text(&out.stdout), "got a word\n");
+    let r = file::read(&dir.path().join("x.unfrag")).unwrap();
+    assert_eq!(r.meta.lost, [], "{said}");
+    // A hundred programs, each of some forty pages at least.
+    let (allocs, frees) = (count(&r, "mm_page_alloc"), count(&r, "mm_page_free"));
+    assert!(
+        allocs > 3000 && frees > allocs / 2,
+        "{allocs} and {frees}: {said}"
+    );
+    // Both ends lie within the trace, on its clock.
+    let (first, last) = (r.events.time[0], *r.events.time.last().unwrap());
+    let snapshots = [&r.snapshots[0], r.snapshots.last().unwrap()];
+    assert_eq!(snapshots.map(|s| &s.name[..]), ["begin", "end"]);
+    for s in snapshots {
+        assert!(s.files.iter().all(|f| {
+            let (begin, end) = f.time.unwrap();
+            first < begin && begin <= end && end < last
+        }));
+        let flags = PageFlags::parse(s.file("kpageflags").unwrap()).unwrap();
+        assert!(flags.words.len() > 1000);
+    }
+    let named: Vec<_> = r
+        .tasks
+        .iter()
+        .filter(|t| t.comm == "true" || t.comm == "sh")
+        .collect();
+    assert!(named.is_empty() && r.tasks.len() > 50, "{named:?}");
+}
+
+#[test]
+fn names_are_kept_where_they_are_asked_for() {
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let script = "for i in $(seq 20); do /bin/true; done; sleep 0.1";
+    let (_, r) = record(&dir, &["--names", "--", "sh", "-c", script]);
+    assert!(r.tasks.iter().any(|t| t.comm == "sleep"), "{:?}", r.tasks);
+    assert!(r.meta.facts["command"].starts_with("sh -c"));
+}
+
+#[test]
+fn a_signal_goes_to_the_command_and_the_recording_ends_well() {
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let ready = dir.path().join("ready");
+    let script = format!(
+        "trap 'exit 5' TERM; echo > {}; sleep 20 >&- 2>&- & wait",
+        ready.display()
+    );
+    let child = start(&dir, &["--", "sh", "-c", &script]);
+    wait_for("command", || ready.exists());
+    kill(child.id(), "TERM");
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(5), "{}", text(&out.stderr));
+    assert_eq!(left_behind(dir.path()), ["x.unfrag"]);
+    let r = file::read(&dir.path().join("x.unfrag")).unwrap();
+    assert_eq!(r.snapshots.last().unwrap().name, "end");
+}
+
+#[test]
+fn a_killed_recorder_leaves_no_instance_and_a_readable_file() {
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let ready = dir.path().join("ready");
+    let work = "for i in $(seq 50); do /bin/true; done";
+    let script = format!("{work}; echo > {}; sleep 4", ready.display());
+    let mut child = start(&dir, &["--", "sh", "-c", &script]);
+    let pid = child.id();
+    wait_for("command", || ready.exists());
+    assert_eq!(
+        instances_of(pid).len().min(1),
+        1,
+        "nothing is being recorded"
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for("file", || left_behind(dir.path()) == ["x.unfrag"]);
+    assert_eq!(instances_of(pid), Vec::<PathBuf>::new());
+    let r = file::read(&dir.path().join("x.unfrag")).unwrap();
+    assert_eq!(r.meta.facts["ended_early"], "the recorder died");
+    assert_eq!(r.meta.lost, []);
+    let frees = count(&r, "mm_page_free");
+    assert!(
+        frees > 1000,
+        "{frees} frees: what the ring buffers held is missing"
+    );
+}
+
+#[test]
+fn an_abandoned_instance_is_removed_at_the_next_start() {
+    if !can_trace() {
+        return;
+    }
+    let instance = Tracefs::find().unwrap().instance().unwrap();
+    let place = instance.dir().to_owned();
+    let dir = tempfile::tempdir().unwrap();
+    let (_, _) = record(&dir, &["--", "true"]);
+    assert!(place.exists(), "an instance in use was removed");
+    drop(instance);
+    let out = start(&dir, &["--", "true"]).wait_with_output().unwrap();
+    assert!(!place.exists(), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("left by a recorder that died"));
+}
+
+#[test]
+fn lost_events_are_counted_to_the_last() {
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let script = "for i in $(seq 60); do /bin/true; done";
+    let words = [
+        "--slab", "--buffer", "64K", "--json", "--", "sh", "-c", script,
+    ];
+    let (out, r) = record(&dir, &words);
+    let said: serde_json::Value = serde_json::from_slice(&out.stderr).unwrap();
+    let lost: u64 = r.meta.lost.iter().map(|l| l.count.unwrap()).sum();
+    assert_eq!(said["lost_events"], lost);
+    assert!(count(&r, "kmem_cache_alloc") > 1000);
+}
+
+#[test]
+fn a_command_that_cannot_be_started_leaves_nothing() {
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let child = start(&dir, &["--", "no-such-program"]);
+    let pid = child.id();
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("no-such-program"));
+    assert_eq!(left_behind(dir.path()), Vec::<String>::new());
+    assert_eq!(instances_of(pid), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_replay_takes_the_recording() {
+    if !can_trace() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (_, _) = record(
+        &dir,
+        &[
+            "--",
+            "sh",
+            "-c",
+            "for i in $(seq 50); do /bin/true; done; sleep 1.2",
+        ],
+    );
+    let replay = unfrag()
+        .current_dir(dir.path())
+        .args(["replay", "x.unfrag"])
+        .output()
+        .unwrap();
+    assert!(replay.status.success(), "{}", text(&replay.stderr));
+}
+
+#[test]
+fn a_snapshot_is_a_file_that_inspect_takes() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let out = unfrag()
+            .current_dir(dir.path())
+            .args(words)
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{words:?}: {}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    let said: serde_json::Value = serde_json::from_str(&run(&["snapshot", "--json"])).unwrap();
+    let taken: Vec<_> = said["taken"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| n.as_str().unwrap())
+        .collect();
+    assert!(taken.contains(&"buddyinfo"), "{said}");
+    let r = file::read(&dir.path().join("snapshot.unfrag")).unwrap();
+    assert!(r.events.is_empty() && !r.meta.kernel_release.is_empty());
+    // What is not in it is said, with the reason.
+    for file in ["kpageflags", "pagetypeinfo", "zoneinfo"] {
+        let missing = said["not_taken"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|n| n["file"] == file);
+        assert_eq!(r.snapshots[0].file(file).is_some(), !missing, "{file}");
+    }
+    assert!(run(&["inspect", "snapshot.unfrag"]).contains("zone"));
+}
+
+#[test]
+fn a_wrong_command_line_says_what_is_wanted() {
+    for (words, wanted) in [
+        (&["record"][..], "COMMAND"),
+        (&["record", "--system", "--", "true"], "--system"),
+        (&["record", "--for", "5s", "--", "true"], "--for"),
+        (&["record", "--for", "5s"], "--system"),
+        (&["record", "--system", "--for", "soon"], "60s"),
+        (&["record", "--buffer", "1K", "--", "true"], "64K"),
+        (&["record", "--event", "x", "--", "true"], "SUBSYSTEM:NAME"),
+    ] {
+        let out = support::run(words);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(wanted), "{words:?}: {said}");
+    }
+}
+
+fn kill(pid: u32, signal: &str) {
+    let script = format!("kill -{signal} {pid}");
+    let done = std::process::Command::new("sh")
+        .args(["-c", &script])
+        .status()
+        .unwrap();
+    assert!(done.success());
+}

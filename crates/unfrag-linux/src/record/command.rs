@@ -1,0 +1,130 @@
+//! The recorded command: started so that its first page is traced, and left alone otherwise.
+//!
+//! The tracer follows a task and whatever it forks. So a thread is made that does nothing but start the
+//! command; it is followed, and when it ends the kernel takes it off the list.
+//!
+//! Invariant: the command has the standard streams, the process group and the signals that it would have
+//! without a recorder.
+
+use std::ffi::OsString;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use rustix::process::{Pid, Signal, getpgrp, kill_process};
+
+use crate::error::{Error, Result};
+
+/// A thread that waits to start the command.
+pub struct Starter {
+    /// Number of its task.
+    pub task: i32,
+    go: Sender<()>,
+    thread: JoinHandle<std::io::Result<Child>>,
+    program: OsString,
+}
+
+impl Starter {
+    /// Makes the thread.
+    ///
+    /// # Errors
+    /// If there is no command, or no thread to be had.
+    pub fn new(command: &[OsString]) -> Result<Starter> {
+        let Some((program, words)) = command.split_first() else {
+            return Err(Error::malformed("no command to record"));
+        };
+        let mut command = Command::new(program);
+        command.args(words);
+        let (go, wait): (_, Receiver<()>) = channel();
+        let (say, task) = channel();
+        let thread = std::thread::Builder::new()
+            .name("starter".into())
+            .spawn(move || {
+                let _ = say.send(rustix::thread::gettid().as_raw_nonzero().get());
+                wait.recv()
+                    .map_err(|_| std::io::Error::other("the recorder stopped first"))?;
+                command.spawn()
+            })?;
+        let task = task
+            .recv()
+            .map_err(|_| Error::malformed("the thread that starts the command is gone"))?;
+        Ok(Starter {
+            task,
+            go,
+            thread,
+            program: program.clone(),
+        })
+    }
+
+    /// Starts the command.
+    ///
+    /// # Errors
+    /// As the system says; names the program.
+    pub fn start(self) -> Result<Child> {
+        let _ = self.go.send(());
+        self.thread
+            .join()
+            .unwrap_or_else(|_| Err(std::io::Error::other("the starting thread panicked")))
+            .map_err(|e| {
+                let help = "name a program that can be run; the recording was not made";
+                Error::from(e).in_file(self.program.as_ref()).help(help)
+            })
+    }
+}
+
+/// Passes on a signal that only the recorder got. What a terminal sends, it sends to the command as well.
+pub fn pass_on(signal: i32, child: i32) {
+    let by_terminal = matches!(
+        signal,
+        libc_signal::INT | libc_signal::QUIT | libc_signal::HUP
+    ) && is_in_foreground();
+    if !by_terminal
+        && let (Some(pid), Some(signal)) = (Pid::from_raw(child), Signal::from_named_raw(signal))
+    {
+        // It may just have ended.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Numbers of signals.
+pub mod libc_signal {
+    pub use signal_hook::consts::{SIGHUP as HUP, SIGINT as INT, SIGQUIT as QUIT, SIGTERM as TERM};
+}
+
+/// Whether a terminal sends this process its signals.
+fn is_in_foreground() -> bool {
+    let Ok(terminal) = std::fs::File::open("/dev/tty") else {
+        return false;
+    };
+    rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == getpgrp())
+}
+
+/// The exit status that a shell shows: that of the command, or 128 and the number of the signal that ended it.
+pub fn status_of(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let number = status
+        .code()
+        .or_else(|| status.signal().map(|s| 128 + s))
+        .unwrap_or(1);
+    u8::try_from(number).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn a_signal_shows_as_in_a_shell() {
+        assert_eq!(status_of(ExitStatus::from_raw(3 << 8)), 3);
+        assert_eq!(status_of(ExitStatus::from_raw(9)), 137);
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_is_named() {
+        let starter = Starter::new(&["/no/such/program".into()]).unwrap();
+        assert!(starter.task > 0);
+        let e = starter.start().unwrap_err();
+        assert!(e.to_string().starts_with("/no/such/program"), "{e}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Frees that the kernel puts off.
+//!
+//! Page tables, stacks and more are freed only after a grace period, in a soft interrupt: on top of whatever runs, often the idle
+//! task or ksoftirqd. A recording of a command that followed its own tasks only would miss one page
+//! table's free in three. So these two are followed as well, and what they do for others is dropped here.
+//!
+//! Invariant: of their events only frees of blocks stay that the recording saw allocated and not yet freed.
+
+use std::collections::HashSet;
+
+use crate::recording::{Events, Lost, Recording};
+
+/// Drops what the tasks for which `is_follower` is true did for others; how many events.
+pub fn drop_of_others(recording: &mut Recording, is_follower: &[bool]) -> u64 {
+    let keep = kept(&recording.events, is_follower);
+    let dropped = keep.iter().filter(|k| !**k).count() as u64;
+    if dropped > 0 {
+        retain(&mut recording.events, &mut recording.meta.lost, &keep);
+    }
+    dropped
+}
+
+/// Which events stay.
+fn kept(events: &Events, is_follower: &[bool]) -> Vec<bool> {
+    let columns = |name: &str| {
+        let kind = events.tables.iter().position(|t| t.name == name)?;
+        Some((kind, events.tables[kind].column("pfn")?))
+    };
+    let (allocs, frees) = (columns("mm_page_alloc"), columns("mm_page_free"));
+    let pfn = |of: Option<(usize, &[u64])>, kind: usize, row: usize| match of {
+        Some((k, column)) if k == kind => Some(column[row]),
+        _ => None,
+    };
+    let mut rows = vec![0; events.tables.len()];
+    let mut live: HashSet<u64> = HashSet::new();
+    let mut keep = Vec::with_capacity(events.len());
+    for (&kind, &task) in events.kind.iter().zip(&events.task) {
+        let kind = usize::from(kind);
+        let row = rows[kind];
+        rows[kind] += 1;
+        let own = !is_follower[task as usize];
+        let stays = match (pfn(allocs, kind, row), pfn(frees, kind, row)) {
+            (Some(pfn), _) if own => {
+                live.insert(pfn);
+                true
+            }
+            (_, Some(pfn)) => live.remove(&pfn) || own,
+            _ => own,
+        };
+        keep.push(stays);
+    }
+    keep
+}
+
+/// Keeps these events, their rows and the places of the gaps.
+fn retain(events: &mut Events, lost: &mut [Lost], keep: &[bool]) {
+    for (kind, table) in events.tables.iter_mut().enumerate() {
+        let of_kind = events.kind.iter().zip(keep);
+        let rows: Vec<bool> = of_kind
+            .filter(|(k, _)| usize::from(**k) == kind)
+            .map(|(_, keep)| *keep)
+            .collect();
+        table.columns.iter_mut().for_each(|c| pick(c, &rows));
+    }
+    let mut left = 0;
+    let mut places: Vec<u64> = Vec::with_capacity(keep.len() + 1);
+    for &k in keep {
+        places.push(left);
+        left += u64::from(k);
+    }
+    places.push(left);
+    for l in lost {
+        l.before_event = places[(l.before_event as usize).min(keep.len())];
+    }
+    pick(&mut events.time, keep);
+    pick(&mut events.cpu, keep);
+    pick(&mut events.task, keep);
+    pick(&mut events.flags, keep);
+    pick(&mut events.preempt, keep);
+    pick(&mut events.kind, keep);
+}
+
+fn pick<T>(column: &mut Vec<T>, keep: &[bool]) {
+    let mut keep = keep.iter();
+    column.retain(|_| keep.next().copied().unwrap_or(true));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::{EventTable, Field, FieldKind};
+
+    fn table(name: &str, pfns: &[u64]) -> EventTable {
+        EventTable {
+            system: "kmem".into(),
+            name: name.into(),
+            fields: vec![Field {
+                name: "pfn".into(),
+                kind: FieldKind::Unsigned,
+            }],
+            columns: vec![pfns.to_vec()],
+        }
+    }
+
+    #[test]
+    fn of_followers_only_frees_of_what_was_seen_allocated_stay() {
+        // (kind, task): task 1 is a follower.
+        let seen = [(0, 0), (0, 1), (1, 1), (1, 1), (1, 1), (1, 0), (0, 0)];
+        let n = seen.len();
+        let mut r = Recording {
+            events: Events {
+                time: (0..n as u64).collect(),
+                cpu: vec![0; n],
+                task: seen.iter().map(|s| s.1).collect(),
+                flags: vec![0; n],
+                preempt: vec![0; n],
+                kind: seen.iter().map(|s| s.0).collect(),
+                tables: vec![
+                    table("mm_page_alloc", &[10, 11, 12]),
+                    table("mm_page_free", &[11, 10, 10, 99]),
+                ],
+            },
+            ..Recording::default()
+        };
+        let gap = |before_event| Lost {
+            cpu: 0,
+            before_event,
+            count: Some(1),
+        };
+        r.meta.lost = vec![gap(3), gap(7)];
+        assert_eq!(drop_of_others(&mut r, &[false, true]), 3);
+        assert_eq!(r.events.time, [0, 3, 5, 6]);
+        assert_eq!(r.events.tables[0].columns[0], [10, 12]);
+        assert_eq!(r.events.tables[1].columns[0], [10, 99]);
+        assert_eq!(r.meta.lost, [gap(1), gap(4)]);
+    }
+}

@@ -1,0 +1,58 @@
+//! Which events are recorded.
+//!
+//! Invariant: none of them carries a file name, a command line or an address of user memory. An event that a
+//! kernel lacks is left out; [`PAGES`] alone must be there.
+
+/// Without these there is nothing to replay.
+pub const PAGES: &[&str] = &["kmem/mm_page_alloc", "kmem/mm_page_free"];
+
+/// What further says how the allocator came to its state: where pages went within it, what page cache
+/// holds, and what compaction, migration and reclaim did.
+///
+/// `kmem/mm_page_free_batched` is none of them: it repeats nearly every `mm_page_free`, and makes a recording
+/// half as large again.
+pub const USUAL: &[&str] = &[
+    "kmem/mm_page_alloc_zone_locked",
+    "kmem/mm_page_pcpu_drain",
+    "kmem/mm_page_alloc_extfrag",
+    "filemap/mm_filemap_add_to_page_cache",
+    "filemap/mm_filemap_delete_from_page_cache",
+    "compaction/mm_compaction_begin",
+    "compaction/mm_compaction_end",
+    "compaction/mm_compaction_try_to_compact_pages",
+    "compaction/mm_compaction_isolate_migratepages",
+    "compaction/mm_compaction_isolate_freepages",
+    "compaction/mm_compaction_migratepages",
+    "compaction/mm_compaction_deferred",
+    "compaction/mm_compaction_defer_compaction",
+    "compaction/mm_compaction_defer_reset",
+    "compaction/mm_compaction_wakeup_kcompactd",
+    "compaction/mm_compaction_kcompactd_wake",
+    "compaction/mm_compaction_kcompactd_sleep",
+    "migrate/mm_migrate_pages",
+    "migrate/mm_migrate_pages_start",
+    "migrate/set_migration_pte",
+    "migrate/remove_migration_pte",
+    "vmscan/mm_vmscan_direct_reclaim_begin",
+    "vmscan/mm_vmscan_direct_reclaim_end",
+    "vmscan/mm_vmscan_memcg_reclaim_begin",
+    "vmscan/mm_vmscan_memcg_reclaim_end",
+    "vmscan/mm_vmscan_lru_shrink_inactive",
+    "vmscan/mm_vmscan_throttled",
+    "vmscan/mm_vmscan_wakeup_kswapd",
+    "vmscan/mm_vmscan_kswapd_wake",
+    "vmscan/mm_vmscan_kswapd_sleep",
+];
+
+/// Objects of slab caches, several of them in a page. Kernels up to 6.0 have the `_node` ones.
+pub const SLAB: &[&str] = &[
+    "kmem/kmem_cache_alloc",
+    "kmem/kmem_cache_alloc_node",
+    "kmem/kmem_cache_free",
+    "kmem/kmalloc",
+    "kmem/kmalloc_node",
+    "kmem/kfree",
+];
+
+/// The event of a line written to `trace_marker`.
+pub const MARKER: &str = "ftrace/print";

@@ -1,0 +1,273 @@
+//! From what a recorder collected to the file.
+//!
+//! Invariant: every event that the kernel says it wrote is either in the file or counted as lost: the events of a
+//! CPU, and those that its gaps announce, add up to what the tracer read and overwrote. Unless names were asked for, tasks
+//! bear no name and a number of this file only; kernel threads keep their names, which say what the kernel did and of no user.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::ErrorKind;
+
+use super::spool::{NAMES, Spool, THREADS};
+use super::{deferred, names};
+use crate::error::{Error, Result};
+use crate::file;
+use crate::import::intern::UNKNOWN_COMM;
+use crate::recording::{Events, Lost, Meta, Recording, Task};
+use crate::tracedat::raw;
+
+/// How a recording ended. It is not in the spool, which may lie on a full disk.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// What the tracer counted ([`Instance::counts`](super::tracefs::Instance::counts)); empty if that is not known.
+    pub counts: String,
+    /// Why, if not because the command or the time was over.
+    pub early: Option<String>,
+}
+
+/// Makes the file from the spool, and removes the spool.
+///
+/// # Errors
+/// If the spool is damaged beyond what a crash does, or the file cannot be written; the spool stays.
+pub fn finish(spool: Spool, ending: &Ending) -> Result<Recording> {
+    let (recording, output) = read(&spool, ending)?;
+    let bytes = file::to_bytes(&recording).map_err(|e| e.in_file(&output))?;
+    let mut partial = output.as_os_str().to_owned();
+    partial.push(".partial");
+    let put = || fs::write(&partial, &bytes).and_then(|()| fs::rename(&partial, &output));
+    let mut done = put();
+    if done
+        .as_ref()
+        .is_err_and(|e| e.kind() == ErrorKind::StorageFull)
+    {
+        // What it was made from is in memory, and takes many times the room.
+        spool.remove_sub_buffers((0..=u16::MAX).take(recording.meta.cpus as usize));
+        done = put();
+    }
+    if let Err(e) = done {
+        let _ = fs::remove_file(&partial);
+        let help = format!(
+            "what was collected lies in {}: make room, then unfrag record --recover {0}",
+            spool.dir().display()
+        );
+        return Err(Error::from(e).in_file(&output).help(help));
+    }
+    spool.remove()?;
+    Ok(recording)
+}
+
+/// The recording that a spool holds, and the file that it is to be.
+fn read(spool: &Spool, ending: &Ending) -> Result<(Recording, std::path::PathBuf)> {
+    let job = spool.job()?;
+    let size = raw::sub_buffer(&job.header_page)?;
+    let mut cmdlines = spool.lines(THREADS)?;
+    let kernel_threads = threads_of(&cmdlines);
+    cmdlines.extend(spool.lines(NAMES)?);
+    let mut recording = raw::read(raw::Raw {
+        header_page: &job.header_page,
+        formats: &job.formats,
+        cmdlines: &cmdlines,
+        cpus: spool.sub_buffers(size as usize)?,
+        meta: Meta {
+            kernel_release: job.kernel_release,
+            page_size: job.page_size,
+            cpus: job.cpus,
+            source: "unfrag record".into(),
+            clock: "mono".into(),
+            facts: job.facts.into_iter().collect(),
+            ..Meta::default()
+        },
+    })?;
+    account(&mut recording, &ending.counts);
+    if let Some(why) = &ending.early {
+        let facts = &mut recording.meta.facts;
+        facts.insert("ended_early".into(), why.clone());
+    }
+    if recording
+        .meta
+        .facts
+        .get("scope")
+        .is_some_and(|s| s == "command")
+    {
+        let is_follower = |t: &Task| {
+            let thread = kernel_threads.get(&t.pid);
+            t.pid == 0 || thread.is_some_and(|name| names::runs_softirqs(name))
+        };
+        let followers: Vec<bool> = recording.tasks.iter().map(is_follower).collect();
+        deferred::drop_of_others(&mut recording, &followers);
+    }
+    if !job.names {
+        anonymize(&mut recording.tasks, &kernel_threads);
+    }
+    recording.snapshots = spool.snapshots()?;
+    Ok((recording, job.output))
+}
+
+/// What the tracer counted of a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counted {
+    /// Events copied out of its buffer.
+    read: u64,
+    /// Events never copied: overwritten, dropped, or left in the buffer.
+    lost: u64,
+}
+
+/// Reads the `stats` of all CPUs, each after a line `CPU: N`.
+fn counted(stats: &str) -> BTreeMap<u16, Counted> {
+    let mut all: BTreeMap<u16, Counted> = BTreeMap::new();
+    let mut cpu = 0;
+    for (key, value) in stats.lines().filter_map(|l| l.split_once(':')) {
+        let Ok(value) = value.trim().parse::<u64>() else {
+            continue;
+        };
+        match key.trim() {
+            "CPU" => {
+                cpu = value as u16;
+                all.entry(cpu).or_default();
+            }
+            "read events" => all.entry(cpu).or_default().read = value,
+            "overrun" | "commit overrun" | "dropped events" | "entries" => {
+                all.entry(cpu).or_default().lost += value;
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// Makes gaps and events add up to what the tracer counted.
+fn account(recording: &mut Recording, stats: &str) {
+    let mut decoded: HashMap<u16, u64> = HashMap::new();
+    for &cpu in &recording.events.cpu {
+        *decoded.entry(cpu).or_default() += 1;
+    }
+    for (cpu, counted) in counted(stats) {
+        let there = decoded.get(&cpu).copied().unwrap_or(0);
+        let lost = counted.lost + counted.read.saturating_sub(there);
+        settle(&mut recording.meta.lost, cpu, lost, &recording.events);
+    }
+}
+
+/// Makes the gaps of a CPU add up to `lost`: one of unknown size takes what is missing, else a gap at the end of the trace.
+fn settle(gaps: &mut Vec<Lost>, cpu: u16, lost: u64, events: &Events) {
+    let mine = |l: &&Lost| l.cpu == cpu;
+    let known: u64 = gaps.iter().filter(mine).filter_map(|l| l.count).sum();
+    let missing = lost.saturating_sub(known);
+    let mut unknown: Vec<&mut Lost> = gaps
+        .iter_mut()
+        .filter(|l| l.cpu == cpu && l.count.is_none())
+        .collect();
+    match unknown.as_mut_slice() {
+        [] if missing == 0 => {}
+        [] => gaps.push(Lost {
+            cpu,
+            before_event: events.len() as u64,
+            count: Some(missing),
+        }),
+        [only] => only.count = Some(missing),
+        // Which gap has how many of them nobody knows: the first has all.
+        [first, rest @ ..] => {
+            first.count = Some(missing);
+            rest.iter_mut().for_each(|l| l.count = Some(0));
+        }
+    }
+}
+
+/// Names by number, of lines `PID NAME`.
+fn threads_of(lines: &[u8]) -> HashMap<i32, String> {
+    let text = String::from_utf8_lossy(lines);
+    let of_line = |line: &str| {
+        let (pid, name) = line.split_once(' ')?;
+        Some((pid.parse().ok()?, name.to_owned()))
+    };
+    text.lines().filter_map(of_line).collect()
+}
+
+/// Takes names and numbers from all tasks but the idle one and kernel threads, which keep their names.
+fn anonymize(tasks: &mut [Task], kernel_threads: &HashMap<i32, String>) {
+    let mut numbers: HashMap<i32, i32> = HashMap::new();
+    for task in tasks {
+        if task.pid == 0 {
+            continue;
+        }
+        task.comm = match kernel_threads.get(&task.pid) {
+            Some(name) => name.clone(),
+            None => UNKNOWN_COMM.to_owned(),
+        };
+        let next = numbers.len() as i32 + 1;
+        task.pid = *numbers.entry(task.pid).or_insert(next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATS: &str = "CPU: 0\nentries: 0\noverrun: 7\ncommit overrun: 0\nbytes: 40\n\
+        oldest event ts:  5.1\nnow ts:  6.2\ndropped events: 0\nread events: 3\n\
+        CPU: 1\nentries: 2\noverrun: 0\ndropped events: 1\nread events: 4\n";
+
+    fn recording(cpus: &[u16], lost: Vec<Lost>) -> Recording {
+        Recording {
+            meta: Meta {
+                lost,
+                ..Meta::default()
+            },
+            events: Events {
+                cpu: cpus.to_vec(),
+                time: (0..cpus.len() as u64).collect(),
+                ..Events::default()
+            },
+            ..Recording::default()
+        }
+    }
+
+    fn gap(cpu: u16, before_event: u64, count: Option<u64>) -> Lost {
+        Lost {
+            cpu,
+            before_event,
+            count,
+        }
+    }
+
+    #[test]
+    fn the_counts_of_each_cpu_are_read() {
+        let all = counted(STATS);
+        assert_eq!(all[&0], Counted { read: 3, lost: 7 });
+        assert_eq!(all[&1], Counted { read: 4, lost: 3 });
+    }
+
+    #[test]
+    fn nothing_lost_is_no_gap() {
+        let mut r = recording(&[0, 0], vec![]);
+        account(&mut r, "CPU: 0\noverrun: 0\nread events: 2\n");
+        assert_eq!(r.meta.lost, []);
+    }
+
+    #[test]
+    fn what_was_read_but_is_not_there_is_lost() {
+        let mut r = recording(&[0, 0, 1, 1, 1, 1], vec![]);
+        account(&mut r, STATS);
+        assert_eq!(r.meta.lost, [gap(0, 6, Some(8)), gap(1, 6, Some(3))]);
+    }
+
+    #[test]
+    fn a_gap_of_unknown_size_takes_what_is_missing() {
+        let known = gap(0, 0, Some(5));
+        let mut r = recording(&[0, 0, 0], vec![known, gap(0, 2, None)]);
+        account(&mut r, "CPU: 0\noverrun: 7\nread events: 3\n");
+        assert_eq!(r.meta.lost, [known, gap(0, 2, Some(2))]);
+    }
+
+    #[test]
+    fn only_kernel_threads_keep_their_names_and_nobody_a_number() {
+        let task = |pid, comm: &str| Task {
+            pid,
+            comm: comm.into(),
+        };
+        let mut tasks = [task(0, "<idle>"), task(4711, "vi"), task(55, "kswapd0")];
+        anonymize(&mut tasks, &threads_of(b"55 kswapd0\n"));
+        let wanted = [task(0, "<idle>"), task(1, UNKNOWN_COMM), task(2, "kswapd0")];
+        assert_eq!(tasks, wanted);
+    }
+}

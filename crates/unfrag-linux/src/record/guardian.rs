@@ -1,0 +1,111 @@
+//! A second process, so that whatever ends the recorder leaves no tracer behind and a file that can be read.
+//!
+//! The recorder starts it before it traces and holds a pipe to it. At the end it says [`DONE`]; if the
+//! pipe closes without that, the recorder is dead, and the guardian does what is left to do.
+//!
+//! Invariant: exactly one of the two removes the instance and makes the file. Both hold a share of the instance's lock, so nobody else
+//! takes it for abandoned while either lives.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::finish::{Ending, finish};
+use super::names;
+use super::spool::Spool;
+use super::spooler::drain;
+use super::tracefs::Instance;
+use crate::error::{Error, Result};
+use crate::recording::Recording;
+use crate::tracedat::raw;
+
+const DONE: &[u8] = b"done";
+
+/// The recorder's side.
+#[derive(Debug)]
+pub struct Guardian {
+    child: Child,
+}
+
+impl Guardian {
+    /// Starts `command`, which must call [`watch`] with the spool's directory, its last word.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(mut command: Command, spool: &Spool) -> Result<Guardian> {
+        use std::os::unix::process::CommandExt;
+        let child = command
+            .arg(spool.dir())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            // What a terminal sends to the recorder is not for it.
+            .process_group(0)
+            .spawn()
+            .map_err(|e| Error::from(e).in_file(Path::new(command.get_program())))?;
+        Ok(Guardian { child })
+    }
+
+    /// Tells it that nothing is left to do, and waits for its end.
+    pub fn dismiss(mut self) {
+        if let Some(mut pipe) = self.child.stdin.take() {
+            let _ = pipe.write_all(DONE);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// The guardian's side: waits for the recorder's end. If the recorder died, finishes its recording and gives it.
+///
+/// # Errors
+/// If it cannot be finished.
+pub fn watch(dir: &Path) -> Result<Option<Recording>> {
+    let spool = Spool::at(dir);
+    let job = spool.job()?;
+    let instance = Instance::open(&job.instance);
+    let mut said = vec![];
+    let _ = std::io::stdin().lock().read_to_end(&mut said);
+    if said == DONE {
+        return Ok(None);
+    }
+    // It may have died between removing the instance and making the file.
+    let mut ending = died();
+    if let Ok(instance) = instance
+        && instance.dir().exists()
+    {
+        ending.counts = rescue(instance, &spool, &job.header_page)?;
+    }
+    finish(spool, &ending).map(Some)
+}
+
+fn died() -> Ending {
+    Ending {
+        early: Some("the recorder died".into()),
+        ..Ending::default()
+    }
+}
+
+/// Makes the file from a spool that both left behind.
+///
+/// # Errors
+/// If it is no spool, or the file cannot be written.
+pub fn recover(dir: &Path) -> Result<Recording> {
+    finish(Spool::at(dir), &died())
+}
+
+/// Copies what the ring buffers still hold, and removes the instance in any case; what it counted.
+fn rescue(instance: Instance, spool: &Spool, header_page: &str) -> Result<String> {
+    let copied = (|| {
+        instance.set("tracing_on", "0")?;
+        let size = raw::sub_buffer(header_page)?;
+        spool.cut_to(size.into(), &instance.cpus()?)?;
+        drain(&instance, size as usize, spool.dir())?;
+        names::note_kernel_threads(spool)
+    })();
+    let counts = instance.counts();
+    instance.remove()?;
+    // A full disk is no reason to make no file of what is there.
+    if let Err(e) = copied {
+        eprintln!("warning: the end of the trace is missing: {e}");
+    }
+    counts
+}

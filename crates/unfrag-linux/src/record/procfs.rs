@@ -1,0 +1,241 @@
+//! The host's own view of its memory at one moment.
+//!
+//! Invariant: each file has the time before and after its reading, of CLOCK_MONOTONIC; a file that is not
+//! there or may not be read is named with the reason, never made up.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::Result;
+use crate::recording::{Snapshot, SnapshotFile};
+
+/// Files of /proc taken each time.
+const PROC: &[&str] = &[
+    "buddyinfo",
+    "pagetypeinfo",
+    "zoneinfo",
+    "vmstat",
+    "meminfo",
+    "slabinfo",
+    "uptime",
+];
+
+/// Files of debugfs taken each time, where the kernel has them.
+const DEBUG: &[&str] = &["extfrag_index", "unusable_index"];
+
+/// Name of the page flags while they are packed.
+const PACKED_FLAGS: &str = "kpageflags.zst";
+
+/// What is taken of a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// What changes from second to second.
+    Counts,
+    /// That, then the flags of every page frame.
+    CountsThenFlags,
+    /// Version, settings and the flags of every page frame, then what changes: so the counts are as
+    /// late as can be.
+    FlagsThenCounts,
+}
+
+/// A file that was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Untaken {
+    /// Its name.
+    pub file: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub fn monotonic() -> u64 {
+    let t = clock_gettime(ClockId::Monotonic);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// Where the host shows its memory.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    /// The root of /proc.
+    pub proc: PathBuf,
+    /// `extfrag` of debugfs.
+    pub debug: PathBuf,
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Sources {
+            proc: "/proc".into(),
+            debug: "/sys/kernel/debug/extfrag".into(),
+        }
+    }
+}
+
+impl Sources {
+    /// Takes a moment.
+    pub fn take(&self, name: &str, extent: Extent) -> (Snapshot, Vec<Untaken>) {
+        let mut taking = Taking {
+            files: vec![],
+            untaken: vec![],
+        };
+        if extent == Extent::FlagsThenCounts {
+            taking.file("version", &self.proc.join("version"));
+            taking.settings(&self.proc.join("sys/vm"));
+            taking.flags(&self.proc.join("kpageflags"));
+        }
+        for file in PROC {
+            taking.file(file, &self.proc.join(file));
+        }
+        for file in DEBUG {
+            taking.file(file, &self.debug.join(file));
+        }
+        if extent == Extent::CountsThenFlags {
+            taking.flags(&self.proc.join("kpageflags"));
+        }
+        let snapshot = Snapshot {
+            name: name.to_owned(),
+            files: taking.files,
+        };
+        (snapshot, taking.untaken)
+    }
+}
+
+/// A moment while it is being taken.
+struct Taking {
+    files: Vec<SnapshotFile>,
+    untaken: Vec<Untaken>,
+}
+
+impl Taking {
+    fn file(&mut self, name: &str, path: &Path) {
+        let mut content = vec![];
+        let begin = monotonic();
+        let done = copy(path, &mut content);
+        self.add(name, begin, done.map(|()| content), name);
+    }
+
+    /// The flags of every page frame, compressed while they are read: they would take two thousandths of
+    /// the memory that they describe, and show themselves as used.
+    fn flags(&mut self, path: &Path) {
+        let begin = monotonic();
+        let packed = zstd::Encoder::new(vec![], 1).and_then(|mut to| {
+            copy(path, &mut to)?;
+            to.finish()
+        });
+        self.add(PACKED_FLAGS, begin, packed, "kpageflags");
+    }
+
+    fn add(&mut self, name: &str, begin: u64, read: std::io::Result<Vec<u8>>, file: &str) {
+        match read {
+            Ok(content) => self.files.push(SnapshotFile {
+                name: name.to_owned(),
+                time: Some((begin, monotonic())),
+                content,
+            }),
+            Err(e) => self.untaken.push(Untaken {
+                file: file.to_owned(),
+                why: why(&e),
+            }),
+        }
+    }
+
+    /// The settings below /proc/sys/vm as lines `PATH=VALUE`.
+    fn settings(&mut self, dir: &Path) {
+        let begin = monotonic();
+        let mut names: Vec<_> = match std::fs::read_dir(dir) {
+            Ok(items) => items.filter_map(|i| Some(i.ok()?.path())).collect(),
+            Err(e) => {
+                return self.untaken.push(Untaken {
+                    file: "sysctl-vm".into(),
+                    why: why(&e),
+                });
+            }
+        };
+        names.sort();
+        let mut text = String::new();
+        for path in names {
+            // Some are for writing only.
+            if let Ok(value) = std::fs::read_to_string(&path) {
+                text += &format!("{}={}\n", path.display(), value.trim_end());
+            }
+        }
+        self.files.push(SnapshotFile {
+            name: "sysctl-vm".into(),
+            time: Some((begin, monotonic())),
+            content: text.into_bytes(),
+        });
+    }
+}
+
+fn why(e: &std::io::Error) -> String {
+    match e.kind() {
+        ErrorKind::PermissionDenied => "only root may read it".into(),
+        ErrorKind::NotFound => "this kernel has none, or it is not mounted".into(),
+        _ => e.to_string(),
+    }
+}
+
+/// Unpacks the flags of the page frames in a moment that was taken.
+///
+/// # Errors
+/// If they were not packed by this program.
+pub fn unpack(snapshot: &mut Snapshot) -> Result<()> {
+    for file in &mut snapshot.files {
+        if file.name == PACKED_FLAGS {
+            file.content = zstd::decode_all(&file.content[..])?;
+            file.name = "kpageflags".into();
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file whose size the kernel does not tell. `kpageflags` takes only reads of multiples of eight
+/// bytes, so all have the same size.
+fn copy(path: &Path, to: &mut dyn Write) -> std::io::Result<()> {
+    const STEP: usize = 256 << 10;
+    let mut file = File::open(path)?;
+    let mut room = vec![0; STEP];
+    loop {
+        match file.read(&mut room) {
+            Ok(0) => return Ok(()),
+            Ok(n) => to.write_all(&room[..n])?,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_and_what_is_there_is_dated() {
+        let sources = Sources {
+            proc: "/proc".into(),
+            debug: "/no such place".into(),
+        };
+        let before = monotonic();
+        let (snapshot, untaken) = sources.take("now", Extent::Counts);
+        let missing: Vec<_> = untaken.iter().map(|u| &u.file[..]).collect();
+        assert!(missing.contains(&"extfrag_index"), "{missing:?}");
+        let times: Vec<_> = snapshot.files.iter().map(|f| f.time.unwrap()).collect();
+        assert!(times[0].0 >= before && times.iter().all(|(a, b)| a <= b));
+        assert!(times.windows(2).all(|w| w[0].1 <= w[1].0));
+        assert!(snapshot.file("buddyinfo").is_some_and(|b| !b.is_empty()));
+    }
+
+    #[test]
+    fn settings_come_as_lines_with_their_paths() {
+        let (snapshot, _) = Sources::default().take("begin", Extent::FlagsThenCounts);
+        let text = String::from_utf8(snapshot.file("sysctl-vm").unwrap().to_vec()).unwrap();
+        let line = text.lines().find(|l| l.contains("min_free_kbytes="));
+        assert!(
+            line.is_some_and(|l| l.starts_with("/proc/sys/vm/")),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,511 @@
+//! The order in which a recording happens.
+//!
+//! Instance, spool and guardian first; then the trace with its marker and the first snapshot; then the command, or the
+//! whole host for a time; the last snapshot, its marker, the end of the trace; then the file.
+//!
+//! Invariant: from the first event on the guardian stands by, and whatever fails here leaves no instance:
+//! what was collected until then becomes a file, or, if the command never ran, is removed.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use super::command::{self, Starter, libc_signal};
+use super::events;
+use super::finish::{Ending, finish};
+use super::guardian::Guardian;
+use super::names;
+use super::procfs::{Extent, Sources, Untaken};
+use super::spool::{Job, Spool};
+use super::spooler::{self, Spooler};
+use super::tracefs::{Instance, Tracefs, WITHOUT};
+use super::{BEGIN, END, host};
+use crate::error::{Error, Result};
+use crate::recording::Recording;
+use crate::tracedat::raw;
+
+/// Time between two snapshots.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// What is recorded.
+#[derive(Clone, Debug)]
+pub enum Scope {
+    /// A command, and whatever it starts.
+    Command(Vec<OsString>),
+    /// The whole host, for a time or until a signal.
+    System(Option<Duration>),
+}
+
+/// How.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is recorded.
+    pub scope: Scope,
+    /// The file to be made.
+    pub output: PathBuf,
+    /// Objects of slab caches too.
+    pub slab: bool,
+    /// Further events, as `SUBSYSTEM:NAME`.
+    pub events: Vec<String>,
+    /// Names and numbers of tasks too.
+    pub names: bool,
+    /// Bytes of each CPU's ring buffer; by default what suits the host.
+    pub buffer: Option<usize>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Done {
+    /// The recording, which is in the file.
+    pub recording: Recording,
+    /// How the command ended.
+    pub status: Option<ExitStatus>,
+    /// Files that no snapshot has.
+    pub untaken: Vec<Untaken>,
+    /// Instances of recorders that had died, removed.
+    pub stale: Vec<String>,
+    /// Why the trace ended before the command did, such as a full disk.
+    pub cut_short: Option<Error>,
+}
+
+/// What happens while it runs.
+enum Event {
+    Exited(std::io::Result<ExitStatus>),
+    Signal(i32),
+    GaveUp,
+}
+
+/// Records. `guardian` is a command that calls [`watch`](super::watch) with its last word, which is added here.
+///
+/// # Errors
+/// If a right is missing (said before anything starts), the command cannot be started, or the file not be written.
+pub fn record(options: &Options, guardian: Command) -> Result<Done> {
+    if options.output.is_dir() {
+        return Err(
+            Error::from(std::io::Error::from(std::io::ErrorKind::IsADirectory))
+                .in_file(&options.output)
+                .help("name a file, not a directory"),
+        );
+    }
+    let tracefs = Tracefs::find()?;
+    if matches!(options.scope, Scope::Command(_)) {
+        check_pid_namespace(Path::new("/proc/self/ns/pid"))?;
+    }
+    let stale = tracefs.remove_stale()?;
+    let instance = tracefs.instance()?;
+    let spool = match Spool::create(&options.output) {
+        Ok(spool) => spool,
+        Err(e) => return Err(also(e, instance.remove())),
+    };
+    match Session::prepare(options, instance, spool, guardian) {
+        Ok(session) => session.run(options, stale),
+        Err((e, instance, spool)) => {
+            let removed = instance.remove().and(spool.remove());
+            Err(also(e, removed))
+        }
+    }
+}
+
+/// The first error; the second is said beside it.
+fn also(e: Error, second: Result<()>) -> Error {
+    if let Err(second) = second {
+        eprintln!("warning: {second}");
+    }
+    e
+}
+
+/// The tracer knows tasks by their numbers on the host.
+fn check_pid_namespace(link: &Path) -> Result<()> {
+    /// Of the namespace that the kernel begins with.
+    const FIRST: &str = "pid:[4026531836]";
+    match std::fs::read_link(link) {
+        Ok(name) if name.as_os_str() != FIRST => Err(Error::unsupported(
+            "this container numbers its processes itself, so the tracer cannot be told which to follow",
+        )
+        .help(format!(
+            "start the container with the host's process numbers (--pid=host), or use --system; {WITHOUT}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of each CPU's buffer: a hundredth of memory in all, from 1 to 16 MiB each.
+fn usual_buffer(memory: u64, cpus: usize) -> usize {
+    let share = memory / 100 / cpus.max(1) as u64;
+    (share as usize).clamp(1 << 20, 16 << 20) & !0xffff
+}
+
+/// A recording under way.
+struct Session {
+    instance: Instance,
+    spool: Spool,
+    guardian: Guardian,
+    sub_buffer: usize,
+    buffer: usize,
+    starter: Option<Starter>,
+    sources: Sources,
+    untaken: Vec<Untaken>,
+    names: bool,
+}
+
+impl Session {
+    /// Everything up to the first event.
+    fn prepare(
+        options: &Options,
+        instance: Instance,
+        spool: Spool,
+        guardian: Command,
+    ) -> std::result::Result<Session, (Error, Instance, Spool)> {
+        match Self::set_up(options, &instance, &spool, guardian) {
+            Ok((guardian, sub_buffer, buffer, starter)) => Ok(Session {
+                instance,
+                spool,
+                guardian,
+                sub_buffer,
+                buffer,
+                starter,
+                sources: Sources::default(),
+                untaken: vec![],
+                names: options.names,
+            }),
+            Err(e) => Err((e, instance, spool)),
+        }
+    }
+
+    fn set_up(
+        options: &Options,
+        instance: &Instance,
+        spool: &Spool,
+        guardian: Command,
+    ) -> Result<(Guardian, usize, usize, Option<Starter>)> {
+        let mut meta = host();
+        let cpus = instance.cpus()?;
+        let header_page = text(instance.get("events/header_page")?);
+        let sub_buffer = raw::sub_buffer(&header_page)? as usize;
+        let memory = rustix::system::sysinfo();
+        let memory = memory.totalram as u64 * u64::from(memory.mem_unit);
+        let buffer = options
+            .buffer
+            .unwrap_or_else(|| usual_buffer(memory, cpus.len()));
+        instance.set("trace_clock", "mono")?;
+        instance.set("buffer_size_kb", &(buffer >> 10).to_string())?;
+        instance.set_if_there("buffer_percent", &spooler::WAKE_PERCENT.to_string())?;
+        instance.set_if_there("options/overwrite", "1")?;
+        // Remembering names costs at every switch of tasks.
+        let names = if options.names { "1" } else { "0" };
+        instance.set_if_there("options/record-cmd", names)?;
+        let mut starter = None;
+        let scope = match &options.scope {
+            Scope::Command(command) => {
+                let s = Starter::new(command)?;
+                if !instance.set_if_there("options/event-fork", "1")? {
+                    return Err(Error::unsupported(
+                        "this kernel's tracer cannot follow a command's children (it came with Linux 4.7)",
+                    )
+                    .help("use --system"));
+                }
+                let mut followed = vec![s.task];
+                followed.extend(names::of_softirqs());
+                let followed: Vec<_> = followed.iter().map(i32::to_string).collect();
+                instance.set("set_event_pid", &followed.join(" "))?;
+                starter = Some(s);
+                "command"
+            }
+            Scope::System(_) => "system",
+        };
+        let formats = enable(instance, options)?;
+        meta.facts.insert("scope".into(), scope.into());
+        meta.facts.insert("snapshot_clock".into(), "mono".into());
+        meta.facts.insert(
+            "recorder".into(),
+            format!("unfrag {}", env!("CARGO_PKG_VERSION")),
+        );
+        if options.names
+            && let Scope::Command(words) = &options.scope
+        {
+            let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
+            meta.facts.insert("command".into(), words.join(" "));
+        }
+        spool.set_job(&Job {
+            output: std::path::absolute(&options.output)?,
+            instance: instance.dir().to_owned(),
+            names: options.names,
+            kernel_release: meta.kernel_release,
+            page_size: meta.page_size,
+            cpus: cpus.len() as u32,
+            facts: meta.facts.into_iter().collect(),
+            header_page,
+            formats,
+        })?;
+        let guardian = Guardian::start(guardian, spool)?;
+        Ok((guardian, sub_buffer, buffer, starter))
+    }
+
+    /// From the first event to the file.
+    fn run(mut self, options: &Options, stale: Vec<String>) -> Result<Done> {
+        let (tell, told) = channel();
+        listen(&tell)?;
+        let gave_up = {
+            let tell = tell.clone();
+            move || drop(tell.send(Event::GaveUp))
+        };
+        let spooler = Spooler::start(
+            &self.instance,
+            self.sub_buffer,
+            self.buffer,
+            self.spool.dir(),
+            gave_up,
+        );
+        let spooler = match spooler {
+            Ok(s) => s,
+            Err(e) => return Err(self.abandon(e)),
+        };
+        let ran = self.traced(options, &tell, &told);
+        // From here on the trace ends, whatever happened.
+        let stopped = self.instance.set("tracing_on", "0");
+        let spooled = spooler.stop();
+        let status = match ran {
+            Ok(status) => status,
+            Err(e) => return Err(self.abandon(e)),
+        };
+        let drained = spooled
+            .and(stopped)
+            .and_then(|()| spooler::drain(&self.instance, self.sub_buffer, self.spool.dir()));
+        let counts = self.instance.counts();
+        let cut_short = drained.err();
+        let ending = Ending {
+            counts: counts.unwrap_or_default(),
+            early: cut_short.as_ref().map(|e| e.cause.to_string()),
+        };
+        let Session {
+            instance,
+            spool,
+            guardian,
+            untaken,
+            ..
+        } = self;
+        let removed = instance.remove();
+        let finished = finish(spool, &ending);
+        guardian.dismiss();
+        removed?;
+        Ok(Done {
+            recording: finished?,
+            status,
+            untaken,
+            stale,
+            cut_short,
+        })
+    }
+
+    /// What lies between the two markers; the command's status.
+    fn traced(
+        &mut self,
+        options: &Options,
+        tell: &Sender<Event>,
+        told: &Receiver<Event>,
+    ) -> Result<Option<ExitStatus>> {
+        self.instance.set("tracing_on", "1")?;
+        self.instance.set("trace_marker", "unfrag: begin\n")?;
+        names::note_kernel_threads(&self.spool)?;
+        let _ = self.snapshot(BEGIN, Extent::FlagsThenCounts);
+        let mut child = None;
+        let mut deadline = None;
+        match &options.scope {
+            Scope::Command(_) => {
+                let Some(starter) = self.starter.take() else {
+                    return Err(Error::malformed("no command to record"));
+                };
+                let mut started = starter.start()?;
+                child = Some(started.id() as i32);
+                let tell = tell.clone();
+                std::thread::spawn(move || drop(tell.send(Event::Exited(started.wait()))));
+            }
+            Scope::System(time) => deadline = time.map(|t| Instant::now() + t),
+        }
+        let status = self.wait(told, child, deadline);
+        names::note_kernel_threads(&self.spool)?;
+        let _ = self.snapshot(END, Extent::CountsThenFlags);
+        self.instance.set("trace_marker", "unfrag: end\n")?;
+        status
+    }
+
+    /// Takes a snapshot a second until the end.
+    fn wait(
+        &mut self,
+        told: &Receiver<Event>,
+        child: Option<i32>,
+        deadline: Option<Instant>,
+    ) -> Result<Option<ExitStatus>> {
+        let start = Instant::now();
+        let mut taken = 0;
+        let mut full = false;
+        loop {
+            let now = Instant::now();
+            let next = start + PERIOD * (taken + 1);
+            let until = deadline.map_or(next, |d| d.min(next));
+            match told.recv_timeout(until.saturating_duration_since(now)) {
+                Ok(Event::Exited(status)) => return Ok(Some(status?)),
+                Ok(Event::Signal(signal)) => match child {
+                    Some(child) => command::pass_on(signal, child),
+                    None => return Ok(None),
+                },
+                // The command runs on; it is not the recorder's to end.
+                Ok(Event::GaveUp) => {
+                    let _ = self.instance.set("tracing_on", "0");
+                    full = true;
+                    if child.is_none() {
+                        return Ok(None);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {
+                    if deadline.is_some_and(|d| Instant::now() >= d) {
+                        return Ok(None);
+                    }
+                    // After a hitch the missed ones are left out.
+                    taken = (start.elapsed().as_nanos() / PERIOD.as_nanos()) as u32;
+                    if !full {
+                        full = self
+                            .snapshot(&format!("s{taken:04}"), Extent::Counts)
+                            .is_err();
+                    }
+                }
+            }
+        }
+    }
+
+    fn snapshot(&mut self, name: &str, extent: Extent) -> Result<()> {
+        let (snapshot, untaken) = self.sources.take(name, extent);
+        for u in untaken {
+            if !self.untaken.contains(&u) {
+                self.untaken.push(u);
+            }
+        }
+        if self.names {
+            names::note_traced(&self.instance, &self.spool)?;
+        }
+        self.spool.add(&snapshot)
+    }
+
+    /// Ends a recording that has nothing to show.
+    fn abandon(self, e: Error) -> Error {
+        let removed = self.instance.remove().and(self.spool.remove());
+        self.guardian.dismiss();
+        also(e, removed)
+    }
+}
+
+/// Enables the events that this kernel has; their formats.
+fn enable(instance: &Instance, options: &Options) -> Result<Vec<(String, String)>> {
+    let mut wanted: Vec<&str> = [events::PAGES, events::USUAL].concat();
+    if options.slab {
+        wanted.extend(events::SLAB);
+    }
+    let asked_for: Vec<String> = options
+        .events
+        .iter()
+        .map(|e| e.replacen(':', "/", 1))
+        .collect();
+    wanted.extend(asked_for.iter().map(String::as_str));
+    let mut formats = vec![];
+    for (i, event) in wanted.iter().enumerate() {
+        let dir = format!("events/{event}");
+        if wanted[..i].contains(event) {
+            continue;
+        }
+        if !instance.path(&format!("{dir}/enable")).exists() {
+            let help = if events::PAGES.contains(event) {
+                format!("it needs tracepoints (CONFIG_TRACEPOINTS); {WITHOUT}")
+            } else if asked_for.iter().any(|a| a == event) {
+                "events are named SUBSYSTEM:NAME, as in available_events of tracefs".to_owned()
+            } else {
+                continue;
+            };
+            let missing = format!("this kernel has no event {}", event.replacen('/', ":", 1));
+            return Err(Error::unsupported(missing).help(help));
+        }
+        formats.push(format_of(instance, event)?);
+        instance.set(&format!("{dir}/enable"), "1")?;
+    }
+    formats.push(format_of(instance, events::MARKER)?);
+    Ok(formats)
+}
+
+fn format_of(instance: &Instance, event: &str) -> Result<(String, String)> {
+    let system = event.split('/').next().unwrap_or_default().to_owned();
+    let format = instance.get(&format!("events/{event}/format"))?;
+    Ok((system, text(format)))
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whether /proc/self/status says that a signal is ignored.
+fn is_ignored(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok());
+    mask.is_some_and(|m| m >> (signal - 1) & 1 != 0)
+}
+
+/// Turns signals into events.
+fn listen(tell: &Sender<Event>) -> Result<()> {
+    let which = [
+        libc_signal::INT,
+        libc_signal::TERM,
+        libc_signal::HUP,
+        libc_signal::QUIT,
+    ];
+    // What whoever started the recorder has it ignore, the command is to ignore too.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let which = which.into_iter().filter(|s| !is_ignored(&status, *s));
+    let mut signals = signal_hook::iterator::Signals::new(which)?;
+    let tell = tell.clone();
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for signal in signals.forever() {
+                if tell.send(Event::Signal(signal)).is_err() {
+                    return;
+                }
+            }
+        })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_take_a_hundredth_of_memory_within_bounds() {
+        assert_eq!(usual_buffer(24 << 30, 2), 16 << 20);
+        assert_eq!(usual_buffer(128 << 20, 4), 1 << 20);
+        let some = usual_buffer(768 << 20, 2);
+        assert!(
+            (3 << 20..4 << 20).contains(&some) && some.is_multiple_of(4096),
+            "{some}"
+        );
+    }
+
+    #[test]
+    fn signals_that_nohup_ignores_are_left_alone() {
+        let status = "Name:\tunfrag\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000000\n";
+        assert!(is_ignored(status, libc_signal::HUP));
+        assert!(!is_ignored(status, libc_signal::INT));
+        assert!(!is_ignored("", libc_signal::HUP));
+    }
+
+    #[test]
+    fn a_container_with_its_own_process_numbers_is_told_so() {
+        let dir = std::env::temp_dir().join(format!("unfrag-ns-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let link = dir.join("pid");
+        std::os::unix::fs::symlink("pid:[4026532000]", &link).unwrap();
+        let e = check_pid_namespace(&link).unwrap_err();
+        assert!(e.to_string().contains("--system"), "{e}");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

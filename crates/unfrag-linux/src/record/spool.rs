@@ -1,0 +1,315 @@
+//! The directory that holds a recording while it is made.
+//!
+//! Invariant: at any moment it holds all that a file can be made from (`finish`), whoever dies: what is
+//! known beforehand ([`Job`]) is written before the trace begins, sub-buffers are appended, and a snapshot counts once
+//! its line stands in `index.tsv`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::recording::Snapshot;
+
+/// Name of the member that holds the [`Job`].
+const JOB: &str = "job.json";
+
+/// The list of kernel threads: lines `PID NAME`, the later ones to count.
+pub const THREADS: &str = "kernel-threads";
+/// The list of all other tasks, likewise.
+pub const NAMES: &str = "cmdlines";
+
+/// What is known before the trace begins.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Job {
+    /// The file to be made.
+    pub output: PathBuf,
+    /// The tracer's instance.
+    pub instance: PathBuf,
+    /// Whether names and numbers of tasks may stand in the file.
+    pub names: bool,
+    /// `uname -r`.
+    pub kernel_release: String,
+    /// Bytes of a page.
+    pub page_size: u32,
+    /// CPUs.
+    pub cpus: u32,
+    /// Further facts.
+    pub facts: Vec<(String, String)>,
+    /// `events/header_page` of tracefs.
+    pub header_page: String,
+    /// Subsystem and `format` file of each recorded event.
+    pub formats: Vec<(String, String)>,
+}
+
+/// The directory.
+#[derive(Debug)]
+pub struct Spool {
+    dir: PathBuf,
+}
+
+impl Spool {
+    /// Makes it beside `output`.
+    ///
+    /// # Errors
+    /// If it cannot be made there.
+    pub fn create(output: &Path) -> Result<Spool> {
+        let mut name = output.as_os_str().to_owned();
+        name.push(format!(".spool-{}", std::process::id()));
+        let dir = PathBuf::from(name);
+        let help = |e: &std::io::Error| match e.kind() {
+            ErrorKind::AlreadyExists => {
+                "a recorder that died left it: unfrag record --recover makes a file of it"
+            }
+            _ => {
+                "the recording is collected beside the file that it becomes: name one in a directory that \
+                  can be written"
+            }
+        };
+        fs::create_dir(&dir)
+            .and_then(|()| fs::create_dir(dir.join("snapshots")))
+            .map_err(|e| {
+                let help = help(&e);
+                Error::from(e).in_file(&dir).help(help)
+            })?;
+        Ok(Spool { dir })
+    }
+
+    /// Opens one that is there.
+    #[must_use]
+    pub fn at(dir: &Path) -> Spool {
+        Spool {
+            dir: dir.to_owned(),
+        }
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Writes down what is known.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn set_job(&self, job: &Job) -> Result<()> {
+        let path = self.dir.join(JOB);
+        let json =
+            serde_json::to_vec(job).map_err(|e| Error::malformed(e.to_string()).in_file(&path))?;
+        fs::write(&path, json).map_err(|e| Error::from(e).in_file(&path))
+    }
+
+    /// What was known.
+    ///
+    /// # Errors
+    /// If this is no spool.
+    pub fn job(&self) -> Result<Job> {
+        let path = self.dir.join(JOB);
+        let json = fs::read(&path).map_err(|e| {
+            Error::from(e)
+                .in_file(&path)
+                .help("name a directory that a recorder left behind, NAME.unfrag.spool-PID")
+        })?;
+        serde_json::from_slice(&json).map_err(|e| Error::malformed(e.to_string()).in_file(&path))
+    }
+
+    /// Adds a snapshot.
+    ///
+    /// # Errors
+    /// If it cannot be written; nothing of it counts then.
+    pub fn add(&self, snapshot: &Snapshot) -> Result<()> {
+        let base = self.dir.join("snapshots");
+        let inner = base.join(&snapshot.name);
+        let written = (|| {
+            fs::create_dir_all(&inner)?;
+            let mut lines = String::new();
+            for file in &snapshot.files {
+                fs::write(inner.join(&file.name), &file.content)?;
+                let (begin, end) = file.time.unwrap_or_default();
+                let name = file.name.strip_suffix(".zst").unwrap_or(&file.name);
+                let size = file.content.len();
+                lines += &format!("{}/{name}\t{begin}\t{end}\t{size}\n", snapshot.name);
+            }
+            let path = base.join("index.tsv");
+            let is_new = !path.exists();
+            let mut index = OpenOptions::new().append(true).create(true).open(path)?;
+            if is_new {
+                lines.insert_str(0, "record\tt0_ns\tt1_ns\tbytes\n");
+            }
+            index.write_all(lines.as_bytes())
+        })();
+        written.map_err(|e: std::io::Error| {
+            let _ = fs::remove_dir_all(&inner);
+            Error::from(e).in_file(&inner)
+        })
+    }
+
+    /// Appends to one of the lists [`THREADS`] and [`NAMES`].
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn add_lines(&self, list: &str, lines: &[u8]) -> Result<()> {
+        let path = self.dir.join(list);
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .and_then(|mut f| f.write_all(lines))
+            .map_err(|e| Error::from(e).in_file(&path))
+    }
+
+    /// One of these lists; empty if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn lines(&self, list: &str) -> Result<Vec<u8>> {
+        read_if_there(&self.dir.join(list))
+    }
+
+    /// The whole sub-buffers of each CPU, of `size` bytes each.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn sub_buffers(&self, size: usize) -> Result<Vec<(u16, Vec<u8>)>> {
+        let mut all = vec![];
+        let named = |e: std::io::Error| Error::from(e).in_file(&self.dir);
+        for item in fs::read_dir(&self.dir).map_err(named)? {
+            let path = item.map_err(named)?.path();
+            let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
+            let number = name
+                .strip_prefix("cpu")
+                .and_then(|n| n.strip_suffix(".raw"));
+            let Some(cpu) = number.and_then(|n| n.parse().ok()) else {
+                continue;
+            };
+            let mut content = fs::read(&path).map_err(|e| Error::from(e).in_file(&path))?;
+            content.truncate(content.len() / size * size);
+            all.push((cpu, content));
+        }
+        all.sort_unstable_by_key(|(cpu, _)| *cpu);
+        Ok(all)
+    }
+
+    /// Cuts off what a write that was broken off left of a sub-buffer, so that more can be appended.
+    ///
+    /// # Errors
+    /// If the files cannot be changed.
+    pub fn cut_to(&self, size: u64, cpus: &[u16]) -> Result<()> {
+        for &cpu in cpus {
+            let path = super::spooler::spool_file(&self.dir, cpu);
+            let cut = |file: File| -> std::io::Result<()> {
+                let len = file.metadata()?.len();
+                file.set_len(len / size * size)
+            };
+            match OpenOptions::new().write(true).open(&path) {
+                Ok(file) => cut(file).map_err(|e| Error::from(e).in_file(&path))?,
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => return Err(Error::from(e).in_file(&path)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The snapshots that count.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn snapshots(&self) -> Result<Vec<Snapshot>> {
+        let base = self.dir.join("snapshots");
+        let path = base.join("index.tsv");
+        let mut index = read_if_there(&path)?;
+        if index.is_empty() {
+            return Ok(vec![]);
+        }
+        // A line that was broken off is no line.
+        let whole = index.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
+        if whole < index.len() {
+            index.truncate(whole);
+            fs::write(&path, &index).map_err(|e| Error::from(e).in_file(&path))?;
+        }
+        let mut all = crate::snapshots::read(&base)?;
+        for snapshot in &mut all {
+            snapshot.files.retain(|f| f.time.is_some());
+        }
+        all.retain(|s| !s.files.is_empty());
+        Ok(all)
+    }
+
+    /// Removes the sub-buffers, to make room for the file made from them.
+    pub fn remove_sub_buffers(&self, cpus: impl Iterator<Item = u16>) {
+        for cpu in cpus {
+            let _ = fs::remove_file(super::spooler::spool_file(&self.dir, cpu));
+        }
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// If that cannot be done.
+    pub fn remove(self) -> Result<()> {
+        fs::remove_dir_all(&self.dir).map_err(|e| Error::from(e).in_file(&self.dir))
+    }
+}
+
+fn read_if_there(path: &Path) -> Result<Vec<u8>> {
+    match fs::read(path) {
+        Ok(content) => Ok(content),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(vec![]),
+        Err(e) => Err(Error::from(e).in_file(path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::SnapshotFile;
+
+    fn scratch(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("unfrag-spool-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    fn snapshot(name: &str, time: u64) -> Snapshot {
+        Snapshot {
+            name: name.into(),
+            files: vec![SnapshotFile {
+                name: "vmstat".into(),
+                time: Some((time, time + 5)),
+                content: b"pgfree 1\n".to_vec(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_snapshot_whose_line_was_broken_off_does_not_count() {
+        let dir = scratch("index");
+        let spool = Spool::create(&dir.join("x.unfrag")).unwrap();
+        spool.add(&snapshot("begin", 100)).unwrap();
+        spool.add(&snapshot("s0001", 200)).unwrap();
+        let index = spool.dir().join("snapshots/index.tsv");
+        let text = fs::read(&index).unwrap();
+        fs::write(&index, &text[..text.len() - 6]).unwrap();
+        let all = spool.snapshots().unwrap();
+        assert_eq!(all.len(), 1);
+        assert_eq!(all[0], snapshot("begin", 100));
+        spool.remove().unwrap();
+        fs::remove_dir(dir).unwrap();
+    }
+
+    #[test]
+    fn a_sub_buffer_that_was_broken_off_is_cut_before_more_is_appended() {
+        let dir = scratch("cut");
+        let spool = Spool::create(&dir.join("x.unfrag")).unwrap();
+        let file = super::super::spooler::spool_file(spool.dir(), 3);
+        fs::write(&file, vec![7; 2 * 4096 + 100]).unwrap();
+        assert_eq!(spool.sub_buffers(4096).unwrap()[0].1.len(), 2 * 4096);
+        spool.cut_to(4096, &[0, 3]).unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().len(), 2 * 4096);
+        spool.remove().unwrap();
+        fs::remove_dir(dir).unwrap();
+    }
+}

@@ -1,0 +1,334 @@
+//! The kernel's tracer: where it is mounted, and instances of it that are ours alone.
+//!
+//! Invariant: nothing outside `instances/unfrag-*` is written. Whoever uses an instance holds a shared lock
+//! on its directory, so one that nobody holds was left by a recorder that died, in whatever pid
+//! namespace, and [`Tracefs::remove_stale`] may remove it.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error::{Error, Result};
+
+/// What the names of our instances begin with.
+const PREFIX: &str = "unfrag-";
+
+/// How long the kernel may take to let go of an instance whose files were just closed.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What still works without the right to trace.
+pub const WITHOUT: &str =
+    "without that right, `unfrag snapshot` and `unfrag inspect /proc` still work";
+
+/// A mounted tracefs.
+#[derive(Clone, Debug)]
+pub struct Tracefs {
+    root: PathBuf,
+}
+
+impl Tracefs {
+    /// Finds where it is mounted.
+    ///
+    /// # Errors
+    /// If it is not, or may not be looked into; says what to do.
+    pub fn find() -> Result<Tracefs> {
+        let mounts = Path::new("/proc/self/mounts");
+        let text = fs::read(mounts).map_err(|e| Error::from(e).in_file(mounts))?;
+        let root = mounted(&String::from_utf8_lossy(&text)).ok_or_else(|| {
+            Error::unsupported("tracefs is not mounted").help(format!(
+                "as root: mount -t tracefs nodev /sys/kernel/tracing; a container needs it mounted \
+                 from the host, writable; {WITHOUT}"
+            ))
+        })?;
+        let instances = root.join("instances");
+        match fs::metadata(&instances) {
+            Ok(_) => Ok(Tracefs { root }),
+            Err(e) if e.kind() == ErrorKind::NotFound => Err(Error::unsupported(
+                "this kernel's tracer has no instances (they came with Linux 3.10)",
+            )
+            .in_file(&root)
+            .help(WITHOUT)),
+            Err(e) => Err(refused(e, &instances)),
+        }
+    }
+
+    /// Removes instances of recorders that died; their names.
+    ///
+    /// # Errors
+    /// If the instances cannot be listed.
+    pub fn remove_stale(&self) -> Result<Vec<String>> {
+        let dir = self.root.join("instances");
+        let mut removed = vec![];
+        for item in fs::read_dir(&dir).map_err(|e| refused(e, &dir))? {
+            let Ok(name) = item
+                .map_err(|e| refused(e, &dir))?
+                .file_name()
+                .into_string()
+            else {
+                continue;
+            };
+            if !is_ours(&name) {
+                continue;
+            }
+            let path = dir.join(&name);
+            let free = File::open(&path)
+                .is_ok_and(|f| flock(&f, FlockOperation::NonBlockingLockExclusive).is_ok());
+            if free && remove_at(&path).is_ok() {
+                removed.push(name);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Makes an instance, stopped and with no event in it.
+    ///
+    /// # Errors
+    /// If that is not allowed; says which right is missing.
+    pub fn instance(&self) -> Result<Instance> {
+        let id = std::process::id();
+        let names = std::iter::once(format!("{PREFIX}{id}"))
+            .chain((2..100).map(|n| format!("{PREFIX}{id}-{n}")));
+        for name in names {
+            let dir = self.root.join("instances").join(name);
+            match fs::create_dir(&dir) {
+                Ok(()) => {
+                    let instance = Instance::open(&dir)?;
+                    instance.set("tracing_on", "0")?;
+                    return Ok(instance);
+                }
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(refused(e, &dir)),
+            }
+        }
+        Err(Error::malformed("too many instances of one name")
+            .in_file(&self.root.join("instances"))
+            .help("remove those that nobody uses with rmdir"))
+    }
+}
+
+/// Whether a directory's name is that of an instance of a recorder.
+fn is_ours(name: &str) -> bool {
+    let number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    name.strip_prefix(PREFIX)
+        .is_some_and(|rest| rest.split('-').all(number))
+}
+
+/// Where the text of /proc/self/mounts says that the tracer's files are: tracefs, else (before
+/// Linux 4.1) a directory of debugfs.
+fn mounted(mounts: &str) -> Option<PathBuf> {
+    let of_type = |wanted: &str| {
+        mounts.lines().find_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            let (place, kind) = (words.next()?, words.next()?);
+            (kind == wanted).then(|| PathBuf::from(unescape(place)))
+        })
+    };
+    of_type("tracefs").or_else(|| of_type("debugfs").map(|d| d.join("tracing")))
+}
+
+/// Undoes the octal escapes of a mount point's spaces and the like.
+fn unescape(place: &str) -> String {
+    let mut parts = place.split('\\');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.get(..3).and_then(|o| u8::from_str_radix(o, 8).ok()) {
+            Some(byte) => {
+                out.push(char::from(byte));
+                out += &part[3..];
+            }
+            None => {
+                out.push('\\');
+                out += part;
+            }
+        }
+    }
+    out
+}
+
+/// Says which right is missing.
+fn refused(e: std::io::Error, path: &Path) -> Error {
+    let help = match e.kind() {
+        ErrorKind::PermissionDenied if rustix::process::geteuid().is_root() => format!(
+            "root's right to trace was taken away here: by a container that lacks CAP_SYS_ADMIN and \
+             CAP_DAC_OVERRIDE, or by kernel lockdown (see /sys/kernel/security/lockdown); {WITHOUT}"
+        ),
+        ErrorKind::PermissionDenied => {
+            format!("recording needs root, or the right to write to tracefs; {WITHOUT}")
+        }
+        ErrorKind::ReadOnlyFilesystem => {
+            format!(
+                "tracefs is mounted read-only here, as containers do: mount it writable; {WITHOUT}"
+            )
+        }
+        _ => WITHOUT.to_owned(),
+    };
+    Error::from(e).in_file(path).help(help)
+}
+
+fn remove_at(dir: &Path) -> Result<()> {
+    let _ = fs::write(dir.join("tracing_on"), "0");
+    let start = Instant::now();
+    loop {
+        match fs::remove_dir(dir) {
+            Ok(()) => return Ok(()),
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(e) if e.kind() == ErrorKind::ResourceBusy && start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(e) => {
+                let help = format!("remove it by hand: rmdir {}", dir.display());
+                return Err(Error::from(e).in_file(dir).help(help));
+            }
+        }
+    }
+}
+
+/// An instance of the tracer: buffers, events and settings of its own.
+#[derive(Debug)]
+pub struct Instance {
+    dir: PathBuf,
+    /// Holds the shared lock.
+    _lock: File,
+}
+
+impl Instance {
+    /// Opens one that exists, and takes a share of it.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn open(dir: &Path) -> Result<Instance> {
+        let lock = File::open(dir).map_err(|e| refused(e, dir))?;
+        flock(&lock, FlockOperation::NonBlockingLockShared).map_err(|e| refused(e.into(), dir))?;
+        Ok(Instance {
+            dir: dir.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A file of it.
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.dir.join(file)
+    }
+
+    /// Writes a setting.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn set(&self, file: &str, value: &str) -> Result<()> {
+        let path = self.path(file);
+        // No O_CREAT, which tracefs refuses with an error that misleads.
+        fs::OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(&path)
+            .and_then(|mut f| f.write_all(value.as_bytes()))
+            .map_err(|e| refused(e, &path))
+    }
+
+    /// Writes a setting that not every kernel has.
+    ///
+    /// # Errors
+    /// If the kernel has it and refuses.
+    pub fn set_if_there(&self, file: &str, value: &str) -> Result<bool> {
+        if !self.path(file).exists() {
+            return Ok(false);
+        }
+        self.set(file, value).map(|()| true)
+    }
+
+    /// The bytes of a file of it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn get(&self, file: &str) -> Result<Vec<u8>> {
+        let path = self.path(file);
+        // Some files give all that they have to the first read, however small it is.
+        let mut room = vec![0; 64 << 10];
+        let mut content = vec![];
+        let mut read = || -> std::io::Result<()> {
+            let mut from = File::open(&path)?;
+            loop {
+                match from.read(&mut room)? {
+                    0 => return Ok(()),
+                    n => content.extend_from_slice(&room[..n]),
+                }
+            }
+        };
+        read().map_err(|e| refused(e, &path))?;
+        Ok(content)
+    }
+
+    /// Its CPUs, ascending.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub fn cpus(&self) -> Result<Vec<u16>> {
+        let dir = self.path("per_cpu");
+        let mut cpus = vec![];
+        for item in fs::read_dir(&dir).map_err(|e| refused(e, &dir))? {
+            let name = item.map_err(|e| refused(e, &dir))?.file_name();
+            let number = name.to_str().and_then(|n| n.strip_prefix("cpu"));
+            cpus.extend(number.and_then(|n| n.parse::<u16>().ok()));
+        }
+        cpus.sort_unstable();
+        Ok(cpus)
+    }
+
+    /// What it counted, CPU by CPU: the `stats` of each after a line `CPU: N`.
+    ///
+    /// # Errors
+    /// If that cannot be read.
+    pub fn counts(&self) -> Result<String> {
+        let mut text = String::new();
+        for cpu in self.cpus()? {
+            let stats = self.get(&format!("per_cpu/cpu{cpu}/stats"))?;
+            text += &format!("CPU: {cpu}\n{}", String::from_utf8_lossy(&stats));
+        }
+        Ok(text)
+    }
+
+    /// Removes it, once nobody has its files open.
+    ///
+    /// # Errors
+    /// If it stays in use.
+    pub fn remove(self) -> Result<()> {
+        remove_at(&self.dir)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tracefs_is_preferred_to_the_directory_of_debugfs() {
+        let both = "sysfs /sys sysfs rw 0 0\ndebugfs /sys/kernel/debug debugfs rw 0 0\n\
+                    nodev /sys/kernel/tracing tracefs rw 0 0\n";
+        assert_eq!(mounted(both), Some("/sys/kernel/tracing".into()));
+        let old = "debugfs /d\\040x debugfs rw 0 0\n";
+        assert_eq!(mounted(old), Some("/d x/tracing".into()));
+        assert_eq!(mounted("proc /proc proc rw 0 0\n"), None);
+    }
+
+    #[test]
+    fn only_instances_of_recorders_are_ours() {
+        assert!(is_ours("unfrag-123") && is_ours("unfrag-123-2"));
+        for other in ["unfrag", "unfrag-", "unfrag-x", "my-unfrag-1", "unfrag-1-"] {
+            assert!(!is_ours(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_still_works() {
+        let e = refused(ErrorKind::PermissionDenied.into(), Path::new("/t"));
+        assert!(e.to_string().contains("unfrag snapshot"), "{e}");
+    }
+}
