@@ -18,9 +18,6 @@ pub(super) const ORDERS: usize = MAX_ORDER as usize + 1;
 /// Pages of a pageblock.
 pub(super) const BLOCK: u32 = 512;
 
-/// Blocks from this order on are not cut up for the per-CPU lists.
-pub(super) const LARGE: u8 = 9;
-
 /// What is known of a frame at the start, or was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
@@ -32,6 +29,8 @@ pub(super) enum Known {
     Held,
     /// Free, and on the per-CPU list of nobody knows whom: page flags show it on no buddy list.
     Loose,
+    /// Free since the trace saw it freed before the anchor: on a buddy list, or still on a per-CPU list.
+    Freed,
     /// Page flags say nothing of it: on a per-CPU list, or the kernel's.
     Bare,
     /// In use.
@@ -44,7 +43,10 @@ pub(super) enum Known {
 
 impl Known {
     pub(super) fn is_free(self) -> bool {
-        matches!(self, Known::Free | Known::Held | Known::Loose)
+        matches!(
+            self,
+            Known::Free | Known::Held | Known::Loose | Known::Freed
+        )
     }
 }
 
@@ -193,17 +195,16 @@ impl Ground {
             let mut rows = vec![(0u64, vec![]); shown.len()];
             for k in self.windows(order) {
                 let row = &mut rows[self.row(k, types, shown.len())];
-                match self.unknown_in(k, order, &covered) {
-                    None => {}
-                    Some(0) => {
-                        row.0 += 1;
-                        covered[k..k + (1 << order)].fill(true);
-                        self.keep_apart(k, order);
-                    }
-                    Some(unknown) => {
-                        let scattered = is_scattered(&self.known[k..k + (1 << order)]);
-                        row.1.push((scattered, unknown, k));
-                    }
+                let Some(unknown) = self.unknown_in(k, order, &covered) else {
+                    continue;
+                };
+                let frames = &self.known[k..k + (1 << order)];
+                if frames.iter().all(|f| *f == Known::Free) {
+                    row.0 += 1;
+                    covered[k..k + (1 << order)].fill(true);
+                    self.keep_apart(k, order);
+                } else {
+                    row.1.push((is_scattered(frames), unknown, k));
                 }
             }
             for ((have, mut open), row) in rows.into_iter().zip(shown) {
@@ -212,7 +213,7 @@ impl Ground {
                 open.sort_by_key(|&(scattered, unknown, k)| (scattered, unknown, usize::MAX - k));
                 let mut wanted = row[usize::from(order)].saturating_sub(have);
                 for (_, _, k) in open {
-                    if wanted == 0 || missing <= 0 {
+                    if wanted == 0 {
                         break;
                     }
                     // Blocks taken before may have settled some of its frames.
@@ -260,22 +261,25 @@ impl Ground {
         }
     }
 
-    /// Frames of small free blocks that are more than shown, each with the order of its block: these
-    /// had been held back by a CPU. `None` for all others.
+    /// Frames of free blocks that are more than shown, each with the order of its block: these had
+    /// been held back by a CPU. `None` for all others. Of the blocks of an order those are taken that
+    /// were allocated first (`turn`).
     pub(super) fn beyond(
         &self,
         shown: &[[u64; ORDERS]],
         types: &[(u32, MigrateType)],
+        turn: impl Fn(u32) -> usize,
     ) -> Vec<Option<u8>> {
         let free: Vec<bool> = self.known.iter().map(|k| *k == Known::Free).collect();
-        let blocks = coalesce(self.lo, &free, types);
+        let mut blocks = coalesce(self.lo, &free, types);
+        blocks.sort_by_key(|b| turn(b.pfn));
         let mut extra: Vec<[i64; ORDERS]> = shown.iter().map(|n| n.map(|n| -(n as i64))).collect();
         let mut beyond = vec![None; free.len()];
         let at = |b: &FreeBlock| (b.pfn - self.lo) as usize;
         for b in &blocks {
             extra[self.row(at(b), types, shown.len())][usize::from(b.order)] += 1;
         }
-        for b in blocks.iter().filter(|b| b.order < LARGE) {
+        for b in &blocks {
             let over = &mut extra[self.row(at(b), types, shown.len())][usize::from(b.order)];
             if *over > 0 {
                 *over -= 1;
@@ -305,7 +309,7 @@ impl Ground {
         }
         for f in &self.known[k..k + (1 << order)] {
             match f {
-                Known::Free => {}
+                Known::Free | Known::Freed => {}
                 Known::Unknown => unknown += 1,
                 _ => return None,
             }
@@ -323,15 +327,17 @@ impl Ground {
         let Some(frames) = self.known.get_mut(at as usize..(at + size) as usize) else {
             return true;
         };
-        if order == MAX_ORDER
-            || frames
-                .iter()
-                .any(|f| !matches!(f, Known::Free | Known::Unknown))
-        {
+        let may_merge = |f: &Known| matches!(f, Known::Free | Known::Freed | Known::Unknown);
+        if order == MAX_ORDER || !frames.iter().all(may_merge) {
             return true;
         }
-        let open = frames.iter_mut().find(|f| **f == Known::Unknown);
-        open.map(|f| *f = Known::Apart).is_some()
+        for (from, to) in [(Known::Unknown, Known::Apart), (Known::Freed, Known::Loose)] {
+            if let Some(f) = frames.iter_mut().find(|f| **f == from) {
+                *f = to;
+                return true;
+            }
+        }
+        false
     }
 }
 

@@ -198,7 +198,9 @@ fn counts(
         let at_start = ground.known.clone();
         touched.apply(&mut ground);
         ground.choose(anchor.free_pages(i, causes), &shown, &types);
-        let beyond = ground.beyond(&shown, &types);
+        let takers = evidence.takers(lo, len);
+        let turn = |p: u32| takers[(p - lo) as usize].map_or(usize::MAX, |t| t.0);
+        let beyond = ground.beyond(&shown, &types, turn);
         touched.undo(&mut ground, &at_start);
         let movable = movable_first(lo, hi, evidence);
         let pfn = |k: usize| u64::from(lo) + k as u64;
@@ -216,7 +218,7 @@ fn counts(
             beyond: &beyond,
             touched: &touched,
             types: &types,
-            evidence,
+            takers: &takers,
         };
         let sets = sets.fill(waiting, &z.sets);
         let mut on_lists: Vec<bool> = ground.known.iter().map(|k| k.is_free()).collect();

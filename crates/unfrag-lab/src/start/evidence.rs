@@ -70,6 +70,25 @@ impl Evidence {
             before_refill: lists,
         }
     }
+
+    /// Who took each frame of a zone first: turn, CPU, and what for. `None` for those that nobody took
+    /// with a request of a mobility type.
+    pub(super) fn takers(&self, lo: u32, len: usize) -> Vec<Option<(usize, usize, MigrateType)>> {
+        let mut takers = vec![None; len];
+        for (turn, op) in self.firsts.iter().enumerate() {
+            let mobility = Gfp::from_bits_retain(op.other).mobility();
+            if let Some(mt) = mobility.filter(|t| t.is_ordinary()) {
+                for p in op.pfn..op.pfn + (1 << op.order) {
+                    if let Some(at) = p.checked_sub(lo)
+                        && let Some(taker) = takers.get_mut(at as usize)
+                    {
+                        taker.get_or_insert((turn, usize::from(op.cpu), mt));
+                    }
+                }
+            }
+        }
+        takers
+    }
 }
 
 /// What the operations before the anchor did to the frames that they touched.
@@ -109,7 +128,7 @@ impl Touched {
         let left = &self.left[ground.lo as usize..];
         for (known, left) in ground.known.iter_mut().zip(left) {
             match left {
-                Some(true) => *known = Known::Free,
+                Some(true) => *known = Known::Freed,
                 Some(false) => *known = Known::Used,
                 None => {}
             }

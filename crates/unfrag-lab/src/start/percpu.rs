@@ -4,11 +4,11 @@
 //! there. Small pieces that are free beyond what the anchor's buddy lists show were held back too, by
 //! the CPU that allocated them first.
 
-use super::arrange::{Ground, Known, LARGE, coalesce, type_at};
+use super::arrange::{Ground, Known, coalesce, type_at};
 use super::evidence::{Evidence, LISTS, Touched};
 use super::{FreeBlock, SetStart};
 use crate::cause::{Causes, FIRST_ALLOC};
-use unfrag::{Gfp, MigrateType};
+use unfrag::MigrateType;
 use unfrag_linux::kpageflags::PageFlags;
 
 /// Blocks that wait on per-CPU lists, by CPU and list, and pages that are still to be found for each.
@@ -84,6 +84,9 @@ fn free_before_refill(
     all
 }
 
+/// Blocks from this order on, as the anchor shows them, are not cut up for the per-CPU lists.
+const LARGE: u8 = 9;
+
 /// The per-CPU lists of a zone, to be filled.
 pub(super) struct Sets<'a> {
     pub(super) zone: usize,
@@ -93,7 +96,8 @@ pub(super) struct Sets<'a> {
     pub(super) beyond: &'a [Option<u8>],
     pub(super) touched: &'a Touched,
     pub(super) types: &'a [(u32, MigrateType)],
-    pub(super) evidence: &'a Evidence,
+    /// Who took each frame first.
+    pub(super) takers: &'a [Option<(usize, usize, MigrateType)>],
 }
 
 /// A free page that may have been held back.
@@ -155,31 +159,15 @@ impl Sets<'_> {
 
     /// All candidates, the likeliest first.
     fn candidates(&self) -> Vec<Candidate> {
-        let (lo, len) = (self.ground.lo, self.ground.known.len());
-        let mut takers = vec![None; len];
-        for (turn, op) in self.evidence.firsts.iter().enumerate() {
-            let mobility = Gfp::from_bits_retain(op.other).mobility();
-            if let Some(mt) = mobility.filter(|t| t.is_ordinary()) {
-                for p in op.pfn..op.pfn + (1 << op.order.min(3)) {
-                    if let Some(at) = p.checked_sub(lo)
-                        && let Some(taker) = takers.get_mut(at as usize)
-                    {
-                        taker.get_or_insert((turn, usize::from(op.cpu), mt));
-                    }
-                }
-            }
-        }
+        let lo = self.ground.lo;
         let free = |k: &Known| matches!(k, Known::Free | Known::Loose);
         let free: Vec<bool> = self.ground.known.iter().map(free).collect();
         let mut all = vec![];
-        for b in coalesce(lo, &free, self.types)
-            .iter()
-            .filter(|b| b.order < LARGE)
-        {
+        for b in coalesce(lo, &free, self.types) {
             for pfn in b.pfn..b.pfn + (1 << b.order) {
                 let k = (pfn - lo) as usize;
                 let own = Some(type_at(pfn, self.types)).filter(|t| t.is_ordinary());
-                let (turn, cpu, mt) = match takers[k] {
+                let (turn, cpu, mt) = match self.takers[k] {
                     Some((turn, cpu, mt)) => (turn, Some(cpu), mt),
                     None => (usize::MAX, None, own.unwrap_or(MigrateType::Movable)),
                 };
@@ -187,7 +175,8 @@ impl Sets<'_> {
                     _ if self.ground.known[k] == Known::Loose => (0, 0),
                     Some(order) if !self.touched.is(pfn) => (0, order),
                     _ if self.touched.is(pfn) => (1, 0),
-                    _ => (2, b.order),
+                    _ if b.order < LARGE => (2, b.order),
+                    _ => continue,
                 };
                 all.push(Candidate {
                     class,
