@@ -12,7 +12,7 @@
 use unfrag_linux::Result;
 use unfrag_linux::procfs::buddyinfo::{BuddyInfo, Row};
 use unfrag_linux::procfs::vmstat::VmStat;
-use unfrag_linux::recording::{Recording, Snapshot};
+use unfrag_linux::recording::{Recording, Snapshot, Task};
 
 /// Farthest that the clocks may be apart, in nanoseconds.
 const FARTHEST: u64 = 5_000_000_000;
@@ -233,12 +233,21 @@ fn is_finely_dated(rec: &Recording) -> bool {
 }
 
 /// Whether the trace shows what all tasks did. If it shows only some, the others move the counters of
-/// vmstat too, and these date nothing. Without a word of the recorder the idle task says it: somewhere
-/// an interrupt frees a page, and a trace of chosen tasks never has it.
+/// vmstat too, and these date nothing. Where the recorder does not say, the kernel's own tasks do:
+/// somewhere one of them frees a page, and a trace of chosen tasks never has it.
 fn is_whole(rec: &Recording) -> bool {
+    const KERNELS: [&str; 6] = [
+        "kworker/",
+        "ksoftirqd/",
+        "kswapd",
+        "kcompactd",
+        "khugepaged",
+        "rcu_",
+    ];
+    let is_kernels = |t: &Task| t.pid == 0 || KERNELS.iter().any(|k| t.comm.starts_with(k));
     match rec.meta.facts.get("scope") {
         Some(scope) => scope == "system",
-        None => rec.tasks.iter().any(|t| t.pid == 0),
+        None => rec.tasks.iter().any(is_kernels),
     }
 }
 
