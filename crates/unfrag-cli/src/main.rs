@@ -2,12 +2,14 @@
 //!
 //! - [`import`]: a trace and the procfs snapshots beside it become one file.
 //! - [`replay`]: what memory would have looked like under another kernel, and how far to trust that.
+//! - [`doctor`]: what is wrong with a host's memory, and what to do about it.
 //! - [`inspect`]: the indexes of fragmentation of a snapshot or of this host.
 //!
 //! Invariant: the exit status is 0 for success, 1 for an input that cannot be used or an output that
 //! cannot be written, 2 for a wrong command line. Whoever stops reading early (`| head`) is no error.
 #![forbid(unsafe_code)]
 
+mod doctor;
 mod failure;
 mod import;
 mod input;
@@ -37,6 +39,7 @@ enum Command {
     Import(import::Args),
     Replay(replay::Args),
     Inspect(inspect::Args),
+    Doctor(doctor::Args),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Import(args) => import::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
     };
     match done {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,

@@ -3,6 +3,7 @@
 pub mod accuracy;
 pub mod cause;
 pub mod clock;
+pub mod doctor;
 pub mod era;
 pub mod export;
 pub mod inspect;
