@@ -8,9 +8,10 @@
  *                       reached; prints how many it got, and frees them all by ending.
  *
  * Every one of them asks to be ended first if memory runs out. Huge pages are counted by the kernel
- * (the process's own AnonHugePages), never assumed from a successful write.
+ * (the process's own page map), never assumed from a successful write.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,21 +32,18 @@ static char *map(size_t bytes)
 	return (char *)(((uintptr_t)p + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
 }
 
-/* Huge pages of this process, by the kernel's own count. */
-static long huge_pages(void)
+/*
+ * Whether a huge page is mapped where only its first page was written: only then is the second one there.
+ */
+static int is_huge(int pagemap, const char *p)
 {
-	char line[256];
-	long kib, found = -1;
-	FILE *f = fopen("/proc/self/smaps_rollup", "r");
-	while (f && fgets(line, sizeof line, f))
-		if (sscanf(line, "AnonHugePages: %ld kB", &kib) == 1)
-			found = kib / (HUGE / 1024);
-	if (!f || found < 0) {
-		fputs("no AnonHugePages in /proc/self/smaps_rollup\n", stderr);
+	uint64_t entry;
+	off_t at = ((uintptr_t)p / PAGE + 1) * sizeof entry;
+	if (pread(pagemap, &entry, sizeof entry, at) != sizeof entry) {
+		perror("/proc/self/pagemap");
 		exit(1);
 	}
-	fclose(f);
-	return found;
+	return entry >> 63;
 }
 
 /* Holds small pages; where FREED of every four are given back, a part of every 2 MiB. */
@@ -72,23 +70,19 @@ static void small(size_t mib, int freed)
 
 static void huge(long max)
 {
-	enum { ASK_EACH = 16 };
 	long taken = 0;
 	char *p = map((size_t)max * HUGE);
-	if (madvise(p, (size_t)max * HUGE, MADV_HUGEPAGE)) {
-		perror("madvise MADV_HUGEPAGE");
+	int pagemap = open("/proc/self/pagemap", O_RDONLY);
+	if (pagemap < 0 || madvise(p, (size_t)max * HUGE, MADV_HUGEPAGE)) {
+		perror("pagemap, or madvise MADV_HUGEPAGE");
 		exit(1);
 	}
-	for (long i = 0; i < max; i++) {
-		p[(size_t)i * HUGE] = 1;
-		/* A refused one is a small page: go on for a few, to see whether it was the last. */
-		if ((i + 1) % ASK_EACH == 0 || i + 1 == max) {
-			long now = huge_pages();
-			int refused = now <= taken;
-			taken = now;
-			if (refused)
-				break;
-		}
+	/* Small pages taken after the first refusal would wake kswapd: stop there. */
+	while (taken < max) {
+		p[(size_t)taken * HUGE] = 1;
+		if (!is_huge(pagemap, p + (size_t)taken * HUGE))
+			break;
+		taken++;
 	}
 	printf("%ld\n", taken);
 }

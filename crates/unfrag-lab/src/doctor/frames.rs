@@ -27,6 +27,7 @@ const OFFLINE: u64 = 1 << 23;
 const ZERO_PAGE: u64 = 1 << 24;
 const RESERVED: u64 = 1 << 32;
 const MLOCKED: u64 = 1 << 33;
+const PRIVATE: u64 = 1 << 35;
 
 /// What holds a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -152,6 +153,9 @@ pub struct ZoneBlocks {
     pub frames: Vec<Kind>,
     /// Order of the folio that begins at a frame; 255 where none begins.
     pub folios: Vec<u8>,
+    /// Frames at which a large folio begins that cannot be split: dirty, with private data of its file
+    /// system. Ascending.
+    pub whole: Vec<u32>,
 }
 
 /// The kind that a frame's flags alone say; `None` if they say nothing.
@@ -197,7 +201,7 @@ impl ZoneBlocks {
         let n = (end - first) as usize;
         let mut frames = vec![Kind::Absent; n];
         let mut folios = vec![u8::MAX; n];
-        let mut silent = vec![];
+        let (mut silent, mut whole) = (vec![], vec![]);
         let mut head = None;
         for (i, frame) in frames.iter_mut().enumerate() {
             let pfn = first + i as u64;
@@ -219,7 +223,12 @@ impl ZoneBlocks {
                 }
             };
             head = match head {
-                _ if w & COMPOUND_HEAD != 0 => Some((i, kind)),
+                _ if w & COMPOUND_HEAD != 0 => {
+                    if w & LRU != 0 && w & PRIVATE != 0 && w & (DIRTY | WRITEBACK) != 0 {
+                        whole.push(i as u32);
+                    }
+                    Some((i, kind))
+                }
                 same if w & COMPOUND_TAIL != 0 => same,
                 _ => None,
             };
@@ -233,22 +242,19 @@ impl ZoneBlocks {
             blocks: vec![Block::default(); n / BLOCK],
             frames,
             folios,
+            whole,
         };
         zone_blocks.mark_huge();
         zone_blocks.count(&silent, zone.pcp);
         zone_blocks
     }
 
-    /// Folios of a whole block are huge pages, and compaction leaves them alone.
+    /// Folios of a whole block are huge pages, and compaction leaves them alone; but clean page cache can be
+    /// dropped, however large its folios are.
     fn mark_huge(&mut self) {
         for i in (0..self.frames.len()).step_by(BLOCK) {
             let whole = self.folios[i] != u8::MAX && usize::from(self.folios[i]) >= 9;
-            if whole
-                && matches!(
-                    self.frames[i],
-                    Kind::User | Kind::CleanCache | Kind::Unevictable
-                )
-            {
+            if whole && matches!(self.frames[i], Kind::User | Kind::Unevictable) {
                 self.frames[i..i + BLOCK].fill(Kind::Thp);
             }
         }

@@ -142,7 +142,7 @@ fn huge_pages(d: &Diagnosis, out: &mut String) {
         }
     };
     row("at once", Some(f.now));
-    row("after vm.compact_memory", f.after_compaction);
+    row("after sync and vm.compact_memory", f.after_compaction);
     row(
         "after dropping caches, then vm.compact_memory",
         f.after_reclaim,
@@ -164,7 +164,7 @@ fn huge_pages(d: &Diagnosis, out: &mut String) {
         if let Some(stop) = z.compaction_stops {
             let _ = writeln!(
                 out,
-                "  vm.compact_memory ends early in zone {}: a folio of {} at frame {:#x} finds no free block of its size",
+                "  without sync, vm.compact_memory ends early in zone {}: a folio of {} at frame {:#x} waits to be written and finds no free block of its size",
                 z.zone,
                 bytes(PAGE << stop.order),
                 stop.pfn
@@ -270,7 +270,7 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
     let (wanted_, n_) = (thousands(wanted), thousands(n));
     let pool = d.huge_pages_in_pool.unwrap_or(0) + wanted;
     let take = format!("echo {pool} > /proc/sys/vm/nr_hugepages");
-    let compact = "echo 1 > /proc/sys/vm/compact_memory".to_owned();
+    let compact = "sync; echo 1 > /proc/sys/vm/compact_memory".to_owned();
     let drop = "sync; echo 3 > /proc/sys/vm/drop_caches".to_owned();
     match means {
         Means::Now => (
@@ -291,9 +291,11 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
             format!(
                 "yes, by asking again while the pool grows: {n_} huge pages in the end, for the {wanted_} wanted"
             ),
-            vec![format!(
-                "while n=$(cat /proc/sys/vm/nr_hugepages); {take}; [ $(cat /proc/sys/vm/nr_hugepages) -gt $n ]; do :; done"
-            )],
+            vec![
+                format!("pool=/proc/sys/vm/nr_hugepages; wanted={pool}; idle=0"),
+                "while n=$(cat $pool); [ $n -lt $wanted ] && [ $idle -lt 100 ]; do".into(),
+                "  echo $wanted > $pool; [ $(cat $pool) -gt $n ] && idle=0 || idle=$((idle + 1)); done".into(),
+            ],
         ),
         Means::Unknown => (
             format!(
