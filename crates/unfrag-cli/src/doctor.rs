@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, thread};
 use unfrag_lab::doctor::{Diagnosis, Evidence, Examined, Means, examine, map, predict, text};
-use unfrag_linux::procfs::VmStat;
+use unfrag_linux::procfs::{SlabInfo, VmStat};
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::{Error, file, snapshots};
 
@@ -198,6 +198,15 @@ fn complete(
     {
         e.since(VmStat::parse(text)?, to.saturating_sub(from) as f64 / 1e9);
     }
+    // Slabs grow over days: against the first reading there is.
+    let slabs = |s: &Snapshot| {
+        let info = SlabInfo::parse(s.file("slabinfo")?).ok()?;
+        Some((s.time_of("slabinfo")?, info))
+    };
+    if let (Some((from, info)), Some((to, _))) = (all[..at].iter().find_map(slabs), slabs(&all[at]))
+    {
+        e.earlier_slabs = Some((info, to.saturating_sub(from) as f64 / 1e9));
+    }
     Ok(())
 }
 
@@ -224,6 +233,9 @@ fn live(path: &Path, source: &str, seconds: f64) -> Result<Evidence> {
                 .and_then(|t| VmStat::parse(&t).ok())
         })
         .flatten();
+    let slabs = before
+        .as_ref()
+        .and_then(|_| SlabInfo::parse(&fs::read(path.join("slabinfo")).ok()?).ok());
     if before.is_some() {
         thread::sleep(Duration::from_secs_f64(seconds));
     }
@@ -231,6 +243,7 @@ fn live(path: &Path, source: &str, seconds: f64) -> Result<Evidence> {
         Evidence::read(source, |name| read(path, is_own, name)).map_err(|e| inside(e, path))?;
     if let Some(before) = before {
         e.since(before, seconds);
+        e.earlier_slabs = slabs.map(|s| (s, seconds));
     }
     Ok(e)
 }

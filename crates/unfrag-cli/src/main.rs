@@ -3,6 +3,7 @@
 //! - [`import`]: a trace and the procfs snapshots beside it become one file.
 //! - [`replay`]: what memory would have looked like under another kernel, and how far to trust that.
 //! - [`doctor`]: what is wrong with a host's memory, and what to do about it.
+//! - [`exporter`]: the doctor's figures for Prometheus.
 //! - [`inspect`]: the indexes of fragmentation of a snapshot or of this host.
 //!
 //! Invariant: the exit status is 0 for success, 1 for an input that cannot be used or an output that
@@ -10,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod doctor;
+mod exporter;
 mod failure;
 mod import;
 mod input;
@@ -40,6 +42,7 @@ enum Command {
     Replay(replay::Args),
     Inspect(inspect::Args),
     Doctor(doctor::Args),
+    Exporter(exporter::Args),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Exporter(args) => exporter::run(&args),
     };
     match done {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,

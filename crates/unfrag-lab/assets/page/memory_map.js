@@ -23,7 +23,10 @@
     context.scale(ratio, ratio);
     const gap = at.size > 4 ? 1 : 0;
     for (let i = 0; i < zone.blocks.length; i++) {
-      context.fillStyle = data.cells[zone.blocks.charCodeAt(i) - 48].color;
+      const cell = data.cells[zone.blocks.charCodeAt(i) - 48];
+      // What can be moved is the paler the less of it there is; what spoils a block is not.
+      context.globalAlpha = cell.moves ? 1 - 0.75 * zone.free[i] / 512 : 1;
+      context.fillStyle = cell.color;
       const x = (i % at.columns) * at.size;
       const y = Math.floor(i / at.columns) * at.size;
       context.fillRect(x, y, at.size - gap, at.size - gap);

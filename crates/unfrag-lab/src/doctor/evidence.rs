@@ -48,6 +48,8 @@ pub struct Evidence {
     pub earlier: Option<(VmStat, f64)>,
     /// Slab caches.
     pub slabs: Option<SlabInfo>,
+    /// An earlier reading of them, and the seconds between the two.
+    pub earlier_slabs: Option<(SlabInfo, f64)>,
     /// Flags of each page frame.
     pub flags: Option<PageFlags>,
     /// Seconds since boot.

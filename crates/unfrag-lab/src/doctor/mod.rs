@@ -5,6 +5,7 @@
 //! - [`frames`]: what holds each frame and pageblock, from the page flags.
 //! - [`compactor`], [`forecast`]: how many huge pages can be had, and how.
 //! - [`atomic`]: whether requests that may not wait are at risk.
+//! - [`slabs`]: which caches are large, and which grow.
 //! - [`work`]: stalls, failures and compaction so far.
 //! - [`advice`]: settings to change, and what a replay predicts for them ([`predict`]).
 //! - [`text`], [`map`]: all of it for people.
@@ -20,6 +21,7 @@ pub mod forecast;
 pub mod frames;
 pub mod map;
 pub mod predict;
+pub mod slabs;
 pub mod text;
 pub mod work;
 pub mod zones;
@@ -63,6 +65,8 @@ pub struct Diagnosis {
     pub pinned_pages: Option<u64>,
     /// Requests that may not wait.
     pub atomic: Vec<atomic::AtomicRisk>,
+    /// Slab caches: those that grew most, then the largest.
+    pub slabs: Vec<slabs::Slab>,
     /// Stalls, failures and compaction.
     pub work: Vec<work::Work>,
     /// What to change.
@@ -164,6 +168,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         .collect();
     let mut notes = vec![];
     late_memory(e, &zones, &mut found, &mut notes);
+    notes.extend(contiguous(e));
     let huge_pages = found
         .iter()
         .fold(Forecast::NONE, |sum, z| sum.plus(z.huge_pages));
@@ -202,6 +207,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         obstacles,
         pinned_pages: pinned(e),
         atomic,
+        slabs: slabs::slabs(e),
         work: work::work(e),
         advice: vec![],
         notes,
@@ -221,6 +227,21 @@ fn kernel(e: &Evidence, era: Era) -> Kernel {
         by_order: era.is_at_least(6, 10),
         unevictable: e.setting("compact_unevictable_allowed").unwrap_or(1) != 0,
     }
+}
+
+/// What is known of contiguous memory areas.
+fn contiguous(e: &Evidence) -> Option<String> {
+    let total = e.meminfo_pages("CmaTotal").filter(|&n| n > 0)?;
+    let free = e.meminfo_pages("CmaFree")?;
+    let pinned = pinned(e).map_or(String::new(), |n| {
+        format!("; {n} pages of this host are pinned")
+    });
+    Some(format!(
+        "contiguous memory areas (CMA): {} of {} MiB free; an allocation there fails with EBUSY where a page \
+         in its range is pinned or being written{pinned}",
+        free / 256,
+        total / 256
+    ))
 }
 
 /// Pages pinned by drivers and storage, of which the kernel counts both ends.

@@ -30,9 +30,11 @@ pub(super) fn verdict(z: &ZoneDiagnosis) -> String {
         if gain > 0 {
             let _ = write!(
                 out,
-                "; {} blocks hold only memory that can be moved or dropped, and packing it makes {} more huge pages",
-                thousands(gain),
-                thousands(gain)
+                "; packing what can be moved and dropping what can be dropped makes {}",
+                match gain {
+                    1 => "1 more huge page".into(),
+                    n => format!("{} more huge pages", thousands(n)),
+                }
             );
         }
     }
@@ -81,6 +83,10 @@ pub fn render(d: &Diagnosis, bold: bool) -> String {
     if let Some(obstacles) = &d.obstacles {
         let _ = writeln!(out, "\n{}", head("What stands in the way"));
         obstacle_table(obstacles, d, &mut out);
+    }
+    if !d.slabs.is_empty() {
+        let _ = writeln!(out, "\n{}", head("Slab caches"));
+        slab_table(d, &mut out);
     }
     if d.atomic.iter().any(|r| r.verdict != "unknown") {
         let _ = writeln!(out, "\n{}", head("Requests that may not wait (GFP_ATOMIC)"));
@@ -220,6 +226,29 @@ fn obstacle_table(obstacles: &[Obstacle], d: &Diagnosis, out: &mut String) {
     }
 }
 
+fn slab_table(d: &Diagnosis, out: &mut String) {
+    let over = d.slabs[0].over_seconds;
+    let grew = over.map_or(String::new(), |s| format!("grew in {}", duration(s)));
+    let title = format!(
+        "  {:<24} {:>12} {:>16} {grew:>20}",
+        "cache", "memory", "objects in use"
+    );
+    let _ = writeln!(out, "{}", title.trim_end());
+    for s in &d.slabs {
+        let grown = s.grown_pages.map_or(String::new(), |n| {
+            let sign = if n < 0 { "-" } else { "" };
+            format!("{sign}{}", bytes(n.unsigned_abs() * PAGE))
+        });
+        let line = format!(
+            "  {:<24} {:>12} {:>16} {grown:>20}",
+            s.name,
+            bytes(s.pages.saturating_mul(PAGE)),
+            percent(s.used)
+        );
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
 fn work_table(d: &Diagnosis, out: &mut String) {
     let measured = d.work.iter().any(|w| w.per_second.is_some());
     let last = if measured { "a second now" } else { "" };
@@ -270,7 +299,8 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
     let (wanted_, n_) = (thousands(wanted), thousands(n));
     let pool = d.huge_pages_in_pool.unwrap_or(0) + wanted;
     let take = format!("echo {pool} > /proc/sys/vm/nr_hugepages");
-    let compact = "sync; echo 1 > /proc/sys/vm/compact_memory".to_owned();
+    // A folio that begins to be written between the two ends the run: hence three times.
+    let compact = "for i in 1 2 3; do sync; echo 1 > /proc/sys/vm/compact_memory; done".to_owned();
     let drop = "sync; echo 3 > /proc/sys/vm/drop_caches".to_owned();
     match means {
         Means::Now => (

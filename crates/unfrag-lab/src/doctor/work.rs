@@ -22,8 +22,9 @@ pub struct Work {
     pub per_second_since_boot: Option<f64>,
 }
 
-/// Counters (alternatives by kernel, added up where `*` stands for the zone), and what they count.
-const COUNTERS: [(&str, &[&str], &str); 15] = [
+/// Name here, counters (alternatives by kernel, added up where `*` stands for the zone), and what they
+/// count.
+pub const COUNTERS: [(&str, &[&str], &str); 15] = [
     (
         "allocstall",
         &["allocstall", "allocstall_*"],

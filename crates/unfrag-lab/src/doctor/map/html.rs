@@ -23,6 +23,8 @@ struct Data<'a> {
 struct CellData<'a> {
     color: &'a str,
     name: &'a str,
+    /// Whether it can be moved or dropped.
+    moves: bool,
 }
 
 #[derive(Serialize)]
@@ -62,7 +64,8 @@ fn summary(x: &Examined) -> String {
         }
         false => format!(
             "A square is a pageblock of 2 MiB, in the order of addresses, coloured by what holds it. A single \
-             page of the kernel spoils a block, so it decides the colour. Huge pages to be had: {} at once, {} \
+             page of the kernel spoils a block, so it decides the colour; what can be moved is the paler the less of it \
+             there is. Huge pages to be had: {} at once, {} \
              after compaction, {} by asking again.",
             thousands(f.now),
             count(f.after_compaction),
@@ -77,7 +80,7 @@ fn legend(x: &Examined) -> String {
     let mut out = String::new();
     for (cell, _, color, name) in CELLS.map(|(c, l, _, color, name)| (c, l, color, name)) {
         let n = totals[cell as usize];
-        if n > 0 && cell != Cell::None {
+        if n > 0 {
             let _ = writeln!(
                 out,
                 "<li><span class=\"swatch\" style=\"background:{color}\"></span>{name} <small>{} blocks, {}</small></li>",
@@ -109,7 +112,11 @@ fn data(x: &Examined) -> String {
     let data = Data {
         cells: CELLS
             .iter()
-            .map(|&(_, _, _, color, name)| CellData { color, name })
+            .map(|&(cell, _, _, color, name)| CellData {
+                color,
+                name,
+                moves: matches!(cell, Cell::Cache | Cell::User | Cell::Unevictable),
+            })
             .collect(),
         zones: x
             .diagnosis
