@@ -27,6 +27,9 @@ pub struct Forecast {
     pub after_reclaim: Option<u64>,
     /// By writing `vm.nr_hugepages` until it grows no more (100 writes in a row).
     pub by_asking_again: Option<u64>,
+    /// Whether no large folio waits to be written that would end a run of `vm.compact_memory` early: only
+    /// then are `after_compaction` and `after_reclaim` sure. `false` without page flags.
+    pub compaction_unhindered: bool,
     /// No means gives more.
     pub at_most: u64,
 }
@@ -40,6 +43,7 @@ impl Forecast {
             after_compaction: sum(self.after_compaction, other.after_compaction),
             after_reclaim: sum(self.after_reclaim, other.after_reclaim),
             by_asking_again: sum(self.by_asking_again, other.by_asking_again),
+            compaction_unhindered: self.compaction_unhindered && other.compaction_unhindered,
             at_most: self.at_most + other.at_most,
         }
     }
@@ -50,6 +54,7 @@ impl Forecast {
         after_compaction: Some(0),
         after_reclaim: Some(0),
         by_asking_again: Some(0),
+        compaction_unhindered: true,
         at_most: 0,
     };
 }
@@ -124,6 +129,7 @@ pub fn exact(zone: &ZoneFacts, blocks: &ZoneBlocks, kernel: Kernel) -> (Forecast
         after_compaction: Some(after_compaction),
         after_reclaim: Some(after_reclaim),
         by_asking_again: Some(again),
+        compaction_unhindered: stopped.is_none(),
         at_most: again,
     };
     (forecast, stopped)
@@ -213,10 +219,12 @@ pub enum Means {
 impl Forecast {
     /// The cheapest means that gives `wanted`, and how many it gives.
     pub fn means(&self, wanted: u64) -> (Means, u64) {
+        // A run that may end early promises nothing; asking again reaches as far without it.
+        let sure = |n: Option<u64>| n.filter(|_| self.compaction_unhindered);
         let known = [
             (Means::Now, Some(self.now)),
-            (Means::AfterCompaction, self.after_compaction),
-            (Means::AfterReclaim, self.after_reclaim),
+            (Means::AfterCompaction, sure(self.after_compaction)),
+            (Means::AfterReclaim, sure(self.after_reclaim)),
             (Means::ByAskingAgain, self.by_asking_again),
         ];
         let first = known.iter().find(|(_, n)| n.is_some_and(|n| n >= wanted));
@@ -286,6 +294,24 @@ mod tests {
             ..KERNEL
         };
         assert_eq!(exact(&facts, &blocks, old).0.after_compaction, Some(0));
+    }
+
+    #[test]
+    fn a_run_that_may_end_early_is_not_promised() {
+        let f = Forecast {
+            now: 10,
+            after_compaction: Some(20),
+            after_reclaim: Some(20),
+            by_asking_again: Some(30),
+            compaction_unhindered: false,
+            at_most: 30,
+        };
+        assert_eq!(f.means(15), (Means::ByAskingAgain, 30));
+        let sure = Forecast {
+            compaction_unhindered: true,
+            ..f
+        };
+        assert_eq!(sure.means(15), (Means::AfterCompaction, 20));
     }
 
     #[test]

@@ -299,8 +299,9 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
     let (wanted_, n_) = (thousands(wanted), thousands(n));
     let pool = d.huge_pages_in_pool.unwrap_or(0) + wanted;
     let take = format!("echo {pool} > /proc/sys/vm/nr_hugepages");
-    // A folio that begins to be written between the two ends the run: hence three times.
-    let compact = "for i in 1 2 3; do sync; echo 1 > /proc/sys/vm/compact_memory; done".to_owned();
+    // A folio that begins to be written between the two ends the run: hence ten times.
+    let compact =
+        "for i in $(seq 10); do sync; echo 1 > /proc/sys/vm/compact_memory; done".to_owned();
     let drop = "sync; echo 3 > /proc/sys/vm/drop_caches".to_owned();
     match means {
         Means::Now => (
