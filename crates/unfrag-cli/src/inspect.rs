@@ -2,6 +2,7 @@
 
 mod table;
 
+use crate::doctor::inside;
 use crate::failure::{Failure, Result};
 use crate::input;
 use crate::output::{Screen, print, print_json};
@@ -90,12 +91,6 @@ fn read(path: &Path) -> Result<Vec<Snapshot>> {
     } else {
         snapshots::read(path)?
     })
-}
-
-/// The same error, with the file that it names in the place where it lies.
-fn inside(mut e: Error, place: &Path) -> Error {
-    e.file = Some(e.file.map_or_else(|| place.to_owned(), |f| place.join(f)));
-    e
 }
 
 /// Names, or the ends of a long list of them.

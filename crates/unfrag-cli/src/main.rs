@@ -2,6 +2,8 @@
 //!
 //! - [`import`]: a trace and the procfs snapshots beside it become one file.
 //! - [`replay`]: what memory would have looked like under another kernel, and how far to trust that.
+//! - [`doctor`]: what is wrong with a host's memory, and what to do about it.
+//! - [`exporter`]: the doctor's figures for Prometheus.
 //! - [`inspect`]: the indexes of fragmentation of a snapshot or of this host.
 //! - `record`: this host, traced or copied, into a file.
 //!
@@ -9,6 +11,8 @@
 //! cannot be written, 2 for a wrong command line. Whoever stops reading early (`| head`) is no error.
 #![forbid(unsafe_code)]
 
+mod doctor;
+mod exporter;
 mod failure;
 mod import;
 mod input;
@@ -47,6 +51,8 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(hide = true, name = record::GUARDIAN)]
     Guardian(record::GuardianArgs),
+    Doctor(doctor::Args),
+    Exporter(exporter::Args),
 }
 
 fn main() -> ExitCode {
@@ -63,6 +69,8 @@ fn main() -> ExitCode {
         Command::Snapshot(args) => record::snapshot(&args),
         #[cfg(target_os = "linux")]
         Command::Guardian(args) => record::guard(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Exporter(args) => exporter::run(&args),
     };
     match done {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,

@@ -59,6 +59,11 @@ impl Era {
         }
     }
 
+    /// Whether the release is this one or a later one.
+    pub fn is_at_least(self, major: u32, minor: u32) -> bool {
+        (self.major, self.minor) >= (major, minor)
+    }
+
     /// Whether compaction emits an event for a target that goes back to its own list unused.
     /// `spec: linux-6.1 7.6`
     pub fn shows_returned_targets(self) -> bool {

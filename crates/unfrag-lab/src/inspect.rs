@@ -124,7 +124,7 @@ pub fn moment(name: &str, read: impl Fn(&str) -> io::Result<Vec<u8>>) -> Result<
 }
 
 /// An error of the operating system without its number.
-fn cause(e: &io::Error) -> String {
+pub(crate) fn cause(e: &io::Error) -> String {
     match e.kind() {
         io::ErrorKind::PermissionDenied => "only root may read it".into(),
         io::ErrorKind::NotFound => "not there".into(),
@@ -165,7 +165,7 @@ fn zone_state(
 }
 
 /// The numbers of free blocks, as far as they can be true.
-fn blocks(row: &Row) -> Result<[u64; NR_ORDERS]> {
+pub(crate) fn blocks(row: &Row) -> Result<[u64; NR_ORDERS]> {
     let place = || format!("node {}, zone {}", row.node, row.zone);
     if let Some(&n) = row.free.iter().find(|&&n| n > MOST_BLOCKS) {
         return Err(Error::too_large(
@@ -180,7 +180,7 @@ fn blocks(row: &Row) -> Result<[u64; NR_ORDERS]> {
     })
 }
 
-fn pcp_pages(zone: &zoneinfo::Zone) -> u64 {
+pub(crate) fn pcp_pages(zone: &zoneinfo::Zone) -> u64 {
     let sets = zone.pagesets.iter().flatten();
     sets.filter_map(|s| s.fields.get("count"))
         .fold(0, u64::saturating_add)

@@ -17,6 +17,7 @@ pub mod accuracy;
 mod block_map;
 pub mod cause;
 pub mod clock;
+pub mod doctor;
 pub mod era;
 pub mod export;
 pub mod inspect;

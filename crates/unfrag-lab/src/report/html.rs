@@ -60,7 +60,7 @@ pub fn render(report: &Report) -> String {
 }
 
 /// `template` with every `{{name}}` replaced; what is put in is not looked at again.
-fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
+pub(crate) fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(template.len() + ECHARTS.len());
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -90,7 +90,7 @@ fn data(report: &Report, zones: &[ZoneChoice]) -> String {
 }
 
 /// Text made safe for elements and quoted attributes.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -7,7 +7,7 @@ use crate::cause::{Causes, Do, Op};
 use unfrag::{Gfp, MigrateType};
 
 /// Per-CPU lists of orders 0 to 3.
-pub(super) const LISTS: usize = 12;
+const LISTS: usize = 12;
 /// So many adjacent pages allocated in a row are a refill of a per-CPU list.
 const REFILL_ROW: usize = 24;
 

@@ -5,10 +5,11 @@
 //! the CPU that allocated them first.
 
 use super::arrange::{Ground, Known, coalesce, type_at};
-use super::evidence::{Evidence, LISTS, Touched};
+use super::evidence::{Evidence, Touched};
 use super::{FreeBlock, SetStart};
 use crate::cause::{Causes, FIRST_ALLOC};
 use unfrag::MigrateType;
+use unfrag::pcp::{NR_LISTS, list_index};
 use unfrag_linux::kpageflags::PageFlags;
 
 /// Blocks that wait on per-CPU lists, by CPU and list, and pages that are still to be found for each.
@@ -29,7 +30,7 @@ pub(super) fn waiting(
     flags: Option<&PageFlags>,
 ) -> Waiting {
     let mut w = Waiting {
-        lists: vec![vec![vec![]; LISTS]; held.len()],
+        lists: vec![vec![vec![]; NR_LISTS]; held.len()],
         left: held.to_vec(),
         frames: vec![false; len],
     };
@@ -84,8 +85,9 @@ fn free_before_refill(
     all
 }
 
-/// Blocks from this order on, as the anchor shows them, are not cut up for the per-CPU lists.
-const LARGE: u8 = 9;
+/// Order of huge pages. Blocks from it on are not cut up for the per-CPU lists; those that the anchor
+/// does not show waited there as huge pages.
+const HUGE: u8 = 9;
 
 /// The per-CPU lists of a zone, to be filled.
 pub(super) struct Sets<'a> {
@@ -100,16 +102,17 @@ pub(super) struct Sets<'a> {
     pub(super) takers: &'a [Option<(usize, usize, MigrateType)>],
 }
 
-/// A free page that may have been held back.
+/// A free block, a page or a huge page, that may have been held back.
 struct Candidate {
-    /// How likely: on no buddy list by its flags; beyond what the anchor shows, and by how large a block; touched before it; shown
-    /// there, but small.
+    /// How likely: on no buddy list by its flags, or huge and beyond what the anchor shows; beyond it,
+    /// and in how large a block; touched before the anchor; shown there, but small.
     class: (u8, u8),
     /// Its turn among first allocations; none at all is the last.
     turn: usize,
     cpu: Option<usize>,
     mt: MigrateType,
     pfn: u32,
+    order: u8,
 }
 
 impl Sets<'_> {
@@ -123,19 +126,19 @@ impl Sets<'_> {
         } = waiting;
         let mut chosen = vec![];
         for mut c in self.candidates() {
-            let has_room = |cpu: &usize| left.get(*cpu).is_some_and(|&n| n > 0);
-            let any = left.iter().position(|&n| n > 0);
+            let has_room = |cpu: &usize| left.get(*cpu).is_some_and(|&n| n >= 1 << c.order);
+            let any = (0..left.len()).find(has_room);
             let Some(cpu) = c.cpu.filter(has_room).or(any) else {
-                break;
+                continue;
             };
-            left[cpu] -= 1;
+            left[cpu] -= 1 << c.order;
             c.cpu = Some(cpu);
             chosen.push(c);
         }
         chosen.sort_by_key(|c| c.turn);
         for c in chosen {
             if let Some(cpu) = c.cpu {
-                lists[cpu][c.mt as usize].push((c.pfn, 0));
+                lists[cpu][list_index(c.order, c.mt)].push((c.pfn, c.order));
             }
         }
         let block = |(pfn, order)| FreeBlock {
@@ -164,7 +167,9 @@ impl Sets<'_> {
         let free: Vec<bool> = self.ground.known.iter().map(free).collect();
         let mut all = vec![];
         for b in coalesce(lo, &free, self.types) {
-            for pfn in b.pfn..b.pfn + (1 << b.order) {
+            let huge = b.order >= HUGE && self.beyond[(b.pfn - lo) as usize] >= Some(HUGE);
+            let order = if huge { HUGE } else { 0 };
+            for pfn in (b.pfn..b.pfn + (1 << b.order)).step_by(1 << order) {
                 let k = (pfn - lo) as usize;
                 let own = Some(type_at(pfn, self.types)).filter(|t| t.is_ordinary());
                 let (turn, cpu, mt) = match self.takers[k] {
@@ -172,10 +177,10 @@ impl Sets<'_> {
                     None => (usize::MAX, None, own.unwrap_or(MigrateType::Movable)),
                 };
                 let class = match self.beyond[k] {
-                    _ if self.ground.known[k] == Known::Loose => (0, 0),
+                    _ if huge || self.ground.known[k] == Known::Loose => (0, 0),
                     Some(order) if !self.touched.is(pfn) => (0, order),
                     _ if self.touched.is(pfn) => (1, 0),
-                    _ if b.order < LARGE => (2, b.order),
+                    _ if b.order < HUGE => (2, b.order),
                     _ => continue,
                 };
                 all.push(Candidate {
@@ -184,6 +189,7 @@ impl Sets<'_> {
                     cpu,
                     mt,
                     pfn,
+                    order,
                 });
             }
         }

@@ -16,6 +16,8 @@
 mod orders;
 mod single;
 pub mod size;
+
+pub use orders::list_index;
 #[cfg(test)]
 mod tests;
 

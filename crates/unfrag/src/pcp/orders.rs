@@ -16,7 +16,7 @@ const SCALE_MAX: i32 = 5;
 /// List of an order and a type. Types have their Linux numbers: 0 unmovable, 1 movable,
 /// 2 reclaimable; of order 9 there is one list for movable and one for all others.
 #[inline]
-pub(crate) const fn list_index(order: u8, mt: MigrateType) -> usize {
+pub const fn list_index(order: u8, mt: MigrateType) -> usize {
     if order == HUGE_ORDER {
         return 12 + (mt as usize == MigrateType::Movable as usize) as usize;
     }

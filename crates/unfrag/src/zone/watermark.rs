@@ -152,24 +152,28 @@ pub fn lowmem_reserve(
     all
 }
 
-/// What a check looks at.
-pub(crate) struct View<'a> {
+/// What a check looks at: the state of one zone.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
     /// Free pages.
     pub free: i64,
     /// Free blocks of each order.
     pub nr_free: &'a [u32; NR_ORDERS],
-    /// Orders with a block for ordinary types; high-atomic; contiguous areas.
+    /// Orders (a bit each) with a free block of an ordinary type.
     pub ordinary: u16,
+    /// Orders with a free block in the high-atomic reserve.
     pub highatomic: u16,
+    /// Orders with a free block in contiguous memory areas.
     pub cma: u16,
-    /// Pages hidden from callers without reserve rights, and from those without CMA.
+    /// Pages hidden from callers without reserve rights.
     pub hidden: u64,
+    /// Pages hidden from callers without [`AllocFlags::CMA`].
     pub cma_pages: u64,
 }
 
 /// The check of 2.6.x to 4.3: counts only blocks that are large enough, against a mark that halves
 /// with each order. `spec: linux-mm 1.5`
-pub(crate) fn per_order(v: &View, order: u8, mark: u64, keep: u64, flags: AllocFlags) -> bool {
+pub fn per_order(v: &View, order: u8, mark: u64, keep: u64, flags: AllocFlags) -> bool {
     let mut free = v.free - (1 << order) + 1;
     let mut min = mark as i64;
     if flags.contains(AllocFlags::MIN_RESERVE) {
@@ -192,7 +196,7 @@ pub(crate) fn per_order(v: &View, order: u8, mark: u64, keep: u64, flags: AllocF
 }
 
 /// The check of 4.4 and later: enough pages in sum, and one block that fits. `spec: linux-mm 1.5`
-pub(crate) fn block_exists(v: &View, order: u8, mark: u64, keep: u64, flags: AllocFlags) -> bool {
+pub fn block_exists(v: &View, order: u8, mark: u64, keep: u64, flags: AllocFlags) -> bool {
     let rights = AllocFlags::NON_BLOCK
         .union(AllocFlags::MIN_RESERVE)
         .union(AllocFlags::HIGHATOMIC)

@@ -1,0 +1,285 @@
+//! `unfrag doctor`: what is wrong with a host's memory, and what to do about it.
+
+use crate::failure::{Failure, Result};
+use crate::input;
+use crate::output::{Screen, print, print_json, write_file};
+use serde::Serialize;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, thread};
+use unfrag_lab::doctor::{Diagnosis, Evidence, Examined, Means, examine, map, predict, text};
+use unfrag_linux::procfs::{SlabInfo, VmStat};
+use unfrag_linux::recording::{Recording, Snapshot};
+use unfrag_linux::{Error, file, snapshots};
+
+/// Say what is wrong with memory, of this host or a snapshot, and what to change
+///
+/// For each node and zone: how fragmented it is and why; huge pages to be had at once, after compaction,
+/// after reclaim; what stands in the way; what stalls and failures there were; whether atomic requests
+/// are at risk; and which sysctl to set, why and at what cost. Reads only; root sees most, any user
+/// something, and what could not be seen is named.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unfrag doctor
+  unfrag doctor --huge 64
+  unfrag doctor --map --html map.html
+  unfrag doctor samples/gcc-768M.unfrag --json")]
+pub struct Args {
+    /// An .unfrag file, a directory with a copy of procfs or several, an archive of these; this host if
+    /// none is given
+    #[arg(value_name = "FILE|DIR", default_value = "/proc")]
+    path: PathBuf,
+    /// Can N huge pages of 2 MiB be had, and how?
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    huge: Option<u64>,
+    /// A recording, to say what a replay predicts for the advice; FILE itself if it is one
+    #[arg(long, value_name = "FILE.unfrag")]
+    recording: Option<PathBuf>,
+    /// Of several snapshots, this one instead of the last
+    #[arg(long, value_name = "NAME")]
+    snapshot: Option<String>,
+    /// Seconds between two readings of this host's counters, for the rates; 0 for one reading
+    #[arg(long = "for", value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    seconds: f64,
+    /// Draw the memory map instead: every pageblock by what holds it
+    #[arg(long, conflicts_with = "json")]
+    map: bool,
+    /// Write the memory map as one HTML page that needs no network
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The answer to `--huge`.
+#[derive(Serialize)]
+struct Answer {
+    wanted: u64,
+    means: Means,
+    predicted: u64,
+    answer: String,
+    commands: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    huge: Option<Answer>,
+    diagnosis: &'a Diagnosis,
+}
+
+fn seconds(text: &str) -> std::result::Result<f64, String> {
+    match text.parse() {
+        Ok(s) if (0.0..=86_400.0).contains(&s) => Ok(s),
+        _ => Err("seconds from 0 to 86400, such as 10 or 0.5".into()),
+    }
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// If there is nothing to examine, or it is not what a kernel writes.
+pub fn run(args: &Args) -> Result<()> {
+    let (evidence, within) = evidence(args)?;
+    let mut examined = examine(&evidence).map_err(|e| inside(e, &args.path))?;
+    let given = args.recording.as_deref().map(input_recording).transpose()?;
+    if let Some(recording) = given.or(within) {
+        let name = args.recording.as_ref().unwrap_or(&args.path);
+        let name = name.file_name().unwrap_or_default().to_string_lossy();
+        predict::predict(&mut examined.diagnosis.advice, &recording, &name)?;
+    }
+    if let Some(path) = &args.html {
+        write_file(path, map::html(&examined).as_bytes())?;
+    }
+    show(args, &examined)?;
+    if let Some(path) = &args.html {
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(())
+}
+
+fn show(args: &Args, x: &Examined) -> Result<()> {
+    let d = &x.diagnosis;
+    let screen = Screen::stdout();
+    let answer = args.huge.map(|wanted| {
+        let (means, predicted) = d.huge_pages.means(wanted);
+        let (answer, commands) = text::answer(d, wanted);
+        Answer {
+            wanted,
+            means,
+            predicted,
+            answer,
+            commands,
+        }
+    });
+    if args.json {
+        return print_json(&Json {
+            huge: answer,
+            diagnosis: d,
+        });
+    }
+    if args.map {
+        let look = map::Look {
+            width: screen.width,
+            color: screen.color,
+            unicode: screen.unicode,
+        };
+        return print(&map::terminal(x, look));
+    }
+    match answer {
+        None => print(&text::render(d, screen.color)),
+        Some(a) => {
+            let mut out = format!("{}\n", a.answer);
+            for c in &a.commands {
+                out += &format!("  {c}\n");
+            }
+            for note in &d.notes {
+                out += &format!("note: {note}\n");
+            }
+            print(&out)
+        }
+    }
+}
+
+/// Reads what is to be examined; the recording as well, if it is one with events.
+fn evidence(args: &Args) -> Result<(Evidence, Option<Recording>)> {
+    let path = &args.path;
+    let source = path.display().to_string();
+    let meta = fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?;
+    if meta.is_dir() && args.snapshot.is_none() && is_procfs(path) {
+        return Ok((live(path, &source, args.seconds)?, None));
+    }
+    let (all, recording) = if !meta.is_dir() && input::is_unfrag(path)? {
+        let mut recording = file::read(path)?;
+        let all = std::mem::take(&mut recording.snapshots);
+        recording.snapshots.clone_from(&all);
+        (all, (!recording.events.is_empty()).then_some(recording))
+    } else {
+        (snapshots::read(path)?, None)
+    };
+    let at = match &args.snapshot {
+        Some(name) => all.iter().position(|s| &s.name == name).ok_or_else(|| {
+            let names: Vec<&str> = all.iter().map(|s| s.name.as_str()).take(8).collect();
+            Failure::usage(format!("{source} has no snapshot `{name}`"), format!("it has {} …", names.join(", ")))
+        })?,
+        None => all.iter().rposition(says_something).ok_or_else(|| {
+            Error::malformed("no snapshot in it says anything of memory")
+                .in_file(path)
+                .help("give a directory with a copy of /proc, an archive of such, an .unfrag file, or nothing at all for this host")
+        })?,
+    };
+    let mut evidence =
+        Evidence::of_snapshot(&format!("{source}, snapshot {}", all[at].name), &all[at])
+            .map_err(|e| inside(e, path))?;
+    complete(&mut evidence, &all, at, recording.as_ref())?;
+    Ok((evidence, recording))
+}
+
+/// What only other snapshots say: release and settings, and the counters' earlier reading.
+fn complete(
+    e: &mut Evidence,
+    all: &[Snapshot],
+    at: usize,
+    recording: Option<&Recording>,
+) -> Result<()> {
+    all.iter().for_each(|other| e.learn(other));
+    if e.release.is_none() {
+        e.release = recording
+            .map(|r| r.meta.kernel_release.clone())
+            .filter(|r| !r.is_empty());
+    }
+    let time = |s: &Snapshot| s.time_of("vmstat");
+    let before = all[..at].iter().rev().find(|s| s.file("vmstat").is_some());
+    if let Some(before) = before
+        && let (Some(from), Some(to), Some(text)) =
+            (time(before), time(&all[at]), before.file("vmstat"))
+        && e.vmstat.is_some()
+    {
+        e.since(VmStat::parse(text)?, to.saturating_sub(from) as f64 / 1e9);
+    }
+    // Slabs grow over days: against the first reading there is.
+    let slabs = |s: &Snapshot| {
+        let info = SlabInfo::parse(s.file("slabinfo")?).ok()?;
+        Some((s.time_of("slabinfo")?, info))
+    };
+    if let (Some((from, info)), Some((to, _))) = (all[..at].iter().find_map(slabs), slabs(&all[at]))
+    {
+        e.earlier_slabs = Some((info, to.saturating_sub(from) as f64 / 1e9));
+    }
+    Ok(())
+}
+
+fn says_something(s: &Snapshot) -> bool {
+    ["buddyinfo", "zoneinfo", "meminfo", "vmstat"]
+        .iter()
+        .any(|f| s.file(f).is_some())
+}
+
+/// Whether a directory is procfs, or one copy of it.
+fn is_procfs(path: &Path) -> bool {
+    ["buddyinfo", "zoneinfo", "meminfo", "vmstat"]
+        .iter()
+        .any(|f| path.join(f).is_file())
+}
+
+/// Reads procfs, or a copy of it; of this host's own, the counters twice.
+fn live(path: &Path, source: &str, seconds: f64) -> Result<Evidence> {
+    let is_own = path == Path::new("/proc");
+    let before = (is_own && seconds > 0.0)
+        .then(|| {
+            fs::read(path.join("vmstat"))
+                .ok()
+                .and_then(|t| VmStat::parse(&t).ok())
+        })
+        .flatten();
+    let slabs = before
+        .as_ref()
+        .and_then(|_| SlabInfo::parse(&fs::read(path.join("slabinfo")).ok()?).ok());
+    if before.is_some() {
+        thread::sleep(Duration::from_secs_f64(seconds));
+    }
+    let mut e =
+        Evidence::read(source, |name| read(path, is_own, name)).map_err(|e| inside(e, path))?;
+    if let Some(before) = before {
+        e.since(before, seconds);
+        e.earlier_slabs = slabs.map(|s| (s, seconds));
+    }
+    Ok(e)
+}
+
+/// A file of procfs, or of sysfs where this host is examined.
+pub fn read(proc: &Path, is_own: bool, name: &str) -> io::Result<Vec<u8>> {
+    match name.strip_prefix("thp/") {
+        Some(name) if is_own => {
+            fs::read(Path::new("/sys/kernel/mm/transparent_hugepage").join(name))
+        }
+        Some(_) => Err(io::ErrorKind::NotFound.into()),
+        None => fs::read(proc.join(name)),
+    }
+}
+
+fn input_recording(path: &Path) -> Result<Recording> {
+    if !input::is_unfrag(path)? {
+        return Err(Failure::usage(
+            format!("{} is no .unfrag file", path.display()),
+            "make one with `unfrag import`, and give that",
+        ));
+    }
+    let recording = file::read(path)?;
+    if recording.events.is_empty() {
+        return Err(
+            Error::malformed("it has no events, so there is nothing to replay")
+                .in_file(path)
+                .help("give a recording with a trace")
+                .into(),
+        );
+    }
+    Ok(recording)
+}
+
+/// The same error, with the file that it names in the place where it lies.
+pub fn inside(mut e: Error, place: &Path) -> Error {
+    e.file = Some(e.file.map_or_else(|| place.to_owned(), |f| place.join(f)));
+    e
+}

@@ -1,0 +1,312 @@
+//! What one run of `vm.compact_memory` makes of a zone, frame by frame.
+//!
+//! The two scanners of the kernel (`spec: linux-mm 5.1`): from the zone's start up, folios are taken out
+//! of every block; from its end down, free blocks of Movable pageblocks receive them. Blocks that are
+//! wholly free are no target, folios of a whole block are no source.
+//!
+//! Since 6.10 a folio moves to a free block of its own order. Measured on 6.18: where the scanner finds
+//! none, the folio is split and its pages move one by one; but a dirty one that holds private data of its
+//! file system cannot be split, and the whole run over the zone ends there (status `contended` in its
+//! trace). One large folio that waits to be written thus keeps `compact_memory` from doing anything in a
+//! badly fragmented zone. `sync` before it is the cure.
+//!
+//! Invariant: frames are neither made nor lost; only [`Kind`]s that the kernel moves are moved.
+
+use super::frames::{BLOCK, Kind, ZoneBlocks};
+use serde::Serialize;
+
+/// Pages that are taken at a time.
+const CLUSTER: u64 = 32;
+const ORDERS: usize = 10;
+
+/// What is moved, and where to.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// Whether unevictable pages are moved (`vm.compact_unevictable_allowed`).
+    pub unevictable: bool,
+    /// Whether a folio needs a target of its own order (6.10 and later); otherwise small pages do,
+    /// and large folios stay where they are.
+    pub by_order: bool,
+    /// Whether everything was written before, so that every large folio can be split.
+    pub synced: bool,
+    /// For each block, whether it is of type Movable or CMA.
+    pub targets: &'a [bool],
+}
+
+/// What a run did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// Wholly free blocks afterwards.
+    pub free_blocks: u64,
+    /// Pages that were moved.
+    pub moved_pages: u64,
+    /// Where the run ended early, for want of a free block for a large folio.
+    pub stopped: Option<Stop>,
+}
+
+/// A folio that found no target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Stop {
+    /// Its first frame.
+    pub pfn: u64,
+    /// Its order.
+    pub order: u8,
+}
+
+/// Runs both scanners over a zone.
+pub fn compact(zone: &ZoneBlocks, rules: &Rules) -> Outcome {
+    let n = zone.blocks.len();
+    let mut run = Run {
+        zone,
+        rules,
+        free: zone
+            .blocks
+            .iter()
+            .map(|b| u32::from(b.of(Kind::Free)))
+            .collect(),
+        next_target: n,
+        pool: Default::default(),
+        pooled: 0,
+        moved: 0,
+    };
+    let stopped = run.scan();
+    Outcome {
+        free_blocks: run.free.iter().filter(|&&f| f as usize == BLOCK).count() as u64,
+        moved_pages: run.moved,
+        stopped,
+    }
+}
+
+struct Run<'a> {
+    zone: &'a ZoneBlocks,
+    rules: &'a Rules<'a>,
+    /// Free frames of each block; isolated ones still count until they are used.
+    free: Vec<u32>,
+    /// Blocks from here on were targets already.
+    next_target: usize,
+    /// Isolated free blocks by order: the pageblock that each lies in.
+    pool: [Vec<u32>; ORDERS],
+    pooled: u64,
+    moved: u64,
+}
+
+impl Run<'_> {
+    fn scan(&mut self) -> Option<Stop> {
+        for block in 0..self.zone.blocks.len() {
+            if block >= self.next_target {
+                return None;
+            }
+            let mut i = block * BLOCK;
+            let end = i + BLOCK;
+            while i < end {
+                let order = self.zone.folios[i];
+                let step = if order == u8::MAX { 1 } else { 1usize << order };
+                if order != u8::MAX && self.moves(self.zone.frames[i], order) {
+                    match self.migrate(i, order, block) {
+                        Taken::Target => {}
+                        Taken::Met => return None,
+                        Taken::NoneFits => {
+                            return Some(Stop {
+                                pfn: self.zone.first_pfn + i as u64,
+                                order,
+                            });
+                        }
+                    }
+                }
+                i += step;
+            }
+        }
+        None
+    }
+
+    /// Moves the folio at frame `i`, as a whole or in pieces.
+    fn migrate(&mut self, i: usize, order: u8, block: usize) -> Taken {
+        let taken = self.take(order, block);
+        let splits = self.rules.synced || self.zone.whole.binary_search(&(i as u32)).is_err();
+        let taken = match taken {
+            Taken::NoneFits if splits && order > 0 => {
+                for _ in 0..1 << order {
+                    match self.take(0, block) {
+                        Taken::Target => self.free[block] += 1,
+                        other => return other,
+                    }
+                }
+                self.moved += 1 << order;
+                return Taken::Target;
+            }
+            taken => taken,
+        };
+        if matches!(taken, Taken::Target) {
+            self.free[block] += 1 << order;
+            self.moved += 1 << order;
+        }
+        taken
+    }
+
+    fn moves(&self, kind: Kind, order: u8) -> bool {
+        let kind = match kind {
+            Kind::User | Kind::CleanCache => true,
+            Kind::Unevictable => self.rules.unevictable,
+            _ => false,
+        };
+        kind && usize::from(order) < ORDERS - 1 && (order == 0 || self.rules.by_order)
+    }
+
+    /// Takes an isolated block of at least `order`, splitting it; isolates more once if there is none.
+    fn take(&mut self, order: u8, migrating: usize) -> Taken {
+        if self.fitting(order).is_none() {
+            self.isolate(1 << order, migrating);
+        }
+        let Some(found) = self.fitting(order) else {
+            return if self.next_target <= migrating + 1 {
+                Taken::Met
+            } else {
+                Taken::NoneFits
+            };
+        };
+        let block = self.pool[found].pop().expect("it was found");
+        for o in usize::from(order)..found {
+            self.pool[o].push(block);
+        }
+        self.pooled -= 1 << order;
+        self.free[block as usize] -= 1 << order;
+        Taken::Target
+    }
+
+    fn fitting(&self, order: u8) -> Option<usize> {
+        (usize::from(order)..ORDERS).find(|&o| !self.pool[o].is_empty())
+    }
+
+    /// Moves the free scanner down until there is enough, or until it meets the other one.
+    fn isolate(&mut self, wanted: u64, migrating: usize) {
+        let mut gained = 0;
+        while self.next_target > migrating + 1 && (gained == 0 || self.pooled < wanted.max(CLUSTER))
+        {
+            self.next_target -= 1;
+            let block = self.next_target;
+            let whole = self.free[block] as usize == BLOCK;
+            if whole || !self.rules.targets.get(block).is_some_and(|&t| t) {
+                continue;
+            }
+            gained += self.isolate_block(block);
+        }
+    }
+
+    /// The free runs of a block as the buddy system has them: as large as their alignment allows.
+    fn isolate_block(&mut self, block: usize) -> u64 {
+        let frames = &self.zone.frames[block * BLOCK..(block + 1) * BLOCK];
+        let mut gained = 0;
+        let mut i = 0;
+        while i < BLOCK {
+            let mut order = 0;
+            if frames[i] != Kind::Free {
+                i += 1;
+                continue;
+            }
+            while order + 1 < ORDERS
+                && i.is_multiple_of(2 << order)
+                && frames[i..i + (2 << order)].iter().all(|&k| k == Kind::Free)
+            {
+                order += 1;
+            }
+            self.pool[order].push(block as u32);
+            gained += 1 << order;
+            i += 1 << order;
+        }
+        self.pooled += gained;
+        gained
+    }
+}
+
+enum Taken {
+    Target,
+    Met,
+    NoneFits,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::zones::ZoneFacts;
+    use unfrag_linux::kpageflags::{
+        ANON, BUDDY, COMPOUND_HEAD, COMPOUND_TAIL, LRU, PageFlags, SLAB,
+    };
+
+    fn zone(words: Vec<u64>) -> ZoneBlocks {
+        let facts = ZoneFacts {
+            spanned: words.len() as u64,
+            ..ZoneFacts::default()
+        };
+        ZoneBlocks::read(&facts, &PageFlags { words })
+    }
+
+    /// Blocks of which every fourth frame is in use.
+    fn quarter_full(blocks: usize) -> Vec<u64> {
+        (0..blocks * 512)
+            .map(|i| if i % 4 == 3 { LRU | ANON } else { BUDDY })
+            .collect()
+    }
+
+    fn run(words: Vec<u64>, by_order: bool) -> Outcome {
+        let z = zone(words);
+        let targets = vec![true; z.blocks.len()];
+        compact(
+            &z,
+            &Rules {
+                unevictable: true,
+                by_order,
+                synced: false,
+                targets: &targets,
+            },
+        )
+    }
+
+    #[test]
+    fn quarter_full_blocks_are_packed_from_the_top() {
+        // 40 blocks with 128 pages each: 10 blocks' worth, and 30 free.
+        let done = run(quarter_full(40), true);
+        assert_eq!(done.stopped, None);
+        assert!((29..=30).contains(&done.free_blocks), "{done:?}");
+    }
+
+    #[test]
+    fn a_block_with_a_slab_page_stays() {
+        let mut words = quarter_full(40);
+        words[5] = SLAB;
+        let done = run(words, true);
+        assert!((28..=29).contains(&done.free_blocks), "{done:?}");
+    }
+
+    #[test]
+    fn a_large_folio_that_cannot_be_split_ends_the_run_where_no_block_of_its_order_is_free() {
+        const DIRTY: u64 = 1 << 4;
+        const PRIVATE: u64 = 1 << 35;
+        let mut words = quarter_full(40);
+        words[512 + 8] = LRU | COMPOUND_HEAD | DIRTY | PRIVATE;
+        words[512 + 9..512 + 16].fill(LRU | COMPOUND_TAIL);
+        let done = run(words.clone(), true);
+        assert_eq!(done.stopped, Some(Stop { pfn: 520, order: 3 }));
+        assert_eq!(done.free_blocks, 1);
+        // Once it is written it is split.
+        words[512 + 8] = LRU | COMPOUND_HEAD | PRIVATE;
+        let clean = run(words.clone(), true);
+        assert_eq!(clean.stopped, None);
+        assert!(clean.free_blocks >= 29, "{clean:?}");
+        // Kernels that move small pages only leave it where it is.
+        let old = run(words, false);
+        assert_eq!(old.stopped, None);
+        assert!((28..=29).contains(&old.free_blocks), "{old:?}");
+    }
+
+    #[test]
+    fn nothing_is_moved_where_no_block_may_receive() {
+        let z = zone(quarter_full(4));
+        let rules = Rules {
+            unevictable: true,
+            by_order: true,
+            synced: true,
+            targets: &[false; 4],
+        };
+        assert_eq!(compact(&z, &rules).moved_pages, 0);
+    }
+}

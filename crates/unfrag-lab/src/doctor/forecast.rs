@@ -1,0 +1,333 @@
+//! How many huge pages can be had, and by which means.
+//!
+//! Four means, each with a number of its own, and each checked against a real host (`checks/huge-truth`):
+//! - *now*: free blocks as the watermark lets them out, with no work for the kernel;
+//! - *after `sync` and `vm.compact_memory`*: one run of the two scanners ([`super::compactor`]);
+//! - *after dropping caches too*: clean page cache counts as free, then the same run;
+//! - *by asking again*: writing `vm.nr_hugepages` until 100 writes in a row bring nothing (after a failed
+//!   compaction up to 64 requests are put off, `spec: linux-mm 5.3`), for which the kernel compacts and
+//!   reclaims until every Movable block is full or a huge page.
+//!
+//! Invariant: none exceeds what the watermarks let out; without page flags only *now* and an upper bound
+//! are known, and the others are `None`.
+
+use super::compactor::{self, Rules, Stop};
+use super::frames::{BLOCK, Kind, ZoneBlocks};
+use super::zones::ZoneFacts;
+use serde::Serialize;
+
+/// Huge pages of a zone, a node or a host. All counts are of 2 MiB pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Forecast {
+    /// To be had at once.
+    pub now: u64,
+    /// After `sync` and one write to `vm.compact_memory`; `null` without page flags, as the next two.
+    pub after_compaction: Option<u64>,
+    /// After `sync`, dropping caches, then `vm.compact_memory`.
+    pub after_reclaim: Option<u64>,
+    /// By writing `vm.nr_hugepages` until it grows no more (100 writes in a row).
+    pub by_asking_again: Option<u64>,
+    /// Whether no large folio waits to be written that would end a run of `vm.compact_memory` early: only
+    /// then are `after_compaction` and `after_reclaim` sure. `false` without page flags.
+    pub compaction_unhindered: bool,
+    /// No means gives more.
+    pub at_most: u64,
+}
+
+impl Forecast {
+    /// Both together.
+    pub fn plus(self, other: Forecast) -> Forecast {
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        Forecast {
+            now: self.now + other.now,
+            after_compaction: sum(self.after_compaction, other.after_compaction),
+            after_reclaim: sum(self.after_reclaim, other.after_reclaim),
+            by_asking_again: sum(self.by_asking_again, other.by_asking_again),
+            compaction_unhindered: self.compaction_unhindered && other.compaction_unhindered,
+            at_most: self.at_most + other.at_most,
+        }
+    }
+
+    /// The sum's beginning: nothing, and all of it known.
+    pub const NONE: Forecast = Forecast {
+        now: 0,
+        after_compaction: Some(0),
+        after_reclaim: Some(0),
+        by_asking_again: Some(0),
+        compaction_unhindered: true,
+        at_most: 0,
+    };
+}
+
+/// What the kernel of the host does.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    /// Whether it compacts at all (2.6.35 and later).
+    pub compacts: bool,
+    /// Whether targets have the order of what moves (6.10 and later).
+    pub by_order: bool,
+    /// Whether it moves unevictable pages.
+    pub unevictable: bool,
+}
+
+/// Without page flags: what buddyinfo and zoneinfo say. `file_pages` may be reclaimed.
+pub fn bounds(zone: &ZoneFacts, file_pages: u64) -> Forecast {
+    let now = now(zone);
+    let memory = zone.let_out(zone.free() + zone.pcp + file_pages, zone.min());
+    let blocks = match (zone.managed, zone.unmovable_blocks) {
+        (Some(managed), Some(unmovable)) => (managed / BLOCK as u64).saturating_sub(unmovable),
+        (Some(managed), None) => managed / BLOCK as u64,
+        _ => u64::MAX,
+    };
+    // A free block of an unmovable type is a huge page as well.
+    let at_most = memory.min(blocks.max(zone.free_huge()));
+    Forecast {
+        now,
+        at_most: at_most.max(now),
+        ..Forecast::default()
+    }
+}
+
+fn now(zone: &ZoneFacts) -> u64 {
+    zone.free_huge().min(zone.let_out(zone.free(), zone.min()))
+}
+
+/// With page flags; also where `vm.compact_memory` would end early.
+pub fn exact(zone: &ZoneFacts, blocks: &ZoneBlocks, kernel: Kernel) -> (Forecast, Option<Stop>) {
+    let now = now(zone);
+    let clean = blocks.pages(Kind::CleanCache);
+    let targets = targets(zone, blocks);
+    let run = |blocks: &ZoneBlocks, free: u64, synced: bool| {
+        let rules = Rules {
+            unevictable: kernel.unevictable,
+            by_order: kernel.by_order,
+            synced,
+            targets: &targets,
+        };
+        let let_out = zone.let_out(free, zone.min());
+        if !kernel.compacts {
+            let whole = blocks
+                .blocks
+                .iter()
+                .filter(|b| usize::from(b.of(Kind::Free)) == BLOCK);
+            return (let_out.min(whole.count() as u64), None);
+        }
+        let done = compactor::compact(blocks, &rules);
+        (done.free_blocks.min(let_out), done.stopped)
+    };
+    // A run that ends early may leave a few blocks begun: a cheaper means still gives what it gave.
+    let (after_compaction, _) = run(blocks, zone.free(), true);
+    let (_, stopped) = run(blocks, zone.free(), false);
+    let after_compaction = after_compaction.max(now);
+    let (after_reclaim, _) = run(&without_clean_cache(blocks), zone.free() + clean, true);
+    let after_reclaim = after_reclaim.max(after_compaction);
+    let all = zone.free() + zone.pcp + clean;
+    let again = packed(blocks, kernel, &targets).min(zone.let_out(all, zone.min()));
+    let again = again.max(after_reclaim);
+    let forecast = Forecast {
+        now,
+        after_compaction: Some(after_compaction),
+        after_reclaim: Some(after_reclaim),
+        by_asking_again: Some(again),
+        compaction_unhindered: stopped.is_none(),
+        at_most: again,
+    };
+    (forecast, stopped)
+}
+
+/// Blocks that are left when all that can move is packed: into what is free in Movable blocks that fixed
+/// memory spoils anyway, then into as few others as will do. Clean cache and per-CPU pages count as free.
+fn packed(blocks: &ZoneBlocks, kernel: Kernel, targets: &[bool]) -> u64 {
+    let (mut clean, mut moved, mut spare) = (0, 0, 0);
+    for (b, &target) in blocks.blocks.iter().zip(targets) {
+        let huge = b.of(Kind::Thp) + b.of(Kind::Hugetlb) > 0;
+        let stuck = match kernel {
+            Kernel {
+                compacts: false, ..
+            } => b.of(Kind::User) + b.of(Kind::Unevictable) > 0,
+            Kernel {
+                unevictable: false, ..
+            } => b.of(Kind::Unevictable) > 0,
+            _ => false,
+        };
+        if b.fixed() == 0 && !huge && !stuck {
+            clean += 1;
+            moved += u64::from(b.of(Kind::User) + b.of(Kind::Unevictable));
+        } else if target && !huge && kernel.compacts {
+            spare += u64::from(b.of(Kind::Free) + b.of(Kind::PerCpu) + b.of(Kind::CleanCache));
+        }
+    }
+    let left: u64 = moved.saturating_sub(spare);
+    clean - left.div_ceil(BLOCK as u64).min(clean)
+}
+
+/// Which blocks compaction moves memory into. Page flags do not show a block's type: as many blocks as
+/// pagetypeinfo counts of other types are taken out, those with most of the kernel's memory first.
+fn targets(zone: &ZoneFacts, blocks: &ZoneBlocks) -> Vec<bool> {
+    const USUAL: u16 = 64;
+    let kernel = |b: usize| blocks.blocks[b].kernel();
+    let mut by_kernel: Vec<usize> = (0..blocks.blocks.len())
+        .filter(|&b| !blocks.blocks[b].is_absent() && kernel(b) > 0)
+        .collect();
+    by_kernel.sort_by_key(|&b| std::cmp::Reverse(kernel(b)));
+    let others = match zone.unmovable_blocks {
+        Some(n) => usize::try_from(n)
+            .unwrap_or(usize::MAX)
+            .min(by_kernel.len()),
+        None => by_kernel.partition_point(|&b| kernel(b) >= USUAL),
+    };
+    let mut targets: Vec<bool> = blocks.blocks.iter().map(|b| !b.is_absent()).collect();
+    for &b in &by_kernel[..others] {
+        targets[b] = false;
+    }
+    targets
+}
+
+fn without_clean_cache(blocks: &ZoneBlocks) -> ZoneBlocks {
+    let mut after = blocks.clone();
+    for (i, kind) in after.frames.iter_mut().enumerate() {
+        if *kind == Kind::CleanCache {
+            *kind = Kind::Free;
+            after.folios[i] = u8::MAX;
+        }
+    }
+    for b in &mut after.blocks {
+        b.0[Kind::Free as usize] += b.of(Kind::CleanCache);
+        b.0[Kind::CleanCache as usize] = 0;
+    }
+    after
+}
+
+/// How a number of huge pages can be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Means {
+    /// At once.
+    Now,
+    /// After `sync` and `echo 1 > /proc/sys/vm/compact_memory`.
+    AfterCompaction,
+    /// After dropping caches and compaction.
+    AfterReclaim,
+    /// By writing `vm.nr_hugepages` again while it grows.
+    ByAskingAgain,
+    /// Perhaps: it cannot be told without page flags.
+    Unknown,
+    /// Not without ending programs or a reboot.
+    Not,
+}
+
+impl Forecast {
+    /// The cheapest means that gives `wanted`, and how many it gives.
+    pub fn means(&self, wanted: u64) -> (Means, u64) {
+        // A run that may end early promises nothing; asking again reaches as far without it.
+        let sure = |n: Option<u64>| n.filter(|_| self.compaction_unhindered);
+        let known = [
+            (Means::Now, Some(self.now)),
+            (Means::AfterCompaction, sure(self.after_compaction)),
+            (Means::AfterReclaim, sure(self.after_reclaim)),
+            (Means::ByAskingAgain, self.by_asking_again),
+        ];
+        let first = known.iter().find(|(_, n)| n.is_some_and(|n| n >= wanted));
+        match first {
+            Some(&(means, Some(n))) => (means, n),
+            _ if self.by_asking_again.is_none() && wanted <= self.at_most => {
+                (Means::Unknown, self.now)
+            }
+            _ => (Means::Not, self.at_most),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use unfrag_linux::kpageflags::{ANON, BUDDY, LRU, PageFlags, SLAB};
+
+    const KERNEL: Kernel = Kernel {
+        compacts: true,
+        by_order: true,
+        unevictable: true,
+    };
+
+    fn read(words: Vec<u64>) -> (ZoneFacts, ZoneBlocks) {
+        let mut facts = ZoneFacts {
+            spanned: words.len() as u64,
+            ..ZoneFacts::default()
+        };
+        for block in words.chunks(512) {
+            match block.iter().filter(|&&w| w == BUDDY).count() {
+                512 => facts.nr_free[9] += 1,
+                n => facts.nr_free[0] += n as u64,
+            }
+        }
+        let blocks = ZoneBlocks::read(&facts, &PageFlags { words });
+        (facts, blocks)
+    }
+
+    #[test]
+    fn each_means_gives_at_least_what_the_cheaper_one_gives() {
+        // 10 free blocks, 10 with a quarter of movable memory, 10 full of clean cache, 2 with a slab.
+        let mut words = vec![BUDDY; 10 * 512];
+        words.extend((0..10 * 512).map(|i| if i % 4 == 0 { LRU | ANON } else { BUDDY }));
+        words.extend(vec![LRU; 10 * 512]);
+        words.extend((0..2 * 512).map(|i| if i % 512 == 0 { SLAB } else { BUDDY }));
+        let (facts, blocks) = read(words);
+        let (f, stopped) = exact(&facts, &blocks, KERNEL);
+        assert_eq!(stopped, None);
+        assert_eq!(f.now, 10);
+        assert!(f.after_compaction.unwrap() > 10, "{f:?}");
+        assert!(f.after_reclaim > f.after_compaction, "{f:?}");
+        // 1280 pages stay, and the two blocks with a slab page take 1022 of them.
+        assert_eq!(f.by_asking_again, Some(29));
+        assert_eq!(f.means(10), (Means::Now, 10));
+        assert_eq!(f.means(30), (Means::Not, 29));
+    }
+
+    #[test]
+    fn a_kernel_without_compaction_gains_nothing_by_it() {
+        let words: Vec<u64> = (0..20 * 512)
+            .map(|i| if i % 4 == 0 { LRU | ANON } else { BUDDY })
+            .collect();
+        let (facts, blocks) = read(words);
+        let old = Kernel {
+            compacts: false,
+            ..KERNEL
+        };
+        assert_eq!(exact(&facts, &blocks, old).0.after_compaction, Some(0));
+    }
+
+    #[test]
+    fn a_run_that_may_end_early_is_not_promised() {
+        let f = Forecast {
+            now: 10,
+            after_compaction: Some(20),
+            after_reclaim: Some(20),
+            by_asking_again: Some(30),
+            compaction_unhindered: false,
+            at_most: 30,
+        };
+        assert_eq!(f.means(15), (Means::ByAskingAgain, 30));
+        let sure = Forecast {
+            compaction_unhindered: true,
+            ..f
+        };
+        assert_eq!(sure.means(15), (Means::AfterCompaction, 20));
+    }
+
+    #[test]
+    fn without_page_flags_a_bound_is_all() {
+        let (mut facts, _) = read(vec![BUDDY; 10 * 512]);
+        facts.managed = Some(30 * 512);
+        let f = bounds(&facts, 5 * 512);
+        assert_eq!((f.now, f.at_most, f.after_compaction), (10, 15, None));
+        assert_eq!(f.means(12), (Means::Unknown, 10));
+        assert_eq!(f.means(16), (Means::Not, 15));
+    }
+
+    #[test]
+    fn the_watermark_keeps_its_share() {
+        let (mut facts, blocks) = read(vec![BUDDY; 10 * 512]);
+        facts.marks = Some([1024, 1280, 1536]);
+        assert_eq!(exact(&facts, &blocks, KERNEL).0.now, 8);
+    }
+}

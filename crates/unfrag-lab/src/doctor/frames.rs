@@ -1,0 +1,388 @@
+//! What holds each page frame and each pageblock, from `/proc/kpageflags`.
+//!
+//! Invariant: every frame of a zone's span counts once in its pageblock. The bits are the kernel's
+//! documented interface; a slab page's other bits mean nothing, so that bit is looked at first.
+//!
+//! What the bits do not say: pages on per-CPU lists have none, and neither have the kernel's own pages
+//! outside slabs and page tables (vmalloc, stacks, buffers of drivers). zoneinfo's `count` says how many
+//! of them are on per-CPU lists; those are taken to be in the blocks that hold nothing else of the kernel.
+
+use super::zones::ZoneFacts;
+use serde::Serialize;
+use unfrag_linux::kpageflags::{
+    ANON, BUDDY, COMPOUND_HEAD, COMPOUND_TAIL, LRU, MMAP, NOPAGE, PGTABLE, PageFlags, SLAB,
+};
+
+/// Frames in a pageblock, and in a huge page.
+pub const BLOCK: usize = 512;
+
+const UPTODATE: u64 = 1 << 3;
+const DIRTY: u64 = 1 << 4;
+const WRITEBACK: u64 = 1 << 8;
+const SWAPBACKED: u64 = 1 << 14;
+const HUGE: u64 = 1 << 17;
+const UNEVICTABLE: u64 = 1 << 18;
+const HWPOISON: u64 = 1 << 19;
+const OFFLINE: u64 = 1 << 23;
+const ZERO_PAGE: u64 = 1 << 24;
+const RESERVED: u64 = 1 << 32;
+const MLOCKED: u64 = 1 << 33;
+const PRIVATE: u64 = 1 << 35;
+
+/// What holds a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// On a buddy list.
+    Free,
+    /// On a per-CPU list.
+    PerCpu,
+    /// Page cache that no process maps and that is clean: can be dropped.
+    CleanCache,
+    /// Other memory of processes and other page cache: can be moved.
+    User,
+    /// Memory of processes or page cache that may not be reclaimed (mlock, ramfs): can be moved if
+    /// `vm.compact_unevictable_allowed` is 1.
+    Unevictable,
+    /// In use as a transparent huge page.
+    Thp,
+    /// In the pool of huge pages.
+    Hugetlb,
+    /// Objects of the kernel's caches.
+    Slab,
+    /// Page tables.
+    PageTables,
+    /// Other memory of the kernel: vmalloc, stacks, buffers of drivers.
+    Kernel,
+    /// Kept back at boot: kernel image, memory map; or offline or broken.
+    Reserved,
+    /// No memory, or memory that the allocator does not manage.
+    Absent,
+}
+
+/// Number of kinds.
+pub const KINDS: usize = 12;
+
+impl Kind {
+    /// All, in order.
+    pub const ALL: [Kind; KINDS] = [
+        Kind::Free,
+        Kind::PerCpu,
+        Kind::CleanCache,
+        Kind::User,
+        Kind::Unevictable,
+        Kind::Thp,
+        Kind::Hugetlb,
+        Kind::Slab,
+        Kind::PageTables,
+        Kind::Kernel,
+        Kind::Reserved,
+        Kind::Absent,
+    ];
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Free => "free",
+            Kind::PerCpu => "per-CPU lists",
+            Kind::CleanCache => "clean page cache",
+            Kind::User => "processes, other cache",
+            Kind::Unevictable => "unevictable, mlocked",
+            Kind::Thp => "transparent huge pages",
+            Kind::Hugetlb => "hugetlb",
+            Kind::Slab => "slab",
+            Kind::PageTables => "page tables",
+            Kind::Kernel => "other kernel memory",
+            Kind::Reserved => "reserved at boot",
+            Kind::Absent => "no memory",
+        }
+    }
+
+    /// Whether neither compaction nor dropping caches takes it out of a block.
+    pub fn is_fixed(self) -> bool {
+        matches!(
+            self,
+            Kind::Slab | Kind::PageTables | Kind::Kernel | Kind::Reserved | Kind::Absent
+        )
+    }
+}
+
+/// What a pageblock holds: frames of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Block(pub [u16; KINDS]);
+
+impl Block {
+    /// Frames of a kind.
+    pub fn of(&self, kind: Kind) -> u16 {
+        self.0[kind as usize]
+    }
+
+    /// Frames that nothing moves.
+    pub fn fixed(&self) -> u16 {
+        Kind::ALL
+            .iter()
+            .filter(|k| k.is_fixed())
+            .map(|&k| self.of(k))
+            .sum()
+    }
+
+    /// Frames of the kernel, those kept back at boot not counted.
+    pub fn kernel(&self) -> u16 {
+        self.of(Kind::Slab) + self.of(Kind::PageTables) + self.of(Kind::Kernel)
+    }
+
+    /// Whether it has no memory that the allocator manages.
+    pub fn is_absent(&self) -> bool {
+        usize::from(self.of(Kind::Absent) + self.of(Kind::Reserved)) == BLOCK
+    }
+
+    fn turn(&mut self, from: Kind, to: Kind, n: u16) {
+        self.0[from as usize] -= n;
+        self.0[to as usize] += n;
+    }
+}
+
+/// Every pageblock of a zone.
+#[derive(Clone, Debug, Default)]
+pub struct ZoneBlocks {
+    /// First frame of the first block; a multiple of [`BLOCK`].
+    pub first_pfn: u64,
+    /// The blocks.
+    pub blocks: Vec<Block>,
+    /// Kind of each frame, from `first_pfn` on.
+    pub frames: Vec<Kind>,
+    /// Order of the folio that begins at a frame; 255 where none begins.
+    pub folios: Vec<u8>,
+    /// Frames at which a large folio begins that cannot be split: dirty, with private data of its file
+    /// system. Ascending.
+    pub whole: Vec<u32>,
+}
+
+/// The kind that a frame's flags alone say; `None` if they say nothing.
+fn by_flags(w: u64) -> Option<Kind> {
+    let has = |bits| w & bits != 0;
+    Some(if has(NOPAGE) {
+        Kind::Absent
+    } else if has(SLAB) {
+        Kind::Slab
+    } else if has(BUDDY) {
+        Kind::Free
+    } else if has(RESERVED | OFFLINE | HWPOISON) {
+        Kind::Reserved
+    } else if has(HUGE) {
+        Kind::Hugetlb
+    } else if has(PGTABLE) {
+        Kind::PageTables
+    } else if has(ZERO_PAGE) {
+        Kind::Kernel
+    } else if has(UNEVICTABLE | MLOCKED) {
+        Kind::Unevictable
+    } else if has(LRU) && !has(ANON | SWAPBACKED | MMAP | DIRTY | WRITEBACK) {
+        Kind::CleanCache
+    } else if has(LRU | ANON | MMAP | UPTODATE) {
+        // Pages on their way to an LRU list are up to date or mapped already.
+        Kind::User
+    } else if w == 0 {
+        return None;
+    } else {
+        Kind::Kernel
+    })
+}
+
+impl ZoneBlocks {
+    /// Reads the frames of a zone.
+    pub fn read(zone: &ZoneFacts, flags: &PageFlags) -> ZoneBlocks {
+        let block = BLOCK as u64;
+        let first = zone.start / block * block;
+        let known = (flags.words.len() as u64).max(first);
+        let end = (zone.start + zone.spanned)
+            .min(known)
+            .next_multiple_of(block);
+        let n = (end - first) as usize;
+        let mut frames = vec![Kind::Absent; n];
+        let mut folios = vec![u8::MAX; n];
+        let (mut silent, mut whole) = (vec![], vec![]);
+        let mut head = None;
+        for (i, frame) in frames.iter_mut().enumerate() {
+            let pfn = first + i as u64;
+            if pfn < zone.start || pfn >= zone.start + zone.spanned {
+                continue;
+            }
+            let w = flags.of(pfn);
+            let own = by_flags(w);
+            // A tail is what its head is; only few flags are repeated on it.
+            let kind = match head {
+                Some((at, kind)) if w & COMPOUND_TAIL != 0 => {
+                    let order = usize::ilog2(i - at + 1) as u8;
+                    folios[at] = order;
+                    kind
+                }
+                _ => {
+                    folios[i] = 0;
+                    own
+                }
+            };
+            head = match head {
+                _ if w & COMPOUND_HEAD != 0 => {
+                    if w & LRU != 0 && w & PRIVATE != 0 && w & (DIRTY | WRITEBACK) != 0 {
+                        whole.push(i as u32);
+                    }
+                    Some((i, kind))
+                }
+                same if w & COMPOUND_TAIL != 0 => same,
+                _ => None,
+            };
+            match kind {
+                Some(kind) => *frame = kind,
+                None => silent.push(i),
+            }
+        }
+        let mut zone_blocks = ZoneBlocks {
+            first_pfn: first,
+            blocks: vec![Block::default(); n / BLOCK],
+            frames,
+            folios,
+            whole,
+        };
+        zone_blocks.mark_huge();
+        zone_blocks.count(&silent, zone.pcp);
+        zone_blocks
+    }
+
+    /// Folios of a whole block are huge pages, and compaction leaves them alone; but clean page cache can be
+    /// dropped, however large its folios are.
+    fn mark_huge(&mut self) {
+        for i in (0..self.frames.len()).step_by(BLOCK) {
+            let whole = self.folios[i] != u8::MAX && usize::from(self.folios[i]) >= 9;
+            if whole && matches!(self.frames[i], Kind::User | Kind::Unevictable) {
+                self.frames[i..i + BLOCK].fill(Kind::Thp);
+            }
+        }
+    }
+
+    /// Counts blocks, after deciding what the frames without flags are.
+    fn count(&mut self, silent: &[usize], pcp: u64) {
+        for (frames, block) in self.frames.chunks(BLOCK).zip(&mut self.blocks) {
+            for &kind in frames {
+                block.0[kind as usize] += 1;
+            }
+        }
+        let mut by_block = vec![0u16; self.blocks.len()];
+        for &i in silent {
+            by_block[i / BLOCK] += 1;
+        }
+        // Whole blocks without a flag are no memory of the allocator: the memory map, holes. Those on
+        // the per-CPU lists of huge pages look the same, and are few.
+        let mut left = pcp;
+        let mut mixed: Vec<usize> = (0..by_block.len())
+            .filter(|&b| by_block[b] > 0 && usize::from(by_block[b]) < BLOCK)
+            .collect();
+        mixed.sort_by_key(|&b| {
+            (
+                self.blocks[b].kernel() + self.blocks[b].of(Kind::Reserved),
+                b,
+            )
+        });
+        let mut is_pcp = vec![false; by_block.len()];
+        for b in mixed {
+            if u64::from(by_block[b]) <= left {
+                left -= u64::from(by_block[b]);
+                is_pcp[b] = true;
+            }
+        }
+        for &i in silent {
+            let b = i / BLOCK;
+            let kind = match usize::from(by_block[b]) {
+                BLOCK => continue,
+                _ if is_pcp[b] => Kind::PerCpu,
+                _ => Kind::Kernel,
+            };
+            self.frames[i] = kind;
+            self.blocks[b].turn(Kind::Absent, kind, 1);
+        }
+    }
+
+    /// Frames of a kind in all blocks.
+    pub fn pages(&self, kind: Kind) -> u64 {
+        self.blocks.iter().map(|b| u64::from(b.of(kind))).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(frames: u64, pcp: u64) -> ZoneFacts {
+        ZoneFacts {
+            start: 0,
+            spanned: frames,
+            pcp,
+            ..ZoneFacts::default()
+        }
+    }
+
+    #[test]
+    fn a_slab_pages_other_bits_mean_nothing() {
+        assert_eq!(by_flags(SLAB | ANON | COMPOUND_TAIL), Some(Kind::Slab));
+        assert_eq!(by_flags(LRU | UPTODATE), Some(Kind::CleanCache));
+        assert_eq!(by_flags(LRU | UPTODATE | MMAP), Some(Kind::User));
+        assert_eq!(
+            by_flags(LRU | ANON | SWAPBACKED | UNEVICTABLE),
+            Some(Kind::Unevictable)
+        );
+        assert_eq!(by_flags(0), None);
+    }
+
+    #[test]
+    fn a_tail_is_what_its_head_is() {
+        let mut words = vec![BUDDY; 512];
+        words[8] = LRU | ANON | COMPOUND_HEAD;
+        words[9..16].fill(COMPOUND_TAIL);
+        let z = ZoneBlocks::read(&zone(512, 0), &PageFlags { words });
+        assert_eq!(z.blocks[0].of(Kind::User), 8);
+        assert_eq!(z.blocks[0].of(Kind::Free), 504);
+        assert_eq!(z.folios[8], 3);
+        assert_eq!(z.folios[9], u8::MAX);
+    }
+
+    #[test]
+    fn a_folio_of_a_whole_block_is_a_huge_page() {
+        let mut words = vec![LRU | ANON | COMPOUND_TAIL; 512];
+        words[0] = LRU | ANON | COMPOUND_HEAD;
+        let z = ZoneBlocks::read(&zone(512, 0), &PageFlags { words });
+        assert_eq!(z.blocks[0].of(Kind::Thp), 512);
+    }
+
+    #[test]
+    fn frames_without_flags_are_on_per_cpu_lists_first_where_the_kernel_holds_nothing() {
+        let mut words = vec![BUDDY; 1024];
+        words[3] = 0;
+        words[4] = SLAB;
+        words[600] = 0;
+        let z = ZoneBlocks::read(&zone(1024, 1), &PageFlags { words });
+        assert_eq!(z.blocks[0].of(Kind::Kernel), 1);
+        assert_eq!(z.blocks[1].of(Kind::PerCpu), 1);
+        let total: u64 = Kind::ALL.iter().map(|&k| z.pages(k)).sum();
+        assert_eq!(total, 1024, "every frame counts once");
+    }
+
+    #[test]
+    fn a_span_beyond_the_flags_is_no_memory() {
+        let z = ZoneBlocks::read(
+            &zone(2048, 0),
+            &PageFlags {
+                words: vec![BUDDY; 700],
+            },
+        );
+        assert_eq!(z.pages(Kind::Free), 700);
+        let far = ZoneFacts {
+            start: 1 << 40,
+            ..zone(512, 0)
+        };
+        assert!(
+            ZoneBlocks::read(&far, &PageFlags::default())
+                .blocks
+                .is_empty()
+        );
+    }
+}

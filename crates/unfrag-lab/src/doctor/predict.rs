@@ -1,0 +1,107 @@
+//! What a replay of a recording predicts for a piece of advice.
+//!
+//! The recording is replayed twice by the model of its own kernel: with the setting's value of today, and
+//! with the value advised, both beginning alike. What differs is the setting's doing.
+//!
+//! Invariant: only what the model has is predicted. Reclaim and compaction are not modelled yet, so a
+//! setting whose whole effect they are gets words, never a number.
+
+use super::advice::Advice;
+use crate::report::{KernelReport, reading};
+use crate::run::{Options, Unwatched, replay};
+use serde::Serialize;
+use unfrag_linux::Result;
+use unfrag_linux::recording::Recording;
+
+/// The end of a replay, with today's value and with the value advised.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Predicted {
+    /// Today's value.
+    pub from: String,
+    /// The value advised.
+    pub to: String,
+    /// Free 2 MiB blocks at the end: today's, advised.
+    pub free_huge_blocks: [u64; 2],
+    /// Requests that found no page: today's, advised.
+    pub failures: [u64; 2],
+    /// Free pages at the end: today's, advised.
+    pub free_pages: [u64; 2],
+}
+
+/// Puts a prediction into each piece of advice.
+///
+/// # Errors
+/// If the recording cannot be replayed.
+pub fn predict(advice: &mut [Advice], recording: &Recording, name: &str) -> Result<()> {
+    for a in advice {
+        match a.for_replay() {
+            Err(why) => a.prediction = Some(why),
+            Ok((setting, value)) => {
+                let from = a.current.clone();
+                let Some(from) = from else {
+                    a.prediction = Some(
+                        "today's value is not known, so there is nothing to compare with".into(),
+                    );
+                    continue;
+                };
+                let p = compare(recording, name, setting, &from, value)?;
+                a.prediction = Some(in_words(&p));
+                a.predicted = Some(p);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn compare(
+    recording: &Recording,
+    name: &str,
+    setting: &str,
+    from: &str,
+    to: &str,
+) -> Result<Predicted> {
+    let run = |value: &str| -> Result<(u64, u64, u64)> {
+        let options = Options {
+            set: vec![(setting.to_owned(), value.to_owned())],
+            ..Options::default()
+        };
+        let report = replay(recording, name, &options, &mut Unwatched)?;
+        Ok(report.kernels.first().map_or((0, 0, 0), end))
+    };
+    let before = run(from)?;
+    let after = run(to)?;
+    Ok(Predicted {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        free_huge_blocks: [before.0, after.0],
+        failures: [before.1, after.1],
+        free_pages: [before.2, after.2],
+    })
+}
+
+fn end(kernel: &KernelReport) -> (u64, u64, u64) {
+    let zones = kernel.samples.last().map_or(&[][..], |s| &s.zones);
+    (
+        zones.iter().map(|z| z.free_huge_blocks).sum(),
+        reading::failures(kernel),
+        zones.iter().map(|z| z.free_pages).sum(),
+    )
+}
+
+fn in_words(p: &Predicted) -> String {
+    let pair = |[a, b]: [u64; 2]| {
+        format!(
+            "{} instead of {}",
+            reading::thousands(b),
+            reading::thousands(a)
+        )
+    };
+    format!(
+        "at the end of the recording {} free huge pages with {} than with {}, {} failed requests (reclaim as \
+         recorded, compaction not modelled)",
+        pair(p.free_huge_blocks),
+        p.to,
+        p.from,
+        pair(p.failures)
+    )
+}

@@ -1,0 +1,99 @@
+//! Which slab caches are large, and which grow.
+//!
+//! Invariant: sizes are of slabs (whole pages taken from the page allocator), not of objects: a cache of
+//! few objects spread over many slabs is large, and that is what spoils blocks.
+
+use super::evidence::Evidence;
+use serde::Serialize;
+use std::collections::HashMap;
+use unfrag_linux::procfs::SlabInfo;
+
+/// Caches that are shown.
+const SHOWN: usize = 8;
+
+/// A slab cache.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Slab {
+    /// Name.
+    pub name: String,
+    /// Pages of its slabs.
+    pub pages: u64,
+    /// Share of its objects' places that are in use, 0 to 1.
+    pub used: f64,
+    /// Pages by which it grew since the earlier reading, negative if it shrank; `null` with only one.
+    pub grown_pages: Option<i64>,
+    /// Seconds between the two readings.
+    pub over_seconds: Option<f64>,
+}
+
+fn sizes(info: &SlabInfo) -> HashMap<&str, u64> {
+    let pages = |c: &unfrag_linux::procfs::slabinfo::Cache| {
+        c.num_slabs.saturating_mul(c.pagesperslab.into())
+    };
+    info.caches
+        .iter()
+        .map(|c| (c.name.as_str(), pages(c)))
+        .collect()
+}
+
+/// The caches that grew most, then the largest.
+pub fn slabs(e: &Evidence) -> Vec<Slab> {
+    let Some(info) = &e.slabs else { return vec![] };
+    let before = e
+        .earlier_slabs
+        .as_ref()
+        .map(|(info, seconds)| (sizes(info), *seconds));
+    let now = sizes(info);
+    let mut all: Vec<Slab> = info
+        .caches
+        .iter()
+        .map(|c| {
+            let pages = now[c.name.as_str()];
+            let grown = |(b, _): &(HashMap<&str, u64>, f64)| {
+                let old = b.get(c.name.as_str()).copied().unwrap_or(0);
+                i64::try_from(i128::from(pages) - i128::from(old)).unwrap_or(0)
+            };
+            Slab {
+                name: c.name.clone(),
+                pages,
+                used: c.active_objs as f64 / c.num_objs.max(1) as f64,
+                grown_pages: before.as_ref().map(grown),
+                over_seconds: before.as_ref().map(|(_, s)| *s),
+            }
+        })
+        .collect();
+    all.sort_by_key(|s| std::cmp::Reverse((s.grown_pages.unwrap_or(0).max(0), s.pages)));
+    all.truncate(SHOWN);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(rows: &[(&str, u64)]) -> SlabInfo {
+        let mut text = String::from("slabinfo - version: 2.1\n# name\n");
+        for (name, slabs) in rows {
+            text += &format!(
+                "{name:<17} {:>6} {:>6} {:>6} {:>4} {:>4} : tunables {:>4} {:>4} {:>4} : slabdata {slabs:>6} {slabs:>6} {:>6}\n",
+                5, 10, 192, 21, 2, 0, 0, 0, 0
+            );
+        }
+        SlabInfo::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_cache_that_grew_comes_before_the_larger_one() {
+        let e = Evidence {
+            slabs: Some(info(&[("dentry", 500), ("leak", 120)])),
+            earlier_slabs: Some((info(&[("dentry", 500), ("leak", 20)]), 60.0)),
+            ..Evidence::default()
+        };
+        let s = slabs(&e);
+        assert_eq!(
+            (s[0].name.as_str(), s[0].pages, s[0].grown_pages),
+            ("leak", 240, Some(200))
+        );
+        assert_eq!((s[1].grown_pages, s[1].used), (Some(0), 0.5));
+    }
+}

@@ -1,0 +1,178 @@
+//! What fragmentation has cost so far: stalls, failures and the work of compaction, from vmstat.
+//!
+//! Invariant: a counter that the kernel does not have is left out, never shown as 0. Counters of one
+//! meaning that are split by zone are added up.
+
+use super::evidence::Evidence;
+use serde::Serialize;
+use unfrag_linux::procfs::VmStat;
+
+/// A cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Work {
+    /// Name as vmstat has it; without the zone where it is split by zone.
+    pub counter: &'static str,
+    /// In words.
+    pub what: &'static str,
+    /// Since boot.
+    pub total: u64,
+    /// A second, over the time between two readings; `null` with only one.
+    pub per_second: Option<f64>,
+    /// A second, over the time since boot; `null` if that is not known.
+    pub per_second_since_boot: Option<f64>,
+}
+
+/// Name here, counters (alternatives by kernel, added up where `*` stands for the zone), and what they
+/// count.
+pub const COUNTERS: [(&str, &[&str], &str); 15] = [
+    (
+        "allocstall",
+        &["allocstall", "allocstall_*"],
+        "requests that had to reclaim first",
+    ),
+    (
+        "compact_stall",
+        &["compact_stall"],
+        "requests that had to compact first",
+    ),
+    ("compact_fail", &["compact_fail"], "of these, in vain"),
+    (
+        "compact_success",
+        &["compact_success"],
+        "of these, with success",
+    ),
+    (
+        "compact_daemon_wake",
+        &["compact_daemon_wake"],
+        "times that kcompactd was woken",
+    ),
+    (
+        "compact_migrate_scanned",
+        &["compact_migrate_scanned", "compact_blocks_moved"],
+        "pages scanned for something to move",
+    ),
+    (
+        "compact_free_scanned",
+        &["compact_free_scanned"],
+        "pages scanned for somewhere to move it",
+    ),
+    (
+        "pgmigrate_success",
+        &["pgmigrate_success", "compact_pages_moved"],
+        "pages moved",
+    ),
+    (
+        "pgmigrate_fail",
+        &["pgmigrate_fail", "compact_pagemigrate_failed"],
+        "pages that could not be moved",
+    ),
+    (
+        "thp_fault_alloc",
+        &["thp_fault_alloc"],
+        "transparent huge pages given at a fault",
+    ),
+    (
+        "thp_fault_fallback",
+        &["thp_fault_fallback"],
+        "faults that got small pages instead",
+    ),
+    (
+        "htlb_buddy_alloc_fail",
+        &["htlb_buddy_alloc_fail"],
+        "pages that the hugetlb pool did not get",
+    ),
+    (
+        "pgscan_direct",
+        &["pgscan_direct", "pgscan_direct_*"],
+        "pages scanned by direct reclaim",
+    ),
+    (
+        "pgscan_kswapd",
+        &["pgscan_kswapd", "pgscan_kswapd_*"],
+        "pages scanned by kswapd",
+    ),
+    (
+        "oom_kill",
+        &["oom_kill"],
+        "processes ended for lack of memory",
+    ),
+];
+
+/// A counter of one reading.
+fn value(stat: &VmStat, names: &[&str]) -> Option<u64> {
+    let whole = names
+        .iter()
+        .filter(|n| !n.ends_with('*'))
+        .find_map(|n| stat.get(n));
+    whole.or_else(|| {
+        let prefix = names.iter().find_map(|n| n.strip_suffix('*'))?;
+        let zones = ["dma", "dma32", "normal", "high", "movable", "device"];
+        let parts: Vec<u64> = zones
+            .iter()
+            .filter_map(|z| stat.get(&format!("{prefix}{z}")))
+            .collect();
+        (!parts.is_empty()).then(|| parts.iter().fold(0, |sum: u64, &n| sum.saturating_add(n)))
+    })
+}
+
+/// Every cost that the host's kernel counts.
+pub fn work(e: &Evidence) -> Vec<Work> {
+    let Some(stat) = &e.vmstat else { return vec![] };
+    let one = |(counter, names, what): &(&'static str, &[&str], &'static str)| {
+        let total = value(stat, names)?;
+        let per_second = e.earlier.as_ref().and_then(|(before, seconds)| {
+            Some(total.checked_sub(value(before, names)?)? as f64 / seconds)
+        });
+        Some(Work {
+            counter,
+            what,
+            total,
+            per_second,
+            per_second_since_boot: e.uptime.filter(|&s| s > 0.0).map(|s| total as f64 / s),
+        })
+    };
+    COUNTERS.iter().filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence(now: &str, before: Option<(&str, f64)>) -> Evidence {
+        let mut e = Evidence {
+            vmstat: Some(VmStat::parse(now.as_bytes()).unwrap()),
+            uptime: Some(100.0),
+            ..Evidence::default()
+        };
+        if let Some((text, seconds)) = before {
+            e.since(VmStat::parse(text.as_bytes()).unwrap(), seconds);
+        }
+        e
+    }
+
+    #[test]
+    fn counters_split_by_zone_are_added_and_rates_are_of_two_readings() {
+        let now = "allocstall_dma 0\nallocstall_normal 30\nallocstall_movable 20\n";
+        let before = "allocstall_dma 0\nallocstall_normal 10\nallocstall_movable 20\n";
+        let w = work(&evidence(now, Some((before, 10.0))));
+        assert_eq!(w.len(), 1, "what the kernel does not count is left out");
+        assert_eq!((w[0].total, w[0].per_second), (50, Some(2.0)));
+        assert_eq!(w[0].per_second_since_boot, Some(0.5));
+    }
+
+    #[test]
+    fn old_kernels_names_are_known() {
+        let w = work(&evidence("allocstall 7\ncompact_pages_moved 5\n", None));
+        let names: Vec<_> = w.iter().map(|w| (w.counter, w.total)).collect();
+        assert_eq!(names, [("allocstall", 7), ("pgmigrate_success", 5)]);
+    }
+
+    #[test]
+    fn a_counter_that_went_back_has_no_rate() {
+        let w = work(&evidence(
+            "compact_stall 5\n",
+            Some(("compact_stall 9\n", 1.0)),
+        ));
+        assert_eq!(w[0].per_second, None);
+    }
+}
