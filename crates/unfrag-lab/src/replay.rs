@@ -10,6 +10,7 @@ use crate::cause::{Causes, Do, NONE, Op};
 use std::collections::BTreeMap;
 use unfrag::frame::Kind;
 use unfrag::host::Host;
+use unfrag::kernel::Pcp;
 use unfrag::trace::{Event, Extfrag};
 use unfrag::{AllocError, Gfp, Manager, Pfn};
 
@@ -87,12 +88,17 @@ pub struct Sim<'m> {
     handles: Vec<u32>,
     /// Whether the rules are those of the kernel that was recorded, from its exact state.
     pub recorded_era: bool,
+    /// When the vmstat workers run next, in nanoseconds of the trace clock.
+    next_tick: Option<u64>,
     /// What happened.
     pub tally: Tally,
     /// A huge page that a task got here instead of the small ones it took there: model frame of the
     /// next piece, and pieces left.
     huge: BTreeMap<u32, (u32, u32)>,
 }
+
+/// `vm.stat_interval`.
+const STAT_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// Order of a huge page.
 const HUGE: u8 = 9;
@@ -111,6 +117,7 @@ impl<'m> Sim<'m> {
             manager,
             handles,
             recorded_era: false,
+            next_tick: None,
             tally: Tally::default(),
             huge: BTreeMap::new(),
         }
@@ -134,9 +141,28 @@ impl<'m> Sim<'m> {
         self.handles[recorded as usize] = model;
     }
 
+    /// The vmstat workers of all CPUs have run once a second up to `time`: self-tuning per-CPU lists
+    /// shrink then. In which part of a second they run is not recorded.
+    fn tick(&mut self, time: u64) {
+        let tuned = matches!(self.manager.switches().pcp, Pcp::Orders { tuned: true, .. });
+        let mut at = self.next_tick.unwrap_or(time + STAT_INTERVAL_NS);
+        while at <= time {
+            for cpu in 0..self.manager.cpus() {
+                if tuned {
+                    self.manager.vmstat_update(cpu);
+                }
+            }
+            at += STAT_INTERVAL_NS;
+        }
+        self.next_tick = Some(at);
+    }
+
     /// Carries out one operation.
     #[inline]
     pub fn apply(&mut self, op: &Op, causes: &Causes) {
+        if self.next_tick.is_none_or(|at| at <= op.time) {
+            self.tick(op.time);
+        }
         self.manager.host_mut().cpu = usize::from(op.cpu);
         match op.act {
             Do::Alloc => self.alloc(op),

@@ -31,7 +31,7 @@ pub(super) enum Known {
     Loose,
     /// Free since the trace saw it freed before the anchor: on a buddy list, or still on a per-CPU list.
     Freed,
-    /// Page flags say nothing of it: on a per-CPU list, or the kernel's.
+    /// Page flags say nothing of it: it was on a per-CPU list when they were read, or is the kernel's.
     Bare,
     /// In use.
     Used,
@@ -204,15 +204,19 @@ impl Ground {
                     covered[k..k + (1 << order)].fill(true);
                     self.keep_apart(k, order);
                 } else {
-                    row.1.push((is_scattered(frames), unknown, k));
+                    // A block of which nothing but the lack of flags is known may be the kernel's.
+                    let bare = !frames.iter().any(|f| *f != Known::Bare);
+                    row.1.push((bare, is_scattered(frames), unknown, k));
                 }
             }
             for ((have, mut open), row) in rows.into_iter().zip(shown) {
                 // Blocks that need the fewest unknown frames first; high addresses first among
                 // equals, for the kernel takes early memory from below.
-                open.sort_by_key(|&(scattered, unknown, k)| (scattered, unknown, usize::MAX - k));
+                open.sort_by_key(|&(bare, scattered, unknown, k)| {
+                    (bare, scattered, unknown, usize::MAX - k)
+                });
                 let mut wanted = row[usize::from(order)].saturating_sub(have);
-                for (_, _, k) in open {
+                for (.., k) in open {
                     if wanted == 0 {
                         break;
                     }
@@ -310,7 +314,7 @@ impl Ground {
         for f in &self.known[k..k + (1 << order)] {
             match f {
                 Known::Free | Known::Freed => {}
-                Known::Unknown => unknown += 1,
+                Known::Unknown | Known::Bare => unknown += 1,
                 _ => return None,
             }
         }
@@ -327,11 +331,16 @@ impl Ground {
         let Some(frames) = self.known.get_mut(at as usize..(at + size) as usize) else {
             return true;
         };
-        let may_merge = |f: &Known| matches!(f, Known::Free | Known::Freed | Known::Unknown);
+        let may_merge =
+            |f: &Known| matches!(f, Known::Free | Known::Freed | Known::Unknown | Known::Bare);
         if order == MAX_ORDER || !frames.iter().all(may_merge) {
             return true;
         }
-        for (from, to) in [(Known::Unknown, Known::Apart), (Known::Freed, Known::Loose)] {
+        for (from, to) in [
+            (Known::Unknown, Known::Apart),
+            (Known::Bare, Known::Apart),
+            (Known::Freed, Known::Loose),
+        ] {
             if let Some(f) = frames.iter_mut().find(|f| **f == from) {
                 *f = to;
                 return true;
