@@ -45,7 +45,7 @@
 //! era's rules. If no zone passes, the slow path wakes kswapd and goes down to the min watermark and
 //! to what reserves the caller may use.
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod frame;
 pub mod gfp;
@@ -54,6 +54,7 @@ pub mod kernel;
 pub mod page_alloc;
 pub mod pcp;
 mod place;
+pub mod slab;
 pub mod stat;
 pub mod trace;
 pub mod zone;
