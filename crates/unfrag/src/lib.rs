@@ -32,6 +32,7 @@
 //! - [`zone`]: watermarks, reserves.
 //! - [`pcp`]: per-CPU lists.
 //! - [`page_alloc`]: the fast and the slow path; [`Manager`].
+//! - [`slab`]: objects smaller than a page: SLAB, SLUB and SLQB over any source of pages.
 //! - [`stat`]: counters and indexes of fragmentation.
 //! - [`trace`]: the kernel's own tracepoints as typed events.
 //! - [`host`]: what the core needs from its world.
@@ -46,6 +47,9 @@
 //! to what reserves the caller may use.
 #![no_std]
 #![deny(unsafe_code)]
+
+#[cfg(any(test, loom, shuttle))]
+extern crate std;
 
 pub mod frame;
 pub mod gfp;

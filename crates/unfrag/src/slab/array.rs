@@ -457,14 +457,19 @@ pub(super) fn flush(x: &Work) {
     }
 }
 
-/// Empties a node's shared arrays and returns its free slabs; answers how many.
-pub(super) fn shrink_node(x: &Work, node: u8) -> u64 {
-    drain_aliens(x, node);
-    drain_shared(x, x.d.node(node), u32::MAX);
-    free_slabs(x, node, u32::MAX)
+/// Empties the arrays of all nodes and returns the free slabs.
+pub(super) fn shrink(x: &Work) {
+    for node in 0..x.s.nodes {
+        drain_aliens(x, node);
+        drain_shared(x, x.d.node(node), u32::MAX);
+    }
+    for node in 0..x.s.nodes {
+        free_slabs(x, node, u32::MAX);
+    }
 }
 
-fn free_slabs(x: &Work, node: u8, most: u32) -> u64 {
+/// Returns up to `most` free slabs of a node.
+fn free_slabs(x: &Work, node: u8, most: u32) {
     let mut gone = List::default();
     let mut lists = x.d.node(node).lists.lock();
     while gone.nr < most
@@ -474,9 +479,7 @@ fn free_slabs(x: &Work, node: u8, most: u32) -> u64 {
         gone.push_back(&x.s.map, id);
     }
     drop(lists);
-    let n = u64::from(gone.nr);
     discard_all(x, gone);
-    n
 }
 
 /// What the reaper does for a CPU every 2 s: a fifth of an array that was not used goes to the slabs.

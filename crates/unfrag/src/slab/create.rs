@@ -3,7 +3,7 @@
 use super::array::{free_aliens, free_array, new_aliens, new_array};
 use super::cache::KmemCache;
 use super::cpu::Cpu;
-use super::desc::{CpuRecord, Desc, NodeLists, NodeRecord};
+use super::desc::{CpuRecord, Desc, NodeLists, NodeRecord, Quarantine};
 use super::fault::Name;
 use super::formulas::{
     ArrayLimits, BUFCTL, LINE, MAX_OBJECTS, OFF_SLAB, array_limits, bytes, order_for, slab_fit,
@@ -301,7 +301,7 @@ impl Plan {
             slabs_of: [const { AtomicU32::new(0) }; _],
             order_fallbacks: AtomicU64::new(0),
             faults: AtomicU64::new(0),
-            quarantined: AtomicU64::new(0),
+            quarantine: Locked::new(Quarantine(null_mut())),
             next: Cell::new(null()),
         };
         let at = at.cast::<Desc>();
@@ -417,6 +417,7 @@ fn free_nodes(s: &Inner, nodes: *const NodeRecord) {
 
 /// Empties all lists of a cache that the caller has alone, and returns its empty slabs.
 fn empty(d: &Desc) {
+    slow::release_quarantine(d);
     // Twice, for one CPU's flush may queue objects for another.
     for _ in 0..2 {
         for c in d.all_cpus() {

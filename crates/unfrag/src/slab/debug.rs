@@ -142,3 +142,19 @@ pub(super) fn on_free(d: &Desc, object: *mut u8) -> Result<(), FaultKind> {
     }
     Ok(())
 }
+
+/// Chains an object before the others that nobody gets; answers it.
+pub(super) fn quarantine(d: &Desc, object: *mut u8, before: *mut u8) -> *mut u8 {
+    set_word(object, d.layout.state_at.into(), before.addr() as u64);
+    object
+}
+
+/// What comes after an object that nobody gets; the object is to be freed.
+pub(super) fn unquarantine(d: &Desc, object: *mut u8) -> *mut u8 {
+    let next = word(object, d.layout.state_at.into()) as usize;
+    set_state(d, object, false);
+    match next {
+        0 => core::ptr::null_mut(),
+        at => d.inner().map.base.with_addr(at),
+    }
+}

@@ -131,6 +131,13 @@ pub(crate) struct NodeLists {
     pub touched: bool,
 }
 
+/// Objects that nobody gets, chained by their state word.
+pub(crate) struct Quarantine(pub *mut u8);
+
+// SAFETY: the objects are reached under the lock alone.
+#[allow(unsafe_code)]
+unsafe impl Send for Quarantine {}
+
 // SAFETY: the arrays that the pointers name are reached under the lock that holds the pointer.
 #[allow(unsafe_code)]
 unsafe impl Send for NodeLists {}
@@ -172,8 +179,8 @@ pub(crate) struct Desc {
     pub order_fallbacks: AtomicU64,
     /// Breakages found.
     pub faults: AtomicU64,
-    /// Free objects taken out of use because somebody wrote to them.
-    pub quarantined: AtomicU64,
+    /// Free objects out of use because somebody wrote to them.
+    pub quarantine: Locked<Quarantine>,
     /// Next in the list of all caches, which its lock guards.
     pub next: Cell<*const Desc>,
 }

@@ -56,7 +56,8 @@ pub(super) fn alloc(d: &Desc, c: &CpuRecord, gfp: Gfp, node: Option<u8>) -> Opti
             // Nobody gets an object that somebody else writes to.
             Err(kind) => {
                 fault(d, object, kind);
-                d.quarantined.fetch_add(1, Ordering::Relaxed);
+                let mut q = d.quarantine.lock();
+                q.0 = debug::quarantine(d, object, q.0);
             }
         }
     }
@@ -67,7 +68,7 @@ fn take(x: &Work, gfp: Gfp, node: Option<u8>) -> Option<*mut u8> {
     match (x.d.design, node) {
         (Design::Slab, None) => return array::alloc(x, gfp),
         (Design::Slab, Some(n)) => return array::alloc_on(x, gfp, n),
-        (Design::Slqb, Some(n)) if n != c.node.get() => {
+        (Design::Slqb, Some(n)) => {
             c.alloc_slow.add(1);
             return slqb::alloc_on(x, gfp, n);
         }
@@ -103,6 +104,9 @@ pub(super) fn free(d: &Desc, c: Option<&CpuRecord>, object: *mut u8) -> Result<(
         return Err(fault(d, object, FaultKind::NotInASlab));
     };
     let r = s.map.record(id);
+    if r.desc.is_null() {
+        return Err(fault(d, object, FaultKind::NotAnObject));
+    }
     if !core::ptr::eq(r.desc, d) {
         return Err(fault(d, object, FaultKind::OtherCache(r.desc().name)));
     }
@@ -122,28 +126,52 @@ pub(super) fn free(d: &Desc, c: Option<&CpuRecord>, object: *mut u8) -> Result<(
     };
     if x.has_cpu {
         x.open();
+        count_free(&x, id);
     }
-    let done = match d.design {
-        Design::Slab => array::free(&x, id, object),
-        Design::Slub => {
-            count_free(&x, id);
-            slub::free_slow(&x, id, object)
-        }
-        Design::Slqb => {
-            count_free(&x, id);
-            slqb::free_slow(&x, id, object);
-            Ok(())
-        }
-    };
+    let done = put(&x, id, object);
     if x.has_cpu {
         x.close();
     }
     done.map_err(|kind| fault(d, object, kind))
 }
 
-/// Counts a free: fast where a cache without checks would have hit.
+fn put(x: &Work, id: u32, object: *mut u8) -> Result<(), FaultKind> {
+    match x.d.design {
+        Design::Slab => array::free(x, id, object),
+        Design::Slub => slub::free_slow(x, id, object),
+        Design::Slqb => {
+            slqb::free_slow(x, id, object);
+            Ok(())
+        }
+    }
+}
+
+/// Frees what somebody wrote to, of a cache that goes.
+pub(super) fn release_quarantine(d: &Desc) {
+    let x = Work {
+        s: d.inner(),
+        d,
+        c: d.cpu(0),
+        has_cpu: false,
+    };
+    loop {
+        let mut q = d.quarantine.lock();
+        let object = q.0;
+        if object.is_null() {
+            return;
+        }
+        q.0 = debug::unquarantine(d, object);
+        drop(q);
+        if let Some(id) = x.s.map.entry(object) {
+            let freed = put(&x, id, object);
+            debug_assert!(freed.is_ok(), "an object in quarantine is out of its slab");
+        }
+    }
+}
+
+/// Counts a free: fast where a cache without checks would have hit. SLAB counts itself.
 fn count_free(x: &Work, id: u32) {
-    if !x.has_cpu {
+    if x.d.design == Design::Slab {
         return;
     }
     let owner = x.s.map.record(id).owner.load(Ordering::Relaxed);
@@ -177,20 +205,19 @@ fn flush(x: &Work) {
     x.close();
 }
 
-/// Returns the empty slabs of all nodes; answers how many.
-pub(super) fn shrink_nodes(d: &Desc) -> u64 {
+/// Returns the empty slabs of all nodes.
+pub(super) fn shrink_nodes(d: &Desc) {
     let x = Work {
         s: d.inner(),
         d,
         c: d.cpu(0),
         has_cpu: false,
     };
-    let nodes = 0..x.s.nodes;
     match d.design {
-        Design::Slab => nodes.map(|n| array::shrink_node(&x, n)).sum(),
-        Design::Slub => nodes.map(|n| slub::shrink_node(&x, n)).sum(),
+        Design::Slab => array::shrink(&x),
+        Design::Slub => (0..x.s.nodes).for_each(|n| slub::shrink_node(&x, n)),
         // Its empty slabs go at once.
-        Design::Slqb => 0,
+        Design::Slqb => {}
     }
 }
 

@@ -90,9 +90,15 @@ fn take_all(x: &Work, r: &Record) {
 
 fn take_partial(x: &Work) -> bool {
     let mut own = x.c.own.lock();
-    let Some(id) = own.pop_front(&x.s.map) else {
+    let is_near = |id: &u32| x.s.map.record(*id).node == x.c.node.get();
+    let near = match x.s.nodes {
+        1 => None,
+        _ => own.iter(&x.s.map).find(is_near),
+    };
+    let Some(id) = near.or(own.first()) else {
         return false;
     };
+    own.remove(&x.s.map, id);
     take_all(x, x.s.map.record(id));
     true
 }

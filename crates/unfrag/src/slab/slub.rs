@@ -252,17 +252,14 @@ pub(super) fn flush(x: &Work) {
     drain_partial(x);
 }
 
-/// Returns the empty slabs of a node; answers how many.
-pub(super) fn shrink_node(x: &Work, node: u8) -> u64 {
+/// Returns the empty slabs of a node.
+pub(super) fn shrink_node(x: &Work, node: u8) {
     let mut lists = x.d.node(node).lists.lock();
     let mut empty = lists
         .partial
         .split_off(&x.s.map, |r| r.word.load().inuse() == 0);
     drop(lists);
-    let mut n = 0;
     while let Some(id) = empty.pop_front(&x.s.map) {
         discard(x.s, x.d, id);
-        n += 1;
     }
-    n
 }
