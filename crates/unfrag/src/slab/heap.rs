@@ -3,8 +3,12 @@
 //! A host says which CPU a caller is on ([`CurrentCpu`]), and puts the sizes into the [`Heap`] once.
 //! Whoever has no CPU (an interrupt, a thread too many, one that is ending) shares a spare one, behind
 //! a lock.
+//!
+//! It serves up to 4 MiB at a time, the largest block of pages; and alignments above a page only if
+//! the window's first frame lies at an address of that alignment, as its number does.
 
 use super::cpu::Cpu;
+use super::formulas::PAGE;
 use super::kmalloc::{Kmalloc, kmalloc_size};
 use super::lock::Locked;
 use super::sync::{AtomicU32, Ordering, spin};
@@ -153,6 +157,25 @@ impl<C: CurrentCpu> Heap<C> {
     }
 }
 
+impl<C: CurrentCpu> Heap<C> {
+    #[inline]
+    fn alloc_with(&self, layout: Layout, gfp: Gfp) -> *mut u8 {
+        let got = bytes_for(layout)
+            .and_then(|n| self.with(|i, cpu| i.sizes.alloc(cpu, n, gfp).ok()))
+            .flatten();
+        let Some(memory) = got else { return null_mut() };
+        if layout.align() > PAGE as usize && !memory.addr().get().is_multiple_of(layout.align()) {
+            // SAFETY: allocated above, and nobody has seen it.
+            #[allow(unsafe_code)]
+            unsafe {
+                self.dealloc(memory.as_ptr(), layout);
+            }
+            return null_mut();
+        }
+        memory.as_ptr()
+    }
+}
+
 /// Bytes to ask for so that the answer has the layout's alignment; `None` if none has.
 fn bytes_for(layout: Layout) -> Option<usize> {
     match layout.align() {
@@ -168,17 +191,12 @@ fn bytes_for(layout: Layout) -> Option<usize> {
 unsafe impl<C: CurrentCpu> GlobalAlloc for Heap<C> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let got = bytes_for(layout)
-            .and_then(|n| self.with(|i, cpu| i.sizes.alloc(cpu, n, Gfp::KERNEL).ok()));
-        got.flatten().map_or(null_mut(), NonNull::as_ptr)
+        self.alloc_with(layout, Gfp::KERNEL)
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let gfp = Gfp::KERNEL | Gfp::ZERO;
-        let got =
-            bytes_for(layout).and_then(|n| self.with(|i, cpu| i.sizes.alloc(cpu, n, gfp).ok()));
-        got.flatten().map_or(null_mut(), NonNull::as_ptr)
+        self.alloc_with(layout, Gfp::KERNEL | Gfp::ZERO)
     }
 
     #[inline]
