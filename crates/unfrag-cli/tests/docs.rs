@@ -182,7 +182,7 @@ fn every_command_in_the_docs_works() {
 fn every_example_in_the_help_works() {
     let reader = reader();
     let mut ran = 0;
-    for command in ["import", "replay", "inspect"] {
+    for command in ["import", "replay", "inspect", "slab"] {
         let help = stdout(&[command, "--help"]);
         let (_, examples) = help.split_once("Example").expect("the help has an example");
         for line in examples

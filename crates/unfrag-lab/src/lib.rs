@@ -13,4 +13,5 @@ pub mod resolve;
 pub mod run;
 pub mod sample;
 pub mod settings;
+pub mod slab;
 pub mod start;

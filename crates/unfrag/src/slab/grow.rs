@@ -124,6 +124,7 @@ pub(super) fn new_slab(s: &Inner, d: &Desc, gfp: Gfp, node: u8) -> Option<u32> {
     n.slabs.fetch_add(1, Ordering::Relaxed);
     n.objects.fetch_add(objects.into(), Ordering::Relaxed);
     d.slabs_of[usize::from(order)].fetch_add(1, Ordering::Relaxed);
+    s.slab_pages.fetch_add(1 << order, Ordering::Relaxed);
     Some(id)
 }
 
@@ -166,6 +167,7 @@ pub(super) fn discard(s: &Inner, d: &Desc, id: u32) {
     n.slabs.fetch_sub(1, Ordering::Relaxed);
     n.objects.fetch_sub(r.objects.into(), Ordering::Relaxed);
     d.slabs_of[usize::from(order)].fetch_sub(1, Ordering::Relaxed);
+    s.slab_pages.fetch_sub(1 << order, Ordering::Relaxed);
     if d.design != Design::Slab || d.off_slab() {
         let bytes = record_bytes(d, r.objects);
         if let Some(at) = NonNull::new(s.map.by_id(id)) {

@@ -13,6 +13,7 @@ use super::object::CacheFlags;
 use super::pages::PageRequest;
 use super::record::Record;
 use super::rules::Design;
+use super::sync::Ordering;
 use super::system::Slabs;
 use super::word::{AtomicWord, Word};
 use crate::frame::{MAX_ORDER, Pfn};
@@ -288,6 +289,7 @@ impl<'s> Kmalloc<'s> {
             }
         }
         s.map.set_entries(frame, order, s.map.id_of(at.as_ptr()));
+        s.slab_pages.fetch_add(1 << order, Ordering::Relaxed);
         NonNull::new(start).ok_or(NoMemory)
     }
 
@@ -300,6 +302,7 @@ impl<'s> Kmalloc<'s> {
         let r = s.map.record(id);
         let (frame, order) = (r.frame, r.order);
         s.map.set_entries(frame, order, 0);
+        s.slab_pages.fetch_sub(1 << order, Ordering::Relaxed);
         if let Some(at) = NonNull::new(s.map.by_id(id)) {
             // SAFETY: allocated by `alloc_pages` with that size; the table forgot it.
             unsafe { s.boot_free(at, size_of::<Record>()) };

@@ -93,6 +93,8 @@ mod loom_tests {
     use loom::sync::Arc;
     use loom::sync::atomic::AtomicU64 as Cell;
     use loom::thread;
+    use std::vec;
+    use std::vec::Vec;
 
     struct Objects {
         queue: RemoteQueue,

@@ -195,10 +195,8 @@ impl Slabs<'_> {
         self.inner().each_cache(|d| f(&info(d)));
     }
 
-    /// Pages of all slabs of all caches.
+    /// Pages of all slabs of all caches, and those that kmalloc handed out as whole pages.
     pub fn slab_pages(&self) -> u64 {
-        let mut n = 0;
-        self.inner().each_cache(|d| n += slab_pages(d));
-        n
+        self.inner().slab_pages.load(Ordering::Relaxed)
     }
 }

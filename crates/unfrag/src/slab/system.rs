@@ -11,7 +11,7 @@ use super::lock::Locked;
 use super::pages::{DirectMap, Pages};
 use super::rules::Rules;
 use super::shrink::Shrinkers;
-use super::sync::{AtomicU32, Ordering};
+use super::sync::{AtomicU32, AtomicU64, Ordering};
 use core::marker::PhantomData;
 use core::ptr::{NonNull, null};
 
@@ -99,6 +99,8 @@ pub(crate) struct Inner {
     /// First of all caches.
     pub caches: Locked<CacheList>,
     pub shrinkers: Shrinkers,
+    /// Pages of all slabs, and those that kmalloc handed out as such.
+    pub slab_pages: AtomicU64,
 }
 
 /// The list of all caches.
@@ -229,6 +231,7 @@ impl<'p> Slabs<'p> {
             node_of_cpu: config.node_of_cpu,
             caches: Locked::new(CacheList(null())),
             shrinkers: Shrinkers::new(),
+            slab_pages: AtomicU64::new(0),
         };
         let room = room.cast::<Inner>();
         // SAFETY: the record is large enough, aligned to 64 bytes, and ours.

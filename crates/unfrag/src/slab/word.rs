@@ -130,6 +130,8 @@ mod loom_tests {
     use loom::sync::Arc;
     use loom::sync::atomic::AtomicU32;
     use loom::thread;
+    use std::vec;
+    use std::vec::Vec;
 
     /// A slab of four objects whose links are cells of their own.
     struct Slab {
@@ -167,7 +169,10 @@ mod loom_tests {
 
     #[test]
     fn loom_no_freed_object_is_lost_or_doubled_while_the_owner_takes() {
-        loom::model(|| {
+        // Four threads' worth of steps: interleavings with up to three preemptions.
+        let mut bounded = loom::model::Builder::new();
+        bounded.preemption_bound = Some(3);
+        bounded.check(|| {
             let slab = Slab::new(Word::new(0, 4, true));
             let others: Vec<_> = [[1, 2], [3, 0]]
                 .into_iter()

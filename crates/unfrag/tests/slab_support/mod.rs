@@ -16,6 +16,7 @@ pub struct Memory {
     pub pages: Watched,
     base: NonNull<u8>,
     room: Layout,
+    metadata: *mut [u64],
 }
 
 /// The manager's pages, counted.
@@ -30,6 +31,9 @@ pub struct Watched {
     /// Requests seen, if wanted.
     pub requests: std::sync::Mutex<Option<Vec<(PageRequest, bool)>>>,
 }
+
+// The tests share it between threads; the metadata is the manager's, which has a lock.
+unsafe impl Sync for Memory {}
 
 unsafe impl Pages for Watched {
     fn alloc(&self, r: &PageRequest) -> Option<Pfn> {
@@ -86,9 +90,9 @@ impl Memory {
             sysctl: Sysctl::default(),
         };
         let words = layout(&config).unwrap().words;
-        // Tests are short-lived; the metadata stays.
-        let metadata = Box::leak(vec![0u64; words].into_boxed_slice());
-        let manager = Manager::boot(&config, NullHost, metadata).unwrap();
+        let metadata = Box::into_raw(vec![0u64; words].into_boxed_slice());
+        // It goes with this, and so after the manager's last use.
+        let manager = Manager::boot(&config, NullHost, unsafe { &mut *metadata }).unwrap();
         let room = Layout::from_size_align(nodes as usize * frames as usize * 4096, 4096).unwrap();
         let base = NonNull::new(unsafe { alloc(room) }).unwrap();
         let manager = unsafe { LockedPages::new(manager, base) }.unwrap();
@@ -102,6 +106,7 @@ impl Memory {
             },
             base,
             room,
+            metadata,
         }
     }
 
@@ -128,6 +133,9 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        unsafe { dealloc(self.base.as_ptr(), self.room) };
+        unsafe {
+            dealloc(self.base.as_ptr(), self.room);
+            drop(Box::from_raw(self.metadata));
+        }
     }
 }
