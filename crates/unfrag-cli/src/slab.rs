@@ -26,7 +26,12 @@ pub struct Args {
     /// A trace with slab events (trace.dat, perf.data, text), or an .unfrag file of one
     file: PathBuf,
     /// Allocators, separated by commas
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "slab,slub,slqb")]
+    #[arg(
+        long,
+        value_name = "NAME,…",
+        value_delimiter = ',',
+        default_value = "slab,slub,slqb"
+    )]
     allocator: Vec<Allocator>,
     /// Rules: those of 6.x, or those of 2.6.28 (source of the report that large orders hurt)
     #[arg(long, value_enum, default_value_t = Era::Modern)]

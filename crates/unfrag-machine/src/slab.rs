@@ -12,12 +12,10 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
 use unfrag::slab::{
-    CacheInfo, CacheOptions, Cpu, CreateError, Due, FrameEntry, KmemCache, Kmalloc, LockedPages,
-    NoMemory, Rules, SlabConfig, Slabs, SlabsError, CacheFlags,
+    CacheFlags, CacheInfo, CacheOptions, Cpu, CreateError, Due, FrameEntry, Kmalloc, KmemCache,
+    LockedPages, NoMemory, Rules, SlabConfig, Slabs, SlabsError,
 };
-use unfrag::{
-    Config, Gfp, Manager, NullHost, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout,
-};
+use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout};
 
 /// What the machine is made of.
 #[derive(Clone, Copy, Debug)]
@@ -279,4 +277,3 @@ impl SlabMachine<'_> {
         }
     }
 }
-

@@ -194,7 +194,11 @@ fn main() {
                     }
                     3 => {
                         let p = Global(MiMalloc);
-                        [hot(&p), batch(&p), remote(Global(MiMalloc), Global(MiMalloc))]
+                        [
+                            hot(&p),
+                            batch(&p),
+                            remote(Global(MiMalloc), Global(MiMalloc)),
+                        ]
                     }
                     _ => {
                         let p = Global(System);

@@ -29,7 +29,11 @@ fn free(cache: &KmemCache, cpu: &Cpu, object: NonNull<u8>) -> Result<(), Fault> 
 
 #[test]
 fn a_double_free_names_cache_and_object_and_does_no_harm() {
-    for flags in [CacheFlags::CONSISTENCY, CacheFlags::RED_ZONE, CacheFlags::POISON] {
+    for flags in [
+        CacheFlags::CONSISTENCY,
+        CacheFlags::RED_ZONE,
+        CacheFlags::POISON,
+    ] {
         with(flags, |memory, _, cache, cpu| {
             let object = cache.alloc(cpu, Gfp::KERNEL).unwrap();
             free(cache, cpu, object).unwrap();
@@ -51,7 +55,10 @@ fn a_double_free_names_cache_and_object_and_does_no_harm() {
 #[test]
 fn a_write_beyond_an_object_is_found_when_it_is_freed() {
     with(CacheFlags::RED_ZONE, |_, _, cache, cpu| {
-        for (offset, kind) in [(40, FaultKind::RedZoneBehind), (-1, FaultKind::RedZoneBefore)] {
+        for (offset, kind) in [
+            (40, FaultKind::RedZoneBehind),
+            (-1, FaultKind::RedZoneBefore),
+        ] {
             let object = cache.alloc(cpu, Gfp::KERNEL).unwrap();
             let beyond = unsafe { object.as_ptr().offset(offset) };
             let before = unsafe { beyond.replace(0x77) };
@@ -102,7 +109,10 @@ fn red_zones_are_those_of_the_kernels_spec_6_1_6_2() {
         let object = cache.alloc(cpu, Gfp::KERNEL).unwrap();
         let words = || unsafe {
             let o = object.as_ptr();
-            [o.sub(8).cast::<u64>().read(), o.add(40).cast::<u64>().read()]
+            [
+                o.sub(8).cast::<u64>().read(),
+                o.add(40).cast::<u64>().read(),
+            ]
         };
         let (active, inactive) = match cache.design() {
             Design::Slab => (0xD841_56C5_6356_88C0, 0x09F9_1102_9D74_E35B),
@@ -119,10 +129,16 @@ fn an_address_where_no_object_begins_is_refused() {
     with(CacheFlags::CONSISTENCY, |_, s, cache, cpu| {
         let object = cache.alloc(cpu, Gfp::KERNEL).unwrap();
         let inside = unsafe { object.add(8) };
-        assert_eq!(free(cache, cpu, inside).unwrap_err().kind, FaultKind::NotAnObject);
+        assert_eq!(
+            free(cache, cpu, inside).unwrap_err().kind,
+            FaultKind::NotAnObject
+        );
         let mut outside = 0u64;
         let outside = NonNull::from(&mut outside).cast();
-        assert_eq!(free(cache, cpu, outside).unwrap_err().kind, FaultKind::NotInASlab);
+        assert_eq!(
+            free(cache, cpu, outside).unwrap_err().kind,
+            FaultKind::NotInASlab
+        );
         let other = s.create(&CacheOptions::new("dentry", 40)).unwrap();
         let fault = free(&other, cpu, object).unwrap_err();
         assert_eq!(fault.kind, FaultKind::OtherCache(cache.name()));

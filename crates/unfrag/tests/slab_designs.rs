@@ -93,7 +93,10 @@ fn a_cache_with_live_objects_is_not_destroyed_and_says_so() {
             let error = cache.destroy().unwrap_err();
             assert_eq!(error.live, 2);
             let text = error.to_string();
-            assert!(text.contains("inode_cache") && text.contains("2 objects"), "{text}");
+            assert!(
+                text.contains("inode_cache") && text.contains("2 objects"),
+                "{text}"
+            );
             let cache = error.cache;
             give(&cache, &cpu, kept);
             cache.destroy().unwrap();
@@ -147,11 +150,21 @@ fn a_bulk_allocation_is_all_or_nothing() {
             cache.shrink(&cpu);
             assert_eq!(cache.info().pages(), 0);
             // Two slabs can be had, which is not enough.
-            memory.pages.budget.store(4, std::sync::atomic::Ordering::Relaxed);
+            memory
+                .pages
+                .budget
+                .store(4, std::sync::atomic::Ordering::Relaxed);
             assert!(cache.alloc_bulk(&cpu, Gfp::KERNEL, &mut many).is_err());
-            memory.pages.budget.store(u64::MAX, std::sync::atomic::Ordering::Relaxed);
+            memory
+                .pages
+                .budget
+                .store(u64::MAX, std::sync::atomic::Ordering::Relaxed);
             cache.shrink(&cpu);
-            assert_eq!(cache.info().active_objects, 0, "{design}: nothing is left out");
+            assert_eq!(
+                cache.info().active_objects,
+                0,
+                "{design}: nothing is left out"
+            );
         });
     }
 }
@@ -171,7 +184,9 @@ fn an_object_of_a_node_comes_from_that_node() {
             let mut all = vec![];
             for n in [0, 1, 1, 0, 1] {
                 for _ in 0..30 {
-                    let o = cache.alloc_on(&cpu, Gfp::KERNEL | Gfp::THISNODE, n).unwrap();
+                    let o = cache
+                        .alloc_on(&cpu, Gfp::KERNEL | Gfp::THISNODE, n)
+                        .unwrap();
                     assert_eq!(node(&o), n, "{design}");
                     all.push(o);
                 }
@@ -179,7 +194,10 @@ fn an_object_of_a_node_comes_from_that_node() {
             let own = take(&cache, &far, 50);
             assert!(own.iter().all(|o| node(o) == 1), "{design}");
             all.extend(own);
-            assert!(cache.alloc_on(&cpu, Gfp::KERNEL, 2).is_err(), "no such node");
+            assert!(
+                cache.alloc_on(&cpu, Gfp::KERNEL, 2).is_err(),
+                "no such node"
+            );
             // Each CPU frees objects of both nodes.
             let half = all.split_off(all.len() / 2);
             give(&cache, &far, all);
@@ -222,10 +240,17 @@ fn slub_merges_caches_that_differ_in_name_only_spec_6_2() {
         // Larger by a word, other properties, a constructor, checks: none of these shares.
         let other = s.create(&CacheOptions::new("smaller", 96)).unwrap();
         assert!(!other.is_merged());
-        let flags = [CacheFlags::RECLAIM_ACCOUNT, CacheFlags::POISON, CacheFlags::NO_MERGE];
+        let flags = [
+            CacheFlags::RECLAIM_ACCOUNT,
+            CacheFlags::POISON,
+            CacheFlags::NO_MERGE,
+        ];
         let apart: Vec<KmemCache> = flags
             .iter()
-            .map(|f| s.create(&CacheOptions::new("apart", 104).flags(*f)).unwrap())
+            .map(|f| {
+                s.create(&CacheOptions::new("apart", 104).flags(*f))
+                    .unwrap()
+            })
             .collect();
         assert!(apart.iter().all(|c| !c.is_merged()));
         assert_eq!(names(s).len(), 5);
@@ -256,15 +281,21 @@ fn requests(rules: Rules, gfp: Gfp, taken: usize) -> Vec<(u8, Gfp, bool, bool)> 
     memory.with(&config(1, 1, rules), |s| {
         let cpu = s.cpu(0).unwrap();
         let cache = s.create(&CacheOptions::new("names_cache", 4096)).unwrap();
-        let other = s.create(&CacheOptions::new("filler", 4096).design(Design::Slqb)).unwrap();
+        let other = s
+            .create(&CacheOptions::new("filler", 4096).design(Design::Slqb))
+            .unwrap();
         let filler = take(&other, &cpu, taken);
         *memory.pages.requests.lock().unwrap() = Some(vec![]);
         let object = cache.alloc(&cpu, gfp).unwrap();
         let seen = memory.pages.requests.lock().unwrap().take().unwrap();
         unsafe { cache.free(&cpu, object) }.unwrap();
         give(&other, &cpu, filler);
-        let slabs = seen.iter().filter(|(r, _)| r.gfp.contains(Gfp::COMP) || r.order > 0);
-        slabs.map(|(r, got)| (r.order, r.gfp, r.first_pass_only, *got)).collect()
+        let slabs = seen
+            .iter()
+            .filter(|(r, _)| r.gfp.contains(Gfp::COMP) || r.order > 0);
+        slabs
+            .map(|(r, got)| (r.order, r.gfp, r.first_pass_only, *got))
+            .collect()
     })
 }
 
@@ -277,9 +308,17 @@ fn remedies_of_source_s2_change_the_first_attempt_alone_spec_6_5() {
         (all[0].1, all[0].2)
     };
     assert_eq!(first(FirstAttempt::Historic), (historic, false));
-    assert_eq!(first(FirstAttempt::IfPlentyFree), (historic, false), "plenty is free");
+    assert_eq!(
+        first(FirstAttempt::IfPlentyFree),
+        (historic, false),
+        "plenty is free"
+    );
     let no_wait = historic - Gfp::DIRECT_RECLAIM;
-    assert_eq!(first(FirstAttempt::NoWait), (no_wait, false), "still wakes kswapd");
+    assert_eq!(
+        first(FirstAttempt::NoWait),
+        (no_wait, false),
+        "still wakes kswapd"
+    );
     let no_wake = (no_wait - Gfp::KSWAPD_RECLAIM) | Gfp::NOMEMALLOC;
     assert_eq!(first(FirstAttempt::NoWake), (no_wake, false));
     assert_eq!(first(FirstAttempt::FirstPassOnly), (no_wake, true));
@@ -303,7 +342,9 @@ fn a_slab_that_cannot_have_its_order_gets_the_least_one_and_is_counted_spec_6_2(
         let all = take(&names, &cpu, 8);
         assert_eq!((names.info().order, names.info().slabs_of_order[3]), (3, 1));
         // Every other page of the rest is taken: no block of order 1 is left.
-        let single = s.create(&CacheOptions::new("page", 4096).design(Design::Slqb)).unwrap();
+        let single = s
+            .create(&CacheOptions::new("page", 4096).design(Design::Slqb))
+            .unwrap();
         let mut pages = vec![];
         while let Ok(o) = single.alloc(&cpu, Gfp::KERNEL | Gfp::MEMALLOC) {
             pages.push(o);
@@ -317,7 +358,11 @@ fn a_slab_that_cannot_have_its_order_gets_the_least_one_and_is_counted_spec_6_2(
         single.shrink(&cpu);
         let more = take(&names, &cpu, 2);
         let info = names.info();
-        assert_eq!((info.order_fallbacks, info.slabs_of_order[0]), (2, 2), "{info:?}");
+        assert_eq!(
+            (info.order_fallbacks, info.slabs_of_order[0]),
+            (2, 2),
+            "{info:?}"
+        );
         give(&names, &cpu, all);
         give(&names, &cpu, more);
         give(&single, &cpu, pages);
@@ -374,10 +419,18 @@ fn slqb_queues_remote_frees_by_batches_and_the_owner_claims_them_spec_6_3() {
         give(&cache, &b, all);
         let before = cache.info().pages();
         let one = take(&cache, &a, 1);
-        assert_eq!(cache.info().pages(), before + 1, "a list below the batch stays with CPU 1");
+        assert_eq!(
+            cache.info().pages(),
+            before + 1,
+            "a list below the batch stays with CPU 1"
+        );
         unsafe { cache.free(&b, last) }.unwrap();
         let back = take(&cache, &a, 64);
-        assert_eq!(cache.info().pages(), before + 1, "64 objects came back at once");
+        assert_eq!(
+            cache.info().pages(),
+            before + 1,
+            "64 objects came back at once"
+        );
         let info = cache.info();
         assert_eq!(info.active_objects, 65);
         give(&cache, &a, one);
@@ -395,7 +448,11 @@ fn slqb_frees_into_slabs_when_the_queue_is_long_spec_6_3() {
         let all = take(&cache, &a, 400);
         give(&cache, &b, all);
         let pages = cache.info().pages();
-        assert_eq!(pages, 400 - 3 * 64, "of six lists three went to the slabs, 16 objects wait");
+        assert_eq!(
+            pages,
+            400 - 3 * 64,
+            "of six lists three went to the slabs, 16 objects wait"
+        );
     });
 }
 
@@ -419,7 +476,10 @@ fn slab_arrays_fill_and_drain_by_batches_spec_6_1() {
         let a = s.cpu(0).unwrap();
         let cache = s.create(&CacheOptions::new("size-192", 192)).unwrap();
         let info = || cache.info();
-        assert_eq!((info().limit, info().batch, info().shared_factor), (120, 60, 8));
+        assert_eq!(
+            (info().limit, info().batch, info().shared_factor),
+            (120, 60, 8)
+        );
         // An array that was not in use gets 16 at first, then batches of 60, or what there is.
         let one = take(&cache, &a, 1);
         assert_eq!(info().active_objects, 16, "active: in the array or in use");

@@ -9,9 +9,7 @@ use unfrag::slab::{
     CacheFlags, Cpu, CurrentCpu, Design, FrameEntry, Heap, Kmalloc, LockedPages, Rules, SlabConfig,
     Slabs,
 };
-use unfrag::{
-    Config, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset,
-};
+use unfrag::{Config, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset};
 
 const FRAMES: usize = 32768;
 const WORDS: usize = 80_000;
@@ -55,9 +53,8 @@ impl CurrentCpu for Threads {
                     // The last is for those who get none.
                     Mine::Unknown => {
                         let slabs = unsafe { (*SLABS.0.get()).as_ref() };
-                        let free = |s: &'static Slabs<'static>| {
-                            (0..CPUS - 1).find_map(|c| s.cpu(c).ok())
-                        };
+                        let free =
+                            |s: &'static Slabs<'static>| (0..CPUS - 1).find_map(|c| s.cpu(c).ok());
                         slabs.and_then(free).map_or(Mine::None, Mine::Cpu)
                     }
                     mine => mine,
@@ -125,7 +122,11 @@ fn ordinary_collections_live_on_slab_caches() {
         text.push_str("ab");
     }
     assert_eq!(tree.len(), 50_000);
-    assert!(tree.iter().zip(tree.keys().skip(1)).all(|((a, _), b)| a < b));
+    assert!(
+        tree.iter()
+            .zip(tree.keys().skip(1))
+            .all(|((a, _), b)| a < b)
+    );
     assert!((0..50_000).all(|i| map[&i].iter().all(|x| *x == i)));
     assert_eq!((text.len(), text.matches("ab").count()), (100_000, 50_000));
     let boxed: Vec<Box<[u64; 16]>> = (0..1000).map(|i| Box::new([i; 16])).collect();
@@ -134,7 +135,10 @@ fn ordinary_collections_live_on_slab_caches() {
     unsafe { (*SLABS.0.get()).as_ref() }
         .expect("caches")
         .each_cache(|c| stats = (stats.0 + c.allocs(), stats.1 + c.pages()));
-    assert!(stats.0 > 150_000 && stats.1 > 1000, "they do live there: {stats:?}");
+    assert!(
+        stats.0 > 150_000 && stats.1 > 1000,
+        "they do live there: {stats:?}"
+    );
 }
 
 #[test]

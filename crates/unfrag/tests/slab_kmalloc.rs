@@ -26,7 +26,10 @@ fn kmalloc_serves_every_size_and_takes_it_back_by_address_alone() {
             let (cpu, other) = (s.cpu(0).unwrap(), s.cpu(1).unwrap());
             let k = Kmalloc::new(s, design, CacheFlags::empty()).unwrap();
             let mut all = vec![];
-            for size in (1..10_000).step_by(37).chain([100_000, 131_072, 131_073, 1 << 20]) {
+            for size in (1..10_000)
+                .step_by(37)
+                .chain([100_000, 131_072, 131_073, 1 << 20])
+            {
                 let p = k.alloc(&cpu, size, Gfp::KERNEL | Gfp::ZERO).unwrap();
                 let usable = k.usable_size(p).unwrap();
                 assert!(usable >= size && usable <= (2 * size).max(32).next_multiple_of(4096));
@@ -122,7 +125,9 @@ fn a_value_without_memory_comes_back() {
         let cpu = s.cpu(0).unwrap();
         let cache: Cache<String> = Cache::new(s, "string").unwrap();
         memory.pages.budget.store(0, Ordering::Relaxed);
-        let refused = cache.alloc(&cpu, Gfp::KERNEL, "kept".to_owned()).unwrap_err();
+        let refused = cache
+            .alloc(&cpu, Gfp::KERNEL, "kept".to_owned())
+            .unwrap_err();
         assert!(refused.to_string().contains("no memory"));
         assert_eq!(refused.0, "kept");
         memory.pages.budget.store(u64::MAX, Ordering::Relaxed);
@@ -190,7 +195,9 @@ fn waste_over_the_mix_of_s2_is_what_the_formulas_say_spec_6_4() {
             let cpu = s.cpu(0).unwrap();
             let (mut waste, mut expected) = (0, 0);
             for (name, size, objects) in S2 {
-                let cache = s.create(&CacheOptions::new(name, size).design(design)).unwrap();
+                let cache = s
+                    .create(&CacheOptions::new(name, size).design(design))
+                    .unwrap();
                 let all: Vec<NonNull<u8>> = (0..objects)
                     .map(|_| cache.alloc(&cpu, Gfp::KERNEL).unwrap())
                     .collect();

@@ -4,8 +4,8 @@
 
 mod slab_support;
 
-use proptest::test_runner::{RngAlgorithm, TestRng};
 use proptest::prelude::Rng;
+use proptest::test_runner::{RngAlgorithm, TestRng};
 use slab_support::Memory;
 use std::ptr::NonNull;
 use unfrag::Gfp;
@@ -115,7 +115,9 @@ impl<'a> Run<'a> {
             1 => c.alloc_on(&self.cpus[cpu], Gfp::KERNEL, (cpu & 1 ^ 1) as u8),
             2 => {
                 let mut many = [NonNull::dangling(); 20];
-                if c.alloc_bulk(&self.cpus[cpu], Gfp::KERNEL, &mut many).is_ok() {
+                if c.alloc_bulk(&self.cpus[cpu], Gfp::KERNEL, &mut many)
+                    .is_ok()
+                {
                     many.into_iter().for_each(|o| self.got(cache, o));
                 }
                 return;
@@ -158,7 +160,10 @@ impl<'a> Run<'a> {
             60..80 => {
                 // The page allocator runs dry for a while.
                 let n = u64::from(self.rng.next_u32() % 8);
-                memory.pages.budget.store(n, std::sync::atomic::Ordering::Relaxed);
+                memory
+                    .pages
+                    .budget
+                    .store(n, std::sync::atomic::Ordering::Relaxed);
             }
             80..180 => memory
                 .pages
@@ -193,7 +198,10 @@ fn run(design: Design, rules: Rules, checked: CacheFlags, operations: u64) {
             if i % (operations / 16).max(1) == 0 {
                 // What the counts say is what the model knows.
                 for (c, size) in r.caches.iter().zip(SIZES) {
-                    let live = r.live.iter().filter(|l| SIZES[usize::from(l.cache)] == size);
+                    let live = r
+                        .live
+                        .iter()
+                        .filter(|l| SIZES[usize::from(l.cache)] == size);
                     let (live, info) = (live.count() as u64, c.info());
                     assert!(info.active_objects >= live && info.total_objects >= live);
                     assert_eq!(info.faults, 0);
@@ -209,7 +217,11 @@ fn run(design: Design, rules: Rules, checked: CacheFlags, operations: u64) {
             let shrunk = cache.shrink(&own);
             assert_eq!(shrunk.asked, 0, "all other tokens are back");
             let info = cache.info();
-            assert_eq!((info.pages(), info.total_slabs), (0, 0), "{design}: {info:?}");
+            assert_eq!(
+                (info.pages(), info.total_slabs),
+                (0, 0),
+                "{design}: {info:?}"
+            );
             assert_eq!((info.active_objects, info.total_objects), (0, 0));
         }
         assert_eq!(memory.held(), slabs.record_pages(), "only records are left");
@@ -222,7 +234,12 @@ fn run(design: Design, rules: Rules, checked: CacheFlags, operations: u64) {
 
 #[test]
 fn slub_as_of_today_agrees_with_the_model_spec_6_2() {
-    run(Design::Slub, Rules::MODERN, CacheFlags::empty(), operations());
+    run(
+        Design::Slub,
+        Rules::MODERN,
+        CacheFlags::empty(),
+        operations(),
+    );
 }
 
 #[test]

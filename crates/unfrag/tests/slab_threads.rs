@@ -28,7 +28,9 @@ fn run(design: Design, rules: Rules, size: usize, flags: CacheFlags, rounds: u64
         rules,
     };
     memory.with(&config, |slabs| {
-        let options = CacheOptions::new("shared", size).design(design).flags(flags);
+        let options = CacheOptions::new("shared", size)
+            .design(design)
+            .flags(flags);
         let cache = slabs.create(&options).unwrap();
         let mail: Vec<Mutex<Vec<Sent>>> = (0..THREADS).map(|_| Mutex::default()).collect();
         std::thread::scope(|threads| {
@@ -67,7 +69,8 @@ fn run(design: Design, rules: Rules, size: usize, flags: CacheFlags, rounds: u64
                             _ => {}
                         }
                         let got = std::mem::take(&mut *mail[usize::from(t)].lock().unwrap());
-                        got.into_iter().for_each(|s| free(s, random & 256 == 0 && i % 32 == 0));
+                        got.into_iter()
+                            .for_each(|s| free(s, random & 256 == 0 && i % 32 == 0));
                         if random % 4096 == 0 {
                             cache.shrink(&cpu);
                         }
@@ -80,7 +83,10 @@ fn run(design: Design, rules: Rules, size: usize, flags: CacheFlags, rounds: u64
             }
         });
         let cpu = slabs.cpu(0).unwrap();
-        for Sent(object, value) in mail.iter().flat_map(|m| std::mem::take(&mut *m.lock().unwrap())) {
+        for Sent(object, value) in mail
+            .iter()
+            .flat_map(|m| std::mem::take(&mut *m.lock().unwrap()))
+        {
             assert_eq!(unsafe { object.cast::<u64>().read() }, value);
             unsafe { cache.free(&cpu, object) }.unwrap();
         }
@@ -101,14 +107,26 @@ fn threads_free_each_others_objects_slub() {
 #[test]
 fn threads_free_each_others_objects_slqb() {
     for size in [24, 2048, 4096] {
-        run(Design::Slqb, Rules::MODERN, size, CacheFlags::empty(), rounds());
+        run(
+            Design::Slqb,
+            Rules::MODERN,
+            size,
+            CacheFlags::empty(),
+            rounds(),
+        );
     }
 }
 
 #[test]
 fn threads_free_each_others_objects_slab() {
     for size in [24, 192, 2048] {
-        run(Design::Slab, Rules::MODERN, size, CacheFlags::empty(), rounds());
+        run(
+            Design::Slab,
+            Rules::MODERN,
+            size,
+            CacheFlags::empty(),
+            rounds(),
+        );
     }
 }
 

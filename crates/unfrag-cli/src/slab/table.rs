@@ -32,9 +32,18 @@ pub fn render(r: &SlabReport, screen: &Screen) -> String {
 
 fn left_out(r: &SlabReport, out: &mut String) {
     let parts = [
-        (r.unknown_frees, "frees of objects from before the trace, left out"),
-        (r.silent_frees, "objects whose free was not traced, freed when handed out again"),
-        (r.failed_in_trace, "allocations that failed when recorded, left out"),
+        (
+            r.unknown_frees,
+            "frees of objects from before the trace, left out",
+        ),
+        (
+            r.silent_frees,
+            "objects whose free was not traced, freed when handed out again",
+        ),
+        (
+            r.failed_in_trace,
+            "allocations that failed when recorded, left out",
+        ),
     ];
     for (n, what) in parts.iter().filter(|(n, _)| *n > 0) {
         let _ = writeln!(out, "{} {what}", thousands(*n));
@@ -47,19 +56,47 @@ fn side_by_side(r: &SlabReport, screen: &Screen, out: &mut String) {
         for a in &r.allocators {
             let _ = write!(line, "{:>12}", value(a));
         }
-        let line = if stress { stressed(&line, screen) } else { line };
+        let line = if stress {
+            stressed(&line, screen)
+        } else {
+            line
+        };
         let _ = writeln!(out, "{}", line.trim_end());
     };
     let kib = |bytes: u64| thousands(bytes / 1024);
     row("", &|a| a.allocator.clone(), true);
-    row("pages of slabs, at most", &|a| thousands(a.peak.pages), false);
-    row("  asked for then, KiB", &|a| kib(a.peak.requested_bytes), false);
+    row(
+        "pages of slabs, at most",
+        &|a| thousands(a.peak.pages),
+        false,
+    );
+    row(
+        "  asked for then, KiB",
+        &|a| kib(a.peak.requested_bytes),
+        false,
+    );
     row("  waste then", &|a| share(&a.peak), false);
-    row("pages of slabs, at the end", &|a| thousands(a.end.pages), false);
-    row("  asked for then, KiB", &|a| kib(a.end.requested_bytes), false);
+    row(
+        "pages of slabs, at the end",
+        &|a| thousands(a.end.pages),
+        false,
+    );
+    row(
+        "  asked for then, KiB",
+        &|a| kib(a.end.requested_bytes),
+        false,
+    );
     row("  waste then", &|a| share(&a.end), false);
-    row("  left when empty ones are returned", &|a| thousands(a.pages_after_shrink), false);
-    row("pages of the allocator's records", &|a| thousands(a.record_pages), false);
+    row(
+        "  left when empty ones are returned",
+        &|a| thousands(a.pages_after_shrink),
+        false,
+    );
+    row(
+        "pages of the allocator's records",
+        &|a| thousands(a.record_pages),
+        false,
+    );
     let orders = (0..r.allocators.first().map_or(0, |a| a.slabs_of_order.len()))
         .filter(|o| r.allocators.iter().any(|a| a.slabs_of_order[*o] > 0));
     for order in orders {
@@ -67,12 +104,28 @@ fn side_by_side(r: &SlabReport, screen: &Screen, out: &mut String) {
         row(&label, &|a| thousands(a.slabs_of_order[order]), false);
     }
     if r.allocators.iter().any(|a| a.order_fallbacks > 0) {
-        row("slabs that got the least order only", &|a| thousands(a.order_fallbacks), false);
+        row(
+            "slabs that got the least order only",
+            &|a| thousands(a.order_fallbacks),
+            false,
+        );
     }
-    row("served by a CPU's own list", &|a| format!("{} %", a.percent_fast_allocs), false);
-    row("freed to a CPU's own list", &|a| format!("{} %", a.percent_fast_frees), false);
+    row(
+        "served by a CPU's own list",
+        &|a| format!("{} %", a.percent_fast_allocs),
+        false,
+    );
+    row(
+        "freed to a CPU's own list",
+        &|a| format!("{} %", a.percent_fast_frees),
+        false,
+    );
     if r.allocators.iter().any(|a| a.failures > 0) {
-        row("allocations without memory", &|a| thousands(a.failures), false);
+        row(
+            "allocations without memory",
+            &|a| thousands(a.failures),
+            false,
+        );
     }
 }
 
@@ -94,7 +147,10 @@ fn caches(r: &SlabReport, screen: &Screen, out: &mut String) {
     let mut rows: Vec<_> = rows.into_iter().collect();
     let pages = |row: &[Option<&CacheReport>]| row.iter().flatten().map(|c| c.pages).max();
     rows.sort_by_key(|(_, row)| std::cmp::Reverse(pages(row)));
-    let mut head = format!("{:<24} {:>7} {:>9}", "cache, pages (order)", "bytes", "allocated");
+    let mut head = format!(
+        "{:<24} {:>7} {:>9}",
+        "cache, pages (order)", "bytes", "allocated"
+    );
     for a in &r.allocators {
         let _ = write!(head, "{:>12}", a.allocator);
     }
@@ -102,7 +158,11 @@ fn caches(r: &SlabReport, screen: &Screen, out: &mut String) {
     for ((name, size), row) in rows.iter().take(CACHES) {
         let allocs = row.iter().flatten().map(|c| c.allocs).max().unwrap_or(0);
         let name: String = harmless(name).chars().take(24).collect();
-        let mut line = format!("{name:<24} {:>7} {:>9}", thousands((*size).into()), thousands(allocs));
+        let mut line = format!(
+            "{name:<24} {:>7} {:>9}",
+            thousands((*size).into()),
+            thousands(allocs)
+        );
         for i in 0..r.allocators.len() {
             let cell = row.get(i).copied().flatten();
             let text = cell.map_or_else(
@@ -114,7 +174,11 @@ fn caches(r: &SlabReport, screen: &Screen, out: &mut String) {
         let _ = writeln!(out, "{line}");
     }
     if rows.len() > CACHES {
-        let _ = writeln!(out, "and {} more; --json has all of them", rows.len() - CACHES);
+        let _ = writeln!(
+            out,
+            "and {} more; --json has all of them",
+            rows.len() - CACHES
+        );
     }
 }
 

@@ -19,7 +19,7 @@ use unfrag_machine::slab::{
 pub struct Options {
     /// The allocators.
     pub designs: Vec<Design>,
-    /// Their rules; the design in them does not count.
+    /// Their rules; design and merging do not count.
     pub rules: Rules,
     /// CPUs by which SLUB chooses orders and SLAB its arrays; the recorded ones if `None`.
     pub cpus: Option<u16>,
@@ -73,8 +73,10 @@ fn one(trace: &SlabTrace, design: Design, cpus: u16, options: &Options) -> Resul
         frames: options.memory / 4096,
         cpus,
         switches,
+        // The trace names caches as they were after the recorded kernel merged them.
         rules: Rules {
             design,
+            merge: false,
             ..options.rules
         },
     };

@@ -237,7 +237,7 @@ impl SlabTrace {
         let mut live: HashMap<u64, usize> = HashMap::new();
         for (e, name) in events.iter().zip(names) {
             trace.cpus = trace.cpus.max(e.cpu + 1);
-            let mut push = |ops: &mut Vec<Op>, action| {
+            let push = |ops: &mut Vec<Op>, action| {
                 ops.push(Op {
                     time: e.time,
                     cpu: e.cpu,
@@ -291,7 +291,9 @@ impl SlabTrace {
                 }
             }
         }
-        trace.cpus = trace.cpus.max(u16::try_from(rec.meta.cpus).unwrap_or(u16::MAX));
+        trace.cpus = trace
+            .cpus
+            .max(u16::try_from(rec.meta.cpus).unwrap_or(u16::MAX));
         Ok(trace)
     }
 }

@@ -120,12 +120,7 @@ impl<'m, H: Host> Manager<'m, H> {
 
     /// The same, but nothing beyond one pass over the free lists is tried: nobody is woken, and no
     /// reserve is touched. `spec: linux-mm 6.5 (d)`
-    pub fn alloc_first_pass(
-        &mut self,
-        node: u8,
-        order: u8,
-        gfp: Gfp,
-    ) -> Result<Pfn, AllocError> {
+    pub fn alloc_first_pass(&mut self, node: u8, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
         let mt = self.request_type(gfp).ok_or(AllocError::BothMobilities)?;
         if order > MAX_ORDER {
             return Err(AllocError::OrderTooLarge);

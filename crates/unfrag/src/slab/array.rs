@@ -373,7 +373,11 @@ fn free_into(x: &Work, node: u8, object: *mut u8) -> Result<(), FaultKind> {
     let done = put_into_slab(x, &mut lists, object, &mut gone);
     drop(lists);
     discard_all(x, gone);
-    if done { Ok(()) } else { Err(FaultKind::DoubleFree) }
+    if done {
+        Ok(())
+    } else {
+        Err(FaultKind::DoubleFree)
+    }
 }
 
 fn free_alien(x: &Work, from: u8, to: u8, object: *mut u8) -> Result<(), FaultKind> {
@@ -512,4 +516,3 @@ pub(super) fn reap_node(x: &Work, node: u8) {
 pub(super) fn shared_avail(lists: &NodeLists) -> u64 {
     shared_array(lists).map_or(0, |s| s.avail().into())
 }
-

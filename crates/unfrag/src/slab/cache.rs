@@ -22,7 +22,9 @@ pub struct NoMemory;
 
 impl fmt::Display for NoMemory {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("no memory for an object: no slab has a free one, and there is no page for a slab")
+        f.write_str(
+            "no memory for an object: no slab has a free one, and there is no page for a slab",
+        )
     }
 }
 
@@ -91,7 +93,8 @@ impl<'s> KmemCache<'s> {
         let object = match NonNull::new(c.head.get()) {
             Some(object) => {
                 // SAFETY: the chain is the CPU's, which is the caller.
-                c.head.set(unsafe { next(object.as_ptr(), c.next_at.get()) });
+                c.head
+                    .set(unsafe { next(object.as_ptr(), c.next_at.get()) });
                 c.nr.set(c.nr.get().wrapping_sub(1));
                 c.alloc_fast.add(1);
                 object

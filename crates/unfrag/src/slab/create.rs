@@ -532,7 +532,10 @@ impl<'s> KmemCache<'s> {
     /// out, are emptied first; other CPUs are asked to empty theirs.
     pub fn shrink(&self, cpu: &Cpu<'_>) -> Shrunk {
         let (s, d) = (self.inner(), self.desc());
-        assert!(core::ptr::eq(cpu.inner(), s), "the CPU's token belongs to another set");
+        assert!(
+            core::ptr::eq(cpu.inner(), s),
+            "the CPU's token belongs to another set"
+        );
         let before = stat::slab_pages(d);
         let mut asked = 0;
         for _ in 0..2 {

@@ -5,13 +5,13 @@
 //! whoever has the whole cache to himself); what others may touch is atomic or locked.
 
 use super::array::ArrayCache;
+use super::fault::Name;
 use super::formulas::{ArrayLimits, SlqbLimits};
 use super::lock::{Counter, Locked};
 use super::object::{CacheFlags, Constructor, ObjectLayout};
 use super::record::List;
 use super::remote::RemoteQueue;
 use super::rules::Design;
-use super::fault::Name;
 use super::sync::{AtomicU32, AtomicU64};
 use super::system::Inner;
 use crate::frame::NR_ORDERS;

@@ -249,7 +249,11 @@ mod tests {
     use super::super::rules::Rules;
     use super::*;
 
-    const ALL: [OrderSearch; 3] = [OrderSearch::Halve, OrderSearch::Decrement, OrderSearch::Ceil];
+    const ALL: [OrderSearch; 3] = [
+        OrderSearch::Halve,
+        OrderSearch::Decrement,
+        OrderSearch::Ceil,
+    ];
 
     fn with(search: OrderSearch) -> SlubRules {
         SlubRules {
@@ -310,7 +314,11 @@ mod tests {
             min_objects: 100,
             ..SlubRules::V2_6_28
         };
-        assert_eq!(slub_order(192, 8, &rules), Some(3), "19,200 bytes want order 3");
+        assert_eq!(
+            slub_order(192, 8, &rules),
+            Some(3),
+            "19,200 bytes want order 3"
+        );
     }
 
     #[test]
@@ -327,7 +335,10 @@ mod tests {
     #[test]
     fn partial_limits_of_slub_spec_6_2() {
         let old = |size| slub_min_partial(size, false);
-        assert_eq!([old(8), old(64), old(256), old(1024), old(8192)], [5, 6, 8, 10, 10]);
+        assert_eq!(
+            [old(8), old(64), old(256), old(1024), old(8192)],
+            [5, 6, 8, 10, 10]
+        );
         let new = |size| slub_min_partial(size, true);
         assert_eq!([new(64), new(1024), new(4096), new(1 << 20)], [5, 5, 6, 10]);
         let objects = [8192, 4096, 4095, 1024, 1023, 256, 255, 8].map(slub_cpu_partial_objects);
@@ -340,7 +351,10 @@ mod tests {
     fn array_limits_spec_6_1() {
         let limit = |size| array_limits(size, 8).limit;
         assert_eq!([limit(131_073), limit(131_072), limit(4097)], [1, 8, 8]);
-        assert_eq!([limit(4096), limit(1025), limit(1024), limit(257)], [24, 24, 54, 54]);
+        assert_eq!(
+            [limit(4096), limit(1025), limit(1024), limit(257)],
+            [24, 24, 54, 54]
+        );
         assert_eq!([limit(256), limit(8)], [120, 120]);
         let all = |size, cpus| {
             let l = array_limits(size, cpus);
@@ -362,7 +376,11 @@ mod tests {
         // 8192 mod 2200 = 1592 is more than an eighth, but order 1 is where the search breaks off.
         assert_eq!(order(2200), Some(1));
         assert_eq!(slab_order(2200, 8, true, true), Some(0), "RECLAIM_ACCOUNT");
-        assert_eq!(slab_order(2200, 8, false, false), Some(0), "32 MiB of memory");
+        assert_eq!(
+            slab_order(2200, 8, false, false),
+            Some(0),
+            "32 MiB of memory"
+        );
         let fit = |size| slab_fit(size, 8, 0, size >= OFF_SLAB).objects;
         assert_eq!([fit(32), fit(64), fit(104), fit(192)], [112, 59, 37, 20]);
         assert_eq!([fit(511), fit(512), fit(4096)], [7, 8, 1]);
@@ -402,7 +420,11 @@ mod tests {
             assert_eq!(order(size), Some(0), "{size}");
         }
         assert_eq!(order(2800), Some(1), "a third of a page would be wasted");
-        assert_eq!(order(12_000), Some(2), "more than order 1 only if one object needs it");
+        assert_eq!(
+            order(12_000),
+            Some(2),
+            "more than order 1 only if one object needs it"
+        );
     }
 
     #[test]

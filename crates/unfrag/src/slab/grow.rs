@@ -83,7 +83,11 @@ pub(super) fn new_slab(s: &Inner, d: &Desc, gfp: Gfp, node: u8) -> Option<u32> {
     let (pfn, order) = block(s, d, gfp, node)?;
     let frame = (pfn.0 - s.map.first.0) as u32;
     let start = s.map.frame(frame);
-    let objects = if order == d.order { d.objects } else { d.min_objects };
+    let objects = if order == d.order {
+        d.objects
+    } else {
+        d.min_objects
+    };
     let colour = match d.colours {
         0 | 1 => 0,
         n => d.colour_next.fetch_add(1, Ordering::Relaxed) % n * d.colour_step,

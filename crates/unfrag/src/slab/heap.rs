@@ -125,20 +125,14 @@ impl<C: CurrentCpu> Heap<C> {
 
     #[cold]
     fn started(&self) -> Option<&Inside> {
-        let first = self.state.compare_exchange(
-            EMPTY,
-            STARTING,
-            Ordering::Acquire,
-            Ordering::Relaxed,
-        );
+        let first =
+            self.state
+                .compare_exchange(EMPTY, STARTING, Ordering::Acquire, Ordering::Relaxed);
         if first.is_ok() {
             self.cpus.start(self);
-            let still = self.state.compare_exchange(
-                STARTING,
-                FAILED,
-                Ordering::Release,
-                Ordering::Relaxed,
-            );
+            let still =
+                self.state
+                    .compare_exchange(STARTING, FAILED, Ordering::Release, Ordering::Relaxed);
             debug_assert!(still.is_ok() || self.state.load(Ordering::Relaxed) == READY);
         }
         while matches!(self.state.load(Ordering::Relaxed), STARTING | FILLING) {

@@ -342,7 +342,10 @@ mod tests {
         assert_eq!(slub(8192), Some(8192));
         assert_eq!(slub(8193), None, "more than two pages come as pages");
         let slab = |n| kmalloc_size(Design::Slab, n);
-        assert_eq!([slab(1), slab(33), slab(96)], [Some(32), Some(64), Some(96)]);
+        assert_eq!(
+            [slab(1), slab(33), slab(96)],
+            [Some(32), Some(64), Some(96)]
+        );
         assert_eq!([slab(131_072), slab(131_073)], [Some(131_072), None]);
     }
 

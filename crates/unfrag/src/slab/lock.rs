@@ -5,7 +5,8 @@
 //!
 //! Invariant: nobody calls a constructor, a shrinker or the user's code with one of these held.
 
-use super::sync::{AtomicU32, AtomicU64, Ordering, spin};
+use super::sync::{AtomicU32, Ordering, spin};
+use core::sync::atomic::AtomicU64;
 
 /// A test-and-set lock that spins.
 pub struct SpinLock(AtomicU32);

@@ -153,7 +153,10 @@ mod tests {
     #[test]
     fn cache_line_alignment_halves_for_small_objects() {
         let size = |s| layout(s, 8, CacheFlags::HWCACHE_ALIGN, false).size;
-        assert_eq!([size(8), size(16), size(17), size(33), size(65)], [8, 16, 32, 64, 128]);
+        assert_eq!(
+            [size(8), size(16), size(17), size(33), size(65)],
+            [8, 16, 32, 64, 128]
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! stretch of addresses in which frame `first + n` lies at `base + 4096 n`, whatever holes there are
 //! between. Only frames that serve as slabs (or hold the caches' own records) are ever touched.
 
-use super::formulas::PAGE;
 use super::fault::Fault;
+use super::formulas::PAGE;
 use super::sync::{AtomicU32, Ordering};
 use crate::frame::Pfn;
 use crate::gfp::Gfp;
@@ -140,7 +140,9 @@ impl DirectMap {
     /// Address of a record.
     #[inline(always)]
     pub fn by_id(&self, id: u32) -> *mut u8 {
-        self.base.wrapping_add(id as usize * UNIT).wrapping_sub(UNIT)
+        self.base
+            .wrapping_add(id as usize * UNIT)
+            .wrapping_sub(UNIT)
     }
     /// A slab's record.
     #[inline(always)]

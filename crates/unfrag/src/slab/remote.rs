@@ -109,13 +109,19 @@ mod loom_tests {
                 .expect("room");
         }
         fn take(&self, into: &mut Vec<u64>) {
-            let Some((mut at, n)) = self.queue.take() else { return };
+            let Some((mut at, n)) = self.queue.take() else {
+                return;
+            };
             let before = into.len();
             while at != 0 {
                 into.push(at);
                 at = self.next[at as usize].load(Ordering::Relaxed);
             }
-            assert_eq!(into.len() - before, n as usize, "the count is that of the list");
+            assert_eq!(
+                into.len() - before,
+                n as usize,
+                "the count is that of the list"
+            );
         }
     }
 

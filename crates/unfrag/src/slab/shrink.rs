@@ -204,8 +204,16 @@ mod tests {
     fn share_of_a_shrinker_spec_4_1() {
         // 4 × 1000 / 2 × 500 / (9999 + 1) = 100.
         assert_eq!(shrink_target(0, 1000, 9999, 500, 2), 100);
-        assert_eq!(shrink_target(30, 1000, 9999, 500, 2), 130, "what is pending adds up");
-        assert_eq!(shrink_target(0, 1 << 40, 0, 500, 2), 1000, "capped at twice the objects");
+        assert_eq!(
+            shrink_target(30, 1000, 9999, 500, 2),
+            130,
+            "what is pending adds up"
+        );
+        assert_eq!(
+            shrink_target(0, 1 << 40, 0, 500, 2),
+            1000,
+            "capped at twice the objects"
+        );
         assert_eq!(shrink_target(5, 0, 100, 0, 2), 0);
     }
 }

@@ -72,9 +72,7 @@ fn take(x: &Work, gfp: Gfp, node: Option<u8>) -> Option<*mut u8> {
             c.alloc_slow.add(1);
             return slqb::alloc_on(x, gfp, n);
         }
-        (Design::Slub, Some(n))
-            if x.current()
-                .is_some_and(|id| x.s.map.record(id).node == n) => {}
+        (Design::Slub, Some(n)) if x.current().is_some_and(|id| x.s.map.record(id).node == n) => {}
         (Design::Slub, Some(n)) => {
             c.alloc_slow.add(1);
             return slub::refill(x, gfp, Some(n)).then(|| x.pop()).flatten();

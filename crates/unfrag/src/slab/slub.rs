@@ -77,7 +77,9 @@ fn reload_or_let_go(x: &Work, id: u32) -> bool {
 fn adopt(x: &Work, id: u32) {
     let r = x.s.map.record(id);
     let took = r.word.change(|w| Some(w.taken(r.objects)));
-    let Ok((old, _)) = took else { unreachable!("this change is never refused") };
+    let Ok((old, _)) = took else {
+        unreachable!("this change is never refused")
+    };
     take_chain(x, id, old);
 }
 
@@ -98,12 +100,18 @@ fn from_node(x: &Work, node: u8) -> bool {
     };
     let r = x.s.map.record(id);
     let took = r.word.change(|w| Some(w.taken(r.objects)));
-    let Ok((old, _)) = took else { unreachable!("this change is never refused") };
+    let Ok((old, _)) = took else {
+        unreachable!("this change is never refused")
+    };
     take_chain(x, id, old);
     while x.c.partial_nr.get() < x.d.cpu_partial / 2
         && let Some(more) = lists.partial.pop_front(&x.s.map)
     {
-        let _ = x.s.map.record(more).word.change(|w| Some(w.with_frozen(true)));
+        let _ =
+            x.s.map
+                .record(more)
+                .word
+                .change(|w| Some(w.with_frozen(true)));
         push_partial(x, more);
     }
     true

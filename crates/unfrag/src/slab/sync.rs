@@ -1,7 +1,8 @@
 //! Atomics of the slab caches, as the checkers want them.
 //!
 //! Ordinarily these are `core`'s. Under `cfg(shuttle)` each operation first lets shuttle run another
-//! thread; the layout stays, so that zeroed memory is still a valid atomic. Under `cfg(loom)` the
+//! thread (so that a set of caches can be used inside shuttle's checks alone); the layout stays, so
+//! that zeroed memory is still a valid atomic. Under `cfg(loom)` the
 //! modules with a lock-free word of their own use loom's types ([`model`]); nothing else does, and
 //! nothing else is run under loom.
 
@@ -30,9 +31,7 @@ mod watched {
     }
 
     fn point() {
-        if shuttle::current::get_current_task().is_some() {
-            shuttle::hint::spin_loop();
-        }
+        shuttle::thread::yield_now();
     }
 
     macro_rules! watched {

@@ -127,9 +127,9 @@ impl Inner {
     }
     /// Takes a CPU's token, if it is not out.
     pub fn claim(&self, cpu: u16) -> bool {
-        let got =
-            self.word(cpu)
-                .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        let got = self
+            .word(cpu)
+            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
         got.is_ok()
     }
     /// Gives a CPU's token back.
@@ -210,7 +210,13 @@ impl<'p> Slabs<'p> {
         let pages: &'static dyn Pages = unsafe { core::mem::transmute(pages) };
         let boot = Boot::new();
         let claims = boot
-            .alloc(pages, &map, cpus * size_of::<AtomicU32>(), crate::Gfp::KERNEL, 0)
+            .alloc(
+                pages,
+                &map,
+                cpus * size_of::<AtomicU32>(),
+                crate::Gfp::KERNEL,
+                0,
+            )
             .ok_or(SlabsError::NoMemory)?;
         let room = boot.alloc(pages, &map, size_of::<Inner>(), crate::Gfp::KERNEL, 0);
         let Some(room) = room else {

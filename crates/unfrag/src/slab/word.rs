@@ -109,7 +109,10 @@ mod tests {
     #[test]
     fn parts_of_the_word_do_not_touch() {
         let w = Word::new(Word::HEAD as Slot, u16::MAX, true);
-        assert_eq!((w.head(), w.inuse(), w.is_frozen()), (0xff_ffff, u16::MAX, true));
+        assert_eq!(
+            (w.head(), w.inuse(), w.is_frozen()),
+            (0xff_ffff, u16::MAX, true)
+        );
         let w = Word::new(0, u16::MAX, false);
         assert_eq!((w.head(), w.inuse(), w.is_frozen()), (0, u16::MAX, false));
         assert_eq!(w.taken(7), Word::new(0, 7, true));
@@ -120,7 +123,10 @@ mod tests {
     fn a_free_beyond_what_is_out_is_refused() {
         assert_eq!(Word::new(3, 0, false).freed(1, 1), None);
         assert_eq!(Word::new(3, 2, true).freed(1, 3), None);
-        assert_eq!(Word::new(3, 2, true).freed(1, 2), Some(Word::new(1, 0, true)));
+        assert_eq!(
+            Word::new(3, 2, true).freed(1, 2),
+            Some(Word::new(1, 0, true))
+        );
     }
 }
 
@@ -228,7 +234,11 @@ mod loom_tests {
             let (old, new) = other.join().expect("no panic");
             assert_eq!(old.is_frozen(), new.is_frozen());
             assert_eq!(slab.word.load().is_frozen(), !thawed);
-            assert_eq!(thawed, !old.is_frozen(), "who frees knows whether to put it on a list");
+            assert_eq!(
+                thawed,
+                !old.is_frozen(),
+                "who frees knows whether to put it on a list"
+            );
         });
     }
 }

@@ -4,12 +4,8 @@
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use unfrag::slab::{
-    Fault, FrameEntry, LockedPages, PageRequest, Pages, SlabConfig, Slabs, Window,
-};
-use unfrag::{
-    Config, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset,
-};
+use unfrag::slab::{Fault, FrameEntry, LockedPages, PageRequest, Pages, SlabConfig, Slabs, Window};
+use unfrag::{Config, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset};
 
 /// Memory of `nodes` nodes of `frames` frames each, and a manager over it.
 pub struct Memory {

@@ -4,7 +4,6 @@ mod fixed;
 mod single;
 mod tuned;
 
-
 use super::*;
 use crate::frame::{FrameMap, FrameRange, HUGE_ORDER, MAX_ORDER, Pfn};
 use crate::gfp::AllocFlags;
