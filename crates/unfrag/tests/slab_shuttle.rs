@@ -4,6 +4,7 @@
 
 mod slab_support;
 
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
 use slab_support::Memory;
@@ -25,6 +26,21 @@ struct World {
 fn iterations() -> usize {
     let set = std::env::var("UNFRAG_ITERATIONS").ok();
     set.map_or(400, |n| n.parse().expect("a number"))
+}
+
+/// Runs a scenario under a scheduler, on stacks that a manager's boot fits on.
+fn check(scheduler: impl Scheduler + 'static, scenario: impl Fn() + Send + Sync + 'static) {
+    let mut config = shuttle::Config::new();
+    config.stack_size = 1 << 20;
+    shuttle::Runner::new(scheduler, config).run(scenario);
+}
+
+fn random(scenario: impl Fn() + Send + Sync + 'static) {
+    check(RandomScheduler::new(iterations()), scenario);
+}
+
+fn pct(scenario: impl Fn() + Send + Sync + 'static) {
+    check(PctScheduler::new(3, iterations()), scenario);
 }
 
 /// Objects of 1 KiB, four or so a slab, so that slabs fill and empty all the time.
@@ -106,22 +122,19 @@ fn scenario(design: Design, rules: Rules, nodes: u8) {
 
 #[test]
 fn shuttle_slub_loses_no_object_and_no_page() {
-    let iterations = iterations();
-    shuttle::check_random(|| scenario(Design::Slub, Rules::MODERN, 1), iterations);
-    shuttle::check_random(|| scenario(Design::Slub, Rules::S2, 2), iterations);
-    shuttle::check_pct(|| scenario(Design::Slub, Rules::MODERN, 1), iterations, 3);
+    random(|| scenario(Design::Slub, Rules::MODERN, 1));
+    random(|| scenario(Design::Slub, Rules::S2, 2));
+    pct(|| scenario(Design::Slub, Rules::MODERN, 1));
 }
 
 #[test]
 fn shuttle_slqb_loses_no_object_and_no_page() {
-    let iterations = iterations();
-    shuttle::check_random(|| scenario(Design::Slqb, Rules::MODERN, 1), iterations);
-    shuttle::check_pct(|| scenario(Design::Slqb, Rules::MODERN, 2), iterations, 3);
+    random(|| scenario(Design::Slqb, Rules::MODERN, 1));
+    pct(|| scenario(Design::Slqb, Rules::MODERN, 2));
 }
 
 #[test]
 fn shuttle_slab_loses_no_object_and_no_page() {
-    let iterations = iterations();
-    shuttle::check_random(|| scenario(Design::Slab, Rules::MODERN, 2), iterations);
-    shuttle::check_pct(|| scenario(Design::Slab, Rules::MODERN, 1), iterations, 3);
+    random(|| scenario(Design::Slab, Rules::MODERN, 2));
+    pct(|| scenario(Design::Slab, Rules::MODERN, 1));
 }
