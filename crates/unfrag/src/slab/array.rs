@@ -199,28 +199,34 @@ pub(super) fn alloc(x: &Work, gfp: Gfp) -> Option<*mut u8> {
     }
     x.c.alloc_slow.add(1);
     let node = x.c.node.get();
-    if !refill(x, &mut ac, node) {
-        match new_slab(x.s, x.d, gfp, node) {
-            Some(id) => add_free_slab(x, id),
-            None => return any_node(x, node),
+    loop {
+        if refill(x, &mut ac, node) {
+            return ac.pop();
         }
-        // The pages may be of another node than the one asked for.
-        if !refill(x, &mut ac, node) {
+        let Some(id) = new_slab(x.s, x.d, gfp, node) else {
             return any_node(x, node);
+        };
+        // The pages may be of another node than the one asked for.
+        let got = add_free_slab(x, id);
+        if got != node
+            && let Some(object) = one_of(x, got)
+        {
+            return Some(object);
         }
+        // Another CPU may have emptied the new slab already: then once more.
     }
-    ac.pop()
 }
 
 /// An object of a given node, past the array.
 pub(super) fn alloc_on(x: &Work, gfp: Gfp, node: u8) -> Option<*mut u8> {
     x.c.alloc_slow.add(1);
-    one_of(x, node).or_else(|| {
-        let id = new_slab(x.s, x.d, gfp, node)?;
-        let got = x.s.map.record(id).node;
-        add_free_slab(x, id);
-        one_of(x, got)
-    })
+    let mut from = node;
+    loop {
+        if let Some(object) = one_of(x, from) {
+            return Some(object);
+        }
+        from = add_free_slab(x, new_slab(x.s, x.d, gfp, node)?);
+    }
 }
 
 fn any_node(x: &Work, first: u8) -> Option<*mut u8> {
@@ -232,11 +238,14 @@ fn one_of(x: &Work, node: u8) -> Option<*mut u8> {
     take_from_slabs(x, &mut lists)
 }
 
-fn add_free_slab(x: &Work, id: u32) {
+/// Puts a new slab on its node's list; answers the node.
+fn add_free_slab(x: &Work, id: u32) -> u8 {
     let r = x.s.map.record(id);
-    let mut lists = x.d.node(r.node).lists.lock();
+    let node = r.node;
+    let mut lists = x.d.node(node).lists.lock();
     lists.free.push_back(&x.s.map, id);
     lists.free_objects += u64::from(r.objects);
+    node
 }
 
 /// Moves up to a batch into the CPU's array: from the shared array, else from slabs.

@@ -170,7 +170,7 @@ mod tests {
                     assert!(l.red_at >= size && l.next_at >= l.red_at + red);
                     assert!(l.state_at >= l.next_at + 8);
                     assert!(l.size >= l.lead + l.state_at + 8);
-                    assert!(l.size % align == 0 && l.lead % align == 0);
+                    assert!(l.size.is_multiple_of(align) && l.lead.is_multiple_of(align));
                 }
             }
         }

@@ -7,6 +7,7 @@
 use super::boot::Boot;
 use super::cpu::{Cpu, CpuError};
 use super::desc::Desc;
+use super::formulas::PAGE;
 use super::lock::Locked;
 use super::pages::{DirectMap, Pages};
 use super::rules::Rules;
@@ -195,7 +196,7 @@ impl<'p> Slabs<'p> {
             return Err(SlabsError::Topology);
         }
         let window = pages.window();
-        if window.base.addr().get() % super::formulas::PAGE as usize != 0
+        if !window.base.addr().get().is_multiple_of(PAGE as usize)
             || table.len() < window.frames
             || window.frames > 1 << 26
         {
