@@ -86,7 +86,7 @@ impl<'a> Run<'a> {
     }
 
     fn below(&mut self, n: usize) -> usize {
-        (u64::from(self.rng.next_u32()) * n as u64 >> 32) as usize
+        ((u64::from(self.rng.next_u32()) * n as u64) >> 32) as usize
     }
 
     fn got(&mut self, cache: usize, object: NonNull<u8>) {

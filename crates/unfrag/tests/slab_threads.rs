@@ -71,7 +71,7 @@ fn run(design: Design, rules: Rules, size: usize, flags: CacheFlags, rounds: u64
                         let got = std::mem::take(&mut *mail[usize::from(t)].lock().unwrap());
                         got.into_iter()
                             .for_each(|s| free(s, random & 256 == 0 && i % 32 == 0));
-                        if random % 4096 == 0 {
+                        if random.is_multiple_of(4096) {
                             cache.shrink(&cpu);
                         }
                         if random % 2048 == 1 {

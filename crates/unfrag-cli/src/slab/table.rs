@@ -52,7 +52,7 @@ fn left_out(r: &SlabReport, out: &mut String) {
 
 fn side_by_side(r: &SlabReport, screen: &Screen, out: &mut String) {
     let mut row = |label: &str, value: &dyn Fn(&AllocatorReport) -> String, stress: bool| {
-        let mut line = format!("{label:<34}");
+        let mut line = format!("{label:<36}");
         for a in &r.allocators {
             let _ = write!(line, "{:>12}", value(a));
         }
