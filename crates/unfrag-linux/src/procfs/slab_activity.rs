@@ -25,7 +25,7 @@ pub fn write<'a>(caches: impl IntoIterator<Item = &'a CacheInfo>, columns: Colum
             "Name", "Objects", "Alloc", "Free", "%Fast"
         )?;
         if columns == Columns::Modern {
-            write!(out, " {:>5} {}", "Fallb", "O")?;
+            out.push_str(" Fallb O");
         }
         out.push('\n');
         for c in all {

@@ -4,7 +4,7 @@
 //! Invariant: the cells of a [`CpuRecord`] are touched by the holder of that CPU's token alone (or by
 //! whoever has the whole cache to himself); what others may touch is atomic or locked.
 
-use super::array::ArrayCache;
+use super::array_cache::ArrayCache;
 use super::fault::Name;
 use super::formulas::{ArrayLimits, SlqbLimits};
 use super::lock::{Counter, Locked};

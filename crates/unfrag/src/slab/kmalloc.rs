@@ -6,10 +6,11 @@
 
 use super::cache::{KmemCache, NoMemory};
 use super::cpu::Cpu;
-use super::create::{CacheOptions, CreateError, DestroyError};
+use super::destroy::DestroyError;
 use super::fault::{Fault, FaultKind, Name};
 use super::formulas::{PAGE, fls, order_for};
 use super::object::CacheFlags;
+use super::options::{CacheOptions, CreateError};
 use super::pages::PageRequest;
 use super::record::Record;
 use super::rules::Design;

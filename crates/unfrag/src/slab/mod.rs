@@ -35,7 +35,8 @@
 //! # The rooms
 //! - [`pages`]: where slabs come from, and the direct map through which they are seen.
 //! - [`rules`], [`formulas`]: what era and administrator decide; orders, limits.
-//! - [`system`], [`create`], [`cpu`]: a set of caches; caches come and go; who is running.
+//! - [`system`], [`cpu`]: a set of caches, and who is running. [`options`], `create`, [`destroy`]:
+//!   caches come and go.
 //! - [`cache`]: hits. `slow`: where a hit ends. `slub`, `slqb`, `array` (SLAB): the designs.
 //! - `grow`: new slabs, and slabs that go. [`object`]: layout of an object. `record`: of a slab.
 //! - `word`, `remote`: the two lock-free words, each checked under loom.
@@ -51,12 +52,14 @@
 //! all of that, `grow` makes a slab of the order that [`formulas`] gave.
 
 mod array;
+mod array_cache;
 mod boot;
 pub mod cache;
 pub mod cpu;
-pub mod create;
+mod create;
 mod debug;
 mod desc;
+pub mod destroy;
 pub mod fault;
 pub mod formulas;
 mod grow;
@@ -65,6 +68,7 @@ pub mod kmalloc;
 mod lock;
 pub mod locked;
 pub mod object;
+pub mod options;
 pub mod pages;
 pub mod reap;
 mod record;
@@ -83,13 +87,14 @@ mod work;
 
 pub use cache::{KmemCache, NoMemory};
 pub use cpu::{Cpu, CpuError};
-pub use create::{CacheOptions, CreateError, DestroyError, Shrunk};
+pub use destroy::{DestroyError, Shrunk};
 pub use fault::{Fault, FaultKind, Name};
 pub use heap::{AlreadyInstalled, CurrentCpu, Heap};
 pub use kmalloc::{Kmalloc, kmalloc_size};
 pub use lock::SpinLock;
 pub use locked::LockedPages;
 pub use object::{CacheFlags, Constructor};
+pub use options::{CacheOptions, CreateError};
 pub use pages::{PageRequest, Pages, Window};
 pub use reap::Due;
 pub use rules::{Design, FirstAttempt, OrderSearch, Rules, SlqbRules, SlubRules};

@@ -295,7 +295,7 @@ impl Drop for Slabs<'_> {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         let inner = self.inner();
-        super::create::drop_all(inner);
+        super::destroy::drop_all(inner);
         if !inner.caches.lock().0.is_null() {
             return;
         }

@@ -13,7 +13,8 @@
 
 use super::cache::{KmemCache, NoMemory};
 use super::cpu::Cpu;
-use super::create::{CacheOptions, CreateError, DestroyError};
+use super::destroy::DestroyError;
+use super::options::{CacheOptions, CreateError};
 use super::stat::CacheInfo;
 use super::system::Slabs;
 use crate::gfp::Gfp;
