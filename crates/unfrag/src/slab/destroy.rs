@@ -178,7 +178,7 @@ impl<'s> KmemCache<'s> {
             asked = 0;
             for id in 0..s.cpus {
                 let own = id == cpu.id();
-                if own || s.claim(id) {
+                if own || s.borrow(id) {
                     slow::flush_cpu(d, d.cpu(id));
                     if !own {
                         s.release(id);

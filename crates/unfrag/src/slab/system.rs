@@ -12,7 +12,7 @@ use super::lock::Locked;
 use super::pages::{DirectMap, Pages};
 use super::rules::Rules;
 use super::shrink::Shrinkers;
-use super::sync::{AtomicU32, AtomicU64, Ordering};
+use super::sync::{AtomicU32, AtomicU64, Ordering, spin};
 use core::marker::PhantomData;
 use core::ptr::{NonNull, null};
 
@@ -84,6 +84,11 @@ impl core::error::Error for SlabsError {}
 /// Most nodes.
 pub(crate) const MAX_NODES: u8 = 64;
 
+/// Where a CPU's token is: here, with somebody, with somebody for a moment.
+const IN: u32 = 0;
+const OUT: u32 = 1;
+const BORROWED: u32 = 2;
+
 /// The set itself, in a page of its own.
 pub(crate) struct Inner {
     pub pages: &'static dyn Pages,
@@ -94,7 +99,7 @@ pub(crate) struct Inner {
     pub nodes: u8,
     /// Whether there are more than 32 MiB, which moves SLAB's break order.
     pub large_memory: bool,
-    /// One word a CPU: whether its token is out.
+    /// One word a CPU: where its token is.
     claims: *const AtomicU32,
     pub node_of_cpu: fn(u16) -> u8,
     /// First of all caches.
@@ -126,16 +131,27 @@ impl Inner {
         // SAFETY: as the caller says.
         unsafe { self.boot.free(self.pages, &self.map, at, bytes) }
     }
-    /// Takes a CPU's token, if it is not out.
+    /// Takes a CPU's token, if it is not out; waits for whoever has it only for a moment.
     pub fn claim(&self, cpu: u16) -> bool {
-        let got = self
-            .word(cpu)
-            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
-        got.is_ok()
+        loop {
+            match self.try_claim(cpu, OUT) {
+                Ok(_) => return true,
+                Err(BORROWED) => spin(),
+                Err(_) => return false,
+            }
+        }
+    }
+    /// Takes it for a moment, to empty the CPU's lists.
+    pub fn borrow(&self, cpu: u16) -> bool {
+        self.try_claim(cpu, BORROWED).is_ok()
+    }
+    fn try_claim(&self, cpu: u16, to: u32) -> Result<u32, u32> {
+        let word = self.word(cpu);
+        word.compare_exchange(IN, to, Ordering::Acquire, Ordering::Relaxed)
     }
     /// Gives a CPU's token back.
     pub fn release(&self, cpu: u16) {
-        self.word(cpu).store(0, Ordering::Release);
+        self.word(cpu).store(IN, Ordering::Release);
     }
     fn word(&self, cpu: u16) -> &AtomicU32 {
         assert!(cpu < self.cpus, "no such CPU");
