@@ -543,3 +543,32 @@ fn slab_colours_move_the_first_object_by_cache_lines_spec_6_1() {
         give(&cache, &a, all);
     });
 }
+
+#[test]
+fn validate_names_the_cache_whose_free_chain_was_overwritten() {
+    with(Design::Slub, 1, |_, s| {
+        let cpu = s.cpu(0).unwrap();
+        let cache = s.create(&CacheOptions::new("filp", 192)).unwrap();
+        // The first slab of 21 is full, so that its frees go to its own chain.
+        let mut all = take(&cache, &cpu, 22);
+        let freed = all[..2].to_vec();
+        give(&cache, &cpu, all.drain(..2).collect());
+        s.validate().unwrap();
+        let link = freed[1].cast::<usize>();
+        let before = unsafe { link.read() };
+        assert_eq!(
+            before,
+            freed[0].as_ptr() as usize,
+            "chained, the last first"
+        );
+        unsafe { link.write(before + 8) };
+        let broken = s.validate().unwrap_err();
+        assert!(
+            broken.to_string().contains("filp: a free chain"),
+            "{broken}"
+        );
+        unsafe { link.write(before) };
+        s.validate().unwrap();
+        give(&cache, &cpu, all);
+    });
+}

@@ -195,7 +195,8 @@ fn run(design: Design, rules: Rules, checked: CacheFlags, operations: u64) {
         let mut r = Run::new(slabs, &memory, design, checked);
         for i in 0..operations {
             r.step(&memory);
-            if i % (operations / 16).max(1) == 0 {
+            if i % (operations / 100).max(1) == 0 {
+                slabs.validate().unwrap();
                 // What the counts say is what the model knows.
                 for (c, size) in r.caches.iter().zip(SIZES) {
                     let live = r

@@ -42,6 +42,7 @@
 //! - `word`, `remote`: the two lock-free words, each checked under loom.
 //! - `boot`: the bootstrap cache, where all records live. `desc`: those of a cache.
 //! - `debug`, [`fault`]: checked caches. [`stat`]: counts. [`shrink`], [`reap`]: giving memory back.
+//! - [`validate`]: what must hold, checked.
 //! - [`kmalloc`], [`typed`], [`heap`]: sizes, types, and a global allocator.
 //! - [`locked`]: pages from a [`Manager`](crate::Manager).
 //!
@@ -82,6 +83,7 @@ pub mod stat;
 mod sync;
 pub mod system;
 pub mod typed;
+pub mod validate;
 mod word;
 mod work;
 
@@ -102,3 +104,4 @@ pub use shrink::{ShrinkResult, Shrinker, ShrinkerId};
 pub use stat::CacheInfo;
 pub use system::{FrameEntry, SlabConfig, Slabs, SlabsError};
 pub use typed::{Cache, Handle, Parcel, Refused};
+pub use validate::Broken;
