@@ -26,10 +26,10 @@ const LAYOUT: Layout = match Layout::from_size_align(SIZE, 8) {
     Ok(l) => l,
     Err(_) => panic!("a layout"),
 };
-const ROUNDS: usize = 7;
-const HOT: usize = 2_000_000;
+const ROUNDS: usize = 21;
+const HOT: usize = 1_000_000;
 const BATCH: usize = 1000;
-const REMOTE: usize = 1_000_000;
+const REMOTE: usize = 64 * 6000;
 
 /// An allocator as one thread sees it.
 trait Peer {
