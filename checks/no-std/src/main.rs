@@ -1,5 +1,6 @@
 //! The proof that the core needs no `std`, no allocator and no libc: a program that is linked from
-//! nothing but `core` and `unfrag`, runs two managers of different eras side by side, and tells by
+//! nothing but `core` and `unfrag`, runs two managers of different eras side by side, and slab caches
+//! of each design over a third, and tells by
 //! its exit status whether each step went well (0, or the number of the step that did not).
 
 #![no_std]
@@ -7,6 +8,8 @@
 
 use core::cell::UnsafeCell;
 use core::panic::PanicInfo;
+use core::ptr::NonNull;
+use unfrag::slab::{CacheFlags, Design, FrameEntry, Kmalloc, LockedPages, SlabConfig, Slabs};
 use unfrag::{
     Config, Gfp, Manager, NullHost, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout, preset,
 };
@@ -22,7 +25,22 @@ struct Arena(UnsafeCell<[u64; WORDS]>);
 // SAFETY: the program has one thread, and each arena is borrowed once.
 unsafe impl Sync for Arena {}
 
-static ARENAS: [Arena; 2] = [const { Arena(UnsafeCell::new([!0; WORDS])) }; 2];
+static ARENAS: [Arena; 3] = [const { Arena(UnsafeCell::new([!0; WORDS])) }; 3];
+
+/// Memory behind the frames of the third manager, and the table of its slab caches.
+#[repr(align(4096))]
+struct Room(UnsafeCell<[u8; PAGES as usize * 4096]>);
+struct Table(UnsafeCell<[FrameEntry; PAGES as usize]>);
+
+// SAFETY: the program has one thread, and each is borrowed once.
+unsafe impl Sync for Room {}
+// SAFETY: the same.
+unsafe impl Sync for Table {}
+
+static ROOM: Room = Room(UnsafeCell::new([0; PAGES as usize * 4096]));
+static TABLE: Table = Table(UnsafeCell::new(
+    [const { FrameEntry::new() }; PAGES as usize],
+));
 
 #[panic_handler]
 fn panic(_: &PanicInfo) -> ! {
@@ -64,7 +82,7 @@ fn boot(era: &str, arena: &'static Arena) -> Result<Manager<'static, NullHost>, 
 
 /// Allocates and frees in both managers, by turns.
 fn run() -> Step {
-    let [one, two] = &ARENAS;
+    let [one, two, _] = &ARENAS;
     let mut managers = [boot("6.1", one)?, boot("2.6.32", two)?];
     let mut held = [[None; 600]; 2];
     for i in 0..600 {
@@ -100,9 +118,41 @@ fn run() -> Step {
     Ok(())
 }
 
+/// Allocates and frees by size in caches of each design, over a third manager.
+fn run_slabs() -> Step {
+    let manager = boot("6.18", &ARENAS[2])?;
+    let base = NonNull::new(ROOM.0.get().cast()).ok_or(50)?;
+    // SAFETY: the room has a page for each frame, and serves nothing else.
+    let pages: LockedPages<NullHost> = unsafe { LockedPages::new(manager, base) }.ok_or(51)?;
+    // SAFETY: the table is borrowed here alone.
+    let table = unsafe { &mut *TABLE.0.get() };
+    let slabs = Slabs::new(&pages, table, &SlabConfig::default()).map_err(|_| 52)?;
+    let cpu = slabs.cpu(0).map_err(|_| 53)?;
+    for design in Design::ALL {
+        let sizes = Kmalloc::new(&slabs, design, CacheFlags::RED_ZONE).map_err(|_| 54)?;
+        let mut held = [None; 500];
+        for (i, place) in held.iter_mut().enumerate() {
+            let memory = sizes.alloc(&cpu, 1 + i * 40, Gfp::KERNEL | Gfp::ZERO);
+            *place = Some(memory.map_err(|_| 55)?);
+        }
+        for memory in held.iter().flatten() {
+            // SAFETY: allocated above, and freed once.
+            unsafe { sizes.free(&cpu, *memory) }.map_err(|_| 56)?;
+        }
+        check(57, sizes.destroy().is_ok())?;
+        check(58, slabs.slab_pages() == 0)?;
+    }
+    drop(cpu);
+    drop(slabs);
+    pages.with(|m| {
+        m.drain_all();
+        check(59, m.zone_view(0).free_pages == PAGES)
+    })
+}
+
 /// What the entry point calls.
 extern "C" fn program() -> ! {
-    bare::exit(match run() {
+    bare::exit(match run().and_then(|()| run_slabs()) {
         Ok(()) => 0,
         Err(step) => step,
     })

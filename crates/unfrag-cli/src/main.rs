@@ -6,6 +6,7 @@
 //! - [`exporter`]: the doctor's figures for Prometheus.
 //! - [`inspect`]: the indexes of fragmentation of a snapshot or of this host.
 //! - `record`: this host, traced or copied, into a file.
+//! - [`slab`]: what the slab allocators would have held for the allocations of a trace.
 //!
 //! Invariant: the exit status is 0 for success, 1 for an input that cannot be used or an output that
 //! cannot be written, 2 for a wrong command line. Whoever stops reading early (`| head`) is no error.
@@ -21,6 +22,7 @@ mod output;
 #[cfg(target_os = "linux")]
 mod record;
 mod replay;
+mod slab;
 mod words;
 
 use clap::{Parser, Subcommand};
@@ -53,6 +55,7 @@ enum Command {
     Guardian(record::GuardianArgs),
     Doctor(doctor::Args),
     Exporter(exporter::Args),
+    Slab(slab::Args),
 }
 
 fn main() -> ExitCode {
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Guardian(args) => record::guard(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Exporter(args) => exporter::run(&args),
+        Command::Slab(args) => slab::run(&args),
     };
     match done {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,

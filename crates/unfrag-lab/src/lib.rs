@@ -9,8 +9,9 @@
 //! - [`sample`] looks at model and recording alike; [`accuracy`] compares them.
 //! - [`report`] prints, draws and writes; [`export`] writes the model's procfs.
 //!
-//! Beside it: [`inspect`], the indexes of one snapshot; [`settings`], the sysctls; [`era`], which
-//! preset a release is.
+//! Beside it: [`doctor`], what is wrong with a host's memory and what to do about it; [`slab`], the
+//! replay of slab events; [`inspect`], the indexes of one snapshot; [`settings`], the sysctls;
+//! [`era`], which preset a release is.
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
@@ -30,4 +31,5 @@ pub mod run;
 pub mod sample;
 pub mod settings;
 pub mod silent;
+pub mod slab;
 pub mod start;

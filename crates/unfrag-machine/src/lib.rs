@@ -1,2 +1,6 @@
 //! A deterministic simulated machine.
-#![forbid(unsafe_code)]
+//!
+//! - [`slab`]: slab caches over real memory, with virtual CPUs.
+#![deny(unsafe_code)]
+
+pub mod slab;

@@ -32,6 +32,7 @@
 //! - [`zone`]: watermarks, reserves.
 //! - [`pcp`]: per-CPU lists.
 //! - [`page_alloc`]: the fast and the slow path; [`Manager`].
+//! - [`slab`]: objects smaller than a page: SLAB, SLUB and SLQB over any source of pages.
 //! - [`stat`]: counters and indexes of fragmentation.
 //! - [`trace`]: the kernel's own tracepoints as typed events.
 //! - [`host`]: what the core needs from its world.
@@ -45,7 +46,10 @@
 //! era's rules. If no zone passes, the slow path wakes kswapd and goes down to the min watermark and
 //! to what reserves the caller may use.
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
+
+#[cfg(any(test, loom, shuttle))]
+extern crate std;
 
 pub mod frame;
 pub mod gfp;
@@ -54,6 +58,7 @@ pub mod kernel;
 pub mod page_alloc;
 pub mod pcp;
 mod place;
+pub mod slab;
 pub mod stat;
 pub mod trace;
 pub mod zone;

@@ -19,6 +19,7 @@ pub mod buddyinfo;
 pub mod extfrag_index;
 pub mod meminfo;
 pub mod pagetypeinfo;
+pub mod slab_activity;
 pub mod slabinfo;
 pub mod unusable_index;
 pub mod uptime;

@@ -6,6 +6,7 @@ use super::scan::Scan;
 use super::text;
 use crate::error::Error;
 use std::fmt::Write;
+use unfrag::slab::CacheInfo;
 
 const TUNABLES: &str = " : tunables ";
 const SLABDATA: &str = " : slabdata ";
@@ -65,7 +66,36 @@ impl Default for SlabInfo {
     }
 }
 
+impl From<&CacheInfo> for Cache {
+    /// A row of a cache that is modelled.
+    fn from(c: &CacheInfo) -> Cache {
+        Cache {
+            name: c.name.to_string(),
+            active_objs: c.active_objects,
+            num_objs: c.total_objects,
+            objsize: c.size,
+            objperslab: c.objects_per_slab,
+            pagesperslab: 1 << c.order,
+            limit: c.limit,
+            batchcount: c.batch,
+            sharedfactor: c.shared_factor,
+            active_slabs: c.active_slabs,
+            num_slabs: c.total_slabs,
+            sharedavail: c.shared_available,
+            statistics: String::new(),
+        }
+    }
+}
+
 impl SlabInfo {
+    /// The file of caches that are modelled.
+    pub fn of<'a>(caches: impl IntoIterator<Item = &'a CacheInfo>) -> SlabInfo {
+        SlabInfo {
+            caches: caches.into_iter().map(Cache::from).collect(),
+            ..SlabInfo::default()
+        }
+    }
+
     /// Reads the text.
     ///
     /// # Errors

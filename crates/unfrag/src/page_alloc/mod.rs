@@ -118,6 +118,18 @@ impl<'m, H: Host> Manager<'m, H> {
         self.alloc_from_zones(&request)
     }
 
+    /// The same, but nothing beyond one pass over the free lists is tried: nobody is woken, and no
+    /// reserve is touched. `spec: linux-mm 6.5 (d)`
+    pub fn alloc_first_pass(&mut self, node: u8, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
+        let mt = self.request_type(gfp).ok_or(AllocError::BothMobilities)?;
+        if order > MAX_ORDER {
+            return Err(AllocError::OrderTooLarge);
+        }
+        let request = fast::Request::new(node, order, gfp, mt);
+        let got = self.hit(&request).or_else(|| self.fast_path(&request));
+        self.finish(&request, got.ok_or(AllocError::NoMemory))
+    }
+
     /// The same from one zone, whatever its watermark: for a replay that knows which zone was taken.
     pub fn alloc_in_zone(&mut self, zone: usize, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
         let mt = self.request_type(gfp).ok_or(AllocError::BothMobilities)?;

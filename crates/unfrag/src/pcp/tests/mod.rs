@@ -4,8 +4,6 @@ mod fixed;
 mod single;
 mod tuned;
 
-extern crate std;
-
 use super::*;
 use crate::frame::{FrameMap, FrameRange, HUGE_ORDER, MAX_ORDER, Pfn};
 use crate::gfp::AllocFlags;

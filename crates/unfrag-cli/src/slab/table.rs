@@ -1,0 +1,190 @@
+//! A slab replay as text.
+
+use crate::output::Screen;
+use crate::words::{harmless, thousands};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use unfrag_lab::slab::SlabReport;
+use unfrag_lab::slab::report::{AllocatorReport, CacheReport, Held};
+
+/// Caches listed, those with most pages first.
+const CACHES: usize = 12;
+
+/// The whole report.
+pub fn render(r: &SlabReport, screen: &Screen) -> String {
+    let mut out = String::new();
+    let title = format!("{}, Linux {}", harmless(&r.source), harmless(&r.kernel));
+    let _ = writeln!(out, "{}", stressed(&title, screen));
+    let _ = writeln!(
+        out,
+        "{} allocations, {} frees, limits for {} CPUs",
+        thousands(r.allocations),
+        thousands(r.frees),
+        r.cpus
+    );
+    left_out(r, &mut out);
+    out.push('\n');
+    side_by_side(r, screen, &mut out);
+    out.push('\n');
+    caches(r, screen, &mut out);
+    out
+}
+
+fn left_out(r: &SlabReport, out: &mut String) {
+    let parts = [
+        (
+            r.unknown_frees,
+            "frees of objects from before the trace, left out",
+        ),
+        (
+            r.silent_frees,
+            "objects whose free was not traced, freed when handed out again",
+        ),
+        (
+            r.failed_in_trace,
+            "allocations that failed when recorded, left out",
+        ),
+    ];
+    for (n, what) in parts.iter().filter(|(n, _)| *n > 0) {
+        let _ = writeln!(out, "{} {what}", thousands(*n));
+    }
+}
+
+fn side_by_side(r: &SlabReport, screen: &Screen, out: &mut String) {
+    let mut row = |label: &str, value: &dyn Fn(&AllocatorReport) -> String, stress: bool| {
+        let mut line = format!("{label:<36}");
+        for a in &r.allocators {
+            let _ = write!(line, "{:>12}", value(a));
+        }
+        let line = if stress {
+            stressed(&line, screen)
+        } else {
+            line
+        };
+        let _ = writeln!(out, "{}", line.trim_end());
+    };
+    let kib = |bytes: u64| thousands(bytes / 1024);
+    row("", &|a| a.allocator.clone(), true);
+    row(
+        "pages of slabs, at most",
+        &|a| thousands(a.peak.pages),
+        false,
+    );
+    row(
+        "  asked for then, KiB",
+        &|a| kib(a.peak.requested_bytes),
+        false,
+    );
+    row("  waste then", &|a| share(&a.peak), false);
+    row(
+        "pages of slabs, at the end",
+        &|a| thousands(a.end.pages),
+        false,
+    );
+    row(
+        "  asked for then, KiB",
+        &|a| kib(a.end.requested_bytes),
+        false,
+    );
+    row("  waste then", &|a| share(&a.end), false);
+    row(
+        "  left when empty ones are returned",
+        &|a| thousands(a.pages_after_shrink),
+        false,
+    );
+    row(
+        "pages of the allocator's records",
+        &|a| thousands(a.record_pages),
+        false,
+    );
+    let orders = (0..r.allocators.first().map_or(0, |a| a.slabs_of_order.len()))
+        .filter(|o| r.allocators.iter().any(|a| a.slabs_of_order[*o] > 0));
+    for order in orders {
+        let label = format!("slabs of order {order} at the end");
+        row(&label, &|a| thousands(a.slabs_of_order[order]), false);
+    }
+    if r.allocators.iter().any(|a| a.order_fallbacks > 0) {
+        row(
+            "slabs that got the least order only",
+            &|a| thousands(a.order_fallbacks),
+            false,
+        );
+    }
+    row(
+        "served by a CPU's own list",
+        &|a| format!("{} %", a.percent_fast_allocs),
+        false,
+    );
+    row(
+        "freed to a CPU's own list",
+        &|a| format!("{} %", a.percent_fast_frees),
+        false,
+    );
+    if r.allocators.iter().any(|a| a.failures > 0) {
+        row(
+            "allocations without memory",
+            &|a| thousands(a.failures),
+            false,
+        );
+    }
+}
+
+fn share(held: &Held) -> String {
+    let percent = (100 * held.waste_bytes).checked_div(held.pages * 4096);
+    percent.map_or_else(|| "-".into(), |p| format!("{p} %"))
+}
+
+/// Caches of the same name and size in all allocators, a line each.
+fn caches(r: &SlabReport, screen: &Screen, out: &mut String) {
+    let mut rows: BTreeMap<(&str, u32), Vec<Option<&CacheReport>>> = BTreeMap::new();
+    for (i, a) in r.allocators.iter().enumerate() {
+        for c in a.caches.iter().filter(|c| c.allocs > 0) {
+            let row = rows.entry((&c.name, c.object_size)).or_default();
+            row.resize(r.allocators.len(), None);
+            row[i] = Some(c);
+        }
+    }
+    let mut rows: Vec<_> = rows.into_iter().collect();
+    let pages = |row: &[Option<&CacheReport>]| row.iter().flatten().map(|c| c.pages).max();
+    rows.sort_by_key(|(_, row)| std::cmp::Reverse(pages(row)));
+    let mut head = format!(
+        "{:<24} {:>7} {:>9}",
+        "cache, pages (order)", "bytes", "allocated"
+    );
+    for a in &r.allocators {
+        let _ = write!(head, "{:>12}", a.allocator);
+    }
+    let _ = writeln!(out, "{}", stressed(&head, screen));
+    for ((name, size), row) in rows.iter().take(CACHES) {
+        let allocs = row.iter().flatten().map(|c| c.allocs).max().unwrap_or(0);
+        let name: String = harmless(name).chars().take(24).collect();
+        let mut line = format!(
+            "{name:<24} {:>7} {:>9}",
+            thousands((*size).into()),
+            thousands(allocs)
+        );
+        for i in 0..r.allocators.len() {
+            let cell = row.get(i).copied().flatten();
+            let text = cell.map_or_else(
+                || "-".into(),
+                |c| format!("{} ({})", thousands(c.pages), c.order),
+            );
+            let _ = write!(line, "{text:>12}");
+        }
+        let _ = writeln!(out, "{line}");
+    }
+    if rows.len() > CACHES {
+        let _ = writeln!(
+            out,
+            "and {} more; --json has all of them",
+            rows.len() - CACHES
+        );
+    }
+}
+
+fn stressed(text: &str, screen: &Screen) -> String {
+    match screen.color {
+        true => format!("\x1b[1m{text}\x1b[0m"),
+        false => text.to_owned(),
+    }
+}

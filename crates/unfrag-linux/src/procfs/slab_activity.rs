@@ -1,0 +1,48 @@
+//! What the kernel's tool prints with `slabinfo -AD`: caches by activity (section 6.4).
+//!
+//! It is no file of procfs, but of the same kind: counts of a kernel as a table that people know.
+
+use std::fmt::Write;
+use unfrag::slab::CacheInfo;
+
+/// Which tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// That of source S2: `%Fast` is the last column.
+    S2,
+    /// 2.6.28 and later: order fallbacks and order follow.
+    Modern,
+}
+
+/// The table, the most active cache first.
+pub fn write<'a>(caches: impl IntoIterator<Item = &'a CacheInfo>, columns: Columns) -> String {
+    let mut all: Vec<&CacheInfo> = caches.into_iter().collect();
+    all.sort_by_key(|c| std::cmp::Reverse(c.allocs() + c.frees()));
+    super::text(|out| {
+        write!(
+            out,
+            "{:<21} {:>8} {:>10} {:>10} {:>7}",
+            "Name", "Objects", "Alloc", "Free", "%Fast"
+        )?;
+        if columns == Columns::Modern {
+            out.push_str(" Fallb O");
+        }
+        out.push('\n');
+        for c in all {
+            let (alloc, free) = c.percent_fast();
+            write!(
+                out,
+                "{:<21} {:>8} {:>10} {:>10} {alloc:>3} {free:>3}",
+                c.name.as_str(),
+                c.active_objects,
+                c.allocs(),
+                c.frees(),
+            )?;
+            if columns == Columns::Modern {
+                write!(out, " {:>5} {}", c.order_fallbacks, c.order)?;
+            }
+            out.push('\n');
+        }
+        Ok(())
+    })
+}
