@@ -14,7 +14,7 @@ use unfrag_lab::run::{Mode, Options, StartChoice, Unwatched, replay};
 use unfrag_linux::freelists::{FreeLists, PcpKind};
 use unfrag_linux::recording::{Recording, Snapshot};
 
-const LEAST_SKILL_OF_ORDER_DISTRIBUTION: f64 = 0.75;
+const LEAST_SKILL_OF_ORDER_DISTRIBUTION: f64 = 0.8;
 const LEAST_SKILL_OF_UNUSABLE_INDEX_AT_9: f64 = 0.8;
 
 fn run(rec: &Recording, start: StartChoice, mode: Mode) -> Report {

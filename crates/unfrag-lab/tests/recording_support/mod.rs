@@ -7,8 +7,9 @@ pub mod synthetic;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use unfrag_lab::plan::Plan;
 use unfrag_lab::replay::Sim;
-use unfrag_lab::run::{Plan, StartChoice};
+use unfrag_lab::run::StartChoice;
 use unfrag_lab::settings;
 use unfrag_linux::recording::{Recording, Snapshot};
 

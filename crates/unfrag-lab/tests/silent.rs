@@ -1,0 +1,76 @@
+//! What left no event is found by its counter. `spec: linux-6.1 7.6`
+
+mod recording_support;
+
+use recording_support::synthetic::{Maker, USER_PAGE};
+use unfrag_lab::cause::{Causes, Do, causes};
+use unfrag_lab::clock::Clock;
+use unfrag_lab::era::Era;
+use unfrag_lab::silent;
+use unfrag_linux::recording::{Recording, Snapshot, SnapshotFile};
+
+/// `GFP_KERNEL`.
+const KERNEL: u64 = 0xcc0;
+/// Pages allocated and freed before the trace.
+const BEFORE: u64 = 1000;
+
+/// Ten seconds, each with five pages taken and given back, a page of the kernel's among them. From the
+/// fourth snapshot on the counter has `unseen` pages more than the trace.
+fn recording(unseen: u64) -> Recording {
+    let mut m = Maker::default();
+    for second in 0..10u64 {
+        m.now = (1 + second) * 1_000_000_000;
+        for i in 0..5 {
+            m.alloc(100 + i, 0, if i == 2 { KERNEL } else { USER_PAGE });
+            m.wait(1_000_000).free(100 + i, 0).wait(1_000_000);
+        }
+        let (pages, time) = (5 * (second + 1), m.now - 500_000);
+        let more = if second >= 3 { unseen } else { 0 };
+        let text = format!(
+            "nr_free_pages 1\npgalloc_dma32 {}\npgfree {}\n",
+            BEFORE + pages + more,
+            BEFORE + pages + second
+        );
+        m.rec.snapshots.push(Snapshot {
+            name: format!("s{second}"),
+            files: vec![SnapshotFile {
+                name: "vmstat".into(),
+                time: Some((time, time)),
+                content: text.into(),
+            }],
+        });
+        // What dates the counter sharply: the next free, of a page in use since before.
+        m.free(200 + second, 0);
+    }
+    m.rec
+}
+
+fn unseen(rec: &Recording) -> Causes {
+    let era = Era::of("6.1.0").unwrap();
+    let mut found = causes(rec, era, 4096, 0, u64::MAX, None).unwrap();
+    let clock = Clock::of(rec).unwrap();
+    silent::insert(&mut found, rec.snapshots.iter(), &clock).unwrap();
+    found
+}
+
+#[test]
+fn pages_that_only_the_counter_shows_are_allocated_beside_the_next_request_of_the_kernel() {
+    let rec = recording(12);
+    let causes = unseen(&rec);
+    let at: Vec<usize> = (0..causes.ops.len())
+        .filter(|&i| causes.ops[i].act == Do::Unseen)
+        .collect();
+    assert_eq!(at.len(), 1, "{:?}", causes.ops);
+    assert_eq!(causes.ops[at[0]].other, 12);
+    let next = causes.ops[at[0] + 1];
+    assert_eq!((next.act, next.other as u64), (Do::Alloc, KERNEL));
+    // Between the third snapshot and the fourth.
+    let seconds = causes.ops[at[0]].time / 1_000_000_000;
+    assert_eq!(seconds, 4);
+}
+
+#[test]
+fn a_counter_that_agrees_with_the_trace_adds_nothing() {
+    let causes = unseen(&recording(0));
+    assert!(causes.ops.iter().all(|o| o.act != Do::Unseen));
+}
