@@ -63,7 +63,7 @@ fn snapshot(shown: [u64; 11], flags: Option<Vec<u64>>) -> Snapshot {
             .map(|(name, content)| SnapshotFile {
                 name: name.into(),
                 time: Some((1, 1)),
-                content: content.into(),
+                content,
             })
             .collect(),
     }

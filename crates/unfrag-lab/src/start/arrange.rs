@@ -238,13 +238,16 @@ impl Ground {
     }
 
     /// What is still missing lies anywhere: first where it stays in single pages. Of frames without a
-    /// flag those next to one that is known to be on a per-CPU list are the likeliest.
+    /// flag those next to a free one are the likeliest.
     fn scatter(&mut self, mut missing: i64) {
-        for k in (0..self.known.len()).rev() {
-            if missing > 0 && self.known[k] == Known::Bare {
+        for beside_free in [true, false] {
+            for k in (0..self.known.len()).rev() {
                 let beside = [k.wrapping_sub(1), k + 1];
-                let loose = |k: usize| self.known.get(k) == Some(&Known::Loose);
-                if beside.into_iter().any(loose) {
+                let free = |k: usize| self.known.get(k).is_some_and(|f| f.is_free());
+                if missing > 0
+                    && self.known[k] == Known::Bare
+                    && (!beside_free || beside.into_iter().any(free))
+                {
                     self.known[k] = Known::Loose;
                     missing -= 1;
                 }

@@ -190,9 +190,10 @@ fn counts(
             anchor.pageblocks[i],
         );
         let types = ground.block_types(anchor.blocks[i], causes, evidence, flags);
+        // Which pageblock is of which type is a guess; flags, which are none, should not yield to it.
         let shown = match anchor.listed[i] {
-            Some(by_type) => by_type.to_vec(),
-            None => vec![anchor.free[i]],
+            Some(by_type) if flags.is_none() => by_type.to_vec(),
+            _ => vec![anchor.free[i]],
         };
         // What is arranged is the anchor; the trace leads from there back to the start.
         let at_start = ground.known.clone();

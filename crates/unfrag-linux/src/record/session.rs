@@ -99,9 +99,9 @@ pub fn record(options: &Options, guardian: Command) -> Result<Done> {
         Ok(spool) => spool,
         Err(e) => return Err(also(e, instance.remove())),
     };
-    match Session::prepare(options, instance, spool, guardian) {
-        Ok(session) => session.run(options, stale),
-        Err((e, instance, spool)) => {
+    match Session::set_up(options, &instance, &spool, guardian) {
+        Ok(ready) => Session::new(options, instance, spool, ready).run(options, stale),
+        Err(e) => {
             let removed = instance.remove().and(spool.remove());
             Err(also(e, removed))
         }
@@ -137,6 +137,10 @@ fn usual_buffer(memory: u64, cpus: usize) -> usize {
     (share as usize).clamp(1 << 20, 16 << 20) & !0xffff
 }
 
+/// What a recording needs beside its tracer: guardian, sizes of a ring page and of a buffer in bytes,
+/// and the command's starter.
+type Ready = (Guardian, usize, usize, Option<Starter>);
+
 /// A recording under way.
 struct Session {
     instance: Instance,
@@ -151,35 +155,28 @@ struct Session {
 }
 
 impl Session {
-    /// Everything up to the first event.
-    fn prepare(
-        options: &Options,
-        instance: Instance,
-        spool: Spool,
-        guardian: Command,
-    ) -> std::result::Result<Session, (Error, Instance, Spool)> {
-        match Self::set_up(options, &instance, &spool, guardian) {
-            Ok((guardian, sub_buffer, buffer, starter)) => Ok(Session {
-                instance,
-                spool,
-                guardian,
-                sub_buffer,
-                buffer,
-                starter,
-                sources: Sources::default(),
-                untaken: vec![],
-                names: options.names,
-            }),
-            Err(e) => Err((e, instance, spool)),
+    fn new(options: &Options, instance: Instance, spool: Spool, ready: Ready) -> Session {
+        let (guardian, sub_buffer, buffer, starter) = ready;
+        Session {
+            instance,
+            spool,
+            guardian,
+            sub_buffer,
+            buffer,
+            starter,
+            sources: Sources::default(),
+            untaken: vec![],
+            names: options.names,
         }
     }
 
+    /// Everything up to the first event.
     fn set_up(
         options: &Options,
         instance: &Instance,
         spool: &Spool,
         guardian: Command,
-    ) -> Result<(Guardian, usize, usize, Option<Starter>)> {
+    ) -> Result<Ready> {
         let mut meta = host();
         let cpus = instance.cpus()?;
         let header_page = text(instance.get("events/header_page")?);
