@@ -55,7 +55,10 @@ pub struct Examined {
 /// # Errors
 /// If buddyinfo holds numbers that no kernel has, or the release is none.
 pub fn examine(e: &Evidence) -> Result<Examined> {
-    let era = Era::of(e.release.as_deref().unwrap_or_default())?;
+    let era = match e.release.as_deref().filter(|r| !r.is_empty()) {
+        Some(release) => Era::of(release)?,
+        None => Era::newest(),
+    };
     let zones = zones::zones(e)?;
     let kernel = kernel(e, era);
     let flags = e.flags.as_ref().filter(|_| e.zones.is_some());
