@@ -12,20 +12,27 @@ use crate::error::Result;
 /// `PF_KTHREAD` among the flags in /proc/PID/stat (proc(5)).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// The tasks besides the command's own that run what the kernel put off, such as freeing page tables after a
-/// grace period: the idle task, and ksoftirqd of each CPU.
-pub fn of_softirqs() -> Vec<i32> {
+/// The tasks besides the command's own that a recording of it follows. Some run what the kernel put off,
+/// such as freeing page tables after a grace period: the idle task, and ksoftirqd of each CPU. Others reclaim
+/// and compact memory, the command's too, and what they do to the rest changes what it finds.
+pub fn of_kernel() -> Vec<i32> {
     let threads = kernel_threads();
     let of_line = |line: &str| {
         let (pid, name) = line.split_once(' ')?;
-        runs_softirqs(name).then(|| pid.parse().ok())?
+        (runs_softirqs(name) || makes_room(name)).then(|| pid.parse().ok())?
     };
     std::iter::once(0)
         .chain(threads.lines().filter_map(of_line))
         .collect()
 }
 
-/// Whether a kernel thread of this name does nothing else.
+/// Whether a kernel thread of this name reclaims, compacts or collapses memory.
+fn makes_room(name: &str) -> bool {
+    let all = ["kswapd", "kcompactd", "khugepaged", "kdamond"];
+    all.iter().any(|n| name.starts_with(n))
+}
+
+/// Whether a kernel thread of this name does nothing but run what was put off.
 pub fn runs_softirqs(name: &str) -> bool {
     name.starts_with("ksoftirqd/")
 }

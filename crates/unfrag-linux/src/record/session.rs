@@ -204,7 +204,7 @@ impl Session {
                     .help("use --system"));
                 }
                 let mut followed = vec![s.task];
-                followed.extend(names::of_softirqs());
+                followed.extend(names::of_kernel());
                 let followed: Vec<_> = followed.iter().map(i32::to_string).collect();
                 instance.set("set_event_pid", &followed.join(" "))?;
                 starter = Some(s);
