@@ -1,6 +1,6 @@
 //! A second process, so that whatever ends the recorder leaves no tracer behind and a file that can be read.
 //!
-//! The recorder starts it before it traces and holds a pipe to it. At the end it says [`DONE`]; if the
+//! The recorder starts it before it traces and holds a pipe to it. At the end it says `DONE`; if the
 //! pipe closes without that, the recorder is dead, and the guardian does what is left to do.
 //!
 //! Invariant: exactly one of the two removes the instance and makes the file. Both hold a share of the instance's lock, so nobody else

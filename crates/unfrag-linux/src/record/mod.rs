@@ -8,7 +8,7 @@
 //! - [`names`]: names of tasks, where they may be known.
 //! - [`spool`]: the directory that collects all this.
 //! - [`guardian`]: who cleans up if the recorder dies.
-//! - [`deferred`]: frees that the kernel does later, elsewhere.
+//! - `deferred`: frees that the kernel does later, elsewhere.
 //! - [`finish`]: from that directory to the file.
 //! - [`balance`]: whether allocations and frees add up.
 //! - [`session`]: the order in which it happens.
