@@ -203,7 +203,9 @@ impl Session {
                     )
                     .help("use --system"));
                 }
-                let mut followed = vec![s.task];
+                // The recorder's own pages, the spool's cache above all, are taken from the same memory.
+                let own = rustix::thread::gettid().as_raw_nonzero().get();
+                let mut followed = vec![s.task, own];
                 followed.extend(names::of_kernel());
                 let followed: Vec<_> = followed.iter().map(i32::to_string).collect();
                 instance.set("set_event_pid", &followed.join(" "))?;
