@@ -44,10 +44,10 @@ impl<'r> Plan<'r> {
     /// # Errors
     /// If it lacks what a replay needs.
     pub fn new(rec: &'r Recording, choice: StartChoice) -> Result<Plan<'r>> {
-        let era = Era::of(&rec.meta.kernel_release)?;
         let (Some(&first), Some(&last)) = (rec.events.time.first(), rec.events.time.last()) else {
             return Err(Error::malformed("the recording has no events"));
         };
+        let era = Era::of(&rec.meta.kernel_release)?;
         let clock = Clock::of(rec)?;
         let offset = clock.offset;
         let within: Vec<(u64, &Snapshot)> = rec
