@@ -36,8 +36,8 @@ pub struct Clock {
     pub offset: i64,
     /// Nanoseconds by which buddyinfo was read before the time that its snapshot gives.
     lead: u64,
-    /// Time of each free in the trace, and pages freed up to it.
-    freed: Vec<(u64, i64)>,
+    /// Pages freed in the trace.
+    freed: Running,
     /// `pgfree` before the first of them.
     before: Option<i64>,
 }
@@ -48,7 +48,7 @@ impl Clock {
     /// # Errors
     /// If a snapshot's vmstat cannot be read.
     pub fn of(rec: &Recording) -> Result<Clock> {
-        let freed = pages_freed(rec);
+        let freed = Running::of(pages_of(rec, &FREES, 1));
         let mut clock = Clock {
             offset: rec.meta.snapshot_offset_ns,
             lead: 0,
@@ -56,8 +56,10 @@ impl Clock {
             before: None,
         };
         let mut seen = vec![];
-        for s in rec.snapshots.iter().filter(|_| is_whole(rec)) {
-            seen.extend(pgfree(s)?);
+        if is_whole(rec) {
+            for s in &rec.snapshots {
+                seen.extend(pgfree(s)?);
+            }
         }
         for _ in 0..ROUNDS {
             clock.before = clock.constant(&seen);
@@ -100,7 +102,7 @@ impl Clock {
 
     /// The lead under which the trace best explains how far buddyinfo and vmstat are apart.
     fn lead_of_buddyinfo(&self, rec: &Recording) -> Result<u64> {
-        let net = Net::of(rec);
+        let net = net_freed(rec);
         let mut apart = vec![];
         for s in &rec.snapshots {
             let Some((free, listed)) = free_pages(s)? else {
@@ -152,20 +154,14 @@ impl Clock {
         Ok(self.dates(snap)?.map(|(a, b)| a / 2 + b / 2))
     }
 
-    /// Pages freed in the trace up to a time.
-    fn freed_at(&self, time: i64) -> i64 {
-        let i = self.freed.partition_point(|&(t, _)| (t as i64) <= time);
-        i.checked_sub(1).map_or(0, |i| self.freed[i].1)
-    }
-
     /// What the counter is ahead of the trace, as the snapshots say under the present offset.
     fn constant(&self, seen: &[(u64, i64)]) -> Option<i64> {
-        let (first, last) = (self.freed.first()?.0 as i64, self.freed.last()?.0 as i64);
+        let (first, last) = (self.freed.0.first()?.0, self.freed.0.last()?.0);
         let mut all: Vec<i64> = seen
             .iter()
-            .map(|&(t, n)| (t as i64 - self.offset, n))
+            .map(|&(t, n)| (t.saturating_add_signed(-self.offset), n))
             .filter(|(t, _)| (first..=last).contains(t))
-            .map(|(t, n)| n - self.freed_at(t))
+            .map(|(t, n)| n - self.freed.at(t))
             .collect();
         all.sort_unstable();
         all.get(all.len() / 2).copied()
@@ -174,34 +170,44 @@ impl Clock {
     /// From when to when the counter stood at `n`.
     fn span(&self, n: i64) -> Option<(u64, u64)> {
         let wanted = n - self.before?;
-        let i = self.freed.partition_point(|&(_, sum)| sum <= wanted);
-        Some((self.freed.get(i.checked_sub(1)?)?.0, self.freed.get(i)?.0))
+        let i = self.freed.0.partition_point(|&(_, sum)| sum <= wanted);
+        Some((
+            self.freed.0.get(i.checked_sub(1)?)?.0,
+            self.freed.0.get(i)?.0,
+        ))
     }
 }
 
-/// Pages freed less pages allocated, over the trace.
-struct Net {
-    /// Time of each change, ascending, and the sum up to it.
-    sums: Vec<(u64, i64)>,
-}
+/// A sum that grows along the trace: times, ascending, and the sum up to each.
+pub(crate) struct Running(Vec<(u64, i64)>);
 
-impl Net {
-    fn of(rec: &Recording) -> Net {
-        let mut sums = pages_of(rec, &["mm_page_free", "mm_page_free_direct"], 1);
-        sums.extend(pages_of(rec, &["mm_page_alloc"], -1));
-        sums.sort_by_key(|s| s.0);
+impl Running {
+    /// Of changes and their times, ascending.
+    pub(crate) fn of(changes: impl IntoIterator<Item = (u64, i64)>) -> Running {
         let mut sum = 0;
-        for s in &mut sums {
-            sum += s.1;
-            s.1 = sum;
-        }
-        Net { sums }
+        let add = |(time, change)| {
+            sum += change;
+            (time, sum)
+        };
+        Running(changes.into_iter().map(add).collect())
     }
 
-    fn at(&self, time: u64) -> i64 {
-        let i = self.sums.partition_point(|s| s.0 <= time);
-        i.checked_sub(1).map_or(0, |i| self.sums[i].1)
+    /// The sum up to a time.
+    pub(crate) fn at(&self, time: u64) -> i64 {
+        let i = self.0.partition_point(|s| s.0 <= time);
+        i.checked_sub(1).map_or(0, |i| self.0[i].1)
     }
+}
+
+/// Kinds of events that free pages.
+const FREES: [&str; 2] = ["mm_page_free", "mm_page_free_direct"];
+
+/// Pages freed less pages allocated.
+fn net_freed(rec: &Recording) -> Running {
+    let mut changes = pages_of(rec, &FREES, 1);
+    changes.extend(pages_of(rec, &["mm_page_alloc"], -1));
+    changes.sort_by_key(|c| c.0);
+    Running::of(changes)
 }
 
 /// Free pages of a snapshot by vmstat, and by buddyinfo.
@@ -257,17 +263,6 @@ fn pgfree(snap: &Snapshot) -> Result<Option<(u64, i64)>> {
         return Ok(None);
     };
     Ok(VmStat::parse(text)?.get("pgfree").map(|n| (time, n as i64)))
-}
-
-/// Time of each free, and pages freed up to it.
-fn pages_freed(rec: &Recording) -> Vec<(u64, i64)> {
-    let mut sum = 0;
-    let mut all = pages_of(rec, &["mm_page_free", "mm_page_free_direct"], 1);
-    for one in &mut all {
-        sum += one.1;
-        one.1 = sum;
-    }
-    all
 }
 
 /// Time and pages of each event of some kinds, times `sign`. Failed allocations have none.

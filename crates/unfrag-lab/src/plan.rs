@@ -236,16 +236,10 @@ impl<'r> Plan<'r> {
             while next.next_if(|(t, _)| op.time > *t).is_some() {
                 all.push(sum.clone());
             }
-            let mut pfn = u64::from(op.pfn);
-            let pages = match op.act {
-                Do::Stack => {
-                    pfn = self.causes.stacks[op.pfn as usize][0].into();
-                    4
-                }
-                Do::Alloc | Do::AllocRaced => 1i64 << op.order,
-                Do::Free | Do::FreeGiven => -(1i64 << op.order),
-                _ => continue,
-            };
+            let (pfn, pages) = (u64::from(op.frame(&self.causes)), op.pages_taken());
+            if pages == 0 {
+                continue;
+            }
             let inside = |c: &unfrag::ZoneConfig| (c.start.0..c.start.0 + c.spanned).contains(&pfn);
             if let Some(i) = zones.iter().position(|z| z.as_ref().is_some_and(inside)) {
                 sum[i] += pages;

@@ -147,10 +147,8 @@ impl<'m> Sim<'m> {
         let tuned = matches!(self.manager.switches().pcp, Pcp::Orders { tuned: true, .. });
         let mut at = self.next_tick.unwrap_or(time + STAT_INTERVAL_NS);
         while at <= time {
-            for cpu in 0..self.manager.cpus() {
-                if tuned {
-                    self.manager.vmstat_update(cpu);
-                }
+            if tuned {
+                (0..self.manager.cpus()).for_each(|cpu| self.manager.vmstat_update(cpu));
             }
             at += STAT_INTERVAL_NS;
         }

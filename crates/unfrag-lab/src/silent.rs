@@ -9,7 +9,7 @@
 //! `spec: linux-6.1 7.6, 10`
 
 use crate::cause::{Causes, Do, Op};
-use crate::clock::Clock;
+use crate::clock::{Clock, Running};
 use unfrag::{Gfp, MigrateType};
 use unfrag_linux::Result;
 use unfrag_linux::procfs::vmstat::VmStat;
@@ -62,11 +62,11 @@ fn unseen<'s>(
     snapshots: impl Iterator<Item = &'s Snapshot>,
     clock: &Clock,
 ) -> Result<Vec<Unseen>> {
-    let taken = taken(causes);
-    let upto = |time: u64| {
-        let i = taken.partition_point(|&(t, _)| t <= time);
-        i.checked_sub(1).map_or(0, |i| taken[i].1)
-    };
+    let taken = causes
+        .ops
+        .iter()
+        .map(|op| (op.time, op.pages_taken().max(0)));
+    let taken = Running::of(taken);
     // Most that the counter was ahead so far, and the last time at which it was read.
     let mut ahead: Option<(i64, u64)> = None;
     let mut all = vec![];
@@ -74,8 +74,8 @@ fn unseen<'s>(
         let (Some(counted), Some((from, to))) = (pgalloc(snap)?, clock.dates(snap)?) else {
             continue;
         };
-        let most = counted - upto(from);
-        let least = counted - upto(to);
+        let most = counted - taken.at(from);
+        let least = counted - taken.at(to);
         ahead = match ahead {
             // What the counter had before the first snapshot.
             None => Some((most, to)),
@@ -104,19 +104,4 @@ fn pgalloc(snap: &Snapshot) -> Result<Option<i64>> {
         .sum();
     let captured = stat.get("compact_success").unwrap_or(0) as i64 * CAPTURED;
     Ok((counted > 0).then_some(counted as i64 + captured))
-}
-
-/// Times of allocations, and pages allocated up to each.
-fn taken(causes: &Causes) -> Vec<(u64, i64)> {
-    let mut sum = 0;
-    let pages = |op: &Op| match op.act {
-        Do::Alloc | Do::AllocRaced => Some(1 << op.order),
-        Do::Stack => Some(4),
-        _ => None,
-    };
-    let sums = causes.ops.iter().filter_map(|op| {
-        sum += pages(op)?;
-        Some((op.time, sum))
-    });
-    sums.collect()
 }

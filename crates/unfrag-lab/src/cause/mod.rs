@@ -29,6 +29,7 @@ mod stack;
 mod walk;
 
 use crate::era::Era;
+use stack::STACK;
 use unfrag::Gfp;
 use unfrag_linux::recording::{EventTable, Recording};
 use unfrag_linux::{Error, Result};
@@ -93,6 +94,26 @@ pub struct Op {
     pub other: u32,
     /// Task, by index into the recording's.
     pub task: u32,
+}
+
+impl Op {
+    /// Pages that it takes from the free ones; negative if it gives some back.
+    pub fn pages_taken(&self) -> i64 {
+        match self.act {
+            Do::Alloc | Do::AllocRaced => 1 << self.order,
+            Do::Free | Do::FreeGiven => -(1 << self.order),
+            Do::Stack => STACK as i64,
+            _ => 0,
+        }
+    }
+
+    /// A frame that it is about.
+    pub fn frame(&self, causes: &Causes) -> u32 {
+        match self.act {
+            Do::Stack => causes.stacks[self.pfn as usize][0],
+            _ => self.pfn,
+        }
+    }
 }
 
 /// What was made of a trace.

@@ -5,7 +5,7 @@ use super::{Do, FIRST_ALLOC, FIRST_FREE, IDLE, KWORKER, Op, UNKNOWN};
 use unfrag::Gfp;
 
 /// Pages of a kernel stack.
-const STACK: usize = 4;
+pub(super) const STACK: usize = 4;
 
 /// Longest pause between two frees of a stack's pages, in nanoseconds.
 const STACK_PAUSE_NS: u64 = 1_000_000;

@@ -12,7 +12,7 @@ use super::evidence::Evidence;
 use super::evidence::Touched;
 use super::percpu::{Sets, waiting};
 use super::{Frame, SetStart, Start, ZoneFacts, highest_frame, zone_facts};
-use crate::cause::{Causes, Do, Op};
+use crate::cause::{Causes, Op};
 use crate::replay::{ReplayHost, Sim};
 use unfrag::{Gfp, Manager, MigrateType, Switches, Sysctl};
 use unfrag_linux::kpageflags::PageFlags;
@@ -144,8 +144,8 @@ impl Anchor {
         let zone = lo..lo + z.config.spanned as u32;
         let until = causes.ops.partition_point(|o| o.time < dated);
         let between = causes.ops[..until].iter().skip(self.upto(causes));
-        let inside = between.filter(|o| zone.contains(&place(o, causes)));
-        (z.free + held) as i64 + inside.map(net_taken).sum::<i64>()
+        let inside = between.filter(|o| zone.contains(&o.frame(causes)));
+        (z.free + held) as i64 + inside.map(Op::pages_taken).sum::<i64>()
     }
 }
 
@@ -291,24 +291,6 @@ pub fn fitted(
 
 fn pages(free: &[u64; ORDERS]) -> u64 {
     free.iter().enumerate().map(|(o, n)| n << o).sum()
-}
-
-/// Pages that an operation takes from the free ones.
-fn net_taken(op: &Op) -> i64 {
-    match op.act {
-        Do::Alloc => 1 << op.order,
-        Do::Free | Do::FreeGiven => -(1 << op.order),
-        Do::Stack => 4,
-        _ => 0,
-    }
-}
-
-/// A frame that an operation is about.
-fn place(op: &Op, causes: &Causes) -> u32 {
-    match op.act {
-        Do::Stack => causes.stacks[op.pfn as usize][0],
-        _ => op.pfn,
-    }
 }
 
 /// Frames in use at the start that a movable page followed in the trace: most likely movable
