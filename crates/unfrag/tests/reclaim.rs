@@ -92,6 +92,19 @@ fn fill(m: &mut Manager<Owners>, flags: PageFlags) -> Vec<Pfn> {
     pages
 }
 
+/// Takes what is free, whatever the marks, and gives every other page back.
+fn leave_single_pages(m: &mut Manager<Owners>) {
+    let mut rest = Vec::new();
+    while let Ok(p) = m.alloc(0, Gfp::KERNEL | Gfp::MEMALLOC) {
+        rest.push(p);
+    }
+    rest.sort();
+    for p in rest.iter().step_by(2) {
+        m.free(*p, 0).unwrap();
+    }
+    m.drain_all();
+}
+
 /// Steps an attempt as a patient host does; writes end when somebody waits. Returns what it needed.
 fn finish(m: &mut Manager<Owners>, mut a: Attempt) -> (Result<Pfn, AllocError>, Vec<Need>) {
     let mut needs = Vec::new();
@@ -397,16 +410,7 @@ fn lumpy_reclaim_takes_the_neighbours_spec_4_5() {
             for i in 0..pages.len() {
                 m.lru_add(pages[i * 7919 % pages.len()], Lru::InactiveFile);
             }
-            // What is free is single pages.
-            let mut rest = Vec::new();
-            while let Ok(p) = m.alloc(0, Gfp::KERNEL | Gfp::MEMALLOC) {
-                rest.push(p);
-            }
-            rest.sort();
-            for p in rest.iter().step_by(2) {
-                m.free(*p, 0).unwrap();
-            }
-            m.drain_all();
+            leave_single_pages(m);
             let served = (0..20).any(|_| {
                 let a = begin(m, 5, Gfp::HIGHUSER_MOVABLE, Context::default());
                 finish(m, a).0.is_ok()
@@ -507,7 +511,8 @@ fn anonymous_pages_need_swap_spec_4_1() {
 fn a_page_freed_while_reclaim_holds_it_is_freed_once() {
     with(era("2.6.32"), Owners::default(), |m| {
         let pages = fill(m, PageFlags::DIRTY);
-        m.host_mut().swap = 10;
+        leave_single_pages(m);
+        m.host_mut().congested = true;
         let mut a = begin(m, 5, Gfp::KERNEL | Gfp::RETRY_MAYFAIL, Context::default());
         let mut answer = Answer::Go;
         let mut freed_held = 0;
