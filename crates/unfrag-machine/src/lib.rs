@@ -1,6 +1,22 @@
-//! A deterministic simulated machine.
+//! A deterministic simulated machine on which the core runs.
 //!
+//! - [`engine`]: virtual clock, tasks as coroutines, CPUs with time slices, interrupts.
+//! - [`block`]: disks, their queues and elevator, congestion, the encrypting layer, faults.
+//! - [`sim`]: everything shared: the page allocator and the [`World`](sim::World) around it.
+//! - [`config`]: what a machine is made of.
 //! - [`slab`]: slab caches over real memory, with virtual CPUs.
+//!
+//! Invariant: a run is a function of its inputs. Integers only; no host time, no hash order; each
+//! random choice from a generator with a name and the run's seed; ties broken by sequence numbers.
 #![deny(unsafe_code)]
 
+pub mod block;
+pub mod config;
+pub mod engine;
+mod metadata;
+pub mod sim;
 pub mod slab;
+
+pub use config::MachineConfig;
+pub use engine::{Channel, Cx, Engine, Nanos, Priority, Rng, Spec, TaskId, Waited};
+pub use sim::{Sim, World};

@@ -1,0 +1,67 @@
+//! What a machine is made of.
+
+use crate::block::DiskConfig;
+use crate::engine::Nanos;
+use unfrag::{Switches, Sysctl, ZoneConfig};
+
+/// A machine: memory, CPUs, disks, the kernel's rules, the seed.
+#[derive(Clone, Debug)]
+pub struct MachineConfig {
+    /// Seed of every named generator.
+    pub seed: u64,
+    /// The zones, by ascending address.
+    pub zones: Vec<ZoneConfig>,
+    /// Number of CPUs.
+    pub cpus: usize,
+    /// Timer interrupts a second.
+    pub hz: u32,
+    /// The kernel's rules for pages.
+    pub switches: Switches,
+    /// The administrator's settings for pages.
+    pub sysctl: Sysctl,
+    /// What the CPU's work takes.
+    pub costs: Costs,
+    /// Rules of the CPU scheduler.
+    pub sched: SchedConfig,
+    /// The disks; a [`DeviceId`](crate::block::DeviceId) counts through them.
+    pub disks: Vec<DiskConfig>,
+}
+
+/// CPU time that the machine's own work takes.
+#[derive(Clone, Debug)]
+pub struct Costs {
+    /// From one task to another.
+    pub context_switch: Nanos,
+    /// Entry and exit of an interrupt.
+    pub interrupt: Nanos,
+    /// Encrypting or decrypting one page.
+    pub crypt_page: Nanos,
+}
+
+impl Default for Costs {
+    fn default() -> Self {
+        Costs {
+            context_switch: 1_500,
+            interrupt: 1_000,
+            crypt_page: 40_000,
+        }
+    }
+}
+
+/// Rules of the CPU scheduler.
+#[derive(Clone, Debug)]
+pub struct SchedConfig {
+    /// Longest run of a task while others wait for its CPU.
+    pub quantum: Nanos,
+    /// CPU that takes device interrupts.
+    pub irq_cpu: usize,
+}
+
+impl Default for SchedConfig {
+    fn default() -> Self {
+        SchedConfig {
+            quantum: 100_000,
+            irq_cpu: 0,
+        }
+    }
+}
