@@ -124,7 +124,8 @@ impl Kind {
     }
 }
 
-/// State of a frame in one word: kind (3 bits), order (4), migrate type (3), zone (4), movable (1).
+/// State of a frame in one word: kind (3 bits), order (4), migrate type (3), zone (4), movable (1),
+/// LRU list (3), flags of reclaim (12).
 ///
 /// The migrate type is that of the list while the block is free, and that of the request while it
 /// is in use.
@@ -136,6 +137,8 @@ impl State {
     const TYPE: u32 = 7;
     const ZONE: u32 = 10;
     const MOVABLE: u32 = 1 << 14;
+    const LRU: u32 = 15;
+    const FLAGS: u32 = 18;
 
     /// A state without flags.
     #[inline]
@@ -157,10 +160,10 @@ impl State {
     pub const fn is_buddy(self) -> bool {
         self.0 & 7 == Kind::Buddy as u32
     }
-    /// Whether it heads a block of this order in use.
+    /// Whether it heads a block of this order in use that is on no LRU list.
     #[inline]
     pub const fn is_used(self, order: u8) -> bool {
-        let mask = 7 | 15 << Self::ORDER;
+        let mask = 7 | 15 << Self::ORDER | 7 << Self::LRU;
         self.0 & mask == Kind::Used as u32 | (order as u32) << Self::ORDER
     }
     /// Order of the block.
@@ -182,6 +185,28 @@ impl State {
     #[inline]
     pub const fn is_movable(self) -> bool {
         self.0 & Self::MOVABLE != 0
+    }
+    /// Code of the LRU list that it is on; 0 for none.
+    #[inline]
+    pub(crate) const fn lru(self) -> u8 {
+        (self.0 >> Self::LRU & 7) as u8
+    }
+    /// The same on another LRU list.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn with_lru(self, code: u8) -> State {
+        State(self.0 & !(7 << Self::LRU) | (code as u32) << Self::LRU)
+    }
+    /// Flags of reclaim.
+    #[inline]
+    pub(crate) const fn flags(self) -> u16 {
+        (self.0 >> Self::FLAGS) as u16
+    }
+    /// The same with other flags.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn with_flags(self, flags: u16) -> State {
+        State(self.0 & ((1 << Self::FLAGS) - 1) | (flags as u32) << Self::FLAGS)
     }
     /// Another state of the same frame: its zone stays.
     #[inline]

@@ -4,6 +4,7 @@
 //! [`Host`]; the core calls nothing else.
 
 use crate::frame::Pfn;
+use crate::reclaim::{Unmap, Written};
 use crate::trace::Event;
 
 /// The world of a [`Manager`](crate::page_alloc::Manager).
@@ -25,6 +26,26 @@ pub trait Host {
     /// A frame is about to be handed out zeroed.
     fn zero(&mut self, first: Pfn, order: u8) {
         let _ = (first, order);
+    }
+
+    /// Reclaim wants this page unmapped everywhere; an anonymous one gets a place in swap.
+    fn try_to_unmap(&mut self, page: Pfn) -> Unmap {
+        let _ = page;
+        Unmap::Busy
+    }
+    /// Reclaim wants this dirty page written. With `sync` somebody waits for it.
+    fn writepage(&mut self, page: Pfn, sync: bool) -> Written {
+        let _ = (page, sync);
+        Written::Failed
+    }
+    /// Reclaim takes this clean, unmapped page: its owner forgets it. With `false` it stays.
+    fn release_page(&mut self, page: Pfn) -> bool {
+        let _ = page;
+        false
+    }
+    /// Free places in swap.
+    fn nr_swap_pages(&self) -> u64 {
+        0
     }
 }
 

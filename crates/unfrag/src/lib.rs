@@ -32,6 +32,7 @@
 //! - [`zone`]: watermarks, reserves.
 //! - [`pcp`]: per-CPU lists.
 //! - [`page_alloc`]: the fast and the slow path; [`Manager`].
+//! - [`reclaim`]: LRU lists, kswapd, direct reclaim.
 //! - [`slab`]: objects smaller than a page: SLAB, SLUB and SLQB over any source of pages.
 //! - [`stat`]: counters and indexes of fragmentation.
 //! - [`trace`]: the kernel's own tracepoints as typed events.
@@ -58,6 +59,7 @@ pub mod kernel;
 pub mod page_alloc;
 pub mod pcp;
 mod place;
+pub mod reclaim;
 pub mod slab;
 pub mod stat;
 pub mod trace;

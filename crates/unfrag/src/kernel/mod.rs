@@ -5,8 +5,13 @@
 //! has code of its own. `spec: linux-6.1 era table`
 
 mod presets;
+mod reclaim;
 
 pub use presets::{PRESETS, Preset, preset};
+pub use reclaim::{
+    CongestionWait, HighOrder, KswapdGoal, KswapdNap, KswapdSleep, LruShape, OomOrders,
+    ReclaimRules,
+};
 
 /// How types share memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,6 +196,8 @@ pub struct Switches {
     /// GFP_ATOMIC carries a bit of its own (6.1), which allows the unboosted recheck; otherwise
     /// `__GFP_HIGH` does.
     pub atomic_bit: bool,
+    /// Reclaim.
+    pub reclaim: ReclaimRules,
 }
 
 impl Switches {
@@ -222,6 +229,8 @@ pub struct Sysctl {
     pub group_by_mobility_disabled: bool,
     /// Transparent huge pages are on, so that khugepaged runs.
     pub transparent_hugepage: bool,
+    /// `vm.swappiness`, 0 to 100 (200 since 5.8).
+    pub swappiness: u64,
 }
 
 impl Default for Sysctl {
@@ -235,6 +244,7 @@ impl Default for Sysctl {
             defrag_mode: false,
             group_by_mobility_disabled: false,
             transparent_hugepage: true,
+            swappiness: 60,
         }
     }
 }

@@ -36,6 +36,7 @@ const K6_1: Switches = Switches {
     nofragment: true,
     defrag_mode: false,
     atomic_bit: true,
+    reclaim: ReclaimRules::K6,
 };
 
 const K6_18: Switches = Switches {
@@ -62,6 +63,7 @@ const K5: Switches = Switches {
         keep_type: true,
     },
     tail_if_merge_likely: true,
+    reclaim: ReclaimRules::K5,
     ..K6_1
 };
 
@@ -90,22 +92,36 @@ const K2_6_32: Switches = Switches {
     nofragment: false,
     defrag_mode: false,
     atomic_bit: false,
+    reclaim: ReclaimRules::K2_6_32,
 };
 
 const K2_6_24: Switches = Switches {
     reserve: Reserve::Blocks { capped: false },
     pcp: Pcp::HotCold { searched: true },
+    reclaim: ReclaimRules::K2_6_24,
     ..K2_6_32
 };
 
 const K2_6_28: Switches = Switches {
     reserve: Reserve::Blocks { capped: false },
     pcp: Pcp::Searched,
+    reclaim: ReclaimRules::K2_6_28,
     ..K2_6_32
+};
+
+const K2_6_30: Switches = Switches {
+    reclaim: ReclaimRules::K2_6_30,
+    ..K2_6_28
 };
 
 const K2_6_31: Switches = Switches {
     pcp: Pcp::Searched,
+    reclaim: ReclaimRules::K2_6_31,
+    ..K2_6_32
+};
+
+const K2_6_32_RC6: Switches = Switches {
+    reclaim: ReclaimRules::K2_6_32_RC6,
     ..K2_6_32
 };
 
@@ -114,6 +130,7 @@ const K2_6_36: Switches = Switches {
         drain: Drain::BatchFree,
         keep_type: true,
     },
+    reclaim: ReclaimRules::K2_6_33,
     ..K2_6_32
 };
 
@@ -122,6 +139,7 @@ const K2_6_14: Switches = Switches {
     block_order: 10,
     reserve: Reserve::None,
     pcp: Pcp::HotCold { searched: false },
+    reclaim: ReclaimRules::K2_6_14,
     ..K2_6_32
 };
 
@@ -129,6 +147,7 @@ const V19: Switches = Switches {
     grouping: Grouping::V19,
     reserve: Reserve::Fallback,
     pcp: Pcp::Kinds,
+    reclaim: ReclaimRules::V19,
     ..K2_6_14
 };
 
@@ -152,7 +171,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "2.6.30",
-        switches: K2_6_28,
+        switches: K2_6_30,
     },
     Preset {
         name: "2.6.31",
@@ -160,11 +179,15 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "2.6.32-rc6",
-        switches: K2_6_32,
+        switches: K2_6_32_RC6,
     },
     Preset {
         name: "2.6.32",
         switches: K2_6_32,
+    },
+    Preset {
+        name: "2.6.33",
+        switches: K2_6_36,
     },
     Preset {
         name: "2.6.36",

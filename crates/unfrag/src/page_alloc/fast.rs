@@ -217,8 +217,7 @@ impl<H: Host> Manager<'_, H> {
         if p.zone.boosted && (p.env.sw.atomic_bit || want.wake) {
             p.zone.boosted = false;
             let node = p.zone.config.node;
-            p.tracer.host.wake_kswapd(node, 0);
-            self.counters.kswapd_wakeups += 1;
+            self.ask_kswapd(node, 0);
         }
         got
     }

@@ -6,6 +6,7 @@ use crate::host::Host;
 use crate::kernel::Pcp;
 use crate::pcp::CpuLists;
 use crate::place::lists::At;
+use crate::reclaim::{ISOLATED, PageFlags};
 use crate::trace::Event;
 use crate::zone::Zone;
 
@@ -51,10 +52,41 @@ impl<'m, H: Host> Manager<'m, H> {
     /// Frees the block of `2^order` frames at `pfn`.
     #[inline]
     pub fn free(&mut self, pfn: Pfn, order: u8) -> Result<(), FreeError> {
-        let ix = self.check(pfn, order)?;
+        let Ok(ix) = self.check(pfn, order) else {
+            return self.free_listed(pfn, order);
+        };
         self.tell_freed(pfn, order);
         if !self.keep(ix, order) {
             self.put_back(ix, order);
+        }
+        Ok(())
+    }
+
+    /// A page that an LRU list holds leaves it first; what reclaim holds apart is freed when it is put
+    /// back.
+    #[cold]
+    fn free_listed(&mut self, pfn: Pfn, order: u8) -> Result<(), FreeError> {
+        self.unlist(pfn, order)?;
+        self.tell_freed(pfn, order);
+        if let Ok(ix) = self.check(pfn, order) {
+            self.put_back(ix, order);
+        }
+        Ok(())
+    }
+
+    /// Takes a page in use off its LRU list; one that reclaim holds apart is marked as gone.
+    fn unlist(&mut self, pfn: Pfn, order: u8) -> Result<(), FreeError> {
+        let ix = self.map.ix(pfn).ok_or(FreeError::NoSuchFrame(pfn))?;
+        let s = self.frames.state(ix);
+        let flags = PageFlags::from_bits_retain(s.flags());
+        if s.lru() == 0 || !s.with_lru(0).is_used(order) || flags.contains(PageFlags::GONE) {
+            return self.check(pfn, order).map(drop);
+        }
+        if s.lru() == ISOLATED {
+            let gone = (flags | PageFlags::GONE).bits();
+            self.frames.set_state(ix, s.with_flags(gone));
+        } else {
+            self.lru_del(pfn);
         }
         Ok(())
     }
@@ -81,7 +113,7 @@ impl<'m, H: Host> Manager<'m, H> {
 
     /// The frame at `pfn` if a block of `order` is in use there.
     #[inline]
-    fn check(&self, pfn: Pfn, order: u8) -> Result<Ix, FreeError> {
+    pub(crate) fn check(&self, pfn: Pfn, order: u8) -> Result<Ix, FreeError> {
         let ix = self.map.ix(pfn).ok_or(FreeError::NoSuchFrame(pfn))?;
         let s = self.frames.state(ix);
         if s.is_used(order) {
@@ -97,7 +129,7 @@ impl<'m, H: Host> Manager<'m, H> {
     }
 
     #[inline]
-    fn tell_freed(&mut self, pfn: Pfn, order: u8) {
+    pub(crate) fn tell_freed(&mut self, pfn: Pfn, order: u8) {
         self.counters.pgfree += 1 << order;
         if H::TRACING {
             self.host.trace(&Event::PageFree { pfn, order });
@@ -105,7 +137,7 @@ impl<'m, H: Host> Manager<'m, H> {
     }
 
     #[inline(never)]
-    fn put_back(&mut self, ix: Ix, order: u8) {
+    pub(crate) fn put_back(&mut self, ix: Ix, order: u8) {
         let zone = self.frames.state(ix).zone();
         let cpu = self.cpu();
         let mt = self.frames.block_type(ix);
@@ -128,11 +160,16 @@ impl<'m, H: Host> Manager<'m, H> {
     /// page that cannot be freed.
     pub fn free_bulk(&mut self, pages: &[Pfn]) -> Result<(), FreeError> {
         for &pfn in pages {
-            self.check(pfn, 0)?;
+            if self.check(pfn, 0).is_err() {
+                self.unlist(pfn, 0)?;
+            }
             self.tell_freed(pfn, 0);
         }
         for &pfn in pages {
-            let ix = self.check(pfn, 0)?;
+            // What reclaim holds apart is freed when it is put back.
+            let Ok(ix) = self.check(pfn, 0) else {
+                continue;
+            };
             self.put_back(ix, 0);
             if H::TRACING {
                 self.host.trace(&Event::PageFreeBatched { pfn });

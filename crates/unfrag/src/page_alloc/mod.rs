@@ -8,7 +8,8 @@
 //! - [`setup`]: layout of the caller's memory, and boot.
 //! - `zonelist`: zone order.
 //! - `fast`: the first attempt.
-//! - `slow`: what happens when that fails; where reclaim and compaction plug in.
+//! - `slow`: what happens when that fails and nothing can be reclaimed.
+//! - `attempt`: what happens when something can: reclaim, waits, retries, the OOM killer.
 //! - [`free`](mod@free): giving back.
 //! - `bulk`: many pages at once.
 //! - [`restore`]: rebuilding a recorded state frame by frame.
@@ -17,6 +18,7 @@
 //! Invariant: every frame of a zone is on exactly one list, or in use, or reserved; `validate`
 //! checks it.
 
+mod attempt;
 mod bulk;
 mod fast;
 pub mod free;
@@ -34,9 +36,11 @@ use crate::gfp::Gfp;
 use crate::host::Host;
 use crate::kernel::{Grouping, Switches, Sysctl};
 use crate::pcp::{CpuLists, Env};
+use crate::reclaim::{LruVec, ReclaimCounters};
 use crate::stat::Counters;
 use crate::trace::{Event, Tracer};
 use crate::zone::{Zone, ZoneKind};
+pub use attempt::{Attempt, Begun};
 pub use free::FreeError;
 pub use setup::{Config, ConfigError, Layout, layout};
 
@@ -75,17 +79,34 @@ impl core::error::Error for AllocError {}
 ///
 /// Two managers share nothing: each lives in the memory that its caller handed in.
 pub struct Manager<'m, H: Host> {
-    host: H,
-    map: FrameMap,
-    frames: Frames<'m>,
-    zones: [Option<Zone>; MAX_ZONES],
-    nr_zones: usize,
+    pub(crate) host: H,
+    pub(crate) map: FrameMap,
+    pub(crate) frames: Frames<'m>,
+    pub(crate) zones: [Option<Zone>; MAX_ZONES],
+    pub(crate) nr_zones: usize,
     zonelists: zonelist::ZoneLists,
     /// Set of zone `z` and CPU `c` at `c * nr_zones + z`.
     sets: &'m mut [CpuLists],
     cpus: usize,
-    env: Env,
+    pub(crate) env: Env,
     counters: Counters,
+    /// The LRU lists of each zone, or of each node at its first zone.
+    pub(crate) lruvecs: [LruVec; MAX_ZONES],
+    /// Where the LRU lists of a zone are.
+    pub(crate) lruvec_of: [u8; MAX_ZONES],
+    /// What kswapd of each node was asked for, at its first zone.
+    pub(crate) kswapd: [Wanted; MAX_ZONES],
+    pub(crate) reclaim: ReclaimCounters,
+    /// Pages that some process maps.
+    pub(crate) nr_mapped: u64,
+}
+
+/// What kswapd of a node was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub order: u8,
+    /// Somebody asked since kswapd last looked.
+    pub asked: bool,
 }
 
 /// The parts of a manager that an operation on one zone needs, borrowed apart.
@@ -247,7 +268,7 @@ impl<'m, H: Host> Manager<'m, H> {
     }
 
     #[inline]
-    fn zone(&self, zone: usize) -> &Zone {
+    pub(crate) fn zone(&self, zone: usize) -> &Zone {
         match &self.zones[zone] {
             Some(z) => z,
             None => unreachable!("zone {zone} does not exist"),

@@ -1,15 +1,16 @@
 //! How much memory a manager needs, and its boot.
 
 use super::zonelist::ZoneLists;
-use super::{MAX_ZONES, Manager};
+use super::{MAX_ZONES, Manager, Wanted};
 use crate::frame::{
     FrameMap, FrameMeta, FrameRange, Frames, Kind, MAX_BLOCK, MAX_ORDER, MAX_SEGMENTS, MigrateType,
     NIL, Pfn, State,
 };
 use crate::host::Host;
-use crate::kernel::{Grouping, Reserve, Switches, Sysctl};
+use crate::kernel::{Grouping, LruShape, Reserve, Switches, Sysctl};
 use crate::pcp::{CpuLists, Env, size};
 use crate::place::lists::At;
+use crate::reclaim::{LruVec, ReclaimCounters};
 use crate::stat::Counters;
 use crate::zone::{Zone, ZoneConfig, watermark};
 use core::mem::size_of;
@@ -146,6 +147,16 @@ fn effective(config: &Config) -> Sysctl {
     }
 }
 
+/// Where the LRU lists of each zone are: at the zone, or at the first zone of its node.
+fn lruvec_of(zones: &[ZoneConfig], shape: LruShape) -> [u8; MAX_ZONES] {
+    let mut of = [0; MAX_ZONES];
+    for (i, z) in zones.iter().enumerate() {
+        let first = zones.iter().position(|o| o.node == z.node).unwrap_or(i);
+        of[i] = if shape == LruShape::PerNode { first } else { i } as u8;
+    }
+    of
+}
+
 impl<'m, H: Host> Manager<'m, H> {
     /// A manager whose frames are all reserved: memory comes in by [`free_range`](Self::free_range)
     /// (a boot) or by [`restore`](super::restore). `memory` holds at least
@@ -207,6 +218,11 @@ impl<'m, H: Host> Manager<'m, H> {
             cpus: config.cpus,
             env,
             counters: Counters::default(),
+            lruvecs: [LruVec::EMPTY; MAX_ZONES],
+            lruvec_of: lruvec_of(config.zones, config.switches.reclaim.lru),
+            kswapd: [Wanted::default(); MAX_ZONES],
+            reclaim: ReclaimCounters::default(),
+            nr_mapped: 0,
         };
         for z in 0..m.nr_zones {
             m.size_sets(z);

@@ -1,8 +1,8 @@
 //! When the first attempt fails: wake kswapd, go to the min mark, use the reserves that the caller
 //! has a right to.
 //!
-//! The steps are those of the kernel with nothing reclaimable: reclaim and compaction will stand
-//! between [`reserves`](Manager::reserves) and [`last_resort`](Manager::last_resort).
+//! The steps are those of the kernel with nothing reclaimable; with reclaim they are those of
+//! [`Attempt`](super::Attempt).
 //! `spec: linux-mm 1.4, 4.3, 4.8; linux-6.1 1.4`
 
 use super::fast::Request;
@@ -72,7 +72,21 @@ impl<H: Host> Manager<'_, H> {
             .ok_or(AllocError::NoMemory)
     }
 
-    fn wake_kswapds(&mut self, list: &ZoneList, r: &Request) {
+    /// kswapd of a node should run for an order.
+    pub(super) fn ask_kswapd(&mut self, node: u8, order: u8) {
+        let first = (0..self.nr_zones).find(|&z| {
+            let c = &self.zone(z).config;
+            c.node == node && c.managed > 0
+        });
+        if let Some(first) = first {
+            let w = &mut self.kswapd[first];
+            (w.order, w.asked) = (if w.asked { w.order.max(order) } else { order }, true);
+        }
+        self.counters.kswapd_wakeups += 1;
+        self.host.wake_kswapd(node, order);
+    }
+
+    pub(super) fn wake_kswapds(&mut self, list: &ZoneList, r: &Request) {
         // Before 4.x every request that may wait woke it; the flag is the modern spelling.
         if !r.gfp.contains(Gfp::KSWAPD_RECLAIM) {
             return;
@@ -87,14 +101,18 @@ impl<H: Host> Manager<'_, H> {
             let node = self.zone(z.into()).config.node;
             if woken != Some(node) {
                 woken = Some(node);
-                self.counters.kswapd_wakeups += 1;
-                self.host.wake_kswapd(node, order);
+                self.ask_kswapd(node, order);
             }
         }
     }
 
     /// Those that reclaim memory themselves ignore the marks.
-    fn reserves(&mut self, list: &ZoneList, r: &Request, flags: AllocFlags) -> Option<Ix> {
+    pub(super) fn reserves(
+        &mut self,
+        list: &ZoneList,
+        r: &Request,
+        flags: AllocFlags,
+    ) -> Option<Ix> {
         let memalloc = r.gfp.contains(Gfp::MEMALLOC) && !r.gfp.contains(Gfp::NOMEMALLOC);
         memalloc.then(|| self.get_page(list, r, flags | AllocFlags::NO_WATERMARKS))?
     }
@@ -118,7 +136,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     fn persist(&mut self, list: &ZoneList, r: &Request, flags: AllocFlags) -> Option<Ix> {
-        while self.unreserve(list, r) {
+        while self.unreserve(list, r, true) {
             if let Some(ix) = self.get_page(list, r, flags) {
                 return Some(ix);
             }
@@ -132,18 +150,23 @@ impl<H: Host> Manager<'_, H> {
         self.get_page(list, r, AllocFlags::WMARK_HIGH | AllocFlags::CPUSET)
     }
 
-    /// Gives one pageblock of the first high-atomic reserve back to the request's type, even the
-    /// last one.
-    fn unreserve(&mut self, list: &ZoneList, r: &Request) -> bool {
+    /// Gives one pageblock of the first high-atomic reserve back to the request's type; even the
+    /// last one, if `last`.
+    pub(super) fn unreserve(&mut self, list: &ZoneList, r: &Request, last: bool) -> bool {
         let (sw, frames, zones) = (&self.env.sw, &mut self.frames, &mut self.zones);
         list.zones().iter().any(|&z| {
             let zone = zones[usize::from(z)].as_mut();
-            zone.is_some_and(|z| z.unreserve_highatomic(frames, sw, r.mt, true))
+            zone.is_some_and(|z| z.unreserve_highatomic(frames, sw, r.mt, last))
         })
     }
 
     /// A pass without the wish to keep types apart.
-    fn get_page_mixed(&mut self, list: &ZoneList, r: &Request, flags: AllocFlags) -> Option<Ix> {
+    pub(super) fn get_page_mixed(
+        &mut self,
+        list: &ZoneList,
+        r: &Request,
+        flags: AllocFlags,
+    ) -> Option<Ix> {
         let defrag = core::mem::replace(&mut self.env.sysctl.defrag_mode, false);
         let got = self.get_page(list, r, flags - AllocFlags::NOFRAGMENT);
         self.env.sysctl.defrag_mode = defrag;

@@ -86,6 +86,12 @@ impl List {
         Some(ix)
     }
 
+    /// The block at the tail.
+    #[inline]
+    pub fn last(&self) -> Option<Ix> {
+        (self.tail != NIL).then_some(self.tail)
+    }
+
     #[inline]
     pub fn pop_tail(&mut self, meta: &mut [FrameMeta]) -> Option<Ix> {
         let ix = self.tail;

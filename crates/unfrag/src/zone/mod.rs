@@ -105,6 +105,10 @@ pub(crate) struct Zone {
     pub counter: i64,
     /// Deltas up to this size stay with their CPU.
     pub stat_threshold: i64,
+    /// Pages that reclaim looked at since one was freed.
+    pub pages_scanned: u64,
+    /// Reclaim has given up here until a page is freed.
+    pub all_unreclaimable: bool,
 }
 
 impl Zone {
@@ -127,6 +131,8 @@ impl Zone {
             below_high: false,
             counter: 0,
             stat_threshold: 0,
+            pages_scanned: 0,
+            all_unreclaimable: false,
         }
     }
 
@@ -222,6 +228,9 @@ impl Zone {
     /// Adds to the free counter by way of a CPU's delta.
     #[inline]
     pub fn count(&mut self, delta: &mut i32, pages: i64) {
+        if pages > 0 {
+            (self.pages_scanned, self.all_unreclaimable) = (0, false);
+        }
         let d = i64::from(*delta) + pages;
         if d.abs() > self.stat_threshold {
             self.counter += d;

@@ -1,0 +1,229 @@
+//! The LRU lists: joining and leaving them, and what use does to a page's place.
+//! `spec: linux-mm 4.1`
+
+use super::{ISOLATED, Lru, LruVec, NR_LRU, PageFlags, ReclaimCounters};
+use crate::frame::{Ix, Pfn};
+use crate::host::Host;
+use crate::kernel::LruShape;
+use crate::page_alloc::Manager;
+use crate::place::List;
+
+/// Pages on the LRU lists of a zone, or of the node whose first zone it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LruView {
+    /// Pages by list, in the order of [`Lru`].
+    pub pages: [u64; NR_LRU],
+    /// Pages held apart, anonymous and file.
+    pub isolated: [u64; 2],
+    /// Reclaim has given up here.
+    pub all_unreclaimable: bool,
+}
+
+impl<H: Host> Manager<'_, H> {
+    pub(super) fn vec_of(&mut self, ix: Ix) -> &mut LruVec {
+        let zone = usize::from(self.frames.state(ix).zone());
+        &mut self.lruvecs[usize::from(self.lruvec_of[zone])]
+    }
+
+    pub(super) fn flags_of(&self, ix: Ix) -> PageFlags {
+        PageFlags::from_bits_retain(self.frames.state(ix).flags())
+    }
+
+    pub(super) fn put_flags(&mut self, ix: Ix, flags: PageFlags) {
+        let s = self.frames.state(ix);
+        let was = s.flags() & PageFlags::MAPPED.bits() != 0;
+        let is = flags.contains(PageFlags::MAPPED);
+        self.nr_mapped = self.nr_mapped + u64::from(is) - u64::from(was);
+        self.frames.set_state(ix, s.with_flags(flags.bits()));
+    }
+
+    fn unlink_lru(&mut self, ix: Ix, lru: Lru) {
+        let zone = usize::from(self.frames.state(ix).zone());
+        let v = &mut self.lruvecs[usize::from(self.lruvec_of[zone])];
+        v.lists[lru.index()].unlink(self.frames.meta, ix);
+    }
+
+    pub(super) fn link_lru(&mut self, ix: Ix, lru: Lru, tail: bool) {
+        let s = self.frames.state(ix).with_lru(lru as u8);
+        self.frames.set_state(ix, s);
+        let v = &mut self.lruvecs[usize::from(self.lruvec_of[usize::from(s.zone())])];
+        let list = &mut v.lists[lru.index()];
+        if tail {
+            list.push_tail(self.frames.meta, ix);
+        } else {
+            list.push_head(self.frames.meta, ix);
+        }
+    }
+
+    /// Takes a page off its list and holds it apart, on `held`.
+    pub(super) fn isolate(&mut self, ix: Ix, held: &mut List) -> bool {
+        let s = self.frames.state(ix);
+        let Some(lru) = Lru::from_code(s.lru()) else {
+            return false;
+        };
+        self.unlink_lru(ix, lru);
+        let mut flags = PageFlags::from_bits_retain(s.flags());
+        flags.set(PageFlags::SWAPBACKED, !lru.is_file());
+        flags.remove(PageFlags::ACTIVE);
+        let s = s.with_lru(ISOLATED).with_flags(flags.bits());
+        self.frames.set_state(ix, s);
+        held.push_tail(self.frames.meta, ix);
+        self.vec_of(ix).isolated[usize::from(lru.is_file())] += 1;
+        true
+    }
+
+    /// Puts an isolated page (already off the list that held it) on an LRU list, or frees it if its
+    /// owner did so meanwhile.
+    pub(super) fn putback(&mut self, ix: Ix, active: bool) {
+        let flags = self.flags_of(ix);
+        let file = !flags.contains(PageFlags::SWAPBACKED);
+        self.vec_of(ix).isolated[usize::from(file)] -= 1;
+        if flags.contains(PageFlags::GONE) {
+            self.drop_isolated(ix);
+        } else {
+            self.put_flags(ix, flags - PageFlags::ACTIVE - PageFlags::SWAPBACKED);
+            self.link_lru(ix, Lru::new(file, active), false);
+        }
+    }
+
+    /// Frees an isolated page whose owner has let go.
+    fn drop_isolated(&mut self, ix: Ix) {
+        self.put_flags(ix, PageFlags::empty());
+        let s = self.frames.state(ix).with_lru(0);
+        self.frames.set_state(ix, s);
+        self.put_back(ix, s.order());
+    }
+
+    /// Frees an isolated page for its owner, with the event.
+    pub(super) fn free_isolated(&mut self, ix: Ix) {
+        let flags = self.flags_of(ix);
+        let file = !flags.contains(PageFlags::SWAPBACKED);
+        self.vec_of(ix).isolated[usize::from(file)] -= 1;
+        if !flags.contains(PageFlags::GONE) {
+            self.tell_freed(self.map.pfn(ix), self.frames.state(ix).order());
+        }
+        self.drop_isolated(ix);
+    }
+
+    /// Puts a block in use on an LRU list, at its head (as the newest).
+    ///
+    /// # Panics
+    /// If the frame is in no zone.
+    pub fn lru_add(&mut self, pfn: Pfn, lru: Lru) {
+        let Some(ix) = self.map.ix(pfn) else {
+            panic!("{pfn:?} is in no zone")
+        };
+        self.lru_del(pfn);
+        self.link_lru(ix, lru, false);
+    }
+
+    /// The same for a new page: anonymous ones start active to 5.8, page cache inactive.
+    pub fn lru_add_new(&mut self, pfn: Pfn, file: bool) {
+        let active = !file && self.env.sw.reclaim.lru != LruShape::PerNode;
+        self.lru_add(pfn, Lru::new(file, active));
+    }
+
+    /// Takes a page off its LRU list, if it is on one. [`free`](Manager::free) does so by itself.
+    pub fn lru_del(&mut self, pfn: Pfn) {
+        let Some(ix) = self.map.ix(pfn) else { return };
+        let s = self.frames.state(ix);
+        if let Some(lru) = Lru::from_code(s.lru()) {
+            self.unlink_lru(ix, lru);
+            self.put_flags(ix, self.flags_of(ix) - PageFlags::MAPPED);
+            let s = self.frames.state(ix).with_lru(0);
+            self.frames.set_state(ix, s);
+        }
+    }
+
+    /// The LRU list that a page is on.
+    pub fn lru_of(&self, pfn: Pfn) -> Option<Lru> {
+        Lru::from_code(self.frames.state(self.map.ix(pfn)?).lru())
+    }
+
+    /// What became of a page.
+    pub fn page_flags(&self, pfn: Pfn) -> PageFlags {
+        self.map
+            .ix(pfn)
+            .map_or(PageFlags::empty(), |ix| self.flags_of(ix))
+    }
+
+    /// Sets flags of a page.
+    #[inline]
+    pub fn set_page_flags(&mut self, pfn: Pfn, flags: PageFlags) {
+        if let Some(ix) = self.map.ix(pfn) {
+            self.put_flags(ix, self.flags_of(ix) | flags);
+        }
+    }
+
+    /// Clears flags of a page.
+    pub fn clear_page_flags(&mut self, pfn: Pfn, flags: PageFlags) {
+        if let Some(ix) = self.map.ix(pfn) {
+            self.put_flags(ix, self.flags_of(ix) - flags);
+        }
+    }
+
+    /// A page was used by read or write: the first use marks it, the second one makes it active.
+    pub fn mark_page_accessed(&mut self, pfn: Pfn) {
+        let Some(ix) = self.map.ix(pfn) else { return };
+        let flags = self.flags_of(ix);
+        match Lru::from_code(self.frames.state(ix).lru()) {
+            Some(lru)
+                if !lru.is_active()
+                    && lru != Lru::Unevictable
+                    && flags.contains(PageFlags::REFERENCED) =>
+            {
+                self.unlink_lru(ix, lru);
+                self.link_lru(ix, Lru::new(lru.is_file(), true), false);
+                self.put_flags(ix, flags - PageFlags::REFERENCED);
+                self.reclaim.pgactivate += 1;
+                self.vec_of(ix).recent_rotated[usize::from(lru.is_file())] += 1;
+            }
+            _ => self.put_flags(ix, flags | PageFlags::REFERENCED),
+        }
+    }
+
+    /// The writing of a page ended. If reclaim wanted it, it goes where reclaim looks next.
+    pub fn end_page_writeback(&mut self, pfn: Pfn) {
+        let Some(ix) = self.map.ix(pfn) else { return };
+        let flags = self.flags_of(ix);
+        self.put_flags(ix, flags - PageFlags::WRITEBACK - PageFlags::RECLAIM);
+        if !flags.contains(PageFlags::RECLAIM) {
+            return;
+        }
+        if let Some(lru) = Lru::from_code(self.frames.state(ix).lru())
+            && !lru.is_active()
+            && lru != Lru::Unevictable
+        {
+            self.unlink_lru(ix, lru);
+            self.link_lru(ix, lru, true);
+            self.reclaim.pgrotated += 1;
+        }
+    }
+
+    /// The LRU lists of a zone; of a node where the era has them by node (at its first zone, empty at
+    /// the others).
+    pub fn lru_view(&self, zone: usize) -> LruView {
+        let v = &self.lruvecs[zone];
+        LruView {
+            pages: v.lists.map(|l| u64::from(l.len)),
+            isolated: v.isolated,
+            all_unreclaimable: self.zone(zone).all_unreclaimable,
+        }
+    }
+
+    /// Pages on an LRU list, from the newest.
+    pub fn lru_list(&self, zone: usize, lru: Lru) -> impl Iterator<Item = Pfn> {
+        let list = self.lruvecs[zone].lists[lru.index()];
+        list.iter(self.frames.meta).map(|ix| self.map.pfn(ix))
+    }
+
+    /// Events of reclaim since the start.
+    pub fn reclaim_counters(&self) -> &ReclaimCounters {
+        &self.reclaim
+    }
+
+    /// Pages that some process maps.
+    pub fn nr_mapped(&self) -> u64 {
+        self.nr_mapped
+    }
+}
