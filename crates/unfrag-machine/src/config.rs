@@ -2,7 +2,7 @@
 
 use crate::block::DiskConfig;
 use crate::engine::Nanos;
-use unfrag::{Switches, Sysctl, ZoneConfig};
+use unfrag::{Pfn, Switches, Sysctl, ZoneConfig, ZoneKind};
 
 /// A machine: memory, CPUs, disks, the kernel's rules, the seed.
 #[derive(Clone, Debug)]
@@ -25,6 +25,30 @@ pub struct MachineConfig {
     pub sched: SchedConfig,
     /// The disks; a [`DeviceId`](crate::block::DeviceId) counts through them.
     pub disks: Vec<DiskConfig>,
+}
+
+impl MachineConfig {
+    /// A machine with one zone of so many frames from 16 MiB on, no disk, and defaults for the rest.
+    pub fn flat(frames: u64, cpus: usize, switches: Switches) -> MachineConfig {
+        MachineConfig {
+            seed: 0,
+            zones: vec![ZoneConfig {
+                node: 0,
+                kind: ZoneKind::Normal,
+                start: Pfn(0x1000),
+                spanned: frames,
+                present: frames,
+                managed: frames,
+            }],
+            cpus,
+            hz: 250,
+            switches,
+            sysctl: Sysctl::default(),
+            costs: Costs::default(),
+            sched: SchedConfig::default(),
+            disks: Vec::new(),
+        }
+    }
 }
 
 /// CPU time that the machine's own work takes.
@@ -53,6 +77,8 @@ impl Default for Costs {
 pub struct SchedConfig {
     /// Longest run of a task while others wait for its CPU.
     pub quantum: Nanos,
+    /// How often one task goes to another CPU that has one task less, so that the surplus goes around.
+    pub balance: Nanos,
     /// CPU that takes device interrupts.
     pub irq_cpu: usize,
 }
@@ -61,6 +87,7 @@ impl Default for SchedConfig {
     fn default() -> Self {
         SchedConfig {
             quantum: 100_000,
+            balance: 10_000_000,
             irq_cpu: 0,
         }
     }

@@ -18,5 +18,5 @@ pub mod sim;
 pub mod slab;
 
 pub use config::MachineConfig;
-pub use engine::{Channel, Cx, Engine, Nanos, Priority, Rng, Spec, TaskId, Waited};
+pub use engine::{Channel, Cx, Ended, Engine, Nanos, Priority, Rng, Spec, TaskId, Waited};
 pub use sim::{Sim, World};

@@ -6,7 +6,7 @@
 
 use crate::block::Block;
 use crate::config::{Costs, MachineConfig};
-use crate::engine::{Channel, Cx, Nanos, Spec, TaskId};
+use crate::engine::{Call, Channel, CpuTimes, Nanos, Priority, Sched, TaskId, TaskTimes};
 use crate::metadata::Metadata;
 use unfrag::page_alloc::ConfigError;
 use unfrag::{Config, Host, Manager, layout};
@@ -17,41 +17,139 @@ pub struct World {
     pub costs: Costs,
     /// The devices.
     pub block: Block,
-    cpu: usize,
+    pub(crate) sched: Sched,
 }
 
 impl Host for World {
+    #[inline]
     fn cpu(&self) -> usize {
-        self.cpu
+        self.sched.cpu
     }
 }
 
 impl World {
     /// The time.
+    #[inline]
     pub fn now(&self) -> Nanos {
-        unimplemented!()
+        self.sched.now
+    }
+    /// Length of a tick.
+    pub fn tick(&self) -> Nanos {
+        self.sched.tick
+    }
+    /// Number of CPUs.
+    pub fn cpus(&self) -> usize {
+        self.sched.cpus.len()
     }
     /// Wakes all tasks that wait on a channel, in the order in which they came; returns how many.
     pub fn wake(&mut self, channel: Channel) -> usize {
-        let _ = channel;
-        unimplemented!()
+        self.sched.wake(channel)
     }
     /// Wakes the task that waits longest on a channel, if any does.
     pub fn wake_one(&mut self, channel: Channel) -> bool {
-        let _ = channel;
-        unimplemented!()
+        self.sched.wake_one(channel)
     }
     /// Whether an interrupt runs.
     pub fn in_interrupt(&self) -> bool {
-        unimplemented!()
+        self.sched.in_interrupt
     }
-    /// The task that runs (or that an interrupt interrupted), if any.
+    /// The task that runs, or that the present interrupt interrupted, if any.
     pub fn current(&self) -> Option<TaskId> {
-        unimplemented!()
+        self.sched.id(self.sched.current)
+    }
+    /// Class of a live task.
+    pub fn priority(&self, task: TaskId) -> Option<Priority> {
+        let slot = self.sched.slot(task)?;
+        Some(self.sched.tasks[slot as usize].priority)
+    }
+    /// Name of a live task.
+    pub fn task_name(&self, task: TaskId) -> Option<&str> {
+        let slot = self.sched.slot(task)?;
+        Some(&self.sched.tasks[slot as usize].name)
+    }
+    /// What a live task's time went to.
+    pub fn task_times(&self, task: TaskId) -> Option<TaskTimes> {
+        Some(self.sched.task_times(self.sched.slot(task)?))
+    }
+    /// What a CPU's time went to.
+    ///
+    /// # Panics
+    /// If there is no such CPU.
+    pub fn cpu_times(&self, cpu: usize) -> CpuTimes {
+        self.sched.cpu_times(cpu)
+    }
+    /// Switches from one task to another so far, on all CPUs.
+    pub fn switches(&self) -> u64 {
+        self.sched.cpus.iter().map(|c| c.switches).sum()
+    }
+    /// Events handled so far.
+    pub fn events(&self) -> u64 {
+        self.sched.handled
+    }
+    /// A digest of who ran when and where so far: equal runs have equal digests.
+    pub fn trace_hash(&self) -> u64 {
+        self.sched.trace_hash
+    }
+    /// Whether a task has not ended.
+    pub fn is_alive(&self, task: TaskId) -> bool {
+        self.sched.slot(task).is_some()
+    }
+    /// Whether a live task was told to end.
+    pub fn is_killed(&self, task: TaskId) -> bool {
+        let slot = self.sched.slot(task);
+        slot.is_some_and(|s| self.sched.tasks[s as usize].killed)
+    }
+    /// Tells a task to end. See [`Cx::kill`](crate::Cx::kill).
+    pub fn kill(&mut self, task: TaskId) {
+        self.sched.kill(task);
+    }
+    /// Runs code in an interrupt at a time, on the CPU for device interrupts; it takes that CPU's time.
+    pub fn interrupt(&mut self, at: Nanos, code: impl FnOnce(&mut Sim) + 'static) {
+        self.interrupt_on(self.sched.irq_cpu, at, code);
+    }
+    /// Runs code in an interrupt at a time on a CPU.
+    ///
+    /// # Panics
+    /// If there is no such CPU.
+    pub fn interrupt_on(&mut self, cpu: usize, at: Nanos, code: impl FnOnce(&mut Sim) + 'static) {
+        assert!(
+            cpu < self.cpus(),
+            "an interrupt for CPU {cpu} of {}",
+            self.cpus()
+        );
+        self.sched.push_call(
+            at,
+            Call {
+                cpu: Some(cpu),
+                code: Box::new(code),
+            },
+        );
+    }
+    /// In an interrupt: uses so much of its CPU's time.
+    pub fn spend_interrupt(&mut self, ns: Nanos) {
+        debug_assert!(self.sched.in_interrupt, "no interrupt runs");
+        self.sched.irq_spent += ns;
+    }
+    /// Runs code at a time, outside of the machine and on nobody's time: samples, scenario events.
+    pub fn at(&mut self, at: Nanos, code: impl FnOnce(&mut Sim) + 'static) {
+        self.sched.push_call(
+            at,
+            Call {
+                cpu: None,
+                code: Box::new(code),
+            },
+        );
+    }
+    /// Ends the run as soon as the running task waits or uses time.
+    pub fn stop(&mut self) {
+        self.sched.stop = true;
+        self.sched.horizon = self.sched.now;
     }
 }
 
 /// Everything that the tasks of a machine share.
+///
+/// What the [`World`] can do, a `Sim` can: it dereferences to it.
 pub struct Sim {
     // Dropped in this order: the manager before the memory that it lives in.
     manager: Manager<'static, World>,
@@ -67,12 +165,13 @@ impl Sim {
             switches: config.switches,
             sysctl: config.sysctl,
         };
+        let words = layout(&pages)?.words;
         let world = World {
             costs: config.costs.clone(),
             block: Block::new(&config.disks, config.seed),
-            cpu: 0,
+            sched: Sched::new(config),
         };
-        let (metadata, words) = Metadata::new(layout(&pages)?.words);
+        let (metadata, words) = Metadata::new(words);
         Ok(Sim {
             manager: Manager::boot(&pages, world, words)?,
             metadata,
@@ -80,62 +179,35 @@ impl Sim {
     }
 
     /// The page allocator.
+    #[inline]
     pub fn manager(&mut self) -> &mut Manager<'static, World> {
         &mut self.manager
     }
-    /// What the allocator sees of the machine, and all else.
+    /// The page allocator, to look at.
+    pub fn manager_ref(&self) -> &Manager<'static, World> {
+        &self.manager
+    }
+    /// What the allocator sees of the machine.
+    #[inline]
     pub fn world(&mut self) -> &mut World {
         self.manager.host_mut()
     }
-    /// The same, to look at.
-    pub fn world_ref(&self) -> &World {
+    #[inline]
+    pub(crate) fn sched(&mut self) -> &mut Sched {
+        &mut self.manager.host_mut().sched
+    }
+}
+
+impl std::ops::Deref for Sim {
+    type Target = World;
+    fn deref(&self) -> &World {
         self.manager.host()
     }
-    /// The time.
-    pub fn now(&self) -> Nanos {
-        self.world_ref().now()
-    }
-    /// As [`World::wake`].
-    pub fn wake(&mut self, channel: Channel) -> usize {
-        self.world().wake(channel)
-    }
-    /// As [`World::wake_one`].
-    pub fn wake_one(&mut self, channel: Channel) -> bool {
-        self.world().wake_one(channel)
-    }
-    /// Starts a task.
-    pub fn spawn(&mut self, spec: Spec, body: impl FnOnce(&mut Cx) + 'static) -> TaskId {
-        let _ = (spec, body);
-        unimplemented!()
-    }
-    /// Tells a task to end.
-    pub fn kill(&mut self, task: TaskId) {
-        let _ = task;
-        unimplemented!()
-    }
-    /// Whether a task was told to end.
-    pub fn is_killed(&self, task: TaskId) -> bool {
-        let _ = task;
-        unimplemented!()
-    }
-    /// Runs code in an interrupt at a time, on the CPU for device interrupts; it takes that CPU's time.
-    pub fn interrupt(&mut self, at: Nanos, f: impl FnOnce(&mut Sim) + 'static) {
-        let _ = (at, f);
-        unimplemented!()
-    }
-    /// In an interrupt: uses so much of its CPU's time.
-    pub fn spend_interrupt(&mut self, ns: Nanos) {
-        let _ = ns;
-        unimplemented!()
-    }
-    /// Runs code at a time, outside of the machine: for samples and scenario events.
-    pub fn at(&mut self, at: Nanos, f: impl FnOnce(&mut Sim) + 'static) {
-        let _ = (at, f);
-        unimplemented!()
-    }
-    /// Ends the run as soon as no task runs.
-    pub fn stop(&mut self) {
-        unimplemented!()
+}
+
+impl std::ops::DerefMut for Sim {
+    fn deref_mut(&mut self) -> &mut World {
+        self.manager.host_mut()
     }
 }
 

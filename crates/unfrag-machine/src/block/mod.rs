@@ -164,3 +164,9 @@ impl Cx<'_> {
 pub fn page_done(sim: &mut crate::Sim, done: Done, page: u32, failed: bool) {
     let _ = (sim, done, page, failed);
 }
+
+/// A device's own event.
+pub(crate) fn interrupt(sim: &mut crate::Sim, device: u8) {
+    let _ = (sim, device);
+    unimplemented!()
+}

@@ -13,6 +13,9 @@ impl Channel {
         debug_assert!(key < 1 << 48);
         Channel((kind as u64) << 48 | key)
     }
+    pub(super) const fn bits(self) -> u64 {
+        self.0
+    }
     /// Its kind.
     pub const fn kind(self) -> u16 {
         (self.0 >> 48) as u16

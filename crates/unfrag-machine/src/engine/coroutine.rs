@@ -50,17 +50,16 @@ pub enum Resumed<T: 'static> {
 }
 
 impl<T: 'static> Fiber<T> {
-    /// A coroutine on a stack of the pool.
-    pub fn new(stacks: &mut Stacks, body: impl FnOnce(&mut Baton<T>) + 'static) -> Fiber<T> {
+    /// A coroutine on a stack of the pool. Its body gives the baton back when it ends.
+    pub fn new<F>(stacks: &mut Stacks, body: F) -> Fiber<T>
+    where
+        F: for<'y> FnOnce(Baton<'y, T>) -> Baton<'y, T> + 'static,
+    {
         Fiber(Coroutine::with_stack(
             stacks.take(),
             move |yielder, value| {
-                let mut baton = Baton {
-                    yielder,
-                    value: Some(value),
-                };
-                body(&mut baton);
-                match baton.value {
+                let value = Some(value);
+                match body(Baton { yielder, value }).value {
                     Some(v) => v,
                     None => unreachable!("a coroutine that runs has the value"),
                 }

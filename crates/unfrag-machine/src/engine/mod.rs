@@ -4,6 +4,8 @@
 //! - [`cx`]: what a task sees: [`Cx`].
 //! - [`channel`]: what tasks wait for.
 //! - [`task`]: what a task is.
+//! - `sched`, `dispatch`, `step`: the clock, the run queues, the loop; `cpu`, `runqueue`, `events`,
+//!   `waiters`: their parts.
 //! - [`rng`]: named seeded generators.
 //! - [`run`]: [`Engine`], which drives a machine.
 //!
@@ -15,16 +17,27 @@
 
 pub mod channel;
 mod coroutine;
+mod cpu;
 pub mod cx;
+mod dispatch;
+mod events;
 pub mod rng;
 pub mod run;
+mod runqueue;
+mod sched;
+mod step;
 pub mod task;
+#[cfg(test)]
+mod tests;
+mod waiters;
 
 pub use channel::Channel;
+pub use cpu::CpuTimes;
 pub use cx::{Cx, Waited};
 pub use rng::Rng;
 pub use run::{Ended, Engine};
-pub use task::{Priority, Spec, TaskId};
+pub(crate) use sched::{Call, Sched};
+pub use task::{Priority, Spec, TaskId, TaskTimes};
 
 /// Virtual time or a stretch of it, in nanoseconds.
 pub type Nanos = u64;
