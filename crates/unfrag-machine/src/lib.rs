@@ -4,6 +4,7 @@
 //! - [`block`]: disks, their queues and elevator, congestion, the encrypting layer, faults.
 //! - [`sim`]: everything shared: the page allocator and the [`World`](sim::World) around it.
 //! - [`config`]: what a machine is made of.
+//! - [`kmem`]: the simulated kernel's slab caches.
 //! - [`slab`]: slab caches over real memory, with virtual CPUs.
 //!
 //! Invariant: a run is a function of its inputs. Integers only; no host time, no hash order; each
@@ -13,6 +14,7 @@
 pub mod block;
 pub mod config;
 pub mod engine;
+pub mod kmem;
 mod metadata;
 pub mod sim;
 pub mod slab;
