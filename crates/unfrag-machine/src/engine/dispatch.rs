@@ -33,8 +33,10 @@ impl Sched {
         if let Some(c) = t.bound {
             return usize::from(c);
         }
-        let n = self.cpus.len();
-        let from_last = (0..n).map(|i| (last + i) % n);
+        if self.cpus[last].load() == 0 {
+            return last;
+        }
+        let from_last = (last..self.cpus.len()).chain(0..last);
         if let Some(c) = from_last.clone().find(|&c| self.cpus[c].load() == 0) {
             return c;
         }
@@ -163,7 +165,7 @@ impl Sched {
         }
         let here = self.cpus[c].load() + 1;
         let n = self.cpus.len();
-        let others = (1..n).map(|i| (c + i) % n);
+        let others = (c + 1..n).chain(0..c);
         let Some(least) = others.min_by_key(|&i| self.cpus[i].load()) else {
             return c;
         };
@@ -220,7 +222,7 @@ impl Sched {
     fn steal(&mut self, c: usize) -> Option<u32> {
         let n = self.cpus.len();
         let (mut from, mut most) = (c, 0);
-        for i in (1..n).map(|i| (c + i) % n) {
+        for i in (c + 1..n).chain(0..c) {
             let waiting = self.cpus[i].queue.len();
             if waiting > most {
                 (from, most) = (i, waiting);
