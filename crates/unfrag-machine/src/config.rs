@@ -1,6 +1,6 @@
 //! What a machine is made of.
 
-use crate::block::DiskConfig;
+use crate::block::{CongestionWake, CryptConfig, DiskConfig};
 use crate::engine::Nanos;
 use unfrag::{Pfn, Switches, Sysctl, ZoneConfig, ZoneKind};
 
@@ -23,8 +23,12 @@ pub struct MachineConfig {
     pub costs: Costs,
     /// Rules of the CPU scheduler.
     pub sched: SchedConfig,
-    /// The disks; a [`DeviceId`](crate::block::DeviceId) counts through them.
+    /// The disks; a [`DeviceId`](crate::block::DeviceId) counts through them, then through `crypts`.
     pub disks: Vec<DiskConfig>,
+    /// The encrypting layers.
+    pub crypts: Vec<CryptConfig>,
+    /// Which wake-ups end a wait for congestion.
+    pub congestion_wake: CongestionWake,
 }
 
 impl MachineConfig {
@@ -47,6 +51,8 @@ impl MachineConfig {
             costs: Costs::default(),
             sched: SchedConfig::default(),
             disks: Vec::new(),
+            crypts: Vec::new(),
+            congestion_wake: CongestionWake::default(),
         }
     }
 }
@@ -60,6 +66,8 @@ pub struct Costs {
     pub interrupt: Nanos,
     /// Encrypting or decrypting one page.
     pub crypt_page: Nanos,
+    /// The end of a page's transfer, in the interrupt.
+    pub end_io_page: Nanos,
 }
 
 impl Default for Costs {
@@ -68,6 +76,7 @@ impl Default for Costs {
             context_switch: 1_500,
             interrupt: 1_000,
             crypt_page: 40_000,
+            end_io_page: 300,
         }
     }
 }

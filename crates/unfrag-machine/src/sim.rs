@@ -168,14 +168,16 @@ impl Sim {
         let words = layout(&pages)?.words;
         let world = World {
             costs: config.costs.clone(),
-            block: Block::new(&config.disks, config.seed),
+            block: Block::new(config),
             sched: Sched::new(config),
         };
         let (metadata, words) = Metadata::new(words);
-        Ok(Sim {
+        let mut sim = Sim {
             manager: Manager::boot(&pages, world, words)?,
             metadata,
-        })
+        };
+        crate::block::start(&mut sim);
+        Ok(sim)
     }
 
     /// The page allocator.

@@ -13,8 +13,10 @@ pub(crate) enum Kind {
     /// The time of the wait of the task in this slot is over, if it is still the wait with the
     /// event's number.
     Timer(u32),
-    /// A device has something to do.
+    /// A disk has served a request: an interrupt.
     Device(u8),
+    /// A disk's queue that gathered requests starts: on nobody's time.
+    Unplug(u8),
     /// A deferred closure.
     Call(u32),
 }

@@ -34,6 +34,7 @@ mod waiters;
 pub use channel::Channel;
 pub use cpu::CpuTimes;
 pub use cx::{Cx, Waited};
+pub(crate) use events::Kind as EventKind;
 pub use rng::Rng;
 pub use run::{Ended, Engine};
 pub(crate) use sched::{Call, Sched};

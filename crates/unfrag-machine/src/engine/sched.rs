@@ -280,6 +280,29 @@ impl Sched {
         }
     }
 
+    /// One more bio of a task waits for a request.
+    pub fn add_unsettled(&mut self, id: TaskId) {
+        if let Some(slot) = self.slot(id) {
+            self.task(slot).unsettled += 1;
+        }
+    }
+
+    /// A bio of a task has its request; true if it was the last.
+    pub fn settle_one(&mut self, id: TaskId) -> bool {
+        let Some(slot) = self.slot(id) else {
+            return false;
+        };
+        let t = self.task(slot);
+        t.unsettled -= 1;
+        t.unsettled == 0
+    }
+
+    /// Whether bios of a task wait for a request.
+    pub fn has_unsettled(&self, id: TaskId) -> bool {
+        let slot = self.slot(id);
+        slot.is_some_and(|s| self.tasks[s as usize].unsettled > 0)
+    }
+
     #[inline]
     pub fn push_event(&mut self, at: Nanos, seq: u64, kind: Kind) {
         self.horizon = self.horizon.min(at);

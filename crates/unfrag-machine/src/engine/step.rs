@@ -130,6 +130,7 @@ impl Sim {
                     self.on_cpu(cpu, |sim| crate::block::interrupt(sim, device));
                 }
             }
+            Kind::Unplug(device) => crate::block::unplug(self, device),
             Kind::Call(ix) => {
                 let cpu = s.calls[ix as usize].as_ref().and_then(|call| call.cpu);
                 if cpu.is_some_and(|c| self.postponed(c, event)) {

@@ -13,8 +13,8 @@ pub struct TaskId {
 
 impl TaskId {
     /// A number below 2^48 that no other task of the run has (unless 2^24 others had its place).
-    pub fn number(self) -> u64 {
-        u64::from(self.generation & 0xff_ffff) << 24 | u64::from(self.slot)
+    pub const fn number(self) -> u64 {
+        ((self.generation & 0xff_ffff) as u64) << 24 | self.slot as u64
     }
 }
 

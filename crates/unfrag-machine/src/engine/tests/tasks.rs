@@ -129,7 +129,7 @@ fn waiting_for_io_shows_in_the_cpu_on_which_the_task_ran_last() {
 fn a_panic_in_a_task_comes_out_of_the_run() {
     let mut m = free_machine(1);
     m.spawn(Spec::new("waits"), |cx| {
-        let _guard = vec![1, 2, 3];
+        let _guard = String::from("dropped by unwinding");
         cx.wait(C, None);
     });
     m.spawn(Spec::new("panics"), |cx| {
