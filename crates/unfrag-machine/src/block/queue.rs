@@ -40,8 +40,8 @@ impl Request {
 /// What became of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Added {
-    Merged,
-    Request,
+    /// It is a request or a part of one.
+    Taken,
     /// There is no request for it; it stands in line.
     Waits,
 }
@@ -92,16 +92,11 @@ impl Queue {
         }
     }
 
-    /// Takes a bio in. One that finds others of its class in line stands behind them.
+    /// Takes a bio in. One that can be a part of a request needs not stand in line.
     pub fn add(&mut self, flights: &mut Flights, slot: u32, now: Nanos) -> Added {
         let class = class(&flights[slot].bio);
-        if self.overflow[class].len == 0 {
-            if self.merge(flights, slot) {
-                return Added::Merged;
-            }
-            if self.open(flights, slot, now) {
-                return Added::Request;
-            }
+        if self.merge(flights, slot) || self.open(flights, slot, now) {
+            return Added::Taken;
         }
         self.overflow[class].push(flights, slot);
         Added::Waits

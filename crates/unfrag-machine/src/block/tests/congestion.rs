@@ -65,6 +65,25 @@ fn a_task_that_finds_no_request_waits_for_one() {
 }
 
 #[test]
+fn a_request_that_is_free_takes_all_that_fits_into_it() {
+    let mut m = machine(plain_disk());
+    m.spawn(Spec::new("writer"), |cx| {
+        for i in 0..128 {
+            cx.submit(write(10 * i, 1));
+        }
+        cx.with(|sim| {
+            for page in [5000, 5001, 5002, 5003, 6000] {
+                sim.world().submit(write(page, 1));
+            }
+        });
+        // The first four at the first end, the last at the second.
+        cx.settle();
+        assert_eq!(cx.now(), 50 * US + 500 * US);
+    });
+    m.run(SEC);
+}
+
+#[test]
 fn several_that_wait_for_a_request_get_one_in_turn() {
     let mut m = machine(plain_disk());
     for task in 0..8u64 {
@@ -83,9 +102,12 @@ fn several_that_wait_for_a_request_get_one_in_turn() {
 #[test]
 fn what_is_submitted_where_nobody_can_wait_is_not_lost() {
     let mut m = machine(plain_disk());
-    m.sim().interrupt(0, |sim| writes(sim, 0, 1000));
+    m.sim().interrupt(US, |sim| writes(sim, 0, 1000));
     m.spawn(Spec::new("writer"), |cx| {
-        cx.spend(US);
+        cx.spend(2 * US);
+        // These are not its own.
+        cx.settle();
+        assert_eq!(cx.now(), 2 * US);
         cx.with(|sim| writes(sim, 1000, 300));
         let left = cx.with(|sim| sim.block.requests(DISK, false));
         assert_eq!(left, 128);

@@ -32,11 +32,11 @@ fn what_fails_says_so_and_only_that() {
             from: 0,
             to: 10 * MS,
             first_sector: 20,
-            end_sector: 30,
+            end_sector: 32,
         },
     );
     m.spawn(Spec::new("a"), |cx| {
-        // Sectors 20 to 29 are in pages 2 and 3.
+        // Sectors 20 to 31 are in pages 2 and 3.
         let outcome: Vec<_> = (0..6).map(|i| cx.transfer(read(i, 1)).is_err()).collect();
         assert_eq!(outcome, [false, false, true, true, false, false]);
         assert_eq!(

@@ -90,6 +90,8 @@ fn contiguous_bios_become_one_request_up_to_its_size() {
     }
     assert_eq!(m.run(SEC), Ended::Finished);
     let stats = m.sim().block.disk_stats(DISK);
+    // A request's bios end in the order of their sectors.
+    assert_eq!(ends.order()[64..], [102, 101, 100]);
     // The odd pages close gaps at one end each, as nothing joins two requests: 32 requests; the last
     // three make one.
     assert_eq!((stats.writes, stats.merges), (33, 34));

@@ -34,6 +34,31 @@ fn a_timeout_ends_on_the_edge_of_a_tick() {
 }
 
 #[test]
+fn what_happens_at_the_end_of_work_has_happened_when_the_code_goes_on() {
+    let mut m = free_machine(1);
+    let log = Log::default();
+    let told = log.clone();
+    m.spawn(Spec::new("a"), move |cx| {
+        cx.spend(MS);
+        told.note(cx.now(), "work");
+        cx.spend(MS);
+        told.note(cx.now(), "work");
+    });
+    for at in [MS, 2 * MS] {
+        let told = log.clone();
+        m.sim().at(at, move |sim| told.note(sim.now(), "event"));
+    }
+    m.run(SEC);
+    let order = [
+        (MS, "event"),
+        (MS, "work"),
+        (2 * MS, "event"),
+        (2 * MS, "work"),
+    ];
+    assert_eq!(log.taken(), order);
+}
+
+#[test]
 fn a_wake_up_tells_what_was_left_in_ticks() {
     let mut m = free_machine(1);
     m.spawn(Spec::new("waiter"), |cx| {
@@ -57,6 +82,8 @@ fn a_timer_of_a_wait_that_ended_early_does_nothing() {
     m.sim().at(MS, |sim| {
         sim.wake(C);
     });
+    // Comes before the old timer, so that this is still there when the new wait begins.
+    m.sim().at(10 * MS, |_| ());
     assert_eq!(m.run(SEC), Ended::Finished);
     assert_eq!(m.sim().now(), 40 * MS);
 }

@@ -151,12 +151,18 @@ fn a_bound_task_stays_on_its_cpu() {
 #[test]
 fn an_idle_cpu_takes_a_task_that_waits_elsewhere() {
     let mut m = free_machine(2);
-    // Both CPUs are busy when the third comes; one ends, and the third and the other share nothing.
-    for ms in [10, 50, 50] {
-        m.spawn(Spec::new("job"), move |cx| cx.spend(ms * MS));
+    for (cpu, ms) in [(0, 50), (1, 10)] {
+        let spec = Spec::new("audio").priority(Priority::Realtime).on(cpu);
+        m.spawn(spec, move |cx| cx.spend(ms * MS));
     }
+    let log = Log::default();
+    let told = log.clone();
+    m.spawn(Spec::new("waits"), move |cx| {
+        told.note(cx.now(), "runs");
+        assert_eq!(cx.with(|sim| unfrag::Host::cpu(sim.world())), 1);
+    });
     m.run(SEC);
-    assert!(m.sim().now() <= 60 * MS, "ended at {}", m.sim().now());
+    assert_eq!(log.taken(), [(10 * MS, "runs")]);
 }
 
 #[test]

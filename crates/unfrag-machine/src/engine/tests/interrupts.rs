@@ -48,6 +48,21 @@ fn interrupts_of_one_cpu_do_not_nest() {
 }
 
 #[test]
+fn the_time_of_an_interrupt_is_not_part_of_the_turn_that_it_interrupts() {
+    let mut m = free_machine(1);
+    for name in ["a", "b"] {
+        m.spawn(Spec::new(name), |cx| cx.spend(150 * US));
+    }
+    m.sim()
+        .interrupt(30 * US, |sim| sim.spend_interrupt(60 * US));
+    // The first turn: 30 µs, the interrupt, the other 70.
+    m.run_to(160 * US - 1);
+    assert_eq!(m.sim().switches(), 1);
+    m.run_to(161 * US);
+    assert_eq!(m.sim().switches(), 2);
+}
+
+#[test]
 fn a_task_that_an_interrupt_wakes_runs_when_it_is_over() {
     let c = Channel::new(300, 1);
     let mut m = free_machine(1);
