@@ -2,6 +2,7 @@
 
 use crate::block::{CongestionWake, CryptConfig, DiskConfig};
 use crate::engine::Nanos;
+use crate::mm::MemConfig;
 use unfrag::{Pfn, Switches, Sysctl, ZoneConfig, ZoneKind};
 
 /// A machine: memory, CPUs, disks, the kernel's rules, the seed.
@@ -29,6 +30,8 @@ pub struct MachineConfig {
     pub crypts: Vec<CryptConfig>,
     /// Which wake-ups end a wait for congestion.
     pub congestion_wake: CongestionWake,
+    /// What the kernel does with memory.
+    pub mem: MemConfig,
 }
 
 impl MachineConfig {
@@ -53,6 +56,7 @@ impl MachineConfig {
             disks: Vec::new(),
             crypts: Vec::new(),
             congestion_wake: CongestionWake::default(),
+            mem: MemConfig::of(&switches),
         }
     }
 }

@@ -4,6 +4,8 @@
 //! - [`block`]: disks, their queues and elevator, congestion, the encrypting layer, faults.
 //! - [`sim`]: everything shared: the page allocator and the [`World`](sim::World) around it.
 //! - [`config`]: what a machine is made of.
+//! - [`mm`]: processes, page faults, swap, fork and exit, what reclaim asks of owners.
+//! - [`fs`]: page cache, readahead, writeback, journal, tmpfs, loop devices.
 //! - [`kmem`]: the simulated kernel's slab caches.
 //! - [`slab`]: slab caches over real memory, with virtual CPUs.
 //!
@@ -14,8 +16,10 @@
 pub mod block;
 pub mod config;
 pub mod engine;
+pub mod fs;
 pub mod kmem;
 mod metadata;
+pub mod mm;
 pub mod sim;
 pub mod slab;
 

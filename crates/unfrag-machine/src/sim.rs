@@ -8,8 +8,10 @@ use crate::block::Block;
 use crate::config::{Costs, MachineConfig};
 use crate::engine::{Call, Channel, CpuTimes, Nanos, Priority, Sched, TaskId, TaskTimes};
 use crate::metadata::Metadata;
+use crate::mm::Memory;
 use unfrag::page_alloc::ConfigError;
-use unfrag::{Config, Host, Manager, layout};
+use unfrag::reclaim::{Unmap, Written};
+use unfrag::{Config, Host, Manager, Pfn, layout};
 
 /// The world of the page allocator.
 pub struct World {
@@ -17,6 +19,8 @@ pub struct World {
     pub costs: Costs,
     /// The devices.
     pub block: Block,
+    /// Who owns which page.
+    pub(crate) mem: Memory,
     pub(crate) sched: Sched,
 }
 
@@ -24,6 +28,26 @@ impl Host for World {
     #[inline]
     fn cpu(&self) -> usize {
         self.sched.cpu
+    }
+    fn wake_kswapd(&mut self, node: u8, _order: u8) {
+        self.wake(Channel::new(Channel::KSWAPD, node.into()));
+    }
+    #[inline]
+    fn zero(&mut self, _first: Pfn, order: u8) {
+        self.mem.owe_zeroing(order);
+    }
+    fn try_to_unmap(&mut self, page: Pfn) -> Unmap {
+        self.unmap_page(page)
+    }
+    fn writepage(&mut self, page: Pfn, sync: bool) -> Written {
+        self.write_page(page, sync)
+    }
+    fn release_page(&mut self, page: Pfn) -> bool {
+        self.forget_page(page)
+    }
+    #[inline]
+    fn nr_swap_pages(&self) -> u64 {
+        self.mem.free_slots()
     }
 }
 
@@ -169,6 +193,7 @@ impl Sim {
         let world = World {
             costs: config.costs.clone(),
             block: Block::new(config),
+            mem: Memory::new(config),
             sched: Sched::new(config),
         };
         let (metadata, words) = Metadata::new(words);

@@ -9,18 +9,21 @@ use crate::sim::Sim;
 pub fn bio_done(sim: &mut Sim, bio: &Bio, failed: bool) {
     match bio.done {
         Done::User(token) => sim.world().user_done(token, failed),
-        Done::PageRead | Done::PageWritten | Done::SwapRead | Done::SwapWritten => {}
+        Done::PageRead | Done::PageWritten | Done::SwapRead | Done::SwapWritten => {
+            for &page in bio.pages() {
+                sim.page_done(bio.done, page, failed);
+            }
+        }
     }
 }
 
 /// The encrypting layer needs so many pages to encrypt into; it may wait for them. Returns what they
 /// are known by.
 pub fn crypt_take(cx: &mut Cx, pages: u32) -> u32 {
-    let _ = (cx, pages);
-    0
+    cx.take_crypt_pages(pages)
 }
 
 /// It needs them no more.
 pub fn crypt_give(sim: &mut Sim, token: u32) {
-    let _ = (sim, token);
+    sim.give_crypt_pages(token);
 }

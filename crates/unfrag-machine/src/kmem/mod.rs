@@ -39,6 +39,17 @@ pub struct CacheId(pub(crate) u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Obj(NonZeroU32);
 
+impl Obj {
+    /// The number by which a frame remembers it.
+    pub(crate) fn raw(self) -> u32 {
+        self.0.get()
+    }
+    /// The object of that number.
+    pub(crate) fn from_raw(raw: u32) -> Option<Obj> {
+        NonZeroU32::new(raw).map(Obj)
+    }
+}
+
 /// Where a slab is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
@@ -349,6 +360,12 @@ impl Kmem {
             }
             self.pages -= before - common.pages;
         }
+    }
+
+    /// Whether blocks wait to be freed.
+    #[inline]
+    pub fn has_freed(&self) -> bool {
+        !self.arena.freed.is_empty()
     }
 
     /// Blocks (first frame, order) that no slab uses any more, to be freed by the caller.
