@@ -29,6 +29,24 @@ impl<H: Host> Manager<'_, H> {
         for z in 0..self.nr_zones {
             self.validate_lists(z)?;
             self.validate_frames(z)?;
+            self.validate_lru(z)?;
+        }
+        Ok(())
+    }
+
+    /// Pages on LRU lists are in use, and know their list.
+    fn validate_lru(&self, zone: usize) -> Result<(), Broken> {
+        for (i, list) in self.lruvecs[zone].lists.iter().enumerate() {
+            self.walk(list, |ix| {
+                let s = self.frames.state(ix);
+                let of = usize::from(self.lruvec_of[usize::from(s.zone())]);
+                let ok = s.kind() == Kind::Used && usize::from(s.lru()) == i + 1 && of == zone;
+                if ok {
+                    Ok(())
+                } else {
+                    Err(Broken::State(self.map.pfn(ix)))
+                }
+            })?;
         }
         Ok(())
     }

@@ -164,7 +164,9 @@ impl<H: Host> Manager<'_, H> {
             Phase::Scan => {}
         }
         // The order of the kernel: inactive anonymous, active anonymous, inactive file, active file.
-        while z.nr[0] + z.nr[2] + z.nr[3] > 0 {
+        // Active anonymous pages alone keep a scan going only where lists are joined.
+        let joined = self.env.sw.reclaim.lru == LruShape::Joined;
+        while z.nr[0] + z.nr[2] + z.nr[3] + if joined { z.nr[1] } else { 0 } > 0 {
             let i = z.list;
             if z.nr[i] == 0 {
                 z.list = (i + 1) % 4;
@@ -190,10 +192,7 @@ impl<H: Host> Manager<'_, H> {
                 return Some(turn(sc));
             }
         }
-        if self.env.sw.reclaim.lru != LruShape::Joined
-            && self.inactive_is_low(z.vec, false)
-            && self.host.nr_swap_pages() > 0
-        {
+        if !joined && self.inactive_is_low(z.vec, false) && self.host.nr_swap_pages() > 0 {
             self.shrink_active_list(z.vec, false, SWAP_CLUSTER_MAX, sc, true);
         }
         z.nr = [0; 4];

@@ -157,7 +157,9 @@ impl Model {
             "2.6.14" => (Family::Plain, Shape::Hot),
             "v19" => (Family::V19, Shape::Kinds),
             "2.6.24" | "2.6.28" | "2.6.30" | "2.6.31" => (Family::Old, Shape::Searched),
-            "2.6.32-rc6" | "2.6.32" | "2.6.36" => (Family::Old, Shape::PerType(old_numbers)),
+            "2.6.32-rc6" | "2.6.32" | "2.6.33" | "2.6.36" => {
+                (Family::Old, Shape::PerType(old_numbers))
+            }
             "5.6" | "5.9" => (
                 Family::Modern,
                 Shape::PerType([Unmovable, Movable, Reclaimable]),
