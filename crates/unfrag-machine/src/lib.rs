@@ -20,6 +20,7 @@ pub mod fs;
 pub mod kmem;
 mod metadata;
 pub mod mm;
+pub mod scenario;
 pub mod sim;
 pub mod slab;
 
