@@ -62,7 +62,7 @@ impl MachineConfig {
 }
 
 /// CPU time that the machine's own work takes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
     /// From one task to another.
     pub context_switch: Nanos,
@@ -72,6 +72,16 @@ pub struct Costs {
     pub crypt_page: Nanos,
     /// The end of a page's transfer, in the interrupt.
     pub end_io_page: Nanos,
+}
+
+impl Costs {
+    /// All for nothing.
+    pub const ZERO: Costs = Costs {
+        context_switch: 0,
+        interrupt: 0,
+        crypt_page: 0,
+        end_io_page: 0,
+    };
 }
 
 impl Default for Costs {

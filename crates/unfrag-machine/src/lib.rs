@@ -3,7 +3,8 @@
 //! - [`engine`]: virtual clock, tasks as coroutines, CPUs with time slices, interrupts.
 //! - [`block`]: disks, their queues and elevator, congestion, the encrypting layer, faults.
 //! - [`sim`]: everything shared: the page allocator and the [`World`](sim::World) around it.
-//! - [`config`]: what a machine is made of.
+//! - [`config`]: what a machine is made of. [`calibration`]: what its work takes.
+//! - [`scenario`]: a run described by a file.
 //! - [`mm`]: processes, page faults, swap, fork and exit, what reclaim asks of owners.
 //! - [`fs`]: page cache, readahead, writeback, journal, tmpfs, loop devices.
 //! - [`kmem`]: the simulated kernel's slab caches.
@@ -14,6 +15,7 @@
 #![deny(unsafe_code)]
 
 pub mod block;
+pub mod calibration;
 pub mod config;
 pub mod engine;
 pub mod fs;
@@ -24,6 +26,7 @@ pub mod scenario;
 pub mod sim;
 pub mod slab;
 
+pub use calibration::Calibration;
 pub use config::MachineConfig;
 pub use engine::{Channel, Cx, Ended, Engine, Nanos, Priority, Rng, Spec, TaskId, Waited};
 pub use sim::{Sim, World};
