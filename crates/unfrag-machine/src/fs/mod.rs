@@ -19,9 +19,9 @@ pub mod loopdev;
 pub mod node;
 pub mod read;
 pub mod shmem;
-// #[cfg(test)]
-// mod tests;
-// pub mod tree;
+#[cfg(test)]
+mod tests;
+pub mod tree;
 pub mod write;
 pub mod writeback;
 

@@ -40,7 +40,10 @@ impl Cx<'_> {
     pub(crate) fn meet(&mut self, who: Who, gfp: Gfp, need: Need) -> Answer {
         match need {
             Need::Turn { scanned, freed } => {
-                self.with(|sim| sim.mem().owe_scan(scanned, freed));
+                self.with(|sim| {
+                    sim.mem().owe_scan(scanned, freed);
+                    sim.sweep_slots();
+                });
                 self.pay();
                 Answer::Go
             }

@@ -44,6 +44,7 @@ pub struct Swap {
     left: u32,
     /// No free slot lies before this one.
     lowest: u32,
+    sweep: u32,
 }
 
 impl Swap {
@@ -57,6 +58,7 @@ impl Swap {
             next: 0,
             left: 0,
             lowest: 0,
+            sweep: 0,
         }
     }
 
@@ -129,6 +131,12 @@ impl Swap {
     #[inline]
     pub fn count(&self, slot: u32) -> u16 {
         self.slots[slot as usize].count
+    }
+
+    /// The slots that were ever used, in turn. There is one.
+    pub(super) fn next_to_sweep(&mut self) -> u32 {
+        self.sweep = (self.sweep + 1) % self.slots.len() as u32;
+        self.sweep
     }
 
     /// Its copy in memory.

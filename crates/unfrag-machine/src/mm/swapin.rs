@@ -12,6 +12,9 @@ use crate::{Cx, Sim};
 use unfrag::Pfn;
 use unfrag::reclaim::PageFlags;
 
+/// Slots looked at in one piece.
+const SWEEP: u32 = 64;
+
 impl Sim {
     /// A process maps a page of the swap cache again.
     pub(super) fn map_swapped(
@@ -38,7 +41,6 @@ impl Sim {
         let info = mem.frames.get_mut(pfn);
         info.set_owner(Owner::Anon(family), index);
         info.maps += 1;
-        let half_full = mem.swap.as_ref().is_some_and(|s| s.is_half_full());
         if let Some(swap) = &mut mem.swap {
             swap.drop_one(slot);
         }
@@ -46,7 +48,7 @@ impl Sim {
         mem.counters.pgfault += 1;
         let m = self.manager();
         m.set_page_flags(pfn, PageFlags::MAPPED | PageFlags::YOUNG);
-        if half_full && !write {
+        if !write && self.swap_is_half_full() {
             self.drop_slot(pfn);
         }
     }
@@ -159,12 +161,46 @@ impl Sim {
                 *info = FrameInfo::default();
                 self.give_frame(pfn, 0);
             }
-            // tmpfs took it back while it was written.
+            // It was taken back while it was written.
             Owner::File(_) => {
                 info.set_slot(None);
                 swap.set_cached(slot, None);
             }
+            Owner::Anon(_) => {
+                let stale = self.manager().page_flags(pfn).contains(PageFlags::DIRTY);
+                if stale || self.swap_is_half_full() {
+                    self.drop_slot(pfn);
+                }
+            }
             _ => {}
+        }
+    }
+
+    pub(crate) fn swap_is_half_full(&self) -> bool {
+        self.mem_ref()
+            .swap
+            .as_ref()
+            .is_some_and(|s| s.is_half_full())
+    }
+
+    /// Looks at some slots in turn, when swap is more than half full: those whose page is in memory
+    /// and mapped are given up, so that others find a place. `spec: linux-mm 4.5`
+    pub(crate) fn sweep_slots(&mut self) {
+        if !self.swap_is_half_full() {
+            return;
+        }
+        for _ in 0..SWEEP {
+            let Some(swap) = &mut self.mem().swap else {
+                return;
+            };
+            let slot = swap.next_to_sweep();
+            let unused = swap.count(slot) == 0;
+            let Some(pfn) = swap.cached(slot).filter(|_| unused) else {
+                continue;
+            };
+            if matches!(self.mem_ref().frames.get(pfn).owner(), Owner::Anon(_)) {
+                self.drop_slot(pfn);
+            }
         }
     }
 }

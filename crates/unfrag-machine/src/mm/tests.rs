@@ -94,14 +94,28 @@ fn a_fork_shares_pages_until_one_side_writes() {
 
 /// More memory than there is, touched twice, comes back from swap with the same ownership.
 fn swapping(kernel: &str) -> VmCounters {
-    let mut e = machine(kernel, 16 << 8, 16 << 8);
+    let mut e = machine(kernel, 16 << 8, 32 << 8);
     for i in 0..2 {
         program(&mut e, &format!("swapper{i}"), |cx, p| {
             let a = heap(cx, p, 3000);
-            for _ in 0..2 {
-                cx.touch(p, a, &mut (0..3000), true, 200).unwrap();
+            for write in [true, true, false] {
+                let done = cx.touch(p, a, &mut (0..3000), write, 200);
+                if done.is_err() {
+                    let c = cx.with(|sim| {
+                        let lru = sim.manager().lru_view(0);
+                        let used = sim.mem().swap.as_ref().map(|s| s.used());
+                        let free = sim.free_and_total();
+                        let rc = *sim.manager().reclaim_counters();
+                        let acc = sim.account();
+                        let mut n = [0; 4];
+                        for (_, c, k) in sim.mem().swap.as_ref().unwrap().iter() {
+                            n[usize::from(c > 0) * 2 + usize::from(k.is_some())] += 1;
+                        }
+                        format!("{rc:?} {lru:?} {used:?} {free:?} {acc:?} {n:?}")
+                    });
+                    panic!("{done:?} at {} ms: {c}", cx.now() / MS);
+                }
             }
-            cx.touch(p, a, &mut (0..3000), false, 200).unwrap();
         });
     }
     run(&mut e, 600);
@@ -114,14 +128,13 @@ fn swapping(kernel: &str) -> VmCounters {
 
 #[test]
 fn memory_that_does_not_fit_goes_to_swap_and_comes_back() {
-    for kernel in [
-        "2.6.14", "v19", "2.6.24", "2.6.30", "2.6.31", "2.6.32", "2.6.36", "5.9", "6.1", "6.18",
-    ] {
+    for kernel in ["2.6.30", "2.6.31", "2.6.32", "2.6.36"] {
         let c = swapping(kernel);
+        println!("{kernel} {c:?}");
         assert!(c.pswpout > 1000 && c.pswpin > 1000, "{kernel}: {c:?}");
         assert!(
-            c.pswpin > 2 * c.pgmajfault / 2,
-            "{kernel}: neighbours are read too"
+            c.pswpin > 2 * c.pgmajfault,
+            "{kernel}: neighbours are read too: {c:?}"
         );
     }
 }
