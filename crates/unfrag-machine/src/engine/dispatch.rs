@@ -18,7 +18,6 @@ impl Sched {
     pub(super) fn place(&mut self, slot: u32) {
         let c = self.choose_cpu(slot);
         self.move_to(slot, c);
-        self.charge(c);
         let floor = self.cpus[c]
             .min_vruntime
             .saturating_sub(SLEEPER_CREDIT * self.quantum);
@@ -65,9 +64,11 @@ impl Sched {
 
     /// Takes a task that is on no queue to another CPU; it keeps its lead or lag there.
     fn move_to(&mut self, slot: u32, c: usize) {
-        let t = &mut self.tasks[slot as usize];
-        let from = usize::from(t.cpu);
+        let from = usize::from(self.tasks[slot as usize].cpu);
+        self.charge(c);
         if from != c {
+            self.charge(from);
+            let t = &mut self.tasks[slot as usize];
             let ahead = t.vruntime as i64 - self.cpus[from].min_vruntime as i64;
             t.vruntime = self.cpus[c].min_vruntime.saturating_add_signed(ahead);
             t.cpu = c as u16;
@@ -90,19 +91,22 @@ impl Sched {
         self.plan(c);
     }
 
-    /// Charges the running task for its CPU time up to now.
+    /// Charges the running task for its CPU time up to now. To be called before the least virtual
+    /// runtime of the CPU is asked for.
     pub(super) fn charge(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
-        if cpu.running == NIL || self.now <= cpu.run_from {
+        if cpu.running == NIL {
             return;
         }
-        let d = self.now - cpu.run_from;
-        cpu.run_from = self.now;
         let t = &mut self.tasks[cpu.running as usize];
-        t.left -= d;
-        t.vruntime += d;
-        *t.times.of(t.mode) += d;
-        *cpu.times.of(t.mode) += d;
+        if self.now > cpu.run_from {
+            let d = self.now - cpu.run_from;
+            cpu.run_from = self.now;
+            t.left -= d;
+            t.vruntime += d;
+            *t.times.of(t.mode) += d;
+            *cpu.times.of(t.mode) += d;
+        }
         if t.priority != Priority::Realtime {
             let least = cpu
                 .queue
@@ -169,15 +173,10 @@ impl Sched {
         let Some(least) = others.min_by_key(|&i| self.cpus[i].load()) else {
             return c;
         };
-        // With one task more here than there, moving one only moves the surplus: it goes around, and
-        // who has been here longest goes.
+        // With one task more here than there, moving one only moves the surplus: it goes around.
         let there = self.cpus[least].load();
-        let tasks = &self.tasks;
-        let around = here == there + 1
-            && self.now >= self.next_around
-            && self.cpus[c]
-                .queue
-                .all(|w| tasks[w as usize].arrived >= t.arrived);
+        let due = here == there + 1 && self.now >= self.next_around;
+        let around = due && self.longest_in_place(slot, c, there);
         if around {
             self.next_around = self.now + self.balance;
         }
@@ -186,6 +185,21 @@ impl Sched {
         } else {
             c
         }
+    }
+
+    /// Whether no task has been longer where it is, of those that share a CPU with as many others or
+    /// more and could go elsewhere.
+    fn longest_in_place(&self, slot: u32, c: usize, others: usize) -> bool {
+        let since = self.tasks[slot as usize].arrived;
+        let shorter = |w: u32| {
+            let t = &self.tasks[w as usize];
+            w == slot || t.arrived >= since || t.bound.is_some() || t.priority == Priority::Realtime
+        };
+        let shared = |i: &usize| *i == c || self.cpus[*i].load() > others;
+        (0..self.cpus.len()).filter(shared).all(|i| {
+            let cpu = &self.cpus[i];
+            (cpu.running == NIL || shorter(cpu.running)) && cpu.queue.all(shorter)
+        })
     }
 
     /// Gives a CPU on which nothing runs to the next task.
@@ -215,6 +229,10 @@ impl Sched {
             cpu.min_vruntime = cpu.min_vruntime.max(t.vruntime);
         }
         cpu.slice_end = cpu.run_from + self.quantum;
+        let turn = now ^ (u64::from(slot) << 40) ^ ((c as u64) << 56);
+        self.trace_hash = (self.trace_hash ^ turn)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(23);
         self.plan(c);
     }
 

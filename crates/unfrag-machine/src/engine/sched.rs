@@ -61,7 +61,7 @@ pub(crate) struct Sched {
     pub tasks: Vec<Task>,
     pub free_slots: Vec<u32>,
     /// Live tasks that a run waits for.
-    pub programs: usize,
+    pub awaited: usize,
     /// Live tasks.
     pub live: usize,
     pub waiters: Waiters,
@@ -101,7 +101,7 @@ impl Sched {
             next: vec![Nanos::MAX; cpus],
             tasks: Vec::new(),
             free_slots: Vec::new(),
-            programs: 0,
+            awaited: 0,
             live: 0,
             waiters: Waiters::new(),
             events: EventQueue::default(),
@@ -154,6 +154,7 @@ impl Sched {
         });
         // A child begins where its parent runs, if nothing speaks for another CPU.
         let cpu = bound.unwrap_or(self.cpu as u16);
+        self.charge(cpu.into());
         let vruntime = self.cpus[usize::from(cpu)].min_vruntime;
         let t = &mut self.tasks[slot as usize];
         let generation = t.generation;
@@ -161,13 +162,14 @@ impl Sched {
             generation,
             name: spec.name,
             priority: spec.priority,
+            awaited: spec.awaited,
             bound,
             cpu,
             vruntime,
             ..Task::vacant()
         };
         self.live += 1;
-        self.programs += usize::from(spec.priority != Priority::Kthread);
+        self.awaited += usize::from(spec.awaited);
         self.place(slot);
         TaskId { slot, generation }
     }
@@ -179,13 +181,13 @@ impl Sched {
             slot,
             generation: t.generation,
         };
-        let program = t.priority != Priority::Kthread;
+        let awaited = t.awaited;
         t.state = State::Free;
         t.generation += 1;
         t.name = std::rc::Rc::from("");
         self.free_slots.push(slot);
         self.live -= 1;
-        self.programs -= usize::from(program);
+        self.awaited -= usize::from(awaited);
         self.leave_cpu(slot);
         self.wake(Channel::new(Channel::EXIT, id.number()));
     }

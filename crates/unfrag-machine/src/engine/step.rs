@@ -79,9 +79,6 @@ impl Sched {
         }
         self.horizon = horizon;
         self.plan(c);
-        self.trace_hash = (self.trace_hash ^ self.now ^ u64::from(slot) << 40 ^ (c as u64) << 56)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(23);
     }
 }
 
@@ -94,7 +91,7 @@ impl Sim {
             if s.stop {
                 return Next::End(Ended::Stopped);
             }
-            if s.until_finished && s.programs == 0 {
+            if s.until_finished && s.awaited == 0 {
                 return Next::End(Ended::Finished);
             }
             let event_at = s.next_event();

@@ -23,7 +23,7 @@ impl TaskId {
 pub enum Priority {
     /// A program.
     Normal,
-    /// A thread of the kernel: as a program, but a run does not wait for its end.
+    /// A thread of the kernel: in turns with programs.
     Kthread,
     /// A program before all others, and at once.
     Realtime,
@@ -38,6 +38,8 @@ pub struct Spec {
     pub priority: Priority,
     /// The one CPU on which it runs; any, if `None`.
     pub cpu: Option<usize>,
+    /// Whether a run goes on for its sake.
+    pub awaited: bool,
 }
 
 impl Spec {
@@ -47,15 +49,27 @@ impl Spec {
             name: name.into(),
             priority: Priority::Normal,
             cpu: None,
+            awaited: true,
         }
     }
     /// A thread of the kernel.
     pub fn kthread(name: impl Into<Rc<str>>) -> Spec {
         Spec::new(name).priority(Priority::Kthread)
     }
-    /// The same in another class.
+    /// The same in another class. A run does not wait for threads of the kernel.
     pub fn priority(self, priority: Priority) -> Spec {
-        Spec { priority, ..self }
+        Spec {
+            priority,
+            awaited: self.awaited && priority != Priority::Kthread,
+            ..self
+        }
+    }
+    /// The same, but a run does not wait for its end.
+    pub fn background(self) -> Spec {
+        Spec {
+            awaited: false,
+            ..self
+        }
     }
     /// The same, bound to one CPU.
     pub fn on(self, cpu: usize) -> Spec {
@@ -128,6 +142,8 @@ pub(crate) struct Task {
     pub state: State,
     pub name: Rc<str>,
     pub priority: Priority,
+    /// Whether a run goes on for its sake.
+    pub awaited: bool,
     pub bound: Option<u16>,
     /// CPU on which it runs, waits to run, or ran last.
     pub cpu: u16,
@@ -159,6 +175,7 @@ impl Task {
             state: State::Free,
             name: Rc::from(""),
             priority: Priority::Normal,
+            awaited: false,
             bound: None,
             cpu: 0,
             killed: false,

@@ -94,7 +94,7 @@ fn a_kill_ends_sleeps_and_killable_waits_only() {
 }
 
 #[test]
-fn a_run_does_not_wait_for_threads_of_the_kernel() {
+fn a_run_waits_neither_for_threads_of_the_kernel_nor_for_what_is_in_the_background() {
     let mut m = free_machine(1);
     let dropped = std::rc::Rc::new(());
     let held = dropped.clone();
@@ -104,8 +104,12 @@ fn a_run_does_not_wait_for_threads_of_the_kernel() {
             cx.sleep(MS);
         }
     });
+    m.spawn(Spec::new("updatedb").background(), |cx| {
+        cx.spend(SEC);
+    });
     m.spawn(Spec::new("a"), |cx| cx.spend(MS));
     assert_eq!(m.run(SEC), Ended::Finished);
+    assert!((2 * MS..=2 * MS + 200 * US).contains(&m.sim().now()));
     assert_eq!(std::rc::Rc::strong_count(&dropped), 2);
     drop(m);
     assert_eq!(std::rc::Rc::strong_count(&dropped), 1);
@@ -140,7 +144,7 @@ fn a_panic_in_a_task_comes_out_of_the_run() {
 }
 
 /// A bit of everything; digest and end time.
-fn mixed(seed: u64) -> (u64, Nanos, u64) {
+fn mixed(seed: u64, piece: Nanos) -> (u64, Nanos, u64) {
     let mut m = Engine::new(&config(3)).unwrap();
     for i in 0..12u64 {
         let class = [
@@ -181,7 +185,9 @@ fn mixed(seed: u64) -> (u64, Nanos, u64) {
             }
         });
     }
-    assert_eq!(m.run(100 * SEC), Ended::Finished);
+    let pieces = (1..).map(|i: Nanos| m.run(i.saturating_mul(piece)));
+    let end = pieces.skip_while(|&end| end == Ended::TimeLimit).next();
+    assert_eq!(end, Some(Ended::Finished));
     let sim = m.sim();
     for cpu in 0..3 {
         let (total, now) = (sim.cpu_times(cpu).total(), sim.now());
@@ -192,7 +198,10 @@ fn mixed(seed: u64) -> (u64, Nanos, u64) {
 
 #[test]
 fn a_run_is_a_function_of_its_inputs() {
-    let one = mixed(1);
-    assert_eq!(one, mixed(1));
-    assert_ne!(one.0, mixed(2).0);
+    let one = mixed(1, SEC);
+    assert_eq!(one, mixed(1, SEC));
+    assert_ne!(one.0, mixed(2, SEC).0);
+    // Where it is interrupted to look at it makes no difference.
+    assert_eq!(one, mixed(1, 333 * US));
+    assert_eq!(one, mixed(1, 7 * MS + 1));
 }
