@@ -7,6 +7,7 @@
 //! - [`scenario`]: a run described by a file.
 //! - [`mm`]: processes, page faults, swap, fork and exit, what reclaim asks of owners.
 //! - [`fs`]: page cache, readahead, writeback, journal, tmpfs, loop devices.
+//! - [`net`]: frames that arrive in interrupts.
 //! - [`kmem`]: the simulated kernel's slab caches.
 //! - [`slab`]: slab caches over real memory, with virtual CPUs.
 //!
@@ -22,6 +23,7 @@ pub mod fs;
 pub mod kmem;
 mod metadata;
 pub mod mm;
+pub mod net;
 pub mod scenario;
 pub mod sim;
 pub mod slab;

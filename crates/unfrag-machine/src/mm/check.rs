@@ -286,6 +286,13 @@ impl Memory {
                 ));
             }
         }
+        let net = self.net.waiting().1;
+        if uses[Use::Net as usize] != net {
+            return Err(format!(
+                "{} pages of network buffers, {net} wait",
+                uses[Use::Net as usize]
+            ));
+        }
         let crypt = self.crypt.pages() as u64;
         if uses[Use::Crypt as usize] != crypt {
             return Err(format!(

@@ -37,6 +37,7 @@ use crate::engine::{Channel, Nanos, Rng, TaskId};
 use crate::fs::Vfs;
 use crate::kmem::Kmem;
 use crate::kmem::caches::Caches;
+use crate::net::Net;
 use crate::{Cx, MachineConfig, Sim, World};
 pub use config::{DirtyConfig, FlusherForm, MemConfig, MemCosts};
 use crypt::CryptPool;
@@ -140,6 +141,8 @@ pub struct Memory {
     pub caches: Caches,
     /// Files.
     pub vfs: Vfs,
+    /// Network streams.
+    pub net: Net,
     /// Events.
     pub counters: VmCounters,
     /// CPU time of kernel work done and not yet paid for by whoever runs.
@@ -169,6 +172,7 @@ impl Memory {
             kmem,
             caches,
             vfs: Vfs::default(),
+            net: Net::default(),
             counters: VmCounters::default(),
             owed: 0,
             kswapd: vec![],
