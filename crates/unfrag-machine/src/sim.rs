@@ -106,6 +106,14 @@ impl World {
     pub fn switches(&self) -> u64 {
         self.sched.cpus.iter().map(|c| c.switches).sum()
     }
+    /// Tasks that have not ended.
+    pub fn live_tasks(&self) -> usize {
+        self.sched.live
+    }
+    /// Tasks that have not ended and that a run waits for.
+    pub fn awaited_tasks(&self) -> usize {
+        self.sched.awaited
+    }
     /// Events handled so far.
     pub fn events(&self) -> u64 {
         self.sched.handled

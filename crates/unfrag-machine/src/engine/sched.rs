@@ -20,7 +20,7 @@ use super::run::Ended;
 use super::step::Next;
 use super::task::{Spec, State, Task, Wait};
 use super::waiters::Waiters;
-use super::{Nanos, Priority, SEC, TaskId, TaskTimes, Waited};
+use super::{Nanos, SEC, TaskId, TaskTimes, Waited};
 use crate::config::MachineConfig;
 use crate::sim::Sim;
 

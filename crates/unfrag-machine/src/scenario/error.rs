@@ -8,16 +8,25 @@ use std::ops::Range;
 pub struct ScenarioError {
     /// The file, as it was named.
     pub file: String,
-    /// Line and column, from 1; none if it is the file as a whole.
-    pub place: Option<(usize, usize)>,
-    /// The line itself.
-    pub line: String,
-    /// Characters of it that are meant.
-    pub width: usize,
+    /// Where; none if it is the file as a whole.
+    pub place: Option<Box<Place>>,
     /// What is wrong.
     pub message: String,
     /// The way out.
     pub help: Option<String>,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1, in characters.
+    pub column: usize,
+    /// The line itself.
+    pub text: String,
+    /// Characters of it that are meant.
+    pub width: usize,
 }
 
 impl ScenarioError {
@@ -31,8 +40,6 @@ impl ScenarioError {
         let mut error = ScenarioError {
             file: file.to_owned(),
             place: None,
-            line: String::new(),
-            width: 0,
             message: message.into(),
             help: None,
         };
@@ -44,9 +51,12 @@ impl ScenarioError {
                 .ceil_char_boundary(span.end)
                 .clamp(start, end.max(start));
             let number = text[..start].matches('\n').count() + 1;
-            error.place = Some((number, text[begin..start].chars().count() + 1));
-            error.line = text[begin..end].to_owned();
-            error.width = text[start..stop].chars().count().max(1);
+            error.place = Some(Box::new(Place {
+                line: number,
+                column: text[begin..start].chars().count() + 1,
+                text: text[begin..end].to_owned(),
+                width: text[start..stop].chars().count().max(1),
+            }));
         }
         error
     }
@@ -62,13 +72,18 @@ impl ScenarioError {
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.place {
+        match self.place.as_deref() {
             None => write!(f, "{}: {}", self.file, self.message)?,
-            Some((line, column)) => {
+            Some(Place {
+                line,
+                column,
+                text,
+                width,
+            }) => {
                 writeln!(f, "{}:{line}:{column}: {}", self.file, self.message)?;
                 let margin = line.to_string().len();
-                writeln!(f, " {line} | {}", self.line)?;
-                let marks = "^".repeat(self.width);
+                writeln!(f, " {line} | {text}")?;
+                let marks = "^".repeat(*width);
                 let indent = " ".repeat(column - 1);
                 write!(f, " {:margin$} | {indent}{marks}", "")?;
             }
@@ -97,6 +112,6 @@ mod tests {
         assert_eq!(whole.to_string(), "f.toml: no");
         // Beyond the end, as at a missing value.
         let e = ScenarioError::at("f.toml", text, Some(text.len()..text.len() + 4), "no");
-        assert_eq!(e.place, Some((3, 1)));
+        assert!(e.place.is_some_and(|p| (p.line, p.column) == (3, 1)));
     }
 }

@@ -6,6 +6,7 @@
 use super::units::{Bytes, Rate, Time};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use toml::Spanned;
 
 /// A name that something else in the file has to have.
@@ -14,6 +15,7 @@ pub type Name = Spanned<String>;
 /// A scenario; `S` is a step of a program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(bound = "S: Deserialize<'de>")]
 pub struct File<S> {
     /// Its name.
     pub name: String,
@@ -45,9 +47,19 @@ fn sample() -> Time {
 /// What a task does.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(bound = "S: Deserialize<'de>")]
 pub struct Program<S> {
     /// One after the other.
-    pub steps: Vec<S>,
+    #[serde(deserialize_with = "shared")]
+    pub steps: Rc<[S]>,
+}
+
+fn shared<'de, S, D>(d: D) -> Result<Rc<[S]>, D::Error>
+where
+    S: Deserialize<'de>,
+    D: serde::Deserializer<'de>,
+{
+    Vec::<S>::deserialize(d).map(Rc::from)
 }
 
 /// Tasks that run a program.

@@ -185,8 +185,8 @@ fn mixed(seed: u64, piece: Nanos) -> (u64, Nanos, u64) {
             }
         });
     }
-    let pieces = (1..).map(|i: Nanos| m.run(i.saturating_mul(piece)));
-    let end = pieces.skip_while(|&end| end == Ended::TimeLimit).next();
+    let mut pieces = (1..).map(|i: Nanos| m.run(i.saturating_mul(piece)));
+    let end = pieces.find(|&end| end != Ended::TimeLimit);
     assert_eq!(end, Some(Ended::Finished));
     let sim = m.sim();
     for cpu in 0..3 {
