@@ -7,9 +7,11 @@
 //! - `timers`: sleeps on an idle machine.
 //! - `events`: interrupts that ask for the next one.
 //! - `births`: a task that starts, and ends at once.
+//! - `bios`: transfers of a page anywhere on a disk, 64 under way at a time.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use unfrag_machine::{Channel, Cx, Engine, MachineConfig, Nanos, Sim, Spec};
+use unfrag_machine::block::{Bio, DeviceId, Dir, DiskConfig, Done, PAGE_SECTORS};
+use unfrag_machine::{Channel, Cx, Engine, MachineConfig, Nanos, Rng, Sim, Spec};
 
 const N: u64 = 100_000;
 const FOREVER: Nanos = 1 << 60;
@@ -53,6 +55,16 @@ fn again(sim: &mut Sim, left: u64) {
     }
 }
 
+fn read_anywhere(cx: &mut Cx, reader: u64) {
+    let mut rng = Rng::named(reader, "pages");
+    for _ in 0..N / 64 {
+        let page = rng.below(160 << 18);
+        let mut bio = Bio::new(DeviceId(0), page * PAGE_SECTORS, Dir::Read, true, Done::User(0));
+        bio.push(0);
+        cx.transfer(bio).expect("a disk without faults");
+    }
+}
+
 fn engine(c: &mut Criterion) {
     let mut g = c.benchmark_group("engine");
     g.throughput(Throughput::Elements(N)).sample_size(20);
@@ -87,6 +99,27 @@ fn engine(c: &mut Criterion) {
         });
     });
     case("events", 1, |m| again(m.sim(), N));
+    g.bench_function("bios", |b| {
+        b.iter(|| {
+            let switches = unfrag::preset("2.6.32").expect("a preset").switches;
+            let mut config = MachineConfig::flat(4096, 1, switches);
+            config.disks.push(DiskConfig::desktop("sda", 160 << 30));
+            let mut m = Engine::new(&config).expect("a machine");
+            for reader in 0..64 {
+                m.spawn(Spec::new("reader"), move |cx| read_anywhere(cx, reader));
+            }
+            m.run(FOREVER)
+        })
+    });
+    let mut case = |name: &str, cpus, start: fn(&mut Engine)| {
+        g.bench_function(name, |b| {
+            b.iter(|| {
+                let mut m = machine(cpus);
+                start(&mut m);
+                m.run_to(FOREVER)
+            })
+        });
+    };
     case("births", 1, |m| {
         m.spawn(Spec::new("a"), |cx| {
             for _ in 0..N {

@@ -2,7 +2,7 @@
 //!
 //! - [`engine`]: virtual clock, tasks as coroutines, CPUs with time slices, interrupts.
 //! - [`block`]: disks, their queues and elevator, congestion, the encrypting layer, faults.
-//! - [`sim`]: everything shared: the page allocator and the [`World`](sim::World) around it.
+//! - [`sim`]: everything shared: the page allocator and the [`World`] around it.
 //! - [`config`]: what a machine is made of. [`calibration`]: what its work takes.
 //! - [`scenario`]: a run described by a file.
 //! - [`mm`]: processes, page faults, swap, fork and exit, what reclaim asks of owners.

@@ -1,6 +1,6 @@
 //! Deterministic discrete simulation: tasks as coroutines on a virtual clock.
 //!
-//! - [`coroutine`]: stackful coroutines that hand a value to and fro. The only user of `corosensei`.
+//! - `coroutine`: stackful coroutines that hand a value to and fro. The only user of `corosensei`.
 //! - [`cx`]: what a task sees: [`Cx`].
 //! - [`channel`]: what tasks wait for.
 //! - [`task`]: what a task is.

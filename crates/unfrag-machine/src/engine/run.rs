@@ -16,7 +16,7 @@ pub enum Ended {
     Finished,
     /// The time limit.
     TimeLimit,
-    /// [`Sim::stop`] was called.
+    /// [`World::stop`](crate::World::stop) was called.
     Stopped,
     /// Tasks wait for what can never happen.
     Stuck,

@@ -1,4 +1,4 @@
-//! What a scenario file says, as it says it. `toml` reads it; [`super::check`] asks whether it holds
+//! What a scenario file says, as it says it. `toml` reads it; `check` asks whether it holds
 //! together.
 //!
 //! Names are in kebab-case, quantities carry their units, unknown keys are mistakes.

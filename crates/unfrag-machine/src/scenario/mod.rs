@@ -1,6 +1,6 @@
 //! A run described by a file: the machine, the programs, the tasks, what to measure.
 //!
-//! - [`file`]: what a scenario file says. [`units`]: its quantities. [`error`]: its mistakes.
+//! - [`mod@file`]: what a scenario file says. [`units`]: its quantities. [`error`]: its mistakes.
 //!   `check`: whether it holds together.
 //! - [`zones`], [`build`]: the machine. [`kernel`]: the kernel on it.
 //! - [`run`]: running it, and what came of it. [`series`]: what it looks like over time.
