@@ -1,6 +1,34 @@
-//! A deterministic simulated machine.
+//! A deterministic simulated machine on which the core runs.
 //!
+//! - [`engine`]: virtual clock, tasks as coroutines, CPUs with time slices, interrupts.
+//! - [`block`]: disks, their queues and elevator, congestion, the encrypting layer, faults.
+//! - [`sim`]: everything shared: the page allocator and the [`World`] around it.
+//! - [`config`]: what a machine is made of. [`calibration`]: what its work takes.
+//! - [`scenario`]: a run described by a file.
+//! - [`mm`]: processes, page faults, swap, fork and exit, what reclaim asks of owners.
+//! - [`fs`]: page cache, readahead, writeback, journal, tmpfs, loop devices.
+//! - [`net`]: frames that arrive in interrupts.
+//! - [`kmem`]: the simulated kernel's slab caches.
 //! - [`slab`]: slab caches over real memory, with virtual CPUs.
+//!
+//! Invariant: a run is a function of its inputs. Integers only; no host time, no hash order; each
+//! random choice from a generator with a name and the run's seed; ties broken by sequence numbers.
 #![deny(unsafe_code)]
 
+pub mod block;
+pub mod calibration;
+pub mod config;
+pub mod engine;
+pub mod fs;
+pub mod kmem;
+mod metadata;
+pub mod mm;
+pub mod net;
+pub mod scenario;
+pub mod sim;
 pub mod slab;
+
+pub use calibration::Calibration;
+pub use config::MachineConfig;
+pub use engine::{Channel, Cx, Ended, Engine, Nanos, Priority, Rng, Spec, TaskId, Waited};
+pub use sim::{Sim, World};

@@ -56,6 +56,12 @@ pub struct BlockView {
 }
 
 impl<H: Host> Manager<'_, H> {
+    /// Address of the metadata memory, for an owner that asks whether this is the manager that lives
+    /// in its memory.
+    pub fn metadata_address(&self) -> usize {
+        self.frames.meta.as_ptr().addr()
+    }
+
     /// Number of zones.
     pub fn zones(&self) -> usize {
         self.nr_zones

@@ -1,0 +1,137 @@
+//! What devices are made of.
+
+use crate::engine::{MS, Nanos, SEC, US};
+
+/// A disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskConfig {
+    /// Its name.
+    pub name: String,
+    /// Sectors.
+    pub sectors: u64,
+    /// Bytes a second under the head.
+    pub bandwidth: u64,
+    /// Seek to the next track.
+    pub seek_min: Nanos,
+    /// Seek over the whole disk.
+    pub seek_max: Nanos,
+    /// One turn; 0 for a disk that does not turn.
+    pub rotation: Nanos,
+    /// What the controller takes for each request.
+    pub overhead: Nanos,
+    /// Its request queue.
+    pub queue: QueueConfig,
+    /// When nothing completes, and what fails.
+    pub faults: Vec<Fault>,
+}
+
+impl DiskConfig {
+    /// A desktop disk of 2008: 7,200 turns a minute, 80 MB/s, 0.8 ms from track to track and 18 ms
+    /// over all of it (a third of the way takes 10.7 ms).
+    pub fn desktop(name: impl Into<String>, bytes: u64) -> DiskConfig {
+        DiskConfig {
+            name: name.into(),
+            sectors: bytes / super::SECTOR,
+            bandwidth: 80_000_000,
+            seek_min: 800 * US,
+            seek_max: 18 * MS,
+            rotation: 60 * SEC / 7_200,
+            overhead: 100 * US,
+            queue: QueueConfig::default(),
+            faults: Vec::new(),
+        }
+    }
+}
+
+/// A request queue and its elevator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueConfig {
+    /// Requests of each class: sync (reads, and writes that somebody waits for) and async.
+    /// `spec: linux-mm 4.4`
+    pub nr_requests: u32,
+    /// Bytes up to which contiguous bios become one request.
+    pub max_request: u64,
+    /// How long a queue that was empty gathers requests before it starts.
+    pub plug: Nanos,
+    /// Requests that go one way before another class or an overdue request is considered.
+    pub batch: u32,
+    /// Batches of sync requests that may go before async ones that wait.
+    pub async_starved: u32,
+    /// Age at which a sync request goes first in its class.
+    pub sync_expire: Nanos,
+    /// Age at which an async request goes before all others.
+    pub async_expire: Nanos,
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        QueueConfig {
+            nr_requests: 128,
+            max_request: 128 << 10,
+            plug: 0,
+            batch: 16,
+            async_starved: 2,
+            sync_expire: 500 * MS,
+            async_expire: 5 * SEC,
+        }
+    }
+}
+
+impl QueueConfig {
+    /// Requests of a class from which on it is congested. `spec: linux-mm 4.4`
+    pub const fn congestion_on(&self) -> u32 {
+        self.nr_requests - self.nr_requests / 8 + 1
+    }
+    /// Requests of a class below which it is no longer congested. `spec: linux-mm 4.4`
+    pub const fn congestion_off(&self) -> u32 {
+        (self.nr_requests - self.nr_requests / 8 - self.nr_requests / 16).saturating_sub(1)
+    }
+}
+
+/// An encrypting layer over a disk: one thread through which everything passes, reads after the disk
+/// and writes before it, in one line. `spec: linux-mm 4.4`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CryptConfig {
+    /// Its name.
+    pub name: String,
+    /// The disk, counted through the disks of the machine.
+    pub disk: usize,
+    /// First sector of the disk that belongs to it.
+    pub first_sector: u64,
+    /// Whether a thread of its own hands writes to the disk (2.6.31 and later); else the one that
+    /// encrypts does, and everything waits behind it when the disk's queue is full.
+    pub io_thread: bool,
+}
+
+/// Which wake-ups end a wait for congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CongestionWake {
+    /// Each request that completes while its class has fewer than the off threshold.
+    #[default]
+    BelowThreshold,
+    /// Only the one with which a class that was congested is so no longer.
+    Leaving,
+}
+
+/// Something wrong with a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing completes from a time up to another.
+    Stall {
+        /// Begin.
+        from: Nanos,
+        /// End; what was due meanwhile completes now.
+        to: Nanos,
+    },
+    /// Bios that touch these sectors and complete in this time fail.
+    Fail {
+        /// Begin.
+        from: Nanos,
+        /// End.
+        to: Nanos,
+        /// First sector.
+        first_sector: u64,
+        /// The one after the last.
+        end_sector: u64,
+    },
+}

@@ -1,0 +1,29 @@
+//! What the owners of pages do for the block layer. Each is called by it and by nobody else.
+
+use super::{Bio, Done};
+use crate::engine::Cx;
+use crate::sim::Sim;
+
+/// A transfer of pages has ended; called once for each bio, in an interrupt or by the encrypting
+/// layer's thread.
+pub fn bio_done(sim: &mut Sim, bio: &Bio, failed: bool) {
+    match bio.done {
+        Done::User(token) => sim.world().user_done(token, failed),
+        Done::PageRead | Done::PageWritten | Done::SwapRead | Done::SwapWritten => {
+            for &page in bio.pages() {
+                sim.page_done(bio.done, page, failed);
+            }
+        }
+    }
+}
+
+/// The encrypting layer needs so many pages to encrypt into; it may wait for them. Returns what they
+/// are known by.
+pub fn crypt_take(cx: &mut Cx, pages: u32) -> u32 {
+    cx.take_crypt_pages(pages)
+}
+
+/// It needs them no more.
+pub fn crypt_give(sim: &mut Sim, token: u32) {
+    sim.give_crypt_pages(token);
+}

@@ -1,0 +1,50 @@
+//! What the devices did, for people and for programs.
+
+use super::{Block, CryptStats, DeviceId, DiskStats};
+use std::collections::BTreeMap;
+
+impl Block {
+    /// What the disk of a device has done.
+    pub fn disk_stats(&self, device: DeviceId) -> DiskStats {
+        let d = &self.disks[self.disk_index(device)];
+        DiskStats {
+            merges: d.queue.merges,
+            ..d.stats
+        }
+    }
+
+    /// What an encrypting layer has done; none, if the device is a disk.
+    pub fn crypt_stats(&self, device: DeviceId) -> Option<CryptStats> {
+        let crypt = usize::from(device.0).checked_sub(self.disks.len())?;
+        Some(self.crypts[crypt].stats)
+    }
+
+    /// What all devices have done, by their names and what it is.
+    pub fn all_stats(&self) -> BTreeMap<String, BTreeMap<&'static str, u64>> {
+        let disks = self.disks.iter().map(|d| {
+            let s = &d.stats;
+            let stats = [
+                ("reads", s.reads),
+                ("writes", s.writes),
+                ("sectors_read", s.sectors_read),
+                ("sectors_written", s.sectors_written),
+                ("merges", d.queue.merges),
+                ("failed_bios", s.failed_bios),
+                ("busy_ns", s.busy),
+                ("seeks", s.seeks),
+            ];
+            (d.config.name.clone(), BTreeMap::from(stats))
+        });
+        let crypts = self.crypts.iter().map(|c| {
+            let s = &c.stats;
+            let stats = [
+                ("pages_read", s.pages_read),
+                ("pages_written", s.pages_written),
+                ("longest_line", s.longest_line.into()),
+                ("blocked_ns", s.blocked),
+            ];
+            (c.config.name.clone(), BTreeMap::from(stats))
+        });
+        disks.chain(crypts).collect()
+    }
+}

@@ -1,0 +1,117 @@
+//! What a machine is made of.
+
+use crate::block::{CongestionWake, CryptConfig, DiskConfig};
+use crate::engine::Nanos;
+use crate::mm::MemConfig;
+use unfrag::{Pfn, Switches, Sysctl, ZoneConfig, ZoneKind};
+
+/// A machine: memory, CPUs, disks, the kernel's rules, the seed.
+#[derive(Clone, Debug)]
+pub struct MachineConfig {
+    /// Seed of every named generator.
+    pub seed: u64,
+    /// The zones, by ascending address.
+    pub zones: Vec<ZoneConfig>,
+    /// Number of CPUs.
+    pub cpus: usize,
+    /// Timer interrupts a second.
+    pub hz: u32,
+    /// The kernel's rules for pages.
+    pub switches: Switches,
+    /// The administrator's settings for pages.
+    pub sysctl: Sysctl,
+    /// What the CPU's work takes.
+    pub costs: Costs,
+    /// Rules of the CPU scheduler.
+    pub sched: SchedConfig,
+    /// The disks; a [`DeviceId`](crate::block::DeviceId) counts through them, then through `crypts`.
+    pub disks: Vec<DiskConfig>,
+    /// The encrypting layers.
+    pub crypts: Vec<CryptConfig>,
+    /// Which wake-ups end a wait for congestion.
+    pub congestion_wake: CongestionWake,
+    /// What the kernel does with memory.
+    pub mem: MemConfig,
+}
+
+impl MachineConfig {
+    /// A machine with one zone of so many frames from 16 MiB on, no disk, and defaults for the rest.
+    pub fn flat(frames: u64, cpus: usize, switches: Switches) -> MachineConfig {
+        MachineConfig {
+            seed: 0,
+            zones: vec![ZoneConfig {
+                node: 0,
+                kind: ZoneKind::Normal,
+                start: Pfn(0x1000),
+                spanned: frames,
+                present: frames,
+                managed: frames,
+            }],
+            cpus,
+            hz: 250,
+            switches,
+            sysctl: Sysctl::default(),
+            costs: Costs::default(),
+            sched: SchedConfig::default(),
+            disks: Vec::new(),
+            crypts: Vec::new(),
+            congestion_wake: CongestionWake::default(),
+            mem: MemConfig::of(&switches),
+        }
+    }
+}
+
+/// CPU time that the machine's own work takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// From one task to another.
+    pub context_switch: Nanos,
+    /// Entry and exit of an interrupt.
+    pub interrupt: Nanos,
+    /// Encrypting or decrypting one page.
+    pub crypt_page: Nanos,
+    /// The end of a page's transfer, in the interrupt.
+    pub end_io_page: Nanos,
+}
+
+impl Costs {
+    /// All for nothing.
+    pub const ZERO: Costs = Costs {
+        context_switch: 0,
+        interrupt: 0,
+        crypt_page: 0,
+        end_io_page: 0,
+    };
+}
+
+impl Default for Costs {
+    fn default() -> Self {
+        Costs {
+            context_switch: 1_500,
+            interrupt: 1_000,
+            crypt_page: 40_000,
+            end_io_page: 300,
+        }
+    }
+}
+
+/// Rules of the CPU scheduler.
+#[derive(Clone, Debug)]
+pub struct SchedConfig {
+    /// Longest run of a task while others wait for its CPU.
+    pub quantum: Nanos,
+    /// How often one task goes to another CPU that has one task less, so that the surplus goes around.
+    pub balance: Nanos,
+    /// CPU that takes device interrupts.
+    pub irq_cpu: usize,
+}
+
+impl Default for SchedConfig {
+    fn default() -> Self {
+        SchedConfig {
+            quantum: 100_000,
+            balance: 10_000_000,
+            irq_cpu: 0,
+        }
+    }
+}

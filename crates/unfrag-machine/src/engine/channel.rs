@@ -1,0 +1,42 @@
+//! What tasks wait for.
+//!
+//! A channel is a name, not an object: tasks wait on it and others wake it, and it takes no memory
+//! while nobody waits. Wake-ups are not stored: waking a channel on which nobody waits does nothing.
+
+/// A thing to wait for: a kind and a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Channel(u64);
+
+impl Channel {
+    /// Channel `key` (below 2^48) of a kind. Kinds below 256 are the engine's and the block layer's.
+    pub const fn new(kind: u16, key: u64) -> Channel {
+        debug_assert!(key < 1 << 48);
+        Channel((kind as u64) << 48 | key)
+    }
+    pub(super) const fn bits(self) -> u64 {
+        self.0
+    }
+    /// Its kind.
+    pub const fn kind(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+    /// Its number.
+    pub const fn key(self) -> u64 {
+        self.0 & ((1 << 48) - 1)
+    }
+
+    /// Kind: a task ends.
+    pub const EXIT: u16 = 1;
+    /// Kind: a bio with [`Done::User`](crate::block::Done::User) and this token is done.
+    pub const BIO: u16 = 2;
+    /// Kind: a request of device `key / 2` is free, reads and sync writes (`key % 2 == 1`) or async.
+    pub const REQUEST: u16 = 3;
+    /// Kind: a device leaves congestion; key 1 for sync, 0 for async.
+    pub const CONGESTION: u16 = 4;
+    /// Kind: work for an encrypting layer's thread.
+    pub const CRYPT: u16 = 5;
+    /// Kind: work for kswapd of a node.
+    pub const KSWAPD: u16 = 6;
+    /// First kind that is free for others.
+    pub const FIRST_FREE: u16 = 256;
+}

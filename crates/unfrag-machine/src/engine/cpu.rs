@@ -1,0 +1,107 @@
+//! One CPU: what runs on it, until when, and what its time went to.
+//!
+//! Invariant: the times add up to the machine's time, once [`Cpu::charge_idle`] was called.
+
+use super::Nanos;
+use super::runqueue::RunQueue;
+
+/// No task.
+pub(crate) const NIL: u32 = u32::MAX;
+
+/// What a CPU's time went to, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// Programs' own work.
+    pub user: Nanos,
+    /// The kernel's work for tasks.
+    pub system: Nanos,
+    /// Interrupts.
+    pub irq: Nanos,
+    /// From one task to another.
+    pub switching: Nanos,
+    /// Nothing to do, and a task that last ran here waits for I/O.
+    pub iowait: Nanos,
+    /// Nothing to do.
+    pub idle: Nanos,
+}
+
+impl CpuTimes {
+    #[inline]
+    pub(super) fn of(&mut self, mode: Mode) -> &mut Nanos {
+        match mode {
+            Mode::User => &mut self.user,
+            Mode::System => &mut self.system,
+        }
+    }
+    /// All of it.
+    pub fn total(&self) -> Nanos {
+        self.user + self.system + self.irq + self.switching + self.iowait + self.idle
+    }
+}
+
+/// Whose work CPU time goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    User,
+    System,
+}
+
+/// One CPU.
+pub(crate) struct Cpu {
+    /// Slot of the task that runs, or [`NIL`].
+    pub running: u32,
+    /// Slot and generation of the task that ran last: going on with it costs no switch.
+    pub last: (u32, u32),
+    /// Since when the running task's CPU time is not charged yet; later than now while the CPU is
+    /// busy with an interrupt or with switching.
+    pub run_from: Nanos,
+    /// Until when an interrupt runs.
+    pub irq_until: Nanos,
+    /// When the running task has to make room, if somebody waits.
+    pub slice_end: Nanos,
+    /// Least virtual runtime on this CPU; never falls.
+    pub min_vruntime: u64,
+    /// Tasks that wait for I/O and last ran here.
+    pub io_waiters: u32,
+    pub idle_from: Nanos,
+    pub queue: RunQueue,
+    pub times: CpuTimes,
+    /// Switches from one task to another.
+    pub switches: u64,
+}
+
+impl Cpu {
+    pub fn new() -> Cpu {
+        Cpu {
+            running: NIL,
+            last: (NIL, 0),
+            run_from: 0,
+            irq_until: 0,
+            slice_end: 0,
+            min_vruntime: 0,
+            io_waiters: 0,
+            idle_from: 0,
+            queue: RunQueue::default(),
+            times: CpuTimes::default(),
+            switches: 0,
+        }
+    }
+
+    /// Tasks that run or wait here.
+    pub fn load(&self) -> usize {
+        self.queue.len() + usize::from(self.running != NIL)
+    }
+
+    /// Charges the idle time so far. To be called before anything that it depends on changes.
+    pub fn charge_idle(&mut self, now: Nanos) {
+        if self.running == NIL && now > self.idle_from {
+            let d = now - self.idle_from;
+            if self.io_waiters > 0 {
+                self.times.iowait += d;
+            } else {
+                self.times.idle += d;
+            }
+            self.idle_from = now;
+        }
+    }
+}

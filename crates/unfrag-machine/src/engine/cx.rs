@@ -1,0 +1,201 @@
+//! What a task sees of the machine: [`Cx`].
+
+use super::channel::Channel;
+use super::coroutine::{Baton, Fiber};
+use super::cpu::Mode;
+use super::step::Next;
+use super::task::{Spec, TaskId, TaskTimes, Wait};
+use super::{Nanos, Sched};
+use crate::sim::Sim;
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// Somebody woke the channel, or killed the task, if the wait was killable.
+    Woken {
+        /// What was left of the timeout; in whole ticks where the timeout was. 0 without one.
+        left: Nanos,
+    },
+    /// The time was over.
+    TimedOut,
+}
+
+impl Waited {
+    /// What was left of the timeout.
+    pub fn left(self) -> Nanos {
+        match self {
+            Waited::Woken { left } => left,
+            Waited::TimedOut => 0,
+        }
+    }
+}
+
+/// A running task's hold on the machine.
+pub struct Cx<'y> {
+    baton: Baton<'y, Sim>,
+    task: TaskId,
+}
+
+impl Cx<'_> {
+    /// Borrows everything shared. No time passes in here.
+    #[inline]
+    pub fn with<R>(&mut self, f: impl FnOnce(&mut Sim) -> R) -> R {
+        f(self.baton.value())
+    }
+
+    #[inline]
+    fn sched(&mut self) -> &mut Sched {
+        self.baton.value().sched()
+    }
+
+    /// The time.
+    #[inline]
+    pub fn now(&mut self) -> Nanos {
+        self.sched().now
+    }
+
+    /// This task.
+    pub fn task_id(&self) -> TaskId {
+        self.task
+    }
+
+    /// What this task's time went to.
+    pub fn times(&mut self) -> TaskTimes {
+        let slot = self.task.slot;
+        self.sched().task_times(slot)
+    }
+
+    /// Uses so much CPU time for the program's own work. Others may run meanwhile, on this CPU too.
+    #[inline]
+    pub fn spend(&mut self, ns: Nanos) {
+        if ns > 0 && !self.sched().spend(ns, Mode::User) {
+            self.reschedule();
+        }
+    }
+
+    /// Uses so much CPU time inside the kernel.
+    #[inline]
+    pub fn spend_system(&mut self, ns: Nanos) {
+        if ns > 0 && !self.sched().spend(ns, Mode::System) {
+            self.reschedule();
+        }
+    }
+
+    /// Lets the machine go on until it is this task's turn.
+    fn reschedule(&mut self) {
+        let sim = self.baton.value();
+        let next = sim.step();
+        if next != Next::Run(self.task.slot) {
+            sim.sched().handover = next;
+            self.baton.pass();
+        }
+    }
+
+    fn wait_as(&mut self, wait: Wait, timeout: Option<Nanos>) -> Waited {
+        let slot = self.task.slot;
+        let s = self.sched();
+        let deadline = timeout.map(|t| match wait.ticks {
+            true => s.tick_deadline(t),
+            false => s.now.saturating_add(t),
+        });
+        if wait.killable && s.task(slot).killed {
+            return Waited::Woken {
+                left: timeout.unwrap_or(0),
+            };
+        }
+        s.begin_wait(slot, Wait { deadline, ..wait });
+        self.reschedule();
+        self.sched().task(slot).outcome
+    }
+
+    /// Sleeps so long, to the nanosecond. A kill ends it; returns what was left.
+    pub fn sleep(&mut self, ns: Nanos) -> Nanos {
+        let wait = Wait {
+            killable: true,
+            ..Wait::NONE
+        };
+        self.wait_as(wait, Some(ns)).left()
+    }
+
+    /// Waits until the channel is woken, or the timeout, in ticks rounded up, is over: it ends on the
+    /// edge of a tick, as many edges from now as it has ticks. Not ended by a kill.
+    pub fn wait(&mut self, channel: Channel, timeout: Option<Nanos>) -> Waited {
+        let wait = Wait {
+            channel: Some(channel),
+            ticks: true,
+            ..Wait::NONE
+        };
+        self.wait_as(wait, timeout)
+    }
+
+    /// The same; an idle CPU counts as waiting for I/O meanwhile.
+    pub fn wait_io(&mut self, channel: Channel, timeout: Option<Nanos>) -> Waited {
+        let wait = Wait {
+            channel: Some(channel),
+            ticks: true,
+            io: true,
+            ..Wait::NONE
+        };
+        self.wait_as(wait, timeout)
+    }
+
+    /// As [`wait`](Cx::wait), but a kill ends it, also one that came before.
+    pub fn wait_killable(&mut self, channel: Channel, timeout: Option<Nanos>) -> Waited {
+        let wait = Wait {
+            channel: Some(channel),
+            ticks: true,
+            killable: true,
+            ..Wait::NONE
+        };
+        self.wait_as(wait, timeout)
+    }
+
+    /// Lets all run first that wait for this CPU.
+    pub fn yield_now(&mut self) {
+        if self.sched().yield_cpu() {
+            self.reschedule();
+        }
+    }
+
+    /// Starts a task; it runs from now on, on its own.
+    pub fn spawn(&mut self, spec: Spec, body: impl FnOnce(&mut Cx) + 'static) -> TaskId {
+        self.with(|sim| sim.spawn(spec, body))
+    }
+
+    /// Waits until a task has ended, or this one is killed.
+    pub fn join(&mut self, task: TaskId) {
+        while self.with(|sim| sim.is_alive(task)) && !self.killed() {
+            self.wait_killable(Channel::new(Channel::EXIT, task.number()), None);
+        }
+    }
+
+    /// Tells a task to end: its [`killed`](Cx::killed) is true from now on, and its killable waits
+    /// end. It ends by returning.
+    pub fn kill(&mut self, task: TaskId) {
+        self.with(|sim| sim.kill(task));
+    }
+
+    /// Whether this task was told to end.
+    pub fn killed(&mut self) -> bool {
+        let slot = self.task.slot;
+        self.sched().task(slot).killed
+    }
+}
+
+impl Sim {
+    /// Starts a task; it runs from now on, on its own.
+    ///
+    /// # Panics
+    /// If it is bound to a CPU that the machine has not.
+    pub fn spawn(&mut self, spec: Spec, body: impl FnOnce(&mut Cx) + 'static) -> TaskId {
+        let s = self.sched();
+        let task = s.enter(spec);
+        let fiber = Fiber::new(&mut s.stacks, move |baton| {
+            let mut cx = Cx { baton, task };
+            body(&mut cx);
+            cx.baton
+        });
+        s.newborn.push((task.slot, fiber));
+        task
+    }
+}

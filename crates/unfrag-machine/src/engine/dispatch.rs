@@ -1,0 +1,301 @@
+//! Which task runs on which CPU, and for how long.
+//!
+//! Realtime tasks preempt. All others share a CPU in turns of a quantum while somebody waits for it,
+//! least virtual runtime first. A task that wakes goes to an idle CPU, its last one for choice;
+//! otherwise it stays, unless another CPU has less to do. A CPU with nothing to do takes a task that
+//! waits elsewhere; at the end of its turn a task goes where less waits.
+
+use super::cpu::{Mode, NIL};
+use super::sched::Sched;
+use super::task::{State, Task};
+use super::{Nanos, Priority};
+
+/// How far behind the others a task that slept may be, in quanta.
+const SLEEPER_CREDIT: u64 = 2;
+
+impl Sched {
+    /// Makes a task ready, on the CPU that suits it.
+    pub(super) fn place(&mut self, slot: u32) {
+        let c = self.choose_cpu(slot);
+        self.move_to(slot, c);
+        let floor = self.cpus[c]
+            .min_vruntime
+            .saturating_sub(SLEEPER_CREDIT * self.quantum);
+        let t = self.task(slot);
+        t.vruntime = t.vruntime.max(floor);
+        self.enqueue(slot, c);
+    }
+
+    fn choose_cpu(&self, slot: u32) -> usize {
+        let t = &self.tasks[slot as usize];
+        let last = usize::from(t.cpu);
+        if let Some(c) = t.bound {
+            return usize::from(c);
+        }
+        if self.cpus[last].load() == 0 {
+            return last;
+        }
+        let from_last = (last..self.cpus.len()).chain(0..last);
+        if let Some(c) = from_last.clone().find(|&c| self.cpus[c].load() == 0) {
+            return c;
+        }
+        if t.priority == Priority::Realtime {
+            let mut others = from_last.clone();
+            if let Some(c) = others.find(|&c| !self.runs_realtime(c)) {
+                return c;
+            }
+        }
+        let least = from_last
+            .min_by_key(|&c| self.cpus[c].load())
+            .unwrap_or(last);
+        if self.cpus[least].load() + 1 < self.cpus[last].load() {
+            least
+        } else {
+            last
+        }
+    }
+
+    fn runs_realtime(&self, c: usize) -> bool {
+        match self.cpus[c].running {
+            NIL => false,
+            slot => self.tasks[slot as usize].priority == Priority::Realtime,
+        }
+    }
+
+    /// Takes a task that is on no queue to another CPU; it keeps its lead or lag there.
+    fn move_to(&mut self, slot: u32, c: usize) {
+        let from = usize::from(self.tasks[slot as usize].cpu);
+        self.charge(c);
+        if from != c {
+            self.charge(from);
+            let t = &mut self.tasks[slot as usize];
+            let ahead = t.vruntime as i64 - self.cpus[from].min_vruntime as i64;
+            t.vruntime = self.cpus[c].min_vruntime.saturating_add_signed(ahead);
+            t.cpu = c as u16;
+            t.arrived = self.now;
+        }
+    }
+
+    fn enqueue(&mut self, slot: u32, c: usize) {
+        let seq = self.next_seq();
+        let t = &mut self.tasks[slot as usize];
+        t.state = State::Ready;
+        let realtime = t.priority == Priority::Realtime;
+        let cpu = &mut self.cpus[c];
+        cpu.queue.push(slot, realtime, t.vruntime, seq);
+        if cpu.running == NIL {
+            cpu.charge_idle(self.now);
+        } else if realtime && self.tasks[cpu.running as usize].priority != Priority::Realtime {
+            cpu.slice_end = self.now;
+        }
+        self.plan(c);
+    }
+
+    /// Charges the running task for its CPU time up to now. To be called before the least virtual
+    /// runtime of the CPU is asked for.
+    pub(super) fn charge(&mut self, c: usize) {
+        let cpu = &mut self.cpus[c];
+        if cpu.running == NIL {
+            return;
+        }
+        let t = &mut self.tasks[cpu.running as usize];
+        if self.now > cpu.run_from {
+            let d = self.now - cpu.run_from;
+            cpu.run_from = self.now;
+            t.left -= d;
+            t.vruntime += d;
+            *t.times.of(t.mode) += d;
+            *cpu.times.of(t.mode) += d;
+        }
+        if t.priority != Priority::Realtime {
+            let least = cpu
+                .queue
+                .least_vruntime()
+                .map_or(t.vruntime, |v| v.min(t.vruntime));
+            cpu.min_vruntime = cpu.min_vruntime.max(least);
+        }
+    }
+
+    /// Determines when a CPU has something to do next.
+    pub(super) fn plan(&mut self, c: usize) {
+        let cpu = &self.cpus[c];
+        let waiting = !cpu.queue.is_empty();
+        let at = match cpu.running {
+            NIL if waiting => self.now.max(cpu.irq_until),
+            NIL => Nanos::MAX,
+            slot => {
+                let done = cpu.run_from + self.tasks[slot as usize].left;
+                if waiting {
+                    done.min(cpu.slice_end.max(self.now))
+                } else {
+                    done
+                }
+            }
+        };
+        self.next[c] = at;
+        // The CPU whose code runs now is due by itself only at the end of its slice.
+        if self.cpus[c].running != self.current || self.current == NIL {
+            self.horizon = self.horizon.min(at);
+        } else if waiting {
+            self.horizon = self.horizon.min(self.cpus[c].slice_end);
+        }
+    }
+
+    /// The running task gives its CPU up, for good or to wait.
+    pub(super) fn leave_cpu(&mut self, slot: u32) {
+        let c = usize::from(self.tasks[slot as usize].cpu);
+        self.charge(c);
+        debug_assert_eq!(self.cpus[c].running, slot);
+        self.cpus[c].running = NIL;
+        self.cpus[c].idle_from = self.now.max(self.cpus[c].run_from);
+        self.dispatch(c);
+    }
+
+    /// The running task's turn is over: it goes to the end, here or where less waits.
+    pub(super) fn requeue(&mut self, c: usize) {
+        let slot = self.cpus[c].running;
+        self.cpus[c].running = NIL;
+        self.cpus[c].idle_from = self.now.max(self.cpus[c].run_from);
+        let target = self.less_loaded(slot, c);
+        self.move_to(slot, target);
+        self.enqueue(slot, target);
+    }
+
+    /// Where a task should go whose turn on `c` is over.
+    fn less_loaded(&mut self, slot: u32, c: usize) -> usize {
+        let t: &Task = &self.tasks[slot as usize];
+        if t.bound.is_some() {
+            return c;
+        }
+        let here = self.cpus[c].load() + 1;
+        let n = self.cpus.len();
+        let others = (c + 1..n).chain(0..c);
+        let Some(least) = others.min_by_key(|&i| self.cpus[i].load()) else {
+            return c;
+        };
+        // With one task more here than there, moving one only moves the surplus: it goes around.
+        let there = self.cpus[least].load();
+        let due = here == there + 1 && self.now >= self.next_around;
+        let around = due && self.longest_in_place(slot, c, there);
+        if around {
+            self.next_around = self.now + self.balance;
+        }
+        if here >= there + 2 || around {
+            least
+        } else {
+            c
+        }
+    }
+
+    /// Whether no task has been longer where it is, of those that share a CPU with as many others or
+    /// more and could go elsewhere.
+    fn longest_in_place(&self, slot: u32, c: usize, others: usize) -> bool {
+        let since = self.tasks[slot as usize].arrived;
+        let shorter = |w: u32| {
+            let t = &self.tasks[w as usize];
+            w == slot || t.arrived >= since || t.bound.is_some() || t.priority == Priority::Realtime
+        };
+        let shared = |i: &usize| *i == c || self.cpus[*i].load() > others;
+        (0..self.cpus.len()).filter(shared).all(|i| {
+            let cpu = &self.cpus[i];
+            (cpu.running == NIL || shorter(cpu.running)) && cpu.queue.all(shorter)
+        })
+    }
+
+    /// Gives a CPU on which nothing runs to the next task.
+    pub(super) fn dispatch(&mut self, c: usize) {
+        debug_assert_eq!(self.cpus[c].running, NIL);
+        let slot = match self.cpus[c].queue.pop().or_else(|| self.steal(c)) {
+            Some(slot) => slot,
+            None => {
+                self.next[c] = Nanos::MAX;
+                return;
+            }
+        };
+        let now = self.now;
+        let cpu = &mut self.cpus[c];
+        cpu.charge_idle(now);
+        let t = &mut self.tasks[slot as usize];
+        t.state = State::Running;
+        cpu.running = slot;
+        cpu.run_from = now.max(cpu.irq_until).max(cpu.run_from);
+        if cpu.last != (slot, t.generation) {
+            cpu.last = (slot, t.generation);
+            cpu.switches += 1;
+            cpu.run_from += self.switch_cost;
+            cpu.times.switching += self.switch_cost;
+        }
+        if t.priority != Priority::Realtime {
+            cpu.min_vruntime = cpu.min_vruntime.max(t.vruntime);
+        }
+        cpu.slice_end = cpu.run_from + self.quantum;
+        let turn = now ^ (u64::from(slot) << 40) ^ ((c as u64) << 56);
+        self.trace_hash = (self.trace_hash ^ turn)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(23);
+        self.plan(c);
+    }
+
+    /// Takes a task that waits on the busiest other CPU.
+    fn steal(&mut self, c: usize) -> Option<u32> {
+        let n = self.cpus.len();
+        let (mut from, mut most) = (c, 0);
+        for i in (c + 1..n).chain(0..c) {
+            let waiting = self.cpus[i].queue.len();
+            if waiting > most {
+                (from, most) = (i, waiting);
+            }
+        }
+        if most == 0 {
+            return None;
+        }
+        let tasks = &self.tasks;
+        let slot = self.cpus[from]
+            .queue
+            .steal(|t| tasks[t as usize].bound.is_none())?;
+        self.move_to(slot, c);
+        self.plan(from);
+        Some(slot)
+    }
+
+    /// The running task wants CPU time. True if it has had it at once, because nobody else is due
+    /// before; otherwise the engine has to step until it has had it.
+    #[inline]
+    pub(super) fn spend(&mut self, ns: Nanos, mode: Mode) -> bool {
+        let c = self.cpu;
+        let end = self.now + ns;
+        let t = &mut self.tasks[self.current as usize];
+        let cpu = &mut self.cpus[c];
+        if end < self.horizon {
+            self.now = end;
+            cpu.run_from = end;
+            t.vruntime += ns;
+            *t.times.of(mode) += ns;
+            *cpu.times.of(mode) += ns;
+            return true;
+        }
+        t.left = ns;
+        t.mode = mode;
+        self.current = NIL;
+        self.plan(c);
+        false
+    }
+}
+
+impl Sched {
+    /// The running task goes behind all that wait for its CPU. False if nobody does.
+    pub(super) fn yield_cpu(&mut self) -> bool {
+        let c = self.cpu;
+        if self.cpus[c].queue.is_empty() {
+            return false;
+        }
+        let last = self.cpus[c].queue.greatest_vruntime();
+        let slot = self.current;
+        let t = self.task(slot);
+        t.vruntime = t.vruntime.max(last);
+        self.current = NIL;
+        self.requeue(c);
+        self.dispatch(c);
+        true
+    }
+}

@@ -1,0 +1,101 @@
+//! The tasks that wait for one CPU.
+//!
+//! Realtime tasks come first, in turn. The others come by virtual runtime, the CPU time that they had
+//! so far: who had least is next, so equal tasks take turns, and one that slept comes soon.
+//!
+//! Invariant: two tasks never compare equal, since each enqueueing has its own number.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Place in the queue; least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// 0 for realtime, else 1.
+    class: u8,
+    vruntime: u64,
+    seq: u64,
+    task: u32,
+}
+
+/// The tasks that wait for one CPU.
+#[derive(Default)]
+pub(crate) struct RunQueue(BinaryHeap<Reverse<Rank>>);
+
+impl RunQueue {
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Enqueues a task; `vruntime` does not count for a realtime task.
+    pub fn push(&mut self, task: u32, realtime: bool, vruntime: u64, seq: u64) {
+        self.0.push(Reverse(Rank {
+            class: u8::from(!realtime),
+            vruntime: if realtime { 0 } else { vruntime },
+            seq,
+            task,
+        }));
+    }
+
+    /// The next one.
+    pub fn pop(&mut self) -> Option<u32> {
+        self.0.pop().map(|r| r.0.task)
+    }
+
+    /// Virtual runtime of the next one, unless it is realtime.
+    pub fn least_vruntime(&self) -> Option<u64> {
+        let Reverse(r) = self.0.peek()?;
+        (r.class == 1).then_some(r.vruntime)
+    }
+
+    /// Virtual runtime of the last one; 0 if there is none.
+    pub fn greatest_vruntime(&self) -> u64 {
+        self.0.iter().map(|r| r.0.vruntime).max().unwrap_or(0)
+    }
+
+    /// Whether something holds for all of them.
+    pub fn all(&self, holds: impl Fn(u32) -> bool) -> bool {
+        self.0.iter().all(|r| holds(r.0.task))
+    }
+
+    /// Takes the last one of those that may go elsewhere.
+    pub fn steal(&mut self, movable: impl Fn(u32) -> bool) -> Option<u32> {
+        let candidates = self.0.iter().map(|r| r.0).filter(|r| movable(r.task));
+        let taken = candidates.max()?;
+        self.0.retain(|r| r.0 != taken);
+        Some(taken.task)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn realtime_then_least_runtime_then_arrival() {
+        let mut q = RunQueue::default();
+        q.push(1, false, 50, 0);
+        q.push(2, false, 20, 1);
+        q.push(3, true, 999, 2);
+        q.push(4, false, 20, 3);
+        q.push(5, true, 0, 4);
+        assert_eq!(q.least_vruntime(), None);
+        assert_eq!(q.greatest_vruntime(), 50);
+        let order: Vec<_> = std::iter::from_fn(|| q.pop()).collect();
+        assert_eq!(order, [3, 5, 2, 4, 1]);
+    }
+
+    #[test]
+    fn the_last_that_may_go_is_stolen() {
+        let mut q = RunQueue::default();
+        for (task, v) in [(1, 10), (2, 30), (3, 20)] {
+            q.push(task, false, v, u64::from(task));
+        }
+        assert_eq!(q.steal(|t| t != 2), Some(3));
+        assert_eq!(q.steal(|_| false), None);
+        assert_eq!((q.pop(), q.pop(), q.pop()), (Some(1), Some(2), None));
+    }
+}

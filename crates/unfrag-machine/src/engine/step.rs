@@ -1,0 +1,185 @@
+//! The loop over events and CPUs, and interrupts.
+//!
+//! Of what is due at the same time, events come first, in the order of their numbers, then CPUs, in
+//! theirs. An interrupt that comes while another runs on its CPU waits for its end.
+
+use super::Nanos;
+use super::cpu::NIL;
+use super::events::{Event, Kind};
+use super::run::Ended;
+use super::sched::{Call, Sched};
+use crate::sim::Sim;
+
+/// What the driver has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Go on with the code of the task in this slot.
+    Run(u32),
+    /// Nothing.
+    End(Ended),
+}
+
+impl Sched {
+    /// The CPU that is due first.
+    #[inline]
+    fn earliest_cpu(&self) -> (Nanos, usize) {
+        let mut best = (Nanos::MAX, 0);
+        for (c, &at) in self.next.iter().enumerate() {
+            if at < best.0 {
+                best = (at, c);
+            }
+        }
+        best
+    }
+
+    /// Time of the next event; drops timers that nobody waits for any more.
+    #[inline]
+    fn next_event(&mut self) -> Nanos {
+        while let Some(&Event { at, seq, kind }) = self.events.peek() {
+            match kind {
+                Kind::Timer(slot) if self.tasks[slot as usize].wait_seq != seq => {
+                    self.events.pop();
+                }
+                _ => return at,
+            }
+        }
+        Nanos::MAX
+    }
+
+    /// A CPU is due: its task's code may go on, or another gets its turn.
+    fn cpu_due(&mut self, c: usize) -> Option<u32> {
+        self.charge(c);
+        let slot = self.cpus[c].running;
+        if slot == NIL {
+            self.dispatch(c);
+            return None;
+        }
+        let cpu = &self.cpus[c];
+        if cpu.slice_end <= self.now && !cpu.queue.is_empty() {
+            self.requeue(c);
+            self.dispatch(c);
+            return None;
+        }
+        if self.tasks[slot as usize].left == 0 && cpu.run_from <= self.now {
+            return Some(slot);
+        }
+        self.plan(c);
+        None
+    }
+
+    /// The task's code goes on now.
+    #[inline]
+    fn enter_code(&mut self, c: usize, slot: u32, event_at: Nanos) {
+        self.cpu = c;
+        self.current = slot;
+        self.next[c] = Nanos::MAX;
+        let mut horizon = event_at.min(self.limit);
+        for &at in &self.next {
+            horizon = horizon.min(at);
+        }
+        self.horizon = horizon;
+        self.plan(c);
+    }
+}
+
+impl Sim {
+    /// Goes on until some task's code is to run, or nothing is left to do.
+    pub(crate) fn step(&mut self) -> Next {
+        loop {
+            let s = self.sched();
+            s.current = NIL;
+            if s.stop {
+                return Next::End(Ended::Stopped);
+            }
+            if s.until_finished && s.awaited == 0 {
+                return Next::End(Ended::Finished);
+            }
+            let event_at = s.next_event();
+            let (cpu_at, c) = s.earliest_cpu();
+            let at = event_at.min(cpu_at);
+            let idles = !s.until_finished && s.limit < Nanos::MAX;
+            if at >= s.limit && (at < Nanos::MAX || idles) {
+                s.now = s.limit.max(s.now);
+                return Next::End(Ended::TimeLimit);
+            }
+            if at == Nanos::MAX {
+                return Next::End(Ended::Stuck);
+            }
+            s.now = at;
+            if event_at <= cpu_at {
+                self.event();
+            } else if let Some(slot) = s.cpu_due(c) {
+                s.enter_code(c, slot, event_at);
+                return Next::Run(slot);
+            }
+        }
+    }
+
+    fn event(&mut self) {
+        let s = self.sched();
+        let Some(event) = s.events.pop() else { return };
+        s.handled += 1;
+        match event.kind {
+            Kind::Timer(slot) => s.end_wait(slot, true),
+            Kind::Device(device) => {
+                let cpu = s.irq_cpu;
+                if !self.postponed(cpu, event) {
+                    self.on_cpu(cpu, |sim| crate::block::interrupt(sim, device));
+                }
+            }
+            Kind::Unplug(device) => crate::block::unplug(self, device),
+            Kind::Call(ix) => {
+                let cpu = s.calls[ix as usize].as_ref().and_then(|call| call.cpu);
+                if cpu.is_some_and(|c| self.postponed(c, event)) {
+                    return;
+                }
+                let s = self.sched();
+                let Some(Call { code, .. }) = s.calls[ix as usize].take() else {
+                    return;
+                };
+                s.free_calls.push(ix);
+                match cpu {
+                    Some(c) => self.on_cpu(c, code),
+                    None => code(self),
+                }
+            }
+        }
+    }
+
+    /// Puts an interrupt off while its CPU is in another one.
+    fn postponed(&mut self, cpu: usize, event: Event) -> bool {
+        let s = self.sched();
+        let until = s.cpus[cpu].irq_until;
+        let busy = until > s.now;
+        if busy {
+            s.push_event(until, event.seq, event.kind);
+        }
+        busy
+    }
+
+    /// Runs code in an interrupt on a CPU.
+    fn on_cpu(&mut self, c: usize, code: impl FnOnce(&mut Sim)) {
+        let s = self.sched();
+        s.charge(c);
+        s.cpus[c].charge_idle(s.now);
+        s.cpu = c;
+        s.current = s.cpus[c].running;
+        s.in_interrupt = true;
+        s.irq_spent = s.irq_cost;
+        code(self);
+        let s = self.sched();
+        s.in_interrupt = false;
+        s.current = NIL;
+        let (now, spent) = (s.now, s.irq_spent);
+        let cpu = &mut s.cpus[c];
+        cpu.times.irq += spent;
+        cpu.irq_until = now + spent;
+        if cpu.running == NIL {
+            cpu.idle_from = now + spent;
+        } else {
+            cpu.run_from = cpu.run_from.max(now) + spent;
+            cpu.slice_end += spent;
+        }
+        s.plan(c);
+    }
+}

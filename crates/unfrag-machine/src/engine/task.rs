@@ -1,0 +1,196 @@
+//! What a task is.
+
+use super::cpu::{Mode, NIL};
+use super::{Channel, Nanos, Waited};
+use std::rc::Rc;
+
+/// A task. Not used again for another task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId {
+    pub(super) slot: u32,
+    pub(super) generation: u32,
+}
+
+impl TaskId {
+    /// A number below 2^48 that no other task of the run has (unless 2^24 others had its place).
+    pub const fn number(self) -> u64 {
+        ((self.generation & 0xff_ffff) as u64) << 24 | self.slot as u64
+    }
+}
+
+/// Scheduling class of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// A program.
+    Normal,
+    /// A thread of the kernel: in turns with programs.
+    Kthread,
+    /// A program before all others, and at once.
+    Realtime,
+}
+
+/// What a new task is like.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// Its name, for people.
+    pub name: Rc<str>,
+    /// Its class.
+    pub priority: Priority,
+    /// The one CPU on which it runs; any, if `None`.
+    pub cpu: Option<usize>,
+    /// Whether a run goes on for its sake.
+    pub awaited: bool,
+}
+
+impl Spec {
+    /// A program.
+    pub fn new(name: impl Into<Rc<str>>) -> Spec {
+        Spec {
+            name: name.into(),
+            priority: Priority::Normal,
+            cpu: None,
+            awaited: true,
+        }
+    }
+    /// A thread of the kernel.
+    pub fn kthread(name: impl Into<Rc<str>>) -> Spec {
+        Spec::new(name).priority(Priority::Kthread)
+    }
+    /// The same in another class. A run does not wait for threads of the kernel.
+    pub fn priority(self, priority: Priority) -> Spec {
+        Spec {
+            priority,
+            awaited: self.awaited && priority != Priority::Kthread,
+            ..self
+        }
+    }
+    /// The same, but a run does not wait for its end.
+    pub fn background(self) -> Spec {
+        Spec {
+            awaited: false,
+            ..self
+        }
+    }
+    /// The same, bound to one CPU.
+    pub fn on(self, cpu: usize) -> Spec {
+        Spec {
+            cpu: Some(cpu),
+            ..self
+        }
+    }
+}
+
+/// What a task's time went to, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskTimes {
+    /// Its own work.
+    pub user: Nanos,
+    /// The kernel's work for it.
+    pub system: Nanos,
+    /// Waiting for I/O.
+    pub iowait: Nanos,
+}
+
+impl TaskTimes {
+    #[inline]
+    pub(super) fn of(&mut self, mode: Mode) -> &mut Nanos {
+        match mode {
+            Mode::User => &mut self.user,
+            Mode::System => &mut self.system,
+        }
+    }
+}
+
+/// Where a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The slot has no task.
+    Free,
+    /// In the queue of its CPU.
+    Ready,
+    /// On its CPU.
+    Running,
+    /// On a wait list, if it waits for a channel; on none otherwise.
+    Waiting,
+}
+
+/// How a task waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    pub channel: Option<Channel>,
+    /// Absolute.
+    pub deadline: Option<Nanos>,
+    /// Whether time counts in ticks.
+    pub ticks: bool,
+    pub io: bool,
+    pub killable: bool,
+}
+
+impl Wait {
+    pub const NONE: Wait = Wait {
+        channel: None,
+        deadline: None,
+        ticks: false,
+        io: false,
+        killable: false,
+    };
+}
+
+/// A task, as the scheduler knows it.
+pub(crate) struct Task {
+    pub generation: u32,
+    pub state: State,
+    pub name: Rc<str>,
+    pub priority: Priority,
+    /// Whether a run goes on for its sake.
+    pub awaited: bool,
+    pub bound: Option<u16>,
+    /// CPU on which it runs, waits to run, or ran last.
+    pub cpu: u16,
+    pub killed: bool,
+    /// Since when it has been on this CPU and no other.
+    pub arrived: Nanos,
+    /// CPU time that it has had, as far as turns are concerned.
+    pub vruntime: u64,
+    /// CPU time that it wants before its code goes on.
+    pub left: Nanos,
+    pub mode: Mode,
+    pub wait: Wait,
+    /// Number of its present wait, which is also that of the timer's event.
+    pub wait_seq: u64,
+    pub wait_from: Nanos,
+    /// Neighbours on the wait list.
+    pub prev: u32,
+    pub next: u32,
+    pub outcome: Waited,
+    pub times: TaskTimes,
+    /// Bios that it submitted and that wait for a request.
+    pub unsettled: u32,
+}
+
+impl Task {
+    pub fn vacant() -> Task {
+        Task {
+            generation: 0,
+            state: State::Free,
+            name: Rc::from(""),
+            priority: Priority::Normal,
+            awaited: false,
+            bound: None,
+            cpu: 0,
+            killed: false,
+            arrived: 0,
+            vruntime: 0,
+            left: 0,
+            mode: Mode::System,
+            wait: Wait::NONE,
+            wait_seq: 0,
+            wait_from: 0,
+            prev: NIL,
+            next: NIL,
+            outcome: Waited::TimedOut,
+            times: TaskTimes::default(),
+            unsettled: 0,
+        }
+    }
+}

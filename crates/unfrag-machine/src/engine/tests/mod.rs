@@ -1,0 +1,36 @@
+//! The engine from outside: what tasks see. `spec: linux-mm 8.6`
+
+mod clock;
+mod fairness;
+mod interrupts;
+mod tasks;
+
+use super::{Engine, Nanos};
+use crate::config::MachineConfig;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A machine on which switches and interrupts take no time, so that times are round.
+fn free_machine(cpus: usize) -> Engine {
+    let mut config = config(cpus);
+    config.costs.context_switch = 0;
+    config.costs.interrupt = 0;
+    Engine::new(&config).unwrap()
+}
+
+fn config(cpus: usize) -> MachineConfig {
+    MachineConfig::flat(4096, cpus, unfrag::preset("2.6.32").unwrap().switches)
+}
+
+/// What tasks tell, in the order in which they do.
+#[derive(Clone, Default)]
+struct Log(Rc<RefCell<Vec<(Nanos, &'static str)>>>);
+
+impl Log {
+    fn note(&self, at: Nanos, what: &'static str) {
+        self.0.borrow_mut().push((at, what));
+    }
+    fn taken(&self) -> Vec<(Nanos, &'static str)> {
+        std::mem::take(&mut self.0.borrow_mut())
+    }
+}

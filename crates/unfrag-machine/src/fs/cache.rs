@@ -1,0 +1,214 @@
+//! Pages of files in memory: joining and leaving the cache, dirty marks, the cache's own index.
+//!
+//! Invariant: a page is dirty in its object's set exactly when the core's flag says so and it is on a
+//! file system that writes; `Dirty::nr_dirty` counts them.
+
+use super::node::inode_links;
+use super::{FsKind, NodeId};
+use crate::Sim;
+use crate::kmem::Obj;
+use crate::kmem::caches;
+use crate::mm::Memory;
+use crate::mm::frames::{Bits, FrameInfo, ObjectId, Owner};
+use crate::mm::object::{At, Entry, Kind, RADIX, RadixNode};
+use unfrag::reclaim::PageFlags;
+use unfrag::{Gfp, Pfn};
+
+impl Memory {
+    /// One page less under a node of an object's index; the node's object, if it was the last.
+    pub(crate) fn radix_remove(&mut self, object: ObjectId, index: u32) -> Option<Obj> {
+        let o = self.objects.get_mut(object);
+        let node = o.radix.get_mut((index / RADIX) as usize)?;
+        node.count = node.count.saturating_sub(1);
+        if node.count == 0 {
+            node.obj.take()
+        } else {
+            None
+        }
+    }
+}
+
+impl Sim {
+    /// One page more under a node of an object's index. A file of one page needs no node.
+    pub(crate) fn radix_insert(&mut self, object: ObjectId, index: u32) {
+        let at = (index / RADIX) as usize;
+        let o = self.mem().objects.get_mut(object);
+        if at >= o.radix.len() {
+            o.radix.resize(at + 1, RadixNode::default());
+        }
+        o.radix[at].count += 1;
+        if o.radix[at].obj.is_some() || (index == 0 && o.len() <= 1) {
+            return;
+        }
+        // Nodes come from what the caller has set aside before it took the lock: no wait here.
+        let cache = self.cache(caches::Kind::RadixTreeNode);
+        let gfp = (Gfp::KERNEL - Gfp::DIRECT_RECLAIM) | Gfp::HIGH;
+        if let Some(obj) = self.kmem_now(cache, gfp) {
+            self.mem().objects.get_mut(object).radix[at].obj = Some(obj);
+        }
+    }
+
+    /// A page joins the cache. With `locked`, it is about to be read.
+    pub(crate) fn add_to_cache(&mut self, object: ObjectId, index: u32, pfn: Pfn, locked: bool) {
+        let mem = self.mem();
+        let o = mem.objects.get_mut(object);
+        let file = !matches!(o.kind, Kind::Shmem(_));
+        debug_assert!(o.get(index) == Entry::ABSENT);
+        o.set(index, Entry::frame(pfn));
+        let mut info = FrameInfo::new(Owner::File(object), index);
+        info.bits.set(Bits::IN_FLIGHT, locked);
+        *mem.frames.get_mut(pfn) = info;
+        self.radix_insert(object, index);
+        let m = self.manager();
+        if locked {
+            m.set_page_flags(pfn, PageFlags::LOCKED);
+        }
+        m.lru_add_new(pfn, file);
+    }
+
+    /// A page of a file becomes dirty.
+    pub(crate) fn set_dirty(&mut self, object: ObjectId, index: u32, pfn: Pfn) {
+        self.manager().set_page_flags(pfn, PageFlags::DIRTY);
+        let now = self.now();
+        let mem = self.mem();
+        let o = mem.objects.get_mut(object);
+        let kind = o.kind;
+        if matches!(kind, Kind::Shmem(_) | Kind::Anon(_)) || !o.dirty.set(index, true) {
+            return;
+        }
+        o.nr_dirty += 1;
+        let first = o.nr_dirty == 1;
+        mem.vfs.dirty.nr_dirty += 1;
+        match kind {
+            Kind::File(n) => {
+                let n = NodeId(n);
+                let node = mem.vfs.node_mut(n);
+                if first {
+                    node.dirty_since = now;
+                }
+                if !node.on_dirty_list {
+                    node.on_dirty_list = true;
+                    let fs = node.fs;
+                    mem.vfs.system_mut(fs).dirty.push_back(n);
+                }
+            }
+            Kind::Device(fs) if first => mem.vfs.system_mut(fs as u8).device_dirty_since = now,
+            _ => {}
+        }
+    }
+
+    /// Takes a page out of the cache and frees it (once its transfer has ended). It must not be
+    /// mapped.
+    pub(crate) fn remove_from_cache(&mut self, object: ObjectId, index: u32) {
+        let At::Frame(pfn) = self.mem_ref().at(object, index) else {
+            return;
+        };
+        self.mem().clear_dirty_mark(object, index);
+        let mem = self.mem();
+        mem.objects.get_mut(object).set(index, Entry::ABSENT);
+        let node = mem.radix_remove(object, index);
+        let info = mem.frames.get_mut(pfn);
+        let buffers = info.buffers();
+        info.set_owner(Owner::None, 0);
+        if info.bits.contains(Bits::BUFFERS) {
+            info.set_buffers(None);
+        } else if let (Some(slot), Some(swap)) = (info.slot(), &mut mem.swap) {
+            // A page of tmpfs that is still being written to swap.
+            info.set_slot(None);
+            swap.set_cached(slot, None);
+        }
+        for obj in node.into_iter().chain(buffers) {
+            self.kmem_free(obj);
+        }
+        self.free_page(pfn);
+    }
+
+    /// Gives a page a buffer head, from what free memory there is; without one it goes on too.
+    pub(crate) fn attach_buffers(&mut self, pfn: Pfn) {
+        if self.mem_ref().frames.get(pfn).buffers().is_some() {
+            return;
+        }
+        let cache = self.cache(caches::Kind::BufferHead);
+        if let Some(obj) = self.kmem_now(cache, Gfp::KERNEL - Gfp::FS) {
+            self.mem().frames.get_mut(pfn).set_buffers(Some(obj));
+        }
+    }
+
+    /// Drops what can be dropped of a node's page cache without writing: clean pages that nobody
+    /// maps or transfers. True if nothing is left.
+    pub(crate) fn invalidate(&mut self, node: NodeId) -> bool {
+        let Some(object) = self.mem_ref().vfs.node(node).object else {
+            return true;
+        };
+        let mut at = 0;
+        while let Some(i) = self.mem_ref().objects.get(object).next_present(at) {
+            at = i + 1;
+            let Some(pfn) = self.mem_ref().objects.get(object).get(i).pfn() else {
+                continue;
+            };
+            let info = *self.mem_ref().frames.get(pfn);
+            let busy = PageFlags::DIRTY | PageFlags::WRITEBACK | PageFlags::LOCKED;
+            if info.maps > 0
+                || info.bits.contains(Bits::IN_FLIGHT)
+                || self.manager().page_flags(pfn).intersects(busy)
+            {
+                continue;
+            }
+            self.mem().counters.inode_pages_dropped += 1;
+            self.remove_from_cache(object, i);
+        }
+        let o = self.mem_ref().objects.get(object);
+        o.frames == 0 && o.swapped == 0
+    }
+
+    /// Takes all pages of a node from `from` on out of memory, dirty or not.
+    pub(crate) fn truncate_pages(&mut self, node: NodeId, from: u32) {
+        let Some(object) = self.mem_ref().vfs.node(node).object else {
+            return;
+        };
+        let mut at = from;
+        while let Some(i) = self.mem_ref().objects.get(object).next_present(at) {
+            at = i + 1;
+            match self.mem_ref().at(object, i) {
+                At::Frame(pfn) => {
+                    self.mem().unmap_file_page(object, i, pfn);
+                    self.manager().clear_page_flags(pfn, PageFlags::MAPPED);
+                    self.remove_from_cache(object, i);
+                }
+                At::Slot(slot) => {
+                    self.mem().objects.get_mut(object).set(i, Entry::ABSENT);
+                    self.drop_swap_entry(slot);
+                }
+                At::Absent => {}
+            }
+        }
+        self.mem().objects.get_mut(object).truncate(from);
+    }
+
+    /// Whether a node's inode is in memory.
+    pub fn is_cached(&self, node: NodeId) -> bool {
+        self.mem_ref().vfs.node(node).inode.is_some()
+    }
+
+    /// A node of tmpfs has nothing but its pages, so it stays in memory as long as it has a name.
+    pub(crate) fn is_tmpfs(&self, node: NodeId) -> bool {
+        let vfs = &self.mem_ref().vfs;
+        vfs.system(vfs.node(node).fs).kind == FsKind::Tmpfs
+    }
+
+    /// A node's inode is used by a dentry again.
+    pub(crate) fn unlist_inode(&mut self, node: NodeId) {
+        let vfs = &mut self.mem().vfs;
+        vfs.lists.inodes.remove(&mut vfs.nodes, node, inode_links);
+    }
+}
+
+impl Memory {
+    pub(crate) fn clear_dirty_mark(&mut self, object: ObjectId, index: u32) {
+        let o = self.objects.get_mut(object);
+        if o.dirty.set(index, false) {
+            o.nr_dirty -= 1;
+            self.vfs.dirty.nr_dirty -= 1;
+        }
+    }
+}

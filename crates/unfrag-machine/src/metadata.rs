@@ -1,0 +1,53 @@
+//! The memory that a manager's metadata lives in, owned beside the manager.
+//!
+//! A simulated machine keeps its manager and that manager's memory in one value, so the manager's
+//! lifetime is `'static` and the memory is handed out once and given back when the machine ends.
+//!
+//! Invariant: the memory goes back only if [`release`](Metadata::release) was told that nobody uses
+//! it any more; otherwise it stays (a leak, never a dangling reference).
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+
+/// Memory of one manager.
+pub(crate) struct Metadata {
+    words: NonNull<[u64]>,
+    released: bool,
+}
+
+impl Metadata {
+    /// Zeroed memory of `words` words: its owner, and the one reference to it.
+    pub fn new(words: usize) -> (Metadata, &'static mut [u64]) {
+        let mut words = NonNull::from(Box::leak(vec![0u64; words].into_boxed_slice()));
+        let owner = Metadata {
+            words,
+            released: false,
+        };
+        // SAFETY: the allocation was leaked just above; `owner` touches it only when dropped, and
+        // only after its holder said that this reference is gone.
+        (owner, unsafe { words.as_mut() })
+    }
+
+    /// Address of the memory.
+    pub fn address(&self) -> usize {
+        self.words.as_ptr().cast::<u64>().addr()
+    }
+
+    /// Lets the memory go when this value is dropped.
+    ///
+    /// # Safety
+    /// Whoever held the reference of [`new`](Metadata::new) must be dropped before this value, or
+    /// never use it again.
+    pub unsafe fn release(&mut self) {
+        self.released = true;
+    }
+}
+
+impl Drop for Metadata {
+    fn drop(&mut self) {
+        if self.released {
+            // SAFETY: the box was leaked in `new`, and `release` promises that it is not in use.
+            drop(unsafe { Box::from_raw(self.words.as_ptr()) });
+        }
+    }
+}

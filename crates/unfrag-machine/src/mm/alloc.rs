@@ -1,0 +1,252 @@
+//! Pages and slab objects for the simulated kernel, waited for where the caller may wait.
+//! `spec: linux-mm 4.3, 6.2, 6.5`
+
+use super::Fail;
+use super::frames::Use;
+use super::process::ProcId;
+use crate::engine::Priority;
+use crate::kmem::caches::Kind;
+use crate::kmem::grow::Try;
+use crate::kmem::{CacheId, Obj};
+use crate::{Cx, Sim};
+use unfrag::page_alloc::{Attempt, Begun};
+use unfrag::reclaim::Context;
+use unfrag::{AllocError, Gfp, Pfn};
+
+/// On whose behalf the kernel works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Who {
+    /// The process; none for the kernel's own threads.
+    pub proc: Option<ProcId>,
+    /// A real-time task.
+    pub realtime: bool,
+    /// It frees memory itself, so that no mark holds it (`PF_MEMALLOC`).
+    pub memalloc: bool,
+}
+
+impl Who {
+    /// A thread of the kernel.
+    pub const KERNEL: Who = Who {
+        proc: None,
+        realtime: false,
+        memalloc: false,
+    };
+
+    /// A process.
+    pub fn process(proc: ProcId) -> Who {
+        Who {
+            proc: Some(proc),
+            ..Who::KERNEL
+        }
+    }
+}
+
+impl Sim {
+    #[inline]
+    fn context(&self, who: Who) -> Context {
+        Context {
+            memalloc: who.memalloc,
+            realtime: who.realtime,
+            in_interrupt: false,
+            oom_victim: who.proc.is_some_and(|p| self.mem_ref().procs.get(p).victim),
+        }
+    }
+
+    /// Begins to allocate a block.
+    #[inline]
+    pub(crate) fn begin(&mut self, who: Who, order: u8, gfp: Gfp) -> Result<Begun, AllocError> {
+        let context = self.context(who);
+        let mem = self.mem();
+        mem.owed += mem.config.costs.alloc;
+        self.manager().begin_alloc(0, order, gfp, context)
+    }
+
+    /// A block from free memory alone, in any context.
+    #[inline]
+    pub(crate) fn alloc_now(&mut self, who: Who, order: u8, gfp: Gfp) -> Option<Pfn> {
+        match self.begin(who, order, gfp) {
+            Ok(Begun::Got(pfn)) => Some(pfn),
+            _ => None,
+        }
+    }
+
+    /// A block for an interrupt (`GFP_ATOMIC`): it never waits. The interrupted task's class counts
+    /// where the era lets it. `spec: linux-mm 4.6 patch 2`
+    pub fn alloc_in_interrupt(&mut self, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
+        let world = self.world_ref();
+        let priority = world.current().and_then(|t| world.priority(t));
+        let context = Context {
+            memalloc: false,
+            realtime: priority == Some(Priority::Realtime),
+            in_interrupt: true,
+            oom_victim: false,
+        };
+        let mem = self.mem();
+        mem.owed += mem.config.costs.alloc;
+        match self.manager().begin_alloc(0, order, gfp, context)? {
+            Begun::Got(pfn) => Ok(pfn),
+            Begun::Attempt(attempt) => self.finish_now(attempt),
+        }
+    }
+
+    /// Ends an attempt that may not wait.
+    fn finish_now(&mut self, mut attempt: Attempt) -> Result<Pfn, AllocError> {
+        use unfrag::reclaim::{Answer, Step};
+        match attempt.step(self.manager(), Answer::Go) {
+            Step::Done(got) => got,
+            Step::Need(need) => panic!("a request that cannot wait needs {need:?}"),
+        }
+    }
+
+    /// Free pages (without those on per-CPU lists), and pages that the allocator manages.
+    pub fn free_and_total(&mut self) -> (u64, u64) {
+        let m = self.manager();
+        (0..m.zones()).fold((0, 0), |(free, total), z| {
+            let v = m.zone_view(z);
+            (free + v.free_pages, total + v.config.managed)
+        })
+    }
+
+    /// An object from what a cache has, or from a new slab if free memory serves it.
+    pub(crate) fn kmem_now(&mut self, cache: CacheId, gfp: Gfp) -> Option<Obj> {
+        if let Some(obj) = self.kmem_take(cache) {
+            return Some(obj);
+        }
+        let t = self.mem_ref().kmem.tries(cache, gfp, 0, 0).1;
+        let pfn = self.alloc_now(Who::KERNEL, t.order, t.gfp)?;
+        self.kmem_grow(cache, pfn, t.order);
+        self.kmem_take(cache)
+    }
+
+    #[inline]
+    pub(crate) fn kmem_take(&mut self, cache: CacheId) -> Option<Obj> {
+        let world = self.world();
+        let cpu = unfrag::Host::cpu(world);
+        let mem = &mut world.mem;
+        mem.owed += mem.config.costs.slab_fast;
+        mem.kmem.take(cpu, cache)
+    }
+
+    pub(crate) fn kmem_grow(&mut self, cache: CacheId, pfn: Pfn, order: u8) {
+        let world = self.world();
+        let cpu = unfrag::Host::cpu(world);
+        world.mem.owed += world.mem.config.costs.slab_slow;
+        world.mem.frames.take(pfn, order, Use::Slab);
+        world.mem.kmem.add_slab(cpu, cache, pfn.0 as u32, order);
+        self.free_pending();
+    }
+
+    /// Frees a slab object.
+    #[inline]
+    pub(crate) fn kmem_free(&mut self, obj: Obj) {
+        let world = self.world();
+        let cpu = unfrag::Host::cpu(world);
+        let mem = &mut world.mem;
+        mem.owed += mem.config.costs.slab_fast;
+        mem.kmem.give(cpu, obj);
+        if mem.kmem.has_freed() {
+            self.free_pending();
+        }
+    }
+
+    /// The cache of a kind.
+    #[inline]
+    pub(crate) fn cache(&self, kind: Kind) -> CacheId {
+        self.mem_ref().caches.of(kind)
+    }
+}
+
+impl Cx<'_> {
+    /// Allocates a block, waiting and reclaiming as its flags and the era allow.
+    ///
+    /// # Errors
+    /// [`Fail::NoMemory`] if there is none to be had.
+    pub fn alloc_pages(&mut self, who: Who, order: u8, gfp: Gfp) -> Result<Pfn, Fail> {
+        loop {
+            let begun = self.with(|sim| sim.begin(who, order, gfp));
+            let attempt = match begun {
+                Ok(Begun::Got(pfn)) => return Ok(pfn),
+                Ok(Begun::Attempt(attempt)) => attempt,
+                Err(_) => return Err(Fail::NoMemory),
+            };
+            let was_victim = self.is_victim(who);
+            if let Ok(pfn) = self.finish_attempt(who, attempt) {
+                return Ok(pfn);
+            }
+            // Chosen meanwhile: the reserves are open now.
+            if was_victim || !self.is_victim(who) {
+                return Err(Fail::NoMemory);
+            }
+        }
+    }
+
+    pub(crate) fn is_victim(&mut self, who: Who) -> bool {
+        who.proc
+            .is_some_and(|p| self.with(|sim| sim.mem_ref().procs.get(p).victim))
+    }
+
+    /// Takes an attempt to its end.
+    pub(crate) fn finish_attempt(&mut self, who: Who, attempt: Attempt) -> Result<Pfn, Fail> {
+        let from = self.now();
+        let mut attempt = attempt;
+        let gfp = attempt.gfp();
+        self.with(|sim| {
+            let slow = sim.mem_ref().config.costs.alloc_slow;
+            sim.mem().owe(slow);
+        });
+        let got = self.drive(who, gfp, |sim, answer| attempt.step(sim.manager(), answer));
+        self.pay();
+        let now = self.now();
+        self.with(|sim| sim.mem().counters.direct_reclaim += now - from);
+        got.map_err(|_| Fail::NoMemory)
+    }
+
+    /// Allocates a slab object.
+    ///
+    /// # Errors
+    /// [`Fail::NoMemory`] if a new slab is needed and not to be had.
+    pub fn kmem_alloc(&mut self, who: Who, cache: CacheId, gfp: Gfp) -> Result<Obj, Fail> {
+        loop {
+            if let Some(obj) = self.with(|sim| sim.kmem_take(cache)) {
+                return Ok(obj);
+            }
+            let (first, last) = self.with(|sim| {
+                let (free, total) = sim.free_and_total();
+                sim.mem_ref().kmem.tries(cache, gfp, free, total)
+            });
+            if let Some(first) = first
+                && self.try_grow(who, cache, first).is_ok()
+            {
+                continue;
+            }
+            self.try_grow(who, cache, last)?;
+        }
+    }
+
+    fn try_grow(&mut self, who: Who, cache: CacheId, t: Try) -> Result<(), Fail> {
+        let pfn = if t.first_pass_only {
+            let got = self.with(|sim| sim.manager().alloc_first_pass(0, t.order, t.gfp));
+            got.map_err(|_| Fail::NoMemory)?
+        } else {
+            self.alloc_pages(who, t.order, t.gfp)?
+        };
+        self.with(|sim| sim.kmem_grow(cache, pfn, t.order));
+        Ok(())
+    }
+
+    /// Allocates an object of one of the kernel's own caches (`GFP_KERNEL`).
+    ///
+    /// # Errors
+    /// As [`kmem_alloc`](Cx::kmem_alloc).
+    pub fn kmem_kind(&mut self, who: Who, kind: Kind) -> Result<Obj, Fail> {
+        let cache = self.with(|sim| sim.cache(kind));
+        self.kmem_alloc(who, cache, Gfp::KERNEL)
+    }
+
+    /// Allocates and frees an object that lives for a call only (`names_cache`, `journal_handle`).
+    pub(crate) fn kmem_pass(&mut self, who: Who, kind: Kind) -> Result<(), Fail> {
+        let obj = self.kmem_kind(who, kind)?;
+        self.with(|sim| sim.kmem_free(obj));
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! Pages that encrypting layers encrypt into: from free memory, and when there is none, from a pool
+//! kept for that. `spec: linux-mm 4.4`
+//!
+//! Invariant: each token stands for its pages from the taking to the giving; a page of the pool goes
+//! back to the pool while that is not full.
+
+use super::frames::Use;
+use crate::engine::Channel;
+use crate::{Cx, Sim};
+use unfrag::{Gfp, Pfn};
+
+/// Pages that the pool keeps.
+const KEPT: usize = 32;
+
+/// Channel of the pool: pages came back.
+const POOL: u16 = Channel::FIRST_FREE + 7;
+
+/// The pool and what was taken.
+#[derive(Default)]
+pub struct CryptPool {
+    kept: Vec<Pfn>,
+    filled: bool,
+    taken: Vec<Vec<Pfn>>,
+    vacant: Vec<u32>,
+}
+
+impl CryptPool {
+    /// Pages of the pool, and those in use.
+    pub fn pages(&self) -> usize {
+        self.kept.len() + self.taken.iter().map(Vec::len).sum::<usize>()
+    }
+}
+
+impl Sim {
+    /// A page from free memory, or from the pool; it never waits.
+    fn crypt_page(&mut self) -> Option<Pfn> {
+        let gfp = (Gfp::KERNEL - Gfp::FS - Gfp::IO - Gfp::DIRECT_RECLAIM)
+            | Gfp::HIGHMEM
+            | Gfp::NOWARN
+            | Gfp::NORETRY
+            | Gfp::NOMEMALLOC;
+        match self.alloc_in_thread(gfp) {
+            Some(pfn) => {
+                self.take_kernel(pfn, 0, Use::Crypt);
+                Some(pfn)
+            }
+            None => self.mem().crypt.kept.pop(),
+        }
+    }
+
+    /// Fills the pool when it is first asked, as its device is set up.
+    fn fill_crypt_pool(&mut self) {
+        if std::mem::replace(&mut self.mem().crypt.filled, true) {
+            return;
+        }
+        while self.mem_ref().crypt.kept.len() < KEPT {
+            let Some(pfn) = self.alloc_in_thread(Gfp::KERNEL | Gfp::HIGHMEM) else {
+                return;
+            };
+            self.take_kernel(pfn, 0, Use::Crypt);
+            self.mem().crypt.kept.push(pfn);
+        }
+    }
+
+    fn alloc_in_thread(&mut self, gfp: Gfp) -> Option<Pfn> {
+        self.alloc_now(super::alloc::Who::KERNEL, 0, gfp)
+    }
+
+    /// An encrypting layer needs its pages no more.
+    pub(crate) fn give_crypt_pages(&mut self, token: u32) {
+        let pool = &mut self.mem().crypt;
+        let pages = std::mem::take(&mut pool.taken[token as usize]);
+        pool.vacant.push(token);
+        for pfn in pages {
+            let pool = &mut self.mem().crypt;
+            if pool.kept.len() < KEPT {
+                pool.kept.push(pfn);
+            } else {
+                self.free_kernel(pfn);
+            }
+        }
+        self.wake(Channel::new(POOL, 0));
+    }
+}
+
+impl Cx<'_> {
+    /// Takes so many pages, waiting for others to give theirs back if it must.
+    pub(crate) fn take_crypt_pages(&mut self, pages: u32) -> u32 {
+        let mut got = vec![];
+        self.with(|sim| sim.fill_crypt_pool());
+        while got.len() < pages as usize {
+            match self.with(|sim| sim.crypt_page()) {
+                Some(pfn) => got.push(pfn),
+                None => {
+                    let tick = self.with(|sim| sim.tick());
+                    self.wait(Channel::new(POOL, 0), Some(tick));
+                }
+            }
+        }
+        self.with(|sim| {
+            let pool = &mut sim.mem().crypt;
+            match pool.vacant.pop() {
+                Some(t) => {
+                    pool.taken[t as usize] = got;
+                    t
+                }
+                None => {
+                    pool.taken.push(got);
+                    (pool.taken.len() - 1) as u32
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,475 @@
+//! Touching memory: hits, and page faults.
+//!
+//! A run of touches goes on inside one borrow of the machine as long as each page is there, or free
+//! memory gives one; the first that has to wait leaves it ([`Stop`]). `spec: linux-mm 8.6`
+
+use super::alloc::Who;
+use super::config::USER_PAGE;
+use super::frames::{Bits, FrameInfo, Owner, Use};
+use super::object::{At, Entry, Kind};
+use super::process::{Backing, ProcId};
+use super::{BATCH, Fail, page_channel};
+use crate::{Cx, Nanos, Sim};
+use unfrag::page_alloc::{Attempt, Begun};
+use unfrag::reclaim::PageFlags;
+use unfrag::{Gfp, Pfn};
+
+/// How a run of touches stopped.
+#[expect(clippy::large_enum_variant, reason = "lives on the stack of its task")]
+enum Stop {
+    /// All pages were touched.
+    Done,
+    /// Enough for one piece; go on.
+    Pause,
+    /// This page needs more than free memory.
+    Fault(u32),
+    /// The page for this one has to be waited for.
+    Wait(u32, Attempt),
+}
+
+/// What a fault needs before it can go on.
+enum Need {
+    Nothing,
+    /// A page table.
+    Table,
+    /// A page, to be zeroed or copied to.
+    Page(Gfp),
+    /// A page that is being read.
+    Transfer(Pfn),
+    /// A slot of swap.
+    SwapIn(u32),
+    /// A page of a file.
+    Read(u32),
+    /// The page could not be read.
+    Failed,
+}
+
+impl Sim {
+    fn touch_run(
+        &mut self,
+        who: ProcId,
+        area: u16,
+        indices: &mut dyn Iterator<Item = u32>,
+        write: bool,
+        each: Nanos,
+        user: &mut Nanos,
+    ) -> Stop {
+        let p = self.mem_ref().procs.get(who);
+        let Some(a) = p.area(area) else {
+            return Stop::Done;
+        };
+        let object = a.object;
+        let anon = matches!(a.backing, Backing::Anon);
+        let hit = if write {
+            PageFlags::YOUNG | PageFlags::DIRTY
+        } else {
+            PageFlags::YOUNG
+        };
+        while let Some(i) = indices.next() {
+            *user += each;
+            let entry = self.mem_ref().objects.get(object).get(i);
+            match entry.pfn() {
+                Some(pfn) if anon && !(write && entry.is_protected()) => {
+                    self.manager().set_page_flags(pfn, hit);
+                }
+                None if anon && entry == Entry::ABSENT => {
+                    if !self.mem_ref().has_table(who, area, i) {
+                        return Stop::Fault(i);
+                    }
+                    match self.begin(Who::process(who), 0, USER_PAGE | Gfp::ZERO) {
+                        Ok(Begun::Got(pfn)) => self.map_new(who, area, i, pfn),
+                        Ok(Begun::Attempt(attempt)) => return Stop::Wait(i, attempt),
+                        Err(_) => return Stop::Fault(i),
+                    }
+                }
+                Some(pfn) if !anon && self.mem_ref().is_mapped(who, area, i) => {
+                    self.manager().set_page_flags(pfn, PageFlags::YOUNG);
+                }
+                _ => return Stop::Fault(i),
+            }
+            if *user + self.mem_ref().owed >= BATCH {
+                return Stop::Pause;
+            }
+        }
+        Stop::Done
+    }
+
+    /// Maps a zeroed page of a process where none was.
+    fn map_new(&mut self, who: ProcId, area: u16, index: u32, pfn: Pfn) {
+        let mem = self.mem();
+        let p = mem.procs.get_mut(who);
+        p.rss += 1;
+        let Some(object) = p.area(area).map(|a| a.object) else {
+            unreachable!("an area that faults is there")
+        };
+        let o = mem.objects.get_mut(object);
+        o.set(index, Entry::frame(pfn));
+        let Kind::Anon(family) = o.kind else {
+            unreachable!("only anonymous memory begins as zeroes")
+        };
+        *mem.frames.get_mut(pfn) = FrameInfo::mapped(Owner::Anon(family), index);
+        mem.owed += mem.config.costs.fault;
+        mem.counters.pgfault += 1;
+        let m = self.manager();
+        m.set_page_flags(pfn, PageFlags::MAPPED | PageFlags::DIRTY | PageFlags::YOUNG);
+        m.lru_add_new(pfn, false);
+    }
+
+    /// One step of a fault: maps the page if it can, else says what that needs. `spare` is a page
+    /// for it, if one was allocated.
+    fn fault_step(
+        &mut self,
+        who: ProcId,
+        area: u16,
+        index: u32,
+        write: bool,
+        spare: &mut Option<Pfn>,
+    ) -> Need {
+        let p = self.mem_ref().procs.get(who);
+        let Some(a) = p.area(area) else {
+            return Need::Nothing;
+        };
+        if !self.mem_ref().has_table(who, area, index) {
+            return Need::Table;
+        }
+        let (object, anon) = (a.object, matches!(a.backing, Backing::Anon));
+        let entry = self.mem_ref().objects.get(object).get(index);
+        match entry.at() {
+            At::Absent if anon => match spare.take() {
+                Some(pfn) => {
+                    self.map_new(who, area, index, pfn);
+                    Need::Nothing
+                }
+                None => Need::Page(USER_PAGE | Gfp::ZERO),
+            },
+            At::Absent => Need::Read(index),
+            At::Slot(slot) => {
+                let cached = self.mem_ref().swap.as_ref().and_then(|s| s.cached(slot));
+                match cached {
+                    Some(pfn) if self.is_locked(pfn) => Need::Transfer(pfn),
+                    Some(pfn) if self.has_error(pfn) => Need::Failed,
+                    Some(pfn) if anon => {
+                        self.map_swapped(who, area, index, slot, pfn, write);
+                        if write {
+                            return self.fault_step(who, area, index, write, spare);
+                        }
+                        Need::Nothing
+                    }
+                    Some(pfn) => {
+                        self.shmem_claim(object, index, slot, pfn);
+                        self.fault_step(who, area, index, write, spare)
+                    }
+                    None => Need::SwapIn(slot),
+                }
+            }
+            At::Frame(pfn) if anon => self.write_fault(who, area, index, pfn, write, spare),
+            At::Frame(pfn) if self.is_locked(pfn) => Need::Transfer(pfn),
+            At::Frame(pfn) if self.has_error(pfn) => Need::Failed,
+            At::Frame(_) => {
+                self.map_file(who, area, index);
+                Need::Nothing
+            }
+        }
+    }
+
+    pub(crate) fn has_error(&self, pfn: Pfn) -> bool {
+        self.mem_ref().frames.get(pfn).bits.contains(Bits::ERROR)
+    }
+
+    pub(crate) fn is_locked(&mut self, pfn: Pfn) -> bool {
+        self.manager().page_flags(pfn).contains(PageFlags::LOCKED)
+    }
+
+    /// An anonymous page is there; a write to one that is shared, or that swap has a copy of, first
+    /// makes it this process's own. `spec: linux-mm 4.5`
+    fn write_fault(
+        &mut self,
+        who: ProcId,
+        area: u16,
+        index: u32,
+        pfn: Pfn,
+        write: bool,
+        spare: &mut Option<Pfn>,
+    ) -> Need {
+        let mem = self.mem();
+        let Some(object) = mem.procs.get(who).area(area).map(|a| a.object) else {
+            return Need::Nothing;
+        };
+        let o = mem.objects.get_mut(object);
+        let mut hit = PageFlags::YOUNG;
+        if write && o.get(index).is_protected() {
+            let info = *mem.frames.get(pfn);
+            let in_swap = info
+                .slot()
+                .is_some_and(|s| mem.swap.as_ref().is_some_and(|w| w.count(s) > 0));
+            if info.maps > 1 || in_swap {
+                let Some(copy) = spare.take() else {
+                    return Need::Page(USER_PAGE);
+                };
+                self.copy_on_write(who, object, index, pfn, copy);
+                return Need::Nothing;
+            }
+            o.unprotect(index);
+            mem.owed += mem.config.costs.minor_fault;
+            mem.counters.pgfault += 1;
+            self.drop_slot(pfn);
+        }
+        if write {
+            hit |= PageFlags::DIRTY;
+        }
+        self.manager().set_page_flags(pfn, hit);
+        Need::Nothing
+    }
+
+    /// Gives up the slot of a page that nobody else reads from there, unless it is being written.
+    pub(crate) fn drop_slot(&mut self, pfn: Pfn) {
+        if self
+            .manager()
+            .page_flags(pfn)
+            .contains(PageFlags::WRITEBACK)
+        {
+            return;
+        }
+        let mem = self.mem();
+        let info = mem.frames.get_mut(pfn);
+        let (Some(slot), Some(swap)) = (info.slot(), &mut mem.swap) else {
+            return;
+        };
+        if swap.count(slot) == 0 {
+            info.set_slot(None);
+            swap.set_cached(slot, None);
+            self.manager().set_page_flags(pfn, PageFlags::DIRTY);
+        }
+    }
+
+    fn copy_on_write(
+        &mut self,
+        who: ProcId,
+        object: super::frames::ObjectId,
+        index: u32,
+        from: Pfn,
+        to: Pfn,
+    ) {
+        let mem = self.mem();
+        let o = mem.objects.get_mut(object);
+        let Kind::Anon(family) = o.kind else {
+            unreachable!("only anonymous memory is copied on write")
+        };
+        o.set(index, Entry::frame(to));
+        *mem.frames.get_mut(to) = FrameInfo::mapped(Owner::Anon(family), index);
+        mem.owed += mem.config.costs.fault + mem.config.costs.copy_page;
+        mem.counters.pgfault += 1;
+        mem.counters.cow_copies += 1;
+        mem.procs.get_mut(who).rss += 1;
+        let m = self.manager();
+        m.set_page_flags(to, PageFlags::MAPPED | PageFlags::DIRTY | PageFlags::YOUNG);
+        m.lru_add_new(to, false);
+        self.unmap_anon(who, from);
+    }
+
+    /// Maps a page of a file that is there.
+    fn map_file(&mut self, who: ProcId, area: u16, index: u32) {
+        let around = self.mem_ref().config.fault_around;
+        let first = index & !(around.max(1) - 1);
+        self.mem().counters.pgfault += 1;
+        let cost = self.mem_ref().config.costs.minor_fault;
+        self.mem().owe(cost);
+        for i in first..first + around.max(1) {
+            self.map_file_page(who, area, i, i == index);
+        }
+    }
+
+    fn map_file_page(&mut self, who: ProcId, area: u16, index: u32, asked: bool) {
+        let Some(a) = self.mem_ref().procs.get(who).area(area) else {
+            return;
+        };
+        if index >= a.pages || !self.mem_ref().has_table(who, area, index) {
+            return;
+        }
+        let Some(pfn) = self.mem_ref().objects.get(a.object).get(index).pfn() else {
+            return;
+        };
+        if !asked && self.is_locked(pfn) {
+            return;
+        }
+        let mem = self.mem();
+        let p = mem.procs.get_mut(who);
+        let Some(Backing::File { mapped, exec, .. }) = p.area_mut(area).map(|a| &mut a.backing)
+        else {
+            return;
+        };
+        let mut flags = if asked {
+            PageFlags::MAPPED | PageFlags::YOUNG
+        } else {
+            PageFlags::MAPPED
+        };
+        if *exec {
+            flags |= PageFlags::EXEC;
+        }
+        if mapped.set(index, true) {
+            p.rss += 1;
+            mem.frames.get_mut(pfn).maps += 1;
+        }
+        self.manager().set_page_flags(pfn, flags);
+    }
+
+    /// Puts a page table in place.
+    pub(super) fn add_table(&mut self, who: ProcId, area: u16, index: u32, pfn: Pfn) {
+        self.take_kernel(pfn, 0, Use::Table);
+        let mem = self.mem();
+        let span = mem.config.table_span();
+        let p = mem.procs.get_mut(who);
+        p.tables += 1;
+        let entry = p.table(area, index, span);
+        debug_assert!(*entry == 0);
+        *entry = pfn.0 as u32;
+    }
+}
+
+impl super::Memory {
+    /// Whether the page table for a page is there.
+    #[inline]
+    pub(crate) fn has_table(&self, who: ProcId, area: u16, index: u32) -> bool {
+        use super::process::Tables;
+        let p = self.procs.get(who);
+        let span = self.config.table_span();
+        let Some(a) = p.area(area) else { return false };
+        let (tables, at) = match &a.tables {
+            Tables::Own(own) => (own, index / span),
+            Tables::Shared { base } => (&p.shared_tables, (base + index) / span),
+        };
+        tables.get(at as usize).is_some_and(|t| *t != 0)
+    }
+
+    /// Whether a process's page tables name a page of a file.
+    #[inline]
+    fn is_mapped(&self, who: ProcId, area: u16, index: u32) -> bool {
+        match self.procs.get(who).area(area).map(|a| &a.backing) {
+            Some(Backing::File { mapped, .. }) => mapped.get(index),
+            _ => false,
+        }
+    }
+}
+
+impl Cx<'_> {
+    /// Touches pages of an area in the order given, each for `each` nanoseconds of the program's own
+    /// work.
+    ///
+    /// # Errors
+    /// [`Fail::Killed`] when the task is told to end, [`Fail::Io`] when a page cannot be read.
+    pub fn touch(
+        &mut self,
+        who: ProcId,
+        area: u16,
+        indices: &mut dyn Iterator<Item = u32>,
+        write: bool,
+        each: Nanos,
+    ) -> Result<(), Fail> {
+        loop {
+            let mut user = 0;
+            let stop = self.with(|sim| sim.touch_run(who, area, indices, write, each, &mut user));
+            if user > 0 {
+                self.spend(user);
+            }
+            self.pay();
+            if self.killed() {
+                return Err(Fail::Killed);
+            }
+            match stop {
+                Stop::Done => return Ok(()),
+                Stop::Pause => {}
+                Stop::Fault(i) => self.fault(who, area, i, write, None)?,
+                Stop::Wait(i, attempt) => {
+                    let spare = self.finish_attempt(Who::process(who), attempt).ok();
+                    self.fault(who, area, i, write, spare)?;
+                }
+            }
+        }
+    }
+
+    /// A page fault, from its beginning to its end.
+    ///
+    /// # Errors
+    /// As [`touch`](Cx::touch).
+    pub(crate) fn fault(
+        &mut self,
+        proc: ProcId,
+        area: u16,
+        index: u32,
+        write: bool,
+        spare: Option<Pfn>,
+    ) -> Result<(), Fail> {
+        let who = Who::process(proc);
+        let mut spare = spare;
+        let mut result = Ok(());
+        loop {
+            match self.with(|sim| sim.fault_step(proc, area, index, write, &mut spare)) {
+                Need::Nothing => break,
+                need => {
+                    if let Err(e) = self.meet_fault(who, proc, area, need, index, &mut spare) {
+                        result = Err(e);
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some(pfn) = spare {
+            self.with(|sim| sim.give_frame(pfn, 0));
+        }
+        self.pay_if_much();
+        result
+    }
+
+    fn meet_fault(
+        &mut self,
+        who: Who,
+        proc: ProcId,
+        area: u16,
+        need: Need,
+        index: u32,
+        spare: &mut Option<Pfn>,
+    ) -> Result<(), Fail> {
+        match need {
+            Need::Nothing => Ok(()),
+            Need::Failed => Err(Fail::Io),
+            Need::Table => {
+                let gfp = self.with(|sim| sim.mem_ref().config.table_gfp());
+                let pfn = self.alloc_pages(who, 0, gfp)?;
+                self.with(|sim| sim.add_table(proc, area, index, pfn));
+                Ok(())
+            }
+            Need::Page(gfp) => {
+                *spare = Some(self.alloc_pages(who, 0, gfp)?);
+                Ok(())
+            }
+            Need::Transfer(pfn) => {
+                self.wait_for_read(pfn);
+                if self.killed() {
+                    Err(Fail::Killed)
+                } else {
+                    Ok(())
+                }
+            }
+            Need::SwapIn(slot) => {
+                self.with(|sim| sim.mem().counters.pgmajfault += 1);
+                self.swap_in(who, slot)
+            }
+            Need::Read(index) => {
+                self.with(|sim| sim.mem().counters.pgmajfault += 1);
+                let node = self.with(|sim| sim.mem_ref().mapped_node(proc, area));
+                match node {
+                    Some(node) => self.read_around(who, node, index),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Waits until a page is not being read.
+    pub(crate) fn wait_for_read(&mut self, pfn: Pfn) {
+        self.pay();
+        while self.with(|sim| sim.is_locked(pfn)) {
+            self.wait_io(page_channel(pfn), None);
+        }
+    }
+}

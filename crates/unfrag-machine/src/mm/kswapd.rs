@@ -1,0 +1,38 @@
+//! The task of kswapd. `spec: linux-mm 4.2`
+
+use super::alloc::Who;
+use crate::engine::{Priority, TaskId};
+use crate::{Cx, Sim, Spec};
+use unfrag::Gfp;
+use unfrag::reclaim::{Answer, Kswapd, Need};
+
+impl Sim {
+    /// Starts kswapd of node 0.
+    pub fn start_kswapd(&mut self) -> TaskId {
+        let spec = Spec::new("kswapd0").priority(Priority::Kthread);
+        let task = self.spawn(spec, kswapd);
+        self.mem().kswapd.push(Some(task));
+        task
+    }
+}
+
+fn kswapd(cx: &mut Cx) {
+    let who = Who {
+        memalloc: true,
+        ..Who::KERNEL
+    };
+    let mut daemon = Kswapd::new(0);
+    let mut answer = Answer::Go;
+    loop {
+        let need = cx.with(|sim| {
+            let need = daemon.step(sim.manager(), answer);
+            sim.free_pending();
+            need
+        });
+        // Nothing may pass between the decision to sleep and the sleep, or a wake-up would be lost.
+        if !matches!(need, Need::Sleep(_)) {
+            cx.settle();
+        }
+        answer = cx.meet(who, Gfp::KERNEL, need);
+    }
+}

@@ -1,0 +1,123 @@
+//! What the core's operations need, met by the machine: time, waits, shrinking, killing.
+//! `spec: linux-mm 4.3-4.5, 4.8`
+
+use super::alloc::Who;
+use super::{Memory, THROTTLE, page_channel};
+use crate::engine::{Channel, MS};
+use crate::{Cx, Nanos, Sim, Waited};
+use unfrag::Gfp;
+use unfrag::reclaim::{Answer, Class, Need, PageFlags, Step, Throttle};
+
+impl Cx<'_> {
+    /// Steps an operation of the core until it is done.
+    pub(crate) fn drive<T>(
+        &mut self,
+        who: Who,
+        gfp: Gfp,
+        mut step: impl FnMut(&mut Sim, Answer) -> Step<T>,
+    ) -> T {
+        let mut answer = Answer::Go;
+        loop {
+            let next = self.with(|sim| {
+                let next = step(sim, answer);
+                sim.free_pending();
+                next
+            });
+            match next {
+                Step::Done(done) => {
+                    self.settle();
+                    return done;
+                }
+                Step::Need(need) => {
+                    self.settle();
+                    answer = self.meet(who, gfp, need);
+                }
+            }
+        }
+    }
+
+    /// Does what an operation of the core needs.
+    pub(crate) fn meet(&mut self, who: Who, gfp: Gfp, need: Need) -> Answer {
+        match need {
+            Need::Turn { scanned, freed } => {
+                self.with(|sim| {
+                    sim.mem().owe_scan(scanned, freed);
+                    sim.sweep_slots();
+                });
+                self.pay();
+                Answer::Go
+            }
+            Need::CongestionWait { class, ms } => {
+                self.pay();
+                Answer::Left(self.wait_for_congestion(class == Class::Sync, ms))
+            }
+            Need::Throttle { why, ms } => {
+                self.pay();
+                self.throttle(why, ms);
+                Answer::Go
+            }
+            Need::PageWriteback(pfn) => {
+                self.pay();
+                self.wait_on_writeback(pfn);
+                Answer::Go
+            }
+            Need::Shrink { scanned, lru_pages } => {
+                let freed = if gfp.contains(Gfp::FS) {
+                    self.with(|sim| sim.shrink_caches(scanned, lru_pages))
+                } else {
+                    0
+                };
+                self.pay_if_much();
+                Answer::Freed(freed)
+            }
+            Need::WakeFlushers(pages) => {
+                self.with(|sim| sim.wake_flushers(pages));
+                Answer::Go
+            }
+            Need::Oom => {
+                self.pay();
+                Answer::Killed(self.out_of_memory(who))
+            }
+            Need::Sleep(ms) => {
+                let timeout = ms.map(|ms| Nanos::from(ms) * MS);
+                match self.wait(Channel::new(Channel::KSWAPD, 0), timeout) {
+                    Waited::Woken { left } => Answer::Left(left.div_ceil(MS) as u32),
+                    Waited::TimedOut => Answer::Left(0),
+                }
+            }
+        }
+    }
+
+    /// Waits for congestion of a class to end; returns the milliseconds that were left.
+    pub(crate) fn wait_for_congestion(&mut self, sync: bool, ms: u32) -> u32 {
+        let from = self.now();
+        let left = self.congestion_wait(sync, Nanos::from(ms) * MS);
+        let now = self.now();
+        self.with(|sim| sim.mem().counters.congestion_wait += now - from);
+        (left / MS) as u32
+    }
+
+    fn throttle(&mut self, why: Throttle, ms: u32) {
+        let from = self.now();
+        let tick = self.with(|sim| sim.world_ref().tick());
+        let timeout = if ms == 0 { tick } else { Nanos::from(ms) * MS };
+        self.wait(Channel::new(THROTTLE, why as u64), Some(timeout));
+        let now = self.now();
+        self.with(|sim| sim.mem().counters.throttled += now - from);
+    }
+
+    /// Waits until a page is not being written.
+    pub(crate) fn wait_on_writeback(&mut self, pfn: unfrag::Pfn) {
+        let busy = |sim: &mut Sim| sim.manager().page_flags(pfn).contains(PageFlags::WRITEBACK);
+        while self.with(busy) {
+            self.wait_io(page_channel(pfn), None);
+        }
+    }
+}
+
+impl Memory {
+    fn owe_scan(&mut self, scanned: u32, freed: u32) {
+        let c = &self.config.costs;
+        self.owed += c.scan_page * Nanos::from(scanned) + c.reclaim_page * Nanos::from(freed);
+    }
+}

@@ -1,0 +1,362 @@
+//! Objects: ranges of pages by index, each page absent, in a frame, or in a slot of swap.
+//!
+//! An object is the anonymous memory of one area of one process, a file's page cache, a tmpfs file,
+//! or a device's cache. After a fork, parent and child have an object each, and the two belong to one
+//! *family*: a page that both still share has the same index in both.
+//!
+//! Invariant: `frames` and `swapped` count the entries; a frame in an entry names the object (or its
+//! family) and the index; dirty pages are set in `dirty`, for files.
+
+use super::bits::BitVec;
+use super::frames::{FamilyId, ObjectId};
+use super::process::ProcId;
+use crate::kmem::Obj;
+use unfrag::Pfn;
+
+/// A page of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Entry(u32);
+
+const SWAPPED: u32 = 1 << 31;
+const PROTECTED: u32 = 1 << 30;
+
+/// Where a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// Nowhere yet.
+    Absent,
+    /// In memory.
+    Frame(Pfn),
+    /// In swap.
+    Slot(u32),
+}
+
+impl Entry {
+    /// No page.
+    pub const ABSENT: Entry = Entry(0);
+
+    /// In a frame. Frame 0 is nobody's, on any machine.
+    #[inline]
+    pub fn frame(pfn: Pfn) -> Entry {
+        debug_assert!(pfn.0 > 0 && pfn.0 < u64::from(PROTECTED));
+        Entry(pfn.0 as u32)
+    }
+    /// In a slot.
+    #[inline]
+    pub fn slot(slot: u32) -> Entry {
+        Entry(slot | SWAPPED)
+    }
+    /// Where it is.
+    #[inline]
+    pub fn at(self) -> At {
+        if self.0 == 0 {
+            At::Absent
+        } else if self.0 & SWAPPED != 0 {
+            At::Slot(self.0 & !SWAPPED)
+        } else {
+            At::Frame(Pfn(u64::from(self.0 & !PROTECTED)))
+        }
+    }
+    /// The frame, if it is in one.
+    #[inline]
+    pub fn pfn(self) -> Option<Pfn> {
+        match self.at() {
+            At::Frame(pfn) => Some(pfn),
+            _ => None,
+        }
+    }
+    /// Whether a write must fault first.
+    #[inline]
+    pub fn is_protected(self) -> bool {
+        self.0 & (SWAPPED | PROTECTED) == PROTECTED
+    }
+    /// The same, to be copied or claimed before it is written.
+    #[inline]
+    pub fn protected(self) -> Entry {
+        if self.pfn().is_some() {
+            Entry(self.0 | PROTECTED)
+        } else {
+            self
+        }
+    }
+}
+
+/// What an object holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Anonymous memory.
+    Anon(FamilyId),
+    /// A file on a disk (or on a loop device), by node.
+    File(u32),
+    /// A file of tmpfs, by node.
+    Shmem(u32),
+    /// What a file system keeps of its device's own blocks, by file system.
+    Device(u32),
+}
+
+/// Pages of an object that one node of its index covers.
+pub const RADIX: u32 = 64;
+
+/// A node of the page cache's index.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RadixNode {
+    /// Pages under it.
+    pub count: u8,
+    /// The slab object.
+    pub obj: Option<Obj>,
+}
+
+/// An area of a process that maps an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapper {
+    /// The process.
+    pub proc: ProcId,
+    /// Number of the area.
+    pub area: u16,
+}
+
+/// A range of pages.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// What it holds.
+    pub kind: Kind,
+    entries: Vec<Entry>,
+    /// Pages in frames.
+    pub frames: u32,
+    /// Pages in swap.
+    pub swapped: u32,
+    /// Dirty pages of a file.
+    pub dirty: BitVec,
+    /// Number of them.
+    pub nr_dirty: u32,
+    /// Nodes of its index, each for 64 pages.
+    pub radix: Vec<RadixNode>,
+    /// Areas that map it, for files.
+    pub mappers: Vec<Mapper>,
+}
+
+impl Object {
+    /// An object without pages.
+    pub fn new(kind: Kind) -> Object {
+        Object {
+            kind,
+            entries: vec![],
+            frames: 0,
+            swapped: 0,
+            dirty: BitVec::default(),
+            nr_dirty: 0,
+            radix: vec![],
+            mappers: vec![],
+        }
+    }
+
+    /// Pages that it has room for.
+    pub fn len(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    /// Whether it has room for none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// A page; absent beyond the end.
+    #[inline]
+    pub fn get(&self, index: u32) -> Entry {
+        let e = self.entries.get(index as usize);
+        e.copied().unwrap_or(Entry::ABSENT)
+    }
+
+    /// Sets a page and keeps the counts.
+    #[inline]
+    pub fn set(&mut self, index: u32, to: Entry) {
+        let i = index as usize;
+        if i >= self.entries.len() {
+            self.entries.resize(i + 1, Entry::ABSENT);
+        }
+        let from = std::mem::replace(&mut self.entries[i], to);
+        match from.at() {
+            At::Frame(_) => self.frames -= 1,
+            At::Slot(_) => self.swapped -= 1,
+            At::Absent => {}
+        }
+        match to.at() {
+            At::Frame(_) => self.frames += 1,
+            At::Slot(_) => self.swapped += 1,
+            At::Absent => {}
+        }
+    }
+
+    /// Marks a page in a frame as to be copied before it is written.
+    #[inline]
+    pub fn protect(&mut self, index: u32) {
+        let e = &mut self.entries[index as usize];
+        *e = e.protected();
+    }
+
+    /// Allows writes to a page.
+    #[inline]
+    pub fn unprotect(&mut self, index: u32) {
+        let e = &mut self.entries[index as usize];
+        e.0 &= !PROTECTED;
+    }
+
+    /// Forgets pages from `len` on, which must be absent.
+    pub fn truncate(&mut self, len: u32) {
+        debug_assert!(
+            (len..self.len()).all(|i| self.get(i) == Entry::ABSENT),
+            "pages are cut off"
+        );
+        self.entries.truncate(len as usize);
+    }
+
+    /// Its pages.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// First page at or after `from` that is in a frame or in swap.
+    pub fn next_present(&self, from: u32) -> Option<u32> {
+        let rest = self.entries.get(from as usize..)?;
+        let i = rest.iter().position(|e| *e != Entry::ABSENT)?;
+        Some(from + i as u32)
+    }
+}
+
+/// All objects and families.
+#[derive(Default)]
+pub struct Objects {
+    all: Vec<Option<Object>>,
+    vacant: Vec<u32>,
+    families: Vec<Vec<ObjectId>>,
+    vacant_families: Vec<u32>,
+}
+
+impl Objects {
+    fn insert(&mut self, object: Object) -> ObjectId {
+        match self.vacant.pop() {
+            Some(i) => {
+                self.all[i as usize] = Some(object);
+                ObjectId(i)
+            }
+            None => {
+                self.all.push(Some(object));
+                ObjectId((self.all.len() - 1) as u32)
+            }
+        }
+    }
+
+    /// A new object that is not anonymous.
+    pub fn create(&mut self, kind: Kind) -> ObjectId {
+        debug_assert!(!matches!(kind, Kind::Anon(_)));
+        self.insert(Object::new(kind))
+    }
+
+    /// A new anonymous object, in a family of its own or with others.
+    pub fn create_anon(&mut self, family: Option<FamilyId>) -> ObjectId {
+        let family = family.unwrap_or_else(|| match self.vacant_families.pop() {
+            Some(f) => FamilyId(f),
+            None => {
+                self.families.push(vec![]);
+                FamilyId((self.families.len() - 1) as u32)
+            }
+        });
+        let id = self.insert(Object::new(Kind::Anon(family)));
+        self.families[family.0 as usize].push(id);
+        id
+    }
+
+    /// Ends an object, which has no pages any more.
+    pub fn remove(&mut self, id: ObjectId) {
+        let Some(object) = self.all[id.0 as usize].take() else {
+            panic!("{id:?} is gone")
+        };
+        debug_assert!(object.frames == 0 && object.swapped == 0 && object.nr_dirty == 0);
+        self.vacant.push(id.0);
+        if let Kind::Anon(f) = object.kind {
+            let members = &mut self.families[f.0 as usize];
+            members.retain(|&m| m != id);
+            if members.is_empty() {
+                self.vacant_families.push(f.0);
+            }
+        }
+    }
+
+    /// The objects of a family.
+    #[inline]
+    pub fn family(&self, family: FamilyId) -> &[ObjectId] {
+        &self.families[family.0 as usize]
+    }
+
+    /// An object.
+    #[inline]
+    pub fn get(&self, id: ObjectId) -> &Object {
+        match &self.all[id.0 as usize] {
+            Some(o) => o,
+            None => panic!("{id:?} is gone"),
+        }
+    }
+
+    /// An object.
+    #[inline]
+    pub fn get_mut(&mut self, id: ObjectId) -> &mut Object {
+        match &mut self.all[id.0 as usize] {
+            Some(o) => o,
+            None => panic!("{id:?} is gone"),
+        }
+    }
+
+    /// All objects.
+    pub fn iter(&self) -> impl Iterator<Item = (ObjectId, &Object)> {
+        let all = self.all.iter().enumerate();
+        all.filter_map(|(i, o)| Some((ObjectId(i as u32), o.as_ref()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_say_where_a_page_is_and_whether_it_may_be_written() {
+        let e = Entry::frame(Pfn(77));
+        assert_eq!((e.at(), e.is_protected()), (At::Frame(Pfn(77)), false));
+        let p = e.protected();
+        assert_eq!((p.at(), p.is_protected()), (At::Frame(Pfn(77)), true));
+        let s = Entry::slot(0);
+        assert_eq!((s.at(), s.is_protected()), (At::Slot(0), false));
+        assert_eq!(s.protected(), s);
+        assert_eq!(Entry::ABSENT.protected(), Entry::ABSENT);
+    }
+
+    #[test]
+    fn an_object_counts_its_pages() {
+        let mut o = Object::new(Kind::File(0));
+        o.set(5, Entry::frame(Pfn(1)));
+        o.set(2, Entry::slot(9));
+        assert_eq!((o.frames, o.swapped, o.len()), (1, 1, 6));
+        o.set(5, Entry::slot(3));
+        assert_eq!((o.frames, o.swapped), (0, 2));
+        assert_eq!(o.next_present(3), Some(5));
+        o.set(5, Entry::ABSENT);
+        o.truncate(3);
+        assert_eq!((o.len(), o.get(5)), (3, Entry::ABSENT));
+    }
+
+    #[test]
+    fn a_family_lasts_as_long_as_one_of_its_objects() {
+        let mut all = Objects::default();
+        let a = all.create_anon(None);
+        let Kind::Anon(f) = all.get(a).kind else {
+            panic!("not anonymous")
+        };
+        let b = all.create_anon(Some(f));
+        assert_eq!(all.family(f), [a, b]);
+        all.remove(a);
+        assert_eq!(all.family(f), [b]);
+        all.remove(b);
+        let c = all.create_anon(None);
+        assert_eq!(all.get(c).kind, Kind::Anon(f), "used again");
+        assert_eq!(all.iter().count(), 1);
+    }
+}

@@ -1,0 +1,62 @@
+//! The OOM killer: when nothing else helps, the largest process has to go.
+
+use super::alloc::Who;
+use super::process::ProcId;
+use crate::{Cx, Sim};
+
+impl Sim {
+    /// The process that the OOM killer would choose: the one with most memory, swap and page tables
+    /// among those that run and may be killed; of equals, the first.
+    pub fn oom_candidate(&self) -> Option<ProcId> {
+        let mut best = None;
+        for (id, p) in self.mem_ref().procs.iter() {
+            if p.task.is_none() || p.unkillable || p.victim {
+                continue;
+            }
+            if best.is_none_or(|(_, b)| p.badness() > b) {
+                best = Some((id, p.badness()));
+            }
+        }
+        best.map(|(id, _)| id)
+    }
+
+    /// Tells a process to end, with a right to the reserves.
+    pub fn oom_kill(&mut self, proc: ProcId) {
+        let mem = self.mem();
+        let p = mem.procs.get_mut(proc);
+        p.victim = true;
+        let task = p.task;
+        mem.dying += 1;
+        mem.counters.oom_victims += 1;
+        if let Some(task) = task {
+            self.kill(task);
+        }
+    }
+}
+
+impl Cx<'_> {
+    /// Ends a process, or waits a tick for one that is ending already. Answers whether memory can be
+    /// expected; false to the victim itself, which has its reserves.
+    pub(crate) fn out_of_memory(&mut self, who: Who) -> bool {
+        if self.is_victim(who) {
+            return false;
+        }
+        let dying = self.with(|sim| sim.mem_ref().dying);
+        if dying > 0 {
+            let tick = self.with(|sim| sim.world_ref().tick());
+            self.sleep(tick);
+            return true;
+        }
+        let chosen = self.with(|sim| {
+            let chosen = sim.oom_candidate();
+            if let Some(p) = chosen {
+                sim.oom_kill(p);
+            }
+            chosen
+        });
+        match chosen {
+            Some(p) => Some(p) != who.proc,
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What the core's reclaim asks of those who own pages: unmap, write, let go.
+//!
+//! These run inside the allocator: they see the [`World`] alone. Whatever they free themselves (slab
+//! pages under buffer heads) waits until the allocator's step is over. `spec: linux-mm 4.1`
+//!
+//! Invariant: a page for which [`release_page`](unfrag::Host::release_page) says yes has no entry, no mapping and no copy left
+//! that names it.
+
+use super::frames::{Bits, FrameInfo, Owner};
+use super::object::{At, Entry, Kind};
+use super::process::Backing;
+use super::{Memory, frames::ObjectId};
+use crate::World;
+use crate::block::{Bio, Dir, Done};
+use unfrag::reclaim::{Unmap, Written};
+use unfrag::{Host, Pfn};
+
+impl World {
+    pub(crate) fn unmap_page(&mut self, pfn: Pfn) -> Unmap {
+        let cpu = self.cpu();
+        let mem = &mut self.mem;
+        let (num, den) = mem.config.busy;
+        if num > 0 && mem.busy_rng.chance(num, den) {
+            mem.counters.busy_injected += 1;
+            return Unmap::Busy;
+        }
+        mem.owed += mem.config.costs.unmap_page;
+        let info = *mem.frames.get(pfn);
+        match info.owner() {
+            Owner::Swap => Unmap::Gone,
+            Owner::Anon(family) => {
+                let Some(slot) = mem.slot_for(pfn) else {
+                    return Unmap::NoSpace;
+                };
+                for i in 0..mem.objects.family(family).len() {
+                    let id = mem.objects.family(family)[i];
+                    if mem.objects.get(id).get(info.index).pfn() == Some(pfn) {
+                        mem.swap_entry(id, info.index, slot);
+                    }
+                }
+                mem.into_swap_cache(pfn, slot);
+                Unmap::Gone
+            }
+            Owner::File(object) => {
+                let shmem = matches!(mem.objects.get(object).kind, Kind::Shmem(_));
+                let slot = if shmem { mem.slot_for(pfn) } else { None };
+                if shmem && slot.is_none() {
+                    return Unmap::NoSpace;
+                }
+                mem.unmap_file_page(object, info.index, pfn);
+                if let Some(slot) = slot {
+                    mem.objects
+                        .get_mut(object)
+                        .set(info.index, Entry::slot(slot));
+                    if let Some(swap) = &mut mem.swap {
+                        swap.add(slot);
+                    }
+                    mem.into_swap_cache(pfn, slot);
+                    if let Some(obj) = mem.radix_remove(object, info.index) {
+                        mem.kmem.give(cpu, obj);
+                    }
+                }
+                Unmap::Gone
+            }
+            Owner::None | Owner::Orphan | Owner::Kernel(_) => Unmap::Busy,
+        }
+    }
+
+    pub(crate) fn write_page(&mut self, pfn: Pfn, sync: bool) -> Written {
+        let info = *self.mem.frames.get(pfn);
+        if info.bits.contains(Bits::IN_FLIGHT) {
+            return Written::Failed;
+        }
+        match info.owner() {
+            Owner::Swap => {
+                let Some(swap) = &self.mem.swap else {
+                    return Written::Failed;
+                };
+                let (device, sector) = (swap.config.device, swap.sector(info.index));
+                let mut bio = Bio::new(device, sector, Dir::Write, sync, Done::SwapWritten);
+                bio.push(pfn.0 as u32);
+                self.mem.counters.pswpout += 1;
+                self.mem.frames.get_mut(pfn).bits |= Bits::IN_FLIGHT;
+                self.mem.owed += self.mem.config.costs.submit;
+                self.submit(bio);
+                Written::Started
+            }
+            Owner::File(object) => {
+                if !self.mem.is_kswapd(self.current()) && self.file_congested(object) {
+                    return Written::Congested;
+                }
+                if self.start_write(object, info.index, sync) {
+                    Written::Started
+                } else {
+                    Written::Failed
+                }
+            }
+            _ => Written::Failed,
+        }
+    }
+
+    pub(crate) fn forget_page(&mut self, pfn: Pfn) -> bool {
+        let cpu = self.cpu();
+        let mem = &mut self.mem;
+        let info = *mem.frames.get(pfn);
+        if info.maps > 0 || info.bits.contains(Bits::IN_FLIGHT) {
+            return false;
+        }
+        match info.owner() {
+            Owner::Swap => {
+                if let Some(swap) = &mut mem.swap {
+                    swap.set_cached(info.index, None);
+                }
+            }
+            Owner::File(object) => {
+                if matches!(mem.objects.get(object).kind, Kind::Shmem(_)) {
+                    return false;
+                }
+                mem.objects.get_mut(object).set(info.index, Entry::ABSENT);
+                if let Some(obj) = mem.radix_remove(object, info.index) {
+                    mem.kmem.give(cpu, obj);
+                }
+                if let Some(obj) = info.buffers() {
+                    mem.kmem.give(cpu, obj);
+                }
+            }
+            _ => return false,
+        }
+        *mem.frames.get_mut(pfn) = FrameInfo::default();
+        true
+    }
+}
+
+impl Memory {
+    /// Whether a task is one of the kernel's page-out daemons.
+    pub(crate) fn is_kswapd(&self, task: Option<crate::TaskId>) -> bool {
+        task.is_some() && self.kswapd.contains(&task)
+    }
+
+    /// The slot of a page, or a new one.
+    fn slot_for(&mut self, pfn: Pfn) -> Option<u32> {
+        self.frames
+            .get(pfn)
+            .slot()
+            .or_else(|| self.swap.as_mut()?.alloc(pfn))
+    }
+
+    /// An entry that named a frame names its slot.
+    fn swap_entry(&mut self, object: ObjectId, index: u32, slot: u32) {
+        let o = self.objects.get_mut(object);
+        let pfn = o.get(index).pfn();
+        o.set(index, Entry::slot(slot));
+        let mapper = o.mappers.first().copied();
+        if let Some(swap) = &mut self.swap {
+            swap.add(slot);
+        }
+        if let Some(pfn) = pfn {
+            self.frames.get_mut(pfn).maps -= 1;
+        }
+        if let Some(m) = mapper {
+            let p = self.procs.get_mut(m.proc);
+            p.rss -= 1;
+            p.swapped += 1;
+        }
+    }
+
+    /// A page that nobody maps any more belongs to the swap cache.
+    fn into_swap_cache(&mut self, pfn: Pfn, slot: u32) {
+        let info = self.frames.get_mut(pfn);
+        debug_assert!(info.maps == 0, "{pfn:?} is mapped somewhere else");
+        info.set_owner(Owner::Swap, slot);
+        info.set_slot(Some(slot));
+    }
+
+    /// Takes a file's page out of all page tables.
+    pub(crate) fn unmap_file_page(&mut self, object: ObjectId, index: u32, pfn: Pfn) {
+        if self.frames.get(pfn).maps == 0 {
+            return;
+        }
+        let mappers = std::mem::take(&mut self.objects.get_mut(object).mappers);
+        for m in &mappers {
+            let p = self.procs.get_mut(m.proc);
+            if let Some(area) = p.area_mut(m.area)
+                && let Backing::File { mapped, .. } = &mut area.backing
+                && mapped.set(index, false)
+            {
+                p.rss -= 1;
+                self.frames.get_mut(pfn).maps -= 1;
+            }
+        }
+        self.objects.get_mut(object).mappers = mappers;
+        debug_assert!(self.frames.get(pfn).maps == 0);
+    }
+
+    /// Where a page of an object is.
+    #[inline]
+    pub(crate) fn at(&self, object: ObjectId, index: u32) -> At {
+        self.objects.get(object).get(index).at()
+    }
+}

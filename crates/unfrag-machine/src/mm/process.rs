@@ -1,0 +1,221 @@
+//! Processes: what the kernel keeps for each, and the areas of its address space.
+//!
+//! Invariant: an area maps one object; a page of it that is in a frame is mapped by it if the object
+//! is anonymous, else if `mapped` says so; each page table that it needs is there before a page is
+//! mapped, and goes with the area. `rss` counts the mapped pages.
+
+use super::bits::BitVec;
+use super::frames::ObjectId;
+use crate::engine::TaskId;
+use crate::kmem::Obj;
+use std::rc::Rc;
+use unfrag::Pfn;
+
+/// A process. Not used again for another one while anybody may ask for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcId(pub(crate) u32);
+
+/// What an area maps.
+#[derive(Clone, Debug)]
+pub enum Backing {
+    /// Anonymous memory of its own.
+    Anon,
+    /// A file's page cache, to be read.
+    File {
+        /// The file.
+        node: u32,
+        /// Pages that the page tables name.
+        mapped: BitVec,
+        /// Programs run from it.
+        exec: bool,
+    },
+}
+
+/// Where the page tables of an area are.
+#[derive(Clone, Debug)]
+pub enum Tables {
+    /// The area has its own stretch of addresses; frames of its tables, 0 for none.
+    Own(Vec<u32>),
+    /// It lies among others, from this page on.
+    Shared {
+        /// First page in the process's common stretch.
+        base: u32,
+    },
+}
+
+/// A part of an address space.
+#[derive(Clone, Debug)]
+pub struct Area {
+    /// What it maps.
+    pub backing: Backing,
+    /// The pages.
+    pub object: ObjectId,
+    /// Length.
+    pub pages: u32,
+    /// Page tables.
+    pub tables: Tables,
+    /// Its `vm_area_struct`.
+    pub vma: Option<Obj>,
+}
+
+/// A process.
+#[derive(Debug)]
+pub struct Process {
+    /// Its name.
+    pub name: Rc<str>,
+    /// Its task, while it runs.
+    pub task: Option<TaskId>,
+    /// Areas by number.
+    pub areas: Vec<Option<Area>>,
+    /// Page tables of the common stretch, 0 for none.
+    pub shared_tables: Vec<u32>,
+    /// Pages of the common stretch that are given to areas.
+    pub shared_len: u32,
+    /// Page directory.
+    pub directory: Option<Pfn>,
+    /// Kernel stack.
+    pub stack: Vec<Pfn>,
+    /// `task_struct` and what else lives as long as the process.
+    pub objects: Vec<Obj>,
+    /// `mm_struct`.
+    pub mm: Option<Obj>,
+    /// Mapped pages.
+    pub rss: u32,
+    /// Pages in swap.
+    pub swapped: u32,
+    /// Page tables.
+    pub tables: u32,
+    /// The OOM killer passes over it.
+    pub unkillable: bool,
+    /// The OOM killer has chosen it.
+    pub victim: bool,
+    /// It could not read a page of its own.
+    pub bus_error: bool,
+}
+
+impl Process {
+    /// A process without memory.
+    pub fn new(name: Rc<str>) -> Process {
+        Process {
+            name,
+            task: None,
+            areas: vec![],
+            shared_tables: vec![],
+            shared_len: 0,
+            directory: None,
+            stack: vec![],
+            objects: vec![],
+            mm: None,
+            rss: 0,
+            swapped: 0,
+            tables: 0,
+            unkillable: false,
+            victim: false,
+            bus_error: false,
+        }
+    }
+
+    /// An area.
+    #[inline]
+    pub fn area(&self, area: u16) -> Option<&Area> {
+        self.areas.get(usize::from(area))?.as_ref()
+    }
+
+    /// An area.
+    #[inline]
+    pub fn area_mut(&mut self, area: u16) -> Option<&mut Area> {
+        self.areas.get_mut(usize::from(area))?.as_mut()
+    }
+
+    /// Adds an area and returns its number.
+    pub fn add_area(&mut self, area: Area) -> u16 {
+        if let Some(i) = self.areas.iter().position(Option::is_none) {
+            self.areas[i] = Some(area);
+            return i as u16;
+        }
+        self.areas.push(Some(area));
+        (self.areas.len() - 1) as u16
+    }
+
+    /// Room for an area of so many pages among others.
+    pub fn place(&mut self, pages: u32) -> Tables {
+        let base = self.shared_len;
+        self.shared_len += pages;
+        Tables::Shared { base }
+    }
+
+    /// The entry for the page table of a page of an area.
+    pub fn table(&mut self, area: u16, index: u32, span: u32) -> &mut u32 {
+        let Some(Some(a)) = self.areas.get_mut(usize::from(area)) else {
+            panic!("process {} has no area {area}", self.name)
+        };
+        let (tables, at) = match &mut a.tables {
+            Tables::Own(own) => (own, index / span),
+            Tables::Shared { base } => (&mut self.shared_tables, (*base + index) / span),
+        };
+        let at = at as usize;
+        if at >= tables.len() {
+            tables.resize(at + 1, 0);
+        }
+        &mut tables[at]
+    }
+
+    /// Its size, as the OOM killer sees it: memory, swap and page tables, in pages.
+    pub fn badness(&self) -> u64 {
+        u64::from(self.rss) + u64::from(self.swapped) + u64::from(self.tables)
+    }
+}
+
+/// All processes.
+#[derive(Default)]
+pub struct Processes {
+    all: Vec<Option<Process>>,
+    vacant: Vec<u32>,
+}
+
+impl Processes {
+    /// Adds one.
+    pub fn insert(&mut self, process: Process) -> ProcId {
+        match self.vacant.pop() {
+            Some(i) => {
+                self.all[i as usize] = Some(process);
+                ProcId(i)
+            }
+            None => {
+                self.all.push(Some(process));
+                ProcId((self.all.len() - 1) as u32)
+            }
+        }
+    }
+
+    /// Ends one, which has no memory any more.
+    pub fn remove(&mut self, id: ProcId) {
+        let gone = self.all[id.0 as usize].take();
+        debug_assert!(gone.is_some_and(|p| p.rss == 0 && p.tables == 0 && p.swapped == 0));
+        self.vacant.push(id.0);
+    }
+
+    /// A process.
+    #[inline]
+    pub fn get(&self, id: ProcId) -> &Process {
+        match &self.all[id.0 as usize] {
+            Some(p) => p,
+            None => panic!("{id:?} is gone"),
+        }
+    }
+
+    /// A process.
+    #[inline]
+    pub fn get_mut(&mut self, id: ProcId) -> &mut Process {
+        match &mut self.all[id.0 as usize] {
+            Some(p) => p,
+            None => panic!("{id:?} is gone"),
+        }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (ProcId, &Process)> {
+        let all = self.all.iter().enumerate();
+        all.filter_map(|(i, p)| Some((ProcId(i as u32), p.as_ref()?)))
+    }
+}

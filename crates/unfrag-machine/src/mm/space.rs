@@ -1,0 +1,237 @@
+//! Areas of an address space come and go, and the pages in them.
+
+use super::frames::{Bits, FrameInfo, ObjectId, Owner};
+use super::object::{At, Entry, Mapper};
+use super::process::{Area, Backing, ProcId, Tables};
+use crate::Sim;
+use crate::fs::NodeId;
+use crate::kmem::Obj;
+use unfrag::Pfn;
+use unfrag::reclaim::PageFlags;
+
+impl Sim {
+    /// Adds anonymous memory of so many pages; with `grows`, on a stretch of addresses of its own.
+    pub fn map_anon(&mut self, proc: ProcId, pages: u32, grows: bool, vma: Option<Obj>) -> u16 {
+        let mem = self.mem();
+        let object = mem.objects.create_anon(None);
+        let p = mem.procs.get_mut(proc);
+        let tables = if grows {
+            Tables::Own(vec![])
+        } else {
+            p.place(pages)
+        };
+        let area = p.add_area(Area {
+            backing: Backing::Anon,
+            object,
+            pages,
+            tables,
+            vma,
+        });
+        mem.objects.get_mut(object).mappers = vec![Mapper { proc, area }];
+        area
+    }
+
+    /// Maps the first `pages` pages of a file to be read. The caller keeps the node pinned until the
+    /// area is gone; this function does the pinning.
+    pub fn map_file_area(
+        &mut self,
+        proc: ProcId,
+        node: NodeId,
+        pages: u32,
+        exec: bool,
+        vma: Option<Obj>,
+    ) -> u16 {
+        self.pin(node);
+        let object = self.object_of(node);
+        let mem = self.mem();
+        let p = mem.procs.get_mut(proc);
+        let tables = p.place(pages);
+        let area = p.add_area(Area {
+            backing: Backing::File {
+                node: node.0,
+                mapped: super::bits::BitVec::default(),
+                exec,
+            },
+            object,
+            pages,
+            tables,
+            vma,
+        });
+        let mappers = &mut mem.objects.get_mut(object).mappers;
+        mappers.push(Mapper { proc, area });
+        area
+    }
+
+    /// Makes an area longer.
+    pub fn grow_area(&mut self, proc: ProcId, area: u16, pages: u32) {
+        if let Some(a) = self.mem().procs.get_mut(proc).area_mut(area) {
+            debug_assert!(matches!(a.tables, Tables::Own(_)), "only such areas grow");
+            a.pages += pages;
+        }
+    }
+
+    /// Takes pages from `from` on out of an area, at most `limit` at once; returns where it stopped,
+    /// `None` at the end.
+    pub(crate) fn zap(&mut self, proc: ProcId, area: u16, from: u32, limit: u32) -> Option<u32> {
+        let a = self.mem_ref().procs.get(proc).area(area)?;
+        let object = a.object;
+        let anon = matches!(a.backing, Backing::Anon);
+        let mut at = from;
+        for _ in 0..limit {
+            let next = if anon {
+                self.mem_ref().objects.get(object).next_present(at)
+            } else {
+                self.mem_ref().next_mapped(proc, area, at)
+            };
+            let i = next?;
+            if anon {
+                self.zap_anon(proc, object, i);
+            } else {
+                self.zap_file(proc, area, object, i);
+            }
+            at = i + 1;
+        }
+        Some(at)
+    }
+
+    fn zap_anon(&mut self, proc: ProcId, object: ObjectId, index: u32) {
+        let mem = self.mem();
+        mem.owed += mem.config.costs.exit_page;
+        let o = mem.objects.get_mut(object);
+        let at = o.get(index).at();
+        o.set(index, Entry::ABSENT);
+        match at {
+            At::Absent => {}
+            At::Frame(pfn) => self.unmap_anon(proc, pfn),
+            At::Slot(slot) => {
+                mem.procs.get_mut(proc).swapped -= 1;
+                self.drop_swap_entry(slot);
+            }
+        }
+    }
+
+    /// An entry that named a slot is gone.
+    pub(crate) fn drop_swap_entry(&mut self, slot: u32) {
+        let mem = self.mem();
+        let Some(swap) = &mut mem.swap else {
+            unreachable!("a slot without swap")
+        };
+        swap.drop_one(slot);
+        if swap.count(slot) > 0 {
+            return;
+        }
+        let Some(pfn) = swap.cached(slot) else { return };
+        let info = mem.frames.get_mut(pfn);
+        // A page that tmpfs has taken back already keeps it until its transfer ends.
+        if info.owner() == Owner::Swap && !info.bits.contains(Bits::IN_FLIGHT) {
+            *info = FrameInfo::default();
+            swap.set_cached(slot, None);
+            self.give_frame(pfn, 0);
+        }
+    }
+
+    /// A process's entry for an anonymous page is gone; the last one frees it.
+    pub(super) fn unmap_anon(&mut self, proc: ProcId, pfn: Pfn) {
+        let mem = self.mem();
+        mem.procs.get_mut(proc).rss -= 1;
+        let info = mem.frames.get_mut(pfn);
+        info.maps -= 1;
+        if info.maps > 0 {
+            return;
+        }
+        if let (Some(slot), Some(swap)) = (info.slot(), &mut mem.swap) {
+            if swap.count(slot) > 0 {
+                // Others will read it from there.
+                info.set_owner(Owner::Swap, slot);
+                self.manager().clear_page_flags(pfn, PageFlags::MAPPED);
+                return;
+            }
+            info.set_slot(None);
+            swap.set_cached(slot, None);
+        }
+        self.free_page(pfn);
+    }
+
+    /// Frees a page that nothing names any more, or leaves that to the end of its transfer.
+    pub(crate) fn free_page(&mut self, pfn: Pfn) {
+        let mem = self.mem();
+        let info = mem.frames.get_mut(pfn);
+        debug_assert!(info.maps == 0 && info.slot().is_none() && info.buffers().is_none());
+        if info.bits.contains(Bits::IN_FLIGHT) {
+            info.set_owner(Owner::Orphan, 0);
+            self.manager().lru_del(pfn);
+            return;
+        }
+        *info = FrameInfo::default();
+        mem.owed += mem.config.costs.free;
+        self.give_frame(pfn, 0);
+    }
+
+    fn zap_file(&mut self, proc: ProcId, area: u16, object: ObjectId, index: u32) {
+        let mem = self.mem();
+        mem.owed += mem.config.costs.exit_page;
+        let p = mem.procs.get_mut(proc);
+        if let Some(Backing::File { mapped, .. }) = p.area_mut(area).map(|a| &mut a.backing) {
+            mapped.set(index, false);
+        }
+        p.rss -= 1;
+        let Some(pfn) = mem.objects.get(object).get(index).pfn() else {
+            unreachable!("a page that is mapped is there")
+        };
+        let info = mem.frames.get_mut(pfn);
+        info.maps -= 1;
+        if info.maps == 0 {
+            self.manager().clear_page_flags(pfn, PageFlags::MAPPED);
+        }
+    }
+
+    /// Removes an area whose pages are gone, with its page tables.
+    pub(crate) fn remove_area(&mut self, proc: ProcId, area: u16) {
+        let mem = self.mem();
+        let p = mem.procs.get_mut(proc);
+        let Some(a) = p.areas[usize::from(area)].take() else {
+            return;
+        };
+        let tables = match a.tables {
+            Tables::Own(own) => own,
+            Tables::Shared { .. } => vec![],
+        };
+        match a.backing {
+            Backing::Anon => mem.objects.remove(a.object),
+            Backing::File { node, .. } => {
+                let mappers = &mut mem.objects.get_mut(a.object).mappers;
+                mappers.retain(|m| *m != Mapper { proc, area });
+                self.unpin(NodeId(node));
+            }
+        }
+        self.free_tables(proc, &tables);
+        if let Some(vma) = a.vma {
+            self.kmem_free(vma);
+        }
+    }
+
+    /// Frees page tables of a process.
+    pub(crate) fn free_tables(&mut self, proc: ProcId, tables: &[u32]) {
+        for &t in tables.iter().filter(|t| **t != 0) {
+            self.mem().procs.get_mut(proc).tables -= 1;
+            self.free_kernel(Pfn(t.into()));
+        }
+    }
+}
+
+impl super::Memory {
+    fn next_mapped(&self, proc: ProcId, area: u16, from: u32) -> Option<u32> {
+        match &self.procs.get(proc).area(area)?.backing {
+            Backing::File { mapped, .. } => mapped.next(from),
+            Backing::Anon => None,
+        }
+    }
+
+    /// The file that an area maps.
+    pub(super) fn mapped_node(&self, proc: ProcId, area: u16) -> Option<NodeId> {
+        match &self.procs.get(proc).area(area)?.backing {
+            Backing::File { node, .. } => Some(NodeId(*node)),
+            Backing::Anon => None,
+        }
+    }
+}

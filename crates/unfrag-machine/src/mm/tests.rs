@@ -1,0 +1,196 @@
+use super::alloc::Who;
+use super::process::ProcId;
+use super::swap::SwapConfig;
+use super::*;
+use crate::block::{DeviceId, DiskConfig};
+use crate::engine::{MS, SEC};
+use crate::{Ended, Engine, MachineConfig, Spec};
+use std::cell::RefCell;
+use std::rc::Rc;
+use unfrag::preset;
+
+/// A machine of `frames` frames with a disk, swap of so many pages, and its daemons.
+fn machine(kernel: &str, frames: u64, swap: u32) -> Engine {
+    let switches = preset(kernel).unwrap().switches;
+    let mut config = MachineConfig::flat(frames, 2, switches);
+    config.disks = vec![DiskConfig::desktop("sda", 4 << 30)];
+    if swap > 0 {
+        config.mem.swap = Some(SwapConfig {
+            device: DeviceId(0),
+            sector: 4 << 20,
+            pages: swap,
+        });
+    }
+    let mut engine = Engine::new(&config).unwrap();
+    engine.sim().start_kswapd();
+    engine
+}
+
+fn run(engine: &mut Engine, seconds: u64) {
+    let ended = engine.run(seconds * SEC);
+    assert_eq!(ended, Ended::Finished, "at {} ms", engine.sim().now() / MS);
+}
+
+/// A process runs `body`, and ends.
+fn program(engine: &mut Engine, name: &str, body: impl FnOnce(&mut Cx, ProcId) + 'static) {
+    let name: Rc<str> = name.into();
+    engine.spawn(Spec::new(name.clone()), move |cx| {
+        let p = cx.create_process(Who::KERNEL, &name).unwrap();
+        let task = cx.task_id();
+        cx.with(|sim| sim.mem().procs.get_mut(p).task = Some(task));
+        body(cx, p);
+        cx.destroy_process(p);
+    });
+}
+
+fn heap(cx: &mut Cx, p: ProcId, pages: u32) -> u16 {
+    cx.with(|sim| sim.map_anon(p, pages, true, None))
+}
+
+#[test]
+fn touched_memory_is_there_until_the_process_ends() {
+    let mut e = machine("2.6.32", 16 << 8, 0);
+    let free = e.sim().free_and_total().0;
+    program(&mut e, "toucher", |cx, p| {
+        let a = heap(cx, p, 1000);
+        cx.touch(p, a, &mut (0..1000), true, 100).unwrap();
+        cx.touch(p, a, &mut (0..1000), false, 100).unwrap();
+        let (faults, account) = cx.with(|sim| (sim.mem().counters.pgfault, sim.check(0).unwrap()));
+        assert_eq!((faults, account.anon), (1000, 1000));
+        // A directory and two tables of 512 pages.
+        assert_eq!(account.kernel[frames::Use::Table as usize], 3);
+    });
+    run(&mut e, 10);
+    let a = e.sim().check(0).unwrap();
+    assert_eq!((a.anon, a.kernel[frames::Use::Table as usize]), (0, 0));
+    assert!(e.sim().free_and_total().0 + 64 > free);
+}
+
+#[test]
+fn a_fork_shares_pages_until_one_side_writes() {
+    let mut e = machine("2.6.32", 16 << 8, 0);
+    program(&mut e, "parent", |cx, p| {
+        let a = heap(cx, p, 300);
+        cx.touch(p, a, &mut (0..300), true, 0).unwrap();
+        let child = cx.fork_process(p, &"child".into()).unwrap();
+        assert_eq!(cx.with(|sim| sim.check(0).unwrap().anon), 300);
+        cx.touch(child, a, &mut (0..100), true, 0).unwrap();
+        let copies = cx.with(|sim| sim.mem().counters.cow_copies);
+        assert_eq!(
+            (copies, cx.with(|sim| sim.check(0).unwrap().anon)),
+            (100, 400)
+        );
+        cx.touch(p, a, &mut (50..150), true, 0).unwrap();
+        // Those that the child has left are the parent's own again: no copy.
+        assert_eq!(cx.with(|sim| sim.mem().counters.cow_copies), 150);
+        cx.destroy_process(child);
+        cx.with(|sim| sim.check(0).unwrap());
+        cx.touch(p, a, &mut (0..300), true, 0).unwrap();
+        assert_eq!(cx.with(|sim| sim.mem().counters.cow_copies), 150);
+    });
+    run(&mut e, 10);
+    e.sim().check(0).unwrap();
+}
+
+/// More memory than there is, touched twice, comes back from swap with the same ownership.
+fn swapping(kernel: &str) -> VmCounters {
+    let mut e = machine(kernel, 16 << 8, 32 << 8);
+    for i in 0..2 {
+        program(&mut e, &format!("swapper{i}"), |cx, p| {
+            let a = heap(cx, p, 3000);
+            for write in [true, true, false] {
+                let done = cx.touch(p, a, &mut (0..3000), write, 200);
+                if done.is_err() {
+                    let c = cx.with(|sim| {
+                        let lru = sim.manager().lru_view(0);
+                        let used = sim.mem().swap.as_ref().map(|s| s.used());
+                        let free = sim.free_and_total();
+                        let rc = *sim.manager().reclaim_counters();
+                        let acc = sim.account();
+                        let mut n = [0; 4];
+                        for (_, c, k) in sim.mem().swap.as_ref().unwrap().iter() {
+                            n[usize::from(c > 0) * 2 + usize::from(k.is_some())] += 1;
+                        }
+                        format!("{rc:?} {lru:?} {used:?} {free:?} {acc:?} {n:?}")
+                    });
+                    panic!("{done:?} at {} ms: {c}", cx.now() / MS);
+                }
+            }
+        });
+    }
+    run(&mut e, 600);
+    let a = e.sim().check(0).unwrap();
+    assert_eq!((a.anon, a.swap_cache, a.orphans), (0, 0, 0), "{kernel}");
+    let swap = e.sim().mem().swap.as_ref().map(|s| s.used());
+    assert_eq!(swap, Some(0), "{kernel}");
+    e.sim().mem().counters
+}
+
+#[test]
+fn memory_that_does_not_fit_goes_to_swap_and_comes_back() {
+    for kernel in ["2.6.30", "2.6.31", "2.6.32", "2.6.36"] {
+        let c = swapping(kernel);
+        println!("{kernel} {c:?}");
+        assert!(c.pswpout > 1000 && c.pswpin > 1000, "{kernel}: {c:?}");
+        assert!(
+            c.pswpin > 2 * c.pgmajfault,
+            "{kernel}: neighbours are read too: {c:?}"
+        );
+    }
+}
+
+#[test]
+fn equal_runs_are_equal() {
+    assert_eq!(swapping("2.6.32"), swapping("2.6.32"));
+}
+
+#[test]
+fn without_swap_the_largest_process_is_killed_and_the_others_live() {
+    for kernel in ["2.6.32", "6.1"] {
+        let mut e = machine(kernel, 16 << 8, 0);
+        let done = Rc::new(RefCell::new(vec![]));
+        for (name, pages) in [("small", 1000), ("large", 3900)] {
+            let done = done.clone();
+            program(&mut e, name, move |cx, p| {
+                let a = heap(cx, p, pages);
+                let ended = cx.touch(p, a, &mut (0..pages), true, 1000);
+                done.borrow_mut().push((name, ended));
+                cx.sleep(SEC);
+            });
+        }
+        run(&mut e, 600);
+        let mut done = done.take();
+        done.sort_by_key(|d| d.0);
+        assert_eq!(
+            done,
+            [("large", Err(Fail::Killed)), ("small", Ok(()))],
+            "{kernel}"
+        );
+        assert_eq!(e.sim().mem().counters.oom_victims, 1);
+        e.sim().check(0).unwrap();
+    }
+}
+
+#[test]
+fn owners_that_answer_busy_lose_nothing() {
+    let switches = preset("2.6.32").unwrap().switches;
+    let mut config = MachineConfig::flat(16 << 8, 2, switches);
+    config.disks = vec![DiskConfig::desktop("sda", 4 << 30)];
+    config.mem.busy = (1, 3);
+    config.mem.swap = Some(SwapConfig {
+        device: DeviceId(0),
+        sector: 0,
+        pages: 16 << 8,
+    });
+    let mut e = Engine::new(&config).unwrap();
+    e.sim().start_kswapd();
+    program(&mut e, "swapper", |cx, p| {
+        let a = heap(cx, p, 5000);
+        for _ in 0..3 {
+            cx.touch(p, a, &mut (0..5000), true, 200).unwrap();
+        }
+    });
+    run(&mut e, 600);
+    assert!(e.sim().mem().counters.busy_injected > 100);
+    e.sim().check(0).unwrap();
+}

@@ -1,0 +1,244 @@
+//! Receiving from a network: frames come at a rate, each in an interrupt that must find memory for it
+//! at once, and stay until a reader takes them.
+//!
+//! A frame for which there is no memory is lost; the stream stands still until it is sent again, as
+//! data come in order. A reader that is slow stops the sender by its window.
+//!
+//! Invariant: every frame that arrived is in the queue, or was read, or was lost and is counted; the
+//! blocks of those in the queue are the frame table's network buffers. `spec: linux-mm 8.3, 8.6`
+
+use crate::engine::{Channel, Nanos};
+use crate::kmem::Obj;
+use crate::kmem::caches::Kind;
+use crate::mm::Fail;
+use crate::mm::NET;
+use crate::mm::frames::Use;
+use crate::{Cx, Sim};
+use std::collections::VecDeque;
+use unfrag::{Gfp, Pfn};
+
+#[cfg(test)]
+mod tests;
+
+/// A stream of frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamConfig {
+    /// Time from one frame to the next.
+    pub interval: Nanos,
+    /// Order of the block that a frame needs.
+    pub order: u8,
+    /// Frames that it consists of.
+    pub frames: u64,
+    /// Frames that may wait for the reader.
+    pub window: u32,
+    /// Time after which a lost frame is sent again.
+    pub retransmit: Nanos,
+}
+
+impl StreamConfig {
+    /// A stream of `bytes` at a rate in bytes a second, in frames of 1,448 bytes of data, with a
+    /// window of 128 KiB and TCP's usual 200 ms.
+    pub fn paced(bytes: u64, rate: u64, order: u8) -> StreamConfig {
+        const DATA: u64 = 1_448;
+        StreamConfig {
+            interval: (DATA * 1_000_000_000 / rate.max(1)).max(1),
+            order,
+            frames: bytes.div_ceil(DATA),
+            window: (128 << 10) / DATA as u32,
+            retransmit: 200_000_000,
+        }
+    }
+}
+
+/// What became of a stream's frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamStats {
+    /// Frames that found memory.
+    pub received: u64,
+    /// Frames that the reader took.
+    pub read: u64,
+    /// Frames for which there was no block, each time they came.
+    pub lost: u64,
+    /// Times the sender had to wait for the reader.
+    pub stopped: u64,
+}
+
+/// A stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamId(u32);
+
+struct Stream {
+    config: StreamConfig,
+    queue: VecDeque<(Pfn, Obj)>,
+    stats: StreamStats,
+    /// The sender waits for the reader.
+    stopped: bool,
+}
+
+/// All streams.
+#[derive(Default)]
+pub struct Net {
+    streams: Vec<Stream>,
+}
+
+impl Net {
+    /// Frames that wait to be read, over all streams, and their pages.
+    pub fn waiting(&self) -> (u64, u64) {
+        self.streams.iter().fold((0, 0), |(n, pages), s| {
+            let len = s.queue.len() as u64;
+            (n + len, pages + (len << s.config.order))
+        })
+    }
+
+    /// What became of a stream's frames.
+    pub fn stats(&self, stream: StreamId) -> StreamStats {
+        self.streams[stream.0 as usize].stats
+    }
+
+    /// The same over all streams.
+    pub fn totals(&self) -> StreamStats {
+        let mut t = StreamStats::default();
+        for s in &self.streams {
+            t.received += s.stats.received;
+            t.read += s.stats.read;
+            t.lost += s.stats.lost;
+            t.stopped += s.stats.stopped;
+        }
+        t
+    }
+}
+
+const fn channel(stream: StreamId) -> Channel {
+    Channel::new(NET, stream.0 as u64)
+}
+
+impl Sim {
+    /// Begins a stream: its first frame comes after one interval.
+    pub fn open_stream(&mut self, config: StreamConfig) -> StreamId {
+        let streams = &mut self.mem().net.streams;
+        let id = StreamId(streams.len() as u32);
+        streams.push(Stream {
+            config,
+            queue: VecDeque::new(),
+            stats: StreamStats::default(),
+            stopped: false,
+        });
+        self.expect_frame(id, config.interval);
+        id
+    }
+
+    fn expect_frame(&mut self, id: StreamId, after: Nanos) {
+        let at = self.now() + after;
+        self.interrupt(at, move |sim| sim.frame_arrives(id));
+    }
+
+    fn frame_arrives(&mut self, id: StreamId) {
+        let cost = self.mem_ref().config.costs.receive;
+        self.mem().owe(cost);
+        let s = &mut self.mem().net.streams[id.0 as usize];
+        let config = s.config;
+        if s.queue.len() >= config.window as usize {
+            s.stopped = true;
+            s.stats.stopped += 1;
+        } else if let Some(frame) = self.receive_buffer(config.order) {
+            let s = &mut self.mem().net.streams[id.0 as usize];
+            s.queue.push_back(frame);
+            s.stats.received += 1;
+            if s.stats.received < config.frames {
+                self.expect_frame(id, config.interval);
+            }
+            self.wake(channel(id));
+        } else {
+            self.mem().net.streams[id.0 as usize].stats.lost += 1;
+            self.expect_frame(id, config.retransmit);
+        }
+        self.pay_in_interrupt();
+    }
+
+    /// A block and a head for a frame, or neither.
+    fn receive_buffer(&mut self, order: u8) -> Option<(Pfn, Obj)> {
+        let head = self.atomic_object(Kind::SkbuffHead)?;
+        let gfp = match order {
+            0 => Gfp::ATOMIC_MASK,
+            _ => Gfp::ATOMIC_MASK | Gfp::COMP,
+        };
+        match self.alloc_in_interrupt(order, gfp) {
+            Ok(pfn) => {
+                self.take_kernel(pfn, order, Use::Net);
+                Some((pfn, head))
+            }
+            Err(_) => {
+                self.kmem_free(head);
+                None
+            }
+        }
+    }
+
+    fn atomic_object(&mut self, kind: Kind) -> Option<Obj> {
+        let cache = self.cache(kind);
+        if let Some(obj) = self.kmem_take(cache) {
+            return Some(obj);
+        }
+        let t = self.mem_ref().kmem.tries(cache, Gfp::ATOMIC_MASK, 0, 0).1;
+        let pfn = self.alloc_in_interrupt(t.order, t.gfp).ok()?;
+        self.kmem_grow(cache, pfn, t.order);
+        self.kmem_take(cache)
+    }
+
+    /// The reader takes a frame.
+    fn take_frame(&mut self, id: StreamId) -> Option<()> {
+        let s = &mut self.mem().net.streams[id.0 as usize];
+        let (pfn, head) = s.queue.pop_front()?;
+        s.stats.read += 1;
+        let interval = s.config.interval;
+        let goes_on = std::mem::take(&mut s.stopped);
+        self.free_kernel(pfn);
+        self.kmem_free(head);
+        if goes_on {
+            self.expect_frame(id, interval);
+        }
+        Some(())
+    }
+
+    /// Closes a stream: what waits is freed, and nothing comes any more.
+    pub fn close_stream(&mut self, id: StreamId) {
+        while self.take_frame(id).is_some() {}
+        let s = &mut self.mem().net.streams[id.0 as usize];
+        // The frame that is under way is the last one.
+        s.config.frames = s.stats.received;
+        s.config.window = 0;
+    }
+}
+
+impl Cx<'_> {
+    /// Reads `frames` frames of a stream, waiting for them as they come; fewer at its end. Returns how
+    /// many.
+    ///
+    /// # Errors
+    /// [`Fail::Killed`].
+    pub fn receive(&mut self, id: StreamId, frames: u64) -> Result<u64, Fail> {
+        let mut got = 0;
+        while got < frames {
+            if self.killed() {
+                return Err(Fail::Killed);
+            }
+            let (taken, ended) = self.with(|sim| {
+                let taken = sim.take_frame(id).is_some();
+                let s = &sim.mem_ref().net.streams[id.0 as usize];
+                (taken, s.stats.read >= s.config.frames)
+            });
+            if taken {
+                got += 1;
+                let cost = self.with(|sim| sim.mem_ref().config.costs.read_page) / 2;
+                self.with(|sim| sim.mem().owe(cost));
+                self.pay_if_much();
+            } else if ended {
+                break;
+            } else {
+                self.wait_killable(channel(id), None);
+            }
+        }
+        self.pay();
+        Ok(got)
+    }
+}

@@ -1,0 +1,258 @@
+//! Whether a scenario file holds together: names that are meant, places that fit, numbers that can be.
+//! The first mistake is told, with its place and the way out.
+
+use super::file::{File, FileSystem, FsKind, Machine};
+use super::units::Bytes;
+use super::{ScenarioError, zones};
+use crate::Calibration;
+use crate::calibration::unknown_cost;
+use std::ops::Range;
+use toml::Spanned;
+
+/// The file, to point into.
+pub(super) struct Source<'a> {
+    pub file: &'a str,
+    pub text: &'a str,
+}
+
+type Checked = Result<(), ScenarioError>;
+
+impl Source<'_> {
+    fn wrong<T>(&self, at: &Spanned<T>, message: String, help: &str) -> Checked {
+        Err(self.error(at, message).help(help))
+    }
+
+    pub fn error<T>(&self, at: &Spanned<T>, message: String) -> ScenarioError {
+        let span = at.span();
+        ScenarioError::at(
+            self.file,
+            self.text,
+            (!span.is_empty()).then_some(span),
+            message,
+        )
+    }
+
+    /// A number has to be in a range.
+    fn within<T>(&self, what: &str, at: &Spanned<T>, range: Range<u64>) -> Checked
+    where
+        T: Copy + TryInto<u64> + std::fmt::Display,
+    {
+        let n = (*at.get_ref()).try_into().unwrap_or(u64::MAX);
+        if range.contains(&n) {
+            return Ok(());
+        }
+        let help = format!("give a number from {} to {}", range.start, range.end - 1);
+        self.wrong(at, format!("{what} cannot be {}", at.get_ref()), &help)
+    }
+
+    /// No two of these may have the same name.
+    fn unique<'n>(&self, names: impl Iterator<Item = &'n Spanned<String>>) -> Checked {
+        let mut seen: Vec<&str> = vec![];
+        for name in names {
+            if seen.contains(&name.get_ref().as_str()) {
+                let message = format!("`{}` is the name of two", name.get_ref());
+                return self.wrong(name, message, "give each a name of its own");
+            }
+            seen.push(name.get_ref());
+        }
+        Ok(())
+    }
+
+    /// A name has to be one of these.
+    fn known(&self, what: &str, name: &Spanned<String>, known: &[&str]) -> Checked {
+        if known.contains(&name.get_ref().as_str()) {
+            return Ok(());
+        }
+        let help = match known {
+            [] => "there is none in this file".to_owned(),
+            _ => format!("there are: {}", known.join(", ")),
+        };
+        self.wrong(
+            name,
+            format!("there is no {what} `{}`", name.get_ref()),
+            &help,
+        )
+    }
+
+    /// All of a scenario, but for the steps of its programs.
+    pub fn check<S>(&self, f: &File<S>) -> Checked {
+        let whole = |message: &str, help: &str| {
+            Err(ScenarioError::at(self.file, self.text, None, message).help(help))
+        };
+        if f.machines.is_empty() {
+            return whole("no machine", "describe one under [[machine]]");
+        }
+        if f.tasks.is_empty() {
+            return whole("no task", "start one under [[task]]");
+        }
+        if f.limit.0 == 0 || f.sample.0 == 0 {
+            return whole("`limit` or `sample` is no time", "both must be above 0");
+        }
+        self.unique(f.machines.iter().map(|m| &m.name))?;
+        for m in &f.machines {
+            self.machine(m)?;
+        }
+        let programs: Vec<_> = f.programs.keys().map(String::as_str).collect();
+        let fewest = f.machines.iter().map(|m| *m.cpus.get_ref()).min();
+        for t in &f.tasks {
+            self.known("program", &t.program, &programs)?;
+            self.within("the number of tasks", &t.count, 1..10_001)?;
+            if let Some(cpu) = &t.cpu {
+                self.within("the CPU of a task", cpu, 0..fewest.unwrap_or(1) as u64)?;
+            }
+        }
+        if f.tasks.iter().all(|t| t.background) {
+            return whole(
+                "all tasks are in the background",
+                "a run ends with the last task that is not: let one be `background = false`",
+            );
+        }
+        Ok(())
+    }
+
+    fn machine(&self, m: &Machine) -> Checked {
+        self.within("the number of CPUs", &m.cpus, 1..257)?;
+        if ![100, 250, 300, 1000].contains(m.hz.get_ref()) {
+            let message = format!("no kernel has a timer of {} Hz", m.hz.get_ref());
+            return self.wrong(&m.hz, message, "hz is 100, 250, 300 or 1000");
+        }
+        if let Some(cpu) = &m.scheduler.irq_cpu {
+            self.within("the CPU for interrupts", cpu, 0..*m.cpus.get_ref() as u64)?;
+        }
+        let frames = m.memory.get_ref().pages();
+        if frames > 1 << 31 {
+            return self.wrong(&m.memory, "too much memory".to_owned(), "8 TiB at most");
+        }
+        let keeps = m.kernel_keeps.as_ref();
+        let kept = keeps.map_or(zones::kernel_keeps(m.layout, frames), |k| {
+            k.get_ref().pages()
+        });
+        if zones::zones(m.layout, frames, kept).is_none() {
+            let message = "the kernel leaves nothing of this memory";
+            let at = keeps.unwrap_or(&m.memory);
+            return self.wrong(at, message.to_owned(), "give the machine 32 MiB or more");
+        }
+        let mut calibration = Calibration::standard();
+        for name in m.costs.keys() {
+            if calibration.cost(name.get_ref()).is_none() {
+                let (message, help) = unknown_cost(name.get_ref());
+                return self.wrong(name, message, &help);
+            }
+        }
+        self.devices(m)?;
+        self.places(m)
+    }
+
+    fn devices(&self, m: &Machine) -> Checked {
+        let disks: Vec<_> = m.disks.iter().map(|d| d.name.get_ref().as_str()).collect();
+        let layers = m.crypts.iter().map(|c| &c.name);
+        self.unique(m.disks.iter().map(|d| &d.name).chain(layers))?;
+        for d in &m.disks {
+            if d.size.get_ref().0 < 1 << 20 {
+                return self.wrong(&d.size, "too small a disk".into(), "1 MiB at least");
+            }
+            if let Some(b) = d.bandwidth.as_ref().filter(|b| b.get_ref().0 == 0) {
+                return self.wrong(b, "a disk without bandwidth".into(), "1 B/s at least");
+            }
+            if let Some(nr) = &d.nr_requests {
+                self.within("the number of requests", nr, 16..65_537)?;
+            }
+        }
+        for c in &m.crypts {
+            self.known("disk", &c.disk, &disks)?;
+        }
+        if m.disks.len() + m.crypts.len() > 255 {
+            let last = &m.disks[m.disks.len() - 1].name;
+            return self.wrong(last, "too many devices".into(), "255 at most");
+        }
+        Ok(())
+    }
+
+    /// Swap and file systems: each on a device, inside of it, and on no other.
+    fn places(&self, m: &Machine) -> Checked {
+        let disks = m.disks.iter().map(|d| &d.name);
+        let names = disks.chain(m.crypts.iter().map(|c| &c.name));
+        let devices: Vec<_> = names.map(|n| n.get_ref().as_str()).collect();
+        self.unique(m.file_systems.iter().map(|f| &f.name))?;
+        let mut taken: Vec<(&str, Range<u64>, String)> = vec![];
+        let mut place =
+            |device: &Spanned<String>, at: Bytes, size: &Spanned<Bytes>, who: String| {
+                self.known("disk or encrypting layer", device, &devices)?;
+                let (disk, begin, end) = extent(m, device.get_ref());
+                let from = begin.saturating_add(at.0);
+                let range = from..from.saturating_add(size.get_ref().0);
+                if range.end > end || range.is_empty() {
+                    let message = format!("{who} does not fit on `{}`", device.get_ref());
+                    let help = format!("the device has {} MiB", (end - begin) >> 20);
+                    return self.wrong(size, message, &help);
+                }
+                let clash = taken
+                    .iter()
+                    .find(|t| t.0 == disk && t.1.start < range.end && range.start < t.1.end);
+                if let Some((_, there, other)) = clash {
+                    let message = format!("{who} lies on {other}");
+                    let free = (there.end - begin.min(there.end)) >> 20;
+                    let help = format!("{other} ends at {free} MiB of the device; set `at`");
+                    return self.wrong(size, message, &help);
+                }
+                taken.push((disk, range, who));
+                Ok(())
+            };
+        if let Some(s) = &m.swap {
+            place(&s.device, s.at, &s.size, "swap".to_owned())?;
+        }
+        for (i, fs) in m.file_systems.iter().enumerate() {
+            if let Some(device) = self.file_system(fs, &m.file_systems[..i])? {
+                let who = format!("file system `{}`", fs.name.get_ref());
+                place(device, fs.at, &fs.size, who)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file system is where its kind can be; the device that it is on, if it is on one.
+    fn file_system<'f>(
+        &self,
+        fs: &'f FileSystem,
+        before: &[FileSystem],
+    ) -> Result<Option<&'f Spanned<String>>, ScenarioError> {
+        if fs.size.get_ref().pages() > 1 << 31 {
+            self.wrong(&fs.size, "too large a file system".into(), "8 TiB at most")?;
+        }
+        match (fs.kind, &fs.device, &fs.image_in) {
+            (FsKind::Tmpfs, None, None) => {}
+            (FsKind::Tmpfs, Some(at), _) | (FsKind::Tmpfs, _, Some(at)) => {
+                let help = "leave `device` and `image-in` out";
+                self.wrong(at, "tmpfs is on no device".into(), help)?;
+            }
+            (_, Some(device), None) => return Ok(Some(device)),
+            (_, None, Some(holder)) => {
+                let tmpfs = before.iter().filter(|f| f.kind == FsKind::Tmpfs);
+                let names: Vec<_> = tmpfs.map(|f| f.name.get_ref().as_str()).collect();
+                self.known("tmpfs above this one", holder, &names)?;
+            }
+            (_, Some(at), Some(_)) => {
+                let help = "give `device` or `image-in`";
+                self.wrong(at, "a file system is in one place".into(), help)?;
+            }
+            (_, None, None) => {
+                let message = format!("file system `{}` is nowhere", fs.name.get_ref());
+                let help = "give its `device`, or the tmpfs that holds it as `image-in`";
+                self.wrong(&fs.name, message, help)?;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Disk, first byte there, and end there, of a device that is known.
+fn extent<'m>(m: &'m Machine, device: &str) -> (&'m str, u64, u64) {
+    let (disk, begin) = match m.crypts.iter().find(|c| c.name.get_ref() == device) {
+        Some(c) => (c.disk.get_ref().as_str(), c.at.0),
+        None => (device, 0),
+    };
+    let disk = m.disks.iter().find(|d| d.name.get_ref() == disk);
+    let size = disk.map_or(0, |d| d.size.get_ref().0);
+    let name = disk.map_or("", |d| d.name.get_ref().as_str());
+    (name, begin.min(size), size)
+}

@@ -1,0 +1,284 @@
+//! What a scenario file says, as it says it. `toml` reads it; `check` asks whether it holds
+//! together.
+//!
+//! Names are in kebab-case, quantities carry their units, unknown keys are mistakes.
+
+use super::units::{Bytes, Rate, Time};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use toml::Spanned;
+
+/// A name that something else in the file has to have.
+pub type Name = Spanned<String>;
+
+/// A scenario; `S` is a step of a program.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(bound = "S: Deserialize<'de>")]
+pub struct File<S> {
+    /// Its name.
+    pub name: String,
+    /// What it is about, for people.
+    #[serde(default)]
+    pub about: String,
+    /// Where its parameters come from: a source, a recording, an assumption.
+    #[serde(default)]
+    pub parameters: Vec<String>,
+    /// Virtual time after which a run ends, whoever has not finished.
+    pub limit: Time,
+    /// Time from one sample to the next.
+    #[serde(default = "sample")]
+    pub sample: Time,
+    /// The machines on which it can run; the first, if none is asked for.
+    #[serde(rename = "machine")]
+    pub machines: Vec<Machine>,
+    /// What tasks do, by name.
+    pub programs: BTreeMap<String, Program<S>>,
+    /// The tasks that run from the start.
+    #[serde(rename = "task")]
+    pub tasks: Vec<Task>,
+}
+
+fn sample() -> Time {
+    Time(250_000_000)
+}
+
+/// What a task does.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(bound = "S: Deserialize<'de>")]
+pub struct Program<S> {
+    /// One after the other.
+    #[serde(deserialize_with = "shared")]
+    pub steps: Rc<[S]>,
+}
+
+fn shared<'de, S, D>(d: D) -> Result<Rc<[S]>, D::Error>
+where
+    S: Deserialize<'de>,
+    D: serde::Deserializer<'de>,
+{
+    Vec::<S>::deserialize(d).map(Rc::from)
+}
+
+/// Tasks that run a program.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Task {
+    /// Name; that of the program, if there is none.
+    pub name: Option<String>,
+    /// What it does.
+    pub program: Name,
+    /// When it starts.
+    #[serde(default)]
+    pub at: Time,
+    /// Class: `normal` or `realtime`.
+    #[serde(default)]
+    pub priority: Priority,
+    /// The CPU that it is bound to.
+    pub cpu: Option<Spanned<usize>>,
+    /// How many of them.
+    #[serde(default = "one")]
+    pub count: Spanned<u32>,
+    /// Whether the run goes on without it: it is stopped when all others have ended.
+    #[serde(default)]
+    pub background: bool,
+}
+
+fn one() -> Spanned<u32> {
+    Spanned::new(0..0, 1)
+}
+
+/// Scheduling class of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Priority {
+    /// In turns with others.
+    #[default]
+    Normal,
+    /// Before others.
+    Realtime,
+}
+
+/// Addresses of a machine's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Layout {
+    /// DMA to 16 MiB, Normal to 896 MiB, HighMem above.
+    #[serde(rename = "x86-32")]
+    X86,
+    /// DMA to 16 MiB, DMA32 to 4 GiB (a gigabyte of it for devices), Normal above.
+    #[serde(rename = "x86-64")]
+    X86_64,
+}
+
+/// A machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Machine {
+    /// Its name.
+    pub name: Name,
+    /// Addresses of its memory.
+    pub layout: Layout,
+    /// Its memory.
+    pub memory: Spanned<Bytes>,
+    /// What the kernel keeps of it at boot; if not given, 8 MiB and the frame table.
+    pub kernel_keeps: Option<Spanned<Bytes>>,
+    /// CPUs.
+    pub cpus: Spanned<usize>,
+    /// Timer interrupts a second.
+    pub hz: Spanned<u32>,
+    /// Disks.
+    #[serde(default, rename = "disk")]
+    pub disks: Vec<Disk>,
+    /// Encrypting layers.
+    #[serde(default, rename = "crypt")]
+    pub crypts: Vec<Crypt>,
+    /// Swap.
+    pub swap: Option<Swap>,
+    /// File systems.
+    #[serde(default, rename = "file-system")]
+    pub file_systems: Vec<FileSystem>,
+    /// The CPU scheduler.
+    #[serde(default)]
+    pub scheduler: Scheduler,
+    /// What work takes on this machine, where it differs from the calibration.
+    #[serde(default)]
+    pub costs: BTreeMap<Name, Time>,
+    /// A wait for congestion ends only when a class that was congested is so no longer.
+    #[serde(default)]
+    pub congestion_wake_only_on_leaving: bool,
+    /// Page tables come from high memory.
+    #[serde(default)]
+    pub highpte: bool,
+}
+
+/// The CPU scheduler, where it differs from the default.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Scheduler {
+    /// Longest run of a task while others wait.
+    pub quantum: Option<Time>,
+    /// CPU that takes interrupts.
+    pub irq_cpu: Option<Spanned<usize>>,
+}
+
+/// A disk; what is not given is as a desktop disk of 2008 has it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Disk {
+    /// Its name.
+    pub name: Name,
+    /// Its size.
+    pub size: Spanned<Bytes>,
+    /// Bytes a second under the head.
+    pub bandwidth: Option<Spanned<Rate>>,
+    /// Seek to the next track.
+    pub seek_min: Option<Time>,
+    /// Seek over the whole disk.
+    pub seek_max: Option<Time>,
+    /// One turn.
+    pub rotation: Option<Time>,
+    /// What the controller takes for each request.
+    pub overhead: Option<Time>,
+    /// Requests of each class.
+    pub nr_requests: Option<Spanned<u32>>,
+    /// Size up to which transfers become one request.
+    pub max_request: Option<Bytes>,
+    /// How long an empty queue gathers requests.
+    pub plug: Option<Time>,
+    /// Requests of a batch of the elevator.
+    pub batch: Option<u32>,
+    /// Batches of sync requests that may go before async ones.
+    pub async_starved: Option<u32>,
+    /// Age at which a sync request is overdue.
+    pub sync_expire: Option<Time>,
+    /// Age at which an async request is overdue.
+    pub async_expire: Option<Time>,
+    /// What goes wrong.
+    #[serde(default, rename = "fault")]
+    pub faults: Vec<Fault>,
+}
+
+/// Something that goes wrong with a disk.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
+pub enum Fault {
+    /// Nothing completes for a time.
+    Stall {
+        /// Begin.
+        from: Time,
+        /// End.
+        to: Time,
+    },
+    /// Transfers fail for a time.
+    Fail {
+        /// Begin.
+        from: Time,
+        /// End.
+        to: Time,
+        /// Where on the disk.
+        at: Bytes,
+        /// How much of it.
+        size: Bytes,
+    },
+}
+
+/// An encrypting layer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Crypt {
+    /// Its name.
+    pub name: Name,
+    /// The disk that it is over.
+    pub disk: Name,
+    /// Where on the disk it begins.
+    #[serde(default)]
+    pub at: Bytes,
+    /// Whether a thread of its own submits to the disk; if not given, from 2.6.31 on.
+    pub io_thread: Option<bool>,
+}
+
+/// A swap area.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Swap {
+    /// The device that it is on.
+    pub device: Name,
+    /// Where on the device it begins.
+    #[serde(default)]
+    pub at: Bytes,
+    /// Its size.
+    pub size: Spanned<Bytes>,
+}
+
+/// Kinds of file systems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FsKind {
+    /// Without a journal.
+    Ext2,
+    /// With a journal.
+    Ext3,
+    /// In memory and swap.
+    Tmpfs,
+}
+
+/// A file system.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FileSystem {
+    /// Its name.
+    pub name: Name,
+    /// Its kind.
+    pub kind: FsKind,
+    /// The device that it is on; none for tmpfs.
+    pub device: Option<Name>,
+    /// The file system that holds the file that it is in, by way of a loop device.
+    pub image_in: Option<Name>,
+    /// Where on the device it begins.
+    #[serde(default)]
+    pub at: Bytes,
+    /// Its size.
+    pub size: Spanned<Bytes>,
+}

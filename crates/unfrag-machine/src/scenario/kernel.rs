@@ -1,0 +1,57 @@
+//! The kernel that a scenario runs on.
+
+use unfrag::kernel::PRESETS;
+use unfrag::{Switches, Sysctl, preset};
+
+/// A kernel: an era's rules, and what of it lies outside of the core.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Its name.
+    pub name: String,
+    /// Rules of the core.
+    pub switches: Switches,
+    /// Its administrator's settings.
+    pub sysctl: Sysctl,
+    /// Its encrypting layer has a thread of its own that submits to the disk. `spec: linux-mm 4.4`
+    pub crypt_io_thread: bool,
+}
+
+/// Kernel from which on the encrypting layer has that thread.
+const CRYPT_IO_SINCE: &str = "2.6.31";
+
+impl Kernel {
+    /// The kernel of a preset; if there is none, the names of those that there are.
+    pub fn preset(name: &str) -> Result<Kernel, String> {
+        let names = || PRESETS.iter().map(|p| p.name);
+        let Some(p) = preset(name) else {
+            let known: Vec<_> = names().collect();
+            return Err(format!(
+                "there is no kernel `{name}`; there are: {}",
+                known.join(", ")
+            ));
+        };
+        let since = names().position(|n| n == CRYPT_IO_SINCE);
+        Ok(Kernel {
+            name: p.name.to_owned(),
+            switches: p.switches,
+            sysctl: Sysctl::default(),
+            crypt_io_thread: names().position(|n| n == p.name) >= since,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_by_name() {
+        let io = |name| Kernel::preset(name).map(|k| k.crypt_io_thread);
+        assert_eq!(io("2.6.30"), Ok(false));
+        assert_eq!(io("2.6.31"), Ok(true));
+        assert_eq!(io("6.18"), Ok(true));
+        assert!(
+            io("2.4").is_err_and(|e| e.starts_with("there is no kernel `2.4`; there are: 2.6.14"))
+        );
+    }
+}

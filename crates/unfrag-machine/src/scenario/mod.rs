@@ -1,0 +1,85 @@
+//! A run described by a file: the machine, the programs, the tasks, what to measure.
+//!
+//! - [`mod@file`]: what a scenario file says. [`units`]: its quantities. [`error`]: its mistakes.
+//!   `check`: whether it holds together.
+//! - [`zones`], [`build`]: the machine. [`kernel`]: the kernel on it.
+//! - [`run`]: running it, and what came of it. [`series`]: what it looks like over time.
+//!
+//! Invariant: a [`Scenario`] has been checked: every name in it means something, every place fits.
+
+pub mod build;
+mod check;
+pub mod error;
+pub mod file;
+pub mod kernel;
+pub mod run;
+pub mod series;
+#[cfg(test)]
+mod tests;
+pub mod units;
+pub mod zones;
+
+pub use error::ScenarioError;
+pub use file::{File, Layout, Machine};
+pub use kernel::Kernel;
+pub use run::{Instance, Outcome, Progress, Run, Step, TaskOutcome};
+pub use series::{MemoryByUse, Sample};
+pub use units::{Bytes, Rate, Time};
+
+use serde::de::DeserializeOwned;
+use std::fmt::Display;
+use toml::Spanned;
+
+/// A scenario that holds together; `S` is a step of a program.
+#[derive(Clone, Debug)]
+pub struct Scenario<S> {
+    /// What it says.
+    pub file: File<S>,
+    name: String,
+    text: String,
+}
+
+impl<S: DeserializeOwned> Scenario<S> {
+    /// Reads a scenario; `name` is what mistakes are said to be in.
+    ///
+    /// # Errors
+    /// The first mistake, with its place and the way out.
+    pub fn parse(name: &str, text: &str) -> Result<Scenario<S>, ScenarioError> {
+        let file: File<S> = toml::from_str(text)
+            .map_err(|e| ScenarioError::at(name, text, e.span(), e.message()))?;
+        check::Source { file: name, text }.check(&file)?;
+        Ok(Scenario {
+            file,
+            name: name.to_owned(),
+            text: text.to_owned(),
+        })
+    }
+}
+
+impl<S> Scenario<S> {
+    /// The machine of this name; the first, if none is given.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn machine(&self, name: Option<&str>) -> Result<&Machine, ScenarioError> {
+        let machines = &self.file.machines;
+        let Some(name) = name else {
+            return Ok(&machines[0]);
+        };
+        let found = machines.iter().find(|m| m.name.get_ref() == name);
+        found.ok_or_else(|| {
+            let names: Vec<_> = machines.iter().map(|m| m.name.get_ref().as_str()).collect();
+            let message = format!("there is no machine `{name}`");
+            let help = format!("there are: {}", names.join(", "));
+            ScenarioError::at(&self.name, &self.text, None, message).help(help)
+        })
+    }
+
+    fn error_at<T>(&self, at: &Spanned<T>, message: impl Display) -> ScenarioError {
+        let source = check::Source {
+            file: &self.name,
+            text: &self.text,
+        };
+        source.error(at, message.to_string())
+    }
+}

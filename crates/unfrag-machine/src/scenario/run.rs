@@ -1,0 +1,311 @@
+//! Running a scenario, and what came of it.
+//!
+//! A run is a function of scenario, machine, kernel, calibration and seed; its outcome names them all.
+
+use super::file::{File, Machine, Priority};
+use super::series::{CpuUse, MemoryByUse, Sample, cpu_use, kswapd_cpu};
+use super::{Kernel, ScenarioError};
+use crate::engine::{Ended, Nanos, TaskTimes};
+use crate::{Calibration, Cx, Engine, Sim, Spec};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A step of a program, and how programs are run.
+pub trait Step: DeserializeOwned + 'static {
+    /// Runs a task's steps, one after the other.
+    fn run(steps: &[Self], cx: &mut Cx, task: &Instance);
+}
+
+/// A task of a scenario.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// Its name; tasks of one entry share it.
+    pub name: Rc<str>,
+    /// Its number among them, from 0.
+    pub number: u32,
+    /// The seed of the run.
+    pub seed: u64,
+}
+
+/// What became of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TaskOutcome {
+    /// Its name.
+    pub name: String,
+    /// Its number among those of its name.
+    pub number: u32,
+    /// When it began.
+    pub started_ns: Nanos,
+    /// When it ended; none, if it has not.
+    pub ended_ns: Option<Nanos>,
+    /// CPU time of its own work.
+    pub user_ns: Nanos,
+    /// CPU time of the kernel's work for it.
+    pub system_ns: Nanos,
+    /// Time that it waited for I/O.
+    pub iowait_ns: Nanos,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// The scenario.
+    pub scenario: String,
+    /// The machine.
+    pub machine: String,
+    /// The kernel.
+    pub kernel: String,
+    /// The seed.
+    pub seed: u64,
+    /// Hash of the calibration, in hexadecimal.
+    pub calibration: String,
+    /// Why the run ended: `finished`, `time-limit`, `stopped` or `stuck`.
+    pub ended: &'static str,
+    /// Virtual time at its end.
+    pub elapsed_ns: Nanos,
+    /// The tasks, in the order of the scenario. What they forked is in theirs.
+    pub tasks: Vec<TaskOutcome>,
+    /// Memory at the end.
+    pub memory: MemoryByUse,
+    /// All CPUs' time.
+    pub cpu: CpuUse,
+    /// CPU time of kswapd.
+    pub kswapd_cpu_ns: Nanos,
+    /// Events since the start, with the names of `/proc/vmstat` where there is one.
+    pub counters: BTreeMap<&'static str, u64>,
+    /// What the devices did.
+    pub devices: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    /// Samples.
+    pub samples: Vec<Sample>,
+    /// A digest of who ran when and where: equal runs have equal digests.
+    pub trace_hash: String,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Virtual time.
+    pub now: Nanos,
+    /// Virtual time at which it ends at the latest.
+    pub limit: Nanos,
+    /// Tasks that it waits for.
+    pub awaited: usize,
+}
+
+/// A scenario that is being run.
+pub struct Run {
+    /// The machine.
+    pub engine: Engine,
+    outcome: Outcome,
+    tasks: Rc<RefCell<Vec<TaskOutcome>>>,
+    sample: Nanos,
+    limit: Nanos,
+}
+
+impl<S: Step> super::Scenario<S> {
+    /// The machine with its file systems mounted and the tasks about to start.
+    ///
+    /// # Errors
+    /// If the machine's memory cannot be managed.
+    pub fn start(
+        &self,
+        machine: &Machine,
+        kernel: &Kernel,
+        calibration: &Calibration,
+        seed: u64,
+    ) -> Result<Run, ScenarioError> {
+        let config = machine.config(kernel, calibration, seed);
+        let mut engine =
+            Engine::new(&config).map_err(|e| self.error_at(&machine.memory, e.to_string()))?;
+        let sim = engine.sim();
+        machine.mount(sim);
+        sim.start_kswapd();
+        sim.start_flushers();
+        let tasks = Rc::new(RefCell::new(Vec::new()));
+        start_tasks(sim, &self.file, seed, &tasks);
+        let outcome = Outcome {
+            scenario: self.file.name.clone(),
+            machine: machine.name.get_ref().clone(),
+            kernel: kernel.name.clone(),
+            seed,
+            calibration: format!("{:016x}", calibration.hash),
+            ended: "",
+            elapsed_ns: 0,
+            tasks: Vec::new(),
+            memory: MemoryByUse::default(),
+            cpu: CpuUse::default(),
+            kswapd_cpu_ns: 0,
+            counters: BTreeMap::new(),
+            devices: BTreeMap::new(),
+            samples: Vec::new(),
+            trace_hash: String::new(),
+        };
+        Ok(Run {
+            engine,
+            outcome,
+            tasks,
+            sample: self.file.sample.0,
+            limit: self.file.limit.0,
+        })
+    }
+}
+
+fn start_tasks<S: Step>(
+    sim: &mut Sim,
+    file: &File<S>,
+    seed: u64,
+    outcomes: &Rc<RefCell<Vec<TaskOutcome>>>,
+) {
+    let programs: BTreeMap<&str, Rc<[S]>> = file
+        .programs
+        .iter()
+        .map(|(name, p)| (name.as_str(), p.steps.clone()))
+        .collect();
+    for entry in &file.tasks {
+        let program = entry.program.get_ref().as_str();
+        let name: Rc<str> = entry.name.as_deref().unwrap_or(program).into();
+        for number in 0..*entry.count.get_ref() {
+            let mut spec = Spec::new(name.clone());
+            if entry.priority == Priority::Realtime {
+                spec = spec.priority(crate::Priority::Realtime);
+            }
+            spec.cpu = entry.cpu.as_ref().map(|c| *c.get_ref());
+            if entry.background {
+                spec = spec.background();
+            }
+            let task = Instance {
+                name: name.clone(),
+                number,
+                seed,
+            };
+            let steps = programs[program].clone();
+            let index = outcomes.borrow().len();
+            outcomes.borrow_mut().push(TaskOutcome {
+                name: name.to_string(),
+                number,
+                started_ns: entry.at.0,
+                ended_ns: None,
+                user_ns: 0,
+                system_ns: 0,
+                iowait_ns: 0,
+            });
+            let (at, told) = (entry.at.0, outcomes.clone());
+            sim.spawn(spec, move |cx| {
+                if at > 0 {
+                    cx.sleep(at);
+                }
+                S::run(&steps, cx, &task);
+                let (now, times) = (cx.now(), cx.times());
+                let done = &mut told.borrow_mut()[index];
+                let TaskTimes {
+                    user,
+                    system,
+                    iowait,
+                } = times;
+                done.ended_ns = Some(now);
+                (done.user_ns, done.system_ns, done.iowait_ns) = (user, system, iowait);
+            });
+        }
+    }
+}
+
+impl Run {
+    /// Runs to the end; tells how far it is at each sample.
+    pub fn finish(mut self, mut progress: impl FnMut(Progress)) -> Outcome {
+        let mut next = 0;
+        loop {
+            self.outcome.samples.push(Sample::of(self.engine.sim()));
+            next = self.limit.min(next + self.sample);
+            let ended = self.engine.run(next);
+            let now = self.engine.sim().now();
+            if ended != Ended::TimeLimit || now >= self.limit {
+                return self.end(ended);
+            }
+            progress(Progress {
+                now,
+                limit: self.limit,
+                awaited: self.engine.sim().awaited_tasks(),
+            });
+        }
+    }
+
+    fn end(mut self, ended: Ended) -> Outcome {
+        let sim = self.engine.sim();
+        let mut o = self.outcome;
+        o.ended = match ended {
+            Ended::Finished => "finished",
+            Ended::TimeLimit => "time-limit",
+            Ended::Stopped => "stopped",
+            Ended::Stuck => "stuck",
+        };
+        o.elapsed_ns = sim.now();
+        o.tasks = self.tasks.borrow().clone();
+        o.memory = MemoryByUse::of(sim);
+        o.cpu = cpu_use(sim);
+        o.kswapd_cpu_ns = kswapd_cpu(sim);
+        o.counters = counters(sim);
+        o.devices = sim.block.all_stats();
+        o.samples.push(Sample::of(sim));
+        o.trace_hash = format!("{:016x}", sim.trace_hash());
+        o
+    }
+}
+
+/// Events since the start, by name.
+fn counters(sim: &Sim) -> BTreeMap<&'static str, u64> {
+    let (m, vm) = (sim.manager_ref(), &sim.mem_ref().counters);
+    let (c, r) = (m.counters(), m.reclaim_counters());
+    let congestion = sim.block.congestion();
+    BTreeMap::from([
+        ("pgalloc", c.pgalloc),
+        ("pgfree", c.pgfree),
+        ("alloc_failed", c.alloc_failed),
+        ("slow_path", c.slow_path),
+        ("kswapd_wakeups", c.kswapd_wakeups),
+        ("pgscan_kswapd", r.pgscan_kswapd),
+        ("pgscan_direct", r.pgscan_direct),
+        ("pgsteal_kswapd", r.pgsteal_kswapd),
+        ("pgsteal_direct", r.pgsteal_direct),
+        ("allocstall", r.allocstall),
+        ("pageoutrun", r.pageoutrun),
+        ("pgactivate", r.pgactivate),
+        ("pgdeactivate", r.pgdeactivate),
+        ("pgrefill", r.pgrefill),
+        ("nr_vmscan_write", r.nr_vmscan_write),
+        ("pgrotated", r.pgrotated),
+        (
+            "kswapd_low_wmark_hit_quickly",
+            r.kswapd_low_wmark_hit_quickly,
+        ),
+        (
+            "kswapd_high_wmark_hit_quickly",
+            r.kswapd_high_wmark_hit_quickly,
+        ),
+        ("kswapd_skip_congestion_wait", r.kswapd_skip_congestion_wait),
+        ("oom_kill", r.oom_kill),
+        ("pgfault", vm.pgfault),
+        ("pgmajfault", vm.pgmajfault),
+        ("cow_copies", vm.cow_copies),
+        ("pswpin", vm.pswpin),
+        ("pswpout", vm.pswpout),
+        ("pgpgin", vm.pgpgin),
+        ("pgpgout", vm.pgpgout),
+        ("read_errors", vm.read_errors),
+        ("write_errors", vm.write_errors),
+        ("slabs_scanned", vm.slabs_scanned),
+        ("oom_victims", vm.oom_victims),
+        ("dirty_pause_ns", vm.dirty_pause),
+        ("direct_reclaim_ns", vm.direct_reclaim),
+        ("throttled_ns", vm.throttled),
+        ("congestion_waits_async", congestion.waits[0]),
+        ("congestion_waits_sync", congestion.waits[1]),
+        ("congestion_timeouts_async", congestion.timeouts[0]),
+        ("congestion_timeouts_sync", congestion.timeouts[1]),
+        ("congestion_wait_async_ns", congestion.waited[0]),
+        ("congestion_wait_sync_ns", congestion.waited[1]),
+        ("context_switches", sim.switches()),
+    ])
+}

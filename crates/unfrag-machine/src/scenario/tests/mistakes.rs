@@ -1,0 +1,222 @@
+//! Mistakes in a file are told with their place and a way out.
+
+use super::super::{Scenario, ScenarioError};
+use super::{Plain, SMALL, small};
+
+fn mistake(text: &str) -> ScenarioError {
+    let e = Scenario::<Plain>::parse("s.toml", text).err();
+    e.unwrap_or_else(|| panic!("nothing wrong with\n{text}"))
+}
+
+/// What is said if one text of the file is another.
+fn told(from: &str, to: &str) -> (String, String, Option<String>) {
+    assert!(SMALL.contains(from), "{from}");
+    let e = mistake(&SMALL.replacen(from, to, 1));
+    (e.message, e.place.map_or(String::new(), |p| p.text), e.help)
+}
+
+#[test]
+fn what_means_nothing_is_a_mistake() {
+    let (message, line, help) = told(
+        "device = \"crypt\"\nsize = \"1 GiB\"",
+        "device = \"sdb\"\nsize = \"1 GiB\"",
+    );
+    assert_eq!(message, "there is no disk or encrypting layer `sdb`");
+    assert_eq!(line, "device = \"sdb\"");
+    assert_eq!(help.as_deref(), Some("there are: sda, crypt"));
+
+    let (message, line, help) = told("program = \"work\"", "program = \"works\"");
+    assert_eq!(message, "there is no program `works`");
+    assert_eq!(line, "program = \"works\"");
+    assert_eq!(help.as_deref(), Some("there are: forever, listen, work"));
+
+    let (message, _, help) = told("disk = \"sda\"", "disk = \"crypt\"");
+    assert_eq!(message, "there is no disk `crypt`");
+    assert_eq!(help.as_deref(), Some("there are: sda"));
+
+    let (message, _, help) = told("fork = \"70 us\"", "forks = \"70 us\"");
+    assert_eq!(message, "there is no cost `forks`");
+    assert!(help.is_some_and(|h| h.contains("context-switch")));
+
+    let (message, line, _) = told("image-in = \"tmp\"", "image-in = \"scratch\"");
+    assert_eq!(message, "there is no tmpfs above this one `scratch`");
+    assert_eq!(line, "image-in = \"scratch\"");
+}
+
+#[test]
+fn what_toml_or_a_key_is_wrong_with_is_told_with_its_line() {
+    let (message, line, _) = told("memory = \"512 MiB\"", "memmory = \"512 MiB\"");
+    assert!(
+        message.starts_with("unknown field `memmory`, expected one of"),
+        "{message}"
+    );
+    assert_eq!(line, "memmory = \"512 MiB\"");
+    let (message, line, _) = told("memory = \"512 MiB\"", "memory = 512");
+    assert!(
+        message.contains("a size with its unit, such as \"512 MiB\""),
+        "{message}"
+    );
+    assert_eq!(line, "memory = 512");
+    let (message, line, _) = told("\"50 ms\"", "\"50 days\"");
+    assert!(message.starts_with("unknown unit \"days\""), "{message}");
+    assert!(line.starts_with("steps = "), "{line}");
+    let (message, ..) = told("kind = \"stall\"", "kind = \"stalls\"");
+    assert!(message.contains("stalls"), "{message}");
+    let (message, ..) = told("cpus = 2\n", "");
+    assert!(message.contains("missing field `cpus`"), "{message}");
+    let (message, ..) = told("name = \"small\"", "name = \"small");
+    assert!(!message.is_empty());
+}
+
+#[test]
+fn numbers_that_cannot_be_are_mistakes() {
+    for (from, to, message, help) in [
+        (
+            "cpus = 2",
+            "cpus = 0",
+            "the number of CPUs cannot be 0",
+            "give a number from 1 to 256",
+        ),
+        (
+            "hz = 250",
+            "hz = 60",
+            "no kernel has a timer of 60 Hz",
+            "hz is 100, 250, 300 or 1000",
+        ),
+        (
+            "irq-cpu = 1",
+            "irq-cpu = 2",
+            "the CPU for interrupts cannot be 2",
+            "give a number from 0 to 1",
+        ),
+        (
+            "cpu = 0",
+            "cpu = 1",
+            "the CPU of a task cannot be 1",
+            "give a number from 0 to 0",
+        ),
+        (
+            "count = 2",
+            "count = 0",
+            "the number of tasks cannot be 0",
+            "give a number from 1 to 10000",
+        ),
+        (
+            "nr-requests = 64",
+            "nr-requests = 8",
+            "the number of requests cannot be 8",
+            "give a number from 16 to 65536",
+        ),
+        (
+            "memory = \"512 MiB\"",
+            "memory = \"20 MiB\"",
+            "the kernel leaves nothing of this memory",
+            "give the machine 32 MiB or more",
+        ),
+        (
+            "kernel-keeps = \"24 MiB\"",
+            "kernel-keeps = \"2 GiB\"",
+            "the kernel leaves nothing of this memory",
+            "give the machine 32 MiB or more",
+        ),
+        (
+            "bandwidth = \"60 MB/s\"",
+            "bandwidth = \"0 B/s\"",
+            "a disk without bandwidth",
+            "1 B/s at least",
+        ),
+        (
+            "size = \"160 GiB\"",
+            "size = \"1 B\"",
+            "too small a disk",
+            "1 MiB at least",
+        ),
+    ] {
+        let (m, line, h) = told(from, to);
+        assert_eq!((m.as_str(), h.as_deref()), (message, Some(help)));
+        assert!(line.contains(to), "{line}");
+    }
+}
+
+#[test]
+fn places_have_to_fit_and_not_to_overlap() {
+    let (message, line, help) = told("size = \"5 GiB\"", "size = \"60 GiB\"");
+    assert_eq!(message, "file system `scratch` does not fit on `crypt`");
+    assert_eq!(
+        (line.as_str(), help.as_deref()),
+        ("size = \"60 GiB\"", Some("the device has 61440 MiB"))
+    );
+    let (message, _, help) = told("at = \"1 GiB\"", "at = \"1023 MiB\"");
+    assert_eq!(message, "file system `scratch` lies on swap");
+    assert_eq!(
+        help.as_deref(),
+        Some("swap ends at 1024 MiB of the device; set `at`")
+    );
+    // On the disk itself, where the layer's swap is too.
+    let scratch = "device = \"crypt\"\nat = \"1 GiB\"\nsize = \"5 GiB\"";
+    let there = "device = \"sda\"\nat = \"100.5 GiB\"\nsize = \"5 GiB\"";
+    assert_eq!(told(scratch, there).0, "file system `scratch` lies on swap");
+}
+
+#[test]
+fn a_file_system_is_in_one_place_as_its_kind_can_be() {
+    for (from, to, message) in [
+        (
+            "kind = \"ext3\"\ndevice = \"crypt\"",
+            "kind = \"tmpfs\"\ndevice = \"crypt\"",
+            "tmpfs is on no device",
+        ),
+        (
+            "device = \"crypt\"\nat = \"1 GiB\"",
+            "",
+            "file system `scratch` is nowhere",
+        ),
+        (
+            "image-in = \"tmp\"",
+            "image-in = \"tmp\"\ndevice = \"sda\"",
+            "a file system is in one place",
+        ),
+        (
+            "name = \"tmp\"",
+            "name = \"scratch\"",
+            "`scratch` is the name of two",
+        ),
+        (
+            "name = \"crypt\"\ndisk",
+            "name = \"sda\"\ndisk",
+            "`sda` is the name of two",
+        ),
+        (
+            "name = \"old\"",
+            "name = \"desk\"",
+            "`desk` is the name of two",
+        ),
+    ] {
+        assert_eq!(told(from, to).0, message);
+    }
+}
+
+#[test]
+fn a_scenario_needs_machine_and_task_and_an_end() {
+    let e = mistake(&SMALL.replace("limit = \"10 s\"", "limit = \"0 s\""));
+    assert_eq!(
+        e.to_string(),
+        "s.toml: `limit` or `sample` is no time\n help: both must be above 0"
+    );
+    let tasks = SMALL.find("[[task]]").unwrap();
+    let e = mistake(&format!(
+        "{}task = []\n",
+        &SMALL[..SMALL.find("[[machine]]").unwrap()]
+    ));
+    assert!(e.message.contains("missing field `machine`"), "{e}");
+    let e = mistake(&SMALL[..tasks]);
+    assert!(e.message.contains("missing field `task`"), "{e}");
+    let lonely = format!(
+        "{}[[task]]\nprogram = \"work\"\nbackground = true\n",
+        &SMALL[..tasks]
+    );
+    assert_eq!(mistake(&lonely).message, "all tasks are in the background");
+    let e = small().machine(Some("laptop")).err().map(|e| e.to_string());
+    let shown = "small.toml: there is no machine `laptop`\n help: there are: desk, old";
+    assert_eq!(e.as_deref(), Some(shown));
+}

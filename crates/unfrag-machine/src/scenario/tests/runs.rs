@@ -1,0 +1,119 @@
+//! What comes of a run.
+
+use super::super::{Outcome, Progress, Scenario};
+use super::{Plain, SMALL, kernel, small};
+use crate::Calibration;
+use crate::engine::{MS, SEC};
+
+fn run(s: &Scenario<Plain>, machine: Option<&str>, seed: u64) -> Outcome {
+    let machine = s.machine(machine).unwrap();
+    let run = s.start(machine, &kernel("2.6.31"), &Calibration::standard(), seed);
+    run.unwrap().finish(|_| ())
+}
+
+#[test]
+fn a_run_ends_with_the_last_task_that_is_awaited() {
+    let o = run(&small(), None, 1);
+    assert_eq!(
+        (o.ended, o.scenario.as_str(), o.kernel.as_str()),
+        ("finished", "small", "2.6.31")
+    );
+    assert_eq!((o.machine.as_str(), o.seed), ("desk", 1));
+    assert_eq!(
+        o.calibration,
+        format!("{:016x}", Calibration::standard().hash)
+    );
+    let tasks: Vec<_> = o
+        .tasks
+        .iter()
+        .map(|t| (t.name.as_str(), t.number))
+        .collect();
+    assert_eq!(
+        tasks,
+        [("work", 0), ("work", 1), ("player", 0), ("forever", 0)]
+    );
+    assert_eq!(o.tasks[0].started_ns, 20 * MS);
+    assert_eq!(o.tasks[0].user_ns, 450 * MS);
+    assert_eq!(o.tasks[3].ended_ns, None);
+    let ends = o.tasks.iter().filter_map(|t| t.ended_ns).max();
+    assert_eq!(ends, Some(o.elapsed_ns));
+    // Realtime: 4 ms of sleep, and its work at once, but for the switch to it.
+    let player = o.tasks[2].ended_ns.unwrap();
+    assert!((5 * MS..5 * MS + MS / 20).contains(&player), "{player}");
+    // Three tasks on two CPUs, for 600 to 700 ms.
+    assert!(
+        (600 * MS..800 * MS).contains(&o.elapsed_ns),
+        "{}",
+        o.elapsed_ns
+    );
+}
+
+#[test]
+fn samples_are_equally_far_apart_and_what_they_count_adds_up() {
+    let s = small();
+    let o = run(&s, Some("old"), 1);
+    let times: Vec<_> = o.samples.iter().map(|s| s.at_ns).collect();
+    let (last, regular) = times.split_last().unwrap();
+    assert_eq!(*last, o.elapsed_ns);
+    assert!(
+        regular
+            .iter()
+            .enumerate()
+            .all(|(i, &at)| at == i as u64 * 100 * MS)
+    );
+    let config =
+        s.machine(Some("old"))
+            .unwrap()
+            .config(&kernel("2.6.31"), &Calibration::standard(), 1);
+    let managed: u64 = config.zones.iter().map(|z| z.managed).sum();
+    for s in &o.samples {
+        let m = &s.memory;
+        let sum = m.free
+            + m.anon
+            + m.file
+            + m.page_tables
+            + m.stacks
+            + m.slab
+            + m.network
+            + m.pinned
+            + m.other;
+        assert_eq!(sum, managed);
+        let blocks = s.free_blocks.iter().flat_map(|z| z.iter().enumerate());
+        assert!(blocks.map(|(order, n)| n << order).sum::<u64>() <= m.free);
+        let c = &s.cpu;
+        let all = c.user_ns + c.system_ns + c.irq_ns + c.switching_ns + c.iowait_ns + c.idle_ns;
+        assert!(all.abs_diff(s.at_ns) < MS / 10, "{all} of {}", s.at_ns);
+    }
+    assert_eq!(o.memory, o.samples.last().unwrap().memory);
+}
+
+#[test]
+fn a_run_is_a_function_of_its_inputs_and_its_outcome_is_json() {
+    let s = small();
+    let one = run(&s, None, 1);
+    assert_eq!(one, run(&s, None, 1));
+    let json = serde_json::to_value(&one).unwrap();
+    assert_eq!(json["tasks"][2]["name"], "player");
+    assert_eq!(json["samples"][0]["memory"]["anon"], 0);
+    assert!(json["devices"]["sda"]["reads"].is_u64());
+    assert!(json["counters"]["pgfault"].is_u64());
+}
+
+#[test]
+fn a_run_ends_at_its_limit_and_tells_how_far_it_is() {
+    let short = SMALL.replace("limit = \"10 s\"", "limit = \"250 ms\"");
+    let s: Scenario<Plain> = Scenario::parse("s.toml", &short).unwrap();
+    let machine = s.machine(None).unwrap();
+    let run = s.start(machine, &kernel("2.6.31"), &Calibration::standard(), 1);
+    let mut told = vec![];
+    let o = run.unwrap().finish(|p| told.push(p));
+    assert_eq!((o.ended, o.elapsed_ns), ("time-limit", 250 * MS));
+    let at = |now, awaited| Progress {
+        now,
+        limit: 250 * MS,
+        awaited,
+    };
+    assert_eq!(told, [at(100 * MS, 2), at(200 * MS, 2)]);
+    assert_eq!(o.tasks[0].ended_ns, None);
+    assert!(SEC > o.elapsed_ns);
+}
