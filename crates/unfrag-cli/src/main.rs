@@ -4,6 +4,8 @@
 //! - [`replay`]: what memory would have looked like under another kernel, and how far to trust that.
 //! - [`doctor`]: what is wrong with a host's memory, and what to do about it.
 //! - [`exporter`]: the doctor's figures for Prometheus.
+//! - [`experiment`]: a published experiment, run again on the simulated machine.
+//! - [`simulate`]: a scenario file on it.
 //! - [`inspect`]: the indexes of fragmentation of a snapshot or of this host.
 //! - `record`: this host, traced or copied, into a file.
 //! - [`slab`]: what the slab allocators would have held for the allocations of a trace.
@@ -13,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod doctor;
+mod experiment;
 mod exporter;
 mod failure;
 mod import;
@@ -22,6 +25,7 @@ mod output;
 #[cfg(target_os = "linux")]
 mod record;
 mod replay;
+mod simulate;
 mod slab;
 mod words;
 
@@ -55,6 +59,8 @@ enum Command {
     Guardian(record::GuardianArgs),
     Doctor(doctor::Args),
     Exporter(exporter::Args),
+    Experiment(experiment::Args),
+    Simulate(simulate::Args),
     Slab(slab::Args),
 }
 
@@ -74,6 +80,8 @@ fn main() -> ExitCode {
         Command::Guardian(args) => record::guard(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Exporter(args) => exporter::run(&args),
+        Command::Experiment(args) => experiment::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Slab(args) => slab::run(&args),
     };
     match done {

@@ -20,6 +20,7 @@ pub mod cause;
 pub mod clock;
 pub mod doctor;
 pub mod era;
+pub mod experiment;
 pub mod export;
 pub mod inspect;
 pub mod observe;

@@ -56,7 +56,11 @@ fn main() -> ExitCode {
             sum += p.0;
             m.free(p, 0).expect("it was allocated");
         }
-        let keep = if round % 8 == 7 { 0 } else { kernel_pages.len() / 4 };
+        let keep = if round % 8 == 7 {
+            0
+        } else {
+            kernel_pages.len() / 4
+        };
         for p in kernel_pages.drain(keep..) {
             m.free(p, 0).expect("it was allocated");
         }

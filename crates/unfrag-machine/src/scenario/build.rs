@@ -44,6 +44,7 @@ impl Machine {
                 pages: s.size.get_ref().pages() as u32,
             }),
             highpte: self.highpte,
+            slab: kernel.slab,
             costs: calibration.mem,
             ..MemConfig::of(&kernel.switches)
         };

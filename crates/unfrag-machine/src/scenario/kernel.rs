@@ -1,6 +1,8 @@
 //! The kernel that a scenario runs on.
 
+use crate::mm::MemConfig;
 use unfrag::kernel::PRESETS;
+use unfrag::slab::Rules;
 use unfrag::{Switches, Sysctl, preset};
 
 /// A kernel: an era's rules, and what of it lies outside of the core.
@@ -14,6 +16,8 @@ pub struct Kernel {
     pub sysctl: Sysctl,
     /// Its encrypting layer has a thread of its own that submits to the disk. `spec: linux-mm 4.4`
     pub crypt_io_thread: bool,
+    /// Rules of its slab caches.
+    pub slab: Rules,
 }
 
 /// Kernel from which on the encrypting layer has that thread.
@@ -36,6 +40,7 @@ impl Kernel {
             switches: p.switches,
             sysctl: Sysctl::default(),
             crypt_io_thread: names().position(|n| n == p.name) >= since,
+            slab: MemConfig::of(&p.switches).slab,
         })
     }
 }

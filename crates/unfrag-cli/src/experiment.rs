@@ -1,0 +1,78 @@
+//! `unfrag experiment`: a published experiment, run again on the simulated machine.
+
+use crate::failure::Result;
+use crate::output::{Progress, print, print_json};
+use clap::ValueEnum;
+use unfrag_lab::experiment::{self, Name, Options, report};
+
+/// Run a published experiment again on a simulated machine, and print its numbers beside ours
+///
+/// highorder: blocks of 4 MiB while seven kernels are built, and at rest (2005). aim9: eight small
+/// programs, with and without grouping (2005). slab-order: two builds on tmpfs in 1 GiB, with slabs of
+/// several orders (2009). atomic: reclaim behind an encrypted disk, with order-2 requests from
+/// interrupts (2009). Same seed, same bytes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unfrag experiment highorder --kernel 2.6.14,v19 --runs 1
+  unfrag experiment slab-order --kernel slub,slqb --runs 3 --seed 7 --json
+  unfrag experiment atomic --kernel 2.6.31 --machine x86 --runs 20")]
+pub struct Args {
+    /// The experiment
+    #[arg(value_enum)]
+    name: Experiment,
+    /// Kernels or variants, separated by commas; all of the experiment if none is given
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    kernel: Vec<String>,
+    /// Machines, separated by commas; those of the source if none is given
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    machine: Vec<String>,
+    /// Runs of each kernel, with a seed each
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: u32,
+    /// Seed of the first run; the others follow
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Experiment {
+    #[value(name = "highorder")]
+    HighOrder,
+    Aim9,
+    SlabOrder,
+    Atomic,
+}
+
+impl From<Experiment> for Name {
+    fn from(e: Experiment) -> Name {
+        match e {
+            Experiment::HighOrder => Name::HighOrder,
+            Experiment::Aim9 => Name::Aim9,
+            Experiment::SlabOrder => Name::SlabOrder,
+            Experiment::Atomic => Name::Atomic,
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<()> {
+    let options = Options {
+        kernels: args.kernel.clone(),
+        machines: args.machine.clone(),
+        runs: args.runs,
+        seed: args.seed,
+    };
+    let bar = Progress::new("running");
+    let report = experiment::run(args.name.into(), &options, &|done, total| {
+        bar.at(done as u64, total as u64);
+    })?;
+    drop(bar);
+    if args.json {
+        print_json(&report)
+    } else {
+        print(&report::text(&report))
+    }
+}

@@ -1,0 +1,71 @@
+//! A metric over several seeds.
+
+use serde::Serialize;
+
+/// What a metric came to over the runs of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// The middle run, or the mean of the two in the middle.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// Standard error of the mean: the sample's deviation over the square root of its size. 0 for a
+    /// single run.
+    pub stderr: f64,
+}
+
+impl Spread {
+    /// Of at least one value; `None` of none.
+    pub fn of(values: &[f64]) -> Option<Spread> {
+        let mut v = values.to_vec();
+        v.sort_by(f64::total_cmp);
+        let (&min, &max) = (v.first()?, v.last()?);
+        let n = v.len();
+        let median = (v[(n - 1) / 2] + v[n / 2]) / 2.0;
+        let mean = v.iter().sum::<f64>() / n as f64;
+        let square = v.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
+        let stderr = if n > 1 {
+            (square / (n - 1) as f64 / n as f64).sqrt()
+        } else {
+            0.0
+        };
+        Some(Spread {
+            median,
+            min,
+            max,
+            stderr,
+        })
+    }
+
+    /// Whether two medians differ by more than two standard errors of their difference.
+    pub fn differs_from(&self, other: &Spread) -> bool {
+        let joint = (self.stderr.powi(2) + other.stderr.powi(2)).sqrt();
+        (self.median - other.median).abs() > 2.0 * joint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spread;
+
+    #[test]
+    fn the_spread_of_some_values() {
+        let s = Spread::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
+        assert_eq!((s.median, s.min, s.max), (2.5, 1.0, 4.0));
+        // Deviation sqrt(5/3), over the square root of four.
+        assert!((s.stderr - (5.0f64 / 3.0).sqrt() / 2.0).abs() < 1e-12);
+        assert_eq!(Spread::of(&[7.0]).unwrap().stderr, 0.0);
+        assert_eq!(Spread::of(&[]), None);
+    }
+
+    #[test]
+    fn two_spreads_differ_beyond_two_standard_errors() {
+        let a = Spread::of(&[10.0, 11.0, 12.0]).unwrap();
+        let b = Spread::of(&[11.0, 12.0, 13.0]).unwrap();
+        let c = Spread::of(&[20.0, 21.0, 22.0]).unwrap();
+        assert!(!a.differs_from(&b));
+        assert!(a.differs_from(&c));
+    }
+}

@@ -1,0 +1,139 @@
+//! Kernels of the experiments: a preset, and what is changed about it.
+
+use unfrag::Switches;
+use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, preset};
+use unfrag::slab::{Design, FirstAttempt, Rules};
+
+/// A kernel as an experiment runs it.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    /// Name of its preset.
+    pub name: &'static str,
+    /// What is changed about it; empty if nothing.
+    pub variant: &'static str,
+    /// Its rules for pages.
+    pub switches: Switches,
+    /// Its rules for slabs.
+    pub slab: Rules,
+}
+
+fn base(name: &'static str) -> Option<Switches> {
+    preset(name).map(|p| p.switches)
+}
+
+/// SLAB, as kernels to 2.6.22 had it.
+const SLAB: Rules = Rules {
+    design: Design::Slab,
+    ..Rules::S2
+};
+
+/// S0's kernels, and two of today.
+pub fn highorder() -> Vec<Kernel> {
+    [
+        ("2.6.14", SLAB),
+        ("v19", SLAB),
+        ("6.1", Rules::MODERN),
+        ("6.18", Rules::MODERN),
+    ]
+    .into_iter()
+    .filter_map(|(name, slab)| {
+        Some(Kernel {
+            name,
+            variant: "",
+            switches: base(name)?,
+            slab,
+        })
+    })
+    .collect()
+}
+
+/// S2's allocators, and the four remedies that were tried. `spec: linux-mm 6.5`
+pub fn slab_order() -> Vec<Kernel> {
+    let slub = |max_order, first_attempt| {
+        let mut r = Rules::S2;
+        (r.slub.max_order, r.slub.first_attempt) = (max_order, first_attempt);
+        r
+    };
+    let design = |design| Rules {
+        design,
+        ..Rules::S2
+    };
+    use FirstAttempt as F;
+    let kernels = [
+        ("slab", design(Design::Slab)),
+        ("slqb", design(Design::Slqb)),
+        ("slub", slub(3, F::Historic)),
+        ("slub-order-1", slub(1, F::Historic)),
+        ("slub-order-0", slub(0, F::Historic)),
+        ("slub-if-plenty-free", slub(3, F::IfPlentyFree)),
+        ("slub-no-wait", slub(3, F::NoWait)),
+        ("slub-no-wake", slub(3, F::NoWake)),
+        ("slub-first-pass-only", slub(3, F::FirstPassOnly)),
+    ];
+    let of = |(variant, slab)| {
+        Some(Kernel {
+            name: "2.6.28",
+            variant,
+            switches: base("2.6.28")?,
+            slab,
+        })
+    };
+    kernels.into_iter().filter_map(of).collect()
+}
+
+/// S4's thirteen kernels: each base, 8aa7e847 reverted, and the five patches one after the other.
+/// `spec: linux-mm 4.6, 8.3`
+pub fn atomic() -> Vec<Kernel> {
+    let mut all = vec![];
+    for name in ["2.6.30", "2.6.31", "2.6.32-rc6"] {
+        let Some(plain) = base(name) else { continue };
+        let mut add = |variant, switches| {
+            all.push(Kernel {
+                name,
+                variant,
+                switches,
+                slab: Rules::S2,
+            });
+        };
+        add("force-highorder", plain);
+        if name == "2.6.30" {
+            continue;
+        }
+        let mut sw = plain;
+        sw.reclaim.congestion = CongestionWait::Sync;
+        add("revert-8aa7e847", sw);
+        let mut sw = plain;
+        (sw.reclaim.wake_on_restart, sw.reclaim.realtime_in_interrupt) = (true, false);
+        add("pgalloc-2.6.30", sw);
+        sw.reclaim.congestion = CongestionWait::Both;
+        add("congestion-both", sw);
+        sw.reclaim.sleep = KswapdSleep::Staged;
+        add("kswapd-quick-recheck", sw);
+        sw.reclaim.nap = KswapdNap::TroubleLater;
+        add("adjust-priority", sw);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s4_has_thirteen_kernels_and_each_patch_is_one_switch_spec_4_6() {
+        let all = atomic();
+        assert_eq!(all.len(), 13);
+        for (a, b) in all.iter().zip(&all[1..]) {
+            assert!(
+                a.name != b.name || a.switches != b.switches,
+                "{}",
+                b.variant
+            );
+        }
+    }
+
+    #[test]
+    fn every_kernel_of_the_experiments_exists() {
+        assert_eq!((highorder().len(), slab_order().len()), (4, 9));
+    }
+}
