@@ -7,6 +7,7 @@
 //! - [`scenario`]: a run described by a file.
 //! - [`mm`]: processes, page faults, swap, fork and exit, what reclaim asks of owners.
 //! - [`fs`]: page cache, readahead, writeback, journal, tmpfs, loop devices.
+//! - [`program`]: what the tasks of a scenario do.
 //! - [`net`]: frames that arrive in interrupts.
 //! - [`kmem`]: the simulated kernel's slab caches.
 //! - [`slab`]: slab caches over real memory, with virtual CPUs.
@@ -24,6 +25,7 @@ pub mod kmem;
 mod metadata;
 pub mod mm;
 pub mod net;
+pub mod program;
 pub mod scenario;
 pub mod sim;
 pub mod slab;

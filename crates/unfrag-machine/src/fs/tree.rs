@@ -1,7 +1,7 @@
 //! Trees of files: what a source tarball, a home directory or `/usr` is to memory, namely so many
 //! directories and files of certain sizes.
 
-use super::{FsId, FsKind, NodeId, Readahead};
+use super::{FsId, NodeId, Readahead, Store};
 use crate::Cx;
 use crate::Sim;
 use crate::engine::Rng;
@@ -106,14 +106,14 @@ impl Plan {
 }
 
 impl Sim {
-    /// A tree that is on disk before the run begins; nothing of it is in memory. On tmpfs, where
-    /// nothing is elsewhere, that cannot be.
+    /// A tree that is on disk before the run begins; nothing of it is in memory. On tmpfs, or on a loop
+    /// device over it, where all is in memory, that cannot be.
     ///
     /// # Errors
     /// [`Fail::NoSpace`].
     pub fn lay_out(&mut self, fs: FsId, plan: &Plan) -> Result<Tree, Fail> {
         let root = self.root(fs);
-        if self.is_tmpfs(root) {
+        if !self.is_on_disk(fs) {
             return Err(Fail::NoSpace);
         }
         let vfs = &mut self.mem().vfs;
@@ -133,13 +133,17 @@ impl Sim {
         Ok(tree)
     }
 
+    fn is_on_disk(&self, fs: FsId) -> bool {
+        matches!(self.mem_ref().vfs.system(fs.0).store, Store::Disk { .. })
+    }
+
     /// A file that is on disk before the run begins.
     ///
     /// # Errors
     /// As [`lay_out`](Sim::lay_out).
     pub fn lay_file(&mut self, fs: FsId, pages: u32) -> Result<NodeId, Fail> {
         let root = self.root(fs);
-        if self.is_tmpfs(root) {
+        if !self.is_on_disk(fs) {
             return Err(Fail::NoSpace);
         }
         self.mem().vfs.lay_node(root, false, pages)
@@ -325,18 +329,6 @@ impl Cx<'_> {
             self.remove_node(who, node);
         }
         self.pay();
-    }
-}
-
-impl FsKind {
-    /// The kind with this name.
-    pub fn from_name(name: &str) -> Option<FsKind> {
-        match name {
-            "ext2" => Some(FsKind::Ext2),
-            "ext3" => Some(FsKind::Ext3),
-            "tmpfs" => Some(FsKind::Tmpfs),
-            _ => None,
-        }
     }
 }
 

@@ -105,6 +105,10 @@ impl Cx<'_> {
             sim.mem().procs.get_mut(child).shared_len = len;
             areas
         });
+        for _ in 0..self.with(|sim| sim.mem_ref().procs.get(parent).vmas.len()) {
+            let vma = self.kmem_kind(who, caches::Kind::VmAreaStruct)?;
+            self.with(|sim| sim.mem().procs.get_mut(child).vmas.push(vma));
+        }
         for area in 0..areas {
             if self.with(|sim| sim.mem_ref().procs.get(parent).area(area).is_none()) {
                 self.with(|sim| sim.mem().procs.get_mut(child).areas.push(None));
@@ -173,7 +177,11 @@ impl Cx<'_> {
             p.areas.clear();
             p.shared_len = 0;
             let tables = std::mem::take(&mut p.shared_tables);
+            let vmas = std::mem::take(&mut p.vmas);
             sim.free_tables(proc, &tables);
+            for vma in vmas {
+                sim.kmem_free(vma);
+            }
         });
         self.pay();
     }

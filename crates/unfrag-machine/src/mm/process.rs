@@ -79,6 +79,8 @@ pub struct Process {
     pub objects: Vec<Obj>,
     /// `mm_struct`.
     pub mm: Option<Obj>,
+    /// Areas of which nothing but the `vm_area_struct` matters.
+    pub vmas: Vec<Obj>,
     /// Mapped pages.
     pub rss: u32,
     /// Pages in swap.
@@ -106,6 +108,7 @@ impl Process {
             stack: vec![],
             objects: vec![],
             mm: None,
+            vmas: vec![],
             rss: 0,
             swapped: 0,
             tables: 0,

@@ -36,15 +36,17 @@ pub struct StreamConfig {
 }
 
 impl StreamConfig {
+    /// Bytes of data of a frame.
+    pub const DATA: u64 = 1_448;
+
     /// A stream of `bytes` at a rate in bytes a second, in frames of 1,448 bytes of data, with a
     /// window of 128 KiB and TCP's usual 200 ms.
     pub fn paced(bytes: u64, rate: u64, order: u8) -> StreamConfig {
-        const DATA: u64 = 1_448;
         StreamConfig {
-            interval: (DATA * 1_000_000_000 / rate.max(1)).max(1),
+            interval: (Self::DATA * 1_000_000_000 / rate.max(1)).max(1),
             order,
-            frames: bytes.div_ceil(DATA),
-            window: (128 << 10) / DATA as u32,
+            frames: bytes.div_ceil(Self::DATA),
+            window: (128 << 10) / Self::DATA as u32,
             retransmit: 200_000_000,
         }
     }

@@ -6,6 +6,7 @@ use super::units::Bytes;
 use super::{ScenarioError, zones};
 use crate::Calibration;
 use crate::calibration::unknown_cost;
+use crate::program::names;
 use std::ops::Range;
 use toml::Spanned;
 
@@ -74,8 +75,8 @@ impl Source<'_> {
         )
     }
 
-    /// All of a scenario, but for the steps of its programs.
-    pub fn check<S>(&self, f: &File<S>) -> Checked {
+    /// All of a scenario.
+    pub fn check(&self, f: &File) -> Checked {
         let whole = |message: &str, help: &str| {
             Err(ScenarioError::at(self.file, self.text, None, message).help(help))
         };
@@ -106,6 +107,14 @@ impl Source<'_> {
                 "all tasks are in the background",
                 "a run ends with the last task that is not: let one be `background = false`",
             );
+        }
+        let (things, programs) = (f.things(), f.steps());
+        for m in &f.machines {
+            let names = m.file_systems.iter().map(|s| s.name.get_ref().clone());
+            if let Err(message) = names::check(&things, &programs, &names.collect()) {
+                let name = m.name.get_ref();
+                return whole(&message, &format!("this is so on machine `{name}`"));
+            }
         }
         Ok(())
     }

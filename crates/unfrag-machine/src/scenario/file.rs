@@ -4,6 +4,8 @@
 //! Names are in kebab-case, quantities carry their units, unknown keys are mistakes.
 
 use super::units::{Bytes, Rate, Time};
+use crate::program::spec::{FileSpec, ImageSpec, TreeSpec};
+use crate::program::{Step, Steps, Things};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,11 +14,10 @@ use toml::Spanned;
 /// A name that something else in the file has to have.
 pub type Name = Spanned<String>;
 
-/// A scenario; `S` is a step of a program.
+/// A scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-#[serde(bound = "S: Deserialize<'de>")]
-pub struct File<S> {
+pub struct File {
     /// Its name.
     pub name: String,
     /// What it is about, for people.
@@ -33,8 +34,17 @@ pub struct File<S> {
     /// The machines on which it can run; the first, if none is asked for.
     #[serde(rename = "machine")]
     pub machines: Vec<Machine>,
+    /// Trees of files, by name.
+    #[serde(default)]
+    pub trees: BTreeMap<String, TreeSpec>,
+    /// Files, by name.
+    #[serde(default)]
+    pub files: BTreeMap<String, FileSpec>,
+    /// Images of programs, by name.
+    #[serde(default)]
+    pub images: BTreeMap<String, ImageSpec>,
     /// What tasks do, by name.
-    pub programs: BTreeMap<String, Program<S>>,
+    pub programs: BTreeMap<String, Program>,
     /// The tasks that run from the start.
     #[serde(rename = "task")]
     pub tasks: Vec<Task>,
@@ -47,19 +57,32 @@ fn sample() -> Time {
 /// What a task does.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-#[serde(bound = "S: Deserialize<'de>")]
-pub struct Program<S> {
+pub struct Program {
     /// One after the other.
     #[serde(deserialize_with = "shared")]
-    pub steps: Rc<[S]>,
+    pub steps: Steps,
 }
 
-fn shared<'de, S, D>(d: D) -> Result<Rc<[S]>, D::Error>
-where
-    S: Deserialize<'de>,
-    D: serde::Deserializer<'de>,
-{
-    Vec::<S>::deserialize(d).map(Rc::from)
+fn shared<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Steps, D::Error> {
+    Vec::<Step>::deserialize(d).map(Rc::from)
+}
+
+impl File {
+    /// The programs' steps, by name.
+    pub fn steps(&self) -> BTreeMap<String, Steps> {
+        let all = self.programs.iter();
+        all.map(|(name, p)| (name.clone(), p.steps.clone()))
+            .collect()
+    }
+
+    /// What is there before the run begins.
+    pub fn things(&self) -> Things {
+        Things {
+            trees: self.trees.clone(),
+            files: self.files.clone(),
+            images: self.images.clone(),
+        }
+    }
 }
 
 /// Tasks that run a program.

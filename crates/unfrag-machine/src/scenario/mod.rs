@@ -22,30 +22,29 @@ pub mod zones;
 pub use error::ScenarioError;
 pub use file::{File, Layout, Machine};
 pub use kernel::Kernel;
-pub use run::{Instance, Outcome, Progress, Run, Step, TaskOutcome};
+pub use run::{Outcome, Progress, Run, TaskOutcome};
 pub use series::{MemoryByUse, Sample};
 pub use units::{Bytes, Rate, Time};
 
-use serde::de::DeserializeOwned;
 use std::fmt::Display;
 use toml::Spanned;
 
-/// A scenario that holds together; `S` is a step of a program.
+/// A scenario that holds together.
 #[derive(Clone, Debug)]
-pub struct Scenario<S> {
+pub struct Scenario {
     /// What it says.
-    pub file: File<S>,
+    pub file: File,
     name: String,
     text: String,
 }
 
-impl<S: DeserializeOwned> Scenario<S> {
+impl Scenario {
     /// Reads a scenario; `name` is what mistakes are said to be in.
     ///
     /// # Errors
     /// The first mistake, with its place and the way out.
-    pub fn parse(name: &str, text: &str) -> Result<Scenario<S>, ScenarioError> {
-        let file: File<S> = toml::from_str(text)
+    pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
+        let file: File = toml::from_str(text)
             .map_err(|e| ScenarioError::at(name, text, e.span(), e.message()))?;
         check::Source { file: name, text }.check(&file)?;
         Ok(Scenario {
@@ -54,9 +53,7 @@ impl<S: DeserializeOwned> Scenario<S> {
             text: text.to_owned(),
         })
     }
-}
 
-impl<S> Scenario<S> {
     /// The machine of this name; the first, if none is given.
     ///
     /// # Errors

@@ -6,29 +6,12 @@ use super::file::{File, Machine, Priority};
 use super::series::{CpuUse, MemoryByUse, Sample, cpu_use, kswapd_cpu};
 use super::{Kernel, ScenarioError};
 use crate::engine::{Ended, Nanos, TaskTimes};
-use crate::{Calibration, Cx, Engine, Sim, Spec};
+use crate::program::{Actor, Role, Stage, StageReport};
+use crate::{Calibration, Engine, Sim, Spec};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-/// A step of a program, and how programs are run.
-pub trait Step: DeserializeOwned + 'static {
-    /// Runs a task's steps, one after the other.
-    fn run(steps: &[Self], cx: &mut Cx, task: &Instance);
-}
-
-/// A task of a scenario.
-#[derive(Clone, Debug)]
-pub struct Instance {
-    /// Its name; tasks of one entry share it.
-    pub name: Rc<str>,
-    /// Its number among them, from 0.
-    pub number: u32,
-    /// The seed of the run.
-    pub seed: u64,
-}
 
 /// What became of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -78,6 +61,8 @@ pub struct Outcome {
     pub counters: BTreeMap<&'static str, u64>,
     /// What the devices did.
     pub devices: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    /// What the programs have to tell.
+    pub programs: StageReport,
     /// Samples.
     pub samples: Vec<Sample>,
     /// A digest of who ran when and where: equal runs have equal digests.
@@ -99,17 +84,18 @@ pub struct Progress {
 pub struct Run {
     /// The machine.
     pub engine: Engine,
+    stage: Rc<Stage>,
     outcome: Outcome,
     tasks: Rc<RefCell<Vec<TaskOutcome>>>,
     sample: Nanos,
     limit: Nanos,
 }
 
-impl<S: Step> super::Scenario<S> {
+impl super::Scenario {
     /// The machine with its file systems mounted and the tasks about to start.
     ///
     /// # Errors
-    /// If the machine's memory cannot be managed.
+    /// If the machine's memory cannot be managed, or files do not fit where they should be.
     pub fn start(
         &self,
         machine: &Machine,
@@ -125,7 +111,9 @@ impl<S: Step> super::Scenario<S> {
         sim.start_kswapd();
         sim.start_flushers();
         let tasks = Rc::new(RefCell::new(Vec::new()));
-        start_tasks(sim, &self.file, seed, &tasks);
+        let stage = Stage::set_up(&self.file.things(), self.file.steps(), sim, seed)
+            .map_err(|e| self.error_at(&machine.name, e))?;
+        start_tasks(sim, &self.file, &stage, &tasks);
         let outcome = Outcome {
             scenario: self.file.name.clone(),
             machine: machine.name.get_ref().clone(),
@@ -140,11 +128,13 @@ impl<S: Step> super::Scenario<S> {
             kswapd_cpu_ns: 0,
             counters: BTreeMap::new(),
             devices: BTreeMap::new(),
+            programs: StageReport::default(),
             samples: Vec::new(),
             trace_hash: String::new(),
         };
         Ok(Run {
             engine,
+            stage,
             outcome,
             tasks,
             sample: self.file.sample.0,
@@ -153,17 +143,12 @@ impl<S: Step> super::Scenario<S> {
     }
 }
 
-fn start_tasks<S: Step>(
+fn start_tasks(
     sim: &mut Sim,
-    file: &File<S>,
-    seed: u64,
+    file: &File,
+    stage: &Rc<Stage>,
     outcomes: &Rc<RefCell<Vec<TaskOutcome>>>,
 ) {
-    let programs: BTreeMap<&str, Rc<[S]>> = file
-        .programs
-        .iter()
-        .map(|(name, p)| (name.as_str(), p.steps.clone()))
-        .collect();
     for entry in &file.tasks {
         let program = entry.program.get_ref().as_str();
         let name: Rc<str> = entry.name.as_deref().unwrap_or(program).into();
@@ -176,12 +161,11 @@ fn start_tasks<S: Step>(
             if entry.background {
                 spec = spec.background();
             }
-            let task = Instance {
+            let role = Role {
                 name: name.clone(),
                 number,
-                seed,
             };
-            let steps = programs[program].clone();
+            let (steps, stage) = (file.programs[program].steps.clone(), stage.clone());
             let index = outcomes.borrow().len();
             outcomes.borrow_mut().push(TaskOutcome {
                 name: name.to_string(),
@@ -197,7 +181,7 @@ fn start_tasks<S: Step>(
                 if at > 0 {
                     cx.sleep(at);
                 }
-                S::run(&steps, cx, &task);
+                Actor::perform(cx, &stage, role, &steps);
                 let (now, times) = (cx.now(), cx.times());
                 let done = &mut told.borrow_mut()[index];
                 let TaskTimes {
@@ -246,7 +230,8 @@ impl Run {
         o.memory = MemoryByUse::of(sim);
         o.cpu = cpu_use(sim);
         o.kswapd_cpu_ns = kswapd_cpu(sim);
-        o.counters = counters(sim);
+        o.counters = sim.vm_counters();
+        o.programs = self.stage.report();
         o.devices = sim.block.all_stats();
         o.samples.push(Sample::of(sim));
         o.trace_hash = format!("{:016x}", sim.trace_hash());
@@ -254,58 +239,60 @@ impl Run {
     }
 }
 
-/// Events since the start, by name.
-fn counters(sim: &Sim) -> BTreeMap<&'static str, u64> {
-    let (m, vm) = (sim.manager_ref(), &sim.mem_ref().counters);
-    let (c, r) = (m.counters(), m.reclaim_counters());
-    let congestion = sim.block.congestion();
-    BTreeMap::from([
-        ("pgalloc", c.pgalloc),
-        ("pgfree", c.pgfree),
-        ("alloc_failed", c.alloc_failed),
-        ("slow_path", c.slow_path),
-        ("kswapd_wakeups", c.kswapd_wakeups),
-        ("pgscan_kswapd", r.pgscan_kswapd),
-        ("pgscan_direct", r.pgscan_direct),
-        ("pgsteal_kswapd", r.pgsteal_kswapd),
-        ("pgsteal_direct", r.pgsteal_direct),
-        ("allocstall", r.allocstall),
-        ("pageoutrun", r.pageoutrun),
-        ("pgactivate", r.pgactivate),
-        ("pgdeactivate", r.pgdeactivate),
-        ("pgrefill", r.pgrefill),
-        ("nr_vmscan_write", r.nr_vmscan_write),
-        ("pgrotated", r.pgrotated),
-        (
-            "kswapd_low_wmark_hit_quickly",
-            r.kswapd_low_wmark_hit_quickly,
-        ),
-        (
-            "kswapd_high_wmark_hit_quickly",
-            r.kswapd_high_wmark_hit_quickly,
-        ),
-        ("kswapd_skip_congestion_wait", r.kswapd_skip_congestion_wait),
-        ("oom_kill", r.oom_kill),
-        ("pgfault", vm.pgfault),
-        ("pgmajfault", vm.pgmajfault),
-        ("cow_copies", vm.cow_copies),
-        ("pswpin", vm.pswpin),
-        ("pswpout", vm.pswpout),
-        ("pgpgin", vm.pgpgin),
-        ("pgpgout", vm.pgpgout),
-        ("read_errors", vm.read_errors),
-        ("write_errors", vm.write_errors),
-        ("slabs_scanned", vm.slabs_scanned),
-        ("oom_victims", vm.oom_victims),
-        ("dirty_pause_ns", vm.dirty_pause),
-        ("direct_reclaim_ns", vm.direct_reclaim),
-        ("throttled_ns", vm.throttled),
-        ("congestion_waits_async", congestion.waits[0]),
-        ("congestion_waits_sync", congestion.waits[1]),
-        ("congestion_timeouts_async", congestion.timeouts[0]),
-        ("congestion_timeouts_sync", congestion.timeouts[1]),
-        ("congestion_wait_async_ns", congestion.waited[0]),
-        ("congestion_wait_sync_ns", congestion.waited[1]),
-        ("context_switches", sim.switches()),
-    ])
+impl Sim {
+    /// Events since the start, by name.
+    pub fn vm_counters(&self) -> BTreeMap<&'static str, u64> {
+        let (m, vm) = (self.manager_ref(), &self.mem_ref().counters);
+        let (c, r) = (m.counters(), m.reclaim_counters());
+        let congestion = self.block.congestion();
+        BTreeMap::from([
+            ("pgalloc", c.pgalloc),
+            ("pgfree", c.pgfree),
+            ("alloc_failed", c.alloc_failed),
+            ("slow_path", c.slow_path),
+            ("kswapd_wakeups", c.kswapd_wakeups),
+            ("pgscan_kswapd", r.pgscan_kswapd),
+            ("pgscan_direct", r.pgscan_direct),
+            ("pgsteal_kswapd", r.pgsteal_kswapd),
+            ("pgsteal_direct", r.pgsteal_direct),
+            ("allocstall", r.allocstall),
+            ("pageoutrun", r.pageoutrun),
+            ("pgactivate", r.pgactivate),
+            ("pgdeactivate", r.pgdeactivate),
+            ("pgrefill", r.pgrefill),
+            ("nr_vmscan_write", r.nr_vmscan_write),
+            ("pgrotated", r.pgrotated),
+            (
+                "kswapd_low_wmark_hit_quickly",
+                r.kswapd_low_wmark_hit_quickly,
+            ),
+            (
+                "kswapd_high_wmark_hit_quickly",
+                r.kswapd_high_wmark_hit_quickly,
+            ),
+            ("kswapd_skip_congestion_wait", r.kswapd_skip_congestion_wait),
+            ("oom_kill", r.oom_kill),
+            ("pgfault", vm.pgfault),
+            ("pgmajfault", vm.pgmajfault),
+            ("cow_copies", vm.cow_copies),
+            ("pswpin", vm.pswpin),
+            ("pswpout", vm.pswpout),
+            ("pgpgin", vm.pgpgin),
+            ("pgpgout", vm.pgpgout),
+            ("read_errors", vm.read_errors),
+            ("write_errors", vm.write_errors),
+            ("slabs_scanned", vm.slabs_scanned),
+            ("oom_victims", vm.oom_victims),
+            ("dirty_pause_ns", vm.dirty_pause),
+            ("direct_reclaim_ns", vm.direct_reclaim),
+            ("throttled_ns", vm.throttled),
+            ("congestion_waits_async", congestion.waits[0]),
+            ("congestion_waits_sync", congestion.waits[1]),
+            ("congestion_timeouts_async", congestion.timeouts[0]),
+            ("congestion_timeouts_sync", congestion.timeouts[1]),
+            ("congestion_wait_async_ns", congestion.waited[0]),
+            ("congestion_wait_sync_ns", congestion.waited[1]),
+            ("context_switches", self.switches()),
+        ])
+    }
 }

@@ -1,10 +1,10 @@
 //! Mistakes in a file are told with their place and a way out.
 
 use super::super::{Scenario, ScenarioError};
-use super::{Plain, SMALL, small};
+use super::{SMALL, small};
 
 fn mistake(text: &str) -> ScenarioError {
-    let e = Scenario::<Plain>::parse("s.toml", text).err();
+    let e = Scenario::parse("s.toml", text).err();
     e.unwrap_or_else(|| panic!("nothing wrong with\n{text}"))
 }
 

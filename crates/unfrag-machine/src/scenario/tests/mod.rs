@@ -3,38 +3,15 @@
 mod mistakes;
 mod runs;
 
-use super::{Instance, Kernel, Scenario, Step, Time};
+use super::{Kernel, Scenario};
+use crate::Calibration;
 use crate::block::{CongestionWake, DeviceId, Fault, SECTOR};
 use crate::engine::{MS, SEC, US};
 use crate::kmem::caches::Word;
-use crate::{Calibration, Cx};
-use serde::Deserialize;
 
 const SMALL: &str = include_str!("small.toml");
 
-/// Steps that need nothing but the engine.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Plain {
-    Compute(Time),
-    Sleep(Time),
-}
-
-impl Step for Plain {
-    fn run(steps: &[Plain], cx: &mut Cx, task: &Instance) {
-        assert!(["work", "player", "forever"].contains(&&*task.name));
-        for step in steps {
-            match step {
-                Plain::Compute(t) => cx.spend(t.0),
-                Plain::Sleep(t) => {
-                    cx.sleep(t.0);
-                }
-            }
-        }
-    }
-}
-
-fn small() -> Scenario<Plain> {
+fn small() -> Scenario {
     Scenario::parse("small.toml", SMALL).unwrap()
 }
 
@@ -45,7 +22,10 @@ fn kernel(name: &str) -> Kernel {
 #[test]
 fn a_machine_is_what_the_file_says_and_standard_otherwise() {
     let s = small();
-    let c = s.machine(None).unwrap().config(&kernel("2.6.31"), &Calibration::standard(), 7);
+    let c = s
+        .machine(None)
+        .unwrap()
+        .config(&kernel("2.6.31"), &Calibration::standard(), 7);
     assert_eq!((c.seed, c.cpus, c.hz), (7, 2, 250));
     assert_eq!((c.sched.quantum, c.sched.irq_cpu), (MS, 1));
     assert_eq!((c.costs.crypt_page, c.costs.interrupt), (20 * US, US));
@@ -63,23 +43,36 @@ fn a_machine_is_what_the_file_says_and_standard_otherwise() {
     let crypt = &c.crypts[0];
     assert_eq!((crypt.disk, crypt.first_sector), (0, (100 << 30) / SECTOR));
     let swap = c.mem.swap.unwrap();
-    assert_eq!((swap.device, swap.sector, swap.pages), (DeviceId(1), 0, 1 << 18));
+    assert_eq!(
+        (swap.device, swap.sector, swap.pages),
+        (DeviceId(1), 0, 1 << 18)
+    );
     let zones: Vec<_> = c.zones.iter().map(|z| (z.kind.name(), z.spanned)).collect();
     assert_eq!(zones, [("DMA", 4096), ("DMA32", 126_976)]);
 
-    let c = s.machine(Some("old")).unwrap().config(&kernel("2.6.14"), &Calibration::standard(), 0);
+    let c = s
+        .machine(Some("old"))
+        .unwrap()
+        .config(&kernel("2.6.14"), &Calibration::standard(), 0);
     assert_eq!(c.mem.word, Word::W32);
     assert!(c.mem.highpte && c.mem.swap.is_none());
     assert_eq!(c.congestion_wake, CongestionWake::Leaving);
-    let zones: Vec<_> = c.zones.iter().map(|z| (z.kind.name(), z.present - z.managed)).collect();
+    let zones: Vec<_> = c
+        .zones
+        .iter()
+        .map(|z| (z.kind.name(), z.present - z.managed))
+        .collect();
     assert_eq!(zones, [("DMA", 22), ("Normal", 6144), ("HighMem", 0)]);
 }
 
 #[test]
 fn the_encrypting_layers_second_thread_is_the_kernels_unless_the_file_says_otherwise() {
     let io = |text: &str, name| {
-        let s: Scenario<Plain> = Scenario::parse("s.toml", text).unwrap();
-        let c = s.machine(None).unwrap().config(&kernel(name), &Calibration::standard(), 0);
+        let s: Scenario = Scenario::parse("s.toml", text).unwrap();
+        let c = s
+            .machine(None)
+            .unwrap()
+            .config(&kernel(name), &Calibration::standard(), 0);
         c.crypts[0].io_thread
     };
     assert!(!io(SMALL, "2.6.30"));

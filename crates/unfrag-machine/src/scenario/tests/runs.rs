@@ -1,11 +1,11 @@
 //! What comes of a run.
 
 use super::super::{Outcome, Progress, Scenario};
-use super::{Plain, SMALL, kernel, small};
+use super::{SMALL, kernel, small};
 use crate::Calibration;
 use crate::engine::{MS, SEC};
 
-fn run(s: &Scenario<Plain>, machine: Option<&str>, seed: u64) -> Outcome {
+fn run(s: &Scenario, machine: Option<&str>, seed: u64) -> Outcome {
     let machine = s.machine(machine).unwrap();
     let run = s.start(machine, &kernel("2.6.31"), &Calibration::standard(), seed);
     run.unwrap().finish(|_| ())
@@ -37,9 +37,9 @@ fn a_run_ends_with_the_last_task_that_is_awaited() {
     assert_eq!(o.tasks[3].ended_ns, None);
     let ends = o.tasks.iter().filter_map(|t| t.ended_ns).max();
     assert_eq!(ends, Some(o.elapsed_ns));
-    // Realtime: 4 ms of sleep, and its work at once, but for the switch to it.
+    // Realtime: 4 ms of sleep, and its work at once, but for the making and the end of its process.
     let player = o.tasks[2].ended_ns.unwrap();
-    assert!((5 * MS..5 * MS + MS / 20).contains(&player), "{player}");
+    assert!((5 * MS..5 * MS + MS / 5).contains(&player), "{player}");
     // Three tasks on two CPUs, for 600 to 700 ms.
     assert!(
         (600 * MS..800 * MS).contains(&o.elapsed_ns),
@@ -102,7 +102,7 @@ fn a_run_is_a_function_of_its_inputs_and_its_outcome_is_json() {
 #[test]
 fn a_run_ends_at_its_limit_and_tells_how_far_it_is() {
     let short = SMALL.replace("limit = \"10 s\"", "limit = \"250 ms\"");
-    let s: Scenario<Plain> = Scenario::parse("s.toml", &short).unwrap();
+    let s: Scenario = Scenario::parse("s.toml", &short).unwrap();
     let machine = s.machine(None).unwrap();
     let run = s.start(machine, &kernel("2.6.31"), &Calibration::standard(), 1);
     let mut told = vec![];

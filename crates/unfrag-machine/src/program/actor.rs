@@ -1,0 +1,347 @@
+//! A process that runs steps.
+
+use super::spec::{Grow, Pattern, Repeat, Step, Steps, Touch};
+use super::stage::{Line, Stage, program_channel};
+use crate::engine::{Nanos, Rng};
+use crate::kmem::{Obj, caches};
+use crate::mm::Fail;
+use crate::mm::alloc::Who;
+use crate::mm::process::ProcId;
+use crate::{Cx, Priority};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Who a process is in its scenario.
+#[derive(Clone, Debug)]
+pub struct Role {
+    /// Name of its task.
+    pub name: Rc<str>,
+    /// Number of its task among those of the name.
+    pub number: u32,
+}
+
+/// Why steps did not go on to their end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Halt {
+    /// The program said so.
+    Exit,
+    /// Something failed, or it was told to end.
+    Failed(Fail),
+}
+
+impl From<Fail> for Halt {
+    fn from(f: Fail) -> Halt {
+        Halt::Failed(f)
+    }
+}
+
+/// A process that runs steps.
+pub struct Actor {
+    pub(super) stage: Rc<Stage>,
+    pub(super) role: Role,
+    pub(super) proc: ProcId,
+    pub(super) who: Who,
+    pub(super) rng: Rng,
+    pub(super) areas: BTreeMap<String, u16>,
+    pub(super) children: Vec<crate::TaskId>,
+    /// Objects kept, by name.
+    pub(super) kept: BTreeMap<String, Vec<Obj>>,
+    last_line: Nanos,
+}
+
+impl Actor {
+    /// Runs a task of a scenario, from the making of its process to its end.
+    pub fn perform(cx: &mut Cx, stage: &Rc<Stage>, role: Role, steps: &[Step]) {
+        let maker = Who::KERNEL;
+        let made = cx.create_process(maker, &role.name);
+        match made {
+            Ok(proc) => {
+                let rng = Rng::named(stage.seed, &format!("{} {}", role.name, role.number));
+                Actor::live(cx, stage, role, proc, rng, BTreeMap::new(), steps);
+            }
+            Err(e) => stage.note_failure(e),
+        }
+    }
+
+    /// Runs steps in a process, and ends it.
+    pub(super) fn live(
+        cx: &mut Cx,
+        stage: &Rc<Stage>,
+        role: Role,
+        proc: ProcId,
+        rng: Rng,
+        areas: BTreeMap<String, u16>,
+        steps: &[Step],
+    ) {
+        let task = cx.task_id();
+        let realtime = cx.with(|sim| sim.priority(task)) == Some(Priority::Realtime);
+        cx.with(|sim| sim.mem().procs.get_mut(proc).task = Some(task));
+        {
+            let mut state = stage.state();
+            state.report.processes += 1;
+            state
+                .groups
+                .entry(role.name.clone())
+                .or_default()
+                .push(task);
+        }
+        let mut actor = Actor {
+            stage: stage.clone(),
+            role,
+            proc,
+            who: Who {
+                realtime,
+                ..Who::process(proc)
+            },
+            rng,
+            areas,
+            children: vec![],
+            kept: BTreeMap::new(),
+            last_line: cx.now(),
+        };
+        if let Err(Halt::Failed(e)) = actor.run(cx, steps) {
+            stage.note_failure(e);
+        }
+        for objs in std::mem::take(&mut actor.kept).into_values() {
+            actor.free_objects(cx, objs);
+        }
+        cx.destroy_process(proc);
+        let mut state = stage.state();
+        if let Some(group) = state.groups.get_mut(&actor.role.name) {
+            group.retain(|t| *t != task);
+        }
+    }
+
+    /// A name with its task's number.
+    pub(super) fn name(&self, pattern: &str) -> String {
+        pattern.replace("{number}", &self.role.number.to_string())
+    }
+
+    /// Does steps one after the other.
+    pub(super) fn run(&mut self, cx: &mut Cx, steps: &[Step]) -> Result<(), Halt> {
+        for step in steps {
+            self.step(cx, step)?;
+            if cx.killed() {
+                return Err(Halt::Failed(Fail::Killed));
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, cx: &mut Cx, step: &Step) -> Result<(), Halt> {
+        match step {
+            Step::Compute(t) => cx.spend(t.draw(&mut self.rng)),
+            Step::Sleep(t) => {
+                cx.sleep(t.draw(&mut self.rng));
+            }
+            Step::Grow(g) => self.grow(cx, g)?,
+            Step::Touch(t) => self.touch(cx, t)?,
+            Step::Unmap(area) => {
+                if let Some(area) = self.areas.remove(area) {
+                    cx.unmap_area(self.proc, area);
+                    cx.pay();
+                }
+            }
+            Step::Read(r) => self.read(cx, r)?,
+            Step::Write(w) => self.write(cx, w)?,
+            Step::Create(c) => self.create(cx, c)?,
+            Step::Unlink(name) => self.unlink(cx, name),
+            Step::Churn(c) => self.churn(cx, c)?,
+            Step::Unpack(u) => self.unpack(cx, u)?,
+            Step::CopyTree(c) => self.copy_tree(cx, c)?,
+            Step::RemoveTree(name) => self.remove_tree(cx, name),
+            Step::Walk(name) => self.walk(cx, name)?,
+            Step::ReadTree(r) => self.read_tree(cx, r)?,
+            Step::Fork(f) => self.fork(cx, f)?,
+            Step::Exec(image) => self.exec(cx, image)?,
+            Step::Wait => self.wait(cx)?,
+            Step::Exit => return Err(Halt::Exit),
+            Step::Kmalloc(k) => self.kmalloc(cx, k)?,
+            Step::Kfree(name) => {
+                let objs = self.kept.remove(name).unwrap_or_default();
+                self.free_objects(cx, objs);
+            }
+            Step::Barrier(b) => self.meet(cx, b)?,
+            Step::Repeat(r) => self.repeat(cx, r)?,
+            Step::Parallel(p) => self.parallel(cx, p)?,
+            Step::Line(text) => self.line(cx, text),
+            Step::HighOrder(h) => self.high_order(cx, h)?,
+            Step::Receive(r) => self.receive(cx, r)?,
+            Step::Record(name) => self.record(cx, name),
+            Step::Set(flag) => {
+                let flag = self.name(flag);
+                self.stage.state().flags.insert(flag);
+            }
+            Step::Kill(name) => self.kill(cx, name),
+            Step::Sync => cx.sync_all(),
+            Step::Unkillable => {
+                let proc = self.proc;
+                cx.with(|sim| sim.mem().procs.get_mut(proc).unkillable = true);
+            }
+        }
+        Ok(())
+    }
+
+    /// The area of a name, made if need be.
+    fn area(&mut self, cx: &mut Cx, name: &str) -> Result<u16, Fail> {
+        if let Some(&area) = self.areas.get(name) {
+            return Ok(area);
+        }
+        let vma = cx.kmem_kind(self.who, caches::Kind::VmAreaStruct)?;
+        let proc = self.proc;
+        let area = cx.with(|sim| sim.map_anon(proc, 0, true, Some(vma)));
+        self.areas.insert(name.to_owned(), area);
+        Ok(area)
+    }
+
+    fn grow(&mut self, cx: &mut Cx, g: &Grow) -> Result<(), Halt> {
+        let area = self.area(cx, &g.area)?;
+        let pages = g.size.pages(&mut self.rng);
+        let proc = self.proc;
+        cx.with(|sim| {
+            sim.grow_area(proc, area, pages);
+            let mem = sim.mem();
+            mem.owe(mem.config.costs.syscall);
+        });
+        cx.pay_if_much();
+        Ok(())
+    }
+
+    fn touch(&mut self, cx: &mut Cx, t: &Touch) -> Result<(), Halt> {
+        let Some(&area) = self.areas.get(&t.area) else {
+            return Ok(());
+        };
+        let proc = self.proc;
+        let len = cx.with(|sim| {
+            sim.mem_ref()
+                .procs
+                .get(proc)
+                .area(area)
+                .map_or(0, |a| a.pages)
+        });
+        for _ in 0..t.times.draw(&mut self.rng) {
+            let n = match &t.size {
+                Some(size) => size.pages(&mut self.rng).min(len),
+                None => len,
+            };
+            let from = if t.last { len - n } else { 0 };
+            if n == 0 {
+                continue;
+            }
+            let rng = &mut self.rng;
+            let each = t.each.0;
+            match t.pattern {
+                Pattern::Sequential => cx.touch(proc, area, &mut (from..from + n), t.write, each),
+                Pattern::Random => {
+                    let mut any = (0..n).map(|_| from + rng.below(n.into()) as u32);
+                    cx.touch(proc, area, &mut any, t.write, each)
+                }
+                Pattern::Stride(by) => {
+                    let by = by.max(1);
+                    let mut all = (0..by)
+                        .flat_map(|s| (s..n).step_by(by as usize))
+                        .map(|i| from + i);
+                    cx.touch(proc, area, &mut all, t.write, each)
+                }
+            }?;
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, cx: &mut Cx, r: &Repeat) -> Result<(), Halt> {
+        let times = match &r.times {
+            Some(t) => t.draw(&mut self.rng),
+            None => u64::MAX,
+        };
+        let end = r.lasting.map(|t| cx.now() + t.0);
+        let until = r.until.as_ref().map(|f| self.name(f));
+        for _ in 0..times {
+            let over = end.is_some_and(|e| cx.now() >= e)
+                || until
+                    .as_ref()
+                    .is_some_and(|f| self.stage.state().flags.contains(f));
+            if over {
+                break;
+            }
+            let before = cx.now();
+            self.run(cx, &r.steps)?;
+            if times == u64::MAX && cx.now() == before {
+                // Steps that take no time would never let the others end them.
+                cx.spend_system(100);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn line(&mut self, cx: &mut Cx, text: &str) {
+        let now = cx.now();
+        let line = Line {
+            task: self.role.name.to_string(),
+            number: self.role.number,
+            text: text.to_owned(),
+            at_ns: now,
+            latency_ns: now - self.last_line,
+        };
+        self.last_line = now;
+        self.stage.state().report.lines.push(line);
+    }
+
+    /// Waits until all parties have come; the last one lets all go on.
+    fn meet(&mut self, cx: &mut Cx, b: &super::spec::Barrier) -> Result<(), Halt> {
+        let name = self.name(&b.name);
+        let (round, channel, complete) = {
+            let mut state = self.stage.state();
+            if !state.meetings.contains_key(&name) {
+                let channel = state.channel();
+                let m = super::stage::Meeting {
+                    channel,
+                    ..Default::default()
+                };
+                state.meetings.insert(name.clone(), m);
+            }
+            let Some(m) = state.meetings.get_mut(&name) else {
+                unreachable!("it was put there a moment ago")
+            };
+            m.came += 1;
+            let complete = m.came >= b.parties;
+            let round = m.round;
+            if complete {
+                (m.came, m.round) = (0, m.round + 1);
+            }
+            (round, program_channel(m.channel), complete)
+        };
+        if complete {
+            cx.with(|sim| sim.wake(channel));
+            return Ok(());
+        }
+        while self.stage.state().meetings[&name].round == round {
+            if cx.killed() {
+                if let Some(m) = self.stage.state().meetings.get_mut(&name) {
+                    m.came = m.came.saturating_sub(1);
+                }
+                return Err(Halt::Failed(Fail::Killed));
+            }
+            cx.wait_killable(channel, None);
+        }
+        Ok(())
+    }
+
+    /// The steps of a program.
+    pub(super) fn program(&self, name: &str) -> Steps {
+        match self.stage.programs.get(name) {
+            Some(steps) => steps.clone(),
+            None => panic!("the scenario was not checked: no program `{name}`"),
+        }
+    }
+}
+
+impl Stage {
+    pub(super) fn note_failure(&self, fail: Fail) {
+        *self
+            .state()
+            .report
+            .failures
+            .entry(fail.to_string())
+            .or_default() += 1;
+    }
+}

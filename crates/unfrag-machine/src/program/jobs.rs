@@ -1,0 +1,189 @@
+//! Steps that start, become and end processes.
+
+use super::actor::{Actor, Halt};
+use super::spec::{Fork, Parallel, Step, Steps};
+use super::stage::program_channel;
+use crate::engine::Rng;
+use crate::kmem::caches;
+use crate::mm::Fail;
+use crate::mm::process::ProcId;
+use crate::{Cx, Priority, Spec, TaskId};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Pages of a stack that a new program writes: arguments, environment, first frames.
+const STACK_USED: u32 = 3;
+/// Pages that a stack may have.
+const STACK: u32 = 64;
+
+impl Actor {
+    /// Starts a child that is a copy of this process and does steps; `told` runs when it has ended.
+    fn child(
+        &mut self,
+        cx: &mut Cx,
+        steps: Steps,
+        told: impl FnOnce(&mut Cx) + 'static,
+    ) -> Result<TaskId, Fail> {
+        let name = self.role.name.clone();
+        let proc = cx.fork_process(self.proc, &name)?;
+        let (stage, role, areas) = (self.stage.clone(), self.role.clone(), self.areas.clone());
+        let rng = Rng::named(self.rng.bits(), "child");
+        let mut spec = Spec::new(name);
+        if self.who.realtime {
+            spec = spec.priority(Priority::Realtime);
+        }
+        Ok(cx.spawn(spec, move |cx| {
+            Actor::live(cx, &stage, role, proc, rng, areas, &steps);
+            told(cx);
+        }))
+    }
+
+    pub(super) fn fork(&mut self, cx: &mut Cx, f: &Fork) -> Result<(), Halt> {
+        let steps = self.program(&f.program);
+        for _ in 0..f.count.draw(&mut self.rng) {
+            let task = self.child(cx, steps.clone(), |_| ())?;
+            if f.wait {
+                cx.join(task);
+            } else {
+                self.children.push(task);
+            }
+            if cx.killed() {
+                return Err(Halt::Failed(Fail::Killed));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn wait(&mut self, cx: &mut Cx) -> Result<(), Halt> {
+        for task in std::mem::take(&mut self.children) {
+            cx.join(task);
+            if cx.killed() {
+                return Err(Halt::Failed(Fail::Killed));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn parallel(&mut self, cx: &mut Cx, p: &Parallel) -> Result<(), Halt> {
+        let steps = self.program(&p.program);
+        let channel = program_channel(self.stage.state().channel());
+        let running = Rc::new(Cell::new(0));
+        let mut left = p.jobs.draw(&mut self.rng);
+        loop {
+            while left > 0 && running.get() < p.at_most.max(1) {
+                left -= 1;
+                running.set(running.get() + 1);
+                let ends = running.clone();
+                let started = self.child(cx, steps.clone(), move |cx| {
+                    ends.set(ends.get() - 1);
+                    cx.with(|sim| sim.wake(channel));
+                });
+                if let Err(e) = started {
+                    running.set(running.get() - 1);
+                    return Err(e.into());
+                }
+            }
+            if cx.killed() {
+                return Err(Halt::Failed(Fail::Killed));
+            }
+            if left == 0 && running.get() == 0 {
+                return Ok(());
+            }
+            if running.get() >= p.at_most.max(1) || left == 0 {
+                cx.wait_killable(channel, None);
+            }
+        }
+    }
+
+    pub(super) fn kill(&mut self, cx: &mut Cx, name: &str) {
+        let name = self.name(name);
+        let group = self.stage.state().groups.get(name.as_str()).cloned();
+        for task in group.unwrap_or_default() {
+            cx.kill(task);
+        }
+    }
+
+    /// Becomes another program.
+    pub(super) fn exec(&mut self, cx: &mut Cx, name: &str) -> Result<(), Halt> {
+        let stage = self.stage.clone();
+        let Some(image) = stage.images.get(name) else {
+            panic!("the scenario was not checked: no image `{name}`")
+        };
+        let (who, proc) = (self.who, self.proc);
+        // The file is opened and its head read before the old memory goes.
+        cx.opened(who, image.node, |cx| {
+            cx.read_file(who, image.node, 0, 1, &mut Default::default())
+        })?;
+        cx.exec_process(proc, &name.into())?;
+        self.areas.clear();
+        let mut texts = vec![(image.node, image.text, image.used)];
+        for library in &image.libraries {
+            let l = &stage.images[library];
+            texts.push((l.node, l.text, l.used));
+        }
+        let mut areas = vec![];
+        for &(node, pages, used) in &texts {
+            cx.lookup(who, node)?;
+            let mapped = cx
+                .kmem_kind(who, caches::Kind::VmAreaStruct)
+                .map(|vma| cx.with(|sim| sim.map_file_area(proc, node, pages, true, Some(vma))));
+            cx.with(|sim| sim.unpin(node));
+            areas.push((mapped?, pages, used));
+        }
+        self.more_areas(cx, proc, image.areas)?;
+        let stack = self.small_area(cx, STACK)?;
+        cx.touch(proc, stack, &mut (STACK - STACK_USED..STACK), true, 0)?;
+        let data = self.small_area(cx, image.data.max(1))?;
+        cx.touch(proc, data, &mut (0..image.data), true, 0)?;
+        for (area, pages, used) in areas {
+            let mut touched = (0..pages).filter(|&i| is_used(i, used));
+            cx.touch(proc, area, &mut touched, false, 0)?;
+        }
+        Ok(())
+    }
+
+    fn small_area(&mut self, cx: &mut Cx, pages: u32) -> Result<u16, Fail> {
+        let vma = cx.kmem_kind(self.who, caches::Kind::VmAreaStruct)?;
+        let proc = self.proc;
+        Ok(cx.with(|sim| sim.map_anon(proc, pages, false, Some(vma))))
+    }
+
+    /// Areas of which nothing but the `vm_area_struct` matters.
+    fn more_areas(&mut self, cx: &mut Cx, proc: ProcId, n: u32) -> Result<(), Fail> {
+        for _ in 0..n {
+            let vma = cx.kmem_kind(self.who, caches::Kind::VmAreaStruct)?;
+            cx.with(|sim| sim.mem().procs.get_mut(proc).vmas.push(vma));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a page of a text is among the share that is used; the same ones for each process, strewn
+/// over the text.
+fn is_used(page: u32, percent: u32) -> bool {
+    page.wrapping_mul(2_654_435_761) >> 16 & 0xffff < percent * 65_536 / 100
+}
+
+impl Step {
+    /// Steps inside of this one.
+    pub(super) fn inner(&self) -> &[Step] {
+        match self {
+            Step::Repeat(r) => &r.steps,
+            _ => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::is_used;
+
+    #[test]
+    fn the_used_part_of_a_text_has_its_share_and_is_strewn_over_it() {
+        let used = |percent| (0..4000).filter(|&i| is_used(i, percent)).count();
+        assert_eq!((used(0), used(100)), (0, 4000));
+        assert!((1500..1700).contains(&used(40)), "{}", used(40));
+        let last_quarter = (3000..4000).filter(|&i| is_used(i, 40)).count();
+        assert!((350..450).contains(&last_quarter), "{last_quarter}");
+    }
+}

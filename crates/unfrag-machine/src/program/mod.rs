@@ -1,0 +1,24 @@
+//! Programs: what tasks of a scenario do to memory, files and time, step by step.
+//!
+//! - [`spec`]: what a scenario says. [`draw`]: amounts left to chance. [`names`]: whether the names in
+//!   it mean something.
+//! - [`stage`]: what the tasks of a run share: trees, files, meeting points, results.
+//! - [`actor`]: a process that runs steps. [`files`], [`jobs`], [`kernel`]: what its steps do.
+//!
+//! Invariant: a process that ends, in whatever way, leaves nothing behind but what it was told to
+//! leave: files, and what it said.
+
+pub mod actor;
+pub mod draw;
+mod files;
+mod jobs;
+mod kernel;
+pub mod names;
+pub mod spec;
+pub mod stage;
+#[cfg(test)]
+mod tests;
+
+pub use actor::{Actor, Role};
+pub use spec::{Step, Steps, Things};
+pub use stage::{Stage, StageReport};

@@ -1,0 +1,208 @@
+//! Whether the names in programs and things mean something.
+//!
+//! Trees and files may be made by a step of any program, so a name is known if anything lays it out or
+//! makes it; one with `{number}` in it is known by its pattern.
+
+use super::spec::{FileRef, Step, Steps, Things};
+use crate::kmem::caches;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names that a step uses, by what they name.
+struct Names<'a> {
+    trees: BTreeSet<&'a str>,
+    files: BTreeSet<&'a str>,
+    systems: &'a BTreeSet<String>,
+    images: BTreeSet<&'a str>,
+    shapes: BTreeSet<&'a str>,
+    programs: BTreeSet<&'a str>,
+}
+
+/// Says what is wrong with names; `systems` are the file systems of a machine. The place is named by
+/// program and step, from 1.
+///
+/// # Errors
+/// The first name that means nothing, and those that would.
+pub fn check(
+    things: &Things,
+    programs: &BTreeMap<String, Steps>,
+    systems: &BTreeSet<String>,
+) -> Result<(), String> {
+    fn keys<T>(map: &BTreeMap<String, T>) -> BTreeSet<&str> {
+        map.keys().map(String::as_str).collect()
+    }
+    let mut names = Names {
+        trees: BTreeSet::new(),
+        files: keys(&things.files),
+        systems,
+        images: keys(&things.images),
+        shapes: keys(&things.trees),
+        programs: keys(programs),
+    };
+    names.trees = keys(&things.trees);
+    names.trees.retain(|t| things.trees[*t].on.is_some());
+    for steps in programs.values() {
+        names.made(steps);
+    }
+    for (name, t) in &things.trees {
+        let place = || format!("tree `{name}`");
+        if let Some(on) = &t.on {
+            names.known("file system", on, systems.iter().map(String::as_str), place)?;
+        }
+        let sizes = t.sizes.as_deref();
+        if sizes.is_some_and(|s| s.iter().all(|s| s.1 == 0)) {
+            return Err(format!(
+                "tree `{name}`: `sizes` needs one with a weight above 0"
+            ));
+        }
+    }
+    for (name, f) in &things.files {
+        let place = || format!("file `{name}`");
+        names.known(
+            "file system",
+            &f.on,
+            systems.iter().map(String::as_str),
+            place,
+        )?;
+    }
+    for (name, i) in &things.images {
+        let place = || format!("image `{name}`");
+        names.known(
+            "file system",
+            &i.on,
+            systems.iter().map(String::as_str),
+            place,
+        )?;
+        for l in &i.libraries {
+            names.known("image", l, names.images.iter().copied(), place)?;
+        }
+    }
+    for (program, steps) in programs {
+        names.steps(program, steps)?;
+    }
+    Ok(())
+}
+
+impl<'a> Names<'a> {
+    /// Collects what steps make.
+    fn made(&mut self, steps: &'a [Step]) {
+        for step in steps {
+            match step {
+                Step::Unpack(u) => {
+                    self.trees.insert(&u.name);
+                }
+                Step::CopyTree(c) => {
+                    self.trees.insert(&c.name);
+                }
+                Step::Create(c) => self.files.extend(c.name.as_deref()),
+                _ => {}
+            }
+            self.made(step.inner());
+        }
+    }
+
+    fn known<'k>(
+        &self,
+        what: &str,
+        name: &str,
+        known: impl Iterator<Item = &'k str>,
+        place: impl Fn() -> String,
+    ) -> Result<(), String> {
+        let known: Vec<_> = known.collect();
+        if known.contains(&name) {
+            return Ok(());
+        }
+        let way_out = match known.as_slice() {
+            [] => "there is none".to_owned(),
+            _ => format!("there are: {}", known.join(", ")),
+        };
+        Err(format!(
+            "{}: there is no {what} `{name}`; {way_out}",
+            place()
+        ))
+    }
+
+    fn steps(&self, program: &str, steps: &[Step]) -> Result<(), String> {
+        for (i, step) in steps.iter().enumerate() {
+            let place = || format!("program `{program}`, step {}", i + 1);
+            self.step(step, &place)?;
+            self.steps(program, step.inner())?;
+        }
+        Ok(())
+    }
+
+    fn step(&self, step: &Step, place: &dyn Fn() -> String) -> Result<(), String> {
+        let tree = |name: &str| self.known("tree", name, self.trees.iter().copied(), place);
+        let file = |name: &str| self.known("file", name, self.files.iter().copied(), place);
+        let system = |name: &str| {
+            self.known(
+                "file system",
+                name,
+                self.systems.iter().map(String::as_str),
+                place,
+            )
+        };
+        let program =
+            |name: &str| self.known("program", name, self.programs.iter().copied(), place);
+        match step {
+            Step::Read(r) => match &r.file {
+                FileRef::Name(n) => file(n),
+                FileRef::Of(of) => tree(&of.tree),
+            },
+            Step::Write(w) => file(&w.file),
+            Step::Unlink(n) => file(n),
+            Step::Create(c) => match (&c.tree, &c.on) {
+                (Some(t), None) => tree(t),
+                (None, Some(on)) => system(on),
+                _ => Err(format!("{}: give `tree` or `on`, one of the two", place())),
+            },
+            Step::Churn(c) => system(&c.on),
+            Step::Unpack(u) => {
+                system(&u.on)?;
+                self.known("tree", &u.like, self.shapes.iter().copied(), place)?;
+                u.archive.as_deref().map_or(Ok(()), file)
+            }
+            Step::CopyTree(c) => {
+                system(&c.on)?;
+                tree(&c.from)
+            }
+            Step::RemoveTree(n) | Step::Walk(n) => tree(n),
+            Step::ReadTree(r) => tree(&r.tree),
+            Step::Fork(f) => program(&f.program),
+            Step::Parallel(p) => program(&p.program),
+            Step::Exec(image) => self.known("image", image, self.images.iter().copied(), place),
+            Step::Kmalloc(k) => match (&k.cache, k.size) {
+                (Some(name), None) => {
+                    let kinds = caches::Kind::all().map(caches::Kind::name);
+                    self.known("slab cache", name, kinds, place)
+                }
+                (None, Some(size)) if (1..=4096).contains(&size.0) => Ok(()),
+                (None, Some(_)) => Err(format!("{}: kmalloc serves 1 B to 4 KiB", place())),
+                _ => Err(format!(
+                    "{}: give `cache` or `size`, one of the two",
+                    place()
+                )),
+            },
+            Step::Repeat(r) => {
+                let ends = [r.times.is_some(), r.lasting.is_some(), r.until.is_some()];
+                if ends.iter().any(|e| *e) {
+                    Ok(())
+                } else {
+                    Err(format!(
+                        "{}: repeat needs `times`, `for` or `until`",
+                        place()
+                    ))
+                }
+            }
+            Step::Barrier(b) if b.parties == 0 => {
+                Err(format!("{}: a barrier needs `parties` above 0", place()))
+            }
+            Step::HighOrder(h) if h.order > unfrag::MAX_ORDER => Err(format!(
+                "{}: the largest order is {}",
+                place(),
+                unfrag::MAX_ORDER
+            )),
+            Step::Receive(r) => r.file.as_deref().map_or(Ok(()), file),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What the tasks of a run share: programs, images, trees and files by name, meeting points, and what
+//! is to be told at the end.
+
+use super::spec::{Steps, Things};
+use crate::engine::{Nanos, Rng};
+use crate::fs::tree::{Plan, Tree};
+use crate::fs::{FsId, NodeId};
+use crate::mm::{Fail, PROGRAM};
+use crate::{Channel, Sim, TaskId};
+use serde::Serialize;
+use std::cell::{RefCell, RefMut};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// A tree by name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LiveTree {
+    pub tree: Tree,
+    /// What was made in it later.
+    pub made: Vec<NodeId>,
+    /// The file that is taken next.
+    pub next: usize,
+}
+
+/// An image of a program.
+#[derive(Clone, Debug)]
+pub(super) struct Image {
+    pub node: NodeId,
+    pub text: u32,
+    pub data: u32,
+    pub used: u32,
+    pub libraries: Vec<String>,
+    pub areas: u32,
+}
+
+/// A meeting point.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Meeting {
+    pub came: u32,
+    pub round: u64,
+    pub channel: u64,
+}
+
+/// A line that a program printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Line {
+    /// Task.
+    pub task: String,
+    /// Its number.
+    pub number: u32,
+    /// What it said.
+    pub text: String,
+    /// When.
+    pub at_ns: Nanos,
+    /// Time since its last line, or since it began.
+    pub latency_ns: Nanos,
+}
+
+/// One attempt at a large block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Attempt {
+    /// When it began.
+    pub at_ns: Nanos,
+    /// What it took.
+    pub took_ns: Nanos,
+    /// The zone that served it; none if it failed.
+    pub zone: Option<&'static str>,
+}
+
+/// What came of attempts at large blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HighOrderReport {
+    /// Name.
+    pub name: String,
+    /// Order.
+    pub order: u8,
+    /// Attempts, in their order.
+    pub attempts: Vec<Attempt>,
+}
+
+impl HighOrderReport {
+    /// Attempts that succeeded.
+    pub fn successes(&self) -> usize {
+        self.attempts.iter().filter(|a| a.zone.is_some()).count()
+    }
+    /// The same in percent, truncated. `spec: linux-mm 8.1`
+    pub fn percent(&self) -> usize {
+        100 * self.successes() / self.attempts.len().max(1)
+    }
+}
+
+/// Counters at a point of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mark {
+    /// Name.
+    pub name: String,
+    /// Task.
+    pub task: String,
+    /// Its number.
+    pub number: u32,
+    /// When.
+    pub at_ns: Nanos,
+    /// Counters since the start of the run.
+    pub counters: BTreeMap<&'static str, u64>,
+}
+
+/// What the programs of a run have to tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StageReport {
+    /// Lines that were printed.
+    pub lines: Vec<Line>,
+    /// Attempts at large blocks.
+    pub high_order: Vec<HighOrderReport>,
+    /// Marks.
+    pub marks: Vec<Mark>,
+    /// Processes that ended because something failed, by what failed.
+    pub failures: BTreeMap<String, u64>,
+    /// Processes that ran.
+    pub processes: u64,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub trees: BTreeMap<String, LiveTree>,
+    pub files: BTreeMap<String, NodeId>,
+    pub flags: BTreeSet<String>,
+    pub meetings: BTreeMap<String, Meeting>,
+    /// Tasks of a name, and all that they forked.
+    pub groups: BTreeMap<Rc<str>, Vec<TaskId>>,
+    pub report: StageReport,
+    channels: u64,
+}
+
+impl State {
+    /// A channel that nobody else has.
+    pub fn channel(&mut self) -> u64 {
+        self.channels += 1;
+        self.channels
+    }
+}
+
+/// What the tasks of a run share.
+pub struct Stage {
+    pub(super) programs: BTreeMap<String, Steps>,
+    pub(super) images: BTreeMap<String, Image>,
+    pub(super) plans: BTreeMap<String, Plan>,
+    pub(super) seed: u64,
+    state: RefCell<State>,
+}
+
+pub(super) fn program_channel(key: u64) -> Channel {
+    Channel::new(PROGRAM, key)
+}
+
+impl Stage {
+    /// Lays out what is there before the run begins. The names in `programs` and `things` are those of
+    /// a scenario that was checked, see [`names`](super::names).
+    ///
+    /// # Errors
+    /// What does not fit where.
+    pub fn set_up(
+        things: &Things,
+        programs: BTreeMap<String, Steps>,
+        sim: &mut Sim,
+        seed: u64,
+    ) -> Result<Rc<Stage>, String> {
+        let mut state = State::default();
+        let mut plans = BTreeMap::new();
+        for (name, spec) in &things.trees {
+            // The shape is the scenario's, not the run's: the same files for each seed.
+            let mut rng = Rng::named(0, &format!("tree {name}"));
+            let plan = Plan::draw(&spec.shape(), &mut rng);
+            if let Some(on) = &spec.on {
+                let tree = sim.lay_out(sim.file_system(on)?, &plan);
+                let tree = tree.map_err(|e| does_not_fit("tree", name, on, e))?;
+                let live = LiveTree {
+                    tree,
+                    ..LiveTree::default()
+                };
+                state.trees.insert(name.clone(), live);
+            }
+            plans.insert(name.clone(), plan);
+        }
+        for (name, spec) in &things.files {
+            let fs = sim.file_system(&spec.on)?;
+            let node = sim.lay_file(fs, spec.size.pages() as u32);
+            let node = node.map_err(|e| does_not_fit("file", name, &spec.on, e))?;
+            state.files.insert(name.clone(), node);
+        }
+        let mut images = BTreeMap::new();
+        for (name, spec) in &things.images {
+            let fs = sim.file_system(&spec.on)?;
+            let (text, data) = (spec.text.pages() as u32, spec.data.pages() as u32);
+            let node = sim.lay_file(fs, text + data);
+            let image = Image {
+                node: node.map_err(|e| does_not_fit("image", name, &spec.on, e))?,
+                text,
+                data,
+                used: spec.used.min(100),
+                libraries: spec.libraries.clone(),
+                areas: spec.areas,
+            };
+            images.insert(name.clone(), image);
+        }
+        Ok(Rc::new(Stage {
+            programs,
+            images,
+            plans,
+            seed,
+            state: RefCell::new(state),
+        }))
+    }
+
+    /// What the programs have to tell.
+    pub fn report(&self) -> StageReport {
+        self.state.borrow().report.clone()
+    }
+
+    /// Never held while anything waits.
+    pub(super) fn state(&self) -> RefMut<'_, State> {
+        self.state.borrow_mut()
+    }
+
+    /// A file by name.
+    pub(super) fn file(&self, name: &str) -> Option<NodeId> {
+        self.state.borrow().files.get(name).copied()
+    }
+}
+
+fn does_not_fit(what: &str, name: &str, on: &str, why: Fail) -> String {
+    format!(
+        "{what} `{name}` does not fit on file system `{on}` ({why}); make the file system larger, or put it on one that is on a disk"
+    )
+}
+
+impl Sim {
+    /// The file system of a name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn file_system(&self, name: &str) -> Result<FsId, String> {
+        let systems = self.mem_ref().vfs.systems();
+        let found = systems.iter().position(|s| &*s.name == name);
+        found.map(|i| FsId(i as u8)).ok_or_else(|| {
+            let names: Vec<_> = systems.iter().map(|s| &*s.name).collect();
+            format!(
+                "there is no file system `{name}`; there are: {}",
+                names.join(", ")
+            )
+        })
+    }
+}
