@@ -52,6 +52,9 @@ pub struct Args {
     /// Where the replay begins
     #[arg(long, value_enum, default_value_t = Start::Auto)]
     start: Start,
+    /// Whose reclaim frees pages
+    #[arg(long, value_enum, default_value_t = Reclaim::Modelled)]
+    reclaim: Reclaim,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
@@ -67,6 +70,14 @@ pub struct Args {
     /// Say how long it took and how much memory, on the standard error
     #[arg(long)]
     timing: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Reclaim {
+    /// The model's own kswapd and direct reclaim
+    Modelled,
+    /// The recorded kernel's, as given
+    Given,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -185,6 +196,10 @@ fn options(args: &Args) -> run::Options {
             Start::Exact => run::StartChoice::Exact,
             Start::Occupancy => run::StartChoice::Occupancy,
             Start::Counts => run::StartChoice::Counts,
+        },
+        reclaim: match args.reclaim {
+            Reclaim::Modelled => run::ReclaimChoice::Modelled,
+            Reclaim::Given => run::ReclaimChoice::Given,
         },
     }
 }

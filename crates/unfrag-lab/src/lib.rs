@@ -24,6 +24,7 @@ pub mod export;
 pub mod inspect;
 pub mod observe;
 pub mod plan;
+pub mod reclaim;
 pub mod replay;
 pub mod report;
 pub mod resolve;

@@ -77,6 +77,8 @@ fn step(free: &mut [bool], causes: &Causes, mut i: usize, until: u64) -> usize {
                 free[at] = true;
                 free[op.other as usize] = false;
             }
+            Do::Left => free[at] = true,
+            Do::Arrived => free[at] = false,
             Do::AllocFailed | Do::Unseen | Do::ReclaimBegins | Do::ReclaimEnds | Do::DrainAll => {}
         }
         i += 1;

@@ -30,6 +30,8 @@ pub struct Plan<'r> {
     pub exact: bool,
     /// Whether it is the recorded occupancy, frame by frame.
     pub occupancy: bool,
+    /// What the recorded kernel's reclaim did, if anything.
+    pub reclaim: Option<crate::reclaim::Evidence>,
     /// What was inferred.
     pub resolved: resolve::Resolved,
     /// Snapshots from the anchor on, and when they were taken in the trace's clock.
@@ -110,6 +112,7 @@ impl<'r> Plan<'r> {
         }
         (plan.first, plan.offset) = (first, offset);
         plan.mark_freed();
+        plan.reclaim = crate::reclaim::Evidence::of(rec, &plan.causes);
         Ok(plan)
     }
 
@@ -135,6 +138,7 @@ impl<'r> Plan<'r> {
             causes,
             exact: true,
             occupancy: false,
+            reclaim: None,
             resolved,
             snapshots: vec![],
             first: 0,
@@ -176,6 +180,7 @@ impl<'r> Plan<'r> {
             causes,
             exact: false,
             occupancy: anchor.flags.is_some(),
+            reclaim: None,
             resolved,
             snapshots: vec![],
             first: 0,

@@ -7,10 +7,12 @@
 //! whose names a migration mixed up (counted as unmatched).
 
 use crate::cause::{Causes, Do, NONE, Op};
+use crate::reclaim::{Evidence, Pages, Reclaim};
 use std::collections::BTreeMap;
 use unfrag::frame::Kind;
 use unfrag::host::Host;
 use unfrag::kernel::Pcp;
+use unfrag::reclaim::{Unmap, Written};
 use unfrag::trace::{Event, Extfrag};
 use unfrag::{AllocError, Gfp, Manager, Pfn};
 
@@ -27,6 +29,8 @@ pub struct ReplayHost {
     pub extfrag: Option<Vec<Extfrag>>,
     /// Calls for kswapd.
     pub kswapd_wakes: u64,
+    /// What is known of the pages, where the model reclaims by itself.
+    pub pages: Option<Box<Pages>>,
 }
 
 impl Host for ReplayHost {
@@ -50,6 +54,29 @@ impl Host for ReplayHost {
 
     fn wake_kswapd(&mut self, _node: u8, _order: u8) {
         self.kswapd_wakes += 1;
+        if let Some(p) = &mut self.pages {
+            p.asked = true;
+        }
+    }
+
+    fn try_to_unmap(&mut self, page: Pfn) -> Unmap {
+        self.pages
+            .as_mut()
+            .map_or(Unmap::Busy, |p| p.try_to_unmap(page))
+    }
+
+    fn writepage(&mut self, page: Pfn, _sync: bool) -> Written {
+        self.pages
+            .as_mut()
+            .map_or(Written::Failed, |p| p.writepage(page))
+    }
+
+    fn release_page(&mut self, page: Pfn) -> bool {
+        self.pages.as_mut().is_some_and(|p| p.release_page(page))
+    }
+
+    fn nr_swap_pages(&self) -> u64 {
+        self.pages.as_ref().map_or(0, |p| p.nr_swap_pages())
     }
 }
 
@@ -95,6 +122,10 @@ pub struct Sim<'m> {
     /// A huge page that a task got here instead of the small ones it took there: model frame of the
     /// next piece, and pieces left.
     huge: BTreeMap<u32, (u32, u32)>,
+    /// Pages that left a frame for another that is not known yet, by the number of the move.
+    underway: BTreeMap<u32, u32>,
+    /// The model's own reclaim; without it, the recorded kernel's is applied as given.
+    reclaim: Option<Reclaim<'m>>,
 }
 
 /// `vm.stat_interval`.
@@ -120,7 +151,14 @@ impl<'m> Sim<'m> {
             next_tick: None,
             tally: Tally::default(),
             huge: BTreeMap::new(),
+            underway: BTreeMap::new(),
+            reclaim: None,
         }
+    }
+
+    /// The model reclaims by itself from now on.
+    pub fn reclaims(&mut self, evidence: &'m Evidence) {
+        self.reclaim = Some(Reclaim::new(evidence, &mut self.manager, &self.handles));
     }
 
     /// The model's frame that a recorded one stands for.
@@ -162,21 +200,51 @@ impl<'m> Sim<'m> {
             self.tick(op.time);
         }
         self.manager.host_mut().cpu = usize::from(op.cpu);
+        if let Some(r) = &mut self.reclaim {
+            r.advance(&mut self.manager, &mut self.handles, op.time);
+        }
+        self.carry_out(op, causes);
+        if let Some(r) = &mut self.reclaim {
+            r.next_op();
+        }
+    }
+
+    #[inline]
+    fn carry_out(&mut self, op: &Op, causes: &Causes) {
         match op.act {
             Do::Alloc => self.alloc(op),
             Do::AllocRaced => self.alloc_raced(op),
             Do::Free | Do::FreeUnseen => self.free(op.pfn, op.order),
-            Do::FreeGiven => {
-                self.tally.given_pages += 1 << op.order;
-                self.free(op.pfn, op.order);
-            }
+            Do::FreeGiven => self.free_given(op),
             Do::AllocFailed => self.alloc_failed(op),
             Do::Stack => self.stack(causes.stacks[op.pfn as usize]),
             Do::Unseen => self.unseen(op.other),
             Do::Moved => self.moved(op.pfn, op.other),
+            Do::Left => self.left(op.pfn, op.other),
+            Do::Arrived => self.arrived(op.pfn, op.other),
             Do::ReclaimBegins => self.reclaim(true),
             Do::ReclaimEnds => self.reclaim(false),
             Do::DrainAll => self.drain_after_reclaim(),
+        }
+    }
+
+    fn free_given(&mut self, op: &Op) {
+        if let Some(r) = &mut self.reclaim
+            && op.order == 0
+            && r.given(&mut self.manager, &mut self.handles, op.pfn)
+        {
+            return;
+        }
+        self.tally.given_pages += 1 << op.order;
+        self.free(op.pfn, op.order);
+    }
+
+    /// A block for a request, by reclaim if it must be and the model does that.
+    #[inline]
+    fn take(&mut self, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
+        match &mut self.reclaim {
+            None => self.manager.alloc(order, gfp),
+            Some(r) => r.alloc(&mut self.manager, &mut self.handles, order, gfp),
         }
     }
 
@@ -186,7 +254,7 @@ impl<'m> Sim<'m> {
         if op.order == 0 && !self.huge.is_empty() && self.piece_of_huge(op, gfp) {
             return;
         }
-        match self.manager.alloc(op.order, gfp) {
+        match self.take(op.order, gfp) {
             Ok(Pfn(at)) => self.got(op, at as u32),
             Err(e) => self.failed(op, gfp, e),
         }
@@ -219,6 +287,9 @@ impl<'m> Sim<'m> {
         self.tally.allocated += 1;
         self.tally.on_same_frame += u64::from(at == op.pfn);
         self.name(op.pfn, at, op.order);
+        if let Some(r) = &mut self.reclaim {
+            r.got(&mut self.manager, op, at, Gfp::from_bits_retain(op.other));
+        }
     }
 
     #[inline]
@@ -238,7 +309,7 @@ impl<'m> Sim<'m> {
         self.tally.small_instead += 1;
         for i in 0..HUGE_PAGES {
             let small = Gfp::HIGHUSER_MOVABLE | Gfp::COMP | Gfp::ZERO;
-            let got = self.manager.alloc(0, small);
+            let got = self.take(0, small);
             self.handles[(op.pfn + i) as usize] = got.map_or(NONE, |p| p.0 as u32);
             self.tally.allocated += u64::from(got.is_ok());
         }
@@ -253,7 +324,7 @@ impl<'m> Sim<'m> {
             // The second try of the same fault.
             return;
         }
-        match self.manager.alloc(op.order, gfp) {
+        match self.take(op.order, gfp) {
             Ok(Pfn(at)) if op.order == HUGE && gfp.contains(Gfp::MOVABLE) => {
                 self.tally.huge_instead += 1;
                 let _ = self.manager.split(Pfn(at), HUGE, 0);
@@ -371,9 +442,32 @@ impl<'m> Sim<'m> {
         self.tally.moved += 1;
         let at = std::mem::replace(&mut self.handles[from as usize], NONE);
         self.handles[to as usize] = at;
+        if let Some(r) = &mut self.reclaim {
+            r.renamed(&mut self.manager, at, to);
+        }
+    }
+
+    fn left(&mut self, from: u32, number: u32) {
+        self.tally.moved += 1;
+        let at = std::mem::replace(&mut self.handles[from as usize], NONE);
+        if let Some(r) = &mut self.reclaim {
+            r.renamed(&mut self.manager, at, NONE);
+        }
+        self.underway.insert(number, at);
+    }
+
+    fn arrived(&mut self, to: u32, number: u32) {
+        let at = self.underway.remove(&number).unwrap_or(NONE);
+        self.handles[to as usize] = at;
+        if let Some(r) = &mut self.reclaim {
+            r.renamed(&mut self.manager, at, to);
+        }
     }
 
     fn reclaim(&mut self, active: bool) {
+        if self.reclaim.is_some() {
+            return;
+        }
         for z in 0..self.manager.zones() {
             let c = self.manager.zone_view(z).config;
             self.manager.set_reclaim_active(c.node, c.kind, active);
@@ -383,6 +477,9 @@ impl<'m> Sim<'m> {
     /// After direct reclaim that did not help, the kernel drains all per-CPU lists.
     /// `spec: linux-6.1 10`
     fn drain_after_reclaim(&mut self) {
+        if self.reclaim.is_some() {
+            return;
+        }
         let stuck = (0..self.manager.zones())
             .map(|z| self.manager.zone_view(z))
             .filter(|v| v.config.managed > 0)

@@ -32,6 +32,18 @@ pub struct Options {
     pub mode: Mode,
     /// Where to begin.
     pub start: StartChoice,
+    /// Whose reclaim it is.
+    pub reclaim: ReclaimChoice,
+}
+
+/// Whose reclaim frees pages in a replay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReclaimChoice {
+    /// The model's own.
+    #[default]
+    Modelled,
+    /// The recorded kernel's, as given.
+    Given,
 }
 
 /// Who decides where a block goes.
@@ -127,6 +139,13 @@ impl Plan<'_> {
         };
         let as_recorded = recorded_era && options.set.is_empty() && options.memory.is_none();
         sim.recorded_era = as_recorded && self.exact;
+        if let Some(e) = self
+            .reclaim
+            .as_ref()
+            .filter(|_| options.reclaim == ReclaimChoice::Modelled)
+        {
+            sim.reclaims(e);
+        }
         let mut samples = vec![];
         let mut map = MapMaker::new(&sim);
         let mut shots = self.snapshots.iter().peekable();
@@ -145,7 +164,7 @@ impl Plan<'_> {
         watch.progress(total, total);
         if sim.tally.given_pages > 0 {
             notes.push(format!(
-                "{} pages that the recorded kernel's reclaim freed were freed as given: this model does not reclaim yet.",
+                "{} pages that the recorded kernel's reclaim freed were freed as given.",
                 sim.tally.given_pages
             ));
         }
@@ -220,6 +239,20 @@ impl Plan<'_> {
             ("failures", t.failures.values().sum()),
             ("failures_recorded", c.failed),
             ("reclaimed_pages_as_given", t.given_pages),
+            (
+                "pgsteal_kswapd",
+                sim.manager.reclaim_counters().pgsteal_kswapd,
+            ),
+            (
+                "pgsteal_direct",
+                sim.manager.reclaim_counters().pgsteal_direct,
+            ),
+            (
+                "pgscan_kswapd",
+                sim.manager.reclaim_counters().pgscan_kswapd,
+            ),
+            ("allocstall", sim.manager.reclaim_counters().allocstall),
+            ("pageoutrun", sim.manager.reclaim_counters().pageoutrun),
             ("migrated_pages_ignored", t.moved),
             ("frees_dropped", t.dropped_frees),
             ("huge_pages_gained", t.huge_instead),

@@ -73,7 +73,7 @@ fn rule_1_a_compacting_task_frees_sources_and_unused_targets() {
     let c = with_used(&m, &[]);
     assert_eq!((c.classes.migrated, c.classes.unused_targets), (1, 1));
     // Neither is a free of the workload's.
-    assert_eq!(acts(&c), [(Do::Alloc, 100)]);
+    assert_eq!(acts(&c), [(Do::Alloc, 100), (Do::Left, 100)]);
 }
 
 #[test]
@@ -105,12 +105,15 @@ fn rule_1_what_is_freed_while_migrating_is_a_source_though_nobody_saw_it_filled(
         acts(&c),
         [
             (Do::Alloc, 100),
-            (Do::Moved, 100),
-            (Do::Moved, 900),
+            (Do::Left, 100),
+            (Do::Arrived, 900),
+            (Do::Left, 900),
+            (Do::Arrived, 800),
             (Do::Free, 800)
         ]
     );
-    assert_eq!((c.ops[1].other, c.ops[2].other), (900, 800));
+    assert_eq!(c.ops[1].other, c.ops[2].other);
+    assert_eq!(c.ops[3].other, c.ops[4].other);
 }
 
 #[test]
@@ -220,8 +223,16 @@ fn rule_2_without_entries_the_source_that_waits_longest_is_found_by_its_free() {
         ),
         (2, 0, 1)
     );
-    assert_eq!(acts(&c)[2..], [(Do::Moved, 100), (Do::Free, 900)]);
-    assert_eq!(c.ops[2].other, 900);
+    assert_eq!(
+        acts(&c)[2..],
+        [
+            (Do::Left, 100),
+            (Do::Left, 101),
+            (Do::Arrived, 900),
+            (Do::Free, 900)
+        ]
+    );
+    assert_eq!(c.ops[2].other, c.ops[4].other, "the first that left");
 }
 
 #[test]

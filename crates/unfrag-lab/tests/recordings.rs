@@ -10,7 +10,7 @@ use unfrag::MigrateType;
 use unfrag_lab::cause::{Do, Op};
 use unfrag_lab::replay::Sim;
 use unfrag_lab::report::{Accuracy, Observed, Report, SnapshotError};
-use unfrag_lab::run::{Mode, Options, StartChoice, Unwatched, replay};
+use unfrag_lab::run::{Mode, Options, ReclaimChoice, StartChoice, Unwatched, replay};
 use unfrag_linux::freelists::{FreeLists, PcpKind};
 use unfrag_linux::recording::{Recording, Snapshot};
 
@@ -203,7 +203,12 @@ const MOST_BEFORE_COMPACTION: f64 = 0.045;
 #[test]
 fn pressure_is_followed_through_reclaim_as_given() {
     let Some(rec) = pressure() else { return };
-    let report = run(rec, StartChoice::Exact, Mode::Predict);
+    let options = Options {
+        start: StartChoice::Exact,
+        reclaim: ReclaimChoice::Given,
+        ..Options::default()
+    };
+    let report = replay(rec, "a recording", &options, &mut Unwatched).expect("a replay");
     let a = accuracy(&report);
     show("pressure", a);
     let kswapd = first(rec, "mm_vmscan_kswapd_wake");
@@ -231,6 +236,25 @@ fn pressure_is_followed_through_reclaim_as_given() {
         let [ours, forecast] = e.order_distribution;
         assert!(ours < forecast, "{e:?}");
     }
+}
+
+/// Of vmstat at the end of the recording.
+const PGSTEAL_KSWAPD: u64 = 164_424;
+const PAGEOUTRUN: u64 = 46;
+
+#[test]
+fn the_model_s_own_reclaim_takes_what_the_kernel_s_took_spec_4_8() {
+    let Some(rec) = pressure() else { return };
+    let report = run(rec, StartChoice::Exact, Mode::Predict);
+    let totals = &report.kernels[0].totals;
+    println!("{totals:?}");
+    assert!(totals["pgsteal_kswapd"].abs_diff(PGSTEAL_KSWAPD) <= PGSTEAL_KSWAPD / 10);
+    let runs = totals["pageoutrun"];
+    assert!(
+        (PAGEOUTRUN * 2 / 3..=PAGEOUTRUN * 3 / 2).contains(&runs),
+        "{runs} runs"
+    );
+    assert!(totals["failures"] < 100, "what it reclaims suffices");
 }
 
 /// `spec: linux-6.1 10`: from counts frames cannot be predicted, only amounts.

@@ -10,7 +10,9 @@
 //! - [`snapshots`]: directories and archives of dated procfs copies.
 //! - [`file`](mod@file): the `.unfrag` file.
 //! - `record` (on Linux): a recording of this host, by a tracer of its own.
+//! - [`alloc_failure`]: the text that a kernel writes when an allocation fails.
 #![forbid(unsafe_code)]
+pub mod alloc_failure;
 pub mod error;
 pub mod file;
 pub mod freelists;

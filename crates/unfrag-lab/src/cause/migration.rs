@@ -5,9 +5,9 @@ use super::{COMPACTING, Do, FIRST_ALLOC, FIRST_FREE, IDLE, LIVE, MIGRATING, UNKN
 
 impl Walk {
     pub(super) fn match_source(&mut self, p: u32) {
-        if let Some(from) = self.waiting.pop_front() {
+        if let Some(number) = self.waiting.pop_front() {
             self.out.classes.matched += 1;
-            self.push(Do::Moved, 0, from, p);
+            self.push(Do::Arrived, 0, p, number);
         }
     }
 
@@ -51,7 +51,10 @@ impl Walk {
     pub(super) fn migrated(&mut self, p: u32) {
         self.out.classes.migrated += 1;
         let Some(to) = self.paired.remove(&p) else {
-            self.waiting.push_back(p);
+            // The frame may be taken again before its page is found.
+            self.waiting.push_back(self.moves);
+            self.push(Do::Left, 0, p, self.moves);
+            self.moves += 1;
             return;
         };
         self.out.classes.migrated_paired += 1;

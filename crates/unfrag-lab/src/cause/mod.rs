@@ -69,6 +69,10 @@ pub enum Do {
     Unseen,
     /// The page at `pfn` is now at `other`.
     Moved,
+    /// The page at `pfn` left for a place that is not known yet; `other` numbers the move.
+    Left,
+    /// The page of move `other` turns out to be at `pfn`.
+    Arrived,
     /// kswapd begins to reclaim.
     ReclaimBegins,
     /// kswapd ends.

@@ -29,6 +29,8 @@ pub(super) struct Walk {
     pub(super) from: u64,
     /// Sources of migrations without a known target, oldest first.
     pub(super) waiting: std::collections::VecDeque<u32>,
+    /// Moves to places that were not known at once.
+    pub(super) moves: u32,
     /// Address and old frame of pages under migration.
     pub(super) leaving: Vec<(u64, u32)>,
     /// New frame to old frame, for sources whose free is still to come.
@@ -95,6 +97,7 @@ impl Walk {
             cpu: 0,
             from,
             waiting: Default::default(),
+            moves: 0,
             leaving: vec![],
             paired: Default::default(),
             reclaiming: false,

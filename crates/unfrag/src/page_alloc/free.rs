@@ -180,7 +180,11 @@ impl<'m, H: Host> Manager<'m, H> {
 
     /// Makes `2^(order - to)` blocks of order `to` out of a block in use (`split_page`, the split of
     /// a huge page), so that each can be freed by itself.
+    /// A page on an LRU list leaves it.
     pub fn split(&mut self, pfn: Pfn, order: u8, to: u8) -> Result<(), FreeError> {
+        if self.lru_of(pfn).is_some() {
+            self.unlist(pfn, order)?;
+        }
         let ix = self.check(pfn, order)?;
         let s = self.frames.state(ix);
         let piece =

@@ -181,7 +181,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// Makes frames in use that begin at `pfn` one block of `order`, whatever blocks they are now:
-    /// smaller ones are joined, a larger one around them is cut. The outside pieces of a cut stay in
+    /// smaller ones are joined, a larger one around them is cut. They leave their LRU lists. The outside pieces of a cut stay in
     /// use, in the largest blocks that fit.
     pub fn reshape(&mut self, pfn: Pfn, order: u8) -> Result<(), RestoreError> {
         let bad = RestoreError::NotABlock(pfn, order);
@@ -195,6 +195,7 @@ impl<H: Host> Manager<'_, H> {
             if s.kind() != Kind::Used || s.order() != o {
                 continue;
             }
+            self.lru_del(self.map.pfn(head));
             let at = |order| {
                 State::new(Kind::Used, order, s.mt(), s.zone()).with_movable(s.is_movable())
             };
@@ -219,7 +220,9 @@ impl<H: Host> Manager<'_, H> {
             at += 1 << s.order();
         }
         let s = self.frames.state(ix);
+        self.lru_del(pfn);
         for at in ix + 1..ix + (1 << order) {
+            self.lru_del(self.map.pfn(at));
             self.frames.set_state(
                 at,
                 State::new(Kind::Tail, 0, MigrateType::Unmovable, s.zone()),

@@ -11,7 +11,8 @@ use super::{AllocError, Manager};
 use crate::frame::{COSTLY_ORDER, Ix};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::kernel::{MarkCheck, Switches};
+use crate::kernel::{KswapdGoal, MarkCheck, Switches};
+use crate::zone::Zone;
 
 /// The rights of a request in the slow path (`gfp_to_alloc_flags`). `spec: linux-mm 1.4`
 pub(crate) fn alloc_flags(gfp: Gfp, order: u8, sw: &Switches) -> AllocFlags {
@@ -72,8 +73,11 @@ impl<H: Host> Manager<'_, H> {
             .ok_or(AllocError::NoMemory)
     }
 
-    /// kswapd of a node should run for an order.
+    /// kswapd of a node should run for an order, unless there is enough for it. `spec: linux-mm 4.2, 4.8`
     pub(super) fn ask_kswapd(&mut self, node: u8, order: u8) {
+        if self.needs_no_kswapd(node, order) {
+            return;
+        }
         let first = (0..self.nr_zones).find(|&z| {
             let c = &self.zone(z).config;
             c.node == node && c.managed > 0
@@ -84,6 +88,25 @@ impl<H: Host> Manager<'_, H> {
         }
         self.counters.kswapd_wakeups += 1;
         self.host.wake_kswapd(node, order);
+    }
+
+    fn needs_no_kswapd(&self, node: u8, order: u8) -> bool {
+        let sw = &self.env.sw;
+        let mut zones = (0..self.nr_zones)
+            .map(|z| self.zone(z))
+            .filter(|z| z.config.node == node && z.config.managed > 0);
+        let top = zones.clone().map(|z| z.config.kind).max();
+        let passes = |z: &Zone, flags| {
+            let class = top.unwrap_or(z.config.kind);
+            z.passes(sw, order, z.marks.of(flags), class, flags)
+        };
+        match sw.reclaim.goal {
+            KswapdGoal::AnyZone => {
+                zones.clone().all(|z| z.marks.boost == 0)
+                    && zones.any(|z| passes(z, AllocFlags::WMARK_HIGH))
+            }
+            _ => zones.all(|z| passes(z, AllocFlags::WMARK_LOW)),
+        }
     }
 
     pub(super) fn wake_kswapds(&mut self, list: &ZoneList, r: &Request) {

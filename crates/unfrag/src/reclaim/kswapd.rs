@@ -7,7 +7,6 @@ use super::direct::congestion_wait;
 use super::scan::Scan;
 use super::shrink::{TENTH, ZoneScan, turn};
 use super::{Answer, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX};
-use crate::frame::HUGE_ORDER;
 use crate::gfp::AllocFlags;
 use crate::host::Host;
 use crate::kernel::{CongestionWait, KswapdGoal, KswapdNap, KswapdSleep};
@@ -27,6 +26,9 @@ const HOPELESS: u32 = 16;
 #[derive(Clone, Copy, Debug)]
 pub struct Kswapd {
     node: u8,
+    /// Order that was asked for.
+    asked: u8,
+    /// Order that it works for: the one asked for, until that is given up.
     order: u8,
     sc: Scan,
     phase: Phase,
@@ -64,6 +66,7 @@ impl Kswapd {
     pub fn new(node: u8) -> Kswapd {
         Kswapd {
             node,
+            asked: 0,
             order: 0,
             sc: Scan {
                 order: 0,
@@ -91,9 +94,9 @@ impl Kswapd {
         }
     }
 
-    /// Order that it works for.
+    /// Order that it was asked for.
     pub fn order(&self) -> u8 {
-        self.order
+        self.asked
     }
 
     /// Goes on until something is needed. The first answer is [`Answer::Go`].
@@ -163,15 +166,15 @@ impl Kswapd {
     fn woken<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
         match self.take_wanted(m) {
             Some(order) => {
-                self.order = order;
-                self.start_run(m);
+                self.start_run(m, order);
                 None
             }
             None => Some(Need::Sleep(None)),
         }
     }
 
-    fn start_run<H: Host>(&mut self, m: &mut Manager<'_, H>) {
+    fn start_run<H: Host>(&mut self, m: &mut Manager<'_, H>, order: u8) {
+        (self.asked, self.order) = (order, order);
         self.phase = Phase::Begin;
         self.run_reclaimed = 0;
         m.reclaim.pageoutrun += 1;
@@ -393,9 +396,9 @@ impl Kswapd {
                 0
             };
             if self.failures < HOPELESS {
+                m.reclaim.kswapd_high_wmark_hit_quickly += 1;
                 let again = self.take_wanted(m).unwrap_or(0);
-                self.order = again.max(self.order).min(HUGE_ORDER + 1);
-                self.start_run(m);
+                self.start_run(m, again.max(self.order));
                 return Some(turn(&mut self.sc));
             }
             self.phase = Phase::Asleep;
@@ -404,10 +407,10 @@ impl Kswapd {
         self.failures = 0;
         // A higher order that was asked for meanwhile is begun at once.
         let wanted = m.kswapd[self.first()];
-        if wanted.asked && wanted.order > self.order {
+        let modern = rules.goal == KswapdGoal::AnyZone;
+        if !modern && wanted.asked && wanted.order > self.asked {
             m.kswapd[self.first()].asked = false;
-            self.order = wanted.order;
-            self.start_run(m);
+            self.start_run(m, wanted.order);
             return None;
         }
         if rules.sleep == KswapdSleep::Staged && self.balanced(m, self.order) {
@@ -431,10 +434,10 @@ impl Kswapd {
             m.kswapd[self.first()].asked = false;
             return Some(Need::Sleep(None));
         }
-        self.order = self
+        let order = self
             .take_wanted(m)
             .map_or(self.order, |o| o.max(self.order));
-        self.start_run(m);
+        self.start_run(m, order);
         None
     }
 }

@@ -83,11 +83,20 @@ impl<H: Host> Manager<'_, H> {
         100 * ap / (ap + fp + 1)
     }
 
+    /// Modern: while there is plenty of old page cache, that goes first. (The specification is silent;
+    /// the counters of a recorded 6.1 say so: its first 16,892 pages were 16,875 of page cache, though
+    /// half of the pages were anonymous.)
+    fn trims_cache(&self, vec: usize, priority: u8) -> bool {
+        self.env.sw.reclaim.lru == LruShape::PerNode
+            && self.lruvecs[vec].len(Lru::InactiveFile) >> priority > 0
+            && !self.inactive_is_low(vec, true)
+    }
+
     /// Whether a kind's inactive list is too short. `spec: linux-mm 4.1`
     pub(super) fn inactive_is_low(&self, vec: usize, file: bool) -> bool {
         let v = &self.lruvecs[vec];
         let (inactive, active) = (v.len(Lru::new(file, false)), v.len(Lru::new(file, true)));
-        if file {
+        if file && self.env.sw.reclaim.lru != LruShape::PerNode {
             return active > inactive;
         }
         let gib = self.zone(vec).config.present >> 18;
@@ -109,7 +118,8 @@ impl<H: Host> Manager<'_, H> {
 
     /// Begins a zone's share of a reclaim.
     pub(super) fn start_zone(&mut self, vec: usize, sc: &Scan) -> ZoneScan {
-        let percent = self.anon_percent(vec);
+        let trims = self.trims_cache(vec, sc.priority);
+        let percent = if trims { 0 } else { self.anon_percent(vec) };
         let joined = self.env.sw.reclaim.lru == LruShape::Joined;
         let no_swap = self.host.nr_swap_pages() == 0;
         let mut nr = [0; 4];
