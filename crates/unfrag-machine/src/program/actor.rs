@@ -336,6 +336,12 @@ impl Actor {
 }
 
 impl Stage {
+    /// A tree or file that a step wants is not there (any more, or for this number).
+    pub(super) fn note_missing(&self, what: &str, name: &str) {
+        let failures = &mut self.state().report.failures;
+        *failures.entry(format!("no {what} `{name}`")).or_default() += 1;
+    }
+
     pub(super) fn note_failure(&self, fail: Fail) {
         *self
             .state()
