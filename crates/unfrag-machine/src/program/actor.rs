@@ -120,10 +120,10 @@ impl Actor {
     /// Does steps one after the other.
     pub(super) fn run(&mut self, cx: &mut Cx, steps: &[Step]) -> Result<(), Halt> {
         for step in steps {
+            self.step(cx, step)?;
             if cx.killed() {
                 return Err(Halt::Failed(Fail::Killed));
             }
-            self.step(cx, step)?;
         }
         Ok(())
     }
@@ -336,6 +336,12 @@ impl Actor {
 }
 
 impl Stage {
+    /// A tree or file that a step wants is not there (any more, or for this number).
+    pub(super) fn note_missing(&self, what: &str, name: &str) {
+        let failures = &mut self.state().report.failures;
+        *failures.entry(format!("no {what} `{name}`")).or_default() += 1;
+    }
+
     pub(super) fn note_failure(&self, fail: Fail) {
         *self
             .state()

@@ -23,13 +23,15 @@ impl Actor {
     /// The files that are meant; none if the tree or file is gone.
     fn pick(&mut self, which: &FileRef) -> Vec<NodeId> {
         let of = match which {
-            FileRef::Name(name) => return self.stage.file(&self.name(name)).into_iter().collect(),
+            FileRef::Name(name) => return self.file(name).into_iter().collect(),
             FileRef::Of(of) => of,
         };
         let n = of.files.draw(&mut self.rng);
         let name = self.name(&of.tree);
         let mut state = self.stage.state();
         let Some(live) = state.trees.get_mut(&name) else {
+            drop(state);
+            self.stage.note_missing("tree", &name);
             return vec![];
         };
         let len = live.tree.files.len();
@@ -107,7 +109,7 @@ impl Actor {
     }
 
     pub(super) fn write(&mut self, cx: &mut Cx, w: &Write) -> Result<(), Halt> {
-        let Some(file) = self.stage.file(&self.name(&w.file)) else {
+        let Some(file) = self.file(&w.file) else {
             return Ok(());
         };
         let pages = w.size.pages(&mut self.rng);
@@ -151,6 +153,8 @@ impl Actor {
             (Some(name), _) => {
                 let state = self.stage.state();
                 let Some(live) = state.trees.get(name) else {
+                    drop(state);
+                    self.stage.note_missing("tree", name);
                     return Ok(());
                 };
                 let dirs = &live.tree.dirs;
@@ -197,9 +201,12 @@ impl Actor {
     pub(super) fn unlink(&mut self, cx: &mut Cx, name: &str) {
         let name = self.name(name);
         let gone = self.stage.state().files.remove(&name);
-        if let Some(file) = gone {
-            cx.remove_node(self.who, file);
-            cx.pay();
+        match gone {
+            Some(file) => {
+                cx.remove_node(self.who, file);
+                cx.pay();
+            }
+            None => self.stage.note_missing("file", &name),
         }
     }
 
@@ -221,7 +228,7 @@ impl Actor {
         let fs = self.fs(cx, &u.on);
         let root = cx.with(|sim| sim.root(fs));
         if let Some(archive) = &u.archive
-            && let Some(file) = self.stage.file(&self.name(archive))
+            && let Some(file) = self.file(archive)
         {
             self.read_called(cx, file, 0, None, 0)?;
         }
@@ -246,7 +253,21 @@ impl Actor {
 
     fn tree(&self, name: &str) -> Option<crate::fs::tree::Tree> {
         let name = self.name(name);
-        self.stage.state().trees.get(&name).map(|t| t.tree.clone())
+        let tree = self.stage.state().trees.get(&name).map(|t| t.tree.clone());
+        if tree.is_none() {
+            self.stage.note_missing("tree", &name);
+        }
+        tree
+    }
+
+    /// A file by name.
+    pub(super) fn file(&self, name: &str) -> Option<NodeId> {
+        let name = self.name(name);
+        let file = self.stage.file(&name);
+        if file.is_none() {
+            self.stage.note_missing("file", &name);
+        }
+        file
     }
 
     pub(super) fn copy_tree(&mut self, cx: &mut Cx, c: &CopyTree) -> Result<(), Halt> {
@@ -264,11 +285,14 @@ impl Actor {
     pub(super) fn remove_tree(&mut self, cx: &mut Cx, name: &str) {
         let name = self.name(name);
         let gone = self.stage.state().trees.remove(&name);
-        if let Some(live) = gone {
-            for file in live.made {
-                cx.remove_node(self.who, file);
+        match gone {
+            Some(live) => {
+                for file in live.made {
+                    cx.remove_node(self.who, file);
+                }
+                cx.remove_tree(self.who, live.tree);
             }
-            cx.remove_tree(self.who, live.tree);
+            None => self.stage.note_missing("tree", &name),
         }
     }
 

@@ -98,7 +98,7 @@ impl Actor {
     pub(super) fn receive(&mut self, cx: &mut Cx, r: &Receive) -> Result<(), Halt> {
         let config = StreamConfig::paced(r.size.0, r.rate.0, r.order);
         let stream = cx.with(|sim| sim.open_stream(config));
-        let file = r.file.as_ref().and_then(|f| self.stage.file(&self.name(f)));
+        let file = r.file.as_ref().and_then(|f| self.file(f));
         // Frames that fill a chunk, and what is left of the last page.
         let chunk = r.chunk.0.max(1).div_ceil(StreamConfig::DATA).max(1);
         let mut rest = 0;

@@ -1,7 +1,8 @@
 //! Whether the names in programs and things mean something.
 //!
 //! Trees and files may be made by a step of any program, so a name is known if anything lays it out or
-//! makes it; one with `{number}` in it is known by its pattern.
+//! makes it; one with `{number}` in it, if that can become a known one. A tree or file that is not there
+//! when a step wants it is told as a failure at the end.
 
 use super::spec::{FileRef, Step, Steps, Things};
 use crate::kmem::caches;
@@ -82,6 +83,18 @@ pub fn check(
     Ok(())
 }
 
+/// Whether a name, in which a task's number may stand as `{number}`, can be a known one.
+fn fits(name: &str, known: &str) -> bool {
+    let Some((before, after)) = name.split_once("{number}") else {
+        return name == known;
+    };
+    name == known
+        || known
+            .strip_prefix(before)
+            .and_then(|k| k.strip_suffix(after))
+            .is_some_and(|k| !k.is_empty() && k.bytes().all(|b| b.is_ascii_digit()))
+}
+
 impl<'a> Names<'a> {
     /// Collects what steps make.
     fn made(&mut self, steps: &'a [Step]) {
@@ -108,7 +121,7 @@ impl<'a> Names<'a> {
         place: impl Fn() -> String,
     ) -> Result<(), String> {
         let known: Vec<_> = known.collect();
-        if known.contains(&name) {
+        if known.iter().any(|k| fits(name, k)) {
             return Ok(());
         }
         let way_out = match known.as_slice() {

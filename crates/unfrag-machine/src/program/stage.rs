@@ -113,7 +113,7 @@ pub struct StageReport {
     pub high_order: Vec<HighOrderReport>,
     /// Marks.
     pub marks: Vec<Mark>,
-    /// Processes that ended because something failed, by what failed.
+    /// What failed and how often: processes that ended because of it, names that were not there.
     pub failures: BTreeMap<String, u64>,
     /// Processes that ran.
     pub processes: u64,

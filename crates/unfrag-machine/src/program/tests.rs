@@ -54,7 +54,7 @@ areas = 6
 
 [images.libc]
 on = "home"
-text = "1.2 MiB"
+text = "1.25 MiB"
 used = 25
 
 [images.cc]
@@ -287,7 +287,7 @@ fn processes_that_find_no_memory_are_killed_and_all_the_rest_is_in_order() {
             r#"
 [programs.hog]
 steps = [{ exec = "cc" }, { grow = { size = "400 MiB" } },
-         { repeat = { times = 3, steps = [{ touch = { pattern = "random" } }] } }]
+         { repeat = { times = 3, steps = [{ touch = {} }] } }]
 [[task]]
 program = "hog"
 count = 5

@@ -37,9 +37,9 @@ fn a_run_ends_with_the_last_task_that_is_awaited() {
     assert_eq!(o.tasks[3].ended_ns, None);
     let ends = o.tasks.iter().filter_map(|t| t.ended_ns).max();
     assert_eq!(ends, Some(o.elapsed_ns));
-    // Realtime: 4 ms of sleep, and its work at once, but for the switch to it.
+    // Realtime: 4 ms of sleep, and its work at once, but for the making and the end of its process.
     let player = o.tasks[2].ended_ns.unwrap();
-    assert!((5 * MS..5 * MS + MS / 20).contains(&player), "{player}");
+    assert!((5 * MS..5 * MS + MS / 5).contains(&player), "{player}");
     // Three tasks on two CPUs, for 600 to 700 ms.
     assert!(
         (600 * MS..800 * MS).contains(&o.elapsed_ns),
