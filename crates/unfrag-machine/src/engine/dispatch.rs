@@ -277,7 +277,10 @@ impl Sched {
         t.left = ns;
         t.mode = mode;
         self.current = NIL;
-        self.plan(c);
+        self.next[c] = match cpu.queue.is_empty() {
+            true => end,
+            false => end.min(cpu.slice_end.max(self.now)),
+        };
         false
     }
 }

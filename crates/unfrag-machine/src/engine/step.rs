@@ -20,16 +20,18 @@ pub(crate) enum Next {
 }
 
 impl Sched {
-    /// The CPU that is due first.
+    /// The CPU that is due first and when, and when the next one is.
     #[inline]
-    fn earliest_cpu(&self) -> (Nanos, usize) {
-        let mut best = (Nanos::MAX, 0);
+    fn earliest_cpu(&self) -> (Nanos, usize, Nanos) {
+        let (mut first, mut cpu, mut second) = (Nanos::MAX, 0, Nanos::MAX);
         for (c, &at) in self.next.iter().enumerate() {
-            if at < best.0 {
-                best = (at, c);
+            if at < first {
+                (second, first, cpu) = (first, at, c);
+            } else if at < second {
+                second = at;
             }
         }
-        best
+        (first, cpu, second)
     }
 
     /// Time of the next event; drops timers that nobody waits for any more.
@@ -69,16 +71,14 @@ impl Sched {
 
     /// The task's code goes on now.
     #[inline]
-    fn enter_code(&mut self, c: usize, slot: u32, event_at: Nanos) {
+    fn enter_code(&mut self, c: usize, slot: u32, others: Nanos) {
         self.cpu = c;
         self.current = slot;
-        self.next[c] = Nanos::MAX;
-        let mut horizon = event_at.min(self.limit);
-        for &at in &self.next {
-            horizon = horizon.min(at);
+        self.horizon = others.min(self.limit);
+        let cpu = &self.cpus[c];
+        if !cpu.queue.is_empty() {
+            self.horizon = self.horizon.min(cpu.slice_end);
         }
-        self.horizon = horizon;
-        self.plan(c);
     }
 }
 
@@ -95,7 +95,7 @@ impl Sim {
                 return Next::End(Ended::Finished);
             }
             let event_at = s.next_event();
-            let (cpu_at, c) = s.earliest_cpu();
+            let (cpu_at, c, next_cpu_at) = s.earliest_cpu();
             let at = event_at.min(cpu_at);
             let idles = !s.until_finished && s.limit < Nanos::MAX;
             if at >= s.limit && (at < Nanos::MAX || idles) {
@@ -109,7 +109,7 @@ impl Sim {
             if event_at <= cpu_at {
                 self.event();
             } else if let Some(slot) = s.cpu_due(c) {
-                s.enter_code(c, slot, event_at);
+                s.enter_code(c, slot, event_at.min(next_cpu_at));
                 return Next::Run(slot);
             }
         }

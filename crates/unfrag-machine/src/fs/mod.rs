@@ -4,7 +4,7 @@
 //! - [`node`]: files and directories. [`blocks`]: where they lie. [`tree`]: many of them at once.
 //! - [`lookup`]: from a name to an inode in memory, and back out of memory. [`create`]: new files,
 //!   and their end.
-//! - [`cache`]: pages of files in memory. [`read`]: reading and readahead. [`write`]: writing, and
+//! - [`cache`]: pages of files in memory. [`read`]: reading and readahead. [`mod@write`]: writing, and
 //!   when a writer is held back. [`writeback`]: what is written when, and by whom. [`shmem`]: tmpfs.
 //! - [`loopdev`]: a file system in a file. [`journal`]: commits of ext3.
 //!

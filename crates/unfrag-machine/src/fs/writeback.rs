@@ -363,14 +363,12 @@ fn background(cx: &mut Cx, skips: bool) {
             d.wanted = d.wanted.saturating_sub(n);
         });
         cx.pay();
-        if n < CHUNK {
-            if !skips || n == 0 {
-                // Everything is under way, or cannot be written now.
-                let sync = cx.with(|sim| sim.waits_for_sync());
-                let left = cx.wait_for_congestion(sync, 100);
-                if left == 0 && n == 0 {
-                    return;
-                }
+        if n < CHUNK && (!skips || n == 0) {
+            // Everything is under way, or cannot be written now.
+            let sync = cx.with(|sim| sim.waits_for_sync());
+            let left = cx.wait_for_congestion(sync, 100);
+            if left == 0 && n == 0 {
+                return;
             }
         }
     }

@@ -68,7 +68,7 @@ impl SlubCache {
         if c.slab == NONE {
             let s = match c.partial.pop() {
                 Some(s) => s,
-                None => self.from_node(cpu, arena)?,
+                None => self.take_partial(cpu, arena)?,
             };
             self.cpus[cpu].slab = s;
         }
@@ -81,7 +81,7 @@ impl SlubCache {
     }
 
     /// A partial slab of the node, and more for the CPU's own list.
-    fn from_node(&mut self, cpu: usize, arena: &mut Arena) -> Option<u32> {
+    fn take_partial(&mut self, cpu: usize, arena: &mut Arena) -> Option<u32> {
         let s = self.partial.pop_front(&mut arena.slabs)?;
         let c = &mut self.cpus[cpu];
         while c.partial.len() < self.cpu_partial / 2

@@ -1,7 +1,7 @@
 //! Touching memory: hits, and page faults.
 //!
 //! A run of touches goes on inside one borrow of the machine as long as each page is there, or free
-//! memory gives one; the first that has to wait leaves it ([`Stop`]). `spec: linux-mm 8.6`
+//! memory gives one; the first that has to wait leaves it. `spec: linux-mm 8.6`
 
 use super::alloc::Who;
 use super::config::USER_PAGE;
@@ -65,7 +65,7 @@ impl Sim {
         } else {
             PageFlags::YOUNG
         };
-        while let Some(i) = indices.next() {
+        for i in indices {
             *user += each;
             let entry = self.mem_ref().objects.get(object).get(i);
             match entry.pfn() {

@@ -9,9 +9,9 @@
 //! - [`crypt`]: pages that encrypting layers write from. [`check`]: every frame accounted for.
 //! - [`config`]: sizes, era, costs.
 //!
-//! [`Memory`] is the state; it lives in the [`World`](crate::World), where the core's callbacks reach
-//! it. What must enter the allocator is a method of [`Sim`](crate::Sim), what must wait one of
-//! [`Cx`](crate::Cx). A page fault on the fast path takes one step of each, and no coroutine switch.
+//! [`Memory`] is the state; it lives in the [`World`], where the core's callbacks reach
+//! it. What must enter the allocator is a method of [`Sim`], what must wait one of
+//! [`Cx`]. A page fault on the fast path takes one step of each, and no coroutine switch.
 
 pub mod alloc;
 pub mod bits;

@@ -38,7 +38,7 @@ impl World {
                         mem.swap_entry(id, info.index, slot);
                     }
                 }
-                mem.into_swap_cache(pfn, slot);
+                mem.join_swap_cache(pfn, slot);
                 Unmap::Gone
             }
             Owner::File(object) => {
@@ -55,7 +55,7 @@ impl World {
                     if let Some(swap) = &mut mem.swap {
                         swap.add(slot);
                     }
-                    mem.into_swap_cache(pfn, slot);
+                    mem.join_swap_cache(pfn, slot);
                     if let Some(obj) = mem.radix_remove(object, info.index) {
                         mem.kmem.give(cpu, obj);
                     }
@@ -165,7 +165,7 @@ impl Memory {
     }
 
     /// A page that nobody maps any more belongs to the swap cache.
-    fn into_swap_cache(&mut self, pfn: Pfn, slot: u32) {
+    fn join_swap_cache(&mut self, pfn: Pfn, slot: u32) {
         let info = self.frames.get_mut(pfn);
         debug_assert!(info.maps == 0, "{pfn:?} is mapped somewhere else");
         info.set_owner(Owner::Swap, slot);

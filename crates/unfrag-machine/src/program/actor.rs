@@ -99,7 +99,8 @@ impl Actor {
             kept: BTreeMap::new(),
             last_line: cx.now(),
         };
-        if let Err(Halt::Failed(e)) = actor.run(cx, steps) {
+        let begun = actor.use_stack(cx).map_err(Halt::Failed);
+        if let Err(Halt::Failed(e)) = begun.and_then(|()| actor.run(cx, steps)) {
             stage.note_failure(e);
         }
         for objs in std::mem::take(&mut actor.kept).into_values() {

@@ -32,10 +32,12 @@ impl Actor {
         if self.who.realtime {
             spec = spec.priority(Priority::Realtime);
         }
-        Ok(cx.spawn(spec, move |cx| {
+        let task = cx.spawn(spec, move |cx| {
             Actor::live(cx, &stage, role, proc, rng, areas, &steps);
             told(cx);
-        }))
+        });
+        self.use_stack(cx)?;
+        Ok(task)
     }
 
     pub(super) fn fork(&mut self, cx: &mut Cx, f: &Fork) -> Result<(), Halt> {
@@ -131,9 +133,9 @@ impl Actor {
             areas.push((mapped?, pages, used));
         }
         self.more_areas(cx, proc, image.areas)?;
-        let stack = self.small_area(cx, STACK)?;
+        let stack = self.small_area(cx, "stack", STACK)?;
         cx.touch(proc, stack, &mut (STACK - STACK_USED..STACK), true, 0)?;
-        let data = self.small_area(cx, image.data.max(1))?;
+        let data = self.small_area(cx, "data", image.data.max(1))?;
         cx.touch(proc, data, &mut (0..image.data), true, 0)?;
         for (area, pages, used) in areas {
             let mut touched = (0..pages).filter(|&i| is_used(i, used));
@@ -142,10 +144,20 @@ impl Actor {
         Ok(())
     }
 
-    fn small_area(&mut self, cx: &mut Cx, pages: u32) -> Result<u16, Fail> {
+    fn small_area(&mut self, cx: &mut Cx, name: &str, pages: u32) -> Result<u16, Fail> {
         let vma = cx.kmem_kind(self.who, caches::Kind::VmAreaStruct)?;
         let proc = self.proc;
-        Ok(cx.with(|sim| sim.map_anon(proc, pages, false, Some(vma))))
+        let area = cx.with(|sim| sim.map_anon(proc, pages, false, Some(vma)));
+        self.areas.insert(name.to_owned(), area);
+        Ok(area)
+    }
+
+    /// After a fork both sides go on writing to their stacks: the page in use is copied.
+    pub(super) fn use_stack(&mut self, cx: &mut Cx) -> Result<(), Fail> {
+        match self.areas.get("stack") {
+            Some(&stack) => cx.touch(self.proc, stack, &mut (STACK - 1..STACK), true, 0),
+            None => Ok(()),
+        }
     }
 
     /// Areas of which nothing but the `vm_area_struct` matters.

@@ -3,7 +3,7 @@
 //! - [`spec`]: what a scenario says. [`draw`]: amounts left to chance. [`names`]: whether the names in
 //!   it mean something.
 //! - [`stage`]: what the tasks of a run share: trees, files, meeting points, results.
-//! - [`actor`]: a process that runs steps. [`files`], [`jobs`], [`kernel`]: what its steps do.
+//! - [`actor`]: a process that runs steps. `files`, `jobs`, `kernel`: what its steps do.
 //!
 //! Invariant: a process that ends, in whatever way, leaves nothing behind but what it was told to
 //! leave: files, and what it said.

@@ -218,7 +218,7 @@ pub enum Pattern {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Touch {
-    /// The area.
+    /// The area: one that was grown, or `stack` or `data` of a program.
     #[serde(default = "heap")]
     pub area: String,
     /// How much of it, from its beginning; all, if not given.
