@@ -6,6 +6,7 @@
 //! - [`exporter`]: the doctor's figures for Prometheus.
 //! - [`inspect`]: the indexes of fragmentation of a snapshot or of this host.
 //! - `record`: this host, traced or copied, into a file.
+//! - [`profile`]: what a recorded command does to memory.
 //! - [`slab`]: what the slab allocators would have held for the allocations of a trace.
 //!
 //! Invariant: the exit status is 0 for success, 1 for an input that cannot be used or an output that
@@ -19,6 +20,7 @@ mod import;
 mod input;
 mod inspect;
 mod output;
+mod profile;
 #[cfg(target_os = "linux")]
 mod record;
 mod replay;
@@ -56,6 +58,7 @@ enum Command {
     Doctor(doctor::Args),
     Exporter(exporter::Args),
     Slab(slab::Args),
+    Profile(profile::Args),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Exporter(args) => exporter::run(&args),
         Command::Slab(args) => slab::run(&args),
+        Command::Profile(args) => profile::run(&args),
     };
     match done {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
