@@ -8,6 +8,7 @@
 //! - [`simulate`]: a scenario file on it.
 //! - [`inspect`]: the indexes of fragmentation of a snapshot or of this host.
 //! - `record`: this host, traced or copied, into a file.
+//! - [`profile`]: what a recorded command does to memory.
 //! - [`slab`]: what the slab allocators would have held for the allocations of a trace.
 //!
 //! Invariant: the exit status is 0 for success, 1 for an input that cannot be used or an output that
@@ -22,6 +23,7 @@ mod import;
 mod input;
 mod inspect;
 mod output;
+mod profile;
 #[cfg(target_os = "linux")]
 mod record;
 mod replay;
@@ -62,6 +64,7 @@ enum Command {
     Experiment(experiment::Args),
     Simulate(simulate::Args),
     Slab(slab::Args),
+    Profile(profile::Args),
 }
 
 fn main() -> ExitCode {
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         Command::Experiment(args) => experiment::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Slab(args) => slab::run(&args),
+        Command::Profile(args) => profile::run(&args),
     };
     match done {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,

@@ -45,6 +45,9 @@ pub struct Args {
     /// Record what slab caches allocate and free, too: several times as many events
     #[arg(long)]
     slab: bool,
+    /// Record which process did what, too: starts, programs, ends, time on a CPU; implies --names
+    #[arg(long)]
+    processes: bool,
     /// Record this event, too; may be given several times
     #[arg(long, value_name = "SUBSYSTEM:NAME", value_parser = event)]
     event: Vec<String>,
@@ -113,7 +116,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         output: args.output.clone(),
         slab: args.slab,
         events: args.event.clone(),
-        names: args.names,
+        processes: args.processes,
+        names: args.names || args.processes,
         buffer: args.buffer.map(|b| b as usize),
     };
     let me = std::env::current_exe().map_err(|e| Failure::Input(Box::new(Error::from(e))))?;

@@ -192,6 +192,7 @@ fn every_example_in_the_help_works() {
     let mut ran = 0;
     for command in [
         "import", "replay", "inspect", "doctor", "exporter", "record", "snapshot", "slab",
+        "profile",
     ] {
         let help = stdout(&[command, "--help"]);
         let (_, examples) = help.split_once("Example").expect("the help has an example");
@@ -202,6 +203,7 @@ fn every_example_in_the_help_works() {
             let needs = match command {
                 "record" if line.contains("--system") => vec!["UNFRAG_TRACE_HOST=1".to_owned()],
                 "record" => vec!["tracing".to_owned()],
+                "profile" if line.contains("ls.unfrag") => vec!["tracing".to_owned()],
                 _ => vec![],
             };
             let block = Block {

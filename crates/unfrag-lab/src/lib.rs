@@ -11,7 +11,7 @@
 //!
 //! Beside it: [`doctor`], what is wrong with a host's memory and what to do about it; [`slab`], the
 //! replay of slab events; [`inspect`], the indexes of one snapshot; [`settings`], the sysctls;
-//! [`era`], which preset a release is.
+//! [`era`], which preset a release is; [`profile`], what a recorded command does to memory.
 #![forbid(unsafe_code)]
 
 pub mod accuracy;
@@ -25,6 +25,7 @@ pub mod export;
 pub mod inspect;
 pub mod observe;
 pub mod plan;
+pub mod profile;
 pub mod reclaim;
 pub mod replay;
 pub mod report;

@@ -15,7 +15,7 @@
 //! names, and their content is what was found, byte for byte. Only files that [`KNOWN`] names are
 //! read, however much else lies around.
 
-mod dates;
+pub(crate) mod dates;
 mod index;
 mod logs;
 mod source;

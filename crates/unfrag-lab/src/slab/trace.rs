@@ -55,6 +55,8 @@ pub struct Op {
     pub time: u64,
     /// CPU that did it.
     pub cpu: u16,
+    /// Task that did it, by index into the recording's.
+    pub task: u32,
     /// What.
     pub action: Action,
 }
@@ -82,6 +84,7 @@ pub struct SlabTrace {
 struct Event<'a> {
     time: u64,
     cpu: u16,
+    task: u32,
     ptr: u64,
     name: Option<&'a str>,
     what: What,
@@ -175,6 +178,7 @@ fn events(rec: &Recording) -> Result<Vec<Event<'_>>> {
         all.push(Event {
             time: rec.events.time[i],
             cpu: rec.events.cpu[i],
+            task: rec.events.task[i],
             ptr: c.ptr[row],
             name: name.map(String::as_str),
             what,
@@ -241,6 +245,7 @@ impl SlabTrace {
                 ops.push(Op {
                     time: e.time,
                     cpu: e.cpu,
+                    task: e.task,
                     action,
                 });
             };

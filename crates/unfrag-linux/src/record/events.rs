@@ -1,7 +1,8 @@
 //! Which events are recorded.
 //!
-//! Invariant: none of them carries a file name, a command line or an address of user memory. An event that a
-//! kernel lacks is left out; [`PAGES`] alone must be there.
+//! Invariant: none of them carries a file name, a command line or an address of user memory, but those of
+//! [`PROCESSES`], which name programs and are recorded where asked for. An event that a kernel lacks is left
+//! out; [`PAGES`] alone must be there.
 
 /// Without these there is nothing to replay.
 pub const PAGES: &[&str] = &["kmem/mm_page_alloc", "kmem/mm_page_free"];
@@ -52,6 +53,14 @@ pub const SLAB: &[&str] = &[
     "kmem/kmalloc",
     "kmem/kmalloc_node",
     "kmem/kfree",
+];
+
+/// What each process does: who starts it, which program it runs, when it is on a CPU, when it ends.
+pub const PROCESSES: &[&str] = &[
+    "task/task_newtask",
+    "sched/sched_process_exec",
+    "sched/sched_process_exit",
+    "sched/sched_switch",
 ];
 
 /// The event of a line written to `trace_marker`.

@@ -24,6 +24,7 @@ use super::tracefs::{Instance, Tracefs, WITHOUT};
 use super::{BEGIN, END, host};
 use crate::error::{Error, Result};
 use crate::recording::Recording;
+use crate::snapshots::dates;
 use crate::tracedat::raw;
 
 /// Time between two snapshots.
@@ -47,6 +48,8 @@ pub struct Options {
     pub output: PathBuf,
     /// Objects of slab caches too.
     pub slab: bool,
+    /// Which process did what, too; needs `names`.
+    pub processes: bool,
     /// Further events, as `SUBSYSTEM:NAME`.
     pub events: Vec<String>,
     /// Names and numbers of tasks too.
@@ -217,6 +220,7 @@ impl Session {
         let formats = enable(instance, options)?;
         meta.facts.insert("scope".into(), scope.into());
         meta.facts.insert("snapshot_clock".into(), "mono".into());
+        meta.facts.insert("date".into(), today());
         meta.facts.insert(
             "recorder".into(),
             format!("unfrag {}", env!("CARGO_PKG_VERSION")),
@@ -396,11 +400,20 @@ impl Session {
     }
 }
 
+/// Today's date, such as `2026-11-22`, in UTC.
+fn today() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    dates::date(now.map_or(0, |t| t.as_secs()))
+}
+
 /// Enables the events that this kernel has; their formats.
 fn enable(instance: &Instance, options: &Options) -> Result<Vec<(String, String)>> {
     let mut wanted: Vec<&str> = [events::PAGES, events::USUAL].concat();
     if options.slab {
         wanted.extend(events::SLAB);
+    }
+    if options.processes {
+        wanted.extend(events::PROCESSES);
     }
     let asked_for: Vec<String> = options
         .events

@@ -122,9 +122,41 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     365 * year + year / 4 - year / 100 + year / 400 + day_of_year - 719_468
 }
 
+/// The day of `seconds` since 1970, in UTC, such as `2026-11-21`.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code))]
+pub(crate) fn date(seconds: u64) -> String {
+    let day = (seconds / 86400).min(1 << 24) as i64;
+    // A year has at least 365 days, so the first guess is at or after the year looked for.
+    let year = (1970..=1970 + day / 365)
+        .rev()
+        .find(|&y| days_since_1970(y, 1, 1) <= day);
+    let year = year.unwrap_or(1970);
+    let months = (1..=12).rev().map(|m| (m, days_since_1970(year, m, 1)));
+    let (month, first) = months
+        .into_iter()
+        .find(|(_, first)| *first <= day)
+        .unwrap_or((1, 0));
+    format!("{year:04}-{month:02}-{:02}", day - first + 1)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{date, parse};
+
+    #[test]
+    fn the_day_of_a_time_is_that_which_is_read_back() {
+        for (seconds, day) in [
+            (0, "1970-01-01"),
+            (86_399, "1970-01-01"),
+            (951_782_400, "2000-02-29"),
+            (1_795_293_900, "2026-11-21"),
+            (1_798_761_599, "2026-12-31"),
+        ] {
+            assert_eq!(date(seconds), day);
+            let midnight = parse(&format!("{day}T00:00:00Z")).unwrap() / 1_000_000_000;
+            assert_eq!(midnight, seconds / 86_400 * 86_400, "{day}");
+        }
+    }
 
     #[test]
     fn dates_are_read_in_every_common_form() {

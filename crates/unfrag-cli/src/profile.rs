@@ -1,0 +1,58 @@
+//! `unfrag profile`: what a recorded command does to memory.
+
+mod table;
+
+use crate::failure::{Failure, Result};
+use crate::input;
+use crate::output::{Progress, Screen, print, print_json, write_file};
+use std::fs::File;
+use std::path::PathBuf;
+use unfrag_lab::profile::{Identity, Profile};
+use unfrag_linux::Error;
+
+/// Say what a recorded command does to memory: pages by use and life, files, slab objects, program by program
+///
+/// Reads what `unfrag record --processes -- COMMAND` wrote (with --slab, slab objects too), and writes a small file that
+/// scenarios of the simulated machine take programs from.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unfrag record --processes --slab -o ls.unfrag -- ls -R /usr
+  unfrag profile ls.unfrag -o ls.toml
+  unfrag profile samples/gcc-768M.unfrag --json")]
+pub struct Args {
+    /// A recording: an .unfrag file, or a trace (trace.dat, perf.data, text)
+    file: PathBuf,
+    /// Write the profile as TOML
+    #[arg(short, long, value_name = "NAME.toml")]
+    output: Option<PathBuf>,
+    /// Kernel that was recorded (`uname -r`), where the recording does not say
+    #[arg(long, value_name = "UNAME-R")]
+    release: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// If the recording has no page events, or is not what it should be, or the output cannot be written.
+pub fn run(args: &Args) -> Result<()> {
+    let progress = Progress::new("reading");
+    let rec = input::recording(&args.file, &[], args.release.as_deref())?;
+    let name = args.file.file_name().unwrap_or_default().to_string_lossy();
+    let mut content = File::open(&args.file).map_err(|e| Error::from(e).in_file(&args.file))?;
+    let in_file = |e: Error| Failure::from(e.in_file(&args.file));
+    let identity = Identity::of(&name, &mut content).map_err(in_file)?;
+    progress.message("counting".into());
+    let profile = Profile::of(&rec, &identity).map_err(in_file)?;
+    drop(progress);
+    if let Some(path) = &args.output {
+        write_file(path, profile.to_toml()?.as_bytes())?;
+    }
+    if args.json {
+        print_json(&profile)
+    } else {
+        print(&table::render(&profile, &Screen::stdout()))
+    }
+}

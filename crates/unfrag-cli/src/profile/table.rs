@@ -1,0 +1,230 @@
+//! A profile as text.
+
+use crate::output::Screen;
+use crate::words::{bytes, counted, harmless, thousands};
+use std::fmt::Write as _;
+use unfrag_lab::profile::class::Class;
+use unfrag_lab::profile::{Profile, Use};
+
+/// Caches listed, those taken most first.
+const CACHES: usize = 12;
+/// Programs listed, those that took most pages first.
+const PROGRAMS: usize = 16;
+
+/// The whole profile.
+pub fn render(p: &Profile, screen: &Screen) -> String {
+    let mut out = String::new();
+    head(p, screen, &mut out);
+    pages(&p.all, screen, &mut out);
+    files(&p.all, &mut out);
+    programs(p, screen, &mut out);
+    caches(p, screen, &mut out);
+    out
+}
+
+fn head(p: &Profile, screen: &Screen, out: &mut String) {
+    let r = &p.recording;
+    let command = match r.command.as_str() {
+        "" => "a command that was not kept",
+        command => command,
+    };
+    let title = harmless(&format!("{}: {command}", r.file));
+    let title: String = title.chars().take(screen.width).collect();
+    let _ = writeln!(out, "{}", stressed(&title, screen));
+    let mut facts = vec![
+        format!("Linux {}", harmless(&r.kernel)),
+        counted(r.cpus.into(), "CPU"),
+    ];
+    if r.memory_bytes > 0 {
+        facts.push(bytes(r.memory_bytes));
+    }
+    if !r.date.is_empty() {
+        facts.push(harmless(&r.date));
+    }
+    facts.push(counted(r.events, "event"));
+    if r.lost_events > 0 {
+        facts.push(format!("{} lost", thousands(r.lost_events)));
+    }
+    let _ = writeln!(out, "{}", facts.join(", "));
+    let all = &p.all;
+    let mut facts = vec![format!("{} s", seconds(all.wall_us))];
+    if let Some(cpu) = all.cpu_us {
+        facts.push(format!("{} s on a CPU", seconds(cpu)));
+    }
+    if all.processes > 0 {
+        let at_most = thousands(all.processes_at_most);
+        facts.push(format!(
+            "{} processes, at most {at_most} at once",
+            thousands(all.processes)
+        ));
+    } else {
+        facts.push("processes not told apart: record with --processes".into());
+    }
+    let most = thousands(all.high_water_pages);
+    facts.push(format!("at most {most} pages beside page cache"));
+    let _ = writeln!(out, "{}\n", facts.join(", "));
+}
+
+/// What a class is called.
+fn called(class: Class) -> &'static str {
+    match class {
+        Class::Anonymous => "anonymous",
+        Class::FileRead => "files read",
+        Class::FileWritten => "files written",
+        Class::Metadata => "block device",
+        Class::PageTables => "page tables",
+        Class::KernelStacks => "kernel stacks",
+        Class::SlabReclaimable => "slab, reclaimable",
+        Class::SlabUnmovable => "slab, unmovable",
+        Class::Other => "other, unmovable",
+    }
+}
+
+fn pages(all: &Use, screen: &Screen, out: &mut String) {
+    let names = [
+        "taken",
+        "at most",
+        "running",
+        "at exit",
+        "elsewhere",
+        "reclaimed",
+        "held",
+    ];
+    let mut line = format!("{:<17}", "pages");
+    for name in names {
+        let _ = write!(line, "{name:>10}");
+    }
+    let _ = write!(line, "{:>13}", "lives ms");
+    let _ = writeln!(out, "{}", stressed(&line, screen));
+    for (class, p) in &all.pages {
+        let _ = write!(out, "{:<17}", called(*class));
+        let freed = &p.freed_pages;
+        for n in [
+            p.taken_pages,
+            p.high_water_pages,
+            freed.running,
+            freed.at_exit,
+            freed.by_others + freed.unseen,
+            freed.reclaimed,
+            p.held_pages,
+        ] {
+            let _ = write!(out, "{:>10}", thousands(n));
+        }
+        let life = p
+            .lifetime_us
+            .map_or_else(|| "-".into(), |l| millis(l.median));
+        let _ = writeln!(out, "{life:>13}");
+    }
+    for (class, p) in &all.pages {
+        let orders = p.taken_by_order.len();
+        if orders > 1 {
+            let larger: u64 = p.taken_by_order[1..].iter().sum();
+            let _ = writeln!(
+                out,
+                "{}: {} of order 0, {} larger, up to order {}",
+                called(*class),
+                thousands(p.taken_by_order[0]),
+                thousands(larger),
+                orders - 1
+            );
+        }
+    }
+}
+
+fn files(all: &Use, out: &mut String) {
+    let f = &all.files;
+    let pages = |n: u64| counted(n, "page");
+    for (what, n, sizes) in [
+        ("read", f.read_files, &f.read_file_pages),
+        ("written", f.written_files, &f.written_file_pages),
+    ] {
+        if n > 0 {
+            let _ = writeln!(
+                out,
+                "{} {what}: median {}, 90 % up to {}, largest {}",
+                counted(n, "file"),
+                pages(sizes.median),
+                pages(sizes.p90),
+                pages(sizes.max)
+            );
+        }
+    }
+    if f.removed_pages > 0 {
+        let _ = writeln!(
+            out,
+            "{} of page cache removed with their files",
+            pages(f.removed_pages)
+        );
+    }
+}
+
+fn programs(p: &Profile, screen: &Screen, out: &mut String) {
+    if p.program.is_empty() {
+        return;
+    }
+    let line = format!(
+        "\n{:<20}{:>9}{:>11}{:>10}{:>11}{:>9}{:>8}{:>9}{:>9}",
+        "program", "number", "life ms", "CPU ms", "anonymous", "90 %", "tables", "read", "written"
+    );
+    let _ = writeln!(out, "{}", stressed(&line, screen));
+    for u in p.program.iter().take(PROGRAMS) {
+        let Some(e) = &u.each else { continue };
+        let name: String = harmless(&u.name).chars().take(19).collect();
+        let _ = writeln!(
+            out,
+            "{name:<20}{:>9}{:>11}{:>10}{:>11}{:>9}{:>8}{:>9}{:>9}",
+            thousands(u.processes),
+            millis(e.life_us.median),
+            e.cpu_us.map_or_else(|| "-".into(), |c| millis(c.median)),
+            thousands(e.anonymous_high_water_pages.median),
+            thousands(e.anonymous_high_water_pages.p90),
+            thousands(e.page_tables_high_water_pages.median),
+            thousands(e.file_read_pages.median),
+            thousands(e.file_written_pages.median),
+        );
+    }
+    more(p.program.len(), PROGRAMS, out);
+}
+
+fn caches(p: &Profile, screen: &Screen, out: &mut String) {
+    if p.all.slab.is_empty() {
+        return;
+    }
+    let line = format!(
+        "\n{:<24}{:>8}{:>12}{:>12}{:>12}{:>12}",
+        "slab objects", "bytes", "taken", "at most", "freed", "held"
+    );
+    let _ = writeln!(out, "{}", stressed(&line, screen));
+    for o in p.all.slab.iter().take(CACHES) {
+        let name: String = harmless(&o.cache).chars().take(23).collect();
+        let _ = write!(out, "{name:<24}{:>8}", thousands(o.object_bytes));
+        for n in [o.taken, o.high_water, o.freed, o.held] {
+            let _ = write!(out, "{:>12}", thousands(n));
+        }
+        out.push('\n');
+    }
+    more(p.all.slab.len(), CACHES, out);
+}
+
+fn more(all: usize, shown: usize, out: &mut String) {
+    if all > shown {
+        let _ = writeln!(out, "and {} more; --json has all of them", all - shown);
+    }
+}
+
+/// Seconds with three digits after the point.
+fn seconds(us: u64) -> String {
+    format!("{}.{:03}", thousands(us / 1_000_000), us / 1000 % 1000)
+}
+
+/// Milliseconds with one digit after the point.
+fn millis(us: u64) -> String {
+    format!("{}.{}", thousands(us / 1000), us / 100 % 10)
+}
+
+fn stressed(text: &str, screen: &Screen) -> String {
+    match screen.color {
+        true => format!("\x1b[1m{text}\x1b[0m"),
+        false => text.to_owned(),
+    }
+}

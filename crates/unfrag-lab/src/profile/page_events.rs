@@ -1,0 +1,152 @@
+//! The events that tell of pages, read from a recording's columns in the order of time.
+//!
+//! Invariant: a field that an event lacks is an error, but for the order of page cache events, which older kernels do not
+//! have: theirs is 0.
+
+use std::collections::HashSet;
+use unfrag::frame::NR_ORDERS;
+use unfrag_linux::recording::{EventTable, Recording};
+use unfrag_linux::{Error, Result};
+
+/// Bits of a device number that hold its minor number.
+const MINOR_BITS: u32 = 20;
+
+/// What a page event tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A block is allocated.
+    Alloc,
+    /// A block is freed.
+    Free,
+    /// A page enters page cache.
+    Enter,
+    /// A page leaves page cache.
+    Leave,
+    /// A task begins to reclaim.
+    ReclaimBegin,
+    /// It ends.
+    ReclaimEnd,
+}
+
+/// The columns of a kind of event: frame, order, flags or inode, device, index.
+pub struct Columns<'a> {
+    kind: Kind,
+    columns: [Option<&'a [u64]>; 5],
+}
+
+impl Columns<'_> {
+    fn of(table: &EventTable) -> Result<Option<Columns<'_>>> {
+        let (kind, names): (Kind, &[&str]) = match table.name.as_str() {
+            "mm_page_alloc" => (Kind::Alloc, &["pfn", "order", "gfp_flags"]),
+            "mm_page_free" | "mm_page_free_direct" => (Kind::Free, &["pfn", "order"]),
+            "mm_filemap_add_to_page_cache" => {
+                (Kind::Enter, &["pfn", "order", "i_ino", "s_dev", "index"])
+            }
+            "mm_filemap_delete_from_page_cache" => (Kind::Leave, &["pfn", "order"]),
+            "mm_vmscan_direct_reclaim_begin" => (Kind::ReclaimBegin, &[]),
+            "mm_vmscan_direct_reclaim_end" => (Kind::ReclaimEnd, &[]),
+            _ => return Ok(None),
+        };
+        let mut columns = [None; 5];
+        for (column, name) in columns.iter_mut().zip(names) {
+            *column = table.column(name);
+            // Page cache had single pages before it had folios.
+            let optional = *name == "order" && matches!(kind, Kind::Enter | Kind::Leave);
+            if column.is_none() && !optional {
+                return Err(Error::malformed(format!(
+                    "the event {} has no field {name}",
+                    table.name
+                ))
+                .help("record the events with their raw data"));
+            }
+        }
+        Ok(Some(Columns { kind, columns }))
+    }
+}
+
+/// A page event.
+#[derive(Clone, Copy, Debug)]
+pub struct PageEvent {
+    /// Where it stands among the recording's events.
+    pub index: usize,
+    /// What it tells.
+    pub kind: Kind,
+    /// Nanoseconds of the trace clock.
+    pub time: u64,
+    /// Task, by index into the recording's.
+    pub task: u32,
+    /// First page frame.
+    pub pfn: u64,
+    /// Order of the block.
+    pub order: u8,
+    /// Request flags; or inode, device and page of the file.
+    pub rest: [u64; 3],
+}
+
+/// The columns of each kind of event of a recording.
+///
+/// # Errors
+/// If an event lacks a field.
+pub fn columns(rec: &Recording) -> Result<Vec<Option<Columns<'_>>>> {
+    rec.events.tables.iter().map(Columns::of).collect()
+}
+
+/// Visits the page events in the order of time.
+///
+/// # Errors
+/// If one names an order that no kernel has.
+pub fn visit(
+    rec: &Recording,
+    columns: &[Option<Columns<'_>>],
+    mut each: impl FnMut(PageEvent),
+) -> Result<()> {
+    let mut rows = vec![0; columns.len()];
+    for (index, &kind) in rec.events.kind.iter().enumerate() {
+        let kind = usize::from(kind);
+        let row = rows[kind];
+        rows[kind] += 1;
+        let Some(c) = &columns[kind] else { continue };
+        let field = |n: usize| c.columns[n].and_then(|c| c.get(row)).copied().unwrap_or(0);
+        each(PageEvent {
+            index,
+            kind: c.kind,
+            time: rec.events.time[index],
+            task: rec.events.task[index],
+            pfn: field(0),
+            order: order(field(1))?,
+            rest: [field(2), field(3), field(4)],
+        });
+    }
+    Ok(())
+}
+
+fn order(value: u64) -> Result<u8> {
+    match u8::try_from(value) {
+        Ok(order) if usize::from(order) < NR_ORDERS => Ok(order),
+        _ => Err(
+            Error::too_large("the order of a page event", value, NR_ORDERS as u64 - 1)
+                .help("the file is damaged, or its kernel has larger blocks than any known here"),
+        ),
+    }
+}
+
+/// Anonymous devices (major number 0) all of whose inodes that entered page cache bear device numbers: block devices
+/// as files.
+pub fn device_files(rec: &Recording) -> HashSet<u64> {
+    let tables = rec
+        .events
+        .tables
+        .iter()
+        .filter(|t| t.name == "mm_filemap_add_to_page_cache");
+    let (mut devices, mut others) = (HashSet::new(), HashSet::new());
+    for table in tables {
+        let (Some(device), Some(inode)) = (table.column("s_dev"), table.column("i_ino")) else {
+            continue;
+        };
+        for (&device, &inode) in device.iter().zip(inode) {
+            let is_device = device >> MINOR_BITS == 0 && (1..4096).contains(&(inode >> MINOR_BITS));
+            if is_device { &mut devices } else { &mut others }.insert(device);
+        }
+    }
+    &devices - &others
+}
