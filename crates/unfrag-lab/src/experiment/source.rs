@@ -151,9 +151,11 @@ pub fn slab_order(variant: &str) -> Vec<Quoted> {
     all
 }
 
-/// S4: elapsed seconds and failures, by kernel and variant, on x86 and x86-64.
-/// `spec: linux-mm 8.3`
-const ATOMIC: [(&str, &str, [(f64, f64); 2]); 13] = [
+/// A row of S4: kernel, variant, and elapsed seconds and failures on x86 and on x86-64.
+type AtomicRow = (&'static str, &'static str, [(f64, f64); 2]);
+
+/// S4's table. `spec: linux-mm 8.3`
+const ATOMIC: [AtomicRow; 13] = [
     (
         "2.6.30",
         "force-highorder",

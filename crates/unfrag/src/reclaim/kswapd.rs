@@ -94,11 +94,6 @@ impl Kswapd {
         }
     }
 
-    /// Order that it was asked for.
-    pub fn order(&self) -> u8 {
-        self.asked
-    }
-
     /// Goes on until something is needed. The first answer is [`Answer::Go`].
     pub fn step<H: Host>(&mut self, m: &mut Manager<'_, H>, answer: Answer) -> Need {
         if self.len == 0 {
