@@ -10,12 +10,12 @@ use unfrag_lab::experiment::{self, Name, Options, report};
 /// highorder: blocks of 4 MiB while seven kernels are built, and at rest (2005). aim9: eight small
 /// programs, with and without grouping (2005). slab-order: two builds on tmpfs in 1 GiB, with slabs of
 /// several orders (2009). atomic: reclaim behind an encrypted disk, with order-2 requests from
-/// interrupts (2009). Same seed, same bytes.
+/// interrupts (2009). Same seed, same bytes. A run of highorder takes about half a minute, one of
+/// slab-order a minute, one of atomic half a second.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  unfrag experiment highorder --kernel 2.6.14,v19 --runs 1
-  unfrag experiment slab-order --kernel slub,slqb --runs 3 --seed 7 --json
-  unfrag experiment atomic --kernel 2.6.31 --machine x86 --runs 20")]
+  unfrag experiment atomic --kernel 2.6.30 --machine x86 --runs 1
+  unfrag experiment atomic --kernel congestion-both --machine x86-64 --runs 2 --seed 7 --json")]
 pub struct Args {
     /// The experiment
     #[arg(value_enum)]

@@ -28,7 +28,8 @@ const AIM9_OPERATIONS: [(&str, f64); 8] = [
     ("link_test", 63.0),
 ];
 
-fn texts(name: Name) -> Vec<(&'static str, &'static str)> {
+/// The scenario files of an experiment, by name.
+pub fn texts(name: Name) -> Vec<(&'static str, &'static str)> {
     match name {
         Name::HighOrder => vec![("highorder.toml", HIGHORDER)],
         Name::Aim9 => vec![("aim9.toml", AIM9)],
@@ -247,7 +248,7 @@ fn atomic(o: &Outcome) -> Metrics {
     let elapsed = gitk.and_then(|t| t.ended_ns).unwrap_or(o.elapsed_ns);
     m.insert("elapsed_s".into(), seconds(elapsed));
     let counter = |name: &str| o.counters.get(name).copied().unwrap_or(0);
-    m.insert("failures".into(), counter("network_alloc_failed") as f64);
+    m.insert("failures".into(), counter("network_frames_lost") as f64);
     m.insert("stalls".into(), stalls.len() as f64);
     m.insert("stall_total_s".into(), seconds(stalls.iter().sum()));
     m.insert(

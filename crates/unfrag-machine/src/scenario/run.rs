@@ -249,6 +249,7 @@ impl Sim {
             ("pgalloc", c.pgalloc),
             ("pgfree", c.pgfree),
             ("alloc_failed", c.alloc_failed),
+            ("network_frames_lost", self.mem_ref().net.totals().lost),
             ("slow_path", c.slow_path),
             ("kswapd_wakeups", c.kswapd_wakeups),
             ("pgscan_kswapd", r.pgscan_kswapd),
