@@ -59,7 +59,13 @@ fn read_anywhere(cx: &mut Cx, reader: u64) {
     let mut rng = Rng::named(reader, "pages");
     for _ in 0..N / 64 {
         let page = rng.below(160 << 18);
-        let mut bio = Bio::new(DeviceId(0), page * PAGE_SECTORS, Dir::Read, true, Done::User(0));
+        let mut bio = Bio::new(
+            DeviceId(0),
+            page * PAGE_SECTORS,
+            Dir::Read,
+            true,
+            Done::User(0),
+        );
         bio.push(0);
         cx.transfer(bio).expect("a disk without faults");
     }

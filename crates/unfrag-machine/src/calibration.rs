@@ -146,7 +146,10 @@ mod tests {
         assert_eq!(e.message, "there is no cost `forks`");
         let place = e.place.map(|p| (p.line, p.column));
         assert_eq!(place, Some((STANDARD.lines().count() + 1, 1)));
-        assert!(e.help.is_some_and(|h| h.contains("context-switch, interrupt")));
+        assert!(
+            e.help
+                .is_some_and(|h| h.contains("context-switch, interrupt"))
+        );
         assert!(STANDARD.contains("\nslab-fast"));
         assert!(Calibration::standard().cost("slab_fast").is_none());
 
