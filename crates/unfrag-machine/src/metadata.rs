@@ -51,3 +51,25 @@ impl Drop for Metadata {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{MachineConfig, Sim};
+    use unfrag::Gfp;
+
+    fn sim() -> Sim {
+        let switches = unfrag::preset("2.6.32").unwrap().switches;
+        Sim::new(&MachineConfig::flat(4096, 1, switches)).unwrap()
+    }
+
+    // Under AddressSanitizer this shows that nobody frees what another one uses. It leaks, and says so.
+    #[test]
+    #[cfg_attr(feature = "sanitizer", ignore = "leaks the memory of two managers")]
+    fn a_manager_that_was_swapped_away_keeps_its_memory() {
+        let (mut a, mut b) = (sim(), sim());
+        std::mem::swap(a.manager(), b.manager());
+        drop(a);
+        let page = b.manager().alloc(0, Gfp::KERNEL).unwrap();
+        assert!(b.manager().free(page, 0).is_ok());
+    }
+}

@@ -29,7 +29,7 @@ impl Channel {
     pub const EXIT: u16 = 1;
     /// Kind: a bio with [`Done::User`](crate::block::Done::User) and this token is done.
     pub const BIO: u16 = 2;
-    /// Kind: a request of device `key / 2` is free, reads and sync writes (`key % 2 == 1`) or async.
+    /// Kind: every bio that task `key` has submitted has its request.
     pub const REQUEST: u16 = 3;
     /// Kind: a device leaves congestion; key 1 for sync, 0 for async.
     pub const CONGESTION: u16 = 4;

@@ -18,16 +18,54 @@ struct Names<'a> {
     programs: BTreeSet<&'a str>,
 }
 
-/// Says what is wrong with names; `systems` are the file systems of a machine. The place is named by
-/// program and step, from 1.
+/// Where a name stands that means nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the tree of this name.
+    Tree(String),
+    /// In the file of this name.
+    File(String),
+    /// In the image of this name.
+    Image(String),
+    /// In a step of a program.
+    Step {
+        /// The program.
+        program: String,
+        /// The step, from 0; for one in another, the outermost.
+        step: usize,
+    },
+}
+
+/// A name that means nothing, or a step that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// Where.
+    pub place: Place,
+    /// What is wrong.
+    pub message: String,
+    /// The way out.
+    pub help: String,
+}
+
+impl Wrong {
+    fn new(place: &Place, message: impl Into<String>, help: impl Into<String>) -> Wrong {
+        Wrong {
+            place: place.clone(),
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+}
+
+/// Says what is wrong with names and steps; `systems` are the file systems of a machine.
 ///
 /// # Errors
-/// The first name that means nothing, and those that would.
+/// The first name that means nothing, and those that would; or a step that cannot be.
 pub fn check(
     things: &Things,
     programs: &BTreeMap<String, Steps>,
     systems: &BTreeSet<String>,
-) -> Result<(), String> {
+) -> Result<(), Wrong> {
     fn keys<T>(map: &BTreeMap<String, T>) -> BTreeSet<&str> {
         map.keys().map(String::as_str).collect()
     }
@@ -45,19 +83,18 @@ pub fn check(
         names.made(steps);
     }
     for (name, t) in &things.trees {
-        let place = || format!("tree `{name}`");
+        let place = &Place::Tree(name.clone());
         if let Some(on) = &t.on {
             names.known("file system", on, systems.iter().map(String::as_str), place)?;
         }
         let sizes = t.sizes.as_deref();
         if sizes.is_some_and(|s| s.iter().all(|s| s.1 == 0)) {
-            return Err(format!(
-                "tree `{name}`: `sizes` needs one with a weight above 0"
-            ));
+            let message = "`sizes` needs one with a weight above 0";
+            return Err(Wrong::new(place, message, "or leave it out"));
         }
     }
     for (name, f) in &things.files {
-        let place = || format!("file `{name}`");
+        let place = &Place::File(name.clone());
         names.known(
             "file system",
             &f.on,
@@ -66,7 +103,7 @@ pub fn check(
         )?;
     }
     for (name, i) in &things.images {
-        let place = || format!("image `{name}`");
+        let place = &Place::Image(name.clone());
         names.known(
             "file system",
             &i.on,
@@ -78,7 +115,13 @@ pub fn check(
         }
     }
     for (program, steps) in programs {
-        names.steps(program, steps)?;
+        for (i, step) in steps.iter().enumerate() {
+            let place = Place::Step {
+                program: program.clone(),
+                step: i,
+            };
+            names.step_and_inner(step, &place)?;
+        }
     }
     Ok(())
 }
@@ -118,32 +161,27 @@ impl<'a> Names<'a> {
         what: &str,
         name: &str,
         known: impl Iterator<Item = &'k str>,
-        place: impl Fn() -> String,
-    ) -> Result<(), String> {
+        place: &Place,
+    ) -> Result<(), Wrong> {
         let known: Vec<_> = known.collect();
         if known.iter().any(|k| fits(name, k)) {
             return Ok(());
         }
         let way_out = match known.as_slice() {
-            [] => "there is none".to_owned(),
+            [] => "there is none in this file".to_owned(),
             _ => format!("there are: {}", known.join(", ")),
         };
-        Err(format!(
-            "{}: there is no {what} `{name}`; {way_out}",
-            place()
-        ))
+        let message = format!("there is no {what} `{name}`");
+        Err(Wrong::new(place, message, way_out))
     }
 
-    fn steps(&self, program: &str, steps: &[Step]) -> Result<(), String> {
-        for (i, step) in steps.iter().enumerate() {
-            let place = || format!("program `{program}`, step {}", i + 1);
-            self.step(step, &place)?;
-            self.steps(program, step.inner())?;
-        }
-        Ok(())
+    fn step_and_inner(&self, step: &Step, place: &Place) -> Result<(), Wrong> {
+        self.step(step, place)?;
+        let mut inner = step.inner().iter();
+        inner.try_for_each(|s| self.step_and_inner(s, place))
     }
 
-    fn step(&self, step: &Step, place: &dyn Fn() -> String) -> Result<(), String> {
+    fn step(&self, step: &Step, place: &Place) -> Result<(), Wrong> {
         let tree = |name: &str| self.known("tree", name, self.trees.iter().copied(), place);
         let file = |name: &str| self.known("file", name, self.files.iter().copied(), place);
         let system = |name: &str| {
@@ -166,7 +204,11 @@ impl<'a> Names<'a> {
             Step::Create(c) => match (&c.tree, &c.on) {
                 (Some(t), None) => tree(t),
                 (None, Some(on)) => system(on),
-                _ => Err(format!("{}: give `tree` or `on`, one of the two", place())),
+                _ => Err(Wrong::new(
+                    place,
+                    "a file has one place",
+                    "give `tree` or `on`, one of the two",
+                )),
             },
             Step::Churn(c) => system(&c.on),
             Step::Unpack(u) => {
@@ -189,10 +231,15 @@ impl<'a> Names<'a> {
                     self.known("slab cache", name, kinds, place)
                 }
                 (None, Some(size)) if (1..=4096).contains(&size.0) => Ok(()),
-                (None, Some(_)) => Err(format!("{}: kmalloc serves 1 B to 4 KiB", place())),
-                _ => Err(format!(
-                    "{}: give `cache` or `size`, one of the two",
-                    place()
+                (None, Some(_)) => Err(Wrong::new(
+                    place,
+                    "kmalloc does not serve this size",
+                    "give 1 B to 4 KiB",
+                )),
+                _ => Err(Wrong::new(
+                    place,
+                    "an object has one cache",
+                    "give `cache` or `size`, one of the two",
                 )),
             },
             Step::Repeat(r) => {
@@ -200,19 +247,22 @@ impl<'a> Names<'a> {
                 if ends.iter().any(|e| *e) {
                     Ok(())
                 } else {
-                    Err(format!(
-                        "{}: repeat needs `times`, `for` or `until`",
-                        place()
+                    Err(Wrong::new(
+                        place,
+                        "this repeats without end",
+                        "give `times`, `for` or `until`",
                     ))
                 }
             }
-            Step::Barrier(b) if b.parties == 0 => {
-                Err(format!("{}: a barrier needs `parties` above 0", place()))
-            }
-            Step::HighOrder(h) if h.order > unfrag::MAX_ORDER => Err(format!(
-                "{}: the largest order is {}",
-                place(),
-                unfrag::MAX_ORDER
+            Step::Barrier(b) if b.parties == 0 => Err(Wrong::new(
+                place,
+                "a barrier for nobody",
+                "give `parties` above 0",
+            )),
+            Step::HighOrder(h) if h.order > unfrag::MAX_ORDER => Err(Wrong::new(
+                place,
+                format!("there is no order {}", h.order),
+                format!("the largest is {}", unfrag::MAX_ORDER),
             )),
             Step::Receive(r) => r.file.as_deref().map_or(Ok(()), file),
             _ => Ok(()),

@@ -304,7 +304,7 @@ count = 5
 }
 
 #[test]
-fn names_that_mean_nothing_are_told_with_program_step_and_the_way_out() {
+fn names_that_mean_nothing_are_told_with_their_step_and_the_way_out() {
     let tell = |step: &str| {
         let text = format!(
             "[programs.p]\nsteps = [{{ compute = \"1 ms\" }}, {step}]\n[[task]]\nprogram = \"p\""
@@ -312,18 +312,26 @@ fn names_that_mean_nothing_are_told_with_program_step_and_the_way_out() {
         parse(&text).err().unwrap_or_default()
     };
     let e = tell("{ walk = \"scr\" }");
+    assert!(e.contains("there is no tree `scr`\n"), "{e}");
+    // The second step of the line.
     assert!(
-        e.contains("program `p`, step 2: there is no tree `scr`; there are: src"),
+        e.contains("[{ compute = \"1 ms\" }, { walk = \"scr\" }]\n"),
         "{e}"
     );
-    assert!(tell("{ exec = \"gcc\" }").contains("no image `gcc`; there are: cc, libc, sh"));
-    assert!(tell("{ fork = { program = \"q\" } }").contains("no program `q`"));
     assert!(
-        tell("{ write = { file = \"x\", size = \"1 B\" } }")
-            .contains("no file `x`; there are: log")
+        e.contains(&format!("{}^^^^^^^^^^^^^^^^\n", " ".repeat(31))),
+        "{e}"
     );
+    assert!(e.ends_with("help: there are: src"), "{e}");
+    let e = tell("{ exec = \"gcc\" }");
+    assert!(
+        e.contains("no image `gcc`\n") && e.ends_with("there are: cc, libc, sh"),
+        "{e}"
+    );
+    assert!(tell("{ fork = { program = \"q\" } }").contains("no program `q`"));
+    assert!(tell("{ write = { file = \"x\", size = \"1 B\" } }").contains("no file `x`\n"));
     assert!(tell("{ churn = { on = \"usr\", files = 1 } }").contains("no file system `usr`"));
-    assert!(tell("{ repeat = { steps = [] } }").contains("repeat needs `times`, `for` or `until`"));
+    assert!(tell("{ repeat = { steps = [] } }").contains("give `times`, `for` or `until`"));
     assert!(tell("{ repeat = { times = 1, steps = [{ walk = \"y\" }] } }").contains("no tree `y`"));
     assert!(tell("{ kmalloc = { size = \"1 MiB\" } }").contains("1 B to 4 KiB"));
     assert!(tell("{ kmalloc = { cache = \"inodes\" } }").contains("no slab cache `inodes`"));

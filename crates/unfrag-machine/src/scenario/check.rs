@@ -1,12 +1,13 @@
 //! Whether a scenario file holds together: names that are meant, places that fit, numbers that can be.
 //! The first mistake is told, with its place and the way out.
 
-use super::file::{File, FileSystem, FsKind, Machine};
+use super::file::{File, FileSystem, FsKind, Machine, Name};
 use super::units::Bytes;
 use super::{ScenarioError, zones};
 use crate::Calibration;
 use crate::calibration::unknown_cost;
 use crate::program::names;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
 
@@ -111,9 +112,14 @@ impl Source<'_> {
         let (things, programs) = (f.things(), f.steps());
         for m in &f.machines {
             let names = m.file_systems.iter().map(|s| s.name.get_ref().clone());
-            if let Err(message) = names::check(&things, &programs, &names.collect()) {
-                let name = m.name.get_ref();
-                return whole(&message, &format!("this is so on machine `{name}`"));
+            if let Err(wrong) = names::check(&things, &programs, &names.collect()) {
+                let mut message = wrong.message;
+                if f.machines.len() > 1 {
+                    message += &format!(" (on machine `{}`)", m.name.get_ref());
+                }
+                let span = place(f, &wrong.place);
+                let error = ScenarioError::at(self.file, self.text, span, message);
+                return Err(error.help(wrong.help));
             }
         }
         Ok(())
@@ -127,6 +133,12 @@ impl Source<'_> {
         }
         if let Some(cpu) = &m.scheduler.irq_cpu {
             self.within("the CPU for interrupts", cpu, 0..*m.cpus.get_ref() as u64)?;
+        }
+        if let Some(busy) = &m.owners_busy
+            && busy.get_ref().0 >= busy.get_ref().1
+        {
+            let message = "owners that are always busy".to_owned();
+            return self.wrong(busy, message, "give times and of how many, such as [1, 20]");
         }
         let frames = m.memory.get_ref().pages();
         if frames > 1 << 31 {
@@ -251,6 +263,20 @@ impl Source<'_> {
             }
         }
         Ok(None)
+    }
+}
+
+/// Where in a file something is.
+fn place(f: &File, place: &names::Place) -> Option<Range<usize>> {
+    fn key<T>(map: &BTreeMap<Name, T>, name: &str) -> Option<Range<usize>> {
+        let found = map.keys().find(|k| k.get_ref() == name);
+        found.map(Spanned::span)
+    }
+    match place {
+        names::Place::Tree(name) => key(&f.trees, name),
+        names::Place::File(name) => key(&f.files, name),
+        names::Place::Image(name) => key(&f.images, name),
+        names::Place::Step { program, step } => f.programs.get(program)?.spans.get(*step).cloned(),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::program::spec::{FileSpec, ImageSpec, TreeSpec};
 use crate::program::{Step, Steps, Things};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::ops::Range;
 use toml::Spanned;
 
 /// A name that something else in the file has to have.
@@ -36,13 +36,13 @@ pub struct File {
     pub machines: Vec<Machine>,
     /// Trees of files, by name.
     #[serde(default)]
-    pub trees: BTreeMap<String, TreeSpec>,
+    pub trees: BTreeMap<Name, TreeSpec>,
     /// Files, by name.
     #[serde(default)]
-    pub files: BTreeMap<String, FileSpec>,
+    pub files: BTreeMap<Name, FileSpec>,
     /// Images of programs, by name.
     #[serde(default)]
-    pub images: BTreeMap<String, ImageSpec>,
+    pub images: BTreeMap<Name, ImageSpec>,
     /// What tasks do, by name.
     pub programs: BTreeMap<String, Program>,
     /// The tasks that run from the start.
@@ -56,15 +56,26 @@ fn sample() -> Time {
 
 /// What a task does.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(from = "ProgramText")]
 pub struct Program {
     /// One after the other.
-    #[serde(deserialize_with = "shared")]
     pub steps: Steps,
+    /// Where in the file each of them is.
+    pub spans: Vec<Range<usize>>,
 }
 
-fn shared<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Steps, D::Error> {
-    Vec::<Step>::deserialize(d).map(Rc::from)
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProgramText {
+    steps: Vec<Spanned<Step>>,
+}
+
+impl From<ProgramText> for Program {
+    fn from(text: ProgramText) -> Program {
+        let spans = text.steps.iter().map(Spanned::span).collect();
+        let steps = text.steps.into_iter().map(Spanned::into_inner).collect();
+        Program { steps, spans }
+    }
 }
 
 impl File {
@@ -77,10 +88,15 @@ impl File {
 
     /// What is there before the run begins.
     pub fn things(&self) -> Things {
+        fn plain<T: Clone>(map: &BTreeMap<Name, T>) -> BTreeMap<String, T> {
+            let all = map.iter();
+            all.map(|(name, t)| (name.get_ref().clone(), t.clone()))
+                .collect()
+        }
         Things {
-            trees: self.trees.clone(),
-            files: self.files.clone(),
-            images: self.images.clone(),
+            trees: plain(&self.trees),
+            files: plain(&self.files),
+            images: plain(&self.images),
         }
     }
 }
@@ -174,6 +190,8 @@ pub struct Machine {
     /// Page tables come from high memory.
     #[serde(default)]
     pub highpte: bool,
+    /// Owners of pages answer `Busy` so often, of so many times that reclaim asks them: a fault.
+    pub owners_busy: Option<Spanned<(u64, u64)>>,
 }
 
 /// The CPU scheduler, where it differs from the default.

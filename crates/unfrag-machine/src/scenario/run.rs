@@ -20,8 +20,8 @@ pub struct TaskOutcome {
     pub name: String,
     /// Its number among those of its name.
     pub number: u32,
-    /// When it began.
-    pub started_ns: Nanos,
+    /// When it began; none, if it has not.
+    pub started_ns: Option<Nanos>,
     /// When it ended; none, if it has not.
     pub ended_ns: Option<Nanos>,
     /// CPU time of its own work.
@@ -170,7 +170,7 @@ fn start_tasks(
             outcomes.borrow_mut().push(TaskOutcome {
                 name: name.to_string(),
                 number,
-                started_ns: entry.at.0,
+                started_ns: None,
                 ended_ns: None,
                 user_ns: 0,
                 system_ns: 0,
@@ -181,6 +181,7 @@ fn start_tasks(
                 if at > 0 {
                     cx.sleep(at);
                 }
+                told.borrow_mut()[index].started_ns = Some(cx.now());
                 Actor::perform(cx, &stage, role, &steps);
                 let (now, times) = (cx.now(), cx.times());
                 let done = &mut told.borrow_mut()[index];

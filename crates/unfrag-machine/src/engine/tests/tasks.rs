@@ -107,6 +107,8 @@ fn a_run_waits_neither_for_threads_of_the_kernel_nor_for_what_is_in_the_backgrou
     m.spawn(Spec::new("updatedb").background(), |cx| {
         cx.spend(SEC);
     });
+    // That one of them ends makes no difference either.
+    m.spawn(Spec::kthread("worker"), |cx| cx.spend(US));
     m.spawn(Spec::new("a"), |cx| cx.spend(MS));
     assert_eq!(m.run(SEC), Ended::Finished);
     assert!((2 * MS..=2 * MS + 200 * US).contains(&m.sim().now()));

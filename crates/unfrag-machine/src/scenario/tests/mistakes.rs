@@ -146,6 +146,8 @@ fn places_have_to_fit_and_not_to_overlap() {
         (line.as_str(), help.as_deref()),
         ("size = \"60 GiB\"", Some("the device has 61440 MiB"))
     );
+    let to_the_end = SMALL.replacen("size = \"5 GiB\"", "size = \"59 GiB\"", 1);
+    assert!(Scenario::parse("s.toml", &to_the_end).is_ok());
     let (message, _, help) = told("at = \"1 GiB\"", "at = \"1023 MiB\"");
     assert_eq!(message, "file system `scratch` lies on swap");
     assert_eq!(

@@ -1,5 +1,6 @@
 //! Scenario files: what they say, what is wrong with them, what comes of them.
 
+mod docs;
 mod mistakes;
 mod runs;
 

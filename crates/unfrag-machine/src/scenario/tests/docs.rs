@@ -1,0 +1,51 @@
+//! The page about scenario files says what is so.
+
+use super::super::{Kernel, Scenario};
+use crate::Calibration;
+
+const PAGE: &str = include_str!("../../../../../docs/scenario-file.md");
+
+fn block(kind: &str) -> &'static str {
+    let from = PAGE.split_once(&format!("```{kind}\n")).unwrap().1;
+    from.split_once("```").unwrap().0
+}
+
+#[test]
+fn the_example_is_a_scenario_and_runs_to_its_end() {
+    let s = Scenario::parse("example.toml", block("toml")).unwrap_or_else(|e| panic!("{e}"));
+    let machine = s.machine(None).unwrap();
+    let kernel = Kernel::preset("2.6.31").unwrap();
+    let run = s
+        .start(machine, &kernel, &Calibration::standard(), 1)
+        .unwrap();
+    let o = run.finish(|_| ());
+    assert_eq!(o.ended, "finished");
+    assert!(o.programs.failures.is_empty(), "{:?}", o.programs.failures);
+    // 80 jobs, two makes, the player.
+    assert!(o.programs.processes >= 83, "{}", o.programs.processes);
+    assert!(o.devices["crypt"]["pages_read"] > 0);
+}
+
+#[test]
+fn the_mistake_is_told_as_shown() {
+    let text = block("toml").replacen("device = \"crypt\"", "device = \"sdb\"", 1);
+    let e = Scenario::parse("builds.toml", &text).unwrap_err();
+    assert_eq!(e.to_string().trim(), block("text").trim());
+}
+
+#[test]
+fn every_step_is_named_and_no_other() {
+    let text = block("toml").replacen("{ exec = \"cc\" }", "\"no-such-step\"", 1);
+    let told = Scenario::parse("s.toml", &text).unwrap_err().message;
+    let (_, known) = told.split_once("expected one of ").unwrap();
+    let mut known: Vec<_> = known.split(", ").map(|s| s.trim_matches('`')).collect();
+    let table = PAGE.split_once("| steps | what they do |\n").unwrap().1;
+    let rows = table.lines().skip(1).take_while(|l| l.starts_with('|'));
+    let mut named: Vec<_> = rows
+        .flat_map(|r| r.split('|').nth(1).unwrap().split(','))
+        .map(|s| s.trim().trim_matches('`'))
+        .collect();
+    known.sort_unstable();
+    named.sort_unstable();
+    assert_eq!(named, known);
+}
