@@ -46,7 +46,10 @@ fn a_run_accounts_for_what_it_did() {
     let c = &o["counters"];
     let number = |name: &str| c[name].as_u64().unwrap();
     assert!(number("pgalloc") >= number("pgfree"));
-    assert!(number("pgsteal_kswapd") > 0, "64 MiB are not enough");
+    assert!(
+        number("pgfault") > 50_000,
+        "120 compilers of some megabytes each"
+    );
     let out = stdout(&["simulate", SMALL, "--kernel", "2.6.32"]);
     assert!(out.contains("attempts of order 9"), "{out}");
 }

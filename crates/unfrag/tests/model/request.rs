@@ -126,6 +126,7 @@ impl Model {
             };
             let mut nodes: Vec<u8> = zones.iter().map(|&z| self.zones[z].config.node).collect();
             nodes.dedup();
+            nodes.retain(|&n| !self.content(n, order));
             self.wakes.extend(nodes.into_iter().map(|n| (n, order)));
         }
         let rights = self.slow_rights(r.order, gfp);
@@ -209,7 +210,10 @@ impl Model {
         let zone = &mut self.zones[z];
         if zone.boosted && (self.family == Family::Modern || r.wake) {
             zone.boosted = false;
-            self.wakes.push((zone.config.node, 0));
+            let node = zone.config.node;
+            if !self.content(node, 0) {
+                self.wakes.push((node, 0));
+            }
         }
         let pfn = pfn?;
         if r.order > 0 && rights.highatomic {
@@ -218,6 +222,37 @@ impl Model {
             self.reserve(z, pfn);
         }
         Some(pfn)
+    }
+
+    /// Whether kswapd of a node need not run for an order: each zone has its low mark (old), or one
+    /// has its high mark and none is boosted (modern).
+    fn content(&self, node: u8, order: u8) -> bool {
+        let zones: Vec<usize> = (0..self.zones.len())
+            .filter(|&z| self.zones[z].config.node == node && self.zones[z].config.managed > 0)
+            .collect();
+        let top = zones
+            .iter()
+            .map(|&z| self.zones[z].config.kind)
+            .max()
+            .unwrap();
+        let has = |z: usize, mark: Mark| {
+            let rights = Rights {
+                mark,
+                ignore_marks: false,
+                nofragment: false,
+                min_reserve: false,
+                non_block: false,
+                highatomic: false,
+                recheck: false,
+            };
+            self.passes(z, order, self.mark_of(z, mark), top, rights)
+        };
+        if self.is_modern() {
+            zones.iter().all(|&z| self.zones[z].boost == 0)
+                && zones.iter().any(|&z| has(z, Mark::High))
+        } else {
+            zones.iter().all(|&z| has(z, Mark::Low))
+        }
     }
 
     fn mark_of(&self, z: usize, mark: Mark) -> u64 {
