@@ -3,6 +3,7 @@
 
 use super::Fail;
 use super::frames::Use;
+use super::meet::Asker;
 use super::process::ProcId;
 use crate::engine::Priority;
 use crate::kmem::caches::Kind;
@@ -189,12 +190,16 @@ impl Cx<'_> {
     pub(crate) fn finish_attempt(&mut self, who: Who, attempt: Attempt) -> Result<Pfn, Fail> {
         let from = self.now();
         let mut attempt = attempt;
-        let gfp = attempt.gfp();
+        let asker = Asker {
+            who,
+            gfp: attempt.gfp(),
+            order: attempt.order(),
+        };
         self.with(|sim| {
             let slow = sim.mem_ref().config.costs.alloc_slow;
             sim.mem().owe(slow);
         });
-        let got = self.drive(who, gfp, |sim, answer| attempt.step(sim.manager(), answer));
+        let got = self.drive(asker, |sim, answer| attempt.step(sim.manager(), answer));
         self.pay();
         let now = self.now();
         self.with(|sim| sim.mem().counters.direct_reclaim += now - from);

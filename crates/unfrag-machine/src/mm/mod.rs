@@ -6,6 +6,7 @@
 //! - [`alloc`]: pages and slab objects, waiting for them if need be. [`meet`]: what reclaim needs.
 //! - [`fault`], [`swapin`]: touching memory. [`space`]: areas come and go. [`fork`]: processes do.
 //! - [`owner`]: what the core's reclaim asks of owners. [`kswapd`]: the daemon. [`oom`]: the last resort.
+//!   [`workers`]: what CPUs do from time to time.
 //! - [`crypt`]: pages that encrypting layers write from. [`check`]: every frame accounted for.
 //! - [`config`]: sizes, era, costs.
 //!
@@ -32,6 +33,7 @@ pub mod swap;
 pub mod swapin;
 #[cfg(test)]
 mod tests;
+pub mod workers;
 
 use crate::engine::{Channel, Nanos, Rng, TaskId};
 use crate::fs::Vfs;

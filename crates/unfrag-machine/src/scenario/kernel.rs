@@ -1,6 +1,7 @@
 //! The kernel that a scenario runs on.
 
 use unfrag::kernel::PRESETS;
+use unfrag::slab::Rules;
 use unfrag::{Switches, Sysctl, preset};
 
 /// A kernel: an era's rules, and what of it lies outside of the core.
@@ -14,6 +15,10 @@ pub struct Kernel {
     pub sysctl: Sysctl,
     /// Its encrypting layer has a thread of its own that submits to the disk. `spec: linux-mm 4.4`
     pub crypt_io_thread: bool,
+    /// Its slab allocator; none for that of its era. `spec: linux-mm 6`
+    pub slab: Option<Rules>,
+    /// Whether it may end processes when memory runs out. Source S0 had to say no for 2.6.14.
+    pub oom_killer: bool,
 }
 
 /// Kernel from which on the encrypting layer has that thread.
@@ -36,6 +41,8 @@ impl Kernel {
             switches: p.switches,
             sysctl: Sysctl::default(),
             crypt_io_thread: names().position(|n| n == p.name) >= since,
+            slab: None,
+            oom_killer: true,
         })
     }
 }
