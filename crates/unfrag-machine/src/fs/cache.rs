@@ -41,11 +41,11 @@ impl Sim {
             return;
         }
         // Nodes come from what the caller has set aside before it took the lock: no wait here.
-        let cache = self.cache(caches::Kind::RadixTreeNode);
-        let gfp = (Gfp::KERNEL - Gfp::DIRECT_RECLAIM) | Gfp::HIGH;
-        if let Some(obj) = self.kmem_now(cache, gfp) {
-            self.mem().objects.get_mut(object).radix[at].obj = Some(obj);
-        }
+        let node = self.mem().radix_stash.pop().or_else(|| {
+            let cache = self.cache(caches::Kind::RadixTreeNode);
+            self.kmem_now(cache, (Gfp::KERNEL - Gfp::DIRECT_RECLAIM) | Gfp::HIGH)
+        });
+        self.mem().objects.get_mut(object).radix[at].obj = node;
     }
 
     /// A page joins the cache. With `locked`, it is about to be read.
@@ -123,14 +123,18 @@ impl Sim {
         self.free_page(pfn);
     }
 
-    /// Gives a page a buffer head, from what free memory there is; without one it goes on too.
-    pub(crate) fn attach_buffers(&mut self, pfn: Pfn) {
+    /// Gives a page a buffer head; false if a slab for it has to be waited for.
+    pub(crate) fn attach_buffers(&mut self, pfn: Pfn) -> bool {
         if self.mem_ref().frames.get(pfn).buffers().is_some() {
-            return;
+            return true;
         }
         let cache = self.cache(caches::Kind::BufferHead);
-        if let Some(obj) = self.kmem_now(cache, Gfp::KERNEL - Gfp::FS) {
-            self.mem().frames.get_mut(pfn).set_buffers(Some(obj));
+        match self.kmem_now(cache, Gfp::KERNEL - Gfp::FS) {
+            Some(obj) => {
+                self.mem().frames.get_mut(pfn).set_buffers(Some(obj));
+                true
+            }
+            None => false,
         }
     }
 

@@ -187,7 +187,10 @@ impl Sim {
             mem.objects.remove(object);
         }
         let had_dentry = dentry.is_some();
-        for obj in dentry.into_iter().chain(inode) {
+        if let Some(obj) = dentry {
+            self.kmem_free_late(obj);
+        }
+        if let Some(obj) = inode {
             self.kmem_free(obj);
         }
         self.mem().vfs.forget(node);

@@ -375,7 +375,7 @@ impl Sim {
         let n = self.mem().vfs.node_mut(id);
         let (dentry, parent) = (n.dentry.take(), n.parent);
         if let Some(obj) = dentry {
-            self.kmem_free(obj);
+            self.kmem_free_late(obj);
         }
         let vfs = &mut self.mem().vfs;
         vfs.lists.inodes.push_front(&mut vfs.nodes, id, inode_links);

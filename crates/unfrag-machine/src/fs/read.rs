@@ -300,7 +300,8 @@ impl Cx<'_> {
             if self.with(|sim| sim.mem_ref().at(object, index)) != At::Absent {
                 continue;
             }
-            match self.alloc_pages(who, 0, CACHE_PAGE) {
+            let page = self.preload(who, CACHE_PAGE);
+            match page.and_then(|()| self.alloc_pages(who, 0, CACHE_PAGE)) {
                 Ok(pfn) => {
                     pages[n] = (index, pfn);
                     n += 1;
@@ -373,10 +374,14 @@ impl Cx<'_> {
                         self.with(|sim| sim.remove_from_cache(object, block));
                         return Err(Fail::Io);
                     }
-                    self.with(|sim| sim.use_block(fs, object, block, pfn, changes));
-                    return Ok(());
+                    if self.with(|sim| sim.use_block(fs, object, block, pfn, changes)) {
+                        return Ok(());
+                    }
+                    let gfp = Gfp::KERNEL - Gfp::FS;
+                    self.warm(who, caches::Kind::BufferHead, gfp)?;
                 }
                 _ => {
+                    self.preload(who, BUFFER_PAGE)?;
                     let pfn = self.alloc_pages(who, 0, BUFFER_PAGE)?;
                     self.with(|sim| sim.start_reads(object, &[(block, pfn)], None));
                     self.settle();
@@ -390,11 +395,14 @@ impl Cx<'_> {
 }
 
 impl Sim {
-    fn use_block(&mut self, fs: u8, object: ObjectId, block: u32, pfn: Pfn, changes: bool) {
+    /// Uses a block that is there; false if a slab for its buffer head has to be waited for.
+    fn use_block(&mut self, fs: u8, object: ObjectId, block: u32, pfn: Pfn, changes: bool) -> bool {
+        if !self.attach_buffers(pfn) {
+            return false;
+        }
         self.manager().mark_page_accessed(pfn);
         let cost = self.mem_ref().config.costs.page_lookup;
         self.mem().owe(cost);
-        self.attach_buffers(pfn);
         if changes {
             self.set_dirty(object, block, pfn);
             let system = self.mem().vfs.system_mut(fs);
@@ -403,6 +411,7 @@ impl Sim {
                 j.change(block);
             }
         }
+        true
     }
 }
 

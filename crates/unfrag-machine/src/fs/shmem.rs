@@ -62,6 +62,7 @@ impl Cx<'_> {
         index: u32,
         gfp: Gfp,
     ) -> Result<Pfn, Fail> {
+        self.preload(who, gfp)?;
         let mut spare = None;
         let got = loop {
             match self.with(|sim| sim.shmem_step(object, index, &mut spare)) {

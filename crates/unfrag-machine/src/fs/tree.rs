@@ -251,7 +251,7 @@ impl Cx<'_> {
         };
         let done = body(self);
         self.with(|sim| {
-            sim.kmem_free(filp);
+            sim.kmem_free_late(filp);
             sim.unpin(file);
         });
         self.pay_if_much();

@@ -23,6 +23,8 @@ enum Stop {
     Done,
     Pause,
     Locked(Pfn),
+    /// A slab of buffer heads is needed.
+    Buffers,
     Wait(Attempt),
     NoMemory,
 }
@@ -57,7 +59,9 @@ impl Sim {
                 }
             };
             self.mem().frames.get_mut(pfn).bits -= Bits::ERROR;
-            self.attach_buffers(pfn);
+            if !self.attach_buffers(pfn) {
+                return Stop::Buffers;
+            }
             self.manager().mark_page_accessed(pfn);
             self.set_dirty(object, *at, pfn);
             self.mem().owe(cost);
@@ -118,6 +122,7 @@ impl Cx<'_> {
         first: u32,
         end: u32,
     ) -> Result<(), Fail> {
+        self.preload(who, CACHE_PAGE)?;
         let mut at = first;
         let mut spare = None;
         let done = loop {
@@ -130,6 +135,12 @@ impl Cx<'_> {
                 Stop::Done => break Ok(()),
                 Stop::Pause => {}
                 Stop::Locked(pfn) => self.wait_for_read(pfn),
+                Stop::Buffers => {
+                    let gfp = Gfp::KERNEL - Gfp::FS;
+                    if let Err(e) = self.warm(who, caches::Kind::BufferHead, gfp) {
+                        break Err(e);
+                    }
+                }
                 Stop::Wait(attempt) => match self.finish_attempt(who, attempt) {
                     Ok(pfn) => spare = Some(pfn),
                     Err(e) => break Err(e),

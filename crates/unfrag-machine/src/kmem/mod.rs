@@ -27,6 +27,7 @@ mod slub;
 #[cfg(test)]
 mod tests;
 
+use serde::Serialize;
 use std::num::NonZeroU32;
 use unfrag::slab::formulas::{PAGE, fls, order_and_objects};
 use unfrag::slab::{Design, Rules};
@@ -85,7 +86,7 @@ struct SlabRec {
 }
 
 /// Counts of a cache since the start. `spec: linux-mm 6.4`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CacheStat {
     /// Allocations from what the CPU holds.
     pub alloc_fast: u64,
@@ -149,7 +150,7 @@ impl Arena {
 }
 
 /// A cache as seen from outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CacheView {
     /// Its name.
     pub name: &'static str,

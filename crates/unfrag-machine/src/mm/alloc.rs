@@ -3,12 +3,13 @@
 
 use super::Fail;
 use super::frames::Use;
+use super::meet::Asker;
 use super::process::ProcId;
 use crate::engine::Priority;
 use crate::kmem::caches::Kind;
 use crate::kmem::grow::Try;
 use crate::kmem::{CacheId, Obj};
-use crate::{Cx, Sim};
+use crate::{Cx, Nanos, Sim};
 use unfrag::page_alloc::{Attempt, Begun};
 use unfrag::reclaim::Context;
 use unfrag::{AllocError, Gfp, Pfn};
@@ -40,6 +41,12 @@ impl Who {
         }
     }
 }
+
+/// Grace period of objects that are freed late.
+const GRACE: Nanos = 10_000_000;
+
+/// Nodes of the index that are set aside for one insertion and the next.
+const STASH: usize = 2;
 
 impl Sim {
     #[inline]
@@ -149,6 +156,19 @@ impl Sim {
         }
     }
 
+    /// Frees an object once a grace period is over, together with others: open files and dentries,
+    /// which may be looked at without a lock.
+    pub(crate) fn kmem_free_late(&mut self, obj: Obj) {
+        let now = self.now();
+        self.mem().rcu.push_back((now + GRACE, obj));
+        while let Some(&(due, obj)) = self.mem_ref().rcu.front()
+            && due <= now
+        {
+            self.mem().rcu.pop_front();
+            self.kmem_free(obj);
+        }
+    }
+
     /// The cache of a kind.
     #[inline]
     pub(crate) fn cache(&self, kind: Kind) -> CacheId {
@@ -189,12 +209,16 @@ impl Cx<'_> {
     pub(crate) fn finish_attempt(&mut self, who: Who, attempt: Attempt) -> Result<Pfn, Fail> {
         let from = self.now();
         let mut attempt = attempt;
-        let gfp = attempt.gfp();
+        let asker = Asker {
+            who,
+            gfp: attempt.gfp(),
+            order: attempt.order(),
+        };
         self.with(|sim| {
             let slow = sim.mem_ref().config.costs.alloc_slow;
             sim.mem().owe(slow);
         });
-        let got = self.drive(who, gfp, |sim, answer| attempt.step(sim.manager(), answer));
+        let got = self.drive(asker, |sim, answer| attempt.step(sim.manager(), answer));
         self.pay();
         let now = self.now();
         self.with(|sim| sim.mem().counters.direct_reclaim += now - from);
@@ -241,6 +265,31 @@ impl Cx<'_> {
     pub fn kmem_kind(&mut self, who: Who, kind: Kind) -> Result<Obj, Fail> {
         let cache = self.with(|sim| sim.cache(kind));
         self.kmem_alloc(who, cache, Gfp::KERNEL)
+    }
+
+    /// Sets nodes of the page cache's index aside, as is done before a page is put into it; `gfp` is
+    /// that of the page.
+    ///
+    /// # Errors
+    /// As [`kmem_alloc`](Cx::kmem_alloc).
+    pub(crate) fn preload(&mut self, who: Who, gfp: Gfp) -> Result<(), Fail> {
+        while self.with(|sim| sim.mem_ref().radix_stash.len()) < STASH {
+            let cache = self.with(|sim| sim.cache(Kind::RadixTreeNode));
+            let node = self.kmem_alloc(who, cache, gfp & (Gfp::KERNEL | Gfp::NORETRY))?;
+            self.with(|sim| sim.mem().radix_stash.push(node));
+        }
+        Ok(())
+    }
+
+    /// Sees to it that the next object of a cache is there without a wait.
+    ///
+    /// # Errors
+    /// As [`kmem_alloc`](Cx::kmem_alloc).
+    pub(crate) fn warm(&mut self, who: Who, kind: Kind, gfp: Gfp) -> Result<(), Fail> {
+        let cache = self.with(|sim| sim.cache(kind));
+        let obj = self.kmem_alloc(who, cache, gfp)?;
+        self.with(|sim| sim.kmem_free(obj));
+        Ok(())
     }
 
     /// Allocates and frees an object that lives for a call only (`names_cache`, `journal_handle`).

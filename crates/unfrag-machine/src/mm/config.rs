@@ -128,6 +128,9 @@ pub struct MemConfig {
     pub fault_around: u32,
     /// Nodes of the page cache's index are marked as reclaimable.
     pub radix_reclaimable: bool,
+    /// Whether processes may be ended when memory runs out. If not, large requests fail, and others
+    /// try on.
+    pub oom_killer: bool,
     /// Dirty pages.
     pub dirty: DirtyConfig,
     /// What work takes.
@@ -151,6 +154,7 @@ impl MemConfig {
             stack_order: if modern { 0 } else { 1 },
             fault_around: if modern { 16 } else { 1 },
             radix_reclaimable: !v19_or_older,
+            oom_killer: true,
             dirty: DirtyConfig {
                 // 2.6.14 and 2.6.24 to 2.6.28 had other shares; 20 and 10 are those of the
                 // specification, for all kernels.

@@ -25,6 +25,14 @@ pub struct CryptPool {
 }
 
 impl CryptPool {
+    /// A token with no page yet.
+    fn token(&mut self) -> u32 {
+        self.vacant.pop().unwrap_or_else(|| {
+            self.taken.push(vec![]);
+            (self.taken.len() - 1) as u32
+        })
+    }
+
     /// Pages of the pool, and those in use.
     pub fn pages(&self) -> usize {
         self.kept.len() + self.taken.iter().map(Vec::len).sum::<usize>()
@@ -86,29 +94,24 @@ impl Sim {
 impl Cx<'_> {
     /// Takes so many pages, waiting for others to give theirs back if it must.
     pub(crate) fn take_crypt_pages(&mut self, pages: u32) -> u32 {
-        let mut got = vec![];
-        self.with(|sim| sim.fill_crypt_pool());
-        while got.len() < pages as usize {
-            match self.with(|sim| sim.crypt_page()) {
-                Some(pfn) => got.push(pfn),
-                None => {
-                    let tick = self.with(|sim| sim.tick());
-                    self.wait(Channel::new(POOL, 0), Some(tick));
-                }
+        let token = self.with(|sim| {
+            sim.fill_crypt_pool();
+            sim.mem().crypt.token()
+        });
+        let mut got = 0;
+        while got < pages {
+            let page = self.with(|sim| {
+                let pfn = sim.crypt_page()?;
+                sim.mem().crypt.taken[token as usize].push(pfn);
+                Some(pfn)
+            });
+            if page.is_some() {
+                got += 1;
+            } else {
+                let tick = self.with(|sim| sim.tick());
+                self.wait(Channel::new(POOL, 0), Some(tick));
             }
         }
-        self.with(|sim| {
-            let pool = &mut sim.mem().crypt;
-            match pool.vacant.pop() {
-                Some(t) => {
-                    pool.taken[t as usize] = got;
-                    t
-                }
-                None => {
-                    pool.taken.push(got);
-                    (pool.taken.len() - 1) as u32
-                }
-            }
-        })
+        token
     }
 }

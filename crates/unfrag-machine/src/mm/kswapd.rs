@@ -1,6 +1,7 @@
 //! The task of kswapd. `spec: linux-mm 4.2`
 
 use super::alloc::Who;
+use super::meet::Asker;
 use crate::engine::{Priority, TaskId};
 use crate::{Cx, Sim, Spec};
 use unfrag::Gfp;
@@ -17,9 +18,13 @@ impl Sim {
 }
 
 fn kswapd(cx: &mut Cx) {
-    let who = Who {
-        memalloc: true,
-        ..Who::KERNEL
+    let asker = Asker {
+        who: Who {
+            memalloc: true,
+            ..Who::KERNEL
+        },
+        gfp: Gfp::KERNEL,
+        order: 0,
     };
     let mut daemon = Kswapd::new(0);
     let mut answer = Answer::Go;
@@ -33,6 +38,6 @@ fn kswapd(cx: &mut Cx) {
         if !matches!(need, Need::Sleep(_)) {
             cx.settle();
         }
-        answer = cx.meet(who, Gfp::KERNEL, need);
+        answer = cx.meet(asker, need);
     }
 }

@@ -8,12 +8,19 @@ use crate::{Cx, Nanos, Sim, Waited};
 use unfrag::Gfp;
 use unfrag::reclaim::{Answer, Class, Need, PageFlags, Step, Throttle};
 
+/// On whose behalf the core works, and for what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    pub who: Who,
+    pub gfp: Gfp,
+    pub order: u8,
+}
+
 impl Cx<'_> {
     /// Steps an operation of the core until it is done.
     pub(crate) fn drive<T>(
         &mut self,
-        who: Who,
-        gfp: Gfp,
+        asker: Asker,
         mut step: impl FnMut(&mut Sim, Answer) -> Step<T>,
     ) -> T {
         let mut answer = Answer::Go;
@@ -30,14 +37,14 @@ impl Cx<'_> {
                 }
                 Step::Need(need) => {
                     self.settle();
-                    answer = self.meet(who, gfp, need);
+                    answer = self.meet(asker, need);
                 }
             }
         }
     }
 
     /// Does what an operation of the core needs.
-    pub(crate) fn meet(&mut self, who: Who, gfp: Gfp, need: Need) -> Answer {
+    pub(crate) fn meet(&mut self, asker: Asker, need: Need) -> Answer {
         match need {
             Need::Turn { scanned, freed } => {
                 self.with(|sim| {
@@ -62,7 +69,7 @@ impl Cx<'_> {
                 Answer::Go
             }
             Need::Shrink { scanned, lru_pages } => {
-                let freed = if gfp.contains(Gfp::FS) {
+                let freed = if asker.gfp.contains(Gfp::FS) {
                     self.with(|sim| sim.shrink_caches(scanned, lru_pages))
                 } else {
                     0
@@ -76,7 +83,7 @@ impl Cx<'_> {
             }
             Need::Oom => {
                 self.pay();
-                Answer::Killed(self.out_of_memory(who))
+                Answer::Killed(self.out_of_memory(asker))
             }
             Need::Sleep(ms) => {
                 let timeout = ms.map(|ms| Nanos::from(ms) * MS);
@@ -118,6 +125,8 @@ impl Cx<'_> {
 impl Memory {
     fn owe_scan(&mut self, scanned: u32, freed: u32) {
         let c = &self.config.costs;
+        // A turn that did nothing takes its time too, or a retry would never see the clock move.
+        self.owed += c.alloc_slow;
         self.owed += c.scan_page * Nanos::from(scanned) + c.reclaim_page * Nanos::from(freed);
     }
 }

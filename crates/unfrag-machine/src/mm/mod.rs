@@ -6,6 +6,7 @@
 //! - [`alloc`]: pages and slab objects, waiting for them if need be. [`meet`]: what reclaim needs.
 //! - [`fault`], [`swapin`]: touching memory. [`space`]: areas come and go. [`fork`]: processes do.
 //! - [`owner`]: what the core's reclaim asks of owners. [`kswapd`]: the daemon. [`oom`]: the last resort.
+//!   [`workers`]: what CPUs do from time to time.
 //! - [`crypt`]: pages that encrypting layers write from. [`check`]: every frame accounted for.
 //! - [`config`]: sizes, era, costs.
 //!
@@ -32,11 +33,12 @@ pub mod swap;
 pub mod swapin;
 #[cfg(test)]
 mod tests;
+pub mod workers;
 
 use crate::engine::{Channel, Nanos, Rng, TaskId};
 use crate::fs::Vfs;
-use crate::kmem::Kmem;
 use crate::kmem::caches::Caches;
+use crate::kmem::{Kmem, Obj};
 use crate::net::Net;
 use crate::{Cx, MachineConfig, Sim, World};
 pub use config::{DirtyConfig, FlusherForm, MemConfig, MemCosts};
@@ -44,6 +46,7 @@ use crypt::CryptPool;
 use frames::{Frames, Use};
 use object::Objects;
 use process::Processes;
+use std::collections::VecDeque;
 use swap::Swap;
 use unfrag::Pfn;
 
@@ -155,6 +158,10 @@ pub struct Memory {
     /// Chosen by the OOM killer, and not ended yet.
     pub(crate) dying: u32,
     pub(crate) crypt: CryptPool,
+    /// Nodes of the page cache's index that were set aside before anybody held a lock.
+    pub(crate) radix_stash: Vec<Obj>,
+    /// Objects to be freed when nobody can look at them any more, and from when on.
+    pub(crate) rcu: VecDeque<(Nanos, Obj)>,
 }
 
 impl Memory {
@@ -180,6 +187,8 @@ impl Memory {
             to_free: vec![],
             dying: 0,
             crypt: CryptPool::default(),
+            radix_stash: vec![],
+            rcu: VecDeque::new(),
             config: config.clone(),
         }
     }

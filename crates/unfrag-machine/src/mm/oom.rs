@@ -1,8 +1,13 @@
 //! The OOM killer: when nothing else helps, the largest process has to go.
 
-use super::alloc::Who;
+use super::THROTTLE;
+use super::meet::Asker;
 use super::process::ProcId;
-use crate::{Cx, Sim};
+use crate::{Channel, Cx, Sim};
+use unfrag::frame::COSTLY_ORDER;
+
+/// Key of the wait for a process that ends, among those of throttled tasks.
+const OOM_WAIT: u64 = 100;
 
 impl Sim {
     /// The process that the OOM killer would choose: the one with most memory, swap and page tables
@@ -36,15 +41,23 @@ impl Sim {
 
 impl Cx<'_> {
     /// Ends a process, or waits a tick for one that is ending already. Answers whether memory can be
-    /// expected; false to the victim itself, which has its reserves.
-    pub(crate) fn out_of_memory(&mut self, who: Who) -> bool {
+    /// expected; false to the victim itself, which has its reserves. Without an OOM killer large
+    /// requests can expect none, and others try on.
+    pub(crate) fn out_of_memory(&mut self, asker: Asker) -> bool {
+        let who = asker.who;
         if self.is_victim(who) {
             return false;
         }
-        let dying = self.with(|sim| sim.mem_ref().dying);
-        if dying > 0 {
-            let tick = self.with(|sim| sim.world_ref().tick());
-            self.sleep(tick);
+        let (kills, dying, tick) = self.with(|sim| {
+            let mem = sim.mem_ref();
+            (mem.config.oom_killer, mem.dying, sim.tick())
+        });
+        if !kills && (asker.order > COSTLY_ORDER || self.killed()) {
+            return false;
+        }
+        if !kills || dying > 0 {
+            // Not ended by a kill: one that is to end waits for memory like others.
+            self.wait(Channel::new(THROTTLE, OOM_WAIT), Some(tick));
             return true;
         }
         let chosen = self.with(|sim| {

@@ -159,7 +159,9 @@ impl Sim {
         debug_assert!(info.maps == 0 && info.slot().is_none() && info.buffers().is_none());
         if info.bits.contains(Bits::IN_FLIGHT) {
             info.set_owner(Owner::Orphan, 0);
-            self.manager().lru_del(pfn);
+            let m = self.manager();
+            m.lru_del(pfn);
+            m.clear_page_flags(pfn, PageFlags::MAPPED);
             return;
         }
         *info = FrameInfo::default();

@@ -33,7 +33,10 @@ impl Machine {
                 None => panic!("the scenario was not checked: cost {}", name.get_ref()),
             }
         }
+        let era = MemConfig::of(&kernel.switches);
         let mem = MemConfig {
+            slab: kernel.slab,
+            oom_killer: kernel.oom_killer,
             word: match self.layout {
                 Layout::X86 => Word::W32,
                 Layout::X86_64 => Word::W64,
@@ -44,9 +47,9 @@ impl Machine {
                 pages: s.size.get_ref().pages() as u32,
             }),
             highpte: self.highpte,
-            slab: kernel.slab,
+            busy: self.owners_busy.as_ref().map_or((0, 1), |b| *b.get_ref()),
             costs: calibration.mem,
-            ..MemConfig::of(&kernel.switches)
+            ..era
         };
         let standard = SchedConfig::default();
         MachineConfig {

@@ -16,8 +16,10 @@ pub struct Kernel {
     pub sysctl: Sysctl,
     /// Its encrypting layer has a thread of its own that submits to the disk. `spec: linux-mm 4.4`
     pub crypt_io_thread: bool,
-    /// Rules of its slab caches.
+    /// Rules of its slab caches. `spec: linux-mm 6`
     pub slab: Rules,
+    /// Whether it may end processes when memory runs out. Source S0 had to say no for 2.6.14.
+    pub oom_killer: bool,
 }
 
 /// Kernel from which on the encrypting layer has that thread.
@@ -41,6 +43,7 @@ impl Kernel {
             sysctl: Sysctl::default(),
             crypt_io_thread: names().position(|n| n == p.name) >= since,
             slab: MemConfig::of(&p.switches).slab,
+            oom_killer: true,
         })
     }
 }

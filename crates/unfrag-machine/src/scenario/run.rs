@@ -6,6 +6,7 @@ use super::file::{File, Machine, Priority};
 use super::series::{CpuUse, MemoryByUse, Sample, cpu_use, kswapd_cpu};
 use super::{Kernel, ScenarioError};
 use crate::engine::{Ended, Nanos, TaskTimes};
+use crate::kmem::CacheView;
 use crate::program::{Actor, Role, Stage, StageReport};
 use crate::{Calibration, Engine, Sim, Spec};
 use serde::Serialize;
@@ -61,6 +62,8 @@ pub struct Outcome {
     pub counters: BTreeMap<&'static str, u64>,
     /// What the devices did.
     pub devices: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    /// Slab caches at the end.
+    pub slabs: Vec<CacheView>,
     /// What the programs have to tell.
     pub programs: StageReport,
     /// Samples.
@@ -108,8 +111,7 @@ impl super::Scenario {
             Engine::new(&config).map_err(|e| self.error_at(&machine.memory, e.to_string()))?;
         let sim = engine.sim();
         machine.mount(sim);
-        sim.start_kswapd();
-        sim.start_flushers();
+        sim.start_daemons();
         let tasks = Rc::new(RefCell::new(Vec::new()));
         let stage = Stage::set_up(&self.file.things(), self.file.steps(), sim, seed)
             .map_err(|e| self.error_at(&machine.name, e))?;
@@ -128,6 +130,7 @@ impl super::Scenario {
             kswapd_cpu_ns: 0,
             counters: BTreeMap::new(),
             devices: BTreeMap::new(),
+            slabs: Vec::new(),
             programs: StageReport::default(),
             samples: Vec::new(),
             trace_hash: String::new(),
@@ -232,6 +235,7 @@ impl Run {
         o.cpu = cpu_use(sim);
         o.kswapd_cpu_ns = kswapd_cpu(sim);
         o.counters = sim.vm_counters();
+        o.slabs = sim.mem_ref().kmem.views().collect();
         o.programs = self.stage.report();
         o.devices = sim.block.all_stats();
         o.samples.push(Sample::of(sim));

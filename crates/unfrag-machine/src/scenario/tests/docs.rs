@@ -1,6 +1,6 @@
 //! The page about scenario files says what is so.
 
-use super::super::{Kernel, Scenario};
+use super::super::{Kernel, Outcome, Scenario};
 use crate::Calibration;
 
 const PAGE: &str = include_str!("../../../../../docs/scenario-file.md");
@@ -10,20 +10,32 @@ fn block(kind: &str) -> &'static str {
     from.split_once("```").unwrap().0
 }
 
-#[test]
-fn the_example_is_a_scenario_and_runs_to_its_end() {
-    let s = Scenario::parse("example.toml", block("toml")).unwrap_or_else(|e| panic!("{e}"));
+fn run(text: &str) -> Outcome {
+    let s = Scenario::parse("example.toml", text).unwrap_or_else(|e| panic!("{e}"));
     let machine = s.machine(None).unwrap();
     let kernel = Kernel::preset("2.6.31").unwrap();
-    let run = s
-        .start(machine, &kernel, &Calibration::standard(), 1)
-        .unwrap();
-    let o = run.finish(|_| ());
+    let run = s.start(machine, &kernel, &Calibration::standard(), 1);
+    run.unwrap().finish(|_| ())
+}
+
+#[test]
+fn the_example_is_a_scenario_and_runs_to_its_end() {
+    let o = run(block("toml"));
     assert_eq!(o.ended, "finished");
     assert!(o.programs.failures.is_empty(), "{:?}", o.programs.failures);
     // 80 jobs, two makes, the player.
     assert!(o.programs.processes >= 83, "{}", o.programs.processes);
     assert!(o.devices["crypt"]["pages_read"] > 0);
+}
+
+#[test]
+fn a_run_is_the_same_again_and_however_often_it_is_looked_at() {
+    let one = run(block("toml"));
+    assert_eq!(one, run(block("toml")));
+    let mut often = run(&block("toml").replacen("\"500 ms\"", "\"7 ms\"", 1));
+    assert!(often.samples.len() > 10 * one.samples.len());
+    often.samples = one.samples.clone();
+    assert_eq!(one, often);
 }
 
 #[test]
