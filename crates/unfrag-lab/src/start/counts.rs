@@ -9,8 +9,9 @@
 
 use super::arrange::{Ground, Known, ORDERS, coalesce};
 use super::evidence::Evidence;
-use super::evidence::Touched;
-use super::percpu::{Sets, waiting};
+use super::evidence::{Before, Touched};
+use super::percpu::{Sets, Sources, waiting};
+use super::waited::Waited;
 use super::{Frame, SetStart, Start, ZoneFacts, highest_frame, zone_facts};
 use crate::cause::{Causes, Op};
 use crate::replay::{ReplayHost, Sim};
@@ -43,6 +44,10 @@ pub struct Anchor {
     pub dated: Option<u64>,
     /// CPUs.
     pub cpus: usize,
+    /// What the trace up to the anchor did, where the replay begins at the anchor.
+    pub before: Option<Before>,
+    /// What waited on the per-CPU lists then, where the trace shows it.
+    pub waited: Option<Waited>,
 }
 
 impl Anchor {
@@ -99,6 +104,8 @@ impl Anchor {
             time,
             cpus,
             dated: None,
+            before: None,
+            waited: None,
         })
     }
 
@@ -168,7 +175,10 @@ fn counts(
     let mut start = Start {
         zones: anchor.zones.clone(),
         cpus: anchor.cpus,
-        time: causes.ops.first().map_or(0, |o| o.time),
+        time: match anchor.before {
+            Some(_) => anchor.time,
+            None => causes.ops.first().map_or(0, |o| o.time),
+        },
         free: vec![],
         sets: vec![],
         block_types: vec![],
@@ -176,17 +186,28 @@ fn counts(
         frames: vec![],
     };
     let touched = Touched::before(&causes.ops[..anchor.upto(causes)], causes);
+    let nothing = Before::default();
+    let before = anchor.before.as_ref().unwrap_or(&nothing);
     for (i, z) in anchor.zones.iter().enumerate() {
         let lo = z.config.start.0 as u32;
         let hi = lo + z.config.spanned as u32;
         let len = (hi - lo) as usize;
         let flags = anchor.flags.as_ref();
-        let waiting = waiting(lo, len, causes, evidence, &held[i], kernel_first, flags);
+        let sources = Sources {
+            causes,
+            evidence,
+            waited: anchor.waited.as_ref(),
+            flags,
+            before,
+            kernel_first,
+        };
+        let waiting = waiting(lo, len, &held[i], &sources);
         let mut ground = Ground::new(
             lo,
             &waiting.frames,
             &causes.first,
             flags,
+            before,
             anchor.pageblocks[i],
         );
         let types = ground.block_types(anchor.blocks[i], causes, evidence, flags);
@@ -218,6 +239,8 @@ fn counts(
             ground: &ground,
             beyond: &beyond,
             touched: &touched,
+            before,
+            waited: anchor.waited.as_ref(),
             types: &types,
             takers: &takers,
         };
@@ -277,7 +300,8 @@ pub fn fitted(
             if best.as_ref().is_none_or(|b| all < b.0) {
                 best = Some((all, start));
             }
-            if far == 0 || far >= fit {
+            // Where nothing leads to the anchor, nothing can be fitted to it.
+            if far == 0 || far >= fit || before.is_empty() {
                 break;
             }
             fit = far;

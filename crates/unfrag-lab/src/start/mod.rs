@@ -13,6 +13,7 @@ pub mod counts;
 pub mod evidence;
 pub mod exact;
 mod percpu;
+pub mod waited;
 mod zones;
 
 pub use zones::{ZoneFacts, highest_frame, zone_facts};
