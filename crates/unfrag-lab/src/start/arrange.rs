@@ -8,11 +8,10 @@
 //! Invariant: what is known stays so.
 
 use super::FreeBlock;
-use super::evidence::{Before, Evidence, Left};
-use crate::cause::{Causes, Do, FIRST_ALLOC, FIRST_FREE};
-use std::cmp::Reverse;
-use unfrag::{Gfp, MAX_ORDER, MigrateType};
-use unfrag_linux::kpageflags::{BUDDY, LRU, NOPAGE, PGTABLE, PageFlags, SLAB};
+use super::evidence::{Before, Left};
+use crate::cause::{FIRST_ALLOC, FIRST_FREE};
+use unfrag::{MAX_ORDER, MigrateType};
+use unfrag_linux::kpageflags::{BUDDY, NOPAGE, PageFlags};
 
 pub(super) const ORDERS: usize = MAX_ORDER as usize + 1;
 /// Pages of a pageblock.
@@ -117,90 +116,16 @@ impl Ground {
         ground
     }
 
-    fn pageblocks(&self) -> usize {
+    pub(super) fn pageblocks(&self) -> usize {
         let hi = self.lo + self.known.len() as u32;
         (hi.div_ceil(BLOCK) - self.lo / BLOCK) as usize
     }
 
     /// Frames of the pageblock with this number, from the zone's first one on.
-    fn pageblock(&self, b: usize) -> std::ops::Range<usize> {
+    pub(super) fn pageblock(&self, b: usize) -> std::ops::Range<usize> {
         let first = (self.lo / BLOCK + b as u32) * BLOCK;
         let end = (first + BLOCK - self.lo) as usize;
         first.saturating_sub(self.lo) as usize..end.min(self.known.len())
-    }
-
-    /// Types of the pageblocks: as many of each as the anchor shows (`[unmovable, reclaimable]`).
-    /// Unmovable and reclaimable pageblocks are those that served such requests before the first
-    /// fallback. Beyond them they are those with most pages of that kind by the page flags; without
-    /// flags the fullest ones, from low addresses up: were they not full, no fallback would be needed.
-    pub(super) fn block_types(
-        &self,
-        blocks: Option<[u64; 2]>,
-        causes: &Causes,
-        evidence: &Evidence,
-        flags: Option<&PageFlags>,
-    ) -> Vec<(u32, MigrateType)> {
-        let (lo, hi) = (self.lo, self.lo + self.known.len() as u32);
-        let first = lo / BLOCK;
-        let n = self.pageblocks();
-        let until = causes.extfrag.first().map_or(u64::MAX, |e| e.0);
-        let mut votes = vec![[0u32; 3]; n];
-        let early = evidence.firsts.iter().take_while(|o| o.time < until);
-        for op in early.filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn)) {
-            if causes.first[op.pfn as usize] == FIRST_ALLOC
-                && let Some(mt) = Gfp::from_bits_retain(op.other).mobility()
-                && mt.is_ordinary()
-            {
-                votes[(op.pfn / BLOCK - first) as usize][mt as usize] += 1 << op.order;
-            }
-        }
-        let empty = |b: usize| {
-            let frames = self.known[self.pageblock(b)].iter();
-            frames.filter(|k| k.is_free()).count()
-        };
-        let empty: Vec<usize> = (0..n).map(empty).collect();
-        // Pages of slabs, and pages of the kernel in all.
-        let kernels = |b: usize| {
-            let mut n = [0u32; 2];
-            for k in self.pageblock(b) {
-                let f = flags.map_or(LRU, |f| f.of(u64::from(lo) + k as u64));
-                n[0] += u32::from(f & SLAB != 0);
-                n[1] += u32::from(f & (SLAB | PGTABLE) != 0);
-            }
-            n
-        };
-        let kernels: Vec<[u32; 2]> = (0..n).map(kernels).collect();
-        let absent = |b: usize| self.known[self.pageblock(b)].first() == Some(&Known::Absent);
-        let mut types = vec![MigrateType::Movable; n];
-        let [unmovable, reclaimable] = blocks.unwrap_or([n as u64, 0]);
-        for (mt, wanted) in [
-            (MigrateType::Reclaimable, reclaimable),
-            (MigrateType::Unmovable, unmovable),
-        ] {
-            let mut order: Vec<usize> = (0..n)
-                .filter(|&b| types[b] == MigrateType::Movable && !absent(b))
-                .collect();
-            order.sort_by_key(|&b| {
-                let v = votes[b];
-                let own = v[mt as usize];
-                let served = own > v.iter().sum::<u32>() / 2;
-                (
-                    !served,
-                    Reverse(if served { own } else { 0 }),
-                    Reverse(kernels[b][usize::from(mt == MigrateType::Unmovable)]),
-                    empty[b],
-                    b,
-                )
-            });
-            for b in order.into_iter().take(wanted as usize) {
-                types[b] = mt;
-            }
-        }
-        types
-            .into_iter()
-            .enumerate()
-            .map(|(b, mt)| ((first + b as u32) * BLOCK, mt))
-            .collect()
     }
 
     /// Decides which unknown frames were free, so that `total` pages of the zone are. `shown` is how

@@ -5,7 +5,12 @@
 //! trace says where: a frame first seen allocated was free at the start, one first seen freed was in
 //! use. Walking the trace back from the anchor gives the number of free pages at its start. What
 //! neither says is chosen so that the blocks add up: frames that were never touched complete the
-//! largest blocks that the anchor shows. `spec: linux-6.1 9`
+//! largest blocks that the anchor shows.
+//!
+//! With page flags each frame at the anchor is known. The replay then begins there; the trace before
+//! it says who freed what still waits on a per-CPU list, and after it what else waited.
+//!
+//! `spec: linux-6.1 7.6, 9`
 
 use super::arrange::{Ground, Known, ORDERS, coalesce};
 use super::evidence::Evidence;
@@ -210,7 +215,7 @@ fn counts(
             before,
             anchor.pageblocks[i],
         );
-        let types = ground.block_types(anchor.blocks[i], causes, evidence, flags);
+        let types = ground.block_types(anchor.blocks[i], &sources);
         // Which pageblock is of which type is a guess; flags, which are none, should not yield to it.
         let shown = match anchor.listed[i] {
             Some(by_type) if flags.is_none() => by_type.to_vec(),
@@ -250,7 +255,10 @@ fn counts(
             on_lists[(p - lo) as usize] = false;
         }
         start.sets.extend(sets);
-        start.free.extend(coalesce(lo, &on_lists, &types));
+        // Lists give from their head: what was taken first stood there.
+        let mut free = coalesce(lo, &on_lists, &types);
+        free.sort_by_cached_key(|b| (b.pfn..b.pfn + (1 << b.order)).map(turn).min());
+        start.free.extend(free);
         start.block_types.extend(types);
     }
     start.frames = state;

@@ -9,6 +9,7 @@
 
 pub mod anew;
 mod arrange;
+mod block_types;
 pub mod counts;
 pub mod evidence;
 pub mod exact;

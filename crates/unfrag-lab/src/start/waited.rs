@@ -9,7 +9,7 @@
 //!
 //! `spec: linux-6.1 7.6`
 
-use super::arrange::is_cached;
+use super::arrange::{BLOCK, is_cached};
 use crate::era::Era;
 use unfrag::MigrateType;
 use unfrag::pcp::{NR_LISTS, list_index};
@@ -31,6 +31,9 @@ pub struct Waited {
     /// For each CPU, whether a list was refilled since: it had been empty, so that nothing else waited
     /// there.
     refilled: Vec<[bool; NR_LISTS]>,
+    /// Of each pageblock, by number, the type of the buddy list that a block of it first came from or
+    /// went to.
+    listed: Vec<Option<MigrateType>>,
 }
 
 /// What an event does with a block.
@@ -86,6 +89,7 @@ impl Waited {
             taken: empty.clone(),
             drained: empty,
             refilled: vec![[false; NR_LISTS]; cpus],
+            listed: vec![None; frames.div_ceil(BLOCK) as usize],
         };
         let mut seen = vec![false; frames as usize];
         let mut rows = vec![0usize; ev.tables.len()];
@@ -109,6 +113,10 @@ impl Waited {
             block.fill(true);
             let mt = c.migratetype.get(row);
             let mt = mt.and_then(|&t| era.migratetype(t));
+            if let Act::Refill | Act::Drain = c.act {
+                let listed = &mut w.listed[(pfn as u32 / BLOCK) as usize];
+                *listed = listed.or(mt);
+            }
             // What is reserved waits with what is movable.
             let mt = mt.filter(|t| t.is_ordinary());
             let list = list_index(order, mt.unwrap_or(MigrateType::Movable));
@@ -124,6 +132,11 @@ impl Waited {
             }
         }
         Some(w)
+    }
+
+    /// Type of the pageblock that holds a frame, where a list showed it.
+    pub(super) fn block_type(&self, pfn: u32) -> Option<MigrateType> {
+        self.listed.get((pfn / BLOCK) as usize).copied().flatten()
     }
 
     /// Whether more may have waited on a list than its events show.
