@@ -10,7 +10,9 @@ use crate::replay::Sim;
 use crate::report::Sample;
 use crate::run::StartChoice;
 use crate::start::counts::{Anchor, fitted};
+use crate::start::evidence::Before;
 use crate::start::exact::exact;
+use crate::start::waited::Waited;
 use crate::start::{Frame, Start, highest_frame};
 use crate::{resolve, sample, settings, silent};
 use unfrag::kernel::{Preset, preset};
@@ -162,7 +164,18 @@ impl<'r> Plan<'r> {
             anchor.flags = None;
         }
         let frames = highest_frame(&anchor.zones)?;
-        let mut causes = causes(rec, era, frames, 0, u64::MAX, None)?;
+        // With each frame's flags the anchor itself is known; what came before it only says who waits
+        // on which per-CPU list.
+        let from = match anchor.flags {
+            Some(_) => anchor.time,
+            None => 0,
+        };
+        if anchor.flags.is_some() {
+            let until = from.saturating_sub(1);
+            anchor.before = Some(Before::of(&causes(rec, era, frames, 0, until, None)?));
+            anchor.waited = Waited::of(rec, era, frames, anchor.cpus, from);
+        }
+        let mut causes = causes(rec, era, frames, from, u64::MAX, None)?;
         let since_anchor = |s: &&Snapshot| clock.buddyinfo(s).is_some_and(|t| t >= anchor.time);
         let snapshots = rec.snapshots.iter().filter(since_anchor);
         silent::insert(&mut causes, snapshots, clock)?;

@@ -3,12 +3,16 @@
 mod recording_support;
 
 use recording_support::sample;
+use recording_support::synthetic::{Maker, USER_PAGE};
 use unfrag::kernel::preset;
 use unfrag::{MigrateType, Sysctl};
-use unfrag_lab::cause::Causes;
+use unfrag_lab::cause::{Causes, causes};
+use unfrag_lab::era::Era;
 use unfrag_lab::plan::Plan;
 use unfrag_lab::run::StartChoice;
 use unfrag_lab::start::counts::{Anchor, fitted};
+use unfrag_lab::start::evidence::Before;
+use unfrag_lab::start::waited::Waited;
 use unfrag_lab::start::{Frame, Start};
 use unfrag_linux::kpageflags::{BUDDY, LRU, PageFlags, SLAB};
 use unfrag_linux::recording::{Snapshot, SnapshotFile};
@@ -22,6 +26,11 @@ const START: usize = 4096;
 const SHOWN: [u64; 11] = [900, 700, 420, 200, 80, 40, 10, 0, 1, 1, 0];
 
 fn snapshot(shown: [u64; 11], flags: Option<Vec<u64>>) -> Snapshot {
+    snapshot_holding(0, shown, flags)
+}
+
+/// With so many pages on the lists of the only CPU.
+fn snapshot_holding(held: u64, shown: [u64; 11], flags: Option<Vec<u64>>) -> Snapshot {
     let cells = |n: &[u64]| n.iter().map(|n| format!("{n:7}")).collect::<String>();
     let free: u64 = shown.iter().enumerate().map(|(o, n)| n << o).sum();
     let zone = format!(
@@ -38,7 +47,7 @@ fn snapshot(shown: [u64; 11], flags: Option<Vec<u64>>) -> Snapshot {
         protection: (0, 0, 0, 0)
   pagesets
     cpu: 0
-              count: 0
+              count: {held}
               high:  160
               batch: 63
   vm stats threshold: 8
@@ -137,6 +146,127 @@ fn frames_without_a_flag_complete_the_blocks_that_are_shown() {
     let mut shown = [0; 11];
     shown[3] = 16;
     assert_eq!(by_order(&start_of(&snapshot(shown, Some(words)))), shown);
+}
+
+/// A start at the anchor, between two traces: the one before it, and the one from it on.
+fn start_between(before: &Maker, anchor: &Snapshot, after: &Maker, unmovable: u64) -> Start {
+    let era = Era::of("6.18.0").unwrap();
+    let frames = (START + PAGES) as u32;
+    let walked = |m: &Maker| causes(&m.rec, era, frames, 0, u64::MAX, None).unwrap();
+    let mut anchor = Anchor::read(anchor, 1).unwrap();
+    anchor.blocks = vec![Some([unmovable, 0])];
+    anchor.before = Some(Before::of(&walked(before)));
+    anchor.waited = Waited::of(&after.rec, era, frames, 1, 0);
+    let switches = preset("6.18").unwrap().switches;
+    fitted(&anchor, &walked(after), switches, Sysctl::default()).unwrap()
+}
+
+/// Number of a list of movable blocks.
+const fn movable(order: usize) -> usize {
+    3 * order + MigrateType::Movable as usize
+}
+
+/// `spec: linux-mm 3.2; linux-6.1 7.6`
+#[test]
+fn with_page_flags_and_the_events_of_the_lists_each_page_waits_where_it_did() {
+    let [taken, last, first, drained] = [16, 20, 24, 28].map(|p| START + p);
+    let (pair, kernels) = (START + 40, START + 48);
+    let flag = |p: usize| match p {
+        p if p < START + 8 => BUDDY,
+        p if [taken, last, first, drained, kernels].contains(&p) => 0,
+        p if (pair..pair + 2).contains(&p) => 0,
+        _ => LRU,
+    };
+    let words = (0..START + PAGES).map(flag).collect();
+    let mut shown = [0; 11];
+    shown[3] = 1;
+    let anchor = snapshot_holding(6, shown, Some(words));
+    let mut before = Maker::default();
+    before.free(first as u64, 0).free(pair as u64, 1);
+    before.free(last as u64, 0);
+    let mut after = Maker::default();
+    let block = |p: usize, order| [("pfn", p as u64), ("order", order), ("migratetype", 1)];
+    after.alloc(taken as u64, 0, USER_PAGE);
+    after.event("mm_page_pcpu_drain", &block(drained, 0));
+    after.event("mm_page_alloc_zone_locked", &block(START, 3));
+    after.alloc(START as u64, 3, USER_PAGE);
+    let start = start_between(&before, &anchor, &after, 0);
+    let lists: Vec<(usize, Vec<usize>)> = start.sets[0]
+        .lists
+        .iter()
+        .map(|(list, blocks)| (*list, blocks.iter().map(|b| b.pfn as usize).collect()))
+        .collect();
+    assert_eq!(
+        lists,
+        [
+            (movable(0), vec![taken, last, first, drained]),
+            (movable(1), vec![pair])
+        ]
+    );
+    let free: Vec<_> = start.free.iter().map(|b| (b.pfn, b.order)).collect();
+    assert_eq!(free, [(START as u32, 3)]);
+    assert_eq!(start.frames[kernels], Frame::Pinned);
+}
+
+/// `spec: linux-mm 3.2`: a list is refilled when it is empty.
+#[test]
+fn on_a_list_that_is_refilled_nothing_waited_longer() {
+    let flag = |p: usize| if p == START + 16 { 0 } else { LRU };
+    let words = (0..START + PAGES).map(flag).collect();
+    let anchor = snapshot_holding(1, [0; 11], Some(words));
+    let mut before = Maker::default();
+    before.free(START as u64 + 16, 0);
+    let mut after = Maker::default();
+    let refill = [("pfn", START as u64), ("order", 0), ("migratetype", 1)];
+    after.event("mm_page_alloc_zone_locked", &refill);
+    let other = [("pfn", START as u64 + 1), ("order", 0), ("migratetype", 1)];
+    after.free(START as u64 + 1, 0);
+    after.event("mm_page_pcpu_drain", &other);
+    let start = start_between(&before, &anchor, &after, 0);
+    let lists: Vec<_> = start.sets[0].lists.iter().map(|l| l.0).collect();
+    assert_eq!(lists, [MigrateType::Reclaimable as usize]);
+}
+
+/// `spec: linux-mm 2.6`: the type of a list is that of its blocks.
+#[test]
+fn the_list_that_a_page_goes_to_tells_the_type_of_its_pageblock() {
+    let words = vec![LRU; START + PAGES];
+    let anchor = snapshot_holding(0, [0; 11], Some(words));
+    let at = START + 7 * 512;
+    let mut after = Maker::default();
+    let block = [("pfn", at as u64 + 3), ("order", 0), ("migratetype", 0)];
+    after.free(at as u64 + 3, 0);
+    after.event("mm_page_pcpu_drain", &block);
+    let other = [("pfn", START as u64), ("order", 0), ("migratetype", 1)];
+    after.event("mm_page_alloc_zone_locked", &other);
+    let start = start_between(&Maker::default(), &anchor, &after, 1);
+    let unmovable = start.block_types.iter();
+    let unmovable: Vec<_> = unmovable
+        .filter(|(_, t)| *t == MigrateType::Unmovable)
+        .map(|(p, _)| *p as usize)
+        .collect();
+    assert_eq!(unmovable, [at]);
+}
+
+#[test]
+fn a_page_that_was_taken_unseen_is_not_made_up_for_by_another() {
+    // A block of order 3 that the anchor shows, of which a page is first seen freed, and eight pages
+    // without a flag.
+    let flag = |p: usize| match p - START.min(p) {
+        0..8 => BUDDY,
+        16..24 => 0,
+        _ => LRU,
+    };
+    let words = (0..START + PAGES).map(flag).collect();
+    let mut shown = [0; 11];
+    shown[3] = 1;
+    let anchor = snapshot(shown, Some(words));
+    let mut after = Maker::default();
+    after.free(START as u64 + 3, 0);
+    let start = start_between(&Maker::default(), &anchor, &after, 0);
+    let free = |p: usize| start.frames[START + p] == Frame::Free;
+    let free: Vec<_> = (0..24).filter(|&p| free(p)).collect();
+    assert_eq!(free, [0, 1, 2, 4, 5, 6, 7]);
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub struct Diagnosis {
     pub zones: Vec<ZoneDiagnosis>,
     /// Huge pages to be had, on all nodes together.
     pub huge_pages: Forecast,
+    /// `vm.percpu_pagelist_high_fraction`, to be put back after per-CPU lists were emptied; `null` where
+    /// `after_reclaim` does not need that (before 6.7).
+    pub pcp_fraction: Option<u64>,
     /// Huge pages in the hugetlb pool by now; `null` without meminfo.
     pub huge_pages_in_pool: Option<u64>,
     /// What stands in the way, over all zones; `null` without page flags.

@@ -3,7 +3,10 @@
 //! Four means, each with a number of its own, and each checked against a real host (`checks/huge-truth`):
 //! - *now*: free blocks as the watermark lets them out, with no work for the kernel;
 //! - *after `sync` and `vm.compact_memory`*: one run of the two scanners ([`super::compactor`]);
-//! - *after dropping caches too*: clean page cache counts as free, then the same run;
+//! - *after dropping caches too*: clean page cache counts as free, then the same run. Self-tuning per-CPU
+//!   lists (6.7 and later) are emptied first and kept short meanwhile: what is dropped would wait there, up
+//!   to an eighth of memory, and compaction does not take it off. Measured on 6.18: of 390,000 pages dropped
+//!   214,000 stayed there, and the pageblocks that such pages spoil rose from 2,134 to 7,244;
 //! - *by asking again*: writing `vm.nr_hugepages` until 100 writes in a row bring nothing (after a failed
 //!   compaction up to 64 requests are put off, `spec: linux-mm 5.3`), for which the kernel compacts and
 //!   reclaims until every Movable block is full or a huge page.
@@ -23,7 +26,7 @@ pub struct Forecast {
     pub now: u64,
     /// After `sync` and one write to `vm.compact_memory`; `null` without page flags, as the next two.
     pub after_compaction: Option<u64>,
-    /// After `sync`, dropping caches, then `vm.compact_memory`.
+    /// After emptying per-CPU lists (6.7 and later), `sync`, dropping caches, then `vm.compact_memory`.
     pub after_reclaim: Option<u64>,
     /// By writing `vm.nr_hugepages` until it grows no more (100 writes in a row).
     pub by_asking_again: Option<u64>,
@@ -68,6 +71,8 @@ pub struct Kernel {
     pub by_order: bool,
     /// Whether it moves unevictable pages.
     pub unevictable: bool,
+    /// Whether its per-CPU lists tune themselves, and are emptied before caches are dropped (6.7 and later).
+    pub tunes_lists: bool,
 }
 
 /// Without page flags: what buddyinfo and zoneinfo say. `file_pages` may be reclaimed.
@@ -119,7 +124,13 @@ pub fn exact(zone: &ZoneFacts, blocks: &ZoneBlocks, kernel: Kernel) -> (Forecast
     let (after_compaction, _) = run(blocks, zone.free(), true);
     let (_, stopped) = run(blocks, zone.free(), false);
     let after_compaction = after_compaction.max(now);
-    let (after_reclaim, _) = run(&without_clean_cache(blocks), zone.free() + clean, true);
+    let mut emptied = vec![Kind::CleanCache];
+    let mut freed = clean;
+    if kernel.tunes_lists {
+        emptied.push(Kind::PerCpu);
+        freed += blocks.pages(Kind::PerCpu);
+    }
+    let (after_reclaim, _) = run(&without(blocks, &emptied), zone.free() + freed, true);
     let after_reclaim = after_reclaim.max(after_compaction);
     let all = zone.free() + zone.pcp + clean;
     let again = packed(blocks, kernel, &targets).min(zone.let_out(all, zone.min()));
@@ -183,17 +194,20 @@ fn targets(zone: &ZoneFacts, blocks: &ZoneBlocks) -> Vec<bool> {
     targets
 }
 
-fn without_clean_cache(blocks: &ZoneBlocks) -> ZoneBlocks {
+/// The zone when all that is of these kinds is free.
+fn without(blocks: &ZoneBlocks, kinds: &[Kind]) -> ZoneBlocks {
     let mut after = blocks.clone();
     for (i, kind) in after.frames.iter_mut().enumerate() {
-        if *kind == Kind::CleanCache {
+        if kinds.contains(kind) {
             *kind = Kind::Free;
             after.folios[i] = u8::MAX;
         }
     }
     for b in &mut after.blocks {
-        b.0[Kind::Free as usize] += b.of(Kind::CleanCache);
-        b.0[Kind::CleanCache as usize] = 0;
+        for &kind in kinds {
+            b.0[Kind::Free as usize] += b.of(kind);
+            b.0[kind as usize] = 0;
+        }
     }
     after
 }
@@ -247,6 +261,7 @@ mod tests {
         compacts: true,
         by_order: true,
         unevictable: true,
+        tunes_lists: true,
     };
 
     fn read(words: Vec<u64>) -> (ZoneFacts, ZoneBlocks) {
@@ -281,6 +296,28 @@ mod tests {
         assert_eq!(f.by_asking_again, Some(29));
         assert_eq!(f.means(10), (Means::Now, 10));
         assert_eq!(f.means(30), (Means::Not, 29));
+    }
+
+    /// `spec: linux-mm 3.2`
+    #[test]
+    fn pages_on_per_cpu_lists_stand_in_the_way_until_the_lists_are_emptied() {
+        // Ten blocks, each with a page on a per-CPU list.
+        let words = (0..10 * 512)
+            .map(|i| if i % 512 == 0 { 0 } else { BUDDY })
+            .collect();
+        let (mut facts, _) = read(words);
+        facts.pcp = 10;
+        let words = (0..10 * 512)
+            .map(|i| if i % 512 == 0 { 0 } else { BUDDY })
+            .collect();
+        let blocks = ZoneBlocks::read(&facts, &PageFlags { words });
+        let (f, _) = exact(&facts, &blocks, KERNEL);
+        assert_eq!((f.after_compaction, f.after_reclaim), (Some(0), Some(10)));
+        let fixed = Kernel {
+            tunes_lists: false,
+            ..KERNEL
+        };
+        assert_eq!(exact(&facts, &blocks, fixed).0.after_reclaim, Some(0));
     }
 
     #[test]

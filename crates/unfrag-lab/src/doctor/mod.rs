@@ -106,6 +106,9 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
             .collect(),
         zones: found,
         huge_pages,
+        pcp_fraction: kernel
+            .tunes_lists
+            .then(|| e.setting("percpu_pagelist_high_fraction").unwrap_or(0)),
         huge_pages_in_pool: e.meminfo.as_ref().and_then(|m| m.get("HugePages_Total")),
         obstacles,
         pinned_pages: pinned(e),
@@ -129,6 +132,7 @@ fn kernel(e: &Evidence, era: Era) -> Kernel {
             .is_none_or(|v| v.get("compact_stall").is_some()),
         by_order: era.is_at_least(6, 10),
         unevictable: e.setting("compact_unevictable_allowed").unwrap_or(1) != 0,
+        tunes_lists: era.is_at_least(6, 7),
     }
 }
 

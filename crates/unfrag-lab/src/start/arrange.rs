@@ -8,11 +8,10 @@
 //! Invariant: what is known stays so.
 
 use super::FreeBlock;
-use super::evidence::Evidence;
-use crate::cause::{Causes, Do, FIRST_ALLOC, FIRST_FREE};
-use std::cmp::Reverse;
-use unfrag::{Gfp, MAX_ORDER, MigrateType};
-use unfrag_linux::kpageflags::{BUDDY, LRU, NOPAGE, PGTABLE, PageFlags, SLAB};
+use super::evidence::{Before, Left};
+use crate::cause::{FIRST_ALLOC, FIRST_FREE};
+use unfrag::{MAX_ORDER, MigrateType};
+use unfrag_linux::kpageflags::{BUDDY, NOPAGE, PageFlags};
 
 pub(super) const ORDERS: usize = MAX_ORDER as usize + 1;
 /// Pages of a pageblock.
@@ -29,12 +28,16 @@ pub(super) enum Known {
     Held,
     /// Free, and on the per-CPU list of nobody knows whom: page flags show it on no buddy list.
     Loose,
-    /// Free since the trace saw it freed before the anchor: on a buddy list, or still on a per-CPU list.
+    /// Free since the trace saw it freed before the anchor, or since somebody freed it unseen after its
+    /// flags were read: on a buddy list, or still on a per-CPU list.
     Freed,
     /// Page flags say nothing of it: it was on a per-CPU list when they were read, or is the kernel's.
     Bare,
     /// In use.
     Used,
+    /// In use, though page flags show it on a buddy list: it was taken unseen soon after. The block
+    /// that it is from is among those that the anchor shows.
+    Taken,
     /// Nothing is known, and it is taken to be in use lest two blocks become one.
     Apart,
     /// No memory of the allocator.
@@ -48,6 +51,11 @@ impl Known {
             Known::Free | Known::Held | Known::Loose | Known::Freed
         )
     }
+
+    /// Whether the anchor's buddy lists show it.
+    fn is_listed(self) -> bool {
+        matches!(self, Known::Free | Known::Taken)
+    }
 }
 
 /// A zone's frames: the first one's number, and what is known of each.
@@ -57,21 +65,35 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// What the trace knows, and the page flags of the anchor, if there are any. `blocks` is how many
-    /// pageblocks the zone has: where that is fewer than it spans, those of which nothing is known are
-    /// taken to be absent, from the highest down.
+    /// What the trace knows, and the page flags of the anchor, if there are any. `before` is what the
+    /// trace up to then did, where `first` begins at the anchor. `blocks` is how many pageblocks the
+    /// zone has: where that is fewer than it spans, those of which nothing is known are taken to be
+    /// absent, from the highest down.
     pub(super) fn new(
         lo: u32,
         held: &[bool],
         first: &[u8],
         flags: Option<&PageFlags>,
+        before: &Before,
         blocks: Option<u64>,
     ) -> Ground {
         let flags = |k: usize| Some(flags?.of(u64::from(lo) + k as u64));
         let of = |(k, held): (usize, &bool)| match (held, first[lo as usize + k], flags(k)) {
             (true, ..) => Known::Held,
+            _ if before.left(lo + k as u32) == Left::Used => Known::Used,
+            (.., Some(f))
+                if f & BUDDY == 0
+                    && let Some(op) = before.freed(lo + k as u32) =>
+            {
+                match is_cached(op.order) {
+                    true => Known::Freed,
+                    false => Known::Free,
+                }
+            }
             (false, FIRST_ALLOC, Some(0)) => Known::Loose,
+            (false, FIRST_ALLOC, Some(f)) if f & BUDDY == 0 => Known::Freed,
             (false, FIRST_ALLOC, _) => Known::Free,
+            (false, FIRST_FREE, Some(f)) if f & BUDDY != 0 => Known::Taken,
             (false, FIRST_FREE, _) => Known::Used,
             (false, _, None) => Known::Unknown,
             (false, _, Some(0)) => Known::Bare,
@@ -94,90 +116,16 @@ impl Ground {
         ground
     }
 
-    fn pageblocks(&self) -> usize {
+    pub(super) fn pageblocks(&self) -> usize {
         let hi = self.lo + self.known.len() as u32;
         (hi.div_ceil(BLOCK) - self.lo / BLOCK) as usize
     }
 
     /// Frames of the pageblock with this number, from the zone's first one on.
-    fn pageblock(&self, b: usize) -> std::ops::Range<usize> {
+    pub(super) fn pageblock(&self, b: usize) -> std::ops::Range<usize> {
         let first = (self.lo / BLOCK + b as u32) * BLOCK;
         let end = (first + BLOCK - self.lo) as usize;
         first.saturating_sub(self.lo) as usize..end.min(self.known.len())
-    }
-
-    /// Types of the pageblocks: as many of each as the anchor shows (`[unmovable, reclaimable]`).
-    /// Unmovable and reclaimable pageblocks are those that served such requests before the first
-    /// fallback. Beyond them they are those with most pages of that kind by the page flags; without
-    /// flags the fullest ones, from low addresses up: were they not full, no fallback would be needed.
-    pub(super) fn block_types(
-        &self,
-        blocks: Option<[u64; 2]>,
-        causes: &Causes,
-        evidence: &Evidence,
-        flags: Option<&PageFlags>,
-    ) -> Vec<(u32, MigrateType)> {
-        let (lo, hi) = (self.lo, self.lo + self.known.len() as u32);
-        let first = lo / BLOCK;
-        let n = self.pageblocks();
-        let until = causes.extfrag.first().map_or(u64::MAX, |e| e.0);
-        let mut votes = vec![[0u32; 3]; n];
-        let early = evidence.firsts.iter().take_while(|o| o.time < until);
-        for op in early.filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn)) {
-            if causes.first[op.pfn as usize] == FIRST_ALLOC
-                && let Some(mt) = Gfp::from_bits_retain(op.other).mobility()
-                && mt.is_ordinary()
-            {
-                votes[(op.pfn / BLOCK - first) as usize][mt as usize] += 1 << op.order;
-            }
-        }
-        let empty = |b: usize| {
-            let frames = self.known[self.pageblock(b)].iter();
-            frames.filter(|k| k.is_free()).count()
-        };
-        let empty: Vec<usize> = (0..n).map(empty).collect();
-        // Pages of slabs, and pages of the kernel in all.
-        let kernels = |b: usize| {
-            let mut n = [0u32; 2];
-            for k in self.pageblock(b) {
-                let f = flags.map_or(LRU, |f| f.of(u64::from(lo) + k as u64));
-                n[0] += u32::from(f & SLAB != 0);
-                n[1] += u32::from(f & (SLAB | PGTABLE) != 0);
-            }
-            n
-        };
-        let kernels: Vec<[u32; 2]> = (0..n).map(kernels).collect();
-        let absent = |b: usize| self.known[self.pageblock(b)].first() == Some(&Known::Absent);
-        let mut types = vec![MigrateType::Movable; n];
-        let [unmovable, reclaimable] = blocks.unwrap_or([n as u64, 0]);
-        for (mt, wanted) in [
-            (MigrateType::Reclaimable, reclaimable),
-            (MigrateType::Unmovable, unmovable),
-        ] {
-            let mut order: Vec<usize> = (0..n)
-                .filter(|&b| types[b] == MigrateType::Movable && !absent(b))
-                .collect();
-            order.sort_by_key(|&b| {
-                let v = votes[b];
-                let own = v[mt as usize];
-                let served = own > v.iter().sum::<u32>() / 2;
-                (
-                    !served,
-                    Reverse(if served { own } else { 0 }),
-                    Reverse(kernels[b][usize::from(mt == MigrateType::Unmovable)]),
-                    empty[b],
-                    b,
-                )
-            });
-            for b in order.into_iter().take(wanted as usize) {
-                types[b] = mt;
-            }
-        }
-        types
-            .into_iter()
-            .enumerate()
-            .map(|(b, mt)| ((first + b as u32) * BLOCK, mt))
-            .collect()
     }
 
     /// Decides which unknown frames were free, so that `total` pages of the zone are. `shown` is how
@@ -188,26 +136,28 @@ impl Ground {
         shown: &[[u64; ORDERS]],
         types: &[(u32, MigrateType)],
     ) {
-        let known = self.known.iter().filter(|k| k.is_free()).count();
+        let there = |k: &&Known| k.is_free() || k.is_listed();
+        let known = self.known.iter().filter(there).count();
         let mut missing = total - known as i64;
         let mut covered = vec![false; self.known.len()];
         for order in (0..ORDERS as u8).rev() {
             let mut rows = vec![(0u64, vec![]); shown.len()];
             for k in self.windows(order) {
                 let row = &mut rows[self.row(k, types, shown.len())];
-                let Some(unknown) = self.unknown_in(k, order, &covered) else {
-                    continue;
-                };
                 let frames = &self.known[k..k + (1 << order)];
-                if frames.iter().all(|f| *f == Known::Free) {
+                if !covered[k] && frames.iter().all(|f| f.is_listed()) {
                     row.0 += 1;
                     covered[k..k + (1 << order)].fill(true);
                     self.keep_apart(k, order);
-                } else {
-                    // A block of which nothing but the lack of flags is known may be the kernel's.
-                    let bare = !frames.iter().any(|f| *f != Known::Bare);
-                    row.1.push((bare, is_scattered(frames), unknown, k));
+                    continue;
                 }
+                let Some(unknown) = self.unknown_in(k, order, &covered) else {
+                    continue;
+                };
+                // A block of which nothing but the lack of flags is known may be the kernel's.
+                let frames = &self.known[k..k + (1 << order)];
+                let bare = !frames.iter().any(|f| *f != Known::Bare);
+                row.1.push((bare, is_scattered(frames), unknown, k));
             }
             for ((have, mut open), row) in rows.into_iter().zip(shown) {
                 // Blocks that need the fewest unknown frames first; high addresses first among
@@ -234,18 +184,24 @@ impl Ground {
                 }
             }
         }
-        self.scatter(missing);
+        self.scatter(missing, types);
+        // What was freed and is on no buddy list by now waits on a per-CPU list.
+        let freed = self.known.iter_mut().filter(|f| **f == Known::Freed);
+        freed.for_each(|f| *f = Known::Loose);
     }
 
     /// What is still missing lies anywhere: first where it stays in single pages. Of frames without a
-    /// flag those next to a free one are the likeliest.
-    fn scatter(&mut self, mut missing: i64) {
-        for beside_free in [true, false] {
+    /// flag those in movable pageblocks are the likeliest, for the kernel's own pages lie in others,
+    /// and then those next to a free one.
+    fn scatter(&mut self, mut missing: i64, types: &[(u32, MigrateType)]) {
+        for (movable, beside_free) in [(true, true), (true, false), (false, true), (false, false)] {
             for k in (0..self.known.len()).rev() {
                 let beside = [k.wrapping_sub(1), k + 1];
                 let free = |k: usize| self.known.get(k).is_some_and(|f| f.is_free());
+                let own = || type_at(self.lo + k as u32, types) == MigrateType::Movable;
                 if missing > 0
                     && self.known[k] == Known::Bare
+                    && (!movable || own())
                     && (!beside_free || beside.into_iter().any(free))
                 {
                     self.known[k] = Known::Loose;
@@ -334,16 +290,12 @@ impl Ground {
         let Some(frames) = self.known.get_mut(at as usize..(at + size) as usize) else {
             return true;
         };
-        let may_merge =
-            |f: &Known| matches!(f, Known::Free | Known::Freed | Known::Unknown | Known::Bare);
+        // What has no flag is on no buddy list.
+        let may_merge = |f: &Known| matches!(f, Known::Free | Known::Freed | Known::Unknown);
         if order == MAX_ORDER || !frames.iter().all(may_merge) {
             return true;
         }
-        for (from, to) in [
-            (Known::Unknown, Known::Apart),
-            (Known::Bare, Known::Apart),
-            (Known::Freed, Known::Loose),
-        ] {
+        for (from, to) in [(Known::Unknown, Known::Apart), (Known::Freed, Known::Loose)] {
             if let Some(f) = frames.iter_mut().find(|f| **f == from) {
                 *f = to;
                 return true;
@@ -351,6 +303,12 @@ impl Ground {
         }
         false
     }
+}
+
+/// Whether a freed block of an order waits on a per-CPU list, in the kernels that have page flags to
+/// read and lists for more than single pages. `spec: linux-6.1 3`
+pub(super) fn is_cached(order: u8) -> bool {
+    order <= 3 || order == 9
 }
 
 /// Type of the pageblock that holds a frame.

@@ -5,12 +5,18 @@
 //! trace says where: a frame first seen allocated was free at the start, one first seen freed was in
 //! use. Walking the trace back from the anchor gives the number of free pages at its start. What
 //! neither says is chosen so that the blocks add up: frames that were never touched complete the
-//! largest blocks that the anchor shows. `spec: linux-6.1 9`
+//! largest blocks that the anchor shows.
+//!
+//! With page flags each frame at the anchor is known. The replay then begins there; the trace before
+//! it says who freed what still waits on a per-CPU list, and after it what else waited.
+//!
+//! `spec: linux-6.1 7.6, 9`
 
 use super::arrange::{Ground, Known, ORDERS, coalesce};
 use super::evidence::Evidence;
-use super::evidence::Touched;
-use super::percpu::{Sets, waiting};
+use super::evidence::{Before, Touched};
+use super::percpu::{Sets, Sources, waiting};
+use super::waited::Waited;
 use super::{Frame, SetStart, Start, ZoneFacts, highest_frame, zone_facts};
 use crate::cause::{Causes, Op};
 use crate::replay::{ReplayHost, Sim};
@@ -43,6 +49,10 @@ pub struct Anchor {
     pub dated: Option<u64>,
     /// CPUs.
     pub cpus: usize,
+    /// What the trace up to the anchor did, where the replay begins at the anchor.
+    pub before: Option<Before>,
+    /// What waited on the per-CPU lists then, where the trace shows it.
+    pub waited: Option<Waited>,
 }
 
 impl Anchor {
@@ -99,6 +109,8 @@ impl Anchor {
             time,
             cpus,
             dated: None,
+            before: None,
+            waited: None,
         })
     }
 
@@ -168,7 +180,10 @@ fn counts(
     let mut start = Start {
         zones: anchor.zones.clone(),
         cpus: anchor.cpus,
-        time: causes.ops.first().map_or(0, |o| o.time),
+        time: match anchor.before {
+            Some(_) => anchor.time,
+            None => causes.ops.first().map_or(0, |o| o.time),
+        },
         free: vec![],
         sets: vec![],
         block_types: vec![],
@@ -176,20 +191,31 @@ fn counts(
         frames: vec![],
     };
     let touched = Touched::before(&causes.ops[..anchor.upto(causes)], causes);
+    let nothing = Before::default();
+    let before = anchor.before.as_ref().unwrap_or(&nothing);
     for (i, z) in anchor.zones.iter().enumerate() {
         let lo = z.config.start.0 as u32;
         let hi = lo + z.config.spanned as u32;
         let len = (hi - lo) as usize;
         let flags = anchor.flags.as_ref();
-        let waiting = waiting(lo, len, causes, evidence, &held[i], kernel_first, flags);
+        let sources = Sources {
+            causes,
+            evidence,
+            waited: anchor.waited.as_ref(),
+            flags,
+            before,
+            kernel_first,
+        };
+        let waiting = waiting(lo, len, &held[i], &sources);
         let mut ground = Ground::new(
             lo,
             &waiting.frames,
             &causes.first,
             flags,
+            before,
             anchor.pageblocks[i],
         );
-        let types = ground.block_types(anchor.blocks[i], causes, evidence, flags);
+        let types = ground.block_types(anchor.blocks[i], &sources);
         // Which pageblock is of which type is a guess; flags, which are none, should not yield to it.
         let shown = match anchor.listed[i] {
             Some(by_type) if flags.is_none() => by_type.to_vec(),
@@ -218,6 +244,8 @@ fn counts(
             ground: &ground,
             beyond: &beyond,
             touched: &touched,
+            before,
+            waited: anchor.waited.as_ref(),
             types: &types,
             takers: &takers,
         };
@@ -227,7 +255,10 @@ fn counts(
             on_lists[(p - lo) as usize] = false;
         }
         start.sets.extend(sets);
-        start.free.extend(coalesce(lo, &on_lists, &types));
+        // Lists give from their head: what was taken first stood there.
+        let mut free = coalesce(lo, &on_lists, &types);
+        free.sort_by_cached_key(|b| (b.pfn..b.pfn + (1 << b.order)).map(turn).min());
+        start.free.extend(free);
         start.block_types.extend(types);
     }
     start.frames = state;
@@ -277,7 +308,8 @@ pub fn fitted(
             if best.as_ref().is_none_or(|b| all < b.0) {
                 best = Some((all, start));
             }
-            if far == 0 || far >= fit {
+            // Where nothing leads to the anchor, nothing can be fitted to it.
+            if far == 0 || far >= fit || before.is_empty() {
                 break;
             }
             fit = far;

@@ -91,6 +91,78 @@ impl Evidence {
     }
 }
 
+/// What the trace up to the anchor says of the frames at it, for a start at the anchor.
+#[derive(Clone, Debug, Default)]
+pub struct Before {
+    /// How each frame was left; frames beyond were not touched.
+    left: Vec<Left>,
+    /// Frees, in turn.
+    frees: Vec<Op>,
+}
+
+/// How the operations up to the anchor left a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Left {
+    /// As it was.
+    #[default]
+    Untouched,
+    /// In use.
+    Used,
+    /// Free since the free of this turn.
+    Freed(u32),
+}
+
+impl Before {
+    /// What the operations of a trace that ends at the anchor left behind.
+    pub fn of(causes: &Causes) -> Before {
+        let mut b = Before {
+            left: vec![Left::Untouched; causes.first.len()],
+            frees: vec![],
+        };
+        for op in &causes.ops {
+            let left = match op.act {
+                Do::Alloc | Do::AllocRaced => Left::Used,
+                Do::Free | Do::FreeGiven | Do::FreeUnseen => {
+                    b.frees.push(*op);
+                    Left::Freed(b.frees.len() as u32 - 1)
+                }
+                Do::Stack => {
+                    for p in causes.stacks[op.pfn as usize] {
+                        b.left[p as usize] = Left::Used;
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            b.left[op.pfn as usize..(op.pfn + (1 << op.order)) as usize].fill(left);
+        }
+        b
+    }
+
+    /// How a frame was left.
+    pub(super) fn left(&self, pfn: u32) -> Left {
+        self.left.get(pfn as usize).copied().unwrap_or_default()
+    }
+
+    /// The free that a frame has been free since.
+    pub(super) fn freed(&self, pfn: u32) -> Option<&Op> {
+        match self.left(pfn) {
+            Left::Freed(turn) => Some(&self.frees[turn as usize]),
+            _ => None,
+        }
+    }
+
+    /// Blocks that are free as they were freed, the latest first.
+    pub(super) fn freed_blocks(&self) -> impl Iterator<Item = &Op> {
+        let whole = |(turn, op): &(usize, &Op)| {
+            let as_freed = |p| self.left(p) == Left::Freed(*turn as u32);
+            (op.pfn..op.pfn + (1 << op.order)).all(as_freed)
+        };
+        let turns = self.frees.iter().enumerate().rev();
+        turns.filter(whole).map(|(_, op)| op)
+    }
+}
+
 /// What the operations before the anchor did to the frames that they touched.
 pub(super) struct Touched {
     /// For each frame: nothing, or whether they left it free.

@@ -9,10 +9,12 @@
 
 pub mod anew;
 mod arrange;
+mod block_types;
 pub mod counts;
 pub mod evidence;
 pub mod exact;
 mod percpu;
+pub mod waited;
 mod zones;
 
 pub use zones::{ZoneFacts, highest_frame, zone_facts};

@@ -1,0 +1,147 @@
+//! What waited on the per-CPU lists at a moment, by the trace's own account of them.
+//!
+//! A trace may show what goes from a zone to a per-CPU list (`mm_page_alloc_zone_locked`) and back
+//! (`mm_page_pcpu_drain`). Then a block that is allocated, and came neither from the zone nor from a
+//! free since that moment, had been waiting on the list of that CPU, order and type; so had one that is
+//! given back without having been put there.
+//!
+//! Invariant: only the trace is read here, and of each frame only its first event from the moment on.
+//!
+//! `spec: linux-6.1 7.6`
+
+use super::arrange::{BLOCK, is_cached};
+use crate::era::Era;
+use unfrag::MigrateType;
+use unfrag::pcp::{NR_LISTS, list_index};
+use unfrag_linux::recording::{EventTable, Recording};
+
+/// A block on a per-CPU list: first frame and order.
+pub(super) type Block = (u32, u8);
+
+/// What a CPU's lists held: for each list, blocks in turn.
+pub(super) type Lists = Vec<Vec<Block>>;
+
+/// What waited at a moment on the lists of each CPU, of all zones.
+#[derive(Clone, Debug)]
+pub struct Waited {
+    /// What was allocated from them since: from the head on.
+    pub(super) taken: Vec<Lists>,
+    /// What went back to the zone since: from the tail on.
+    pub(super) drained: Vec<Lists>,
+    /// For each CPU, whether a list was refilled since: it had been empty, so that nothing else waited
+    /// there.
+    refilled: Vec<[bool; NR_LISTS]>,
+    /// Of each pageblock, by number, the type of the buddy list that a block of it first came from or
+    /// went to.
+    listed: Vec<Option<MigrateType>>,
+}
+
+/// What an event does with a block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Act {
+    Alloc,
+    Free,
+    Refill,
+    Drain,
+}
+
+/// Columns of an event that is about a block.
+struct Columns<'a> {
+    act: Act,
+    pfn: &'a [u64],
+    order: &'a [u64],
+    migratetype: &'a [u64],
+}
+
+impl<'a> Columns<'a> {
+    fn of(table: &'a EventTable) -> Option<Columns<'a>> {
+        let act = match table.name.as_str() {
+            "mm_page_alloc" => Act::Alloc,
+            "mm_page_free" => Act::Free,
+            "mm_page_alloc_zone_locked" => Act::Refill,
+            "mm_page_pcpu_drain" => Act::Drain,
+            _ => return None,
+        };
+        Some(Columns {
+            act,
+            pfn: table.column("pfn")?,
+            order: table.column("order")?,
+            migratetype: table.column("migratetype").unwrap_or_default(),
+        })
+    }
+}
+
+impl Waited {
+    /// Walks a recording of a host with so many frame numbers and CPUs from a moment on (nanoseconds of
+    /// the trace clock). `None` if the trace does not show the lists.
+    pub fn of(rec: &Recording, era: Era, frames: u32, cpus: usize, from: u64) -> Option<Waited> {
+        let ev = &rec.events;
+        let columns: Vec<_> = ev.tables.iter().map(Columns::of).collect();
+        let shows = |act: Act| {
+            let mut of = columns.iter().flatten().filter(|c| c.act == act);
+            of.any(|c| !c.pfn.is_empty())
+        };
+        if !shows(Act::Refill) || !shows(Act::Drain) {
+            return None;
+        }
+        let empty = vec![vec![vec![]; NR_LISTS]; cpus];
+        let mut w = Waited {
+            taken: empty.clone(),
+            drained: empty,
+            refilled: vec![[false; NR_LISTS]; cpus],
+            listed: vec![None; frames.div_ceil(BLOCK) as usize],
+        };
+        let mut seen = vec![false; frames as usize];
+        let mut rows = vec![0usize; ev.tables.len()];
+        let events = ev.kind.iter().zip(&ev.time).zip(&ev.cpu);
+        for ((&kind, &time), &cpu) in events {
+            let row = rows[kind as usize];
+            rows[kind as usize] += 1;
+            let Some(c) = &columns[kind as usize] else {
+                continue;
+            };
+            if time < from {
+                continue;
+            }
+            let (pfn, order) = (c.pfn[row], c.order[row] as u8);
+            // A failed allocation has no frame.
+            let block = pfn as usize..(pfn as usize).saturating_add(1 << order.min(10));
+            let Some(block) = seen.get_mut(block).filter(|_| pfn > 0) else {
+                continue;
+            };
+            let first = block.iter().all(|s| !*s);
+            block.fill(true);
+            let mt = c.migratetype.get(row);
+            let mt = mt.and_then(|&t| era.migratetype(t));
+            if let Act::Refill | Act::Drain = c.act {
+                let listed = &mut w.listed[(pfn as u32 / BLOCK) as usize];
+                *listed = listed.or(mt);
+            }
+            // What is reserved waits with what is movable.
+            let mt = mt.filter(|t| t.is_ordinary());
+            let list = list_index(order, mt.unwrap_or(MigrateType::Movable));
+            let cpu = usize::from(cpu);
+            if !is_cached(order) || cpu >= cpus {
+                continue;
+            }
+            match c.act {
+                Act::Alloc if first => w.taken[cpu][list].push((pfn as u32, order)),
+                Act::Drain if first => w.drained[cpu][list].push((pfn as u32, order)),
+                Act::Refill => w.refilled[cpu][list] = true,
+                _ => {}
+            }
+        }
+        Some(w)
+    }
+
+    /// Type of the pageblock that holds a frame, where a list showed it.
+    pub(super) fn block_type(&self, pfn: u32) -> Option<MigrateType> {
+        self.listed.get((pfn / BLOCK) as usize).copied().flatten()
+    }
+
+    /// Whether more may have waited on a list than its events show.
+    pub(super) fn has_depth(&self, cpu: usize, order: u8, mt: MigrateType) -> bool {
+        let refilled = self.refilled.get(cpu);
+        refilled.is_none_or(|lists| !lists[list_index(order, mt)])
+    }
+}
