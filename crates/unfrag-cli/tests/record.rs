@@ -199,15 +199,19 @@ fn an_abandoned_instance_is_removed_at_the_next_start() {
     if !can_trace() {
         return;
     }
-    let instance = Tracefs::find().unwrap().instance().unwrap();
-    let place = instance.dir().to_owned();
-    let dir = tempfile::tempdir().unwrap();
-    let (_, _) = record(&dir, &["--", "true"]);
-    assert!(place.exists(), "an instance in use was removed");
-    drop(instance);
-    let out = start(&dir, &["--", "true"]).wait_with_output().unwrap();
-    assert!(!place.exists(), "{}", text(&out.stderr));
-    assert!(text(&out.stderr).contains("left by a recorder that died"));
+    // Another test's recorder may be the one that removes it, and says so: then once more.
+    let removes = || {
+        let instance = Tracefs::find().unwrap().instance().unwrap();
+        let place = instance.dir().to_owned();
+        let dir = tempfile::tempdir().unwrap();
+        let (_, _) = record(&dir, &["--", "true"]);
+        assert!(place.exists(), "an instance in use was removed");
+        drop(instance);
+        let out = start(&dir, &["--", "true"]).wait_with_output().unwrap();
+        assert!(!place.exists(), "{}", text(&out.stderr));
+        text(&out.stderr).contains("left by a recorder that died")
+    };
+    assert!((0..20).any(|_| removes()));
 }
 
 #[test]
@@ -237,7 +241,8 @@ fn a_command_that_cannot_be_started_leaves_nothing() {
     let pid = child.id();
     let out = child.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(1));
-    assert!(text(&out.stderr).contains("no-such-program"));
+    let said = text(&out.stderr);
+    assert!(said.contains("no-such-program"), "{said}");
     assert_eq!(left_behind(dir.path()), Vec::<String>::new());
     assert_eq!(instances_of(pid), Vec::<PathBuf>::new());
 }

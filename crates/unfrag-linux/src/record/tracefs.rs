@@ -2,7 +2,8 @@
 //!
 //! Invariant: nothing outside `instances/unfrag-*` is written. Whoever uses an instance holds a shared lock
 //! on its directory, so one that nobody holds was left by a recorder that died, in whatever pid
-//! namespace, and [`Tracefs::remove_stale`] may remove it.
+//! namespace, and [`Tracefs::remove_stale`] may remove it. An instance is made and locked, and all of them
+//! are looked at, with `instances` itself locked: one just made is never taken for abandoned.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
@@ -61,7 +62,8 @@ impl Tracefs {
     /// If the instances cannot be listed.
     pub fn remove_stale(&self) -> Result<Vec<String>> {
         let dir = self.root.join("instances");
-        let mut removed = vec![];
+        let turn = in_turn(&dir)?;
+        let mut stale = vec![];
         for item in fs::read_dir(&dir).map_err(|e| refused(e, &dir))? {
             let Ok(name) = item
                 .map_err(|e| refused(e, &dir))?
@@ -73,14 +75,15 @@ impl Tracefs {
             if !is_ours(&name) {
                 continue;
             }
-            let path = dir.join(&name);
-            let free = File::open(&path)
-                .is_ok_and(|f| flock(&f, FlockOperation::NonBlockingLockExclusive).is_ok());
-            if free && remove_at(&path).is_ok() {
-                removed.push(name);
+            if let Ok(f) = File::open(dir.join(&name))
+                && flock(&f, FlockOperation::NonBlockingLockExclusive).is_ok()
+            {
+                stale.push((name, f));
             }
         }
-        Ok(removed)
+        drop(turn);
+        stale.retain(|(name, _)| remove_at(&dir.join(name)).is_ok());
+        Ok(stale.into_iter().map(|(name, _)| name).collect())
     }
 
     /// Makes an instance, stopped and with no event in it.
@@ -91,8 +94,10 @@ impl Tracefs {
         let id = std::process::id();
         let names = std::iter::once(format!("{PREFIX}{id}"))
             .chain((2..100).map(|n| format!("{PREFIX}{id}-{n}")));
+        let instances = self.root.join("instances");
+        let _turn = in_turn(&instances)?;
         for name in names {
-            let dir = self.root.join("instances").join(name);
+            let dir = instances.join(name);
             match fs::create_dir(&dir) {
                 Ok(()) => {
                     let instance = Instance::open(&dir)?;
@@ -104,9 +109,16 @@ impl Tracefs {
             }
         }
         Err(Error::malformed("too many instances of one name")
-            .in_file(&self.root.join("instances"))
+            .in_file(&instances)
             .help("remove those that nobody uses with rmdir"))
     }
+}
+
+/// Waits until nobody else makes instances or looks for abandoned ones; as long as the answer lives, nobody will.
+fn in_turn(instances: &Path) -> Result<File> {
+    let f = File::open(instances).map_err(|e| refused(e, instances))?;
+    flock(&f, FlockOperation::LockExclusive).map_err(|e| refused(e.into(), instances))?;
+    Ok(f)
 }
 
 /// Whether a directory's name is that of an instance of a recorder.

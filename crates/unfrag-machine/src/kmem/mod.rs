@@ -404,14 +404,11 @@ impl Kmem {
         self.views().nth(cache.0.into())
     }
 
-    /// Each slab's first frame and order.
-    pub fn blocks(&self) -> impl Iterator<Item = (u32, u8)> {
+    /// Each slab's first frame and order, and the name of its cache.
+    pub fn blocks(&self) -> impl Iterator<Item = (u32, u8, &'static str)> {
         let live = |r: &&SlabRec| r.place != Place::Vacant;
-        self.arena
-            .slabs
-            .iter()
-            .filter(live)
-            .map(|r| (r.pfn, r.order))
+        let slabs = self.arena.slabs.iter().filter(live);
+        slabs.map(|r| (r.pfn, r.order, self.caches[usize::from(r.cache)].common.name))
     }
 
     /// Checks the invariant; says what is broken.

@@ -277,7 +277,7 @@ impl Memory {
                 self.kmem.pages()
             ));
         }
-        for (pfn, order) in self.kmem.blocks() {
+        for (pfn, order, _) in self.kmem.blocks() {
             let info = self.frames.get(Pfn(pfn.into()));
             if info.owner() != Owner::Kernel(Use::Slab) || info.index != u32::from(order) {
                 return Err(format!(

@@ -134,13 +134,14 @@ impl Actor {
     }
 
     pub(super) fn record(&mut self, cx: &mut Cx, name: &str) {
-        let counters = cx.with(|sim| sim.vm_counters());
+        let (counters, obstacles) = cx.with(|sim| (sim.vm_counters(), sim.obstacles()));
         let mark = Mark {
             name: self.name(name),
             task: self.role.name.to_string(),
             number: self.role.number,
             at_ns: cx.now(),
             counters,
+            obstacles,
         };
         self.stage.state().report.marks.push(mark);
     }

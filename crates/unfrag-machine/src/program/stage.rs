@@ -6,6 +6,7 @@ use crate::engine::{Nanos, Rng};
 use crate::fs::tree::{Plan, Tree};
 use crate::fs::{FsId, NodeId};
 use crate::mm::{Fail, PROGRAM};
+use crate::scenario::Obstacles;
 use crate::{Channel, Sim, TaskId};
 use serde::Serialize;
 use std::cell::{RefCell, RefMut};
@@ -102,6 +103,8 @@ pub struct Mark {
     pub at_ns: Nanos,
     /// Counters since the start of the run.
     pub counters: BTreeMap<&'static str, u64>,
+    /// What stands in the way of large blocks, by zone.
+    pub obstacles: Vec<Obstacles>,
 }
 
 /// What the programs of a run have to tell.

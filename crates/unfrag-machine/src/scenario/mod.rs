@@ -4,6 +4,7 @@
 //!   `check`: whether it holds together.
 //! - [`zones`], [`build`]: the machine. [`kernel`]: the kernel on it.
 //! - [`run`]: running it, and what came of it. [`series`]: what it looks like over time.
+//!   [`obstacles`]: what stands in the way of large blocks.
 //!
 //! Invariant: a [`Scenario`] has been checked: every name in it means something, every place fits.
 
@@ -12,6 +13,7 @@ mod check;
 pub mod error;
 pub mod file;
 pub mod kernel;
+pub mod obstacles;
 pub mod run;
 pub mod series;
 #[cfg(test)]
@@ -22,6 +24,7 @@ pub mod zones;
 pub use error::ScenarioError;
 pub use file::{File, Layout, Machine};
 pub use kernel::Kernel;
+pub use obstacles::{Held, Obstacles};
 pub use run::{Outcome, Progress, Run, TaskOutcome};
 pub use series::{MemoryByUse, Sample};
 pub use units::{Bytes, Rate, Time};
