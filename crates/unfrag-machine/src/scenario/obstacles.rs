@@ -1,0 +1,110 @@
+//! What stands in the way of large blocks: who holds frames in how many pageblocks.
+//!
+//! Pageblocks here are blocks of the largest order, whatever an era groups by. Looking changes nothing.
+
+use crate::Sim;
+use crate::mm::frames::Owner;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use unfrag::{MAX_ORDER, Pfn};
+
+/// Frames of a block.
+const BLOCK: usize = 1 << MAX_ORDER;
+
+/// What one kind of memory holds in a zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// Pages.
+    pub pages: u64,
+    /// Blocks of the largest order with such a page.
+    pub blocks: u64,
+    /// Of them, those that would be free or could be freed without it: beside it, only page cache, anonymous
+    /// memory and free pages are there.
+    pub alone: u64,
+}
+
+/// What stands in the way in a zone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Obstacles {
+    /// Name of the zone.
+    pub zone: &'static str,
+    /// Blocks of the largest order, those that begin or end outside of the zone included.
+    pub blocks: u64,
+    /// Of them, wholly free.
+    pub free: u64,
+    /// Of them, those that hold nothing but page cache, anonymous memory and free pages.
+    pub easy: u64,
+    /// By what holds them: `file`, `anon`, the kernel's uses, and slabs by cache.
+    pub held: BTreeMap<String, Held>,
+}
+
+/// Whether reclaim or migration can deal with it.
+fn is_easy(what: &str) -> bool {
+    matches!(what, "file" | "anon")
+}
+
+impl Sim {
+    /// What stands in the way in each zone, at present.
+    pub fn obstacles(&self) -> Vec<Obstacles> {
+        let (m, mem) = (self.manager_ref(), self.mem_ref());
+        let mut what: Vec<Option<&'static str>> = vec![None; mem.frames.len()];
+        let mut set = |pfn: u64, order: u8, name| {
+            what[pfn as usize..][..1 << order].fill(Some(name));
+        };
+        for (pfn, info) in mem.frames.owned() {
+            match info.owner() {
+                Owner::None => {}
+                Owner::File(_) => set(pfn.0, 0, "file"),
+                Owner::Anon(_) | Owner::Swap => set(pfn.0, 0, "anon"),
+                Owner::Orphan => set(pfn.0, 0, "in flight"),
+                Owner::Kernel(u) => set(pfn.0, info.index as u8, u.name()),
+            }
+        }
+        for (pfn, order, cache) in mem.kmem.blocks() {
+            set(pfn.into(), order, cache);
+        }
+        let zone = |z| {
+            let c = m.zone_config(z);
+            let mut o = Obstacles {
+                zone: c.kind.name(),
+                blocks: 0,
+                free: 0,
+                easy: 0,
+                held: BTreeMap::new(),
+            };
+            let end = (c.start.0 + c.spanned) as usize;
+            let mut at = c.start.0 as usize;
+            while at < end {
+                let next = end.min((at / BLOCK + 1) * BLOCK);
+                let managed = |p: &usize| m.is_managed(Pfn(*p as u64));
+                let whole = (at..next).all(|p| managed(&p));
+                o.add(whole, what.get(at..next).unwrap_or(&[]));
+                at = next;
+            }
+            o
+        };
+        (0..m.zones()).map(zone).collect()
+    }
+}
+
+impl Obstacles {
+    fn add(&mut self, whole: bool, frames: &[Option<&'static str>]) {
+        let mut here: BTreeMap<&str, u64> = BTreeMap::new();
+        if !whole {
+            here.insert("boot", 0);
+        }
+        for name in frames.iter().flatten() {
+            *here.entry(name).or_default() += 1;
+        }
+        let hard = here.keys().filter(|n| !is_easy(n)).count();
+        self.blocks += 1;
+        self.free += u64::from(here.is_empty());
+        self.easy += u64::from(hard == 0);
+        for (name, pages) in here {
+            let held = self.held.entry(name.to_owned()).or_default();
+            held.pages += pages;
+            held.blocks += 1;
+            held.alone += u64::from(hard == 1 && !is_easy(name));
+        }
+    }
+}
