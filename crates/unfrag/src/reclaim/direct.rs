@@ -2,7 +2,7 @@
 
 use super::scan::Scan;
 use super::shrink::{TENTH, ZoneScan, turn};
-use super::{Answer, Class, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX, Step, Throttle};
+use super::{Answer, Class, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX, Step, Throttle, pressure};
 use crate::host::Host;
 use crate::kernel::{CongestionWait, LruShape};
 use crate::page_alloc::{MAX_ZONES, Manager};
@@ -127,7 +127,7 @@ impl DirectReclaim {
                         .map(|&v| m.reclaimable_pages(v.into()))
                         .sum();
                     return Step::Need(Need::Shrink {
-                        scanned: self.sc.scanned,
+                        scanned: pressure(self.sc.scanned),
                         lru_pages,
                     });
                 }

@@ -6,7 +6,7 @@
 use super::direct::congestion_wait;
 use super::scan::Scan;
 use super::shrink::{TENTH, ZoneScan, turn};
-use super::{Answer, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX};
+use super::{Answer, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX, pressure};
 use crate::gfp::AllocFlags;
 use crate::host::Host;
 use crate::kernel::{CongestionWait, KswapdGoal, KswapdNap, KswapdSleep};
@@ -305,7 +305,7 @@ impl Kswapd {
     fn shrink<H: Host>(&mut self, _m: &mut Manager<'_, H>) -> Option<Need> {
         self.phase = Phase::Shrunk;
         Some(Need::Shrink {
-            scanned: self.sc.scanned,
+            scanned: pressure(self.sc.scanned),
             lru_pages: self.lru_pages,
         })
     }

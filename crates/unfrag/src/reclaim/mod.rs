@@ -311,3 +311,13 @@ pub(crate) const DEF_PRIORITY: u8 = 12;
 
 /// Pages that one reclaim wants, and the size of a batch.
 pub(crate) const SWAP_CLUSTER_MAX: u64 = 32;
+
+/// What shrinkers are told of a pass over the LRU lists. One that found nothing to scan counts as one
+/// cluster: caches must be able to go when they are all that is left. The specification does not say.
+pub(crate) const fn pressure(scanned: u64) -> u64 {
+    if scanned == 0 {
+        SWAP_CLUSTER_MAX
+    } else {
+        scanned
+    }
+}
