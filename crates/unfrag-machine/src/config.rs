@@ -98,7 +98,7 @@ impl Default for Costs {
 /// Rules of the CPU scheduler.
 #[derive(Clone, Debug)]
 pub struct SchedConfig {
-    /// Longest run of a task while others wait for its CPU.
+    /// Longest run of a task while others wait for its CPU: a tick at 250 a second.
     pub quantum: Nanos,
     /// How often one task goes to another CPU that has one task less, so that the surplus goes around.
     pub balance: Nanos,
@@ -109,7 +109,7 @@ pub struct SchedConfig {
 impl Default for SchedConfig {
     fn default() -> Self {
         SchedConfig {
-            quantum: 100_000,
+            quantum: 4_000_000,
             balance: 10_000_000,
             irq_cpu: 0,
         }

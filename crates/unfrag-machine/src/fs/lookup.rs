@@ -70,10 +70,10 @@ impl Cx<'_> {
                 path.push(at);
                 at = sim.mem_ref().vfs.node(at).parent;
             }
-            let depth = sim.depth(node);
             let mem = sim.mem();
-            mem.owed += mem.config.costs.path_component * depth;
-            mem.vfs.node_mut(node).referenced = true;
+            let found = mem.vfs.node_mut(node);
+            found.referenced = true;
+            mem.owed += mem.config.costs.path_component * u64::from(found.depth);
             path
         });
         for &n in missing.iter().rev() {
@@ -130,16 +130,6 @@ impl Cx<'_> {
 }
 
 impl Sim {
-    fn depth(&self, node: NodeId) -> u64 {
-        let vfs = &self.mem_ref().vfs;
-        let (mut at, mut depth) = (node, 1);
-        while vfs.node(at).parent != at {
-            at = vfs.node(at).parent;
-            depth += 1;
-        }
-        depth
-    }
-
     /// A node gets its dentry, which pins its parent's.
     pub(crate) fn set_dentry(&mut self, node: NodeId, dentry: crate::kmem::Obj) {
         self.unlist_inode(node);

@@ -199,6 +199,7 @@ impl Vfs {
         let number = system.blocks.inode(group);
         let mut node = Node::new(fs, is_dir, parent, number);
         node.group = group;
+        node.depth = self.node(parent).depth + 1;
         node.position = self.node(parent).children.len() as u32;
         let id = self.insert(node);
         self.node_mut(parent).children.push(id);

@@ -46,6 +46,8 @@ pub struct Node {
     pub linked: bool,
     /// Its directory; itself for a root.
     pub parent: NodeId,
+    /// Components of its path, the root among them.
+    pub depth: u32,
     /// Length, in pages.
     pub pages: u32,
     /// Its page cache.
@@ -88,6 +90,7 @@ impl Node {
             is_dir,
             linked: true,
             parent,
+            depth: 1,
             pages: 0,
             object: None,
             dentry: None,

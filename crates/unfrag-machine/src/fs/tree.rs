@@ -83,12 +83,20 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A tree of this shape: each directory lies in one of those before it, files are spread evenly.
+    /// A tree of this shape: directories come as a walk in depth finds them, some six deep; files are
+    /// spread evenly.
     pub fn draw(shape: &TreeShape, rng: &mut Rng) -> Plan {
         let dirs = shape.dirs.max(1);
-        // The nearest directories are likeliest, as trees are deep rather than flat.
-        let parent = |i: u32, rng: &mut Rng| i - 1 - rng.below(u64::from(i.min(40))) as u32;
-        let parents = (1..dirs).map(|i| parent(i, rng)).collect();
+        // From the last directory the walk goes up by the least of five draws.
+        let mut path = vec![0];
+        let parent = |i: u32| {
+            let up = (0..5).map(|_| rng.below(path.len() as u64)).min();
+            path.truncate(path.len() - up.unwrap_or(0) as usize);
+            let parent = path[path.len() - 1];
+            path.push(i);
+            parent
+        };
+        let parents = (1..dirs).map(parent).collect();
         let files = (0..shape.files).map(|i| {
             let dir = (u64::from(i) * u64::from(dirs) / u64::from(shape.files)) as u32;
             (dir, shape.size(rng))

@@ -6,6 +6,7 @@ use crate::Sim;
 use crate::mm::frames::Owner;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use unfrag::frame::Kind;
 use unfrag::{MAX_ORDER, Pfn};
 
 /// Frames of a block.
@@ -34,7 +35,7 @@ pub struct Obstacles {
     pub free: u64,
     /// Of them, those that hold nothing but page cache, anonymous memory and free pages.
     pub easy: u64,
-    /// By what holds them: `file`, `anon`, the kernel's uses, and slabs by cache.
+    /// By what holds them: `file`, `anon`, `per-CPU lists`, the kernel's uses, and slabs by cache.
     pub held: BTreeMap<String, Held>,
 }
 
@@ -62,6 +63,14 @@ impl Sim {
         }
         for (pfn, order, cache) in mem.kmem.blocks() {
             set(pfn.into(), order, cache);
+        }
+        for z in 0..m.zones() {
+            let c = m.zone_config(z);
+            for pfn in c.start.0..c.start.0 + c.spanned {
+                if let Some((Kind::Pcp, order, _)) = m.frame(Pfn(pfn)) {
+                    set(pfn, order, "per-CPU lists");
+                }
+            }
         }
         let zone = |z| {
             let c = m.zone_config(z);
