@@ -28,6 +28,9 @@ pub struct Args {
     /// Seed
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
+    /// Never end a process when memory runs out: large requests fail then, and others try on
+    #[arg(long)]
+    no_oom_killer: bool,
     /// Print the whole outcome as JSON, samples included
     #[arg(long)]
     json: bool,
@@ -40,7 +43,8 @@ pub fn run(args: &Args) -> Result<()> {
     let bad = |e: String| Error::malformed(e);
     let scenario =
         Scenario::parse(&args.file.display().to_string(), &text).map_err(|e| bad(e.to_string()))?;
-    let kernel = Kernel::preset(&args.kernel).map_err(bad)?;
+    let mut kernel = Kernel::preset(&args.kernel).map_err(bad)?;
+    kernel.oom_killer = !args.no_oom_killer;
     let machine = scenario
         .machine(args.machine.as_deref())
         .map_err(|e| bad(e.to_string()))?;

@@ -57,7 +57,7 @@ impl Name {
     pub fn kernels(self) -> Vec<Kernel> {
         match self {
             Name::HighOrder => variant::highorder(),
-            Name::Aim9 => variant::highorder().into_iter().take(2).collect(),
+            Name::Aim9 => variant::aim9(),
             Name::SlabOrder => variant::slab_order(),
             Name::Atomic => variant::atomic(),
         }
@@ -65,7 +65,8 @@ impl Name {
 
     fn quoted(self, kernel: &Kernel, machine: &str) -> Vec<Quoted> {
         match self {
-            Name::HighOrder => source::highorder(kernel.name),
+            Name::HighOrder if kernel.variant.is_empty() => source::highorder(kernel.name),
+            Name::HighOrder => vec![],
             Name::Aim9 => source::aim9(kernel.name),
             Name::SlabOrder => source::slab_order(kernel.variant),
             Name::Atomic => source::atomic(kernel.name, kernel.variant, machine),

@@ -143,7 +143,7 @@ pub fn once(name: Name, kernel: &Kernel, machine: &str, seed: u64) -> Result<Met
 pub fn outcome(s: &Scenario, kernel: &Kernel, machine: &str, seed: u64) -> Result<Outcome> {
     let bad = |e: scenario::ScenarioError| Error::malformed(e.to_string());
     let mut k = scenario::Kernel::preset(kernel.name).map_err(Error::malformed)?;
-    (k.switches, k.slab) = (kernel.switches, kernel.slab);
+    (k.switches, k.slab, k.oom_killer) = (kernel.switches, kernel.slab, kernel.oom_killer);
     let machine = s.machine(Some(machine)).map_err(bad)?;
     let run = s
         .start(machine, &k, &Calibration::standard(), seed)

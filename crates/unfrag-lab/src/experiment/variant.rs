@@ -15,6 +15,8 @@ pub struct Kernel {
     pub switches: Switches,
     /// Its rules for slabs.
     pub slab: Rules,
+    /// Whether it may end processes when memory runs out.
+    pub oom_killer: bool,
 }
 
 fn base(name: &'static str) -> Option<Switches> {
@@ -27,24 +29,33 @@ const SLAB: Rules = Rules {
     ..Rules::S2
 };
 
-/// S0's kernels, and two of today.
+/// S0's kernels, and two of today. For its clean kernel S0 had to disable the OOM killer, which otherwise
+/// made room by ending one process after the other.
 pub fn highorder() -> Vec<Kernel> {
     [
-        ("2.6.14", SLAB),
-        ("v19", SLAB),
-        ("6.1", Rules::MODERN),
-        ("6.18", Rules::MODERN),
+        ("2.6.14", "", SLAB, false),
+        ("2.6.14", "oom-killer", SLAB, true),
+        ("v19", "", SLAB, true),
+        ("6.1", "", Rules::MODERN, true),
+        ("6.18", "", Rules::MODERN, true),
     ]
     .into_iter()
-    .filter_map(|(name, slab)| {
+    .filter_map(|(name, variant, slab, oom_killer)| {
         Some(Kernel {
             name,
-            variant: "",
+            variant,
             switches: base(name)?,
             slab,
+            oom_killer,
         })
     })
     .collect()
+}
+
+/// S0's two kernels.
+pub fn aim9() -> Vec<Kernel> {
+    let published = |k: &Kernel| k.variant.is_empty() && matches!(k.name, "2.6.14" | "v19");
+    highorder().into_iter().filter(published).collect()
 }
 
 /// S2's allocators, and the four remedies that were tried. `spec: linux-mm 6.5`
@@ -76,6 +87,7 @@ pub fn slab_order() -> Vec<Kernel> {
             variant,
             switches: base("2.6.28")?,
             slab,
+            oom_killer: true,
         })
     };
     kernels.into_iter().filter_map(of).collect()
@@ -93,6 +105,7 @@ pub fn atomic() -> Vec<Kernel> {
                 variant,
                 switches,
                 slab: Rules::S2,
+                oom_killer: true,
             });
         };
         add("force-highorder", plain);
@@ -134,6 +147,6 @@ mod tests {
 
     #[test]
     fn every_kernel_of_the_experiments_exists() {
-        assert_eq!((highorder().len(), slab_order().len()), (4, 9));
+        assert_eq!((highorder().len(), slab_order().len()), (5, 9));
     }
 }

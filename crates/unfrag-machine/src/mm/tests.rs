@@ -99,13 +99,15 @@ fn a_fork_shares_pages_until_one_side_writes() {
 /// More memory than there is, touched three times, comes back from swap with the same ownership.
 /// `mib` is the machine's memory.
 fn swapping(kernel: &str, mib: u32) -> VmCounters {
+    let name = kernel.to_owned();
     let mut e = machine(kernel, u64::from(mib) << 8, mib << 9);
     let pages = mib * 188;
     let swappers = [0, 1].map(|i| {
+        let name = name.clone();
         program(&mut e, &format!("swapper{i}"), move |cx, p| {
             let a = heap(cx, p, pages);
             for write in [true, true, false] {
-                cx.touch(p, a, &mut (0..pages), write, 200).unwrap();
+                cx.touch(p, a, &mut (0..pages), write, 200).unwrap_or_else(|e| panic!("{name}: {e:?}"));
             }
         })
     });
@@ -127,7 +129,7 @@ fn memory_that_does_not_fit_goes_to_swap_and_comes_back() {
     // V19's blocks are 4 MiB: of 16 MiB it could not keep types apart. Modern kernels give up after 16
     // rounds without progress, while so little memory can all be on its way to the disk.
     for (kernel, mib) in [
-        ("2.6.14", 16),
+        ("2.6.14", 32),
         ("v19", 64),
         ("2.6.24", 16),
         ("2.6.30", 16),

@@ -18,8 +18,11 @@ fn free_machine(cpus: usize) -> Engine {
     Engine::new(&config).unwrap()
 }
 
+/// With turns of 100 µs, so that much happens in little time.
 fn config(cpus: usize) -> MachineConfig {
-    MachineConfig::flat(4096, cpus, unfrag::preset("2.6.32").unwrap().switches)
+    let mut config = MachineConfig::flat(4096, cpus, unfrag::preset("2.6.32").unwrap().switches);
+    config.sched.quantum = 100_000;
+    config
 }
 
 /// What tasks tell, in the order in which they do.
