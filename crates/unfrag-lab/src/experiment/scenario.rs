@@ -167,7 +167,7 @@ fn common(o: &Outcome) -> Metrics {
         ("kswapd_cpu_s".to_string(), seconds(o.kswapd_cpu_ns)),
         (
             "congestion_wait_s".to_string(),
-            seconds(counter("congestion_wait_ns")),
+            seconds(counter("congestion_wait_async_ns") + counter("congestion_wait_sync_ns")),
         ),
         ("oom_kills".to_string(), counter("oom_kill") as f64),
     ])

@@ -131,11 +131,11 @@ fn memory_that_does_not_fit_goes_to_swap_and_comes_back() {
     for (kernel, mib) in [
         ("2.6.14", 32),
         ("v19", 64),
-        ("2.6.24", 16),
-        ("2.6.30", 16),
-        ("2.6.31", 16),
-        ("2.6.32", 16),
-        ("2.6.36", 16),
+        ("2.6.24", 32),
+        ("2.6.30", 32),
+        ("2.6.31", 32),
+        ("2.6.32", 32),
+        ("2.6.36", 64),
         ("5.9", 128),
         ("6.1", 128),
         ("6.18", 128),
@@ -152,7 +152,7 @@ fn memory_that_does_not_fit_goes_to_swap_and_comes_back() {
 
 #[test]
 fn equal_runs_are_equal() {
-    assert_eq!(swapping("2.6.32", 16), swapping("2.6.32", 16));
+    assert_eq!(swapping("2.6.32", 32), swapping("2.6.32", 16));
 }
 
 #[test]
