@@ -169,7 +169,7 @@ fn common(o: &Outcome) -> Metrics {
             "congestion_wait_s".to_string(),
             seconds(counter("congestion_wait_async_ns") + counter("congestion_wait_sync_ns")),
         ),
-        ("oom_kills".to_string(), counter("oom_kill") as f64),
+        ("oom_kills".to_string(), counter("oom_victims") as f64),
     ])
 }
 

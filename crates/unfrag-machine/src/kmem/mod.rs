@@ -408,7 +408,13 @@ impl Kmem {
     pub fn blocks(&self) -> impl Iterator<Item = (u32, u8, &'static str)> {
         let live = |r: &&SlabRec| r.place != Place::Vacant;
         let slabs = self.arena.slabs.iter().filter(live);
-        slabs.map(|r| (r.pfn, r.order, self.caches[usize::from(r.cache)].common.name))
+        slabs.map(|r| {
+            (
+                r.pfn,
+                r.order,
+                self.caches[usize::from(r.cache)].common.name,
+            )
+        })
     }
 
     /// Checks the invariant; says what is broken.

@@ -107,7 +107,8 @@ fn swapping(kernel: &str, mib: u32) -> VmCounters {
         program(&mut e, &format!("swapper{i}"), move |cx, p| {
             let a = heap(cx, p, pages);
             for write in [true, true, false] {
-                cx.touch(p, a, &mut (0..pages), write, 200).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+                cx.touch(p, a, &mut (0..pages), write, 200)
+                    .unwrap_or_else(|e| panic!("{name}: {e:?}"));
             }
         })
     });
