@@ -26,7 +26,7 @@ pub struct Diagnosis {
     /// Huge pages to be had, on all nodes together.
     pub huge_pages: Forecast,
     /// `vm.percpu_pagelist_high_fraction`, to be put back after per-CPU lists were emptied; `null` where
-    /// `after_reclaim` does not need that (before 6.7).
+    /// compaction does not need that (before 6.7).
     pub pcp_fraction: Option<u64>,
     /// Huge pages in the hugetlb pool by now; `null` without meminfo.
     pub huge_pages_in_pool: Option<u64>,

@@ -148,11 +148,17 @@ fn huge_pages(d: &Diagnosis, out: &mut String) {
         }
     };
     row("at once", Some(f.now));
-    row("after sync and vm.compact_memory", f.after_compaction);
-    let reclaim = match d.pcp_fraction {
-        Some(_) => "per-CPU lists emptied, caches dropped, vm.compact_memory",
-        None => "after dropping caches, then vm.compact_memory",
+    let (compaction, reclaim) = match d.pcp_fraction {
+        Some(_) => (
+            "per-CPU lists emptied, sync, vm.compact_memory",
+            "per-CPU lists emptied, caches dropped, vm.compact_memory",
+        ),
+        None => (
+            "after sync and vm.compact_memory",
+            "after dropping caches, then vm.compact_memory",
+        ),
     };
+    row(compaction, f.after_compaction);
     row(reclaim, f.after_reclaim);
     row(
         "by writing vm.nr_hugepages again while it grows",
@@ -308,6 +314,19 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
     let compact =
         "for i in $(seq 10); do sync; echo 1 > /proc/sys/vm/compact_memory; done".to_owned();
     let drop = "sync; echo 3 > /proc/sys/vm/drop_caches".to_owned();
+    // What is dropped or moved away from would wait on per-CPU lists; a fraction this large empties them
+    // within the second of `vm.stat_interval`.
+    let with_short_lists = |commands: Vec<String>, last: String| {
+        let lists = d.pcp_fraction.map(|fraction| {
+            (
+                format!("lists=/proc/sys/vm/percpu_pagelist_high_fraction; echo {SHORT_LISTS} > $lists; sleep 2"),
+                format!("echo {fraction} > $lists"),
+            )
+        });
+        let (first, back) = lists.unzip();
+        let all = first.into_iter().chain(commands).chain(back);
+        all.chain(Some(last)).collect()
+    };
     match means {
         Means::Now => (
             format!("yes: {wanted_} huge pages can be had now; there are {n_}"),
@@ -315,34 +334,26 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
         ),
         Means::AfterCompaction => (
             format!("yes, after compaction: {n_} huge pages then, for the {wanted_} wanted"),
-            vec![compact, take],
+            with_short_lists(vec![compact], take),
         ),
         Means::AfterReclaim => (
             format!(
                 "yes, after dropping caches and compaction: {n_} huge pages then, for the {wanted_} wanted"
             ),
-            match d.pcp_fraction {
-                // What is dropped would wait on per-CPU lists; a fraction this small empties them within
-                // the second of `vm.stat_interval`.
-                Some(fraction) => vec![
-                    format!("lists=/proc/sys/vm/percpu_pagelist_high_fraction; echo {SHORT_LISTS} > $lists; sleep 2"),
-                    drop,
-                    compact,
-                    format!("echo {fraction} > $lists"),
-                    take,
-                ],
-                None => vec![drop, compact, take],
-            },
+            with_short_lists(vec![drop, compact], take),
         ),
         Means::ByAskingAgain => (
             format!(
                 "yes, by asking again while the pool grows: {n_} huge pages in the end, for the {wanted_} wanted"
             ),
-            vec![
-                format!("pool=/proc/sys/vm/nr_hugepages; wanted={pool}; idle=0"),
-                "while n=$(cat $pool); [ $n -lt $wanted ] && [ $idle -lt 100 ]; do".into(),
-                "  echo $wanted > $pool; [ $(cat $pool) -gt $n ] && idle=0 || idle=$((idle + 1)); done".into(),
-            ],
+            with_short_lists(
+                vec![
+                    format!("pool=/proc/sys/vm/nr_hugepages; wanted={pool}; idle=0"),
+                    "while n=$(cat $pool); [ $n -lt $wanted ] && [ $idle -lt 100 ]; do".into(),
+                    "  echo $wanted > $pool; [ $(cat $pool) -gt $n ] && idle=0 || idle=$((idle + 1)); done".into(),
+                ],
+                "cat $pool".into(),
+            ),
         ),
         Means::Unknown => (
             format!(
