@@ -145,7 +145,7 @@ fn by_order(samples: &[Sample], z: usize, zone: &ZoneSize) -> Chart {
 fn waits(samples: &[Sample]) -> Chart {
     Chart {
         unit: "ms a second",
-        hint: "of all tasks together".into(),
+        hint: "of all tasks together; a wait counts when it ends".into(),
         ..rates(
             samples,
             "waits",
