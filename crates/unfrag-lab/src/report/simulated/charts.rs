@@ -55,8 +55,11 @@ pub(super) struct Series {
     pub values: Vec<f64>,
 }
 
+/// A name and what it stands for in a `T`.
+type Named<T, V> = (&'static str, fn(&T) -> V);
+
 /// Uses of memory from the bottom of the picture up: what cannot be taken away first, what is free last.
-const USES: [(&str, fn(&MemoryByUse) -> u64); 9] = [
+const USES: [Named<MemoryByUse, u64>; 9] = [
     ("other", |m| m.other),
     ("pinned", |m| m.pinned),
     ("network", |m| m.network),
@@ -69,7 +72,7 @@ const USES: [(&str, fn(&MemoryByUse) -> u64); 9] = [
 ];
 
 /// Uses of CPU time from the bottom of the picture up.
-const CPU: [(&str, fn(&CpuUse) -> u64); 6] = [
+const CPU: [Named<CpuUse, u64>; 6] = [
     ("user", |c| c.user_ns),
     ("system", |c| c.system_ns),
     ("interrupts", |c| c.irq_ns),
@@ -103,7 +106,7 @@ pub(super) fn charts(samples: &[Sample], zones: &[ZoneSize]) -> Charts {
 }
 
 fn memory(samples: &[Sample]) -> Chart {
-    let curve = |(name, pages): (&str, fn(&MemoryByUse) -> u64)| Series {
+    let curve = |(name, pages): Named<MemoryByUse, u64>| Series {
         name: name.into(),
         values: samples.iter().map(|s| in_mib(pages(&s.memory))).collect(),
     };
@@ -203,7 +206,7 @@ fn kswapd(samples: &[Sample]) -> Chart {
 
 fn cpu(samples: &[Sample]) -> Chart {
     let all = |s: &Sample| CPU.iter().map(|(_, ns)| ns(&s.cpu)).sum::<u64>();
-    let curve = |(name, ns): (&str, fn(&CpuUse) -> u64)| Series {
+    let curve = |(name, ns): Named<CpuUse, u64>| Series {
         name: name.into(),
         values: between(samples, |a, b| {
             let share = (ns(&b.cpu) - ns(&a.cpu)) as f64 / (all(b) - all(a)).max(1) as f64;
@@ -229,9 +232,9 @@ fn rates(
     id: &str,
     title: &str,
     factor: f64,
-    sums: &[(&str, fn(&Sample) -> f64)],
+    sums: &[Named<Sample, f64>],
 ) -> Chart {
-    let curve = |(name, sum): &(&str, fn(&Sample) -> f64)| Series {
+    let curve = |(name, sum): &Named<Sample, f64>| Series {
         name: (*name).into(),
         values: between(samples, |a, b| {
             rounded((sum(b) - sum(a)) * factor / seconds(b.at_ns - a.at_ns))
