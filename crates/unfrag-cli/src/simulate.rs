@@ -1,12 +1,12 @@
 //! `unfrag simulate`: a scenario file, run on the simulated machine.
 
 use crate::failure::Result;
-use crate::output::{Progress, print, print_json};
-use std::fmt::Write;
+use crate::output::{Progress, print, print_json, write_file};
 use std::path::PathBuf;
+use unfrag_lab::report::simulated::{html, text};
 use unfrag_linux::Error;
 use unfrag_machine::Calibration;
-use unfrag_machine::scenario::{Kernel, Outcome, Scenario};
+use unfrag_machine::scenario::{Kernel, Scenario};
 
 /// Run a scenario file on the simulated machine: memory, disks, CPUs and programs on a virtual clock
 ///
@@ -15,6 +15,7 @@ use unfrag_machine::scenario::{Kernel, Outcome, Scenario};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag simulate samples/small-build.toml
+  unfrag simulate samples/small-build.toml --kernel 2.6.32 --html build.html
   unfrag simulate samples/small-build.toml --kernel 2.6.14 --seed 7 --json")]
 pub struct Args {
     /// The scenario
@@ -34,15 +35,18 @@ pub struct Args {
     /// Print the whole outcome as JSON, samples included
     #[arg(long)]
     json: bool,
+    /// Write what memory, stalls and CPUs did over time as one HTML page that needs no network
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let text = std::fs::read_to_string(&args.file)
+    let source = std::fs::read_to_string(&args.file)
         .map_err(|e| Error::malformed(e.to_string()).in_file(&args.file))?;
     let bad = |e: String| Error::malformed(e);
-    let scenario =
-        Scenario::parse(&args.file.display().to_string(), &text).map_err(|e| bad(e.to_string()))?;
+    let scenario = Scenario::parse(&args.file.display().to_string(), &source)
+        .map_err(|e| bad(e.to_string()))?;
     let mut kernel = Kernel::preset(&args.kernel).map_err(bad)?;
     kernel.oom_killer = !args.no_oom_killer;
     let machine = scenario
@@ -54,72 +58,16 @@ pub fn run(args: &Args) -> Result<()> {
     let bar = Progress::new("simulating");
     let outcome = run.finish(|p| bar.at(p.now / 1_000_000, p.limit / 1_000_000));
     drop(bar);
+    if let Some(path) = &args.html {
+        write_file(path, html::render(&outcome).as_bytes())?;
+    }
     if args.json {
-        print_json(&outcome)
+        print_json(&outcome)?;
     } else {
-        print(&text_of(&outcome))
+        print(&text::render(&outcome))?;
     }
-}
-
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
-}
-
-fn text_of(o: &Outcome) -> String {
-    let mut out = format!(
-        "{} on {}, kernel {}, seed {}: {} after {:.3} s of its time (calibration {})\n\n",
-        o.scenario,
-        o.machine,
-        o.kernel,
-        o.seed,
-        o.ended,
-        seconds(o.elapsed_ns),
-        o.calibration
-    );
-    let width = o
-        .tasks
-        .iter()
-        .map(|t| t.name.len())
-        .max()
-        .unwrap_or(0)
-        .max(4);
-    let _ = writeln!(
-        out,
-        "{:<width$}  {:>6}  {:>10}  {:>10}  {:>10}  {:>10}",
-        "task", "number", "ended s", "user s", "system s", "iowait s"
-    );
-    for t in &o.tasks {
-        let ended = t
-            .ended_ns
-            .map_or("-".into(), |t| format!("{:.3}", seconds(t)));
-        let _ = writeln!(
-            out,
-            "{:<width$}  {:>6}  {ended:>10}  {:>10.3}  {:>10.3}  {:>10.3}",
-            t.name,
-            t.number,
-            seconds(t.user_ns),
-            seconds(t.system_ns),
-            seconds(t.iowait_ns)
-        );
+    if let Some(path) = &args.html {
+        eprintln!("wrote {}", path.display());
     }
-    for r in &o.programs.high_order {
-        let _ = writeln!(
-            out,
-            "\n{}: {} of {} attempts of order {}",
-            r.name,
-            r.successes(),
-            r.attempts.len(),
-            r.order
-        );
-    }
-    let _ = writeln!(
-        out,
-        "\nkswapd: {:.3} s of CPU time\n",
-        seconds(o.kswapd_cpu_ns)
-    );
-    let width = o.counters.keys().map(|k| k.len()).max().unwrap_or(0);
-    for (name, value) in o.counters.iter().filter(|(_, v)| **v > 0) {
-        let _ = writeln!(out, "{name:<width$}  {value:>14}");
-    }
-    out
+    Ok(())
 }

@@ -1,8 +1,12 @@
-//! `unfrag simulate` and `unfrag experiment`: same bytes on every run, and how they refuse.
+//! `unfrag simulate` and `unfrag experiment`: same bytes on every run, pages that show what the numbers say,
+//! and how they refuse.
 
 mod support;
 
-use support::{json, run, stdout, text};
+use serde_json::Value;
+use std::fs;
+use support::{json, root, run, stdout, text};
+use tempfile::tempdir;
 
 const SMALL: &str = "samples/small-build.toml";
 
@@ -52,6 +56,244 @@ fn a_run_accounts_for_what_it_did() {
     );
     let out = stdout(&["simulate", SMALL, "--kernel", "2.6.32"]);
     assert!(out.contains("attempts of order 9"), "{out}");
+}
+
+/// Runs the small build with a page: what it printed as JSON, and the page.
+fn with_page(scenario: &str, kernel: &str) -> (Value, String) {
+    let dir = tempdir().unwrap();
+    let page = dir.path().join("run.html");
+    let to = page.to_str().unwrap();
+    let o = json(&[
+        "simulate", scenario, "--kernel", kernel, "--json", "--html", to,
+    ]);
+    (o, fs::read_to_string(&page).unwrap())
+}
+
+/// What the page draws from.
+fn drawn(page: &str) -> Value {
+    let (_, rest) = page
+        .split_once("id=\"data\">")
+        .expect("the page carries data");
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).expect("the data is JSON")
+}
+
+fn floats(v: &Value) -> Vec<f64> {
+    v.as_array()
+        .unwrap()
+        .iter()
+        .map(|v| v.as_f64().unwrap())
+        .collect()
+}
+
+/// The curve of this name in a chart of the page.
+fn curve(data: &Value, chart: &str, name: &str) -> Vec<f64> {
+    let named = |list: &Value, key: &str, name: &str| {
+        let found = list.as_array().unwrap().iter().find(|c| c[key] == name);
+        found.unwrap_or_else(|| panic!("no {name}")).clone()
+    };
+    floats(&named(&named(&data["charts"], "id", chart)["series"], "name", name)["values"])
+}
+
+#[test]
+fn the_page_draws_what_the_samples_say() {
+    // So little memory that it is reclaimed and swapped.
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("pressed.toml");
+    let source = fs::read_to_string(root().join(SMALL)).unwrap();
+    let less = source.replace("memory = \"64 MiB\"", "memory = \"28 MiB\"");
+    fs::write(&file, less).unwrap();
+    let (o, page) = with_page(file.to_str().unwrap(), "2.6.32");
+    let (samples, data) = (o["samples"].as_array().unwrap(), drawn(&page));
+    let zones = o["zones"].as_array().unwrap();
+    for chart in [
+        "memory", "free-0", "free-1", "waits", "stalls", "swap", "cpu", "kswapd",
+    ] {
+        assert!(
+            page.contains(&format!(
+                "<div class=\"chart{}\" id=\"{chart}\">",
+                match chart {
+                    "memory" | "free-0" | "free-1" | "cpu" => " tall",
+                    _ => "",
+                }
+            )),
+            "{chart} has no place"
+        );
+    }
+    let seconds = floats(&data["seconds"]);
+    let at = |key: &str| -> Vec<f64> { samples.iter().map(|s| s[key].as_f64().unwrap()).collect() };
+    assert_eq!(
+        seconds,
+        at("at_ns").iter().map(|t| t / 1e9).collect::<Vec<_>>()
+    );
+
+    let uses = [
+        "free",
+        "anon",
+        "file",
+        "page_tables",
+        "stacks",
+        "slab",
+        "network",
+        "pinned",
+        "other",
+    ];
+    for name in uses {
+        let mib: Vec<f64> = samples
+            .iter()
+            .map(|s| s["memory"][name].as_f64().unwrap() / 256.0)
+            .collect();
+        assert_eq!(
+            curve(&data, "memory", &name.replace('_', " ")),
+            mib,
+            "{name}"
+        );
+    }
+    assert_eq!(zones.len(), 2);
+    for z in 0..2 {
+        for order in 0..=10 {
+            let mib = |s: &Value| s["free_blocks"][z][order].as_u64().unwrap() << order;
+            let mib: Vec<f64> = samples.iter().map(|s| mib(s) as f64 / 256.0).collect();
+            assert_eq!(
+                curve(&data, &format!("free-{z}"), &format!("order {order}")),
+                mib,
+                "{z} {order}"
+            );
+        }
+    }
+    // Rates times their time are the sums at the end.
+    let lengths: Vec<f64> = seconds.windows(2).map(|t| t[1] - t[0]).collect();
+    let sums = [
+        ("waits", "direct reclaim", "direct_reclaim_ns", 1e6),
+        ("waits", "congestion_wait", "congestion_wait_ns", 1e6),
+        ("stalls", "allocstall", "allocstall", 1.0),
+        ("swap", "in", "pswpin", 256.0),
+        ("swap", "out", "pswpout", 256.0),
+        ("kswapd", "kswapd", "kswapd_cpu_ns", 1e6),
+    ];
+    let mut still = vec![];
+    for (chart, name, key, unit) in sums {
+        let sum: f64 = curve(&data, chart, name)[1..]
+            .iter()
+            .zip(&lengths)
+            .map(|(v, t)| v * t)
+            .sum();
+        let truth = samples.last().unwrap()[key].as_f64().unwrap() / unit;
+        assert!(
+            (sum - truth).abs() <= 0.001 * seconds.last().unwrap() + 1e-6,
+            "{name}: {sum}, not {truth}"
+        );
+        if truth == 0.0 {
+            still.push(name);
+        }
+    }
+    assert_eq!(still, ["in"], "all happens here but reading from swap");
+    let cpu = [
+        "user",
+        "system",
+        "interrupts",
+        "switching",
+        "iowait",
+        "idle",
+    ];
+    let cpu = cpu.map(|name| curve(&data, "cpu", name));
+    for i in 0..seconds.len() {
+        let all: f64 = cpu.iter().map(|c| c[i]).sum();
+        assert!((all - 100.0).abs() < 0.01, "{all} % at {} s", seconds[i]);
+    }
+}
+
+#[test]
+fn tables_of_page_and_text_hold_the_numbers_of_json() {
+    let (o, page) = with_page(SMALL, "2.6.32");
+    let shown = stdout(&["simulate", SMALL, "--kernel", "2.6.32"]);
+    let columns: Vec<Vec<&str>> = shown
+        .lines()
+        .map(|l| l.split_whitespace().collect())
+        .collect();
+    for (name, value) in o["counters"].as_object().unwrap() {
+        let row = format!("<th scope=\"row\">{name}</th><td>{value}</td>");
+        let there = value.as_u64() != Some(0);
+        assert_eq!(page.contains(&row), there, "{name} {value} on the page");
+        assert_eq!(
+            columns.contains(&vec![name, &value.to_string()]),
+            there,
+            "{name} {value} in the text"
+        );
+    }
+    let marks = o["programs"]["marks"].as_array().unwrap();
+    assert_eq!(marks[0]["name"], "built");
+    for z in marks[0]["obstacles"].as_array().unwrap() {
+        let zone = z["zone"].as_str().unwrap();
+        let [blocks, free, easy] = ["blocks", "free", "easy"].map(|key| z[key].to_string());
+        assert!(
+            columns.contains(&vec![zone, &blocks, &free, &easy]),
+            "{zone}: {shown}"
+        );
+        let held = z["held"].as_object().unwrap().iter();
+        let hard: Vec<_> = held
+            .filter(|(name, _)| *name != "file" && *name != "anon")
+            .collect();
+        let most = hard
+            .iter()
+            .map(|(_, h)| h["blocks"].as_u64().unwrap())
+            .max()
+            .unwrap();
+        let of_zone = |row: &&Vec<&str>| row.len() >= 5 && row[row.len() - 4] == zone;
+        let rows: Vec<_> = columns.iter().filter(of_zone).collect();
+        assert_eq!(rows.len(), hard.len().min(5), "five a zone: {shown}");
+        let in_blocks = rows[0][rows[0].len() - 2];
+        assert_eq!(
+            in_blocks,
+            most.to_string(),
+            "the worst comes first: {shown}"
+        );
+    }
+    let slabs = o["slabs"].as_array().unwrap();
+    let largest = slabs.iter().max_by_key(|s| s["pages"].as_u64()).unwrap();
+    assert!(page.contains(&format!(
+        "<th scope=\"row\">{}</th>",
+        largest["name"].as_str().unwrap()
+    )));
+}
+
+#[test]
+fn the_page_has_the_same_bytes_twice_and_loads_nothing() {
+    let (one, two) = (with_page(SMALL, "6.18").1, with_page(SMALL, "6.18").1);
+    assert!(one == two, "two pages differ");
+    assert!(one.contains("default-src 'none'") && !one.contains("{{"));
+    for word in [" src=", " href=", "<link", "@import", "fetch("] {
+        assert!(!one.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn no_name_in_a_scenario_breaks_out_of_the_page() {
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("evil.toml");
+    let evil = "</script><script>alert(1)</script>";
+    let source = fs::read_to_string(root().join(SMALL)).unwrap();
+    let source = source.replace("\"small-build\"", &format!("\"{evil}\""));
+    let source = source.replace("record = \"built\"", &format!("record = \"{evil}\""));
+    fs::write(&file, source).unwrap();
+    let (o, page) = with_page(file.to_str().unwrap(), "6.18");
+    assert_eq!(
+        (&o["scenario"], &o["programs"]["marks"][0]["name"]),
+        (&evil.into(), &evil.into())
+    );
+    assert_eq!(
+        page.matches("<script").count(),
+        with_page(SMALL, "6.18").1.matches("<script").count()
+    );
+    assert!(page.contains("&lt;/script&gt;"));
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_named() {
+    fails(
+        &["simulate", SMALL, "--html", "no/such/dir/run.html"],
+        1,
+        &["no/such/dir/run.html"],
+    );
 }
 
 #[test]

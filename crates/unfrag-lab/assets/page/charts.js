@@ -1,66 +1,28 @@
 // Draws the report: curves over time, free memory by order, errors, maps of pageblocks.
 // Everything comes from the JSON in #data; nothing is fetched.
-"use strict";
-const { report, zones } = JSON.parse(document.getElementById("data").textContent);
-const PAGE = 4096;
-const MIB = 1048576;
-const el = (id) => document.getElementById(id);
-const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const { report, zones } = DATA;
 
-// Okabe and Ito's palette, which colour-blind readers can tell apart; lighter on dark ground.
-const KERNEL_COLORS = {
-  light: ["#0072b2", "#d55e00", "#009e73", "#b3568c", "#b07d00", "#2f8fc4"],
-  dark: ["#56b4e9", "#ff8a3d", "#2bc79a", "#e69ac6", "#f0c04a", "#a6d8ff"],
-};
 const TYPE_COLORS = {
   light: { Movable: "#005f99", Unmovable: "#c44e00", Reclaimable: "#12a574", HighAtomic: "#a3478a", CMA: "#a87800", Isolate: "#444444" },
   dark: { Movable: "#56b4e9", Unmovable: "#ff8a3d", Reclaimable: "#2bc79a", HighAtomic: "#e69ac6", CMA: "#f0c04a", Isolate: "#cccccc" },
 };
-// Dark to light, even in lightness, for orders 0 to 10.
-const ORDER_COLORS = ["#440154", "#482475", "#414487", "#355f8d", "#2a788e", "#21918c", "#22a884", "#44bf70", "#7ad151", "#bddf26", "#fde725"];
 const DASHES = ["solid", [9, 4], [3, 3]];
 
 const state = { zone: 0, hidden: new Set() };
-const theme = () => (dark.matches ? "dark" : "light");
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const kernelColor = (i) => KERNEL_COLORS[theme()][i % 6];
+const kernelColor = (i) => PALETTE[theme()][i % 6];
 const kernelDash = (i) => DASHES[Math.floor(i / 6) % DASHES.length];
-const thousands = (n) => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, ",");
-const escapeHtml = (s) => String(s).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
-const mib = (pages) => (pages * PAGE) / MIB;
 
 function typeColor(name, index) {
   const known = TYPE_COLORS[theme()];
   return known[name] || Object.values(known)[index % 6];
 }
 
-function sizeText(bytes) {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-  let unit = 0;
-  while (bytes >= 1024 && unit < 4) {
-    bytes /= 1024;
-    unit += 1;
-  }
-  return `${Math.round(bytes * 10) / 10} ${units[unit]}`;
-}
-
-function timeText(seconds) {
-  if (lastSecond < 600) return `${Math.round(seconds * 10) / 10} s`;
-  const whole = Math.round(seconds);
-  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")} min`;
-}
-
 // Every source of samples: the recording, then the kernels.
 const sources = [];
 if (report.recorded.length) sources.push({ name: "recorded", samples: report.recorded, kernel: -1 });
 report.kernels.forEach((k, i) => sources.push({ name: k.kernel, samples: k.samples, kernel: i }));
-const lastSecond = Math.max(1e-9, ...sources.flatMap((s) => s.samples.map((x) => x.seconds)));
-
-// The unit of the time axis, so that its steps are round.
-const TIME = lastSecond < 600 ? { unit: "s", seconds: 1 } : lastSecond < 6 * 3600 ? { unit: "min", seconds: 60 } : { unit: "h", seconds: 3600 };
-const timeAxis = (seconds) => seconds / TIME.seconds;
-// A tick; none where zooming makes an axis begin at an odd moment.
-const axisTime = (v) => (Math.abs(v * 20 - Math.round(v * 20)) < 1e-6 ? `${Math.round(v * 20) / 20} ${TIME.unit}` : "");
+// The end of the longest.
+showTime(Math.max(1e-9, ...sources.flatMap((s) => s.samples.map((x) => x.seconds))));
 
 function zoneOf(sample) {
   const wanted = zones[state.zone];
@@ -75,54 +37,6 @@ function points(samples, value) {
     if (y !== null && y !== undefined) found.push([timeAxis(sample.seconds), y, sample.name]);
   }
   return found;
-}
-
-// Charts by element, made once, drawn again whenever something changes.
-const charts = new Map();
-function chartIn(id) {
-  if (!charts.has(id)) {
-    const chart = echarts.init(el(id), null, { renderer: "canvas" });
-    chart.group = "time";
-    charts.set(id, chart);
-    new ResizeObserver(() => chart.resize()).observe(el(id));
-    // ECharts swallows every turn of the wheel, also those that should scroll the page.
-    el(id).addEventListener("wheel", (event) => { if (!event.ctrlKey) event.stopPropagation(); }, { capture: true, passive: true });
-    chart.getZr().on("dblclick", () => chart.dispatchAction({ type: "dataZoom", start: 0, end: 100 }));
-  }
-  return charts.get(id);
-}
-
-function axes(yMax, yLabel, yInterval) {
-  const label = { color: css("--muted"), fontSize: 12, hideOverlap: true };
-  const line = { lineStyle: { color: css("--grid") } };
-  return {
-    animation: false,
-    textStyle: { fontFamily: getComputedStyle(document.body).fontFamily },
-    grid: { left: 58, right: 22, top: 12, bottom: 30, outerBoundsMode: "none" },
-    xAxis: {
-      type: "value", min: 0, max: timeAxis(lastSecond), splitNumber: 5,
-      axisLabel: { ...label, formatter: axisTime, showMaxLabel: false },
-      axisLine: { lineStyle: { color: css("--line") } },
-      splitLine: { show: false },
-    },
-    yAxis: { type: "value", min: 0, max: yMax, interval: yInterval, splitNumber: 4, axisLabel: { ...label, formatter: yLabel }, splitLine: line },
-    dataZoom: [{ type: "inside", xAxisIndex: 0, zoomOnMouseWheel: "ctrl", moveOnMouseMove: "ctrl", moveOnMouseWheel: false, preventDefaultMouseMove: false, filterMode: "none" }],
-  };
-}
-
-function tooltip(format) {
-  return {
-    trigger: "axis", confine: true, transitionDuration: 0,
-    backgroundColor: css("--panel"), borderColor: css("--line"),
-    textStyle: { color: css("--fg"), fontSize: 13 },
-    axisPointer: { type: "line", lineStyle: { color: css("--muted") } },
-    formatter: (items) => {
-      if (!items.length) return "";
-      const [time, , name] = items[0].value;
-      const rows = items.map((i) => `<tr><td style="text-align:left;padding:0 12px 0 0;border:0">${i.marker}${escapeHtml(i.seriesName)}</td><td style="padding:0;border:0">${format(i.value)}</td></tr>`);
-      return `${timeText(time * TIME.seconds)}${name ? ` · ${escapeHtml(name)}` : ""}<table style="margin:2px 0">${rows.join("")}</table>`;
-    },
-  };
 }
 
 function recordedSeries(data) {
@@ -168,26 +82,14 @@ function drawByOrder() {
   for (const side of ["left", "right"]) {
     const source = sources[el(`order-${side}`).value];
     if (!source) continue;
-    // Sums from order 0 up, the highest sum drawn first and the next over it.
-    const series = ORDER_COLORS.map((color, order) => ({
-      name: `order ${order}, ${sizeText(PAGE << order)}`, type: "line", symbol: "none", z: 20 - order, emphasis: { disabled: true },
-      lineStyle: { width: 0 }, itemStyle: { color }, areaStyle: { color, opacity: 1 },
-      data: source.samples.filter(zoneOf).map((sample) => {
-        const each = zoneOf(sample).free_blocks.map((n, o) => mib(n * 2 ** o));
-        const sum = each.slice(0, order + 1).reduce((a, b) => a + b, 0);
-        return [timeAxis(sample.seconds), sum, sample.name, each[order] || 0];
-      }),
+    const names = ORDER_COLORS.map((_, order) => `order ${order}, ${sizeText(PAGE << order)}`);
+    const moments = source.samples.filter(zoneOf).map((sample) => ({
+      seconds: sample.seconds, name: sample.name, values: zoneOf(sample).free_blocks.map((n, o) => mib(n * 2 ** o)),
     }));
-    const tip = tooltip((v) => `${v[3].toFixed(1)} MiB`);
-    tip.order = "seriesDesc";
+    const series = areas(names, ORDER_COLORS, moments);
+    const tip = { ...tooltip((v) => `${v[3].toFixed(1)} MiB`), order: "seriesDesc" };
     chartIn(`order-chart-${side}`).setOption({ ...axes(niceCeiling(most), thousands), tooltip: tip, series }, { notMerge: true });
   }
-}
-
-function niceCeiling(value) {
-  if (!(value > 0)) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].find((s) => s * power >= value * 0.999999) * power;
 }
 
 const MEASURES = [
@@ -258,7 +160,7 @@ function start() {
   fillSelect("order-right", named, firstKernel || Math.min(1, sources.length - 1));
   fillSelect("error-measure", MEASURES.map((m, i) => [i, m[1]]), 0);
   el("error-over-time").hidden = judged < 0;
-  el("order-legend").innerHTML = ORDER_COLORS.map((c, o) => `<span><i style="background:${c}"></i>${o}: ${sizeText(PAGE << o)}</span>`).join("");
+  el("order-legend").innerHTML = legend(ORDER_COLORS.map((c, o) => [c, `${o}: ${sizeText(PAGE << o)}`]));
   if (sources.length < 2) {
     el("order-right").closest("figure").hidden = true;
     el("order-right").closest(".pair").classList.add("single");

@@ -4,18 +4,17 @@
 //! Invariant: the page loads nothing (its own content policy forbids it), nothing from the report
 //! reaches the page unescaped, and the same report gives the same bytes.
 
+use super::page::{self, ECHARTS, STYLE, TIMELINE, escape, fill, paragraph, table};
 use super::reading::{self, ZoneChoice};
-use super::side_by_side::{self, SideBySide};
+use super::side_by_side;
 use super::{Accuracy, KernelReport, Report, thin};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 const PAGE: &str = include_str!("../../assets/page/page.html");
-const STYLE: &str = include_str!("../../assets/page/page.css");
 const CHARTS: &str = include_str!("../../assets/page/charts.js");
 const BLOCK_MAP: &str = include_str!("../../assets/page/block_map.js");
-const ECHARTS: &str = include_str!("../../assets/echarts/echarts.unfrag.min.js");
 
 /// What the scripts read.
 #[derive(Serialize)]
@@ -48,29 +47,15 @@ pub fn render(report: &Report) -> String {
         "zone_options" => zone_options(&zones),
         "end_tables" => end_tables(report, &zones),
         "accuracy" => accuracy(report),
-        "totals" => side_by_side_table(&side_by_side::totals_table(report), None),
+        "totals" => table("", &side_by_side::totals_table(report), None),
         "failures" => failures(report),
         "notes" => notes(report),
         "settings" => settings(report),
         "data" => data(drawn, &zones),
         "echarts" => ECHARTS.into(),
-        "script" => format!("{CHARTS}\n{BLOCK_MAP}"),
+        "script" => format!("{TIMELINE}\n{CHARTS}\n{BLOCK_MAP}"),
         other => unreachable!("the page's template has no {other}"),
     })
-}
-
-/// `template` with every `{{name}}` replaced; what is put in is not looked at again.
-pub(crate) fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
-    let mut out = String::with_capacity(template.len() + ECHARTS.len());
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once("{{") {
-        let (name, after) = after.split_once("}}").expect("the template is ours");
-        out.push_str(before);
-        out.push_str(&part(name));
-        rest = after;
-    }
-    out.push_str(rest);
-    out
 }
 
 /// The data as JSON in which nothing can end the script element that holds it.
@@ -85,28 +70,7 @@ fn data(report: &Report, zones: &[ZoneChoice]) -> String {
             })
             .collect(),
     };
-    let json = serde_json::to_string(&data).expect("a report is plain data with string keys");
-    json.replace('<', "\\u003c")
-}
-
-/// Text made safe for elements and quoted attributes.
-pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-fn paragraph(out: &mut String, class: &str, text: &str) {
-    let _ = writeln!(out, "<p class=\"{class}\">{}</p>", escape(text));
+    page::json(&data)
 }
 
 fn summary(report: &Report) -> String {
@@ -147,56 +111,13 @@ fn end_tables(report: &Report, zones: &[ZoneChoice]) -> String {
             zone.label(many),
             reading::mib(zone.managed_pages)
         );
-        let table = side_by_side::zone_table(report, zone);
+        let end = side_by_side::zone_table(report, zone);
         let _ = writeln!(
             out,
             "<div data-zone=\"{i}\">{}</div>",
-            side_by_side_table(&table, Some(&caption))
+            table("", &end, Some(&caption))
         );
     }
-    out
-}
-
-fn side_by_side_table(table: &SideBySide, caption: Option<&str>) -> String {
-    let mut out = String::from("<div class=\"scroll\"><table>");
-    if let Some(caption) = caption {
-        let _ = write!(out, "<caption>{}</caption>", escape(caption));
-    }
-    let recorded = |i: usize| {
-        if table.heads[i] == "recorded" {
-            " class=\"recorded\""
-        } else {
-            ""
-        }
-    };
-    out.push_str("<thead><tr><th></th>");
-    for (i, head) in table.heads.iter().enumerate() {
-        let _ = write!(
-            out,
-            "<th scope=\"col\"{}>{}</th>",
-            recorded(i),
-            escape(head)
-        );
-    }
-    out.push_str("</tr></thead><tbody>\n");
-    for row in &table.rows {
-        let label = escape(&row.label);
-        if row.values.is_empty() {
-            let _ = writeln!(
-                out,
-                "<tr class=\"heading\"><th>{label}</th><td colspan=\"{}\"></td></tr>",
-                table.heads.len()
-            );
-            continue;
-        }
-        let class = if row.depth > 0 { " class=\"deep\"" } else { "" };
-        let _ = write!(out, "<tr{class}><th scope=\"row\">{label}</th>");
-        for (i, value) in row.values.iter().enumerate() {
-            let _ = write!(out, "<td{}>{}</td>", recorded(i), escape(value));
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table></div>\n");
     out
 }
 
@@ -334,17 +255,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_filled_in_is_not_looked_at_again() {
-        let filled = fill("a {{x}} b {{y}}", |name| match name {
-            "x" => "{{y}}".into(),
-            _ => "z".into(),
-        });
-        assert_eq!(filled, "a {{y}} b z");
-    }
-
-    #[test]
     fn no_script_of_ours_ends_its_own_element() {
-        for script in [ECHARTS, CHARTS, BLOCK_MAP] {
+        for script in [ECHARTS, TIMELINE, CHARTS, BLOCK_MAP] {
             assert!(!script.to_ascii_lowercase().contains("</script"));
             assert!(!script.contains("<!--"));
         }

@@ -5,8 +5,10 @@
 
 pub mod html;
 pub mod observed;
+pub(crate) mod page;
 pub mod reading;
 pub mod side_by_side;
+pub mod simulated;
 pub mod svg;
 pub mod terminal;
 mod text_chart;

@@ -27,9 +27,7 @@ pub(super) fn thin(report: &Report) -> Option<Thinned> {
     let blocks = maps().filter_map(|m| m.types.first()).map(String::len);
     let blocks = blocks.max().unwrap_or(0);
     let mut said = Vec::new();
-    if moments > MOMENTS {
-        said.push(format!("{MOMENTS} of {moments} moments in the curves"));
-    }
+    said.extend(fewer_moments(moments));
     if map_moments > MAP_MOMENTS {
         said.push(format!(
             "{MAP_MOMENTS} of {map_moments} moments in the maps"
@@ -57,8 +55,22 @@ pub(super) fn thin(report: &Report) -> Option<Thinned> {
     }
     Some(Thinned {
         report,
-        sentence: format!("To keep this page small it draws {}.", said.join(", ")),
+        sentence: sentence(&said),
     })
+}
+
+/// The moments that curves are drawn from, and what to tell the reader if some were left out.
+pub(super) fn moments<T: Clone>(all: &[T]) -> (Vec<T>, Option<String>) {
+    let said = fewer_moments(all.len());
+    (every(all, MOMENTS), said.map(|s| sentence(&[s])))
+}
+
+fn fewer_moments(moments: usize) -> Option<String> {
+    (moments > MOMENTS).then(|| format!("{MOMENTS} of {moments} moments in the curves"))
+}
+
+fn sentence(said: &[String]) -> String {
+    format!("To keep this page small it draws {}.", said.join(", "))
 }
 
 /// At most `most` of the items, evenly spread, the first and the last among them.

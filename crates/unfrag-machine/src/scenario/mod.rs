@@ -26,7 +26,7 @@ pub use file::{File, Layout, Machine};
 pub use kernel::Kernel;
 pub use obstacles::{Held, Obstacles};
 pub use run::{Outcome, Progress, Run, TaskOutcome};
-pub use series::{MemoryByUse, Sample};
+pub use series::{MemoryByUse, Sample, ZoneSize};
 pub use units::{Bytes, Rate, Time};
 
 use std::fmt::Display;

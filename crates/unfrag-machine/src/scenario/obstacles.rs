@@ -97,6 +97,16 @@ impl Sim {
 }
 
 impl Obstacles {
+    /// What spoils blocks: all that neither reclaim nor migration can deal with, the one that is in most
+    /// blocks first.
+    pub fn spoilers(&self) -> Vec<(&str, Held)> {
+        let held = self.held.iter().filter(|(name, _)| !is_easy(name));
+        let mut found: Vec<_> = held.map(|(name, h)| (name.as_str(), *h)).collect();
+        // Stable, so that equals stay in the order of their names.
+        found.sort_by_key(|(_, h)| std::cmp::Reverse((h.blocks, h.alone)));
+        found
+    }
+
     fn add(&mut self, whole: bool, frames: &[Option<&'static str>]) {
         let mut here: BTreeMap<&str, u64> = BTreeMap::new();
         if !whole {

@@ -3,7 +3,7 @@
 //! A run is a function of scenario, machine, kernel, calibration and seed; its outcome names them all.
 
 use super::file::{File, Machine, Priority};
-use super::series::{CpuUse, MemoryByUse, Sample, cpu_use, kswapd_cpu};
+use super::series::{CpuUse, MemoryByUse, Sample, ZoneSize, cpu_use, kswapd_cpu, zones};
 use super::{Kernel, ScenarioError};
 use crate::engine::{Ended, Nanos, TaskTimes};
 use crate::kmem::CacheView;
@@ -50,6 +50,8 @@ pub struct Outcome {
     pub ended: &'static str,
     /// Virtual time at its end.
     pub elapsed_ns: Nanos,
+    /// The zones of its memory.
+    pub zones: Vec<ZoneSize>,
     /// The tasks, in the order of the scenario. What they forked is in theirs.
     pub tasks: Vec<TaskOutcome>,
     /// Memory at the end.
@@ -124,6 +126,7 @@ impl super::Scenario {
             calibration: format!("{:016x}", calibration.hash),
             ended: "",
             elapsed_ns: 0,
+            zones: zones(sim),
             tasks: Vec::new(),
             memory: MemoryByUse::default(),
             cpu: CpuUse::default(),

@@ -48,6 +48,25 @@ pub struct Sample {
     pub alloc_failed: u64,
 }
 
+/// A zone of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ZoneSize {
+    /// Its name.
+    pub name: &'static str,
+    /// Pages that it manages.
+    pub managed: u64,
+}
+
+/// The zones, in the order of [`Sample::free_blocks`].
+pub(super) fn zones(sim: &Sim) -> Vec<ZoneSize> {
+    let m = sim.manager_ref();
+    let zone = |z| ZoneSize {
+        name: m.zone_config(z).kind.name(),
+        managed: m.zone_config(z).managed,
+    };
+    (0..m.zones()).map(zone).collect()
+}
+
 /// Memory by use, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MemoryByUse {

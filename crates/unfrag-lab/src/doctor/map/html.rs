@@ -4,14 +4,13 @@
 
 use super::{CELLS, Cell, cell, totals};
 use crate::doctor::{Examined, Kind, text};
-use crate::report::html::{escape, fill};
+use crate::report::page::{self, STYLE, escape, fill};
 use crate::report::reading::{bytes, thousands};
 use serde::Serialize;
 use std::fmt::Write as _;
 
 const PAGE: &str = include_str!("../../../assets/page/memory_map.html");
 const SCRIPT: &str = include_str!("../../../assets/page/memory_map.js");
-const STYLE: &str = include_str!("../../../assets/page/page.css");
 
 #[derive(Serialize)]
 struct Data<'a> {
@@ -136,6 +135,5 @@ fn data(x: &Examined) -> String {
             })
             .collect(),
     };
-    let json = serde_json::to_string(&data).expect("plain data");
-    json.replace('<', "\\u003c")
+    page::json(&data)
 }

@@ -1,0 +1,17 @@
+//! What came of a scenario on the simulated machine, for people: as text, and as a page with charts over
+//! virtual time.
+//!
+//! - `charts`: the curves. `tables`: the numbers. [`text`], [`html`]: both put on a screen or a page.
+//!
+//! Invariant: everything shown is in the [`Outcome`](unfrag_machine::scenario::Outcome), and the same
+//! outcome gives the same bytes.
+
+mod charts;
+pub mod html;
+mod tables;
+pub mod text;
+
+/// Virtual time in seconds.
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}

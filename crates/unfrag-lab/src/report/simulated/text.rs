@@ -1,0 +1,78 @@
+//! A run as text: aligned columns, the same on every screen.
+
+use super::seconds;
+use super::tables::{self, Table};
+use std::fmt::Write as _;
+use unfrag_machine::scenario::Outcome;
+
+/// What spoils blocks, of each zone.
+const SPOILERS: usize = 5;
+
+/// The run.
+pub fn render(o: &Outcome) -> String {
+    let mut out = format!(
+        "{} on {}, kernel {}, seed {}: {} after {:.3} s of its time (calibration {})\n\n",
+        o.scenario,
+        o.machine,
+        o.kernel,
+        o.seed,
+        o.ended,
+        seconds(o.elapsed_ns),
+        o.calibration
+    );
+    push_table(&mut out, &tables::tasks(o), "");
+    for r in &o.programs.high_order {
+        let (done, all) = (r.successes(), r.attempts.len());
+        let _ = writeln!(
+            out,
+            "\n{}: {done} of {all} attempts of order {}",
+            r.name, r.order
+        );
+    }
+    let _ = writeln!(
+        out,
+        "\nkswapd: {:.3} s of CPU time\n",
+        seconds(o.kswapd_cpu_ns)
+    );
+    for m in &o.programs.marks {
+        let _ = writeln!(
+            out,
+            "At {:.3} s, {}: what stands in the way of large blocks",
+            seconds(m.at_ns),
+            m.name
+        );
+        push_table(&mut out, &tables::blocks(&m.obstacles), "  ");
+        out.push('\n');
+        push_table(&mut out, &tables::spoilers(&m.obstacles, SPOILERS), "  ");
+        out.push('\n');
+    }
+    if !o.programs.marks.is_empty() {
+        let _ = writeln!(out, "{}\n", tables::legend().join("\n"));
+    }
+    push_table(&mut out, &tables::counters(o), "");
+    out
+}
+
+/// Labels to the left, values to the right, two blanks between columns.
+fn push_table(out: &mut String, table: &Table, indent: &str) {
+    let cells = &table.cells;
+    let head = (table.corner, &cells.heads);
+    let rows = cells.rows.iter().map(|r| (r.label.as_str(), &r.values));
+    let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
+    let length = |text: &str| text.chars().count();
+    let labels = rows
+        .iter()
+        .map(|(label, _)| length(label))
+        .max()
+        .unwrap_or(0);
+    let widths: Vec<usize> = (0..cells.heads.len())
+        .map(|i| rows.iter().map(|(_, v)| length(&v[i])).max().unwrap_or(0))
+        .collect();
+    for (label, values) in rows {
+        let _ = write!(out, "{indent}{label:<labels$}");
+        for (value, width) in values.iter().zip(&widths) {
+            let _ = write!(out, "  {value:>width$}");
+        }
+        out.push('\n');
+    }
+}
