@@ -6,7 +6,7 @@
 //! - *after dropping caches too*: clean page cache counts as free, then the same run;
 //! - *by asking again*: writing `vm.nr_hugepages` until 100 writes in a row bring nothing (after a failed
 //!   compaction up to 64 requests are put off, `spec: linux-mm 5.3`), for which the kernel compacts and
-//!   reclaims until every Movable block is full or a huge page.
+//!   reclaims as the request needs it. Measured on 6.18: as much as dropping caches and compaction give.
 //!
 //! For all but the first, self-tuning per-CPU lists (6.7 and later) are emptied first and kept short meanwhile:
 //! what is dropped or moved away from would wait there, up to an eighth of memory, and `compact_memory` does
@@ -134,8 +134,11 @@ pub fn exact(zone: &ZoneFacts, blocks: &ZoneBlocks, kernel: Kernel) -> (Forecast
     let after_compaction = after_compaction.max(now);
     let (after_reclaim, _) = run(&without(blocks, &[Kind::CleanCache]), free + clean, true);
     let after_reclaim = after_reclaim.max(after_compaction);
-    let all = zone.free() + zone.pcp + clean;
-    let again = packed(blocks, kernel, &targets).min(zone.let_out(all, zone.min()));
+    // A request for a huge page takes pages off the lists and drops what is in its way itself; beyond that
+    // it goes as far as the two scanners do.
+    let emptied = without(blocks, &[Kind::CleanCache, Kind::PerCpu]);
+    let on_lists = blocks.pages(Kind::PerCpu);
+    let (again, _) = run(&emptied, free + clean + on_lists, true);
     let again = again.max(after_reclaim);
     let forecast = Forecast {
         now,
@@ -146,32 +149,6 @@ pub fn exact(zone: &ZoneFacts, blocks: &ZoneBlocks, kernel: Kernel) -> (Forecast
         at_most: again,
     };
     (forecast, stopped)
-}
-
-/// Blocks that are left when all that can move is packed: into what is free in Movable blocks that fixed
-/// memory spoils anyway, then into as few others as will do. Clean cache and per-CPU pages count as free.
-fn packed(blocks: &ZoneBlocks, kernel: Kernel, targets: &[bool]) -> u64 {
-    let (mut clean, mut moved, mut spare) = (0, 0, 0);
-    for (b, &target) in blocks.blocks.iter().zip(targets) {
-        let huge = b.of(Kind::Thp) + b.of(Kind::Hugetlb) > 0;
-        let stuck = match kernel {
-            Kernel {
-                compacts: false, ..
-            } => b.of(Kind::User) + b.of(Kind::Unevictable) > 0,
-            Kernel {
-                unevictable: false, ..
-            } => b.of(Kind::Unevictable) > 0,
-            _ => false,
-        };
-        if b.fixed() == 0 && !huge && !stuck {
-            clean += 1;
-            moved += u64::from(b.of(Kind::User) + b.of(Kind::Unevictable));
-        } else if target && !huge && kernel.compacts {
-            spare += u64::from(b.of(Kind::Free) + b.of(Kind::PerCpu) + b.of(Kind::CleanCache));
-        }
-    }
-    let left: u64 = moved.saturating_sub(spare);
-    clean - left.div_ceil(BLOCK as u64).min(clean)
 }
 
 /// Which blocks compaction moves memory into. Page flags do not show a block's type: as many blocks as

