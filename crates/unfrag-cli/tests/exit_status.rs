@@ -4,19 +4,11 @@
 mod support;
 
 use std::fs;
-use support::{SAMPLE, root, run, text, unfrag};
+use support::{SAMPLE, root, text, unfrag};
 
-/// Runs the command, which must fail with `status` and say all of `words`.
+/// As [`support::fails`], and with nothing printed.
 fn fails(args: &[&str], status: i32, words: &[&str]) {
-    let out = run(args);
-    let said = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(status), "{args:?}: {said}");
-    for word in words {
-        assert!(
-            said.contains(word),
-            "{args:?} does not say {word:?}: {said}"
-        );
-    }
+    let out = support::fails(args, status, words);
     assert!(
         out.stdout.is_empty(),
         "{args:?} printed something all the same"

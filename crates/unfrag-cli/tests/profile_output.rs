@@ -3,19 +3,7 @@
 mod support;
 
 use std::fs;
-use support::{SAMPLE, json, run, skipped, stdout, text};
-
-fn fails(args: &[&str], status: i32, words: &[&str]) {
-    let out = run(args);
-    let said = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(status), "{args:?}: {said}");
-    for word in words {
-        assert!(
-            said.contains(word),
-            "{args:?} does not say {word:?}: {said}"
-        );
-    }
-}
+use support::{SAMPLE, fails, json, run, skipped, stdout, text};
 
 #[test]
 fn a_recording_without_processes_is_profiled_as_a_whole_and_says_so() {

@@ -5,22 +5,10 @@ mod support;
 
 use serde_json::Value;
 use std::fs;
-use support::{json, root, run, stdout, text};
+use support::{fails, json, root, stdout};
 use tempfile::tempdir;
 
 const SMALL: &str = "samples/small-build.toml";
-
-fn fails(args: &[&str], status: i32, words: &[&str]) {
-    let out = run(args);
-    let said = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(status), "{args:?}: {said}");
-    for word in words {
-        assert!(
-            said.contains(word),
-            "{args:?} does not say {word:?}: {said}"
-        );
-    }
-}
 
 #[test]
 fn same_scenario_kernel_and_seed_give_the_same_bytes() {

@@ -3,22 +3,10 @@
 mod support;
 
 use std::fs;
-use support::{SAMPLE, json, run, stdout, text};
+use support::{SAMPLE, fails, json, stdout};
 use unfrag_linux::procfs::SlabInfo;
 
 const SLAB: &str = "samples/slab-find.unfrag";
-
-fn fails(args: &[&str], status: i32, words: &[&str]) {
-    let out = run(args);
-    let said = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(status), "{args:?}: {said}");
-    for word in words {
-        assert!(
-            said.contains(word),
-            "{args:?} does not say {word:?}: {said}"
-        );
-    }
-}
 
 #[test]
 fn the_three_allocators_stand_side_by_side_with_the_same_requests() {

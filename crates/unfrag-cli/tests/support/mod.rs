@@ -41,6 +41,20 @@ pub fn json(words: &[&str]) -> Value {
     serde_json::from_str(&stdout(words)).expect("--json prints JSON")
 }
 
+/// Runs the command, which must fail with `status` and say all of `words`.
+pub fn fails(args: &[&str], status: i32, words: &[&str]) -> Output {
+    let out = run(args);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(status), "{args:?}: {said}");
+    for word in words {
+        assert!(
+            said.contains(word),
+            "{args:?} does not say {word:?}: {said}"
+        );
+    }
+    out
+}
+
 /// Bytes that should be text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")

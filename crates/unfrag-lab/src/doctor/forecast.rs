@@ -122,12 +122,13 @@ pub fn exact(zone: &ZoneFacts, blocks: &ZoneBlocks, kernel: Kernel) -> (Forecast
         let done = compactor::compact(blocks, &rules);
         (done.free_blocks.min(let_out), done.stopped)
     };
-    let lists = kernel.tunes_lists.then(|| without(blocks, &[Kind::PerCpu]));
-    let on_lists = lists.is_some().then(|| blocks.pages(Kind::PerCpu));
-    let (blocks, free) = (
-        lists.as_ref().unwrap_or(blocks),
-        zone.free() + on_lists.unwrap_or(0),
-    );
+    let off_lists = without(blocks, &[Kind::PerCpu]);
+    let free_off_lists = zone.free() + blocks.pages(Kind::PerCpu);
+    let (blocks, free) = if kernel.tunes_lists {
+        (&off_lists, free_off_lists)
+    } else {
+        (blocks, zone.free())
+    };
     // A run that ends early may leave a few blocks begun: a cheaper means still gives what it gave.
     let (after_compaction, _) = run(blocks, free, true);
     let (_, stopped) = run(blocks, free, false);
@@ -136,10 +137,13 @@ pub fn exact(zone: &ZoneFacts, blocks: &ZoneBlocks, kernel: Kernel) -> (Forecast
     let after_reclaim = after_reclaim.max(after_compaction);
     // A request for a huge page takes pages off the lists and drops what is in its way itself; beyond that
     // it goes as far as the two scanners do.
-    let emptied = without(blocks, &[Kind::CleanCache, Kind::PerCpu]);
-    let on_lists = blocks.pages(Kind::PerCpu);
-    let (again, _) = run(&emptied, free + clean + on_lists, true);
-    let again = again.max(after_reclaim);
+    let again = if kernel.tunes_lists {
+        after_reclaim
+    } else {
+        let emptied = without(&off_lists, &[Kind::CleanCache]);
+        let (again, _) = run(&emptied, free_off_lists + clean, true);
+        again.max(after_reclaim)
+    };
     let forecast = Forecast {
         now,
         after_compaction: Some(after_compaction),

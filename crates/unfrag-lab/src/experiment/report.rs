@@ -2,9 +2,9 @@
 
 use super::source::Quoted;
 use super::stats::Spread;
+use crate::report::columns;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// The result of an experiment.
 #[derive(Clone, Debug, Serialize)]
@@ -65,9 +65,6 @@ fn number(x: f64) -> String {
     }
 }
 
-/// A row of the table: what, where, the source's number, ours.
-type Row = [String; 7];
-
 /// The source's table beside ours.
 pub fn text(r: &Report) -> String {
     let mut out = format!(
@@ -78,16 +75,14 @@ pub fn text(r: &Report) -> String {
         r.seed,
         r.calibration
     );
-    let mut rows: Vec<Row> = vec![
-        [
-            "kernel", "machine", "metric", "source", "ours", "from", "to",
-        ]
-        .map(String::from),
+    let head = [
+        "kernel", "machine", "metric", "source", "ours", "from", "to",
     ];
+    let mut rows = vec![head.map(String::from).to_vec()];
     for o in &r.results {
         for (name, s) in &o.metrics {
             let quoted = o.quoted.iter().find(|q| q.metric == name);
-            rows.push([
+            rows.push(vec![
                 o.label(),
                 o.machine.clone(),
                 name.clone(),
@@ -98,24 +93,6 @@ pub fn text(r: &Report) -> String {
             ]);
         }
     }
-    let mut width = [0; 7];
-    for row in &rows {
-        for (w, cell) in width.iter_mut().zip(row) {
-            *w = (*w).max(cell.len());
-        }
-    }
-    for row in &rows {
-        let mut line = String::new();
-        for (i, (cell, w)) in row.iter().zip(width).enumerate() {
-            let gap = if i == 0 { "" } else { "  " };
-            if i < 3 {
-                let _ = write!(line, "{gap}{cell:<w$}");
-            } else {
-                let _ = write!(line, "{gap}{cell:>w$}");
-            }
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
+    columns::push(&mut out, "", 3, &rows);
     out
 }

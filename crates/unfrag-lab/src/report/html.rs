@@ -4,7 +4,7 @@
 //! Invariant: the page loads nothing (its own content policy forbids it), nothing from the report
 //! reaches the page unescaped, and the same report gives the same bytes.
 
-use super::page::{self, ECHARTS, STYLE, TIMELINE, escape, fill, paragraph, table};
+use super::page::{self, TIMELINE, escape, fill, paragraph, table};
 use super::reading::{self, ZoneChoice};
 use super::side_by_side;
 use super::{Accuracy, KernelReport, Report, thin};
@@ -40,10 +40,7 @@ pub fn render(report: &Report) -> String {
         paragraph(&mut summary, "hint", &t.sentence);
     }
     let title = format!("Replay of {}", report.recording.file);
-    fill(PAGE, |name| match name {
-        "title" => escape(&title),
-        "css" => STYLE.into(),
-        "summary" => summary.clone(),
+    let body = fill(PAGE, |name| match name {
         "zone_options" => zone_options(&zones),
         "end_tables" => end_tables(report, &zones),
         "accuracy" => accuracy(report),
@@ -51,11 +48,10 @@ pub fn render(report: &Report) -> String {
         "failures" => failures(report),
         "notes" => notes(report),
         "settings" => settings(report),
-        "data" => data(drawn, &zones),
-        "echarts" => ECHARTS.into(),
-        "script" => format!("{TIMELINE}\n{CHARTS}\n{BLOCK_MAP}"),
         other => unreachable!("the page's template has no {other}"),
-    })
+    });
+    let scripts = [TIMELINE, CHARTS, BLOCK_MAP];
+    page::with_charts(&title, &summary, &body, &data(drawn, &zones), &scripts)
 }
 
 /// The data as JSON in which nothing can end the script element that holds it.
@@ -256,7 +252,7 @@ mod tests {
 
     #[test]
     fn no_script_of_ours_ends_its_own_element() {
-        for script in [ECHARTS, TIMELINE, CHARTS, BLOCK_MAP] {
+        for script in [page::ECHARTS, TIMELINE, CHARTS, BLOCK_MAP] {
             assert!(!script.to_ascii_lowercase().contains("</script"));
             assert!(!script.contains("<!--"));
         }

@@ -3,6 +3,7 @@
 //! Invariant: nothing here is computed from the host that runs the replay (no clock, no paths), so
 //! the same recording and settings give the same bytes.
 
+pub(crate) mod columns;
 pub mod html;
 pub mod observed;
 pub(crate) mod page;

@@ -7,12 +7,34 @@ use super::side_by_side::SideBySide;
 use serde::Serialize;
 use std::fmt::Write as _;
 
+const FRAME: &str = include_str!("../../assets/page/frame.html");
 /// The style sheet.
 pub(crate) const STYLE: &str = include_str!("../../assets/page/page.css");
 /// Time axes, areas, tooltips; before the script of a page.
 pub(crate) const TIMELINE: &str = include_str!("../../assets/page/timeline.js");
 /// The library that draws them.
 pub(crate) const ECHARTS: &str = include_str!("../../assets/echarts/echarts.unfrag.min.js");
+
+/// A page with charts: `title` is plain text, `data` what the scripts read, as [`json`]; `scripts` come
+/// after the library that draws.
+pub(crate) fn with_charts(
+    title: &str,
+    summary: &str,
+    body: &str,
+    data: &str,
+    scripts: &[&str],
+) -> String {
+    fill(FRAME, |name| match name {
+        "title" => escape(title),
+        "css" => STYLE.into(),
+        "summary" => summary.into(),
+        "body" => body.into(),
+        "data" => data.into(),
+        "echarts" => ECHARTS.into(),
+        "script" => scripts.join("\n"),
+        other => unreachable!("the frame has no {other}"),
+    })
+}
 
 /// `template` with every `{{name}}` replaced; what is put in is not looked at again.
 pub(crate) fn fill(template: &str, part: impl Fn(&str) -> String) -> String {

@@ -5,14 +5,31 @@
 
 use super::node::inode_links;
 use super::{FsKind, NodeId};
-use crate::Sim;
 use crate::kmem::Obj;
 use crate::kmem::caches;
-use crate::mm::Memory;
+use crate::mm::alloc::Who;
 use crate::mm::frames::{Bits, FrameInfo, ObjectId, Owner};
 use crate::mm::object::{At, Entry, Kind, RADIX, RadixNode};
+use crate::mm::{Fail, Memory};
+use crate::{Cx, Sim};
 use unfrag::reclaim::PageFlags;
 use unfrag::{Gfp, Pfn};
+
+/// Flags of requests for buffer heads.
+const BUFFER_HEAD: Gfp = Gfp::KERNEL.difference(Gfp::FS);
+
+impl Cx<'_> {
+    /// Sees to it that the next buffer head is there without a wait.
+    ///
+    /// # Errors
+    /// As [`kmem_alloc`](Cx::kmem_alloc).
+    pub(crate) fn warm_buffers(&mut self, who: Who) -> Result<(), Fail> {
+        let cache = self.with(|sim| sim.cache(caches::Kind::BufferHead));
+        let obj = self.kmem_alloc(who, cache, BUFFER_HEAD)?;
+        self.with(|sim| sim.kmem_free(obj));
+        Ok(())
+    }
+}
 
 impl Memory {
     /// One page less under a node of an object's index; the node's object, if it was the last.
@@ -129,7 +146,7 @@ impl Sim {
             return true;
         }
         let cache = self.cache(caches::Kind::BufferHead);
-        match self.kmem_now(cache, Gfp::KERNEL - Gfp::FS) {
+        match self.kmem_now(cache, BUFFER_HEAD) {
             Some(obj) => {
                 self.mem().frames.get_mut(pfn).set_buffers(Some(obj));
                 true

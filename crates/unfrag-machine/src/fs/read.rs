@@ -377,8 +377,7 @@ impl Cx<'_> {
                     if self.with(|sim| sim.use_block(fs, object, block, pfn, changes)) {
                         return Ok(());
                     }
-                    let gfp = Gfp::KERNEL - Gfp::FS;
-                    self.warm(who, caches::Kind::BufferHead, gfp)?;
+                    self.warm_buffers(who)?;
                 }
                 _ => {
                     self.preload(who, BUFFER_PAGE)?;

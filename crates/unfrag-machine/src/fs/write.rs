@@ -136,8 +136,7 @@ impl Cx<'_> {
                 Stop::Pause => {}
                 Stop::Locked(pfn) => self.wait_for_read(pfn),
                 Stop::Buffers => {
-                    let gfp = Gfp::KERNEL - Gfp::FS;
-                    if let Err(e) = self.warm(who, caches::Kind::BufferHead, gfp) {
+                    if let Err(e) = self.warm_buffers(who) {
                         break Err(e);
                     }
                 }

@@ -281,17 +281,6 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Sees to it that the next object of a cache is there without a wait.
-    ///
-    /// # Errors
-    /// As [`kmem_alloc`](Cx::kmem_alloc).
-    pub(crate) fn warm(&mut self, who: Who, kind: Kind, gfp: Gfp) -> Result<(), Fail> {
-        let cache = self.with(|sim| sim.cache(kind));
-        let obj = self.kmem_alloc(who, cache, gfp)?;
-        self.with(|sim| sim.kmem_free(obj));
-        Ok(())
-    }
-
     /// Allocates and frees an object that lives for a call only (`names_cache`, `journal_handle`).
     pub(crate) fn kmem_pass(&mut self, who: Who, kind: Kind) -> Result<(), Fail> {
         let obj = self.kmem_kind(who, kind)?;

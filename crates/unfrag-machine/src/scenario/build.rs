@@ -33,7 +33,6 @@ impl Machine {
                 None => panic!("the scenario was not checked: cost {}", name.get_ref()),
             }
         }
-        let era = MemConfig::of(&kernel.switches);
         let mem = MemConfig {
             slab: kernel.slab,
             oom_killer: kernel.oom_killer,
@@ -49,7 +48,7 @@ impl Machine {
             highpte: self.highpte,
             busy: self.owners_busy.as_ref().map_or((0, 1), |b| *b.get_ref()),
             costs: calibration.mem,
-            ..era
+            ..MemConfig::of(&kernel.switches)
         };
         let standard = SchedConfig::default();
         MachineConfig {

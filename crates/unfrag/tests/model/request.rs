@@ -25,6 +25,21 @@ pub struct Rights {
     pub recheck: bool,
 }
 
+impl Rights {
+    /// None beyond a mark.
+    fn none(mark: Mark) -> Rights {
+        Rights {
+            mark,
+            ignore_marks: false,
+            nofragment: false,
+            min_reserve: false,
+            non_block: false,
+            highatomic: false,
+            recheck: false,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Request {
     order: u8,
@@ -236,15 +251,7 @@ impl Model {
             .max()
             .unwrap();
         let has = |z: usize, mark: Mark| {
-            let rights = Rights {
-                mark,
-                ignore_marks: false,
-                nofragment: false,
-                min_reserve: false,
-                non_block: false,
-                highatomic: false,
-                recheck: false,
-            };
+            let rights = Rights::none(mark);
             self.passes(z, order, self.mark_of(z, mark), top, rights)
         };
         if self.is_modern() {
@@ -349,15 +356,7 @@ impl Model {
     }
 
     pub fn above_high(&self, z: usize) -> bool {
-        let r = Rights {
-            mark: Mark::High,
-            ignore_marks: false,
-            nofragment: false,
-            min_reserve: false,
-            non_block: false,
-            highatomic: false,
-            recheck: false,
-        };
+        let r = Rights::none(Mark::High);
         self.passes(z, 0, self.mark_of(z, Mark::High), ZoneKind::Movable, r)
     }
 

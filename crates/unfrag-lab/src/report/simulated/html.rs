@@ -7,7 +7,7 @@
 use super::charts::{Chart, Charts, charts};
 use super::seconds;
 use super::tables::{self, Table};
-use crate::report::page::{self, ECHARTS, STYLE, TIMELINE, escape, fill, paragraph};
+use crate::report::page::{self, TIMELINE, escape, fill, paragraph};
 use crate::report::reading::{duration, thousands};
 use std::fmt::Write as _;
 use unfrag_machine::scenario::Outcome;
@@ -25,10 +25,7 @@ pub fn render(o: &Outcome) -> String {
     let charts = charts(&o.samples, &o.zones);
     let title = format!("{} under {}", o.scenario, o.kernel);
     let figures = |wanted: &[&str]| figures(&charts, |id| wanted.contains(&id));
-    fill(PAGE, |name| match name {
-        "title" => escape(&title),
-        "css" => STYLE.into(),
-        "summary" => summary(o, &charts),
+    let body = fill(PAGE, |name| match name {
         "memory" => figures(&["memory"]),
         "free" => self::figures(&charts, |id| id.starts_with("free-")),
         "stalls" => figures(&["waits", "stalls", "swap"]),
@@ -42,11 +39,10 @@ pub fn render(o: &Outcome) -> String {
         ),
         "failures" => section("Failures", &tables::failures(o)),
         "counters" => table(&tables::counters(o)),
-        "data" => page::json(&charts),
-        "echarts" => ECHARTS.into(),
-        "script" => format!("{TIMELINE}\n{SCRIPT}"),
         other => unreachable!("the page's template has no {other}"),
-    })
+    });
+    let (summary, data) = (summary(o, &charts), page::json(&charts));
+    page::with_charts(&title, &summary, &body, &data, &[TIMELINE, SCRIPT])
 }
 
 fn summary(o: &Outcome, charts: &Charts) -> String {

@@ -3,7 +3,7 @@
 //! Invariant: a row has a value for each column, and every amount names its unit in the head.
 
 use super::seconds;
-use crate::report::reading::{mib, order_size, percent, thousands};
+use crate::report::reading::{PAGE_BYTES, mib, order_size, percent, thousands};
 use crate::report::side_by_side::{Row, SideBySide};
 use std::cmp::Reverse;
 use unfrag::MAX_ORDER;
@@ -130,7 +130,7 @@ pub(super) fn slabs(o: &Outcome, most: usize) -> Table {
     let mut slabs: Vec<_> = o.slabs.iter().filter(|s| s.pages > 0).collect();
     slabs.sort_by_key(|s| Reverse(s.pages));
     for s in slabs.into_iter().take(most) {
-        let used = s.in_use as f64 * f64::from(s.size) / (s.pages << 12) as f64;
+        let used = s.in_use as f64 * f64::from(s.size) / (s.pages * PAGE_BYTES) as f64;
         let values = [
             s.size.to_string(),
             s.order.to_string(),

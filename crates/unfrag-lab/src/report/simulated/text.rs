@@ -2,6 +2,7 @@
 
 use super::seconds;
 use super::tables::{self, Table};
+use crate::report::columns;
 use std::fmt::Write as _;
 use unfrag_machine::scenario::Outcome;
 
@@ -56,23 +57,12 @@ pub fn render(o: &Outcome) -> String {
 /// Labels to the left, values to the right, two blanks between columns.
 fn push_table(out: &mut String, table: &Table, indent: &str) {
     let cells = &table.cells;
-    let head = (table.corner, &cells.heads);
-    let rows = cells.rows.iter().map(|r| (r.label.as_str(), &r.values));
+    let row = |label: &str, values: &[String]| -> Vec<String> {
+        let label = [label.to_owned()];
+        label.into_iter().chain(values.iter().cloned()).collect()
+    };
+    let head = row(table.corner, &cells.heads);
+    let rows = cells.rows.iter().map(|r| row(&r.label, &r.values));
     let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
-    let length = |text: &str| text.chars().count();
-    let labels = rows
-        .iter()
-        .map(|(label, _)| length(label))
-        .max()
-        .unwrap_or(0);
-    let widths: Vec<usize> = (0..cells.heads.len())
-        .map(|i| rows.iter().map(|(_, v)| length(&v[i])).max().unwrap_or(0))
-        .collect();
-    for (label, values) in rows {
-        let _ = write!(out, "{indent}{label:<labels$}");
-        for (value, width) in values.iter().zip(&widths) {
-            let _ = write!(out, "  {value:>width$}");
-        }
-        out.push('\n');
-    }
+    columns::push(out, indent, 1, &rows);
 }
