@@ -4,7 +4,8 @@
 //! Blocks are pages. A group has 32,768 of them, the first for its bitmaps and its inode table. A
 //! directory belongs to a group, and its files lie there while there is room, as ext2 and ext3 do it.
 //!
-//! Invariant: each block is free, a group's own, or in exactly one extent.
+//! Invariant: each block is free, a group's own, or in exactly one extent; each inode number belongs to
+//! one node at a time, and the lowest free one of a group is taken.
 
 use crate::mm::bits::BitVec;
 
@@ -36,8 +37,9 @@ pub struct Blocks {
     used: u32,
     /// Blocks that were written once (or held data before the run): others need no reading.
     written: BitVec,
-    /// Inodes handed out, by group.
-    inodes: Vec<u32>,
+    inodes: BitVec,
+    /// Inodes in use, by group, and a number below which none of the group is free.
+    used_inodes: Vec<(u32, u32)>,
     next_group: u32,
 }
 
@@ -50,7 +52,8 @@ impl Blocks {
             total,
             used: 0,
             written: BitVec::default(),
-            inodes: vec![0; groups as usize],
+            inodes: BitVec::default(),
+            used_inodes: (0..groups).map(|g| (0, g * GROUP_INODES)).collect(),
             next_group: 0,
         };
         for g in 0..groups {
@@ -107,33 +110,55 @@ impl Blocks {
     /// The group for a new directory: those of the root are spread, others stay with their parent
     /// while it has room for inodes.
     pub fn group_for(&mut self, parent: Option<u32>) -> u32 {
-        let groups = self.inodes.len() as u32;
+        let groups = self.used_inodes.len() as u32;
+        let has_room = |g: u32| self.used_inodes[g as usize].0 < GROUP_INODES * 3 / 4;
         let first = match parent {
-            Some(g) if self.inodes[g as usize] < GROUP_INODES * 3 / 4 => return g,
+            Some(g) if has_room(g) => return g,
             Some(g) => (g + 1) % groups,
-            None => {
-                self.next_group = (self.next_group + 1) % groups;
-                self.next_group
-            }
+            None => (self.next_group + 1) % groups,
         };
-        let has_room = |g: &u32| self.inodes[*g as usize] < GROUP_INODES * 3 / 4;
-        (0..groups)
-            .map(|i| (first + i) % groups)
-            .find(has_room)
-            .unwrap_or(first)
+        let mut from_first = (0..groups).map(|i| (first + i) % groups);
+        let found = from_first.find(|g| has_room(*g)).unwrap_or(first);
+        if parent.is_none() {
+            self.next_group = first;
+        }
+        found
     }
 
-    /// A new inode of a group: its number, by which its block in the table is known. Numbers are not
-    /// used again; beyond a group's table they wrap within it.
+    /// An inode of a group, or of another one if it has none left: its number, by which its block in
+    /// the table is known.
     pub fn inode(&mut self, group: u32) -> u32 {
-        let n = &mut self.inodes[group as usize];
-        *n += 1;
-        group * GROUP_INODES + (*n - 1) % GROUP_INODES
+        let groups = self.used_inodes.len() as u32;
+        let full = |g: u32| self.used_inodes[g as usize].0 >= GROUP_INODES;
+        let group = (0..groups)
+            .map(|i| (group + i) % groups)
+            .find(|g| !full(*g));
+        let Some(group) = group else {
+            // More than the tables hold: their blocks are shared.
+            let number = self.inodes.next_clear(groups * GROUP_INODES);
+            self.inodes.set(number, true);
+            return number;
+        };
+        let (used, lowest) = &mut self.used_inodes[group as usize];
+        let number = self.inodes.next_clear(*lowest);
+        (*used, *lowest) = (*used + 1, number + 1);
+        self.inodes.set(number, true);
+        number
+    }
+
+    /// Gives an inode's number back.
+    pub fn release_inode(&mut self, number: u32) {
+        let was = self.inodes.set(number, false);
+        debug_assert!(was, "inode {number} is given back twice");
+        if let Some((used, lowest)) = self.used_inodes.get_mut((number / GROUP_INODES) as usize) {
+            (*used, *lowest) = (*used - 1, number.min(*lowest));
+        }
     }
 
     /// Block of an inode table that holds an inode.
-    pub fn inode_block(number: u32) -> u32 {
-        let (group, i) = (number / GROUP_INODES, number % GROUP_INODES);
+    pub fn inode_block(&self, number: u32) -> u32 {
+        let groups = self.used_inodes.len() as u32;
+        let (group, i) = (number / GROUP_INODES % groups, number % GROUP_INODES);
         group * GROUP + 2 + i / INODES_A_BLOCK
     }
 
@@ -188,13 +213,27 @@ mod tests {
     #[test]
     fn inodes_of_a_directory_share_blocks_of_its_groups_table() {
         let mut b = Blocks::new(2 * GROUP);
-        let first = b.inode(1);
-        assert_eq!(Blocks::inode_block(first), GROUP + 2);
-        for _ in 1..INODES_A_BLOCK {
-            assert_eq!(Blocks::inode_block(b.inode(1)), GROUP + 2);
-        }
-        assert_eq!(Blocks::inode_block(b.inode(1)), GROUP + 3);
+        let all: Vec<u32> = (0..=INODES_A_BLOCK).map(|_| b.inode(1)).collect();
+        let blocks = all.iter().map(|i| b.inode_block(*i));
+        let last = blocks.clone().last();
+        assert!(blocks.take(all.len() - 1).all(|block| block == GROUP + 2));
+        assert_eq!(last, Some(GROUP + 3));
         assert_eq!(Blocks::bitmap_block(GROUP + 9, true), GROUP + 1);
+    }
+
+    #[test]
+    fn an_inode_number_is_used_again_and_a_full_group_passes_on() {
+        let mut b = Blocks::new(2 * GROUP);
+        let all: Vec<u32> = (0..2 * GROUP_INODES + 3).map(|_| b.inode(1)).collect();
+        let distinct: std::collections::BTreeSet<u32> = all.iter().copied().collect();
+        assert_eq!(distinct.len(), all.len());
+        assert_eq!((all[0], all[GROUP_INODES as usize]), (GROUP_INODES, 0));
+        assert!(all.iter().all(|i| b.inode_block(*i) < 2 * GROUP));
+        assert_eq!(b.group_for(Some(1)), 0, "none has room");
+        for &i in &all {
+            b.release_inode(i);
+        }
+        assert_eq!((b.group_for(Some(1)), b.inode(1)), (1, GROUP_INODES));
     }
 
     #[test]

@@ -170,7 +170,7 @@ impl Sim {
             .remove(&mut vfs.nodes, node, dentry_links);
         vfs.lists.inodes.remove(&mut vfs.nodes, node, inode_links);
         let n = vfs.node_mut(node);
-        let (fs, parent) = (n.fs, n.parent);
+        let (fs, parent, number) = (n.fs, n.parent, n.number);
         let (dentry, inode, object) = (n.dentry.take(), n.inode.take(), n.object.take());
         let extents = std::mem::take(&mut n.extents);
         // Its place on the dirty list is passed over when its turn comes.
@@ -180,9 +180,9 @@ impl Sim {
         {
             j.forget(node);
         }
-        for e in extents {
-            vfs.system_mut(fs).blocks.release(e);
-        }
+        let blocks = &mut vfs.system_mut(fs).blocks;
+        extents.into_iter().for_each(|e| blocks.release(e));
+        blocks.release_inode(number);
         if let Some(object) = object {
             mem.objects.remove(object);
         }

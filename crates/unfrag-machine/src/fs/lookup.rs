@@ -3,7 +3,6 @@
 //! A directory's entries and the inode tables lie in blocks of the device, which are read into its
 //! cache; what is found there becomes an inode and a dentry.
 
-use super::blocks::Blocks;
 use super::{FsKind, NodeId};
 use crate::kmem::caches;
 use crate::mm::Fail;
@@ -24,7 +23,9 @@ impl Sim {
 
     /// Block of the inode table that holds a node's inode.
     pub(crate) fn inode_block(&self, node: NodeId) -> u32 {
-        Blocks::inode_block(self.mem_ref().vfs.node(node).number)
+        let vfs = &self.mem_ref().vfs;
+        let n = vfs.node(node);
+        vfs.system(n.fs).blocks.inode_block(n.number)
     }
 
     fn has_dentry(&self, node: NodeId) -> bool {

@@ -180,7 +180,7 @@ impl super::Vfs {
         let n = self.node(node);
         let (fs, number, extents) = (n.fs, n.number, n.extents.clone());
         let blocks = &mut self.system_mut(fs).blocks;
-        blocks.set_written(super::blocks::Blocks::inode_block(number));
+        blocks.set_written(blocks.inode_block(number));
         for e in extents {
             for b in e.start..e.start + e.len {
                 blocks.set_written(b);

@@ -156,8 +156,6 @@ impl MemConfig {
             radix_reclaimable: !v19_or_older,
             oom_killer: true,
             dirty: DirtyConfig {
-                // 2.6.14 and 2.6.24 to 2.6.28 had other shares; 20 and 10 are those of the
-                // specification, for all kernels.
                 flusher: if pdflush {
                     FlusherForm::Pdflush
                 } else {

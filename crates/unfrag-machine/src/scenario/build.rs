@@ -7,8 +7,8 @@ use crate::block::{CongestionWake, CryptConfig, DeviceId, DiskConfig, SECTOR};
 use crate::config::{MachineConfig, SchedConfig};
 use crate::fs::{self, FsConfig, FsId, Store};
 use crate::kmem::caches::Word;
-use crate::mm::MemConfig;
 use crate::mm::swap::SwapConfig;
+use crate::mm::{DirtyConfig, MemConfig};
 use crate::{Calibration, Sim};
 
 impl Machine {
@@ -33,6 +33,8 @@ impl Machine {
                 None => panic!("the scenario was not checked: cost {}", name.get_ref()),
             }
         }
+        let era = MemConfig::of(&kernel.switches);
+        let (ratio, background_ratio) = kernel.dirty_ratios;
         let mem = MemConfig {
             slab: kernel.slab,
             oom_killer: kernel.oom_killer,
@@ -48,7 +50,12 @@ impl Machine {
             highpte: self.highpte,
             busy: self.owners_busy.as_ref().map_or((0, 1), |b| *b.get_ref()),
             costs: calibration.mem,
-            ..MemConfig::of(&kernel.switches)
+            dirty: DirtyConfig {
+                ratio,
+                background_ratio,
+                ..era.dirty
+            },
+            ..era
         };
         let standard = SchedConfig::default();
         MachineConfig {

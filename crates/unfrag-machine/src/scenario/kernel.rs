@@ -18,12 +18,23 @@ pub struct Kernel {
     pub crypt_io_thread: bool,
     /// Rules of its slab caches. `spec: linux-mm 6`
     pub slab: Rules,
+    /// `vm.dirty_ratio` and `vm.dirty_background_ratio`, in percent: 40 and 10 to 2.6.21, 10 and 5 to
+    /// 2.6.29, 20 and 10 since. `spec: linux-mm 4.5` for the last; the others are what the manuals of
+    /// the time give as defaults.
+    pub dirty_ratios: (u64, u64),
     /// Whether it may end processes when memory runs out. Source S0 had to say no for 2.6.14.
     pub oom_killer: bool,
 }
 
 /// Kernel from which on the encrypting layer has that thread.
 const CRYPT_IO_SINCE: &str = "2.6.31";
+
+/// Kernels from which on other shares of memory may be dirty, and those shares.
+const DIRTY_RATIOS: [(&str, (u64, u64)); 3] = [
+    ("2.6.14", (40, 10)),
+    ("2.6.24", (10, 5)),
+    ("2.6.30", (20, 10)),
+];
 
 impl Kernel {
     /// The kernel of a preset; if there is none, the names of those that there are.
@@ -36,12 +47,15 @@ impl Kernel {
                 known.join(", ")
             ));
         };
-        let since = names().position(|n| n == CRYPT_IO_SINCE);
+        let at = |name| names().position(|n| n == name);
+        let is_since = |since| at(p.name) >= at(since);
+        let dirty = DIRTY_RATIOS.iter().rev().find(|(since, _)| is_since(since));
         Ok(Kernel {
             name: p.name.to_owned(),
             switches: p.switches,
             sysctl: Sysctl::default(),
-            crypt_io_thread: names().position(|n| n == p.name) >= since,
+            crypt_io_thread: is_since(CRYPT_IO_SINCE),
+            dirty_ratios: dirty.map_or(DIRTY_RATIOS[0].1, |d| d.1),
             slab: MemConfig::of(&p.switches).slab,
             oom_killer: true,
         })
@@ -58,6 +72,15 @@ mod tests {
         assert_eq!(io("2.6.30"), Ok(false));
         assert_eq!(io("2.6.31"), Ok(true));
         assert_eq!(io("6.18"), Ok(true));
+        let dirty = |name| Kernel::preset(name).map(|k| k.dirty_ratios);
+        assert_eq!(
+            (dirty("2.6.14"), dirty("v19")),
+            (Ok((40, 10)), Ok((40, 10)))
+        );
+        assert_eq!(
+            (dirty("2.6.28"), dirty("6.18")),
+            (Ok((10, 5)), Ok((20, 10)))
+        );
         assert!(
             io("2.4").is_err_and(|e| e.starts_with("there is no kernel `2.4`; there are: 2.6.14"))
         );

@@ -7,6 +7,7 @@ use super::Manager;
 use crate::frame::{Kind, MAX_ORDER, MigrateType, Pfn, State};
 use crate::gfp::Gfp;
 use crate::host::Host;
+use crate::pcp::End;
 use crate::place::lists::At;
 use crate::zone::{Marks, NR_ZONE_KINDS};
 
@@ -104,6 +105,7 @@ impl<H: Host> Manager<'_, H> {
         p.frames
             .set_state(ix, State::new(Kind::Pcp, order, mt, zone));
         p.set.lists[index].push_tail(p.frames.meta, ix);
+        p.set.first.joined(index, ix, mt, End::Tail);
         p.set.count += 1 << order;
         Ok(())
     }

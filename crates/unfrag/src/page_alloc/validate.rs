@@ -121,7 +121,8 @@ impl<H: Host> Manager<'_, H> {
                     }
                 })?;
             }
-            if count != set.count {
+            let searched = crate::pcp::searched::is_searched(self.env.sw.pcp);
+            if count != set.count || searched && !set.firsts_hold(self.frames.meta) {
                 return Err(Broken::Count(zone));
             }
             deltas += i64::from(set.delta);

@@ -7,13 +7,14 @@
 //!
 //! - [`size`]: batch and high.
 //! - `orders`: 5.13 and later.
-//! - `single`: earlier ones.
+//! - `single`: earlier ones; `searched`: those that hold all types together.
 //!
 //! Invariant: `count` is the number of base pages on all lists; every block on a list has
 //! `Kind::Pcp` and, as its type, the type of the buddy list it will return to.
 //! `spec: linux-mm 3; linux-6.1 3`
 
 mod orders;
+pub(crate) mod searched;
 mod single;
 pub mod size;
 
@@ -29,6 +30,7 @@ use crate::place::{List, Want};
 use crate::trace::{Event, Tracer};
 use crate::zone::Zone;
 use bytemuck::{Pod, Zeroable};
+use searched::First;
 
 /// Number of list heads of a set.
 pub const NR_LISTS: usize = 14;
@@ -45,6 +47,8 @@ pub(crate) struct Env {
 #[repr(C)]
 pub(crate) struct CpuLists {
     pub lists: [List; NR_LISTS],
+    /// Where searches begin.
+    pub first: First,
     /// Base pages on all lists.
     pub count: i32,
     /// From here on a free gives pages back.
@@ -68,6 +72,7 @@ impl CpuLists {
     pub fn new() -> CpuLists {
         CpuLists {
             lists: [List::EMPTY; NR_LISTS],
+            first: First::EMPTY,
             batch: 1,
             ..CpuLists::zeroed()
         }
@@ -219,7 +224,7 @@ struct PcpBlock {
 
 /// An end of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     Head,
     Tail,
 }

@@ -3,8 +3,9 @@
 //! List heads: hot 0 and cold 1; V19's kernel 0 and easy 1; one searched list 0; or one per type.
 //! `spec: linux-mm 2.2, 2.5, 3.1; linux-6.1 era table`
 
+use super::searched::is_searched;
 use super::{CpuLists, End, Env, PcpBlock};
-use crate::frame::{Frames, Ix, Kind, MigrateType, State};
+use crate::frame::{Frames, Ix, Kind, MigrateType, NIL, State};
 use crate::host::Host;
 use crate::kernel::{Drain, Pcp, Switches};
 use crate::place::{Memory, Want};
@@ -56,8 +57,7 @@ impl CpuLists {
     ) -> Option<Ix> {
         let shape = env.sw.pcp;
         let (i, end) = Self::home(&env.sw, want.mt, cold);
-        let searched = matches!(shape, Pcp::Searched | Pcp::HotCold { searched: true });
-        if searched {
+        if is_searched(shape) {
             return self.search(zone, frames, env, want, i, end, t);
         }
         let (low, _) = self.limits(shape, i);
@@ -78,48 +78,8 @@ impl CpuLists {
         Some(ix)
     }
 
-    /// One list for all types: the first page of the type from the end that fits the request.
     #[allow(clippy::too_many_arguments)]
-    fn search<H: Host>(
-        &mut self,
-        zone: &mut Zone,
-        frames: &mut Frames,
-        env: &Env,
-        want: Want,
-        i: usize,
-        end: End,
-        t: &mut Tracer<H>,
-    ) -> Option<Ix> {
-        let find = |set: &Self, frames: &Frames| {
-            let mut found = None;
-            for ix in set.lists[i].iter(frames.meta) {
-                if frames.state(ix).mt() == want.mt {
-                    found = Some(ix);
-                    if end == End::Head {
-                        break;
-                    }
-                }
-            }
-            found
-        };
-        let ix = match find(self, frames) {
-            Some(ix) => ix,
-            None => {
-                self.refill_single(zone, frames, env, want, i, End::Tail, t);
-                find(self, frames).or_else(|| {
-                    // A fallback may have brought pages of another type.
-                    let l = &self.lists[i];
-                    (!l.is_empty()).then_some(if end == End::Head { l.head } else { l.tail })
-                })?
-            }
-        };
-        self.lists[i].unlink(frames.meta, ix);
-        self.count -= 1;
-        Some(ix)
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn refill_single<H: Host>(
+    pub(super) fn refill_single<H: Host>(
         &mut self,
         zone: &mut Zone,
         frames: &mut Frames,
@@ -137,6 +97,9 @@ impl CpuLists {
             // What the page is good for is what it was taken for.
             let mt = if list.is_ordinary() { want.mt } else { list };
             self.put(frames, zone.id, i, ix, PcpBlock { order: 0, mt }, to);
+            if is_searched(env.sw.pcp) {
+                self.first.joined(i, ix, mt, to);
+            }
             taken += 1;
         }
         zone.count(&mut self.delta, -taken);
@@ -156,6 +119,9 @@ impl CpuLists {
         let shape = env.sw.pcp;
         let (i, end) = Self::home(&env.sw, mt, cold);
         self.put(frames, zone.id, i, ix, PcpBlock { order: 0, mt }, end);
+        if is_searched(shape) {
+            self.first.joined(i, ix, mt, end);
+        }
         let (_, high) = self.limits(shape, i);
         let held = match shape {
             Pcp::HotCold { .. } | Pcp::Kinds => self.lists[i].len,
@@ -235,6 +201,9 @@ impl CpuLists {
             return;
         };
         self.count -= 1;
+        if is_searched(env.sw.pcp) {
+            self.first.left(i, ix, NIL);
+        }
         let stored = frames.state(ix).mt();
         let mt = match env.sw.pcp {
             // 2.6.32 hands the list's type on, so that the reserve leaks.

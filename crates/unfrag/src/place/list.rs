@@ -104,13 +104,27 @@ impl List {
 
     /// The blocks from head to tail.
     pub fn iter<'a>(&self, meta: &'a [FrameMeta]) -> impl Iterator<Item = Ix> + use<'a> {
-        let mut at = self.head;
-        core::iter::from_fn(move || {
-            let ix = at;
-            (ix != NIL).then(|| {
-                at = meta[ix as usize].next;
-                ix
-            })
-        })
+        self.iter_from(meta, self.head)
     }
+
+    /// The blocks from `ix`, which is on this list or [`NIL`], to the tail.
+    pub fn iter_from<'a>(
+        &self,
+        meta: &'a [FrameMeta],
+        ix: Ix,
+    ) -> impl Iterator<Item = Ix> + use<'a> {
+        let next = |ix: &Ix| meta[*ix as usize].next;
+        walk(ix, next)
+    }
+
+    /// The blocks from tail to head.
+    pub fn iter_back<'a>(&self, meta: &'a [FrameMeta]) -> impl Iterator<Item = Ix> + use<'a> {
+        let prev = |ix: &Ix| meta[*ix as usize].prev;
+        walk(self.tail, prev)
+    }
+}
+
+fn walk(from: Ix, step: impl Fn(&Ix) -> Ix) -> impl Iterator<Item = Ix> {
+    let on_list = |ix: Ix| (ix != NIL).then_some(ix);
+    core::iter::successors(on_list(from), move |ix| on_list(step(ix)))
 }

@@ -133,6 +133,7 @@ impl Rig {
         for k in 0..n {
             let block = PcpBlock { order: 0, mt };
             set.put(&mut frames, zone.id, i, from + 2 * k, block, End::Tail);
+            set.first.joined(i, from + 2 * k, mt, End::Tail);
         }
     }
 
