@@ -72,18 +72,19 @@ impl Sim {
                 Some(pfn) if anon && !(write && entry.is_protected()) => {
                     self.manager().set_page_flags(pfn, hit);
                 }
+                Some(pfn) if !anon && self.mem_ref().is_mapped(who, area, i) => {
+                    self.manager().set_page_flags(pfn, PageFlags::YOUNG);
+                }
+                _ if !self.mem_ref().has_table(who, area, i) => return Stop::Fault(i),
+                Some(pfn) if !anon && !self.is_locked(pfn) && !self.has_error(pfn) => {
+                    self.map_file(who, area, i);
+                }
                 None if anon && entry == Entry::ABSENT => {
-                    if !self.mem_ref().has_table(who, area, i) {
-                        return Stop::Fault(i);
-                    }
                     match self.begin(Who::process(who), 0, USER_PAGE | Gfp::ZERO) {
                         Ok(Begun::Got(pfn)) => self.map_new(who, area, i, pfn),
                         Ok(Begun::Attempt(attempt)) => return Stop::Wait(i, attempt),
                         Err(_) => return Stop::Fault(i),
                     }
-                }
-                Some(pfn) if !anon && self.mem_ref().is_mapped(who, area, i) => {
-                    self.manager().set_page_flags(pfn, PageFlags::YOUNG);
                 }
                 _ => return Stop::Fault(i),
             }
