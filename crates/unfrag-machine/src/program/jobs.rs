@@ -17,7 +17,8 @@ const STACK_USED: u32 = 3;
 const STACK: u32 = 64;
 
 impl Actor {
-    /// Starts a child that is a copy of this process and does steps; `told` runs when it has ended.
+    /// Starts a child that is a copy of this process and does steps; `told` runs when it has ended, and
+    /// only if there was one. The caller uses its stack next.
     fn child(
         &mut self,
         cx: &mut Cx,
@@ -32,23 +33,23 @@ impl Actor {
         if self.who.realtime {
             spec = spec.priority(Priority::Realtime);
         }
-        let task = cx.spawn(spec, move |cx| {
+        Ok(cx.spawn(spec, move |cx| {
             Actor::live(cx, &stage, role, proc, rng, areas, &steps);
             told(cx);
-        });
-        self.use_stack(cx)?;
-        Ok(task)
+        }))
     }
 
     pub(super) fn fork(&mut self, cx: &mut Cx, f: &Fork) -> Result<(), Halt> {
         let steps = self.program(&f.program);
         for _ in 0..f.count.draw(&mut self.rng) {
             let task = self.child(cx, steps.clone(), |_| ())?;
+            let stack = self.use_stack(cx);
             if f.wait {
                 cx.join(task);
             } else {
                 self.children.push(task);
             }
+            stack?;
             if cx.killed() {
                 return Err(Halt::Failed(Fail::Killed));
             }
@@ -84,6 +85,7 @@ impl Actor {
                     running.set(running.get() - 1);
                     return Err(e.into());
                 }
+                self.use_stack(cx)?;
             }
             if cx.killed() {
                 return Err(Halt::Failed(Fail::Killed));
