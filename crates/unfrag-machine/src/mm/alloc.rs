@@ -171,6 +171,12 @@ impl Sim {
     pub(crate) fn kmem_free_late(&mut self, obj: Obj) {
         let now = self.now();
         self.mem().rcu.push_back((now + GRACE, obj));
+        self.free_due();
+    }
+
+    /// Frees the objects whose grace period is over.
+    pub(crate) fn free_due(&mut self) {
+        let now = self.now();
         while let Some(&(due, obj)) = self.mem_ref().rcu.front()
             && due <= now
         {
