@@ -12,15 +12,20 @@ use unfrag_lab::experiment::{self, Name, Options, report};
 /// several orders (2009). atomic: reclaim behind an encrypted disk, with order-2 requests from
 /// interrupts (2009). Same seed, same bytes. A run of highorder takes about half a minute, one of
 /// slab-order a minute, one of atomic half a second.
+///
+/// What the sources mention beside their experiments runs only if it is named: of atomic the kernels
+/// congestion-both-everywhere and kswapd-quickly-notice-high-order, of highorder the machines xeon-1024 to
+/// xeon-2048.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag experiment atomic --kernel 2.6.30 --machine x86 --runs 1
-  unfrag experiment atomic --kernel congestion-both --machine x86-64 --runs 2 --seed 7 --json")]
+  unfrag experiment atomic --kernel congestion-both --machine x86-64 --runs 2 --seed 7 --json
+  unfrag experiment atomic --kernel congestion-both-everywhere --machine x86 --runs 1")]
 pub struct Args {
     /// The experiment
     #[arg(value_enum)]
     name: Experiment,
-    /// Kernels or variants, separated by commas; all of the experiment if none is given
+    /// Kernels or variants, separated by commas; those of the source if none is given
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     kernel: Vec<String>,
     /// Machines, separated by commas; those of the source if none is given

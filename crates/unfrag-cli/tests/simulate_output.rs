@@ -276,6 +276,82 @@ fn no_name_in_a_scenario_breaks_out_of_the_page() {
 }
 
 #[test]
+fn an_allocation_that_failed_is_told_in_the_words_of_the_kernel_spec_4_3() {
+    const SHORT: &str = "crates/unfrag-machine/tests/short_of_memory.toml";
+    let first = |kernel| {
+        let text = stdout(&["simulate", SHORT, "--kernel", kernel]);
+        let mut lines = text
+            .lines()
+            .skip_while(|l| !l.starts_with("allocations that failed: "));
+        let head = lines.next().unwrap_or_else(|| panic!("{text}")).to_owned();
+        let report: Vec<_> = lines
+            .skip(1)
+            .take_while(|l| !l.is_empty())
+            .map(str::to_owned)
+            .collect();
+        (head, report)
+    };
+    let (o, page) = with_page(SHORT, "2.6.31");
+    let failures = &o["alloc_failures"];
+    let (head, report) = first("2.6.31");
+    assert_eq!(
+        head,
+        format!("allocations that failed: {}", failures["reported"])
+    );
+    let known = &failures["first"][0];
+    let at = known["at_ns"].as_u64().unwrap();
+    assert_eq!(
+        report[0],
+        format!("At {:.6} s, in an interrupt:", at as f64 / 1e9)
+    );
+    assert_eq!(
+        (&known["task"], &known["order"]),
+        (&"busy".into(), &2.into())
+    );
+    assert_eq!(
+        report[1],
+        "busy: page allocation failure. order:2, mode:0x4020"
+    );
+    assert_eq!(report[2], "Mem-Info:");
+    let zones = known["zones"].as_array().unwrap();
+    for (zone, line) in zones.iter().zip(&report[3..]) {
+        let kb = |key: &str| zone[key].as_u64().unwrap() * 4;
+        let says = format!(
+            "free:{}kB min:{}kB low:{}kB",
+            kb("free"),
+            kb("min"),
+            kb("low")
+        );
+        assert!(line.contains(&says), "{says}: {line}");
+    }
+    for (zone, line) in zones.iter().zip(&report[3 + zones.len()..]) {
+        let free = zone["free"].as_u64().unwrap() * 4;
+        assert!(line.ends_with(&format!("4096kB = {free}kB")), "{line}");
+    }
+    assert_eq!(report.len(), 3 + 2 * zones.len());
+    let (_, pre) = page.split_once("<pre").expect("the page has the report");
+    let pre = pre.split_once("</pre>").unwrap().0;
+    assert!(report.iter().all(|l| pre.contains(l)), "{pre}");
+
+    let (head, report) = first("6.18");
+    assert!(head.ends_with("; the first 10:"), "{head}");
+    let line = "busy: page allocation failure: order:2, mode:0x40820(GFP_ATOMIC|__GFP_COMP), \
+                nodemask=(null),cpuset=/,mems_allowed=0";
+    assert_eq!(report[1], line);
+}
+
+#[test]
+fn a_run_without_failures_does_not_speak_of_them() {
+    let (o, page) = with_page(SMALL, "2.6.32");
+    assert_eq!(o["alloc_failures"]["reported"], 0);
+    assert_eq!(o["alloc_failures"]["first"], serde_json::json!([]));
+    let shown = stdout(&["simulate", SMALL, "--kernel", "2.6.32"]);
+    for out in [page, shown] {
+        assert!(!out.contains("that failed"), "{out}");
+    }
+}
+
+#[test]
 fn a_page_that_cannot_be_written_is_named() {
     fails(
         &["simulate", SMALL, "--html", "no/such/dir/run.html"],

@@ -2,7 +2,7 @@
 
 use crate::replay::Sim;
 use crate::report::BlockMap;
-use crate::sample::{self, Block};
+use crate::sample::Block;
 use unfrag::MigrateType;
 
 /// Draws the map of pageblocks, row by row.
@@ -20,10 +20,7 @@ impl MapMaker {
             map: BlockMap {
                 first_pfn: first.unwrap_or(0) / u64::from(pages) * u64::from(pages),
                 block_pages: pages,
-                type_names: MigrateType::ALL
-                    .iter()
-                    .map(|&t| sample::type_name(t).into())
-                    .collect(),
+                type_names: MigrateType::ALL.iter().map(|&t| t.name().into()).collect(),
                 seconds: vec![],
                 types: vec![],
                 fullness: vec![],

@@ -19,20 +19,6 @@ pub type Block = (
     unfrag::page_alloc::view::BlockView,
 );
 
-/// Name of a type as pagetypeinfo prints it.
-pub fn type_name(mt: MigrateType) -> &'static str {
-    match mt {
-        MigrateType::Unmovable => "Unmovable",
-        MigrateType::Movable => "Movable",
-        MigrateType::Reclaimable => "Reclaimable",
-        MigrateType::HighAtomic => "HighAtomic",
-        MigrateType::Reserve => "Reserve",
-        MigrateType::Fallback => "Fallback",
-        MigrateType::Cma => "CMA",
-        MigrateType::Isolate => "Isolate",
-    }
-}
-
 /// The unusable index at the orders that are reported, 0 to 1.
 fn unusable(free: &[u64; NR_ORDERS]) -> BTreeMap<String, f64> {
     [3u8, 9]
@@ -94,7 +80,7 @@ pub fn of_model(
                 pageblocks: MigrateType::ALL
                     .into_iter()
                     .filter(|&t| types[t as usize] > 0 || t.is_ordinary())
-                    .map(|t| (type_name(t).to_string(), types[t as usize]))
+                    .map(|t| (t.name().to_string(), types[t as usize]))
                     .collect(),
                 mixed_pageblocks: Some(mixed as u64),
             }

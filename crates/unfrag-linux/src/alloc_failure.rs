@@ -1,126 +1,340 @@
 //! The text that a kernel writes when an allocation fails: first line, and the memory report.
-//! `spec: linux-mm 4.3 (9)`
+//! `spec: linux-mm 4.3 (9), 7.7`
 //!
-//! The first line is as the specification quotes it. Of the report the specification says only that
-//! there is one; ours says for each zone what decides: free memory, marks, LRU lists, and free blocks by
-//! order, in the units of the kernel (kB).
+//! The first line of old kernels is as the specification quotes it; that of kernels from 4.4 on, and the
+//! letters of types behind free blocks, are as public failure reports show them. Of the memory report the
+//! specification says only that there is one; ours says for each zone what decides: free memory, marks, LRU
+//! lists (of the node, where the kernel has them there), and free blocks by order, in the units of the
+//! kernel (kB). There is no call stack: nothing simulated has one.
 
+use crate::gfp_text::Era;
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use unfrag::reclaim::Lru;
-use unfrag::{Gfp, Host, Manager};
+use unfrag::kernel::{LruShape, preset};
+use unfrag::{Gfp, MAX_ORDER};
 
-/// `mode` of the first line, with the bits of 2.6.32: `__GFP_HIGH` 0x20, `__GFP_WAIT` 0x10, `__GFP_IO`
-/// 0x40, `__GFP_FS` 0x80, `__GFP_NOWARN` 0x200, `__GFP_NORETRY` 0x1000, `__GFP_COMP` 0x4000,
-/// `__GFP_ZERO` 0x8000. Mode 0x8020 of source S4 is an atomic, zeroed allocation.
-pub fn mode(gfp: Gfp) -> u32 {
-    const BITS: [(Gfp, u32); 8] = [
-        (Gfp::DIRECT_RECLAIM, 0x10),
-        (Gfp::HIGH, 0x20),
-        (Gfp::IO, 0x40),
-        (Gfp::FS, 0x80),
-        (Gfp::NOWARN, 0x200),
-        (Gfp::NORETRY, 0x1000),
-        (Gfp::COMP, 0x4000),
-        (Gfp::ZERO, 0x8000),
-    ];
-    BITS.iter()
-        .filter(|(flag, _)| gfp.contains(*flag))
-        .map(|(_, bit)| bit)
-        .sum()
+/// How a kernel words its report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wording {
+    /// Its gfp bits, and whether they have names.
+    pub era: Era,
+    /// Where its LRU lists are.
+    pub lru: LruShape,
 }
 
-/// The report about a request of `comm` that failed.
-pub fn report<H: Host>(comm: &str, order: u8, gfp: Gfp, m: &Manager<'_, H>) -> String {
-    let mut out = format!(
-        "{comm}: page allocation failure. order:{order}, mode:0x{:x}\n",
-        mode(gfp)
-    );
-    out.push_str("Mem-Info:\n");
-    let kb = |pages: u64| pages * 4;
-    for z in 0..m.zones() {
-        let (v, lru) = (m.zone_view(z), m.lru_view(z));
-        let pages = |l: Lru| kb(lru.pages[l as usize - 1]);
-        let _ = writeln!(
-            out,
-            "Node {} {} free:{}kB min:{}kB low:{}kB high:{}kB active_anon:{}kB inactive_anon:{}kB \
-             active_file:{}kB inactive_file:{}kB present:{}kB all_unreclaimable? {}",
-            v.config.node,
-            v.config.kind.name(),
-            kb(v.free_counter.max(0) as u64),
-            kb(v.marks.min + v.marks.boost),
-            kb(v.marks.low + v.marks.boost),
-            kb(v.marks.high + v.marks.boost),
-            pages(Lru::ActiveAnon),
-            pages(Lru::InactiveAnon),
-            pages(Lru::ActiveFile),
-            pages(Lru::InactiveFile),
-            kb(v.config.present),
-            if lru.all_unreclaimable { "yes" } else { "no" },
-        );
-    }
-    for z in 0..m.zones() {
-        let v = m.zone_view(z);
-        let _ = write!(out, "Node {} {}:", v.config.node, v.config.kind.name());
-        let mut total = 0;
-        for (o, n) in v.nr_free.iter().enumerate() {
-            total += kb(n << o);
-            let _ = write!(out, " {n}*{}kB", kb(1 << o));
+impl Wording {
+    /// That of a preset. Names without a version are those of the oldest kernels.
+    pub fn of(kernel: &str) -> Wording {
+        Wording {
+            era: Era::of_release(kernel).unwrap_or(Era::V2_6_32),
+            lru: preset(kernel).map_or(LruShape::PerZone, |p| p.switches.reclaim.lru),
         }
-        let _ = writeln!(out, " = {total}kB");
+    }
+}
+
+/// An allocation that failed.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure<'a> {
+    /// Name of the task that ran; none on an idle CPU.
+    pub task: Option<&'a str>,
+    /// The CPU.
+    pub cpu: usize,
+    /// Order of the request.
+    pub order: u8,
+    /// Its flags, by their meaning.
+    pub gfp: Gfp,
+    /// Memory at that moment.
+    pub zones: &'a [Zone<'a>],
+}
+
+/// A zone at that moment; amounts in pages.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the names are those of the report")]
+pub struct Zone<'a> {
+    pub node: u8,
+    pub name: &'a str,
+    pub free: u64,
+    pub min: u64,
+    pub low: u64,
+    pub high: u64,
+    pub active_anon: u64,
+    pub inactive_anon: u64,
+    pub active_file: u64,
+    pub inactive_file: u64,
+    pub present: u64,
+    pub managed: u64,
+    pub all_unreclaimable: bool,
+    /// Free blocks by order, for each type that has some.
+    pub free_blocks: &'a BTreeMap<&'static str, [u64; ORDERS]>,
+}
+
+/// Orders of free blocks.
+pub const ORDERS: usize = MAX_ORDER as usize + 1;
+
+/// `mode` of the first line: the bits that the flags have in a kernel. Mode 0x8020 of source S4 is an
+/// atomic, zeroed allocation in those of 2.6.32. Flags that the kernel does not have are left out.
+pub fn mode(era: Era, gfp: Gfp) -> u64 {
+    let bit = |(name, flag): (&str, Gfp)| {
+        let bit = match (era, name) {
+            // No kernel moved these four.
+            (_, "DMA" | "HIGHMEM" | "DMA32" | "MOVABLE") => Ok(u64::from(flag.bits())),
+            (Era::V2_6_32, "DIRECT_RECLAIM") => era.parse("__GFP_WAIT"),
+            // 4.13 gave the bit of __GFP_REPEAT this name.
+            (Era::V2_6_32 | Era::V4_4 | Era::V4_10, "RETRY_MAYFAIL") => era.parse("__GFP_REPEAT"),
+            _ => era.parse(&format!("__GFP_{name}")),
+        };
+        bit.unwrap_or(0)
+    };
+    gfp.iter_names().map(bit).fold(0, |mode, bit| mode | bit)
+}
+
+/// The report about a request that failed.
+pub fn report(how: Wording, f: &Failure) -> String {
+    let mut out = String::new();
+    let mode = mode(how.era, f.gfp);
+    let _ = if how.era == Era::V2_6_32 {
+        let comm = f.task.unwrap_or("swapper");
+        writeln!(
+            out,
+            "{comm}: page allocation failure. order:{}, mode:0x{mode:x}",
+            f.order
+        )
+    } else {
+        let idle = format!("swapper/{}", f.cpu);
+        writeln!(
+            out,
+            "{}: page allocation failure: order:{}, mode:0x{mode:x}({}), nodemask=(null),cpuset=/,mems_allowed=0",
+            f.task.unwrap_or(&idle),
+            f.order,
+            how.era.print(mode)
+        )
+    };
+    out.push_str("Mem-Info:\n");
+    if how.lru == LruShape::PerNode {
+        nodes(&mut out, f.zones);
+    }
+    for z in f.zones {
+        zone(&mut out, how, z);
+    }
+    for z in f.zones {
+        free_blocks(&mut out, how.era, z);
     }
     out
+}
+
+const fn kb(pages: u64) -> u64 {
+    pages * 4
+}
+
+/// The LRU lists of each node; they are counted in its first zone.
+fn nodes(out: &mut String, zones: &[Zone]) {
+    for (i, first) in zones.iter().enumerate() {
+        if zones[..i].iter().any(|z| z.node == first.node) {
+            continue;
+        }
+        let of_node: Vec<&Zone> = zones.iter().filter(|z| z.node == first.node).collect();
+        let sum = |part: fn(&Zone) -> u64| kb(of_node.iter().map(|z| part(z)).sum());
+        let _ = writeln!(
+            out,
+            "Node {} active_anon:{}kB inactive_anon:{}kB active_file:{}kB inactive_file:{}kB all_unreclaimable? {}",
+            first.node,
+            sum(|z| z.active_anon),
+            sum(|z| z.inactive_anon),
+            sum(|z| z.active_file),
+            sum(|z| z.inactive_file),
+            yes(of_node.iter().all(|z| z.all_unreclaimable))
+        );
+    }
+}
+
+const fn yes(answer: bool) -> &'static str {
+    if answer { "yes" } else { "no" }
+}
+
+fn zone(out: &mut String, how: Wording, z: &Zone) {
+    let _ = write!(
+        out,
+        "Node {} {} free:{}kB min:{}kB low:{}kB high:{}kB",
+        z.node,
+        z.name,
+        kb(z.free),
+        kb(z.min),
+        kb(z.low),
+        kb(z.high)
+    );
+    let _ = match how.lru {
+        LruShape::Joined => write!(
+            out,
+            " active:{}kB inactive:{}kB",
+            kb(z.active_anon + z.active_file),
+            kb(z.inactive_anon + z.inactive_file)
+        ),
+        LruShape::PerZone => write!(
+            out,
+            " active_anon:{}kB inactive_anon:{}kB active_file:{}kB inactive_file:{}kB",
+            kb(z.active_anon),
+            kb(z.inactive_anon),
+            kb(z.active_file),
+            kb(z.inactive_file)
+        ),
+        LruShape::PerNode => Ok(()),
+    };
+    let _ = write!(out, " present:{}kB", kb(z.present));
+    let _ = match how.lru {
+        LruShape::PerNode => writeln!(out, " managed:{}kB", kb(z.managed)),
+        _ => writeln!(out, " all_unreclaimable? {}", yes(z.all_unreclaimable)),
+    };
+}
+
+/// Types by the letters of newer kernels, in the order in which they stand.
+const LETTERS: [(&str, char); 6] = [
+    ("Unmovable", 'U'),
+    ("Movable", 'M'),
+    ("Reclaimable", 'E'),
+    ("HighAtomic", 'H'),
+    ("CMA", 'C'),
+    ("Isolate", 'I'),
+];
+
+fn free_blocks(out: &mut String, era: Era, z: &Zone) {
+    let _ = write!(out, "Node {} {}:", z.node, z.name);
+    let mut total = 0;
+    for order in 0..ORDERS {
+        let number: u64 = z.free_blocks.values().map(|of| of[order]).sum();
+        let size = kb(1 << order);
+        total += number * size;
+        let _ = write!(out, " {number}*{size}kB");
+        let has = |name: &str| z.free_blocks.get(name).is_some_and(|of| of[order] > 0);
+        if era != Era::V2_6_32 && number > 0 {
+            let letters = LETTERS.iter().filter(|(name, _)| has(name));
+            let _ = write!(out, " ({})", letters.map(|(_, c)| c).collect::<String>());
+        }
+    }
+    let _ = writeln!(out, " = {total}kB");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag::{Config, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset};
 
     #[test]
     fn the_mode_of_the_source_is_an_atomic_zeroed_request_spec_4_3() {
-        assert_eq!(mode(Gfp::ZERO | Gfp::HIGH | Gfp::KSWAPD_RECLAIM), 0x8020);
-        assert_eq!(mode(Gfp::KERNEL), 0xd0);
+        let old = |gfp| mode(Era::V2_6_32, gfp);
+        assert_eq!(old(Gfp::ZERO | Gfp::HIGH | Gfp::KSWAPD_RECLAIM), 0x8020);
+        assert_eq!(old(Gfp::KERNEL), 0xd0);
+        assert_eq!(old(Gfp::HIGHUSER_MOVABLE), 0x2_00da);
+        assert_eq!(old(Gfp::KERNEL | Gfp::RETRY_MAYFAIL), 0x4d0);
     }
 
     #[test]
-    fn the_report_says_what_decides() {
-        let zones = [ZoneConfig {
-            node: 0,
-            kind: ZoneKind::Normal,
-            start: Pfn(0x1000),
-            spanned: 4096,
-            present: 4096,
-            managed: 4096,
-        }];
-        let config = Config {
-            zones: &zones,
-            cpus: 1,
-            switches: preset("2.6.32").unwrap().switches,
-            sysctl: Sysctl::default(),
+    fn a_mode_has_the_bits_of_its_kernel_spec_7_7() {
+        let atomic = Gfp::ATOMIC_MASK | Gfp::COMP;
+        let named = |era: Era| era.print(mode(era, atomic));
+        assert_eq!(mode(Era::V2_6_32, atomic), 0x4020);
+        for (era, bits) in [(Era::V5_1, 0x40a20), (Era::V6_18, 0x40820)] {
+            assert_eq!(mode(era, atomic), bits);
+            assert_eq!(named(era), "GFP_ATOMIC|__GFP_COMP");
+        }
+    }
+
+    /// A zone with three single pages and a block of order 2 free, on the lists of two types.
+    fn blocks() -> BTreeMap<&'static str, [u64; ORDERS]> {
+        let with = |singles, fours| {
+            let mut of = [0; ORDERS];
+            (of[0], of[2]) = (singles, fours);
+            of
         };
-        let mut memory = vec![0; layout(&config).unwrap().words];
-        let mut m = Manager::boot(&config, NullHost, &mut memory).unwrap();
-        let gfp = Gfp::HIGH | Gfp::COMP;
-        while m.alloc(5, gfp).is_ok() {}
-        let text = report("ifconfig", 5, gfp, &m);
-        let free = m.zone_view(0);
-        let mut lines = text.lines();
+        BTreeMap::from([("Unmovable", with(2, 0)), ("Movable", with(1, 1))])
+    }
+
+    fn zone<'a>(name: &'a str, free_blocks: &'a BTreeMap<&'static str, [u64; ORDERS]>) -> Zone<'a> {
+        Zone {
+            node: 0,
+            name,
+            free: 7,
+            min: 10,
+            low: 12,
+            high: 15,
+            active_anon: 1,
+            inactive_anon: 2,
+            active_file: 3,
+            inactive_file: 4,
+            present: 4096,
+            managed: 4000,
+            all_unreclaimable: false,
+            free_blocks,
+        }
+    }
+
+    fn text(kernel: &str, task: Option<&str>) -> String {
+        let blocks = blocks();
+        let zones = [zone("Normal", &blocks)];
+        let failure = Failure {
+            task,
+            cpu: 1,
+            order: 5,
+            gfp: Gfp::ATOMIC_MASK | Gfp::COMP,
+            zones: &zones,
+        };
+        report(Wording::of(kernel), &failure)
+    }
+
+    #[test]
+    fn the_report_of_2_6_32_says_what_decides_spec_4_3() {
         assert_eq!(
-            lines.next(),
-            Some("ifconfig: page allocation failure. order:5, mode:0x4020")
+            text("2.6.32", Some("ifconfig")),
+            "ifconfig: page allocation failure. order:5, mode:0x4020
+Mem-Info:
+Node 0 Normal free:28kB min:40kB low:48kB high:60kB active_anon:4kB inactive_anon:8kB active_file:12kB \
+             inactive_file:16kB present:16384kB all_unreclaimable? no
+Node 0 Normal: 3*4kB 0*8kB 1*16kB 0*32kB 0*64kB 0*128kB 0*256kB 0*512kB 0*1024kB 0*2048kB 0*4096kB = 28kB
+"
         );
-        assert_eq!(lines.next(), Some("Mem-Info:"));
-        let zone = lines.next().unwrap();
-        let says = format!(
-            "Node 0 Normal free:{}kB min:512kB low:640kB",
-            free.free_counter * 4
+        assert!(text("2.6.32", None).starts_with("swapper: page"));
+    }
+
+    #[test]
+    fn older_kernels_have_two_lists_a_zone_spec_4_1() {
+        for kernel in ["2.6.14", "v19"] {
+            let text = text(kernel, Some("cc"));
+            assert!(
+                text.contains("high:60kB active:16kB inactive:24kB present"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn newer_kernels_name_the_flags_and_have_the_lists_in_the_node() {
+        assert_eq!(
+            text("6.18", None),
+            "swapper/1: page allocation failure: order:5, mode:0x40820(GFP_ATOMIC|__GFP_COMP), \
+             nodemask=(null),cpuset=/,mems_allowed=0
+Mem-Info:
+Node 0 active_anon:4kB inactive_anon:8kB active_file:12kB inactive_file:16kB all_unreclaimable? no
+Node 0 Normal free:28kB min:40kB low:48kB high:60kB present:16384kB managed:16000kB
+Node 0 Normal: 3*4kB (UM) 0*8kB 1*16kB (M) 0*32kB 0*64kB 0*128kB 0*256kB 0*512kB 0*1024kB 0*2048kB 0*4096kB = 28kB
+"
         );
-        assert!(zone.starts_with(&says), "{zone}");
-        let orders = lines.next().unwrap();
-        assert!(
-            orders.ends_with(&format!(" = {}kB", free.free_pages * 4)),
-            "{orders}"
+    }
+
+    #[test]
+    fn a_nodes_lists_are_told_once() {
+        let blocks = blocks();
+        let zones = ["DMA", "Normal"].map(|name| zone(name, &blocks));
+        let failure = Failure {
+            task: None,
+            cpu: 0,
+            order: 0,
+            gfp: Gfp::KERNEL,
+            zones: &zones,
+        };
+        let text = report(Wording::of("6.1"), &failure);
+        assert_eq!(
+            text.matches("active_file:24kB inactive_file").count(),
+            1,
+            "{text}"
         );
-        assert_eq!(lines.next(), None);
+        assert_eq!(text.lines().count(), 2 + 1 + 2 + 2);
     }
 }

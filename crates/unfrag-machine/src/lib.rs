@@ -8,6 +8,7 @@
 //! - [`mm`]: processes, page faults, swap, fork and exit, what reclaim asks of owners.
 //! - [`fs`]: page cache, readahead, writeback, journal, tmpfs, loop devices.
 //! - [`program`]: what the tasks of a scenario do.
+//! - [`alloc_failure`]: allocations that failed, as the kernel reports them.
 //! - [`net`]: frames that arrive in interrupts.
 //! - [`kmem`]: the simulated kernel's slab caches.
 //! - [`slab`]: slab caches over real memory, with virtual CPUs.
@@ -16,6 +17,7 @@
 //! random choice from a generator with a name and the run's seed; ties broken by sequence numbers.
 #![deny(unsafe_code)]
 
+pub mod alloc_failure;
 pub mod block;
 pub mod calibration;
 pub mod config;

@@ -4,6 +4,7 @@
 //! tables of whoever owns frames. The core's callbacks see the `World` alone, so they cannot enter
 //! the allocator again.
 
+use crate::alloc_failure::AllocFailures;
 use crate::block::Block;
 use crate::config::{Costs, MachineConfig};
 use crate::engine::{Call, Channel, CpuTimes, Nanos, Priority, Sched, TaskId, TaskTimes};
@@ -21,6 +22,7 @@ pub struct World {
     pub block: Block,
     /// Who owns which page.
     pub(crate) mem: Memory,
+    pub(crate) alloc_failures: AllocFailures,
     pub(crate) sched: Sched,
 }
 
@@ -202,6 +204,7 @@ impl Sim {
             costs: config.costs.clone(),
             block: Block::new(config),
             mem: Memory::new(config),
+            alloc_failures: AllocFailures::default(),
             sched: Sched::new(config),
         };
         let (metadata, words) = Metadata::new(words);

@@ -82,6 +82,20 @@ impl MigrateType {
         Self::ALL[(bits & 7) as usize]
     }
 
+    /// Its name, as `/proc/pagetypeinfo` has it; V19 had [others](crate::v19_type_name). `spec: linux-mm 7.1`
+    pub const fn name(self) -> &'static str {
+        match self {
+            MigrateType::Unmovable => "Unmovable",
+            MigrateType::Movable => "Movable",
+            MigrateType::Reclaimable => "Reclaimable",
+            MigrateType::HighAtomic => "HighAtomic",
+            MigrateType::Reserve => "Reserve",
+            MigrateType::Fallback => "Fallback",
+            MigrateType::Cma => "CMA",
+            MigrateType::Isolate => "Isolate",
+        }
+    }
+
     /// Whether requests ask for it: the first three.
     #[inline]
     pub const fn is_ordinary(self) -> bool {

@@ -1,6 +1,6 @@
 //! The published experiments, run again on the simulated machine.
 //!
-//! - [`variant`]: the kernels of each.
+//! - [`variant`]: the kernels of each. `choice`: which of them run.
 //! - [`source`]: what the sources measured.
 //! - [`scenario`]: what runs, and what is measured of a run.
 //! - [`stats`], [`report`]: many seeds become one table.
@@ -8,6 +8,7 @@
 //! Invariant: a result depends on the experiment, the kernel, the machine and the seed alone; how many
 //! threads worked on it does not show.
 
+mod choice;
 pub mod report;
 pub mod scenario;
 pub mod source;
@@ -20,7 +21,7 @@ use stats::Spread;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use unfrag_linux::{Error, Result};
+use unfrag_linux::Result;
 use variant::Kernel;
 
 /// What was measured of one run, by name.
@@ -53,7 +54,7 @@ impl Name {
         }
     }
 
-    /// Its kernels.
+    /// Its kernels, those that run only if they are named among them.
     pub fn kernels(self) -> Vec<Kernel> {
         match self {
             Name::HighOrder => variant::highorder(),
@@ -77,7 +78,7 @@ impl Name {
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Kernels or variants by name; none means all.
+    /// Kernels or variants by name; none means those of the source.
     pub kernels: Vec<String>,
     /// Machines by name; none means those of the source.
     pub machines: Vec<String>,
@@ -96,7 +97,7 @@ pub fn run(
     options: &Options,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Report> {
-    let kernels = chosen(name, &options.kernels)?;
+    let kernels = choice::chosen(name, name.kernels(), &options.kernels)?;
     let machines = scenario::machines(name, &options.machines)?;
     let mut jobs = vec![];
     for machine in &machines {
@@ -159,33 +160,4 @@ pub fn run(
         calibration: scenario::calibration(),
         results: outcomes,
     })
-}
-
-fn chosen(name: Name, asked: &[String]) -> Result<Vec<Kernel>> {
-    let all = name.kernels();
-    if asked.is_empty() {
-        return Ok(all);
-    }
-    let matches = |k: &Kernel, a: &String| k.name == a || k.variant == a;
-    for a in asked {
-        if !all.iter().any(|k| matches(k, a)) {
-            let mut known: Vec<&str> = all.iter().map(|k| k.name).collect();
-            known.extend(all.iter().map(|k| k.variant).filter(|v| !v.is_empty()));
-            let mut seen = vec![];
-            known.retain(|k| {
-                !seen.contains(k) && {
-                    seen.push(*k);
-                    true
-                }
-            });
-            return Err(
-                Error::malformed(format!("`{}` has no kernel `{a}`", name.as_str()))
-                    .help(format!("it has {}", known.join(", "))),
-            );
-        }
-    }
-    Ok(all
-        .into_iter()
-        .filter(|k| asked.iter().any(|a| matches(k, a)))
-        .collect())
 }

@@ -1,5 +1,6 @@
 //! The scenarios of the experiments: their files, one run of each, and what is measured of it.
 
+use super::choice::{self, Choice};
 use super::variant::Kernel;
 use super::{Metrics, Name};
 use std::collections::BTreeMap;
@@ -45,13 +46,41 @@ fn parse(file: &str, text: &str) -> Result<Scenario> {
     Scenario::parse(file, text).map_err(|e| Error::malformed(e.to_string()))
 }
 
-/// Machines of an experiment with the scenario of each.
-fn all(name: Name) -> Result<Vec<(String, Scenario)>> {
+/// A machine of an experiment, and the scenario that runs on it.
+struct Machine {
+    name: String,
+    scenario: Scenario,
+    added: bool,
+}
+
+impl Choice for Machine {
+    const WHAT: &'static str = "machine";
+
+    fn own_name(&self) -> &str {
+        &self.name
+    }
+
+    fn family(&self) -> &str {
+        &self.name
+    }
+
+    fn added(&self) -> bool {
+        self.added
+    }
+}
+
+/// All machines of an experiment.
+fn all(name: Name) -> Result<Vec<Machine>> {
     let mut found = vec![];
     for (file, text) in texts(name) {
         let s = parse(file, text)?;
         for m in &s.file.machines {
-            found.push((m.name.get_ref().clone(), s.clone()));
+            found.push(Machine {
+                name: m.name.get_ref().clone(),
+                scenario: s.clone(),
+                // The other sizes of memory are a sweep.
+                added: name == Name::HighOrder && !found.is_empty(),
+            });
         }
     }
     Ok(found)
@@ -62,23 +91,8 @@ fn all(name: Name) -> Result<Vec<(String, Scenario)>> {
 /// # Errors
 /// If one does not exist.
 pub fn machines(name: Name, asked: &[String]) -> Result<Vec<String>> {
-    let known: Vec<String> = all(name)?.into_iter().map(|(m, _)| m).collect();
-    if asked.is_empty() {
-        return Ok(match name {
-            // The other sizes of memory are a sweep.
-            Name::HighOrder => known[..1].to_vec(),
-            _ => known,
-        });
-    }
-    for a in asked {
-        if !known.contains(a) {
-            return Err(
-                Error::malformed(format!("`{}` has no machine `{a}`", name.as_str()))
-                    .help(format!("it has {}", known.join(", "))),
-            );
-        }
-    }
-    Ok(asked.to_vec())
+    let chosen = choice::chosen(name, all(name)?, asked)?;
+    Ok(chosen.into_iter().map(|m| m.name).collect())
 }
 
 /// What a result's settings say.
@@ -100,6 +114,9 @@ pub fn settings(name: Name, kernel: &Kernel, machine: &str) -> BTreeMap<String, 
         all.insert("kswapd_sleep".into(), format!("{:?}", r.sleep));
         all.insert("kswapd_nap".into(), format!("{:?}", r.nap));
         all.insert("wake_on_restart".into(), r.wake_on_restart.to_string());
+        if r.notices_order_at_once {
+            all.insert("notices_order_at_once".into(), "true".into());
+        }
     }
     all
 }
@@ -114,11 +131,11 @@ pub fn calibration() -> String {
 /// # Errors
 /// If the scenario cannot run.
 pub fn once(name: Name, kernel: &Kernel, machine: &str, seed: u64) -> Result<Metrics> {
-    let (_, scenario) = all(name)?
+    let found = all(name)?
         .into_iter()
-        .find(|(m, _)| m == machine)
+        .find(|m| m.name == machine)
         .ok_or_else(|| Error::malformed(format!("there is no machine `{machine}`")))?;
-    let outcome = outcome(&scenario, kernel, machine, seed)?;
+    let outcome = outcome(&found.scenario, kernel, machine, seed)?;
     if outcome.ended != "finished" {
         return Err(Error::malformed(format!(
             "{} of {} on {machine} with seed {seed} ended as `{}` after {} s of its time",

@@ -1,5 +1,6 @@
 //! Kernels of the experiments: a preset, and what is changed about it.
 
+use super::choice::Choice;
 use unfrag::Switches;
 use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, preset};
 use unfrag::slab::{Design, FirstAttempt, Rules};
@@ -17,6 +18,27 @@ pub struct Kernel {
     pub slab: Rules,
     /// Whether it may end processes when memory runs out.
     pub oom_killer: bool,
+    /// Whether it runs only if it is named: the source mentions it, and has no numbers for it.
+    pub added: bool,
+}
+
+impl Choice for Kernel {
+    const WHAT: &'static str = "kernel";
+
+    fn own_name(&self) -> &str {
+        match self.variant {
+            "" => self.name,
+            variant => variant,
+        }
+    }
+
+    fn family(&self) -> &str {
+        self.name
+    }
+
+    fn added(&self) -> bool {
+        self.added
+    }
 }
 
 fn base(name: &'static str) -> Option<Switches> {
@@ -47,6 +69,7 @@ pub fn highorder() -> Vec<Kernel> {
             switches: base(name)?,
             slab,
             oom_killer,
+            added: false,
         })
     })
     .collect()
@@ -88,42 +111,55 @@ pub fn slab_order() -> Vec<Kernel> {
             switches: base("2.6.28")?,
             slab,
             oom_killer: true,
+            added: false,
         })
     };
     kernels.into_iter().filter_map(of).collect()
 }
 
-/// S4's thirteen kernels: each base, 8aa7e847 reverted, and the five patches one after the other.
+/// S4's thirteen kernels: each base, 8aa7e847 reverted, and the five patches one after the other. Added
+/// are the two that S4 mentions beside them: BOTH in every call of `congestion_wait`, in place of patch 3,
+/// and the patch that was dropped after V2, upon V2's other changes (patches 1 and 2).
 /// `spec: linux-mm 4.6, 8.3`
 pub fn atomic() -> Vec<Kernel> {
     let mut all = vec![];
     for name in ["2.6.30", "2.6.31", "2.6.32-rc6"] {
         let Some(plain) = base(name) else { continue };
-        let mut add = |variant, switches| {
-            all.push(Kernel {
-                name,
-                variant,
-                switches,
-                slab: Rules::S2,
-                oom_killer: true,
-            });
+        let kernel = |variant, switches| Kernel {
+            name,
+            variant,
+            switches,
+            slab: Rules::S2,
+            oom_killer: true,
+            added: false,
         };
-        add("force-highorder", plain);
+        all.push(kernel("force-highorder", plain));
         if name == "2.6.30" {
             continue;
         }
         let mut sw = plain;
         sw.reclaim.congestion = CongestionWait::Sync;
-        add("revert-8aa7e847", sw);
+        all.push(kernel("revert-8aa7e847", sw));
         let mut sw = plain;
         (sw.reclaim.wake_on_restart, sw.reclaim.realtime_in_interrupt) = (true, false);
-        add("pgalloc-2.6.30", sw);
+        all.push(kernel("pgalloc-2.6.30", sw));
+        let (mut everywhere, mut notice) = (sw, sw);
         sw.reclaim.congestion = CongestionWait::Both;
-        add("congestion-both", sw);
+        all.push(kernel("congestion-both", sw));
         sw.reclaim.sleep = KswapdSleep::Staged;
-        add("kswapd-quick-recheck", sw);
+        all.push(kernel("kswapd-quick-recheck", sw));
         sw.reclaim.nap = KswapdNap::TroubleLater;
-        add("adjust-priority", sw);
+        all.push(kernel("adjust-priority", sw));
+        everywhere.reclaim.congestion = CongestionWait::BothEverywhere;
+        notice.reclaim.notices_order_at_once = true;
+        let added = [
+            ("congestion-both-everywhere", everywhere),
+            ("kswapd-quickly-notice-high-order", notice),
+        ];
+        all.extend(added.map(|(variant, switches)| Kernel {
+            added: true,
+            ..kernel(variant, switches)
+        }));
     }
     all
 }
@@ -131,10 +167,12 @@ pub fn atomic() -> Vec<Kernel> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use unfrag::kernel::ReclaimRules;
 
     #[test]
     fn s4_has_thirteen_kernels_and_each_patch_is_one_switch_spec_4_6() {
-        let all = atomic();
+        let mut all = atomic();
+        all.retain(|k| !k.added);
         assert_eq!(all.len(), 13);
         for (a, b) in all.iter().zip(&all[1..]) {
             assert!(
@@ -143,6 +181,28 @@ mod tests {
                 b.variant
             );
         }
+    }
+
+    #[test]
+    fn what_s4_mentions_beside_them_differs_in_one_switch_spec_4_6() {
+        let all = atomic();
+        let rules = |name: &str, variant: &str| {
+            let found = all.iter().find(|k| k.name == name && k.variant == variant);
+            found.expect("a kernel of S4").switches.reclaim
+        };
+        for base in ["2.6.31", "2.6.32-rc6"] {
+            let everywhere = ReclaimRules {
+                congestion: CongestionWait::BothEverywhere,
+                ..rules(base, "congestion-both")
+            };
+            assert_eq!(rules(base, "congestion-both-everywhere"), everywhere);
+            let notice = ReclaimRules {
+                notices_order_at_once: true,
+                ..rules(base, "pgalloc-2.6.30")
+            };
+            assert_eq!(rules(base, "kswapd-quickly-notice-high-order"), notice);
+        }
+        assert_eq!(all.iter().filter(|k| k.added).count(), 4);
     }
 
     #[test]

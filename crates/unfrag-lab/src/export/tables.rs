@@ -75,10 +75,7 @@ fn types<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> Vec<(MigrateType, &'s
     use MigrateType::{Cma, HighAtomic, Isolate, Movable, Reclaimable, Reserve as Kept, Unmovable};
     let sw = m.switches();
     let named = |types: &[MigrateType]| -> Vec<(MigrateType, &'static str)> {
-        types
-            .iter()
-            .map(|&t| (t, crate::sample::type_name(t)))
-            .collect()
+        types.iter().map(|&t| (t, t.name())).collect()
     };
     match (sw.grouping, sw.reclaimable_is_type_1) {
         (Grouping::None, _) => named(&[Unmovable]),

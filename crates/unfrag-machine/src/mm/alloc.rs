@@ -11,7 +11,7 @@ use crate::kmem::grow::Try;
 use crate::kmem::{CacheId, Obj};
 use crate::{Cx, Nanos, Sim};
 use unfrag::page_alloc::{Attempt, Begun};
-use unfrag::reclaim::Context;
+use unfrag::reclaim::{Context, Step};
 use unfrag::{AllocError, Gfp, Pfn};
 
 /// On whose behalf the kernel works.
@@ -55,8 +55,13 @@ impl Sim {
             memalloc: who.memalloc,
             realtime: who.realtime,
             in_interrupt: false,
-            oom_victim: who.proc.is_some_and(|p| self.mem_ref().procs.get(p).victim),
+            oom_victim: self.is_victim(who),
         }
+    }
+
+    #[inline]
+    fn is_victim(&self, who: Who) -> bool {
+        who.proc.is_some_and(|p| self.mem_ref().procs.get(p).victim)
     }
 
     /// Begins to allocate a block.
@@ -98,9 +103,14 @@ impl Sim {
 
     /// Ends an attempt that may not wait.
     fn finish_now(&mut self, mut attempt: Attempt) -> Result<Pfn, AllocError> {
-        use unfrag::reclaim::{Answer, Step};
+        use unfrag::reclaim::Answer;
         match attempt.step(self.manager(), Answer::Go) {
-            Step::Done(got) => got,
+            Step::Done(got) => {
+                if got.is_err() {
+                    self.report_alloc_failure(attempt.order(), attempt.gfp());
+                }
+                got
+            }
             Step::Need(need) => panic!("a request that cannot wait needs {need:?}"),
         }
     }
@@ -161,6 +171,12 @@ impl Sim {
     pub(crate) fn kmem_free_late(&mut self, obj: Obj) {
         let now = self.now();
         self.mem().rcu.push_back((now + GRACE, obj));
+        self.free_due();
+    }
+
+    /// Frees the objects whose grace period is over.
+    pub(crate) fn free_due(&mut self) {
+        let now = self.now();
         while let Some(&(due, obj)) = self.mem_ref().rcu.front()
             && due <= now
         {
@@ -190,7 +206,8 @@ impl Cx<'_> {
                 Err(_) => return Err(Fail::NoMemory),
             };
             let was_victim = self.is_victim(who);
-            if let Ok(pfn) = self.finish_attempt(who, attempt) {
+            let last = |sim: &Sim| was_victim || !sim.is_victim(who);
+            if let Ok(pfn) = self.drive_attempt(who, attempt, last) {
                 return Ok(pfn);
             }
             // Chosen meanwhile: the reserves are open now.
@@ -201,12 +218,26 @@ impl Cx<'_> {
     }
 
     pub(crate) fn is_victim(&mut self, who: Who) -> bool {
-        who.proc
-            .is_some_and(|p| self.with(|sim| sim.mem_ref().procs.get(p).victim))
+        self.with(|sim| sim.is_victim(who))
     }
 
     /// Takes an attempt to its end.
     pub(crate) fn finish_attempt(&mut self, who: Who, attempt: Attempt) -> Result<Pfn, Fail> {
+        self.drive_attempt(who, attempt, |_| true)
+    }
+
+    /// The same for a caller that asks again if it fails, so that nobody need know of it.
+    pub(crate) fn try_attempt(&mut self, who: Who, attempt: Attempt) -> Option<Pfn> {
+        self.drive_attempt(who, attempt, |_| false).ok()
+    }
+
+    /// `last` tells, once it has failed, whether that is the end of it.
+    fn drive_attempt(
+        &mut self,
+        who: Who,
+        attempt: Attempt,
+        last: impl Fn(&Sim) -> bool,
+    ) -> Result<Pfn, Fail> {
         let from = self.now();
         let mut attempt = attempt;
         let asker = Asker {
@@ -218,7 +249,13 @@ impl Cx<'_> {
             let slow = sim.mem_ref().config.costs.alloc_slow;
             sim.mem().owe(slow);
         });
-        let got = self.drive(asker, |sim, answer| attempt.step(sim.manager(), answer));
+        let got = self.drive(asker, |sim, answer| {
+            let next = attempt.step(sim.manager(), answer);
+            if matches!(next, Step::Done(Err(_))) && last(sim) {
+                sim.report_alloc_failure(asker.order, asker.gfp);
+            }
+            next
+        });
         self.pay();
         let now = self.now();
         self.with(|sim| sim.mem().counters.direct_reclaim += now - from);

@@ -381,7 +381,7 @@ impl Cx<'_> {
                 Stop::Pause => {}
                 Stop::Fault(i) => self.fault(who, area, i, write, None)?,
                 Stop::Wait(i, attempt) => {
-                    let spare = self.finish_attempt(Who::process(who), attempt).ok();
+                    let spare = self.try_attempt(Who::process(who), attempt);
                     self.fault(who, area, i, write, spare)?;
                 }
             }

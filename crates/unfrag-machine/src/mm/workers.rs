@@ -1,4 +1,5 @@
-//! What each CPU does from time to time: slab reaper and trim, and the folding of its counters.
+//! What each CPU does from time to time: objects whose grace period is over are freed, then slab reaper and
+//! trim, and the folding of its counters.
 //! `spec: linux-mm 6.1, 6.3`
 
 use crate::engine::SEC;
@@ -27,9 +28,11 @@ fn work(cx: &mut Cx, cpu: usize) {
         let now = cx.now();
         cx.with(|sim| {
             sim.manager().vmstat_update(cpu);
+            sim.free_due();
             sim.mem().kmem.reap(cpu, Due::between(last, now));
             sim.free_pending();
         });
+        cx.pay();
         last = now;
     }
 }

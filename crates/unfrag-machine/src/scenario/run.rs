@@ -5,6 +5,7 @@
 use super::file::{File, Machine, Priority};
 use super::series::{CpuUse, MemoryByUse, Sample, ZoneSize, cpu_use, kswapd_cpu, zones};
 use super::{Kernel, ScenarioError};
+use crate::alloc_failure::AllocFailures;
 use crate::engine::{Ended, Nanos, TaskTimes};
 use crate::kmem::CacheView;
 use crate::program::{Actor, Role, Stage, StageReport};
@@ -66,6 +67,8 @@ pub struct Outcome {
     pub devices: BTreeMap<String, BTreeMap<&'static str, u64>>,
     /// Slab caches at the end.
     pub slabs: Vec<CacheView>,
+    /// Allocations that failed, as the kernel reports them.
+    pub alloc_failures: AllocFailures,
     /// What the programs have to tell.
     pub programs: StageReport,
     /// Samples.
@@ -134,6 +137,7 @@ impl super::Scenario {
             counters: BTreeMap::new(),
             devices: BTreeMap::new(),
             slabs: Vec::new(),
+            alloc_failures: AllocFailures::default(),
             programs: StageReport::default(),
             samples: Vec::new(),
             trace_hash: String::new(),
@@ -239,6 +243,7 @@ impl Run {
         o.kswapd_cpu_ns = kswapd_cpu(sim);
         o.counters = sim.vm_counters();
         o.slabs = sim.mem_ref().kmem.views().collect();
+        o.alloc_failures = sim.world_ref().alloc_failures().clone();
         o.programs = self.stage.report();
         o.devices = sim.block.all_stats();
         o.samples.push(Sample::of(sim));

@@ -5,6 +5,7 @@
 //! the page unescaped, and the same outcome gives the same bytes.
 
 use super::charts::{Chart, Charts, charts};
+use super::failed::failed;
 use super::seconds;
 use super::tables::{self, Table};
 use crate::report::page::{self, TIMELINE, escape, fill, paragraph};
@@ -38,6 +39,7 @@ pub fn render(o: &Outcome) -> String {
             &tables::slabs(o, CACHES),
         ),
         "failures" => section("Failures", &tables::failures(o)),
+        "alloc_failures" => alloc_failures(o),
         "counters" => table(&tables::counters(o)),
         other => unreachable!("the page's template has no {other}"),
     });
@@ -119,6 +121,21 @@ fn marks(o: &Outcome) -> String {
         );
     }
     out + "</section>\n"
+}
+
+/// What the kernel reported of allocations that failed; nothing, if none did.
+fn alloc_failures(o: &Outcome) -> String {
+    let Some(failed) = failed(o) else {
+        return String::new();
+    };
+    let mut out = String::from("<section><h2>Allocations that failed</h2>\n");
+    paragraph(&mut out, "hint", &failed.head);
+    let _ = writeln!(
+        out,
+        "<pre style=\"overflow-x: auto\">{}</pre></section>",
+        escape(&failed.reports)
+    );
+    out
 }
 
 /// A section with one table; nothing, if the table is empty.

@@ -1,5 +1,6 @@
 //! A run as text: aligned columns, the same on every screen.
 
+use super::failed::failed;
 use super::seconds;
 use super::tables::{self, Table};
 use crate::report::columns;
@@ -49,6 +50,9 @@ pub fn render(o: &Outcome) -> String {
     }
     if !o.programs.marks.is_empty() {
         let _ = writeln!(out, "{}\n", tables::legend().join("\n"));
+    }
+    if let Some(failed) = failed(o) {
+        let _ = writeln!(out, "{}\n\n{}", failed.head, failed.reports);
     }
     push_table(&mut out, &tables::counters(o), "");
     out
