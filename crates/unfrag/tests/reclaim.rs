@@ -255,6 +255,42 @@ fn a_staged_sleep_that_is_broken_is_counted_spec_4_6() {
 }
 
 #[test]
+fn after_a_broken_sleep_an_old_kswapd_works_for_new_requests_alone_spec_4_6() {
+    with(era("2.6.33"), Owners::default(), |m| {
+        let mut k = Kswapd::new(0);
+        k.step(m, Answer::Go);
+        let pages = fill(m, PageFlags::empty());
+        let mut to_sleep = |m: &mut Manager<Owners>, mut answer| {
+            for _ in 0..100_000 {
+                match k.step(m, answer) {
+                    Need::Sleep(ms) => return ms,
+                    need => answer = meet(m, need),
+                }
+            }
+            panic!("no sleep")
+        };
+        // An order of 3 was asked for, and is there.
+        let a = begin(m, 3, Gfp::KERNEL - Gfp::DIRECT_RECLAIM, Context::default());
+        let _ = finish(m, a);
+        assert_eq!(to_sleep(m, Answer::Go), Some(100));
+        let scanned = m.reclaim_counters().pgscan_kswapd;
+        assert!(scanned > 0);
+        // Then it is not, but there is enough for order 0, and nobody has asked since.
+        leave_single_pages(m);
+        let high = m.zone_view(0).marks.high as usize;
+        for p in pages.iter().rev().step_by(2).take(2 * high) {
+            m.lru_del(*p);
+            m.free(*p, 0).unwrap();
+        }
+        m.drain_all();
+        assert_eq!(to_sleep(m, Answer::Left(0)), Some(100));
+        let c = m.reclaim_counters();
+        assert_eq!(c.kswapd_high_wmark_hit_quickly, 1);
+        assert_eq!(c.pgscan_kswapd, scanned);
+    });
+}
+
+#[test]
 fn an_atomic_request_fails_without_reclaim_spec_4_3() {
     with(era("2.6.31"), Owners::default(), |m| {
         fill(m, PageFlags::empty());

@@ -215,7 +215,7 @@ mod tests {
         let mut b = Blocks::new(2 * GROUP);
         let all: Vec<u32> = (0..=INODES_A_BLOCK).map(|_| b.inode(1)).collect();
         let blocks = all.iter().map(|i| b.inode_block(*i));
-        let last = blocks.clone().last();
+        let last = blocks.clone().next_back();
         assert!(blocks.take(all.len() - 1).all(|block| block == GROUP + 2));
         assert_eq!(last, Some(GROUP + 3));
         assert_eq!(Blocks::bitmap_block(GROUP + 9, true), GROUP + 1);

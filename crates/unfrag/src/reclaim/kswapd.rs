@@ -429,9 +429,13 @@ impl Kswapd {
             m.kswapd[self.first()].asked = false;
             return Some(Need::Sleep(None));
         }
-        let order = self
-            .take_wanted(m)
-            .map_or(self.order, |o| o.max(self.order));
+        // Before orders were balanced for any zone, nobody remembered that of the last run: without a
+        // request since, the order is 0. `spec: linux-mm 4.6` leaves that open.
+        let kept = match m.env.sw.reclaim.goal {
+            KswapdGoal::AnyZone => self.order,
+            _ => 0,
+        };
+        let order = self.take_wanted(m).map_or(kept, |o| o.max(kept));
         self.start_run(m, order);
         None
     }
