@@ -324,6 +324,55 @@ fn anonymous_pages_in_use_are_scanned_on_from_5_8() {
 }
 
 #[test]
+fn kswapd_without_hope_sleeps_until_others_reclaim_spec_4_8() {
+    with(era("6.1"), Owners::default(), |m| {
+        // Nothing but anonymous pages, and no swap.
+        let mut pages = vec![];
+        while let Ok(Begun::Got(p)) = m.begin_alloc(0, 0, Gfp::HIGHUSER_MOVABLE, Context::default())
+        {
+            m.lru_add_new(p, false);
+            pages.push(p);
+        }
+        let mut k = Kswapd::new(0);
+        k.step(m, Answer::Go);
+        let mut to_sleep = |m: &mut Manager<Owners>| {
+            let mut answer = Answer::Go;
+            for _ in 0..100_000 {
+                match k.step(m, answer) {
+                    Need::Sleep(_) => return,
+                    need => answer = meet(m, need),
+                }
+            }
+            panic!("no sleep")
+        };
+        let ask = |m: &mut Manager<Owners>| {
+            let a = begin(m, 0, Gfp::HIGHUSER_MOVABLE, Context::default());
+            finish(m, a).0.unwrap();
+        };
+        ask(m);
+        to_sleep(m);
+        let runs = m.reclaim_counters().pageoutrun;
+        assert_eq!(runs, 16);
+        ask(m);
+        to_sleep(m);
+        assert_eq!(m.reclaim_counters().pageoutrun, runs, "still no hope");
+        // Page cache comes, a page is freed, and a direct reclaimer gets on.
+        m.free(pages.pop().unwrap(), 0).unwrap();
+        m.drain_all();
+        for p in pages.drain(..256) {
+            m.lru_add(p, Lru::InactiveFile);
+        }
+        while m.reclaim_counters().pgsteal_direct == 0 {
+            let p = alloc(m, Gfp::KERNEL);
+            assert!(m.frame(p).is_some());
+        }
+        ask(m);
+        to_sleep(m);
+        assert!(m.reclaim_counters().pageoutrun > runs);
+    });
+}
+
+#[test]
 fn a_staged_sleep_that_is_broken_is_counted_spec_4_6() {
     with(era("2.6.33"), Owners::default(), |m| {
         let mut k = Kswapd::new(0);

@@ -49,6 +49,8 @@ pub struct Kswapd {
     /// Boost seen at the start of a run, by zone.
     boost: [u64; MAX_ZONES],
     failures: u32,
+    /// Pages that direct reclaim had given back when kswapd gave up hope.
+    hopeless_since: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +96,7 @@ impl Kswapd {
             run_reclaimed: 0,
             boost: [0; MAX_ZONES],
             failures: 0,
+            hopeless_since: None,
         }
     }
 
@@ -163,7 +166,14 @@ impl Kswapd {
 
     fn woken<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
         match self.take_wanted(m) {
+            // Until others get on. `spec: linux-mm 4.8`
+            Some(_) if self.hopeless_since == Some(m.reclaim.pgsteal_direct) => {
+                Some(Need::Sleep(None))
+            }
             Some(order) => {
+                if self.hopeless_since.take().is_some() {
+                    self.failures = 0;
+                }
                 self.start_run(m, order);
                 None
             }
@@ -421,6 +431,7 @@ impl Kswapd {
                 self.start_run(m, again.max(self.order));
                 return Some(turn(&mut self.sc));
             }
+            self.hopeless_since = Some(m.reclaim.pgsteal_direct);
             self.phase = Phase::Asleep;
             return Some(Need::Sleep(None));
         }
