@@ -56,7 +56,7 @@ impl<H: Host> Manager<'_, H> {
     /// Share of anonymous pages in a scan, in percent of their list. `spec: linux-mm 4.1 get_scan_ratio`
     ///
     /// On 5.8 and later the specification is silent. The counters of a recorded 6.1 say that
-    /// anonymous pages in constant use are scanned on: while none of 85,000 that it looked at could
+    /// anonymous pages in constant use are scanned on: while none of 38,000 that it looked at could
     /// be taken, the share of that list that it scanned was a fourth of that of page cache, all of
     /// which could. With the costs held to at most 2 to 1 it is 30 to 140.
     fn anon_percent(&mut self, vec: usize) -> u64 {
