@@ -23,6 +23,9 @@ use unfrag_linux::recording::Recording;
 
 use crate::replay::ReplayHost;
 
+#[cfg(test)]
+mod tests;
+
 /// How fast the recorded host's reclaim was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pace {
@@ -63,7 +66,7 @@ pub struct Evidence {
 /// Fewer pages than this say nothing about a run's pace.
 const BATCH: u64 = 32;
 
-/// So many pages in use are spared in a row before one of them is taken.
+/// So many pages in use are spared in a row before one of them, and no more, is taken.
 const GIVES_IN: u32 = 1 << 16;
 
 /// Whether a request is for a page that reclaim may take.
@@ -221,6 +224,7 @@ impl Pages {
             if self.spared <= GIVES_IN {
                 return Unmap::NoSpace;
             }
+            self.spared = 0;
             self.cold[at] = true;
         }
         if !self.in_swap[at] {
@@ -254,6 +258,28 @@ impl Pages {
     }
 }
 
+/// What a run of kswapd has done so far, in nanoseconds of the recorded host.
+///
+/// The time for a freed page holds all looks in vain of its run, so the two are compared over the
+/// whole run: a batch that frees nothing is not charged once more.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    by_look: u64,
+    by_free: u64,
+    /// What was charged.
+    charged: u64,
+}
+
+impl Work {
+    /// How much longer it takes with what was done since the last call.
+    fn takes(&mut self, scanned: u32, freed: u32, at: u64, pace: &Pace) -> u64 {
+        self.by_look += u64::from(scanned) * pace.ns_per_scanned;
+        self.by_free += u64::from(freed) * pace.ns_per_freed(at);
+        let due = self.by_look.max(self.by_free);
+        due - std::mem::replace(&mut self.charged, due)
+    }
+}
+
 /// The reclaim of a model at work.
 #[derive(Debug)]
 pub struct Reclaim<'e> {
@@ -262,6 +288,8 @@ pub struct Reclaim<'e> {
     /// When each kswapd goes on; `None` while it waits to be woken.
     next: Vec<Option<u64>>,
     answer: Vec<Answer>,
+    /// What each run has done.
+    work: Vec<Work>,
     /// When a sleep with an end would end.
     sleeps_to: Vec<Option<u64>>,
     op: usize,
@@ -312,6 +340,7 @@ impl<'e> Reclaim<'e> {
             next: vec![None; kswapd.len()],
             sleeps_to: vec![None; kswapd.len()],
             answer: vec![Answer::Go; kswapd.len()],
+            work: vec![Work::default(); kswapd.len()],
             kswapd,
             op: 0,
         }
@@ -353,14 +382,17 @@ impl<'e> Reclaim<'e> {
             if self.sleeps_to[i].take().is_some() {
                 self.answer[i] = Answer::Left(0);
             }
+            let runs = m.reclaim_counters().pageoutrun;
             let need = self.kswapd[i].step(m, self.answer[i]);
+            if m.reclaim_counters().pageoutrun != runs {
+                self.work[i] = Work::default();
+            }
             self.answer[i] = Answer::Go;
             let millis = |ms: u32| u64::from(ms) * 1_000_000;
             self.next[i] = match need {
                 Need::Turn { scanned, freed } => {
                     let pace = &self.evidence.pace;
-                    let by_look = u64::from(scanned) * pace.ns_per_scanned;
-                    Some(at + by_look.max(u64::from(freed) * pace.ns_per_freed(at)).max(1))
+                    Some(at + self.work[i].takes(scanned, freed, at, pace).max(1))
                 }
                 Need::Shrink { .. } => {
                     self.answer[i] = Answer::Freed(0);

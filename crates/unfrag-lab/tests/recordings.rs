@@ -241,6 +241,7 @@ fn pressure_is_followed_through_reclaim_as_given() {
 /// Of vmstat at the end of the recording.
 const PGSTEAL_KSWAPD: u64 = 164_424;
 const PAGEOUTRUN: u64 = 46;
+const ALLOCSTALL: u64 = 11;
 
 #[test]
 fn the_model_s_own_reclaim_takes_what_the_kernel_s_took_spec_4_8() {
@@ -254,7 +255,15 @@ fn the_model_s_own_reclaim_takes_what_the_kernel_s_took_spec_4_8() {
         (PAGEOUTRUN * 2 / 3..=PAGEOUTRUN * 3 / 2).contains(&runs),
         "{runs} runs"
     );
+    assert!(totals["allocstall"] <= 2 * ALLOCSTALL);
     assert!(totals["failures"] < 100, "what it reclaims suffices");
+    // The skill varies by 0.1 with kswapd's phase (docs/accuracy.md).
+    let skill = |a: &Accuracy| a.free_pages_error.skill.expect("some error");
+    let exact = skill(accuracy(&report));
+    let counts = report.kernels[0].accuracy_from_counts.as_ref();
+    let counts = skill(counts.expect("a start from counts"));
+    println!("skill of free pages {exact:.2}, from counts {counts:.2}");
+    assert!(exact > 0.15 && counts > 0.3, "{exact} {counts}");
 }
 
 /// `spec: linux-6.1 10`: from counts frames cannot be predicted, only amounts.

@@ -222,6 +222,156 @@ fn kswapd_restores_the_high_mark_and_sleeps_spec_4_2() {
     }
 }
 
+/// Runs kswapd while somebody takes all that it frees, until `enough` says so or it sleeps. Returns how
+/// many pages each pass looked at.
+fn keep_busy(m: &mut Manager<Owners>, enough: impl Fn(&Manager<Owners>) -> bool) -> Vec<u64> {
+    let mut k = Kswapd::new(0);
+    k.step(m, Answer::Go);
+    let a = begin(m, 0, Gfp::HIGHUSER_MOVABLE, Context::default());
+    finish(m, a).0.unwrap();
+    let (mut passes, mut answer) = (vec![], Answer::Go);
+    for _ in 0..1_000_000 {
+        let need = k.step(m, answer);
+        while m.zone_view(0).free_counter > m.zone_view(0).marks.low as i64 {
+            m.alloc(0, Gfp::KERNEL | Gfp::MEMALLOC).unwrap();
+        }
+        match need {
+            Need::Shrink { scanned, .. } => passes.push(scanned),
+            Need::Sleep(_) => return passes,
+            _ => {}
+        }
+        if enough(m) {
+            return passes;
+        }
+        answer = meet(m, need);
+    }
+    panic!("kswapd neither sleeps nor gets on")
+}
+
+#[test]
+fn each_modern_pass_that_falls_short_of_the_high_marks_looks_at_twice_as_much_spec_4_8() {
+    for name in ["5.9", "6.1", "6.18"] {
+        with(era(name), Owners::default(), |m| {
+            let pages = fill(m, PageFlags::empty()).len() as u64;
+            let high = m.zone_view(0).marks.high;
+            let passes = keep_busy(m, |m| m.reclaim_counters().pageoutrun > 1);
+            // Those of one batch or less are rounded.
+            let first = passes.iter().position(|&n| n > 64).unwrap();
+            let whole: Vec<u64> = passes[first..]
+                .iter()
+                .copied()
+                .take_while(|&n| n < high)
+                .collect();
+            assert!(whole.len() > 1, "{name}: {passes:?} of {pages}");
+            for w in whole.windows(2) {
+                assert!(w[1] > w[0] * 3 / 2, "{name}: {passes:?} of {pages}");
+            }
+            let most = passes.iter().max().unwrap();
+            assert!(
+                *most <= high + 2 * 32,
+                "{name}: {most} looked at for {high}"
+            );
+        });
+    }
+}
+
+/// Pages looked at of anonymous ones, all in use, for each of page cache, all of which can be taken, as
+/// shares of their lists.
+fn anon_for_file(name: &str) -> f64 {
+    let host = Owners {
+        swap: 1 << 20,
+        ..Owners::default()
+    };
+    let mut found = 0.0;
+    with(era(name), host, |m| {
+        let (mut anon, mut file) = (0u32, 0u32);
+        while let Ok(Begun::Got(p)) = m.begin_alloc(0, 0, Gfp::HIGHUSER_MOVABLE, Context::default())
+        {
+            let cache = (anon + file) % 4 != 0;
+            m.lru_add(
+                p,
+                if cache {
+                    Lru::InactiveFile
+                } else {
+                    Lru::InactiveAnon
+                },
+            );
+            let flags = PageFlags::YOUNG | PageFlags::MAPPED;
+            m.set_page_flags(p, if cache { PageFlags::empty() } else { flags });
+            if cache { file += 1 } else { anon += 1 }
+        }
+        keep_busy(m, |m| {
+            m.reclaim_counters().pgsteal_kswapd > u64::from(file) / 2
+        });
+        let c = m.reclaim_counters();
+        let (hot, taken) = (c.pgactivate as f64, c.pgsteal_kswapd as f64);
+        found = (hot / f64::from(anon)) / (taken / f64::from(file));
+    });
+    found
+}
+
+#[test]
+fn anonymous_pages_in_use_are_scanned_on_from_5_8() {
+    // 30 to 140 with costs held to 2 to 1; the first looks are at equal cost, 60 to 140.
+    for name in ["5.9", "6.1", "6.18"] {
+        let ratio = anon_for_file(name);
+        assert!((0.2..0.35).contains(&ratio), "{name}: {ratio}");
+    }
+    for name in ["2.6.33", "5.6"] {
+        let ratio = anon_for_file(name);
+        assert!(ratio < 0.1, "{name}: {ratio}");
+    }
+}
+
+#[test]
+fn kswapd_without_hope_sleeps_until_others_reclaim_spec_4_8() {
+    with(era("6.1"), Owners::default(), |m| {
+        // Nothing but anonymous pages, and no swap.
+        let mut pages = vec![];
+        while let Ok(Begun::Got(p)) = m.begin_alloc(0, 0, Gfp::HIGHUSER_MOVABLE, Context::default())
+        {
+            m.lru_add_new(p, false);
+            pages.push(p);
+        }
+        let mut k = Kswapd::new(0);
+        k.step(m, Answer::Go);
+        let mut to_sleep = |m: &mut Manager<Owners>| {
+            let mut answer = Answer::Go;
+            for _ in 0..100_000 {
+                match k.step(m, answer) {
+                    Need::Sleep(_) => return,
+                    need => answer = meet(m, need),
+                }
+            }
+            panic!("no sleep")
+        };
+        let ask = |m: &mut Manager<Owners>| {
+            let a = begin(m, 0, Gfp::HIGHUSER_MOVABLE, Context::default());
+            finish(m, a).0.unwrap();
+        };
+        ask(m);
+        to_sleep(m);
+        let runs = m.reclaim_counters().pageoutrun;
+        assert_eq!(runs, 16);
+        ask(m);
+        to_sleep(m);
+        assert_eq!(m.reclaim_counters().pageoutrun, runs, "still no hope");
+        // Page cache comes, a page is freed, and a direct reclaimer gets on.
+        m.free(pages.pop().unwrap(), 0).unwrap();
+        m.drain_all();
+        for p in pages.drain(..256) {
+            m.lru_add(p, Lru::InactiveFile);
+        }
+        while m.reclaim_counters().pgsteal_direct == 0 {
+            let p = alloc(m, Gfp::KERNEL);
+            assert!(m.frame(p).is_some());
+        }
+        ask(m);
+        to_sleep(m);
+        assert!(m.reclaim_counters().pageoutrun > runs);
+    });
+}
+
 #[test]
 fn a_staged_sleep_that_is_broken_is_counted_spec_4_6() {
     with(era("2.6.33"), Owners::default(), |m| {

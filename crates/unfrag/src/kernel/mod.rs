@@ -10,7 +10,7 @@ mod reclaim;
 pub use presets::{PRESETS, Preset, preset};
 pub use reclaim::{
     CongestionWait, HighOrder, KswapdGoal, KswapdNap, KswapdSleep, LruShape, OomOrders,
-    ReclaimRules,
+    ReclaimRules, ScanBalance,
 };
 
 /// How types share memory.

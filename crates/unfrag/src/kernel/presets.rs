@@ -63,7 +63,7 @@ const K5: Switches = Switches {
         keep_type: true,
     },
     tail_if_merge_likely: true,
-    reclaim: ReclaimRules::K5,
+    reclaim: ReclaimRules::K5_9,
     ..K6_1
 };
 
@@ -195,7 +195,10 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "5.6",
-        switches: K5,
+        switches: Switches {
+            reclaim: ReclaimRules::K5_6,
+            ..K5
+        },
     },
     Preset {
         name: "5.9",

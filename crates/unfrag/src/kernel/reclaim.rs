@@ -13,6 +13,15 @@ pub enum LruShape {
     PerNode,
 }
 
+/// How a scan is divided between anonymous pages and page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanBalance {
+    /// By the share of pages found in use, without bound (to 5.7).
+    Rotated,
+    /// By what each kind cost, where neither counts for more than twice the other (5.8).
+    Cost,
+}
+
 /// What reclaim waits for when it meets congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongestionWait {
@@ -91,6 +100,8 @@ pub enum KswapdGoal {
 pub struct ReclaimRules {
     /// Lists.
     pub lru: LruShape,
+    /// Anonymous pages against page cache.
+    pub balance: ScanBalance,
     /// Congestion.
     pub congestion: CongestionWait,
     /// kswapd's way to sleep.
@@ -122,6 +133,7 @@ impl ReclaimRules {
     /// 2.6.30.
     pub const K2_6_30: ReclaimRules = ReclaimRules {
         lru: LruShape::PerZone,
+        balance: ScanBalance::Rotated,
         congestion: CongestionWait::Sync,
         sleep: KswapdSleep::Direct,
         nap: KswapdNap::Trouble,
@@ -180,8 +192,8 @@ impl ReclaimRules {
         oom: OomOrders::BelowHalf,
         ..Self::K2_6_14
     };
-    /// 5.x.
-    pub const K5: ReclaimRules = ReclaimRules {
+    /// 5.6.
+    pub const K5_6: ReclaimRules = ReclaimRules {
         lru: LruShape::PerNode,
         nap: KswapdNap::No,
         goal: KswapdGoal::AnyZone,
@@ -189,9 +201,14 @@ impl ReclaimRules {
         direct_writes_files: false,
         ..Self::K2_6_33
     };
+    /// 5.9.
+    pub const K5_9: ReclaimRules = ReclaimRules {
+        balance: ScanBalance::Cost,
+        ..Self::K5_6
+    };
     /// 6.x.
     pub const K6: ReclaimRules = ReclaimRules {
         congestion: CongestionWait::Throttle,
-        ..Self::K5
+        ..Self::K5_9
     };
 }

@@ -40,6 +40,8 @@ pub struct Kswapd {
     at: usize,
     zone: Option<ZoneScan>,
     total_scanned: u64,
+    /// Pages looked at, and freed, when the pass began.
+    pass_from: (u64, u64),
     all_ok: bool,
     below_min: bool,
     lru_pages: u64,
@@ -47,6 +49,8 @@ pub struct Kswapd {
     /// Boost seen at the start of a run, by zone.
     boost: [u64; MAX_ZONES],
     failures: u32,
+    /// Pages that direct reclaim had given back when kswapd gave up hope.
+    hopeless_since: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +89,14 @@ impl Kswapd {
             at: 0,
             zone: None,
             total_scanned: 0,
+            pass_from: (0, 0),
             all_ok: false,
             below_min: false,
             lru_pages: 0,
             run_reclaimed: 0,
             boost: [0; MAX_ZONES],
             failures: 0,
+            hopeless_since: None,
         }
     }
 
@@ -106,7 +112,7 @@ impl Kswapd {
                 Phase::Asleep => self.woken(m),
                 Phase::ShortSleep => self.slept_shortly(m, answer),
                 Phase::Begin => {
-                    self.begin(m);
+                    self.begin();
                     None
                 }
                 Phase::Priority => self.begin_priority(m),
@@ -160,7 +166,14 @@ impl Kswapd {
 
     fn woken<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
         match self.take_wanted(m) {
+            // Until others get on. `spec: linux-mm 4.8`
+            Some(_) if self.hopeless_since == Some(m.reclaim.pgsteal_direct) => {
+                Some(Need::Sleep(None))
+            }
             Some(order) => {
+                if self.hopeless_since.take().is_some() {
+                    self.failures = 0;
+                }
                 self.start_run(m, order);
                 None
             }
@@ -181,11 +194,12 @@ impl Kswapd {
         }
     }
 
-    fn begin<H: Host>(&mut self, m: &Manager<'_, H>) {
+    fn begin(&mut self) {
         self.sc.order = self.order;
         self.sc.priority = DEF_PRIORITY;
         (self.sc.scanned, self.sc.reclaimed) = (0, 0);
-        self.sc.may_write = m.env.sw.reclaim.goal != KswapdGoal::AnyZone;
+        // Only reclaim for a boost alone goes without writing. `spec: linux-mm 4.8`
+        self.sc.may_write = true;
         self.total_scanned = 0;
         self.phase = Phase::Priority;
     }
@@ -260,8 +274,18 @@ impl Kswapd {
             .map(|z| m.reclaimable_pages(z))
             .sum();
         self.at = 0;
+        self.pass_from = (self.total_scanned, self.sc.reclaimed);
         self.phase = Phase::Zones;
         None
+    }
+
+    /// What a pass is to free: the high marks of the node's zones, or a batch where that is more.
+    /// `spec: linux-mm 4.8`
+    fn pass_goal<H: Host>(&self, m: &Manager<'_, H>) -> u64 {
+        self.nodes_zones()
+            .map(|z| m.zone(z).marks.of(AllocFlags::WMARK_HIGH))
+            .map(|high| high.max(SWAP_CLUSTER_MAX))
+            .sum()
     }
 
     fn scan_zones<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
@@ -289,7 +313,11 @@ impl Kswapd {
                 if !per_node && Self::zone_ok(m, zone, self.order, PLENTY, class) {
                     return self.shrink(m);
                 }
-                self.zone = Some(m.start_zone(vec, &self.sc));
+                let mut scan = m.start_zone(vec, &self.sc);
+                if per_node {
+                    scan.enough = self.pass_from.1 + self.pass_goal(m);
+                }
+                self.zone = Some(scan);
             }
             if let Some(z) = &mut self.zone
                 && let Some(need) = m.step_zone(z, &mut self.sc)
@@ -347,7 +375,14 @@ impl Kswapd {
         };
         let naps = self.total_scanned > 0 && self.sc.priority < level && rules.nap != KswapdNap::No;
         let skips = rules.nap == KswapdNap::NotBelowMin && self.below_min;
-        if self.sc.reclaimed >= SWAP_CLUSTER_MAX || self.sc.priority == 0 {
+        if rules.goal == KswapdGoal::AnyZone {
+            // A pass that looked at as much as it was to free goes on at its priority.
+            let freed = self.sc.reclaimed > self.pass_from.1;
+            let looked = self.total_scanned - self.pass_from.0;
+            if !freed || looked < self.pass_goal(m) {
+                self.sc.priority -= 1;
+            }
+        } else if self.sc.reclaimed >= SWAP_CLUSTER_MAX || self.sc.priority == 0 {
             self.start_over(m);
         } else {
             self.sc.priority -= 1;
@@ -370,7 +405,7 @@ impl Kswapd {
         {
             self.order = 0;
         }
-        self.begin(m);
+        self.begin();
     }
 
     /// The goal is met (or there is no hope): towards sleep.
@@ -396,6 +431,7 @@ impl Kswapd {
                 self.start_run(m, again.max(self.order));
                 return Some(turn(&mut self.sc));
             }
+            self.hopeless_since = Some(m.reclaim.pgsteal_direct);
             self.phase = Phase::Asleep;
             return Some(Need::Sleep(None));
         }
