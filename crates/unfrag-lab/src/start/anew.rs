@@ -27,7 +27,7 @@ pub fn resized(zones: &[ZoneConfig], bytes: u64) -> Result<Vec<ZoneConfig>> {
     let least = begin + unmanaged + 1024;
     if frames < least || frames >= u64::from(u32::MAX) {
         return Err(Error::malformed(format!(
-            "--memory: {} MiB cannot be; from {} MiB to 16 TiB are possible",
+            "--memory: {} MiB cannot be; from {} MiB to less than 16 TiB are possible",
             bytes >> 20,
             (least * 4096).div_ceil(1 << 20)
         )));
