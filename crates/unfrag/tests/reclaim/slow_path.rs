@@ -1,0 +1,188 @@
+//! The slow path: rights, waits, retries. `spec: linux-mm 4.3, 4.4, 4.8`
+
+use super::*;
+
+#[test]
+fn an_atomic_request_fails_without_reclaim_spec_4_3() {
+    with(era("2.6.31"), Owners::default(), |m| {
+        fill(m, PageFlags::empty());
+        let atomic = Gfp::HIGH;
+        let cx = Context {
+            in_interrupt: true,
+            ..Context::default()
+        };
+        let mut served = 0;
+        let failed = loop {
+            match m.begin_alloc(0, 0, atomic, cx).unwrap() {
+                Begun::Got(_) => served += 1,
+                Begun::Attempt(a) => match finish(m, a) {
+                    (Ok(_), _) => served += 1,
+                    (Err(e), needs) => break (e, needs),
+                },
+            }
+        };
+        assert_eq!(failed, (AllocError::NoMemory, vec![]));
+        // Its mark is 3/8 of min, each step truncated.
+        let v = m.zone_view(0);
+        let half = v.marks.min - v.marks.min / 2;
+        let lowest = half - half / 4;
+        // The last refill of the CPU's list took a batch.
+        let batch = m.set_view(0, 0).batch as u64;
+        assert!(
+            (lowest - batch..=lowest).contains(&v.free_pages),
+            "{served} were served; {} of {lowest} are free",
+            v.free_pages
+        );
+    });
+}
+
+#[test]
+fn a_realtime_task_lends_its_right_to_interrupts_until_patch_2_spec_4_6() {
+    for (name, lends) in [("2.6.30", false), ("2.6.31", true), ("2.6.32", false)] {
+        with(era(name), Owners::default(), |m| {
+            fill(m, PageFlags::empty());
+            let cx = Context {
+                realtime: true,
+                in_interrupt: true,
+                ..Context::default()
+            };
+            // A request that may wait, made in an interrupt: only the lent right lowers its mark.
+            let mut lowest = u64::MAX;
+            for _ in 0..FRAMES {
+                match m.begin_alloc(0, 0, Gfp::KERNEL, cx).unwrap() {
+                    Begun::Got(_) => {}
+                    Begun::Attempt(a) => match finish(m, a) {
+                        (Ok(_), _) => {}
+                        (Err(_), _) => break,
+                    },
+                }
+                lowest = m.zone_view(0).free_pages;
+            }
+            let min = m.zone_view(0).marks.min;
+            let mark = if lends { min - min / 4 } else { min };
+            let batch = m.set_view(0, 0).batch as u64;
+            assert!(
+                (mark - batch..=mark).contains(&lowest),
+                "{name}: {lowest} of {mark}"
+            );
+        });
+    }
+}
+
+#[test]
+fn the_class_that_is_waited_for_follows_the_kernel_spec_4_4() {
+    use Class::{Async, Sync};
+    let waits = |sw: Switches| {
+        let mut seen = Vec::new();
+        let host = Owners {
+            congested: true,
+            ..Owners::default()
+        };
+        with(sw, host, |m| {
+            fill(m, PageFlags::DIRTY);
+            for _ in 0..200 {
+                let mut a = match m
+                    .begin_alloc(0, 0, Gfp::KERNEL, Context::default())
+                    .unwrap()
+                {
+                    Begun::Got(_) => continue,
+                    Begun::Attempt(a) => a,
+                };
+                let mut answer = Answer::Go;
+                for _ in 0..2000 {
+                    match a.step(m, answer) {
+                        Step::Done(_) => break,
+                        Step::Need(Need::CongestionWait { class, ms }) => {
+                            if !seen.contains(&(class, ms)) {
+                                seen.push((class, ms));
+                            }
+                            answer = Answer::Left(ms / 2);
+                        }
+                        Step::Need(need) => answer = meet(m, need),
+                    }
+                }
+            }
+        });
+        seen.sort_by_key(|&(c, ms)| (c == Async, ms));
+        seen
+    };
+    let rules = |name: &str, congestion| {
+        let mut sw = era(name);
+        sw.reclaim.congestion = congestion;
+        sw
+    };
+    use unfrag::kernel::CongestionWait as C;
+    assert_eq!(waits(era("2.6.30")), [(Sync, 20), (Sync, 100)]);
+    assert_eq!(waits(era("2.6.31")), [(Async, 20), (Async, 100)]);
+    assert_eq!(
+        waits(rules("2.6.31", C::Sync)),
+        [(Sync, 20), (Sync, 100)],
+        "8aa7e847 reverted"
+    );
+    assert_eq!(
+        waits(rules("2.6.31", C::Both)),
+        [(Sync, 10), (Sync, 50), (Async, 20), (Async, 100)],
+        "patch 3: with the time left, the other class"
+    );
+}
+
+#[test]
+fn v19_repeats_reclaim_for_large_blocks_and_never_kills_spec_2_2() {
+    let needs_of = |name: &str| {
+        let mut needs = Vec::new();
+        with(era(name), Owners::default(), |m| {
+            // Nothing can be reclaimed.
+            while m.alloc(0, Gfp::KERNEL).is_ok() {}
+            let a = begin(m, 10, Gfp::HIGHUSER_MOVABLE, Context::default());
+            let (got, n) = finish(m, a);
+            assert_eq!(got, Err(AllocError::NoMemory));
+            needs = n;
+        });
+        let pauses = |n: &Need| matches!(n, Need::CongestionWait { ms: 20, .. });
+        let kills = |n: &Need| matches!(n, Need::Oom);
+        (
+            needs.iter().filter(|n| pauses(n)).count(),
+            needs.iter().filter(|n| kills(n)).count(),
+        )
+    };
+    assert_eq!(needs_of("v19"), (3, 0));
+    assert_eq!(needs_of("2.6.14"), (0, 1), "any order may kill");
+    assert_eq!(needs_of("2.6.32"), (0, 0));
+}
+
+#[test]
+fn modern_kernels_throttle_instead_of_waiting_for_congestion_spec_4_8() {
+    let host = Owners {
+        congested: true,
+        ..Owners::default()
+    };
+    with(era("6.18"), host, |m| {
+        fill(m, PageFlags::DIRTY);
+        while let Begun::Got(_) = m
+            .begin_alloc(0, 0, Gfp::KERNEL, Context::default())
+            .unwrap()
+        {}
+        let mut needs = Vec::new();
+        for _ in 0..300 {
+            if let Begun::Attempt(a) = m
+                .begin_alloc(0, 0, Gfp::KERNEL, Context::default())
+                .unwrap()
+            {
+                needs.extend(finish(m, a).1);
+            }
+        }
+        assert!(
+            !needs
+                .iter()
+                .any(|n| matches!(n, Need::CongestionWait { .. }))
+        );
+        assert!(needs.iter().any(|n| matches!(
+            n,
+            Need::Throttle {
+                why: Throttle::NoProgress,
+                ..
+            }
+        )));
+        assert!(needs.iter().any(|n| matches!(n, Need::Oom)));
+    });
+}
