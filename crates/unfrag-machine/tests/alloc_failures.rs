@@ -1,18 +1,15 @@
 //! What the kernel reports of allocations that failed. `spec: linux-mm 4.3 (9), 8.3`
 
+mod support;
+
 use unfrag::Gfp;
-use unfrag_machine::Calibration;
 use unfrag_machine::alloc_failure::AllocFailure;
-use unfrag_machine::scenario::{Kernel, Outcome, Scenario};
+use unfrag_machine::scenario::Outcome;
 
 const SHORT: &str = include_str!("short_of_memory.toml");
 
 fn run(text: &str, kernel: &str) -> Outcome {
-    let s = Scenario::parse("short_of_memory.toml", text).unwrap_or_else(|e| panic!("{e}"));
-    let kernel = Kernel::preset(kernel).unwrap();
-    let machine = s.machine(None).unwrap();
-    let run = s.start(machine, &kernel, &Calibration::standard(), 1);
-    run.unwrap().finish(|_| ())
+    support::run("short_of_memory.toml", text, kernel)
 }
 
 /// The module takes all that it can get, with these rights.

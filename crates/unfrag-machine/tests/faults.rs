@@ -1,8 +1,10 @@
 //! Disks that stall and fail, swap that is full, tasks killed in the middle of anything, owners that
 //! answer Busy: whatever happens, every frame stays accounted for, and equal runs stay equal.
 
-use unfrag_machine::scenario::{Kernel, Outcome, Scenario};
-use unfrag_machine::{Calibration, Ended, Rng};
+mod support;
+
+use unfrag_machine::scenario::Outcome;
+use unfrag_machine::{Ended, Rng};
 
 const SCENARIO: &str = r#"
 name = "faults"
@@ -118,12 +120,7 @@ priority = "realtime"
 fn run(kernel: &str, swap: &str, seed: u64) -> Outcome {
     println!("{kernel}, swap of {swap}, seed {seed}");
     let text = SCENARIO.replace("SWAP", swap);
-    let scenario = Scenario::parse("faults.toml", &text).unwrap_or_else(|e| panic!("{e}"));
-    let kernel = Kernel::preset(kernel).unwrap();
-    let machine = scenario.machine(None).unwrap();
-    let mut run = scenario
-        .start(machine, &kernel, &Calibration::standard(), seed)
-        .unwrap();
+    let mut run = support::start("faults.toml", &text, kernel, seed);
     let mut rng = Rng::named(seed, "kills");
     let mut now = 0;
     let ended = loop {

@@ -1,7 +1,6 @@
 //! Objects that are freed after a grace period do not stay for ever.
 
-use unfrag_machine::Calibration;
-use unfrag_machine::scenario::{Kernel, Scenario};
+mod support;
 
 const SCENARIO: &str = r#"
 name = "late"
@@ -39,11 +38,7 @@ program = "look"
 
 /// Open files at the end of a run that reads 100 files and then does nothing for a time.
 fn open_files(kernel: &str, idle: &str) -> u64 {
-    let s = Scenario::parse("late.toml", &SCENARIO.replace("IDLE", idle)).unwrap();
-    let machine = s.machine(None).unwrap();
-    let kernel = Kernel::preset(kernel).unwrap();
-    let run = s.start(machine, &kernel, &Calibration::standard(), 1);
-    let o = run.unwrap().finish(|_| ());
+    let o = support::run("late.toml", &SCENARIO.replace("IDLE", idle), kernel);
     assert_eq!(o.ended, "finished");
     let filp = o.slabs.iter().find(|s| s.name == "filp").unwrap();
     filp.in_use

@@ -78,6 +78,23 @@ impl CpuLists {
         Some(ix)
     }
 
+    /// Puts a page on a list, at an end of it.
+    #[inline]
+    pub(super) fn put_single(
+        &mut self,
+        frames: &mut Frames,
+        zone: u8,
+        shape: Pcp,
+        (i, end): (usize, End),
+        ix: Ix,
+        mt: MigrateType,
+    ) {
+        self.put(frames, zone, i, ix, PcpBlock { order: 0, mt }, end);
+        if is_searched(shape) {
+            self.first.joined(i, ix, mt, end);
+        }
+    }
+
     #[allow(clippy::too_many_arguments)]
     pub(super) fn refill_single<H: Host>(
         &mut self,
@@ -96,10 +113,7 @@ impl CpuLists {
             };
             // What the page is good for is what it was taken for.
             let mt = if list.is_ordinary() { want.mt } else { list };
-            self.put(frames, zone.id, i, ix, PcpBlock { order: 0, mt }, to);
-            if is_searched(env.sw.pcp) {
-                self.first.joined(i, ix, mt, to);
-            }
+            self.put_single(frames, zone.id, env.sw.pcp, (i, to), ix, mt);
             taken += 1;
         }
         zone.count(&mut self.delta, -taken);
@@ -118,10 +132,7 @@ impl CpuLists {
     ) {
         let shape = env.sw.pcp;
         let (i, end) = Self::home(&env.sw, mt, cold);
-        self.put(frames, zone.id, i, ix, PcpBlock { order: 0, mt }, end);
-        if is_searched(shape) {
-            self.first.joined(i, ix, mt, end);
-        }
+        self.put_single(frames, zone.id, shape, (i, end), ix, mt);
         let (_, high) = self.limits(shape, i);
         let held = match shape {
             Pcp::HotCold { .. } | Pcp::Kinds => self.lists[i].len,

@@ -155,12 +155,7 @@ fn anonymous_pages_need_swap_spec_4_1() {
                 ..Owners::default()
             };
             with(era(name), host, |m| {
-                while let Ok(Begun::Got(p)) =
-                    m.begin_alloc(0, 0, Gfp::HIGHUSER_MOVABLE, Context::default())
-                {
-                    m.lru_add_new(p, false);
-                    m.set_page_flags(p, PageFlags::DIRTY);
-                }
+                fill_as(m, false, PageFlags::DIRTY);
                 let mut last = Ok(Pfn(0));
                 for _ in 0..600 {
                     match m

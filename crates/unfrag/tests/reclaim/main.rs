@@ -88,9 +88,14 @@ fn era(name: &str) -> Switches {
 
 /// Fills memory down to the low mark with page cache, and returns its pages.
 fn fill(m: &mut Manager<Owners>, flags: PageFlags) -> Vec<Pfn> {
+    fill_as(m, true, flags)
+}
+
+/// The same with page cache (`file`) or anonymous pages.
+fn fill_as(m: &mut Manager<Owners>, file: bool, flags: PageFlags) -> Vec<Pfn> {
     let mut pages = Vec::new();
     while let Ok(Begun::Got(p)) = m.begin_alloc(0, 0, Gfp::HIGHUSER_MOVABLE, Context::default()) {
-        m.lru_add_new(p, true);
+        m.lru_add_new(p, file);
         m.set_page_flags(p, flags);
         pages.push(p);
     }

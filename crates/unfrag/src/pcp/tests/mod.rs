@@ -129,11 +129,10 @@ impl Rig {
     /// Puts single pages on list `i`, the first named at its head, each two frames apart so that
     /// they do not merge.
     fn hold(&mut self, i: usize, from: u32, n: u32, mt: MigrateType) {
-        let (set, zone, mut frames, ..) = self.parts();
+        let (set, zone, mut frames, env, _) = self.parts();
         for k in 0..n {
-            let block = PcpBlock { order: 0, mt };
-            set.put(&mut frames, zone.id, i, from + 2 * k, block, End::Tail);
-            set.first.joined(i, from + 2 * k, mt, End::Tail);
+            let at = (i, End::Tail);
+            set.put_single(&mut frames, zone.id, env.sw.pcp, at, from + 2 * k, mt);
         }
     }
 
