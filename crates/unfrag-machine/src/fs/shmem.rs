@@ -74,7 +74,7 @@ impl Cx<'_> {
                 },
                 Need::Transfer(pfn) => self.wait_for_read(pfn),
                 Need::SwapIn(slot) => {
-                    if let Err(e) = self.swap_in(who, slot) {
+                    if let Err(e) = self.swap_in(who, slot, gfp) {
                         break Err(e);
                     }
                 }

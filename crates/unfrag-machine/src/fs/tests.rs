@@ -286,6 +286,47 @@ fn a_file_system_in_a_file_of_tmpfs_keeps_its_data_twice() {
 }
 
 #[test]
+fn an_image_that_does_not_fit_is_read_back_from_swap_and_written_over() {
+    let mut e = machine("2.6.28", 16 << 8);
+    let tmpfs = mount(&mut e, FsKind::Tmpfs);
+    let root = e.sim().root(tmpfs);
+    task(&mut e, move |cx| {
+        let image = cx.create_node(WHO, root, false).unwrap();
+        let ext2 = cx.with(|sim| {
+            let l = sim.setup_loop(image);
+            let config = FsConfig {
+                name: "loop".into(),
+                kind: FsKind::Ext2,
+                store: Store::Loop(l),
+                pages: 12_000,
+            };
+            sim.mount(&config)
+        });
+        let root = cx.with(|sim| sim.root(ext2));
+        for _ in 0..2 {
+            let file = cx.create_node(WHO, root, false).unwrap();
+            cx.write_file(WHO, file, 0, 9000).unwrap();
+            cx.sync_all();
+            cx.remove_node(WHO, file);
+            cx.with(|sim| sim.unpin(file));
+        }
+        let failed = cx.with(|sim| sim.mem().vfs.loops[0].failed);
+        assert_eq!(failed, 0);
+    });
+    run(&mut e);
+    let a = e.sim().check(0).unwrap();
+    let c = e.sim().mem().counters;
+    assert!(
+        c.pswpin > 3000,
+        "the second round overwrites swapped pages: {c:?}"
+    );
+    assert!(
+        a.shmem + u64::from(e.sim().mem().swap.as_ref().unwrap().used()) >= 9000,
+        "{a:?}"
+    );
+}
+
+#[test]
 fn inodes_and_dentries_go_when_reclaim_asks_for_them() {
     let mut e = machine("2.6.30", 16 << 8);
     let fs = mount(&mut e, FsKind::Ext3);

@@ -453,7 +453,7 @@ impl Cx<'_> {
             }
             Need::SwapIn(slot) => {
                 self.with(|sim| sim.mem().counters.pgmajfault += 1);
-                self.swap_in(who, slot)
+                self.swap_in(who, slot, USER_PAGE)
             }
             Need::Read(index) => {
                 self.with(|sim| sim.mem().counters.pgmajfault += 1);

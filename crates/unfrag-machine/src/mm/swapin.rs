@@ -2,15 +2,14 @@
 //! it ends. `spec: linux-mm 4.5`
 
 use super::alloc::Who;
-use super::config::USER_PAGE;
 use super::frames::{Bits, FrameInfo, ObjectId, Owner};
 use super::object::Entry;
 use super::process::ProcId;
 use super::{Fail, page_channel};
 use crate::block::{Bio, Dir, Done};
 use crate::{Cx, Sim};
-use unfrag::Pfn;
 use unfrag::reclaim::PageFlags;
+use unfrag::{Gfp, Pfn};
 
 /// Slots looked at in one piece.
 const SWEEP: u32 = 64;
@@ -208,7 +207,7 @@ impl Sim {
 impl Cx<'_> {
     /// Reads a slot and those around it that are worth it; returns when the slot's page is there, or
     /// somebody else has brought it.
-    pub(crate) fn swap_in(&mut self, who: Who, slot: u32) -> Result<(), Fail> {
+    pub(crate) fn swap_in(&mut self, who: Who, slot: u32, gfp: Gfp) -> Result<(), Fail> {
         let slots = self.with(|sim| {
             let swap = sim.mem_ref().swap.as_ref();
             let mut all = [u32::MAX; super::swap::READ_CLUSTER as usize];
@@ -221,10 +220,10 @@ impl Cx<'_> {
             all
         });
         for s in slots.into_iter().take_while(|s| *s != u32::MAX) {
-            let pfn = match self.alloc_pages(who, 0, USER_PAGE) {
+            let pfn = match self.alloc_pages(who, 0, gfp) {
                 Ok(pfn) => pfn,
                 Err(e) if s == slot => return Err(e),
-                Err(_) => continue,
+                Err(_) => break,
             };
             let bio = self.with(|sim| {
                 // While the page was waited for, others may have freed or read the slot.

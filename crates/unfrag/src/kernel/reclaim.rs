@@ -25,9 +25,10 @@ pub enum ScanBalance {
 /// What reclaim waits for when it meets congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongestionWait {
-    /// The queue of synchronous requests (to 2.6.30, and 2.6.31 with 8aa7e847 reverted).
+    /// The queue of synchronous requests (2.6.30, and 2.6.31 with 8aa7e847 reverted).
     Sync,
-    /// The queue of asynchronous requests (8aa7e847, 2.6.31).
+    /// The queue of asynchronous requests (8aa7e847, 2.6.31; to 2.6.29 that of writes, which is the
+    /// same but for writes that somebody waits for).
     Async,
     /// Asynchronous; with the time that is left, synchronous. In the allocator's retry and in direct
     /// reclaim (patch 3 of S4).
@@ -173,12 +174,15 @@ impl ReclaimRules {
         ..Self::K2_6_32
     };
     /// 2.6.28.
-    pub const K2_6_28: ReclaimRules = Self::K2_6_30;
+    pub const K2_6_28: ReclaimRules = ReclaimRules {
+        congestion: CongestionWait::Async,
+        ..Self::K2_6_30
+    };
     /// 2.6.24.
     pub const K2_6_24: ReclaimRules = ReclaimRules {
         lru: LruShape::Joined,
         goal: KswapdGoal::AllZones,
-        ..Self::K2_6_30
+        ..Self::K2_6_28
     };
     /// 2.6.14.
     pub const K2_6_14: ReclaimRules = ReclaimRules {

@@ -206,7 +206,9 @@ impl Attempt {
     }
 
     fn start_reclaim<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Step<Got>> {
-        self.phase = Phase::Reclaim(DirectReclaim::new(m, self.list.zones(), self.request.order));
+        let r = self.request;
+        let reclaim = DirectReclaim::new(m, self.list.zones(), r.order, r.gfp);
+        self.phase = Phase::Reclaim(reclaim);
         None
     }
 

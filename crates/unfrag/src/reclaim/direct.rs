@@ -3,6 +3,7 @@
 use super::scan::Scan;
 use super::shrink::{TENTH, ZoneScan, turn};
 use super::{Answer, Class, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX, Step, Throttle, pressure};
+use crate::gfp::Gfp;
 use crate::host::Host;
 use crate::kernel::{CongestionWait, LruShape};
 use crate::page_alloc::{MAX_ZONES, Manager};
@@ -70,14 +71,20 @@ pub(crate) fn second_wait(rule: CongestionWait, answer: Answer) -> Option<Need> 
 }
 
 impl DirectReclaim {
-    /// A reclaim for a block of `order` in these zones.
-    pub fn new<H: Host>(m: &mut Manager<'_, H>, zones: &[u8], order: u8) -> DirectReclaim {
+    /// A reclaim for a block of `order` in these zones, with the rights of `gfp`.
+    pub fn new<H: Host>(
+        m: &mut Manager<'_, H>,
+        zones: &[u8],
+        order: u8,
+        gfp: Gfp,
+    ) -> DirectReclaim {
         let mut d = DirectReclaim {
             sc: Scan {
                 order,
                 priority: DEF_PRIORITY,
                 may_write: true,
                 may_swap: true,
+                gfp,
                 kswapd: false,
                 scanned: 0,
                 reclaimed: 0,

@@ -7,7 +7,7 @@ use super::direct::congestion_wait;
 use super::scan::Scan;
 use super::shrink::{TENTH, ZoneScan, turn};
 use super::{Answer, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX, pressure};
-use crate::gfp::AllocFlags;
+use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
 use crate::kernel::{CongestionWait, KswapdGoal, KswapdNap, KswapdSleep};
 use crate::page_alloc::{MAX_ZONES, Manager};
@@ -77,6 +77,7 @@ impl Kswapd {
                 priority: DEF_PRIORITY,
                 may_write: true,
                 may_swap: true,
+                gfp: Gfp::KERNEL,
                 kswapd: true,
                 scanned: 0,
                 reclaimed: 0,

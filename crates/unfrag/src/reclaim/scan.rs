@@ -6,6 +6,7 @@
 
 use super::{Lru, PageFlags, SWAP_CLUSTER_MAX, Unmap, Written};
 use crate::frame::{COSTLY_ORDER, Ix, Kind};
+use crate::gfp::Gfp;
 use crate::host::Host;
 use crate::kernel::{HighOrder, LruShape};
 use crate::page_alloc::Manager;
@@ -21,6 +22,8 @@ pub(super) struct Scan {
     pub may_write: bool,
     /// Anonymous pages may be swapped out.
     pub may_swap: bool,
+    /// On whose behalf: without [`Gfp::IO`] nothing is written, without [`Gfp::FS`] no file is.
+    pub gfp: Gfp,
     pub kswapd: bool,
     /// Pages looked at since the caller reset it.
     pub scanned: u64,
@@ -57,6 +60,12 @@ pub(super) enum Batch {
 }
 
 impl Scan {
+    /// Whether pages may be written on the caller's behalf: it may itself be on the way to a disk, or
+    /// inside a file system.
+    fn may_write_back(&self, file: bool) -> bool {
+        self.gfp.contains(if file { Gfp::FS } else { Gfp::IO })
+    }
+
     /// Whether neighbours of a page are taken with it. `spec: linux-mm 4.5`
     pub fn lumpy(&self, rule: HighOrder) -> bool {
         rule == HighOrder::Lumpy
@@ -274,7 +283,7 @@ impl<H: Host> Manager<'_, H> {
         }
         if flags.contains(PageFlags::WRITEBACK) {
             self.put_flags(ix, flags | PageFlags::RECLAIM);
-            return if pass == Pass::Sync {
+            return if pass == Pass::Sync && sc.may_write_back(file) {
                 Fate::Wait
             } else {
                 Fate::Keep
@@ -296,6 +305,9 @@ impl<H: Host> Manager<'_, H> {
         }
         if !file && !sc.may_swap {
             return Fate::Activate;
+        }
+        if flags.contains(PageFlags::DIRTY) && !sc.may_write_back(file) {
+            return Fate::Keep;
         }
         if mapped || !file {
             match self.host.try_to_unmap(self.map.pfn(ix)) {

@@ -173,6 +173,55 @@ fn anonymous_pages_need_swap_spec_4_1() {
     }
 }
 
+/// Who is on the way to a disk, or inside a file system, must not be sent there again.
+#[test]
+fn a_request_writes_only_what_its_rights_allow() {
+    let all = Gfp::KERNEL | Gfp::NORETRY;
+    for name in ERAS {
+        for (file, gfp, writes) in [
+            (true, all - Gfp::FS, false),
+            (true, all - Gfp::FS - Gfp::IO, false),
+            (false, all - Gfp::FS, true),
+            (false, all - Gfp::FS - Gfp::IO, false),
+            (false, all, true),
+        ] {
+            let host = Owners {
+                swap: FRAMES,
+                ..Owners::default()
+            };
+            with(era(name), host, |m| {
+                fill_as(m, file, PageFlags::DIRTY);
+                for _ in 0..600 {
+                    if let Ok(Begun::Attempt(a)) = m.begin_alloc(0, 0, gfp, Context::default()) {
+                        let _ = finish(m, a);
+                    }
+                }
+                let c = *m.reclaim_counters();
+                assert!(c.pgscan_direct > 0, "{name}: nothing was looked at");
+                assert_eq!(
+                    c.nr_vmscan_write > 0,
+                    writes,
+                    "{name}, file {file}: {gfp:?}"
+                );
+                assert!(writes || m.host_mut().in_swap.is_empty(), "{name}: {gfp:?}");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_request_without_rights_still_takes_clean_pages() {
+    for name in ERAS {
+        with(era(name), Owners::default(), |m| {
+            fill(m, PageFlags::empty());
+            for _ in 0..600 {
+                alloc(m, Gfp::KERNEL - Gfp::FS - Gfp::IO);
+            }
+            assert!(m.reclaim_counters().pgsteal_direct > 0, "{name}");
+        });
+    }
+}
+
 #[test]
 fn a_page_freed_while_reclaim_holds_it_is_freed_once() {
     with(era("2.6.32"), Owners::default(), |m| {

@@ -112,6 +112,8 @@ fn the_class_that_is_waited_for_follows_the_kernel_spec_4_4() {
         sw
     };
     use unfrag::kernel::CongestionWait as C;
+    // Before 2.6.30 the classes were reads and writes, and what was meant was waited for.
+    assert_eq!(waits(era("2.6.28")), [(Async, 20), (Async, 100)]);
     assert_eq!(waits(era("2.6.30")), [(Sync, 20), (Sync, 100)]);
     assert_eq!(waits(era("2.6.31")), [(Async, 20), (Async, 100)]);
     assert_eq!(
