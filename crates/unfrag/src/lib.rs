@@ -69,6 +69,6 @@ pub use frame::{MAX_ORDER, MigrateType, Pfn};
 pub use gfp::{AllocFlags, Gfp};
 pub use host::{Host, NullHost};
 pub use kernel::{Switches, Sysctl, preset};
-pub use page_alloc::{AllocError, Config, FreeError, Layout, Manager, layout};
+pub use page_alloc::{AllocError, Config, FreeError, Layout, Manager, MoveError, layout};
 pub use place::{V19_TYPES, V19Stats, v19_type_name};
 pub use zone::{ZoneConfig, ZoneKind};

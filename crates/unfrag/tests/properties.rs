@@ -10,12 +10,12 @@
 mod model;
 mod support;
 
-use model::Model;
+use model::{Frame, Model};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use support::*;
-use unfrag::{Gfp, Pfn, Sysctl, ZoneConfig, ZoneKind};
+use unfrag::{Gfp, MoveError, Pfn, Sysctl, ZoneConfig, ZoneKind};
 
 const STEPS: usize = 6000;
 const COMPARE_EVERY: usize = 300;
@@ -139,7 +139,7 @@ impl Pair {
         self.on_cpu(cpu);
         // Memory fills up and empties again.
         let filling = (at / 1500).is_multiple_of(2);
-        match b.next(64) {
+        match b.next(67) {
             0..=51 if filling => self.alloc(&mut b),
             0..=9 => self.alloc(&mut b),
             10..=55 => self.free(&mut b),
@@ -163,6 +163,7 @@ impl Pair {
                 self.real.set_reclaim_active(c.node, c.kind, on);
                 self.model.zones[z].reclaim = on;
             }
+            63..=65 => self.migrate(&mut b),
             _ => {
                 let z = b.next(self.zones as u64);
                 let c = self.model.zones[z].config;
@@ -244,6 +245,40 @@ impl Pair {
         self.model.split_used(pfn.0, order, to);
         for i in 0..1 << (order - to) {
             self.held.push((Pfn(pfn.0 + (i << to)), to));
+        }
+    }
+
+    /// A page moves to a frame somewhere above or below it, if both are as a move wants them.
+    fn migrate(&mut self, b: &mut Bits) {
+        if self.held.is_empty() {
+            return;
+        }
+        let at = b.next(self.held.len() as u64);
+        let (from, order) = self.held[at];
+        let zone = &self.model.zones[self.model.zone_of(from.0)];
+        let (start, spanned) = (zone.start(), zone.config.spanned);
+        let first = b.next(spanned) as u64;
+        let free = |p: u64| matches!(self.model.frame(p), Frame::Free { .. });
+        let mut near = (0..64).map(|i| start + (first + i) % spanned);
+        let to = near.find(|&p| free(p)).unwrap_or(start + first);
+        let Frame::Used { movable, .. } = self.model.frame(from.0) else {
+            panic!("{from:?} is held")
+        };
+        let want = if order > 0 || !movable {
+            Err(MoveError::NotMovable(from))
+        } else if !free(to) {
+            Err(MoveError::NotFree(Pfn(to)))
+        } else {
+            Ok(())
+        };
+        assert_eq!(
+            self.real.migrate(from, Pfn(to)),
+            want,
+            "{from:?} to {to:#x}"
+        );
+        if want.is_ok() {
+            self.model.migrate(from.0, to);
+            self.held[at].0 = Pfn(to);
         }
     }
 

@@ -22,6 +22,7 @@ mod attempt;
 mod bulk;
 mod fast;
 pub mod free;
+pub mod migrate;
 pub mod restore;
 pub mod setup;
 mod slow;
@@ -42,6 +43,7 @@ use crate::trace::{Event, Tracer};
 use crate::zone::{Zone, ZoneKind};
 pub use attempt::{Attempt, Begun};
 pub use free::FreeError;
+pub use migrate::MoveError;
 pub use setup::{Config, ConfigError, Layout, layout};
 
 /// Most zones of a manager.

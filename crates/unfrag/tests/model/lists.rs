@@ -77,6 +77,33 @@ impl Model {
         }
     }
 
+    /// Moves a single page in use to a frame of a free block, which is cut in halves around it.
+    pub fn migrate(&mut self, from: u64, to: u64) {
+        let z = self.zone_of(to);
+        let Frame::Free { head, .. } = self.frame(to) else {
+            panic!("{to:#x} is not free")
+        };
+        let (mut order, mt) = self.unlink(z, head);
+        let mut head = head;
+        while order > 0 {
+            order -= 1;
+            let upper = head + (1 << order);
+            if to < upper {
+                self.push(z, upper, order, mt, false);
+            } else {
+                self.push(z, head, order, mt, false);
+                head = upper;
+            }
+        }
+        let used = Frame::Used {
+            order: 0,
+            head: to,
+            movable: true,
+        };
+        self.mark(to, 0, used);
+        self.free(from, 0);
+    }
+
     /// Cuts a block that is off its list down, the upper halves to the lists of `mt`.
     pub fn split(&mut self, zone: usize, pfn: u64, from: u8, to: u8, mt: MigrateType) {
         for order in (to..from).rev() {

@@ -223,6 +223,35 @@ fn a_request_without_rights_still_takes_clean_pages() {
 }
 
 #[test]
+fn a_page_that_moves_keeps_its_list_and_its_flags() {
+    for name in ERAS {
+        with(era(name), Owners::default(), |m| {
+            let pages = fill(m, PageFlags::empty());
+            let (page, other) = (pages[10], pages[20]);
+            let flags = PageFlags::DIRTY | PageFlags::MAPPED | PageFlags::YOUNG;
+            m.lru_add(page, Lru::ActiveFile);
+            m.set_page_flags(page, flags);
+            let (mapped, before) = (m.nr_mapped(), m.lru_view(0).pages);
+            let free = (0x400..0x400 + FRAMES).map(Pfn);
+            let to = free.rev().find(|&p| m.free_block(p).is_some()).unwrap();
+            assert_eq!(m.migrate(page, other), Err(MoveError::NotFree(other)));
+            m.set_page_flags(page, PageFlags::WRITEBACK);
+            assert_eq!(m.migrate(page, to), Err(MoveError::Busy(page)), "{name}");
+            m.clear_page_flags(page, PageFlags::WRITEBACK);
+            m.migrate(page, to).unwrap();
+            assert_eq!(m.lru_list(0, Lru::ActiveFile).next(), Some(to), "{name}");
+            assert_eq!((m.page_flags(to), m.lru_of(page)), (flags, None));
+            assert_eq!((m.nr_mapped(), m.lru_view(0).pages), (mapped, before));
+            assert_eq!(
+                m.migrate(page, to),
+                Err(MoveError::NotMovable(page)),
+                "it is free"
+            );
+        });
+    }
+}
+
+#[test]
 fn a_page_freed_while_reclaim_holds_it_is_freed_once() {
     with(era("2.6.32"), Owners::default(), |m| {
         let pages = fill(m, PageFlags::DIRTY);

@@ -11,8 +11,8 @@ use unfrag::reclaim::{
     Answer, Class, Context, Kswapd, Lru, Need, PageFlags, Step, Throttle, Unmap, Written,
 };
 use unfrag::{
-    AllocError, Config, Gfp, Host, Manager, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout,
-    preset,
+    AllocError, Config, Gfp, Host, Manager, MoveError, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind,
+    layout, preset,
 };
 
 /// A host whose pages can be taken, with a swap of some size and a device that may be congested.
