@@ -55,6 +55,9 @@ pub struct Args {
     /// Whose reclaim frees pages
     #[arg(long, value_enum, default_value_t = Reclaim::Modelled)]
     reclaim: Reclaim,
+    /// What becomes of pages that the recorded kernel's compaction moved
+    #[arg(long, value_enum, default_value_t = Compaction::Given)]
+    compaction: Compaction,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
@@ -78,6 +81,14 @@ enum Reclaim {
     Modelled,
     /// The recorded kernel's, as given
     Given,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Compaction {
+    /// They move in the model too, if its kernel compacts
+    Given,
+    /// They stay where they are
+    None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -200,6 +211,10 @@ fn options(args: &Args) -> run::Options {
         reclaim: match args.reclaim {
             Reclaim::Modelled => run::ReclaimChoice::Modelled,
             Reclaim::Given => run::ReclaimChoice::Given,
+        },
+        compaction: match args.compaction {
+            Compaction::Given => run::CompactionChoice::Given,
+            Compaction::None => run::CompactionChoice::None,
         },
     }
 }

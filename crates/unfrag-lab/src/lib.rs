@@ -18,6 +18,7 @@ pub mod accuracy;
 mod block_map;
 pub mod cause;
 pub mod clock;
+pub mod compaction;
 pub mod doctor;
 pub mod era;
 pub mod experiment;

@@ -114,6 +114,7 @@ impl<'r> Plan<'r> {
         }
         (plan.first, plan.offset) = (first, offset);
         plan.mark_freed();
+        plan.mark_movable();
         plan.reclaim = crate::reclaim::Evidence::of(rec, &plan.causes);
         Ok(plan)
     }
@@ -214,6 +215,29 @@ impl<'r> Plan<'r> {
                 if !std::mem::replace(&mut seen[p as usize], true) && free {
                     self.start.freed_later[p as usize] =
                         self.start.frames[p as usize] != Frame::Free;
+                }
+            }
+        }
+    }
+
+    /// What compaction moved first of all was movable at the start, whatever the flags say.
+    fn mark_movable(&mut self) {
+        let mut seen = vec![false; self.start.frames.len()];
+        for op in &self.causes.ops {
+            let moves = matches!(op.act, Do::Moved | Do::Left);
+            let blocks = matches!(
+                op.act,
+                Do::Alloc | Do::AllocRaced | Do::Free | Do::FreeGiven | Do::FreeUnseen
+            );
+            let order = if blocks { op.order } else { 0 };
+            if !moves && !blocks {
+                continue;
+            }
+            for p in op.pfn..op.pfn + (1 << order) {
+                let first = !std::mem::replace(&mut seen[p as usize], true);
+                let frame = &mut self.start.frames[p as usize];
+                if first && moves && *frame == Frame::Pinned {
+                    *frame = Frame::Movable;
                 }
             }
         }

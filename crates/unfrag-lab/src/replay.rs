@@ -7,6 +7,7 @@
 //! whose names a migration mixed up (counted as unmatched).
 
 use crate::cause::{Causes, Do, NONE, Op};
+use crate::compaction::Compaction;
 use crate::reclaim::{Evidence, Pages, Reclaim};
 use std::collections::BTreeMap;
 use unfrag::frame::Kind;
@@ -99,8 +100,10 @@ pub struct Tally {
     pub given_pages: u64,
     /// Frees whose allocation had failed here, or that nobody explains.
     pub dropped_frees: u64,
-    /// Pages that a migration moved on the recorded host; they stay where they are here.
+    /// Pages that a migration moved on the recorded host.
     pub moved: u64,
+    /// Of these, pages that moved here too.
+    pub moved_here: u64,
     /// Huge pages that failed there and were taken in small pages, but succeed here.
     pub huge_instead: u64,
     /// Huge pages that succeeded there and fail here, taken in small pages.
@@ -126,6 +129,8 @@ pub struct Sim<'m> {
     underway: BTreeMap<u32, u32>,
     /// The model's own reclaim; without it, the recorded kernel's is applied as given.
     reclaim: Option<Reclaim<'m>>,
+    /// The recorded kernel's compaction, if it is taken as given; without it, pages stay.
+    compaction: Option<Compaction>,
 }
 
 /// `vm.stat_interval`.
@@ -153,12 +158,18 @@ impl<'m> Sim<'m> {
             huge: BTreeMap::new(),
             underway: BTreeMap::new(),
             reclaim: None,
+            compaction: None,
         }
     }
 
     /// The model reclaims by itself from now on.
     pub fn reclaims(&mut self, evidence: &'m Evidence) {
         self.reclaim = Some(Reclaim::new(evidence, &mut self.manager, &self.handles));
+    }
+
+    /// Pages that moved on the recorded host move here too from now on.
+    pub fn compacts_as_given(&mut self) {
+        self.compaction = Some(Compaction::default());
     }
 
     /// The model's frame that a recorded one stands for.
@@ -203,6 +214,10 @@ impl<'m> Sim<'m> {
         if let Some(r) = &mut self.reclaim {
             r.advance(&mut self.manager, &mut self.handles, op.time);
         }
+        let moves = matches!(op.act, Do::Moved | Do::Left | Do::Arrived);
+        if let Some(c) = self.compaction.as_mut().filter(|_| !moves) {
+            c.others(&mut self.manager, op);
+        }
         self.carry_out(op, causes);
         if let Some(r) = &mut self.reclaim {
             r.next_op();
@@ -219,8 +234,8 @@ impl<'m> Sim<'m> {
             Do::AllocFailed => self.alloc_failed(op),
             Do::Stack => self.stack(causes.stacks[op.pfn as usize]),
             Do::Unseen => self.unseen(op.other),
-            Do::Moved => self.moved(op.pfn, op.other),
-            Do::Left => self.left(op.pfn, op.other),
+            Do::Moved => self.moved(op),
+            Do::Left => self.left(op),
             Do::Arrived => self.arrived(op.pfn, op.other),
             Do::ReclaimBegins => self.reclaim(true),
             Do::ReclaimEnds => self.reclaim(false),
@@ -438,22 +453,38 @@ impl<'m> Sim<'m> {
         n
     }
 
-    fn moved(&mut self, from: u32, to: u32) {
-        self.tally.moved += 1;
-        let at = std::mem::replace(&mut self.handles[from as usize], NONE);
-        self.handles[to as usize] = at;
+    fn moved(&mut self, op: &Op) {
+        let at = self.carry(op);
+        self.handles[op.other as usize] = at;
         if let Some(r) = &mut self.reclaim {
-            r.renamed(&mut self.manager, at, to);
+            r.renamed(&mut self.manager, at, op.other);
         }
     }
 
-    fn left(&mut self, from: u32, number: u32) {
-        self.tally.moved += 1;
-        let at = std::mem::replace(&mut self.handles[from as usize], NONE);
+    fn left(&mut self, op: &Op) {
+        let at = self.carry(op);
         if let Some(r) = &mut self.reclaim {
             r.renamed(&mut self.manager, at, NONE);
         }
-        self.underway.insert(number, at);
+        self.underway.insert(op.other, at);
+    }
+
+    /// The page of a recorded frame leaves it. Returns the model's frame where it is then.
+    fn carry(&mut self, op: &Op) -> u32 {
+        self.tally.moved += 1;
+        let at = std::mem::replace(&mut self.handles[op.pfn as usize], NONE);
+        let zone = if at == NONE { None } else { self.zone_of(at) };
+        let (Some(c), Some(zone)) = (&mut self.compaction, zone) else {
+            return at;
+        };
+        let now = c.carry(&mut self.manager, op, at, zone);
+        if now != at {
+            self.tally.moved_here += 1;
+            if let Some(r) = &mut self.reclaim {
+                r.moved(&mut self.manager, at, now);
+            }
+        }
+        now
     }
 
     fn arrived(&mut self, to: u32, number: u32) {

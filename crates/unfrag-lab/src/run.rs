@@ -5,6 +5,7 @@
 
 use crate::accuracy::{Forecast, measure};
 use crate::block_map::MapMaker;
+use crate::compaction::compacts;
 use crate::plan::Plan;
 use crate::replay::{ReplayHost, Sim};
 use crate::report::{Failure, FrameMatch, KernelReport, RecordingSummary, Report, Sample};
@@ -34,6 +35,18 @@ pub struct Options {
     pub start: StartChoice,
     /// Whose reclaim it is.
     pub reclaim: ReclaimChoice,
+    /// What becomes of the recorded kernel's compaction.
+    pub compaction: CompactionChoice,
+}
+
+/// What becomes of the pages that the recorded kernel's compaction moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompactionChoice {
+    /// They move here too, if the kernel that is replayed compacts.
+    #[default]
+    Given,
+    /// They stay where they are.
+    None,
 }
 
 /// Whose reclaim frees pages in a replay.
@@ -146,6 +159,9 @@ impl Plan<'_> {
         {
             sim.reclaims(e);
         }
+        if options.compaction == CompactionChoice::Given && compacts(&p.switches) {
+            sim.compacts_as_given();
+        }
         let mut samples = vec![];
         let mut map = MapMaker::new(&sim);
         let mut shots = self.snapshots.iter().peekable();
@@ -168,10 +184,16 @@ impl Plan<'_> {
                 sim.tally.given_pages
             ));
         }
-        if sim.tally.moved > 0 {
+        let stayed = sim.tally.moved - sim.tally.moved_here;
+        if sim.tally.moved_here > 0 {
             notes.push(format!(
-                "{} pages that the recorded kernel's compaction moved stay where they are: this model does not compact yet.",
-                sim.tally.moved
+                "{} pages that the recorded kernel's compaction moved were moved here too, to where this model's free scanner says.",
+                sim.tally.moved_here
+            ));
+        }
+        if stayed > 0 {
+            notes.push(format!(
+                "{stayed} pages that the recorded kernel's compaction moved stay where they are: this model does not compact by itself yet."
             ));
         }
         let accuracy = match recorded.first() {
@@ -253,7 +275,8 @@ impl Plan<'_> {
             ),
             ("allocstall", sim.manager.reclaim_counters().allocstall),
             ("pageoutrun", sim.manager.reclaim_counters().pageoutrun),
-            ("migrated_pages_ignored", t.moved),
+            ("migrated_pages_as_given", t.moved_here),
+            ("migrated_pages_ignored", t.moved - t.moved_here),
             ("frees_dropped", t.dropped_frees),
             ("huge_pages_gained", t.huge_instead),
             ("huge_pages_lost", t.small_instead),

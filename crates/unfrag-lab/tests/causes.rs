@@ -207,6 +207,26 @@ fn rule_2_page_table_entries_name_both_sides() {
 }
 
 #[test]
+fn a_move_knows_for_which_order_memory_is_compacted() {
+    let mut m = Maker::default();
+    m.alloc(100, 0, USER_PAGE).alloc(101, 0, USER_PAGE);
+    m.event("mm_compaction_try_to_compact_pages", &[("order", 9)]);
+    begin(&mut m);
+    m.free(100, 0);
+    end(&mut m);
+    m.task("kcompactd0");
+    m.free(101, 0);
+    m.event("mm_compaction_kcompactd_wake", &[("order", 3)]);
+    m.alloc(102, 0, USER_PAGE).free(102, 0);
+    m.event("mm_compaction_kcompactd_sleep", &[("nid", 0)]);
+    m.alloc(103, 0, USER_PAGE).free(103, 0);
+    let c = with_used(&m, &[]);
+    let left = c.ops.iter().filter(|o| o.act == Do::Left);
+    let orders: Vec<_> = left.map(|o| (o.pfn, o.order)).collect();
+    assert_eq!(orders, [(100, 9), (101, 0), (102, 3), (103, 0)]);
+}
+
+#[test]
 fn rule_2_without_entries_the_source_that_waits_longest_is_found_by_its_free() {
     let mut m = Maker::default();
     m.alloc(100, 0, USER_PAGE).alloc(101, 0, USER_PAGE);

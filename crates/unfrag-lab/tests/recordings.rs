@@ -10,7 +10,9 @@ use unfrag::MigrateType;
 use unfrag_lab::cause::{Do, Op};
 use unfrag_lab::replay::Sim;
 use unfrag_lab::report::{Accuracy, Observed, Report, SnapshotError};
-use unfrag_lab::run::{Mode, Options, ReclaimChoice, StartChoice, Unwatched, replay};
+use unfrag_lab::run::{
+    CompactionChoice, Mode, Options, ReclaimChoice, StartChoice, Unwatched, replay,
+};
 use unfrag_linux::freelists::{FreeLists, PcpKind};
 use unfrag_linux::recording::{Recording, Snapshot};
 
@@ -197,7 +199,7 @@ fn worst(errors: &[&SnapshotError]) -> f64 {
 /// which CPU came first decides the zone.
 const MOST_BEFORE_DIRECT_RECLAIM: f64 = 0.0015;
 
-/// Until compaction moves pages, which this model does not do yet.
+/// Until compaction moves pages.
 const MOST_BEFORE_COMPACTION: f64 = 0.045;
 
 #[test]
@@ -264,6 +266,47 @@ fn the_model_s_own_reclaim_takes_what_the_kernel_s_took_spec_4_8() {
     let counts = skill(counts.expect("a start from counts"));
     println!("skill of free pages {exact:.2}, from counts {counts:.2}");
     assert!(exact > 0.15 && counts > 0.3, "{exact} {counts}");
+}
+
+/// With the pages that moved there moved here as well, free memory is where the kernel had it: the share
+/// of it in blocks of another size is a tenth of what it is if they stay.
+#[test]
+fn compaction_as_given_leaves_free_memory_as_the_kernel_did() {
+    for (rec, tenth) in [(huge_p20(), true), (pressure(), false)] {
+        let Some(rec) = rec else { return };
+        let [given, none] = [CompactionChoice::Given, CompactionChoice::None].map(|compaction| {
+            let options = Options {
+                start: StartChoice::Exact,
+                reclaim: ReclaimChoice::Given,
+                compaction,
+                ..Options::default()
+            };
+            let report = replay(rec, "a recording", &options, &mut Unwatched).expect("a replay");
+            let totals = &report.kernels[0].totals;
+            let moved = totals["migrated_pages_as_given"];
+            let a = accuracy(&report).clone();
+            show("compaction", &a);
+            (a, moved, moved + totals["migrated_pages_ignored"])
+        });
+        assert_eq!(none.1, 0);
+        assert!(
+            given.1 * 10 > given.2 * 8,
+            "{} of {} moved",
+            given.1,
+            given.2
+        );
+        let median = |a: &Accuracy| a.order_distribution_error.median;
+        let times = if tenth { 10.0 } else { 2.0 };
+        assert!(median(&given.0) * times < median(&none.0));
+        for error in [
+            |a: &Accuracy| a.order_distribution_error.skill,
+            |a: &Accuracy| a.free_pages_error.skill,
+            |a: &Accuracy| a.unusable_index_error["9"].skill,
+        ] {
+            let skill = |a: &Accuracy| error(a).expect("some error");
+            assert!(skill(&given.0) > skill(&none.0));
+        }
+    }
 }
 
 /// `spec: linux-6.1 10`: from counts frames cannot be predicted, only amounts.

@@ -217,6 +217,84 @@ fn a_page_that_moved_there_is_freed_by_its_new_name() {
     assert_eq!(s.tally.moved, 1);
 }
 
+/// Takes all memory in single pages of these flags, whose names are those of their frames, and frees
+/// each second of them.
+fn checkered_by_name(s: &mut Sim, gfp: Gfp) {
+    for p in FIRST..FIRST + PAGES {
+        apply(s, Do::Alloc, p, 0, gfp | Gfp::MEMALLOC);
+    }
+    for p in FIRST..FIRST + PAGES {
+        if s.model_frame(p).unwrap() % 2 == 1 {
+            free(s, p, 0);
+        }
+    }
+    s.manager.drain_all();
+}
+
+/// Moves of the pages in the lowest pageblock of the model, by a task that compacts for `order`, to
+/// names that nobody has.
+fn move_lowest_block(s: &mut Sim, order: u8) {
+    let low = |s: &Sim, p: u32| s.model_frame(p).is_some_and(|at| at < FIRST + 512);
+    let names: Vec<u32> = (FIRST..FIRST + PAGES).filter(|&p| low(s, p)).collect();
+    assert_eq!(names.len(), 256);
+    let mut vacant = (FIRST..FIRST + PAGES).filter(|&p| s.model_frame(p).is_none());
+    let to: Vec<u32> = vacant.by_ref().take(names.len()).collect();
+    for (from, to) in names.into_iter().zip(to) {
+        let moved = Op {
+            other: to,
+            ..op(Do::Moved, from, order, Gfp::empty())
+        };
+        s.apply(&moved, &Causes::default());
+    }
+}
+
+#[test]
+fn what_compaction_moved_there_moves_here_to_the_top_of_the_zone_spec_5_1() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = sim(&start, &mut memory);
+    s.compacts_as_given();
+    checkered_by_name(&mut s, MOVABLE);
+    move_lowest_block(&mut s, 9);
+    assert_eq!((s.tally.moved, s.tally.moved_here), (256, 256));
+    // 256 free frames at the top, each second one from the end of the zone, are in use now.
+    let frame = |p: u32| s.manager.frame(Pfn(p.into())).unwrap().0;
+    let top = FIRST + PAGES - 512..FIRST + PAGES;
+    assert!(top.clone().all(|p| frame(p) == unfrag::frame::Kind::Used));
+    assert_eq!(unused(&s), ALL / 2);
+    // The lowest block is empty, and what was freed there is no more on the CPU's list when the task
+    // that compacted asks for a huge page.
+    apply(&mut s, Do::Alloc, THERE & !511, 9, HUGE);
+    assert_eq!(s.model_frame(THERE & !511), Some(FIRST));
+    assert_eq!(s.tally.small_instead, 0);
+}
+
+#[test]
+fn what_moved_ahead_of_demand_waits_on_the_cpus_list_spec_6_1_3() {
+    for (order, waits) in [(0, true), (9, false)] {
+        let start = empty();
+        let mut memory = memory(&start);
+        let mut s = sim(&start, &mut memory);
+        s.compacts_as_given();
+        checkered_by_name(&mut s, MOVABLE);
+        move_lowest_block(&mut s, order);
+        apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
+        assert_eq!(s.manager.pcp_pages(0) > 0, waits, "for order {order}");
+    }
+}
+
+#[test]
+fn what_cannot_move_stays_and_is_counted() {
+    let start = empty();
+    let mut memory = memory(&start);
+    let mut s = sim(&start, &mut memory);
+    s.compacts_as_given();
+    checkered_by_name(&mut s, Gfp::KERNEL);
+    move_lowest_block(&mut s, 9);
+    assert_eq!((s.tally.moved, s.tally.moved_here), (256, 0));
+    assert_eq!(unused(&s), ALL / 2);
+}
+
 /// `spec: linux-6.1 10`: four pages in bulk, freed one by one.
 #[test]
 fn a_kernel_stack_is_four_pages() {

@@ -50,10 +50,11 @@ impl Walk {
     /// Rule 2: the source of a migration is freed.
     pub(super) fn migrated(&mut self, p: u32) {
         self.out.classes.migrated += 1;
+        let order = self.compacts_for.get(&self.task).copied().unwrap_or(0);
         let Some(to) = self.paired.remove(&p) else {
             // The frame may be taken again before its page is found.
             self.waiting.push_back(self.moves);
-            self.push(Do::Left, 0, p, self.moves);
+            self.push(Do::Left, order, p, self.moves);
             self.moves += 1;
             return;
         };
@@ -62,7 +63,7 @@ impl Walk {
             self.out.first[to as usize] = FIRST_ALLOC;
         }
         self.state[to as usize] = LIVE;
-        self.push(Do::Moved, 0, p, to);
+        self.push(Do::Moved, order, p, to);
     }
 
     pub(super) fn set_migration(&mut self, addr: u64, pte: u64) {

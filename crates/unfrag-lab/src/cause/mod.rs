@@ -88,7 +88,8 @@ pub struct Op {
     pub time: u64,
     /// What.
     pub act: Do,
-    /// Order of the block.
+    /// Order of the block; of a page that moves, that for which memory is compacted, 0 if for none
+    /// (ahead of demand).
     pub order: u8,
     /// CPU.
     pub cpu: u16,
@@ -187,6 +188,8 @@ enum Kind {
     CompactEnd,
     Isolated,
     Migrated,
+    CompactFor,
+    KcompactdSleep,
     SetMigration,
     RemoveMigration,
     KswapdWake,
@@ -207,6 +210,10 @@ impl Kind {
             "mm_compaction_end" => Kind::CompactEnd,
             "mm_compaction_isolate_migratepages" => Kind::Isolated,
             "mm_compaction_migratepages" => Kind::Migrated,
+            "mm_compaction_try_to_compact_pages" | "mm_compaction_kcompactd_wake" => {
+                Kind::CompactFor
+            }
+            "mm_compaction_kcompactd_sleep" => Kind::KcompactdSleep,
             "set_migration_pte" => Kind::SetMigration,
             "remove_migration_pte" => Kind::RemoveMigration,
             "mm_vmscan_kswapd_wake" => Kind::KswapdWake,
@@ -284,8 +291,10 @@ pub fn causes(
         for (c, n) in cols[i].iter_mut().zip(names) {
             *c = column(t, n)?;
         }
-        if kinds[i] == Kind::Isolated {
-            cols[i][0] = t.column(NR_TAKEN).unwrap_or_default();
+        match kinds[i] {
+            Kind::Isolated => cols[i][0] = t.column(NR_TAKEN).unwrap_or_default(),
+            Kind::CompactFor => cols[i][0] = t.column("order").unwrap_or_default(),
+            _ => {}
         }
     }
     let mut rows = vec![0usize; ev.tables.len()];
@@ -307,6 +316,13 @@ pub fn causes(
                 w.task_state[w.task as usize] |= MIGRATING
             }
             Kind::Isolated | Kind::Migrated => w.task_state[w.task as usize] &= !MIGRATING,
+            Kind::CompactFor => {
+                let order = a.get(row).map_or(0, |&o| o.min(10) as u8);
+                w.compacts_for.insert(w.task, order);
+            }
+            Kind::KcompactdSleep => {
+                w.compacts_for.remove(&w.task);
+            }
             Kind::SetMigration => w.set_migration(a[row], b[row]),
             Kind::RemoveMigration => w.remove_migration(a[row], b[row]),
             Kind::ReclaimBegin => w.task_state[w.task as usize] |= RECLAIMING,

@@ -31,6 +31,8 @@ pub(super) struct Walk {
     pub(super) waiting: std::collections::VecDeque<u32>,
     /// Moves to places that were not known at once.
     pub(super) moves: u32,
+    /// Order for which a task compacts.
+    pub(super) compacts_for: std::collections::HashMap<u32, u8>,
     /// Address and old frame of pages under migration.
     pub(super) leaving: Vec<(u64, u32)>,
     /// New frame to old frame, for sources whose free is still to come.
@@ -98,6 +100,7 @@ impl Walk {
             from,
             waiting: Default::default(),
             moves: 0,
+            compacts_for: Default::default(),
             leaving: vec![],
             paired: Default::default(),
             reclaiming: false,
