@@ -202,43 +202,46 @@ impl<'r> Plan<'r> {
         })
     }
 
-    /// Notes which frames in use at the start are freed later.
-    fn mark_freed(&mut self) {
+    /// Whether the first operation on each frame, among those that `of` answers for, is a yes.
+    fn first(&self, of: impl Fn(Do) -> Option<bool>) -> Vec<bool> {
         let mut seen = vec![false; self.start.frames.len()];
-        self.start.freed_later = seen.clone();
+        let mut yes = seen.clone();
         for op in &self.causes.ops {
-            let free = matches!(op.act, Do::Free | Do::FreeGiven | Do::FreeUnseen);
-            if !free && !matches!(op.act, Do::Alloc | Do::AllocRaced) {
-                continue;
-            }
-            for p in op.pfn..op.pfn + (1 << op.order) {
-                if !std::mem::replace(&mut seen[p as usize], true) && free {
-                    self.start.freed_later[p as usize] =
-                        self.start.frames[p as usize] != Frame::Free;
+            let Some(is) = of(op.act) else { continue };
+            let order = match op.act {
+                Do::Moved | Do::Left => 0,
+                _ => op.order,
+            };
+            for p in op.pfn as usize..op.pfn as usize + (1 << order) {
+                if !std::mem::replace(&mut seen[p], true) {
+                    yes[p] = is;
                 }
             }
         }
+        yes
+    }
+
+    /// Notes which frames in use at the start are freed later.
+    fn mark_freed(&mut self) {
+        self.start.freed_later = self.first(|act| match act {
+            Do::Free | Do::FreeGiven | Do::FreeUnseen => Some(true),
+            Do::Alloc | Do::AllocRaced => Some(false),
+            _ => None,
+        });
+        let frames = self.start.frames.iter().zip(&mut self.start.freed_later);
+        frames.for_each(|(frame, later)| *later &= *frame != Frame::Free);
     }
 
     /// What compaction moved first of all was movable at the start, whatever the flags say.
     fn mark_movable(&mut self) {
-        let mut seen = vec![false; self.start.frames.len()];
-        for op in &self.causes.ops {
-            let moves = matches!(op.act, Do::Moved | Do::Left);
-            let blocks = matches!(
-                op.act,
-                Do::Alloc | Do::AllocRaced | Do::Free | Do::FreeGiven | Do::FreeUnseen
-            );
-            let order = if blocks { op.order } else { 0 };
-            if !moves && !blocks {
-                continue;
-            }
-            for p in op.pfn..op.pfn + (1 << order) {
-                let first = !std::mem::replace(&mut seen[p as usize], true);
-                let frame = &mut self.start.frames[p as usize];
-                if first && moves && *frame == Frame::Pinned {
-                    *frame = Frame::Movable;
-                }
+        let moved = self.first(|act| match act {
+            Do::Moved | Do::Left => Some(true),
+            Do::Alloc | Do::AllocRaced | Do::Free | Do::FreeGiven | Do::FreeUnseen => Some(false),
+            _ => None,
+        });
+        for (frame, moved) in self.start.frames.iter_mut().zip(moved) {
+            if moved && *frame == Frame::Pinned {
+                *frame = Frame::Movable;
             }
         }
     }

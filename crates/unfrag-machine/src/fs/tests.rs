@@ -41,6 +41,22 @@ fn mount(e: &mut Engine, kind: FsKind) -> FsId {
     })
 }
 
+/// An ext2 of so many pages in a new file of a directory of tmpfs; returns its root.
+fn mount_image(cx: &mut Cx, on: NodeId, pages: u32) -> NodeId {
+    let image = cx.create_node(WHO, on, false).unwrap();
+    cx.with(|sim| {
+        let l = sim.setup_loop(image);
+        let config = FsConfig {
+            name: "loop".into(),
+            kind: FsKind::Ext2,
+            store: Store::Loop(l),
+            pages,
+        };
+        let fs = sim.mount(&config);
+        sim.root(fs)
+    })
+}
+
 fn task(e: &mut Engine, body: impl FnOnce(&mut Cx) + 'static) {
     e.spawn(Spec::new("test"), body);
 }
@@ -248,18 +264,7 @@ fn a_file_system_in_a_file_of_tmpfs_keeps_its_data_twice() {
     let tmpfs = mount(&mut e, FsKind::Tmpfs);
     let root = e.sim().root(tmpfs);
     task(&mut e, move |cx| {
-        let image = cx.create_node(WHO, root, false).unwrap();
-        let ext2 = cx.with(|sim| {
-            let l = sim.setup_loop(image);
-            let config = FsConfig {
-                name: "loop".into(),
-                kind: FsKind::Ext2,
-                store: Store::Loop(l),
-                pages: 1 << 16,
-            };
-            sim.mount(&config)
-        });
-        let root = cx.with(|sim| sim.root(ext2));
+        let root = mount_image(cx, root, 1 << 16);
         let mut tree = Tree::default();
         cx.unpack(WHO, root, &plan(10, 300), 1000, &mut tree)
             .unwrap();
@@ -291,18 +296,7 @@ fn an_image_that_does_not_fit_is_read_back_from_swap_and_written_over() {
     let tmpfs = mount(&mut e, FsKind::Tmpfs);
     let root = e.sim().root(tmpfs);
     task(&mut e, move |cx| {
-        let image = cx.create_node(WHO, root, false).unwrap();
-        let ext2 = cx.with(|sim| {
-            let l = sim.setup_loop(image);
-            let config = FsConfig {
-                name: "loop".into(),
-                kind: FsKind::Ext2,
-                store: Store::Loop(l),
-                pages: 12_000,
-            };
-            sim.mount(&config)
-        });
-        let root = cx.with(|sim| sim.root(ext2));
+        let root = mount_image(cx, root, 12_000);
         for _ in 0..2 {
             let file = cx.create_node(WHO, root, false).unwrap();
             cx.write_file(WHO, file, 0, 9000).unwrap();
