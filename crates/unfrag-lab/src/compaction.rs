@@ -6,7 +6,7 @@
 //!
 //! Invariant: a move changes no number of free pages, only where they are.
 
-use crate::cause::Op;
+use crate::cause::{Do, Op};
 use unfrag::kernel::HighOrder;
 use unfrag::{Host, Manager, MigrateType, Pfn, Switches};
 
@@ -65,10 +65,12 @@ impl Compaction {
         }
     }
 
-    /// A task does something else: its run is over.
+    /// Before each operation: if a task that compacted does something else, its run is over.
     #[inline]
-    pub fn others<H: Host>(&mut self, m: &mut Manager<'_, H>, op: &Op) {
-        if self.left.is_some_and(|l| l.task == op.task) {
+    pub fn before<H: Host>(&mut self, m: &mut Manager<'_, H>, op: &Op) {
+        if self.left.is_some_and(|l| l.task == op.task)
+            && !matches!(op.act, Do::Moved | Do::Left | Do::Arrived)
+        {
             self.leave(m);
         }
     }

@@ -336,13 +336,14 @@ impl<'e> Reclaim<'e> {
         stays
     }
 
-    /// A page moved here; what is known of it goes with it.
+    /// A page moved here; what is known of it goes with it, but for its name
+    /// ([`renamed`](Self::renamed) gives it the new one).
     pub fn moved(&mut self, m: &mut Manager<'_, ReplayHost>, from: u32, to: u32) {
         if let Some(p) = m.host_mut().pages.as_mut() {
             let (from, to) = (from as usize, to as usize);
             p.cold[to] = std::mem::take(&mut p.cold[from]);
             p.in_swap[to] = std::mem::take(&mut p.in_swap[from]);
-            p.name[to] = std::mem::replace(&mut p.name[from], NONE);
+            p.name[from] = NONE;
         }
     }
 

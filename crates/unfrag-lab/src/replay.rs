@@ -110,6 +110,13 @@ pub struct Tally {
     pub small_instead: u64,
 }
 
+impl Tally {
+    /// Pages that a migration moved on the recorded host, and that stay here.
+    pub fn stayed(&self) -> u64 {
+        self.moved - self.moved_here
+    }
+}
+
 /// A model at work.
 pub struct Sim<'m> {
     /// The allocator.
@@ -214,9 +221,8 @@ impl<'m> Sim<'m> {
         if let Some(r) = &mut self.reclaim {
             r.advance(&mut self.manager, &mut self.handles, op.time);
         }
-        let moves = matches!(op.act, Do::Moved | Do::Left | Do::Arrived);
-        if let Some(c) = self.compaction.as_mut().filter(|_| !moves) {
-            c.others(&mut self.manager, op);
+        if let Some(c) = &mut self.compaction {
+            c.before(&mut self.manager, op);
         }
         self.carry_out(op, causes);
         if let Some(r) = &mut self.reclaim {

@@ -184,7 +184,7 @@ impl Plan<'_> {
                 sim.tally.given_pages
             ));
         }
-        let stayed = sim.tally.moved - sim.tally.moved_here;
+        let stayed = sim.tally.stayed();
         if sim.tally.moved_here > 0 {
             notes.push(format!(
                 "{} pages that the recorded kernel's compaction moved were moved here too, to where this model's free scanner says.",
@@ -276,7 +276,7 @@ impl Plan<'_> {
             ("allocstall", sim.manager.reclaim_counters().allocstall),
             ("pageoutrun", sim.manager.reclaim_counters().pageoutrun),
             ("migrated_pages_as_given", t.moved_here),
-            ("migrated_pages_ignored", t.moved - t.moved_here),
+            ("migrated_pages_ignored", t.stayed()),
             ("frees_dropped", t.dropped_frees),
             ("huge_pages_gained", t.huge_instead),
             ("huge_pages_lost", t.small_instead),

@@ -237,8 +237,8 @@ fn move_lowest_block(s: &mut Sim, order: u8) {
     let low = |s: &Sim, p: u32| s.model_frame(p).is_some_and(|at| at < FIRST + 512);
     let names: Vec<u32> = (FIRST..FIRST + PAGES).filter(|&p| low(s, p)).collect();
     assert_eq!(names.len(), 256);
-    let mut vacant = (FIRST..FIRST + PAGES).filter(|&p| s.model_frame(p).is_none());
-    let to: Vec<u32> = vacant.by_ref().take(names.len()).collect();
+    let vacant = (FIRST..FIRST + PAGES).filter(|&p| s.model_frame(p).is_none());
+    let to: Vec<u32> = vacant.take(names.len()).collect();
     for (from, to) in names.into_iter().zip(to) {
         let moved = Op {
             other: to,
@@ -248,14 +248,25 @@ fn move_lowest_block(s: &mut Sim, order: u8) {
     }
 }
 
+/// A machine with compaction as given after those moves.
+fn compacted<'m>(
+    start: &unfrag_lab::start::Start,
+    memory: &'m mut [u64],
+    gfp: Gfp,
+    order: u8,
+) -> Sim<'m> {
+    let mut s = sim(start, memory);
+    s.compacts_as_given();
+    checkered_by_name(&mut s, gfp);
+    move_lowest_block(&mut s, order);
+    s
+}
+
 #[test]
 fn what_compaction_moved_there_moves_here_to_the_top_of_the_zone_spec_5_1() {
     let start = empty();
     let mut memory = memory(&start);
-    let mut s = sim(&start, &mut memory);
-    s.compacts_as_given();
-    checkered_by_name(&mut s, MOVABLE);
-    move_lowest_block(&mut s, 9);
+    let mut s = compacted(&start, &mut memory, MOVABLE, 9);
     assert_eq!((s.tally.moved, s.tally.moved_here), (256, 256));
     // 256 free frames at the top, each second one from the end of the zone, are in use now.
     let frame = |p: u32| s.manager.frame(Pfn(p.into())).unwrap().0;
@@ -274,10 +285,7 @@ fn what_moved_ahead_of_demand_waits_on_the_cpus_list_spec_6_1_3() {
     for (order, waits) in [(0, true), (9, false)] {
         let start = empty();
         let mut memory = memory(&start);
-        let mut s = sim(&start, &mut memory);
-        s.compacts_as_given();
-        checkered_by_name(&mut s, MOVABLE);
-        move_lowest_block(&mut s, order);
+        let mut s = compacted(&start, &mut memory, MOVABLE, order);
         apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
         assert_eq!(s.manager.pcp_pages(0) > 0, waits, "for order {order}");
     }
@@ -287,10 +295,7 @@ fn what_moved_ahead_of_demand_waits_on_the_cpus_list_spec_6_1_3() {
 fn what_cannot_move_stays_and_is_counted() {
     let start = empty();
     let mut memory = memory(&start);
-    let mut s = sim(&start, &mut memory);
-    s.compacts_as_given();
-    checkered_by_name(&mut s, Gfp::KERNEL);
-    move_lowest_block(&mut s, 9);
+    let s = compacted(&start, &mut memory, Gfp::KERNEL, 9);
     assert_eq!((s.tally.moved, s.tally.moved_here), (256, 0));
     assert_eq!(unused(&s), ALL / 2);
 }
