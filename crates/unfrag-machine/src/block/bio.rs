@@ -49,6 +49,8 @@ pub struct Bio {
     pub sync: bool,
     /// Whom its end is told.
     pub done: Done,
+    /// For a write in as few bios as can be: pages that each has room for. 0 if it is page by page.
+    pub room: u8,
     len: u8,
     tokens: [u32; BIO_PAGES],
 }
@@ -62,6 +64,7 @@ impl Bio {
             dir,
             sync: sync || dir == Dir::Read,
             done,
+            room: 0,
             len: 0,
             tokens: [0; BIO_PAGES],
         }
@@ -104,6 +107,8 @@ pub(super) struct Flight {
     pub submitter: Option<TaskId>,
     /// What the encrypting layer's pages for it are known by.
     pub bounce: u32,
+    /// What its owner keeps for it is known by.
+    pub held: u32,
     live: bool,
 }
 
@@ -171,6 +176,7 @@ impl Flight {
             next: NIL,
             submitter,
             bounce: 0,
+            held: 0,
             live: false,
         }
     }

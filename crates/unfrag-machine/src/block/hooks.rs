@@ -2,11 +2,19 @@
 
 use super::{Bio, Done};
 use crate::engine::Cx;
-use crate::sim::Sim;
+use crate::mm::bios::Want;
+use crate::sim::{Sim, World};
 
-/// A transfer of pages has ended; called once for each bio, in an interrupt or by the encrypting
-/// layer's thread.
-pub fn bio_done(sim: &mut Sim, bio: &Bio, failed: bool) {
+/// A transfer begins, through an encrypting layer or not; called once for each bio. Returns what that
+/// which is kept for it is known by.
+pub fn bio_begins(world: &mut World, bio: &Bio, encrypted: bool) -> u32 {
+    let want = Want::of(bio.dir, bio.pages().len(), bio.room, encrypted);
+    world.mem.bio_begins(want)
+}
+
+/// It has ended; called once for each bio, in an interrupt or by the encrypting layer's thread.
+pub fn bio_done(sim: &mut Sim, bio: &Bio, held: u32, failed: bool) {
+    sim.bio_ends(held);
     match bio.done {
         Done::User(token) => sim.world().user_done(token, failed),
         Done::PageRead | Done::PageWritten | Done::SwapRead | Done::SwapWritten => {

@@ -34,6 +34,7 @@ impl World {
             flight.crypt = Some(c as u8);
             flight.disk_sector += self.block.crypts[c].config.first_sector;
         }
+        flight.held = hooks::bio_begins(self, &bio, crypt.is_some());
         let slot = self.block.flights.insert(flight);
         match crypt {
             Some(c) if bio.dir == Dir::Write => crypt::enqueue(self, c as u8, slot),
@@ -147,9 +148,10 @@ fn off_disk(sim: &mut Sim, slot: u32, failed: bool) {
 /// Tells the end of a bio.
 pub(super) fn finish(sim: &mut Sim, slot: u32, failed: bool) {
     let block = &mut sim.world().block;
-    let bio = block.flights.remove(slot).bio;
+    let flight = block.flights.remove(slot);
+    let (bio, held) = (flight.bio, flight.held);
     block.done += 1;
-    hooks::bio_done(sim, &bio, failed);
+    hooks::bio_done(sim, &bio, held, failed);
 }
 
 /// Starts the threads of the devices.

@@ -40,7 +40,10 @@ impl Cx<'_> {
     /// Borrows everything shared. No time passes in here.
     #[inline]
     pub fn with<R>(&mut self, f: impl FnOnce(&mut Sim) -> R) -> R {
-        f(self.baton.value())
+        let sim = self.baton.value();
+        let got = f(sim);
+        sim.fund_bios();
+        got
     }
 
     #[inline]

@@ -4,10 +4,12 @@
 //! Invariant: every page handed in is told of once, in the order in which they came.
 
 use super::NodeId;
+use super::read::Blocks;
 use crate::block::{Dir, Done};
 use crate::engine::{Channel, Priority};
 use crate::mm::LOOP;
 use crate::mm::alloc::Who;
+use crate::mm::bios::Want;
 use crate::mm::config::CACHE_PAGE;
 use crate::{Cx, Sim, Spec, World};
 use std::collections::VecDeque;
@@ -20,6 +22,8 @@ struct Transfer {
     dir: Dir,
     done: Done,
     page: u32,
+    /// With the last page of a bio: what that holds.
+    held: Option<u32>,
 }
 
 /// A loop device.
@@ -35,21 +39,17 @@ pub struct LoopDevice {
 }
 
 impl World {
-    pub(crate) fn submit_to_loop(
-        &mut self,
-        l: u8,
-        block: u32,
-        dir: Dir,
-        done: Done,
-        pages: &[u32],
-    ) {
+    pub(crate) fn submit_to_loop(&mut self, l: u8, blocks: Blocks, pages: &[u32]) {
+        let want = Want::of(blocks.dir, pages.len(), blocks.room, false);
+        let held = self.mem.bio_begins(want);
         let queue = &mut self.mem.vfs.loops[usize::from(l)].queue;
         for (i, &page) in pages.iter().enumerate() {
             queue.push_back(Transfer {
-                block: block + i as u32,
-                dir,
-                done,
+                block: blocks.block + i as u32,
+                dir: blocks.dir,
+                done: blocks.done,
                 page,
+                held: (i + 1 == pages.len()).then_some(held),
             });
         }
         self.wake(Channel::new(LOOP, l.into()));
@@ -101,6 +101,9 @@ fn loop_thread(cx: &mut Cx, l: u8) {
                 n.pages = n.pages.max(t.block + 1);
             }
             sim.page_done(t.done, t.page, got.is_err());
+            if let Some(held) = t.held {
+                sim.bio_ends(held);
+            }
         });
         cx.pay_if_much();
         if cx.with(|sim| sim.mem_ref().vfs.loops[usize::from(l)].queue.is_empty()) {

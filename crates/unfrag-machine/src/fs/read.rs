@@ -5,14 +5,13 @@
 
 use super::{NodeId, Store};
 use crate::block::{BIO_PAGES, Bio, Dir, Done};
-use crate::kmem::caches;
 use crate::mm::alloc::Who;
 use crate::mm::config::{BUFFER_PAGE, CACHE_PAGE};
 use crate::mm::frames::{Bits, ObjectId};
 use crate::mm::object::{At, Kind};
 use crate::mm::{BATCH, Fail};
 use crate::{Cx, Sim};
-use unfrag::{Gfp, Pfn};
+use unfrag::Pfn;
 
 /// Most pages read ahead at once: 128 KiB.
 pub const MAX_WINDOW: u32 = 32;
@@ -64,6 +63,18 @@ enum Stop {
     Locked(Pfn),
     Error(u32),
     Swapped(u32),
+}
+
+/// Where on a file system a transfer begins, and what it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blocks {
+    pub fs: u8,
+    pub block: u32,
+    pub dir: Dir,
+    pub sync: bool,
+    pub done: Done,
+    /// See [`Bio::room`].
+    pub room: u8,
 }
 
 impl Sim {
@@ -143,15 +154,18 @@ impl Sim {
     }
 
     fn submit_read(&mut self, fs: u8, block: u32, batch: &Batch) {
-        let cache = self.cache(caches::Kind::Bio);
-        if let Some(obj) = self.kmem_now(cache, Gfp::KERNEL - Gfp::FS) {
-            self.kmem_free(obj);
-        }
         let mem = self.mem();
         mem.counters.pgpgin += u64::from(batch.len);
         mem.owed += mem.config.costs.submit;
-        self.world()
-            .submit_blocks(fs, block, Dir::Read, true, Done::PageRead, batch.pages());
+        let blocks = Blocks {
+            fs,
+            block,
+            dir: Dir::Read,
+            sync: true,
+            done: Done::PageRead,
+            room: 0,
+        };
+        self.world().submit_blocks(blocks, batch.pages());
     }
 }
 
@@ -200,25 +214,18 @@ impl crate::World {
     }
 
     /// Hands consecutive blocks of a file system to its device: a disk, or a loop device.
-    pub(crate) fn submit_blocks(
-        &mut self,
-        fs: u8,
-        block: u32,
-        dir: Dir,
-        sync: bool,
-        done: Done,
-        pages: &[u32],
-    ) {
-        match self.mem().vfs.system(fs).store {
+    pub(crate) fn submit_blocks(&mut self, blocks: Blocks, pages: &[u32]) {
+        match self.mem().vfs.system(blocks.fs).store {
             Store::Disk { device, sector } => {
-                let sector = sector + u64::from(block) * crate::block::PAGE_SECTORS;
-                let mut bio = Bio::new(device, sector, dir, sync, done);
+                let sector = sector + u64::from(blocks.block) * crate::block::PAGE_SECTORS;
+                let mut bio = Bio::new(device, sector, blocks.dir, blocks.sync, blocks.done);
+                bio.room = blocks.room;
                 for &p in pages {
                     bio.push(p);
                 }
                 self.submit(bio);
             }
-            Store::Loop(l) => self.submit_to_loop(l, block, dir, done, pages),
+            Store::Loop(l) => self.submit_to_loop(l, blocks, pages),
             Store::Memory => unreachable!("tmpfs has no blocks"),
         }
     }

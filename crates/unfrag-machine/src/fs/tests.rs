@@ -208,8 +208,14 @@ fn unpacking_and_removing_a_tree_leaves_nothing() {
         task(&mut e, move |cx| {
             let mut tree = Tree::default();
             let plan = plan(20, 600);
-            cx.unpack(WHO, root, &plan, 1000, &mut tree).unwrap();
-            assert_eq!(tree.files.len(), 600);
+            let mut wanted = vec![0];
+            cx.unpack(WHO, root, &plan, 1000, &mut tree, |_, n| {
+                wanted.push(n);
+                Ok(())
+            })
+            .unwrap();
+            assert!(wanted.is_sorted() && wanted.last() == Some(&plan.pages()));
+            assert_eq!((tree.files.len(), wanted.len()), (600, 601));
             let a = cx.with(|sim| sim.check(0).unwrap());
             assert_eq!(a.file + a.shmem, plan.pages());
             cx.walk_tree(WHO, &tree).unwrap();
@@ -249,6 +255,8 @@ fn tmpfs_that_does_not_fit_goes_to_swap_and_comes_back() {
         });
         cx.remove_node(WHO, file);
         cx.with(|sim| sim.unpin(file));
+        // What is being written stays until that ends.
+        cx.sleep(SEC);
     });
     run(&mut e);
     let a = e.sim().check(0).unwrap();
@@ -266,7 +274,7 @@ fn a_file_system_in_a_file_of_tmpfs_keeps_its_data_twice() {
     task(&mut e, move |cx| {
         let root = mount_image(cx, root, 1 << 16);
         let mut tree = Tree::default();
-        cx.unpack(WHO, root, &plan(10, 300), 1000, &mut tree)
+        cx.unpack(WHO, root, &plan(10, 300), 1000, &mut tree, |_, _| Ok(()))
             .unwrap();
         cx.sync_all();
         let a = cx.with(|sim| sim.check(0).unwrap());

@@ -191,10 +191,11 @@ impl super::Vfs {
 
 impl Cx<'_> {
     /// Creates a tree with its files' data (`tar x`): each file is created, written and closed.
-    /// `compute` is the program's own work for each page, in nanoseconds.
+    /// `compute` is the program's own work for each page, in nanoseconds; `source` brings what is
+    /// needed for so many pages in all.
     ///
     /// # Errors
-    /// As [`write_file`](Cx::write_file); what was made so far is in `tree`.
+    /// As [`write_file`](Cx::write_file), or those of `source`; what was made so far is in `tree`.
     pub fn unpack(
         &mut self,
         who: Who,
@@ -202,8 +203,10 @@ impl Cx<'_> {
         plan: &Plan,
         compute: u64,
         tree: &mut Tree,
+        mut source: impl FnMut(&mut Self, u64) -> Result<(), Fail>,
     ) -> Result<(), Fail> {
         let mut made = tree.dirs.len();
+        let mut wanted = 0;
         for &(dir, pages) in &plan.files {
             // Directories up to the one of this file, each when it is first needed.
             while made <= dir as usize {
@@ -215,6 +218,8 @@ impl Cx<'_> {
                 tree.dirs.push(node);
                 made += 1;
             }
+            wanted += u64::from(pages);
+            source(self, wanted)?;
             self.spend(compute * u64::from(pages));
             let file = self.make_entry(who, tree.dirs[dir as usize], false)?;
             tree.files.push(file);

@@ -3,9 +3,9 @@
 //! Invariant: a page under writeback is in flight, and is told of by
 //! [`page_done`](Sim::page_done) once.
 
-use super::read::Batch;
-use super::{NodeId, Store};
-use crate::block::{Dir, Done};
+use super::read::{Batch, Blocks};
+use super::{FsKind, NodeId, Store};
+use crate::block::{BIO_PAGES, Dir, Done};
 use crate::engine::{Channel, Priority};
 use crate::mm::alloc::Who;
 use crate::mm::frames::{Bits, ObjectId};
@@ -62,15 +62,29 @@ impl World {
             return false;
         };
         self.mem.note_write(fs, block, object, index, pfn);
-        self.submit_blocks(
+        self.submit_write(fs, block, sync, 0, &[pfn.0 as u32]);
+        true
+    }
+
+    fn submit_write(&mut self, fs: u8, block: u32, sync: bool, room: u8, pages: &[u32]) {
+        let blocks = Blocks {
             fs,
             block,
-            Dir::Write,
+            dir: Dir::Write,
             sync,
-            Done::PageWritten,
-            &[pfn.0 as u32],
-        );
-        true
+            done: Done::PageWritten,
+            room,
+        };
+        self.submit_blocks(blocks, pages);
+    }
+
+    /// Room in the bios by which a file system writes a file: all of it in as few as can be, or page
+    /// by page.
+    fn write_room(&self, fs: u8) -> u8 {
+        match self.mem().vfs.system(fs).kind {
+            FsKind::Ext2 => BIO_PAGES as u8,
+            FsKind::Ext3 | FsKind::Tmpfs => 0,
+        }
     }
 }
 
@@ -150,26 +164,20 @@ impl Sim {
             let goes_on = matches!(&run, Some((f, b, batch))
                 if *f == fs && b + batch.pages().len() as u32 == block && !batch.is_full());
             if !goes_on && let Some((fs, block, batch)) = run.take() {
-                self.submit_write(fs, block, sync, &batch);
+                self.write_batch(fs, block, sync, &batch);
             }
             run.get_or_insert((fs, block, Batch::default())).2.push(pfn);
         }
         if let Some((fs, block, batch)) = run {
-            self.submit_write(fs, block, sync, &batch);
+            self.write_batch(fs, block, sync, &batch);
         }
         (written, end)
     }
 
-    fn submit_write(&mut self, fs: u8, block: u32, sync: bool, batch: &Batch) {
+    fn write_batch(&mut self, fs: u8, block: u32, sync: bool, batch: &Batch) {
         let world = self.world();
-        world.submit_blocks(
-            fs,
-            block,
-            Dir::Write,
-            sync,
-            Done::PageWritten,
-            batch.pages(),
-        );
+        let room = world.write_room(fs);
+        world.submit_write(fs, block, sync, room, batch.pages());
     }
 
     /// The next node of a file system to be written, if its oldest dirty page is older than that.
@@ -254,7 +262,7 @@ impl Cx<'_> {
         let mut wrapped = false;
         while total < nr {
             // In pieces, so that a full queue is noticed.
-            let piece = (nr - total).min(crate::block::BIO_PAGES as u64 * 4);
+            let piece = (nr - total).min(BIO_PAGES as u64 * 4);
             let (n, end) = self.with(|sim| {
                 let Some(object) = sim.mem_ref().vfs.node(node).object else {
                     return (0, true);

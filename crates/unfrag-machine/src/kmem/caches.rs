@@ -25,6 +25,9 @@ pub enum Kind {
     VmAreaStruct,
     BufferHead,
     Bio,
+    BioVec16,
+    BioVec64,
+    CryptIo,
     JournalHandle,
     Dentry,
     Ext2Inode,
@@ -41,7 +44,7 @@ pub enum Kind {
 }
 
 /// Number of caches of the kernel.
-pub const KINDS: usize = 18;
+pub const KINDS: usize = 21;
 
 /// Name, bytes with 64 and with 32 bits, whether a shrinker gives the objects back.
 const TABLE: [(Kind, &str, u32, u32, bool); KINDS] = [
@@ -50,6 +53,9 @@ const TABLE: [(Kind, &str, u32, u32, bool); KINDS] = [
     (Kind::VmAreaStruct, "vm_area_struct", 168, 88, false),
     (Kind::BufferHead, "buffer_head", 104, 56, true),
     (Kind::Bio, "bio-0", 192, 128, false),
+    (Kind::BioVec16, "biovec-16", 256, 192, false),
+    (Kind::BioVec64, "biovec-64", 1024, 768, false),
+    (Kind::CryptIo, "dm-crypt_io", 152, 96, false),
     (Kind::JournalHandle, "journal_handle", 24, 24, false),
     (Kind::Dentry, "dentry", 208, 136, true),
     (Kind::Ext2Inode, "ext2_inode_cache", 720, 456, true),

@@ -135,6 +135,31 @@ impl Sim {
         self.kmem_take(cache)
     }
 
+    /// An object for a caller that may not wait, with the attempts that its cache makes.
+    pub(crate) fn kmem_nowait(&mut self, who: Who, cache: CacheId, gfp: Gfp) -> Option<Obj> {
+        if let Some(obj) = self.kmem_take(cache) {
+            return Some(obj);
+        }
+        let (free, total) = self.free_and_total();
+        let gfp = gfp - Gfp::DIRECT_RECLAIM;
+        let (first, last) = self.mem_ref().kmem.tries(cache, gfp, free, total);
+        for t in first.into_iter().chain([last]) {
+            let got = if t.first_pass_only {
+                self.manager().alloc_first_pass(0, t.order, t.gfp)
+            } else {
+                self.begin(who, t.order, t.gfp).and_then(|b| match b {
+                    Begun::Got(pfn) => Ok(pfn),
+                    Begun::Attempt(attempt) => self.finish_now(attempt),
+                })
+            };
+            if let Ok(pfn) = got {
+                self.kmem_grow(cache, pfn, t.order);
+                return self.kmem_take(cache);
+            }
+        }
+        None
+    }
+
     #[inline]
     pub(crate) fn kmem_take(&mut self, cache: CacheId) -> Option<Obj> {
         let world = self.world();

@@ -7,7 +7,7 @@
 //! - [`fault`], [`swapin`]: touching memory. [`space`]: areas come and go. [`fork`]: processes do.
 //! - [`owner`]: what the core's reclaim asks of owners. [`kswapd`]: the daemon. [`oom`]: the last resort.
 //!   [`workers`]: what CPUs do from time to time.
-//! - [`crypt`]: pages that encrypting layers write from. [`check`]: every frame accounted for.
+//! - `bios`: what transfers hold. [`crypt`]: pages that encrypting layers write from. [`check`]: every frame accounted for.
 //! - [`config`]: sizes, era, costs.
 //!
 //! [`Memory`] is the state; it lives in the [`World`], where the core's callbacks reach
@@ -15,6 +15,7 @@
 //! [`Cx`]. A page fault on the fast path takes one step of each, and no coroutine switch.
 
 pub mod alloc;
+pub(crate) mod bios;
 pub mod bits;
 pub mod check;
 pub mod config;
@@ -41,6 +42,7 @@ use crate::kmem::caches::Caches;
 use crate::kmem::{Kmem, Obj};
 use crate::net::Net;
 use crate::{Cx, MachineConfig, Sim, World};
+use bios::Bios;
 pub use config::{DirtyConfig, FlusherForm, MemConfig, MemCosts};
 use crypt::CryptPool;
 use frames::{Frames, Use};
@@ -111,6 +113,8 @@ pub struct VmCounters {
     pub pgpgin: u64,
     pub pgpgout: u64,
     pub read_errors: u64,
+    /// Objects of transfers that free memory did not give: their pools did.
+    pub mempool_used: u64,
     pub write_errors: u64,
     pub slabs_scanned: u64,
     pub inode_pages_dropped: u64,
@@ -158,6 +162,7 @@ pub struct Memory {
     /// Chosen by the OOM killer, and not ended yet.
     pub(crate) dying: u32,
     pub(crate) crypt: CryptPool,
+    pub(crate) bios: Bios,
     /// Nodes of the page cache's index that were set aside before anybody held a lock.
     pub(crate) radix_stash: Vec<Obj>,
     /// Objects to be freed when nobody can look at them any more, and from when on.
@@ -187,6 +192,7 @@ impl Memory {
             to_free: vec![],
             dying: 0,
             crypt: CryptPool::default(),
+            bios: Bios::default(),
             radix_stash: vec![],
             rcu: VecDeque::new(),
             config: config.clone(),

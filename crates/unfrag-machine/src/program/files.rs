@@ -227,17 +227,29 @@ impl Actor {
     pub(super) fn unpack(&mut self, cx: &mut Cx, u: &Unpack) -> Result<(), Halt> {
         let fs = self.fs(cx, &u.on);
         let root = cx.with(|sim| sim.root(fs));
-        if let Some(archive) = &u.archive
-            && let Some(file) = self.file(archive)
-        {
-            self.read_called(cx, file, 0, None, 0)?;
-        }
         let stage = self.stage.clone();
         let Some(plan) = stage.plans.get(&u.like) else {
             panic!("the scenario was not checked: no tree `{}`", u.like)
         };
         let mut tree = Default::default();
-        let done = cx.unpack(self.who, root, plan, u.each.0, &mut tree);
+        let archive = u.archive.as_ref().and_then(|name| self.file(name));
+        let (who, each) = (self.who, u.each.0);
+        let done = match archive {
+            None => cx.unpack(who, root, plan, each, &mut tree, |_, _| Ok(())),
+            // As much of it is read as is unpacked.
+            Some(file) => cx.opened(who, file, |cx| {
+                let len = cx.with(|sim| sim.mem_ref().vfs.node(file).pages);
+                let (mut ra, mut at) = (Readahead::default(), 0);
+                cx.unpack(who, root, plan, each, &mut tree, |cx, wanted| {
+                    let to = (u64::from(len) * wanted).div_ceil(plan.pages().max(1)) as u32;
+                    let from = std::mem::replace(&mut at, to);
+                    if from == to {
+                        return Ok(());
+                    }
+                    cx.read_file(who, file, from, to - from, &mut ra)
+                })
+            }),
+        };
         self.add_tree(&u.name, tree);
         Ok(done?)
     }

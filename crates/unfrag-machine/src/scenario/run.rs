@@ -293,6 +293,7 @@ impl Sim {
             ("pswpout", vm.pswpout),
             ("pgpgin", vm.pgpgin),
             ("pgpgout", vm.pgpgout),
+            ("mempool_used", vm.mempool_used),
             ("read_errors", vm.read_errors),
             ("write_errors", vm.write_errors),
             ("slabs_scanned", vm.slabs_scanned),
