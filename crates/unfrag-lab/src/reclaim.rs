@@ -7,8 +7,9 @@
 //! that its user will free counts as in use until then, and one that reclaim took there may be taken
 //! here, sooner or later than there.
 //!
-//! kswapd runs in the trace's time: a page that it looks at costs what it cost on the recorded host
-//! ([`Pace`]), a page that it writes takes as long as the swap device there needed at its busiest.
+//! kswapd runs in the trace's time: a page that it looks at takes as much of a CPU as on the recorded
+//! host, of which kswapd has the share that others left it there ([`Pace`]); a page that it writes takes
+//! as long as the swap device there needed at its busiest.
 //!
 //! Invariant: a page that the model took is named by no recorded frame any more.
 
@@ -108,28 +109,6 @@ impl Pages {
     }
 }
 
-/// What a run of kswapd has done so far, in nanoseconds of the recorded host.
-///
-/// The time for a freed page holds all looks in vain of its run, so the two are compared over the
-/// whole run: a batch that frees nothing is not charged once more.
-#[derive(Clone, Copy, Debug, Default)]
-struct Work {
-    by_look: u64,
-    by_free: u64,
-    /// What was charged.
-    charged: u64,
-}
-
-impl Work {
-    /// How much longer it takes with what was done since the last call.
-    fn takes(&mut self, scanned: u32, freed: u32, at: u64, pace: &Pace) -> u64 {
-        self.by_look += u64::from(scanned) * pace.ns_per_scanned;
-        self.by_free += u64::from(freed) * pace.ns_per_freed(at);
-        let due = self.by_look.max(self.by_free);
-        due - std::mem::replace(&mut self.charged, due)
-    }
-}
-
 /// The reclaim of a model at work.
 #[derive(Debug)]
 pub struct Reclaim<'e> {
@@ -138,8 +117,6 @@ pub struct Reclaim<'e> {
     /// When each kswapd goes on; `None` while it waits to be woken.
     next: Vec<Option<u64>>,
     answer: Vec<Answer>,
-    /// What each run has done.
-    work: Vec<Work>,
     /// When a sleep with an end would end.
     sleeps_to: Vec<Option<u64>>,
     op: usize,
@@ -190,7 +167,6 @@ impl<'e> Reclaim<'e> {
             next: vec![None; kswapd.len()],
             sleeps_to: vec![None; kswapd.len()],
             answer: vec![Answer::Go; kswapd.len()],
-            work: vec![Work::default(); kswapd.len()],
             kswapd,
             op: 0,
         }
@@ -232,17 +208,13 @@ impl<'e> Reclaim<'e> {
             if self.sleeps_to[i].take().is_some() {
                 self.answer[i] = Answer::Left(0);
             }
-            let runs = m.reclaim_counters().pageoutrun;
             let need = self.kswapd[i].step(m, self.answer[i]);
-            if m.reclaim_counters().pageoutrun != runs {
-                self.work[i] = Work::default();
-            }
             self.answer[i] = Answer::Go;
             let millis = |ms: u32| u64::from(ms) * 1_000_000;
             self.next[i] = match need {
-                Need::Turn { scanned, freed } => {
-                    let pace = &self.evidence.pace;
-                    Some(at + self.work[i].takes(scanned, freed, at, pace).max(1))
+                Need::Turn { scanned, .. } => {
+                    let looks = u64::from(scanned) * self.evidence.pace.ns_per_look(at);
+                    Some(at + looks.max(1))
                 }
                 Need::Shrink { .. } => {
                     self.answer[i] = Answer::Freed(0);

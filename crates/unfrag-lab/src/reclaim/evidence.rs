@@ -4,16 +4,16 @@ use crate::cause::{Causes, Do, Op};
 use std::collections::BTreeMap;
 use unfrag_linux::procfs::meminfo::MemInfo;
 use unfrag_linux::procfs::vmstat::VmStat;
-use unfrag_linux::recording::Recording;
+use unfrag_linux::recording::{Events, Recording};
 
 /// How fast the recorded host's reclaim was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Runs of kswapd: when each began, and how many nanoseconds it took for a page that it freed, all
-    /// that it looked at in vain included.
-    pub runs: Vec<(u64, u64)>,
-    /// Nanoseconds of kswapd for a page that it looked at, on average.
+    /// Nanoseconds of its CPU that kswapd took for a page that it looked at, on average.
     pub ns_per_scanned: u64,
+    /// Runs of kswapd: when each began, and how many nanoseconds went by for a page that it looked at,
+    /// the time included in which others had its CPU.
+    pub runs: Vec<(u64, u64)>,
     /// Nanoseconds between two pages that the swap device took at its busiest.
     pub ns_per_written: u64,
     /// Places in swap, in pages.
@@ -22,9 +22,11 @@ pub struct Pace {
 
 impl Pace {
     /// Of the run that was under way at a time, or the last before it.
-    pub(super) fn ns_per_freed(&self, time: u64) -> u64 {
+    pub(super) fn ns_per_look(&self, time: u64) -> u64 {
         let i = self.runs.partition_point(|r| r.0 <= time);
-        self.runs.get(i.saturating_sub(1)).map_or(0, |r| r.1)
+        self.runs
+            .get(i.saturating_sub(1))
+            .map_or(self.ns_per_scanned, |r| r.1)
     }
 }
 
@@ -43,8 +45,56 @@ pub struct Evidence {
     pub pages: u64,
 }
 
-/// Fewer pages than this say nothing about a run's pace.
+/// Fewer pages than this say nothing about a run's share of its CPU.
 const BATCH: u64 = 32;
+
+/// A run of kswapd on the recorded host.
+struct Run {
+    from: u64,
+    to: u64,
+    freed: u64,
+}
+
+/// The runs of kswapd that operations show.
+fn runs(ops: &[Op]) -> Vec<Run> {
+    let mut runs = vec![];
+    let mut under_way: Option<Run> = None;
+    for op in ops {
+        match op.act {
+            Do::ReclaimBegins => {
+                under_way = Some(Run {
+                    from: op.time,
+                    to: op.time,
+                    freed: 0,
+                });
+            }
+            Do::ReclaimEnds => runs.extend(under_way.take().map(|r| Run { to: op.time, ..r })),
+            Do::FreeGiven => {
+                if let Some(r) = &mut under_way {
+                    r.freed += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    runs
+}
+
+/// For how much of a run kswapd had its CPU: all but the time from an event of another task to the
+/// next event of another task there, without one of kswapd in between.
+pub(super) fn own_time(events: &Events, is_kswapd: &[bool], from: u64, to: u64) -> u64 {
+    let first = events.time.partition_point(|&t| t < from);
+    let (mut its_cpu, mut others_since, mut lost) = (None, None, 0);
+    for i in (first..events.time.len()).take_while(|&i| events.time[i] <= to) {
+        let (time, cpu) = (events.time[i], events.cpu[i]);
+        if is_kswapd[events.task[i] as usize] {
+            (its_cpu, others_since) = (Some(cpu), None);
+        } else if its_cpu == Some(cpu) {
+            lost += others_since.replace(time).map_or(0, |t| time - t);
+        }
+    }
+    to - from - lost
+}
 
 /// How much a counter of vmstat grew in a recording.
 fn grown(rec: &Recording, counter: &str) -> Option<u64> {
@@ -116,25 +166,20 @@ impl Evidence {
         if pages == 0 {
             return None;
         }
-        let mut runs = vec![];
-        let (mut since, mut freed, mut wakes, mut busy) = (None, 0, 0, 0);
-        for op in &causes.ops {
-            match op.act {
-                Do::ReclaimBegins => {
-                    (since, freed) = (Some(op.time), 0);
-                    wakes += 1;
-                }
-                Do::ReclaimEnds => {
-                    let from = since.take().unwrap_or(op.time);
-                    busy += op.time - from;
-                    if freed >= BATCH {
-                        runs.push((from, (op.time - from) / freed));
-                    }
-                }
-                Do::FreeGiven if since.is_some() => freed += 1,
-                _ => {}
-            }
-        }
+        let is_kswapd: Vec<bool> = rec
+            .tasks
+            .iter()
+            .map(|t| t.comm.starts_with("kswapd"))
+            .collect();
+        let runs: Vec<(Run, u64)> = runs(&causes.ops)
+            .into_iter()
+            .map(|r| {
+                let own = own_time(&rec.events, &is_kswapd, r.from, r.to);
+                (r, own)
+            })
+            .collect();
+        let busy: u64 = runs.iter().map(|r| r.1).sum();
+        let ns_per_scanned = busy / grown(rec, "pgscan_kswapd").unwrap_or(pages).max(1);
         let swap_pages = rec
             .snapshots
             .iter()
@@ -145,12 +190,16 @@ impl Evidence {
             cold,
             cold_at_start,
             pace: Pace {
-                runs,
-                ns_per_scanned: busy / grown(rec, "pgscan_kswapd").unwrap_or(pages).max(1),
+                ns_per_scanned,
+                runs: runs
+                    .iter()
+                    .filter(|(r, _)| r.freed >= BATCH)
+                    .map(|(r, own)| (r.from, ns_per_scanned * (r.to - r.from) / own.max(&1)))
+                    .collect(),
                 ns_per_written: written.map_or(0, |(n, ns)| ns / n),
                 swap_pages,
             },
-            wakes,
+            wakes: runs.len() as u64,
             pages,
         })
     }

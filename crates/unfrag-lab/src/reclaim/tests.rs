@@ -1,6 +1,8 @@
 //! What the host of a replay says of its pages, and what kswapd's time is.
 
+use super::evidence::own_time;
 use super::*;
+use unfrag_linux::recording::Events;
 
 fn pages(cold: &[bool]) -> Pages {
     Pages {
@@ -34,17 +36,48 @@ fn cold_pages_go_as_long_as_swap_has_places() {
 }
 
 #[test]
-fn a_run_takes_the_time_of_its_looks_or_of_its_frees_whichever_is_more() {
-    let pace = Pace {
-        runs: vec![(0, 100)],
+fn a_look_takes_what_it_took_in_the_run_under_way_or_the_last() {
+    let mut pace = Pace {
         ns_per_scanned: 10,
+        runs: vec![(100, 20), (200, 50)],
         ns_per_written: 0,
         swap_pages: 0,
     };
-    let mut w = Work::default();
-    assert_eq!(w.takes(32, 32, 5, &pace), 3200);
-    // 288 looks in vain are within the time of the 32 pages.
-    assert_eq!(w.takes(288, 0, 5, &pace), 0);
-    assert_eq!(w.takes(100, 0, 5, &pace), 1000);
-    assert_eq!(w.takes(0, 20, 5, &pace), 1000);
+    let at = [0, 100, 199, 200, 900].map(|t| pace.ns_per_look(t));
+    assert_eq!(at, [20, 20, 20, 50, 50]);
+    pace.runs.clear();
+    assert_eq!(pace.ns_per_look(900), 10);
+}
+
+#[test]
+fn kswapd_has_its_cpu_but_for_what_lies_between_two_events_of_others_there() {
+    // Task 1 is kswapd. It goes from CPU 0 to CPU 1 at 60.
+    let seen = [
+        (0, 0, 1),
+        (5, 0, 1),
+        (10, 0, 0),
+        (12, 1, 0),
+        (14, 0, 2),
+        (17, 0, 0),
+        (20, 0, 1),
+        (25, 1, 0),
+        (30, 1, 0),
+        (40, 0, 2),
+        (45, 0, 1),
+        (60, 1, 1),
+        (70, 0, 0),
+        (75, 0, 0),
+        (80, 1, 0),
+        (90, 1, 0),
+    ];
+    let events = Events {
+        time: seen.iter().map(|s| s.0).collect(),
+        cpu: seen.iter().map(|s| s.1).collect(),
+        task: seen.iter().map(|s| s.2).collect(),
+        ..Events::default()
+    };
+    let own = |from, to| own_time(&events, &[false, true, false], from, to);
+    assert_eq!(own(0, 45), 45 - 7);
+    assert_eq!(own(45, 90), 45 - 10);
+    assert_eq!(own(45, 85), 40, "one event of another says nothing yet");
 }
