@@ -115,6 +115,13 @@ pub struct Task {
     pub comm: String,
 }
 
+impl Task {
+    /// Whether it is a node's `kswapd`.
+    pub fn is_kswapd(&self) -> bool {
+        self.comm.starts_with("kswapd")
+    }
+}
+
 /// The procfs copies of one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {

@@ -70,7 +70,7 @@ impl Walk {
             .tasks
             .iter()
             .map(|t| match &t.comm {
-                c if c.starts_with("kswapd") => KSWAPD,
+                _ if t.is_kswapd() => KSWAPD,
                 c if c.starts_with("kcompactd") => KCOMPACTD,
                 c if c.starts_with("kworker") => KWORKER,
                 _ => 0,

@@ -4,7 +4,7 @@ use crate::cause::{Causes, Do, Op};
 use std::collections::BTreeMap;
 use unfrag_linux::procfs::meminfo::MemInfo;
 use unfrag_linux::procfs::vmstat::VmStat;
-use unfrag_linux::recording::{Events, Recording};
+use unfrag_linux::recording::{Events, Recording, Task};
 
 /// How fast the recorded host's reclaim was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,11 +166,7 @@ impl Evidence {
         if pages == 0 {
             return None;
         }
-        let is_kswapd: Vec<bool> = rec
-            .tasks
-            .iter()
-            .map(|t| t.comm.starts_with("kswapd"))
-            .collect();
+        let is_kswapd: Vec<bool> = rec.tasks.iter().map(Task::is_kswapd).collect();
         let runs: Vec<(Run, u64)> = runs(&causes.ops)
             .into_iter()
             .map(|r| {

@@ -60,8 +60,7 @@ impl Sim {
         // Nodes come from what the caller has set aside before it took the lock: no wait here.
         let node = self.mem().radix_stash.pop().or_else(|| {
             let cache = self.cache(caches::Kind::RadixTreeNode);
-            let gfp = (Gfp::KERNEL - Gfp::DIRECT_RECLAIM) | Gfp::HIGH | Gfp::NOWARN;
-            self.kmem_nowait(Who::KERNEL, cache, gfp)
+            self.kmem_nowait(cache, Gfp::KERNEL | Gfp::HIGH | Gfp::NOWARN)
         });
         self.mem().objects.get_mut(object).radix[at].obj = node;
     }

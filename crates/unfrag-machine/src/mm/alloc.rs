@@ -95,15 +95,17 @@ impl Sim {
         };
         let mem = self.mem();
         mem.owed += mem.config.costs.alloc;
-        match self.manager().begin_alloc(0, order, gfp, context)? {
-            Begun::Got(pfn) => Ok(pfn),
-            Begun::Attempt(attempt) => self.finish_now(attempt),
-        }
+        let begun = self.manager().begin_alloc(0, order, gfp, context)?;
+        self.finish_now(begun)
     }
 
-    /// Ends an attempt that may not wait.
-    fn finish_now(&mut self, mut attempt: Attempt) -> Result<Pfn, AllocError> {
+    /// Ends an allocation that may not wait.
+    fn finish_now(&mut self, begun: Begun) -> Result<Pfn, AllocError> {
         use unfrag::reclaim::Answer;
+        let mut attempt = match begun {
+            Begun::Got(pfn) => return Ok(pfn),
+            Begun::Attempt(attempt) => attempt,
+        };
         match attempt.step(self.manager(), Answer::Go) {
             Step::Done(got) => {
                 if got.is_err() {
@@ -124,7 +126,8 @@ impl Sim {
         })
     }
 
-    /// An object from what a cache has, or from a new slab if free memory serves it.
+    /// An object from what a cache has, or from a new slab if free memory serves it above the low mark,
+    /// for a caller that else waits ([`kmem_alloc`](Cx::kmem_alloc)).
     pub(crate) fn kmem_now(&mut self, cache: CacheId, gfp: Gfp) -> Option<Obj> {
         if let Some(obj) = self.kmem_take(cache) {
             return Some(obj);
@@ -135,8 +138,8 @@ impl Sim {
         self.kmem_take(cache)
     }
 
-    /// An object for a caller that may not wait, with the attempts that its cache makes.
-    pub(crate) fn kmem_nowait(&mut self, who: Who, cache: CacheId, gfp: Gfp) -> Option<Obj> {
+    /// An object for a kernel thread that may not wait, with the attempts that its cache makes.
+    pub(crate) fn kmem_nowait(&mut self, cache: CacheId, gfp: Gfp) -> Option<Obj> {
         if let Some(obj) = self.kmem_take(cache) {
             return Some(obj);
         }
@@ -147,10 +150,8 @@ impl Sim {
             let got = if t.first_pass_only {
                 self.manager().alloc_first_pass(0, t.order, t.gfp)
             } else {
-                self.begin(who, t.order, t.gfp).and_then(|b| match b {
-                    Begun::Got(pfn) => Ok(pfn),
-                    Begun::Attempt(attempt) => self.finish_now(attempt),
-                })
+                let begun = self.begin(Who::KERNEL, t.order, t.gfp);
+                begun.and_then(|begun| self.finish_now(begun))
             };
             if let Ok(pfn) = got {
                 self.kmem_grow(cache, pfn, t.order);

@@ -9,7 +9,6 @@
 //! Invariant: a token is given when a transfer begins and given back once, when it ends.
 
 use super::Memory;
-use super::alloc::Who;
 use crate::Sim;
 use crate::block::Dir;
 use crate::kmem::Obj;
@@ -20,7 +19,7 @@ use unfrag::Gfp;
 const INLINE: usize = 4;
 
 /// What a transfer asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Want {
     /// Pages that its bio has room for.
     room: usize,
@@ -61,8 +60,8 @@ impl Want {
     }
 
     fn gfp(self) -> Gfp {
-        let gfp = Gfp::KERNEL - Gfp::DIRECT_RECLAIM - Gfp::IO - Gfp::FS;
-        let polite = gfp | Gfp::NOMEMALLOC | Gfp::NORETRY | Gfp::NOWARN;
+        let polite =
+            (Gfp::KERNEL - Gfp::IO - Gfp::FS) | Gfp::NOMEMALLOC | Gfp::NORETRY | Gfp::NOWARN;
         if self.high {
             polite | Gfp::HIGH
         } else {
@@ -110,7 +109,7 @@ impl Sim {
             let gfp = want.gfp();
             let held = want.kinds().map(|kind| {
                 let cache = self.cache(kind?);
-                let obj = self.kmem_nowait(Who::KERNEL, cache, gfp);
+                let obj = self.kmem_nowait(cache, gfp);
                 self.mem().counters.mempool_used += u64::from(obj.is_none());
                 obj
             });
@@ -138,6 +137,7 @@ impl Sim {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mm::alloc::Who;
     use crate::{Engine, MachineConfig};
     use unfrag::preset;
 

@@ -7,7 +7,8 @@
 //! - [`fault`], [`swapin`]: touching memory. [`space`]: areas come and go. [`fork`]: processes do.
 //! - [`owner`]: what the core's reclaim asks of owners. [`kswapd`]: the daemon. [`oom`]: the last resort.
 //!   [`workers`]: what CPUs do from time to time.
-//! - `bios`: what transfers hold. [`crypt`]: pages that encrypting layers write from. [`check`]: every frame accounted for.
+//! - `bios`: what transfers hold. [`crypt`]: pages that encrypting layers write from.
+//! - [`check`]: every frame accounted for.
 //! - [`config`]: sizes, era, costs.
 //!
 //! [`Memory`] is the state; it lives in the [`World`], where the core's callbacks reach

@@ -239,9 +239,9 @@ impl Actor {
             // As much of it is read as is unpacked.
             Some(file) => cx.opened(who, file, |cx| {
                 let len = cx.with(|sim| sim.mem_ref().vfs.node(file).pages);
-                let (mut ra, mut at) = (Readahead::default(), 0);
+                let (total, mut ra, mut at) = (plan.pages().max(1), Readahead::default(), 0);
                 cx.unpack(who, root, plan, each, &mut tree, |cx, wanted| {
-                    let to = (u64::from(len) * wanted).div_ceil(plan.pages().max(1)) as u32;
+                    let to = (u64::from(len) * wanted).div_ceil(total) as u32;
                     let from = std::mem::replace(&mut at, to);
                     if from == to {
                         return Ok(());
