@@ -16,6 +16,8 @@ use unfrag::{Gfp, Pfn};
 const RATELIMIT: u32 = 32;
 /// Pages that a writer above the limit writes itself: one and a half times that.
 const WRITE_CHUNK: u64 = 48;
+/// Longest that a writer pauses between two looks at the limits, on the kernels that let it pause.
+const LONGEST_PAUSE: Nanos = 100_000_000;
 
 /// How a run of writes stopped.
 #[expect(clippy::large_enum_variant, reason = "lives on the stack of its task")]
@@ -193,7 +195,7 @@ impl Cx<'_> {
     /// Holds a writer back while there is too much to write. `spec: linux-mm 4.5`
     pub(crate) fn balance_dirty(&mut self, who: Who) -> Result<(), Fail> {
         let from = self.now();
-        let mut ticks = 1;
+        let mut pause = 0;
         loop {
             let (over, tick, form) = self.with(|sim| {
                 let limits = sim.dirty_limits();
@@ -224,9 +226,8 @@ impl Cx<'_> {
                     self.wait_for_congestion(sync, 100);
                 }
                 FlusherForm::PerDevice => {
-                    let longest: Nanos = 100_000_000;
-                    self.sleep((tick * ticks).min(longest));
-                    ticks *= 2;
+                    pause = (2 * pause).clamp(tick, LONGEST_PAUSE);
+                    self.sleep(pause);
                 }
             }
         }
