@@ -1,5 +1,6 @@
 //! What devices are made of.
 
+use super::cfq::Cfq;
 use crate::engine::{MS, Nanos, SEC, US};
 
 /// A disk.
@@ -61,6 +62,11 @@ pub struct QueueConfig {
     pub sync_expire: Nanos,
     /// Age at which an async request goes before all others.
     pub async_expire: Nanos,
+    /// CFQ's slices for each class, in place of batches.
+    pub cfq: Option<Cfq>,
+    /// Whether the disk takes several requests at once. They are served one after the other here; CFQ
+    /// goes by it.
+    pub ncq: bool,
 }
 
 impl Default for QueueConfig {
@@ -73,6 +79,8 @@ impl Default for QueueConfig {
             async_starved: 2,
             sync_expire: 500 * MS,
             async_expire: 5 * SEC,
+            cfq: None,
+            ncq: false,
         }
     }
 }

@@ -66,6 +66,7 @@ pub(super) fn start(sim: &mut Sim, crypt: u8) {
     let config = &sim.block.crypts[usize::from(crypt)].config;
     let (name, io_thread) = (config.name.clone(), config.io_thread);
     sim.spawn(Spec::kthread(format!("kcryptd {name}")), move |cx| {
+        cx.with(hooks::crypt_starts);
         loop {
             encrypt_next(cx, crypt, io_thread);
         }

@@ -39,6 +39,8 @@ pub(super) struct Disk {
     pub serving: Option<(u32, Nanos)>,
     /// Whether a start is under way.
     pub plugged: bool,
+    /// Until when the disk waits for a request, if it does.
+    pub waits: Option<Nanos>,
     /// Sector under the head.
     head: u64,
     rng: Rng,
@@ -53,6 +55,7 @@ impl Disk {
             config: config.clone(),
             serving: None,
             plugged: false,
+            waits: None,
             head: 0,
             stats: DiskStats::default(),
         }

@@ -1,15 +1,15 @@
 //! What the owners of pages do for the block layer. Each is called by it and by nobody else.
 
 use super::{Bio, Done};
-use crate::engine::Cx;
+use crate::engine::{Cx, TaskId};
 use crate::mm::bios::Want;
 use crate::sim::{Sim, World};
 
-/// A transfer begins, through an encrypting layer or not; called once for each bio. Returns what that
-/// which is kept for it is known by.
-pub fn bio_begins(world: &mut World, bio: &Bio, encrypted: bool) -> u32 {
+/// A transfer begins, through an encrypting layer or not; called once for each bio. Who submits it may
+/// have to wait. Returns what that which is kept for it is known by.
+pub fn bio_begins(world: &mut World, bio: &Bio, encrypted: bool, submitter: Option<TaskId>) -> u32 {
     let want = Want::of(bio.dir, bio.pages().len(), bio.room, encrypted);
-    world.mem.bio_begins(want)
+    world.mem.bio_begins(want, submitter)
 }
 
 /// It has ended; called once for each bio, in an interrupt or by the encrypting layer's thread.
@@ -23,6 +23,11 @@ pub fn bio_done(sim: &mut Sim, bio: &Bio, held: u32, failed: bool) {
             }
         }
     }
+}
+
+/// An encrypting layer is set up.
+pub fn crypt_starts(sim: &mut Sim) {
+    sim.fill_crypt_pool();
 }
 
 /// The encrypting layer needs so many pages to encrypt into; it may wait for them. Returns what they

@@ -5,6 +5,7 @@
 //! ends it. Its end is told once, to whom [`Done`] names.
 //!
 //! - [`bio`]: transfers, and the table of those under way.
+//! - [`cfq`]: whose turn it is, by slices.
 //! - [`config`]: what devices are made of, and what goes wrong with them.
 //! - `queue`: requests, merging, the elevator.
 //! - `disk`: how long a request takes.
@@ -16,6 +17,7 @@
 //! Invariant: `submitted` bios are those under way and those that are `done`.
 
 pub mod bio;
+pub mod cfq;
 pub mod config;
 pub mod congestion;
 pub mod crypt;
@@ -28,13 +30,14 @@ mod stats;
 mod tests;
 
 pub use bio::{BIO_PAGES, Bio, Dir, Done, PAGE_SECTORS, SECTOR};
+pub use cfq::Cfq;
 pub use config::{CongestionWake, CryptConfig, DiskConfig, Fault, QueueConfig};
 pub use congestion::CongestionStats;
 pub use crypt::CryptStats;
 pub use disk::DiskStats;
 
 use crate::config::MachineConfig;
-pub(crate) use path::{interrupt, start, unplug};
+pub(crate) use path::{interrupt, start, unplug, waited};
 
 use bio::Flights;
 use crypt::Crypt;

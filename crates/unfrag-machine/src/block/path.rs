@@ -3,7 +3,7 @@
 //! Invariant: a bio that was submitted is on exactly one list or in service until its end is told.
 
 use super::bio::Flight;
-use super::queue::{Added, SYNC};
+use super::queue::{Added, Next, SYNC};
 use super::{Bio, Dir, Done, IoError, PAGE_SECTORS, congestion, crypt, hooks};
 use crate::engine::{Channel, Cx, EventKind, TaskId};
 use crate::sim::{Sim, World};
@@ -34,11 +34,18 @@ impl World {
             flight.crypt = Some(c as u8);
             flight.disk_sector += self.block.crypts[c].config.first_sector;
         }
-        flight.held = hooks::bio_begins(self, &bio, crypt.is_some());
+        flight.held = hooks::bio_begins(self, &bio, crypt.is_some(), submitter);
         let slot = self.block.flights.insert(flight);
         match crypt {
             Some(c) if bio.dir == Dir::Write => crypt::enqueue(self, c as u8, slot),
             _ => to_disk(self, slot),
+        }
+    }
+
+    /// A bio of a task waits no more for what it needs to be submitted.
+    pub(crate) fn settled(&mut self, task: TaskId) {
+        if self.sched.settle_one(task) {
+            self.sched.wake(request_channel(task));
         }
     }
 
@@ -75,13 +82,35 @@ pub(crate) fn unplug(sim: &mut Sim, d: u8) {
     serve_next(w, d);
 }
 
+/// A disk has waited long enough for a request, unless one came.
+pub(crate) fn waited(sim: &mut Sim, d: u8) {
+    let w = sim.world();
+    let now = w.now();
+    let disk = &mut w.block.disks[usize::from(d)];
+    if disk.waits == Some(now) {
+        disk.waits = None;
+        if disk.serving.is_none() && !disk.plugged {
+            serve_next(w, d);
+        }
+    }
+}
+
 /// An idle disk takes the next request.
 fn serve_next(w: &mut World, d: u8) {
     let now = w.now();
     let disk = &mut w.block.disks[usize::from(d)];
     debug_assert!(disk.serving.is_none());
-    let Some(id) = disk.queue.next(now) else {
-        return;
+    let id = match disk.queue.next(now) {
+        Next::Serve(id) => id,
+        Next::Nothing => return,
+        Next::Wait(until) => {
+            if disk.waits != Some(until) {
+                disk.waits = Some(until);
+                let seq = w.sched.next_seq();
+                w.sched.push_event(until, seq, EventKind::Waited(d));
+            }
+            return;
+        }
     };
     let r = *disk.queue.request(id);
     disk.serving = Some((id, now));
@@ -107,12 +136,14 @@ pub(crate) fn interrupt(sim: &mut Sim, d: u8) {
     let mut r = *disk.queue.request(id);
     disk.count(r.dir, r.sectors, now - since);
     let only_leaving = w.block.only_leaving;
-    let relieved = disk.queue.end(id, only_leaving);
-    while let Some(slot) = disk.queue.admit(&mut w.block.flights, r.class, now) {
-        if let Some(task) = w.block.flights[slot].submitter
-            && w.sched.settle_one(task)
-        {
-            w.sched.wake(request_channel(task));
+    let relieved = disk.queue.end(id, only_leaving, now);
+    loop {
+        let queue = &mut w.block.disks[index].queue;
+        let Some(slot) = queue.admit(&mut w.block.flights, r.class, now) else {
+            break;
+        };
+        if let Some(task) = w.block.flights[slot].submitter {
+            w.settled(task);
         }
     }
     if relieved {

@@ -2,12 +2,14 @@
 //!
 //! A request is a run of contiguous bios of one direction and one class. The elevator goes one way
 //! over the disk and jumps back (C-LOOK), a batch of one class at a time: sync before async, unless
-//! async requests were passed over often enough or are overdue.
+//! async requests were passed over often enough or are overdue. With CFQ, [`super::cfq`] says whose
+//! turn it is.
 //!
 //! Invariants: a request waits in `sorted` and `age` of its class, or is in service; `count` of a
 //! class is all of both, never above `nr_requests`; bios that found no request stand in `overflow`.
 
 use super::bio::{Bio, Dir, Flights, Line, SECTOR};
+use super::cfq::{Turn, Turns};
 use super::config::QueueConfig;
 use crate::engine::Nanos;
 
@@ -46,6 +48,17 @@ pub(super) enum Added {
     Waits,
 }
 
+/// What a disk does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It serves this request.
+    Serve(u32),
+    /// It waits for a request until then.
+    Wait(Nanos),
+    /// It has nothing to do.
+    Nothing,
+}
+
 /// Requests of one class that wait.
 #[derive(Default)]
 struct Waiting {
@@ -71,12 +84,16 @@ pub(super) struct Queue {
     batch_class: usize,
     batch_left: u32,
     starved: u32,
+    /// Whose turn it is, if classes have slices.
+    turns: Option<Turns>,
     pub merges: u64,
 }
 
 impl Queue {
     pub fn new(config: QueueConfig) -> Queue {
+        let turns = config.cfq.clone().map(|c| Turns::new(c, config.ncq));
         Queue {
+            turns,
             config,
             slots: Vec::new(),
             free: Vec::new(),
@@ -94,7 +111,13 @@ impl Queue {
 
     /// Takes a bio in. One that can be a part of a request needs not stand in line.
     pub fn add(&mut self, flights: &mut Flights, slot: u32, now: Nanos) -> Added {
-        let class = class(&flights[slot].bio);
+        let f = &flights[slot];
+        let class = class(&f.bio);
+        if class == SYNC
+            && let Some(turns) = &mut self.turns
+        {
+            turns.came(f.disk_sector, f.bio.sectors(), now);
+        }
         if self.merge(flights, slot) || self.open(flights, slot, now) {
             return Added::Taken;
         }
@@ -188,13 +211,24 @@ impl Queue {
     }
 
     /// Takes the next request out for service.
-    pub fn next(&mut self, now: Nanos) -> Option<u32> {
-        let ahead = |q: &Queue, class: usize| {
-            let sorted = &q.waiting[class].sorted;
-            sorted.partition_point(|e| e.0 < q.head)
+    pub fn next(&mut self, now: Nanos) -> Next {
+        let taken = match &mut self.turns {
+            None => self.next_of_batch(now),
+            Some(turns) => {
+                let has = [ASYNC, SYNC].map(|c| !self.waiting[c].sorted.is_empty());
+                match turns.next(has, now) {
+                    Turn::Wait(until) => return Next::Wait(until),
+                    Turn::Idle => None,
+                    Turn::Serve(class) => Some(self.take(class, self.around(class))),
+                }
+            }
         };
+        taken.map_or(Next::Nothing, Next::Serve)
+    }
+
+    fn next_of_batch(&mut self, now: Nanos) -> Option<u32> {
         let class = self.batch_class;
-        let at = ahead(self, class);
+        let at = self.ahead(class);
         if self.batch_left > 0 && at < self.waiting[class].sorted.len() {
             self.batch_left -= 1;
             return Some(self.take(class, at));
@@ -204,12 +238,25 @@ impl Queue {
         self.batch_left = self.config.batch.saturating_sub(1);
         let at = match self.overdue(class, now) {
             Some(at) => at,
-            None => match ahead(self, class) {
-                at if at < self.waiting[class].sorted.len() => at,
-                _ => 0,
-            },
+            None => self.around(class),
         };
         Some(self.take(class, at))
+    }
+
+    /// Place of the next request of a class on the way of the head; behind all, if there is none.
+    fn ahead(&self, class: usize) -> usize {
+        let sorted = &self.waiting[class].sorted;
+        sorted.partition_point(|e| e.0 < self.head)
+    }
+
+    /// The same; from there it jumps back to the first.
+    fn around(&self, class: usize) -> usize {
+        let at = self.ahead(class);
+        if at < self.waiting[class].sorted.len() {
+            at
+        } else {
+            0
+        }
     }
 
     fn choose_class(&mut self, now: Nanos) -> Option<usize> {
@@ -261,10 +308,15 @@ impl Queue {
     }
 
     /// Ends a request; true if that ends waits for congestion in its class.
-    pub fn end(&mut self, id: u32, only_leaving: bool) -> bool {
+    pub fn end(&mut self, id: u32, only_leaving: bool, now: Nanos) -> bool {
         let class = self.slots[id as usize].class;
         self.free.push(id);
         self.count[class] -= 1;
+        if class == SYNC
+            && let Some(turns) = &mut self.turns
+        {
+            turns.ended(self.count[class] == 0, now);
+        }
         let below = self.count[class] < self.config.congestion_off();
         let was = self.congested[class];
         if below {

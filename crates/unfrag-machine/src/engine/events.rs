@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Device(u8),
     /// A disk's queue that gathered requests starts: on nobody's time.
     Unplug(u8),
+    /// A disk has waited for a request.
+    Waited(u8),
     /// A deferred closure.
     Call(u32),
 }

@@ -128,6 +128,7 @@ impl Sim {
                 }
             }
             Kind::Unplug(device) => crate::block::unplug(self, device),
+            Kind::Waited(device) => crate::block::waited(self, device),
             Kind::Call(ix) => {
                 let cpu = s.calls[ix as usize].as_ref().and_then(|call| call.cpu);
                 if cpu.is_some_and(|c| self.postponed(c, event)) {

@@ -2,17 +2,24 @@
 //! fit into that; and a bio and a record of the encrypting layer that it passes through.
 //!
 //! All come from mempools (`GFP_NOIO`): they are taken from free memory if that can be without waiting
-//! and without the reserves, else from the pool's own. The specification is silent on this; that a
-//! bio has a cache of its own is in source S2 (`bio-0`), sizes and names are those of `/proc/slabinfo`.
-//! What a pool has of its own is not limited here, so that nobody waits for it.
+//! and without the reserves, else from the few that the pool keeps. When those are lent too, who submits
+//! waits until one comes back; that bounds what stands in line before a slow device when nothing is
+//! free. The specification is silent on this; that a bio has a cache of its own is in source S2
+//! (`bio-0`), sizes and names are those of `/proc/slabinfo`, and how many a pool keeps is assumed.
 //!
-//! Invariant: a token is given when a transfer begins and given back once, when it ends.
+//! Simplified: the transfer that found a pool empty is under way already while its submitter waits.
+//! What an interrupt or the thread of a loop device submits waits for no pool.
+//!
+//! Invariant: a token is given when a transfer begins and given back once, when it ends; no more wait
+//! than were lent beyond what the pools have.
 
 use super::Memory;
 use crate::Sim;
 use crate::block::Dir;
+use crate::engine::TaskId;
 use crate::kmem::Obj;
 use crate::kmem::caches::Kind;
+use std::collections::VecDeque;
 use unfrag::Gfp;
 
 /// Pages that a bio has room for in itself.
@@ -70,25 +77,48 @@ impl Want {
     }
 }
 
+/// What the pools keep of each of [`Want::kinds`].
+const POOL: [u32; 4] = [2, 2, 16, 16];
+
+/// What a transfer holds.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    objects: [Option<Obj>; 4],
+    /// Which are of the pool's own.
+    pooled: [bool; 4],
+}
+
 /// What the transfers under way hold.
 #[derive(Default)]
 pub(crate) struct Bios {
-    held: Vec<[Option<Obj>; 4]>,
+    held: Vec<Held>,
     vacant: Vec<u32>,
     /// Transfers that have begun and hold nothing yet.
-    begun: Vec<(u32, Want)>,
+    begun: Vec<(u32, Want, Option<TaskId>)>,
+    /// How many the pools have lent.
+    lent: [u32; 4],
+    /// Who waits until a pool has one again, in order.
+    waiting: VecDeque<TaskId>,
+}
+
+impl Bios {
+    /// By how many more was lent than there are.
+    fn over(&self) -> usize {
+        let over = std::iter::zip(self.lent, POOL).map(|(lent, pool)| lent.saturating_sub(pool));
+        over.max().unwrap_or(0) as usize
+    }
 }
 
 impl Memory {
     /// A transfer begins; what it holds is taken as soon as the allocator can be asked. Returns the
     /// token by which it is known.
-    pub(crate) fn bio_begins(&mut self, want: Want) -> u32 {
+    pub(crate) fn bio_begins(&mut self, want: Want, submitter: Option<TaskId>) -> u32 {
         let b = &mut self.bios;
         let token = b.vacant.pop().unwrap_or_else(|| {
-            b.held.push([None; 4]);
+            b.held.push(Held::default());
             b.held.len() as u32 - 1
         });
-        b.begun.push((token, want));
+        b.begun.push((token, want, submitter));
         token
     }
 }
@@ -105,15 +135,27 @@ impl Sim {
     #[cold]
     fn fund_begun(&mut self) {
         let mut begun = std::mem::take(&mut self.mem().bios.begun);
-        for (token, want) in begun.drain(..) {
+        for (token, want, submitter) in begun.drain(..) {
             let gfp = want.gfp();
-            let held = want.kinds().map(|kind| {
-                let cache = self.cache(kind?);
-                let obj = self.kmem_nowait(cache, gfp);
-                self.mem().counters.mempool_used += u64::from(obj.is_none());
-                obj
-            });
-            self.mem().bios.held[token as usize] = held;
+            let mut held = Held::default();
+            for (i, kind) in want.kinds().into_iter().enumerate() {
+                let Some(kind) = kind else { continue };
+                let cache = self.cache(kind);
+                held.objects[i] = self.kmem_nowait(cache, gfp);
+                held.pooled[i] = held.objects[i].is_none();
+                let lent = u32::from(held.pooled[i]);
+                self.mem().bios.lent[i] += lent;
+                self.mem().counters.mempool_used += u64::from(lent);
+            }
+            let bios = &mut self.mem().bios;
+            bios.held[token as usize] = held;
+            if held.pooled.contains(&true)
+                && bios.over() > bios.waiting.len()
+                && let Some(task) = submitter
+            {
+                bios.waiting.push_back(task);
+                self.sched().add_unsettled(task);
+            }
         }
         // Its memory serves the next ones.
         self.mem().bios.begun = begun;
@@ -128,8 +170,16 @@ impl Sim {
         );
         let held = std::mem::take(&mut b.held[token as usize]);
         b.vacant.push(token);
-        for obj in held.into_iter().flatten() {
+        for (lent, pooled) in std::iter::zip(&mut b.lent, held.pooled) {
+            *lent -= u32::from(pooled);
+        }
+        for obj in held.objects.into_iter().flatten() {
             self.kmem_free(obj);
+        }
+        while self.mem().bios.waiting.len() > self.mem().bios.over() {
+            if let Some(task) = self.mem().bios.waiting.pop_front() {
+                self.world().settled(task);
+            }
         }
     }
 }
@@ -153,7 +203,7 @@ mod tests {
     }
 
     fn begin(sim: &mut Sim, want: Want) -> u32 {
-        let token = sim.mem().bio_begins(want);
+        let token = sim.mem().bio_begins(want, None);
         sim.fund_bios();
         token
     }
@@ -174,6 +224,35 @@ mod tests {
         assert_eq!(count(sim), [0; 4]);
         assert_eq!(sim.mem().counters.mempool_used, 0);
         sim.check(0).unwrap();
+    }
+
+    #[test]
+    fn with_nothing_free_who_submits_waits_until_a_pool_has_one_again() {
+        let mut e = machine(16 << 8);
+        while e.sim().alloc_now(Who::KERNEL, 0, Gfp::ATOMIC).is_some() {}
+        // The caches have some left, which go first.
+        let want = Want::of(Dir::Write, 1, 0, false);
+        while e.sim().mem_ref().bios.lent[0] < POOL[0] {
+            begin(e.sim(), want);
+        }
+        let tokens = std::rc::Rc::new(std::cell::RefCell::new(vec![]));
+        for _ in 0..2 {
+            let tokens = tokens.clone();
+            e.spawn(crate::Spec::new("writer"), move |cx| {
+                let task = cx.task_id();
+                let token = cx.with(|sim| sim.mem().bio_begins(want, Some(task)));
+                tokens.borrow_mut().push(token);
+                cx.settle();
+            });
+        }
+        let waiting = |e: &mut Engine| e.sim().mem_ref().bios.waiting.len();
+        e.run_to(1_000_000);
+        assert_eq!((waiting(&mut e), tokens.borrow().len()), (2, 2));
+        for left in [1, 0] {
+            let token = tokens.borrow_mut().remove(0);
+            e.sim().bio_ends(token);
+            assert_eq!(waiting(&mut e), left);
+        }
     }
 
     #[test]

@@ -19,7 +19,6 @@ const POOL: u16 = Channel::FIRST_FREE + 7;
 #[derive(Default)]
 pub struct CryptPool {
     kept: Vec<Pfn>,
-    filled: bool,
     taken: Vec<Vec<Pfn>>,
     vacant: Vec<u32>,
 }
@@ -56,11 +55,8 @@ impl Sim {
         }
     }
 
-    /// Fills the pool when it is first asked, as its device is set up.
-    fn fill_crypt_pool(&mut self) {
-        if std::mem::replace(&mut self.mem().crypt.filled, true) {
-            return;
-        }
+    /// Fills the pool, when an encrypting layer is set up.
+    pub(crate) fn fill_crypt_pool(&mut self) {
         while self.mem_ref().crypt.kept.len() < KEPT {
             let Some(pfn) = self.alloc_in_thread(Gfp::KERNEL | Gfp::HIGHMEM) else {
                 return;
@@ -94,10 +90,7 @@ impl Sim {
 impl Cx<'_> {
     /// Takes so many pages, waiting for others to give theirs back if it must.
     pub(crate) fn take_crypt_pages(&mut self, pages: u32) -> u32 {
-        let token = self.with(|sim| {
-            sim.fill_crypt_pool();
-            sim.mem().crypt.token()
-        });
+        let token = self.with(|sim| sim.mem().crypt.token());
         let mut got = 0;
         while got < pages {
             let page = self.with(|sim| {

@@ -43,6 +43,8 @@ pub struct Actor {
     pub(super) who: Who,
     pub(super) rng: Rng,
     pub(super) areas: BTreeMap<String, u16>,
+    /// Where the next part begins of areas that are touched part by part.
+    pub(super) parts: BTreeMap<u16, u32>,
     pub(super) children: Vec<crate::TaskId>,
     /// Objects kept, by name.
     pub(super) kept: BTreeMap<String, Vec<Obj>>,
@@ -95,6 +97,7 @@ impl Actor {
             },
             rng,
             areas,
+            parts: BTreeMap::new(),
             children: vec![],
             kept: BTreeMap::new(),
             last_line: cx.now(),
@@ -139,6 +142,7 @@ impl Actor {
             Step::Touch(t) => self.touch(cx, t)?,
             Step::Unmap(area) => {
                 if let Some(area) = self.areas.remove(area) {
+                    self.parts.remove(&area);
                     cx.unmap_area(self.proc, area);
                     cx.pay();
                 }
@@ -208,6 +212,14 @@ impl Actor {
         Ok(())
     }
 
+    /// Where the next part of an area begins that is touched part by part.
+    fn next_part(&mut self, area: u16, pages: u32, len: u32) -> u32 {
+        let begin = self.parts.entry(area).or_default();
+        let from = if *begin + pages <= len { *begin } else { 0 };
+        *begin = from + pages;
+        from
+    }
+
     fn touch(&mut self, cx: &mut Cx, t: &Touch) -> Result<(), Halt> {
         let Some(&area) = self.areas.get(&t.area) else {
             return Ok(());
@@ -225,10 +237,14 @@ impl Actor {
                 Some(size) => size.pages(&mut self.rng).min(len),
                 None => len,
             };
-            let from = if t.last { len - n } else { 0 };
             if n == 0 {
                 continue;
             }
+            let from = if t.next {
+                self.next_part(area, n, len)
+            } else {
+                0
+            };
             let rng = &mut self.rng;
             let each = t.each.0;
             match t.pattern {

@@ -120,6 +120,7 @@ impl Actor {
         })?;
         cx.exec_process(proc, &name.into())?;
         self.areas.clear();
+        self.parts.clear();
         let mut texts = vec![(image.node, image.text, image.used)];
         for library in &image.libraries {
             let l = &stage.images[library];

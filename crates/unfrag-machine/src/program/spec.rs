@@ -223,9 +223,10 @@ pub struct Touch {
     pub area: String,
     /// How much of it, from its beginning; all, if not given.
     pub size: Option<Draw<Bytes>>,
-    /// With `size`: its last part instead of its first.
+    /// With `size`: the part after the one that was touched so before, around and around, instead of
+    /// its first.
     #[serde(default)]
-    pub last: bool,
+    pub next: bool,
     /// Order.
     #[serde(default)]
     pub pattern: Pattern,

@@ -173,6 +173,31 @@ count = 2
 }
 
 #[test]
+fn an_area_is_touched_part_by_part_around_and_around() {
+    let faults = |next: bool, times: u32| {
+        let o = run(&format!(
+            r#"
+[programs.work]
+steps = [
+  {{ exec = "cc" }},
+  {{ grow = {{ size = "4 MiB" }} }},
+  {{ repeat = {{ times = {times}, steps = [{{ touch = {{ size = "1 MiB", next = {next} }} }}] }} }},
+]
+[[task]]
+program = "work"
+"#
+        ));
+        o.counters["pgfault"]
+    };
+    let pages = 256;
+    let first = faults(false, 1);
+    assert_eq!(faults(false, 4), first);
+    assert_eq!(faults(true, 1), first);
+    assert_eq!(faults(true, 4), first + 3 * pages);
+    assert_eq!(faults(true, 9), first + 3 * pages);
+}
+
+#[test]
 fn attempts_at_large_blocks_are_made_at_their_times_and_freed_spec_8_1() {
     let o = run(r#"
 [programs.module]

@@ -1,9 +1,9 @@
 //! From a scenario's machine to the machine.
 
-use super::file::{Disk, Fault, FsKind, Machine};
+use super::file::{Disk, Elevator, Fault, FsKind, Machine};
 use super::kernel::Kernel;
 use super::{Layout, zones};
-use crate::block::{CongestionWake, CryptConfig, DeviceId, DiskConfig, SECTOR};
+use crate::block::{Cfq, CongestionWake, CryptConfig, DeviceId, DiskConfig, SECTOR};
 use crate::config::{MachineConfig, SchedConfig};
 use crate::fs::{self, FsConfig, FsId, Store};
 use crate::kmem::caches::Word;
@@ -71,7 +71,7 @@ impl Machine {
                 irq_cpu: self.scheduler.irq_cpu.as_ref().map_or(0, |c| *c.get_ref()),
                 ..standard
             },
-            disks: self.disks.iter().map(disk).collect(),
+            disks: self.disks.iter().map(|d| disk(d, kernel)).collect(),
             crypts: self.crypts.iter().map(|c| self.crypt(c, kernel)).collect(),
             congestion_wake: match self.congestion_wake_only_on_leaving {
                 true => CongestionWake::Leaving,
@@ -140,7 +140,7 @@ impl Machine {
     }
 }
 
-fn disk(d: &Disk) -> DiskConfig {
+fn disk(d: &Disk, kernel: &Kernel) -> DiskConfig {
     let mut c = DiskConfig::desktop(d.name.get_ref().as_str(), d.size.get_ref().0);
     fn set<T>(to: &mut T, from: Option<T>) {
         if let Some(value) = from {
@@ -166,6 +166,11 @@ fn disk(d: &Disk) -> DiskConfig {
     set(&mut q.async_starved, d.async_starved);
     set(&mut q.sync_expire, d.sync_expire.map(|t| t.0));
     set(&mut q.async_expire, d.async_expire.map(|t| t.0));
+    q.ncq = d.ncq;
+    q.cfq = (d.elevator == Elevator::Cfq).then(|| Cfq {
+        low_latency: kernel.cfq_low_latency,
+        ..Cfq::default()
+    });
     c.faults = d.faults.iter().map(fault).collect();
     c
 }

@@ -1,7 +1,7 @@
 //! Whether a scenario file holds together: names that are meant, places that fit, numbers that can be.
 //! The first mistake is told, with its place and the way out.
 
-use super::file::{File, FileSystem, FsKind, Machine, Name};
+use super::file::{Elevator, File, FileSystem, FsKind, Machine, Name};
 use super::units::Bytes;
 use super::{ScenarioError, zones};
 use crate::Calibration;
@@ -177,6 +177,19 @@ impl Source<'_> {
             }
             if let Some(nr) = &d.nr_requests {
                 self.within("the number of requests", nr, 16..65_537)?;
+            }
+            let of_batches = [
+                ("batch", d.batch.is_some()),
+                ("async-starved", d.async_starved.is_some()),
+                ("sync-expire", d.sync_expire.is_some()),
+                ("async-expire", d.async_expire.is_some()),
+            ];
+            if let Some((key, _)) = of_batches.iter().find(|k| k.1)
+                && d.elevator == Elevator::Cfq
+            {
+                let message = format!("`{key}` says nothing to CFQ");
+                let help = "leave it out, or leave out `elevator = \"cfq\"`";
+                return self.wrong(&d.name, message, help);
             }
         }
         for c in &m.crypts {

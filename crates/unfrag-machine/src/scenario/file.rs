@@ -236,9 +236,26 @@ pub struct Disk {
     pub sync_expire: Option<Time>,
     /// Age at which an async request is overdue.
     pub async_expire: Option<Time>,
+    /// Its elevator.
+    #[serde(default)]
+    pub elevator: Elevator,
+    /// Whether it takes several requests at once, as CFQ asks.
+    #[serde(default)]
+    pub ncq: bool,
     /// What goes wrong.
     #[serde(default, rename = "fault")]
     pub faults: Vec<Fault>,
+}
+
+/// Elevators.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Elevator {
+    /// Batches of one class.
+    #[default]
+    Batches,
+    /// Slices of time for each class.
+    Cfq,
 }
 
 /// Something that goes wrong with a disk.

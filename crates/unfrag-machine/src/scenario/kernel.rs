@@ -16,6 +16,8 @@ pub struct Kernel {
     pub sysctl: Sysctl,
     /// Its encrypting layer has a thread of its own that submits to the disk. `spec: linux-mm 4.4`
     pub crypt_io_thread: bool,
+    /// CFQ's `low_latency` is there, and on.
+    pub cfq_low_latency: bool,
     /// Rules of its slab caches. `spec: linux-mm 6`
     pub slab: Rules,
     /// `vm.dirty_ratio` and `vm.dirty_background_ratio`, in percent: 40 and 10 to 2.6.21, 10 and 5 to
@@ -28,6 +30,9 @@ pub struct Kernel {
 
 /// Kernel from which on the encrypting layer has that thread.
 const CRYPT_IO_SINCE: &str = "2.6.31";
+
+/// Kernel from which on CFQ has `low_latency`.
+const LOW_LATENCY_SINCE: &str = "2.6.32-rc6";
 
 /// Kernels from which on other shares of memory may be dirty, and those shares.
 const DIRTY_RATIOS: [(&str, (u64, u64)); 3] = [
@@ -55,6 +60,7 @@ impl Kernel {
             switches: p.switches,
             sysctl: Sysctl::default(),
             crypt_io_thread: is_since(CRYPT_IO_SINCE),
+            cfq_low_latency: is_since(LOW_LATENCY_SINCE),
             dirty_ratios: dirty.map_or(DIRTY_RATIOS[0].1, |d| d.1),
             slab: MemConfig::of(&p.switches).slab,
             oom_killer: true,
@@ -72,6 +78,11 @@ mod tests {
         assert_eq!(io("2.6.30"), Ok(false));
         assert_eq!(io("2.6.31"), Ok(true));
         assert_eq!(io("6.18"), Ok(true));
+        let latency = |name| Kernel::preset(name).map(|k| k.cfq_low_latency);
+        assert_eq!(
+            (latency("2.6.31"), latency("2.6.32-rc6")),
+            (Ok(false), Ok(true))
+        );
         let dirty = |name| Kernel::preset(name).map(|k| k.dirty_ratios);
         assert_eq!(
             (dirty("2.6.14"), dirty("v19")),

@@ -1,5 +1,6 @@
 //! Which request comes next.
 
+use super::super::Cfq;
 use super::{Ends, config, machine, plain_disk, read, write};
 use crate::engine::{Engine, MS, Nanos, SEC};
 
@@ -91,4 +92,41 @@ fn an_overdue_read_goes_first_among_reads() {
     m.run_to(SEC);
     let at = ends.times()[0];
     assert!((60 * MS..80 * MS).contains(&at), "{at}");
+}
+
+/// Writes that end in two seconds beside a reader who seeks, and asks 1 ms after each answer.
+fn writes_beside_a_reader(low_latency: bool, ncq: bool) -> usize {
+    let mut disk = plain_disk();
+    disk.queue.ncq = ncq;
+    disk.queue.cfq = Some(Cfq {
+        low_latency,
+        ..Cfq::default()
+    });
+    let mut m = machine(disk);
+    m.spawn(crate::Spec::new("reader"), |cx| {
+        for i in 0.. {
+            let page = if i % 2 == 0 { 10 + i } else { 100_000 + i };
+            cx.transfer(read(page, 1)).unwrap();
+            cx.sleep(MS);
+        }
+    });
+    let ends = Ends::default();
+    let told = ends.clone();
+    m.sim().at(SEC, move |sim| {
+        for i in 0..100 {
+            told.submit(sim, i, write(50_000 + 10 * i, 1));
+        }
+    });
+    m.run_to(3 * SEC);
+    ends.order().len()
+}
+
+#[test]
+fn cfq_keeps_the_disk_for_a_reader_who_seeks_if_it_takes_one_request_or_with_low_latency() {
+    assert_eq!(writes_beside_a_reader(false, true), 100);
+    // One between two turns of 100 ms: then the reader asks again.
+    for (low_latency, ncq) in [(false, false), (true, true)] {
+        let written = writes_beside_a_reader(low_latency, ncq);
+        assert!((10..=20).contains(&written), "{written}");
+    }
 }

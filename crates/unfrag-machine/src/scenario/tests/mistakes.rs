@@ -38,6 +38,12 @@ fn what_means_nothing_is_a_mistake() {
     assert_eq!(message, "there is no cost `forks`");
     assert!(help.is_some_and(|h| h.contains("context-switch")));
 
+    let disk = "name = \"sda\"\n";
+    let both = format!("{disk}elevator = \"cfq\"\nasync-starved = 4\n");
+    let (message, _, help) = told(disk, &both);
+    assert_eq!(message, "`async-starved` says nothing to CFQ");
+    assert!(help.is_some_and(|h| h.starts_with("leave it out")));
+
     let (message, line, _) = told("image-in = \"tmp\"", "image-in = \"scratch\"");
     assert_eq!(message, "there is no tmpfs above this one `scratch`");
     assert_eq!(line, "image-in = \"scratch\"");

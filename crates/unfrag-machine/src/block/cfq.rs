@@ -1,0 +1,303 @@
+//! Whose turn it is at a disk, in the manner of CFQ: slices of time for each class.
+//!
+//! Requests that somebody waits for get a slice, in which the disk is kept for the next of them even
+//! if none is there yet: a reader who has just been answered asks again at once, and the head would
+//! have moved away. Then writes that nobody waits for get theirs, until a sync request comes. With
+//! `low_latency` they get a single request after a sync one, and more only when there has been no sync
+//! request for as long as a slice. All sync requests are one process's, which is what the thread of an
+//! encrypting layer makes of them.
+//!
+//! The specification is silent on all this. The slices are the defaults that the manual of CFQ's
+//! settings gives; the rest is what the messages of its changes of 2006 and of October 2009 say: that a
+//! reader who seeks is waited for only briefly, that async requests start slowly after sync ones, and
+//! that the first of them is not delayed. How long "briefly" is, and what counts as seeking, is assumed.
+//!
+//! Invariant: `preempted` is set only in a slice of the async class; `sent` counts async requests since
+//! the class changed.
+
+use super::queue::{ASYNC, SYNC};
+use crate::engine::{MS, Nanos};
+
+/// CFQ's settings, as under `/sys/block/DISK/queue/iosched`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cfq {
+    /// `slice_sync`: how long sync requests have the disk.
+    pub slice_sync: Nanos,
+    /// `slice_async`: how long async requests have it.
+    pub slice_async: Nanos,
+    /// `slice_idle`: how long the disk is kept for a reader who goes straight on.
+    pub slice_idle: Nanos,
+    /// The same for one who seeks, if the disk takes one request at a time.
+    pub seek_idle: Nanos,
+    /// `low_latency` (2.6.32 and later): async requests are held back after sync ones, and a reader who
+    /// seeks is waited for on every disk.
+    pub low_latency: bool,
+}
+
+impl Default for Cfq {
+    fn default() -> Self {
+        Cfq {
+            slice_sync: 100 * MS,
+            slice_async: 40 * MS,
+            slice_idle: 8 * MS,
+            seek_idle: 2 * MS,
+            low_latency: false,
+        }
+    }
+}
+
+/// Mean distance from which on a reader seeks, in sectors (4 MiB).
+const SEEKS: u64 = 8 << 10;
+
+/// What the disk shall do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Serve a request of this class.
+    Serve(usize),
+    /// Keep still until then, or until a sync request comes.
+    Wait(Nanos),
+    /// Nothing: there is no request.
+    Idle,
+}
+
+/// A running mean, in which each new value has a part in eight.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean(Option<u64>);
+
+impl Mean {
+    fn add(&mut self, value: u64) {
+        self.0 = Some(self.0.map_or(value, |m| (7 * m + value) / 8));
+    }
+
+    fn get(self) -> u64 {
+        self.0.unwrap_or(0)
+    }
+}
+
+/// Whose slice it is.
+#[derive(Debug)]
+pub(super) struct Turns {
+    config: Cfq,
+    /// Whether the disk takes several requests at once.
+    ncq: bool,
+    active: usize,
+    slice_end: Nanos,
+    /// Async requests since the class changed.
+    sent: u32,
+    /// Whether a sync request came in the slice of the async class.
+    preempted: bool,
+    /// When the last sync request ended.
+    sync_ended: Nanos,
+    /// The same, while the next has not come.
+    answered: Option<Nanos>,
+    /// End of the last sync bio that came.
+    last: u64,
+    /// Time from an answer to the next question.
+    think: Mean,
+    distance: Mean,
+}
+
+impl Turns {
+    pub fn new(config: Cfq, ncq: bool) -> Turns {
+        Turns {
+            config,
+            ncq,
+            active: SYNC,
+            slice_end: 0,
+            sent: 0,
+            preempted: false,
+            sync_ended: 0,
+            answered: None,
+            last: 0,
+            think: Mean::default(),
+            distance: Mean::default(),
+        }
+    }
+
+    /// A sync bio has come.
+    pub fn came(&mut self, start: u64, sectors: u64, now: Nanos) {
+        if let Some(answered) = self.answered.take() {
+            // One that was away for long says no more than that.
+            self.think
+                .add((now - answered).min(2 * self.config.slice_idle));
+        }
+        self.distance.add(start.abs_diff(self.last));
+        self.last = start + sectors;
+        self.preempted |= self.active == ASYNC;
+    }
+
+    /// A sync request has ended; whether it was the last that was there.
+    pub fn ended(&mut self, last: bool, now: Nanos) {
+        self.sync_ended = now;
+        if last {
+            self.answered = Some(now);
+        }
+    }
+
+    /// How long the disk is kept for the next sync request.
+    fn patience(&self) -> Nanos {
+        let c = &self.config;
+        if self.think.get() > c.slice_idle {
+            0
+        } else if self.distance.get() < SEEKS {
+            c.slice_idle
+        } else if !self.ncq || c.low_latency {
+            c.seek_idle
+        } else {
+            0
+        }
+    }
+
+    /// Until when async requests are held back.
+    fn held_back(&self, now: Nanos) -> Option<Nanos> {
+        let from = self.sync_ended + self.config.slice_sync;
+        (self.config.low_latency && self.sent > 0 && now < from).then_some(from)
+    }
+
+    /// What comes next, by which classes have requests.
+    pub fn next(&mut self, has: [bool; 2], now: Nanos) -> Turn {
+        let slice_lasts = now < self.slice_end;
+        match self.active {
+            SYNC if slice_lasts && has[SYNC] => return Turn::Serve(SYNC),
+            SYNC if slice_lasts && has[ASYNC] => {
+                let kept = self.answered.map_or(0, |at| at + self.patience());
+                let until = kept.min(self.slice_end);
+                if now < until {
+                    return Turn::Wait(until);
+                }
+            }
+            ASYNC if has[ASYNC] && !self.preempted => match self.held_back(now) {
+                Some(until) if !has[SYNC] => return Turn::Wait(until),
+                None if slice_lasts => {
+                    self.sent += 1;
+                    return Turn::Serve(ASYNC);
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+        self.change(has, now)
+    }
+
+    /// The other class has its slice, if it has requests; else the same has another.
+    fn change(&mut self, has: [bool; 2], now: Nanos) -> Turn {
+        let other = 1 - self.active;
+        if has[other] {
+            self.active = other;
+            self.sent = 0;
+        } else if !has[self.active] {
+            return Turn::Idle;
+        }
+        self.preempted = false;
+        self.sent += u32::from(self.active == ASYNC);
+        let slices = [self.config.slice_async, self.config.slice_sync];
+        self.slice_end = now + slices[self.active];
+        Turn::Serve(self.active)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: [bool; 2] = [true, true];
+    const READS: [bool; 2] = [false, true];
+    const WRITES: [bool; 2] = [true, false];
+
+    fn turns(low_latency: bool, ncq: bool) -> Turns {
+        let config = Cfq {
+            low_latency,
+            ..Cfq::default()
+        };
+        Turns::new(config, ncq)
+    }
+
+    /// A reader asks 1 ms after each answer, and has had ten; now it has been answered again.
+    fn read_ten(t: &mut Turns, distance: u64) -> Nanos {
+        let mut now = SEC;
+        for i in 0..10 {
+            t.came(i * distance, 8, now);
+            assert_eq!(t.next(READS, now), Turn::Serve(SYNC));
+            now += 5 * MS;
+            t.ended(true, now);
+            now += MS;
+        }
+        now - MS
+    }
+
+    const SEC: Nanos = 1_000 * MS;
+    const FAR: u64 = 1 << 20;
+
+    #[test]
+    fn the_disk_is_kept_for_a_reader_within_his_slice() {
+        let mut t = turns(false, true);
+        let now = read_ten(&mut t, 8);
+        assert_eq!(t.next(WRITES, now), Turn::Wait(now + 8 * MS));
+        assert_eq!(t.next(WRITES, now + 8 * MS), Turn::Serve(ASYNC));
+        // He comes late, and goes before the other writes even so; after his slice of 100 ms they
+        // have a turn though he has more.
+        let late = now + 9 * MS;
+        t.came(0, 8, late);
+        assert_eq!(t.next(BOTH, late), Turn::Serve(SYNC));
+        assert_eq!(t.next(BOTH, late + 99 * MS), Turn::Serve(SYNC));
+        assert_eq!(t.next(BOTH, late + 100 * MS), Turn::Serve(ASYNC));
+        assert_eq!(t.next(BOTH, late + 139 * MS), Turn::Serve(ASYNC));
+        assert_eq!(t.next(BOTH, late + 140 * MS), Turn::Serve(SYNC));
+    }
+
+    #[test]
+    fn one_who_seeks_is_waited_for_briefly_and_on_a_disk_of_many_requests_only_with_low_latency() {
+        let after = |low_latency, ncq| {
+            let mut t = turns(low_latency, ncq);
+            let now = read_ten(&mut t, FAR);
+            (now, t.next(WRITES, now))
+        };
+        let (now, plain) = after(false, false);
+        assert_eq!(plain, Turn::Wait(now + 2 * MS));
+        assert_eq!(after(false, true).1, Turn::Serve(ASYNC));
+        assert_eq!(after(true, true).1, plain);
+    }
+
+    #[test]
+    fn one_who_thinks_for_long_is_not_waited_for() {
+        let mut t = turns(false, false);
+        let mut now = SEC;
+        for _ in 0..30 {
+            t.came(0, 8, now);
+            assert_eq!(t.next(READS, now), Turn::Serve(SYNC));
+            now += MS;
+            t.ended(true, now);
+            now += 20 * MS;
+        }
+        t.came(0, 8, now);
+        assert_eq!(t.next(READS, now), Turn::Serve(SYNC));
+        t.ended(true, now + MS);
+        assert_eq!(t.next(WRITES, now + MS), Turn::Serve(ASYNC));
+    }
+
+    #[test]
+    fn with_low_latency_one_write_goes_after_a_read_and_more_when_none_was_for_a_slice() {
+        for low_latency in [false, true] {
+            let mut t = turns(low_latency, true);
+            let answered = read_ten(&mut t, 8);
+            let now = answered + 8 * MS;
+            assert_eq!(t.next(WRITES, now), Turn::Serve(ASYNC));
+            let free = answered + 100 * MS;
+            let held = match low_latency {
+                true => Turn::Wait(free),
+                false => Turn::Serve(ASYNC),
+            };
+            assert_eq!(t.next(WRITES, now + MS), held);
+            assert_eq!(t.next(WRITES, free), Turn::Serve(ASYNC));
+            assert_eq!(t.next(WRITES, free + MS), Turn::Serve(ASYNC));
+        }
+    }
+
+    #[test]
+    fn without_requests_there_is_nothing_to_do() {
+        let mut t = turns(true, true);
+        assert_eq!(t.next([false; 2], 0), Turn::Idle);
+        read_ten(&mut t, 8);
+        assert_eq!(t.next([false; 2], 2 * SEC), Turn::Idle);
+    }
+}
