@@ -27,7 +27,7 @@ impl World {
             bio.sector,
         );
         self.block.submitted += 1;
-        let submitter = self.current().filter(|_| !self.in_interrupt());
+        let submitter = self.submitter();
         let mut flight = Flight::new(bio, submitter);
         let crypt = usize::from(bio.device.0).checked_sub(self.block.disks.len());
         if let Some(c) = crypt {
@@ -40,6 +40,11 @@ impl World {
             Some(c) if bio.dir == Dir::Write => crypt::enqueue(self, c as u8, slot),
             _ => to_disk(self, slot),
         }
+    }
+
+    /// Who waits if a transfer that begins now must: the task that runs, and nobody in an interrupt.
+    pub(crate) fn submitter(&self) -> Option<TaskId> {
+        self.current().filter(|_| !self.in_interrupt())
     }
 
     /// A bio of a task waits no more for what it needs to be submitted.

@@ -41,7 +41,8 @@ pub struct LoopDevice {
 impl World {
     pub(crate) fn submit_to_loop(&mut self, l: u8, blocks: Blocks, pages: &[u32]) {
         let want = Want::of(blocks.dir, pages.len(), blocks.room, false);
-        let held = self.mem.bio_begins(want, None);
+        let submitter = self.submitter();
+        let held = self.mem.bio_begins(want, submitter);
         let queue = &mut self.mem.vfs.loops[usize::from(l)].queue;
         for (i, &page) in pages.iter().enumerate() {
             queue.push_back(Transfer {

@@ -8,7 +8,7 @@
 //! (`bio-0`), sizes and names are those of `/proc/slabinfo`, and how many a pool keeps is assumed.
 //!
 //! Simplified: the transfer that found a pool empty is under way already while its submitter waits.
-//! What an interrupt or the thread of a loop device submits waits for no pool.
+//! What an interrupt submits waits for no pool.
 //!
 //! Invariant: a token is given when a transfer begins and given back once, when it ends; no more wait
 //! than were lent beyond what the pools have.
