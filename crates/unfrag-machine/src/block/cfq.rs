@@ -12,8 +12,8 @@
 //! reader who seeks is waited for only briefly, that async requests start slowly after sync ones, and
 //! that the first of them is not delayed. How long "briefly" is, and what counts as seeking, is assumed.
 //!
-//! Invariant: `preempted` is set only in a slice of the async class; `sent` counts async requests since
-//! the class changed.
+//! Invariant: `preempted` is set only in a slice of the async class; a slice begins with a request, so
+//! that the first of async ones has gone when it lasts.
 
 use super::queue::{ASYNC, SYNC};
 use crate::engine::{MS, Nanos};
@@ -82,8 +82,6 @@ pub(super) struct Turns {
     ncq: bool,
     active: usize,
     slice_end: Nanos,
-    /// Async requests since the class changed.
-    sent: u32,
     /// Whether a sync request came in the slice of the async class.
     preempted: bool,
     /// When the last sync request ended.
@@ -104,7 +102,6 @@ impl Turns {
             ncq,
             active: SYNC,
             slice_end: 0,
-            sent: 0,
             preempted: false,
             sync_ended: 0,
             answered: None,
@@ -148,10 +145,10 @@ impl Turns {
         }
     }
 
-    /// Until when async requests are held back.
+    /// Until when async requests after the first are held back.
     fn held_back(&self, now: Nanos) -> Option<Nanos> {
         let from = self.sync_ended + self.config.slice_sync;
-        (self.config.low_latency && self.sent > 0 && now < from).then_some(from)
+        (self.config.low_latency && now < from).then_some(from)
     }
 
     /// What comes next, by which classes have requests.
@@ -168,10 +165,7 @@ impl Turns {
             }
             ASYNC if has[ASYNC] && !self.preempted => match self.held_back(now) {
                 Some(until) if !has[SYNC] => return Turn::Wait(until),
-                None if slice_lasts => {
-                    self.sent += 1;
-                    return Turn::Serve(ASYNC);
-                }
+                None if slice_lasts => return Turn::Serve(ASYNC),
                 _ => {}
             },
             _ => {}
@@ -184,12 +178,10 @@ impl Turns {
         let other = 1 - self.active;
         if has[other] {
             self.active = other;
-            self.sent = 0;
         } else if !has[self.active] {
             return Turn::Idle;
         }
         self.preempted = false;
-        self.sent += u32::from(self.active == ASYNC);
         let slices = [self.config.slice_async, self.config.slice_sync];
         self.slice_end = now + slices[self.active];
         Turn::Serve(self.active)
