@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use unfrag::kernel::PRESETS;
 use unfrag_lab::report::{Report, html, observed, svg, terminal};
-use unfrag_lab::{run, settings};
+use unfrag_lab::{ensemble, run, settings};
 use unfrag_linux::Error;
 use unfrag_linux::recording::Recording;
 use watcher::Watcher;
@@ -58,6 +58,10 @@ pub struct Args {
     /// What becomes of pages that the recorded kernel's compaction moved
     #[arg(long, value_enum, default_value_t = Compaction::Given)]
     compaction: Compaction,
+    /// Replays whose median is the answer, an odd number; 11 if not given. They differ in how fast kswapd
+    /// is, which is known roughly; where the model does not reclaim there is one
+    #[arg(long, value_name = "N", value_parser = members)]
+    members: Option<u32>,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
@@ -130,6 +134,12 @@ fn setting(text: &str) -> std::result::Result<(String, String), String> {
     }
 }
 
+/// A number of replays that has a middle.
+fn members(text: &str) -> std::result::Result<u32, String> {
+    let n: u32 = text.parse().map_err(|e| format!("{e}"))?;
+    ensemble::check(n).map(|()| n).map_err(|e| e.to_string())
+}
+
 /// Carries it out.
 ///
 /// # Errors
@@ -165,6 +175,7 @@ fn check_observe(args: &Args) -> Result<()> {
         (!args.set.is_empty(), "--set"),
         (args.memory.is_some(), "--memory"),
         (args.export_procfs.is_some(), "--export-procfs"),
+        (args.members.is_some(), "--members"),
     ];
     match given.iter().find(|(given, _)| *given) {
         None => Ok(()),
@@ -216,6 +227,7 @@ fn options(args: &Args) -> run::Options {
             Compaction::Given => run::CompactionChoice::Given,
             Compaction::None => run::CompactionChoice::None,
         },
+        members: args.members,
     }
 }
 

@@ -87,6 +87,21 @@ fn a_size_that_is_none_is_answered_with_what_one_looks_like() {
 }
 
 #[test]
+fn an_ensemble_without_a_middle_is_answered_with_what_is_possible() {
+    for bad in ["0", "4", "103", "-1", "many"] {
+        fails(
+            &["replay", SAMPLE, &format!("--members={bad}")],
+            2,
+            &["--members", bad],
+        );
+    }
+    let even = ["replay", SAMPLE, "--members", "4"];
+    fails(&even, 2, &["odd number from 1 to 101"]);
+    let observe = ["replay", SAMPLE, "--mode", "observe", "--members", "3"];
+    fails(&observe, 2, &["--members", "predict"]);
+}
+
+#[test]
 fn options_that_contradict_each_other_are_a_wrong_command_line() {
     let observe = ["replay", SAMPLE, "--mode", "observe", "--kernel", "6.18"];
     fails(&observe, 2, &["--kernel", "predict"]);

@@ -39,6 +39,17 @@ fn the_same_input_gives_the_same_bytes() {
 }
 
 #[test]
+fn where_nothing_was_reclaimed_one_replay_says_all() {
+    let (_dir, path) = short();
+    let report = json(&["replay", &path, "--members", "3", "--json"]);
+    let kernel = &report["kernels"][0];
+    assert!(kernel["ensemble"].is_null());
+    assert!(kernel["samples"][0]["zones"][0]["spread"].is_null());
+    let notes = kernel["notes"].to_string();
+    assert!(notes.contains("one replay says all"), "{notes}");
+}
+
+#[test]
 fn json_has_the_shape_that_is_promised() {
     let report = json(&["replay", SAMPLE, "--kernel", "6.1,6.18", "--json"]);
     let kernels = report["kernels"].as_array().unwrap();

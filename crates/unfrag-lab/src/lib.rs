@@ -20,6 +20,7 @@ pub mod cause;
 pub mod clock;
 pub mod compaction;
 pub mod doctor;
+pub mod ensemble;
 pub mod era;
 pub mod experiment;
 pub mod export;

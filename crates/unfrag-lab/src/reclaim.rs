@@ -14,6 +14,7 @@
 //! Invariant: a page that the model took is named by no recorded frame any more.
 
 use crate::cause::{NONE, Op};
+use crate::ensemble::AS_RECORDED;
 use std::collections::VecDeque;
 use unfrag::page_alloc::Begun;
 use unfrag::reclaim::{Answer, Context, Kswapd, Need, PageFlags, Step, Unmap, Written};
@@ -113,6 +114,8 @@ impl Pages {
 #[derive(Debug)]
 pub struct Reclaim<'e> {
     evidence: &'e Evidence,
+    /// Thousandths of the recorded time that kswapd takes.
+    pace: u32,
     kswapd: Vec<Kswapd>,
     /// When each kswapd goes on; `None` while it waits to be woken.
     next: Vec<Option<u64>>,
@@ -123,9 +126,11 @@ pub struct Reclaim<'e> {
 }
 
 impl<'e> Reclaim<'e> {
-    /// Begins with what is in use at the start. `names`: the model's frame of each recorded one.
+    /// Begins with what is in use at the start. `pace`: thousandths of the recorded time that kswapd
+    /// takes; `names`: the model's frame of each recorded one.
     pub fn new(
         evidence: &'e Evidence,
+        pace: u32,
         m: &mut Manager<'_, ReplayHost>,
         names: &[u32],
     ) -> Reclaim<'e> {
@@ -164,6 +169,7 @@ impl<'e> Reclaim<'e> {
         }
         Reclaim {
             evidence,
+            pace,
             next: vec![None; kswapd.len()],
             sleeps_to: vec![None; kswapd.len()],
             answer: vec![Answer::Go; kswapd.len()],
@@ -214,6 +220,7 @@ impl<'e> Reclaim<'e> {
             self.next[i] = match need {
                 Need::Turn { scanned, .. } => {
                     let looks = u64::from(scanned) * self.evidence.pace.ns_per_look(at);
+                    let looks = looks * u64::from(self.pace) / u64::from(AS_RECORDED);
                     Some(at + looks.max(1))
                 }
                 Need::Shrink { .. } => {

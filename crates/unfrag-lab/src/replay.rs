@@ -169,9 +169,11 @@ impl<'m> Sim<'m> {
         }
     }
 
-    /// The model reclaims by itself from now on.
-    pub fn reclaims(&mut self, evidence: &'m Evidence) {
-        self.reclaim = Some(Reclaim::new(evidence, &mut self.manager, &self.handles));
+    /// The model reclaims by itself from now on; a page takes its kswapd so many thousandths of what it
+    /// took on the recorded host.
+    pub fn reclaims(&mut self, evidence: &'m Evidence, pace: u32) {
+        let names = &self.handles;
+        self.reclaim = Some(Reclaim::new(evidence, pace, &mut self.manager, names));
     }
 
     /// Pages that moved on the recorded host move here too from now on.

@@ -1,21 +1,25 @@
 //! A whole replay: from a recording and a question to a report.
 //!
 //! The recorded workload is prepared once ([`Plan`]): clock, start, causes, and from an exact start
-//! what left no event. Then each kernel that was asked for runs it.
+//! what left no event. Then each kernel that was asked for runs it, several times where the model's
+//! own reclaim makes one replay a draw ([`ensemble`]).
 
 use crate::accuracy::{Forecast, measure};
 use crate::block_map::MapMaker;
 use crate::compaction::compacts;
+use crate::ensemble::{self, Member};
 use crate::plan::Plan;
 use crate::replay::{ReplayHost, Sim};
-use crate::report::{Failure, FrameMatch, KernelReport, RecordingSummary, Report, Sample};
+use crate::report::{
+    Ensemble, Failure, FrameMatch, KernelReport, RecordingSummary, Report, Sample,
+};
 use crate::sample::Block;
 use crate::start::anew::{anew, resized};
 use crate::start::zone_facts;
 use crate::{observe, sample, settings};
 use std::collections::BTreeMap;
-use unfrag::Manager;
 use unfrag::kernel::{MarkGap, PRESETS, Preset, preset};
+use unfrag::{Manager, Sysctl};
 use unfrag_linux::gfp_text;
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::{Error, Result};
@@ -37,6 +41,9 @@ pub struct Options {
     pub reclaim: ReclaimChoice,
     /// What becomes of the recorded kernel's compaction.
     pub compaction: CompactionChoice,
+    /// Replays of an ensemble, an odd number; none means [`ensemble::MEMBERS`]. Where the model does
+    /// not reclaim, all would be the same, and there is one.
+    pub members: Option<u32>,
 }
 
 /// What becomes of the pages that the recorded kernel's compaction moved.
@@ -100,15 +107,21 @@ pub trait Watch {
 pub struct Unwatched;
 impl Watch for Unwatched {}
 
+/// What one kernel is asked.
+struct Question<'q> {
+    preset: &'static Preset,
+    sysctl: Sysctl,
+    /// Whether it is the era that was recorded.
+    recorded_era: bool,
+    /// Whether it is the recorded kernel as it was, so that there is a truth to compare with.
+    as_recorded: bool,
+    /// Whether the recorded marks hold.
+    keep_marks: bool,
+    options: &'q Options,
+}
+
 impl Plan<'_> {
-    /// Runs one kernel.
-    fn kernel(
-        &self,
-        name: &str,
-        options: &Options,
-        recorded: &[Sample],
-        watch: &mut dyn Watch,
-    ) -> Result<KernelReport> {
+    fn question<'q>(&self, name: &str, options: &'q Options) -> Result<Question<'q>> {
         let p = preset(name).ok_or_else(|| {
             let known: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
             Error::malformed(format!("there is no kernel `{name}`"))
@@ -120,17 +133,99 @@ impl Plan<'_> {
         }
         let recorded_era = p.name == self.era.preset();
         let asked = options.set.iter().any(|(n, _)| settings::changes_marks(n));
-        // Modern kernels with huge pages raise the marks alike; old ones had their own.
-        let keep_marks =
-            p.switches.mark_gap == MarkGap::Scaled && !asked && options.memory.is_none();
+        Ok(Question {
+            preset: p,
+            sysctl,
+            recorded_era,
+            as_recorded: recorded_era && options.set.is_empty() && options.memory.is_none(),
+            // Modern kernels with huge pages raise the marks alike; old ones had their own.
+            keep_marks: p.switches.mark_gap == MarkGap::Scaled
+                && !asked
+                && options.memory.is_none(),
+            options,
+        })
+    }
+
+    /// Runs one kernel.
+    fn kernel(
+        &self,
+        name: &str,
+        options: &Options,
+        recorded: &[Sample],
+        watch: &mut dyn Watch,
+    ) -> Result<KernelReport> {
+        let q = self.question(name, options)?;
+        let reclaims = self.reclaim.is_some() && options.reclaim == ReclaimChoice::Modelled;
+        let asked = options.members.unwrap_or(ensemble::MEMBERS);
+        ensemble::check(asked)?;
+        let paces = ensemble::paces(if reclaims { asked } else { 1 });
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let one = |pace, watch: &mut dyn Watch| self.once(&q, pace, watch);
+        let mut members = ensemble::run(&paces, threads, one, watch)?;
+        let pooled = members.len() > 1;
+        let samples = if pooled {
+            ensemble::samples(&members)
+        } else {
+            std::mem::take(&mut members[0].samples)
+        };
+        let (totals, failures) = (ensemble::totals(&members), ensemble::failures(&members));
+        let judge = |samples: &[Sample]| {
+            let anchor = recorded.first().filter(|_| q.as_recorded)?;
+            let taken = self.taken(anchor);
+            let forecast = Forecast {
+                anchor,
+                taken: &taken,
+            };
+            let lost = lost_events(self.rec);
+            Some(measure(&samples[1..], &recorded[1..], &forecast, lost))
+        };
+        let skills = || {
+            let own = |m: &Member| judge(&m.samples)?.free_pages_error.skill;
+            let mut all: Vec<f64> = members.iter().filter_map(own).collect();
+            all.sort_by(f64::total_cmp);
+            Some([*all.first()?, all[all.len() / 2], *all.last()?])
+        };
+        let ensemble = pooled.then(|| Ensemble {
+            members: members.len() as u64,
+            pace: ensemble::range(&paces),
+            free_pages_skill: skills(),
+        });
+        let mut accuracy = judge(&samples);
+        let first = members.swap_remove(0);
+        if let Some(a) = &mut accuracy {
+            a.frame_match = self.exact.then_some(first.frames);
+        }
+        let mut notes = first.notes;
+        notes.extend(ensemble.as_ref().map(Ensemble::sentence));
+        if options.members.is_some_and(|n| n > 1) && !reclaims {
+            notes.push("Nothing was reclaimed by the model, so that one replay says all.".into());
+        }
+        Ok(KernelReport {
+            kernel: q.preset.name.into(),
+            recorded_era: q.recorded_era,
+            settings: first.settings,
+            accuracy,
+            accuracy_from_counts: None,
+            ensemble,
+            samples,
+            totals,
+            failures,
+            block_map: Some(first.block_map),
+            notes,
+        })
+    }
+
+    /// One replay, with kswapd at a pace.
+    fn once(&self, q: &Question<'_>, pace: u32, watch: &mut dyn Watch) -> Result<Member> {
+        let (p, sysctl, options) = (q.preset, q.sysctl, q.options);
         let mut notes = vec![];
         let mut memory = vec![];
         let frames = self.start.frames.len() as u32;
-        let mut sim = if recorded_era && options.memory.is_none() {
+        let mut sim = if q.recorded_era && options.memory.is_none() {
             memory = vec![0; self.start.words(p.switches, sysctl)?];
             let m = self
                 .start
-                .manager(p.switches, sysctl, keep_marks, &mut memory)?;
+                .manager(p.switches, sysctl, q.keep_marks, &mut memory)?;
             Sim::new(m, frames)
         } else {
             let zones = self.start.zone_configs();
@@ -146,18 +241,17 @@ impl Plan<'_> {
                 &zones,
                 p.switches,
                 sysctl,
-                keep_marks,
+                q.keep_marks,
                 &mut memory,
             )?
         };
-        let as_recorded = recorded_era && options.set.is_empty() && options.memory.is_none();
-        sim.recorded_era = as_recorded && self.exact;
+        sim.recorded_era = q.as_recorded && self.exact;
         if let Some(e) = self
             .reclaim
             .as_ref()
             .filter(|_| options.reclaim == ReclaimChoice::Modelled)
         {
-            sim.reclaims(e);
+            sim.reclaims(e, pace);
         }
         if options.compaction == CompactionChoice::Given && compacts(&p.switches) {
             sim.compacts_as_given();
@@ -178,51 +272,17 @@ impl Plan<'_> {
         }
         sim.settle();
         watch.progress(total, total);
-        if sim.tally.given_pages > 0 {
-            notes.push(format!(
-                "{} pages that the recorded kernel's reclaim freed were freed as given.",
-                sim.tally.given_pages
-            ));
-        }
-        let stayed = sim.tally.stayed();
-        if sim.tally.moved_here > 0 {
-            notes.push(format!(
-                "{} pages that the recorded kernel's compaction moved were moved here too, to where this model's free scanner says.",
-                sim.tally.moved_here
-            ));
-        }
-        if stayed > 0 {
-            notes.push(format!(
-                "{stayed} pages that the recorded kernel's compaction moved stay where they are: this model does not compact by itself yet."
-            ));
-        }
-        let accuracy = match recorded.first() {
-            Some(anchor) if as_recorded => {
-                let taken = self.taken(anchor);
-                let forecast = Forecast {
-                    anchor,
-                    taken: &taken,
-                };
-                let lost = lost_events(self.rec);
-                let mut a = measure(&samples[1..], &recorded[1..], &forecast, lost);
-                a.frame_match = self.exact.then_some(FrameMatch {
-                    allocations: sim.tally.allocated,
-                    matched: sim.tally.on_same_frame,
-                });
-                Some(a)
-            }
-            _ => None,
-        };
-        Ok(KernelReport {
-            kernel: p.name.into(),
-            recorded_era,
-            settings: settings::describe(sim.manager.switches(), sim.manager.sysctl()),
-            accuracy,
-            accuracy_from_counts: None,
+        notes.extend(told(&sim));
+        Ok(Member {
             samples,
             totals: self.totals(&sim),
             failures: failures(&sim),
-            block_map: Some(map.done()),
+            frames: FrameMatch {
+                allocations: sim.tally.allocated,
+                matched: sim.tally.on_same_frame,
+            },
+            settings: settings::describe(sim.manager.switches(), sim.manager.sysctl()),
+            block_map: map.done(),
             notes,
         })
     }
@@ -289,6 +349,30 @@ impl Plan<'_> {
         .map(|(n, v)| (n.to_string(), v))
         .collect()
     }
+}
+
+/// What a reader must know of what was applied as given.
+fn told(sim: &Sim) -> Vec<String> {
+    let (t, stayed) = (&sim.tally, sim.tally.stayed());
+    let mut notes = vec![];
+    if t.given_pages > 0 {
+        notes.push(format!(
+            "{} pages that the recorded kernel's reclaim freed were freed as given.",
+            t.given_pages
+        ));
+    }
+    if t.moved_here > 0 {
+        notes.push(format!(
+            "{} pages that the recorded kernel's compaction moved were moved here too, to where this model's free scanner says.",
+            t.moved_here
+        ));
+    }
+    if stayed > 0 {
+        notes.push(format!(
+            "{stayed} pages that the recorded kernel's compaction moved stay where they are: this model does not compact by itself yet."
+        ));
+    }
+    notes
 }
 
 fn lost_events(rec: &Recording) -> u64 {

@@ -83,6 +83,7 @@ pub fn of_model(
                     .map(|t| (t.name().to_string(), types[t as usize]))
                     .collect(),
                 mixed_pageblocks: Some(mixed as u64),
+                spread: None,
             }
         })
         .collect();
@@ -138,6 +139,7 @@ pub fn of_snapshot(snap: &Snapshot, seconds: f64) -> Result<Option<Sample>> {
             free_huge_blocks: huge_blocks(&free),
             pageblocks,
             mixed_pageblocks: None,
+            spread: None,
         });
     }
     Ok(Some(Sample {

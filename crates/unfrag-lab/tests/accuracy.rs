@@ -19,6 +19,7 @@ fn zone(name: &str, managed: u64, free: [u64; 3]) -> ZoneSample {
         free_huge_blocks: 0,
         pageblocks: BTreeMap::from([("Unmovable".into(), 1), ("Movable".into(), 3)]),
         mixed_pageblocks: None,
+        spread: None,
     }
 }
 

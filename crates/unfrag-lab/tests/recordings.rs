@@ -259,13 +259,19 @@ fn the_model_s_own_reclaim_takes_what_the_kernel_s_took_spec_4_8() {
     );
     assert!(totals["allocstall"] <= 2 * ALLOCSTALL);
     assert!(totals["failures"] < 100, "what it reclaims suffices");
-    // The skill varies by 0.1 with kswapd's phase (docs/accuracy.md).
+    // The middle of many; that of a single replay varies by 0.2 with kswapd's phase (docs/accuracy.md).
     let skill = |a: &Accuracy| a.free_pages_error.skill.expect("some error");
     let exact = skill(accuracy(&report));
     let counts = report.kernels[0].accuracy_from_counts.as_ref();
     let counts = skill(counts.expect("a start from counts"));
     println!("skill of free pages {exact:.2}, from counts {counts:.2}");
-    assert!(exact > 0.15 && counts > 0.3, "{exact} {counts}");
+    assert!(exact >= 0.6 && counts >= 0.6, "{exact} {counts}");
+    let of = &report.kernels[0].ensemble;
+    let [least, median, most] = of
+        .as_ref()
+        .and_then(|e| e.free_pages_skill)
+        .expect("skills");
+    assert!(least <= median && median <= most && median < exact);
 }
 
 /// With the pages that moved there moved here as well, free memory is where the kernel had it: the share

@@ -2,7 +2,7 @@
 
 mod report_support;
 
-use report_support::{SAMPLES, example_report};
+use report_support::{SAMPLES, example_ensemble, example_report};
 use unfrag_lab::report::svg::render;
 
 #[test]
@@ -13,6 +13,17 @@ fn a_dot_for_each_recorded_snapshot_and_a_line_for_each_kernel() {
     assert_eq!(picture.matches("stroke=\"#0072B2\"").count(), 3);
     assert_eq!(picture.matches("stroke=\"#D55E00\"").count(), 3);
     assert!(picture.contains("Unusable index, order 9"));
+}
+
+#[test]
+fn an_area_behind_the_line_where_several_replays_differ() {
+    assert!(!render(&example_report()).contains("<polygon"));
+    let picture = render(&example_ensemble());
+    assert_eq!(picture.matches("<polygon").count(), 2, "one a plot");
+    assert_eq!(
+        picture.matches("opacity=\"0.2\" fill=\"#0072B2\"").count(),
+        2
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod report_support;
 
-use report_support::example_report;
+use report_support::{example_ensemble, example_report};
 use unfrag_lab::report::terminal::{Options, render};
 
 const PLAIN: Options = Options {
@@ -33,6 +33,22 @@ fn one_kernel_is_drawn_in_braille() {
     let mut report = example_report();
     report.kernels.truncate(1);
     insta::assert_snapshot!(render(&report, &PLAIN));
+}
+
+#[test]
+fn an_ensemble_shows_how_far_its_replays_are_apart() {
+    let row = "least - most of the replays";
+    assert!(!render(&example_report(), &PLAIN).contains(row));
+    let text = render(&example_ensemble(), &PLAIN);
+    let line = text.lines().find(|l| l.contains(row)).expect("a row");
+    let last = &example_ensemble().kernels[0].samples;
+    let spread = last.last().and_then(|s| s.zones[1].spread.clone()).unwrap();
+    let most = unfrag_lab::report::reading::thousands(spread.free_pages[1]);
+    assert!(line.contains(&format!("- {most}")), "{line}");
+    assert!(
+        line.contains("  -  "),
+        "nobody asked the other kernel: {line}"
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ const TYPE_COLORS = {
   dark: { Movable: "#56b4e9", Unmovable: "#ff8a3d", Reclaimable: "#2bc79a", HighAtomic: "#e69ac6", CMA: "#f0c04a", Isolate: "#cccccc" },
 };
 const DASHES = ["solid", [9, 4], [3, 3]];
+const BAND = "band";
 
 const state = { zone: 0, hidden: new Set() };
 const kernelColor = (i) => PALETTE[theme()][i % 6];
@@ -49,8 +50,24 @@ function recordedSeries(data) {
   };
 }
 
+// What all replays of an ensemble span, as an area behind the curve.
+function band(samples, ends, color) {
+  const least = [], most = [];
+  for (const sample of samples) {
+    const spread = (zoneOf(sample) || {}).spread;
+    if (!spread) continue;
+    const [from, to] = ends(spread);
+    least.push([timeAxis(sample.seconds), from]);
+    most.push([timeAxis(sample.seconds), to]);
+  }
+  if (!least.length) return [];
+  const edge = [...most, ...least.reverse()];
+  const renderItem = (params, api) => ({ type: "polygon", silent: true, shape: { points: edge.map((p) => api.coord(p)) }, style: { fill: color, opacity: 0.2 } });
+  return [{ type: "custom", name: BAND, clip: true, silent: true, z: 1, data: [edge[0]], renderItem }];
+}
+
 // One picture of every kernel's curve and the recorded dots.
-function drawCurves(id, value, format, yLabel, yMax) {
+function drawCurves(id, value, ends, format, yLabel, yMax) {
   const series = [];
   for (const source of sources) {
     if (state.hidden.has(source.name)) continue;
@@ -58,18 +75,19 @@ function drawCurves(id, value, format, yLabel, yMax) {
     if (source.kernel < 0) series.push(recordedSeries(data));
     else {
       const color = kernelColor(source.kernel);
+      series.push(...band(source.samples, ends, color));
       series.push({ name: source.name, type: "line", data, z: 4 - source.kernel / 100, emphasis: { disabled: true }, showSymbol: data.length < 2, symbol: "circle", lineStyle: { color, width: 2.2, type: kernelDash(source.kernel) }, itemStyle: { color } });
     }
   }
-  chartIn(id).setOption({ ...axes(yMax, yLabel, yMax === 1 ? 0.25 : undefined), tooltip: tooltip((v) => format(v[1])), series }, { notMerge: true });
+  chartIn(id).setOption({ ...axes(yMax, yLabel, yMax === 1 ? 0.25 : undefined), tooltip: tooltip((v) => format(v[1]), BAND), series }, { notMerge: true });
 }
 
 function drawOverTime() {
   const index = (v) => v.toFixed(3);
-  drawCurves("unusable-9", (z) => z.unusable_index["9"], index, (v) => v.toFixed(2), 1);
-  drawCurves("unusable-3", (z) => z.unusable_index["3"], index, (v) => v.toFixed(2), 1);
-  drawCurves("free-memory", (z) => mib(z.free_pages), (v) => `${thousands(v)} MiB`, thousands);
-  drawCurves("huge-blocks", (z) => z.free_huge_blocks, thousands, thousands);
+  drawCurves("unusable-9", (z) => z.unusable_index["9"], (s) => s.unusable_index["9"], index, (v) => v.toFixed(2), 1);
+  drawCurves("unusable-3", (z) => z.unusable_index["3"], (s) => s.unusable_index["3"], index, (v) => v.toFixed(2), 1);
+  drawCurves("free-memory", (z) => mib(z.free_pages), (s) => s.free_pages.map(mib), (v) => `${thousands(v)} MiB`, thousands);
+  drawCurves("huge-blocks", (z) => z.free_huge_blocks, (s) => s.free_huge_blocks, thousands, thousands);
 }
 
 // Free memory stacked by order, both pictures to one scale.

@@ -81,13 +81,15 @@ function axes(yMax, yLabel, yInterval) {
   };
 }
 
-function tooltip(format) {
+// What stands beside the pointer; `without` names a series that has nothing to say there.
+function tooltip(format, without) {
   return {
     trigger: "axis", confine: true, transitionDuration: 0,
     backgroundColor: css("--panel"), borderColor: css("--line"),
     textStyle: { color: css("--fg"), fontSize: 13 },
     axisPointer: { type: "line", lineStyle: { color: css("--muted") } },
-    formatter: (items) => {
+    formatter: (all) => {
+      const items = all.filter((i) => i.seriesName !== without);
       if (!items.length) return "";
       const [time, , name] = items[0].value;
       const rows = items.map((i) => `<tr><td style="text-align:left;padding:0 12px 0 0;border:0">${i.marker}${escapeHtml(i.seriesName)}</td><td style="padding:0;border:0">${format(i.value)}</td></tr>`);

@@ -63,6 +63,8 @@ fn compare(
     let run = |value: &str| -> Result<(u64, u64, u64)> {
         let options = Options {
             set: vec![(setting.to_owned(), value.to_owned())],
+            // Both differ in the setting alone.
+            members: Some(1),
             ..Options::default()
         };
         let report = replay(recording, name, &options, &mut Unwatched)?;

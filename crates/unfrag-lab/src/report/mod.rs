@@ -113,6 +113,8 @@ pub struct KernelReport {
     /// The same from a start by counts, where `accuracy` is from the kernel's exact state: the
     /// difference is the error of the start.
     pub accuracy_from_counts: Option<Accuracy>,
+    /// The replays whose medians these numbers are; `null` for a single replay.
+    pub ensemble: Option<Ensemble>,
     /// State at each snapshot's moment.
     pub samples: Vec<Sample>,
     /// Totals of the whole replay, by name (allocations, frees, fallbacks …).
@@ -123,6 +125,18 @@ pub struct KernelReport {
     pub block_map: Option<BlockMap>,
     /// What a reader must know of this result (what was applied as given, what is missing).
     pub notes: Vec<String>,
+}
+
+/// Replays that differ in how fast kswapd is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ensemble {
+    /// How many.
+    pub members: u64,
+    /// The least and the largest time for a page that kswapd looks at, of the recorded one.
+    pub pace: [f64; 2],
+    /// Skill of free pages of the members by themselves: least, median, largest; `null` where there is
+    /// no accuracy.
+    pub free_pages_skill: Option<[f64; 3]>,
 }
 
 /// Allocations that failed, by order and mask.
@@ -170,6 +184,19 @@ pub struct ZoneSample {
     pub pageblocks: BTreeMap<String, u64>,
     /// Pageblocks that hold frames of another type than their own; `null` where it is not known.
     pub mixed_pageblocks: Option<u64>,
+    /// How far the replays of an ensemble are apart; `null` for a single replay and for the recording.
+    pub spread: Option<Spread>,
+}
+
+/// The least and the largest that any replay of an ensemble came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Spread {
+    /// Pages on the buddy lists.
+    pub free_pages: [u64; 2],
+    /// Free 2 MiB blocks.
+    pub free_huge_blocks: [u64; 2],
+    /// Unusable free space index at orders "3" and "9".
+    pub unusable_index: BTreeMap<String, [f64; 2]>,
 }
 
 /// The error of a replay, measured against the recorded kernel.

@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What stands where a source does not know.
 const UNKNOWN: &str = "-";
 
+/// The row of an ensemble.
+const SPREAD: &str = "least - most of the replays";
+
 /// A row: its label and a value for each column; no value at all makes it a heading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -118,6 +121,14 @@ fn zone_rows(states: &[Option<&ZoneSample>]) -> Vec<Row> {
     let mut rows = vec![
         text(0, "Free memory, MiB", &|z| Some(reading::mib(z.free_pages))),
         count(0, "Free pages", &|z| Some(z.free_pages)),
+        text(1, SPREAD, &|z| {
+            let [least, most] = z.spread.as_ref()?.free_pages;
+            Some(format!(
+                "{} - {}",
+                reading::thousands(least),
+                reading::thousands(most)
+            ))
+        }),
         count(0, "On per-CPU lists, pages", &|z| z.pcp_pages),
         count(0, "Free 2 MiB blocks", &|z| Some(z.free_huge_blocks)),
         index("3", "Unusable index, order 3 (32 KiB)"),
@@ -125,6 +136,9 @@ fn zone_rows(states: &[Option<&ZoneSample>]) -> Vec<Row> {
         heading("Free blocks"),
     ];
     let known = || states.iter().flatten().copied();
+    if known().all(|z| z.spread.is_none()) {
+        rows.retain(|r| r.label != SPREAD);
+    }
     let orders = known().map(|z| z.free_blocks.len()).max().unwrap_or(0);
     rows.extend((0..orders).map(|order| {
         let label = format!("order {order}, {}", reading::order_size(order));

@@ -5,7 +5,7 @@
 
 use super::reading::{self, ZoneChoice};
 use super::text_chart::nice_ceiling;
-use super::{Report, Sample, ZoneSample};
+use super::{Report, Sample, Spread, ZoneSample};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -40,6 +40,8 @@ struct Curve {
     name: String,
     kernel: Option<usize>,
     points: Vec<(f64, f64)>,
+    /// Of an ensemble: when, the least, the largest.
+    band: Vec<(f64, f64, f64)>,
 }
 
 /// The picture of the largest zone as SVG.
@@ -71,11 +73,16 @@ fn draw(root: &Area, report: &Report) -> Drawn {
     let Some(zone) = zone else {
         return Ok(());
     };
-    let unusable = curves(report, zone, |z| z.unusable_index.get("9").copied());
-    let free = curves(report, zone, |z| {
-        Some(z.free_pages as f64 * reading::PAGE_BYTES as f64 / f64::from(1 << 20))
-    });
-    let most = free.iter().flat_map(|c| &c.points).map(|p| p.1);
+    let index = |z: &ZoneSample| z.unusable_index.get("9").copied();
+    let unusable = curves(report, zone, index, |s| s.unusable_index.get("9").copied());
+    let mib = |pages: u64| pages as f64 * reading::PAGE_BYTES as f64 / f64::from(1 << 20);
+    let free = |z: &ZoneSample| Some(mib(z.free_pages));
+    let free = curves(report, zone, free, |s| Some(s.free_pages.map(mib)));
+    let highest = |c: &Curve| {
+        let (line, band) = (c.points.iter().map(|p| p.1), c.band.iter().map(|b| b.2));
+        line.chain(band).fold(0.0, f64::max)
+    };
+    let most = free.iter().map(highest);
     let most = nice_ceiling(most.fold(0.0, f64::max));
     let bottom = legend_places(&unusable).last().map_or(0, |p| p.1) + LEGEND_ROW / 2 + 6;
     let (plots, legend) = rest.split_vertically(SIZE.1 as i32 - TITLE - bottom);
@@ -91,7 +98,15 @@ fn curves(
     report: &Report,
     zone: &ZoneChoice,
     value: impl Fn(&ZoneSample) -> Option<f64>,
+    spread: impl Fn(&Spread) -> Option<[f64; 2]>,
 ) -> Vec<Curve> {
+    let band = |samples: &[Sample]| -> Vec<(f64, f64, f64)> {
+        let ends = |s: &Sample| {
+            let [least, most] = spread(zone.of(s)?.spread.as_ref()?)?;
+            Some((s.seconds, least, most))
+        };
+        samples.iter().filter_map(ends).collect()
+    };
     let points = |samples: &[Sample]| -> Vec<(f64, f64)> {
         samples
             .iter()
@@ -106,12 +121,14 @@ fn curves(
             name: k.kernel.clone(),
             kernel: Some(i),
             points: points(&k.samples),
+            band: band(&k.samples),
         })
         .collect();
     all.push(Curve {
         name: "recorded".into(),
         kernel: None,
         points: points(&report.recorded),
+        band: vec![],
     });
     all.retain(|c| !c.points.is_empty());
     all
@@ -152,6 +169,15 @@ fn plot(area: &Area, title: &str, curves: &[Curve], y_max: f64, decimals: usize)
         })
         .draw()?;
     for curve in curves {
+        if let Some(i) = curve.kernel {
+            let (there, back) = (curve.band.iter(), curve.band.iter().rev());
+            let edge = there.map(|b| (b.0 * second, b.2));
+            let edge: Vec<_> = edge.chain(back.map(|b| (b.0 * second, b.1))).collect();
+            let style = COLORS[i % COLORS.len()].mix(0.2).filled();
+            if !edge.is_empty() {
+                chart.draw_series([Polygon::new(edge, style)])?;
+            }
+        }
         // Many dots would hide the lines below them.
         let radius = if curve.points.len() > 150 { 0.8 } else { 2.2 };
         let points = curve.points.iter().map(|(x, y)| (x * second, *y));

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use unfrag_lab::report::{
-    Accuracy, BlockMap, Failure, FrameMatch, KernelReport, Measure, RecordingSummary, Report,
-    Sample, SnapshotError, ZoneSample,
+    Accuracy, BlockMap, Ensemble, Failure, FrameMatch, KernelReport, Measure, RecordingSummary,
+    Report, Sample, SnapshotError, Spread, ZoneSample,
 };
 
 /// Samples in the report.
@@ -79,6 +79,27 @@ pub fn example_report() -> Report {
     }
 }
 
+/// The example with its first kernel's numbers from several replays.
+#[allow(dead_code, reason = "not every test that draws reports needs one")]
+pub fn example_ensemble() -> Report {
+    let mut report = example_report();
+    let kernel = &mut report.kernels[0];
+    kernel.ensemble = Some(Ensemble {
+        members: 11,
+        pace: [0.5, 1.5],
+        free_pages_skill: Some([0.4, 0.5, 0.6]),
+    });
+    for zone in kernel.samples.iter_mut().flat_map(|s| &mut s.zones) {
+        let unusable = |(o, v): (&String, &f64)| (o.clone(), [v * 0.9, *v]);
+        zone.spread = Some(Spread {
+            free_pages: [zone.free_pages * 9 / 10, zone.free_pages + 1_000],
+            free_huge_blocks: [0, zone.free_huge_blocks],
+            unusable_index: zone.unusable_index.iter().map(unusable).collect(),
+        });
+    }
+    report
+}
+
 fn kernel(name: &str, recorded_era: bool, run: Run) -> KernelReport {
     let mut settings: BTreeMap<String, serde_json::Value> = BTreeMap::new();
     settings.insert("vm.min_free_kbytes".into(), 3_271.into());
@@ -117,6 +138,7 @@ fn kernel(name: &str, recorded_era: bool, run: Run) -> KernelReport {
         settings,
         accuracy: recorded_era.then(accuracy),
         accuracy_from_counts: None,
+        ensemble: None,
         samples: samples(run, true),
         totals: totals.map(|(k, v)| (k.to_string(), v)).into(),
         failures,
@@ -195,6 +217,7 @@ fn zone(
         ]
         .into(),
         mixed_pageblocks: replayed.then(|| blocks * (step * 4 + worse) / 1_000),
+        spread: None,
     }
 }
 
