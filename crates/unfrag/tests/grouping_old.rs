@@ -197,6 +197,28 @@ fn reserve_blocks_follow_the_min_mark_spec_4_7() {
 }
 
 #[test]
+fn a_page_of_the_reserve_serves_whom_it_was_taken_for_so_that_a_cpu_takes_no_more_than_a_batch_spec_2_5()
+ {
+    for era in ["2.6.24", "2.6.28", "2.6.31"] {
+        let zones = [zone(0, ZoneKind::Normal, BASE, 65_536)];
+        let mut m = fresh(&zones, 1, switches(era), quiet());
+        let batch = m.set_view(0, 0).batch as u64;
+        assert!(batch > 5, "{era}: {batch}");
+        m.block_is(3, Reserve).free_at(block(3), 9, Reserve);
+        for _ in 0..5 {
+            m.take(0, MOV);
+        }
+        assert_eq!(m.pcp_pages(0), batch - 5, "{era}");
+        m.drain_all();
+        let back: u64 = (0..=10).map(|o| m.free_list_len(0, o, Reserve) << o).sum();
+        assert_eq!(
+            back, 507,
+            "{era}: what is not used goes back to the reserve"
+        );
+    }
+}
+
+#[test]
 fn reserve_blocks_are_the_first_without_a_reserved_page_spec_4_7() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 8192)];
     let sysctl = unfrag::Sysctl {

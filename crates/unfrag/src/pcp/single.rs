@@ -111,8 +111,14 @@ impl CpuLists {
             let Some((ix, list)) = zone.take(frames, env, want, &mut memory, t) else {
                 break;
             };
-            // What the page is good for is what it was taken for.
-            let mt = if list.is_ordinary() { want.mt } else { list };
+            // What the page is good for is what it was taken for; a list that is searched would not find it
+            // otherwise, and ask for more with every request. Where each type has a list, the type says where
+            // it goes back to.
+            let mt = if list.is_ordinary() || is_searched(env.sw.pcp) {
+                want.mt
+            } else {
+                list
+            };
             self.put_single(frames, zone.id, env.sw.pcp, (i, to), ix, mt);
             taken += 1;
         }

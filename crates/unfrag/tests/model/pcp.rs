@@ -104,6 +104,7 @@ impl Model {
             };
             let mt = match self.shape {
                 Shape::Fixed | Shape::Tuned => list,
+                Shape::Searched => ask.mt,
                 _ if ordinary(list) => ask.mt,
                 _ => list,
             };
