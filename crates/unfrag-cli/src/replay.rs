@@ -58,7 +58,7 @@ pub struct Args {
     /// What becomes of pages that the recorded kernel's compaction moved
     #[arg(long, value_enum, default_value_t = Compaction::Given)]
     compaction: Compaction,
-    /// Replays whose median is the answer, an odd number; 11 if not given. They differ in how fast kswapd
+    /// Replays whose median is the answer, an odd number; 21 if not given. They differ in how fast kswapd
     /// is, which is known roughly; where the model does not reclaim there is one
     #[arg(long, value_name = "N", value_parser = members)]
     members: Option<u32>,

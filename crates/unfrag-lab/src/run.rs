@@ -210,7 +210,7 @@ impl Plan<'_> {
             samples,
             totals,
             failures,
-            block_map: Some(first.block_map),
+            block_map: first.block_map,
             notes,
         })
     }
@@ -282,7 +282,7 @@ impl Plan<'_> {
                 matched: sim.tally.on_same_frame,
             },
             settings: settings::describe(sim.manager.switches(), sim.manager.sysctl()),
-            block_map: map.done(),
+            block_map: Some(map.done()),
             notes,
         })
     }

@@ -64,31 +64,31 @@ impl<'m, H: Host> Manager<'m, H> {
 
     /// A page that an LRU list holds leaves it first; what reclaim holds apart is freed when it is put
     /// back.
-    #[cold]
+    #[inline(never)]
     fn free_listed(&mut self, pfn: Pfn, order: u8) -> Result<(), FreeError> {
-        self.unlist(pfn, order)?;
+        let left = self.unlist(pfn, order)?;
         self.tell_freed(pfn, order);
-        if let Ok(ix) = self.check(pfn, order) {
+        if let Some(ix) = left {
             self.put_back(ix, order);
         }
         Ok(())
     }
 
-    /// Takes a page in use off its LRU list; one that reclaim holds apart is marked as gone.
-    fn unlist(&mut self, pfn: Pfn, order: u8) -> Result<(), FreeError> {
+    /// Takes a page in use off its LRU list; one that reclaim holds apart is marked as gone, and stays.
+    fn unlist(&mut self, pfn: Pfn, order: u8) -> Result<Option<Ix>, FreeError> {
         let ix = self.map.ix(pfn).ok_or(FreeError::NoSuchFrame(pfn))?;
         let s = self.frames.state(ix);
         let flags = PageFlags::from_bits_retain(s.flags());
         if s.lru() == 0 || !s.with_lru(0).is_used(order) || flags.contains(PageFlags::GONE) {
-            return self.check(pfn, order).map(drop);
+            return self.check(pfn, order).map(Some);
         }
         if s.lru() == ISOLATED {
             let gone = (flags | PageFlags::GONE).bits();
             self.frames.set_state(ix, s.with_flags(gone));
-        } else {
-            self.lru_del(pfn);
+            return Ok(None);
         }
-        Ok(())
+        self.lru_leave(ix, s);
+        Ok(Some(ix))
     }
 
     /// The commonest case: a single or a huge page that the CPU's own list keeps. Does what

@@ -2,7 +2,7 @@
 //! `spec: linux-mm 4.1`
 
 use super::{ISOLATED, Lru, LruVec, NR_LRU, PageFlags, ReclaimCounters};
-use crate::frame::{Ix, Pfn};
+use crate::frame::{Ix, Pfn, State};
 use crate::host::Host;
 use crate::kernel::LruShape;
 use crate::page_alloc::Manager;
@@ -113,7 +113,7 @@ impl<H: Host> Manager<'_, H> {
         let Some(ix) = self.map.ix(pfn) else {
             panic!("{pfn:?} is in no zone")
         };
-        self.lru_del(pfn);
+        self.lru_leave(ix, self.frames.state(ix));
         self.link_lru(ix, lru, false);
     }
 
@@ -126,12 +126,17 @@ impl<H: Host> Manager<'_, H> {
     /// Takes a page off its LRU list, if it is on one. [`free`](Manager::free) does so by itself.
     pub fn lru_del(&mut self, pfn: Pfn) {
         let Some(ix) = self.map.ix(pfn) else { return };
-        let s = self.frames.state(ix);
+        self.lru_leave(ix, self.frames.state(ix));
+    }
+
+    /// The same for a page whose state is known.
+    pub(crate) fn lru_leave(&mut self, ix: Ix, s: State) {
         if let Some(lru) = Lru::from_code(s.lru()) {
             self.unlink_lru(ix, lru);
-            self.put_flags(ix, self.flags_of(ix) - PageFlags::MAPPED);
-            let s = self.frames.state(ix).with_lru(0);
-            self.frames.set_state(ix, s);
+            let flags = PageFlags::from_bits_retain(s.flags());
+            self.nr_mapped -= u64::from(flags.contains(PageFlags::MAPPED));
+            let left = s.with_lru(0).with_flags((flags - PageFlags::MAPPED).bits());
+            self.frames.set_state(ix, left);
         }
     }
 
