@@ -103,6 +103,15 @@ pub trait Watch {
     }
 }
 
+/// Hears how far a replay is, and sees nothing of it.
+struct FromAfar<'w>(&'w mut dyn Watch);
+
+impl Watch for FromAfar<'_> {
+    fn progress(&mut self, done: u64, total: u64) {
+        self.0.progress(done, total);
+    }
+}
+
 /// Nobody.
 pub struct Unwatched;
 impl Watch for Unwatched {}
@@ -394,10 +403,16 @@ fn failures(sim: &Sim) -> Vec<Failure> {
 
 /// Replays the same kernel from a start by counts, as any other host would have to, and notes the
 /// difference.
-fn compare_starts(rec: &Recording, report: &mut KernelReport, options: &Options) -> Result<()> {
+fn compare_starts(
+    rec: &Recording,
+    report: &mut KernelReport,
+    options: &Options,
+    watch: &mut dyn Watch,
+) -> Result<()> {
     let plan = Plan::new(rec, StartChoice::Counts)?;
     let recorded = plan.recorded_samples()?;
-    let counts = plan.kernel(&report.kernel, options, &recorded, &mut Unwatched)?;
+    let mut watch = FromAfar(watch);
+    let counts = plan.kernel(&report.kernel, options, &recorded, &mut watch)?;
     if let (Some(exact), Some(counts)) = (&report.accuracy, &counts.accuracy) {
         report.notes.push(format!(
             "Error of the start: from the kernel's exact state the median error of the order distribution is \
@@ -438,7 +453,7 @@ pub fn replay(
             for name in names {
                 let mut report = plan.kernel(name, options, &recorded, watch)?;
                 if plan.exact && report.accuracy.is_some() {
-                    compare_starts(rec, &mut report, options)?;
+                    compare_starts(rec, &mut report, options, watch)?;
                 }
                 kernels.push(report);
             }
