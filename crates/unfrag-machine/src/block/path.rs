@@ -75,8 +75,7 @@ pub(super) fn to_disk(w: &mut World, slot: u32) {
     if disk.serving.is_none() && !disk.plugged {
         disk.plugged = true;
         let at = now + disk.config.queue.plug;
-        let seq = w.sched.next_seq();
-        w.sched.push_event(at, seq, EventKind::Unplug(d as u8));
+        w.sched.post(at, EventKind::Unplug(d as u8));
     }
 }
 
@@ -111,8 +110,7 @@ fn serve_next(w: &mut World, d: u8) {
         Next::Wait(until) => {
             if disk.waits != Some(until) {
                 disk.waits = Some(until);
-                let seq = w.sched.next_seq();
-                w.sched.push_event(until, seq, EventKind::Waited(d));
+                w.sched.post(until, EventKind::Waited(d));
             }
             return;
         }
@@ -120,8 +118,7 @@ fn serve_next(w: &mut World, d: u8) {
     let r = *disk.queue.request(id);
     disk.serving = Some((id, now));
     let at = now + disk.serve(r.start, r.sectors);
-    let seq = w.sched.next_seq();
-    w.sched.push_event(at, seq, EventKind::Device(d));
+    w.sched.post(at, EventKind::Device(d));
 }
 
 /// A disk's interrupt: the request in service is done.
@@ -131,8 +128,7 @@ pub(crate) fn interrupt(sim: &mut Sim, d: u8) {
     let index = usize::from(d);
     let disk = &mut w.block.disks[index];
     if let Some(until) = disk.stalled(now) {
-        let seq = w.sched.next_seq();
-        w.sched.push_event(until, seq, EventKind::Device(d));
+        w.sched.post(until, EventKind::Device(d));
         return;
     }
     let Some((id, since)) = disk.serving.take() else {

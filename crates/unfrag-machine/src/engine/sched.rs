@@ -311,6 +311,13 @@ impl Sched {
         self.events.push(Event { at, seq, kind });
     }
 
+    /// Lets an event happen at a time, after those that were posted for it before.
+    #[inline]
+    pub fn post(&mut self, at: Nanos, kind: Kind) {
+        let seq = self.next_seq();
+        self.push_event(at, seq, kind);
+    }
+
     /// Defers a call.
     pub fn push_call(&mut self, at: Nanos, call: Call) {
         let ix = self.free_calls.pop().unwrap_or_else(|| {
@@ -318,8 +325,7 @@ impl Sched {
             self.calls.len() as u32 - 1
         });
         self.calls[ix as usize] = Some(call);
-        let seq = self.next_seq();
-        self.push_event(at.max(self.now), seq, Kind::Call(ix));
+        self.post(at.max(self.now), Kind::Call(ix));
     }
 
     /// What a CPU's time went to, up to now.
