@@ -8,12 +8,12 @@
 //! Invariant: the members, their order and what is pooled of them do not depend on the number of
 //! threads. Each number is the median of its own; numbers that add up in a member need not do so here.
 
+use crate::jobs;
 use crate::replay::ReplayHost;
 use crate::report::{BlockMap, Ensemble, Failure, FrameMatch, Sample, Spread, ZoneSample};
 use crate::run::Watch;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use unfrag::Manager;
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::{Error, Result};
@@ -102,39 +102,26 @@ pub(crate) fn run<F>(
 where
     F: Fn(u32, &mut dyn Watch) -> Result<Member> + Sync,
 {
-    let (next, done) = (AtomicUsize::new(1), AtomicU64::new(0));
-    let found: Mutex<Vec<(usize, Result<Member>)>> = Mutex::default();
-    let work = |first: Option<usize>, mut watch: Option<&mut dyn Watch>| {
-        let mut at = first;
-        loop {
-            let i = at
-                .take()
-                .unwrap_or_else(|| next.fetch_add(1, Ordering::Relaxed));
-            let Some(&pace) = paces.get(i) else { break };
-            let mut shared = Shared {
-                watch: watch.as_deref_mut(),
-                watched: i == 0,
-                done: &done,
-                told: 0,
-                members: paces.len() as u64,
-            };
-            let mut member = one(pace, &mut shared);
-            if let (Ok(m), 1..) = (&mut member, i) {
-                m.block_map = None;
-            }
-            let mut found = found.lock().unwrap_or_else(|e| e.into_inner());
-            found.push((i, member));
+    let done = AtomicU64::new(0);
+    let member = |i: usize, watch: Option<&mut dyn Watch>| {
+        let mut shared = Shared {
+            watch,
+            watched: i == 0,
+            done: &done,
+            told: 0,
+            members: paces.len() as u64,
+        };
+        let mut member = one(paces[i], &mut shared);
+        if let (Ok(m), 1..) = (&mut member, i) {
+            m.block_map = None;
         }
+        member
     };
-    std::thread::scope(|s| {
-        for _ in 1..threads.min(paces.len()) {
-            s.spawn(|| work(None, None));
-        }
-        work(Some(0), Some(watch));
+    let other = |i| member(i, None);
+    let all = jobs::each(paces.len(), threads, other, |i| {
+        member(i, Some(&mut *watch))
     });
-    let mut found = found.into_inner().unwrap_or_else(|e| e.into_inner());
-    found.sort_by_key(|m| m.0);
-    found.into_iter().map(|m| m.1).collect()
+    all.into_iter().collect()
 }
 
 /// Watches one member for whoever watches all.
@@ -193,8 +180,8 @@ pub(crate) fn samples(members: &[Member]) -> Vec<Sample> {
         seconds: s.seconds,
         zones: (0..s.zones.len())
             .map(|z| {
-                let of = |m: &'_ Member| m.samples[i].zones[z].clone();
-                zone(&members.iter().map(of).collect::<Vec<_>>())
+                let all: Vec<_> = members.iter().map(|m| &m.samples[i].zones[z]).collect();
+                zone(&all)
             })
             .collect(),
     };
@@ -203,22 +190,22 @@ pub(crate) fn samples(members: &[Member]) -> Vec<Sample> {
 }
 
 /// Pageblocks of a type.
-fn blocks<'z>(all: &'z [ZoneSample], name: &'z str) -> impl Iterator<Item = u64> + 'z {
-    let of = move |z: &ZoneSample| z.pageblocks.get(name).copied().unwrap_or(0);
+fn blocks<'z>(all: &'z [&ZoneSample], name: &'z str) -> impl Iterator<Item = u64> + 'z {
+    let of = move |z: &&ZoneSample| z.pageblocks.get(name).copied().unwrap_or(0);
     all.iter().map(of)
 }
 
 /// Unusable indices at an order.
-fn indices<'z>(all: &'z [ZoneSample], order: &'z str) -> impl Iterator<Item = f64> + 'z {
-    let of = move |z: &ZoneSample| z.unusable_index.get(order).copied();
+fn indices<'z>(all: &'z [&ZoneSample], order: &'z str) -> impl Iterator<Item = f64> + 'z {
+    let of = move |z: &&ZoneSample| z.unusable_index.get(order).copied();
     all.iter().filter_map(of)
 }
 
 /// One zone of several members, at least one.
-fn zone(all: &[ZoneSample]) -> ZoneSample {
-    let pages = |of: fn(&ZoneSample) -> u64| median(all.iter().map(of)).unwrap_or(0);
-    let known = |of: fn(&ZoneSample) -> Option<u64>| median(all.iter().filter_map(of));
-    let first = &all[0];
+fn zone(all: &[&ZoneSample]) -> ZoneSample {
+    let pages = |of: fn(&ZoneSample) -> u64| median(all.iter().copied().map(of)).unwrap_or(0);
+    let known = |of: fn(&ZoneSample) -> Option<u64>| median(all.iter().copied().filter_map(of));
+    let first = all[0];
     let names: BTreeSet<&String> = all.iter().flat_map(|z| z.pageblocks.keys()).collect();
     let orders = || first.unusable_index.keys();
     ZoneSample {
@@ -259,13 +246,7 @@ pub(crate) fn totals(members: &[Member]) -> BTreeMap<String, u64> {
 
 /// Failures by order and mask, pooled; those that most members do not have are left out.
 pub(crate) fn failures(members: &[Member]) -> Vec<Failure> {
-    let mut kinds: BTreeMap<(u8, &str), Vec<u64>> = BTreeMap::new();
-    for (i, m) in members.iter().enumerate() {
-        for f in &m.failures {
-            let counts = kinds.entry((f.order, &f.gfp));
-            counts.or_insert_with(|| vec![0; members.len()])[i] += f.count;
-        }
-    }
+    let kinds = Failure::by_kind(members.iter().map(|m| &m.failures[..]));
     let pooled = kinds.into_iter().map(|((order, gfp), counts)| Failure {
         order,
         gfp: gfp.into(),

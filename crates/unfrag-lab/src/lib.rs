@@ -25,6 +25,7 @@ pub mod era;
 pub mod experiment;
 pub mod export;
 pub mod inspect;
+mod jobs;
 pub mod observe;
 pub mod plan;
 pub mod profile;

@@ -8,7 +8,9 @@ use crate::accuracy::{Forecast, measure};
 use crate::block_map::MapMaker;
 use crate::compaction::compacts;
 use crate::ensemble::{self, Member};
+use crate::jobs::threads;
 use crate::plan::Plan;
+use crate::reclaim::Evidence;
 use crate::replay::{ReplayHost, Sim};
 use crate::report::{
     Ensemble, Failure, FrameMatch, KernelReport, RecordingSummary, Report, Sample,
@@ -155,6 +157,12 @@ impl Plan<'_> {
         })
     }
 
+    /// What the model's own reclaim goes by, if it is to reclaim.
+    fn modelled(&self, options: &Options) -> Option<&Evidence> {
+        let modelled = options.reclaim == ReclaimChoice::Modelled;
+        self.reclaim.as_ref().filter(|_| modelled)
+    }
+
     /// Runs one kernel.
     fn kernel(
         &self,
@@ -164,13 +172,12 @@ impl Plan<'_> {
         watch: &mut dyn Watch,
     ) -> Result<KernelReport> {
         let q = self.question(name, options)?;
-        let reclaims = self.reclaim.is_some() && options.reclaim == ReclaimChoice::Modelled;
+        let reclaims = self.modelled(options).is_some();
         let asked = options.members.unwrap_or(ensemble::MEMBERS);
         ensemble::check(asked)?;
         let paces = ensemble::paces(if reclaims { asked } else { 1 });
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let one = |pace, watch: &mut dyn Watch| self.once(&q, pace, watch);
-        let mut members = ensemble::run(&paces, threads, one, watch)?;
+        let mut members = ensemble::run(&paces, threads(), one, watch)?;
         let pooled = members.len() > 1;
         let samples = if pooled {
             ensemble::samples(&members)
@@ -178,11 +185,11 @@ impl Plan<'_> {
             std::mem::take(&mut members[0].samples)
         };
         let (totals, failures) = (ensemble::totals(&members), ensemble::failures(&members));
+        let anchor = recorded.first().filter(|_| q.as_recorded);
+        let taken = anchor.map(|anchor| self.taken(anchor)).unwrap_or_default();
         let judge = |samples: &[Sample]| {
-            let anchor = recorded.first().filter(|_| q.as_recorded)?;
-            let taken = self.taken(anchor);
             let forecast = Forecast {
-                anchor,
+                anchor: anchor?,
                 taken: &taken,
             };
             let lost = lost_events(self.rec);
@@ -255,11 +262,7 @@ impl Plan<'_> {
             )?
         };
         sim.recorded_era = q.as_recorded && self.exact;
-        if let Some(e) = self
-            .reclaim
-            .as_ref()
-            .filter(|_| options.reclaim == ReclaimChoice::Modelled)
-        {
+        if let Some(e) = self.modelled(options) {
             sim.reclaims(e, pace);
         }
         if options.compaction == CompactionChoice::Given && compacts(&p.switches) {

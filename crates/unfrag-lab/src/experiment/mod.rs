@@ -15,12 +15,12 @@ pub mod source;
 pub mod stats;
 pub mod variant;
 
+use crate::jobs::{each, threads};
 use report::{Outcome, Report};
 use source::Quoted;
 use stats::Spread;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use unfrag_linux::Result;
 use variant::Kernel;
 
@@ -108,28 +108,13 @@ pub fn run(
         }
     }
     let done = AtomicUsize::new(0);
-    let next = AtomicUsize::new(0);
-    let results: Mutex<BTreeMap<usize, Result<Metrics>>> = Mutex::default();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|s| {
-        for _ in 0..threads.min(jobs.len()) {
-            s.spawn(|| {
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&(machine, kernel, seed)) = jobs.get(i) else {
-                        break;
-                    };
-                    let got = scenario::once(name, kernel, machine, seed);
-                    let mut all = results.lock().unwrap_or_else(PoisonError::into_inner);
-                    all.insert(i, got);
-                    drop(all);
-                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
-                }
-            });
-        }
-    });
-    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut results = results.into_values();
+    let one = |i: usize| {
+        let (machine, kernel, seed) = jobs[i];
+        let got = scenario::once(name, kernel, machine, seed);
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
+        got
+    };
+    let mut results = each(jobs.len(), threads(), one, one).into_iter();
     let mut outcomes = vec![];
     for machine in &machines {
         for kernel in &kernels {

@@ -150,6 +150,23 @@ pub struct Failure {
     pub count: u64,
 }
 
+impl Failure {
+    /// Several lists beside each other: of each order and mask, how many each list has.
+    pub(crate) fn by_kind<'f>(
+        lists: impl ExactSizeIterator<Item = &'f [Failure]>,
+    ) -> BTreeMap<(u8, &'f str), Vec<u64>> {
+        let len = lists.len();
+        let mut kinds: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+        for (i, list) in lists.enumerate() {
+            for f in list {
+                let counts = kinds.entry((f.order, &f.gfp[..]));
+                counts.or_insert_with(|| vec![0; len])[i] += f.count;
+            }
+        }
+        kinds
+    }
+}
+
 /// State of memory at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sample {

@@ -4,8 +4,8 @@
 //! Invariant: a row has one value for each column, or none at all if it is a heading.
 
 use super::reading::{self, ZoneChoice};
-use super::{KernelReport, Report, ZoneSample};
-use std::collections::{BTreeMap, BTreeSet};
+use super::{Failure, KernelReport, Report, ZoneSample};
+use std::collections::BTreeSet;
 
 /// What stands where a source does not know.
 const UNKNOWN: &str = "-";
@@ -80,13 +80,7 @@ pub fn totals_table(report: &Report) -> SideBySide {
 
 /// Allocations that found no page: `(order, gfp mask)` and how many of each kernel, the most first.
 pub fn failures_by_kind(report: &Report) -> Vec<((u8, &str), Vec<u64>)> {
-    let mut kinds: BTreeMap<(u8, &str), Vec<u64>> = BTreeMap::new();
-    for (i, kernel) in report.kernels.iter().enumerate() {
-        for f in &kernel.failures {
-            let counts = kinds.entry((f.order, &f.gfp));
-            counts.or_insert_with(|| vec![0; report.kernels.len()])[i] += f.count;
-        }
-    }
+    let kinds = Failure::by_kind(report.kernels.iter().map(|k| &k.failures[..]));
     let mut kinds: Vec<_> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.iter().sum::<u64>()));
     kinds

@@ -1,0 +1,47 @@
+//! Independent pieces of work on all CPUs, with their results in order.
+//!
+//! Invariant: what comes out does not depend on the number of threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// As many as there are CPUs to run on.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Does jobs 0 to `jobs`, as many at a time as `threads` says. The caller's thread does the first of
+/// them, and others, by `own`; the rest is done by `other`.
+pub(crate) fn each<T: Send>(
+    jobs: usize,
+    threads: usize,
+    other: impl Fn(usize) -> T + Sync,
+    mut own: impl FnMut(usize) -> T,
+) -> Vec<T> {
+    if jobs == 0 {
+        return vec![];
+    }
+    let next = AtomicUsize::new(1);
+    let found: Mutex<Vec<(usize, T)>> = Mutex::default();
+    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < jobs);
+    let put = |i, got| {
+        let mut all = found.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push((i, got));
+    };
+    std::thread::scope(|s| {
+        for _ in 1..threads.min(jobs) {
+            s.spawn(|| {
+                while let Some(i) = take() {
+                    put(i, other(i));
+                }
+            });
+        }
+        put(0, own(0));
+        while let Some(i) = take() {
+            put(i, own(i));
+        }
+    });
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort_by_key(|f| f.0);
+    found.into_iter().map(|f| f.1).collect()
+}
