@@ -1,7 +1,7 @@
 //! What the owners of pages do for the block layer. Each is called by it and by nobody else.
 
 use super::{Bio, Done};
-use crate::engine::{Cx, TaskId};
+use crate::engine::{Cx, Nanos, TaskId};
 use crate::mm::bios::Want;
 use crate::sim::{Sim, World};
 
@@ -10,6 +10,16 @@ use crate::sim::{Sim, World};
 pub fn bio_begins(world: &mut World, bio: &Bio, encrypted: bool, submitter: Option<TaskId>) -> u32 {
     let want = Want::of(bio.dir, bio.pages().len(), bio.room, encrypted);
     world.mem.bio_begins(want, submitter)
+}
+
+/// So long a task waits at most for what a transfer of its needs, if the device is not what it waits for.
+pub fn longest_wait(sim: &Sim, task: TaskId) -> Option<Nanos> {
+    sim.bio_wait(task)
+}
+
+/// A task has waited that long.
+pub fn waited(sim: &mut Sim, task: TaskId) {
+    sim.bios_again(task);
 }
 
 /// It has ended; called once for each bio, in an interrupt or by the encrypting layer's thread.

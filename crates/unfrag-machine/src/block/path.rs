@@ -5,7 +5,7 @@
 use super::bio::Flight;
 use super::queue::{Added, Next, SYNC};
 use super::{Bio, Dir, Done, IoError, PAGE_SECTORS, congestion, crypt, hooks};
-use crate::engine::{Channel, Cx, EventKind, TaskId};
+use crate::engine::{Channel, Cx, EventKind, TaskId, Waited};
 use crate::sim::{Sim, World};
 
 const fn request_channel(task: TaskId) -> Channel {
@@ -204,7 +204,11 @@ impl Cx<'_> {
     pub fn settle(&mut self) {
         let task = self.task_id();
         while self.with(|sim| sim.sched().has_unsettled(task)) {
-            self.wait_io(request_channel(task), None);
+            let at_most = self.with(|sim| hooks::longest_wait(sim, task));
+            let waited = self.wait_io(request_channel(task), at_most);
+            if waited == Waited::TimedOut {
+                self.with(|sim| hooks::waited(sim, task));
+            }
         }
     }
 

@@ -266,6 +266,52 @@ fn tmpfs_that_does_not_fit_goes_to_swap_and_comes_back() {
     assert_eq!(e.sim().mem().swap.as_ref().unwrap().used(), 0);
 }
 
+/// Pages of a tmpfs file that reclaim meets for the first time, once memory is full of them: how many of
+/// them are in the swap cache, and how many were written.
+fn met_once(second_round: bool) -> (u64, u64) {
+    let switches = preset("2.6.30").unwrap().switches;
+    let mut config = MachineConfig::flat(16 << 8, 1, switches);
+    config.disks = vec![DiskConfig::desktop("sda", 8 << 30)];
+    config.mem.swap = Some(SwapConfig {
+        device: DeviceId(0),
+        sector: 0,
+        pages: 1 << 18,
+    });
+    config.mem.shmem_second_round = second_round;
+    let mut e = Engine::new(&config).unwrap();
+    e.sim().start_kswapd();
+    let fs = mount(&mut e, FsKind::Tmpfs);
+    let root = e.sim().root(fs);
+    let found = std::rc::Rc::new(std::cell::Cell::new((0, 0)));
+    let there = found.clone();
+    task(&mut e, move |cx| {
+        let file = cx.create_node(WHO, root, false).unwrap();
+        let mut at = 0;
+        while cx.with(|sim| sim.mem().swap.as_ref().unwrap().used()) == 0 {
+            cx.write_file(WHO, file, at, 10).unwrap();
+            at += 10;
+        }
+        let cached = cx.with(|sim| sim.check(0).unwrap().swap_cache);
+        there.set((cached, cx.with(|sim| sim.mem().counters.pswpout)));
+        cx.read_file(WHO, file, 0, at, &mut Readahead::default())
+            .unwrap();
+    });
+    run(&mut e);
+    e.sim().check(0).unwrap();
+    found.get()
+}
+
+#[test]
+fn a_page_of_tmpfs_goes_round_once_more_before_it_is_written_to_2_6_29() {
+    let (cached, written) = met_once(true);
+    assert!(
+        cached > 0 && written == 0,
+        "{cached} cached, {written} written"
+    );
+    let (_, written) = met_once(false);
+    assert!(written > 0);
+}
+
 #[test]
 fn a_file_system_in_a_file_of_tmpfs_keeps_its_data_twice() {
     let mut e = machine("2.6.30", 64 << 8);

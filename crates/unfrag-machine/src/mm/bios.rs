@@ -3,8 +3,9 @@
 //!
 //! All come from mempools (`GFP_NOIO`): they are taken from free memory if that can be without waiting
 //! and without the reserves, else from the few that the pool keeps. When those are lent too, who submits
-//! waits until one comes back; that bounds what stands in line before a slow device when nothing is
-//! free. The specification is silent on this; that a bio has a cache of its own is in source S2
+//! waits until one comes back, and looks for free memory again every five seconds (without that, a loop
+//! device whose thread waits for kswapd, which waits for a bio that stands in line there, waits for
+//! ever); that bounds what stands in line before a slow device when nothing is free. The specification is silent on this; that a bio has a cache of its own is in source S2
 //! (`bio-0`), sizes and names are those of `/proc/slabinfo`, and how many a pool keeps is assumed.
 //!
 //! Simplified: the transfer that found a pool empty is under way already while its submitter waits.
@@ -16,7 +17,7 @@
 use super::Memory;
 use crate::Sim;
 use crate::block::Dir;
-use crate::engine::TaskId;
+use crate::engine::{MS, Nanos, TaskId};
 use crate::kmem::Obj;
 use crate::kmem::caches::Kind;
 use std::collections::VecDeque;
@@ -80,9 +81,13 @@ impl Want {
 /// What the pools keep of each of [`Want::kinds`].
 const POOL: [u32; 4] = [2, 2, 16, 16];
 
+/// So long who waits for a pool waits before it tries free memory again.
+const RETRY: Nanos = 5_000 * MS;
+
 /// What a transfer holds.
 #[derive(Clone, Copy, Default)]
 struct Held {
+    want: Option<Want>,
     objects: [Option<Obj>; 4],
     /// Which are of the pool's own.
     pooled: [bool; 4],
@@ -97,8 +102,8 @@ pub(crate) struct Bios {
     begun: Vec<(u32, Want, Option<TaskId>)>,
     /// How many the pools have lent.
     lent: [u32; 4],
-    /// Who waits until a pool has one again, in order.
-    waiting: VecDeque<TaskId>,
+    /// Who waits until a pool has one again, in order, and for which transfer.
+    waiting: VecDeque<(TaskId, u32)>,
 }
 
 impl Bios {
@@ -136,29 +141,88 @@ impl Sim {
     fn fund_begun(&mut self) {
         let mut begun = std::mem::take(&mut self.mem().bios.begun);
         for (token, want, submitter) in begun.drain(..) {
-            let gfp = want.gfp();
-            let mut held = Held::default();
-            for (i, kind) in want.kinds().into_iter().enumerate() {
-                let Some(kind) = kind else { continue };
-                let cache = self.cache(kind);
-                held.objects[i] = self.kmem_nowait(cache, gfp);
-                held.pooled[i] = held.objects[i].is_none();
-                let lent = u32::from(held.pooled[i]);
-                self.mem().bios.lent[i] += lent;
-                self.mem().counters.mempool_used += u64::from(lent);
-            }
+            let held = Held {
+                want: Some(want),
+                pooled: want.kinds().map(|kind| kind.is_some()),
+                ..Held::default()
+            };
             let bios = &mut self.mem().bios;
             bios.held[token as usize] = held;
-            if held.pooled.contains(&true)
+            for (lent, pooled) in std::iter::zip(&mut bios.lent, held.pooled) {
+                *lent += u32::from(pooled);
+            }
+            let from_pools = self.fund_from_free(token);
+            self.mem().counters.mempool_used += from_pools;
+            let bios = &mut self.mem().bios;
+            if from_pools > 0
                 && bios.over() > bios.waiting.len()
                 && let Some(task) = submitter
             {
-                bios.waiting.push_back(task);
+                bios.waiting.push_back((task, token));
                 self.sched().add_unsettled(task);
             }
         }
         // Its memory serves the next ones.
         self.mem().bios.begun = begun;
+    }
+
+    /// Replaces what a transfer has from the pools by what can be had of free memory. Returns how many
+    /// remain.
+    fn fund_from_free(&mut self, token: u32) -> u64 {
+        let held = self.mem().bios.held[token as usize];
+        let Some(want) = held.want else { return 0 };
+        let mut remain = 0;
+        for (i, kind) in want.kinds().into_iter().enumerate() {
+            let Some(kind) = kind.filter(|_| held.pooled[i]) else {
+                continue;
+            };
+            let cache = self.cache(kind);
+            let got = self.kmem_nowait(cache, want.gfp());
+            let bios = &mut self.mem().bios;
+            let held = &mut bios.held[token as usize];
+            held.objects[i] = got;
+            held.pooled[i] = got.is_none();
+            bios.lent[i] -= u32::from(got.is_some());
+            remain += u64::from(got.is_none());
+        }
+        remain
+    }
+
+    /// So long a task that waits until its transfers can begin waits at most, if it is for a pool.
+    pub(crate) fn bio_wait(&self, task: TaskId) -> Option<Nanos> {
+        let waiting = &self.mem_ref().bios.waiting;
+        waiting.iter().any(|w| w.0 == task).then_some(RETRY)
+    }
+
+    /// A task has waited for a pool that long, and tries once more to do without.
+    pub(crate) fn bios_again(&mut self, task: TaskId) {
+        let waiting = self.mem_ref().bios.waiting.iter();
+        let Some(&(_, token)) = waiting.clone().find(|w| w.0 == task) else {
+            return;
+        };
+        if self.fund_from_free(token) == 0 {
+            self.bio_settled(token);
+        }
+        self.settle_waiting();
+    }
+
+    /// A transfer waits for no pool any more.
+    fn bio_settled(&mut self, token: u32) {
+        let waiting = &mut self.mem().bios.waiting;
+        if let Some(at) = waiting.iter().position(|w| w.1 == token)
+            && let Some((task, _)) = waiting.remove(at)
+        {
+            self.world().settled(task);
+        }
+    }
+
+    /// No more wait than were lent beyond what the pools have.
+    fn settle_waiting(&mut self) {
+        while self.mem().bios.waiting.len() > self.mem().bios.over() {
+            if let Some((task, _)) = self.mem().bios.waiting.pop_front() {
+                self.world().settled(task);
+            }
+        }
     }
 
     /// A transfer has ended.
@@ -176,11 +240,8 @@ impl Sim {
         for obj in held.objects.into_iter().flatten() {
             self.kmem_free(obj);
         }
-        while self.mem().bios.waiting.len() > self.mem().bios.over() {
-            if let Some(task) = self.mem().bios.waiting.pop_front() {
-                self.world().settled(task);
-            }
-        }
+        self.bio_settled(token);
+        self.settle_waiting();
     }
 }
 
@@ -253,6 +314,39 @@ mod tests {
             e.sim().bio_ends(token);
             assert_eq!(waiting(&mut e), left);
         }
+    }
+
+    #[test]
+    fn who_waits_for_a_pool_tries_free_memory_again_after_five_seconds() {
+        let mut e = machine(16 << 8);
+        let mut last = vec![];
+        while let Some(pfn) = e.sim().alloc_now(Who::KERNEL, 0, Gfp::ATOMIC) {
+            last.push(pfn);
+        }
+        let want = Want::of(Dir::Write, 1, 0, false);
+        while e.sim().mem_ref().bios.lent[0] < POOL[0] {
+            begin(e.sim(), want);
+        }
+        let done = std::rc::Rc::new(std::cell::Cell::new(0));
+        let at = done.clone();
+        e.spawn(crate::Spec::new("writer"), move |cx| {
+            let task = cx.task_id();
+            cx.with(|sim| sim.mem().bio_begins(want, Some(task)));
+            cx.settle();
+            at.set(cx.now());
+        });
+        e.run_to(RETRY - 1);
+        assert_eq!(
+            (done.get(), e.sim().mem_ref().bios.lent[0]),
+            (0, POOL[0] + 1)
+        );
+        for pfn in last {
+            e.sim().give_frame(pfn, 0);
+        }
+        e.run_to(3 * RETRY);
+        assert!((RETRY..2 * RETRY).contains(&done.get()), "{}", done.get());
+        // Its own was found elsewhere, so the pool has lent no more than it has.
+        assert_eq!(e.sim().mem_ref().bios.lent[0], POOL[0]);
     }
 
     #[test]

@@ -131,6 +131,9 @@ pub struct MemConfig {
     /// Whether processes may be ended when memory runs out. If not, large requests fail, and others
     /// try on.
     pub oom_killer: bool,
+    /// Reclaim that meets a page of tmpfs gives it a slot of swap, and lets it go round its list once
+    /// more before it is written (to 2.6.29).
+    pub shmem_second_round: bool,
     /// Dirty pages.
     pub dirty: DirtyConfig,
     /// What work takes.
@@ -155,6 +158,7 @@ impl MemConfig {
             fault_around: if modern { 16 } else { 1 },
             radix_reclaimable: !v19_or_older,
             oom_killer: true,
+            shmem_second_round: false,
             dirty: DirtyConfig {
                 flusher: if pdflush {
                     FlusherForm::Pdflush

@@ -17,7 +17,6 @@ use unfrag::{Host, Pfn};
 
 impl World {
     pub(crate) fn unmap_page(&mut self, pfn: Pfn) -> Unmap {
-        let cpu = self.cpu();
         let mem = &mut self.mem;
         let (num, den) = mem.config.busy;
         if num > 0 && mem.busy_rng.chance(num, den) {
@@ -42,24 +41,7 @@ impl World {
                 Unmap::Gone
             }
             Owner::File(object) => {
-                let shmem = matches!(mem.objects.get(object).kind, Kind::Shmem(_));
-                let slot = if shmem { mem.slot_for(pfn) } else { None };
-                if shmem && slot.is_none() {
-                    return Unmap::NoSpace;
-                }
                 mem.unmap_file_page(object, info.index, pfn);
-                if let Some(slot) = slot {
-                    mem.objects
-                        .get_mut(object)
-                        .set(info.index, Entry::slot(slot));
-                    if let Some(swap) = &mut mem.swap {
-                        swap.add(slot);
-                    }
-                    mem.join_swap_cache(pfn, slot);
-                    if let Some(obj) = mem.radix_remove(object, info.index) {
-                        mem.kmem.give(cpu, obj);
-                    }
-                }
                 Unmap::Gone
             }
             Owner::None | Owner::Orphan | Owner::Kernel(_) => Unmap::Busy,
@@ -72,18 +54,15 @@ impl World {
             return Written::Failed;
         }
         match info.owner() {
-            Owner::Swap => {
-                let Some(swap) = &self.mem.swap else {
+            Owner::Swap => self.write_to_swap(pfn, info.index, sync),
+            Owner::File(object) if self.mem.is_shmem(object) => {
+                let Some(slot) = self.shmem_to_swap_cache(object, info.index, pfn) else {
                     return Written::Failed;
                 };
-                let (device, sector) = (swap.config.device, swap.sector(info.index));
-                let mut bio = Bio::new(device, sector, Dir::Write, sync, Done::SwapWritten);
-                bio.push(pfn.0 as u32);
-                self.mem.counters.pswpout += 1;
-                self.mem.frames.get_mut(pfn).bits |= Bits::IN_FLIGHT;
-                self.mem.owed += self.mem.config.costs.submit;
-                self.submit(bio);
-                Written::Started
+                match self.mem.config.shmem_second_round {
+                    true => Written::Later,
+                    false => self.write_to_swap(pfn, slot, sync),
+                }
             }
             Owner::File(object) => {
                 if !self.mem.is_kswapd(self.current()) && self.file_congested(object) {
@@ -97,6 +76,37 @@ impl World {
             }
             _ => Written::Failed,
         }
+    }
+
+    /// A page of the swap cache goes to its slot.
+    fn write_to_swap(&mut self, pfn: Pfn, slot: u32, sync: bool) -> Written {
+        let Some(swap) = &self.mem.swap else {
+            return Written::Failed;
+        };
+        let (device, sector) = (swap.config.device, swap.sector(slot));
+        let mut bio = Bio::new(device, sector, Dir::Write, sync, Done::SwapWritten);
+        bio.push(pfn.0 as u32);
+        self.mem.counters.pswpout += 1;
+        self.mem.frames.get_mut(pfn).bits |= Bits::IN_FLIGHT;
+        self.mem.owed += self.mem.config.costs.submit;
+        self.submit(bio);
+        Written::Started
+    }
+
+    /// A page of tmpfs that nobody maps leaves its file for the swap cache, if there is a slot.
+    fn shmem_to_swap_cache(&mut self, object: ObjectId, index: u32, pfn: Pfn) -> Option<u32> {
+        let cpu = self.cpu();
+        let mem = &mut self.mem;
+        let slot = mem.slot_for(pfn)?;
+        mem.objects.get_mut(object).set(index, Entry::slot(slot));
+        if let Some(swap) = &mut mem.swap {
+            swap.add(slot);
+        }
+        mem.join_swap_cache(pfn, slot);
+        if let Some(obj) = mem.radix_remove(object, index) {
+            mem.kmem.give(cpu, obj);
+        }
+        Some(slot)
     }
 
     pub(crate) fn forget_page(&mut self, pfn: Pfn) -> bool {
@@ -113,7 +123,7 @@ impl World {
                 }
             }
             Owner::File(object) => {
-                if matches!(mem.objects.get(object).kind, Kind::Shmem(_)) {
+                if mem.is_shmem(object) {
                     return false;
                 }
                 mem.objects.get_mut(object).set(info.index, Entry::ABSENT);
@@ -135,6 +145,10 @@ impl Memory {
     /// Whether a task is one of the kernel's page-out daemons.
     pub(crate) fn is_kswapd(&self, task: Option<crate::TaskId>) -> bool {
         task.is_some() && self.kswapd.contains(&task)
+    }
+
+    fn is_shmem(&self, object: ObjectId) -> bool {
+        matches!(self.objects.get(object).kind, Kind::Shmem(_))
     }
 
     /// The slot of a page, or a new one.

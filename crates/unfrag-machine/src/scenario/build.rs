@@ -38,6 +38,7 @@ impl Machine {
         let mem = MemConfig {
             slab: kernel.slab,
             oom_killer: kernel.oom_killer,
+            shmem_second_round: kernel.shmem_second_round,
             word: match self.layout {
                 Layout::X86 => Word::W32,
                 Layout::X86_64 => Word::W64,

@@ -18,6 +18,9 @@ pub struct Kernel {
     pub crypt_io_thread: bool,
     /// CFQ's `low_latency` is there, and on.
     pub cfq_low_latency: bool,
+    /// A page of tmpfs goes round its list once more before it is written to swap (to 2.6.29). The
+    /// specification is silent; the change log of 2.6.30 says so.
+    pub shmem_second_round: bool,
     /// Rules of its slab caches. `spec: linux-mm 6`
     pub slab: Rules,
     /// `vm.dirty_ratio` and `vm.dirty_background_ratio`, in percent: 40 and 10 to 2.6.21, 10 and 5 to
@@ -33,6 +36,9 @@ const CRYPT_IO_SINCE: &str = "2.6.31";
 
 /// Kernel from which on CFQ has `low_latency`.
 const LOW_LATENCY_SINCE: &str = "2.6.32-rc6";
+
+/// Kernel from which on reclaim writes a page of tmpfs as soon as it has a slot of swap.
+const SHMEM_DIRECT_SINCE: &str = "2.6.30";
 
 /// Kernels from which on other shares of memory may be dirty, and those shares.
 const DIRTY_RATIOS: [(&str, (u64, u64)); 3] = [
@@ -61,6 +67,7 @@ impl Kernel {
             sysctl: Sysctl::default(),
             crypt_io_thread: is_since(CRYPT_IO_SINCE),
             cfq_low_latency: is_since(LOW_LATENCY_SINCE),
+            shmem_second_round: !is_since(SHMEM_DIRECT_SINCE),
             dirty_ratios: dirty.map_or(DIRTY_RATIOS[0].1, |d| d.1),
             slab: MemConfig::of(&p.switches).slab,
             oom_killer: true,
@@ -83,6 +90,8 @@ mod tests {
             (latency("2.6.31"), latency("2.6.32-rc6")),
             (Ok(false), Ok(true))
         );
+        let second = |name| Kernel::preset(name).map(|k| k.shmem_second_round);
+        assert_eq!((second("2.6.28"), second("2.6.30")), (Ok(true), Ok(false)));
         let dirty = |name| Kernel::preset(name).map(|k| k.dirty_ratios);
         assert_eq!(
             (dirty("2.6.14"), dirty("v19")),

@@ -132,6 +132,9 @@ pub enum Unmap {
 pub enum Written {
     /// Writing has begun; the host calls [`end_page_writeback`](crate::Manager::end_page_writeback).
     Started,
+    /// It has been given a place, and stays dirty: it is to be written when reclaim meets it again, at
+    /// the other end of its list.
+    Later,
     /// The device has too much to write as it is.
     Congested,
     /// It cannot be written; the page goes back to the active list.

@@ -335,6 +335,10 @@ impl<H: Host> Manager<'_, H> {
                         Fate::Keep
                     };
                 }
+                Written::Later => {
+                    self.reclaim.nr_vmscan_write += 1;
+                    return Fate::Keep;
+                }
                 Written::Congested => return Fate::Keep,
                 Written::Failed => return Fate::Activate,
             }

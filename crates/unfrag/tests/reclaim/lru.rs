@@ -113,6 +113,26 @@ fn dirty_pages_are_written_and_freed_when_that_ended_spec_4_1() {
     });
 }
 
+/// tmpfs to 2.6.29: a page gets its slot in swap, goes round its list, and is written then.
+#[test]
+fn a_page_that_is_to_be_written_later_goes_round_its_list_first() {
+    let host = Owners {
+        swap: 1 << 20,
+        placed: Some(BTreeSet::new()),
+        ..Owners::default()
+    };
+    with(era("2.6.28"), host, |m| {
+        fill_as(m, false, PageFlags::DIRTY);
+        keep_busy(m, |m| !m.host().writing.is_empty());
+        // Many a batch of 32 has been given a place before the first page comes up again.
+        let placed = |m: &Manager<Owners>| m.host().placed.as_ref().map_or(0, BTreeSet::len);
+        assert!(placed(m) > 10 * 32, "{}", placed(m));
+        keep_busy(m, |m| m.reclaim_counters().pgsteal_kswapd > 1000);
+        let c = m.reclaim_counters();
+        assert!(c.nr_vmscan_write >= c.pgsteal_kswapd + placed(m) as u64);
+    });
+}
+
 #[test]
 fn pages_in_use_get_a_second_chance_spec_4_1() {
     with(era("2.6.32"), Owners::default(), |m| {

@@ -21,6 +21,8 @@ struct Owners {
     swap: u64,
     in_swap: BTreeSet<Pfn>,
     congested: bool,
+    /// Pages that were given a place when reclaim first met them, to be written when it meets them again.
+    placed: Option<BTreeSet<Pfn>>,
     /// Pages whose writing has begun.
     writing: Vec<Pfn>,
     released: u64,
@@ -45,6 +47,9 @@ impl Host for Owners {
     fn writepage(&mut self, page: Pfn, _sync: bool) -> Written {
         if self.congested {
             return Written::Congested;
+        }
+        if self.placed.as_mut().is_some_and(|p| p.insert(page)) {
+            return Written::Later;
         }
         self.writing.push(page);
         Written::Started
