@@ -46,11 +46,22 @@ macro_rules! names {
             }
         }
 
+        impl Calibration {
+            /// Makes the kernel's work on memory and files take so many percent of what it takes.
+            pub(crate) fn scale_mem(&mut self, percent: u64) {
+                $(names!(@scale $part self percent { $($field)* });)*
+            }
+        }
+
         // Does not compile if a cost is missing above.
         #[allow(dead_code)]
         fn all_are_named(c: Calibration) {
             $(names!(@whole $part c { $($field)* });)*
         }
+    };
+    (@scale costs $c:ident $percent:ident { $($field:ident)* }) => {};
+    (@scale mem $c:ident $percent:ident { $($field:ident)* }) => {
+        $($c.mem.$field = $c.mem.$field * $percent / 100;)*
     };
     (@whole costs $c:ident { $($field:ident)* }) => {
         let Costs { $($field: _),* } = $c.costs;

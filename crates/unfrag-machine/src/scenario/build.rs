@@ -27,6 +27,9 @@ impl Machine {
             panic!("the scenario was not checked: {frames} frames are too few");
         };
         let mut calibration = calibration.clone();
+        if let Some(percent) = &self.cost_percent {
+            calibration.scale_mem(*percent.get_ref());
+        }
         for (name, time) in &self.costs {
             match calibration.cost(name.get_ref()) {
                 Some(cost) => *cost = time.0,

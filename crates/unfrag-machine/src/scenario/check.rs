@@ -153,6 +153,15 @@ impl Source<'_> {
             let at = keeps.unwrap_or(&m.memory);
             return self.wrong(at, message.to_owned(), "give the machine 32 MiB or more");
         }
+        if let Some(percent) = &m.cost_percent
+            && !(1..=10_000).contains(percent.get_ref())
+        {
+            let message = format!(
+                "the kernel's work takes {} % of its time",
+                percent.get_ref()
+            );
+            return self.wrong(percent, message, "give 1 to 10000");
+        }
         let mut calibration = Calibration::standard();
         for name in m.costs.keys() {
             if calibration.cost(name.get_ref()).is_none() {

@@ -181,6 +181,8 @@ pub struct Machine {
     /// The CPU scheduler.
     #[serde(default)]
     pub scheduler: Scheduler,
+    /// What the kernel's work on memory and files takes on this machine, in percent of the calibration.
+    pub cost_percent: Option<Spanned<u64>>,
     /// What work takes on this machine, where it differs from the calibration.
     #[serde(default)]
     pub costs: BTreeMap<Name, Time>,

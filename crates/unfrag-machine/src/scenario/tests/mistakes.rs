@@ -38,6 +38,11 @@ fn what_means_nothing_is_a_mistake() {
     assert_eq!(message, "there is no cost `forks`");
     assert!(help.is_some_and(|h| h.contains("context-switch")));
 
+    let (message, line, help) = told("cost-percent = 250", "cost-percent = 0");
+    assert_eq!(message, "the kernel's work takes 0 % of its time");
+    assert_eq!(line, "cost-percent = 0");
+    assert_eq!(help.as_deref(), Some("give 1 to 10000"));
+
     let disk = "name = \"sda\"\n";
     let both = format!("{disk}elevator = \"cfq\"\nasync-starved = 4\n");
     let (message, _, help) = told(disk, &both);

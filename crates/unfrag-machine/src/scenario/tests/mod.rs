@@ -30,6 +30,10 @@ fn a_machine_is_what_the_file_says_and_standard_otherwise() {
     assert_eq!((c.seed, c.cpus, c.hz), (7, 2, 250));
     assert_eq!((c.sched.quantum, c.sched.irq_cpu), (MS, 1));
     assert_eq!((c.costs.crypt_page, c.costs.interrupt), (20 * US, US));
+    let standard = Calibration::standard();
+    // A cost that is given is not scaled.
+    assert_eq!(c.mem.costs.fault, standard.mem.fault * 5 / 2);
+    assert_eq!(c.costs.context_switch, standard.costs.context_switch);
     assert_eq!((c.mem.costs.fork, c.mem.word), (70 * US, Word::W64));
     assert_eq!(c.congestion_wake, CongestionWake::BelowThreshold);
     let d = &c.disks[0];
