@@ -3,7 +3,7 @@
 mod support;
 
 use unfrag::Gfp;
-use unfrag_machine::alloc_failure::AllocFailure;
+use unfrag_machine::alloc_failure::{AllocFailure, ZoneState};
 use unfrag_machine::scenario::Outcome;
 
 const SHORT: &str = include_str!("short_of_memory.toml");
@@ -24,6 +24,9 @@ fn what(f: &AllocFailure) -> (Option<&str>, u8, Gfp, bool) {
     (f.task.as_deref(), f.order, gfp, f.in_interrupt)
 }
 
+/// Pages by which the count of a zone this small may be late.
+const UNTOLD: u64 = 8;
+
 #[test]
 fn a_frame_without_memory_is_reported_in_the_name_of_whom_it_interrupted() {
     for kernel in ["2.6.31", "6.18"] {
@@ -40,7 +43,7 @@ fn a_frame_without_memory_is_reported_in_the_name_of_whom_it_interrupted() {
             assert!(z.free < z.min && z.min < z.low && z.low < z.high, "{z:?}");
             let blocks = z.free_blocks.values().flat_map(|of| of.iter().enumerate());
             let pages: u64 = blocks.map(|(order, n)| n << order).sum();
-            assert_eq!(pages, z.free, "{z:?}");
+            assert!(pages.abs_diff(z.free) <= UNTOLD, "{z:?}");
         }
         assert!(o == run(SHORT, kernel), "{kernel}: a second run differs");
     }
@@ -87,7 +90,8 @@ fn the_victim_of_the_oom_killer_is_reported_once_the_reserves_are_gone_spec_4_3(
     let all = &o.alloc_failures;
     assert_eq!((o.counters["oom_victims"], all.reported), (1, 1));
     assert_eq!(what(&all.first[0]), (Some("module"), 0, Gfp::KERNEL, false));
-    assert!(all.first[0].zones.iter().all(|z| z.free == 0), "{all:?}");
+    let empty = |z: &ZoneState| z.free_blocks.is_empty() && z.free <= UNTOLD;
+    assert!(all.first[0].zones.iter().all(empty), "{all:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod support;
 
 use support::*;
 use unfrag::kernel::MarkGap;
-use unfrag::pcp::size::{SetSize, batch};
+use unfrag::pcp::size::{SetSize, batch, stat_threshold};
 use unfrag::zone::Marks;
 use unfrag::zone::watermark::{khugepaged_min_free_kbytes, lowmem_reserve, min_free_kbytes};
 use unfrag::{Sysctl, ZoneKind};
@@ -215,4 +215,35 @@ fn self_tuning_sets_have_a_floor_and_a_ceiling_spec_3_2() {
     };
     let s = SetSize::new(&switches("6.18"), &fixed, GIB, 1286, 4);
     assert_eq!((s.high_min, s.high_max), (GIB / 32, GIB / 32));
+}
+
+#[test]
+fn the_stat_threshold_is_that_of_recorded_zones() {
+    // Managed pages and `vm stats threshold` of hosts of 6.1 with two CPUs.
+    for (pages, recorded) in [(3_840, 4), (148_219, 16), (180_484, 16), (373_627, 20)] {
+        assert_eq!(stat_threshold(pages, 2), recorded, "{pages}");
+    }
+    assert_eq!(stat_threshold(1 << 30, 512), 125, "the most");
+}
+
+#[test]
+fn marks_are_held_against_a_count_that_is_late_since_2_6_18() {
+    // 1 GiB and eight CPUs: each may be 40 pages behind, more than a batch of 31.
+    let most = stat_threshold(GIB, 8);
+    for (era, late) in [("2.6.14", false), ("2.6.28", true)] {
+        let zones = [zone(0, ZoneKind::Normal, 0x10_0000, GIB)];
+        let mut m = booted(&zones, 8, switches(era), Sysctl::default());
+        let behind = |m: &M| m.zone_view(0).free_counter - m.zone_view(0).free_pages as i64;
+        let mut most_behind = 0;
+        for i in 0..40_000 {
+            m.host_mut().cpu = i % 8;
+            m.alloc(0, MOV).unwrap();
+            let d = behind(&m);
+            assert!((0..=8 * most).contains(&d), "{era}: {d}");
+            most_behind = most_behind.max(d);
+        }
+        assert_eq!(most_behind > most, late, "{era}: {most_behind}");
+        (0..8).for_each(|cpu| m.vmstat_update(cpu));
+        assert_eq!(behind(&m), 0, "{era}: after the workers");
+    }
 }

@@ -186,6 +186,9 @@ pub struct Switches {
     pub reserve: Reserve,
     /// Per-CPU lists.
     pub pcp: Pcp,
+    /// Each CPU keeps small changes of the count of free pages to itself, so that the marks are held
+    /// against a count that is late (2.6.18 and later).
+    pub late_free_count: bool,
     /// Reclaimable is type 1 and movable type 2 (2.6.24 to 4.3): the order in which a bulk free
     /// visits the per-CPU lists.
     pub reclaimable_is_type_1: bool,

@@ -32,6 +32,7 @@ const K6_1: Switches = Switches {
         tuned: false,
         type_at_drain: false,
     },
+    late_free_count: true,
     reclaimable_is_type_1: false,
     nofragment: true,
     defrag_mode: false,
@@ -88,6 +89,7 @@ const K2_6_32: Switches = Switches {
         drain: Drain::BatchFree,
         keep_type: false,
     },
+    late_free_count: true,
     reclaimable_is_type_1: true,
     nofragment: false,
     defrag_mode: false,
@@ -139,6 +141,7 @@ const K2_6_14: Switches = Switches {
     block_order: 10,
     reserve: Reserve::None,
     pcp: Pcp::HotCold { searched: false },
+    late_free_count: false,
     reclaim: ReclaimRules::K2_6_14,
     ..K2_6_32
 };

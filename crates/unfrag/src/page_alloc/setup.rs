@@ -200,7 +200,12 @@ impl<'m, H: Host> Manager<'m, H> {
                 e.set_state(reserved);
             }
             let ungrouped = effective(config).group_by_mobility_disabled;
-            zones[i] = Some(Zone::new(i as u8, *c, start, end, ungrouped));
+            let mut zone = Zone::new(i as u8, *c, start, end, ungrouped);
+            if config.switches.late_free_count {
+                let pages = watermark::pages(c, &config.switches);
+                zone.stat_threshold = size::stat_threshold(pages, config.cpus as u64);
+            }
+            zones[i] = Some(zone);
         }
         let env = Env {
             sw: config.switches,
@@ -283,8 +288,9 @@ impl<'m, H: Host> Manager<'m, H> {
         }
     }
 
-    /// The end of boot: makes the era's reserve, now that memory is free.
+    /// The end of boot: counts what is free, and makes the era's reserve of it.
     pub fn boot_done(&mut self) {
+        (0..self.cpus).for_each(|cpu| self.vmstat_update(cpu));
         if let Reserve::Blocks { capped } = self.env.sw.reserve {
             for z in self.zones.iter_mut().flatten() {
                 z.setup_reserve_blocks(&mut self.frames, capped);

@@ -101,6 +101,7 @@ impl Model {
             movable: true,
         };
         self.mark(to, 0, used);
+        self.count(self.cpu, z, -1);
         self.free(from, 0);
     }
 

@@ -87,6 +87,9 @@ pub struct Zone {
     pub boosted: bool,
     pub reclaim: bool,
     pub below_high: bool,
+    /// Free pages as the marks see them, and what a CPU may know more.
+    pub counter: i64,
+    pub threshold: i64,
     /// V19's blocks by type, and requests.
     pub v19_blocks: [u64; 4],
     pub v19_allocs: [u64; 4],
@@ -123,6 +126,8 @@ pub struct Set {
     pub factor: i64,
     pub free_count: i64,
     pub row_of_small: bool,
+    /// Free pages that the zone's counter was not told of yet.
+    pub untold: i64,
 }
 
 pub struct Model {
@@ -193,6 +198,12 @@ impl Model {
         };
         for (i, c) in zones.iter().enumerate() {
             model.zones.push(Zone::like(m, i, *c));
+            if !matches!(family, Family::Plain | Family::V19) {
+                // Twice the bits of the CPUs, for each bit of the size in 128 MiB and once more.
+                let bits = |n: u64| 64 - i64::from(n.leading_zeros());
+                let by_size = 1 + bits(c.managed >> 15);
+                model.zones[i].threshold = (2 * bits(cpus as u64) * by_size).min(125);
+            }
         }
         for cpu in 0..cpus {
             let set = |zone| {
@@ -209,6 +220,15 @@ impl Model {
         }
         model.copy_lists(m);
         model
+    }
+
+    /// A CPU tells a zone of pages that became free, or were taken, once they are many.
+    pub fn count(&mut self, cpu: usize, z: usize, pages: i64) {
+        let (zone, untold) = (&mut self.zones[z], &mut self.sets[cpu][z].untold);
+        *untold += pages;
+        if untold.abs() > zone.threshold {
+            zone.counter += std::mem::take(untold);
+        }
     }
 
     pub fn zone_of(&self, pfn: u64) -> usize {

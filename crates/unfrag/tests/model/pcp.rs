@@ -97,11 +97,12 @@ impl Model {
             Shape::Tuned => self.tuned_refill(z, ask.order),
             _ => batch,
         };
-        let mut stole = false;
+        let (mut stole, mut taken) = (false, 0);
         for _ in 0..n {
             let Some((pfn, list)) = self.take(z, ask, &mut stole) else {
                 break;
             };
+            taken += 1i64 << ask.order;
             let mt = match self.shape {
                 Shape::Fixed | Shape::Tuned => list,
                 Shape::Searched => ask.mt,
@@ -111,6 +112,7 @@ impl Model {
             self.wait(pfn, ask.order, mt);
             self.set(z).lists[i].push_back(pfn);
         }
+        self.count(self.cpu, z, -taken);
     }
 
     fn tuned_refill(&mut self, z: usize, order: u8) -> i64 {
@@ -281,29 +283,34 @@ impl Model {
         };
         self.mark(pfn, order, Frame::Reserved);
         self.merge_in(z, pfn, order, to);
+        self.count(cpu, z, 1 << order);
         order
     }
 
     /// The vmstat worker's visit.
     pub fn vmstat(&mut self, cpu: usize) {
         for z in 0..self.zones.len() {
-            if self.shape != Shape::Tuned {
-                continue;
+            if self.shape == Shape::Tuned {
+                self.shrink_high(cpu, z);
             }
-            let count = self.held(cpu, z);
-            let s = &mut self.sets[cpu][z];
-            if s.high_min == s.high_max {
-                continue;
-            }
-            if s.high > s.high_min {
-                let slow = s.high - s.high / 8;
-                s.high = slow.max(count - (s.batch << 5)).max(s.high_min);
-            }
-            let n = count - s.high;
-            if n > 0 {
-                self.release(cpu, z, n, 0);
-            }
+            self.zones[z].counter += std::mem::take(&mut self.sets[cpu][z].untold);
         }
         debug_assert!(self.family != Family::Plain || self.shape == Shape::Hot);
+    }
+
+    fn shrink_high(&mut self, cpu: usize, z: usize) {
+        let count = self.held(cpu, z);
+        let s = &mut self.sets[cpu][z];
+        if s.high_min == s.high_max {
+            return;
+        }
+        if s.high > s.high_min {
+            let slow = s.high - s.high / 8;
+            s.high = slow.max(count - (s.batch << 5)).max(s.high_min);
+        }
+        let n = count - s.high;
+        if n > 0 {
+            self.release(cpu, z, n, 0);
+        }
     }
 }

@@ -278,18 +278,20 @@ impl Model {
         {
             return Some(pfn);
         }
-        if rights.highatomic
-            && let Some(pfn) = self.smallest(z, ask.order, HighAtomic)
-        {
-            return Some(pfn);
+        let mut got = None;
+        if rights.highatomic {
+            got = self.smallest(z, ask.order, HighAtomic);
         }
-        if let Some((pfn, _)) = self.take(z, ask, &mut false) {
-            return Some(pfn);
+        if got.is_none() {
+            got = self.take(z, ask, &mut false).map(|(pfn, _)| pfn);
         }
-        if rights.non_block {
-            return self.smallest(z, ask.order, HighAtomic);
+        if got.is_none() && rights.non_block {
+            got = self.smallest(z, ask.order, HighAtomic);
         }
-        None
+        if got.is_some() {
+            self.count(self.cpu, z, -(1 << ask.order));
+        }
+        got
     }
 
     /// The watermark check, with the recheck of order 0.
@@ -307,7 +309,7 @@ impl Model {
 
     fn passes_old(&self, z: usize, order: u8, mark: u64, highest: ZoneKind, r: Rights) -> bool {
         let zone = &self.zones[z];
-        let mut f = zone.free_pages() as i64 - (1 << order) + 1;
+        let mut f = zone.counter - (1 << order) + 1;
         let mut m = mark as i64;
         if r.min_reserve {
             m -= m / 2;
@@ -336,7 +338,7 @@ impl Model {
             Family::Hygiene => of(HighAtomic),
             _ => zone.highatomic,
         };
-        let f = zone.free_pages() as i64 - ((1 << order) - 1) - hidden as i64;
+        let f = zone.counter - ((1 << order) - 1) - hidden as i64;
         let mut m = mark as i64;
         if r.min_reserve {
             m -= m / 2;
@@ -450,6 +452,7 @@ impl Model {
             self.pcp_free(z, pfn, order);
         } else {
             self.give(z, pfn, order);
+            self.count(self.cpu, z, 1 << order);
         }
     }
 
