@@ -33,6 +33,14 @@ pub(super) struct Scan {
     pub told: (u32, u32),
 }
 
+/// The aligned block around a page whose other pages are taken with it.
+#[derive(Clone, Copy)]
+struct Window {
+    order: u8,
+    /// Pages of every list, not only of that which the page is on.
+    all_lists: bool,
+}
+
 /// How thorough the look at a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
@@ -66,22 +74,33 @@ impl Scan {
         self.gfp.contains(if file { Gfp::FS } else { Gfp::IO })
     }
 
-    /// Whether neighbours of a page are taken with it. `spec: linux-mm 4.5`
+    /// Whether a block is wanted in earnest, so that neighbours are taken from all lists, and looked
+    /// at twice. `spec: linux-mm 4.5`
     pub fn lumpy(&self, rule: HighOrder) -> bool {
         rule == HighOrder::Lumpy
             && (self.order > COSTLY_ORDER || self.order > 0 && self.priority < 10)
     }
+
+    /// The neighbours that are taken with a page of an inactive list: for any order above 0 those on
+    /// the same list, as lumpy reclaim did from its beginning (2.6.23). `spec: linux-mm 4.5` has it
+    /// below priority 10 alone; what order reclaim worked for showed in S2 (8.5) before that.
+    fn window(&self, rule: HighOrder) -> Option<Window> {
+        (rule == HighOrder::Lumpy && self.order > 0).then_some(Window {
+            order: self.order,
+            all_lists: self.lumpy(rule),
+        })
+    }
 }
 
 impl<H: Host> Manager<'_, H> {
-    /// Isolates up to `nr` pages from the tail of a list, with the neighbours that a lumpy scan wants,
-    /// and returns how many pages were looked at.
+    /// Isolates up to `nr` pages from the tail of a list, with the neighbours that are wanted, and
+    /// returns how many pages were looked at.
     fn isolate_lru_pages(
         &mut self,
         vec: usize,
         lru: Lru,
         nr: u64,
-        lumpy: Option<u8>,
+        window: Option<Window>,
         held: &mut List,
     ) -> u64 {
         let mut seen = 0;
@@ -91,15 +110,16 @@ impl<H: Host> Manager<'_, H> {
             };
             seen += 1;
             self.isolate(ix, held);
-            if let Some(order) = lumpy {
-                seen += self.isolate_window(ix, order, held);
+            if let Some(w) = window {
+                let only = (!w.all_lists).then_some(lru);
+                seen += self.isolate_window(ix, w.order, only, held);
             }
         }
         seen
     }
 
-    /// The aligned block around a page: its other pages on LRU lists, up to a hole.
-    fn isolate_window(&mut self, page: Ix, order: u8, held: &mut List) -> u64 {
+    /// The aligned block around a page: its other pages on LRU lists, or on one of them, up to a hole.
+    fn isolate_window(&mut self, page: Ix, order: u8, only: Option<Lru>, held: &mut List) -> u64 {
         let first = page & !((1 << order) - 1);
         let zone = self.frames.state(page).zone();
         let mut seen = 0;
@@ -108,8 +128,10 @@ impl<H: Host> Manager<'_, H> {
             if s.zone() != zone || matches!(s.kind(), Kind::Absent | Kind::Reserved) {
                 break;
             }
-            let evictable = Lru::from_code(s.lru()).filter(|&l| l != Lru::Unevictable);
-            let Some(lru) = evictable else { continue };
+            let wanted = |l: &Lru| only.map_or(*l != Lru::Unevictable, |o| o == *l);
+            let Some(lru) = Lru::from_code(s.lru()).filter(wanted) else {
+                continue;
+            };
             if (lru.is_file() || self.host.nr_swap_pages() > 0) && self.isolate(ix, held) {
                 seen += 1;
             }
@@ -184,10 +206,10 @@ impl<H: Host> Manager<'_, H> {
         sc: &mut Scan,
         held: &mut List,
     ) -> Batch {
-        let lumpy = sc.lumpy(self.env.sw.reclaim.high_order);
-        let window = lumpy.then_some(sc.order);
+        let rule = self.env.sw.reclaim.high_order;
         let nr = nr.min(SWAP_CLUSTER_MAX);
-        let seen = self.isolate_lru_pages(vec, Lru::new(file, false), nr, window, held);
+        let list = Lru::new(file, false);
+        let seen = self.isolate_lru_pages(vec, list, nr, sc.window(rule), held);
         sc.scanned += seen;
         sc.told.0 += seen as u32;
         if let Some(zone) = self.zones[vec].as_mut() {
@@ -200,7 +222,7 @@ impl<H: Host> Manager<'_, H> {
         }
         self.lruvecs[vec].recent_scanned[usize::from(file)] += seen;
         self.shrink_page_list(vec, sc, held, Pass::First);
-        if lumpy && !sc.kswapd && !held.is_empty() {
+        if sc.lumpy(rule) && !sc.kswapd && !held.is_empty() {
             return Batch::Again;
         }
         self.putback_all(held);

@@ -91,6 +91,45 @@ fn lumpy_reclaim_takes_the_neighbours_spec_4_5() {
     }
 }
 
+/// At priorities of 10 and more; the list is long enough that 32 pages are looked at there.
+#[test]
+fn an_order_takes_a_pages_neighbours_on_its_list_at_any_priority_spec_4_5() {
+    for (name, lumpy) in [("2.6.28", true), ("2.6.33", true), ("2.6.14", false)] {
+        with_frames(4 * FRAMES, era(name), Owners::default(), |m| {
+            let pages = fill(m, PageFlags::empty());
+            for i in 0..pages.len() {
+                let p = pages[i * 7919 % pages.len()];
+                let active = p.0 % 4 == 3;
+                m.lru_add(
+                    p,
+                    if active {
+                        Lru::ActiveFile
+                    } else {
+                        Lru::InactiveFile
+                    },
+                );
+            }
+            leave_single_pages(m);
+            let a = begin(m, 2, Gfp::KERNEL | Gfp::NORETRY, Context::default());
+            finish(m, a).0.unwrap_err();
+            let freed = |m: &Manager<Owners>, p: &Pfn| m.lru_of(*p).is_none();
+            let gone: BTreeSet<Pfn> = pages.iter().copied().filter(|p| freed(m, p)).collect();
+            assert!(gone.len() >= 32, "{name}: {}", gone.len());
+            assert!(
+                gone.iter().all(|p| p.0 % 4 != 3),
+                "{name}: an active page went"
+            );
+            let all: BTreeSet<Pfn> = pages.iter().copied().collect();
+            let alone = gone.iter().filter(|p| {
+                let first = p.0 & !3;
+                (first..first + 3).any(|n| all.contains(&Pfn(n)) && !gone.contains(&Pfn(n)))
+            });
+            let alone = alone.count();
+            assert_eq!(alone == 0, lumpy, "{name}: {alone} of {}", gone.len());
+        });
+    }
+}
+
 #[test]
 fn dirty_pages_are_written_and_freed_when_that_ended_spec_4_1() {
     with(era("2.6.32"), Owners::default(), |m| {

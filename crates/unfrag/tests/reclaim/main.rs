@@ -67,13 +67,17 @@ impl Host for Owners {
 const FRAMES: u64 = 16384;
 
 fn with(sw: Switches, host: Owners, f: impl FnOnce(&mut Manager<Owners>)) {
+    with_frames(FRAMES, sw, host, f);
+}
+
+fn with_frames(n: u64, sw: Switches, host: Owners, f: impl FnOnce(&mut Manager<Owners>)) {
     let zones = [ZoneConfig {
         node: 0,
         kind: ZoneKind::Normal,
         start: Pfn(0x400),
-        spanned: FRAMES,
-        present: FRAMES,
-        managed: FRAMES,
+        spanned: n,
+        present: n,
+        managed: n,
     }];
     let config = Config {
         zones: &zones,
