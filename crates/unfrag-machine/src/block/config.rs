@@ -106,7 +106,7 @@ pub struct CryptConfig {
     pub disk: usize,
     /// First sector of the disk that belongs to it.
     pub first_sector: u64,
-    /// Whether a thread of its own hands writes to the disk (2.6.31 and later); else the one that
+    /// Whether a thread of its own hands writes to the disk (4.0 and later); else the one that
     /// encrypts does, and everything waits behind it when the disk's queue is full.
     pub io_thread: bool,
 }

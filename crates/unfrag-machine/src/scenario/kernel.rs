@@ -14,7 +14,8 @@ pub struct Kernel {
     pub switches: Switches,
     /// Its administrator's settings.
     pub sysctl: Sysctl,
-    /// Its encrypting layer has a thread of its own that submits to the disk. `spec: linux-mm 4.4`
+    /// Its encrypting layer has a thread of its own that submits writes to the disk (since 4.0, by that
+    /// kernel's change log; before it, the one that encrypts submits too). `spec: linux-mm 4.4`
     pub crypt_io_thread: bool,
     /// CFQ's `low_latency` is there, and on.
     pub cfq_low_latency: bool,
@@ -31,8 +32,8 @@ pub struct Kernel {
     pub oom_killer: bool,
 }
 
-/// Kernel from which on the encrypting layer has that thread.
-const CRYPT_IO_SINCE: &str = "2.6.31";
+/// The first kernel with a preset in which the encrypting layer has that thread.
+const CRYPT_IO_SINCE: &str = "5.6";
 
 /// Kernel from which on CFQ has `low_latency`.
 const LOW_LATENCY_SINCE: &str = "2.6.32-rc6";
@@ -83,7 +84,7 @@ mod tests {
     fn presets_by_name() {
         let io = |name| Kernel::preset(name).map(|k| k.crypt_io_thread);
         assert_eq!(io("2.6.30"), Ok(false));
-        assert_eq!(io("2.6.31"), Ok(true));
+        assert_eq!(io("2.6.33"), Ok(false));
         assert_eq!(io("6.18"), Ok(true));
         let latency = |name| Kernel::preset(name).map(|k| k.cfq_low_latency);
         assert_eq!(

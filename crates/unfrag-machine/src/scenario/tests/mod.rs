@@ -80,8 +80,8 @@ fn the_encrypting_layers_second_thread_is_the_kernels_unless_the_file_says_other
             .config(&kernel(name), &Calibration::standard(), 0);
         c.crypts[0].io_thread
     };
-    assert!(!io(SMALL, "2.6.30"));
-    assert!(io(SMALL, "2.6.31"));
+    assert!(!io(SMALL, "2.6.33"));
+    assert!(io(SMALL, "6.1"));
     let said = SMALL.replace("disk = \"sda\"\n", "disk = \"sda\"\nio-thread = false\n");
-    assert!(!io(&said, "2.6.31"));
+    assert!(!io(&said, "6.1"));
 }
