@@ -134,6 +134,8 @@ pub struct MemConfig {
     /// Reclaim that meets a page of tmpfs gives it a slot of swap, and lets it go round its list once
     /// more before it is written (to 2.6.29).
     pub shmem_second_round: bool,
+    /// What is read ahead from swap goes on behind a free slot (since 3.4; before it, it ends there).
+    pub swap_skips_holes: bool,
     /// Dirty pages.
     pub dirty: DirtyConfig,
     /// What work takes.
@@ -159,6 +161,7 @@ impl MemConfig {
             radix_reclaimable: !v19_or_older,
             oom_killer: true,
             shmem_second_round: false,
+            swap_skips_holes: modern,
             dirty: DirtyConfig {
                 flusher: if pdflush {
                     FlusherForm::Pdflush

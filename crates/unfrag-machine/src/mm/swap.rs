@@ -163,10 +163,13 @@ impl Swap {
     }
 
     /// Slots near `slot` that are worth reading with it: those of its aligned group of 8 that are in
-    /// use and not in memory.
-    pub fn read_cluster(&self, slot: u32) -> impl Iterator<Item = u32> {
+    /// use and not in memory; if holes are not skipped, up to the first free slot on either side.
+    pub fn read_cluster(&self, slot: u32, skips_holes: bool) -> impl Iterator<Item = u32> {
         let first = slot & !(READ_CLUSTER - 1);
         let end = (first + READ_CLUSTER).min(self.slots.len() as u32);
+        let hole = |s: &u32| !skips_holes && !self.taken.get(*s);
+        let end = (slot..end).find(hole).unwrap_or(end);
+        let first = (first..slot).rev().find(hole).map_or(first, |s| s + 1);
         (first..end).filter(|&s| self.count(s) > 0 && self.cached(s).is_none())
     }
 
@@ -245,10 +248,10 @@ mod tests {
             }
         }
         s.drop_one(12);
-        assert_eq!(
-            s.read_cluster(10).collect::<Vec<_>>(),
-            [8, 10, 11, 13, 14, 15]
-        );
+        let cluster = |skips| s.read_cluster(10, skips).collect::<Vec<_>>();
+        assert_eq!(cluster(true), [8, 10, 11, 13, 14, 15]);
+        // 9 is in memory, 12 is free: only that is a hole.
+        assert_eq!(cluster(false), [8, 10, 11]);
     }
 
     #[test]

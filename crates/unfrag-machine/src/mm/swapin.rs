@@ -209,12 +209,11 @@ impl Cx<'_> {
     /// somebody else has brought it.
     pub(crate) fn swap_in(&mut self, who: Who, slot: u32, gfp: Gfp) -> Result<(), Fail> {
         let slots = self.with(|sim| {
-            let swap = sim.mem_ref().swap.as_ref();
+            let mem = sim.mem_ref();
+            let skips = mem.config.swap_skips_holes;
+            let cluster = mem.swap.iter().flat_map(|w| w.read_cluster(slot, skips));
             let mut all = [u32::MAX; super::swap::READ_CLUSTER as usize];
-            for (to, s) in all
-                .iter_mut()
-                .zip(swap.into_iter().flat_map(|w| w.read_cluster(slot)))
-            {
+            for (to, s) in all.iter_mut().zip(cluster) {
                 *to = s;
             }
             all

@@ -126,6 +126,12 @@ pub struct ReclaimRules {
     pub isolated_throttle: bool,
     /// Executable file pages in use stay active (2.6.31 and later).
     pub keeps_exec: bool,
+    /// The active list of page cache is shortened only when it is the longer one (2.6.31 and later, by
+    /// that kernel's change log; before it, in every scan).
+    pub spares_active_files: bool,
+    /// Direct reclaim for orders 1 to 3 waits for the blocks that it started to write, as it does for
+    /// higher ones (2.6.31 and later, by that kernel's change log).
+    pub cheap_orders_wait: bool,
     /// Direct reclaim writes file pages (to 3.1).
     pub direct_writes_files: bool,
 }
@@ -146,6 +152,8 @@ impl ReclaimRules {
         notices_order_at_once: false,
         isolated_throttle: false,
         keeps_exec: false,
+        spares_active_files: false,
+        cheap_orders_wait: false,
         direct_writes_files: true,
     };
     /// 2.6.31.
@@ -154,6 +162,8 @@ impl ReclaimRules {
         wake_on_restart: false,
         realtime_in_interrupt: true,
         keeps_exec: true,
+        spares_active_files: true,
+        cheap_orders_wait: true,
         ..Self::K2_6_30
     };
     /// 2.6.32-rc6.

@@ -74,8 +74,8 @@ impl Scan {
         self.gfp.contains(if file { Gfp::FS } else { Gfp::IO })
     }
 
-    /// Whether a block is wanted in earnest, so that neighbours are taken from all lists, and looked
-    /// at twice. `spec: linux-mm 4.5`
+    /// Whether a block is wanted in earnest, so that neighbours are taken from all lists.
+    /// `spec: linux-mm 4.5`
     pub fn lumpy(&self, rule: HighOrder) -> bool {
         rule == HighOrder::Lumpy
             && (self.order > COSTLY_ORDER || self.order > 0 && self.priority < 10)
@@ -222,7 +222,8 @@ impl<H: Host> Manager<'_, H> {
         }
         self.lruvecs[vec].recent_scanned[usize::from(file)] += seen;
         self.shrink_page_list(vec, sc, held, Pass::First);
-        if sc.lumpy(rule) && !sc.kswapd && !held.is_empty() {
+        let waits = sc.order > COSTLY_ORDER || self.env.sw.reclaim.cheap_orders_wait;
+        if waits && sc.lumpy(rule) && !sc.kswapd && !held.is_empty() {
             return Batch::Again;
         }
         self.putback_all(held);
@@ -322,7 +323,8 @@ impl<H: Host> Manager<'_, H> {
                 self.put_flags(ix, self.flags_of(ix) | PageFlags::REFERENCED);
                 return Fate::Keep;
             }
-        } else if (young || called) && (mapped || !file) && spares && pass == Pass::First {
+        } else if (young || called) && mapped && spares && pass == Pass::First {
+            // A page that nobody maps is not in use, of tmpfs either: its mark only delayed it.
             return Fate::Activate;
         }
         if !file && !sc.may_swap {

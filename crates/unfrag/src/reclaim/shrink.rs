@@ -232,7 +232,8 @@ impl<H: Host> Manager<'_, H> {
     fn shrink_list(&mut self, z: &mut ZoneScan, lru: Lru, nr: u64, sc: &mut Scan) -> Option<Need> {
         let joined = self.env.sw.reclaim.lru == LruShape::Joined;
         if lru.is_active() {
-            if joined || self.inactive_is_low(z.vec, lru.is_file()) {
+            let spares = !lru.is_file() || self.env.sw.reclaim.spares_active_files;
+            if joined || !spares || self.inactive_is_low(z.vec, lru.is_file()) {
                 let mapped = self.takes_mapped(z.vec, sc.priority);
                 self.shrink_active_list(z.vec, lru.is_file(), nr, sc, mapped);
             }

@@ -131,6 +131,27 @@ fn an_order_takes_a_pages_neighbours_on_its_list_at_any_priority_spec_4_5() {
 }
 
 #[test]
+fn direct_reclaim_for_a_cheap_order_waits_for_its_writes_from_2_6_31_spec_4_5() {
+    for (name, waits) in [("2.6.30", false), ("2.6.31", true), ("2.6.33", true)] {
+        with(era(name), Owners::default(), |m| {
+            fill(m, PageFlags::DIRTY);
+            leave_single_pages(m);
+            let mut a = begin(m, 2, Gfp::KERNEL | Gfp::NORETRY, Context::default());
+            let (mut answer, mut waited) = (Answer::Go, 0);
+            while let Step::Need(need) = a.step(m, answer) {
+                answer = match need {
+                    // Nothing is written meanwhile.
+                    Need::CongestionWait { .. } => Answer::Left(0),
+                    _ => meet(m, need),
+                };
+                waited += u32::from(matches!(need, Need::PageWriteback(_)));
+            }
+            assert_eq!(waited > 0, waits, "{name}: {waited}");
+        });
+    }
+}
+
+#[test]
 fn dirty_pages_are_written_and_freed_when_that_ended_spec_4_1() {
     with(era("2.6.32"), Owners::default(), |m| {
         fill(m, PageFlags::DIRTY);
@@ -203,6 +224,37 @@ fn pages_in_use_get_a_second_chance_spec_4_1() {
         m.mark_page_accessed(p);
         assert_eq!(m.lru_of(p), Some(Lru::ActiveFile));
     });
+}
+
+/// A mark of use delays a page of tmpfs that nobody maps no more than a file's page.
+#[test]
+fn a_used_page_of_tmpfs_that_nobody_maps_is_taken() {
+    let host = Owners {
+        swap: 1 << 20,
+        ..Owners::default()
+    };
+    with(era("2.6.28"), host, |m| {
+        for p in fill_as(m, false, PageFlags::REFERENCED) {
+            m.lru_add(p, Lru::InactiveAnon);
+        }
+        keep_busy(m, |m| m.reclaim_counters().pgsteal_kswapd > 1000);
+        assert_eq!(m.reclaim_counters().pgactivate, 0);
+    });
+}
+
+#[test]
+fn the_shorter_active_list_of_page_cache_is_spared_from_2_6_31() {
+    for (name, spared) in [("2.6.30", false), ("2.6.31", true), ("2.6.33", true)] {
+        with(era(name), Owners::default(), |m| {
+            let pages = fill(m, PageFlags::empty());
+            for p in pages.iter().step_by(4) {
+                m.lru_add(*p, Lru::ActiveFile);
+            }
+            keep_busy(m, |m| m.reclaim_counters().pgsteal_kswapd > 2000);
+            let moved = m.reclaim_counters().pgdeactivate;
+            assert_eq!(moved == 0, spared, "{name}: {moved}");
+        });
+    }
 }
 
 #[test]
