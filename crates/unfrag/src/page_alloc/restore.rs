@@ -145,7 +145,8 @@ impl<H: Host> Manager<'_, H> {
         Ok(())
     }
 
-    /// A zone's high-atomic reserve in pages, its free counter, and how far a CPU's delta may grow.
+    /// A zone's high-atomic reserve in pages, its free counter with which all is counted, and how far a
+    /// CPU's delta may grow from now on.
     pub fn restore_counters(
         &mut self,
         zone: usize,
@@ -161,6 +162,9 @@ impl<H: Host> Manager<'_, H> {
         z.highatomic = highatomic;
         z.counter = free;
         z.stat_threshold = stat_threshold.into();
+        for cpu in 0..self.cpus {
+            self.sets[cpu * self.nr_zones + zone].delta = 0;
+        }
         Ok(())
     }
 
