@@ -135,6 +135,7 @@ pub struct MemConfig {
     /// more before it is written (to 2.6.29).
     pub shmem_second_round: bool,
     /// What is read ahead from swap goes on behind a free slot (since 3.4; before it, it ends there).
+    /// The specification is silent; the change log of 3.4 says so.
     pub swap_skips_holes: bool,
     /// Dirty pages.
     pub dirty: DirtyConfig,

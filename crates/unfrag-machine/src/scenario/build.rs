@@ -42,7 +42,6 @@ impl Machine {
             slab: kernel.slab,
             oom_killer: kernel.oom_killer,
             shmem_second_round: kernel.shmem_second_round,
-            swap_skips_holes: kernel.swap_skips_holes,
             word: match self.layout {
                 Layout::X86 => Word::W32,
                 Layout::X86_64 => Word::W64,

@@ -22,9 +22,6 @@ pub struct Kernel {
     /// A page of tmpfs goes round its list once more before it is written to swap (to 2.6.29). The
     /// specification is silent; the change log of 2.6.30 says so.
     pub shmem_second_round: bool,
-    /// What is read ahead from swap goes on behind a free slot (since 3.4; before it, it ends there).
-    /// The specification is silent; the change log of 3.4 says so.
-    pub swap_skips_holes: bool,
     /// Rules of its slab caches. `spec: linux-mm 6`
     pub slab: Rules,
     /// `vm.dirty_ratio` and `vm.dirty_background_ratio`, in percent: 40 and 10 to 2.6.21, 10 and 5 to
@@ -43,9 +40,6 @@ const LOW_LATENCY_SINCE: &str = "2.6.32-rc6";
 
 /// Kernel from which on reclaim writes a page of tmpfs as soon as it has a slot of swap.
 const SHMEM_DIRECT_SINCE: &str = "2.6.30";
-
-/// The first kernel with a preset that reads ahead behind free slots of swap.
-const SKIPS_HOLES_SINCE: &str = "5.6";
 
 /// Kernels from which on other shares of memory may be dirty, and those shares.
 const DIRTY_RATIOS: [(&str, (u64, u64)); 3] = [
@@ -75,7 +69,6 @@ impl Kernel {
             crypt_io_thread: is_since(CRYPT_IO_SINCE),
             cfq_low_latency: is_since(LOW_LATENCY_SINCE),
             shmem_second_round: !is_since(SHMEM_DIRECT_SINCE),
-            swap_skips_holes: is_since(SKIPS_HOLES_SINCE),
             dirty_ratios: dirty.map_or(DIRTY_RATIOS[0].1, |d| d.1),
             slab: MemConfig::of(&p.switches).slab,
             oom_killer: true,
@@ -100,7 +93,8 @@ mod tests {
         );
         let second = |name| Kernel::preset(name).map(|k| k.shmem_second_round);
         assert_eq!((second("2.6.28"), second("2.6.30")), (Ok(true), Ok(false)));
-        let skips = |name| Kernel::preset(name).map(|k| k.swap_skips_holes);
+        let skips =
+            |name| Kernel::preset(name).map(|k| MemConfig::of(&k.switches).swap_skips_holes);
         assert_eq!((skips("2.6.36"), skips("6.1")), (Ok(false), Ok(true)));
         let dirty = |name| Kernel::preset(name).map(|k| k.dirty_ratios);
         assert_eq!(

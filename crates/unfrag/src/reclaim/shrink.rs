@@ -95,8 +95,12 @@ impl<H: Host> Manager<'_, H> {
         100 * ap / (ap + fp + 1)
     }
 
-    /// Whether a kind's inactive list is too short. `spec: linux-mm 4.1`
+    /// Whether a kind's inactive list is too short, so that its active one is shortened; that of page
+    /// cache always, where the era spares none. `spec: linux-mm 4.1`
     pub(super) fn inactive_is_low(&self, vec: usize, file: bool) -> bool {
+        if file && !self.env.sw.reclaim.spares_active_files {
+            return true;
+        }
         let v = &self.lruvecs[vec];
         let (inactive, active) = (v.len(Lru::new(file, false)), v.len(Lru::new(file, true)));
         if file && self.env.sw.reclaim.lru != LruShape::PerNode {
@@ -232,8 +236,7 @@ impl<H: Host> Manager<'_, H> {
     fn shrink_list(&mut self, z: &mut ZoneScan, lru: Lru, nr: u64, sc: &mut Scan) -> Option<Need> {
         let joined = self.env.sw.reclaim.lru == LruShape::Joined;
         if lru.is_active() {
-            let spares = !lru.is_file() || self.env.sw.reclaim.spares_active_files;
-            if joined || !spares || self.inactive_is_low(z.vec, lru.is_file()) {
+            if joined || self.inactive_is_low(z.vec, lru.is_file()) {
                 let mapped = self.takes_mapped(z.vec, sc.priority);
                 self.shrink_active_list(z.vec, lru.is_file(), nr, sc, mapped);
             }
