@@ -38,6 +38,13 @@ pub struct LoopDevice {
     pub failed: u64,
 }
 
+impl LoopDevice {
+    /// The file behind it.
+    pub fn image(&self) -> NodeId {
+        self.image
+    }
+}
+
 impl World {
     pub(crate) fn submit_to_loop(&mut self, l: u8, blocks: Blocks, pages: &[u32]) {
         let want = Want::of(blocks.dir, pages.len(), blocks.room, false);

@@ -13,6 +13,7 @@ struct Names<'a> {
     trees: BTreeSet<&'a str>,
     files: BTreeSet<&'a str>,
     systems: &'a BTreeSet<String>,
+    backing: &'a BTreeSet<String>,
     images: BTreeSet<&'a str>,
     shapes: BTreeSet<&'a str>,
     programs: BTreeSet<&'a str>,
@@ -57,7 +58,8 @@ impl Wrong {
     }
 }
 
-/// Says what is wrong with names and steps; `systems` are the file systems of a machine.
+/// Says what is wrong with names and steps; `systems` are the file systems of a machine, `backing` those
+/// of them that are in a file, which has their name.
 ///
 /// # Errors
 /// The first name that means nothing, and those that would; or a step that cannot be.
@@ -65,6 +67,7 @@ pub fn check(
     things: &Things,
     programs: &BTreeMap<String, Steps>,
     systems: &BTreeSet<String>,
+    backing: &BTreeSet<String>,
 ) -> Result<(), Wrong> {
     fn keys<T>(map: &BTreeMap<String, T>) -> BTreeSet<&str> {
         map.keys().map(String::as_str).collect()
@@ -73,12 +76,14 @@ pub fn check(
         trees: BTreeSet::new(),
         files: keys(&things.files),
         systems,
+        backing,
         images: keys(&things.images),
         shapes: keys(&things.trees),
         programs: keys(programs),
     };
     names.trees = keys(&things.trees);
     names.trees.retain(|t| things.trees[*t].on.is_some());
+    names.files.extend(backing.iter().map(String::as_str));
     for steps in programs.values() {
         names.made(steps);
     }
@@ -95,6 +100,7 @@ pub fn check(
     }
     for (name, f) in &things.files {
         let place = &Place::File(name.clone());
+        names.not_backing(name, place)?;
         names.known(
             "file system",
             &f.on,
@@ -175,6 +181,15 @@ impl<'a> Names<'a> {
         Err(Wrong::new(place, message, way_out))
     }
 
+    /// A file that a file system is in has its name, which no other file can have.
+    fn not_backing(&self, name: &str, place: &Place) -> Result<(), Wrong> {
+        if !self.backing.contains(name) {
+            return Ok(());
+        }
+        let message = format!("`{name}` is the file that the file system of this name is in");
+        Err(Wrong::new(place, message, "give this one another name"))
+    }
+
     fn step_and_inner(&self, step: &Step, place: &Place) -> Result<(), Wrong> {
         self.step(step, place)?;
         let mut inner = step.inner().iter();
@@ -201,15 +216,19 @@ impl<'a> Names<'a> {
             },
             Step::Write(w) => file(&w.file),
             Step::Unlink(n) => file(n),
-            Step::Create(c) => match (&c.tree, &c.on) {
-                (Some(t), None) => tree(t),
-                (None, Some(on)) => system(on),
-                _ => Err(Wrong::new(
-                    place,
-                    "a file has one place",
-                    "give `tree` or `on`, one of the two",
-                )),
-            },
+            Step::Create(c) => {
+                let name = c.name.as_deref();
+                name.map_or(Ok(()), |n| self.not_backing(n, place))?;
+                match (&c.tree, &c.on) {
+                    (Some(t), None) => tree(t),
+                    (None, Some(on)) => system(on),
+                    _ => Err(Wrong::new(
+                        place,
+                        "a file has one place",
+                        "give `tree` or `on`, one of the two",
+                    )),
+                }
+            }
             Step::Churn(c) => system(&c.on),
             Step::Unpack(u) => {
                 system(&u.on)?;

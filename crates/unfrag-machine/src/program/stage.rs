@@ -4,7 +4,7 @@
 use super::spec::{Steps, Things};
 use crate::engine::{Nanos, Rng};
 use crate::fs::tree::{Plan, Tree};
-use crate::fs::{FsId, NodeId};
+use crate::fs::{FsId, NodeId, Store};
 use crate::mm::{Fail, PROGRAM};
 use crate::scenario::Obstacles;
 use crate::{Channel, Sim, TaskId};
@@ -184,6 +184,7 @@ impl Stage {
             }
             plans.insert(name.clone(), plan);
         }
+        state.files.extend(sim.images());
         for (name, spec) in &things.files {
             let fs = sim.file_system(&spec.on)?;
             let node = sim.lay_file(fs, spec.size.pages() as u32);
@@ -237,6 +238,15 @@ fn does_not_fit(what: &str, name: &str, on: &str, why: Fail) -> String {
 }
 
 impl Sim {
+    /// The files that file systems are in, each with the name of its file system.
+    fn images(&self) -> impl Iterator<Item = (String, NodeId)> + '_ {
+        let vfs = &self.mem_ref().vfs;
+        vfs.systems().iter().filter_map(|s| match s.store {
+            Store::Loop(l) => Some((s.name.to_string(), vfs.loops[usize::from(l)].image())),
+            Store::Disk { .. } | Store::Memory => None,
+        })
+    }
+
     /// The file system of a name.
     ///
     /// # Errors

@@ -111,8 +111,11 @@ impl Source<'_> {
         }
         let (things, programs) = (f.things(), f.steps());
         for m in &f.machines {
-            let names = m.file_systems.iter().map(|s| s.name.get_ref().clone());
-            if let Err(wrong) = names::check(&things, &programs, &names.collect()) {
+            let systems = m.file_systems.iter();
+            let backing = systems.clone().filter(|s| s.image_in.is_some());
+            let systems = systems.map(|s| s.name.get_ref().clone()).collect();
+            let backing = backing.map(|s| s.name.get_ref().clone()).collect();
+            if let Err(wrong) = names::check(&things, &programs, &systems, &backing) {
                 let mut message = wrong.message;
                 if f.machines.len() > 1 {
                     message += &format!(" (on machine `{}`)", m.name.get_ref());

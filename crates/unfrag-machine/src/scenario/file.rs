@@ -334,7 +334,8 @@ pub struct FileSystem {
     pub kind: FsKind,
     /// The device that it is on; none for tmpfs.
     pub device: Option<Name>,
-    /// The file system that holds the file that it is in, by way of a loop device.
+    /// The file system that holds the file that it is in, by way of a loop device; programs know that
+    /// file by this file system's name.
     pub image_in: Option<Name>,
     /// Where on the device it begins.
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! Mistakes in a file are told with their place and a way out.
 
 use super::super::{Scenario, ScenarioError};
-use super::{SMALL, small};
+use super::{SMALL, desk_alone, small};
 
 fn mistake(text: &str) -> ScenarioError {
     let e = Scenario::parse("s.toml", text).err();
@@ -207,6 +207,28 @@ fn a_file_system_is_in_one_place_as_its_kind_can_be() {
     ] {
         assert_eq!(told(from, to).0, message);
     }
+}
+
+#[test]
+fn the_file_that_a_file_system_is_in_has_its_name_for_itself() {
+    let message = "`image` is the file that the file system of this name is in";
+    let text = desk_alone();
+    let e = mistake(&text.replace(
+        "[programs.work]",
+        "[files.image]\non = \"tmp\"\nsize = \"1 MiB\"\n\n[programs.work]",
+    ));
+    assert_eq!(e.message, message);
+    assert_eq!(e.help.as_deref(), Some("give this one another name"));
+    let create =
+        "steps = [{ create = { on = \"tmp\", name = \"image\", size = \"1 MiB\" } }, { sleep";
+    let e = mistake(&text.replace("steps = [{ sleep", create));
+    assert_eq!(e.message, message);
+    let e = mistake(&text.replace(
+        "steps = [{ sleep",
+        "steps = [{ write = { file = \"tmp\", size = \"1 MiB\" } }, { sleep",
+    ));
+    assert_eq!(e.message, "there is no file `tmp`");
+    assert_eq!(e.help.as_deref(), Some("there are: image"));
 }
 
 #[test]

@@ -16,6 +16,13 @@ fn small() -> Scenario {
     Scenario::parse("small.toml", SMALL).unwrap()
 }
 
+/// The file without its second machine, which has no file systems.
+fn desk_alone() -> String {
+    let (desk, rest) = SMALL.split_once("[[machine]]\nname = \"old\"").unwrap();
+    let (_, programs) = rest.split_once("[programs.work]").unwrap();
+    format!("{desk}[programs.work]{programs}")
+}
+
 fn kernel(name: &str) -> Kernel {
     Kernel::preset(name).unwrap()
 }

@@ -1,7 +1,7 @@
 //! What comes of a run.
 
 use super::super::{Outcome, Progress, Scenario};
-use super::{SMALL, kernel, small};
+use super::{SMALL, desk_alone, kernel, small};
 use crate::Calibration;
 use crate::engine::{MS, SEC};
 
@@ -121,4 +121,18 @@ fn a_run_ends_at_its_limit_and_tells_how_far_it_is() {
     assert_eq!(told, [at(100 * MS, 2), at(200 * MS, 2)]);
     assert_eq!(o.tasks[0].ended_ns, None);
     assert!(SEC > o.elapsed_ns);
+}
+
+#[test]
+fn a_program_can_write_the_file_that_a_file_system_is_in() {
+    let pages = |written: &str| {
+        let step = format!("{{ write = {{ file = \"image\", size = \"{written}\" }} }}, ");
+        let text = desk_alone().replace("steps = [{ sleep", &format!("steps = [{step}{{ sleep"));
+        assert!(text.contains(&step));
+        let o = run(&Scenario::parse("s.toml", &text).unwrap(), None, 1);
+        assert!(o.programs.failures.is_empty(), "{:?}", o.programs.failures);
+        // Pages of tmpfs are on the anonymous lists, and stay when their writer has ended.
+        o.memory.anon
+    };
+    assert_eq!(pages("24 MiB") - pages("8 MiB"), 16 << 8);
 }
