@@ -26,24 +26,10 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    #[inline]
-    pub(super) fn of(&mut self, mode: Mode) -> &mut Nanos {
-        match mode {
-            Mode::User => &mut self.user,
-            Mode::System => &mut self.system,
-        }
-    }
     /// All of it.
     pub fn total(&self) -> Nanos {
         self.user + self.system + self.irq + self.switching + self.iowait + self.idle
     }
-}
-
-/// Whose work CPU time goes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    User,
-    System,
 }
 
 /// One CPU.

@@ -2,7 +2,6 @@
 
 use super::channel::Channel;
 use super::coroutine::{Baton, Fiber};
-use super::cpu::Mode;
 use super::step::Next;
 use super::task::{Spec, TaskId, TaskTimes, Wait};
 use super::{Nanos, Sched};
@@ -71,15 +70,19 @@ impl Cx<'_> {
     /// Uses so much CPU time for the program's own work. Others may run meanwhile, on this CPU too.
     #[inline]
     pub fn spend(&mut self, ns: Nanos) {
-        if ns > 0 && !self.sched().spend(ns, Mode::User) {
-            self.reschedule();
-        }
+        self.spend_both(ns, 0);
     }
 
     /// Uses so much CPU time inside the kernel.
     #[inline]
     pub fn spend_system(&mut self, ns: Nanos) {
-        if ns > 0 && !self.sched().spend(ns, Mode::System) {
+        self.spend_both(0, ns);
+    }
+
+    /// Uses CPU time for the program's own work, then inside the kernel.
+    #[inline]
+    pub fn spend_both(&mut self, user: Nanos, system: Nanos) {
+        if user + system > 0 && !self.sched().spend(user, system) {
             self.reschedule();
         }
     }

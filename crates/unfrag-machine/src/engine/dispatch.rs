@@ -5,7 +5,7 @@
 //! otherwise it stays, unless another CPU has less to do. A CPU with nothing to do takes a task that
 //! waits elsewhere; at the end of its turn a task goes where less waits.
 
-use super::cpu::{Mode, NIL};
+use super::cpu::NIL;
 use super::sched::Sched;
 use super::task::{State, Task};
 use super::{Nanos, Priority};
@@ -102,10 +102,14 @@ impl Sched {
         if self.now > cpu.run_from {
             let d = self.now - cpu.run_from;
             cpu.run_from = self.now;
+            let (user, system) = t.split(d);
             t.left -= d;
+            t.left_system -= system;
             t.vruntime += d;
-            *t.times.of(t.mode) += d;
-            *cpu.times.of(t.mode) += d;
+            t.times.user += user;
+            t.times.system += system;
+            cpu.times.user += user;
+            cpu.times.system += system;
         }
         if t.priority != Priority::Realtime {
             let least = cpu
@@ -258,11 +262,13 @@ impl Sched {
         Some(slot)
     }
 
-    /// The running task wants CPU time. True if it has had it at once, because nobody else is due
-    /// before; otherwise the engine has to step until it has had it.
+    /// The running task wants CPU time, first for its own work, then for the kernel's. True if it has
+    /// had it at once, because nobody else is due before; otherwise the engine has to step until it
+    /// has had it.
     #[inline]
-    pub(super) fn spend(&mut self, ns: Nanos, mode: Mode) -> bool {
+    pub(super) fn spend(&mut self, user: Nanos, system: Nanos) -> bool {
         let c = self.cpu;
+        let ns = user + system;
         let end = self.now + ns;
         let t = &mut self.tasks[self.current as usize];
         let cpu = &mut self.cpus[c];
@@ -270,12 +276,14 @@ impl Sched {
             self.now = end;
             cpu.run_from = end;
             t.vruntime += ns;
-            *t.times.of(mode) += ns;
-            *cpu.times.of(mode) += ns;
+            t.times.user += user;
+            t.times.system += system;
+            cpu.times.user += user;
+            cpu.times.system += system;
             return true;
         }
         t.left = ns;
-        t.mode = mode;
+        t.left_system = system;
         self.current = NIL;
         self.next[c] = match cpu.queue.is_empty() {
             true => end,

@@ -339,8 +339,10 @@ impl Sched {
                 _ => times.iowait += d,
             }
         } else {
-            let t = &self.tasks[c.running as usize];
-            *times.of(t.mode) += self.now.saturating_sub(c.run_from);
+            let d = self.now.saturating_sub(c.run_from);
+            let (user, system) = self.tasks[c.running as usize].split(d);
+            times.user += user;
+            times.system += system;
         }
         times
     }
@@ -351,7 +353,9 @@ impl Sched {
         let c = &self.cpus[usize::from(t.cpu)];
         let mut times = t.times;
         if c.running == slot {
-            *times.of(t.mode) += self.now.saturating_sub(c.run_from);
+            let (user, system) = t.split(self.now.saturating_sub(c.run_from));
+            times.user += user;
+            times.system += system;
         }
         if t.state == State::Waiting && t.wait.io {
             times.iowait += self.now - t.wait_from;

@@ -1,6 +1,6 @@
 //! What a task is.
 
-use super::cpu::{Mode, NIL};
+use super::cpu::NIL;
 use super::{Channel, Nanos, Waited};
 use std::rc::Rc;
 
@@ -91,16 +91,6 @@ pub struct TaskTimes {
     pub iowait: Nanos,
 }
 
-impl TaskTimes {
-    #[inline]
-    pub(super) fn of(&mut self, mode: Mode) -> &mut Nanos {
-        match mode {
-            Mode::User => &mut self.user,
-            Mode::System => &mut self.system,
-        }
-    }
-}
-
 /// Where a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -154,7 +144,8 @@ pub(crate) struct Task {
     pub vruntime: u64,
     /// CPU time that it wants before its code goes on.
     pub left: Nanos,
-    pub mode: Mode,
+    /// How much of that, at its end, is the kernel's work; the rest is its own.
+    pub left_system: Nanos,
     pub wait: Wait,
     /// Number of its present wait, which is also that of the timer's event.
     pub wait_seq: u64,
@@ -169,6 +160,13 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    /// What the next so many nanoseconds of CPU time are: its own work, and the kernel's.
+    #[inline]
+    pub fn split(&self, ns: Nanos) -> (Nanos, Nanos) {
+        let user = ns.min(self.left - self.left_system);
+        (user, ns - user)
+    }
+
     pub fn vacant() -> Task {
         Task {
             generation: 0,
@@ -182,7 +180,7 @@ impl Task {
             arrived: 0,
             vruntime: 0,
             left: 0,
-            mode: Mode::System,
+            left_system: 0,
             wait: Wait::NONE,
             wait_seq: 0,
             wait_from: 0,

@@ -369,10 +369,7 @@ impl Cx<'_> {
         loop {
             let mut user = 0;
             let stop = self.with(|sim| sim.touch_run(who, area, indices, write, each, &mut user));
-            if user > 0 {
-                self.spend(user);
-            }
-            self.pay();
+            self.spend_and_pay(user);
             if self.killed() {
                 return Err(Fail::Killed);
             }

@@ -290,10 +290,15 @@ impl Cx<'_> {
     /// Uses the CPU time that kernel work on behalf of this task has taken since the last time.
     #[inline]
     pub(crate) fn pay(&mut self) {
-        let ns = self.with(|sim| std::mem::take(&mut sim.mem().owed));
-        if ns > 0 {
-            self.spend_system(ns);
-        }
+        self.spend_and_pay(0);
+    }
+
+    /// Uses so much CPU time for the program's own work, and what kernel work for it has taken: in one
+    /// piece, so that no other task comes in between and pays for this one.
+    #[inline]
+    pub(crate) fn spend_and_pay(&mut self, user: Nanos) {
+        let system = self.with(|sim| std::mem::take(&mut sim.mem().owed));
+        self.spend_both(user, system);
     }
 
     /// The same once it is worth a look at the clock: work in short pieces stays one piece.
