@@ -310,5 +310,7 @@ impl Cx<'_> {
     }
 }
 
-/// Work of the kernel that is done in one piece as far as other tasks can see.
-pub(crate) const BATCH: Nanos = 20_000;
+/// CPU time from which on work of the kernel and runs of touches pause for others: what others see of
+/// a task comes in pieces of this size. Far below a tick and a disk's access; each piece costs a switch
+/// of coroutines.
+pub(crate) const BATCH: Nanos = 50_000;

@@ -34,6 +34,27 @@ fn a_timeout_ends_on_the_edge_of_a_tick() {
 }
 
 #[test]
+fn time_in_one_piece_is_the_programs_first_and_then_the_kernels() {
+    let mut m = free_machine(1);
+    m.spawn(Spec::new("a"), |cx| {
+        cx.spend_both(3 * MS, 2 * MS);
+        let times = cx.times();
+        assert_eq!((times.user, times.system), (3 * MS, 2 * MS));
+    });
+    // Another one that takes turns with it, so that the piece is charged in parts.
+    m.spawn(Spec::new("b"), |cx| cx.spend(9 * MS));
+    for (at, user, system) in [(MS, MS, 0), (3 * MS, 3 * MS, 0)] {
+        m.sim().at(at, move |sim| {
+            let times = sim.cpu_times(0);
+            assert_eq!((times.user, times.system), (user, system));
+        });
+    }
+    assert_eq!(m.run(SEC), Ended::Finished);
+    let times = m.sim().cpu_times(0);
+    assert_eq!((times.user, times.system), (12 * MS, 2 * MS));
+}
+
+#[test]
 fn what_happens_at_the_end_of_work_has_happened_when_the_code_goes_on() {
     let mut m = free_machine(1);
     let log = Log::default();
