@@ -74,12 +74,12 @@ fn all(name: Name) -> Result<Vec<Machine>> {
     let mut found = vec![];
     for (file, text) in texts(name) {
         let s = parse(file, text)?;
-        for m in &s.file.machines {
+        for (i, m) in s.file.machines.iter().enumerate() {
             found.push(Machine {
                 name: m.name.get_ref().clone(),
                 scenario: s.clone(),
-                // The other sizes of memory are a sweep.
-                added: name == Name::HighOrder && !found.is_empty(),
+                // The other sizes of memory, and the other disks, are a sweep.
+                added: matches!(name, Name::HighOrder | Name::SlabOrder) && i > 0,
             });
         }
     }
