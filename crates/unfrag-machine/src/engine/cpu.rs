@@ -26,9 +26,39 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
+    #[inline]
+    pub(super) fn add(&mut self, work: Work) {
+        self.user += work.user;
+        self.system += work.system;
+    }
+
     /// All of it.
     pub fn total(&self) -> Nanos {
         self.user + self.system + self.irq + self.switching + self.iowait + self.idle
+    }
+}
+
+/// CPU time of a task, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// Its own work.
+    pub user: Nanos,
+    /// The kernel's, which comes after it.
+    pub system: Nanos,
+}
+
+impl Work {
+    #[inline]
+    pub fn total(self) -> Nanos {
+        self.user + self.system
+    }
+
+    /// The first so many nanoseconds of it.
+    #[inline]
+    pub fn first(self, ns: Nanos) -> Work {
+        let user = ns.min(self.user);
+        let system = ns - user;
+        Work { user, system }
     }
 }
 

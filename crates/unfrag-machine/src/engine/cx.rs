@@ -2,6 +2,7 @@
 
 use super::channel::Channel;
 use super::coroutine::{Baton, Fiber};
+use super::cpu::Work;
 use super::step::Next;
 use super::task::{Spec, TaskId, TaskTimes, Wait};
 use super::{Nanos, Sched};
@@ -82,7 +83,8 @@ impl Cx<'_> {
     /// Uses CPU time for the program's own work, then inside the kernel.
     #[inline]
     pub fn spend_both(&mut self, user: Nanos, system: Nanos) {
-        if user + system > 0 && !self.sched().spend(user, system) {
+        let work = Work { user, system };
+        if work.total() > 0 && !self.sched().spend(work) {
             self.reschedule();
         }
     }

@@ -5,7 +5,7 @@
 //! otherwise it stays, unless another CPU has less to do. A CPU with nothing to do takes a task that
 //! waits elsewhere; at the end of its turn a task goes where less waits.
 
-use super::cpu::NIL;
+use super::cpu::{NIL, Work};
 use super::sched::Sched;
 use super::task::{State, Task};
 use super::{Nanos, Priority};
@@ -102,14 +102,12 @@ impl Sched {
         if self.now > cpu.run_from {
             let d = self.now - cpu.run_from;
             cpu.run_from = self.now;
-            let (user, system) = t.split(d);
-            t.left -= d;
-            t.left_system -= system;
+            let had = t.left.first(d);
+            t.left.user -= had.user;
+            t.left.system -= had.system;
             t.vruntime += d;
-            t.times.user += user;
-            t.times.system += system;
-            cpu.times.user += user;
-            cpu.times.system += system;
+            t.times.add(had);
+            cpu.times.add(had);
         }
         if t.priority != Priority::Realtime {
             let least = cpu
@@ -128,7 +126,7 @@ impl Sched {
             NIL if waiting => self.now.max(cpu.irq_until),
             NIL => Nanos::MAX,
             slot => {
-                let done = cpu.run_from + self.tasks[slot as usize].left;
+                let done = cpu.run_from + self.tasks[slot as usize].left.total();
                 if waiting {
                     done.min(cpu.slice_end.max(self.now))
                 } else {
@@ -262,28 +260,23 @@ impl Sched {
         Some(slot)
     }
 
-    /// The running task wants CPU time, first for its own work, then for the kernel's. True if it has
-    /// had it at once, because nobody else is due before; otherwise the engine has to step until it
-    /// has had it.
+    /// The running task wants CPU time. True if it has had it at once, because nobody else is due
+    /// before; otherwise the engine has to step until it has had it.
     #[inline]
-    pub(super) fn spend(&mut self, user: Nanos, system: Nanos) -> bool {
+    pub(super) fn spend(&mut self, work: Work) -> bool {
         let c = self.cpu;
-        let ns = user + system;
-        let end = self.now + ns;
+        let end = self.now + work.total();
         let t = &mut self.tasks[self.current as usize];
         let cpu = &mut self.cpus[c];
         if end < self.horizon {
             self.now = end;
             cpu.run_from = end;
-            t.vruntime += ns;
-            t.times.user += user;
-            t.times.system += system;
-            cpu.times.user += user;
-            cpu.times.system += system;
+            t.vruntime += work.total();
+            t.times.add(work);
+            cpu.times.add(work);
             return true;
         }
-        t.left = ns;
-        t.left_system = system;
+        t.left = work;
         self.current = NIL;
         self.next[c] = match cpu.queue.is_empty() {
             true => end,

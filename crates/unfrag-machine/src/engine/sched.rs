@@ -340,9 +340,7 @@ impl Sched {
             }
         } else {
             let d = self.now.saturating_sub(c.run_from);
-            let (user, system) = self.tasks[c.running as usize].split(d);
-            times.user += user;
-            times.system += system;
+            times.add(self.tasks[c.running as usize].left.first(d));
         }
         times
     }
@@ -353,9 +351,7 @@ impl Sched {
         let c = &self.cpus[usize::from(t.cpu)];
         let mut times = t.times;
         if c.running == slot {
-            let (user, system) = t.split(self.now.saturating_sub(c.run_from));
-            times.user += user;
-            times.system += system;
+            times.add(t.left.first(self.now.saturating_sub(c.run_from)));
         }
         if t.state == State::Waiting && t.wait.io {
             times.iowait += self.now - t.wait_from;

@@ -1,6 +1,6 @@
 //! What a task is.
 
-use super::cpu::NIL;
+use super::cpu::{NIL, Work};
 use super::{Channel, Nanos, Waited};
 use std::rc::Rc;
 
@@ -91,6 +91,14 @@ pub struct TaskTimes {
     pub iowait: Nanos,
 }
 
+impl TaskTimes {
+    #[inline]
+    pub(super) fn add(&mut self, work: Work) {
+        self.user += work.user;
+        self.system += work.system;
+    }
+}
+
 /// Where a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -143,9 +151,7 @@ pub(crate) struct Task {
     /// CPU time that it has had, as far as turns are concerned.
     pub vruntime: u64,
     /// CPU time that it wants before its code goes on.
-    pub left: Nanos,
-    /// How much of that, at its end, is the kernel's work; the rest is its own.
-    pub left_system: Nanos,
+    pub left: Work,
     pub wait: Wait,
     /// Number of its present wait, which is also that of the timer's event.
     pub wait_seq: u64,
@@ -160,13 +166,6 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// What the next so many nanoseconds of CPU time are: its own work, and the kernel's.
-    #[inline]
-    pub fn split(&self, ns: Nanos) -> (Nanos, Nanos) {
-        let user = ns.min(self.left - self.left_system);
-        (user, ns - user)
-    }
-
     pub fn vacant() -> Task {
         Task {
             generation: 0,
@@ -179,8 +178,7 @@ impl Task {
             killed: false,
             arrived: 0,
             vruntime: 0,
-            left: 0,
-            left_system: 0,
+            left: Work::default(),
             wait: Wait::NONE,
             wait_seq: 0,
             wait_from: 0,
