@@ -4,6 +4,7 @@ use super::choice::{self, Choice};
 use super::variant::Kernel;
 use super::{Metrics, Name};
 use std::collections::BTreeMap;
+use unfrag::kernel::Reserve;
 use unfrag_linux::{Error, Result};
 use unfrag_machine::Calibration;
 use unfrag_machine::scenario::{self, Outcome, Scenario};
@@ -107,6 +108,10 @@ pub fn settings(name: Name, kernel: &Kernel, machine: &str) -> BTreeMap<String, 
         let slub = kernel.slab.slub;
         all.insert("slub_max_order".into(), slub.max_order.to_string());
         all.insert("first_attempt".into(), format!("{:?}", slub.first_attempt));
+    }
+    if name == Name::SlabOrder {
+        let reserve = kernel.switches.reserve != Reserve::None;
+        all.insert("migrate_reserve".into(), reserve.to_string());
     }
     if name == Name::Atomic {
         let r = kernel.switches.reclaim;

@@ -2,7 +2,7 @@
 
 use super::choice::Choice;
 use unfrag::Switches;
-use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, preset};
+use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve, preset};
 use unfrag::slab::{Design, FirstAttempt, Rules};
 
 /// A kernel as an experiment runs it.
@@ -81,7 +81,8 @@ pub fn aim9() -> Vec<Kernel> {
     highorder().into_iter().filter(published).collect()
 }
 
-/// S2's allocators, and the four remedies that were tried. `spec: linux-mm 6.5`
+/// S2's allocators, and the four remedies that were tried. Added are those of S2's table on a kernel without
+/// `MIGRATE_RESERVE`, which says what the reserve does. `spec: linux-mm 6.5, 4.7`
 pub fn slab_order() -> Vec<Kernel> {
     let slub = |max_order, first_attempt| {
         let mut r = Rules::S2;
@@ -104,17 +105,33 @@ pub fn slab_order() -> Vec<Kernel> {
         ("slub-no-wake", slub(3, F::NoWake)),
         ("slub-first-pass-only", slub(3, F::FirstPassOnly)),
     ];
-    let of = |(variant, slab)| {
-        Some(Kernel {
+    let no_reserve = [
+        ("slqb-no-reserve", design(Design::Slqb)),
+        ("slub-no-reserve", slub(3, F::Historic)),
+        ("slub-order-1-no-reserve", slub(1, F::Historic)),
+        ("slub-order-0-no-reserve", slub(0, F::Historic)),
+    ];
+    let Some(plain) = base("2.6.28") else {
+        return vec![];
+    };
+    let without = Switches {
+        reserve: Reserve::None,
+        ..plain
+    };
+    let of = |switches, added| {
+        move |(variant, slab)| Kernel {
             name: "2.6.28",
             variant,
-            switches: base("2.6.28")?,
+            switches,
             slab,
             oom_killer: true,
-            added: false,
-        })
+            added,
+        }
     };
-    kernels.into_iter().filter_map(of).collect()
+    let published = kernels.into_iter().map(of(plain, false));
+    published
+        .chain(no_reserve.into_iter().map(of(without, true)))
+        .collect()
 }
 
 /// S4's thirteen kernels: each base, 8aa7e847 reverted, and the five patches one after the other. Added
@@ -206,7 +223,25 @@ mod tests {
     }
 
     #[test]
+    fn what_the_reserve_does_is_asked_with_the_reserve_alone_taken_away_spec_4_7() {
+        let all = slab_order();
+        let added: Vec<&Kernel> = all.iter().filter(|k| k.added).collect();
+        assert_eq!(added.len(), 4);
+        for k in added {
+            let with = k.variant.strip_suffix("-no-reserve").expect("its name");
+            let with = all.iter().find(|p| p.variant == with).expect("S2 has it");
+            assert_eq!(k.slab, with.slab);
+            let switches = Switches {
+                reserve: with.switches.reserve,
+                ..k.switches
+            };
+            assert_eq!(switches, with.switches);
+            assert_ne!(k.switches, with.switches);
+        }
+    }
+
+    #[test]
     fn every_kernel_of_the_experiments_exists() {
-        assert_eq!((highorder().len(), slab_order().len()), (5, 9));
+        assert_eq!((highorder().len(), slab_order().len()), (5, 13));
     }
 }
