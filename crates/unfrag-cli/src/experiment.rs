@@ -10,12 +10,14 @@ use unfrag_lab::experiment::{self, Name, Options, report};
 /// highorder: blocks of 4 MiB while seven kernels are built, and at rest (2005). aim9: eight small
 /// programs, with and without grouping (2005). slab-order: two builds on tmpfs in 1 GiB, with slabs of
 /// several orders (2009). atomic: reclaim behind an encrypted disk, with order-2 requests from
-/// interrupts (2009). Same seed, same bytes. A run of highorder takes about half a minute, one of
-/// slab-order a minute, one of atomic half a second.
+/// interrupts (2009). Same seed, same bytes. A run of highorder takes about a quarter of a minute, one of
+/// slab-order half a minute, one of atomic two seconds.
 ///
-/// What the sources mention beside their experiments runs only if it is named: of atomic the kernels
+/// What is beside the sources' experiments runs only if it is named: of atomic the kernels
 /// congestion-both-everywhere and kswapd-quickly-notice-high-order, of highorder the machines xeon-1024 to
-/// xeon-2048.
+/// xeon-2048, of slab-order the machines stoakley-10k and stoakley-15k, and the kernels without
+/// MIGRATE_RESERVE: slqb-no-reserve, slub-no-reserve, slub-order-1-no-reserve and
+/// slub-order-0-no-reserve.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag experiment atomic --kernel 2.6.30 --machine x86 --runs 1
