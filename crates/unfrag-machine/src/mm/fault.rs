@@ -14,6 +14,9 @@ use unfrag::page_alloc::{Attempt, Begun};
 use unfrag::reclaim::PageFlags;
 use unfrag::{Gfp, Pfn};
 
+/// Pages that are found together before they are marked.
+const CHUNK: usize = 32;
+
 /// How a run of touches stopped.
 #[expect(clippy::large_enum_variant, reason = "lives on the stack of its task")]
 enum Stop {
@@ -93,6 +96,40 @@ impl Sim {
             }
         }
         Stop::Done
+    }
+
+    /// Touches pages of an anonymous area as long as they are there, and returns how many were. All
+    /// frames of a chunk are found before the first is marked, so that their cache misses overlap.
+    fn touch_present(&mut self, who: ProcId, area: u16, pages: &[u32], write: bool) -> usize {
+        let hit = PageFlags::YOUNG | PageFlags::DIRTY;
+        let hit = if write { hit } else { PageFlags::YOUNG };
+        let area = self.mem_ref().procs.get(who).area(area);
+        let Some(a) = area.filter(|a| matches!(a.backing, Backing::Anon)) else {
+            return 0;
+        };
+        let id = a.object;
+        let mut present = 0;
+        for chunk in pages.chunks(CHUNK) {
+            let object = self.mem_ref().objects.get(id);
+            let mut frames = [Pfn(0); CHUNK];
+            let mut n = 0;
+            for &page in chunk {
+                let entry = object.get(page);
+                match entry.pfn() {
+                    Some(pfn) if !(write && entry.is_protected()) => frames[n] = pfn,
+                    _ => break,
+                }
+                n += 1;
+            }
+            for &pfn in &frames[..n] {
+                self.manager().set_page_flags(pfn, hit);
+            }
+            present += n;
+            if n < chunk.len() {
+                break;
+            }
+        }
+        present
     }
 
     /// Maps a zeroed page of a process where none was.
@@ -382,6 +419,28 @@ impl Cx<'_> {
                     self.fault(who, area, i, write, spare)?;
                 }
             }
+        }
+    }
+
+    /// Touches pages that are most likely there, without any work of the program's own.
+    ///
+    /// # Errors
+    /// As [`touch`](Cx::touch).
+    pub(crate) fn touch_again(
+        &mut self,
+        who: ProcId,
+        area: u16,
+        pages: &[u32],
+        write: bool,
+    ) -> Result<(), Fail> {
+        let mut rest = pages;
+        loop {
+            let present = self.with(|sim| sim.touch_present(who, area, rest, write));
+            let Some((&missing, more)) = rest[present..].split_first() else {
+                return Ok(());
+            };
+            self.touch(who, area, &mut std::iter::once(missing), write, 0)?;
+            rest = more;
         }
     }
 

@@ -1,6 +1,7 @@
 //! A process that runs steps.
 
-use super::spec::{Grow, Pattern, Repeat, Step, Steps, Touch};
+use super::jobs::is_strewn;
+use super::spec::{Grow, Pattern, Repeat, Reuse, Step, Steps, Touch};
 use super::stage::{Line, Stage, program_channel};
 use crate::engine::{Nanos, Rng};
 use crate::kmem::{Obj, caches};
@@ -10,6 +11,26 @@ use crate::mm::process::ProcId;
 use crate::{Cx, Priority};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+
+/// Parts of a touch after each of which what was touched before is used again.
+const PARTS: u32 = 20;
+/// Pages that are hot.
+const HOT_PERCENT: u32 = 25;
+
+impl Reuse {
+    /// Which of the first `used` pages after `from` are used again in a round; `into` has room for them.
+    fn pick(self, from: u32, used: u32, round: u32, into: &mut [u32]) -> &[u32] {
+        let mut n = 0;
+        for page in 0..used {
+            let hot = is_strewn(page / 2, HOT_PERCENT);
+            let share = if hot { self.hot } else { self.others };
+            // Written in any case: to guess which are picked costs more.
+            into[n] = from + page;
+            n += usize::from(is_strewn(page.wrapping_add(round), share));
+        }
+        &into[..n]
+    }
+}
 
 /// Who a process is in its scenario.
 #[derive(Clone, Debug)]
@@ -260,6 +281,16 @@ impl Actor {
                         .map(|i| from + i);
                     cx.touch(proc, area, &mut all, t.write, each)
                 }
+                Pattern::Reuse(reuse) => {
+                    let part = n.div_ceil(PARTS);
+                    let mut again = vec![0; n as usize];
+                    (0..n).step_by(part as usize).try_for_each(|at| {
+                        let used = (at + part).min(n);
+                        cx.touch(proc, area, &mut (from + at..from + used), t.write, each)?;
+                        let again = reuse.pick(from, used, rng.bits() as u32, &mut again);
+                        cx.touch_again(proc, area, again, t.write)
+                    })
+                }
             }?;
         }
         Ok(())
@@ -366,5 +397,30 @@ impl Stage {
             .failures
             .entry(fail.to_string())
             .or_default() += 1;
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::Reuse;
+    use crate::engine::Rng;
+
+    #[test]
+    fn hot_pages_are_used_again_in_most_rounds_and_others_now_and_then() {
+        let reuse = Reuse {
+            hot: 75,
+            others: 10,
+        };
+        let mut rng = Rng::named(7, "again");
+        let (mut rounds, mut room) = (vec![0; 4000], vec![0; 4000]);
+        for _ in 0..100 {
+            for &page in reuse.pick(10, 4000, rng.bits() as u32, &mut room) {
+                rounds[page as usize - 10] += 1;
+            }
+        }
+        let (hot, others): (Vec<u32>, Vec<u32>) = rounds.iter().partition(|n| **n > 40);
+        assert!((900..1100).contains(&hot.len()), "{}", hot.len());
+        let mean = |n: &[u32]| n.iter().sum::<u32>() as usize / n.len();
+        assert!((72..=78).contains(&mean(&hot)) && (8..=12).contains(&mean(&others)));
     }
 }

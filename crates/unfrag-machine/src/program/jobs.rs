@@ -2,7 +2,7 @@
 
 use super::actor::{Actor, Halt};
 use super::spec::{Fork, Parallel, Step, Steps};
-use super::stage::program_channel;
+use super::stage::{Image, program_channel};
 use crate::engine::Rng;
 use crate::kmem::caches;
 use crate::mm::Fail;
@@ -15,6 +15,14 @@ use std::rc::Rc;
 const STACK_USED: u32 = 3;
 /// Pages that a stack may have.
 const STACK: u32 = 64;
+
+/// A mapped text of a program that has just begun, or of one of its libraries.
+struct Text {
+    area: u16,
+    pages: u32,
+    /// Percent of them that a run touches.
+    used: u32,
+}
 
 impl Actor {
     /// Starts a child that is a copy of this process and does steps; `told` runs when it has ended, and
@@ -113,6 +121,23 @@ impl Actor {
         let Some(image) = stage.images.get(name) else {
             panic!("the scenario was not checked: no image `{name}`")
         };
+        // Its name is in a buffer of the kernel until it is in place.
+        let buffer = cx.kmem_kind(self.who, caches::Kind::NamesCache)?;
+        let loaded = self.load(cx, name, image);
+        cx.with(|sim| sim.kmem_free(buffer));
+        let texts = loaded?;
+        let data = self.small_area(cx, "data", image.data.max(1))?;
+        cx.touch(self.proc, data, &mut (0..image.data), true, 0)?;
+        for text in texts {
+            let mut touched = (0..text.pages).filter(|&i| is_strewn(i, text.used));
+            cx.touch(self.proc, text.area, &mut touched, false, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a program in place of this one: its texts are mapped, and its stack has its arguments.
+    fn load(&mut self, cx: &mut Cx, name: &str, image: &Image) -> Result<Vec<Text>, Halt> {
+        let stage = self.stage.clone();
         let (who, proc) = (self.who, self.proc);
         // The file is opened and its head read before the old memory goes.
         cx.opened(who, image.node, |cx| {
@@ -121,30 +146,24 @@ impl Actor {
         cx.exec_process(proc, &name.into())?;
         self.areas.clear();
         self.parts.clear();
-        let mut texts = vec![(image.node, image.text, image.used)];
-        for library in &image.libraries {
-            let l = &stage.images[library];
-            texts.push((l.node, l.text, l.used));
-        }
-        let mut areas = vec![];
-        for &(node, pages, used) in &texts {
-            cx.lookup(who, node)?;
+        let libraries = image.libraries.iter().map(|l| &stage.images[l]);
+        let mut texts = vec![];
+        for i in std::iter::once(image).chain(libraries) {
+            cx.lookup(who, i.node)?;
             let mapped = cx
                 .kmem_kind(who, caches::Kind::VmAreaStruct)
-                .map(|vma| cx.with(|sim| sim.map_file_area(proc, node, pages, true, Some(vma))));
-            cx.with(|sim| sim.unpin(node));
-            areas.push((mapped?, pages, used));
+                .map(|vma| cx.with(|sim| sim.map_file_area(proc, i.node, i.text, true, Some(vma))));
+            cx.with(|sim| sim.unpin(i.node));
+            texts.push(Text {
+                area: mapped?,
+                pages: i.text,
+                used: i.used,
+            });
         }
         self.more_areas(cx, proc, image.areas)?;
         let stack = self.small_area(cx, "stack", STACK)?;
         cx.touch(proc, stack, &mut (STACK - STACK_USED..STACK), true, 0)?;
-        let data = self.small_area(cx, "data", image.data.max(1))?;
-        cx.touch(proc, data, &mut (0..image.data), true, 0)?;
-        for (area, pages, used) in areas {
-            let mut touched = (0..pages).filter(|&i| is_used(i, used));
-            cx.touch(proc, area, &mut touched, false, 0)?;
-        }
-        Ok(())
+        Ok(texts)
     }
 
     fn small_area(&mut self, cx: &mut Cx, name: &str, pages: u32) -> Result<u16, Fail> {
@@ -173,9 +192,8 @@ impl Actor {
     }
 }
 
-/// Whether a page of a text is among the share that is used; the same ones for each process, strewn
-/// over the text.
-fn is_used(page: u32, percent: u32) -> bool {
+/// Whether a page of an area is among a share of it; the same ones for each process, strewn over it.
+pub(super) fn is_strewn(page: u32, percent: u32) -> bool {
     page.wrapping_mul(2_654_435_761) >> 16 & 0xffff < percent * 65_536 / 100
 }
 
@@ -191,14 +209,14 @@ impl Step {
 
 #[cfg(test)]
 mod unit {
-    use super::is_used;
+    use super::is_strewn;
 
     #[test]
     fn the_used_part_of_a_text_has_its_share_and_is_strewn_over_it() {
-        let used = |percent| (0..4000).filter(|&i| is_used(i, percent)).count();
+        let used = |percent| (0..4000).filter(|&i| is_strewn(i, percent)).count();
         assert_eq!((used(0), used(100)), (0, 4000));
         assert!((1500..1700).contains(&used(40)), "{}", used(40));
-        let last_quarter = (3000..4000).filter(|&i| is_used(i, 40)).count();
+        let last_quarter = (3000..4000).filter(|&i| is_strewn(i, 40)).count();
         assert!((350..450).contains(&last_quarter), "{last_quarter}");
     }
 }

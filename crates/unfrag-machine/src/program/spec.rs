@@ -212,6 +212,19 @@ pub enum Pattern {
     Random,
     /// Every so manieth, in turns, until all were used.
     Stride(u32),
+    /// One after the other; and after each twentieth of them, some of those used so far again.
+    Reuse(Reuse),
+}
+
+/// Shares of the pages used so far that are used again, in percent. They cost the program no work of
+/// their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Reuse {
+    /// Of a quarter of the pages, which lie in twos.
+    pub hot: u32,
+    /// Of the others.
+    pub others: u32,
 }
 
 /// [`Step::Touch`]

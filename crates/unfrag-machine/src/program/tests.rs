@@ -133,6 +133,28 @@ program = "make"
 }
 
 #[test]
+fn what_is_used_again_costs_neither_faults_nor_own_work() {
+    let with = |pattern: &str| {
+        run(&format!(
+            r#"
+[programs.work]
+steps = [{{ grow = {{ size = "4 MiB" }} }}, {{ touch = {{ each = "5 us", pattern = {pattern} }} }}]
+[[task]]
+program = "work"
+"#
+        ))
+    };
+    let (once, again) = (
+        with("\"sequential\""),
+        with("{ reuse = { hot = 75, others = 10 } }"),
+    );
+    assert!(again.programs.failures.is_empty());
+    assert_eq!(once.counters["pgfault"], again.counters["pgfault"]);
+    assert_eq!(once.tasks[0].user_ns, again.tasks[0].user_ns);
+    assert!(once.tasks[0].user_ns >= 1024 * 5000);
+}
+
+#[test]
 fn equal_seeds_are_equal_runs_and_others_differ() {
     let programs = r#"
 [programs.work]
