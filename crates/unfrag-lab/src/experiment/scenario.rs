@@ -104,12 +104,12 @@ pub fn settings(name: Name, kernel: &Kernel, machine: &str) -> BTreeMap<String, 
     {
         all.insert("memory_mib".into(), mib.into());
     }
-    if name == Name::SlabOrder && kernel.variant.starts_with("slub") {
-        let slub = kernel.slab.slub;
-        all.insert("slub_max_order".into(), slub.max_order.to_string());
-        all.insert("first_attempt".into(), format!("{:?}", slub.first_attempt));
-    }
     if name == Name::SlabOrder {
+        if kernel.variant.starts_with("slub") {
+            let slub = kernel.slab.slub;
+            all.insert("slub_max_order".into(), slub.max_order.to_string());
+            all.insert("first_attempt".into(), format!("{:?}", slub.first_attempt));
+        }
         let reserve = kernel.switches.reserve != Reserve::None;
         all.insert("migrate_reserve".into(), reserve.to_string());
     }

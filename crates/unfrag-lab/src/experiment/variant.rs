@@ -106,11 +106,13 @@ pub fn slab_order() -> Vec<Kernel> {
         ("slub-first-pass-only", slub(3, F::FirstPassOnly)),
     ];
     let no_reserve = [
-        ("slqb-no-reserve", design(Design::Slqb)),
-        ("slub-no-reserve", slub(3, F::Historic)),
-        ("slub-order-1-no-reserve", slub(1, F::Historic)),
-        ("slub-order-0-no-reserve", slub(0, F::Historic)),
-    ];
+        ("slqb", "slqb-no-reserve"),
+        ("slub", "slub-no-reserve"),
+        ("slub-order-1", "slub-order-1-no-reserve"),
+        ("slub-order-0", "slub-order-0-no-reserve"),
+    ]
+    .into_iter()
+    .filter_map(|(with, name)| Some((name, kernels.iter().find(|k| k.0 == with)?.1)));
     let Some(plain) = base("2.6.28") else {
         return vec![];
     };
@@ -129,9 +131,7 @@ pub fn slab_order() -> Vec<Kernel> {
         }
     };
     let published = kernels.into_iter().map(of(plain, false));
-    published
-        .chain(no_reserve.into_iter().map(of(without, true)))
-        .collect()
+    published.chain(no_reserve.map(of(without, true))).collect()
 }
 
 /// S4's thirteen kernels: each base, 8aa7e847 reverted, and the five patches one after the other. Added

@@ -60,6 +60,15 @@ impl Work {
         let system = ns - user;
         Work { user, system }
     }
+
+    /// Takes the first so many nanoseconds off, and returns them.
+    #[inline]
+    pub fn take(&mut self, ns: Nanos) -> Work {
+        let first = self.first(ns);
+        self.user -= first.user;
+        self.system -= first.system;
+        first
+    }
 }
 
 /// One CPU.

@@ -102,9 +102,7 @@ impl Sched {
         if self.now > cpu.run_from {
             let d = self.now - cpu.run_from;
             cpu.run_from = self.now;
-            let had = t.left.first(d);
-            t.left.user -= had.user;
-            t.left.system -= had.system;
+            let had = t.left.take(d);
             t.vruntime += d;
             t.times.add(had);
             cpu.times.add(had);

@@ -4,7 +4,7 @@
 //! theirs. An interrupt that comes while another runs on its CPU waits for its end.
 
 use super::Nanos;
-use super::cpu::{NIL, Work};
+use super::cpu::NIL;
 use super::events::{Event, Kind};
 use super::run::Ended;
 use super::sched::{Call, Sched};
@@ -62,7 +62,7 @@ impl Sched {
             self.dispatch(c);
             return None;
         }
-        if self.tasks[slot as usize].left == Work::default() && cpu.run_from <= self.now {
+        if self.tasks[slot as usize].left.total() == 0 && cpu.run_from <= self.now {
             return Some(slot);
         }
         self.plan(c);
