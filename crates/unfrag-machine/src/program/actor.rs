@@ -8,6 +8,7 @@ use crate::kmem::{Obj, caches};
 use crate::mm::Fail;
 use crate::mm::alloc::Who;
 use crate::mm::process::ProcId;
+use crate::scenario::Percent;
 use crate::{Cx, Priority};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -15,14 +16,14 @@ use std::rc::Rc;
 /// Parts of a touch after each of which what was touched before is used again.
 const PARTS: u32 = 20;
 /// Pages that are hot.
-const HOT_PERCENT: u32 = 25;
+const HOT: Percent = Percent::new(25).unwrap();
 
 impl Reuse {
     /// Which of the first `used` pages after `from` are used again in a round; `into` has room for them.
     fn pick(self, from: u32, used: u32, round: u32, into: &mut [u32]) -> &[u32] {
         let mut n = 0;
         for page in 0..used {
-            let hot = is_strewn(page / 2, HOT_PERCENT);
+            let hot = is_strewn(page / 2, HOT);
             let share = if hot { self.hot } else { self.others };
             // Written in any case: to guess which are picked costs more.
             into[n] = from + page;
@@ -404,12 +405,13 @@ impl Stage {
 mod unit {
     use super::Reuse;
     use crate::engine::Rng;
+    use crate::scenario::Percent;
 
     #[test]
     fn hot_pages_are_used_again_in_most_rounds_and_others_now_and_then() {
         let reuse = Reuse {
-            hot: 75,
-            others: 10,
+            hot: Percent::new(75).unwrap(),
+            others: Percent::new(10).unwrap(),
         };
         let mut rng = Rng::named(7, "again");
         let (mut rounds, mut room) = (vec![0; 4000], vec![0; 4000]);

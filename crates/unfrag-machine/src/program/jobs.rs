@@ -7,6 +7,7 @@ use crate::engine::Rng;
 use crate::kmem::caches;
 use crate::mm::Fail;
 use crate::mm::process::ProcId;
+use crate::scenario::Percent;
 use crate::{Cx, Priority, Spec, TaskId};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,7 +22,7 @@ struct Text {
     area: u16,
     pages: u32,
     /// Percent of them that a run touches.
-    used: u32,
+    used: Percent,
 }
 
 impl Actor {
@@ -193,8 +194,8 @@ impl Actor {
 }
 
 /// Whether a page of an area is among a share of it; the same ones for each process, strewn over it.
-pub(super) fn is_strewn(page: u32, percent: u32) -> bool {
-    page.wrapping_mul(2_654_435_761) >> 16 & 0xffff < percent * 65_536 / 100
+pub(super) fn is_strewn(page: u32, share: Percent) -> bool {
+    page.wrapping_mul(2_654_435_761) >> 16 & 0xffff < share.get() * 65_536 / 100
 }
 
 impl Step {
@@ -210,13 +211,15 @@ impl Step {
 #[cfg(test)]
 mod unit {
     use super::is_strewn;
+    use crate::scenario::Percent;
 
     #[test]
     fn the_used_part_of_a_text_has_its_share_and_is_strewn_over_it() {
-        let used = |percent| (0..4000).filter(|&i| is_strewn(i, percent)).count();
+        let share = |percent| Percent::new(percent).unwrap();
+        let used = |percent| (0..4000).filter(|&i| is_strewn(i, share(percent))).count();
         assert_eq!((used(0), used(100)), (0, 4000));
         assert!((1500..1700).contains(&used(40)), "{}", used(40));
-        let last_quarter = (3000..4000).filter(|&i| is_strewn(i, 40)).count();
+        let last_quarter = (3000..4000).filter(|&i| is_strewn(i, share(40))).count();
         assert!((350..450).contains(&last_quarter), "{last_quarter}");
     }
 }

@@ -5,7 +5,7 @@
 
 use super::draw::{Count, Draw};
 use crate::fs::tree::TreeShape;
-use crate::scenario::{Bytes, Rate, Time};
+use crate::scenario::{Bytes, Percent, Rate, Time};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -90,9 +90,9 @@ pub struct ImageSpec {
     /// What is copied and written at the start.
     #[serde(default)]
     pub data: Bytes,
-    /// Share of the text that a run touches, in percent; the same part each time.
+    /// Share of the text that a run touches; the same part each time.
     #[serde(default = "all")]
-    pub used: u32,
+    pub used: Percent,
     /// Images whose text is mapped too.
     #[serde(default)]
     pub libraries: Vec<String>,
@@ -101,8 +101,8 @@ pub struct ImageSpec {
     pub areas: u32,
 }
 
-fn all() -> u32 {
-    100
+fn all() -> Percent {
+    Percent::ALL
 }
 
 /// A list of steps.
@@ -216,15 +216,15 @@ pub enum Pattern {
     Reuse(Reuse),
 }
 
-/// Shares of the pages used so far that are used again, in percent. They cost the program no work of
+/// Shares of the pages used so far that are used again. They cost the program no work of
 /// their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Reuse {
     /// Of a quarter of the pages, which lie in twos.
-    pub hot: u32,
+    pub hot: Percent,
     /// Of the others.
-    pub others: u32,
+    pub others: Percent,
 }
 
 /// [`Step::Touch`]

@@ -6,7 +6,7 @@ use crate::engine::{Nanos, Rng};
 use crate::fs::tree::{Plan, Tree};
 use crate::fs::{FsId, NodeId, Store};
 use crate::mm::{Fail, PROGRAM};
-use crate::scenario::Obstacles;
+use crate::scenario::{Obstacles, Percent};
 use crate::{Channel, Sim, TaskId};
 use serde::Serialize;
 use std::cell::{RefCell, RefMut};
@@ -29,7 +29,7 @@ pub(super) struct Image {
     pub node: NodeId,
     pub text: u32,
     pub data: u32,
-    pub used: u32,
+    pub used: Percent,
     pub libraries: Vec<String>,
     pub areas: u32,
 }
@@ -200,7 +200,7 @@ impl Stage {
                 node: node.map_err(|e| does_not_fit("image", name, &spec.on, e))?,
                 text,
                 data,
-                used: spec.used.min(100),
+                used: spec.used,
                 libraries: spec.libraries.clone(),
                 areas: spec.areas,
             };

@@ -27,7 +27,7 @@ pub use kernel::Kernel;
 pub use obstacles::{Held, Obstacles};
 pub use run::{Outcome, Progress, Run, TaskOutcome};
 pub use series::{MemoryByUse, Sample, ZoneSize};
-pub use units::{Bytes, Rate, Time};
+pub use units::{Bytes, Percent, Rate, Time};
 
 use std::fmt::Display;
 use toml::Spanned;

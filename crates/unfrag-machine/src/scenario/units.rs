@@ -1,10 +1,11 @@
 //! Quantities with their units, as a scenario writes them: `"512 MiB"`, `"1.5 ms"`, `"80 MB/s"`.
 //!
 //! A bare number is refused, so that no reader has to guess. Integers only: decimals are scaled, and
-//! what is finer than the base unit is refused.
+//! what is finer than the base unit is refused. A share of a whole is a bare number of percent, 0 to 100.
 
 use crate::engine::Nanos;
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, Visitor};
 use std::fmt;
 use std::str::FromStr;
 
@@ -116,6 +117,38 @@ quantity!(
     Rate(u64), RATES, "a rate", "80 MB/s"
 );
 
+/// A share of a whole, in percent: 0 to 100.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "i64")]
+pub struct Percent(u32);
+
+impl Percent {
+    /// The whole.
+    pub const ALL: Self = Self(100);
+
+    /// None if it is more than the whole.
+    pub const fn new(percent: u32) -> Option<Self> {
+        if percent <= 100 {
+            Some(Self(percent))
+        } else {
+            None
+        }
+    }
+
+    /// 0 to 100.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<i64> for Percent {
+    type Error = String;
+    fn try_from(number: i64) -> Result<Self, String> {
+        let share = u32::try_from(number).ok().and_then(Self::new);
+        share.ok_or_else(|| format!("{number}: a share is 0 to 100 percent"))
+    }
+}
+
 impl Bytes {
     /// Whole pages of 4 KiB, rounded up.
     pub const fn pages(self) -> u64 {
@@ -137,6 +170,16 @@ mod tests {
         assert_eq!("20 min".parse(), Ok(Time(1_200_000_000_000)));
         assert_eq!("80 MB/s".parse(), Ok(Rate(80_000_000)));
         assert_eq!(Bytes(4097).pages(), 2);
+    }
+
+    #[test]
+    fn a_share_is_at_most_the_whole() {
+        assert_eq!(Percent::try_from(0).map(Percent::get), Ok(0));
+        assert_eq!(Percent::try_from(100), Ok(Percent::ALL));
+        for number in [-1, 101, i64::MAX, 1 << 32] {
+            let why = format!("{number}: a share is 0 to 100 percent");
+            assert_eq!(Percent::try_from(number), Err(why));
+        }
     }
 
     #[test]

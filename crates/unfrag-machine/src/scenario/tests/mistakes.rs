@@ -71,6 +71,14 @@ fn what_toml_or_a_key_is_wrong_with_is_told_with_its_line() {
     let (message, line, _) = told("\"50 ms\"", "\"50 days\"");
     assert!(message.starts_with("unknown unit \"days\""), "{message}");
     assert!(line.starts_with("steps = "), "{line}");
+    let steps = "steps = [{ compute = \"1 h\" }]";
+    for share in ["101", "-1", "99999999999"] {
+        let touch =
+            format!("{{ touch = {{ pattern = {{ reuse = {{ hot = {share}, others = 10 }} }} }} }}");
+        let (message, line, _) = told(steps, &format!("steps = [\n{touch},\n]"));
+        let why = format!("{share}: a share is 0 to 100 percent");
+        assert_eq!((message, line), (why, format!("{touch},")));
+    }
     let (message, ..) = told("kind = \"stall\"", "kind = \"stalls\"");
     assert!(message.contains("stalls"), "{message}");
     let (message, ..) = told("cpus = 2\n", "");
