@@ -4,7 +4,7 @@
 //! - [`frames`]: the owner of each frame. [`object`]: ranges of pages by index. [`swap`]: slots.
 //! - [`process`]: processes and their areas.
 //! - [`alloc`]: pages and slab objects, waiting for them if need be. [`meet`]: what reclaim needs.
-//! - [`fault`], [`swapin`]: touching memory. [`space`]: areas come and go. [`fork`]: processes do.
+//! - [`touch`], [`fault`], [`swapin`]: touching memory. [`space`]: areas come and go. [`fork`]: processes do.
 //! - [`owner`]: what the core's reclaim asks of owners. [`kswapd`]: the daemon. [`oom`]: the last resort.
 //!   [`workers`]: what CPUs do from time to time.
 //! - `bios`: what transfers hold. [`crypt`]: pages that encrypting layers write from.
@@ -35,6 +35,7 @@ pub mod swap;
 pub mod swapin;
 #[cfg(test)]
 mod tests;
+pub mod touch;
 pub mod workers;
 
 use crate::engine::{Channel, Nanos, Rng, TaskId};

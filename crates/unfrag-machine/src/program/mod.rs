@@ -1,7 +1,7 @@
 //! Programs: what tasks of a scenario do to memory, files and time, step by step.
 //!
-//! - [`spec`]: what a scenario says. [`draw`]: amounts left to chance. [`names`]: whether the names in
-//!   it mean something.
+//! - [`things`], [`spec`]: what a scenario says of files and images, and of steps. [`draw`]: amounts
+//!   left to chance. [`names`]: whether the names in it mean something.
 //! - [`stage`]: what the tasks of a run share: trees, files, meeting points, results.
 //! - [`actor`]: a process that runs steps. `files`, `jobs`, `kernel`: what its steps do.
 //!
@@ -18,7 +18,9 @@ pub mod spec;
 pub mod stage;
 #[cfg(test)]
 mod tests;
+pub mod things;
 
 pub use actor::{Actor, Role};
-pub use spec::{Step, Steps, Things};
+pub use spec::{Step, Steps};
 pub use stage::{Stage, StageReport};
+pub use things::Things;

@@ -4,7 +4,8 @@
 //! makes it; one with `{number}` in it, if that can become a known one. A tree or file that is not there
 //! when a step wants it is told as a failure at the end.
 
-use super::spec::{FileRef, Step, Steps, Things};
+use super::spec::{FileRef, Step, Steps};
+use super::things::Things;
 use crate::kmem::caches;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,8 @@
 //! What the tasks of a run share: programs, images, trees and files by name, meeting points, and what
 //! is to be told at the end.
 
-use super::spec::{Steps, Things};
+use super::spec::Steps;
+use super::things::Things;
 use crate::engine::{Nanos, Rng};
 use crate::fs::tree::{Plan, Tree};
 use crate::fs::{FsId, NodeId, Store};

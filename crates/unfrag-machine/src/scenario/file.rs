@@ -4,7 +4,7 @@
 //! Names are in kebab-case, quantities carry their units, unknown keys are mistakes.
 
 use super::units::{Bytes, Rate, Time};
-use crate::program::spec::{FileSpec, ImageSpec, TreeSpec};
+use crate::program::things::{FileSpec, ImageSpec, TreeSpec};
 use crate::program::{Step, Steps, Things};
 use serde::Deserialize;
 use std::collections::BTreeMap;

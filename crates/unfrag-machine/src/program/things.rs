@@ -1,0 +1,102 @@
+//! What a scenario says of what is there before the run begins: trees of files, files, and programs'
+//! images.
+
+use crate::fs::tree::TreeShape;
+use crate::scenario::{Bytes, Percent};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// What is there before the run begins.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Things {
+    /// Trees of files, by name.
+    #[serde(default)]
+    pub trees: BTreeMap<String, TreeSpec>,
+    /// Files, by name.
+    #[serde(default)]
+    pub files: BTreeMap<String, FileSpec>,
+    /// Images of programs, by name.
+    #[serde(default)]
+    pub images: BTreeMap<String, ImageSpec>,
+}
+
+/// A tree of files.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TreeSpec {
+    /// The file system that it lies on; without one, it is only a shape to be unpacked.
+    pub on: Option<String>,
+    /// A shape with a name: `kernel-sources`. What is given below replaces its parts.
+    pub like: Option<Like>,
+    /// Directories.
+    pub dirs: Option<u32>,
+    /// Files.
+    pub files: Option<u32>,
+    /// Sizes of files, each with its weight.
+    pub sizes: Option<Vec<(Bytes, u32)>>,
+}
+
+/// Shapes with a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Like {
+    /// About the sources of a kernel of 2008.
+    KernelSources,
+}
+
+impl TreeSpec {
+    /// What the tree is made of.
+    pub fn shape(&self) -> TreeShape {
+        let mut shape = match self.like {
+            Some(Like::KernelSources) => TreeShape::kernel_sources(),
+            None => TreeShape {
+                dirs: 1,
+                files: 0,
+                sizes: vec![(1, 1)],
+            },
+        };
+        shape.dirs = self.dirs.unwrap_or(shape.dirs);
+        shape.files = self.files.unwrap_or(shape.files);
+        if let Some(sizes) = &self.sizes {
+            shape.sizes = sizes.iter().map(|(b, w)| (b.pages() as u32, *w)).collect();
+        }
+        shape
+    }
+}
+
+/// A file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FileSpec {
+    /// The file system that it lies on.
+    pub on: String,
+    /// Its size.
+    pub size: Bytes,
+}
+
+/// The image of a program (or of a library).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ImageSpec {
+    /// The file system that it lies on.
+    pub on: String,
+    /// What is mapped to be run and read.
+    pub text: Bytes,
+    /// What is copied and written at the start.
+    #[serde(default)]
+    pub data: Bytes,
+    /// Share of the text that a run touches; the same part each time.
+    #[serde(default = "all")]
+    pub used: Percent,
+    /// Images whose text is mapped too.
+    #[serde(default)]
+    pub libraries: Vec<String>,
+    /// Areas beside those that hold text, data, heap and stack.
+    #[serde(default)]
+    pub areas: u32,
+}
+
+fn all() -> Percent {
+    Percent::ALL
+}
