@@ -21,7 +21,7 @@ const STACK: u32 = 64;
 struct Text {
     area: u16,
     pages: u32,
-    /// Percent of them that a run touches.
+    /// Those that a run touches.
     used: Percent,
 }
 
