@@ -29,6 +29,15 @@ enum Stop {
     Wait(u32, Attempt),
 }
 
+/// The marks that a touch of anonymous memory leaves on its page.
+fn hit(write: bool) -> PageFlags {
+    if write {
+        PageFlags::YOUNG | PageFlags::DIRTY
+    } else {
+        PageFlags::YOUNG
+    }
+}
+
 impl Sim {
     fn touch_run(
         &mut self,
@@ -45,11 +54,7 @@ impl Sim {
         };
         let object = a.object;
         let anon = matches!(a.backing, Backing::Anon);
-        let hit = if write {
-            PageFlags::YOUNG | PageFlags::DIRTY
-        } else {
-            PageFlags::YOUNG
-        };
+        let hit = hit(write);
         for i in indices {
             *user += each;
             let entry = self.mem_ref().objects.get(object).get(i);
@@ -83,8 +88,7 @@ impl Sim {
     /// Touches pages of an anonymous area as long as they are there, and returns how many were. All
     /// frames of a chunk are found before the first is marked, so that their cache misses overlap.
     fn touch_present(&mut self, who: ProcId, area: u16, pages: &[u32], write: bool) -> usize {
-        let hit = PageFlags::YOUNG | PageFlags::DIRTY;
-        let hit = if write { hit } else { PageFlags::YOUNG };
+        let hit = hit(write);
         let area = self.mem_ref().procs.get(who).area(area);
         let Some(a) = area.filter(|a| matches!(a.backing, Backing::Anon)) else {
             return 0;

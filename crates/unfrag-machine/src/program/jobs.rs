@@ -17,14 +17,6 @@ const STACK_USED: u32 = 3;
 /// Pages that a stack may have.
 const STACK: u32 = 64;
 
-/// A mapped text of a program that has just begun, or of one of its libraries.
-struct Text {
-    area: u16,
-    pages: u32,
-    /// Those that a run touches.
-    used: Percent,
-}
-
 impl Actor {
     /// Starts a child that is a copy of this process and does steps; `told` runs when it has ended, and
     /// only if there was one. The caller uses its stack next.
@@ -122,23 +114,31 @@ impl Actor {
         let Some(image) = stage.images.get(name) else {
             panic!("the scenario was not checked: no image `{name}`")
         };
+        let libraries = image.libraries.iter().map(|l| &stage.images[l]);
+        let texts = std::iter::once(image).chain(libraries);
         // Its name is in a buffer of the kernel until it is in place.
         let buffer = cx.kmem_kind(self.who, caches::Kind::NamesCache)?;
-        let loaded = self.load(cx, name, image);
+        let loaded = self.load(cx, name, image, texts.clone());
         cx.with(|sim| sim.kmem_free(buffer));
-        let texts = loaded?;
+        let areas = loaded?;
         let data = self.small_area(cx, "data", image.data.max(1))?;
         cx.touch(self.proc, data, &mut (0..image.data), true, 0)?;
-        for text in texts {
-            let mut touched = (0..text.pages).filter(|&i| is_strewn(i, text.used));
-            cx.touch(self.proc, text.area, &mut touched, false, 0)?;
+        for (of, area) in texts.zip(areas) {
+            let mut touched = (0..of.text).filter(|&i| is_strewn(i, of.used));
+            cx.touch(self.proc, area, &mut touched, false, 0)?;
         }
         Ok(())
     }
 
-    /// Puts a program in place of this one: its texts are mapped, and its stack has its arguments.
-    fn load(&mut self, cx: &mut Cx, name: &str, image: &Image) -> Result<Vec<Text>, Halt> {
-        let stage = self.stage.clone();
+    /// Puts a program in place of this one: its texts and its libraries' are mapped, each to the area
+    /// returned, and its stack has its arguments.
+    fn load<'a>(
+        &mut self,
+        cx: &mut Cx,
+        name: &str,
+        image: &Image,
+        texts: impl Iterator<Item = &'a Image>,
+    ) -> Result<Vec<u16>, Halt> {
         let (who, proc) = (self.who, self.proc);
         // The file is opened and its head read before the old memory goes.
         cx.opened(who, image.node, |cx| {
@@ -147,24 +147,19 @@ impl Actor {
         cx.exec_process(proc, &name.into())?;
         self.areas.clear();
         self.parts.clear();
-        let libraries = image.libraries.iter().map(|l| &stage.images[l]);
-        let mut texts = vec![];
-        for i in std::iter::once(image).chain(libraries) {
+        let mut areas = vec![];
+        for i in texts {
             cx.lookup(who, i.node)?;
             let mapped = cx
                 .kmem_kind(who, caches::Kind::VmAreaStruct)
                 .map(|vma| cx.with(|sim| sim.map_file_area(proc, i.node, i.text, true, Some(vma))));
             cx.with(|sim| sim.unpin(i.node));
-            texts.push(Text {
-                area: mapped?,
-                pages: i.text,
-                used: i.used,
-            });
+            areas.push(mapped?);
         }
         self.more_areas(cx, proc, image.areas)?;
         let stack = self.small_area(cx, "stack", STACK)?;
         cx.touch(proc, stack, &mut (STACK - STACK_USED..STACK), true, 0)?;
-        Ok(texts)
+        Ok(areas)
     }
 
     fn small_area(&mut self, cx: &mut Cx, name: &str, pages: u32) -> Result<u16, Fail> {
