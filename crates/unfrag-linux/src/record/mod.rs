@@ -11,7 +11,7 @@
 //! - `deferred`: frees that the kernel does later, elsewhere.
 //! - [`finish`]: from that directory to the file.
 //! - [`balance`]: whether allocations and frees add up.
-//! - [`session`]: the order in which it happens.
+//! - [`session`]: the order in which it happens; `signals`: what ends it early.
 //!
 //! Invariant: the host's own tracing is not touched, whatever happens; and the trace begins and ends with a marker,
 //! between which the first and the last snapshot lie, on one clock.
@@ -25,6 +25,7 @@ pub mod guardian;
 pub mod names;
 pub mod procfs;
 pub mod session;
+mod signals;
 pub mod spool;
 pub mod spooler;
 pub mod tracefs;

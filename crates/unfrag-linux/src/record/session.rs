@@ -12,12 +12,13 @@ use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use super::command::{self, Starter, libc_signal};
+use super::command::{self, Starter};
 use super::events;
 use super::finish::{Ending, finish};
 use super::guardian::Guardian;
 use super::names;
 use super::procfs::{Extent, Sources, Untaken};
+use super::signals;
 use super::spool::{Job, Spool};
 use super::spooler::{self, Spooler};
 use super::tracefs::{Instance, Tracefs, WITHOUT};
@@ -249,7 +250,7 @@ impl Session {
     /// From the first event to the file.
     fn run(mut self, options: &Options, stale: Vec<String>) -> Result<Done> {
         let (tell, told) = channel();
-        listen(&tell)?;
+        signals::listen(&tell, Event::Signal)?;
         let gave_up = {
             let tell = tell.clone();
             move || drop(tell.send(Event::GaveUp))
@@ -455,38 +456,6 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether /proc/self/status says that a signal is ignored.
-fn is_ignored(status: &str, signal: i32) -> bool {
-    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok());
-    mask.is_some_and(|m| m >> (signal - 1) & 1 != 0)
-}
-
-/// Turns signals into events.
-fn listen(tell: &Sender<Event>) -> Result<()> {
-    let which = [
-        libc_signal::INT,
-        libc_signal::TERM,
-        libc_signal::HUP,
-        libc_signal::QUIT,
-    ];
-    // What whoever started the recorder has it ignore, the command is to ignore too.
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let which = which.into_iter().filter(|s| !is_ignored(&status, *s));
-    let mut signals = signal_hook::iterator::Signals::new(which)?;
-    let tell = tell.clone();
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            for signal in signals.forever() {
-                if tell.send(Event::Signal(signal)).is_err() {
-                    return;
-                }
-            }
-        })?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -500,14 +469,6 @@ mod tests {
             (3 << 20..4 << 20).contains(&some) && some.is_multiple_of(4096),
             "{some}"
         );
-    }
-
-    #[test]
-    fn signals_that_nohup_ignores_are_left_alone() {
-        let status = "Name:\tunfrag\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000000\n";
-        assert!(is_ignored(status, libc_signal::HUP));
-        assert!(!is_ignored(status, libc_signal::INT));
-        assert!(!is_ignored("", libc_signal::HUP));
     }
 
     #[test]

@@ -1,0 +1,55 @@
+//! Signals to the recorder, as events of its own.
+//!
+//! Invariant: a signal that whoever started the recorder has it ignore stays ignored.
+
+use super::command::libc_signal;
+use crate::error::Result;
+use std::sync::mpsc::Sender;
+
+/// Whether /proc/self/status says that a signal is ignored.
+fn is_ignored(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok());
+    mask.is_some_and(|m| m >> (signal - 1) & 1 != 0)
+}
+
+/// Turns the signals that end a program into events, from a thread of their own.
+///
+/// # Errors
+/// If the handlers or the thread cannot be had.
+pub fn listen<E: Send + 'static>(tell: &Sender<E>, event: fn(i32) -> E) -> Result<()> {
+    let which = [
+        libc_signal::INT,
+        libc_signal::TERM,
+        libc_signal::HUP,
+        libc_signal::QUIT,
+    ];
+    // What whoever started the recorder has it ignore, the command is to ignore too.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let which = which.into_iter().filter(|s| !is_ignored(&status, *s));
+    let mut signals = signal_hook::iterator::Signals::new(which)?;
+    let tell = tell.clone();
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for signal in signals.forever() {
+                if tell.send(event(signal)).is_err() {
+                    return;
+                }
+            }
+        })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_that_nohup_ignores_are_left_alone() {
+        let status = "Name:\tunfrag\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000000\n";
+        assert!(is_ignored(status, libc_signal::HUP));
+        assert!(!is_ignored(status, libc_signal::INT));
+        assert!(!is_ignored("", libc_signal::HUP));
+    }
+}
