@@ -6,80 +6,17 @@
 //! Invariant: every frame in use in the model is named by exactly one recorded frame, but for those
 //! whose names a migration mixed up (counted as unmatched).
 
+mod host;
+
+pub use host::ReplayHost;
+
 use crate::cause::{Causes, Do, NONE, Op};
 use crate::compaction::Compaction;
-use crate::reclaim::{Evidence, Pages, Reclaim};
+use crate::reclaim::{Evidence, Reclaim};
 use std::collections::BTreeMap;
 use unfrag::frame::Kind;
-use unfrag::host::Host;
 use unfrag::kernel::Pcp;
-use unfrag::reclaim::{Unmap, Written};
-use unfrag::trace::{Event, Extfrag};
 use unfrag::{AllocError, Gfp, Manager, Pfn};
-
-/// The host that the model runs on: a CPU at a time, and an ear for fallbacks.
-#[derive(Debug, Default)]
-pub struct ReplayHost {
-    /// The CPU of the operation at hand.
-    pub cpu: usize,
-    /// Fallbacks so far.
-    pub fallbacks: u64,
-    /// Those that changed a pageblock's type.
-    pub claims: u64,
-    /// The blocks found by fallbacks, if wanted.
-    pub extfrag: Option<Vec<Extfrag>>,
-    /// Calls for kswapd.
-    pub kswapd_wakes: u64,
-    /// What is known of the pages, where the model reclaims by itself.
-    pub pages: Option<Box<Pages>>,
-}
-
-impl Host for ReplayHost {
-    const TRACING: bool = true;
-
-    #[inline]
-    fn cpu(&self) -> usize {
-        self.cpu
-    }
-
-    #[inline]
-    fn trace(&mut self, event: &Event) {
-        if let Event::PageAllocExtfrag(e) = event {
-            self.fallbacks += 1;
-            self.claims += u64::from(e.change_ownership);
-            if let Some(list) = &mut self.extfrag {
-                list.push(*e);
-            }
-        }
-    }
-
-    fn wake_kswapd(&mut self, _node: u8, _order: u8) {
-        self.kswapd_wakes += 1;
-        if let Some(p) = &mut self.pages {
-            p.asked = true;
-        }
-    }
-
-    fn try_to_unmap(&mut self, page: Pfn) -> Unmap {
-        self.pages
-            .as_mut()
-            .map_or(Unmap::Busy, |p| p.try_to_unmap(page))
-    }
-
-    fn writepage(&mut self, page: Pfn, _sync: bool) -> Written {
-        self.pages
-            .as_mut()
-            .map_or(Written::Failed, |p| p.writepage(page))
-    }
-
-    fn release_page(&mut self, page: Pfn) -> bool {
-        self.pages.as_mut().is_some_and(|p| p.release_page(page))
-    }
-
-    fn nr_swap_pages(&self) -> u64 {
-        self.pages.as_ref().map_or(0, |p| p.nr_swap_pages())
-    }
-}
 
 /// What happened in a replay.
 #[derive(Clone, Debug, Default)]
