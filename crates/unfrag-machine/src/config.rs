@@ -1,7 +1,7 @@
 //! What a machine is made of.
 
 use crate::block::{CongestionWake, CryptConfig, DiskConfig};
-use crate::engine::Nanos;
+use crate::engine::{Fair, MS, Nanos, Turns};
 use crate::mm::MemConfig;
 use unfrag::{Pfn, Switches, Sysctl, ZoneConfig, ZoneKind};
 
@@ -98,8 +98,10 @@ impl Default for Costs {
 /// Rules of the CPU scheduler.
 #[derive(Clone, Debug)]
 pub struct SchedConfig {
-    /// Longest run of a task while others wait for its CPU: a tick at 250 a second.
-    pub quantum: Nanos,
+    /// How programs share a CPU.
+    pub turns: Turns,
+    /// Nice of the kernel's threads, if nothing else is said.
+    pub kthread_nice: i8,
     /// How often one task goes to another CPU that has one task less, so that the surplus goes around.
     pub balance: Nanos,
     /// CPU that takes device interrupts.
@@ -109,8 +111,9 @@ pub struct SchedConfig {
 impl Default for SchedConfig {
     fn default() -> Self {
         SchedConfig {
-            quantum: 4_000_000,
-            balance: 10_000_000,
+            turns: Turns::Fair(Fair::rounds(4 * MS)),
+            kthread_nice: 0,
+            balance: 10 * MS,
             irq_cpu: 0,
         }
     }

@@ -82,10 +82,14 @@ pub(crate) struct Cpu {
     pub run_from: Nanos,
     /// Until when an interrupt runs.
     pub irq_until: Nanos,
+    /// Since when the running task has had its turn.
+    pub turn_from: Nanos,
     /// When the running task has to make room, if somebody waits.
-    pub slice_end: Nanos,
-    /// Least virtual runtime on this CPU; never falls.
-    pub min_vruntime: u64,
+    pub turn_end: Nanos,
+    /// What the least rank on this CPU stands for; never falls.
+    pub base: u64,
+    /// Since when a task has waited for the next round.
+    pub expired_from: Option<Nanos>,
     /// Tasks that wait for I/O and last ran here.
     pub io_waiters: u32,
     pub idle_from: Nanos,
@@ -102,8 +106,10 @@ impl Cpu {
             last: (NIL, 0),
             run_from: 0,
             irq_until: 0,
-            slice_end: 0,
-            min_vruntime: 0,
+            turn_from: 0,
+            turn_end: 0,
+            base: 0,
+            expired_from: None,
             io_waiters: 0,
             idle_from: 0,
             queue: RunQueue::default(),

@@ -1,29 +1,52 @@
 //! Which task runs on which CPU, and for how long.
 //!
-//! Realtime tasks preempt. All others share a CPU in turns of a quantum while somebody waits for it,
-//! least virtual runtime first. A task that wakes goes to an idle CPU, its last one for choice;
+//! Realtime tasks preempt. All others share a CPU in turns while somebody waits for it, as the rules of
+//! [`turns`](super::turns) say. A task that wakes goes to an idle CPU, its last one for choice;
 //! otherwise it stays, unless another CPU has less to do. A CPU with nothing to do takes a task that
 //! waits elsewhere; at the end of its turn a task goes where less waits.
 
 use super::cpu::{NIL, Work};
 use super::sched::Sched;
-use super::task::{State, Task};
+use super::task::{State, Task, Wait};
 use super::{Nanos, Priority};
 
-/// How far behind the others a task that slept may be, in quanta.
-const SLEEPER_CREDIT: u64 = 2;
-
 impl Sched {
-    /// Makes a task ready, on the CPU that suits it.
-    pub(super) fn place(&mut self, slot: u32) {
+    /// Makes a new task ready, on the CPU that suits it.
+    pub(super) fn place_new(&mut self, slot: u32) {
         let c = self.choose_cpu(slot);
         self.move_to(slot, c);
-        let floor = self.cpus[c]
-            .min_vruntime
-            .saturating_sub(SLEEPER_CREDIT * self.quantum);
-        let t = self.task(slot);
-        t.vruntime = t.vruntime.max(floor);
+        let (base, load) = (self.cpus[c].base, self.cpus[c].load());
+        let [t, parent] = match self.current {
+            _ if self.in_interrupt => [slot, NIL],
+            running => [slot, running],
+        };
+        match self.tasks.get_disjoint_mut([t as usize, parent as usize]) {
+            Ok([t, parent]) => self.turns.begin(t, Some(parent), base, load),
+            Err(_) => self
+                .turns
+                .begin(&mut self.tasks[slot as usize], None, base, load),
+        }
         self.enqueue(slot, c);
+    }
+
+    /// Makes a task ready whose wait has ended, on the CPU that suits it. It may get it at once.
+    pub(super) fn place_woken(&mut self, slot: u32, wait: Wait) {
+        let c = self.choose_cpu(slot);
+        self.move_to(slot, c);
+        let (now, base, turns) = (self.now, self.cpus[c].base, self.turns);
+        let t = self.task(slot);
+        turns.wake(t, base, now - t.wait_from, wait.io);
+        self.enqueue(slot, c);
+        let cpu = &mut self.cpus[c];
+        if cpu.running == NIL {
+            return;
+        }
+        let running = &self.tasks[cpu.running as usize];
+        let normal = running.priority != Priority::Realtime;
+        if normal && turns.preempts(&self.tasks[slot as usize], running) {
+            cpu.turn_end = cpu.turn_end.min(now);
+            self.plan(c);
+        }
     }
 
     fn choose_cpu(&self, slot: u32) -> usize {
@@ -69,8 +92,8 @@ impl Sched {
         if from != c {
             self.charge(from);
             let t = &mut self.tasks[slot as usize];
-            let ahead = t.vruntime as i64 - self.cpus[from].min_vruntime as i64;
-            t.vruntime = self.cpus[c].min_vruntime.saturating_add_signed(ahead);
+            let ahead = t.rank as i64 - self.cpus[from].base as i64;
+            t.rank = self.cpus[c].base.saturating_add_signed(ahead);
             t.cpu = c as u16;
             t.arrived = self.now;
         }
@@ -82,17 +105,25 @@ impl Sched {
         t.state = State::Ready;
         let realtime = t.priority == Priority::Realtime;
         let cpu = &mut self.cpus[c];
-        cpu.queue.push(slot, realtime, t.vruntime, seq);
+        cpu.queue.push(slot, realtime, t.rank, seq);
         if cpu.running == NIL {
             cpu.charge_idle(self.now);
-        } else if realtime && self.tasks[cpu.running as usize].priority != Priority::Realtime {
-            cpu.slice_end = self.now;
+        } else {
+            // The more there are, the shorter a turn is.
+            let running = &self.tasks[cpu.running as usize];
+            let at_once = realtime && running.priority != Priority::Realtime;
+            let end = if at_once {
+                self.now
+            } else {
+                self.turns.end(running, cpu)
+            };
+            cpu.turn_end = cpu.turn_end.min(end);
         }
         self.plan(c);
     }
 
-    /// Charges the running task for its CPU time up to now. To be called before the least virtual
-    /// runtime of the CPU is asked for.
+    /// Charges the running task for its CPU time up to now. To be called before the CPU's base is asked
+    /// for.
     pub(super) fn charge(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
         if cpu.running == NIL {
@@ -103,16 +134,13 @@ impl Sched {
             let d = self.now - cpu.run_from;
             cpu.run_from = self.now;
             let had = t.left.take(d);
-            t.vruntime += d;
+            self.turns.used(t, d);
             t.times.add(had);
             cpu.times.add(had);
         }
         if t.priority != Priority::Realtime {
-            let least = cpu
-                .queue
-                .least_vruntime()
-                .map_or(t.vruntime, |v| v.min(t.vruntime));
-            cpu.min_vruntime = cpu.min_vruntime.max(least);
+            let least = cpu.queue.least_rank().map_or(t.rank, |r| r.min(t.rank));
+            cpu.base = cpu.base.max(self.turns.base(least));
         }
     }
 
@@ -126,7 +154,7 @@ impl Sched {
             slot => {
                 let done = cpu.run_from + self.tasks[slot as usize].left.total();
                 if waiting {
-                    done.min(cpu.slice_end.max(self.now))
+                    done.min(cpu.turn_end.max(self.now))
                 } else {
                     done
                 }
@@ -137,7 +165,7 @@ impl Sched {
         if self.cpus[c].running != self.current || self.current == NIL {
             self.horizon = self.horizon.min(at);
         } else if waiting {
-            self.horizon = self.horizon.min(self.cpus[c].slice_end);
+            self.horizon = self.horizon.min(self.cpus[c].turn_end);
         }
     }
 
@@ -156,6 +184,8 @@ impl Sched {
         let slot = self.cpus[c].running;
         self.cpus[c].running = NIL;
         self.cpus[c].idle_from = self.now.max(self.cpus[c].run_from);
+        let t = &mut self.tasks[slot as usize];
+        self.turns.leave(t, &mut self.cpus[c], self.now);
         let target = self.less_loaded(slot, c);
         self.move_to(slot, target);
         self.enqueue(slot, target);
@@ -225,10 +255,13 @@ impl Sched {
             cpu.run_from += self.switch_cost;
             cpu.times.switching += self.switch_cost;
         }
-        if t.priority != Priority::Realtime {
-            cpu.min_vruntime = cpu.min_vruntime.max(t.vruntime);
+        let base = self.turns.base(t.rank);
+        if t.priority != Priority::Realtime && base > cpu.base {
+            cpu.base = base;
+            cpu.expired_from = None;
         }
-        cpu.slice_end = cpu.run_from + self.quantum;
+        cpu.turn_from = cpu.run_from;
+        cpu.turn_end = self.turns.end(t, cpu);
         let turn = now ^ (u64::from(slot) << 40) ^ ((c as u64) << 56);
         self.trace_hash = (self.trace_hash ^ turn)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -269,7 +302,7 @@ impl Sched {
         if end < self.horizon {
             self.now = end;
             cpu.run_from = end;
-            t.vruntime += work.total();
+            self.turns.used(t, work.total());
             t.times.add(work);
             cpu.times.add(work);
             return true;
@@ -278,7 +311,7 @@ impl Sched {
         self.current = NIL;
         self.next[c] = match cpu.queue.is_empty() {
             true => end,
-            false => end.min(cpu.slice_end.max(self.now)),
+            false => end.min(cpu.turn_end.max(self.now)),
         };
         false
     }
@@ -291,10 +324,10 @@ impl Sched {
         if self.cpus[c].queue.is_empty() {
             return false;
         }
-        let last = self.cpus[c].queue.greatest_vruntime();
+        let last = self.cpus[c].queue.greatest_rank();
         let slot = self.current;
         let t = self.task(slot);
-        t.vruntime = t.vruntime.max(last);
+        t.rank = t.rank.max(last);
         self.current = NIL;
         self.requeue(c);
         self.dispatch(c);

@@ -6,6 +6,7 @@
 //! - [`task`]: what a task is.
 //! - `sched`, `dispatch`, `step`: the clock, the run queues, the loop; `cpu`, `runqueue`, `events`,
 //!   `waiters`: their parts.
+//! - [`turns`]: the rules by which programs share a CPU.
 //! - [`rng`]: named seeded generators.
 //! - [`run`]: [`Engine`], which drives a machine.
 //!
@@ -29,6 +30,7 @@ mod step;
 pub mod task;
 #[cfg(test)]
 mod tests;
+pub mod turns;
 mod waiters;
 
 pub use channel::Channel;
@@ -39,6 +41,7 @@ pub use rng::Rng;
 pub use run::{Ended, Engine};
 pub(crate) use sched::{Call, Sched};
 pub use task::{Priority, Spec, TaskId, TaskTimes};
+pub use turns::{Fair, Turns};
 
 /// Virtual time or a stretch of it, in nanoseconds.
 pub type Nanos = u64;

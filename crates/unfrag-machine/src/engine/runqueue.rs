@@ -1,7 +1,6 @@
 //! The tasks that wait for one CPU.
 //!
-//! Realtime tasks come first, in turn. The others come by virtual runtime, the CPU time that they had
-//! so far: who had least is next, so equal tasks take turns, and one that slept comes soon.
+//! Realtime tasks come first, in turn. The others come by rank, least first, and equal ones in turn.
 //!
 //! Invariant: two tasks never compare equal, since each enqueueing has its own number.
 
@@ -10,17 +9,17 @@ use std::collections::BinaryHeap;
 
 /// Place in the queue; least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
+struct Place {
     /// 0 for realtime, else 1.
     class: u8,
-    vruntime: u64,
+    rank: u64,
     seq: u64,
     task: u32,
 }
 
 /// The tasks that wait for one CPU.
 #[derive(Default)]
-pub(crate) struct RunQueue(BinaryHeap<Reverse<Rank>>);
+pub(crate) struct RunQueue(BinaryHeap<Reverse<Place>>);
 
 impl RunQueue {
     pub fn len(&self) -> usize {
@@ -30,11 +29,11 @@ impl RunQueue {
         self.0.is_empty()
     }
 
-    /// Enqueues a task; `vruntime` does not count for a realtime task.
-    pub fn push(&mut self, task: u32, realtime: bool, vruntime: u64, seq: u64) {
-        self.0.push(Reverse(Rank {
+    /// Enqueues a task; `rank` does not count for a realtime task.
+    pub fn push(&mut self, task: u32, realtime: bool, rank: u64, seq: u64) {
+        self.0.push(Reverse(Place {
             class: u8::from(!realtime),
-            vruntime: if realtime { 0 } else { vruntime },
+            rank: if realtime { 0 } else { rank },
             seq,
             task,
         }));
@@ -45,15 +44,15 @@ impl RunQueue {
         self.0.pop().map(|r| r.0.task)
     }
 
-    /// Virtual runtime of the next one, unless it is realtime.
-    pub fn least_vruntime(&self) -> Option<u64> {
+    /// Rank of the next one, unless it is realtime.
+    pub fn least_rank(&self) -> Option<u64> {
         let Reverse(r) = self.0.peek()?;
-        (r.class == 1).then_some(r.vruntime)
+        (r.class == 1).then_some(r.rank)
     }
 
-    /// Virtual runtime of the last one; 0 if there is none.
-    pub fn greatest_vruntime(&self) -> u64 {
-        self.0.iter().map(|r| r.0.vruntime).max().unwrap_or(0)
+    /// Rank of the last one; 0 if there is none.
+    pub fn greatest_rank(&self) -> u64 {
+        self.0.iter().map(|r| r.0.rank).max().unwrap_or(0)
     }
 
     /// Whether something holds for all of them.
@@ -75,15 +74,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn realtime_then_least_runtime_then_arrival() {
+    fn realtime_then_least_rank_then_arrival() {
         let mut q = RunQueue::default();
         q.push(1, false, 50, 0);
         q.push(2, false, 20, 1);
         q.push(3, true, 999, 2);
         q.push(4, false, 20, 3);
         q.push(5, true, 0, 4);
-        assert_eq!(q.least_vruntime(), None);
-        assert_eq!(q.greatest_vruntime(), 50);
+        assert_eq!(q.least_rank(), None);
+        assert_eq!(q.greatest_rank(), 50);
         let order: Vec<_> = std::iter::from_fn(|| q.pop()).collect();
         assert_eq!(order, [3, 5, 2, 4, 1]);
     }

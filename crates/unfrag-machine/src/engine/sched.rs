@@ -19,8 +19,9 @@ use super::events::{Event, EventQueue, Kind};
 use super::run::Ended;
 use super::step::Next;
 use super::task::{Spec, State, Task, Wait};
+use super::turns::{self, Turns};
 use super::waiters::Waiters;
-use super::{Nanos, SEC, TaskId, TaskTimes, Waited};
+use super::{Nanos, Priority, SEC, TaskId, TaskTimes, Waited};
 use crate::config::MachineConfig;
 use crate::sim::Sim;
 
@@ -36,7 +37,8 @@ pub(crate) struct Sched {
     pub now: Nanos,
     pub limit: Nanos,
     pub tick: Nanos,
-    pub quantum: Nanos,
+    pub turns: Turns,
+    pub kthread_nice: i8,
     pub balance: Nanos,
     /// When the next surplus task may go around.
     pub next_around: Nanos,
@@ -83,7 +85,8 @@ impl Sched {
             now: 0,
             limit: Nanos::MAX,
             tick: SEC / Nanos::from(config.hz.max(1)),
-            quantum: config.sched.quantum.max(1),
+            turns: config.sched.turns,
+            kthread_nice: config.sched.kthread_nice,
             balance: config.sched.balance,
             next_around: 0,
             switch_cost: config.costs.context_switch,
@@ -154,23 +157,26 @@ impl Sched {
         });
         // A child begins where its parent runs, if nothing speaks for another CPU.
         let cpu = bound.unwrap_or(self.cpu as u16);
-        self.charge(cpu.into());
-        let vruntime = self.cpus[usize::from(cpu)].min_vruntime;
+        let nice = spec.nice.unwrap_or(match spec.priority {
+            Priority::Kthread => self.kthread_nice,
+            _ => 0,
+        });
         let t = &mut self.tasks[slot as usize];
         let generation = t.generation;
         *t = Task {
             generation,
             name: spec.name,
             priority: spec.priority,
+            nice,
+            weight: turns::weight(nice),
             awaited: spec.awaited,
             bound,
             cpu,
-            vruntime,
             ..Task::vacant()
         };
         self.live += 1;
         self.awaited += usize::from(spec.awaited);
-        self.place(slot);
+        self.place_new(slot);
         TaskId { slot, generation }
     }
 
@@ -251,7 +257,7 @@ impl Sched {
         if let Some(c) = wait.channel {
             self.waiters.remove(&mut self.tasks, c, slot);
         }
-        self.place(slot);
+        self.place_woken(slot, wait);
     }
 
     pub fn wake(&mut self, channel: Channel) -> usize {

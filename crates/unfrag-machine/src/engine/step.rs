@@ -57,7 +57,7 @@ impl Sched {
             return None;
         }
         let cpu = &self.cpus[c];
-        if cpu.slice_end <= self.now && !cpu.queue.is_empty() {
+        if cpu.turn_end <= self.now && !cpu.queue.is_empty() {
             self.requeue(c);
             self.dispatch(c);
             return None;
@@ -77,7 +77,7 @@ impl Sched {
         self.horizon = others.min(self.limit);
         let cpu = &self.cpus[c];
         if !cpu.queue.is_empty() {
-            self.horizon = self.horizon.min(cpu.slice_end);
+            self.horizon = self.horizon.min(cpu.turn_end);
         }
     }
 }
@@ -179,7 +179,8 @@ impl Sim {
             cpu.idle_from = now + spent;
         } else {
             cpu.run_from = cpu.run_from.max(now) + spent;
-            cpu.slice_end += spent;
+            cpu.turn_from += spent;
+            cpu.turn_end += spent;
         }
         s.plan(c);
     }

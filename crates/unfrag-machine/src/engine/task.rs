@@ -1,6 +1,7 @@
 //! What a task is.
 
 use super::cpu::{NIL, Work};
+use super::turns::weight;
 use super::{Channel, Nanos, Waited};
 use std::rc::Rc;
 
@@ -36,6 +37,9 @@ pub struct Spec {
     pub name: Rc<str>,
     /// Its class.
     pub priority: Priority,
+    /// Its nice, from -20, which gets most of a CPU, to 19; if `None`, 0 or what the kernel gives its
+    /// threads.
+    pub nice: Option<i8>,
     /// The one CPU on which it runs; any, if `None`.
     pub cpu: Option<usize>,
     /// Whether a run goes on for its sake.
@@ -48,6 +52,7 @@ impl Spec {
         Spec {
             name: name.into(),
             priority: Priority::Normal,
+            nice: None,
             cpu: None,
             awaited: true,
         }
@@ -68,6 +73,13 @@ impl Spec {
     pub fn background(self) -> Spec {
         Spec {
             awaited: false,
+            ..self
+        }
+    }
+    /// The same, with another nice.
+    pub fn nice(self, nice: i8) -> Spec {
+        Spec {
+            nice: Some(nice.clamp(-20, 19)),
             ..self
         }
     }
@@ -148,8 +160,14 @@ pub(crate) struct Task {
     pub killed: bool,
     /// Since when it has been on this CPU and no other.
     pub arrived: Nanos,
-    /// CPU time that it has had, as far as turns are concerned.
-    pub vruntime: u64,
+    /// Its place among those that wait for its CPU; least is next.
+    pub rank: u64,
+    /// Its nice, and the share of a CPU that comes of it.
+    pub nice: i8,
+    pub weight: u64,
+    /// What is left of its time in this round, and sleep to its credit: with arrays only.
+    pub turn_left: Nanos,
+    pub rested: Nanos,
     /// CPU time that it wants before its code goes on.
     pub left: Work,
     pub wait: Wait,
@@ -177,7 +195,11 @@ impl Task {
             cpu: 0,
             killed: false,
             arrived: 0,
-            vruntime: 0,
+            rank: 0,
+            nice: 0,
+            weight: weight(0),
+            turn_left: 0,
+            rested: 0,
             left: Work::default(),
             wait: Wait::NONE,
             wait_seq: 0,

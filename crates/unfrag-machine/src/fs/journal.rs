@@ -4,7 +4,7 @@
 
 use super::NodeId;
 use crate::block::{Bio, Dir, Done};
-use crate::engine::{Channel, Priority, SEC};
+use crate::engine::{Channel, SEC};
 use crate::mm::JOURNAL;
 use crate::mm::alloc::Who;
 use crate::mm::bits::BitVec;
@@ -67,7 +67,7 @@ impl Sim {
             commits: 0,
             blocks: 0,
         });
-        let spec = Spec::new("kjournald").priority(Priority::Kthread);
+        let spec = Spec::kthread("kjournald");
         self.spawn(spec, move |cx| kjournald(cx, fs));
     }
 

@@ -6,7 +6,7 @@
 use super::NodeId;
 use super::read::Blocks;
 use crate::block::{Dir, Done};
-use crate::engine::{Channel, Priority};
+use crate::engine::Channel;
 use crate::mm::LOOP;
 use crate::mm::alloc::Who;
 use crate::mm::bios::Want;
@@ -77,7 +77,8 @@ impl Sim {
             copied: 0,
             failed: 0,
         });
-        let spec = Spec::new(format!("loop{l}")).priority(Priority::Kthread);
+        // In lists of processes it comes before others with each kernel.
+        let spec = Spec::kthread(format!("loop{l}")).nice(-20);
         self.spawn(spec, move |cx| loop_thread(cx, l));
         l
     }

@@ -6,7 +6,7 @@
 use super::read::{Batch, Blocks};
 use super::{FsKind, NodeId, Store};
 use crate::block::{BIO_PAGES, Dir, Done};
-use crate::engine::{Channel, Priority};
+use crate::engine::Channel;
 use crate::mm::alloc::Who;
 use crate::mm::frames::{Bits, ObjectId};
 use crate::mm::{FLUSH, FlusherForm};
@@ -329,7 +329,7 @@ impl Sim {
             FlusherForm::PerDevice => &["flush"],
         };
         for name in names {
-            let spec = Spec::new(*name).priority(Priority::Kthread);
+            let spec = Spec::kthread(*name).nice(0);
             self.spawn(spec, flusher);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::alloc::Who;
 use super::meet::Asker;
-use crate::engine::{Priority, TaskId};
+use crate::engine::TaskId;
 use crate::{Cx, Sim, Spec};
 use unfrag::Gfp;
 use unfrag::reclaim::{Answer, Kswapd, Need};
@@ -10,7 +10,7 @@ use unfrag::reclaim::{Answer, Kswapd, Need};
 impl Sim {
     /// Starts kswapd of node 0.
     pub fn start_kswapd(&mut self) -> TaskId {
-        let spec = Spec::new("kswapd0").priority(Priority::Kthread);
+        let spec = Spec::kthread("kswapd0");
         let task = self.spawn(spec, kswapd);
         self.mem().kswapd.push(Some(task));
         task

@@ -7,17 +7,13 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// What is there before the run begins.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
 pub struct Things {
     /// Trees of files, by name.
-    #[serde(default)]
     pub trees: BTreeMap<String, TreeSpec>,
     /// Files, by name.
-    #[serde(default)]
     pub files: BTreeMap<String, FileSpec>,
     /// Images of programs, by name.
-    #[serde(default)]
     pub images: BTreeMap<String, ImageSpec>,
 }
 

@@ -5,6 +5,7 @@ use super::kernel::Kernel;
 use super::{Layout, zones};
 use crate::block::{Cfq, CongestionWake, CryptConfig, DeviceId, DiskConfig, SECTOR};
 use crate::config::{MachineConfig, SchedConfig};
+use crate::engine::{Fair, Turns};
 use crate::fs::{self, FsConfig, FsId, Store};
 use crate::kmem::caches::Word;
 use crate::mm::swap::SwapConfig;
@@ -61,19 +62,24 @@ impl Machine {
             },
             ..era
         };
-        let standard = SchedConfig::default();
+        let cpus = *self.cpus.get_ref();
         MachineConfig {
             seed,
             zones,
-            cpus: *self.cpus.get_ref(),
+            cpus,
             hz: *self.hz.get_ref(),
             switches: kernel.switches,
             sysctl: kernel.sysctl,
             costs: calibration.costs,
             sched: SchedConfig {
-                quantum: self.scheduler.quantum.map_or(standard.quantum, |q| q.0),
+                turns: match (self.scheduler.quantum, kernel.turns) {
+                    (Some(q), _) => Turns::Fair(Fair::rounds(q.0)),
+                    (None, Turns::Fair(f)) => Turns::Fair(f.on(cpus)),
+                    (None, Turns::Arrays) => Turns::Arrays,
+                },
+                kthread_nice: kernel.kthread_nice,
                 irq_cpu: self.scheduler.irq_cpu.as_ref().map_or(0, |c| *c.get_ref()),
-                ..standard
+                ..SchedConfig::default()
             },
             disks: self.disks.iter().map(|d| disk(d, kernel)).collect(),
             crypts: self.crypts.iter().map(|c| self.crypt(c, kernel)).collect(),

@@ -1,5 +1,6 @@
 //! The kernel that a scenario runs on.
 
+use crate::engine::{Fair, MS, Nanos, Turns, US};
 use crate::mm::MemConfig;
 use unfrag::kernel::PRESETS;
 use unfrag::slab::Rules;
@@ -22,6 +23,11 @@ pub struct Kernel {
     /// A page of tmpfs goes round its list once more before it is written to swap (to 2.6.29). The
     /// specification is silent; the change log of 2.6.30 says so.
     pub shmem_second_round: bool,
+    /// How its programs share a CPU, with the settings for a single one.
+    pub turns: Turns,
+    /// Nice of its threads: -5 in 2.6.24 to 2.6.31, as lists of processes of that time show (of 2.6.27
+    /// and 2.6.31 for kswapd, kjournald and kcryptd; not for pdflush), else 0 (2.6.32 and later).
+    pub kthread_nice: i8,
     /// Rules of its slab caches. `spec: linux-mm 6`
     pub slab: Rules,
     /// `vm.dirty_ratio` and `vm.dirty_background_ratio`, in percent: 40 and 10 to 2.6.21, 10 and 5 to
@@ -48,6 +54,28 @@ const DIRTY_RATIOS: [(&str, (u64, u64)); 3] = [
     ("2.6.30", (20, 10)),
 ];
 
+/// Settings of equal shares: time for a turn each, shortest turn, lead that preempts, a sleeper's credit.
+const fn fair(latency: Nanos, shortest: Nanos, wakeup: Nanos, credit: Nanos) -> Turns {
+    Turns::Fair(Fair {
+        latency,
+        min_granularity: shortest,
+        wakeup_granularity: wakeup,
+        sleeper_credit: credit,
+    })
+}
+
+/// Kernels from which on programs share a CPU otherwise, and how. The specification is silent; the
+/// manuals of the time give the settings (RHEL 5: 20, 4 and 5 ms; SLES 11 for 8 CPUs: 80, 16 and 20),
+/// change logs those of 2.6.32 and 2.6.35 and that a sleeper's credit is halved from 2.6.32 on. 6.6 and
+/// later go by virtual deadlines, with a turn of 0.7 ms; here as equal shares without credit.
+const TURNS: [(&str, Turns); 5] = [
+    ("2.6.14", Turns::Arrays),
+    ("2.6.24", fair(20 * MS, 4 * MS, 5 * MS, 20 * MS)),
+    ("2.6.32-rc6", fair(5 * MS, MS, MS, 2_500 * US)),
+    ("2.6.36", fair(6 * MS, 750 * US, MS, 3 * MS)),
+    ("6.18", fair(0, 700 * US, 0, 0)),
+];
+
 impl Kernel {
     /// The kernel of a preset; if there is none, the names of those that there are.
     pub fn preset(name: &str) -> Result<Kernel, String> {
@@ -62,6 +90,7 @@ impl Kernel {
         let at = |name| names().position(|n| n == name);
         let is_since = |since| at(p.name) >= at(since);
         let dirty = DIRTY_RATIOS.iter().rev().find(|(since, _)| is_since(since));
+        let turns = TURNS.iter().rev().find(|(since, _)| is_since(since));
         Ok(Kernel {
             name: p.name.to_owned(),
             switches: p.switches,
@@ -70,6 +99,11 @@ impl Kernel {
             cfq_low_latency: is_since(LOW_LATENCY_SINCE),
             shmem_second_round: !is_since(SHMEM_DIRECT_SINCE),
             dirty_ratios: dirty.map_or(DIRTY_RATIOS[0].1, |d| d.1),
+            turns: turns.map_or(TURNS[0].1, |t| t.1),
+            kthread_nice: match is_since("2.6.24") && !is_since("2.6.32-rc6") {
+                true => -5,
+                false => 0,
+            },
             slab: MemConfig::of(&p.switches).slab,
             oom_killer: true,
         })
@@ -96,6 +130,26 @@ mod tests {
         let skips =
             |name| Kernel::preset(name).map(|k| MemConfig::of(&k.switches).swap_skips_holes);
         assert_eq!((skips("2.6.36"), skips("6.1")), (Ok(false), Ok(true)));
+        let nice = |name| Kernel::preset(name).map(|k| k.kthread_nice);
+        assert_eq!((nice("v19"), nice("2.6.31")), (Ok(0), Ok(-5)));
+        assert_eq!((nice("2.6.32-rc6"), nice("6.1")), (Ok(0), Ok(0)));
+        let turns = |name| match Kernel::preset(name).map(|k| k.turns) {
+            Ok(Turns::Fair(f)) => Some(f.latency / MS),
+            _ => None,
+        };
+        let latencies = [
+            "v19",
+            "2.6.24",
+            "2.6.31",
+            "2.6.32-rc6",
+            "2.6.33",
+            "6.1",
+            "6.18",
+        ];
+        assert_eq!(
+            latencies.map(turns),
+            [None, Some(20), Some(20), Some(5), Some(5), Some(6), Some(0)]
+        );
         let dirty = |name| Kernel::preset(name).map(|k| k.dirty_ratios);
         assert_eq!(
             (dirty("2.6.14"), dirty("v19")),

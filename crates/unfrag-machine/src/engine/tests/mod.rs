@@ -4,8 +4,9 @@ mod clock;
 mod fairness;
 mod interrupts;
 mod tasks;
+mod turns;
 
-use super::{Engine, Nanos};
+use super::{Engine, Fair, Nanos, Turns};
 use crate::config::MachineConfig;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,7 +22,7 @@ fn free_machine(cpus: usize) -> Engine {
 /// With turns of 100 µs, so that much happens in little time.
 fn config(cpus: usize) -> MachineConfig {
     let mut config = MachineConfig::flat(4096, cpus, unfrag::preset("2.6.32").unwrap().switches);
-    config.sched.quantum = 100_000;
+    config.sched.turns = Turns::Fair(Fair::rounds(100_000));
     config
 }
 

@@ -7,7 +7,7 @@ mod runs;
 use super::{Kernel, Scenario};
 use crate::Calibration;
 use crate::block::{CongestionWake, DeviceId, Fault, SECTOR};
-use crate::engine::{MS, SEC, US};
+use crate::engine::{Fair, MS, SEC, Turns, US};
 use crate::kmem::caches::Word;
 
 const SMALL: &str = include_str!("small.toml");
@@ -35,7 +35,8 @@ fn a_machine_is_what_the_file_says_and_standard_otherwise() {
         .unwrap()
         .config(&kernel("2.6.31"), &Calibration::standard(), 7);
     assert_eq!((c.seed, c.cpus, c.hz), (7, 2, 250));
-    assert_eq!((c.sched.quantum, c.sched.irq_cpu), (MS, 1));
+    assert_eq!(c.sched.turns, Turns::Fair(Fair::rounds(MS)));
+    assert_eq!(c.sched.irq_cpu, 1);
     assert_eq!((c.costs.crypt_page, c.costs.interrupt), (20 * US, US));
     let standard = Calibration::standard();
     // A cost that is given is not scaled.

@@ -1,0 +1,215 @@
+//! How programs share a CPU: who comes first, for how long, and for whom the one that runs makes room.
+//!
+//! Each task has a rank, and who has the least is next. What a rank is depends on the rules:
+//!
+//! - [`Turns::Fair`]: the CPU time that it had so far, its virtual runtime. One that slept comes back with
+//!   little of it, and so before the others.
+//! - [`Turns::Arrays`]: a round of the CPU, and a priority within it. Who slept much has a better one; who
+//!   has used up its time is in the next round, unless it sleeps much.
+//!
+//! The specification is silent on schedulers. What is here is what documents of their time say: for
+//! `Arrays` J. Aas, "Understanding the Linux 2.6.8.1 CPU Scheduler" (2005); for `Fair` the administrators'
+//! manuals of SLES 11 and RHEL 5 and 7.
+//!
+//! Invariant: a task in a CPU's queue has a rank of at least that CPU's base, less a sleeper's credit.
+
+use super::cpu::Cpu;
+use super::task::Task;
+use super::{MS, Nanos, SEC};
+
+/// Rules by which programs share a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turns {
+    /// Equal shares of CPU time (2.6.23 and later).
+    Fair(Fair),
+    /// Two arrays of priorities (2.6.0 to 2.6.22).
+    Arrays,
+}
+
+/// Settings of equal shares, in nanoseconds. The first three are the sysctls `kernel.sched_latency_ns`,
+/// `sched_min_granularity_ns` and `sched_wakeup_granularity_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fair {
+    /// Time in which each task has a turn, as long as turns do not get too short.
+    pub latency: Nanos,
+    /// Shortest turn.
+    pub min_granularity: Nanos,
+    /// One that wakes takes the CPU at once if it had so much less than the one that runs.
+    pub wakeup_granularity: Nanos,
+    /// How far behind all others one that slept may be.
+    pub sleeper_credit: Nanos,
+}
+
+impl Fair {
+    /// Turns of equal length, in which nobody interrupts.
+    pub const fn rounds(quantum: Nanos) -> Fair {
+        Fair {
+            latency: 0,
+            min_granularity: quantum,
+            wakeup_granularity: Nanos::MAX / 2,
+            sleeper_credit: 2 * quantum,
+        }
+    }
+
+    /// The settings of a machine with so many CPUs, from those of one with a single CPU: once more for
+    /// each time that their number doubles.
+    #[must_use]
+    pub const fn on(self, cpus: usize) -> Fair {
+        let times = 1 + cpus.ilog2() as Nanos;
+        Fair {
+            latency: self.latency * times,
+            min_granularity: self.min_granularity * times,
+            wakeup_granularity: self.wakeup_granularity * times,
+            sleeper_credit: self.sleeper_credit * times,
+        }
+    }
+
+    /// A task's turn among so many, the others of them with a nice of 0.
+    fn turn(&self, weight: u64, load: usize) -> Nanos {
+        let load = load.max(1) as Nanos;
+        let period = self.latency.max(self.min_granularity * load);
+        (period * weight / (weight + (load - 1) * NORMAL)).max(1)
+    }
+}
+
+/// Weight of a task with a nice of 0.
+const NORMAL: u64 = 1024;
+
+/// Share of a CPU that a task with some nice gets, against those of others: a quarter more for each step.
+pub(super) fn weight(nice: i8) -> u64 {
+    let steps = u32::from(nice.unsigned_abs());
+    let more = (0..steps).fold(NORMAL, |w, _| w * 5 / 4);
+    if nice > 0 {
+        NORMAL * NORMAL / more
+    } else {
+        more
+    }
+}
+
+/// Time that a task with some nice may use in a round: 5 ms for each step from 20 down to 0, and 20 for
+/// each below.
+fn timeslice(nice: i8) -> Nanos {
+    let steps = (20 - i64::from(nice)) as Nanos;
+    steps * if nice < 0 { 20 } else { 5 } * MS
+}
+
+/// Sleep that earns the best priority.
+const MAX_SLEEP: Nanos = SEC;
+/// Priorities from no sleep to the best.
+const MAX_BONUS: u64 = 10;
+/// Bonus from which on a task stays in its round when its time is used up.
+const INTERACTIVE: u64 = 7;
+/// How long those of the next round may wait for each task of the CPU, before nobody stays in this one.
+const STARVATION: Nanos = SEC;
+/// Ranks of a round.
+const ROUND: u64 = 1 << 8;
+
+/// Tenths of the longest sleep that counts, which a task has to its credit.
+fn bonus(t: &Task) -> u64 {
+    t.rested * MAX_BONUS / MAX_SLEEP
+}
+
+/// Rank within a round: who has the least nice and slept most is first.
+fn priority(t: &Task) -> u64 {
+    let nice = (i64::from(t.nice) + 20) as u64;
+    nice + MAX_BONUS - bonus(t)
+}
+
+impl Turns {
+    /// The part of a rank that a CPU's base follows.
+    #[inline]
+    pub(super) fn base(&self, rank: u64) -> u64 {
+        match self {
+            Turns::Fair(_) => rank,
+            Turns::Arrays => rank / ROUND * ROUND,
+        }
+    }
+
+    /// When the turn of a CPU's running task ends, if others wait. Its time is charged.
+    #[inline]
+    pub(super) fn end(&self, t: &Task, cpu: &Cpu) -> Nanos {
+        match self {
+            Turns::Fair(f) => cpu.turn_from + f.turn(t.weight, cpu.load()),
+            Turns::Arrays => cpu.run_from + t.turn_left,
+        }
+    }
+
+    /// A task has used CPU time.
+    #[inline]
+    pub(super) fn used(&self, t: &mut Task, ns: Nanos) {
+        match self {
+            Turns::Fair(_) if t.weight == NORMAL => t.rank += ns,
+            Turns::Fair(_) => t.rank += ns * NORMAL / t.weight,
+            Turns::Arrays => {
+                t.turn_left = t.turn_left.saturating_sub(ns);
+                t.rested = t.rested.saturating_sub(ns / bonus(t).max(1));
+            }
+        }
+    }
+
+    /// Where a new task begins, on a CPU with this base that so many others want: behind a whole turn, or
+    /// with most of its parent's priority and half of what is left of its parent's time.
+    pub(super) fn begin(&self, t: &mut Task, parent: Option<&mut Task>, base: u64, load: usize) {
+        match self {
+            Turns::Fair(f) => t.rank = base + f.turn(t.weight, load + 1),
+            Turns::Arrays => {
+                t.turn_left = timeslice(t.nice);
+                if let Some(p) = parent {
+                    t.rested = p.rested / 100 * 95;
+                    t.turn_left = p.turn_left.div_ceil(2).max(1);
+                    p.turn_left -= p.turn_left / 2;
+                }
+                t.rank = base + priority(t);
+            }
+        }
+    }
+
+    /// A task wakes after a sleep, on a CPU with this base. `disk`: it could not have been interrupted.
+    pub(super) fn wake(&self, t: &mut Task, base: u64, slept: Nanos, disk: bool) {
+        match self {
+            Turns::Fair(f) => t.rank = t.rank.max(base.saturating_sub(f.sleeper_credit)),
+            Turns::Arrays => {
+                let most = match disk {
+                    // The least that counts as much sleep.
+                    true => t.rested.max(MAX_SLEEP * INTERACTIVE / MAX_BONUS),
+                    false => MAX_SLEEP,
+                };
+                let worth = slept.saturating_mul((MAX_BONUS - bonus(t)).max(1));
+                t.rested = t.rested.saturating_add(worth).min(most);
+                t.rank = base + priority(t);
+            }
+        }
+    }
+
+    /// Whether the task that runs makes room for one that has woken.
+    #[inline]
+    pub(super) fn preempts(&self, woken: &Task, running: &Task) -> bool {
+        match self {
+            Turns::Fair(f) => {
+                // One with more weight needs less of a lead.
+                let lead = match woken.weight {
+                    NORMAL => f.wakeup_granularity,
+                    weight => f.wakeup_granularity / weight * NORMAL,
+                };
+                running.rank > woken.rank.saturating_add(lead)
+            }
+            Turns::Arrays => woken.rank % ROUND < running.rank % ROUND,
+        }
+    }
+
+    /// A task leaves its CPU to another: if its time is used up, it gets new time, and its rank.
+    pub(super) fn leave(&self, t: &mut Task, cpu: &mut Cpu, now: Nanos) {
+        if !matches!(self, Turns::Arrays) || t.turn_left > 0 {
+            return;
+        }
+        t.turn_left = timeslice(t.nice);
+        let load = cpu.queue.len() as Nanos + 1;
+        let waited = cpu.expired_from.map_or(0, |from| now - from);
+        let stays = bonus(t) >= INTERACTIVE && waited <= STARVATION * load;
+        t.rank = cpu.base + priority(t);
+        if !stays {
+            t.rank += ROUND;
+            cpu.expired_from.get_or_insert(now);
+        }
+    }
+}
