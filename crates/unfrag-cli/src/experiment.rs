@@ -15,7 +15,7 @@ use unfrag_lab::experiment::{self, Name, Options, report};
 ///
 /// What is beside the sources' experiments runs only if it is named: of atomic the kernels
 /// congestion-both-everywhere and kswapd-quickly-notice-high-order, of highorder the machines xeon-1024 to
-/// xeon-2048, of slab-order the machines stoakley-10k and stoakley-15k, and the kernels without
+/// xeon-2048, of slab-order the machines stoakley-10k and stoakley-7200, and the kernels without
 /// MIGRATE_RESERVE: slqb-no-reserve, slub-no-reserve, slub-order-1-no-reserve and
 /// slub-order-0-no-reserve.
 #[derive(Debug, clap::Args)]
