@@ -4,9 +4,10 @@ use super::alloc::Who;
 use super::config::USER_PAGE;
 use super::frames::{Bits, FrameInfo, Owner, Use};
 use super::object::{At, Entry, Kind};
-use super::process::{Backing, ProcId};
+use super::process::{Backing, ProcId, Tables};
 use super::{Fail, page_channel};
 use crate::{Cx, Sim};
+use std::ops::Range;
 use unfrag::reclaim::PageFlags;
 use unfrag::{Gfp, Pfn};
 
@@ -264,15 +265,25 @@ impl super::Memory {
     /// Whether the page table for a page is there.
     #[inline]
     pub(crate) fn has_table(&self, who: ProcId, area: u16, index: u32) -> bool {
-        use super::process::Tables;
+        self.tabled(who, area, index).contains(&index)
+    }
+
+    /// Pages of an area that share the page table of this one; none, if it is not there.
+    pub(super) fn tabled(&self, who: ProcId, area: u16, index: u32) -> Range<u32> {
         let p = self.procs.get(who);
         let span = self.config.table_span();
-        let Some(a) = p.area(area) else { return false };
-        let (tables, at) = match &a.tables {
-            Tables::Own(own) => (own, index / span),
-            Tables::Shared { base } => (&p.shared_tables, (base + index) / span),
+        let Some(a) = p.area(area) else { return 0..0 };
+        let (tables, base) = match &a.tables {
+            Tables::Own(own) => (own, 0),
+            Tables::Shared { base } => (&p.shared_tables, *base),
         };
-        tables.get(at as usize).is_some_and(|t| *t != 0)
+        let at = (base + index) / span;
+        match tables.get(at as usize) {
+            Some(&table) if table != 0 => {
+                (at * span).saturating_sub(base)..((at + 1) * span).saturating_sub(base)
+            }
+            _ => 0..0,
+        }
     }
 }
 

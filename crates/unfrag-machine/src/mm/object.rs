@@ -160,6 +160,12 @@ impl Object {
         self.entries.is_empty()
     }
 
+    /// Sees to it that so many pages need no more memory of the host's.
+    pub fn reserve(&mut self, pages: u32) {
+        let more = (pages as usize).saturating_sub(self.entries.len());
+        self.entries.reserve_exact(more);
+    }
+
     /// A page; absent beyond the end.
     #[inline]
     pub fn get(&self, index: u32) -> Entry {

@@ -67,9 +67,11 @@ impl Sim {
 
     /// Makes an area longer.
     pub fn grow_area(&mut self, proc: ProcId, area: u16, pages: u32) {
-        if let Some(a) = self.mem().procs.get_mut(proc).area_mut(area) {
+        let mem = self.mem();
+        if let Some(a) = mem.procs.get_mut(proc).area_mut(area) {
             debug_assert!(matches!(a.tables, Tables::Own(_)), "only such areas grow");
             a.pages += pages;
+            mem.objects.get_mut(a.object).reserve(a.pages);
         }
     }
 

@@ -55,28 +55,40 @@ impl Sim {
         let object = a.object;
         let anon = matches!(a.backing, Backing::Anon);
         let hit = hit(write);
+        // Pages whose page table is known to be there.
+        let mut tabled = 0..0;
         for i in indices {
             *user += each;
             let entry = self.mem_ref().objects.get(object).get(i);
-            match entry.pfn() {
-                Some(pfn) if anon && !(write && entry.is_protected()) => {
-                    self.manager().set_page_flags(pfn, hit);
-                }
+            let there = match entry.pfn() {
+                Some(pfn) if anon && !(write && entry.is_protected()) => Some((pfn, hit)),
                 Some(pfn) if !anon && self.mem_ref().is_mapped(who, area, i) => {
-                    self.manager().set_page_flags(pfn, PageFlags::YOUNG);
+                    Some((pfn, PageFlags::YOUNG))
                 }
-                _ if !self.mem_ref().has_table(who, area, i) => return Stop::Fault(i),
-                Some(pfn) if !anon && !self.is_locked(pfn) && !self.has_error(pfn) => {
-                    self.map_file(who, area, i);
+                _ => None,
+            };
+            if let Some((pfn, marks)) = there {
+                self.manager().set_page_flags(pfn, marks);
+            } else {
+                if !tabled.contains(&i) {
+                    tabled = self.mem_ref().tabled(who, area, i);
                 }
-                None if anon && entry == Entry::ABSENT => {
-                    match self.begin(Who::process(who), 0, USER_PAGE | Gfp::ZERO) {
-                        Ok(Begun::Got(pfn)) => self.map_new(who, area, i, pfn),
-                        Ok(Begun::Attempt(attempt)) => return Stop::Wait(i, attempt),
-                        Err(_) => return Stop::Fault(i),
+                if tabled.is_empty() {
+                    return Stop::Fault(i);
+                }
+                match entry.pfn() {
+                    Some(pfn) if !anon && !self.is_locked(pfn) && !self.has_error(pfn) => {
+                        self.map_file(who, area, i);
                     }
+                    None if anon && entry == Entry::ABSENT => {
+                        match self.begin(Who::process(who), 0, USER_PAGE | Gfp::ZERO) {
+                            Ok(Begun::Got(pfn)) => self.map_new(who, area, i, pfn),
+                            Ok(Begun::Attempt(attempt)) => return Stop::Wait(i, attempt),
+                            Err(_) => return Stop::Fault(i),
+                        }
+                    }
+                    _ => return Stop::Fault(i),
                 }
-                _ => return Stop::Fault(i),
             }
             if *user + self.mem_ref().owed >= BATCH {
                 return Stop::Pause;

@@ -1,6 +1,6 @@
 //! A process that runs steps.
 
-use super::jobs::is_strewn;
+use super::jobs::Strewn;
 use super::spec::{Grow, Pattern, Repeat, Reuse, Step, Steps, Touch};
 use super::stage::{Line, Stage, program_channel};
 use crate::engine::{Nanos, Rng};
@@ -19,15 +19,18 @@ const PARTS: u32 = 20;
 const HOT: Percent = Percent::new(25).unwrap();
 
 impl Reuse {
-    /// Which of the first `used` pages after `from` are used again in a round; `into` has room for them.
+    /// Which of the first `used` pages after `from` are used again in a round; `into` has room for two
+    /// more than them.
     fn pick(self, from: u32, used: u32, round: u32, into: &mut [u32]) -> &[u32] {
+        let (all_hot, [others, hot]) = (Strewn::new(HOT), [self.others, self.hot].map(Strewn::new));
         let mut n = 0;
-        for page in 0..used {
-            let hot = is_strewn(page / 2, HOT);
-            let share = if hot { self.hot } else { self.others };
-            // Written in any case: to guess which are picked costs more.
-            into[n] = from + page;
-            n += usize::from(is_strewn(page.wrapping_add(round), share));
+        for pair in 0..used.div_ceil(2) {
+            let share = if all_hot.has(pair) { hot } else { others };
+            for page in [2 * pair, 2 * pair + 1] {
+                // Written in any case: to guess which are picked costs more.
+                into[n] = from + page;
+                n += usize::from(page < used && share.has(page.wrapping_add(round)));
+            }
         }
         &into[..n]
     }
@@ -284,7 +287,7 @@ impl Actor {
                 }
                 Pattern::Reuse(reuse) => {
                     let part = n.div_ceil(PARTS);
-                    let mut again = vec![0; n as usize];
+                    let mut again = vec![0; n as usize + 2];
                     (0..n).step_by(part as usize).try_for_each(|at| {
                         let used = (at + part).min(n);
                         cx.touch(proc, area, &mut (from + at..from + used), t.write, each)?;
@@ -414,7 +417,7 @@ mod unit {
             others: Percent::new(10).unwrap(),
         };
         let mut rng = Rng::named(7, "again");
-        let (mut rounds, mut room) = (vec![0; 4000], vec![0; 4000]);
+        let (mut rounds, mut room) = (vec![0; 4000], vec![0; 4002]);
         for _ in 0..100 {
             for &page in reuse.pick(10, 4000, rng.bits() as u32, &mut room) {
                 rounds[page as usize - 10] += 1;

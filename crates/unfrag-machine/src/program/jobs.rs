@@ -124,7 +124,8 @@ impl Actor {
         let data = self.small_area(cx, "data", image.data.max(1))?;
         cx.touch(self.proc, data, &mut (0..image.data), true, 0)?;
         for (of, area) in texts.zip(areas) {
-            let mut touched = (0..of.text).filter(|&i| is_strewn(i, of.used));
+            let used = Strewn::new(of.used);
+            let mut touched = (0..of.text).filter(|&i| used.has(i));
             cx.touch(self.proc, area, &mut touched, false, 0)?;
         }
         Ok(())
@@ -188,9 +189,23 @@ impl Actor {
     }
 }
 
-/// Whether a page of an area is among a share of it; the same ones for each process, strewn over it.
-pub(super) fn is_strewn(page: u32, share: Percent) -> bool {
-    page.wrapping_mul(2_654_435_761) >> 16 & 0xffff < share.get() * 65_536 / 100
+/// A share of an area's pages, strewn over it; the same ones for each process.
+#[derive(Clone, Copy)]
+pub(super) struct Strewn {
+    limit: u32,
+}
+
+impl Strewn {
+    pub(super) const fn new(share: Percent) -> Strewn {
+        let limit = share.get() * 65_536 / 100;
+        Strewn { limit }
+    }
+
+    /// Whether a page is among them.
+    #[inline]
+    pub(super) const fn has(self, page: u32) -> bool {
+        page.wrapping_mul(2_654_435_761) >> 16 & 0xffff < self.limit
+    }
 }
 
 impl Step {
@@ -205,16 +220,16 @@ impl Step {
 
 #[cfg(test)]
 mod unit {
-    use super::is_strewn;
+    use super::Strewn;
     use crate::scenario::Percent;
 
     #[test]
     fn the_used_part_of_a_text_has_its_share_and_is_strewn_over_it() {
-        let share = |percent| Percent::new(percent).unwrap();
-        let used = |percent| (0..4000).filter(|&i| is_strewn(i, share(percent))).count();
+        let share = |percent| Strewn::new(Percent::new(percent).unwrap());
+        let used = |percent| (0..4000).filter(|&i| share(percent).has(i)).count();
         assert_eq!((used(0), used(100)), (0, 4000));
         assert!((1500..1700).contains(&used(40)), "{}", used(40));
-        let last_quarter = (3000..4000).filter(|&i| is_strewn(i, share(40))).count();
+        let last_quarter = (3000..4000).filter(|&i| share(40).has(i)).count();
         assert!((350..450).contains(&last_quarter), "{last_quarter}");
     }
 }
