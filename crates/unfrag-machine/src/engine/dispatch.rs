@@ -26,6 +26,12 @@ impl Sched {
                 .turns
                 .begin(&mut self.tasks[slot as usize], None, base, load),
         }
+        if parent != NIL {
+            // It has given some of its time to the child.
+            let at = usize::from(self.task(parent).cpu);
+            self.shorten_turn(at, false);
+            self.plan(at);
+        }
         self.enqueue(slot, c);
     }
 
@@ -105,21 +111,28 @@ impl Sched {
         t.state = State::Ready;
         let realtime = t.priority == Priority::Realtime;
         let cpu = &mut self.cpus[c];
+        if !realtime && self.turns.is_expired(t.rank, cpu.base) {
+            cpu.expired_from.get_or_insert(self.now);
+        }
+        let first = cpu.queue.is_empty();
         cpu.queue.push(slot, realtime, t.rank, seq);
         if cpu.running == NIL {
             cpu.charge_idle(self.now);
+        } else if realtime && !self.runs_realtime(c) {
+            let cpu = &mut self.cpus[c];
+            cpu.turn_end = cpu.turn_end.min(self.now);
         } else {
             // The more there are, the shorter a turn is.
-            let running = &self.tasks[cpu.running as usize];
-            let at_once = realtime && running.priority != Priority::Realtime;
-            let end = if at_once {
-                self.now
-            } else {
-                self.turns.end(running, cpu)
-            };
-            cpu.turn_end = cpu.turn_end.min(end);
+            self.shorten_turn(c, first);
         }
         self.plan(c);
+    }
+
+    /// The turn of a CPU's running task may end earlier; with `first`, somebody waits now, and nobody did.
+    fn shorten_turn(&mut self, c: usize, first: bool) {
+        let cpu = &mut self.cpus[c];
+        let running = &self.tasks[cpu.running as usize];
+        cpu.turn_end = self.turns.new_end(running, cpu, first);
     }
 
     /// Charges the running task for its CPU time up to now. To be called before the CPU's base is asked
@@ -185,7 +198,9 @@ impl Sched {
         self.cpus[c].running = NIL;
         self.cpus[c].idle_from = self.now.max(self.cpus[c].run_from);
         let t = &mut self.tasks[slot as usize];
-        self.turns.leave(t, &mut self.cpus[c], self.now);
+        if t.priority != Priority::Realtime {
+            self.turns.leave(t, &mut self.cpus[c], self.now);
+        }
         let target = self.less_loaded(slot, c);
         self.move_to(slot, target);
         self.enqueue(slot, target);

@@ -44,10 +44,14 @@ impl RunQueue {
         self.0.pop().map(|r| r.0.task)
     }
 
-    /// Rank of the next one, unless it is realtime.
+    /// Least rank of those that are not realtime.
     pub fn least_rank(&self) -> Option<u64> {
         let Reverse(r) = self.0.peek()?;
-        (r.class == 1).then_some(r.rank)
+        if r.class == 1 {
+            return Some(r.rank);
+        }
+        let normal = self.0.iter().filter(|r| r.0.class == 1);
+        normal.map(|r| r.0.rank).min()
     }
 
     /// Rank of the last one; 0 if there is none.
@@ -81,7 +85,7 @@ mod tests {
         q.push(3, true, 999, 2);
         q.push(4, false, 20, 3);
         q.push(5, true, 0, 4);
-        assert_eq!(q.least_rank(), None);
+        assert_eq!(q.least_rank(), Some(20));
         assert_eq!(q.greatest_rank(), 50);
         let order: Vec<_> = std::iter::from_fn(|| q.pop()).collect();
         assert_eq!(order, [3, 5, 2, 4, 1]);

@@ -9,7 +9,7 @@
 //!
 //! The specification is silent on schedulers. What is here is what documents of their time say: for
 //! `Arrays` J. Aas, "Understanding the Linux 2.6.8.1 CPU Scheduler" (2005); for `Fair` the administrators'
-//! manuals of SLES 11 and RHEL 5 and 7.
+//! manuals of SLES 11 and RHEL 7.
 //!
 //! Invariant: a task in a CPU's queue has a rank of at least that CPU's base, less a sleeper's credit.
 
@@ -41,7 +41,7 @@ pub struct Fair {
 }
 
 impl Fair {
-    /// Turns of equal length, in which nobody interrupts.
+    /// Turns of equal length for all with a nice of 0, in which nobody interrupts.
     pub const fn rounds(quantum: Nanos) -> Fair {
         Fair {
             latency: 0,
@@ -68,7 +68,7 @@ impl Fair {
     fn turn(&self, weight: u64, load: usize) -> Nanos {
         let load = load.max(1) as Nanos;
         let period = self.latency.max(self.min_granularity * load);
-        (period * weight / (weight + (load - 1) * NORMAL)).max(1)
+        (period.saturating_mul(weight) / (weight + (load - 1) * NORMAL)).max(1)
     }
 }
 
@@ -115,6 +115,15 @@ fn priority(t: &Task) -> u64 {
     nice + MAX_BONUS - bonus(t)
 }
 
+impl Task {
+    /// Gives it new time if all of it is used up.
+    fn renew(&mut self) {
+        if self.turn_left == 0 {
+            self.turn_left = timeslice(self.nice);
+        }
+    }
+}
+
 impl Turns {
     /// The part of a rank that a CPU's base follows.
     #[inline]
@@ -134,6 +143,15 @@ impl Turns {
         }
     }
 
+    /// The same when another has joined those that wait; with `first`, the first of them.
+    pub(super) fn new_end(&self, t: &Task, cpu: &Cpu, first: bool) -> Nanos {
+        match self {
+            // As long as it was alone, its turns did not end.
+            Turns::Arrays if first => self.end(t, cpu),
+            _ => cpu.turn_end.min(self.end(t, cpu)),
+        }
+    }
+
     /// A task has used CPU time.
     #[inline]
     pub(super) fn used(&self, t: &mut Task, ns: Nanos) {
@@ -141,7 +159,14 @@ impl Turns {
             Turns::Fair(_) if t.weight == NORMAL => t.rank += ns,
             Turns::Fair(_) => t.rank += ns * NORMAL / t.weight,
             Turns::Arrays => {
-                t.turn_left = t.turn_left.saturating_sub(ns);
+                t.turn_left = match t.turn_left.checked_sub(ns) {
+                    Some(left) => left,
+                    // Nobody waited, so that it began another turn each time.
+                    None => {
+                        let slice = timeslice(t.nice);
+                        slice - (ns - t.turn_left) % slice
+                    }
+                };
                 t.rested = t.rested.saturating_sub(ns / bonus(t).max(1));
             }
         }
@@ -155,8 +180,9 @@ impl Turns {
             Turns::Arrays => {
                 t.turn_left = timeslice(t.nice);
                 if let Some(p) = parent {
+                    p.renew();
                     t.rested = p.rested / 100 * 95;
-                    t.turn_left = p.turn_left.div_ceil(2).max(1);
+                    t.turn_left = p.turn_left.div_ceil(2);
                     p.turn_left -= p.turn_left / 2;
                 }
                 t.rank = base + priority(t);
@@ -189,7 +215,7 @@ impl Turns {
                 // One with more weight needs less of a lead.
                 let lead = match woken.weight {
                     NORMAL => f.wakeup_granularity,
-                    weight => f.wakeup_granularity / weight * NORMAL,
+                    weight => (f.wakeup_granularity / weight).saturating_mul(NORMAL),
                 };
                 running.rank > woken.rank.saturating_add(lead)
             }
@@ -202,14 +228,75 @@ impl Turns {
         if !matches!(self, Turns::Arrays) || t.turn_left > 0 {
             return;
         }
-        t.turn_left = timeslice(t.nice);
+        t.renew();
+        if !self.is_expired(cpu.queue.greatest_rank(), cpu.base) {
+            // Those that waited for the next round have gone elsewhere.
+            cpu.expired_from = None;
+        }
         let load = cpu.queue.len() as Nanos + 1;
         let waited = cpu.expired_from.map_or(0, |from| now - from);
         let stays = bonus(t) >= INTERACTIVE && waited <= STARVATION * load;
         t.rank = cpu.base + priority(t);
         if !stays {
             t.rank += ROUND;
-            cpu.expired_from.get_or_insert(now);
         }
+    }
+
+    /// Whether a task with this rank waits for the next round of a CPU with this base.
+    #[inline]
+    pub(super) fn is_expired(&self, rank: u64, base: u64) -> bool {
+        matches!(self, Turns::Arrays) && self.base(rank) > base
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 3 * ROUND;
+
+    /// One that sleeps much has used up its time; another waits for the next round since time 0, or nobody.
+    fn leaves(now: Nanos, another: bool) -> (Task, Cpu) {
+        let (mut t, mut cpu) = (Task::vacant(), Cpu::new());
+        (t.rested, cpu.base, cpu.expired_from) = (MAX_SLEEP, BASE, Some(0));
+        if another {
+            cpu.queue.push(1, false, BASE + ROUND + 30, 0);
+        }
+        Turns::Arrays.leave(&mut t, &mut cpu, now);
+        (t, cpu)
+    }
+
+    #[test]
+    fn who_sleeps_much_stays_in_the_round_until_others_have_waited_a_second_for_each_task() {
+        let (t, _) = leaves(2 * SEC, true);
+        assert_eq!((t.rank, t.turn_left), (BASE + 20, 100 * MS));
+        let (t, cpu) = leaves(2 * SEC + 1, true);
+        assert_eq!((t.rank, t.turn_left), (BASE + ROUND + 20, 100 * MS));
+        assert_eq!(cpu.expired_from, Some(0));
+    }
+
+    #[test]
+    fn those_that_waited_and_went_elsewhere_count_no_more() {
+        let (t, cpu) = leaves(60 * SEC, false);
+        assert_eq!((t.rank, cpu.expired_from), (BASE + 20, None));
+    }
+
+    #[test]
+    fn one_that_hardly_sleeps_waits_for_the_next_round() {
+        let (mut t, mut cpu) = (Task::vacant(), Cpu::new());
+        (t.rested, cpu.base) = (MAX_SLEEP * 6 / 10, BASE);
+        Turns::Arrays.leave(&mut t, &mut cpu, SEC);
+        assert_eq!(t.rank, BASE + ROUND + 24);
+        assert!(Turns::Arrays.is_expired(t.rank, cpu.base));
+    }
+
+    #[test]
+    fn no_nice_overflows() {
+        let rounds = Turns::Fair(Fair::rounds(3600 * SEC));
+        let (mut a, mut b) = (Task::vacant(), Task::vacant());
+        (a.weight, b.weight) = (weight(19), weight(-20));
+        assert!(!rounds.preempts(&a, &b) && !rounds.preempts(&b, &a));
+        rounds.begin(&mut b, None, 0, 1000);
+        assert!(b.rank > 0);
     }
 }

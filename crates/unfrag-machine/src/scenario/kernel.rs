@@ -65,7 +65,7 @@ const fn fair(latency: Nanos, shortest: Nanos, wakeup: Nanos, credit: Nanos) -> 
 }
 
 /// Kernels from which on programs share a CPU otherwise, and how. The specification is silent; the
-/// manuals of the time give the settings (RHEL 5: 20, 4 and 5 ms; SLES 11 for 8 CPUs: 80, 16 and 20),
+/// manuals of the time give the settings (SLES 11 for 8 CPUs: 80, 16 and 20 ms, four times one CPU's),
 /// change logs those of 2.6.32 and 2.6.35 and that a sleeper's credit is halved from 2.6.32 on. 6.6 and
 /// later go by virtual deadlines, with a turn of 0.7 ms; here as equal shares without credit.
 const TURNS: [(&str, Turns); 5] = [

@@ -152,14 +152,17 @@ fn arrays_put_one_that_sleeps_before_hogs() {
 }
 
 #[test]
-fn arrays_let_no_sleeper_keep_hogs_out() {
-    // They sleep enough to stay in their round, and together want all of the CPU.
+fn one_that_ran_alone_has_had_whole_turns_and_what_is_left_of_its_last() {
     let mut m = machine(Turns::Arrays);
-    let h = hog(&mut m, 0);
-    for _ in 0..6 {
-        sleeper(&mut m, 50 * MS, 10 * MS);
-    }
-    m.run(60 * SEC);
-    let got = user(&mut m, h);
-    assert!(got > SEC, "{got}");
+    hog(&mut m, 0);
+    m.run(250 * MS);
+    let log = Log::default();
+    let told = log.clone();
+    m.spawn(Spec::new("late"), move |cx| {
+        cx.spend(1);
+        told.note(cx.now(), "first");
+    });
+    m.run(SEC);
+    let first = log.taken()[0].0;
+    assert!(first.abs_diff(300 * MS) <= 200 * US, "{first}");
 }
