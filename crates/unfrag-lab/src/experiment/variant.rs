@@ -45,19 +45,13 @@ fn base(name: &'static str) -> Option<Switches> {
     preset(name).map(|p| p.switches)
 }
 
-/// SLAB, as kernels to 2.6.22 had it.
-const SLAB: Rules = Rules {
-    design: Design::Slab,
-    ..Rules::S2
-};
-
 /// S0's kernels, and two of today. For its clean kernel S0 had to disable the OOM killer, which otherwise
 /// made room by ending one process after the other.
 pub fn highorder() -> Vec<Kernel> {
     [
-        ("2.6.14", "", SLAB, false),
-        ("2.6.14", "oom-killer", SLAB, true),
-        ("v19", "", SLAB, true),
+        ("2.6.14", "", Rules::SLAB, false),
+        ("2.6.14", "oom-killer", Rules::SLAB, true),
+        ("v19", "", Rules::SLAB, true),
         ("6.1", "", Rules::MODERN, true),
         ("6.18", "", Rules::MODERN, true),
     ]
@@ -95,7 +89,7 @@ pub fn slab_order() -> Vec<Kernel> {
     };
     use FirstAttempt as F;
     let kernels = [
-        ("slab", design(Design::Slab)),
+        ("slab", Rules::SLAB),
         ("slqb", design(Design::Slqb)),
         ("slub", slub(3, F::Historic)),
         ("slub-order-1", slub(1, F::Historic)),

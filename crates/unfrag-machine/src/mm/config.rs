@@ -154,7 +154,11 @@ impl MemConfig {
         let v19_or_older = matches!(switches.grouping, Grouping::None | Grouping::V19);
         MemConfig {
             word: Word::W64,
-            slab: if modern { Rules::MODERN } else { Rules::S2 },
+            slab: match (modern, v19_or_older) {
+                (true, _) => Rules::MODERN,
+                (false, true) => Rules::SLAB,
+                (false, false) => Rules::S2,
+            },
             swap: None,
             highpte: false,
             stack_order: if modern { 0 } else { 1 },

@@ -113,6 +113,7 @@ impl Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use unfrag::slab::Design;
 
     #[test]
     fn presets_by_name() {
@@ -130,6 +131,12 @@ mod tests {
         let skips =
             |name| Kernel::preset(name).map(|k| MemConfig::of(&k.switches).swap_skips_holes);
         assert_eq!((skips("2.6.36"), skips("6.1")), (Ok(false), Ok(true)));
+        let slab = |name| Kernel::preset(name).map(|k| k.slab.design);
+        let designs = ["v19", "2.6.24", "6.18"].map(slab);
+        assert_eq!(
+            designs,
+            [Ok(Design::Slab), Ok(Design::Slub), Ok(Design::Slub)]
+        );
         let nice = |name| Kernel::preset(name).map(|k| k.kthread_nice);
         assert_eq!((nice("v19"), nice("2.6.31")), (Ok(0), Ok(-5)));
         assert_eq!((nice("2.6.32-rc6"), nice("6.1")), (Ok(0), Ok(0)));

@@ -153,6 +153,11 @@ impl Rules {
         slqb: SlqbRules::POSTED,
         merge: true,
     };
+    /// Those of kernels before 2.6.22, which had SLAB alone.
+    pub const SLAB: Rules = Rules {
+        design: Design::Slab,
+        ..Rules::S2
+    };
     /// Those of source S2: 2.6.28 and 2.6.29-rc2.
     pub const S2: Rules = Rules {
         design: Design::Slub,
