@@ -83,14 +83,14 @@ pub fn slab_order() -> Vec<Kernel> {
         (r.slub.max_order, r.slub.first_attempt) = (max_order, first_attempt);
         r
     };
-    let design = |design| Rules {
-        design,
+    let slqb = Rules {
+        design: Design::Slqb,
         ..Rules::S2
     };
     use FirstAttempt as F;
     let kernels = [
         ("slab", Rules::SLAB),
-        ("slqb", design(Design::Slqb)),
+        ("slqb", slqb),
         ("slub", slub(3, F::Historic)),
         ("slub-order-1", slub(1, F::Historic)),
         ("slub-order-0", slub(0, F::Historic)),

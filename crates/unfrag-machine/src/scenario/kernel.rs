@@ -76,6 +76,12 @@ const TURNS: [(&str, Turns); 5] = [
     ("6.18", fair(0, 700 * US, 0, 0)),
 ];
 
+/// What the last of the kernels brought that are not younger than this one, else the first.
+fn newest<T: Copy>(table: &[(&str, T)], is_since: impl Fn(&str) -> bool) -> T {
+    let last = table.iter().rev().find(|(since, _)| is_since(since));
+    last.unwrap_or(&table[0]).1
+}
+
 impl Kernel {
     /// The kernel of a preset; if there is none, the names of those that there are.
     pub fn preset(name: &str) -> Result<Kernel, String> {
@@ -87,10 +93,8 @@ impl Kernel {
                 known.join(", ")
             ));
         };
-        let at = |name| names().position(|n| n == name);
-        let is_since = |since| at(p.name) >= at(since);
-        let dirty = DIRTY_RATIOS.iter().rev().find(|(since, _)| is_since(since));
-        let turns = TURNS.iter().rev().find(|(since, _)| is_since(since));
+        let at = |name: &str| names().position(|n| n == name);
+        let is_since = |since: &str| at(p.name) >= at(since);
         Ok(Kernel {
             name: p.name.to_owned(),
             switches: p.switches,
@@ -98,8 +102,8 @@ impl Kernel {
             crypt_io_thread: is_since(CRYPT_IO_SINCE),
             cfq_low_latency: is_since(LOW_LATENCY_SINCE),
             shmem_second_round: !is_since(SHMEM_DIRECT_SINCE),
-            dirty_ratios: dirty.map_or(DIRTY_RATIOS[0].1, |d| d.1),
-            turns: turns.map_or(TURNS[0].1, |t| t.1),
+            dirty_ratios: newest(&DIRTY_RATIOS, is_since),
+            turns: newest(&TURNS, is_since),
             kthread_nice: match is_since("2.6.24") && !is_since("2.6.32-rc6") {
                 true => -5,
                 false => 0,

@@ -13,10 +13,14 @@ use std::rc::Rc;
 
 /// A machine on which switches and interrupts take no time, so that times are round.
 fn free_machine(cpus: usize) -> Engine {
+    Engine::new(&free_config(cpus)).unwrap()
+}
+
+fn free_config(cpus: usize) -> MachineConfig {
     let mut config = config(cpus);
     config.costs.context_switch = 0;
     config.costs.interrupt = 0;
-    Engine::new(&config).unwrap()
+    config
 }
 
 /// With turns of 100 µs, so that much happens in little time.

@@ -1,12 +1,10 @@
 //! How the rules of each era share a CPU.
 
 use super::super::{Engine, Fair, MS, Nanos, SEC, Spec, TaskId, Turns, US};
-use super::{Log, config};
+use super::{Log, free_config};
 
 fn machine(turns: Turns) -> Engine {
-    let mut config = config(1);
-    config.costs.context_switch = 0;
-    config.costs.interrupt = 0;
+    let mut config = free_config(1);
     config.sched.turns = turns;
     Engine::new(&config).unwrap()
 }
