@@ -31,6 +31,11 @@ impl Host for World {
     fn cpu(&self) -> usize {
         self.sched.cpu
     }
+    const PREFETCHES: bool = true;
+    #[inline]
+    fn prefetch(&self, page: Pfn) {
+        unfrag::hint::prefetch(self.mem.frames.get(page));
+    }
     fn wake_kswapd(&mut self, node: u8, _order: u8) {
         self.wake(Channel::new(Channel::KSWAPD, node.into()));
     }

@@ -19,6 +19,13 @@ pub trait Host {
     fn trace(&mut self, event: &Event) {
         let _ = event;
     }
+    /// Whether [`prefetch`](Host::prefetch) wants pages. A constant, too.
+    const PREFETCHES: bool = false;
+    /// A page that a per-CPU list has taken and will hand out, or that reclaim will ask about: a host with
+    /// a record of each page may fetch this one's, before it is needed. Nothing may depend on it.
+    fn prefetch(&self, page: Pfn) {
+        let _ = page;
+    }
     /// An allocation went below a mark: kswapd of `node` should run for `order`.
     fn wake_kswapd(&mut self, node: u8, order: u8) {
         let _ = (node, order);

@@ -36,7 +36,7 @@
 //! - [`slab`]: objects smaller than a page: SLAB, SLUB and SLQB over any source of pages.
 //! - [`stat`]: counters and indexes of fragmentation.
 //! - [`trace`]: the kernel's own tracepoints as typed events.
-//! - [`host`]: what the core needs from its world.
+//! - [`host`]: what the core needs from its world; [`hint`]: what it tells the processor.
 //!
 //! # One allocation
 //! [`Manager::alloc`] derives the migrate type and the highest zone from the [`Gfp`] flags. The fast
@@ -54,6 +54,7 @@ extern crate std;
 
 pub mod frame;
 pub mod gfp;
+pub mod hint;
 pub mod host;
 pub mod kernel;
 pub mod page_alloc;

@@ -73,7 +73,7 @@ pub struct Extfrag {
     pub change_ownership: bool,
 }
 
-/// Tells the host's listener of events in the core's own terms.
+/// Tells the host in its own terms what the core does.
 pub(crate) struct Tracer<'a, H> {
     pub host: &'a mut H,
     pub map: &'a crate::frame::FrameMap,
@@ -85,6 +85,14 @@ impl<H: crate::host::Host> Tracer<'_, H> {
         if H::TRACING {
             let e = event(self.map);
             self.host.trace(&e);
+        }
+    }
+
+    /// Tells the host of a page that it will see soon.
+    #[inline]
+    pub fn prefetch(&self, ix: crate::frame::Ix) {
+        if H::PREFETCHES {
+            self.host.prefetch(self.map.pfn(ix));
         }
     }
 }

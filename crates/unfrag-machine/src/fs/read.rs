@@ -9,6 +9,7 @@ use crate::mm::alloc::Who;
 use crate::mm::config::{BUFFER_PAGE, CACHE_PAGE};
 use crate::mm::frames::{Bits, ObjectId};
 use crate::mm::object::{At, Kind};
+use crate::mm::prefetch::AHEAD;
 use crate::mm::{BATCH, Fail};
 use crate::{Cx, Sim};
 use unfrag::Pfn;
@@ -84,7 +85,11 @@ impl Sim {
             let c = &self.mem_ref().config.costs;
             (c.page_lookup, c.read_page)
         };
+        self.prefetch(object, *at, AHEAD.min(end - *at));
         while *at < end {
+            if *at + AHEAD < end {
+                self.prefetch(object, *at + AHEAD, 1);
+            }
             let pfn = match self.mem_ref().at(object, *at) {
                 At::Frame(pfn) => pfn,
                 At::Absent => return Stop::Miss(*at),

@@ -9,6 +9,7 @@
 //!   [`workers`]: what CPUs do from time to time.
 //! - `bios`: what transfers hold. [`crypt`]: pages that encrypting layers write from.
 //! - [`check`]: every frame accounted for.
+//! - `prefetch`: records of pages, before they are needed.
 //! - [`config`]: sizes, era, costs.
 //!
 //! [`Memory`] is the state; it lives in the [`World`], where the core's callbacks reach
@@ -29,6 +30,7 @@ pub mod meet;
 pub mod object;
 pub mod oom;
 pub mod owner;
+pub(crate) mod prefetch;
 pub mod process;
 pub mod space;
 pub mod swap;

@@ -2,15 +2,13 @@
 
 use super::frames::{Bits, FrameInfo, ObjectId, Owner};
 use super::object::{At, Entry, Mapper};
+use super::prefetch::AHEAD;
 use super::process::{Area, Backing, ProcId, Tables};
 use crate::Sim;
 use crate::fs::NodeId;
 use crate::kmem::Obj;
 use unfrag::Pfn;
 use unfrag::reclaim::PageFlags;
-
-/// Pages of an area that are looked at together before they are taken out of it.
-const AHEAD: u32 = 16;
 
 impl Sim {
     /// Adds anonymous memory of so many pages; with `grows`, on a stretch of addresses of its own.
@@ -82,16 +80,15 @@ impl Sim {
         let object = a.object;
         let anon = matches!(a.backing, Backing::Anon);
         let mut at = from;
-        for n in 0..limit {
-            if anon && n % AHEAD == 0 {
-                self.look_ahead(object, at);
-            }
+        self.prefetch(object, from, AHEAD);
+        for _ in 0..limit {
             let next = if anon {
                 self.mem_ref().objects.get(object).next_present(at)
             } else {
                 self.mem_ref().next_mapped(proc, area, at)
             };
             let i = next?;
+            self.prefetch(object, i + AHEAD, 1);
             if anon {
                 self.zap_anon(proc, object, i);
             } else {
@@ -100,21 +97,6 @@ impl Sim {
             at = i + 1;
         }
         Some(at)
-    }
-
-    /// Looks at the records of the pages from `at` on, one after another without need of the last: their
-    /// cache misses then overlap, which one by one take a seventh of a run.
-    fn look_ahead(&self, object: ObjectId, at: u32) {
-        let mem = self.mem_ref();
-        let object = mem.objects.get(object);
-        let mut seen = 0;
-        for index in at..at + AHEAD {
-            if let At::Frame(pfn) = object.get(index).at() {
-                seen += u32::from(mem.frames.get(pfn).maps);
-                seen += u32::from(self.manager_ref().page_flags(pfn).bits());
-            }
-        }
-        std::hint::black_box(seen);
     }
 
     fn zap_anon(&mut self, proc: ProcId, object: ObjectId, index: u32) {

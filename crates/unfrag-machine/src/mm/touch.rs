@@ -6,6 +6,7 @@
 use super::alloc::Who;
 use super::config::USER_PAGE;
 use super::object::Entry;
+use super::prefetch::AHEAD;
 use super::process::{Backing, ProcId};
 use super::{BATCH, Fail};
 use crate::{Cx, Nanos, Sim};
@@ -70,6 +71,9 @@ impl Sim {
             if let Some((pfn, marks)) = there {
                 self.manager().set_page_flags(pfn, marks);
             } else {
+                if !anon {
+                    self.prefetch(object, i + AHEAD, 1);
+                }
                 if !tabled.contains(&i) {
                     tabled = self.mem_ref().tabled(who, area, i);
                 }
@@ -98,7 +102,7 @@ impl Sim {
     }
 
     /// Touches pages of an anonymous area as long as they are there, and returns how many were. All
-    /// frames of a chunk are found before the first is marked, so that their cache misses overlap.
+    /// frames of a chunk are found before the first is marked, so that their records are there by then.
     fn touch_present(&mut self, who: ProcId, area: u16, pages: &[u32], write: bool) -> usize {
         let hit = hit(write);
         let area = self.mem_ref().procs.get(who).area(area);
@@ -114,7 +118,10 @@ impl Sim {
             for &page in chunk {
                 let entry = object.get(page);
                 match entry.pfn() {
-                    Some(pfn) if !(write && entry.is_protected()) => frames[n] = pfn,
+                    Some(pfn) if !(write && entry.is_protected()) => {
+                        self.manager_ref().prefetch(pfn);
+                        frames[n] = pfn;
+                    }
                     _ => break,
                 }
                 n += 1;

@@ -130,6 +130,7 @@ impl CpuLists {
             let Some((ix, list)) = zone.take(frames, env, want, &mut memory, t) else {
                 break;
             };
+            t.prefetch(ix);
             let block = PcpBlock {
                 order: want.order,
                 mt: list,

@@ -111,6 +111,7 @@ impl CpuLists {
             let Some((ix, list)) = zone.take(frames, env, want, &mut memory, t) else {
                 break;
             };
+            t.prefetch(ix);
             // What the page is good for is what it was taken for; a list that is searched would not find it
             // otherwise, and ask for more with every request. Where each type has a list, the type says where
             // it goes back to.

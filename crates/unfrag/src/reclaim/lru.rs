@@ -3,6 +3,7 @@
 
 use super::{ISOLATED, Lru, LruVec, NR_LRU, PageFlags, ReclaimCounters};
 use crate::frame::{Ix, Pfn, State};
+use crate::hint::prefetch;
 use crate::host::Host;
 use crate::kernel::LruShape;
 use crate::page_alloc::Manager;
@@ -61,6 +62,9 @@ impl<H: Host> Manager<'_, H> {
         let Some(lru) = Lru::from_code(s.lru()) else {
             return false;
         };
+        if H::PREFETCHES && !lru.is_active() {
+            self.host.prefetch(self.map.pfn(ix));
+        }
         self.unlink_lru(ix, lru);
         let mut flags = PageFlags::from_bits_retain(s.flags());
         flags.set(PageFlags::SWAPBACKED, !lru.is_file());
@@ -150,6 +154,14 @@ impl<H: Host> Manager<'_, H> {
         self.map
             .ix(pfn)
             .map_or(PageFlags::empty(), |ix| self.flags_of(ix))
+    }
+
+    /// Asks for a page's record, which is needed soon, without waiting for it.
+    #[inline]
+    pub fn prefetch(&self, pfn: Pfn) {
+        if let Some(ix) = self.map.ix(pfn) {
+            prefetch(&self.frames.meta[ix as usize]);
+        }
     }
 
     /// Sets flags of a page.

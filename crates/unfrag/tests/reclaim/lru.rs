@@ -24,6 +24,28 @@ fn every_era_reclaims_clean_page_cache_spec_4_3() {
     }
 }
 
+#[test]
+fn a_host_hears_of_a_page_before_it_gets_it_or_is_asked_about_it() {
+    for name in ERAS {
+        let host = Owners {
+            swap: 1 << 20,
+            ..Owners::default()
+        };
+        with(era(name), host, |m| {
+            let pages = fill(m, PageFlags::MAPPED);
+            let heard = m.host_mut().announced.take();
+            assert!(pages.iter().all(|p| heard.contains(p)), "{name}");
+            for _ in 0..FRAMES / 4 {
+                let p = alloc(m, Gfp::HIGHUSER_MOVABLE);
+                m.lru_add_new(p, true);
+            }
+            let host = m.host();
+            assert!(!host.asked.is_empty(), "{name}");
+            assert!(host.asked.is_subset(&host.announced.borrow()), "{name}");
+        });
+    }
+}
+
 /// Pages looked at of anonymous ones, all in use, for each of page cache, all of which can be taken, as
 /// shares of their lists.
 fn anon_for_file(name: &str) -> f64 {

@@ -5,6 +5,7 @@ mod kswapd;
 mod lru;
 mod slow_path;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use unfrag::page_alloc::{Attempt, Begun};
 use unfrag::reclaim::{
@@ -27,13 +28,21 @@ struct Owners {
     writing: Vec<Pfn>,
     released: u64,
     woken: Vec<u8>,
+    /// Pages that were announced, and pages of which reclaim asked that they be unmapped.
+    announced: RefCell<BTreeSet<Pfn>>,
+    asked: BTreeSet<Pfn>,
 }
 
 impl Host for Owners {
+    const PREFETCHES: bool = true;
+    fn prefetch(&self, page: Pfn) {
+        self.announced.borrow_mut().insert(page);
+    }
     fn wake_kswapd(&mut self, _node: u8, order: u8) {
         self.woken.push(order);
     }
     fn try_to_unmap(&mut self, page: Pfn) -> Unmap {
+        self.asked.insert(page);
         if self.in_swap.contains(&page) {
             return Unmap::Gone;
         }
