@@ -288,10 +288,17 @@ impl Actor {
                 Pattern::Reuse(reuse) => {
                     let part = n.div_ceil(PARTS);
                     let mut again = vec![0; n as usize + 2];
+                    let nr_aged = |cx: &mut Cx| cx.with(|sim| sim.manager_ref().nr_aged());
+                    // The first `aging` pages may have lost their marks; to touch others changes nothing.
+                    let (mut aging, mut before) = (0, nr_aged(cx));
                     (0..n).step_by(part as usize).try_for_each(|at| {
                         let used = (at + part).min(n);
                         cx.touch(proc, area, &mut (from + at..from + used), t.write, each)?;
-                        let again = reuse.pick(from, used, rng.bits() as u32, &mut again);
+                        let now = nr_aged(cx);
+                        if now != before {
+                            (aging, before) = (used, now);
+                        }
+                        let again = reuse.pick(from, aging, rng.bits() as u32, &mut again);
                         cx.touch_again(proc, area, again, t.write)
                     })
                 }

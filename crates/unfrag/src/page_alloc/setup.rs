@@ -228,6 +228,7 @@ impl<'m, H: Host> Manager<'m, H> {
             kswapd: [Wanted::default(); MAX_ZONES],
             reclaim: ReclaimCounters::default(),
             nr_mapped: 0,
+            nr_aged: 0,
         };
         for z in 0..m.nr_zones {
             m.size_sets(z);

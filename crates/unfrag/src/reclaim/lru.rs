@@ -35,6 +35,8 @@ impl<H: Host> Manager<'_, H> {
         let was = s.flags() & PageFlags::MAPPED.bits() != 0;
         let is = flags.contains(PageFlags::MAPPED);
         self.nr_mapped = self.nr_mapped + u64::from(is) - u64::from(was);
+        let taken = s.flags() & !flags.bits() & PageFlags::YOUNG.bits() != 0;
+        self.nr_aged += u64::from(taken);
         self.frames.set_state(ix, s.with_flags(flags.bits()));
     }
 
@@ -237,6 +239,12 @@ impl<H: Host> Manager<'_, H> {
     /// Events of reclaim since the start.
     pub fn reclaim_counters(&self) -> &ReclaimCounters {
         &self.reclaim
+    }
+
+    /// How often a page has lost [`PageFlags::YOUNG`] and stayed. As long as this does not change, to touch
+    /// again what was touched changes nothing.
+    pub fn nr_aged(&self) -> u64 {
+        self.nr_aged
     }
 
     /// Pages that some process maps.

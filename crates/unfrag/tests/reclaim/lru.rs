@@ -46,6 +46,29 @@ fn a_host_hears_of_a_page_before_it_gets_it_or_is_asked_about_it() {
     }
 }
 
+#[test]
+fn as_long_as_no_page_has_aged_all_that_were_touched_are_marked() {
+    for name in ERAS {
+        with(era(name), Owners::default(), |m| {
+            let pages = fill(m, PageFlags::empty());
+            let touched: Vec<Pfn> = pages.into_iter().step_by(2).collect();
+            for p in &touched {
+                m.set_page_flags(*p, PageFlags::MAPPED | PageFlags::YOUNG | PageFlags::DIRTY);
+                m.clear_page_flags(*p, PageFlags::DIRTY);
+            }
+            assert_eq!(m.nr_aged(), 0, "{name}");
+            while m.nr_aged() == 0 {
+                let p = alloc(m, Gfp::HIGHUSER_MOVABLE);
+                m.lru_add_new(p, true);
+            }
+            let marked = |p: &&Pfn| m.page_flags(**p).contains(PageFlags::YOUNG);
+            let marked = touched.iter().filter(marked).count();
+            assert!(marked < touched.len(), "{name}");
+            assert!(touched.len() - marked <= m.nr_aged() as usize, "{name}");
+        });
+    }
+}
+
 /// Pages looked at of anonymous ones, all in use, for each of page cache, all of which can be taken, as
 /// shares of their lists.
 fn anon_for_file(name: &str) -> f64 {
