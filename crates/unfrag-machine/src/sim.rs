@@ -27,11 +27,11 @@ pub struct World {
 }
 
 impl Host for World {
+    const PREFETCHES: bool = true;
     #[inline]
     fn cpu(&self) -> usize {
         self.sched.cpu
     }
-    const PREFETCHES: bool = true;
     #[inline]
     fn prefetch(&self, page: Pfn) {
         unfrag::hint::prefetch(self.mem.frames.get(page));

@@ -85,7 +85,7 @@ impl Sim {
             let c = &self.mem_ref().config.costs;
             (c.page_lookup, c.read_page)
         };
-        self.prefetch(object, *at, AHEAD.min(end - *at));
+        self.prefetch(object, *at, AHEAD.min(end.saturating_sub(*at)));
         while *at < end {
             if *at + AHEAD < end {
                 self.prefetch(object, *at + AHEAD, 1);

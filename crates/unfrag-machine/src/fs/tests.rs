@@ -236,6 +236,26 @@ fn unpacking_and_removing_a_tree_leaves_nothing() {
 }
 
 #[test]
+fn nothing_is_read_from_beyond_the_end_of_a_file() {
+    let mut e = machine("2.6.30", 16 << 8);
+    let fs = mount(&mut e, FsKind::Tmpfs);
+    let root = e.sim().root(fs);
+    task(&mut e, move |cx| {
+        let file = cx.create_node(WHO, root, false).unwrap();
+        cx.write_file(WHO, file, 0, 9).unwrap();
+        for first in [9, 1000] {
+            cx.read_file(WHO, file, first, 20, &mut Readahead::default())
+                .unwrap();
+        }
+        cx.with(|sim| {
+            let object = sim.object_of(file);
+            assert_eq!(sim.mem().objects.get(object).frames, 9);
+        });
+    });
+    run(&mut e);
+}
+
+#[test]
 fn tmpfs_that_does_not_fit_goes_to_swap_and_comes_back() {
     let mut e = machine("2.6.30", 16 << 8);
     let fs = mount(&mut e, FsKind::Tmpfs);

@@ -1,7 +1,8 @@
 //! Records are asked for before they are needed.
 //!
 //! A machine's pages have some megabytes of records, which no cache next to a CPU holds; without this a
-//! run spends a seventh of its time waiting for them. It changes nothing but that.
+//! run of slab-order takes 3 % longer on a quiet computer, and 14 % on one whose memory others use too. It
+//! changes nothing else.
 
 use super::frames::ObjectId;
 use crate::Sim;

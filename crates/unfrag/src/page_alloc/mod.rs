@@ -101,6 +101,7 @@ pub struct Manager<'m, H: Host> {
     pub(crate) reclaim: ReclaimCounters,
     /// Pages that some process maps.
     pub(crate) nr_mapped: u64,
+    /// Times that a page lost its mark of use.
     pub(crate) nr_aged: u64,
 }
 
