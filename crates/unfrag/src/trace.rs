@@ -73,7 +73,7 @@ pub struct Extfrag {
     pub change_ownership: bool,
 }
 
-/// Tells the host in its own terms what the core does.
+/// Tells the host what the core does, in the core's own terms.
 pub(crate) struct Tracer<'a, H> {
     pub host: &'a mut H,
     pub map: &'a crate::frame::FrameMap,

@@ -287,7 +287,7 @@ impl Actor {
                 }
                 Pattern::Reuse(reuse) => {
                     let part = n.div_ceil(PARTS);
-                    let mut again = vec![0; n as usize + 2];
+                    let mut again = vec![];
                     let nr_aged = |cx: &mut Cx| cx.with(|sim| sim.manager_ref().nr_aged());
                     // The first `aging` pages may have lost their marks; to touch others changes nothing.
                     let (mut aging, mut before) = (0, nr_aged(cx));
@@ -297,6 +297,7 @@ impl Actor {
                         let now = nr_aged(cx);
                         if now != before {
                             (aging, before) = (used, now);
+                            again.resize(used as usize + 2, 0);
                         }
                         let again = reuse.pick(from, aging, rng.bits() as u32, &mut again);
                         cx.touch_again(proc, area, again, t.write)

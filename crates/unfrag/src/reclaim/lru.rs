@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::kernel::LruShape;
 use crate::page_alloc::Manager;
 use crate::place::List;
+use crate::trace::Tracer;
 
 /// Pages on the LRU lists of a zone, or of the node whose first zone it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,8 +65,9 @@ impl<H: Host> Manager<'_, H> {
         let Some(lru) = Lru::from_code(s.lru()) else {
             return false;
         };
-        if H::PREFETCHES && !lru.is_active() {
-            self.host.prefetch(self.map.pfn(ix));
+        if !lru.is_active() {
+            let (host, map) = (&mut self.host, &self.map);
+            Tracer { host, map }.prefetch(ix);
         }
         self.unlink_lru(ix, lru);
         let mut flags = PageFlags::from_bits_retain(s.flags());
@@ -241,8 +243,8 @@ impl<H: Host> Manager<'_, H> {
         &self.reclaim
     }
 
-    /// How often a page has lost [`PageFlags::YOUNG`] and stayed. As long as this does not change, to touch
-    /// again what was touched changes nothing.
+    /// Grows whenever a page in use loses [`PageFlags::YOUNG`]. As long as it does not, to touch again what
+    /// was touched changes nothing.
     pub fn nr_aged(&self) -> u64 {
         self.nr_aged
     }
