@@ -79,18 +79,34 @@ impl<H: Host> Manager<'_, H> {
     #[inline]
     pub(super) fn hit(&mut self, r: &Request) -> Option<Ix> {
         let Pcp::Orders { tuned, .. } = self.env.sw.pcp else {
-            return None;
+            return self.hit_single(r);
         };
         if r.order != 0 && r.order != HUGE_ORDER {
             return None;
         }
+        let set = self.set_with_plenty(r, tuned)?;
+        self.sets[set].hit(&mut self.frames, r.order, r.mt, tuned)
+    }
+
+    /// The same where lists hold single pages.
+    #[inline(never)]
+    fn hit_single(&mut self, r: &Request) -> Option<Ix> {
+        if r.order != 0 {
+            return None;
+        }
+        let set = self.set_with_plenty(r, false)?;
+        self.sets[set].hit_single(&mut self.frames, &self.env.sw, r.mt)
+    }
+
+    /// This CPU's lists of the best zone for a request, if no watermark is in sight there.
+    #[inline]
+    fn set_with_plenty(&self, r: &Request, tuned: bool) -> Option<usize> {
         let z = self.zonelists.first(r)?;
         let zone = self.zones[z].as_ref()?;
         if zone.boosted || !zone.has_plenty(r.order, r.highest, tuned) {
             return None;
         }
-        let cpu = self.cpu();
-        self.sets[cpu * self.nr_zones + z].hit(&mut self.frames, r.order, r.mt, tuned)
+        Some(self.cpu() * self.nr_zones + z)
     }
 
     pub(super) fn fast_path(&mut self, r: &Request) -> Option<Ix> {

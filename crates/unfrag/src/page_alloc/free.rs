@@ -68,7 +68,9 @@ impl<'m, H: Host> Manager<'m, H> {
     fn free_listed(&mut self, pfn: Pfn, order: u8) -> Result<(), FreeError> {
         let left = self.unlist(pfn, order)?;
         self.tell_freed(pfn, order);
-        if let Some(ix) = left {
+        if let Some(ix) = left
+            && !self.keep(ix, order)
+        {
             self.put_back(ix, order);
         }
         Ok(())
@@ -96,7 +98,7 @@ impl<'m, H: Host> Manager<'m, H> {
     #[inline]
     fn keep(&mut self, ix: Ix, order: u8) -> bool {
         let Pcp::Orders { tuned, .. } = self.env.sw.pcp else {
-            return false;
+            return self.keep_single(ix, order);
         };
         if order != 0 && order != HUGE_ORDER {
             return false;
@@ -109,6 +111,19 @@ impl<'m, H: Host> Manager<'m, H> {
         }
         let cpu = self.cpu();
         self.sets[cpu * self.nr_zones + z].keep(&mut self.frames, ix, order, mt, tuned)
+    }
+
+    /// The same where lists hold single pages.
+    #[inline(never)]
+    fn keep_single(&mut self, ix: Ix, order: u8) -> bool {
+        let mt = self.frames.block_type(ix);
+        if order != 0 || mt == MigrateType::Isolate {
+            return false;
+        }
+        let z = usize::from(self.frames.state(ix).zone());
+        let cpu = self.cpu();
+        let set = &mut self.sets[cpu * self.nr_zones + z];
+        set.keep_single(&mut self.frames, &self.env.sw, ix, mt)
     }
 
     /// The frame at `pfn` if a block of `order` is in use there.

@@ -37,7 +37,7 @@ use crate::gfp::Gfp;
 use crate::host::Host;
 use crate::kernel::{Grouping, Switches, Sysctl};
 use crate::pcp::{CpuLists, Env};
-use crate::reclaim::{LruVec, ReclaimCounters};
+use crate::reclaim::{FlagCounts, LruVec, ReclaimCounters};
 use crate::stat::Counters;
 use crate::trace::{Event, Tracer};
 use crate::zone::{Zone, ZoneKind};
@@ -99,10 +99,7 @@ pub struct Manager<'m, H: Host> {
     /// What kswapd of each node was asked for, at its first zone.
     pub(crate) kswapd: [Wanted; MAX_ZONES],
     pub(crate) reclaim: ReclaimCounters,
-    /// Pages that some process maps.
-    pub(crate) nr_mapped: u64,
-    /// Times that a page lost its mark of use.
-    pub(crate) nr_aged: u64,
+    pub(crate) flag_counts: FlagCounts,
 }
 
 /// What kswapd of a node was asked for.

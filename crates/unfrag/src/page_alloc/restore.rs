@@ -7,7 +7,7 @@ use super::Manager;
 use crate::frame::{Kind, MAX_ORDER, MigrateType, Pfn, State};
 use crate::gfp::Gfp;
 use crate::host::Host;
-use crate::pcp::End;
+use crate::place::End;
 use crate::place::lists::At;
 use crate::zone::{Marks, NR_ZONE_KINDS};
 

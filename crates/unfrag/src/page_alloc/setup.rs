@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::kernel::{Grouping, LruShape, Reserve, Switches, Sysctl};
 use crate::pcp::{CpuLists, Env, size};
 use crate::place::lists::At;
-use crate::reclaim::{LruVec, ReclaimCounters};
+use crate::reclaim::{FlagCounts, LruVec, ReclaimCounters};
 use crate::stat::Counters;
 use crate::zone::{Zone, ZoneConfig, watermark};
 use core::mem::size_of;
@@ -227,8 +227,7 @@ impl<'m, H: Host> Manager<'m, H> {
             lruvec_of: lruvec_of(config.zones, config.switches.reclaim.lru),
             kswapd: [Wanted::default(); MAX_ZONES],
             reclaim: ReclaimCounters::default(),
-            nr_mapped: 0,
-            nr_aged: 0,
+            flag_counts: FlagCounts::default(),
         };
         for z in 0..m.nr_zones {
             m.size_sets(z);

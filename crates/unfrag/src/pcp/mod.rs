@@ -26,7 +26,7 @@ use crate::frame::{FrameMeta, Frames, Ix, Kind, MigrateType, State};
 use crate::host::Host;
 use crate::kernel::{Pcp, Switches, Sysctl};
 use crate::place::lists::At;
-use crate::place::{List, Want};
+use crate::place::{End, List, Want};
 use crate::trace::{Event, Tracer};
 use crate::zone::Zone;
 use bytemuck::{Pod, Zeroable};
@@ -220,11 +220,4 @@ impl CpuLists {
 struct PcpBlock {
     order: u8,
     mt: MigrateType,
-}
-
-/// An end of a list.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    Head,
-    Tail,
 }

@@ -2,11 +2,11 @@
 //!
 //! `spec: linux-6.1 3; linux-mm 3.2`
 
-use super::{CpuLists, End, Env, NR_LISTS, PcpBlock};
+use super::{CpuLists, Env, NR_LISTS, PcpBlock};
 use crate::frame::{Frames, HUGE_ORDER, Ix, Kind, MigrateType, State};
 use crate::host::Host;
 use crate::kernel::Pcp;
-use crate::place::{Memory, Want};
+use crate::place::{End, Memory, Want};
 use crate::trace::Tracer;
 use crate::zone::Zone;
 

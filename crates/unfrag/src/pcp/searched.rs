@@ -4,13 +4,10 @@
 //! Invariant: of a list and a type, no page precedes the first one that is remembered, and none is on
 //! the list if that is `NIL`. So a search from the head begins where it can succeed.
 
-use super::{CpuLists, End, Env};
+use super::CpuLists;
 use crate::frame::{FrameMeta, Frames, Ix, MigrateType, NIL};
-use crate::host::Host;
 use crate::kernel::Pcp;
-use crate::place::Want;
-use crate::trace::Tracer;
-use crate::zone::Zone;
+use crate::place::End;
 use bytemuck::{Pod, Zeroable};
 
 /// Types that requests may have.
@@ -57,35 +54,6 @@ impl First {
 }
 
 impl CpuLists {
-    /// The first page of the type from an end, or any page if a refill brought none of the type.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn search<H: Host>(
-        &mut self,
-        zone: &mut Zone,
-        frames: &mut Frames,
-        env: &Env,
-        want: Want,
-        i: usize,
-        end: End,
-        t: &mut Tracer<H>,
-    ) -> Option<Ix> {
-        let ix = match self.find(frames, want.mt, i, end) {
-            Some(ix) => ix,
-            None => {
-                self.refill_single(zone, frames, env, want, i, End::Tail, t);
-                self.find(frames, want.mt, i, end).or_else(|| {
-                    // A fallback may have brought pages of another type.
-                    let l = &self.lists[i];
-                    (!l.is_empty()).then_some(if end == End::Head { l.head } else { l.tail })
-                })?
-            }
-        };
-        self.first.left(i, ix, frames.meta[ix as usize].next);
-        self.lists[i].unlink(frames.meta, ix);
-        self.count -= 1;
-        Some(ix)
-    }
-
     /// Whether the first page of each type is where searches look for it, or behind.
     pub(crate) fn firsts_hold(&self, meta: &[FrameMeta]) -> bool {
         self.first.0.iter().zip(&self.lists).all(|(firsts, list)| {
@@ -96,12 +64,19 @@ impl CpuLists {
         })
     }
 
-    fn find(&mut self, frames: &Frames, mt: MigrateType, i: usize, end: End) -> Option<Ix> {
-        let list = self.lists[i];
+    /// The first page of a type from an end of a list.
+    #[inline]
+    pub(super) fn find(
+        &mut self,
+        frames: &Frames,
+        mt: MigrateType,
+        (i, end): (usize, End),
+    ) -> Option<Ix> {
         let first = self.first.at(i, mt)?;
         if *first == NIL {
             return None;
         }
+        let list = &self.lists[i];
         let fits = |ix: &Ix| frames.state(*ix).mt() == mt;
         let found = match end {
             End::Head => list.iter_from(frames.meta, *first).find(fits),

@@ -4,16 +4,17 @@
 //! `spec: linux-mm 2.2, 2.5, 3.1; linux-6.1 era table`
 
 use super::searched::is_searched;
-use super::{CpuLists, End, Env, PcpBlock};
+use super::{CpuLists, Env, PcpBlock};
 use crate::frame::{Frames, Ix, Kind, MigrateType, NIL, State};
 use crate::host::Host;
 use crate::kernel::{Drain, Pcp, Switches};
-use crate::place::{Memory, Want};
+use crate::place::{End, Memory, Want};
 use crate::trace::Tracer;
 use crate::zone::Zone;
 
 impl CpuLists {
     /// List for a type, and at which end a page goes in and comes out.
+    #[inline]
     fn home(sw: &Switches, mt: MigrateType, cold: bool) -> (usize, End) {
         let end = if cold { End::Tail } else { End::Head };
         match sw.pcp {
@@ -37,6 +38,7 @@ impl CpuLists {
 
     /// A set with lists of its own counts (hot, cold; kernel, easy) refills at its low mark and
     /// drains at its high one.
+    #[inline]
     fn limits(&self, shape: Pcp, list: usize) -> (u32, u32) {
         let b = self.batch as u32;
         match (shape, list) {
@@ -55,27 +57,93 @@ impl CpuLists {
         cold: bool,
         t: &mut Tracer<H>,
     ) -> Option<Ix> {
-        let shape = env.sw.pcp;
-        let (i, end) = Self::home(&env.sw, want.mt, cold);
-        if is_searched(shape) {
-            return self.search(zone, frames, env, want, i, end, t);
+        let home = Self::home(&env.sw, want.mt, cold);
+        if let Some(ix) = self.take(frames, &env.sw, want.mt, home) {
+            return Some(ix);
         }
-        let (low, _) = self.limits(shape, i);
-        if self.lists[i].len <= low {
-            // Cold requests of the per-type lists take from the tail, so the order is reversed.
-            let to = if end == End::Tail {
-                End::Head
-            } else {
-                End::Tail
-            };
-            self.refill_single(zone, frames, env, want, i, to, t);
-        }
-        let ix = match end {
-            End::Head => self.lists[i].pop_head(frames.meta)?,
-            End::Tail => self.lists[i].pop_tail(frames.meta)?,
+        let (i, end) = home;
+        // Cold requests of the per-type lists take from the tail, so the order is reversed.
+        let to = match end {
+            End::Tail if !is_searched(env.sw.pcp) => End::Head,
+            _ => End::Tail,
         };
-        self.count -= 1;
+        self.refill_single(zone, frames, env, want, i, to, t);
+        let ix = match is_searched(env.sw.pcp) {
+            // A fallback may have brought pages of another type.
+            true => self.find(frames, want.mt, home).or(self.lists[i].peek(end)),
+            false => self.lists[i].peek(end),
+        }?;
+        self.pop(frames, &env.sw, i, ix);
         Some(ix)
+    }
+
+    /// A page from its list if that needs no refill: what [`alloc`](Self::alloc) does on lists of single
+    /// pages.
+    #[inline]
+    pub(crate) fn hit_single(
+        &mut self,
+        frames: &mut Frames,
+        sw: &Switches,
+        mt: MigrateType,
+    ) -> Option<Ix> {
+        self.take(frames, sw, mt, Self::home(sw, mt, false))
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        frames: &mut Frames,
+        sw: &Switches,
+        mt: MigrateType,
+        (i, end): (usize, End),
+    ) -> Option<Ix> {
+        let ix = if is_searched(sw.pcp) {
+            self.find(frames, mt, (i, end))?
+        } else {
+            let (low, _) = self.limits(sw.pcp, i);
+            let list = &self.lists[i];
+            list.peek(end).filter(|_| list.len > low)?
+        };
+        self.pop(frames, sw, i, ix);
+        Some(ix)
+    }
+
+    /// Takes a page off list `i`.
+    #[inline]
+    fn pop(&mut self, frames: &mut Frames, sw: &Switches, i: usize, ix: Ix) {
+        if is_searched(sw.pcp) {
+            self.first.left(i, ix, frames.meta[ix as usize].next);
+        }
+        self.lists[i].unlink(frames.meta, ix);
+        self.count -= 1;
+    }
+
+    /// Takes a freed page, if that leaves its list below its high mark: what [`free`](Self::free) does on
+    /// lists of single pages.
+    #[inline]
+    pub(crate) fn keep_single(
+        &mut self,
+        frames: &mut Frames,
+        sw: &Switches,
+        ix: Ix,
+        mt: MigrateType,
+    ) -> bool {
+        let (i, end) = Self::home(sw, mt, false);
+        if self.held(sw.pcp, i) + 1 >= self.limits(sw.pcp, i).1 {
+            return false;
+        }
+        let zone = frames.state(ix).zone();
+        self.put_single(frames, zone, sw.pcp, (i, end), ix, mt);
+        true
+    }
+
+    /// Pages that count against the high mark of list `i`.
+    #[inline]
+    fn held(&self, shape: Pcp, i: usize) -> u32 {
+        match shape {
+            Pcp::HotCold { .. } | Pcp::Kinds => self.lists[i].len,
+            _ => self.count as u32,
+        }
     }
 
     /// Puts a page on a list, at an end of it.
@@ -141,11 +209,7 @@ impl CpuLists {
         let (i, end) = Self::home(&env.sw, mt, cold);
         self.put_single(frames, zone.id, shape, (i, end), ix, mt);
         let (_, high) = self.limits(shape, i);
-        let held = match shape {
-            Pcp::HotCold { .. } | Pcp::Kinds => self.lists[i].len,
-            _ => self.count as u32,
-        };
-        if held >= high.max(1) {
+        if self.held(shape, i) >= high.max(1) {
             self.single_release(zone, frames, env, self.batch, i, t);
         }
     }

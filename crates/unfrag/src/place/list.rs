@@ -14,6 +14,13 @@ pub(crate) struct List {
     pub len: u32,
 }
 
+/// An end of a list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Head,
+    Tail,
+}
+
 impl List {
     pub const EMPTY: List = List {
         head: NIL,
@@ -86,10 +93,14 @@ impl List {
         Some(ix)
     }
 
-    /// The block at the tail.
+    /// The block at an end.
     #[inline]
-    pub fn last(&self) -> Option<Ix> {
-        (self.tail != NIL).then_some(self.tail)
+    pub fn peek(&self, end: End) -> Option<Ix> {
+        let ix = match end {
+            End::Head => self.head,
+            End::Tail => self.tail,
+        };
+        (ix != NIL).then_some(ix)
     }
 
     #[inline]

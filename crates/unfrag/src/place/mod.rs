@@ -15,7 +15,7 @@ pub(crate) mod v19;
 use crate::frame::{Frames, Ix, MigrateType};
 use crate::kernel::{Grouping, Switches};
 use crate::trace::Extfrag;
-pub(crate) use list::List;
+pub(crate) use list::{End, List};
 pub(crate) use lists::Lists;
 pub use v19::{V19_TYPES, V19Stats, v19_type_name};
 

@@ -27,20 +27,7 @@ impl<H: Host> Manager<'_, H> {
         &mut self.lruvecs[usize::from(self.lruvec_of[zone])]
     }
 
-    pub(super) fn flags_of(&self, ix: Ix) -> PageFlags {
-        PageFlags::from_bits_retain(self.frames.state(ix).flags())
-    }
-
-    pub(super) fn put_flags(&mut self, ix: Ix, flags: PageFlags) {
-        let s = self.frames.state(ix);
-        let was = s.flags() & PageFlags::MAPPED.bits() != 0;
-        let is = flags.contains(PageFlags::MAPPED);
-        self.nr_mapped = self.nr_mapped + u64::from(is) - u64::from(was);
-        let taken = s.flags() & !flags.bits() & PageFlags::YOUNG.bits() != 0;
-        self.nr_aged += u64::from(taken);
-        self.frames.set_state(ix, s.with_flags(flags.bits()));
-    }
-
+    #[inline]
     fn unlink_lru(&mut self, ix: Ix, lru: Lru) {
         let zone = usize::from(self.frames.state(ix).zone());
         let v = &mut self.lruvecs[usize::from(self.lruvec_of[zone])];
@@ -48,8 +35,13 @@ impl<H: Host> Manager<'_, H> {
     }
 
     pub(super) fn link_lru(&mut self, ix: Ix, lru: Lru, tail: bool) {
-        let s = self.frames.state(ix).with_lru(lru as u8);
-        self.frames.set_state(ix, s);
+        self.join_lru(ix, self.frames.state(ix), lru, tail);
+    }
+
+    /// A page whose state is `s` otherwise joins a list.
+    #[inline]
+    fn join_lru(&mut self, ix: Ix, s: State, lru: Lru, tail: bool) {
+        self.frames.set_state(ix, s.with_lru(lru as u8));
         let v = &mut self.lruvecs[usize::from(self.lruvec_of[usize::from(s.zone())])];
         let list = &mut v.lists[lru.index()];
         if tail {
@@ -126,9 +118,29 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// The same for a new page: anonymous ones start active to 5.8, page cache inactive.
+    ///
+    /// # Panics
+    /// As [`lru_add`](Self::lru_add).
     pub fn lru_add_new(&mut self, pfn: Pfn, file: bool) {
+        self.lru_add_new_with(pfn, file, PageFlags::empty());
+    }
+
+    /// The same, and sets flags of the page.
+    ///
+    /// # Panics
+    /// As [`lru_add`](Self::lru_add).
+    #[inline]
+    pub fn lru_add_new_with(&mut self, pfn: Pfn, file: bool, flags: PageFlags) {
         let active = !file && self.env.sw.reclaim.lru != LruShape::PerNode;
-        self.lru_add(pfn, Lru::new(file, active));
+        let Some(ix) = self.map.ix(pfn) else {
+            panic!("{pfn:?} is in no zone")
+        };
+        self.lru_leave(ix, self.frames.state(ix));
+        let s = self.frames.state(ix);
+        let was = PageFlags::from_bits_retain(s.flags());
+        self.flag_counts.change(was, was | flags);
+        let s = s.with_flags((was | flags).bits());
+        self.join_lru(ix, s, Lru::new(file, active), false);
     }
 
     /// Takes a page off its LRU list, if it is on one. [`free`](Manager::free) does so by itself.
@@ -138,11 +150,12 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// The same for a page whose state is known.
+    #[inline]
     pub(crate) fn lru_leave(&mut self, ix: Ix, s: State) {
         if let Some(lru) = Lru::from_code(s.lru()) {
             self.unlink_lru(ix, lru);
             let flags = PageFlags::from_bits_retain(s.flags());
-            self.nr_mapped -= u64::from(flags.contains(PageFlags::MAPPED));
+            self.flag_counts.nr_mapped -= u64::from(flags.contains(PageFlags::MAPPED));
             let left = s.with_lru(0).with_flags((flags - PageFlags::MAPPED).bits());
             self.frames.set_state(ix, left);
         }
@@ -153,33 +166,11 @@ impl<H: Host> Manager<'_, H> {
         Lru::from_code(self.frames.state(self.map.ix(pfn)?).lru())
     }
 
-    /// What became of a page.
-    pub fn page_flags(&self, pfn: Pfn) -> PageFlags {
-        self.map
-            .ix(pfn)
-            .map_or(PageFlags::empty(), |ix| self.flags_of(ix))
-    }
-
     /// Asks for a page's record, which is needed soon, without waiting for it.
     #[inline]
     pub fn prefetch(&self, pfn: Pfn) {
         if let Some(ix) = self.map.ix(pfn) {
             prefetch(&self.frames.meta[ix as usize]);
-        }
-    }
-
-    /// Sets flags of a page.
-    #[inline]
-    pub fn set_page_flags(&mut self, pfn: Pfn, flags: PageFlags) {
-        if let Some(ix) = self.map.ix(pfn) {
-            self.put_flags(ix, self.flags_of(ix) | flags);
-        }
-    }
-
-    /// Clears flags of a page.
-    pub fn clear_page_flags(&mut self, pfn: Pfn, flags: PageFlags) {
-        if let Some(ix) = self.map.ix(pfn) {
-            self.put_flags(ix, self.flags_of(ix) - flags);
         }
     }
 
@@ -241,16 +232,5 @@ impl<H: Host> Manager<'_, H> {
     /// Events of reclaim since the start.
     pub fn reclaim_counters(&self) -> &ReclaimCounters {
         &self.reclaim
-    }
-
-    /// Grows whenever a page in use loses [`PageFlags::YOUNG`]. As long as it does not, to touch again what
-    /// was touched changes nothing.
-    pub fn nr_aged(&self) -> u64 {
-        self.nr_aged
-    }
-
-    /// Pages that some process maps.
-    pub fn nr_mapped(&self) -> u64 {
-        self.nr_mapped
     }
 }

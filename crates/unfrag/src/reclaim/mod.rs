@@ -1,6 +1,6 @@
 //! Reclaim: which pages in use are given back when memory runs short, by whom, and who waits for it.
 //!
-//! - `lru`: pages wait on lists by age and kind; [`PageFlags`] say what became of them.
+//! - `lru`: pages wait on lists by age and kind. `flags`: [`PageFlags`] say what became of them.
 //! - `scan`: the ends of these lists are looked at, in batches; the host is asked to let go.
 //! - `shrink`: how much of which list, at which priority.
 //! - `direct`: a request that finds nothing reclaims by itself.
@@ -14,6 +14,7 @@
 //! holds it; a page under writeback is never freed by reclaim. `spec: linux-mm 4`
 
 pub(crate) mod direct;
+mod flags;
 mod kswapd;
 mod lru;
 mod scan;
@@ -22,6 +23,8 @@ pub(crate) mod shrink;
 use crate::frame::Pfn;
 use crate::place::List;
 use bitflags::bitflags;
+pub(crate) use flags::FlagCounts;
+pub use flags::FlagsMut;
 pub use kswapd::Kswapd;
 pub use lru::LruView;
 

@@ -10,7 +10,7 @@ use crate::gfp::Gfp;
 use crate::host::Host;
 use crate::kernel::{HighOrder, LruShape};
 use crate::page_alloc::Manager;
-use crate::place::List;
+use crate::place::{End, List};
 
 /// What a scan may do, and what it found.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +105,7 @@ impl<H: Host> Manager<'_, H> {
     ) -> u64 {
         let mut seen = 0;
         while seen < nr {
-            let Some(ix) = self.lruvecs[vec].lists[lru.index()].last() else {
+            let Some(ix) = self.lruvecs[vec].lists[lru.index()].peek(End::Tail) else {
                 break;
             };
             seen += 1;

@@ -119,7 +119,7 @@ impl<H: Host> Manager<'_, H> {
             .map(|z| self.zone(z).config.managed)
             .sum();
         let distress = 100u64 >> v.prev_priority.min(priority);
-        let mapped = self.nr_mapped * 100 / total.max(1);
+        let mapped = self.nr_mapped() * 100 / total.max(1);
         mapped / 2 + distress + self.env.sysctl.swappiness >= 100
     }
 
