@@ -76,11 +76,9 @@ impl Sim {
         info.bits.set(Bits::IN_FLIGHT, locked);
         *mem.frames.get_mut(pfn) = info;
         self.radix_insert(object, index);
-        let m = self.manager();
-        if locked {
-            m.set_page_flags(pfn, PageFlags::LOCKED);
-        }
-        m.lru_add_new(pfn, file);
+        let mut flags = PageFlags::empty();
+        flags.set(PageFlags::LOCKED, locked);
+        self.manager().lru_add_new_with(pfn, file, flags);
     }
 
     /// A page of a file becomes dirty.

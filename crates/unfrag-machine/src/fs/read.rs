@@ -8,8 +8,8 @@ use crate::block::{BIO_PAGES, Bio, Dir, Done};
 use crate::mm::alloc::Who;
 use crate::mm::config::{BUFFER_PAGE, CACHE_PAGE};
 use crate::mm::frames::{Bits, ObjectId};
-use crate::mm::object::{At, Kind};
-use crate::mm::prefetch::AHEAD;
+use crate::mm::object::{At, Entry, Kind};
+use crate::mm::prefetch::TOGETHER;
 use crate::mm::{BATCH, Fail};
 use crate::{Cx, Sim};
 use unfrag::Pfn;
@@ -85,32 +85,37 @@ impl Sim {
             let c = &self.mem_ref().config.costs;
             (c.page_lookup, c.read_page)
         };
-        self.prefetch(object, *at, AHEAD.min(end.saturating_sub(*at)));
         while *at < end {
-            if *at + AHEAD < end {
-                self.prefetch(object, *at + AHEAD, 1);
-            }
-            let pfn = match self.mem_ref().at(object, *at) {
-                At::Frame(pfn) => pfn,
-                At::Absent => return Stop::Miss(*at),
-                At::Slot(_) => return Stop::Swapped(*at),
-            };
-            if self.is_locked(pfn) {
-                return Stop::Locked(pfn);
-            }
-            let info = self.mem().frames.get_mut(pfn);
-            if info.bits.contains(Bits::ERROR) {
-                return Stop::Error(*at);
-            }
-            if info.bits.contains(Bits::READAHEAD) {
-                info.bits -= Bits::READAHEAD;
-                return Stop::Marker;
-            }
-            self.manager().mark_page_accessed(pfn);
-            self.mem().owe(lookup + copy);
-            *at += 1;
-            if self.mem_ref().owed >= BATCH {
-                return Stop::Pause;
+            let mut entries = [Entry::ABSENT; TOGETHER];
+            let entries = &mut entries[..TOGETHER.min((end - *at) as usize)];
+            self.mem_ref().objects.get(object).copy(*at, entries);
+            self.prefetch_first(entries);
+            for (i, entry) in entries.iter().enumerate() {
+                self.prefetch_next(entries, i);
+                let pfn = match entry.at() {
+                    At::Frame(pfn) => pfn,
+                    At::Absent => return Stop::Miss(*at),
+                    At::Slot(_) => return Stop::Swapped(*at),
+                };
+                if self.is_locked(pfn) {
+                    return Stop::Locked(pfn);
+                }
+                let mem = self.mem();
+                let info = mem.frames.get_mut(pfn);
+                if info.bits.contains(Bits::ERROR) {
+                    return Stop::Error(*at);
+                }
+                if info.bits.contains(Bits::READAHEAD) {
+                    info.bits -= Bits::READAHEAD;
+                    return Stop::Marker;
+                }
+                mem.owed += lookup + copy;
+                let pause = mem.owed >= BATCH;
+                self.manager().mark_page_accessed(pfn);
+                *at += 1;
+                if pause {
+                    return Stop::Pause;
+                }
             }
         }
         Stop::Done

@@ -2,9 +2,9 @@
 
 use super::alloc::Who;
 use super::config::USER_PAGE;
-use super::frames::{Bits, FrameInfo, Owner, Use};
+use super::frames::{Bits, FrameInfo, ObjectId, Owner, Use};
 use super::object::{At, Entry, Kind};
-use super::process::{Backing, ProcId, Tables};
+use super::process::{Backing, ProcId};
 use super::{Fail, page_channel};
 use crate::{Cx, Sim};
 use std::ops::Range;
@@ -28,15 +28,16 @@ enum Need {
     Failed,
 }
 
+/// Marks of a page of a process's own that was just written.
+const NEW: PageFlags = PageFlags::MAPPED
+    .union(PageFlags::DIRTY)
+    .union(PageFlags::YOUNG);
+
 impl Sim {
-    /// Maps a zeroed page of a process where none was.
-    pub(super) fn map_new(&mut self, who: ProcId, area: u16, index: u32, pfn: Pfn) {
+    /// Maps a zeroed page of a process where its anonymous memory had none.
+    pub(super) fn map_new(&mut self, who: ProcId, object: ObjectId, index: u32, pfn: Pfn) {
         let mem = self.mem();
-        let p = mem.procs.get_mut(who);
-        p.rss += 1;
-        let Some(object) = p.area(area).map(|a| a.object) else {
-            unreachable!("an area that faults is there")
-        };
+        mem.procs.get_mut(who).rss += 1;
         let o = mem.objects.get_mut(object);
         o.set(index, Entry::frame(pfn));
         let Kind::Anon(family) = o.kind else {
@@ -45,9 +46,7 @@ impl Sim {
         *mem.frames.get_mut(pfn) = FrameInfo::mapped(Owner::Anon(family), index);
         mem.owed += mem.config.costs.fault;
         mem.counters.pgfault += 1;
-        let m = self.manager();
-        m.set_page_flags(pfn, PageFlags::MAPPED | PageFlags::DIRTY | PageFlags::YOUNG);
-        m.lru_add_new(pfn, false);
+        self.manager().lru_add_new_with(pfn, false, NEW);
     }
 
     /// One step of a fault: maps the page if it can, else says what that needs. `spare` is a page
@@ -72,7 +71,7 @@ impl Sim {
         match entry.at() {
             At::Absent if anon => match spare.take() {
                 Some(pfn) => {
-                    self.map_new(who, area, index, pfn);
+                    self.map_new(who, object, index, pfn);
                     Need::Nothing
                 }
                 None => Need::Page(USER_PAGE | Gfp::ZERO),
@@ -101,7 +100,9 @@ impl Sim {
             At::Frame(pfn) if self.is_locked(pfn) => Need::Transfer(pfn),
             At::Frame(pfn) if self.has_error(pfn) => Need::Failed,
             At::Frame(_) => {
-                self.map_file(who, area, index);
+                if let Some(mut area) = self.file_area(who, area) {
+                    area.map(index);
+                }
                 Need::Nothing
             }
         }
@@ -177,14 +178,7 @@ impl Sim {
         }
     }
 
-    fn copy_on_write(
-        &mut self,
-        who: ProcId,
-        object: super::frames::ObjectId,
-        index: u32,
-        from: Pfn,
-        to: Pfn,
-    ) {
+    fn copy_on_write(&mut self, who: ProcId, object: ObjectId, index: u32, from: Pfn, to: Pfn) {
         let mem = self.mem();
         let o = mem.objects.get_mut(object);
         let Kind::Anon(family) = o.kind else {
@@ -196,56 +190,8 @@ impl Sim {
         mem.counters.pgfault += 1;
         mem.counters.cow_copies += 1;
         mem.procs.get_mut(who).rss += 1;
-        let m = self.manager();
-        m.set_page_flags(to, PageFlags::MAPPED | PageFlags::DIRTY | PageFlags::YOUNG);
-        m.lru_add_new(to, false);
+        self.manager().lru_add_new_with(to, false, NEW);
         self.unmap_anon(who, from);
-    }
-
-    /// Maps a page of a file that is there.
-    pub(super) fn map_file(&mut self, who: ProcId, area: u16, index: u32) {
-        let around = self.mem_ref().config.fault_around;
-        let first = index & !(around.max(1) - 1);
-        self.mem().counters.pgfault += 1;
-        let cost = self.mem_ref().config.costs.minor_fault;
-        self.mem().owe(cost);
-        for i in first..first + around.max(1) {
-            self.map_file_page(who, area, i, i == index);
-        }
-    }
-
-    fn map_file_page(&mut self, who: ProcId, area: u16, index: u32, asked: bool) {
-        let Some(a) = self.mem_ref().procs.get(who).area(area) else {
-            return;
-        };
-        if index >= a.pages || !self.mem_ref().has_table(who, area, index) {
-            return;
-        }
-        let Some(pfn) = self.mem_ref().objects.get(a.object).get(index).pfn() else {
-            return;
-        };
-        if !asked && self.is_locked(pfn) {
-            return;
-        }
-        let mem = self.mem();
-        let p = mem.procs.get_mut(who);
-        let Some(Backing::File { mapped, exec, .. }) = p.area_mut(area).map(|a| &mut a.backing)
-        else {
-            return;
-        };
-        let mut flags = if asked {
-            PageFlags::MAPPED | PageFlags::YOUNG
-        } else {
-            PageFlags::MAPPED
-        };
-        if *exec {
-            flags |= PageFlags::EXEC;
-        }
-        if mapped.set(index, true) {
-            p.rss += 1;
-            mem.frames.get_mut(pfn).maps += 1;
-        }
-        self.manager().set_page_flags(pfn, flags);
     }
 
     /// Puts a page table in place.
@@ -272,18 +218,8 @@ impl super::Memory {
     pub(super) fn tabled(&self, who: ProcId, area: u16, index: u32) -> Range<u32> {
         let p = self.procs.get(who);
         let span = self.config.table_span();
-        let Some(a) = p.area(area) else { return 0..0 };
-        let (tables, base) = match &a.tables {
-            Tables::Own(own) => (own, 0),
-            Tables::Shared { base } => (&p.shared_tables, *base),
-        };
-        let at = (base + index) / span;
-        match tables.get(at as usize) {
-            Some(&table) if table != 0 => {
-                (at * span).saturating_sub(base)..((at + 1) * span).saturating_sub(base)
-            }
-            _ => 0..0,
-        }
+        p.area(area)
+            .map_or(0..0, |a| a.tables.covered(&p.shared_tables, index, span))
     }
 }
 

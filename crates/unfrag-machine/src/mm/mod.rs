@@ -4,7 +4,8 @@
 //! - [`frames`]: the owner of each frame. [`object`]: ranges of pages by index. [`swap`]: slots.
 //! - [`process`]: processes and their areas.
 //! - [`alloc`]: pages and slab objects, waiting for them if need be. [`meet`]: what reclaim needs.
-//! - [`touch`], [`fault`], [`swapin`]: touching memory. [`space`]: areas come and go. [`fork`]: processes do.
+//! - [`touch`], [`fault`], [`swapin`]: touching memory. `mapped`: pages of files that areas map.
+//! - [`space`]: areas come and go. [`fork`]: processes do.
 //! - [`owner`]: what the core's reclaim asks of owners. [`kswapd`]: the daemon. [`oom`]: the last resort.
 //!   [`workers`]: what CPUs do from time to time.
 //! - `bios`: what transfers hold. [`crypt`]: pages that encrypting layers write from.
@@ -26,6 +27,7 @@ pub mod fault;
 pub mod fork;
 pub mod frames;
 pub mod kswapd;
+mod mapped;
 pub mod meet;
 pub mod object;
 pub mod oom;

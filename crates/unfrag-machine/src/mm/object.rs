@@ -173,6 +173,14 @@ impl Object {
         e.copied().unwrap_or(Entry::ABSENT)
     }
 
+    /// Copies pages from `from` on; those beyond the end stay as they are in `into`.
+    pub fn copy(&self, from: u32, into: &mut [Entry]) {
+        let rest = self.entries.get(from as usize..).unwrap_or_default();
+        for (to, e) in into.iter_mut().zip(rest) {
+            *to = *e;
+        }
+    }
+
     /// Sets a page and keeps the counts.
     #[inline]
     pub fn set(&mut self, index: u32, to: Entry) {
@@ -219,6 +227,27 @@ impl Object {
     /// Its pages.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Takes pages from `*at` on out, as many as there is room for in `into` (fewer at the end); returns how
+    /// many, and sets `*at` to where it stopped.
+    pub fn take_out(&mut self, at: &mut u32, into: &mut [Entry]) -> usize {
+        let rest = self.entries.get_mut(*at as usize..).unwrap_or_default();
+        let mut n = 0;
+        for e in rest {
+            if n == into.len() {
+                break;
+            }
+            *at += 1;
+            into[n] = std::mem::take(e);
+            match into[n].at() {
+                At::Absent => continue,
+                At::Frame(_) => self.frames -= 1,
+                At::Slot(_) => self.swapped -= 1,
+            }
+            n += 1;
+        }
+        n
     }
 
     /// First page at or after `from` that is in a frame or in swap.

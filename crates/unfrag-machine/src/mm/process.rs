@@ -8,6 +8,7 @@ use super::bits::BitVec;
 use super::frames::ObjectId;
 use crate::engine::TaskId;
 use crate::kmem::Obj;
+use std::ops::Range;
 use std::rc::Rc;
 use unfrag::Pfn;
 
@@ -41,6 +42,25 @@ pub enum Tables {
         /// First page in the process's common stretch.
         base: u32,
     },
+}
+
+impl Tables {
+    /// Pages of the area that share the page table of this one, in tables of `span` pages; none, if it is not
+    /// there. `shared` are the tables of the process's common stretch.
+    #[inline]
+    pub(super) fn covered(&self, shared: &[u32], index: u32, span: u32) -> Range<u32> {
+        let (tables, base) = match self {
+            Tables::Own(own) => (own.as_slice(), 0),
+            Tables::Shared { base } => (shared, *base),
+        };
+        let at = (base + index) / span;
+        match tables.get(at as usize) {
+            Some(&table) if table != 0 => {
+                (at * span).saturating_sub(base)..((at + 1) * span).saturating_sub(base)
+            }
+            _ => 0..0,
+        }
+    }
 }
 
 /// A part of an address space.

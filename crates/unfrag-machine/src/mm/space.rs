@@ -1,8 +1,8 @@
 //! Areas of an address space come and go, and the pages in them.
 
-use super::frames::{Bits, FrameInfo, ObjectId, Owner};
+use super::frames::{Bits, FrameInfo, Owner};
 use super::object::{At, Entry, Mapper};
-use super::prefetch::AHEAD;
+use super::prefetch::TOGETHER;
 use super::process::{Area, Backing, ProcId, Tables};
 use crate::Sim;
 use crate::fs::NodeId;
@@ -76,41 +76,40 @@ impl Sim {
     /// Takes pages from `from` on out of an area, at most `limit` at once; returns where it stopped,
     /// `None` at the end.
     pub(crate) fn zap(&mut self, proc: ProcId, area: u16, from: u32, limit: u32) -> Option<u32> {
-        let a = self.mem_ref().procs.get(proc).area(area)?;
-        let object = a.object;
-        let anon = matches!(a.backing, Backing::Anon);
+        if let Some(mut file) = self.file_area(proc, area) {
+            return file.unmap(from, limit);
+        }
+        let object = self.mem_ref().procs.get(proc).area(area)?.object;
+        let mut left = limit as usize;
         let mut at = from;
-        self.prefetch(object, from, AHEAD);
-        for _ in 0..limit {
-            let next = if anon {
-                self.mem_ref().objects.get(object).next_present(at)
-            } else {
-                self.mem_ref().next_mapped(proc, area, at)
-            };
-            let i = next?;
-            self.prefetch(object, i + AHEAD, 1);
-            if anon {
-                self.zap_anon(proc, object, i);
-            } else {
-                self.zap_file(proc, area, object, i);
+        while left > 0 {
+            let mut taken = [Entry::ABSENT; TOGETHER];
+            let taken = &mut taken[..left.min(TOGETHER)];
+            let o = self.mem().objects.get_mut(object);
+            let n = o.take_out(&mut at, taken);
+            self.zap_anon(proc, &taken[..n]);
+            if n < taken.len() {
+                return None;
             }
-            at = i + 1;
+            left -= n;
         }
         Some(at)
     }
 
-    fn zap_anon(&mut self, proc: ProcId, object: ObjectId, index: u32) {
+    /// A process's entries for anonymous pages are gone.
+    fn zap_anon(&mut self, proc: ProcId, entries: &[Entry]) {
         let mem = self.mem();
-        mem.owed += mem.config.costs.exit_page;
-        let o = mem.objects.get_mut(object);
-        let at = o.get(index).at();
-        o.set(index, Entry::ABSENT);
-        match at {
-            At::Absent => {}
-            At::Frame(pfn) => self.unmap_anon(proc, pfn),
-            At::Slot(slot) => {
-                mem.procs.get_mut(proc).swapped -= 1;
-                self.drop_swap_entry(slot);
+        mem.owed += mem.config.costs.exit_page * entries.len() as u64;
+        self.prefetch_first(entries);
+        for (i, entry) in entries.iter().enumerate() {
+            self.prefetch_next(entries, i);
+            match entry.at() {
+                At::Absent => {}
+                At::Frame(pfn) => self.unmap_anon(proc, pfn),
+                At::Slot(slot) => {
+                    self.mem().procs.get_mut(proc).swapped -= 1;
+                    self.drop_swap_entry(slot);
+                }
             }
         }
     }
@@ -174,24 +173,6 @@ impl Sim {
         self.give_frame(pfn, 0);
     }
 
-    fn zap_file(&mut self, proc: ProcId, area: u16, object: ObjectId, index: u32) {
-        let mem = self.mem();
-        mem.owed += mem.config.costs.exit_page;
-        let p = mem.procs.get_mut(proc);
-        if let Some(Backing::File { mapped, .. }) = p.area_mut(area).map(|a| &mut a.backing) {
-            mapped.set(index, false);
-        }
-        p.rss -= 1;
-        let Some(pfn) = mem.objects.get(object).get(index).pfn() else {
-            unreachable!("a page that is mapped is there")
-        };
-        let info = mem.frames.get_mut(pfn);
-        info.maps -= 1;
-        if info.maps == 0 {
-            self.manager().clear_page_flags(pfn, PageFlags::MAPPED);
-        }
-    }
-
     /// Removes an area whose pages are gone, with its page tables.
     pub(crate) fn remove_area(&mut self, proc: ProcId, area: u16) {
         let mem = self.mem();
@@ -227,13 +208,6 @@ impl Sim {
 }
 
 impl super::Memory {
-    fn next_mapped(&self, proc: ProcId, area: u16, from: u32) -> Option<u32> {
-        match &self.procs.get(proc).area(area)?.backing {
-            Backing::File { mapped, .. } => mapped.next(from),
-            Backing::Anon => None,
-        }
-    }
-
     /// The file that an area maps.
     pub(super) fn mapped_node(&self, proc: ProcId, area: u16) -> Option<NodeId> {
         match &self.procs.get(proc).area(area)?.backing {

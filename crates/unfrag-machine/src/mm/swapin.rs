@@ -94,9 +94,8 @@ impl Sim {
             swap.set_cached(slot, Some(pfn));
         }
         mem.counters.pswpin += 1;
-        let m = self.manager();
-        m.set_page_flags(pfn, PageFlags::LOCKED);
-        m.lru_add_new(pfn, false);
+        self.manager()
+            .lru_add_new_with(pfn, false, PageFlags::LOCKED);
     }
 
     /// A transfer of a page ended. Called for each page of it.

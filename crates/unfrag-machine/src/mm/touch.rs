@@ -6,16 +6,13 @@
 use super::alloc::Who;
 use super::config::USER_PAGE;
 use super::object::Entry;
-use super::prefetch::AHEAD;
+use super::prefetch::TOGETHER;
 use super::process::{Backing, ProcId};
 use super::{BATCH, Fail};
 use crate::{Cx, Nanos, Sim};
 use unfrag::page_alloc::{Attempt, Begun};
 use unfrag::reclaim::PageFlags;
 use unfrag::{Gfp, Pfn};
-
-/// Pages that are found together before they are marked.
-const CHUNK: usize = 32;
 
 /// How a run of touches stopped.
 #[expect(clippy::large_enum_variant, reason = "lives on the stack of its task")]
@@ -49,50 +46,46 @@ impl Sim {
         each: Nanos,
         user: &mut Nanos,
     ) -> Stop {
-        let p = self.mem_ref().procs.get(who);
-        let Some(a) = p.area(area) else {
+        if let Some(mut file) = self.file_area(who, area) {
+            for i in indices {
+                *user += each;
+                if !file.touch(i) {
+                    return Stop::Fault(i);
+                }
+                if *user + *file.owed >= BATCH {
+                    return Stop::Pause;
+                }
+            }
+            return Stop::Done;
+        }
+        let Some(a) = self.mem_ref().procs.get(who).area(area) else {
             return Stop::Done;
         };
         let object = a.object;
-        let anon = matches!(a.backing, Backing::Anon);
         let hit = hit(write);
         // Pages whose page table is known to be there.
         let mut tabled = 0..0;
         for i in indices {
             *user += each;
             let entry = self.mem_ref().objects.get(object).get(i);
-            let there = match entry.pfn() {
-                Some(pfn) if anon && !(write && entry.is_protected()) => Some((pfn, hit)),
-                Some(pfn) if !anon && self.mem_ref().is_mapped(who, area, i) => {
-                    Some((pfn, PageFlags::YOUNG))
+            match entry.pfn() {
+                Some(pfn) if !(write && entry.is_protected()) => {
+                    self.manager().set_page_flags(pfn, hit);
                 }
-                _ => None,
-            };
-            if let Some((pfn, marks)) = there {
-                self.manager().set_page_flags(pfn, marks);
-            } else {
-                if !anon {
-                    self.prefetch(object, i + AHEAD, 1);
-                }
-                if !tabled.contains(&i) {
-                    tabled = self.mem_ref().tabled(who, area, i);
-                }
-                if tabled.is_empty() {
-                    return Stop::Fault(i);
-                }
-                match entry.pfn() {
-                    Some(pfn) if !anon && !self.is_locked(pfn) && !self.has_error(pfn) => {
-                        self.map_file(who, area, i);
+                None if entry == Entry::ABSENT => {
+                    if !tabled.contains(&i) {
+                        tabled = self.mem_ref().tabled(who, area, i);
                     }
-                    None if anon && entry == Entry::ABSENT => {
-                        match self.begin(Who::process(who), 0, USER_PAGE | Gfp::ZERO) {
-                            Ok(Begun::Got(pfn)) => self.map_new(who, area, i, pfn),
-                            Ok(Begun::Attempt(attempt)) => return Stop::Wait(i, attempt),
-                            Err(_) => return Stop::Fault(i),
-                        }
+                    if tabled.is_empty() {
+                        return Stop::Fault(i);
                     }
-                    _ => return Stop::Fault(i),
+                    match self.begin(Who::process(who), 0, USER_PAGE | Gfp::ZERO) {
+                        Ok(Begun::Got(pfn)) => self.map_new(who, object, i, pfn),
+                        Ok(Begun::Attempt(attempt)) => return Stop::Wait(i, attempt),
+                        Err(_) => return Stop::Fault(i),
+                    }
                 }
+                _ => return Stop::Fault(i),
             }
             if *user + self.mem_ref().owed >= BATCH {
                 return Stop::Pause;
@@ -111,9 +104,9 @@ impl Sim {
         };
         let id = a.object;
         let mut present = 0;
-        for chunk in pages.chunks(CHUNK) {
+        for chunk in pages.chunks(TOGETHER) {
             let object = self.mem_ref().objects.get(id);
-            let mut frames = [Pfn(0); CHUNK];
+            let mut frames = [Pfn(0); TOGETHER];
             let mut n = 0;
             for &page in chunk {
                 let entry = object.get(page);
@@ -135,17 +128,6 @@ impl Sim {
             }
         }
         present
-    }
-}
-
-impl super::Memory {
-    /// Whether a process's page tables name a page of a file.
-    #[inline]
-    fn is_mapped(&self, who: ProcId, area: u16, index: u32) -> bool {
-        match self.procs.get(who).area(area).map(|a| &a.backing) {
-            Some(Backing::File { mapped, .. }) => mapped.get(index),
-            _ => false,
-        }
     }
 }
 
