@@ -99,7 +99,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// This CPU's lists of the best zone for a request, if no watermark is in sight there.
-    #[inline]
+    #[inline(always)]
     fn set_with_plenty(&self, r: &Request, tuned: bool) -> Option<usize> {
         let z = self.zonelists.first(r)?;
         let zone = self.zones[z].as_ref()?;

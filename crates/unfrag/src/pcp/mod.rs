@@ -176,7 +176,7 @@ impl CpuLists {
     }
 
     /// Returns a block that is off its list to the zone's lists.
-    #[inline]
+    #[inline(always)]
     fn give_back<H: Host>(
         &mut self,
         zone: &mut Zone,
@@ -199,7 +199,7 @@ impl CpuLists {
     }
 
     /// Puts a block on list `i`.
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, frames: &mut Frames, zone: u8, i: usize, ix: Ix, s: PcpBlock, end: End) {
         frames.set_state(ix, State::new(Kind::Pcp, s.order, s.mt, zone));
         self.push(frames.meta, i, ix, end);

@@ -65,7 +65,7 @@ impl CpuLists {
     }
 
     /// The first page of a type from an end of a list.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(
         &mut self,
         frames: &Frames,

@@ -14,7 +14,7 @@ use crate::zone::Zone;
 
 impl CpuLists {
     /// List for a type, and at which end a page goes in and comes out.
-    #[inline]
+    #[inline(always)]
     fn home(sw: &Switches, mt: MigrateType, cold: bool) -> (usize, End) {
         let end = if cold { End::Tail } else { End::Head };
         match sw.pcp {
@@ -38,7 +38,7 @@ impl CpuLists {
 
     /// A set with lists of its own counts (hot, cold; kernel, easy) refills at its low mark and
     /// drains at its high one.
-    #[inline]
+    #[inline(always)]
     fn limits(&self, shape: Pcp, list: usize) -> (u32, u32) {
         let b = self.batch as u32;
         match (shape, list) {
@@ -79,7 +79,7 @@ impl CpuLists {
 
     /// A page from its list if that needs no refill: what [`alloc`](Self::alloc) does on lists of single
     /// pages.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn hit_single(
         &mut self,
         frames: &mut Frames,
@@ -89,7 +89,7 @@ impl CpuLists {
         self.take(frames, sw, mt, Self::home(sw, mt, false))
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(
         &mut self,
         frames: &mut Frames,
@@ -109,7 +109,7 @@ impl CpuLists {
     }
 
     /// Takes a page off list `i`.
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, frames: &mut Frames, sw: &Switches, i: usize, ix: Ix) {
         if is_searched(sw.pcp) {
             self.first.left(i, ix, frames.meta[ix as usize].next);
@@ -120,7 +120,7 @@ impl CpuLists {
 
     /// Takes a freed page, if that leaves its list below its high mark: what [`free`](Self::free) does on
     /// lists of single pages.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn keep_single(
         &mut self,
         frames: &mut Frames,
@@ -147,7 +147,7 @@ impl CpuLists {
     }
 
     /// Puts a page on a list, at an end of it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put_single(
         &mut self,
         frames: &mut Frames,

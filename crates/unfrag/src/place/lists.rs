@@ -98,7 +98,7 @@ impl Lists {
     }
 
     /// Takes the block at `ix` off its list; its frame becomes a tail until somebody says otherwise.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, frames: &mut Frames, ix: Ix) -> (u8, MigrateType) {
         let s = frames.state(ix);
         debug_assert!(s.is_buddy(), "frame {ix} is not on a buddy list");
@@ -130,7 +130,7 @@ impl Lists {
 
     /// Frees a block: merges it with its buddies as far as they are free, and puts the result on a
     /// list of type `mt`.
-    #[inline]
+    #[inline(always)]
     pub fn free(
         &mut self,
         frames: &mut Frames,
@@ -182,7 +182,7 @@ impl Lists {
 
     /// Smallest order from `order` up whose list of this type is not empty: takes its head, and
     /// returns the upper halves to the lists of the same type.
-    #[inline]
+    #[inline(always)]
     pub fn smallest_fit(&mut self, frames: &mut Frames, order: u8, mt: MigrateType) -> Option<Ix> {
         let fits = self.fits[mt as usize] >> order;
         if fits == 0 {

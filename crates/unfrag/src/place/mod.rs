@@ -94,7 +94,7 @@ impl Place {
 
     /// Takes a block of `want.order` for `want.mt` from the own lists or, failing that, by the era's
     /// fallback (`__rmqueue`).
-    #[inline]
+    #[inline(always)]
     pub fn take(
         &mut self,
         frames: &mut Frames,

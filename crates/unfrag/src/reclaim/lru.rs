@@ -27,7 +27,7 @@ impl<H: Host> Manager<'_, H> {
         &mut self.lruvecs[usize::from(self.lruvec_of[zone])]
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlink_lru(&mut self, ix: Ix, lru: Lru) {
         let zone = usize::from(self.frames.state(ix).zone());
         let v = &mut self.lruvecs[usize::from(self.lruvec_of[zone])];
@@ -39,7 +39,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// A page whose state is `s` otherwise joins a list.
-    #[inline]
+    #[inline(always)]
     fn join_lru(&mut self, ix: Ix, s: State, lru: Lru, tail: bool) {
         self.frames.set_state(ix, s.with_lru(lru as u8));
         let v = &mut self.lruvecs[usize::from(self.lruvec_of[usize::from(s.zone())])];
@@ -150,7 +150,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// The same for a page whose state is known.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lru_leave(&mut self, ix: Ix, s: State) {
         if let Some(lru) = Lru::from_code(s.lru()) {
             self.unlink_lru(ix, lru);

@@ -139,7 +139,7 @@ impl Zone {
     /// Takes a block from the buddy lists, with all that a fallback brings: its event, and the boost
     /// of the marks. Does not touch the free counter. Returns the block and the type of the list
     /// that it came from (`__rmqueue`).
-    #[inline]
+    #[inline(always)]
     pub fn take<H: Host>(
         &mut self,
         frames: &mut Frames,
