@@ -70,7 +70,16 @@ impl<'m, H: Host> Manager<'m, H> {
             return Err(AllocError::OrderTooLarge);
         }
         let request = Request::new(node, order, gfp, mt);
-        if let Some(ix) = self.hit(&request).or_else(|| self.fast_path(&request)) {
+        match self.hit(&request) {
+            Some(ix) => Ok(Begun::Got(self.hand_out(&request, ix))),
+            None => self.begin_beyond(request, context),
+        }
+    }
+
+    /// The same where the CPU's own list does not serve it.
+    #[inline(never)]
+    fn begin_beyond(&mut self, request: Request, context: Context) -> Result<Begun, AllocError> {
+        if let Some(ix) = self.fast_path(&request) {
             return Ok(Begun::Got(self.hand_out(&request, ix)));
         }
         let list = self.zonelists.of(&request);

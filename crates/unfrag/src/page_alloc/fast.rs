@@ -76,7 +76,7 @@ pub(super) const fn first_flags(gfp: Gfp) -> AllocFlags {
 impl<H: Host> Manager<'_, H> {
     /// The commonest case: a single or a huge page that the CPU's own list of the best zone holds,
     /// with no watermark in sight. Does what [`fast_path`](Self::fast_path) would.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hit(&mut self, r: &Request) -> Option<Ix> {
         let Pcp::Orders { tuned, .. } = self.env.sw.pcp else {
             return self.hit_single(r);
@@ -89,6 +89,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// The same where lists hold single pages.
+    #[cold]
     #[inline(never)]
     fn hit_single(&mut self, r: &Request) -> Option<Ix> {
         if r.order != 0 {

@@ -114,6 +114,7 @@ impl<'m, H: Host> Manager<'m, H> {
     }
 
     /// The same where lists hold single pages.
+    #[cold]
     #[inline(never)]
     fn keep_single(&mut self, ix: Ix, order: u8) -> bool {
         let mt = self.frames.block_type(ix);
