@@ -6,7 +6,8 @@ use crate::mm::Fail;
 use crate::mm::alloc::Who;
 use crate::mm::swap::SwapConfig;
 use crate::{Cx, Ended, Engine, MachineConfig, Spec};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use unfrag::preset;
 
 /// A machine with a disk of 8 GiB: swap in its upper half, file systems in its lower.
@@ -137,7 +138,6 @@ fn what_is_written_reaches_the_disk_within_the_expiry_spec_4_5() {
             cx.sleep(20 * SEC);
             let d = cx.with(|sim| sim.mem().vfs.dirty);
             assert_eq!((d.nr_dirty, d.nr_writeback), (0, 0));
-            cx.with(|sim| sim.unpin(file));
         });
         run(&mut e);
         let a = e.sim().check(0).unwrap();
@@ -164,7 +164,6 @@ fn a_writer_is_held_back_near_the_dirty_limit_spec_4_5() {
                     *m = (d.nr_dirty + d.nr_writeback, l.dirty);
                 }
             }
-            cx.with(|sim| sim.unpin(file));
         });
         run(&mut e);
         e.sim().check(0).unwrap();
@@ -188,7 +187,6 @@ fn ext3_writes_data_of_new_files_at_the_next_commit() {
         cx.sleep(8 * SEC);
         let object = cx.with(|sim| sim.object_of(file));
         assert_eq!(cx.with(|sim| sim.mem().objects.get(object).nr_dirty), 0);
-        cx.with(|sim| sim.unpin(file));
     });
     run(&mut e);
     let sim = e.sim();
@@ -255,6 +253,47 @@ fn nothing_is_read_from_beyond_the_end_of_a_file() {
     run(&mut e);
 }
 
+/// Touches the first 100 pages of a file that is in memory by way of a mapping, twice, then every fifth of
+/// the next 100; the faults of the first round, and of the last.
+fn mapped(kernel: &str) -> (u64, u64) {
+    let mut e = machine(kernel, 64 << 8);
+    let fs = mount(&mut e, FsKind::Ext2);
+    let file = e.sim().lay_file(fs, 1000).unwrap();
+    let found = Rc::new(Cell::new((0, 0)));
+    let found_by = found.clone();
+    task(&mut e, move |cx| {
+        cx.read_whole(WHO, file).unwrap();
+        let p = cx.create_process(WHO, &"reader".into()).unwrap();
+        let area = cx.with(|sim| sim.map_file_area(p, file, 1000, false, None));
+        let mut faults = |cx: &mut Cx, pages: &mut dyn Iterator<Item = u32>| {
+            let before = cx.with(|sim| sim.mem().counters.pgfault);
+            cx.touch(p, area, pages, false, 100).unwrap();
+            cx.with(|sim| sim.mem().counters.pgfault) - before
+        };
+        let first = faults(cx, &mut (0..100));
+        assert_eq!(faults(cx, &mut (0..100)), 0, "they are mapped");
+        found_by.set((first, faults(cx, &mut (100..200).step_by(5))));
+        let (rss, mapped) = cx.with(|sim| {
+            sim.check(0).unwrap();
+            (sim.mem().procs.get(p).rss, sim.manager().nr_mapped())
+        });
+        assert_eq!(u64::from(rss), mapped);
+        cx.unmap_area(p, area);
+        assert_eq!(cx.with(|sim| sim.manager().nr_mapped()), 0);
+        cx.destroy_process(p);
+    });
+    run(&mut e);
+    e.sim().check(0).unwrap();
+    found.get()
+}
+
+#[test]
+fn a_fault_on_a_file_maps_one_page_or_the_sixteen_around_it() {
+    assert_eq!(mapped("2.6.28"), (100, 20));
+    // Pages 96 to 111 came with page 96.
+    assert_eq!(mapped("6.1"), (7, 6));
+}
+
 #[test]
 fn tmpfs_that_does_not_fit_goes_to_swap_and_comes_back() {
     let mut e = machine("2.6.30", 16 << 8);
@@ -274,7 +313,6 @@ fn tmpfs_that_does_not_fit_goes_to_swap_and_comes_back() {
             sim.check(0).unwrap();
         });
         cx.remove_node(WHO, file);
-        cx.with(|sim| sim.unpin(file));
         // What is being written stays until that ends.
         cx.sleep(SEC);
     });
@@ -376,7 +414,6 @@ fn an_image_that_does_not_fit_is_read_back_from_swap_and_written_over() {
             cx.write_file(WHO, file, 0, 9000).unwrap();
             cx.sync_all();
             cx.remove_node(WHO, file);
-            cx.with(|sim| sim.unpin(file));
         }
         let failed = cx.with(|sim| sim.mem().vfs.loops[0].failed);
         assert_eq!(failed, 0);

@@ -379,6 +379,30 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_taken_out_in_pieces_and_the_counts_follow() {
+        let mut o = Object::new(Kind::File(0));
+        for i in [1, 2, 5, 9] {
+            o.set(i, Entry::frame(Pfn(100 + u64::from(i))));
+        }
+        o.set(3, Entry::slot(7));
+        let mut copy = [Entry::slot(1); 3];
+        o.copy(8, &mut copy);
+        // What is beyond the end stays as it was.
+        assert_eq!(
+            copy,
+            [Entry::ABSENT, Entry::frame(Pfn(109)), Entry::slot(1)]
+        );
+        let (mut at, mut taken) = (0, [Entry::ABSENT; 3]);
+        assert_eq!((o.take_out(&mut at, &mut taken), at), (3, 4));
+        let [one, two] = [101, 102].map(|p| Entry::frame(Pfn(p)));
+        assert_eq!(taken, [one, two, Entry::slot(7)]);
+        assert_eq!((o.frames, o.swapped), (2, 0));
+        assert_eq!((o.take_out(&mut at, &mut taken), at), (2, 10));
+        assert_eq!((o.take_out(&mut at, &mut taken), o.frames), (0, 0));
+        assert_eq!(o.next_present(0), None);
+    }
+
+    #[test]
     fn a_family_lasts_as_long_as_one_of_its_objects() {
         let mut all = Objects::default();
         let a = all.create_anon(None);

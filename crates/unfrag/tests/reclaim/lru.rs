@@ -379,6 +379,35 @@ fn a_request_without_rights_still_takes_clean_pages() {
 }
 
 #[test]
+fn flags_are_the_same_whether_set_beside_the_host_or_with_a_page_that_joins() {
+    for name in ERAS {
+        with(era(name), Owners::default(), |m| {
+            let new = PageFlags::MAPPED | PageFlags::YOUNG | PageFlags::DIRTY;
+            let [one, by_one] = [(); 2].map(|()| alloc(m, Gfp::HIGHUSER_MOVABLE));
+            m.lru_add_new_with(one, false, new);
+            m.lru_add_new(by_one, false);
+            let (host, mut flags) = m.host_and_flags();
+            host.swap = 17;
+            flags.set(by_one, PageFlags::MAPPED | PageFlags::YOUNG);
+            flags.set(by_one, PageFlags::DIRTY);
+            assert_eq!(flags.get(by_one), new, "{name}");
+            assert_eq!(m.page_flags(one), m.page_flags(by_one), "{name}");
+            assert_eq!(m.lru_of(one), m.lru_of(by_one), "{name}");
+            assert_eq!((m.nr_mapped(), m.nr_aged()), (2, 0), "{name}");
+            let (host, mut flags) = m.host_and_flags();
+            assert_eq!(host.swap, 17);
+            flags.clear(one, PageFlags::YOUNG);
+            // No longer young: nothing to count.
+            flags.clear(one, PageFlags::YOUNG | PageFlags::MAPPED);
+            assert_eq!((m.nr_mapped(), m.nr_aged()), (1, 1), "{name}");
+            let nowhere = Pfn(1 << 40);
+            m.host_and_flags().1.set(nowhere, new);
+            assert_eq!(m.page_flags(nowhere), PageFlags::empty(), "{name}");
+        });
+    }
+}
+
+#[test]
 fn a_page_that_moves_keeps_its_list_and_its_flags() {
     for name in ERAS {
         with(era(name), Owners::default(), |m| {
