@@ -265,7 +265,7 @@ fn mapped(kernel: &str) -> (u64, u64) {
         cx.read_whole(WHO, file).unwrap();
         let p = cx.create_process(WHO, &"reader".into()).unwrap();
         let area = cx.with(|sim| sim.map_file_area(p, file, 1000, false, None));
-        let mut faults = |cx: &mut Cx, pages: &mut dyn Iterator<Item = u32>| {
+        let faults = |cx: &mut Cx, pages: &mut dyn Iterator<Item = u32>| {
             let before = cx.with(|sim| sim.mem().counters.pgfault);
             cx.touch(p, area, pages, false, 100).unwrap();
             cx.with(|sim| sim.mem().counters.pgfault) - before

@@ -1,7 +1,7 @@
 //! A run described by a file: the machine, the programs, the tasks, what to measure.
 //!
 //! - [`mod@file`]: what a scenario file says. [`units`]: its quantities. [`error`]: its mistakes.
-//!   `check`: whether it holds together.
+//!   `like`: machines that are as others. `check`: whether it holds together.
 //! - [`zones`], [`build`]: the machine. [`kernel`]: the kernel on it.
 //! - [`run`]: running it, and what came of it. [`series`]: what it looks like over time.
 //!   [`obstacles`]: what stands in the way of large blocks.
@@ -13,6 +13,7 @@ mod check;
 pub mod error;
 pub mod file;
 pub mod kernel;
+mod like;
 pub mod obstacles;
 pub mod run;
 pub mod series;
@@ -29,8 +30,10 @@ pub use run::{Outcome, Progress, Run, TaskOutcome};
 pub use series::{MemoryByUse, Sample, ZoneSize};
 pub use units::{Bytes, Percent, Rate, Time};
 
+use serde::Deserialize;
 use std::fmt::Display;
 use toml::Spanned;
+use toml::de::{DeTable, Deserializer};
 
 /// A scenario that holds together.
 #[derive(Clone, Debug)]
@@ -47,8 +50,11 @@ impl Scenario {
     /// # Errors
     /// The first mistake, with its place and the way out.
     pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
-        let file: File = toml::from_str(text)
-            .map_err(|e| ScenarioError::at(name, text, e.span(), e.message()))?;
+        let mistake = |e: toml::de::Error| ScenarioError::at(name, text, e.span(), e.message());
+        let mut values = DeTable::parse(text).map_err(mistake)?;
+        like::resolve(values.get_mut())
+            .map_err(|e| ScenarioError::at(name, text, Some(e.span), e.message).help(e.help))?;
+        let file = File::deserialize(Deserializer::from(values)).map_err(mistake)?;
         check::Source { file: name, text }.check(&file)?;
         Ok(Scenario {
             file,

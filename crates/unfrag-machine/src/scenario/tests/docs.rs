@@ -29,6 +29,28 @@ fn the_example_is_a_scenario_and_runs_to_its_end() {
 }
 
 #[test]
+fn the_machine_that_is_like_it_is_one_more() {
+    let (before, rest) = PAGE
+        .split_once("the others say what differs:\n\n```toml\n")
+        .unwrap();
+    assert!(before.contains("`like`"));
+    let more = rest.split_once("```").unwrap().0;
+    let text = block("toml").replacen("[trees.src]", &format!("{more}\n[trees.src]"), 1);
+    let s = Scenario::parse("example.toml", &text).unwrap_or_else(|e| panic!("{e}"));
+    let config = |name| {
+        let kernel = Kernel::preset("2.6.31").unwrap();
+        let machine = s.machine(Some(name)).unwrap();
+        machine.config(&kernel, &Calibration::standard(), 1)
+    };
+    let (one, other) = (config("desk"), config("desk-2g"));
+    assert_eq!(
+        (one.cpus, one.crypts.len()),
+        (other.cpus, other.crypts.len())
+    );
+    assert!(other.disks[0].bandwidth > one.disks[0].bandwidth);
+}
+
+#[test]
 fn a_run_is_the_same_again_and_however_often_it_is_looked_at() {
     let one = run(block("toml"));
     assert_eq!(one, run(block("toml")));
