@@ -24,12 +24,11 @@ impl Sched {
     #[inline]
     fn earliest_cpu(&self) -> (Nanos, usize, Nanos) {
         let (mut first, mut cpu, mut second) = (Nanos::MAX, 0, Nanos::MAX);
+        // Without branches: which CPU is due next cannot be guessed.
         for (c, &at) in self.next.iter().enumerate() {
-            if at < first {
-                (second, first, cpu) = (first, at, c);
-            } else if at < second {
-                second = at;
-            }
+            second = second.min(at.max(first));
+            cpu = if at < first { c } else { cpu };
+            first = first.min(at);
         }
         (first, cpu, second)
     }

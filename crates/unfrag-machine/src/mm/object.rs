@@ -160,10 +160,11 @@ impl Object {
         self.entries.is_empty()
     }
 
-    /// Sees to it that so many pages need no more memory of the host's.
-    pub fn reserve(&mut self, pages: u32) {
+    /// Makes room for so many pages, if it has less.
+    pub fn lengthen(&mut self, pages: u32) {
         let more = (pages as usize).saturating_sub(self.entries.len());
         self.entries.reserve_exact(more);
+        self.entries.extend(std::iter::repeat_n(Entry::ABSENT, more));
     }
 
     /// A page; absent beyond the end.

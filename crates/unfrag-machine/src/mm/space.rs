@@ -69,7 +69,7 @@ impl Sim {
         if let Some(a) = mem.procs.get_mut(proc).area_mut(area) {
             debug_assert!(matches!(a.tables, Tables::Own(_)), "only such areas grow");
             a.pages += pages;
-            mem.objects.get_mut(a.object).reserve(a.pages);
+            mem.objects.get_mut(a.object).lengthen(a.pages);
         }
     }
 

@@ -82,7 +82,7 @@ impl Lists {
     }
 
     /// Puts a free block on a list.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, frames: &mut Frames, ix: Ix, order: u8, mt: MigrateType, tail: bool) {
         frames.set_state(ix, State::new(Kind::Buddy, order, mt, self.zone));
         let list = &mut self.list[order as usize][mt as usize];
