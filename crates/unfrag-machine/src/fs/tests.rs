@@ -138,6 +138,7 @@ fn what_is_written_reaches_the_disk_within_the_expiry_spec_4_5() {
             cx.sleep(20 * SEC);
             let d = cx.with(|sim| sim.mem().vfs.dirty);
             assert_eq!((d.nr_dirty, d.nr_writeback), (0, 0));
+            cx.with(|sim| sim.unpin(file));
         });
         run(&mut e);
         let a = e.sim().check(0).unwrap();
@@ -164,6 +165,7 @@ fn a_writer_is_held_back_near_the_dirty_limit_spec_4_5() {
                     *m = (d.nr_dirty + d.nr_writeback, l.dirty);
                 }
             }
+            cx.with(|sim| sim.unpin(file));
         });
         run(&mut e);
         e.sim().check(0).unwrap();
@@ -187,6 +189,7 @@ fn ext3_writes_data_of_new_files_at_the_next_commit() {
         cx.sleep(8 * SEC);
         let object = cx.with(|sim| sim.object_of(file));
         assert_eq!(cx.with(|sim| sim.mem().objects.get(object).nr_dirty), 0);
+        cx.with(|sim| sim.unpin(file));
     });
     run(&mut e);
     let sim = e.sim();
@@ -313,6 +316,7 @@ fn tmpfs_that_does_not_fit_goes_to_swap_and_comes_back() {
             sim.check(0).unwrap();
         });
         cx.remove_node(WHO, file);
+        cx.with(|sim| sim.unpin(file));
         // What is being written stays until that ends.
         cx.sleep(SEC);
     });
@@ -414,6 +418,7 @@ fn an_image_that_does_not_fit_is_read_back_from_swap_and_written_over() {
             cx.write_file(WHO, file, 0, 9000).unwrap();
             cx.sync_all();
             cx.remove_node(WHO, file);
+            cx.with(|sim| sim.unpin(file));
         }
         let failed = cx.with(|sim| sim.mem().vfs.loops[0].failed);
         assert_eq!(failed, 0);
