@@ -164,7 +164,8 @@ impl Object {
     pub fn lengthen(&mut self, pages: u32) {
         let more = (pages as usize).saturating_sub(self.entries.len());
         self.entries.reserve_exact(more);
-        self.entries.extend(std::iter::repeat_n(Entry::ABSENT, more));
+        self.entries
+            .extend(std::iter::repeat_n(Entry::ABSENT, more));
     }
 
     /// A page; absent beyond the end.

@@ -15,7 +15,6 @@ use unfrag::reclaim::PageFlags;
 use unfrag::{Gfp, Pfn};
 
 /// How a run of touches stopped.
-#[expect(clippy::large_enum_variant, reason = "lives on the stack of its task")]
 enum Stop {
     /// All pages were touched.
     Done,
@@ -24,7 +23,20 @@ enum Stop {
     /// This page needs more than free memory.
     Fault(u32),
     /// The page for this one has to be waited for.
-    Wait(u32, Attempt),
+    Wait(u32),
+}
+
+/// How a process touches pages of an area.
+struct Touch {
+    who: ProcId,
+    area: u16,
+    write: bool,
+    /// The program's own work for each page.
+    each: Nanos,
+    /// Such work that was done and not paid for.
+    user: Nanos,
+    /// Set where a page has to be waited for. Apart, because it is large and rare.
+    attempt: Option<Attempt>,
 }
 
 /// The marks that a touch of anonymous memory leaves on its page.
@@ -37,22 +49,15 @@ fn hit(write: bool) -> PageFlags {
 }
 
 impl Sim {
-    fn touch_run(
-        &mut self,
-        who: ProcId,
-        area: u16,
-        indices: &mut dyn Iterator<Item = u32>,
-        write: bool,
-        each: Nanos,
-        user: &mut Nanos,
-    ) -> Stop {
+    fn touch_run(&mut self, t: &mut Touch, indices: &mut dyn Iterator<Item = u32>) -> Stop {
+        let (who, area) = (t.who, t.area);
         if let Some(mut file) = self.file_area(who, area) {
             for i in indices {
-                *user += each;
+                t.user += t.each;
                 if !file.touch(i) {
                     return Stop::Fault(i);
                 }
-                if *user + *file.owed >= BATCH {
+                if t.user + *file.owed >= BATCH {
                     return Stop::Pause;
                 }
             }
@@ -62,14 +67,14 @@ impl Sim {
             return Stop::Done;
         };
         let object = a.object;
-        let hit = hit(write);
+        let hit = hit(t.write);
         // Pages whose page table is known to be there.
         let mut tabled = 0..0;
         for i in indices {
-            *user += each;
+            t.user += t.each;
             let entry = self.mem_ref().objects.get(object).get(i);
             match entry.pfn() {
-                Some(pfn) if !(write && entry.is_protected()) => {
+                Some(pfn) if !(t.write && entry.is_protected()) => {
                     self.manager().set_page_flags(pfn, hit);
                 }
                 None if entry == Entry::ABSENT => {
@@ -81,13 +86,16 @@ impl Sim {
                     }
                     match self.begin(Who::process(who), 0, USER_PAGE | Gfp::ZERO) {
                         Ok(Begun::Got(pfn)) => self.map_new(who, object, i, pfn),
-                        Ok(Begun::Attempt(attempt)) => return Stop::Wait(i, attempt),
+                        Ok(Begun::Attempt(attempt)) => {
+                            t.attempt = Some(attempt);
+                            return Stop::Wait(i);
+                        }
                         Err(_) => return Stop::Fault(i),
                     }
                 }
                 _ => return Stop::Fault(i),
             }
-            if *user + self.mem_ref().owed >= BATCH {
+            if t.user + self.mem_ref().owed >= BATCH {
                 return Stop::Pause;
             }
         }
@@ -145,10 +153,17 @@ impl Cx<'_> {
         write: bool,
         each: Nanos,
     ) -> Result<(), Fail> {
+        let mut t = Touch {
+            who,
+            area,
+            write,
+            each,
+            user: 0,
+            attempt: None,
+        };
         loop {
-            let mut user = 0;
-            let stop = self.with(|sim| sim.touch_run(who, area, indices, write, each, &mut user));
-            self.spend_and_pay(user);
+            let stop = self.with(|sim| sim.touch_run(&mut t, indices));
+            self.spend_and_pay(std::mem::take(&mut t.user));
             if self.killed() {
                 return Err(Fail::Killed);
             }
@@ -156,8 +171,9 @@ impl Cx<'_> {
                 Stop::Done => return Ok(()),
                 Stop::Pause => {}
                 Stop::Fault(i) => self.fault(who, area, i, write, None)?,
-                Stop::Wait(i, attempt) => {
-                    let spare = self.try_attempt(Who::process(who), attempt);
+                Stop::Wait(i) => {
+                    let attempt = t.attempt.take();
+                    let spare = attempt.and_then(|a| self.try_attempt(Who::process(who), a));
                     self.fault(who, area, i, write, spare)?;
                 }
             }
