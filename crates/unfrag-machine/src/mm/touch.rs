@@ -49,6 +49,7 @@ fn hit(write: bool) -> PageFlags {
 }
 
 impl Sim {
+    /// Touches pages until one has to wait, or there was work enough for one piece.
     fn touch_run(&mut self, t: &mut Touch, indices: &mut dyn Iterator<Item = u32>) -> Stop {
         let (who, area) = (t.who, t.area);
         if let Some(mut file) = self.file_area(who, area) {

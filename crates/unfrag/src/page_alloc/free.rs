@@ -113,7 +113,7 @@ impl<'m, H: Host> Manager<'m, H> {
         self.sets[cpu * self.nr_zones + z].keep(&mut self.frames, ix, order, mt, tuned)
     }
 
-    /// The same where lists hold single pages.
+    /// The same where lists hold single pages (to 5.12). Cold, so that it stands off the road of all others.
     #[cold]
     #[inline(never)]
     fn keep_single(&mut self, ix: Ix, order: u8) -> bool {

@@ -271,7 +271,7 @@ impl Zone {
     }
 
     /// Whether the first attempt of any request passes here and changes nothing by being checked: what
-    /// the modern form of [`passes`](Self::passes) would find where nothing is hidden.
+    /// [`passes`](Self::passes) would find where nothing is hidden. The form to 4.3, of order 0 alone.
     #[inline]
     pub(crate) fn has_plenty(&self, order: u8, highest: ZoneKind, tuned: bool) -> bool {
         let mark = if tuned && !self.below_high {
