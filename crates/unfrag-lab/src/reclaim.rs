@@ -288,12 +288,11 @@ impl<'e> Reclaim<'e> {
         }
         if is_lru(op.order, gfp) {
             let file = is_file(gfp);
-            m.lru_add_new(Pfn(at.into()), file);
             let mut flags = PageFlags::empty();
             flags.set(PageFlags::DIRTY, !file);
             // What is in use is so by a mapping, so that reclaim asks for it.
             flags.set(PageFlags::MAPPED, !cold);
-            m.set_page_flags(Pfn(at.into()), flags);
+            m.lru_add_new_with(Pfn(at.into()), file, flags);
         }
     }
 

@@ -4,22 +4,18 @@
 //! own; all else replaces what the other one has. Works on the text's values, so a mistake in what comes
 //! from the other machine is shown where that says it.
 
-use std::ops::Range;
+use super::ScenarioError;
+use super::check::Source;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
-
-/// A machine is like none that there is.
-#[derive(Debug)]
-pub(super) struct Unlike {
-    pub span: Range<usize>,
-    pub message: String,
-    pub help: String,
-}
 
 type Value<'i> = Spanned<DeValue<'i>>;
 
 /// Puts in place of each machine with `like` what it stands for.
-pub(super) fn resolve(file: &mut DeTable) -> Result<(), Unlike> {
+///
+/// # Errors
+/// If there is no such machine before it.
+pub(super) fn resolve(file: &mut DeTable, source: &Source) -> Result<(), ScenarioError> {
     let Some(DeValue::Array(machines)) = file.get_mut("machine").map(Spanned::get_mut) else {
         return Ok(());
     };
@@ -32,7 +28,7 @@ pub(super) fn resolve(file: &mut DeTable) -> Result<(), Unlike> {
                 .iter()
                 .find(|m| other.is_some() && name(m) == other);
             let Some(DeValue::Table(other)) = other.map(Spanned::get_ref) else {
-                return Err(unlike(&like, machines));
+                return Err(unlike(&like, machines, source));
             };
             let mut all = other.clone();
             // A machine without a name of its own is a mistake, which is found later.
@@ -45,7 +41,7 @@ pub(super) fn resolve(file: &mut DeTable) -> Result<(), Unlike> {
     Ok(())
 }
 
-fn unlike(like: &Value, before: &DeArray) -> Unlike {
+fn unlike(like: &Value, before: &DeArray, source: &Source) -> ScenarioError {
     let names: Vec<_> = before.iter().filter_map(name).collect();
     let message = match like.get_ref().as_str() {
         Some(name) => format!("there is no machine `{name}` before this one"),
@@ -55,11 +51,7 @@ fn unlike(like: &Value, before: &DeArray) -> Unlike {
         [] => "the first machine says all by itself".to_owned(),
         names => format!("there are: {}", names.join(", ")),
     };
-    Unlike {
-        span: like.span(),
-        message,
-        help,
-    }
+    source.error(like, message).help(help)
 }
 
 fn change<'i>(of: &mut DeTable<'i>, by: DeTable<'i>) {

@@ -52,10 +52,10 @@ impl Scenario {
     pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
         let mistake = |e: toml::de::Error| ScenarioError::at(name, text, e.span(), e.message());
         let mut values = DeTable::parse(text).map_err(mistake)?;
-        like::resolve(values.get_mut())
-            .map_err(|e| ScenarioError::at(name, text, Some(e.span), e.message).help(e.help))?;
+        let source = check::Source { file: name, text };
+        like::resolve(values.get_mut(), &source)?;
         let file = File::deserialize(Deserializer::from(values)).map_err(mistake)?;
-        check::Source { file: name, text }.check(&file)?;
+        source.check(&file)?;
         Ok(Scenario {
             file,
             name: name.to_owned(),

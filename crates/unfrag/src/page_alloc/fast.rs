@@ -107,7 +107,7 @@ impl<H: Host> Manager<'_, H> {
         if zone.boosted || !zone.has_plenty(r.order, r.highest, tuned) {
             return None;
         }
-        Some(self.cpu() * self.nr_zones + z)
+        Some(self.own_set(z))
     }
 
     pub(super) fn fast_path(&mut self, r: &Request) -> Option<Ix> {

@@ -109,8 +109,8 @@ impl<'m, H: Host> Manager<'m, H> {
         if !mt.is_ordinary() || !self.zones[z].as_ref().is_some_and(calm) {
             return false;
         }
-        let cpu = self.cpu();
-        self.sets[cpu * self.nr_zones + z].keep(&mut self.frames, ix, order, mt, tuned)
+        let set = self.own_set(z);
+        self.sets[set].keep(&mut self.frames, ix, order, mt, tuned)
     }
 
     /// The same where lists hold single pages (to 5.12). Cold, so that it stands off the road of all others.
@@ -122,9 +122,8 @@ impl<'m, H: Host> Manager<'m, H> {
             return false;
         }
         let z = usize::from(self.frames.state(ix).zone());
-        let cpu = self.cpu();
-        let set = &mut self.sets[cpu * self.nr_zones + z];
-        set.keep_single(&mut self.frames, &self.env.sw, ix, mt)
+        let set = self.own_set(z);
+        self.sets[set].keep_single(&mut self.frames, &self.env.sw, ix, mt)
     }
 
     /// The frame at `pfn` if a block of `order` is in use there.

@@ -284,6 +284,12 @@ impl<'m, H: Host> Manager<'m, H> {
         cpu.min(self.cpus - 1)
     }
 
+    /// Which of the sets is this CPU's for a zone.
+    #[inline]
+    fn own_set(&self, zone: usize) -> usize {
+        self.cpu() * self.nr_zones + zone
+    }
+
     /// The host.
     pub fn host(&self) -> &H {
         &self.host

@@ -22,7 +22,7 @@ pub use orders::list_index;
 #[cfg(test)]
 mod tests;
 
-use crate::frame::{FrameMeta, Frames, Ix, Kind, MigrateType, State};
+use crate::frame::{Frames, Ix, Kind, MigrateType, State};
 use crate::host::Host;
 use crate::kernel::{Pcp, Switches, Sysctl};
 use crate::place::lists::At;
@@ -202,16 +202,8 @@ impl CpuLists {
     #[inline(always)]
     fn put(&mut self, frames: &mut Frames, zone: u8, i: usize, ix: Ix, s: PcpBlock, end: End) {
         frames.set_state(ix, State::new(Kind::Pcp, s.order, s.mt, zone));
-        self.push(frames.meta, i, ix, end);
+        self.lists[i].push(frames.meta, ix, end);
         self.count += 1 << s.order;
-    }
-
-    #[inline]
-    fn push(&mut self, meta: &mut [FrameMeta], i: usize, ix: Ix, end: End) {
-        match end {
-            End::Head => self.lists[i].push_head(meta, ix),
-            End::Tail => self.lists[i].push_tail(meta, ix),
-        }
     }
 }
 

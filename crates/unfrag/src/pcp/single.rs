@@ -5,7 +5,7 @@
 
 use super::searched::is_searched;
 use super::{CpuLists, Env, PcpBlock};
-use crate::frame::{Frames, Ix, Kind, MigrateType, NIL, State};
+use crate::frame::{Frames, Ix, Kind, MigrateType, State};
 use crate::host::Host;
 use crate::kernel::{Drain, Pcp, Switches};
 use crate::place::{End, Memory, Want};
@@ -279,13 +279,10 @@ impl CpuLists {
         i: usize,
         t: &mut Tracer<H>,
     ) {
-        let Some(ix) = self.lists[i].pop_tail(frames.meta) else {
+        let Some(ix) = self.lists[i].peek(End::Tail) else {
             return;
         };
-        self.count -= 1;
-        if is_searched(env.sw.pcp) {
-            self.first.left(i, ix, NIL);
-        }
+        self.pop(frames, &env.sw, i, ix);
         let stored = frames.state(ix).mt();
         let mt = match env.sw.pcp {
             // 2.6.32 hands the list's type on, so that the reserve leaks.

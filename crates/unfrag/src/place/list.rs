@@ -21,6 +21,14 @@ pub(crate) enum End {
     Tail,
 }
 
+impl End {
+    /// The tail, or else the head.
+    #[inline]
+    pub const fn tail_if(tail: bool) -> End {
+        if tail { End::Tail } else { End::Head }
+    }
+}
+
 impl List {
     pub const EMPTY: List = List {
         head: NIL,
@@ -59,6 +67,14 @@ impl List {
         }
         self.tail = ix;
         self.len += 1;
+    }
+
+    #[inline]
+    pub fn push(&mut self, meta: &mut [FrameMeta], ix: Ix, end: End) {
+        match end {
+            End::Head => self.push_head(meta, ix),
+            End::Tail => self.push_tail(meta, ix),
+        }
     }
 
     /// Takes `ix`, which must be on this list, off it.

@@ -5,7 +5,7 @@
 //! `free_pages` is the sum over all lists; `fits[t]` has bit `o` set exactly if list `(o, t)` is not
 //! empty. `spec: linux-mm 1.1, 1.2; linux-6.1 1.2`
 
-use super::List;
+use super::{End, List};
 use crate::frame::{
     Frames, Ix, Kind, MAX_BLOCK, MAX_ORDER, MigrateType, NR_ORDERS, NR_TYPES, State,
 };
@@ -86,11 +86,7 @@ impl Lists {
     pub fn push(&mut self, frames: &mut Frames, ix: Ix, order: u8, mt: MigrateType, tail: bool) {
         frames.set_state(ix, State::new(Kind::Buddy, order, mt, self.zone));
         let list = &mut self.list[order as usize][mt as usize];
-        if tail {
-            list.push_tail(frames.meta, ix);
-        } else {
-            list.push_head(frames.meta, ix);
-        }
+        list.push(frames.meta, ix, End::tail_if(tail));
         self.fits[mt as usize] |= 1 << order;
         self.nr_free[order as usize] += 1;
         self.pages[mt as usize] += 1 << order;
@@ -255,11 +251,7 @@ impl Lists {
         let s = frames.state(ix);
         let list = &mut self.list[s.order() as usize][s.mt() as usize];
         list.unlink(frames.meta, ix);
-        if tail {
-            list.push_tail(frames.meta, ix);
-        } else {
-            list.push_head(frames.meta, ix);
-        }
+        list.push(frames.meta, ix, End::tail_if(tail));
     }
 
     /// Free and movable frames of the pageblock that holds `ix`, as far as it lies in this zone.

@@ -7,7 +7,7 @@ use crate::hint::prefetch;
 use crate::host::Host;
 use crate::kernel::LruShape;
 use crate::page_alloc::Manager;
-use crate::place::List;
+use crate::place::{End, List};
 use crate::trace::Tracer;
 
 /// Pages on the LRU lists of a zone, or of the node whose first zone it is.
@@ -34,21 +34,16 @@ impl<H: Host> Manager<'_, H> {
         v.lists[lru.index()].unlink(self.frames.meta, ix);
     }
 
-    pub(super) fn link_lru(&mut self, ix: Ix, lru: Lru, tail: bool) {
-        self.join_lru(ix, self.frames.state(ix), lru, tail);
+    fn link_lru(&mut self, ix: Ix, lru: Lru, end: End) {
+        self.join_lru(ix, self.frames.state(ix), lru, end);
     }
 
     /// A page whose state is `s` otherwise joins a list.
     #[inline(always)]
-    fn join_lru(&mut self, ix: Ix, s: State, lru: Lru, tail: bool) {
+    fn join_lru(&mut self, ix: Ix, s: State, lru: Lru, end: End) {
         self.frames.set_state(ix, s.with_lru(lru as u8));
         let v = &mut self.lruvecs[usize::from(self.lruvec_of[usize::from(s.zone())])];
-        let list = &mut v.lists[lru.index()];
-        if tail {
-            list.push_tail(self.frames.meta, ix);
-        } else {
-            list.push_head(self.frames.meta, ix);
-        }
+        v.lists[lru.index()].push(self.frames.meta, ix, end);
     }
 
     /// Takes a page off its list and holds it apart, on `held`.
@@ -82,7 +77,7 @@ impl<H: Host> Manager<'_, H> {
             self.drop_isolated(ix);
         } else {
             self.put_flags(ix, flags - PageFlags::ACTIVE - PageFlags::SWAPBACKED);
-            self.link_lru(ix, Lru::new(file, active), false);
+            self.link_lru(ix, Lru::new(file, active), End::Head);
         }
     }
 
@@ -110,11 +105,7 @@ impl<H: Host> Manager<'_, H> {
     /// # Panics
     /// If the frame is in no zone.
     pub fn lru_add(&mut self, pfn: Pfn, lru: Lru) {
-        let Some(ix) = self.map.ix(pfn) else {
-            panic!("{pfn:?} is in no zone")
-        };
-        self.lru_leave(ix, self.frames.state(ix));
-        self.link_lru(ix, lru, false);
+        self.lru_add_with(pfn, lru, PageFlags::empty());
     }
 
     /// The same for a new page: anonymous ones start active to 5.8, page cache inactive.
@@ -132,6 +123,12 @@ impl<H: Host> Manager<'_, H> {
     #[inline]
     pub fn lru_add_new_with(&mut self, pfn: Pfn, file: bool, flags: PageFlags) {
         let active = !file && self.env.sw.reclaim.lru != LruShape::PerNode;
+        self.lru_add_with(pfn, Lru::new(file, active), flags);
+    }
+
+    /// Puts a page on a list and sets flags of it.
+    #[inline(always)]
+    fn lru_add_with(&mut self, pfn: Pfn, lru: Lru, flags: PageFlags) {
         let Some(ix) = self.map.ix(pfn) else {
             panic!("{pfn:?} is in no zone")
         };
@@ -140,7 +137,7 @@ impl<H: Host> Manager<'_, H> {
         let was = PageFlags::from_bits_retain(s.flags());
         self.flag_counts.change(was, was | flags);
         let s = s.with_flags((was | flags).bits());
-        self.join_lru(ix, s, Lru::new(file, active), false);
+        self.join_lru(ix, s, lru, End::Head);
     }
 
     /// Takes a page off its LRU list, if it is on one. [`free`](Manager::free) does so by itself.
@@ -185,7 +182,7 @@ impl<H: Host> Manager<'_, H> {
                     && flags.contains(PageFlags::REFERENCED) =>
             {
                 self.unlink_lru(ix, lru);
-                self.link_lru(ix, Lru::new(lru.is_file(), true), false);
+                self.link_lru(ix, Lru::new(lru.is_file(), true), End::Head);
                 self.put_flags(ix, flags - PageFlags::REFERENCED);
                 self.reclaim.pgactivate += 1;
                 self.vec_of(ix).recent_rotated[usize::from(lru.is_file())] += 1;
@@ -207,7 +204,7 @@ impl<H: Host> Manager<'_, H> {
             && lru != Lru::Unevictable
         {
             self.unlink_lru(ix, lru);
-            self.link_lru(ix, lru, true);
+            self.link_lru(ix, lru, End::Tail);
             self.reclaim.pgrotated += 1;
         }
     }

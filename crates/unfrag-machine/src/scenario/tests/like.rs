@@ -1,7 +1,7 @@
 //! Machines that are as others, but for what they say themselves.
 
 use super::super::{Machine, Scenario};
-use super::{SMALL, kernel};
+use super::{SMALL, kernel, mistake};
 use crate::Calibration;
 
 /// The file with these machines before its second one.
@@ -65,7 +65,7 @@ fn likeness_passes_on() {
 
 /// What is said of these machines: message, line, help.
 fn told(machines: &str) -> (String, String, String) {
-    let e = Scenario::parse("s.toml", &with(machines)).unwrap_err();
+    let e = mistake(&with(machines));
     let line = e.place.map_or(String::new(), |p| p.text);
     (e.message, line, e.help.unwrap_or_default())
 }
@@ -86,7 +86,7 @@ fn a_machine_is_like_one_that_is_there_before_it() {
     assert_eq!(message, "`like` is not the name of a machine");
     assert_eq!(line, "like = 3");
     let first = SMALL.replacen("layout =", "like = \"old\"\nlayout =", 1);
-    let e = Scenario::parse("s.toml", &first).unwrap_err();
+    let e = mistake(&first);
     assert_eq!(
         e.help.as_deref(),
         Some("the first machine says all by itself")

@@ -1,12 +1,7 @@
 //! Mistakes in a file are told with their place and a way out.
 
-use super::super::{Scenario, ScenarioError};
-use super::{SMALL, desk_alone, small};
-
-fn mistake(text: &str) -> ScenarioError {
-    let e = Scenario::parse("s.toml", text).err();
-    e.unwrap_or_else(|| panic!("nothing wrong with\n{text}"))
-}
+use super::super::Scenario;
+use super::{SMALL, desk_alone, mistake, small};
 
 /// What is said if one text of the file is another.
 fn told(from: &str, to: &str) -> (String, String, Option<String>) {

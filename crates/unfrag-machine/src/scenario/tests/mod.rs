@@ -5,7 +5,7 @@ mod like;
 mod mistakes;
 mod runs;
 
-use super::{Kernel, Scenario};
+use super::{Kernel, Scenario, ScenarioError};
 use crate::Calibration;
 use crate::block::{CongestionWake, DeviceId, Fault, SECTOR};
 use crate::engine::{Fair, MS, SEC, Turns, US};
@@ -26,6 +26,12 @@ fn desk_alone() -> String {
 
 fn kernel(name: &str) -> Kernel {
     Kernel::preset(name).unwrap()
+}
+
+/// What is wrong with a file.
+fn mistake(text: &str) -> ScenarioError {
+    let e = Scenario::parse("s.toml", text).err();
+    e.unwrap_or_else(|| panic!("nothing wrong with\n{text}"))
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod single;
 mod tuned;
 
 use super::*;
-use crate::frame::{FrameMap, FrameRange, HUGE_ORDER, MAX_ORDER, Pfn};
+use crate::frame::{FrameMap, FrameMeta, FrameRange, HUGE_ORDER, MAX_ORDER, Pfn};
 use crate::gfp::AllocFlags;
 use crate::kernel::{Drain, preset};
 use crate::zone::{ZoneConfig, ZoneKind};
