@@ -8,9 +8,9 @@
 //! - [`files`]: what the command read into page cache, wrote to it and removed from it.
 //! - [`objects`]: the same of slab objects.
 //! - [`spread`]: quantiles of numbers that many have.
-//! - [`file`](mod@file): the TOML file.
+//! - [`file`](mod@file): the TOML file. [`shelf`]: such files as programs of scenarios.
 //!
-//! A profile is a small TOML file, and a scenario of the machine takes its programs from such files. It holds
+//! A profile is a small TOML file, and a scenario of the machine can take its programs from such files. It holds
 //! what the recorded kernel was asked for, never what a scenario makes of it.
 //!
 //! Invariant: integers only, and the same recording gives the same bytes. Of each class of pages,
@@ -23,6 +23,7 @@ pub mod objects;
 pub mod page_events;
 pub mod pages;
 pub mod process;
+pub mod shelf;
 pub mod spread;
 pub mod summary;
 pub mod walk;

@@ -165,13 +165,8 @@ impl Actor {
             }
             Step::Grow(g) => self.grow(cx, g)?,
             Step::Touch(t) => self.touch(cx, t)?,
-            Step::Unmap(area) => {
-                if let Some(area) = self.areas.remove(area) {
-                    self.parts.remove(&area);
-                    cx.unmap_area(self.proc, area);
-                    cx.pay();
-                }
-            }
+            Step::Unmap(area) => self.unmap(cx, area),
+            Step::Recorded(r) => self.recorded(cx, r)?,
             Step::Read(r) => self.read(cx, r)?,
             Step::Write(w) => self.write(cx, w)?,
             Step::Create(c) => self.create(cx, c)?,
@@ -225,8 +220,13 @@ impl Actor {
     }
 
     fn grow(&mut self, cx: &mut Cx, g: &Grow) -> Result<(), Halt> {
-        let area = self.area(cx, &g.area)?;
         let pages = g.size.pages(&mut self.rng);
+        self.grow_by(cx, &g.area, pages)
+    }
+
+    /// Makes an area longer, and the area if need be.
+    pub(super) fn grow_by(&mut self, cx: &mut Cx, name: &str, pages: u32) -> Result<(), Halt> {
+        let area = self.area(cx, name)?;
         let proc = self.proc;
         cx.with(|sim| {
             sim.grow_area(proc, area, pages);
@@ -235,6 +235,15 @@ impl Actor {
         });
         cx.pay_if_much();
         Ok(())
+    }
+
+    /// Gives an area back, if it is there.
+    pub(super) fn unmap(&mut self, cx: &mut Cx, name: &str) {
+        if let Some(area) = self.areas.remove(name) {
+            self.parts.remove(&area);
+            cx.unmap_area(self.proc, area);
+            cx.pay();
+        }
     }
 
     /// Where the next part of an area begins that is touched part by part.

@@ -14,14 +14,11 @@ const PIECE: u32 = 32;
 
 impl Actor {
     fn fs(&self, cx: &mut Cx, name: &str) -> FsId {
-        match cx.with(|sim| sim.file_system(name)) {
-            Ok(fs) => fs,
-            Err(e) => panic!("the scenario was not checked: {e}"),
-        }
+        cx.with(|sim| sim.checked_file_system(name))
     }
 
     /// The files that are meant; none if the tree or file is gone.
-    fn pick(&mut self, which: &FileRef) -> Vec<NodeId> {
+    pub(super) fn pick(&mut self, which: &FileRef) -> Vec<NodeId> {
         let of = match which {
             FileRef::Name(name) => return self.file(name).into_iter().collect(),
             FileRef::Of(of) => of,
@@ -64,7 +61,7 @@ impl Actor {
         Ok(())
     }
 
-    fn read_called(
+    pub(super) fn read_called(
         &mut self,
         cx: &mut Cx,
         file: NodeId,

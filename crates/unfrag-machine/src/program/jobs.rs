@@ -216,6 +216,14 @@ impl Step {
             _ => &[],
         }
     }
+
+    /// The same, to be changed.
+    pub(crate) fn inner_mut(&mut self) -> &mut [Step] {
+        match self {
+            Step::Repeat(r) => &mut r.steps,
+            _ => &mut [],
+        }
+    }
 }
 
 #[cfg(test)]

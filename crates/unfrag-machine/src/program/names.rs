@@ -4,10 +4,12 @@
 //! makes it; one with `{number}` in it, if that can become a known one. A tree or file that is not there
 //! when a step wants it is told as a failure at the end.
 
+use super::endless;
 use super::spec::{FileRef, Step, Steps};
 use super::things::Things;
 use crate::kmem::caches;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// Names that a step uses, by what they name.
 struct Names<'a> {
@@ -38,7 +40,18 @@ pub enum Place {
     },
 }
 
-/// A name that means nothing, or a step that cannot be.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Place::Tree(name) => write!(f, "tree `{name}`"),
+            Place::File(name) => write!(f, "file `{name}`"),
+            Place::Image(name) => write!(f, "image `{name}`"),
+            Place::Step { program, .. } => write!(f, "program `{program}`"),
+        }
+    }
+}
+
+/// A name that means nothing, or something that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// Where.
@@ -50,7 +63,7 @@ pub struct Wrong {
 }
 
 impl Wrong {
-    fn new(place: &Place, message: impl Into<String>, help: impl Into<String>) -> Wrong {
+    pub(super) fn new(place: &Place, message: impl Into<String>, help: impl Into<String>) -> Wrong {
         Wrong {
             place: place.clone(),
             message: message.into(),
@@ -130,7 +143,7 @@ pub fn check(
             names.step_and_inner(step, &place)?;
         }
     }
-    Ok(())
+    endless::check(programs)
 }
 
 /// Whether a name, in which a task's number may stand as `{number}`, can be a known one.
@@ -215,6 +228,19 @@ impl<'a> Names<'a> {
                 FileRef::Name(n) => file(n),
                 FileRef::Of(of) => tree(&of.tree),
             },
+            Step::Recorded(r) => {
+                let trees = [&r.reads, &r.writes];
+                trees.into_iter().flatten().try_for_each(|t| tree(t))?;
+                let percent = [r.memory_percent, r.cpu_percent];
+                match percent.iter().find(|p| !(1..=10_000).contains(*p)) {
+                    None => Ok(()),
+                    Some(p) => Err(Wrong::new(
+                        place,
+                        format!("{p} % of what was recorded"),
+                        "give 1 to 10000",
+                    )),
+                }
+            }
             Step::Write(w) => file(&w.file),
             Step::Unlink(n) => file(n),
             Step::Create(c) => {

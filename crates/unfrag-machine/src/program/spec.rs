@@ -4,6 +4,7 @@
 //! `"exit"`. `{number}` in the name of a tree or a file stands for the number of the task.
 
 use super::draw::{Count, Draw};
+use super::recorded::Behaviour;
 use crate::scenario::{Bytes, Percent, Rate, Time};
 use serde::Deserialize;
 use std::rc::Rc;
@@ -25,6 +26,8 @@ pub enum Step {
     Touch(Touch),
     /// Gives an area back, by name.
     Unmap(String),
+    /// Does what a recorded process did.
+    Recorded(Recorded),
     /// Reads from a file.
     Read(Read),
     /// Writes to a file.
@@ -155,6 +158,33 @@ pub struct Touch {
     /// The program's own work for each page.
     #[serde(default)]
     pub each: Time,
+}
+
+fn whole() -> u64 {
+    100
+}
+
+/// [`Step::Recorded`]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Recorded {
+    /// The profile that was made from the recording.
+    pub profile: String,
+    /// The program, if not the command as a whole.
+    pub program: Option<String>,
+    /// The tree whose files it reads; without one it reads nothing.
+    pub reads: Option<String>,
+    /// The tree in which it makes a file with what it writes; without one it writes nothing.
+    pub writes: Option<String>,
+    /// Its anonymous memory, in percent of the recorded.
+    #[serde(default = "whole")]
+    pub memory_percent: u64,
+    /// Its time on a CPU, in percent of the recorded.
+    #[serde(default = "whole")]
+    pub cpu_percent: u64,
+    /// What the profile says.
+    #[serde(skip)]
+    pub(crate) behaviour: Option<Rc<Behaviour>>,
 }
 
 /// A file, by name or as part of a tree.

@@ -1,6 +1,7 @@
 //! What the tasks of a run share: programs, images, trees and files by name, meeting points, and what
 //! is to be told at the end.
 
+use super::names::{Place, Wrong};
 use super::spec::Steps;
 use super::things::Things;
 use crate::engine::{Nanos, Rng};
@@ -161,13 +162,13 @@ impl Stage {
     /// a scenario that was checked, see [`names`](super::names).
     ///
     /// # Errors
-    /// What does not fit where.
+    /// What does not fit, where.
     pub fn set_up(
         things: &Things,
         programs: BTreeMap<String, Steps>,
         sim: &mut Sim,
         seed: u64,
-    ) -> Result<Rc<Stage>, String> {
+    ) -> Result<Rc<Stage>, Wrong> {
         let mut state = State::default();
         let mut plans = BTreeMap::new();
         for (name, spec) in &things.trees {
@@ -175,8 +176,8 @@ impl Stage {
             let mut rng = Rng::named(0, &format!("tree {name}"));
             let plan = Plan::draw(&spec.shape(), &mut rng);
             if let Some(on) = &spec.on {
-                let tree = sim.lay_out(sim.file_system(on)?, &plan);
-                let tree = tree.map_err(|e| does_not_fit("tree", name, on, e))?;
+                let tree = sim.lay_out(sim.checked_file_system(on), &plan);
+                let tree = tree.map_err(|e| does_not_fit(Place::Tree(name.clone()), on, e))?;
                 let live = LiveTree {
                     tree,
                     ..LiveTree::default()
@@ -187,18 +188,18 @@ impl Stage {
         }
         state.files.extend(sim.images());
         for (name, spec) in &things.files {
-            let fs = sim.file_system(&spec.on)?;
+            let fs = sim.checked_file_system(&spec.on);
             let node = sim.lay_file(fs, spec.size.pages() as u32);
-            let node = node.map_err(|e| does_not_fit("file", name, &spec.on, e))?;
+            let node = node.map_err(|e| does_not_fit(Place::File(name.clone()), &spec.on, e))?;
             state.files.insert(name.clone(), node);
         }
         let mut images = BTreeMap::new();
         for (name, spec) in &things.images {
-            let fs = sim.file_system(&spec.on)?;
+            let fs = sim.checked_file_system(&spec.on);
             let (text, data) = (spec.text.pages() as u32, spec.data.pages() as u32);
             let node = sim.lay_file(fs, text + data);
             let image = Image {
-                node: node.map_err(|e| does_not_fit("image", name, &spec.on, e))?,
+                node: node.map_err(|e| does_not_fit(Place::Image(name.clone()), &spec.on, e))?,
                 text,
                 data,
                 used: spec.used,
@@ -232,10 +233,12 @@ impl Stage {
     }
 }
 
-fn does_not_fit(what: &str, name: &str, on: &str, why: Fail) -> String {
-    format!(
-        "{what} `{name}` does not fit on file system `{on}` ({why}); make the file system larger, or put it on one that is on a disk"
-    )
+fn does_not_fit(place: Place, on: &str, why: Fail) -> Wrong {
+    Wrong {
+        message: format!("{place} does not fit on file system `{on}` ({why})"),
+        place,
+        help: "make the file system larger, or put it on one that is on a disk".to_owned(),
+    }
 }
 
 impl Sim {
@@ -248,19 +251,15 @@ impl Sim {
         })
     }
 
-    /// The file system of a name.
+    /// The file system of a name that was checked.
     ///
-    /// # Errors
+    /// # Panics
     /// If there is none.
-    pub fn file_system(&self, name: &str) -> Result<FsId, String> {
+    pub(super) fn checked_file_system(&self, name: &str) -> FsId {
         let systems = self.mem_ref().vfs.systems();
-        let found = systems.iter().position(|s| &*s.name == name);
-        found.map(|i| FsId(i as u8)).ok_or_else(|| {
-            let names: Vec<_> = systems.iter().map(|s| &*s.name).collect();
-            format!(
-                "there is no file system `{name}`; there are: {}",
-                names.join(", ")
-            )
-        })
+        match systems.iter().position(|s| &*s.name == name) {
+            Some(i) => FsId(i as u8),
+            None => panic!("the scenario was not checked: no file system `{name}`"),
+        }
     }
 }

@@ -385,3 +385,84 @@ fn names_that_mean_nothing_are_told_with_their_step_and_the_way_out() {
     assert!(tell("{ jump = 3 }").contains("unknown variant"));
     assert_eq!(tell("{ walk = \"src\" }"), "");
 }
+
+/// A shelf with one program.
+struct One(super::recorded::Behaviour);
+
+impl super::recorded::Profiles for One {
+    fn behaviour(
+        &self,
+        profile: &str,
+        program: Option<&str>,
+    ) -> Result<super::recorded::Behaviour, (String, String)> {
+        match (profile, program) {
+            ("made", Some("cc1")) => Ok(self.0.clone()),
+            _ => Err((
+                format!("there is no profile `{profile}`"),
+                "there is: made".into(),
+            )),
+        }
+    }
+}
+
+#[test]
+fn recorded_processes_take_together_what_the_recorded_ones_took() {
+    use super::recorded::{Behaviour, Quantiles};
+    let cc1 = Behaviour {
+        anonymous: Quantiles::new(150, 260, 420, 2200, 281),
+        tenths: [24, 42, 55, 65, 74, 81, 87, 93, 97, 99],
+        cpu: Quantiles::new(2_600_000, 8_000_000, 25_600_000, 320_000_000, 12_300_000),
+        read: Quantiles::new(1, 2, 12, 250, 8),
+        written: Quantiles::new(2, 2, 3, 1296, 4),
+    };
+    let text = |step: &str| {
+        format!(
+            "{MACHINE}\n[programs.make]\nsteps = [{{ parallel = {{ jobs = 400, at-most = 4, program = \"cc1\" }} }}]\n\
+             [programs.cc1]\nsteps = [{step}]\n[[task]]\nprogram = \"make\"\n"
+        )
+    };
+    let run = |step: &str| {
+        let s = Scenario::parse_with("test.toml", &text(step), &One(cc1.clone()));
+        let s = s.unwrap_or_else(|e| panic!("{e}"));
+        let machine = s.machine(None).unwrap();
+        let kernel = s.kernel(Some("6.1")).unwrap();
+        let run = s.start(machine, &kernel, &Calibration::standard(), 1);
+        let o = run.unwrap().finish(|_| ());
+        assert_eq!(o.ended, "finished");
+        assert!(o.programs.failures.is_empty(), "{:?}", o.programs.failures);
+        o
+    };
+    let none = run("{ compute = \"1 us\" }");
+    let all = run(
+        "{ recorded = { profile = \"made\", program = \"cc1\", reads = \"src\", writes = \"src\" } }",
+    );
+    let half = run(
+        "{ recorded = { profile = \"made\", program = \"cc1\", memory-percent = 50, cpu-percent = 200 } }",
+    );
+    // Chance: with 400 processes the mean of their memory is within 12 % in 95 of 100 seeds.
+    let faults = |o: &Outcome| (o.counters["pgfault"] - none.counters["pgfault"]) / 400;
+    assert!((247..315).contains(&faults(&all)), "{}", faults(&all));
+    assert!((123..158).contains(&faults(&half)), "{}", faults(&half));
+    let cpu = |o: &Outcome| (o.cpu.user_ns + o.cpu.system_ns) / 400;
+    let (once, twice) = (cpu(&all) - cpu(&none), cpu(&half) - cpu(&none));
+    assert!((10_400_000..14_400_000).contains(&once), "{once}");
+    assert!((20_800_000..28_800_000).contains(&twice), "{twice}");
+    let dirtied = |o: &Outcome| o.counters["pgpgout"] + o.memory.dirty;
+    assert!(
+        dirtied(&all) > dirtied(&half) + 400 * 2,
+        "{}",
+        dirtied(&all)
+    );
+    let bad = |step: &str| Scenario::parse_with("test.toml", &text(step), &One(cc1.clone())).err();
+    let e = bad("{ recorded = { profile = \"mad\" } }").unwrap();
+    assert_eq!(e.message, "there is no profile `mad`");
+    assert!(e.place.is_some_and(|p| p.text.contains("recorded")));
+    let e =
+        bad("{ recorded = { profile = \"made\", program = \"cc1\", cpu-percent = 0 } }").unwrap();
+    assert_eq!(e.message, "0 % of what was recorded");
+    let e = parse(
+        "[programs.a]\nsteps = [{ recorded = { profile = \"made\" } }]\n[[task]]\nprogram = \"a\"",
+    )
+    .unwrap_err();
+    assert!(e.contains("no place is known"), "{e}");
+}

@@ -17,6 +17,9 @@ pub(super) struct Source<'a> {
     pub text: &'a str,
 }
 
+/// Samples that a run may take: they stay in memory, about 1 KiB each.
+const MOST_SAMPLES: u64 = 1_000_000;
+
 type Checked = Result<(), ScenarioError>;
 
 impl Source<'_> {
@@ -76,6 +79,12 @@ impl Source<'_> {
         )
     }
 
+    /// What is wrong with things or programs of the file.
+    pub fn wrong_in(&self, f: &File, wrong: names::Wrong) -> ScenarioError {
+        let span = place(f, &wrong.place);
+        ScenarioError::at(self.file, self.text, span, wrong.message).help(wrong.help)
+    }
+
     /// All of a scenario.
     pub fn check(&self, f: &File) -> Checked {
         let whole = |message: &str, help: &str| {
@@ -87,9 +96,7 @@ impl Source<'_> {
         if f.tasks.is_empty() {
             return whole("no task", "start one under [[task]]");
         }
-        if f.limit.0 == 0 || f.sample.0 == 0 {
-            return whole("`limit` or `sample` is no time", "both must be above 0");
-        }
+        self.times(f)?;
         self.unique(f.machines.iter().map(|m| &m.name))?;
         for m in &f.machines {
             self.machine(m)?;
@@ -115,15 +122,35 @@ impl Source<'_> {
             let backing = systems.clone().filter(|s| s.image_in.is_some());
             let systems = systems.map(|s| s.name.get_ref().clone()).collect();
             let backing = backing.map(|s| s.name.get_ref().clone()).collect();
-            if let Err(wrong) = names::check(&things, &programs, &systems, &backing) {
-                let mut message = wrong.message;
+            if let Err(mut wrong) = names::check(&things, &programs, &systems, &backing) {
                 if f.machines.len() > 1 {
-                    message += &format!(" (on machine `{}`)", m.name.get_ref());
+                    wrong.message += &format!(" (on machine `{}`)", m.name.get_ref());
                 }
-                let span = place(f, &wrong.place);
-                let error = ScenarioError::at(self.file, self.text, span, message);
-                return Err(error.help(wrong.help));
+                return Err(self.wrong_in(f, wrong));
             }
+        }
+        Ok(())
+    }
+
+    /// How long it runs, and how often it is looked at.
+    fn times(&self, f: &File) -> Checked {
+        let (limit, sample) = (f.limit.get_ref().0, f.sample.get_ref().0);
+        for (at, time) in [(&f.limit, limit), (&f.sample, sample)] {
+            if time == 0 {
+                return self.wrong(at, "this is no time".to_owned(), "give one above 0");
+            }
+        }
+        let samples = limit / sample;
+        if samples > MOST_SAMPLES {
+            let at = if f.sample.span().is_empty() {
+                &f.limit
+            } else {
+                &f.sample
+            };
+            let message = format!("{samples} samples until `limit`, which no memory holds");
+            let least = limit.div_ceil(MOST_SAMPLES).div_ceil(1_000_000);
+            let help = format!("give `sample = \"{least} ms\"` or more, or a shorter `limit`");
+            return self.wrong(at, message, &help);
         }
         Ok(())
     }
@@ -227,7 +254,11 @@ impl Source<'_> {
                 let (disk, begin, end) = extent(m, device.get_ref());
                 let from = begin.saturating_add(at.0);
                 let range = from..from.saturating_add(size.get_ref().0);
-                if range.end > end || range.is_empty() {
+                if size.get_ref().0 == 0 {
+                    let message = format!("{who} without any room");
+                    return self.wrong(size, message, "give a size above 0");
+                }
+                if range.end > end {
                     let message = format!("{who} does not fit on `{}`", device.get_ref());
                     let help = format!("the device has {} MiB", (end - begin) >> 20);
                     return self.wrong(size, message, &help);

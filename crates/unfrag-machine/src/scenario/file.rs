@@ -3,6 +3,7 @@
 //!
 //! Names are in kebab-case, quantities carry their units, unknown keys are mistakes.
 
+use super::kernel_table::KernelTable;
 use super::units::{Bytes, Rate, Time};
 use crate::program::things::{FileSpec, ImageSpec, TreeSpec};
 use crate::program::{Step, Steps, Things};
@@ -26,11 +27,13 @@ pub struct File {
     /// Where its parameters come from: a source, a recording, an assumption.
     #[serde(default)]
     pub parameters: Vec<String>,
+    /// The kernel that it is made for.
+    pub kernel: Option<Spanned<KernelTable>>,
     /// Virtual time after which a run ends, whoever has not finished.
-    pub limit: Time,
+    pub limit: Spanned<Time>,
     /// Time from one sample to the next.
     #[serde(default = "sample")]
-    pub sample: Time,
+    pub sample: Spanned<Time>,
     /// The machines on which it can run; the first, if none is asked for.
     #[serde(rename = "machine")]
     pub machines: Vec<Machine>,
@@ -50,8 +53,8 @@ pub struct File {
     pub tasks: Vec<Task>,
 }
 
-fn sample() -> Time {
-    Time(250_000_000)
+fn sample() -> Spanned<Time> {
+    Spanned::new(0..0, Time(250_000_000))
 }
 
 /// What a task does.

@@ -36,6 +36,8 @@ pub struct Kernel {
     pub dirty_ratios: (u64, u64),
     /// Whether it may end processes when memory runs out. Source S0 had to say no for 2.6.14.
     pub oom_killer: bool,
+    /// What a scenario or its user changed about it, each as `KEY = VALUE`.
+    pub changes: Vec<String>,
 }
 
 /// The first kernel with a preset in which the encrypting layer has that thread.
@@ -110,6 +112,7 @@ impl Kernel {
             },
             slab: MemConfig::of(&p.switches).slab,
             oom_killer: true,
+            changes: Vec::new(),
         })
     }
 }

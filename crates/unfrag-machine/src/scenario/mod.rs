@@ -1,8 +1,8 @@
 //! A run described by a file: the machine, the programs, the tasks, what to measure.
 //!
 //! - [`mod@file`]: what a scenario file says. [`units`]: its quantities. [`error`]: its mistakes.
-//!   `like`: machines that are as others. `check`: whether it holds together.
-//! - [`zones`], [`build`]: the machine. [`kernel`]: the kernel on it.
+//!   `like`: machines that are as others. `recorded`: finds recorded programs. `check`: whether it holds together.
+//! - [`zones`], [`build`]: the machine. [`kernel`]: the kernel on it. [`kernel_table`]: what a file says of it.
 //! - [`run`]: running it, and what came of it. [`series`]: what it looks like over time.
 //!   [`obstacles`]: what stands in the way of large blocks.
 //!
@@ -13,8 +13,10 @@ mod check;
 pub mod error;
 pub mod file;
 pub mod kernel;
+pub mod kernel_table;
 mod like;
 pub mod obstacles;
+mod recorded;
 pub mod run;
 pub mod series;
 #[cfg(test)]
@@ -30,6 +32,8 @@ pub use run::{Outcome, Progress, Run, TaskOutcome};
 pub use series::{MemoryByUse, Sample, ZoneSize};
 pub use units::{Bytes, Percent, Rate, Time};
 
+use crate::program::names::Wrong;
+use crate::program::recorded::{NoProfiles, Profiles};
 use serde::Deserialize;
 use std::fmt::Display;
 use toml::Spanned;
@@ -45,22 +49,37 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads a scenario; `name` is what mistakes are said to be in.
+    /// Reads a scenario without recorded programs; `name` is what mistakes are said to be in.
     ///
     /// # Errors
     /// The first mistake, with its place and the way out.
     pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
+        Scenario::parse_with(name, text, &NoProfiles)
+    }
+
+    /// Reads a scenario whose recorded programs are found in `profiles`.
+    ///
+    /// # Errors
+    /// The first mistake, with its place and the way out.
+    pub fn parse_with(
+        name: &str,
+        text: &str,
+        profiles: &dyn Profiles,
+    ) -> Result<Scenario, ScenarioError> {
         let mistake = |e: toml::de::Error| ScenarioError::at(name, text, e.span(), e.message());
         let mut values = DeTable::parse(text).map_err(mistake)?;
         let source = check::Source { file: name, text };
         like::resolve(values.get_mut(), &source)?;
-        let file = File::deserialize(Deserializer::from(values)).map_err(mistake)?;
+        let mut file = File::deserialize(Deserializer::from(values)).map_err(mistake)?;
+        recorded::find(&mut file, profiles, &source)?;
         source.check(&file)?;
-        Ok(Scenario {
+        let scenario = Scenario {
             file,
             name: name.to_owned(),
             text: text.to_owned(),
-        })
+        };
+        scenario.kernel(None)?;
+        Ok(scenario)
     }
 
     /// The machine of this name; the first, if none is given.
@@ -77,15 +96,27 @@ impl Scenario {
             let names: Vec<_> = machines.iter().map(|m| m.name.get_ref().as_str()).collect();
             let message = format!("there is no machine `{name}`");
             let help = format!("there are: {}", names.join(", "));
-            ScenarioError::at(&self.name, &self.text, None, message).help(help)
+            self.error(message).help(help)
         })
     }
 
+    /// A mistake that is at no place of the file.
+    fn error(&self, message: impl Into<String>) -> ScenarioError {
+        ScenarioError::at(&self.name, &self.text, None, message)
+    }
+
     fn error_at<T>(&self, at: &Spanned<T>, message: impl Display) -> ScenarioError {
-        let source = check::Source {
+        self.source().error(at, message.to_string())
+    }
+
+    fn wrong(&self, wrong: Wrong) -> ScenarioError {
+        self.source().wrong_in(&self.file, wrong)
+    }
+
+    fn source(&self) -> check::Source<'_> {
+        check::Source {
             file: &self.name,
             text: &self.text,
-        };
-        source.error(at, message.to_string())
+        }
     }
 }

@@ -43,6 +43,8 @@ pub struct Outcome {
     pub machine: String,
     /// The kernel.
     pub kernel: String,
+    /// What the scenario or its user changed about the kernel, each as `KEY = VALUE`.
+    pub kernel_changes: Vec<String>,
     /// The seed.
     pub seed: u64,
     /// Hash of the calibration, in hexadecimal.
@@ -119,12 +121,13 @@ impl super::Scenario {
         sim.start_daemons();
         let tasks = Rc::new(RefCell::new(Vec::new()));
         let stage = Stage::set_up(&self.file.things(), self.file.steps(), sim, seed)
-            .map_err(|e| self.error_at(&machine.name, e))?;
+            .map_err(|e| self.wrong(e))?;
         start_tasks(sim, &self.file, &stage, &tasks);
         let outcome = Outcome {
             scenario: self.file.name.clone(),
             machine: machine.name.get_ref().clone(),
             kernel: kernel.name.clone(),
+            kernel_changes: kernel.changes.clone(),
             seed,
             calibration: format!("{:016x}", calibration.hash),
             ended: "",
@@ -147,8 +150,8 @@ impl super::Scenario {
             stage,
             outcome,
             tasks,
-            sample: self.file.sample.0,
-            limit: self.file.limit.0,
+            sample: self.file.sample.get_ref().0,
+            limit: self.file.limit.get_ref().0,
         })
     }
 }

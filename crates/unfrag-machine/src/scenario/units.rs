@@ -50,6 +50,9 @@ fn parse(text: &str, units: &[(&str, u64)], what: &str, example: &str) -> Result
         )
     };
     let text = text.trim();
+    if text.starts_with('-') {
+        return Err(wrong("less than nothing"));
+    }
     let split = text
         .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
         .ok_or_else(|| wrong("no unit"))?;
@@ -193,7 +196,7 @@ mod tests {
         assert!(tell("ms").starts_with("no number"));
         assert!(tell(".5 ms").starts_with("no number"));
         assert!(tell("1.2.3 ms").starts_with("no number"));
-        assert!(tell("-1 ms").starts_with("unknown unit \"-1 ms\""));
+        assert!(tell("-1 ms").starts_with("less than nothing in \"-1 ms\""));
         assert!(tell("0.5 ns").starts_with("a part of a ns"));
         assert!(tell("99999999999999999999 h").starts_with("too much"));
         assert!(tell("9999999999999999999999999999999 h").starts_with("no number"));

@@ -83,3 +83,60 @@ fn every_step_is_named_and_no_other() {
     named.sort_unstable();
     assert_eq!(named, known);
 }
+
+/// Rows of the table with this head: the first cell, and the row as a whole.
+fn rows(head: &str) -> Vec<(&'static str, &'static str)> {
+    let table = PAGE.split_once(head).unwrap().1;
+    let rows = table.lines().skip(2).take_while(|l| l.starts_with('|'));
+    let first = |r: &'static str| r.split('|').nth(1).unwrap().trim().trim_matches('`');
+    rows.map(|r| (first(r), r)).collect()
+}
+
+/// The keys that could stand where `no-such-key` stands.
+fn known_keys(text: &str) -> Vec<String> {
+    let told = Scenario::parse("s.toml", text).unwrap_err().message;
+    let names = told.split('`').skip(3).step_by(2);
+    assert!(told.contains("`no-such-key`, expected"), "{told}");
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn every_key_of_every_step_is_named() {
+    let rows = rows("| step | keys |");
+    assert_eq!(rows.len(), 17);
+    for (step, row) in rows {
+        let wrong = format!("{{ {step} = {{ no-such-key = 1 }} }}");
+        let text = block("toml").replacen("{ exec = \"cc\" }", &wrong, 1);
+        for key in known_keys(&text) {
+            let named = row.contains(&format!("`{key}`")) || row.contains(&format!("`{key} = "));
+            assert!(named, "`{key}` of `{step}`");
+        }
+    }
+}
+
+#[test]
+fn every_key_of_machine_disk_and_kernel_is_named() {
+    let example = block("toml");
+    for (after, prefix) in [
+        ("name = \"desk\"", ""),
+        ("name = \"sda\"", ""),
+        ("sample = \"500 ms\"", "[kernel]"),
+    ] {
+        let text = example.replacen(after, &format!("{after}\n{prefix}\nno-such-key = 1"), 1);
+        for key in known_keys(&text) {
+            let spellings = ["`", " = ", "]"].map(|end| format!("{key}{end}"));
+            assert!(spellings.iter().any(|s| PAGE.contains(s)), "`{key}`");
+        }
+    }
+}
+
+#[test]
+fn the_kernel_that_is_shown_can_be_had() {
+    let from = PAGE.find("[kernel]\n").unwrap();
+    let table = PAGE[from..].split_once("```").unwrap().0;
+    let text = block("toml").replacen("[[machine]]", &format!("{table}\n[[machine]]"), 1);
+    let s = Scenario::parse("s.toml", &text).unwrap_or_else(|e| panic!("{e}"));
+    let rules = s.kernel(None).unwrap().switches.reclaim;
+    let plain = Kernel::preset("2.6.31").unwrap().switches.reclaim;
+    assert_ne!((rules.congestion, rules.nap), (plain.congestion, plain.nap));
+}

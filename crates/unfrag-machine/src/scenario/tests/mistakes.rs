@@ -239,7 +239,7 @@ fn a_scenario_needs_machine_and_task_and_an_end() {
     let e = mistake(&SMALL.replace("limit = \"10 s\"", "limit = \"0 s\""));
     assert_eq!(
         e.to_string(),
-        "s.toml: `limit` or `sample` is no time\n help: both must be above 0"
+        "s.toml:4:9: this is no time\n 4 | limit = \"0 s\"\n   |         ^^^^^\n help: give one above 0"
     );
     let tasks = SMALL.find("[[task]]").unwrap();
     let e = mistake(&format!(
@@ -257,4 +257,66 @@ fn a_scenario_needs_machine_and_task_and_an_end() {
     let e = small().machine(Some("laptop")).err().map(|e| e.to_string());
     let shown = "small.toml: there is no machine `laptop`\n help: there are: desk, old";
     assert_eq!(e.as_deref(), Some(shown));
+}
+
+#[test]
+fn more_samples_than_memory_holds_are_refused_before_the_run() {
+    let sample = "sample = \"100 ms\"";
+    let (message, line, help) = told(sample, "sample = \"1 ns\"");
+    assert!(
+        message.starts_with("10000000000 samples until `limit`"),
+        "{message}"
+    );
+    assert_eq!(line, "sample = \"1 ns\"");
+    assert_eq!(
+        help.as_deref(),
+        Some("give `sample = \"1 ms\"` or more, or a shorter `limit`")
+    );
+    let (message, line, _) = told(sample, "sample = \"0 s\"");
+    assert_eq!(message, "this is no time");
+    assert_eq!(line, "sample = \"0 s\"");
+}
+
+#[test]
+fn a_program_that_starts_itself_is_refused_with_the_way() {
+    let steps = "steps = [{ compute = \"1 h\" }]";
+    let more = "steps = [{ fork = { program = \"again\" } }]\n\n[programs.again]\n\
+                steps = [{ repeat = { times = 2, steps = [{ parallel = { jobs = 2, at-most = 1, program = \"forever\" } }] } }]";
+    let (message, line, help) = told(steps, more);
+    assert_eq!(
+        message,
+        "program `again` starts itself without end: again > forever > again (on machine `desk`)"
+    );
+    assert!(line.contains("parallel"), "{line}");
+    assert!(help.is_some_and(|h| h.contains("`repeat`")));
+}
+
+#[test]
+fn swap_of_nothing_is_no_swap() {
+    let swap = SMALL.split_once("[machine.swap]").unwrap().1;
+    let size = swap.lines().find(|l| l.starts_with("size")).unwrap();
+    let (message, line, help) = told(size, "size = \"0 B\"");
+    assert!(message.ends_with("without any room"), "{message}");
+    assert_eq!(
+        (line.as_str(), help.as_deref()),
+        ("size = \"0 B\"", Some("give a size above 0"))
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_told_where_it_stands() {
+    use crate::Calibration;
+    let text = desk_alone();
+    let text = format!("{text}\n[files.huge]\non = \"tmp\"\nsize = \"900 GiB\"\n");
+    let s = Scenario::parse("s.toml", &text).unwrap_or_else(|e| panic!("{e}"));
+    let machine = s.machine(None).unwrap();
+    let kernel = s.kernel(None).unwrap();
+    let run = s.start(machine, &kernel, &Calibration::standard(), 1);
+    let e = run.err().expect("no room for 900 GiB");
+    assert!(
+        e.message.starts_with("file `huge` does not fit"),
+        "{}",
+        e.message
+    );
+    assert_eq!(e.place.map(|p| p.text).as_deref(), Some("[files.huge]"));
 }

@@ -1,6 +1,7 @@
 //! Scenario files: what they say, what is wrong with them, what comes of them.
 
 mod docs;
+mod kernel_table;
 mod like;
 mod mistakes;
 mod runs;

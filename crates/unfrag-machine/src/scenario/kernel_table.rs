@@ -1,0 +1,238 @@
+//! `[kernel]`: the kernel that a scenario is made for, and single rules of it that it changes.
+//!
+//! Every rule that the published experiments turn is a key of its own, so that a scenario can have one
+//! patch without those before it. What is not said is as the kernel has it.
+
+use super::{Kernel, Scenario, ScenarioError};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use std::fmt;
+use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve};
+use unfrag::slab::{Design, FirstAttempt};
+
+/// The kernel of a run for which none is named.
+pub const DEFAULT: &str = "6.18";
+
+/// A kernel: a name alone, or a table.
+#[derive(Clone, Debug, Default)]
+pub struct KernelTable(Keys);
+
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Keys {
+    /// The preset.
+    name: Option<String>,
+    /// Whether it ends processes when memory runs out.
+    oom_killer: Option<bool>,
+    /// Design of its slab caches.
+    slab: Option<Named<Design>>,
+    /// `slub_max_order`.
+    slub_max_order: Option<u8>,
+    /// What SLUB does first for a slab of its order.
+    slub_first_attempt: Option<Named<FirstAttempt>>,
+    /// `MIGRATE_RESERVE` of kernels that have it.
+    migrate_reserve: Option<bool>,
+    /// What reclaim waits for: 8aa7e847, and patch 3 of S4.
+    congestion_wait: Option<Named<CongestionWait>>,
+    /// Patch 4 of S4.
+    kswapd_sleep: Option<Named<KswapdSleep>>,
+    /// Patch 5 of S4.
+    kswapd_nap: Option<Named<KswapdNap>>,
+    /// Patch 1 of S4.
+    wake_on_restart: Option<bool>,
+    /// Patch 2 of S4, which makes it false.
+    realtime_in_interrupt: Option<bool>,
+    /// The patch that was dropped after V2.
+    notices_order_at_once: Option<bool>,
+}
+
+/// Something that is chosen by name, and the name.
+#[derive(Clone, Copy, Debug)]
+struct Named<T>(T, &'static str);
+
+trait Names: Copy + 'static {
+    const ALL: &'static [(&'static str, Self)];
+}
+
+impl Names for Design {
+    const ALL: &'static [(&'static str, Design)] = &[
+        ("slab", Design::Slab),
+        ("slub", Design::Slub),
+        ("slqb", Design::Slqb),
+    ];
+}
+
+impl Names for FirstAttempt {
+    const ALL: &'static [(&'static str, FirstAttempt)] = &[
+        ("historic", FirstAttempt::Historic),
+        ("if-plenty-free", FirstAttempt::IfPlentyFree),
+        ("no-wait", FirstAttempt::NoWait),
+        ("no-wake", FirstAttempt::NoWake),
+        ("first-pass-only", FirstAttempt::FirstPassOnly),
+    ];
+}
+
+impl Names for CongestionWait {
+    const ALL: &'static [(&'static str, CongestionWait)] = &[
+        ("sync", CongestionWait::Sync),
+        ("async", CongestionWait::Async),
+        ("both", CongestionWait::Both),
+        ("both-everywhere", CongestionWait::BothEverywhere),
+        ("throttle", CongestionWait::Throttle),
+    ];
+}
+
+impl Names for KswapdSleep {
+    const ALL: &'static [(&'static str, KswapdSleep)] = &[
+        ("direct", KswapdSleep::Direct),
+        ("staged", KswapdSleep::Staged),
+    ];
+}
+
+impl Names for KswapdNap {
+    const ALL: &'static [(&'static str, KswapdNap)] = &[
+        ("trouble", KswapdNap::Trouble),
+        ("trouble-later", KswapdNap::TroubleLater),
+        ("not-below-min", KswapdNap::NotBelowMin),
+        ("no", KswapdNap::No),
+    ];
+}
+
+impl<'de, T: Names> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Named<T>, D::Error> {
+        let name = String::deserialize(d)?;
+        let found = T::ALL.iter().find(|n| n.0 == name);
+        found.map(|n| Named(n.1, n.0)).ok_or_else(|| {
+            let names: Vec<_> = T::ALL.iter().map(|n| n.0).collect();
+            D::Error::custom(format!(
+                "there is no `{name}`; there are: {}",
+                names.join(", ")
+            ))
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for KernelTable {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<KernelTable, D::Error> {
+        struct NameOrTable;
+        impl<'de> Visitor<'de> for NameOrTable {
+            type Value = KernelTable;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("the name of a kernel, or a table with its `name`")
+            }
+            fn visit_str<E: Error>(self, name: &str) -> Result<KernelTable, E> {
+                Ok(KernelTable(Keys {
+                    name: Some(name.to_owned()),
+                    ..Keys::default()
+                }))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<KernelTable, A::Error> {
+                Keys::deserialize(MapAccessDeserializer::new(map)).map(KernelTable)
+            }
+        }
+        d.deserialize_any(NameOrTable)
+    }
+}
+
+/// What a table changes, in its own words.
+struct Changes(Vec<String>);
+
+impl Changes {
+    fn note(&mut self, key: &str, value: &dyn fmt::Display) {
+        self.0.push(format!("{key} = {value}"));
+    }
+
+    fn set<T: Copy>(&mut self, key: &str, to: &mut T, from: Option<Named<T>>) {
+        if let Some(Named(value, name)) = from {
+            *to = value;
+            self.note(key, &name);
+        }
+    }
+
+    fn switch(&mut self, key: &str, to: &mut bool, from: Option<bool>) {
+        if let Some(value) = from {
+            *to = value;
+            self.note(key, &value);
+        }
+    }
+}
+
+impl KernelTable {
+    /// The kernel, on another base if one is `asked` for; or what is wrong, and the way out.
+    fn kernel(&self, asked: Option<&str>) -> Result<Kernel, (String, String)> {
+        let k = &self.0;
+        let name = asked.or(k.name.as_deref()).unwrap_or(DEFAULT);
+        let mut kernel = Kernel::preset(name).map_err(|e| (e, String::new()))?;
+        let mut changes = Changes(Vec::new());
+        let sw = &mut kernel.switches;
+        changes.switch("oom-killer", &mut kernel.oom_killer, k.oom_killer);
+        changes.set("slab", &mut kernel.slab.design, k.slab);
+        let slub = &mut kernel.slab.slub;
+        if let Some(order) = k.slub_max_order {
+            if order > unfrag::MAX_ORDER {
+                let message = format!("there is no order {order} for `slub-max-order`");
+                return Err((message, format!("the largest is {}", unfrag::MAX_ORDER)));
+            }
+            slub.max_order = order;
+            changes.note("slub-max-order", &order);
+        }
+        let first = &mut slub.first_attempt;
+        changes.set("slub-first-attempt", first, k.slub_first_attempt);
+        if let Some(keeps) = k.migrate_reserve {
+            if !matches!(sw.reserve, Reserve::Blocks { .. }) {
+                let message = format!("{name} has no MIGRATE_RESERVE");
+                return Err((message, "leave `migrate-reserve` out".to_owned()));
+            }
+            if !keeps {
+                sw.reserve = Reserve::None;
+            }
+            changes.note("migrate-reserve", &keeps);
+        }
+        let r = &mut sw.reclaim;
+        changes.set("congestion-wait", &mut r.congestion, k.congestion_wait);
+        changes.set("kswapd-sleep", &mut r.sleep, k.kswapd_sleep);
+        changes.set("kswapd-nap", &mut r.nap, k.kswapd_nap);
+        for (key, to, from) in [
+            ("wake-on-restart", &mut r.wake_on_restart, k.wake_on_restart),
+            (
+                "realtime-in-interrupt",
+                &mut r.realtime_in_interrupt,
+                k.realtime_in_interrupt,
+            ),
+            (
+                "notices-order-at-once",
+                &mut r.notices_order_at_once,
+                k.notices_order_at_once,
+            ),
+        ] {
+            changes.switch(key, to, from);
+        }
+        kernel.changes = changes.0;
+        Ok(kernel)
+    }
+}
+
+impl Scenario {
+    /// The kernel that this is made for; with the name of another one, that one with the same changes.
+    ///
+    /// # Errors
+    /// If there is no such kernel, or it cannot be changed so.
+    pub fn kernel(&self, asked: Option<&str>) -> Result<Kernel, ScenarioError> {
+        let Some(table) = &self.file.kernel else {
+            let kernel = KernelTable::default().kernel(asked);
+            return kernel.map_err(|(message, _)| self.error(message));
+        };
+        let kernel = table.get_ref().kernel(asked);
+        kernel.map_err(|(message, help)| {
+            // A name from elsewhere is no mistake of the file.
+            let error = match asked {
+                Some(_) => self.error(message),
+                None => self.error_at(table, message),
+            };
+            match help.is_empty() {
+                true => error,
+                false => error.help(help),
+            }
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! `[kernel]`: the kernel that a scenario is made for.
+
+use super::super::{Kernel, Scenario};
+use super::{SMALL, mistake};
+use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve};
+use unfrag::slab::{Design, FirstAttempt};
+
+fn with(kernel: &str) -> String {
+    // Tables come after single keys.
+    match kernel.starts_with('[') {
+        true => format!("{SMALL}\n{kernel}\n"),
+        false => format!("{kernel}\n{SMALL}"),
+    }
+}
+
+fn kernel(text: &str, asked: Option<&str>) -> Kernel {
+    let s = Scenario::parse("s.toml", &with(text)).unwrap_or_else(|e| panic!("{e}"));
+    s.kernel(asked).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn a_scenario_names_its_kernel_and_another_can_be_asked_for() {
+    let name = |text, asked| kernel(text, asked).name;
+    assert_eq!(name("", None), "6.18");
+    assert_eq!(name("kernel = \"2.6.31\"", None), "2.6.31");
+    assert_eq!(name("kernel = \"2.6.31\"", Some("v19")), "v19");
+    assert_eq!(name("[kernel]\nname = \"2.6.30\"", None), "2.6.30");
+}
+
+#[test]
+fn each_patch_of_s4_is_a_key_of_its_own_spec_4_6() {
+    let base = Kernel::preset("2.6.32-rc6").unwrap().switches.reclaim;
+    let with = |key: &str| {
+        let text = format!("[kernel]\nname = \"2.6.32-rc6\"\n{key}");
+        kernel(&text, None).switches.reclaim
+    };
+    assert_eq!(with(""), base);
+    let mut want = base;
+    want.wake_on_restart = true;
+    assert_eq!(with("wake-on-restart = true"), want);
+    let mut want = base;
+    want.realtime_in_interrupt = false;
+    assert_eq!(with("realtime-in-interrupt = false"), want);
+    let mut want = base;
+    want.congestion = CongestionWait::Both;
+    assert_eq!(with("congestion-wait = \"both\""), want);
+    let mut want = base;
+    want.sleep = KswapdSleep::Staged;
+    assert_eq!(with("kswapd-sleep = \"staged\""), want);
+    let mut want = base;
+    want.nap = KswapdNap::TroubleLater;
+    assert_eq!(with("kswapd-nap = \"trouble-later\""), want);
+    let mut want = base;
+    want.notices_order_at_once = true;
+    assert_eq!(with("notices-order-at-once = true"), want);
+}
+
+#[test]
+fn slabs_reserve_and_oom_killer_are_chosen_and_stay_on_another_base_spec_6_5_4_7() {
+    let text = "[kernel]\nname = \"2.6.28\"\nslab = \"slqb\"\nslub-max-order = 1\n\
+                slub-first-attempt = \"no-wake\"\nmigrate-reserve = false\noom-killer = false";
+    for asked in [None, Some("2.6.31")] {
+        let k = kernel(text, asked);
+        assert_eq!(k.name, asked.unwrap_or("2.6.28"));
+        assert_eq!((k.slab.design, k.slab.slub.max_order), (Design::Slqb, 1));
+        assert_eq!(k.slab.slub.first_attempt, FirstAttempt::NoWake);
+        assert_eq!((k.switches.reserve, k.oom_killer), (Reserve::None, false));
+    }
+}
+
+#[test]
+fn what_no_kernel_has_is_a_mistake_at_its_place() {
+    let told = |text: &str| {
+        let e = mistake(&with(text));
+        (e.message, e.place.map(|p| p.text), e.help)
+    };
+    let (message, line, _) = told("kernel = \"2.4\"");
+    assert!(
+        message.starts_with("there is no kernel `2.4`; there are: 2.6.14,"),
+        "{message}"
+    );
+    assert_eq!(line.as_deref(), Some("kernel = \"2.4\""));
+    let (message, line, _) = told("[kernel]\ncongestion-wait = \"none\"");
+    assert!(
+        message.starts_with("there is no `none`; there are: sync, async,"),
+        "{message}"
+    );
+    assert_eq!(line.as_deref(), Some("congestion-wait = \"none\""));
+    let (message, ..) = told("[kernel]\npatches = 5");
+    assert!(
+        message.contains("`patches`") && message.contains("kswapd-nap"),
+        "{message}"
+    );
+    let (message, _, help) = told("[kernel]\nname = \"6.1\"\nmigrate-reserve = false");
+    assert_eq!(message, "6.1 has no MIGRATE_RESERVE");
+    assert_eq!(help.as_deref(), Some("leave `migrate-reserve` out"));
+    let (message, ..) = told("[kernel]\nslub-max-order = 11");
+    assert_eq!(message, "there is no order 11 for `slub-max-order`");
+    let s = Scenario::parse("s.toml", SMALL).unwrap();
+    let e = s.kernel(Some("2.4")).unwrap_err();
+    assert!(e.place.is_none() && e.message.starts_with("there is no kernel `2.4`"));
+}
