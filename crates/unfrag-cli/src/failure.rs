@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use unfrag_linux::error::Cause;
+use unfrag_machine::scenario::ScenarioError;
 
 /// A command's result.
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -15,6 +16,8 @@ pub type Result<T> = std::result::Result<T, Failure>;
 pub enum Failure {
     /// The input cannot be used.
     Input(Box<unfrag_linux::Error>),
+    /// The scenario is wrong.
+    Scenario(Box<ScenarioError>),
     /// The command line contradicts itself or the input.
     Usage {
         /// What is wrong.
@@ -36,6 +39,12 @@ pub enum Failure {
 impl From<unfrag_linux::Error> for Failure {
     fn from(e: unfrag_linux::Error) -> Self {
         Failure::Input(Box::new(e))
+    }
+}
+
+impl From<ScenarioError> for Failure {
+    fn from(e: ScenarioError) -> Self {
+        Failure::Scenario(Box::new(e))
     }
 }
 
@@ -69,8 +78,18 @@ impl Failure {
                 let (text, help) = input(*e);
                 (text, help, 1)
             }
+            Failure::Scenario(e) => {
+                let help = e.help.unwrap_or_default();
+                (
+                    ScenarioError { help: None, ..*e }.to_string(),
+                    help.into(),
+                    1,
+                )
+            }
         };
-        let (text, help) = (words::harmless(&text), words::harmless(&help));
+        // Of several lines the breaks alone stay: a line of the scenario, and the marks below it.
+        let lines: Vec<_> = text.lines().map(words::harmless).collect();
+        let (text, help) = (lines.join("\n"), words::harmless(&help));
         let (bold, end) = output::error_colors();
         let mut err = io::stderr().lock();
         // Where even this cannot be written, the exit status says it all.

@@ -41,7 +41,7 @@ pub struct Args {
     kernel: Vec<String>,
     /// A sysctl, such as vm.min_free_kbytes=8192; may be given several times, and a wrong name is
     /// answered with those that are known
-    #[arg(long, value_name = "vm.NAME=VALUE", value_parser = setting)]
+    #[arg(long, value_name = "vm.NAME=VALUE", value_parser = settings::parse)]
     set: Vec<(String, String)>,
     /// Size of memory, such as 1G, if another than the recorded one
     #[arg(long, value_name = "SIZE", value_parser = words::size)]
@@ -118,20 +118,6 @@ enum Start {
 /// The kernels that are known here.
 fn kernels() -> PossibleValuesParser {
     PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().into()
-}
-
-/// A sysctl's name and value, both possible.
-fn setting(text: &str) -> std::result::Result<(String, String), String> {
-    let names = || format!("settings are {}", settings::NAMES.join(", "));
-    let (name, value) = text
-        .split_once('=')
-        .ok_or_else(|| format!("it should be NAME=VALUE; {}", names()))?;
-    let (name, value) = (name.trim(), value.trim());
-    let mut tried = unfrag::Sysctl::default();
-    match settings::set(&mut tried, name, value) {
-        Ok(()) => Ok((name.to_owned(), value.to_owned())),
-        Err(e) => Err(format!("{}; {}", e.cause, names())),
-    }
 }
 
 /// A number of replays that has a middle.

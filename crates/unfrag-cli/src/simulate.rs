@@ -1,12 +1,14 @@
 //! `unfrag simulate`: a scenario file, run on the simulated machine.
 
 use crate::failure::Result;
-use crate::output::{Progress, print, print_json, write_file};
-use std::path::PathBuf;
+use crate::output::{Progress, can_write, print, print_json, write_file};
+use std::path::{Path, PathBuf};
+use unfrag_lab::profile::shelf::Shelf;
 use unfrag_lab::report::simulated::{html, text};
+use unfrag_lab::settings;
 use unfrag_linux::Error;
 use unfrag_machine::Calibration;
-use unfrag_machine::scenario::{Kernel, Scenario};
+use unfrag_machine::scenario::Scenario;
 
 /// Run a scenario file on the simulated machine: memory, disks, CPUs and programs on a virtual clock
 ///
@@ -16,13 +18,17 @@ use unfrag_machine::scenario::{Kernel, Scenario};
 #[command(after_help = "Examples:
   unfrag simulate samples/small-build.toml
   unfrag simulate samples/small-build.toml --kernel 2.6.32 --html build.html
-  unfrag simulate samples/small-build.toml --kernel 2.6.14 --seed 7 --json")]
+  unfrag simulate samples/small-build.toml --kernel 2.6.14 --seed 7 --json
+  unfrag simulate samples/recorded-build.toml --set vm.min_free_kbytes=8192")]
 pub struct Args {
     /// The scenario
     file: PathBuf,
-    /// Kernel
-    #[arg(long, value_name = "NAME", default_value = "6.18")]
-    kernel: String,
+    /// Kernel; that of the scenario if not given, else 6.18
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+    /// Change a setting of the kernel (can be repeated)
+    #[arg(long, value_name = "vm.NAME=VALUE", value_parser = settings::parse)]
+    set: Vec<(String, String)>,
     /// Machine of the scenario; its first if not given
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
@@ -42,19 +48,23 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let source = std::fs::read_to_string(&args.file)
-        .map_err(|e| Error::malformed(e.to_string()).in_file(&args.file))?;
-    let bad = |e: String| Error::malformed(e);
-    let scenario = Scenario::parse(&args.file.display().to_string(), &source)
-        .map_err(|e| bad(e.to_string()))?;
-    let mut kernel = Kernel::preset(&args.kernel).map_err(bad)?;
-    kernel.oom_killer = !args.no_oom_killer;
-    let machine = scenario
-        .machine(args.machine.as_deref())
-        .map_err(|e| bad(e.to_string()))?;
-    let run = scenario
-        .start(machine, &kernel, &Calibration::standard(), args.seed)
-        .map_err(|e| bad(e.to_string()))?;
+    let shelf = Shelf::beside(&args.file);
+    let name = args.file.display().to_string();
+    let scenario = Scenario::parse_with(&name, &text_of(&args.file)?, &shelf)?;
+    let mut kernel = scenario.kernel(args.kernel.as_deref())?;
+    for (name, value) in &args.set {
+        settings::set(&mut kernel.sysctl, name, value)?;
+        kernel.changes.push(format!("{name} = {value}"));
+    }
+    if args.no_oom_killer {
+        kernel.oom_killer = false;
+        kernel.changes.push("oom-killer = false".to_owned());
+    }
+    let machine = scenario.machine(args.machine.as_deref())?;
+    if let Some(path) = &args.html {
+        can_write(path)?;
+    }
+    let run = scenario.start(machine, &kernel, &Calibration::standard(), args.seed)?;
     let bar = Progress::new("simulating");
     let outcome = run.finish(|p| bar.at(p.now / 1_000_000, p.limit / 1_000_000));
     drop(bar);
@@ -70,4 +80,14 @@ pub fn run(args: &Args) -> Result<()> {
         eprintln!("wrote {}", path.display());
     }
     Ok(())
+}
+
+/// The text of a scenario.
+fn text_of(file: &Path) -> Result<String> {
+    let bytes = std::fs::read(file).map_err(|e| Error::from(e).in_file(file))?;
+    String::from_utf8(bytes).map_err(|e| {
+        let offset = e.utf8_error().valid_up_to() as u64;
+        let error = Error::malformed("this is no UTF-8, so no TOML").at(offset);
+        error.help("name a scenario").in_file(file).into()
+    })
 }

@@ -5,7 +5,7 @@ mod support;
 
 use serde_json::Value;
 use std::fs;
-use support::{fails, json, root, stdout};
+use support::{fails, json, root, stdout, text};
 use tempfile::tempdir;
 
 const SMALL: &str = "samples/small-build.toml";
@@ -94,7 +94,7 @@ fn the_page_draws_what_the_samples_say() {
     let (samples, data) = (o["samples"].as_array().unwrap(), drawn(&page));
     let zones = o["zones"].as_array().unwrap();
     for chart in [
-        "memory", "free-0", "free-1", "waits", "stalls", "swap", "cpu", "kswapd",
+        "memory", "free-0", "free-1", "waits", "stalls", "dirty", "io", "swap", "cpu", "kswapd",
     ] {
         assert!(
             page.contains(&format!(
@@ -136,6 +136,12 @@ fn the_page_draws_what_the_samples_say() {
             "{name}"
         );
     }
+    for name in ["dirty", "writeback"] {
+        let mib = |s: &Value| s["memory"][name].as_f64().unwrap() / 256.0;
+        let mib: Vec<f64> = samples.iter().map(mib).collect();
+        assert_eq!(curve(&data, "dirty", name), mib, "{name}");
+        assert!(mib.iter().any(|m| *m > 0.0), "{name}: nothing, all along");
+    }
     assert_eq!(zones.len(), 2);
     for z in 0..2 {
         for order in 0..=10 {
@@ -154,6 +160,8 @@ fn the_page_draws_what_the_samples_say() {
         ("waits", "direct reclaim", "direct_reclaim_ns", 1e6),
         ("waits", "congestion_wait", "congestion_wait_ns", 1e6),
         ("stalls", "allocstall", "allocstall", 1.0),
+        ("io", "read", "pgpgin", 256.0),
+        ("io", "written", "pgpgout", 256.0),
         ("swap", "in", "pswpin", 256.0),
         ("swap", "out", "pswpout", 256.0),
         ("kswapd", "kswapd", "kswapd_cpu_ns", 1e6),
@@ -355,6 +363,81 @@ fn a_run_without_failures_does_not_speak_of_them() {
 }
 
 #[test]
+fn a_mistake_is_shown_in_its_line_with_the_way_out() {
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("wrong.toml");
+    let source = fs::read_to_string(root().join(SMALL)).unwrap();
+    let wrong = source.replacen("hz = ", "hertz = ", 1);
+    let at = wrong.lines().position(|l| l.starts_with("hertz")).unwrap() + 1;
+    fs::write(&file, wrong).unwrap();
+    let file = file.to_str().unwrap();
+    let told = text(&fails(&["simulate", file], 1, &[]).stderr);
+    let mut lines = told.lines();
+    let first = lines.next().unwrap();
+    let place = format!("error: {file}:{at}:1: unknown field `hertz`, expected one of ");
+    assert!(first.starts_with(&place), "{told}");
+    let line = lines.next().unwrap();
+    assert!(line.starts_with(&format!(" {at} | hertz = ")), "{told}");
+    let marks = format!(" {:w$} | ^^^^^", "", w = at.to_string().len());
+    assert_eq!(lines.next(), Some(marks.as_str()), "{told}");
+    // What is in a file cannot command the terminal.
+    let evil = dir.path().join("evil.toml");
+    fs::write(&evil, "name = \"a\"\nlimit = \u{1b}[2J\n").unwrap();
+    let told = text(&fails(&["simulate", evil.to_str().unwrap()], 1, &[]).stderr);
+    assert!(!told.contains('\u{1b}') && told.contains("?[2J"), "{told}");
+    assert_eq!(told.matches("help:").count(), 0, "{told}");
+    fs::write(&evil, b"name = \"\xff\"\n").unwrap();
+    let told = [
+        "evil.toml: byte 8: this is no UTF-8",
+        "help: name a scenario",
+    ];
+    fails(&["simulate", evil.to_str().unwrap()], 1, &told);
+}
+
+#[test]
+fn a_scenario_names_its_kernel_and_what_it_changes() {
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("kernel.toml");
+    let source = fs::read_to_string(root().join(SMALL)).unwrap();
+    let table = "[kernel]\nname = \"2.6.31\"\ncongestion-wait = \"both\"\n\n[[machine]]";
+    fs::write(&file, source.replacen("[[machine]]", table, 1)).unwrap();
+    let file = file.to_str().unwrap();
+    let of = |args: &[&str]| {
+        let o = json(&[&["simulate", file, "--json"], args].concat());
+        (o["kernel"].clone(), o["kernel_changes"].clone())
+    };
+    let changes = |all: &[&str]| serde_json::json!(all);
+    assert_eq!(
+        of(&[]),
+        ("2.6.31".into(), changes(&["congestion-wait = both"]))
+    );
+    let more = of(&["--kernel", "2.6.30", "--set", "vm.min_free_kbytes=4096"]);
+    let both = ["congestion-wait = both", "vm.min_free_kbytes = 4096"];
+    assert_eq!(more, ("2.6.30".into(), changes(&both)));
+    let text = stdout(&["simulate", file]);
+    assert!(
+        text.contains("kernel 2.6.31 (congestion-wait = both), seed 1"),
+        "{text}"
+    );
+    assert_eq!(
+        json(&["simulate", SMALL, "--json"])["kernel"],
+        "6.18",
+        "where none is named"
+    );
+}
+
+#[test]
+fn a_setting_of_the_kernel_changes_what_it_does() {
+    let free = |kb: &str| {
+        let set = format!("vm.min_free_kbytes={kb}");
+        let o = json(&["simulate", SMALL, "--json", "--set", &set]);
+        let least = |s: &Value| s["memory"]["free"].as_u64().unwrap();
+        o["samples"].as_array().unwrap().iter().map(least).min()
+    };
+    assert!(free("16384") > free("512"));
+}
+
+#[test]
 fn a_page_that_cannot_be_written_is_named() {
     fails(
         &["simulate", SMALL, "--html", "no/such/dir/run.html"],
@@ -365,12 +448,15 @@ fn a_page_that_cannot_be_written_is_named() {
 
 #[test]
 fn what_does_not_exist_is_refused_with_what_does() {
-    fails(&["simulate", "no.toml"], 1, &["no.toml"]);
+    fails(&["simulate", "no.toml"], 1, &["no.toml", "check the path"]);
+    fails(&["simulate", "/"], 1, &["name a file, not a directory"]);
     fails(
         &["simulate", SMALL, "--kernel", "2.4"],
         1,
         &["2.4", "2.6.14"],
     );
+    let set = |value| ["simulate", SMALL, "--set", value];
+    fails(&set("vm.swappiness=1"), 2, &["vm.min_free_kbytes"]);
     fails(
         &["simulate", SMALL, "--machine", "large"],
         1,

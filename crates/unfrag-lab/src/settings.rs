@@ -1,4 +1,4 @@
-//! Settings of a replay: sysctls by their Linux names.
+//! Settings of a replay or a simulated kernel: sysctls by their Linux names.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -77,6 +77,22 @@ pub fn set(sysctl: &mut Sysctl, name: &str, value: &str) -> Result<()> {
         _ => return Err(bad("there is no such setting, or it is not modelled yet")),
     }
     Ok(())
+}
+
+/// A setting as a user writes it, `NAME=VALUE`: both, if they are possible.
+///
+/// # Errors
+/// If they are not: what is, in words.
+pub fn parse(text: &str) -> std::result::Result<(String, String), String> {
+    let names = || format!("settings are {}", NAMES.join(", "));
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("it should be NAME=VALUE; {}", names()))?;
+    let (name, value) = (name.trim(), value.trim());
+    match set(&mut Sysctl::default(), name, value) {
+        Ok(()) => Ok((name.to_owned(), value.to_owned())),
+        Err(e) => Err(format!("{}; {}", e.cause, names())),
+    }
 }
 
 /// The recorded host's own settings, where a snapshot called `info` holds `sysctl-vm`.

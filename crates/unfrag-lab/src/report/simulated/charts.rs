@@ -94,6 +94,8 @@ pub(super) fn charts(samples: &[Sample], zones: &[ZoneSize]) -> Charts {
     charts.extend([
         waits(&samples),
         stalls(&samples),
+        dirty(&samples),
+        io(&samples),
         swap(&samples),
         cpu(&samples),
         kswapd(&samples),
@@ -172,6 +174,45 @@ fn stalls(samples: &[Sample]) -> Chart {
             "Direct reclaims (allocstall)",
             1.0,
             &[("allocstall", |s| s.allocstall as f64)],
+        )
+    }
+}
+
+fn dirty(samples: &[Sample]) -> Chart {
+    const OF: [Named<Sample, u64>; 2] = [
+        ("dirty", |s| s.memory.dirty),
+        ("writeback", |s| s.memory.writeback),
+    ];
+    let curve = |(name, pages): Named<Sample, u64>| Series {
+        name: name.into(),
+        values: samples.iter().map(|s| in_mib(pages(s))).collect(),
+    };
+    Chart {
+        id: "dirty".into(),
+        title: "Page cache not yet on disk".into(),
+        unit: "MiB",
+        hint: "nr_dirty and nr_writeback".into(),
+        stacked: false,
+        rate: false,
+        most: None,
+        colors: "lines",
+        series: OF.map(curve).into(),
+    }
+}
+
+fn io(samples: &[Sample]) -> Chart {
+    Chart {
+        unit: "MiB a second",
+        hint: "pgpgin and pgpgout, without swap".into(),
+        ..rates(
+            samples,
+            "io",
+            "Files read and written",
+            1.0,
+            &[
+                ("read", |s| in_mib(s.pgpgin)),
+                ("written", |s| in_mib(s.pgpgout)),
+            ],
         )
     }
 }

@@ -6,8 +6,8 @@
 
 use super::charts::{Chart, Charts, charts};
 use super::failed::failed;
-use super::seconds;
 use super::tables::{self, Table};
+use super::{kernel, seconds};
 use crate::report::page::{self, TIMELINE, escape, fill, paragraph};
 use crate::report::reading::{duration, thousands};
 use std::fmt::Write as _;
@@ -29,7 +29,8 @@ pub fn render(o: &Outcome) -> String {
     let body = fill(PAGE, |name| match name {
         "memory" => figures(&["memory"]),
         "free" => self::figures(&charts, |id| id.starts_with("free-")),
-        "stalls" => figures(&["waits", "stalls", "swap"]),
+        "stalls" => figures(&["waits", "stalls"]),
+        "io" => figures(&["dirty", "io", "swap"]),
         "cpu" => figures(&["cpu", "kswapd"]),
         "tasks" => table(&tables::tasks(o)),
         "high_order" => section("Attempts at large blocks", &tables::high_order(o)),
@@ -59,7 +60,7 @@ fn summary(o: &Outcome, charts: &Charts) -> String {
         "Machine {}, kernel {}, seed {}. The run ended after {} of its virtual time: {how}. {} processes ran. kswapd took {:.3} s \
          of CPU time, tasks spent {:.3} s in direct reclaim.",
         o.machine,
-        o.kernel,
+        kernel(o),
         o.seed,
         duration(seconds(o.elapsed_ns)),
         thousands(o.programs.processes),

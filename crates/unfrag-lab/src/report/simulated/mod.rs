@@ -16,3 +16,11 @@ pub mod text;
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
+
+/// The kernel, and what was changed about it.
+fn kernel(o: &unfrag_machine::scenario::Outcome) -> String {
+    if o.kernel_changes.is_empty() {
+        return o.kernel.clone();
+    }
+    format!("{} ({})", o.kernel, o.kernel_changes.join(", "))
+}

@@ -1,8 +1,8 @@
 //! A run as text: aligned columns, the same on every screen.
 
 use super::failed::failed;
-use super::seconds;
 use super::tables::{self, Table};
+use super::{kernel, seconds};
 use crate::report::columns;
 use std::fmt::Write as _;
 use unfrag_machine::scenario::Outcome;
@@ -16,7 +16,7 @@ pub fn render(o: &Outcome) -> String {
         "{} on {}, kernel {}, seed {}: {} after {:.3} s of its time (calibration {})\n\n",
         o.scenario,
         o.machine,
-        o.kernel,
+        kernel(o),
         o.seed,
         o.ended,
         seconds(o.elapsed_ns),
