@@ -3,15 +3,16 @@
 use crate::failure::Result;
 use crate::output::{Progress, print, print_json};
 use clap::ValueEnum;
-use unfrag_lab::experiment::{self, Name, Options, report};
+use unfrag_lab::experiment::{self, Name, Options, text};
+use unfrag_linux::Error;
 
 /// Run a published experiment again on a simulated machine, and print its numbers beside ours
 ///
 /// highorder: blocks of 4 MiB while seven kernels are built, and at rest (2005). aim9: eight small
 /// programs, with and without grouping (2005). slab-order: two builds on tmpfs in 1 GiB, with slabs of
 /// several orders (2009). atomic: reclaim behind an encrypted disk, with order-2 requests from
-/// interrupts (2009). Same seed, same bytes. A run of highorder takes about a quarter of a minute, one of
-/// slab-order half a minute, one of atomic two seconds.
+/// interrupts (2009). Same seed, same bytes. On a computer of today a run of highorder takes 10 to 25
+/// seconds, one of aim9 about as long, one of slab-order 30 to 70, one of atomic one to three.
 ///
 /// What is beside the sources' experiments runs only if it is named: of atomic the kernels
 /// congestion-both-everywhere and kswapd-quickly-notice-high-order, of highorder the machines xeon-1024 to
@@ -72,14 +73,22 @@ pub fn run(args: &Args) -> Result<()> {
         runs: args.runs,
         seed: args.seed,
     };
+    let name = args.name.into();
     let bar = Progress::new("running");
-    let report = experiment::run(args.name.into(), &options, &|done, total| {
-        bar.at(done as u64, total as u64);
-    })?;
+    let report = experiment::run(name, &options, &|done, total| bar.at(done, total))?;
     drop(bar);
     if args.json {
-        print_json(&report)
+        print_json(&report)?;
     } else {
-        print(&report::text(&report))
+        print(&text::render(name, &report))?;
+    }
+    match report.unfinished() {
+        0 => Ok(()),
+        n => {
+            let all = report.results.len() * args.runs as usize;
+            let told = format!("{n} of {all} runs did not come to their end");
+            let help = "the numbers are those of the others; `unfinished` in --json names them";
+            Err(Error::malformed(told).help(help).into())
+        }
     }
 }

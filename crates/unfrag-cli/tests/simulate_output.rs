@@ -136,8 +136,12 @@ fn the_page_draws_what_the_samples_say() {
             "{name}"
         );
     }
-    for name in ["dirty", "writeback"] {
-        let mib = |s: &Value| s["memory"][name].as_f64().unwrap() / 256.0;
+    for (name, key) in [
+        ("dirty", "dirty"),
+        ("writeback", "writeback"),
+        ("writeback to swap", "swap_writeback"),
+    ] {
+        let mib = |s: &Value| s["memory"][key].as_f64().unwrap() / 256.0;
         let mib: Vec<f64> = samples.iter().map(mib).collect();
         assert_eq!(curve(&data, "dirty", name), mib, "{name}");
         assert!(mib.iter().any(|m| *m > 0.0), "{name}: nothing, all along");

@@ -1,11 +1,24 @@
-//! The scenarios of the experiments: each runs, and twice the same. `spec: linux-mm 8`
+//! The scenarios of the experiments: each runs, and everywhere the same. `spec: linux-mm 8`
 
-use unfrag_lab::experiment::{Name, scenario};
-use unfrag_machine::scenario::Scenario;
+use sha2::{Digest, Sha256};
+use unfrag_lab::experiment::scenario::Once;
+use unfrag_lab::experiment::{Name, Options, run, scenario};
+use unfrag_machine::Calibration;
+use unfrag_machine::scenario::{Kernel, Outcome, Progress, Scenario};
 
-/// The beginning of each scenario, on its first kernel and its last one, twice.
+/// The digest of all that came of a run.
+fn digest(o: &Outcome) -> String {
+    let json = serde_json::to_vec(o).expect("an outcome is JSON");
+    let digits = Sha256::digest(json);
+    digits.iter().take(8).map(|b| format!("{b:02x}")).collect()
+}
+
+/// The beginning of each scenario, on its first kernel and its last one: twice the same, and the same as on the
+/// computer where the digests were written down. Whoever changes what a run computes writes them anew
+/// (`INSTA_UPDATE=always`), and measures again what `docs/experiments.md` says.
 #[test]
-fn the_beginning_of_each_scenario_is_the_same_twice() {
+fn the_beginning_of_each_scenario_is_the_same_twice_and_on_every_computer() {
+    let mut digests = String::new();
     for name in Name::ALL {
         let kernels = name.kernels();
         for (file, text) in scenario::texts(name) {
@@ -23,9 +36,45 @@ fn the_beginning_of_each_scenario_is_the_same_twice() {
                 assert!(one.counters["pgalloc"] > 0, "{file}");
                 let other = scenario::outcome(&s, kernel, &machine, 2).expect("a run");
                 assert_ne!(one.trace_hash, other.trace_hash, "{file}: the seed matters");
+                let (kernel, digest) =
+                    (format!("{} {}", kernel.name, kernel.variant), digest(&one));
+                digests += &format!("{file:26}{kernel:40}{digest}\n");
             }
         }
     }
+    insta::assert_snapshot!(digests);
+}
+
+/// The sample, to its end, on every kernel.
+#[test]
+fn the_sample_is_the_same_on_every_computer_with_each_kernel() {
+    let text = include_str!("../../../samples/small-build.toml");
+    let s = Scenario::parse("small-build.toml", text).expect("a sound scenario");
+    let mut digests = String::new();
+    for preset in unfrag::kernel::PRESETS {
+        let kernel = Kernel::preset(preset.name).expect("a preset");
+        let machine = s.machine(None).expect("a machine");
+        let run = s.start(machine, &kernel, &Calibration::standard(), 1);
+        let o = run.expect("a run").finish(|_| ());
+        assert_eq!(o.ended, "finished", "{}", preset.name);
+        digests += &format!("{:12}{}\n", preset.name, digest(&o));
+    }
+    insta::assert_snapshot!(digests);
+}
+
+/// More seeds than there are are refused before anything runs.
+#[test]
+fn seeds_end_at_the_last_number() {
+    let options = |seed| Options {
+        kernels: vec!["2.6.30".into()],
+        machines: vec!["x86".into()],
+        runs: 2,
+        seed,
+    };
+    let e = run(Name::Atomic, &options(u64::MAX), &|_, _| ()).expect_err("no seed after it");
+    assert!(e.help.contains(&(u64::MAX - 1).to_string()), "{e}");
+    let r = run(Name::Atomic, &options(u64::MAX - 1), &|_, _| ()).expect("two runs");
+    assert_eq!(r.unfinished(), 0);
 }
 
 /// What a scenario's numbers come from is said in the scenario.
@@ -43,7 +92,16 @@ fn each_scenario_says_where_its_parameters_come_from() {
 #[test]
 fn atomic_ends_on_each_kernel() {
     for kernel in Name::Atomic.kernels() {
-        let m = scenario::once(Name::Atomic, &kernel, "x86-64", 1).expect("a run");
+        let mut heard = vec![];
+        let hear = |p: Progress| heard.push(p.now);
+        let once = scenario::once(Name::Atomic, &kernel, "x86-64", 1, hear).expect("a run");
+        let Once::Finished(m) = once else {
+            panic!("{} {}: {once:?}", kernel.name, kernel.variant);
+        };
+        assert!(
+            heard.len() > 60 && heard.is_sorted(),
+            "a run tells how far it is"
+        );
         assert!(
             m["elapsed_s"] > 60.0,
             "{} {}: {m:?}",
@@ -51,5 +109,10 @@ fn atomic_ends_on_each_kernel() {
             kernel.variant
         );
         assert_eq!(m["oom_kills"], 0.0, "{} {}", kernel.name, kernel.variant);
+        for part in ["read_mib_s", "written_mib_s", "writeback_mib"] {
+            let tenths: Vec<f64> = (1..=10).map(|n| m[&format!("{part}_{n}")]).collect();
+            assert!(tenths.iter().all(|&t| t >= 0.0), "{part}: {tenths:?}");
+            assert!(tenths.iter().sum::<f64>() > 1.0, "{part}: {tenths:?}");
+        }
     }
 }

@@ -2,30 +2,31 @@
 //!
 //! - [`variant`]: the kernels of each. `choice`: which of them run.
 //! - [`source`]: what the sources measured.
-//! - [`scenario`]: what runs, and what is measured of a run.
-//! - [`stats`], [`report`]: many seeds become one table.
+//! - [`scenario`]: what runs. [`measure`]: what is measured of a run.
+//! - [`stats`], [`report`]: many seeds become one result. `compare`: one kernel against another. [`text`]: tables of both.
 //!
 //! Invariant: a result depends on the experiment, the kernel, the machine and the seed alone; how many
-//! threads worked on it does not show.
+//! threads worked on it does not show. A run that did not come to its end is told, and no other lost by it.
 
 mod choice;
+mod compare;
+pub mod measure;
 pub mod report;
 pub mod scenario;
 pub mod source;
 pub mod stats;
+pub mod text;
 pub mod variant;
 
 use crate::jobs::{each, threads};
 use report::{Outcome, Report};
+use scenario::Once;
 use source::Quoted;
 use stats::Spread;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use unfrag_linux::Result;
+use std::sync::atomic::{AtomicU64, Ordering};
+use unfrag_linux::{Error, Result};
 use variant::Kernel;
-
-/// What was measured of one run, by name.
-pub type Metrics = BTreeMap<String, f64>;
 
 /// An experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,17 +89,22 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// Runs an experiment; `progress` hears how many runs of how many are done.
+/// Parts of a run that `progress` counts.
+const PARTS: u64 = 1000;
+
+/// Runs an experiment; `progress` hears how much of how much is done, by the virtual time of all runs.
 ///
 /// # Errors
 /// If a kernel or machine does not exist, or a scenario does not run.
-pub fn run(
-    name: Name,
-    options: &Options,
-    progress: &(dyn Fn(usize, usize) + Sync),
-) -> Result<Report> {
+pub fn run(name: Name, options: &Options, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Report> {
     let kernels = choice::chosen(name, name.kernels(), &options.kernels)?;
     let machines = scenario::machines(name, &options.machines)?;
+    let last = u64::from(options.runs).saturating_sub(1);
+    if options.seed.checked_add(last).is_none() {
+        let message = format!("seed {} has no {last} seeds after it", options.seed);
+        let most = u64::MAX - last;
+        return Err(Error::malformed(message).help(format!("give one up to {most}")));
+    }
     let mut jobs = vec![];
     for machine in &machines {
         for kernel in &kernels {
@@ -107,11 +113,24 @@ pub fn run(
             }
         }
     }
-    let done = AtomicUsize::new(0);
+    let (done, all) = (AtomicU64::new(0), jobs.len() as u64 * PARTS);
     let one = |i: usize| {
         let (machine, kernel, seed) = jobs[i];
-        let got = scenario::once(name, kernel, machine, seed);
-        progress(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
+        let mut heard = 0;
+        let mut hear = |parts: u64| {
+            if parts > heard {
+                let before = done.fetch_add(parts - heard, Ordering::Relaxed);
+                progress(before + parts - heard, all);
+                heard = parts;
+            }
+        };
+        // Nobody knows when it ends, only when at the latest.
+        let part = |p: unfrag_machine::scenario::Progress| {
+            let part = u128::from(p.now) * u128::from(PARTS) / u128::from(p.limit.max(1));
+            (part as u64).min(PARTS)
+        };
+        let got = scenario::once(name, kernel, machine, seed, |p| hear(part(p)));
+        hear(PARTS);
         got
     };
     let mut results = each(jobs.len(), threads(), one, one).into_iter();
@@ -119,9 +138,15 @@ pub fn run(
     for machine in &machines {
         for kernel in &kernels {
             let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+            let mut unfinished = vec![];
             for got in results.by_ref().take(options.runs as usize) {
-                for (metric, value) in got? {
-                    values.entry(metric).or_default().push(value);
+                match got? {
+                    Once::Unfinished(u) => unfinished.push(u),
+                    Once::Finished(metrics) => {
+                        for (metric, value) in metrics {
+                            values.entry(metric).or_default().push(value);
+                        }
+                    }
                 }
             }
             let metrics = values
@@ -134,6 +159,7 @@ pub fn run(
                 variant: kernel.variant.into(),
                 settings: scenario::settings(name, kernel, machine),
                 metrics,
+                unfinished,
                 quoted: name.quoted(kernel, machine),
             });
         }

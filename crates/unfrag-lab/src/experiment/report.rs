@@ -1,8 +1,8 @@
-//! What an experiment came to: one shape for all of them, for programs and for people.
+//! What an experiment came to: one shape for all of them.
 
+use super::scenario::Unfinished;
 use super::source::Quoted;
 use super::stats::Spread;
-use crate::report::columns;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -32,17 +32,33 @@ pub struct Outcome {
     pub variant: String,
     /// What differs from the kernel's defaults, and what the source leaves open.
     pub settings: BTreeMap<String, String>,
-    /// What was measured.
+    /// What was measured of the runs that came to their end.
     pub metrics: BTreeMap<String, Spread>,
+    /// The runs that did not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<Unfinished>,
     /// What the source says of it, where it does.
     #[serde(skip)]
     pub quoted: Vec<Quoted>,
+}
+
+impl Report {
+    /// How many runs did not come to their end.
+    pub fn unfinished(&self) -> usize {
+        self.results.iter().map(|o| o.unfinished.len()).sum()
+    }
 }
 
 impl Outcome {
     /// A metric.
     pub fn metric(&self, name: &str) -> Option<&Spread> {
         self.metrics.get(name)
+    }
+
+    /// What the source says of a metric.
+    pub fn quoted(&self, metric: &str) -> Option<f64> {
+        let found = self.quoted.iter().find(|q| q.metric == metric);
+        found.map(|q| q.value)
     }
 
     /// Kernel and variant, as one name.
@@ -53,46 +69,4 @@ impl Outcome {
             format!("{} {}", self.kernel, self.variant)
         }
     }
-}
-
-fn number(x: f64) -> String {
-    if x == 0.0 || x.abs() >= 100.0 {
-        format!("{x:.0}")
-    } else if x.abs() >= 10.0 {
-        format!("{x:.1}")
-    } else {
-        format!("{x:.2}")
-    }
-}
-
-/// The source's table beside ours.
-pub fn text(r: &Report) -> String {
-    let mut out = format!(
-        "{}: {} {} a kernel, seeds from {}, calibration {}\n\n",
-        r.experiment,
-        r.runs,
-        if r.runs == 1 { "run" } else { "runs" },
-        r.seed,
-        r.calibration
-    );
-    let head = [
-        "kernel", "machine", "metric", "source", "ours", "from", "to",
-    ];
-    let mut rows = vec![head.map(String::from).to_vec()];
-    for o in &r.results {
-        for (name, s) in &o.metrics {
-            let quoted = o.quoted.iter().find(|q| q.metric == name);
-            rows.push(vec![
-                o.label(),
-                o.machine.clone(),
-                name.clone(),
-                quoted.map_or_else(|| "-".into(), |q| number(q.value)),
-                number(s.median),
-                number(s.min),
-                number(s.max),
-            ]);
-        }
-    }
-    columns::push(&mut out, "", 3, &rows);
-    out
 }

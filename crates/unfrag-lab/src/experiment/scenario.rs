@@ -1,34 +1,21 @@
-//! The scenarios of the experiments: their files, one run of each, and what is measured of it.
+//! The scenarios of the experiments: their files, and one run of each.
 
+use super::Name;
 use super::choice::{self, Choice};
+use super::measure::{self, Metrics};
 use super::variant::Kernel;
-use super::{Metrics, Name};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use unfrag::kernel::Reserve;
 use unfrag_linux::{Error, Result};
 use unfrag_machine::Calibration;
-use unfrag_machine::scenario::{self, Outcome, Scenario};
+use unfrag_machine::scenario::{self, Outcome, Progress, Run, Scenario};
 
 const HIGHORDER: &str = include_str!("../../scenarios/highorder.toml");
 const AIM9: &str = include_str!("../../scenarios/aim9.toml");
 const SLAB_ORDER: &str = include_str!("../../scenarios/slab-order.toml");
 const SLAB_ORDER_PARALLEL: &str = include_str!("../../scenarios/slab-order-parallel.toml");
 const ATOMIC: &str = include_str!("../../scenarios/atomic.toml");
-
-/// The machine on which two builds of the first kind run side by side.
-const PARALLEL: &str = "stoakley-parallel";
-
-/// Loops that one operation count of AIM9 is made of. `spec: linux-mm 8.1`
-const AIM9_OPERATIONS: [(&str, f64); 8] = [
-    ("creat-clo", 1000.0),
-    ("page_test", 1700.0),
-    ("brk_test", 17000.0),
-    ("jmp_test", 1000.0),
-    ("signal_test", 1000.0),
-    ("exec_test", 5.0),
-    ("fork_test", 100.0),
-    ("link_test", 63.0),
-];
 
 /// The scenario files of an experiment, by name.
 pub fn texts(name: Name) -> Vec<(&'static str, &'static str)> {
@@ -98,7 +85,10 @@ pub fn machines(name: Name, asked: &[String]) -> Result<Vec<String>> {
 
 /// What a result's settings say.
 pub fn settings(name: Name, kernel: &Kernel, machine: &str) -> BTreeMap<String, String> {
-    let mut all = BTreeMap::from([("slab".to_string(), kernel.slab.design.to_string())]);
+    let mut all = BTreeMap::from([
+        ("slab".to_string(), kernel.slab.design.to_string()),
+        ("oom_killer".to_string(), kernel.oom_killer.to_string()),
+    ]);
     if name == Name::HighOrder
         && let Some(mib) = machine.strip_prefix("xeon-")
     {
@@ -119,6 +109,8 @@ pub fn settings(name: Name, kernel: &Kernel, machine: &str) -> BTreeMap<String, 
         all.insert("kswapd_sleep".into(), format!("{:?}", r.sleep));
         all.insert("kswapd_nap".into(), format!("{:?}", r.nap));
         all.insert("wake_on_restart".into(), r.wake_on_restart.to_string());
+        let realtime = r.realtime_in_interrupt.to_string();
+        all.insert("realtime_in_interrupt".into(), realtime);
         if r.notices_order_at_once {
             all.insert("notices_order_at_once".into(), "true".into());
         }
@@ -131,31 +123,50 @@ pub fn calibration() -> String {
     format!("{:016x}", Calibration::standard().hash)
 }
 
-/// One run.
+/// What came of one run.
+#[derive(Clone, Debug)]
+pub enum Once {
+    /// It ran to its end.
+    Finished(Metrics),
+    /// It did not.
+    Unfinished(Unfinished),
+}
+
+/// A run that did not come to its end.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unfinished {
+    /// Its seed.
+    pub seed: u64,
+    /// Why it ended: `time-limit`, `stopped` or `stuck`.
+    pub ended: &'static str,
+    /// Virtual time at its end.
+    pub after_s: f64,
+}
+
+/// One run; `progress` hears how far it is.
 ///
 /// # Errors
 /// If the scenario cannot run.
-pub fn once(name: Name, kernel: &Kernel, machine: &str, seed: u64) -> Result<Metrics> {
+pub fn once(
+    name: Name,
+    kernel: &Kernel,
+    machine: &str,
+    seed: u64,
+    progress: impl FnMut(Progress),
+) -> Result<Once> {
     let found = all(name)?
         .into_iter()
         .find(|m| m.name == machine)
         .ok_or_else(|| Error::malformed(format!("there is no machine `{machine}`")))?;
-    let outcome = outcome(&found.scenario, kernel, machine, seed)?;
+    let outcome = start(&found.scenario, kernel, machine, seed)?.finish(progress);
     if outcome.ended != "finished" {
-        return Err(Error::malformed(format!(
-            "{} of {} on {machine} with seed {seed} ended as `{}` after {} s of its time",
-            name.as_str(),
-            kernel.name,
-            outcome.ended,
-            outcome.elapsed_ns / 1_000_000_000
-        )));
+        return Ok(Once::Unfinished(Unfinished {
+            seed,
+            ended: outcome.ended,
+            after_s: outcome.elapsed_ns as f64 / 1e9,
+        }));
     }
-    Ok(match name {
-        Name::HighOrder => highorder(&outcome),
-        Name::Aim9 => aim9(&outcome),
-        Name::SlabOrder => slab_order(&outcome),
-        Name::Atomic => atomic(&outcome),
-    })
+    Ok(Once::Finished(measure::metrics(name, &outcome)))
 }
 
 /// The whole outcome of one run.
@@ -163,119 +174,14 @@ pub fn once(name: Name, kernel: &Kernel, machine: &str, seed: u64) -> Result<Met
 /// # Errors
 /// If the scenario cannot run.
 pub fn outcome(s: &Scenario, kernel: &Kernel, machine: &str, seed: u64) -> Result<Outcome> {
+    Ok(start(s, kernel, machine, seed)?.finish(|_| ()))
+}
+
+fn start(s: &Scenario, kernel: &Kernel, machine: &str, seed: u64) -> Result<Run> {
     let bad = |e: scenario::ScenarioError| Error::malformed(e.to_string());
     let mut k = scenario::Kernel::preset(kernel.name).map_err(Error::malformed)?;
     (k.switches, k.slab, k.oom_killer) = (kernel.switches, kernel.slab, kernel.oom_killer);
     let machine = s.machine(Some(machine)).map_err(bad)?;
-    let run = s
-        .start(machine, &k, &Calibration::standard(), seed)
-        .map_err(bad)?;
-    Ok(run.finish(|_| ()))
-}
-
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
-}
-
-/// When the marks of a name were set.
-fn marks(o: &Outcome, name: &str) -> Vec<u64> {
-    let of = o.programs.marks.iter().filter(|m| m.name == name);
-    of.map(|m| m.at_ns).collect()
-}
-
-fn common(o: &Outcome) -> Metrics {
-    let counter = |name: &str| o.counters.get(name).copied().unwrap_or(0);
-    Metrics::from([
-        ("kswapd_cpu_s".to_string(), seconds(o.kswapd_cpu_ns)),
-        (
-            "congestion_wait_s".to_string(),
-            seconds(counter("congestion_wait_async_ns") + counter("congestion_wait_sync_ns")),
-        ),
-        ("oom_kills".to_string(), counter("oom_victims") as f64),
-    ])
-}
-
-fn highorder(o: &Outcome) -> Metrics {
-    let mut m = common(o);
-    for r in &o.programs.high_order {
-        if r.name == "load" {
-            m.insert("load_success_percent".into(), r.percent() as f64);
-            for zone in ["DMA", "Normal", "HighMem"] {
-                let n = r.attempts.iter().filter(|a| a.zone == Some(zone)).count();
-                m.insert(format!("load_success_{zone}"), n as f64);
-            }
-        } else {
-            m.insert("rest_success".into(), r.successes() as f64);
-        }
-    }
-    if let (Some(&from), Some(&to)) = (marks(o, "load").first(), marks(o, "built").first()) {
-        m.insert("build_seconds".into(), seconds(to - from));
-    }
-    m
-}
-
-fn aim9(o: &Outcome) -> Metrics {
-    let mut m = Metrics::new();
-    for (test, operations) in AIM9_OPERATIONS {
-        let (mut loops, mut ns) = (0.0, 0);
-        for l in o.programs.lines.iter().filter(|l| l.text == test) {
-            loops += 1.0;
-            ns += l.latency_ns;
-        }
-        if ns > 0 {
-            m.insert(test.into(), loops * operations / seconds(ns));
-        }
-    }
-    m
-}
-
-fn slab_order(o: &Outcome) -> Metrics {
-    let mut m = common(o);
-    if o.machine == PARALLEL {
-        let from = marks(o, "begin").into_iter().min().unwrap_or(0);
-        let ends = marks(o, "built");
-        let mean = ends.iter().map(|t| seconds(t - from)).sum::<f64>() / ends.len().max(1) as f64;
-        m.insert("build1_seconds_parallel".into(), mean);
-        return m;
-    }
-    let (begin, one, two, end) = (
-        marks(o, "begin"),
-        marks(o, "build1"),
-        marks(o, "build2"),
-        marks(o, "end"),
-    );
-    let rows = begin.iter().zip(&one).zip(&two).zip(&end);
-    for (i, (((b, one), two), e)) in rows.enumerate() {
-        m.insert(format!("marginal_seconds_{}", i + 1), seconds(e - b));
-        m.insert(format!("build1_seconds_{}", i + 1), seconds(one - b));
-        m.insert(format!("build2_seconds_{}", i + 1), seconds(two - b));
-    }
-    m
-}
-
-/// A line this many times later than usual is a stall.
-const STALL: u64 = 10;
-
-fn atomic(o: &Outcome) -> Metrics {
-    let mut m = common(o);
-    let mut latencies: Vec<u64> = o.programs.lines.iter().map(|l| l.latency_ns).collect();
-    latencies.sort_unstable();
-    let usual = latencies.get(latencies.len() / 2).copied().unwrap_or(0);
-    let stalls: Vec<u64> = latencies
-        .iter()
-        .copied()
-        .filter(|&l| l > usual * STALL)
-        .collect();
-    let gitk = o.tasks.iter().find(|t| t.name == "gitk");
-    let elapsed = gitk.and_then(|t| t.ended_ns).unwrap_or(o.elapsed_ns);
-    m.insert("elapsed_s".into(), seconds(elapsed));
-    let counter = |name: &str| o.counters.get(name).copied().unwrap_or(0);
-    m.insert("failures".into(), counter("network_frames_lost") as f64);
-    m.insert("stalls".into(), stalls.len() as f64);
-    m.insert("stall_total_s".into(), seconds(stalls.iter().sum()));
-    m.insert(
-        "stall_max_s".into(),
-        seconds(latencies.last().copied().unwrap_or(0)),
-    );
-    m
+    s.start(machine, &k, &Calibration::standard(), seed)
+        .map_err(bad)
 }

@@ -109,7 +109,7 @@ impl Sim {
     fn check_flags(&self) -> Result<(), String> {
         let mem = self.mem_ref();
         let m = self.manager_ref();
-        let mut writeback = 0;
+        let (mut writeback, mut to_swap) = (0, 0);
         for (pfn, info) in mem.frames.owned() {
             if matches!(info.owner(), Owner::Kernel(_)) {
                 continue;
@@ -126,20 +126,23 @@ impl Sim {
             if transfer != in_flight {
                 return Err(format!("{pfn:?}: {:?}, but flags {flags:?}", info.bits));
             }
-            writeback += u64::from(
-                in_flight
-                    && flags.contains(PageFlags::WRITEBACK)
-                    && {
-                        matches!(info.owner(), Owner::File(o) if !matches!(mem.objects.get(o).kind, Kind::Shmem(_)))
-                    },
-            );
+            if in_flight && flags.contains(PageFlags::WRITEBACK) {
+                match info.owner() {
+                    Owner::File(o) if !matches!(mem.objects.get(o).kind, Kind::Shmem(_)) => {
+                        writeback += 1;
+                    }
+                    _ => to_swap += 1,
+                }
+            }
         }
-        // Pages that lost their file meanwhile are written to their end.
-        let counted = mem.vfs.dirty.nr_writeback;
-        if counted < writeback {
-            return Err(format!(
-                "{counted} pages under writeback counted, {writeback} there"
-            ));
+        // Pages that lost their file or their slot meanwhile are written to their end.
+        let swap = mem.swap.as_ref().map_or(0, |s| s.writeback);
+        for (counted, there) in [(mem.vfs.dirty.nr_writeback, writeback), (swap, to_swap)] {
+            if counted < there {
+                return Err(format!(
+                    "{counted} pages under writeback counted, {there} there"
+                ));
+            }
         }
         Ok(())
     }

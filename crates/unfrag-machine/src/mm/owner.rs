@@ -80,9 +80,10 @@ impl World {
 
     /// A page of the swap cache goes to its slot.
     fn write_to_swap(&mut self, pfn: Pfn, slot: u32, sync: bool) -> Written {
-        let Some(swap) = &self.mem.swap else {
+        let Some(swap) = &mut self.mem.swap else {
             return Written::Failed;
         };
+        swap.writeback += 1;
         let (device, sector) = (swap.config.device, swap.sector(slot));
         let mut bio = Bio::new(device, sector, Dir::Write, sync, Done::SwapWritten);
         bio.push(pfn.0 as u32);

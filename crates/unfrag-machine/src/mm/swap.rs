@@ -36,6 +36,8 @@ struct Slot {
 pub struct Swap {
     /// Where it is.
     pub config: SwapConfig,
+    /// Pages on their way to it.
+    pub writeback: u64,
     slots: Vec<Slot>,
     taken: BitVec,
     used: u32,
@@ -52,6 +54,7 @@ impl Swap {
     pub fn new(config: SwapConfig) -> Swap {
         Swap {
             config,
+            writeback: 0,
             slots: vec![],
             taken: BitVec::default(),
             used: 0,

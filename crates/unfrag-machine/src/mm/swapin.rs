@@ -115,6 +115,8 @@ impl Sim {
                 mem.counters.write_errors += u64::from(failed);
                 if done == Done::PageWritten {
                     mem.vfs.dirty.nr_writeback -= 1;
+                } else if let Some(swap) = &mut mem.swap {
+                    swap.writeback -= 1;
                 }
                 self.manager().end_page_writeback(pfn);
                 if failed && owner != Owner::Orphan {

@@ -92,6 +92,8 @@ pub struct MemoryByUse {
     pub dirty: u64,
     /// Pages being written to files (part of `file`).
     pub writeback: u64,
+    /// Pages being written to swap (part of `anon`).
+    pub swap_writeback: u64,
     /// Used slots of swap.
     pub swap_used: u64,
 }
@@ -155,10 +157,10 @@ impl MemoryByUse {
         u.other = managed.saturating_sub(named + u.pinned);
         u.dirty = mem.vfs.dirty.nr_dirty;
         u.writeback = mem.vfs.dirty.nr_writeback;
-        u.swap_used = match &mem.swap {
-            Some(s) => u64::from(s.config.pages - s.free()),
-            None => 0,
-        };
+        if let Some(s) = &mem.swap {
+            u.swap_writeback = s.writeback;
+            u.swap_used = u64::from(s.config.pages - s.free());
+        }
         u
     }
 }

@@ -179,9 +179,10 @@ fn stalls(samples: &[Sample]) -> Chart {
 }
 
 fn dirty(samples: &[Sample]) -> Chart {
-    const OF: [Named<Sample, u64>; 2] = [
+    const OF: [Named<Sample, u64>; 3] = [
         ("dirty", |s| s.memory.dirty),
         ("writeback", |s| s.memory.writeback),
+        ("writeback to swap", |s| s.memory.swap_writeback),
     ];
     let curve = |(name, pages): Named<Sample, u64>| Series {
         name: name.into(),
@@ -189,9 +190,9 @@ fn dirty(samples: &[Sample]) -> Chart {
     };
     Chart {
         id: "dirty".into(),
-        title: "Page cache not yet on disk".into(),
+        title: "Not yet on disk".into(),
         unit: "MiB",
-        hint: "nr_dirty and nr_writeback".into(),
+        hint: "nr_dirty, and nr_writeback in two".into(),
         stacked: false,
         rate: false,
         most: None,
