@@ -5,7 +5,7 @@ use super::meet::Asker;
 use crate::engine::TaskId;
 use crate::{Cx, Sim, Spec};
 use unfrag::Gfp;
-use unfrag::reclaim::{Answer, Kswapd, Need};
+use unfrag::reclaim::{Answer, Kswapd, Need, Throttle};
 
 impl Sim {
     /// Starts kswapd of node 0.
@@ -32,6 +32,9 @@ fn kswapd(cx: &mut Cx) {
         let need = cx.with(|sim| {
             let need = daemon.step(sim.manager(), answer);
             sim.free_pending();
+            if matches!(need, Need::Turn { freed: 1.., .. } | Need::Sleep(_)) {
+                sim.end_throttle(Throttle::Reserves);
+            }
             need
         });
         // Nothing may pass between the decision to sleep and the sleep, or a wake-up would be lost.

@@ -8,6 +8,10 @@ use crate::{Cx, Nanos, Sim, Waited};
 use unfrag::Gfp;
 use unfrag::reclaim::{Answer, Class, Need, PageFlags, Step, Throttle};
 
+/// Pages whose writing is progress for those who wait for it: what reclaim takes at a time. The
+/// specification says how long they wait at most, not what ends it.
+const WRITTEN: u32 = 32;
+
 /// On whose behalf the core works, and for what.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker {
@@ -106,7 +110,12 @@ impl Cx<'_> {
 
     fn throttle(&mut self, why: Throttle, ms: u32) {
         let from = self.now();
-        let tick = self.with(|sim| sim.world_ref().tick());
+        let tick = self.with(|sim| {
+            if why == Throttle::Writeback {
+                sim.mem().written = 0;
+            }
+            sim.world_ref().tick()
+        });
         let timeout = if ms == 0 { tick } else { Nanos::from(ms) * MS };
         self.wait(Channel::new(THROTTLE, why as u64), Some(timeout));
         let now = self.now();
@@ -119,6 +128,23 @@ impl Cx<'_> {
         while self.with(busy) {
             self.wait_io(page_channel(pfn), None);
         }
+    }
+}
+
+impl Sim {
+    /// A page was written.
+    pub(crate) fn note_written(&mut self) {
+        let mem = self.mem();
+        mem.written += 1;
+        if mem.written >= WRITTEN {
+            mem.written = 0;
+            self.end_throttle(Throttle::Writeback);
+        }
+    }
+
+    /// What throttled tasks wait for has happened.
+    pub(crate) fn end_throttle(&mut self, why: Throttle) {
+        self.wake(Channel::new(THROTTLE, why as u64));
     }
 }
 

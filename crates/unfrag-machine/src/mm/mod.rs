@@ -162,6 +162,8 @@ pub struct Memory {
     pub(crate) owed: Nanos,
     /// Tasks that run kswapd, by node.
     pub(crate) kswapd: Vec<Option<TaskId>>,
+    /// Pages written since somebody began to wait for that.
+    pub(crate) written: u32,
     pub(crate) busy_rng: Rng,
     /// Frames that lost their owner while the allocator was busy; to be freed.
     pub(crate) to_free: Vec<Pfn>,
@@ -194,6 +196,7 @@ impl Memory {
             counters: VmCounters::default(),
             owed: 0,
             kswapd: vec![],
+            written: 0,
             busy_rng: Rng::named(machine.seed, "busy"),
             to_free: vec![],
             dying: 0,

@@ -119,6 +119,7 @@ impl Sim {
                     swap.writeback -= 1;
                 }
                 self.manager().end_page_writeback(pfn);
+                self.note_written();
                 if failed && owner != Owner::Orphan {
                     self.dirty_again(pfn, owner);
                 }

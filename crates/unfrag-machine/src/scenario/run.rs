@@ -273,6 +273,7 @@ impl Sim {
             ("pgsteal_kswapd", r.pgsteal_kswapd),
             ("pgsteal_direct", r.pgsteal_direct),
             ("allocstall", r.allocstall),
+            ("pgscan_direct_throttle", r.pgscan_direct_throttle),
             ("pageoutrun", r.pageoutrun),
             ("pgactivate", r.pgactivate),
             ("pgdeactivate", r.pgdeactivate),

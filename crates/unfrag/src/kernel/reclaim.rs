@@ -124,6 +124,8 @@ pub struct ReclaimRules {
     pub notices_order_at_once: bool,
     /// Direct reclaimers wait while more pages are isolated than inactive (2.6.32 and later).
     pub isolated_throttle: bool,
+    /// Direct reclaimers wait for kswapd while less is free than half of the min marks (modern).
+    pub reserves_throttle: bool,
     /// Executable file pages in use stay active (2.6.31 and later).
     pub keeps_exec: bool,
     /// The active list of page cache is shortened only when it is the longer one (2.6.31 and later, by
@@ -151,6 +153,7 @@ impl ReclaimRules {
         realtime_in_interrupt: false,
         notices_order_at_once: false,
         isolated_throttle: false,
+        reserves_throttle: false,
         keeps_exec: false,
         spares_active_files: false,
         cheap_orders_wait: false,
@@ -212,6 +215,7 @@ impl ReclaimRules {
         nap: KswapdNap::No,
         goal: KswapdGoal::AnyZone,
         high_order: HighOrder::Compaction,
+        reserves_throttle: true,
         direct_writes_files: false,
         ..Self::K2_6_33
     };

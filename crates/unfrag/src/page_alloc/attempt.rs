@@ -34,9 +34,15 @@ pub struct Attempt {
     no_progress: u32,
     repeats: u32,
     drained: bool,
+    /// It may wait for kswapd before it reclaims: no such wait was in vain yet.
+    stalls: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an allocator has nowhere to box it, and an attempt that is kept is in reclaim"
+)]
 enum Phase {
     Begin {
         again: bool,
@@ -97,6 +103,7 @@ impl<'m, H: Host> Manager<'m, H> {
             no_progress: 0,
             repeats: 0,
             drained: false,
+            stalls: true,
         }))
     }
 }
@@ -148,6 +155,7 @@ impl Attempt {
                     Step::Need(need) => Some(Step::Need(need)),
                     Step::Done(progress) => {
                         self.reclaimed += d.reclaimed();
+                        self.stalls &= !d.in_vain;
                         self.after_reclaim(m, progress)
                     }
                 },
@@ -216,7 +224,7 @@ impl Attempt {
 
     fn start_reclaim<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Step<Got>> {
         let r = self.request;
-        let reclaim = DirectReclaim::new(m, self.list.zones(), r.order, r.gfp);
+        let reclaim = DirectReclaim::new(m, self.list.zones(), r.order, r.gfp, self.stalls);
         self.phase = Phase::Reclaim(reclaim);
         None
     }

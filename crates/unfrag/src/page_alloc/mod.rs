@@ -102,12 +102,14 @@ pub struct Manager<'m, H: Host> {
     pub(crate) flag_counts: FlagCounts,
 }
 
-/// What kswapd of a node was asked for.
+/// What kswapd of a node was asked for, and whether it can help.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub order: u8,
     /// Somebody asked since kswapd last looked.
     pub asked: bool,
+    /// The node has a kswapd, and it has not given up hope.
+    pub helps: bool,
 }
 
 /// The parts of a manager that an operation on one zone needs, borrowed apart.

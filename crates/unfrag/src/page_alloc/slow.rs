@@ -78,10 +78,7 @@ impl<H: Host> Manager<'_, H> {
         if self.needs_no_kswapd(node, order) {
             return;
         }
-        let first = (0..self.nr_zones).find(|&z| {
-            let c = &self.zone(z).config;
-            c.node == node && c.managed > 0
-        });
+        let first = self.nodes_zones(node).next();
         if let Some(first) = first {
             let w = &mut self.kswapd[first];
             (w.order, w.asked) = (if w.asked { w.order.max(order) } else { order }, true);
@@ -90,11 +87,17 @@ impl<H: Host> Manager<'_, H> {
         self.host.wake_kswapd(node, order);
     }
 
+    /// The zones of a node that have pages, low to high.
+    pub(crate) fn nodes_zones(&self, node: u8) -> impl Iterator<Item = usize> + Clone {
+        (0..self.nr_zones).filter(move |&z| {
+            let c = &self.zone(z).config;
+            c.node == node && c.managed > 0
+        })
+    }
+
     fn needs_no_kswapd(&self, node: u8, order: u8) -> bool {
         let sw = &self.env.sw;
-        let mut zones = (0..self.nr_zones)
-            .map(|z| self.zone(z))
-            .filter(|z| z.config.node == node && z.config.managed > 0);
+        let mut zones = self.nodes_zones(node).map(|z| self.zone(z));
         let top = zones.clone().map(|z| z.config.kind).max();
         let passes = |z: &Zone, flags| {
             let class = top.unwrap_or(z.config.kind);

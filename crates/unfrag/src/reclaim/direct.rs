@@ -1,15 +1,19 @@
 //! Direct reclaim: a request that found nothing reclaims by itself. `spec: linux-mm 4.3 (6), 4.8`
 
-use super::scan::Scan;
+use super::scan::{Backlog, Scan};
 use super::shrink::{TENTH, ZoneScan, turn};
 use super::{Answer, Class, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX, Step, Throttle, pressure};
-use crate::gfp::Gfp;
+use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
 use crate::kernel::{CongestionWait, LruShape};
 use crate::page_alloc::{MAX_ZONES, Manager};
+use crate::zone::ZoneKind;
 
 /// Pages looked at from which on flushers are woken: the wanted 32 and half as many.
 const WRITES_FROM: u64 = SWAP_CLUSTER_MAX + SWAP_CLUSTER_MAX / 2;
+
+/// Most milliseconds of one wait for kswapd.
+const SECOND: u32 = 1000;
 
 /// One direct reclaim on its way.
 #[derive(Clone, Copy, Debug)]
@@ -24,11 +28,19 @@ pub(crate) struct DirectReclaim {
     at: usize,
     zone: Option<ZoneScan>,
     total_scanned: u64,
+    /// A wait for kswapd was in vain.
+    pub in_vain: bool,
     phase: Phase,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
+    /// Before anything else: whether too little is free for those that reclaim.
+    Stall,
+    /// It waited for kswapd, which had freed so many pages before.
+    Stalled {
+        freed: u64,
+    },
     Zones,
     Shrink,
     Shrunk,
@@ -71,12 +83,14 @@ pub(crate) fn second_wait(rule: CongestionWait, answer: Answer) -> Option<Need> 
 }
 
 impl DirectReclaim {
-    /// A reclaim for a block of `order` in these zones, with the rights of `gfp`.
+    /// A reclaim for a block of `order` in these zones, with the rights of `gfp`. `stalls`: it may
+    /// wait for kswapd first.
     pub fn new<H: Host>(
         m: &mut Manager<'_, H>,
         zones: &[u8],
         order: u8,
         gfp: Gfp,
+        stalls: bool,
     ) -> DirectReclaim {
         let mut d = DirectReclaim {
             sc: Scan {
@@ -89,6 +103,7 @@ impl DirectReclaim {
                 scanned: 0,
                 reclaimed: 0,
                 told: (0, 0),
+                backlog: Backlog::default(),
             },
             vecs: [0; MAX_ZONES],
             len: 0,
@@ -97,7 +112,8 @@ impl DirectReclaim {
             at: 0,
             zone: None,
             total_scanned: 0,
-            phase: Phase::Zones,
+            in_vain: false,
+            phase: if stalls { Phase::Stall } else { Phase::Zones },
         };
         d.zones[..zones.len()].copy_from_slice(zones);
         for &z in zones {
@@ -121,6 +137,22 @@ impl DirectReclaim {
         let mut answer = answer;
         loop {
             match self.phase {
+                Phase::Stall => {
+                    if let Some(need) = self.stall(m) {
+                        m.reclaim.pgscan_direct_throttle += 1;
+                        return Step::Need(need);
+                    }
+                }
+                // A wait in which kswapd freed nothing is the last: it may wait for this very task.
+                Phase::Stalled { freed } if freed == m.reclaim.pgsteal_kswapd => {
+                    self.in_vain = true;
+                    self.phase = Phase::Zones;
+                }
+                Phase::Stalled { .. } => {
+                    if let Some(need) = self.stall(m) {
+                        return Step::Need(need);
+                    }
+                }
                 Phase::Zones => {
                     if let Some(need) = self.scan_zones(m) {
                         return Step::Need(need);
@@ -158,6 +190,36 @@ impl DirectReclaim {
                 }
             }
         }
+    }
+
+    /// Waits for kswapd while less than half of the min marks is free: the rest is for those that
+    /// reclaim. `spec: linux-mm 4.8`
+    fn stall<H: Host>(&mut self, m: &Manager<'_, H>) -> Option<Need> {
+        self.phase = Phase::Zones;
+        let node = m.zone(usize::from(self.zones[0])).config.node;
+        let first = m.nodes_zones(node).next()?;
+        if !m.env.sw.reclaim.reserves_throttle || !m.kswapd[first].helps {
+            return None;
+        }
+        let lower = m
+            .nodes_zones(node)
+            .map(|z| m.zone(z))
+            .filter(|z| z.config.kind <= ZoneKind::Normal);
+        let (mut free, mut min) = (0, 0);
+        for z in lower {
+            free += z.counter.max(0) as u64;
+            min += z.marks.of(AllocFlags::empty());
+        }
+        if free >= min / 2 {
+            return None;
+        }
+        self.phase = Phase::Stalled {
+            freed: m.reclaim.pgsteal_kswapd,
+        };
+        Some(Need::Throttle {
+            why: Throttle::Reserves,
+            ms: SECOND,
+        })
     }
 
     fn scan_zones<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
@@ -202,6 +264,8 @@ impl DirectReclaim {
         }
         let rule = m.env.sw.reclaim.congestion;
         let wants_flushers = self.total_scanned > WRITES_FROM;
+        let congested = rule == CongestionWait::Throttle && self.sc.backlog.congested();
+        self.sc.backlog.next_pass();
         let naps = scanned > 0 && self.sc.priority < DEF_PRIORITY - 2;
         self.sc.priority -= 1;
         if naps && rule != CongestionWait::Throttle {
@@ -209,6 +273,13 @@ impl DirectReclaim {
             return Some(Step::Need(congestion_wait(rule, TENTH)));
         }
         self.phase = Phase::Zones;
+        // Nobody needs to be told to write what waits for a busy disk.
+        if congested {
+            return Some(Step::Need(Need::Throttle {
+                why: Throttle::Congested,
+                ms: 0,
+            }));
+        }
         if wants_flushers {
             return Some(Step::Need(Need::WakeFlushers(self.total_scanned)));
         }

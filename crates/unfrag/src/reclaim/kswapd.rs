@@ -4,9 +4,9 @@
 //! over exactly once.
 
 use super::direct::congestion_wait;
-use super::scan::Scan;
+use super::scan::{Backlog, Scan};
 use super::shrink::{TENTH, ZoneScan, turn};
-use super::{Answer, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX, pressure};
+use super::{Answer, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX, Throttle, pressure};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
 use crate::kernel::{CongestionWait, KswapdGoal, KswapdNap, KswapdSleep};
@@ -18,6 +18,9 @@ const PLENTY: u64 = 8;
 
 /// Below this priority reclaim is in trouble.
 const TROUBLE: u8 = DEF_PRIORITY - 2;
+
+/// Reclaim for a boost alone does not go below this priority (modern).
+const BOOST_PRIORITY: u8 = DEF_PRIORITY - 2;
 
 /// Runs without any reclaim after which a node is hopeless (modern).
 const HOPELESS: u32 = 16;
@@ -48,6 +51,9 @@ pub struct Kswapd {
     run_reclaimed: u64,
     /// Boost seen at the start of a run, by zone.
     boost: [u64; MAX_ZONES],
+    /// Pages still to be freed for that boost alone: as long as the node has enough even so, only
+    /// what costs nothing is taken.
+    for_boost: u64,
     failures: u32,
     /// Pages that direct reclaim had given back when kswapd gave up hope.
     hopeless_since: Option<u64>,
@@ -82,6 +88,7 @@ impl Kswapd {
                 scanned: 0,
                 reclaimed: 0,
                 told: (0, 0),
+                backlog: Backlog::default(),
             },
             phase: Phase::Asleep,
             zones: [0; MAX_ZONES],
@@ -96,6 +103,7 @@ impl Kswapd {
             lru_pages: 0,
             run_reclaimed: 0,
             boost: [0; MAX_ZONES],
+            for_boost: 0,
             failures: 0,
             hopeless_since: None,
         }
@@ -140,12 +148,13 @@ impl Kswapd {
         }
     }
 
-    fn find_zones<H: Host>(&mut self, m: &Manager<'_, H>) {
-        for z in 0..m.nr_zones {
-            if m.zone(z).config.node == self.node && m.zone(z).config.managed > 0 {
-                self.zones[self.len] = z as u8;
-                self.len += 1;
-            }
+    fn find_zones<H: Host>(&mut self, m: &mut Manager<'_, H>) {
+        for z in m.nodes_zones(self.node) {
+            self.zones[self.len] = z as u8;
+            self.len += 1;
+        }
+        if self.len > 0 {
+            m.kswapd[self.first()].helps = true;
         }
         self.phase = Phase::Asleep;
     }
@@ -161,8 +170,9 @@ impl Kswapd {
 
     /// What was asked for since the last look.
     fn take_wanted<H: Host>(&self, m: &mut Manager<'_, H>) -> Option<u8> {
-        let w = core::mem::take(&mut m.kswapd[self.first()]);
-        w.asked.then_some(w.order)
+        let w = &mut m.kswapd[self.first()];
+        let order = core::mem::take(&mut w.order);
+        core::mem::take(&mut w.asked).then_some(order)
     }
 
     fn woken<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
@@ -174,6 +184,7 @@ impl Kswapd {
             Some(order) => {
                 if self.hopeless_since.take().is_some() {
                     self.failures = 0;
+                    m.kswapd[self.first()].helps = true;
                 }
                 self.start_run(m, order);
                 None
@@ -186,9 +197,12 @@ impl Kswapd {
         (self.asked, self.order) = (order, order);
         self.phase = Phase::Begin;
         self.run_reclaimed = 0;
+        self.for_boost = 0;
+        self.sc.backlog = Backlog::default();
         m.reclaim.pageoutrun += 1;
         for (i, z) in self.nodes_zones().enumerate() {
             self.boost[i] = m.zone(z).marks.boost;
+            self.for_boost += self.boost[i];
             if let Some(z) = m.zones[z].as_mut() {
                 z.reclaim_active = true;
             }
@@ -199,8 +213,6 @@ impl Kswapd {
         self.sc.order = self.order;
         self.sc.priority = DEF_PRIORITY;
         (self.sc.scanned, self.sc.reclaimed) = (0, 0);
-        // Only reclaim for a boost alone goes without writing. `spec: linux-mm 4.8`
-        self.sc.may_write = true;
         self.total_scanned = 0;
         self.phase = Phase::Priority;
     }
@@ -245,7 +257,9 @@ impl Kswapd {
         self.all_ok = true;
         self.below_min = false;
         if rules.goal == KswapdGoal::AnyZone {
-            if self.balanced(m, self.order) {
+            if !self.balanced(m, self.order) {
+                self.for_boost = 0;
+            } else if self.for_boost == 0 {
                 return self.run_done(m);
             }
             self.end = self.len - 1;
@@ -275,6 +289,9 @@ impl Kswapd {
             .map(|z| m.reclaimable_pages(z))
             .sum();
         self.at = 0;
+        self.sc.may_write = self.for_boost == 0;
+        self.sc.may_swap = self.for_boost == 0;
+        self.sc.backlog.next_pass();
         self.pass_from = (self.total_scanned, self.sc.reclaimed);
         self.phase = Phase::Zones;
         None
@@ -344,11 +361,6 @@ impl Kswapd {
         self.sc.reclaimed += freed;
         let zone = usize::from(self.zones[self.at]);
         m.note_unreclaimable(zone, freed);
-        if self.total_scanned > 2 * SWAP_CLUSTER_MAX
-            && self.total_scanned > self.sc.reclaimed + self.sc.reclaimed / 2
-        {
-            self.sc.may_write = true;
-        }
         self.at += 1;
         self.phase = Phase::Zones;
         (self.sc.told.0 > 0).then(|| turn(&mut self.sc))
@@ -364,7 +376,15 @@ impl Kswapd {
                 self.sc.order = 0;
             }
         }
-        if self.all_ok {
+        let freed = self.sc.reclaimed - self.pass_from.1;
+        let looked = self.total_scanned - self.pass_from.0;
+        let for_boost = self.for_boost > 0;
+        self.for_boost = self.for_boost.saturating_sub(freed);
+        if self.all_ok && self.for_boost == 0 {
+            return self.run_done(m);
+        }
+        // Nothing can be had without writing.
+        if for_boost && freed == 0 && (looked > 0 || self.sc.priority <= BOOST_PRIORITY) {
             return self.run_done(m);
         }
         if rules.goal == KswapdGoal::AnyZone && self.sc.priority <= 1 {
@@ -378,9 +398,8 @@ impl Kswapd {
         let skips = rules.nap == KswapdNap::NotBelowMin && self.below_min;
         if rules.goal == KswapdGoal::AnyZone {
             // A pass that looked at as much as it was to free goes on at its priority.
-            let freed = self.sc.reclaimed > self.pass_from.1;
-            let looked = self.total_scanned - self.pass_from.0;
-            if !freed || looked < self.pass_goal(m) {
+            let least = if for_boost { BOOST_PRIORITY } else { 0 };
+            if self.sc.priority > least && (freed == 0 || looked < self.pass_goal(m)) {
                 self.sc.priority -= 1;
             }
         } else if self.sc.reclaimed >= SWAP_CLUSTER_MAX || self.sc.priority == 0 {
@@ -389,6 +408,12 @@ impl Kswapd {
             self.sc.priority -= 1;
         }
         self.phase = Phase::Priority;
+        if rules.congestion == CongestionWait::Throttle && self.sc.backlog.outruns_the_disk() {
+            return Some(Need::Throttle {
+                why: Throttle::Writeback,
+                ms: TENTH,
+            });
+        }
         if naps && !skips {
             self.phase = Phase::Nap;
             return Some(congestion_wait(rules.congestion, TENTH));
@@ -433,6 +458,7 @@ impl Kswapd {
                 return Some(turn(&mut self.sc));
             }
             self.hopeless_since = Some(m.reclaim.pgsteal_direct);
+            m.kswapd[self.first()].helps = false;
             self.phase = Phase::Asleep;
             return Some(Need::Sleep(None));
         }

@@ -164,6 +164,8 @@ pub enum Throttle {
     NoProgress,
     /// Until a device is less busy.
     Congested,
+    /// Until kswapd has freed pages: what is left is for those that reclaim.
+    Reserves,
 }
 
 /// What an operation needs before it can go on.
@@ -259,6 +261,8 @@ pub struct ReclaimCounters {
     pub pgsteal_direct: u64,
     /// Direct reclaims.
     pub allocstall: u64,
+    /// Direct reclaims that waited first, because too little was free for those that reclaim.
+    pub pgscan_direct_throttle: u64,
     /// Runs of kswapd.
     pub pageoutrun: u64,
     /// Pages moved from the inactive to the active lists.

@@ -31,6 +31,42 @@ pub(super) struct Scan {
     pub reclaimed: u64,
     /// Pages looked at and freed since the host last heard.
     pub told: (u32, u32),
+    pub backlog: Backlog,
+}
+
+/// What a pass met of pages that wait for a disk. `spec: linux-mm 4.8`
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Backlog {
+    /// Pages that were dirty or under writeback.
+    dirty: u32,
+    /// Of them, those under writeback.
+    writeback: u32,
+    /// Pages under writeback that an earlier scan had met there.
+    again: u32,
+    /// Dirty pages that the disk does not take for now.
+    refused: u32,
+    /// A whole batch was under writeback, in this pass or an earlier one.
+    whole_batch: bool,
+}
+
+impl Backlog {
+    /// Begins another pass.
+    pub fn next_pass(&mut self) {
+        *self = Backlog {
+            whole_batch: self.whole_batch,
+            ..Backlog::default()
+        };
+    }
+
+    /// Whether the lists go round faster than the disk writes.
+    pub fn outruns_the_disk(&self) -> bool {
+        self.whole_batch && self.again > 0
+    }
+
+    /// Whether every dirty page waits for a disk that is busy enough.
+    pub fn congested(&self) -> bool {
+        self.dirty > 0 && self.again + self.refused == self.dirty
+    }
 }
 
 /// The aligned block around a page whose other pages are taken with it.
@@ -257,6 +293,7 @@ impl<H: Host> Manager<'_, H> {
         pass: Pass,
     ) -> Option<Ix> {
         let mut rest = core::mem::replace(held, List::EMPTY);
+        let (batch, writeback) = (rest.len, sc.backlog.writeback);
         let mut freed = 0;
         let mut waits = None;
         while let Some(ix) = rest.pop_head(self.frames.meta) {
@@ -288,6 +325,7 @@ impl<H: Host> Manager<'_, H> {
         while let Some(ix) = rest.pop_head(self.frames.meta) {
             held.push_tail(self.frames.meta, ix);
         }
+        sc.backlog.whole_batch |= batch > 0 && sc.backlog.writeback == writeback + batch;
         sc.reclaimed += freed;
         sc.told.1 += freed as u32;
         if sc.kswapd {
@@ -298,13 +336,16 @@ impl<H: Host> Manager<'_, H> {
         waits
     }
 
-    fn fate(&mut self, ix: Ix, file: bool, sc: &Scan, pass: Pass) -> Fate {
+    fn fate(&mut self, ix: Ix, file: bool, sc: &mut Scan, pass: Pass) -> Fate {
         let rules = self.env.sw.reclaim;
         let flags = self.flags_of(ix);
         if flags.contains(PageFlags::LOCKED) {
             return Fate::Keep;
         }
         if flags.contains(PageFlags::WRITEBACK) {
+            sc.backlog.dirty += 1;
+            sc.backlog.writeback += 1;
+            sc.backlog.again += u32::from(flags.contains(PageFlags::RECLAIM));
             self.put_flags(ix, flags | PageFlags::RECLAIM);
             return if pass == Pass::Sync && sc.may_write_back(file) {
                 Fate::Wait
@@ -341,6 +382,7 @@ impl<H: Host> Manager<'_, H> {
             }
         }
         if self.flags_of(ix).contains(PageFlags::DIRTY) {
+            sc.backlog.dirty += 1;
             if called && file && spares {
                 return Fate::Keep;
             }
@@ -363,7 +405,10 @@ impl<H: Host> Manager<'_, H> {
                     self.reclaim.nr_vmscan_write += 1;
                     return Fate::Keep;
                 }
-                Written::Congested => return Fate::Keep,
+                Written::Congested => {
+                    sc.backlog.refused += 1;
+                    return Fate::Keep;
+                }
                 Written::Failed => return Fate::Activate,
             }
         }

@@ -60,9 +60,6 @@ impl<H: Host> Manager<'_, H> {
     /// be taken, the share of that list that it scanned was a fourth of that of page cache, all of
     /// which could. With the costs held to at most 2 to 1 it is 30 to 140.
     fn anon_percent(&mut self, vec: usize) -> u64 {
-        if self.host.nr_swap_pages() == 0 {
-            return 0;
-        }
         let free = self.zone(vec).counter.max(0) as u64;
         let high = self.zone(vec).marks.of(AllocFlags::WMARK_HIGH);
         let swappiness = self.env.sysctl.swappiness;
@@ -125,9 +122,9 @@ impl<H: Host> Manager<'_, H> {
 
     /// Begins a zone's share of a reclaim.
     pub(super) fn start_zone(&mut self, vec: usize, sc: &Scan) -> ZoneScan {
-        let percent = self.anon_percent(vec);
+        let no_swap = self.host.nr_swap_pages() == 0 || !sc.may_swap;
+        let percent = if no_swap { 0 } else { self.anon_percent(vec) };
         let joined = self.env.sw.reclaim.lru == LruShape::Joined;
-        let no_swap = self.host.nr_swap_pages() == 0;
         let mut nr = [0; 4];
         for (i, &lru) in Lru::EVICTABLE.iter().enumerate() {
             let v = &mut self.lruvecs[vec];
@@ -150,7 +147,8 @@ impl<H: Host> Manager<'_, H> {
             }
             let saved = &mut v.saved_scan[lru.index()];
             *saved += scan;
-            if *saved >= SWAP_CLUSTER_MAX {
+            // For a boost alone the priority does not go on until there is a batch.
+            if *saved >= SWAP_CLUSTER_MAX || !sc.may_swap {
                 nr[i] = core::mem::take(saved);
             }
         }

@@ -1,6 +1,7 @@
 //! kswapd: when it works, how far it goes, when it sleeps. `spec: linux-mm 4.2, 4.6, 4.8`
 
 use super::*;
+use unfrag::kernel::KswapdNap;
 
 /// Steps kswapd until it sleeps, and returns for how many ms.
 fn to_sleep(k: &mut Kswapd, m: &mut Manager<Owners>, answer: Answer) -> Option<u32> {
@@ -154,4 +155,213 @@ fn after_a_broken_sleep_an_old_kswapd_works_for_new_requests_alone_spec_4_6() {
         assert_eq!(c.kswapd_high_wmark_hit_quickly, 1);
         assert_eq!(c.pgscan_kswapd, scanned);
     });
+}
+
+/// Priorities after which kswapd naps, asked for a block of `order` with `free` pages left, when the disk
+/// takes nothing; until it has gone through all of them or sleeps.
+fn naps(sw: Switches, order: u8, free: fn(&Manager<Owners>) -> u64) -> (Vec<u8>, u64) {
+    let host = Owners {
+        congested: true,
+        ..Owners::default()
+    };
+    let mut seen = Vec::new();
+    let mut skipped = 0;
+    with(sw, host, |m| {
+        fill(m, PageFlags::DIRTY);
+        let mut k = daemon(m);
+        drain_to(m, free(m));
+        ask(m, order);
+        let mut priority = 13;
+        let mut answer = Answer::Go;
+        while priority > 0 || matches!(answer, Answer::Freed(_)) {
+            let need = k.step(m, answer);
+            match need {
+                Need::Shrink { .. } => priority -= 1,
+                Need::CongestionWait { ms: 100, .. } => seen.push(priority),
+                Need::Sleep(_) => break,
+                _ => {}
+            }
+            answer = meet(m, need);
+        }
+        skipped = m.reclaim_counters().kswapd_skip_congestion_wait;
+    });
+    (seen, skipped)
+}
+
+fn between_min_and_low(m: &Manager<Owners>) -> u64 {
+    let marks = m.zone_view(0).marks;
+    marks.min.midpoint(marks.low)
+}
+
+fn below_min(m: &Manager<Owners>) -> u64 {
+    m.zone_view(0).marks.min - 8
+}
+
+#[test]
+fn with_patch_5_a_higher_order_is_in_trouble_later_spec_4_6() {
+    let later = changed("2.6.31", |r| r.nap = KswapdNap::TroubleLater);
+    let ten: Vec<u8> = (1..10).rev().collect();
+    for order in [0, 3] {
+        let (seen, _) = naps(era("2.6.31"), order, between_min_and_low);
+        assert_eq!(seen, ten, "order {order}");
+    }
+    assert_eq!(naps(later, 0, between_min_and_low).0, ten);
+    assert_eq!(naps(later, 3, between_min_and_low).0, [6, 5, 4, 3, 2, 1]);
+    // A tenth order, and any above, leaves no priority to be in trouble at.
+    assert_eq!(naps(later, 10, between_min_and_low).0, []);
+}
+
+#[test]
+fn below_the_min_mark_2_6_33_does_not_nap_spec_4_6() {
+    let (seen, skipped) = naps(era("2.6.33"), 0, between_min_and_low);
+    assert_eq!((seen.len(), skipped), (9, 0));
+    let (seen, skipped) = naps(era("2.6.33"), 0, below_min);
+    assert_eq!(
+        (seen, skipped),
+        (vec![], 9),
+        "each nap that was skipped counts"
+    );
+    let (seen, skipped) = naps(era("2.6.32"), 0, below_min);
+    assert_eq!((seen.len(), skipped), (9, 0));
+}
+
+#[test]
+fn kswapd_waits_for_both_classes_in_one_variant_alone_spec_4_6() {
+    let waits = |congestion| {
+        let host = Owners {
+            congested: true,
+            ..Owners::default()
+        };
+        let mut seen = Vec::new();
+        with(
+            changed("2.6.31", |r| r.congestion = congestion),
+            host,
+            |m| {
+                fill(m, PageFlags::DIRTY);
+                let mut k = daemon(m);
+                ask(m, 0);
+                let mut answer = Answer::Go;
+                while seen.len() < 4 {
+                    let need = k.step(m, answer);
+                    answer = meet(m, need);
+                    if let Need::CongestionWait { class, ms } = need {
+                        seen.push((class, ms));
+                        answer = Answer::Left(ms - 40);
+                    }
+                }
+            },
+        );
+        seen
+    };
+    use Class::{Async, Sync};
+    use unfrag::kernel::CongestionWait as C;
+    assert_eq!(waits(C::Async), [(Async, 100); 4]);
+    assert_eq!(
+        waits(C::Both),
+        [(Async, 100); 4],
+        "patch 3 left kswapd alone"
+    );
+    let both = [(Async, 100), (Sync, 60)];
+    assert_eq!(waits(C::BothEverywhere), [both, both].concat());
+}
+
+#[test]
+fn v2s_dropped_patch_goes_over_to_a_higher_order_within_a_run_spec_4_6() {
+    let runs = |at_once| {
+        let sw = changed("2.6.31", |r| r.notices_order_at_once = at_once);
+        let mut runs = 0;
+        with(sw, Owners::default(), |m| {
+            let pages = fill(m, PageFlags::empty());
+            assert!(!pages.is_empty());
+            let mut k = daemon(m);
+            ask(m, 0);
+            let mut need = k.step(m, Answer::Go);
+            while m.reclaim_counters().pgsteal_kswapd == 0 {
+                let answer = meet(m, need);
+                need = k.step(m, answer);
+            }
+            assert!(!matches!(need, Need::Sleep(_)));
+            leave_single_pages(m);
+            ask(m, 3);
+            let answer = meet(m, need);
+            to_sleep(&mut k, m, answer);
+            m.drain_all();
+            assert!(m.alloc(3, Gfp::KERNEL).is_ok());
+            runs = m.reclaim_counters().pageoutrun;
+        });
+        runs
+    };
+    assert_eq!(runs(false), 2, "a run for order 0, then one for order 3");
+    assert_eq!(runs(true), 1);
+}
+
+/// Position of the inactive anonymous list.
+const ANON: usize = Lru::InactiveAnon as usize - 1;
+
+/// Page cache and anonymous pages, with a boost of the marks and enough free even so.
+fn boosted(name: &str, file: PageFlags, f: impl FnOnce(&mut Manager<Owners>)) {
+    let host = Owners {
+        swap: 1 << 20,
+        ..Owners::default()
+    };
+    with(era(name), host, |m| {
+        let pages = fill(m, file);
+        for p in &pages[..pages.len() / 3] {
+            m.lru_del(*p);
+            m.lru_add(*p, Lru::InactiveAnon);
+        }
+        // Every other of the last pages is free: many, but no block from which a type could be
+        // fed without a boost.
+        for p in pages.iter().rev().take(5000).step_by(2) {
+            m.lru_del(*p);
+            m.free(*p, 0).unwrap();
+        }
+        m.drain_all();
+        while m.zone_view(0).marks.boost == 0 {
+            m.alloc(0, Gfp::KERNEL).unwrap();
+        }
+        // The next block from the zone's lists tells kswapd.
+        while m.host().woken.is_empty() {
+            m.alloc(0, Gfp::KERNEL).unwrap();
+        }
+        f(m);
+    });
+}
+
+#[test]
+fn reclaim_for_a_boost_alone_takes_clean_page_cache_and_no_more_spec_4_8() {
+    for name in ["5.6", "6.1", "6.18"] {
+        boosted(name, PageFlags::empty(), |m| {
+            let boost = m.zone_view(0).marks.boost;
+            let anon = m.lru_view(0).pages[ANON];
+            let swap = m.host().swap;
+            let mut k = daemon(m);
+            to_sleep(&mut k, m, Answer::Go);
+            let c = *m.reclaim_counters();
+            assert!(c.pgsteal_kswapd >= boost, "{name}: {c:?} for {boost}");
+            assert!(c.pgsteal_kswapd < 2 * boost, "{name}: {c:?} for {boost}");
+            assert_eq!(m.lru_view(0).pages[ANON], anon, "{name}");
+            assert_eq!(m.host().swap, swap, "{name}");
+            assert_eq!(m.zone_view(0).marks.boost, 0, "{name}: it is over");
+        });
+    }
+}
+
+#[test]
+fn reclaim_for_a_boost_alone_ends_where_pages_would_have_to_be_written_spec_4_8() {
+    for name in ["5.6", "6.1", "6.18"] {
+        boosted(name, PageFlags::DIRTY, |m| {
+            let mut k = daemon(m);
+            to_sleep(&mut k, m, Answer::Go);
+            let c = *m.reclaim_counters();
+            assert_eq!((c.pgsteal_kswapd, c.nr_vmscan_write), (0, 0), "{name}");
+            assert_eq!(c.pageoutrun, 1, "{name}");
+            assert_eq!(m.zone_view(0).marks.boost, 0, "{name}");
+            // When memory is short as well, all means are right.
+            drain_to(m, m.zone_view(0).marks.low);
+            ask(m, 0);
+            to_sleep(&mut k, m, Answer::Left(0));
+            assert!(m.reclaim_counters().nr_vmscan_write > 0, "{name}");
+        });
+    }
 }

@@ -4,6 +4,7 @@
 mod kswapd;
 mod lru;
 mod slow_path;
+mod throttle;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -189,6 +190,35 @@ const ERAS: [&str; 9] = [
     "6.1",
     "6.18",
 ];
+
+/// A rule of `name`'s reclaim changed.
+fn changed(name: &str, change: impl FnOnce(&mut unfrag::kernel::ReclaimRules)) -> Switches {
+    let mut sw = era(name);
+    change(&mut sw.reclaim);
+    sw
+}
+
+/// kswapd of node 0, asleep.
+fn daemon(m: &mut Manager<Owners>) -> Kswapd {
+    let mut k = Kswapd::new(0);
+    assert_eq!(k.step(m, Answer::Go), Need::Sleep(None));
+    k
+}
+
+/// Asks kswapd for a block of `order`, by a request that cannot wait.
+fn ask(m: &mut Manager<Owners>, order: u8) {
+    let gfp = Gfp::KERNEL - Gfp::DIRECT_RECLAIM;
+    if let Begun::Attempt(a) = m.begin_alloc(0, order, gfp, Context::default()).unwrap() {
+        finish(m, a).0.ok();
+    }
+}
+
+/// Takes pages, whatever the marks, until at most `left` are free.
+fn drain_to(m: &mut Manager<Owners>, left: u64) {
+    while m.zone_view(0).free_counter > left as i64 {
+        m.alloc(0, Gfp::KERNEL | Gfp::MEMALLOC).unwrap();
+    }
+}
 
 /// Runs kswapd while somebody takes all that it frees, until `enough` says so or it sleeps. Returns how
 /// many pages each pass looked at.

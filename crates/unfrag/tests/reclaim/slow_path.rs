@@ -188,3 +188,36 @@ fn modern_kernels_throttle_instead_of_waiting_for_congestion_spec_4_8() {
         assert!(needs.iter().any(|n| matches!(n, Need::Oom)));
     });
 }
+
+#[test]
+fn a_restart_after_reclaim_failed_wakes_kswapd_with_patch_1_spec_4_6() {
+    let wakes_again = |sw: Switches| {
+        let mut more = None;
+        with(sw, Owners::default(), |m| {
+            // Nothing but anonymous pages, and no swap.
+            fill_as(m, false, PageFlags::empty());
+            drain_to(m, m.zone_view(0).marks.min / 2);
+            let mut a = begin(m, 0, Gfp::KERNEL, Context::default());
+            let mut answer = Answer::Go;
+            while let Step::Need(need) = a.step(m, answer) {
+                if need == Need::Oom {
+                    let before = m.host().woken.len();
+                    assert!(before > 0);
+                    // A process will end: the request starts over.
+                    a.step(m, Answer::Killed(true));
+                    more = Some(m.host().woken.len() - before);
+                    break;
+                }
+                answer = meet(m, need);
+            }
+        });
+        more.expect("it ends in the OOM killer")
+    };
+    assert_eq!(wakes_again(era("2.6.30")), 1);
+    assert_eq!(wakes_again(era("2.6.31")), 0);
+    assert_eq!(
+        wakes_again(changed("2.6.31", |r| r.wake_on_restart = true)),
+        1
+    );
+    assert_eq!(wakes_again(era("2.6.32")), 1);
+}

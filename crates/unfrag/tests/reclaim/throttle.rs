@@ -1,0 +1,240 @@
+//! Who is held back, for what, and how long. `spec: linux-mm 4.5, 4.8`
+
+use super::*;
+
+fn throttled(why: Throttle, ms: u32) -> impl Fn(&Need) -> bool {
+    move |n| *n == Need::Throttle { why, ms }
+}
+
+/// Needs of kswapd until it sleeps, on a host with nothing but anonymous pages and a swap; writes end
+/// whenever it lets others have a turn, or only when it waits.
+fn swapping(name: &str, quick_disk: bool) -> Vec<Need> {
+    let host = Owners {
+        swap: 1 << 20,
+        ..Owners::default()
+    };
+    let mut needs = Vec::new();
+    with(era(name), host, |m| {
+        fill_as(m, false, PageFlags::DIRTY);
+        let mut k = daemon(m);
+        ask(m, 0);
+        let mut answer = Answer::Go;
+        loop {
+            let need = k.step(m, answer);
+            if matches!(need, Need::Sleep(_)) || needs.len() > 100_000 {
+                break;
+            }
+            answer = meet(m, need);
+            if quick_disk {
+                meet(m, Need::PageWriteback(Pfn(0)));
+            }
+            needs.push(need);
+        }
+    });
+    needs
+}
+
+#[test]
+fn kswapd_that_outruns_the_disk_waits_for_writeback_spec_4_8() {
+    let waits = throttled(Throttle::Writeback, 100);
+    for name in ["6.1", "6.18"] {
+        assert!(swapping(name, false).iter().any(&waits), "{name}");
+        let needs = swapping(name, true);
+        assert!(!needs.iter().any(&waits), "{name}: the disk keeps up");
+    }
+    for name in ["2.6.33", "5.9"] {
+        assert!(!swapping(name, false).iter().any(&waits), "{name}");
+    }
+}
+
+#[test]
+fn a_direct_reclaimer_waits_where_all_dirty_pages_wait_for_the_disk_spec_4_8() {
+    // Every page is under writeback; `met` says whether an earlier scan saw that.
+    let needs_of = |name: &str, met: bool| {
+        let host = Owners {
+            swap: 1 << 20,
+            ..Owners::default()
+        };
+        let mut needs = Vec::new();
+        with(era(name), host, |m| {
+            let mut flags = PageFlags::WRITEBACK;
+            flags.set(PageFlags::RECLAIM, met);
+            m.host_mut().writing = fill_as(m, false, flags);
+            drain_to(m, m.zone_view(0).marks.min);
+            let a = begin(m, 0, Gfp::KERNEL, Context::default());
+            let (got, n) = finish(m, a);
+            got.unwrap();
+            needs = n;
+        });
+        needs
+    };
+    let waits = throttled(Throttle::Congested, 0);
+    for name in ["6.1", "6.18"] {
+        assert!(needs_of(name, true).iter().any(&waits), "{name}");
+        let needs = needs_of(name, false);
+        let first = needs.iter().find(|n| matches!(n, Need::Throttle { .. }));
+        assert_ne!(
+            first.map(&waits),
+            Some(true),
+            "{name}: the disk may be idle"
+        );
+    }
+    for name in ["2.6.33", "5.9"] {
+        assert!(!needs_of(name, true).iter().any(&waits), "{name}");
+    }
+}
+
+#[test]
+fn with_half_of_the_min_marks_gone_direct_reclaimers_wait_for_kswapd_spec_4_8() {
+    let stalls = throttled(Throttle::Reserves, 1000);
+    for name in ["5.6", "6.1", "6.18"] {
+        with(era(name), Owners::default(), |m| {
+            fill(m, PageFlags::empty());
+            let half = m.zone_view(0).marks.min / 2;
+            drain_to(m, 2 * half - 8);
+            assert!(m.zone_view(0).free_pages > half, "{name}");
+            let mut k = daemon(m);
+            let a = begin(m, 0, Gfp::KERNEL, Context::default());
+            let (got, needs) = finish(m, a);
+            assert!(!needs.iter().any(&stalls), "{name}: half is left");
+            m.free(got.unwrap(), 0).unwrap();
+
+            drain_to(m, half - 8);
+            let mut a = begin(m, 0, Gfp::KERNEL, Context::default());
+            let direct = m.reclaim_counters().pgscan_direct;
+            match a.step(m, Answer::Go) {
+                Step::Need(need) => assert!(stalls(&need), "{name}: {need:?}"),
+                Step::Done(got) => panic!("{name}: {got:?}"),
+            }
+            // kswapd gets on, but not far enough: the wait goes on.
+            let mut answer = Answer::Go;
+            let freed = m.reclaim_counters().pgsteal_kswapd;
+            while m.reclaim_counters().pgsteal_kswapd == freed {
+                let need = k.step(m, answer);
+                answer = meet(m, need);
+            }
+            drain_to(m, half - 8);
+            match a.step(m, Answer::Go) {
+                Step::Need(need) => assert!(stalls(&need), "{name}: {need:?}"),
+                Step::Done(got) => panic!("{name}: {got:?}"),
+            }
+            while m.zone_view(0).free_pages < m.zone_view(0).marks.min {
+                let need = k.step(m, answer);
+                answer = meet(m, need);
+            }
+            let (got, needs) = finish(m, a);
+            assert!(
+                got.is_ok() && !needs.iter().any(&stalls),
+                "{name}: {needs:?}"
+            );
+            let c = m.reclaim_counters();
+            assert_eq!(
+                c.pgscan_direct_throttle, 1,
+                "{name}: one reclaim, however many waits"
+            );
+            assert!(c.pgscan_direct >= direct, "{name}");
+        });
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_kswapd_that_does_not_help_spec_4_8() {
+    let waits = |name: &str, has_kswapd: bool| {
+        let mut seen = 0;
+        with(era(name), Owners::default(), |m| {
+            fill(m, PageFlags::empty());
+            if has_kswapd {
+                daemon(m);
+            }
+            drain_to(m, m.zone_view(0).marks.min / 2 - 8);
+            let a = begin(m, 0, Gfp::KERNEL, Context::default());
+            let (got, needs) = finish(m, a);
+            got.unwrap();
+            seen = needs
+                .iter()
+                .filter(|n| throttled(Throttle::Reserves, 1000)(n))
+                .count();
+        });
+        seen
+    };
+    assert_eq!(
+        waits("6.18", true),
+        1,
+        "it frees nothing: one wait, then on alone"
+    );
+    assert_eq!(waits("6.18", false), 0, "there is none");
+    assert_eq!(waits("2.6.33", true), 0, "not yet");
+
+    // Nothing but anonymous pages and no swap: it gives up hope.
+    with(era("6.1"), Owners::default(), |m| {
+        fill_as(m, false, PageFlags::empty());
+        drain_to(m, m.zone_view(0).marks.min / 2 - 8);
+        let mut k = daemon(m);
+        ask(m, 0);
+        let mut answer = Answer::Go;
+        loop {
+            match k.step(m, answer) {
+                Need::Sleep(None) => break,
+                need => answer = meet(m, need),
+            }
+        }
+        let a = begin(m, 0, Gfp::KERNEL, Context::default());
+        let needs = finish(m, a).1;
+        assert!(!needs.iter().any(throttled(Throttle::Reserves, 1000)));
+    });
+}
+
+#[test]
+fn with_more_isolated_than_inactive_direct_reclaimers_wait_spec_4_5() {
+    for throttles in [false, true] {
+        let sw = changed("2.6.31", |r| r.isolated_throttle = throttles);
+        with(sw, Owners::default(), |m| {
+            let pages = fill(m, PageFlags::DIRTY);
+            leave_single_pages(m);
+            drain_to(m, m.zone_view(0).marks.min);
+            // A reclaim for a large block holds pages apart while it waits for their writing.
+            let mut first = begin(m, 4, Gfp::KERNEL, Context::default());
+            let mut answer = Answer::Go;
+            while m.lru_view(0).isolated[1] == 0 {
+                match first.step(m, answer) {
+                    Step::Need(Need::Shrink { .. }) => answer = Answer::Freed(0),
+                    Step::Need(_) => answer = Answer::Go,
+                    Step::Done(got) => panic!("{got:?}"),
+                }
+            }
+            let isolated = m.lru_view(0).isolated[1];
+            let inactive: Vec<Pfn> = pages
+                .into_iter()
+                .filter(|p| m.lru_of(*p) == Some(Lru::InactiveFile))
+                .collect();
+            for p in &inactive[isolated as usize - 8..] {
+                m.lru_del(*p);
+            }
+            let scanned = m.reclaim_counters().pgscan_direct;
+            let mut second = begin(m, 0, Gfp::KERNEL, Context::default());
+            let mut waits = 0;
+            let mut answer = Answer::Go;
+            for _ in 0..100 {
+                match second.step(m, answer) {
+                    Step::Need(need @ Need::CongestionWait { .. }) => {
+                        let (class, ms) = (Class::Async, 100);
+                        assert_eq!(need, Need::CongestionWait { class, ms });
+                        waits += 1;
+                        answer = Answer::Left(0);
+                    }
+                    Step::Need(Need::Shrink { .. }) => answer = Answer::Freed(0),
+                    Step::Need(_) => answer = Answer::Go,
+                    Step::Done(_) => break,
+                }
+                if m.reclaim_counters().pgscan_direct > scanned {
+                    break;
+                }
+            }
+            let looked = m.reclaim_counters().pgscan_direct > scanned;
+            assert_eq!(looked, !throttles, "{waits} waits");
+            assert_eq!(waits > 0, throttles);
+            finish(m, first).0.ok();
+            finish(m, second).0.ok();
+        });
+    }
+}
