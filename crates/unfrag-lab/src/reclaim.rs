@@ -17,7 +17,7 @@ use crate::cause::{NONE, Op};
 use crate::ensemble::AS_RECORDED;
 use std::collections::VecDeque;
 use unfrag::page_alloc::Begun;
-use unfrag::reclaim::{Answer, Context, Kswapd, Need, PageFlags, Step, Unmap, Written};
+use unfrag::reclaim::{Answer, Context, Kswapd, Need, PageFlags, Step, Throttle, Unmap, Written};
 use unfrag::{AllocError, Gfp, Manager, Pfn};
 
 use crate::replay::ReplayHost;
@@ -109,6 +109,9 @@ impl Pages {
         self.swap_left
     }
 }
+
+/// Pages whose writing ends a wait for writeback, as on the simulated machine.
+const WRITTEN: usize = 32;
 
 /// The reclaim of a model at work.
 #[derive(Debug)]
@@ -229,7 +232,17 @@ impl<'e> Reclaim<'e> {
                 }
                 Need::CongestionWait { ms, .. } | Need::Throttle { ms, .. } => {
                     self.answer[i] = Answer::Left(0);
-                    Some(at + millis(ms.max(4)))
+                    let most = at + millis(ms.max(4));
+                    let written = matches!(
+                        need,
+                        Need::Throttle {
+                            why: Throttle::Writeback,
+                            ..
+                        }
+                    );
+                    let pages = m.host().pages.as_ref().filter(|_| written);
+                    let batch = pages.and_then(|p| p.writing.get(WRITTEN - 1));
+                    Some(batch.map_or(most, |w| w.0.clamp(at + 1, most)))
                 }
                 Need::Sleep(ms) => {
                     self.sleeps_to[i] = ms.map(|ms| at + millis(ms));
@@ -262,6 +275,11 @@ impl<'e> Reclaim<'e> {
                     answer = match need {
                         Need::Shrink { .. } => Answer::Freed(0),
                         Need::Oom => Answer::Killed(false),
+                        // kswapd stands still as well.
+                        Need::Throttle {
+                            why: Throttle::Reserves,
+                            ..
+                        } => Answer::Left(0),
                         Need::CongestionWait { ms, .. } | Need::Throttle { ms, .. } => {
                             now += u64::from(ms.max(4)) * 1_000_000;
                             end_writes(m, now);

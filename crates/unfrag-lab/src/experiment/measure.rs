@@ -53,7 +53,7 @@ fn common(o: &Outcome) -> Metrics {
             "congestion_wait_s".to_string(),
             seconds(counter("congestion_wait_async_ns") + counter("congestion_wait_sync_ns")),
         ),
-        ("oom_kills".to_string(), counter("oom_victims") as f64),
+        ("oom_kills".to_string(), counter("oom_kill") as f64),
     ])
 }
 
@@ -173,8 +173,10 @@ type Sum = fn(&Sample) -> f64;
 fn over_time(samples: &[Sample], end: u64) -> Metrics {
     let mib = |pages: u64| pages as f64 / 256.0;
     let sums: [(&str, Sum); 2] = [
-        ("read_mib_s", |s| (s.pgpgin + s.pswpin) as f64 / 256.0),
-        ("written_mib_s", |s| (s.pgpgout + s.pswpout) as f64 / 256.0),
+        ("read_mib_s", |s| (s.pgpgin / 4 + s.pswpin) as f64 / 256.0),
+        ("written_mib_s", |s| {
+            (s.pgpgout / 4 + s.pswpout) as f64 / 256.0
+        }),
     ];
     let mut m = Metrics::new();
     for n in 0..TENTHS {
@@ -210,7 +212,7 @@ mod tests {
             let mut s = Sample {
                 at_ns: i * 1_000_000_000,
                 pswpin: 256 * i,
-                pgpgout: 2 * 256 * i.saturating_sub(50),
+                pgpgout: 2 * 1024 * i.saturating_sub(50),
                 ..Sample::default()
             };
             s.memory.swap_writeback = if i > 90 { 512 } else { 0 };

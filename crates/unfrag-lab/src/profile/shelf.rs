@@ -105,7 +105,9 @@ pub fn behaviour(u: &Use) -> Behaviour {
     };
     let processes = u.processes.max(1);
     let of = |s: &Spread, sum: u64| Quantiles::new(s.p10, s.median, s.p90, s.max, sum / processes);
-    let kept = anonymous.taken_pages - anonymous.freed_pages.running;
+    let kept = anonymous
+        .taken_pages
+        .saturating_sub(anonymous.freed_pages.running);
     let cpu = each.cpu_us.unwrap_or_default();
     let ns = |us: u64| us * 1000;
     let cpu = Spread {

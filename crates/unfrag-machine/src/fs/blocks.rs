@@ -46,8 +46,23 @@ pub struct Blocks {
 impl Blocks {
     /// An empty device of so many blocks.
     pub fn new(total: u32) -> Blocks {
-        let groups = total.div_ceil(GROUP).max(1);
-        let mut b = Blocks {
+        let mut b = Blocks::in_groups(total, total.div_ceil(GROUP).max(1));
+        for g in 0..b.used_inodes.len() as u32 {
+            for i in 0..GROUP_HEAD.min(total.saturating_sub(g * GROUP)) {
+                b.taken.set(g * GROUP + i, true);
+                b.used += 1;
+            }
+        }
+        b
+    }
+
+    /// Those of a file system in memory, which count and have no place.
+    pub fn in_memory(total: u32) -> Blocks {
+        Blocks::in_groups(total, 1)
+    }
+
+    fn in_groups(total: u32, groups: u32) -> Blocks {
+        Blocks {
             taken: BitVec::default(),
             total,
             used: 0,
@@ -55,14 +70,7 @@ impl Blocks {
             inodes: BitVec::default(),
             used_inodes: (0..groups).map(|g| (0, g * GROUP_INODES)).collect(),
             next_group: 0,
-        };
-        for g in 0..groups {
-            for i in 0..GROUP_HEAD.min(total.saturating_sub(g * GROUP)) {
-                b.taken.set(g * GROUP + i, true);
-                b.used += 1;
-            }
         }
-        b
     }
 
     /// Blocks that files may still take.

@@ -249,12 +249,14 @@ impl Sim {
         root.pins = 1;
         let root = mem.vfs.insert(root);
         mem.vfs.node_mut(root).parent = root;
-        let on_disk = config.kind != FsKind::Tmpfs;
         mem.vfs.systems.push(FileSystem {
             name: config.name.clone(),
             kind: config.kind,
             store: config.store,
-            blocks: Blocks::new(if on_disk { config.pages } else { 0 }),
+            blocks: match config.kind {
+                FsKind::Tmpfs => Blocks::in_memory(config.pages),
+                _ => Blocks::new(config.pages),
+            },
             device,
             device_dirty_since: 0,
             root,

@@ -20,6 +20,16 @@ pub(crate) struct Asker {
     pub order: u8,
 }
 
+fn waits_for_kswapd(need: Need) -> bool {
+    matches!(
+        need,
+        Need::Throttle {
+            why: Throttle::Reserves,
+            ..
+        }
+    )
+}
+
 impl Cx<'_> {
     /// Steps an operation of the core until it is done.
     pub(crate) fn drive<T>(
@@ -40,7 +50,11 @@ impl Cx<'_> {
                     return done;
                 }
                 Step::Need(need) => {
-                    self.settle();
+                    // Nothing may pass between the decision to wait for kswapd and the wait, or its
+                    // wake-up would be lost.
+                    if !waits_for_kswapd(need) {
+                        self.settle();
+                    }
                     answer = self.meet(asker, need);
                 }
             }
@@ -63,7 +77,9 @@ impl Cx<'_> {
                 Answer::Left(self.wait_for_congestion(class == Class::Sync, ms))
             }
             Need::Throttle { why, ms } => {
-                self.pay();
+                if !waits_for_kswapd(need) {
+                    self.pay();
+                }
                 self.throttle(why, ms);
                 Answer::Go
             }

@@ -63,7 +63,13 @@ impl Sim {
         area
     }
 
-    /// Makes an area longer.
+    /// Length of an area.
+    pub fn area_pages(&self, proc: ProcId, area: u16) -> u32 {
+        let area = self.mem_ref().procs.get(proc).area(area);
+        area.map_or(0, |a| a.pages)
+    }
+
+    /// Makes an anonymous area longer.
     pub fn grow_area(&mut self, proc: ProcId, area: u16, pages: u32) {
         let mem = self.mem();
         if let Some(a) = mem.procs.get_mut(proc).area_mut(area) {

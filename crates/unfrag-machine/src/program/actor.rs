@@ -1,6 +1,8 @@
 //! A process that runs steps.
 
+use super::draw::Draw;
 use super::jobs::Strewn;
+use super::limits::MOST_AREA;
 use super::spec::{Grow, Pattern, Repeat, Reuse, Step, Steps, Touch};
 use super::stage::{Line, Stage, program_channel};
 use crate::engine::{Nanos, Rng};
@@ -33,6 +35,33 @@ impl Reuse {
             }
         }
         &into[..n]
+    }
+}
+
+/// Rounds without time after which a repetition takes some, and more and more: the time limit of a run
+/// would not end it otherwise.
+const TIMELESS: u32 = 1000;
+
+/// How many rounds of a repetition took no time, one after the other.
+#[derive(Default)]
+struct Patience(u32);
+
+impl Patience {
+    /// After a round that began then.
+    fn round(&mut self, cx: &mut Cx, began: Nanos) {
+        if cx.now() > began {
+            self.0 = 0;
+        } else {
+            self.spent(cx);
+        }
+    }
+
+    /// After a round that took no time.
+    fn spent(&mut self, cx: &mut Cx) {
+        self.0 = self.0.saturating_add(1);
+        if self.0 > TIMELESS {
+            cx.spend_system(100 << (self.0 - TIMELESS).min(14));
+        }
     }
 }
 
@@ -78,19 +107,20 @@ pub struct Actor {
 
 impl Actor {
     /// Runs a task of a scenario, from the making of its process to its end.
-    pub fn perform(cx: &mut Cx, stage: &Rc<Stage>, role: Role, steps: &[Step]) {
-        let maker = Who::KERNEL;
-        let made = cx.create_process(maker, &role.name);
-        match made {
-            Ok(proc) => {
-                let rng = Rng::named(stage.seed, &format!("{} {}", role.name, role.number));
-                Actor::live(cx, stage, role, proc, rng, BTreeMap::new(), steps);
-            }
-            Err(e) => stage.note_failure(e),
-        }
+    ///
+    /// # Errors
+    /// Why it ended before its program did; the stage has noted that.
+    pub fn perform(cx: &mut Cx, stage: &Rc<Stage>, role: Role, steps: &[Step]) -> Result<(), Fail> {
+        let made = cx.create_process(Who::KERNEL, &role.name);
+        let proc = made.inspect_err(|e| stage.note_failure(*e))?;
+        let rng = Rng::named(stage.seed, &format!("{} {}", role.name, role.number));
+        Actor::live(cx, stage, role, proc, rng, BTreeMap::new(), steps)
     }
 
     /// Runs steps in a process, and ends it.
+    ///
+    /// # Errors
+    /// As [`perform`](Actor::perform).
     pub(super) fn live(
         cx: &mut Cx,
         stage: &Rc<Stage>,
@@ -99,7 +129,7 @@ impl Actor {
         rng: Rng,
         areas: BTreeMap<String, u16>,
         steps: &[Step],
-    ) {
+    ) -> Result<(), Fail> {
         let task = cx.task_id();
         let realtime = cx.with(|sim| sim.priority(task)) == Some(Priority::Realtime);
         cx.with(|sim| sim.mem().procs.get_mut(proc).task = Some(task));
@@ -128,9 +158,13 @@ impl Actor {
             last_line: cx.now(),
         };
         let begun = actor.use_stack(cx).map_err(Halt::Failed);
-        if let Err(Halt::Failed(e)) = begun.and_then(|()| actor.run(cx, steps)) {
-            stage.note_failure(e);
-        }
+        let done = match begun.and_then(|()| actor.run(cx, steps)) {
+            Ok(()) | Err(Halt::Exit) => Ok(()),
+            Err(Halt::Failed(e)) => {
+                stage.note_failure(e);
+                Err(e)
+            }
+        };
         for objs in std::mem::take(&mut actor.kept).into_values() {
             actor.free_objects(cx, objs);
         }
@@ -139,6 +173,8 @@ impl Actor {
         if let Some(group) = state.groups.get_mut(&actor.role.name) {
             group.retain(|t| *t != task);
         }
+        drop(state);
+        done
     }
 
     /// A name with its task's number.
@@ -228,6 +264,9 @@ impl Actor {
     pub(super) fn grow_by(&mut self, cx: &mut Cx, name: &str, pages: u32) -> Result<(), Halt> {
         let area = self.area(cx, name)?;
         let proc = self.proc;
+        if u64::from(cx.with(|sim| sim.area_pages(proc, area))) + u64::from(pages) > MOST_AREA {
+            return Err(Halt::Failed(Fail::NoMemory));
+        }
         cx.with(|sim| {
             sim.grow_area(proc, area, pages);
             let mem = sim.mem();
@@ -259,14 +298,14 @@ impl Actor {
             return Ok(());
         };
         let proc = self.proc;
-        let len = cx.with(|sim| {
-            sim.mem_ref()
-                .procs
-                .get(proc)
-                .area(area)
-                .map_or(0, |a| a.pages)
-        });
+        let len = cx.with(|sim| sim.area_pages(proc, area));
+        let most = t.size.as_ref().map_or(len.into(), Draw::most);
+        if most.min(len.into()) == 0 {
+            return Ok(());
+        }
+        let mut patience = Patience::default();
         for _ in 0..t.times.draw(&mut self.rng) {
+            let before = cx.now();
             let n = match &t.size {
                 Some(size) => size.pages(&mut self.rng).min(len),
                 None => len,
@@ -288,7 +327,6 @@ impl Actor {
                     cx.touch(proc, area, &mut any, t.write, each)
                 }
                 Pattern::Stride(by) => {
-                    let by = by.max(1);
                     let mut all = (0..by)
                         .flat_map(|s| (s..n).step_by(by as usize))
                         .map(|i| from + i);
@@ -313,6 +351,10 @@ impl Actor {
                     })
                 }
             }?;
+            if cx.killed() {
+                return Err(Halt::Failed(Fail::Killed));
+            }
+            patience.round(cx, before);
         }
         Ok(())
     }
@@ -324,6 +366,7 @@ impl Actor {
         };
         let end = r.lasting.map(|t| cx.now() + t.0);
         let until = r.until.as_ref().map(|f| self.name(f));
+        let mut patience = Patience::default();
         for _ in 0..times {
             let over = end.is_some_and(|e| cx.now() >= e)
                 || until
@@ -337,6 +380,9 @@ impl Actor {
             if times == u64::MAX && cx.now() == before {
                 // Steps that take no time would never let the others end them.
                 cx.spend_system(100);
+                patience.spent(cx);
+            } else {
+                patience.round(cx, before);
             }
         }
         Ok(())

@@ -102,9 +102,9 @@ impl<T> Draw<T> {
 }
 
 impl Draw<Bytes> {
-    /// In whole pages, rounded up.
+    /// In whole pages, as [`Bytes::pages32`].
     pub fn pages(&self, rng: &mut Rng) -> u32 {
-        Bytes(self.draw(rng)).pages() as u32
+        Bytes(self.draw(rng)).pages32()
     }
 }
 

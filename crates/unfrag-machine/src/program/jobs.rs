@@ -35,7 +35,8 @@ impl Actor {
             spec = spec.priority(Priority::Realtime);
         }
         Ok(cx.spawn(spec, move |cx| {
-            Actor::live(cx, &stage, role, proc, rng, areas, &steps);
+            // The stage has noted what failed.
+            let _ = Actor::live(cx, &stage, role, proc, rng, areas, &steps);
             told(cx);
         }))
     }

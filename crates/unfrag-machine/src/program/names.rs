@@ -4,19 +4,34 @@
 //! makes it; one with `{number}` in it, if that can become a known one. A tree or file that is not there
 //! when a step wants it is told as a failure at the end.
 
-use super::endless;
 use super::spec::{FileRef, Step, Steps};
 use super::things::Things;
+use super::{endless, limits, recorded};
 use crate::kmem::caches;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+
+/// Names that a scenario gives outside of its things and programs.
+#[derive(Clone, Debug, Default)]
+pub struct Around {
+    /// File systems of a machine.
+    pub systems: BTreeSet<String>,
+    /// Of them, those that are on a disk, so that something can be there before the run.
+    pub on_disk: BTreeSet<String>,
+    /// Of them, those that are in a file, which has their name.
+    pub backing: BTreeSet<String>,
+    /// Tasks.
+    pub tasks: BTreeSet<String>,
+}
 
 /// Names that a step uses, by what they name.
 struct Names<'a> {
     trees: BTreeSet<&'a str>,
     files: BTreeSet<&'a str>,
-    systems: &'a BTreeSet<String>,
-    backing: &'a BTreeSet<String>,
+    around: &'a Around,
+    areas: BTreeSet<&'a str>,
+    kept: BTreeSet<&'a str>,
+    flags: BTreeSet<&'a str>,
     images: BTreeSet<&'a str>,
     shapes: BTreeSet<&'a str>,
     programs: BTreeSet<&'a str>,
@@ -72,16 +87,14 @@ impl Wrong {
     }
 }
 
-/// Says what is wrong with names and steps; `systems` are the file systems of a machine, `backing` those
-/// of them that are in a file, which has their name.
+/// Says what is wrong with names and steps.
 ///
 /// # Errors
 /// The first name that means nothing, and those that would; or a step that cannot be.
 pub fn check(
     things: &Things,
     programs: &BTreeMap<String, Steps>,
-    systems: &BTreeSet<String>,
-    backing: &BTreeSet<String>,
+    around: &Around,
 ) -> Result<(), Wrong> {
     fn keys<T>(map: &BTreeMap<String, T>) -> BTreeSet<&str> {
         map.keys().map(String::as_str).collect()
@@ -89,22 +102,31 @@ pub fn check(
     let mut names = Names {
         trees: BTreeSet::new(),
         files: keys(&things.files),
-        systems,
-        backing,
+        around,
+        areas: ["stack", "data", recorded::AREA].into(),
+        kept: BTreeSet::new(),
+        flags: BTreeSet::new(),
         images: keys(&things.images),
         shapes: keys(&things.trees),
         programs: keys(programs),
     };
     names.trees = keys(&things.trees);
     names.trees.retain(|t| things.trees[*t].on.is_some());
-    names.files.extend(backing.iter().map(String::as_str));
+    names
+        .files
+        .extend(around.backing.iter().map(String::as_str));
     for steps in programs.values() {
         names.made(steps);
     }
     for (name, t) in &things.trees {
         let place = &Place::Tree(name.clone());
         if let Some(on) = &t.on {
-            names.known("file system", on, systems.iter().map(String::as_str), place)?;
+            names.on_disk(on, place)?;
+        }
+        let shape = t.shape();
+        if u64::from(shape.dirs) + u64::from(shape.files) > limits::MOST_NODES {
+            let message = "a tree of more than 20 million files and directories";
+            return Err(Wrong::new(place, message, "make it smaller"));
         }
         let sizes = t.sizes.as_deref();
         if sizes.is_some_and(|s| s.iter().all(|s| s.1 == 0)) {
@@ -115,21 +137,11 @@ pub fn check(
     for (name, f) in &things.files {
         let place = &Place::File(name.clone());
         names.not_backing(name, place)?;
-        names.known(
-            "file system",
-            &f.on,
-            systems.iter().map(String::as_str),
-            place,
-        )?;
+        names.on_disk(&f.on, place)?;
     }
     for (name, i) in &things.images {
         let place = &Place::Image(name.clone());
-        names.known(
-            "file system",
-            &i.on,
-            systems.iter().map(String::as_str),
-            place,
-        )?;
+        names.on_disk(&i.on, place)?;
         for l in &i.libraries {
             names.known("image", l, names.images.iter().copied(), place)?;
         }
@@ -170,6 +182,13 @@ impl<'a> Names<'a> {
                     self.trees.insert(&c.name);
                 }
                 Step::Create(c) => self.files.extend(c.name.as_deref()),
+                Step::Grow(g) => {
+                    self.areas.insert(&g.area);
+                }
+                Step::Kmalloc(k) => self.kept.extend(k.keep.as_deref()),
+                Step::Set(flag) => {
+                    self.flags.insert(flag);
+                }
                 _ => {}
             }
             self.made(step.inner());
@@ -197,15 +216,35 @@ impl<'a> Names<'a> {
 
     /// A file that a file system is in has its name, which no other file can have.
     fn not_backing(&self, name: &str, place: &Place) -> Result<(), Wrong> {
-        if !self.backing.contains(name) {
+        if !self.around.backing.contains(name) {
             return Ok(());
         }
         let message = format!("`{name}` is the file that the file system of this name is in");
         Err(Wrong::new(place, message, "give this one another name"))
     }
 
+    /// A file system on which something is before the run.
+    fn on_disk(&self, name: &str, place: &Place) -> Result<(), Wrong> {
+        let systems = self.around.systems.iter().map(String::as_str);
+        self.known("file system", name, systems, place)?;
+        if self.around.on_disk.contains(name) {
+            return Ok(());
+        }
+        let message = format!("nothing is on `{name}` before the run: it is in memory");
+        let help = match self.around.on_disk.is_empty() {
+            true => "let a program make it there".to_owned(),
+            false => {
+                let names: Vec<_> = self.around.on_disk.iter().map(String::as_str).collect();
+                let names = names.join(", ");
+                format!("let a program make it there, or have it on a disk: {names}")
+            }
+        };
+        Err(Wrong::new(place, message, help))
+    }
+
     fn step_and_inner(&self, step: &Step, place: &Place) -> Result<(), Wrong> {
         self.step(step, place)?;
+        limits::check(step, place)?;
         let mut inner = step.inner().iter();
         inner.try_for_each(|s| self.step_and_inner(s, place))
     }
@@ -214,12 +253,8 @@ impl<'a> Names<'a> {
         let tree = |name: &str| self.known("tree", name, self.trees.iter().copied(), place);
         let file = |name: &str| self.known("file", name, self.files.iter().copied(), place);
         let system = |name: &str| {
-            self.known(
-                "file system",
-                name,
-                self.systems.iter().map(String::as_str),
-                place,
-            )
+            let systems = self.around.systems.iter().map(String::as_str);
+            self.known("file system", name, systems, place)
         };
         let program =
             |name: &str| self.known("program", name, self.programs.iter().copied(), place);
@@ -230,17 +265,18 @@ impl<'a> Names<'a> {
             },
             Step::Recorded(r) => {
                 let trees = [&r.reads, &r.writes];
-                trees.into_iter().flatten().try_for_each(|t| tree(t))?;
-                let percent = [r.memory_percent, r.cpu_percent];
-                match percent.iter().find(|p| !(1..=10_000).contains(*p)) {
-                    None => Ok(()),
-                    Some(p) => Err(Wrong::new(
-                        place,
-                        format!("{p} % of what was recorded"),
-                        "give 1 to 10000",
-                    )),
-                }
+                trees.into_iter().flatten().try_for_each(|t| tree(t))
             }
+            Step::Touch(t) => self.known("area", &t.area, self.areas.iter().copied(), place),
+            Step::Unmap(n) => self.known("area", n, self.areas.iter().copied(), place),
+            Step::Kfree(n) => self.known("kept object", n, self.kept.iter().copied(), place),
+            Step::Kill(n) => {
+                let tasks = self.around.tasks.iter().map(String::as_str);
+                self.known("task", n, tasks, place)
+            }
+            Step::Repeat(r) => r.until.as_deref().map_or(Ok(()), |n| {
+                self.known("`set` of", n, self.flags.iter().copied(), place)
+            }),
             Step::Write(w) => file(&w.file),
             Step::Unlink(n) => file(n),
             Step::Create(c) => {
@@ -276,40 +312,8 @@ impl<'a> Names<'a> {
                     let kinds = caches::Kind::all().map(caches::Kind::name);
                     self.known("slab cache", name, kinds, place)
                 }
-                (None, Some(size)) if (1..=4096).contains(&size.0) => Ok(()),
-                (None, Some(_)) => Err(Wrong::new(
-                    place,
-                    "kmalloc does not serve this size",
-                    "give 1 B to 4 KiB",
-                )),
-                _ => Err(Wrong::new(
-                    place,
-                    "an object has one cache",
-                    "give `cache` or `size`, one of the two",
-                )),
+                _ => Ok(()),
             },
-            Step::Repeat(r) => {
-                let ends = [r.times.is_some(), r.lasting.is_some(), r.until.is_some()];
-                if ends.iter().any(|e| *e) {
-                    Ok(())
-                } else {
-                    Err(Wrong::new(
-                        place,
-                        "this repeats without end",
-                        "give `times`, `for` or `until`",
-                    ))
-                }
-            }
-            Step::Barrier(b) if b.parties == 0 => Err(Wrong::new(
-                place,
-                "a barrier for nobody",
-                "give `parties` above 0",
-            )),
-            Step::HighOrder(h) if h.order > unfrag::MAX_ORDER => Err(Wrong::new(
-                place,
-                format!("there is no order {}", h.order),
-                format!("the largest is {}", unfrag::MAX_ORDER),
-            )),
             Step::Receive(r) => r.file.as_deref().map_or(Ok(()), file),
             _ => Ok(()),
         }

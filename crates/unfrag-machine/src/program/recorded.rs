@@ -19,7 +19,7 @@ pub const CHANCES: u64 = 10_000;
 const PIECE: u32 = 16;
 
 /// The memory that recorded processes used.
-const AREA: &str = "recorded";
+pub(super) const AREA: &str = "recorded";
 
 /// A number that differs from process to process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,6 +7,9 @@ use super::draw::{Count, Draw};
 use super::recorded::Behaviour;
 use crate::scenario::{Bytes, Percent, Rate, Time};
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use std::fmt;
 use std::rc::Rc;
 
 /// A list of steps.
@@ -188,13 +191,31 @@ pub struct Recorded {
 }
 
 /// A file, by name or as part of a tree.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", untagged)]
+#[derive(Clone, Debug)]
 pub enum FileRef {
     /// By name.
     Name(String),
     /// Of a tree.
     Of(OfTree),
+}
+
+impl<'de> Deserialize<'de> for FileRef {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<FileRef, D::Error> {
+        struct NameOrTree;
+        impl<'de> Visitor<'de> for NameOrTree {
+            type Value = FileRef;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("the name of a file, or a table with its `tree`")
+            }
+            fn visit_str<E: Error>(self, name: &str) -> Result<FileRef, E> {
+                Ok(FileRef::Name(name.to_owned()))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<FileRef, A::Error> {
+                OfTree::deserialize(MapAccessDeserializer::new(map)).map(FileRef::Of)
+            }
+        }
+        d.deserialize_any(NameOrTree)
+    }
 }
 
 /// Files of a tree.

@@ -189,15 +189,15 @@ impl Stage {
         state.files.extend(sim.images());
         for (name, spec) in &things.files {
             let fs = sim.checked_file_system(&spec.on);
-            let node = sim.lay_file(fs, spec.size.pages() as u32);
+            let node = sim.lay_file(fs, spec.size.pages32());
             let node = node.map_err(|e| does_not_fit(Place::File(name.clone()), &spec.on, e))?;
             state.files.insert(name.clone(), node);
         }
         let mut images = BTreeMap::new();
         for (name, spec) in &things.images {
             let fs = sim.checked_file_system(&spec.on);
-            let (text, data) = (spec.text.pages() as u32, spec.data.pages() as u32);
-            let node = sim.lay_file(fs, text + data);
+            let (text, data) = (spec.text.pages32(), spec.data.pages32());
+            let node = sim.lay_file(fs, text.saturating_add(data));
             let image = Image {
                 node: node.map_err(|e| does_not_fit(Place::Image(name.clone()), &spec.on, e))?,
                 text,
@@ -237,7 +237,7 @@ fn does_not_fit(place: Place, on: &str, why: Fail) -> Wrong {
     Wrong {
         message: format!("{place} does not fit on file system `{on}` ({why})"),
         place,
-        help: "make the file system larger, or put it on one that is on a disk".to_owned(),
+        help: "make the file system larger, or this smaller".to_owned(),
     }
 }
 

@@ -378,10 +378,19 @@ fn names_that_mean_nothing_are_told_with_their_step_and_the_way_out() {
     assert!(tell("{ fork = { program = \"q\" } }").contains("no program `q`"));
     assert!(tell("{ write = { file = \"x\", size = \"1 B\" } }").contains("no file `x`\n"));
     assert!(tell("{ churn = { on = \"usr\", files = 1 } }").contains("no file system `usr`"));
-    assert!(tell("{ repeat = { steps = [] } }").contains("give `times`, `for` or `until`"));
+    assert!(tell("{ repeat = { steps = [\"wait\"] } }").contains("give `times`, `for` or `until`"));
     assert!(tell("{ repeat = { times = 1, steps = [{ walk = \"y\" }] } }").contains("no tree `y`"));
     assert!(tell("{ kmalloc = { size = \"1 MiB\" } }").contains("1 B to 4 KiB"));
     assert!(tell("{ kmalloc = { cache = \"inodes\" } }").contains("no slab cache `inodes`"));
+    // What would do nothing if it were not known.
+    assert!(tell("{ touch = { area = \"hepa\" } }").contains("no area `hepa`"));
+    assert!(tell("{ unmap = \"hepa\" }").contains("no area `hepa`"));
+    assert!(tell("{ kfree = \"them\" }").contains("no kept object `them`"));
+    assert!(tell("{ kill = \"nobody\" }").contains("no task `nobody`"));
+    assert!(
+        tell("{ repeat = { until = \"dnoe\", steps = [\"wait\"] } }")
+            .contains("no `set` of `dnoe`")
+    );
     assert!(tell("{ jump = 3 }").contains("unknown variant"));
     assert_eq!(tell("{ walk = \"src\" }"), "");
 }

@@ -55,7 +55,7 @@ impl TreeSpec {
         shape.dirs = self.dirs.unwrap_or(shape.dirs);
         shape.files = self.files.unwrap_or(shape.files);
         if let Some(sizes) = &self.sizes {
-            shape.sizes = sizes.iter().map(|(b, w)| (b.pages() as u32, *w)).collect();
+            shape.sizes = sizes.iter().map(|(b, w)| (b.pages32(), *w)).collect();
         }
         shape
     }

@@ -52,7 +52,7 @@ impl Machine {
                 sector: s.at.0 / SECTOR,
                 pages: s.size.get_ref().pages() as u32,
             }),
-            highpte: self.highpte,
+            highpte: self.highpte.as_ref().is_some_and(|h| *h.get_ref()),
             busy: self.owners_busy.as_ref().map_or((0, 1), |b| *b.get_ref()),
             costs: calibration.mem,
             dirty: DirtyConfig {
@@ -72,8 +72,8 @@ impl Machine {
             sysctl: kernel.sysctl,
             costs: calibration.costs,
             sched: SchedConfig {
-                turns: match (self.scheduler.quantum, kernel.turns) {
-                    (Some(q), _) => Turns::Fair(Fair::rounds(q.0)),
+                turns: match (&self.scheduler.quantum, kernel.turns) {
+                    (Some(q), _) => Turns::Fair(Fair::rounds(q.get_ref().0)),
                     (None, Turns::Fair(f)) => Turns::Fair(f.on(cpus)),
                     (None, Turns::Arrays) => Turns::Arrays,
                 },
@@ -162,7 +162,7 @@ fn disk(d: &Disk, kernel: &Kernel) -> DiskConfig {
         d.bandwidth.as_ref().map(|b| b.get_ref().0),
     );
     set(&mut c.seek_min, d.seek_min.map(|t| t.0));
-    set(&mut c.seek_max, d.seek_max.map(|t| t.0));
+    set(&mut c.seek_max, d.seek_max.as_ref().map(|t| t.get_ref().0));
     set(&mut c.rotation, d.rotation.map(|t| t.0));
     set(&mut c.overhead, d.overhead.map(|t| t.0));
     let q = &mut c.queue;
@@ -170,9 +170,12 @@ fn disk(d: &Disk, kernel: &Kernel) -> DiskConfig {
         &mut q.nr_requests,
         d.nr_requests.as_ref().map(|n| *n.get_ref()),
     );
-    set(&mut q.max_request, d.max_request.map(|b| b.0));
+    set(
+        &mut q.max_request,
+        d.max_request.as_ref().map(|b| b.get_ref().0),
+    );
     set(&mut q.plug, d.plug.map(|t| t.0));
-    set(&mut q.batch, d.batch);
+    set(&mut q.batch, d.batch.as_ref().map(|n| *n.get_ref()));
     set(&mut q.async_starved, d.async_starved);
     set(&mut q.sync_expire, d.sync_expire.map(|t| t.0));
     set(&mut q.async_expire, d.async_expire.map(|t| t.0));
@@ -181,7 +184,7 @@ fn disk(d: &Disk, kernel: &Kernel) -> DiskConfig {
         low_latency: kernel.cfq_low_latency,
         ..Cfq::default()
     });
-    c.faults = d.faults.iter().map(fault).collect();
+    c.faults = d.faults.iter().map(|f| fault(f.get_ref())).collect();
     c
 }
 

@@ -1,10 +1,11 @@
 //! Whether a scenario file holds together: names that are meant, places that fit, numbers that can be.
 //! The first mistake is told, with its place and the way out.
 
-use super::file::{Elevator, File, FileSystem, FsKind, Machine, Name};
+use super::file::{Disk, Elevator, Fault, File, FileSystem, FsKind, Layout, Machine, Name};
 use super::units::Bytes;
 use super::{ScenarioError, zones};
 use crate::Calibration;
+use crate::block::DiskConfig;
 use crate::calibration::unknown_cost;
 use crate::program::names;
 use std::collections::BTreeMap;
@@ -16,6 +17,13 @@ pub(super) struct Source<'a> {
     pub file: &'a str,
     pub text: &'a str,
 }
+
+/// Pages of the smallest ext3: below that its journal and tables leave no room.
+const LEAST_EXT3: u64 = 1024;
+
+/// Turns of tasks that a scheduler may have, in nanoseconds.
+const LEAST_QUANTUM: u64 = 10_000;
+const MOST_QUANTUM: u64 = 10_000_000_000;
 
 /// Samples that a run may take: they stay in memory, about 1 KiB each.
 const MOST_SAMPLES: u64 = 1_000_000;
@@ -97,6 +105,7 @@ impl Source<'_> {
             return whole("no task", "start one under [[task]]");
         }
         self.times(f)?;
+        self.printable(f)?;
         self.unique(f.machines.iter().map(|m| &m.name))?;
         for m in &f.machines {
             self.machine(m)?;
@@ -118,11 +127,17 @@ impl Source<'_> {
         }
         let (things, programs) = (f.things(), f.steps());
         for m in &f.machines {
-            let systems = m.file_systems.iter();
-            let backing = systems.clone().filter(|s| s.image_in.is_some());
-            let systems = systems.map(|s| s.name.get_ref().clone()).collect();
-            let backing = backing.map(|s| s.name.get_ref().clone()).collect();
-            if let Err(mut wrong) = names::check(&things, &programs, &systems, &backing) {
+            let systems = |which: fn(&FileSystem) -> bool| {
+                let some = m.file_systems.iter().filter(|s| which(s));
+                some.map(|s| s.name.get_ref().clone()).collect()
+            };
+            let around = names::Around {
+                systems: systems(|_| true),
+                on_disk: systems(|s| s.device.is_some()),
+                backing: systems(|s| s.image_in.is_some()),
+                tasks: f.tasks.iter().map(|t| t.title().to_owned()).collect(),
+            };
+            if let Err(mut wrong) = names::check(&things, &programs, &around) {
                 if f.machines.len() > 1 {
                     wrong.message += &format!(" (on machine `{}`)", m.name.get_ref());
                 }
@@ -155,6 +170,20 @@ impl Source<'_> {
         Ok(())
     }
 
+    /// Names that are printed have something to print, and nothing else.
+    fn printable(&self, f: &File) -> Checked {
+        let machines = f.machines.iter().map(|m| &m.name);
+        let tasks = f.tasks.iter().filter_map(|t| t.name.as_ref());
+        for name in [&f.name].into_iter().chain(machines).chain(tasks) {
+            let text = name.get_ref();
+            if text.trim().is_empty() || text.chars().any(char::is_control) {
+                let message = format!("{text:?} cannot be printed");
+                return self.wrong(name, message, "give a name of visible characters");
+            }
+        }
+        Ok(())
+    }
+
     fn machine(&self, m: &Machine) -> Checked {
         self.within("the number of CPUs", &m.cpus, 1..257)?;
         if ![100, 250, 300, 1000].contains(m.hz.get_ref()) {
@@ -164,6 +193,18 @@ impl Source<'_> {
         if let Some(cpu) = &m.scheduler.irq_cpu {
             self.within("the CPU for interrupts", cpu, 0..*m.cpus.get_ref() as u64)?;
         }
+        if let Some(quantum) = &m.scheduler.quantum
+            && !(LEAST_QUANTUM..=MOST_QUANTUM).contains(&quantum.get_ref().0)
+        {
+            let message = "no kernel has such turns".to_owned();
+            return self.wrong(quantum, message, "give a quantum of 10 us to 10 s");
+        }
+        if m.layout == Layout::X86_64
+            && let Some(highpte) = m.highpte.as_ref().filter(|h| *h.get_ref())
+        {
+            let message = "x86-64 has no high memory for page tables".to_owned();
+            return self.wrong(highpte, message, "leave `highpte` out");
+        }
         if let Some(busy) = &m.owners_busy
             && busy.get_ref().0 >= busy.get_ref().1
         {
@@ -171,17 +212,23 @@ impl Source<'_> {
             return self.wrong(busy, message, "give times and of how many, such as [1, 20]");
         }
         let frames = m.memory.get_ref().pages();
-        if frames > 1 << 31 {
-            return self.wrong(&m.memory, "too much memory".to_owned(), "8 TiB at most");
+        let (most, help) = match m.layout {
+            Layout::X86 => (1 << 24, "64 GiB at most on x86-32"),
+            Layout::X86_64 => (1 << 31, "8 TiB at most"),
+        };
+        if frames > most {
+            return self.wrong(&m.memory, "too much memory".to_owned(), help);
         }
         let keeps = m.kernel_keeps.as_ref();
         let kept = keeps.map_or(zones::kernel_keeps(m.layout, frames), |k| {
             k.get_ref().pages()
         });
         if zones::zones(m.layout, frames, kept).is_none() {
-            let message = "the kernel leaves nothing of this memory";
-            let at = keeps.unwrap_or(&m.memory);
-            return self.wrong(at, message.to_owned(), "give the machine 32 MiB or more");
+            let message = "the kernel leaves nothing of this memory".to_owned();
+            if let Some(keeps) = keeps {
+                return self.wrong(keeps, message, "let it keep less of it");
+            }
+            return self.wrong(&m.memory, message, "give the machine 32 MiB or more");
         }
         if let Some(percent) = &m.cost_percent
             && !(1..=10_000).contains(percent.get_ref())
@@ -208,28 +255,7 @@ impl Source<'_> {
         let layers = m.crypts.iter().map(|c| &c.name);
         self.unique(m.disks.iter().map(|d| &d.name).chain(layers))?;
         for d in &m.disks {
-            if d.size.get_ref().0 < 1 << 20 {
-                return self.wrong(&d.size, "too small a disk".into(), "1 MiB at least");
-            }
-            if let Some(b) = d.bandwidth.as_ref().filter(|b| b.get_ref().0 == 0) {
-                return self.wrong(b, "a disk without bandwidth".into(), "1 B/s at least");
-            }
-            if let Some(nr) = &d.nr_requests {
-                self.within("the number of requests", nr, 16..65_537)?;
-            }
-            let of_batches = [
-                ("batch", d.batch.is_some()),
-                ("async-starved", d.async_starved.is_some()),
-                ("sync-expire", d.sync_expire.is_some()),
-                ("async-expire", d.async_expire.is_some()),
-            ];
-            if let Some((key, _)) = of_batches.iter().find(|k| k.1)
-                && d.elevator == Elevator::Cfq
-            {
-                let message = format!("`{key}` says nothing to CFQ");
-                let help = "leave it out, or leave out `elevator = \"cfq\"`";
-                return self.wrong(&d.name, message, help);
-            }
+            self.disk(d)?;
         }
         for c in &m.crypts {
             self.known("disk", &c.disk, &disks)?;
@@ -237,6 +263,60 @@ impl Source<'_> {
         if m.disks.len() + m.crypts.len() > 255 {
             let last = &m.disks[m.disks.len() - 1].name;
             return self.wrong(last, "too many devices".into(), "255 at most");
+        }
+        Ok(())
+    }
+
+    fn disk(&self, d: &Disk) -> Checked {
+        if d.size.get_ref().0 < 1 << 20 {
+            return self.wrong(&d.size, "too small a disk".into(), "1 MiB at least");
+        }
+        if let Some(b) = d.bandwidth.as_ref().filter(|b| b.get_ref().0 == 0) {
+            return self.wrong(b, "a disk without bandwidth".into(), "1 B/s at least");
+        }
+        if let Some(nr) = &d.nr_requests {
+            self.within("the number of requests", nr, 16..65_537)?;
+        }
+        if let Some(batch) = &d.batch {
+            self.within("the requests of a batch", batch, 1..65_537)?;
+        }
+        if let Some(max) = d.max_request.as_ref().filter(|m| m.get_ref().0 < 4096) {
+            return self.wrong(max, "requests of less than a page".into(), "4 KiB at least");
+        }
+        let usual = DiskConfig::desktop("", d.size.get_ref().0);
+        let least = d.seek_min.map_or(usual.seek_min, |t| t.0);
+        if let Some(most) = d.seek_max.as_ref().filter(|m| m.get_ref().0 < least) {
+            let message = "a seek over the whole disk that is shorter than to the next track";
+            return self.wrong(
+                most,
+                message.into(),
+                "give `seek-min` of at most `seek-max`",
+            );
+        }
+        let of_batches = [
+            ("batch", d.batch.is_some()),
+            ("async-starved", d.async_starved.is_some()),
+            ("sync-expire", d.sync_expire.is_some()),
+            ("async-expire", d.async_expire.is_some()),
+        ];
+        if let Some((key, _)) = of_batches.iter().find(|k| k.1)
+            && d.elevator == Elevator::Cfq
+        {
+            let message = format!("`{key}` says nothing to CFQ");
+            let help = "leave it out, or leave out `elevator = \"cfq\"`";
+            return self.wrong(&d.name, message, help);
+        }
+        if d.ncq && d.elevator != Elevator::Cfq {
+            let message = "`ncq` says something to CFQ alone".to_owned();
+            let help = "leave it out, or give `elevator = \"cfq\"`";
+            return self.wrong(&d.name, message, help);
+        }
+        for fault in &d.faults {
+            let (Fault::Stall { from, to } | Fault::Fail { from, to, .. }) = fault.get_ref();
+            if from.0 >= to.0 {
+                let message = "a fault that is over before it begins".to_owned();
+                return self.wrong(fault, message, "give `from` before `to`");
+            }
         }
         Ok(())
     }
@@ -296,6 +376,14 @@ impl Source<'_> {
         if fs.size.get_ref().pages() > 1 << 31 {
             self.wrong(&fs.size, "too large a file system".into(), "8 TiB at most")?;
         }
+        let least = match fs.kind {
+            FsKind::Ext3 => LEAST_EXT3,
+            _ => 1,
+        };
+        if fs.size.get_ref().pages() < least {
+            let help = format!("{} KiB at least", least * 4);
+            self.wrong(&fs.size, "too small a file system".into(), &help)?;
+        }
         match (fs.kind, &fs.device, &fs.image_in) {
             (FsKind::Tmpfs, None, None) => {}
             (FsKind::Tmpfs, Some(at), _) | (FsKind::Tmpfs, _, Some(at)) => {
@@ -307,6 +395,12 @@ impl Source<'_> {
                 let tmpfs = before.iter().filter(|f| f.kind == FsKind::Tmpfs);
                 let names: Vec<_> = tmpfs.map(|f| f.name.get_ref().as_str()).collect();
                 self.known("tmpfs above this one", holder, &names)?;
+                let of = |f: &&FileSystem| f.name.get_ref() == holder.get_ref();
+                let room = before.iter().find(of).map_or(0, |f| f.size.get_ref().0);
+                if fs.size.get_ref().0 > room {
+                    let message = format!("it does not fit on `{}`", holder.get_ref());
+                    self.wrong(&fs.size, message, "make it smaller, or that larger")?;
+                }
             }
             (_, Some(at), Some(_)) => {
                 let help = "give `device` or `image-in`";

@@ -20,7 +20,7 @@ pub type Name = Spanned<String>;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct File {
     /// Its name.
-    pub name: String,
+    pub name: Name,
     /// What it is about, for people.
     #[serde(default)]
     pub about: String,
@@ -109,7 +109,7 @@ impl File {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Task {
     /// Name; that of the program, if there is none.
-    pub name: Option<String>,
+    pub name: Option<Name>,
     /// What it does.
     pub program: Name,
     /// When it starts.
@@ -126,6 +126,13 @@ pub struct Task {
     /// Whether the run goes on without it: it is stopped when all others have ended.
     #[serde(default)]
     pub background: bool,
+}
+
+impl Task {
+    /// Its name.
+    pub fn title(&self) -> &str {
+        self.name.as_ref().unwrap_or(&self.program).get_ref()
+    }
 }
 
 fn one() -> Spanned<u32> {
@@ -193,8 +200,7 @@ pub struct Machine {
     #[serde(default)]
     pub congestion_wake_only_on_leaving: bool,
     /// Page tables come from high memory.
-    #[serde(default)]
-    pub highpte: bool,
+    pub highpte: Option<Spanned<bool>>,
     /// Owners of pages answer `Busy` so often, of so many times that reclaim asks them: a fault.
     pub owners_busy: Option<Spanned<(u64, u64)>>,
 }
@@ -204,7 +210,7 @@ pub struct Machine {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Scheduler {
     /// Longest run of a task while others wait.
-    pub quantum: Option<Time>,
+    pub quantum: Option<Spanned<Time>>,
     /// CPU that takes interrupts.
     pub irq_cpu: Option<Spanned<usize>>,
 }
@@ -222,7 +228,7 @@ pub struct Disk {
     /// Seek to the next track.
     pub seek_min: Option<Time>,
     /// Seek over the whole disk.
-    pub seek_max: Option<Time>,
+    pub seek_max: Option<Spanned<Time>>,
     /// One turn.
     pub rotation: Option<Time>,
     /// What the controller takes for each request.
@@ -230,11 +236,11 @@ pub struct Disk {
     /// Requests of each class.
     pub nr_requests: Option<Spanned<u32>>,
     /// Size up to which transfers become one request.
-    pub max_request: Option<Bytes>,
+    pub max_request: Option<Spanned<Bytes>>,
     /// How long an empty queue gathers requests.
     pub plug: Option<Time>,
     /// Requests of a batch of the elevator.
-    pub batch: Option<u32>,
+    pub batch: Option<Spanned<u32>>,
     /// Batches of sync requests that may go before async ones.
     pub async_starved: Option<u32>,
     /// Age at which a sync request is overdue.
@@ -249,7 +255,7 @@ pub struct Disk {
     pub ncq: bool,
     /// What goes wrong.
     #[serde(default, rename = "fault")]
-    pub faults: Vec<Fault>,
+    pub faults: Vec<Spanned<Fault>>,
 }
 
 /// Elevators.

@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod kernel_table;
 mod like;
 pub mod obstacles;
+mod plain;
 mod recorded;
 pub mod run;
 pub mod series;
@@ -66,7 +67,7 @@ impl Scenario {
         text: &str,
         profiles: &dyn Profiles,
     ) -> Result<Scenario, ScenarioError> {
-        let mistake = |e: toml::de::Error| ScenarioError::at(name, text, e.span(), e.message());
+        let mistake = |e: toml::de::Error| plain::mistake(name, text, e.span(), e.message());
         let mut values = DeTable::parse(text).map_err(mistake)?;
         let source = check::Source { file: name, text };
         like::resolve(values.get_mut(), &source)?;

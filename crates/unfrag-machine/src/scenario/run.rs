@@ -26,6 +26,8 @@ pub struct TaskOutcome {
     pub started_ns: Option<Nanos>,
     /// When it ended; none, if it has not.
     pub ended_ns: Option<Nanos>,
+    /// Why it ended before its program did, if so.
+    pub failed: Option<String>,
     /// CPU time of its own work.
     pub user_ns: Nanos,
     /// CPU time of the kernel's work for it.
@@ -75,7 +77,7 @@ pub struct Outcome {
     pub programs: StageReport,
     /// Samples.
     pub samples: Vec<Sample>,
-    /// A digest of who ran when and where: equal runs have equal digests.
+    /// A digest of who ran when and where, and of the counters: equal runs have equal digests.
     pub trace_hash: String,
 }
 
@@ -124,7 +126,7 @@ impl super::Scenario {
             .map_err(|e| self.wrong(e))?;
         start_tasks(sim, &self.file, &stage, &tasks);
         let outcome = Outcome {
-            scenario: self.file.name.clone(),
+            scenario: self.file.name.get_ref().clone(),
             machine: machine.name.get_ref().clone(),
             kernel: kernel.name.clone(),
             kernel_changes: kernel.changes.clone(),
@@ -164,7 +166,7 @@ fn start_tasks(
 ) {
     for entry in &file.tasks {
         let program = entry.program.get_ref().as_str();
-        let name: Rc<str> = entry.name.as_deref().unwrap_or(program).into();
+        let name: Rc<str> = entry.title().into();
         for number in 0..*entry.count.get_ref() {
             let mut spec = Spec::new(name.clone());
             if entry.priority == Priority::Realtime {
@@ -185,6 +187,7 @@ fn start_tasks(
                 number,
                 started_ns: None,
                 ended_ns: None,
+                failed: None,
                 user_ns: 0,
                 system_ns: 0,
                 iowait_ns: 0,
@@ -195,7 +198,7 @@ fn start_tasks(
                     cx.sleep(at);
                 }
                 told.borrow_mut()[index].started_ns = Some(cx.now());
-                Actor::perform(cx, &stage, role, &steps);
+                let failed = Actor::perform(cx, &stage, role, &steps).err();
                 let (now, times) = (cx.now(), cx.times());
                 let done = &mut told.borrow_mut()[index];
                 let TaskTimes {
@@ -204,6 +207,7 @@ fn start_tasks(
                     iowait,
                 } = times;
                 done.ended_ns = Some(now);
+                done.failed = failed.map(|f| f.to_string());
                 (done.user_ns, done.system_ns, done.iowait_ns) = (user, system, iowait);
             });
         }
@@ -250,7 +254,16 @@ impl Run {
         o.programs = self.stage.report();
         o.devices = sim.block.all_stats();
         o.samples.push(Sample::of(sim));
-        o.trace_hash = format!("{:016x}", sim.trace_hash());
+        let seen = o
+            .counters
+            .values()
+            .chain([&o.elapsed_ns, &o.cpu.user_ns, &o.cpu.system_ns]);
+        let digest = seen.fold(sim.trace_hash(), |hash, &n| {
+            (hash ^ n)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(23)
+        });
+        o.trace_hash = format!("{digest:016x}");
         o
     }
 }
@@ -289,19 +302,20 @@ impl Sim {
                 r.kswapd_high_wmark_hit_quickly,
             ),
             ("kswapd_skip_congestion_wait", r.kswapd_skip_congestion_wait),
-            ("oom_kill", r.oom_kill),
+            ("oom_kill", vm.oom_victims),
+            ("out_of_memory", r.oom_kill),
             ("pgfault", vm.pgfault),
             ("pgmajfault", vm.pgmajfault),
             ("cow_copies", vm.cow_copies),
             ("pswpin", vm.pswpin),
             ("pswpout", vm.pswpout),
-            ("pgpgin", vm.pgpgin),
-            ("pgpgout", vm.pgpgout),
+            // In KiB, as in `/proc/vmstat`.
+            ("pgpgin", 4 * vm.pgpgin),
+            ("pgpgout", 4 * vm.pgpgout),
             ("mempool_used", vm.mempool_used),
             ("read_errors", vm.read_errors),
             ("write_errors", vm.write_errors),
             ("slabs_scanned", vm.slabs_scanned),
-            ("oom_victims", vm.oom_victims),
             ("dirty_pause_ns", vm.dirty_pause),
             ("direct_reclaim_ns", vm.direct_reclaim),
             ("throttled_ns", vm.throttled),

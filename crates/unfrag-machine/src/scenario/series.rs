@@ -40,9 +40,9 @@ pub struct Sample {
     pub pswpin: u64,
     /// Pages written to swap.
     pub pswpout: u64,
-    /// Pages read from files.
+    /// KiB read from files.
     pub pgpgin: u64,
-    /// Pages written to files.
+    /// KiB written to files.
     pub pgpgout: u64,
     /// Allocations that failed.
     pub alloc_failed: u64,
@@ -183,8 +183,8 @@ impl Sample {
             pgmajfault: vm.pgmajfault,
             pswpin: vm.pswpin,
             pswpout: vm.pswpout,
-            pgpgin: vm.pgpgin,
-            pgpgout: vm.pgpgout,
+            pgpgin: 4 * vm.pgpgin,
+            pgpgout: 4 * vm.pgpgout,
             alloc_failed: m.counters().alloc_failed,
         }
     }

@@ -157,6 +157,17 @@ impl Bytes {
     pub const fn pages(self) -> u64 {
         self.0.div_ceil(4096)
     }
+
+    /// The same; all that is more than any file or area has is just below 8 TiB.
+    pub const fn pages32(self) -> u32 {
+        const MOST: u64 = (1 << 31) - 1;
+        let pages = self.pages();
+        if pages < MOST {
+            pages as u32
+        } else {
+            MOST as u32
+        }
+    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,8 @@ pub fn kernel_keeps(layout: Layout, frames: u64) -> u64 {
 }
 
 /// Zones of a machine with so many frames, of which the kernel keeps some of the zone that it lives
-/// in: the second one. None, if nothing is left there.
+/// in: the second one, or the third, if there is one and half of the second would not do. None, if
+/// nothing is left there.
 pub fn zones(layout: Layout, frames: u64, keeps: u64) -> Option<Vec<ZoneConfig>> {
     let zone = |kind, start: u64, end: u64, holes: u64, kept: u64| {
         let present = (end - start).checked_sub(holes)?;
@@ -53,10 +54,12 @@ pub fn zones(layout: Layout, frames: u64, keeps: u64) -> Option<Vec<ZoneConfig>>
         }
         Layout::X86_64 => {
             let low = frames.min(DEVICES);
-            zones.push(zone(ZoneKind::Dma32, DMA_END, low, 0, keeps)?);
+            let above = frames > DEVICES && keeps > low / 2;
+            let (here, there) = if above { (0, keeps) } else { (keeps, 0) };
+            zones.push(zone(ZoneKind::Dma32, DMA_END, low, 0, here)?);
             if frames > DEVICES {
                 let end = DMA32_END + (frames - DEVICES);
-                zones.push(zone(ZoneKind::Normal, DMA32_END, end, 0, 0)?);
+                zones.push(zone(ZoneKind::Normal, DMA32_END, end, 0, there)?);
             }
         }
     }

@@ -110,6 +110,10 @@ pub(crate) struct Wanted {
     pub asked: bool,
     /// The node has a kswapd, and it has not given up hope.
     pub helps: bool,
+    /// It does not sleep.
+    pub works: bool,
+    /// Pages that it has freed.
+    pub freed: u64,
 }
 
 /// The parts of a manager that an operation on one zone needs, borrowed apart.

@@ -33,14 +33,21 @@ pub(crate) struct DirectReclaim {
     phase: Phase,
 }
 
+/// A kswapd that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Helper {
+    /// The first zone of its node.
+    zone: u8,
+    /// Pages that it had freed before.
+    freed: u64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Before anything else: whether too little is free for those that reclaim.
     Stall,
-    /// It waited for kswapd, which had freed so many pages before.
-    Stalled {
-        freed: u64,
-    },
+    /// It waited for kswapd.
+    Stalled(Helper),
     Zones,
     Shrink,
     Shrunk,
@@ -144,11 +151,11 @@ impl DirectReclaim {
                     }
                 }
                 // A wait in which kswapd freed nothing is the last: it may wait for this very task.
-                Phase::Stalled { freed } if freed == m.reclaim.pgsteal_kswapd => {
+                Phase::Stalled(h) if h.freed == m.kswapd[usize::from(h.zone)].freed => {
                     self.in_vain = true;
                     self.phase = Phase::Zones;
                 }
-                Phase::Stalled { .. } => {
+                Phase::Stalled(_) => {
                     if let Some(need) = self.stall(m) {
                         return Step::Need(need);
                     }
@@ -198,7 +205,9 @@ impl DirectReclaim {
         self.phase = Phase::Zones;
         let node = m.zone(usize::from(self.zones[0])).config.node;
         let first = m.nodes_zones(node).next()?;
-        if !m.env.sw.reclaim.reserves_throttle || !m.kswapd[first].helps {
+        let w = m.kswapd[first];
+        let comes = w.helps && (w.works || w.asked);
+        if !m.env.sw.reclaim.reserves_throttle || !comes {
             return None;
         }
         let lower = m
@@ -213,9 +222,10 @@ impl DirectReclaim {
         if free >= min / 2 {
             return None;
         }
-        self.phase = Phase::Stalled {
-            freed: m.reclaim.pgsteal_kswapd,
-        };
+        self.phase = Phase::Stalled(Helper {
+            zone: first as u8,
+            freed: w.freed,
+        });
         Some(Need::Throttle {
             why: Throttle::Reserves,
             ms: SECOND,

@@ -115,7 +115,15 @@ impl Kswapd {
             self.find_zones(m);
             return Need::Sleep(None);
         }
-        let mut answer = answer;
+        let before = m.reclaim.pgsteal_kswapd;
+        let need = self.advance(m, answer);
+        let w = &mut m.kswapd[self.first()];
+        w.works = !matches!(need, Need::Sleep(_));
+        w.freed += m.reclaim.pgsteal_kswapd - before;
+        need
+    }
+
+    fn advance<H: Host>(&mut self, m: &mut Manager<'_, H>, mut answer: Answer) -> Need {
         loop {
             let need = match self.phase {
                 Phase::Asleep => self.woken(m),
@@ -202,7 +210,9 @@ impl Kswapd {
         m.reclaim.pageoutrun += 1;
         for (i, z) in self.nodes_zones().enumerate() {
             self.boost[i] = m.zone(z).marks.boost;
-            self.for_boost += self.boost[i];
+            if m.env.sw.reclaim.goal == KswapdGoal::AnyZone {
+                self.for_boost += self.boost[i];
+            }
             if let Some(z) = m.zones[z].as_mut() {
                 z.reclaim_active = true;
             }

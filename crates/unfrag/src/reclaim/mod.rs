@@ -153,7 +153,7 @@ pub enum Class {
     Async,
 }
 
-/// Why somebody waits, where kernels tell the reasons apart (5.16 and later).
+/// Why somebody waits: kernels tell the reasons apart since 5.16, but the last one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throttle {
     /// Until writeback gets on.
@@ -164,7 +164,9 @@ pub enum Throttle {
     NoProgress,
     /// Until a device is less busy.
     Congested,
-    /// Until kswapd has freed pages: what is left is for those that reclaim.
+    /// Until kswapd has freed pages: what is left is for those that reclaim. A host ends it when kswapd
+    /// answers with a [`Need::Turn`] in which it freed some, and when it asks for [`Need::Sleep`]; a
+    /// wait in which it freed none is not repeated.
     Reserves,
 }
 

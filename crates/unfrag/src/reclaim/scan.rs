@@ -342,8 +342,9 @@ impl<H: Host> Manager<'_, H> {
         if flags.contains(PageFlags::LOCKED) {
             return Fate::Keep;
         }
+        let waits = PageFlags::DIRTY | PageFlags::WRITEBACK;
+        sc.backlog.dirty += u32::from(flags.intersects(waits));
         if flags.contains(PageFlags::WRITEBACK) {
-            sc.backlog.dirty += 1;
             sc.backlog.writeback += 1;
             sc.backlog.again += u32::from(flags.contains(PageFlags::RECLAIM));
             self.put_flags(ix, flags | PageFlags::RECLAIM);
@@ -382,7 +383,6 @@ impl<H: Host> Manager<'_, H> {
             }
         }
         if self.flags_of(ix).contains(PageFlags::DIRTY) {
-            sc.backlog.dirty += 1;
             if called && file && spares {
                 return Fate::Keep;
             }

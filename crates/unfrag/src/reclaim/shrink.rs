@@ -148,7 +148,8 @@ impl<H: Host> Manager<'_, H> {
             let saved = &mut v.saved_scan[lru.index()];
             *saved += scan;
             // For a boost alone the priority does not go on until there is a batch.
-            if *saved >= SWAP_CLUSTER_MAX || !sc.may_swap {
+            let at_once = !sc.may_swap && lru.is_file();
+            if *saved >= SWAP_CLUSTER_MAX || at_once {
                 nr[i] = core::mem::take(saved);
             }
         }

@@ -211,8 +211,8 @@ fn io(samples: &[Sample]) -> Chart {
             "Files read and written",
             1.0,
             &[
-                ("read", |s| in_mib(s.pgpgin)),
-                ("written", |s| in_mib(s.pgpgout)),
+                ("read", |s| s.pgpgin as f64 / 1024.0),
+                ("written", |s| s.pgpgout as f64 / 1024.0),
             ],
         )
     }

@@ -131,7 +131,7 @@ fn numbers_that_cannot_be_are_mistakes() {
             "kernel-keeps = \"24 MiB\"",
             "kernel-keeps = \"2 GiB\"",
             "the kernel leaves nothing of this memory",
-            "give the machine 32 MiB or more",
+            "let it keep less of it",
         ),
         (
             "bandwidth = \"60 MB/s\"",
@@ -307,16 +307,81 @@ fn swap_of_nothing_is_no_swap() {
 fn what_does_not_fit_is_told_where_it_stands() {
     use crate::Calibration;
     let text = desk_alone();
-    let text = format!("{text}\n[files.huge]\non = \"tmp\"\nsize = \"900 GiB\"\n");
-    let s = Scenario::parse("s.toml", &text).unwrap_or_else(|e| panic!("{e}"));
-    let machine = s.machine(None).unwrap();
-    let kernel = s.kernel(None).unwrap();
-    let run = s.start(machine, &kernel, &Calibration::standard(), 1);
-    let e = run.err().expect("no room for 900 GiB");
-    assert!(
-        e.message.starts_with("file `huge` does not fit"),
-        "{}",
-        e.message
+    // Also where the number of its pages has more than 32 bits.
+    for size in ["900 GiB", "16 TiB", "15000000 TiB"] {
+        let text = format!("{text}\n[files.huge]\non = \"scratch\"\nsize = \"{size}\"\n");
+        let s = Scenario::parse("s.toml", &text).unwrap_or_else(|e| panic!("{e}"));
+        let machine = s.machine(None).unwrap();
+        let kernel = s.kernel(None).unwrap();
+        let run = s.start(machine, &kernel, &Calibration::standard(), 1);
+        let e = run.err().expect("no room for it");
+        assert!(
+            e.message.starts_with("file `huge` does not fit"),
+            "{}",
+            e.message
+        );
+        assert_eq!(e.place.map(|p| p.text).as_deref(), Some("[files.huge]"));
+    }
+}
+
+#[test]
+fn nothing_is_in_memory_before_the_run() {
+    let text = desk_alone();
+    let e = mistake(&format!(
+        "{text}\n[files.early]\non = \"tmp\"\nsize = \"4 KiB\"\n"
+    ));
+    assert_eq!(
+        e.message,
+        "nothing is on `tmp` before the run: it is in memory"
     );
-    assert_eq!(e.place.map(|p| p.text).as_deref(), Some("[files.huge]"));
+    assert!(e.help.is_some_and(|h| h.ends_with("on a disk: scratch")));
+}
+
+#[test]
+fn steps_that_no_machine_does_are_mistakes() {
+    let text = desk_alone();
+    for (step, message) in [
+        (
+            "{ grow = { size = \"1 TiB\" } }",
+            "an area of more than 256 GiB",
+        ),
+        (
+            "{ receive = { size = \"1 MiB\", rate = \"1 MB/s\", order = 11 } }",
+            "there is no order 11",
+        ),
+        (
+            "{ receive = { size = \"1 MiB\", rate = \"0 MB/s\" } }",
+            "a stream of which nothing comes",
+        ),
+        (
+            "{ touch = { area = \"stack\", pattern = { stride = 0 } } }",
+            "a stride of no page",
+        ),
+        (
+            "{ repeat = { times = 2, steps = [] } }",
+            "nothing is repeated",
+        ),
+        (
+            "{ parallel = { jobs = 2, at-most = 0, program = \"work\" } }",
+            "no job at a time",
+        ),
+    ] {
+        let e = mistake(&text.replace("steps = [{ sleep", &format!("steps = [{step}, {{ sleep")));
+        assert_eq!(e.message, message);
+        assert!(e.help.is_some() && e.place.is_some(), "{step}");
+    }
+    let tree = format!("{text}\n[trees.all]\non = \"scratch\"\ndirs = 4000000000\n");
+    assert!(mistake(&tree).message.starts_with("a tree of more than"));
+}
+
+#[test]
+fn names_are_printable() {
+    for (from, to) in [
+        ("name = \"desk\"", "name = \"\""),
+        ("name = \"desk\"", "name = \"\\u001b[2J\""),
+    ] {
+        let (message, _, help) = told(from, to);
+        assert!(message.ends_with("cannot be printed"), "{message}");
+        assert_eq!(help.as_deref(), Some("give a name of visible characters"));
+    }
 }
