@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Screen, print, print_json, write_file};
+use crate::output::{Screen, apart, print, print_json, write_file};
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -81,6 +81,10 @@ fn seconds(text: &str) -> std::result::Result<f64, String> {
 /// # Errors
 /// If there is nothing to examine, or it is not what a kernel writes.
 pub fn run(args: &Args) -> Result<()> {
+    if let Some(to) = &args.html {
+        let inputs = args.recording.iter().chain([&args.path]);
+        inputs.map(|from| apart(to, from)).collect::<Result<()>>()?;
+    }
     let (evidence, within) = evidence(args)?;
     let mut examined = examine(&evidence).map_err(|e| inside(e, &args.path))?;
     let given = args.recording.as_deref().map(input_recording).transpose()?;

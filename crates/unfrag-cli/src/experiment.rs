@@ -35,10 +35,16 @@ pub struct Args {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     machine: Vec<String>,
     /// Runs of each kernel, with a seed each
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: u32,
     /// Seed of the first run; the others follow
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "S",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
     seed: u64,
     /// Print JSON
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Progress, print};
+use crate::output::{Progress, apart, print, write_file};
 use crate::words::{bytes, counted, harmless, thousands};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -40,6 +40,10 @@ pub struct Args {
 /// # Errors
 /// If an input cannot be read, or the file cannot be written.
 pub fn run(args: &Args) -> Result<()> {
+    let inputs = args.snapshots.iter().chain([&args.trace]);
+    inputs
+        .map(|from| apart(&args.output, from))
+        .collect::<Result<()>>()?;
     if input::is_unfrag(&args.trace)? {
         return Err(Failure::usage(
             format!("{} is an .unfrag file already", args.trace.display()),
@@ -55,7 +59,7 @@ pub fn run(args: &Args) -> Result<()> {
         counted(recording.events.len() as u64, "event")
     ));
     let content = file::to_bytes(&recording).map_err(|e| e.in_file(&args.output))?;
-    crate::output::write_file(&args.output, &content)?;
+    write_file(&args.output, &content)?;
     let total = start.elapsed();
     drop(progress);
 

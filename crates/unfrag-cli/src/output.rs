@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use terminal_size::{Width, terminal_size_of};
 
@@ -130,6 +131,21 @@ pub fn can_write(path: &Path) -> Result<()> {
     };
     let tried = fs::write(&partial, []).and_then(|()| fs::remove_file(&partial));
     tried.map_err(|e| Failure::output(path, e))
+}
+
+/// Asks whether what is written is another file than what is read.
+///
+/// # Errors
+/// If it is not: the input would be lost.
+pub fn apart(output: &Path, input: &Path) -> Result<()> {
+    let file = |path| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+    match (file(output), file(input)) {
+        (Some(to), Some(from)) if to == from => Err(Failure::usage(
+            format!("{} is the file that is read", output.display()),
+            "write to another one",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The regular file that a path leads to, there or not yet, and the name under which it is written first; none

@@ -4,7 +4,7 @@ mod table;
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Progress, Screen, print, print_json, write_file};
+use crate::output::{Progress, Screen, apart, print, print_json, write_file};
 use std::fs::File;
 use std::path::PathBuf;
 use unfrag_lab::profile::{Identity, Profile};
@@ -38,6 +38,9 @@ pub struct Args {
 /// # Errors
 /// If the recording has no page events, or is not what it should be, or the output cannot be written.
 pub fn run(args: &Args) -> Result<()> {
+    args.output
+        .iter()
+        .try_for_each(|to| apart(to, &args.file))?;
     let progress = Progress::new("reading");
     let rec = input::recording(&args.file, &[], args.release.as_deref())?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();

@@ -4,7 +4,7 @@ mod watcher;
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Progress, Screen, print, print_json, write_file};
+use crate::output::{Progress, Screen, apart, print, print_json, write_file};
 use crate::words;
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
@@ -131,6 +131,10 @@ fn members(text: &str) -> std::result::Result<u32, String> {
 /// # Errors
 /// If the recording cannot be read or replayed, or an output cannot be written.
 pub fn run(args: &Args) -> Result<()> {
+    let outputs = [&args.html, &args.svg].into_iter().flatten();
+    outputs
+        .map(|to| apart(to, &args.file))
+        .collect::<Result<()>>()?;
     if args.mode == Mode::Observe {
         check_observe(args)?;
     }

@@ -1,7 +1,7 @@
 //! `unfrag simulate`: a scenario file, run on the simulated machine.
 
-use crate::failure::Result;
-use crate::output::{Progress, can_write, print, print_json, write_file};
+use crate::failure::{Failure, Result};
+use crate::output::{Progress, apart, can_write, print, print_json, write_file};
 use std::path::{Path, PathBuf};
 use unfrag_lab::profile::shelf::Shelf;
 use unfrag_lab::report::simulated::{html, text};
@@ -33,7 +33,12 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
     /// Seed
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "S",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
     seed: u64,
     /// Never end a process when memory runs out: large requests fail then, and others try on
     #[arg(long)]
@@ -52,9 +57,22 @@ pub fn run(args: &Args) -> Result<()> {
     let name = args.file.display().to_string();
     let scenario = Scenario::parse_with(&name, &text_of(&args.file)?, &shelf)?;
     let mut kernel = scenario.kernel(args.kernel.as_deref())?;
-    for (name, value) in &args.set {
+    for (i, (name, value)) in args.set.iter().enumerate() {
+        if !settings::known_to(name, &kernel.switches) {
+            let known = settings::NAMES.iter().copied();
+            let known: Vec<_> = known
+                .filter(|n| settings::known_to(n, &kernel.switches))
+                .collect();
+            return Err(Failure::usage(
+                format!("{} has no {name}", kernel.name),
+                format!("of these settings it has {}", known.join(", ")),
+            ));
+        }
         settings::set(&mut kernel.sysctl, name, value)?;
-        kernel.changes.push(format!("{name} = {value}"));
+        // The last word on a setting holds.
+        if args.set[i + 1..].iter().all(|later| later.0 != *name) {
+            kernel.changes.push(format!("{name} = {value}"));
+        }
     }
     if args.no_oom_killer {
         kernel.oom_killer = false;
@@ -62,21 +80,20 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let machine = scenario.machine(args.machine.as_deref())?;
     if let Some(path) = &args.html {
+        apart(path, &args.file)?;
         can_write(path)?;
     }
     let run = scenario.start(machine, &kernel, &Calibration::standard(), args.seed)?;
     let bar = Progress::new("simulating");
     let outcome = run.finish(|p| bar.at(p.now / 1_000_000, p.limit / 1_000_000));
     drop(bar);
-    if let Some(path) = &args.html {
-        write_file(path, html::render(&outcome).as_bytes())?;
-    }
     if args.json {
         print_json(&outcome)?;
     } else {
         print(&text::render(&outcome))?;
     }
     if let Some(path) = &args.html {
+        write_file(path, html::render(&outcome).as_bytes())?;
         eprintln!("wrote {}", path.display());
     }
     Ok(())
@@ -88,6 +105,7 @@ fn text_of(file: &Path) -> Result<String> {
     String::from_utf8(bytes).map_err(|e| {
         let offset = e.utf8_error().valid_up_to() as u64;
         let error = Error::malformed("this is no UTF-8, so no TOML").at(offset);
-        error.help("name a scenario").in_file(file).into()
+        let help = "name a scenario, or save this one as UTF-8";
+        error.help(help).in_file(file).into()
     })
 }

@@ -4,7 +4,7 @@ mod table;
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Progress, Screen, print, print_json, write_file};
+use crate::output::{Progress, Screen, apart, print, print_json, write_file};
 use crate::words;
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -122,6 +122,9 @@ impl From<Attempt> for FirstAttempt {
 /// # Errors
 /// If the trace has no slab events, or is not what it should be.
 pub fn run(args: &Args) -> Result<()> {
+    args.slabinfo
+        .iter()
+        .try_for_each(|to| apart(to, &args.file))?;
     let mut designs: Vec<Design> = vec![];
     for a in &args.allocator {
         let design = Design::from(*a);

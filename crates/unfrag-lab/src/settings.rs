@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use unfrag::kernel::{Boost, Grouping, MarkGap};
 use unfrag::{Switches, Sysctl};
 use unfrag_linux::recording::Recording;
 use unfrag_linux::{Error, Result};
@@ -20,6 +21,17 @@ pub const NAMES: [&str; 7] = [
 /// Whether a setting changes watermarks or per-CPU lists, so that the recorded ones no longer hold.
 pub fn changes_marks(name: &str) -> bool {
     !matches!(name, "vm.defrag_mode" | "vm.watermark_boost_factor")
+}
+
+/// Whether a kernel has a setting.
+pub fn known_to(name: &str, sw: &Switches) -> bool {
+    match name {
+        "vm.watermark_scale_factor" => sw.mark_gap != MarkGap::Quarter,
+        "vm.watermark_boost_factor" => sw.boost != Boost::No,
+        "vm.defrag_mode" => sw.defrag_mode,
+        "vm.page_group_by_mobility_disabled" => sw.grouping == Grouping::Pageblocks,
+        _ => true,
+    }
 }
 
 /// Puts one setting in.

@@ -4,6 +4,47 @@ use super::Name;
 use super::report::{Outcome, Report};
 use super::source::{self, AIM9, AIM9_UNITS, PARALLEL_BUILD1};
 use super::stats::Spread;
+use serde::Serialize;
+
+/// The same as a row of JSON.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// Machine.
+    pub machine: String,
+    /// What is compared.
+    pub metric: String,
+    /// Kernel and variant of the one.
+    pub a: String,
+    /// Kernel and variant of the other.
+    pub b: String,
+    /// Median of the one.
+    pub a_median: f64,
+    /// Median of the other.
+    pub b_median: f64,
+    /// B - A in percent of A.
+    pub percent: Option<f64>,
+    /// The standard error of that, in percent.
+    pub stderr_percent: Option<f64>,
+    /// What the source has for it, in percent.
+    pub source_percent: Option<f64>,
+}
+
+impl From<&Comparison<'_>> for Compared {
+    fn from(c: &Comparison<'_>) -> Compared {
+        let [a_median, b_median, _] = c.numbers();
+        Compared {
+            machine: c.other.machine.clone(),
+            metric: c.metric.clone(),
+            a: c.base.label(),
+            b: c.other.label(),
+            a_median,
+            b_median,
+            percent: c.percent(),
+            stderr_percent: c.error_percent(),
+            source_percent: c.source_percent,
+        }
+    }
+}
 
 /// A metric of two kernels.
 pub(super) struct Comparison<'a> {

@@ -19,6 +19,7 @@ pub mod text;
 pub mod variant;
 
 use crate::jobs::{each, threads};
+pub use compare::Compared;
 use report::{Outcome, Report};
 use scenario::Once;
 use source::Quoted;
@@ -164,11 +165,15 @@ pub fn run(name: Name, options: &Options, progress: &(dyn Fn(u64, u64) + Sync)) 
             });
         }
     }
-    Ok(Report {
+    let mut report = Report {
         experiment: name.as_str().into(),
         seed: options.seed,
         runs: options.runs,
         calibration: scenario::calibration(),
         results: outcomes,
-    })
+        comparisons: vec![],
+    };
+    let comparisons = compare::comparisons(name, &report);
+    report.comparisons = comparisons.iter().map(Compared::from).collect();
+    Ok(report)
 }

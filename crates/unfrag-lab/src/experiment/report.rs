@@ -1,9 +1,11 @@
 //! What an experiment came to: one shape for all of them.
 
+use super::compare::Compared;
 use super::scenario::Unfinished;
 use super::source::Quoted;
 use super::stats::Spread;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The result of an experiment.
@@ -19,6 +21,12 @@ pub struct Report {
     pub calibration: String,
     /// One for each kernel, machine and variant.
     pub results: Vec<Outcome>,
+    /// One kernel against another, where both ran.
+    pub comparisons: Vec<Compared>,
+}
+
+fn by_metric<S: Serializer>(quoted: &[Quoted], s: S) -> Result<S::Ok, S::Error> {
+    s.collect_map(quoted.iter().map(|q| (q.metric, q.value)))
 }
 
 /// One kernel on one machine.
@@ -31,14 +39,14 @@ pub struct Outcome {
     /// What is changed about the kernel; empty if nothing.
     pub variant: String,
     /// What differs from the kernel's defaults, and what the source leaves open.
-    pub settings: BTreeMap<String, String>,
+    pub settings: BTreeMap<String, Value>,
     /// What was measured of the runs that came to their end.
     pub metrics: BTreeMap<String, Spread>,
     /// The runs that did not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<Unfinished>,
     /// What the source says of it, where it does.
-    #[serde(skip)]
+    #[serde(rename = "source", serialize_with = "by_metric")]
     pub quoted: Vec<Quoted>,
 }
 

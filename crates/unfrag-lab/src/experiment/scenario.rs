@@ -5,10 +5,12 @@ use super::choice::{self, Choice};
 use super::measure::{self, Metrics};
 use super::variant::Kernel;
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use unfrag::kernel::Reserve;
 use unfrag_linux::{Error, Result};
 use unfrag_machine::Calibration;
+use unfrag_machine::scenario::kernel_table::Names;
 use unfrag_machine::scenario::{self, Outcome, Progress, Run, Scenario};
 
 const HIGHORDER: &str = include_str!("../../scenarios/highorder.toml");
@@ -84,35 +86,40 @@ pub fn machines(name: Name, asked: &[String]) -> Result<Vec<String>> {
 }
 
 /// What a result's settings say.
-pub fn settings(name: Name, kernel: &Kernel, machine: &str) -> BTreeMap<String, String> {
+pub fn settings(name: Name, kernel: &Kernel, machine: &str) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::from([
-        ("slab".to_string(), kernel.slab.design.to_string()),
-        ("oom_killer".to_string(), kernel.oom_killer.to_string()),
+        ("slab".to_string(), kernel.slab.design.name().into()),
+        ("oom_killer".to_string(), kernel.oom_killer.into()),
     ]);
     if name == Name::HighOrder
-        && let Some(mib) = machine.strip_prefix("xeon-")
+        && let Some(mib) = machine
+            .strip_prefix("xeon-")
+            .and_then(|m| m.parse::<u64>().ok())
     {
         all.insert("memory_mib".into(), mib.into());
     }
     if name == Name::SlabOrder {
         if kernel.variant.starts_with("slub") {
             let slub = kernel.slab.slub;
-            all.insert("slub_max_order".into(), slub.max_order.to_string());
-            all.insert("first_attempt".into(), format!("{:?}", slub.first_attempt));
+            all.insert("slub_max_order".into(), slub.max_order.into());
+            all.insert(
+                "slub_first_attempt".into(),
+                slub.first_attempt.name().into(),
+            );
         }
         let reserve = kernel.switches.reserve != Reserve::None;
-        all.insert("migrate_reserve".into(), reserve.to_string());
+        all.insert("migrate_reserve".into(), reserve.into());
     }
     if name == Name::Atomic {
         let r = kernel.switches.reclaim;
-        all.insert("congestion_wait".into(), format!("{:?}", r.congestion));
-        all.insert("kswapd_sleep".into(), format!("{:?}", r.sleep));
-        all.insert("kswapd_nap".into(), format!("{:?}", r.nap));
-        all.insert("wake_on_restart".into(), r.wake_on_restart.to_string());
-        let realtime = r.realtime_in_interrupt.to_string();
-        all.insert("realtime_in_interrupt".into(), realtime);
+        all.insert("congestion_wait".into(), r.congestion.name().into());
+        all.insert("kswapd_sleep".into(), r.sleep.name().into());
+        all.insert("kswapd_nap".into(), r.nap.name().into());
+        all.insert("wake_on_restart".into(), r.wake_on_restart.into());
+        let realtime = r.realtime_in_interrupt;
+        all.insert("realtime_in_interrupt".into(), realtime.into());
         if r.notices_order_at_once {
-            all.insert("notices_order_at_once".into(), "true".into());
+            all.insert("notices_order_at_once".into(), true.into());
         }
     }
     all

@@ -188,6 +188,7 @@ mod tests {
             runs: 2,
             calibration: "c".into(),
             results,
+            comparisons: vec![],
         };
         render(name, &r)
     }

@@ -1,7 +1,7 @@
 //! Whether the names in programs and things mean something.
 //!
 //! Trees and files may be made by a step of any program, so a name is known if anything lays it out or
-//! makes it; one with `{number}` in it, if that can become a known one. A tree or file that is not there
+//! makes it; where one of the two has `{number}` in it, if that can become the other. A tree or file that is not there
 //! when a step wants it is told as a failure at the end.
 
 use super::spec::{FileRef, Step, Steps};
@@ -203,7 +203,7 @@ impl<'a> Names<'a> {
         place: &Place,
     ) -> Result<(), Wrong> {
         let known: Vec<_> = known.collect();
-        if known.iter().any(|k| fits(name, k)) {
+        if known.iter().any(|k| fits(name, k) || fits(k, name)) {
             return Ok(());
         }
         let way_out = match known.as_slice() {

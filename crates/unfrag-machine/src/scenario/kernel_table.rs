@@ -50,8 +50,16 @@ struct Keys {
 #[derive(Clone, Copy, Debug)]
 struct Named<T>(T, &'static str);
 
-trait Names: Copy + 'static {
+/// A rule that a scenario chooses by name.
+pub trait Names: Copy + PartialEq + 'static {
+    /// Each with its name.
     const ALL: &'static [(&'static str, Self)];
+
+    /// The name; empty, if no scenario can choose it.
+    fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|n| n.1 == self);
+        found.map_or("", |n| n.0)
+    }
 }
 
 impl Names for Design {

@@ -39,7 +39,10 @@ pub fn render(o: &Outcome) -> String {
             "Slab caches with most memory, at the end",
             &tables::slabs(o, CACHES),
         ),
-        "failures" => section("Failures", &tables::failures(o)),
+        "failures" => {
+            let lines = section("Lines that were printed", &tables::lines(o));
+            section("Failures", &tables::failures(o)) + &lines
+        }
         "alloc_failures" => alloc_failures(o),
         "counters" => table(&tables::counters(o)),
         other => unreachable!("the page's template has no {other}"),
@@ -51,7 +54,8 @@ pub fn render(o: &Outcome) -> String {
 fn summary(o: &Outcome, charts: &Charts) -> String {
     let mut out = String::new();
     let how = match o.ended {
-        "finished" => "all that it waits for was done",
+        "finished" if o.programs.failures.is_empty() => "all that it waits for was done",
+        "finished" => "all that it waits for has ended, some of it by failures",
         "time-limit" => "it reached its time limit",
         "stopped" => "it was stopped",
         _ => "no task could go on",
@@ -68,6 +72,9 @@ fn summary(o: &Outcome, charts: &Charts) -> String {
         seconds(o.counters.get("direct_reclaim_ns").copied().unwrap_or(0)),
     );
     paragraph(&mut out, "run", &sentence);
+    if let Some(caution) = super::caution(o) {
+        paragraph(&mut out, "run", &caution);
+    }
     let identity = format!(
         "Calibration {}, digest of the run {}.",
         o.calibration, o.trace_hash

@@ -6,7 +6,9 @@ use super::seconds;
 use crate::report::reading::{PAGE_BYTES, mib, order_size, percent, thousands};
 use crate::report::side_by_side::{Row, SideBySide};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use unfrag::MAX_ORDER;
+use unfrag_machine::program::stage::Line;
 use unfrag_machine::scenario::{Held, Obstacles, Outcome};
 
 /// A table with what stands over the labels of its rows.
@@ -41,15 +43,49 @@ impl Table {
     }
 }
 
-/// The tasks and their times.
+/// The tasks of the scenario and their times, without those of what they forked.
 pub(super) fn tasks(o: &Outcome) -> Table {
-    let heads = ["number", "ended s", "user s", "system s", "iowait s"];
+    let heads = ["number", "ended s", "why", "user s", "system s", "iowait s"];
     let mut table = Table::new("task", heads);
     let time = |ns| format!("{:.3}", seconds(ns));
     for t in &o.tasks {
-        let mut values = vec![t.number.to_string(), t.ended_ns.map_or("-".into(), time)];
+        let why = match (&t.failed, t.ended_ns) {
+            (Some(failed), _) => failed,
+            (None, Some(_)) => "done",
+            (None, None) => "still runs",
+        };
+        let mut values = vec![
+            t.number.to_string(),
+            t.ended_ns.map_or("-".into(), time),
+            why.to_owned(),
+        ];
         values.extend([t.user_ns, t.system_ns, t.iowait_ns].map(time));
         table.row(&t.name, values);
+    }
+    table
+}
+
+/// The lines that tasks printed, by task and text.
+pub(super) fn lines(o: &Outcome) -> Table {
+    let heads = ["line", "times", "median ms", "longest ms", "last at s"];
+    let mut table = Table::new("printed by", heads);
+    let mut by_text: BTreeMap<(&str, &str), Vec<&Line>> = BTreeMap::new();
+    for l in &o.programs.lines {
+        by_text.entry((&l.task, &l.text)).or_default().push(l);
+    }
+    for ((task, text), lines) in by_text {
+        let mut took: Vec<_> = lines.iter().map(|l| l.latency_ns).collect();
+        took.sort_unstable();
+        let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
+        let last = lines.iter().map(|l| l.at_ns).max().unwrap_or(0);
+        let values = vec![
+            text.to_owned(),
+            thousands(lines.len() as u64),
+            ms(took[took.len() / 2]),
+            ms(took[took.len() - 1]),
+            format!("{:.3}", seconds(last)),
+        ];
+        table.row(task, values);
     }
     table
 }

@@ -23,6 +23,22 @@ pub fn render(o: &Outcome) -> String {
         o.calibration
     );
     push_table(&mut out, &tables::tasks(o), "");
+    let cpu = &o.cpu;
+    let _ = writeln!(
+        out,
+        "\nprocesses with all that they forked: {}, with {:.3} s of user and {:.3} s of system time\n\
+         kswapd: {:.3} s of CPU time",
+        o.programs.processes,
+        seconds(cpu.user_ns),
+        seconds(cpu.system_ns),
+        seconds(o.kswapd_cpu_ns)
+    );
+    for table in [tables::failures(o), tables::lines(o)] {
+        if !table.is_empty() {
+            out.push('\n');
+            push_table(&mut out, &table, "");
+        }
+    }
     for r in &o.programs.high_order {
         let (done, all) = (r.successes(), r.attempts.len());
         let _ = writeln!(
@@ -31,17 +47,18 @@ pub fn render(o: &Outcome) -> String {
             r.name, r.order
         );
     }
-    let _ = writeln!(
-        out,
-        "\nkswapd: {:.3} s of CPU time\n",
-        seconds(o.kswapd_cpu_ns)
-    );
+    if let Some(caution) = super::caution(o) {
+        let _ = writeln!(out, "{caution}");
+    }
+    out.push('\n');
     for m in &o.programs.marks {
         let _ = writeln!(
             out,
-            "At {:.3} s, {}: what stands in the way of large blocks",
+            "At {:.3} s, {} of {} {}: what stands in the way of large blocks",
             seconds(m.at_ns),
-            m.name
+            m.name,
+            m.task,
+            m.number
         );
         push_table(&mut out, &tables::blocks(&m.obstacles), "  ");
         out.push('\n');
