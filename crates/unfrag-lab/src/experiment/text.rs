@@ -33,7 +33,8 @@ const PARTS: usize = 10;
 /// The tables.
 pub fn render(name: Name, r: &Report) -> String {
     let mut out = format!(
-        "{}: {} {} a kernel, seeds from {}, calibration {}\n\n",
+        "{}: {} {} a kernel, seeds from {}, calibration {}\n\
+         ours: the median of the runs, from the least to the largest; times in virtual seconds\n\n",
         r.experiment,
         r.runs,
         if r.runs == 1 { "run" } else { "runs" },
