@@ -175,6 +175,17 @@ impl KernelTable {
         let sw = &mut kernel.switches;
         changes.switch("oom-killer", &mut kernel.oom_killer, k.oom_killer);
         changes.set("slab", &mut kernel.slab.design, k.slab);
+        let of_slub = [
+            ("slub-max-order", k.slub_max_order.is_some()),
+            ("slub-first-attempt", k.slub_first_attempt.is_some()),
+        ];
+        let design = kernel.slab.design;
+        if let Some((key, _)) = of_slub.iter().find(|key| key.1)
+            && design != Design::Slub
+        {
+            let message = format!("`{key}` says nothing to {}", design.name());
+            return Err((message, "leave it out, or give `slab = \"slub\"`".into()));
+        }
         let slub = &mut kernel.slab.slub;
         if let Some(order) = k.slub_max_order {
             if order > unfrag::MAX_ORDER {

@@ -57,12 +57,12 @@ fn each_patch_of_s4_is_a_key_of_its_own_spec_4_6() {
 
 #[test]
 fn slabs_reserve_and_oom_killer_are_chosen_and_stay_on_another_base_spec_6_5_4_7() {
-    let text = "[kernel]\nname = \"2.6.28\"\nslab = \"slqb\"\nslub-max-order = 1\n\
+    let text = "[kernel]\nname = \"2.6.28\"\nslab = \"slub\"\nslub-max-order = 1\n\
                 slub-first-attempt = \"no-wake\"\nmigrate-reserve = false\noom-killer = false";
     for asked in [None, Some("2.6.31")] {
         let k = kernel(text, asked);
         assert_eq!(k.name, asked.unwrap_or("2.6.28"));
-        assert_eq!((k.slab.design, k.slab.slub.max_order), (Design::Slqb, 1));
+        assert_eq!((k.slab.design, k.slab.slub.max_order), (Design::Slub, 1));
         assert_eq!(k.slab.slub.first_attempt, FirstAttempt::NoWake);
         assert_eq!((k.switches.reserve, k.oom_killer), (Reserve::None, false));
     }
@@ -94,6 +94,9 @@ fn what_no_kernel_has_is_a_mistake_at_its_place() {
     let (message, _, help) = told("[kernel]\nname = \"6.1\"\nmigrate-reserve = false");
     assert_eq!(message, "6.1 has no MIGRATE_RESERVE");
     assert_eq!(help.as_deref(), Some("leave `migrate-reserve` out"));
+    let (message, _, help) = told("[kernel]\nslab = \"slqb\"\nslub-max-order = 1");
+    assert_eq!(message, "`slub-max-order` says nothing to slqb");
+    assert!(help.is_some_and(|h| h.contains("slab = \"slub\"")));
     let (message, ..) = told("[kernel]\nslub-max-order = 11");
     assert_eq!(message, "there is no order 11 for `slub-max-order`");
     let s = Scenario::parse("s.toml", SMALL).unwrap();
