@@ -88,7 +88,7 @@ fn a_slab_that_is_not_to_be_had_is_reported_but_not_the_larger_one_tried_before_
 fn the_victim_of_the_oom_killer_is_reported_once_the_reserves_are_gone_spec_4_3() {
     let o = run(&greedy("kernel"), "2.6.31");
     let all = &o.alloc_failures;
-    assert_eq!((o.counters["oom_victims"], all.reported), (1, 1));
+    assert_eq!((o.counters["oom_kill"], all.reported), (1, 1));
     assert_eq!(what(&all.first[0]), (Some("module"), 0, Gfp::KERNEL, false));
     let empty = |z: &ZoneState| z.free_blocks.is_empty() && z.free <= UNTOLD;
     assert!(all.first[0].zones.iter().all(empty), "{all:?}");
