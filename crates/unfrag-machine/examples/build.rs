@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "pgsteal_kswapd",
         "pgsteal_direct",
         "allocstall",
-        "oom_victims",
+        "oom_kill",
         "cow_copies",
         "context_switches",
         "slabs_scanned",
