@@ -82,8 +82,8 @@ fn seconds(text: &str) -> std::result::Result<f64, String> {
 /// If there is nothing to examine, or it is not what a kernel writes.
 pub fn run(args: &Args) -> Result<()> {
     if let Some(to) = &args.html {
-        let inputs = args.recording.iter().chain([&args.path]);
-        inputs.map(|from| apart(to, from)).collect::<Result<()>>()?;
+        let mut inputs = args.recording.iter().chain([&args.path]);
+        inputs.try_for_each(|from| apart(to, from))?;
     }
     let (evidence, within) = evidence(args)?;
     let mut examined = examine(&evidence).map_err(|e| inside(e, &args.path))?;

@@ -40,10 +40,8 @@ pub struct Args {
 /// # Errors
 /// If an input cannot be read, or the file cannot be written.
 pub fn run(args: &Args) -> Result<()> {
-    let inputs = args.snapshots.iter().chain([&args.trace]);
-    inputs
-        .map(|from| apart(&args.output, from))
-        .collect::<Result<()>>()?;
+    let mut inputs = args.snapshots.iter().chain([&args.trace]);
+    inputs.try_for_each(|from| apart(&args.output, from))?;
     if input::is_unfrag(&args.trace)? {
         return Err(Failure::usage(
             format!("{} is an .unfrag file already", args.trace.display()),

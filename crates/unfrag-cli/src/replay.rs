@@ -131,10 +131,8 @@ fn members(text: &str) -> std::result::Result<u32, String> {
 /// # Errors
 /// If the recording cannot be read or replayed, or an output cannot be written.
 pub fn run(args: &Args) -> Result<()> {
-    let outputs = [&args.html, &args.svg].into_iter().flatten();
-    outputs
-        .map(|to| apart(to, &args.file))
-        .collect::<Result<()>>()?;
+    let mut outputs = [&args.html, &args.svg].into_iter().flatten();
+    outputs.try_for_each(|to| apart(to, &args.file))?;
     if args.mode == Mode::Observe {
         check_observe(args)?;
     }
