@@ -17,7 +17,9 @@ use crate::cause::{NONE, Op};
 use crate::ensemble::AS_RECORDED;
 use std::collections::VecDeque;
 use unfrag::page_alloc::Begun;
-use unfrag::reclaim::{Answer, Context, Kswapd, Need, PageFlags, Step, Throttle, Unmap, Written};
+use unfrag::reclaim::{
+    Answer, Context, Kswapd, Need, PageFlags, Step, Throttle, Unmap, WRITTEN_ENOUGH, Written,
+};
 use unfrag::{AllocError, Gfp, Manager, Pfn};
 
 use crate::replay::ReplayHost;
@@ -109,9 +111,6 @@ impl Pages {
         self.swap_left
     }
 }
-
-/// Pages whose writing ends a wait for writeback, as on the simulated machine.
-const WRITTEN: usize = 32;
 
 /// The reclaim of a model at work.
 #[derive(Debug)]
@@ -241,7 +240,7 @@ impl<'e> Reclaim<'e> {
                         }
                     );
                     let pages = m.host().pages.as_ref().filter(|_| written);
-                    let batch = pages.and_then(|p| p.writing.get(WRITTEN - 1));
+                    let batch = pages.and_then(|p| p.writing.get(WRITTEN_ENOUGH as usize - 1));
                     Some(batch.map_or(most, |w| w.0.clamp(at + 1, most)))
                 }
                 Need::Sleep(ms) => {

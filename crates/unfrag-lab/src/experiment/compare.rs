@@ -1,12 +1,12 @@
 //! One kernel against another on the same machine, in the manner of diff-aim9. `spec: linux-mm 8.1`
 
 use super::Name;
-use super::report::{Outcome, Report};
+use super::report::Outcome;
 use super::source::{self, AIM9, AIM9_UNITS, PARALLEL_BUILD1};
 use super::stats::Spread;
 use serde::Serialize;
 
-/// The same as a row of JSON.
+/// A metric of two kernels, A and B.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Compared {
     /// Machine.
@@ -21,65 +21,24 @@ pub struct Compared {
     pub a_median: f64,
     /// Median of the other.
     pub b_median: f64,
-    /// B - A in percent of A.
+    /// B - A in percent of A; none if A is nothing.
     pub percent: Option<f64>,
-    /// The standard error of that, in percent.
+    /// The standard error of that, in percent; none if there is none, as of single runs.
     pub stderr_percent: Option<f64>,
     /// What the source has for it, in percent.
     pub source_percent: Option<f64>,
 }
 
-impl From<&Comparison<'_>> for Compared {
-    fn from(c: &Comparison<'_>) -> Compared {
-        let [a_median, b_median, _] = c.numbers();
-        Compared {
-            machine: c.other.machine.clone(),
-            metric: c.metric.clone(),
-            a: c.base.label(),
-            b: c.other.label(),
-            a_median,
-            b_median,
-            percent: c.percent(),
-            stderr_percent: c.error_percent(),
-            source_percent: c.source_percent,
-        }
-    }
+/// `b - a` in percent of `a`; none if that is nothing.
+fn percent(a: f64, b: f64) -> Option<f64> {
+    (a != 0.0).then(|| 100.0 * (b - a) / a)
 }
 
-/// A metric of two kernels.
-pub(super) struct Comparison<'a> {
-    /// What is compared.
-    pub metric: String,
-    /// The one, A.
-    pub base: &'a Outcome,
-    /// The other, B.
-    pub other: &'a Outcome,
-    a: Spread,
-    b: Spread,
-    /// What the source has for it, in percent.
-    pub source_percent: Option<f64>,
-}
-
-impl Comparison<'_> {
-    /// A, B, and B - A.
-    pub fn numbers(&self) -> [f64; 3] {
-        let (a, b) = (self.a.median, self.b.median);
-        [a, b, b - a]
-    }
-
-    /// B - A in percent of A; none if A is nothing.
-    pub fn percent(&self) -> Option<f64> {
-        let (a, b) = (self.a.median, self.b.median);
-        (a != 0.0).then(|| 100.0 * (b - a) / a)
-    }
-
-    /// The standard error of that, in percent; none if there is none, as of single runs.
-    pub fn error_percent(&self) -> Option<f64> {
-        let (a, b) = (&self.a, &self.b);
-        let part = |s: &Spread| s.stderr / s.median;
-        let relative = (part(a).powi(2) + part(b).powi(2)).sqrt() * b.median / a.median;
-        (relative.is_finite() && relative > 0.0).then_some(100.0 * relative)
-    }
+/// The standard error of [`percent`] of two medians; none if there is none, as of single runs.
+fn stderr_percent(a: &Spread, b: &Spread) -> Option<f64> {
+    let part = |s: &Spread| s.stderr / s.median;
+    let relative = (part(a).powi(2) + part(b).powi(2)).sqrt() * b.median / a.median;
+    (relative.is_finite() && relative > 0.0).then_some(100.0 * relative)
 }
 
 /// Kernel and variant that others of an experiment are held against.
@@ -111,20 +70,19 @@ fn source_percent(base: &Outcome, other: &Outcome, metric: &str) -> Option<f64> 
     if metric == PARALLEL_BUILD1 {
         return source::parallel_build1(&other.variant);
     }
-    let (a, b) = (base.quoted(metric)?, other.quoted(metric)?);
-    (a != 0.0).then(|| 100.0 * (b - a) / a)
+    percent(base.quoted(metric)?, other.quoted(metric)?)
 }
 
-/// Every kernel of a report against the one that its experiment holds others against, where both ran.
-pub(super) fn comparisons(name: Name, r: &Report) -> Vec<Comparison<'_>> {
+/// Every kernel of some results against the one that its experiment holds others against, where both ran.
+pub(super) fn comparisons(name: Name, results: &[Outcome]) -> Vec<Compared> {
     let mut found = vec![];
-    for other in &r.results {
+    for other in results {
         let (kernel, variant) = base(name, other);
         let is_base = |o: &&Outcome| {
             (o.kernel.as_str(), o.variant.as_str()) == (kernel, variant)
                 && o.machine == other.machine
         };
-        let Some(base) = r.results.iter().find(is_base) else {
+        let Some(base) = results.iter().find(is_base) else {
             continue;
         };
         if base.label() == other.label() {
@@ -132,12 +90,15 @@ pub(super) fn comparisons(name: Name, r: &Report) -> Vec<Comparison<'_>> {
         }
         for (metric, called) in compared(name) {
             if let (Some(a), Some(b)) = (base.metric(metric), other.metric(metric)) {
-                found.push(Comparison {
+                found.push(Compared {
+                    machine: other.machine.clone(),
                     metric: called,
-                    base,
-                    other,
-                    a: *a,
-                    b: *b,
+                    a: base.label(),
+                    b: other.label(),
+                    a_median: a.median,
+                    b_median: b.median,
+                    percent: percent(a.median, b.median),
+                    stderr_percent: stderr_percent(a, b),
                     source_percent: source_percent(base, other, metric),
                 });
             }

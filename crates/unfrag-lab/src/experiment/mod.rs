@@ -165,15 +165,12 @@ pub fn run(name: Name, options: &Options, progress: &(dyn Fn(u64, u64) + Sync)) 
             });
         }
     }
-    let mut report = Report {
+    Ok(Report {
         experiment: name.as_str().into(),
         seed: options.seed,
         runs: options.runs,
         calibration: scenario::calibration(),
+        comparisons: compare::comparisons(name, &outcomes),
         results: outcomes,
-        comparisons: vec![],
-    };
-    let comparisons = compare::comparisons(name, &report);
-    report.comparisons = comparisons.iter().map(Compared::from).collect();
-    Ok(report)
+    })
 }

@@ -1,7 +1,7 @@
 //! What an experiment came to, for people: the source's table beside ours.
 
 use super::Name;
-use super::compare::{Comparison, comparisons};
+use super::compare::Compared;
 use super::report::{Outcome, Report};
 use crate::report::columns;
 use std::fmt::Write as _;
@@ -43,7 +43,7 @@ pub fn render(name: Name, r: &Report) -> String {
     );
     metrics(&mut out, r);
     parts(&mut out, name, r);
-    against(&mut out, &comparisons(name, r));
+    against(&mut out, &r.comparisons);
     unfinished(&mut out, r);
     out
 }
@@ -106,7 +106,7 @@ fn parts(out: &mut String, name: Name, r: &Report) {
 }
 
 /// In the manner of diff-aim9.
-fn against(out: &mut String, all: &[Comparison]) {
+fn against(out: &mut String, all: &[Compared]) {
     if all.is_empty() {
         return;
     }
@@ -119,18 +119,18 @@ fn against(out: &mut String, all: &[Comparison]) {
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
     for c in all {
-        let [a, b, difference] = c.numbers().map(|x| format!("{x:.2}"));
+        let two = |x: f64| format!("{x:.2}");
         let percent = |x: Option<f64>| or_dash(x, |x| format!("{x:+.2}"));
-        let error = or_dash(c.error_percent(), |x| format!("{x:.2}"));
+        let error = or_dash(c.stderr_percent, two);
         rows.push(vec![
-            c.base.label(),
-            c.other.label(),
-            c.other.machine.clone(),
+            c.a.clone(),
+            c.b.clone(),
+            c.machine.clone(),
             c.metric.clone(),
-            a,
-            b,
-            difference,
-            percent(c.percent()),
+            two(c.a_median),
+            two(c.b_median),
+            two(c.b_median - c.a_median),
+            percent(c.percent),
             error,
             percent(c.source_percent),
         ]);
@@ -163,6 +163,7 @@ fn unfinished(out: &mut String, r: &Report) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::compare::comparisons;
     use super::super::scenario::Unfinished;
     use super::super::source;
     use super::super::stats::Spread;
@@ -188,8 +189,8 @@ mod tests {
             seed: 1,
             runs: 2,
             calibration: "c".into(),
+            comparisons: comparisons(name, &results),
             results,
-            comparisons: vec![],
         };
         render(name, &r)
     }

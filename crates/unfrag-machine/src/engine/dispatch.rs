@@ -10,6 +10,13 @@ use super::sched::Sched;
 use super::task::{State, Task, Wait};
 use super::{Nanos, Priority};
 
+/// A digest of all numbers so far, and of one more.
+pub(crate) fn digest(so_far: u64, number: u64) -> u64 {
+    (so_far ^ number)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .rotate_left(23)
+}
+
 impl Sched {
     /// Makes a new task ready, on the CPU that suits it.
     pub(super) fn place_new(&mut self, slot: u32) {
@@ -278,9 +285,7 @@ impl Sched {
         cpu.turn_from = cpu.run_from;
         cpu.turn_end = self.turns.end(t, cpu);
         let turn = now ^ (u64::from(slot) << 40) ^ ((c as u64) << 56);
-        self.trace_hash = (self.trace_hash ^ turn)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(23);
+        self.trace_hash = digest(self.trace_hash, turn);
         self.plan(c);
     }
 

@@ -36,6 +36,7 @@ mod waiters;
 pub use channel::Channel;
 pub use cpu::CpuTimes;
 pub use cx::{Cx, Waited};
+pub(crate) use dispatch::digest;
 pub(crate) use events::Kind as EventKind;
 pub use rng::Rng;
 pub use run::{Ended, Engine};

@@ -98,22 +98,21 @@ impl Cx<'_> {
     /// The directory of a node gets a block for the node's entry.
     fn grow_directory(&mut self, node: NodeId) -> Result<(), Fail> {
         let (dir, need) = self.with(|sim| {
-            let vfs = &sim.mem_ref().vfs;
-            let n = vfs.node(node);
-            let have = vfs.node(n.parent).allocated();
-            let need = n.position / super::lookup::ENTRIES_A_BLOCK + 1;
-            (n.parent, need.saturating_sub(have))
+            let n = sim.mem_ref().vfs.node(node);
+            (n.parent, n.position / super::lookup::ENTRIES_A_BLOCK + 1)
         });
-        if need > 0 {
-            self.give_blocks(dir, need)
-        } else {
-            Ok(())
-        }
+        self.fill_blocks(dir, need).map(|_| ())
     }
 
     /// Gives a node so many more blocks.
     pub(crate) fn give_blocks(&mut self, node: NodeId, n: u32) -> Result<(), Fail> {
         let given = self.with(|sim| sim.mem().vfs.give_blocks(node, n));
+        given.ok_or(Fail::NoSpace)
+    }
+
+    /// Gives a node the blocks that it lacks of so many; answers how many those were.
+    pub(crate) fn fill_blocks(&mut self, node: NodeId, n: u32) -> Result<u32, Fail> {
+        let given = self.with(|sim| sim.mem().vfs.fill_blocks(node, n));
         given.ok_or(Fail::NoSpace)
     }
 
@@ -156,6 +155,14 @@ impl super::Vfs {
         let more = self.system_mut(fs).blocks.alloc(n, goal)?;
         self.node_mut(node).extend(&more);
         Some(())
+    }
+
+    pub(crate) fn fill_blocks(&mut self, node: NodeId, n: u32) -> Option<u32> {
+        let lacks = n.saturating_sub(self.node(node).allocated());
+        if lacks > 0 {
+            self.give_blocks(node, lacks)?;
+        }
+        Some(lacks)
     }
 }
 

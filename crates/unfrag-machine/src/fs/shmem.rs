@@ -97,10 +97,7 @@ impl Cx<'_> {
         first: u32,
         count: u32,
     ) -> Result<(), Fail> {
-        let have = self.with(|sim| sim.mem_ref().vfs.node(node).allocated());
-        if first + count > have {
-            self.give_blocks(node, first + count - have)?;
-        }
+        self.fill_blocks(node, first + count)?;
         let object = self.with(|sim| sim.object_of(node));
         for index in first..first + count {
             self.shmem_page(who, object, index, crate::mm::config::CACHE_PAGE)?;

@@ -162,9 +162,7 @@ impl super::Vfs {
     fn lay_node(&mut self, parent: NodeId, is_dir: bool, pages: u32) -> Result<NodeId, Fail> {
         let node = self.add_node(parent, is_dir);
         let need = self.node(node).position / super::lookup::ENTRIES_A_BLOCK + 1;
-        let have = self.node(parent).allocated();
-        if need > have {
-            self.give_blocks(parent, need - have).ok_or(Fail::NoSpace)?;
+        if self.fill_blocks(parent, need).ok_or(Fail::NoSpace)? > 0 {
             self.note_written(parent);
         }
         self.give_blocks(node, pages).ok_or(Fail::NoSpace)?;

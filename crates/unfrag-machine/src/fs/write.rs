@@ -163,14 +163,10 @@ impl Cx<'_> {
         kind: FsKind,
         pages: u32,
     ) -> Result<(), Fail> {
-        let (fs, have, inode) = self.with(|sim| {
-            let n = sim.mem_ref().vfs.node(node);
-            (n.fs, n.allocated(), sim.inode_block(node))
-        });
-        if pages <= have {
+        if self.fill_blocks(node, pages)? == 0 {
             return Ok(());
         }
-        self.give_blocks(node, pages - have)?;
+        let (fs, inode) = self.with(|sim| (sim.mem_ref().vfs.node(node).fs, sim.inode_block(node)));
         self.with(|sim| {
             let vfs = &mut sim.mem().vfs;
             let n = vfs.node_mut(node);

@@ -6,11 +6,7 @@ use super::{Memory, THROTTLE, page_channel};
 use crate::engine::{Channel, MS};
 use crate::{Cx, Nanos, Sim, Waited};
 use unfrag::Gfp;
-use unfrag::reclaim::{Answer, Class, Need, PageFlags, Step, Throttle};
-
-/// Pages whose writing is progress for those who wait for it: what reclaim takes at a time. The
-/// specification says how long they wait at most, not what ends it.
-const WRITTEN: u32 = 32;
+use unfrag::reclaim::{Answer, Class, Need, PageFlags, Step, Throttle, WRITTEN_ENOUGH};
 
 /// On whose behalf the core works, and for what.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +148,7 @@ impl Sim {
     pub(crate) fn note_written(&mut self) {
         let mem = self.mem();
         mem.written += 1;
-        if mem.written >= WRITTEN {
+        if mem.written >= WRITTEN_ENOUGH {
             mem.written = 0;
             self.end_throttle(Throttle::Writeback);
         }

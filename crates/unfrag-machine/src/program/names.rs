@@ -223,10 +223,14 @@ impl<'a> Names<'a> {
         Err(Wrong::new(place, message, "give this one another name"))
     }
 
+    fn system(&self, name: &str, place: &Place) -> Result<(), Wrong> {
+        let systems = self.around.systems.iter().map(String::as_str);
+        self.known("file system", name, systems, place)
+    }
+
     /// A file system on which something is before the run.
     fn on_disk(&self, name: &str, place: &Place) -> Result<(), Wrong> {
-        let systems = self.around.systems.iter().map(String::as_str);
-        self.known("file system", name, systems, place)?;
+        self.system(name, place)?;
         if self.around.on_disk.contains(name) {
             return Ok(());
         }
@@ -252,10 +256,7 @@ impl<'a> Names<'a> {
     fn step(&self, step: &Step, place: &Place) -> Result<(), Wrong> {
         let tree = |name: &str| self.known("tree", name, self.trees.iter().copied(), place);
         let file = |name: &str| self.known("file", name, self.files.iter().copied(), place);
-        let system = |name: &str| {
-            let systems = self.around.systems.iter().map(String::as_str);
-            self.known("file system", name, systems, place)
-        };
+        let system = |name: &str| self.system(name, place);
         let program =
             |name: &str| self.known("program", name, self.programs.iter().copied(), place);
         match step {

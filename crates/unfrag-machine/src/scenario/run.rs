@@ -6,7 +6,7 @@ use super::file::{File, Machine, Priority};
 use super::series::{CpuUse, MemoryByUse, Sample, ZoneSize, cpu_use, kswapd_cpu, zones};
 use super::{Kernel, ScenarioError};
 use crate::alloc_failure::AllocFailures;
-use crate::engine::{Ended, Nanos, TaskTimes};
+use crate::engine::{Ended, Nanos, TaskTimes, digest};
 use crate::kmem::CacheView;
 use crate::program::{Actor, Role, Stage, StageReport};
 use crate::{Calibration, Engine, Sim, Spec};
@@ -258,12 +258,8 @@ impl Run {
             .counters
             .values()
             .chain([&o.elapsed_ns, &o.cpu.user_ns, &o.cpu.system_ns]);
-        let digest = seen.fold(sim.trace_hash(), |hash, &n| {
-            (hash ^ n)
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                .rotate_left(23)
-        });
-        o.trace_hash = format!("{digest:016x}");
+        let hash = seen.fold(sim.trace_hash(), |hash, &n| digest(hash, n));
+        o.trace_hash = format!("{hash:016x}");
         o
     }
 }

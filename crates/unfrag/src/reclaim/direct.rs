@@ -103,8 +103,7 @@ impl DirectReclaim {
             sc: Scan {
                 order,
                 priority: DEF_PRIORITY,
-                may_write: true,
-                may_swap: true,
+                clean_only: false,
                 gfp,
                 kswapd: false,
                 scanned: 0,

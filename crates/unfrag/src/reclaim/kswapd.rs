@@ -81,8 +81,7 @@ impl Kswapd {
             sc: Scan {
                 order: 0,
                 priority: DEF_PRIORITY,
-                may_write: true,
-                may_swap: true,
+                clean_only: false,
                 gfp: Gfp::KERNEL,
                 kswapd: true,
                 scanned: 0,
@@ -111,13 +110,19 @@ impl Kswapd {
 
     /// Goes on until something is needed. The first answer is [`Answer::Go`].
     pub fn step<H: Host>(&mut self, m: &mut Manager<'_, H>, answer: Answer) -> Need {
-        if self.len == 0 {
-            self.find_zones(m);
-            return Need::Sleep(None);
-        }
         let before = m.reclaim.pgsteal_kswapd;
-        let need = self.advance(m, answer);
+        let need = if self.len == 0 {
+            self.find_zones(m);
+            Need::Sleep(None)
+        } else {
+            self.advance(m, answer)
+        };
+        if self.len == 0 {
+            // A node without memory.
+            return need;
+        }
         let w = &mut m.kswapd[self.first()];
+        w.helps = self.hopeless_since.is_none();
         w.works = !matches!(need, Need::Sleep(_));
         w.freed += m.reclaim.pgsteal_kswapd - before;
         need
@@ -156,13 +161,10 @@ impl Kswapd {
         }
     }
 
-    fn find_zones<H: Host>(&mut self, m: &mut Manager<'_, H>) {
+    fn find_zones<H: Host>(&mut self, m: &Manager<'_, H>) {
         for z in m.nodes_zones(self.node) {
             self.zones[self.len] = z as u8;
             self.len += 1;
-        }
-        if self.len > 0 {
-            m.kswapd[self.first()].helps = true;
         }
         self.phase = Phase::Asleep;
     }
@@ -192,7 +194,6 @@ impl Kswapd {
             Some(order) => {
                 if self.hopeless_since.take().is_some() {
                     self.failures = 0;
-                    m.kswapd[self.first()].helps = true;
                 }
                 self.start_run(m, order);
                 None
@@ -299,8 +300,7 @@ impl Kswapd {
             .map(|z| m.reclaimable_pages(z))
             .sum();
         self.at = 0;
-        self.sc.may_write = self.for_boost == 0;
-        self.sc.may_swap = self.for_boost == 0;
+        self.sc.clean_only = self.for_boost > 0;
         self.sc.backlog.next_pass();
         self.pass_from = (self.total_scanned, self.sc.reclaimed);
         self.phase = Phase::Zones;
@@ -468,7 +468,6 @@ impl Kswapd {
                 return Some(turn(&mut self.sc));
             }
             self.hopeless_since = Some(m.reclaim.pgsteal_direct);
-            m.kswapd[self.first()].helps = false;
             self.phase = Phase::Asleep;
             return Some(Need::Sleep(None));
         }

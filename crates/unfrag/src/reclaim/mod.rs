@@ -156,7 +156,7 @@ pub enum Class {
 /// Why somebody waits: kernels tell the reasons apart since 5.16, but the last one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throttle {
-    /// Until writeback gets on.
+    /// Until writeback gets on: until [`WRITTEN_ENOUGH`] pages more are written.
     Writeback,
     /// Until others have put back what they isolated.
     Isolated,
@@ -323,6 +323,10 @@ pub(crate) const DEF_PRIORITY: u8 = 12;
 
 /// Pages that one reclaim wants, and the size of a batch.
 pub(crate) const SWAP_CLUSTER_MAX: u64 = 32;
+
+/// Pages whose writing ends a wait for [`Throttle::Writeback`]: what reclaim takes at a time. The
+/// specification says how long such a wait lasts at most, not what ends it.
+pub const WRITTEN_ENOUGH: u32 = SWAP_CLUSTER_MAX as u32;
 
 /// What shrinkers are told of a pass over the LRU lists. One that found nothing to scan counts as one
 /// cluster: caches must be able to go when they are all that is left. The specification does not say.

@@ -18,10 +18,8 @@ pub(super) struct Scan {
     /// Order that is wanted.
     pub order: u8,
     pub priority: u8,
-    /// Dirty pages may be written.
-    pub may_write: bool,
-    /// Anonymous pages may be swapped out.
-    pub may_swap: bool,
+    /// Only what costs nothing may be taken: clean page cache. No page is written or swapped out.
+    pub clean_only: bool,
     /// On whose behalf: without [`Gfp::IO`] nothing is written, without [`Gfp::FS`] no file is.
     pub gfp: Gfp,
     pub kswapd: bool,
@@ -369,7 +367,7 @@ impl<H: Host> Manager<'_, H> {
             // A page that nobody maps is not in use, of tmpfs either: its mark only delayed it.
             return Fate::Activate;
         }
-        if !file && !sc.may_swap {
+        if !file && sc.clean_only {
             return Fate::Activate;
         }
         if flags.contains(PageFlags::DIRTY) && !sc.may_write_back(file) {
@@ -386,7 +384,7 @@ impl<H: Host> Manager<'_, H> {
             if called && file && spares {
                 return Fate::Keep;
             }
-            let writes = sc.may_write && (sc.kswapd || !file || rules.direct_writes_files);
+            let writes = !sc.clean_only && (sc.kswapd || !file || rules.direct_writes_files);
             if !writes {
                 return Fate::Keep;
             }

@@ -122,7 +122,7 @@ impl<H: Host> Manager<'_, H> {
 
     /// Begins a zone's share of a reclaim.
     pub(super) fn start_zone(&mut self, vec: usize, sc: &Scan) -> ZoneScan {
-        let no_swap = self.host.nr_swap_pages() == 0 || !sc.may_swap;
+        let no_swap = self.host.nr_swap_pages() == 0 || sc.clean_only;
         let percent = if no_swap { 0 } else { self.anon_percent(vec) };
         let joined = self.env.sw.reclaim.lru == LruShape::Joined;
         let mut nr = [0; 4];
@@ -148,7 +148,7 @@ impl<H: Host> Manager<'_, H> {
             let saved = &mut v.saved_scan[lru.index()];
             *saved += scan;
             // For a boost alone the priority does not go on until there is a batch.
-            let at_once = !sc.may_swap && lru.is_file();
+            let at_once = sc.clean_only && lru.is_file();
             if *saved >= SWAP_CLUSTER_MAX || at_once {
                 nr[i] = core::mem::take(saved);
             }
