@@ -2,6 +2,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
+use std::iter::once;
 use unfrag::preset;
 use unfrag_machine::mm::alloc::Who;
 use unfrag_machine::{Cx, Ended, Engine, MachineConfig, Spec};
@@ -30,7 +31,8 @@ fn faults(c: &mut Criterion) {
                     for _ in 0..ROUNDS {
                         let p = cx.create_process(Who::KERNEL, &"p".into()).expect("memory");
                         let a = cx.with(|sim| sim.map_anon(p, PAGES, true, None));
-                        cx.touch(p, a, &mut (0..PAGES), true, 0).expect("memory");
+                        cx.touch(p, a, &mut once(0..PAGES), true, 0)
+                            .expect("memory");
                         cx.destroy_process(p);
                     }
                 });
@@ -43,7 +45,8 @@ fn faults(c: &mut Criterion) {
                     let p = cx.create_process(Who::KERNEL, &"p".into()).expect("memory");
                     let a = cx.with(|sim| sim.map_anon(p, PAGES, true, None));
                     for _ in 0..ROUNDS {
-                        cx.touch(p, a, &mut (0..PAGES), true, 0).expect("memory");
+                        cx.touch(p, a, &mut once(0..PAGES), true, 0)
+                            .expect("memory");
                     }
                     cx.destroy_process(p);
                 }))

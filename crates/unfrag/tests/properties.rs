@@ -139,7 +139,7 @@ impl Pair {
         self.on_cpu(cpu);
         // Memory fills up and empties again.
         let filling = (at / 1500).is_multiple_of(2);
-        match b.next(67) {
+        match b.next(69) {
             0..=51 if filling => self.alloc(&mut b),
             0..=9 => self.alloc(&mut b),
             10..=55 => self.free(&mut b),
@@ -164,6 +164,7 @@ impl Pair {
                 self.model.zones[z].reclaim = on;
             }
             63..=65 => self.migrate(&mut b),
+            66 | 67 => self.alloc_listed(&mut b),
             _ => {
                 let z = b.next(self.zones as u64);
                 let c = self.model.zones[z].config;
@@ -215,6 +216,21 @@ impl Pair {
         let real = real.map(|_| pages.iter().map(|p| p.0).collect());
         assert_eq!(real, model, "{n} pages of {gfp:?}");
         self.held.extend(pages.into_iter().map(|p| (p, 0)));
+    }
+
+    /// What the CPU's list has is what single requests would have got.
+    fn alloc_listed(&mut self, b: &mut Bits) {
+        let (node, gfp) = (b.next(2) as u8, ASKED[b.next(16)]);
+        let mut pages = vec![Pfn(0); 1 + b.next(32)];
+        let n = self.real.alloc_listed(node, gfp, &mut pages);
+        for &pfn in &pages[..n] {
+            assert_eq!(
+                self.model.alloc(node, 0, gfp),
+                Ok(pfn.0),
+                "{gfp:?} near {node}"
+            );
+            self.held.push((pfn, 0));
+        }
     }
 
     fn free_bulk(&mut self, b: &mut Bits) {

@@ -4,7 +4,7 @@
 //! Blocks are pages. A group has 32,768 of them, the first for its bitmaps and its inode table. A
 //! directory belongs to a group, and its files lie there while there is room, as ext2 and ext3 do it.
 //!
-//! Invariant: each block is free, a group's own, or in exactly one extent; each inode number belongs to
+//! Invariant: each block of a device is free, a group's own, or in exactly one extent; each inode number belongs to
 //! one node at a time, and the lowest free one of a group is taken.
 
 use crate::mm::bits::BitVec;
@@ -35,6 +35,9 @@ pub struct Blocks {
     taken: BitVec,
     total: u32,
     used: u32,
+    /// Blocks that are free, by group. A group begins with its head, so no extent lies in two. Empty for a file
+    /// system in memory, whose blocks have no place: its extents may name the same ones.
+    free_in: Vec<u32>,
     /// Blocks that were written once (or held data before the run): others need no reading.
     written: BitVec,
     inodes: BitVec,
@@ -48,10 +51,13 @@ impl Blocks {
     pub fn new(total: u32) -> Blocks {
         let mut b = Blocks::in_groups(total, total.div_ceil(GROUP).max(1));
         for g in 0..b.used_inodes.len() as u32 {
-            for i in 0..GROUP_HEAD.min(total.saturating_sub(g * GROUP)) {
+            let size = GROUP.min(total.saturating_sub(g * GROUP));
+            let head = GROUP_HEAD.min(size);
+            for i in 0..head {
                 b.taken.set(g * GROUP + i, true);
-                b.used += 1;
             }
+            b.used += head;
+            b.free_in.push(size - head);
         }
         b
     }
@@ -66,6 +72,7 @@ impl Blocks {
             taken: BitVec::default(),
             total,
             used: 0,
+            free_in: vec![],
             written: BitVec::default(),
             inodes: BitVec::default(),
             used_inodes: (0..groups).map(|g| (0, g * GROUP_INODES)).collect(),
@@ -83,10 +90,21 @@ impl Blocks {
         if n > self.free() {
             return None;
         }
+        self.used += n;
+        if self.free_in.is_empty() {
+            return Some(vec![Extent {
+                start: goal,
+                len: n,
+            }]);
+        }
         let mut out = vec![];
         let mut left = n;
         let mut at = goal.min(self.total);
         while left > 0 {
+            if self.free_in.get((at / GROUP) as usize) == Some(&0) {
+                at = (at / GROUP + 1) * GROUP;
+                continue;
+            }
             at = self.taken.next_clear(at);
             if at >= self.total {
                 at = 0;
@@ -97,22 +115,26 @@ impl Blocks {
             for b in at..at + len {
                 self.taken.set(b, true);
             }
+            self.free_in[(at / GROUP) as usize] -= len;
             out.push(Extent { start: at, len });
             left -= len;
             at += len;
         }
-        self.used += n;
         Some(out)
     }
 
     /// Gives blocks back.
     pub fn release(&mut self, extent: Extent) {
+        self.used -= extent.len;
+        let Some(free) = self.free_in.get_mut((extent.start / GROUP) as usize) else {
+            return;
+        };
+        *free += extent.len;
         for b in extent.start..extent.start + extent.len {
             let was = self.taken.set(b, false);
             debug_assert!(was, "block {b} is given back twice");
             self.written.set(b, false);
         }
-        self.used -= extent.len;
     }
 
     /// The group for a new directory: those of the root are spread, others stay with their parent
@@ -216,6 +238,30 @@ mod tests {
             b.release(e);
         }
         assert_eq!(b.free(), free);
+    }
+
+    #[test]
+    fn a_full_group_is_passed_over_and_the_search_begins_again_at_the_front() {
+        let mut b = Blocks::new(2 * GROUP + 300);
+        let in_groups = b.alloc(2 * (GROUP - GROUP_HEAD), 0).unwrap();
+        let last = 2 * GROUP + GROUP_HEAD;
+        let place = |start, len| Some(vec![Extent { start, len }]);
+        assert_eq!(b.alloc(40, 0), place(last, 40));
+        b.release(Extent { start: 700, len: 5 });
+        let parts = b.alloc(3, GROUP).unwrap();
+        assert_eq!((parts[0].len, parts[1].len), (2, 1));
+        assert_eq!(b.alloc(4, last), place(701, 4));
+        assert_eq!((b.free(), in_groups.len()), (0, 2));
+    }
+
+    #[test]
+    fn in_memory_blocks_count_and_have_no_place() {
+        let mut b = Blocks::in_memory(100);
+        let e = b.alloc(60, 7).unwrap();
+        assert_eq!((e.len(), b.free(), b.alloc(41, 0)), (1, 40, None));
+        assert!(b.alloc(40, 0).is_some());
+        b.release(e[0]);
+        assert_eq!(b.free(), 60);
     }
 
     #[test]

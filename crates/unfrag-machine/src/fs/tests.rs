@@ -270,7 +270,8 @@ fn mapped(kernel: &str) -> (u64, u64) {
         let area = cx.with(|sim| sim.map_file_area(p, file, 1000, false, None));
         let faults = |cx: &mut Cx, pages: &mut dyn Iterator<Item = u32>| {
             let before = cx.with(|sim| sim.mem().counters.pgfault);
-            cx.touch(p, area, pages, false, 100).unwrap();
+            cx.touch(p, area, &mut pages.map(|i| i..i + 1), false, 100)
+                .unwrap();
             cx.with(|sim| sim.mem().counters.pgfault) - before
         };
         let first = faults(cx, &mut (0..100));

@@ -48,15 +48,19 @@ impl BitVec {
 
     /// The smallest number from `i` on that it does not hold.
     pub fn next_clear(&self, i: u32) -> u32 {
-        let mut i = i;
-        while let Some(w) = self.words.get(i as usize / 64) {
-            let free = !w & (u64::MAX << (i % 64));
-            if free != 0 {
-                return i / 64 * 64 + free.trailing_zeros();
-            }
-            i = (i / 64 + 1) * 64;
+        let at = i as usize / 64;
+        let Some(first) = self.words.get(at) else {
+            return i;
+        };
+        let first = !first & (u64::MAX << (i % 64));
+        if first != 0 {
+            return at as u32 * 64 + first.trailing_zeros();
         }
-        i
+        let rest = &self.words[at + 1..];
+        let Some(more) = rest.iter().position(|w| *w != u64::MAX) else {
+            return self.words.len() as u32 * 64;
+        };
+        (at + 1 + more) as u32 * 64 + rest[more].trailing_ones()
     }
 
     /// The smallest multiple of 64 from `i` on from which `words` times 64 numbers are missing.

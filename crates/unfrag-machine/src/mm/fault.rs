@@ -34,19 +34,25 @@ const NEW: PageFlags = PageFlags::MAPPED
     .union(PageFlags::YOUNG);
 
 impl Sim {
-    /// Maps a zeroed page of a process where its anonymous memory had none.
-    pub(super) fn map_new(&mut self, who: ProcId, object: ObjectId, index: u32, pfn: Pfn) {
+    /// Maps zeroed pages of a process where its anonymous memory had none, the first at `index`.
+    pub(super) fn map_new(&mut self, who: ProcId, object: ObjectId, index: u32, pages: &[Pfn]) {
         let mem = self.mem();
-        mem.procs.get_mut(who).rss += 1;
+        let n = pages.len() as u32;
+        mem.procs.get_mut(who).rss += n;
         let o = mem.objects.get_mut(object);
-        o.set(index, Entry::frame(pfn));
+        o.fill(index, pages);
         let Kind::Anon(family) = o.kind else {
             unreachable!("only anonymous memory begins as zeroes")
         };
-        *mem.frames.get_mut(pfn) = FrameInfo::mapped(Owner::Anon(family), index);
-        mem.owed += mem.config.costs.fault;
-        mem.counters.pgfault += 1;
-        self.manager().lru_add_new_with(pfn, false, NEW);
+        for (i, &pfn) in (index..).zip(pages) {
+            *mem.frames.get_mut(pfn) = FrameInfo::mapped(Owner::Anon(family), i);
+        }
+        mem.owed += mem.config.costs.fault * u64::from(n);
+        mem.counters.pgfault += u64::from(n);
+        let m = self.manager();
+        for &pfn in pages {
+            m.lru_add_new_with(pfn, false, NEW);
+        }
     }
 
     /// One step of a fault: maps the page if it can, else says what that needs. `spare` is a page
@@ -71,7 +77,7 @@ impl Sim {
         match entry.at() {
             At::Absent if anon => match spare.take() {
                 Some(pfn) => {
-                    self.map_new(who, object, index, pfn);
+                    self.map_new(who, object, index, &[pfn]);
                     Need::Nothing
                 }
                 None => Need::Page(USER_PAGE | Gfp::ZERO),
@@ -191,7 +197,9 @@ impl Sim {
         mem.counters.cow_copies += 1;
         mem.procs.get_mut(who).rss += 1;
         self.manager().lru_add_new_with(to, false, NEW);
-        self.unmap_anon(who, from);
+        if self.unmap_anon(who, from) {
+            self.give_frame(from, 0);
+        }
     }
 
     /// Puts a page table in place.

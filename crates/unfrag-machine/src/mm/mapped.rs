@@ -6,6 +6,7 @@ use super::bits::BitVec;
 use super::config::MemConfig;
 use super::frames::{Bits, Frames};
 use super::object::Object;
+use super::prefetch::AHEAD;
 use super::process::{Backing, ProcId, Tables};
 use super::{Nanos, VmCounters};
 use crate::Sim;
@@ -70,6 +71,7 @@ impl FileArea<'_> {
             self.flags.set(pfn, PageFlags::YOUNG);
             return true;
         }
+        self.prefetch_after(index);
         let error = self.frames.get(pfn).bits.contains(Bits::ERROR);
         if error || self.is_locked(pfn) || !self.has_table(index) {
             return false;
@@ -122,6 +124,7 @@ impl FileArea<'_> {
             self.mapped.set(i, false);
             *self.owed += self.config.costs.exit_page;
             *self.rss -= 1;
+            self.prefetch_after(i);
             let Some(pfn) = self.file.get(i).pfn() else {
                 unreachable!("a page that is mapped is there")
             };
@@ -133,6 +136,15 @@ impl FileArea<'_> {
             at = i + 1;
         }
         Some(at)
+    }
+
+    /// Asks for the records of a page that is likely to be used soon after this one.
+    #[inline]
+    fn prefetch_after(&self, index: u32) {
+        if let Some(pfn) = self.file.get(index + AHEAD as u32).pfn() {
+            unfrag::hint::prefetch(self.frames.get(pfn));
+            self.flags.prefetch(pfn);
+        }
     }
 
     #[inline]

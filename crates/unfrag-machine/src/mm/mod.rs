@@ -268,6 +268,13 @@ impl Sim {
         }
     }
 
+    /// Gives pages without owner back, in their order.
+    pub(crate) fn give_pages(&mut self, pages: &[Pfn]) {
+        if let Err(e) = self.manager().free_bulk(pages) {
+            panic!("the simulated kernel frees what is not its own: {e}");
+        }
+    }
+
     /// Frees what lost its owner while the allocator was busy: pages of emptied slabs, and others.
     pub(crate) fn free_pending(&mut self) {
         while let Some((pfn, order)) = self.mem().kmem.freed() {

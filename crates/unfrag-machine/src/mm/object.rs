@@ -203,6 +203,19 @@ impl Object {
         }
     }
 
+    /// Sets pages from `index` on that are absent.
+    pub fn fill(&mut self, index: u32, pages: &[Pfn]) {
+        let (from, to) = (index as usize, index as usize + pages.len());
+        if to > self.entries.len() {
+            self.entries.resize(to, Entry::ABSENT);
+        }
+        for (e, &pfn) in self.entries[from..to].iter_mut().zip(pages) {
+            debug_assert_eq!(*e, Entry::ABSENT);
+            *e = Entry::frame(pfn);
+        }
+        self.frames += pages.len() as u32;
+    }
+
     /// Marks a page in a frame as to be copied before it is written.
     #[inline]
     pub fn protect(&mut self, index: u32) {

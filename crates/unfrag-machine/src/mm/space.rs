@@ -107,17 +107,26 @@ impl Sim {
         let mem = self.mem();
         mem.owed += mem.config.costs.exit_page * entries.len() as u64;
         self.prefetch_first(entries);
+        // Pages that nobody names any more, to be given back together.
+        let (mut unused, mut n) = ([Pfn(0); TOGETHER], 0);
         for (i, entry) in entries.iter().enumerate() {
             self.prefetch_next(entries, i);
             match entry.at() {
                 At::Absent => {}
-                At::Frame(pfn) => self.unmap_anon(proc, pfn),
+                At::Frame(pfn) => {
+                    if self.unmap_anon(proc, pfn) {
+                        unused[n] = pfn;
+                        n += 1;
+                    }
+                }
                 At::Slot(slot) => {
+                    self.give_pages(&unused[..std::mem::take(&mut n)]);
                     self.mem().procs.get_mut(proc).swapped -= 1;
                     self.drop_swap_entry(slot);
                 }
             }
         }
+        self.give_pages(&unused[..n]);
     }
 
     /// An entry that named a slot is gone.
@@ -140,30 +149,39 @@ impl Sim {
         }
     }
 
-    /// A process's entry for an anonymous page is gone; the last one frees it.
-    pub(super) fn unmap_anon(&mut self, proc: ProcId, pfn: Pfn) {
+    /// A process's entry for an anonymous page is gone. True if that was the last one, and the page is to be
+    /// given back.
+    #[must_use]
+    pub(super) fn unmap_anon(&mut self, proc: ProcId, pfn: Pfn) -> bool {
         let mem = self.mem();
         mem.procs.get_mut(proc).rss -= 1;
         let info = mem.frames.get_mut(pfn);
         info.maps -= 1;
         if info.maps > 0 {
-            return;
+            return false;
         }
         if let (Some(slot), Some(swap)) = (info.slot(), &mut mem.swap) {
             if swap.count(slot) > 0 {
                 // Others will read it from there.
                 info.set_owner(Owner::Swap, slot);
                 self.manager().clear_page_flags(pfn, PageFlags::MAPPED);
-                return;
+                return false;
             }
             info.set_slot(None);
             swap.set_cached(slot, None);
         }
-        self.free_page(pfn);
+        self.let_go(pfn)
     }
 
     /// Frees a page that nothing names any more, or leaves that to the end of its transfer.
     pub(crate) fn free_page(&mut self, pfn: Pfn) {
+        if self.let_go(pfn) {
+            self.give_frame(pfn, 0);
+        }
+    }
+
+    /// Nothing names a page any more. False if its transfer has to end before it is given back.
+    fn let_go(&mut self, pfn: Pfn) -> bool {
         let mem = self.mem();
         let info = mem.frames.get_mut(pfn);
         debug_assert!(info.maps == 0 && info.slot().is_none() && info.buffers().is_none());
@@ -172,11 +190,11 @@ impl Sim {
             let m = self.manager();
             m.lru_del(pfn);
             m.clear_page_flags(pfn, PageFlags::MAPPED);
-            return;
+            return false;
         }
         *info = FrameInfo::default();
         mem.owed += mem.config.costs.free;
-        self.give_frame(pfn, 0);
+        true
     }
 
     /// Removes an area whose pages are gone, with its page tables.

@@ -6,6 +6,7 @@ use crate::block::{DeviceId, DiskConfig};
 use crate::engine::{MS, SEC};
 use crate::{Ended, Engine, MachineConfig, Spec, TaskId};
 use std::cell::RefCell;
+use std::iter::once;
 use std::rc::Rc;
 use unfrag::preset;
 
@@ -57,8 +58,8 @@ fn touched_memory_is_there_until_the_process_ends() {
     let free = e.sim().free_and_total().0;
     program(&mut e, "toucher", |cx, p| {
         let a = heap(cx, p, 1000);
-        cx.touch(p, a, &mut (0..1000), true, 100).unwrap();
-        cx.touch(p, a, &mut (0..1000), false, 100).unwrap();
+        cx.touch(p, a, &mut once(0..1000), true, 100).unwrap();
+        cx.touch(p, a, &mut once(0..1000), false, 100).unwrap();
         let (faults, account) = cx.with(|sim| (sim.mem().counters.pgfault, sim.check(0).unwrap()));
         assert_eq!((faults, account.anon), (1000, 1000));
         // A directory and two tables of 512 pages.
@@ -75,21 +76,21 @@ fn a_fork_shares_pages_until_one_side_writes() {
     let mut e = machine("2.6.32", 16 << 8, 0);
     program(&mut e, "parent", |cx, p| {
         let a = heap(cx, p, 300);
-        cx.touch(p, a, &mut (0..300), true, 0).unwrap();
+        cx.touch(p, a, &mut once(0..300), true, 0).unwrap();
         let child = cx.fork_process(p, &"child".into()).unwrap();
         assert_eq!(cx.with(|sim| sim.check(0).unwrap().anon), 300);
-        cx.touch(child, a, &mut (0..100), true, 0).unwrap();
+        cx.touch(child, a, &mut once(0..100), true, 0).unwrap();
         let copies = cx.with(|sim| sim.mem().counters.cow_copies);
         assert_eq!(
             (copies, cx.with(|sim| sim.check(0).unwrap().anon)),
             (100, 400)
         );
-        cx.touch(p, a, &mut (50..150), true, 0).unwrap();
+        cx.touch(p, a, &mut once(50..150), true, 0).unwrap();
         // Those that the child has left are the parent's own again: no copy.
         assert_eq!(cx.with(|sim| sim.mem().counters.cow_copies), 150);
         cx.destroy_process(child);
         cx.with(|sim| sim.check(0).unwrap());
-        cx.touch(p, a, &mut (0..300), true, 0).unwrap();
+        cx.touch(p, a, &mut once(0..300), true, 0).unwrap();
         assert_eq!(cx.with(|sim| sim.mem().counters.cow_copies), 150);
     });
     run(&mut e, 10);
@@ -107,7 +108,7 @@ fn swapping(kernel: &str, mib: u32) -> VmCounters {
         program(&mut e, &format!("swapper{i}"), move |cx, p| {
             let a = heap(cx, p, pages);
             for write in [true, true, false] {
-                cx.touch(p, a, &mut (0..pages), write, 200)
+                cx.touch(p, a, &mut once(0..pages), write, 200)
                     .unwrap_or_else(|e| panic!("{name}: {e:?}"));
             }
         })
@@ -165,7 +166,7 @@ fn without_swap_the_largest_process_is_killed_and_the_others_live() {
             let done = done.clone();
             program(&mut e, name, move |cx, p| {
                 let a = heap(cx, p, pages);
-                let ended = cx.touch(p, a, &mut (0..pages), true, 1000);
+                let ended = cx.touch(p, a, &mut once(0..pages), true, 1000);
                 done.borrow_mut().push((name, ended));
                 cx.sleep(SEC);
             });
@@ -199,7 +200,7 @@ fn owners_that_answer_busy_lose_nothing() {
     program(&mut e, "swapper", |cx, p| {
         let a = heap(cx, p, 5000);
         for _ in 0..3 {
-            cx.touch(p, a, &mut (0..5000), true, 200).unwrap();
+            cx.touch(p, a, &mut once(0..5000), true, 200).unwrap();
         }
     });
     run(&mut e, 600);

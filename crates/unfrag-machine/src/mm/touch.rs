@@ -1,20 +1,23 @@
 //! Touching memory.
 //!
-//! A run of touches goes on inside one borrow of the machine as long as each page is there, or free
-//! memory gives one; the first that has to wait leaves it. `spec: linux-mm 8.6`
+//! Touches go on inside one borrow of the machine as long as each page is there, or free memory gives one;
+//! the first that has to wait leaves it. `spec: linux-mm 8.6`
 
 use super::alloc::Who;
 use super::config::USER_PAGE;
+use super::frames::ObjectId;
 use super::object::Entry;
 use super::prefetch::TOGETHER;
 use super::process::{Backing, ProcId};
 use super::{BATCH, Fail};
 use crate::{Cx, Nanos, Sim};
+use std::iter::once;
+use std::ops::Range;
 use unfrag::page_alloc::{Attempt, Begun};
 use unfrag::reclaim::PageFlags;
 use unfrag::{Gfp, Pfn};
 
-/// How a run of touches stopped.
+/// How touches stopped.
 enum Stop {
     /// All pages were touched.
     Done,
@@ -35,9 +38,14 @@ struct Touch {
     each: Nanos,
     /// Such work that was done and not paid for.
     user: Nanos,
+    /// What is left of the run of pages at hand.
+    rest: Range<u32>,
     /// Set where a page has to be waited for. Apart, because it is large and rare.
     attempt: Option<Attempt>,
 }
+
+/// What a page for untouched anonymous memory is asked for with.
+const NEW_PAGE: Gfp = USER_PAGE.union(Gfp::ZERO);
 
 /// The marks that a touch of anonymous memory leaves on its page.
 fn hit(write: bool) -> PageFlags {
@@ -48,12 +56,26 @@ fn hit(write: bool) -> PageFlags {
     }
 }
 
+/// Runs of consecutive pages, in the order in which they are touched.
+pub type Runs<'a> = dyn Iterator<Item = Range<u32>> + 'a;
+
+impl Touch {
+    /// The next page.
+    #[inline]
+    fn next(&mut self, runs: &mut Runs) -> Option<u32> {
+        while self.rest.is_empty() {
+            self.rest = runs.next()?;
+        }
+        self.rest.next()
+    }
+}
+
 impl Sim {
     /// Touches pages until one has to wait, or there was work enough for one piece.
-    fn touch_run(&mut self, t: &mut Touch, indices: &mut dyn Iterator<Item = u32>) -> Stop {
+    fn touch_run(&mut self, t: &mut Touch, runs: &mut Runs) -> Stop {
         let (who, area) = (t.who, t.area);
         if let Some(mut file) = self.file_area(who, area) {
-            for i in indices {
+            while let Some(i) = t.next(runs) {
                 t.user += t.each;
                 if !file.touch(i) {
                     return Stop::Fault(i);
@@ -71,7 +93,7 @@ impl Sim {
         let hit = hit(t.write);
         // Pages whose page table is known to be there.
         let mut tabled = 0..0;
-        for i in indices {
+        while let Some(i) = t.next(runs) {
             t.user += t.each;
             let entry = self.mem_ref().objects.get(object).get(i);
             match entry.pfn() {
@@ -85,13 +107,15 @@ impl Sim {
                     if tabled.is_empty() {
                         return Stop::Fault(i);
                     }
-                    match self.begin(Who::process(who), 0, USER_PAGE | Gfp::ZERO) {
-                        Ok(Begun::Got(pfn)) => self.map_new(who, object, i, pfn),
-                        Ok(Begun::Attempt(attempt)) => {
-                            t.attempt = Some(attempt);
-                            return Stop::Wait(i);
+                    if !self.map_listed(t, object, i, tabled.end) {
+                        match self.begin(Who::process(who), 0, NEW_PAGE) {
+                            Ok(Begun::Got(pfn)) => self.map_new(who, object, i, &[pfn]),
+                            Ok(Begun::Attempt(attempt)) => {
+                                t.attempt = Some(attempt);
+                                return Stop::Wait(i);
+                            }
+                            Err(_) => return Stop::Fault(i),
                         }
-                        Err(_) => return Stop::Fault(i),
                     }
                 }
                 _ => return Stop::Fault(i),
@@ -101,6 +125,34 @@ impl Sim {
             }
         }
         Stop::Done
+    }
+
+    /// Maps new pages at `first`, which is absent, and at those after it in its run that are: as far as this
+    /// CPU's list has pages, page tables reach, and one piece of work goes. False if the list has none.
+    fn map_listed(&mut self, t: &mut Touch, object: ObjectId, first: u32, tabled: u32) -> bool {
+        let mem = self.mem_ref();
+        let costs = &mem.config.costs;
+        let kernel = costs.alloc + costs.zero_page + costs.fault;
+        let begun = t.user + mem.owed + kernel;
+        let more = BATCH
+            .saturating_sub(begun)
+            .div_ceil((t.each + kernel).max(1));
+        let room = t.rest.end.min(tabled).saturating_sub(t.rest.start);
+        let more = more.min(room.into()).min(TOGETHER as u64 - 1) as u32;
+        let o = mem.objects.get(object);
+        let absent = (first + 1..first + 1 + more).take_while(|i| o.get(*i) == Entry::ABSENT);
+        let mut pages = [Pfn(0); TOGETHER];
+        let pages = &mut pages[..1 + absent.count()];
+        let n = self.manager().alloc_listed(0, NEW_PAGE, pages);
+        if n == 0 {
+            return false;
+        }
+        let mem = self.mem();
+        mem.owed += mem.config.costs.alloc * n as u64;
+        self.map_new(t.who, object, first, &pages[..n]);
+        t.user += t.each * (n as u64 - 1);
+        t.rest.start += n as u32 - 1;
+        true
     }
 
     /// Touches pages of an anonymous area as long as they are there, and returns how many were. All
@@ -141,8 +193,8 @@ impl Sim {
 }
 
 impl Cx<'_> {
-    /// Touches pages of an area in the order given, each for `each` nanoseconds of the program's own
-    /// work.
+    /// Touches runs of pages of an area in the order given, each page for `each` nanoseconds of the program's
+    /// own work.
     ///
     /// # Errors
     /// [`Fail::Killed`] when the task is told to end, [`Fail::Io`] when a page cannot be read.
@@ -150,7 +202,7 @@ impl Cx<'_> {
         &mut self,
         who: ProcId,
         area: u16,
-        indices: &mut dyn Iterator<Item = u32>,
+        runs: &mut Runs,
         write: bool,
         each: Nanos,
     ) -> Result<(), Fail> {
@@ -160,10 +212,11 @@ impl Cx<'_> {
             write,
             each,
             user: 0,
+            rest: 0..0,
             attempt: None,
         };
         loop {
-            let stop = self.with(|sim| sim.touch_run(&mut t, indices));
+            let stop = self.with(|sim| sim.touch_run(&mut t, runs));
             self.spend_and_pay(std::mem::take(&mut t.user));
             if self.killed() {
                 return Err(Fail::Killed);
@@ -198,7 +251,7 @@ impl Cx<'_> {
             let Some((&missing, more)) = rest[present..].split_first() else {
                 return Ok(());
             };
-            self.touch(who, area, &mut std::iter::once(missing), write, 0)?;
+            self.touch(who, area, &mut once(missing..missing + 1), write, 0)?;
             rest = more;
         }
     }

@@ -2,6 +2,7 @@ use super::*;
 use crate::engine::{MS, SEC};
 use crate::mm::alloc::Who;
 use crate::{Ended, Engine, MachineConfig, Spec};
+use std::iter::once;
 use unfrag::preset;
 
 fn machine(frames: u64) -> Engine {
@@ -61,7 +62,7 @@ fn a_frame_without_memory_is_lost_counted_and_sent_again() {
         let free = cx.with(|sim| sim.free_and_total().0) as u32;
         for i in 0..(free - 150) / 2 {
             for k in 0..2 {
-                cx.touch(procs[k], areas[k], &mut (i..i + 1), true, 0)
+                cx.touch(procs[k], areas[k], &mut once(i..i + 1), true, 0)
                     .unwrap();
             }
         }

@@ -13,6 +13,7 @@ use crate::mm::process::ProcId;
 use crate::scenario::Percent;
 use crate::{Cx, Priority};
 use std::collections::BTreeMap;
+use std::iter::once;
 use std::rc::Rc;
 
 /// Parts of a touch after each of which what was touched before is used again.
@@ -321,15 +322,19 @@ impl Actor {
             let rng = &mut self.rng;
             let each = t.each.0;
             match t.pattern {
-                Pattern::Sequential => cx.touch(proc, area, &mut (from..from + n), t.write, each),
+                Pattern::Sequential => {
+                    cx.touch(proc, area, &mut once(from..from + n), t.write, each)
+                }
                 Pattern::Random => {
-                    let mut any = (0..n).map(|_| from + rng.below(n.into()) as u32);
+                    let mut any = (0..n)
+                        .map(|_| from + rng.below(n.into()) as u32)
+                        .map(|i| i..i + 1);
                     cx.touch(proc, area, &mut any, t.write, each)
                 }
                 Pattern::Stride(by) => {
                     let mut all = (0..by)
                         .flat_map(|s| (s..n).step_by(by as usize))
-                        .map(|i| from + i);
+                        .map(|i| from + i..from + i + 1);
                     cx.touch(proc, area, &mut all, t.write, each)
                 }
                 Pattern::Reuse(reuse) => {
@@ -340,7 +345,7 @@ impl Actor {
                     let (mut aging, mut before) = (0, nr_aged(cx));
                     (0..n).step_by(part as usize).try_for_each(|at| {
                         let used = (at + part).min(n);
-                        cx.touch(proc, area, &mut (from + at..from + used), t.write, each)?;
+                        cx.touch(proc, area, &mut once(from + at..from + used), t.write, each)?;
                         let now = nr_aged(cx);
                         if now != before {
                             (aging, before) = (used, now);

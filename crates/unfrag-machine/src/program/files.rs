@@ -8,6 +8,7 @@ use crate::engine::Nanos;
 use crate::fs::{FsId, NodeId, Readahead};
 use crate::kmem::caches;
 use crate::mm::Fail;
+use std::iter::once;
 
 /// Pages between two pieces of a program's own work.
 const PIECE: u32 = 32;
@@ -99,7 +100,7 @@ impl Actor {
             let end = size.map_or(len, |s| (at + s).min(len));
             let vma = cx.kmem_kind(who, caches::Kind::VmAreaStruct)?;
             let area = cx.with(|sim| sim.map_file_area(proc, file, len, false, Some(vma)));
-            let done = cx.touch(proc, area, &mut (at..end), false, each);
+            let done = cx.touch(proc, area, &mut once(at..end), false, each);
             cx.unmap_area(proc, area);
             done
         })

@@ -10,6 +10,7 @@ use crate::mm::process::ProcId;
 use crate::scenario::Percent;
 use crate::{Cx, Priority, Spec, TaskId};
 use std::cell::Cell;
+use std::iter::once;
 use std::rc::Rc;
 
 /// Pages of a stack that a new program writes: arguments, environment, first frames.
@@ -123,10 +124,10 @@ impl Actor {
         cx.with(|sim| sim.kmem_free(buffer));
         let areas = loaded?;
         let data = self.small_area(cx, "data", image.data.max(1))?;
-        cx.touch(self.proc, data, &mut (0..image.data), true, 0)?;
+        cx.touch(self.proc, data, &mut once(0..image.data), true, 0)?;
         for (of, area) in texts.zip(areas) {
             let used = Strewn::new(of.used);
-            let mut touched = (0..of.text).filter(|&i| used.has(i));
+            let mut touched = (0..of.text).filter(|&i| used.has(i)).map(|i| i..i + 1);
             cx.touch(self.proc, area, &mut touched, false, 0)?;
         }
         Ok(())
@@ -160,7 +161,7 @@ impl Actor {
         }
         self.more_areas(cx, proc, image.areas)?;
         let stack = self.small_area(cx, "stack", STACK)?;
-        cx.touch(proc, stack, &mut (STACK - STACK_USED..STACK), true, 0)?;
+        cx.touch(proc, stack, &mut once(STACK - STACK_USED..STACK), true, 0)?;
         Ok(areas)
     }
 
@@ -175,7 +176,7 @@ impl Actor {
     /// After a fork both sides go on writing to their stacks: the page in use is copied.
     pub(super) fn use_stack(&mut self, cx: &mut Cx) -> Result<(), Fail> {
         match self.areas.get("stack") {
-            Some(&stack) => cx.touch(self.proc, stack, &mut (STACK - 1..STACK), true, 0),
+            Some(&stack) => cx.touch(self.proc, stack, &mut once(STACK - 1..STACK), true, 0),
             None => Ok(()),
         }
     }

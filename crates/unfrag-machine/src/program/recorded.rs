@@ -11,6 +11,7 @@ use super::draw::Draw;
 use super::spec::{Create, FileRef, OfTree, Pick, Recorded};
 use crate::Cx;
 use crate::engine::{Nanos, TaskTimes};
+use std::iter::once;
 
 /// Chances that a [`Quantiles`] tells apart.
 pub const CHANCES: u64 = 10_000;
@@ -150,7 +151,7 @@ impl Actor {
             let due = begun + cpu * n / 10;
             for at in (from..to).step_by(PIECE as usize) {
                 let end = to.min(at + PIECE);
-                cx.touch(proc, area, &mut (at..end), true, 0)?;
+                cx.touch(proc, area, &mut once(at..end), true, 0)?;
                 let share = u128::from(work) * u128::from(end - from) / u128::from(to - from);
                 catch_up(cx, due + share as u64);
             }

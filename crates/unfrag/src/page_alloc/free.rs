@@ -185,7 +185,9 @@ impl<'m, H: Host> Manager<'m, H> {
             let Ok(ix) = self.check(pfn, 0) else {
                 continue;
             };
-            self.put_back(ix, 0);
+            if !self.keep(ix, 0) {
+                self.put_back(ix, 0);
+            }
             if H::TRACING {
                 self.host.trace(&Event::PageFreeBatched { pfn });
             }

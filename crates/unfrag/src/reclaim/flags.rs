@@ -5,6 +5,7 @@
 
 use super::PageFlags;
 use crate::frame::{FrameMap, Frames, Ix, Pfn};
+use crate::hint::prefetch;
 use crate::host::Host;
 use crate::page_alloc::Manager;
 
@@ -52,6 +53,14 @@ impl FlagsMut<'_, '_> {
     pub fn get(&self, pfn: Pfn) -> PageFlags {
         let ix = self.map.ix(pfn);
         ix.map_or(PageFlags::empty(), |ix| flags_at(self.frames, ix))
+    }
+
+    /// As [`Manager::prefetch`].
+    #[inline]
+    pub fn prefetch(&self, pfn: Pfn) {
+        if let Some(ix) = self.map.ix(pfn) {
+            prefetch(&self.frames.meta[ix as usize]);
+        }
     }
 
     /// As [`Manager::set_page_flags`].
