@@ -139,6 +139,14 @@ pub enum Pcp {
     },
 }
 
+impl Pcp {
+    /// `high` follows demand.
+    #[inline]
+    pub const fn is_tuned(self) -> bool {
+        matches!(self, Pcp::Orders { tuned: true, .. })
+    }
+}
+
 /// Order in which a bulk free of per-type lists takes pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drain {

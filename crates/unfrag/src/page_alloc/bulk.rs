@@ -5,7 +5,7 @@
 
 use super::fast::Request;
 use super::{AllocError, Manager, Parts};
-use crate::frame::Pfn;
+use crate::frame::{Ix, Pfn};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
 use crate::place::Want;
@@ -67,12 +67,22 @@ impl<H: Host> Manager<'_, H> {
             return 0;
         };
         let r = Request::new(node, 0, gfp, mt);
-        for (n, slot) in out.iter_mut().enumerate() {
-            let Some(ix) = self.hit(&r) else {
-                return n;
-            };
-            *slot = self.hand_out(&r, ix);
+        let tuned = self.env.sw.pcp.is_tuned();
+        let Some(set) = self.set_with_plenty(&r, tuned) else {
+            return 0;
+        };
+        let (set, frames, sw) = (&mut self.sets[set], &mut self.frames, &self.env.sw);
+        let mut n = 0;
+        // First their positions, then their numbers.
+        while let Some(slot) = out.get_mut(n)
+            && let Some(ix) = set.hit_page(frames, sw, mt)
+        {
+            *slot = Pfn(ix.into());
+            n += 1;
         }
-        out.len()
+        for slot in &mut out[..n] {
+            *slot = self.hand_out(&r, slot.0 as Ix);
+        }
+        n
     }
 }

@@ -101,7 +101,7 @@ impl<H: Host> Manager<'_, H> {
 
     /// This CPU's lists of the best zone for a request, if no watermark is in sight there.
     #[inline(always)]
-    fn set_with_plenty(&self, r: &Request, tuned: bool) -> Option<usize> {
+    pub(super) fn set_with_plenty(&self, r: &Request, tuned: bool) -> Option<usize> {
         let z = self.zonelists.first(r)?;
         let zone = self.zones[z].as_ref()?;
         if zone.boosted || !zone.has_plenty(r.order, r.highest, tuned) {
@@ -162,7 +162,7 @@ impl<H: Host> Manager<'_, H> {
         };
         if !zone.below_high
             && extra == 0
-            && matches!(sw.pcp, Pcp::Orders { tuned: true, .. })
+            && sw.pcp.is_tuned()
             && sw.mark_check == MarkCheck::BlockExists
         {
             let high = zone.marks.of(AllocFlags::WMARK_HIGH);

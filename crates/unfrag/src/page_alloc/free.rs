@@ -117,6 +117,12 @@ impl<'m, H: Host> Manager<'m, H> {
     #[cold]
     #[inline(never)]
     fn keep_single(&mut self, ix: Ix, order: u8) -> bool {
+        self.keep_of_many(ix, order)
+    }
+
+    /// The same for one of many, which is not out of the way.
+    #[inline(always)]
+    fn keep_of_many(&mut self, ix: Ix, order: u8) -> bool {
         let mt = self.frames.block_type(ix);
         if order != 0 || mt == MigrateType::Isolate {
             return false;
@@ -175,9 +181,7 @@ impl<'m, H: Host> Manager<'m, H> {
     /// page that cannot be freed.
     pub fn free_bulk(&mut self, pages: &[Pfn]) -> Result<(), FreeError> {
         for &pfn in pages {
-            if self.check(pfn, 0).is_err() {
-                self.unlist(pfn, 0)?;
-            }
+            self.unlist(pfn, 0)?;
             self.tell_freed(pfn, 0);
         }
         for &pfn in pages {
@@ -185,7 +189,11 @@ impl<'m, H: Host> Manager<'m, H> {
             let Ok(ix) = self.check(pfn, 0) else {
                 continue;
             };
-            if !self.keep(ix, 0) {
+            let kept = match self.env.sw.pcp {
+                Pcp::Orders { .. } => self.keep(ix, 0),
+                _ => self.keep_of_many(ix, 0),
+            };
+            if !kept {
                 self.put_back(ix, 0);
             }
             if H::TRACING {

@@ -111,6 +111,20 @@ impl CpuLists {
         }
     }
 
+    /// A page from its list if that needs no refill.
+    #[inline(always)]
+    pub(crate) fn hit_page(
+        &mut self,
+        frames: &mut Frames,
+        sw: &Switches,
+        mt: MigrateType,
+    ) -> Option<Ix> {
+        match sw.pcp {
+            Pcp::Orders { tuned, .. } => self.hit(frames, 0, mt, tuned),
+            _ => self.hit_single(frames, sw, mt),
+        }
+    }
+
     /// A page of a bulk allocation: like [`alloc`](Self::alloc), but the lists do not take it for a
     /// sign of demand. `spec: linux-6.1 10`
     pub fn alloc_bulk<H: Host>(

@@ -23,10 +23,6 @@ pub const fn list_index(order: u8, mt: MigrateType) -> usize {
     order as usize * 3 + mt as usize
 }
 
-const fn is_tuned(env: &Env) -> bool {
-    matches!(env.sw.pcp, Pcp::Orders { tuned: true, .. })
-}
-
 const fn type_at_drain(env: &Env) -> bool {
     matches!(
         env.sw.pcp,
@@ -118,7 +114,7 @@ impl CpuLists {
         i: usize,
         t: &mut Tracer<H>,
     ) {
-        let n = if is_tuned(env) {
+        let n = if env.sw.pcp.is_tuned() {
             self.tuned_refill(zone.below_high, want.order)
         } else if self.batch > 1 {
             (self.batch >> want.order).max(2)
@@ -185,7 +181,7 @@ impl CpuLists {
             MigrateType::Movable
         };
         let i = list_index(order, list);
-        let tuned = is_tuned(env);
+        let tuned = env.sw.pcp.is_tuned();
         let mut burst = false;
         if tuned {
             self.factor >>= 1;
@@ -318,7 +314,7 @@ impl CpuLists {
         env: &Env,
         t: &mut Tracer<H>,
     ) -> bool {
-        if !is_tuned(env) || self.high_min == self.high_max {
+        if !env.sw.pcp.is_tuned() || self.high_min == self.high_max {
             return false;
         }
         let mut done = false;
