@@ -71,6 +71,8 @@ impl fmt::Display for Place {
 pub struct Wrong {
     /// Where.
     pub place: Place,
+    /// The name there that is meant, if it is one.
+    pub name: Option<String>,
     /// What is wrong.
     pub message: String,
     /// The way out.
@@ -81,8 +83,17 @@ impl Wrong {
     pub(super) fn new(place: &Place, message: impl Into<String>, help: impl Into<String>) -> Wrong {
         Wrong {
             place: place.clone(),
+            name: None,
             message: message.into(),
             help: help.into(),
+        }
+    }
+
+    /// The same about a name that stands there.
+    pub(super) fn about(self, name: &str) -> Wrong {
+        Wrong {
+            name: Some(name.to_owned()),
+            ..self
         }
     }
 }
@@ -211,7 +222,7 @@ impl<'a> Names<'a> {
             _ => format!("there are: {}", known.join(", ")),
         };
         let message = format!("there is no {what} `{name}`");
-        Err(Wrong::new(place, message, way_out))
+        Err(Wrong::new(place, message, way_out).about(name))
     }
 
     /// A file that a file system is in has its name, which no other file can have.
@@ -220,7 +231,7 @@ impl<'a> Names<'a> {
             return Ok(());
         }
         let message = format!("`{name}` is the file that the file system of this name is in");
-        Err(Wrong::new(place, message, "give this one another name"))
+        Err(Wrong::new(place, message, "give this one another name").about(name))
     }
 
     fn system(&self, name: &str, place: &Place) -> Result<(), Wrong> {
@@ -243,7 +254,7 @@ impl<'a> Names<'a> {
                 format!("let a program make it there, or have it on a disk: {names}")
             }
         };
-        Err(Wrong::new(place, message, help))
+        Err(Wrong::new(place, message, help).about(name))
     }
 
     fn step_and_inner(&self, step: &Step, place: &Place) -> Result<(), Wrong> {

@@ -234,11 +234,9 @@ impl Stage {
 }
 
 fn does_not_fit(place: Place, on: &str, why: Fail) -> Wrong {
-    Wrong {
-        message: format!("{place} does not fit on file system `{on}` ({why})"),
-        place,
-        help: "make the file system larger, or this smaller".to_owned(),
-    }
+    let message = format!("{place} does not fit on file system `{on}` ({why})");
+    let help = "make the file system larger, or this smaller";
+    Wrong::new(&place, message, help)
 }
 
 impl Sim {

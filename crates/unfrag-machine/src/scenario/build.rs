@@ -102,7 +102,7 @@ impl Machine {
             let store = match (&f.device, &f.image_in) {
                 (Some(device), _) => Store::Disk {
                     device: self.device(device.get_ref()),
-                    sector: f.at.0 / SECTOR,
+                    sector: f.begin().0 / SECTOR,
                 },
                 (None, Some(holder)) => {
                     let Some(&(_, fs)) = mounted.iter().find(|m| m.0 == holder.get_ref()) else {

@@ -80,8 +80,25 @@ impl Source<'_> {
 
     /// What is wrong with things or programs of the file.
     pub fn wrong_in(&self, f: &File, wrong: names::Wrong) -> ScenarioError {
-        let span = place(f, &wrong.place);
+        let name = wrong
+            .name
+            .and_then(|name| self.once(f, &wrong.place, &name));
+        let span = name.or_else(|| place(f, &wrong.place));
         ScenarioError::at(self.file, self.text, span, wrong.message).help(wrong.help)
+    }
+
+    /// Where a name stands in a step, or under the header of a thing, if it stands there once.
+    fn once(&self, f: &File, at: &names::Place, name: &str) -> Option<Range<usize>> {
+        let span = place(f, at)?;
+        let mut part = self.text.get(span.start..)?;
+        part = match at {
+            names::Place::Step { .. } => part.get(..span.len())?,
+            _ => part.split("\n[").next()?,
+        };
+        let quoted = format!("\"{name}\"");
+        let mut found = part.match_indices(&quoted);
+        let from = span.start + found.next()?.0;
+        found.next().is_none().then_some(from..from + quoted.len())
     }
 
     /// All of a scenario.

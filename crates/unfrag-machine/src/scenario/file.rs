@@ -346,9 +346,17 @@ pub struct FileSystem {
     /// The file system that holds the file that it is in, by way of a loop device; programs know that
     /// file by this file system's name.
     pub image_in: Option<Name>,
-    /// Where on the device it begins.
-    #[serde(default)]
-    pub at: Bytes,
+    /// Where on the device it begins; at its beginning, if not given.
+    pub at: Option<Spanned<Bytes>>,
     /// Its size.
     pub size: Spanned<Bytes>,
+}
+
+impl FileSystem {
+    /// Where on its device it begins.
+    pub fn begin(&self) -> Bytes {
+        self.at
+            .as_ref()
+            .map_or(Bytes::default(), |at| *at.get_ref())
+    }
 }

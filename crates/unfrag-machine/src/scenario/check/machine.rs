@@ -18,6 +18,9 @@ const MOST_QUANTUM: u64 = 10_000_000_000;
 /// Pages of the smallest ext3: below that its journal and tables leave no room.
 const LEAST_EXT3: u64 = 1024;
 
+/// Bytes of the smallest area of a device: a page.
+const LEAST_AREA: u64 = 4096;
+
 impl Source<'_> {
     pub(super) fn machine(&self, m: &Machine) -> Checked {
         self.within("the number of CPUs", &m.cpus, 1..257)?;
@@ -169,9 +172,9 @@ impl Source<'_> {
                 let (disk, begin, end) = extent(m, device.get_ref());
                 let from = begin.saturating_add(at.0);
                 let range = from..from.saturating_add(size.get_ref().0);
-                if size.get_ref().0 == 0 {
-                    let message = format!("{who} without any room");
-                    return self.wrong(size, message, "give a size above 0");
+                if size.get_ref().0 < LEAST_AREA {
+                    let message = format!("{who} has no room for a page");
+                    return self.wrong(size, message, "4 KiB at least");
                 }
                 if range.end > end {
                     let message = format!("{who} does not fit on `{}`", device.get_ref());
@@ -196,7 +199,7 @@ impl Source<'_> {
         for (i, fs) in m.file_systems.iter().enumerate() {
             if let Some(device) = self.file_system(fs, &m.file_systems[..i])? {
                 let who = format!("file system `{}`", fs.name.get_ref());
-                place(device, fs.at, &fs.size, who)?;
+                place(device, fs.begin(), &fs.size, who)?;
             }
         }
         Ok(())
@@ -246,6 +249,10 @@ impl Source<'_> {
                 let help = "give its `device`, or the tmpfs that holds it as `image-in`";
                 self.wrong(&fs.name, message, help)?;
             }
+        }
+        if let Some(at) = &fs.at {
+            let message = format!("file system `{}` is on no device", fs.name.get_ref());
+            self.wrong(at, message, "leave `at` out")?;
         }
         Ok(None)
     }

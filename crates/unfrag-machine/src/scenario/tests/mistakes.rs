@@ -292,15 +292,50 @@ fn a_program_that_starts_itself_is_refused_with_the_way() {
 }
 
 #[test]
-fn swap_of_nothing_is_no_swap() {
+fn swap_of_less_than_a_page_is_no_swap() {
     let swap = SMALL.split_once("[machine.swap]").unwrap().1;
     let size = swap.lines().find(|l| l.starts_with("size")).unwrap();
-    let (message, line, help) = told(size, "size = \"0 B\"");
-    assert!(message.ends_with("without any room"), "{message}");
-    assert_eq!(
-        (line.as_str(), help.as_deref()),
-        ("size = \"0 B\"", Some("give a size above 0"))
-    );
+    for none in ["size = \"0 B\"", "size = \"4095 B\""] {
+        let (message, line, help) = told(size, none);
+        assert!(message.ends_with("has no room for a page"), "{message}");
+        assert_eq!(line, none);
+        assert_eq!(help.as_deref(), Some("4 KiB at least"));
+    }
+}
+
+#[test]
+fn what_is_on_no_device_begins_nowhere_on_it() {
+    for (kind, name) in [("kind = \"tmpfs\"", "tmp"), ("image-in = \"tmp\"", "image")] {
+        let (message, line, help) = told(kind, &format!("{kind}\nat = \"3 MiB\""));
+        assert_eq!(message, format!("file system `{name}` is on no device"));
+        assert_eq!(line, "at = \"3 MiB\"");
+        assert_eq!(help.as_deref(), Some("leave `at` out"));
+    }
+}
+
+#[test]
+fn a_name_that_means_nothing_is_underlined_where_it_stands() {
+    let underlined = |text: &str| {
+        let e = mistake(text);
+        let p = e.place.unwrap_or_else(|| panic!("{}", e.message));
+        p.text
+            .chars()
+            .skip(p.column - 1)
+            .take(p.width)
+            .collect::<String>()
+    };
+    let text = desk_alone();
+    let tree = |on: &str| format!("{text}\n[trees.src]\nfiles = 3\non = \"{on}\"\n\n[files.log]\n");
+    let after = "on = \"scratch\"\nsize = \"1 MiB\"\n";
+    assert_eq!(underlined(&(tree("scrap") + after)), "\"scrap\"");
+    let step = "steps = [{ sleep = \"4 ms\" }, ";
+    let with = |steps: &str| text.replacen(step, &format!("{step}{steps}, "), 1);
+    let once = "{ exec = \"cc\" }, { repeat = { times = 2, steps = [{ walk = \"srcs\" }] } }";
+    let image = "\n[images.cc]\non = \"scratch\"\ntext = \"1 MiB\"\n";
+    assert_eq!(underlined(&(with(once) + image)), "\"srcs\"");
+    // Which of two is meant is not known, so it is the whole step.
+    let twice = "{ create = { tree = \"x\", name = \"x\", size = \"1 KiB\" } }";
+    assert_eq!(underlined(&with(twice)), twice);
 }
 
 #[test]
