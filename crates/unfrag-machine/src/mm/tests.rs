@@ -71,6 +71,43 @@ fn touched_memory_is_there_until_the_process_ends() {
     assert!(e.sim().free_and_total().0 + 64 > free);
 }
 
+/// Three processes touch more memory than there is, in runs of `len` pages, and end: what became of the machine.
+fn touched_in_runs(kernel: &str, each: Nanos, len: usize) -> (u64, Nanos, String) {
+    let mut e = machine(kernel, 24 << 8, 32 << 8);
+    for i in 0..3 {
+        program(&mut e, &format!("toucher{i}"), move |cx, p| {
+            let a = heap(cx, p, 3000);
+            for _ in 0..2 {
+                let mut runs = (0..3000)
+                    .step_by(len)
+                    .map(|i| i..(i + len as u32).min(3000));
+                cx.touch(p, a, &mut runs, true, each).unwrap();
+            }
+        });
+    }
+    run(&mut e, 600);
+    let sim = e.sim();
+    let counters = format!(
+        "{:?} {:?}",
+        sim.mem_ref().counters,
+        sim.manager_ref().counters()
+    );
+    (sim.trace_hash(), sim.now(), counters)
+}
+
+#[test]
+fn a_run_of_pages_is_touched_as_if_one_by_one() {
+    for kernel in ["2.6.14", "2.6.28", "2.6.32", "6.1", "6.18"] {
+        for each in [0, 130, 7_000] {
+            let singly = touched_in_runs(kernel, each, 1);
+            for len in [7, 3000] {
+                let runs = touched_in_runs(kernel, each, len);
+                assert_eq!(runs, singly, "{kernel}, {each} ns a page, {len} at a time");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_fork_shares_pages_until_one_side_writes() {
     let mut e = machine("2.6.32", 16 << 8, 0);

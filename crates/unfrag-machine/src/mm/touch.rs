@@ -132,6 +132,7 @@ impl Sim {
     fn map_listed(&mut self, t: &mut Touch, object: ObjectId, first: u32, tabled: u32) -> bool {
         let mem = self.mem_ref();
         let costs = &mem.config.costs;
+        // What allocating, zeroing and mapping a page charge.
         let kernel = costs.alloc + costs.zero_page + costs.fault;
         let begun = t.user + mem.owed + kernel;
         let more = BATCH

@@ -58,9 +58,7 @@ impl FlagsMut<'_, '_> {
     /// As [`Manager::prefetch`].
     #[inline]
     pub fn prefetch(&self, pfn: Pfn) {
-        if let Some(ix) = self.map.ix(pfn) {
-            prefetch(&self.frames.meta[ix as usize]);
-        }
+        prefetch_record(self.frames, self.map, pfn);
     }
 
     /// As [`Manager::set_page_flags`].
@@ -79,6 +77,14 @@ impl FlagsMut<'_, '_> {
             let flags = flags_at(self.frames, ix) - flags;
             self.counts.put(self.frames, ix, flags);
         }
+    }
+}
+
+/// Asks for a page's record.
+#[inline]
+pub(super) fn prefetch_record(frames: &Frames, map: &FrameMap, pfn: Pfn) {
+    if let Some(ix) = map.ix(pfn) {
+        prefetch(&frames.meta[ix as usize]);
     }
 }
 

@@ -1,9 +1,9 @@
 //! The LRU lists: joining and leaving them, and what use does to a page's place.
 //! `spec: linux-mm 4.1`
 
+use super::flags::prefetch_record;
 use super::{ISOLATED, Lru, LruVec, NR_LRU, PageFlags, ReclaimCounters};
 use crate::frame::{Ix, Pfn, State};
-use crate::hint::prefetch;
 use crate::host::Host;
 use crate::kernel::LruShape;
 use crate::page_alloc::Manager;
@@ -166,9 +166,7 @@ impl<H: Host> Manager<'_, H> {
     /// Asks for a page's record, which is needed soon, without waiting for it.
     #[inline]
     pub fn prefetch(&self, pfn: Pfn) {
-        if let Some(ix) = self.map.ix(pfn) {
-            prefetch(&self.frames.meta[ix as usize]);
-        }
+        prefetch_record(&self.frames, &self.map, pfn);
     }
 
     /// A page was used by read or write: the first use marks it, the second one makes it active.
