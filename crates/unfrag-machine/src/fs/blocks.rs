@@ -4,8 +4,8 @@
 //! Blocks are pages. A group has 32,768 of them, the first for its bitmaps and its inode table. A
 //! directory belongs to a group, and its files lie there while there is room, as ext2 and ext3 do it.
 //!
-//! Invariant: each block of a device is free, a group's own, or in exactly one extent; each inode number belongs to
-//! one node at a time, and the lowest free one of a group is taken.
+//! Invariant: each block of a device is free, a group's own, or in exactly one extent; each inode number
+//! belongs to one node at a time, and the lowest free one of a group is taken.
 
 use crate::mm::bits::BitVec;
 

@@ -36,31 +36,26 @@ impl BitVec {
 
     /// The smallest element from `i` on.
     pub fn next(&self, i: u32) -> Option<u32> {
-        let at = i as usize / 64;
-        let first = self.words.get(at)? & (u64::MAX << (i % 64));
-        if first != 0 {
-            return Some(at as u32 * 64 + first.trailing_zeros());
-        }
-        let rest = self.words[at + 1..].iter().position(|w| *w != 0)?;
-        let at = at + 1 + rest;
-        Some(at as u32 * 64 + self.words[at].trailing_zeros())
+        self.first(i, 0)
     }
 
     /// The smallest number from `i` on that it does not hold.
     pub fn next_clear(&self, i: u32) -> u32 {
+        let end = self.words.len() as u32 * 64;
+        self.first(i, u64::MAX).unwrap_or(i.max(end))
+    }
+
+    /// The first bit from `i` on that differs from those of `all`, among the words that there are.
+    #[inline(always)]
+    fn first(&self, i: u32, all: u64) -> Option<u32> {
         let at = i as usize / 64;
-        let Some(first) = self.words.get(at) else {
-            return i;
-        };
-        let first = !first & (u64::MAX << (i % 64));
+        let first = (self.words.get(at)? ^ all) & (u64::MAX << (i % 64));
         if first != 0 {
-            return at as u32 * 64 + first.trailing_zeros();
+            return Some(at as u32 * 64 + first.trailing_zeros());
         }
-        let rest = &self.words[at + 1..];
-        let Some(more) = rest.iter().position(|w| *w != u64::MAX) else {
-            return self.words.len() as u32 * 64;
-        };
-        (at + 1 + more) as u32 * 64 + rest[more].trailing_ones()
+        let rest = self.words[at + 1..].iter().position(|w| *w != all)?;
+        let at = at + 1 + rest;
+        Some(at as u32 * 64 + (self.words[at] ^ all).trailing_zeros())
     }
 
     /// The smallest multiple of 64 from `i` on from which `words` times 64 numbers are missing.

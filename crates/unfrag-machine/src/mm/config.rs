@@ -201,6 +201,8 @@ impl MemConfig {
 
 /// Flags of requests for pages of users: anonymous, copied on write, swapped in.
 pub const USER_PAGE: Gfp = Gfp::HIGHUSER_MOVABLE;
+/// The same of anonymous memory that was not touched before.
+pub const NEW_PAGE: Gfp = USER_PAGE.union(Gfp::ZERO);
 /// Flags of requests for page cache.
 pub const CACHE_PAGE: Gfp = Gfp::HIGHUSER_MOVABLE;
 /// Flags of requests for a device's own blocks (bitmaps, inode tables): low memory. Spec 2.1 marks

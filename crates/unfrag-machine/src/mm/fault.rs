@@ -1,7 +1,7 @@
 //! Page faults, step by step. `spec: linux-mm 8.6`
 
 use super::alloc::Who;
-use super::config::USER_PAGE;
+use super::config::{NEW_PAGE, USER_PAGE};
 use super::frames::{Bits, FrameInfo, ObjectId, Owner, Use};
 use super::object::{At, Entry, Kind};
 use super::process::{Backing, ProcId};
@@ -80,7 +80,7 @@ impl Sim {
                     self.map_new(who, object, index, &[pfn]);
                     Need::Nothing
                 }
-                None => Need::Page(USER_PAGE | Gfp::ZERO),
+                None => Need::Page(NEW_PAGE),
             },
             At::Absent => Need::Read(index),
             At::Slot(slot) => {

@@ -57,6 +57,7 @@ use process::Processes;
 use std::collections::VecDeque;
 use swap::Swap;
 use unfrag::Pfn;
+use unfrag::page_alloc::FreeError;
 
 /// Channel of a page: its transfer ends.
 pub(crate) const PAGE: u16 = Channel::FIRST_FREE;
@@ -263,16 +264,12 @@ impl Sim {
 
     /// Gives a block without owner back to the allocator.
     pub(crate) fn give_frame(&mut self, pfn: Pfn, order: u8) {
-        if let Err(e) = self.manager().free(pfn, order) {
-            panic!("the simulated kernel frees what is not its own: {e}");
-        }
+        own(self.manager().free(pfn, order));
     }
 
     /// Gives pages without owner back, in their order.
     pub(crate) fn give_pages(&mut self, pages: &[Pfn]) {
-        if let Err(e) = self.manager().free_bulk(pages) {
-            panic!("the simulated kernel frees what is not its own: {e}");
-        }
+        own(self.manager().free_bulk(pages));
     }
 
     /// Frees what lost its owner while the allocator was busy: pages of emptied slabs, and others.
@@ -298,6 +295,13 @@ impl Sim {
         if ns > 0 {
             self.spend_interrupt(ns);
         }
+    }
+}
+
+/// What is freed has to be the simulated kernel's own.
+fn own(freed: Result<(), FreeError>) {
+    if let Err(e) = freed {
+        panic!("the simulated kernel frees what is not its own: {e}");
     }
 }
 

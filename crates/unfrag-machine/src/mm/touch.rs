@@ -4,7 +4,7 @@
 //! the first that has to wait leaves it. `spec: linux-mm 8.6`
 
 use super::alloc::Who;
-use super::config::USER_PAGE;
+use super::config::NEW_PAGE;
 use super::frames::ObjectId;
 use super::object::Entry;
 use super::prefetch::TOGETHER;
@@ -13,9 +13,9 @@ use super::{BATCH, Fail};
 use crate::{Cx, Nanos, Sim};
 use std::iter::once;
 use std::ops::Range;
+use unfrag::Pfn;
 use unfrag::page_alloc::{Attempt, Begun};
 use unfrag::reclaim::PageFlags;
-use unfrag::{Gfp, Pfn};
 
 /// How touches stopped.
 enum Stop {
@@ -43,9 +43,6 @@ struct Touch {
     /// Set where a page has to be waited for. Apart, because it is large and rare.
     attempt: Option<Attempt>,
 }
-
-/// What a page for untouched anonymous memory is asked for with.
-const NEW_PAGE: Gfp = USER_PAGE.union(Gfp::ZERO);
 
 /// The marks that a touch of anonymous memory leaves on its page.
 fn hit(write: bool) -> PageFlags {

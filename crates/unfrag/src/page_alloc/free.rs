@@ -117,12 +117,6 @@ impl<'m, H: Host> Manager<'m, H> {
     #[cold]
     #[inline(never)]
     fn keep_single(&mut self, ix: Ix, order: u8) -> bool {
-        self.keep_of_many(ix, order)
-    }
-
-    /// The same for one of many, which is not out of the way.
-    #[inline(always)]
-    fn keep_of_many(&mut self, ix: Ix, order: u8) -> bool {
         let mt = self.frames.block_type(ix);
         if order != 0 || mt == MigrateType::Isolate {
             return false;
@@ -189,11 +183,7 @@ impl<'m, H: Host> Manager<'m, H> {
             let Ok(ix) = self.check(pfn, 0) else {
                 continue;
             };
-            let kept = match self.env.sw.pcp {
-                Pcp::Orders { .. } => self.keep(ix, 0),
-                _ => self.keep_of_many(ix, 0),
-            };
-            if !kept {
+            if !self.keep(ix, 0) {
                 self.put_back(ix, 0);
             }
             if H::TRACING {
