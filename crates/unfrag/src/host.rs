@@ -1,18 +1,13 @@
-//! What the core needs from the world that it runs in.
-//!
-//! Replay, the simulated machine, a process with real memory and bare metal each implement
-//! [`Host`]; the core calls nothing else.
+//! What the hot path of the core tells the world that it runs in: tracepoints, pages that will be
+//! needed soon, and that a daemon should wake. Nothing here is asked for an answer; what the core needs
+//! before it can go on is a [`Need`](crate::drive::Need).
 
-use crate::frame::Pfn;
-use crate::reclaim::{Unmap, Written};
+use crate::frame::{NodeId, Order, Pfn};
 use crate::trace::Event;
 
-/// The world of a [`Manager`](crate::page_alloc::Manager).
+/// Who listens to a [`Manager`](crate::Manager). Called in the middle of an operation, with the
+/// manager's lock held where there is one: it must neither wait nor enter the manager.
 pub trait Host {
-    /// The CPU that the caller runs on; below the number given at `init`.
-    fn cpu(&self) -> usize {
-        0
-    }
     /// Whether [`trace`](Host::trace) wants events. A constant, so that nobody pays for no listener.
     const TRACING: bool = false;
     /// Takes a tracepoint.
@@ -27,36 +22,12 @@ pub trait Host {
         let _ = page;
     }
     /// An allocation went below a mark: kswapd of `node` should run for `order`.
-    fn wake_kswapd(&mut self, node: u8, order: u8) {
+    fn wake_kswapd(&mut self, node: NodeId, order: Order) {
         let _ = (node, order);
-    }
-    /// A frame is about to be handed out zeroed.
-    fn zero(&mut self, first: Pfn, order: u8) {
-        let _ = (first, order);
-    }
-
-    /// Reclaim wants this page unmapped everywhere; an anonymous one gets a place in swap.
-    fn try_to_unmap(&mut self, page: Pfn) -> Unmap {
-        let _ = page;
-        Unmap::Busy
-    }
-    /// Reclaim wants this dirty page written. With `sync` somebody waits for it.
-    fn writepage(&mut self, page: Pfn, sync: bool) -> Written {
-        let _ = (page, sync);
-        Written::Failed
-    }
-    /// Reclaim takes this clean, unmapped page: its owner forgets it. With `false` it stays.
-    fn release_page(&mut self, page: Pfn) -> bool {
-        let _ = page;
-        false
-    }
-    /// Free places in swap.
-    fn nr_swap_pages(&self) -> u64 {
-        0
     }
 }
 
-/// A host with one CPU that listens to nothing.
+/// A host that listens to nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullHost;
 

@@ -5,38 +5,34 @@
 //! bytes a frame) in memory that the caller hands in.
 //!
 //! ```
-//! use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset};
+//! use unfrag::{Builder, CpuId, Gfp, NullHost, Order, Pfn, Request};
 //!
-//! let zones = [ZoneConfig {
-//!     node: 0,
-//!     kind: ZoneKind::Normal,
-//!     start: Pfn(0x10_0000),
-//!     spanned: 65536,
-//!     present: 65536,
-//!     managed: 65536,
-//! }];
-//! let switches = preset("6.18").unwrap().switches;
-//! let config = Config { zones: &zones, cpus: 1, switches, sysctl: Sysctl::default() };
-//! let mut memory = vec![0u64; layout(&config)?.words];
-//! let mut manager = Manager::boot(&config, NullHost, &mut memory)?;
-//! let huge = manager.alloc(9, Gfp::HIGHUSER_MOVABLE)?;
-//! manager.free(huge, 9)?;
+//! let config = Builder::new().region(Pfn(0x10_0000), 65536).era("6.18");
+//! let mut memory = vec![0u64; config.layout()?.words];
+//! let mut manager = config.boot(NullHost, &mut memory)?;
+//! let huge = manager.alloc(&Request::new(Order::HUGE, Gfp::HIGHUSER_MOVABLE))?;
+//! manager.free(CpuId(0), huge, Order::HUGE)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # The rooms
-//! - [`frame`]: the vocabulary, and the frame table.
-//! - [`gfp`]: what a request asks for.
-//! - [`kernel`]: an era as a value: switches, sysctls, presets.
+//! Each imports only from those above it.
+//! - [`frame`]: the vocabulary (ids, orders, types, geometry), and the frame table.
+//! - [`gfp`]: what a request asks for. `request`: [`Request`], and why one fails ([`AllocError`]).
+//! - [`kernel`]: an era as a value: rules, sysctls, presets. `rights`: what they give a request.
+//! - [`trace`]: the kernel's own tracepoints as typed events. [`host`]: who listens. [`hint`]: what the
+//!   core tells the processor.
 //! - `place`: which free block serves a request, and where a freed one goes.
-//! - [`zone`]: watermarks, reserves.
+//! - [`zone`]: watermarks, reserves, zone order. `node`: its zones and its daemon.
 //! - [`pcp`]: per-CPU lists.
-//! - [`page_alloc`]: the fast and the slow path; [`Manager`].
-//! - [`reclaim`]: LRU lists, kswapd, direct reclaim.
-//! - [`slab`]: objects smaller than a page: SLAB, SLUB and SLQB over any source of pages.
+//! - [`lru`]: pages in use that wait for reclaim.
+//! - [`need`], [`evict`]: what an operation needs of its world before it can go on.
+//! - `config`, `manager`, `boot`, [`builder`](Builder): [`Manager`], and how it is made.
+//! - [`drive`]: operations, worlds, and the one loop.
+//! - [`reclaim`]: kswapd, direct reclaim.
+//! - [`page_alloc`]: the fast path, and [`Allocation`](page_alloc::Allocation).
+//! - [`inspect`], [`validate`], [`restore`], `lab`: looking inside, checking, rebuilding.
 //! - [`stat`]: counters and indexes of fragmentation.
-//! - [`trace`]: the kernel's own tracepoints as typed events.
-//! - [`host`]: what the core needs from its world; [`hint`]: what it tells the processor.
 //!
 //! # One allocation
 //! [`Manager::alloc`] derives the migrate type and the highest zone from the [`Gfp`] flags. The fast
@@ -44,32 +40,55 @@
 //! its per-CPU list for orders 0 to 3 and 9, refilled from the buddy lists when empty, else the buddy
 //! lists themselves. There `place` takes the smallest block of the request's own type that fits,
 //! splits it, and puts the upper halves back; if there is none, it falls back to another type by the
-//! era's rules. If no zone passes, the slow path wakes kswapd and goes down to the min watermark and
-//! to what reserves the caller may use.
+//! era's rules. If no zone passes, an [`Allocation`](page_alloc::Allocation) wakes kswapd and goes down to
+//! the min watermark and to what reserves the caller may use; one that [`Manager::begin`] made reclaims,
+//! with the help of the [`World`](drive::World) that drives it.
 #![no_std]
 #![deny(unsafe_code)]
 
 #[cfg(any(test, loom, shuttle))]
 extern crate std;
 
+mod boot;
+mod builder;
+mod config;
+pub mod drive;
+mod env;
+pub mod evict;
 pub mod frame;
 pub mod gfp;
 pub mod hint;
 pub mod host;
+pub mod inspect;
 pub mod kernel;
+#[cfg(feature = "lab")]
+pub mod lab;
+pub mod lru;
+mod manager;
+pub mod need;
+mod node;
 pub mod page_alloc;
 pub mod pcp;
 mod place;
 pub mod reclaim;
-pub mod slab;
+mod request;
+pub mod restore;
+mod rights;
+// pub mod slab;
 pub mod stat;
 pub mod trace;
+mod tracer;
+pub mod validate;
 pub mod zone;
 
-pub use frame::{MAX_ORDER, MigrateType, Pfn};
+pub use builder::Builder;
+pub use config::{Config, ConfigError, Layout, layout};
+pub use frame::{CpuId, Geometry, MAX_ORDER, MigrateType, NodeId, Order, Pfn, ZoneId};
 pub use gfp::{AllocFlags, Gfp};
 pub use host::{Host, NullHost};
 pub use kernel::{Switches, Sysctl, preset};
-pub use page_alloc::{AllocError, Config, FreeError, Layout, Manager, MoveError, layout};
+pub use manager::Manager;
+pub use page_alloc::{Allocation, Begun, FreeError, Move, MoveError};
 pub use place::{V19_TYPES, V19Stats, v19_type_name};
+pub use request::{AllocError, Context, Request};
 pub use zone::{ZoneConfig, ZoneKind};

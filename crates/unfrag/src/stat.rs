@@ -1,7 +1,7 @@
 //! Counters, and the data behind buddyinfo, pagetypeinfo and zoneinfo; the indexes of
 //! fragmentation. Text formats are not made here.
 
-use crate::frame::NR_ORDERS;
+use crate::frame::Order;
 
 /// Events since the start, in base pages or times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,14 +18,51 @@ pub struct Counters {
     pub kswapd_wakeups: u64,
 }
 
+/// Pages and times of reclaim since the start, with the names of `/proc/vmstat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReclaimCounters {
+    /// Pages that kswapd looked at.
+    pub pgscan_kswapd: u64,
+    /// Pages that direct reclaim looked at.
+    pub pgscan_direct: u64,
+    /// Pages that kswapd gave back.
+    pub pgsteal_kswapd: u64,
+    /// Pages that direct reclaim gave back.
+    pub pgsteal_direct: u64,
+    /// Direct reclaims.
+    pub allocstall: u64,
+    /// Direct reclaims that waited first, because too little was free for those that reclaim.
+    pub pgscan_direct_throttle: u64,
+    /// Runs of kswapd.
+    pub pageoutrun: u64,
+    /// Pages moved from the inactive to the active lists.
+    pub pgactivate: u64,
+    /// Pages moved from the active to the inactive lists.
+    pub pgdeactivate: u64,
+    /// Pages of the active lists looked at.
+    pub pgrefill: u64,
+    /// Pages that reclaim gave to be written.
+    pub nr_vmscan_write: u64,
+    /// Pages freed at the end of their writeback's wait.
+    pub pgrotated: u64,
+    /// Times kswapd was woken before its first sleep ended, or found the low mark hit at once.
+    pub kswapd_low_wmark_hit_quickly: u64,
+    /// Times kswapd found the high mark broken after its first sleep.
+    pub kswapd_high_wmark_hit_quickly: u64,
+    /// Naps that kswapd skipped because a zone was below its min mark.
+    pub kswapd_skip_congestion_wait: u64,
+    /// Processes that the OOM killer was asked for.
+    pub oom_kill: u64,
+}
+
 /// Free pages in blocks of each order.
-fn pages(nr_free: &[u64; NR_ORDERS]) -> u64 {
+fn pages(nr_free: &[u64]) -> u64 {
     nr_free.iter().enumerate().map(|(o, n)| n << o).sum()
 }
 
 /// Pages in free blocks of at least `order`.
-fn suitable(nr_free: &[u64; NR_ORDERS], order: u8) -> u64 {
-    let o = usize::from(order);
+fn suitable(nr_free: &[u64], order: Order) -> u64 {
+    let o = order.index();
     nr_free
         .iter()
         .enumerate()
@@ -36,7 +73,7 @@ fn suitable(nr_free: &[u64; NR_ORDERS], order: u8) -> u64 {
 
 /// Share of free memory that a request of `order` cannot use, in thousandths; 1000 if nothing is
 /// free. `spec: linux-mm 7.5`
-pub fn unusable_index(nr_free: &[u64; NR_ORDERS], order: u8) -> u64 {
+pub fn unusable_index(nr_free: &[u64], order: Order) -> u64 {
     let free = pages(nr_free);
     let unusable = (free - suitable(nr_free, order)) * 1000;
     unusable.checked_div(free).unwrap_or(1000)
@@ -44,7 +81,7 @@ pub fn unusable_index(nr_free: &[u64; NR_ORDERS], order: u8) -> u64 {
 
 /// Why a request of `order` would fail: towards 0 for lack of memory, towards 1000 for
 /// fragmentation, -1000 if it would not fail. `spec: linux-mm 5.2`
-pub fn fragmentation_index(nr_free: &[u64; NR_ORDERS], order: u8) -> i64 {
+pub fn fragmentation_index(nr_free: &[u64], order: Order) -> i64 {
     let blocks: u64 = nr_free.iter().sum();
     if blocks == 0 {
         return 0;
@@ -52,13 +89,13 @@ pub fn fragmentation_index(nr_free: &[u64; NR_ORDERS], order: u8) -> i64 {
     if suitable(nr_free, order) > 0 {
         return -1000;
     }
-    let asked = 1u64 << order;
+    let asked = u64::from(order.frames());
     1000 - ((1000 + pages(nr_free) * 1000 / asked) / blocks) as i64
 }
 
 /// Share of free memory outside blocks of at least `order`, in percent (the score of proactive
 /// compaction). `spec: linux-mm 5.5`
-pub fn extfrag_for_order(nr_free: &[u64; NR_ORDERS], order: u8) -> u64 {
+pub fn extfrag_for_order(nr_free: &[u64], order: Order) -> u64 {
     let free = pages(nr_free);
     let outside = (free - suitable(nr_free, order)) * 100;
     outside.checked_div(free).unwrap_or(0)
@@ -67,6 +104,7 @@ pub fn extfrag_for_order(nr_free: &[u64; NR_ORDERS], order: u8) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::NR_ORDERS;
 
     fn free(blocks: &[u64]) -> [u64; NR_ORDERS] {
         let mut n = [0; NR_ORDERS];
@@ -76,24 +114,27 @@ mod tests {
 
     #[test]
     fn fragmentation_index_spec_5_2() {
-        assert_eq!(fragmentation_index(&free(&[100, 50]), 4), 910);
-        assert_eq!(fragmentation_index(&free(&[]), 4), 0);
-        assert_eq!(fragmentation_index(&free(&[100, 0, 0, 0, 1]), 4), -1000);
-        // Near 0 is lack of memory: one free page, asked for 512.
-        assert_eq!(fragmentation_index(&free(&[1]), 9), -1);
+        assert_eq!(fragmentation_index(&free(&[100, 50]), Order(4)), 910);
+        assert_eq!(fragmentation_index(&free(&[]), Order(4)), 0);
         assert_eq!(
-            fragmentation_index(&free(&[0, 0, 0, 0, 0, 0, 0, 0, 1]), 9),
+            fragmentation_index(&free(&[100, 0, 0, 0, 1]), Order(4)),
+            -1000
+        );
+        // Near 0 is lack of memory: one free page, asked for 512.
+        assert_eq!(fragmentation_index(&free(&[1]), Order(9)), -1);
+        assert_eq!(
+            fragmentation_index(&free(&[0, 0, 0, 0, 0, 0, 0, 0, 1]), Order(9)),
             -500
         );
     }
 
     #[test]
     fn unusable_index_spec_7_5() {
-        assert_eq!(unusable_index(&free(&[]), 0), 1000);
-        assert_eq!(unusable_index(&free(&[100, 50]), 0), 0);
-        assert_eq!(unusable_index(&free(&[100, 50]), 1), 500);
-        assert_eq!(unusable_index(&free(&[100, 50]), 2), 1000);
-        assert_eq!(unusable_index(&free(&[1, 1]), 1), 333, "truncated");
+        assert_eq!(unusable_index(&free(&[]), Order(0)), 1000);
+        assert_eq!(unusable_index(&free(&[100, 50]), Order(0)), 0);
+        assert_eq!(unusable_index(&free(&[100, 50]), Order(1)), 500);
+        assert_eq!(unusable_index(&free(&[100, 50]), Order(2)), 1000);
+        assert_eq!(unusable_index(&free(&[1, 1]), Order(1)), 333, "truncated");
     }
 
     #[test]
@@ -101,11 +142,11 @@ mod tests {
         // 10,000 free pages, five blocks of order 9.
         let mut n = free(&[7440]);
         n[9] = 5;
-        assert_eq!(extfrag_for_order(&n, 9), 74);
+        assert_eq!(extfrag_for_order(&n, Order(9)), 74);
         // The first 384 pages of each 512 are free.
         let mut n = free(&[]);
         (n[7], n[8]) = (10, 10);
-        assert_eq!(extfrag_for_order(&n, 9), 100);
-        assert_eq!(extfrag_for_order(&free(&[]), 9), 0);
+        assert_eq!(extfrag_for_order(&n, Order(9)), 100);
+        assert_eq!(extfrag_for_order(&free(&[]), Order(9)), 0);
     }
 }

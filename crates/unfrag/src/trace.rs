@@ -3,18 +3,19 @@
 //! The core emits them where Linux does, so that a replay can be compared event by event.
 //! `spec: linux-mm 7.6; linux-6.1 7.6`
 
-use crate::frame::{MigrateType, Pfn};
+use crate::frame::{MigrateType, Order, Pfn};
 use crate::gfp::Gfp;
 
 /// One tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// `kmem:mm_page_alloc`: the end of every allocation, also a failed one.
     PageAlloc {
         /// First frame; `None` if there was none.
         pfn: Option<Pfn>,
         /// Order of the request.
-        order: u8,
+        order: Order,
         /// Type of the request.
         migratetype: MigrateType,
         /// Its flags.
@@ -25,7 +26,7 @@ pub enum Event {
         /// First frame.
         pfn: Pfn,
         /// Order of the block.
-        order: u8,
+        order: Order,
     },
     /// `kmem:mm_page_free_batched`: a second event for a page of a batch.
     PageFreeBatched {
@@ -37,7 +38,7 @@ pub enum Event {
         /// First frame.
         pfn: Pfn,
         /// Order of the block.
-        order: u8,
+        order: Order,
         /// List it came from.
         migratetype: MigrateType,
         /// Whether the order and type are served by per-CPU lists.
@@ -48,7 +49,7 @@ pub enum Event {
         /// First frame.
         pfn: Pfn,
         /// Order of the block.
-        order: u8,
+        order: Order,
         /// List it goes to.
         migratetype: MigrateType,
     },
@@ -62,37 +63,13 @@ pub struct Extfrag {
     /// First frame of the block found.
     pub pfn: Pfn,
     /// Order of the request.
-    pub alloc_order: u8,
+    pub alloc_order: Order,
     /// Order of the block found.
-    pub fallback_order: u8,
+    pub fallback_order: Order,
     /// Type of the request.
     pub alloc_migratetype: MigrateType,
     /// Type of the list it was found on.
     pub fallback_migratetype: MigrateType,
     /// Whether the pageblock has the type of the request afterwards.
     pub change_ownership: bool,
-}
-
-/// Tells the host what the core does, in the core's own terms.
-pub(crate) struct Tracer<'a, H> {
-    pub host: &'a mut H,
-    pub map: &'a crate::frame::FrameMap,
-}
-
-impl<H: crate::host::Host> Tracer<'_, H> {
-    #[inline]
-    pub fn emit(&mut self, event: impl FnOnce(&crate::frame::FrameMap) -> Event) {
-        if H::TRACING {
-            let e = event(self.map);
-            self.host.trace(&e);
-        }
-    }
-
-    /// Tells the host of a page that it will see soon.
-    #[inline]
-    pub fn prefetch(&self, ix: crate::frame::Ix) {
-        if H::PREFETCHES {
-            self.host.prefetch(self.map.pfn(ix));
-        }
-    }
 }

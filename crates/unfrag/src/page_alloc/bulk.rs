@@ -1,49 +1,49 @@
-//! Many pages at once (`alloc_pages_bulk`), as kernel stacks and network buffers are taken.
-//!
-//! A bulk allocation sees the low mark plus what it asks for, takes from one zone's per-CPU list,
-//! leaves no tracepoint and is no sign of demand to the list. `spec: linux-6.1 10`
+//! Many pages at once.
 
-use super::fast::Request;
-use super::{AllocError, Manager, Parts};
-use crate::frame::{Ix, Pfn};
+use crate::frame::{FrameIx, Order, Pfn};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
+use crate::manager::Manager;
 use crate::place::Want;
+use crate::request::{AllocError, Request};
 
 impl<H: Host> Manager<'_, H> {
-    /// Fills `out` with single pages and returns how many there were.
-    pub fn alloc_bulk(&mut self, gfp: Gfp, out: &mut [Pfn]) -> Result<usize, AllocError> {
-        let mt = self.request_type(gfp).ok_or(AllocError::BothMobilities)?;
-        let r = Request::new(0, 0, gfp, mt);
-        let list = self.zonelists.of(&r);
+    /// Fills `out` with single pages (`alloc_pages_bulk`, as kernel stacks and network buffers are taken)
+    /// and returns how many there were. A bulk allocation sees the low mark plus what it asks for, takes
+    /// from one zone's per-CPU list, leaves no tracepoint and is no sign of demand to the list.
+    /// `spec: linux-6.1 10`
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc), if there was no page at all. The order of the request is not looked at.
+    ///
+    /// # Panics
+    /// If the request names a CPU that does not exist.
+    pub fn alloc_bulk(&mut self, request: &Request, out: &mut [Pfn]) -> Result<usize, AllocError> {
+        let single = Request {
+            order: Order::ZERO,
+            ..*request
+        };
+        let d = self.demand(&single)?;
+        let list = self.zone_list(&d);
         let flags = AllocFlags::WMARK_LOW | AllocFlags::CPUSET;
         let extra = out.len() as u64;
         let zone = list
             .zones()
-            .iter()
-            .copied()
-            .find(|&z| self.zone_passes(z.into(), &r, flags, extra));
+            .find(|&z| self.zone_passes(z, &d, flags, extra));
         let mut got = 0;
-        if let Some(z) = zone {
-            let cpu = self.cpu();
+        if let Some(zone) = zone {
             let want = Want {
-                order: 0,
-                mt,
+                order: Order::ZERO,
+                mt: d.mt,
                 nofragment: false,
-                wake: gfp.contains(Gfp::KSWAPD_RECLAIM),
+                wake: d.gfp.contains(Gfp::KSWAPD_RECLAIM),
             };
             for slot in out.iter_mut() {
-                let Parts {
-                    zone,
-                    set,
-                    frames,
-                    env,
-                    mut tracer,
-                } = self.parts(z.into(), cpu);
-                let Some(ix) = set.alloc_bulk(zone, frames, env, want, &mut tracer) else {
+                let (set, mut z) = self.parts(zone, d.cpu);
+                let Some(ix) = set.take(&mut z, want, false) else {
                     break;
                 };
-                self.mark_used(ix, 0, mt, gfp.contains(Gfp::MOVABLE));
+                self.mark_used(ix, Order::ZERO, d.mt, d.gfp);
                 self.counters.pgalloc += 1;
                 *slot = self.map.pfn(ix);
                 got += 1;
@@ -53,35 +53,40 @@ impl<H: Host> Manager<'_, H> {
         if got == 0
             && let Some(slot) = out.first_mut()
         {
-            *slot = self.alloc(0, gfp)?;
+            *slot = self.alloc(&single)?;
             got = 1;
         }
         Ok(got)
     }
 
-    /// Takes single pages near `node` from this CPU's own list as long as it has them and no watermark is in
-    /// sight, and returns how many: what as many calls of [`begin_alloc`](Manager::begin_alloc) would give,
-    /// sooner. Where `out` is not filled, that one has to give the next page.
-    pub fn alloc_listed(&mut self, node: u8, gfp: Gfp, out: &mut [Pfn]) -> usize {
-        let Some(mt) = self.request_type(gfp) else {
+    /// Takes single pages from this CPU's own list as long as it has them and no watermark is in sight,
+    /// and returns how many: what as many calls of [`begin`](Self::begin) would give, sooner. Where `out` is
+    /// not filled, that one has to give the next page. The order of the request is not looked at.
+    ///
+    /// # Panics
+    /// If the request names a CPU that does not exist.
+    pub fn alloc_listed(&mut self, request: &Request, out: &mut [Pfn]) -> usize {
+        let single = Request {
+            order: Order::ZERO,
+            ..*request
+        };
+        let Ok(d) = self.demand(&single) else {
             return 0;
         };
-        let r = Request::new(node, 0, gfp, mt);
-        let tuned = self.env.sw.pcp.is_tuned();
-        let Some(set) = self.set_with_plenty(&r, tuned) else {
+        let Some(set) = self.set_with_plenty(&d) else {
             return 0;
         };
-        let (set, frames, sw) = (&mut self.sets[set], &mut self.frames, &self.env.sw);
+        let (lists, frames, sw) = (&mut self.sets[set].lists, &self.frames, &self.env.sw);
         let mut n = 0;
         // First their positions, then their numbers.
         while let Some(slot) = out.get_mut(n)
-            && let Some(ix) = set.hit_page(frames, sw, mt)
+            && let Some(ix) = lists.pop(frames, sw, Order::ZERO, d.mt)
         {
-            *slot = Pfn(ix.into());
+            *slot = Pfn(ix.0.into());
             n += 1;
         }
         for slot in &mut out[..n] {
-            *slot = self.hand_out(&r, slot.0 as Ix);
+            *slot = self.hand_out(&d, FrameIx(slot.0 as u32));
         }
         n
     }

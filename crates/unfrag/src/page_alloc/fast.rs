@@ -1,241 +1,167 @@
-//! The first attempt: zones in order, low mark, per-CPU list, buddy lists.
+//! What needs nothing but free memory: the CPU's own list, then the zones in order.
 //! `spec: linux-mm 1.4, 1.6; linux-6.1 1.4-1.6, 2.6`
 
-use super::Manager;
-use super::zonelist::ZoneList;
-use crate::frame::{HUGE_ORDER, Ix, MigrateType};
+use super::allocation::{Allocation, Begun};
+use crate::frame::{FrameIx, MigrateType, Order, Pfn, State};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::kernel::{MarkCheck, Pcp, Reserve};
-use crate::pcp::CpuLists;
-use crate::place::{Memory, Want};
-use crate::zone::ZoneKind;
+use crate::kernel::{MarkCheck, Placement};
+use crate::manager::Manager;
+use crate::request::{AllocError, Demand, Request, first_flags};
+use crate::trace::Event;
 
-/// An allocation on its way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
-    pub node: u8,
-    pub order: u8,
-    pub gfp: Gfp,
-    pub mt: MigrateType,
-    /// Highest zone that may serve it.
-    pub highest: ZoneKind,
-}
-
-impl Request {
+impl<'m, H: Host> Manager<'m, H> {
+    /// Allocates a block of `2^order` frames and returns its first. `spec: linux-mm 1.6, 4.8`
+    ///
+    /// Only free memory is used, as far down as the request may go: kswapd is woken, reserves that it has
+    /// a right to are taken, but **nothing is reclaimed** and nobody waits. An allocation that may reclaim
+    /// is [`begin`](Self::begin). The block is zeroed by nobody: whoever asks with [`Gfp::ZERO`] does so.
+    ///
+    /// # Errors
+    /// [`AllocError`], which says whether memory was short, fragmented, reserved or forbidden.
+    ///
+    /// # Panics
+    /// If the request names a CPU that does not exist.
     #[inline]
-    pub fn new(node: u8, order: u8, gfp: Gfp, mt: MigrateType) -> Request {
-        Request {
-            node,
-            order,
-            gfp,
-            mt,
-            highest: highest_zone(gfp),
+    pub fn alloc(&mut self, request: &Request) -> Result<Pfn, AllocError> {
+        let demand = self.demand(request)?;
+        match self.listed(&demand) {
+            Some(ix) => Ok(self.hand_out(&demand, ix)),
+            None => self.alloc_unlisted(request, &demand),
         }
     }
-}
 
-/// Highest zone that a request may use. `spec: linux-mm 1.6`
-#[inline]
-pub(super) const fn highest_zone(gfp: Gfp) -> ZoneKind {
-    /// By the four lowest bits: DMA, HIGHMEM, DMA32, MOVABLE.
-    const BY_BITS: [ZoneKind; 16] = {
-        let mut all = [ZoneKind::Normal; 16];
-        let mut bits = 0;
-        while bits < 16 {
-            let gfp = Gfp::from_bits_retain(bits as u32);
-            all[bits] = if gfp.contains(Gfp::HIGHMEM.union(Gfp::MOVABLE)) {
-                ZoneKind::Movable
-            } else if gfp.contains(Gfp::HIGHMEM) {
-                ZoneKind::HighMem
-            } else if gfp.contains(Gfp::DMA) {
-                ZoneKind::Dma
-            } else if gfp.contains(Gfp::DMA32) {
-                ZoneKind::Dma32
-            } else {
-                ZoneKind::Normal
-            };
-            bits += 1;
-        }
-        all
-    };
-    BY_BITS[(gfp.bits() & 15) as usize]
-}
-
-/// How far the first attempt goes.
-#[inline]
-pub(super) const fn first_flags(gfp: Gfp) -> AllocFlags {
-    let flags = AllocFlags::WMARK_LOW.union(AllocFlags::CPUSET);
-    if gfp.contains(Gfp::KSWAPD_RECLAIM) {
-        flags.union(AllocFlags::KSWAPD)
-    } else {
-        flags
-    }
-}
-
-impl<H: Host> Manager<'_, H> {
-    /// The commonest case: a single or a huge page that the CPU's own list of the best zone holds,
-    /// with no watermark in sight. Does what [`fast_path`](Self::fast_path) would.
-    #[inline(always)]
-    pub(super) fn hit(&mut self, r: &Request) -> Option<Ix> {
-        let Pcp::Orders { tuned, .. } = self.env.sw.pcp else {
-            return self.hit_single(r);
-        };
-        if r.order != 0 && r.order != HUGE_ORDER {
-            return None;
-        }
-        let set = self.set_with_plenty(r, tuned)?;
-        self.sets[set].hit(&mut self.frames, r.order, r.mt, tuned)
-    }
-
-    /// The same where lists hold single pages (to 5.12). Cold, so that it stands off the road of all others.
-    #[cold]
     #[inline(never)]
-    fn hit_single(&mut self, r: &Request) -> Option<Ix> {
-        if r.order != 0 {
-            return None;
+    fn alloc_unlisted(&mut self, request: &Request, demand: &Demand) -> Result<Pfn, AllocError> {
+        if let Some(ix) = self.fast_path(demand) {
+            return Ok(self.hand_out(demand, ix));
         }
-        let set = self.set_with_plenty(r, false)?;
-        self.sets[set].hit_single(&mut self.frames, &self.env.sw, r.mt)
+        if request.first_pass_only {
+            return self.fail(demand);
+        }
+        let mut allocation = Allocation::new(self, demand, request.context, false)?;
+        allocation.without_waiting(self)
     }
 
-    /// This CPU's lists of the best zone for a request, if no watermark is in sight there.
+    /// Begins an allocation that may reclaim: the frame itself where free memory serves it, else an
+    /// [`Allocation`] to be driven ([`drive`](crate::drive::drive)). A request of which only the first pass
+    /// is wanted fails instead.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc), for requests that nothing can serve.
+    ///
+    /// # Panics
+    /// If the request names a CPU that does not exist.
+    #[inline]
+    pub fn begin(&mut self, request: &Request) -> Result<Begun, AllocError> {
+        let demand = self.demand(request)?;
+        match self.listed(&demand) {
+            Some(ix) => Ok(Begun::Got(self.hand_out(&demand, ix))),
+            None => self.begin_unlisted(request, &demand),
+        }
+    }
+
+    #[inline(never)]
+    fn begin_unlisted(&mut self, request: &Request, demand: &Demand) -> Result<Begun, AllocError> {
+        if let Some(ix) = self.fast_path(demand) {
+            return Ok(Begun::Got(self.hand_out(demand, ix)));
+        }
+        if request.first_pass_only {
+            return self.fail(demand).map(Begun::Got);
+        }
+        let allocation = Allocation::new(self, demand, request.context, true)?;
+        Ok(Begun::Allocation(allocation))
+    }
+
+    /// The request with its type and highest zone.
+    #[inline]
+    pub(crate) fn demand(&self, r: &Request) -> Result<Demand, AllocError> {
+        let mt = self.request_type(r.gfp).ok_or(AllocError::BothMobilities)?;
+        if r.order > self.frames.geometry.max_order {
+            return Err(AllocError::OrderTooLarge);
+        }
+        Ok(Demand::new(r, mt))
+    }
+
+    /// Type whose lists serve a request.
+    #[inline]
+    fn request_type(&self, gfp: Gfp) -> Option<MigrateType> {
+        let mt = gfp.mobility()?;
+        let grouped = !matches!(self.env.sw.placement, Placement::Ungrouped)
+            && !self.env.sysctl.group_by_mobility_disabled;
+        Some(if grouped { mt } else { MigrateType::Unmovable })
+    }
+
+    /// The commonest case: a block that the CPU's own list of the best zone holds, with no watermark in
+    /// sight. What [`fast_path`](Self::fast_path) would take.
     #[inline(always)]
-    pub(super) fn set_with_plenty(&self, r: &Request, tuned: bool) -> Option<usize> {
-        let z = self.zonelists.first(r)?;
-        let zone = self.zones[z].as_ref()?;
-        if zone.boosted || !zone.has_plenty(r.order, r.highest, tuned) {
-            return None;
-        }
-        Some(self.own_set(z))
+    pub(super) fn listed(&mut self, d: &Demand) -> Option<FrameIx> {
+        let set = self.set_with_plenty(d)?;
+        let lists = &mut self.sets[set].lists;
+        lists.pop(&self.frames, &self.env.sw, d.order, d.mt)
     }
 
-    pub(super) fn fast_path(&mut self, r: &Request) -> Option<Ix> {
-        let list = self.zonelists.of(r);
-        let mut flags = first_flags(r.gfp);
+    /// This CPU's lists of the best zone for a request, if they serve its order and no watermark is in
+    /// sight there.
+    #[inline(always)]
+    pub(super) fn set_with_plenty(&self, d: &Demand) -> Option<usize> {
+        let sw = &self.env.sw;
+        if !sw.pcp.serves(d.order) {
+            return None;
+        }
+        let zone = self.zonelists.of(d.node, d.highest).first_local()?;
+        let z = self.zone(zone);
+        let checkable = d.order == Order::ZERO || sw.marks.check == MarkCheck::BlockExists;
+        if z.boosted || !checkable || !z.has_plenty(d.order, d.highest, sw.pcp.is_tuned()) {
+            return None;
+        }
+        Some(self.set_of(zone, d.cpu))
+    }
+
+    #[inline]
+    pub(super) fn fast_path(&mut self, d: &Demand) -> Option<FrameIx> {
+        let list = self.zone_list(d);
+        let mut flags = first_flags(d.gfp);
         if list.nofragment || self.env.sysctl.defrag_mode {
             flags |= AllocFlags::NOFRAGMENT;
         }
-        self.get_page(&list, r, flags)
+        self.get_page(&list, d, flags)
     }
 
-    /// One pass over the zones (`get_page_from_freelist`).
+    /// The end of an allocation that got nothing: counted, told, and explained.
+    #[cold]
+    pub(crate) fn fail(&mut self, d: &Demand) -> Result<Pfn, AllocError> {
+        self.counters.alloc_failed += 1;
+        self.tell_allocated(d, None);
+        Err(self.why_not(d))
+    }
+
+    /// Marks a block as in use and tells everybody.
     #[inline]
-    pub(super) fn get_page(
-        &mut self,
-        list: &ZoneList,
-        r: &Request,
-        mut flags: AllocFlags,
-    ) -> Option<Ix> {
-        loop {
-            // With defrag_mode, the slow path decides when types may mix.
-            let retry = flags.contains(AllocFlags::NOFRAGMENT) && !self.env.sysctl.defrag_mode;
-            for (i, &z) in list.zones().iter().enumerate() {
-                // Better mixed than from another node.
-                if retry && i >= usize::from(list.near) {
-                    break;
-                }
-                if let Some(ix) = self.try_zone(z.into(), r, flags, 0) {
-                    return Some(ix);
-                }
-            }
-            // Better mixed than none.
-            if !retry {
-                return None;
-            }
-            flags -= AllocFlags::NOFRAGMENT;
-        }
+    pub(crate) fn hand_out(&mut self, d: &Demand, ix: FrameIx) -> Pfn {
+        self.mark_used(ix, d.order, d.mt, d.gfp);
+        let first = self.map.pfn(ix);
+        self.counters.pgalloc += u64::from(d.order.frames());
+        self.tell_allocated(d, Some(first));
+        first
     }
 
-    /// Whether zone `z` may serve a request that leaves `extra` pages more than usual.
     #[inline]
-    pub(super) fn zone_passes(
-        &mut self,
-        z: usize,
-        r: &Request,
-        flags: AllocFlags,
-        extra: u64,
-    ) -> bool {
-        let sw = &self.env.sw;
-        let Some(zone) = self.zones[z].as_mut() else {
-            return false;
-        };
-        if !zone.below_high
-            && extra == 0
-            && sw.pcp.is_tuned()
-            && sw.mark_check == MarkCheck::BlockExists
-        {
-            let high = zone.marks.of(AllocFlags::WMARK_HIGH);
-            if zone.passes(sw, r.order, high, r.highest, flags) {
-                return true;
-            }
-            zone.below_high = true;
+    fn tell_allocated(&mut self, d: &Demand, pfn: Option<Pfn>) {
+        if H::TRACING {
+            let e = Event::PageAlloc {
+                pfn,
+                order: d.order,
+                migratetype: d.mt,
+                gfp: d.gfp,
+            };
+            self.host.trace(&e);
         }
-        flags.contains(AllocFlags::NO_WATERMARKS)
-            || zone.passes(sw, r.order, zone.marks.of(flags) + extra, r.highest, flags)
     }
 
-    fn try_zone(&mut self, z: usize, r: &Request, flags: AllocFlags, extra: u64) -> Option<Ix> {
-        if !self.zone_passes(z, r, flags, extra) {
-            return None;
-        }
-        let ix = self.rmqueue(z, r, flags)?;
-        if r.order > 0
-            && flags.contains(AllocFlags::HIGHATOMIC)
-            && let Reserve::HighAtomic(rule) = self.env.sw.reserve
-            && let Some(zone) = &mut self.zones[z]
-        {
-            zone.reserve_highatomic(&mut self.frames, &self.env.sw, rule, ix);
-        }
-        Some(ix)
-    }
-
-    /// Takes a block from a zone (`rmqueue`): the CPU's list if it serves the order, else the buddy
-    /// lists.
     #[inline]
-    pub(super) fn rmqueue(&mut self, z: usize, r: &Request, flags: AllocFlags) -> Option<Ix> {
-        let cpu = self.cpu();
-        let want = Want {
-            order: r.order,
-            mt: r.mt,
-            nofragment: flags.contains(AllocFlags::NOFRAGMENT),
-            wake: flags.contains(AllocFlags::KSWAPD),
-        };
-        let mut p = self.parts(z, cpu);
-        let cold = false;
-        let mut got = None;
-        if CpuLists::serves(p.env.sw.pcp, r.order) {
-            got = p
-                .set
-                .alloc(p.zone, p.frames, p.env, want, cold, &mut p.tracer);
-        }
-        if got.is_none() {
-            if r.order > 0 && flags.contains(AllocFlags::HIGHATOMIC) {
-                got = p
-                    .zone
-                    .take_highatomic(p.frames, p.env, r.order, &mut p.tracer);
-            }
-            if got.is_none() {
-                got = p
-                    .zone
-                    .take(p.frames, p.env, want, &mut Memory::default(), &mut p.tracer)
-                    .map(|(ix, _)| ix);
-            }
-            if got.is_none() && flags.intersects(AllocFlags::OOM | AllocFlags::NON_BLOCK) {
-                got = p
-                    .zone
-                    .take_highatomic(p.frames, p.env, r.order, &mut p.tracer);
-            }
-            if got.is_some() {
-                p.zone.count(&mut p.set.delta, -(1 << r.order));
-            }
-        }
-        // Whoever comes next after a boost wakes kswapd; since 6.3 only if it may.
-        if p.zone.boosted && (p.env.sw.atomic_bit || want.wake) {
-            p.zone.boosted = false;
-            let node = p.zone.config.node;
-            self.ask_kswapd(node, 0);
-        }
-        got
+    pub(crate) fn mark_used(&mut self, ix: FrameIx, order: Order, mt: MigrateType, gfp: Gfp) {
+        let movable = gfp.contains(Gfp::MOVABLE);
+        self.frames.set_state(ix, State::used(order, mt, movable));
     }
 }

@@ -1,14 +1,19 @@
 //! What requests are translated to.
 
-use super::fast::highest_zone;
-use super::slow::alloc_flags;
+use crate::frame::Order;
 use crate::gfp::{AllocFlags as F, Gfp};
 use crate::kernel::preset;
+use crate::request::highest_zone;
+use crate::rights::alloc_flags;
 use crate::zone::ZoneKind;
 
 fn flags(era: &str, gfp: Gfp, order: u8) -> F {
     let sw = preset(era).map(|p| p.switches);
-    alloc_flags(gfp, order, &sw.unwrap_or_else(|| panic!("no preset {era}")))
+    alloc_flags(
+        gfp,
+        Order(order),
+        &sw.unwrap_or_else(|| panic!("no preset {era}")),
+    )
 }
 
 /// `GFP_ATOMIC` since 6.3.

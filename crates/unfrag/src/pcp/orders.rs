@@ -2,149 +2,83 @@
 //!
 //! `spec: linux-6.1 3; linux-mm 3.2`
 
-use super::{CpuLists, Env, NR_LISTS, PcpBlock};
-use crate::frame::{Frames, HUGE_ORDER, Ix, Kind, MigrateType, State};
+use super::cpu_lists::{CpuLists, Freed, Mood, NR_LISTS, list_index};
+use crate::frame::{FrameIx, Frames, MigrateType, Order};
 use crate::host::Host;
-use crate::kernel::Pcp;
-use crate::place::{End, Memory, Want};
-use crate::trace::Tracer;
-use crate::zone::Zone;
+use crate::place::{End, FreeBlock, Memory, Want};
+use crate::zone::ZoneOps;
 
 /// `CONFIG_PCP_BATCH_SCALE_MAX`.
 const SCALE_MAX: i32 = 5;
 
-/// List of an order and a type. Types have their Linux numbers: 0 unmovable, 1 movable,
-/// 2 reclaimable; of order 9 there is one list for movable and one for all others.
-#[inline]
-pub const fn list_index(order: u8, mt: MigrateType) -> usize {
-    if order == HUGE_ORDER {
-        return 12 + (mt as usize == MigrateType::Movable as usize) as usize;
-    }
-    order as usize * 3 + mt as usize
-}
-
-const fn type_at_drain(env: &Env) -> bool {
-    matches!(
-        env.sw.pcp,
-        Pcp::Orders {
-            type_at_drain: true,
-            ..
-        }
-    )
-}
-
 impl CpuLists {
-    /// A block from its list, if that has one: [`alloc`](Self::alloc) without a refill.
-    #[inline]
-    pub(crate) fn hit(
+    /// The head of a list, if it has one.
+    #[inline(always)]
+    pub(super) fn orders_pop(
         &mut self,
-        frames: &mut Frames,
-        order: u8,
+        frames: &Frames,
+        order: Order,
         mt: MigrateType,
-        tuned: bool,
-    ) -> Option<Ix> {
-        let ix = self.lists[list_index(order, mt)].pop_head(frames.meta)?;
+    ) -> Option<FrameIx> {
+        let ix = self.lists[list_index(order, mt)].pop_head(frames)?;
+        self.count -= order.frames() as i32;
+        Some(ix)
+    }
+
+    /// An allocation: what was freed of late counts for less.
+    #[inline(always)]
+    pub(super) fn note_demand(&mut self, tuned: bool) {
         if tuned {
             self.free_count >>= 1;
         } else {
             self.factor >>= 1;
         }
-        self.count -= 1 << order;
-        Some(ix)
-    }
-
-    /// Takes a freed block that is part of no burst, if that leaves the set below its threshold: what
-    /// [`free`](Self::free) does in a zone that nobody reclaims.
-    #[inline]
-    pub(crate) fn keep(
-        &mut self,
-        frames: &mut Frames,
-        ix: Ix,
-        order: u8,
-        mt: MigrateType,
-        tuned: bool,
-    ) -> bool {
-        let count = self.count + (1 << order);
-        if tuned {
-            let high = self.high.max(self.high_min).min(self.high_max);
-            if count >= high {
-                return false;
-            }
-            self.high = high;
-            self.factor >>= 1;
-            self.prev_free_high = 0;
-            if self.free_count < self.batch << SCALE_MAX {
-                self.free_count += 1 << order;
-            }
-        } else if count >= self.high {
-            return false;
-        }
-        let e = &mut frames.meta[ix as usize];
-        e.set_state(e.state().turned(Kind::Pcp, order, mt));
-        self.lists[list_index(order, mt)].push_head(frames.meta, ix);
-        self.count = count;
-        true
     }
 
     #[inline]
-    pub(super) fn orders_alloc<H: Host>(
+    pub(super) fn orders_take<H: Host>(
         &mut self,
-        zone: &mut Zone,
-        frames: &mut Frames,
-        env: &Env,
+        z: &mut ZoneOps<H>,
         want: Want,
-        t: &mut Tracer<H>,
-    ) -> Option<Ix> {
+    ) -> Option<FrameIx> {
         let i = list_index(want.order, want.mt);
         if self.lists[i].is_empty() {
-            self.refill(zone, frames, env, want, i, t);
+            self.refill(z, want, i);
         }
-        let ix = self.lists[i].pop_head(frames.meta)?;
-        self.count -= 1 << want.order;
-        Some(ix)
+        self.orders_pop(z.frames, want.order, want.mt)
     }
 
     #[inline(never)]
-    fn refill<H: Host>(
-        &mut self,
-        zone: &mut Zone,
-        frames: &mut Frames,
-        env: &Env,
-        want: Want,
-        i: usize,
-        t: &mut Tracer<H>,
-    ) {
-        let n = if env.sw.pcp.is_tuned() {
-            self.tuned_refill(zone.below_high, want.order)
+    fn refill<H: Host>(&mut self, z: &mut ZoneOps<H>, want: Want, i: usize) {
+        let n = if z.env.sw.pcp.is_tuned() {
+            self.tuned_refill(z.zone.below_high, want.order)
         } else if self.batch > 1 {
-            (self.batch >> want.order).max(2)
+            (self.batch >> want.order.0).max(2)
         } else {
             1
         };
         let (mut taken, mut memory) = (0, Memory::default());
         for _ in 0..n {
-            let Some((ix, list)) = zone.take(frames, env, want, &mut memory, t) else {
+            let Some((ix, mt)) = z.take(want, &mut memory) else {
                 break;
             };
-            t.prefetch(ix);
-            let block = PcpBlock {
-                order: want.order,
-                mt: list,
-            };
-            self.put(frames, zone.id, i, ix, block, End::Tail);
-            taken += 1;
+            z.tracer.prefetch(ix);
+            let order = want.order;
+            self.link(z.frames, i, FreeBlock { ix, order, mt }, End::Tail);
+            taken += i64::from(order.frames());
         }
-        zone.count(&mut self.delta, -(taken << want.order));
+        z.count(-taken);
     }
 
     /// Blocks to take from the zone, by demand (6.7 and later).
-    fn tuned_refill(&mut self, below_high: bool, order: u8) -> i32 {
+    fn tuned_refill(&mut self, below_high: bool, order: Order) -> i32 {
         let high_max = self.high_max;
         self.high = self.high.clamp(self.high_min, high_max);
         if self.high < self.batch {
             return 1;
         }
-        let mut n = if order == 0 {
+        let single = order == Order::ZERO;
+        let mut n = if single {
             self.batch << self.factor
         } else {
             self.batch
@@ -152,28 +86,25 @@ impl CpuLists {
         if self.high_min != high_max && !below_high {
             self.high = (self.high + n).min(high_max);
         }
-        if order == 0 {
+        if single {
             let room = (self.high - self.count - self.batch).max(self.batch);
             if n <= room && self.factor < SCALE_MAX {
                 self.factor += 1;
             }
             n = n.min(room);
         }
-        if n > 1 { (n >> order).max(2) } else { n }
+        if n > 1 { (n >> order.0).max(2) } else { n }
     }
 
-    #[inline]
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn orders_free<H: Host>(
+    #[inline(always)]
+    pub(super) fn orders_put(
         &mut self,
-        zone: &mut Zone,
-        frames: &mut Frames,
-        env: &Env,
-        ix: Ix,
-        order: u8,
-        mt: MigrateType,
-        t: &mut Tracer<H>,
-    ) {
+        frames: &Frames,
+        tuned: bool,
+        block: FreeBlock,
+        mood: Mood,
+    ) -> Freed {
+        let FreeBlock { order, mt, .. } = block;
         // Reserved and contiguous areas' pages wait on the movable list, with their own type.
         let list = if mt.is_ordinary() {
             mt
@@ -181,11 +112,10 @@ impl CpuLists {
             MigrateType::Movable
         };
         let i = list_index(order, list);
-        let tuned = env.sw.pcp.is_tuned();
         let mut burst = false;
         if tuned {
             self.factor >>= 1;
-            if (1..=3).contains(&order) {
+            if (1..=3).contains(&order.0) {
                 burst =
                     self.free_count >= self.batch + self.high_min / 2 && self.prev_free_high != 0;
                 self.prev_free_high = 1;
@@ -193,30 +123,25 @@ impl CpuLists {
                 self.prev_free_high = 0;
             }
         }
-        self.put(frames, zone.id, i, ix, PcpBlock { order, mt }, End::Head);
-        let n = if tuned {
+        self.link(frames, i, block, End::Head);
+        let surplus = if tuned {
             if self.free_count < self.batch << SCALE_MAX {
-                self.free_count += 1 << order;
+                self.free_count += order.frames() as i32;
             }
-            self.tuned_surplus(zone, burst)
+            self.tuned_surplus(mood, burst)
         } else {
-            self.fixed_surplus(zone, order)
+            self.fixed_surplus(mood, order)
         };
-        if n > 0 {
-            self.orders_release(zone, frames, env, n, i, t);
-            if tuned && zone.below_high && zone.above_high(env) {
-                zone.below_high = false;
-            }
-        }
+        Freed { list: i, surplus }
     }
 
     /// Pages to give back after a free; 0 if none.
     #[inline]
-    fn fixed_surplus(&mut self, zone: &Zone, order: u8) -> i32 {
-        let burst = self.factor > 0 && (1..=3).contains(&order);
+    fn fixed_surplus(&mut self, mood: Mood, order: Order) -> i32 {
+        let burst = self.factor > 0 && (1..=3).contains(&order.0);
         let threshold = if burst || self.high == 0 {
             0
-        } else if zone.reclaim_active {
+        } else if mood.reclaim_active {
             (self.batch << 2).min(self.high)
         } else {
             self.high
@@ -238,20 +163,21 @@ impl CpuLists {
         scaled.min(most).max(self.batch)
     }
 
-    /// The same for the self-tuning form.
-    fn tuned_surplus(&mut self, zone: &Zone, burst: bool) -> i32 {
+    /// Pages to give back after a free of the self-tuning form; 0 if none.
+    #[inline]
+    fn tuned_surplus(&mut self, mood: Mood, burst: bool) -> i32 {
         self.high = self.high.clamp(self.high_min, self.high_max);
         let auto = self.high_min != self.high_max;
         let shrink = |high: i32, by: i32, min: i32| (high - by).max(min);
         let threshold = if burst {
             self.high = shrink(self.high, self.batch << SCALE_MAX, self.high_min);
             0
-        } else if zone.reclaim_active {
+        } else if mood.reclaim_active {
             self.high = shrink(self.high, self.free_count.max(self.batch), self.high_min);
             (self.batch << 2).min(self.high)
         } else if !auto {
             self.high
-        } else if zone.below_high {
+        } else if mood.below_high {
             self.high = shrink(self.high, self.free_count.max(self.batch), self.high_min);
             self.count.max(self.high_min)
         } else {
@@ -276,59 +202,41 @@ impl CpuLists {
 
     /// Gives `n` base pages back: the list just freed to from its tail until it is empty, then the
     /// next ones in turn.
-    pub(super) fn orders_release<H: Host>(
-        &mut self,
-        zone: &mut Zone,
-        frames: &mut Frames,
-        env: &Env,
-        n: i32,
-        first: usize,
-        t: &mut Tracer<H>,
-    ) {
+    pub(super) fn orders_release<H: Host>(&mut self, z: &mut ZoneOps<H>, n: i32, first: usize) {
         let mut n = n.min(self.count);
         let mut i = first;
         while n > 0 {
-            let Some(ix) = self.lists[i].pop_tail(frames.meta) else {
+            let Some(ix) = self.lists[i].pop_tail(z.frames) else {
                 i = if i + 1 == NR_LISTS { 0 } else { i + 1 };
                 continue;
             };
-            let s = frames.state(ix);
-            n -= 1 << s.order();
-            self.count -= 1 << s.order();
-            let mt = if type_at_drain(env) {
-                frames.block_type(ix)
+            let s = z.frames.state(ix);
+            n -= s.order().frames() as i32;
+            self.count -= s.order().frames() as i32;
+            // Where free blocks follow their pageblocks, the type is looked up now.
+            let mt = if z.env.sw.lists_follow_blocks() {
+                z.frames.block_type(ix)
             } else {
                 s.mt()
             };
-            frames.set_state(ix, State::new(Kind::Tail, s.order(), mt, zone.id));
-            self.give_back(zone, frames, env, ix, mt, t);
+            self.give_back(z, ix, s.order(), mt);
         }
     }
 
     /// What the vmstat worker does to a self-tuning set: `high` decays, and what is above it goes
-    /// back. Returns whether there was anything to do. `spec: linux-mm 3.2`
-    pub(crate) fn decay<H: Host>(
-        &mut self,
-        zone: &mut Zone,
-        frames: &mut Frames,
-        env: &Env,
-        t: &mut Tracer<H>,
-    ) -> bool {
-        if !env.sw.pcp.is_tuned() || self.high_min == self.high_max {
-            return false;
+    /// back. `spec: linux-mm 3.2`
+    pub fn decay<H: Host>(&mut self, z: &mut ZoneOps<H>) {
+        if !z.env.sw.pcp.is_tuned() || self.high_min == self.high_max {
+            return;
         }
-        let mut done = false;
         if self.high > self.high_min {
             self.high = (self.count - (self.batch << SCALE_MAX))
                 .max(self.high - (self.high >> 3))
                 .max(self.high_min);
-            done = self.high > self.high_min;
         }
         let n = self.count - self.high;
         if n > 0 {
-            self.orders_release(zone, frames, env, n, 0, t);
-            done = true;
+            self.orders_release(z, n, 0);
         }
-        done
     }
 }

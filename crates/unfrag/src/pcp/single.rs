@@ -1,41 +1,40 @@
 //! Per-CPU lists of single pages: 2.6.14 to 5.12.
 //!
-//! List heads: hot 0 and cold 1; V19's kernel 0 and easy 1; one searched list 0; or one per type.
+//! List heads: hot 0 and cold 1 (where nothing goes by itself); V19's kernel 0 and easy 1; one searched
+//! list 0; or one per type. Pages go in and come out at the head, and go back from the tail.
 //! `spec: linux-mm 2.2, 2.5, 3.1; linux-6.1 era table`
 
+use super::cpu_lists::{CpuLists, Freed};
 use super::searched::is_searched;
-use super::{CpuLists, Env, PcpBlock};
-use crate::frame::{Frames, Ix, Kind, MigrateType, State};
+use crate::frame::{FrameIx, Frames, MigrateType, Order};
 use crate::host::Host;
 use crate::kernel::{Drain, Pcp, Switches};
-use crate::place::{End, Memory, Want};
-use crate::trace::Tracer;
-use crate::zone::Zone;
+use crate::place::{End, FreeBlock, Memory, Want};
+use crate::zone::ZoneOps;
+
+/// List for a type.
+#[inline(always)]
+fn home(sw: &Switches, mt: MigrateType) -> usize {
+    match sw.pcp {
+        Pcp::HotCold { .. } | Pcp::Searched => 0,
+        Pcp::Kinds => usize::from(mt == MigrateType::Movable),
+        // Types have their own lists; the reserve's pages wait among the movable ones.
+        _ if mt.is_ordinary() => number(sw, mt),
+        _ => number(sw, MigrateType::Movable),
+    }
+}
+
+/// The era's number of an ordinary type, which is its list.
+fn number(sw: &Switches, mt: MigrateType) -> usize {
+    let swapped = sw.pageblocks().is_some_and(|p| p.reclaimable_is_type_1);
+    match mt {
+        MigrateType::Movable if swapped => 2,
+        MigrateType::Reclaimable if swapped => 1,
+        other => other as usize,
+    }
+}
 
 impl CpuLists {
-    /// List for a type, and at which end a page goes in and comes out.
-    #[inline(always)]
-    fn home(sw: &Switches, mt: MigrateType, cold: bool) -> (usize, End) {
-        let end = if cold { End::Tail } else { End::Head };
-        match sw.pcp {
-            Pcp::HotCold { .. } => (usize::from(cold), End::Head),
-            Pcp::Kinds => (usize::from(mt == MigrateType::Movable), End::Head),
-            Pcp::Searched => (0, end),
-            // Types have their own lists; the reserve's pages wait among the movable ones.
-            _ if mt.is_ordinary() => (Self::number(sw, mt), end),
-            _ => (Self::number(sw, MigrateType::Movable), end),
-        }
-    }
-
-    /// The era's number of an ordinary type, which is its list.
-    const fn number(sw: &Switches, mt: MigrateType) -> usize {
-        match mt {
-            MigrateType::Movable if sw.reclaimable_is_type_1 => 2,
-            MigrateType::Reclaimable if sw.reclaimable_is_type_1 => 1,
-            other => other as usize,
-        }
-    }
-
     /// A set with lists of its own counts (hot, cold; kernel, easy) refills at its low mark and
     /// drains at its high one.
     #[inline(always)]
@@ -48,93 +47,71 @@ impl CpuLists {
         }
     }
 
-    pub(super) fn single_alloc<H: Host>(
+    /// A page from its list, if that has one above its low mark. Cold, so that it stands off the road of
+    /// the eras whose lists hold several orders.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn single_pop(
         &mut self,
-        zone: &mut Zone,
-        frames: &mut Frames,
-        env: &Env,
-        want: Want,
-        cold: bool,
-        t: &mut Tracer<H>,
-    ) -> Option<Ix> {
-        let home = Self::home(&env.sw, want.mt, cold);
-        if let Some(ix) = self.take(frames, &env.sw, want.mt, home) {
-            return Some(ix);
-        }
-        let (i, end) = home;
-        // Cold requests of the per-type lists take from the tail, so the order is reversed.
-        let to = match end {
-            End::Tail if !is_searched(env.sw.pcp) => End::Head,
-            _ => End::Tail,
-        };
-        self.refill_single(zone, frames, env, want, i, to, t);
-        let ix = match is_searched(env.sw.pcp) {
-            // A fallback may have brought pages of another type.
-            true => self.find(frames, want.mt, home).or(self.lists[i].peek(end)),
-            false => self.lists[i].peek(end),
-        }?;
-        self.pop(frames, &env.sw, i, ix);
-        Some(ix)
-    }
-
-    /// A page from its list if that needs no refill: what [`alloc`](Self::alloc) does on lists of single
-    /// pages.
-    #[inline(always)]
-    pub(crate) fn hit_single(
-        &mut self,
-        frames: &mut Frames,
+        frames: &Frames,
         sw: &Switches,
         mt: MigrateType,
-    ) -> Option<Ix> {
-        self.take(frames, sw, mt, Self::home(sw, mt, false))
-    }
-
-    #[inline(always)]
-    fn take(
-        &mut self,
-        frames: &mut Frames,
-        sw: &Switches,
-        mt: MigrateType,
-        (i, end): (usize, End),
-    ) -> Option<Ix> {
+    ) -> Option<FrameIx> {
+        let i = home(sw, mt);
         let ix = if is_searched(sw.pcp) {
-            self.find(frames, mt, (i, end))?
+            self.find(frames, mt, i)?
         } else {
             let (low, _) = self.limits(sw.pcp, i);
             let list = &self.lists[i];
-            list.peek(end).filter(|_| list.len > low)?
+            list.peek(End::Head).filter(|_| list.len > low)?
         };
-        self.pop(frames, sw, i, ix);
+        self.unlink(frames, sw, i, ix);
         Some(ix)
+    }
+
+    pub(super) fn single_take<H: Host>(
+        &mut self,
+        z: &mut ZoneOps<H>,
+        want: Want,
+    ) -> Option<FrameIx> {
+        let sw = &z.env.sw;
+        if let Some(ix) = self.single_pop(z.frames, sw, want.mt) {
+            return Some(ix);
+        }
+        let i = home(sw, want.mt);
+        self.single_refill(z, want, i);
+        let head = self.lists[i].peek(End::Head);
+        let ix = if is_searched(sw.pcp) {
+            // A fallback may have brought pages of another type.
+            self.find(z.frames, want.mt, i).or(head)
+        } else {
+            head
+        }?;
+        self.unlink(z.frames, sw, i, ix);
+        Some(ix)
+    }
+
+    /// The first page of a type on a list that is searched.
+    #[inline(always)]
+    fn find(&mut self, frames: &Frames, mt: MigrateType, i: usize) -> Option<FrameIx> {
+        let first = self.first.at(i, mt)?;
+        if *first == FrameIx::NIL {
+            return None;
+        }
+        let mut pages = self.lists[i].iter_from(frames, *first);
+        let found = pages.find(|&ix| frames.state(ix).mt() == mt);
+        *first = found.unwrap_or(FrameIx::NIL);
+        found
     }
 
     /// Takes a page off list `i`.
     #[inline(always)]
-    fn pop(&mut self, frames: &mut Frames, sw: &Switches, i: usize, ix: Ix) {
+    fn unlink(&mut self, frames: &Frames, sw: &Switches, i: usize, ix: FrameIx) {
         if is_searched(sw.pcp) {
-            self.first.left(i, ix, frames.meta[ix as usize].next);
+            self.first.left(i, ix, frames.next(ix));
         }
-        self.lists[i].unlink(frames.meta, ix);
+        self.lists[i].unlink(frames, ix);
         self.count -= 1;
-    }
-
-    /// Takes a freed page, if that leaves its list below its high mark: what [`free`](Self::free) does on
-    /// lists of single pages.
-    #[inline(always)]
-    pub(crate) fn keep_single(
-        &mut self,
-        frames: &mut Frames,
-        sw: &Switches,
-        ix: Ix,
-        mt: MigrateType,
-    ) -> bool {
-        let (i, end) = Self::home(sw, mt, false);
-        if self.held(sw.pcp, i) + 1 >= self.limits(sw.pcp, i).1 {
-            return false;
-        }
-        let zone = frames.state(ix).zone();
-        self.put_single(frames, zone, sw.pcp, (i, end), ix, mt);
-        true
     }
 
     /// Pages that count against the high mark of list `i`.
@@ -148,84 +125,58 @@ impl CpuLists {
 
     /// Puts a page on a list, at an end of it.
     #[inline(always)]
-    pub(super) fn put_single(
-        &mut self,
-        frames: &mut Frames,
-        zone: u8,
-        shape: Pcp,
-        (i, end): (usize, End),
-        ix: Ix,
-        mt: MigrateType,
-    ) {
-        self.put(frames, zone, i, ix, PcpBlock { order: 0, mt }, end);
+    fn join(&mut self, frames: &Frames, shape: Pcp, i: usize, page: FreeBlock, end: End) {
+        self.link(frames, i, page, end);
         if is_searched(shape) {
-            self.first.joined(i, ix, mt, end);
+            self.first.joined(i, page.ix, page.mt, end);
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn refill_single<H: Host>(
-        &mut self,
-        zone: &mut Zone,
-        frames: &mut Frames,
-        env: &Env,
-        want: Want,
-        i: usize,
-        to: End,
-        t: &mut Tracer<H>,
-    ) {
+    fn single_refill<H: Host>(&mut self, z: &mut ZoneOps<H>, want: Want, i: usize) {
+        let shape = z.env.sw.pcp;
         let (mut taken, mut memory) = (0, Memory::default());
         for _ in 0..self.batch {
-            let Some((ix, list)) = zone.take(frames, env, want, &mut memory, t) else {
+            let Some((ix, list)) = z.take(want, &mut memory) else {
                 break;
             };
-            t.prefetch(ix);
+            z.tracer.prefetch(ix);
             // What the page is good for is what it was taken for; a list that is searched would not find it
             // otherwise, and ask for more with every request. Where each type has a list, the type says where
             // it goes back to.
-            let mt = if list.is_ordinary() || is_searched(env.sw.pcp) {
+            let mt = if list.is_ordinary() || is_searched(shape) {
                 want.mt
             } else {
                 list
             };
-            self.put_single(frames, zone.id, env.sw.pcp, (i, to), ix, mt);
+            let page = FreeBlock {
+                ix,
+                order: Order::ZERO,
+                mt,
+            };
+            self.join(z.frames, shape, i, page, End::Tail);
             taken += 1;
         }
-        zone.count(&mut self.delta, -taken);
+        z.count(-taken);
     }
 
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn single_free<H: Host>(
-        &mut self,
-        zone: &mut Zone,
-        frames: &mut Frames,
-        env: &Env,
-        ix: Ix,
-        mt: MigrateType,
-        cold: bool,
-        t: &mut Tracer<H>,
-    ) {
-        let shape = env.sw.pcp;
-        let (i, end) = Self::home(&env.sw, mt, cold);
-        self.put_single(frames, zone.id, shape, (i, end), ix, mt);
-        let (_, high) = self.limits(shape, i);
-        if self.held(shape, i) >= high.max(1) {
-            self.single_release(zone, frames, env, self.batch, i, t);
+    /// Puts a freed page on its list. Cold, as [`single_pop`](Self::single_pop) is.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn single_put(&mut self, frames: &Frames, sw: &Switches, page: FreeBlock) -> Freed {
+        let i = home(sw, page.mt);
+        self.join(frames, sw.pcp, i, page, End::Head);
+        let (_, high) = self.limits(sw.pcp, i);
+        let full = self.held(sw.pcp, i) >= high.max(1);
+        Freed {
+            list: i,
+            surplus: if full { self.batch } else { 0 },
         }
     }
 
     /// Gives `n` pages back, from the tails.
-    pub(super) fn single_release<H: Host>(
-        &mut self,
-        zone: &mut Zone,
-        frames: &mut Frames,
-        env: &Env,
-        n: i32,
-        first: usize,
-        t: &mut Tracer<H>,
-    ) {
+    pub(super) fn single_release<H: Host>(&mut self, z: &mut ZoneOps<H>, n: i32, first: usize) {
         let n = n.min(self.count);
-        match env.sw.pcp {
+        match z.env.sw.pcp {
             Pcp::PerType {
                 drain: Drain::RoundRobin,
                 ..
@@ -235,7 +186,7 @@ impl CpuLists {
                     while self.lists[i].is_empty() {
                         i = (i + 1) % 3;
                     }
-                    self.give_tail(zone, frames, env, i, t);
+                    self.give_tail(z, i);
                     i = (i + 1) % 3;
                 }
             }
@@ -253,7 +204,7 @@ impl CpuLists {
                         }
                     }
                     while left > 0 && credit > 0 && !self.lists[i].is_empty() {
-                        self.give_tail(zone, frames, env, i, t);
+                        self.give_tail(z, i);
                         left -= 1;
                         credit -= 1;
                     }
@@ -265,39 +216,41 @@ impl CpuLists {
                     while self.lists[i].is_empty() {
                         i = (i + 1) % 2;
                     }
-                    self.give_tail(zone, frames, env, i, t);
+                    self.give_tail(z, i);
                 }
             }
         }
     }
 
-    fn give_tail<H: Host>(
-        &mut self,
-        zone: &mut Zone,
-        frames: &mut Frames,
-        env: &Env,
-        i: usize,
-        t: &mut Tracer<H>,
-    ) {
+    fn give_tail<H: Host>(&mut self, z: &mut ZoneOps<H>, i: usize) {
         let Some(ix) = self.lists[i].peek(End::Tail) else {
             return;
         };
-        self.pop(frames, &env.sw, i, ix);
-        let stored = frames.state(ix).mt();
-        let mt = match env.sw.pcp {
+        let sw = &z.env.sw;
+        self.unlink(z.frames, sw, i, ix);
+        let mt = match sw.pcp {
             // 2.6.32 hands the list's type on, so that the reserve leaks.
             Pcp::PerType {
                 keep_type: false, ..
             } => [MigrateType::Movable, MigrateType::Reclaimable]
                 .into_iter()
-                .find(|&mt| Self::number(&env.sw, mt) == i)
+                .find(|&mt| number(sw, mt) == i)
                 .unwrap_or(MigrateType::Unmovable),
             Pcp::PerType {
                 keep_type: true, ..
-            } => stored,
-            _ => frames.block_type(ix),
+            } => z.frames.state(ix).mt(),
+            _ => z.frames.block_type(ix),
         };
-        frames.set_state(ix, State::new(Kind::Tail, 0, mt, zone.id));
-        self.give_back(zone, frames, env, ix, mt, t);
+        self.give_back(z, ix, Order::ZERO, mt);
+    }
+
+    /// Whether the first page of each type is where searches look for it, or behind.
+    pub(super) fn firsts_hold(&self, frames: &Frames) -> bool {
+        self.first.0.iter().zip(&self.lists).all(|(firsts, list)| {
+            firsts.iter().enumerate().all(|(mt, first)| {
+                let mut before = list.iter(frames).take_while(|ix| ix != first);
+                before.all(|ix| frames.state(ix).mt() as usize != mt)
+            })
+        })
     }
 }

@@ -1,14 +1,11 @@
 //! How many pages a per-CPU list holds and moves.
 
-use crate::kernel::{MarkGap, Pcp, Switches, Sysctl};
+use crate::frame::Geometry;
+use crate::kernel::{Pcp, Switches, Sysctl};
 
 /// Pages moved at a time: a thousandth of the zone, at most `cap` pages, a quarter of that, and then
 /// one less than a power of two. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
-pub const fn batch(zone_pages: u64, gap: MarkGap) -> u64 {
-    let cap = match gap {
-        MarkGap::Quarter => 512 * 1024 / 4096,
-        MarkGap::Scaled => 1024 * 1024 / 4096,
-    };
+pub const fn batch(zone_pages: u64, cap: u64) -> u64 {
     let mut b = zone_pages / 1024;
     if b > cap {
         b = cap;
@@ -24,12 +21,25 @@ pub const fn batch(zone_pages: u64, gap: MarkGap) -> u64 {
 /// Free pages by which a CPU's own count may differ from what the zone's tells: twice the bits of the
 /// number of CPUs, for each bit of the zone's size in 128 MiB and once more, at most 125. The zones of four
 /// recorded hosts have it so in `/proc/zoneinfo` (`vm stats threshold`).
-pub const fn stat_threshold(zone_pages: u64, cpus: u64) -> i64 {
+pub const fn stat_threshold(zone_pages: u64, cpus: u64, geometry: Geometry) -> i64 {
     const fn bits(n: u64) -> i64 {
         (u64::BITS - n.leading_zeros()) as i64
     }
-    let t = 2 * bits(cpus) * (1 + bits(zone_pages >> (27 - 12)));
+    let t = 2 * bits(cpus) * (1 + bits(zone_pages >> (27 - geometry.page_shift)));
     if t < 125 { t } else { 125 }
+}
+
+/// What the size of a set of per-CPU lists is computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetOf {
+    /// Pages of the zone: present in old kernels, managed in modern ones.
+    pub pages: u64,
+    /// Its low mark, in pages.
+    pub low: u64,
+    /// CPUs that share it.
+    pub cpus: u64,
+    /// Sizes of pages and blocks.
+    pub geometry: Geometry,
 }
 
 /// What a set of per-CPU lists holds and moves, in pages.
@@ -44,12 +54,11 @@ pub struct SetSize {
 }
 
 impl SetSize {
-    /// For a zone of `pages` pages (present in old kernels, managed in modern ones) with this low
-    /// mark that `cpus` CPUs share. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
-    pub fn new(sw: &Switches, sysctl: &Sysctl, pages: u64, low: u64, cpus: u64) -> SetSize {
-        let batch = batch(pages, sw.mark_gap);
+    /// For the lists of a zone of this size. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
+    pub fn new(of: SetOf, sw: &Switches, sysctl: &Sysctl) -> SetSize {
+        let (pages, low, cpus) = (of.pages, of.low, of.cpus.max(1));
+        let batch = batch(pages, of.geometry.pages(sw.pcp_batch_cap_kbytes));
         let fraction = sysctl.percpu_pagelist_high_fraction;
-        let cpus = cpus.max(1);
         let fixed = |batch, high| SetSize {
             batch,
             high_min: high,
@@ -72,13 +81,13 @@ impl SetSize {
             Pcp::Kinds => fixed(batch, 3 * batch),
             _ if fraction > 0 => {
                 let high = pages / fraction;
-                fixed((high / 4).clamp(1, MAX_FRACTION_BATCH), high)
+                // At most eight times the bits of a page's offset, before 5.13.
+                fixed(
+                    (high / 4).clamp(1, 8 * u64::from(of.geometry.page_shift)),
+                    high,
+                )
             }
             _ => fixed(batch, 6 * batch),
         }
     }
 }
-
-/// Largest batch where a fraction of the zone sets `high`, before 5.13: eight times the bits of a
-/// page's offset.
-const MAX_FRACTION_BATCH: u64 = 8 * 12;

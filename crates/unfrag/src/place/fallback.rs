@@ -5,9 +5,12 @@
 //! the scan, who may claim, the test for it, when and where free blocks move, and whose the
 //! remainder is. `spec: linux-mm 2.5, 2.6; linux-6.1 2.6`
 
-use super::{Fallback, Memory, Place, Taken, Want};
-use crate::frame::{Frames, Ix, MAX_ORDER, MigrateType};
-use crate::kernel::{Boost, ClaimTest, FallbackScan, Switches};
+use super::list::End;
+use super::lists::{Counted, FreeBlock};
+use super::placement::Place;
+use super::want::{Fallback, Memory, Taken, Want};
+use crate::frame::{FrameIx, Frames, MigrateType, Order};
+use crate::kernel::{ClaimTest, Fallback as FallbackRule, PageblockRules, Remainder, ScanDown};
 use MigrateType::{HighAtomic, Movable, Reclaimable, Reserve, Unmovable};
 
 /// The types that a request may fall back to, in turn.
@@ -19,28 +22,38 @@ const fn row(mt: MigrateType) -> [MigrateType; 2] {
     }
 }
 
+/// A block of another type: where, of which order, on whose list.
+#[derive(Clone, Copy)]
+struct Found {
+    ix: FrameIx,
+    order: Order,
+    victim: MigrateType,
+}
+
 /// What one fallback step did.
 enum Step {
     /// Blocks moved to the own lists: smallest fit will find one.
     Moved,
     /// The block found was taken directly.
-    Direct(Ix, MigrateType),
+    Direct(FrameIx, MigrateType),
 }
 
 impl Place {
     pub(super) fn take_fallback(
         &mut self,
-        frames: &mut Frames,
-        sw: &Switches,
+        frames: &Frames,
+        rules: &PageblockRules,
         want: Want,
         memory: &mut Memory,
     ) -> Option<Taken> {
         let mut boosts = 0;
-        let found = match sw.scan {
-            FallbackScan::ClaimThenSteal => {
+        let found = match &rules.fallback {
+            FallbackRule::ClaimThenSteal { boost } => {
                 let mut found = None;
                 if !memory.stealing {
-                    found = self.claim(frames, sw, want, &mut boosts);
+                    let (claimed, tries) = self.claim_block(frames, rules, want);
+                    found = claimed;
+                    boosts = if boost.is_some() { tries } else { 0 };
                 }
                 if found.is_none() && !want.nofragment {
                     found = self.steal(frames, want);
@@ -48,8 +61,8 @@ impl Place {
                 }
                 found
             }
-            FallbackScan::Descending | FallbackScan::MovableAscends => {
-                self.scan_down(frames, sw, want, &mut boosts)
+            FallbackRule::ScanDown(scan) => {
+                self.scan_down(frames, (rules, scan), want, &mut boosts)
             }
         };
         let Some((step, extfrag)) = found else {
@@ -77,77 +90,87 @@ impl Place {
         })
     }
 
-    /// First type of the row with a block of this order.
-    fn find(&self, order: u8, mt: MigrateType) -> Option<MigrateType> {
-        row(mt)
+    /// The block of this order on the first list of the row that has one.
+    fn find(&self, order: Order, mt: MigrateType) -> Option<Found> {
+        let victim = row(mt)
             .into_iter()
-            .find(|&t| !self.lists.is_empty(order, t))
+            .find(|&t| !self.lists.is_empty(order, t))?;
+        let ix = self.lists.list(order, victim).head;
+        Some(Found { ix, order, victim })
+    }
+
+    /// The smallest block of another type that fits.
+    fn find_smallest(&self, frames: &Frames, want: Want) -> Option<Found> {
+        let mut orders = want.order.up_to(frames.geometry.max_order);
+        orders.find_map(|order| self.find(order, want.mt))
     }
 
     /// Whether a block of this order lets the request take over its pageblock.
-    fn may_claim(&self, sw: &Switches, order: u8, block_order: u8, mt: MigrateType) -> bool {
-        order >= block_order / 2
+    fn may_claim(
+        &self,
+        frames: &Frames,
+        rules: &PageblockRules,
+        order: Order,
+        mt: MigrateType,
+    ) -> bool {
+        order.0 >= frames.geometry.block_order.0 / 2
             || mt == Reclaimable
-            || sw.unmovable_may_claim && mt == Unmovable
+            || rules.unmovable_may_claim && mt == Unmovable
             || self.ungrouped
+    }
+
+    /// The smallest order that a search looks at.
+    fn floor(frames: &Frames, want: Want) -> Order {
+        if want.nofragment {
+            want.order.max(frames.geometry.block_order)
+        } else {
+            want.order
+        }
     }
 
     /// 2.6.24 to 6.9: one pass from the largest order down.
     fn scan_down(
         &mut self,
-        frames: &mut Frames,
-        sw: &Switches,
+        frames: &Frames,
+        (rules, scan): (&PageblockRules, &ScanDown),
         want: Want,
         boosts: &mut u32,
     ) -> Option<(Step, Fallback)> {
-        let floor = if want.nofragment {
-            want.order.max(frames.block_order)
-        } else {
-            want.order
-        };
-        let (mut order, mut victim) = (floor..=MAX_ORDER)
-            .rev()
-            .find_map(|o| Some((o, self.find(o, want.mt)?)))?;
-        let mut stealable = self.may_claim(sw, order, frames.block_order, want.mt);
-        if sw.scan == FallbackScan::MovableAscends
-            && !stealable
-            && want.mt == Movable
-            && order > want.order
-        {
-            (order, victim) =
-                (want.order..=MAX_ORDER).find_map(|o| Some((o, self.find(o, want.mt)?)))?;
-            stealable = self.may_claim(sw, order, frames.block_order, want.mt);
+        let orders = Self::floor(frames, want).up_to(frames.geometry.max_order);
+        let mut found = orders.rev().find_map(|order| self.find(order, want.mt))?;
+        let mut stealable = self.may_claim(frames, rules, found.order, want.mt);
+        if scan.movable_ascends && !stealable && want.mt == Movable && found.order > want.order {
+            found = self.find_smallest(frames, want)?;
+            stealable = self.may_claim(frames, rules, found.order, want.mt);
         }
-        let ix = self.lists.list(order, victim).head;
-        if order < frames.block_order
-            && sw.boost == Boost::EachFallback
-            && frames.block_type(ix) != HighAtomic
+        if found.order < frames.geometry.block_order
+            && scan.boost.is_some()
+            && frames.block_type(found.ix) != HighAtomic
         {
             *boosts += 1;
         }
-        let step = self.take_over(frames, sw, want, ix, order, victim, stealable);
-        Some((step, self.fallback(frames, want, ix, order, victim)))
+        let step = self.take_over(frames, (rules, scan), want, found, stealable);
+        Some((step, fallback(frames, want, found)))
     }
 
-    /// The block `ix` of another type was found: takes over what the rules allow.
-    #[allow(clippy::too_many_arguments)]
+    /// A block of another type was found: takes over what the rules allow.
     fn take_over(
         &mut self,
-        frames: &mut Frames,
-        sw: &Switches,
+        frames: &Frames,
+        (rules, scan): (&PageblockRules, &ScanDown),
         want: Want,
-        ix: Ix,
-        order: u8,
-        victim: MigrateType,
+        found: Found,
         stealable: bool,
     ) -> Step {
-        let whole = order >= frames.block_order;
-        if sw.remainder_to_victim {
+        let Found { ix, order, victim } = found;
+        let whole = order >= frames.geometry.block_order;
+        let end = End::tail_if(rules.move_to_tail);
+        if scan.remainder == Remainder::Victims {
             // 2.6.24 to 4.x: the block found is the one taken; its remainder has one owner.
             let owner = if stealable { want.mt } else { victim };
             if stealable {
-                let n = self.lists.move_block(frames, ix, want.mt, sw.move_to_tail);
-                if self.passes(frames, sw, want.mt, ix, n.free, n.movable) {
+                let n = self.lists.move_block(frames, ix, want.mt, end);
+                if self.passes(frames, rules, want.mt, ix, n) {
                     frames.set_block_type(ix, want.mt);
                 }
             }
@@ -155,126 +178,113 @@ impl Place {
             if whole {
                 frames.set_block_types(ix, order, want.mt);
             }
-            self.lists.expand(frames, ix, order, want.order, owner);
+            let mt = owner;
+            self.lists
+                .expand(frames, FreeBlock { ix, order, mt }, want.order);
             return Step::Direct(ix, owner);
         }
         if frames.block_type(ix) == HighAtomic {
-            self.requeue_as(frames, ix, want.mt, sw);
+            self.requeue_as(frames, ix, want.mt, end);
         } else if whole {
             frames.set_block_types(ix, order, want.mt);
-            self.requeue_as(frames, ix, want.mt, sw);
+            self.requeue_as(frames, ix, want.mt, end);
         } else if stealable {
-            let n = self.lists.move_block(frames, ix, want.mt, sw.move_to_tail);
+            let n = self.lists.move_block(frames, ix, want.mt, end);
             if n.free == 0 {
-                self.requeue_as(frames, ix, want.mt, sw);
-            } else if self.passes(frames, sw, want.mt, ix, n.free, n.movable) {
+                self.requeue_as(frames, ix, want.mt, end);
+            } else if self.passes(frames, rules, want.mt, ix, n) {
                 frames.set_block_type(ix, want.mt);
             }
         } else {
-            self.requeue_as(frames, ix, want.mt, sw);
+            self.requeue_as(frames, ix, want.mt, end);
         }
         Step::Moved
     }
 
     /// Moves one free block to the lists of `mt`.
-    fn requeue_as(&mut self, frames: &mut Frames, ix: Ix, mt: MigrateType, sw: &Switches) {
+    fn requeue_as(&mut self, frames: &Frames, ix: FrameIx, mt: MigrateType, end: End) {
         let (order, _) = self.lists.remove(frames, ix);
-        self.lists.push(frames, ix, order, mt, sw.move_to_tail);
+        self.lists.push(frames, FreeBlock { ix, order, mt }, end);
     }
 
     /// Whether a pageblock with so many free and movable frames may become one of type `mt`.
     fn passes(
         &self,
         frames: &Frames,
-        sw: &Switches,
+        rules: &PageblockRules,
         mt: MigrateType,
-        ix: Ix,
-        free: u32,
-        movable: u32,
+        ix: FrameIx,
+        n: Counted,
     ) -> bool {
-        let size = 1u32 << frames.block_order;
-        let alike = match sw.claim_test {
+        let size = frames.geometry.block_order.frames();
+        let alike = match rules.claim_test {
             ClaimTest::HalfFree => 0,
-            ClaimTest::HalfFreeOrAlike if mt == Movable => movable,
+            ClaimTest::HalfFreeOrAlike if mt == Movable => n.movable,
             ClaimTest::HalfFreeOrAlike if frames.block_type(ix) == Movable => {
-                size.saturating_sub(free + movable)
+                size.saturating_sub(n.free + n.movable)
             }
             ClaimTest::HalfFreeOrAlike => 0,
         };
-        free + alike >= size / 2 || self.ungrouped
+        n.free + alike >= size / 2 || self.ungrouped
     }
 
-    /// 6.10 and later, first try: take over a whole pageblock, from the largest order down.
-    fn claim(
+    /// 6.10 and later, first try: take over a whole pageblock, from the largest order down. Says how
+    /// many pageblocks it tried.
+    fn claim_block(
         &mut self,
-        frames: &mut Frames,
-        sw: &Switches,
+        frames: &Frames,
+        rules: &PageblockRules,
         want: Want,
-        boosts: &mut u32,
-    ) -> Option<(Step, Fallback)> {
-        let floor = if want.nofragment {
-            want.order.max(frames.block_order)
-        } else {
-            want.order
-        };
-        for order in (floor..=MAX_ORDER).rev() {
-            if !self.may_claim(sw, order, frames.block_order, want.mt) {
+    ) -> (Option<(Step, Fallback)>, u32) {
+        let mut tries = 0;
+        let orders = Self::floor(frames, want).up_to(frames.geometry.max_order);
+        for order in orders.rev() {
+            if !self.may_claim(frames, rules, order, want.mt) {
                 break;
             }
-            let Some(victim) = self.find(order, want.mt) else {
+            let Some(found) = self.find(order, want.mt) else {
                 continue;
             };
-            let ix = self.lists.list(order, victim).head;
-            if order >= frames.block_order {
+            let (ix, mt) = (found.ix, want.mt);
+            if order >= frames.geometry.block_order {
                 self.lists.remove(frames, ix);
-                frames.set_block_types(ix, order, want.mt);
-                self.lists.expand(frames, ix, order, want.order, want.mt);
-                let f = self.fallback(frames, want, ix, order, victim);
-                return Some((Step::Direct(ix, want.mt), f));
+                frames.set_block_types(ix, order, mt);
+                self.lists
+                    .expand(frames, FreeBlock { ix, order, mt }, want.order);
+                let step = (Step::Direct(ix, mt), fallback(frames, want, found));
+                return (Some(step), tries);
             }
-            if sw.boost == Boost::ClaimTries {
-                *boosts += 1;
-            }
+            tries += 1;
             let n = self.lists.count_block(frames, ix);
-            if self.lists.holds_block(frames, ix)
-                && self.passes(frames, sw, want.mt, ix, n.free, n.movable)
-            {
-                self.lists.move_block(frames, ix, want.mt, sw.move_to_tail);
-                frames.set_block_type(ix, want.mt);
-                return Some((Step::Moved, self.fallback(frames, want, ix, order, victim)));
+            if self.lists.holds_block(frames, ix) && self.passes(frames, rules, mt, ix, n) {
+                let end = End::tail_if(rules.move_to_tail);
+                self.lists.move_block(frames, ix, mt, end);
+                frames.set_block_type(ix, mt);
+                return (Some((Step::Moved, fallback(frames, want, found))), tries);
             }
         }
-        None
+        (None, tries)
     }
 
     /// 6.10 and later, second try: take the smallest block that fits and leave the rest alone.
-    fn steal(&mut self, frames: &mut Frames, want: Want) -> Option<(Step, Fallback)> {
-        let (order, victim) =
-            (want.order..=MAX_ORDER).find_map(|o| Some((o, self.find(o, want.mt)?)))?;
-        let ix = self.lists.list(order, victim).head;
+    fn steal(&mut self, frames: &Frames, want: Want) -> Option<(Step, Fallback)> {
+        let found = self.find_smallest(frames, want)?;
+        let Found { ix, order, victim } = found;
         self.lists.remove(frames, ix);
-        self.lists.expand(frames, ix, order, want.order, victim);
-        Some((
-            Step::Direct(ix, victim),
-            self.fallback(frames, want, ix, order, victim),
-        ))
+        let mt = victim;
+        self.lists
+            .expand(frames, FreeBlock { ix, order, mt }, want.order);
+        Some((Step::Direct(ix, victim), fallback(frames, want, found)))
     }
+}
 
-    fn fallback(
-        &self,
-        frames: &Frames,
-        want: Want,
-        ix: Ix,
-        order: u8,
-        victim: MigrateType,
-    ) -> Fallback {
-        Fallback {
-            ix,
-            alloc_order: want.order,
-            fallback_order: order,
-            alloc_mt: want.mt,
-            fallback_mt: victim,
-            change_ownership: frames.block_type(ix) == want.mt,
-        }
+fn fallback(frames: &Frames, want: Want, found: Found) -> Fallback {
+    Fallback {
+        ix: found.ix,
+        alloc_order: want.order,
+        fallback_order: found.order,
+        alloc_mt: want.mt,
+        fallback_mt: found.victim,
+        change_ownership: frames.block_type(found.ix) == want.mt,
     }
 }

@@ -2,15 +2,15 @@
 //!
 //! Invariant: a frame is on at most one list; `len` is the number of frames reachable from `head`.
 
-use crate::frame::{FrameMeta, Ix, NIL};
-use bytemuck::{Pod, Zeroable};
+use crate::frame::{FrameIx, Frames};
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// A list of blocks; the head is the next to be handed out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct List {
-    pub head: Ix,
-    pub tail: Ix,
+    pub head: FrameIx,
+    pub tail: FrameIx,
     pub len: u32,
 }
 
@@ -29,10 +29,13 @@ impl End {
     }
 }
 
+/// Links that do not agree: the frame at which they were found.
+pub(crate) struct BadLink(pub FrameIx);
+
 impl List {
     pub const EMPTY: List = List {
-        head: NIL,
-        tail: NIL,
+        head: FrameIx::NIL,
+        tail: FrameIx::NIL,
         len: 0,
     };
 
@@ -42,68 +45,67 @@ impl List {
     }
 
     #[inline]
-    pub fn push_head(&mut self, meta: &mut [FrameMeta], ix: Ix) {
-        let e = &mut meta[ix as usize];
-        e.prev = NIL;
-        e.next = self.head;
-        if self.head == NIL {
+    pub fn push_head(&mut self, frames: &Frames, ix: FrameIx) {
+        frames.set_prev(ix, FrameIx::NIL);
+        frames.set_next(ix, self.head);
+        if self.head == FrameIx::NIL {
             self.tail = ix;
         } else {
-            meta[self.head as usize].prev = ix;
+            frames.set_prev(self.head, ix);
         }
         self.head = ix;
         self.len += 1;
     }
 
     #[inline]
-    pub fn push_tail(&mut self, meta: &mut [FrameMeta], ix: Ix) {
-        let e = &mut meta[ix as usize];
-        e.next = NIL;
-        e.prev = self.tail;
-        if self.tail == NIL {
+    pub fn push_tail(&mut self, frames: &Frames, ix: FrameIx) {
+        frames.set_next(ix, FrameIx::NIL);
+        frames.set_prev(ix, self.tail);
+        if self.tail == FrameIx::NIL {
             self.head = ix;
         } else {
-            meta[self.tail as usize].next = ix;
+            frames.set_next(self.tail, ix);
         }
         self.tail = ix;
         self.len += 1;
     }
 
     #[inline]
-    pub fn push(&mut self, meta: &mut [FrameMeta], ix: Ix, end: End) {
+    pub fn push(&mut self, frames: &Frames, ix: FrameIx, end: End) {
         match end {
-            End::Head => self.push_head(meta, ix),
-            End::Tail => self.push_tail(meta, ix),
+            End::Head => self.push_head(frames, ix),
+            End::Tail => self.push_tail(frames, ix),
         }
     }
 
     /// Takes `ix`, which must be on this list, off it.
     #[inline]
-    pub fn unlink(&mut self, meta: &mut [FrameMeta], ix: Ix) {
-        let (next, prev) = (meta[ix as usize].next, meta[ix as usize].prev);
-        if prev == NIL {
+    pub fn unlink(&mut self, frames: &Frames, ix: FrameIx) {
+        let (next, prev) = (frames.next(ix), frames.prev(ix));
+        if prev == FrameIx::NIL {
             self.head = next;
         } else {
-            meta[prev as usize].next = next;
+            frames.set_next(prev, next);
         }
-        if next == NIL {
+        if next == FrameIx::NIL {
             self.tail = prev;
         } else {
-            meta[next as usize].prev = prev;
+            frames.set_prev(next, prev);
         }
         self.len -= 1;
     }
 
     #[inline]
-    pub fn pop_head(&mut self, meta: &mut [FrameMeta]) -> Option<Ix> {
+    pub fn pop_head(&mut self, frames: &Frames) -> Option<FrameIx> {
         let ix = self.head;
-        if ix == NIL {
+        if ix == FrameIx::NIL {
             return None;
         }
-        self.head = meta[ix as usize].next;
-        match meta.get_mut(self.head as usize) {
-            Some(next) => next.prev = NIL,
-            None => self.tail = NIL,
+        self.head = frames.next(ix);
+        if self.head == FrameIx::NIL {
+            self.tail = FrameIx::NIL;
+        } else {
+            frames.set_prev(self.head, FrameIx::NIL);
         }
         self.len -= 1;
         Some(ix)
@@ -111,47 +113,61 @@ impl List {
 
     /// The block at an end.
     #[inline]
-    pub fn peek(&self, end: End) -> Option<Ix> {
+    pub fn peek(&self, end: End) -> Option<FrameIx> {
         let ix = match end {
             End::Head => self.head,
             End::Tail => self.tail,
         };
-        (ix != NIL).then_some(ix)
+        (ix != FrameIx::NIL).then_some(ix)
     }
 
     #[inline]
-    pub fn pop_tail(&mut self, meta: &mut [FrameMeta]) -> Option<Ix> {
+    pub fn pop_tail(&mut self, frames: &Frames) -> Option<FrameIx> {
         let ix = self.tail;
-        if ix == NIL {
+        if ix == FrameIx::NIL {
             return None;
         }
-        self.unlink(meta, ix);
+        self.unlink(frames, ix);
         Some(ix)
     }
 
     /// The blocks from head to tail.
-    pub fn iter<'a>(&self, meta: &'a [FrameMeta]) -> impl Iterator<Item = Ix> + use<'a> {
-        self.iter_from(meta, self.head)
+    pub fn iter<'a>(&self, frames: &'a Frames) -> impl Iterator<Item = FrameIx> + use<'a> {
+        self.iter_from(frames, self.head)
     }
 
-    /// The blocks from `ix`, which is on this list or [`NIL`], to the tail.
+    /// The blocks from `ix`, which is on this list or [`FrameIx::NIL`], to the tail.
     pub fn iter_from<'a>(
         &self,
-        meta: &'a [FrameMeta],
-        ix: Ix,
-    ) -> impl Iterator<Item = Ix> + use<'a> {
-        let next = |ix: &Ix| meta[*ix as usize].next;
-        walk(ix, next)
+        frames: &'a Frames,
+        ix: FrameIx,
+    ) -> impl Iterator<Item = FrameIx> + use<'a> {
+        walk(ix, |ix| frames.next(ix))
     }
 
-    /// The blocks from tail to head.
-    pub fn iter_back<'a>(&self, meta: &'a [FrameMeta]) -> impl Iterator<Item = Ix> + use<'a> {
-        let prev = |ix: &Ix| meta[*ix as usize].prev;
-        walk(self.tail, prev)
+    /// Checks links, ends and length; `visit` is asked about each block.
+    pub fn validate<E: From<BadLink>>(
+        &self,
+        frames: &Frames,
+        mut visit: impl FnMut(FrameIx) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut n, mut prev, mut at) = (0, FrameIx::NIL, self.head);
+        while at != FrameIx::NIL {
+            if frames.prev(at) != prev || n >= self.len {
+                return Err(BadLink(at).into());
+            }
+            visit(at)?;
+            n += 1;
+            (prev, at) = (at, frames.next(at));
+        }
+        if n != self.len || prev != self.tail {
+            return Err(BadLink(self.head).into());
+        }
+        Ok(())
     }
 }
 
-fn walk(from: Ix, step: impl Fn(&Ix) -> Ix) -> impl Iterator<Item = Ix> {
-    let on_list = |ix: Ix| (ix != NIL).then_some(ix);
-    core::iter::successors(on_list(from), move |ix| on_list(step(ix)))
+fn walk(from: FrameIx, step: impl Fn(FrameIx) -> FrameIx) -> impl Iterator<Item = FrameIx> {
+    let on_list = |ix: FrameIx| (ix != FrameIx::NIL).then_some(ix);
+    core::iter::successors(on_list(from), move |&ix| on_list(step(ix)))
 }

@@ -5,55 +5,15 @@
 //! relabelled goes to the lists of its label, because V19 frees by label too.
 //! `spec: linux-mm 2.1-2.3`
 
-use super::{Fallback, Place, Taken, Want};
-use crate::frame::{Frames, MAX_BLOCK, MAX_ORDER, MigrateType};
+use super::lists::FreeBlock;
+use super::placement::Place;
+use super::v19_stats::{LARGE_ORDER, V19_TYPES, number};
+use super::want::{Fallback, Taken, Want};
+use crate::frame::{FrameIx, Frames, MigrateType, Order};
 use MigrateType::{Fallback as Spare, Movable, Reclaimable, Unmovable};
 
-/// Order from which a kernel request takes over the block it falls back to (`MAX_ORDER / 2` with
-/// `MAX_ORDER` = 11), and from which the OOM killer is not called.
-pub const LARGE_ORDER: u8 = 5;
-
-/// The four types in the order of their V19 numbers.
-pub const V19_TYPES: [MigrateType; 4] = [Unmovable, Movable, Reclaimable, Spare];
-
-/// V19's name of a type, as its statistics print it. `spec: linux-mm 2.3`
-pub const fn v19_type_name(mt: MigrateType) -> &'static str {
-    match mt {
-        Movable => "EasyRclm",
-        Reclaimable => "KernRclm",
-        Spare => "Fallback",
-        _ => "KernNoRclm",
-    }
-}
-
-/// The beancounters of a zone (`CONFIG_ALLOCSTATS`), by the order of [`V19_TYPES`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct V19Stats {
-    /// Requests of the core allocator, by their type.
-    pub allocs: [u64; 4],
-    /// Blocks of each type.
-    pub reserve: [u64; 4],
-    /// Requests, by their type, that found the reserve empty.
-    pub fallbacks: [u64; 4],
-    /// Kernel fallbacks that took the block over.
-    pub full_steal: u64,
-    /// Kernel fallbacks that did not.
-    pub partial_steal: u64,
-    /// Pages in blocks of the reserve.
-    pub fallback_reserve: u64,
-    /// Pages that the reserve should have: an eighth of the zone.
-    pub fallback_needed: u64,
-}
-
-/// Number of a type in V19.
-pub(crate) const fn number(mt: MigrateType) -> usize {
-    match mt {
-        Movable => 1,
-        Reclaimable => 2,
-        Spare => 3,
-        _ => 0,
-    }
-}
+/// A block of another type: where, of which order, on whose list.
+type Found = (FrameIx, Order, MigrateType);
 
 const fn row(mt: MigrateType) -> [MigrateType; 3] {
     match mt {
@@ -63,32 +23,8 @@ const fn row(mt: MigrateType) -> [MigrateType; 3] {
     }
 }
 
-impl V19Stats {
-    /// Starts the counters of a zone with `present` pages, all of them in kernel blocks.
-    pub(crate) fn start(present: u64) -> V19Stats {
-        V19Stats {
-            reserve: [present / u64::from(MAX_BLOCK), 0, 0, 0],
-            fallback_needed: present / 8,
-            ..V19Stats::default()
-        }
-    }
-
-    fn relabel(&mut self, from: MigrateType, to: MigrateType) {
-        let (f, t) = (&mut self.reserve[number(from)], 1);
-        *f = f.saturating_sub(t);
-        self.reserve[number(to)] += 1;
-        let block = u64::from(MAX_BLOCK);
-        if from == Spare {
-            self.fallback_reserve = self.fallback_reserve.saturating_sub(block);
-        }
-        if to == Spare {
-            self.fallback_reserve += block;
-        }
-    }
-}
-
 impl Place {
-    pub(super) fn take_v19(&mut self, frames: &mut Frames, want: Want) -> Option<Taken> {
+    pub(super) fn take_v19(&mut self, frames: &Frames, want: Want) -> Option<Taken> {
         self.steal_whole(frames, want)
             .or_else(|| self.fall_back(frames, want))
     }
@@ -103,26 +39,30 @@ impl Place {
     }
 
     /// Takes a block of the largest order from any type, and with it the whole block.
-    fn steal_whole(&mut self, frames: &mut Frames, want: Want) -> Option<Taken> {
+    fn steal_whole(&mut self, frames: &Frames, want: Want) -> Option<Taken> {
+        let largest = frames.geometry.max_order;
         let victim = V19_TYPES
             .into_iter()
-            .find(|&t| t != want.mt && !self.lists.is_empty(MAX_ORDER, t))?;
-        let ix = self.lists.list(MAX_ORDER, victim).head;
+            .find(|&t| t != want.mt && !self.lists.is_empty(largest, t))?;
+        let ix = self.lists.list(largest, victim).head;
         let old = frames.block_type(ix);
         let label = self.label(want.mt);
         self.lists.remove(frames, ix);
         frames.set_block_type(ix, label);
-        self.v19.relabel(old, label);
-        self.lists.expand(frames, ix, MAX_ORDER, want.order, label);
-        Some(self.taken(want, ix, MAX_ORDER, victim, label, frames))
+        self.relabel(frames, old, label);
+        self.expand(frames, (ix, largest, label), want.order);
+        Some(self.taken(frames, want, (ix, largest, victim), label))
     }
 
     /// Takes the largest block that is larger than the request from the types in turn.
-    fn fall_back(&mut self, frames: &mut Frames, want: Want) -> Option<Taken> {
+    fn fall_back(&mut self, frames: &Frames, want: Want) -> Option<Taken> {
         let mut reserve_empty = false;
         let mut found = None;
         'rows: for victim in row(want.mt) {
-            for order in (want.order + 1..=MAX_ORDER).rev() {
+            for order in Order(want.order.0 + 1)
+                .up_to(frames.geometry.max_order)
+                .rev()
+            {
                 if !self.lists.is_empty(order, victim) {
                     found = Some((order, victim));
                     break 'rows;
@@ -142,24 +82,31 @@ impl Place {
             if order >= LARGE_ORDER {
                 let (old, label) = (frames.block_type(ix), self.label(want.mt));
                 frames.set_block_type(ix, label);
-                self.v19.relabel(old, label);
+                self.relabel(frames, old, label);
                 self.v19.full_steal += 1;
             } else {
                 self.v19.partial_steal += 1;
             }
         }
-        self.lists.expand(frames, ix, order, want.order, owner);
-        Some(self.taken(want, ix, order, victim, owner, frames))
+        self.expand(frames, (ix, order, owner), want.order);
+        Some(self.taken(frames, want, (ix, order, victim), owner))
+    }
+
+    fn relabel(&mut self, frames: &Frames, from: MigrateType, to: MigrateType) {
+        let block = u64::from(frames.geometry.max_order.frames());
+        self.v19.relabel(from, to, block);
+    }
+
+    fn expand(&mut self, frames: &Frames, (ix, order, mt): Found, to: Order) {
+        self.lists.expand(frames, FreeBlock { ix, order, mt }, to);
     }
 
     fn taken(
         &self,
-        want: Want,
-        ix: u32,
-        order: u8,
-        victim: MigrateType,
-        list: MigrateType,
         frames: &Frames,
+        want: Want,
+        (ix, order, victim): Found,
+        list: MigrateType,
     ) -> Taken {
         let f = Fallback {
             ix,

@@ -1,13 +1,16 @@
 //! Direct reclaim: a request that found nothing reclaims by itself. `spec: linux-mm 4.3 (6), 4.8`
 
-use super::scan::{Backlog, Scan};
-use super::shrink::{TENTH, ZoneScan, turn};
-use super::{Answer, Class, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX, Step, Throttle, pressure};
+use super::lru_scan::LruScan;
+use super::scan::Scan;
+use super::waits::{TENTH, congestion_wait, pressure, second_wait, turn};
+use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::kernel::{CongestionWait, LruShape};
-use crate::page_alloc::{MAX_ZONES, Manager};
-use crate::zone::ZoneKind;
+use crate::kernel::CongestionWait;
+use crate::lru::{DEF_PRIORITY, SWAP_CLUSTER_MAX};
+use crate::manager::Manager;
+use crate::need::{Answer, Need, Step, Throttle};
+use crate::zone::ZoneList;
 
 /// Pages looked at from which on flushers are woken: the wanted 32 and half as many.
 const WRITES_FROM: u64 = SWAP_CLUSTER_MAX + SWAP_CLUSTER_MAX / 2;
@@ -20,13 +23,12 @@ const SECOND: u32 = 1000;
 pub(crate) struct DirectReclaim {
     sc: Scan,
     /// LRU lists to scan, best zone first.
-    vecs: [u8; MAX_ZONES],
+    lrus: [LruId; MAX_ZONES],
     len: usize,
     /// Zones that the request could use.
-    zones: [u8; MAX_ZONES],
-    nr_zones: usize,
+    zones: ZoneList,
     at: usize,
-    zone: Option<ZoneScan>,
+    scan: Option<LruScan>,
     total_scanned: u64,
     /// A wait for kswapd was in vain.
     pub in_vain: bool,
@@ -36,8 +38,7 @@ pub(crate) struct DirectReclaim {
 /// A kswapd that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Helper {
-    /// The first zone of its node.
-    zone: u8,
+    node: NodeId,
     /// Pages that it had freed before.
     freed: u64,
 }
@@ -56,76 +57,31 @@ enum Phase {
     SecondNap,
 }
 
-/// Waits of reclaim and of the allocator in the era's way. `both` says whether this caller is among
-/// those that wait for both classes.
-pub(crate) fn congestion_wait(rule: CongestionWait, ms: u32) -> Need {
-    match rule {
-        CongestionWait::Sync => Need::CongestionWait {
-            class: Class::Sync,
-            ms,
-        },
-        CongestionWait::Throttle => Need::Throttle {
-            why: Throttle::NoProgress,
-            ms: 0,
-        },
-        CongestionWait::Async | CongestionWait::Both | CongestionWait::BothEverywhere => {
-            Need::CongestionWait {
-                class: Class::Async,
-                ms,
-            }
-        }
-    }
-}
-
-/// What a caller that waits for both classes does with the time that the first wait left.
-pub(crate) fn second_wait(rule: CongestionWait, answer: Answer) -> Option<Need> {
-    let both = matches!(rule, CongestionWait::Both | CongestionWait::BothEverywhere);
-    match answer {
-        Answer::Left(ms) if both && ms > 0 => Some(Need::CongestionWait {
-            class: Class::Sync,
-            ms,
-        }),
-        _ => None,
-    }
-}
-
 impl DirectReclaim {
     /// A reclaim for a block of `order` in these zones, with the rights of `gfp`. `stalls`: it may
     /// wait for kswapd first.
     pub fn new<H: Host>(
         m: &mut Manager<'_, H>,
-        zones: &[u8],
-        order: u8,
+        zones: &ZoneList,
+        order: Order,
         gfp: Gfp,
         stalls: bool,
     ) -> DirectReclaim {
         let mut d = DirectReclaim {
-            sc: Scan {
-                order,
-                priority: DEF_PRIORITY,
-                clean_only: false,
-                gfp,
-                kswapd: false,
-                scanned: 0,
-                reclaimed: 0,
-                told: (0, 0),
-                backlog: Backlog::default(),
-            },
-            vecs: [0; MAX_ZONES],
+            sc: Scan::new(order, gfp, false),
+            lrus: [LruId(0); MAX_ZONES],
             len: 0,
-            zones: [0; MAX_ZONES],
-            nr_zones: zones.len(),
+            zones: *zones,
             at: 0,
-            zone: None,
+            scan: None,
             total_scanned: 0,
             in_vain: false,
             phase: if stalls { Phase::Stall } else { Phase::Zones },
         };
-        d.zones[..zones.len()].copy_from_slice(zones);
-        for &z in zones {
-            let v = m.lruvec_of[usize::from(z)];
-            if !d.vecs[..d.len].contains(&v) {
-                d.vecs[d.len] = v;
+        for z in zones.zones() {
+            let lru = m.zone(z).lru;
+            if !d.lrus[..d.len].contains(&lru) {
+                d.lrus[d.len] = lru;
                 d.len += 1;
             }
         }
@@ -139,7 +95,12 @@ impl DirectReclaim {
     }
 
     /// Goes on until something is needed or done; the result is whether there was progress.
-    pub fn step<H: Host>(&mut self, m: &mut Manager<'_, H>, answer: Answer) -> Step<bool> {
+    pub fn step<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        cpu: CpuId,
+        answer: Answer,
+    ) -> Step<bool> {
         let mut answer = answer;
         loop {
             match self.phase {
@@ -150,7 +111,7 @@ impl DirectReclaim {
                     }
                 }
                 // A wait in which kswapd freed nothing is the last: it may wait for this very task.
-                Phase::Stalled(h) if h.freed == m.kswapd[usize::from(h.zone)].freed => {
+                Phase::Stalled(h) if m.node(h.node).is_some_and(|n| n.freed == h.freed) => {
                     self.in_vain = true;
                     self.phase = Phase::Zones;
                 }
@@ -160,17 +121,15 @@ impl DirectReclaim {
                     }
                 }
                 Phase::Zones => {
-                    if let Some(need) = self.scan_zones(m) {
+                    if let Some(need) = self.scan_zones(m, cpu, &mut answer) {
                         return Step::Need(need);
                     }
                     self.phase = Phase::Shrink;
                 }
                 Phase::Shrink => {
                     self.phase = Phase::Shrunk;
-                    let lru_pages = self.vecs[..self.len]
-                        .iter()
-                        .map(|&v| m.reclaimable_pages(v.into()))
-                        .sum();
+                    let lrus = &self.lrus[..self.len];
+                    let lru_pages = lrus.iter().map(|&v| m.reclaimable_pages(v)).sum();
                     return Step::Need(Need::Shrink {
                         scanned: pressure(self.sc.scanned),
                         lru_pages,
@@ -202,19 +161,14 @@ impl DirectReclaim {
     /// reclaim. `spec: linux-mm 4.8`
     fn stall<H: Host>(&mut self, m: &Manager<'_, H>) -> Option<Need> {
         self.phase = Phase::Zones;
-        let node = m.zone(usize::from(self.zones[0])).config.node;
-        let first = m.nodes_zones(node).next()?;
-        let w = m.kswapd[first];
-        let comes = w.helps && (w.works || w.asked);
+        let node = m.node(m.zone(self.zones.zones().next()?).node)?;
+        let comes = node.helps && (node.works || node.asked);
         if !m.env.sw.reclaim.reserves_throttle || !comes {
             return None;
         }
-        let lower = m
-            .nodes_zones(node)
-            .map(|z| m.zone(z))
-            .filter(|z| z.config.kind <= ZoneKind::Normal);
+        let zones = node.zones().map(|z| m.zone(z));
         let (mut free, mut min) = (0, 0);
-        for z in lower {
+        for z in zones.filter(|z| z.kind <= ZoneKind::Normal) {
             free += z.counter.max(0) as u64;
             min += z.marks.of(AllocFlags::empty());
         }
@@ -222,8 +176,8 @@ impl DirectReclaim {
             return None;
         }
         self.phase = Phase::Stalled(Helper {
-            zone: first as u8,
-            freed: w.freed,
+            node: node.id,
+            freed: node.freed,
         });
         Some(Need::Throttle {
             why: Throttle::Reserves,
@@ -231,23 +185,29 @@ impl DirectReclaim {
         })
     }
 
-    fn scan_zones<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
+    fn scan_zones<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        cpu: CpuId,
+        answer: &mut Answer,
+    ) -> Option<Need> {
         while self.at < self.len {
-            let vec = usize::from(self.vecs[self.at]);
-            if self.zone.is_none() {
-                // A zone that gave nothing for long is looked at once in a while.
-                if m.zone(vec).all_unreclaimable && self.sc.priority != DEF_PRIORITY {
+            let lru = self.lrus[self.at];
+            if self.scan.is_none() {
+                // Lists that gave nothing for long are looked at once in a while.
+                if m.all_unreclaimable(lru) && self.sc.priority != DEF_PRIORITY {
                     self.at += 1;
                     continue;
                 }
-                self.zone = Some(m.start_zone(vec, &self.sc));
+                self.scan = Some(LruScan::new(m, lru, &self.sc));
             }
-            if let Some(z) = &mut self.zone
-                && let Some(need) = m.step_zone(z, &mut self.sc)
+            let answer = core::mem::replace(answer, Answer::Go);
+            if let Some(scan) = &mut self.scan
+                && let Some(need) = scan.step(m, cpu, &mut self.sc, answer)
             {
                 return Some(need);
             }
-            self.zone = None;
+            self.scan = None;
             self.at += 1;
         }
         self.at = 0;
@@ -262,13 +222,13 @@ impl DirectReclaim {
             return Some(Step::Done(true));
         }
         if self.sc.priority == 0 {
-            let zones = &self.zones[..self.nr_zones];
-            for &z in zones {
-                m.note_unreclaimable(z.into(), 0);
+            let lrus = &self.lrus[..self.len];
+            for &lru in lrus {
+                m.note_unreclaimable(lru, 0);
             }
-            // Zones that have not given up count as progress, with lists by zone.
-            let alive = zones.iter().any(|&z| !m.zone(z.into()).all_unreclaimable);
-            let hopes = m.env.sw.reclaim.lru == LruShape::PerZone && alive;
+            // Lists that have not given up count as progress in some eras.
+            let alive = lrus.iter().any(|&lru| !m.all_unreclaimable(lru));
+            let hopes = m.env.sw.reclaim.hope_is_progress && alive;
             return Some(Step::Done(self.sc.reclaimed > 0 || hopes));
         }
         let rule = m.env.sw.reclaim.congestion;

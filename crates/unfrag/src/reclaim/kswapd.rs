@@ -3,15 +3,18 @@
 //! Invariant: it sleeps only when its goal is met or nobody asked; what it was asked for is taken
 //! over exactly once.
 
-use super::direct::congestion_wait;
+use super::lru_scan::LruScan;
 use super::scan::{Backlog, Scan};
-use super::shrink::{TENTH, ZoneScan, turn};
-use super::{Answer, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX, Throttle, pressure};
+use super::waits::{TENTH, congestion_wait, pressure, second_wait, turn};
+use crate::drive::Operation;
+use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneId, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::kernel::{CongestionWait, KswapdGoal, KswapdNap, KswapdSleep};
-use crate::page_alloc::{MAX_ZONES, Manager};
-use crate::zone::ZoneKind;
+use crate::kernel::{CongestionWait, KswapdForm, KswapdNap, KswapdSleep};
+use crate::lru::{DEF_PRIORITY, SWAP_CLUSTER_MAX};
+use crate::manager::Manager;
+use crate::need::{Answer, Need, Step, Throttle};
+use core::convert::Infallible;
 
 /// Zones with this many times their high mark are left alone.
 const PLENTY: u64 = 8;
@@ -28,20 +31,20 @@ const HOPELESS: u32 = 16;
 /// The daemon of one node.
 #[derive(Clone, Copy, Debug)]
 pub struct Kswapd {
-    node: u8,
+    node: NodeId,
     /// Order that was asked for.
-    asked: u8,
+    asked: Order,
     /// Order that it works for: the one asked for, until that is given up.
-    order: u8,
+    order: Order,
     sc: Scan,
     phase: Phase,
     /// Zones of the node, low to high, and how many.
-    zones: [u8; MAX_ZONES],
+    zones: [ZoneId; MAX_ZONES],
     len: usize,
     /// The highest zone that is short, as a position in `zones`.
     end: usize,
     at: usize,
-    zone: Option<ZoneScan>,
+    scan: Option<LruScan>,
     total_scanned: u64,
     /// Pages looked at, and freed, when the pass began.
     pass_from: (u64, u64),
@@ -73,28 +76,18 @@ enum Phase {
 
 impl Kswapd {
     /// The daemon of `node`, asleep.
-    pub fn new(node: u8) -> Kswapd {
+    pub fn new(node: NodeId) -> Kswapd {
         Kswapd {
             node,
-            asked: 0,
-            order: 0,
-            sc: Scan {
-                order: 0,
-                priority: DEF_PRIORITY,
-                clean_only: false,
-                gfp: Gfp::KERNEL,
-                kswapd: true,
-                scanned: 0,
-                reclaimed: 0,
-                told: (0, 0),
-                backlog: Backlog::default(),
-            },
+            asked: Order::ZERO,
+            order: Order::ZERO,
+            sc: Scan::new(Order::ZERO, Gfp::KERNEL, true),
             phase: Phase::Asleep,
-            zones: [0; MAX_ZONES],
+            zones: [ZoneId(0); MAX_ZONES],
             len: 0,
             end: 0,
             at: 0,
-            zone: None,
+            scan: None,
             total_scanned: 0,
             pass_from: (0, 0),
             all_ok: false,
@@ -108,27 +101,31 @@ impl Kswapd {
         }
     }
 
-    /// Goes on until something is needed. The first answer is [`Answer::Go`].
-    pub fn step<H: Host>(&mut self, m: &mut Manager<'_, H>, answer: Answer) -> Need {
+    /// The node whose daemon it is.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Goes on, on a CPU, until something is needed. The first answer is [`Answer::Go`].
+    pub fn run<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) -> Need {
         let before = m.reclaim.pgsteal_kswapd;
         let need = if self.len == 0 {
             self.find_zones(m);
             Need::Sleep(None)
         } else {
-            self.advance(m, answer)
+            self.advance(m, cpu, answer)
         };
-        if self.len == 0 {
-            // A node without memory.
-            return need;
+        let freed = m.reclaim.pgsteal_kswapd - before;
+        // A node without memory has no record.
+        if let Some(node) = m.node_mut(self.node) {
+            node.helps = self.hopeless_since.is_none();
+            node.works = !matches!(need, Need::Sleep(_));
+            node.freed += freed;
         }
-        let w = &mut m.kswapd[self.first()];
-        w.helps = self.hopeless_since.is_none();
-        w.works = !matches!(need, Need::Sleep(_));
-        w.freed += m.reclaim.pgsteal_kswapd - before;
         need
     }
 
-    fn advance<H: Host>(&mut self, m: &mut Manager<'_, H>, mut answer: Answer) -> Need {
+    fn advance<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId, mut answer: Answer) -> Need {
         loop {
             let need = match self.phase {
                 Phase::Asleep => self.woken(m),
@@ -137,8 +134,11 @@ impl Kswapd {
                     self.begin();
                     None
                 }
-                Phase::Priority => self.begin_priority(m),
-                Phase::Zones => self.scan_zones(m),
+                Phase::Priority => self.begin_priority(m, cpu),
+                Phase::Zones => {
+                    let answer = core::mem::replace(&mut answer, Answer::Go);
+                    self.scan_zones(m, cpu, answer)
+                }
                 Phase::Shrunk => {
                     let freed = match core::mem::replace(&mut answer, Answer::Go) {
                         Answer::Freed(n) => n,
@@ -150,7 +150,7 @@ impl Kswapd {
                     let rule = m.env.sw.reclaim.congestion;
                     let both = rule == CongestionWait::BothEverywhere;
                     self.phase = Phase::Priority;
-                    let second = super::direct::second_wait(rule, answer).filter(|_| both);
+                    let second = second_wait(rule, answer).filter(|_| both);
                     answer = Answer::Go;
                     second
                 }
@@ -162,27 +162,48 @@ impl Kswapd {
     }
 
     fn find_zones<H: Host>(&mut self, m: &Manager<'_, H>) {
-        for z in m.nodes_zones(self.node) {
-            self.zones[self.len] = z as u8;
+        for z in m.node(self.node).into_iter().flat_map(|n| n.zones()) {
+            self.zones[self.len] = z;
             self.len += 1;
         }
         self.phase = Phase::Asleep;
     }
 
-    fn nodes_zones(&self) -> impl DoubleEndedIterator<Item = usize> + use<> {
+    fn nodes_zones(&self) -> impl DoubleEndedIterator<Item = ZoneId> + use<> {
         let zones = self.zones;
-        (0..self.len).map(move |i| usize::from(zones[i]))
+        (0..self.len).map(move |i| zones[i])
     }
 
-    fn first(&self) -> usize {
-        usize::from(self.zones[0])
+    /// Whether the era balances the node, not its zones.
+    fn per_node<H: Host>(m: &Manager<'_, H>) -> bool {
+        m.env.sw.kswapd.form == KswapdForm::PerNode
+    }
+
+    /// The LRU lists of the node's first zones, each once.
+    fn lrus<H: Host>(&self, m: &Manager<'_, H>, zones: usize) -> impl Iterator<Item = LruId> {
+        let lrus = self.zones.map(|z| m.zones.get(z.index()).map(|z| z.lru));
+        let lrus_before = lrus;
+        (0..zones.min(self.len)).filter_map(move |i| {
+            let seen = lrus_before[..i].contains(&lrus[i]);
+            lrus[i].filter(|_| !seen)
+        })
     }
 
     /// What was asked for since the last look.
-    fn take_wanted<H: Host>(&self, m: &mut Manager<'_, H>) -> Option<u8> {
-        let w = &mut m.kswapd[self.first()];
-        let order = core::mem::take(&mut w.order);
-        core::mem::take(&mut w.asked).then_some(order)
+    fn take_wanted<H: Host>(&self, m: &mut Manager<'_, H>) -> Option<Order> {
+        m.node_mut(self.node)?.take_asked()
+    }
+
+    /// What was asked for since the last look, to be looked at.
+    fn wanted<H: Host>(&self, m: &Manager<'_, H>) -> Option<Order> {
+        m.node(self.node)?.asked_for()
+    }
+
+    /// Forgets that somebody asked, but not for which order.
+    fn forget_asked<H: Host>(&self, m: &mut Manager<'_, H>) {
+        if let Some(node) = m.node_mut(self.node) {
+            node.asked = false;
+        }
     }
 
     fn woken<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
@@ -202,7 +223,7 @@ impl Kswapd {
         }
     }
 
-    fn start_run<H: Host>(&mut self, m: &mut Manager<'_, H>, order: u8) {
+    fn start_run<H: Host>(&mut self, m: &mut Manager<'_, H>, order: Order) {
         (self.asked, self.order) = (order, order);
         self.phase = Phase::Begin;
         self.run_reclaimed = 0;
@@ -211,12 +232,10 @@ impl Kswapd {
         m.reclaim.pageoutrun += 1;
         for (i, z) in self.nodes_zones().enumerate() {
             self.boost[i] = m.zone(z).marks.boost;
-            if m.env.sw.reclaim.goal == KswapdGoal::AnyZone {
+            if Self::per_node(m) {
                 self.for_boost += self.boost[i];
             }
-            if let Some(z) = m.zones[z].as_mut() {
-                z.reclaim_active = true;
-            }
+            m.zones[z.index()].reclaim_active = true;
         }
     }
 
@@ -230,8 +249,8 @@ impl Kswapd {
 
     fn zone_ok<H: Host>(
         m: &Manager<'_, H>,
-        zone: usize,
-        order: u8,
+        zone: ZoneId,
+        order: Order,
         times: u64,
         class: ZoneKind,
     ) -> bool {
@@ -241,33 +260,33 @@ impl Kswapd {
     }
 
     /// Whether the node has what kswapd works for. `spec: linux-mm 4.2, 4.8`
-    fn balanced<H: Host>(&self, m: &Manager<'_, H>, order: u8) -> bool {
-        let top = m.zone(usize::from(self.zones[self.len - 1])).config.kind;
-        if m.env.sw.reclaim.goal == KswapdGoal::AnyZone {
+    fn balanced<H: Host>(&self, m: &Manager<'_, H>, order: Order) -> bool {
+        let top = m.zone(self.zones[self.len - 1]).kind;
+        if Self::per_node(m) {
             return self
                 .nodes_zones()
                 .any(|z| Self::zone_ok(m, z, order, 1, top));
         }
         let lowest = ZoneKind::Dma;
         self.nodes_zones()
-            .all(|z| m.zone(z).all_unreclaimable || Self::zone_ok(m, z, order, 1, lowest))
+            .all(|z| m.all_unreclaimable(m.zone(z).lru) || Self::zone_ok(m, z, order, 1, lowest))
     }
 
-    fn begin_priority<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
-        let rules = m.env.sw.reclaim;
+    fn begin_priority<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) -> Option<Need> {
+        let rules = m.env.sw.kswapd;
         // The patch that was dropped after V2: a higher order is noticed while reclaim runs.
         if rules.notices_order_at_once {
-            let w = m.kswapd[self.first()];
-            if w.asked && w.order > self.order {
-                m.kswapd[self.first()].asked = false;
-                self.order = w.order;
+            let wanted = self.wanted(m).filter(|&order| order > self.order);
+            if let Some(order) = wanted {
+                self.forget_asked(m);
+                self.order = order;
                 self.phase = Phase::Begin;
                 return None;
             }
         }
         self.all_ok = true;
         self.below_min = false;
-        if rules.goal == KswapdGoal::AnyZone {
+        if Self::per_node(m) {
             if !self.balanced(m, self.order) {
                 self.for_boost = 0;
             } else if self.for_boost == 0 {
@@ -277,12 +296,13 @@ impl Kswapd {
         } else {
             let mut end = None;
             for i in (0..self.len).rev() {
-                let z = usize::from(self.zones[i]);
-                if m.zone(z).all_unreclaimable && self.sc.priority != DEF_PRIORITY {
+                let z = self.zones[i];
+                let lru = m.zone(z).lru;
+                if m.all_unreclaimable(lru) && self.sc.priority != DEF_PRIORITY {
                     continue;
                 }
-                if m.inactive_is_low(z, false) && m.host.nr_swap_pages() > 0 {
-                    m.shrink_active_list(z, false, SWAP_CLUSTER_MAX, &mut self.sc, true);
+                if m.inactive_is_low(lru, false) && m.nr_swap_pages > 0 {
+                    m.shrink_active_list(cpu, (lru, false), SWAP_CLUSTER_MAX, &mut self.sc, true);
                 }
                 if !Self::zone_ok(m, z, self.order, 1, ZoneKind::Dma) {
                     end = Some(i);
@@ -294,11 +314,8 @@ impl Kswapd {
                 None => return self.run_done(m),
             }
         }
-        self.lru_pages = self
-            .nodes_zones()
-            .take(self.end + 1)
-            .map(|z| m.reclaimable_pages(z))
-            .sum();
+        let lrus = self.lrus(m, self.end + 1);
+        self.lru_pages = lrus.map(|lru| m.reclaimable_pages(lru)).sum();
         self.at = 0;
         self.sc.clean_only = self.for_boost > 0;
         self.sc.backlog.next_pass();
@@ -316,49 +333,60 @@ impl Kswapd {
             .sum()
     }
 
-    fn scan_zones<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
-        let per_node = m.env.sw.reclaim.goal == KswapdGoal::AnyZone;
+    fn scan_zones<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        cpu: CpuId,
+        answer: Answer,
+    ) -> Option<Need> {
         while self.at <= self.end {
-            let zone = usize::from(self.zones[self.at]);
-            let vec = usize::from(m.lruvec_of[zone]);
-            let class = m.zone(usize::from(self.zones[self.end])).config.kind;
-            if self.zone.is_none() {
-                // Lists by node are scanned once a pass.
-                let twice =
-                    per_node && self.at > 0 && vec == usize::from(m.lruvec_of[self.first()]);
-                if twice || m.zone(zone).all_unreclaimable && self.sc.priority != DEF_PRIORITY {
-                    self.at += 1;
-                    continue;
-                }
-                if !Self::zone_ok(m, zone, self.order, 1, class) {
-                    self.all_ok = false;
-                    let z = m.zone(zone);
-                    let min = z.marks.of(AllocFlags::empty());
-                    self.below_min |=
-                        !z.passes(&m.env.sw, self.order, min, class, AllocFlags::empty());
-                }
-                self.sc.scanned = 0;
-                if !per_node && Self::zone_ok(m, zone, self.order, PLENTY, class) {
-                    return self.shrink(m);
-                }
-                let mut scan = m.start_zone(vec, &self.sc);
-                if per_node {
-                    scan.enough = self.pass_from.1 + self.pass_goal(m);
-                }
-                self.zone = Some(scan);
+            let zone = self.zones[self.at];
+            if self.scan.is_none() && !self.start_zone(m, zone) {
+                self.at += 1;
+                continue;
             }
-            if let Some(z) = &mut self.zone
-                && let Some(need) = m.step_zone(z, &mut self.sc)
+            if let Some(scan) = &mut self.scan
+                && let Some(need) = scan.step(m, cpu, &mut self.sc, answer)
             {
                 return Some(need);
             }
-            self.zone = None;
-            return self.shrink(m);
+            self.scan = None;
+            return self.shrink();
         }
         self.after_zones(m)
     }
 
-    fn shrink<H: Host>(&mut self, _m: &mut Manager<'_, H>) -> Option<Need> {
+    /// Begins with a zone, which may have so much that only caches are shrunk. Whether there is anything
+    /// to do.
+    fn start_zone<H: Host>(&mut self, m: &mut Manager<'_, H>, zone: ZoneId) -> bool {
+        let per_node = Self::per_node(m);
+        let lru = m.zone(zone).lru;
+        let class = m.zone(self.zones[self.end]).kind;
+        // Lists that zones share are scanned once a pass.
+        let earlier = &self.zones[..self.at];
+        let twice = per_node && earlier.iter().any(|&z| m.zone(z).lru == lru);
+        if twice || m.all_unreclaimable(lru) && self.sc.priority != DEF_PRIORITY {
+            return false;
+        }
+        if !Self::zone_ok(m, zone, self.order, 1, class) {
+            self.all_ok = false;
+            let z = m.zone(zone);
+            let none = AllocFlags::empty();
+            self.below_min |= !z.passes(&m.env.sw, self.order, z.marks.of(none), class, none);
+        }
+        self.sc.scanned = 0;
+        if !per_node && Self::zone_ok(m, zone, self.order, PLENTY, class) {
+            return true;
+        }
+        let mut scan = LruScan::new(m, lru, &self.sc);
+        if per_node {
+            scan.enough = self.pass_from.1 + self.pass_goal(m);
+        }
+        self.scan = Some(scan);
+        true
+    }
+
+    fn shrink(&mut self) -> Option<Need> {
         self.phase = Phase::Shrunk;
         Some(Need::Shrink {
             scanned: pressure(self.sc.scanned),
@@ -369,21 +397,24 @@ impl Kswapd {
     fn shrunk<H: Host>(&mut self, m: &mut Manager<'_, H>, freed: u64) -> Option<Need> {
         self.total_scanned += core::mem::take(&mut self.sc.scanned);
         self.sc.reclaimed += freed;
-        let zone = usize::from(self.zones[self.at]);
-        m.note_unreclaimable(zone, freed);
+        let lru = m.zone(self.zones[self.at]).lru;
+        m.note_unreclaimable(lru, freed);
         self.at += 1;
         self.phase = Phase::Zones;
         (self.sc.told.0 > 0).then(|| turn(&mut self.sc))
     }
 
     fn after_zones<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
-        let rules = m.env.sw.reclaim;
-        if rules.goal == KswapdGoal::AnyZone {
+        let rules = m.env.sw.kswapd;
+        let congestion = m.env.sw.reclaim.congestion;
+        let per_node = Self::per_node(m);
+        if per_node {
             self.all_ok = self.balanced(m, self.order);
             // Enough for the order was freed: whoever wants a block can have it compacted.
-            if self.order > 0 && self.sc.reclaimed >= 2 << self.order {
-                self.order = 0;
-                self.sc.order = 0;
+            let enough = 2 * u64::from(self.order.frames());
+            if self.order > Order::ZERO && self.sc.reclaimed >= enough {
+                self.order = Order::ZERO;
+                self.sc.order = Order::ZERO;
             }
         }
         let freed = self.sc.reclaimed - self.pass_from.1;
@@ -397,16 +428,16 @@ impl Kswapd {
         if for_boost && freed == 0 && (looked > 0 || self.sc.priority <= BOOST_PRIORITY) {
             return self.run_done(m);
         }
-        if rules.goal == KswapdGoal::AnyZone && self.sc.priority <= 1 {
+        if per_node && self.sc.priority <= 1 {
             return self.run_done(m);
         }
         let level = match rules.nap {
-            KswapdNap::TroubleLater => TROUBLE - self.order.min(TROUBLE),
+            KswapdNap::TroubleLater => TROUBLE - self.order.0.min(TROUBLE),
             _ => TROUBLE,
         };
         let naps = self.total_scanned > 0 && self.sc.priority < level && rules.nap != KswapdNap::No;
         let skips = rules.nap == KswapdNap::NotBelowMin && self.below_min;
-        if rules.goal == KswapdGoal::AnyZone {
+        if per_node {
             // A pass that looked at as much as it was to free goes on at its priority.
             let least = if for_boost { BOOST_PRIORITY } else { 0 };
             if self.sc.priority > least && (freed == 0 || looked < self.pass_goal(m)) {
@@ -418,7 +449,7 @@ impl Kswapd {
             self.sc.priority -= 1;
         }
         self.phase = Phase::Priority;
-        if rules.congestion == CongestionWait::Throttle && self.sc.backlog.outruns_the_disk() {
+        if congestion == CongestionWait::Throttle && self.sc.backlog.outruns_the_disk() {
             return Some(Need::Throttle {
                 why: Throttle::Writeback,
                 ms: TENTH,
@@ -426,7 +457,7 @@ impl Kswapd {
         }
         if naps && !skips {
             self.phase = Phase::Nap;
-            return Some(congestion_wait(rules.congestion, TENTH));
+            return Some(congestion_wait(congestion, TENTH));
         }
         m.reclaim.kswapd_skip_congestion_wait += u64::from(naps);
         Some(turn(&mut self.sc))
@@ -436,26 +467,25 @@ impl Kswapd {
     /// the order brought nothing and the era gives it up.
     fn start_over<H: Host>(&mut self, m: &Manager<'_, H>) {
         self.run_reclaimed += self.sc.reclaimed;
-        if m.env.sw.reclaim.goal == KswapdGoal::AllZonesDropOrder
-            && self.sc.reclaimed < SWAP_CLUSTER_MAX
-        {
-            self.order = 0;
+        let drops = m.env.sw.kswapd.form == KswapdForm::PerZone { drops_order: true };
+        if drops && self.sc.reclaimed < SWAP_CLUSTER_MAX {
+            self.order = Order::ZERO;
         }
         self.begin();
     }
 
     /// The goal is met (or there is no hope): towards sleep.
     fn run_done<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
-        let rules = m.env.sw.reclaim;
+        let rules = m.env.sw.kswapd;
+        let per_node = Self::per_node(m);
         self.run_reclaimed += self.sc.reclaimed;
         for (i, z) in self.nodes_zones().enumerate() {
             let boost = core::mem::take(&mut self.boost[i]);
-            if let Some(z) = m.zones[z].as_mut() {
-                z.reclaim_active = false;
-                z.marks.boost = z.marks.boost.saturating_sub(boost);
-            }
+            let z = &mut m.zones[z.index()];
+            z.reclaim_active = false;
+            z.marks.boost = z.marks.boost.saturating_sub(boost);
         }
-        if rules.goal == KswapdGoal::AnyZone && !self.balanced(m, self.order) {
+        if per_node && !self.balanced(m, self.order) {
             self.failures = if self.run_reclaimed == 0 {
                 self.failures + 1
             } else {
@@ -463,7 +493,7 @@ impl Kswapd {
             };
             if self.failures < HOPELESS {
                 m.reclaim.kswapd_high_wmark_hit_quickly += 1;
-                let again = self.take_wanted(m).unwrap_or(0);
+                let again = self.take_wanted(m).unwrap_or(Order::ZERO);
                 self.start_run(m, again.max(self.order));
                 return Some(turn(&mut self.sc));
             }
@@ -473,11 +503,10 @@ impl Kswapd {
         }
         self.failures = 0;
         // A higher order that was asked for meanwhile is begun at once.
-        let wanted = m.kswapd[self.first()];
-        let modern = rules.goal == KswapdGoal::AnyZone;
-        if !modern && wanted.asked && wanted.order > self.asked {
-            m.kswapd[self.first()].asked = false;
-            self.start_run(m, wanted.order);
+        let wanted = self.wanted(m).filter(|&order| order > self.asked);
+        if !per_node && let Some(order) = wanted {
+            self.forget_asked(m);
+            self.start_run(m, order);
             return None;
         }
         if rules.sleep == KswapdSleep::Staged && self.balanced(m, self.order) {
@@ -485,7 +514,7 @@ impl Kswapd {
             return Some(Need::Sleep(Some(TENTH)));
         }
         self.phase = Phase::Asleep;
-        m.kswapd[self.first()].asked = false;
+        self.forget_asked(m);
         Some(Need::Sleep(None))
     }
 
@@ -498,17 +527,32 @@ impl Kswapd {
             m.reclaim.kswapd_high_wmark_hit_quickly += 1;
         } else {
             self.phase = Phase::Asleep;
-            m.kswapd[self.first()].asked = false;
+            self.forget_asked(m);
             return Some(Need::Sleep(None));
         }
         // Before orders were balanced for any zone, nobody remembered that of the last run: without a
         // request since, the order is 0. `spec: linux-mm 4.6` leaves that open.
-        let kept = match m.env.sw.reclaim.goal {
-            KswapdGoal::AnyZone => self.order,
-            _ => 0,
+        let kept = if Self::per_node(m) {
+            self.order
+        } else {
+            Order::ZERO
         };
         let order = self.take_wanted(m).map_or(kept, |o| o.max(kept));
         self.start_run(m, order);
         None
+    }
+}
+
+impl Operation for Kswapd {
+    /// It never ends.
+    type Output = Infallible;
+
+    fn step<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        cpu: CpuId,
+        answer: Answer,
+    ) -> Step<Infallible> {
+        Step::Need(self.run(m, cpu, answer))
     }
 }

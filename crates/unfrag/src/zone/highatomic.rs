@@ -1,9 +1,10 @@
 //! Memory for requests that cannot wait: high-atomic pageblocks, made on demand, and
 //! `MIGRATE_RESERVE` pageblocks, made at boot. `spec: linux-mm 4.7; linux-6.1 4`
 
-use super::Zone;
-use crate::frame::{Frames, Ix, Kind, MigrateType};
+use super::memory_zone::Zone;
+use crate::frame::{FrameIx, Frames, Kind, MigrateType, Order};
 use crate::kernel::{HighAtomicLimit, Switches};
+use crate::place::End;
 use MigrateType::{HighAtomic, Movable, Reserve};
 
 /// Most pages that may be reserved in a zone; `None`: the zone is too small.
@@ -19,57 +20,57 @@ impl Zone {
     /// After a high-order atomic request got the frame `ix`: its pageblock joins the reserve.
     pub(crate) fn reserve_highatomic(
         &mut self,
-        frames: &mut Frames,
+        frames: &Frames,
         sw: &Switches,
         rule: HighAtomicLimit,
-        ix: Ix,
+        ix: FrameIx,
     ) -> bool {
-        let block = 1u64 << frames.block_order;
-        let Some(limit) = limit(rule, self.config.managed, block) else {
+        let block = u64::from(frames.geometry.block_order.frames());
+        let Some(limit) = limit(rule, self.managed, block) else {
             return false;
         };
         if self.highatomic >= limit || !frames.block_type(ix).is_ordinary() {
             return false;
         }
         // A pageblock that the zone shares with another cannot change hands as a whole.
-        if sw.lists_follow_blocks() && !self.place.lists.holds_block(frames, ix) {
+        if sw.lists_follow_blocks() && !self.place.holds_block(frames, ix) {
             return false;
         }
         self.highatomic += block;
         frames.set_block_type(ix, HighAtomic);
-        self.place.lists.move_block(frames, ix, HighAtomic, true);
+        self.place.retype(frames, ix, HighAtomic, End::Tail);
         true
     }
 
     /// Gives one pageblock of the reserve back to type `mt`; the last one only if `force`.
     pub(crate) fn unreserve_highatomic(
         &mut self,
-        frames: &mut Frames,
+        frames: &Frames,
         sw: &Switches,
         mt: MigrateType,
         force: bool,
     ) -> bool {
-        let block = 1u64 << frames.block_order;
+        let block = u64::from(frames.geometry.block_order.frames());
         if !force && self.highatomic <= block {
             return false;
         }
-        let mut fits = self.place.lists.fits(HighAtomic);
+        let mut fits = self.place.fits(HighAtomic);
         while fits != 0 {
-            let order = fits.trailing_zeros() as u8;
+            let order = Order(fits.trailing_zeros() as u8);
             fits &= fits - 1;
-            let ix = self.place.lists.list(order, HighAtomic).head;
+            let ix = self.place.list(order, HighAtomic).head;
             if frames.block_type(ix) != HighAtomic {
                 continue;
             }
             // Of a free block of two pageblocks, both go where lists and blocks agree.
             let whole = if sw.lists_follow_blocks() {
-                order.max(frames.block_order)
+                order.max(frames.geometry.block_order)
             } else {
-                frames.block_order
+                frames.geometry.block_order
             };
-            self.highatomic -= self.highatomic.min(1 << whole);
-            frames.set_block_types(ix & !((1 << whole) - 1), whole, mt);
-            self.place.lists.move_block(frames, ix, mt, true);
+            self.highatomic -= self.highatomic.min(whole.frames().into());
+            frames.set_block_types(ix.head(whole), whole, mt);
+            self.place.retype(frames, ix, mt, End::Tail);
             return true;
         }
         false
@@ -77,26 +78,27 @@ impl Zone {
 
     /// Sets the `MIGRATE_RESERVE` pageblocks: enough for the min mark, at most two if `capped`, from
     /// the zone's start among movable blocks without a reserved frame. `spec: linux-mm 4.7`
-    pub(crate) fn setup_reserve_blocks(&mut self, frames: &mut Frames, capped: bool) {
-        let size = 1u32 << frames.block_order;
+    pub(crate) fn setup_reserve_blocks(&mut self, frames: &Frames, capped: bool) {
+        let size = frames.geometry.block_order.frames();
         let mut wanted = self.marks.min.div_ceil(u64::from(size));
         if capped {
             wanted = wanted.min(2);
         }
-        let mut at = self.start.next_multiple_of(size);
-        while at + size <= self.end {
-            let reserved = (at..at + size)
+        let mut at = FrameIx(self.span.start.0.next_multiple_of(size));
+        while at.plus(size) <= self.span.end {
+            let reserved = at
+                .until(at.plus(size))
                 .any(|i| matches!(frames.state(i).kind(), Kind::Reserved | Kind::Absent));
             let mt = frames.block_type(at);
             if wanted > 0 && !reserved && matches!(mt, Movable | Reserve) {
                 wanted -= 1;
                 frames.set_block_type(at, Reserve);
-                self.place.lists.move_block(frames, at, Reserve, false);
+                self.place.retype(frames, at, Reserve, End::Head);
             } else if mt == Reserve {
                 frames.set_block_type(at, Movable);
-                self.place.lists.move_block(frames, at, Movable, false);
+                self.place.retype(frames, at, Movable, End::Head);
             }
-            at += size;
+            at = at.plus(size);
         }
     }
 }

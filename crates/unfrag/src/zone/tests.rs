@@ -3,7 +3,7 @@
 use super::highatomic::limit;
 use super::watermark::{View, block_exists, per_order};
 use super::{Marks, watermark};
-use crate::frame::NR_ORDERS;
+use crate::frame::{ORDER_SLOTS, Order};
 use crate::gfp::AllocFlags;
 use crate::kernel::{HighAtomicLimit, Sysctl};
 
@@ -11,14 +11,14 @@ const NONE: AllocFlags = AllocFlags::empty();
 const HIGH: AllocFlags = AllocFlags::MIN_RESERVE;
 const HARDER: AllocFlags = AllocFlags::NON_BLOCK;
 
-fn blocks(per_order: &[u32]) -> [u32; NR_ORDERS] {
-    let mut n = [0; NR_ORDERS];
+fn blocks(per_order: &[u32]) -> [u32; ORDER_SLOTS] {
+    let mut n = [0; ORDER_SLOTS];
     n[..per_order.len()].copy_from_slice(per_order);
     n
 }
 
 /// A zone with these free blocks, all of ordinary types.
-fn view(nr_free: &[u32; NR_ORDERS]) -> View<'_> {
+fn view(nr_free: &[u32; ORDER_SLOTS]) -> View<'_> {
     let free = nr_free.iter().enumerate().map(|(o, n)| i64::from(*n) << o);
     let fits = nr_free.iter().enumerate().filter(|(_, n)| **n > 0);
     View {
@@ -35,57 +35,66 @@ fn view(nr_free: &[u32; NR_ORDERS]) -> View<'_> {
 #[test]
 fn old_check_counts_only_blocks_that_are_large_enough_spec_1_5() {
     let n = blocks(&[200]);
-    assert!(per_order(&view(&n), 0, 100, 0, NONE));
-    assert!(!per_order(&view(&n), 1, 100, 0, NONE));
+    assert!(per_order(&view(&n), Order(0), 100, 0, NONE));
+    assert!(!per_order(&view(&n), Order(1), 100, 0, NONE));
     let n = blocks(&[40, 20, 0, 15]);
     assert_eq!(view(&n).free, 200);
-    assert!(per_order(&view(&n), 3, 100, 0, NONE));
+    assert!(per_order(&view(&n), Order(3), 100, 0, NONE));
     // Each step decides: 153 > 50 fails once 54 more pages are of order 0.
     let n = blocks(&[153, 7, 0, 5]);
     assert_eq!(view(&n).free, 207);
-    assert!(per_order(&view(&n), 1, 100, 0, NONE), "206 - 153 = 53 > 50");
+    assert!(
+        per_order(&view(&n), Order(1), 100, 0, NONE),
+        "206 - 153 = 53 > 50"
+    );
     let n = blocks(&[157, 5, 0, 5]);
-    assert!(!per_order(&view(&n), 1, 100, 0, NONE), "206 - 157 = 49");
+    assert!(
+        !per_order(&view(&n), Order(1), 100, 0, NONE),
+        "206 - 157 = 49"
+    );
 }
 
 #[test]
 fn old_check_lowers_the_mark_for_high_then_for_harder_spec_1_5() {
     // 100 → 50 → 38.
     let at = |free| blocks(&[free]);
-    assert!(!per_order(&view(&at(38)), 0, 100, 0, HIGH | HARDER));
-    assert!(per_order(&view(&at(39)), 0, 100, 0, HIGH | HARDER));
-    assert!(!per_order(&view(&at(50)), 0, 100, 0, HIGH));
-    assert!(per_order(&view(&at(51)), 0, 100, 0, HIGH));
+    assert!(!per_order(&view(&at(38)), Order(0), 100, 0, HIGH | HARDER));
+    assert!(per_order(&view(&at(39)), Order(0), 100, 0, HIGH | HARDER));
+    assert!(!per_order(&view(&at(50)), Order(0), 100, 0, HIGH));
+    assert!(per_order(&view(&at(51)), Order(0), 100, 0, HIGH));
     // HARDER alone counts here: 100 → 75.
-    assert!(!per_order(&view(&at(75)), 0, 100, 0, HARDER));
-    assert!(per_order(&view(&at(76)), 0, 100, 0, HARDER));
+    assert!(!per_order(&view(&at(75)), Order(0), 100, 0, HARDER));
+    assert!(per_order(&view(&at(76)), Order(0), 100, 0, HARDER));
 }
 
 #[test]
 fn old_check_keeps_the_lowmem_reserve_at_the_first_step_only_spec_1_5() {
     let n = blocks(&[40, 20, 0, 15]);
-    assert!(per_order(&view(&n), 3, 100, 92, NONE), "193 > 192");
-    assert!(!per_order(&view(&n), 3, 100, 93, NONE));
+    assert!(per_order(&view(&n), Order(3), 100, 92, NONE), "193 > 192");
+    assert!(!per_order(&view(&n), Order(3), 100, 93, NONE));
 }
 
 #[test]
 fn modern_check_wants_one_block_spec_1_5() {
     let n = blocks(&[200]);
-    assert!(block_exists(&view(&n), 0, 100, 0, NONE));
-    assert!(!block_exists(&view(&n), 1, 100, 0, NONE), "no block");
+    assert!(block_exists(&view(&n), Order(0), 100, 0, NONE));
+    assert!(!block_exists(&view(&n), Order(1), 100, 0, NONE), "no block");
     let n = blocks(&[200, 0, 0, 1]);
-    assert!(block_exists(&view(&n), 3, 100, 0, NONE), "one is enough");
-    assert!(!block_exists(&view(&n), 4, 100, 0, NONE));
+    assert!(
+        block_exists(&view(&n), Order(3), 100, 0, NONE),
+        "one is enough"
+    );
+    assert!(!block_exists(&view(&n), Order(4), 100, 0, NONE));
     // u = 2^order - 1: 208 - 7 = 201.
-    assert!(block_exists(&view(&n), 3, 200, 0, NONE));
-    assert!(!block_exists(&view(&n), 3, 201, 0, NONE));
-    assert!(!block_exists(&view(&n), 3, 100, 101, NONE));
+    assert!(block_exists(&view(&n), Order(3), 200, 0, NONE));
+    assert!(!block_exists(&view(&n), Order(3), 201, 0, NONE));
+    assert!(!block_exists(&view(&n), Order(3), 100, 101, NONE));
 }
 
 #[test]
 fn modern_rights_lower_the_mark_spec_1_5() {
     let at = |free| blocks(&[free]);
-    let passes = |free, flags| block_exists(&view(&at(free)), 0, 100, 0, flags);
+    let passes = |free, flags| block_exists(&view(&at(free)), Order(0), 100, 0, flags);
     assert!(!passes(100, HARDER), "NON_BLOCK alone gives nothing");
     assert!(passes(51, HIGH) && !passes(50, HIGH));
     assert!(
@@ -102,14 +111,14 @@ fn reserves_are_hidden_from_those_without_rights_spec_1_5() {
     let n = blocks(&[200]);
     let mut v = view(&n);
     v.hidden = 100;
-    assert!(!block_exists(&v, 0, 100, 0, NONE));
+    assert!(!block_exists(&v, Order(0), 100, 0, NONE));
     for right in [HIGH, HARDER, AllocFlags::HIGHATOMIC, AllocFlags::OOM] {
-        assert!(block_exists(&v, 0, 100, 0, right), "{right:?}");
+        assert!(block_exists(&v, Order(0), 100, 0, right), "{right:?}");
     }
     v.hidden = 0;
     v.cma_pages = 100;
-    assert!(!block_exists(&v, 0, 100, 0, NONE));
-    assert!(block_exists(&v, 0, 100, 0, AllocFlags::CMA));
+    assert!(!block_exists(&v, Order(0), 100, 0, NONE));
+    assert!(block_exists(&v, Order(0), 100, 0, AllocFlags::CMA));
 }
 
 #[test]
@@ -117,13 +126,13 @@ fn high_atomic_and_contiguous_blocks_fit_those_who_may_use_them_spec_1_5() {
     let n = blocks(&[200]);
     let mut v = view(&n);
     v.highatomic = 1 << 5;
-    assert!(!block_exists(&v, 3, 10, 0, HIGH | HARDER));
-    assert!(block_exists(&v, 3, 10, 0, AllocFlags::HIGHATOMIC));
-    assert!(block_exists(&v, 3, 10, 0, AllocFlags::OOM));
+    assert!(!block_exists(&v, Order(3), 10, 0, HIGH | HARDER));
+    assert!(block_exists(&v, Order(3), 10, 0, AllocFlags::HIGHATOMIC));
+    assert!(block_exists(&v, Order(3), 10, 0, AllocFlags::OOM));
     v.highatomic = 0;
     v.cma = 1 << 5;
-    assert!(!block_exists(&v, 3, 10, 0, NONE));
-    assert!(block_exists(&v, 3, 10, 0, AllocFlags::CMA));
+    assert!(!block_exists(&v, Order(3), 10, 0, NONE));
+    assert!(block_exists(&v, Order(3), 10, 0, AllocFlags::CMA));
 }
 
 #[test]

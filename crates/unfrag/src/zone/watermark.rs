@@ -2,13 +2,14 @@
 //!
 //! `spec: linux-mm 1.3, 1.5, 1.6; linux-6.1 1.3`
 
-use super::{NR_ZONE_KINDS, Zone, ZoneConfig, ZoneKind};
-use crate::frame::{MAX_ORDER, MigrateType, NR_ORDERS};
+use crate::frame::{NR_ZONE_KINDS, ORDER_SLOTS, Order, ZoneConfig, ZoneKind};
 use crate::gfp::AllocFlags;
-use crate::kernel::{HighAtomicLimit, MarkCheck, MarkGap, Reserve, Switches, Sysctl};
+use crate::kernel::{MarkGap, Switches, Sysctl, ZonePages};
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// The marks of a zone, in pages, without the boost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
 pub struct Marks {
     /// Below it only requests with special rights succeed.
     pub min: u64,
@@ -27,60 +28,65 @@ pub const fn isqrt(n: u64) -> u64 {
     n.isqrt()
 }
 
-/// `vm.min_free_kbytes` as the kernel derives it from the size of low memory, both in KiB.
-/// `spec: linux-mm 1.3`
-pub const fn min_free_kbytes(lowmem_kbytes: u64, gap: MarkGap) -> u64 {
+/// `vm.min_free_kbytes` as the kernel derives it from the size of low memory, both in KiB, and at most
+/// `cap_kbytes`. `spec: linux-mm 1.3`
+pub const fn min_free_kbytes(lowmem_kbytes: u64, cap_kbytes: u64) -> u64 {
     let kb = isqrt(lowmem_kbytes * 16);
-    let max = match gap {
-        MarkGap::Quarter => 65536,
-        MarkGap::Scaled => 262_144,
-    };
     if kb < 128 {
         128
-    } else if kb > max {
-        max
+    } else if kb > cap_kbytes {
+        cap_kbytes
     } else {
         kb
     }
 }
 
-/// `vm.min_free_kbytes` that khugepaged asks for when it starts, for a machine with `zones` populated
-/// zones up to Normal that hold `above_high` pages above their high marks. `spec: linux-6.1 1.3`
-pub const fn khugepaged_min_free_kbytes(zones: u64, above_high: u64, block_pages: u64) -> u64 {
+/// Pages that khugepaged wants kept free when it starts, for a machine with `zones` populated zones up
+/// to Normal that hold `above_high` pages above their high marks. `spec: linux-6.1 1.3`
+pub const fn khugepaged_min_free_pages(zones: u64, above_high: u64, block_pages: u64) -> u64 {
     let (wanted, most) = (zones * 11 * block_pages, above_high / 20);
-    4 * if wanted < most { wanted } else { most }
+    if wanted < most { wanted } else { most }
 }
 
 /// Whether a zone of this kind counts as low memory.
 pub const fn is_lowmem(kind: ZoneKind, sw: &Switches) -> bool {
     match kind {
         ZoneKind::HighMem => false,
-        ZoneKind::Movable => sw.movable_is_lowmem,
+        ZoneKind::Movable => sw.marks.movable_is_lowmem,
         _ => true,
     }
 }
 
+/// What the marks of a zone are computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkSize {
+    /// Kind of the zone.
+    pub kind: ZoneKind,
+    /// Its pages: present in old kernels, managed in modern ones.
+    pub pages: u64,
+    /// Such pages of the machine's low memory.
+    pub lowmem: u64,
+    /// Pages that the machine keeps free (`vm.min_free_kbytes`).
+    pub min_free: u64,
+}
+
 impl Marks {
-    /// The marks of a zone of `pages` pages (present in old kernels, managed in modern ones) on a
-    /// machine with `lowmem` such pages that keeps `kbytes` (`vm.min_free_kbytes`) free.
-    /// `spec: linux-mm 1.3`
-    pub fn new(
-        kind: ZoneKind,
-        pages: u64,
-        lowmem: u64,
-        kbytes: u64,
-        sw: &Switches,
-        sysctl: &Sysctl,
-    ) -> Marks {
-        let pages_min = kbytes >> 2;
-        let share = (pages_min * pages).checked_div(lowmem).unwrap_or(0);
+    /// The marks of a zone of this size. `spec: linux-mm 1.3`
+    pub fn new(size: MarkSize, sw: &Switches, sysctl: &Sysctl) -> Marks {
+        let MarkSize {
+            kind,
+            pages,
+            lowmem,
+            min_free,
+        } = size;
+        let share = (min_free * pages).checked_div(lowmem).unwrap_or(0);
         let min = if is_lowmem(kind, sw) {
             share
         } else {
             (pages / 1024).clamp(32, 128)
         };
         let quarter = share / 4;
-        match sw.mark_gap {
+        match sw.marks.gap {
             MarkGap::Quarter => Marks {
                 min,
                 low: share + quarter,
@@ -158,7 +164,7 @@ pub struct View<'a> {
     /// Free pages.
     pub free: i64,
     /// Free blocks of each order.
-    pub nr_free: &'a [u32; NR_ORDERS],
+    pub nr_free: &'a [u32; ORDER_SLOTS],
     /// Orders (a bit each) with a free block of an ordinary type.
     pub ordinary: u16,
     /// Orders with a free block in the high-atomic reserve.
@@ -173,8 +179,8 @@ pub struct View<'a> {
 
 /// The check of 2.6.x to 4.3: counts only blocks that are large enough, against a mark that halves
 /// with each order. `spec: linux-mm 1.5`
-pub fn per_order(v: &View, order: u8, mark: u64, keep: u64, flags: AllocFlags) -> bool {
-    let mut free = v.free - (1 << order) + 1;
+pub fn per_order(v: &View, order: Order, mark: u64, keep: u64, flags: AllocFlags) -> bool {
+    let mut free = v.free - i64::from(order.frames()) + 1;
     let mut min = mark as i64;
     if flags.contains(AllocFlags::MIN_RESERVE) {
         min -= min / 2;
@@ -185,8 +191,8 @@ pub fn per_order(v: &View, order: u8, mark: u64, keep: u64, flags: AllocFlags) -
     if free <= min + keep as i64 {
         return false;
     }
-    for o in 0..order {
-        free -= i64::from(v.nr_free[o as usize]) << o;
+    for (o, n) in v.nr_free.iter().enumerate().take(order.index()) {
+        free -= i64::from(*n) << o;
         min >>= 1;
         if free <= min {
             return false;
@@ -196,12 +202,12 @@ pub fn per_order(v: &View, order: u8, mark: u64, keep: u64, flags: AllocFlags) -
 }
 
 /// The check of 4.4 and later: enough pages in sum, and one block that fits. `spec: linux-mm 1.5`
-pub fn block_exists(v: &View, order: u8, mark: u64, keep: u64, flags: AllocFlags) -> bool {
+pub fn block_exists(v: &View, order: Order, mark: u64, keep: u64, flags: AllocFlags) -> bool {
     let rights = AllocFlags::NON_BLOCK
         .union(AllocFlags::MIN_RESERVE)
         .union(AllocFlags::HIGHATOMIC)
         .union(AllocFlags::OOM);
-    let mut unusable = (1 << order) - 1;
+    let mut unusable = i64::from(order.frames()) - 1;
     if !flags.intersects(rights) {
         unusable += v.hidden as i64;
     }
@@ -222,7 +228,7 @@ pub fn block_exists(v: &View, order: u8, mark: u64, keep: u64, flags: AllocFlags
     if free <= min + keep as i64 {
         return false;
     }
-    if order == 0 {
+    if order == Order::ZERO {
         return true;
     }
     let mut fits = v.ordinary;
@@ -232,141 +238,13 @@ pub fn block_exists(v: &View, order: u8, mark: u64, keep: u64, flags: AllocFlags
     if flags.intersects(AllocFlags::HIGHATOMIC.union(AllocFlags::OOM)) {
         fits |= v.highatomic;
     }
-    fits >> order != 0
+    fits >> order.0 != 0
 }
 
-impl Zone {
-    /// Whether a request of `order` passes `mark` (which includes the boost). `highest` is the
-    /// highest zone that the request could use.
-    #[inline]
-    pub(crate) fn passes(
-        &self,
-        sw: &Switches,
-        order: u8,
-        mark: u64,
-        highest: ZoneKind,
-        flags: AllocFlags,
-    ) -> bool {
-        let keep = self.protection[highest as usize];
-        // Order 0 with nothing to hide: the sum decides.
-        if order == 0
-            && self.highatomic == 0
-            && self.place.lists.fits(MigrateType::Cma) == 0
-            && self.counter > (mark + keep) as i64
-        {
-            return true;
-        }
-        let v = self.view(sw);
-        match sw.mark_check {
-            MarkCheck::PerOrder => per_order(&v, order, mark, keep, flags),
-            MarkCheck::BlockExists => {
-                block_exists(&v, order, mark, keep, flags)
-                    || order == 0
-                        && self.marks.boost > 0
-                        && flags.contains(AllocFlags::UNBOOSTED_RECHECK)
-                        && !flags.intersects(AllocFlags::WMARK_LOW | AllocFlags::WMARK_HIGH)
-                        && block_exists(&v, 0, self.marks.min, keep, flags)
-            }
-        }
-    }
-
-    /// Whether the first attempt of any request passes here and changes nothing by being checked: what
-    /// [`passes`](Self::passes) would find where nothing is hidden. The form to 4.3, of order 0 alone.
-    #[inline]
-    pub(crate) fn has_plenty(&self, order: u8, highest: ZoneKind, tuned: bool) -> bool {
-        let mark = if tuned && !self.below_high {
-            self.marks.high
-        } else {
-            self.marks.low
-        };
-        let needed = mark + self.marks.boost + self.protection[highest as usize];
-        self.highatomic == 0
-            && self.place.lists.fits(MigrateType::Cma) == 0
-            && self.counter - ((1 << order) - 1) > needed as i64
-            && (order == 0 || self.place.lists.ordinary() >> order != 0)
-    }
-
-    fn view(&self, sw: &Switches) -> View<'_> {
-        let l = &self.place.lists;
-        let mut ordinary = l.ordinary();
-        if sw.mark_check == MarkCheck::PerOrder {
-            ordinary = (1 << (MAX_ORDER + 1)) - 1;
-        }
-        let hidden = match sw.reserve {
-            Reserve::HighAtomic(HighAtomicLimit::PercentPlusBlock) => self.highatomic,
-            Reserve::HighAtomic(HighAtomicLimit::PercentRoundedUp) => {
-                l.pages_of(MigrateType::HighAtomic)
-            }
-            _ => 0,
-        };
-        View {
-            free: self.counter,
-            nr_free: l.nr_free(),
-            ordinary,
-            highatomic: l.fits(MigrateType::HighAtomic),
-            cma: l.fits(MigrateType::Cma),
-            hidden,
-            cma_pages: l.pages_of(MigrateType::Cma),
-        }
-    }
-}
-
-/// Pages that a zone's marks are computed from: present in old kernels, managed in modern ones.
+/// Pages that a zone's marks are computed from.
 pub(crate) const fn pages(c: &ZoneConfig, sw: &Switches) -> u64 {
-    match sw.mark_gap {
-        MarkGap::Quarter => c.present,
-        MarkGap::Scaled => c.managed,
-    }
-}
-
-/// Marks and protections for all zones of a machine, as the kernel derives them at boot.
-pub(crate) fn setup(zones: &mut [Option<Zone>], sw: &Switches, sysctl: &Sysctl) {
-    let lowmem: u64 = zones
-        .iter()
-        .flatten()
-        .filter(|z| is_lowmem(z.config.kind, sw))
-        .map(|z| pages(&z.config, sw))
-        .sum();
-    match sysctl.min_free_kbytes {
-        0 => {
-            let kbytes = min_free_kbytes(lowmem * 4, sw.mark_gap);
-            set_marks(zones, lowmem, kbytes, sw, sysctl);
-            if sw.khugepaged && sysctl.transparent_hugepage {
-                let (mut n, mut above) = (0, 0);
-                for z in zones.iter().flatten() {
-                    if z.config.kind <= ZoneKind::Normal && z.config.managed > 0 {
-                        n += 1;
-                        above += z.config.managed.saturating_sub(z.marks.high);
-                    }
-                }
-                let raised = khugepaged_min_free_kbytes(n, above, 1 << sw.block_order);
-                if raised > kbytes {
-                    set_marks(zones, lowmem, raised, sw, sysctl);
-                }
-            }
-        }
-        set => set_marks(zones, lowmem, set, sw, sysctl),
-    }
-    for node in 0..=u8::MAX {
-        let mut sizes = [0; NR_ZONE_KINDS];
-        for z in zones.iter().flatten().filter(|z| z.config.node == node) {
-            sizes[z.config.kind as usize] = pages(&z.config, sw);
-        }
-        if sizes.iter().all(|&s| s == 0) {
-            continue;
-        }
-        let none = sw.mark_gap == MarkGap::Scaled;
-        let keep = lowmem_reserve(&sizes, &sysctl.lowmem_reserve_ratio, none);
-        for z in zones.iter_mut().flatten().filter(|z| z.config.node == node) {
-            z.protection = keep[z.config.kind as usize];
-        }
-    }
-}
-
-fn set_marks(zones: &mut [Option<Zone>], lowmem: u64, kbytes: u64, sw: &Switches, sysctl: &Sysctl) {
-    for z in zones.iter_mut().flatten() {
-        let (c, boost) = (z.config, z.marks.boost);
-        z.marks = Marks::new(c.kind, pages(&c, sw), lowmem, kbytes, sw, sysctl);
-        z.marks.boost = boost;
+    match sw.marks.pages {
+        ZonePages::Present => c.present,
+        ZonePages::Managed => c.managed,
     }
 }

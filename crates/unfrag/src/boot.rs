@@ -1,0 +1,218 @@
+//! Making a manager in its caller's memory, and giving it its frames.
+
+use crate::config::{Config, ConfigError, LINE, Plan, effective, lru_of};
+use crate::env::Env;
+use crate::frame::{
+    BlockMeta, CpuId, FrameIx, FrameMeta, Frames, Kind, MigrateType, Order, Pfn, Span, State,
+    ZoneId,
+};
+use crate::host::Host;
+use crate::kernel::{Placement, Reserve};
+use crate::lru::{FlagCounts, LruLists};
+use crate::manager::Manager;
+use crate::node::Node;
+use crate::pcp::{CpuZone, size};
+use crate::place::At;
+use crate::stat::{Counters, ReclaimCounters};
+use crate::zone::{Zone, ZoneList, ZoneLists, setup, watermark};
+use zerocopy::{FromBytes, IntoBytes, KnownLayout, TryFromBytes};
+
+/// The rest of the caller's memory, zeroed.
+struct Room<'m>(&'m mut [u8]);
+
+impl<'m> Room<'m> {
+    /// All of it, from the first whole cache line on.
+    fn new(memory: &'m mut [u64]) -> Room<'m> {
+        memory.fill(0);
+        let bytes = memory.as_mut_bytes();
+        let skip = bytes.as_ptr().align_offset(LINE).min(bytes.len());
+        Room(&mut bytes[skip..])
+    }
+
+    /// Whole lines for so many of a type.
+    fn bytes<T>(&mut self, n: usize) -> &'m mut [u8] {
+        let rest = core::mem::take(&mut self.0);
+        let (taken, rest) = rest.split_at_mut((n * size_of::<T>()).next_multiple_of(LINE));
+        self.0 = rest;
+        &mut taken[..n * size_of::<T>()]
+    }
+
+    fn plain<T: FromBytes + IntoBytes + KnownLayout>(&mut self, n: usize) -> &'m mut [T] {
+        match <[T]>::mut_from_bytes(self.bytes::<T>(n)) {
+            Ok(table) => table,
+            Err(_) => unreachable!("whole lines are aligned for every table"),
+        }
+    }
+
+    fn checked<T: TryFromBytes + IntoBytes + KnownLayout>(&mut self, n: usize) -> &'m mut [T] {
+        match <[T]>::try_mut_from_bytes(self.bytes::<T>(n)) {
+            Ok(table) => table,
+            Err(_) => {
+                unreachable!("whole lines are aligned for every table, and all zeroes is valid")
+            }
+        }
+    }
+}
+
+impl<'m, H: Host> Manager<'m, H> {
+    /// Makes a manager in `memory` (at least [`layout`](crate::layout)`(config).words` words, of any
+    /// content), all of whose frames are reserved.
+    pub(crate) fn new(
+        config: &Config,
+        host: H,
+        memory: &'m mut [u64],
+    ) -> Result<Self, ConfigError> {
+        let plan = Plan::new(config)?;
+        let words = plan.layout().words;
+        let memory = memory.get_mut(..words).ok_or(ConfigError::Memory(words))?;
+        let mut room = Room::new(memory);
+        let meta: &[FrameMeta] = room.plain(plan.map.len() as usize);
+        let blocks: &[BlockMeta] = room.plain(plan.blocks);
+        let zones: &mut [Zone] = room.checked(plan.zones);
+        let lrus: &mut [LruLists] = room.checked(plan.zones);
+        let nodes: &mut [Node] = room.checked(plan.nodes);
+        let lists: &mut [ZoneList] = room.checked(plan.lists);
+        let sets: &mut [CpuZone] = room.plain(plan.sets);
+        sets.fill_with(CpuZone::new);
+        lrus.fill_with(LruLists::new);
+
+        let sw = config.switches;
+        let env = Env {
+            sw,
+            sysctl: effective(config),
+        };
+        let initial = match sw.placement {
+            Placement::Pageblocks(_) => MigrateType::Movable,
+            Placement::Ungrouped | Placement::V19 => MigrateType::Unmovable,
+        };
+        let mut frames = Frames::new(meta, blocks, config.geometry, initial);
+        for (i, (zone, c)) in zones.iter_mut().zip(config.zones).enumerate() {
+            let last = Pfn(c.start.0 + c.spanned.max(1) - 1);
+            let (Some(start), Some(last)) = (plan.map.ix(c.start), plan.map.ix(last)) else {
+                return Err(ConfigError::Ranges);
+            };
+            let end = if c.spanned == 0 { start } else { last.plus(1) };
+            let (id, span) = (ZoneId(i as u8), Span { start, end });
+            let reserved = State::new(Kind::Reserved, Order::ZERO, MigrateType::Unmovable);
+            frames.add_zone(id, span, reserved);
+            let ungrouped = env.sysctl.group_by_mobility_disabled;
+            *zone = Zone::new(id, c, span, config.geometry.max_order, ungrouped);
+            zone.lru = lru_of(config.zones, i, sw.reclaim.lru.shape());
+            if sw.marks.late_free_count {
+                let pages = watermark::pages(c, &sw);
+                zone.stat_threshold =
+                    size::stat_threshold(pages, config.cpus as u64, config.geometry);
+            }
+        }
+        let (ids, _) = crate::zone::nodes(config.zones);
+        for (node, id) in nodes.iter_mut().zip(ids) {
+            *node = Node::new(id);
+            let of_node = |z: &&Zone| z.node == id && z.managed > 0;
+            for zone in zones.iter().filter(of_node) {
+                node.add_zone(zone.id());
+            }
+        }
+        setup::setup(zones, &env, config.geometry);
+        let mut m = Manager {
+            host,
+            map: plan.map,
+            frames,
+            zones,
+            nodes,
+            zonelists: ZoneLists::new(config.zones, &sw, lists),
+            sets,
+            cpus: config.cpus as u32,
+            env,
+            counters: Counters::default(),
+            lrus,
+            reclaim: ReclaimCounters::default(),
+            flag_counts: FlagCounts::default(),
+            nr_swap_pages: 0,
+        };
+        m.zone_ids().for_each(|z| m.size_sets(z));
+        Ok(m)
+    }
+
+    /// Sets batch and high of a zone's per-CPU lists from its size and marks.
+    pub(crate) fn size_sets(&mut self, zone: ZoneId) {
+        let z = self.zone(zone);
+        let of = size::SetOf {
+            pages: watermark::pages(&z.config(), &self.env.sw),
+            low: z.marks.low,
+            cpus: self.cpus.into(),
+            geometry: self.frames.geometry,
+        };
+        let size = size::SetSize::new(of, &self.env.sw, &self.env.sysctl);
+        for cpu in self.cpu_ids() {
+            let (set, _) = self.parts(zone, cpu);
+            let clip = |n: u64| i32::try_from(n).unwrap_or(i32::MAX);
+            set.batch = clip(size.batch);
+            (set.high, set.high_min) = (clip(size.high_min), clip(size.high_min));
+            set.high_max = clip(size.high_max);
+        }
+    }
+
+    /// Frees `frames` reserved frames from `start`, as the kernel hands over its early memory:
+    /// ascending, the largest aligned blocks first, each to the tail of its list.
+    /// `spec: linux-6.1 9`
+    ///
+    /// # Errors
+    /// [`ConfigError::NotReserved`], if they are not all reserved frames of one zone; nothing has changed
+    /// then.
+    pub(crate) fn free_range(&mut self, start: Pfn, frames: u64) -> Result<(), ConfigError> {
+        let bad = |pfn| ConfigError::NotReserved(pfn);
+        if frames == 0 {
+            return Ok(());
+        }
+        let first = self.map.ix(start).ok_or(bad(start))?;
+        let zone = self.frames.zone_of(first);
+        let span = self.zones.get(zone.index()).map(|z| z.span);
+        let room = span.map_or(0, |s| u64::from(s.end.0 - first.0));
+        if frames > room {
+            return Err(bad(Pfn(start.0 + room)));
+        }
+        let end = first.plus(frames as u32);
+        for ix in first.until(end) {
+            if self.frames.state(ix).kind() != Kind::Reserved || self.frames.zone_of(ix) != zone {
+                return Err(bad(self.map.pfn(ix)));
+            }
+        }
+        let mut at = first;
+        while at < end {
+            let order = Order(at.0.trailing_zeros() as u8)
+                .min(Order((end.0 - at.0).ilog2() as u8))
+                .min(self.frames.geometry.max_order);
+            for ix in at.until(at.plus(order.frames())) {
+                self.frames.set_state(ix, State::TAIL);
+            }
+            let (_, mut ops) = self.parts(zone, CpuId(0));
+            ops.give(at, order, At::Tail);
+            at = FrameIx(at.0 + order.frames());
+        }
+        Ok(())
+    }
+
+    /// The end of boot: counts what is free, and makes the era's reserve of it.
+    pub(crate) fn boot_done(&mut self) {
+        self.cpu_ids().for_each(|cpu| self.vmstat_update(cpu));
+        if let Reserve::Blocks { capped } = self.env.sw.reserve() {
+            for z in self.zones.iter_mut() {
+                z.setup_reserve_blocks(&self.frames, capped);
+            }
+        }
+    }
+
+    /// Boots a manager in `memory` (at least [`layout`](crate::layout)`(config).words` words, of any
+    /// content): all managed frames of each zone are free, the reserved ones being the first.
+    ///
+    /// # Errors
+    /// [`ConfigError`], if there is no such manager, or the memory is too small for it.
+    pub fn boot(config: &Config, host: H, memory: &'m mut [u64]) -> Result<Self, ConfigError> {
+        let mut m = Self::new(config, host, memory)?;
+        for c in config.zones {
+            m.free_range(Pfn(c.start.0 + c.spanned - c.managed), c.managed)?;
+        }
+        m.boot_done();
+        Ok(m)
+    }
+}

@@ -1,0 +1,57 @@
+//! Operations that may wait, the worlds that they run in, and the one loop that brings both together.
+//!
+//! An operation is a value. A step runs until it is done or has a [`Need`]; a [`World`] meets the need
+//! with nothing locked, and the operation is stepped again with the answer. The machine's tasks, a replay,
+//! threads and the tasks of a kernel are worlds.
+
+use crate::frame::CpuId;
+use crate::host::Host;
+use crate::manager::Manager;
+use crate::need::{Answer, Need, Step};
+
+/// Something that may have to wait before it is done: an allocation that reclaims, kswapd.
+pub trait Operation {
+    /// What it comes to.
+    type Output;
+
+    /// Goes on, on `cpu`, until it is done or needs something. The first answer is [`Answer::Go`].
+    fn step<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        cpu: CpuId,
+        answer: Answer,
+    ) -> Step<Self::Output>;
+}
+
+/// Who runs operations: it lends the manager for a step, and meets needs between steps.
+///
+/// A need is met by `&mut self`, and the manager is lent only for the time of a call, so that a wait while
+/// the manager is locked does not compile:
+/// ```compile_fail
+/// # use unfrag::drive::World;
+/// # use unfrag::reclaim::{Answer, Need};
+/// fn waits_under_the_lock<W: World>(world: &mut W) -> Answer {
+///     world.locked(|_manager, _cpu| world.meet(Need::Oom))
+/// }
+/// ```
+pub trait World {
+    /// Who listens to the manager.
+    type Host: Host;
+
+    /// Lends the manager, and says on which CPU the caller is.
+    fn locked<T>(&mut self, f: impl FnOnce(&mut Manager<'_, Self::Host>, CpuId) -> T) -> T;
+
+    /// Does what an operation needs.
+    fn meet(&mut self, need: Need) -> Answer;
+}
+
+/// Runs an operation in a world until it is done.
+pub fn drive<W: World, O: Operation>(world: &mut W, operation: &mut O) -> O::Output {
+    let mut answer = Answer::Go;
+    loop {
+        match world.locked(|m, cpu| operation.step(m, cpu, answer)) {
+            Step::Done(output) => return output,
+            Step::Need(need) => answer = world.meet(need),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Names of things, each a type of its own, so that one is never taken for another: frames, orders,
+//! nodes, zones, CPUs, pageblocks.
+
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+
+/// Number of a physical frame (physical address / page size).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pfn(pub u64);
+
+/// Order of a block: it has `2^order` frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Order(pub u8);
+
+impl Order {
+    /// A single frame.
+    pub const ZERO: Order = Order(0);
+    /// Largest order that is cheap to get (`PAGE_ALLOC_COSTLY_ORDER`).
+    pub const COSTLY: Order = Order(3);
+    /// A huge page of 2 MiB, where a page has 4 KiB.
+    pub const HUGE: Order = Order(9);
+
+    /// Frames in a block of this order.
+    #[inline]
+    pub const fn frames(self) -> u32 {
+        1 << self.0
+    }
+    /// The order as an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+    /// The orders from this one up to `last`, both included.
+    #[inline]
+    pub fn up_to(self, last: Order) -> impl DoubleEndedIterator<Item = Order> + Clone {
+        (self.0..=last.0).map(Order)
+    }
+    /// The order below; of order 0, none.
+    #[inline]
+    pub const fn below(self) -> Option<Order> {
+        match self.0.checked_sub(1) {
+            Some(order) => Some(Order(order)),
+            None => None,
+        }
+    }
+}
+
+impl core::fmt::Display for Order {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        core::fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Number of a NUMA node.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    FromBytes,
+    IntoBytes,
+    KnownLayout,
+)]
+#[repr(transparent)]
+pub struct NodeId(pub u8);
+
+/// Number of a zone: its position in [`Config::zones`](crate::Config::zones).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ZoneId(pub u8);
+
+impl ZoneId {
+    /// The zone as an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Number of a CPU, below [`Config::cpus`](crate::Config::cpus).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CpuId(pub u32);
+
+impl CpuId {
+    /// The CPU as an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Position of a frame in the frame table. It is congruent to the frame's number modulo the largest
+/// block, so that buddy arithmetic works on either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, KnownLayout)]
+#[repr(transparent)]
+pub(crate) struct FrameIx(pub u32);
+
+impl FrameIx {
+    /// No frame.
+    pub const NIL: FrameIx = FrameIx(u32::MAX);
+
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+    /// First frame of the aligned block of this order that holds it.
+    #[inline]
+    pub const fn head(self, order: Order) -> FrameIx {
+        FrameIx(self.0 & !(order.frames() - 1))
+    }
+    /// The other half of the block of the next order.
+    #[inline]
+    pub const fn buddy(self, order: Order) -> FrameIx {
+        FrameIx(self.0 ^ order.frames())
+    }
+    /// So many frames further.
+    #[inline]
+    pub const fn plus(self, frames: u32) -> FrameIx {
+        FrameIx(self.0 + frames)
+    }
+    /// Whether a block of this order may begin here.
+    #[inline]
+    pub const fn is_aligned(self, order: Order) -> bool {
+        self.0 & (order.frames() - 1) == 0
+    }
+    /// The frames from here up to `end`, without it.
+    #[inline]
+    pub fn until(self, end: FrameIx) -> impl Iterator<Item = FrameIx> {
+        (self.0..end.0).map(FrameIx)
+    }
+}
+
+/// Number of a pageblock: its position in the table of pageblocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pageblock(pub u32);
+
+/// Number of a set of LRU lists: of a zone, or of a node.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, KnownLayout,
+)]
+#[repr(transparent)]
+pub(crate) struct LruId(pub u8);
+
+impl LruId {
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}

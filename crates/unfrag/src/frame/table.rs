@@ -1,0 +1,224 @@
+//! The frame table, 16 bytes for each frame, and the table of pageblocks, 4 bytes for each.
+//!
+//! Both are reached by `&`: their words are atomic, with relaxed loads and stores (plain moves). A free
+//! frame's record belongs to whoever works on its zone; that of a frame in use belongs to its holder.
+//!
+//! Invariant: only the first frame of a block carries its state; the others say [`Kind::Tail`]. A
+//! frame says [`Kind::Buddy`] or [`Kind::Pcp`] exactly as long as it is on a list. A page that is
+//! isolated says so in one way: it is [`Kind::Used`], on the LRU list `ISOLATED`.
+
+use super::geometry::Geometry;
+use super::ids::{FrameIx, Order, ZoneId};
+use super::migrate_type::MigrateType;
+#[cfg(doc)]
+use super::state::Kind;
+use super::state::State;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+
+/// Most zones of a manager.
+pub const MAX_ZONES: usize = 16;
+
+/// One entry of the frame table.
+#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(crate) struct FrameMeta {
+    /// Next on its list.
+    next: AtomicU32,
+    /// Previous on its list.
+    prev: AtomicU32,
+    /// What its owner stored.
+    key: AtomicU32,
+    state: AtomicU32,
+}
+
+const _: () = assert!(size_of::<FrameMeta>() == 16);
+
+/// One entry of the table of pageblocks: type (3 bits) and zone (8, from bit 8). Bit 3 is for compaction (skip).
+#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[repr(transparent)]
+pub(crate) struct BlockMeta(AtomicU32);
+
+impl BlockMeta {
+    const TYPE: u32 = 7;
+    const ZONE: u32 = 8;
+    /// It holds frames of several zones.
+    const SHARED: u32 = 0xfe << Self::ZONE;
+    /// It holds frames of no zone.
+    const NO_ZONE: u32 = 0xff << Self::ZONE;
+    const ZONE_MASK: u32 = 0xff << Self::ZONE;
+}
+
+/// Frames of one zone, by their positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Span {
+    pub start: FrameIx,
+    pub end: FrameIx,
+}
+
+impl Span {
+    #[inline]
+    pub const fn holds(&self, ix: FrameIx) -> bool {
+        ix.0 >= self.start.0 && ix.0 < self.end.0
+    }
+}
+
+/// The frame table and the table of pageblocks.
+pub(crate) struct Frames<'m> {
+    meta: &'m [FrameMeta],
+    blocks: &'m [BlockMeta],
+    pub geometry: Geometry,
+    /// The zones' frames, for the few pageblocks that two zones share.
+    spans: [Span; MAX_ZONES],
+}
+
+impl<'m> Frames<'m> {
+    /// Tables in which no frame exists and no pageblock belongs to a zone.
+    pub fn new(
+        meta: &'m [FrameMeta],
+        blocks: &'m [BlockMeta],
+        geometry: Geometry,
+        initial: MigrateType,
+    ) -> Frames<'m> {
+        for b in blocks {
+            b.0.store(initial as u32 | BlockMeta::NO_ZONE, Relaxed);
+        }
+        let none = Span {
+            start: FrameIx::NIL,
+            end: FrameIx::NIL,
+        };
+        Frames {
+            meta,
+            blocks,
+            geometry,
+            spans: [none; MAX_ZONES],
+        }
+    }
+
+    /// Says which frames a zone has; all of them are reserved.
+    pub fn add_zone(&mut self, zone: ZoneId, span: Span, reserved: State) {
+        self.spans[zone.index()] = span;
+        for ix in span.start.until(span.end) {
+            let e = &self.meta[ix.index()];
+            e.next.store(FrameIx::NIL.0, Relaxed);
+            e.prev.store(FrameIx::NIL.0, Relaxed);
+            e.state.store(reserved.0, Relaxed);
+        }
+        if span.start >= span.end {
+            return;
+        }
+        let first = self.geometry.block_of(span.start).0;
+        let last = self.geometry.block_of(FrameIx(span.end.0 - 1)).0;
+        for b in &self.blocks[first as usize..=last as usize] {
+            let word = b.0.load(Relaxed);
+            let of = match word & BlockMeta::ZONE_MASK {
+                BlockMeta::NO_ZONE => u32::from(zone.0) << BlockMeta::ZONE,
+                _ => BlockMeta::SHARED,
+            };
+            b.0.store(word & !BlockMeta::ZONE_MASK | of, Relaxed);
+        }
+    }
+
+    /// Address of the frame table.
+    pub fn address(&self) -> usize {
+        self.meta.as_ptr().addr()
+    }
+
+    #[inline]
+    pub fn meta(&self, ix: FrameIx) -> &'m FrameMeta {
+        &self.meta[ix.index()]
+    }
+    #[inline]
+    pub fn state(&self, ix: FrameIx) -> State {
+        State(self.meta[ix.index()].state.load(Relaxed))
+    }
+    #[inline]
+    pub fn set_state(&self, ix: FrameIx, state: State) {
+        self.meta[ix.index()].state.store(state.0, Relaxed);
+    }
+    #[inline]
+    pub fn next(&self, ix: FrameIx) -> FrameIx {
+        FrameIx(self.meta[ix.index()].next.load(Relaxed))
+    }
+    #[inline]
+    pub fn set_next(&self, ix: FrameIx, next: FrameIx) {
+        self.meta[ix.index()].next.store(next.0, Relaxed);
+    }
+    #[inline]
+    pub fn prev(&self, ix: FrameIx) -> FrameIx {
+        FrameIx(self.meta[ix.index()].prev.load(Relaxed))
+    }
+    #[inline]
+    pub fn set_prev(&self, ix: FrameIx, prev: FrameIx) {
+        self.meta[ix.index()].prev.store(prev.0, Relaxed);
+    }
+    /// What the owner of a frame stored.
+    #[inline]
+    pub fn key(&self, ix: FrameIx) -> u32 {
+        self.meta[ix.index()].key.load(Relaxed)
+    }
+    #[inline]
+    pub fn set_key(&self, ix: FrameIx, key: u32) {
+        self.meta[ix.index()].key.store(key, Relaxed);
+    }
+
+    #[inline]
+    fn block(&self, ix: FrameIx) -> &AtomicU32 {
+        &self.blocks[self.geometry.block_of(ix).0 as usize].0
+    }
+    /// Type of the pageblock that holds `ix`.
+    #[inline]
+    pub fn block_type(&self, ix: FrameIx) -> MigrateType {
+        MigrateType::from_bits(self.block(ix).load(Relaxed) as u8)
+    }
+    /// Zone that a frame belongs to.
+    #[inline]
+    pub fn zone_of(&self, ix: FrameIx) -> ZoneId {
+        self.zone_in(self.block(ix).load(Relaxed), ix)
+    }
+    /// Zone that a frame belongs to, and the type of its pageblock.
+    #[inline]
+    pub fn zone_and_type(&self, ix: FrameIx) -> (ZoneId, MigrateType) {
+        let word = self.block(ix).load(Relaxed);
+        (self.zone_in(word, ix), MigrateType::from_bits(word as u8))
+    }
+    #[inline]
+    fn zone_in(&self, word: u32, ix: FrameIx) -> ZoneId {
+        match word & BlockMeta::ZONE_MASK {
+            BlockMeta::SHARED => self.zone_by_span(ix),
+            of => ZoneId((of >> BlockMeta::ZONE) as u8),
+        }
+    }
+    #[cold]
+    fn zone_by_span(&self, ix: FrameIx) -> ZoneId {
+        let found = self.spans.iter().position(|s| s.holds(ix));
+        ZoneId(found.map_or(u8::MAX, |z| z as u8))
+    }
+    /// Gives the pageblock that holds `ix` a type.
+    #[inline]
+    pub fn set_block_type(&self, ix: FrameIx, mt: MigrateType) {
+        let b = self.block(ix);
+        b.store(b.load(Relaxed) & !BlockMeta::TYPE | mt as u32, Relaxed);
+    }
+    /// Gives every pageblock within a block of order `order` at `ix` a type.
+    pub fn set_block_types(&self, ix: FrameIx, order: Order, mt: MigrateType) {
+        let mut at = ix;
+        while at < ix.plus(order.frames()) {
+            self.set_block_type(at, mt);
+            at = at.plus(self.geometry.block_order.frames());
+        }
+    }
+
+    /// The block larger than a pageblock that began before `ix`, the first frame of a pageblock, and
+    /// reaches into it.
+    pub fn larger_block(&self, ix: FrameIx) -> Option<State> {
+        let from = Order(self.geometry.block_order.0 + 1);
+        from.up_to(self.geometry.max_order)
+            .map(|order| (order, ix.head(order)))
+            .filter(|&(_, head)| head < ix)
+            .map(|(order, head)| (order, self.state(head)))
+            .find(|(order, s)| s.kind().heads_block() && s.order() >= *order)
+            .map(|(_, s)| s)
+    }
+}

@@ -1,0 +1,413 @@
+//! Looking inside: what procfs shows of zones, lists, pageblocks and pages.
+
+use crate::frame::{
+    CpuId, FrameIx, Geometry, Kind, MigrateType, NR_TYPES, NR_ZONE_KINDS, NodeId, ORDER_SLOTS,
+    Order, OwnerId, PageFlags, Pfn, ZoneConfig, ZoneId,
+};
+use crate::host::Host;
+use crate::kernel::{Switches, Sysctl};
+use crate::lru::{Lru, NR_LRU};
+use crate::manager::Manager;
+use crate::pcp::NR_LISTS;
+use crate::place::V19Stats;
+use crate::stat::{Counters, ReclaimCounters};
+use crate::zone::Marks;
+
+/// A zone as seen from outside.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ZoneView {
+    /// What it is made of.
+    pub config: ZoneConfig,
+    /// Its marks.
+    pub marks: Marks,
+    /// What it keeps from requests for higher zones.
+    pub protection: [u64; NR_ZONE_KINDS],
+    /// Pages on the buddy lists.
+    pub free_pages: u64,
+    /// Free pages as watermark checks see them.
+    pub free_counter: i64,
+    /// Pages in high-atomic pageblocks.
+    pub highatomic: u64,
+    /// Free blocks of each order, up to the largest of any geometry.
+    pub nr_free: [u64; ORDER_SLOTS],
+    /// V19's reserve and statistics.
+    pub v19: V19Stats,
+}
+
+/// A CPU's lists of a zone as seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SetView {
+    /// Base pages on the lists.
+    pub count: i32,
+    /// Pages from which on a free gives back.
+    pub high: i32,
+    /// Least that `high` may be.
+    pub high_min: i32,
+    /// Most that `high` may be.
+    pub high_max: i32,
+    /// Pages moved at a time.
+    pub batch: i32,
+    /// 6.1's `free_factor` or 6.18's `alloc_factor`.
+    pub factor: i32,
+}
+
+/// What one pageblock holds, in frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlockView {
+    /// Frames of allocations, by type of the request.
+    pub used: [u32; NR_TYPES],
+    /// Frames on buddy or per-CPU lists.
+    pub free: u32,
+    /// Frames that the boot kept, or that are no memory.
+    pub reserved: u32,
+}
+
+/// Pages on the LRU lists of a zone, or of the node whose first zone it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LruView {
+    /// Pages by list, in the order of [`Lru`].
+    pub pages: [u64; NR_LRU],
+    /// Pages held apart, anonymous and file.
+    pub isolated: [u64; 2],
+    /// Reclaim has given up here.
+    pub all_unreclaimable: bool,
+}
+
+/// A frame as seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FrameView {
+    /// What it is.
+    pub kind: Kind,
+    /// Order of the block that it begins.
+    pub order: Order,
+    /// Type of its list while it is free, of its request while it is in use.
+    pub migratetype: MigrateType,
+    /// Who uses it, as that said.
+    pub owner: OwnerId,
+    /// What its owner stored.
+    pub key: u32,
+}
+
+impl<'m, H: Host> Manager<'m, H> {
+    /// A look inside.
+    #[inline]
+    pub fn inspect(&self) -> Inspect<'_, 'm, H> {
+        Inspect { m: self }
+    }
+}
+
+/// A look inside a manager. From [`Manager::inspect`].
+pub struct Inspect<'a, 'm, H: Host> {
+    pub(crate) m: &'a Manager<'m, H>,
+}
+
+impl<H: Host> Clone for Inspect<'_, '_, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H: Host> Copy for Inspect<'_, '_, H> {}
+
+impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
+    /// The zones, by ascending address.
+    pub fn zones(self) -> impl DoubleEndedIterator<Item = ZoneId> + ExactSizeIterator + use<H> {
+        (0..self.m.zones.len() as u8).map(ZoneId)
+    }
+
+    /// The nodes, in the order of their first zones.
+    pub fn nodes(self) -> impl Iterator<Item = NodeId> + use<'a, 'm, H> {
+        self.m.nodes.iter().map(|n| n.id)
+    }
+
+    /// The CPUs.
+    pub fn cpus(self) -> impl ExactSizeIterator<Item = CpuId> + use<H> {
+        (0..self.m.cpus as u16).map(|cpu| CpuId(cpu.into()))
+    }
+
+    /// Sizes of pages, blocks and pageblocks.
+    pub fn geometry(self) -> Geometry {
+        self.m.frames.geometry
+    }
+
+    /// The rules in force.
+    pub fn switches(self) -> &'a Switches {
+        &self.m.env.sw
+    }
+
+    /// The settings in force.
+    pub fn sysctl(self) -> &'a Sysctl {
+        &self.m.env.sysctl
+    }
+
+    /// Events since the start.
+    pub fn counters(self) -> &'a Counters {
+        &self.m.counters
+    }
+
+    /// Events of reclaim since the start.
+    pub fn reclaim_counters(self) -> &'a ReclaimCounters {
+        &self.m.reclaim
+    }
+
+    /// Address of the metadata memory, for an owner that asks whether this is the manager that lives
+    /// in its memory.
+    pub fn metadata_address(self) -> usize {
+        self.m.frames.address()
+    }
+
+    /// What a zone is made of.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    #[inline]
+    pub fn zone_config(self, zone: ZoneId) -> ZoneConfig {
+        self.m.zone(zone).config()
+    }
+
+    /// A zone.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    pub fn zone(self, zone: ZoneId) -> ZoneView {
+        let z = self.m.zone(zone);
+        ZoneView {
+            config: z.config(),
+            marks: z.marks,
+            protection: z.protection,
+            free_pages: z.place.free_pages(),
+            free_counter: z.counter,
+            highatomic: z.highatomic,
+            nr_free: z.place.nr_free().map(u64::from),
+            v19: z.place.v19,
+        }
+    }
+
+    /// A CPU's lists of a zone.
+    ///
+    /// # Panics
+    /// If there is no such zone or CPU.
+    pub fn set(self, zone: ZoneId, cpu: CpuId) -> SetView {
+        let s = &self.m.sets[self.m.set_of(zone, cpu)].lists;
+        SetView {
+            count: s.count,
+            high: s.high,
+            high_min: s.high_min,
+            high_max: s.high_max,
+            batch: s.batch,
+            factor: s.factor,
+        }
+    }
+
+    /// Base pages on all CPUs' lists of a zone.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    pub fn pcp_pages(self, zone: ZoneId) -> u64 {
+        self.cpus()
+            .map(|cpu| self.set(zone, cpu).count as u64)
+            .sum()
+    }
+
+    /// Blocks on the buddy list of an order and a type, from its head.
+    ///
+    /// # Panics
+    /// If there is no such zone, or the order is above [`MAX_MAX_ORDER`](crate::frame::MAX_MAX_ORDER).
+    pub fn free_list(
+        self,
+        zone: ZoneId,
+        order: Order,
+        mt: MigrateType,
+    ) -> impl Iterator<Item = Pfn> + use<'a, 'm, H> {
+        let list = *self.m.zone(zone).place.list(order, mt);
+        let frames = list.iter(&self.m.frames);
+        frames.map(|ix| self.m.map.pfn(ix))
+    }
+
+    /// Number of blocks on the buddy list of an order and a type.
+    ///
+    /// # Panics
+    /// If there is no such zone, or the order is above [`MAX_MAX_ORDER`](crate::frame::MAX_MAX_ORDER).
+    pub fn free_list_len(self, zone: ZoneId, order: Order, mt: MigrateType) -> u64 {
+        u64::from(self.m.zone(zone).place.list(order, mt).len)
+    }
+
+    /// Blocks on a CPU's list `index`, from its head. Lists 0 to 11 are `3 * order + type`, 12 and
+    /// 13 those of order 9 (other, movable), in eras that have them; types by the era's own numbers.
+    ///
+    /// # Panics
+    /// If there is no such zone, CPU or list (there are [`NR_LISTS`]).
+    pub fn pcp_list(
+        self,
+        zone: ZoneId,
+        cpu: CpuId,
+        index: usize,
+    ) -> impl Iterator<Item = Pfn> + use<'a, 'm, H> {
+        assert!(index < NR_LISTS, "list {index} of {NR_LISTS}");
+        let set = &self.m.sets[self.m.set_of(zone, cpu)].lists;
+        let frames = set.iter(&self.m.frames, index);
+        frames.map(|ix| self.m.map.pfn(ix))
+    }
+
+    /// The free block of the buddy lists that holds a frame: its first frame and order.
+    pub fn free_block(self, pfn: Pfn) -> Option<(Pfn, Order)> {
+        let head = self.m.buddy_of(self.m.map.ix(pfn)?)?;
+        Some((self.m.map.pfn(head), self.m.frames.state(head).order()))
+    }
+
+    /// A frame, if a table holds it.
+    pub fn frame(self, pfn: Pfn) -> Option<FrameView> {
+        let ix = self.m.map.ix(pfn)?;
+        let s = self.m.frames.state(ix);
+        Some(FrameView {
+            kind: s.kind(),
+            order: s.order(),
+            migratetype: s.mt(),
+            owner: s.owner(),
+            key: self.m.frames.key(ix),
+        })
+    }
+
+    /// Zone that a frame belongs to.
+    pub fn zone_of(self, pfn: Pfn) -> Option<ZoneId> {
+        let ix = self.m.map.ix(pfn)?;
+        let zone = self.m.frames.zone_of(ix);
+        let z = self.m.zones.get(zone.index())?;
+        z.span.holds(ix).then_some(zone)
+    }
+
+    /// Whether the frame may be given out, free or in use (not reserved by the boot).
+    pub fn is_managed(self, pfn: Pfn) -> bool {
+        let frame = self.frame(pfn);
+        frame.is_some_and(|f| !matches!(f.kind, Kind::Absent | Kind::Reserved))
+    }
+
+    /// Type of the pageblock that holds a frame.
+    pub fn block_type(self, pfn: Pfn) -> Option<MigrateType> {
+        Some(self.m.frames.block_type(self.m.map.ix(pfn)?))
+    }
+
+    /// Frames in a pageblock.
+    pub fn block_pages(self) -> u32 {
+        self.m.frames.geometry.block_order.frames()
+    }
+
+    /// Pageblocks of a zone by type: those whose first frame in the zone is memory.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    pub fn blocks_by_type(self, zone: ZoneId) -> [u64; NR_TYPES] {
+        let mut n = [0; NR_TYPES];
+        for (_, mt, _) in self.blocks(zone) {
+            n[mt as usize] += 1;
+        }
+        n
+    }
+
+    /// The pageblocks of a zone: first frame, type and content.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    pub fn blocks(
+        self,
+        zone: ZoneId,
+    ) -> impl Iterator<Item = (Pfn, MigrateType, BlockView)> + use<'a, 'm, H> {
+        let span = self.m.zone(zone).span;
+        let order = self.m.frames.geometry.block_order;
+        let mut at = span.start.head(order);
+        core::iter::from_fn(move || {
+            if at >= span.end {
+                return None;
+            }
+            let first = at;
+            at = at.plus(order.frames());
+            let view = self.block_view(first.max(span.start), at.min(span.end));
+            let mt = self.m.frames.block_type(first);
+            Some((self.m.map.pfn(first), mt, view))
+        })
+    }
+
+    /// What is in the frames from `lo` up to `hi`, which lie in one pageblock.
+    fn block_view(self, lo: FrameIx, hi: FrameIx) -> BlockView {
+        let mut v = BlockView::default();
+        let whole = hi.0 - lo.0;
+        if let Some(s) = self.m.frames.larger_block(lo) {
+            match s.kind() {
+                Kind::Used => v.used[s.mt() as usize] = whole,
+                _ => v.free = whole,
+            }
+            return v;
+        }
+        let mut at = lo;
+        while at < hi {
+            let s = self.m.frames.state(at);
+            let n = if s.kind().heads_block() {
+                s.order().frames().min(hi.0 - at.0)
+            } else {
+                1
+            };
+            match s.kind() {
+                Kind::Used => v.used[s.mt() as usize] += n,
+                Kind::Buddy | Kind::Pcp => v.free += n,
+                Kind::Absent | Kind::Reserved | Kind::Tail => v.reserved += n,
+            }
+            at = at.plus(n);
+        }
+        v
+    }
+
+    /// What became of a page; nothing, of one that is in no zone.
+    #[inline]
+    pub fn page_flags(self, pfn: Pfn) -> PageFlags {
+        let ix = self.m.map.ix(pfn);
+        ix.map_or(PageFlags::empty(), |ix| self.m.frames.state(ix).flags())
+    }
+
+    /// Grows whenever a page in use loses [`PageFlags::YOUNG`]. As long as it does not, to touch again what
+    /// was touched changes nothing.
+    #[inline]
+    pub fn nr_aged(self) -> u64 {
+        self.m.flag_counts.nr_aged
+    }
+
+    /// Pages that some process maps.
+    pub fn nr_mapped(self) -> u64 {
+        self.m.flag_counts.nr_mapped
+    }
+
+    /// The LRU list that a page is on.
+    pub fn lru_of(self, pfn: Pfn) -> Option<Lru> {
+        let s = self.m.frames.state(self.m.map.ix(pfn)?);
+        Lru::from_code(s.lru())
+    }
+
+    /// The LRU lists of a zone; of a node where the era has them by node (at its first zone, empty at
+    /// the others).
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    pub fn lru(self, zone: ZoneId) -> LruView {
+        let own = self.m.zone(zone).lru.index() == zone.index();
+        let v = &self.m.lrus[zone.index()];
+        LruView {
+            pages: v.lists.map(|l| u64::from(l.len)),
+            isolated: v.isolated,
+            all_unreclaimable: own && self.m.all_unreclaimable(self.m.zone(zone).lru),
+        }
+    }
+
+    /// Pages on an LRU list, from the newest.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    pub fn lru_list(self, zone: ZoneId, lru: Lru) -> impl Iterator<Item = Pfn> + use<'a, 'm, H> {
+        let list = self.m.lrus[zone.index()].lists[lru.index()];
+        let frames = list.iter(&self.m.frames);
+        frames.map(|ix| self.m.map.pfn(ix))
+    }
+}

@@ -1,0 +1,118 @@
+//! What only a laboratory does to a manager: it knows which zone was taken, and makes blocks what a
+//! recording says they were. With feature `lab`.
+
+use crate::frame::{Kind, NodeId, Order, Pfn, State, ZoneId, ZoneKind};
+use crate::host::Host;
+use crate::manager::Manager;
+use crate::request::{AllocError, Request, first_flags};
+use crate::restore::{Edit, RestoreError};
+
+impl<'m, H: Host> Manager<'m, H> {
+    /// What only a laboratory does to a manager.
+    pub fn lab(&mut self) -> Lab<'_, 'm, H> {
+        Lab { m: self }
+    }
+}
+
+/// What only a laboratory does to a manager. From [`Manager::lab`].
+pub struct Lab<'a, 'm, H: Host> {
+    m: &'a mut Manager<'m, H>,
+}
+
+impl<'m, H: Host> Lab<'_, 'm, H> {
+    /// Changes to the state that no kernel would make.
+    pub fn edit(&mut self) -> Edit<'_, 'm, H> {
+        Edit { m: self.m }
+    }
+
+    /// Allocates from one zone, whatever its watermark: for a replay that knows which zone was taken.
+    ///
+    /// # Errors
+    /// [`AllocError::Forbidden`], if there is no such zone; else as [`Manager::alloc`].
+    pub fn alloc_in_zone(&mut self, zone: ZoneId, request: &Request) -> Result<Pfn, AllocError> {
+        let mut d = self.m.demand(request)?;
+        let z = self.m.zones.get(zone.index());
+        d.node = z.ok_or(AllocError::Forbidden)?.node;
+        match self.m.take_from_zone(zone, &d, first_flags(d.gfp)) {
+            Some(ix) => Ok(self.m.hand_out(&d, ix)),
+            None => self.m.fail(&d),
+        }
+    }
+
+    /// Zone that the first attempt of a request would take, by the watermarks.
+    pub fn zone_for(&self, request: &Request) -> Option<ZoneId> {
+        let d = self.m.demand(request).ok()?;
+        self.m.zone_for(&d)
+    }
+
+    /// kswapd begins or ends to work on a zone: meanwhile per-CPU lists stay small.
+    pub fn set_reclaim_active(&mut self, node: NodeId, kind: ZoneKind, active: bool) {
+        for z in self.m.zones.iter_mut() {
+            if z.node == node && z.kind == kind {
+                z.reclaim_active = active;
+            }
+        }
+    }
+
+    /// Lowers the boost of a zone's marks by what kswapd saw when it began, as it does when it is
+    /// done. `spec: linux-mm 1.3`
+    pub fn lower_boost(&mut self, node: NodeId, kind: ZoneKind, by: u64) {
+        for z in self.m.zones.iter_mut() {
+            if z.node == node && z.kind == kind {
+                z.marks.boost = z.marks.boost.saturating_sub(by);
+            }
+        }
+    }
+
+    /// Makes frames in use that begin at `pfn` one block of `order`, whatever blocks they are now:
+    /// smaller ones are joined, a larger one around them is cut. They leave their LRU lists. The outside
+    /// pieces of a cut stay in use, in the largest blocks that fit.
+    ///
+    /// # Errors
+    /// [`RestoreError::NotABlock`], if they are not such frames; nothing has changed then.
+    pub fn reshape(&mut self, pfn: Pfn, order: Order) -> Result<(), RestoreError> {
+        let bad = RestoreError::NotABlock(pfn, order);
+        let ix = self.m.map.ix(pfn).ok_or(bad)?;
+        if order > self.m.frames.geometry.max_order || !ix.is_aligned(order) {
+            return Err(bad);
+        }
+        for o in order.up_to(self.m.frames.geometry.max_order) {
+            let head = ix.head(o);
+            let s = self.m.frames.state(head);
+            if s.kind() != Kind::Used || s.order() != o {
+                continue;
+            }
+            let first = self.m.map.pfn(head);
+            self.m.pages().lru_del(first);
+            // Halve the block that holds the frame until it is of the order asked for.
+            let (mut lo, mut o) = (head, o);
+            while o > order {
+                o.0 -= 1;
+                let hi = lo.plus(o.frames());
+                let (keep, apart) = if ix >= hi { (hi, lo) } else { (lo, hi) };
+                self.m.frames.set_state(apart, s.piece(o));
+                lo = keep;
+            }
+            self.m.frames.set_state(ix, s.piece(order));
+            return Ok(());
+        }
+        let mut at = ix;
+        let end = ix.plus(order.frames());
+        while at < end {
+            let s = self.m.frames.state(at);
+            if s.kind() != Kind::Used || s.order() >= order {
+                return Err(bad);
+            }
+            at = at.plus(s.order().frames());
+        }
+        let s = self.m.frames.state(ix);
+        self.m.pages().lru_del(pfn);
+        for at in ix.plus(1).until(end) {
+            let page = self.m.map.pfn(at);
+            self.m.pages().lru_del(page);
+            self.m.frames.set_state(at, State::TAIL);
+        }
+        self.m.frames.set_state(ix, s.piece(order));
+        Ok(())
+    }
+}

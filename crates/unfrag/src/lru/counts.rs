@@ -1,0 +1,33 @@
+//! What is counted when flags of pages change.
+//!
+//! Invariant: `nr_mapped` counts the pages that have [`PageFlags::MAPPED`]; `nr_aged` grows whenever one
+//! loses [`PageFlags::YOUNG`].
+
+use crate::frame::{FrameIx, Frames, PageFlags};
+
+/// What is counted when flags change.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FlagCounts {
+    /// Pages that some process maps.
+    pub nr_mapped: u64,
+    /// Times that a page lost its mark of use.
+    pub nr_aged: u64,
+}
+
+impl FlagCounts {
+    /// The flags of a page change.
+    #[inline]
+    pub fn change(&mut self, was: PageFlags, is: PageFlags) {
+        self.nr_mapped += u64::from(is.contains(PageFlags::MAPPED));
+        self.nr_mapped -= u64::from(was.contains(PageFlags::MAPPED));
+        self.nr_aged += u64::from((was - is).contains(PageFlags::YOUNG));
+    }
+
+    /// Gives a page other flags.
+    #[inline]
+    pub fn put(&mut self, frames: &Frames, ix: FrameIx, flags: PageFlags) {
+        let s = frames.state(ix);
+        self.change(s.flags(), flags);
+        frames.set_state(ix, s.with_flags(flags));
+    }
+}

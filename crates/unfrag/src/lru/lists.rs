@@ -1,0 +1,58 @@
+//! The LRU lists of a zone, or of a node, and what reclaim remembers of them.
+
+use super::kind::{Lru, NR_LRU};
+use crate::place::List;
+use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
+
+/// Reclaim begins at this priority and scans `size >> priority` of each list.
+pub(crate) const DEF_PRIORITY: u8 = 12;
+
+/// Pages that one reclaim wants, and the size of a batch.
+pub(crate) const SWAP_CLUSTER_MAX: u64 = 32;
+
+/// The LRU lists of a zone, or of a node. They live in the caller's memory, so their layout has no gaps.
+#[derive(TryFromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(crate) struct LruLists {
+    /// Scans that were too small to make.
+    pub saved_scan: [u64; NR_LRU],
+    /// Pages looked at lately, anonymous and file.
+    pub recent_scanned: [u64; 2],
+    /// Of them, those found in use.
+    pub recent_rotated: [u64; 2],
+    /// Pages held apart, anonymous and file.
+    pub isolated: [u64; 2],
+    /// Pages looked at since one was freed in the zones whose lists these are.
+    pub pages_scanned: u64,
+    pub lists: [List; NR_LRU],
+    /// Priority of the last reclaim that was under way (joined lists).
+    pub prev_priority: u8,
+    /// Reclaim has given up here until a page is freed.
+    pub all_unreclaimable: bool,
+    pad: [u8; 2],
+}
+
+impl LruLists {
+    pub fn new() -> LruLists {
+        LruLists {
+            saved_scan: [0; NR_LRU],
+            recent_scanned: [0; 2],
+            recent_rotated: [0; 2],
+            isolated: [0; 2],
+            pages_scanned: 0,
+            lists: [List::EMPTY; NR_LRU],
+            prev_priority: DEF_PRIORITY,
+            all_unreclaimable: false,
+            pad: [0; 2],
+        }
+    }
+
+    pub fn len(&self, lru: Lru) -> u64 {
+        u64::from(self.lists[lru.index()].len)
+    }
+
+    /// Pages of a kind, in use or not.
+    pub fn of_kind(&self, file: bool) -> u64 {
+        self.len(Lru::new(file, false)) + self.len(Lru::new(file, true))
+    }
+}

@@ -1,0 +1,240 @@
+//! Pages in use, to be changed: their flags, and their places on LRU lists.
+//! `spec: linux-mm 4.1`
+
+use super::counts::FlagCounts;
+use super::kind::{ISOLATED, Lru};
+use super::lists::LruLists;
+use crate::frame::{FrameIx, FrameMap, Frames, Kind, OwnerId, PageFlags, Pfn, State};
+use crate::hint::prefetch;
+use crate::place::{End, List};
+use crate::stat::ReclaimCounters;
+use crate::zone::Zone;
+
+/// The pages of a manager that are in use. From [`Manager::pages`](crate::Manager::pages), or beside its
+/// host from [`Manager::host_and_pages`](crate::Manager::host_and_pages).
+///
+/// A page that is in no zone has no flags and is on no list; to change it changes nothing.
+pub struct PagesMut<'a, 'm> {
+    pub(crate) frames: &'a Frames<'m>,
+    pub(crate) map: &'a FrameMap,
+    pub(crate) zones: &'a [Zone],
+    pub(crate) lrus: &'a mut [LruLists],
+    pub(crate) counts: &'a mut FlagCounts,
+    pub(crate) events: &'a mut ReclaimCounters,
+    /// New anonymous pages start in use.
+    pub(crate) new_anon_active: bool,
+}
+
+impl PagesMut<'_, '_> {
+    /// What became of a page.
+    #[inline]
+    pub fn flags(&self, pfn: Pfn) -> PageFlags {
+        let ix = self.map.ix(pfn);
+        ix.map_or(PageFlags::empty(), |ix| self.frames.state(ix).flags())
+    }
+
+    /// Sets flags of a page.
+    #[inline]
+    pub fn set(&mut self, pfn: Pfn, flags: PageFlags) {
+        if let Some(ix) = self.map.ix(pfn) {
+            let flags = self.flags_of(ix) | flags;
+            self.put_flags(ix, flags);
+        }
+    }
+
+    /// Clears flags of a page.
+    #[inline]
+    pub fn clear(&mut self, pfn: Pfn, flags: PageFlags) {
+        if let Some(ix) = self.map.ix(pfn) {
+            let flags = self.flags_of(ix) - flags;
+            self.put_flags(ix, flags);
+        }
+    }
+
+    /// Asks for a page's record, which is needed soon, without waiting for it.
+    #[inline]
+    pub fn prefetch(&self, pfn: Pfn) {
+        if let Some(ix) = self.map.ix(pfn) {
+            prefetch(self.frames.meta(ix));
+        }
+    }
+
+    /// Says who uses a block in use, and by which key its owner knows it. The record of a frame in use
+    /// belongs to its holder, so this needs no more than the caller's right to the block; it is told to
+    /// whoever evicts or moves the page, and forgotten when the block is freed. Whether `pfn` begins a
+    /// block in use.
+    pub fn adopt(&mut self, pfn: Pfn, owner: OwnerId, key: u32) -> bool {
+        let Some(ix) = self.map.ix(pfn) else {
+            return false;
+        };
+        let s = self.frames.state(ix);
+        if s.kind() != Kind::Used {
+            return false;
+        }
+        self.frames.set_state(ix, s.with_owner(owner));
+        self.frames.set_key(ix, key);
+        true
+    }
+
+    /// Puts a block in use on an LRU list, at its head (as the newest), and sets flags of it.
+    ///
+    /// # Panics
+    /// If the frame is in no zone.
+    #[inline(always)]
+    pub fn lru_add(&mut self, pfn: Pfn, lru: Lru, flags: PageFlags) {
+        let Some(ix) = self.map.ix(pfn) else {
+            panic!("{pfn:?} is in no zone")
+        };
+        self.lru_leave(ix, self.frames.state(ix));
+        let s = self.frames.state(ix);
+        let was = s.flags();
+        self.counts.change(was, was | flags);
+        self.join(ix, s.with_flags(was | flags), lru, End::Head);
+    }
+
+    /// Puts a new page on its list and sets flags of it: anonymous pages start in use to 5.8, page cache
+    /// does not.
+    ///
+    /// # Panics
+    /// If the frame is in no zone.
+    #[inline]
+    pub fn lru_add_new(&mut self, pfn: Pfn, file: bool, flags: PageFlags) {
+        let active = !file && self.new_anon_active;
+        self.lru_add(pfn, Lru::new(file, active), flags);
+    }
+
+    /// Takes a page off its LRU list, if it is on one. [`free`](crate::Manager::free) does so by itself.
+    pub fn lru_del(&mut self, pfn: Pfn) {
+        let Some(ix) = self.map.ix(pfn) else { return };
+        self.lru_leave(ix, self.frames.state(ix));
+    }
+
+    /// The LRU list that a page is on.
+    pub fn lru_of(&self, pfn: Pfn) -> Option<Lru> {
+        Lru::from_code(self.frames.state(self.map.ix(pfn)?).lru())
+    }
+
+    /// A page was used by read or write: the first use marks it, the second one makes it active.
+    pub fn mark_accessed(&mut self, pfn: Pfn) {
+        let Some(ix) = self.map.ix(pfn) else { return };
+        let flags = self.flags_of(ix);
+        match Lru::from_code(self.frames.state(ix).lru()) {
+            Some(lru)
+                if !lru.is_active()
+                    && lru != Lru::Unevictable
+                    && flags.contains(PageFlags::REFERENCED) =>
+            {
+                self.unlink(ix, lru);
+                self.link(ix, Lru::new(lru.is_file(), true), End::Head);
+                self.put_flags(ix, flags - PageFlags::REFERENCED);
+                self.events.pgactivate += 1;
+                self.lists_of(ix).recent_rotated[usize::from(lru.is_file())] += 1;
+            }
+            _ => self.put_flags(ix, flags | PageFlags::REFERENCED),
+        }
+    }
+
+    /// The writing of a page ended. If reclaim wanted it, it goes where reclaim looks next.
+    pub fn end_writeback(&mut self, pfn: Pfn) {
+        let Some(ix) = self.map.ix(pfn) else { return };
+        let flags = self.flags_of(ix);
+        self.put_flags(ix, flags - PageFlags::WRITEBACK - PageFlags::RECLAIM);
+        if !flags.contains(PageFlags::RECLAIM) {
+            return;
+        }
+        if let Some(lru) = Lru::from_code(self.frames.state(ix).lru())
+            && !lru.is_active()
+            && lru != Lru::Unevictable
+        {
+            self.unlink(ix, lru);
+            self.link(ix, lru, End::Tail);
+            self.events.pgrotated += 1;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn flags_of(&self, ix: FrameIx) -> PageFlags {
+        self.frames.state(ix).flags()
+    }
+
+    #[inline]
+    pub(crate) fn put_flags(&mut self, ix: FrameIx, flags: PageFlags) {
+        self.counts.put(self.frames, ix, flags);
+    }
+
+    /// The LRU lists of the page's zone.
+    #[inline]
+    pub(crate) fn lists_of(&mut self, ix: FrameIx) -> &mut LruLists {
+        let zone = self.frames.zone_of(ix);
+        &mut self.lrus[self.zones[zone.index()].lru.index()]
+    }
+
+    #[inline(always)]
+    pub(crate) fn unlink(&mut self, ix: FrameIx, lru: Lru) {
+        let frames = self.frames;
+        self.lists_of(ix).lists[lru.index()].unlink(frames, ix);
+    }
+
+    pub(crate) fn link(&mut self, ix: FrameIx, lru: Lru, end: End) {
+        self.join(ix, self.frames.state(ix), lru, end);
+    }
+
+    /// A page whose state is `s` otherwise joins a list.
+    #[inline(always)]
+    fn join(&mut self, ix: FrameIx, s: State, lru: Lru, end: End) {
+        let frames = self.frames;
+        frames.set_state(ix, s.with_lru(lru as u8));
+        self.lists_of(ix).lists[lru.index()].push(frames, ix, end);
+    }
+
+    /// Takes a page whose state is known off its LRU list, if it is on one.
+    #[inline(always)]
+    pub(crate) fn lru_leave(&mut self, ix: FrameIx, s: State) {
+        if let Some(lru) = Lru::from_code(s.lru()) {
+            self.unlink(ix, lru);
+            let flags = s.flags();
+            self.counts.nr_mapped -= u64::from(flags.contains(PageFlags::MAPPED));
+            let left = s.with_lru(0).with_flags(flags - PageFlags::MAPPED);
+            self.frames.set_state(ix, left);
+        }
+    }
+
+    /// Takes a page that is on a list off it and holds it apart, on `held`. Which list it was.
+    pub(crate) fn isolate(&mut self, ix: FrameIx, held: &mut List) -> Option<Lru> {
+        let s = self.frames.state(ix);
+        let lru = Lru::from_code(s.lru())?;
+        self.unlink(ix, lru);
+        let mut flags = s.flags();
+        flags.set(PageFlags::SWAPBACKED, !lru.is_file());
+        flags.remove(PageFlags::ACTIVE);
+        self.frames
+            .set_state(ix, s.with_lru(ISOLATED).with_flags(flags));
+        held.push_tail(self.frames, ix);
+        self.lists_of(ix).isolated[usize::from(lru.is_file())] += 1;
+        Some(lru)
+    }
+
+    /// Ends the isolation of a page that is off the list that held it: back on an LRU list, unless its
+    /// owner freed it meanwhile. Whether it did, so that the caller frees it.
+    #[must_use]
+    pub(crate) fn putback(&mut self, ix: FrameIx, active: bool) -> bool {
+        let flags = self.flags_of(ix);
+        let file = !flags.contains(PageFlags::SWAPBACKED);
+        if flags.contains(PageFlags::GONE) {
+            return true;
+        }
+        self.lists_of(ix).isolated[usize::from(file)] -= 1;
+        self.put_flags(ix, flags - PageFlags::ACTIVE - PageFlags::SWAPBACKED);
+        self.link(ix, Lru::new(file, active), End::Head);
+        false
+    }
+
+    /// Ends the isolation of a page that is to be freed: it is on no list, and has no flags.
+    pub(crate) fn forget_isolated(&mut self, ix: FrameIx) {
+        let file = !self.flags_of(ix).contains(PageFlags::SWAPBACKED);
+        self.lists_of(ix).isolated[usize::from(file)] -= 1;
+        self.put_flags(ix, PageFlags::empty());
+        let s = self.frames.state(ix).with_lru(0);
+        self.frames.set_state(ix, s);
+    }
+}

@@ -1,0 +1,168 @@
+//! [`Manager`]: what it is made of.
+//!
+//! Its methods stand where what they do is explained: `page_alloc` (allocating and freeing), `lru` (pages
+//! in use), `inspect` (looking inside), `lab` (what only replays and experiments need).
+
+use crate::env::Env;
+use crate::frame::{CpuId, FrameIx, FrameMap, Frames, NodeId, Order, Pfn, ZoneId};
+use crate::host::Host;
+use crate::lru::{FlagCounts, LruLists, PagesMut};
+use crate::node::Node;
+use crate::pcp::{CpuLists, CpuZone};
+use crate::stat::{Counters, ReclaimCounters};
+use crate::trace::Event;
+use crate::tracer::Tracer;
+use crate::zone::{Zone, ZoneLists, ZoneOps};
+
+/// A page allocator over some zones and CPUs.
+///
+/// It lives in the memory that its caller handed in; the value itself is small enough for a boot stack.
+/// Two managers share nothing. One caller at a time works with it, by `&mut`.
+pub struct Manager<'m, H: Host> {
+    pub(crate) host: H,
+    pub(crate) map: FrameMap,
+    pub(crate) frames: Frames<'m>,
+    pub(crate) zones: &'m mut [Zone],
+    pub(crate) nodes: &'m mut [Node],
+    pub(crate) zonelists: ZoneLists<'m>,
+    /// What CPU `c` has of zone `z`, at `c * zones + z`.
+    pub(crate) sets: &'m mut [CpuZone],
+    pub(crate) cpus: u32,
+    pub(crate) env: Env,
+    pub(crate) counters: Counters,
+    pub(crate) lrus: &'m mut [LruLists],
+    pub(crate) reclaim: ReclaimCounters,
+    pub(crate) flag_counts: FlagCounts,
+    /// Free places in swap, as the world last said.
+    pub(crate) nr_swap_pages: u64,
+}
+
+const _: () = assert!(
+    size_of::<Manager<crate::host::NullHost>>() <= 2048,
+    "small enough for a boot stack"
+);
+
+impl<'m, H: Host> Manager<'m, H> {
+    /// The host.
+    #[inline]
+    pub fn host(&self) -> &H {
+        &self.host
+    }
+
+    /// The host, to be changed.
+    #[inline]
+    pub fn host_mut(&mut self) -> &mut H {
+        &mut self.host
+    }
+
+    /// Pages in use, to be changed: flags, and places on LRU lists.
+    #[inline]
+    pub fn pages(&mut self) -> PagesMut<'_, 'm> {
+        self.host_and_pages().1
+    }
+
+    /// The host and the pages in use, each to be changed while the other is in hand: for a host that goes
+    /// through many pages at a time.
+    #[inline]
+    pub fn host_and_pages(&mut self) -> (&mut H, PagesMut<'_, 'm>) {
+        let pages = PagesMut {
+            frames: &self.frames,
+            map: &self.map,
+            zones: self.zones,
+            lrus: self.lrus,
+            counts: &mut self.flag_counts,
+            events: &mut self.reclaim,
+            new_anon_active: self.env.sw.reclaim.new_anon_active,
+        };
+        (&mut self.host, pages)
+    }
+
+    /// Says how many places in swap are free: with none, reclaim leaves anonymous pages alone.
+    #[inline]
+    pub fn set_nr_swap_pages(&mut self, pages: u64) {
+        self.nr_swap_pages = pages;
+    }
+
+    /// Where a CPU's part of a zone is.
+    ///
+    /// # Panics
+    /// If there is no such CPU.
+    #[inline]
+    pub(crate) fn set_of(&self, zone: ZoneId, cpu: CpuId) -> usize {
+        assert!(
+            cpu.0 < self.cpus,
+            "CPU {} of {}: requests name the CPU they are made on",
+            cpu.0,
+            self.cpus
+        );
+        cpu.index() * self.zones.len() + zone.index()
+    }
+
+    /// A CPU's lists of a zone, and the zone with what an operation on it needs.
+    #[inline]
+    pub(crate) fn parts(
+        &mut self,
+        zone: ZoneId,
+        cpu: CpuId,
+    ) -> (&mut CpuLists, ZoneOps<'_, 'm, H>) {
+        let set = self.set_of(zone, cpu);
+        let CpuZone { lists, delta, .. } = &mut self.sets[set];
+        let ops = ZoneOps {
+            zone: &mut self.zones[zone.index()],
+            delta,
+            frames: &self.frames,
+            env: &self.env,
+            tracer: Tracer {
+                host: &mut self.host,
+                map: &self.map,
+            },
+        };
+        (lists, ops)
+    }
+
+    #[inline]
+    pub(crate) fn zone(&self, zone: ZoneId) -> &Zone {
+        &self.zones[zone.index()]
+    }
+
+    /// The zones of a manager.
+    pub(crate) fn zone_ids(&self) -> impl Iterator<Item = ZoneId> + use<H> {
+        (0..self.zones.len() as u8).map(ZoneId)
+    }
+
+    /// The CPUs of a manager.
+    pub(crate) fn cpu_ids(&self) -> impl Iterator<Item = CpuId> + use<H> {
+        (0..self.cpus).map(CpuId)
+    }
+
+    /// A node that has memory.
+    pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.iter().find(|n| n.id == id)
+    }
+
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
+        self.nodes.iter_mut().find(|n| n.id == id)
+    }
+
+    /// A block was given back: counts and tells it.
+    #[inline]
+    pub(crate) fn tell_freed(&mut self, pfn: Pfn, order: Order) {
+        self.counters.pgfree += u64::from(order.frames());
+        if H::TRACING {
+            self.host.trace(&Event::PageFree { pfn, order });
+        }
+    }
+
+    /// The block on the buddy lists that holds a frame: its first frame.
+    pub(crate) fn buddy_of(&self, ix: FrameIx) -> Option<FrameIx> {
+        self.frames
+            .geometry
+            .orders()
+            .map(|order| (ix.head(order), order))
+            .find(|&(head, order)| {
+                let s = self.frames.state(head);
+                s.is_buddy() && s.order() >= order
+            })
+            .map(|(head, _)| head)
+    }
+}

@@ -1,0 +1,115 @@
+//! What an operation needs before it can go on, and what became of it.
+
+use crate::evict::{Eviction, Verdicts};
+use crate::frame::Pfn;
+
+/// Class of requests at a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Somebody waits for them: reads, and writes on demand.
+    Sync,
+    /// Writes in the background.
+    Async,
+}
+
+/// Why somebody waits: kernels tell the reasons apart since 5.16, but the last one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Throttle {
+    /// Until writeback gets on: until [`WRITTEN_ENOUGH`] pages more are written.
+    Writeback,
+    /// Until others have put back what they isolated.
+    Isolated,
+    /// Until somebody makes progress.
+    NoProgress,
+    /// Until a device is less busy.
+    Congested,
+    /// Until kswapd has freed pages: what is left is for those that reclaim. A world ends it when kswapd
+    /// has a [`Need::Turn`] in which it freed some, and when it has [`Need::Sleep`]; a wait in which it
+    /// freed none is not repeated.
+    Reserves,
+}
+
+/// Pages whose writing ends a wait for [`Throttle::Writeback`]: what reclaim takes at a time. The
+/// specification says how long such a wait lasts at most, not what ends it.
+pub const WRITTEN_ENOUGH: u32 = 32;
+
+/// What an operation needs before it can go on. Whoever meets it holds no lock of the manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the core has nowhere to box a batch, and a need is met where it arises"
+)]
+pub enum Need {
+    /// Nothing: so much was done that others should get a turn. `scanned` pages were looked at,
+    /// `freed` given back; that is what a world charges time for.
+    Turn {
+        /// Pages looked at.
+        scanned: u32,
+        /// Pages given back.
+        freed: u32,
+    },
+    /// Ask the owners of these pages to let go of them. Answer: [`Answer::Evicted`].
+    Evict(Eviction),
+    /// Sleep until a device leaves congestion in this class, at most for this long. Answer:
+    /// [`Answer::Left`].
+    CongestionWait {
+        /// Class of requests.
+        class: Class,
+        /// Most milliseconds.
+        ms: u32,
+    },
+    /// Sleep until what is waited for happens, at most for this long.
+    Throttle {
+        /// Why.
+        why: Throttle,
+        /// Most milliseconds; 0 is one tick.
+        ms: u32,
+    },
+    /// Sleep until this page is written.
+    PageWriteback(Pfn),
+    /// Shrink the caches in proportion to `scanned` of `lru_pages` pages. Answer:
+    /// [`Answer::Freed`] with the number of objects, before any other step.
+    Shrink {
+        /// Pages looked at.
+        scanned: u64,
+        /// Pages that could have been.
+        lru_pages: u64,
+    },
+    /// Have somebody else write this many dirty pages.
+    WakeFlushers(u64),
+    /// End a process. Answer: [`Answer::Killed`].
+    Oom,
+    /// kswapd only: sleep until woken, at most for so many milliseconds if some are given. Answer:
+    /// [`Answer::Left`], 0 if nobody woke it.
+    Sleep(Option<u32>),
+}
+
+/// What became of a [`Need`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// It was met; also the first step of every operation.
+    Go,
+    /// The wait ended with so many milliseconds left.
+    Left(u32),
+    /// So many objects of the caches were freed.
+    Freed(u64),
+    /// Whether a process will end.
+    Killed(bool),
+    /// What became of each page of an eviction.
+    Evicted(Verdicts),
+}
+
+/// Where an operation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the core has nowhere to box a batch, and a need is met where it arises"
+)]
+pub enum Step<T> {
+    /// Finished.
+    Done(T),
+    /// To be stepped again with an answer.
+    Need(Need),
+}

@@ -1,0 +1,75 @@
+//! A NUMA node: its zones, and what its daemon was asked for.
+//!
+//! Its LRU lists are those of its zones, or one set for all of them: each zone says which
+//! ([`Zone::lru`](crate::zone::Zone)).
+
+use crate::frame::{MAX_ZONES, NodeId, Order, ZoneId};
+use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
+
+/// A node at work. It lives in the caller's memory, so its layout has no gaps.
+#[derive(TryFromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Node {
+    /// Pages that kswapd has freed.
+    pub freed: u64,
+    zones: [u8; MAX_ZONES],
+    len: u8,
+    pub id: NodeId,
+    order: u8,
+    /// Somebody asked for kswapd since it last looked.
+    pub asked: bool,
+    /// The node has a kswapd, and it has not given up hope.
+    pub helps: bool,
+    /// It does not sleep.
+    pub works: bool,
+    pad: [u8; 2],
+}
+
+impl Node {
+    pub const fn new(id: NodeId) -> Node {
+        Node {
+            freed: 0,
+            zones: [0; MAX_ZONES],
+            len: 0,
+            id,
+            order: 0,
+            asked: false,
+            helps: false,
+            works: false,
+            pad: [0; 2],
+        }
+    }
+
+    /// A zone of the node that has pages; zones come low to high.
+    pub fn add_zone(&mut self, zone: ZoneId) {
+        self.zones[usize::from(self.len)] = zone.0;
+        self.len += 1;
+    }
+
+    /// Its zones that have pages, low to high.
+    pub fn zones(&self) -> impl DoubleEndedIterator<Item = ZoneId> + Clone + use<> {
+        let zones = self.zones;
+        (0..usize::from(self.len)).map(move |i| ZoneId(zones[i]))
+    }
+
+    /// Somebody wants kswapd to run for an order.
+    pub fn ask(&mut self, order: Order) {
+        self.order = if self.asked {
+            self.order.max(order.0)
+        } else {
+            order.0
+        };
+        self.asked = true;
+    }
+
+    /// What kswapd was asked for since it last looked, if anything.
+    pub fn asked_for(&self) -> Option<Order> {
+        self.asked.then_some(Order(self.order))
+    }
+
+    /// Takes over what kswapd was asked for.
+    pub fn take_asked(&mut self) -> Option<Order> {
+        let order = core::mem::take(&mut self.order);
+        core::mem::take(&mut self.asked).then_some(Order(order))
+    }
+}

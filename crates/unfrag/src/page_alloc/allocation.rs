@@ -1,0 +1,426 @@
+//! An allocation that the first attempt did not serve, as a value that its world drives.
+//! `spec: linux-mm 1.4, 4.3, 4.6, 4.7, 4.8`
+//!
+//! Invariant: each ends in exactly one frame or one error, which is counted and told once.
+
+use crate::drive::Operation;
+use crate::frame::{CpuId, FrameIx, Order, Pfn};
+use crate::gfp::{AllocFlags, Gfp};
+use crate::host::Host;
+use crate::kernel::{CongestionWait, OomOrders, RealtimeRight, RetryDrain, RetryForm};
+use crate::manager::Manager;
+use crate::need::{Answer, Need, Step};
+use crate::reclaim::{DirectReclaim, FIFTIETH, congestion_wait, second_wait};
+use crate::request::{AllocError, Context, Demand};
+use crate::rights::alloc_flags;
+use crate::zone::ZoneList;
+
+/// Times that reclaim may bring nothing before the OOM killer is called (modern).
+const MAX_RECLAIM_RETRIES: u32 = 16;
+
+/// Times that V19 repeats reclaim for a large block.
+const V19_REPEATS: u32 = 3;
+
+/// How an allocation began.
+#[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the rare variant lives on the stack of its task"
+)]
+pub enum Begun {
+    /// Free memory served it.
+    Got(Pfn),
+    /// It has to be driven.
+    Allocation(Allocation),
+}
+
+/// An allocation on its way.
+#[derive(Clone, Copy, Debug)]
+pub struct Allocation {
+    demand: Demand,
+    context: Context,
+    list: ZoneList,
+    /// Something can be reclaimed for it; else only what is free serves it.
+    reclaims: bool,
+    phase: Phase,
+    flags: AllocFlags,
+    /// Pages reclaimed for it, for requests that repeat until there were enough.
+    reclaimed: u64,
+    no_progress: u32,
+    repeats: u32,
+    drained: bool,
+    /// It may wait for kswapd before it reclaims: no such wait was in vain yet.
+    stalls: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an allocator has nowhere to box it, and an allocation that is kept is in reclaim"
+)]
+enum Phase {
+    Begin {
+        again: bool,
+    },
+    Reclaim(DirectReclaim),
+    Oom,
+    /// A wait before the next reclaim; the second one where both classes are waited for.
+    Pause {
+        second: bool,
+    },
+}
+
+/// The frame, or nothing.
+type Got = Option<FrameIx>;
+
+impl Operation for Allocation {
+    type Output = Result<Pfn, AllocError>;
+
+    fn step<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        cpu: CpuId,
+        answer: Answer,
+    ) -> Step<Result<Pfn, AllocError>> {
+        self.demand.cpu = cpu;
+        match self.advance(m, answer) {
+            Step::Need(need) => Step::Need(need),
+            Step::Done(Some(ix)) => Step::Done(Ok(m.hand_out(&self.demand, ix))),
+            Step::Done(None) => Step::Done(m.fail(&self.demand)),
+        }
+    }
+}
+
+impl Allocation {
+    /// An allocation that the first attempt did not serve.
+    pub(super) fn new<H: Host>(
+        m: &mut Manager<'_, H>,
+        demand: &Demand,
+        context: Context,
+        reclaims: bool,
+    ) -> Result<Allocation, AllocError> {
+        let list = m.zone_list(demand);
+        if list.is_empty() {
+            return Err(AllocError::Forbidden);
+        }
+        m.counters.slow_path += 1;
+        Ok(Allocation {
+            demand: *demand,
+            context,
+            list,
+            reclaims,
+            phase: Phase::Begin { again: false },
+            flags: AllocFlags::empty(),
+            reclaimed: 0,
+            no_progress: 0,
+            repeats: 0,
+            drained: false,
+            stalls: true,
+        })
+    }
+
+    /// Takes one that cannot reclaim to its end: it needs nothing.
+    pub(super) fn without_waiting<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+    ) -> Result<Pfn, AllocError> {
+        debug_assert!(!self.reclaims);
+        match self.step(m, self.demand.cpu, Answer::Go) {
+            Step::Done(got) => got,
+            Step::Need(need) => unreachable!("without reclaim nothing is needed, but {need:?}"),
+        }
+    }
+
+    /// Order of the request.
+    pub fn order(&self) -> Order {
+        self.demand.order
+    }
+
+    /// Flags of the request.
+    pub fn gfp(&self) -> Gfp {
+        self.demand.gfp
+    }
+
+    fn advance<H: Host>(&mut self, m: &mut Manager<'_, H>, mut answer: Answer) -> Step<Got> {
+        loop {
+            let next = match &mut self.phase {
+                Phase::Begin { again } => {
+                    let again = *again;
+                    self.begin(m, again)
+                }
+                Phase::Reclaim(d) => match d.step(m, self.demand.cpu, answer) {
+                    Step::Need(need) => Some(Step::Need(need)),
+                    Step::Done(progress) => {
+                        self.reclaimed += d.reclaimed();
+                        self.stalls &= !d.in_vain;
+                        self.after_reclaim(m, progress)
+                    }
+                },
+                Phase::Oom => {
+                    let killed = matches!(answer, Answer::Killed(true));
+                    self.no_progress = 0;
+                    self.phase = Phase::Begin { again: true };
+                    (!killed).then_some(Step::Done(None))
+                }
+                Phase::Pause { second } => {
+                    let second = *second;
+                    let more = second_wait(m.env.sw.reclaim.congestion, answer);
+                    match more {
+                        Some(need) if !second => {
+                            self.phase = Phase::Pause { second: true };
+                            Some(Step::Need(need))
+                        }
+                        _ => self.start_reclaim(m),
+                    }
+                }
+            };
+            if let Some(step) = next {
+                return step;
+            }
+            answer = Answer::Go;
+        }
+    }
+
+    /// One pass over the zones with these rights; the end, if it finds something.
+    fn pass<H: Host>(&self, m: &mut Manager<'_, H>, flags: AllocFlags) -> Option<Step<Got>> {
+        let got = m.get_page(&self.list, &self.demand, flags)?;
+        Some(Step::Done(Some(got)))
+    }
+
+    /// A pass in which types may mix.
+    fn mixed_pass<H: Host>(&self, m: &mut Manager<'_, H>, flags: AllocFlags) -> Option<Step<Got>> {
+        let got = m.get_page_mixed(&self.list, &self.demand, flags)?;
+        Some(Step::Done(Some(got)))
+    }
+
+    /// From "wake all kswapds" to the decision to reclaim.
+    fn begin<H: Host>(&mut self, m: &mut Manager<'_, H>, again: bool) -> Option<Step<Got>> {
+        let sw = m.env.sw;
+        let d = self.demand;
+        if !again || sw.retry.wake_on_restart {
+            m.wake_kswapds(&self.list, &d);
+        }
+        self.flags = alloc_flags(d.gfp, d.order, &sw);
+        let cx = self.context;
+        if cx.realtime && (!cx.in_interrupt || sw.rights.realtime_in_interrupt) {
+            self.flags |= match sw.rights.realtime {
+                RealtimeRight::NonBlock => AllocFlags::NON_BLOCK,
+                RealtimeRight::MinReserve => AllocFlags::MIN_RESERVE,
+            };
+        }
+        if m.env.sysctl.defrag_mode {
+            self.flags |= AllocFlags::NOFRAGMENT;
+        }
+        if let Some(done) = self.pass(m, self.flags) {
+            return Some(done);
+        }
+        let all = self.flags | AllocFlags::NO_WATERMARKS;
+        let open = !d.gfp.contains(Gfp::NOMEMALLOC);
+        if open && (cx.memalloc || cx.oom_victim) {
+            return self.pass(m, all).or(Some(Step::Done(None)));
+        }
+        // Those that reclaim memory themselves ignore the marks.
+        if open
+            && d.gfp.contains(Gfp::MEMALLOC)
+            && let Some(done) = self.pass(m, all)
+        {
+            return Some(done);
+        }
+        if cx.memalloc || cx.in_interrupt || !d.gfp.contains(Gfp::DIRECT_RECLAIM) {
+            return Some(Step::Done(None));
+        }
+        if !self.reclaims {
+            return self.last_resort(m).or(Some(Step::Done(None)));
+        }
+        self.start_reclaim(m)
+    }
+
+    /// Nothing can be reclaimed: what remains is to give up reserves and types, for those that do
+    /// not give up early. `spec: linux-mm 4.7, 4.8`
+    fn last_resort<H: Host>(&self, m: &mut Manager<'_, H>) -> Option<Step<Got>> {
+        let d = self.demand;
+        let persists = !d.gfp.contains(Gfp::NORETRY)
+            && (d.order <= Order::COSTLY || d.gfp.contains(Gfp::RETRY_MAYFAIL));
+        if persists && let Some(done) = self.persist(m) {
+            return Some(done);
+        }
+        if d.gfp.contains(Gfp::NOFAIL) {
+            let all = AllocFlags::MIN_RESERVE | AllocFlags::NON_BLOCK;
+            return self.mixed_pass(m, self.flags | all);
+        }
+        None
+    }
+
+    fn persist<H: Host>(&self, m: &mut Manager<'_, H>) -> Option<Step<Got>> {
+        while self.unreserve(m, true) {
+            if let Some(done) = self.pass(m, self.flags) {
+                return Some(done);
+            }
+        }
+        if self.flags.contains(AllocFlags::NOFRAGMENT)
+            && let Some(done) = self.mixed_pass(m, self.flags)
+        {
+            return Some(done);
+        }
+        // The OOM routine looks once more, at the high mark, before it would kill.
+        self.pass(m, AllocFlags::WMARK_HIGH | AllocFlags::CPUSET)
+    }
+
+    /// Gives one pageblock of the first high-atomic reserve back to the request's type; even the
+    /// last one, if `last`.
+    fn unreserve<H: Host>(&self, m: &mut Manager<'_, H>, last: bool) -> bool {
+        let (sw, frames) = (&m.env.sw, &m.frames);
+        self.list.zones().any(|z| {
+            let zone = &mut m.zones[z.index()];
+            zone.unreserve_highatomic(frames, sw, self.demand.mt, last)
+        })
+    }
+
+    fn start_reclaim<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Step<Got>> {
+        let d = self.demand;
+        let reclaim = DirectReclaim::new(m, &self.list, d.order, d.gfp, self.stalls);
+        self.phase = Phase::Reclaim(reclaim);
+        None
+    }
+
+    fn after_reclaim<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        progress: bool,
+    ) -> Option<Step<Got>> {
+        let d = self.demand;
+        let retry = m.env.sw.retry;
+        if d.order > Order::ZERO && retry.drain == RetryDrain::EachBlock {
+            m.drain_all();
+        }
+        if progress {
+            if let Some(done) = self.pass(m, self.flags) {
+                return Some(done);
+            }
+            // Modern: what hides in per-CPU lists and in the atomic reserve comes out, once.
+            if retry.drain == RetryDrain::OnceInVain && !self.drained {
+                self.drained = true;
+                self.unreserve(m, false);
+                m.drain_all();
+                if let Some(done) = self.pass(m, self.flags) {
+                    return Some(done);
+                }
+            }
+        }
+        match retry.form {
+            RetryForm::Pauses {
+                repeats_from: Some(from),
+                ..
+            } if d.order.0 >= from && self.repeats < V19_REPEATS => {
+                self.repeats += 1;
+                return Some(self.pause(m));
+            }
+            RetryForm::Bounded => return self.bounded_retry(m, progress),
+            RetryForm::Pauses { .. } => {}
+        }
+        let tries_oom = !progress && d.gfp.contains(Gfp::FS) && !d.gfp.contains(Gfp::NORETRY);
+        if tries_oom {
+            return Some(self.oom(m));
+        }
+        if self.retries() {
+            return Some(self.pause(m));
+        }
+        Some(Step::Done(None))
+    }
+
+    /// Whether the old allocator goes on after a reclaim that did not bring the block.
+    fn retries(&self) -> bool {
+        let d = &self.demand;
+        if d.gfp.contains(Gfp::NORETRY) {
+            return false;
+        }
+        let few = self.reclaimed < u64::from(d.order.frames());
+        d.order <= Order::COSTLY
+            || d.gfp.contains(Gfp::RETRY_MAYFAIL) && few
+            || d.gfp.contains(Gfp::NOFAIL)
+    }
+
+    fn pause<H: Host>(&mut self, m: &Manager<'_, H>) -> Step<Got> {
+        self.phase = Phase::Pause { second: false };
+        Step::Need(congestion_wait(m.env.sw.reclaim.congestion, FIFTIETH))
+    }
+
+    /// One more look at the high mark; then a process has to go, if the order may ask for that.
+    fn oom<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Step<Got> {
+        let d = self.demand;
+        let flags = AllocFlags::WMARK_HIGH | AllocFlags::CPUSET;
+        if let Some(done) = self.pass(m, flags) {
+            return done;
+        }
+        let kills = match m.env.sw.retry.form {
+            RetryForm::Pauses { oom, .. } => match oom {
+                OomOrders::Any => true,
+                OomOrders::BelowHalf => {
+                    d.order.index() < m.frames.geometry.max_order.index().div_ceil(2)
+                }
+                OomOrders::Cheap => d.order <= Order::COSTLY,
+            },
+            RetryForm::Bounded => true,
+        };
+        if !kills && !d.gfp.contains(Gfp::NOFAIL) {
+            return Step::Done(None);
+        }
+        m.reclaim.oom_kill += 1;
+        self.phase = Phase::Oom;
+        Step::Need(Need::Oom)
+    }
+
+    /// The retry loop since 4.7. `spec: linux-mm 4.8`
+    fn bounded_retry<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        progress: bool,
+    ) -> Option<Step<Got>> {
+        let d = self.demand;
+        if d.gfp.contains(Gfp::NORETRY)
+            || d.order > Order::COSTLY && !d.gfp.intersects(Gfp::RETRY_MAYFAIL | Gfp::NOFAIL)
+        {
+            return Some(Step::Done(None));
+        }
+        if progress && d.order <= Order::COSTLY {
+            self.no_progress = 0;
+        } else {
+            self.no_progress += 1;
+        }
+        if self.no_progress <= MAX_RECLAIM_RETRIES && self.worth_reclaiming(m) {
+            self.phase = Phase::Begin { again: true };
+            let throttles = m.env.sw.reclaim.congestion == CongestionWait::Throttle;
+            return Some(Step::Need(if progress || !throttles {
+                Need::Turn {
+                    scanned: 0,
+                    freed: 0,
+                }
+            } else {
+                congestion_wait(CongestionWait::Throttle, 0)
+            }));
+        }
+        if self.unreserve(m, true) {
+            self.phase = Phase::Begin { again: true };
+            return None;
+        }
+        if self.flags.contains(AllocFlags::NOFRAGMENT)
+            && let Some(done) = self.mixed_pass(m, self.flags)
+        {
+            return Some(done);
+        }
+        if d.gfp.contains(Gfp::RETRY_MAYFAIL) {
+            return Some(Step::Done(None));
+        }
+        Some(self.oom(m))
+    }
+
+    /// Whether some zone would pass if all that can be reclaimed were free (`should_reclaim_retry`).
+    fn worth_reclaiming<H: Host>(&self, m: &Manager<'_, H>) -> bool {
+        self.list.zones().any(|z| {
+            let zone = m.zone(z);
+            let could = m.reclaimable_pages(zone.lru);
+            let mark = zone.marks.of(self.flags) + zone.protection[self.demand.highest as usize];
+            zone.counter.max(0) as u64 + could > mark
+        })
+    }
+}

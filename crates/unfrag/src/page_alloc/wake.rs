@@ -1,0 +1,64 @@
+//! When kswapd is asked for. `spec: linux-mm 4.2, 4.8`
+
+use crate::frame::{NodeId, Order};
+use crate::gfp::{AllocFlags, Gfp};
+use crate::host::Host;
+use crate::kernel::KswapdForm;
+use crate::manager::Manager;
+use crate::request::Demand;
+use crate::zone::{Zone, ZoneList};
+
+impl<H: Host> Manager<'_, H> {
+    /// kswapd of a node should run for an order, unless there is enough for it.
+    pub(super) fn ask_kswapd(&mut self, node: NodeId, order: Order) {
+        if self.needs_no_kswapd(node, order) {
+            return;
+        }
+        if let Some(node) = self.node_mut(node) {
+            node.ask(order);
+        }
+        self.counters.kswapd_wakeups += 1;
+        self.host.wake_kswapd(node, order);
+    }
+
+    fn needs_no_kswapd(&self, node: NodeId, order: Order) -> bool {
+        let sw = &self.env.sw;
+        let Some(node) = self.node(node) else {
+            return true;
+        };
+        let mut zones = node.zones().map(|z| self.zone(z));
+        let top = zones.clone().map(|z| z.kind).max();
+        let passes = |z: &Zone, flags| {
+            let class = top.unwrap_or(z.kind);
+            z.passes(sw, order, z.marks.of(flags), class, flags)
+        };
+        match sw.kswapd.form {
+            KswapdForm::PerNode => {
+                zones.clone().all(|z| z.marks.boost == 0)
+                    && zones.any(|z| passes(z, AllocFlags::WMARK_HIGH))
+            }
+            KswapdForm::PerZone { .. } => zones.all(|z| passes(z, AllocFlags::WMARK_LOW)),
+        }
+    }
+
+    /// kswapd of each node of a list should run for a request, if that may wake it.
+    pub(super) fn wake_kswapds(&mut self, list: &ZoneList, d: &Demand) {
+        // Before 4.x every request that may wait woke it; the flag is the modern spelling.
+        if !d.gfp.contains(Gfp::KSWAPD_RECLAIM) {
+            return;
+        }
+        let order = if self.env.sysctl.defrag_mode {
+            d.order.max(self.frames.geometry.block_order)
+        } else {
+            d.order
+        };
+        let mut woken = None;
+        for z in list.zones() {
+            let node = self.zone(z).node;
+            if woken != Some(node) {
+                woken = Some(node);
+                self.ask_kswapd(node, order);
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Passes over the zones, watermarks in hand, and why none of them served a request.
+//! `spec: linux-mm 1.4-1.6; linux-6.1 1.4-1.6, 2.6`
+
+use crate::frame::{FrameIx, Order, ZoneId};
+use crate::gfp::{AllocFlags, Gfp};
+use crate::host::Host;
+use crate::kernel::{Boost, BoostWakes, Reserve};
+use crate::manager::Manager;
+use crate::place::{Memory, Want};
+use crate::request::{AllocError, Demand, first_flags};
+use crate::rights::alloc_flags;
+use crate::zone::ZoneList;
+
+impl<H: Host> Manager<'_, H> {
+    /// The zones that may serve a request, best first.
+    #[inline]
+    pub(crate) fn zone_list(&self, d: &Demand) -> ZoneList {
+        let list = *self.zonelists.of(d.node, d.highest);
+        if d.gfp.contains(Gfp::THISNODE) {
+            list.local()
+        } else {
+            list
+        }
+    }
+
+    /// One pass over the zones (`get_page_from_freelist`). With `defrag_mode`, the slow path decides when
+    /// types may mix.
+    #[inline]
+    pub(super) fn get_page(
+        &mut self,
+        list: &ZoneList,
+        d: &Demand,
+        flags: AllocFlags,
+    ) -> Option<FrameIx> {
+        let unmixed = flags.contains(AllocFlags::NOFRAGMENT);
+        if unmixed && !self.env.sysctl.defrag_mode {
+            // Better mixed than from another node, and better mixed than none.
+            let near = usize::from(list.near);
+            return self
+                .pass(list, near, d, flags)
+                .or_else(|| self.get_page_mixed(list, d, flags));
+        }
+        self.pass(list, usize::MAX, d, flags)
+    }
+
+    /// A pass without the wish to keep types apart.
+    pub(super) fn get_page_mixed(
+        &mut self,
+        list: &ZoneList,
+        d: &Demand,
+        flags: AllocFlags,
+    ) -> Option<FrameIx> {
+        self.pass(list, usize::MAX, d, flags - AllocFlags::NOFRAGMENT)
+    }
+
+    /// One pass over the first zones of a list.
+    #[inline]
+    fn pass(
+        &mut self,
+        list: &ZoneList,
+        first: usize,
+        d: &Demand,
+        flags: AllocFlags,
+    ) -> Option<FrameIx> {
+        let mut zones = list.zones().take(first);
+        zones.find_map(|z| self.try_zone(z, d, flags))
+    }
+
+    /// Whether a zone may serve a request that leaves `extra` pages more than usual.
+    #[inline]
+    pub(super) fn zone_passes(
+        &mut self,
+        zone: ZoneId,
+        d: &Demand,
+        flags: AllocFlags,
+        extra: u64,
+    ) -> bool {
+        let sw = &self.env.sw;
+        let zone = &mut self.zones[zone.index()];
+        if !zone.below_high && extra == 0 && sw.pcp.is_tuned() {
+            let high = zone.marks.of(AllocFlags::WMARK_HIGH);
+            if zone.passes(sw, d.order, high, d.highest, flags) {
+                return true;
+            }
+            zone.below_high = true;
+        }
+        let mark = zone.marks.of(flags) + extra;
+        flags.contains(AllocFlags::NO_WATERMARKS)
+            || zone.passes(sw, d.order, mark, d.highest, flags)
+    }
+
+    fn try_zone(&mut self, zone: ZoneId, d: &Demand, flags: AllocFlags) -> Option<FrameIx> {
+        if !self.zone_passes(zone, d, flags, 0) {
+            return None;
+        }
+        let ix = self.take_from_zone(zone, d, flags)?;
+        if d.order > Order::ZERO
+            && flags.contains(AllocFlags::HIGHATOMIC)
+            && let Reserve::HighAtomic(rule) = self.env.sw.reserve()
+        {
+            let zone = &mut self.zones[zone.index()];
+            zone.reserve_highatomic(&self.frames, &self.env.sw, rule, ix);
+        }
+        Some(ix)
+    }
+
+    /// Takes a block from a zone (`rmqueue`): the CPU's list if it serves the order, else the buddy
+    /// lists.
+    #[inline]
+    pub(crate) fn take_from_zone(
+        &mut self,
+        zone: ZoneId,
+        d: &Demand,
+        flags: AllocFlags,
+    ) -> Option<FrameIx> {
+        let order = d.order;
+        let want = Want {
+            order,
+            mt: d.mt,
+            nofragment: flags.contains(AllocFlags::NOFRAGMENT),
+            wake: flags.contains(AllocFlags::KSWAPD),
+        };
+        let (set, mut z) = self.parts(zone, d.cpu);
+        let mut got = None;
+        if z.env.sw.pcp.serves(order) {
+            got = set.take(&mut z, want, true);
+        }
+        if got.is_none() {
+            if order > Order::ZERO && flags.contains(AllocFlags::HIGHATOMIC) {
+                got = z.take_highatomic(order);
+            }
+            if got.is_none() {
+                got = z.take(want, &mut Memory::default()).map(|(ix, _)| ix);
+            }
+            if got.is_none() && flags.intersects(AllocFlags::OOM | AllocFlags::NON_BLOCK) {
+                got = z.take_highatomic(order);
+            }
+            if got.is_some() {
+                z.count(-i64::from(order.frames()));
+            }
+        }
+        // Whoever comes next after a boost wakes kswapd; since 6.3 only if it may.
+        let wakes = |b: Boost| b.wakes == BoostWakes::AnyRequest;
+        if z.zone.boosted && (want.wake || z.env.sw.boost().is_some_and(wakes)) {
+            z.zone.boosted = false;
+            let node = z.zone.node;
+            self.ask_kswapd(node, Order::ZERO);
+        }
+        got
+    }
+
+    /// Zone that the first attempt of a request would take, by the watermarks.
+    pub(crate) fn zone_for(&self, d: &Demand) -> Option<ZoneId> {
+        let flags = first_flags(d.gfp);
+        let list = self.zone_list(d);
+        let mut zones = list.zones().map(|id| self.zone(id));
+        let found = zones.find(|z| {
+            let mark = z.marks.of(flags);
+            z.passes(&self.env.sw, d.order, mark, d.highest, flags)
+        });
+        found.map(|z| z.id())
+    }
+
+    /// Why no zone served a request.
+    pub(super) fn why_not(&self, d: &Demand) -> AllocError {
+        let list = self.zone_list(d);
+        if list.is_empty() {
+            return AllocError::Forbidden;
+        }
+        let sw = &self.env.sw;
+        let flags = alloc_flags(d.gfp, d.order, sw);
+        let mut why = AllocError::Short;
+        for zone in list.zones().map(|id| self.zone(id)) {
+            // As many single pages could be had within the marks.
+            let mark = zone.marks.of(flags) + u64::from(d.order.frames()) - 1;
+            if zone.passes(sw, Order::ZERO, mark, d.highest, flags) {
+                return AllocError::Fragmented;
+            }
+            // A block could be had, were it not for the marks.
+            let blocks = &zone.place.nr_free()[d.order.index()..];
+            let block = blocks.iter().any(|&n| n > 0);
+            if block {
+                why = AllocError::Reserved;
+            }
+        }
+        why
+    }
+}

@@ -1,0 +1,252 @@
+//! The set of lists that a CPU has for a zone.
+//!
+//! Invariant: `count` is the number of base pages on all lists; every block on a list has
+//! `Kind::Pcp` and, as its type, the type of the buddy list it will return to.
+//! `spec: linux-mm 3; linux-6.1 3`
+
+use super::searched::{First, is_searched};
+use crate::env::Env;
+use crate::frame::{FrameIx, Frames, Kind, MigrateType, Order, State};
+use crate::host::Host;
+use crate::kernel::{Pcp, Switches};
+use crate::place::{At, BadLink, End, FreeBlock, List, Want};
+use crate::trace::Event;
+use crate::zone::{Zone, ZoneOps};
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+
+/// Number of list heads of a set.
+pub const NR_LISTS: usize = 14;
+
+/// List of an order and a type where lists hold several orders. Types have their Linux numbers: 0
+/// unmovable, 1 movable, 2 reclaimable; of order 9 there is one list for movable and one for all others.
+#[inline]
+pub const fn list_index(order: Order, mt: MigrateType) -> usize {
+    if order.0 == Order::HUGE.0 {
+        return 12 + (mt as usize == MigrateType::Movable as usize) as usize;
+    }
+    order.index() * 3 + mt as usize
+}
+
+/// What one CPU has of one zone: on lines of its own, so that two CPUs share none.
+#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(crate) struct CpuZone {
+    pub lists: CpuLists,
+    /// The CPU's part of the zone's count of free pages.
+    pub delta: i32,
+    pad: [u32; 7],
+}
+
+const _: () = assert!(size_of::<CpuZone>().is_multiple_of(64), "whole cache lines");
+
+impl CpuZone {
+    pub fn new() -> CpuZone {
+        CpuZone {
+            lists: CpuLists::new(),
+            delta: 0,
+            pad: [0; 7],
+        }
+    }
+}
+
+/// The lists of one CPU for one zone.
+#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(crate) struct CpuLists {
+    pub(super) lists: [List; NR_LISTS],
+    /// Where searches begin.
+    pub(super) first: First,
+    /// Base pages on all lists.
+    pub count: i32,
+    /// From here on a free gives pages back.
+    pub high: i32,
+    pub high_min: i32,
+    pub high_max: i32,
+    /// Pages moved at a time.
+    pub batch: i32,
+    /// 6.1's `free_factor`, 6.18's `alloc_factor`.
+    pub factor: i32,
+    /// Pages freed of late (6.18).
+    pub(super) free_count: i32,
+    /// The previous free was of order 1 to 3 (6.18).
+    pub(super) prev_free_high: i32,
+}
+
+/// What a free knows of the zone: whether lists have to stay small there.
+#[derive(Clone, Copy)]
+pub(crate) struct Mood {
+    pub reclaim_active: bool,
+    pub below_high: bool,
+}
+
+impl Mood {
+    #[inline]
+    pub fn of(zone: &Zone) -> Mood {
+        Mood {
+            reclaim_active: zone.reclaim_active,
+            below_high: zone.below_high,
+        }
+    }
+}
+
+/// A freed block that joined a list, and how many base pages that list is to give back now.
+#[derive(Clone, Copy)]
+pub(crate) struct Freed {
+    pub list: usize,
+    pub surplus: i32,
+}
+
+impl CpuLists {
+    fn new() -> CpuLists {
+        CpuLists {
+            lists: [List::EMPTY; NR_LISTS],
+            first: First::EMPTY,
+            batch: 1,
+            count: 0,
+            high: 0,
+            high_min: 0,
+            high_max: 0,
+            factor: 0,
+            free_count: 0,
+            prev_free_high: 0,
+        }
+    }
+
+    /// A block from its list, if that has one: what [`take`](Self::take) does without a refill.
+    #[inline(always)]
+    pub fn pop(
+        &mut self,
+        frames: &Frames,
+        sw: &Switches,
+        order: Order,
+        mt: MigrateType,
+    ) -> Option<FrameIx> {
+        match sw.pcp {
+            Pcp::Orders { tuned, .. } => {
+                let ix = self.orders_pop(frames, order, mt)?;
+                self.note_demand(tuned);
+                Some(ix)
+            }
+            _ => self.single_pop(frames, sw, mt),
+        }
+    }
+
+    /// Takes a block of `want.order` for `want.mt`, from the zone where the list has none. `demand`: the
+    /// list takes it for a sign of demand (all but bulk allocations). `spec: linux-6.1 10`
+    #[inline]
+    pub fn take<H: Host>(
+        &mut self,
+        z: &mut ZoneOps<H>,
+        want: Want,
+        demand: bool,
+    ) -> Option<FrameIx> {
+        match z.env.sw.pcp {
+            Pcp::Orders { tuned, .. } => {
+                if demand {
+                    self.note_demand(tuned);
+                }
+                self.orders_take(z, want)
+            }
+            _ => self.single_take(z, want),
+        }
+    }
+
+    /// Puts a freed block on its list. `mt` is the type of its pageblock.
+    #[inline(always)]
+    pub fn put_freed(
+        &mut self,
+        frames: &Frames,
+        sw: &Switches,
+        block: FreeBlock,
+        mood: Mood,
+    ) -> Freed {
+        match sw.pcp {
+            Pcp::Orders { tuned, .. } => self.orders_put(frames, tuned, block, mood),
+            _ => self.single_put(frames, sw, block),
+        }
+    }
+
+    /// Gives back what [`put_freed`](Self::put_freed) found to be too much.
+    #[inline(never)]
+    pub fn give_surplus<H: Host>(&mut self, z: &mut ZoneOps<H>, freed: Freed) {
+        self.release(z, freed.surplus, freed.list);
+        if z.env.sw.pcp.is_tuned() && z.zone.below_high && z.above_high() {
+            z.zone.below_high = false;
+        }
+    }
+
+    /// Gives everything back to the zone.
+    pub fn drain<H: Host>(&mut self, z: &mut ZoneOps<H>) {
+        self.release(z, self.count, 0);
+    }
+
+    /// Gives `n` base pages back to the zone, beginning with list `first`.
+    pub(super) fn release<H: Host>(&mut self, z: &mut ZoneOps<H>, n: i32, first: usize) {
+        match z.env.sw.pcp {
+            Pcp::Orders { .. } => self.orders_release(z, n, first),
+            _ => self.single_release(z, n, first),
+        }
+    }
+
+    /// Returns a block that is off its list to the zone's lists.
+    #[inline(always)]
+    pub(super) fn give_back<H: Host>(
+        &mut self,
+        z: &mut ZoneOps<H>,
+        ix: FrameIx,
+        order: Order,
+        mt: MigrateType,
+    ) {
+        z.frames.set_state(ix, State::TAIL);
+        z.tracer.emit(|m| Event::PagePcpuDrain {
+            pfn: m.pfn(ix),
+            order,
+            migratetype: mt,
+        });
+        let block = FreeBlock { ix, order, mt };
+        z.zone.place.give(z.frames, &z.env.sw, block, At::Rule);
+        z.count(order.frames().into());
+    }
+
+    /// Puts a block on list `i`.
+    #[inline(always)]
+    pub(super) fn link(&mut self, frames: &Frames, i: usize, block: FreeBlock, end: End) {
+        let FreeBlock { ix, order, mt } = block;
+        frames.set_state(ix, State::new(Kind::Pcp, order, mt));
+        self.lists[i].push(frames, ix, end);
+        self.count += order.frames() as i32;
+    }
+
+    /// Puts a block at the tail of list `i` as it is: a recorded state.
+    pub fn restore(&mut self, frames: &Frames, i: usize, block: FreeBlock) {
+        self.link(frames, i, block, End::Tail);
+        self.first.joined(i, block.ix, block.mt, End::Tail);
+    }
+
+    /// The blocks on list `i`, from its head.
+    pub fn iter<'a>(
+        &self,
+        frames: &'a Frames,
+        i: usize,
+    ) -> impl Iterator<Item = FrameIx> + use<'a> {
+        self.lists[i].iter(frames)
+    }
+
+    /// Checks the lists; `visit` is asked about each block. `None`: a count is wrong.
+    pub fn validate<E: From<BadLink>>(
+        &self,
+        frames: &Frames,
+        env: &Env,
+        mut visit: impl FnMut(FrameIx) -> Result<(), E>,
+    ) -> Result<Option<()>, E> {
+        let mut count = 0;
+        for list in &self.lists {
+            list.validate(frames, |ix| {
+                count += frames.state(ix).order().frames() as i32;
+                visit(ix)
+            })?;
+        }
+        let right = count == self.count && (!is_searched(env.sw.pcp) || self.firsts_hold(frames));
+        Ok(right.then_some(()))
+    }
+}

@@ -1,0 +1,158 @@
+//! What becomes of one isolated page: before its owner is asked, and after.
+
+use super::scan::Scan;
+use crate::evict::{Ask, Content, Verdict};
+use crate::frame::{FrameIx, Order, PageFlags};
+use crate::host::Host;
+use crate::manager::Manager;
+
+/// How thorough the look at a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pass {
+    First,
+    /// Wait for writeback, ignore use (second pass of a lumpy batch).
+    Sync,
+}
+
+/// What becomes of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Free,
+    /// Its owner has freed it meanwhile.
+    Gone,
+    Keep,
+    Activate,
+    /// It is under writeback, and this pass waits for that.
+    Wait,
+    /// Its owner decides.
+    Ask {
+        unmap: bool,
+        content: Content,
+    },
+}
+
+/// Whether a page was used since the last look, by mapping or otherwise; forgets it.
+pub(super) fn page_referenced<H: Host>(m: &mut Manager<'_, H>, ix: FrameIx) -> (bool, bool) {
+    let mut pages = m.pages();
+    let f = pages.flags_of(ix);
+    let by_map = f.contains(PageFlags::YOUNG);
+    let by_call = f.contains(PageFlags::REFERENCED);
+    if by_map || by_call {
+        pages.put_flags(ix, f - PageFlags::YOUNG - PageFlags::REFERENCED);
+    }
+    (by_map, by_call)
+}
+
+/// What is known of a page's fate before its owner is asked.
+pub(super) fn decide<H: Host>(
+    m: &mut Manager<'_, H>,
+    ix: FrameIx,
+    sc: &mut Scan,
+    pass: Pass,
+) -> Fate {
+    let rules = m.env.sw.reclaim;
+    let flags = m.frames.state(ix).flags();
+    let file = !flags.contains(PageFlags::SWAPBACKED);
+    if flags.contains(PageFlags::GONE) {
+        return Fate::Gone;
+    }
+    if flags.contains(PageFlags::LOCKED) {
+        return Fate::Keep;
+    }
+    let waits = PageFlags::DIRTY | PageFlags::WRITEBACK;
+    sc.backlog.dirty += u32::from(flags.intersects(waits));
+    if flags.contains(PageFlags::WRITEBACK) {
+        sc.backlog.writeback += 1;
+        sc.backlog.again += u32::from(flags.contains(PageFlags::RECLAIM));
+        m.pages().put_flags(ix, flags | PageFlags::RECLAIM);
+        return if pass == Pass::Sync && sc.may_write_back(file) {
+            Fate::Wait
+        } else {
+            Fate::Keep
+        };
+    }
+    let (young, called) = page_referenced(m, ix);
+    let mapped = flags.contains(PageFlags::MAPPED);
+    let spares = !sc.lumpy(rules.high_order) || sc.order <= Order::COSTLY;
+    if rules.used_once_stays {
+        if young && (!file || called || flags.contains(PageFlags::EXEC)) {
+            return Fate::Activate;
+        }
+        if young {
+            let mut pages = m.pages();
+            let flags = pages.flags_of(ix);
+            pages.put_flags(ix, flags | PageFlags::REFERENCED);
+            return Fate::Keep;
+        }
+    } else if (young || called) && mapped && spares && pass == Pass::First {
+        // A page that nobody maps is not in use, of tmpfs either: its mark only delayed it.
+        return Fate::Activate;
+    }
+    if !file && sc.clean_only {
+        return Fate::Activate;
+    }
+    let dirty = flags.contains(PageFlags::DIRTY);
+    if dirty && !sc.may_write_back(file) {
+        return Fate::Keep;
+    }
+    let writes = !sc.clean_only && (sc.kswapd || !file || rules.direct_writes_files);
+    let content = match dirty {
+        false => Content::Clean,
+        true if !writes || called && file && spares => Content::Dirty,
+        true => Content::Write,
+    };
+    let unmap = mapped || !file;
+    if !unmap && content == Content::Dirty {
+        return Fate::Keep;
+    }
+    Fate::Ask { unmap, content }
+}
+
+/// What an owner is asked about a page.
+pub(super) fn ask<H: Host>(m: &Manager<'_, H>, ix: FrameIx, unmap: bool, content: Content) -> Ask {
+    Ask {
+        page: m.map.pfn(ix),
+        owner: m.frames.state(ix).owner(),
+        key: m.frames.key(ix),
+        unmap,
+        content,
+    }
+}
+
+/// What its owner's verdict makes of a page.
+pub(super) fn judge<H: Host>(
+    m: &mut Manager<'_, H>,
+    ix: FrameIx,
+    unmap: bool,
+    verdict: Verdict,
+    (sc, pass): (&mut Scan, Pass),
+) -> Fate {
+    let mut pages = m.pages();
+    let flags = pages.flags_of(ix);
+    if unmap && verdict.unmapped() {
+        pages.put_flags(ix, flags - PageFlags::MAPPED);
+    }
+    match verdict {
+        Verdict::Released => Fate::Free,
+        Verdict::Busy | Verdict::Keep | Verdict::Dirty => Fate::Keep,
+        Verdict::NoSpace | Verdict::Failed => Fate::Activate,
+        Verdict::Writing => {
+            let f = pages.flags_of(ix) - PageFlags::DIRTY;
+            pages.put_flags(ix, f | PageFlags::WRITEBACK | PageFlags::RECLAIM);
+            m.reclaim.nr_vmscan_write += 1;
+            if pass == Pass::Sync {
+                Fate::Wait
+            } else {
+                Fate::Keep
+            }
+        }
+        Verdict::Later => {
+            m.reclaim.nr_vmscan_write += 1;
+            Fate::Keep
+        }
+        Verdict::Congested => {
+            sc.backlog.refused += 1;
+            Fate::Keep
+        }
+    }
+}

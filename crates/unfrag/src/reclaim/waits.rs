@@ -1,0 +1,58 @@
+//! What reclaim and the allocator wait for, in the era's way.
+
+use super::scan::Scan;
+use crate::kernel::CongestionWait;
+use crate::lru::SWAP_CLUSTER_MAX;
+use crate::need::{Answer, Class, Need, Throttle};
+
+/// Ticks of congestion waits, in milliseconds: HZ/10 and HZ/50.
+pub(super) const TENTH: u32 = 100;
+pub(crate) const FIFTIETH: u32 = 20;
+
+/// A wait for congestion, or for progress.
+pub(crate) fn congestion_wait(rule: CongestionWait, ms: u32) -> Need {
+    match rule {
+        CongestionWait::Sync => Need::CongestionWait {
+            class: Class::Sync,
+            ms,
+        },
+        CongestionWait::Throttle => Need::Throttle {
+            why: Throttle::NoProgress,
+            ms: 0,
+        },
+        CongestionWait::Async | CongestionWait::Both | CongestionWait::BothEverywhere => {
+            Need::CongestionWait {
+                class: Class::Async,
+                ms,
+            }
+        }
+    }
+}
+
+/// What a caller that waits for both classes does with the time that the first wait left.
+pub(crate) fn second_wait(rule: CongestionWait, answer: Answer) -> Option<Need> {
+    let both = matches!(rule, CongestionWait::Both | CongestionWait::BothEverywhere);
+    match answer {
+        Answer::Left(ms) if both && ms > 0 => Some(Need::CongestionWait {
+            class: Class::Sync,
+            ms,
+        }),
+        _ => None,
+    }
+}
+
+/// Lets others have a turn, and says what was done.
+pub(super) fn turn(sc: &mut Scan) -> Need {
+    let (scanned, freed) = core::mem::take(&mut sc.told);
+    Need::Turn { scanned, freed }
+}
+
+/// What shrinkers are told of a pass over the LRU lists. One that found nothing to scan counts as one
+/// cluster: caches must be able to go when they are all that is left. The specification does not say.
+pub(super) const fn pressure(scanned: u64) -> u64 {
+    if scanned == 0 {
+        SWAP_CLUSTER_MAX
+    } else {
+        scanned
+    }
+}

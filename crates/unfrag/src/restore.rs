@@ -1,0 +1,260 @@
+//! Rebuilding a recorded state, frame by frame.
+//!
+//! [`Restore`] begins with all frames reserved. Each edit takes reserved frames and makes them free on a
+//! given list, or used. Order of edits is order on the lists.
+
+use crate::config::{Config, ConfigError};
+use crate::frame::{CpuId, FrameIx, Kind, MigrateType, NR_ZONE_KINDS, Order, Pfn, State, ZoneId};
+use crate::gfp::Gfp;
+use crate::host::Host;
+use crate::manager::Manager;
+use crate::pcp::NR_LISTS;
+use crate::place::{At, FreeBlock};
+use crate::zone::{Marks, Zone};
+
+/// Why a state cannot be restored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// The block is misaligned, too large, or not within one zone.
+    NotABlock(Pfn, Order),
+    /// A frame of the block was given a state before.
+    Twice(Pfn),
+    /// No such zone, CPU or list.
+    NoSuchList,
+}
+
+impl core::fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        match self {
+            RestoreError::NotABlock(p, o) => {
+                write!(f, "frame {:#x} begins no block of order {o} of a zone", p.0)
+            }
+            RestoreError::Twice(p) => write!(f, "frame {:#x} is named twice", p.0),
+            RestoreError::NoSuchList => f.write_str("there is no such zone, CPU or list"),
+        }
+    }
+}
+
+impl core::error::Error for RestoreError {}
+
+/// A manager whose state is being put together.
+pub struct Restore<'m, H: Host> {
+    manager: Manager<'m, H>,
+}
+
+impl<'m, H: Host> Restore<'m, H> {
+    /// Begins with all frames reserved. `memory` holds at least
+    /// [`layout`](crate::layout)`(config).words` words, of any content.
+    ///
+    /// # Errors
+    /// [`ConfigError`], if there is no such manager, or the memory is too small for it.
+    pub fn new(config: &Config, host: H, memory: &'m mut [u64]) -> Result<Self, ConfigError> {
+        let manager = Manager::new(config, host, memory)?;
+        Ok(Restore { manager })
+    }
+
+    /// What can be done to the state.
+    pub fn edit(&mut self) -> Edit<'_, 'm, H> {
+        Edit {
+            m: &mut self.manager,
+        }
+    }
+
+    /// Frees `frames` reserved frames from `start`, as a boot hands over its early memory: ascending, the
+    /// largest aligned blocks first, each to the tail of its list. `spec: linux-6.1 9`
+    ///
+    /// # Errors
+    /// [`ConfigError::NotReserved`], if they are not all reserved frames of one zone; nothing has changed
+    /// then.
+    pub fn free_range(&mut self, start: Pfn, frames: u64) -> Result<(), ConfigError> {
+        self.manager.free_range(start, frames)
+    }
+
+    /// Ends a boot: counts what is free, and makes the era's reserve of it.
+    pub fn boot_done(mut self) -> Manager<'m, H> {
+        self.manager.boot_done();
+        self.manager
+    }
+
+    /// The manager, as its state is now.
+    pub fn finish(self) -> Manager<'m, H> {
+        self.manager
+    }
+}
+
+/// Changes to the state of a manager that no kernel would make: a recorded state is put in its place.
+pub struct Edit<'a, 'm, H: Host> {
+    pub(crate) m: &'a mut Manager<'m, H>,
+}
+
+impl<H: Host> Edit<'_, '_, H> {
+    /// Takes a block of reserved frames.
+    fn claim_reserved(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+    ) -> Result<(FrameIx, ZoneId), RestoreError> {
+        let bad = RestoreError::NotABlock(pfn, order);
+        let (m, ix) = (&self.m, self.m.map.ix(pfn).ok_or(bad)?);
+        if order > m.frames.geometry.max_order || !ix.is_aligned(order) {
+            return Err(bad);
+        }
+        let zone = m.frames.zone_of(ix);
+        let z = m.zones.get(zone.index()).ok_or(bad)?;
+        let end = ix.plus(order.frames());
+        if ix < z.span.start || end > z.span.end {
+            return Err(bad);
+        }
+        for at in ix.until(end) {
+            if m.frames.state(at).kind() != Kind::Reserved {
+                return Err(RestoreError::Twice(m.map.pfn(at)));
+            }
+        }
+        for at in ix.until(end) {
+            m.frames.set_state(at, State::TAIL);
+        }
+        Ok((ix, zone))
+    }
+
+    /// A free block, at the tail of a buddy list; it does not merge.
+    ///
+    /// # Errors
+    /// [`RestoreError`]; nothing has changed then.
+    pub fn free(&mut self, pfn: Pfn, order: Order, mt: MigrateType) -> Result<(), RestoreError> {
+        let (ix, zone) = self.claim_reserved(pfn, order)?;
+        let z = &mut self.m.zones[zone.index()];
+        z.place.put(&self.m.frames, FreeBlock { ix, order, mt });
+        z.counter += i64::from(order.frames());
+        Ok(())
+    }
+
+    /// A free block that merges with its free buddies, as if it were freed now.
+    ///
+    /// # Errors
+    /// [`RestoreError`]; nothing has changed then.
+    pub fn merged(&mut self, pfn: Pfn, order: Order) -> Result<(), RestoreError> {
+        let (ix, zone) = self.claim_reserved(pfn, order)?;
+        let (_, mut z) = self.m.parts(zone, CpuId(0));
+        z.give(ix, order, At::Tail);
+        Ok(())
+    }
+
+    /// A block at the tail of a CPU's list `index`; `mt` is the type of its pageblock.
+    ///
+    /// # Errors
+    /// [`RestoreError`]; nothing has changed then.
+    pub fn pcp(
+        &mut self,
+        cpu: CpuId,
+        index: usize,
+        pfn: Pfn,
+        order: Order,
+        mt: MigrateType,
+    ) -> Result<(), RestoreError> {
+        if cpu.0 >= self.m.cpus || index >= NR_LISTS {
+            return Err(RestoreError::NoSuchList);
+        }
+        let (ix, zone) = self.claim_reserved(pfn, order)?;
+        let (set, z) = self.m.parts(zone, cpu);
+        set.restore(z.frames, index, FreeBlock { ix, order, mt });
+        Ok(())
+    }
+
+    /// A block in use, as if `gfp` had asked for it.
+    ///
+    /// # Errors
+    /// [`RestoreError`]; nothing has changed then.
+    pub fn used(&mut self, pfn: Pfn, order: Order, gfp: Gfp) -> Result<(), RestoreError> {
+        let (ix, _) = self.claim_reserved(pfn, order)?;
+        let mt = gfp.mobility().unwrap_or(MigrateType::Unmovable);
+        self.m.mark_used(ix, order, mt, gfp);
+        Ok(())
+    }
+
+    /// Gives the pageblock that holds `pfn` a type, without moving anything.
+    ///
+    /// # Errors
+    /// [`RestoreError::NotABlock`], if no zone holds it.
+    pub fn block_type(&mut self, pfn: Pfn, mt: MigrateType) -> Result<(), RestoreError> {
+        let order = self.m.frames.geometry.block_order;
+        let ix = self.m.map.ix(pfn);
+        let ix = ix.ok_or(RestoreError::NotABlock(pfn, order))?;
+        self.m.frames.set_block_type(ix, mt);
+        Ok(())
+    }
+
+    fn zone(&mut self, zone: ZoneId) -> Result<&mut Zone, RestoreError> {
+        let z = self.m.zones.get_mut(zone.index());
+        z.ok_or(RestoreError::NoSuchList)
+    }
+
+    /// A zone's marks and protections as recorded.
+    ///
+    /// # Errors
+    /// [`RestoreError::NoSuchList`], if there is no such zone.
+    pub fn marks(
+        &mut self,
+        zone: ZoneId,
+        marks: Marks,
+        protection: [u64; NR_ZONE_KINDS],
+    ) -> Result<(), RestoreError> {
+        let z = self.zone(zone)?;
+        (z.marks, z.protection) = (marks, protection);
+        self.m.size_sets(zone);
+        Ok(())
+    }
+
+    /// A zone's high-atomic reserve in pages, its free counter with which all is counted, and how far a
+    /// CPU's delta may grow from now on.
+    ///
+    /// # Errors
+    /// [`RestoreError::NoSuchList`], if there is no such zone.
+    pub fn counters(
+        &mut self,
+        zone: ZoneId,
+        highatomic: u64,
+        free: i64,
+        stat_threshold: u32,
+    ) -> Result<(), RestoreError> {
+        let z = self.zone(zone)?;
+        z.highatomic = highatomic;
+        z.counter = free;
+        z.stat_threshold = stat_threshold.into();
+        for cpu in self.m.cpu_ids() {
+            *self.m.parts(zone, cpu).1.delta = 0;
+        }
+        Ok(())
+    }
+
+    /// A CPU's lists of a zone: high, batch and factor as recorded.
+    ///
+    /// # Errors
+    /// [`RestoreError::NoSuchList`], if there is no such zone or CPU.
+    pub fn set(&mut self, zone: ZoneId, cpu: CpuId, size: SetSizes) -> Result<(), RestoreError> {
+        if cpu.0 >= self.m.cpus {
+            return Err(RestoreError::NoSuchList);
+        }
+        self.zone(zone)?;
+        let (s, _) = self.m.parts(zone, cpu);
+        let SetSizes {
+            high,
+            batch,
+            factor,
+        } = size;
+        (s.high, s.batch, s.factor) = (high, batch.max(1), factor);
+        (s.high_min, s.high_max) = (s.high_min.min(high), s.high_max.max(high));
+        Ok(())
+    }
+}
+
+/// How much a CPU's lists hold and move, in pages, as `/proc/zoneinfo` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetSizes {
+    /// Pages from which on a free gives back.
+    pub high: i32,
+    /// Pages moved at a time.
+    pub batch: i32,
+    /// 6.1's `free_factor` or 6.18's `alloc_factor`.
+    pub factor: i32,
+}

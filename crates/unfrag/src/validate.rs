@@ -1,0 +1,154 @@
+//! Checks every invariant of a manager; for tests, after every step.
+
+use crate::frame::{FrameIx, Kind, Order, Pfn, ZoneId};
+use crate::host::Host;
+use crate::inspect::Inspect;
+use crate::place::{BadLink, FreeBlock};
+
+/// A broken invariant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Broken {
+    /// A list's links, ends or length disagree.
+    List(Pfn),
+    /// A frame on a list does not have the state that the list asks for.
+    State(Pfn),
+    /// A counter of a zone disagrees with its lists.
+    Count(ZoneId),
+    /// Two free buddies that should have merged.
+    Unmerged(Pfn),
+    /// A frame says that it is on a list, but is not; or is within two blocks.
+    Stray(Pfn),
+    /// A free block lies on the list of another type than its pageblock's.
+    ListType(Pfn),
+}
+
+/// A broken invariant, by positions.
+enum Fault {
+    List(FrameIx),
+    State(FrameIx),
+    Count(ZoneId),
+    Unmerged(FrameIx),
+    Stray(FrameIx),
+    ListType(FrameIx),
+}
+
+impl From<BadLink> for Fault {
+    fn from(bad: BadLink) -> Fault {
+        Fault::List(bad.0)
+    }
+}
+
+fn require(holds: bool, fault: Fault) -> Result<(), Fault> {
+    if holds { Ok(()) } else { Err(fault) }
+}
+
+impl<H: Host> Inspect<'_, '_, H> {
+    /// Checks every invariant; for tests, after every step. Takes time in proportion to memory.
+    ///
+    /// # Errors
+    /// The first broken invariant.
+    pub fn validate(self) -> Result<(), Broken> {
+        let pfn = |ix| self.m.map.pfn(ix);
+        self.find_fault().map_err(|fault| match fault {
+            Fault::List(ix) => Broken::List(pfn(ix)),
+            Fault::State(ix) => Broken::State(pfn(ix)),
+            Fault::Count(zone) => Broken::Count(zone),
+            Fault::Unmerged(ix) => Broken::Unmerged(pfn(ix)),
+            Fault::Stray(ix) => Broken::Stray(pfn(ix)),
+            Fault::ListType(ix) => Broken::ListType(pfn(ix)),
+        })
+    }
+
+    fn find_fault(self) -> Result<(), Fault> {
+        for zone in self.zones() {
+            self.check_lists(zone)?;
+            self.check_frames(zone)?;
+            self.check_lru(zone)?;
+        }
+        Ok(())
+    }
+
+    /// Pages on LRU lists are in use, and know their list.
+    fn check_lru(self, zone: ZoneId) -> Result<(), Fault> {
+        for (i, list) in self.m.lrus[zone.index()].lists.iter().enumerate() {
+            list.validate(&self.m.frames, |ix| {
+                let s = self.m.frames.state(ix);
+                let of = self.m.zone(self.m.frames.zone_of(ix)).lru.index();
+                let right = s.kind() == Kind::Used && usize::from(s.lru()) == i + 1;
+                require(right && of == zone.index(), Fault::State(ix))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn check_lists(self, zone: ZoneId) -> Result<(), Fault> {
+        let z = self.m.zone(zone);
+        let frames = &self.m.frames;
+        let hygiene = self.m.env.sw.lists_follow_blocks();
+        let counted = z.place.validate(frames, |block| {
+            let FreeBlock { ix, order, mt } = block;
+            let s = frames.state(ix);
+            let right = s.is_buddy_of(order)
+                && s.mt() == mt
+                && frames.zone_of(ix) == zone
+                && ix.is_aligned(order);
+            require(right, Fault::State(ix))?;
+            let last = FrameIx(ix.0 + order.frames() - 1);
+            let types = [ix, last].map(|i| frames.block_type(i));
+            require(!hygiene || types == [mt; 2], Fault::ListType(ix))?;
+            self.check_unmerged(zone, ix, order)
+        })?;
+        require(counted.is_some(), Fault::Count(zone))?;
+        let mut deltas = 0;
+        for cpu in self.cpus() {
+            let own = &self.m.sets[self.m.set_of(zone, cpu)];
+            let counted = own.lists.validate(frames, &self.m.env, |ix| {
+                let right = frames.state(ix).kind() == Kind::Pcp && frames.zone_of(ix) == zone;
+                require(right, Fault::State(ix))
+            })?;
+            require(counted.is_some(), Fault::Count(zone))?;
+            deltas += i64::from(own.delta);
+        }
+        let free = z.place.free_pages() as i64;
+        require(free == z.counter + deltas, Fault::Count(zone))
+    }
+
+    fn check_unmerged(self, zone: ZoneId, ix: FrameIx, order: Order) -> Result<(), Fault> {
+        let z = self.m.zone(zone);
+        let buddy = ix.buddy(order);
+        // Below pageblock order types do not keep buddies apart.
+        let merges = order < self.m.frames.geometry.block_order && z.span.holds(buddy);
+        let apart = merges && self.m.frames.state(buddy).is_buddy_of(order);
+        require(!apart, Fault::Unmerged(ix))
+    }
+
+    /// Every frame is covered by exactly one block, or reserved.
+    fn check_frames(self, zone: ZoneId) -> Result<(), Fault> {
+        let z = self.m.zone(zone);
+        let frames = &self.m.frames;
+        let (mut free, mut pcp) = (0u64, 0u64);
+        let mut at = z.span.start;
+        while at < z.span.end {
+            let s = frames.state(at);
+            let n = s.order().frames();
+            match s.kind() {
+                Kind::Reserved | Kind::Absent => {
+                    at = at.plus(1);
+                    continue;
+                }
+                Kind::Tail => return Err(Fault::Stray(at)),
+                Kind::Buddy => free += u64::from(n),
+                Kind::Pcp => pcp += u64::from(n),
+                Kind::Used => {}
+            }
+            for i in at.plus(1).until(at.plus(n)) {
+                require(frames.state(i).kind() == Kind::Tail, Fault::Stray(i))?;
+            }
+            at = at.plus(n);
+        }
+        let held = self.pcp_pages(zone);
+        let right = free == z.place.free_pages() && pcp == held;
+        require(right, Fault::Count(zone))
+    }
+}

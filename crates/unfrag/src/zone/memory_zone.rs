@@ -1,0 +1,106 @@
+//! A zone at work.
+//!
+//! Invariant: `counter` plus the CPUs' deltas equals the pages on the buddy lists.
+
+use super::watermark::Marks;
+use crate::frame::{LruId, NR_ZONE_KINDS, NodeId, Order, Pfn, Span, ZoneConfig, ZoneId, ZoneKind};
+use crate::place::{Place, V19Stats};
+use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
+
+/// A zone at work. It lives in the caller's memory, so its layout has no gaps.
+#[derive(TryFromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Zone {
+    pub place: Place,
+    pub marks: Marks,
+    /// Pages kept from requests whose highest zone is of this kind.
+    pub protection: [u64; NR_ZONE_KINDS],
+    /// Pages in high-atomic pageblocks.
+    pub highatomic: u64,
+    /// Free pages as the watermark checks see them: without the CPUs' deltas.
+    pub counter: i64,
+    /// Deltas up to this size stay with their CPU.
+    pub stat_threshold: i64,
+    first: u64,
+    spanned: u64,
+    present: u64,
+    pub managed: u64,
+    pub span: Span,
+    pub node: NodeId,
+    pub kind: ZoneKind,
+    id: u8,
+    /// A boost asks the next allocation to wake kswapd.
+    pub boosted: bool,
+    /// kswapd works on this zone: per-CPU lists stay small.
+    pub reclaim_active: bool,
+    /// Free memory fell below the high mark (6.7 and later).
+    pub below_high: bool,
+    /// A page was freed here since reclaim last looked.
+    pub freed: bool,
+    /// Where the pages of the zone wait for reclaim.
+    pub lru: LruId,
+}
+
+impl Zone {
+    /// A zone without memory on its lists, at these positions of the frame table.
+    pub fn new(
+        id: ZoneId,
+        config: &ZoneConfig,
+        span: Span,
+        largest: Order,
+        ungrouped: bool,
+    ) -> Zone {
+        let v19 = V19Stats::start(config.present, largest.frames().into());
+        Zone {
+            place: Place::new(span, v19, ungrouped),
+            marks: Marks::default(),
+            protection: [0; NR_ZONE_KINDS],
+            highatomic: 0,
+            counter: 0,
+            stat_threshold: 0,
+            first: config.start.0,
+            spanned: config.spanned,
+            present: config.present,
+            managed: config.managed,
+            span,
+            node: config.node,
+            kind: config.kind,
+            id: id.0,
+            boosted: false,
+            reclaim_active: false,
+            below_high: false,
+            freed: false,
+            lru: LruId(id.0),
+        }
+    }
+
+    /// Its number.
+    pub const fn id(&self) -> ZoneId {
+        ZoneId(self.id)
+    }
+
+    /// What it is made of.
+    pub const fn config(&self) -> ZoneConfig {
+        ZoneConfig {
+            node: self.node,
+            kind: self.kind,
+            start: Pfn(self.first),
+            spanned: self.spanned,
+            present: self.present,
+            managed: self.managed,
+        }
+    }
+
+    /// Adds to the free counter by way of a CPU's delta.
+    #[inline]
+    pub fn count(&mut self, delta: &mut i32, pages: i64) {
+        self.freed |= pages > 0;
+        let d = i64::from(*delta) + pages;
+        if d.abs() > self.stat_threshold {
+            self.counter += d;
+            *delta = 0;
+        } else {
+            *delta = d as i32;
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Whether a zone may serve a request. `spec: linux-mm 1.5, 1.6; linux-6.1 1.3`
+
+use super::memory_zone::Zone;
+use super::watermark::{View, block_exists, per_order};
+use crate::frame::{MigrateType, Order, ZoneKind};
+use crate::gfp::AllocFlags;
+use crate::kernel::{HighAtomicLimit, MarkCheck, Reserve, Switches};
+
+impl Zone {
+    /// Whether a request of `order` passes `mark` (which includes the boost). `highest` is the
+    /// highest zone that the request could use.
+    #[inline]
+    pub(crate) fn passes(
+        &self,
+        sw: &Switches,
+        order: Order,
+        mark: u64,
+        highest: ZoneKind,
+        flags: AllocFlags,
+    ) -> bool {
+        let keep = self.protection[highest as usize];
+        // Order 0 with nothing to hide: the sum decides.
+        if order == Order::ZERO
+            && self.highatomic == 0
+            && self.place.fits(MigrateType::Cma) == 0
+            && self.counter > (mark + keep) as i64
+        {
+            return true;
+        }
+        let v = self.view(sw);
+        match sw.marks.check {
+            MarkCheck::PerOrder => per_order(&v, order, mark, keep, flags),
+            MarkCheck::BlockExists => {
+                block_exists(&v, order, mark, keep, flags)
+                    || order == Order::ZERO
+                        && self.marks.boost > 0
+                        && flags.contains(AllocFlags::UNBOOSTED_RECHECK)
+                        && !flags.intersects(AllocFlags::WMARK_LOW | AllocFlags::WMARK_HIGH)
+                        && block_exists(&v, Order::ZERO, self.marks.min, keep, flags)
+            }
+        }
+    }
+
+    /// Whether the first attempt of any request passes here and changes nothing by being checked: what
+    /// [`passes`](Self::passes) would find where nothing is hidden. The form to 4.3, of order 0 alone.
+    #[inline]
+    pub(crate) fn has_plenty(&self, order: Order, highest: ZoneKind, tuned: bool) -> bool {
+        let mark = if tuned && !self.below_high {
+            self.marks.high
+        } else {
+            self.marks.low
+        };
+        let needed = mark + self.marks.boost + self.protection[highest as usize];
+        self.highatomic == 0
+            && self.place.fits(MigrateType::Cma) == 0
+            && self.counter - i64::from(order.frames() - 1) > needed as i64
+            && (order == Order::ZERO || self.place.ordinary() >> order.0 != 0)
+    }
+
+    fn view(&self, sw: &Switches) -> View<'_> {
+        let l = &self.place;
+        let mut ordinary = l.ordinary();
+        if sw.marks.check == MarkCheck::PerOrder {
+            ordinary = u16::MAX;
+        }
+        let hidden = match sw.reserve() {
+            Reserve::HighAtomic(HighAtomicLimit::PercentPlusBlock) => self.highatomic,
+            Reserve::HighAtomic(HighAtomicLimit::PercentRoundedUp) => {
+                l.pages_of(MigrateType::HighAtomic)
+            }
+            _ => 0,
+        };
+        View {
+            free: self.counter,
+            nr_free: l.nr_free(),
+            ordinary,
+            highatomic: l.fits(MigrateType::HighAtomic),
+            cma: l.fits(MigrateType::Cma),
+            hidden,
+            cma_pages: l.pages_of(MigrateType::Cma),
+        }
+    }
+}

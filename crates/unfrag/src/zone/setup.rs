@@ -1,0 +1,68 @@
+//! Marks and protections of all zones of a machine, as the kernel derives them at boot.
+//! `spec: linux-mm 1.3, 1.6`
+
+use super::memory_zone::Zone;
+use super::watermark::{
+    MarkSize, Marks, is_lowmem, khugepaged_min_free_pages, lowmem_reserve, min_free_kbytes, pages,
+};
+use crate::env::Env;
+use crate::frame::{Geometry, NR_ZONE_KINDS, NodeId, ZoneKind};
+
+/// Marks and protections for all zones of a machine, as the kernel derives them at boot.
+pub(crate) fn setup(zones: &mut [Zone], env: &Env, geometry: Geometry) {
+    let (sw, sysctl) = (&env.sw, &env.sysctl);
+    let lowmem: u64 = zones
+        .iter()
+        .filter(|z| is_lowmem(z.kind, sw))
+        .map(|z| pages(&z.config(), sw))
+        .sum();
+    match sysctl.min_free_kbytes {
+        0 => {
+            let kbytes = min_free_kbytes(geometry.kib(lowmem), sw.marks.min_free_kbytes_cap);
+            set_marks(zones, lowmem, geometry.pages(kbytes), env);
+            if sw.marks.khugepaged && sysctl.transparent_hugepage {
+                let (mut n, mut above) = (0, 0);
+                for z in zones.iter() {
+                    if z.kind <= ZoneKind::Normal && z.managed > 0 {
+                        n += 1;
+                        above += z.managed.saturating_sub(z.marks.high);
+                    }
+                }
+                let block = geometry.block_order.frames().into();
+                let raised = khugepaged_min_free_pages(n, above, block);
+                if geometry.kib(raised) > kbytes {
+                    set_marks(zones, lowmem, raised, env);
+                }
+            }
+        }
+        set => set_marks(zones, lowmem, geometry.pages(set), env),
+    }
+    for node in (0..=u8::MAX).map(NodeId) {
+        let mut sizes = [0; NR_ZONE_KINDS];
+        for z in zones.iter().filter(|z| z.node == node) {
+            sizes[z.kind as usize] = pages(&z.config(), sw);
+        }
+        if sizes.iter().all(|&s| s == 0) {
+            continue;
+        }
+        let none = sw.marks.zero_ratio_is_none;
+        let keep = lowmem_reserve(&sizes, &sysctl.lowmem_reserve_ratio, none);
+        for z in zones.iter_mut().filter(|z| z.node == node) {
+            z.protection = keep[z.kind as usize];
+        }
+    }
+}
+
+fn set_marks(zones: &mut [Zone], lowmem: u64, min_free: u64, env: &Env) {
+    for z in zones.iter_mut() {
+        let (c, boost) = (z.config(), z.marks.boost);
+        let size = MarkSize {
+            kind: c.kind,
+            pages: pages(&c, &env.sw),
+            lowmem,
+            min_free,
+        };
+        z.marks = Marks::new(size, &env.sw, &env.sysctl);
+        z.marks.boost = boost;
+    }
+}
