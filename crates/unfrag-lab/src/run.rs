@@ -150,7 +150,7 @@ impl Plan<'_> {
             recorded_era,
             as_recorded: recorded_era && options.set.is_empty() && options.memory.is_none(),
             // Modern kernels with huge pages raise the marks alike; old ones had their own.
-            keep_marks: p.switches.mark_gap == MarkGap::Scaled
+            keep_marks: p.switches.marks.gap == MarkGap::Scaled
                 && !asked
                 && options.memory.is_none(),
             options,

@@ -3,11 +3,14 @@
 mod support;
 
 use support::*;
-use unfrag::kernel::MarkGap;
 use unfrag::pcp::size::{SetSize, batch, stat_threshold};
 use unfrag::zone::Marks;
 use unfrag::zone::watermark::{khugepaged_min_free_kbytes, lowmem_reserve, min_free_kbytes};
 use unfrag::{Sysctl, ZoneKind};
+
+/// The most that the kernel takes for `min_free_kbytes` by itself, in old and modern eras.
+const OLD_CAP: u64 = 65_536;
+const CAP: u64 = 262_144;
 
 const KIB_PAGES: u64 = 1024;
 const GIB: u64 = 1 << 18;
@@ -19,15 +22,15 @@ fn marks(kind: ZoneKind, pages: u64, lowmem: u64, kbytes: u64, era: &str) -> Mar
 
 #[test]
 fn min_free_kbytes_follows_the_root_of_low_memory_spec_1_3() {
-    for gap in [MarkGap::Quarter, MarkGap::Scaled] {
-        assert_eq!(min_free_kbytes(16 << 10, gap), 512);
-        assert_eq!(min_free_kbytes(512 << 10, gap), 2896);
-        assert_eq!(min_free_kbytes(1 << 20, gap), 4096);
-        assert_eq!(min_free_kbytes(16 << 20, gap), 16384);
-        assert_eq!(min_free_kbytes(64, gap), 128);
+    for cap in [OLD_CAP, CAP] {
+        assert_eq!(min_free_kbytes(16 << 10, cap), 512);
+        assert_eq!(min_free_kbytes(512 << 10, cap), 2896);
+        assert_eq!(min_free_kbytes(1 << 20, cap), 4096);
+        assert_eq!(min_free_kbytes(16 << 20, cap), 16384);
+        assert_eq!(min_free_kbytes(64, cap), 128);
     }
-    assert_eq!(min_free_kbytes(1 << 40, MarkGap::Quarter), 65536);
-    assert_eq!(min_free_kbytes(1 << 40, MarkGap::Scaled), 262_144);
+    assert_eq!(min_free_kbytes(1 << 40, OLD_CAP), 65536);
+    assert_eq!(min_free_kbytes(1 << 40, CAP), 262_144);
 }
 
 #[test]
@@ -78,7 +81,7 @@ fn khugepaged_raises_min_free_kbytes_spec_6_1_1_3() {
     // 768 MiB: at the time khugepaged starts the two zones hold 181,890 pages; the cap decides.
     let (dma, dma32) = (3840, 178_050);
     let lowmem = dma + dma32;
-    let early = min_free_kbytes(lowmem * 4, MarkGap::Scaled);
+    let early = min_free_kbytes(lowmem * 4, CAP);
     let high: u64 = [(ZoneKind::Dma, dma), (ZoneKind::Dma32, dma32)]
         .map(|(k, n)| marks(k, n, lowmem, early, "6.1").high)
         .iter()
@@ -160,17 +163,19 @@ fn old_kernels_count_present_pages_and_modern_ones_managed_spec_1_6() {
 
 #[test]
 fn batch_is_one_less_than_a_power_of_two_spec_3_1_3_2() {
-    use MarkGap::{Quarter, Scaled};
-    assert_eq!(batch(GIB, Quarter), 31);
-    assert_eq!(batch(64 * GIB, Quarter), 31);
-    assert_eq!(batch(1000, Quarter), 1, "zero is forced to one");
-    assert_eq!(batch(1000, Scaled), 1);
-    assert_eq!(batch(64 * GIB, Scaled), 63);
+    // 512 KiB and 1 MiB.
+    const OLD: u64 = 128;
+    const NEW: u64 = 256;
+    assert_eq!(batch(GIB, OLD), 31);
+    assert_eq!(batch(64 * GIB, OLD), 31);
+    assert_eq!(batch(1000, OLD), 1, "zero is forced to one");
+    assert_eq!(batch(1000, NEW), 1);
+    assert_eq!(batch(64 * GIB, NEW), 63);
     // spec 6.1 3: the steps at 88 and 172 Ki pages.
-    assert_eq!(batch(88 * KIB_PAGES - 1, Scaled), 15);
-    assert_eq!(batch(88 * KIB_PAGES, Scaled), 31);
-    assert_eq!(batch(172 * KIB_PAGES - 1, Scaled), 31);
-    assert_eq!(batch(172 * KIB_PAGES, Scaled), 63);
+    assert_eq!(batch(88 * KIB_PAGES - 1, NEW), 15);
+    assert_eq!(batch(88 * KIB_PAGES, NEW), 31);
+    assert_eq!(batch(172 * KIB_PAGES - 1, NEW), 31);
+    assert_eq!(batch(172 * KIB_PAGES, NEW), 63);
 }
 
 #[test]

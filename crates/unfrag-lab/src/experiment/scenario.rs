@@ -107,18 +107,18 @@ pub fn settings(name: Name, kernel: &Kernel, machine: &str) -> BTreeMap<String, 
                 slub.first_attempt.name().into(),
             );
         }
-        let reserve = kernel.switches.reserve != Reserve::None;
+        let reserve = kernel.switches.reserve() != Reserve::None;
         all.insert("migrate_reserve".into(), reserve.into());
     }
     if name == Name::Atomic {
-        let r = kernel.switches.reclaim;
-        all.insert("congestion_wait".into(), r.congestion.name().into());
-        all.insert("kswapd_sleep".into(), r.sleep.name().into());
-        all.insert("kswapd_nap".into(), r.nap.name().into());
-        all.insert("wake_on_restart".into(), r.wake_on_restart.into());
-        let realtime = r.realtime_in_interrupt;
+        let r = kernel.switches;
+        all.insert("congestion_wait".into(), r.reclaim.congestion.name().into());
+        all.insert("kswapd_sleep".into(), r.kswapd.sleep.name().into());
+        all.insert("kswapd_nap".into(), r.kswapd.nap.name().into());
+        all.insert("wake_on_restart".into(), r.retry.wake_on_restart.into());
+        let realtime = r.rights.realtime_in_interrupt;
         all.insert("realtime_in_interrupt".into(), realtime.into());
-        if r.notices_order_at_once {
+        if r.kswapd.notices_order_at_once {
             all.insert("notices_order_at_once".into(), true.into());
         }
     }

@@ -41,6 +41,14 @@ impl Choice for Kernel {
     }
 }
 
+/// The same rules with another reserve.
+fn reserving(mut rules: Switches, reserve: Reserve) -> Switches {
+    if let Some(p) = rules.pageblocks_mut() {
+        p.reserve = reserve;
+    }
+    rules
+}
+
 fn base(name: &'static str) -> Option<Switches> {
     preset(name).map(|p| p.switches)
 }
@@ -110,10 +118,7 @@ pub fn slab_order() -> Vec<Kernel> {
     let Some(plain) = base("2.6.28") else {
         return vec![];
     };
-    let without = Switches {
-        reserve: Reserve::None,
-        ..plain
-    };
+    let without = reserving(plain, Reserve::None);
     let of = |switches, added| {
         move |(variant, slab)| Kernel {
             name: "2.6.28",
@@ -152,17 +157,17 @@ pub fn atomic() -> Vec<Kernel> {
         sw.reclaim.congestion = CongestionWait::Sync;
         all.push(kernel("revert-8aa7e847", sw));
         let mut sw = plain;
-        (sw.reclaim.wake_on_restart, sw.reclaim.realtime_in_interrupt) = (true, false);
+        (sw.retry.wake_on_restart, sw.rights.realtime_in_interrupt) = (true, false);
         all.push(kernel("pgalloc-2.6.30", sw));
         let (mut everywhere, mut notice) = (sw, sw);
         sw.reclaim.congestion = CongestionWait::Both;
         all.push(kernel("congestion-both", sw));
-        sw.reclaim.sleep = KswapdSleep::Staged;
+        sw.kswapd.sleep = KswapdSleep::Staged;
         all.push(kernel("kswapd-quick-recheck", sw));
-        sw.reclaim.nap = KswapdNap::TroubleLater;
+        sw.kswapd.nap = KswapdNap::TroubleLater;
         all.push(kernel("adjust-priority", sw));
         everywhere.reclaim.congestion = CongestionWait::BothEverywhere;
-        notice.reclaim.notices_order_at_once = true;
+        notice.kswapd.notices_order_at_once = true;
         let added = [
             ("congestion-both-everywhere", everywhere),
             ("kswapd-quickly-notice-high-order", notice),
@@ -178,7 +183,6 @@ pub fn atomic() -> Vec<Kernel> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag::kernel::ReclaimRules;
 
     #[test]
     fn s4_has_thirteen_kernels_and_each_patch_is_one_switch_spec_4_6() {
@@ -199,18 +203,14 @@ mod tests {
         let all = atomic();
         let rules = |name: &str, variant: &str| {
             let found = all.iter().find(|k| k.name == name && k.variant == variant);
-            found.expect("a kernel of S4").switches.reclaim
+            found.expect("a kernel of S4").switches
         };
         for base in ["2.6.31", "2.6.32-rc6"] {
-            let everywhere = ReclaimRules {
-                congestion: CongestionWait::BothEverywhere,
-                ..rules(base, "congestion-both")
-            };
+            let mut everywhere = rules(base, "congestion-both");
+            everywhere.reclaim.congestion = CongestionWait::BothEverywhere;
             assert_eq!(rules(base, "congestion-both-everywhere"), everywhere);
-            let notice = ReclaimRules {
-                notices_order_at_once: true,
-                ..rules(base, "pgalloc-2.6.30")
-            };
+            let mut notice = rules(base, "pgalloc-2.6.30");
+            notice.kswapd.notices_order_at_once = true;
             assert_eq!(rules(base, "kswapd-quickly-notice-high-order"), notice);
         }
         assert_eq!(all.iter().filter(|k| k.added).count(), 4);
@@ -225,10 +225,7 @@ mod tests {
             let with = k.variant.strip_suffix("-no-reserve").expect("its name");
             let with = all.iter().find(|p| p.variant == with).expect("S2 has it");
             assert_eq!(k.slab, with.slab);
-            let switches = Switches {
-                reserve: with.switches.reserve,
-                ..k.switches
-            };
+            let switches = reserving(k.switches, with.switches.reserve());
             assert_eq!(switches, with.switches);
             assert_ne!(k.switches, with.switches);
         }

@@ -5,7 +5,7 @@ use crate::engine::Nanos;
 use crate::kmem::caches::Word;
 use unfrag::Gfp;
 use unfrag::Switches;
-use unfrag::kernel::{Grouping, LruShape, ReclaimRules};
+use unfrag::kernel::{LruShape, ReclaimRules};
 use unfrag::slab::Rules;
 
 /// CPU time of the kernel's work on memory and files, in nanoseconds.
@@ -149,9 +149,9 @@ impl MemConfig {
     /// As a kernel with these rules has it.
     pub fn of(switches: &Switches) -> MemConfig {
         let r: ReclaimRules = switches.reclaim;
-        let modern = r.lru == LruShape::PerNode;
+        let modern = r.lru.shape() == LruShape::PerNode;
         let pdflush = !modern && !r.isolated_throttle;
-        let v19_or_older = matches!(switches.grouping, Grouping::None | Grouping::V19);
+        let v19_or_older = switches.pageblocks().is_none();
         MemConfig {
             word: Word::W64,
             slab: match (modern, v19_or_older) {

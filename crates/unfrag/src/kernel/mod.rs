@@ -1,222 +1,141 @@
 //! An era of the allocator as a value: [`Switches`] (what the code of that kernel does) and
 //! [`Sysctl`] (what its administrator can set).
 //!
-//! Every rule that changed between kernels is one switch, decided in one place of the core; no era
-//! has code of its own. `spec: linux-6.1 era table`
+//! Every rule that changed between kernels is a value of its own, named for what it decides and
+//! decided in one place of the core; no era has code of its own. Rules that say something only
+//! together with another stand inside it, so that nonsense cannot be written; none is inferred from
+//! another that changed in the same years. `spec: linux-6.1 era table`
+//!
+//! - `placement`: how types share memory, fallbacks, reserves.
+//! - `marks`: the watermarks.
+//! - `pcp`: per-CPU lists.
+//! - `requests`: rights in the slow path, and how long a request goes on.
+//! - `kswapd`, `reclaim`: what reclaim does.
+//! - `presets`: the eras, each written out in full.
 
+mod kswapd;
+mod marks;
+mod pcp;
+mod placement;
 mod presets;
 mod reclaim;
+mod requests;
 
+pub use kswapd::{KswapdForm, KswapdNap, KswapdRules, KswapdSleep};
+pub use marks::{MarkCheck, MarkGap, MarkRules, ZonePages};
+pub use pcp::{Drain, Pcp};
+pub use placement::{
+    Boost, BoostRecheck, BoostWakes, ClaimTest, Fallback, HighAtomicLimit, Merge, PageblockRules,
+    Placement, Remainder, Reserve, ScanDown,
+};
 pub use presets::{PRESETS, Preset, preset};
 pub use reclaim::{
-    CongestionWait, HighOrder, KswapdGoal, KswapdNap, KswapdSleep, LruShape, OomOrders,
-    ReclaimRules, ScanBalance,
+    ActiveFiles, CongestionWait, HighOrder, LruRules, LruShape, ReclaimRules, ScanBalance, SplitLru,
+};
+pub use requests::{
+    LeavesCpuset, OomOrders, RealtimeRight, RetryDrain, RetryForm, RetryRules, RightsRules,
 };
 
-/// How types share memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grouping {
-    /// One list an order (2.6.14).
-    None,
-    /// Blocks of the largest order, one of four types each, with a reserve for fallbacks (V19).
-    V19,
-    /// Pageblocks (2.6.24 and later).
-    Pageblocks,
-}
-
-/// How a request looks for a block on other types' lists. Pageblock eras only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FallbackScan {
-    /// From the largest order down to the request, at each order the types in turn.
-    Descending,
-    /// The same, but a movable request that may not steal takes the smallest block that fits.
-    MovableAscends,
-    /// Claim whole pageblocks from the largest order down; failing that, steal one block from the
-    /// smallest order up (6.10 and later).
-    ClaimThenSteal,
-}
-
-/// When a pageblock changes its type on a fallback below pageblock order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClaimTest {
-    /// Half of its frames are free.
-    HalfFree,
-    /// Half of its frames are free or in use by a compatible type.
-    HalfFreeOrAlike,
-}
-
-/// Which blocks merge at pageblock order and above.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Merge {
-    /// All.
-    Free,
-    /// Those of the ordinary types, and equal types.
-    Ordinary,
-    /// The same, and the buddy's pageblock takes the type of the freed block.
-    OrdinaryRetype,
-}
-
-/// Form of the watermark check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MarkCheck {
-    /// Free pages of too small orders do not count, the mark halves with each order (to 4.3).
-    PerOrder,
-    /// One block must exist (4.4 and later).
-    BlockExists,
-}
-
-/// Distance between the marks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MarkGap {
-    /// A quarter of the min mark.
-    Quarter,
-    /// The larger of a quarter of min and `watermark_scale_factor` of the zone.
-    Scaled,
-}
-
-/// When a fallback raises the watermarks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Boost {
-    /// Never.
-    No,
-    /// On each fallback that finds less than a pageblock.
-    EachFallback,
-    /// On each attempt to claim a pageblock.
-    ClaimTries,
-}
-
-/// What is set aside for requests that cannot wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reserve {
-    /// Nothing.
-    None,
-    /// V19: an eighth of memory for fallbacks.
-    Fallback,
-    /// Up to two `MIGRATE_RESERVE` pageblocks a zone (2.6.24 to 4.3).
-    Blocks {
-        /// At most two (2.6.31.3 and later).
-        capped: bool,
-    },
-    /// High-order atomic pageblocks made on demand (4.4 and later).
-    HighAtomic(HighAtomicLimit),
-}
-
-/// How many pageblocks the high-order atomic reserve may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HighAtomicLimit {
-    /// Below 1 % of the zone and one pageblock; all of it is hidden from others (6.1).
-    PercentPlusBlock,
-    /// 1 % rounded up to pageblocks, in zones where 1 % is a pageblock; its free part is hidden
-    /// (6.18).
-    PercentRoundedUp,
-}
-
-/// Shape of the per-CPU lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pcp {
-    /// A hot and a cold list of order 0 (2.6.14, and 2.6.24 searched for the type).
-    HotCold {
-        /// Search the list for a page of the type.
-        searched: bool,
-    },
-    /// Two lists of order 0: kernel and easily reclaimed (V19).
-    Kinds,
-    /// One list of order 0, searched for a page of the type; cold pages at the tail (2.6.28).
-    Searched,
-    /// One list a type, order 0, drained in turns (2.6.32).
-    PerType {
-        /// How a bulk free takes turns.
-        drain: Drain,
-        /// The stored type of a page decides its list in the buddy (2.6.33), not the per-CPU list.
-        keep_type: bool,
-    },
-    /// Lists for orders 0 to 3 and 9 (5.13 and later).
-    Orders {
-        /// `high` follows demand (6.7 and later).
-        tuned: bool,
-        /// A page's type is looked up when it is drained (6.10 and later), not when it is freed.
-        type_at_drain: bool,
-    },
-}
-
-impl Pcp {
-    /// `high` follows demand.
-    #[inline]
-    pub const fn is_tuned(self) -> bool {
-        matches!(self, Pcp::Orders { tuned: true, .. })
-    }
-}
-
-/// Order in which a bulk free of per-type lists takes pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drain {
-    /// One page of each list in turn.
-    RoundRobin,
-    /// More pages of a list, the more empty lists came before it.
-    BatchFree,
-}
-
 /// The rules of one kernel.
+///
+/// A variant of an era is a changed copy:
+/// ```
+/// let mut rules = unfrag::preset("2.6.31").unwrap().switches;
+/// rules.retry.wake_on_restart = true;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Switches {
     /// How types share memory.
-    pub grouping: Grouping,
+    pub placement: Placement,
     /// Order of a pageblock: 9, or 10 for V19's blocks.
     pub block_order: u8,
     /// Freed blocks that will likely merge soon go to the tail of their list.
     pub tail_if_merge_likely: bool,
-    /// Merging at pageblock order and above.
-    pub merge: Merge,
-    /// Search for a fallback.
-    pub scan: FallbackScan,
-    /// Unmovable requests may take whole pageblocks whatever the order of the block found.
-    pub unmovable_may_claim: bool,
-    /// When a pageblock changes hands.
-    pub claim_test: ClaimTest,
-    /// Free blocks move to the request's list before the test (and stay there), not after it.
-    pub move_before_test: bool,
-    /// Moved blocks go to the tail of their new list, not to the head.
-    pub move_to_tail: bool,
-    /// After a fallback the block found is split onto the victim's list unless it was claimed;
-    /// otherwise it always belongs to the request's type.
-    pub remainder_to_victim: bool,
-    /// Watermark check.
-    pub mark_check: MarkCheck,
-    /// Distance of the marks.
-    pub mark_gap: MarkGap,
-    /// `ZONE_MOVABLE` shares in `min_free_kbytes` like low memory (all but 6.18).
-    pub movable_is_lowmem: bool,
-    /// khugepaged raises `min_free_kbytes` when it starts.
-    pub khugepaged: bool,
-    /// Watermark boost.
-    pub boost: Boost,
-    /// Reserve.
-    pub reserve: Reserve,
+    /// Watermarks.
+    pub marks: MarkRules,
     /// Per-CPU lists.
     pub pcp: Pcp,
-    /// Each CPU keeps small changes of the count of free pages to itself, so that the marks are held
-    /// against a count that is late (2.6.18 and later).
-    pub late_free_count: bool,
-    /// Reclaimable is type 1 and movable type 2 (2.6.24 to 4.3): the order in which a bulk free
-    /// visits the per-CPU lists.
-    pub reclaimable_is_type_1: bool,
-    /// Requests avoid mixing types while a lower zone has memory.
-    pub nofragment: bool,
-    /// `vm.defrag_mode` exists.
-    pub defrag_mode: bool,
-    /// GFP_ATOMIC carries a bit of its own (6.1), which allows the unboosted recheck; otherwise
-    /// `__GFP_HIGH` does.
-    pub atomic_bit: bool,
+    /// Most that a CPU's lists take for a quarter of what they move at a time, in KiB.
+    pub pcp_batch_cap_kbytes: u64,
+    /// What a request may use in the slow path.
+    pub rights: RightsRules,
+    /// What it does after reclaim.
+    pub retry: RetryRules,
+    /// kswapd.
+    pub kswapd: KswapdRules,
     /// Reclaim.
     pub reclaim: ReclaimRules,
 }
 
 impl Switches {
-    /// Whether a free block always lies on the list of its pageblock's type (6.10 and later), so
-    /// that types are looked up when blocks join lists and no list holds a block across types.
+    /// The rules of pageblocks, where memory is grouped by them.
+    #[inline]
+    pub const fn pageblocks(&self) -> Option<&PageblockRules> {
+        match &self.placement {
+            Placement::Pageblocks(p) => Some(p),
+            Placement::Ungrouped | Placement::V19 => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub const fn pageblocks_mut(&mut self) -> Option<&mut PageblockRules> {
+        match &mut self.placement {
+            Placement::Pageblocks(p) => Some(p),
+            Placement::Ungrouped | Placement::V19 => None,
+        }
+    }
+
+    /// What is set aside for requests that cannot wait.
+    #[inline]
+    pub const fn reserve(&self) -> Reserve {
+        match self.pageblocks() {
+            Some(p) => p.reserve,
+            None => Reserve::None,
+        }
+    }
+
+    /// What fallbacks do to the watermarks, if anything.
+    #[inline]
+    pub const fn boost(&self) -> Option<Boost> {
+        match self.pageblocks() {
+            Some(PageblockRules {
+                fallback: Fallback::ScanDown(ScanDown { boost, .. }),
+                ..
+            }) => *boost,
+            Some(PageblockRules {
+                fallback: Fallback::ClaimThenSteal { boost },
+                ..
+            }) => *boost,
+            None => None,
+        }
+    }
+
+    /// Whether blocks of all types merge at pageblock order and above.
+    #[inline]
+    pub const fn merges_all(&self) -> bool {
+        match self.pageblocks() {
+            Some(p) => matches!(
+                p.fallback,
+                Fallback::ScanDown(ScanDown {
+                    merge: Merge::All,
+                    ..
+                })
+            ),
+            None => true,
+        }
+    }
+
+    /// Whether a free block always lies on the list of its pageblock's type.
     #[inline]
     pub const fn lists_follow_blocks(&self) -> bool {
-        matches!(self.merge, Merge::OrdinaryRetype) && matches!(self.grouping, Grouping::Pageblocks)
+        matches!(
+            self.placement,
+            Placement::Pageblocks(PageblockRules {
+                fallback: Fallback::ClaimThenSteal { .. },
+                ..
+            })
+        )
     }
 }
 

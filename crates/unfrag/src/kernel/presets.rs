@@ -1,9 +1,13 @@
 //! The eras as values.
+//!
+//! Each room of the rules is a constant that spells out all its fields, named after the first of our
+//! kernels that has it; an era names its rooms, and is never a difference from another one.
 
 use super::*;
 
 /// A named era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Preset {
     /// Name, such as `6.1`.
     pub name: &'static str,
@@ -11,209 +15,583 @@ pub struct Preset {
     pub switches: Switches,
 }
 
-const K6_1: Switches = Switches {
-    grouping: Grouping::Pageblocks,
-    block_order: 9,
-    tail_if_merge_likely: true,
-    merge: Merge::Ordinary,
-    scan: FallbackScan::MovableAscends,
-    unmovable_may_claim: true,
-    claim_test: ClaimTest::HalfFreeOrAlike,
-    move_before_test: true,
-    move_to_tail: true,
-    remainder_to_victim: false,
-    mark_check: MarkCheck::BlockExists,
-    mark_gap: MarkGap::Scaled,
-    movable_is_lowmem: true,
-    khugepaged: true,
-    boost: Boost::EachFallback,
-    reserve: Reserve::HighAtomic(HighAtomicLimit::PercentPlusBlock),
-    pcp: Pcp::Orders {
-        tuned: false,
-        type_at_drain: false,
-    },
-    late_free_count: true,
-    reclaimable_is_type_1: false,
-    nofragment: true,
-    defrag_mode: false,
-    atomic_bit: true,
-    reclaim: ReclaimRules::K6,
-};
-
-const K6_18: Switches = Switches {
-    merge: Merge::OrdinaryRetype,
-    scan: FallbackScan::ClaimThenSteal,
-    move_before_test: false,
-    remainder_to_victim: true,
-    movable_is_lowmem: false,
-    boost: Boost::ClaimTries,
-    reserve: Reserve::HighAtomic(HighAtomicLimit::PercentRoundedUp),
-    pcp: Pcp::Orders {
-        tuned: true,
-        type_at_drain: true,
-    },
-    defrag_mode: true,
-    atomic_bit: false,
-    ..K6_1
-};
-
-/// 5.6 and 5.9: the lists of 6.1 with per-CPU lists of order 0 alone, drained type by type in turns.
-const K5: Switches = Switches {
-    pcp: Pcp::PerType {
-        drain: Drain::BatchFree,
-        keep_type: true,
-    },
-    tail_if_merge_likely: true,
-    reclaim: ReclaimRules::K5_9,
-    ..K6_1
-};
-
-const K2_6_32: Switches = Switches {
-    grouping: Grouping::Pageblocks,
-    block_order: 9,
-    tail_if_merge_likely: false,
-    merge: Merge::Free,
-    scan: FallbackScan::Descending,
+const PLACEMENT_2_6_24: Placement = Placement::Pageblocks(PageblockRules {
+    fallback: Fallback::ScanDown(ScanDown {
+        merge: Merge::All,
+        movable_ascends: false,
+        remainder: Remainder::Victims,
+        boost: None,
+    }),
     unmovable_may_claim: false,
     claim_test: ClaimTest::HalfFree,
-    move_before_test: true,
     move_to_tail: false,
-    remainder_to_victim: true,
-    mark_check: MarkCheck::PerOrder,
-    mark_gap: MarkGap::Quarter,
-    movable_is_lowmem: true,
-    khugepaged: false,
-    boost: Boost::No,
-    reserve: Reserve::Blocks { capped: true },
-    pcp: Pcp::PerType {
-        drain: Drain::BatchFree,
-        keep_type: false,
-    },
-    late_free_count: true,
-    reclaimable_is_type_1: true,
+    reserve: Reserve::Blocks { capped: false },
     nofragment: false,
     defrag_mode: false,
-    atomic_bit: false,
-    reclaim: ReclaimRules::K2_6_32,
-};
+    reclaimable_is_type_1: true,
+});
 
-const K2_6_24: Switches = Switches {
-    reserve: Reserve::Blocks { capped: false },
-    pcp: Pcp::HotCold { searched: true },
-    reclaim: ReclaimRules::K2_6_24,
-    ..K2_6_32
-};
+const PLACEMENT_2_6_31: Placement = Placement::Pageblocks(PageblockRules {
+    fallback: Fallback::ScanDown(ScanDown {
+        merge: Merge::All,
+        movable_ascends: false,
+        remainder: Remainder::Victims,
+        boost: None,
+    }),
+    unmovable_may_claim: false,
+    claim_test: ClaimTest::HalfFree,
+    move_to_tail: false,
+    reserve: Reserve::Blocks { capped: true },
+    nofragment: false,
+    defrag_mode: false,
+    reclaimable_is_type_1: true,
+});
 
-const K2_6_28: Switches = Switches {
-    reserve: Reserve::Blocks { capped: false },
-    pcp: Pcp::Searched,
-    reclaim: ReclaimRules::K2_6_28,
-    ..K2_6_32
-};
+const PLACEMENT_5_6: Placement = Placement::Pageblocks(PageblockRules {
+    fallback: Fallback::ScanDown(ScanDown {
+        merge: Merge::Ordinary,
+        movable_ascends: true,
+        remainder: Remainder::Requests,
+        boost: Some(Boost {
+            recheck: BoostRecheck::AtomicBit,
+            wakes: BoostWakes::AnyRequest,
+        }),
+    }),
+    unmovable_may_claim: true,
+    claim_test: ClaimTest::HalfFreeOrAlike,
+    move_to_tail: true,
+    reserve: Reserve::HighAtomic(HighAtomicLimit::PercentPlusBlock),
+    nofragment: true,
+    defrag_mode: false,
+    reclaimable_is_type_1: false,
+});
 
-const K2_6_30: Switches = Switches {
-    reclaim: ReclaimRules::K2_6_30,
-    ..K2_6_28
-};
-
-const K2_6_31: Switches = Switches {
-    pcp: Pcp::Searched,
-    reclaim: ReclaimRules::K2_6_31,
-    ..K2_6_32
-};
-
-const K2_6_32_RC6: Switches = Switches {
-    reclaim: ReclaimRules::K2_6_32_RC6,
-    ..K2_6_32
-};
-
-const K2_6_36: Switches = Switches {
-    pcp: Pcp::PerType {
-        drain: Drain::BatchFree,
-        keep_type: true,
+const PLACEMENT_6_18: Placement = Placement::Pageblocks(PageblockRules {
+    fallback: Fallback::ClaimThenSteal {
+        boost: Some(Boost {
+            recheck: BoostRecheck::High,
+            wakes: BoostWakes::IfItMay,
+        }),
     },
-    reclaim: ReclaimRules::K2_6_33,
-    ..K2_6_32
-};
+    unmovable_may_claim: true,
+    claim_test: ClaimTest::HalfFreeOrAlike,
+    move_to_tail: true,
+    reserve: Reserve::HighAtomic(HighAtomicLimit::PercentRoundedUp),
+    nofragment: true,
+    defrag_mode: true,
+    reclaimable_is_type_1: false,
+});
 
-const K2_6_14: Switches = Switches {
-    grouping: Grouping::None,
-    block_order: 10,
-    reserve: Reserve::None,
-    pcp: Pcp::HotCold { searched: false },
+const MARKS_2_6_14: MarkRules = MarkRules {
+    check: MarkCheck::PerOrder,
+    gap: MarkGap::Quarter,
+    pages: ZonePages::Present,
+    min_free_kbytes_cap: 65_536,
+    zero_ratio_is_none: false,
+    movable_is_lowmem: true,
+    khugepaged: false,
     late_free_count: false,
-    reclaim: ReclaimRules::K2_6_14,
-    ..K2_6_32
 };
 
-const V19: Switches = Switches {
-    grouping: Grouping::V19,
-    reserve: Reserve::Fallback,
-    pcp: Pcp::Kinds,
-    reclaim: ReclaimRules::V19,
-    ..K2_6_14
+const MARKS_2_6_24: MarkRules = MarkRules {
+    check: MarkCheck::PerOrder,
+    gap: MarkGap::Quarter,
+    pages: ZonePages::Present,
+    min_free_kbytes_cap: 65_536,
+    zero_ratio_is_none: false,
+    movable_is_lowmem: true,
+    khugepaged: false,
+    late_free_count: true,
 };
 
-/// All eras, oldest first. Those that differ in reclaim or compaction alone share their rules here.
+const MARKS_5_6: MarkRules = MarkRules {
+    check: MarkCheck::BlockExists,
+    gap: MarkGap::Scaled,
+    pages: ZonePages::Managed,
+    min_free_kbytes_cap: 262_144,
+    zero_ratio_is_none: true,
+    movable_is_lowmem: true,
+    khugepaged: true,
+    late_free_count: true,
+};
+
+const MARKS_6_18: MarkRules = MarkRules {
+    check: MarkCheck::BlockExists,
+    gap: MarkGap::Scaled,
+    pages: ZonePages::Managed,
+    min_free_kbytes_cap: 262_144,
+    zero_ratio_is_none: true,
+    movable_is_lowmem: false,
+    khugepaged: true,
+    late_free_count: true,
+};
+
+const RIGHTS_2_6_14: RightsRules = RightsRules {
+    nomemalloc_forbids: false,
+    leaves_cpuset: LeavesCpuset::AllThatCannotWait,
+    realtime: RealtimeRight::NonBlock,
+    realtime_in_interrupt: false,
+};
+
+const RIGHTS_2_6_31: RightsRules = RightsRules {
+    nomemalloc_forbids: false,
+    leaves_cpuset: LeavesCpuset::AllThatCannotWait,
+    realtime: RealtimeRight::NonBlock,
+    realtime_in_interrupt: true,
+};
+
+const RIGHTS_5_6: RightsRules = RightsRules {
+    nomemalloc_forbids: true,
+    leaves_cpuset: LeavesCpuset::HighThatCannotWait,
+    realtime: RealtimeRight::MinReserve,
+    realtime_in_interrupt: false,
+};
+
+const RETRY_2_6_14: RetryRules = RetryRules {
+    form: RetryForm::Pauses {
+        repeats_from: None,
+        oom: OomOrders::Any,
+    },
+    drain: RetryDrain::EachBlock,
+    wake_on_restart: true,
+};
+
+const RETRY_V19: RetryRules = RetryRules {
+    form: RetryForm::Pauses {
+        repeats_from: Some(5),
+        oom: OomOrders::BelowHalf,
+    },
+    drain: RetryDrain::EachBlock,
+    wake_on_restart: true,
+};
+
+const RETRY_2_6_24: RetryRules = RetryRules {
+    form: RetryForm::Pauses {
+        repeats_from: None,
+        oom: OomOrders::Cheap,
+    },
+    drain: RetryDrain::EachBlock,
+    wake_on_restart: true,
+};
+
+const RETRY_2_6_31: RetryRules = RetryRules {
+    form: RetryForm::Pauses {
+        repeats_from: None,
+        oom: OomOrders::Cheap,
+    },
+    drain: RetryDrain::EachBlock,
+    wake_on_restart: false,
+};
+
+const RETRY_5_6: RetryRules = RetryRules {
+    form: RetryForm::Bounded,
+    drain: RetryDrain::OnceInVain,
+    wake_on_restart: true,
+};
+
+const KSWAPD_2_6_14: KswapdRules = KswapdRules {
+    form: KswapdForm::PerZone { drops_order: false },
+    sleep: KswapdSleep::Direct,
+    nap: KswapdNap::Trouble,
+    notices_order_at_once: false,
+};
+
+const KSWAPD_2_6_28: KswapdRules = KswapdRules {
+    form: KswapdForm::PerZone { drops_order: true },
+    sleep: KswapdSleep::Direct,
+    nap: KswapdNap::Trouble,
+    notices_order_at_once: false,
+};
+
+const KSWAPD_2_6_33: KswapdRules = KswapdRules {
+    form: KswapdForm::PerZone { drops_order: true },
+    sleep: KswapdSleep::Staged,
+    nap: KswapdNap::NotBelowMin,
+    notices_order_at_once: false,
+};
+
+const KSWAPD_5_6: KswapdRules = KswapdRules {
+    form: KswapdForm::PerNode,
+    sleep: KswapdSleep::Staged,
+    nap: KswapdNap::No,
+    notices_order_at_once: false,
+};
+
+const RECLAIM_2_6_14: ReclaimRules = ReclaimRules {
+    lru: LruRules::Joined,
+    new_anon_active: true,
+    used_once_stays: false,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Nothing,
+    hope_is_progress: false,
+    isolated_throttle: false,
+    reserves_throttle: false,
+    direct_writes_files: true,
+};
+
+const RECLAIM_2_6_24: ReclaimRules = ReclaimRules {
+    lru: LruRules::Joined,
+    new_anon_active: true,
+    used_once_stays: false,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Lumpy {
+        cheap_orders_wait: false,
+    },
+    hope_is_progress: false,
+    isolated_throttle: false,
+    reserves_throttle: false,
+    direct_writes_files: true,
+};
+
+const RECLAIM_2_6_28: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerZone(SplitLru {
+        balance: ScanBalance::Rotated,
+        keeps_exec: false,
+        active_files: ActiveFiles::EachScan,
+    }),
+    new_anon_active: true,
+    used_once_stays: false,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Lumpy {
+        cheap_orders_wait: false,
+    },
+    hope_is_progress: true,
+    isolated_throttle: false,
+    reserves_throttle: false,
+    direct_writes_files: true,
+};
+
+const RECLAIM_2_6_30: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerZone(SplitLru {
+        balance: ScanBalance::Rotated,
+        keeps_exec: false,
+        active_files: ActiveFiles::EachScan,
+    }),
+    new_anon_active: true,
+    used_once_stays: false,
+    congestion: CongestionWait::Sync,
+    high_order: HighOrder::Lumpy {
+        cheap_orders_wait: false,
+    },
+    hope_is_progress: true,
+    isolated_throttle: false,
+    reserves_throttle: false,
+    direct_writes_files: true,
+};
+
+const RECLAIM_2_6_31: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerZone(SplitLru {
+        balance: ScanBalance::Rotated,
+        keeps_exec: true,
+        active_files: ActiveFiles::WhenLonger,
+    }),
+    new_anon_active: true,
+    used_once_stays: false,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Lumpy {
+        cheap_orders_wait: true,
+    },
+    hope_is_progress: true,
+    isolated_throttle: false,
+    reserves_throttle: false,
+    direct_writes_files: true,
+};
+
+const RECLAIM_2_6_32: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerZone(SplitLru {
+        balance: ScanBalance::Rotated,
+        keeps_exec: true,
+        active_files: ActiveFiles::WhenLonger,
+    }),
+    new_anon_active: true,
+    used_once_stays: false,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Lumpy {
+        cheap_orders_wait: true,
+    },
+    hope_is_progress: true,
+    isolated_throttle: true,
+    reserves_throttle: false,
+    direct_writes_files: true,
+};
+
+const RECLAIM_5_6: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerNode(SplitLru {
+        balance: ScanBalance::Rotated,
+        keeps_exec: true,
+        active_files: ActiveFiles::ByRatio,
+    }),
+    new_anon_active: false,
+    used_once_stays: true,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Compaction,
+    hope_is_progress: false,
+    isolated_throttle: true,
+    reserves_throttle: true,
+    direct_writes_files: false,
+};
+
+const RECLAIM_5_9: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerNode(SplitLru {
+        balance: ScanBalance::Cost,
+        keeps_exec: true,
+        active_files: ActiveFiles::ByRatio,
+    }),
+    new_anon_active: false,
+    used_once_stays: true,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Compaction,
+    hope_is_progress: false,
+    isolated_throttle: true,
+    reserves_throttle: true,
+    direct_writes_files: false,
+};
+
+const RECLAIM_6_1: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerNode(SplitLru {
+        balance: ScanBalance::Cost,
+        keeps_exec: true,
+        active_files: ActiveFiles::ByRatio,
+    }),
+    new_anon_active: false,
+    used_once_stays: true,
+    congestion: CongestionWait::Throttle,
+    high_order: HighOrder::Compaction,
+    hope_is_progress: false,
+    isolated_throttle: true,
+    reserves_throttle: true,
+    direct_writes_files: false,
+};
+
+/// All eras, oldest first.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "2.6.14",
-        switches: K2_6_14,
+        switches: Switches {
+            placement: Placement::Ungrouped,
+            block_order: 10,
+            tail_if_merge_likely: false,
+            marks: MARKS_2_6_14,
+            pcp: Pcp::HotCold { searched: false },
+            pcp_batch_cap_kbytes: 512,
+            rights: RIGHTS_2_6_14,
+            retry: RETRY_2_6_14,
+            kswapd: KSWAPD_2_6_14,
+            reclaim: RECLAIM_2_6_14,
+        },
     },
     Preset {
         name: "v19",
-        switches: V19,
+        switches: Switches {
+            placement: Placement::V19,
+            block_order: 10,
+            tail_if_merge_likely: false,
+            marks: MARKS_2_6_14,
+            pcp: Pcp::Kinds,
+            pcp_batch_cap_kbytes: 512,
+            rights: RIGHTS_2_6_14,
+            retry: RETRY_V19,
+            kswapd: KSWAPD_2_6_14,
+            reclaim: RECLAIM_2_6_14,
+        },
     },
     Preset {
         name: "2.6.24",
-        switches: K2_6_24,
+        switches: Switches {
+            placement: PLACEMENT_2_6_24,
+            block_order: 9,
+            tail_if_merge_likely: false,
+            marks: MARKS_2_6_24,
+            pcp: Pcp::HotCold { searched: true },
+            pcp_batch_cap_kbytes: 512,
+            rights: RIGHTS_2_6_14,
+            retry: RETRY_2_6_24,
+            kswapd: KSWAPD_2_6_14,
+            reclaim: RECLAIM_2_6_24,
+        },
     },
     Preset {
         name: "2.6.28",
-        switches: K2_6_28,
+        switches: Switches {
+            placement: PLACEMENT_2_6_24,
+            block_order: 9,
+            tail_if_merge_likely: false,
+            marks: MARKS_2_6_24,
+            pcp: Pcp::Searched,
+            pcp_batch_cap_kbytes: 512,
+            rights: RIGHTS_2_6_14,
+            retry: RETRY_2_6_24,
+            kswapd: KSWAPD_2_6_28,
+            reclaim: RECLAIM_2_6_28,
+        },
     },
     Preset {
         name: "2.6.30",
-        switches: K2_6_30,
+        switches: Switches {
+            placement: PLACEMENT_2_6_24,
+            block_order: 9,
+            tail_if_merge_likely: false,
+            marks: MARKS_2_6_24,
+            pcp: Pcp::Searched,
+            pcp_batch_cap_kbytes: 512,
+            rights: RIGHTS_2_6_14,
+            retry: RETRY_2_6_24,
+            kswapd: KSWAPD_2_6_28,
+            reclaim: RECLAIM_2_6_30,
+        },
     },
     Preset {
         name: "2.6.31",
-        switches: K2_6_31,
+        switches: Switches {
+            placement: PLACEMENT_2_6_31,
+            block_order: 9,
+            tail_if_merge_likely: false,
+            marks: MARKS_2_6_24,
+            pcp: Pcp::Searched,
+            pcp_batch_cap_kbytes: 512,
+            rights: RIGHTS_2_6_31,
+            retry: RETRY_2_6_31,
+            kswapd: KSWAPD_2_6_28,
+            reclaim: RECLAIM_2_6_31,
+        },
     },
     Preset {
         name: "2.6.32-rc6",
-        switches: K2_6_32_RC6,
+        switches: Switches {
+            placement: PLACEMENT_2_6_31,
+            block_order: 9,
+            tail_if_merge_likely: false,
+            marks: MARKS_2_6_24,
+            pcp: Pcp::PerType {
+                drain: Drain::BatchFree,
+                keep_type: false,
+            },
+            pcp_batch_cap_kbytes: 512,
+            rights: RIGHTS_2_6_31,
+            retry: RETRY_2_6_31,
+            kswapd: KSWAPD_2_6_28,
+            reclaim: RECLAIM_2_6_32,
+        },
     },
     Preset {
         name: "2.6.32",
-        switches: K2_6_32,
+        switches: Switches {
+            placement: PLACEMENT_2_6_31,
+            block_order: 9,
+            tail_if_merge_likely: false,
+            marks: MARKS_2_6_24,
+            pcp: Pcp::PerType {
+                drain: Drain::BatchFree,
+                keep_type: false,
+            },
+            pcp_batch_cap_kbytes: 512,
+            rights: RIGHTS_2_6_14,
+            retry: RETRY_2_6_24,
+            kswapd: KSWAPD_2_6_28,
+            reclaim: RECLAIM_2_6_32,
+        },
     },
     Preset {
         name: "2.6.33",
-        switches: K2_6_36,
+        switches: Switches {
+            placement: PLACEMENT_2_6_31,
+            block_order: 9,
+            tail_if_merge_likely: false,
+            marks: MARKS_2_6_24,
+            pcp: Pcp::PerType {
+                drain: Drain::BatchFree,
+                keep_type: true,
+            },
+            pcp_batch_cap_kbytes: 512,
+            rights: RIGHTS_2_6_14,
+            retry: RETRY_2_6_24,
+            kswapd: KSWAPD_2_6_33,
+            reclaim: RECLAIM_2_6_32,
+        },
     },
     Preset {
         name: "2.6.36",
-        switches: K2_6_36,
+        switches: Switches {
+            placement: PLACEMENT_2_6_31,
+            block_order: 9,
+            tail_if_merge_likely: false,
+            marks: MARKS_2_6_24,
+            pcp: Pcp::PerType {
+                drain: Drain::BatchFree,
+                keep_type: true,
+            },
+            pcp_batch_cap_kbytes: 512,
+            rights: RIGHTS_2_6_14,
+            retry: RETRY_2_6_24,
+            kswapd: KSWAPD_2_6_33,
+            reclaim: RECLAIM_2_6_32,
+        },
     },
     Preset {
         name: "5.6",
         switches: Switches {
-            reclaim: ReclaimRules::K5_6,
-            ..K5
+            placement: PLACEMENT_5_6,
+            block_order: 9,
+            tail_if_merge_likely: true,
+            marks: MARKS_5_6,
+            pcp: Pcp::PerType {
+                drain: Drain::BatchFree,
+                keep_type: true,
+            },
+            pcp_batch_cap_kbytes: 1024,
+            rights: RIGHTS_5_6,
+            retry: RETRY_5_6,
+            kswapd: KSWAPD_5_6,
+            reclaim: RECLAIM_5_6,
         },
     },
     Preset {
         name: "5.9",
-        switches: K5,
+        switches: Switches {
+            placement: PLACEMENT_5_6,
+            block_order: 9,
+            tail_if_merge_likely: true,
+            marks: MARKS_5_6,
+            pcp: Pcp::PerType {
+                drain: Drain::BatchFree,
+                keep_type: true,
+            },
+            pcp_batch_cap_kbytes: 1024,
+            rights: RIGHTS_5_6,
+            retry: RETRY_5_6,
+            kswapd: KSWAPD_5_6,
+            reclaim: RECLAIM_5_9,
+        },
     },
     Preset {
         name: "6.1",
-        switches: K6_1,
+        switches: Switches {
+            placement: PLACEMENT_5_6,
+            block_order: 9,
+            tail_if_merge_likely: true,
+            marks: MARKS_5_6,
+            pcp: Pcp::Orders { tuned: false },
+            pcp_batch_cap_kbytes: 1024,
+            rights: RIGHTS_5_6,
+            retry: RETRY_5_6,
+            kswapd: KSWAPD_5_6,
+            reclaim: RECLAIM_6_1,
+        },
     },
     Preset {
         name: "6.18",
-        switches: K6_18,
+        switches: Switches {
+            placement: PLACEMENT_6_18,
+            block_order: 9,
+            tail_if_merge_likely: true,
+            marks: MARKS_6_18,
+            pcp: Pcp::Orders { tuned: true },
+            pcp_batch_cap_kbytes: 1024,
+            rights: RIGHTS_5_6,
+            retry: RETRY_5_6,
+            kswapd: KSWAPD_5_6,
+            reclaim: RECLAIM_6_1,
+        },
     },
 ];
 

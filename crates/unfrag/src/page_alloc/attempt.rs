@@ -10,7 +10,7 @@ use super::{AllocError, Manager};
 use crate::frame::{COSTLY_ORDER, Ix, MAX_ORDER, NR_ORDERS, Pfn};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::kernel::{CongestionWait, HighOrder, MarkCheck, OomOrders};
+use crate::kernel::{CongestionWait, OomOrders, RealtimeRight, RetryDrain, RetryForm};
 use crate::reclaim::direct::{DirectReclaim, congestion_wait, second_wait};
 use crate::reclaim::shrink::FIFTIETH;
 use crate::reclaim::{Answer, Context, Need, Step};
@@ -190,17 +190,17 @@ impl Attempt {
 
     /// From "wake all kswapds" to the decision to reclaim.
     fn begin<H: Host>(&mut self, m: &mut Manager<'_, H>, again: bool) -> Option<Step<Got>> {
-        let rules = m.env.sw.reclaim;
+        let rights = m.env.sw.rights;
         let r = self.request;
-        if !again || rules.wake_on_restart || m.env.sw.mark_check == MarkCheck::BlockExists {
+        if !again || m.env.sw.retry.wake_on_restart {
             m.wake_kswapds(&self.list, &r);
         }
         self.flags = alloc_flags(r.gfp, r.order, &m.env.sw);
         let cx = self.context;
-        if cx.realtime && (!cx.in_interrupt || rules.realtime_in_interrupt) {
-            self.flags |= match m.env.sw.mark_check {
-                MarkCheck::PerOrder => AllocFlags::NON_BLOCK,
-                MarkCheck::BlockExists => AllocFlags::MIN_RESERVE,
+        if cx.realtime && (!cx.in_interrupt || rights.realtime_in_interrupt) {
+            self.flags |= match rights.realtime {
+                RealtimeRight::NonBlock => AllocFlags::NON_BLOCK,
+                RealtimeRight::MinReserve => AllocFlags::MIN_RESERVE,
             };
         }
         if m.env.sysctl.defrag_mode {
@@ -235,15 +235,15 @@ impl Attempt {
         progress: bool,
     ) -> Option<Step<Got>> {
         let r = self.request;
-        if r.order > 0 && m.env.sw.mark_check == MarkCheck::PerOrder {
+        if r.order > 0 && m.env.sw.retry.drain == RetryDrain::EachBlock {
             m.drain_all();
         }
         if progress {
             if let Some(ix) = m.get_page(&self.list, &r, self.flags) {
                 return Some(Step::Done(Ok(ix)));
             }
-            // Modern: what hides in per-CPU lists and in the atomic reserve comes out, once.
-            if m.env.sw.mark_check == MarkCheck::BlockExists && !self.drained {
+            // What hides in per-CPU lists and in the atomic reserve comes out, once.
+            if m.env.sw.retry.drain == RetryDrain::OnceInVain && !self.drained {
                 self.drained = true;
                 m.unreserve(&self.list, &r, false);
                 m.drain_all();
@@ -252,13 +252,16 @@ impl Attempt {
                 }
             }
         }
-        match m.env.sw.reclaim.high_order {
-            HighOrder::Repeats(from) if r.order >= from && self.repeats < V19_REPEATS => {
+        match m.env.sw.retry.form {
+            RetryForm::Pauses {
+                repeats_from: Some(from),
+                ..
+            } if r.order >= from && self.repeats < V19_REPEATS => {
                 self.repeats += 1;
                 return Some(self.pause(m));
             }
-            HighOrder::Compaction => return self.modern_retry(m, progress),
-            _ => {}
+            RetryForm::Pauses { .. } => {}
+            RetryForm::Bounded => return self.modern_retry(m, progress),
         }
         let tries_oom = !progress && r.gfp.contains(Gfp::FS) && !r.gfp.contains(Gfp::NORETRY);
         if tries_oom {
@@ -293,10 +296,14 @@ impl Attempt {
         if let Some(ix) = m.get_page(&self.list, &r, flags) {
             return Step::Done(Ok(ix));
         }
-        let kills = match m.env.sw.reclaim.oom {
-            OomOrders::Any => true,
-            OomOrders::BelowHalf => usize::from(r.order) < NR_ORDERS / 2,
-            OomOrders::Cheap => r.order <= COSTLY_ORDER,
+        let kills = match m.env.sw.retry.form {
+            RetryForm::Pauses { oom, .. } => match oom {
+                OomOrders::Any => true,
+                OomOrders::BelowHalf => usize::from(r.order) < NR_ORDERS / 2,
+                OomOrders::Cheap => r.order <= COSTLY_ORDER,
+            },
+            // Those that may not gave up before.
+            RetryForm::Bounded => true,
         };
         if !kills && !r.gfp.contains(Gfp::NOFAIL) {
             return self.fail();

@@ -6,7 +6,7 @@ use super::zonelist::ZoneList;
 use crate::frame::{HUGE_ORDER, Ix, MigrateType};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::kernel::{MarkCheck, Pcp, Reserve};
+use crate::kernel::{Boost, BoostWakes, Pcp, Reserve};
 use crate::pcp::CpuLists;
 use crate::place::{Memory, Want};
 use crate::zone::ZoneKind;
@@ -160,11 +160,7 @@ impl<H: Host> Manager<'_, H> {
         let Some(zone) = self.zones[z].as_mut() else {
             return false;
         };
-        if !zone.below_high
-            && extra == 0
-            && sw.pcp.is_tuned()
-            && sw.mark_check == MarkCheck::BlockExists
-        {
+        if !zone.below_high && extra == 0 && sw.pcp.is_tuned() {
             let high = zone.marks.of(AllocFlags::WMARK_HIGH);
             if zone.passes(sw, r.order, high, r.highest, flags) {
                 return true;
@@ -182,7 +178,7 @@ impl<H: Host> Manager<'_, H> {
         let ix = self.rmqueue(z, r, flags)?;
         if r.order > 0
             && flags.contains(AllocFlags::HIGHATOMIC)
-            && let Reserve::HighAtomic(rule) = self.env.sw.reserve
+            && let Reserve::HighAtomic(rule) = self.env.sw.reserve()
             && let Some(zone) = &mut self.zones[z]
         {
             zone.reserve_highatomic(&mut self.frames, &self.env.sw, rule, ix);
@@ -230,8 +226,9 @@ impl<H: Host> Manager<'_, H> {
                 p.zone.count(&mut p.set.delta, -(1 << r.order));
             }
         }
-        // Whoever comes next after a boost wakes kswapd; since 6.3 only if it may.
-        if p.zone.boosted && (p.env.sw.atomic_bit || want.wake) {
+        // Whoever comes next after a boost wakes kswapd; in some eras only if it may.
+        let any = |b: Boost| b.wakes == BoostWakes::AnyRequest;
+        if p.zone.boosted && (want.wake || p.env.sw.boost().is_some_and(any)) {
             p.zone.boosted = false;
             let node = p.zone.config.node;
             self.ask_kswapd(node, 0);

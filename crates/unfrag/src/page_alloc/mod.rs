@@ -35,7 +35,7 @@ mod zonelist;
 use crate::frame::{FrameMap, Frames, Ix, Kind, MAX_ORDER, MigrateType, Pfn};
 use crate::gfp::Gfp;
 use crate::host::Host;
-use crate::kernel::{Grouping, Switches, Sysctl};
+use crate::kernel::{Placement, Switches, Sysctl};
 use crate::pcp::{CpuLists, Env};
 use crate::reclaim::{FlagCounts, LruVec, ReclaimCounters};
 use crate::stat::Counters;
@@ -252,8 +252,8 @@ impl<'m, H: Host> Manager<'m, H> {
     #[inline]
     fn request_type(&self, gfp: Gfp) -> Option<MigrateType> {
         let mt = gfp.mobility()?;
-        let grouped =
-            self.env.sw.grouping != Grouping::None && !self.env.sysctl.group_by_mobility_disabled;
+        let grouped = self.env.sw.placement != Placement::Ungrouped
+            && !self.env.sysctl.group_by_mobility_disabled;
         Some(if grouped { mt } else { MigrateType::Unmovable })
     }
 

@@ -7,7 +7,7 @@ use crate::frame::{
     NIL, Pfn, State,
 };
 use crate::host::Host;
-use crate::kernel::{Grouping, LruShape, Reserve, Switches, Sysctl};
+use crate::kernel::{LruShape, Placement, Reserve, Switches, Sysctl};
 use crate::pcp::{CpuLists, Env, size};
 use crate::place::lists::At;
 use crate::reclaim::{FlagCounts, LruVec, ReclaimCounters};
@@ -138,10 +138,9 @@ pub fn layout(config: &Config) -> Result<Layout, ConfigError> {
 fn effective(config: &Config) -> Sysctl {
     let sw = &config.switches;
     let managed: u64 = config.zones.iter().map(|z| z.managed).sum();
-    let small =
-        sw.grouping == Grouping::Pageblocks && managed < LINUX_TYPES << u64::from(sw.block_order);
+    let small = sw.pageblocks().is_some() && managed < LINUX_TYPES << u64::from(sw.block_order);
     Sysctl {
-        defrag_mode: config.sysctl.defrag_mode && sw.defrag_mode,
+        defrag_mode: config.sysctl.defrag_mode && sw.pageblocks().is_some_and(|p| p.defrag_mode),
         group_by_mobility_disabled: config.sysctl.group_by_mobility_disabled || small,
         ..config.sysctl
     }
@@ -182,9 +181,9 @@ impl<'m, H: Host> Manager<'m, H> {
             blocks,
             block_order: config.switches.block_order,
         };
-        let initial = match config.switches.grouping {
-            Grouping::Pageblocks => MigrateType::Movable,
-            Grouping::None | Grouping::V19 => MigrateType::Unmovable,
+        let initial = match config.switches.placement {
+            Placement::Pageblocks(_) => MigrateType::Movable,
+            Placement::Ungrouped | Placement::V19 => MigrateType::Unmovable,
         };
         frames.blocks.fill(initial as u8);
         let mut zones = [const { None }; MAX_ZONES];
@@ -201,7 +200,7 @@ impl<'m, H: Host> Manager<'m, H> {
             }
             let ungrouped = effective(config).group_by_mobility_disabled;
             let mut zone = Zone::new(i as u8, *c, start, end, ungrouped);
-            if config.switches.late_free_count {
+            if config.switches.marks.late_free_count {
                 let pages = watermark::pages(c, &config.switches);
                 zone.stat_threshold = size::stat_threshold(pages, config.cpus as u64);
             }
@@ -224,7 +223,7 @@ impl<'m, H: Host> Manager<'m, H> {
             env,
             counters: Counters::default(),
             lruvecs: [LruVec::EMPTY; MAX_ZONES],
-            lruvec_of: lruvec_of(config.zones, config.switches.reclaim.lru),
+            lruvec_of: lruvec_of(config.zones, config.switches.reclaim.lru.shape()),
             kswapd: [Wanted::default(); MAX_ZONES],
             reclaim: ReclaimCounters::default(),
             flag_counts: FlagCounts::default(),
@@ -291,7 +290,7 @@ impl<'m, H: Host> Manager<'m, H> {
     /// The end of boot: counts what is free, and makes the era's reserve of it.
     pub fn boot_done(&mut self) {
         (0..self.cpus).for_each(|cpu| self.vmstat_update(cpu));
-        if let Reserve::Blocks { capped } = self.env.sw.reserve {
+        if let Reserve::Blocks { capped } = self.env.sw.reserve() {
             for z in self.zones.iter_mut().flatten() {
                 z.setup_reserve_blocks(&mut self.frames, capped);
             }

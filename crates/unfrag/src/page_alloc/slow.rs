@@ -11,7 +11,7 @@ use super::{AllocError, Manager};
 use crate::frame::{COSTLY_ORDER, Ix};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::kernel::{KswapdGoal, MarkCheck, Switches};
+use crate::kernel::{BoostRecheck, KswapdForm, LeavesCpuset, Reserve, Switches};
 use crate::zone::Zone;
 
 /// The rights of a request in the slow path (`gfp_to_alloc_flags`). `spec: linux-mm 1.4`
@@ -23,33 +23,26 @@ pub(crate) fn alloc_flags(gfp: Gfp, order: u8, sw: &Switches) -> AllocFlags {
     if gfp.contains(Gfp::KSWAPD_RECLAIM) {
         f |= AllocFlags::KSWAPD;
     }
-    let unboosted = if sw.atomic_bit {
-        Gfp::ATOMIC
-    } else {
-        Gfp::HIGH
-    };
-    if gfp.contains(unboosted) {
+    if let Some(boost) = sw.boost()
+        && gfp.contains(match boost.recheck {
+            BoostRecheck::AtomicBit => Gfp::ATOMIC,
+            BoostRecheck::High => Gfp::HIGH,
+        })
+    {
         f |= AllocFlags::UNBOOSTED_RECHECK;
     }
     if gfp.contains(Gfp::DIRECT_RECLAIM) {
         return f;
     }
-    match sw.mark_check {
-        MarkCheck::PerOrder => {
-            f |= AllocFlags::NON_BLOCK;
-            f -= AllocFlags::CPUSET;
+    let high = gfp.contains(Gfp::HIGH);
+    if !(sw.rights.nomemalloc_forbids && gfp.contains(Gfp::NOMEMALLOC)) {
+        f |= AllocFlags::NON_BLOCK;
+        if order > 0 && high && matches!(sw.reserve(), Reserve::HighAtomic(_)) {
+            f |= AllocFlags::HIGHATOMIC;
         }
-        MarkCheck::BlockExists => {
-            if !gfp.contains(Gfp::NOMEMALLOC) {
-                f |= AllocFlags::NON_BLOCK;
-                if order > 0 && gfp.contains(Gfp::HIGH) {
-                    f |= AllocFlags::HIGHATOMIC;
-                }
-            }
-            if gfp.contains(Gfp::HIGH) {
-                f -= AllocFlags::CPUSET;
-            }
-        }
+    }
+    if high || sw.rights.leaves_cpuset == LeavesCpuset::AllThatCannotWait {
+        f -= AllocFlags::CPUSET;
     }
     f
 }
@@ -103,12 +96,12 @@ impl<H: Host> Manager<'_, H> {
             let class = top.unwrap_or(z.config.kind);
             z.passes(sw, order, z.marks.of(flags), class, flags)
         };
-        match sw.reclaim.goal {
-            KswapdGoal::AnyZone => {
+        match sw.kswapd.form {
+            KswapdForm::PerNode => {
                 zones.clone().all(|z| z.marks.boost == 0)
                     && zones.any(|z| passes(z, AllocFlags::WMARK_HIGH))
             }
-            _ => zones.all(|z| passes(z, AllocFlags::WMARK_LOW)),
+            KswapdForm::PerZone { .. } => zones.all(|z| passes(z, AllocFlags::WMARK_LOW)),
         }
     }
 

@@ -137,6 +137,8 @@ fn build(
     let dma32 = |z: &ZoneConfig| {
         z.kind == ZoneKind::Dma32 && (nodes == 1 || z.node == first.node && z.managed > 0)
     };
-    list.nofragment = sw.nofragment && first.kind == ZoneKind::Normal && zones.iter().any(dma32);
+    list.nofragment = sw.pageblocks().is_some_and(|p| p.nofragment)
+        && first.kind == ZoneKind::Normal
+        && zones.iter().any(dma32);
     list
 }

@@ -5,7 +5,6 @@
 use super::{CpuLists, Env, NR_LISTS, PcpBlock};
 use crate::frame::{Frames, HUGE_ORDER, Ix, Kind, MigrateType, State};
 use crate::host::Host;
-use crate::kernel::Pcp;
 use crate::place::{End, Memory, Want};
 use crate::trace::Tracer;
 use crate::zone::Zone;
@@ -24,13 +23,7 @@ pub const fn list_index(order: u8, mt: MigrateType) -> usize {
 }
 
 const fn type_at_drain(env: &Env) -> bool {
-    matches!(
-        env.sw.pcp,
-        Pcp::Orders {
-            type_at_drain: true,
-            ..
-        }
-    )
+    env.sw.lists_follow_blocks()
 }
 
 impl CpuLists {

@@ -12,6 +12,13 @@ use crate::place::{End, Memory, Want};
 use crate::trace::Tracer;
 use crate::zone::Zone;
 
+const fn reclaimable_is_type_1(sw: &Switches) -> bool {
+    match sw.pageblocks() {
+        Some(p) => p.reclaimable_is_type_1,
+        None => false,
+    }
+}
+
 impl CpuLists {
     /// List for a type, and at which end a page goes in and comes out.
     #[inline(always)]
@@ -30,8 +37,8 @@ impl CpuLists {
     /// The era's number of an ordinary type, which is its list.
     const fn number(sw: &Switches, mt: MigrateType) -> usize {
         match mt {
-            MigrateType::Movable if sw.reclaimable_is_type_1 => 2,
-            MigrateType::Reclaimable if sw.reclaimable_is_type_1 => 1,
+            MigrateType::Movable if reclaimable_is_type_1(sw) => 2,
+            MigrateType::Reclaimable if reclaimable_is_type_1(sw) => 1,
             other => other as usize,
         }
     }

@@ -1,14 +1,10 @@
 //! How many pages a per-CPU list holds and moves.
 
-use crate::kernel::{MarkGap, Pcp, Switches, Sysctl};
+use crate::kernel::{Pcp, Switches, Sysctl};
 
 /// Pages moved at a time: a thousandth of the zone, at most `cap` pages, a quarter of that, and then
 /// one less than a power of two. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
-pub const fn batch(zone_pages: u64, gap: MarkGap) -> u64 {
-    let cap = match gap {
-        MarkGap::Quarter => 512 * 1024 / 4096,
-        MarkGap::Scaled => 1024 * 1024 / 4096,
-    };
+pub const fn batch(zone_pages: u64, cap: u64) -> u64 {
     let mut b = zone_pages / 1024;
     if b > cap {
         b = cap;
@@ -47,7 +43,7 @@ impl SetSize {
     /// For a zone of `pages` pages (present in old kernels, managed in modern ones) with this low
     /// mark that `cpus` CPUs share. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
     pub fn new(sw: &Switches, sysctl: &Sysctl, pages: u64, low: u64, cpus: u64) -> SetSize {
-        let batch = batch(pages, sw.mark_gap);
+        let batch = batch(pages, sw.pcp_batch_cap_kbytes >> 2);
         let fraction = sysctl.percpu_pagelist_high_fraction;
         let cpus = cpus.max(1);
         let fixed = |batch, high| SetSize {

@@ -1,13 +1,13 @@
 //! Falling back to another type's lists, from 2.6.24 on.
 //!
 //! A request whose own lists are empty looks at the other types in a fixed order, largest blocks
-//! first, and may take over a whole pageblock. What differs between eras is a handful of switches:
+//! first, and may take over a whole pageblock. What differs between eras is a handful of rules:
 //! the scan, who may claim, the test for it, when and where free blocks move, and whose the
 //! remainder is. `spec: linux-mm 2.5, 2.6; linux-6.1 2.6`
 
 use super::{Fallback, Memory, Place, Taken, Want};
 use crate::frame::{Frames, Ix, MAX_ORDER, MigrateType};
-use crate::kernel::{Boost, ClaimTest, FallbackScan, Switches};
+use crate::kernel::{self, ClaimTest, PageblockRules, Remainder, ScanDown};
 use MigrateType::{HighAtomic, Movable, Reclaimable, Reserve, Unmovable};
 
 /// The types that a request may fall back to, in turn.
@@ -31,16 +31,16 @@ impl Place {
     pub(super) fn take_fallback(
         &mut self,
         frames: &mut Frames,
-        sw: &Switches,
+        rules: &PageblockRules,
         want: Want,
         memory: &mut Memory,
     ) -> Option<Taken> {
         let mut boosts = 0;
-        let found = match sw.scan {
-            FallbackScan::ClaimThenSteal => {
+        let found = match &rules.fallback {
+            kernel::Fallback::ClaimThenSteal { boost } => {
                 let mut found = None;
                 if !memory.stealing {
-                    found = self.claim(frames, sw, want, &mut boosts);
+                    found = self.claim(frames, rules, boost.is_some(), want, &mut boosts);
                 }
                 if found.is_none() && !want.nofragment {
                     found = self.steal(frames, want);
@@ -48,8 +48,8 @@ impl Place {
                 }
                 found
             }
-            FallbackScan::Descending | FallbackScan::MovableAscends => {
-                self.scan_down(frames, sw, want, &mut boosts)
+            kernel::Fallback::ScanDown(scan) => {
+                self.scan_down(frames, rules, scan, want, &mut boosts)
             }
         };
         let Some((step, extfrag)) = found else {
@@ -85,10 +85,16 @@ impl Place {
     }
 
     /// Whether a block of this order lets the request take over its pageblock.
-    fn may_claim(&self, sw: &Switches, order: u8, block_order: u8, mt: MigrateType) -> bool {
+    fn may_claim(
+        &self,
+        rules: &PageblockRules,
+        order: u8,
+        block_order: u8,
+        mt: MigrateType,
+    ) -> bool {
         order >= block_order / 2
             || mt == Reclaimable
-            || sw.unmovable_may_claim && mt == Unmovable
+            || rules.unmovable_may_claim && mt == Unmovable
             || self.ungrouped
     }
 
@@ -96,7 +102,8 @@ impl Place {
     fn scan_down(
         &mut self,
         frames: &mut Frames,
-        sw: &Switches,
+        rules: &PageblockRules,
+        scan: &ScanDown,
         want: Want,
         boosts: &mut u32,
     ) -> Option<(Step, Fallback)> {
@@ -108,24 +115,27 @@ impl Place {
         let (mut order, mut victim) = (floor..=MAX_ORDER)
             .rev()
             .find_map(|o| Some((o, self.find(o, want.mt)?)))?;
-        let mut stealable = self.may_claim(sw, order, frames.block_order, want.mt);
-        if sw.scan == FallbackScan::MovableAscends
-            && !stealable
-            && want.mt == Movable
-            && order > want.order
-        {
+        let mut stealable = self.may_claim(rules, order, frames.block_order, want.mt);
+        if scan.movable_ascends && !stealable && want.mt == Movable && order > want.order {
             (order, victim) =
                 (want.order..=MAX_ORDER).find_map(|o| Some((o, self.find(o, want.mt)?)))?;
-            stealable = self.may_claim(sw, order, frames.block_order, want.mt);
+            stealable = self.may_claim(rules, order, frames.block_order, want.mt);
         }
         let ix = self.lists.list(order, victim).head;
-        if order < frames.block_order
-            && sw.boost == Boost::EachFallback
-            && frames.block_type(ix) != HighAtomic
+        if order < frames.block_order && scan.boost.is_some() && frames.block_type(ix) != HighAtomic
         {
             *boosts += 1;
         }
-        let step = self.take_over(frames, sw, want, ix, order, victim, stealable);
+        let step = self.take_over(
+            frames,
+            rules,
+            scan.remainder,
+            want,
+            ix,
+            order,
+            victim,
+            stealable,
+        );
         Some((step, self.fallback(frames, want, ix, order, victim)))
     }
 
@@ -134,7 +144,8 @@ impl Place {
     fn take_over(
         &mut self,
         frames: &mut Frames,
-        sw: &Switches,
+        rules: &PageblockRules,
+        remainder: Remainder,
         want: Want,
         ix: Ix,
         order: u8,
@@ -142,12 +153,14 @@ impl Place {
         stealable: bool,
     ) -> Step {
         let whole = order >= frames.block_order;
-        if sw.remainder_to_victim {
-            // 2.6.24 to 4.x: the block found is the one taken; its remainder has one owner.
+        if remainder == Remainder::Victims {
+            // The block found is the one taken; its remainder has one owner.
             let owner = if stealable { want.mt } else { victim };
             if stealable {
-                let n = self.lists.move_block(frames, ix, want.mt, sw.move_to_tail);
-                if self.passes(frames, sw, want.mt, ix, n.free, n.movable) {
+                let n = self
+                    .lists
+                    .move_block(frames, ix, want.mt, rules.move_to_tail);
+                if self.passes(frames, rules, want.mt, ix, n.free, n.movable) {
                     frames.set_block_type(ix, want.mt);
                 }
             }
@@ -159,41 +172,43 @@ impl Place {
             return Step::Direct(ix, owner);
         }
         if frames.block_type(ix) == HighAtomic {
-            self.requeue_as(frames, ix, want.mt, sw);
+            self.requeue_as(frames, ix, want.mt, rules);
         } else if whole {
             frames.set_block_types(ix, order, want.mt);
-            self.requeue_as(frames, ix, want.mt, sw);
+            self.requeue_as(frames, ix, want.mt, rules);
         } else if stealable {
-            let n = self.lists.move_block(frames, ix, want.mt, sw.move_to_tail);
+            let n = self
+                .lists
+                .move_block(frames, ix, want.mt, rules.move_to_tail);
             if n.free == 0 {
-                self.requeue_as(frames, ix, want.mt, sw);
-            } else if self.passes(frames, sw, want.mt, ix, n.free, n.movable) {
+                self.requeue_as(frames, ix, want.mt, rules);
+            } else if self.passes(frames, rules, want.mt, ix, n.free, n.movable) {
                 frames.set_block_type(ix, want.mt);
             }
         } else {
-            self.requeue_as(frames, ix, want.mt, sw);
+            self.requeue_as(frames, ix, want.mt, rules);
         }
         Step::Moved
     }
 
     /// Moves one free block to the lists of `mt`.
-    fn requeue_as(&mut self, frames: &mut Frames, ix: Ix, mt: MigrateType, sw: &Switches) {
+    fn requeue_as(&mut self, frames: &mut Frames, ix: Ix, mt: MigrateType, rules: &PageblockRules) {
         let (order, _) = self.lists.remove(frames, ix);
-        self.lists.push(frames, ix, order, mt, sw.move_to_tail);
+        self.lists.push(frames, ix, order, mt, rules.move_to_tail);
     }
 
     /// Whether a pageblock with so many free and movable frames may become one of type `mt`.
     fn passes(
         &self,
         frames: &Frames,
-        sw: &Switches,
+        rules: &PageblockRules,
         mt: MigrateType,
         ix: Ix,
         free: u32,
         movable: u32,
     ) -> bool {
         let size = 1u32 << frames.block_order;
-        let alike = match sw.claim_test {
+        let alike = match rules.claim_test {
             ClaimTest::HalfFree => 0,
             ClaimTest::HalfFreeOrAlike if mt == Movable => movable,
             ClaimTest::HalfFreeOrAlike if frames.block_type(ix) == Movable => {
@@ -208,7 +223,8 @@ impl Place {
     fn claim(
         &mut self,
         frames: &mut Frames,
-        sw: &Switches,
+        rules: &PageblockRules,
+        boost: bool,
         want: Want,
         boosts: &mut u32,
     ) -> Option<(Step, Fallback)> {
@@ -218,7 +234,7 @@ impl Place {
             want.order
         };
         for order in (floor..=MAX_ORDER).rev() {
-            if !self.may_claim(sw, order, frames.block_order, want.mt) {
+            if !self.may_claim(rules, order, frames.block_order, want.mt) {
                 break;
             }
             let Some(victim) = self.find(order, want.mt) else {
@@ -232,14 +248,15 @@ impl Place {
                 let f = self.fallback(frames, want, ix, order, victim);
                 return Some((Step::Direct(ix, want.mt), f));
             }
-            if sw.boost == Boost::ClaimTries {
+            if boost {
                 *boosts += 1;
             }
             let n = self.lists.count_block(frames, ix);
             if self.lists.holds_block(frames, ix)
-                && self.passes(frames, sw, want.mt, ix, n.free, n.movable)
+                && self.passes(frames, rules, want.mt, ix, n.free, n.movable)
             {
-                self.lists.move_block(frames, ix, want.mt, sw.move_to_tail);
+                self.lists
+                    .move_block(frames, ix, want.mt, rules.move_to_tail);
                 frames.set_block_type(ix, want.mt);
                 return Some((Step::Moved, self.fallback(frames, want, ix, order, victim)));
             }

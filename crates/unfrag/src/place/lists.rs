@@ -9,7 +9,7 @@ use super::{End, List};
 use crate::frame::{
     Frames, Ix, Kind, MAX_BLOCK, MAX_ORDER, MigrateType, NR_ORDERS, NR_TYPES, State,
 };
-use crate::kernel::{Merge, Switches};
+use crate::kernel::Switches;
 
 /// Where a freed block goes on its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,12 +142,12 @@ impl Lists {
             if !self.is_buddy(frames, buddy, order) {
                 break;
             }
-            if order >= frames.block_order && sw.merge != Merge::Free {
+            if order >= frames.block_order && !sw.merges_all() {
                 let theirs = frames.block_type(buddy);
                 if theirs != mt && !(theirs.is_ordinary() && mt.is_ordinary()) {
                     break;
                 }
-                if sw.merge == Merge::OrdinaryRetype && theirs != mt {
+                if sw.lists_follow_blocks() && theirs != mt {
                     frames.set_block_types(buddy, order, mt);
                 }
             }

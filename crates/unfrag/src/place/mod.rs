@@ -13,7 +13,7 @@ pub(crate) mod lists;
 pub(crate) mod v19;
 
 use crate::frame::{Frames, Ix, MigrateType};
-use crate::kernel::{Grouping, Switches};
+use crate::kernel::{Placement, Switches};
 use crate::trace::Extfrag;
 pub(crate) use list::{End, List};
 pub(crate) use lists::Lists;
@@ -102,7 +102,7 @@ impl Place {
         want: Want,
         memory: &mut Memory,
     ) -> Option<Taken> {
-        if sw.grouping == Grouping::V19 {
+        if matches!(sw.placement, Placement::V19) {
             self.v19.allocs[v19::number(want.mt)] += 1;
         }
         if !memory.stealing
@@ -115,10 +115,10 @@ impl Place {
                 boosts: 0,
             });
         }
-        match sw.grouping {
-            Grouping::None => None,
-            Grouping::V19 => self.take_v19(frames, want),
-            Grouping::Pageblocks => self.take_fallback(frames, sw, want, memory),
+        match &sw.placement {
+            Placement::Ungrouped => None,
+            Placement::V19 => self.take_v19(frames, want),
+            Placement::Pageblocks(rules) => self.take_fallback(frames, rules, want, memory),
         }
     }
 }

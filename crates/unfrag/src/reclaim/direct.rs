@@ -5,7 +5,7 @@ use super::shrink::{TENTH, ZoneScan, turn};
 use super::{Answer, Class, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX, Step, Throttle, pressure};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::kernel::{CongestionWait, LruShape};
+use crate::kernel::CongestionWait;
 use crate::page_alloc::{MAX_ZONES, Manager};
 use crate::zone::ZoneKind;
 
@@ -266,9 +266,9 @@ impl DirectReclaim {
             for &z in zones {
                 m.note_unreclaimable(z.into(), 0);
             }
-            // Zones that have not given up count as progress, with lists by zone.
+            // Zones that have not given up may count as progress.
             let alive = zones.iter().any(|&z| !m.zone(z.into()).all_unreclaimable);
-            let hopes = m.env.sw.reclaim.lru == LruShape::PerZone && alive;
+            let hopes = m.env.sw.reclaim.hope_is_progress && alive;
             return Some(Step::Done(self.sc.reclaimed > 0 || hopes));
         }
         let rule = m.env.sw.reclaim.congestion;

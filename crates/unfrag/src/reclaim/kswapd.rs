@@ -9,7 +9,7 @@ use super::shrink::{TENTH, ZoneScan, turn};
 use super::{Answer, DEF_PRIORITY, Need, SWAP_CLUSTER_MAX, Throttle, pressure};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::kernel::{CongestionWait, KswapdGoal, KswapdNap, KswapdSleep};
+use crate::kernel::{CongestionWait, KswapdForm, KswapdNap, KswapdSleep};
 use crate::page_alloc::{MAX_ZONES, Manager};
 use crate::zone::ZoneKind;
 
@@ -211,7 +211,7 @@ impl Kswapd {
         m.reclaim.pageoutrun += 1;
         for (i, z) in self.nodes_zones().enumerate() {
             self.boost[i] = m.zone(z).marks.boost;
-            if m.env.sw.reclaim.goal == KswapdGoal::AnyZone {
+            if m.env.sw.kswapd.form == KswapdForm::PerNode {
                 self.for_boost += self.boost[i];
             }
             if let Some(z) = m.zones[z].as_mut() {
@@ -243,7 +243,7 @@ impl Kswapd {
     /// Whether the node has what kswapd works for. `spec: linux-mm 4.2, 4.8`
     fn balanced<H: Host>(&self, m: &Manager<'_, H>, order: u8) -> bool {
         let top = m.zone(usize::from(self.zones[self.len - 1])).config.kind;
-        if m.env.sw.reclaim.goal == KswapdGoal::AnyZone {
+        if m.env.sw.kswapd.form == KswapdForm::PerNode {
             return self
                 .nodes_zones()
                 .any(|z| Self::zone_ok(m, z, order, 1, top));
@@ -254,7 +254,7 @@ impl Kswapd {
     }
 
     fn begin_priority<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
-        let rules = m.env.sw.reclaim;
+        let rules = m.env.sw.kswapd;
         // The patch that was dropped after V2: a higher order is noticed while reclaim runs.
         if rules.notices_order_at_once {
             let w = m.kswapd[self.first()];
@@ -267,7 +267,7 @@ impl Kswapd {
         }
         self.all_ok = true;
         self.below_min = false;
-        if rules.goal == KswapdGoal::AnyZone {
+        if rules.form == KswapdForm::PerNode {
             if !self.balanced(m, self.order) {
                 self.for_boost = 0;
             } else if self.for_boost == 0 {
@@ -317,7 +317,7 @@ impl Kswapd {
     }
 
     fn scan_zones<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
-        let per_node = m.env.sw.reclaim.goal == KswapdGoal::AnyZone;
+        let per_node = m.env.sw.kswapd.form == KswapdForm::PerNode;
         while self.at <= self.end {
             let zone = usize::from(self.zones[self.at]);
             let vec = usize::from(m.lruvec_of[zone]);
@@ -377,8 +377,8 @@ impl Kswapd {
     }
 
     fn after_zones<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
-        let rules = m.env.sw.reclaim;
-        if rules.goal == KswapdGoal::AnyZone {
+        let rules = m.env.sw.kswapd;
+        if rules.form == KswapdForm::PerNode {
             self.all_ok = self.balanced(m, self.order);
             // Enough for the order was freed: whoever wants a block can have it compacted.
             if self.order > 0 && self.sc.reclaimed >= 2 << self.order {
@@ -397,7 +397,7 @@ impl Kswapd {
         if for_boost && freed == 0 && (looked > 0 || self.sc.priority <= BOOST_PRIORITY) {
             return self.run_done(m);
         }
-        if rules.goal == KswapdGoal::AnyZone && self.sc.priority <= 1 {
+        if rules.form == KswapdForm::PerNode && self.sc.priority <= 1 {
             return self.run_done(m);
         }
         let level = match rules.nap {
@@ -406,7 +406,7 @@ impl Kswapd {
         };
         let naps = self.total_scanned > 0 && self.sc.priority < level && rules.nap != KswapdNap::No;
         let skips = rules.nap == KswapdNap::NotBelowMin && self.below_min;
-        if rules.goal == KswapdGoal::AnyZone {
+        if rules.form == KswapdForm::PerNode {
             // A pass that looked at as much as it was to free goes on at its priority.
             let least = if for_boost { BOOST_PRIORITY } else { 0 };
             if self.sc.priority > least && (freed == 0 || looked < self.pass_goal(m)) {
@@ -418,7 +418,9 @@ impl Kswapd {
             self.sc.priority -= 1;
         }
         self.phase = Phase::Priority;
-        if rules.congestion == CongestionWait::Throttle && self.sc.backlog.outruns_the_disk() {
+        if m.env.sw.reclaim.congestion == CongestionWait::Throttle
+            && self.sc.backlog.outruns_the_disk()
+        {
             return Some(Need::Throttle {
                 why: Throttle::Writeback,
                 ms: TENTH,
@@ -426,7 +428,7 @@ impl Kswapd {
         }
         if naps && !skips {
             self.phase = Phase::Nap;
-            return Some(congestion_wait(rules.congestion, TENTH));
+            return Some(congestion_wait(m.env.sw.reclaim.congestion, TENTH));
         }
         m.reclaim.kswapd_skip_congestion_wait += u64::from(naps);
         Some(turn(&mut self.sc))
@@ -436,7 +438,7 @@ impl Kswapd {
     /// the order brought nothing and the era gives it up.
     fn start_over<H: Host>(&mut self, m: &Manager<'_, H>) {
         self.run_reclaimed += self.sc.reclaimed;
-        if m.env.sw.reclaim.goal == KswapdGoal::AllZonesDropOrder
+        if m.env.sw.kswapd.form == (KswapdForm::PerZone { drops_order: true })
             && self.sc.reclaimed < SWAP_CLUSTER_MAX
         {
             self.order = 0;
@@ -446,7 +448,7 @@ impl Kswapd {
 
     /// The goal is met (or there is no hope): towards sleep.
     fn run_done<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
-        let rules = m.env.sw.reclaim;
+        let rules = m.env.sw.kswapd;
         self.run_reclaimed += self.sc.reclaimed;
         for (i, z) in self.nodes_zones().enumerate() {
             let boost = core::mem::take(&mut self.boost[i]);
@@ -455,7 +457,7 @@ impl Kswapd {
                 z.marks.boost = z.marks.boost.saturating_sub(boost);
             }
         }
-        if rules.goal == KswapdGoal::AnyZone && !self.balanced(m, self.order) {
+        if rules.form == KswapdForm::PerNode && !self.balanced(m, self.order) {
             self.failures = if self.run_reclaimed == 0 {
                 self.failures + 1
             } else {
@@ -474,7 +476,7 @@ impl Kswapd {
         self.failures = 0;
         // A higher order that was asked for meanwhile is begun at once.
         let wanted = m.kswapd[self.first()];
-        let modern = rules.goal == KswapdGoal::AnyZone;
+        let modern = rules.form == KswapdForm::PerNode;
         if !modern && wanted.asked && wanted.order > self.asked {
             m.kswapd[self.first()].asked = false;
             self.start_run(m, wanted.order);
@@ -503,9 +505,9 @@ impl Kswapd {
         }
         // Before orders were balanced for any zone, nobody remembered that of the last run: without a
         // request since, the order is 0. `spec: linux-mm 4.6` leaves that open.
-        let kept = match m.env.sw.reclaim.goal {
-            KswapdGoal::AnyZone => self.order,
-            _ => 0,
+        let kept = match m.env.sw.kswapd.form {
+            KswapdForm::PerNode => self.order,
+            KswapdForm::PerZone { .. } => 0,
         };
         let order = self.take_wanted(m).map_or(kept, |o| o.max(kept));
         self.start_run(m, order);

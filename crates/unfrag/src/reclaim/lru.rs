@@ -5,7 +5,6 @@ use super::flags::prefetch_record;
 use super::{ISOLATED, Lru, LruVec, NR_LRU, PageFlags, ReclaimCounters};
 use crate::frame::{Ix, Pfn, State};
 use crate::host::Host;
-use crate::kernel::LruShape;
 use crate::page_alloc::Manager;
 use crate::place::{End, List};
 use crate::trace::Tracer;
@@ -122,7 +121,7 @@ impl<H: Host> Manager<'_, H> {
     /// As [`lru_add`](Self::lru_add).
     #[inline]
     pub fn lru_add_new_with(&mut self, pfn: Pfn, file: bool, flags: PageFlags) {
-        let active = !file && self.env.sw.reclaim.lru != LruShape::PerNode;
+        let active = !file && self.env.sw.reclaim.new_anon_active;
         self.lru_add_with(pfn, Lru::new(file, active), flags);
     }
 

@@ -111,7 +111,7 @@ impl Scan {
     /// Whether a block is wanted in earnest, so that neighbours are taken from all lists.
     /// `spec: linux-mm 4.5`
     pub fn lumpy(&self, rule: HighOrder) -> bool {
-        rule == HighOrder::Lumpy
+        matches!(rule, HighOrder::Lumpy { .. })
             && (self.order > COSTLY_ORDER || self.order > 0 && self.priority < 10)
     }
 
@@ -119,7 +119,7 @@ impl Scan {
     /// the same list, as lumpy reclaim did from its beginning (2.6.23). `spec: linux-mm 4.5` has it
     /// below priority 10 alone; what order reclaim worked for showed in S2 (8.5) before that.
     fn window(&self, rule: HighOrder) -> Option<Window> {
-        (rule == HighOrder::Lumpy && self.order > 0).then_some(Window {
+        (matches!(rule, HighOrder::Lumpy { .. }) && self.order > 0).then_some(Window {
             order: self.order,
             all_lists: self.lumpy(rule),
         })
@@ -199,7 +199,14 @@ impl<H: Host> Manager<'_, H> {
         self.reclaim.pgrefill += seen;
         sc.told.0 += seen as u32;
         self.lruvecs[vec].recent_scanned[usize::from(file)] += seen;
-        let joined = self.env.sw.reclaim.lru == LruShape::Joined;
+        let joined = self.env.sw.reclaim.lru.shape() == LruShape::Joined;
+        let keeps_exec = self
+            .env
+            .sw
+            .reclaim
+            .lru
+            .split()
+            .is_some_and(|s| s.keeps_exec);
         while let Some(ix) = held.pop_head(self.frames.meta) {
             let flags = self.flags_of(ix);
             let stays = if joined {
@@ -214,7 +221,7 @@ impl<H: Host> Manager<'_, H> {
                 if used {
                     self.lruvecs[vec].recent_rotated[usize::from(file)] += 1;
                 }
-                used && file && flags.contains(PageFlags::EXEC) && self.env.sw.reclaim.keeps_exec
+                used && file && flags.contains(PageFlags::EXEC) && keeps_exec
             };
             if !stays {
                 self.reclaim.pgdeactivate += 1;
@@ -256,7 +263,10 @@ impl<H: Host> Manager<'_, H> {
         }
         self.lruvecs[vec].recent_scanned[usize::from(file)] += seen;
         self.shrink_page_list(vec, sc, held, Pass::First);
-        let waits = sc.order > COSTLY_ORDER || self.env.sw.reclaim.cheap_orders_wait;
+        let cheap = HighOrder::Lumpy {
+            cheap_orders_wait: true,
+        };
+        let waits = sc.order > COSTLY_ORDER || rule == cheap;
         if waits && sc.lumpy(rule) && !sc.kswapd && !held.is_empty() {
             return Batch::Again;
         }
@@ -355,7 +365,7 @@ impl<H: Host> Manager<'_, H> {
         let (young, called) = self.page_referenced(ix);
         let mapped = flags.contains(PageFlags::MAPPED);
         let spares = !sc.lumpy(rules.high_order) || sc.order <= COSTLY_ORDER;
-        if rules.lru == LruShape::PerNode {
+        if rules.used_once_stays {
             if young && (!file || called || flags.contains(PageFlags::EXEC)) {
                 return Fate::Activate;
             }

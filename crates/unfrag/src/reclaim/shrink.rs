@@ -6,7 +6,7 @@ use super::{DEF_PRIORITY, Lru, Need, SWAP_CLUSTER_MAX, Throttle};
 use crate::frame::Ix;
 use crate::gfp::AllocFlags;
 use crate::host::Host;
-use crate::kernel::{CongestionWait, LruShape, ScanBalance};
+use crate::kernel::{ActiveFiles, CongestionWait, LruShape, ScanBalance};
 use crate::page_alloc::Manager;
 use crate::place::List;
 use crate::zone::watermark::isqrt;
@@ -63,6 +63,7 @@ impl<H: Host> Manager<'_, H> {
         let free = self.zone(vec).counter.max(0) as u64;
         let high = self.zone(vec).marks.of(AllocFlags::WMARK_HIGH);
         let swappiness = self.env.sysctl.swappiness;
+        let lru = self.env.sw.reclaim.lru;
         let v = &mut self.lruvecs[vec];
         let anon = v.len(Lru::InactiveAnon) + v.len(Lru::ActiveAnon);
         let file = v.len(Lru::InactiveFile) + v.len(Lru::ActiveFile);
@@ -75,7 +76,7 @@ impl<H: Host> Manager<'_, H> {
                 v.recent_rotated[i] /= 2;
             }
         }
-        if self.env.sw.reclaim.balance == ScanBalance::Cost {
+        if lru.split().is_some_and(|s| s.balance == ScanBalance::Cost) {
             let [anon, file] = v.recent_rotated;
             let share = |prio: u64, cost: u64| prio * (3 * (anon + file) + 1) / (cost + 1);
             let ap = share(swappiness, 2 * anon + file);
@@ -95,12 +96,17 @@ impl<H: Host> Manager<'_, H> {
     /// Whether a kind's inactive list is too short, so that its active one is shortened; that of page
     /// cache always, where the era spares none. `spec: linux-mm 4.1`
     pub(super) fn inactive_is_low(&self, vec: usize, file: bool) -> bool {
-        if file && !self.env.sw.reclaim.spares_active_files {
+        let lru = self.env.sw.reclaim.lru;
+        let rule = match lru.split() {
+            Some(s) if file => s.active_files,
+            _ => ActiveFiles::ByRatio,
+        };
+        if rule == ActiveFiles::EachScan {
             return true;
         }
         let v = &self.lruvecs[vec];
         let (inactive, active) = (v.len(Lru::new(file, false)), v.len(Lru::new(file, true)));
-        if file && self.env.sw.reclaim.lru != LruShape::PerNode {
+        if rule == ActiveFiles::WhenLonger {
             return active > inactive;
         }
         let gib = self.zone(vec).config.present >> 18;
@@ -124,7 +130,7 @@ impl<H: Host> Manager<'_, H> {
     pub(super) fn start_zone(&mut self, vec: usize, sc: &Scan) -> ZoneScan {
         let no_swap = self.host.nr_swap_pages() == 0 || sc.clean_only;
         let percent = if no_swap { 0 } else { self.anon_percent(vec) };
-        let joined = self.env.sw.reclaim.lru == LruShape::Joined;
+        let joined = self.env.sw.reclaim.lru.shape() == LruShape::Joined;
         let mut nr = [0; 4];
         for (i, &lru) in Lru::EVICTABLE.iter().enumerate() {
             let v = &mut self.lruvecs[vec];
@@ -185,7 +191,7 @@ impl<H: Host> Manager<'_, H> {
         }
         // The order of the kernel: inactive anonymous, active anonymous, inactive file, active file.
         // Active anonymous pages alone keep a scan going only where lists are joined.
-        let joined = self.env.sw.reclaim.lru == LruShape::Joined;
+        let joined = self.env.sw.reclaim.lru.shape() == LruShape::Joined;
         while z.nr[0] + z.nr[2] + z.nr[3] + if joined { z.nr[1] } else { 0 } > 0 {
             let i = z.list;
             if z.nr[i] == 0 {
@@ -233,7 +239,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     fn shrink_list(&mut self, z: &mut ZoneScan, lru: Lru, nr: u64, sc: &mut Scan) -> Option<Need> {
-        let joined = self.env.sw.reclaim.lru == LruShape::Joined;
+        let joined = self.env.sw.reclaim.lru.shape() == LruShape::Joined;
         if lru.is_active() {
             if joined || self.inactive_is_low(z.vec, lru.is_file()) {
                 let mapped = self.takes_mapped(z.vec, sc.priority);

@@ -5,7 +5,7 @@
 use super::{NR_ZONE_KINDS, Zone, ZoneConfig, ZoneKind};
 use crate::frame::{MAX_ORDER, MigrateType, NR_ORDERS};
 use crate::gfp::AllocFlags;
-use crate::kernel::{HighAtomicLimit, MarkCheck, MarkGap, Reserve, Switches, Sysctl};
+use crate::kernel::{HighAtomicLimit, MarkCheck, MarkGap, Reserve, Switches, Sysctl, ZonePages};
 
 /// The marks of a zone, in pages, without the boost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,18 +27,14 @@ pub const fn isqrt(n: u64) -> u64 {
     n.isqrt()
 }
 
-/// `vm.min_free_kbytes` as the kernel derives it from the size of low memory, both in KiB.
+/// `vm.min_free_kbytes` as the kernel derives it from the size of low memory, at most `cap`, all in KiB.
 /// `spec: linux-mm 1.3`
-pub const fn min_free_kbytes(lowmem_kbytes: u64, gap: MarkGap) -> u64 {
+pub const fn min_free_kbytes(lowmem_kbytes: u64, cap: u64) -> u64 {
     let kb = isqrt(lowmem_kbytes * 16);
-    let max = match gap {
-        MarkGap::Quarter => 65536,
-        MarkGap::Scaled => 262_144,
-    };
     if kb < 128 {
         128
-    } else if kb > max {
-        max
+    } else if kb > cap {
+        cap
     } else {
         kb
     }
@@ -55,7 +51,7 @@ pub const fn khugepaged_min_free_kbytes(zones: u64, above_high: u64, block_pages
 pub const fn is_lowmem(kind: ZoneKind, sw: &Switches) -> bool {
     match kind {
         ZoneKind::HighMem => false,
-        ZoneKind::Movable => sw.movable_is_lowmem,
+        ZoneKind::Movable => sw.marks.movable_is_lowmem,
         _ => true,
     }
 }
@@ -80,7 +76,7 @@ impl Marks {
             (pages / 1024).clamp(32, 128)
         };
         let quarter = share / 4;
-        match sw.mark_gap {
+        match sw.marks.gap {
             MarkGap::Quarter => Marks {
                 min,
                 low: share + quarter,
@@ -257,7 +253,7 @@ impl Zone {
             return true;
         }
         let v = self.view(sw);
-        match sw.mark_check {
+        match sw.marks.check {
             MarkCheck::PerOrder => per_order(&v, order, mark, keep, flags),
             MarkCheck::BlockExists => {
                 block_exists(&v, order, mark, keep, flags)
@@ -289,10 +285,10 @@ impl Zone {
     fn view(&self, sw: &Switches) -> View<'_> {
         let l = &self.place.lists;
         let mut ordinary = l.ordinary();
-        if sw.mark_check == MarkCheck::PerOrder {
+        if sw.marks.check == MarkCheck::PerOrder {
             ordinary = (1 << (MAX_ORDER + 1)) - 1;
         }
-        let hidden = match sw.reserve {
+        let hidden = match sw.reserve() {
             Reserve::HighAtomic(HighAtomicLimit::PercentPlusBlock) => self.highatomic,
             Reserve::HighAtomic(HighAtomicLimit::PercentRoundedUp) => {
                 l.pages_of(MigrateType::HighAtomic)
@@ -313,9 +309,9 @@ impl Zone {
 
 /// Pages that a zone's marks are computed from: present in old kernels, managed in modern ones.
 pub(crate) const fn pages(c: &ZoneConfig, sw: &Switches) -> u64 {
-    match sw.mark_gap {
-        MarkGap::Quarter => c.present,
-        MarkGap::Scaled => c.managed,
+    match sw.marks.pages {
+        ZonePages::Present => c.present,
+        ZonePages::Managed => c.managed,
     }
 }
 
@@ -329,9 +325,9 @@ pub(crate) fn setup(zones: &mut [Option<Zone>], sw: &Switches, sysctl: &Sysctl) 
         .sum();
     match sysctl.min_free_kbytes {
         0 => {
-            let kbytes = min_free_kbytes(lowmem * 4, sw.mark_gap);
+            let kbytes = min_free_kbytes(lowmem * 4, sw.marks.min_free_kbytes_cap);
             set_marks(zones, lowmem, kbytes, sw, sysctl);
-            if sw.khugepaged && sysctl.transparent_hugepage {
+            if sw.marks.khugepaged && sysctl.transparent_hugepage {
                 let (mut n, mut above) = (0, 0);
                 for z in zones.iter().flatten() {
                     if z.config.kind <= ZoneKind::Normal && z.config.managed > 0 {
@@ -355,7 +351,7 @@ pub(crate) fn setup(zones: &mut [Option<Zone>], sw: &Switches, sysctl: &Sysctl) 
         if sizes.iter().all(|&s| s == 0) {
             continue;
         }
-        let none = sw.mark_gap == MarkGap::Scaled;
+        let none = sw.marks.zero_ratio_is_none;
         let keep = lowmem_reserve(&sizes, &sysctl.lowmem_reserve_ratio, none);
         for z in zones.iter_mut().flatten().filter(|z| z.config.node == node) {
             z.protection = keep[z.config.kind as usize];

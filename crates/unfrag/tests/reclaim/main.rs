@@ -191,10 +191,10 @@ const ERAS: [&str; 9] = [
     "6.18",
 ];
 
-/// A rule of `name`'s reclaim changed.
-fn changed(name: &str, change: impl FnOnce(&mut unfrag::kernel::ReclaimRules)) -> Switches {
+/// A rule of `name` changed.
+fn changed(name: &str, change: impl FnOnce(&mut Switches)) -> Switches {
     let mut sw = era(name);
-    change(&mut sw.reclaim);
+    change(&mut sw);
     sw
 }
 

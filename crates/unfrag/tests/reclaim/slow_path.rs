@@ -216,7 +216,7 @@ fn a_restart_after_reclaim_failed_wakes_kswapd_with_patch_1_spec_4_6() {
     assert_eq!(wakes_again(era("2.6.30")), 1);
     assert_eq!(wakes_again(era("2.6.31")), 0);
     assert_eq!(
-        wakes_again(changed("2.6.31", |r| r.wake_on_restart = true)),
+        wakes_again(changed("2.6.31", |r| r.retry.wake_on_restart = true)),
         1
     );
     assert_eq!(wakes_again(era("2.6.32")), 1);

@@ -1,0 +1,44 @@
+//! Rules of the per-CPU lists. `spec: linux-mm 3; linux-6.1 3`
+
+/// Shape of the per-CPU lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pcp {
+    /// A hot and a cold list of order 0 (2.6.14, and 2.6.24 searched for the type).
+    HotCold {
+        /// Search the list for a page of the type.
+        searched: bool,
+    },
+    /// Two lists of order 0: kernel and easily reclaimed (V19).
+    Kinds,
+    /// One list of order 0, searched for a page of the type; cold pages at the tail (2.6.28).
+    Searched,
+    /// One list a type, order 0, drained in turns (2.6.32).
+    PerType {
+        /// How a bulk free takes turns.
+        drain: Drain,
+        /// The stored type of a page decides its list in the buddy (2.6.33), not the per-CPU list.
+        keep_type: bool,
+    },
+    /// Lists for orders 0 to 3 and 9 (5.13 and later).
+    Orders {
+        /// `high` follows demand (6.7 and later).
+        tuned: bool,
+    },
+}
+
+impl Pcp {
+    /// `high` follows demand.
+    #[inline]
+    pub const fn is_tuned(self) -> bool {
+        matches!(self, Pcp::Orders { tuned: true })
+    }
+}
+
+/// Order in which a bulk free of per-type lists takes pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drain {
+    /// One page of each list in turn.
+    RoundRobin,
+    /// More pages of a list, the more empty lists came before it.
+    BatchFree,
+}
