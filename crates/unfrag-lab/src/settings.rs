@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use unfrag::kernel::{ClaimTest, Fallback, MarkGap, Merge, Pcp, Placement, Reserve};
-use unfrag::{Switches, Sysctl};
+use unfrag::{Rules, Sysctl};
 use unfrag_linux::recording::Recording;
 use unfrag_linux::{Error, Result};
 
@@ -24,7 +24,7 @@ pub fn changes_marks(name: &str) -> bool {
 }
 
 /// Whether a kernel has a setting.
-pub fn known_to(name: &str, sw: &Switches) -> bool {
+pub fn known_to(name: &str, sw: &Rules) -> bool {
     match name {
         "vm.watermark_scale_factor" => sw.marks.gap != MarkGap::Quarter,
         "vm.watermark_boost_factor" => sw.boost().is_some(),
@@ -134,7 +134,7 @@ pub fn recorded(rec: &Recording) -> Sysctl {
 }
 
 /// Every setting and switch by name, for the report.
-pub fn describe(sw: &Switches, sysctl: &Sysctl) -> BTreeMap<String, Value> {
+pub fn describe(sw: &Rules, sysctl: &Sysctl) -> BTreeMap<String, Value> {
     let text = |v: &dyn std::fmt::Debug| json!(format!("{v:?}"));
     // These names stand in reports that people have compared since before the rules were nested.
     let grouping = match sw.placement {

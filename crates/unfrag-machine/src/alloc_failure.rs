@@ -102,7 +102,7 @@ impl Sim {
 
     fn zone_states(&self) -> Vec<ZoneState> {
         let m = self.manager_ref();
-        let v19 = m.switches().placement == Placement::V19;
+        let v19 = m.rules().placement == Placement::V19;
         let state = |z| {
             let (v, lru) = (m.zone_view(z), m.lru_view(z));
             let pages = |l: Lru| lru.pages[l as usize - 1];

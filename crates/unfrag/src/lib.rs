@@ -15,8 +15,8 @@
 //!     present: 65536,
 //!     managed: 65536,
 //! }];
-//! let switches = preset("6.18").unwrap().switches;
-//! let config = Config { zones: &zones, cpus: 1, switches, sysctl: Sysctl::default() };
+//! let rules = preset("6.18").unwrap().rules;
+//! let config = Config { zones: &zones, cpus: 1, rules, sysctl: Sysctl::default() };
 //! let mut memory = vec![0u64; layout(&config)?.words];
 //! let mut manager = Manager::boot(&config, NullHost, &mut memory)?;
 //! let huge = manager.alloc(9, Gfp::HIGHUSER_MOVABLE)?;
@@ -27,7 +27,7 @@
 //! # The rooms
 //! - [`frame`]: the vocabulary, and the frame table.
 //! - [`gfp`]: what a request asks for.
-//! - [`kernel`]: an era as a value: switches, sysctls, presets.
+//! - [`kernel`]: an era as a value: rules, sysctls, presets.
 //! - `place`: which free block serves a request, and where a freed one goes.
 //! - [`zone`]: watermarks, reserves.
 //! - [`pcp`]: per-CPU lists.
@@ -69,7 +69,7 @@ pub mod zone;
 pub use frame::{MAX_ORDER, MigrateType, Pfn};
 pub use gfp::{AllocFlags, Gfp};
 pub use host::{Host, NullHost};
-pub use kernel::{Switches, Sysctl, preset};
+pub use kernel::{Rules, Sysctl, preset};
 pub use page_alloc::{AllocError, Config, FreeError, Layout, Manager, MoveError, layout};
 pub use place::{V19_TYPES, V19Stats, v19_type_name};
 pub use zone::{ZoneConfig, ZoneKind};

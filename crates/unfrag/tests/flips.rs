@@ -16,7 +16,7 @@ use unfrag::page_alloc::{Attempt, Begun};
 use unfrag::reclaim::{Answer, Context, Kswapd, Lru, Need, PageFlags, Step, Unmap, Written};
 use unfrag::trace::Event;
 use unfrag::{
-    AllocError, Config, Gfp, Host, Manager, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout,
+    AllocError, Config, Gfp, Host, Manager, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind, layout,
     preset,
 };
 
@@ -135,7 +135,7 @@ type M<'m, 'a> = Manager<'m, World<'a>>;
 
 fn with_manager<'a>(
     zones: &[ZoneConfig],
-    rules: &Switches,
+    rules: &Rules,
     sysctl: Sysctl,
     (seed, other): (u64, Option<&'a [Seen]>),
     scene: impl FnOnce(&mut M<'_, 'a>, &mut Chance),
@@ -143,7 +143,7 @@ fn with_manager<'a>(
     let config = Config {
         zones,
         cpus: 2,
-        switches: *rules,
+        rules: *rules,
         sysctl,
     };
     let mut memory = vec![0; layout(&config).expect("a layout").words];
@@ -621,7 +621,7 @@ const SCENES: [&str; 7] = [
 const SEEDS: u64 = 3;
 
 /// One run of a scene, written down or held against another.
-fn run<'a>(scene: &str, rules: &Switches, by: (u64, Option<&'a [Seen]>)) -> Record<'a> {
+fn run<'a>(scene: &str, rules: &Rules, by: (u64, Option<&'a [Seen]>)) -> Record<'a> {
     let small = [
         zone(0, ZoneKind::Dma, 0, 2048),
         zone(0, ZoneKind::Normal, 2048, 6144),
@@ -680,11 +680,11 @@ fn run<'a>(scene: &str, rules: &Switches, by: (u64, Option<&'a [Seen]>)) -> Reco
 struct Flip {
     path: &'static str,
     to: String,
-    rules: Switches,
+    rules: Rules,
 }
 
 struct Flips<'a> {
-    rules: &'a Switches,
+    rules: &'a Rules,
     all: Vec<Flip>,
 }
 
@@ -694,7 +694,7 @@ impl Flips<'_> {
         &mut self,
         path: &'static str,
         values: &[T],
-        at: impl Fn(&mut Switches) -> Option<&mut T>,
+        at: impl Fn(&mut Rules) -> Option<&mut T>,
     ) {
         for value in values {
             let mut rules = *self.rules;
@@ -724,33 +724,33 @@ fn kind<T: Debug>(value: &T) -> String {
     }
 }
 
-fn pages(r: &mut Switches) -> Option<&mut PageblockRules> {
+fn pages(r: &mut Rules) -> Option<&mut PageblockRules> {
     r.pageblocks_mut()
 }
 
-fn scan(r: &mut Switches) -> Option<&mut ScanDown> {
+fn scan(r: &mut Rules) -> Option<&mut ScanDown> {
     match &mut pages(r)?.fallback {
         Fallback::ScanDown(s) => Some(s),
         Fallback::ClaimThenSteal { .. } => None,
     }
 }
 
-fn boosts(r: &mut Switches) -> Option<&mut Option<Boost>> {
+fn boosts(r: &mut Rules) -> Option<&mut Option<Boost>> {
     match &mut pages(r)?.fallback {
         Fallback::ScanDown(s) => Some(&mut s.boost),
         Fallback::ClaimThenSteal { boost } => Some(boost),
     }
 }
 
-fn boost(r: &mut Switches) -> Option<&mut Boost> {
+fn boost(r: &mut Rules) -> Option<&mut Boost> {
     boosts(r)?.as_mut()
 }
 
-fn of(era: &str) -> Switches {
-    preset(era).expect("an era").switches
+fn of(era: &str) -> Rules {
+    preset(era).expect("an era").rules
 }
 
-fn flips(rules: &Switches) -> Vec<Flip> {
+fn flips(rules: &Rules) -> Vec<Flip> {
     let eras = ["2.6.14", "v19", "2.6.31", "6.1", "6.18"].map(of);
     let fallbacks = ["2.6.31", "6.1", "6.18"].map(|e| of(e).pageblocks().unwrap().fallback);
     let some = of("6.1").boost();
@@ -1045,12 +1045,7 @@ fn flips(rules: &Switches) -> Vec<Flip> {
 
 /// Flips that change nothing here: the rule, the value that it gets (`*`: any), what must be so of the era,
 /// and why.
-type Excuse = (
-    &'static str,
-    &'static str,
-    fn(&Switches) -> bool,
-    &'static str,
-);
+type Excuse = (&'static str, &'static str, fn(&Rules) -> bool, &'static str);
 
 const EXCUSES: &[Excuse] = &[
     (
@@ -1141,8 +1136,8 @@ const EXCUSES: &[Excuse] = &[
 fn check(era: &Preset) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut known: Vec<Option<Vec<Seen>>> = vec![None; SCENES.len() * SEEDS as usize];
-    let flips = flips(&era.switches);
-    for (path, _) in flatten::flat(&era.switches) {
+    let flips = flips(&era.rules);
+    for (path, _) in flatten::flat(&era.rules) {
         if !flips.iter().any(|f| f.path == path) {
             wrong.push(format!("{}: nobody flips {path}", era.name));
         }
@@ -1151,14 +1146,14 @@ fn check(era: &Preset) -> Vec<String> {
         let what = format!("{}: {} = {}", era.name, flip.path, flip.to);
         let mut excuses = EXCUSES.iter();
         let excuse = excuses.find(|(path, to, of, _)| {
-            *path == flip.path && (*to == "*" || *to == flip.to) && of(&era.switches)
+            *path == flip.path && (*to == "*" || *to == flip.to) && of(&era.rules)
         });
         let seeds = if excuse.is_some() { 1 } else { SEEDS };
         let runs = (0..seeds).flat_map(|seed| SCENES.iter().enumerate().map(move |s| (seed, s)));
         let mut runs = runs.filter(|(seed, (_, scene))| *seed == 0 || **scene != "large");
         let seen = runs.find_map(|(seed, (i, scene))| {
             let log = known[seed as usize * SCENES.len() + i]
-                .get_or_insert_with(|| run(scene, &era.switches, (seed, None)).own);
+                .get_or_insert_with(|| run(scene, &era.rules, (seed, None)).own);
             let record = run(scene, &flip.rules, (seed, Some(log)));
             (record.differs || record.at != log.len()).then(|| format!("{scene}, seed {seed}"))
         });

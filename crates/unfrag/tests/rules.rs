@@ -11,7 +11,7 @@ fn table() -> String {
     let mut paths: Vec<String> = Vec::new();
     let eras: Vec<_> = PRESETS
         .iter()
-        .map(|p| (p.name, flatten::flat(&p.switches)))
+        .map(|p| (p.name, flatten::flat(&p.rules)))
         .collect();
     for (_, rules) in &eras {
         let mut at = 0;

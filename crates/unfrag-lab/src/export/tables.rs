@@ -28,7 +28,7 @@ pub fn buddyinfo<H: Host>(m: &Manager<'_, H>) -> BuddyInfo {
 pub fn pagetypeinfo<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> PageTypeInfo {
     let types = types(m, contiguous);
     // Kernels since 5.5 stop counting; the eras here that do are those with a high-atomic reserve.
-    let capped = matches!(m.switches().reserve(), Reserve::HighAtomic(_));
+    let capped = matches!(m.rules().reserve(), Reserve::HighAtomic(_));
     let count = |blocks: u64| match capped {
         true => Count::with_cap(blocks),
         false => Count {
@@ -73,7 +73,7 @@ pub fn pagetypeinfo<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> PageTypeIn
 /// The types that the model's kernel has, in its order and by its names.
 fn types<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> Vec<(MigrateType, &'static str)> {
     use MigrateType::{Cma, HighAtomic, Isolate, Movable, Reclaimable, Reserve as Kept, Unmovable};
-    let sw = m.switches();
+    let sw = m.rules();
     let named = |types: &[MigrateType]| -> Vec<(MigrateType, &'static str)> {
         types.iter().map(|&t| (t, t.name())).collect()
     };

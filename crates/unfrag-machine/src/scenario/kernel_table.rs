@@ -172,7 +172,7 @@ impl KernelTable {
         let name = asked.or(k.name.as_deref()).unwrap_or(DEFAULT);
         let mut kernel = Kernel::preset(name).map_err(|e| (e, String::new()))?;
         let mut changes = Changes(Vec::new());
-        let sw = &mut kernel.switches;
+        let sw = &mut kernel.rules;
         changes.switch("oom-killer", &mut kernel.oom_killer, k.oom_killer);
         changes.set("slab", &mut kernel.slab.design, k.slab);
         let of_slub = [

@@ -35,7 +35,7 @@ mod zonelist;
 use crate::frame::{FrameMap, Frames, Ix, Kind, MAX_ORDER, MigrateType, Pfn};
 use crate::gfp::Gfp;
 use crate::host::Host;
-use crate::kernel::{Placement, Switches, Sysctl};
+use crate::kernel::{Placement, Rules, Sysctl};
 use crate::pcp::{CpuLists, Env};
 use crate::reclaim::{FlagCounts, LruVec, ReclaimCounters};
 use crate::stat::Counters;
@@ -305,7 +305,7 @@ impl<'m, H: Host> Manager<'m, H> {
         &mut self.host
     }
     /// The rules in force.
-    pub fn switches(&self) -> &Switches {
+    pub fn rules(&self) -> &Rules {
         &self.env.sw
     }
     /// The settings in force.

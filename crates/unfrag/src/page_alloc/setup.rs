@@ -7,7 +7,7 @@ use crate::frame::{
     NIL, Pfn, State,
 };
 use crate::host::Host;
-use crate::kernel::{LruShape, Placement, Reserve, Switches, Sysctl};
+use crate::kernel::{LruShape, Placement, Reserve, Rules, Sysctl};
 use crate::pcp::{CpuLists, Env, size};
 use crate::place::lists::At;
 use crate::reclaim::{FlagCounts, LruVec, ReclaimCounters};
@@ -24,7 +24,7 @@ pub struct Config<'a> {
     /// Number of CPUs.
     pub cpus: usize,
     /// The era's rules.
-    pub switches: Switches,
+    pub rules: Rules,
     /// The administrator's settings.
     pub sysctl: Sysctl,
 }
@@ -114,7 +114,7 @@ fn plan(config: &Config) -> Result<(FrameMap, Layout), ConfigError> {
     }
     let map = FrameMap::new(&ranges[..n]).ok_or(ConfigError::Ranges)?;
     let table = map.len() as usize * size_of::<FrameMeta>();
-    let blocks = (map.len() as usize >> config.switches.block_order).next_multiple_of(8);
+    let blocks = (map.len() as usize >> config.rules.block_order).next_multiple_of(8);
     let sets = n * config.cpus * size_of::<CpuLists>();
     let fixed = blocks + sets + PAD;
     let words = (table + fixed).div_ceil(8);
@@ -136,7 +136,7 @@ pub fn layout(config: &Config) -> Result<Layout, ConfigError> {
 /// The settings as they take effect: without those that the era lacks, and with grouping off where
 /// memory has fewer pageblocks than there are types. `spec: linux-mm 1.6`
 fn effective(config: &Config) -> Sysctl {
-    let sw = &config.switches;
+    let sw = &config.rules;
     let managed: u64 = config.zones.iter().map(|z| z.managed).sum();
     let small = sw.pageblocks().is_some() && managed < LINUX_TYPES << u64::from(sw.block_order);
     Sysctl {
@@ -168,7 +168,7 @@ impl<'m, H: Host> Manager<'m, H> {
         memory.fill(0);
         let (table, rest) = memory.split_at_mut(map.len() as usize * size_of::<FrameMeta>() / 8);
         let (blocks, rest) =
-            rest.split_at_mut((map.len() as usize >> config.switches.block_order).div_ceil(8));
+            rest.split_at_mut((map.len() as usize >> config.rules.block_order).div_ceil(8));
         let meta: &mut [FrameMeta] = bytemuck::cast_slice_mut(table);
         let blocks: &mut [u8] = bytemuck::cast_slice_mut(blocks);
         let nr_sets = config.zones.len() * config.cpus;
@@ -179,9 +179,9 @@ impl<'m, H: Host> Manager<'m, H> {
         let frames = Frames {
             meta,
             blocks,
-            block_order: config.switches.block_order,
+            block_order: config.rules.block_order,
         };
-        let initial = match config.switches.placement {
+        let initial = match config.rules.placement {
             Placement::Pageblocks(_) => MigrateType::Movable,
             Placement::Ungrouped | Placement::V19 => MigrateType::Unmovable,
         };
@@ -200,14 +200,14 @@ impl<'m, H: Host> Manager<'m, H> {
             }
             let ungrouped = effective(config).group_by_mobility_disabled;
             let mut zone = Zone::new(i as u8, *c, start, end, ungrouped);
-            if config.switches.marks.late_free_count {
-                let pages = watermark::pages(c, &config.switches);
+            if config.rules.marks.late_free_count {
+                let pages = watermark::pages(c, &config.rules);
                 zone.stat_threshold = size::stat_threshold(pages, config.cpus as u64);
             }
             zones[i] = Some(zone);
         }
         let env = Env {
-            sw: config.switches,
+            sw: config.rules,
             sysctl: effective(config),
         };
         watermark::setup(&mut zones, &env.sw, &env.sysctl);
@@ -217,13 +217,13 @@ impl<'m, H: Host> Manager<'m, H> {
             frames,
             zones,
             nr_zones: config.zones.len(),
-            zonelists: ZoneLists::new(config.zones, &config.switches),
+            zonelists: ZoneLists::new(config.zones, &config.rules),
             sets,
             cpus: config.cpus,
             env,
             counters: Counters::default(),
             lruvecs: [LruVec::EMPTY; MAX_ZONES],
-            lruvec_of: lruvec_of(config.zones, config.switches.reclaim.lru.shape()),
+            lruvec_of: lruvec_of(config.zones, config.rules.reclaim.lru.shape()),
             kswapd: [Wanted::default(); MAX_ZONES],
             reclaim: ReclaimCounters::default(),
             flag_counts: FlagCounts::default(),

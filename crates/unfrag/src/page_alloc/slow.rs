@@ -11,11 +11,11 @@ use super::{AllocError, Manager};
 use crate::frame::{COSTLY_ORDER, Ix};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::kernel::{BoostRecheck, KswapdForm, LeavesCpuset, Reserve, Switches};
+use crate::kernel::{BoostRecheck, KswapdForm, LeavesCpuset, Reserve, Rules};
 use crate::zone::Zone;
 
 /// The rights of a request in the slow path (`gfp_to_alloc_flags`). `spec: linux-mm 1.4`
-pub(crate) fn alloc_flags(gfp: Gfp, order: u8, sw: &Switches) -> AllocFlags {
+pub(crate) fn alloc_flags(gfp: Gfp, order: u8, sw: &Rules) -> AllocFlags {
     let mut f = AllocFlags::CPUSET;
     if gfp.contains(Gfp::HIGH) {
         f |= AllocFlags::MIN_RESERVE;

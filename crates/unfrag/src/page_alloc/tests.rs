@@ -7,7 +7,7 @@ use crate::kernel::preset;
 use crate::zone::ZoneKind;
 
 fn flags(era: &str, gfp: Gfp, order: u8) -> F {
-    let sw = preset(era).map(|p| p.switches);
+    let sw = preset(era).map(|p| p.rules);
     alloc_flags(gfp, order, &sw.unwrap_or_else(|| panic!("no preset {era}")))
 }
 

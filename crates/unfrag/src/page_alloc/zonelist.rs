@@ -8,7 +8,7 @@
 use super::MAX_ZONES;
 use super::fast::Request;
 use crate::gfp::Gfp;
-use crate::kernel::Switches;
+use crate::kernel::Rules;
 use crate::zone::{NR_ZONE_KINDS, ZoneConfig, ZoneKind};
 
 /// Zones for a request, best first.
@@ -54,7 +54,7 @@ pub(super) struct ZoneLists {
 }
 
 impl ZoneLists {
-    pub fn new(zones: &[ZoneConfig], sw: &Switches) -> ZoneLists {
+    pub fn new(zones: &[ZoneConfig], sw: &Rules) -> ZoneLists {
         let mut all = ZoneLists {
             nodes: [0; MAX_ZONES],
             count: 0,
@@ -112,7 +112,7 @@ fn build(
     nodes: usize,
     node: Option<u8>,
     highest: ZoneKind,
-    sw: &Switches,
+    sw: &Rules,
 ) -> ZoneList {
     let mut list = ZoneList::EMPTY;
     for local in [true, false] {

@@ -24,7 +24,7 @@ mod tests;
 
 use crate::frame::{Frames, Ix, Kind, MigrateType, State};
 use crate::host::Host;
-use crate::kernel::{Pcp, Switches, Sysctl};
+use crate::kernel::{Pcp, Rules, Sysctl};
 use crate::place::lists::At;
 use crate::place::{End, List, Want};
 use crate::trace::{Event, Tracer};
@@ -38,7 +38,7 @@ pub const NR_LISTS: usize = 14;
 /// The rules in force.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Env {
-    pub sw: Switches,
+    pub sw: Rules,
     pub sysctl: Sysctl,
 }
 
@@ -116,7 +116,7 @@ impl CpuLists {
     pub(crate) fn hit_page(
         &mut self,
         frames: &mut Frames,
-        sw: &Switches,
+        sw: &Rules,
         mt: MigrateType,
     ) -> Option<Ix> {
         match sw.pcp {

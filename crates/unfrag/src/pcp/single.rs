@@ -7,12 +7,12 @@ use super::searched::is_searched;
 use super::{CpuLists, Env, PcpBlock};
 use crate::frame::{Frames, Ix, Kind, MigrateType, State};
 use crate::host::Host;
-use crate::kernel::{Drain, Pcp, Switches};
+use crate::kernel::{Drain, Pcp, Rules};
 use crate::place::{End, Memory, Want};
 use crate::trace::Tracer;
 use crate::zone::Zone;
 
-const fn reclaimable_is_type_1(sw: &Switches) -> bool {
+const fn reclaimable_is_type_1(sw: &Rules) -> bool {
     match sw.pageblocks() {
         Some(p) => p.reclaimable_is_type_1,
         None => false,
@@ -22,7 +22,7 @@ const fn reclaimable_is_type_1(sw: &Switches) -> bool {
 impl CpuLists {
     /// List for a type, and at which end a page goes in and comes out.
     #[inline(always)]
-    fn home(sw: &Switches, mt: MigrateType, cold: bool) -> (usize, End) {
+    fn home(sw: &Rules, mt: MigrateType, cold: bool) -> (usize, End) {
         let end = if cold { End::Tail } else { End::Head };
         match sw.pcp {
             Pcp::HotCold { .. } => (usize::from(cold), End::Head),
@@ -35,7 +35,7 @@ impl CpuLists {
     }
 
     /// The era's number of an ordinary type, which is its list.
-    const fn number(sw: &Switches, mt: MigrateType) -> usize {
+    const fn number(sw: &Rules, mt: MigrateType) -> usize {
         match mt {
             MigrateType::Movable if reclaimable_is_type_1(sw) => 2,
             MigrateType::Reclaimable if reclaimable_is_type_1(sw) => 1,
@@ -90,7 +90,7 @@ impl CpuLists {
     pub(crate) fn hit_single(
         &mut self,
         frames: &mut Frames,
-        sw: &Switches,
+        sw: &Rules,
         mt: MigrateType,
     ) -> Option<Ix> {
         self.take(frames, sw, mt, Self::home(sw, mt, false))
@@ -100,7 +100,7 @@ impl CpuLists {
     fn take(
         &mut self,
         frames: &mut Frames,
-        sw: &Switches,
+        sw: &Rules,
         mt: MigrateType,
         (i, end): (usize, End),
     ) -> Option<Ix> {
@@ -117,7 +117,7 @@ impl CpuLists {
 
     /// Takes a page off list `i`.
     #[inline(always)]
-    fn pop(&mut self, frames: &mut Frames, sw: &Switches, i: usize, ix: Ix) {
+    fn pop(&mut self, frames: &mut Frames, sw: &Rules, i: usize, ix: Ix) {
         if is_searched(sw.pcp) {
             self.first.left(i, ix, frames.meta[ix as usize].next);
         }
@@ -131,7 +131,7 @@ impl CpuLists {
     pub(crate) fn keep_single(
         &mut self,
         frames: &mut Frames,
-        sw: &Switches,
+        sw: &Rules,
         ix: Ix,
         mt: MigrateType,
     ) -> bool {

@@ -1,6 +1,6 @@
 //! How many pages a per-CPU list holds and moves.
 
-use crate::kernel::{Pcp, Switches, Sysctl};
+use crate::kernel::{Pcp, Rules, Sysctl};
 
 /// Pages moved at a time: a thousandth of the zone, at most `cap` pages, a quarter of that, and then
 /// one less than a power of two. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
@@ -42,7 +42,7 @@ pub struct SetSize {
 impl SetSize {
     /// For a zone of `pages` pages (present in old kernels, managed in modern ones) with this low
     /// mark that `cpus` CPUs share. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
-    pub fn new(sw: &Switches, sysctl: &Sysctl, pages: u64, low: u64, cpus: u64) -> SetSize {
+    pub fn new(sw: &Rules, sysctl: &Sysctl, pages: u64, low: u64, cpus: u64) -> SetSize {
         let batch = batch(pages, sw.pcp_batch_cap_kbytes >> 2);
         let fraction = sysctl.percpu_pagelist_high_fraction;
         let cpus = cpus.max(1);

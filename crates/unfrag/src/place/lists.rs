@@ -9,7 +9,7 @@ use super::{End, List};
 use crate::frame::{
     Frames, Ix, Kind, MAX_BLOCK, MAX_ORDER, MigrateType, NR_ORDERS, NR_TYPES, State,
 };
-use crate::kernel::Switches;
+use crate::kernel::Rules;
 
 /// Where a freed block goes on its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl Lists {
     pub fn free(
         &mut self,
         frames: &mut Frames,
-        sw: &Switches,
+        sw: &Rules,
         ix: Ix,
         order: u8,
         mt: MigrateType,

@@ -13,7 +13,7 @@ pub(crate) mod lists;
 pub(crate) mod v19;
 
 use crate::frame::{Frames, Ix, MigrateType};
-use crate::kernel::{Placement, Switches};
+use crate::kernel::{Placement, Rules};
 use crate::trace::Extfrag;
 pub(crate) use list::{End, List};
 pub(crate) use lists::Lists;
@@ -98,7 +98,7 @@ impl Place {
     pub fn take(
         &mut self,
         frames: &mut Frames,
-        sw: &Switches,
+        sw: &Rules,
         want: Want,
         memory: &mut Memory,
     ) -> Option<Taken> {

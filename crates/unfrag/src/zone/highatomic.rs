@@ -3,7 +3,7 @@
 
 use super::Zone;
 use crate::frame::{Frames, Ix, Kind, MigrateType};
-use crate::kernel::{HighAtomicLimit, Switches};
+use crate::kernel::{HighAtomicLimit, Rules};
 use MigrateType::{HighAtomic, Movable, Reserve};
 
 /// Most pages that may be reserved in a zone; `None`: the zone is too small.
@@ -20,7 +20,7 @@ impl Zone {
     pub(crate) fn reserve_highatomic(
         &mut self,
         frames: &mut Frames,
-        sw: &Switches,
+        sw: &Rules,
         rule: HighAtomicLimit,
         ix: Ix,
     ) -> bool {
@@ -45,7 +45,7 @@ impl Zone {
     pub(crate) fn unreserve_highatomic(
         &mut self,
         frames: &mut Frames,
-        sw: &Switches,
+        sw: &Rules,
         mt: MigrateType,
         force: bool,
     ) -> bool {

@@ -5,7 +5,7 @@
 use super::{NR_ZONE_KINDS, Zone, ZoneConfig, ZoneKind};
 use crate::frame::{MAX_ORDER, MigrateType, NR_ORDERS};
 use crate::gfp::AllocFlags;
-use crate::kernel::{HighAtomicLimit, MarkCheck, MarkGap, Reserve, Switches, Sysctl, ZonePages};
+use crate::kernel::{HighAtomicLimit, MarkCheck, MarkGap, Reserve, Rules, Sysctl, ZonePages};
 
 /// The marks of a zone, in pages, without the boost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub const fn khugepaged_min_free_kbytes(zones: u64, above_high: u64, block_pages
 }
 
 /// Whether a zone of this kind counts as low memory.
-pub const fn is_lowmem(kind: ZoneKind, sw: &Switches) -> bool {
+pub const fn is_lowmem(kind: ZoneKind, sw: &Rules) -> bool {
     match kind {
         ZoneKind::HighMem => false,
         ZoneKind::Movable => sw.marks.movable_is_lowmem,
@@ -65,7 +65,7 @@ impl Marks {
         pages: u64,
         lowmem: u64,
         kbytes: u64,
-        sw: &Switches,
+        sw: &Rules,
         sysctl: &Sysctl,
     ) -> Marks {
         let pages_min = kbytes >> 2;
@@ -237,7 +237,7 @@ impl Zone {
     #[inline]
     pub(crate) fn passes(
         &self,
-        sw: &Switches,
+        sw: &Rules,
         order: u8,
         mark: u64,
         highest: ZoneKind,
@@ -282,7 +282,7 @@ impl Zone {
             && (order == 0 || self.place.lists.ordinary() >> order != 0)
     }
 
-    fn view(&self, sw: &Switches) -> View<'_> {
+    fn view(&self, sw: &Rules) -> View<'_> {
         let l = &self.place.lists;
         let mut ordinary = l.ordinary();
         if sw.marks.check == MarkCheck::PerOrder {
@@ -308,7 +308,7 @@ impl Zone {
 }
 
 /// Pages that a zone's marks are computed from: present in old kernels, managed in modern ones.
-pub(crate) const fn pages(c: &ZoneConfig, sw: &Switches) -> u64 {
+pub(crate) const fn pages(c: &ZoneConfig, sw: &Rules) -> u64 {
     match sw.marks.pages {
         ZonePages::Present => c.present,
         ZonePages::Managed => c.managed,
@@ -316,7 +316,7 @@ pub(crate) const fn pages(c: &ZoneConfig, sw: &Switches) -> u64 {
 }
 
 /// Marks and protections for all zones of a machine, as the kernel derives them at boot.
-pub(crate) fn setup(zones: &mut [Option<Zone>], sw: &Switches, sysctl: &Sysctl) {
+pub(crate) fn setup(zones: &mut [Option<Zone>], sw: &Rules, sysctl: &Sysctl) {
     let lowmem: u64 = zones
         .iter()
         .flatten()
@@ -359,7 +359,7 @@ pub(crate) fn setup(zones: &mut [Option<Zone>], sw: &Switches, sysctl: &Sysctl) 
     }
 }
 
-fn set_marks(zones: &mut [Option<Zone>], lowmem: u64, kbytes: u64, sw: &Switches, sysctl: &Sysctl) {
+fn set_marks(zones: &mut [Option<Zone>], lowmem: u64, kbytes: u64, sw: &Rules, sysctl: &Sysctl) {
     for z in zones.iter_mut().flatten() {
         let (c, boost) = (z.config, z.marks.boost);
         z.marks = Marks::new(c.kind, pages(&c, sw), lowmem, kbytes, sw, sysctl);

@@ -159,7 +159,7 @@ fn after_a_broken_sleep_an_old_kswapd_works_for_new_requests_alone_spec_4_6() {
 
 /// Priorities after which kswapd naps, asked for a block of `order` with `free` pages left, when the disk
 /// takes nothing; until it has gone through all of them or sleeps.
-fn naps(sw: Switches, order: u8, free: fn(&Manager<Owners>) -> u64) -> (Vec<u8>, u64) {
+fn naps(sw: Rules, order: u8, free: fn(&Manager<Owners>) -> u64) -> (Vec<u8>, u64) {
     let host = Owners {
         congested: true,
         ..Owners::default()

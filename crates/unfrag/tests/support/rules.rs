@@ -1,9 +1,9 @@
 //! The rules of an era as paths and values, read from what `Debug` prints.
 
-use unfrag::Switches;
+use unfrag::Rules;
 
 /// Every rule: its path through the fields, and its value or the name of its variant.
-pub fn flat(rules: &Switches) -> Vec<(String, String)> {
+pub fn flat(rules: &Rules) -> Vec<(String, String)> {
     let text = format!("{rules:#?}");
     let mut all = Vec::new();
     // What each open bracket adds to the path.

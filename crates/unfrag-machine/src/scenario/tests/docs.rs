@@ -136,8 +136,8 @@ fn the_kernel_that_is_shown_can_be_had() {
     let table = PAGE[from..].split_once("```").unwrap().0;
     let text = block("toml").replacen("[[machine]]", &format!("{table}\n[[machine]]"), 1);
     let s = Scenario::parse("s.toml", &text).unwrap_or_else(|e| panic!("{e}"));
-    let rules = s.kernel(None).unwrap().switches;
-    let plain = Kernel::preset("2.6.31").unwrap().switches;
+    let rules = s.kernel(None).unwrap().rules;
+    let plain = Kernel::preset("2.6.31").unwrap().rules;
     assert_ne!(
         (rules.reclaim.congestion, rules.kswapd.nap),
         (plain.reclaim.congestion, plain.kswapd.nap)

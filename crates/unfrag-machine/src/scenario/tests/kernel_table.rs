@@ -29,10 +29,10 @@ fn a_scenario_names_its_kernel_and_another_can_be_asked_for() {
 
 #[test]
 fn each_patch_of_s4_is_a_key_of_its_own_spec_4_6() {
-    let base = Kernel::preset("2.6.32-rc6").unwrap().switches;
+    let base = Kernel::preset("2.6.32-rc6").unwrap().rules;
     let with = |key: &str| {
         let text = format!("[kernel]\nname = \"2.6.32-rc6\"\n{key}");
-        kernel(&text, None).switches
+        kernel(&text, None).rules
     };
     assert_eq!(with(""), base);
     let mut want = base;
@@ -64,7 +64,7 @@ fn slabs_reserve_and_oom_killer_are_chosen_and_stay_on_another_base_spec_6_5_4_7
         assert_eq!(k.name, asked.unwrap_or("2.6.28"));
         assert_eq!((k.slab.design, k.slab.slub.max_order), (Design::Slub, 1));
         assert_eq!(k.slab.slub.first_attempt, FirstAttempt::NoWake);
-        assert_eq!((k.switches.reserve(), k.oom_killer), (Reserve::None, false));
+        assert_eq!((k.rules.reserve(), k.oom_killer), (Reserve::None, false));
     }
 }
 

@@ -37,7 +37,7 @@ struct Rig {
 
 impl Rig {
     fn new(era: &str) -> Rig {
-        let sw = preset(era).map(|p| p.switches);
+        let sw = preset(era).map(|p| p.rules);
         let sw = sw.unwrap_or_else(|| panic!("no preset {era}"));
         let config = ZoneConfig {
             node: 0,
