@@ -11,7 +11,7 @@ use core::panic::PanicInfo;
 use core::ptr::NonNull;
 use unfrag::slab::{CacheFlags, Design, FrameEntry, Kmalloc, LockedPages, SlabConfig, Slabs};
 use unfrag::{
-    Config, Gfp, Manager, NullHost, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout, preset,
+    Config, Gfp, Manager, NullHost, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind, layout, preset,
 };
 
 mod bare;
@@ -54,8 +54,8 @@ fn check(step: i32, ok: bool) -> Step {
     if ok { Ok(()) } else { Err(step) }
 }
 
-fn switches(era: &str) -> Result<Switches, i32> {
-    preset(era).map(|p| p.switches).ok_or(1)
+fn rules(era: &str) -> Result<Rules, i32> {
+    preset(era).map(|p| p.rules).ok_or(1)
 }
 
 fn boot(era: &str, arena: &'static Arena) -> Result<Manager<'static, NullHost>, i32> {
@@ -70,7 +70,7 @@ fn boot(era: &str, arena: &'static Arena) -> Result<Manager<'static, NullHost>, 
     let config = Config {
         zones: &zones,
         cpus: 2,
-        switches: switches(era)?,
+        rules: rules(era)?,
         sysctl: Sysctl::default(),
     };
     let words = layout(&config).map_err(|_| 2)?.words;

@@ -58,10 +58,10 @@ pub fn run(args: &Args) -> Result<()> {
     let scenario = Scenario::parse_with(&name, &text_of(&args.file)?, &shelf)?;
     let mut kernel = scenario.kernel(args.kernel.as_deref())?;
     for (i, (name, value)) in args.set.iter().enumerate() {
-        if !settings::known_to(name, &kernel.switches) {
+        if !settings::known_to(name, &kernel.rules) {
             let known = settings::NAMES.iter().copied();
             let known: Vec<_> = known
-                .filter(|n| settings::known_to(n, &kernel.switches))
+                .filter(|n| settings::known_to(n, &kernel.rules))
                 .collect();
             return Err(Failure::usage(
                 format!("{} has no {name}", kernel.name),

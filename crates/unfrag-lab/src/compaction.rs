@@ -8,14 +8,14 @@
 
 use crate::cause::{Do, Op};
 use unfrag::kernel::HighOrder;
-use unfrag::{Host, Manager, MigrateType, Pfn, Switches};
+use unfrag::{Host, Manager, MigrateType, Pfn, Rules};
 
 /// A pause after which a new run of compaction begins, with its scanners where they start.
 const PAUSE_NS: u64 = 10_000_000;
 
 /// Whether a kernel compacts.
-pub fn compacts(switches: &Switches) -> bool {
-    switches.reclaim.high_order == HighOrder::Compaction
+pub fn compacts(rules: &Rules) -> bool {
+    rules.reclaim.high_order == HighOrder::Compaction
 }
 
 /// The compaction of a replay.

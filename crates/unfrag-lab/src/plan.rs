@@ -126,11 +126,8 @@ impl<'r> Plan<'r> {
         let mut causes = causes(rec, era, frames, start.time, u64::MAX, Some(&is_free))?;
         let p = recorded_preset(era);
         let sysctl = settings::recorded(rec);
-        let mut memory = vec![0; start.words(p.switches, sysctl)?];
-        let mut sim = Sim::new(
-            start.manager(p.switches, sysctl, true, &mut memory)?,
-            frames,
-        );
+        let mut memory = vec![0; start.words(p.rules, sysctl)?];
+        let mut sim = Sim::new(start.manager(p.rules, sysctl, true, &mut memory)?, frames);
         sim.recorded_era = true;
         let resolved = resolve::resolve(&mut causes, &mut sim);
         drop(sim);
@@ -183,7 +180,7 @@ impl<'r> Plan<'r> {
         let start = fitted(
             &anchor,
             &causes,
-            recorded_preset(era).switches,
+            recorded_preset(era).rules,
             settings::recorded(rec),
         )?;
         let resolved = resolve::Resolved::default();

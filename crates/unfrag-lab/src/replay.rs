@@ -139,7 +139,7 @@ impl<'m> Sim<'m> {
     /// The vmstat workers of all CPUs have run once a second up to `time`: self-tuning per-CPU lists
     /// shrink then. In which part of a second they run is not recorded.
     fn tick(&mut self, time: u64) {
-        let tuned = matches!(self.manager.switches().pcp, Pcp::Orders { tuned: true, .. });
+        let tuned = matches!(self.manager.rules().pcp, Pcp::Orders { tuned: true, .. });
         let mut at = self.next_tick.unwrap_or(time + STAT_INTERVAL_NS);
         while at <= time {
             if tuned {

@@ -150,9 +150,7 @@ impl Plan<'_> {
             recorded_era,
             as_recorded: recorded_era && options.set.is_empty() && options.memory.is_none(),
             // Modern kernels with huge pages raise the marks alike; old ones had their own.
-            keep_marks: p.switches.mark_gap == MarkGap::Scaled
-                && !asked
-                && options.memory.is_none(),
+            keep_marks: p.rules.marks.gap == MarkGap::Scaled && !asked && options.memory.is_none(),
             options,
         })
     }
@@ -238,10 +236,10 @@ impl Plan<'_> {
         let mut memory = vec![];
         let frames = self.start.frames.len() as u32;
         let mut sim = if q.recorded_era && options.memory.is_none() {
-            memory = vec![0; self.start.words(p.switches, sysctl)?];
+            memory = vec![0; self.start.words(p.rules, sysctl)?];
             let m = self
                 .start
-                .manager(p.switches, sysctl, q.keep_marks, &mut memory)?;
+                .manager(p.rules, sysctl, q.keep_marks, &mut memory)?;
             Sim::new(m, frames)
         } else {
             let zones = self.start.zone_configs();
@@ -255,7 +253,7 @@ impl Plan<'_> {
             anew(
                 &self.start,
                 &zones,
-                p.switches,
+                p.rules,
                 sysctl,
                 q.keep_marks,
                 &mut memory,
@@ -265,7 +263,7 @@ impl Plan<'_> {
         if let Some(e) = self.modelled(options) {
             sim.reclaims(e, pace);
         }
-        if options.compaction == CompactionChoice::Given && compacts(&p.switches) {
+        if options.compaction == CompactionChoice::Given && compacts(&p.rules) {
             sim.compacts_as_given();
         }
         let mut samples = vec![];
@@ -293,7 +291,7 @@ impl Plan<'_> {
                 allocations: sim.tally.allocated,
                 matched: sim.tally.on_same_frame,
             },
-            settings: settings::describe(sim.manager.switches(), sim.manager.sysctl()),
+            settings: settings::describe(sim.manager.rules(), sim.manager.sysctl()),
             block_map: Some(map.done()),
             notes,
         })

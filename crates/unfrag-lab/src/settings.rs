@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use unfrag::kernel::{Boost, Grouping, MarkGap};
-use unfrag::{Switches, Sysctl};
+use unfrag::kernel::{ClaimTest, Fallback, MarkGap, Merge, Pcp, Placement, Reserve};
+use unfrag::{Rules, Sysctl};
 use unfrag_linux::recording::Recording;
 use unfrag_linux::{Error, Result};
 
@@ -24,12 +24,12 @@ pub fn changes_marks(name: &str) -> bool {
 }
 
 /// Whether a kernel has a setting.
-pub fn known_to(name: &str, sw: &Switches) -> bool {
+pub fn known_to(name: &str, sw: &Rules) -> bool {
     match name {
-        "vm.watermark_scale_factor" => sw.mark_gap != MarkGap::Quarter,
-        "vm.watermark_boost_factor" => sw.boost != Boost::No,
-        "vm.defrag_mode" => sw.defrag_mode,
-        "vm.page_group_by_mobility_disabled" => sw.grouping == Grouping::Pageblocks,
+        "vm.watermark_scale_factor" => sw.marks.gap != MarkGap::Quarter,
+        "vm.watermark_boost_factor" => sw.boost().is_some(),
+        "vm.defrag_mode" => sw.pageblocks().is_some_and(|p| p.defrag_mode),
+        "vm.page_group_by_mobility_disabled" => sw.pageblocks().is_some(),
         _ => true,
     }
 }
@@ -134,8 +134,49 @@ pub fn recorded(rec: &Recording) -> Sysctl {
 }
 
 /// Every setting and switch by name, for the report.
-pub fn describe(sw: &Switches, sysctl: &Sysctl) -> BTreeMap<String, Value> {
+pub fn describe(sw: &Rules, sysctl: &Sysctl) -> BTreeMap<String, Value> {
     let text = |v: &dyn std::fmt::Debug| json!(format!("{v:?}"));
+    // These names stand in reports that people have compared since before the rules were nested.
+    let grouping = match sw.placement {
+        Placement::Ungrouped => "None",
+        Placement::V19 => "V19",
+        Placement::Pageblocks(_) => "Pageblocks",
+    };
+    let (scan, merge, boost) = match sw.pageblocks().map(|p| p.fallback) {
+        None => ("Descending", "Free", "No"),
+        Some(Fallback::ScanDown(s)) => (
+            match s.movable_ascends {
+                true => "MovableAscends",
+                false => "Descending",
+            },
+            match s.merge {
+                Merge::All => "Free",
+                Merge::Ordinary => "Ordinary",
+            },
+            s.boost.map_or("No", |_| "EachFallback"),
+        ),
+        Some(Fallback::ClaimThenSteal { boost }) => (
+            "ClaimThenSteal",
+            "OrdinaryRetype",
+            boost.map_or("No", |_| "ClaimTries"),
+        ),
+    };
+    let claim_test = sw
+        .pageblocks()
+        .map_or(ClaimTest::HalfFree, |p| p.claim_test);
+    let reserve = match (&sw.placement, sw.reserve()) {
+        (Placement::V19, Reserve::None) => json!("Fallback"),
+        (_, reserve) => text(&reserve),
+    };
+    let pcp = match sw.pcp {
+        Pcp::Orders { tuned } => {
+            let late = sw.lists_follow_blocks();
+            json!(format!(
+                "Orders {{ tuned: {tuned}, type_at_drain: {late} }}"
+            ))
+        }
+        other => text(&other),
+    };
     BTreeMap::from([
         ("vm.min_free_kbytes".into(), json!(sysctl.min_free_kbytes)),
         (
@@ -159,13 +200,13 @@ pub fn describe(sw: &Switches, sysctl: &Sysctl) -> BTreeMap<String, Value> {
             "vm.page_group_by_mobility_disabled".into(),
             json!(u8::from(sysctl.group_by_mobility_disabled)),
         ),
-        ("grouping".into(), text(&sw.grouping)),
-        ("fallback_scan".into(), text(&sw.scan)),
-        ("claim_test".into(), text(&sw.claim_test)),
-        ("merge".into(), text(&sw.merge)),
-        ("mark_check".into(), text(&sw.mark_check)),
-        ("boost".into(), text(&sw.boost)),
-        ("reserve".into(), text(&sw.reserve)),
-        ("pcp".into(), text(&sw.pcp)),
+        ("grouping".into(), json!(grouping)),
+        ("fallback_scan".into(), json!(scan)),
+        ("claim_test".into(), text(&claim_test)),
+        ("merge".into(), json!(merge)),
+        ("mark_check".into(), text(&sw.marks.check)),
+        ("boost".into(), json!(boost)),
+        ("reserve".into(), reserve),
+        ("pcp".into(), pcp),
     ])
 }

@@ -123,8 +123,8 @@ fn the_recorded_hosts_own_settings_are_taken_from_its_sysctls() {
 
 #[test]
 fn the_report_names_every_setting() {
-    let switches = unfrag::preset("6.1").unwrap().switches;
-    let shown = describe(&switches, &with("vm.min_free_kbytes", "777").unwrap());
+    let rules = unfrag::preset("6.1").unwrap().rules;
+    let shown = describe(&rules, &with("vm.min_free_kbytes", "777").unwrap());
     assert!(NAMES.iter().all(|n| shown.contains_key(*n)));
     assert_eq!(shown["vm.min_free_kbytes"], 777);
 }

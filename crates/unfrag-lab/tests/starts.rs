@@ -86,15 +86,15 @@ fn start_of(snap: &Snapshot) -> Start {
         ..Causes::default()
     };
     let p = preset("6.1").unwrap();
-    fitted(&anchor, &causes, p.switches, Sysctl::default()).unwrap()
+    fitted(&anchor, &causes, p.rules, Sysctl::default()).unwrap()
 }
 
 /// Blocks on the model's buddy lists.
 fn by_order(start: &Start) -> [u64; 11] {
     let p = preset("6.1").unwrap();
-    let mut memory = vec![0; start.words(p.switches, Sysctl::default()).unwrap()];
+    let mut memory = vec![0; start.words(p.rules, Sysctl::default()).unwrap()];
     let m = start
-        .manager(p.switches, Sysctl::default(), true, &mut memory)
+        .manager(p.rules, Sysctl::default(), true, &mut memory)
         .unwrap();
     m.validate().unwrap();
     std::array::from_fn(|o| {
@@ -157,8 +157,8 @@ fn start_between(before: &Maker, anchor: &Snapshot, after: &Maker, unmovable: u6
     anchor.blocks = vec![Some([unmovable, 0])];
     anchor.before = Some(Before::of(&walked(before)));
     anchor.waited = Waited::of(&after.rec, era, frames, 1, 0);
-    let switches = preset("6.18").unwrap().switches;
-    fitted(&anchor, &walked(after), switches, Sysctl::default()).unwrap()
+    let rules = preset("6.18").unwrap().rules;
+    fitted(&anchor, &walked(after), rules, Sysctl::default()).unwrap()
 }
 
 /// Number of a list of movable blocks.
@@ -276,10 +276,10 @@ fn a_replay_of_the_sample_arrives_at_its_anchor() {
     let (time, snap) = plan.snapshots[0];
     let anchor = Anchor::read(snap, time).unwrap();
     let p = preset("6.1").unwrap();
-    let mut memory = vec![0; plan.start.words(p.switches, Sysctl::default()).unwrap()];
+    let mut memory = vec![0; plan.start.words(p.rules, Sysctl::default()).unwrap()];
     let m = plan
         .start
-        .manager(p.switches, Sysctl::default(), true, &mut memory)
+        .manager(p.rules, Sysctl::default(), true, &mut memory)
         .unwrap();
     let mut sim = unfrag_lab::replay::Sim::new(m, plan.start.frames.len() as u32);
     for op in &plan.causes.ops[..anchor.upto(&plan.causes)] {

@@ -27,7 +27,7 @@ impl Wording {
     pub fn of(kernel: &str) -> Wording {
         Wording {
             era: Era::of_release(kernel).unwrap_or(Era::V2_6_32),
-            lru: preset(kernel).map_or(LruShape::PerZone, |p| p.switches.reclaim.lru),
+            lru: preset(kernel).map_or(LruShape::PerZone, |p| p.rules.reclaim.lru.shape()),
         }
     }
 }

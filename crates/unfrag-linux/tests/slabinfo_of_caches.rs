@@ -26,7 +26,7 @@ fn infos(design: Design) -> Vec<CacheInfo> {
     let config = Config {
         zones: &zones,
         cpus: 1,
-        switches: preset("6.18").unwrap().switches,
+        rules: preset("6.18").unwrap().rules,
         sysctl: Sysctl::default(),
     };
     let mut metadata = vec![0; layout(&config).unwrap().words];

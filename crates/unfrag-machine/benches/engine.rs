@@ -17,8 +17,8 @@ const N: u64 = 100_000;
 const FOREVER: Nanos = 1 << 60;
 
 fn machine(cpus: usize) -> Engine {
-    let switches = unfrag::preset("2.6.32").expect("a preset").switches;
-    let mut config = MachineConfig::flat(4096, cpus, switches);
+    let rules = unfrag::preset("2.6.32").expect("a preset").rules;
+    let mut config = MachineConfig::flat(4096, cpus, rules);
     config.costs.context_switch = 0;
     config.costs.interrupt = 0;
     Engine::new(&config).expect("a machine")
@@ -107,8 +107,8 @@ fn engine(c: &mut Criterion) {
     case("events", 1, |m| again(m.sim(), N));
     g.bench_function("bios", |b| {
         b.iter(|| {
-            let switches = unfrag::preset("2.6.32").expect("a preset").switches;
-            let mut config = MachineConfig::flat(4096, 1, switches);
+            let rules = unfrag::preset("2.6.32").expect("a preset").rules;
+            let mut config = MachineConfig::flat(4096, 1, rules);
             config.disks.push(DiskConfig::desktop("sda", 160 << 30));
             let mut m = Engine::new(&config).expect("a machine");
             for reader in 0..64 {

@@ -12,8 +12,8 @@ const ROUNDS: u32 = 4;
 
 /// A machine of 1 GiB on which `body` runs as a program.
 fn run(kernel: &str, body: impl FnOnce(&mut Cx) + 'static) -> u64 {
-    let switches = preset(kernel).expect("a preset").switches;
-    let config = MachineConfig::flat(1 << 18, 2, switches);
+    let rules = preset(kernel).expect("a preset").rules;
+    let config = MachineConfig::flat(1 << 18, 2, rules);
     let mut engine = Engine::new(&config).expect("a machine");
     engine.spawn(Spec::new("bench"), body);
     assert_eq!(engine.run(u64::MAX / 2), Ended::Finished);

@@ -10,7 +10,7 @@ use crate::engine::Nanos;
 use crate::{Sim, World};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use unfrag::kernel::Grouping;
+use unfrag::kernel::Placement;
 use unfrag::reclaim::Lru;
 use unfrag::{Gfp, Host, MAX_ORDER, MigrateType, v19_type_name};
 
@@ -102,7 +102,7 @@ impl Sim {
 
     fn zone_states(&self) -> Vec<ZoneState> {
         let m = self.manager_ref();
-        let v19 = m.switches().grouping == Grouping::V19;
+        let v19 = m.rules().placement == Placement::V19;
         let state = |z| {
             let (v, lru) = (m.zone_view(z), m.lru_view(z));
             let pages = |l: Lru| lru.pages[l as usize - 1];

@@ -3,7 +3,7 @@
 use crate::block::{CongestionWake, CryptConfig, DiskConfig};
 use crate::engine::{Fair, MS, Nanos, Turns};
 use crate::mm::MemConfig;
-use unfrag::{Pfn, Switches, Sysctl, ZoneConfig, ZoneKind};
+use unfrag::{Pfn, Rules, Sysctl, ZoneConfig, ZoneKind};
 
 /// A machine: memory, CPUs, disks, the kernel's rules, the seed.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct MachineConfig {
     /// Timer interrupts a second.
     pub hz: u32,
     /// The kernel's rules for pages.
-    pub switches: Switches,
+    pub rules: Rules,
     /// The administrator's settings for pages.
     pub sysctl: Sysctl,
     /// What the CPU's work takes.
@@ -36,7 +36,7 @@ pub struct MachineConfig {
 
 impl MachineConfig {
     /// A machine with one zone of so many frames from 16 MiB on, no disk, and defaults for the rest.
-    pub fn flat(frames: u64, cpus: usize, switches: Switches) -> MachineConfig {
+    pub fn flat(frames: u64, cpus: usize, rules: Rules) -> MachineConfig {
         MachineConfig {
             seed: 0,
             zones: vec![ZoneConfig {
@@ -49,14 +49,14 @@ impl MachineConfig {
             }],
             cpus,
             hz: 250,
-            switches,
+            rules,
             sysctl: Sysctl::default(),
             costs: Costs::default(),
             sched: SchedConfig::default(),
             disks: Vec::new(),
             crypts: Vec::new(),
             congestion_wake: CongestionWake::default(),
-            mem: MemConfig::of(&switches),
+            mem: MemConfig::of(&rules),
         }
     }
 }

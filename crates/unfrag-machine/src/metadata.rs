@@ -58,8 +58,8 @@ mod tests {
     use unfrag::Gfp;
 
     fn sim() -> Sim {
-        let switches = unfrag::preset("2.6.32").unwrap().switches;
-        Sim::new(&MachineConfig::flat(4096, 1, switches)).unwrap()
+        let rules = unfrag::preset("2.6.32").unwrap().rules;
+        Sim::new(&MachineConfig::flat(4096, 1, rules)).unwrap()
     }
 
     // Under AddressSanitizer this shows that nobody frees what another one uses. It leaks, and says so.

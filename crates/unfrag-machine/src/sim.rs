@@ -201,7 +201,7 @@ impl Sim {
         let pages = Config {
             zones: &config.zones,
             cpus: config.cpus,
-            switches: config.switches,
+            rules: config.rules,
             sysctl: config.sysctl,
         };
         let words = layout(&pages)?.words;

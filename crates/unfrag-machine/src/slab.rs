@@ -15,7 +15,7 @@ use unfrag::slab::{
     CacheFlags, CacheInfo, CacheOptions, Cpu, CreateError, Due, FrameEntry, Kmalloc, KmemCache,
     LockedPages, NoMemory, Rules, SlabConfig, Slabs, SlabsError,
 };
-use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout};
+use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout};
 
 /// What the machine is made of.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub struct SlabMachineConfig {
     /// CPUs.
     pub cpus: u16,
     /// Rules of the page allocator.
-    pub switches: Switches,
+    pub page_rules: unfrag::Rules,
     /// Rules of the caches.
     pub rules: Rules,
 }
@@ -123,7 +123,7 @@ pub fn with_slab_machine<T>(
     let pages = Config {
         zones: &zones,
         cpus: 1,
-        switches: config.switches,
+        rules: config.page_rules,
         sysctl: Sysctl::default(),
     };
     let refused = |e: unfrag::page_alloc::ConfigError| MachineError::Pages(e.to_string());

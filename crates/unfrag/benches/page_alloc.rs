@@ -91,11 +91,11 @@ fn with_manager<T>(era: &str, f: impl FnOnce(&mut Manager<NullHost>) -> T) -> T 
         present: PAGES,
         managed: PAGES,
     }];
-    let switches = preset(era).expect("an era").switches;
+    let rules = preset(era).expect("an era").rules;
     let config = Config {
         zones: &zones,
         cpus: 1,
-        switches,
+        rules,
         sysctl: Sysctl::default(),
     };
     let mut memory = vec![0; layout(&config).expect("a layout").words];

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     let config = Config {
         zones: &zones,
         cpus: 1,
-        switches: preset.switches,
+        rules: preset.rules,
         sysctl: Sysctl::default(),
     };
     let words = layout(&config).expect("a sound configuration").words;

@@ -76,12 +76,12 @@ impl<'m, H: Host> Manager<'m, H> {
         sets.fill_with(CpuZone::new);
         lrus.fill_with(LruLists::new);
 
-        let sw = config.switches;
+        let rules = config.rules;
         let env = Env {
-            sw,
+            rules,
             sysctl: effective(config),
         };
-        let initial = match sw.placement {
+        let initial = match rules.placement {
             Placement::Pageblocks(_) => MigrateType::Movable,
             Placement::Ungrouped | Placement::V19 => MigrateType::Unmovable,
         };
@@ -97,9 +97,9 @@ impl<'m, H: Host> Manager<'m, H> {
             frames.add_zone(id, span, reserved);
             let ungrouped = env.sysctl.group_by_mobility_disabled;
             *zone = Zone::new(id, c, span, config.geometry.max_order, ungrouped);
-            zone.lru = lru_of(config.zones, i, sw.reclaim.lru.shape());
-            if sw.marks.late_free_count {
-                let pages = watermark::pages(c, &sw);
+            zone.lru = lru_of(config.zones, i, rules.reclaim.lru.shape());
+            if rules.marks.late_free_count {
+                let pages = watermark::pages(c, &rules);
                 zone.stat_threshold =
                     size::stat_threshold(pages, config.cpus as u64, config.geometry);
             }
@@ -119,7 +119,7 @@ impl<'m, H: Host> Manager<'m, H> {
             frames,
             zones,
             nodes,
-            zonelists: ZoneLists::new(config.zones, &sw, lists),
+            zonelists: ZoneLists::new(config.zones, &rules, lists),
             sets,
             cpus: config.cpus as u32,
             env,
@@ -137,12 +137,12 @@ impl<'m, H: Host> Manager<'m, H> {
     pub(crate) fn size_sets(&mut self, zone: ZoneId) {
         let z = self.zone(zone);
         let of = size::SetOf {
-            pages: watermark::pages(&z.config(), &self.env.sw),
+            pages: watermark::pages(&z.config(), &self.env.rules),
             low: z.marks.low,
             cpus: self.cpus.into(),
             geometry: self.frames.geometry,
         };
-        let size = size::SetSize::new(of, &self.env.sw, &self.env.sysctl);
+        let size = size::SetSize::new(of, &self.env.rules, &self.env.sysctl);
         for cpu in self.cpu_ids() {
             let (set, _) = self.parts(zone, cpu);
             let clip = |n: u64| i32::try_from(n).unwrap_or(i32::MAX);
@@ -195,7 +195,7 @@ impl<'m, H: Host> Manager<'m, H> {
     /// The end of boot: counts what is free, and makes the era's reserve of it.
     pub(crate) fn boot_done(&mut self) {
         self.cpu_ids().for_each(|cpu| self.vmstat_update(cpu));
-        if let Reserve::Blocks { capped } = self.env.sw.reserve() {
+        if let Reserve::Blocks { capped } = self.env.rules.reserve() {
             for z in self.zones.iter_mut() {
                 z.setup_reserve_blocks(&self.frames, capped);
             }

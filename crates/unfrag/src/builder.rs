@@ -111,7 +111,7 @@ impl<'a> Builder<'a> {
         let preset = preset(self.era).ok_or(ConfigError::NoSuchEra)?;
         let zones = self.zones.get(..self.nr_zones);
         let zones = zones.ok_or(ConfigError::Zones(self.nr_zones))?;
-        let config = Config::new(zones, preset.switches);
+        let config = Config::new(zones, preset.rules);
         Ok(Config {
             cpus: self.cpus,
             geometry: self.geometry.unwrap_or(config.geometry),

@@ -4,7 +4,7 @@ use crate::frame::{
     BlockMeta, FrameMap, FrameMeta, FrameRange, Geometry, LruId, MAX_SEGMENTS, MAX_ZONES, Order,
     Pfn, ZoneConfig,
 };
-use crate::kernel::{LruShape, Switches, Sysctl};
+use crate::kernel::{LruShape, Rules, Sysctl};
 use crate::lru::LruLists;
 use crate::node::Node;
 use crate::pcp::CpuZone;
@@ -21,7 +21,7 @@ pub struct Config<'a> {
     /// Sizes of pages, blocks and pageblocks.
     pub geometry: Geometry,
     /// The era's rules.
-    pub switches: Switches,
+    pub rules: Rules,
     /// The administrator's settings.
     pub sysctl: Sysctl,
 }
@@ -29,13 +29,13 @@ pub struct Config<'a> {
 impl<'a> Config<'a> {
     /// These zones under an era's rules: with one CPU, pages of 4 KiB, the era's pageblocks, and default
     /// settings.
-    pub fn new(zones: &'a [ZoneConfig], switches: Switches) -> Config<'a> {
-        let block_order = Order(switches.block_order);
+    pub fn new(zones: &'a [ZoneConfig], rules: Rules) -> Config<'a> {
+        let block_order = Order(rules.block_order);
         Config {
             zones,
             cpus: 1,
             geometry: Geometry::PAGES_4K.with_block_order(block_order),
-            switches,
+            rules,
             sysctl: Sysctl::default(),
         }
     }
@@ -215,7 +215,7 @@ const LINUX_TYPES: u64 = 5;
 /// The settings as they take effect: without those that the era lacks, and with grouping off where
 /// memory has fewer pageblocks than there are types. `spec: linux-mm 1.6`
 pub(crate) fn effective(config: &Config) -> Sysctl {
-    let pageblocks = config.switches.pageblocks();
+    let pageblocks = config.rules.pageblocks();
     let managed: u64 = config.zones.iter().map(|z| z.managed).sum();
     let small = pageblocks.is_some() && managed < LINUX_TYPES << config.geometry.block_order.0;
     Sysctl {

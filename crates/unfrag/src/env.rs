@@ -1,10 +1,10 @@
 //! The rules and settings in force.
 
-use crate::kernel::{Switches, Sysctl};
+use crate::kernel::{Rules, Sysctl};
 
 /// What decides, wherever a rule or a setting decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Env {
-    pub sw: Switches,
+    pub rules: Rules,
     pub sysctl: Sysctl,
 }

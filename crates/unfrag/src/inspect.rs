@@ -5,7 +5,7 @@ use crate::frame::{
     Order, OwnerId, PageFlags, Pfn, ZoneConfig, ZoneId,
 };
 use crate::host::Host;
-use crate::kernel::{Switches, Sysctl};
+use crate::kernel::{Rules, Sysctl};
 use crate::lru::{Lru, NR_LRU};
 use crate::manager::Manager;
 use crate::pcp::NR_LISTS;
@@ -136,8 +136,8 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     }
 
     /// The rules in force.
-    pub fn switches(self) -> &'a Switches {
-        &self.m.env.sw
+    pub fn rules(self) -> &'a Rules {
+        &self.m.env.rules
     }
 
     /// The settings in force.

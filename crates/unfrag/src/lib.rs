@@ -86,7 +86,7 @@ pub use config::{Config, ConfigError, Layout, layout};
 pub use frame::{CpuId, Geometry, MAX_ORDER, MigrateType, NodeId, Order, Pfn, ZoneId};
 pub use gfp::{AllocFlags, Gfp};
 pub use host::{Host, NullHost};
-pub use kernel::{Switches, Sysctl, preset};
+pub use kernel::{Rules, Sysctl, preset};
 pub use manager::Manager;
 pub use page_alloc::{Allocation, Begun, FreeError, Move, MoveError};
 pub use place::{V19_TYPES, V19Stats, v19_type_name};

@@ -72,7 +72,7 @@ impl<'m, H: Host> Manager<'m, H> {
             lrus: self.lrus,
             counts: &mut self.flag_counts,
             events: &mut self.reclaim,
-            new_anon_active: self.env.sw.reclaim.new_anon_active,
+            new_anon_active: self.env.rules.reclaim.new_anon_active,
         };
         (&mut self.host, pages)
     }

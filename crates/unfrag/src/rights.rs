@@ -2,10 +2,10 @@
 
 use crate::frame::Order;
 use crate::gfp::{AllocFlags, Gfp};
-use crate::kernel::{BoostRecheck, LeavesCpuset, Reserve, Switches};
+use crate::kernel::{BoostRecheck, LeavesCpuset, Reserve, Rules};
 
 /// How far a request of an order may go once the first attempt has failed.
-pub(crate) fn alloc_flags(gfp: Gfp, order: Order, sw: &Switches) -> AllocFlags {
+pub(crate) fn alloc_flags(gfp: Gfp, order: Order, rules: &Rules) -> AllocFlags {
     let mut f = AllocFlags::CPUSET;
     if gfp.contains(Gfp::HIGH) {
         f |= AllocFlags::MIN_RESERVE;
@@ -13,7 +13,7 @@ pub(crate) fn alloc_flags(gfp: Gfp, order: Order, sw: &Switches) -> AllocFlags {
     if gfp.contains(Gfp::KSWAPD_RECLAIM) {
         f |= AllocFlags::KSWAPD;
     }
-    let unboosted = sw.boost().map(|b| match b.recheck {
+    let unboosted = rules.boost().map(|b| match b.recheck {
         BoostRecheck::AtomicBit => Gfp::ATOMIC,
         BoostRecheck::High => Gfp::HIGH,
     });
@@ -23,14 +23,14 @@ pub(crate) fn alloc_flags(gfp: Gfp, order: Order, sw: &Switches) -> AllocFlags {
     if gfp.contains(Gfp::DIRECT_RECLAIM) {
         return f;
     }
-    if !(sw.rights.nomemalloc_forbids && gfp.contains(Gfp::NOMEMALLOC)) {
+    if !(rules.rights.nomemalloc_forbids && gfp.contains(Gfp::NOMEMALLOC)) {
         f |= AllocFlags::NON_BLOCK;
-        let reserve = matches!(sw.reserve(), Reserve::HighAtomic(_));
+        let reserve = matches!(rules.reserve(), Reserve::HighAtomic(_));
         if reserve && order > Order::ZERO && gfp.contains(Gfp::HIGH) {
             f |= AllocFlags::HIGHATOMIC;
         }
     }
-    let leaves = match sw.rights.leaves_cpuset {
+    let leaves = match rules.rights.leaves_cpuset {
         LeavesCpuset::AllThatCannotWait => true,
         LeavesCpuset::HighThatCannotWait => gfp.contains(Gfp::HIGH),
     };

@@ -85,7 +85,7 @@ impl<H: Host> Inspect<'_, '_, H> {
     fn check_lists(self, zone: ZoneId) -> Result<(), Fault> {
         let z = self.m.zone(zone);
         let frames = &self.m.frames;
-        let hygiene = self.m.env.sw.lists_follow_blocks();
+        let hygiene = self.m.env.rules.lists_follow_blocks();
         let counted = z.place.validate(frames, |block| {
             let FreeBlock { ix, order, mt } = block;
             let s = frames.state(ix);

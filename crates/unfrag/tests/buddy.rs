@@ -181,7 +181,7 @@ fn buddies_beyond_the_zone_are_none_spec_1_2() {
             zone(0, ZoneKind::Dma32, BASE, 3000),
             zone(0, ZoneKind::Normal, BASE + 3000, 3000),
         ];
-        let mut m = booted(&zones, 1, switches(era), quiet());
+        let mut m = booted(&zones, 1, rules(era), quiet());
         m.validate().expect("a sound state");
         let all: Vec<_> = std::iter::from_fn(|| m.alloc(0, UNM).ok()).collect();
         assert!(all.len() > 5900, "{era}: {}", all.len());
@@ -203,7 +203,7 @@ fn buddies_beyond_the_zone_are_none_spec_1_2() {
 fn boot_leaves_every_list_ascending_spec_6_1_9() {
     for era in ["2.6.32", "6.1", "6.18"] {
         let zones = [zone(0, ZoneKind::Normal, BASE + 7, 8000)];
-        let m = booted(&zones, 1, switches(era), quiet());
+        let m = booted(&zones, 1, rules(era), quiet());
         let top = m.list(10, Movable);
         assert_eq!(top.len(), 6, "{era}");
         assert!(top.is_sorted(), "{era}: {top:?}");

@@ -223,7 +223,7 @@ fn moved_blocks_go_to_the_tail_spec_6_1_1_2() {
 #[test]
 fn a_block_beyond_the_zones_end_gives_the_buddy_alone_spec_6_1_2_6() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096 - 256)];
-    let mut m = fresh(&zones, 1, switches("6.1"), quiet());
+    let mut m = fresh(&zones, 1, rules("6.1"), quiet());
     m.block_is(7, Unmovable).free_at(block(7), 5, Unmovable);
     m.used_at(block(7) + 32, 5, MOV)
         .free_at(block(7) + 64, 3, Unmovable);
@@ -237,7 +237,7 @@ fn a_block_beyond_the_zones_end_gives_the_buddy_alone_spec_6_1_2_6() {
 #[test]
 fn a_block_before_the_zones_start_moves_from_the_found_page_on_spec_6_1_2_6() {
     let zones = [zone(0, ZoneKind::Normal, BASE + 64, 4096 - 64)];
-    let mut m = fresh(&zones, 1, switches("6.1"), quiet());
+    let mut m = fresh(&zones, 1, rules("6.1"), quiet());
     m.block_is(0, Unmovable);
     m.free_at(BASE + 64, 3, Unmovable)
         .used_at(BASE + 72, 3, UNM);
@@ -257,7 +257,7 @@ fn scene_with_boost() -> M {
         ..quiet()
     };
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
-    fresh(&zones, 1, switches("6.1"), sysctl)
+    fresh(&zones, 1, rules("6.1"), sysctl)
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn small_blocks_are_not_claimed_for_movable_requests_spec_2_6() {
 #[test]
 fn a_block_across_a_zones_edge_is_not_claimed_spec_2_6() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096 - 256)];
-    let mut m = fresh(&zones, 1, switches("6.18"), quiet());
+    let mut m = fresh(&zones, 1, rules("6.18"), quiet());
     m.free_at(block(7), 8, Movable);
     assert_eq!(m.take(4, UNM), block(7));
     assert_eq!(m.type_of(block(7)), Movable);
@@ -108,7 +108,7 @@ fn with_boost() -> M {
     fresh(
         &[zone(0, ZoneKind::Normal, BASE, 4096)],
         1,
-        switches("6.18"),
+        rules("6.18"),
         sysctl,
     )
 }
@@ -163,7 +163,7 @@ fn two_zones(era: &str, sysctl: Sysctl) -> M {
         zone(0, ZoneKind::Dma32, BASE, 4096),
         zone(0, ZoneKind::Normal, BASE + 4096, 4096),
     ];
-    fresh(&zones, 1, switches(era), sysctl)
+    fresh(&zones, 1, rules(era), sysctl)
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn nofragment_needs_a_preferred_normal_zone_and_dma32_spec_2_6_6_1_1_4() {
             zone(0, kinds[0], BASE, 4096),
             zone(0, kinds[1], BASE + 4096, 4096),
         ];
-        let mut m = fresh(&zones, 1, switches(era), quiet());
+        let mut m = fresh(&zones, 1, rules(era), quiet());
         half(&mut m, 8, 8, Movable);
         half(&mut m, 0, 8, Unmovable);
         // What DMA32 keeps from requests for Normal.
@@ -234,7 +234,7 @@ fn with_one_node_it_is_enough_that_dma32_is_configured_spec_2_6() {
         if node == 1 {
             zones.push(zone(1, ZoneKind::Normal, BASE + 12288, 4096));
         }
-        let mut m = fresh(&zones, 1, switches("6.18"), quiet());
+        let mut m = fresh(&zones, 1, rules("6.18"), quiet());
         half(&mut m, 16, 8, Movable);
         half(&mut m, 0, 8, Unmovable);
         half(&mut m, 1, 8, Movable);
@@ -252,7 +252,7 @@ fn nofragment_ends_before_another_node_is_tried_spec_2_6() {
         zone(1, ZoneKind::Normal, BASE + 8192, 4096),
     ];
     for era in ["6.1", "6.18"] {
-        let mut m = fresh(&zones, 1, switches(era), quiet());
+        let mut m = fresh(&zones, 1, rules(era), quiet());
         half(&mut m, 8, 8, Movable);
         half(&mut m, 16, 8, Unmovable);
         m.free_at(block(9), 0, Movable)
@@ -273,7 +273,7 @@ fn defrag_mode_mixes_only_as_the_last_step_before_oom_spec_2_6() {
     let mut m = fresh(
         &[zone(0, ZoneKind::Normal, BASE, 4096)],
         1,
-        switches("6.18"),
+        rules("6.18"),
         defrag(),
     );
     half(&mut m, 0, 8, Movable);
@@ -293,7 +293,7 @@ fn defrag_mode_wakes_kswapd_for_a_pageblock_at_least_spec_2_6() {
     let mut m = fresh(
         &[zone(0, ZoneKind::Normal, BASE, 4096)],
         1,
-        switches("6.18"),
+        rules("6.18"),
         defrag(),
     );
     assert!(m.alloc(2, UNM).is_err());
@@ -306,7 +306,7 @@ fn defrag_mode_is_unknown_to_6_1_spec_6_1_1_4() {
     let mut m = fresh(
         &[zone(0, ZoneKind::Normal, BASE, 4096)],
         1,
-        switches("6.1"),
+        rules("6.1"),
         defrag(),
     );
     half(&mut m, 0, 8, Movable);
@@ -320,7 +320,7 @@ fn lists_follow_blocks_through_random_claims_spec_2_6() {
     let mut m = booted(
         &[zone(0, ZoneKind::Normal, BASE, 16384)],
         1,
-        switches("6.18"),
+        rules("6.18"),
         quiet(),
     );
     let (mut held, mut x) = (Vec::new(), 1u32);

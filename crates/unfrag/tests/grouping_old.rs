@@ -151,17 +151,17 @@ fn whole_blocks_change_their_type_spec_2_5() {
 fn grouping_off_takes_over_everything_spec_1_6_2_5() {
     for era in ["2.6.32", "6.1"] {
         let zones = [zone(0, ZoneKind::Normal, BASE, 5 * 512 - 1)];
-        let m = booted(&zones, 1, switches(era), quiet());
+        let m = booted(&zones, 1, rules(era), quiet());
         assert!(
             m.sysctl().group_by_mobility_disabled,
             "{era}: fewer blocks than types"
         );
         let zones = [zone(0, ZoneKind::Normal, BASE, 5 * 512)];
-        let m = booted(&zones, 1, switches(era), quiet());
+        let m = booted(&zones, 1, rules(era), quiet());
         assert!(!m.sysctl().group_by_mobility_disabled, "{era}");
     }
     let zones = [zone(0, ZoneKind::Normal, BASE, 2048)];
-    let mut m = booted(&zones, 1, switches("2.6.32"), quiet());
+    let mut m = booted(&zones, 1, rules("2.6.32"), quiet());
     let a = m.take(4, MOV);
     let b = m.take(4, UNM);
     assert_eq!(b, a + 16, "all requests are of one type");
@@ -175,7 +175,7 @@ fn reserve_blocks_follow_the_min_mark_spec_4_7() {
             ..quiet()
         };
         let zones = [zone(0, ZoneKind::Normal, BASE, 16384)];
-        let m = booted(&zones, 1, switches(era), sysctl);
+        let m = booted(&zones, 1, rules(era), sysctl);
         m.validate().expect("a sound state");
         let n = m.blocks_by_type(0)[Reserve as usize];
         assert_eq!(m.zone_view(0).free_pages, 16384);
@@ -201,7 +201,7 @@ fn a_page_of_the_reserve_serves_whom_it_was_taken_for_so_that_a_cpu_takes_no_mor
  {
     for era in ["2.6.24", "2.6.28", "2.6.31"] {
         let zones = [zone(0, ZoneKind::Normal, BASE, 65_536)];
-        let mut m = fresh(&zones, 1, switches(era), quiet());
+        let mut m = fresh(&zones, 1, rules(era), quiet());
         let batch = m.set_view(0, 0).batch as u64;
         assert!(batch > 5, "{era}: {batch}");
         m.block_is(3, Reserve).free_at(block(3), 9, Reserve);
@@ -225,7 +225,7 @@ fn reserve_blocks_are_the_first_without_a_reserved_page_spec_4_7() {
         min_free_kbytes: 4 * 512,
         ..quiet()
     };
-    let mut m = fresh(&zones, 1, switches("2.6.32"), sysctl);
+    let mut m = fresh(&zones, 1, rules("2.6.32"), sysctl);
     m.free_range(Pfn(BASE + 1), 8191);
     m.boot_done();
     assert_eq!(m.type_of(block(0)), Movable);
@@ -242,7 +242,7 @@ fn old_marks_make_high_orders_fail_with_plenty_free_spec_1_5() {
     };
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
     for (era, passes) in [("2.6.32", false), ("6.1", true)] {
-        let mut m = fresh(&zones, 1, switches(era), sysctl);
+        let mut m = fresh(&zones, 1, rules(era), sysctl);
         for i in 0..1000 {
             m.free_at(BASE + 2 * i, 0, Movable)
                 .used_at(BASE + 2 * i + 1, 0, MOV);

@@ -108,7 +108,7 @@ struct Pair {
 impl Pair {
     fn new(era: &'static str, choice: u64) -> Pair {
         let (zones, cpus) = machine(choice);
-        let mut real = booted(&zones, cpus, switches(era), settings(choice / 5));
+        let mut real = booted(&zones, cpus, rules(era), settings(choice / 5));
         let (batch, high) = [(1, 0), (4, 20), (8, 70)][(choice / 240 % 3) as usize];
         for z in 0..zones.len() {
             for cpu in 0..cpus {

@@ -16,7 +16,7 @@ fn with_boost(era: &str) -> M {
         ..quiet()
     };
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
-    let mut m = fresh(&zones, 1, switches(era), sysctl);
+    let mut m = fresh(&zones, 1, rules(era), sysctl);
     // A fallback that boosts: less than a pageblock, of another type.
     m.block_is(0, Movable)
         .free_at(block(0), 8, Movable)
@@ -32,7 +32,7 @@ fn boosting(era: &str) -> M {
         ..quiet()
     };
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
-    let mut m = fresh(&zones, 1, switches(era), sysctl);
+    let mut m = fresh(&zones, 1, rules(era), sysctl);
     for i in 0..8 {
         m.free_at(block(i), 8, Movable)
             .used_at(block(i) + 256, 8, MOV);
@@ -141,7 +141,7 @@ fn a_high_atomic_request_reserves_its_block_up_to_the_limit_spec_4_7_6_1_4() {
     // 65,536 managed pages: 655 + 512 → 3 blocks; 1024 → 2 blocks.
     for (era, most) in [("6.1", 3), ("6.18", 2)] {
         let zones = [zone(0, ZoneKind::Normal, BASE, 65536)];
-        let mut m = booted(&zones, 1, switches(era), quiet());
+        let mut m = booted(&zones, 1, rules(era), quiet());
         m.take(5, Gfp::ATOMIC_MASK);
         assert_eq!(
             m.zone_view(0).highatomic,
@@ -163,7 +163,7 @@ fn a_high_atomic_request_reserves_its_block_up_to_the_limit_spec_4_7_6_1_4() {
         assert_eq!(m.zone_view(0).highatomic, most * 512, "{era}");
         assert_eq!(m.blocks_by_type(0)[HighAtomic as usize], most, "{era}");
         // Order 0 has no such right.
-        let mut m = booted(&zones, 1, switches(era), quiet());
+        let mut m = booted(&zones, 1, rules(era), quiet());
         m.marks(0, 4, FAR, FAR);
         m.take(0, Gfp::ATOMIC_MASK);
         m.take(1, Gfp::HIGH | Gfp::DIRECT_RECLAIM);
@@ -286,7 +286,7 @@ fn a_block_shared_with_another_zone_is_not_reserved_where_lists_follow_blocks_sp
         zone(0, ZoneKind::Dma32, BASE, 4096 + 256),
         zone(0, ZoneKind::Normal, BASE + 4096 + 256, 65536),
     ];
-    let mut m = fresh(&zones, 1, switches("6.18"), quiet());
+    let mut m = fresh(&zones, 1, rules("6.18"), quiet());
     m.marks(0, 0, FAR, FAR).marks(1, 0, FAR, FAR);
     m.free_at(BASE + 4096 + 256, 8, Movable);
     m.take(4, Gfp::ATOMIC_MASK);
@@ -300,7 +300,7 @@ fn the_slow_path_wakes_kswapd_at_the_order_of_the_request_spec_4_3_4_8() {
         let mut m = booted(
             &[zone(0, ZoneKind::Normal, BASE, 4096)],
             1,
-            switches(era),
+            rules(era),
             quiet(),
         );
         m.marks(0, 4, FAR, FAR);
@@ -318,7 +318,7 @@ fn both_mobilities_and_too_large_orders_are_refused_spec_2_1() {
         let mut m = booted(
             &[zone(0, ZoneKind::Normal, BASE, 4096)],
             1,
-            p.switches,
+            p.rules,
             quiet(),
         );
         let both = UNM | Gfp::MOVABLE | Gfp::RECLAIMABLE;

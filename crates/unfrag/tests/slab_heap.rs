@@ -81,7 +81,7 @@ impl CurrentCpu for Threads {
         let config = Config {
             zones: &zones,
             cpus: 1,
-            switches: preset("6.18").expect("an era").switches,
+            rules: preset("6.18").expect("an era").rules,
             sysctl: Sysctl::default(),
         };
         // Called once, before there is anything else.

@@ -21,7 +21,7 @@ fn stage(met: bool) -> M {
     let config = Config {
         zones: &[z],
         cpus: 1,
-        switches: switches("v19"),
+        rules: rules("v19"),
         sysctl: quiet(),
     };
     Manager::new(&config, support::Listener::default(), memory(&config)).expect("a manager")
@@ -50,7 +50,7 @@ fn types_and_names_spec_2_1_2_3() {
     let m = booted(
         &[zone(0, ZoneKind::Normal, BASE, 8192)],
         1,
-        switches("v19"),
+        rules("v19"),
         quiet(),
     );
     assert_eq!(m.block_pages(), 1024);
@@ -68,7 +68,7 @@ fn regression_both_flags_are_rejected_spec_2_1_2_4() {
     let mut m = booted(
         &[zone(0, ZoneKind::Normal, BASE, 8192)],
         1,
-        switches("v19"),
+        rules("v19"),
         quiet(),
     );
     for order in 0..=10 {
@@ -227,7 +227,7 @@ fn every_request_of_the_core_is_counted_by_type_spec_2_3() {
     let mut m = booted(
         &[zone(0, ZoneKind::Normal, BASE, 8192)],
         1,
-        switches("v19"),
+        rules("v19"),
         quiet(),
     );
     for (gfp, n) in [(UNM, 3), (MOV, 5), (REC, 2)] {
@@ -245,7 +245,7 @@ fn regression_the_reserve_converges_to_an_eighth_spec_2_2_2_4() {
         let mut m = booted(
             &[zone(0, ZoneKind::Normal, BASE, pages)],
             1,
-            switches("v19"),
+            rules("v19"),
             quiet(),
         );
         let needed = pages / 8;
@@ -292,7 +292,7 @@ fn regression_the_map_rounds_odd_zone_sizes_up_spec_2_1_2_4() {
             zone(0, ZoneKind::Dma, 0, pages),
             zone(0, ZoneKind::Normal, 1 << 20, 4096),
         ];
-        let mut m = booted(&zones, 1, switches("v19"), quiet());
+        let mut m = booted(&zones, 1, rules("v19"), quiet());
         let blocks = pages.div_ceil(1024);
         assert_eq!(
             m.blocks_by_type(0).iter().sum::<u64>(),
@@ -312,7 +312,7 @@ fn regression_the_map_rounds_odd_zone_sizes_up_spec_2_1_2_4() {
         let config = Config {
             zones: &zones,
             cpus: 1,
-            switches: switches("v19"),
+            rules: rules("v19"),
             sysctl: quiet(),
         };
         let l = layout(&config).expect("a layout");
@@ -327,7 +327,7 @@ fn regression_no_buddy_bitmap_is_needed_spec_2_4() {
     let config = Config {
         zones: &zones,
         cpus: 1,
-        switches: switches("v19"),
+        rules: rules("v19"),
         sysctl: quiet(),
     };
     let l = layout(&config).expect("a layout");
@@ -345,7 +345,7 @@ fn regression_the_decay_of_min_in_the_watermark_loop_stays_spec_2_4_1_5() {
         let mut m = fresh(
             &[zone(0, ZoneKind::Normal, BASE, 4096)],
             1,
-            switches(era),
+            rules(era),
             sysctl,
         );
         // 40 order-0, 20 order-1 and 15 order-3 blocks: the vector of 1.5 at order 3.
@@ -385,7 +385,7 @@ fn regression_a_refill_splits_one_large_block_spec_2_4() {
     let mut m = booted(
         &[zone(0, ZoneKind::Normal, BASE, 65536)],
         1,
-        switches("v19"),
+        rules("v19"),
         quiet(),
     );
     m.take(0, UNM);
@@ -402,7 +402,7 @@ fn regression_all_types_use_the_per_cpu_lists_spec_2_4() {
     let mut m = booted(
         &[zone(0, ZoneKind::Normal, BASE, 65536)],
         2,
-        switches("v19"),
+        rules("v19"),
         quiet(),
     );
     for cpu in 0..2 {
@@ -424,7 +424,7 @@ fn regression_per_cpu_counts_stay_whole_across_nodes_spec_2_4() {
         zone(0, ZoneKind::Normal, BASE, 16384),
         zone(1, ZoneKind::Normal, BASE + 16384, 16384),
     ];
-    let mut m = booted(&zones, 4, switches("v19"), quiet());
+    let mut m = booted(&zones, 4, rules("v19"), quiet());
     let (mut held, mut x) = (Vec::new(), 99u32);
     for _ in 0..20_000 {
         x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

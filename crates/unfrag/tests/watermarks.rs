@@ -3,31 +3,34 @@
 mod support;
 
 use support::*;
-use unfrag::kernel::MarkGap;
 use unfrag::pcp::size::{SetSize, batch, stat_threshold};
 use unfrag::zone::Marks;
 use unfrag::zone::watermark::{khugepaged_min_free_kbytes, lowmem_reserve, min_free_kbytes};
 use unfrag::{Sysctl, ZoneKind};
+
+/// The most that the kernel takes for `min_free_kbytes` by itself, in old and modern eras.
+const OLD_CAP: u64 = 65_536;
+const CAP: u64 = 262_144;
 
 const KIB_PAGES: u64 = 1024;
 const GIB: u64 = 1 << 18;
 
 fn marks(kind: ZoneKind, pages: u64, lowmem: u64, kbytes: u64, era: &str) -> Marks {
     let sysctl = Sysctl::default();
-    Marks::new(kind, pages, lowmem, kbytes, &switches(era), &sysctl)
+    Marks::new(kind, pages, lowmem, kbytes, &rules(era), &sysctl)
 }
 
 #[test]
 fn min_free_kbytes_follows_the_root_of_low_memory_spec_1_3() {
-    for gap in [MarkGap::Quarter, MarkGap::Scaled] {
-        assert_eq!(min_free_kbytes(16 << 10, gap), 512);
-        assert_eq!(min_free_kbytes(512 << 10, gap), 2896);
-        assert_eq!(min_free_kbytes(1 << 20, gap), 4096);
-        assert_eq!(min_free_kbytes(16 << 20, gap), 16384);
-        assert_eq!(min_free_kbytes(64, gap), 128);
+    for cap in [OLD_CAP, CAP] {
+        assert_eq!(min_free_kbytes(16 << 10, cap), 512);
+        assert_eq!(min_free_kbytes(512 << 10, cap), 2896);
+        assert_eq!(min_free_kbytes(1 << 20, cap), 4096);
+        assert_eq!(min_free_kbytes(16 << 20, cap), 16384);
+        assert_eq!(min_free_kbytes(64, cap), 128);
     }
-    assert_eq!(min_free_kbytes(1 << 40, MarkGap::Quarter), 65536);
-    assert_eq!(min_free_kbytes(1 << 40, MarkGap::Scaled), 262_144);
+    assert_eq!(min_free_kbytes(1 << 40, OLD_CAP), 65536);
+    assert_eq!(min_free_kbytes(1 << 40, CAP), 262_144);
 }
 
 #[test]
@@ -63,10 +66,10 @@ fn movable_shares_the_minimum_in_6_1_spec_6_1_1_3() {
         min_free_kbytes: 8192,
         ..Sysctl::default()
     };
-    let m = fresh(&zones, 1, switches("6.1"), sysctl);
+    let m = fresh(&zones, 1, rules("6.1"), sysctl);
     assert_eq!(m.zone_view(0).marks.min, 1024);
     assert_eq!(m.zone_view(1).marks.min, 1024);
-    let m = fresh(&zones, 1, switches("6.18"), sysctl);
+    let m = fresh(&zones, 1, rules("6.18"), sysctl);
     assert_eq!(m.zone_view(0).marks.min, 2048);
     assert_eq!(m.zone_view(1).marks.min, 128);
 }
@@ -78,7 +81,7 @@ fn khugepaged_raises_min_free_kbytes_spec_6_1_1_3() {
     // 768 MiB: at the time khugepaged starts the two zones hold 181,890 pages; the cap decides.
     let (dma, dma32) = (3840, 178_050);
     let lowmem = dma + dma32;
-    let early = min_free_kbytes(lowmem * 4, MarkGap::Scaled);
+    let early = min_free_kbytes(lowmem * 4, CAP);
     let high: u64 = [(ZoneKind::Dma, dma), (ZoneKind::Dma32, dma32)]
         .map(|(k, n)| marks(k, n, lowmem, early, "6.1").high)
         .iter()
@@ -97,7 +100,7 @@ fn a_boot_of_768_mib_comes_close_to_the_recorded_marks_spec_6_1_1_3() {
         zone(0, ZoneKind::Dma, 0x1000, 3840),
         zone(0, ZoneKind::Dma32, 0x2000, 180_484),
     ];
-    let m = fresh(&zones, 2, switches("6.1"), Sysctl::default());
+    let m = fresh(&zones, 2, rules("6.1"), Sysctl::default());
     let min: Vec<u64> = (0..2).map(|z| m.zone_view(z).marks.min).collect();
     assert!((187..=191).contains(&min[0]), "{min:?}");
     assert!((8839..=8964).contains(&min[1]), "{min:?}");
@@ -105,13 +108,13 @@ fn a_boot_of_768_mib_comes_close_to_the_recorded_marks_spec_6_1_1_3() {
         transparent_hugepage: false,
         ..Sysctl::default()
     };
-    let m = fresh(&zones, 2, switches("6.1"), off);
+    let m = fresh(&zones, 2, rules("6.1"), off);
     assert!(m.zone_view(1).marks.min < 900);
     let set = Sysctl {
         min_free_kbytes: 3271,
         ..Sysctl::default()
     };
-    let m = fresh(&zones, 2, switches("6.1"), set);
+    let m = fresh(&zones, 2, rules("6.1"), set);
     assert_eq!(m.zone_view(1).marks.min, 817 * 180_484 / 184_324);
 }
 
@@ -146,36 +149,38 @@ fn dma_protection_of_768_mib_spec_6_1_1_3() {
 fn old_kernels_count_present_pages_and_modern_ones_managed_spec_1_6() {
     let mut z = zone(0, ZoneKind::Normal, 0x10_0000, GIB);
     z.managed = GIB / 2;
-    let m = fresh(&[z], 1, switches("2.6.32"), Sysctl::default());
+    let m = fresh(&[z], 1, rules("2.6.32"), Sysctl::default());
     assert_eq!(m.zone_view(0).marks.min, 1024);
     assert_eq!(m.set_view(0, 0).batch, 31);
     let thp_off = Sysctl {
         transparent_hugepage: false,
         ..Sysctl::default()
     };
-    let m = fresh(&[z], 1, switches("6.1"), thp_off);
+    let m = fresh(&[z], 1, rules("6.1"), thp_off);
     assert_eq!(m.zone_view(0).marks.min, 2896 / 4);
     assert_eq!(m.set_view(0, 0).batch, 31);
 }
 
 #[test]
 fn batch_is_one_less_than_a_power_of_two_spec_3_1_3_2() {
-    use MarkGap::{Quarter, Scaled};
-    assert_eq!(batch(GIB, Quarter), 31);
-    assert_eq!(batch(64 * GIB, Quarter), 31);
-    assert_eq!(batch(1000, Quarter), 1, "zero is forced to one");
-    assert_eq!(batch(1000, Scaled), 1);
-    assert_eq!(batch(64 * GIB, Scaled), 63);
+    // 512 KiB and 1 MiB.
+    const OLD: u64 = 128;
+    const NEW: u64 = 256;
+    assert_eq!(batch(GIB, OLD), 31);
+    assert_eq!(batch(64 * GIB, OLD), 31);
+    assert_eq!(batch(1000, OLD), 1, "zero is forced to one");
+    assert_eq!(batch(1000, NEW), 1);
+    assert_eq!(batch(64 * GIB, NEW), 63);
     // spec 6.1 3: the steps at 88 and 172 Ki pages.
-    assert_eq!(batch(88 * KIB_PAGES - 1, Scaled), 15);
-    assert_eq!(batch(88 * KIB_PAGES, Scaled), 31);
-    assert_eq!(batch(172 * KIB_PAGES - 1, Scaled), 31);
-    assert_eq!(batch(172 * KIB_PAGES, Scaled), 63);
+    assert_eq!(batch(88 * KIB_PAGES - 1, NEW), 15);
+    assert_eq!(batch(88 * KIB_PAGES, NEW), 31);
+    assert_eq!(batch(172 * KIB_PAGES - 1, NEW), 31);
+    assert_eq!(batch(172 * KIB_PAGES, NEW), 63);
 }
 
 #[test]
 fn set_sizes_of_768_mib_spec_6_1_3() {
-    let size = |pages, low| SetSize::new(&switches("6.1"), &Sysctl::default(), pages, low, 2);
+    let size = |pages, low| SetSize::new(&rules("6.1"), &Sysctl::default(), pages, low, 2);
     let dma32 = size(180_484, 11048);
     assert_eq!(
         (dma32.high_min, dma32.high_max, dma32.batch),
@@ -188,7 +193,7 @@ fn set_sizes_of_768_mib_spec_6_1_3() {
 #[test]
 fn old_sets_hold_six_batches_or_a_fraction_spec_3_1() {
     let sysctl = Sysctl::default();
-    let s = SetSize::new(&switches("2.6.32"), &sysctl, GIB, 1280, 4);
+    let s = SetSize::new(&rules("2.6.32"), &sysctl, GIB, 1280, 4);
     assert_eq!((s.batch, s.high_min), (31, 186));
     fn fraction(f: u64) -> Sysctl {
         Sysctl {
@@ -196,24 +201,24 @@ fn old_sets_hold_six_batches_or_a_fraction_spec_3_1() {
             ..Sysctl::default()
         }
     }
-    let s = SetSize::new(&switches("2.6.32"), &fraction(8), GIB, 1280, 4);
+    let s = SetSize::new(&rules("2.6.32"), &fraction(8), GIB, 1280, 4);
     assert_eq!((s.batch, s.high_min), (96, GIB / 8));
-    let s = SetSize::new(&switches("2.6.32"), &fraction(100), 16_000, 1280, 4);
+    let s = SetSize::new(&rules("2.6.32"), &fraction(100), 16_000, 1280, 4);
     assert_eq!((s.batch, s.high_min), (40, 160));
 }
 
 #[test]
 fn self_tuning_sets_have_a_floor_and_a_ceiling_spec_3_2() {
     let sysctl = Sysctl::default();
-    let s = SetSize::new(&switches("6.18"), &sysctl, GIB, 1286, 4);
+    let s = SetSize::new(&rules("6.18"), &sysctl, GIB, 1286, 4);
     assert_eq!((s.batch, s.high_min, s.high_max), (63, 321, GIB / 8 / 4));
-    let s = SetSize::new(&switches("6.18"), &sysctl, GIB, 400, 4);
+    let s = SetSize::new(&rules("6.18"), &sysctl, GIB, 400, 4);
     assert_eq!(s.high_min, 4 * 63, "at least four batches");
     let fixed = Sysctl {
         percpu_pagelist_high_fraction: 8,
         ..sysctl
     };
-    let s = SetSize::new(&switches("6.18"), &fixed, GIB, 1286, 4);
+    let s = SetSize::new(&rules("6.18"), &fixed, GIB, 1286, 4);
     assert_eq!((s.high_min, s.high_max), (GIB / 32, GIB / 32));
 }
 
@@ -232,7 +237,7 @@ fn marks_are_held_against_a_count_that_is_late_since_2_6_18() {
     let most = stat_threshold(GIB, 8);
     for (era, late) in [("2.6.14", false), ("2.6.28", true)] {
         let zones = [zone(0, ZoneKind::Normal, 0x10_0000, GIB)];
-        let mut m = booted(&zones, 8, switches(era), Sysctl::default());
+        let mut m = booted(&zones, 8, rules(era), Sysctl::default());
         let behind = |m: &M| m.zone_view(0).free_counter - m.zone_view(0).free_pages as i64;
         let mut most_behind = 0;
         for i in 0..40_000 {

@@ -24,7 +24,7 @@ fn nodes() -> [ZoneConfig; 5] {
 
 /// Zones in the order in which they run empty.
 fn order_of_zones(era: &str, node: u8, gfp: Gfp) -> Vec<u64> {
-    let mut m = booted(&nodes(), 1, switches(era), quiet());
+    let mut m = booted(&nodes(), 1, rules(era), quiet());
     let mut order = Vec::new();
     while let Ok(p) = m.alloc_on(node, 5, gfp) {
         let z = p.0 / STEP;
@@ -57,7 +57,7 @@ fn zones_are_tried_from_the_highest_down_the_local_node_first_spec_1_6() {
 
 #[test]
 fn no_zone_is_an_error_of_its_own() {
-    let mut m = booted(&nodes(), 1, switches("6.1"), quiet());
+    let mut m = booted(&nodes(), 1, rules("6.1"), quiet());
     let got = m.alloc_on(1, 0, UNM | Gfp::DMA | Gfp::THISNODE);
     assert_eq!(got, Err(AllocError::NoZone));
     assert_eq!(
@@ -70,7 +70,7 @@ fn no_zone_is_an_error_of_its_own() {
 fn lower_zones_keep_their_protection_spec_1_6() {
     // DMA32 keeps (Normal's pages) / 256 from requests that could use Normal.
     for era in ["2.6.32", "6.1", "6.18"] {
-        let mut m = booted(&nodes(), 1, switches(era), quiet());
+        let mut m = booted(&nodes(), 1, rules(era), quiet());
         // The count of free pages is never late.
         while m.alloc(0, UNM | Gfp::THISNODE).is_ok() {
             m.vmstat_update(0);
@@ -91,7 +91,7 @@ fn lower_zones_keep_their_protection_spec_1_6() {
 fn a_bulk_allocation_fills_from_the_cpus_list_without_events_spec_6_1_7_6_10() {
     for era in ["6.1", "6.18"] {
         let zones = [zone(0, ZoneKind::Normal, BASE, 65536)];
-        let mut m = booted(&zones, 1, switches(era), quiet());
+        let mut m = booted(&zones, 1, rules(era), quiet());
         m.forget();
         let mut pages = [Pfn(0); 4];
         assert_eq!(m.alloc_bulk(UNM, &mut pages), Ok(4), "{era}");
@@ -113,7 +113,7 @@ fn a_bulk_allocation_sees_low_plus_what_it_asks_for_spec_6_1_10() {
     for era in ["6.1", "6.18"] {
         let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
         for (low, got) in [(4096 - 9, 8), (4096 - 8, 1)] {
-            let mut m = booted(&zones, 1, switches(era), quiet());
+            let mut m = booted(&zones, 1, rules(era), quiet());
             m.marks(0, 1, low, low);
             let mut pages = [Pfn(0); 8];
             // Below the mark one page is taken the ordinary way.
@@ -125,7 +125,7 @@ fn a_bulk_allocation_sees_low_plus_what_it_asks_for_spec_6_1_10() {
 #[test]
 fn a_bulk_allocation_leaves_the_below_high_flag_alone_spec_3_2() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 65536)];
-    let mut m = booted(&zones, 1, switches("6.18"), quiet());
+    let mut m = booted(&zones, 1, rules("6.18"), quiet());
     let mut pages = [Pfn(0); 4];
     m.alloc_bulk(MOV, &mut pages).expect("pages");
     let high = m.set_view(0, 0).high;
@@ -140,7 +140,7 @@ fn a_bulk_allocation_leaves_the_below_high_flag_alone_spec_3_2() {
 #[test]
 fn a_batch_tells_all_frees_first_spec_6_1_7_6() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
-    let mut m = booted(&zones, 1, switches("6.1"), quiet());
+    let mut m = booted(&zones, 1, rules("6.1"), quiet());
     let pages = [m.take(0, MOV), m.take(0, MOV)].map(Pfn);
     m.forget();
     m.free_bulk(&pages).expect("pages in use");
@@ -159,7 +159,7 @@ fn a_batch_tells_all_frees_first_spec_6_1_7_6() {
 #[test]
 fn an_allocation_tells_what_it_took_and_what_came_of_it_spec_6_1_7_6() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
-    let mut m = booted(&zones, 1, switches("6.1"), quiet());
+    let mut m = booted(&zones, 1, rules("6.1"), quiet());
     m.take(4, MOV);
     let (pfn, order, migratetype, gfp) = (Pfn(BASE), 4, Movable, MOV);
     let told = [
@@ -193,7 +193,7 @@ fn an_allocation_tells_what_it_took_and_what_came_of_it_spec_6_1_7_6() {
 #[test]
 fn zeroed_frames_are_zeroed_by_the_host() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
-    let mut m = booted(&zones, 1, switches("6.1"), quiet());
+    let mut m = booted(&zones, 1, rules("6.1"), quiet());
     let p = m.take(3, MOV | Gfp::ZERO);
     m.take(3, MOV);
     assert_eq!(m.host().zeroed, [(Pfn(p), 3)]);
@@ -202,8 +202,8 @@ fn zeroed_frames_are_zeroed_by_the_host() {
 #[test]
 fn two_managers_share_nothing() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
-    let mut a = booted(&zones, 1, switches("6.1"), quiet());
-    let mut b = booted(&zones, 1, switches("6.18"), quiet());
+    let mut a = booted(&zones, 1, rules("6.1"), quiet());
+    let mut b = booted(&zones, 1, rules("6.18"), quiet());
     let (p, q) = (a.take(4, MOV), b.take(4, MOV));
     assert_eq!(p, q);
     a.free(Pfn(p), 4).expect("in use here");

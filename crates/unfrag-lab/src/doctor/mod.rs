@@ -75,7 +75,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
     let huge_pages = found
         .iter()
         .fold(Forecast::NONE, |sum, z| sum.plus(z.huge_pages));
-    let check = preset(era.preset()).map_or(MarkCheck::BlockExists, |p| p.switches.mark_check);
+    let check = preset(era.preset()).map_or(MarkCheck::BlockExists, |p| p.rules.marks.check);
     let mut nodes: Vec<u32> = zones.iter().map(|z| z.node).collect();
     nodes.dedup();
     let of = |n: u32| {

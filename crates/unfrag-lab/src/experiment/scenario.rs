@@ -107,18 +107,18 @@ pub fn settings(name: Name, kernel: &Kernel, machine: &str) -> BTreeMap<String, 
                 slub.first_attempt.name().into(),
             );
         }
-        let reserve = kernel.switches.reserve != Reserve::None;
+        let reserve = kernel.rules.reserve() != Reserve::None;
         all.insert("migrate_reserve".into(), reserve.into());
     }
     if name == Name::Atomic {
-        let r = kernel.switches.reclaim;
-        all.insert("congestion_wait".into(), r.congestion.name().into());
-        all.insert("kswapd_sleep".into(), r.sleep.name().into());
-        all.insert("kswapd_nap".into(), r.nap.name().into());
-        all.insert("wake_on_restart".into(), r.wake_on_restart.into());
-        let realtime = r.realtime_in_interrupt;
+        let r = kernel.rules;
+        all.insert("congestion_wait".into(), r.reclaim.congestion.name().into());
+        all.insert("kswapd_sleep".into(), r.kswapd.sleep.name().into());
+        all.insert("kswapd_nap".into(), r.kswapd.nap.name().into());
+        all.insert("wake_on_restart".into(), r.retry.wake_on_restart.into());
+        let realtime = r.rights.realtime_in_interrupt;
         all.insert("realtime_in_interrupt".into(), realtime.into());
-        if r.notices_order_at_once {
+        if r.kswapd.notices_order_at_once {
             all.insert("notices_order_at_once".into(), true.into());
         }
     }
@@ -187,7 +187,7 @@ pub fn outcome(s: &Scenario, kernel: &Kernel, machine: &str, seed: u64) -> Resul
 fn start(s: &Scenario, kernel: &Kernel, machine: &str, seed: u64) -> Result<Run> {
     let bad = |e: scenario::ScenarioError| Error::malformed(e.to_string());
     let mut k = scenario::Kernel::preset(kernel.name).map_err(Error::malformed)?;
-    (k.switches, k.slab, k.oom_killer) = (kernel.switches, kernel.slab, kernel.oom_killer);
+    (k.rules, k.slab, k.oom_killer) = (kernel.rules, kernel.slab, kernel.oom_killer);
     let machine = s.machine(Some(machine)).map_err(bad)?;
     s.start(machine, &k, &Calibration::standard(), seed)
         .map_err(bad)

@@ -1,9 +1,9 @@
 //! Kernels of the experiments: a preset, and what is changed about it.
 
 use super::choice::Choice;
-use unfrag::Switches;
+use unfrag::Rules;
 use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve, preset};
-use unfrag::slab::{Design, FirstAttempt, Rules};
+use unfrag::slab::{Design, FirstAttempt, Rules as SlabRules};
 
 /// A kernel as an experiment runs it.
 #[derive(Clone, Copy, Debug)]
@@ -13,9 +13,9 @@ pub struct Kernel {
     /// What is changed about it; empty if nothing.
     pub variant: &'static str,
     /// Its rules for pages.
-    pub switches: Switches,
+    pub rules: Rules,
     /// Its rules for slabs.
-    pub slab: Rules,
+    pub slab: SlabRules,
     /// Whether it may end processes when memory runs out.
     pub oom_killer: bool,
     /// Whether it runs only if it is named: the source mentions it, and has no numbers for it.
@@ -41,26 +41,34 @@ impl Choice for Kernel {
     }
 }
 
-fn base(name: &'static str) -> Option<Switches> {
-    preset(name).map(|p| p.switches)
+/// The same rules with another reserve.
+fn reserving(mut rules: Rules, reserve: Reserve) -> Rules {
+    if let Some(p) = rules.pageblocks_mut() {
+        p.reserve = reserve;
+    }
+    rules
+}
+
+fn base(name: &'static str) -> Option<Rules> {
+    preset(name).map(|p| p.rules)
 }
 
 /// S0's kernels, and two of today. For its clean kernel S0 had to disable the OOM killer, which otherwise
 /// made room by ending one process after the other.
 pub fn highorder() -> Vec<Kernel> {
     [
-        ("2.6.14", "", Rules::SLAB, false),
-        ("2.6.14", "oom-killer", Rules::SLAB, true),
-        ("v19", "", Rules::SLAB, true),
-        ("6.1", "", Rules::MODERN, true),
-        ("6.18", "", Rules::MODERN, true),
+        ("2.6.14", "", SlabRules::SLAB, false),
+        ("2.6.14", "oom-killer", SlabRules::SLAB, true),
+        ("v19", "", SlabRules::SLAB, true),
+        ("6.1", "", SlabRules::MODERN, true),
+        ("6.18", "", SlabRules::MODERN, true),
     ]
     .into_iter()
     .filter_map(|(name, variant, slab, oom_killer)| {
         Some(Kernel {
             name,
             variant,
-            switches: base(name)?,
+            rules: base(name)?,
             slab,
             oom_killer,
             added: false,
@@ -79,17 +87,17 @@ pub fn aim9() -> Vec<Kernel> {
 /// `MIGRATE_RESERVE`, which says what the reserve does. `spec: linux-mm 6.5, 4.7`
 pub fn slab_order() -> Vec<Kernel> {
     let slub = |max_order, first_attempt| {
-        let mut r = Rules::S2;
+        let mut r = SlabRules::S2;
         (r.slub.max_order, r.slub.first_attempt) = (max_order, first_attempt);
         r
     };
-    let slqb = Rules {
+    let slqb = SlabRules {
         design: Design::Slqb,
-        ..Rules::S2
+        ..SlabRules::S2
     };
     use FirstAttempt as F;
     let kernels = [
-        ("slab", Rules::SLAB),
+        ("slab", SlabRules::SLAB),
         ("slqb", slqb),
         ("slub", slub(3, F::Historic)),
         ("slub-order-1", slub(1, F::Historic)),
@@ -110,15 +118,12 @@ pub fn slab_order() -> Vec<Kernel> {
     let Some(plain) = base("2.6.28") else {
         return vec![];
     };
-    let without = Switches {
-        reserve: Reserve::None,
-        ..plain
-    };
-    let of = |switches, added| {
+    let without = reserving(plain, Reserve::None);
+    let of = |rules, added| {
         move |(variant, slab)| Kernel {
             name: "2.6.28",
             variant,
-            switches,
+            rules,
             slab,
             oom_killer: true,
             added,
@@ -136,11 +141,11 @@ pub fn atomic() -> Vec<Kernel> {
     let mut all = vec![];
     for name in ["2.6.30", "2.6.31", "2.6.32-rc6"] {
         let Some(plain) = base(name) else { continue };
-        let kernel = |variant, switches| Kernel {
+        let kernel = |variant, rules| Kernel {
             name,
             variant,
-            switches,
-            slab: Rules::S2,
+            rules,
+            slab: SlabRules::S2,
             oom_killer: true,
             added: false,
         };
@@ -152,24 +157,24 @@ pub fn atomic() -> Vec<Kernel> {
         sw.reclaim.congestion = CongestionWait::Sync;
         all.push(kernel("revert-8aa7e847", sw));
         let mut sw = plain;
-        (sw.reclaim.wake_on_restart, sw.reclaim.realtime_in_interrupt) = (true, false);
+        (sw.retry.wake_on_restart, sw.rights.realtime_in_interrupt) = (true, false);
         all.push(kernel("pgalloc-2.6.30", sw));
         let (mut everywhere, mut notice) = (sw, sw);
         sw.reclaim.congestion = CongestionWait::Both;
         all.push(kernel("congestion-both", sw));
-        sw.reclaim.sleep = KswapdSleep::Staged;
+        sw.kswapd.sleep = KswapdSleep::Staged;
         all.push(kernel("kswapd-quick-recheck", sw));
-        sw.reclaim.nap = KswapdNap::TroubleLater;
+        sw.kswapd.nap = KswapdNap::TroubleLater;
         all.push(kernel("adjust-priority", sw));
         everywhere.reclaim.congestion = CongestionWait::BothEverywhere;
-        notice.reclaim.notices_order_at_once = true;
+        notice.kswapd.notices_order_at_once = true;
         let added = [
             ("congestion-both-everywhere", everywhere),
             ("kswapd-quickly-notice-high-order", notice),
         ];
-        all.extend(added.map(|(variant, switches)| Kernel {
+        all.extend(added.map(|(variant, rules)| Kernel {
             added: true,
-            ..kernel(variant, switches)
+            ..kernel(variant, rules)
         }));
     }
     all
@@ -178,7 +183,6 @@ pub fn atomic() -> Vec<Kernel> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag::kernel::ReclaimRules;
 
     #[test]
     fn s4_has_thirteen_kernels_and_each_patch_is_one_switch_spec_4_6() {
@@ -186,11 +190,7 @@ mod tests {
         all.retain(|k| !k.added);
         assert_eq!(all.len(), 13);
         for (a, b) in all.iter().zip(&all[1..]) {
-            assert!(
-                a.name != b.name || a.switches != b.switches,
-                "{}",
-                b.variant
-            );
+            assert!(a.name != b.name || a.rules != b.rules, "{}", b.variant);
         }
     }
 
@@ -199,18 +199,14 @@ mod tests {
         let all = atomic();
         let rules = |name: &str, variant: &str| {
             let found = all.iter().find(|k| k.name == name && k.variant == variant);
-            found.expect("a kernel of S4").switches.reclaim
+            found.expect("a kernel of S4").rules
         };
         for base in ["2.6.31", "2.6.32-rc6"] {
-            let everywhere = ReclaimRules {
-                congestion: CongestionWait::BothEverywhere,
-                ..rules(base, "congestion-both")
-            };
+            let mut everywhere = rules(base, "congestion-both");
+            everywhere.reclaim.congestion = CongestionWait::BothEverywhere;
             assert_eq!(rules(base, "congestion-both-everywhere"), everywhere);
-            let notice = ReclaimRules {
-                notices_order_at_once: true,
-                ..rules(base, "pgalloc-2.6.30")
-            };
+            let mut notice = rules(base, "pgalloc-2.6.30");
+            notice.kswapd.notices_order_at_once = true;
             assert_eq!(rules(base, "kswapd-quickly-notice-high-order"), notice);
         }
         assert_eq!(all.iter().filter(|k| k.added).count(), 4);
@@ -225,12 +221,9 @@ mod tests {
             let with = k.variant.strip_suffix("-no-reserve").expect("its name");
             let with = all.iter().find(|p| p.variant == with).expect("S2 has it");
             assert_eq!(k.slab, with.slab);
-            let switches = Switches {
-                reserve: with.switches.reserve,
-                ..k.switches
-            };
-            assert_eq!(switches, with.switches);
-            assert_ne!(k.switches, with.switches);
+            let rules = reserving(k.rules, with.rules.reserve());
+            assert_eq!(rules, with.rules);
+            assert_ne!(k.rules, with.rules);
         }
     }
 

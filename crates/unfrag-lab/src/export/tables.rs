@@ -3,7 +3,7 @@
 use super::tree::{Names, zones};
 use unfrag::frame::{MAX_ORDER, NR_ORDERS};
 use unfrag::host::Host;
-use unfrag::kernel::{Grouping, Reserve};
+use unfrag::kernel::{Placement, Reserve};
 use unfrag::page_alloc::view::ZoneView;
 use unfrag::stat::{fragmentation_index, unusable_index};
 use unfrag::{Manager, MigrateType, V19_TYPES, v19_type_name};
@@ -28,7 +28,7 @@ pub fn buddyinfo<H: Host>(m: &Manager<'_, H>) -> BuddyInfo {
 pub fn pagetypeinfo<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> PageTypeInfo {
     let types = types(m, contiguous);
     // Kernels since 5.5 stop counting; the eras here that do are those with a high-atomic reserve.
-    let capped = matches!(m.switches().reserve, Reserve::HighAtomic(_));
+    let capped = matches!(m.rules().reserve(), Reserve::HighAtomic(_));
     let count = |blocks: u64| match capped {
         true => Count::with_cap(blocks),
         false => Count {
@@ -73,20 +73,20 @@ pub fn pagetypeinfo<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> PageTypeIn
 /// The types that the model's kernel has, in its order and by its names.
 fn types<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> Vec<(MigrateType, &'static str)> {
     use MigrateType::{Cma, HighAtomic, Isolate, Movable, Reclaimable, Reserve as Kept, Unmovable};
-    let sw = m.switches();
+    let sw = m.rules();
     let named = |types: &[MigrateType]| -> Vec<(MigrateType, &'static str)> {
         types.iter().map(|&t| (t, t.name())).collect()
     };
-    match (sw.grouping, sw.reclaimable_is_type_1) {
-        (Grouping::None, _) => named(&[Unmovable]),
-        (Grouping::V19, _) => V19_TYPES.iter().map(|&t| (t, v19_type_name(t))).collect(),
-        (Grouping::Pageblocks, true) => named(&[Unmovable, Reclaimable, Movable, Kept, Isolate]),
-        (Grouping::Pageblocks, false) if contiguous => {
+    match &sw.placement {
+        Placement::Ungrouped => named(&[Unmovable]),
+        Placement::V19 => V19_TYPES.iter().map(|&t| (t, v19_type_name(t))).collect(),
+        Placement::Pageblocks(p) if p.reclaimable_is_type_1 => {
+            named(&[Unmovable, Reclaimable, Movable, Kept, Isolate])
+        }
+        Placement::Pageblocks(_) if contiguous => {
             named(&[Unmovable, Movable, Reclaimable, HighAtomic, Cma, Isolate])
         }
-        (Grouping::Pageblocks, false) => {
-            named(&[Unmovable, Movable, Reclaimable, HighAtomic, Isolate])
-        }
+        Placement::Pageblocks(_) => named(&[Unmovable, Movable, Reclaimable, HighAtomic, Isolate]),
     }
 }
 

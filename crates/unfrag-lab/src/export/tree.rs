@@ -204,7 +204,7 @@ fn fill_zone<H: Host>(
 
 fn fill_pagesets<H: Host>(zone: &mut Zone, z: usize, m: &Manager<'_, H>, from: &mut Provenance) {
     const FILE: &str = "zoneinfo";
-    let tuned = matches!(m.switches().pcp, Pcp::Orders { tuned: true, .. });
+    let tuned = matches!(m.rules().pcp, Pcp::Orders { tuned: true, .. });
     let recorded = zone.pagesets.take().unwrap_or_default();
     let threshold = recorded.iter().find_map(|s| s.stat_threshold);
     if tuned {

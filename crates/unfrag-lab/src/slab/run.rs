@@ -66,13 +66,13 @@ pub fn replay(rec: &Recording, source: &str, options: &Options) -> Result<SlabRe
 }
 
 fn one(trace: &SlabTrace, design: Design, cpus: u16, options: &Options) -> Result<AllocatorReport> {
-    let switches = preset("6.1")
+    let page_rules = preset("6.1")
         .ok_or_else(|| Error::unsupported("the era 6.1"))?
-        .switches;
+        .rules;
     let config = SlabMachineConfig {
         frames: options.memory / 4096,
         cpus,
-        switches,
+        page_rules,
         // The trace names caches as they were after the recorded kernel merged them.
         rules: Rules {
             design,

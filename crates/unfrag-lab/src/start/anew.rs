@@ -7,7 +7,7 @@
 
 use super::{Frame, Start};
 use crate::replay::{ReplayHost, Sim};
-use unfrag::kernel::{Switches, Sysctl};
+use unfrag::kernel::{Rules, Sysctl};
 use unfrag::{Config, Gfp, Manager, Pfn, ZoneConfig, ZoneKind, layout};
 use unfrag_linux::{Error, Result};
 
@@ -59,7 +59,7 @@ pub fn resized(zones: &[ZoneConfig], bytes: u64) -> Result<Vec<ZoneConfig>> {
 pub fn anew<'m>(
     start: &Start,
     zones: &[ZoneConfig],
-    switches: Switches,
+    rules: Rules,
     sysctl: Sysctl,
     recorded_marks: bool,
     memory: &'m mut Vec<u64>,
@@ -67,7 +67,7 @@ pub fn anew<'m>(
     let config = Config {
         zones,
         cpus: start.cpus,
-        switches,
+        rules,
         sysctl,
     };
     let bad = |e: unfrag::page_alloc::ConfigError| {

@@ -20,7 +20,7 @@ use super::waited::Waited;
 use super::{Frame, SetStart, Start, ZoneFacts, highest_frame, zone_facts};
 use crate::cause::{Causes, Op};
 use crate::replay::{ReplayHost, Sim};
-use unfrag::{Gfp, Manager, MigrateType, Switches, Sysctl};
+use unfrag::{Gfp, Manager, MigrateType, Rules, Sysctl};
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
@@ -268,17 +268,12 @@ fn counts(
 /// Rounds that fit the per-CPU lists of the start to those of the anchor.
 const FIT_ROUNDS: usize = 4;
 
-/// The start from which a replay under the recorded kernel's `switches` comes closest to the anchor.
+/// The start from which a replay under the recorded kernel's `rules` comes closest to the anchor.
 /// The anchor shows how many pages each CPU held back then; at the start it held what leads there.
 ///
 /// # Errors
 /// If the zones are beyond what can be replayed.
-pub fn fitted(
-    anchor: &Anchor,
-    causes: &Causes,
-    switches: Switches,
-    sysctl: Sysctl,
-) -> Result<Start> {
+pub fn fitted(anchor: &Anchor, causes: &Causes, rules: Rules, sysctl: Sysctl) -> Result<Start> {
     let frames = highest_frame(&anchor.zones)?;
     let on = |z: &ZoneFacts, c: usize| z.sets.get(c).map_or(0, |s| s.0);
     let row = |z: &ZoneFacts| (0..anchor.cpus).map(|c| on(z, c)).collect();
@@ -291,8 +286,8 @@ pub fn fitted(
         let mut fit = u64::MAX;
         for _ in 0..FIT_ROUNDS {
             let start = counts(anchor, causes, &evidence, &held, kernel_first)?;
-            let mut memory = vec![0; start.words(switches, sysctl)?];
-            let mut sim = Sim::new(start.manager(switches, sysctl, true, &mut memory)?, frames);
+            let mut memory = vec![0; start.words(rules, sysctl)?];
+            let mut sim = Sim::new(start.manager(rules, sysctl, true, &mut memory)?, frames);
             for op in before {
                 sim.apply(op, causes);
             }

@@ -20,7 +20,7 @@ mod zones;
 pub use zones::{ZoneFacts, highest_frame, zone_facts};
 
 use crate::replay::ReplayHost;
-use unfrag::kernel::{Pcp, Switches, Sysctl};
+use unfrag::kernel::{Pcp, Rules, Sysctl};
 use unfrag::page_alloc::restore::RestoreError;
 use unfrag::zone::Marks;
 use unfrag::{Config, Gfp, Manager, MigrateType, Pfn, ZoneConfig, layout};
@@ -105,7 +105,7 @@ impl Start {
     /// If the state contradicts itself.
     pub fn manager<'m>(
         &self,
-        switches: Switches,
+        rules: Rules,
         sysctl: Sysctl,
         recorded_marks: bool,
         memory: &'m mut [u64],
@@ -114,7 +114,7 @@ impl Start {
         let config = Config {
             zones: &zones,
             cpus: self.cpus,
-            switches,
+            rules,
             sysctl,
         };
         let mut m = Manager::new(&config, ReplayHost::default(), memory)
@@ -147,7 +147,7 @@ impl Start {
             for (list, blocks) in &set.lists {
                 for b in blocks {
                     let pfn = Pfn(b.pfn.into());
-                    if matches!(switches.pcp, Pcp::Orders { .. }) {
+                    if matches!(rules.pcp, Pcp::Orders { .. }) {
                         m.restore_pcp(set.cpu, *list, pfn, b.order, b.mt)
                             .map_err(bad)?;
                     } else {
@@ -171,12 +171,12 @@ impl Start {
     ///
     /// # Errors
     /// If the zones cannot be.
-    pub fn words(&self, switches: Switches, sysctl: Sysctl) -> Result<usize> {
+    pub fn words(&self, rules: Rules, sysctl: Sysctl) -> Result<usize> {
         let zones = self.zone_configs();
         let config = Config {
             zones: &zones,
             cpus: self.cpus,
-            switches,
+            rules,
             sysctl,
         };
         layout(&config)

@@ -86,15 +86,15 @@ pub fn empty() -> Start {
 
 /// Memory for its model.
 pub fn memory(start: &Start) -> Vec<u64> {
-    let switches = unfrag::preset("6.1").unwrap().switches;
-    vec![0; start.words(switches, Sysctl::default()).unwrap()]
+    let rules = unfrag::preset("6.1").unwrap().rules;
+    vec![0; start.words(rules, Sysctl::default()).unwrap()]
 }
 
 /// Its model under 6.1.
 pub fn sim<'m>(start: &Start, memory: &'m mut [u64]) -> Sim<'m> {
-    let switches = unfrag::preset("6.1").unwrap().switches;
+    let rules = unfrag::preset("6.1").unwrap().rules;
     let m = start
-        .manager(switches, Sysctl::default(), true, memory)
+        .manager(rules, Sysctl::default(), true, memory)
         .unwrap();
     m.validate().unwrap();
     Sim::new(m, FIRST + PAGES)

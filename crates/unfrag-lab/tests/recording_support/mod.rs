@@ -84,7 +84,7 @@ pub fn exact_plan(rec: &Recording) -> (Plan<'_>, Vec<u64>) {
     let plan = Plan::new(rec, StartChoice::Exact).expect("an exact start");
     let preset = unfrag::preset(plan.era.preset()).expect("a preset");
     let sysctl = settings::recorded(rec);
-    let words = plan.start.words(preset.switches, sysctl).expect("zones");
+    let words = plan.start.words(preset.rules, sysctl).expect("zones");
     (plan, vec![0; words])
 }
 
@@ -92,7 +92,7 @@ pub fn exact_plan(rec: &Recording) -> (Plan<'_>, Vec<u64>) {
 pub fn recorded_era<'m>(rec: &Recording, plan: &Plan, memory: &'m mut [u64]) -> Sim<'m> {
     let preset = unfrag::preset(plan.era.preset()).expect("a preset");
     let sysctl = settings::recorded(rec);
-    let manager = plan.start.manager(preset.switches, sysctl, true, memory);
+    let manager = plan.start.manager(preset.rules, sysctl, true, memory);
     let frames = plan.start.frames.len() as u32;
     let mut sim = Sim::new(manager.expect("a state without contradictions"), frames);
     sim.recorded_era = true;

@@ -12,8 +12,8 @@ use unfrag::preset;
 
 /// A machine with a disk of 8 GiB: swap in its upper half, file systems in its lower.
 fn machine(kernel: &str, frames: u64) -> Engine {
-    let switches = preset(kernel).unwrap().switches;
-    let mut config = MachineConfig::flat(frames, 2, switches);
+    let rules = preset(kernel).unwrap().rules;
+    let mut config = MachineConfig::flat(frames, 2, rules);
     config.disks = vec![DiskConfig::desktop("sda", 8 << 30)];
     config.mem.swap = Some(SwapConfig {
         device: DeviceId(0),
@@ -332,8 +332,8 @@ fn tmpfs_that_does_not_fit_goes_to_swap_and_comes_back() {
 /// Pages of a tmpfs file that reclaim meets for the first time, once memory is full of them: how many of
 /// them are in the swap cache, and how many were written.
 fn met_once(second_round: bool) -> (u64, u64) {
-    let switches = preset("2.6.30").unwrap().switches;
-    let mut config = MachineConfig::flat(16 << 8, 1, switches);
+    let rules = preset("2.6.30").unwrap().rules;
+    let mut config = MachineConfig::flat(16 << 8, 1, rules);
     config.disks = vec![DiskConfig::desktop("sda", 8 << 30)];
     config.mem.swap = Some(SwapConfig {
         device: DeviceId(0),

@@ -242,6 +242,6 @@ impl Sim {
     /// Class of requests that waits for congestion are for, by the era's rule.
     pub(crate) fn waits_for_sync(&mut self) -> bool {
         use unfrag::kernel::CongestionWait;
-        self.manager().switches().reclaim.congestion == CongestionWait::Sync
+        self.manager().rules().reclaim.congestion == CongestionWait::Sync
     }
 }

@@ -253,7 +253,7 @@ mod tests {
     use unfrag::preset;
 
     fn machine(frames: u64) -> Engine {
-        let mut config = MachineConfig::flat(frames, 2, preset("2.6.32").unwrap().switches);
+        let mut config = MachineConfig::flat(frames, 2, preset("2.6.32").unwrap().rules);
         config.mem.slab = unfrag::slab::Rules::S2;
         Engine::new(&config).unwrap()
     }

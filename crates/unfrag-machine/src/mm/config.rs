@@ -4,9 +4,9 @@ use super::swap::SwapConfig;
 use crate::engine::Nanos;
 use crate::kmem::caches::Word;
 use unfrag::Gfp;
-use unfrag::Switches;
-use unfrag::kernel::{Grouping, LruShape, ReclaimRules};
-use unfrag::slab::Rules;
+use unfrag::Rules;
+use unfrag::kernel::{LruShape, ReclaimRules};
+use unfrag::slab::Rules as SlabRules;
 
 /// CPU time of the kernel's work on memory and files, in nanoseconds.
 ///
@@ -117,7 +117,7 @@ pub struct MemConfig {
     /// Word size.
     pub word: Word,
     /// Slab allocator.
-    pub slab: Rules,
+    pub slab: SlabRules,
     /// Swap, if there is any.
     pub swap: Option<SwapConfig>,
     /// Page tables come from high memory (`CONFIG_HIGHPTE`).
@@ -147,17 +147,17 @@ pub struct MemConfig {
 
 impl MemConfig {
     /// As a kernel with these rules has it.
-    pub fn of(switches: &Switches) -> MemConfig {
-        let r: ReclaimRules = switches.reclaim;
-        let modern = r.lru == LruShape::PerNode;
+    pub fn of(rules: &Rules) -> MemConfig {
+        let r: ReclaimRules = rules.reclaim;
+        let modern = r.lru.shape() == LruShape::PerNode;
         let pdflush = !modern && !r.isolated_throttle;
-        let v19_or_older = matches!(switches.grouping, Grouping::None | Grouping::V19);
+        let v19_or_older = rules.pageblocks().is_none();
         MemConfig {
             word: Word::W64,
             slab: match (modern, v19_or_older) {
-                (true, _) => Rules::MODERN,
-                (false, true) => Rules::SLAB,
-                (false, false) => Rules::S2,
+                (true, _) => SlabRules::MODERN,
+                (false, true) => SlabRules::SLAB,
+                (false, false) => SlabRules::S2,
             },
             swap: None,
             highpte: false,

@@ -12,8 +12,8 @@ use unfrag::preset;
 
 /// A machine of `frames` frames with a disk, swap of so many pages, and its daemons.
 fn machine(kernel: &str, frames: u64, swap: u32) -> Engine {
-    let switches = preset(kernel).unwrap().switches;
-    let mut config = MachineConfig::flat(frames, 2, switches);
+    let rules = preset(kernel).unwrap().rules;
+    let mut config = MachineConfig::flat(frames, 2, rules);
     config.disks = vec![DiskConfig::desktop("sda", 4 << 30)];
     if swap > 0 {
         config.mem.swap = Some(SwapConfig {
@@ -223,8 +223,8 @@ fn without_swap_the_largest_process_is_killed_and_the_others_live() {
 
 #[test]
 fn owners_that_answer_busy_lose_nothing() {
-    let switches = preset("2.6.32").unwrap().switches;
-    let mut config = MachineConfig::flat(16 << 8, 2, switches);
+    let rules = preset("2.6.32").unwrap().rules;
+    let mut config = MachineConfig::flat(16 << 8, 2, rules);
     config.disks = vec![DiskConfig::desktop("sda", 4 << 30)];
     config.mem.busy = (1, 3);
     config.mem.swap = Some(SwapConfig {

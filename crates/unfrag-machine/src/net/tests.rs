@@ -6,7 +6,7 @@ use std::iter::once;
 use unfrag::preset;
 
 fn machine(frames: u64) -> Engine {
-    let config = MachineConfig::flat(frames, 2, preset("2.6.32").unwrap().switches);
+    let config = MachineConfig::flat(frames, 2, preset("2.6.32").unwrap().rules);
     Engine::new(&config).unwrap()
 }
 

@@ -37,7 +37,7 @@ impl Machine {
                 None => panic!("the scenario was not checked: cost {}", name.get_ref()),
             }
         }
-        let era = MemConfig::of(&kernel.switches);
+        let era = MemConfig::of(&kernel.rules);
         let (ratio, background_ratio) = kernel.dirty_ratios;
         let mem = MemConfig {
             slab: kernel.slab,
@@ -68,7 +68,7 @@ impl Machine {
             zones,
             cpus,
             hz: *self.hz.get_ref(),
-            switches: kernel.switches,
+            rules: kernel.rules,
             sysctl: kernel.sysctl,
             costs: calibration.costs,
             sched: SchedConfig {

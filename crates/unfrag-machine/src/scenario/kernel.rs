@@ -3,8 +3,8 @@
 use crate::engine::{Fair, MS, Nanos, Turns, US};
 use crate::mm::MemConfig;
 use unfrag::kernel::PRESETS;
-use unfrag::slab::Rules;
-use unfrag::{Switches, Sysctl, preset};
+use unfrag::slab::Rules as SlabRules;
+use unfrag::{Rules, Sysctl, preset};
 
 /// A kernel: an era's rules, and what of it lies outside of the core.
 #[derive(Clone, Debug)]
@@ -12,7 +12,7 @@ pub struct Kernel {
     /// Its name.
     pub name: String,
     /// Rules of the core.
-    pub switches: Switches,
+    pub rules: Rules,
     /// Its administrator's settings.
     pub sysctl: Sysctl,
     /// Its encrypting layer has a thread of its own that submits writes to the disk (since 4.0, by that
@@ -29,7 +29,7 @@ pub struct Kernel {
     /// and 2.6.31 for kswapd, kjournald and kcryptd; not for pdflush), else 0 (2.6.32 and later).
     pub kthread_nice: i8,
     /// Rules of its slab caches. `spec: linux-mm 6`
-    pub slab: Rules,
+    pub slab: SlabRules,
     /// `vm.dirty_ratio` and `vm.dirty_background_ratio`, in percent: 40 and 10 to 2.6.21, 10 and 5 to
     /// 2.6.29, 20 and 10 since. `spec: linux-mm 4.5` for the last; the others are what the manuals of
     /// the time give as defaults.
@@ -99,7 +99,7 @@ impl Kernel {
         let is_since = |since: &str| at(p.name) >= at(since);
         Ok(Kernel {
             name: p.name.to_owned(),
-            switches: p.switches,
+            rules: p.rules,
             sysctl: Sysctl::default(),
             crypt_io_thread: is_since(CRYPT_IO_SINCE),
             cfq_low_latency: is_since(LOW_LATENCY_SINCE),
@@ -110,7 +110,7 @@ impl Kernel {
                 true => -5,
                 false => 0,
             },
-            slab: MemConfig::of(&p.switches).slab,
+            slab: MemConfig::of(&p.rules).slab,
             oom_killer: true,
             changes: Vec::new(),
         })
@@ -135,8 +135,7 @@ mod tests {
         );
         let second = |name| Kernel::preset(name).map(|k| k.shmem_second_round);
         assert_eq!((second("2.6.28"), second("2.6.30")), (Ok(true), Ok(false)));
-        let skips =
-            |name| Kernel::preset(name).map(|k| MemConfig::of(&k.switches).swap_skips_holes);
+        let skips = |name| Kernel::preset(name).map(|k| MemConfig::of(&k.rules).swap_skips_holes);
         assert_eq!((skips("2.6.36"), skips("6.1")), (Ok(false), Ok(true)));
         let slab = |name| Kernel::preset(name).map(|k| k.slab.design);
         let designs = ["v19", "2.6.24", "6.18"].map(slab);

@@ -172,7 +172,7 @@ impl KernelTable {
         let name = asked.or(k.name.as_deref()).unwrap_or(DEFAULT);
         let mut kernel = Kernel::preset(name).map_err(|e| (e, String::new()))?;
         let mut changes = Changes(Vec::new());
-        let sw = &mut kernel.switches;
+        let sw = &mut kernel.rules;
         changes.switch("oom-killer", &mut kernel.oom_killer, k.oom_killer);
         changes.set("slab", &mut kernel.slab.design, k.slab);
         let of_slub = [
@@ -198,29 +198,36 @@ impl KernelTable {
         let first = &mut slub.first_attempt;
         changes.set("slub-first-attempt", first, k.slub_first_attempt);
         if let Some(keeps) = k.migrate_reserve {
-            if !matches!(sw.reserve, Reserve::Blocks { .. }) {
+            if !matches!(sw.reserve(), Reserve::Blocks { .. }) {
                 let message = format!("{name} has no MIGRATE_RESERVE");
                 return Err((message, "leave `migrate-reserve` out".to_owned()));
             }
-            if !keeps {
-                sw.reserve = Reserve::None;
+            if !keeps && let Some(p) = sw.pageblocks_mut() {
+                p.reserve = Reserve::None;
             }
             changes.note("migrate-reserve", &keeps);
         }
-        let r = &mut sw.reclaim;
-        changes.set("congestion-wait", &mut r.congestion, k.congestion_wait);
-        changes.set("kswapd-sleep", &mut r.sleep, k.kswapd_sleep);
-        changes.set("kswapd-nap", &mut r.nap, k.kswapd_nap);
+        changes.set(
+            "congestion-wait",
+            &mut sw.reclaim.congestion,
+            k.congestion_wait,
+        );
+        changes.set("kswapd-sleep", &mut sw.kswapd.sleep, k.kswapd_sleep);
+        changes.set("kswapd-nap", &mut sw.kswapd.nap, k.kswapd_nap);
         for (key, to, from) in [
-            ("wake-on-restart", &mut r.wake_on_restart, k.wake_on_restart),
+            (
+                "wake-on-restart",
+                &mut sw.retry.wake_on_restart,
+                k.wake_on_restart,
+            ),
             (
                 "realtime-in-interrupt",
-                &mut r.realtime_in_interrupt,
+                &mut sw.rights.realtime_in_interrupt,
                 k.realtime_in_interrupt,
             ),
             (
                 "notices-order-at-once",
-                &mut r.notices_order_at_once,
+                &mut sw.kswapd.notices_order_at_once,
                 k.notices_order_at_once,
             ),
         ] {

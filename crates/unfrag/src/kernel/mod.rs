@@ -1,4 +1,4 @@
-//! An era of the allocator as a value: [`Switches`] (what the code of that kernel does) and
+//! An era of the allocator as a value: [`Rules`] (what the code of that kernel does) and
 //! [`Sysctl`] (what its administrator can set).
 //!
 //! Every rule that changed between kernels is a value of its own, named for what it decides and
@@ -40,12 +40,12 @@ pub use requests::{
 ///
 /// A variant of an era is a changed copy:
 /// ```
-/// let mut rules = unfrag::preset("2.6.31").unwrap().switches;
+/// let mut rules = unfrag::preset("2.6.31").unwrap().rules;
 /// rules.retry.wake_on_restart = true;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Switches {
+pub struct Rules {
     /// How types share memory.
     pub placement: Placement,
     /// Order of a pageblock: 9, or 10 for V19's blocks.
@@ -68,7 +68,7 @@ pub struct Switches {
     pub reclaim: ReclaimRules,
 }
 
-impl Switches {
+impl Rules {
     /// The rules of pageblocks, where memory is grouped by them.
     #[inline]
     pub const fn pageblocks(&self) -> Option<&PageblockRules> {
@@ -78,7 +78,7 @@ impl Switches {
         }
     }
 
-    /// The same, to be changed.
+    /// The rules of pageblocks, to be changed, where memory is grouped by them.
     pub const fn pageblocks_mut(&mut self) -> Option<&mut PageblockRules> {
         match &mut self.placement {
             Placement::Pageblocks(p) => Some(p),

@@ -12,7 +12,7 @@ pub struct Preset {
     /// Name, such as `6.1`.
     pub name: &'static str,
     /// Its rules.
-    pub switches: Switches,
+    pub rules: Rules,
 }
 
 const PLACEMENT_2_6_24: Placement = Placement::Pageblocks(PageblockRules {
@@ -367,7 +367,7 @@ const RECLAIM_6_1: ReclaimRules = ReclaimRules {
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "2.6.14",
-        switches: Switches {
+        rules: Rules {
             placement: Placement::Ungrouped,
             block_order: 10,
             tail_if_merge_likely: false,
@@ -382,7 +382,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "v19",
-        switches: Switches {
+        rules: Rules {
             placement: Placement::V19,
             block_order: 10,
             tail_if_merge_likely: false,
@@ -397,7 +397,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "2.6.24",
-        switches: Switches {
+        rules: Rules {
             placement: PLACEMENT_2_6_24,
             block_order: 9,
             tail_if_merge_likely: false,
@@ -412,7 +412,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "2.6.28",
-        switches: Switches {
+        rules: Rules {
             placement: PLACEMENT_2_6_24,
             block_order: 9,
             tail_if_merge_likely: false,
@@ -427,7 +427,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "2.6.30",
-        switches: Switches {
+        rules: Rules {
             placement: PLACEMENT_2_6_24,
             block_order: 9,
             tail_if_merge_likely: false,
@@ -442,7 +442,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "2.6.31",
-        switches: Switches {
+        rules: Rules {
             placement: PLACEMENT_2_6_31,
             block_order: 9,
             tail_if_merge_likely: false,
@@ -457,7 +457,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "2.6.32-rc6",
-        switches: Switches {
+        rules: Rules {
             placement: PLACEMENT_2_6_31,
             block_order: 9,
             tail_if_merge_likely: false,
@@ -475,7 +475,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "2.6.32",
-        switches: Switches {
+        rules: Rules {
             placement: PLACEMENT_2_6_31,
             block_order: 9,
             tail_if_merge_likely: false,
@@ -493,7 +493,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "2.6.33",
-        switches: Switches {
+        rules: Rules {
             placement: PLACEMENT_2_6_31,
             block_order: 9,
             tail_if_merge_likely: false,
@@ -511,7 +511,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "2.6.36",
-        switches: Switches {
+        rules: Rules {
             placement: PLACEMENT_2_6_31,
             block_order: 9,
             tail_if_merge_likely: false,
@@ -529,7 +529,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "5.6",
-        switches: Switches {
+        rules: Rules {
             placement: PLACEMENT_5_6,
             block_order: 9,
             tail_if_merge_likely: true,
@@ -547,7 +547,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "5.9",
-        switches: Switches {
+        rules: Rules {
             placement: PLACEMENT_5_6,
             block_order: 9,
             tail_if_merge_likely: true,
@@ -565,7 +565,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "6.1",
-        switches: Switches {
+        rules: Rules {
             placement: PLACEMENT_5_6,
             block_order: 9,
             tail_if_merge_likely: true,
@@ -580,7 +580,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "6.18",
-        switches: Switches {
+        rules: Rules {
             placement: PLACEMENT_6_18,
             block_order: 9,
             tail_if_merge_likely: true,

@@ -34,7 +34,7 @@ pub enum LruRules {
     Joined,
     /// Anonymous and file pages apart, in each zone (2.6.28 to 4.7).
     PerZone(SplitLru),
-    /// The same for a whole node (4.8 and later).
+    /// Anonymous and file pages apart, for a whole node (4.8 and later).
     PerNode(SplitLru),
 }
 
@@ -81,7 +81,7 @@ impl LruRules {
         }
     }
 
-    /// The same, to be changed.
+    /// The rules of lists apart, to be changed, if they are.
     pub const fn split_mut(&mut self) -> Option<&mut SplitLru> {
         match self {
             LruRules::Joined => None,
@@ -121,7 +121,7 @@ pub enum CongestionWait {
     /// Asynchronous; with the time that is left, synchronous. In the allocator's retry and in direct
     /// reclaim (patch 3 of S4).
     Both,
-    /// The same for kswapd too (the variant that S4 mentions).
+    /// As [`Both`](CongestionWait::Both), for kswapd too (the variant that S4 mentions).
     BothEverywhere,
     /// No queue: throttling by reason (5.16 and later).
     Throttle,

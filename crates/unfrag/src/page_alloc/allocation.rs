@@ -164,7 +164,7 @@ impl Allocation {
                 }
                 Phase::Pause { second } => {
                     let second = *second;
-                    let more = second_wait(m.env.sw.reclaim.congestion, answer);
+                    let more = second_wait(m.env.rules.reclaim.congestion, answer);
                     match more {
                         Some(need) if !second => {
                             self.phase = Phase::Pause { second: true };
@@ -195,15 +195,15 @@ impl Allocation {
 
     /// From "wake all kswapds" to the decision to reclaim.
     fn begin<H: Host>(&mut self, m: &mut Manager<'_, H>, again: bool) -> Option<Step<Got>> {
-        let sw = m.env.sw;
+        let rules = m.env.rules;
         let d = self.demand;
-        if !again || sw.retry.wake_on_restart {
+        if !again || rules.retry.wake_on_restart {
             m.wake_kswapds(&self.list, &d);
         }
-        self.flags = alloc_flags(d.gfp, d.order, &sw);
+        self.flags = alloc_flags(d.gfp, d.order, &rules);
         let cx = self.context;
-        if cx.realtime && (!cx.in_interrupt || sw.rights.realtime_in_interrupt) {
-            self.flags |= match sw.rights.realtime {
+        if cx.realtime && (!cx.in_interrupt || rules.rights.realtime_in_interrupt) {
+            self.flags |= match rules.rights.realtime {
                 RealtimeRight::NonBlock => AllocFlags::NON_BLOCK,
                 RealtimeRight::MinReserve => AllocFlags::MIN_RESERVE,
             };
@@ -269,10 +269,10 @@ impl Allocation {
     /// Gives one pageblock of the first high-atomic reserve back to the request's type; even the
     /// last one, if `last`.
     fn unreserve<H: Host>(&self, m: &mut Manager<'_, H>, last: bool) -> bool {
-        let (sw, frames) = (&m.env.sw, &m.frames);
+        let (rules, frames) = (&m.env.rules, &m.frames);
         self.list.zones().any(|z| {
             let zone = &mut m.zones[z.index()];
-            zone.unreserve_highatomic(frames, sw, self.demand.mt, last)
+            zone.unreserve_highatomic(frames, rules, self.demand.mt, last)
         })
     }
 
@@ -289,7 +289,7 @@ impl Allocation {
         progress: bool,
     ) -> Option<Step<Got>> {
         let d = self.demand;
-        let retry = m.env.sw.retry;
+        let retry = m.env.rules.retry;
         if d.order > Order::ZERO && retry.drain == RetryDrain::EachBlock {
             m.drain_all();
         }
@@ -342,7 +342,7 @@ impl Allocation {
 
     fn pause<H: Host>(&mut self, m: &Manager<'_, H>) -> Step<Got> {
         self.phase = Phase::Pause { second: false };
-        Step::Need(congestion_wait(m.env.sw.reclaim.congestion, FIFTIETH))
+        Step::Need(congestion_wait(m.env.rules.reclaim.congestion, FIFTIETH))
     }
 
     /// One more look at the high mark; then a process has to go, if the order may ask for that.
@@ -352,7 +352,7 @@ impl Allocation {
         if let Some(done) = self.pass(m, flags) {
             return done;
         }
-        let kills = match m.env.sw.retry.form {
+        let kills = match m.env.rules.retry.form {
             RetryForm::Pauses { oom, .. } => match oom {
                 OomOrders::Any => true,
                 OomOrders::BelowHalf => {
@@ -389,7 +389,7 @@ impl Allocation {
         }
         if self.no_progress <= MAX_RECLAIM_RETRIES && self.worth_reclaiming(m) {
             self.phase = Phase::Begin { again: true };
-            let throttles = m.env.sw.reclaim.congestion == CongestionWait::Throttle;
+            let throttles = m.env.rules.reclaim.congestion == CongestionWait::Throttle;
             return Some(Step::Need(if progress || !throttles {
                 Need::Turn {
                     scanned: 0,

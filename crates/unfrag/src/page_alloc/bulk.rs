@@ -76,11 +76,11 @@ impl<H: Host> Manager<'_, H> {
         let Some(set) = self.set_with_plenty(&d) else {
             return 0;
         };
-        let (lists, frames, sw) = (&mut self.sets[set].lists, &self.frames, &self.env.sw);
+        let (lists, frames, rules) = (&mut self.sets[set].lists, &self.frames, &self.env.rules);
         let mut n = 0;
         // First their positions, then their numbers.
         while let Some(slot) = out.get_mut(n)
-            && let Some(ix) = lists.pop(frames, sw, Order::ZERO, d.mt)
+            && let Some(ix) = lists.pop(frames, rules, Order::ZERO, d.mt)
         {
             *slot = Pfn(ix.0.into());
             n += 1;

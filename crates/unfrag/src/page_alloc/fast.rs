@@ -87,7 +87,7 @@ impl<'m, H: Host> Manager<'m, H> {
     #[inline]
     fn request_type(&self, gfp: Gfp) -> Option<MigrateType> {
         let mt = gfp.mobility()?;
-        let grouped = !matches!(self.env.sw.placement, Placement::Ungrouped)
+        let grouped = !matches!(self.env.rules.placement, Placement::Ungrouped)
             && !self.env.sysctl.group_by_mobility_disabled;
         Some(if grouped { mt } else { MigrateType::Unmovable })
     }
@@ -98,21 +98,21 @@ impl<'m, H: Host> Manager<'m, H> {
     pub(super) fn listed(&mut self, d: &Demand) -> Option<FrameIx> {
         let set = self.set_with_plenty(d)?;
         let lists = &mut self.sets[set].lists;
-        lists.pop(&self.frames, &self.env.sw, d.order, d.mt)
+        lists.pop(&self.frames, &self.env.rules, d.order, d.mt)
     }
 
     /// This CPU's lists of the best zone for a request, if they serve its order and no watermark is in
     /// sight there.
     #[inline(always)]
     pub(super) fn set_with_plenty(&self, d: &Demand) -> Option<usize> {
-        let sw = &self.env.sw;
-        if !sw.pcp.serves(d.order) {
+        let rules = &self.env.rules;
+        if !rules.pcp.serves(d.order) {
             return None;
         }
         let zone = self.zonelists.of(d.node, d.highest).first_local()?;
         let z = self.zone(zone);
-        let checkable = d.order == Order::ZERO || sw.marks.check == MarkCheck::BlockExists;
-        if z.boosted || !checkable || !z.has_plenty(d.order, d.highest, sw.pcp.is_tuned()) {
+        let checkable = d.order == Order::ZERO || rules.marks.check == MarkCheck::BlockExists;
+        if z.boosted || !checkable || !z.has_plenty(d.order, d.highest, rules.pcp.is_tuned()) {
             return None;
         }
         Some(self.set_of(zone, d.cpu))

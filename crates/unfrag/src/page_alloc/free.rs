@@ -115,14 +115,14 @@ impl<'m, H: Host> Manager<'m, H> {
     #[inline]
     pub(crate) fn put_back(&mut self, cpu: CpuId, ix: FrameIx, order: Order) {
         let (zone, mt) = self.frames.zone_and_type(ix);
-        if !self.env.sw.pcp.serves(order) || mt == MigrateType::Isolate {
+        if !self.env.rules.pcp.serves(order) || mt == MigrateType::Isolate {
             return self.give_to_zone(cpu, zone, ix, order);
         }
         let set = self.set_of(zone, cpu);
         let mood = Mood::of(&self.zones[zone.index()]);
         let block = FreeBlock { ix, order, mt };
         let lists = &mut self.sets[set].lists;
-        let freed = lists.put_freed(&self.frames, &self.env.sw, block, mood);
+        let freed = lists.put_freed(&self.frames, &self.env.rules, block, mood);
         if freed.surplus > 0 {
             self.give_surplus(cpu, zone, freed);
         }

@@ -8,11 +8,11 @@ use crate::rights::alloc_flags;
 use crate::zone::ZoneKind;
 
 fn flags(era: &str, gfp: Gfp, order: u8) -> F {
-    let sw = preset(era).map(|p| p.switches);
+    let rules = preset(era).map(|p| p.rules);
     alloc_flags(
         gfp,
         Order(order),
-        &sw.unwrap_or_else(|| panic!("no preset {era}")),
+        &rules.unwrap_or_else(|| panic!("no preset {era}")),
     )
 }
 

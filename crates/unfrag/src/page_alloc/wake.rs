@@ -22,7 +22,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     fn needs_no_kswapd(&self, node: NodeId, order: Order) -> bool {
-        let sw = &self.env.sw;
+        let rules = &self.env.rules;
         let Some(node) = self.node(node) else {
             return true;
         };
@@ -30,9 +30,9 @@ impl<H: Host> Manager<'_, H> {
         let top = zones.clone().map(|z| z.kind).max();
         let passes = |z: &Zone, flags| {
             let class = top.unwrap_or(z.kind);
-            z.passes(sw, order, z.marks.of(flags), class, flags)
+            z.passes(rules, order, z.marks.of(flags), class, flags)
         };
-        match sw.kswapd.form {
+        match rules.kswapd.form {
             KswapdForm::PerNode => {
                 zones.clone().all(|z| z.marks.boost == 0)
                     && zones.any(|z| passes(z, AllocFlags::WMARK_HIGH))

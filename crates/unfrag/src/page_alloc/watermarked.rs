@@ -75,18 +75,18 @@ impl<H: Host> Manager<'_, H> {
         flags: AllocFlags,
         extra: u64,
     ) -> bool {
-        let sw = &self.env.sw;
+        let rules = &self.env.rules;
         let zone = &mut self.zones[zone.index()];
-        if !zone.below_high && extra == 0 && sw.pcp.is_tuned() {
+        if !zone.below_high && extra == 0 && rules.pcp.is_tuned() {
             let high = zone.marks.of(AllocFlags::WMARK_HIGH);
-            if zone.passes(sw, d.order, high, d.highest, flags) {
+            if zone.passes(rules, d.order, high, d.highest, flags) {
                 return true;
             }
             zone.below_high = true;
         }
         let mark = zone.marks.of(flags) + extra;
         flags.contains(AllocFlags::NO_WATERMARKS)
-            || zone.passes(sw, d.order, mark, d.highest, flags)
+            || zone.passes(rules, d.order, mark, d.highest, flags)
     }
 
     fn try_zone(&mut self, zone: ZoneId, d: &Demand, flags: AllocFlags) -> Option<FrameIx> {
@@ -96,10 +96,10 @@ impl<H: Host> Manager<'_, H> {
         let ix = self.take_from_zone(zone, d, flags)?;
         if d.order > Order::ZERO
             && flags.contains(AllocFlags::HIGHATOMIC)
-            && let Reserve::HighAtomic(rule) = self.env.sw.reserve()
+            && let Reserve::HighAtomic(rule) = self.env.rules.reserve()
         {
             let zone = &mut self.zones[zone.index()];
-            zone.reserve_highatomic(&self.frames, &self.env.sw, rule, ix);
+            zone.reserve_highatomic(&self.frames, &self.env.rules, rule, ix);
         }
         Some(ix)
     }
@@ -122,7 +122,7 @@ impl<H: Host> Manager<'_, H> {
         };
         let (set, mut z) = self.parts(zone, d.cpu);
         let mut got = None;
-        if z.env.sw.pcp.serves(order) {
+        if z.env.rules.pcp.serves(order) {
             got = set.take(&mut z, want, true);
         }
         if got.is_none() {
@@ -141,7 +141,7 @@ impl<H: Host> Manager<'_, H> {
         }
         // Whoever comes next after a boost wakes kswapd; since 6.3 only if it may.
         let wakes = |b: Boost| b.wakes == BoostWakes::AnyRequest;
-        if z.zone.boosted && (want.wake || z.env.sw.boost().is_some_and(wakes)) {
+        if z.zone.boosted && (want.wake || z.env.rules.boost().is_some_and(wakes)) {
             z.zone.boosted = false;
             let node = z.zone.node;
             self.ask_kswapd(node, Order::ZERO);
@@ -156,7 +156,7 @@ impl<H: Host> Manager<'_, H> {
         let mut zones = list.zones().map(|id| self.zone(id));
         let found = zones.find(|z| {
             let mark = z.marks.of(flags);
-            z.passes(&self.env.sw, d.order, mark, d.highest, flags)
+            z.passes(&self.env.rules, d.order, mark, d.highest, flags)
         });
         found.map(|z| z.id())
     }
@@ -167,13 +167,13 @@ impl<H: Host> Manager<'_, H> {
         if list.is_empty() {
             return AllocError::Forbidden;
         }
-        let sw = &self.env.sw;
-        let flags = alloc_flags(d.gfp, d.order, sw);
+        let rules = &self.env.rules;
+        let flags = alloc_flags(d.gfp, d.order, rules);
         let mut why = AllocError::Short;
         for zone in list.zones().map(|id| self.zone(id)) {
             // As many single pages could be had within the marks.
             let mark = zone.marks.of(flags) + u64::from(d.order.frames()) - 1;
-            if zone.passes(sw, Order::ZERO, mark, d.highest, flags) {
+            if zone.passes(rules, Order::ZERO, mark, d.highest, flags) {
                 return AllocError::Fragmented;
             }
             // A block could be had, were it not for the marks.

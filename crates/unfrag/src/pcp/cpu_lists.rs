@@ -8,7 +8,7 @@ use super::searched::{First, is_searched};
 use crate::env::Env;
 use crate::frame::{FrameIx, Frames, Kind, MigrateType, Order, State};
 use crate::host::Host;
-use crate::kernel::{Pcp, Switches};
+use crate::kernel::{Pcp, Rules};
 use crate::place::{At, BadLink, End, FreeBlock, List, Want};
 use crate::trace::Event;
 use crate::zone::{Zone, ZoneOps};
@@ -117,17 +117,17 @@ impl CpuLists {
     pub fn pop(
         &mut self,
         frames: &Frames,
-        sw: &Switches,
+        rules: &Rules,
         order: Order,
         mt: MigrateType,
     ) -> Option<FrameIx> {
-        match sw.pcp {
+        match rules.pcp {
             Pcp::Orders { tuned, .. } => {
                 let ix = self.orders_pop(frames, order, mt)?;
                 self.note_demand(tuned);
                 Some(ix)
             }
-            _ => self.single_pop(frames, sw, mt),
+            _ => self.single_pop(frames, rules, mt),
         }
     }
 
@@ -140,7 +140,7 @@ impl CpuLists {
         want: Want,
         demand: bool,
     ) -> Option<FrameIx> {
-        match z.env.sw.pcp {
+        match z.env.rules.pcp {
             Pcp::Orders { tuned, .. } => {
                 if demand {
                     self.note_demand(tuned);
@@ -156,13 +156,13 @@ impl CpuLists {
     pub fn put_freed(
         &mut self,
         frames: &Frames,
-        sw: &Switches,
+        rules: &Rules,
         block: FreeBlock,
         mood: Mood,
     ) -> Freed {
-        match sw.pcp {
+        match rules.pcp {
             Pcp::Orders { tuned, .. } => self.orders_put(frames, tuned, block, mood),
-            _ => self.single_put(frames, sw, block),
+            _ => self.single_put(frames, rules, block),
         }
     }
 
@@ -170,7 +170,7 @@ impl CpuLists {
     #[inline(never)]
     pub fn give_surplus<H: Host>(&mut self, z: &mut ZoneOps<H>, freed: Freed) {
         self.release(z, freed.surplus, freed.list);
-        if z.env.sw.pcp.is_tuned() && z.zone.below_high && z.above_high() {
+        if z.env.rules.pcp.is_tuned() && z.zone.below_high && z.above_high() {
             z.zone.below_high = false;
         }
     }
@@ -182,7 +182,7 @@ impl CpuLists {
 
     /// Gives `n` base pages back to the zone, beginning with list `first`.
     pub(super) fn release<H: Host>(&mut self, z: &mut ZoneOps<H>, n: i32, first: usize) {
-        match z.env.sw.pcp {
+        match z.env.rules.pcp {
             Pcp::Orders { .. } => self.orders_release(z, n, first),
             _ => self.single_release(z, n, first),
         }
@@ -204,7 +204,7 @@ impl CpuLists {
             migratetype: mt,
         });
         let block = FreeBlock { ix, order, mt };
-        z.zone.place.give(z.frames, &z.env.sw, block, At::Rule);
+        z.zone.place.give(z.frames, &z.env.rules, block, At::Rule);
         z.count(order.frames().into());
     }
 
@@ -246,7 +246,7 @@ impl CpuLists {
                 visit(ix)
             })?;
         }
-        let right = count == self.count && (!is_searched(env.sw.pcp) || self.firsts_hold(frames));
+        let right = count == self.count && (!is_searched(env.rules.pcp) || self.firsts_hold(frames));
         Ok(right.then_some(()))
     }
 }

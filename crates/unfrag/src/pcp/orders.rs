@@ -50,7 +50,7 @@ impl CpuLists {
 
     #[inline(never)]
     fn refill<H: Host>(&mut self, z: &mut ZoneOps<H>, want: Want, i: usize) {
-        let n = if z.env.sw.pcp.is_tuned() {
+        let n = if z.env.rules.pcp.is_tuned() {
             self.tuned_refill(z.zone.below_high, want.order)
         } else if self.batch > 1 {
             (self.batch >> want.order.0).max(2)
@@ -214,7 +214,7 @@ impl CpuLists {
             n -= s.order().frames() as i32;
             self.count -= s.order().frames() as i32;
             // Where free blocks follow their pageblocks, the type is looked up now.
-            let mt = if z.env.sw.lists_follow_blocks() {
+            let mt = if z.env.rules.lists_follow_blocks() {
                 z.frames.block_type(ix)
             } else {
                 s.mt()
@@ -226,7 +226,7 @@ impl CpuLists {
     /// What the vmstat worker does to a self-tuning set: `high` decays, and what is above it goes
     /// back. `spec: linux-mm 3.2`
     pub fn decay<H: Host>(&mut self, z: &mut ZoneOps<H>) {
-        if !z.env.sw.pcp.is_tuned() || self.high_min == self.high_max {
+        if !z.env.rules.pcp.is_tuned() || self.high_min == self.high_max {
             return;
         }
         if self.high > self.high_min {

@@ -8,25 +8,25 @@ use super::cpu_lists::{CpuLists, Freed};
 use super::searched::is_searched;
 use crate::frame::{FrameIx, Frames, MigrateType, Order};
 use crate::host::Host;
-use crate::kernel::{Drain, Pcp, Switches};
+use crate::kernel::{Drain, Pcp, Rules};
 use crate::place::{End, FreeBlock, Memory, Want};
 use crate::zone::ZoneOps;
 
 /// List for a type.
 #[inline(always)]
-fn home(sw: &Switches, mt: MigrateType) -> usize {
-    match sw.pcp {
+fn home(rules: &Rules, mt: MigrateType) -> usize {
+    match rules.pcp {
         Pcp::HotCold { .. } | Pcp::Searched => 0,
         Pcp::Kinds => usize::from(mt == MigrateType::Movable),
         // Types have their own lists; the reserve's pages wait among the movable ones.
-        _ if mt.is_ordinary() => number(sw, mt),
-        _ => number(sw, MigrateType::Movable),
+        _ if mt.is_ordinary() => number(rules, mt),
+        _ => number(rules, MigrateType::Movable),
     }
 }
 
 /// The era's number of an ordinary type, which is its list.
-fn number(sw: &Switches, mt: MigrateType) -> usize {
-    let swapped = sw.pageblocks().is_some_and(|p| p.reclaimable_is_type_1);
+fn number(rules: &Rules, mt: MigrateType) -> usize {
+    let swapped = rules.pageblocks().is_some_and(|p| p.reclaimable_is_type_1);
     match mt {
         MigrateType::Movable if swapped => 2,
         MigrateType::Reclaimable if swapped => 1,
@@ -54,18 +54,18 @@ impl CpuLists {
     pub(super) fn single_pop(
         &mut self,
         frames: &Frames,
-        sw: &Switches,
+        rules: &Rules,
         mt: MigrateType,
     ) -> Option<FrameIx> {
-        let i = home(sw, mt);
-        let ix = if is_searched(sw.pcp) {
+        let i = home(rules, mt);
+        let ix = if is_searched(rules.pcp) {
             self.find(frames, mt, i)?
         } else {
-            let (low, _) = self.limits(sw.pcp, i);
+            let (low, _) = self.limits(rules.pcp, i);
             let list = &self.lists[i];
             list.peek(End::Head).filter(|_| list.len > low)?
         };
-        self.unlink(frames, sw, i, ix);
+        self.unlink(frames, rules, i, ix);
         Some(ix)
     }
 
@@ -74,20 +74,20 @@ impl CpuLists {
         z: &mut ZoneOps<H>,
         want: Want,
     ) -> Option<FrameIx> {
-        let sw = &z.env.sw;
-        if let Some(ix) = self.single_pop(z.frames, sw, want.mt) {
+        let rules = &z.env.rules;
+        if let Some(ix) = self.single_pop(z.frames, rules, want.mt) {
             return Some(ix);
         }
-        let i = home(sw, want.mt);
+        let i = home(rules, want.mt);
         self.single_refill(z, want, i);
         let head = self.lists[i].peek(End::Head);
-        let ix = if is_searched(sw.pcp) {
+        let ix = if is_searched(rules.pcp) {
             // A fallback may have brought pages of another type.
             self.find(z.frames, want.mt, i).or(head)
         } else {
             head
         }?;
-        self.unlink(z.frames, sw, i, ix);
+        self.unlink(z.frames, rules, i, ix);
         Some(ix)
     }
 
@@ -106,8 +106,8 @@ impl CpuLists {
 
     /// Takes a page off list `i`.
     #[inline(always)]
-    fn unlink(&mut self, frames: &Frames, sw: &Switches, i: usize, ix: FrameIx) {
-        if is_searched(sw.pcp) {
+    fn unlink(&mut self, frames: &Frames, rules: &Rules, i: usize, ix: FrameIx) {
+        if is_searched(rules.pcp) {
             self.first.left(i, ix, frames.next(ix));
         }
         self.lists[i].unlink(frames, ix);
@@ -133,7 +133,7 @@ impl CpuLists {
     }
 
     fn single_refill<H: Host>(&mut self, z: &mut ZoneOps<H>, want: Want, i: usize) {
-        let shape = z.env.sw.pcp;
+        let shape = z.env.rules.pcp;
         let (mut taken, mut memory) = (0, Memory::default());
         for _ in 0..self.batch {
             let Some((ix, list)) = z.take(want, &mut memory) else {
@@ -162,11 +162,11 @@ impl CpuLists {
     /// Puts a freed page on its list. Cold, as [`single_pop`](Self::single_pop) is.
     #[cold]
     #[inline(never)]
-    pub(super) fn single_put(&mut self, frames: &Frames, sw: &Switches, page: FreeBlock) -> Freed {
-        let i = home(sw, page.mt);
-        self.join(frames, sw.pcp, i, page, End::Head);
-        let (_, high) = self.limits(sw.pcp, i);
-        let full = self.held(sw.pcp, i) >= high.max(1);
+    pub(super) fn single_put(&mut self, frames: &Frames, rules: &Rules, page: FreeBlock) -> Freed {
+        let i = home(rules, page.mt);
+        self.join(frames, rules.pcp, i, page, End::Head);
+        let (_, high) = self.limits(rules.pcp, i);
+        let full = self.held(rules.pcp, i) >= high.max(1);
         Freed {
             list: i,
             surplus: if full { self.batch } else { 0 },
@@ -176,7 +176,7 @@ impl CpuLists {
     /// Gives `n` pages back, from the tails.
     pub(super) fn single_release<H: Host>(&mut self, z: &mut ZoneOps<H>, n: i32, first: usize) {
         let n = n.min(self.count);
-        match z.env.sw.pcp {
+        match z.env.rules.pcp {
             Pcp::PerType {
                 drain: Drain::RoundRobin,
                 ..
@@ -226,15 +226,15 @@ impl CpuLists {
         let Some(ix) = self.lists[i].peek(End::Tail) else {
             return;
         };
-        let sw = &z.env.sw;
-        self.unlink(z.frames, sw, i, ix);
-        let mt = match sw.pcp {
+        let rules = &z.env.rules;
+        self.unlink(z.frames, rules, i, ix);
+        let mt = match rules.pcp {
             // 2.6.32 hands the list's type on, so that the reserve leaks.
             Pcp::PerType {
                 keep_type: false, ..
             } => [MigrateType::Movable, MigrateType::Reclaimable]
                 .into_iter()
-                .find(|&mt| number(sw, mt) == i)
+                .find(|&mt| number(rules, mt) == i)
                 .unwrap_or(MigrateType::Unmovable),
             Pcp::PerType {
                 keep_type: true, ..

@@ -1,7 +1,7 @@
 //! How many pages a per-CPU list holds and moves.
 
 use crate::frame::Geometry;
-use crate::kernel::{Pcp, Switches, Sysctl};
+use crate::kernel::{Pcp, Rules, Sysctl};
 
 /// Pages moved at a time: a thousandth of the zone, at most `cap` pages, a quarter of that, and then
 /// one less than a power of two. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
@@ -55,16 +55,16 @@ pub struct SetSize {
 
 impl SetSize {
     /// For the lists of a zone of this size. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
-    pub fn new(of: SetOf, sw: &Switches, sysctl: &Sysctl) -> SetSize {
+    pub fn new(of: SetOf, rules: &Rules, sysctl: &Sysctl) -> SetSize {
         let (pages, low, cpus) = (of.pages, of.low, of.cpus.max(1));
-        let batch = batch(pages, of.geometry.pages(sw.pcp_batch_cap_kbytes));
+        let batch = batch(pages, of.geometry.pages(rules.pcp_batch_cap_kbytes));
         let fraction = sysctl.percpu_pagelist_high_fraction;
         let fixed = |batch, high| SetSize {
             batch,
             high_min: high,
             high_max: high,
         };
-        match sw.pcp {
+        match rules.pcp {
             Pcp::Orders { tuned, .. } => {
                 let floor = 4 * batch;
                 if let Some(share) = pages.checked_div(fraction) {

@@ -1,7 +1,7 @@
 //! Falling back to another type's lists, from 2.6.24 on.
 //!
 //! A request whose own lists are empty looks at the other types in a fixed order, largest blocks
-//! first, and may take over a whole pageblock. What differs between eras is a handful of switches:
+//! first, and may take over a whole pageblock. What differs between eras is a handful of rules:
 //! the scan, who may claim, the test for it, when and where free blocks move, and whose the
 //! remainder is. `spec: linux-mm 2.5, 2.6; linux-6.1 2.6`
 

@@ -7,7 +7,7 @@
 
 use super::list::{End, List};
 use crate::frame::{FrameIx, Frames, Kind, MigrateType, NR_TYPES, ORDER_SLOTS, Order, Span, State};
-use crate::kernel::Switches;
+use crate::kernel::Rules;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Where a freed block goes on its list.
@@ -128,7 +128,7 @@ impl Lists {
     /// Frees a block: merges it with its buddies as far as they are free, and puts the result on a
     /// list of the block's type.
     #[inline(always)]
-    pub fn free(&mut self, frames: &Frames, sw: &Switches, block: FreeBlock, at: At) {
+    pub fn free(&mut self, frames: &Frames, rules: &Rules, block: FreeBlock, at: At) {
         let FreeBlock {
             mut ix,
             mut order,
@@ -140,12 +140,12 @@ impl Lists {
             if !self.is_buddy(frames, buddy, order) {
                 break;
             }
-            if order >= geometry.block_order && !sw.merges_all() {
+            if order >= geometry.block_order && !rules.merges_all() {
                 let theirs = frames.block_type(buddy);
                 if theirs != mt && !(theirs.is_ordinary() && mt.is_ordinary()) {
                     break;
                 }
-                if sw.lists_follow_blocks() && theirs != mt {
+                if rules.lists_follow_blocks() && theirs != mt {
                     frames.set_block_types(buddy, order, mt);
                 }
             }
@@ -156,7 +156,7 @@ impl Lists {
             order.0 += 1;
         }
         let tail =
-            at == At::Tail || sw.tail_if_merge_likely && self.merge_likely(frames, ix, order);
+            at == At::Tail || rules.tail_if_merge_likely && self.merge_likely(frames, ix, order);
         self.push(frames, FreeBlock { ix, order, mt }, End::tail_if(tail));
     }
 

@@ -7,7 +7,7 @@ use super::lists::{At, FreeBlock, Lists};
 use super::v19_stats::{self, V19Stats};
 use super::want::{Memory, Taken, Want};
 use crate::frame::{FrameIx, Frames, MigrateType, ORDER_SLOTS, Order, Span};
-use crate::kernel::{Placement, Switches};
+use crate::kernel::{Placement, Rules};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
 /// The placement of one zone.
@@ -38,11 +38,11 @@ impl Place {
     pub fn take(
         &mut self,
         frames: &Frames,
-        sw: &Switches,
+        rules: &Rules,
         want: Want,
         memory: &mut Memory,
     ) -> Option<Taken> {
-        if matches!(sw.placement, Placement::V19) {
+        if matches!(rules.placement, Placement::V19) {
             self.v19.allocs[v19_stats::number(want.mt)] += 1;
         }
         if !memory.stealing
@@ -55,7 +55,7 @@ impl Place {
                 boosts: 0,
             });
         }
-        match &sw.placement {
+        match &rules.placement {
             Placement::Ungrouped => None,
             Placement::V19 => self.take_v19(frames, want),
             Placement::Pageblocks(rules) => self.take_fallback(frames, rules, want, memory),
@@ -74,8 +74,8 @@ impl Place {
 
     /// Frees a block: it merges with its free buddies, and goes to the list of its type.
     #[inline(always)]
-    pub fn give(&mut self, frames: &Frames, sw: &Switches, block: FreeBlock, at: At) {
-        self.lists.free(frames, sw, block, at);
+    pub fn give(&mut self, frames: &Frames, rules: &Rules, block: FreeBlock, at: At) {
+        self.lists.free(frames, rules, block, at);
     }
 
     /// Puts a free block at the tail of its list as it is: it does not merge.

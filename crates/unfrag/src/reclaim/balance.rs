@@ -45,7 +45,7 @@ impl<H: Host> Manager<'_, H> {
             free += z.counter.max(0) as u64;
             high += z.marks.of(AllocFlags::WMARK_HIGH);
         }
-        let balance = self.env.sw.reclaim.lru.split().map(|s| s.balance);
+        let balance = self.env.rules.reclaim.lru.split().map(|s| s.balance);
         let swappiness = self.env.sysctl.swappiness;
         let v = &mut self.lrus[lru.index()];
         let (anon, file) = (v.of_kind(false), v.of_kind(true));
@@ -76,7 +76,7 @@ impl<H: Host> Manager<'_, H> {
     /// Whether a kind's inactive list is too short, so that its active one is shortened.
     /// `spec: linux-mm 4.1`
     pub(super) fn inactive_is_low(&self, lru: LruId, file: bool) -> bool {
-        let rules = self.env.sw.reclaim.lru;
+        let rules = self.env.rules.reclaim.lru;
         let v = &self.lrus[lru.index()];
         let (inactive, active) = (v.len(Lru::new(file, false)), v.len(Lru::new(file, true)));
         let by_ratio = || {

@@ -307,7 +307,7 @@ impl<H: Host> Manager<'_, H> {
         self.reclaim.pgrefill += seen;
         sc.told.0 += seen as u32;
         self.lrus[of.index()].recent_scanned[usize::from(file)] += seen;
-        let rules = self.env.sw.reclaim.lru;
+        let rules = self.env.rules.reclaim.lru;
         let joined = rules.shape() == LruShape::Joined;
         let keeps_exec = rules.split().is_some_and(|s| s.keeps_exec);
         while let Some(ix) = held.pop_head(&self.frames) {
@@ -341,7 +341,7 @@ impl<H: Host> Manager<'_, H> {
         sc: &mut Scan,
         held: &mut List,
     ) {
-        let rule = self.env.sw.reclaim.high_order;
+        let rule = self.env.rules.reclaim.high_order;
         let nr = nr.min(SWAP_CLUSTER_MAX);
         let list = (of, Lru::new(file, false));
         let seen = self.isolate_lru_pages(list, nr, sc.window(rule), held);

@@ -145,7 +145,7 @@ impl DirectReclaim {
                     }
                 }
                 Phase::Nap | Phase::SecondNap => {
-                    let rule = m.env.sw.reclaim.congestion;
+                    let rule = m.env.rules.reclaim.congestion;
                     let first = self.phase == Phase::Nap;
                     self.phase = Phase::Zones;
                     if first && let Some(need) = second_wait(rule, answer) {
@@ -163,7 +163,7 @@ impl DirectReclaim {
         self.phase = Phase::Zones;
         let node = m.node(m.zone(self.zones.zones().next()?).node)?;
         let comes = node.helps && (node.works || node.asked);
-        if !m.env.sw.reclaim.reserves_throttle || !comes {
+        if !m.env.rules.reclaim.reserves_throttle || !comes {
             return None;
         }
         let zones = node.zones().map(|z| m.zone(z));
@@ -228,10 +228,10 @@ impl DirectReclaim {
             }
             // Lists that have not given up count as progress in some eras.
             let alive = lrus.iter().any(|&lru| !m.all_unreclaimable(lru));
-            let hopes = m.env.sw.reclaim.hope_is_progress && alive;
+            let hopes = m.env.rules.reclaim.hope_is_progress && alive;
             return Some(Step::Done(self.sc.reclaimed > 0 || hopes));
         }
-        let rule = m.env.sw.reclaim.congestion;
+        let rule = m.env.rules.reclaim.congestion;
         let wants_flushers = self.total_scanned > WRITES_FROM;
         let congested = rule == CongestionWait::Throttle && self.sc.backlog.congested();
         self.sc.backlog.next_pass();

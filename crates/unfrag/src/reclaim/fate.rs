@@ -50,7 +50,7 @@ pub(super) fn decide<H: Host>(
     sc: &mut Scan,
     pass: Pass,
 ) -> Fate {
-    let rules = m.env.sw.reclaim;
+    let rules = m.env.rules.reclaim;
     let flags = m.frames.state(ix).flags();
     let file = !flags.contains(PageFlags::SWAPBACKED);
     if flags.contains(PageFlags::GONE) {

@@ -147,7 +147,7 @@ impl Kswapd {
                     self.shrunk(m, freed)
                 }
                 Phase::Nap => {
-                    let rule = m.env.sw.reclaim.congestion;
+                    let rule = m.env.rules.reclaim.congestion;
                     let both = rule == CongestionWait::BothEverywhere;
                     self.phase = Phase::Priority;
                     let second = second_wait(rule, answer).filter(|_| both);
@@ -176,7 +176,7 @@ impl Kswapd {
 
     /// Whether the era balances the node, not its zones.
     fn per_node<H: Host>(m: &Manager<'_, H>) -> bool {
-        m.env.sw.kswapd.form == KswapdForm::PerNode
+        m.env.rules.kswapd.form == KswapdForm::PerNode
     }
 
     /// The LRU lists of the node's first zones, each once.
@@ -256,7 +256,7 @@ impl Kswapd {
     ) -> bool {
         let z = m.zone(zone);
         let mark = z.marks.of(AllocFlags::WMARK_HIGH) * times;
-        z.passes(&m.env.sw, order, mark, class, AllocFlags::WMARK_HIGH)
+        z.passes(&m.env.rules, order, mark, class, AllocFlags::WMARK_HIGH)
     }
 
     /// Whether the node has what kswapd works for. `spec: linux-mm 4.2, 4.8`
@@ -273,7 +273,7 @@ impl Kswapd {
     }
 
     fn begin_priority<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) -> Option<Need> {
-        let rules = m.env.sw.kswapd;
+        let rules = m.env.rules.kswapd;
         // The patch that was dropped after V2: a higher order is noticed while reclaim runs.
         if rules.notices_order_at_once {
             let wanted = self.wanted(m).filter(|&order| order > self.order);
@@ -372,7 +372,7 @@ impl Kswapd {
             self.all_ok = false;
             let z = m.zone(zone);
             let none = AllocFlags::empty();
-            self.below_min |= !z.passes(&m.env.sw, self.order, z.marks.of(none), class, none);
+            self.below_min |= !z.passes(&m.env.rules, self.order, z.marks.of(none), class, none);
         }
         self.sc.scanned = 0;
         if !per_node && Self::zone_ok(m, zone, self.order, PLENTY, class) {
@@ -405,8 +405,8 @@ impl Kswapd {
     }
 
     fn after_zones<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
-        let rules = m.env.sw.kswapd;
-        let congestion = m.env.sw.reclaim.congestion;
+        let rules = m.env.rules.kswapd;
+        let congestion = m.env.rules.reclaim.congestion;
         let per_node = Self::per_node(m);
         if per_node {
             self.all_ok = self.balanced(m, self.order);
@@ -467,7 +467,7 @@ impl Kswapd {
     /// the order brought nothing and the era gives it up.
     fn start_over<H: Host>(&mut self, m: &Manager<'_, H>) {
         self.run_reclaimed += self.sc.reclaimed;
-        let drops = m.env.sw.kswapd.form == KswapdForm::PerZone { drops_order: true };
+        let drops = m.env.rules.kswapd.form == KswapdForm::PerZone { drops_order: true };
         if drops && self.sc.reclaimed < SWAP_CLUSTER_MAX {
             self.order = Order::ZERO;
         }
@@ -476,7 +476,7 @@ impl Kswapd {
 
     /// The goal is met (or there is no hope): towards sleep.
     fn run_done<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
-        let rules = m.env.sw.kswapd;
+        let rules = m.env.rules.kswapd;
         let per_node = Self::per_node(m);
         self.run_reclaimed += self.sc.reclaimed;
         for (i, z) in self.nodes_zones().enumerate() {

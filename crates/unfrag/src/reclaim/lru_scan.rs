@@ -195,10 +195,10 @@ impl LruScan {
             Pages::Done => {}
         }
         let first = self.batch.pass() == Pass::First;
-        if first && sc.waits_for_batch(m.env.sw.reclaim.high_order) && !self.batch.held.is_empty() {
+        if first && sc.waits_for_batch(m.env.rules.reclaim.high_order) && !self.batch.held.is_empty() {
             self.phase = Phase::Waited;
             return Some(Need::CongestionWait {
-                class: match m.env.sw.reclaim.congestion {
+                class: match m.env.rules.reclaim.congestion {
                     CongestionWait::Sync => Class::Sync,
                     _ => Class::Async,
                 },
@@ -212,19 +212,19 @@ impl LruScan {
 }
 
 fn is_joined<H: Host>(m: &Manager<'_, H>) -> bool {
-    m.env.sw.reclaim.lru.shape() == LruShape::Joined
+    m.env.rules.reclaim.lru.shape() == LruShape::Joined
 }
 
 /// Whether the operation should first wait for others to put back what they isolated.
 fn too_many_isolated<H: Host>(m: &Manager<'_, H>, lru: LruId, file: bool, sc: &Scan) -> bool {
     let v = &m.lrus[lru.index()];
     !sc.kswapd
-        && m.env.sw.reclaim.isolated_throttle
+        && m.env.rules.reclaim.isolated_throttle
         && v.isolated[usize::from(file)] > v.len(Lru::new(file, false))
 }
 
 fn isolated_wait<H: Host>(m: &Manager<'_, H>) -> Need {
-    if m.env.sw.reclaim.congestion == CongestionWait::Throttle {
+    if m.env.rules.reclaim.congestion == CongestionWait::Throttle {
         return Need::Throttle {
             why: Throttle::Isolated,
             ms: FIFTIETH,

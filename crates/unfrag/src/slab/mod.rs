@@ -12,8 +12,8 @@
 //! # let zones = [ZoneConfig {
 //! #     node: 0, kind: ZoneKind::Normal, start: Pfn(1024), spanned: 1024, present: 1024, managed: 1024,
 //! # }];
-//! # let switches = preset("6.18").unwrap().switches;
-//! # let config = Config { zones: &zones, cpus: 1, switches, sysctl: Sysctl::default() };
+//! # let rules = preset("6.18").unwrap().rules;
+//! # let config = Config { zones: &zones, cpus: 1, rules, sysctl: Sysctl::default() };
 //! # let mut memory = vec![0u64; layout(&config)?.words];
 //! # let manager = Manager::boot(&config, NullHost, &mut memory)?;
 //! // A manager of 1024 frames, and the memory behind them.

@@ -3,7 +3,7 @@
 
 use super::memory_zone::Zone;
 use crate::frame::{FrameIx, Frames, Kind, MigrateType, Order};
-use crate::kernel::{HighAtomicLimit, Switches};
+use crate::kernel::{HighAtomicLimit, Rules};
 use crate::place::End;
 use MigrateType::{HighAtomic, Movable, Reserve};
 
@@ -21,7 +21,7 @@ impl Zone {
     pub(crate) fn reserve_highatomic(
         &mut self,
         frames: &Frames,
-        sw: &Switches,
+        rules: &Rules,
         rule: HighAtomicLimit,
         ix: FrameIx,
     ) -> bool {
@@ -33,7 +33,7 @@ impl Zone {
             return false;
         }
         // A pageblock that the zone shares with another cannot change hands as a whole.
-        if sw.lists_follow_blocks() && !self.place.holds_block(frames, ix) {
+        if rules.lists_follow_blocks() && !self.place.holds_block(frames, ix) {
             return false;
         }
         self.highatomic += block;
@@ -46,7 +46,7 @@ impl Zone {
     pub(crate) fn unreserve_highatomic(
         &mut self,
         frames: &Frames,
-        sw: &Switches,
+        rules: &Rules,
         mt: MigrateType,
         force: bool,
     ) -> bool {
@@ -63,7 +63,7 @@ impl Zone {
                 continue;
             }
             // Of a free block of two pageblocks, both go where lists and blocks agree.
-            let whole = if sw.lists_follow_blocks() {
+            let whole = if rules.lists_follow_blocks() {
                 order.max(frames.geometry.block_order)
             } else {
                 frames.geometry.block_order

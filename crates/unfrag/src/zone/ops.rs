@@ -28,7 +28,7 @@ impl<H: Host> ZoneOps<'_, '_, H> {
     #[inline(always)]
     pub fn take(&mut self, want: Want, memory: &mut Memory) -> Option<(FrameIx, MigrateType)> {
         let zone = &mut *self.zone;
-        let taken = zone.place.take(self.frames, &self.env.sw, want, memory)?;
+        let taken = zone.place.take(self.frames, &self.env.rules, want, memory)?;
         if let Some(f) = &taken.extfrag {
             self.tracer.emit(|m| Event::PageAllocExtfrag(f.event(m)));
         }
@@ -55,7 +55,7 @@ impl<H: Host> ZoneOps<'_, '_, H> {
 
     #[inline]
     fn tell_taken(&mut self, ix: FrameIx, order: Order, list: MigrateType) {
-        let percpu_refill = self.env.sw.pcp.serves(order) && list.is_ordinary();
+        let percpu_refill = self.env.rules.pcp.serves(order) && list.is_ordinary();
         self.tracer.emit(|m| Event::PageAllocZoneLocked {
             pfn: m.pfn(ix),
             order,
@@ -66,10 +66,10 @@ impl<H: Host> ZoneOps<'_, '_, H> {
 
     /// Frees a block to the buddy lists, to the list of its pageblock's type.
     pub fn give(&mut self, ix: FrameIx, order: Order, at: At) {
-        let (frames, sw) = (self.frames, &self.env.sw);
+        let (frames, rules) = (self.frames, &self.env.rules);
         let block_order = frames.geometry.block_order;
         // Since 6.10 no list holds a block of several pageblocks that was not merged on it.
-        let cut = order > block_order && sw.lists_follow_blocks();
+        let cut = order > block_order && rules.lists_follow_blocks();
         let piece = if cut { block_order } else { order };
         let end = ix.plus(order.frames());
         let mut ix = ix;
@@ -80,7 +80,7 @@ impl<H: Host> ZoneOps<'_, '_, H> {
                 order: piece,
                 mt,
             };
-            self.zone.place.give(frames, sw, block, at);
+            self.zone.place.give(frames, rules, block, at);
             ix = ix.plus(piece.frames());
         }
         self.count(order.frames().into());
@@ -96,8 +96,8 @@ impl<H: Host> ZoneOps<'_, '_, H> {
     pub fn above_high(&self) -> bool {
         let flags = AllocFlags::WMARK_HIGH;
         let mark = self.zone.marks.of(flags);
-        let sw = &self.env.sw;
+        let rules = &self.env.rules;
         self.zone
-            .passes(sw, Order::ZERO, mark, ZoneKind::Movable, flags)
+            .passes(rules, Order::ZERO, mark, ZoneKind::Movable, flags)
     }
 }

@@ -4,7 +4,7 @@ use super::memory_zone::Zone;
 use super::watermark::{View, block_exists, per_order};
 use crate::frame::{MigrateType, Order, ZoneKind};
 use crate::gfp::AllocFlags;
-use crate::kernel::{HighAtomicLimit, MarkCheck, Reserve, Switches};
+use crate::kernel::{HighAtomicLimit, MarkCheck, Reserve, Rules};
 
 impl Zone {
     /// Whether a request of `order` passes `mark` (which includes the boost). `highest` is the
@@ -12,7 +12,7 @@ impl Zone {
     #[inline]
     pub(crate) fn passes(
         &self,
-        sw: &Switches,
+        rules: &Rules,
         order: Order,
         mark: u64,
         highest: ZoneKind,
@@ -27,8 +27,8 @@ impl Zone {
         {
             return true;
         }
-        let v = self.view(sw);
-        match sw.marks.check {
+        let v = self.view(rules);
+        match rules.marks.check {
             MarkCheck::PerOrder => per_order(&v, order, mark, keep, flags),
             MarkCheck::BlockExists => {
                 block_exists(&v, order, mark, keep, flags)
@@ -57,13 +57,13 @@ impl Zone {
             && (order == Order::ZERO || self.place.ordinary() >> order.0 != 0)
     }
 
-    fn view(&self, sw: &Switches) -> View<'_> {
+    fn view(&self, rules: &Rules) -> View<'_> {
         let l = &self.place;
         let mut ordinary = l.ordinary();
-        if sw.marks.check == MarkCheck::PerOrder {
+        if rules.marks.check == MarkCheck::PerOrder {
             ordinary = u16::MAX;
         }
-        let hidden = match sw.reserve() {
+        let hidden = match rules.reserve() {
             Reserve::HighAtomic(HighAtomicLimit::PercentPlusBlock) => self.highatomic,
             Reserve::HighAtomic(HighAtomicLimit::PercentRoundedUp) => {
                 l.pages_of(MigrateType::HighAtomic)

@@ -10,17 +10,17 @@ use crate::frame::{Geometry, NR_ZONE_KINDS, NodeId, ZoneKind};
 
 /// Marks and protections for all zones of a machine, as the kernel derives them at boot.
 pub(crate) fn setup(zones: &mut [Zone], env: &Env, geometry: Geometry) {
-    let (sw, sysctl) = (&env.sw, &env.sysctl);
+    let (rules, sysctl) = (&env.rules, &env.sysctl);
     let lowmem: u64 = zones
         .iter()
-        .filter(|z| is_lowmem(z.kind, sw))
-        .map(|z| pages(&z.config(), sw))
+        .filter(|z| is_lowmem(z.kind, rules))
+        .map(|z| pages(&z.config(), rules))
         .sum();
     match sysctl.min_free_kbytes {
         0 => {
-            let kbytes = min_free_kbytes(geometry.kib(lowmem), sw.marks.min_free_kbytes_cap);
+            let kbytes = min_free_kbytes(geometry.kib(lowmem), rules.marks.min_free_kbytes_cap);
             set_marks(zones, lowmem, geometry.pages(kbytes), env);
-            if sw.marks.khugepaged && sysctl.transparent_hugepage {
+            if rules.marks.khugepaged && sysctl.transparent_hugepage {
                 let (mut n, mut above) = (0, 0);
                 for z in zones.iter() {
                     if z.kind <= ZoneKind::Normal && z.managed > 0 {
@@ -40,12 +40,12 @@ pub(crate) fn setup(zones: &mut [Zone], env: &Env, geometry: Geometry) {
     for node in (0..=u8::MAX).map(NodeId) {
         let mut sizes = [0; NR_ZONE_KINDS];
         for z in zones.iter().filter(|z| z.node == node) {
-            sizes[z.kind as usize] = pages(&z.config(), sw);
+            sizes[z.kind as usize] = pages(&z.config(), rules);
         }
         if sizes.iter().all(|&s| s == 0) {
             continue;
         }
-        let none = sw.marks.zero_ratio_is_none;
+        let none = rules.marks.zero_ratio_is_none;
         let keep = lowmem_reserve(&sizes, &sysctl.lowmem_reserve_ratio, none);
         for z in zones.iter_mut().filter(|z| z.node == node) {
             z.protection = keep[z.kind as usize];
@@ -58,11 +58,11 @@ fn set_marks(zones: &mut [Zone], lowmem: u64, min_free: u64, env: &Env) {
         let (c, boost) = (z.config(), z.marks.boost);
         let size = MarkSize {
             kind: c.kind,
-            pages: pages(&c, &env.sw),
+            pages: pages(&c, &env.rules),
             lowmem,
             min_free,
         };
-        z.marks = Marks::new(size, &env.sw, &env.sysctl);
+        z.marks = Marks::new(size, &env.rules, &env.sysctl);
         z.marks.boost = boost;
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::frame::{NR_ZONE_KINDS, ORDER_SLOTS, Order, ZoneConfig, ZoneKind};
 use crate::gfp::AllocFlags;
-use crate::kernel::{MarkGap, Switches, Sysctl, ZonePages};
+use crate::kernel::{MarkGap, Rules, Sysctl, ZonePages};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// The marks of a zone, in pages, without the boost.
@@ -49,10 +49,10 @@ pub const fn khugepaged_min_free_pages(zones: u64, above_high: u64, block_pages:
 }
 
 /// Whether a zone of this kind counts as low memory.
-pub const fn is_lowmem(kind: ZoneKind, sw: &Switches) -> bool {
+pub const fn is_lowmem(kind: ZoneKind, rules: &Rules) -> bool {
     match kind {
         ZoneKind::HighMem => false,
-        ZoneKind::Movable => sw.marks.movable_is_lowmem,
+        ZoneKind::Movable => rules.marks.movable_is_lowmem,
         _ => true,
     }
 }
@@ -72,7 +72,7 @@ pub struct MarkSize {
 
 impl Marks {
     /// The marks of a zone of this size. `spec: linux-mm 1.3`
-    pub fn new(size: MarkSize, sw: &Switches, sysctl: &Sysctl) -> Marks {
+    pub fn new(size: MarkSize, rules: &Rules, sysctl: &Sysctl) -> Marks {
         let MarkSize {
             kind,
             pages,
@@ -80,13 +80,13 @@ impl Marks {
             min_free,
         } = size;
         let share = (min_free * pages).checked_div(lowmem).unwrap_or(0);
-        let min = if is_lowmem(kind, sw) {
+        let min = if is_lowmem(kind, rules) {
             share
         } else {
             (pages / 1024).clamp(32, 128)
         };
         let quarter = share / 4;
-        match sw.marks.gap {
+        match rules.marks.gap {
             MarkGap::Quarter => Marks {
                 min,
                 low: share + quarter,
@@ -242,8 +242,8 @@ pub fn block_exists(v: &View, order: Order, mark: u64, keep: u64, flags: AllocFl
 }
 
 /// Pages that a zone's marks are computed from.
-pub(crate) const fn pages(c: &ZoneConfig, sw: &Switches) -> u64 {
-    match sw.marks.pages {
+pub(crate) const fn pages(c: &ZoneConfig, rules: &Rules) -> u64 {
+    match rules.marks.pages {
         ZonePages::Present => c.present,
         ZonePages::Managed => c.managed,
     }

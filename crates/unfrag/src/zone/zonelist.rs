@@ -6,7 +6,7 @@
 //! first.
 
 use crate::frame::{MAX_ZONES, NR_ZONE_KINDS, NodeId, ZoneConfig, ZoneId, ZoneKind};
-use crate::kernel::Switches;
+use crate::kernel::Rules;
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
 /// Zones for a request, best first.
@@ -93,13 +93,13 @@ pub(crate) fn nodes(zones: &[ZoneConfig]) -> ([NodeId; MAX_ZONES], usize) {
 
 impl<'m> ZoneLists<'m> {
     /// The lists of these zones; `room` has [`nr_lists`] of them.
-    pub fn new(zones: &[ZoneConfig], sw: &Switches, room: &'m mut [ZoneList]) -> ZoneLists<'m> {
+    pub fn new(zones: &[ZoneConfig], rules: &Rules, room: &'m mut [ZoneList]) -> ZoneLists<'m> {
         let (nodes, count) = nodes(zones);
         let slots = room.chunks_mut(NR_ZONE_KINDS).enumerate();
         for (slot, lists) in slots.take(count + 1) {
             let node = nodes[..count].get(slot).copied();
             for (list, kind) in lists.iter_mut().zip(ZoneKind::ALL) {
-                *list = build(zones, count, node, kind, sw);
+                *list = build(zones, count, node, kind, rules);
             }
         }
         ZoneLists {
@@ -130,7 +130,7 @@ fn build(
     nodes: usize,
     node: Option<NodeId>,
     highest: ZoneKind,
-    sw: &Switches,
+    rules: &Rules,
 ) -> ZoneList {
     let mut list = ZoneList::EMPTY;
     for local in [true, false] {
@@ -154,7 +154,7 @@ fn build(
     let dma32 = |z: &ZoneConfig| {
         z.kind == ZoneKind::Dma32 && (nodes == 1 || z.node == first.node && z.managed > 0)
     };
-    let wanted = sw.pageblocks().is_some_and(|p| p.nofragment);
+    let wanted = rules.pageblocks().is_some_and(|p| p.nofragment);
     list.nofragment = wanted && first.kind == ZoneKind::Normal && zones.iter().any(dma32);
     list
 }

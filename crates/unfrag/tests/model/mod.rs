@@ -4,7 +4,7 @@
 //! Every frame says for itself what it is; lists are deques of frame numbers, searched from end to
 //! end; nothing is cached. Marks and the sizes of per-CPU lists are taken from the manager under
 //! test (they have tests of their own); all else is decided here, by the name of the era and not by
-//! its switches.
+//! its rules.
 //!
 //! - [`lists`]: split, merge, placement, moving a pageblock.
 //! - [`fallback`]: what the eras do when the own lists are empty.

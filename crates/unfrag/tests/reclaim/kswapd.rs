@@ -159,7 +159,7 @@ fn after_a_broken_sleep_an_old_kswapd_works_for_new_requests_alone_spec_4_6() {
 
 /// Priorities after which kswapd naps, asked for a block of `order` with `free` pages left, when the disk
 /// takes nothing; until it has gone through all of them or sleeps.
-fn naps(sw: Switches, order: u8, free: fn(&Manager<Owners>) -> u64) -> (Vec<u8>, u64) {
+fn naps(sw: Rules, order: u8, free: fn(&Manager<Owners>) -> u64) -> (Vec<u8>, u64) {
     let host = Owners {
         congested: true,
         ..Owners::default()
@@ -199,7 +199,7 @@ fn below_min(m: &Manager<Owners>) -> u64 {
 
 #[test]
 fn with_patch_5_a_higher_order_is_in_trouble_later_spec_4_6() {
-    let later = changed("2.6.31", |r| r.nap = KswapdNap::TroubleLater);
+    let later = changed("2.6.31", |r| r.kswapd.nap = KswapdNap::TroubleLater);
     let ten: Vec<u8> = (1..10).rev().collect();
     for order in [0, 3] {
         let (seen, _) = naps(era("2.6.31"), order, between_min_and_low);
@@ -234,7 +234,7 @@ fn kswapd_waits_for_both_classes_in_one_variant_alone_spec_4_6() {
         };
         let mut seen = Vec::new();
         with(
-            changed("2.6.31", |r| r.congestion = congestion),
+            changed("2.6.31", |r| r.reclaim.congestion = congestion),
             host,
             |m| {
                 fill(m, PageFlags::DIRTY);
@@ -268,7 +268,7 @@ fn kswapd_waits_for_both_classes_in_one_variant_alone_spec_4_6() {
 #[test]
 fn v2s_dropped_patch_goes_over_to_a_higher_order_within_a_run_spec_4_6() {
     let runs = |at_once| {
-        let sw = changed("2.6.31", |r| r.notices_order_at_once = at_once);
+        let sw = changed("2.6.31", |r| r.kswapd.notices_order_at_once = at_once);
         let mut runs = 0;
         with(sw, Owners::default(), |m| {
             let pages = fill(m, PageFlags::empty());

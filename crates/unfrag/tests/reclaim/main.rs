@@ -13,7 +13,7 @@ use unfrag::reclaim::{
     Answer, Class, Context, Kswapd, Lru, Need, PageFlags, Step, Throttle, Unmap, Written,
 };
 use unfrag::{
-    AllocError, Config, Gfp, Host, Manager, MoveError, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind,
+    AllocError, Config, Gfp, Host, Manager, MoveError, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind,
     layout, preset,
 };
 
@@ -76,11 +76,11 @@ impl Host for Owners {
 
 const FRAMES: u64 = 16384;
 
-fn with(sw: Switches, host: Owners, f: impl FnOnce(&mut Manager<Owners>)) {
+fn with(sw: Rules, host: Owners, f: impl FnOnce(&mut Manager<Owners>)) {
     with_frames(FRAMES, sw, host, f);
 }
 
-fn with_frames(n: u64, sw: Switches, host: Owners, f: impl FnOnce(&mut Manager<Owners>)) {
+fn with_frames(n: u64, sw: Rules, host: Owners, f: impl FnOnce(&mut Manager<Owners>)) {
     let zones = [ZoneConfig {
         node: 0,
         kind: ZoneKind::Normal,
@@ -92,7 +92,7 @@ fn with_frames(n: u64, sw: Switches, host: Owners, f: impl FnOnce(&mut Manager<O
     let config = Config {
         zones: &zones,
         cpus: 1,
-        switches: sw,
+        rules: sw,
         sysctl: Sysctl::default(),
     };
     let mut memory = vec![0; layout(&config).unwrap().words];
@@ -101,8 +101,8 @@ fn with_frames(n: u64, sw: Switches, host: Owners, f: impl FnOnce(&mut Manager<O
     m.validate().unwrap();
 }
 
-fn era(name: &str) -> Switches {
-    preset(name).unwrap().switches
+fn era(name: &str) -> Rules {
+    preset(name).unwrap().rules
 }
 
 /// Fills memory down to the low mark with page cache, and returns its pages.
@@ -191,10 +191,10 @@ const ERAS: [&str; 9] = [
     "6.18",
 ];
 
-/// A rule of `name`'s reclaim changed.
-fn changed(name: &str, change: impl FnOnce(&mut unfrag::kernel::ReclaimRules)) -> Switches {
+/// A rule of `name` changed.
+fn changed(name: &str, change: impl FnOnce(&mut Rules)) -> Rules {
     let mut sw = era(name);
-    change(&mut sw.reclaim);
+    change(&mut sw);
     sw
 }
 

@@ -72,7 +72,7 @@ fn a_realtime_task_lends_its_right_to_interrupts_until_patch_2_spec_4_6() {
 #[test]
 fn the_class_that_is_waited_for_follows_the_kernel_spec_4_4() {
     use Class::{Async, Sync};
-    let waits = |sw: Switches| {
+    let waits = |sw: Rules| {
         let mut seen = Vec::new();
         let host = Owners {
             congested: true,
@@ -191,7 +191,7 @@ fn modern_kernels_throttle_instead_of_waiting_for_congestion_spec_4_8() {
 
 #[test]
 fn a_restart_after_reclaim_failed_wakes_kswapd_with_patch_1_spec_4_6() {
-    let wakes_again = |sw: Switches| {
+    let wakes_again = |sw: Rules| {
         let mut more = None;
         with(sw, Owners::default(), |m| {
             // Nothing but anonymous pages, and no swap.
@@ -216,7 +216,7 @@ fn a_restart_after_reclaim_failed_wakes_kswapd_with_patch_1_spec_4_6() {
     assert_eq!(wakes_again(era("2.6.30")), 1);
     assert_eq!(wakes_again(era("2.6.31")), 0);
     assert_eq!(
-        wakes_again(changed("2.6.31", |r| r.wake_on_restart = true)),
+        wakes_again(changed("2.6.31", |r| r.retry.wake_on_restart = true)),
         1
     );
     assert_eq!(wakes_again(era("2.6.32")), 1);

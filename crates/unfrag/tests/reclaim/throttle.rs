@@ -189,7 +189,7 @@ fn nobody_waits_for_a_kswapd_that_does_not_help_spec_4_8() {
 #[test]
 fn with_more_isolated_than_inactive_direct_reclaimers_wait_spec_4_5() {
     for throttles in [false, true] {
-        let sw = changed("2.6.31", |r| r.isolated_throttle = throttles);
+        let sw = changed("2.6.31", |r| r.reclaim.isolated_throttle = throttles);
         with(sw, Owners::default(), |m| {
             let pages = fill(m, PageFlags::DIRTY);
             leave_single_pages(m);

@@ -82,7 +82,7 @@ impl Memory {
         let config = Config {
             zones: &zones,
             cpus: 1,
-            switches: preset("6.18").unwrap().switches,
+            rules: preset("6.18").unwrap().rules,
             sysctl: Sysctl::default(),
         };
         let words = layout(&config).unwrap().words;

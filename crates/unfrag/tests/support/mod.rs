@@ -5,7 +5,7 @@
 use unfrag::trace::{Event, Extfrag};
 use unfrag::zone::Marks;
 use unfrag::{
-    Config, Gfp, Host, Manager, MigrateType, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout,
+    Config, Gfp, Host, Manager, MigrateType, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind, layout,
     preset,
 };
 
@@ -83,10 +83,10 @@ pub const UNM: Gfp = Gfp::KERNEL;
 pub const MOV: Gfp = Gfp::HIGHUSER_MOVABLE;
 pub const REC: Gfp = Gfp::KERNEL.union(Gfp::RECLAIMABLE);
 
-pub fn switches(era: &str) -> Switches {
+pub fn rules(era: &str) -> Rules {
     preset(era)
         .unwrap_or_else(|| panic!("no preset {era}"))
-        .switches
+        .rules
 }
 
 pub fn zone(node: u8, kind: ZoneKind, start: u64, pages: u64) -> ZoneConfig {
@@ -117,22 +117,22 @@ pub fn memory(config: &Config) -> &'static mut [u64] {
 }
 
 /// A manager with all frames reserved.
-pub fn fresh(zones: &[ZoneConfig], cpus: usize, switches: Switches, sysctl: Sysctl) -> M {
+pub fn fresh(zones: &[ZoneConfig], cpus: usize, rules: Rules, sysctl: Sysctl) -> M {
     let config = Config {
         zones,
         cpus,
-        switches,
+        rules,
         sysctl,
     };
     Manager::new(&config, Listener::default(), memory(&config)).expect("a manager")
 }
 
 /// A manager after a boot.
-pub fn booted(zones: &[ZoneConfig], cpus: usize, switches: Switches, sysctl: Sysctl) -> M {
+pub fn booted(zones: &[ZoneConfig], cpus: usize, rules: Rules, sysctl: Sysctl) -> M {
     let config = Config {
         zones,
         cpus,
-        switches,
+        rules,
         sysctl,
     };
     Manager::boot(&config, Listener::default(), memory(&config)).expect("a manager")
@@ -151,7 +151,7 @@ pub fn scene(era: &str) -> M {
     fresh(
         &[zone(0, ZoneKind::Normal, BASE, 4096)],
         1,
-        switches(era),
+        rules(era),
         quiet(),
     )
 }

@@ -86,11 +86,11 @@ fn with_machine<T>(era: &str, look: impl FnOnce(&Manager<'_, NullHost>) -> T) ->
         present: 65536,
         managed: 65536,
     }];
-    let switches = preset(era).unwrap().switches;
+    let rules = preset(era).unwrap().rules;
     let config = Config {
         zones: &zones,
         cpus: 2,
-        switches,
+        rules,
         sysctl: Sysctl::default(),
     };
     let mut memory = vec![0; layout(&config).unwrap().words];

@@ -21,7 +21,7 @@ fn seconds(ns: u64) -> f64 {
 
 /// What to keep in mind about attempts at large blocks, if it is a kernel that would compact.
 fn caution(o: &unfrag_machine::scenario::Outcome) -> Option<String> {
-    let sw = unfrag::preset(&o.kernel)?.switches;
+    let sw = unfrag::preset(&o.kernel)?.rules;
     let compacts = sw.reclaim.high_order == unfrag::kernel::HighOrder::Compaction;
     let short = |r: &HighOrderReport| r.successes() < r.attempts.len();
     (compacts && o.programs.high_order.iter().any(short)).then(|| {

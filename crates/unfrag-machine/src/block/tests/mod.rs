@@ -33,7 +33,7 @@ fn plain_disk() -> DiskConfig {
 
 /// One CPU on which only the encrypting takes time, over the disk and a layer over it.
 fn config(disk: DiskConfig) -> MachineConfig {
-    let mut config = MachineConfig::flat(4096, 1, unfrag::preset("2.6.31").unwrap().switches);
+    let mut config = MachineConfig::flat(4096, 1, unfrag::preset("2.6.31").unwrap().rules);
     config.costs.context_switch = 0;
     config.costs.interrupt = 0;
     config.costs.end_io_page = 0;

@@ -25,7 +25,7 @@ fn free_config(cpus: usize) -> MachineConfig {
 
 /// With turns of 100 µs, so that much happens in little time.
 fn config(cpus: usize) -> MachineConfig {
-    let mut config = MachineConfig::flat(4096, cpus, unfrag::preset("2.6.32").unwrap().switches);
+    let mut config = MachineConfig::flat(4096, cpus, unfrag::preset("2.6.32").unwrap().rules);
     config.sched.turns = Turns::Fair(Fair::rounds(100_000));
     config
 }

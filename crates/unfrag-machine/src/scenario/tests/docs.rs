@@ -136,7 +136,10 @@ fn the_kernel_that_is_shown_can_be_had() {
     let table = PAGE[from..].split_once("```").unwrap().0;
     let text = block("toml").replacen("[[machine]]", &format!("{table}\n[[machine]]"), 1);
     let s = Scenario::parse("s.toml", &text).unwrap_or_else(|e| panic!("{e}"));
-    let rules = s.kernel(None).unwrap().switches.reclaim;
-    let plain = Kernel::preset("2.6.31").unwrap().switches.reclaim;
-    assert_ne!((rules.congestion, rules.nap), (plain.congestion, plain.nap));
+    let rules = s.kernel(None).unwrap().rules;
+    let plain = Kernel::preset("2.6.31").unwrap().rules;
+    assert_ne!(
+        (rules.reclaim.congestion, rules.kswapd.nap),
+        (plain.reclaim.congestion, plain.kswapd.nap)
+    );
 }

@@ -29,29 +29,29 @@ fn a_scenario_names_its_kernel_and_another_can_be_asked_for() {
 
 #[test]
 fn each_patch_of_s4_is_a_key_of_its_own_spec_4_6() {
-    let base = Kernel::preset("2.6.32-rc6").unwrap().switches.reclaim;
+    let base = Kernel::preset("2.6.32-rc6").unwrap().rules;
     let with = |key: &str| {
         let text = format!("[kernel]\nname = \"2.6.32-rc6\"\n{key}");
-        kernel(&text, None).switches.reclaim
+        kernel(&text, None).rules
     };
     assert_eq!(with(""), base);
     let mut want = base;
-    want.wake_on_restart = true;
+    want.retry.wake_on_restart = true;
     assert_eq!(with("wake-on-restart = true"), want);
     let mut want = base;
-    want.realtime_in_interrupt = false;
+    want.rights.realtime_in_interrupt = false;
     assert_eq!(with("realtime-in-interrupt = false"), want);
     let mut want = base;
-    want.congestion = CongestionWait::Both;
+    want.reclaim.congestion = CongestionWait::Both;
     assert_eq!(with("congestion-wait = \"both\""), want);
     let mut want = base;
-    want.sleep = KswapdSleep::Staged;
+    want.kswapd.sleep = KswapdSleep::Staged;
     assert_eq!(with("kswapd-sleep = \"staged\""), want);
     let mut want = base;
-    want.nap = KswapdNap::TroubleLater;
+    want.kswapd.nap = KswapdNap::TroubleLater;
     assert_eq!(with("kswapd-nap = \"trouble-later\""), want);
     let mut want = base;
-    want.notices_order_at_once = true;
+    want.kswapd.notices_order_at_once = true;
     assert_eq!(with("notices-order-at-once = true"), want);
 }
 
@@ -64,7 +64,7 @@ fn slabs_reserve_and_oom_killer_are_chosen_and_stay_on_another_base_spec_6_5_4_7
         assert_eq!(k.name, asked.unwrap_or("2.6.28"));
         assert_eq!((k.slab.design, k.slab.slub.max_order), (Design::Slub, 1));
         assert_eq!(k.slab.slub.first_attempt, FirstAttempt::NoWake);
-        assert_eq!((k.switches.reserve, k.oom_killer), (Reserve::None, false));
+        assert_eq!((k.rules.reserve(), k.oom_killer), (Reserve::None, false));
     }
 }
 

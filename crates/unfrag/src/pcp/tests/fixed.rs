@@ -11,7 +11,7 @@ fn lists_of_6_1_are_by_order_and_type_spec_3_2() {
     assert_eq!(list_index(HUGE_ORDER, Unmovable), 12);
     assert_eq!(list_index(HUGE_ORDER, Reclaimable), 12);
     assert_eq!(list_index(HUGE_ORDER, Movable), 13);
-    let shape = preset("6.1").map(|p| p.switches.pcp).expect("6.1");
+    let shape = preset("6.1").map(|p| p.rules.pcp).expect("6.1");
     let served: Vec<u8> = (0..=MAX_ORDER)
         .filter(|&o| CpuLists::serves(shape, o))
         .collect();
@@ -185,6 +185,6 @@ fn the_free_counter_moves_beyond_the_stat_threshold_only_spec_6_1_10() {
     let mark = rig.zone.marks.of(AllocFlags::empty());
     assert!(
         rig.zone
-            .passes(&rig.env.sw, 0, mark, ZoneKind::Normal, AllocFlags::empty())
+            .passes(&rig.env.rules, 0, mark, ZoneKind::Normal, AllocFlags::empty())
     );
 }

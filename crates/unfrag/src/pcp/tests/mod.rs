@@ -37,8 +37,8 @@ struct Rig {
 
 impl Rig {
     fn new(era: &str) -> Rig {
-        let sw = preset(era).map(|p| p.switches);
-        let sw = sw.unwrap_or_else(|| panic!("no preset {era}"));
+        let rules = preset(era).map(|p| p.rules);
+        let rules = rules.unwrap_or_else(|| panic!("no preset {era}"));
         let config = ZoneConfig {
             node: 0,
             kind: ZoneKind::Normal,
@@ -57,10 +57,10 @@ impl Rig {
         };
         let mut rig = Rig {
             meta: std::vec![bytemuck::Zeroable::zeroed(); PAGES as usize],
-            blocks: std::vec![Movable as u8; (PAGES >> sw.block_order) as usize],
+            blocks: std::vec![Movable as u8; (PAGES >> rules.block_order) as usize],
             zone: Zone::new(0, config, 0, PAGES, false),
             set: CpuLists::new(),
-            env: Env { sw, sysctl },
+            env: Env { rules, sysctl },
             map: FrameMap::new(&[range]).expect("a map"),
             ear: Ear::default(),
         };
@@ -74,7 +74,7 @@ impl Rig {
         let frames = Frames {
             meta: &mut self.meta,
             blocks: &mut self.blocks,
-            block_order: self.env.sw.block_order,
+            block_order: self.env.rules.block_order,
         };
         let tracer = Tracer {
             host: &mut self.ear,
@@ -132,7 +132,7 @@ impl Rig {
         let (set, zone, mut frames, env, _) = self.parts();
         for k in 0..n {
             let at = (i, End::Tail);
-            set.put_single(&mut frames, zone.id, env.sw.pcp, at, from + 2 * k, mt);
+            set.put_single(&mut frames, zone.id, env.rules.pcp, at, from + 2 * k, mt);
         }
     }
 

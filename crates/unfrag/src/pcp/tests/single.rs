@@ -6,7 +6,7 @@ use super::*;
 
 fn per_type(drain: Drain) -> Rig {
     let mut rig = Rig::new("2.6.32").sized(6, 100);
-    rig.env.sw.pcp = Pcp::PerType {
+    rig.env.rules.pcp = Pcp::PerType {
         drain,
         keep_type: false,
     };
