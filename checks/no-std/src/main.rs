@@ -1,7 +1,7 @@
-//! The proof that the core needs no `std`, no allocator and no libc: a program that is linked from
-//! nothing but `core` and `unfrag`, runs two managers of different eras side by side, and slab caches
-//! of each design over a third, and tells by
-//! its exit status whether each step went well (0, or the number of the step that did not).
+//! The proof that the core and the slab caches need no `std`, no allocator and no libc: a program that
+//! is linked from nothing but `core`, `unfrag` and `unfrag-slab`, runs two managers of different eras
+//! side by side, and slab caches of each design over a third, and tells by its exit status whether
+//! each step went well (0, or the number of the step that did not).
 
 #![no_std]
 #![no_main]
@@ -9,7 +9,7 @@
 use core::cell::UnsafeCell;
 use core::panic::PanicInfo;
 use core::ptr::NonNull;
-use unfrag::slab::{CacheFlags, Design, FrameEntry, Kmalloc, LockedPages, SlabConfig, Slabs};
+use unfrag_slab::{CacheFlags, Design, FrameEntry, Kmalloc, LockedPages, SlabConfig, Slabs};
 use unfrag::{
     Config, Gfp, Manager, NullHost, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout, preset,
 };

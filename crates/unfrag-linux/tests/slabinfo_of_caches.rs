@@ -4,12 +4,12 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::io::Write as _;
 use std::process::Command;
 use std::ptr::NonNull;
-use unfrag::slab::{
-    CacheInfo, CacheOptions, Design, FrameEntry, LockedPages, Rules, SlabConfig, Slabs,
-};
 use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset};
 use unfrag_linux::procfs::SlabInfo;
 use unfrag_linux::procfs::slab_activity::{self, Columns};
+use unfrag_slab::{
+    CacheInfo, CacheOptions, Design, FrameEntry, LockedPages, Rules, SlabConfig, Slabs,
+};
 
 const FRAMES: usize = 4096;
 

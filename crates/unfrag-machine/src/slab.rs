@@ -11,11 +11,11 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
-use unfrag::slab::{
+use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout};
+use unfrag_slab::{
     CacheFlags, CacheInfo, CacheOptions, Cpu, CreateError, Due, FrameEntry, Kmalloc, KmemCache,
     LockedPages, NoMemory, Rules, SlabConfig, Slabs, SlabsError,
 };
-use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout};
 
 /// What the machine is made of.
 #[derive(Clone, Copy, Debug)]

@@ -33,7 +33,6 @@
 //! - [`pcp`]: per-CPU lists.
 //! - [`page_alloc`]: the fast and the slow path; [`Manager`].
 //! - [`reclaim`]: LRU lists, kswapd, direct reclaim.
-//! - [`slab`]: objects smaller than a page: SLAB, SLUB and SLQB over any source of pages.
 //! - [`stat`]: counters and indexes of fragmentation.
 //! - [`trace`]: the kernel's own tracepoints as typed events.
 //! - [`host`]: what the core needs from its world; [`hint`]: what it tells the processor.
@@ -49,7 +48,7 @@
 #![no_std]
 #![deny(unsafe_code)]
 
-#[cfg(any(test, loom, shuttle))]
+#[cfg(test)]
 extern crate std;
 
 pub mod frame;
@@ -61,7 +60,6 @@ pub mod page_alloc;
 pub mod pcp;
 mod place;
 pub mod reclaim;
-pub mod slab;
 pub mod stat;
 pub mod trace;
 pub mod zone;

@@ -3,7 +3,7 @@
 use super::choice::Choice;
 use unfrag::Switches;
 use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve, preset};
-use unfrag::slab::{Design, FirstAttempt, Rules};
+use unfrag_slab::{Design, FirstAttempt, Rules};
 
 /// A kernel as an experiment runs it.
 #[derive(Clone, Copy, Debug)]

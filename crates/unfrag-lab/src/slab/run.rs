@@ -7,12 +7,12 @@ use super::report::{AllocatorReport, CacheReport, SlabReport};
 use super::trace::{Action, SlabTrace};
 use std::collections::HashMap;
 use unfrag::kernel::preset;
-use unfrag::slab::{CacheFlags, CacheInfo, CacheOptions, Design, Due, Rules};
 use unfrag_linux::recording::Recording;
 use unfrag_linux::{Error, Result};
 use unfrag_machine::slab::{
     CacheId, MachineError, ObjectId, SlabMachine, SlabMachineConfig, with_slab_machine,
 };
+use unfrag_slab::{CacheFlags, CacheInfo, CacheOptions, Design, Due, Rules};
 
 /// How to replay.
 #[derive(Clone, Debug)]

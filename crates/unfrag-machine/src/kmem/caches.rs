@@ -143,7 +143,7 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag::slab::{Design, Rules};
+    use unfrag_slab::{Design, Rules};
 
     #[test]
     fn the_table_is_in_the_order_of_the_kinds() {

@@ -3,7 +3,7 @@
 
 use super::{CacheId, Kmem};
 use unfrag::Gfp;
-use unfrag::slab::{Design, FirstAttempt};
+use unfrag_slab::{Design, FirstAttempt};
 
 /// How a cache grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Kmem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag::slab::{Rules, SlubRules};
+    use unfrag_slab::{Rules, SlubRules};
 
     fn names(first_attempt: FirstAttempt) -> (Kmem, CacheId) {
         let slub = SlubRules {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::Rng;
-use unfrag::slab::Due;
+use unfrag_slab::Due;
 
 /// Every design grows when it must, and nothing is lost over random work on four CPUs.
 fn churn(design: Design, rules: Rules, seed: u64) {
@@ -98,7 +98,7 @@ fn modern_slub_keeps_min_partial_empty_slabs_spec_6_2() {
         kmem.give(1, o);
     }
     // The CPU's own slab, five of the node, and those that CPU 1 keeps.
-    let on_cpu = unfrag::slab::formulas::slub_cpu_partial_slabs(256, per_slab as u32);
+    let on_cpu = unfrag_slab::formulas::slub_cpu_partial_slabs(256, per_slab as u32);
     let kept = kmem.pages() >> order;
     assert!(kept >= 6 && kept <= 6 + u64::from(on_cpu), "{kept} slabs");
 }

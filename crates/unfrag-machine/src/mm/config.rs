@@ -6,7 +6,7 @@ use crate::kmem::caches::Word;
 use unfrag::Gfp;
 use unfrag::Switches;
 use unfrag::kernel::{Grouping, LruShape, ReclaimRules};
-use unfrag::slab::Rules;
+use unfrag_slab::Rules;
 
 /// CPU time of the kernel's work on memory and files, in nanoseconds.
 ///

@@ -1,0 +1,88 @@
+//! Who is running: the token of a CPU.
+//!
+//! A [`Cpu`] is claimed once, and can be moved between threads but not shared, so whoever holds a
+//! reference to it may use that CPU's lists without an atomic operation. A process gives each thread
+//! one; the simulated machine holds all of them and uses that of the CPU it is on.
+
+use crate::pages::DirectMap;
+use crate::system::Inner;
+use core::cell::Cell;
+use core::marker::PhantomData;
+
+/// Why there is no token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuError {
+    /// There is no such CPU.
+    NoSuchCpu(u16),
+    /// Its token is out.
+    Taken(u16),
+    /// The tokens of all CPUs are out.
+    AllTaken,
+}
+
+impl core::fmt::Display for CpuError {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        match self {
+            CpuError::NoSuchCpu(c) => write!(f, "there is no CPU {c}; see SlabConfig::cpus"),
+            CpuError::Taken(c) => write!(f, "the token of CPU {c} is out; drop it first"),
+            CpuError::AllTaken => f.write_str("the tokens of all CPUs are out; drop one first"),
+        }
+    }
+}
+
+impl core::error::Error for CpuError {}
+
+/// The token of a CPU of one set of caches. Dropping it lets another thread be that CPU; what the
+/// CPU's lists hold stays there.
+pub struct Cpu<'s> {
+    inner: &'s Inner,
+    pub(crate) map: DirectMap,
+    id: u16,
+    not_sync: PhantomData<Cell<()>>,
+}
+
+// SAFETY: the token may move to another thread, which is that CPU from then on.
+#[allow(unsafe_code)]
+unsafe impl Send for Cpu<'_> {}
+
+impl<'s> Cpu<'s> {
+    pub(crate) fn claim(inner: &'s Inner, id: u16) -> Result<Cpu<'s>, CpuError> {
+        if id >= inner.cpus {
+            return Err(CpuError::NoSuchCpu(id));
+        }
+        if !inner.claim(id) {
+            return Err(CpuError::Taken(id));
+        }
+        Ok(Cpu {
+            inner,
+            map: inner.map,
+            id,
+            not_sync: PhantomData,
+        })
+    }
+    /// Its number.
+    #[inline]
+    pub fn id(&self) -> u16 {
+        self.id
+    }
+    /// Its node.
+    pub fn node(&self) -> u8 {
+        (self.inner.node_of_cpu)(self.id)
+    }
+    #[inline(always)]
+    pub(crate) fn inner(&self) -> &'s Inner {
+        self.inner
+    }
+}
+
+impl Drop for Cpu<'_> {
+    fn drop(&mut self) {
+        self.inner.release(self.id);
+    }
+}
+
+impl core::fmt::Debug for Cpu<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        write!(f, "Cpu({})", self.id)
+    }
+}

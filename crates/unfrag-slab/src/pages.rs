@@ -1,0 +1,157 @@
+//! Where slabs come from: the trait [`Pages`], and the caches' window on memory.
+//!
+//! The caches know no zones. They ask for blocks of frames and see them through a *direct map*: one
+//! stretch of addresses in which frame `first + n` lies at `base + 4096 n`, whatever holes there are
+//! between. Only frames that serve as slabs (or hold the caches' own records) are ever touched.
+
+use crate::fault::Fault;
+use crate::formulas::PAGE;
+use crate::sync::{AtomicU32, Ordering};
+use core::ptr::NonNull;
+use unfrag::Gfp;
+use unfrag::frame::Pfn;
+
+/// A request for a block of `2^order` frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRequest {
+    /// Order of the block.
+    pub order: u8,
+    /// What the caller may do for it.
+    pub gfp: Gfp,
+    /// Node to take it from, or near.
+    pub node: u8,
+    /// Give up after the first pass over the free lists. `spec: linux-mm 6.5 (d)`
+    pub first_pass_only: bool,
+}
+
+/// The stretch of addresses in which the caches see frames.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Frame at `base`.
+    pub first: Pfn,
+    /// Frames that it spans, holes included.
+    pub frames: usize,
+    /// Its address, a multiple of the page size.
+    pub base: NonNull<u8>,
+}
+
+/// A source of pages for slab caches.
+///
+/// # Safety
+/// - [`window`](Pages::window) always answers the same.
+/// - What [`alloc`](Pages::alloc) hands out lies within the window, is aligned to its order, may be
+///   read and written there, and is nobody else's until it is freed.
+#[allow(unsafe_code)]
+pub unsafe trait Pages: Sync {
+    /// A block of frames.
+    fn alloc(&self, request: &PageRequest) -> Option<Pfn>;
+    /// Takes back a block that [`alloc`](Pages::alloc) handed out.
+    fn free(&self, first: Pfn, order: u8);
+    /// Where frames are seen.
+    fn window(&self) -> Window;
+    /// Node of a frame.
+    fn node_of(&self, pfn: Pfn) -> u8 {
+        let _ = pfn;
+        0
+    }
+    /// Free pages, and pages that exist without those kept for huge pages. `spec: linux-mm 6.5 (a)`
+    fn free_and_total(&self) -> (u64, u64) {
+        (0, 0)
+    }
+    /// A cache found that someone broke its memory. Who frees the object is told as well.
+    fn fault(&self, fault: &Fault) {
+        let _ = fault;
+    }
+}
+
+/// The window, and which record each frame's slab has.
+///
+/// Entry `n` of the table is 0, or the record's place in the window in units of 64 bytes, from 1.
+/// Each frame of a slab names its record; other frames name none.
+#[derive(Clone, Copy)]
+pub(crate) struct DirectMap {
+    pub base: *mut u8,
+    pub bytes: usize,
+    pub table: *const AtomicU32,
+    pub first: Pfn,
+}
+
+/// Bytes of a unit of a record's place.
+pub(crate) const UNIT: usize = 64;
+
+impl DirectMap {
+    /// The map through which `window` and `table` are seen.
+    pub fn new(window: &Window, table: &[AtomicU32]) -> DirectMap {
+        DirectMap {
+            base: window.base.as_ptr(),
+            bytes: window.frames.min(table.len()) * PAGE as usize,
+            table: table.as_ptr(),
+            first: window.first,
+        }
+    }
+    /// Address of a frame of the window.
+    #[inline(always)]
+    pub fn frame(&self, frame: u32) -> *mut u8 {
+        self.base.wrapping_add(frame as usize * PAGE as usize)
+    }
+    /// Address in units of 8 bytes, from 1.
+    #[inline(always)]
+    pub fn place(&self, p: *mut u8) -> u64 {
+        (p.addr().wrapping_sub(self.base.addr()) >> 3) as u64 + 1
+    }
+    /// The address of a place; null for 0.
+    #[inline(always)]
+    pub fn at(&self, place: u64) -> *mut u8 {
+        if place == 0 {
+            return core::ptr::null_mut();
+        }
+        self.base.wrapping_add((place as usize - 1) << 3)
+    }
+    /// Table entry of the frame that holds `p`, if the window has it.
+    #[inline(always)]
+    pub fn entry(&self, p: *const u8) -> Option<u32> {
+        let off = p.addr().wrapping_sub(self.base.addr());
+        if off >= self.bytes {
+            return None;
+        }
+        // SAFETY: the table has an entry for each page of `bytes`.
+        #[allow(unsafe_code)]
+        let entry = unsafe { &*self.table.add(off / PAGE as usize) };
+        match entry.load(Ordering::Relaxed) {
+            0 => None,
+            id => Some(id),
+        }
+    }
+    /// Gives each frame of a block its record, or none.
+    pub fn set_entries(&self, frame: u32, order: u8, id: u32) {
+        for n in frame as usize..frame as usize + (1 << order) {
+            debug_assert!(n < self.bytes / PAGE as usize);
+            // SAFETY: the frame lies in the window, and so has an entry.
+            #[allow(unsafe_code)]
+            let entry = unsafe { &*self.table.add(n) };
+            entry.store(id, Ordering::Relaxed);
+        }
+    }
+    /// Number of what lies at `p`, as the table and the lists name it.
+    #[inline(always)]
+    pub fn id_of(&self, p: *const u8) -> u32 {
+        ((p.addr() - self.base.addr()) / UNIT) as u32 + 1
+    }
+    /// Address of a record.
+    #[inline(always)]
+    pub fn by_id(&self, id: u32) -> *mut u8 {
+        self.base
+            .wrapping_add(id as usize * UNIT)
+            .wrapping_sub(UNIT)
+    }
+    /// A slab's record.
+    #[inline(always)]
+    pub fn record(&self, id: u32) -> &crate::record::Record {
+        // SAFETY: an id comes from the table or from a list, which name live records alone; they are
+        // taken out of both before their memory goes.
+        #[allow(unsafe_code)]
+        unsafe {
+            &*self.by_id(id).cast()
+        }
+    }
+}
