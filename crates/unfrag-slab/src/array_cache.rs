@@ -4,7 +4,7 @@
 //! it alone.
 
 use crate::lock::Locked;
-use crate::system::Inner;
+use crate::memory::Memory;
 use core::ptr::NonNull;
 use unfrag::Gfp;
 
@@ -99,8 +99,8 @@ impl Array {
 
 /// Makes an empty array.
 #[allow(unsafe_code)]
-pub(crate) fn new_array(s: &Inner, limit: u32, node: u8) -> Option<*mut ArrayCache> {
-    let at = s.boot_alloc(array_bytes(limit), Gfp::KERNEL, node)?;
+pub(crate) fn new_array(memory: &Memory, limit: u32, node: u8) -> Option<*mut ArrayCache> {
+    let at = memory.alloc_record(array_bytes(limit), Gfp::KERNEL, node)?;
     let at = at.cast::<ArrayCache>();
     let empty = ArrayCache {
         avail: 0,
@@ -114,14 +114,18 @@ pub(crate) fn new_array(s: &Inner, limit: u32, node: u8) -> Option<*mut ArrayCac
 
 /// Makes the arrays for other nodes.
 #[allow(unsafe_code)]
-pub(crate) fn new_aliens(s: &Inner, own: u8) -> Option<*const Locked<*mut ArrayCache>> {
-    let bytes = usize::from(s.nodes) * size_of::<Locked<*mut ArrayCache>>();
-    let at = s.boot_alloc(bytes, Gfp::KERNEL, own)?;
+pub(crate) fn new_aliens(
+    memory: &Memory,
+    nodes: u8,
+    own: u8,
+) -> Option<*const Locked<*mut ArrayCache>> {
+    let bytes = usize::from(nodes) * size_of::<Locked<*mut ArrayCache>>();
+    let at = memory.alloc_record(bytes, Gfp::KERNEL, own)?;
     let at = at.cast::<Locked<*mut ArrayCache>>();
-    for n in 0..s.nodes {
+    for n in 0..nodes {
         let array = match n == own {
             true => core::ptr::null_mut(),
-            false => new_array(s, ALIEN_LIMIT, own).unwrap_or(core::ptr::null_mut()),
+            false => new_array(memory, ALIEN_LIMIT, own).unwrap_or(core::ptr::null_mut()),
         };
         // SAFETY: there is room for one a node.
         unsafe { at.add(n.into()).write(Locked::new(array)) };
@@ -131,28 +135,28 @@ pub(crate) fn new_aliens(s: &Inner, own: u8) -> Option<*const Locked<*mut ArrayC
 
 /// Returns an array, empty or not.
 #[allow(unsafe_code)]
-pub(crate) fn free_array(s: &Inner, at: *mut ArrayCache) {
+pub(crate) fn free_array(memory: &Memory, at: *mut ArrayCache) {
     if let Some(at) = NonNull::new(at) {
         // SAFETY: the caller has the array alone; it was allocated with that size.
         unsafe {
             let bytes = array_bytes(at.as_ref().limit);
-            s.boot_free(at.cast(), bytes);
+            memory.free_record(at.cast(), bytes);
         }
     }
 }
 
 /// Returns the arrays for other nodes.
 #[allow(unsafe_code)]
-pub(crate) fn free_aliens(s: &Inner, aliens: *const Locked<*mut ArrayCache>) {
+pub(crate) fn free_aliens(memory: &Memory, nodes: u8, aliens: *const Locked<*mut ArrayCache>) {
     let Some(at) = NonNull::new(aliens.cast_mut()) else {
         return;
     };
-    for n in 0..usize::from(s.nodes) {
+    for n in 0..usize::from(nodes) {
         // SAFETY: there is one a node; the caller has the cache alone.
         let array = unsafe { *at.add(n).as_ref().lock() };
-        free_array(s, array);
+        free_array(memory, array);
     }
-    let bytes = usize::from(s.nodes) * size_of::<Locked<*mut ArrayCache>>();
+    let bytes = usize::from(nodes) * size_of::<Locked<*mut ArrayCache>>();
     // SAFETY: allocated with that size.
-    unsafe { s.boot_free(at.cast(), bytes) };
+    unsafe { memory.free_record(at.cast(), bytes) };
 }

@@ -9,8 +9,11 @@
 
 use crate::formulas::{PAGE, order_for};
 use crate::lock::Locked;
-use crate::pages::{DirectMap, PageRequest, Pages, UNIT};
 use crate::sync::{AtomicU64, Ordering};
+use crate::{
+    map::{DirectMap, UNIT},
+    pages::{PageRequest, Pages},
+};
 use core::ptr::{NonNull, null_mut};
 use unfrag::Gfp;
 use unfrag::frame::Pfn;

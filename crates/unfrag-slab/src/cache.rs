@@ -4,14 +4,14 @@
 //! its slab is that CPU's. Neither knows which design the cache has, nor uses an atomic
 //! read-modify-write: the CPU's token says that nobody else is here. All else is in `slow`.
 
+use crate::cache_record::{CacheRecord, CpuRecord};
 use crate::cpu::Cpu;
-use crate::desc::{CpuRecord, Desc};
 use crate::fault::{Fault, Name};
 use crate::object::{next, set_next};
 use crate::rules::Design;
+use crate::set::Set;
 use crate::slow;
 use crate::sync::Ordering;
-use crate::system::Inner;
 use core::fmt;
 use core::ptr::NonNull;
 use unfrag::Gfp;
@@ -35,8 +35,8 @@ impl core::error::Error for NoMemory {}
 /// Any number of CPUs may use it at once. When it is dropped, it goes if none of its objects is in
 /// use; [`destroy`](KmemCache::destroy) says if one is.
 pub struct KmemCache<'s> {
-    pub(crate) desc: NonNull<Desc>,
-    inner: &'s Inner,
+    pub(crate) record: NonNull<CacheRecord>,
+    set: &'s Set,
     cpus: NonNull<CpuRecord>,
 }
 
@@ -49,26 +49,26 @@ unsafe impl Sync for KmemCache<'_> {}
 
 impl<'s> KmemCache<'s> {
     /// A handle to a cache of the set.
-    pub(crate) fn new(inner: &'s Inner, desc: &Desc) -> KmemCache<'s> {
+    pub(crate) fn new(set: &'s Set, record: &CacheRecord) -> KmemCache<'s> {
         KmemCache {
-            desc: NonNull::from(desc),
-            inner,
-            cpus: NonNull::new(desc.cpus.cast_mut()).unwrap_or(NonNull::dangling()),
+            record: NonNull::from(record),
+            set,
+            cpus: NonNull::new(record.cpus.cast_mut()).unwrap_or(NonNull::dangling()),
         }
     }
 
     #[inline(always)]
-    pub(crate) fn desc(&self) -> &Desc {
+    pub(crate) fn record(&self) -> &CacheRecord {
         // SAFETY: the descriptor lives as long as a handle does.
         #[allow(unsafe_code)]
         unsafe {
-            self.desc.as_ref()
+            self.record.as_ref()
         }
     }
 
     #[inline(always)]
-    fn record(&self, cpu: &Cpu<'_>) -> &CpuRecord {
-        if !core::ptr::eq(cpu.inner(), self.inner) {
+    fn cpu_record(&self, cpu: &Cpu<'_>) -> &CpuRecord {
+        if !core::ptr::eq(cpu.set(), self.set) {
             foreign_cpu();
         }
         // SAFETY: a set's tokens have numbers below its number of CPUs, and a cache has a record for
@@ -89,17 +89,17 @@ impl<'s> KmemCache<'s> {
     #[inline]
     #[allow(unsafe_code)]
     pub fn alloc(&self, cpu: &Cpu<'_>, gfp: Gfp) -> Result<NonNull<u8>, NoMemory> {
-        let c = self.record(cpu);
-        let object = match NonNull::new(c.head.get()) {
+        let own = self.cpu_record(cpu);
+        let object = match NonNull::new(own.head.get()) {
             Some(object) => {
                 // SAFETY: the chain is the CPU's, which is the caller.
-                c.head
-                    .set(unsafe { next(object.as_ptr(), c.next_at.get()) });
-                c.nr.set(c.nr.get().wrapping_sub(1));
-                c.alloc_fast.add(1);
+                own.head
+                    .set(unsafe { next(object.as_ptr(), own.next_at.get()) });
+                own.nr.set(own.nr.get().wrapping_sub(1));
+                own.alloc_fast.add(1);
                 object
             }
-            None => self.alloc_slow(c, gfp, None)?,
+            None => self.alloc_slow(own, gfp, None)?,
         };
         if gfp.contains(Gfp::ZERO) {
             // SAFETY: the object is new and that long.
@@ -118,11 +118,11 @@ impl<'s> KmemCache<'s> {
     /// As [`alloc`](KmemCache::alloc).
     #[allow(unsafe_code)]
     pub fn alloc_on(&self, cpu: &Cpu<'_>, gfp: Gfp, node: u8) -> Result<NonNull<u8>, NoMemory> {
-        let c = self.record(cpu);
-        let got = self.alloc_slow(c, gfp, Some(node));
+        let own = self.cpu_record(cpu);
+        let got = self.alloc_slow(own, gfp, Some(node));
         let object = match got {
-            Err(NoMemory) if !gfp.contains(Gfp::THISNODE) && node < self.inner.nodes => {
-                self.alloc_slow(c, gfp, None)?
+            Err(NoMemory) if !gfp.contains(Gfp::THISNODE) && node < self.set.nodes => {
+                self.alloc_slow(own, gfp, None)?
             }
             got => got?,
         };
@@ -136,11 +136,11 @@ impl<'s> KmemCache<'s> {
     #[inline]
     fn alloc_slow(
         &self,
-        c: &CpuRecord,
+        cpu: &CpuRecord,
         gfp: Gfp,
         node: Option<u8>,
     ) -> Result<NonNull<u8>, NoMemory> {
-        slow::alloc(self.desc(), c, gfp, node)
+        slow::alloc(self.set, self.record(), cpu, gfp, node)
             .and_then(NonNull::new)
             .ok_or(NoMemory)
     }
@@ -160,23 +160,23 @@ impl<'s> KmemCache<'s> {
     #[inline]
     #[allow(unsafe_code)]
     pub unsafe fn free(&self, cpu: &Cpu<'_>, object: NonNull<u8>) -> Result<(), Fault> {
-        let c = self.record(cpu);
+        let own = self.cpu_record(cpu);
         let object = object.as_ptr();
         if let Some(id) = cpu.map.entry(object)
-            && cpu.map.record(id).owner.load(Ordering::Relaxed) == core::ptr::from_ref(c).addr()
+            && cpu.map.slab(id).owner.load(Ordering::Relaxed) == core::ptr::from_ref(own).addr()
         {
             // SAFETY: the caller gives the object up, and it is one of a slab of this CPU.
-            unsafe { set_next(object, c.next_at.get(), c.head.get()) };
-            c.head.set(object);
-            let nr = c.nr.get().wrapping_add(1);
-            c.nr.set(nr);
-            c.free_fast.add(1);
-            if nr > c.hiwater.get() {
-                slow::overflow(self.desc(), c);
+            unsafe { set_next(object, own.next_at.get(), own.head.get()) };
+            own.head.set(object);
+            let nr = own.nr.get().wrapping_add(1);
+            own.nr.set(nr);
+            own.free_fast.add(1);
+            if nr > own.hiwater.get() {
+                slow::overflow(self.set, self.record(), own);
             }
             return Ok(());
         }
-        slow::free(self.desc(), Some(c), object)
+        slow::free(self.set, self.record(), Some(own), object)
     }
 
     /// Frees an object for whoever has no CPU's token: it goes back to its slab, under a lock.
@@ -188,7 +188,7 @@ impl<'s> KmemCache<'s> {
     /// As [`free`](KmemCache::free).
     #[allow(unsafe_code)]
     pub unsafe fn free_without_cpu(&self, object: NonNull<u8>) -> Result<(), Fault> {
-        slow::free(self.desc(), None, object.as_ptr())
+        slow::free(self.set, self.record(), None, object.as_ptr())
     }
 
     /// Allocates as many objects as `into` has places: all of them or none.
@@ -243,38 +243,38 @@ impl<'s> KmemCache<'s> {
         done
     }
 
-    pub(crate) fn inner(&self) -> &'s Inner {
-        self.inner
+    pub(crate) fn set(&self) -> &'s Set {
+        self.set
     }
 
     /// Its name; that of the oldest if several caches share their slabs.
     pub fn name(&self) -> Name {
-        self.desc().name
+        self.record().name
     }
 
     /// Its design.
     pub fn design(&self) -> Design {
-        self.desc().design
+        self.record().design
     }
 
     /// Bytes of an object that its user sees.
     pub fn object_size(&self) -> usize {
-        self.desc().object_size as usize
+        self.record().object_size as usize
     }
 
     /// Alignment of its objects in bytes.
     pub fn align(&self) -> usize {
-        self.desc().layout.align as usize
+        self.record().layout.align as usize
     }
 
     /// Whether it shares its slabs with another cache.
     pub fn is_merged(&self) -> bool {
-        self.desc().handles.load(Ordering::Relaxed) > 1
+        self.record().handles.load(Ordering::Relaxed) > 1
     }
 
     /// Whether the objects are checked.
     pub fn is_checked(&self) -> bool {
-        self.desc().is_checked()
+        self.record().is_checked()
     }
 }
 

@@ -4,8 +4,8 @@
 //! reference to it may use that CPU's lists without an atomic operation. A process gives each thread
 //! one; the simulated machine holds all of them and uses that of the CPU it is on.
 
-use crate::pages::DirectMap;
-use crate::system::Inner;
+use crate::map::DirectMap;
+use crate::set::Set;
 use core::cell::Cell;
 use core::marker::PhantomData;
 
@@ -35,7 +35,7 @@ impl core::error::Error for CpuError {}
 /// The token of a CPU of one set of caches. Dropping it lets another thread be that CPU; what the
 /// CPU's lists hold stays there.
 pub struct Cpu<'s> {
-    inner: &'s Inner,
+    set: &'s Set,
     pub(crate) map: DirectMap,
     id: u16,
     not_sync: PhantomData<Cell<()>>,
@@ -46,16 +46,16 @@ pub struct Cpu<'s> {
 unsafe impl Send for Cpu<'_> {}
 
 impl<'s> Cpu<'s> {
-    pub(crate) fn claim(inner: &'s Inner, id: u16) -> Result<Cpu<'s>, CpuError> {
-        if id >= inner.cpus {
+    pub(crate) fn claim(set: &'s Set, id: u16) -> Result<Cpu<'s>, CpuError> {
+        if id >= set.cpus {
             return Err(CpuError::NoSuchCpu(id));
         }
-        if !inner.claim(id) {
+        if !set.claim(id) {
             return Err(CpuError::Taken(id));
         }
         Ok(Cpu {
-            inner,
-            map: inner.map,
+            set,
+            map: *set.map(),
             id,
             not_sync: PhantomData,
         })
@@ -67,17 +67,17 @@ impl<'s> Cpu<'s> {
     }
     /// Its node.
     pub fn node(&self) -> u8 {
-        (self.inner.node_of_cpu)(self.id)
+        (self.set.node_of_cpu)(self.id)
     }
     #[inline(always)]
-    pub(crate) fn inner(&self) -> &'s Inner {
-        self.inner
+    pub(crate) fn set(&self) -> &'s Set {
+        self.set
     }
 }
 
 impl Drop for Cpu<'_> {
     fn drop(&mut self) {
-        self.inner.release(self.id);
+        self.set.release(self.id);
     }
 }
 

@@ -3,8 +3,9 @@
 //! A checked cache keeps the CPU's chain hidden, so that every allocation and every free comes by
 //! here, and the designs need not know.
 
-use crate::desc::Desc;
+use crate::cache_record::CacheRecord;
 use crate::fault::FaultKind;
+use crate::map::DirectMap;
 use crate::object::CacheFlags;
 use crate::rules::Design;
 
@@ -46,28 +47,28 @@ fn set_word(object: *mut u8, at: i64, to: u64) {
     unsafe { object.offset(at as isize).cast::<u64>().write(to) }
 }
 
-fn red_words(d: &Desc) -> [i64; 2] {
-    [-8, i64::from(d.layout.red_at)]
+fn red_words(cache: &CacheRecord) -> [i64; 2] {
+    [-8, i64::from(cache.layout.red_at)]
 }
 
-fn set_state(d: &Desc, object: *mut u8, in_use: bool) {
-    if d.flags.contains(CacheFlags::RED_ZONE) {
-        for at in red_words(d) {
-            set_word(object, at, red(d.design, in_use));
+fn set_state(cache: &CacheRecord, object: *mut u8, in_use: bool) {
+    if cache.flags.contains(CacheFlags::RED_ZONE) {
+        for at in red_words(cache) {
+            set_word(object, at, red(cache.design, in_use));
         }
     }
     let state = if in_use { IN_USE } else { FREE };
-    set_word(object, d.layout.state_at.into(), state);
+    set_word(object, cache.layout.state_at.into(), state);
 }
 
 /// Whether objects are filled: a constructor's work would be lost.
-fn is_poisoned(d: &Desc) -> bool {
-    d.flags.contains(CacheFlags::POISON) && d.ctor.is_none()
+fn is_poisoned(cache: &CacheRecord) -> bool {
+    cache.flags.contains(CacheFlags::POISON) && cache.ctor.is_none()
 }
 
 #[allow(unsafe_code)]
-fn fill(d: &Desc, object: *mut u8, with: u8) {
-    let n = d.object_size as usize;
+fn fill(cache: &CacheRecord, object: *mut u8, with: u8) {
+    let n = cache.object_size as usize;
     // SAFETY: the object is not in use, and that long.
     unsafe {
         object.write_bytes(with, n - 1);
@@ -76,17 +77,17 @@ fn fill(d: &Desc, object: *mut u8, with: u8) {
 }
 
 /// An object of a new slab.
-pub(crate) fn on_new(d: &Desc, object: *mut u8) {
-    set_state(d, object, false);
-    if is_poisoned(d) {
-        fill(d, object, POISON_INUSE);
+pub(crate) fn on_new(cache: &CacheRecord, object: *mut u8) {
+    set_state(cache, object, false);
+    if is_poisoned(cache) {
+        fill(cache, object, POISON_INUSE);
     }
 }
 
 /// First byte of a free object that is not as it was left.
 #[allow(unsafe_code)]
-fn first_change(d: &Desc, object: *mut u8) -> Option<u32> {
-    let n = d.object_size as usize;
+fn first_change(cache: &CacheRecord, object: *mut u8) -> Option<u32> {
+    let n = cache.object_size as usize;
     // SAFETY: the object is free, and that long.
     let bytes = unsafe { core::slice::from_raw_parts(object, n) };
     let (last, body) = bytes.split_last()?;
@@ -99,13 +100,13 @@ fn first_change(d: &Desc, object: *mut u8) -> Option<u32> {
     changed.map(|at| at as u32)
 }
 
-fn check_red(d: &Desc, object: *mut u8, active: bool) -> Result<(), FaultKind> {
-    if d.flags.contains(CacheFlags::RED_ZONE) {
-        let [before, behind] = red_words(d);
-        if word(object, before) != red(d.design, active) {
+fn check_red(cache: &CacheRecord, object: *mut u8, active: bool) -> Result<(), FaultKind> {
+    if cache.flags.contains(CacheFlags::RED_ZONE) {
+        let [before, behind] = red_words(cache);
+        if word(object, before) != red(cache.design, active) {
             return Err(FaultKind::RedZoneBefore);
         }
-        if word(object, behind) != red(d.design, active) {
+        if word(object, behind) != red(cache.design, active) {
             return Err(FaultKind::RedZoneBehind);
         }
     }
@@ -113,48 +114,48 @@ fn check_red(d: &Desc, object: *mut u8, active: bool) -> Result<(), FaultKind> {
 }
 
 /// An object about to be handed out.
-pub(crate) fn on_alloc(d: &Desc, object: *mut u8) -> Result<(), FaultKind> {
-    if word(object, d.layout.state_at.into()) != FREE {
+pub(crate) fn on_alloc(cache: &CacheRecord, object: *mut u8) -> Result<(), FaultKind> {
+    if word(object, cache.layout.state_at.into()) != FREE {
         return Err(FaultKind::State);
     }
-    check_red(d, object, false)?;
-    if is_poisoned(d)
-        && let Some(at) = first_change(d, object)
+    check_red(cache, object, false)?;
+    if is_poisoned(cache)
+        && let Some(at) = first_change(cache, object)
     {
         return Err(FaultKind::WrittenAfterFree(at));
     }
-    set_state(d, object, true);
+    set_state(cache, object, true);
     Ok(())
 }
 
 /// An object that is freed, at a place where one begins.
-pub(crate) fn on_free(d: &Desc, object: *mut u8) -> Result<(), FaultKind> {
-    if word(object, d.layout.state_at.into()) == FREE {
+pub(crate) fn on_free(cache: &CacheRecord, object: *mut u8) -> Result<(), FaultKind> {
+    if word(object, cache.layout.state_at.into()) == FREE {
         return Err(FaultKind::DoubleFree);
     }
-    check_red(d, object, true)?;
-    if word(object, d.layout.state_at.into()) != IN_USE {
+    check_red(cache, object, true)?;
+    if word(object, cache.layout.state_at.into()) != IN_USE {
         return Err(FaultKind::State);
     }
-    set_state(d, object, false);
-    if is_poisoned(d) {
-        fill(d, object, POISON_FREE);
+    set_state(cache, object, false);
+    if is_poisoned(cache) {
+        fill(cache, object, POISON_FREE);
     }
     Ok(())
 }
 
 /// Chains an object before the others that nobody gets; answers it.
-pub(crate) fn quarantine(d: &Desc, object: *mut u8, before: *mut u8) -> *mut u8 {
-    set_word(object, d.layout.state_at.into(), before.addr() as u64);
+pub(crate) fn quarantine(cache: &CacheRecord, object: *mut u8, before: *mut u8) -> *mut u8 {
+    set_word(object, cache.layout.state_at.into(), before.addr() as u64);
     object
 }
 
 /// What comes after an object that nobody gets; the object is to be freed.
-pub(crate) fn unquarantine(d: &Desc, object: *mut u8) -> *mut u8 {
-    let next = word(object, d.layout.state_at.into()) as usize;
-    set_state(d, object, false);
+pub(crate) fn unquarantine(map: &DirectMap, cache: &CacheRecord, object: *mut u8) -> *mut u8 {
+    let next = word(object, cache.layout.state_at.into()) as usize;
+    set_state(cache, object, false);
     match next {
         0 => core::ptr::null_mut(),
-        at => d.inner().map.base.with_addr(at),
+        at => map.base.with_addr(at),
     }
 }

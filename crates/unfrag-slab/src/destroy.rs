@@ -4,13 +4,13 @@
 //! under the lock of the list of caches, which lets nobody merge with it meanwhile.
 
 use crate::cache::KmemCache;
+use crate::cache_record::CacheRecord;
 use crate::cpu::Cpu;
-use crate::create::{free_cpus, free_nodes};
-use crate::desc::Desc;
+use crate::plan::{free_cpus, free_nodes};
+use crate::set::Set;
 use crate::slow;
 use crate::stat;
 use crate::sync::Ordering;
-use crate::system::Inner;
 use core::fmt;
 use core::ptr::NonNull;
 
@@ -52,15 +52,15 @@ pub struct Shrunk {
 }
 
 /// Empties all lists of a cache that the caller has alone, and returns its empty slabs.
-fn empty(d: &Desc) {
-    slow::release_quarantine(d);
+fn empty(set: &Set, cache: &CacheRecord) {
+    slow::release_quarantine(set, cache);
     // Twice, for one CPU's flush may queue objects for another.
     for _ in 0..2 {
-        for c in d.all_cpus() {
-            slow::flush_cpu(d, c);
+        for c in cache.all_cpus() {
+            slow::flush_cpu(set, cache, c);
         }
     }
-    slow::shrink_nodes(d);
+    slow::shrink_nodes(set, cache);
 }
 
 /// Takes a cache without slabs apart.
@@ -68,50 +68,50 @@ fn empty(d: &Desc) {
 /// # Safety
 /// Nobody uses it any more, and it is on no list.
 #[allow(unsafe_code)]
-unsafe fn take_apart(s: &Inner, d: *const Desc) {
+unsafe fn take_apart(set: &Set, cache: *const CacheRecord) {
     // SAFETY: it lives until the last line.
-    let (cpus, nodes) = unsafe { ((*d).cpus, (*d).nodes) };
-    free_cpus(s, cpus);
-    free_nodes(s, nodes);
-    if let Some(at) = NonNull::new(d.cast_mut().cast::<u8>()) {
+    let (cpus, nodes) = unsafe { ((*cache).cpus, (*cache).nodes) };
+    free_cpus(set, cpus);
+    free_nodes(set, nodes);
+    if let Some(at) = NonNull::new(cache.cast_mut().cast::<u8>()) {
         // SAFETY: allocated with that size.
-        unsafe { s.boot_free(at, size_of::<Desc>()) };
+        unsafe { set.memory.free_record(at, size_of::<CacheRecord>()) };
     }
 }
 
 /// Gives a handle up. The cache goes with its last one, unless objects are in use: then the answer
 /// is how many.
-fn let_go(s: &Inner, desc: NonNull<Desc>, even_if_live: bool) -> Result<(), u64> {
-    let mut list = s.caches.lock();
+fn let_go(set: &Set, record: NonNull<CacheRecord>, even_if_live: bool) -> Result<(), u64> {
+    let mut list = set.caches.lock();
     // SAFETY: the handle keeps it.
     #[allow(unsafe_code)]
-    let d = unsafe { desc.as_ref() };
-    if d.handles.load(Ordering::Acquire) > 1 {
-        d.handles.fetch_sub(1, Ordering::Release);
+    let cache = unsafe { record.as_ref() };
+    if cache.handles.load(Ordering::Acquire) > 1 {
+        cache.handles.fetch_sub(1, Ordering::Release);
         return Ok(());
     }
     // The last handle is the caller's, who gives it up, and the list's lock lets nobody merge with
     // the cache: it is his alone.
-    empty(d);
-    let live = stat::live_objects(d);
+    empty(set, cache);
+    let live = stat::live_objects(set, cache);
     if live > 0 {
         if even_if_live {
-            d.handles.store(0, Ordering::Relaxed);
+            cache.handles.store(0, Ordering::Relaxed);
         }
         return Err(live);
     }
-    unlink(&mut list.0, d);
+    unlink(&mut list.0, cache);
     // SAFETY: the last handle goes, and the list forgot it.
     #[allow(unsafe_code)]
     unsafe {
-        take_apart(s, d);
+        take_apart(set, cache);
     }
     Ok(())
 }
 
-fn unlink(head: &mut *const Desc, d: &Desc) {
-    if core::ptr::eq(*head, d) {
-        *head = d.next.get();
+fn unlink(head: &mut *const CacheRecord, cache: &CacheRecord) {
+    if core::ptr::eq(*head, cache) {
+        *head = cache.next.get();
         return;
     }
     let mut at = *head;
@@ -119,8 +119,8 @@ fn unlink(head: &mut *const Desc, d: &Desc) {
         // SAFETY: caches on the list live.
         #[allow(unsafe_code)]
         let before = unsafe { &*at };
-        if core::ptr::eq(before.next.get(), d) {
-            before.next.set(d.next.get());
+        if core::ptr::eq(before.next.get(), cache) {
+            before.next.set(cache.next.get());
             return;
         }
         at = before.next.get();
@@ -128,21 +128,21 @@ fn unlink(head: &mut *const Desc, d: &Desc) {
 }
 
 /// Takes the caches apart whose handles are gone and whose objects came back since.
-pub(crate) fn drop_all(s: &Inner) {
-    let mut list = s.caches.lock();
+pub(crate) fn drop_all(set: &Set) {
+    let mut list = set.caches.lock();
     let mut at = list.0;
     while !at.is_null() {
         // SAFETY: caches on the list live.
         #[allow(unsafe_code)]
-        let d = unsafe { &*at };
-        at = d.next.get();
-        empty(d);
-        if stat::live_objects(d) == 0 {
-            unlink(&mut list.0, d);
+        let cache = unsafe { &*at };
+        at = cache.next.get();
+        empty(set, cache);
+        if stat::live_objects(set, cache) == 0 {
+            unlink(&mut list.0, cache);
             // SAFETY: the set goes, so that nobody has a handle.
             #[allow(unsafe_code)]
             unsafe {
-                take_apart(s, d);
+                take_apart(set, cache);
             }
         }
     }
@@ -154,8 +154,8 @@ impl<'s> KmemCache<'s> {
     /// # Errors
     /// If objects are still in use: how many, and the cache again.
     pub fn destroy(self) -> Result<(), DestroyError<'s>> {
-        let (s, desc) = (self.inner(), self.desc);
-        match let_go(s, desc, false) {
+        let (set, record) = (self.set(), self.record);
+        match let_go(set, record, false) {
             Ok(()) => {
                 core::mem::forget(self);
                 Ok(())
@@ -167,31 +167,31 @@ impl<'s> KmemCache<'s> {
     /// Returns the pages of all empty slabs. The lists of `cpu`, and of all CPUs whose token is not
     /// out, are emptied first; other CPUs are asked to empty theirs.
     pub fn shrink(&self, cpu: &Cpu<'_>) -> Shrunk {
-        let (s, d) = (self.inner(), self.desc());
+        let (set, cache) = (self.set(), self.record());
         assert!(
-            core::ptr::eq(cpu.inner(), s),
+            core::ptr::eq(cpu.set(), set),
             "the CPU's token belongs to another set"
         );
-        let before = stat::slab_pages(d);
+        let before = stat::slab_pages(cache);
         let mut asked = 0;
         for _ in 0..2 {
             asked = 0;
-            for id in 0..s.cpus {
+            for id in 0..set.cpus {
                 let own = id == cpu.id();
-                if own || s.borrow(id) {
-                    slow::flush_cpu(d, d.cpu(id));
+                if own || set.borrow(id) {
+                    slow::flush_cpu(set, cache, cache.cpu(id));
                     if !own {
-                        s.release(id);
+                        set.release(id);
                     }
                 } else {
-                    d.cpu(id).drain.store(1, Ordering::Relaxed);
+                    cache.cpu(id).drain.store(1, Ordering::Relaxed);
                     asked += 1;
                 }
             }
         }
-        slow::shrink_nodes(d);
+        slow::shrink_nodes(set, cache);
         Shrunk {
-            pages: before.saturating_sub(stat::slab_pages(d)),
+            pages: before.saturating_sub(stat::slab_pages(cache)),
             asked,
         }
     }
@@ -201,6 +201,6 @@ impl Drop for KmemCache<'_> {
     /// What [`destroy`](KmemCache::destroy) does; a cache with objects in use stays, without a
     /// handle, until the set goes.
     fn drop(&mut self) {
-        let _ = let_go(self.inner(), self.desc, true);
+        let _ = let_go(self.set(), self.record, true);
     }
 }

@@ -12,8 +12,8 @@ use crate::formulas::{PAGE, fls, order_for};
 use crate::object::CacheFlags;
 use crate::options::{CacheOptions, CreateError};
 use crate::pages::PageRequest;
-use crate::record::Record;
 use crate::rules::Design;
+use crate::slab_record::SlabRecord;
 use crate::sync::Ordering;
 use crate::system::Slabs;
 use crate::word::{AtomicWord, Word};
@@ -70,7 +70,7 @@ const fn position(size: u32) -> usize {
     match size {
         96 => 1,
         192 => 2,
-        s => fls(s as u64) as usize - 1,
+        set => fls(set as u64) as usize - 1,
     }
 }
 
@@ -89,10 +89,10 @@ struct Short {
 }
 
 impl Write for Short {
-    fn write_str(&mut self, s: &str) -> core::fmt::Result {
-        let end = self.len + s.len();
+    fn write_str(&mut self, set: &str) -> core::fmt::Result {
+        let end = self.len + set.len();
         let room = self.bytes.get_mut(self.len..end).ok_or(core::fmt::Error)?;
-        room.copy_from_slice(s.as_bytes());
+        room.copy_from_slice(set.as_bytes());
         self.len = end;
         Ok(())
     }
@@ -106,9 +106,9 @@ impl Short {
             len: 0,
         };
         let written = match (design, size) {
-            (Design::Slab, s) => write!(name, "size-{s}"),
+            (Design::Slab, set) => write!(name, "size-{set}"),
             (_, 1024..) => write!(name, "kmalloc-{}k", size / 1024),
-            (_, s) => write!(name, "kmalloc-{s}"),
+            (_, set) => write!(name, "kmalloc-{set}"),
         };
         debug_assert!(written.is_ok(), "the longest name fits");
         name
@@ -216,9 +216,9 @@ impl<'s> Kmalloc<'s> {
         if let Some(cache) = self.find(memory)? {
             return Ok(cache.object_size());
         }
-        let s = self.slabs.inner();
-        let id = s.map.entry(memory.as_ptr());
-        Ok(id.map_or(0, |id| (PAGE as usize) << s.map.record(id).order))
+        let set = self.slabs.set();
+        let id = set.map().entry(memory.as_ptr());
+        Ok(id.map_or(0, |id| (PAGE as usize) << set.map().slab(id).order))
     }
 
     fn fault(&self, memory: NonNull<u8>, kind: FaultKind) -> Fault {
@@ -228,29 +228,29 @@ impl<'s> Kmalloc<'s> {
             object: memory.addr().get(),
             kind,
         };
-        self.slabs.inner().pages.fault(&fault);
+        self.slabs.set().memory.pages.fault(&fault);
         fault
     }
 
     /// The cache of an address; `None` if it begins whole pages.
     fn find(&self, memory: NonNull<u8>) -> Result<Option<&KmemCache<'s>>, Fault> {
-        let s = self.slabs.inner();
-        let Some(id) = s.map.entry(memory.as_ptr()) else {
+        let set = self.slabs.set();
+        let Some(id) = set.map().entry(memory.as_ptr()) else {
             return Err(self.fault(memory, FaultKind::NotInASlab));
         };
-        let r = s.map.record(id);
-        if r.desc.is_null() {
-            let begins = r.first == memory.as_ptr();
+        let slab = set.map().slab(id);
+        if slab.cache.is_null() {
+            let begins = slab.first == memory.as_ptr();
             return match begins {
                 true => Ok(None),
                 false => Err(self.fault(memory, FaultKind::NotAnObject)),
             };
         }
         let mut caches = self.caches.iter().flatten();
-        let cache = caches.find(|c| core::ptr::eq(c.desc(), r.desc));
+        let cache = caches.find(|c| core::ptr::eq(c.record(), slab.cache));
         match cache {
             Some(cache) => Ok(Some(cache)),
-            None => Err(self.fault(memory, FaultKind::OtherCache(r.desc().name))),
+            None => Err(self.fault(memory, FaultKind::OtherCache(slab.cache().name))),
         }
     }
 
@@ -262,7 +262,7 @@ impl<'s> Kmalloc<'s> {
         gfp: Gfp,
         node: u8,
     ) -> Result<NonNull<u8>, NoMemory> {
-        let s = self.slabs.inner();
+        let set = self.slabs.set();
         let order = order_for(size as u64);
         if order > MAX_ORDER {
             return Err(NoMemory);
@@ -273,42 +273,45 @@ impl<'s> Kmalloc<'s> {
             node,
             first_pass_only: false,
         };
-        let pfn = s.pages.alloc(&request).ok_or(NoMemory)?;
-        let Some(at) = s.boot_alloc(size_of::<Record>(), gfp, node) else {
-            s.pages.free(pfn, order);
+        let pfn = set.memory.pages.alloc(&request).ok_or(NoMemory)?;
+        let Some(at) = set.memory.alloc_record(size_of::<SlabRecord>(), gfp, node) else {
+            set.memory.pages.free(pfn, order);
             return Err(NoMemory);
         };
-        let frame = (pfn.0 - s.map.first.0) as u32;
-        let start = s.map.frame(frame);
+        let frame = (pfn.0 - set.map().first.0) as u32;
+        let start = set.map().frame(frame);
         let word = AtomicWord::new(Word::new(0, 1, true));
-        let record = Record::new(word, null(), start, (frame, order, node), 1);
+        let record = SlabRecord::new(word, null(), start, (frame, order, node), 1);
         // SAFETY: the place is ours, large enough and aligned; the pages are ours too.
         unsafe {
-            at.cast::<Record>().write(record);
+            at.cast::<SlabRecord>().write(record);
             if gfp.contains(Gfp::ZERO) {
                 start.write_bytes(0, (PAGE as usize) << order);
             }
         }
-        s.map.set_entries(frame, order, s.map.id_of(at.as_ptr()));
-        s.slab_pages.fetch_add(1 << order, Ordering::Relaxed);
+        set.map()
+            .set_entries(frame, order, set.map().id_of(at.as_ptr()));
+        set.slab_pages.fetch_add(1 << order, Ordering::Relaxed);
         NonNull::new(start).ok_or(NoMemory)
     }
 
     #[allow(unsafe_code)]
     fn free_pages(&self, memory: NonNull<u8>) -> Result<(), Fault> {
-        let s = self.slabs.inner();
-        let Some(id) = s.map.entry(memory.as_ptr()) else {
+        let set = self.slabs.set();
+        let Some(id) = set.map().entry(memory.as_ptr()) else {
             return Err(self.fault(memory, FaultKind::NotInASlab));
         };
-        let r = s.map.record(id);
-        let (frame, order) = (r.frame, r.order);
-        s.map.set_entries(frame, order, 0);
-        s.slab_pages.fetch_sub(1 << order, Ordering::Relaxed);
-        if let Some(at) = NonNull::new(s.map.by_id(id)) {
+        let slab = set.map().slab(id);
+        let (frame, order) = (slab.frame, slab.order);
+        set.map().set_entries(frame, order, 0);
+        set.slab_pages.fetch_sub(1 << order, Ordering::Relaxed);
+        if let Some(at) = NonNull::new(set.map().by_id(id)) {
             // SAFETY: allocated by `alloc_pages` with that size; the table forgot it.
-            unsafe { s.boot_free(at, size_of::<Record>()) };
+            unsafe { set.memory.free_record(at, size_of::<SlabRecord>()) };
         }
-        s.pages.free(Pfn(s.map.first.0 + u64::from(frame)), order);
+        set.memory
+            .pages
+            .free(Pfn(set.map().first.0 + u64::from(frame)), order);
         Ok(())
     }
 
@@ -365,7 +368,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_kernels() {
-        let name = |d, n| std::string::String::from(Short::name(d, n).as_str());
+        let name = |cache, n| std::string::String::from(Short::name(cache, n).as_str());
         assert_eq!(name(Design::Slub, 192), "kmalloc-192");
         assert_eq!(name(Design::Slub, 8192), "kmalloc-8k");
         assert_eq!(name(Design::Slab, 131_072), "size-131072");

@@ -32,19 +32,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # The rooms
-//! - [`pages`]: where slabs come from, and the direct map through which they are seen.
-//! - [`rules`], [`formulas`]: what era and administrator decide; orders, limits.
-//! - [`system`], [`cpu`]: a set of caches, and who is running. [`options`], `create`, [`destroy`]:
-//!   caches come and go.
-//! - [`cache`]: hits. `slow`: where a hit ends. `slub`, `slqb`, `array` (SLAB): the designs.
-//! - `grow`: new slabs, and slabs that go. [`object`]: layout of an object. `record`: of a slab.
-//! - `word`, `remote`: the two lock-free words, each checked under loom.
-//! - `boot`: the bootstrap cache, where all records live. `desc`: those of a cache.
-//! - `debug`, [`fault`]: checked caches. [`stat`]: counts. [`shrink`], [`reap`]: giving memory back.
-//! - [`validate`]: what must hold, checked.
+//! # The rooms, from the ground up
+//! - [`rules`], [`formulas`]: what era and administrator decide; orders, limits. [`object`]: layout of
+//!   an object. [`fault`]: what is found when memory is misused.
+//! - `word`, `remote`: the two lock-free words, each checked under loom. `lock`, `sync`: what they and
+//!   the others are made of.
+//! - [`pages`]: where slabs come from. `map`: the direct map through which they are seen. `boot`: the
+//!   bootstrap cache, where all records live. `memory`: the three together.
+//! - `list`: lists of slabs. `cache_record`, `array_cache`: what a cache, a CPU and a node have;
+//!   `slab_record`: what a slab has. `set`: the caches of a set, and its CPUs' tokens.
+//! - `grow`: new slabs, and slabs that go. `slub`, `slqb`, `array` (SLAB): the designs, which work on a
+//!   `work`. `debug`: checked caches. `slow`: where a hit ends and a design begins.
+//! - [`cache`]: hits. [`cpu`]: who is running. [`options`], `plan`, `create`, [`destroy`]: caches come
+//!   and go. [`system`]: a set of caches. [`stat`]: counts. [`validate`]: what must hold, checked.
+//! - [`due`], `reap`: work from time to time. [`shrink`]: who gives memory back when reclaim asks.
 //! - [`kmalloc`], [`typed`], [`heap`]: sizes, types, and a global allocator.
 //! - [`locked`]: pages from a [`Manager`](unfrag::Manager).
+//!
+//! No two of them import each other, however far around.
 //!
 //! # One allocation
 //! [`KmemCache::alloc`] takes the first object of the CPU's chain. If there is none, `slow` asks the
@@ -61,26 +66,33 @@ mod array;
 mod array_cache;
 mod boot;
 pub mod cache;
+mod cache_record;
 pub mod cpu;
 mod create;
 mod debug;
-mod desc;
+
 pub mod destroy;
+pub mod due;
 pub mod fault;
 pub mod formulas;
 mod grow;
 pub mod heap;
 pub mod kmalloc;
+mod list;
 mod lock;
 pub mod locked;
+mod map;
+mod memory;
 pub mod object;
 pub mod options;
 pub mod pages;
-pub mod reap;
-mod record;
+mod plan;
+mod reap;
 mod remote;
 pub mod rules;
+mod set;
 pub mod shrink;
+mod slab_record;
 mod slow;
 mod slqb;
 mod slub;
@@ -95,6 +107,7 @@ mod work;
 pub use cache::{KmemCache, NoMemory};
 pub use cpu::{Cpu, CpuError};
 pub use destroy::{DestroyError, Shrunk};
+pub use due::Due;
 pub use fault::{Fault, FaultKind, Name};
 pub use heap::{AlreadyInstalled, CurrentCpu, Heap};
 pub use kmalloc::{Kmalloc, kmalloc_size};
@@ -103,7 +116,6 @@ pub use locked::LockedPages;
 pub use object::{CacheFlags, Constructor};
 pub use options::{CacheOptions, CreateError};
 pub use pages::{PageRequest, Pages, Window};
-pub use reap::Due;
 pub use rules::{Design, FirstAttempt, OrderSearch, Rules, SlqbRules, SlubRules};
 pub use shrink::{ShrinkResult, Shrinker, ShrinkerId};
 pub use stat::CacheInfo;

@@ -5,7 +5,7 @@
 //! scan, capped at twice its objects, and scans in batches of 128.
 
 use crate::lock::Locked;
-use crate::system::{Inner, Slabs};
+use crate::memory::Memory;
 use core::ptr::{NonNull, null_mut};
 use unfrag::Gfp;
 
@@ -51,7 +51,7 @@ unsafe impl Send for Registered {}
 /// All registered shrinkers.
 pub(crate) struct Shrinkers(Locked<Registered>);
 
-/// What [`Slabs::shrink_slab`] did.
+/// What [`Slabs::shrink_slab`](crate::Slabs::shrink_slab) did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShrinkResult {
     /// Objects looked at.
@@ -77,14 +77,14 @@ impl Shrinkers {
     }
 
     /// Forgets all.
-    pub fn clear(&self, s: &Inner) {
+    pub fn clear(&self, memory: &Memory) {
         let mut all = self.0.lock();
         while let Some(at) = NonNull::new(all.first) {
             // SAFETY: entries on the list live; this one leaves it.
             #[allow(unsafe_code)]
             unsafe {
                 all.first = at.as_ref().next;
-                s.boot_free(at.cast(), size_of::<Entry>());
+                memory.free_record(at.cast(), size_of::<Entry>());
             }
         }
     }
@@ -117,52 +117,37 @@ impl Shrinkers {
             at = e.next;
         }
     }
-}
 
-impl<'p> Slabs<'p> {
-    /// Registers a shrinker.
-    ///
-    /// # Errors
-    /// If there is no memory for its record.
+    /// Registers a shrinker; `None` if there is no memory for its record.
     #[allow(unsafe_code)]
-    pub fn register_shrinker(
-        &self,
-        shrinker: &'p dyn Shrinker,
-    ) -> Result<ShrinkerId, crate::NoMemory> {
-        let s = self.inner();
-        let at = s
-            .boot_alloc(size_of::<Entry>(), Gfp::KERNEL, 0)
-            .ok_or(crate::NoMemory)?;
-        let mut all = s.shrinkers.0.lock();
+    pub fn register(&self, memory: &Memory, shrinker: &'static dyn Shrinker) -> Option<ShrinkerId> {
+        let at = memory.alloc_record(size_of::<Entry>(), Gfp::KERNEL, 0)?;
+        let mut all = self.0.lock();
         all.count += 1;
         let entry = Entry {
             next: all.first,
             id: all.count,
-            // SAFETY: the set lives no longer than `'p`, and calls nobody after that.
-            shrinker: unsafe {
-                core::mem::transmute::<&'p dyn Shrinker, &'static dyn Shrinker>(shrinker)
-            },
+            shrinker,
             pending: 0,
         };
         let at = at.cast::<Entry>();
         // SAFETY: the record is large enough and ours.
         unsafe { at.write(entry) };
         all.first = at.as_ptr();
-        Ok(ShrinkerId(all.count))
+        Some(ShrinkerId(all.count))
     }
 
     /// Forgets a shrinker; false if it is not registered.
     #[allow(unsafe_code)]
-    pub fn unregister_shrinker(&self, id: ShrinkerId) -> bool {
-        let s = self.inner();
-        let mut all = s.shrinkers.0.lock();
+    pub fn unregister(&self, memory: &Memory, id: ShrinkerId) -> bool {
+        let mut all = self.0.lock();
         let mut link: *mut *mut Entry = &raw mut all.first;
         // SAFETY: links lead to entries that live, under the lock.
         unsafe {
             while let Some(at) = NonNull::new(*link) {
                 if at.as_ref().id == id.0 {
                     *link = at.as_ref().next;
-                    s.boot_free(at.cast(), size_of::<Entry>());
+                    memory.free_record(at.cast(), size_of::<Entry>());
                     return true;
                 }
                 link = &raw mut (*at.as_ptr()).next;
@@ -171,13 +156,11 @@ impl<'p> Slabs<'p> {
         false
     }
 
-    /// Asks every shrinker for its share after reclaim has scanned `scanned` of `lru_pages` pages.
-    /// `spec: linux-mm 4.1`
-    pub fn shrink_slab(&self, scanned: u64, lru_pages: u64, gfp: Gfp) -> ShrinkResult {
-        let shrinkers = &self.inner().shrinkers;
+    /// Asks every shrinker for its share.
+    pub fn shrink(&self, scanned: u64, lru_pages: u64, gfp: Gfp) -> ShrinkResult {
         let mut done = ShrinkResult::default();
         let mut last = None;
-        while let Some((id, shrinker, pending)) = shrinkers.after(last) {
+        while let Some((id, shrinker, pending)) = self.after(last) {
             last = Some(id);
             let objects = shrinker.count();
             let seeks = shrinker.seeks();
@@ -190,7 +173,7 @@ impl<'p> Slabs<'p> {
                 done.scanned += SHRINK_BATCH;
                 done.freed += freed;
             }
-            shrinkers.set_pending(id, total);
+            self.set_pending(id, total);
         }
         done
     }

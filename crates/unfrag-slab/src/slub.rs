@@ -12,262 +12,271 @@
 use crate::fault::FaultKind;
 use crate::grow::{discard, new_slab, start};
 use crate::object::{next, set_next};
-use crate::record::Record;
+use crate::slab_record::SlabRecord;
 use crate::sync::Ordering;
 use crate::word::{Slot, Word};
 use crate::work::Work;
 use core::ptr::null_mut;
 use unfrag::Gfp;
 
-fn slot_of(x: &Work, r: &Record, object: *mut u8) -> Slot {
-    ((object.addr() - start(x.s, r)) >> 3) as Slot + 1
+fn slot_of(work: &Work, slab: &SlabRecord, object: *mut u8) -> Slot {
+    ((object.addr() - start(work.set, slab)) >> 3) as Slot + 1
 }
 
-fn object_at(x: &Work, r: &Record, slot: Slot) -> *mut u8 {
+fn object_at(work: &Work, slab: &SlabRecord, slot: Slot) -> *mut u8 {
     match slot {
         0 => null_mut(),
-        s => x.s.map.frame(r.frame).wrapping_add((s as usize - 1) << 3),
+        s => work
+            .map()
+            .frame(slab.frame)
+            .wrapping_add((s as usize - 1) << 3),
     }
 }
 
 /// Puts a chain on the CPU after its own ran out, or is of another node than the one asked for.
-pub(crate) fn refill(x: &Work, gfp: Gfp, node: Option<u8>) -> bool {
-    if let Some(id) = x.current() {
-        let elsewhere = node.is_some_and(|n| n != x.s.map.record(id).node);
-        if elsewhere || !x.c.head.get().is_null() {
-            deactivate(x);
-        } else if reload_or_let_go(x, id) {
+pub(crate) fn refill(work: &Work, gfp: Gfp, node: Option<u8>) -> bool {
+    if let Some(id) = work.current() {
+        let elsewhere = node.is_some_and(|n| n != work.map().slab(id).node);
+        if elsewhere || !work.cpu.head.get().is_null() {
+            deactivate(work);
+        } else if reload_or_let_go(work, id) {
             return true;
         }
     }
-    while let Some(id) = pop_partial(x) {
-        if node.is_none_or(|n| n == x.s.map.record(id).node) {
-            adopt(x, id);
+    while let Some(id) = pop_partial(work) {
+        if node.is_none_or(|n| n == work.map().slab(id).node) {
+            adopt(work, id);
             return true;
         }
-        thaw(x, id);
+        thaw(work, id);
     }
-    let near = node.unwrap_or(x.c.node.get());
-    if from_node(x, near) {
+    let near = node.unwrap_or(work.cpu.node.get());
+    if from_node(work, near) {
         return true;
     }
-    if let Some(id) = new_slab(x.s, x.d, gfp, near) {
-        adopt(x, id);
+    if let Some(id) = new_slab(work.set, work.cache, gfp, near) {
+        adopt(work, id);
         return true;
     }
-    node.is_none() && (0..x.s.nodes).any(|n| n != near && from_node(x, n))
+    node.is_none() && (0..work.set.nodes).any(|n| n != near && from_node(work, n))
 }
 
 /// Takes what was freed to the CPU's slab meanwhile; if there is nothing, the slab is full, and no
 /// longer the CPU's.
-fn reload_or_let_go(x: &Work, id: u32) -> bool {
-    let r = x.s.map.record(id);
+fn reload_or_let_go(work: &Work, id: u32) -> bool {
+    let slab = work.map().slab(id);
     // Before the word: whoever sees it thawed may make it his own.
-    r.owner.store(0, Ordering::Relaxed);
-    x.c.slab.set(0);
+    slab.owner.store(0, Ordering::Relaxed);
+    work.cpu.slab.set(0);
     let full = |w: Word| (w.head() == 0).then(|| w.with_frozen(false));
-    if r.word.change(full).is_ok() {
+    if slab.word.change(full).is_ok() {
         return false;
     }
-    adopt(x, id);
+    adopt(work, id);
     true
 }
 
 /// Makes a frozen slab the CPU's and takes its free objects.
-fn adopt(x: &Work, id: u32) {
-    let r = x.s.map.record(id);
-    let took = r.word.change(|w| Some(w.taken(r.objects)));
+fn adopt(work: &Work, id: u32) {
+    let slab = work.map().slab(id);
+    let took = slab.word.change(|w| Some(w.taken(slab.objects)));
     let Ok((old, _)) = took else {
         unreachable!("this change is never refused")
     };
-    take_chain(x, id, old);
+    take_chain(work, id, old);
 }
 
-fn take_chain(x: &Work, id: u32, old: Word) {
-    let r = x.s.map.record(id);
+fn take_chain(work: &Work, id: u32, old: Word) {
+    let slab = work.map().slab(id);
     debug_assert!(old.head() != 0, "a slab without a free object was adopted");
-    x.c.slab.set(id);
-    r.owner.store(x.c.tag.get(), Ordering::Relaxed);
-    x.c.head.set(object_at(x, r, old.head()));
-    x.c.nr.set(u32::from(r.objects - old.inuse()));
+    work.cpu.slab.set(id);
+    slab.owner.store(work.cpu.tag.get(), Ordering::Relaxed);
+    work.cpu.head.set(object_at(work, slab, old.head()));
+    work.cpu.nr.set(u32::from(slab.objects - old.inuse()));
 }
 
 /// Takes a partial slab of a node, and more for the CPU's own list.
-fn from_node(x: &Work, node: u8) -> bool {
-    let mut lists = x.d.node(node).lists.lock();
-    let Some(id) = lists.partial.pop_front(&x.s.map) else {
+fn from_node(work: &Work, node: u8) -> bool {
+    let mut lists = work.cache.node(node).lists.lock();
+    let Some(id) = lists.partial.pop_front(work.map()) else {
         return false;
     };
-    let r = x.s.map.record(id);
-    let took = r.word.change(|w| Some(w.taken(r.objects)));
+    let slab = work.map().slab(id);
+    let took = slab.word.change(|w| Some(w.taken(slab.objects)));
     let Ok((old, _)) = took else {
         unreachable!("this change is never refused")
     };
-    take_chain(x, id, old);
-    while x.c.partial_nr.get() < x.d.cpu_partial / 2
-        && let Some(more) = lists.partial.pop_front(&x.s.map)
+    take_chain(work, id, old);
+    while work.cpu.partial_nr.get() < work.cache.cpu_partial / 2
+        && let Some(more) = lists.partial.pop_front(work.map())
     {
-        let _ =
-            x.s.map
-                .record(more)
-                .word
-                .change(|w| Some(w.with_frozen(true)));
-        push_partial(x, more);
+        let _ = work
+            .map()
+            .slab(more)
+            .word
+            .change(|w| Some(w.with_frozen(true)));
+        push_partial(work, more);
     }
     true
 }
 
-fn pop_partial(x: &Work) -> Option<u32> {
-    let id = x.c.partial.get();
+fn pop_partial(work: &Work) -> Option<u32> {
+    let id = work.cpu.partial.get();
     (id != 0).then(|| {
-        x.c.partial.set(x.s.map.record(id).next());
-        x.c.partial_nr.set(x.c.partial_nr.get() - 1);
+        work.cpu.partial.set(work.map().links(id).next());
+        work.cpu.partial_nr.set(work.cpu.partial_nr.get() - 1);
         id
     })
 }
 
-fn push_partial(x: &Work, id: u32) {
-    x.s.map.record(id).set_next(x.c.partial.get());
-    x.c.partial.set(id);
-    x.c.partial_nr.set(x.c.partial_nr.get() + 1);
+fn push_partial(work: &Work, id: u32) {
+    work.map().links(id).set_next(work.cpu.partial.get());
+    work.cpu.partial.set(id);
+    work.cpu.partial_nr.set(work.cpu.partial_nr.get() + 1);
 }
 
 /// Gives a frozen slab, whose objects are all in its word, back to its node.
-fn thaw(x: &Work, id: u32) {
-    give_back(x, id, null_mut(), null_mut(), 0);
+fn thaw(work: &Work, id: u32) {
+    give_back(work, id, null_mut(), null_mut(), 0);
 }
 
 /// Gives the CPU's slab back with the CPU's chain.
 #[allow(unsafe_code)]
-fn deactivate(x: &Work) {
-    let Some(id) = x.current() else { return };
-    x.c.slab.set(0);
-    x.s.map.record(id).owner.store(0, Ordering::Relaxed);
-    let first = x.c.head.replace(null_mut());
-    x.c.nr.set(0);
+fn deactivate(work: &Work) {
+    let Some(id) = work.current() else { return };
+    work.cpu.slab.set(0);
+    work.map().slab(id).owner.store(0, Ordering::Relaxed);
+    let first = work.cpu.head.replace(null_mut());
+    work.cpu.nr.set(0);
     let (mut last, mut n) = (first, u16::from(!first.is_null()));
     while n > 0 {
         // SAFETY: the chain was the CPU's and ends with null.
-        let following = unsafe { next(last, x.d.next_at()) };
+        let following = unsafe { next(last, work.cache.next_at()) };
         if following.is_null() {
             break;
         }
         last = following;
         n += 1;
     }
-    give_back(x, id, first, last, n);
+    give_back(work, id, first, last, n);
 }
 
 /// Thaws a slab, with `n` objects of the CPU's chain spliced before its own.
 #[allow(unsafe_code)]
-fn give_back(x: &Work, id: u32, first: *mut u8, last: *mut u8, n: u16) {
-    let r = x.s.map.record(id);
-    let mut lists = x.d.node(r.node).lists.lock();
-    let done = r.word.change(|w| {
+fn give_back(work: &Work, id: u32, first: *mut u8, last: *mut u8, n: u16) {
+    let slab = work.map().slab(id);
+    let mut lists = work.cache.node(slab.node).lists.lock();
+    let done = slab.word.change(|w| {
         if n == 0 {
             return Some(w.with_frozen(false));
         }
         // SAFETY: the chain is the caller's, and `last` ends it.
-        unsafe { set_next(last, x.d.next_at(), object_at(x, r, w.head())) };
-        Some(w.freed(slot_of(x, r, first), n)?.with_frozen(false))
+        unsafe { set_next(last, work.cache.next_at(), object_at(work, slab, w.head())) };
+        Some(w.freed(slot_of(work, slab, first), n)?.with_frozen(false))
     });
     let Ok((_, new)) = done else {
         unreachable!("a CPU's chain has more objects than its slab gave it")
     };
-    if new.inuse() == 0 && lists.partial.nr >= x.d.min_partial {
+    if new.inuse() == 0 && lists.partial.nr >= work.cache.min_partial {
         drop(lists);
-        discard(x.s, x.d, id);
+        discard(work.set, work.cache, id);
     } else if new.head() == 0 {
         // Full: on no list.
     } else if n > 0 && new.inuse() > 0 {
-        lists.partial.push_front(&x.s.map, id);
+        lists.partial.push_front(work.map(), id);
     } else {
-        lists.partial.push_back(&x.s.map, id);
+        lists.partial.push_back(work.map(), id);
     }
 }
 
 /// Frees an object whose slab is not the CPU's own.
 #[allow(unsafe_code)]
-pub(crate) fn free_slow(x: &Work, id: u32, object: *mut u8) -> Result<(), FaultKind> {
-    let r = x.s.map.record(id);
-    if x.has_cpu && r.owner.load(Ordering::Relaxed) == x.c.tag.get() {
-        x.push(object);
+pub(crate) fn free_slow(work: &Work, id: u32, object: *mut u8) -> Result<(), FaultKind> {
+    let slab = work.map().slab(id);
+    if work.has_cpu && slab.owner.load(Ordering::Relaxed) == work.cpu.tag.get() {
+        work.push(object);
         return Ok(());
     }
-    let slot = slot_of(x, r, object);
+    let slot = slot_of(work, slab, object);
     loop {
-        let w = r.word.load();
+        let w = slab.word.load();
         // SAFETY: the object is the caller's until the word below says otherwise.
-        unsafe { set_next(object, x.d.next_at(), object_at(x, r, w.head())) };
+        unsafe {
+            set_next(
+                object,
+                work.cache.next_at(),
+                object_at(work, slab, w.head()),
+            )
+        };
         let Some(new) = w.freed(slot, 1) else {
             return Err(FaultKind::DoubleFree);
         };
         let was_full = w.head() == 0;
-        let freeze = was_full && new.inuse() > 0 && x.d.cpu_partial > 0 && x.has_cpu;
+        let freeze = was_full && new.inuse() > 0 && work.cache.cpu_partial > 0 && work.has_cpu;
         if w.is_frozen() || (new.inuse() > 0 && !was_full) {
-            if r.word.replace(w, new) {
+            if slab.word.replace(w, new) {
                 return Ok(());
             }
         } else if freeze {
-            if r.word.replace(w, new.with_frozen(true)) {
-                keep_partial(x, id);
+            if slab.word.replace(w, new.with_frozen(true)) {
+                keep_partial(work, id);
                 return Ok(());
             }
-        } else if change_listed(x, id, w, new) {
+        } else if change_listed(work, id, w, new) {
             return Ok(());
         }
     }
 }
 
 /// A free that puts a slab on its node's list or takes it off; false if the word has changed.
-fn change_listed(x: &Work, id: u32, w: Word, new: Word) -> bool {
-    let r = x.s.map.record(id);
-    let mut lists = x.d.node(r.node).lists.lock();
-    if !r.word.replace(w, new) {
+fn change_listed(work: &Work, id: u32, w: Word, new: Word) -> bool {
+    let slab = work.map().slab(id);
+    let mut lists = work.cache.node(slab.node).lists.lock();
+    if !slab.word.replace(w, new) {
         return false;
     }
     let was_full = w.head() == 0;
-    let keep = x.s.rules.slub.keep_empty && lists.partial.nr < x.d.min_partial;
+    let keep = work.set.rules.slub.keep_empty && lists.partial.nr < work.cache.min_partial;
     if new.inuse() == 0 && !keep {
         if !was_full {
-            lists.partial.remove(&x.s.map, id);
+            lists.partial.remove(work.map(), id);
         }
         drop(lists);
-        discard(x.s, x.d, id);
+        discard(work.set, work.cache, id);
     } else if was_full {
-        lists.partial.push_back(&x.s.map, id);
+        lists.partial.push_back(work.map(), id);
     }
     true
 }
 
 /// Puts a slab that a free froze on the CPU's partial list; a list that is full goes to the nodes.
-fn keep_partial(x: &Work, id: u32) {
-    if x.c.partial_nr.get() >= x.d.cpu_partial {
-        drain_partial(x);
+fn keep_partial(work: &Work, id: u32) {
+    if work.cpu.partial_nr.get() >= work.cache.cpu_partial {
+        drain_partial(work);
     }
-    push_partial(x, id);
+    push_partial(work, id);
 }
 
-fn drain_partial(x: &Work) {
-    while let Some(id) = pop_partial(x) {
-        thaw(x, id);
+fn drain_partial(work: &Work) {
+    while let Some(id) = pop_partial(work) {
+        thaw(work, id);
     }
 }
 
 /// Gives all that the CPU has back to the nodes.
-pub(crate) fn flush(x: &Work) {
-    deactivate(x);
-    drain_partial(x);
+pub(crate) fn flush(work: &Work) {
+    deactivate(work);
+    drain_partial(work);
 }
 
 /// Returns the empty slabs of a node.
-pub(crate) fn shrink_node(x: &Work, node: u8) {
-    let mut lists = x.d.node(node).lists.lock();
-    let mut empty = lists
-        .partial
-        .split_off(&x.s.map, |r| r.word.load().inuse() == 0);
+pub(crate) fn shrink_node(work: &Work, node: u8) {
+    let mut lists = work.cache.node(node).lists.lock();
+    let map = work.map();
+    let is_empty = |id| map.slab(id).word.load().inuse() == 0;
+    let mut empty = lists.partial.split_off(map, is_empty);
     drop(lists);
-    while let Some(id) = empty.pop_front(&x.s.map) {
-        discard(x.s, x.d, id);
+    while let Some(id) = empty.pop_front(work.map()) {
+        discard(work.set, work.cache, id);
     }
 }

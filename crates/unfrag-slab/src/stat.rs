@@ -2,12 +2,12 @@
 
 use crate::array::shared_avail;
 use crate::cache::KmemCache;
-use crate::desc::Desc;
+use crate::cache_record::CacheRecord;
 use crate::fault::Name;
 use crate::formulas::PAGE;
 use crate::rules::Design;
+use crate::set::Set;
 use crate::sync::Ordering;
-use crate::system::Slabs;
 use unfrag::frame::NR_ORDERS;
 
 /// A cache's counts. Those of events are kept per CPU and without synchronisation, so a sum may be
@@ -95,108 +95,93 @@ fn pages(slabs_of: &[u32; NR_ORDERS]) -> u64 {
     of.map(|(order, n)| u64::from(*n) << order).sum()
 }
 
-fn slabs_of(d: &Desc) -> [u32; NR_ORDERS] {
-    core::array::from_fn(|o| d.slabs_of[o].load(Ordering::Relaxed))
+fn slabs_of(cache: &CacheRecord) -> [u32; NR_ORDERS] {
+    core::array::from_fn(|o| cache.slabs_of[o].load(Ordering::Relaxed))
 }
 
 /// Pages of a cache's slabs.
-pub(crate) fn slab_pages(d: &Desc) -> u64 {
-    pages(&slabs_of(d))
+pub(crate) fn slab_pages(cache: &CacheRecord) -> u64 {
+    pages(&slabs_of(cache))
 }
 
 /// Objects that are not in their slab: in use, or on a CPU's lists, or on shared arrays.
-fn out_of_slabs(d: &Desc) -> (u64, u64, u64) {
-    let s = d.inner();
+fn out_of_slabs(set: &Set, cache: &CacheRecord) -> (u64, u64, u64) {
     let (mut total, mut free, mut free_slabs) = (0, 0, 0);
-    for n in 0..s.nodes {
-        let n = d.node(n);
+    for n in 0..set.nodes {
+        let n = cache.node(n);
         total += n.objects.load(Ordering::Relaxed);
         let lists = n.lists.lock();
         let on = |id: u32| {
-            let r = s.map.record(id);
-            u64::from(r.objects.saturating_sub(r.word.load().inuse()))
+            let slab = set.map().slab(id);
+            u64::from(slab.objects.saturating_sub(slab.word.load().inuse()))
         };
-        match d.design {
+        match cache.design {
             Design::Slab => free += lists.free_objects,
-            _ => free += lists.partial.iter(&s.map).map(on).sum::<u64>(),
+            _ => free += lists.partial.iter(set.map()).map(on).sum::<u64>(),
         }
         free_slabs += u64::from(lists.free.nr);
     }
-    if d.design == Design::Slqb {
-        for c in d.all_cpus() {
+    if cache.design == Design::Slqb {
+        for c in cache.all_cpus() {
             let own = c.own.lock();
             let on = |id: u32| {
-                let r = s.map.record(id);
-                u64::from(r.objects.saturating_sub(r.word.load().inuse()))
+                let slab = set.map().slab(id);
+                u64::from(slab.objects.saturating_sub(slab.word.load().inuse()))
             };
-            free += own.iter(&s.map).map(on).sum::<u64>();
+            free += own.iter(set.map()).map(on).sum::<u64>();
         }
     }
     (total.saturating_sub(free), total, free_slabs)
 }
 
 /// Objects in use, of a cache whose lists of CPUs are empty.
-pub(crate) fn live_objects(d: &Desc) -> u64 {
-    out_of_slabs(d).0
+pub(crate) fn live_objects(set: &Set, cache: &CacheRecord) -> u64 {
+    out_of_slabs(set, cache).0
 }
 
-fn info(d: &Desc) -> CacheInfo {
-    let (active_objects, total_objects, free_slabs) = out_of_slabs(d);
-    let s = d.inner();
-    let total_slabs = (0..s.nodes)
-        .map(|n| d.node(n).slabs.load(Ordering::Relaxed))
+pub(crate) fn info(set: &Set, cache: &CacheRecord) -> CacheInfo {
+    let (active_objects, total_objects, free_slabs) = out_of_slabs(set, cache);
+    let total_slabs = (0..set.nodes)
+        .map(|n| cache.node(n).slabs.load(Ordering::Relaxed))
         .sum::<u64>();
-    let sum = |f: fn(&crate::desc::CpuRecord) -> u64| d.all_cpus().map(f).sum();
-    let slab = d.design == Design::Slab;
+    let sum = |f: fn(&crate::cache_record::CpuRecord) -> u64| cache.all_cpus().map(f).sum();
+    let slab = cache.design == Design::Slab;
     let shared_available = match slab {
-        true => (0..s.nodes)
-            .map(|n| shared_avail(&d.node(n).lists.lock()))
+        true => (0..set.nodes)
+            .map(|n| shared_avail(&cache.node(n).lists.lock()))
             .sum(),
         false => 0,
     };
     CacheInfo {
-        name: d.name,
-        design: d.design,
-        object_size: d.object_size,
-        size: d.layout.size,
-        align: d.layout.align,
-        order: d.order,
-        objects_per_slab: d.objects.into(),
+        name: cache.name,
+        design: cache.design,
+        object_size: cache.object_size,
+        size: cache.layout.size,
+        align: cache.layout.align,
+        order: cache.order,
+        objects_per_slab: cache.objects.into(),
         active_objects,
         total_objects,
         active_slabs: total_slabs - free_slabs.min(total_slabs),
         total_slabs,
-        slabs_of_order: slabs_of(d),
-        limit: if slab { d.arrays.limit } else { 0 },
-        batch: if slab { d.arrays.batch } else { 0 },
-        shared_factor: if slab { d.arrays.shared } else { 0 },
+        slabs_of_order: slabs_of(cache),
+        limit: if slab { cache.arrays.limit } else { 0 },
+        batch: if slab { cache.arrays.batch } else { 0 },
+        shared_factor: if slab { cache.arrays.shared } else { 0 },
         shared_available,
-        alloc_fast: sum(|c| c.alloc_fast.get()),
-        alloc_slow: sum(|c| c.alloc_slow.get()),
-        free_fast: sum(|c| c.free_fast.get()),
-        free_slow: sum(|c| c.free_slow.get()),
-        order_fallbacks: d.order_fallbacks.load(Ordering::Relaxed),
-        faults: d.faults.load(Ordering::Relaxed),
-        handles: d.handles.load(Ordering::Relaxed),
+        alloc_fast: sum(|cpu| cpu.alloc_fast.get()),
+        alloc_slow: sum(|cpu| cpu.alloc_slow.get()),
+        free_fast: sum(|cpu| cpu.free_fast.get()),
+        free_slow: sum(|cpu| cpu.free_slow.get()),
+        order_fallbacks: cache.order_fallbacks.load(Ordering::Relaxed),
+        faults: cache.faults.load(Ordering::Relaxed),
+        handles: cache.handles.load(Ordering::Relaxed),
     }
 }
 
 impl KmemCache<'_> {
     /// Its counts.
     pub fn info(&self) -> CacheInfo {
-        info(self.desc())
-    }
-}
-
-impl Slabs<'_> {
-    /// Calls `f` with the counts of each cache, the youngest first. No cache comes or goes
-    /// meanwhile; `f` must not create or destroy one.
-    pub fn each_cache(&self, mut f: impl FnMut(&CacheInfo)) {
-        self.inner().each_cache(|d| f(&info(d)));
-    }
-
-    /// Pages of all slabs of all caches, and those that kmalloc handed out as whole pages.
-    pub fn slab_pages(&self) -> u64 {
-        self.inner().slab_pages.load(Ordering::Relaxed)
+        info(self.set(), self.record())
     }
 }

@@ -5,16 +5,22 @@
 //! each frame of the window, which leads from an object to its slab.
 
 use crate::boot::Boot;
+use crate::cache::NoMemory;
 use crate::cpu::{Cpu, CpuError};
-use crate::desc::Desc;
+use crate::destroy::drop_all;
 use crate::formulas::PAGE;
 use crate::lock::Locked;
-use crate::pages::{DirectMap, Pages};
+use crate::map::DirectMap;
+use crate::memory::Memory;
+use crate::pages::Pages;
 use crate::rules::Rules;
-use crate::shrink::Shrinkers;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, spin};
+use crate::set::{CacheList, Set};
+use crate::shrink::{ShrinkResult, Shrinker, ShrinkerId, Shrinkers};
+use crate::stat::{CacheInfo, info};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use core::marker::PhantomData;
 use core::ptr::{NonNull, null};
+use unfrag::Gfp;
 
 /// A table entry for a frame: which slab it belongs to.
 #[derive(Default)]
@@ -84,103 +90,12 @@ impl core::error::Error for SlabsError {}
 /// Most nodes.
 pub(crate) const MAX_NODES: u8 = 64;
 
-/// Where a CPU's token is: here, with somebody, with somebody for a moment.
-const IN: u32 = 0;
-const OUT: u32 = 1;
-const BORROWED: u32 = 2;
-
-/// The set itself, in a page of its own.
-pub(crate) struct Inner {
-    pub pages: &'static dyn Pages,
-    pub map: DirectMap,
-    pub boot: Boot,
-    pub rules: Rules,
-    pub cpus: u16,
-    pub nodes: u8,
-    /// Whether there are more than 32 MiB, which moves SLAB's break order.
-    pub large_memory: bool,
-    /// One word a CPU: where its token is.
-    claims: *const AtomicU32,
-    pub node_of_cpu: fn(u16) -> u8,
-    /// First of all caches.
-    pub caches: Locked<CacheList>,
-    pub shrinkers: Shrinkers,
-    /// Pages of all slabs, and those that kmalloc handed out as such.
-    pub slab_pages: AtomicU64,
-}
-
-/// The list of all caches.
-pub(crate) struct CacheList(pub *const Desc);
-
-// SAFETY: the descriptors are reached under the list's lock, or through handles that keep them.
-#[allow(unsafe_code)]
-unsafe impl Send for CacheList {}
-// SAFETY: all that changes is atomic or locked, but for the records of CPUs, which tokens guard.
-#[allow(unsafe_code)]
-unsafe impl Sync for Inner {}
-
-impl Inner {
-    /// Memory for a record.
-    pub fn boot_alloc(&self, bytes: usize, gfp: unfrag::Gfp, node: u8) -> Option<NonNull<u8>> {
-        self.boot.alloc(self.pages, &self.map, bytes, gfp, node)
-    }
-    /// # Safety
-    /// As for [`Boot::free`].
-    #[allow(unsafe_code)]
-    pub unsafe fn boot_free(&self, at: NonNull<u8>, bytes: usize) {
-        // SAFETY: as the caller says.
-        unsafe { self.boot.free(self.pages, &self.map, at, bytes) }
-    }
-    /// Takes a CPU's token, if it is not out; waits for whoever has it only for a moment.
-    pub fn claim(&self, cpu: u16) -> bool {
-        loop {
-            match self.try_claim(cpu, OUT) {
-                Ok(_) => return true,
-                Err(BORROWED) => spin(),
-                Err(_) => return false,
-            }
-        }
-    }
-    /// Takes it for a moment, to empty the CPU's lists.
-    pub fn borrow(&self, cpu: u16) -> bool {
-        self.try_claim(cpu, BORROWED).is_ok()
-    }
-    fn try_claim(&self, cpu: u16, to: u32) -> Result<u32, u32> {
-        let word = self.word(cpu);
-        word.compare_exchange(IN, to, Ordering::Acquire, Ordering::Relaxed)
-    }
-    /// Gives a CPU's token back.
-    pub fn release(&self, cpu: u16) {
-        self.word(cpu).store(IN, Ordering::Release);
-    }
-    fn word(&self, cpu: u16) -> &AtomicU32 {
-        assert!(cpu < self.cpus, "no such CPU");
-        // SAFETY: there is a word for each CPU.
-        #[allow(unsafe_code)]
-        unsafe {
-            &*self.claims.add(cpu.into())
-        }
-    }
-    /// Calls `f` with each cache. No cache comes or goes meanwhile.
-    pub fn each_cache(&self, mut f: impl FnMut(&Desc)) {
-        let list = self.caches.lock();
-        let mut at = list.0;
-        while !at.is_null() {
-            // SAFETY: caches on the list live.
-            #[allow(unsafe_code)]
-            let d = unsafe { &*at };
-            f(d);
-            at = d.next.get();
-        }
-    }
-}
-
 /// A set of slab caches. Two sets share nothing.
 ///
 /// When it is dropped, its pages go back unless a cache still has objects in use; those, and the
 /// records, then stay where they are.
 pub struct Slabs<'p> {
-    inner: NonNull<Inner>,
+    set: NonNull<Set>,
     pages: PhantomData<&'p dyn Pages>,
 }
 
@@ -227,25 +142,17 @@ impl<'p> Slabs<'p> {
         let pages: &'static dyn Pages = unsafe { core::mem::transmute(pages) };
         let boot = Boot::new();
         let claims = boot
-            .alloc(
-                pages,
-                &map,
-                cpus * size_of::<AtomicU32>(),
-                unfrag::Gfp::KERNEL,
-                0,
-            )
+            .alloc(pages, &map, cpus * size_of::<AtomicU32>(), Gfp::KERNEL, 0)
             .ok_or(SlabsError::NoMemory)?;
-        let room = boot.alloc(pages, &map, size_of::<Inner>(), unfrag::Gfp::KERNEL, 0);
+        let room = boot.alloc(pages, &map, size_of::<Set>(), Gfp::KERNEL, 0);
         let Some(room) = room else {
             // SAFETY: allocated above with that size; zero is a valid word.
             unsafe { boot.free(pages, &map, claims, cpus * size_of::<AtomicU32>()) };
             boot.trim(pages, &map);
             return Err(SlabsError::NoMemory);
         };
-        let inner = Inner {
-            pages,
-            map,
-            boot,
+        let set = Set {
+            memory: Memory { pages, map, boot },
             rules: config.rules,
             cpus: config.cpus,
             nodes: config.nodes,
@@ -256,20 +163,20 @@ impl<'p> Slabs<'p> {
             shrinkers: Shrinkers::new(),
             slab_pages: AtomicU64::new(0),
         };
-        let room = room.cast::<Inner>();
+        let room = room.cast::<Set>();
         // SAFETY: the record is large enough, aligned to 64 bytes, and ours.
-        unsafe { room.write(inner) };
+        unsafe { room.write(set) };
         Ok(Slabs {
-            inner: room,
+            set: room,
             pages: PhantomData,
         })
     }
 
-    pub(crate) fn inner(&self) -> &Inner {
+    pub(crate) fn set(&self) -> &Set {
         // SAFETY: it lives as long as `self`.
         #[allow(unsafe_code)]
         unsafe {
-            self.inner.as_ref()
+            self.set.as_ref()
         }
     }
 
@@ -278,7 +185,7 @@ impl<'p> Slabs<'p> {
     /// # Errors
     /// If the CPU does not exist, or its token is out.
     pub fn cpu(&self, cpu: u16) -> Result<Cpu<'_>, CpuError> {
-        Cpu::claim(self.inner(), cpu)
+        Cpu::claim(self.set(), cpu)
     }
 
     /// Claims the token of any CPU.
@@ -286,50 +193,85 @@ impl<'p> Slabs<'p> {
     /// # Errors
     /// If all are out.
     pub fn any_cpu(&self) -> Result<Cpu<'_>, CpuError> {
-        (0..self.inner().cpus)
+        (0..self.set().cpus)
             .find_map(|c| self.cpu(c).ok())
             .ok_or(CpuError::AllTaken)
     }
 
     /// CPUs of the set.
     pub fn cpus(&self) -> u16 {
-        self.inner().cpus
+        self.set().cpus
     }
 
     /// The rules in force.
     pub fn rules(&self) -> &Rules {
-        &self.inner().rules
+        &self.set().rules
+    }
+
+    /// Calls `f` with the counts of each cache, the youngest first. No cache comes or goes
+    /// meanwhile; `f` must not create or destroy one.
+    pub fn each_cache(&self, mut f: impl FnMut(&CacheInfo)) {
+        let set = self.set();
+        set.each_cache(|cache| f(&info(set, cache)));
+    }
+
+    /// Pages of all slabs of all caches, and those that kmalloc handed out as whole pages.
+    pub fn slab_pages(&self) -> u64 {
+        self.set().slab_pages.load(Ordering::Relaxed)
+    }
+
+    /// Registers a shrinker, which is asked from the next [`shrink_slab`](Slabs::shrink_slab) on.
+    ///
+    /// # Errors
+    /// If there is no memory for its record.
+    #[allow(unsafe_code)]
+    pub fn register_shrinker(&self, shrinker: &'p dyn Shrinker) -> Result<ShrinkerId, NoMemory> {
+        // SAFETY: the set lives no longer than `'p`, and calls nobody after that.
+        let shrinker =
+            unsafe { core::mem::transmute::<&'p dyn Shrinker, &'static dyn Shrinker>(shrinker) };
+        let set = self.set();
+        let id = set.shrinkers.register(&set.memory, shrinker);
+        id.ok_or(NoMemory)
+    }
+
+    /// Forgets a shrinker; false if it is not registered.
+    pub fn unregister_shrinker(&self, id: ShrinkerId) -> bool {
+        let set = self.set();
+        set.shrinkers.unregister(&set.memory, id)
+    }
+
+    /// Asks every shrinker for its share after reclaim has scanned `scanned` of `lru_pages` pages.
+    /// `spec: linux-mm 4.1`
+    pub fn shrink_slab(&self, scanned: u64, lru_pages: u64, gfp: Gfp) -> ShrinkResult {
+        self.set().shrinkers.shrink(scanned, lru_pages, gfp)
     }
 
     /// Pages that the caches' own records take.
     pub fn record_pages(&self) -> u64 {
-        self.inner().boot.pages()
+        self.set().memory.boot.pages()
     }
 }
 
 impl Drop for Slabs<'_> {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        let inner = self.inner();
-        crate::destroy::drop_all(inner);
-        if !inner.caches.lock().0.is_null() {
+        let set = self.set();
+        drop_all(set);
+        if !set.caches.lock().0.is_null() {
             return;
         }
-        inner.shrinkers.clear(inner);
-        let (pages, map) = (inner.pages, inner.map);
-        let claims = NonNull::new(inner.claims.cast_mut().cast::<u8>());
-        let claims_len = usize::from(inner.cpus) * size_of::<AtomicU32>();
+        set.shrinkers.clear(&set.memory);
+        let claims = NonNull::new(set.claims.cast_mut().cast::<u8>());
+        let claims_len = usize::from(set.cpus) * size_of::<AtomicU32>();
         // SAFETY: nobody has a cache or a token any more; the set is read out of its record, and the
         // records are freed with the sizes that they were allocated with.
         unsafe {
-            let inner = self.inner.read();
+            let set = self.set.read();
             if let Some(claims) = claims {
-                inner.boot.free(pages, &map, claims, claims_len);
+                set.memory.free_record(claims, claims_len);
             }
-            inner
-                .boot
-                .free(pages, &map, self.inner.cast(), size_of::<Inner>());
-            inner.boot.trim(pages, &map);
+            set.memory.free_record(self.set.cast(), size_of::<Set>());
+            set.memory.trim();
         }
     }
 }

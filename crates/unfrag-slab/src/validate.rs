@@ -1,13 +1,13 @@
 //! Checks what must hold of a set of caches while no CPU is at work on it.
 
-use crate::desc::Desc;
+use crate::cache_record::CacheRecord;
 use crate::fault::Name;
 use crate::formulas::PAGE;
 use crate::object::next;
-use crate::record::{List, Record};
 use crate::rules::Design;
 use crate::sync::Ordering;
-use crate::system::{Inner, Slabs};
+use crate::{list::List, slab_record::SlabRecord};
+use crate::{set::Set, system::Slabs};
 use core::fmt;
 
 /// What does not hold.
@@ -34,104 +34,114 @@ fn check(holds: bool, what: &'static str) -> Check {
 }
 
 /// Objects on a slab's own chain, each of which must be one of the slab's.
-fn chained(s: &Inner, d: &Desc, r: &Record) -> Result<u32, &'static str> {
-    let (mut n, most) = (0, u32::from(r.objects));
-    let mut slot = r.word.load().head();
-    if d.design == Design::Slab {
+fn chained(set: &Set, cache: &CacheRecord, slab: &SlabRecord) -> Result<u32, &'static str> {
+    let (mut n, most) = (0, u32::from(slab.objects));
+    let mut slot = slab.word.load().head();
+    if cache.design == Design::Slab {
         while slot != 0 {
             n += 1;
             check(slot <= most && n <= most, "an index leads out of its slab")?;
             // SAFETY: the index is one of the slab's, whose list is locked.
             #[allow(unsafe_code)]
-            let following = unsafe { r.bufctl(slot - 1).read() };
+            let following = unsafe { slab.bufctl(slot - 1).read() };
             slot = following;
         }
         return Ok(n);
     }
     let mut at = match slot {
         0 => core::ptr::null_mut(),
-        slot => s.map.frame(r.frame).wrapping_add((slot as usize - 1) << 3),
+        slot => set
+            .map()
+            .frame(slab.frame)
+            .wrapping_add((slot as usize - 1) << 3),
     };
     while !at.is_null() {
         n += 1;
-        let own = r.index(at, d.layout.size).is_some();
+        let own = slab.index(at, cache.layout.size).is_some();
         check(own && n <= most, "a free chain leads out of its slab")?;
         // SAFETY: the object is one of the slab's free ones, and no CPU is at work.
         #[allow(unsafe_code)]
-        let following = unsafe { next(at, d.next_at()) };
+        let following = unsafe { next(at, cache.next_at()) };
         at = following;
     }
     Ok(n)
 }
 
 /// Checks the slabs of a list; answers their free objects.
-fn list(
-    s: &Inner,
-    d: &Desc,
-    l: &List,
-    holds: impl Fn(&Record) -> bool,
+fn check_list(
+    set: &Set,
+    cache: &CacheRecord,
+    list: &List,
+    holds: impl Fn(&SlabRecord) -> bool,
 ) -> Result<u64, &'static str> {
     let (mut nr, mut free) = (0, 0);
-    for id in l.iter(&s.map) {
+    for id in list.iter(set.map()) {
         nr += 1;
-        check(nr <= l.nr, "a list is longer than it says")?;
-        let r = s.map.record(id);
+        check(nr <= list.nr, "a list is longer than it says")?;
+        let slab = set.map().slab(id);
         check(
-            core::ptr::eq(r.desc, d),
+            core::ptr::eq(slab.cache, cache),
             "a slab is on another cache's list",
         )?;
-        check(holds(r), "a slab is on the wrong list")?;
-        let n = chained(s, d, r)?;
-        let inuse = u32::from(r.word.load().inuse());
+        check(holds(slab), "a slab is on the wrong list")?;
+        let n = chained(set, cache, slab)?;
+        let inuse = u32::from(slab.word.load().inuse());
         check(
-            n + inuse == u32::from(r.objects),
+            n + inuse == u32::from(slab.objects),
             "a slab's counts do not add up",
         )?;
-        for frame in 0..1usize << r.order {
-            let at = s.map.frame(r.frame).wrapping_add(frame * PAGE as usize);
+        for frame in 0..1usize << slab.order {
+            let at = set
+                .map()
+                .frame(slab.frame)
+                .wrapping_add(frame * PAGE as usize);
             check(
-                s.map.entry(at) == Some(id),
+                set.map().entry(at) == Some(id),
                 "a frame does not lead to its slab",
             )?;
         }
         free += u64::from(n);
     }
-    check(nr == l.nr, "a list is shorter than it says")?;
+    check(nr == list.nr, "a list is shorter than it says")?;
     Ok(free)
 }
 
-fn cache(s: &Inner, d: &Desc) -> Check {
-    let inuse = |r: &Record| r.word.load().inuse();
+fn check_cache(set: &Set, cache: &CacheRecord) -> Check {
+    let inuse = |slab: &SlabRecord| slab.word.load().inuse();
     let (mut on_lists, mut slabs) = (0, 0);
-    for node in 0..s.nodes {
-        let n = d.node(node);
+    for node in 0..set.nodes {
+        let n = cache.node(node);
         slabs += n.slabs.load(Ordering::Relaxed);
         let lists = n.lists.lock();
-        let near = |r: &Record| r.node == node;
-        let free = match d.design {
+        let near = |slab: &SlabRecord| slab.node == node;
+        let free = match cache.design {
             Design::Slab => {
-                let some = |r: &Record| near(r) && inuse(r) > 0 && inuse(r) < r.objects;
-                list(s, d, &lists.full, |r| near(r) && inuse(r) == r.objects)?;
-                list(s, d, &lists.partial, some)? + list(s, d, &lists.free, |r| inuse(r) == 0)?
+                let some =
+                    |slab: &SlabRecord| near(slab) && inuse(slab) > 0 && inuse(slab) < slab.objects;
+                check_list(set, cache, &lists.full, |slab| {
+                    near(slab) && inuse(slab) == slab.objects
+                })?;
+                check_list(set, cache, &lists.partial, some)?
+                    + check_list(set, cache, &lists.free, |slab| inuse(slab) == 0)?
             }
-            _ => list(s, d, &lists.partial, |r| {
-                near(r) && inuse(r) < r.objects && !r.word.load().is_frozen()
+            _ => check_list(set, cache, &lists.partial, |slab| {
+                near(slab) && inuse(slab) < slab.objects && !slab.word.load().is_frozen()
             })?,
         };
-        if d.design == Design::Slab {
+        if cache.design == Design::Slab {
             check(free == lists.free_objects, "free objects are miscounted")?;
         }
         on_lists += u64::from(lists.partial.nr + lists.full.nr + lists.free.nr);
     }
-    for c in d.all_cpus() {
+    for c in cache.all_cpus() {
         let own = c.own.lock();
         let tag = c.tag.get();
-        list(s, d, &own, |r| {
-            inuse(r) < r.objects && r.owner.load(Ordering::Relaxed) == tag
+        check_list(set, cache, &own, |slab| {
+            inuse(slab) < slab.objects && slab.owner.load(Ordering::Relaxed) == tag
         })?;
         on_lists += u64::from(own.nr);
     }
-    let whole = d.design == Design::Slab;
+    let whole = cache.design == Design::Slab;
     check(on_lists <= slabs, "more slabs are on lists than there are")?;
     check(!whole || on_lists == slabs, "a slab is on no list")
 }
@@ -143,12 +153,12 @@ impl Slabs<'_> {
     /// # Errors
     /// The first thing that does not hold.
     pub fn validate(&self) -> Result<(), Broken> {
-        let s = self.inner();
+        let set = self.set();
         let mut found = Ok(());
-        s.each_cache(|d| {
+        set.each_cache(|cache| {
             if found.is_ok() {
-                found = cache(s, d).map_err(|what| Broken {
-                    cache: d.name,
+                found = check_cache(set, cache).map_err(|what| Broken {
+                    cache: cache.name,
                     what,
                 });
             }

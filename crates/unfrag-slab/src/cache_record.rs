@@ -7,13 +7,12 @@
 use crate::array_cache::ArrayCache;
 use crate::fault::Name;
 use crate::formulas::{ArrayLimits, SlqbLimits};
+use crate::list::List;
 use crate::lock::{Counter, Locked};
 use crate::object::{CacheFlags, Constructor, ObjectLayout};
-use crate::record::List;
 use crate::remote::RemoteQueue;
 use crate::rules::Design;
 use crate::sync::{AtomicU32, AtomicU64};
-use crate::system::Inner;
 use core::cell::Cell;
 use core::ptr::null_mut;
 use unfrag::frame::NR_ORDERS;
@@ -143,8 +142,10 @@ unsafe impl Send for Quarantine {}
 unsafe impl Send for NodeLists {}
 
 /// A cache.
-pub(crate) struct Desc {
-    pub inner: *const Inner,
+pub(crate) struct CacheRecord {
+    /// How many records there are of each kind.
+    pub cpu_count: u16,
+    pub node_count: u8,
     pub cpus: *const CpuRecord,
     pub nodes: *const NodeRecord,
     pub name: Name,
@@ -182,23 +183,14 @@ pub(crate) struct Desc {
     /// Free objects out of use because somebody wrote to them.
     pub quarantine: Locked<Quarantine>,
     /// Next in the list of all caches, which its lock guards.
-    pub next: Cell<*const Desc>,
+    pub next: Cell<*const CacheRecord>,
 }
 
-impl Desc {
-    /// The caches that it belongs to.
-    #[inline]
-    pub fn inner(&self) -> &Inner {
-        // SAFETY: caches borrow the system, which outlives them.
-        #[allow(unsafe_code)]
-        unsafe {
-            &*self.inner
-        }
-    }
+impl CacheRecord {
     /// Record of a CPU.
     #[inline]
     pub fn cpu(&self, cpu: u16) -> &CpuRecord {
-        assert!(cpu < self.inner().cpus, "no such CPU");
+        assert!(cpu < self.cpu_count, "no such CPU");
         // SAFETY: there is a record for each CPU.
         #[allow(unsafe_code)]
         unsafe {
@@ -207,12 +199,12 @@ impl Desc {
     }
     /// All records of CPUs.
     pub fn all_cpus(&self) -> impl Iterator<Item = &CpuRecord> {
-        (0..self.inner().cpus).map(|c| self.cpu(c))
+        (0..self.cpu_count).map(|c| self.cpu(c))
     }
     /// Record of a node.
     #[inline]
     pub fn node(&self, node: u8) -> &NodeRecord {
-        assert!(node < self.inner().nodes, "no such node");
+        assert!(node < self.node_count, "no such node");
         // SAFETY: there is a record for each node.
         #[allow(unsafe_code)]
         unsafe {
