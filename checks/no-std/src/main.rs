@@ -144,10 +144,9 @@ fn run_slabs() -> Step {
     }
     drop(cpu);
     drop(slabs);
-    pages.with(|m| {
-        m.drain_all();
-        check(59, m.zone_view(0).free_pages == PAGES)
-    })
+    let mut manager = pages.into_manager();
+    manager.drain_all();
+    check(59, manager.zone_view(0).free_pages == PAGES)
 }
 
 /// What the entry point calls.

@@ -140,7 +140,8 @@ impl Boot {
         let Some(class) = class_of(bytes) else {
             let order = order_for(bytes as u64);
             self.pages.fetch_sub(1 << order, Ordering::Relaxed);
-            pages.free(Pfn(map.first.0 + frame as u64), order);
+            // SAFETY: the block was allocated for the record alone, which the caller gives up.
+            unsafe { pages.free(Pfn(map.first.0 + frame as u64), order) };
             return;
         };
         let mut classes = self.classes.lock();
@@ -169,7 +170,8 @@ impl Boot {
         drop(classes);
         if gone {
             self.pages.fetch_sub(1, Ordering::Relaxed);
-            pages.free(Pfn(map.first.0 + frame as u64), 0);
+            // SAFETY: the page was allocated by `new_page`, has no record in use, and left the list.
+            unsafe { pages.free(Pfn(map.first.0 + frame as u64), 0) };
         }
     }
 
@@ -197,7 +199,8 @@ impl Boot {
                 }
                 let frame = (at.addr() - map.base.addr()) / PAGE as usize;
                 self.pages.fetch_sub(1, Ordering::Relaxed);
-                pages.free(Pfn(map.first.0 + frame as u64), 0);
+                // SAFETY: as in `free`.
+                unsafe { pages.free(Pfn(map.first.0 + frame as u64), 0) };
             }
         }
     }

@@ -102,7 +102,8 @@ pub(crate) fn new_slab(set: &Set, cache: &CacheRecord, gfp: Gfp, node: u8) -> Op
         {
             Some(at) => at.as_ptr(),
             None => {
-                set.memory.pages.free(pfn, order);
+                // SAFETY: allocated above.
+                unsafe { set.memory.pages.free(pfn, order) };
                 return None;
             }
         }
@@ -186,9 +187,9 @@ pub(crate) fn discard(set: &Set, cache: &CacheRecord, id: u32) {
             unsafe { set.memory.free_record(at, bytes) };
         }
     }
-    set.memory
-        .pages
-        .free(Pfn(set.map().first.0 + u64::from(frame)), order);
+    let first = Pfn(set.map().first.0 + u64::from(frame));
+    // SAFETY: the block was allocated by `new_slab` for this slab, none of whose objects is in use.
+    unsafe { set.memory.pages.free(first, order) };
 }
 
 /// Start of a slab.

@@ -275,7 +275,8 @@ impl<'s> Kmalloc<'s> {
         };
         let pfn = set.memory.pages.alloc(&request).ok_or(NoMemory)?;
         let Some(at) = set.memory.alloc_record(size_of::<SlabRecord>(), gfp, node) else {
-            set.memory.pages.free(pfn, order);
+            // SAFETY: allocated above.
+            unsafe { set.memory.pages.free(pfn, order) };
             return Err(NoMemory);
         };
         let frame = (pfn.0 - set.map().first.0) as u32;
@@ -309,9 +310,9 @@ impl<'s> Kmalloc<'s> {
             // SAFETY: allocated by `alloc_pages` with that size; the table forgot it.
             unsafe { set.memory.free_record(at, size_of::<SlabRecord>()) };
         }
-        set.memory
-            .pages
-            .free(Pfn(set.map().first.0 + u64::from(frame)), order);
+        let first = Pfn(set.map().first.0 + u64::from(frame));
+        // SAFETY: the block was allocated by `alloc_pages` for this memory, which the caller gives up.
+        unsafe { set.memory.pages.free(first, order) };
         Ok(())
     }
 

@@ -37,7 +37,7 @@
 //!   an object. [`fault`]: what is found when memory is misused.
 //! - `word`, `remote`: the two lock-free words, each checked under loom. `lock`, `sync`: what they and
 //!   the others are made of.
-//! - [`pages`]: where slabs come from. `map`: the direct map through which they are seen. `boot`: the
+//! - [`pages`]: where slabs come from; `page_block`: pages for others. `map`: the direct map through which they are seen. `boot`: the
 //!   bootstrap cache, where all records live. `memory`: the three together.
 //! - `list`: lists of slabs. `cache_record`, `array_cache`: what a cache, a CPU and a node have;
 //!   `slab_record`: what a slab has. `set`: the caches of a set, and its CPUs' tokens.
@@ -85,6 +85,7 @@ mod map;
 mod memory;
 pub mod object;
 pub mod options;
+mod page_block;
 pub mod pages;
 mod plan;
 mod reap;
@@ -115,6 +116,7 @@ pub use lock::SpinLock;
 pub use locked::LockedPages;
 pub use object::{CacheFlags, Constructor};
 pub use options::{CacheOptions, CreateError};
+pub use page_block::PageBlock;
 pub use pages::{PageRequest, Pages, Window};
 pub use rules::{Design, FirstAttempt, OrderSearch, Rules, SlqbRules, SlubRules};
 pub use shrink::{ShrinkResult, Shrinker, ShrinkerId};

@@ -2,9 +2,56 @@
 //!
 //! The manager deals in numbers of frames; the memory behind those that it manages is the caller's
 //! to provide, at one stretch of addresses.
+//!
+//! A frame that a slab holds may hold values to which somebody has a `&mut`. So no safe call frees a
+//! frame that it did not take: the manager is lent for reading, and pages come as a [`PageBlock`].
+//!
+//! Safe code cannot free through the manager that it looks at,
+//! ```compile_fail,E0596
+//! # use unfrag::{NullHost, Pfn};
+//! # use unfrag_slab::LockedPages;
+//! # fn with(pages: &LockedPages<NullHost>, of_a_slab: Pfn) {
+//! let _ = pages.view(|manager| manager.free(of_a_slab, 0));
+//! # }
+//! ```
+//! nor have it to itself,
+//! ```compile_fail,E0133
+//! # use unfrag::{NullHost, Pfn};
+//! # use unfrag_slab::LockedPages;
+//! # fn with(pages: &LockedPages<NullHost>, of_a_slab: Pfn) {
+//! let _ = pages.with_mut(|manager| manager.free(of_a_slab, 0));
+//! # }
+//! ```
+//! nor free by number as the caches do,
+//! ```compile_fail,E0133
+//! # use unfrag::{NullHost, Pfn};
+//! # use unfrag_slab::{LockedPages, Pages};
+//! # fn with(pages: &LockedPages<NullHost>, of_a_slab: Pfn) {
+//! pages.free(of_a_slab, 0);
+//! # }
+//! ```
+//! nor take the manager away while a set of caches has the pages,
+//! ```compile_fail,E0505
+//! # use unfrag::NullHost;
+//! # use unfrag_slab::{FrameEntry, LockedPages, SlabConfig, Slabs};
+//! # fn with(pages: LockedPages<NullHost>, table: &mut [FrameEntry]) {
+//! let slabs = Slabs::new(&pages, table, &SlabConfig::default());
+//! let manager = pages.into_manager();
+//! drop(slabs);
+//! # }
+//! ```
+//! nor free a block twice.
+//! ```compile_fail,E0382
+//! # use unfrag_slab::PageBlock;
+//! # fn with(block: PageBlock) {
+//! block.free();
+//! block.free();
+//! # }
+//! ```
 
 use crate::formulas::PAGE;
 use crate::lock::SpinLock;
+use crate::page_block::PageBlock;
 use crate::pages::{PageRequest, Pages, Window};
 use core::ptr::NonNull;
 use unfrag::Host;
@@ -26,13 +73,6 @@ pub struct LockedPages<'m, H: Host, R: lock_api::RawMutex = SpinLock> {
     spans: [Span; MAX_ZONES],
     total: u64,
 }
-
-// SAFETY: the manager is behind its lock; the window's address is only a number here.
-#[allow(unsafe_code)]
-unsafe impl<H: Host + Send, R: lock_api::RawMutex + Send> Send for LockedPages<'_, H, R> {}
-// SAFETY: the same.
-#[allow(unsafe_code)]
-unsafe impl<H: Host + Send, R: lock_api::RawMutex + Sync> Sync for LockedPages<'_, H, R> {}
 
 impl<'m, H: Host, R: lock_api::RawMutex> LockedPages<'m, H, R> {
     /// Lends the manager's frames to slab caches, which see its lowest frame at `base` and the others
@@ -79,9 +119,46 @@ impl<'m, H: Host, R: lock_api::RawMutex> LockedPages<'m, H, R> {
         Some((Pfn(first), (end - first) as usize))
     }
 
-    /// Does something with the manager, which nobody else uses meanwhile; slab caches wait.
-    pub fn with<T>(&self, f: impl FnOnce(&mut Manager<'m, H>) -> T) -> T {
+    /// Looks at the manager, which nobody changes meanwhile; slab caches wait, so `f` must not use one,
+    /// nor call back into these pages.
+    pub fn view<T>(&self, f: impl FnOnce(&Manager<'m, H>) -> T) -> T {
+        f(&self.manager.lock())
+    }
+
+    /// Does something with the manager, which nobody else uses meanwhile; slab caches wait, so `f` must
+    /// not use one, nor call back into these pages.
+    ///
+    /// # Safety
+    /// - `f` neither frees nor moves a frame that was handed out through these pages (to a slab cache,
+    ///   as a [`PageBlock`], by [`Pages::alloc`]), nor puts it where reclaim or compaction would.
+    /// - It leaves the manager in its place, with the zones that it has.
+    #[allow(unsafe_code)]
+    pub unsafe fn with_mut<T>(&self, f: impl FnOnce(&mut Manager<'m, H>) -> T) -> T {
         f(&mut self.manager.lock())
+    }
+
+    /// The manager again. Nobody has a frame of it any more that was borrowed from here; what was
+    /// forgotten (a leaked block, a cache with objects in use) stays allocated.
+    pub fn into_manager(self) -> Manager<'m, H> {
+        self.manager.into_inner()
+    }
+}
+
+impl<H: Host + Send, R: lock_api::RawMutex + Send + Sync> LockedPages<'_, H, R> {
+    /// Pages beside those of slab caches, which go back when the block is dropped. `None` if there is
+    /// no such block, or not with these rights.
+    ///
+    /// ```no_run
+    /// # use unfrag::{Gfp, NullHost};
+    /// # use unfrag_slab::{LockedPages, PageRequest};
+    /// # fn with(pages: &LockedPages<NullHost>) {
+    /// let two = PageRequest { order: 1, gfp: Gfp::KERNEL, node: 0, first_pass_only: false };
+    /// let mut block = pages.alloc_block(&two).expect("two frames");
+    /// block.memory()[8191].write(7);
+    /// # } // Here they go back.
+    /// ```
+    pub fn alloc_block(&self, request: &PageRequest) -> Option<PageBlock<'_>> {
+        PageBlock::alloc(self, request)
     }
 }
 
@@ -97,7 +174,7 @@ unsafe impl<H: Host + Send, R: lock_api::RawMutex + Send + Sync> Pages for Locke
         };
         got.ok()
     }
-    fn free(&self, first: Pfn, order: u8) {
+    unsafe fn free(&self, first: Pfn, order: u8) {
         let freed = self.manager.lock().free(first, order);
         debug_assert!(freed.is_ok(), "a slab's block is one that the manager gave");
     }

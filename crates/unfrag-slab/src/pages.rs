@@ -22,7 +22,8 @@ pub struct PageRequest {
     pub first_pass_only: bool,
 }
 
-/// The stretch of addresses in which the caches see frames.
+/// The stretch of addresses in which the caches see frames. It says where they are, and gives no right
+/// to touch them.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     /// Frame at `base`.
@@ -33,6 +34,13 @@ pub struct Window {
     pub base: NonNull<u8>,
 }
 
+// SAFETY: the address is a number here; whoever follows it has his own reason why he may.
+#[allow(unsafe_code)]
+unsafe impl Send for Window {}
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl Sync for Window {}
+
 /// A source of pages for slab caches.
 ///
 /// # Safety
@@ -41,10 +49,17 @@ pub struct Window {
 ///   read and written there, and is nobody else's until it is freed.
 #[allow(unsafe_code)]
 pub unsafe trait Pages: Sync {
-    /// A block of frames.
+    /// A block of frames: its first one. `None` if there is none, or not with these rights.
+    ///
+    /// Whoever wants pages for himself takes a [`PageBlock`](crate::PageBlock), which goes back by
+    /// itself.
     fn alloc(&self, request: &PageRequest) -> Option<Pfn>;
     /// Takes back a block that [`alloc`](Pages::alloc) handed out.
-    fn free(&self, first: Pfn, order: u8);
+    ///
+    /// # Safety
+    /// The caller got the block from [`alloc`](Pages::alloc) of this source, at this order; it was not
+    /// freed since, and nobody uses it any more.
+    unsafe fn free(&self, first: Pfn, order: u8);
     /// Where frames are seen.
     fn window(&self) -> Window;
     /// Node of a frame.

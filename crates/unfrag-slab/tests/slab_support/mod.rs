@@ -49,9 +49,9 @@ unsafe impl Pages for Watched {
         }
         got
     }
-    fn free(&self, first: Pfn, order: u8) {
+    unsafe fn free(&self, first: Pfn, order: u8) {
         self.held.fetch_sub(1 << order, Ordering::Relaxed);
-        self.manager.free(first, order);
+        unsafe { self.manager.free(first, order) };
     }
     fn window(&self) -> Window {
         self.manager.window()
