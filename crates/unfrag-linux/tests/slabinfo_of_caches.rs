@@ -37,11 +37,7 @@ fn infos(design: Design) -> Vec<CacheInfo> {
     {
         let pages: LockedPages<NullHost> = unsafe { LockedPages::new(manager, base) }.unwrap();
         let mut table: Vec<FrameEntry> = (0..FRAMES).map(|_| FrameEntry::new()).collect();
-        let config = SlabConfig {
-            cpus: 8,
-            rules: Rules::S2,
-            ..SlabConfig::default()
-        };
+        let config = SlabConfig::new(8).rules(Rules::S2);
         let slabs = Slabs::new(&pages, &mut table, &config).unwrap();
         let cpu = slabs.cpu(0).unwrap();
         for (name, size, kept) in [

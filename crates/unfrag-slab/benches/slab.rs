@@ -163,10 +163,7 @@ fn remote(producer: impl Peer + Send, consumer: impl Peer + Send) -> f64 {
 
 fn main() {
     let memory = Memory::new(1, 65536);
-    let config = SlabConfig {
-        cpus: 2,
-        ..SlabConfig::default()
-    };
+    let config = SlabConfig::new(2);
     memory.with(&config, |slabs: &Slabs| {
         let names = ["slub", "slqb", "slab", "mimalloc", "system"];
         let designs = [Design::Slub, Design::Slqb, Design::Slab];

@@ -18,6 +18,7 @@ use unfrag::Gfp;
 
 /// No memory for an object: the page allocator gave no page, and no slab had a free object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NoMemory;
 
 impl fmt::Display for NoMemory {

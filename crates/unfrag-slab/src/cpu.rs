@@ -11,6 +11,7 @@ use core::marker::PhantomData;
 
 /// Why there is no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CpuError {
     /// There is no such CPU.
     NoSuchCpu(u16),

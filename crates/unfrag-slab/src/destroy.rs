@@ -15,6 +15,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 /// Why a cache stays.
+#[non_exhaustive]
 pub struct DestroyError<'s> {
     /// The cache, as it was.
     pub cache: KmemCache<'s>,
@@ -43,6 +44,7 @@ impl core::error::Error for DestroyError<'_> {}
 
 /// What [`KmemCache::shrink`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Shrunk {
     /// Pages returned.
     pub pages: u64,

@@ -9,6 +9,7 @@ pub const TRIM: u64 = 3_000_000_000;
 
 /// What is due on a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Due {
     /// SLAB's reaper on the CPU.
     pub reap_cpu: bool,

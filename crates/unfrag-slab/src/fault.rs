@@ -45,6 +45,7 @@ impl fmt::Debug for Name {
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FaultKind {
     /// The address is in no slab.
     NotInASlab,
@@ -66,6 +67,7 @@ pub enum FaultKind {
 
 /// A misuse of a cache's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fault {
     /// The cache that noticed.
     pub cache: Name,

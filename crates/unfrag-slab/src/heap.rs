@@ -57,6 +57,7 @@ unsafe impl<C: CurrentCpu> Sync for Heap<C> {}
 
 /// The heap has its caches already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AlreadyInstalled;
 
 impl core::fmt::Display for AlreadyInstalled {

@@ -152,7 +152,7 @@ impl<H: Host + Send, R: lock_api::RawMutex + Send + Sync> LockedPages<'_, H, R> 
     /// # use unfrag::{Gfp, NullHost};
     /// # use unfrag_slab::{LockedPages, PageRequest};
     /// # fn with(pages: &LockedPages<NullHost>) {
-    /// let two = PageRequest { order: 1, gfp: Gfp::KERNEL, node: 0, first_pass_only: false };
+    /// let two = PageRequest::new(1, Gfp::KERNEL);
     /// let mut block = pages.alloc_block(&two).expect("two frames");
     /// block.memory()[8191].write(7);
     /// # } // Here they go back.

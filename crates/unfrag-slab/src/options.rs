@@ -6,6 +6,7 @@ use core::fmt;
 
 /// What a cache should be.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct CacheOptions<'n> {
     /// Name, 1 to 31 bytes.
     pub name: &'n str,
@@ -33,28 +34,35 @@ impl<'n> CacheOptions<'n> {
             design: None,
         }
     }
-    /// The same with a design.
+    /// Of another design than the rules say.
     #[must_use]
     pub const fn design(mut self, design: Design) -> CacheOptions<'n> {
         self.design = Some(design);
         self
     }
-    /// The same with properties.
+    /// With properties.
     #[must_use]
     pub const fn flags(mut self, flags: CacheFlags) -> CacheOptions<'n> {
         self.flags = flags;
         self
     }
-    /// The same with an alignment.
+    /// With objects at multiples of so many bytes, a power of two up to a page.
     #[must_use]
     pub const fn align(mut self, align: usize) -> CacheOptions<'n> {
         self.align = align;
+        self
+    }
+    /// With objects that are made ready when their slab is made.
+    #[must_use]
+    pub const fn ctor(mut self, ctor: Constructor) -> CacheOptions<'n> {
+        self.ctor = Some(ctor);
         self
     }
 }
 
 /// Why there is no such cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CreateError {
     /// The name is empty, longer than 31 bytes, or has control characters.
     Name,

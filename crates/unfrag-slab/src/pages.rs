@@ -11,6 +11,7 @@ use unfrag::frame::Pfn;
 
 /// A request for a block of `2^order` frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PageRequest {
     /// Order of the block.
     pub order: u8,
@@ -20,6 +21,30 @@ pub struct PageRequest {
     pub node: u8,
     /// Give up after the first pass over the free lists. `spec: linux-mm 6.5 (d)`
     pub first_pass_only: bool,
+}
+
+impl PageRequest {
+    /// A request for `2^order` frames of node 0, or near it, by someone with these rights.
+    pub const fn new(order: u8, gfp: Gfp) -> PageRequest {
+        PageRequest {
+            order,
+            gfp,
+            node: 0,
+            first_pass_only: false,
+        }
+    }
+    /// Asks for frames of a node, or near it.
+    #[must_use]
+    pub const fn node(mut self, node: u8) -> PageRequest {
+        self.node = node;
+        self
+    }
+    /// Gives up after the first pass over the free lists.
+    #[must_use]
+    pub const fn first_pass_only(mut self) -> PageRequest {
+        self.first_pass_only = true;
+        self
+    }
 }
 
 /// The stretch of addresses in which the caches see frames. It says where they are, and gives no right

@@ -72,6 +72,7 @@ impl FirstAttempt {
 
 /// Rules of SLUB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SlubRules {
     /// `slub_min_objects`: objects a slab should hold; 0 derives it from the number of CPUs.
     pub min_objects: u32,
@@ -113,10 +114,42 @@ impl SlubRules {
         cpu_partial: true,
         ..SlubRules::V2_6_28
     };
+
+    /// With so many objects wanted in a slab; 0 derives them from the number of CPUs.
+    #[must_use]
+    pub const fn min_objects(mut self, min_objects: u32) -> SlubRules {
+        self.min_objects = min_objects;
+        self
+    }
+    /// With no slab below this order.
+    #[must_use]
+    pub const fn min_order(mut self, min_order: u8) -> SlubRules {
+        self.min_order = min_order;
+        self
+    }
+    /// With no slab above this order, unless an object needs it.
+    #[must_use]
+    pub const fn max_order(mut self, max_order: u8) -> SlubRules {
+        self.max_order = max_order;
+        self
+    }
+    /// With another way to look for an order.
+    #[must_use]
+    pub const fn search(mut self, search: OrderSearch) -> SlubRules {
+        self.search = search;
+        self
+    }
+    /// With another way to try for more than the least order.
+    #[must_use]
+    pub const fn first_attempt(mut self, first_attempt: FirstAttempt) -> SlubRules {
+        self.first_attempt = first_attempt;
+        self
+    }
 }
 
 /// Rules of SLQB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SlqbRules {
     /// `slqb_min_objects`: least objects of a slab.
     pub min_objects: u32,
@@ -130,10 +163,24 @@ impl SlqbRules {
         min_objects: 1,
         max_order: 1,
     };
+
+    /// With so many objects in a slab at least.
+    #[must_use]
+    pub const fn min_objects(mut self, min_objects: u32) -> SlqbRules {
+        self.min_objects = min_objects;
+        self
+    }
+    /// With this as the largest order that waste alone may choose.
+    #[must_use]
+    pub const fn max_order(mut self, max_order: u8) -> SlqbRules {
+        self.max_order = max_order;
+        self
+    }
 }
 
 /// Rules of a whole set of caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rules {
     /// Design of caches that choose none.
     pub design: Design,
@@ -165,6 +212,31 @@ impl Rules {
         slqb: SlqbRules::POSTED,
         merge: true,
     };
+
+    /// With another design for caches that choose none.
+    #[must_use]
+    pub const fn design(mut self, design: Design) -> Rules {
+        self.design = design;
+        self
+    }
+    /// With other rules of SLUB.
+    #[must_use]
+    pub const fn slub(mut self, slub: SlubRules) -> Rules {
+        self.slub = slub;
+        self
+    }
+    /// With other rules of SLQB.
+    #[must_use]
+    pub const fn slqb(mut self, slqb: SlqbRules) -> Rules {
+        self.slqb = slqb;
+        self
+    }
+    /// With or without caches that share their slabs.
+    #[must_use]
+    pub const fn merge(mut self, merge: bool) -> Rules {
+        self.merge = merge;
+        self
+    }
 }
 
 impl Default for Rules {

@@ -53,6 +53,7 @@ pub(crate) struct Shrinkers(Locked<Registered>);
 
 /// What [`Slabs::shrink_slab`](crate::Slabs::shrink_slab) did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ShrinkResult {
     /// Objects looked at.
     pub scanned: u64,

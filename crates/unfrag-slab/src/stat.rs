@@ -13,6 +13,7 @@ use unfrag::frame::NR_ORDERS;
 /// A cache's counts. Those of events are kept per CPU and without synchronisation, so a sum may be
 /// off by a few while CPUs are at work.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct CacheInfo {
     /// Name.
     pub name: Name,

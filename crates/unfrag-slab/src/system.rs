@@ -36,6 +36,7 @@ impl FrameEntry {
 
 /// What a set of caches is made for.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct SlabConfig {
     /// CPUs: tokens that can be claimed. At least one.
     pub cpus: u16,
@@ -47,19 +48,41 @@ pub struct SlabConfig {
     pub rules: Rules,
 }
 
-impl Default for SlabConfig {
-    fn default() -> SlabConfig {
+impl SlabConfig {
+    /// For so many CPUs of one node, under the rules of 6.x.
+    pub const fn new(cpus: u16) -> SlabConfig {
         SlabConfig {
-            cpus: 1,
+            cpus,
             nodes: 1,
             node_of_cpu: |_| 0,
-            rules: Rules::default(),
+            rules: Rules::MODERN,
         }
+    }
+    /// For so many nodes, where a CPU is on the node that `node_of_cpu` says.
+    #[must_use]
+    pub const fn nodes(mut self, nodes: u8, node_of_cpu: fn(u16) -> u8) -> SlabConfig {
+        self.nodes = nodes;
+        self.node_of_cpu = node_of_cpu;
+        self
+    }
+    /// Under these rules.
+    #[must_use]
+    pub const fn rules(mut self, rules: Rules) -> SlabConfig {
+        self.rules = rules;
+        self
+    }
+}
+
+impl Default for SlabConfig {
+    /// One CPU on one node, under the rules of 6.x.
+    fn default() -> SlabConfig {
+        SlabConfig::new(1)
     }
 }
 
 /// Why a set of caches cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SlabsError {
     /// No CPU, no node, more than 64 nodes, or a CPU's node does not exist.
     Topology,

@@ -12,6 +12,7 @@ use core::fmt;
 
 /// What does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Broken {
     /// Of which cache.
     pub cache: Name,

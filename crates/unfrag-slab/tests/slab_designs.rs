@@ -11,23 +11,16 @@ use unfrag_slab::{
 };
 
 fn config(cpus: u16, nodes: u8, rules: Rules) -> SlabConfig {
-    SlabConfig {
-        cpus,
-        nodes,
-        node_of_cpu: match nodes {
-            1 => |_| 0,
-            _ => |c| u8::from(c == 3),
-        },
-        rules,
-    }
+    let node_of_cpu: fn(u16) -> u8 = match nodes {
+        1 => |_| 0,
+        _ => |c| u8::from(c == 3),
+    };
+    SlabConfig::new(cpus).nodes(nodes, node_of_cpu).rules(rules)
 }
 
 /// Two CPUs on node 0; with two nodes, CPU 3 is on node 1.
 fn with(design: Design, nodes: u8, f: impl Fn(&Memory, &Slabs)) {
-    let rules = Rules {
-        design,
-        ..Rules::S2
-    };
+    let rules = Rules::S2.design(design);
     let memory = Memory::new(nodes, 4096);
     memory.with(&config(4, nodes, rules), |s| f(&memory, s));
 }
@@ -265,14 +258,7 @@ fn slub_merges_caches_that_differ_in_name_only_spec_6_2() {
 }
 
 fn slub(first_attempt: FirstAttempt) -> Rules {
-    Rules {
-        design: Design::Slub,
-        slub: SlubRules {
-            first_attempt,
-            ..SlubRules::V2_6_28
-        },
-        ..Rules::S2
-    }
+    Rules::S2.slub(SlubRules::V2_6_28.first_attempt(first_attempt))
 }
 
 /// The requests of the first slab of names_cache, whose order is 3.
@@ -496,10 +482,8 @@ fn slab_arrays_fill_and_drain_by_batches_spec_6_1() {
         assert_eq!(info().free_slow, 1);
         // The reaper leaves an array in use alone once, then returns a fifth: 24.
         let on_arrays = |i: unfrag_slab::CacheInfo| i.active_objects;
-        let due = Due {
-            reap_cpu: true,
-            ..Due::default()
-        };
+        let mut due = Due::default();
+        due.reap_cpu = true;
         let before = on_arrays(info());
         a.reap(due);
         assert_eq!(on_arrays(info()), before);

@@ -7,8 +7,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use unfrag::{Config, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset};
 use unfrag_slab::{
-    CacheFlags, Cpu, CurrentCpu, Design, FrameEntry, Heap, Kmalloc, LockedPages, Rules, SlabConfig,
-    Slabs,
+    CacheFlags, Cpu, CurrentCpu, Design, FrameEntry, Heap, Kmalloc, LockedPages, SlabConfig, Slabs,
 };
 
 const FRAMES: usize = 32768;
@@ -91,14 +90,7 @@ impl CurrentCpu for Threads {
             let manager = Manager::boot(&config, NullHost, metadata).expect("a manager");
             let base = NonNull::new(ROOM.0.get().cast()).expect("an address");
             let pages = (*PAGES.0.get()).insert(LockedPages::new(manager, base).expect("pages"));
-            let config = SlabConfig {
-                cpus: CPUS,
-                rules: Rules {
-                    design: Design::Slub,
-                    ..Rules::MODERN
-                },
-                ..SlabConfig::default()
-            };
+            let config = SlabConfig::new(CPUS);
             let slabs = Slabs::new(pages, &mut *TABLE.0.get(), &config).expect("caches");
             let slabs = (*SLABS.0.get()).insert(slabs);
             let sizes = Kmalloc::new(slabs, Design::Slub, CacheFlags::empty()).expect("sizes");

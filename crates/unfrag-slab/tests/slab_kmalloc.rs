@@ -12,10 +12,7 @@ use unfrag_slab::{
 };
 
 fn two_cpus() -> SlabConfig {
-    SlabConfig {
-        cpus: 2,
-        ..SlabConfig::default()
-    }
+    SlabConfig::new(2)
 }
 
 #[test]
@@ -180,17 +177,10 @@ const S2: [(&str, usize, usize); 6] = [
 
 #[test]
 fn waste_over_the_mix_of_s2_is_what_the_formulas_say_spec_6_4() {
-    let rules = Rules {
-        merge: false,
-        ..Rules::S2
-    };
+    let rules = Rules::S2.merge(false);
     for design in Design::ALL {
         let memory = Memory::new(1, 8192);
-        let config = SlabConfig {
-            cpus: 8,
-            rules,
-            ..SlabConfig::default()
-        };
+        let config = SlabConfig::new(8).rules(rules);
         memory.with(&config, |s| {
             let cpu = s.cpu(0).unwrap();
             let (mut waste, mut expected) = (0, 0);

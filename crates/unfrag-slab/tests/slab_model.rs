@@ -185,12 +185,9 @@ impl<'a> Run<'a> {
 
 fn run(design: Design, rules: Rules, checked: CacheFlags, operations: u64) {
     let memory = Memory::new(NODES, 16384);
-    let config = SlabConfig {
-        cpus: CPUS,
-        nodes: NODES,
-        node_of_cpu: |c| (c & 1) as u8,
-        rules,
-    };
+    let config = SlabConfig::new(CPUS)
+        .nodes(NODES, |c| (c & 1) as u8)
+        .rules(rules);
     memory.with(&config, |slabs| {
         let mut r = Run::new(slabs, &memory, design, checked);
         for i in 0..operations {

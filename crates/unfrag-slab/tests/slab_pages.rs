@@ -9,12 +9,7 @@ use unfrag_slab::{
 };
 
 fn request(order: u8) -> PageRequest {
-    PageRequest {
-        order,
-        gfp: Gfp::KERNEL,
-        node: 0,
-        first_pass_only: false,
-    }
+    PageRequest::new(order, Gfp::KERNEL)
 }
 
 fn free(manager: &Manager<NullHost>) -> u64 {

@@ -50,15 +50,15 @@ fn scenario(design: Design, rules: Rules, nodes: u8) {
     let world = Box::into_raw(Box::new(World { memory, table }));
     // The threads end before it goes.
     let w: &'static mut World = unsafe { &mut *world };
-    let config = SlabConfig {
-        cpus: THREADS,
-        nodes,
-        node_of_cpu: match nodes {
-            1 => |_| 0,
-            _ => |c| (c & 1) as u8,
-        },
-        rules,
-    };
+    let config = SlabConfig::new(THREADS)
+        .nodes(
+            nodes,
+            match nodes {
+                1 => |_| 0,
+                _ => |c| (c & 1) as u8,
+            },
+        )
+        .rules(rules);
     let slabs = Slabs::new(&w.memory.pages, &mut w.table, &config).unwrap();
     let slabs: &'static Slabs<'static> = Box::leak(Box::new(slabs));
     let cache = slabs

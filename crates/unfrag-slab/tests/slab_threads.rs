@@ -21,12 +21,9 @@ fn rounds() -> u64 {
 
 fn run(design: Design, rules: Rules, size: usize, flags: CacheFlags, rounds: u64) {
     let memory = Memory::new(2, 4096);
-    let config = SlabConfig {
-        cpus: THREADS,
-        nodes: 2,
-        node_of_cpu: |c| (c & 1) as u8,
-        rules,
-    };
+    let config = SlabConfig::new(THREADS)
+        .nodes(2, |c| (c & 1) as u8)
+        .rules(rules);
     memory.with(&config, |slabs| {
         let options = CacheOptions::new("shared", size)
             .design(design)
@@ -141,10 +138,7 @@ fn threads_free_each_others_objects_in_checked_caches() {
 fn caches_come_and_go_while_others_work() {
     for design in Design::ALL {
         let memory = Memory::new(1, 4096);
-        let config = SlabConfig {
-            cpus: THREADS,
-            ..SlabConfig::default()
-        };
+        let config = SlabConfig::new(THREADS);
         memory.with(&config, |slabs| {
             std::thread::scope(|threads| {
                 for t in 0..THREADS {

@@ -83,10 +83,7 @@ pub fn slab_order() -> Vec<Kernel> {
         (r.slub.max_order, r.slub.first_attempt) = (max_order, first_attempt);
         r
     };
-    let slqb = Rules {
-        design: Design::Slqb,
-        ..Rules::S2
-    };
+    let slqb = Rules::S2.design(Design::Slqb);
     use FirstAttempt as F;
     let kernels = [
         ("slab", Rules::SLAB),

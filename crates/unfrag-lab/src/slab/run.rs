@@ -74,11 +74,7 @@ fn one(trace: &SlabTrace, design: Design, cpus: u16, options: &Options) -> Resul
         cpus,
         switches,
         // The trace names caches as they were after the recorded kernel merged them.
-        rules: Rules {
-            design,
-            merge: false,
-            ..options.rules
-        },
+        rules: options.rules.design(design).merge(false),
     };
     let refused = |e: MachineError| {
         Error::unsupported(e.to_string()).help("choose another size of memory: --memory 1G")

@@ -6,7 +6,7 @@ use unfrag_slab::Due;
 fn churn(design: Design, rules: Rules, seed: u64) {
     println!("{design}, seed {seed}");
     let mut rng = Rng::named(seed, "kmem");
-    let mut kmem = Kmem::new(Rules { design, ..rules }, 4);
+    let mut kmem = Kmem::new(rules.design(design), 4);
     let sizes = [24, 104, 192, 760, 2112, 4096];
     let caches = sizes.map(|s| kmem.create("cache", s, s == 104));
     let mut live: Vec<Obj> = vec![];
@@ -58,7 +58,7 @@ fn no_object_is_lost_and_no_page_freed_twice() {
 }
 
 fn one(design: Design, rules: Rules, size: u32) -> (Kmem, CacheId) {
-    let mut kmem = Kmem::new(Rules { design, ..rules }, 2);
+    let mut kmem = Kmem::new(rules.design(design), 2);
     let cache = kmem.create("cache", size, false);
     (kmem, cache)
 }
@@ -139,13 +139,7 @@ fn slub_merges_caches_alike_spec_6_2() {
     let a = kmem.create("kmalloc-4096", 4096, false);
     assert_eq!(kmem.create("names_cache", 4096, false), a);
     assert_ne!(kmem.create("reclaimable", 4096, true), a);
-    let mut slqb = Kmem::new(
-        Rules {
-            design: Design::Slqb,
-            ..Rules::S2
-        },
-        2,
-    );
+    let mut slqb = Kmem::new(Rules::S2.design(Design::Slqb), 2);
     let a = slqb.create("kmalloc-4096", 4096, false);
     assert_ne!(slqb.create("names_cache", 4096, false), a);
 }
