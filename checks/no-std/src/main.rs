@@ -1,7 +1,7 @@
-//! The proof that the core needs no `std`, no allocator and no libc: a program that is linked from
-//! nothing but `core` and `unfrag`, runs two managers of different eras side by side, and slab caches
-//! of each design over a third, and tells by
-//! its exit status whether each step went well (0, or the number of the step that did not).
+//! The proof that the core and the slab caches need no `std`, no allocator and no libc: a program that
+//! is linked from nothing but `core`, `unfrag` and `unfrag-slab`, runs two managers of different eras
+//! side by side, and slab caches of each design over a third, and tells by its exit status whether
+//! each step went well (0, or the number of the step that did not).
 
 #![no_std]
 #![no_main]
@@ -9,7 +9,7 @@
 use core::cell::UnsafeCell;
 use core::panic::PanicInfo;
 use core::ptr::NonNull;
-use unfrag::slab::{CacheFlags, Design, FrameEntry, Kmalloc, LockedPages, SlabConfig, Slabs};
+use unfrag_slab::{CacheFlags, Design, FrameEntry, Kmalloc, LockedPages, SlabConfig, Slabs};
 use unfrag::{
     Config, Gfp, Manager, NullHost, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind, layout, preset,
 };
@@ -144,10 +144,9 @@ fn run_slabs() -> Step {
     }
     drop(cpu);
     drop(slabs);
-    pages.with(|m| {
-        m.drain_all();
-        check(59, m.zone_view(0).free_pages == PAGES)
-    })
+    let mut manager = pages.into_manager();
+    manager.drain_all();
+    check(59, manager.zone_view(0).free_pages == PAGES)
 }
 
 /// What the entry point calls.

@@ -8,9 +8,9 @@ use crate::output::{Progress, Screen, apart, print, print_json, write_file};
 use crate::words;
 use clap::ValueEnum;
 use std::path::PathBuf;
-use unfrag::slab::{Design, FirstAttempt, Rules};
 use unfrag_lab::slab::{Options, replay};
 use unfrag_linux::procfs::SlabInfo;
+use unfrag_slab::{Design, FirstAttempt, Rules};
 
 /// Replay a slab trace on SLAB, SLUB and SLQB: pages, waste and page orders side by side
 ///

@@ -1,9 +1,9 @@
 //! Slab traces: which cache an allocation is of, which free ends it, and whole replays.
 
-use unfrag::slab::Design;
 use unfrag_lab::slab::trace::{Action, SlabTrace};
 use unfrag_lab::slab::{Options, replay};
 use unfrag_linux::recording::Recording;
+use unfrag_slab::Design;
 
 /// A trace as text, read as the kernel's own.
 fn read(lines: &[&str]) -> Recording {

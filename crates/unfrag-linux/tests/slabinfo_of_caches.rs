@@ -4,12 +4,12 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::io::Write as _;
 use std::process::Command;
 use std::ptr::NonNull;
-use unfrag::slab::{
-    CacheInfo, CacheOptions, Design, FrameEntry, LockedPages, Rules, SlabConfig, Slabs,
-};
 use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset};
 use unfrag_linux::procfs::SlabInfo;
 use unfrag_linux::procfs::slab_activity::{self, Columns};
+use unfrag_slab::{
+    CacheInfo, CacheOptions, Design, FrameEntry, LockedPages, Rules, SlabConfig, Slabs,
+};
 
 const FRAMES: usize = 4096;
 
@@ -37,11 +37,7 @@ fn infos(design: Design) -> Vec<CacheInfo> {
     {
         let pages: LockedPages<NullHost> = unsafe { LockedPages::new(manager, base) }.unwrap();
         let mut table: Vec<FrameEntry> = (0..FRAMES).map(|_| FrameEntry::new()).collect();
-        let config = SlabConfig {
-            cpus: 8,
-            rules: Rules::S2,
-            ..SlabConfig::default()
-        };
+        let config = SlabConfig::new(8).rules(Rules::S2);
         let slabs = Slabs::new(&pages, &mut table, &config).unwrap();
         let cpu = slabs.cpu(0).unwrap();
         for (name, size, kept) in [

@@ -11,11 +11,11 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
-use unfrag::slab::{
+use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout};
+use unfrag_slab::{
     CacheFlags, CacheInfo, CacheOptions, Cpu, CreateError, Due, FrameEntry, Kmalloc, KmemCache,
     LockedPages, NoMemory, Rules, SlabConfig, Slabs, SlabsError,
 };
-use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout};
 
 /// What the machine is made of.
 #[derive(Clone, Copy, Debug)]
@@ -135,11 +135,7 @@ pub fn with_slab_machine<T>(
     let pages: LockedPages<NullHost> =
         unsafe { LockedPages::new(manager, room.base) }.ok_or(MachineError::Host)?;
     let mut table: Vec<FrameEntry> = (0..config.frames).map(|_| FrameEntry::new()).collect();
-    let slab_config = SlabConfig {
-        cpus: config.cpus,
-        rules: config.rules,
-        ..SlabConfig::default()
-    };
+    let slab_config = SlabConfig::new(config.cpus).rules(config.rules);
     let slabs = Slabs::new(&pages, &mut table, &slab_config).map_err(MachineError::Slabs)?;
     let no_memory = || MachineError::Slabs(SlabsError::NoMemory);
     let cpus = (0..config.cpus).map(|c| slabs.cpu(c));

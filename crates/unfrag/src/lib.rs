@@ -74,7 +74,6 @@ pub mod reclaim;
 mod request;
 pub mod restore;
 mod rights;
-// pub mod slab;
 pub mod stat;
 pub mod trace;
 mod tracer;

@@ -3,7 +3,7 @@
 use super::choice::Choice;
 use unfrag::Rules;
 use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve, preset};
-use unfrag::slab::{Design, FirstAttempt, Rules as SlabRules};
+use unfrag_slab::{Design, FirstAttempt, Rules as SlabRules};
 
 /// A kernel as an experiment runs it.
 #[derive(Clone, Copy, Debug)]
@@ -91,10 +91,7 @@ pub fn slab_order() -> Vec<Kernel> {
         (r.slub.max_order, r.slub.first_attempt) = (max_order, first_attempt);
         r
     };
-    let slqb = SlabRules {
-        design: Design::Slqb,
-        ..SlabRules::S2
-    };
+    let slqb = SlabRules::S2.design(Design::Slqb);
     use FirstAttempt as F;
     let kernels = [
         ("slab", SlabRules::SLAB),

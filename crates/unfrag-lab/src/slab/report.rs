@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use unfrag::frame::NR_ORDERS;
-use unfrag::slab::CacheInfo;
+use unfrag_slab::CacheInfo;
 
 /// The allocators side by side.
 #[derive(Clone, Debug, Serialize)]

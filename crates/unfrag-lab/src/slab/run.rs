@@ -7,12 +7,12 @@ use super::report::{AllocatorReport, CacheReport, SlabReport};
 use super::trace::{Action, SlabTrace};
 use std::collections::HashMap;
 use unfrag::kernel::preset;
-use unfrag::slab::{CacheFlags, CacheInfo, CacheOptions, Design, Due, Rules};
 use unfrag_linux::recording::Recording;
 use unfrag_linux::{Error, Result};
 use unfrag_machine::slab::{
     CacheId, MachineError, ObjectId, SlabMachine, SlabMachineConfig, with_slab_machine,
 };
+use unfrag_slab::{CacheFlags, CacheInfo, CacheOptions, Design, Due, Rules};
 
 /// How to replay.
 #[derive(Clone, Debug)]
@@ -74,11 +74,7 @@ fn one(trace: &SlabTrace, design: Design, cpus: u16, options: &Options) -> Resul
         cpus,
         page_rules,
         // The trace names caches as they were after the recorded kernel merged them.
-        rules: Rules {
-            design,
-            merge: false,
-            ..options.rules
-        },
+        rules: options.rules.design(design).merge(false),
     };
     let refused = |e: MachineError| {
         Error::unsupported(e.to_string()).help("choose another size of memory: --memory 1G")

@@ -3,7 +3,7 @@
 //! It is no file of procfs, but of the same kind: counts of a kernel as a table that people know.
 
 use std::fmt::Write;
-use unfrag::slab::CacheInfo;
+use unfrag_slab::CacheInfo;
 
 /// Which tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

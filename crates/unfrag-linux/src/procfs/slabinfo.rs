@@ -6,7 +6,7 @@ use super::scan::Scan;
 use super::text;
 use crate::error::Error;
 use std::fmt::Write;
-use unfrag::slab::CacheInfo;
+use unfrag_slab::CacheInfo;
 
 const TUNABLES: &str = " : tunables ";
 const SLABDATA: &str = " : slabdata ";

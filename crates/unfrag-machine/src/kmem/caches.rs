@@ -143,7 +143,7 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag::slab::{Design, Rules};
+    use unfrag_slab::{Design, Rules};
 
     #[test]
     fn the_table_is_in_the_order_of_the_kinds() {
@@ -168,10 +168,7 @@ mod tests {
     #[test]
     fn slqb_and_slab_keep_a_name_buffer_in_one_page_spec_6_3() {
         for design in [Design::Slqb, Design::Slab] {
-            let rules = Rules {
-                design,
-                ..Rules::S2
-            };
+            let rules = Rules::S2.design(design);
             let mut kmem = Kmem::new(rules, 8);
             let caches = Caches::create(&mut kmem, Word::W64, true);
             let view = kmem.view(caches.of(Kind::NamesCache));

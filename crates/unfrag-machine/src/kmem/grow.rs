@@ -3,7 +3,7 @@
 
 use super::{CacheId, Kmem};
 use unfrag::Gfp;
-use unfrag::slab::{Design, FirstAttempt};
+use unfrag_slab::{Design, FirstAttempt};
 
 /// How a cache grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,14 +82,11 @@ impl Kmem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag::slab::{Rules, SlubRules};
+    use unfrag_slab::{Rules, SlubRules};
 
     fn names(first_attempt: FirstAttempt) -> (Kmem, CacheId) {
-        let slub = SlubRules {
-            first_attempt,
-            ..SlubRules::V2_6_28
-        };
-        let mut kmem = Kmem::new(Rules { slub, ..Rules::S2 }, 8);
+        let slub = SlubRules::V2_6_28.first_attempt(first_attempt);
+        let mut kmem = Kmem::new(Rules::S2.slub(slub), 8);
         let cache = kmem.create("names_cache", 4096, false);
         (kmem, cache)
     }

@@ -1,7 +1,7 @@
 //! The slab caches of the simulated kernel: how many objects share which pages, and when pages come
 //! and go.
 //!
-//! A cache has the order and objects that the core's own [`formulas`](unfrag::slab::formulas) give,
+//! A cache has the order and objects that the slab crate's own [`formulas`](unfrag_slab::formulas) give,
 //! and keeps its free objects as one of the three designs does: `slub`, `slab` (per-CPU arrays),
 //! `slqb`. No memory stands behind the pages: an object is known by the slab that it is in, which is
 //! all that its page's fate depends on. So an operation takes some nanoseconds, and growing is apart
@@ -29,8 +29,8 @@ mod tests;
 
 use serde::Serialize;
 use std::num::NonZeroU32;
-use unfrag::slab::formulas::{PAGE, fls, order_and_objects};
-use unfrag::slab::{Design, Rules};
+use unfrag_slab::formulas::{PAGE, fls, order_and_objects};
+use unfrag_slab::{Design, Rules};
 
 /// A cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,7 +261,7 @@ impl Kmem {
     }
 
     fn objects_at(&self, size: u32, order: u8) -> u32 {
-        use unfrag::slab::formulas::{MAX_OBJECTS, OFF_SLAB, bytes, slab_fit};
+        use unfrag_slab::formulas::{MAX_OBJECTS, OFF_SLAB, bytes, slab_fit};
         match self.rules.design {
             Design::Slab => slab_fit(size, 8, order, size >= OFF_SLAB).objects,
             _ => (bytes(order) / size).min(MAX_OBJECTS),
@@ -347,7 +347,7 @@ impl Kmem {
     }
 
     /// The work that is due on a CPU. `spec: linux-mm 6.1, 6.3`
-    pub fn reap(&mut self, cpu: usize, due: unfrag::slab::Due) {
+    pub fn reap(&mut self, cpu: usize, due: unfrag_slab::Due) {
         for Cache { common, state } in &mut self.caches {
             let before = common.pages;
             match state {
@@ -470,7 +470,7 @@ impl Kmem {
 
 /// Least order whose block holds an object, with its management data if that lies on the slab.
 fn least_order(design: Design, size: u32) -> u8 {
-    use unfrag::slab::formulas::{order_for, slab_fit};
+    use unfrag_slab::formulas::{order_for, slab_fit};
     if design == Design::Slab && size < PAGE / 8 {
         debug_assert!(slab_fit(size, 8, 0, false).objects > 0);
         return 0;

@@ -1,6 +1,6 @@
 //! How much of a cache reclaim asks for. `spec: linux-mm 4.1 shrink_slab`
 
-use unfrag::slab::shrink::{DEFAULT_SEEKS, SHRINK_BATCH, shrink_target};
+use unfrag_slab::shrink::{DEFAULT_SEEKS, SHRINK_BATCH, shrink_target};
 
 /// The account of one cache that can be shrunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

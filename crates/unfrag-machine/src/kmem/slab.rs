@@ -3,8 +3,8 @@
 
 use super::list::List;
 use super::{Arena, Common, Place};
-use unfrag::slab::Due;
-use unfrag::slab::formulas::{ArrayLimits, array_limits};
+use unfrag_slab::Due;
+use unfrag_slab::formulas::{ArrayLimits, array_limits};
 
 /// Objects that a refill brings to an array that nobody used for long.
 const COLD_REFILL: usize = 16;

@@ -3,7 +3,7 @@
 
 use super::list::List;
 use super::{Arena, Common, Place};
-use unfrag::slab::formulas::{SlqbLimits, slqb_limits};
+use unfrag_slab::formulas::{SlqbLimits, slqb_limits};
 
 #[derive(Clone, Debug, Default)]
 struct PerCpu {

@@ -3,8 +3,8 @@
 
 use super::list::{List, NONE};
 use super::{Arena, Common, Place};
-use unfrag::slab::Rules;
-use unfrag::slab::formulas::{slub_cpu_partial_slabs, slub_min_partial};
+use unfrag_slab::Rules;
+use unfrag_slab::formulas::{slub_cpu_partial_slabs, slub_min_partial};
 
 #[derive(Clone, Debug, Default)]
 struct PerCpu {

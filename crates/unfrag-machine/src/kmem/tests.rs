@@ -1,12 +1,12 @@
 use super::*;
 use crate::engine::Rng;
-use unfrag::slab::Due;
+use unfrag_slab::Due;
 
 /// Every design grows when it must, and nothing is lost over random work on four CPUs.
 fn churn(design: Design, rules: Rules, seed: u64) {
     println!("{design}, seed {seed}");
     let mut rng = Rng::named(seed, "kmem");
-    let mut kmem = Kmem::new(Rules { design, ..rules }, 4);
+    let mut kmem = Kmem::new(rules.design(design), 4);
     let sizes = [24, 104, 192, 760, 2112, 4096];
     let caches = sizes.map(|s| kmem.create("cache", s, s == 104));
     let mut live: Vec<Obj> = vec![];
@@ -58,7 +58,7 @@ fn no_object_is_lost_and_no_page_freed_twice() {
 }
 
 fn one(design: Design, rules: Rules, size: u32) -> (Kmem, CacheId) {
-    let mut kmem = Kmem::new(Rules { design, ..rules }, 2);
+    let mut kmem = Kmem::new(rules.design(design), 2);
     let cache = kmem.create("cache", size, false);
     (kmem, cache)
 }
@@ -98,7 +98,7 @@ fn modern_slub_keeps_min_partial_empty_slabs_spec_6_2() {
         kmem.give(1, o);
     }
     // The CPU's own slab, five of the node, and those that CPU 1 keeps.
-    let on_cpu = unfrag::slab::formulas::slub_cpu_partial_slabs(256, per_slab as u32);
+    let on_cpu = unfrag_slab::formulas::slub_cpu_partial_slabs(256, per_slab as u32);
     let kept = kmem.pages() >> order;
     assert!(kept >= 6 && kept <= 6 + u64::from(on_cpu), "{kept} slabs");
 }
@@ -139,13 +139,7 @@ fn slub_merges_caches_alike_spec_6_2() {
     let a = kmem.create("kmalloc-4096", 4096, false);
     assert_eq!(kmem.create("names_cache", 4096, false), a);
     assert_ne!(kmem.create("reclaimable", 4096, true), a);
-    let mut slqb = Kmem::new(
-        Rules {
-            design: Design::Slqb,
-            ..Rules::S2
-        },
-        2,
-    );
+    let mut slqb = Kmem::new(Rules::S2.design(Design::Slqb), 2);
     let a = slqb.create("kmalloc-4096", 4096, false);
     assert_ne!(slqb.create("names_cache", 4096, false), a);
 }

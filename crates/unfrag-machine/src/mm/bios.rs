@@ -254,7 +254,7 @@ mod tests {
 
     fn machine(frames: u64) -> Engine {
         let mut config = MachineConfig::flat(frames, 2, preset("2.6.32").unwrap().rules);
-        config.mem.slab = unfrag::slab::Rules::S2;
+        config.mem.slab = unfrag_slab::Rules::S2;
         Engine::new(&config).unwrap()
     }
 

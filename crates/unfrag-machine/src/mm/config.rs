@@ -6,7 +6,7 @@ use crate::kmem::caches::Word;
 use unfrag::Gfp;
 use unfrag::Rules;
 use unfrag::kernel::{LruShape, ReclaimRules};
-use unfrag::slab::Rules as SlabRules;
+use unfrag_slab::Rules as SlabRules;
 
 /// CPU time of the kernel's work on memory and files, in nanoseconds.
 ///

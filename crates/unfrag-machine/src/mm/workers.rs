@@ -4,7 +4,7 @@
 
 use crate::engine::SEC;
 use crate::{Cx, Nanos, Sim, Spec};
-use unfrag::slab::Due;
+use unfrag_slab::Due;
 
 /// Time between two rounds: that of the counters' folding.
 const ROUND: Nanos = SEC;

@@ -3,8 +3,8 @@
 use crate::engine::{Fair, MS, Nanos, Turns, US};
 use crate::mm::MemConfig;
 use unfrag::kernel::PRESETS;
-use unfrag::slab::Rules as SlabRules;
 use unfrag::{Rules, Sysctl, preset};
+use unfrag_slab::Rules as SlabRules;
 
 /// A kernel: an era's rules, and what of it lies outside of the core.
 #[derive(Clone, Debug)]
@@ -120,7 +120,7 @@ impl Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unfrag::slab::Design;
+    use unfrag_slab::Design;
 
     #[test]
     fn presets_by_name() {

@@ -8,7 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
 use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve};
-use unfrag::slab::{Design, FirstAttempt};
+use unfrag_slab::{Design, FirstAttempt};
 
 /// The kernel of a run for which none is named.
 pub const DEFAULT: &str = "6.18";

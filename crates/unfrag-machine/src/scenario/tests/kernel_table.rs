@@ -3,7 +3,7 @@
 use super::super::{Kernel, Scenario};
 use super::{SMALL, mistake};
 use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve};
-use unfrag::slab::{Design, FirstAttempt};
+use unfrag_slab::{Design, FirstAttempt};
 
 fn with(kernel: &str) -> String {
     // Tables come after single keys.

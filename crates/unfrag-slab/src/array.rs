@@ -1,0 +1,387 @@
+//! SLAB: arrays of pointers to free objects, one a CPU, one shared by the CPUs of a node, and for
+//! each remote node one of objects to be sent there; behind them each node's lists of partial, full
+//! and free slabs. `spec: linux-mm 6.1`
+//!
+//! Invariant: an object in an array counts as in use by its slab. A slab is on the list of its node
+//! that its word says: free (none out), full (all out) or partial; its node's lock guards both.
+
+use crate::array_cache::{Array, ArrayCache};
+use crate::fault::FaultKind;
+use crate::grow::{discard, new_slab};
+use crate::lock::Locked;
+use crate::word::Word;
+use crate::work::Work;
+use crate::{cache_record::NodeLists, cache_record::NodeRecord};
+use crate::{list::List, slab_record::SlabRecord};
+use unfrag::Gfp;
+
+/// Objects that an array gets that was not used since the reaper came by.
+const UNTOUCHED_BATCH: u32 = 16;
+
+fn cpu_array(work: &Work) -> Option<Array> {
+    // SAFETY: whoever is the CPU may use its array.
+    #[allow(unsafe_code)]
+    unsafe {
+        Array::new(work.cpu.array.get())
+    }
+}
+
+fn shared_array(lists: &NodeLists) -> Option<Array> {
+    // SAFETY: the caller holds the lock that guards it, for he has its content.
+    #[allow(unsafe_code)]
+    unsafe {
+        Array::new(lists.shared)
+    }
+}
+
+fn alien<'a>(work: &Work<'a>, from: u8, to: u8) -> Option<&'a Locked<*mut ArrayCache>> {
+    let aliens = work.cache.node(from).aliens;
+    // SAFETY: if there are any there is one a node.
+    #[allow(unsafe_code)]
+    (!aliens.is_null()).then(|| unsafe { &*aliens.add(to.into()) })
+}
+
+/// An object from the CPU's array, which is filled if it is empty.
+pub(crate) fn alloc(work: &Work, gfp: Gfp) -> Option<*mut u8> {
+    let mut ac = cpu_array(work)?;
+    if let Some(object) = ac.pop() {
+        work.cpu.alloc_fast.add(1);
+        return Some(object);
+    }
+    work.cpu.alloc_slow.add(1);
+    let node = work.cpu.node.get();
+    loop {
+        if refill(work, &mut ac, node) {
+            return ac.pop();
+        }
+        let Some(id) = new_slab(work.set, work.cache, gfp, node) else {
+            return any_node(work, node);
+        };
+        // The pages may be of another node than the one asked for.
+        let got = add_free_slab(work, id);
+        if got != node
+            && let Some(object) = one_of(work, got)
+        {
+            return Some(object);
+        }
+        // Another CPU may have emptied the new slab already: then once more.
+    }
+}
+
+/// An object of a given node, past the array.
+pub(crate) fn alloc_on(work: &Work, gfp: Gfp, node: u8) -> Option<*mut u8> {
+    work.cpu.alloc_slow.add(1);
+    let mut from = node;
+    loop {
+        if let Some(object) = one_of(work, from) {
+            return Some(object);
+        }
+        from = add_free_slab(work, new_slab(work.set, work.cache, gfp, node)?);
+    }
+}
+
+fn any_node(work: &Work, first: u8) -> Option<*mut u8> {
+    one_of(work, first).or_else(|| (0..work.set.nodes).find_map(|n| one_of(work, n)))
+}
+
+fn one_of(work: &Work, node: u8) -> Option<*mut u8> {
+    let mut lists = work.cache.node(node).lists.lock();
+    take_from_slabs(work, &mut lists)
+}
+
+/// Puts a new slab on its node's list; answers the node.
+fn add_free_slab(work: &Work, id: u32) -> u8 {
+    let slab = work.map().slab(id);
+    let node = slab.node;
+    let mut lists = work.cache.node(node).lists.lock();
+    lists.free.push_back(work.map(), id);
+    lists.free_objects += u64::from(slab.objects);
+    node
+}
+
+/// Moves up to a batch into the CPU's array: from the shared array, else from slabs.
+fn refill(work: &Work, ac: &mut Array, node: u8) -> bool {
+    let batch = match ac.is_touched() {
+        true => work.cache.arrays.batch,
+        false => work.cache.arrays.batch.min(UNTOUCHED_BATCH),
+    };
+    let mut lists = work.cache.node(node).lists.lock();
+    lists.touched = true;
+    if let Some(mut shared) = shared_array(&lists) {
+        while ac.avail() < batch
+            && let Some(object) = shared.pop()
+        {
+            ac.push(object);
+        }
+    }
+    if ac.avail() == 0 {
+        while ac.avail() < batch
+            && let Some(object) = take_from_slabs(work, &mut lists)
+        {
+            ac.push(object);
+        }
+    }
+    ac.avail() > 0
+}
+
+/// Takes an object of a partial slab, else of a free one.
+fn take_from_slabs(work: &Work, lists: &mut NodeLists) -> Option<*mut u8> {
+    let map = work.map();
+    let from_free = lists.partial.first().is_none();
+    let id = lists.partial.first().or(lists.free.first())?;
+    let slab = map.slab(id);
+    let w = slab.word.load();
+    let i = w.head() - 1;
+    // SAFETY: the node's lock guards the slab's index table.
+    #[allow(unsafe_code)]
+    let following = unsafe { slab.bufctl(i).read() };
+    let new = Word::new(following, w.inuse() + 1, true);
+    slab.word.store(new);
+    lists.free_objects -= 1;
+    let full = new.inuse() == slab.objects;
+    if from_free || full {
+        match from_free {
+            true => lists.free.remove(map, id),
+            false => lists.partial.remove(map, id),
+        }
+        match full {
+            true => lists.full.push_back(map, id),
+            false => lists.partial.push_front(map, id),
+        }
+    }
+    Some(
+        slab.first
+            .wrapping_add(i as usize * work.cache.layout.size as usize),
+    )
+}
+
+/// Free objects that a node keeps in slabs. `spec: linux-mm 6.1`
+fn free_limit(work: &Work) -> u64 {
+    (1 + u64::from(work.set.cpus)) * u64::from(work.cache.arrays.batch)
+        + u64::from(work.cache.objects)
+}
+
+/// Frees an object into its slab, under its node's lock. A slab above the limit goes to `gone`.
+fn put_into_slab(work: &Work, lists: &mut NodeLists, object: *mut u8, gone: &mut List) -> bool {
+    let map = work.map();
+    let Some((id, slab)) = slab_of(work, object) else {
+        return false;
+    };
+    let w = slab.word.load();
+    let Some(i) = slab.index(object, work.cache.layout.size) else {
+        return false;
+    };
+    let Some(new) = w.freed(i + 1, 1) else {
+        return false;
+    };
+    // SAFETY: the node's lock guards the slab's index table.
+    #[allow(unsafe_code)]
+    unsafe {
+        slab.bufctl(i).write(w.head());
+    }
+    slab.word.store(new);
+    lists.free_objects += 1;
+    match w.head() == 0 {
+        true => lists.full.remove(map, id),
+        false => lists.partial.remove(map, id),
+    }
+    if new.inuse() > 0 {
+        lists.partial.push_back(map, id);
+    } else if lists.free_objects > free_limit(work) {
+        lists.free_objects -= u64::from(slab.objects);
+        gone.push_back(map, id);
+    } else {
+        lists.free.push_back(map, id);
+    }
+    true
+}
+
+fn slab_of<'a>(work: &Work<'a>, object: *mut u8) -> Option<(u32, &'a SlabRecord)> {
+    let id = work.map().entry(object)?;
+    Some((id, work.map().slab(id)))
+}
+
+fn discard_all(work: &Work, mut gone: List) {
+    while let Some(id) = gone.pop_front(work.map()) {
+        discard(work.set, work.cache, id);
+    }
+}
+
+/// Frees an object.
+pub(crate) fn free(work: &Work, id: u32, object: *mut u8) -> Result<(), FaultKind> {
+    let slab = work.map().slab(id);
+    let node = work.cpu.node.get();
+    if !work.has_cpu {
+        return free_into(work, slab.node, object);
+    }
+    if slab.node != node {
+        work.cpu.free_slow.add(1);
+        return free_alien(work, node, slab.node, object);
+    }
+    let Some(mut ac) = cpu_array(work) else {
+        return free_into(work, slab.node, object);
+    };
+    if ac.push(object) {
+        work.cpu.free_fast.add(1);
+        return Ok(());
+    }
+    work.cpu.free_slow.add(1);
+    flush_batch(work, &mut ac, node);
+    ac.push(object);
+    Ok(())
+}
+
+fn free_into(work: &Work, node: u8, object: *mut u8) -> Result<(), FaultKind> {
+    let mut gone = List::default();
+    let mut lists = work.cache.node(node).lists.lock();
+    let done = put_into_slab(work, &mut lists, object, &mut gone);
+    drop(lists);
+    discard_all(work, gone);
+    if done {
+        Ok(())
+    } else {
+        Err(FaultKind::DoubleFree)
+    }
+}
+
+fn free_alien(work: &Work, from: u8, to: u8, object: *mut u8) -> Result<(), FaultKind> {
+    let Some(alien) = alien(work, from, to) else {
+        return free_into(work, to, object);
+    };
+    let guard = alien.lock();
+    // SAFETY: the lock guards it.
+    #[allow(unsafe_code)]
+    let array = unsafe { Array::new(*guard) };
+    let Some(mut array) = array else {
+        drop(guard);
+        return free_into(work, to, object);
+    };
+    if array.avail() == array.limit() {
+        drain_into(work, &mut array, u32::MAX, to);
+    }
+    array.push(object);
+    Ok(())
+}
+
+/// A full array: the coldest batch goes to the shared array as far as that has room, else to slabs.
+fn flush_batch(work: &Work, ac: &mut Array, node: u8) {
+    let batch = work.cache.arrays.batch;
+    let mut gone = List::default();
+    let mut lists = work.cache.node(node).lists.lock();
+    let room = shared_array(&lists).map_or(0, |s| s.limit() - s.avail());
+    if let Some(mut shared) = shared_array(&lists).filter(|_| room > 0) {
+        ac.take_cold(batch.min(room), |o| {
+            shared.push(o);
+        });
+    } else {
+        ac.take_cold(batch, |o| {
+            put_into_slab(work, &mut lists, o, &mut gone);
+        });
+    }
+    drop(lists);
+    discard_all(work, gone);
+}
+
+fn drain_into(work: &Work, array: &mut Array, n: u32, node: u8) {
+    let mut gone = List::default();
+    let mut lists = work.cache.node(node).lists.lock();
+    array.take_cold(n, |o| {
+        put_into_slab(work, &mut lists, o, &mut gone);
+    });
+    drop(lists);
+    discard_all(work, gone);
+}
+
+fn drain_aliens(work: &Work, from: u8) {
+    for to in 0..work.set.nodes {
+        let Some(alien) = alien(work, from, to) else {
+            return;
+        };
+        let guard = alien.lock();
+        // SAFETY: the lock guards it.
+        #[allow(unsafe_code)]
+        if let Some(mut array) = unsafe { Array::new(*guard) } {
+            drain_into(work, &mut array, u32::MAX, to);
+        }
+    }
+}
+
+fn drain_shared(work: &Work, n: &NodeRecord, count: u32) {
+    let mut gone = List::default();
+    let mut lists = n.lists.lock();
+    if let Some(mut shared) = shared_array(&lists) {
+        shared.take_cold(count, |o| {
+            put_into_slab(work, &mut lists, o, &mut gone);
+        });
+    }
+    drop(lists);
+    discard_all(work, gone);
+}
+
+/// Gives all that the CPU has back to the slabs.
+pub(crate) fn flush(work: &Work) {
+    if let Some(mut ac) = cpu_array(work) {
+        drain_into(work, &mut ac, u32::MAX, work.cpu.node.get());
+    }
+}
+
+/// Empties the arrays of all nodes and returns the free slabs.
+pub(crate) fn shrink(work: &Work) {
+    for node in 0..work.set.nodes {
+        drain_aliens(work, node);
+        drain_shared(work, work.cache.node(node), u32::MAX);
+    }
+    for node in 0..work.set.nodes {
+        free_slabs(work, node, u32::MAX);
+    }
+}
+
+/// Returns up to `most` free slabs of a node.
+fn free_slabs(work: &Work, node: u8, most: u32) {
+    let mut gone = List::default();
+    let mut lists = work.cache.node(node).lists.lock();
+    while gone.nr < most
+        && let Some(id) = lists.free.pop_front(work.map())
+    {
+        lists.free_objects -= u64::from(work.map().slab(id).objects);
+        gone.push_back(work.map(), id);
+    }
+    drop(lists);
+    discard_all(work, gone);
+}
+
+/// What the reaper does for a CPU every 2 s: a fifth of an array that was not used goes to the slabs.
+pub(crate) fn reap_cpu(work: &Work) {
+    drain_aliens(work, work.cpu.node.get());
+    if let Some(mut ac) = cpu_array(work)
+        && !ac.untouch()
+    {
+        drain_into(
+            work,
+            &mut ac,
+            work.cache.arrays.limit.div_ceil(5),
+            work.cpu.node.get(),
+        );
+    }
+}
+
+/// What it does for a node every 4 s: a fifth of the shared array, and of the free slabs unless some
+/// were asked for.
+pub(crate) fn reap_node(work: &Work, node: u8) {
+    let n = work.cache.node(node);
+    let shared_limit = {
+        let lists = n.lists.lock();
+        shared_array(&lists).map_or(0, |s| s.limit())
+    };
+    drain_shared(work, n, shared_limit.div_ceil(5));
+    let touched = core::mem::replace(&mut n.lists.lock().touched, false);
+    if !touched {
+        let most = free_limit(work).div_ceil(5 * u64::from(work.cache.objects));
+        free_slabs(work, node, most as u32);
+    }
+}
+
+/// Objects on a node's shared array.
+pub(crate) fn shared_avail(lists: &NodeLists) -> u64 {
+    shared_array(lists).map_or(0, |s| s.avail().into())
+}

@@ -1,0 +1,292 @@
+//! A cache of objects of one size, and its hits.
+//!
+//! A hit on allocation takes the first object of the CPU's chain; a hit on a free puts one back, if
+//! its slab is that CPU's. Neither knows which design the cache has, nor uses an atomic
+//! read-modify-write: the CPU's token says that nobody else is here. All else is in `slow`.
+
+use crate::cache_record::{CacheRecord, CpuRecord};
+use crate::cpu::Cpu;
+use crate::fault::{Fault, Name};
+use crate::object::{next, set_next};
+use crate::rules::Design;
+use crate::set::Set;
+use crate::slow;
+use crate::sync::Ordering;
+use core::fmt;
+use core::ptr::NonNull;
+use unfrag::Gfp;
+
+/// No memory for an object: the page allocator gave no page, and no slab had a free object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NoMemory;
+
+impl fmt::Display for NoMemory {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(
+            "no memory for an object: no slab has a free one, and there is no page for a slab",
+        )
+    }
+}
+
+impl core::error::Error for NoMemory {}
+
+/// A cache of objects of one size, of one of the three designs.
+///
+/// Any number of CPUs may use it at once. When it is dropped, it goes if none of its objects is in
+/// use; [`destroy`](KmemCache::destroy) says if one is.
+pub struct KmemCache<'s> {
+    pub(crate) record: NonNull<CacheRecord>,
+    set: &'s Set,
+    cpus: NonNull<CpuRecord>,
+}
+
+// SAFETY: what CPUs share is atomic or locked; the rest needs a CPU's token.
+#[allow(unsafe_code)]
+unsafe impl Send for KmemCache<'_> {}
+// SAFETY: the same.
+#[allow(unsafe_code)]
+unsafe impl Sync for KmemCache<'_> {}
+
+impl<'s> KmemCache<'s> {
+    /// A handle to a cache of the set.
+    pub(crate) fn new(set: &'s Set, record: &CacheRecord) -> KmemCache<'s> {
+        KmemCache {
+            record: NonNull::from(record),
+            set,
+            cpus: NonNull::new(record.cpus.cast_mut()).unwrap_or(NonNull::dangling()),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn record(&self) -> &CacheRecord {
+        // SAFETY: the descriptor lives as long as a handle does.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.record.as_ref()
+        }
+    }
+
+    #[inline(always)]
+    fn cpu_record(&self, cpu: &Cpu<'_>) -> &CpuRecord {
+        if !core::ptr::eq(cpu.set(), self.set) {
+            foreign_cpu();
+        }
+        // SAFETY: a set's tokens have numbers below its number of CPUs, and a cache has a record for
+        // each.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.cpus.add(cpu.id().into()).as_ref()
+        }
+    }
+
+    /// Allocates an object. With [`Gfp::ZERO`] it is zeroed.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    ///
+    /// # Panics
+    /// If the token is one of another set of caches.
+    #[inline]
+    #[allow(unsafe_code)]
+    pub fn alloc(&self, cpu: &Cpu<'_>, gfp: Gfp) -> Result<NonNull<u8>, NoMemory> {
+        let own = self.cpu_record(cpu);
+        let object = match NonNull::new(own.head.get()) {
+            Some(object) => {
+                // SAFETY: the chain is the CPU's, which is the caller.
+                own.head
+                    .set(unsafe { next(object.as_ptr(), own.next_at.get()) });
+                own.nr.set(own.nr.get().wrapping_sub(1));
+                own.alloc_fast.add(1);
+                object
+            }
+            None => self.alloc_slow(own, gfp, None)?,
+        };
+        if gfp.contains(Gfp::ZERO) {
+            // SAFETY: the object is new and that long.
+            unsafe { object.write_bytes(0, self.object_size()) };
+        }
+        Ok(object)
+    }
+
+    /// Allocates an object from a slab of a node. Without [`Gfp::THISNODE`] one of another node may
+    /// do.
+    ///
+    /// # Errors
+    /// If there is no memory for it, or no such node.
+    ///
+    /// # Panics
+    /// As [`alloc`](KmemCache::alloc).
+    #[allow(unsafe_code)]
+    pub fn alloc_on(&self, cpu: &Cpu<'_>, gfp: Gfp, node: u8) -> Result<NonNull<u8>, NoMemory> {
+        let own = self.cpu_record(cpu);
+        let got = self.alloc_slow(own, gfp, Some(node));
+        let object = match got {
+            Err(NoMemory) if !gfp.contains(Gfp::THISNODE) && node < self.set.nodes => {
+                self.alloc_slow(own, gfp, None)?
+            }
+            got => got?,
+        };
+        if gfp.contains(Gfp::ZERO) {
+            // SAFETY: the object is new and that long.
+            unsafe { object.write_bytes(0, self.object_size()) };
+        }
+        Ok(object)
+    }
+
+    #[inline]
+    fn alloc_slow(
+        &self,
+        cpu: &CpuRecord,
+        gfp: Gfp,
+        node: Option<u8>,
+    ) -> Result<NonNull<u8>, NoMemory> {
+        slow::alloc(self.set, self.record(), cpu, gfp, node)
+            .and_then(NonNull::new)
+            .ok_or(NoMemory)
+    }
+
+    /// Frees an object.
+    ///
+    /// # Errors
+    /// In a checked cache, what is wrong with the object or with the call; the object then stays as
+    /// it is. Other caches notice only objects that are none of theirs.
+    ///
+    /// # Safety
+    /// The object came from this cache, was not freed since, and nobody uses it any more. (In a
+    /// checked cache a call that breaks the first two of these is harmless, and answered.)
+    ///
+    /// # Panics
+    /// As [`alloc`](KmemCache::alloc).
+    #[inline]
+    #[allow(unsafe_code)]
+    pub unsafe fn free(&self, cpu: &Cpu<'_>, object: NonNull<u8>) -> Result<(), Fault> {
+        let own = self.cpu_record(cpu);
+        let object = object.as_ptr();
+        if let Some(id) = cpu.map.entry(object)
+            && cpu.map.slab(id).owner.load(Ordering::Relaxed) == core::ptr::from_ref(own).addr()
+        {
+            // SAFETY: the caller gives the object up, and it is one of a slab of this CPU.
+            unsafe { set_next(object, own.next_at.get(), own.head.get()) };
+            own.head.set(object);
+            let nr = own.nr.get().wrapping_add(1);
+            own.nr.set(nr);
+            own.free_fast.add(1);
+            if nr > own.hiwater.get() {
+                slow::overflow(self.set, self.record(), own);
+            }
+            return Ok(());
+        }
+        slow::free(self.set, self.record(), Some(own), object)
+    }
+
+    /// Frees an object for whoever has no CPU's token: it goes back to its slab, under a lock.
+    ///
+    /// # Errors
+    /// As [`free`](KmemCache::free).
+    ///
+    /// # Safety
+    /// As [`free`](KmemCache::free).
+    #[allow(unsafe_code)]
+    pub unsafe fn free_without_cpu(&self, object: NonNull<u8>) -> Result<(), Fault> {
+        slow::free(self.set, self.record(), None, object.as_ptr())
+    }
+
+    /// Allocates as many objects as `into` has places: all of them or none.
+    ///
+    /// # Errors
+    /// If there is no memory for one; those allocated before it are freed again.
+    ///
+    /// # Panics
+    /// As [`alloc`](KmemCache::alloc).
+    #[allow(unsafe_code)]
+    pub fn alloc_bulk(
+        &self,
+        cpu: &Cpu<'_>,
+        gfp: Gfp,
+        into: &mut [NonNull<u8>],
+    ) -> Result<(), NoMemory> {
+        for i in 0..into.len() {
+            match self.alloc(cpu, gfp) {
+                Ok(object) => into[i] = object,
+                Err(NoMemory) => {
+                    for object in &into[..i] {
+                        // SAFETY: allocated above, and nobody has seen it.
+                        let freed = unsafe { self.free(cpu, *object) };
+                        debug_assert!(freed.is_ok(), "an object just allocated is whole");
+                    }
+                    return Err(NoMemory);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees several objects.
+    ///
+    /// # Errors
+    /// As [`free`](KmemCache::free), for the first object that has one; the others are freed all the
+    /// same.
+    ///
+    /// # Safety
+    /// As [`free`](KmemCache::free), for each.
+    ///
+    /// # Panics
+    /// As [`alloc`](KmemCache::alloc).
+    #[allow(unsafe_code)]
+    pub unsafe fn free_bulk(&self, cpu: &Cpu<'_>, objects: &[NonNull<u8>]) -> Result<(), Fault> {
+        let mut done = Ok(());
+        for object in objects {
+            // SAFETY: as the caller says.
+            let freed = unsafe { self.free(cpu, *object) };
+            done = done.and(freed);
+        }
+        done
+    }
+
+    pub(crate) fn set(&self) -> &'s Set {
+        self.set
+    }
+
+    /// Its name; that of the oldest if several caches share their slabs.
+    pub fn name(&self) -> Name {
+        self.record().name
+    }
+
+    /// Its design.
+    pub fn design(&self) -> Design {
+        self.record().design
+    }
+
+    /// Bytes of an object that its user sees.
+    pub fn object_size(&self) -> usize {
+        self.record().object_size as usize
+    }
+
+    /// Alignment of its objects in bytes.
+    pub fn align(&self) -> usize {
+        self.record().layout.align as usize
+    }
+
+    /// Whether it shares its slabs with another cache.
+    pub fn is_merged(&self) -> bool {
+        self.record().handles.load(Ordering::Relaxed) > 1
+    }
+
+    /// Whether the objects are checked.
+    pub fn is_checked(&self) -> bool {
+        self.record().is_checked()
+    }
+}
+
+impl fmt::Debug for KmemCache<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "KmemCache({}, {})", self.name(), self.design())
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn foreign_cpu() -> ! {
+    panic!("the CPU's token belongs to another set of slab caches")
+}

@@ -1,0 +1,89 @@
+//! Who is running: the token of a CPU.
+//!
+//! A [`Cpu`] is claimed once, and can be moved between threads but not shared, so whoever holds a
+//! reference to it may use that CPU's lists without an atomic operation. A process gives each thread
+//! one; the simulated machine holds all of them and uses that of the CPU it is on.
+
+use crate::map::DirectMap;
+use crate::set::Set;
+use core::cell::Cell;
+use core::marker::PhantomData;
+
+/// Why there is no token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CpuError {
+    /// There is no such CPU.
+    NoSuchCpu(u16),
+    /// Its token is out.
+    Taken(u16),
+    /// The tokens of all CPUs are out.
+    AllTaken,
+}
+
+impl core::fmt::Display for CpuError {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        match self {
+            CpuError::NoSuchCpu(c) => write!(f, "there is no CPU {c}; see SlabConfig::cpus"),
+            CpuError::Taken(c) => write!(f, "the token of CPU {c} is out; drop it first"),
+            CpuError::AllTaken => f.write_str("the tokens of all CPUs are out; drop one first"),
+        }
+    }
+}
+
+impl core::error::Error for CpuError {}
+
+/// The token of a CPU of one set of caches. Dropping it lets another thread be that CPU; what the
+/// CPU's lists hold stays there.
+pub struct Cpu<'s> {
+    set: &'s Set,
+    pub(crate) map: DirectMap,
+    id: u16,
+    not_sync: PhantomData<Cell<()>>,
+}
+
+// SAFETY: the token may move to another thread, which is that CPU from then on.
+#[allow(unsafe_code)]
+unsafe impl Send for Cpu<'_> {}
+
+impl<'s> Cpu<'s> {
+    pub(crate) fn claim(set: &'s Set, id: u16) -> Result<Cpu<'s>, CpuError> {
+        if id >= set.cpus {
+            return Err(CpuError::NoSuchCpu(id));
+        }
+        if !set.claim(id) {
+            return Err(CpuError::Taken(id));
+        }
+        Ok(Cpu {
+            set,
+            map: *set.map(),
+            id,
+            not_sync: PhantomData,
+        })
+    }
+    /// Its number.
+    #[inline]
+    pub fn id(&self) -> u16 {
+        self.id
+    }
+    /// Its node.
+    pub fn node(&self) -> u8 {
+        (self.set.node_of_cpu)(self.id)
+    }
+    #[inline(always)]
+    pub(crate) fn set(&self) -> &'s Set {
+        self.set
+    }
+}
+
+impl Drop for Cpu<'_> {
+    fn drop(&mut self) {
+        self.set.release(self.id);
+    }
+}
+
+impl core::fmt::Debug for Cpu<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        write!(f, "Cpu({})", self.id)
+    }
+}

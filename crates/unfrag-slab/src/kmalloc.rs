@@ -1,0 +1,377 @@
+//! Memory by size alone: one cache for each of a row of sizes, and whole pages above the largest.
+//! `spec: linux-mm 6.1, 6.2`
+//!
+//! Sizes are powers of two, with 96 and 192 between; each power of two is aligned to itself, up to a
+//! page.
+
+use crate::cache::{KmemCache, NoMemory};
+use crate::cpu::Cpu;
+use crate::destroy::DestroyError;
+use crate::fault::{Fault, FaultKind, Name};
+use crate::formulas::{PAGE, fls, order_for};
+use crate::object::CacheFlags;
+use crate::options::{CacheOptions, CreateError};
+use crate::pages::PageRequest;
+use crate::rules::Design;
+use crate::slab_record::SlabRecord;
+use crate::sync::Ordering;
+use crate::system::Slabs;
+use crate::word::{AtomicWord, Word};
+use core::fmt::Write;
+use core::ptr::{NonNull, null};
+use unfrag::Gfp;
+use unfrag::frame::{MAX_ORDER, Pfn};
+
+/// Most sizes.
+const SIZES: usize = 17;
+
+/// A row of sizes.
+struct Row {
+    /// Smallest power of two.
+    least: u32,
+    /// Largest.
+    most: u32,
+}
+
+/// SLAB: from 32 bytes to 128 KiB. SLUB and SLQB: from 8 bytes to two pages.
+const fn row(design: Design) -> Row {
+    match design {
+        Design::Slab => Row {
+            least: 32,
+            most: 128 << 10,
+        },
+        _ => Row {
+            least: 8,
+            most: 2 * PAGE,
+        },
+    }
+}
+
+/// The size that serves `size` bytes, or `None` if whole pages do.
+pub const fn kmalloc_size(design: Design, size: usize) -> Option<u32> {
+    let Row { least, most } = row(design);
+    if size > most as usize {
+        return None;
+    }
+    let size = size as u32;
+    Some(if size <= least {
+        least
+    } else if size > 64 && size <= 96 {
+        96
+    } else if size > 128 && size <= 192 {
+        192
+    } else {
+        size.next_power_of_two()
+    })
+}
+
+/// Position of a size among the caches: the logarithm for powers of two, 1 and 2 for 96 and 192.
+const fn position(size: u32) -> usize {
+    match size {
+        96 => 1,
+        192 => 2,
+        set => fls(set as u64) as usize - 1,
+    }
+}
+
+const fn size_at(position: usize) -> u32 {
+    match position {
+        1 => 96,
+        2 => 192,
+        p => 1 << p,
+    }
+}
+
+/// Text in a few bytes.
+struct Short {
+    bytes: [u8; 16],
+    len: usize,
+}
+
+impl Write for Short {
+    fn write_str(&mut self, set: &str) -> core::fmt::Result {
+        let end = self.len + set.len();
+        let room = self.bytes.get_mut(self.len..end).ok_or(core::fmt::Error)?;
+        room.copy_from_slice(set.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}
+
+impl Short {
+    /// `size-192` with SLAB, else `kmalloc-192`, `kmalloc-1k`.
+    fn name(design: Design, size: u32) -> Short {
+        let mut name = Short {
+            bytes: [0; 16],
+            len: 0,
+        };
+        let written = match (design, size) {
+            (Design::Slab, set) => write!(name, "size-{set}"),
+            (_, 1024..) => write!(name, "kmalloc-{}k", size / 1024),
+            (_, set) => write!(name, "kmalloc-{set}"),
+        };
+        debug_assert!(written.is_ok(), "the longest name fits");
+        name
+    }
+    fn as_str(&self) -> &str {
+        str::from_utf8(&self.bytes[..self.len]).unwrap_or("kmalloc")
+    }
+}
+
+/// The caches of all sizes.
+pub struct Kmalloc<'s> {
+    caches: [Option<KmemCache<'s>>; SIZES + 1],
+    design: Design,
+    slabs: &'s Slabs<'s>,
+}
+
+impl<'s> Kmalloc<'s> {
+    /// Makes them, of a design and with properties.
+    ///
+    /// # Errors
+    /// If there is no memory for their records.
+    pub fn new(
+        slabs: &'s Slabs<'s>,
+        design: Design,
+        flags: CacheFlags,
+    ) -> Result<Kmalloc<'s>, CreateError> {
+        let Row { least, most } = row(design);
+        let mut caches = [const { None }; SIZES + 1];
+        for (at, place) in caches.iter_mut().enumerate().skip(1) {
+            let size = size_at(at);
+            let between = matches!(size, 96 | 192);
+            if size < least || size > most || (!between && at < 3) {
+                continue;
+            }
+            let align = if between { 8 } else { size.min(PAGE) };
+            let name = Short::name(design, size);
+            let options = CacheOptions {
+                name: name.as_str(),
+                size: size as usize,
+                align: align as usize,
+                flags: flags | CacheFlags::KMALLOC,
+                ctor: None,
+                design: Some(design),
+            };
+            *place = Some(slabs.create(&options)?);
+        }
+        Ok(Kmalloc {
+            caches,
+            design,
+            slabs,
+        })
+    }
+
+    /// Their design.
+    pub fn design(&self) -> Design {
+        self.design
+    }
+
+    /// The cache that serves `size` bytes; `None` if whole pages do.
+    #[inline]
+    pub fn cache(&self, size: usize) -> Option<&KmemCache<'s>> {
+        let size = kmalloc_size(self.design, size)?;
+        self.caches[position(size)].as_ref()
+    }
+
+    /// Memory for `size` bytes at a multiple of 8.
+    ///
+    /// # Errors
+    /// If there is no memory, or `size` is above 4 MiB.
+    ///
+    /// # Panics
+    /// If the token is one of another set of caches.
+    #[inline]
+    pub fn alloc(&self, cpu: &Cpu<'_>, size: usize, gfp: Gfp) -> Result<NonNull<u8>, NoMemory> {
+        match self.cache(size) {
+            Some(cache) => cache.alloc(cpu, gfp),
+            None => self.alloc_pages(size, gfp, cpu.node()),
+        }
+    }
+
+    /// Frees what [`alloc`](Kmalloc::alloc) gave.
+    ///
+    /// # Errors
+    /// If the address is none of these; with checked caches also if the memory was misused.
+    ///
+    /// # Safety
+    /// The memory came from here, was not freed since, and nobody uses it any more.
+    ///
+    /// # Panics
+    /// As [`alloc`](Kmalloc::alloc).
+    #[allow(unsafe_code)]
+    pub unsafe fn free(&self, cpu: &Cpu<'_>, memory: NonNull<u8>) -> Result<(), Fault> {
+        match self.find(memory)? {
+            // SAFETY: as the caller says.
+            Some(cache) => unsafe { cache.free(cpu, memory) },
+            None => self.free_pages(memory),
+        }
+    }
+
+    /// Bytes that may be used of what [`alloc`](Kmalloc::alloc) gave.
+    ///
+    /// # Errors
+    /// If the address is none of these.
+    pub fn usable_size(&self, memory: NonNull<u8>) -> Result<usize, Fault> {
+        if let Some(cache) = self.find(memory)? {
+            return Ok(cache.object_size());
+        }
+        let set = self.slabs.set();
+        let id = set.map().entry(memory.as_ptr());
+        Ok(id.map_or(0, |id| (PAGE as usize) << set.map().slab(id).order))
+    }
+
+    fn fault(&self, memory: NonNull<u8>, kind: FaultKind) -> Fault {
+        let cache = Name::new("kmalloc").unwrap_or_else(|| unreachable!("a good name"));
+        let fault = Fault {
+            cache,
+            object: memory.addr().get(),
+            kind,
+        };
+        self.slabs.set().memory.pages.fault(&fault);
+        fault
+    }
+
+    /// The cache of an address; `None` if it begins whole pages.
+    fn find(&self, memory: NonNull<u8>) -> Result<Option<&KmemCache<'s>>, Fault> {
+        let set = self.slabs.set();
+        let Some(id) = set.map().entry(memory.as_ptr()) else {
+            return Err(self.fault(memory, FaultKind::NotInASlab));
+        };
+        let slab = set.map().slab(id);
+        if slab.cache.is_null() {
+            let begins = slab.first == memory.as_ptr();
+            return match begins {
+                true => Ok(None),
+                false => Err(self.fault(memory, FaultKind::NotAnObject)),
+            };
+        }
+        let mut caches = self.caches.iter().flatten();
+        let cache = caches.find(|c| core::ptr::eq(c.record(), slab.cache));
+        match cache {
+            Some(cache) => Ok(Some(cache)),
+            None => Err(self.fault(memory, FaultKind::OtherCache(slab.cache().name))),
+        }
+    }
+
+    /// Whole pages, with a record that says how many.
+    #[allow(unsafe_code)]
+    pub(crate) fn alloc_pages(
+        &self,
+        size: usize,
+        gfp: Gfp,
+        node: u8,
+    ) -> Result<NonNull<u8>, NoMemory> {
+        let set = self.slabs.set();
+        let order = order_for(size as u64);
+        if order > MAX_ORDER {
+            return Err(NoMemory);
+        }
+        let request = PageRequest {
+            order,
+            gfp: (gfp - Gfp::ZERO) | Gfp::COMP,
+            node,
+            first_pass_only: false,
+        };
+        let pfn = set.memory.pages.alloc(&request).ok_or(NoMemory)?;
+        let Some(at) = set.memory.alloc_record(size_of::<SlabRecord>(), gfp, node) else {
+            // SAFETY: allocated above.
+            unsafe { set.memory.pages.free(pfn, order) };
+            return Err(NoMemory);
+        };
+        let frame = (pfn.0 - set.map().first.0) as u32;
+        let start = set.map().frame(frame);
+        let word = AtomicWord::new(Word::new(0, 1, true));
+        let record = SlabRecord::new(word, null(), start, (frame, order, node), 1);
+        // SAFETY: the place is ours, large enough and aligned; the pages are ours too.
+        unsafe {
+            at.cast::<SlabRecord>().write(record);
+            if gfp.contains(Gfp::ZERO) {
+                start.write_bytes(0, (PAGE as usize) << order);
+            }
+        }
+        set.map()
+            .set_entries(frame, order, set.map().id_of(at.as_ptr()));
+        set.slab_pages.fetch_add(1 << order, Ordering::Relaxed);
+        NonNull::new(start).ok_or(NoMemory)
+    }
+
+    #[allow(unsafe_code)]
+    fn free_pages(&self, memory: NonNull<u8>) -> Result<(), Fault> {
+        let set = self.slabs.set();
+        let Some(id) = set.map().entry(memory.as_ptr()) else {
+            return Err(self.fault(memory, FaultKind::NotInASlab));
+        };
+        let slab = set.map().slab(id);
+        let (frame, order) = (slab.frame, slab.order);
+        set.map().set_entries(frame, order, 0);
+        set.slab_pages.fetch_sub(1 << order, Ordering::Relaxed);
+        if let Some(at) = NonNull::new(set.map().by_id(id)) {
+            // SAFETY: allocated by `alloc_pages` with that size; the table forgot it.
+            unsafe { set.memory.free_record(at, size_of::<SlabRecord>()) };
+        }
+        let first = Pfn(set.map().first.0 + u64::from(frame));
+        // SAFETY: the block was allocated by `alloc_pages` for this memory, which the caller gives up.
+        unsafe { set.memory.pages.free(first, order) };
+        Ok(())
+    }
+
+    /// Returns the pages of all empty slabs, as [`KmemCache::shrink`] does.
+    pub fn shrink(&self, cpu: &Cpu<'_>) -> u64 {
+        let caches = self.caches.iter().flatten();
+        caches.map(|c| c.shrink(cpu).pages).sum()
+    }
+
+    /// Destroys the caches.
+    ///
+    /// # Errors
+    /// If objects of one are still in use; whole pages are not looked at.
+    pub fn destroy(self) -> Result<(), DestroyError<'s>> {
+        for cache in self.caches.into_iter().flatten() {
+            cache.destroy()?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_kmalloc_spec_6_1_6_2() {
+        let slub = |n| kmalloc_size(Design::Slub, n);
+        let small = [0, 1, 8, 9, 64, 65, 96, 97, 128, 129, 192, 193];
+        let classes = [8, 8, 8, 16, 64, 96, 96, 128, 128, 192, 192, 256].map(Some);
+        assert_eq!(small.map(slub), classes);
+        assert_eq!(slub(8192), Some(8192));
+        assert_eq!(slub(8193), None, "more than two pages come as pages");
+        let slab = |n| kmalloc_size(Design::Slab, n);
+        assert_eq!(
+            [slab(1), slab(33), slab(96)],
+            [Some(32), Some(64), Some(96)]
+        );
+        assert_eq!([slab(131_072), slab(131_073)], [Some(131_072), None]);
+    }
+
+    #[test]
+    fn each_size_has_a_place_of_its_own() {
+        for design in Design::ALL {
+            for n in 0..=200_000 {
+                if let Some(size) = kmalloc_size(design, n) {
+                    assert!(size as usize >= n);
+                    assert_eq!(size_at(position(size)), size);
+                    assert!(position(size) <= SIZES);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_the_kernels() {
+        let name = |cache, n| std::string::String::from(Short::name(cache, n).as_str());
+        assert_eq!(name(Design::Slub, 192), "kmalloc-192");
+        assert_eq!(name(Design::Slub, 8192), "kmalloc-8k");
+        assert_eq!(name(Design::Slab, 131_072), "size-131072");
+    }
+}

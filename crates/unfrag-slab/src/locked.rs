@@ -1,0 +1,193 @@
+//! Pages from a [`Manager`], behind a lock.
+//!
+//! The manager deals in numbers of frames; the memory behind those that it manages is the caller's
+//! to provide, at one stretch of addresses.
+//!
+//! A frame that a slab holds may hold values to which somebody has a `&mut`. So no safe call frees a
+//! frame that it did not take: the manager is lent for reading, and pages come as a [`PageBlock`].
+//!
+//! Safe code cannot free through the manager that it looks at,
+//! ```compile_fail,E0596
+//! # use unfrag::{NullHost, Pfn};
+//! # use unfrag_slab::LockedPages;
+//! # fn with(pages: &LockedPages<NullHost>, of_a_slab: Pfn) {
+//! let _ = pages.view(|manager| manager.free(of_a_slab, 0));
+//! # }
+//! ```
+//! nor have it to itself,
+//! ```compile_fail,E0133
+//! # use unfrag::{NullHost, Pfn};
+//! # use unfrag_slab::LockedPages;
+//! # fn with(pages: &LockedPages<NullHost>, of_a_slab: Pfn) {
+//! let _ = pages.with_mut(|manager| manager.free(of_a_slab, 0));
+//! # }
+//! ```
+//! nor free by number as the caches do,
+//! ```compile_fail,E0133
+//! # use unfrag::{NullHost, Pfn};
+//! # use unfrag_slab::{LockedPages, Pages};
+//! # fn with(pages: &LockedPages<NullHost>, of_a_slab: Pfn) {
+//! pages.free(of_a_slab, 0);
+//! # }
+//! ```
+//! nor take the manager away while a set of caches has the pages,
+//! ```compile_fail,E0505
+//! # use unfrag::NullHost;
+//! # use unfrag_slab::{FrameEntry, LockedPages, SlabConfig, Slabs};
+//! # fn with(pages: LockedPages<NullHost>, table: &mut [FrameEntry]) {
+//! let slabs = Slabs::new(&pages, table, &SlabConfig::default());
+//! let manager = pages.into_manager();
+//! drop(slabs);
+//! # }
+//! ```
+//! nor free a block twice.
+//! ```compile_fail,E0382
+//! # use unfrag_slab::PageBlock;
+//! # fn with(block: PageBlock) {
+//! block.free();
+//! block.free();
+//! # }
+//! ```
+
+use crate::formulas::PAGE;
+use crate::lock::SpinLock;
+use crate::page_block::PageBlock;
+use crate::pages::{PageRequest, Pages, Window};
+use core::ptr::NonNull;
+use unfrag::Host;
+use unfrag::frame::Pfn;
+use unfrag::page_alloc::{MAX_ZONES, Manager};
+
+/// Frames of a zone, and their node.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    start: u64,
+    end: u64,
+    node: u8,
+}
+
+/// A manager that slab caches, and others, may share.
+pub struct LockedPages<'m, H: Host, R: lock_api::RawMutex = SpinLock> {
+    manager: lock_api::Mutex<R, Manager<'m, H>>,
+    window: Window,
+    spans: [Span; MAX_ZONES],
+    total: u64,
+}
+
+impl<'m, H: Host, R: lock_api::RawMutex> LockedPages<'m, H, R> {
+    /// Lends the manager's frames to slab caches, which see its lowest frame at `base` and the others
+    /// behind it. `None` if `base` is no multiple of the page size, or the manager has no zone.
+    ///
+    /// # Safety
+    /// From `base` on there are [`frames`](LockedPages::frames_of) pages of memory, valid as long as
+    /// this lives; those of frames that the manager hands out through this may be read and written,
+    /// and nobody else does.
+    #[allow(unsafe_code)]
+    pub unsafe fn new(manager: Manager<'m, H>, base: NonNull<u8>) -> Option<Self> {
+        let (first, frames) = Self::frames_of(&manager)?;
+        if !base.addr().get().is_multiple_of(PAGE as usize) {
+            return None;
+        }
+        let mut spans = [Span::default(); MAX_ZONES];
+        let mut total = 0;
+        for (zone, span) in spans.iter_mut().enumerate().take(manager.zones()) {
+            let z = manager.zone_config(zone);
+            *span = Span {
+                start: z.start.0,
+                end: z.start.0 + z.spanned,
+                node: z.node,
+            };
+            total += z.managed;
+        }
+        Some(LockedPages {
+            manager: lock_api::Mutex::new(manager),
+            window: Window {
+                first,
+                frames,
+                base,
+            },
+            spans,
+            total,
+        })
+    }
+
+    /// The lowest frame of a manager's zones, and how many it is from there to the highest.
+    pub fn frames_of(manager: &Manager<'m, H>) -> Option<(Pfn, usize)> {
+        let zones = || (0..manager.zones()).map(|z| manager.zone_config(z));
+        let first = zones().map(|z| z.start.0).min()?;
+        let end = zones().map(|z| z.start.0 + z.spanned).max()?;
+        Some((Pfn(first), (end - first) as usize))
+    }
+
+    /// Looks at the manager, which nobody changes meanwhile; slab caches wait, so `f` must not use one,
+    /// nor call back into these pages.
+    pub fn view<T>(&self, f: impl FnOnce(&Manager<'m, H>) -> T) -> T {
+        f(&self.manager.lock())
+    }
+
+    /// Does something with the manager, which nobody else uses meanwhile; slab caches wait, so `f` must
+    /// not use one, nor call back into these pages.
+    ///
+    /// # Safety
+    /// - `f` neither frees nor moves a frame that was handed out through these pages (to a slab cache,
+    ///   as a [`PageBlock`], by [`Pages::alloc`]), nor puts it where reclaim or compaction would.
+    /// - It leaves the manager in its place, with the zones that it has.
+    #[allow(unsafe_code)]
+    pub unsafe fn with_mut<T>(&self, f: impl FnOnce(&mut Manager<'m, H>) -> T) -> T {
+        f(&mut self.manager.lock())
+    }
+
+    /// The manager again. Nobody has a frame of it any more that was borrowed from here; what was
+    /// forgotten (a leaked block, a cache with objects in use) stays allocated.
+    pub fn into_manager(self) -> Manager<'m, H> {
+        self.manager.into_inner()
+    }
+}
+
+impl<H: Host + Send, R: lock_api::RawMutex + Send + Sync> LockedPages<'_, H, R> {
+    /// Pages beside those of slab caches, which go back when the block is dropped. `None` if there is
+    /// no such block, or not with these rights.
+    ///
+    /// ```no_run
+    /// # use unfrag::{Gfp, NullHost};
+    /// # use unfrag_slab::{LockedPages, PageRequest};
+    /// # fn with(pages: &LockedPages<NullHost>) {
+    /// let two = PageRequest::new(1, Gfp::KERNEL);
+    /// let mut block = pages.alloc_block(&two).expect("two frames");
+    /// block.memory()[8191].write(7);
+    /// # } // Here they go back.
+    /// ```
+    pub fn alloc_block(&self, request: &PageRequest) -> Option<PageBlock<'_>> {
+        PageBlock::alloc(self, request)
+    }
+}
+
+// SAFETY: the manager hands a frame out once until it is freed, and blocks at multiples of their
+// size; the caller of `new` promised the memory behind them.
+#[allow(unsafe_code)]
+unsafe impl<H: Host + Send, R: lock_api::RawMutex + Send + Sync> Pages for LockedPages<'_, H, R> {
+    fn alloc(&self, r: &PageRequest) -> Option<Pfn> {
+        let mut manager = self.manager.lock();
+        let got = match r.first_pass_only {
+            true => manager.alloc_first_pass(r.node, r.order, r.gfp),
+            false => manager.alloc_on(r.node, r.order, r.gfp),
+        };
+        got.ok()
+    }
+    unsafe fn free(&self, first: Pfn, order: u8) {
+        let freed = self.manager.lock().free(first, order);
+        debug_assert!(freed.is_ok(), "a slab's block is one that the manager gave");
+    }
+    fn window(&self) -> Window {
+        self.window
+    }
+    fn node_of(&self, pfn: Pfn) -> u8 {
+        let of = |s: &&Span| (s.start..s.end).contains(&pfn.0);
+        self.spans.iter().find(of).map_or(0, |s| s.node)
+    }
+    fn free_and_total(&self) -> (u64, u64) {
+        let manager = self.manager.lock();
+        let free = |z| manager.zone_view(z).free_pages + manager.pcp_pages(z);
+        ((0..manager.zones()).map(free).sum(), self.total)
+    }
+}

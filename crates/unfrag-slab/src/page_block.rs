@@ -1,0 +1,82 @@
+//! Pages for somebody who is no slab cache: a block that its holder alone has, and that goes back by
+//! itself.
+//!
+//! Invariant: a block comes from its source's `alloc` alone and is freed once, so that no safe call
+//! frees a frame that somebody else holds.
+
+use crate::formulas::bytes;
+use crate::pages::{PageRequest, Pages};
+use core::fmt;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+use unfrag::Pfn;
+
+/// A block of `2^order` frames, of which the holder may use the memory. It goes back to its source
+/// when it is dropped.
+#[must_use = "the pages go back when the block is dropped"]
+pub struct PageBlock<'p> {
+    pages: &'p dyn Pages,
+    first: Pfn,
+    at: NonNull<u8>,
+    order: u8,
+}
+
+// SAFETY: the memory is the block's alone, and its source may be used from any thread.
+#[allow(unsafe_code)]
+unsafe impl Send for PageBlock<'_> {}
+// SAFETY: a shared block shows its numbers alone.
+#[allow(unsafe_code)]
+unsafe impl Sync for PageBlock<'_> {}
+
+impl<'p> PageBlock<'p> {
+    /// Takes a block. `None` if the source has none, or not with these rights.
+    pub fn alloc(pages: &'p dyn Pages, request: &PageRequest) -> Option<PageBlock<'p>> {
+        let first = pages.alloc(request)?;
+        let window = pages.window();
+        let bytes_before = (first.0 - window.first.0) as usize * bytes(0) as usize;
+        // SAFETY: what the source hands out lies within its window.
+        #[allow(unsafe_code)]
+        let at = unsafe { window.base.add(bytes_before) };
+        Some(PageBlock {
+            pages,
+            first,
+            at,
+            order: request.order,
+        })
+    }
+
+    /// Its first frame.
+    pub fn first(&self) -> Pfn {
+        self.first
+    }
+
+    /// Its order: it has `2^order` frames.
+    pub fn order(&self) -> u8 {
+        self.order
+    }
+
+    /// Its memory, which holds whatever its last user left.
+    #[allow(unsafe_code)]
+    pub fn memory(&mut self) -> &mut [MaybeUninit<u8>] {
+        let len = bytes(self.order) as usize;
+        // SAFETY: the block is the holder's alone, that long, and may be read and written.
+        unsafe { core::slice::from_raw_parts_mut(self.at.as_ptr().cast(), len) }
+    }
+
+    /// Gives it back; dropping it does as much.
+    pub fn free(self) {}
+}
+
+impl Drop for PageBlock<'_> {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: the block came from this source at this order, and goes.
+        unsafe { self.pages.free(self.first, self.order) };
+    }
+}
+
+impl fmt::Debug for PageBlock<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "PageBlock({}, order {})", self.first.0, self.order)
+    }
+}

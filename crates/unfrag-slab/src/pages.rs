@@ -1,0 +1,103 @@
+//! Where slabs come from: the trait [`Pages`], and the caches' window on memory.
+//!
+//! The caches know no zones. They ask for blocks of frames and see them through a *direct map*: one
+//! stretch of addresses in which frame `first + n` lies at `base + 4096 n`, whatever holes there are
+//! between. Only frames that serve as slabs (or hold the caches' own records) are ever touched.
+
+use crate::fault::Fault;
+use core::ptr::NonNull;
+use unfrag::Gfp;
+use unfrag::frame::Pfn;
+
+/// A request for a block of `2^order` frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PageRequest {
+    /// Order of the block.
+    pub order: u8,
+    /// What the caller may do for it.
+    pub gfp: Gfp,
+    /// Node to take it from, or near.
+    pub node: u8,
+    /// Give up after the first pass over the free lists. `spec: linux-mm 6.5 (d)`
+    pub first_pass_only: bool,
+}
+
+impl PageRequest {
+    /// A request for `2^order` frames of node 0, or near it, by someone with these rights.
+    pub const fn new(order: u8, gfp: Gfp) -> PageRequest {
+        PageRequest {
+            order,
+            gfp,
+            node: 0,
+            first_pass_only: false,
+        }
+    }
+    /// Asks for frames of a node, or near it.
+    #[must_use]
+    pub const fn node(mut self, node: u8) -> PageRequest {
+        self.node = node;
+        self
+    }
+    /// Gives up after the first pass over the free lists.
+    #[must_use]
+    pub const fn first_pass_only(mut self) -> PageRequest {
+        self.first_pass_only = true;
+        self
+    }
+}
+
+/// The stretch of addresses in which the caches see frames. It says where they are, and gives no right
+/// to touch them.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Frame at `base`.
+    pub first: Pfn,
+    /// Frames that it spans, holes included.
+    pub frames: usize,
+    /// Its address, a multiple of the page size.
+    pub base: NonNull<u8>,
+}
+
+// SAFETY: the address is a number here; whoever follows it has his own reason why he may.
+#[allow(unsafe_code)]
+unsafe impl Send for Window {}
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl Sync for Window {}
+
+/// A source of pages for slab caches.
+///
+/// # Safety
+/// - [`window`](Pages::window) always answers the same.
+/// - What [`alloc`](Pages::alloc) hands out lies within the window, is aligned to its order, may be
+///   read and written there, and is nobody else's until it is freed.
+#[allow(unsafe_code)]
+pub unsafe trait Pages: Sync {
+    /// A block of frames: its first one. `None` if there is none, or not with these rights.
+    ///
+    /// Whoever wants pages for himself takes a [`PageBlock`](crate::PageBlock), which goes back by
+    /// itself.
+    fn alloc(&self, request: &PageRequest) -> Option<Pfn>;
+    /// Takes back a block that [`alloc`](Pages::alloc) handed out.
+    ///
+    /// # Safety
+    /// The caller got the block from [`alloc`](Pages::alloc) of this source, at this order; it was not
+    /// freed since, and nobody uses it any more.
+    unsafe fn free(&self, first: Pfn, order: u8);
+    /// Where frames are seen.
+    fn window(&self) -> Window;
+    /// Node of a frame.
+    fn node_of(&self, pfn: Pfn) -> u8 {
+        let _ = pfn;
+        0
+    }
+    /// Free pages, and pages that exist without those kept for huge pages. `spec: linux-mm 6.5 (a)`
+    fn free_and_total(&self) -> (u64, u64) {
+        (0, 0)
+    }
+    /// A cache found that someone broke its memory. Who frees the object is told as well.
+    fn fault(&self, fault: &Fault) {
+        let _ = fault;
+    }
+}

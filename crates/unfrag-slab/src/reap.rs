@@ -1,0 +1,17 @@
+//! A CPU's periodic work: SLAB's reaper, SLQB's trim. `spec: linux-mm 6.1, 6.3`
+
+use crate::cpu::Cpu;
+use crate::due::Due;
+use crate::slow;
+
+impl Cpu<'_> {
+    /// Does what is due on this CPU for every cache, and empties lists that somebody asked it to.
+    pub fn reap(&self, due: Due) {
+        let id = self.id();
+        let set = self.set();
+        set.each_cache(|cache| {
+            let node = due.reap_node.then(|| self.node());
+            slow::reap_cpu(set, cache, cache.cpu(id), due, node);
+        });
+    }
+}

@@ -1,0 +1,90 @@
+//! The record of a slab: 48 bytes, in the slab itself for SLAB's small objects, in the bootstrap cache
+//! otherwise.
+
+use crate::cache_record::CacheRecord;
+use crate::formulas::SLAB_HEAD;
+use crate::list::Links;
+use crate::map::DirectMap;
+use crate::sync::AtomicUsize;
+use crate::word::AtomicWord;
+
+/// A slab.
+#[repr(C)]
+pub(crate) struct SlabRecord {
+    /// Its place on a list; first, for lists know nothing else of it.
+    links: Links,
+    /// Tag of the CPU record whose chain takes what is freed into this slab at once; 0 for none.
+    pub owner: AtomicUsize,
+    /// Free chain, objects out, frozen.
+    pub word: AtomicWord,
+    /// Its cache; null for whole pages that kmalloc handed out.
+    pub cache: *const CacheRecord,
+    /// First object.
+    pub first: *mut u8,
+    /// First frame, counted from the start of the window.
+    pub frame: u32,
+    /// Objects.
+    pub objects: u16,
+    /// Order of its block.
+    pub order: u8,
+    /// Node of its frames.
+    pub node: u8,
+}
+
+#[cfg(all(not(loom), target_pointer_width = "64"))]
+const _: () = assert!(size_of::<SlabRecord>() == SLAB_HEAD as usize);
+
+impl SlabRecord {
+    /// A record on no list.
+    pub fn new(
+        word: AtomicWord,
+        cache: *const CacheRecord,
+        first: *mut u8,
+        (frame, order, node): (u32, u8, u8),
+        objects: u16,
+    ) -> SlabRecord {
+        SlabRecord {
+            links: Links::default(),
+            owner: AtomicUsize::new(0),
+            word,
+            cache,
+            first,
+            frame,
+            objects,
+            order,
+            node,
+        }
+    }
+    /// Number of the object at `p`, if one begins there.
+    pub fn index(&self, p: *const u8, size: u32) -> Option<u32> {
+        let off = p.addr().checked_sub(self.first.addr())?;
+        let (i, rest) = (off / size as usize, off % size as usize);
+        (rest == 0 && i < usize::from(self.objects)).then_some(i as u32)
+    }
+    /// SLAB's index of what follows object `i` on the free chain.
+    pub fn bufctl(&self, i: u32) -> *mut u32 {
+        let base: *mut u32 = (&raw const *self).cast_mut().cast();
+        base.wrapping_add(SLAB_HEAD as usize / 4 + i as usize)
+    }
+    /// Its cache.
+    pub fn cache(&self) -> &CacheRecord {
+        // SAFETY: a cache outlives its slabs.
+        #[allow(unsafe_code)]
+        unsafe {
+            &*self.cache
+        }
+    }
+}
+
+impl DirectMap {
+    /// The record of a slab.
+    #[inline(always)]
+    pub fn slab(&self, id: u32) -> &SlabRecord {
+        // SAFETY: an id comes from the table or from a list, which name live records alone; they are
+        // taken out of both before their memory goes.
+        #[allow(unsafe_code)]
+        unsafe {
+            &*self.by_id(id).cast()
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Where a hit ends: the slow paths, by design, with the checks of checked caches around them.
+
+use crate::cache_record::{CacheRecord, CpuRecord};
+use crate::due::Due;
+use crate::fault::{Fault, FaultKind};
+use crate::rules::Design;
+use crate::set::Set;
+use crate::sync::Ordering;
+use crate::work::Work;
+use crate::{array, debug, slqb, slub};
+use unfrag::Gfp;
+
+fn fault(set: &Set, cache: &CacheRecord, object: *const u8, kind: FaultKind) -> Fault {
+    let fault = Fault {
+        cache: cache.name,
+        object: object.addr(),
+        kind,
+    };
+    cache.faults.fetch_add(1, Ordering::Relaxed);
+    set.memory.pages.fault(&fault);
+    fault
+}
+
+/// An object when the CPU's chain is empty, or must come from a given node.
+#[cold]
+#[inline(never)]
+pub(crate) fn alloc(
+    set: &Set,
+    cache: &CacheRecord,
+    cpu: &CpuRecord,
+    gfp: Gfp,
+    node: Option<u8>,
+) -> Option<*mut u8> {
+    let work = Work::new(set, cache, cpu);
+    let node = match node {
+        Some(n) if n >= work.set.nodes => return None,
+        Some(n) if n == cpu.node.get() && work.set.nodes == 1 => None,
+        n => n,
+    };
+    if cpu.drain.load(Ordering::Relaxed) != 0 {
+        cpu.drain.store(0, Ordering::Relaxed);
+        flush(&work);
+    }
+    loop {
+        work.open();
+        let got = take(&work, gfp, node);
+        work.close();
+        let object = got?;
+        if !cache.is_checked() {
+            return Some(object);
+        }
+        match debug::on_alloc(cache, object) {
+            Ok(()) => return Some(object),
+            // Nobody gets an object that somebody else writes to.
+            Err(kind) => {
+                fault(set, cache, object, kind);
+                let mut q = cache.quarantine.lock();
+                q.0 = debug::quarantine(cache, object, q.0);
+            }
+        }
+    }
+}
+
+fn take(work: &Work, gfp: Gfp, node: Option<u8>) -> Option<*mut u8> {
+    let cpu = work.cpu;
+    match (work.cache.design, node) {
+        (Design::Slab, None) => return array::alloc(work, gfp),
+        (Design::Slab, Some(n)) => return array::alloc_on(work, gfp, n),
+        (Design::Slqb, Some(n)) => {
+            cpu.alloc_slow.add(1);
+            return slqb::alloc_on(work, gfp, n);
+        }
+        (Design::Slub, Some(n))
+            if work
+                .current()
+                .is_some_and(|id| work.map().slab(id).node == n) => {}
+        (Design::Slub, Some(n)) => {
+            cpu.alloc_slow.add(1);
+            return slub::refill(work, gfp, Some(n))
+                .then(|| work.pop())
+                .flatten();
+        }
+        _ => {}
+    }
+    // A checked cache comes by here with a chain.
+    if let Some(object) = work.pop() {
+        cpu.alloc_fast.add(1);
+        return Some(object);
+    }
+    cpu.alloc_slow.add(1);
+    let filled = match work.cache.design {
+        Design::Slqb => slqb::refill(work, gfp),
+        _ => slub::refill(work, gfp, node),
+    };
+    filled.then(|| work.pop()).flatten()
+}
+
+/// Frees an object that is not of a slab of this CPU, or of a checked cache. Without a CPU, the
+/// object goes to its slab.
+#[cold]
+#[inline(never)]
+pub(crate) fn free(
+    set: &Set,
+    cache: &CacheRecord,
+    cpu: Option<&CpuRecord>,
+    object: *mut u8,
+) -> Result<(), Fault> {
+    let Some(id) = set.map().entry(object) else {
+        return Err(fault(set, cache, object, FaultKind::NotInASlab));
+    };
+    let slab = set.map().slab(id);
+    if slab.cache.is_null() {
+        return Err(fault(set, cache, object, FaultKind::NotAnObject));
+    }
+    if !core::ptr::eq(slab.cache, cache) {
+        return Err(fault(
+            set,
+            cache,
+            object,
+            FaultKind::OtherCache(slab.cache().name),
+        ));
+    }
+    if cache.is_checked() {
+        let begins = slab.index(object, cache.layout.size).is_some();
+        let checked = match begins {
+            true => debug::on_free(cache, object),
+            false => Err(FaultKind::NotAnObject),
+        };
+        checked.map_err(|kind| fault(set, cache, object, kind))?;
+    }
+    let work = match cpu {
+        Some(cpu) => Work::new(set, cache, cpu),
+        None => Work::without_cpu(set, cache),
+    };
+    if work.has_cpu {
+        work.open();
+        count_free(&work, id);
+    }
+    let done = put(&work, id, object);
+    if work.has_cpu {
+        work.close();
+    }
+    done.map_err(|kind| fault(set, cache, object, kind))
+}
+
+fn put(work: &Work, id: u32, object: *mut u8) -> Result<(), FaultKind> {
+    match work.cache.design {
+        Design::Slab => array::free(work, id, object),
+        Design::Slub => slub::free_slow(work, id, object),
+        Design::Slqb => {
+            slqb::free_slow(work, id, object);
+            Ok(())
+        }
+    }
+}
+
+/// Frees what somebody wrote to, of a cache that goes.
+pub(crate) fn release_quarantine(set: &Set, cache: &CacheRecord) {
+    let work = Work::without_cpu(set, cache);
+    loop {
+        let mut q = cache.quarantine.lock();
+        let object = q.0;
+        if object.is_null() {
+            return;
+        }
+        q.0 = debug::unquarantine(set.map(), cache, object);
+        drop(q);
+        if let Some(id) = work.map().entry(object) {
+            let freed = put(&work, id, object);
+            debug_assert!(freed.is_ok(), "an object in quarantine is out of its slab");
+        }
+    }
+}
+
+/// Counts a free: fast where a cache without checks would have hit. SLAB counts itself.
+fn count_free(work: &Work, id: u32) {
+    if work.cache.design == Design::Slab {
+        return;
+    }
+    let owner = work.map().slab(id).owner.load(Ordering::Relaxed);
+    match owner == work.cpu.tag.get() {
+        true => work.cpu.free_fast.add(1),
+        false => work.cpu.free_slow.add(1),
+    }
+}
+
+/// A chain that has grown beyond its mark.
+#[cold]
+#[inline(never)]
+pub(crate) fn overflow(set: &Set, cache: &CacheRecord, cpu: &CpuRecord) {
+    slqb::overflow(&Work::new(set, cache, cpu));
+}
+
+/// Empties a CPU's lists.
+pub(crate) fn flush_cpu(set: &Set, cache: &CacheRecord, cpu: &CpuRecord) {
+    let work = Work::new(set, cache, cpu);
+    cpu.drain.store(0, Ordering::Relaxed);
+    flush(&work);
+}
+
+fn flush(work: &Work) {
+    work.open();
+    match work.cache.design {
+        Design::Slab => array::flush(work),
+        Design::Slub => slub::flush(work),
+        Design::Slqb => slqb::flush(work),
+    }
+    work.close();
+}
+
+/// Returns the empty slabs of all nodes.
+pub(crate) fn shrink_nodes(set: &Set, cache: &CacheRecord) {
+    let work = Work::without_cpu(set, cache);
+    match cache.design {
+        Design::Slab => array::shrink(&work),
+        Design::Slub => (0..work.set.nodes).for_each(|n| slub::shrink_node(&work, n)),
+        // Its empty slabs go at once.
+        Design::Slqb => {}
+    }
+}
+
+/// What a CPU's periodic work does to a cache: the reaper's share, or the trim.
+pub(crate) fn reap_cpu(
+    set: &Set,
+    cache: &CacheRecord,
+    cpu: &CpuRecord,
+    due: Due,
+    node: Option<u8>,
+) {
+    let work = Work::new(set, cache, cpu);
+    work.open();
+    if cpu.drain.load(Ordering::Relaxed) != 0 {
+        cpu.drain.store(0, Ordering::Relaxed);
+        match cache.design {
+            Design::Slab => array::flush(&work),
+            Design::Slub => slub::flush(&work),
+            Design::Slqb => slqb::flush(&work),
+        }
+    }
+    match cache.design {
+        Design::Slab => {
+            if due.reap_cpu {
+                array::reap_cpu(&work);
+            }
+            if let Some(n) = node {
+                array::reap_node(&work, n);
+            }
+        }
+        Design::Slub => {}
+        Design::Slqb if due.trim => slqb::trim(&work),
+        Design::Slqb => {}
+    }
+    work.close();
+}

@@ -1,0 +1,290 @@
+//! SLQB: each CPU has a free list, slabs of its own, a list of objects that belong to one other CPU,
+//! and a queue onto which other CPUs splice such lists. `spec: linux-mm 6.3`
+//!
+//! A slab belongs to the CPU that asked for it until it goes. Its word (chain and count) and its
+//! place on the CPU's list are changed under the lock of that list, which its CPU takes only when it
+//! refills or flushes.
+//!
+//! Invariant: a slab is on its CPU's list exactly if its chain is not empty; one whose objects are all
+//! back goes at once.
+
+use crate::cache_record::CpuRecord;
+use crate::grow::{discard, new_slab, start};
+use crate::object::{next, set_next};
+use crate::sync::Ordering;
+use crate::word::{Slot, Word};
+use crate::work::Work;
+use crate::{list::List, slab_record::SlabRecord};
+use core::ptr::null_mut;
+use unfrag::Gfp;
+
+/// Puts objects on the CPU's free list.
+pub(crate) fn refill(work: &Work, gfp: Gfp) -> bool {
+    claim_remote(work);
+    if !work.cpu.head.get().is_null() || take_partial(work) {
+        return true;
+    }
+    let Some(id) = new_slab(work.set, work.cache, gfp, work.cpu.node.get()) else {
+        claim_remote(work);
+        return !work.cpu.head.get().is_null();
+    };
+    let slab = work.map().slab(id);
+    slab.owner.store(work.cpu.tag.get(), Ordering::Relaxed);
+    take_all(work, slab);
+    true
+}
+
+/// One object of a node's slab, past the free list.
+pub(crate) fn alloc_on(work: &Work, gfp: Gfp, node: u8) -> Option<*mut u8> {
+    let one_of = |list: &mut List, id: u32| {
+        let slab = work.map().slab(id);
+        let w = slab.word.load();
+        let object = object_at(work, slab, w.head());
+        // SAFETY: the lock is held, and the object heads the slab's chain.
+        #[allow(unsafe_code)]
+        let following = unsafe { next(object, work.cache.next_at()) };
+        let head = slot_of(work, slab, following);
+        slab.word.store(Word::new(head, w.inuse() + 1, true));
+        if head == 0 {
+            list.remove(work.map(), id);
+        }
+        object
+    };
+    let mut own = work.cpu.own.lock();
+    let near = own
+        .iter(work.map())
+        .find(|id| work.map().slab(*id).node == node);
+    if let Some(id) = near {
+        return Some(one_of(&mut own, id));
+    }
+    drop(own);
+    let id = new_slab(work.set, work.cache, gfp, node)?;
+    let slab = work.map().slab(id);
+    slab.owner.store(work.cpu.tag.get(), Ordering::Relaxed);
+    let mut own = work.cpu.own.lock();
+    own.push_back(work.map(), id);
+    Some(one_of(&mut own, id))
+}
+
+fn slot_of(work: &Work, slab: &SlabRecord, object: *mut u8) -> Slot {
+    if object.is_null() {
+        return 0;
+    }
+    ((object.addr() - start(work.set, slab)) >> 3) as Slot + 1
+}
+
+fn object_at(work: &Work, slab: &SlabRecord, slot: Slot) -> *mut u8 {
+    match slot {
+        0 => null_mut(),
+        s => work
+            .map()
+            .frame(slab.frame)
+            .wrapping_add((s as usize - 1) << 3),
+    }
+}
+
+/// Takes all free objects of a slab; the free list must be empty, and the slab on no list.
+fn take_all(work: &Work, slab: &SlabRecord) {
+    let w = slab.word.load();
+    slab.word.store(w.taken(slab.objects));
+    work.cpu.head.set(object_at(work, slab, w.head()));
+    work.cpu.nr.set(u32::from(slab.objects - w.inuse()));
+}
+
+fn take_partial(work: &Work) -> bool {
+    let mut own = work.cpu.own.lock();
+    let is_near = |id: &u32| work.map().slab(*id).node == work.cpu.node.get();
+    let near = match work.set.nodes {
+        1 => None,
+        _ => own.iter(work.map()).find(is_near),
+    };
+    let Some(id) = near.or(own.first()) else {
+        return false;
+    };
+    own.remove(work.map(), id);
+    take_all(work, work.map().slab(id));
+    true
+}
+
+/// Takes what other CPUs freed; the free list must be empty or hold few.
+#[allow(unsafe_code)]
+fn claim_remote(work: &Work) {
+    work.cpu.check.store(0, Ordering::Relaxed);
+    let Some((place, n)) = work.cpu.remote.take() else {
+        return;
+    };
+    let first = work.map().at(place);
+    let before = work.cpu.head.get();
+    if !before.is_null() {
+        let mut last = first;
+        // SAFETY: the list is ours since it was taken; it has `n` objects.
+        unsafe {
+            for _ in 1..n {
+                last = next(last, work.cache.next_at());
+            }
+            set_next(last, work.cache.next_at(), before);
+        }
+    }
+    work.cpu.head.set(first);
+    work.cpu.nr.set(work.cpu.nr.get() + n);
+    overflow(work);
+}
+
+/// Gives batches back to their slabs while the free list is above its mark.
+#[cold]
+#[inline(never)]
+pub(crate) fn overflow(work: &Work) {
+    while work.cpu.nr.get() > work.cache.slqb.hiwater {
+        give_back(work, work.cache.slqb.freebatch);
+    }
+}
+
+/// Gives `n` objects of the free list back to their slabs.
+fn give_back(work: &Work, n: u32) {
+    let mut gone = List::default();
+    let mut own = work.cpu.own.lock();
+    for _ in 0..n {
+        let Some(object) = work.pop() else { break };
+        put_into_slab(work, &mut own, object, &mut gone);
+    }
+    drop(own);
+    discard_all(work, gone);
+}
+
+/// Frees an object into its slab, under the lock of the slab's CPU.
+#[allow(unsafe_code)]
+fn put_into_slab(work: &Work, own: &mut List, object: *mut u8, gone: &mut List) {
+    let Some(id) = work.map().entry(object) else {
+        unreachable!("a free object has no slab")
+    };
+    let slab = work.map().slab(id);
+    let w = slab.word.load();
+    // SAFETY: the object is free and ours; the lock guards the slab's chain.
+    unsafe {
+        set_next(
+            object,
+            work.cache.next_at(),
+            object_at(work, slab, w.head()),
+        )
+    };
+    let Some(new) = w.freed(slot_of(work, slab, object), 1) else {
+        unreachable!("more objects of a slab are free than it has")
+    };
+    slab.word.store(new);
+    if new.inuse() == 0 {
+        if w.head() != 0 {
+            own.remove(work.map(), id);
+        }
+        gone.push_back(work.map(), id);
+    } else if w.head() == 0 {
+        own.push_front(work.map(), id);
+    }
+}
+
+fn discard_all(work: &Work, mut gone: List) {
+    while let Some(id) = gone.pop_front(work.map()) {
+        discard(work.set, work.cache, id);
+    }
+}
+
+/// Frees an object that is not of this CPU's slabs.
+pub(crate) fn free_slow(work: &Work, id: u32, object: *mut u8) {
+    let owner = work.map().slab(id).owner.load(Ordering::Relaxed);
+    if !work.has_cpu {
+        let target = target(work, owner);
+        splice(work, target, object, object, 1);
+        return;
+    }
+    if owner == work.cpu.tag.get() {
+        work.push(object);
+        overflow(work);
+        return;
+    }
+    let l = &work.cpu.rlist;
+    if l.nr.get() > 0 && l.target.get() != owner {
+        flush_rlist(work);
+    }
+    // SAFETY: the object was freed to this CPU.
+    #[allow(unsafe_code)]
+    unsafe {
+        set_next(object, work.cache.next_at(), l.head.get());
+    }
+    if l.nr.get() == 0 {
+        l.tail.set(object);
+        l.target.set(owner);
+    }
+    l.head.set(object);
+    l.nr.set(l.nr.get() + 1);
+    if l.nr.get() >= work.cache.slqb.freebatch {
+        flush_rlist(work);
+    }
+    if work.cpu.check.load(Ordering::Relaxed) != 0 {
+        claim_remote(work);
+    }
+}
+
+/// Record of the CPU that a slab's owner names.
+fn target<'a>(work: &Work<'a>, owner: usize) -> &'a CpuRecord {
+    // SAFETY: SLQB's slabs have an owner from the start to the end: the record of a CPU, which lives
+    // as long as the cache.
+    #[allow(unsafe_code)]
+    unsafe {
+        &*work.map().base.with_addr(owner & !1).cast::<CpuRecord>()
+    }
+}
+
+/// Sends the remote list to its CPU.
+fn flush_rlist(work: &Work) {
+    let l = &work.cpu.rlist;
+    let n = l.nr.replace(0);
+    if n == 0 {
+        return;
+    }
+    let head = l.head.replace(null_mut());
+    let tail = l.tail.replace(null_mut());
+    splice(work, target(work, l.target.replace(0)), head, tail, n);
+}
+
+/// Splices a list of `n` objects onto a CPU's queue, or, if that is long, into their slabs.
+#[allow(unsafe_code)]
+fn splice(work: &Work, target: &CpuRecord, head: *mut u8, tail: *mut u8, n: u32) {
+    let limits = work.cache.slqb;
+    let before = target.remote.len();
+    if before <= limits.hiwater / 2 {
+        let link = |place| {
+            // SAFETY: the list is ours until the queue has it.
+            unsafe { set_next(tail, work.cache.next_at(), work.map().at(place)) };
+        };
+        if let Some(after) = target.remote.splice(work.map().place(head), n, link) {
+            if after >= limits.freebatch && after - n < limits.freebatch {
+                target.check.store(1, Ordering::Relaxed);
+            }
+            return;
+        }
+    }
+    let mut gone = List::default();
+    let mut own = target.own.lock();
+    let mut at = head;
+    for _ in 0..n {
+        // SAFETY: the list is ours and has `n` objects.
+        let following = unsafe { next(at, work.cache.next_at()) };
+        put_into_slab(work, &mut own, at, &mut gone);
+        at = following;
+    }
+    drop(own);
+    discard_all(work, gone);
+}
+
+/// Gives all that the CPU has back to the slabs.
+pub(crate) fn flush(work: &Work) {
+    flush_rlist(work);
+    claim_remote(work);
+    give_back(work, u32::MAX);
+}
+
+/// What the 3-second trim does: sends the remote list, claims the queue, returns a batch.
+pub(crate) fn trim(work: &Work) {
+    flush_rlist(work);
+    claim_remote(work);
+    give_back(work, work.cache.slqb.freebatch);
+}

@@ -1,0 +1,282 @@
+//! SLUB: each CPU owns one slab, whose free objects it chains up; every slab has its own free chain
+//! besides, in its word, to which anyone may free with one compare-and-swap. `spec: linux-mm 6.2`
+//!
+//! Where a slab is:
+//! - *frozen*: the CPU's slab, or one of the CPU's partial slabs; on no list of a node;
+//! - *partial*, not frozen, with a free object: on its node's list;
+//! - *full*, not frozen, without one: nowhere, until an object of it is freed.
+//!
+//! Invariant: whoever changes a word that is not frozen so that the slab must go on or off its node's
+//! list holds that node's lock when it does; all other changes need no lock.
+
+use crate::fault::FaultKind;
+use crate::grow::{discard, new_slab, start};
+use crate::object::{next, set_next};
+use crate::slab_record::SlabRecord;
+use crate::sync::Ordering;
+use crate::word::{Slot, Word};
+use crate::work::Work;
+use core::ptr::null_mut;
+use unfrag::Gfp;
+
+fn slot_of(work: &Work, slab: &SlabRecord, object: *mut u8) -> Slot {
+    ((object.addr() - start(work.set, slab)) >> 3) as Slot + 1
+}
+
+fn object_at(work: &Work, slab: &SlabRecord, slot: Slot) -> *mut u8 {
+    match slot {
+        0 => null_mut(),
+        s => work
+            .map()
+            .frame(slab.frame)
+            .wrapping_add((s as usize - 1) << 3),
+    }
+}
+
+/// Puts a chain on the CPU after its own ran out, or is of another node than the one asked for.
+pub(crate) fn refill(work: &Work, gfp: Gfp, node: Option<u8>) -> bool {
+    if let Some(id) = work.current() {
+        let elsewhere = node.is_some_and(|n| n != work.map().slab(id).node);
+        if elsewhere || !work.cpu.head.get().is_null() {
+            deactivate(work);
+        } else if reload_or_let_go(work, id) {
+            return true;
+        }
+    }
+    while let Some(id) = pop_partial(work) {
+        if node.is_none_or(|n| n == work.map().slab(id).node) {
+            adopt(work, id);
+            return true;
+        }
+        thaw(work, id);
+    }
+    let near = node.unwrap_or(work.cpu.node.get());
+    if from_node(work, near) {
+        return true;
+    }
+    if let Some(id) = new_slab(work.set, work.cache, gfp, near) {
+        adopt(work, id);
+        return true;
+    }
+    node.is_none() && (0..work.set.nodes).any(|n| n != near && from_node(work, n))
+}
+
+/// Takes what was freed to the CPU's slab meanwhile; if there is nothing, the slab is full, and no
+/// longer the CPU's.
+fn reload_or_let_go(work: &Work, id: u32) -> bool {
+    let slab = work.map().slab(id);
+    // Before the word: whoever sees it thawed may make it his own.
+    slab.owner.store(0, Ordering::Relaxed);
+    work.cpu.slab.set(0);
+    let full = |w: Word| (w.head() == 0).then(|| w.with_frozen(false));
+    if slab.word.change(full).is_ok() {
+        return false;
+    }
+    adopt(work, id);
+    true
+}
+
+/// Makes a frozen slab the CPU's and takes its free objects.
+fn adopt(work: &Work, id: u32) {
+    let slab = work.map().slab(id);
+    let took = slab.word.change(|w| Some(w.taken(slab.objects)));
+    let Ok((old, _)) = took else {
+        unreachable!("this change is never refused")
+    };
+    take_chain(work, id, old);
+}
+
+fn take_chain(work: &Work, id: u32, old: Word) {
+    let slab = work.map().slab(id);
+    debug_assert!(old.head() != 0, "a slab without a free object was adopted");
+    work.cpu.slab.set(id);
+    slab.owner.store(work.cpu.tag.get(), Ordering::Relaxed);
+    work.cpu.head.set(object_at(work, slab, old.head()));
+    work.cpu.nr.set(u32::from(slab.objects - old.inuse()));
+}
+
+/// Takes a partial slab of a node, and more for the CPU's own list.
+fn from_node(work: &Work, node: u8) -> bool {
+    let mut lists = work.cache.node(node).lists.lock();
+    let Some(id) = lists.partial.pop_front(work.map()) else {
+        return false;
+    };
+    let slab = work.map().slab(id);
+    let took = slab.word.change(|w| Some(w.taken(slab.objects)));
+    let Ok((old, _)) = took else {
+        unreachable!("this change is never refused")
+    };
+    take_chain(work, id, old);
+    while work.cpu.partial_nr.get() < work.cache.cpu_partial / 2
+        && let Some(more) = lists.partial.pop_front(work.map())
+    {
+        let _ = work
+            .map()
+            .slab(more)
+            .word
+            .change(|w| Some(w.with_frozen(true)));
+        push_partial(work, more);
+    }
+    true
+}
+
+fn pop_partial(work: &Work) -> Option<u32> {
+    let id = work.cpu.partial.get();
+    (id != 0).then(|| {
+        work.cpu.partial.set(work.map().links(id).next());
+        work.cpu.partial_nr.set(work.cpu.partial_nr.get() - 1);
+        id
+    })
+}
+
+fn push_partial(work: &Work, id: u32) {
+    work.map().links(id).set_next(work.cpu.partial.get());
+    work.cpu.partial.set(id);
+    work.cpu.partial_nr.set(work.cpu.partial_nr.get() + 1);
+}
+
+/// Gives a frozen slab, whose objects are all in its word, back to its node.
+fn thaw(work: &Work, id: u32) {
+    give_back(work, id, null_mut(), null_mut(), 0);
+}
+
+/// Gives the CPU's slab back with the CPU's chain.
+#[allow(unsafe_code)]
+fn deactivate(work: &Work) {
+    let Some(id) = work.current() else { return };
+    work.cpu.slab.set(0);
+    work.map().slab(id).owner.store(0, Ordering::Relaxed);
+    let first = work.cpu.head.replace(null_mut());
+    work.cpu.nr.set(0);
+    let (mut last, mut n) = (first, u16::from(!first.is_null()));
+    while n > 0 {
+        // SAFETY: the chain was the CPU's and ends with null.
+        let following = unsafe { next(last, work.cache.next_at()) };
+        if following.is_null() {
+            break;
+        }
+        last = following;
+        n += 1;
+    }
+    give_back(work, id, first, last, n);
+}
+
+/// Thaws a slab, with `n` objects of the CPU's chain spliced before its own.
+#[allow(unsafe_code)]
+fn give_back(work: &Work, id: u32, first: *mut u8, last: *mut u8, n: u16) {
+    let slab = work.map().slab(id);
+    let mut lists = work.cache.node(slab.node).lists.lock();
+    let done = slab.word.change(|w| {
+        if n == 0 {
+            return Some(w.with_frozen(false));
+        }
+        // SAFETY: the chain is the caller's, and `last` ends it.
+        unsafe { set_next(last, work.cache.next_at(), object_at(work, slab, w.head())) };
+        Some(w.freed(slot_of(work, slab, first), n)?.with_frozen(false))
+    });
+    let Ok((_, new)) = done else {
+        unreachable!("a CPU's chain has more objects than its slab gave it")
+    };
+    if new.inuse() == 0 && lists.partial.nr >= work.cache.min_partial {
+        drop(lists);
+        discard(work.set, work.cache, id);
+    } else if new.head() == 0 {
+        // Full: on no list.
+    } else if n > 0 && new.inuse() > 0 {
+        lists.partial.push_front(work.map(), id);
+    } else {
+        lists.partial.push_back(work.map(), id);
+    }
+}
+
+/// Frees an object whose slab is not the CPU's own.
+#[allow(unsafe_code)]
+pub(crate) fn free_slow(work: &Work, id: u32, object: *mut u8) -> Result<(), FaultKind> {
+    let slab = work.map().slab(id);
+    if work.has_cpu && slab.owner.load(Ordering::Relaxed) == work.cpu.tag.get() {
+        work.push(object);
+        return Ok(());
+    }
+    let slot = slot_of(work, slab, object);
+    loop {
+        let w = slab.word.load();
+        // SAFETY: the object is the caller's until the word below says otherwise.
+        unsafe {
+            set_next(
+                object,
+                work.cache.next_at(),
+                object_at(work, slab, w.head()),
+            )
+        };
+        let Some(new) = w.freed(slot, 1) else {
+            return Err(FaultKind::DoubleFree);
+        };
+        let was_full = w.head() == 0;
+        let freeze = was_full && new.inuse() > 0 && work.cache.cpu_partial > 0 && work.has_cpu;
+        if w.is_frozen() || (new.inuse() > 0 && !was_full) {
+            if slab.word.replace(w, new) {
+                return Ok(());
+            }
+        } else if freeze {
+            if slab.word.replace(w, new.with_frozen(true)) {
+                keep_partial(work, id);
+                return Ok(());
+            }
+        } else if change_listed(work, id, w, new) {
+            return Ok(());
+        }
+    }
+}
+
+/// A free that puts a slab on its node's list or takes it off; false if the word has changed.
+fn change_listed(work: &Work, id: u32, w: Word, new: Word) -> bool {
+    let slab = work.map().slab(id);
+    let mut lists = work.cache.node(slab.node).lists.lock();
+    if !slab.word.replace(w, new) {
+        return false;
+    }
+    let was_full = w.head() == 0;
+    let keep = work.set.rules.slub.keep_empty && lists.partial.nr < work.cache.min_partial;
+    if new.inuse() == 0 && !keep {
+        if !was_full {
+            lists.partial.remove(work.map(), id);
+        }
+        drop(lists);
+        discard(work.set, work.cache, id);
+    } else if was_full {
+        lists.partial.push_back(work.map(), id);
+    }
+    true
+}
+
+/// Puts a slab that a free froze on the CPU's partial list; a list that is full goes to the nodes.
+fn keep_partial(work: &Work, id: u32) {
+    if work.cpu.partial_nr.get() >= work.cache.cpu_partial {
+        drain_partial(work);
+    }
+    push_partial(work, id);
+}
+
+fn drain_partial(work: &Work) {
+    while let Some(id) = pop_partial(work) {
+        thaw(work, id);
+    }
+}
+
+/// Gives all that the CPU has back to the nodes.
+pub(crate) fn flush(work: &Work) {
+    deactivate(work);
+    drain_partial(work);
+}
+
+/// Returns the empty slabs of a node.
+pub(crate) fn shrink_node(work: &Work, node: u8) {
+    let mut lists = work.cache.node(node).lists.lock();
+    let map = work.map();
+    let is_empty = |id| map.slab(id).word.load().inuse() == 0;
+    let mut empty = lists.partial.split_off(map, is_empty);
+    drop(lists);
+    while let Some(id) = empty.pop_front(work.map()) {
+        discard(work.set, work.cache, id);
+    }
+}

@@ -1,0 +1,233 @@
+//! A cache of values of one type, whose handles free themselves.
+//!
+//! ```no_run
+//! # fn with(slabs: &unfrag_slab::Slabs, cpu: &unfrag_slab::Cpu) -> Result<(), Box<dyn std::error::Error>> {
+//! use unfrag::Gfp;
+//! use unfrag_slab::Cache;
+//!
+//! let inodes: Cache<[u64; 70]> = Cache::new(slabs, "inode")?;
+//! let mut inode = inodes.alloc(cpu, Gfp::KERNEL, [0; 70]).map_err(|e| e.to_string())?;
+//! inode[3] = 7;
+//! # Ok(()) } // Here it is freed.
+//! ```
+
+use crate::cache::{KmemCache, NoMemory};
+use crate::cpu::Cpu;
+use crate::destroy::DestroyError;
+use crate::options::{CacheOptions, CreateError};
+use crate::stat::CacheInfo;
+use crate::system::Slabs;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+use unfrag::Gfp;
+
+/// A cache of values of type `T`.
+pub struct Cache<'s, T> {
+    raw: KmemCache<'s>,
+    values: PhantomData<fn() -> T>,
+}
+
+/// There was no memory for a value, which comes back.
+pub struct Refused<T>(pub T);
+
+impl<T> fmt::Display for Refused<T> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        NoMemory.fmt(f)
+    }
+}
+
+impl<T> fmt::Debug for Refused<T> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        NoMemory.fmt(f)
+    }
+}
+
+impl<T> core::error::Error for Refused<T> {}
+
+impl<'s, T> Cache<'s, T> {
+    /// Makes one, of the design that the rules say.
+    ///
+    /// # Errors
+    /// As [`Slabs::create`], with the size and the alignment of `T`.
+    pub fn new(slabs: &'s Slabs<'_>, name: &str) -> Result<Cache<'s, T>, CreateError> {
+        Cache::with_options(slabs, &CacheOptions::new(name, 0))
+    }
+
+    /// Makes one with options, whose size, alignment and constructor do not count.
+    ///
+    /// # Errors
+    /// As [`Slabs::create`].
+    pub fn with_options(
+        slabs: &'s Slabs<'_>,
+        options: &CacheOptions<'_>,
+    ) -> Result<Cache<'s, T>, CreateError> {
+        let options = CacheOptions {
+            size: size_of::<T>().max(1),
+            align: align_of::<T>().max(8),
+            ctor: None,
+            ..*options
+        };
+        Ok(Cache {
+            raw: slabs.create(&options)?,
+            values: PhantomData,
+        })
+    }
+
+    /// Puts a value into the cache.
+    ///
+    /// # Errors
+    /// If there is no memory; the value comes back.
+    ///
+    /// # Panics
+    /// If the token is one of another set of caches.
+    #[allow(unsafe_code)]
+    pub fn alloc<'a>(
+        &'a self,
+        cpu: &'a Cpu<'s>,
+        gfp: Gfp,
+        value: T,
+    ) -> Result<Handle<'a, 's, T>, Refused<T>> {
+        match self.raw.alloc(cpu, gfp - Gfp::ZERO) {
+            Ok(at) => {
+                let at = at.cast::<T>();
+                // SAFETY: the object is new, large enough and aligned.
+                unsafe { at.write(value) };
+                Ok(Handle {
+                    cache: self,
+                    cpu,
+                    at,
+                })
+            }
+            Err(NoMemory) => Err(Refused(value)),
+        }
+    }
+
+    /// The cache as one of bytes.
+    pub fn raw(&self) -> &KmemCache<'s> {
+        &self.raw
+    }
+
+    /// Its counts.
+    pub fn info(&self) -> CacheInfo {
+        self.raw.info()
+    }
+
+    /// Destroys it. No handle is left, for handles borrow the cache; but one may have been forgotten.
+    ///
+    /// # Errors
+    /// As [`KmemCache::destroy`].
+    pub fn destroy(self) -> Result<(), DestroyError<'s>> {
+        self.raw.destroy()
+    }
+}
+
+/// A value in a cache, on the CPU that allocated it. Dropping it frees it there.
+pub struct Handle<'a, 's, T> {
+    cache: &'a Cache<'s, T>,
+    cpu: &'a Cpu<'s>,
+    at: NonNull<T>,
+}
+
+impl<'a, 's, T> Handle<'a, 's, T> {
+    /// Lets go of the CPU, so that the value can go to another thread.
+    pub fn pack(self) -> Parcel<'a, 's, T> {
+        let this = ManuallyDrop::new(self);
+        Parcel {
+            cache: this.cache,
+            at: this.at,
+        }
+    }
+}
+
+impl<T> Deref for Handle<'_, '_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: the value is the handle's.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.at.as_ref()
+        }
+    }
+}
+
+impl<T> DerefMut for Handle<'_, '_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the value is the handle's.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.at.as_mut()
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Handle<'_, '_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T> Drop for Handle<'_, '_, T> {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: the value and its object are the handle's, which goes. What a checked cache finds
+        // wrong it has told `Pages::fault`.
+        unsafe {
+            self.at.drop_in_place();
+            let _ = self.cache.raw.free(self.cpu, self.at.cast());
+        }
+    }
+}
+
+/// A value in a cache, on no CPU. Dropping it frees it into its slab, which takes a lock; better to
+/// [`unpack`](Parcel::unpack) it where it arrives.
+pub struct Parcel<'a, 's, T> {
+    cache: &'a Cache<'s, T>,
+    at: NonNull<T>,
+}
+
+// SAFETY: the parcel owns the value, and the cache may be used from any thread.
+#[allow(unsafe_code)]
+unsafe impl<T: Send> Send for Parcel<'_, '_, T> {}
+// SAFETY: the same; a shared parcel lends the value.
+#[allow(unsafe_code)]
+unsafe impl<T: Sync> Sync for Parcel<'_, '_, T> {}
+
+impl<'a, 's, T> Parcel<'a, 's, T> {
+    /// Makes it a handle of this CPU.
+    ///
+    /// # Panics
+    /// On drop, if the token is one of another set of caches.
+    pub fn unpack(self, cpu: &'a Cpu<'s>) -> Handle<'a, 's, T> {
+        let this = ManuallyDrop::new(self);
+        Handle {
+            cache: this.cache,
+            cpu,
+            at: this.at,
+        }
+    }
+}
+
+impl<T> Deref for Parcel<'_, '_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: the value is the parcel's.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.at.as_ref()
+        }
+    }
+}
+
+impl<T> Drop for Parcel<'_, '_, T> {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: the value and its object are the parcel's, which goes.
+        unsafe {
+            self.at.drop_in_place();
+            let _ = self.cache.raw.free_without_cpu(self.at.cast());
+        }
+    }
+}

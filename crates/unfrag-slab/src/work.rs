@@ -1,0 +1,88 @@
+//! What a slow path works on: the set, the cache, and the records of the CPU it runs on.
+
+use crate::cache_record::{CacheRecord, CpuRecord};
+use crate::map::DirectMap;
+use crate::object::{next, set_next};
+use crate::set::Set;
+use core::ptr::null_mut;
+
+/// A slow path's operands.
+#[derive(Clone, Copy)]
+pub(crate) struct Work<'a> {
+    pub set: &'a Set,
+    pub cache: &'a CacheRecord,
+    pub cpu: &'a CpuRecord,
+    /// Whether the caller is that CPU. If not, its lists are out of bounds.
+    pub has_cpu: bool,
+}
+
+#[allow(unsafe_code)]
+impl<'a> Work<'a> {
+    /// Work of the CPU itself.
+    pub fn new(set: &'a Set, cache: &'a CacheRecord, cpu: &'a CpuRecord) -> Work<'a> {
+        Work {
+            set,
+            cache,
+            cpu,
+            has_cpu: true,
+        }
+    }
+
+    /// Work of somebody who has no CPU.
+    pub fn without_cpu(set: &'a Set, cache: &'a CacheRecord) -> Work<'a> {
+        Work {
+            has_cpu: false,
+            ..Work::new(set, cache, cache.cpu(0))
+        }
+    }
+
+    /// The set's direct map.
+    #[inline(always)]
+    pub fn map(&self) -> &'a DirectMap {
+        self.set.map()
+    }
+
+    /// Number of the CPU's slab (SLUB).
+    pub fn current(&self) -> Option<u32> {
+        let id = self.cpu.slab.get();
+        (id != 0).then_some(id)
+    }
+
+    /// Takes an object off the CPU's chain.
+    #[inline]
+    pub fn pop(&self) -> Option<*mut u8> {
+        let object = self.cpu.head.get();
+        if object.is_null() {
+            return None;
+        }
+        // SAFETY: the chain is the CPU's.
+        self.cpu
+            .head
+            .set(unsafe { next(object, self.cache.next_at()) });
+        self.cpu.nr.set(self.cpu.nr.get() - 1);
+        Some(object)
+    }
+
+    /// Puts an object on the CPU's chain.
+    #[inline]
+    pub fn push(&self, object: *mut u8) {
+        // SAFETY: the object was freed to the CPU.
+        unsafe { set_next(object, self.cache.next_at(), self.cpu.head.get()) };
+        self.cpu.head.set(object);
+        self.cpu.nr.set(self.cpu.nr.get() + 1);
+    }
+
+    /// Shows a checked cache's chain to the designs, which know of no checks.
+    pub fn open(&self) {
+        if self.cache.is_checked() {
+            self.cpu.head.set(self.cpu.hidden.replace(null_mut()));
+        }
+    }
+
+    /// Hides it again.
+    pub fn close(&self) {
+        if self.cache.is_checked() {
+            self.cpu.hidden.set(self.cpu.head.replace(null_mut()));
+        }
+    }
+}
