@@ -8,14 +8,10 @@
 //! use std::alloc::{Layout, alloc};
 //! use std::ptr::NonNull;
 //! use unfrag_slab::{CacheOptions, FrameEntry, LockedPages, SlabConfig, Slabs};
-//! # use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset};
-//! # let zones = [ZoneConfig {
-//! #     node: 0, kind: ZoneKind::Normal, start: Pfn(1024), spanned: 1024, present: 1024, managed: 1024,
-//! # }];
-//! # let rules = preset("6.18").unwrap().rules;
-//! # let config = Config { zones: &zones, cpus: 1, rules, sysctl: Sysctl::default() };
-//! # let mut memory = vec![0u64; layout(&config)?.words];
-//! # let manager = Manager::boot(&config, NullHost, &mut memory)?;
+//! # use unfrag::{Builder, Gfp, NullHost, Pfn};
+//! # let config = Builder::new().region(Pfn(1024), 1024);
+//! # let mut memory = vec![0u64; config.layout()?.words];
+//! # let manager = config.boot(NullHost, &mut memory)?;
 //! // A manager of 1024 frames, and the memory behind them.
 //! let room = Layout::from_size_align(1024 * 4096, 4096)?;
 //! let base = NonNull::new(unsafe { alloc(room) }).ok_or("no memory")?;

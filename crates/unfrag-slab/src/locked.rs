@@ -8,23 +8,23 @@
 //!
 //! Safe code cannot free through the manager that it looks at,
 //! ```compile_fail,E0596
-//! # use unfrag::{NullHost, Pfn};
+//! # use unfrag::{CpuId, NullHost, Order, Pfn};
 //! # use unfrag_slab::LockedPages;
 //! # fn with(pages: &LockedPages<NullHost>, of_a_slab: Pfn) {
-//! let _ = pages.view(|manager| manager.free(of_a_slab, 0));
+//! let _ = pages.view(|manager| manager.free(CpuId(0), of_a_slab, Order(0)));
 //! # }
 //! ```
 //! nor have it to itself,
 //! ```compile_fail,E0133
-//! # use unfrag::{NullHost, Pfn};
+//! # use unfrag::{CpuId, NullHost, Order, Pfn};
 //! # use unfrag_slab::LockedPages;
 //! # fn with(pages: &LockedPages<NullHost>, of_a_slab: Pfn) {
-//! let _ = pages.with_mut(|manager| manager.free(of_a_slab, 0));
+//! let _ = pages.with_mut(|manager| manager.free(CpuId(0), of_a_slab, Order(0)));
 //! # }
 //! ```
 //! nor free by number as the caches do,
 //! ```compile_fail,E0133
-//! # use unfrag::{NullHost, Pfn};
+//! # use unfrag::{CpuId, NullHost, Order, Pfn};
 //! # use unfrag_slab::{LockedPages, Pages};
 //! # fn with(pages: &LockedPages<NullHost>, of_a_slab: Pfn) {
 //! pages.free(of_a_slab, 0);
@@ -54,9 +54,12 @@ use crate::lock::SpinLock;
 use crate::page_block::PageBlock;
 use crate::pages::{PageRequest, Pages, Window};
 use core::ptr::NonNull;
-use unfrag::Host;
-use unfrag::frame::Pfn;
-use unfrag::page_alloc::{MAX_ZONES, Manager};
+use unfrag::frame::MAX_ZONES;
+use unfrag::{CpuId, Host, Manager, NodeId, Order, Pfn, Request};
+
+/// Whose lists of the manager pages come from and go to: under one lock they need no more than those of
+/// one CPU.
+const CPU: CpuId = CpuId(0);
 
 /// Frames of a zone, and their node.
 #[derive(Clone, Copy, Default)]
@@ -90,12 +93,13 @@ impl<'m, H: Host, R: lock_api::RawMutex> LockedPages<'m, H, R> {
         }
         let mut spans = [Span::default(); MAX_ZONES];
         let mut total = 0;
-        for (zone, span) in spans.iter_mut().enumerate().take(manager.zones()) {
-            let z = manager.zone_config(zone);
+        let inside = manager.inspect();
+        for (zone, span) in inside.zones().zip(&mut spans) {
+            let z = inside.zone_config(zone);
             *span = Span {
                 start: z.start.0,
                 end: z.start.0 + z.spanned,
-                node: z.node,
+                node: z.node.0,
             };
             total += z.managed;
         }
@@ -113,7 +117,8 @@ impl<'m, H: Host, R: lock_api::RawMutex> LockedPages<'m, H, R> {
 
     /// The lowest frame of a manager's zones, and how many it is from there to the highest.
     pub fn frames_of(manager: &Manager<'m, H>) -> Option<(Pfn, usize)> {
-        let zones = || (0..manager.zones()).map(|z| manager.zone_config(z));
+        let inside = manager.inspect();
+        let zones = || inside.zones().map(|z| inside.zone_config(z));
         let first = zones().map(|z| z.start.0).min()?;
         let end = zones().map(|z| z.start.0 + z.spanned).max()?;
         Some((Pfn(first), (end - first) as usize))
@@ -167,15 +172,15 @@ impl<H: Host + Send, R: lock_api::RawMutex + Send + Sync> LockedPages<'_, H, R> 
 #[allow(unsafe_code)]
 unsafe impl<H: Host + Send, R: lock_api::RawMutex + Send + Sync> Pages for LockedPages<'_, H, R> {
     fn alloc(&self, r: &PageRequest) -> Option<Pfn> {
-        let mut manager = self.manager.lock();
-        let got = match r.first_pass_only {
-            true => manager.alloc_first_pass(r.node, r.order, r.gfp),
-            false => manager.alloc_on(r.node, r.order, r.gfp),
+        let request = Request::new(Order(r.order), r.gfp).near(NodeId(r.node));
+        let request = match r.first_pass_only {
+            true => request.first_pass_only(),
+            false => request,
         };
-        got.ok()
+        self.manager.lock().alloc(&request).ok()
     }
     unsafe fn free(&self, first: Pfn, order: u8) {
-        let freed = self.manager.lock().free(first, order);
+        let freed = self.manager.lock().free(CPU, first, Order(order));
         debug_assert!(freed.is_ok(), "a slab's block is one that the manager gave");
     }
     fn window(&self) -> Window {
@@ -187,7 +192,8 @@ unsafe impl<H: Host + Send, R: lock_api::RawMutex + Send + Sync> Pages for Locke
     }
     fn free_and_total(&self) -> (u64, u64) {
         let manager = self.manager.lock();
-        let free = |z| manager.zone_view(z).free_pages + manager.pcp_pages(z);
-        ((0..manager.zones()).map(free).sum(), self.total)
+        let inside = manager.inspect();
+        let free = |z| inside.zone(z).free_pages + inside.pcp_pages(z);
+        (inside.zones().map(free).sum(), self.total)
     }
 }

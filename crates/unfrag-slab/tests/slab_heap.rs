@@ -5,7 +5,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::collections::{BTreeMap, HashMap};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use unfrag::{Config, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset};
+use unfrag::{Builder, Manager, NullHost, Pfn};
 use unfrag_slab::{
     CacheFlags, Cpu, CurrentCpu, Design, FrameEntry, Heap, Kmalloc, LockedPages, SlabConfig, Slabs,
 };
@@ -69,25 +69,12 @@ impl CurrentCpu for Threads {
     }
 
     fn start(&self, heap: &Heap<Self>) {
-        let zones = [ZoneConfig {
-            node: 0,
-            kind: ZoneKind::Normal,
-            start: Pfn(1 << 20),
-            spanned: FRAMES as u64,
-            present: FRAMES as u64,
-            managed: FRAMES as u64,
-        }];
-        let config = Config {
-            zones: &zones,
-            cpus: 1,
-            rules: preset("6.18").expect("an era").rules,
-            sysctl: Sysctl::default(),
-        };
+        let config = Builder::new().region(Pfn(1 << 20), FRAMES as u64);
         // Called once, before there is anything else.
         unsafe {
-            let words = layout(&config).expect("a layout").words;
+            let words = config.layout().expect("a layout").words;
             let metadata = &mut (&mut *METADATA.0.get())[..words];
-            let manager = Manager::boot(&config, NullHost, metadata).expect("a manager");
+            let manager = config.boot(NullHost, metadata).expect("a manager");
             let base = NonNull::new(ROOM.0.get().cast()).expect("an address");
             let pages = (*PAGES.0.get()).insert(LockedPages::new(manager, base).expect("pages"));
             let config = SlabConfig::new(CPUS);

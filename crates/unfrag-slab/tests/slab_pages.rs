@@ -3,7 +3,7 @@
 mod slab_support;
 
 use slab_support::Memory;
-use unfrag::{Gfp, Manager, NullHost};
+use unfrag::{Gfp, Manager, NullHost, ZoneId};
 use unfrag_slab::{
     Cache, FrameEntry, LockedPages, PageBlock, PageRequest, Pages, SlabConfig, Slabs,
 };
@@ -13,7 +13,8 @@ fn request(order: u8) -> PageRequest {
 }
 
 fn free(manager: &Manager<NullHost>) -> u64 {
-    manager.zone_view(0).free_pages + manager.pcp_pages(0)
+    let (inside, zone) = (manager.inspect(), ZoneId(0));
+    inside.zone(zone).free_pages + inside.pcp_pages(zone)
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn a_block_is_its_holders_alone_and_goes_back_when_it_is_dropped_or_freed() {
     blocks.pop().unwrap().free();
     drop(blocks);
     assert_eq!(pages.view(free), before, "each went back once");
-    pages.view(|m| m.validate().unwrap());
+    pages.view(|m| m.inspect().validate().unwrap());
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn what_caches_took_is_free_in_the_manager_when_they_are_gone() {
     });
     // SAFETY: draining moves free frames alone.
     unsafe { pages.with_mut(|m| m.drain_all()) };
-    pages.view(|m| assert_eq!((m.zone_view(0).free_pages, m.pcp_pages(0)), (before, 0)));
+    pages.view(|m| assert_eq!((free(m), m.inspect().pcp_pages(ZoneId(0))), (before, 0)));
 }
 
 #[test]

@@ -42,7 +42,14 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
     /// Zone that the first attempt of a request would take, by the watermarks.
     pub fn zone_for(&self, request: &Request) -> Option<ZoneId> {
         let d = self.m.demand(request).ok()?;
-        self.m.zone_for(&d)
+        let flags = first_flags(d.gfp);
+        let list = self.m.zone_list(&d);
+        let mut zones = list.zones().map(|id| self.m.zone(id));
+        let found = zones.find(|z| {
+            let mark = z.marks.of(flags);
+            z.passes(&self.m.env.rules, d.order, mark, d.highest, flags)
+        });
+        found.map(|z| z.id())
     }
 
     /// kswapd begins or ends to work on a zone: meanwhile per-CPU lists stay small.

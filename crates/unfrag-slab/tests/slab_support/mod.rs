@@ -4,7 +4,7 @@
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use unfrag::{Config, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset};
+use unfrag::{Builder, NodeId, NullHost, Pfn};
 use unfrag_slab::{Fault, FrameEntry, LockedPages, PageRequest, Pages, SlabConfig, Slabs, Window};
 
 /// Memory of `nodes` nodes of `frames` frames each, and a manager over it.
@@ -69,26 +69,15 @@ unsafe impl Pages for Watched {
 
 impl Memory {
     pub fn new(nodes: u8, frames: u64) -> Memory {
-        let zones: Vec<ZoneConfig> = (0..nodes)
-            .map(|node| ZoneConfig {
-                node,
-                kind: ZoneKind::Normal,
-                start: Pfn(1024 + u64::from(node) * frames),
-                spanned: frames,
-                present: frames,
-                managed: frames,
-            })
-            .collect();
-        let config = Config {
-            zones: &zones,
-            cpus: 1,
-            rules: preset("6.18").unwrap().rules,
-            sysctl: Sysctl::default(),
-        };
-        let words = layout(&config).unwrap().words;
+        let mut config = Builder::new();
+        for node in 0..nodes {
+            let start = Pfn(1024 + u64::from(node) * frames);
+            config = config.node(NodeId(node)).region(start, frames);
+        }
+        let words = config.layout().unwrap().words;
         let metadata = Box::into_raw(vec![0u64; words].into_boxed_slice());
         // It goes with this, and so after the manager's last use.
-        let manager = Manager::boot(&config, NullHost, unsafe { &mut *metadata }).unwrap();
+        let manager = config.boot(NullHost, unsafe { &mut *metadata }).unwrap();
         let room = Layout::from_size_align(nodes as usize * frames as usize * 4096, 4096).unwrap();
         let base = NonNull::new(unsafe { alloc(room) }).unwrap();
         let manager = unsafe { LockedPages::new(manager, base) }.unwrap();

@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::kernel::{Boost, BoostWakes, Reserve};
 use crate::manager::Manager;
 use crate::place::{Memory, Want};
-use crate::request::{AllocError, Demand, first_flags};
+use crate::request::{AllocError, Demand};
 use crate::rights::alloc_flags;
 use crate::zone::ZoneList;
 
@@ -147,18 +147,6 @@ impl<H: Host> Manager<'_, H> {
             self.ask_kswapd(node, Order::ZERO);
         }
         got
-    }
-
-    /// Zone that the first attempt of a request would take, by the watermarks.
-    pub(crate) fn zone_for(&self, d: &Demand) -> Option<ZoneId> {
-        let flags = first_flags(d.gfp);
-        let list = self.zone_list(d);
-        let mut zones = list.zones().map(|id| self.zone(id));
-        let found = zones.find(|z| {
-            let mark = z.marks.of(flags);
-            z.passes(&self.env.rules, d.order, mark, d.highest, flags)
-        });
-        found.map(|z| z.id())
     }
 
     /// Why no zone served a request.

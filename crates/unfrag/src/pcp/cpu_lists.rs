@@ -246,7 +246,8 @@ impl CpuLists {
                 visit(ix)
             })?;
         }
-        let right = count == self.count && (!is_searched(env.rules.pcp) || self.firsts_hold(frames));
+        let right =
+            count == self.count && (!is_searched(env.rules.pcp) || self.firsts_hold(frames));
         Ok(right.then_some(()))
     }
 }

@@ -195,7 +195,10 @@ impl LruScan {
             Pages::Done => {}
         }
         let first = self.batch.pass() == Pass::First;
-        if first && sc.waits_for_batch(m.env.rules.reclaim.high_order) && !self.batch.held.is_empty() {
+        if first
+            && sc.waits_for_batch(m.env.rules.reclaim.high_order)
+            && !self.batch.held.is_empty()
+        {
             self.phase = Phase::Waited;
             return Some(Need::CongestionWait {
                 class: match m.env.rules.reclaim.congestion {

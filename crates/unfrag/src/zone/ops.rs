@@ -28,7 +28,9 @@ impl<H: Host> ZoneOps<'_, '_, H> {
     #[inline(always)]
     pub fn take(&mut self, want: Want, memory: &mut Memory) -> Option<(FrameIx, MigrateType)> {
         let zone = &mut *self.zone;
-        let taken = zone.place.take(self.frames, &self.env.rules, want, memory)?;
+        let taken = zone
+            .place
+            .take(self.frames, &self.env.rules, want, memory)?;
         if let Some(f) = &taken.extfrag {
             self.tracer.emit(|m| Event::PageAllocExtfrag(f.event(m)));
         }

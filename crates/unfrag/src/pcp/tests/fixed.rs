@@ -183,8 +183,11 @@ fn the_free_counter_moves_beyond_the_stat_threshold_only_spec_6_1_10() {
     }
     assert_eq!((rig.zone.counter, rig.set.delta), (before - 16, 0));
     let mark = rig.zone.marks.of(AllocFlags::empty());
-    assert!(
-        rig.zone
-            .passes(&rig.env.rules, 0, mark, ZoneKind::Normal, AllocFlags::empty())
-    );
+    assert!(rig.zone.passes(
+        &rig.env.rules,
+        0,
+        mark,
+        ZoneKind::Normal,
+        AllocFlags::empty()
+    ));
 }
