@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use unfrag::kernel::Placement;
 use unfrag::reclaim::Lru;
-use unfrag::{Gfp, Host, MAX_ORDER, MigrateType, v19_type_name};
+use unfrag::{Gfp, MAX_ORDER, MigrateType, Order, v19_type_name};
 
 /// Failures that are kept whole.
 const KEPT: usize = 10;
@@ -89,7 +89,7 @@ impl Sim {
             let failure = AllocFailure {
                 at_ns: self.now(),
                 task: task.map(str::to_owned),
-                cpu: Host::cpu(self.world_ref()),
+                cpu: self.cpu(),
                 in_interrupt: self.in_interrupt(),
                 order,
                 gfp: gfp.bits(),
@@ -101,21 +101,22 @@ impl Sim {
     }
 
     fn zone_states(&self) -> Vec<ZoneState> {
-        let m = self.manager_ref();
+        let m = self.manager_ref().inspect();
         let v19 = m.rules().placement == Placement::V19;
         let state = |z| {
-            let (v, lru) = (m.zone_view(z), m.lru_view(z));
+            let (v, lru) = (m.zone(z), m.lru(z));
             let pages = |l: Lru| lru.pages[l as usize - 1];
             let mut free_blocks = BTreeMap::new();
             for mt in MigrateType::ALL {
-                let of: [u64; ORDERS] = std::array::from_fn(|o| m.free_list_len(z, o as u8, mt));
+                let of: [u64; ORDERS] =
+                    std::array::from_fn(|o| m.free_list_len(z, Order(o as u8), mt));
                 if of.iter().any(|&n| n > 0) {
                     let name = if v19 { v19_type_name(mt) } else { mt.name() };
                     free_blocks.insert(name, of);
                 }
             }
             ZoneState {
-                node: v.config.node,
+                node: v.config.node.0,
                 name: v.config.kind.name(),
                 free: v.free_counter.max(0) as u64,
                 min: v.marks.min + v.marks.boost,
@@ -131,6 +132,6 @@ impl Sim {
                 free_blocks,
             }
         };
-        (0..m.zones()).map(state).collect()
+        m.zones().map(state).collect()
     }
 }

@@ -3,7 +3,7 @@
 use crate::block::{CongestionWake, CryptConfig, DiskConfig};
 use crate::engine::{Fair, MS, Nanos, Turns};
 use crate::mm::MemConfig;
-use unfrag::{Pfn, Rules, Sysctl, ZoneConfig, ZoneKind};
+use unfrag::{NodeId, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind};
 
 /// A machine: memory, CPUs, disks, the kernel's rules, the seed.
 #[derive(Clone, Debug)]
@@ -39,14 +39,12 @@ impl MachineConfig {
     pub fn flat(frames: u64, cpus: usize, rules: Rules) -> MachineConfig {
         MachineConfig {
             seed: 0,
-            zones: vec![ZoneConfig {
-                node: 0,
-                kind: ZoneKind::Normal,
-                start: Pfn(0x1000),
-                spanned: frames,
-                present: frames,
-                managed: frames,
-            }],
+            zones: vec![ZoneConfig::whole(
+                NodeId(0),
+                ZoneKind::Normal,
+                Pfn(0x1000),
+                frames,
+            )],
             cpus,
             hz: 250,
             rules,

@@ -55,7 +55,7 @@ impl Drop for Metadata {
 #[cfg(test)]
 mod tests {
     use crate::{MachineConfig, Sim};
-    use unfrag::Gfp;
+    use unfrag::{CpuId, Gfp, Order, Request};
 
     fn sim() -> Sim {
         let rules = unfrag::preset("2.6.32").unwrap().rules;
@@ -69,7 +69,8 @@ mod tests {
         let (mut a, mut b) = (sim(), sim());
         std::mem::swap(a.manager(), b.manager());
         drop(a);
-        let page = b.manager().alloc(0, Gfp::KERNEL).unwrap();
-        assert!(b.manager().free(page, 0).is_ok());
+        let page = b.manager().alloc(&Request::new(Order::ZERO, Gfp::KERNEL));
+        let page = page.unwrap();
+        assert!(b.manager().free(CpuId(0), page, Order::ZERO).is_ok());
     }
 }

@@ -10,9 +10,8 @@ use crate::config::{Costs, MachineConfig};
 use crate::engine::{Call, Channel, CpuTimes, Nanos, Priority, Sched, TaskId, TaskTimes};
 use crate::metadata::Metadata;
 use crate::mm::Memory;
-use unfrag::page_alloc::ConfigError;
-use unfrag::reclaim::{Unmap, Written};
-use unfrag::{Config, Host, Manager, Pfn, layout};
+use crate::mm::kswapd::kswapd_channel;
+use unfrag::{Config, ConfigError, CpuId, Host, Manager, NodeId, Order, Pfn, layout};
 
 /// The world of the page allocator.
 pub struct World {
@@ -29,32 +28,11 @@ pub struct World {
 impl Host for World {
     const PREFETCHES: bool = true;
     #[inline]
-    fn cpu(&self) -> usize {
-        self.sched.cpu
-    }
-    #[inline]
     fn prefetch(&self, page: Pfn) {
         unfrag::hint::prefetch(self.mem.frames.get(page));
     }
-    fn wake_kswapd(&mut self, node: u8, _order: u8) {
-        self.wake(Channel::new(Channel::KSWAPD, node.into()));
-    }
-    #[inline]
-    fn zero(&mut self, _first: Pfn, order: u8) {
-        self.mem.owe_zeroing(order);
-    }
-    fn try_to_unmap(&mut self, page: Pfn) -> Unmap {
-        self.unmap_page(page)
-    }
-    fn writepage(&mut self, page: Pfn, sync: bool) -> Written {
-        self.write_page(page, sync)
-    }
-    fn release_page(&mut self, page: Pfn) -> bool {
-        self.forget_page(page)
-    }
-    #[inline]
-    fn nr_swap_pages(&self) -> u64 {
-        self.mem.free_slots()
+    fn wake_kswapd(&mut self, node: NodeId, _order: Order) {
+        self.wake(kswapd_channel(node));
     }
 }
 
@@ -67,6 +45,16 @@ impl World {
     /// Length of a tick.
     pub fn tick(&self) -> Nanos {
         self.sched.tick
+    }
+    /// The CPU that runs the present task or interrupt.
+    #[inline]
+    pub fn cpu(&self) -> usize {
+        self.sched.cpu
+    }
+    /// The same as the page allocator names it.
+    #[inline]
+    pub(crate) fn cpu_id(&self) -> CpuId {
+        CpuId(self.sched.cpu as u32)
     }
     /// Number of CPUs.
     pub fn cpus(&self) -> usize {
@@ -199,10 +187,9 @@ impl Sim {
     /// A machine at time 0, its memory free.
     pub fn new(config: &MachineConfig) -> Result<Sim, ConfigError> {
         let pages = Config {
-            zones: &config.zones,
             cpus: config.cpus,
-            rules: config.rules,
             sysctl: config.sysctl,
+            ..Config::new(&config.zones, config.rules)
         };
         let words = layout(&pages)?.words;
         let world = World {
@@ -257,7 +244,7 @@ impl std::ops::DerefMut for Sim {
 impl Drop for Sim {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        if self.manager.metadata_address() == self.metadata.address() {
+        if self.manager.inspect().metadata_address() == self.metadata.address() {
             // SAFETY: the manager that lives in this memory is a field before `metadata`, so it is
             // dropped first; one that was swapped for another has another address, and its memory
             // stays.

@@ -11,7 +11,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
-use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Switches, Sysctl, ZoneConfig, ZoneKind, layout};
+use unfrag::{Config, Gfp, Manager, NodeId, NullHost, Pfn, ZoneConfig, ZoneKind, layout};
 use unfrag_slab::{
     CacheFlags, CacheInfo, CacheOptions, Cpu, CreateError, Due, FrameEntry, Kmalloc, KmemCache,
     LockedPages, NoMemory, Rules, SlabConfig, Slabs, SlabsError,
@@ -112,21 +112,10 @@ pub fn with_slab_machine<T>(
     config: &SlabMachineConfig,
     f: impl FnOnce(&mut SlabMachine) -> T,
 ) -> Result<T, MachineError> {
-    let zones = [ZoneConfig {
-        node: 0,
-        kind: ZoneKind::Normal,
-        start: Pfn(0x400),
-        spanned: config.frames,
-        present: config.frames,
-        managed: config.frames,
-    }];
-    let pages = Config {
-        zones: &zones,
-        cpus: 1,
-        rules: config.page_rules,
-        sysctl: Sysctl::default(),
-    };
-    let refused = |e: unfrag::page_alloc::ConfigError| MachineError::Pages(e.to_string());
+    let zone = ZoneConfig::whole(NodeId(0), ZoneKind::Normal, Pfn(0x400), config.frames);
+    let zones = [zone];
+    let pages = Config::new(&zones, config.page_rules);
+    let refused = |e: unfrag::ConfigError| MachineError::Pages(e.to_string());
     let mut metadata = vec![0; layout(&pages).map_err(refused)?.words];
     let manager = Manager::boot(&pages, NullHost, &mut metadata).map_err(refused)?;
     let room = Room::reserve(config.frames).ok_or(MachineError::Host)?;

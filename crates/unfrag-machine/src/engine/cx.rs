@@ -46,6 +46,13 @@ impl Cx<'_> {
         got
     }
 
+    /// Borrows everything shared in the middle of something, which [`with`](Cx::with) has to end: until
+    /// then, transfers that began have nothing to live in.
+    #[inline]
+    pub(crate) fn within(&mut self) -> &mut Sim {
+        self.baton.value()
+    }
+
     #[inline]
     fn sched(&mut self) -> &mut Sched {
         self.baton.value().sched()

@@ -7,7 +7,7 @@ use super::step::Next;
 use super::task::{Spec, TaskId};
 use crate::config::MachineConfig;
 use crate::sim::Sim;
-use unfrag::page_alloc::ConfigError;
+use unfrag::ConfigError;
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -78,12 +78,12 @@ impl Sim {
         self.radix_insert(object, index);
         let mut flags = PageFlags::empty();
         flags.set(PageFlags::LOCKED, locked);
-        self.manager().lru_add_new_with(pfn, file, flags);
+        self.manager().pages().lru_add_new(pfn, file, flags);
     }
 
     /// A page of a file becomes dirty.
     pub(crate) fn set_dirty(&mut self, object: ObjectId, index: u32, pfn: Pfn) {
-        self.manager().set_page_flags(pfn, PageFlags::DIRTY);
+        self.manager().pages().set(pfn, PageFlags::DIRTY);
         let now = self.now();
         let mem = self.mem();
         let o = mem.objects.get_mut(object);
@@ -169,7 +169,7 @@ impl Sim {
             let busy = PageFlags::DIRTY | PageFlags::WRITEBACK | PageFlags::LOCKED;
             if info.maps > 0
                 || info.bits.contains(Bits::IN_FLIGHT)
-                || self.manager().page_flags(pfn).intersects(busy)
+                || self.manager().inspect().page_flags(pfn).intersects(busy)
             {
                 continue;
             }
@@ -191,7 +191,7 @@ impl Sim {
             match self.mem_ref().at(object, i) {
                 At::Frame(pfn) => {
                     self.mem().unmap_file_page(object, i, pfn);
-                    self.manager().clear_page_flags(pfn, PageFlags::MAPPED);
+                    self.manager().pages().clear(pfn, PageFlags::MAPPED);
                     self.remove_from_cache(object, i);
                 }
                 At::Slot(slot) => {

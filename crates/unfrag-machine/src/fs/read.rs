@@ -111,7 +111,7 @@ impl Sim {
                 }
                 mem.owed += lookup + copy;
                 let pause = mem.owed >= BATCH;
-                self.manager().mark_page_accessed(pfn);
+                self.manager().pages().mark_accessed(pfn);
                 *at += 1;
                 if pause {
                     return Stop::Pause;
@@ -416,7 +416,7 @@ impl Sim {
         if !self.attach_buffers(pfn) {
             return false;
         }
-        self.manager().mark_page_accessed(pfn);
+        self.manager().pages().mark_accessed(pfn);
         let cost = self.mem_ref().config.costs.page_lookup;
         self.mem().owe(cost);
         if changes {

@@ -26,13 +26,13 @@ impl Sim {
         match self.mem_ref().at(object, index) {
             At::Frame(pfn) if self.is_locked(pfn) => Need::Transfer(pfn),
             At::Frame(pfn) => {
-                self.manager().mark_page_accessed(pfn);
+                self.manager().pages().mark_accessed(pfn);
                 Need::Ready(pfn)
             }
             At::Absent => match spare.take() {
                 Some(pfn) => {
                     self.add_to_cache(object, index, pfn, false);
-                    self.manager().set_page_flags(pfn, PageFlags::DIRTY);
+                    self.manager().pages().set(pfn, PageFlags::DIRTY);
                     Need::Ready(pfn)
                 }
                 None => Need::Page,

@@ -279,11 +279,14 @@ fn mapped(kernel: &str) -> (u64, u64) {
         found_by.set((first, faults(cx, &mut (100..200).step_by(5))));
         let (rss, mapped) = cx.with(|sim| {
             sim.check(0).unwrap();
-            (sim.mem().procs.get(p).rss, sim.manager().nr_mapped())
+            (
+                sim.mem().procs.get(p).rss,
+                sim.manager().inspect().nr_mapped(),
+            )
         });
         assert_eq!(u64::from(rss), mapped);
         cx.unmap_area(p, area);
-        assert_eq!(cx.with(|sim| sim.manager().nr_mapped()), 0);
+        assert_eq!(cx.with(|sim| sim.manager().inspect().nr_mapped()), 0);
         cx.destroy_process(p);
     });
     run(&mut e);

@@ -9,7 +9,7 @@ use crate::mm::frames::{Bits, ObjectId};
 use crate::mm::object::At;
 use crate::mm::{BATCH, Fail, FlusherForm};
 use crate::{Cx, Nanos, Sim};
-use unfrag::page_alloc::{Attempt, Begun};
+use unfrag::page_alloc::{Allocation, Begun};
 use unfrag::{Gfp, Pfn};
 
 /// Pages that a writer dirties between two looks at the limits.
@@ -27,7 +27,7 @@ enum Stop {
     Locked(Pfn),
     /// A slab of buffer heads is needed.
     Buffers,
-    Wait(Attempt),
+    Wait(Allocation),
     NoMemory,
 }
 
@@ -52,7 +52,7 @@ impl Sim {
                         Some(pfn) => pfn,
                         None => match self.begin(who, 0, CACHE_PAGE | Gfp::WRITE) {
                             Ok(Begun::Got(pfn)) => pfn,
-                            Ok(Begun::Attempt(attempt)) => return Stop::Wait(attempt),
+                            Ok(Begun::Allocation(allocation)) => return Stop::Wait(allocation),
                             Err(_) => return Stop::NoMemory,
                         },
                     };
@@ -64,7 +64,7 @@ impl Sim {
             if !self.attach_buffers(pfn) {
                 return Stop::Buffers;
             }
-            self.manager().mark_page_accessed(pfn);
+            self.manager().pages().mark_accessed(pfn);
             self.set_dirty(object, *at, pfn);
             self.mem().owe(cost);
             *at += 1;
@@ -142,7 +142,7 @@ impl Cx<'_> {
                         break Err(e);
                     }
                 }
-                Stop::Wait(attempt) => match self.finish_attempt(who, attempt) {
+                Stop::Wait(allocation) => match self.finish(who, allocation) {
                     Ok(pfn) => spare = Some(pfn),
                     Err(e) => break Err(e),
                 },
@@ -242,6 +242,6 @@ impl Sim {
     /// Class of requests that waits for congestion are for, by the era's rule.
     pub(crate) fn waits_for_sync(&mut self) -> bool {
         use unfrag::kernel::CongestionWait;
-        self.manager().rules().reclaim.congestion == CongestionWait::Sync
+        self.manager().inspect().rules().reclaim.congestion == CongestionWait::Sync
     }
 }

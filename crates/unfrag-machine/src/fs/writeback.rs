@@ -104,12 +104,12 @@ impl Sim {
     pub fn dirty_limits(&mut self) -> Limits {
         let m = self.manager();
         let mut pages = 0;
-        for z in 0..m.zones() {
-            let view = m.zone_view(z);
+        for z in m.inspect().zones() {
+            let view = m.inspect().zone(z);
             if view.config.kind == ZoneKind::HighMem {
                 continue;
             }
-            let lru = m.lru_view(z);
+            let lru = m.inspect().lru(z);
             let evictable = Lru::EVICTABLE.iter().map(|l| lru.pages[*l as usize - 1]);
             pages += view.free_pages + evictable.sum::<u64>();
         }
@@ -153,13 +153,13 @@ impl Sim {
             let Some((fs, block, _)) = self.place(object, i) else {
                 continue;
             };
-            if self.manager().page_flags(pfn).intersects(busy) {
+            if self.manager().inspect().page_flags(pfn).intersects(busy) {
                 continue;
             }
             self.mem().note_write(fs, block, object, i, pfn);
             let m = self.manager();
-            m.clear_page_flags(pfn, PageFlags::DIRTY);
-            m.set_page_flags(pfn, PageFlags::WRITEBACK);
+            m.pages().clear(pfn, PageFlags::DIRTY);
+            m.pages().set(pfn, PageFlags::WRITEBACK);
             written += 1;
             let goes_on = matches!(&run, Some((f, b, batch))
                 if *f == fs && b + batch.pages().len() as u32 == block && !batch.is_full());

@@ -10,9 +10,10 @@ use crate::kmem::caches::Kind;
 use crate::kmem::grow::Try;
 use crate::kmem::{CacheId, Obj};
 use crate::{Cx, Nanos, Sim};
-use unfrag::page_alloc::{Attempt, Begun};
-use unfrag::reclaim::{Context, Step};
-use unfrag::{AllocError, Gfp, Pfn};
+use unfrag::drive::Operation;
+use unfrag::page_alloc::{Allocation, Begun};
+use unfrag::reclaim::{Answer, Context, Step};
+use unfrag::{AllocError, Gfp, Order, Pfn, Request};
 
 /// On whose behalf the kernel works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,9 +69,41 @@ impl Sim {
     #[inline]
     pub(crate) fn begin(&mut self, who: Who, order: u8, gfp: Gfp) -> Result<Begun, AllocError> {
         let context = self.context(who);
+        self.begin_request(&self.request(order, gfp).by(context))
+    }
+
+    /// A request on the CPU that runs.
+    #[inline]
+    fn request(&self, order: u8, gfp: Gfp) -> Request {
+        Request::new(Order(order), gfp).on(self.cpu_id())
+    }
+
+    /// Begins to allocate, for what that costs.
+    #[inline]
+    fn begin_request(&mut self, request: &Request) -> Result<Begun, AllocError> {
         let mem = self.mem();
         mem.owed += mem.config.costs.alloc;
-        self.manager().begin_alloc(0, order, gfp, context)
+        let begun = self.manager().begin(request)?;
+        if matches!(begun, Begun::Got(_)) {
+            self.owe_block(request.order, request.gfp);
+        }
+        Ok(begun)
+    }
+
+    /// A block was allocated: if it is to be zeroed, that is owed.
+    #[inline]
+    fn owe_block(&mut self, order: Order, gfp: Gfp) {
+        if gfp.contains(Gfp::ZERO) {
+            self.mem().owe_zeroing(order.0);
+        }
+    }
+
+    /// A block that one pass over free memory finds.
+    fn alloc_first_pass(&mut self, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
+        let request = self.request(order, gfp).first_pass_only();
+        let pfn = self.manager().alloc(&request)?;
+        self.owe_block(request.order, gfp);
+        Ok(pfn)
     }
 
     /// A block from free memory alone, in any context.
@@ -93,23 +126,23 @@ impl Sim {
             in_interrupt: true,
             oom_victim: false,
         };
-        let mem = self.mem();
-        mem.owed += mem.config.costs.alloc;
-        let begun = self.manager().begin_alloc(0, order, gfp, context)?;
+        let begun = self.begin_request(&self.request(order, gfp).by(context))?;
         self.finish_now(begun)
     }
 
     /// Ends an allocation that may not wait.
     fn finish_now(&mut self, begun: Begun) -> Result<Pfn, AllocError> {
-        use unfrag::reclaim::Answer;
-        let mut attempt = match begun {
+        let mut allocation = match begun {
             Begun::Got(pfn) => return Ok(pfn),
-            Begun::Attempt(attempt) => attempt,
+            Begun::Allocation(allocation) => allocation,
         };
-        match attempt.step(self.manager(), Answer::Go) {
+        let (order, gfp) = (allocation.order(), allocation.gfp());
+        let cpu = self.cpu_id();
+        match allocation.step(self.manager(), cpu, Answer::Go) {
             Step::Done(got) => {
-                if got.is_err() {
-                    self.report_alloc_failure(attempt.order(), attempt.gfp());
+                match got {
+                    Ok(_) => self.owe_block(order, gfp),
+                    Err(_) => self.report_alloc_failure(order.0, gfp),
                 }
                 got
             }
@@ -119,9 +152,9 @@ impl Sim {
 
     /// Free pages (without those on per-CPU lists), and pages that the allocator manages.
     pub fn free_and_total(&mut self) -> (u64, u64) {
-        let m = self.manager();
-        (0..m.zones()).fold((0, 0), |(free, total), z| {
-            let v = m.zone_view(z);
+        let m = self.manager_ref().inspect();
+        m.zones().fold((0, 0), |(free, total), z| {
+            let v = m.zone(z);
             (free + v.free_pages, total + v.config.managed)
         })
     }
@@ -148,7 +181,7 @@ impl Sim {
         let (first, last) = self.mem_ref().kmem.tries(cache, gfp, free, total);
         for t in first.into_iter().chain([last]) {
             let got = if t.first_pass_only {
-                self.manager().alloc_first_pass(0, t.order, t.gfp)
+                self.alloc_first_pass(t.order, t.gfp)
             } else {
                 let begun = self.begin(Who::KERNEL, t.order, t.gfp);
                 begun.and_then(|begun| self.finish_now(begun))
@@ -164,7 +197,7 @@ impl Sim {
     #[inline]
     pub(crate) fn kmem_take(&mut self, cache: CacheId) -> Option<Obj> {
         let world = self.world();
-        let cpu = unfrag::Host::cpu(world);
+        let cpu = world.cpu();
         let mem = &mut world.mem;
         mem.owed += mem.config.costs.slab_fast;
         mem.kmem.take(cpu, cache)
@@ -172,7 +205,7 @@ impl Sim {
 
     pub(crate) fn kmem_grow(&mut self, cache: CacheId, pfn: Pfn, order: u8) {
         let world = self.world();
-        let cpu = unfrag::Host::cpu(world);
+        let cpu = world.cpu();
         world.mem.owed += world.mem.config.costs.slab_slow;
         world.mem.frames.take(pfn, order, Use::Slab);
         world.mem.kmem.add_slab(cpu, cache, pfn.0 as u32, order);
@@ -183,7 +216,7 @@ impl Sim {
     #[inline]
     pub(crate) fn kmem_free(&mut self, obj: Obj) {
         let world = self.world();
-        let cpu = unfrag::Host::cpu(world);
+        let cpu = world.cpu();
         let mem = &mut world.mem;
         mem.owed += mem.config.costs.slab_fast;
         mem.kmem.give(cpu, obj);
@@ -226,14 +259,14 @@ impl Cx<'_> {
     pub fn alloc_pages(&mut self, who: Who, order: u8, gfp: Gfp) -> Result<Pfn, Fail> {
         loop {
             let begun = self.with(|sim| sim.begin(who, order, gfp));
-            let attempt = match begun {
+            let allocation = match begun {
                 Ok(Begun::Got(pfn)) => return Ok(pfn),
-                Ok(Begun::Attempt(attempt)) => attempt,
+                Ok(Begun::Allocation(allocation)) => allocation,
                 Err(_) => return Err(Fail::NoMemory),
             };
             let was_victim = self.is_victim(who);
             let last = |sim: &Sim| was_victim || !sim.is_victim(who);
-            if let Ok(pfn) = self.drive_attempt(who, attempt, last) {
+            if let Ok(pfn) = self.drive_allocation(who, allocation, last) {
                 return Ok(pfn);
             }
             // Chosen meanwhile: the reserves are open now.
@@ -247,40 +280,39 @@ impl Cx<'_> {
         self.with(|sim| sim.is_victim(who))
     }
 
-    /// Takes an attempt to its end.
-    pub(crate) fn finish_attempt(&mut self, who: Who, attempt: Attempt) -> Result<Pfn, Fail> {
-        self.drive_attempt(who, attempt, |_| true)
+    /// Takes an allocation to its end.
+    pub(crate) fn finish(&mut self, who: Who, allocation: Allocation) -> Result<Pfn, Fail> {
+        self.drive_allocation(who, allocation, |_| true)
     }
 
     /// The same for a caller that asks again if it fails, so that nobody need know of it.
-    pub(crate) fn try_attempt(&mut self, who: Who, attempt: Attempt) -> Option<Pfn> {
-        self.drive_attempt(who, attempt, |_| false).ok()
+    pub(crate) fn try_to_finish(&mut self, who: Who, allocation: Allocation) -> Option<Pfn> {
+        self.drive_allocation(who, allocation, |_| false).ok()
     }
 
     /// `last` tells, once it has failed, whether that is the end of it.
-    fn drive_attempt(
+    fn drive_allocation(
         &mut self,
         who: Who,
-        attempt: Attempt,
+        mut allocation: Allocation,
         last: impl Fn(&Sim) -> bool,
     ) -> Result<Pfn, Fail> {
         let from = self.now();
-        let mut attempt = attempt;
+        let (order, gfp) = (allocation.order(), allocation.gfp());
         let asker = Asker {
             who,
-            gfp: attempt.gfp(),
-            order: attempt.order(),
+            gfp,
+            order: order.0,
+            kswapd: None,
         };
         self.with(|sim| {
             let slow = sim.mem_ref().config.costs.alloc_slow;
             sim.mem().owe(slow);
         });
-        let got = self.drive(asker, |sim, answer| {
-            let next = attempt.step(sim.manager(), answer);
-            if matches!(next, Step::Done(Err(_))) && last(sim) {
-                sim.report_alloc_failure(asker.order, asker.gfp);
-            }
-            next
+        let got = self.drive(asker, &mut allocation, |sim, got| match got {
+            Ok(_) => sim.owe_block(order, gfp),
+            Err(_) if last(sim) => sim.report_alloc_failure(order.0, gfp),
+            Err(_) => {}
         });
         self.pay();
         let now = self.now();
@@ -312,7 +344,7 @@ impl Cx<'_> {
 
     fn try_grow(&mut self, who: Who, cache: CacheId, t: Try) -> Result<(), Fail> {
         let pfn = if t.first_pass_only {
-            let got = self.with(|sim| sim.manager().alloc_first_pass(0, t.order, t.gfp));
+            let got = self.with(|sim| sim.alloc_first_pass(t.order, t.gfp));
             got.map_err(|_| Fail::NoMemory)?
         } else {
             self.alloc_pages(who, t.order, t.gfp)?

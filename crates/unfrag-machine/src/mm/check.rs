@@ -65,9 +65,9 @@ impl Sim {
                 Owner::Kernel(_) | Owner::None => {}
             }
         }
-        let m = self.manager_ref();
-        for z in 0..m.zones() {
-            let v = m.zone_view(z);
+        let m = self.manager_ref().inspect();
+        for z in m.zones() {
+            let v = m.zone(z);
             a.managed += v.config.managed;
             a.free += v.free_pages + m.pcp_pages(z);
         }
@@ -108,7 +108,7 @@ impl Sim {
     /// The core's flags say what the tables say.
     fn check_flags(&self) -> Result<(), String> {
         let mem = self.mem_ref();
-        let m = self.manager_ref();
+        let m = self.manager_ref().inspect();
         let (mut writeback, mut to_swap) = (0, 0);
         for (pfn, info) in mem.frames.owned() {
             if matches!(info.owner(), Owner::Kernel(_)) {

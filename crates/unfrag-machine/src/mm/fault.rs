@@ -51,7 +51,7 @@ impl Sim {
         mem.counters.pgfault += u64::from(n);
         let m = self.manager();
         for &pfn in pages {
-            m.lru_add_new_with(pfn, false, NEW);
+            m.pages().lru_add_new(pfn, false, NEW);
         }
     }
 
@@ -119,7 +119,10 @@ impl Sim {
     }
 
     pub(crate) fn is_locked(&mut self, pfn: Pfn) -> bool {
-        self.manager().page_flags(pfn).contains(PageFlags::LOCKED)
+        self.manager()
+            .inspect()
+            .page_flags(pfn)
+            .contains(PageFlags::LOCKED)
     }
 
     /// An anonymous page is there; a write to one that is shared, or that swap has a copy of, first
@@ -159,7 +162,7 @@ impl Sim {
         if write {
             hit |= PageFlags::DIRTY;
         }
-        self.manager().set_page_flags(pfn, hit);
+        self.manager().pages().set(pfn, hit);
         Need::Nothing
     }
 
@@ -167,6 +170,7 @@ impl Sim {
     pub(crate) fn drop_slot(&mut self, pfn: Pfn) {
         if self
             .manager()
+            .inspect()
             .page_flags(pfn)
             .contains(PageFlags::WRITEBACK)
         {
@@ -180,7 +184,7 @@ impl Sim {
         if swap.count(slot) == 0 {
             info.set_slot(None);
             swap.set_cached(slot, None);
-            self.manager().set_page_flags(pfn, PageFlags::DIRTY);
+            self.manager().pages().set(pfn, PageFlags::DIRTY);
         }
     }
 
@@ -196,7 +200,7 @@ impl Sim {
         mem.counters.pgfault += 1;
         mem.counters.cow_copies += 1;
         mem.procs.get_mut(who).rss += 1;
-        self.manager().lru_add_new_with(to, false, NEW);
+        self.manager().pages().lru_add_new(to, false, NEW);
         if self.unmap_anon(who, from) {
             self.give_frame(from, 0);
         }

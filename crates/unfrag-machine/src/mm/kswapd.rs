@@ -3,21 +3,27 @@
 use super::alloc::Who;
 use super::meet::Asker;
 use crate::engine::TaskId;
-use crate::{Cx, Sim, Spec};
-use unfrag::Gfp;
-use unfrag::reclaim::{Answer, Kswapd, Need, Throttle};
+use crate::{Channel, Cx, Sim, Spec};
+use unfrag::reclaim::Kswapd;
+use unfrag::{Gfp, NodeId};
+
+/// Where kswapd of a node sleeps.
+pub(crate) fn kswapd_channel(node: NodeId) -> Channel {
+    Channel::new(Channel::KSWAPD, node.0.into())
+}
 
 impl Sim {
     /// Starts kswapd of node 0.
     pub fn start_kswapd(&mut self) -> TaskId {
-        let spec = Spec::kthread("kswapd0");
-        let task = self.spawn(spec, kswapd);
+        let node = NodeId(0);
+        let spec = Spec::kthread(format!("kswapd{}", node.0));
+        let task = self.spawn(spec, move |cx| kswapd(cx, node));
         self.mem().kswapd.push(Some(task));
         task
     }
 }
 
-fn kswapd(cx: &mut Cx) {
+fn kswapd(cx: &mut Cx, node: NodeId) {
     let asker = Asker {
         who: Who {
             memalloc: true,
@@ -25,22 +31,7 @@ fn kswapd(cx: &mut Cx) {
         },
         gfp: Gfp::KERNEL,
         order: 0,
+        kswapd: Some(node),
     };
-    let mut daemon = Kswapd::new(0);
-    let mut answer = Answer::Go;
-    loop {
-        let need = cx.with(|sim| {
-            let need = daemon.step(sim.manager(), answer);
-            sim.free_pending();
-            if matches!(need, Need::Turn { freed: 1.., .. } | Need::Sleep(_)) {
-                sim.end_throttle(Throttle::Reserves);
-            }
-            need
-        });
-        // Nothing may pass between the decision to sleep and the sleep, or a wake-up would be lost.
-        if !matches!(need, Need::Sleep(_)) {
-            cx.settle();
-        }
-        answer = cx.meet(asker, need);
-    }
+    cx.drive(asker, &mut Kswapd::new(node), |_, _| ());
 }

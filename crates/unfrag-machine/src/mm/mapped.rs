@@ -12,7 +12,7 @@ use super::{Nanos, VmCounters};
 use crate::Sim;
 use std::ops::Range;
 use unfrag::Pfn;
-use unfrag::reclaim::{FlagsMut, PageFlags};
+use unfrag::reclaim::{PageFlags, PagesMut};
 
 /// An area that maps a file, with all that mapping its pages changes.
 pub(super) struct FileArea<'a> {
@@ -26,7 +26,7 @@ pub(super) struct FileArea<'a> {
     rss: &'a mut u32,
     file: &'a Object,
     frames: &'a mut Frames,
-    flags: FlagsMut<'a, 'static>,
+    core: PagesMut<'a, 'static>,
     config: &'a MemConfig,
     counters: &'a mut VmCounters,
     pub owed: &'a mut Nanos,
@@ -35,7 +35,7 @@ pub(super) struct FileArea<'a> {
 impl Sim {
     /// An area, if it maps a file.
     pub(super) fn file_area(&mut self, who: ProcId, area: u16) -> Option<FileArea<'_>> {
-        let (world, flags) = self.manager().host_and_flags();
+        let (world, core) = self.manager().host_and_pages();
         let mem = &mut world.mem;
         let p = mem.procs.get_mut(who);
         let a = p.areas.get_mut(usize::from(area))?.as_mut()?;
@@ -52,7 +52,7 @@ impl Sim {
             rss: &mut p.rss,
             file: mem.objects.get(a.object),
             frames: &mut mem.frames,
-            flags,
+            core,
             config: &mem.config,
             counters: &mut mem.counters,
             owed: &mut mem.owed,
@@ -68,7 +68,7 @@ impl FileArea<'_> {
             return false;
         };
         if self.mapped.get(index) {
-            self.flags.set(pfn, PageFlags::YOUNG);
+            self.core.set(pfn, PageFlags::YOUNG);
             return true;
         }
         self.prefetch_after(index);
@@ -112,7 +112,7 @@ impl FileArea<'_> {
             *self.rss += 1;
             self.frames.get_mut(pfn).maps += 1;
         }
-        self.flags.set(pfn, flags);
+        self.core.set(pfn, flags);
     }
 
     /// Takes pages from `from` on out, at most `limit` at once; returns where it stopped, `None` at the
@@ -131,7 +131,7 @@ impl FileArea<'_> {
             let info = self.frames.get_mut(pfn);
             info.maps -= 1;
             if info.maps == 0 {
-                self.flags.clear(pfn, PageFlags::MAPPED);
+                self.core.clear(pfn, PageFlags::MAPPED);
             }
             at = i + 1;
         }
@@ -143,13 +143,13 @@ impl FileArea<'_> {
     fn prefetch_after(&self, index: u32) {
         if let Some(pfn) = self.file.get(index + AHEAD as u32).pfn() {
             unfrag::hint::prefetch(self.frames.get(pfn));
-            self.flags.prefetch(pfn);
+            self.core.prefetch(pfn);
         }
     }
 
     #[inline]
     fn is_locked(&self, pfn: Pfn) -> bool {
-        self.flags.get(pfn).contains(PageFlags::LOCKED)
+        self.core.flags(pfn).contains(PageFlags::LOCKED)
     }
 
     #[inline]

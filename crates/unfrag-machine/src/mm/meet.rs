@@ -2,11 +2,13 @@
 //! `spec: linux-mm 4.3-4.5, 4.8`
 
 use super::alloc::Who;
+use super::kswapd::kswapd_channel;
 use super::{Memory, THROTTLE, page_channel};
 use crate::engine::{Channel, MS};
 use crate::{Cx, Nanos, Sim, Waited};
-use unfrag::Gfp;
-use unfrag::reclaim::{Answer, Class, Need, PageFlags, Step, Throttle, WRITTEN_ENOUGH};
+use unfrag::drive::{Operation, World, drive};
+use unfrag::reclaim::{Answer, Class, Need, PageFlags, Throttle, WRITTEN_ENOUGH};
+use unfrag::{CpuId, Gfp, Manager, NodeId};
 
 /// On whose behalf the core works, and for what.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +16,48 @@ pub(crate) struct Asker {
     pub who: Who,
     pub gfp: Gfp,
     pub order: u8,
+    /// It is the daemon of this node.
+    pub kswapd: Option<NodeId>,
+}
+
+/// A task at work for the core: the world of its operations.
+///
+/// A step and the evictions that it asks for are one piece of work, in which nothing else happens. What it
+/// leaves behind (blocks to be freed, transfers to be provided for) is seen to when it needs anything else.
+struct Errand<'a, 'y> {
+    cx: &'a mut Cx<'y>,
+    asker: Asker,
+}
+
+impl World for Errand<'_, '_> {
+    type Host = crate::World;
+
+    fn locked<T>(&mut self, f: impl FnOnce(&mut Manager<'_, crate::World>, CpuId) -> T) -> T {
+        let sim = self.cx.within();
+        let (cpu, slots) = (sim.cpu_id(), sim.mem_ref().free_slots());
+        let m = sim.manager();
+        m.set_nr_swap_pages(slots);
+        f(m, cpu)
+    }
+
+    fn meet(&mut self, need: Need) -> Answer {
+        if let Need::Evict(eviction) = need {
+            return Answer::Evicted(self.cx.within().world().evict(&eviction));
+        }
+        let daemon = self.asker.kswapd.is_some();
+        self.cx.with(|sim| {
+            sim.free_pending();
+            if daemon && matches!(need, Need::Turn { freed: 1.., .. } | Need::Sleep(_)) {
+                sim.end_throttle(Throttle::Reserves);
+            }
+        });
+        // Nothing may pass between the decision to wait for kswapd, or its own to sleep, and the wait, or a
+        // wake-up would be lost.
+        if !waits_for_kswapd(need) && !matches!(need, Need::Sleep(_)) {
+            self.cx.settle();
+        }
+        self.cx.meet(self.asker, need)
+    }
 }
 
 fn waits_for_kswapd(need: Need) -> bool {
@@ -27,38 +71,24 @@ fn waits_for_kswapd(need: Need) -> bool {
 }
 
 impl Cx<'_> {
-    /// Steps an operation of the core until it is done.
-    pub(crate) fn drive<T>(
+    /// Takes an operation of the core to its end. `ended` is told of it at once.
+    pub(crate) fn drive<O: Operation>(
         &mut self,
         asker: Asker,
-        mut step: impl FnMut(&mut Sim, Answer) -> Step<T>,
-    ) -> T {
-        let mut answer = Answer::Go;
-        loop {
-            let next = self.with(|sim| {
-                let next = step(sim, answer);
-                sim.free_pending();
-                next
-            });
-            match next {
-                Step::Done(done) => {
-                    self.settle();
-                    return done;
-                }
-                Step::Need(need) => {
-                    // Nothing may pass between the decision to wait for kswapd and the wait, or its
-                    // wake-up would be lost.
-                    if !waits_for_kswapd(need) {
-                        self.settle();
-                    }
-                    answer = self.meet(asker, need);
-                }
-            }
-        }
+        operation: &mut O,
+        ended: impl FnOnce(&mut Sim, &O::Output),
+    ) -> O::Output {
+        let output = drive(&mut Errand { cx: self, asker }, operation);
+        self.with(|sim| {
+            ended(sim, &output);
+            sim.free_pending();
+        });
+        self.settle();
+        output
     }
 
     /// Does what an operation of the core needs.
-    pub(crate) fn meet(&mut self, asker: Asker, need: Need) -> Answer {
+    fn meet(&mut self, asker: Asker, need: Need) -> Answer {
         match need {
             Need::Turn { scanned, freed } => {
                 self.with(|sim| {
@@ -103,11 +133,12 @@ impl Cx<'_> {
             }
             Need::Sleep(ms) => {
                 let timeout = ms.map(|ms| Nanos::from(ms) * MS);
-                match self.wait(Channel::new(Channel::KSWAPD, 0), timeout) {
+                match self.wait(kswapd_channel(asker.kswapd.unwrap_or_default()), timeout) {
                     Waited::Woken { left } => Answer::Left(left.div_ceil(MS) as u32),
                     Waited::TimedOut => Answer::Left(0),
                 }
             }
+            need => panic!("nobody in this machine can meet {need:?}"),
         }
     }
 
@@ -136,7 +167,12 @@ impl Cx<'_> {
 
     /// Waits until a page is not being written.
     pub(crate) fn wait_on_writeback(&mut self, pfn: unfrag::Pfn) {
-        let busy = |sim: &mut Sim| sim.manager().page_flags(pfn).contains(PageFlags::WRITEBACK);
+        let busy = |sim: &mut Sim| {
+            sim.manager()
+                .inspect()
+                .page_flags(pfn)
+                .contains(PageFlags::WRITEBACK)
+        };
         while self.with(busy) {
             self.wait_io(page_channel(pfn), None);
         }

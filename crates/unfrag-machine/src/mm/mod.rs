@@ -56,8 +56,8 @@ use object::Objects;
 use process::Processes;
 use std::collections::VecDeque;
 use swap::Swap;
-use unfrag::Pfn;
 use unfrag::page_alloc::FreeError;
+use unfrag::{Order, Pfn};
 
 /// Channel of a page: its transfer ends.
 pub(crate) const PAGE: u16 = Channel::FIRST_FREE;
@@ -264,12 +264,14 @@ impl Sim {
 
     /// Gives a block without owner back to the allocator.
     pub(crate) fn give_frame(&mut self, pfn: Pfn, order: u8) {
-        own(self.manager().free(pfn, order));
+        let cpu = self.cpu_id();
+        own(self.manager().free(cpu, pfn, Order(order)));
     }
 
     /// Gives pages without owner back, in their order.
     pub(crate) fn give_pages(&mut self, pages: &[Pfn]) {
-        own(self.manager().free_bulk(pages));
+        let cpu = self.cpu_id();
+        own(self.manager().free_bulk(cpu, pages));
     }
 
     /// Frees what lost its owner while the allocator was busy: pages of emptied slabs, and others.

@@ -1,10 +1,11 @@
 //! What the core's reclaim asks of those who own pages: unmap, write, let go.
 //!
-//! These run inside the allocator: they see the [`World`] alone. Whatever they free themselves (slab
-//! pages under buffer heads) waits until the allocator's step is over. `spec: linux-mm 4.1`
+//! They are asked in the middle of reclaim, which goes on with their answers: no time passes, and they see the
+//! [`World`] alone. Whatever they free themselves (slab pages under buffer heads) waits until that piece of
+//! reclaim is over. `spec: linux-mm 4.1`
 //!
-//! Invariant: a page for which [`release_page`](unfrag::Host::release_page) says yes has no entry, no mapping and no copy left
-//! that names it.
+//! Invariant: a page that is [`Released`](Verdict::Released) has no entry, no mapping and no copy left that
+//! names it.
 
 use super::frames::{Bits, FrameInfo, Owner};
 use super::object::{At, Entry, Kind};
@@ -12,24 +13,44 @@ use super::process::Backing;
 use super::{Memory, frames::ObjectId};
 use crate::World;
 use crate::block::{Bio, Dir, Done};
-use unfrag::reclaim::{Unmap, Written};
-use unfrag::{Host, Pfn};
+use unfrag::Pfn;
+use unfrag::reclaim::{Ask, Content, Eviction, Verdict, Verdicts};
 
 impl World {
-    pub(crate) fn unmap_page(&mut self, pfn: Pfn) -> Unmap {
+    /// Asks the owners of pages to let go of them.
+    pub(crate) fn evict(&mut self, eviction: &Eviction) -> Verdicts {
+        eviction.ask(|ask| self.answer(ask, eviction.sync))
+    }
+
+    fn answer(&mut self, ask: &Ask, sync: bool) -> Verdict {
+        if ask.unmap
+            && let Err(stays) = self.unmap_page(ask.page)
+        {
+            return stays;
+        }
+        match ask.content {
+            Content::Clean if self.forget_page(ask.page) => Verdict::Released,
+            Content::Clean => Verdict::Keep,
+            Content::Dirty => Verdict::Dirty,
+            Content::Write => self.write_page(ask.page, sync),
+        }
+    }
+
+    /// Takes a page out of all page tables, into swap if it is anonymous; or says why it stays.
+    fn unmap_page(&mut self, pfn: Pfn) -> Result<(), Verdict> {
         let mem = &mut self.mem;
         let (num, den) = mem.config.busy;
         if num > 0 && mem.busy_rng.chance(num, den) {
             mem.counters.busy_injected += 1;
-            return Unmap::Busy;
+            return Err(Verdict::Busy);
         }
         mem.owed += mem.config.costs.unmap_page;
         let info = *mem.frames.get(pfn);
         match info.owner() {
-            Owner::Swap => Unmap::Gone,
+            Owner::Swap => Ok(()),
             Owner::Anon(family) => {
                 let Some(slot) = mem.slot_for(pfn) else {
-                    return Unmap::NoSpace;
+                    return Err(Verdict::NoSpace);
                 };
                 for i in 0..mem.objects.family(family).len() {
                     let id = mem.objects.family(family)[i];
@@ -38,50 +59,51 @@ impl World {
                     }
                 }
                 mem.join_swap_cache(pfn, slot);
-                Unmap::Gone
+                Ok(())
             }
             Owner::File(object) => {
                 mem.unmap_file_page(object, info.index, pfn);
-                Unmap::Gone
+                Ok(())
             }
-            Owner::None | Owner::Orphan | Owner::Kernel(_) => Unmap::Busy,
+            Owner::None | Owner::Orphan | Owner::Kernel(_) => Err(Verdict::Busy),
         }
     }
 
-    pub(crate) fn write_page(&mut self, pfn: Pfn, sync: bool) -> Written {
+    /// Starts to write a page.
+    fn write_page(&mut self, pfn: Pfn, sync: bool) -> Verdict {
         let info = *self.mem.frames.get(pfn);
         if info.bits.contains(Bits::IN_FLIGHT) {
-            return Written::Failed;
+            return Verdict::Failed;
         }
         match info.owner() {
             Owner::Swap => self.write_to_swap(pfn, info.index, sync),
             Owner::File(object) if self.mem.is_shmem(object) => {
                 let Some(slot) = self.shmem_to_swap_cache(object, info.index, pfn) else {
-                    return Written::Failed;
+                    return Verdict::Failed;
                 };
                 match self.mem.config.shmem_second_round {
-                    true => Written::Later,
+                    true => Verdict::Later,
                     false => self.write_to_swap(pfn, slot, sync),
                 }
             }
             Owner::File(object) => {
                 if !self.mem.is_kswapd(self.current()) && self.file_congested(object) {
-                    return Written::Congested;
+                    return Verdict::Congested;
                 }
                 if self.start_write(object, info.index, sync) {
-                    Written::Started
+                    Verdict::Writing
                 } else {
-                    Written::Failed
+                    Verdict::Failed
                 }
             }
-            _ => Written::Failed,
+            _ => Verdict::Failed,
         }
     }
 
     /// A page of the swap cache goes to its slot.
-    fn write_to_swap(&mut self, pfn: Pfn, slot: u32, sync: bool) -> Written {
+    fn write_to_swap(&mut self, pfn: Pfn, slot: u32, sync: bool) -> Verdict {
         let Some(swap) = &mut self.mem.swap else {
-            return Written::Failed;
+            return Verdict::Failed;
         };
         swap.writeback += 1;
         let (device, sector) = (swap.config.device, swap.sector(slot));
@@ -91,7 +113,7 @@ impl World {
         self.mem.frames.get_mut(pfn).bits |= Bits::IN_FLIGHT;
         self.mem.owed += self.mem.config.costs.submit;
         self.submit(bio);
-        Written::Started
+        Verdict::Writing
     }
 
     /// A page of tmpfs that nobody maps leaves its file for the swap cache, if there is a slot.
@@ -110,7 +132,8 @@ impl World {
         Some(slot)
     }
 
-    pub(crate) fn forget_page(&mut self, pfn: Pfn) -> bool {
+    /// Forgets a page whose content is stored elsewhere. Whether its owner could.
+    fn forget_page(&mut self, pfn: Pfn) -> bool {
         let cpu = self.cpu();
         let mem = &mut self.mem;
         let info = *mem.frames.get(pfn);

@@ -16,7 +16,7 @@ pub(crate) const AHEAD: usize = 8;
 impl Sim {
     /// Before the first of these pages is used: asks for the records of the first ones.
     #[inline]
-    pub(crate) fn prefetch_first(&self, entries: &[Entry]) {
+    pub(crate) fn prefetch_first(&mut self, entries: &[Entry]) {
         for i in 0..AHEAD {
             self.prefetch(entries, i);
         }
@@ -24,15 +24,16 @@ impl Sim {
 
     /// Before page `i` of these is used: asks for the records of one further on.
     #[inline]
-    pub(crate) fn prefetch_next(&self, entries: &[Entry], i: usize) {
+    pub(crate) fn prefetch_next(&mut self, entries: &[Entry], i: usize) {
         self.prefetch(entries, i + AHEAD);
     }
 
     #[inline]
-    fn prefetch(&self, entries: &[Entry], i: usize) {
+    fn prefetch(&mut self, entries: &[Entry], i: usize) {
         if let Some(pfn) = entries.get(i).and_then(|e| e.pfn()) {
-            unfrag::hint::prefetch(self.mem_ref().frames.get(pfn));
-            self.manager_ref().prefetch(pfn);
+            let (world, pages) = self.manager().host_and_pages();
+            unfrag::hint::prefetch(world.mem.frames.get(pfn));
+            pages.prefetch(pfn);
         }
     }
 }

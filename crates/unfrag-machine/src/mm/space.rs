@@ -164,7 +164,7 @@ impl Sim {
             if swap.count(slot) > 0 {
                 // Others will read it from there.
                 info.set_owner(Owner::Swap, slot);
-                self.manager().clear_page_flags(pfn, PageFlags::MAPPED);
+                self.manager().pages().clear(pfn, PageFlags::MAPPED);
                 return false;
             }
             info.set_slot(None);
@@ -188,8 +188,8 @@ impl Sim {
         if info.bits.contains(Bits::IN_FLIGHT) {
             info.set_owner(Owner::Orphan, 0);
             let m = self.manager();
-            m.lru_del(pfn);
-            m.clear_page_flags(pfn, PageFlags::MAPPED);
+            m.pages().lru_del(pfn);
+            m.pages().clear(pfn, PageFlags::MAPPED);
             return false;
         }
         *info = FrameInfo::default();

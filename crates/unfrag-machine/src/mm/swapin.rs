@@ -46,7 +46,7 @@ impl Sim {
         mem.owed += mem.config.costs.minor_fault;
         mem.counters.pgfault += 1;
         let m = self.manager();
-        m.set_page_flags(pfn, PageFlags::MAPPED | PageFlags::YOUNG);
+        m.pages().set(pfn, PageFlags::MAPPED | PageFlags::YOUNG);
         if !write && self.swap_is_half_full() {
             self.drop_slot(pfn);
         }
@@ -56,6 +56,7 @@ impl Sim {
     pub(crate) fn shmem_claim(&mut self, object: ObjectId, index: u32, slot: u32, pfn: Pfn) {
         if !self
             .manager()
+            .inspect()
             .page_flags(pfn)
             .contains(PageFlags::WRITEBACK)
         {
@@ -80,7 +81,7 @@ impl Sim {
             }
         }
         self.radix_insert(object, index);
-        self.manager().set_page_flags(pfn, PageFlags::DIRTY);
+        self.manager().pages().set(pfn, PageFlags::DIRTY);
     }
 
     /// A page joins the swap cache and is about to be read.
@@ -95,7 +96,8 @@ impl Sim {
         }
         mem.counters.pswpin += 1;
         self.manager()
-            .lru_add_new_with(pfn, false, PageFlags::LOCKED);
+            .pages()
+            .lru_add_new(pfn, false, PageFlags::LOCKED);
     }
 
     /// A transfer of a page ended. Called for each page of it.
@@ -109,7 +111,7 @@ impl Sim {
         match done {
             Done::PageRead | Done::SwapRead => {
                 mem.counters.read_errors += u64::from(failed);
-                self.manager().clear_page_flags(pfn, PageFlags::LOCKED);
+                self.manager().pages().clear(pfn, PageFlags::LOCKED);
             }
             Done::PageWritten | Done::SwapWritten => {
                 mem.counters.write_errors += u64::from(failed);
@@ -118,7 +120,7 @@ impl Sim {
                 } else if let Some(swap) = &mut mem.swap {
                     swap.writeback -= 1;
                 }
-                self.manager().end_page_writeback(pfn);
+                self.manager().pages().end_writeback(pfn);
                 self.note_written();
                 if failed && owner != Owner::Orphan {
                     self.dirty_again(pfn, owner);
@@ -142,7 +144,7 @@ impl Sim {
                 let index = self.mem_ref().frames.get(pfn).index;
                 self.set_dirty(object, index, pfn);
             }
-            _ => self.manager().set_page_flags(pfn, PageFlags::DIRTY),
+            _ => self.manager().pages().set(pfn, PageFlags::DIRTY),
         }
     }
 
@@ -168,7 +170,11 @@ impl Sim {
                 swap.set_cached(slot, None);
             }
             Owner::Anon(_) => {
-                let stale = self.manager().page_flags(pfn).contains(PageFlags::DIRTY);
+                let stale = self
+                    .manager()
+                    .inspect()
+                    .page_flags(pfn)
+                    .contains(PageFlags::DIRTY);
                 if stale || self.swap_is_half_full() {
                     self.drop_slot(pfn);
                 }

@@ -90,7 +90,7 @@ fn touched_in_runs(kernel: &str, each: Nanos, len: usize) -> (u64, Nanos, String
     let counters = format!(
         "{:?} {:?}",
         sim.mem_ref().counters,
-        sim.manager_ref().counters()
+        sim.manager_ref().inspect().counters()
     );
     (sim.trace_hash(), sim.now(), counters)
 }

@@ -13,9 +13,9 @@ use super::{BATCH, Fail};
 use crate::{Cx, Nanos, Sim};
 use std::iter::once;
 use std::ops::Range;
-use unfrag::Pfn;
-use unfrag::page_alloc::{Attempt, Begun};
+use unfrag::page_alloc::{Allocation, Begun};
 use unfrag::reclaim::PageFlags;
+use unfrag::{Order, Pfn, Request};
 
 /// How touches stopped.
 enum Stop {
@@ -41,7 +41,7 @@ struct Touch {
     /// What is left of the run of pages at hand.
     rest: Range<u32>,
     /// Set where a page has to be waited for. Apart, because it is large and rare.
-    attempt: Option<Attempt>,
+    allocation: Option<Allocation>,
 }
 
 /// The marks that a touch of anonymous memory leaves on its page.
@@ -95,7 +95,7 @@ impl Sim {
             let entry = self.mem_ref().objects.get(object).get(i);
             match entry.pfn() {
                 Some(pfn) if !(t.write && entry.is_protected()) => {
-                    self.manager().set_page_flags(pfn, hit);
+                    self.manager().pages().set(pfn, hit);
                 }
                 None if entry == Entry::ABSENT => {
                     if !tabled.contains(&i) {
@@ -107,8 +107,8 @@ impl Sim {
                     if !self.map_listed(t, object, i, tabled.end) {
                         match self.begin(Who::process(who), 0, NEW_PAGE) {
                             Ok(Begun::Got(pfn)) => self.map_new(who, object, i, &[pfn]),
-                            Ok(Begun::Attempt(attempt)) => {
-                                t.attempt = Some(attempt);
+                            Ok(Begun::Allocation(allocation)) => {
+                                t.allocation = Some(allocation);
                                 return Stop::Wait(i);
                             }
                             Err(_) => return Stop::Fault(i),
@@ -141,12 +141,17 @@ impl Sim {
         let absent = (first + 1..first + 1 + more).take_while(|i| o.get(*i) == Entry::ABSENT);
         let mut pages = [Pfn(0); TOGETHER];
         let pages = &mut pages[..1 + absent.count()];
-        let n = self.manager().alloc_listed(0, NEW_PAGE, pages);
+        let cpu = self.cpu_id();
+        let request = Request::new(Order::ZERO, NEW_PAGE).on(cpu);
+        let n = self.manager().alloc_listed(&request, pages);
         if n == 0 {
             return false;
         }
         let mem = self.mem();
         mem.owed += mem.config.costs.alloc * n as u64;
+        for _ in 0..n {
+            mem.owe_zeroing(0);
+        }
         self.map_new(t.who, object, first, &pages[..n]);
         t.user += t.each * (n as u64 - 1);
         t.rest.start += n as u32 - 1;
@@ -162,16 +167,17 @@ impl Sim {
             return 0;
         };
         let id = a.object;
+        let (world, mut core) = self.manager().host_and_pages();
+        let object = world.mem.objects.get(id);
         let mut present = 0;
         for chunk in pages.chunks(TOGETHER) {
-            let object = self.mem_ref().objects.get(id);
             let mut frames = [Pfn(0); TOGETHER];
             let mut n = 0;
             for &page in chunk {
                 let entry = object.get(page);
                 match entry.pfn() {
                     Some(pfn) if !(write && entry.is_protected()) => {
-                        self.manager_ref().prefetch(pfn);
+                        core.prefetch(pfn);
                         frames[n] = pfn;
                     }
                     _ => break,
@@ -179,7 +185,7 @@ impl Sim {
                 n += 1;
             }
             for &pfn in &frames[..n] {
-                self.manager().set_page_flags(pfn, hit);
+                core.set(pfn, hit);
             }
             present += n;
             if n < chunk.len() {
@@ -211,7 +217,7 @@ impl Cx<'_> {
             each,
             user: 0,
             rest: 0..0,
-            attempt: None,
+            allocation: None,
         };
         loop {
             let stop = self.with(|sim| sim.touch_run(&mut t, runs));
@@ -224,8 +230,8 @@ impl Cx<'_> {
                 Stop::Pause => {}
                 Stop::Fault(i) => self.fault(who, area, i, write, None)?,
                 Stop::Wait(i) => {
-                    let attempt = t.attempt.take();
-                    let spare = attempt.and_then(|a| self.try_attempt(Who::process(who), a));
+                    let allocation = t.allocation.take();
+                    let spare = allocation.and_then(|a| self.try_to_finish(Who::process(who), a));
                     self.fault(who, area, i, write, spare)?;
                 }
             }

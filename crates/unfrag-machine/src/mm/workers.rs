@@ -4,6 +4,7 @@
 
 use crate::engine::SEC;
 use crate::{Cx, Nanos, Sim, Spec};
+use unfrag::CpuId;
 use unfrag_slab::Due;
 
 /// Time between two rounds: that of the counters' folding.
@@ -27,7 +28,7 @@ fn work(cx: &mut Cx, cpu: usize) {
         cx.sleep(ROUND);
         let now = cx.now();
         cx.with(|sim| {
-            sim.manager().vmstat_update(cpu);
+            sim.manager().vmstat_update(CpuId(cpu as u32));
             sim.free_due();
             sim.mem().kmem.reap(cpu, Due::between(last, now));
             sim.free_pending();

@@ -340,7 +340,8 @@ impl Actor {
                 Pattern::Reuse(reuse) => {
                     let part = n.div_ceil(PARTS);
                     let mut again = vec![];
-                    let nr_aged = |cx: &mut Cx| cx.with(|sim| sim.manager_ref().nr_aged());
+                    let nr_aged =
+                        |cx: &mut Cx| cx.with(|sim| sim.manager_ref().inspect().nr_aged());
                     // The first `aging` pages may have lost their marks; to touch others changes nothing.
                     let (mut aging, mut before) = (0, nr_aged(cx));
                     (0..n).step_by(part as usize).try_for_each(|at| {

@@ -8,7 +8,7 @@ use crate::kmem::{CacheId, Obj, caches};
 use crate::mm::Fail;
 use crate::mm::frames::Use;
 use crate::net::StreamConfig;
-use unfrag::{Gfp, Pfn};
+use unfrag::{Gfp, Pfn, ZoneId};
 
 impl Actor {
     pub(super) fn kmalloc(&mut self, cx: &mut Cx, k: &Kmalloc) -> Result<(), Halt> {
@@ -150,12 +150,12 @@ impl Actor {
 impl crate::Sim {
     /// Name of the zone that holds a frame.
     pub(crate) fn zone_name(&self, pfn: Pfn) -> &'static str {
-        let m = self.manager_ref();
-        let holds = |z: &usize| {
+        let m = self.manager_ref().inspect();
+        let holds = |z: &ZoneId| {
             let c = m.zone_config(*z);
             (c.start.0..c.start.0 + c.spanned).contains(&pfn.0)
         };
-        (0..m.zones())
+        m.zones()
             .find(holds)
             .map_or("", |z| m.zone_config(z).kind.name())
     }

@@ -47,7 +47,7 @@ fn is_easy(what: &str) -> bool {
 impl Sim {
     /// What stands in the way in each zone, at present.
     pub fn obstacles(&self) -> Vec<Obstacles> {
-        let (m, mem) = (self.manager_ref(), self.mem_ref());
+        let (m, mem) = (self.manager_ref().inspect(), self.mem_ref());
         let mut what: Vec<Option<&'static str>> = vec![None; mem.frames.len()];
         let mut set = |pfn: u64, order: u8, name| {
             what[pfn as usize..][..1 << order].fill(Some(name));
@@ -64,11 +64,13 @@ impl Sim {
         for (pfn, order, cache) in mem.kmem.blocks() {
             set(pfn.into(), order, cache);
         }
-        for z in 0..m.zones() {
+        for z in m.zones() {
             let c = m.zone_config(z);
             for pfn in c.start.0..c.start.0 + c.spanned {
-                if let Some((Kind::Pcp, order, _)) = m.frame(Pfn(pfn)) {
-                    set(pfn, order, "per-CPU lists");
+                if let Some(f) = m.frame(Pfn(pfn))
+                    && f.kind == Kind::Pcp
+                {
+                    set(pfn, f.order.0, "per-CPU lists");
                 }
             }
         }
@@ -92,7 +94,7 @@ impl Sim {
             }
             o
         };
-        (0..m.zones()).map(zone).collect()
+        m.zones().map(zone).collect()
     }
 }
 

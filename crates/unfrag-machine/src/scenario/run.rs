@@ -267,7 +267,7 @@ impl Run {
 impl Sim {
     /// Events since the start, by name.
     pub fn vm_counters(&self) -> BTreeMap<&'static str, u64> {
-        let (m, vm) = (self.manager_ref(), &self.mem_ref().counters);
+        let (m, vm) = (self.manager_ref().inspect(), &self.mem_ref().counters);
         let (c, r) = (m.counters(), m.reclaim_counters());
         let congestion = self.block.congestion();
         BTreeMap::from([

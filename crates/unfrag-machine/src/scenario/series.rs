@@ -6,6 +6,7 @@
 use crate::Sim;
 use crate::engine::Nanos;
 use serde::Serialize;
+use unfrag::frame::ORDER_SLOTS;
 use unfrag::reclaim::Lru;
 
 /// Orders of free blocks.
@@ -59,12 +60,12 @@ pub struct ZoneSize {
 
 /// The zones, in the order of [`Sample::free_blocks`].
 pub(super) fn zones(sim: &Sim) -> Vec<ZoneSize> {
-    let m = sim.manager_ref();
+    let m = sim.manager_ref().inspect();
     let zone = |z| ZoneSize {
         name: m.zone_config(z).kind.name(),
         managed: m.zone_config(z).managed,
     };
-    (0..m.zones()).map(zone).collect()
+    m.zones().map(zone).collect()
 }
 
 /// Memory by use, in pages.
@@ -134,13 +135,13 @@ pub(super) fn kswapd_cpu(sim: &Sim) -> Nanos {
 impl MemoryByUse {
     /// At present.
     pub fn of(sim: &Sim) -> MemoryByUse {
-        let (m, mem) = (sim.manager_ref(), sim.mem_ref());
+        let (m, mem) = (sim.manager_ref().inspect(), sim.mem_ref());
         let mut u = MemoryByUse::default();
         let mut managed = 0;
-        for z in 0..m.zones() {
+        for z in m.zones() {
             managed += m.zone_config(z).managed;
-            u.free += m.zone_view(z).free_pages + m.pcp_pages(z);
-            let lru = m.lru_view(z);
+            u.free += m.zone(z).free_pages + m.pcp_pages(z);
+            let lru = m.lru(z);
             let on = |list: Lru| lru.pages[list as usize - 1];
             u.anon += on(Lru::InactiveAnon) + on(Lru::ActiveAnon) + lru.isolated[0];
             u.file += on(Lru::InactiveFile) + on(Lru::ActiveFile) + lru.isolated[1];
@@ -165,14 +166,19 @@ impl MemoryByUse {
     }
 }
 
+/// Of the orders that some geometry has, those that there are with pages of 4 KiB.
+fn free_blocks(nr_free: &[u64; ORDER_SLOTS]) -> [u64; ORDERS] {
+    std::array::from_fn(|order| nr_free[order])
+}
+
 impl Sample {
     /// The machine at present.
     pub fn of(sim: &Sim) -> Sample {
-        let (m, vm) = (sim.manager_ref(), &sim.mem_ref().counters);
+        let (m, vm) = (sim.manager_ref().inspect(), &sim.mem_ref().counters);
         Sample {
             at_ns: sim.now(),
             memory: MemoryByUse::of(sim),
-            free_blocks: (0..m.zones()).map(|z| m.zone_view(z).nr_free).collect(),
+            free_blocks: m.zones().map(|z| free_blocks(&m.zone(z).nr_free)).collect(),
             tasks: sim.live_tasks() as u64,
             cpu: cpu_use(sim),
             kswapd_cpu_ns: kswapd_cpu(sim),

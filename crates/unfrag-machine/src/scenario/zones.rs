@@ -1,7 +1,7 @@
 //! Zones of a machine's memory, from its size. `spec: linux-mm 1.1`
 
 use super::file::Layout;
-use unfrag::{Pfn, ZoneConfig, ZoneKind};
+use unfrag::{NodeId, Pfn, ZoneConfig, ZoneKind};
 
 /// Frames of 16 MiB.
 const DMA_END: u64 = 16 << 8;
@@ -32,7 +32,7 @@ pub fn zones(layout: Layout, frames: u64, keeps: u64) -> Option<Vec<ZoneConfig>>
     let zone = |kind, start: u64, end: u64, holes: u64, kept: u64| {
         let present = (end - start).checked_sub(holes)?;
         Some(ZoneConfig {
-            node: 0,
+            node: NodeId(0),
             kind,
             start: Pfn(start),
             spanned: end - start,

@@ -136,7 +136,7 @@ fn a_bound_task_stays_on_its_cpu() {
             m.spawn(Spec::new("bound").on(1), |cx| {
                 loop {
                     cx.spend(50 * US);
-                    assert_eq!(cx.with(|sim| unfrag::Host::cpu(sim.world())), 1);
+                    assert_eq!(cx.with(|sim| sim.cpu()), 1);
                 }
             })
         })
@@ -159,7 +159,7 @@ fn an_idle_cpu_takes_a_task_that_waits_elsewhere() {
     let told = log.clone();
     m.spawn(Spec::new("waits"), move |cx| {
         told.note(cx.now(), "runs");
-        assert_eq!(cx.with(|sim| unfrag::Host::cpu(sim.world())), 1);
+        assert_eq!(cx.with(|sim| sim.cpu()), 1);
     });
     m.run(SEC);
     assert_eq!(log.taken(), [(10 * MS, "runs")]);
