@@ -4,7 +4,7 @@ mod support;
 
 use support::*;
 use unfrag::MigrateType::{self, HighAtomic, Movable, Reclaimable, Unmovable};
-use unfrag::{Gfp, Sysctl, ZoneKind};
+use unfrag::{Gfp, Order, Sysctl, ZoneKind};
 
 /// A free block of order `o` at pageblock `i`, whose other half is in use.
 fn half(m: &mut M, i: u64, order: u8, mt: MigrateType) {
@@ -62,7 +62,7 @@ fn rule_2_whole_blocks_are_re_typed_without_a_boost_spec_6_1_2_6() {
     let f = m.host().fallbacks()[0];
     assert_eq!(
         (f.pfn.0, f.alloc_order, f.fallback_order),
-        (block(0), 4, 10)
+        (block(0), Order(4), Order(10))
     );
     assert!(f.change_ownership);
 }
@@ -128,7 +128,7 @@ fn rule_4_all_free_pages_of_the_block_move_first_spec_6_1_2_6() {
     let f = m.host().fallbacks()[0];
     assert_eq!(
         (f.pfn.0, f.fallback_order),
-        (block(0), 4),
+        (block(0), Order(4)),
         "than the event names"
     );
     assert_eq!(

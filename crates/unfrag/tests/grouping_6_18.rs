@@ -4,7 +4,7 @@ mod support;
 
 use support::*;
 use unfrag::MigrateType::{self, Movable, Reclaimable, Unmovable};
-use unfrag::{Gfp, Sysctl, ZoneKind};
+use unfrag::{Gfp, Order, Sysctl, ZoneKind};
 
 fn half(m: &mut M, i: u64, order: u8, mt: MigrateType) {
     m.block_is(i, mt).free_at(block(i), order, mt);
@@ -38,7 +38,7 @@ fn a_claim_moves_the_blocks_free_pages_and_takes_the_smallest_fit_spec_2_6() {
     assert_eq!(whole.type_of(block(0)), Unmovable);
     assert_eq!(whole.list(8, Unmovable), [block(0)]);
     let f = whole.host().fallbacks()[0];
-    assert_eq!((f.pfn.0, f.fallback_order), (block(0), 8));
+    assert_eq!((f.pfn.0, f.fallback_order), (block(0), Order(8)));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn each_claim_try_boosts_and_stealing_alone_does_not_spec_2_6() {
 fn a_refill_that_had_to_steal_does_not_try_to_claim_again_spec_2_6() {
     let mut m = with_boost();
     m.marks(0, 1, 1, 1 << 20);
-    m.restore_set(0, 0, 1000, 8, 0).expect("a set");
+    m.sized(0, 0, 1000, 8);
     m.free_at(block(0), 5, Movable);
     for o in 5..9 {
         m.used_at(block(0) + (1 << o), o, MOV);
@@ -312,7 +312,7 @@ fn defrag_mode_is_unknown_to_6_1_spec_6_1_1_4() {
     half(&mut m, 0, 8, Movable);
     m.free_at(block(1), 0, Movable);
     assert!(m.alloc(2, Gfp::ATOMIC_MASK).is_ok());
-    assert!(!m.sysctl().defrag_mode);
+    assert!(!m.inspect().sysctl().defrag_mode);
 }
 
 #[test]
@@ -339,6 +339,7 @@ fn lists_follow_blocks_through_random_claims_spec_2_6() {
             }
         }
     }
-    m.validate().expect("every list's type is its blocks'");
+    let sound = m.inspect().validate();
+    sound.expect("every list's type is its blocks'");
     assert!(m.blocks_by_type(0)[Reclaimable as usize] > 0);
 }

@@ -4,7 +4,7 @@ mod support;
 
 use support::*;
 use unfrag::MigrateType::{self, Movable, Reclaimable, Reserve, Unmovable};
-use unfrag::{Gfp, Pfn, ZoneKind};
+use unfrag::{Gfp, Order, Pfn, ZoneKind};
 
 const ERAS: [&str; 4] = ["2.6.24", "2.6.28", "2.6.32", "2.6.36"];
 
@@ -142,7 +142,7 @@ fn whole_blocks_change_their_type_spec_2_5() {
         let f = m.host().fallbacks()[0];
         assert_eq!(
             (f.alloc_order, f.fallback_order, f.change_ownership),
-            (4, 10, true)
+            (Order(4), Order(10), true)
         );
     }
 }
@@ -153,12 +153,12 @@ fn grouping_off_takes_over_everything_spec_1_6_2_5() {
         let zones = [zone(0, ZoneKind::Normal, BASE, 5 * 512 - 1)];
         let m = booted(&zones, 1, rules(era), quiet());
         assert!(
-            m.sysctl().group_by_mobility_disabled,
+            m.inspect().sysctl().group_by_mobility_disabled,
             "{era}: fewer blocks than types"
         );
         let zones = [zone(0, ZoneKind::Normal, BASE, 5 * 512)];
         let m = booted(&zones, 1, rules(era), quiet());
-        assert!(!m.sysctl().group_by_mobility_disabled, "{era}");
+        assert!(!m.inspect().sysctl().group_by_mobility_disabled, "{era}");
     }
     let zones = [zone(0, ZoneKind::Normal, BASE, 2048)];
     let mut m = booted(&zones, 1, rules("2.6.32"), quiet());
@@ -176,7 +176,7 @@ fn reserve_blocks_follow_the_min_mark_spec_4_7() {
         };
         let zones = [zone(0, ZoneKind::Normal, BASE, 16384)];
         let m = booted(&zones, 1, rules(era), sysctl);
-        m.validate().expect("a sound state");
+        m.check();
         let n = m.blocks_by_type(0)[Reserve as usize];
         assert_eq!(m.zone_view(0).free_pages, 16384);
         let on_lists: u64 = (0..=10).map(|o| m.free_list_len(0, o, Reserve) << o).sum();
@@ -225,9 +225,10 @@ fn reserve_blocks_are_the_first_without_a_reserved_page_spec_4_7() {
         min_free_kbytes: 4 * 512,
         ..quiet()
     };
-    let mut m = fresh(&zones, 1, rules("2.6.32"), sysctl);
-    m.free_range(Pfn(BASE + 1), 8191);
-    m.boot_done();
+    let mut boot = reserved_frames(&config(&zones, 1, rules("2.6.32"), sysctl));
+    boot.free_range(Pfn(BASE + 1), 8191)
+        .expect("reserved frames");
+    let m = Scene::new(boot.boot_done());
     assert_eq!(m.type_of(block(0)), Movable);
     assert_eq!(m.type_of(block(1)), Reserve);
     assert_eq!(m.type_of(block(2)), Movable);

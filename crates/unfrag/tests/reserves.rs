@@ -5,7 +5,7 @@ mod support;
 
 use support::*;
 use unfrag::MigrateType::{HighAtomic, Movable, Unmovable};
-use unfrag::{AllocError, Gfp, Pfn, Sysctl, ZoneKind};
+use unfrag::{AllocError, Gfp, Order, Pfn, Sysctl, ZoneKind};
 
 const MODERN: [&str; 2] = ["6.1", "6.18"];
 const FAR: u64 = 1 << 40;
@@ -102,7 +102,7 @@ fn whole_blocks_do_not_boost_spec_2_6() {
         let mut m = with_boost(era);
         m.take(4, UNM);
         assert_eq!(m.zone_view(0).marks.boost, 0, "{era}");
-        assert_eq!(m.host().fallbacks()[0].fallback_order, 10);
+        assert_eq!(m.host().fallbacks()[0].fallback_order, Order(10));
     }
 }
 
@@ -127,7 +127,7 @@ fn order_0_requests_with_the_right_ignore_the_boost_spec_1_3_6_1_1_4() {
             promo: 70,
             boost: 512,
         };
-        m.restore_marks(0, marks, [0; 5]).expect("a zone");
+        m.set_marks(0, marks, [0; 5]);
         assert_eq!(m.alloc(0, gfp).is_ok(), passes, "{era} {gfp:?}");
         assert!(
             m.alloc(0, Gfp::MOVABLE).is_err(),
@@ -159,7 +159,7 @@ fn a_high_atomic_request_reserves_its_block_up_to_the_limit_spec_4_7_6_1_4() {
         for _ in 0..200 {
             m.alloc(5, Gfp::ATOMIC_MASK).expect("memory");
         }
-        m.validate().expect("a sound state");
+        m.check();
         assert_eq!(m.zone_view(0).highatomic, most * 512, "{era}");
         assert_eq!(m.blocks_by_type(0)[HighAtomic as usize], most, "{era}");
         // Order 0 has no such right.
@@ -183,7 +183,7 @@ fn reserved(era: &str, order: u8, singles: u64) -> M {
             .used_at(block(4) + 2 * i + 1, 0, MOV);
     }
     let free = (1 << order) + singles as i64;
-    m.restore_counters(0, 1 << order, free, 0).expect("a zone");
+    m.counters(0, 1 << order, free);
     m
 }
 
@@ -231,7 +231,7 @@ fn others_get_the_reserve_when_it_is_given_up_spec_4_7_4_8() {
             let mut m = reserved(era, 9, 0);
             let got = m.alloc(order, gfp);
             assert_eq!(got.is_ok(), gets, "{era} {gfp:?} order {order}");
-            m.validate().expect("a sound state");
+            m.check();
             let left = if gets { 0 } else { 512 };
             assert_eq!(m.zone_view(0).highatomic, left, "{era}");
             if gets {
@@ -249,7 +249,7 @@ fn one_block_is_given_up_at_a_time_spec_4_7() {
         for i in [0, 2, 4] {
             m.block_is(i, HighAtomic).free_at(block(i), 9, HighAtomic);
         }
-        m.restore_counters(0, 3 * 512, 3 * 512, 0).expect("a zone");
+        m.counters(0, 3 * 512, 3 * 512);
         m.take(2, UNM);
         assert_eq!(m.zone_view(0).highatomic, 2 * 512, "{era}");
     }
@@ -261,7 +261,7 @@ fn another_block_is_given_up_if_the_first_was_not_enough_spec_4_8() {
         let mut m = scene(era);
         m.block_is(0, HighAtomic).free_at(block(0), 0, HighAtomic);
         m.block_is(2, HighAtomic).free_at(block(2), 9, HighAtomic);
-        m.restore_counters(0, 2 * 512, 513, 0).expect("a zone");
+        m.counters(0, 2 * 512, 513);
         assert_eq!(m.take(2, UNM), block(2), "{era}");
         assert_eq!(m.type_of(block(0)), Unmovable, "{era}");
         assert_eq!(m.zone_view(0).highatomic, 0, "{era}");
@@ -306,7 +306,7 @@ fn the_slow_path_wakes_kswapd_at_the_order_of_the_request_spec_4_3_4_8() {
         m.marks(0, 4, FAR, FAR);
         m.take(3, UNM);
         assert_eq!(m.host().wakes, [(0, 3)], "{era}");
-        assert_eq!(m.counters().slow_path, 1);
+        assert_eq!(m.inspect().counters().slow_path, 1);
         m.take(3, Gfp::DIRECT_RECLAIM);
         assert_eq!(m.host().wakes.len(), 1, "{era}: not without the flag");
     }

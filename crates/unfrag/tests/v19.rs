@@ -5,7 +5,7 @@ mod support;
 
 use support::*;
 use unfrag::MigrateType::{self, Fallback as Spare, Movable, Reclaimable, Unmovable};
-use unfrag::{AllocError, Config, Gfp, Manager, Pfn, V19_TYPES, ZoneKind, layout, v19_type_name};
+use unfrag::{AllocError, Gfp, Pfn, V19_TYPES, ZoneKind, layout, v19_type_name};
 
 const BLOCK: u64 = 1024;
 
@@ -18,13 +18,7 @@ fn stage(met: bool) -> M {
         z.managed = 0;
         z.present = 0;
     }
-    let config = Config {
-        zones: &[z],
-        cpus: 1,
-        rules: rules("v19"),
-        sysctl: quiet(),
-    };
-    Manager::new(&config, support::Listener::default(), memory(&config)).expect("a manager")
+    fresh(&[z], 1, rules("v19"), quiet())
 }
 
 fn v19(m: &M) -> unfrag::V19Stats {
@@ -37,7 +31,7 @@ fn at(i: u64) -> u64 {
 
 /// A free block of order `o` of a type at block `i`, whose other half is in use.
 fn half(m: &mut M, i: u64, order: u8, mt: MigrateType) {
-    m.restore_block_type(Pfn(at(i)), mt).expect("a block");
+    m.retype(at(i), mt);
     m.free_at(at(i), order, mt)
         .used_at(at(i) + (1 << order), order, UNM);
 }
@@ -53,7 +47,7 @@ fn types_and_names_spec_2_1_2_3() {
         rules("v19"),
         quiet(),
     );
-    assert_eq!(m.block_pages(), 1024);
+    assert_eq!(m.inspect().block_pages(), 1024);
     assert_eq!(
         m.blocks_by_type(0)[Unmovable as usize],
         8,
@@ -83,7 +77,7 @@ fn regression_both_flags_are_rejected_spec_2_1_2_4() {
 fn a_whole_block_is_stolen_before_any_fallback_spec_2_2() {
     let mut m = stage(false);
     half(&mut m, 0, 9, Spare);
-    m.restore_block_type(Pfn(at(2)), Movable).expect("a block");
+    m.retype(at(2), Movable);
     m.free_at(at(2), 10, Movable);
     assert_eq!(m.take(0, REC), at(2));
     // The reserve is short, so the block is labelled as its own: the request uses it all the same.
@@ -97,7 +91,7 @@ fn a_stolen_block_takes_the_requests_type_once_the_reserve_is_met_spec_2_2() {
     for (gfp, mt) in [(MOV, Movable), (REC, Reclaimable), (UNM, Unmovable)] {
         let mut m = stage(true);
         let victim = if mt == Movable { Reclaimable } else { Movable };
-        m.restore_block_type(Pfn(at(2)), victim).expect("a block");
+        m.retype(at(2), victim);
         m.free_at(at(2), 10, victim);
         assert_eq!(take(&mut m, 4, gfp), at(2));
         assert_eq!(m.type_of(at(2)), mt, "{gfp:?}");
@@ -115,7 +109,7 @@ fn take(m: &mut M, order: u8, gfp: Gfp) -> u64 {
 fn whole_blocks_are_searched_in_the_order_of_the_types_spec_2_2() {
     let mut m = stage(true);
     for (i, mt) in [(2, Spare), (3, Reclaimable), (4, Movable)] {
-        m.restore_block_type(Pfn(at(i)), mt).expect("a block");
+        m.retype(at(i), mt);
         m.free_at(at(i), 10, mt);
     }
     assert_eq!(take(&mut m, 4, UNM), at(4), "EASY is 1");
@@ -299,39 +293,32 @@ fn regression_the_map_rounds_odd_zone_sizes_up_spec_2_1_2_4() {
             blocks,
             "{pages} pages"
         );
-        let last = Pfn(pages - 1);
-        m.restore_block_type(last, Spare).expect("the last block");
-        assert_eq!(m.block_type(last), Some(Spare));
+        let last = pages - 1;
+        m.retype(last, Spare);
+        assert_eq!(m.type_of(last), Spare);
         assert_eq!(m.blocks_by_type(0)[Spare as usize], 1);
         assert_eq!(
             m.blocks_by_type(1)[Spare as usize],
             0,
             "the next zone's map is its own"
         );
-        // V1 to V2: the map was too big; it is a byte a block here.
-        let config = Config {
-            zones: &zones,
-            cpus: 1,
-            rules: rules("v19"),
-            sysctl: quiet(),
-        };
+        // V1 to V2: the map was too big; it is a word a block here.
+        let config = config(&zones, 1, rules("v19"), quiet());
         let l = layout(&config).expect("a layout");
         assert_eq!(u64::from(l.frames), (blocks + 4) * 1024);
+        let words = 4 * (blocks + 4);
+        assert_eq!(l.pageblock_bytes as u64, words.next_multiple_of(64));
     }
 }
 
 #[test]
 fn regression_no_buddy_bitmap_is_needed_spec_2_4() {
-    // Metadata is 16 bytes a frame, a byte a block, and the per-CPU lists.
+    // Metadata is 16 bytes a frame, a word a block, the zone and the per-CPU lists.
     let zones = [zone(0, ZoneKind::Normal, 0, 1 << 20)];
-    let config = Config {
-        zones: &zones,
-        cpus: 1,
-        rules: rules("v19"),
-        sysctl: quiet(),
-    };
+    let config = config(&zones, 1, rules("v19"), quiet());
     let l = layout(&config).expect("a layout");
-    assert!(l.bytes() <= (16 << 20) + 1024 + 1024);
+    assert_eq!((l.frame_bytes, l.pageblock_bytes), (16 << 20, 4 << 10));
+    assert!(l.bytes() <= (16 << 20) + (4 << 10) + (8 << 10), "{l:?}");
 }
 
 #[test]
@@ -364,7 +351,7 @@ fn regression_the_decay_of_min_in_the_watermark_loop_stays_spec_2_4_1_5() {
             high: 100,
             ..Default::default()
         };
-        m.restore_marks(0, marks, [0; 5]).expect("a zone");
+        m.set_marks(0, marks, [0; 5]);
         assert!(m.alloc(3, Gfp::empty()).is_ok(), "{era}");
     }
 }
@@ -406,7 +393,7 @@ fn regression_all_types_use_the_per_cpu_lists_spec_2_4() {
         quiet(),
     );
     for cpu in 0..2 {
-        m.host_mut().cpu = cpu;
+        m.on(cpu);
         for gfp in [UNM, MOV, REC] {
             m.take(0, gfp);
         }
@@ -428,11 +415,11 @@ fn regression_per_cpu_counts_stay_whole_across_nodes_spec_2_4() {
     let (mut held, mut x) = (Vec::new(), 99u32);
     for _ in 0..20_000 {
         x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        m.host_mut().cpu = (x >> 28) as usize % 4;
+        m.on((x >> 28) as usize % 4);
         if x >> 20 & 3 == 0 && !held.is_empty() {
             let p = held.swap_remove((x >> 8) as usize % held.len());
             m.free(p, 0).expect("a page in use");
-        } else if let Ok(p) = m.alloc_on(
+        } else if let Ok(p) = m.alloc_near(
             (x >> 27 & 1) as u8,
             0,
             [UNM, MOV, REC][(x >> 16) as usize % 3],
@@ -440,7 +427,7 @@ fn regression_per_cpu_counts_stay_whole_across_nodes_spec_2_4() {
             held.push(p);
         }
     }
-    m.validate().expect("whole lists");
+    m.inspect().validate().expect("whole lists");
     let free: u64 = (0..2)
         .map(|z| m.zone_view(z).free_pages + m.pcp_pages(z))
         .sum();
@@ -450,8 +437,7 @@ fn regression_per_cpu_counts_stay_whole_across_nodes_spec_2_4() {
 #[test]
 fn a_freed_page_goes_to_its_blocks_list_spec_2_1() {
     let mut m = stage(false);
-    m.restore_block_type(Pfn(at(0)), Reclaimable)
-        .expect("a block");
+    m.retype(at(0), Reclaimable);
     m.used_at(at(0), 4, MOV).used_at(at(0) + 16, 4, MOV);
     m.free(Pfn(at(0)), 4).expect("a block in use");
     assert_eq!(m.list(4, Reclaimable), [at(0)]);

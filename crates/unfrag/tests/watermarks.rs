@@ -3,10 +3,10 @@
 mod support;
 
 use support::*;
-use unfrag::pcp::size::{SetSize, batch, stat_threshold};
-use unfrag::zone::Marks;
-use unfrag::zone::watermark::{khugepaged_min_free_kbytes, lowmem_reserve, min_free_kbytes};
-use unfrag::{Sysctl, ZoneKind};
+use unfrag::pcp::size::{SetOf, SetSize, batch};
+use unfrag::zone::watermark::{khugepaged_min_free_pages, lowmem_reserve, min_free_kbytes};
+use unfrag::zone::{MarkSize, Marks};
+use unfrag::{Geometry, Sysctl, ZoneKind};
 
 /// The most that the kernel takes for `min_free_kbytes` by itself, in old and modern eras.
 const OLD_CAP: u64 = 65_536;
@@ -16,8 +16,14 @@ const KIB_PAGES: u64 = 1024;
 const GIB: u64 = 1 << 18;
 
 fn marks(kind: ZoneKind, pages: u64, lowmem: u64, kbytes: u64, era: &str) -> Marks {
-    let sysctl = Sysctl::default();
-    Marks::new(kind, pages, lowmem, kbytes, &rules(era), &sysctl)
+    let min_free = kbytes / 4;
+    let size = MarkSize {
+        kind,
+        pages,
+        lowmem,
+        min_free,
+    };
+    Marks::new(size, &rules(era), &Sysctl::default())
 }
 
 #[test]
@@ -74,10 +80,15 @@ fn movable_shares_the_minimum_in_6_1_spec_6_1_1_3() {
     assert_eq!(m.zone_view(1).marks.min, 128);
 }
 
+/// With pageblocks of 2 MiB.
+fn khugepaged_min_free_kbytes(zones: u64, above_high: u64) -> u64 {
+    4 * khugepaged_min_free_pages(zones, above_high, 512)
+}
+
 #[test]
 fn khugepaged_raises_min_free_kbytes_spec_6_1_1_3() {
-    assert_eq!(khugepaged_min_free_kbytes(2, GIB, 512), 45056);
-    assert_eq!(khugepaged_min_free_kbytes(3, 2 * GIB, 512), 67584);
+    assert_eq!(khugepaged_min_free_kbytes(2, GIB), 45056);
+    assert_eq!(khugepaged_min_free_kbytes(3, 2 * GIB), 67584);
     // 768 MiB: at the time khugepaged starts the two zones hold 181,890 pages; the cap decides.
     let (dma, dma32) = (3840, 178_050);
     let lowmem = dma + dma32;
@@ -86,7 +97,7 @@ fn khugepaged_raises_min_free_kbytes_spec_6_1_1_3() {
         .map(|(k, n)| marks(k, n, lowmem, early, "6.1").high)
         .iter()
         .sum();
-    let raised = khugepaged_min_free_kbytes(2, lowmem - high, 512);
+    let raised = khugepaged_min_free_kbytes(2, lowmem - high);
     let m = marks(ZoneKind::Dma, dma, lowmem, raised, "6.1");
     assert_eq!((m.min, m.low, m.high), (190, 237, 284));
     let m = marks(ZoneKind::Dma32, dma32, lowmem, raised, "6.1");
@@ -178,9 +189,23 @@ fn batch_is_one_less_than_a_power_of_two_spec_3_1_3_2() {
     assert_eq!(batch(172 * KIB_PAGES, NEW), 63);
 }
 
+fn set_size(era: &str, sysctl: &Sysctl, pages: u64, low: u64, cpus: u64) -> SetSize {
+    let of = SetOf {
+        pages,
+        low,
+        cpus,
+        geometry: Geometry::PAGES_4K,
+    };
+    SetSize::new(of, &rules(era), sysctl)
+}
+
+fn stat_threshold(pages: u64, cpus: u64) -> i64 {
+    unfrag::pcp::size::stat_threshold(pages, cpus, Geometry::PAGES_4K)
+}
+
 #[test]
 fn set_sizes_of_768_mib_spec_6_1_3() {
-    let size = |pages, low| SetSize::new(&rules("6.1"), &Sysctl::default(), pages, low, 2);
+    let size = |pages, low| set_size("6.1", &Sysctl::default(), pages, low, 2);
     let dma32 = size(180_484, 11048);
     assert_eq!(
         (dma32.high_min, dma32.high_max, dma32.batch),
@@ -193,7 +218,7 @@ fn set_sizes_of_768_mib_spec_6_1_3() {
 #[test]
 fn old_sets_hold_six_batches_or_a_fraction_spec_3_1() {
     let sysctl = Sysctl::default();
-    let s = SetSize::new(&rules("2.6.32"), &sysctl, GIB, 1280, 4);
+    let s = set_size("2.6.32", &sysctl, GIB, 1280, 4);
     assert_eq!((s.batch, s.high_min), (31, 186));
     fn fraction(f: u64) -> Sysctl {
         Sysctl {
@@ -201,24 +226,24 @@ fn old_sets_hold_six_batches_or_a_fraction_spec_3_1() {
             ..Sysctl::default()
         }
     }
-    let s = SetSize::new(&rules("2.6.32"), &fraction(8), GIB, 1280, 4);
+    let s = set_size("2.6.32", &fraction(8), GIB, 1280, 4);
     assert_eq!((s.batch, s.high_min), (96, GIB / 8));
-    let s = SetSize::new(&rules("2.6.32"), &fraction(100), 16_000, 1280, 4);
+    let s = set_size("2.6.32", &fraction(100), 16_000, 1280, 4);
     assert_eq!((s.batch, s.high_min), (40, 160));
 }
 
 #[test]
 fn self_tuning_sets_have_a_floor_and_a_ceiling_spec_3_2() {
     let sysctl = Sysctl::default();
-    let s = SetSize::new(&rules("6.18"), &sysctl, GIB, 1286, 4);
+    let s = set_size("6.18", &sysctl, GIB, 1286, 4);
     assert_eq!((s.batch, s.high_min, s.high_max), (63, 321, GIB / 8 / 4));
-    let s = SetSize::new(&rules("6.18"), &sysctl, GIB, 400, 4);
+    let s = set_size("6.18", &sysctl, GIB, 400, 4);
     assert_eq!(s.high_min, 4 * 63, "at least four batches");
     let fixed = Sysctl {
         percpu_pagelist_high_fraction: 8,
         ..sysctl
     };
-    let s = SetSize::new(&rules("6.18"), &fixed, GIB, 1286, 4);
+    let s = set_size("6.18", &fixed, GIB, 1286, 4);
     assert_eq!((s.high_min, s.high_max), (GIB / 32, GIB / 32));
 }
 
@@ -241,7 +266,7 @@ fn marks_are_held_against_a_count_that_is_late_since_2_6_18() {
         let behind = |m: &M| m.zone_view(0).free_counter - m.zone_view(0).free_pages as i64;
         let mut most_behind = 0;
         for i in 0..40_000 {
-            m.host_mut().cpu = i % 8;
+            m.on(i % 8);
             m.alloc(0, MOV).unwrap();
             let d = behind(&m);
             assert!((0..=8 * most).contains(&d), "{era}: {d}");

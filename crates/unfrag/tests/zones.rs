@@ -7,7 +7,7 @@ use support::*;
 use unfrag::MigrateType::{Movable, Unmovable};
 use unfrag::kernel::PRESETS;
 use unfrag::trace::Event;
-use unfrag::{AllocError, Gfp, Pfn, ZoneConfig, ZoneKind};
+use unfrag::{AllocError, Gfp, Order, Pfn, ZoneConfig, ZoneKind};
 
 const STEP: u64 = 8192;
 
@@ -26,7 +26,7 @@ fn nodes() -> [ZoneConfig; 5] {
 fn order_of_zones(era: &str, node: u8, gfp: Gfp) -> Vec<u64> {
     let mut m = booted(&nodes(), 1, rules(era), quiet());
     let mut order = Vec::new();
-    while let Ok(p) = m.alloc_on(node, 5, gfp) {
+    while let Ok(p) = m.alloc_near(node, 5, gfp) {
         let z = p.0 / STEP;
         if order.last() != Some(&z) {
             order.push(z);
@@ -58,11 +58,11 @@ fn zones_are_tried_from_the_highest_down_the_local_node_first_spec_1_6() {
 #[test]
 fn no_zone_is_an_error_of_its_own() {
     let mut m = booted(&nodes(), 1, rules("6.1"), quiet());
-    let got = m.alloc_on(1, 0, UNM | Gfp::DMA | Gfp::THISNODE);
-    assert_eq!(got, Err(AllocError::NoZone));
+    let got = m.alloc_near(1, 0, UNM | Gfp::DMA | Gfp::THISNODE);
+    assert_eq!(got, Err(AllocError::Forbidden));
     assert_eq!(
-        m.alloc_on(7, 0, UNM | Gfp::THISNODE),
-        Err(AllocError::NoZone)
+        m.alloc_near(7, 0, UNM | Gfp::THISNODE),
+        Err(AllocError::Forbidden)
     );
 }
 
@@ -102,8 +102,8 @@ fn a_bulk_allocation_fills_from_the_cpus_list_without_events_spec_6_1_7_6_10() {
             .iter()
             .any(|e| matches!(e, Event::PageAlloc { .. }));
         assert!(!told, "{era}: silent");
-        m.validate().expect("a sound state");
-        let mt = m.frame(pages[3]).map(|f| f.2);
+        m.check();
+        let mt = m.inspect().frame(pages[3]).map(|f| f.migratetype);
         assert_eq!(mt, Some(Unmovable));
     }
 }
@@ -144,12 +144,12 @@ fn a_batch_tells_all_frees_first_spec_6_1_7_6() {
     let pages = [m.take(0, MOV), m.take(0, MOV)].map(Pfn);
     m.forget();
     m.free_bulk(&pages).expect("pages in use");
-    let (a, b) = (pages[0], pages[1]);
+    let (a, b, order) = (pages[0], pages[1], Order(0));
     assert_eq!(
         m.host().events[..4],
         [
-            Event::PageFree { pfn: a, order: 0 },
-            Event::PageFree { pfn: b, order: 0 },
+            Event::PageFree { pfn: a, order },
+            Event::PageFree { pfn: b, order },
             Event::PageFreeBatched { pfn: a },
             Event::PageFreeBatched { pfn: b },
         ]
@@ -161,7 +161,7 @@ fn an_allocation_tells_what_it_took_and_what_came_of_it_spec_6_1_7_6() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
     let mut m = booted(&zones, 1, rules("6.1"), quiet());
     m.take(4, MOV);
-    let (pfn, order, migratetype, gfp) = (Pfn(BASE), 4, Movable, MOV);
+    let (pfn, order, migratetype, gfp) = (Pfn(BASE), Order(4), Movable, MOV);
     let told = [
         Event::PageAllocZoneLocked {
             pfn,
@@ -191,12 +191,13 @@ fn an_allocation_tells_what_it_took_and_what_came_of_it_spec_6_1_7_6() {
 }
 
 #[test]
-fn zeroed_frames_are_zeroed_by_the_host() {
+fn zeroing_is_left_to_whoever_asks_for_it() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
     let mut m = booted(&zones, 1, rules("6.1"), quiet());
-    let p = m.take(3, MOV | Gfp::ZERO);
-    m.take(3, MOV);
-    assert_eq!(m.host().zeroed, [(Pfn(p), 3)]);
+    m.take(3, MOV | Gfp::ZERO);
+    // The flag is told with the event, and that is all.
+    let zeroes = |e: &Event| matches!(e, Event::PageAlloc { gfp, .. } if gfp.contains(Gfp::ZERO));
+    assert_eq!(m.host().events.iter().filter(|e| zeroes(e)).count(), 1);
 }
 
 #[test]
@@ -208,6 +209,6 @@ fn two_managers_share_nothing() {
     assert_eq!(p, q);
     a.free(Pfn(p), 4).expect("in use here");
     assert_eq!(b.free(Pfn(q), 4), Ok(()));
-    a.validate().expect("a sound state");
-    b.validate().expect("a sound state");
+    a.check();
+    b.check();
 }
