@@ -17,6 +17,8 @@
 //! is on the list that its `place` names; its pages go back when none of its objects is in use or
 //! with a CPU, as its design says. [`Kmem::validate`]. `spec: linux-mm 6.1-6.5`
 
+#[cfg(test)]
+mod against_slabs;
 pub mod caches;
 pub mod grow;
 mod list;
