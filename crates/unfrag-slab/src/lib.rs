@@ -47,7 +47,7 @@
 //!   and go. [`system`]: a set of caches. [`stat`]: counts. [`validate`]: what must hold, checked.
 //! - [`due`], `reap`: work from time to time. [`shrink`]: who gives memory back when reclaim asks.
 //! - [`kmalloc`], [`typed`], [`heap`]: sizes, types, and a global allocator.
-//! - [`locked`]: pages from a [`Manager`](unfrag::Manager).
+//! - [`locked`]: pages from a [`Manager`](unfrag::Manager). `sharing`: what threads may share.
 //!
 //! No two of them import each other, however far around.
 //!
@@ -92,6 +92,7 @@ mod reap;
 mod remote;
 pub mod rules;
 mod set;
+mod sharing;
 pub mod shrink;
 mod slab_record;
 mod slow;
