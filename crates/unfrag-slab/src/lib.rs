@@ -37,8 +37,8 @@
 //!   an object. [`fault`]: what is found when memory is misused.
 //! - `word`, `remote`: the two lock-free words, each checked under loom. `lock`, `sync`: what they and
 //!   the others are made of.
-//! - [`pages`]: where slabs come from; `page_block`: pages for others. `map`: the direct map through which they are seen. `boot`: the
-//!   bootstrap cache, where all records live. `memory`: the three together.
+//! - [`pages`]: where slabs come from; `page_block`: pages for others. `map`: the direct map through
+//!   which they are seen. `boot`: the bootstrap cache, where all records live. `memory`: these together.
 //! - `list`: lists of slabs. `cache_record`, `array_cache`: what a cache, a CPU and a node have;
 //!   `slab_record`: what a slab has. `set`: the caches of a set, and its CPUs' tokens.
 //! - `grow`: new slabs, and slabs that go. `slub`, `slqb`, `array` (SLAB): the designs, which work on a
@@ -70,7 +70,6 @@ mod cache_record;
 pub mod cpu;
 mod create;
 mod debug;
-
 pub mod destroy;
 pub mod due;
 pub mod fault;
