@@ -43,20 +43,20 @@ impl Array {
         unsafe { (*self.0.as_ptr()).avail }
     }
     pub fn set_avail(&mut self, n: u32) {
-        // SAFETY: the same.
+        // SAFETY: the array lives, and is ours alone.
         unsafe { (*self.0.as_ptr()).avail = n }
     }
     pub fn limit(&self) -> u32 {
-        // SAFETY: the same.
+        // SAFETY: the array lives, and is ours alone.
         unsafe { (*self.0.as_ptr()).limit }
     }
     /// Whether it was used since this was asked last.
     pub fn untouch(&mut self) -> bool {
-        // SAFETY: the same.
+        // SAFETY: the array lives, and is ours alone.
         unsafe { core::mem::replace(&mut (*self.0.as_ptr()).touched, false) }
     }
     pub fn is_touched(&self) -> bool {
-        // SAFETY: the same.
+        // SAFETY: the array lives, and is ours alone.
         unsafe { (*self.0.as_ptr()).touched }
     }
     fn entry(&self, i: u32) -> *mut *mut u8 {

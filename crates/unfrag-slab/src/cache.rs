@@ -44,7 +44,7 @@ pub struct KmemCache<'s> {
 // SAFETY: what CPUs share is atomic or locked; the rest needs a CPU's token.
 #[allow(unsafe_code)]
 unsafe impl Send for KmemCache<'_> {}
-// SAFETY: the same.
+// SAFETY: what CPUs share is atomic or locked; the rest needs a CPU's token.
 #[allow(unsafe_code)]
 unsafe impl Sync for KmemCache<'_> {}
 
@@ -263,7 +263,7 @@ impl<'s> KmemCache<'s> {
         self.record().object_size as usize
     }
 
-    /// Alignment of its objects in bytes.
+    /// Bytes of which the address of each object is a multiple.
     pub fn align(&self) -> usize {
         self.record().layout.align as usize
     }

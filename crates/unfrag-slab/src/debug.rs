@@ -43,7 +43,7 @@ fn word(object: *mut u8, at: i64) -> u64 {
 
 #[allow(unsafe_code)]
 fn set_word(object: *mut u8, at: i64, to: u64) {
-    // SAFETY: the same; the object is not in use, or is its caller's.
+    // SAFETY: within the object's room, at a word; the object is not in use, or is its caller's.
     unsafe { object.offset(at as isize).cast::<u64>().write(to) }
 }
 

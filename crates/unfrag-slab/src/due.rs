@@ -2,12 +2,13 @@
 
 /// Time between two rounds of SLAB's reaper on a CPU, in nanoseconds.
 pub const REAP_CPU: u64 = 2_000_000_000;
-/// Time between two rounds on a node.
+/// Time between two rounds of SLAB's reaper on a node, in nanoseconds.
 pub const REAP_NODE: u64 = 4_000_000_000;
-/// Time between two trims of SLQB.
+/// Time between two trims of SLQB on a CPU, in nanoseconds.
 pub const TRIM: u64 = 3_000_000_000;
 
-/// What is due on a CPU.
+/// What is due on a CPU. A host asks [`Due::between`] every second or so, on each CPU, and hands the
+/// answer to [`Cpu::reap`](crate::Cpu::reap).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Due {
@@ -29,7 +30,7 @@ impl Due {
             trim: passes(TRIM),
         }
     }
-    /// All of it.
+    /// All of it, for a host that wants memory back now.
     pub const ALL: Due = Due {
         reap_cpu: true,
         reap_node: true,

@@ -43,7 +43,7 @@ impl fmt::Debug for Name {
     }
 }
 
-/// What is wrong.
+/// What is wrong with an object, or with the call that frees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -65,7 +65,8 @@ pub enum FaultKind {
     State,
 }
 
-/// A misuse of a cache's memory.
+/// A misuse of a cache's memory: told to [`Pages::fault`](crate::Pages::fault) when it is found, and
+/// answered to whoever frees the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {

@@ -32,12 +32,12 @@ pub const fn order_for(bytes: u64) -> u8 {
     }
 }
 
-/// Bytes of a block.
+/// Bytes of a block of `2^order` pages; orders up to 19 fit.
 pub const fn bytes(order: u8) -> u32 {
     PAGE << order
 }
 
-/// Objects that SLUB wants in a slab for so many CPUs.
+/// Objects that SLUB wants in a slab for so many CPUs, unless the rules say. `spec: linux-mm 6.2`
 pub const fn slub_min_objects(cpus: u32) -> u32 {
     4 * (fls(cpus as u64) + 1)
 }
@@ -90,7 +90,8 @@ fn fitting(size: u32, m: u32, fraction: u32, min_order: u8, max_order: u8) -> Op
     })
 }
 
-/// Partial slabs that a node of SLUB keeps. `spec: linux-mm 6.2`
+/// Empty slabs that a node of SLUB keeps, for objects of `size` bytes; `of_half`: by half of the
+/// logarithm, as 6.x does. `spec: linux-mm 6.2`
 pub const fn slub_min_partial(size: u32, of_half: bool) -> u32 {
     let log = fls(size as u64) - 1;
     let n = if of_half { log / 2 } else { log };
@@ -103,7 +104,7 @@ pub const fn slub_min_partial(size: u32, of_half: bool) -> u32 {
     }
 }
 
-/// Free objects that a CPU of SLUB may keep in partial slabs. `spec: linux-mm 6.2`
+/// Free objects of `size` bytes that a CPU of SLUB may keep in partial slabs. `spec: linux-mm 6.2`
 pub const fn slub_cpu_partial_objects(size: u32) -> u32 {
     match size {
         4096.. => 6,
@@ -113,7 +114,7 @@ pub const fn slub_cpu_partial_objects(size: u32) -> u32 {
     }
 }
 
-/// The same in slabs, taking each for half full.
+/// Slabs that a CPU of SLUB may keep, each taken for half full. `spec: linux-mm 6.2`
 pub const fn slub_cpu_partial_slabs(size: u32, objects_per_slab: u32) -> u32 {
     (slub_cpu_partial_objects(size) * 2).div_ceil(objects_per_slab)
 }
@@ -129,7 +130,7 @@ pub struct ArrayLimits {
     pub shared: u32,
 }
 
-/// SLAB's limits for objects of `size` bytes.
+/// SLAB's limits for objects of `size` bytes on so many CPUs.
 pub const fn array_limits(size: u32, cpus: u32) -> ArrayLimits {
     let limit = match size {
         131_073.. => 1,

@@ -118,7 +118,7 @@ impl Short {
     }
 }
 
-/// The caches of all sizes.
+/// The caches of all sizes, for memory that is asked for by size and freed by address.
 pub struct Kmalloc<'s> {
     caches: [Option<KmemCache<'s>>; SIZES + 1],
     design: Design,

@@ -33,8 +33,8 @@
 //!   an object. [`fault`]: what is found when memory is misused.
 //! - `word`, `remote`: the two lock-free words, each checked under loom. `lock`, `sync`: what they and
 //!   the others are made of.
-//! - [`pages`]: where slabs come from; `page_block`: pages for others. `map`: the direct map through which they are seen. `boot`: the
-//!   bootstrap cache, where all records live. `memory`: the three together.
+//! - [`pages`]: where slabs come from; `page_block`: pages for others. `map`: the direct map through
+//!   which they are seen. `boot`: the bootstrap cache, where all records live. `memory`: these together.
 //! - `list`: lists of slabs. `cache_record`, `array_cache`: what a cache, a CPU and a node have;
 //!   `slab_record`: what a slab has. `set`: the caches of a set, and its CPUs' tokens.
 //! - `grow`: new slabs, and slabs that go. `slub`, `slqb`, `array` (SLAB): the designs, which work on a
@@ -43,7 +43,7 @@
 //!   and go. [`system`]: a set of caches. [`stat`]: counts. [`validate`]: what must hold, checked.
 //! - [`due`], `reap`: work from time to time. [`shrink`]: who gives memory back when reclaim asks.
 //! - [`kmalloc`], [`typed`], [`heap`]: sizes, types, and a global allocator.
-//! - [`locked`]: pages from a [`Manager`](unfrag::Manager).
+//! - [`locked`]: pages from a [`Manager`](unfrag::Manager). `sharing`: what threads may share.
 //!
 //! No two of them import each other, however far around.
 //!
@@ -66,7 +66,6 @@ mod cache_record;
 pub mod cpu;
 mod create;
 mod debug;
-
 pub mod destroy;
 pub mod due;
 pub mod fault;
@@ -88,6 +87,7 @@ mod reap;
 mod remote;
 pub mod rules;
 mod set;
+mod sharing;
 pub mod shrink;
 mod slab_record;
 mod slow;

@@ -4,7 +4,7 @@ use crate::object::{CacheFlags, Constructor};
 use crate::rules::Design;
 use core::fmt;
 
-/// What a cache should be.
+/// What a cache should be: begin with [`CacheOptions::new`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CacheOptions<'n> {

@@ -13,7 +13,7 @@ use unfrag::frame::Pfn;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageRequest {
-    /// Order of the block.
+    /// Order of the block: `2^order` frames.
     pub order: u8,
     /// What the caller may do for it.
     pub gfp: Gfp,
@@ -85,9 +85,9 @@ pub unsafe trait Pages: Sync {
     /// The caller got the block from [`alloc`](Pages::alloc) of this source, at this order; it was not
     /// freed since, and nobody uses it any more.
     unsafe fn free(&self, first: Pfn, order: u8);
-    /// Where frames are seen.
+    /// Where frames are seen. Asked once, when a set of caches is made, and whenever a block is taken.
     fn window(&self) -> Window;
-    /// Node of a frame.
+    /// Node of a frame that [`alloc`](Pages::alloc) handed out.
     fn node_of(&self, pfn: Pfn) -> u8 {
         let _ = pfn;
         0

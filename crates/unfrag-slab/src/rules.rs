@@ -2,7 +2,7 @@
 //!
 //! Invariant: a rule is a value; each is looked at in one place. `spec: linux-mm 6.1-6.5`
 
-/// The three designs.
+/// The three designs. The enum is exhaustive: who treats one is to treat all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Design {
     /// Arrays of free objects, per CPU, shared, and for each remote node. `spec: linux-mm 6.1`
@@ -53,9 +53,9 @@ pub enum FirstAttempt {
     IfPlentyFree,
     /// (b) Without direct reclaim; kswapd is woken at that order.
     NoWait,
-    /// (c) The same, and kswapd is not woken. What 6.x does, with `NOMEMALLOC`.
+    /// (c) Without direct reclaim, and without waking kswapd. What 6.x does, with `NOMEMALLOC`.
     NoWake,
-    /// (d) The same, and it gives up after the first pass over the free lists.
+    /// (d) As (c), and it gives up after the first pass over the free lists.
     FirstPassOnly,
 }
 

@@ -14,7 +14,8 @@ pub const SHRINK_BATCH: u64 = 128;
 /// What getting an object back costs, unless its owner knows better.
 pub const DEFAULT_SEEKS: u32 = 2;
 
-/// Somebody with objects that can be given up.
+/// Somebody with objects that can be given up when reclaim asks. It is called by
+/// [`Slabs::shrink_slab`](crate::Slabs::shrink_slab) alone, with no lock of the caches held.
 pub trait Shrinker: Sync {
     /// Objects that could be freed.
     fn count(&self) -> u64;

@@ -22,7 +22,7 @@ use core::marker::PhantomData;
 use core::ptr::{NonNull, null};
 use unfrag::Gfp;
 
-/// A table entry for a frame: which slab it belongs to.
+/// A table entry for a frame, 4 bytes: which slab it belongs to.
 #[derive(Default)]
 #[repr(transparent)]
 pub struct FrameEntry(AtomicU32);
@@ -42,7 +42,7 @@ pub struct SlabConfig {
     pub cpus: u16,
     /// Nodes; at least one.
     pub nodes: u8,
-    /// Node of a CPU.
+    /// Node of a CPU; asked again whenever that is needed, so it must not change.
     pub node_of_cpu: fn(u16) -> u8,
     /// The rules in force.
     pub rules: Rules,
@@ -122,10 +122,10 @@ pub struct Slabs<'p> {
     pages: PhantomData<&'p dyn Pages>,
 }
 
-// SAFETY: `Inner` may be used from any thread.
+// SAFETY: `Set` may be used from any thread.
 #[allow(unsafe_code)]
 unsafe impl Send for Slabs<'_> {}
-// SAFETY: the same.
+// SAFETY: `Set` may be used from any thread.
 #[allow(unsafe_code)]
 unsafe impl Sync for Slabs<'_> {}
 
@@ -203,7 +203,7 @@ impl<'p> Slabs<'p> {
         }
     }
 
-    /// Claims the token of a CPU: whoever has it is that CPU.
+    /// Claims the token of a CPU: whoever has it is that CPU, until it is dropped.
     ///
     /// # Errors
     /// If the CPU does not exist, or its token is out.
@@ -269,7 +269,7 @@ impl<'p> Slabs<'p> {
         self.set().shrinkers.shrink(scanned, lru_pages, gfp)
     }
 
-    /// Pages that the caches' own records take.
+    /// Pages that the caches' own records take, beside [`slab_pages`](Slabs::slab_pages).
     pub fn record_pages(&self) -> u64 {
         self.set().memory.boot.pages()
     }

@@ -191,7 +191,7 @@ pub struct Parcel<'a, 's, T> {
 // SAFETY: the parcel owns the value, and the cache may be used from any thread.
 #[allow(unsafe_code)]
 unsafe impl<T: Send> Send for Parcel<'_, '_, T> {}
-// SAFETY: the same; a shared parcel lends the value.
+// SAFETY: the parcel owns the value, which it lends if it is shared.
 #[allow(unsafe_code)]
 unsafe impl<T: Sync> Sync for Parcel<'_, '_, T> {}
 

@@ -56,7 +56,7 @@ impl Word {
     pub const fn taken(self, objects: u16) -> Word {
         Word::new(0, objects, true)
     }
-    /// The same with the frozen bit set or cleared.
+    /// With the frozen bit set or cleared.
     #[inline]
     pub const fn with_frozen(self, frozen: bool) -> Word {
         Word::new(self.head(), self.inuse(), frozen)

@@ -13,10 +13,14 @@
 //! - [`grow`]: pages for new slabs, from the allocator, blocking or not.
 //! - [`shrinker`]: caches of objects that reclaim may ask for.
 //!
+//! Its tests hold it against the caches of [`unfrag_slab`], which have memory, and say where it differs.
+//!
 //! Invariant: the objects of a slab are in use, free on it, or free with a CPU (or a node); a slab
 //! is on the list that its `place` names; its pages go back when none of its objects is in use or
 //! with a CPU, as its design says. [`Kmem::validate`]. `spec: linux-mm 6.1-6.5`
 
+#[cfg(test)]
+mod against_slabs;
 pub mod caches;
 pub mod grow;
 mod list;

@@ -45,6 +45,12 @@ impl SlubCache {
         self.cpus.iter().map(|c| u64::from(c.free)).sum()
     }
 
+    /// Whether the next slab that joins the CPU's partial ones sends all of them to the node.
+    #[cfg(test)]
+    pub fn has_no_room_for_partial(&self, cpu: usize) -> bool {
+        self.cpu_partial > 0 && self.cpus[cpu].partial.len() >= self.cpu_partial
+    }
+
     #[inline]
     pub fn take(&mut self, cpu: usize, common: &mut Common, arena: &mut Arena) -> Option<u32> {
         let c = &mut self.cpus[cpu];
