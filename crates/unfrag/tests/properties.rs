@@ -113,7 +113,7 @@ impl Pair {
         for z in 0..zones.len() {
             for cpu in 0..cpus {
                 if high > 0 {
-                    real.restore_set(z, cpu, high, batch, 0).expect("a set");
+                    real.sized(z, cpu, high, batch);
                 }
             }
         }
@@ -129,7 +129,7 @@ impl Pair {
     }
 
     fn on_cpu(&mut self, cpu: usize) {
-        self.real.host_mut().cpu = cpu;
+        self.real.on(cpu);
         self.model.cpu = cpu;
     }
 
@@ -160,7 +160,7 @@ impl Pair {
             62 => {
                 let z = b.next(self.zones as u64);
                 let (c, on) = (self.model.zones[z].config, b.next(2) == 0);
-                self.real.set_reclaim_active(c.node, c.kind, on);
+                self.real.set_reclaim_active(c.node.0, c.kind, on);
                 self.model.zones[z].reclaim = on;
             }
             63..=65 => self.migrate(&mut b),
@@ -169,7 +169,7 @@ impl Pair {
                 let z = b.next(self.zones as u64);
                 let c = self.model.zones[z].config;
                 let by = 128 * b.next(10) as u64;
-                self.real.lower_boost(c.node, c.kind, by);
+                self.real.lower_boost(c.node.0, c.kind, by);
                 let boost = &mut self.model.zones[z].boost;
                 *boost = boost.saturating_sub(by);
             }
@@ -185,7 +185,7 @@ impl Pair {
         // Each order gets about as many pages as any other.
         let order = (b.next(1024) as u32 | 1024).trailing_zeros() as u8;
         let (real, model) = (
-            self.real.alloc_on(node, order, gfp),
+            self.real.alloc_near(node, order, gfp),
             self.model.alloc(node, order, gfp),
         );
         assert_eq!(

@@ -3,11 +3,11 @@
 use super::{Family, Frame, Model, Zone};
 use std::collections::VecDeque;
 use unfrag::frame::Kind;
-use unfrag::{Host, Manager, MigrateType, Pfn, ZoneConfig};
+use unfrag::{CpuId, Host, Manager, MigrateType, Order, Pfn, ZoneConfig, ZoneId};
 
 impl Zone {
     pub fn like<H: Host>(m: &Manager<H>, i: usize, config: ZoneConfig) -> Zone {
-        let v = m.zone_view(i);
+        let v = m.inspect().zone(ZoneId(i as u8));
         Zone {
             config,
             lists: (0..11).map(|_| Default::default()).collect(),
@@ -33,14 +33,15 @@ impl Model {
     pub fn copy_lists<H: Host>(&mut self, m: &Manager<H>) {
         for i in 0..self.block_types.len() {
             let pfn = self.base + ((i as u64) << self.block_order);
-            if let Some(mt) = m.block_type(Pfn(pfn)) {
+            if let Some(mt) = m.inspect().block_type(Pfn(pfn)) {
                 self.block_types[i] = mt;
             }
         }
         for z in 0..self.zones.len() {
             for order in 0..=10 {
                 for mt in MigrateType::ALL {
-                    for pfn in m.free_list(z, order, mt) {
+                    let zone = ZoneId(z as u8);
+                    for pfn in m.inspect().free_list(zone, Order(order), mt) {
                         self.push(z, pfn.0, order, mt, true);
                     }
                 }
@@ -50,11 +51,14 @@ impl Model {
 
     /// Everything that can be seen of a manager is as here.
     pub fn compare<H: Host>(&self, m: &Manager<H>) {
-        m.validate().expect("a sound state");
+        let see = m.inspect();
+        see.validate().expect("a sound state");
         for (z, zone) in self.zones.iter().enumerate() {
+            let id = ZoneId(z as u8);
             for order in 0..=10u8 {
                 for mt in MigrateType::ALL {
-                    let theirs: VecDeque<u64> = m.free_list(z, order, mt).map(|p| p.0).collect();
+                    let theirs = see.free_list(id, Order(order), mt);
+                    let theirs: VecDeque<u64> = theirs.map(|p| p.0).collect();
                     assert_eq!(
                         zone.list(order, mt),
                         &theirs,
@@ -62,7 +66,7 @@ impl Model {
                     );
                 }
             }
-            let v = m.zone_view(z);
+            let v = see.zone(id);
             assert_eq!(v.free_pages, zone.free_pages(), "free pages of zone {z}");
             assert_eq!(v.free_counter, zone.counter, "free counter of zone {z}");
             assert_eq!(v.marks.boost, zone.boost, "boost of zone {z}");
@@ -75,9 +79,10 @@ impl Model {
                 assert_eq!(v.v19.allocs, zone.v19_allocs);
             }
             for cpu in 0..self.sets.len() {
-                let (set, s) = (&self.sets[cpu][z], m.set_view(z, cpu));
+                let on = CpuId(cpu as u32);
+                let (set, s) = (&self.sets[cpu][z], see.set(id, on));
                 for (i, list) in set.lists.iter().enumerate() {
-                    let theirs: VecDeque<u64> = m.pcp_list(z, cpu, i).map(|p| p.0).collect();
+                    let theirs: VecDeque<u64> = see.pcp_list(id, on, i).map(|p| p.0).collect();
                     assert_eq!(list, &theirs, "zone {z} CPU {cpu} list {i}");
                 }
                 assert_eq!(i64::from(s.count), self.held(cpu, z));
@@ -92,7 +97,7 @@ impl Model {
         for (i, mt) in self.block_types.iter().enumerate() {
             let pfn = Pfn(self.base + ((i as u64) << self.block_order));
             assert_eq!(
-                m.block_type(pfn).unwrap_or(*mt),
+                see.block_type(pfn).unwrap_or(*mt),
                 *mt,
                 "pageblock at {pfn:?}"
             );
@@ -104,9 +109,10 @@ impl Model {
     fn compare_frames<H: Host>(&self, m: &Manager<H>) {
         for (i, what) in self.frames.iter().enumerate() {
             let pfn = self.base + i as u64;
-            let Some((kind, order, _)) = m.frame(Pfn(pfn)) else {
+            let Some(theirs) = m.inspect().frame(Pfn(pfn)) else {
                 continue;
             };
+            let (kind, order) = (theirs.kind, theirs.order.0);
             let want = match *what {
                 Frame::Reserved => {
                     assert!(

@@ -21,7 +21,7 @@ mod pcp;
 mod request;
 
 use std::collections::VecDeque;
-use unfrag::{Host, Manager, MigrateType, Sysctl, ZoneConfig};
+use unfrag::{CpuId, Host, Manager, MigrateType, Sysctl, ZoneConfig, ZoneId};
 
 /// What differs most between eras.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,8 +186,8 @@ impl Model {
             family,
             shape,
             block_order,
-            sysctl: *m.sysctl(),
-            ungrouped: m.sysctl().group_by_mobility_disabled,
+            sysctl: *m.inspect().sysctl(),
+            ungrouped: m.inspect().sysctl().group_by_mobility_disabled,
             zones: Vec::new(),
             sets: Vec::new(),
             base,
@@ -207,7 +207,7 @@ impl Model {
         }
         for cpu in 0..cpus {
             let set = |zone| {
-                let v = m.set_view(zone, cpu);
+                let v = m.inspect().set(ZoneId(zone as u8), CpuId(cpu as u32));
                 Set {
                     batch: v.batch.into(),
                     high: v.high.into(),

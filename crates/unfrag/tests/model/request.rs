@@ -4,7 +4,7 @@
 use super::fallback::Ask;
 use super::{Family, Frame, Model, Shape, ordinary};
 use unfrag::MigrateType::{self, HighAtomic, Unmovable};
-use unfrag::{AllocError, Gfp, ZoneKind};
+use unfrag::{AllocError, Gfp, NodeId, ZoneKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
@@ -62,11 +62,14 @@ impl Model {
         };
         let zones = self.zones_for(node, r.highest, gfp.contains(Gfp::THISNODE));
         if zones.is_empty() {
-            return Err(AllocError::NoZone);
+            return Err(AllocError::Forbidden);
         }
         let pfn = match self.pass(&zones, r, self.first_rights(&zones)) {
             Some(pfn) => pfn,
-            None => self.slow(&zones, r, gfp).ok_or(AllocError::NoMemory)?,
+            None => match self.slow(&zones, r, gfp) {
+                Some(pfn) => pfn,
+                None => return Err(self.why(&zones, r, gfp)),
+            },
         };
         let used = Frame::Used {
             order,
@@ -88,8 +91,8 @@ impl Model {
     pub fn zones_for(&self, node: u8, highest: ZoneKind, this_node: bool) -> Vec<usize> {
         let fits = |z: &usize| self.zones[*z].config.kind <= highest;
         let all = || (0..self.zones.len()).rev().filter(fits);
-        let near = all().filter(|&z| self.zones[z].config.node == node);
-        let far = all().filter(|&z| self.zones[z].config.node != node && !this_node);
+        let near = all().filter(|&z| self.zones[z].config.node == NodeId(node));
+        let far = all().filter(|&z| self.zones[z].config.node != NodeId(node) && !this_node);
         near.chain(far).collect()
     }
 
@@ -139,7 +142,7 @@ impl Model {
             } else {
                 r.order
             };
-            let mut nodes: Vec<u8> = zones.iter().map(|&z| self.zones[z].config.node).collect();
+            let mut nodes: Vec<u8> = zones.iter().map(|&z| self.zones[z].config.node.0).collect();
             nodes.dedup();
             nodes.retain(|&n| !self.content(n, order));
             self.wakes.extend(nodes.into_iter().map(|n| (n, order)));
@@ -184,6 +187,31 @@ impl Model {
         self.pass(zones, r, last)
     }
 
+    /// Why nothing served a request: some zone could give as many single pages; or a block is there, but
+    /// kept for others; or else memory is short.
+    fn why(&self, zones: &[usize], r: Request, gfp: Gfp) -> AllocError {
+        let rights = self.slow_rights(r.order, gfp);
+        let more = (1 << r.order) - 1;
+        let enough = |z: &usize| {
+            let mark = self.mark_of(*z, Mark::Min) + more;
+            let unboosted = self.zones[*z].min + more;
+            let plain = Rights {
+                recheck: false,
+                ..rights
+            };
+            self.passes(*z, 0, mark, r.highest, plain)
+                || rights.recheck && self.passes(*z, 0, unboosted, r.highest, plain)
+        };
+        let block = |z: &usize| (r.order..=10).any(|o| self.zones[*z].nr_free(o) > 0);
+        if zones.iter().any(enough) {
+            AllocError::Fragmented
+        } else if zones.iter().any(block) {
+            AllocError::Reserved
+        } else {
+            AllocError::Short
+        }
+    }
+
     /// One pass over the zones.
     fn pass(&mut self, zones: &[usize], r: Request, rights: Rights) -> Option<u64> {
         let near = self.zones[zones[0]].config.node;
@@ -225,7 +253,7 @@ impl Model {
         let zone = &mut self.zones[z];
         if zone.boosted && (self.family == Family::Modern || r.wake) {
             zone.boosted = false;
-            let node = zone.config.node;
+            let node = zone.config.node.0;
             if !self.content(node, 0) {
                 self.wakes.push((node, 0));
             }
@@ -243,7 +271,9 @@ impl Model {
     /// has its high mark and none is boosted (modern).
     fn content(&self, node: u8, order: u8) -> bool {
         let zones: Vec<usize> = (0..self.zones.len())
-            .filter(|&z| self.zones[z].config.node == node && self.zones[z].config.managed > 0)
+            .filter(|&z| {
+                self.zones[z].config.node == NodeId(node) && self.zones[z].config.managed > 0
+            })
             .collect();
         let top = zones
             .iter()
@@ -412,7 +442,7 @@ impl Model {
         let zones = self.zones_for(0, highest, gfp.contains(Gfp::THISNODE));
         let mut rights = match zones.first() {
             Some(_) => self.first_rights(&zones),
-            None => return Err(AllocError::NoZone),
+            None => return Err(AllocError::Forbidden),
         };
         rights.nofragment = false;
         let passes = |z: &usize| {
