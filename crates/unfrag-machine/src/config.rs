@@ -10,10 +10,14 @@ use unfrag::{NodeId, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind};
 pub struct MachineConfig {
     /// Seed of every named generator.
     pub seed: u64,
-    /// The zones, by ascending address.
+    /// The zones, by ascending address. Each of their nodes has a kswapd, and tasks allocate near the node
+    /// of their CPU. All else takes no notice of nodes: slabs serve all CPUs, kswapds run on any, and
+    /// tasks change CPUs as they would with one node.
     pub zones: Vec<ZoneConfig>,
     /// Number of CPUs.
     pub cpus: usize,
+    /// Node of each CPU; CPUs beyond the end belong to node 0.
+    pub cpu_nodes: Vec<NodeId>,
     /// Timer interrupts a second.
     pub hz: u32,
     /// The kernel's rules for pages.
@@ -46,6 +50,7 @@ impl MachineConfig {
                 frames,
             )],
             cpus,
+            cpu_nodes: Vec::new(),
             hz: 250,
             rules,
             sysctl: Sysctl::default(),
@@ -56,6 +61,11 @@ impl MachineConfig {
             congestion_wake: CongestionWake::default(),
             mem: MemConfig::of(&rules),
         }
+    }
+
+    /// Node of a CPU.
+    pub fn node_of(&self, cpu: usize) -> NodeId {
+        self.cpu_nodes.get(cpu).copied().unwrap_or_default()
     }
 }
 

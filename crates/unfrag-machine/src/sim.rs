@@ -23,6 +23,8 @@ pub struct World {
     pub(crate) mem: Memory,
     pub(crate) alloc_failures: AllocFailures,
     pub(crate) sched: Sched,
+    /// Node of each CPU.
+    cpu_nodes: Vec<NodeId>,
 }
 
 impl Host for World {
@@ -55,6 +57,11 @@ impl World {
     #[inline]
     pub(crate) fn cpu_id(&self) -> CpuId {
         CpuId(self.sched.cpu as u32)
+    }
+    /// Node of that CPU.
+    #[inline]
+    pub(crate) fn node(&self) -> NodeId {
+        self.cpu_nodes[self.sched.cpu]
     }
     /// Number of CPUs.
     pub fn cpus(&self) -> usize {
@@ -198,6 +205,7 @@ impl Sim {
             mem: Memory::new(config),
             alloc_failures: AllocFailures::default(),
             sched: Sched::new(config),
+            cpu_nodes: (0..config.cpus).map(|cpu| config.node_of(cpu)).collect(),
         };
         let (metadata, words) = Metadata::new(words);
         let mut sim = Sim {

@@ -72,10 +72,11 @@ impl Sim {
         self.begin_request(&self.request(order, gfp).by(context))
     }
 
-    /// A request on the CPU that runs.
+    /// A request on the CPU that runs, near its node.
     #[inline]
-    fn request(&self, order: u8, gfp: Gfp) -> Request {
-        Request::new(Order(order), gfp).on(self.cpu_id())
+    pub(super) fn request(&self, order: u8, gfp: Gfp) -> Request {
+        let request = Request::new(Order(order), gfp);
+        request.on(self.cpu_id()).near(self.node())
     }
 
     /// Begins to allocate, for what that costs.

@@ -2,7 +2,6 @@
 
 use super::alloc::Who;
 use super::meet::Asker;
-use crate::engine::TaskId;
 use crate::{Channel, Cx, Sim, Spec};
 use unfrag::reclaim::Kswapd;
 use unfrag::{Gfp, NodeId};
@@ -13,13 +12,14 @@ pub(crate) fn kswapd_channel(node: NodeId) -> Channel {
 }
 
 impl Sim {
-    /// Starts kswapd of node 0.
-    pub fn start_kswapd(&mut self) -> TaskId {
-        let node = NodeId(0);
-        let spec = Spec::kthread(format!("kswapd{}", node.0));
-        let task = self.spawn(spec, move |cx| kswapd(cx, node));
-        self.mem().kswapd.push(Some(task));
-        task
+    /// Starts kswapd of each node.
+    pub fn start_kswapd(&mut self) {
+        let nodes: Vec<_> = self.manager_ref().inspect().nodes().collect();
+        for node in nodes {
+            let spec = Spec::kthread(format!("kswapd{}", node.0));
+            let task = self.spawn(spec, move |cx| kswapd(cx, node));
+            self.mem().kswapd.push(task);
+        }
     }
 }
 

@@ -47,6 +47,7 @@ impl World for Errand<'_, '_> {
         let daemon = self.asker.kswapd.is_some();
         self.cx.with(|sim| {
             sim.free_pending();
+            // Whichever node it is of: the need for it names none.
             if daemon && matches!(need, Need::Turn { freed: 1.., .. } | Need::Sleep(_)) {
                 sim.end_throttle(Throttle::Reserves);
             }

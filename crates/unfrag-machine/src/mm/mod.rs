@@ -161,8 +161,8 @@ pub struct Memory {
     pub counters: VmCounters,
     /// CPU time of kernel work done and not yet paid for by whoever runs.
     pub(crate) owed: Nanos,
-    /// Tasks that run kswapd, by node.
-    pub(crate) kswapd: Vec<Option<TaskId>>,
+    /// Tasks that run kswapd, one for each node.
+    pub(crate) kswapd: Vec<TaskId>,
     /// Pages written since somebody began to wait for that.
     pub(crate) written: u32,
     pub(crate) busy_rng: Rng,

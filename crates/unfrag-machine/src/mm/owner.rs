@@ -168,7 +168,7 @@ impl World {
 impl Memory {
     /// Whether a task is one of the kernel's page-out daemons.
     pub(crate) fn is_kswapd(&self, task: Option<crate::TaskId>) -> bool {
-        task.is_some() && self.kswapd.contains(&task)
+        task.is_some_and(|t| self.kswapd.contains(&t))
     }
 
     fn is_shmem(&self, object: ObjectId) -> bool {

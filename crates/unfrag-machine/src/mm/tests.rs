@@ -1,4 +1,5 @@
 use super::alloc::Who;
+use super::config::NEW_PAGE;
 use super::process::ProcId;
 use super::swap::SwapConfig;
 use super::*;
@@ -8,7 +9,7 @@ use crate::{Ended, Engine, MachineConfig, Spec, TaskId};
 use std::cell::RefCell;
 use std::iter::once;
 use std::rc::Rc;
-use unfrag::preset;
+use unfrag::{Gfp, NodeId, ZoneConfig, ZoneKind, preset};
 
 /// A machine of `frames` frames with a disk, swap of so many pages, and its daemons.
 fn machine(kernel: &str, frames: u64, swap: u32) -> Engine {
@@ -242,5 +243,92 @@ fn owners_that_answer_busy_lose_nothing() {
     });
     run(&mut e, 600);
     assert!(e.sim().mem().counters.busy_injected > 100);
+    e.sim().check(0).unwrap();
+}
+
+/// A machine of two nodes with a CPU each, and swap.
+fn two_nodes(kernel: &str) -> Engine {
+    let mut config = MachineConfig::flat(NODE, 2, preset(kernel).unwrap().rules);
+    let second = Pfn(config.zones[0].start.0 + NODE);
+    let zone = ZoneConfig::whole(NodeId(1), ZoneKind::Normal, second, NODE);
+    config.zones.push(zone);
+    config.cpu_nodes = vec![NodeId(0), NodeId(1)];
+    config.disks = vec![DiskConfig::desktop("sda", 4 << 30)];
+    config.mem.swap = Some(SwapConfig {
+        device: DeviceId(0),
+        sector: 0,
+        pages: 64 << 8,
+    });
+    let mut engine = Engine::new(&config).unwrap();
+    engine.sim().start_kswapd();
+    engine
+}
+
+/// Frames of each of two nodes.
+const NODE: u64 = 32 << 8;
+
+#[test]
+fn pressure_on_a_node_wakes_its_kswapd_and_takes_its_pages() {
+    for kernel in ["2.6.14", "2.6.32", "5.9", "6.18"] {
+        let mut e = two_nodes(kernel);
+        e.spawn(Spec::new("presses").on(1), move |cx| {
+            let p = cx.create_process(Who::KERNEL, &"presses".into()).unwrap();
+            let pages = NODE as u32 / 2;
+            let a = heap(cx, p, pages);
+            cx.touch(p, a, &mut once(0..pages), true, 100).unwrap();
+            // What the kernel wants of this node alone does not fit beside that.
+            let gfp = Gfp::KERNEL | Gfp::THISNODE;
+            let held: Vec<Pfn> = (0..NODE / 2)
+                .map(|_| {
+                    let pfn = cx.alloc_pages(Who::KERNEL, 0, gfp).unwrap();
+                    cx.with(|sim| sim.take_kernel(pfn, 0, Use::Other));
+                    cx.spend_and_pay(1000);
+                    pfn
+                })
+                .collect();
+            cx.with(|sim| {
+                assert!(held.iter().all(|&pfn| node_of(pfn) == 1), "{kernel}");
+                let mem = sim.mem_ref();
+                let anon = mem.frames.owned().filter(|f| match f.1.owner() {
+                    frames::Owner::Anon(_) => node_of(f.0) == 0,
+                    _ => false,
+                });
+                assert_eq!(anon.count(), 0, "{kernel}: node 0 was not needed");
+                let m = sim.manager_ref().inspect();
+                assert!(m.reclaim_counters().pgsteal_kswapd > 0, "{kernel}");
+                let names = mem.kswapd.iter().flat_map(|&t| sim.task_name(t));
+                assert_eq!(names.collect::<Vec<_>>(), ["kswapd0", "kswapd1"]);
+                let times = mem.kswapd.iter().flat_map(|&t| sim.task_times(t));
+                let system: Vec<_> = times.map(|t| t.system).collect();
+                assert!(system[0] * 20 < system[1], "{kernel}: {system:?}");
+            });
+            held.into_iter()
+                .for_each(|pfn| cx.with(|sim| sim.free_kernel(pfn)));
+            cx.destroy_process(p);
+            cx.sleep(10 * SEC);
+        });
+        run(&mut e, 600);
+        assert!(e.sim().mem().counters.pswpout > 100, "{kernel}");
+        e.sim().check(0).unwrap();
+    }
+}
+
+fn node_of(pfn: Pfn) -> u8 {
+    u8::from(pfn.0 >= 0x1000 + NODE)
+}
+
+#[test]
+fn a_cpu_takes_memory_of_its_node_first() {
+    let mut e = two_nodes("6.18");
+    for cpu in [0, 1] {
+        e.spawn(Spec::new("takes").on(cpu), move |cx| {
+            for gfp in [Gfp::KERNEL, NEW_PAGE] {
+                let pfn = cx.alloc_pages(Who::KERNEL, 0, gfp).unwrap();
+                assert_eq!(usize::from(node_of(pfn)), cpu);
+                cx.with(|sim| sim.give_frame(pfn, 0));
+            }
+        });
+    }
+    run(&mut e, 10);
     e.sim().check(0).unwrap();
 }

@@ -13,9 +13,9 @@ use super::{BATCH, Fail};
 use crate::{Cx, Nanos, Sim};
 use std::iter::once;
 use std::ops::Range;
+use unfrag::Pfn;
 use unfrag::page_alloc::{Allocation, Begun};
 use unfrag::reclaim::PageFlags;
-use unfrag::{Order, Pfn, Request};
 
 /// How touches stopped.
 enum Stop {
@@ -141,8 +141,7 @@ impl Sim {
         let absent = (first + 1..first + 1 + more).take_while(|i| o.get(*i) == Entry::ABSENT);
         let mut pages = [Pfn(0); TOGETHER];
         let pages = &mut pages[..1 + absent.count()];
-        let cpu = self.cpu_id();
-        let request = Request::new(Order::ZERO, NEW_PAGE).on(cpu);
+        let request = self.request(0, NEW_PAGE);
         let n = self.manager().alloc_listed(&request, pages);
         if n == 0 {
             return false;

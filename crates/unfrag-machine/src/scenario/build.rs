@@ -67,6 +67,7 @@ impl Machine {
             seed,
             zones,
             cpus,
+            cpu_nodes: vec![],
             hz: *self.hz.get_ref(),
             rules: kernel.rules,
             sysctl: kernel.sysctl,

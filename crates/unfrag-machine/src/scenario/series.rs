@@ -125,9 +125,9 @@ pub(super) fn cpu_use(sim: &Sim) -> CpuUse {
     sum
 }
 
-/// CPU time of kswapd so far.
+/// CPU time of kswapd so far, of all nodes'.
 pub(super) fn kswapd_cpu(sim: &Sim) -> Nanos {
-    let tasks = sim.mem_ref().kswapd.iter().flatten();
+    let tasks = sim.mem_ref().kswapd.iter();
     let times = tasks.filter_map(|&t| sim.task_times(t));
     times.map(|t| t.user + t.system).sum()
 }
