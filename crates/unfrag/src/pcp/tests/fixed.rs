@@ -4,17 +4,15 @@ use super::*;
 
 #[test]
 fn lists_of_6_1_are_by_order_and_type_spec_3_2() {
-    use crate::pcp::orders::list_index;
+    let list_index = |order, mt| crate::pcp::list_index(Order(order), mt);
     assert_eq!(list_index(0, Unmovable), 0);
     assert_eq!(list_index(0, Reclaimable), 2);
     assert_eq!(list_index(3, Movable), 10);
-    assert_eq!(list_index(HUGE_ORDER, Unmovable), 12);
-    assert_eq!(list_index(HUGE_ORDER, Reclaimable), 12);
-    assert_eq!(list_index(HUGE_ORDER, Movable), 13);
+    assert_eq!(list_index(9, Unmovable), 12);
+    assert_eq!(list_index(9, Reclaimable), 12);
+    assert_eq!(list_index(9, Movable), 13);
     let shape = preset("6.1").map(|p| p.rules.pcp).expect("6.1");
-    let served: Vec<u8> = (0..=MAX_ORDER)
-        .filter(|&o| CpuLists::serves(shape, o))
-        .collect();
+    let served: Vec<u8> = (0..=10).filter(|&o| shape.serves(Order(o))).collect();
     assert_eq!(served, [0, 1, 2, 3, 9]);
 }
 
@@ -24,7 +22,7 @@ fn refill_of_6_1_is_batch_over_order_at_least_two_spec_6_1_3() {
         let mut rig = Rig::new("6.1").stock(Movable).sized(63, 5524);
         assert_eq!(rig.alloc(order, Movable), Some(0));
         assert_eq!(rig.set.count, (blocks - 1) << order, "order {order}");
-        let i = crate::pcp::orders::list_index(order, Movable);
+        let i = crate::pcp::list_index(Order(order), Movable);
         let want: Vec<u32> = (1..blocks as u32).map(|k| k << order).collect();
         assert_eq!(rig.list(i), want, "appended in ascending order");
     }
@@ -49,17 +47,7 @@ fn allocation_halves_the_free_factor_of_6_1_but_a_bulk_one_does_not_spec_6_1_3_1
     rig.set.factor = 5;
     rig.alloc(0, Movable);
     assert_eq!(rig.set.factor, 2);
-    let want = Want {
-        order: 0,
-        mt: Movable,
-        nofragment: false,
-        wake: false,
-    };
-    let (set, zone, mut frames, env, mut t) = rig.parts();
-    assert!(
-        set.alloc_bulk(zone, &mut frames, env, want, &mut t)
-            .is_some()
-    );
+    assert!(rig.alloc_as(0, Movable, false).is_some());
     assert_eq!(rig.set.factor, 2);
 }
 
@@ -115,7 +103,7 @@ fn a_burst_of_small_blocks_empties_a_set_of_6_1_spec_6_1_3() {
     rig.set.factor = 1;
     rig.free(2000, 0, Movable);
     assert_eq!(rig.set.count, 13, "nor for order 0");
-    rig.free(3072, HUGE_ORDER, Movable);
+    rig.free(3072, 9, Movable);
     assert_eq!(rig.given_frames().len(), 0, "nor for order 9 below high");
     rig.free(4096, 3, Movable);
     assert_eq!(rig.set.count, 0);
@@ -150,10 +138,10 @@ fn a_bulk_free_of_6_1_empties_list_after_list_from_the_one_just_freed_to_spec_6_
 fn a_page_of_6_1_returns_to_the_list_of_its_type_when_freed_spec_6_1_1_2() {
     for (era, want) in [("6.1", Movable), ("6.18", Unmovable)] {
         let mut rig = Rig::new(era).sized(1, 100);
-        rig.blocks.fill(Movable as u8);
+        rig.all_blocks_are(Movable);
         rig.free(100, 0, Movable);
         // Its pageblock changes hands while it waits.
-        rig.blocks.fill(Unmovable as u8);
+        rig.all_blocks_are(Unmovable);
         rig.release(1);
         assert_eq!(rig.given(), [(100, want)], "{era}");
     }
@@ -163,7 +151,7 @@ fn a_page_of_6_1_returns_to_the_list_of_its_type_when_freed_spec_6_1_1_2() {
 fn high_atomic_pages_wait_on_the_movable_list_spec_3_2() {
     for era in ["6.1", "6.18"] {
         let mut rig = Rig::new(era).sized(4, 400);
-        rig.blocks.fill(HighAtomic as u8);
+        rig.all_blocks_are(HighAtomic);
         rig.free(100, 1, HighAtomic);
         assert_eq!(rig.list(3 + 1), [100], "{era}");
         rig.release(2);
@@ -177,15 +165,15 @@ fn the_free_counter_moves_beyond_the_stat_threshold_only_spec_6_1_10() {
     rig.zone.stat_threshold = 10;
     let before = rig.zone.counter;
     rig.alloc(0, Movable);
-    assert_eq!((rig.zone.counter, rig.set.delta), (before, -8));
+    assert_eq!((rig.zone.counter, rig.delta), (before, -8));
     for _ in 0..8 {
         rig.alloc(0, Movable);
     }
-    assert_eq!((rig.zone.counter, rig.set.delta), (before - 16, 0));
+    assert_eq!((rig.zone.counter, rig.delta), (before - 16, 0));
     let mark = rig.zone.marks.of(AllocFlags::empty());
     assert!(rig.zone.passes(
         &rig.env.rules,
-        0,
+        Order(0),
         mark,
         ZoneKind::Normal,
         AllocFlags::empty()

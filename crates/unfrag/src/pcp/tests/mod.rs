@@ -5,12 +5,21 @@ mod single;
 mod tuned;
 
 use super::*;
-use crate::frame::{FrameMap, FrameMeta, FrameRange, HUGE_ORDER, MAX_ORDER, Pfn};
+use crate::env::Env;
+use crate::frame::{
+    BlockMeta, FrameIx, FrameMap, FrameMeta, FrameRange, Frames, Geometry, MigrateType, NodeId,
+    Order, Pfn, Span, State, ZoneId,
+};
 use crate::gfp::AllocFlags;
-use crate::kernel::{Drain, preset};
-use crate::zone::{ZoneConfig, ZoneKind};
+use crate::host::Host;
+use crate::kernel::{Drain, Pcp, Sysctl, preset};
+use crate::place::{FreeBlock, Want};
+use crate::trace::Event;
+use crate::tracer::Tracer;
+use crate::zone::{Zone, ZoneConfig, ZoneKind, ZoneOps};
 use MigrateType::{HighAtomic, Movable, Reclaimable, Reserve, Unmovable};
 use std::vec::Vec;
+use zerocopy::FromZeros;
 
 const PAGES: u32 = 16384;
 
@@ -26,10 +35,10 @@ impl Host for Ear {
 
 /// One set of one zone whose memory is free, in blocks of the largest order.
 struct Rig {
-    meta: Vec<FrameMeta>,
-    blocks: Vec<u8>,
+    frames: Frames<'static>,
     zone: Zone,
     set: CpuLists,
+    delta: i32,
     env: Env,
     map: FrameMap,
     ear: Ear,
@@ -39,14 +48,8 @@ impl Rig {
     fn new(era: &str) -> Rig {
         let rules = preset(era).map(|p| p.rules);
         let rules = rules.unwrap_or_else(|| panic!("no preset {era}"));
-        let config = ZoneConfig {
-            node: 0,
-            kind: ZoneKind::Normal,
-            start: Pfn(0),
-            spanned: PAGES.into(),
-            present: PAGES.into(),
-            managed: PAGES.into(),
-        };
+        let geometry = Geometry::PAGES_4K.with_block_order(Order(rules.block_order));
+        let config = ZoneConfig::whole(NodeId(0), ZoneKind::Normal, Pfn(0), PAGES.into());
         let range = FrameRange {
             start: Pfn(0),
             frames: PAGES.into(),
@@ -55,41 +58,58 @@ impl Rig {
             watermark_boost_factor: 0,
             ..Sysctl::default()
         };
-        let mut rig = Rig {
-            meta: std::vec![bytemuck::Zeroable::zeroed(); PAGES as usize],
-            blocks: std::vec![Movable as u8; (PAGES >> rules.block_order) as usize],
-            zone: Zone::new(0, config, 0, PAGES, false),
-            set: CpuLists::new(),
-            env: Env { rules, sysctl },
-            map: FrameMap::new(&[range]).expect("a map"),
-            ear: Ear::default(),
+        let blocks = geometry.block_of(FrameIx(PAGES)).0 as usize;
+        let meta: Vec<_> = (0..PAGES).map(|_| FrameMeta::new_zeroed()).collect();
+        let blocks: Vec<_> = (0..blocks).map(|_| BlockMeta::new_zeroed()).collect();
+        let mut frames = Frames::new(meta.leak(), blocks.leak(), geometry, Movable);
+        let span = Span {
+            start: FrameIx(0),
+            end: FrameIx(PAGES),
         };
-        for m in &mut rig.meta {
-            m.set_state(State::new(Kind::Tail, 0, Unmovable, 0));
+        frames.add_zone(ZoneId(0), span, State::TAIL);
+        Rig {
+            frames,
+            zone: Zone::new(ZoneId(0), &config, span, geometry.max_order, false),
+            set: CpuZone::new().lists,
+            delta: 0,
+            env: Env::new(rules, sysctl),
+            map: FrameMap::new(&[range], geometry).expect("a map"),
+            ear: Ear::default(),
         }
-        rig
     }
 
-    fn parts(&mut self) -> (&mut CpuLists, &mut Zone, Frames<'_>, &Env, Tracer<'_, Ear>) {
-        let frames = Frames {
-            meta: &mut self.meta,
-            blocks: &mut self.blocks,
-            block_order: self.env.rules.block_order,
+    fn parts(&mut self) -> (&mut CpuLists, ZoneOps<'_, 'static, Ear>) {
+        let ops = ZoneOps {
+            zone: &mut self.zone,
+            delta: &mut self.delta,
+            frames: &self.frames,
+            env: &self.env,
+            tracer: Tracer {
+                host: &mut self.ear,
+                map: &self.map,
+            },
         };
-        let tracer = Tracer {
-            host: &mut self.ear,
-            map: &self.map,
-        };
-        (&mut self.set, &mut self.zone, frames, &self.env, tracer)
+        (&mut self.set, ops)
+    }
+
+    /// All pageblocks get a type.
+    fn all_blocks_are(&mut self, mt: MigrateType) {
+        let order = self.frames.geometry.max_order;
+        for ix in (0..PAGES).step_by(order.frames() as usize) {
+            self.frames.set_block_types(FrameIx(ix), order, mt);
+        }
     }
 
     /// Memory of a type: whole blocks on the buddy lists.
     fn stock(mut self, mt: MigrateType) -> Rig {
-        let (_, zone, mut frames, ..) = self.parts();
-        frames.blocks.fill(mt as u8);
-        for ix in (0..PAGES).step_by(1 << MAX_ORDER) {
-            zone.place.lists.push(&mut frames, ix, MAX_ORDER, mt, true);
-            zone.counter += 1 << MAX_ORDER;
+        self.all_blocks_are(mt);
+        let order = self.frames.geometry.max_order;
+        for ix in (0..PAGES).step_by(order.frames() as usize) {
+            let ix = FrameIx(ix);
+            self.zone
+                .place
+                .put(&self.frames, FreeBlock { ix, order, mt });
+            self.zone.counter += i64::from(order.frames());
         }
         self
     }
@@ -100,44 +120,58 @@ impl Rig {
         self
     }
 
-    fn alloc_cold(&mut self, order: u8, mt: MigrateType, cold: bool) -> Option<u32> {
+    /// An allocation that is a sign of demand, or a bulk one, which is none.
+    fn alloc_as(&mut self, order: u8, mt: MigrateType, demand: bool) -> Option<u32> {
         let want = Want {
-            order,
+            order: Order(order),
             mt,
             nofragment: false,
             wake: false,
         };
-        let (set, zone, mut frames, env, mut t) = self.parts();
-        set.alloc(zone, &mut frames, env, want, cold, &mut t)
+        let (set, mut z) = self.parts();
+        set.take(&mut z, want, demand).map(|ix| ix.0)
     }
 
     fn alloc(&mut self, order: u8, mt: MigrateType) -> Option<u32> {
-        self.alloc_cold(order, mt, false)
+        self.alloc_as(order, mt, true)
     }
 
     /// Frees a block that nobody allocated.
     fn free(&mut self, ix: u32, order: u8, mt: MigrateType) {
-        let (set, zone, mut frames, env, mut t) = self.parts();
-        set.free(zone, &mut frames, env, ix, order, mt, false, &mut t);
+        let mood = Mood::of(&self.zone);
+        let (set, mut z) = self.parts();
+        let (ix, order) = (FrameIx(ix), Order(order));
+        let freed = set.put_freed(z.frames, &z.env.rules, FreeBlock { ix, order, mt }, mood);
+        if freed.surplus > 0 {
+            set.give_surplus(&mut z, freed);
+        }
     }
 
     fn release(&mut self, n: i32) {
-        let (set, zone, mut frames, env, mut t) = self.parts();
-        set.release(zone, &mut frames, env, n, 0, &mut t);
+        let (set, mut z) = self.parts();
+        set.release(&mut z, n, 0);
+    }
+
+    fn decay(&mut self) {
+        let (set, mut z) = self.parts();
+        set.decay(&mut z);
     }
 
     /// Puts single pages on list `i`, the first named at its head, each two frames apart so that
     /// they do not merge.
     fn hold(&mut self, i: usize, from: u32, n: u32, mt: MigrateType) {
-        let (set, zone, mut frames, env, _) = self.parts();
         for k in 0..n {
-            let at = (i, End::Tail);
-            set.put_single(&mut frames, zone.id, env.rules.pcp, at, from + 2 * k, mt);
+            let page = FreeBlock {
+                ix: FrameIx(from + 2 * k),
+                order: Order::ZERO,
+                mt,
+            };
+            self.set.restore(&self.frames, i, page);
         }
     }
 
     fn list(&self, i: usize) -> Vec<u32> {
-        self.set.lists[i].iter(&self.meta).collect()
+        self.set.iter(&self.frames, i).map(|ix| ix.0).collect()
     }
 
     /// Blocks given back since the last look: frame and list.

@@ -166,18 +166,19 @@ fn idle_sets_of_6_18_decay_spec_3_2() {
     let mut rig = tuned(2, 16, 400);
     rig.set.high = 80;
     rig.hold(1, 8000, 76, Movable);
-    let (set, zone, mut frames, env, mut t) = rig.parts();
-    assert!(set.decay(zone, &mut frames, env, &mut t));
+    rig.decay();
     // max(76 - 64, 80 - 10, 16) = 70.
     assert_eq!((rig.set.high, rig.set.count), (70, 70));
-    let (set, zone, mut frames, env, mut t) = rig.parts();
-    set.high = 17;
-    set.decay(zone, &mut frames, env, &mut t);
+    rig.set.high = 17;
+    rig.decay();
     assert_eq!((rig.set.high, rig.set.count), (16, 16));
     let mut rig = tuned(2, 16, 16);
-    let (set, zone, mut frames, env, mut t) = rig.parts();
-    assert!(
-        !set.decay(zone, &mut frames, env, &mut t),
+    rig.set.high = 80;
+    rig.hold(1, 8000, 76, Movable);
+    rig.decay();
+    assert_eq!(
+        (rig.set.high, rig.set.count),
+        (80, 76),
         "only where high is tuned"
     );
 }
