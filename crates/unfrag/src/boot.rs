@@ -77,10 +77,7 @@ impl<'m, H: Host> Manager<'m, H> {
         lrus.fill_with(LruLists::new);
 
         let rules = config.rules;
-        let env = Env {
-            rules,
-            sysctl: effective(config),
-        };
+        let env = Env::new(rules, effective(config));
         let initial = match rules.placement {
             Placement::Pageblocks(_) => MigrateType::Movable,
             Placement::Ungrouped | Placement::V19 => MigrateType::Unmovable,

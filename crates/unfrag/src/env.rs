@@ -1,10 +1,23 @@
 //! The rules and settings in force.
 
-use crate::kernel::{Rules, Sysctl};
+use crate::kernel::{Placement, Rules, Sysctl};
 
 /// What decides, wherever a rule or a setting decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Env {
     pub rules: Rules,
     pub sysctl: Sysctl,
+    /// Each type has lists of its own.
+    pub grouped: bool,
+}
+
+impl Env {
+    pub fn new(rules: Rules, sysctl: Sysctl) -> Env {
+        let ungrouped = matches!(rules.placement, Placement::Ungrouped);
+        Env {
+            rules,
+            sysctl,
+            grouped: !ungrouped && !sysctl.group_by_mobility_disabled,
+        }
+    }
 }

@@ -77,12 +77,14 @@ impl Gfp {
     /// (V19 with a warning and no page).
     #[inline]
     pub const fn mobility(self) -> Option<MigrateType> {
-        match self.bits() >> 3 & 3 {
-            0 => Some(MigrateType::Unmovable),
-            1 => Some(MigrateType::Movable),
-            2 => Some(MigrateType::Reclaimable),
-            _ => None,
-        }
+        // By the two mobility bits.
+        const TYPES: [MigrateType; 3] = [
+            MigrateType::Unmovable,
+            MigrateType::Movable,
+            MigrateType::Reclaimable,
+        ];
+        let bits = (self.bits() >> 3 & 3) as usize;
+        if bits == 3 { None } else { Some(TYPES[bits]) }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::kernel::{Rules, Sysctl};
 use crate::lru::{Lru, NR_LRU};
 use crate::manager::Manager;
-use crate::pcp::NR_LISTS;
+use crate::pcp::{CpuZone, NR_LISTS};
 use crate::place::V19Stats;
 use crate::stat::{Counters, ReclaimCounters};
 use crate::zone::Marks;
@@ -188,12 +188,25 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         }
     }
 
+    /// What a CPU has of a zone.
+    pub(crate) fn own(self, zone: ZoneId, cpu: CpuId) -> &'a CpuZone {
+        let m = self.m;
+        let (zones, cpus) = (m.zones.len(), m.cpus);
+        assert!(
+            zone.index() < zones && cpu.0 < cpus,
+            "zone {} of {zones}, CPU {} of {cpus}",
+            zone.0,
+            cpu.0
+        );
+        &m.sets[m.set_of(zone, cpu)]
+    }
+
     /// A CPU's lists of a zone.
     ///
     /// # Panics
     /// If there is no such zone or CPU.
     pub fn set(self, zone: ZoneId, cpu: CpuId) -> SetView {
-        let s = &self.m.sets[self.m.set_of(zone, cpu)].lists;
+        let s = &self.own(zone, cpu).lists;
         SetView {
             count: s.count,
             high: s.high,
@@ -225,7 +238,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         mt: MigrateType,
     ) -> impl Iterator<Item = Pfn> + use<'a, 'm, H> {
         let list = *self.m.zone(zone).place.list(order, mt);
-        let frames = list.iter(&self.m.frames);
+        let frames = list.iter(self.m.frames.table);
         frames.map(|ix| self.m.map.pfn(ix))
     }
 
@@ -249,7 +262,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         index: usize,
     ) -> impl Iterator<Item = Pfn> + use<'a, 'm, H> {
         assert!(index < NR_LISTS, "list {index} of {NR_LISTS}");
-        let set = &self.m.sets[self.m.set_of(zone, cpu)].lists;
+        let set = &self.own(zone, cpu).lists;
         let frames = set.iter(&self.m.frames, index);
         frames.map(|ix| self.m.map.pfn(ix))
     }
@@ -407,7 +420,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// If there is no such zone.
     pub fn lru_list(self, zone: ZoneId, lru: Lru) -> impl Iterator<Item = Pfn> + use<'a, 'm, H> {
         let list = self.m.lrus[zone.index()].lists[lru.index()];
-        let frames = list.iter(&self.m.frames);
+        let frames = list.iter(self.m.frames.table);
         frames.map(|ix| self.m.map.pfn(ix))
     }
 }

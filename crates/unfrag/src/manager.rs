@@ -83,22 +83,16 @@ impl<'m, H: Host> Manager<'m, H> {
         self.nr_swap_pages = pages;
     }
 
-    /// Where a CPU's part of a zone is.
-    ///
-    /// # Panics
-    /// If there is no such CPU.
-    #[inline]
+    /// Where a CPU's part of a zone is, if there is such a CPU.
+    #[inline(always)]
     pub(crate) fn set_of(&self, zone: ZoneId, cpu: CpuId) -> usize {
-        assert!(
-            cpu.0 < self.cpus,
-            "CPU {} of {}: requests name the CPU they are made on",
-            cpu.0,
-            self.cpus
-        );
         cpu.index() * self.zones.len() + zone.index()
     }
 
     /// A CPU's lists of a zone, and the zone with what an operation on it needs.
+    ///
+    /// # Panics
+    /// If there is no such CPU or zone.
     #[inline]
     pub(crate) fn parts(
         &mut self,
@@ -106,7 +100,7 @@ impl<'m, H: Host> Manager<'m, H> {
         cpu: CpuId,
     ) -> (&mut CpuLists, ZoneOps<'_, 'm, H>) {
         let set = self.set_of(zone, cpu);
-        let CpuZone { lists, delta, .. } = &mut self.sets[set];
+        let CpuZone { lists, delta, .. } = own_set(self.sets, set);
         let ops = ZoneOps {
             zone: &mut self.zones[zone.index()],
             delta,
@@ -165,4 +159,22 @@ impl<'m, H: Host> Manager<'m, H> {
             })
             .map(|(head, _)| head)
     }
+}
+
+/// What a CPU has of a zone.
+///
+/// # Panics
+/// If there is no such CPU.
+#[inline(always)]
+pub(crate) fn own_set(sets: &mut [CpuZone], at: usize) -> &mut CpuZone {
+    match sets.get_mut(at) {
+        Some(set) => set,
+        None => no_such_cpu(),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn no_such_cpu() -> ! {
+    panic!("there is no such CPU: a request names the CPU that it is made on, below `Config::cpus`")
 }

@@ -72,7 +72,7 @@ impl<H: Host> Inspect<'_, '_, H> {
     /// Pages on LRU lists are in use, and know their list.
     fn check_lru(self, zone: ZoneId) -> Result<(), Fault> {
         for (i, list) in self.m.lrus[zone.index()].lists.iter().enumerate() {
-            list.validate(&self.m.frames, |ix| {
+            list.validate(self.m.frames.table, |ix| {
                 let s = self.m.frames.state(ix);
                 let of = self.m.zone(self.m.frames.zone_of(ix)).lru.index();
                 let right = s.kind() == Kind::Used && usize::from(s.lru()) == i + 1;
@@ -102,7 +102,7 @@ impl<H: Host> Inspect<'_, '_, H> {
         require(counted.is_some(), Fault::Count(zone))?;
         let mut deltas = 0;
         for cpu in self.cpus() {
-            let own = &self.m.sets[self.m.set_of(zone, cpu)];
+            let own = self.own(zone, cpu);
             let counted = own.lists.validate(frames, &self.m.env, |ix| {
                 let right = frames.state(ix).kind() == Kind::Pcp && frames.zone_of(ix) == zone;
                 require(right, Fault::State(ix))

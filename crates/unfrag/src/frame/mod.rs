@@ -27,7 +27,7 @@ pub use page_flags::PageFlags;
 pub(crate) use state::State;
 pub use state::{Kind, OwnerId};
 pub use table::MAX_ZONES;
-pub(crate) use table::{BlockMeta, FrameMeta, Frames, Span};
+pub(crate) use table::{BlockMeta, FrameMeta, Frames, Span, Table};
 pub use zone_kind::{NR_ZONE_KINDS, ZoneConfig, ZoneKind};
 
 /// Largest order where pages have 4 KiB: blocks of 4 MiB.

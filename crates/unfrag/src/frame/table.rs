@@ -64,9 +64,45 @@ impl Span {
     }
 }
 
+/// The frame table alone, to be passed by value: so the compiler keeps its address in a register, however
+/// much is stored through it.
+#[derive(Clone, Copy)]
+pub(crate) struct Table<'m>(&'m [FrameMeta]);
+
+impl<'m> Table<'m> {
+    #[inline]
+    pub fn meta(self, ix: FrameIx) -> &'m FrameMeta {
+        &self.0[ix.index()]
+    }
+    #[inline]
+    pub fn state(self, ix: FrameIx) -> State {
+        State(self.0[ix.index()].state.load(Relaxed))
+    }
+    #[inline]
+    pub fn set_state(self, ix: FrameIx, state: State) {
+        self.0[ix.index()].state.store(state.0, Relaxed);
+    }
+    #[inline]
+    pub fn next(self, ix: FrameIx) -> FrameIx {
+        FrameIx(self.0[ix.index()].next.load(Relaxed))
+    }
+    #[inline]
+    pub fn set_next(self, ix: FrameIx, next: FrameIx) {
+        self.0[ix.index()].next.store(next.0, Relaxed);
+    }
+    #[inline]
+    pub fn prev(self, ix: FrameIx) -> FrameIx {
+        FrameIx(self.0[ix.index()].prev.load(Relaxed))
+    }
+    #[inline]
+    pub fn set_prev(self, ix: FrameIx, prev: FrameIx) {
+        self.0[ix.index()].prev.store(prev.0, Relaxed);
+    }
+}
+
 /// The frame table and the table of pageblocks.
 pub(crate) struct Frames<'m> {
-    meta: &'m [FrameMeta],
+    pub table: Table<'m>,
     blocks: &'m [BlockMeta],
     pub geometry: Geometry,
     /// The zones' frames, for the few pageblocks that two zones share.
@@ -89,7 +125,7 @@ impl<'m> Frames<'m> {
             end: FrameIx::NIL,
         };
         Frames {
-            meta,
+            table: Table(meta),
             blocks,
             geometry,
             spans: [none; MAX_ZONES],
@@ -100,7 +136,7 @@ impl<'m> Frames<'m> {
     pub fn add_zone(&mut self, zone: ZoneId, span: Span, reserved: State) {
         self.spans[zone.index()] = span;
         for ix in span.start.until(span.end) {
-            let e = &self.meta[ix.index()];
+            let e = self.table.meta(ix);
             e.next.store(FrameIx::NIL.0, Relaxed);
             e.prev.store(FrameIx::NIL.0, Relaxed);
             e.state.store(reserved.0, Relaxed);
@@ -122,45 +158,25 @@ impl<'m> Frames<'m> {
 
     /// Address of the frame table.
     pub fn address(&self) -> usize {
-        self.meta.as_ptr().addr()
+        self.table.0.as_ptr().addr()
     }
 
     #[inline]
-    pub fn meta(&self, ix: FrameIx) -> &'m FrameMeta {
-        &self.meta[ix.index()]
-    }
-    #[inline]
     pub fn state(&self, ix: FrameIx) -> State {
-        State(self.meta[ix.index()].state.load(Relaxed))
+        self.table.state(ix)
     }
     #[inline]
     pub fn set_state(&self, ix: FrameIx, state: State) {
-        self.meta[ix.index()].state.store(state.0, Relaxed);
-    }
-    #[inline]
-    pub fn next(&self, ix: FrameIx) -> FrameIx {
-        FrameIx(self.meta[ix.index()].next.load(Relaxed))
-    }
-    #[inline]
-    pub fn set_next(&self, ix: FrameIx, next: FrameIx) {
-        self.meta[ix.index()].next.store(next.0, Relaxed);
-    }
-    #[inline]
-    pub fn prev(&self, ix: FrameIx) -> FrameIx {
-        FrameIx(self.meta[ix.index()].prev.load(Relaxed))
-    }
-    #[inline]
-    pub fn set_prev(&self, ix: FrameIx, prev: FrameIx) {
-        self.meta[ix.index()].prev.store(prev.0, Relaxed);
+        self.table.set_state(ix, state);
     }
     /// What the owner of a frame stored.
     #[inline]
     pub fn key(&self, ix: FrameIx) -> u32 {
-        self.meta[ix.index()].key.load(Relaxed)
+        self.table.meta(ix).key.load(Relaxed)
     }
     #[inline]
     pub fn set_key(&self, ix: FrameIx, key: u32) {
-        self.meta[ix.index()].key.store(key, Relaxed);
+        self.table.meta(ix).key.store(key, Relaxed);
     }
 
     #[inline]

@@ -55,7 +55,7 @@ impl PagesMut<'_, '_> {
     #[inline]
     pub fn prefetch(&self, pfn: Pfn) {
         if let Some(ix) = self.map.ix(pfn) {
-            prefetch(self.frames.meta(ix));
+            prefetch(self.frames.table.meta(ix));
         }
     }
 
@@ -172,7 +172,7 @@ impl PagesMut<'_, '_> {
     #[inline(always)]
     pub(crate) fn unlink(&mut self, ix: FrameIx, lru: Lru) {
         let frames = self.frames;
-        self.lists_of(ix).lists[lru.index()].unlink(frames, ix);
+        self.lists_of(ix).lists[lru.index()].unlink(frames.table, ix);
     }
 
     pub(crate) fn link(&mut self, ix: FrameIx, lru: Lru, end: End) {
@@ -184,7 +184,7 @@ impl PagesMut<'_, '_> {
     fn join(&mut self, ix: FrameIx, s: State, lru: Lru, end: End) {
         let frames = self.frames;
         frames.set_state(ix, s.with_lru(lru as u8));
-        self.lists_of(ix).lists[lru.index()].push(frames, ix, end);
+        self.lists_of(ix).lists[lru.index()].push(frames.table, ix, end);
     }
 
     /// Takes a page whose state is known off its LRU list, if it is on one.
@@ -209,7 +209,7 @@ impl PagesMut<'_, '_> {
         flags.remove(PageFlags::ACTIVE);
         self.frames
             .set_state(ix, s.with_lru(ISOLATED).with_flags(flags));
-        held.push_tail(self.frames, ix);
+        held.push_tail(self.frames.table, ix);
         self.lists_of(ix).isolated[usize::from(lru.is_file())] += 1;
         Some(lru)
     }

@@ -92,19 +92,19 @@ impl Operation for Allocation {
 }
 
 impl Allocation {
-    /// An allocation that the first attempt did not serve.
+    /// An allocation that the first attempt did not serve; `None` if no zone may.
     pub(super) fn new<H: Host>(
         m: &mut Manager<'_, H>,
         demand: &Demand,
         context: Context,
         reclaims: bool,
-    ) -> Result<Allocation, AllocError> {
+    ) -> Option<Allocation> {
         let list = m.zone_list(demand);
         if list.is_empty() {
-            return Err(AllocError::Forbidden);
+            return None;
         }
         m.counters.slow_path += 1;
-        Ok(Allocation {
+        Some(Allocation {
             demand: *demand,
             context,
             list,

@@ -3,7 +3,7 @@
 use crate::frame::{FrameIx, Order, Pfn};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::manager::Manager;
+use crate::manager::{Manager, own_set};
 use crate::place::Want;
 use crate::request::{AllocError, Request};
 
@@ -73,10 +73,12 @@ impl<H: Host> Manager<'_, H> {
         let Ok(d) = self.demand(&single) else {
             return 0;
         };
-        let Some(set) = self.set_with_plenty(&d) else {
+        let tuned = self.env.rules.pcp.is_tuned();
+        let Some(set) = self.set_with_plenty(&d, tuned) else {
             return 0;
         };
-        let (lists, frames, rules) = (&mut self.sets[set].lists, &self.frames, &self.env.rules);
+        let lists = &mut own_set(self.sets, set).lists;
+        let (frames, rules) = (&self.frames, &self.env.rules);
         let mut n = 0;
         // First their positions, then their numbers.
         while let Some(slot) = out.get_mut(n)

@@ -2,12 +2,12 @@
 //! `spec: linux-mm 1.4, 1.6; linux-6.1 1.4-1.6, 2.6`
 
 use super::allocation::{Allocation, Begun};
-use crate::frame::{FrameIx, MigrateType, Order, Pfn, State};
+use crate::frame::{CpuId, FrameIx, MigrateType, NodeId, Order, Pfn, State};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
-use crate::kernel::{MarkCheck, Placement};
-use crate::manager::Manager;
-use crate::request::{AllocError, Demand, Request, first_flags};
+use crate::kernel::{MarkCheck, Pcp};
+use crate::manager::{Manager, own_set};
+use crate::request::{AllocError, Demand, Request, first_flags, highest_zone};
 use crate::trace::Event;
 
 impl<'m, H: Host> Manager<'m, H> {
@@ -22,25 +22,34 @@ impl<'m, H: Host> Manager<'m, H> {
     ///
     /// # Panics
     /// If the request names a CPU that does not exist.
-    #[inline]
+    #[inline(always)]
     pub fn alloc(&mut self, request: &Request) -> Result<Pfn, AllocError> {
-        let demand = self.demand(request)?;
-        match self.listed(&demand) {
-            Some(ix) => Ok(self.hand_out(&demand, ix)),
-            None => self.alloc_unlisted(request, &demand),
+        let Request {
+            order,
+            gfp,
+            cpu,
+            node,
+            ..
+        } = *request;
+        match self.listed(order, gfp, cpu, node) {
+            Some(pfn) => Ok(pfn),
+            None => self.alloc_unlisted(request),
         }
     }
 
     #[inline(never)]
-    fn alloc_unlisted(&mut self, request: &Request, demand: &Demand) -> Result<Pfn, AllocError> {
+    fn alloc_unlisted(&mut self, request: &Request) -> Result<Pfn, AllocError> {
+        let demand = &self.demand(request)?;
         if let Some(ix) = self.fast_path(demand) {
             return Ok(self.hand_out(demand, ix));
         }
         if request.first_pass_only {
             return self.fail(demand);
         }
-        let mut allocation = Allocation::new(self, demand, request.context, false)?;
-        allocation.without_waiting(self)
+        match Allocation::new(self, demand, request.context, false) {
+            Some(mut allocation) => allocation.without_waiting(self),
+            None => self.fail(demand),
+        }
     }
 
     /// Begins an allocation that may reclaim: the frame itself where free memory serves it, else an
@@ -52,25 +61,34 @@ impl<'m, H: Host> Manager<'m, H> {
     ///
     /// # Panics
     /// If the request names a CPU that does not exist.
-    #[inline]
+    #[inline(always)]
     pub fn begin(&mut self, request: &Request) -> Result<Begun, AllocError> {
-        let demand = self.demand(request)?;
-        match self.listed(&demand) {
-            Some(ix) => Ok(Begun::Got(self.hand_out(&demand, ix))),
-            None => self.begin_unlisted(request, &demand),
+        let Request {
+            order,
+            gfp,
+            cpu,
+            node,
+            ..
+        } = *request;
+        match self.listed(order, gfp, cpu, node) {
+            Some(pfn) => Ok(Begun::Got(pfn)),
+            None => self.begin_unlisted(request),
         }
     }
 
     #[inline(never)]
-    fn begin_unlisted(&mut self, request: &Request, demand: &Demand) -> Result<Begun, AllocError> {
+    fn begin_unlisted(&mut self, request: &Request) -> Result<Begun, AllocError> {
+        let demand = &self.demand(request)?;
         if let Some(ix) = self.fast_path(demand) {
             return Ok(Begun::Got(self.hand_out(demand, ix)));
         }
         if request.first_pass_only {
             return self.fail(demand).map(Begun::Got);
         }
-        let allocation = Allocation::new(self, demand, request.context, true)?;
-        Ok(Begun::Allocation(allocation))
+        let allocation = Allocation::new(self, demand, request.context, true);
+        allocation
+            .map(Begun::Allocation)
+            .ok_or(AllocError::Forbidden)
     }
 
     /// The request with its type and highest zone.
@@ -87,24 +105,65 @@ impl<'m, H: Host> Manager<'m, H> {
     #[inline]
     fn request_type(&self, gfp: Gfp) -> Option<MigrateType> {
         let mt = gfp.mobility()?;
-        let grouped = !matches!(self.env.rules.placement, Placement::Ungrouped)
-            && !self.env.sysctl.group_by_mobility_disabled;
+        let grouped = self.env.grouped;
         Some(if grouped { mt } else { MigrateType::Unmovable })
     }
 
     /// The commonest case: a block that the CPU's own list of the best zone holds, with no watermark in
-    /// sight. What [`fast_path`](Self::fast_path) would take.
+    /// sight. What [`fast_path`](Self::fast_path) would take. What it needs of a request comes in
+    /// registers.
+    fn listed(&mut self, order: Order, gfp: Gfp, cpu: CpuId, node: NodeId) -> Option<Pfn> {
+        let d = Demand {
+            cpu,
+            node,
+            order,
+            gfp,
+            mt: self.request_type(gfp)?,
+            highest: highest_zone(gfp),
+        };
+        // The orders that are asked for most, each as a constant.
+        let ix = match order {
+            Order::ZERO => self.listed_of(Demand {
+                order: Order::ZERO,
+                ..d
+            }),
+            Order::HUGE => self.listed_of(Demand {
+                order: Order::HUGE,
+                ..d
+            }),
+            _ => self.listed_rarely(d),
+        };
+        ix.map(|ix| self.hand_out(&d, ix))
+    }
+
+    #[inline(never)]
+    fn listed_rarely(&mut self, d: Demand) -> Option<FrameIx> {
+        self.listed_of(d)
+    }
+
     #[inline(always)]
-    pub(super) fn listed(&mut self, d: &Demand) -> Option<FrameIx> {
-        let set = self.set_with_plenty(d)?;
-        let lists = &mut self.sets[set].lists;
-        lists.pop(&self.frames, &self.env.rules, d.order, d.mt)
+    fn listed_of(&mut self, d: Demand) -> Option<FrameIx> {
+        let Pcp::Orders { tuned } = self.env.rules.pcp else {
+            return self.listed_single(&d);
+        };
+        let set = self.set_with_plenty(&d, tuned)?;
+        let lists = &mut own_set(self.sets, set).lists;
+        lists.orders_pop(&self.frames, d.order, d.mt, tuned)
+    }
+
+    /// Where lists hold single pages (to 5.12). Cold, so that it stands off the road of all others.
+    #[cold]
+    #[inline(never)]
+    fn listed_single(&mut self, d: &Demand) -> Option<FrameIx> {
+        let set = self.set_with_plenty(d, false)?;
+        let lists = &mut own_set(self.sets, set).lists;
+        lists.single_pop(&self.frames, &self.env.rules, d.mt)
     }
 
     /// This CPU's lists of the best zone for a request, if they serve its order and no watermark is in
-    /// sight there.
+    /// sight there. `tuned`: they follow demand.
     #[inline(always)]
-    pub(super) fn set_with_plenty(&self, d: &Demand) -> Option<usize> {
+    pub(super) fn set_with_plenty(&self, d: &Demand, tuned: bool) -> Option<usize> {
         let rules = &self.env.rules;
         if !rules.pcp.serves(d.order) {
             return None;
@@ -112,7 +171,7 @@ impl<'m, H: Host> Manager<'m, H> {
         let zone = self.zonelists.of(d.node, d.highest).first_local()?;
         let z = self.zone(zone);
         let checkable = d.order == Order::ZERO || rules.marks.check == MarkCheck::BlockExists;
-        if z.boosted || !checkable || !z.has_plenty(d.order, d.highest, rules.pcp.is_tuned()) {
+        if z.boosted || !checkable || !z.has_plenty(d.order, d.highest, tuned) {
             return None;
         }
         Some(self.set_of(zone, d.cpu))

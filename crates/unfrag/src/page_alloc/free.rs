@@ -3,7 +3,7 @@
 use crate::frame::{CpuId, FrameIx, Kind, MigrateType, Order, PageFlags, Pfn, ZoneId};
 use crate::host::Host;
 use crate::lru::ISOLATED;
-use crate::manager::Manager;
+use crate::manager::{Manager, own_set};
 use crate::pcp::{Freed, Mood};
 use crate::place::{At, FreeBlock};
 use crate::trace::Event;
@@ -114,6 +114,21 @@ impl<'m, H: Host> Manager<'m, H> {
     /// such blocks.
     #[inline]
     pub(crate) fn put_back(&mut self, cpu: CpuId, ix: FrameIx, order: Order) {
+        // The orders that are freed most, each as a constant.
+        match order {
+            Order::ZERO => self.put_back_of(cpu, ix, Order::ZERO),
+            Order::HUGE => self.put_back_of(cpu, ix, Order::HUGE),
+            _ => self.put_back_rarely(cpu, ix, order),
+        }
+    }
+
+    #[inline(never)]
+    fn put_back_rarely(&mut self, cpu: CpuId, ix: FrameIx, order: Order) {
+        self.put_back_of(cpu, ix, order);
+    }
+
+    #[inline(always)]
+    fn put_back_of(&mut self, cpu: CpuId, ix: FrameIx, order: Order) {
         let (zone, mt) = self.frames.zone_and_type(ix);
         if !self.env.rules.pcp.serves(order) || mt == MigrateType::Isolate {
             return self.give_to_zone(cpu, zone, ix, order);
@@ -121,7 +136,7 @@ impl<'m, H: Host> Manager<'m, H> {
         let set = self.set_of(zone, cpu);
         let mood = Mood::of(&self.zones[zone.index()]);
         let block = FreeBlock { ix, order, mt };
-        let lists = &mut self.sets[set].lists;
+        let lists = &mut own_set(self.sets, set).lists;
         let freed = lists.put_freed(&self.frames, &self.env.rules, block, mood);
         if freed.surplus > 0 {
             self.give_surplus(cpu, zone, freed);

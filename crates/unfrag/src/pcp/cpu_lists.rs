@@ -122,11 +122,7 @@ impl CpuLists {
         mt: MigrateType,
     ) -> Option<FrameIx> {
         match rules.pcp {
-            Pcp::Orders { tuned, .. } => {
-                let ix = self.orders_pop(frames, order, mt)?;
-                self.note_demand(tuned);
-                Some(ix)
-            }
+            Pcp::Orders { tuned } => self.orders_pop(frames, order, mt, tuned),
             _ => self.single_pop(frames, rules, mt),
         }
     }
@@ -213,7 +209,7 @@ impl CpuLists {
     pub(super) fn link(&mut self, frames: &Frames, i: usize, block: FreeBlock, end: End) {
         let FreeBlock { ix, order, mt } = block;
         frames.set_state(ix, State::new(Kind::Pcp, order, mt));
-        self.lists[i].push(frames, ix, end);
+        self.lists[i].push(frames.table, ix, end);
         self.count += order.frames() as i32;
     }
 
@@ -229,7 +225,7 @@ impl CpuLists {
         frames: &'a Frames,
         i: usize,
     ) -> impl Iterator<Item = FrameIx> + use<'a> {
-        self.lists[i].iter(frames)
+        self.lists[i].iter(frames.table)
     }
 
     /// Checks the lists; `visit` is asked about each block. `None`: a count is wrong.
@@ -241,7 +237,7 @@ impl CpuLists {
     ) -> Result<Option<()>, E> {
         let mut count = 0;
         for list in &self.lists {
-            list.validate(frames, |ix| {
+            list.validate(frames.table, |ix| {
                 count += frames.state(ix).order().frames() as i32;
                 visit(ix)
             })?;

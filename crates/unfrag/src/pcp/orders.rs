@@ -12,15 +12,24 @@ use crate::zone::ZoneOps;
 const SCALE_MAX: i32 = 5;
 
 impl CpuLists {
-    /// The head of a list, if it has one.
+    /// The head of a list, if it has one, taken for a sign of demand.
     #[inline(always)]
-    pub(super) fn orders_pop(
+    pub(crate) fn orders_pop(
         &mut self,
         frames: &Frames,
         order: Order,
         mt: MigrateType,
+        tuned: bool,
     ) -> Option<FrameIx> {
-        let ix = self.lists[list_index(order, mt)].pop_head(frames)?;
+        let ix = self.orders_head(frames, order, mt)?;
+        self.note_demand(tuned);
+        Some(ix)
+    }
+
+    /// The head of a list, if it has one.
+    #[inline(always)]
+    fn orders_head(&mut self, frames: &Frames, order: Order, mt: MigrateType) -> Option<FrameIx> {
+        let ix = self.lists[list_index(order, mt)].pop_head(frames.table)?;
         self.count -= order.frames() as i32;
         Some(ix)
     }
@@ -45,7 +54,7 @@ impl CpuLists {
         if self.lists[i].is_empty() {
             self.refill(z, want, i);
         }
-        self.orders_pop(z.frames, want.order, want.mt)
+        self.orders_head(z.frames, want.order, want.mt)
     }
 
     #[inline(never)]
@@ -128,7 +137,16 @@ impl CpuLists {
             if self.free_count < self.batch << SCALE_MAX {
                 self.free_count += order.frames() as i32;
             }
-            self.tuned_surplus(mood, burst)
+            let high = self.high.max(self.high_min).min(self.high_max);
+            let few = self.count < high && !burst;
+            if few && !mood.reclaim_active && !mood.below_high {
+                self.high = high;
+                0
+            } else {
+                self.tuned_surplus(mood, burst)
+            }
+        } else if self.count < self.high && self.factor == 0 && !mood.reclaim_active {
+            0
         } else {
             self.fixed_surplus(mood, order)
         };
@@ -136,7 +154,7 @@ impl CpuLists {
     }
 
     /// Pages to give back after a free; 0 if none.
-    #[inline]
+    #[inline(never)]
     fn fixed_surplus(&mut self, mood: Mood, order: Order) -> i32 {
         let burst = self.factor > 0 && (1..=3).contains(&order.0);
         let threshold = if burst || self.high == 0 {
@@ -164,7 +182,7 @@ impl CpuLists {
     }
 
     /// Pages to give back after a free of the self-tuning form; 0 if none.
-    #[inline]
+    #[inline(never)]
     fn tuned_surplus(&mut self, mood: Mood, burst: bool) -> i32 {
         self.high = self.high.clamp(self.high_min, self.high_max);
         let auto = self.high_min != self.high_max;
@@ -206,7 +224,7 @@ impl CpuLists {
         let mut n = n.min(self.count);
         let mut i = first;
         while n > 0 {
-            let Some(ix) = self.lists[i].pop_tail(z.frames) else {
+            let Some(ix) = self.lists[i].pop_tail(z.frames.table) else {
                 i = if i + 1 == NR_LISTS { 0 } else { i + 1 };
                 continue;
             };

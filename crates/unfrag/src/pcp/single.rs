@@ -47,11 +47,9 @@ impl CpuLists {
         }
     }
 
-    /// A page from its list, if that has one above its low mark. Cold, so that it stands off the road of
-    /// the eras whose lists hold several orders.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn single_pop(
+    /// A page from its list, if that has one above its low mark.
+    #[inline(always)]
+    pub(crate) fn single_pop(
         &mut self,
         frames: &Frames,
         rules: &Rules,
@@ -98,7 +96,7 @@ impl CpuLists {
         if *first == FrameIx::NIL {
             return None;
         }
-        let mut pages = self.lists[i].iter_from(frames, *first);
+        let mut pages = self.lists[i].iter_from(frames.table, *first);
         let found = pages.find(|&ix| frames.state(ix).mt() == mt);
         *first = found.unwrap_or(FrameIx::NIL);
         found
@@ -108,9 +106,9 @@ impl CpuLists {
     #[inline(always)]
     fn unlink(&mut self, frames: &Frames, rules: &Rules, i: usize, ix: FrameIx) {
         if is_searched(rules.pcp) {
-            self.first.left(i, ix, frames.next(ix));
+            self.first.left(i, ix, frames.table.next(ix));
         }
-        self.lists[i].unlink(frames, ix);
+        self.lists[i].unlink(frames.table, ix);
         self.count -= 1;
     }
 
@@ -159,7 +157,8 @@ impl CpuLists {
         z.count(-taken);
     }
 
-    /// Puts a freed page on its list. Cold, as [`single_pop`](Self::single_pop) is.
+    /// Puts a freed page on its list. Cold, so that it stands off the road of the eras whose lists hold
+    /// several orders.
     #[cold]
     #[inline(never)]
     pub(super) fn single_put(&mut self, frames: &Frames, rules: &Rules, page: FreeBlock) -> Freed {
@@ -248,7 +247,7 @@ impl CpuLists {
     pub(super) fn firsts_hold(&self, frames: &Frames) -> bool {
         self.first.0.iter().zip(&self.lists).all(|(firsts, list)| {
             firsts.iter().enumerate().all(|(mt, first)| {
-                let mut before = list.iter(frames).take_while(|ix| ix != first);
+                let mut before = list.iter(frames.table).take_while(|ix| ix != first);
                 before.all(|ix| frames.state(ix).mt() as usize != mt)
             })
         })

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a frame is on at most one list; `len` is the number of frames reachable from `head`.
 
-use crate::frame::{FrameIx, Frames};
+use crate::frame::{FrameIx, Table};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// A list of blocks; the head is the next to be handed out.
@@ -45,67 +45,67 @@ impl List {
     }
 
     #[inline]
-    pub fn push_head(&mut self, frames: &Frames, ix: FrameIx) {
-        frames.set_prev(ix, FrameIx::NIL);
-        frames.set_next(ix, self.head);
+    pub fn push_head(&mut self, table: Table, ix: FrameIx) {
+        table.set_prev(ix, FrameIx::NIL);
+        table.set_next(ix, self.head);
         if self.head == FrameIx::NIL {
             self.tail = ix;
         } else {
-            frames.set_prev(self.head, ix);
+            table.set_prev(self.head, ix);
         }
         self.head = ix;
         self.len += 1;
     }
 
     #[inline]
-    pub fn push_tail(&mut self, frames: &Frames, ix: FrameIx) {
-        frames.set_next(ix, FrameIx::NIL);
-        frames.set_prev(ix, self.tail);
+    pub fn push_tail(&mut self, table: Table, ix: FrameIx) {
+        table.set_next(ix, FrameIx::NIL);
+        table.set_prev(ix, self.tail);
         if self.tail == FrameIx::NIL {
             self.head = ix;
         } else {
-            frames.set_next(self.tail, ix);
+            table.set_next(self.tail, ix);
         }
         self.tail = ix;
         self.len += 1;
     }
 
     #[inline]
-    pub fn push(&mut self, frames: &Frames, ix: FrameIx, end: End) {
+    pub fn push(&mut self, table: Table, ix: FrameIx, end: End) {
         match end {
-            End::Head => self.push_head(frames, ix),
-            End::Tail => self.push_tail(frames, ix),
+            End::Head => self.push_head(table, ix),
+            End::Tail => self.push_tail(table, ix),
         }
     }
 
     /// Takes `ix`, which must be on this list, off it.
     #[inline]
-    pub fn unlink(&mut self, frames: &Frames, ix: FrameIx) {
-        let (next, prev) = (frames.next(ix), frames.prev(ix));
+    pub fn unlink(&mut self, table: Table, ix: FrameIx) {
+        let (next, prev) = (table.next(ix), table.prev(ix));
         if prev == FrameIx::NIL {
             self.head = next;
         } else {
-            frames.set_next(prev, next);
+            table.set_next(prev, next);
         }
         if next == FrameIx::NIL {
             self.tail = prev;
         } else {
-            frames.set_prev(next, prev);
+            table.set_prev(next, prev);
         }
         self.len -= 1;
     }
 
     #[inline]
-    pub fn pop_head(&mut self, frames: &Frames) -> Option<FrameIx> {
+    pub fn pop_head(&mut self, table: Table) -> Option<FrameIx> {
         let ix = self.head;
         if ix == FrameIx::NIL {
             return None;
         }
-        self.head = frames.next(ix);
+        self.head = table.next(ix);
         if self.head == FrameIx::NIL {
             self.tail = FrameIx::NIL;
         } else {
-            frames.set_prev(self.head, FrameIx::NIL);
+            table.set_prev(self.head, FrameIx::NIL);
         }
         self.len -= 1;
         Some(ix)
@@ -122,43 +122,43 @@ impl List {
     }
 
     #[inline]
-    pub fn pop_tail(&mut self, frames: &Frames) -> Option<FrameIx> {
+    pub fn pop_tail(&mut self, table: Table) -> Option<FrameIx> {
         let ix = self.tail;
         if ix == FrameIx::NIL {
             return None;
         }
-        self.unlink(frames, ix);
+        self.unlink(table, ix);
         Some(ix)
     }
 
     /// The blocks from head to tail.
-    pub fn iter<'a>(&self, frames: &'a Frames) -> impl Iterator<Item = FrameIx> + use<'a> {
-        self.iter_from(frames, self.head)
+    pub fn iter<'a>(&self, table: Table<'a>) -> impl Iterator<Item = FrameIx> + use<'a> {
+        self.iter_from(table, self.head)
     }
 
     /// The blocks from `ix`, which is on this list or [`FrameIx::NIL`], to the tail.
     pub fn iter_from<'a>(
         &self,
-        frames: &'a Frames,
+        table: Table<'a>,
         ix: FrameIx,
     ) -> impl Iterator<Item = FrameIx> + use<'a> {
-        walk(ix, |ix| frames.next(ix))
+        walk(ix, move |ix| table.next(ix))
     }
 
     /// Checks links, ends and length; `visit` is asked about each block.
     pub fn validate<E: From<BadLink>>(
         &self,
-        frames: &Frames,
+        table: Table,
         mut visit: impl FnMut(FrameIx) -> Result<(), E>,
     ) -> Result<(), E> {
         let (mut n, mut prev, mut at) = (0, FrameIx::NIL, self.head);
         while at != FrameIx::NIL {
-            if frames.prev(at) != prev || n >= self.len {
+            if table.prev(at) != prev || n >= self.len {
                 return Err(BadLink(at).into());
             }
             visit(at)?;
             n += 1;
-            (prev, at) = (at, frames.next(at));
+            (prev, at) = (at, table.next(at));
         }
         if n != self.len || prev != self.tail {
             return Err(BadLink(self.head).into());

@@ -94,7 +94,7 @@ impl Lists {
         let FreeBlock { ix, order, mt } = block;
         frames.set_state(ix, State::new(Kind::Buddy, order, mt));
         let list = &mut self.list[order.index()][mt as usize];
-        list.push(frames, ix, end);
+        list.push(frames.table, ix, end);
         self.fits[mt as usize] |= 1 << order.0;
         self.nr_free[order.index()] += 1;
         self.pages[mt as usize] += order.frames();
@@ -108,7 +108,7 @@ impl Lists {
         debug_assert!(s.is_buddy(), "frame {ix:?} is not on a buddy list");
         let (order, mt) = (s.order(), s.mt());
         let list = &mut self.list[order.index()][mt as usize];
-        list.unlink(frames, ix);
+        list.unlink(frames.table, ix);
         if list.is_empty() {
             self.fits[mt as usize] &= !(1 << order.0);
         }
@@ -281,8 +281,8 @@ impl Lists {
     fn requeue(&mut self, frames: &Frames, ix: FrameIx, end: End) {
         let s = frames.state(ix);
         let list = &mut self.list[s.order().index()][s.mt() as usize];
-        list.unlink(frames, ix);
-        list.push(frames, ix, end);
+        list.unlink(frames.table, ix);
+        list.push(frames.table, ix, end);
     }
 
     /// Free and movable frames of the pageblock that holds `ix`, as far as it lies in this zone.

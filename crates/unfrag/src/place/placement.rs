@@ -135,7 +135,7 @@ impl Place {
         for order in frames.geometry.orders() {
             for mt in MigrateType::ALL {
                 let list = self.list(order, mt);
-                list.validate(frames, |ix| visit(FreeBlock { ix, order, mt }))?;
+                list.validate(frames.table, |ix| visit(FreeBlock { ix, order, mt }))?;
                 if self.lists.is_empty(order, mt) != list.is_empty() {
                     return Ok(None);
                 }

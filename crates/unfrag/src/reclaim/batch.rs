@@ -113,7 +113,7 @@ impl PageBatch {
         let mut eviction = Eviction::new(self.pass == Pass::Sync);
         self.len = 0;
         while self.len < BATCH
-            && let Some(ix) = self.rest.pop_head(&m.frames)
+            && let Some(ix) = self.rest.pop_head(m.frames.table)
         {
             let fate = decide(m, ix, sc, self.pass);
             self.slice[self.len] = (ix, fate);
@@ -158,16 +158,16 @@ impl PageBatch {
                     freed += 1;
                 }
                 Fate::Gone => m.free_isolated(cpu, ix),
-                Fate::Keep | Fate::Ask { .. } => self.held.push_tail(&m.frames, ix),
+                Fate::Keep | Fate::Ask { .. } => self.held.push_tail(m.frames.table, ix),
                 Fate::Activate => {
                     m.reclaim.pgactivate += 1;
                     let file = !flags.contains(PageFlags::SWAPBACKED);
                     m.lrus[self.lru.index()].recent_rotated[usize::from(file)] += 1;
                     m.pages().put_flags(ix, flags | PageFlags::ACTIVE);
-                    self.held.push_tail(&m.frames, ix);
+                    self.held.push_tail(m.frames.table, ix);
                 }
                 Fate::Wait => {
-                    self.held.push_head(&m.frames, ix);
+                    self.held.push_head(m.frames.table, ix);
                     waits = Some(ix);
                 }
             }
@@ -187,8 +187,8 @@ impl PageBatch {
 
     /// The pass is over: what was not looked at stays held.
     fn end<H: Host>(&mut self, m: &Manager<'_, H>, sc: &mut Scan) {
-        while let Some(ix) = self.rest.pop_head(&m.frames) {
-            self.held.push_tail(&m.frames, ix);
+        while let Some(ix) = self.rest.pop_head(m.frames.table) {
+            self.held.push_tail(m.frames.table, ix);
         }
         let all = self.writeback + self.size;
         sc.backlog.whole_batch |= self.size > 0 && sc.backlog.writeback == all;
@@ -196,7 +196,7 @@ impl PageBatch {
 
     /// Puts back what the batch still holds.
     pub fn put_back<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) {
-        while let Some(ix) = self.held.pop_head(&m.frames) {
+        while let Some(ix) = self.held.pop_head(m.frames.table) {
             let active = m.frames.state(ix).flags().contains(PageFlags::ACTIVE);
             m.putback(cpu, ix, active);
         }
@@ -310,7 +310,7 @@ impl<H: Host> Manager<'_, H> {
         let rules = self.env.rules.reclaim.lru;
         let joined = rules.shape() == LruShape::Joined;
         let keeps_exec = rules.split().is_some_and(|s| s.keeps_exec);
-        while let Some(ix) = held.pop_head(&self.frames) {
+        while let Some(ix) = held.pop_head(self.frames.table) {
             let flags = self.frames.state(ix).flags();
             let stays = if joined {
                 let mapped = flags.contains(PageFlags::MAPPED);
