@@ -4,12 +4,12 @@ use super::*;
 use unfrag::kernel::KswapdNap;
 
 /// Steps kswapd until it sleeps, and returns for how many ms.
-fn to_sleep(k: &mut Kswapd, m: &mut Manager<Owners>, answer: Answer) -> Option<u32> {
+fn to_sleep(k: &mut Kswapd, m: &mut Machine, answer: Answer) -> Option<u32> {
     let mut answer = answer;
     for _ in 0..100_000 {
-        match k.step(m, answer) {
+        match m.run(k, answer) {
             Need::Sleep(ms) => return ms,
-            need => answer = meet(m, need),
+            need => answer = m.meet(need),
         }
     }
     panic!("no sleep")
@@ -19,10 +19,10 @@ fn to_sleep(k: &mut Kswapd, m: &mut Manager<Owners>, answer: Answer) -> Option<u
 fn kswapd_restores_the_high_mark_and_sleeps_spec_4_2() {
     for name in ERAS {
         with(era(name), Owners::default(), |m| {
-            let mut k = Kswapd::new(0);
-            assert_eq!(k.step(m, Answer::Go), Need::Sleep(None), "{name}");
+            let mut k = Kswapd::new(NodeId(0));
+            assert_eq!(m.run(&mut k, Answer::Go), Need::Sleep(None), "{name}");
             assert_eq!(
-                k.step(m, Answer::Go),
+                m.run(&mut k, Answer::Go),
                 Need::Sleep(None),
                 "{name}: not asked"
             );
@@ -32,7 +32,7 @@ fn kswapd_restores_the_high_mark_and_sleeps_spec_4_2() {
             let slept = to_sleep(&mut k, m, Answer::Go);
             let staged = matches!(name, "2.6.33" | "5.9" | "6.1" | "6.18");
             assert_eq!(slept, staged.then_some(100), "{name}");
-            let v = m.zone_view(0);
+            let v = m.zone();
             assert!(v.free_pages > v.marks.high, "{name}: {} free", v.free_pages);
             // V19 never takes a block of the very order from another type, so it may find nothing
             // above the min mark, and reclaim directly. `spec: linux-mm 2.2`
@@ -51,7 +51,7 @@ fn each_modern_pass_that_falls_short_of_the_high_marks_looks_at_twice_as_much_sp
     for name in ["5.9", "6.1", "6.18"] {
         with(era(name), Owners::default(), |m| {
             let pages = fill(m, PageFlags::empty()).len() as u64;
-            let high = m.zone_view(0).marks.high;
+            let high = m.zone().marks.high;
             let passes = keep_busy(m, |m| m.reclaim_counters().pageoutrun > 1);
             // Those of one batch or less are rounded.
             let first = passes.iter().position(|&n| n > 64).unwrap();
@@ -78,9 +78,9 @@ fn kswapd_without_hope_sleeps_until_others_reclaim_spec_4_8() {
     with(era("6.1"), Owners::default(), |m| {
         // Nothing but anonymous pages, and no swap.
         let mut pages = fill_as(m, false, PageFlags::empty());
-        let mut k = Kswapd::new(0);
-        k.step(m, Answer::Go);
-        let ask = |m: &mut Manager<Owners>| {
+        let mut k = Kswapd::new(NodeId(0));
+        m.run(&mut k, Answer::Go);
+        let ask = |m: &mut Machine| {
             let a = begin(m, 0, Gfp::HIGHUSER_MOVABLE, Context::default());
             finish(m, a).0.unwrap();
         };
@@ -99,7 +99,7 @@ fn kswapd_without_hope_sleeps_until_others_reclaim_spec_4_8() {
         }
         while m.reclaim_counters().pgsteal_direct == 0 {
             let p = alloc(m, Gfp::KERNEL);
-            assert!(m.frame(p).is_some());
+            assert!(m.inspect().frame(p).is_some());
         }
         ask(m);
         to_sleep(&mut k, m, Answer::Go);
@@ -110,8 +110,8 @@ fn kswapd_without_hope_sleeps_until_others_reclaim_spec_4_8() {
 #[test]
 fn a_staged_sleep_that_is_broken_is_counted_spec_4_6() {
     with(era("2.6.33"), Owners::default(), |m| {
-        let mut k = Kswapd::new(0);
-        k.step(m, Answer::Go);
+        let mut k = Kswapd::new(NodeId(0));
+        m.run(&mut k, Answer::Go);
         fill(m, PageFlags::empty());
         let a = begin(m, 0, Gfp::HIGHUSER_MOVABLE, Context::default());
         finish(m, a).0.unwrap();
@@ -120,7 +120,7 @@ fn a_staged_sleep_that_is_broken_is_counted_spec_4_6() {
         assert_eq!(to_sleep(&mut k, m, Answer::Left(40)), Some(100));
         assert_eq!(m.reclaim_counters().kswapd_low_wmark_hit_quickly, 1);
         // Nobody woke it, but the high mark is broken.
-        while m.zone_view(0).free_pages > m.zone_view(0).marks.high - 50 {
+        while m.zone().free_pages > m.zone().marks.high - 50 {
             m.alloc(0, Gfp::KERNEL).unwrap();
         }
         assert_eq!(to_sleep(&mut k, m, Answer::Left(0)), Some(100));
@@ -133,8 +133,8 @@ fn a_staged_sleep_that_is_broken_is_counted_spec_4_6() {
 #[test]
 fn after_a_broken_sleep_an_old_kswapd_works_for_new_requests_alone_spec_4_6() {
     with(era("2.6.33"), Owners::default(), |m| {
-        let mut k = Kswapd::new(0);
-        k.step(m, Answer::Go);
+        let mut k = Kswapd::new(NodeId(0));
+        m.run(&mut k, Answer::Go);
         let pages = fill(m, PageFlags::empty());
         // An order of 3 was asked for, and is there.
         let a = begin(m, 3, Gfp::KERNEL - Gfp::DIRECT_RECLAIM, Context::default());
@@ -144,9 +144,9 @@ fn after_a_broken_sleep_an_old_kswapd_works_for_new_requests_alone_spec_4_6() {
         assert!(scanned > 0);
         // Then it is not, but there is enough for order 0, and nobody has asked since.
         leave_single_pages(m);
-        let high = m.zone_view(0).marks.high as usize;
+        let high = m.zone().marks.high as usize;
         for p in pages.iter().rev().step_by(2).take(2 * high) {
-            m.lru_del(*p);
+            m.pages().lru_del(*p);
             m.free(*p, 0).unwrap();
         }
         m.drain_all();
@@ -159,7 +159,7 @@ fn after_a_broken_sleep_an_old_kswapd_works_for_new_requests_alone_spec_4_6() {
 
 /// Priorities after which kswapd naps, asked for a block of `order` with `free` pages left, when the disk
 /// takes nothing; until it has gone through all of them or sleeps.
-fn naps(sw: Rules, order: u8, free: fn(&Manager<Owners>) -> u64) -> (Vec<u8>, u64) {
+fn naps(sw: Rules, order: u8, free: fn(&Machine) -> u64) -> (Vec<u8>, u64) {
     let host = Owners {
         congested: true,
         ..Owners::default()
@@ -174,27 +174,27 @@ fn naps(sw: Rules, order: u8, free: fn(&Manager<Owners>) -> u64) -> (Vec<u8>, u6
         let mut priority = 13;
         let mut answer = Answer::Go;
         while priority > 0 || matches!(answer, Answer::Freed(_)) {
-            let need = k.step(m, answer);
+            let need = m.run(&mut k, answer);
             match need {
                 Need::Shrink { .. } => priority -= 1,
                 Need::CongestionWait { ms: 100, .. } => seen.push(priority),
                 Need::Sleep(_) => break,
                 _ => {}
             }
-            answer = meet(m, need);
+            answer = m.meet(need);
         }
         skipped = m.reclaim_counters().kswapd_skip_congestion_wait;
     });
     (seen, skipped)
 }
 
-fn between_min_and_low(m: &Manager<Owners>) -> u64 {
-    let marks = m.zone_view(0).marks;
+fn between_min_and_low(m: &Machine) -> u64 {
+    let marks = m.zone().marks;
     marks.min.midpoint(marks.low)
 }
 
-fn below_min(m: &Manager<Owners>) -> u64 {
-    m.zone_view(0).marks.min - 8
+fn below_min(m: &Machine) -> u64 {
+    m.zone().marks.min - 8
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn with_patch_5_a_higher_order_is_in_trouble_later_spec_4_6() {
     assert_eq!(naps(later, 0, between_min_and_low).0, ten);
     assert_eq!(naps(later, 3, between_min_and_low).0, [6, 5, 4, 3, 2, 1]);
     // A tenth order, and any above, leaves no priority to be in trouble at.
-    assert_eq!(naps(later, 10, between_min_and_low).0, []);
+    assert_eq!(naps(later, 10, between_min_and_low).0, [0u8; 0]);
 }
 
 #[test]
@@ -242,8 +242,8 @@ fn kswapd_waits_for_both_classes_in_one_variant_alone_spec_4_6() {
                 ask(m, 0);
                 let mut answer = Answer::Go;
                 while seen.len() < 4 {
-                    let need = k.step(m, answer);
-                    answer = meet(m, need);
+                    let need = m.run(&mut k, answer);
+                    answer = m.meet(need);
                     if let Need::CongestionWait { class, ms } = need {
                         seen.push((class, ms));
                         answer = Answer::Left(ms - 40);
@@ -275,15 +275,15 @@ fn v2s_dropped_patch_goes_over_to_a_higher_order_within_a_run_spec_4_6() {
             assert!(!pages.is_empty());
             let mut k = daemon(m);
             ask(m, 0);
-            let mut need = k.step(m, Answer::Go);
+            let mut need = m.run(&mut k, Answer::Go);
             while m.reclaim_counters().pgsteal_kswapd == 0 {
-                let answer = meet(m, need);
-                need = k.step(m, answer);
+                let answer = m.meet(need);
+                need = m.run(&mut k, answer);
             }
             assert!(!matches!(need, Need::Sleep(_)));
             leave_single_pages(m);
             ask(m, 3);
-            let answer = meet(m, need);
+            let answer = m.meet(need);
             to_sleep(&mut k, m, answer);
             m.drain_all();
             assert!(m.alloc(3, Gfp::KERNEL).is_ok());
@@ -299,7 +299,7 @@ fn v2s_dropped_patch_goes_over_to_a_higher_order_within_a_run_spec_4_6() {
 const ANON: usize = Lru::InactiveAnon as usize - 1;
 
 /// Page cache and anonymous pages, with a boost of the marks and enough free even so.
-fn boosted(name: &str, file: PageFlags, short_before: bool, f: impl FnOnce(&mut Manager<Owners>)) {
+fn boosted(name: &str, file: PageFlags, short_before: bool, f: impl FnOnce(&mut Machine)) {
     let host = Owners {
         swap: 1 << 20,
         ..Owners::default()
@@ -307,19 +307,19 @@ fn boosted(name: &str, file: PageFlags, short_before: bool, f: impl FnOnce(&mut 
     with(era(name), host, |m| {
         let pages = fill(m, file);
         for p in &pages[..pages.len() / 3] {
-            m.lru_del(*p);
+            m.pages().lru_del(*p);
             m.lru_add(*p, Lru::InactiveAnon);
         }
         if short_before {
             let mut k = daemon(m);
-            drain_to(m, m.zone_view(0).marks.low - 1);
+            drain_to(m, m.zone().marks.low - 1);
             ask(m, 0);
             // So little is missing that the anonymous pages' share of it never makes a batch.
             for p in &pages[pages.len() / 3..] {
-                if m.zone_view(0).free_pages + 40 > m.zone_view(0).marks.high {
+                if m.zone().free_pages + 40 > m.zone().marks.high {
                     break;
                 }
-                m.lru_del(*p);
+                m.pages().lru_del(*p);
                 m.free(*p, 0).unwrap();
                 m.drain_all();
             }
@@ -329,12 +329,12 @@ fn boosted(name: &str, file: PageFlags, short_before: bool, f: impl FnOnce(&mut 
         // fed without a boost.
         for p in pages.iter().rev().take(5000).step_by(2) {
             if m.lru_of(*p) == Some(Lru::InactiveFile) {
-                m.lru_del(*p);
+                m.pages().lru_del(*p);
                 m.free(*p, 0).unwrap();
             }
         }
         m.drain_all();
-        while m.zone_view(0).marks.boost == 0 {
+        while m.zone().marks.boost == 0 {
             m.alloc(0, Gfp::KERNEL).unwrap();
         }
         // The next block from the zone's lists tells kswapd.
@@ -355,9 +355,9 @@ fn reclaim_for_a_boost_alone_takes_clean_page_cache_and_no_more_spec_4_8() {
     ] {
         boosted(name, PageFlags::empty(), short_before, |m| {
             let before = *m.reclaim_counters();
-            let boost = m.zone_view(0).marks.boost;
-            let anon = m.lru_view(0).pages[ANON];
-            let swap = m.host().swap;
+            let boost = m.zone().marks.boost;
+            let anon = m.lru().pages[ANON];
+            let swap = m.owners.swap;
             let mut k = daemon(m);
             to_sleep(&mut k, m, Answer::Go);
             let c = *m.reclaim_counters();
@@ -365,9 +365,9 @@ fn reclaim_for_a_boost_alone_takes_clean_page_cache_and_no_more_spec_4_8() {
             assert!(freed >= boost, "{name}: {c:?} for {boost}");
             assert!(freed < 2 * boost, "{name}: {c:?} for {boost}");
             assert_eq!(c.pgactivate, before.pgactivate, "{name}");
-            assert_eq!(m.lru_view(0).pages[ANON], anon, "{name}");
-            assert_eq!(m.host().swap, swap, "{name}");
-            assert_eq!(m.zone_view(0).marks.boost, 0, "{name}: it is over");
+            assert_eq!(m.lru().pages[ANON], anon, "{name}");
+            assert_eq!(m.owners.swap, swap, "{name}");
+            assert_eq!(m.zone().marks.boost, 0, "{name}: it is over");
         });
     }
 }
@@ -381,9 +381,9 @@ fn reclaim_for_a_boost_alone_ends_where_pages_would_have_to_be_written_spec_4_8(
             let c = *m.reclaim_counters();
             assert_eq!((c.pgsteal_kswapd, c.nr_vmscan_write), (0, 0), "{name}");
             assert_eq!(c.pageoutrun, 1, "{name}");
-            assert_eq!(m.zone_view(0).marks.boost, 0, "{name}");
+            assert_eq!(m.zone().marks.boost, 0, "{name}");
             // When memory is short as well, all means are right.
-            drain_to(m, m.zone_view(0).marks.low);
+            drain_to(m, m.zone().marks.low);
             ask(m, 0);
             to_sleep(&mut k, m, Answer::Left(0));
             assert!(m.reclaim_counters().nr_vmscan_write > 0, "{name}");

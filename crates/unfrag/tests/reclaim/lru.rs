@@ -1,6 +1,8 @@
 //! What a scan of LRU lists takes, keeps and writes. `spec: linux-mm 4.1, 4.5`
 
 use super::*;
+use unfrag::frame::Kind;
+use unfrag::{Move, MoveError};
 
 #[test]
 fn every_era_reclaims_clean_page_cache_spec_4_3() {
@@ -16,7 +18,7 @@ fn every_era_reclaims_clean_page_cache_spec_4_3() {
             }
             let c = *m.reclaim_counters();
             assert!(direct > 0, "{name}");
-            assert_eq!(c.pgsteal_direct, m.host().released, "{name}");
+            assert_eq!(c.pgsteal_direct, m.owners.released, "{name}");
             assert!(c.pgscan_direct >= c.pgsteal_direct, "{name}");
             // V19 may find nothing while its marks hold; then nobody is woken.
             assert!(name == "v19" || !m.host().woken.is_empty(), "{name}");
@@ -39,9 +41,9 @@ fn a_host_hears_of_a_page_before_it_gets_it_or_is_asked_about_it() {
                 let p = alloc(m, Gfp::HIGHUSER_MOVABLE);
                 m.lru_add_new(p, true);
             }
-            let host = m.host();
-            assert!(!host.asked.is_empty(), "{name}");
-            assert!(host.asked.is_subset(&host.announced.borrow()), "{name}");
+            let (asked, announced) = (&m.owners.asked, m.host().announced.borrow());
+            assert!(!asked.is_empty(), "{name}");
+            assert!(asked.is_subset(&announced), "{name}");
         });
     }
 }
@@ -53,18 +55,22 @@ fn as_long_as_no_page_has_aged_all_that_were_touched_are_marked() {
             let pages = fill(m, PageFlags::empty());
             let touched: Vec<Pfn> = pages.into_iter().step_by(2).collect();
             for p in &touched {
-                m.set_page_flags(*p, PageFlags::MAPPED | PageFlags::YOUNG | PageFlags::DIRTY);
-                m.clear_page_flags(*p, PageFlags::DIRTY);
+                m.pages()
+                    .set(*p, PageFlags::MAPPED | PageFlags::YOUNG | PageFlags::DIRTY);
+                m.pages().clear(*p, PageFlags::DIRTY);
             }
-            assert_eq!(m.nr_aged(), 0, "{name}");
-            while m.nr_aged() == 0 {
+            assert_eq!(m.inspect().nr_aged(), 0, "{name}");
+            while m.inspect().nr_aged() == 0 {
                 let p = alloc(m, Gfp::HIGHUSER_MOVABLE);
                 m.lru_add_new(p, true);
             }
             let marked = |p: &&Pfn| m.page_flags(**p).contains(PageFlags::YOUNG);
             let marked = touched.iter().filter(marked).count();
             assert!(marked < touched.len(), "{name}");
-            assert!(touched.len() - marked <= m.nr_aged() as usize, "{name}");
+            assert!(
+                touched.len() - marked <= m.inspect().nr_aged() as usize,
+                "{name}"
+            );
         });
     }
 }
@@ -79,8 +85,7 @@ fn anon_for_file(name: &str) -> f64 {
     let mut found = 0.0;
     with(era(name), host, |m| {
         let (mut anon, mut file) = (0u32, 0u32);
-        while let Ok(Begun::Got(p)) = m.begin_alloc(0, 0, Gfp::HIGHUSER_MOVABLE, Context::default())
-        {
+        while let Ok(Begun::Got(p)) = m.begin_alloc(0, Gfp::HIGHUSER_MOVABLE, Context::default()) {
             let cache = (anon + file) % 4 != 0;
             m.lru_add(
                 p,
@@ -91,7 +96,8 @@ fn anon_for_file(name: &str) -> f64 {
                 },
             );
             let flags = PageFlags::YOUNG | PageFlags::MAPPED;
-            m.set_page_flags(p, if cache { PageFlags::empty() } else { flags });
+            m.pages()
+                .set(p, if cache { PageFlags::empty() } else { flags });
             if cache { file += 1 } else { anon += 1 }
         }
         keep_busy(m, |m| {
@@ -157,7 +163,7 @@ fn an_order_takes_a_pages_neighbours_on_its_list_at_any_priority_spec_4_5() {
             leave_single_pages(m);
             let a = begin(m, 2, Gfp::KERNEL | Gfp::NORETRY, Context::default());
             finish(m, a).0.unwrap_err();
-            let freed = |m: &Manager<Owners>, p: &Pfn| m.lru_of(*p).is_none();
+            let freed = |m: &Machine, p: &Pfn| m.lru_of(*p).is_none();
             let gone: BTreeSet<Pfn> = pages.iter().copied().filter(|p| freed(m, p)).collect();
             assert!(gone.len() >= 32, "{name}: {}", gone.len());
             assert!(
@@ -181,16 +187,13 @@ fn direct_reclaim_for_a_cheap_order_waits_for_its_writes_from_2_6_31_spec_4_5() 
         with(era(name), Owners::default(), |m| {
             fill(m, PageFlags::DIRTY);
             leave_single_pages(m);
-            let mut a = begin(m, 2, Gfp::KERNEL | Gfp::NORETRY, Context::default());
-            let (mut answer, mut waited) = (Answer::Go, 0);
-            while let Step::Need(need) = a.step(m, answer) {
-                answer = match need {
-                    // Nothing is written meanwhile.
-                    Need::CongestionWait { .. } => Answer::Left(0),
-                    _ => meet(m, need),
-                };
+            let a = begin(m, 2, Gfp::KERNEL | Gfp::NORETRY, Context::default());
+            let mut waited = 0;
+            let _ = drive_otherwise(m, a, |_, need| {
                 waited += u32::from(matches!(need, Need::PageWriteback(_)));
-            }
+                // Nothing is written meanwhile.
+                matches!(need, Need::CongestionWait { .. }).then_some(Answer::Left(0))
+            });
             assert_eq!(waited > 0, waits, "{name}: {waited}");
         });
     }
@@ -201,9 +204,7 @@ fn dirty_pages_are_written_and_freed_when_that_ended_spec_4_1() {
     with(era("2.6.32"), Owners::default(), |m| {
         fill(m, PageFlags::DIRTY);
         for _ in 0..400 {
-            if let Begun::Attempt(a) = m
-                .begin_alloc(0, 0, Gfp::KERNEL, Context::default())
-                .unwrap()
+            if let Begun::Allocation(a) = m.begin_alloc(0, Gfp::KERNEL, Context::default()).unwrap()
             {
                 finish(m, a).0.unwrap();
             }
@@ -228,9 +229,9 @@ fn a_page_that_is_to_be_written_later_goes_round_its_list_first() {
     };
     with(era("2.6.28"), host, |m| {
         fill_as(m, false, PageFlags::DIRTY);
-        keep_busy(m, |m| !m.host().writing.is_empty());
+        keep_busy(m, |m| !m.owners.writing.is_empty());
         // Many a batch of 32 has been given a place before the first page comes up again.
-        let placed = |m: &Manager<Owners>| m.host().placed.as_ref().map_or(0, BTreeSet::len);
+        let placed = |m: &Machine| m.owners.placed.as_ref().map_or(0, BTreeSet::len);
         assert!(placed(m) > 10 * 32, "{}", placed(m));
         keep_busy(m, |m| m.reclaim_counters().pgsteal_kswapd > 1000);
         let c = m.reclaim_counters();
@@ -244,13 +245,11 @@ fn pages_in_use_get_a_second_chance_spec_4_1() {
         let pages = fill(m, PageFlags::empty());
         let young = PageFlags::MAPPED | PageFlags::YOUNG;
         for &p in &pages[..64] {
-            m.set_page_flags(p, young);
+            m.pages().set(p, young);
         }
-        assert_eq!(m.nr_mapped(), 64);
+        assert_eq!(m.inspect().nr_mapped(), 64);
         for _ in 0..300 {
-            if let Begun::Attempt(a) = m
-                .begin_alloc(0, 0, Gfp::KERNEL, Context::default())
-                .unwrap()
+            if let Begun::Allocation(a) = m.begin_alloc(0, Gfp::KERNEL, Context::default()).unwrap()
             {
                 finish(m, a).0.unwrap();
             }
@@ -264,9 +263,9 @@ fn pages_in_use_get_a_second_chance_spec_4_1() {
         assert!(m.reclaim_counters().pgactivate >= 64);
         // Two reads make a page active; one does not.
         let p = pages[pages.len() - 1];
-        m.mark_page_accessed(p);
+        m.pages().mark_accessed(p);
         assert_eq!(m.lru_of(p), Some(Lru::InactiveFile));
-        m.mark_page_accessed(p);
+        m.pages().mark_accessed(p);
         assert_eq!(m.lru_of(p), Some(Lru::ActiveFile));
     });
 }
@@ -314,12 +313,9 @@ fn anonymous_pages_need_swap_spec_4_1() {
                 fill_as(m, false, PageFlags::DIRTY);
                 let mut last = Ok(Pfn(0));
                 for _ in 0..600 {
-                    match m
-                        .begin_alloc(0, 0, Gfp::KERNEL, Context::default())
-                        .unwrap()
-                    {
+                    match m.begin_alloc(0, Gfp::KERNEL, Context::default()).unwrap() {
                         Begun::Got(_) => {}
-                        Begun::Attempt(a) => last = finish(m, a).0,
+                        Begun::Allocation(a) => last = finish(m, a).0,
                     }
                 }
                 assert_eq!(last.is_ok(), ok, "{name} with {swap} places in swap");
@@ -348,7 +344,7 @@ fn a_request_writes_only_what_its_rights_allow() {
             with(era(name), host, |m| {
                 fill_as(m, file, PageFlags::DIRTY);
                 for _ in 0..600 {
-                    if let Ok(Begun::Attempt(a)) = m.begin_alloc(0, 0, gfp, Context::default()) {
+                    if let Ok(Begun::Allocation(a)) = m.begin_alloc(0, gfp, Context::default()) {
                         let _ = finish(m, a);
                     }
                 }
@@ -359,7 +355,7 @@ fn a_request_writes_only_what_its_rights_allow() {
                     writes,
                     "{name}, file {file}: {gfp:?}"
                 );
-                assert!(writes || m.host_mut().in_swap.is_empty(), "{name}: {gfp:?}");
+                assert!(writes || m.owners.in_swap.is_empty(), "{name}: {gfp:?}");
             });
         }
     }
@@ -384,27 +380,45 @@ fn flags_are_the_same_whether_set_beside_the_host_or_with_a_page_that_joins() {
         with(era(name), Owners::default(), |m| {
             let new = PageFlags::MAPPED | PageFlags::YOUNG | PageFlags::DIRTY;
             let [one, by_one] = [(); 2].map(|()| alloc(m, Gfp::HIGHUSER_MOVABLE));
-            m.lru_add_new_with(one, false, new);
+            m.pages().lru_add_new(one, false, new);
             m.lru_add_new(by_one, false);
-            let (host, mut flags) = m.host_and_flags();
-            host.swap = 17;
-            flags.set(by_one, PageFlags::MAPPED | PageFlags::YOUNG);
-            flags.set(by_one, PageFlags::DIRTY);
-            assert_eq!(flags.get(by_one), new, "{name}");
+            let (host, mut pages) = m.host_and_pages();
+            host.woken = vec![17];
+            pages.set(by_one, PageFlags::MAPPED | PageFlags::YOUNG);
+            pages.set(by_one, PageFlags::DIRTY);
+            assert_eq!(pages.flags(by_one), new, "{name}");
             assert_eq!(m.page_flags(one), m.page_flags(by_one), "{name}");
             assert_eq!(m.lru_of(one), m.lru_of(by_one), "{name}");
-            assert_eq!((m.nr_mapped(), m.nr_aged()), (2, 0), "{name}");
-            let (host, mut flags) = m.host_and_flags();
-            assert_eq!(host.swap, 17);
-            flags.clear(one, PageFlags::YOUNG);
+            assert_eq!(
+                (m.inspect().nr_mapped(), m.inspect().nr_aged()),
+                (2, 0),
+                "{name}"
+            );
+            let (host, mut pages) = m.host_and_pages();
+            assert_eq!(host.woken, [17]);
+            pages.clear(one, PageFlags::YOUNG);
             // No longer young: nothing to count.
-            flags.clear(one, PageFlags::YOUNG | PageFlags::MAPPED);
-            assert_eq!((m.nr_mapped(), m.nr_aged()), (1, 1), "{name}");
+            pages.clear(one, PageFlags::YOUNG | PageFlags::MAPPED);
+            assert_eq!(
+                (m.inspect().nr_mapped(), m.inspect().nr_aged()),
+                (1, 1),
+                "{name}"
+            );
             let nowhere = Pfn(1 << 40);
-            m.host_and_flags().1.set(nowhere, new);
+            m.host_and_pages().1.set(nowhere, new);
             assert_eq!(m.page_flags(nowhere), PageFlags::empty(), "{name}");
         });
     }
+}
+
+/// A whole move, in which the page's owner copies it at once.
+fn migrate(m: &mut Machine, from: Pfn, to: Pfn) -> Result<(), MoveError> {
+    Move::begin(m, CPU, from, to)?.commit(m, CPU);
+    Ok(())
+}
+
+fn newest(m: &Machine, lru: Lru) -> Option<Pfn> {
+    m.inspect().lru_list(ZONE, lru).next()
 }
 
 #[test]
@@ -415,20 +429,23 @@ fn a_page_that_moves_keeps_its_list_and_its_flags() {
             let (page, other) = (pages[10], pages[20]);
             let flags = PageFlags::DIRTY | PageFlags::MAPPED | PageFlags::YOUNG;
             m.lru_add(page, Lru::ActiveFile);
-            m.set_page_flags(page, flags);
-            let (mapped, before) = (m.nr_mapped(), m.lru_view(0).pages);
+            m.pages().set(page, flags);
+            let (mapped, before) = (m.inspect().nr_mapped(), m.lru().pages);
             let free = (0x400..0x400 + FRAMES).map(Pfn);
-            let to = free.rev().find(|&p| m.free_block(p).is_some()).unwrap();
-            assert_eq!(m.migrate(page, other), Err(MoveError::NotFree(other)));
-            m.set_page_flags(page, PageFlags::WRITEBACK);
-            assert_eq!(m.migrate(page, to), Err(MoveError::Busy(page)), "{name}");
-            m.clear_page_flags(page, PageFlags::WRITEBACK);
-            m.migrate(page, to).unwrap();
-            assert_eq!(m.lru_list(0, Lru::ActiveFile).next(), Some(to), "{name}");
+            let to = free
+                .rev()
+                .find(|&p| m.inspect().free_block(p).is_some())
+                .unwrap();
+            assert_eq!(migrate(m, page, other), Err(MoveError::NotFree(other)));
+            m.pages().set(page, PageFlags::WRITEBACK);
+            assert_eq!(migrate(m, page, to), Err(MoveError::Busy(page)), "{name}");
+            m.pages().clear(page, PageFlags::WRITEBACK);
+            migrate(m, page, to).unwrap();
+            assert_eq!(newest(m, Lru::ActiveFile), Some(to), "{name}");
             assert_eq!((m.page_flags(to), m.lru_of(page)), (flags, None));
-            assert_eq!((m.nr_mapped(), m.lru_view(0).pages), (mapped, before));
+            assert_eq!((m.inspect().nr_mapped(), m.lru().pages), (mapped, before));
             assert_eq!(
-                m.migrate(page, to),
+                migrate(m, page, to),
                 Err(MoveError::NotMovable(page)),
                 "it is free"
             );
@@ -441,36 +458,25 @@ fn a_page_freed_while_reclaim_holds_it_is_freed_once() {
     with(era("2.6.32"), Owners::default(), |m| {
         let pages = fill(m, PageFlags::DIRTY);
         leave_single_pages(m);
-        m.host_mut().congested = true;
-        let mut a = begin(m, 5, Gfp::KERNEL | Gfp::RETRY_MAYFAIL, Context::default());
-        let mut answer = Answer::Go;
+        m.owners.congested = true;
+        let a = begin(m, 5, Gfp::KERNEL | Gfp::RETRY_MAYFAIL, Context::default());
         let mut freed_held = 0;
-        for _ in 0..100_000 {
-            match a.step(m, answer) {
-                Step::Done(_) => break,
-                Step::Need(need) => {
-                    if matches!(need, Need::CongestionWait { .. }) && freed_held == 0 {
-                        let held: Vec<Pfn> = pages
-                            .iter()
-                            .copied()
-                            .filter(|&p| {
-                                m.lru_of(p).is_none()
-                                    && m.frame(p).unwrap().0 == unfrag::frame::Kind::Used
-                            })
-                            .collect();
-                        for &p in held.iter().take(8) {
-                            let writing = m.page_flags(p).contains(PageFlags::WRITEBACK);
-                            if !writing {
-                                m.free(p, 0).unwrap();
-                                assert!(m.free(p, 0).is_err(), "freed twice");
-                                freed_held += 1;
-                            }
-                        }
-                    }
-                    answer = meet(m, need);
+        let _ = drive_otherwise(m, a, |m, need| {
+            if matches!(need, Need::CongestionWait { .. }) && freed_held == 0 {
+                let held = |p: &Pfn| {
+                    let used = m.inspect().frame(*p).unwrap().kind == Kind::Used;
+                    let writing = m.page_flags(*p).contains(PageFlags::WRITEBACK);
+                    m.lru_of(*p).is_none() && used && !writing
+                };
+                let held: Vec<Pfn> = pages.iter().copied().filter(held).take(8).collect();
+                for &p in &held {
+                    m.free(p, 0).unwrap();
+                    assert!(m.free(p, 0).is_err(), "freed twice");
+                    freed_held += 1;
                 }
             }
-        }
+            None
+        });
         assert!(freed_held > 0, "a lumpy batch holds pages while it waits");
     });
 }

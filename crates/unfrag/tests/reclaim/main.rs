@@ -1,4 +1,4 @@
-//! Reclaim: LRU lists, direct reclaim, kswapd, the retry loop, with a host of these tests that owns the
+//! Reclaim: LRU lists, direct reclaim, kswapd, the retry loop, in a world of these tests that owns the
 //! pages. `spec: linux-mm 4`
 
 mod kswapd;
@@ -8,16 +8,41 @@ mod throttle;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use unfrag::page_alloc::{Attempt, Begun};
+use std::ops::{Deref, DerefMut};
+use unfrag::drive::{Operation, World, drive};
+use unfrag::inspect::{LruView, SetView, ZoneView};
 use unfrag::reclaim::{
-    Answer, Class, Context, Kswapd, Lru, Need, PageFlags, Step, Throttle, Unmap, Written,
+    Answer, Ask, Class, Content, Context, Kswapd, Lru, Need, PageFlags, ReclaimCounters, Step,
+    Throttle, Verdict,
 };
 use unfrag::{
-    AllocError, Config, Gfp, Host, Manager, MoveError, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind,
-    layout, preset,
+    AllocError, Allocation, Begun, Config, CpuId, FreeError, Gfp, Host, Manager, NodeId, Order,
+    Pfn, Request, Rules, ZoneConfig, ZoneId, ZoneKind, layout, preset,
 };
 
-/// A host whose pages can be taken, with a swap of some size and a device that may be congested.
+const CPU: CpuId = CpuId(0);
+const ZONE: ZoneId = ZoneId(0);
+
+/// What the core says without being answered.
+#[derive(Default)]
+struct Ears {
+    /// Order of each call for kswapd.
+    woken: Vec<u8>,
+    /// Pages that were announced.
+    announced: RefCell<BTreeSet<Pfn>>,
+}
+
+impl Host for Ears {
+    const PREFETCHES: bool = true;
+    fn prefetch(&self, page: Pfn) {
+        self.announced.borrow_mut().insert(page);
+    }
+    fn wake_kswapd(&mut self, _node: NodeId, order: Order) {
+        self.woken.push(order.0);
+    }
+}
+
+/// Owners whose pages can be taken, with a swap of some size and a device that may be congested.
 #[derive(Default)]
 struct Owners {
     swap: u64,
@@ -28,77 +53,218 @@ struct Owners {
     /// Pages whose writing has begun.
     writing: Vec<Pfn>,
     released: u64,
-    woken: Vec<u8>,
-    /// Pages that were announced, and pages of which reclaim asked that they be unmapped.
-    announced: RefCell<BTreeSet<Pfn>>,
+    /// Pages of which reclaim asked that they be unmapped.
     asked: BTreeSet<Pfn>,
 }
 
-impl Host for Owners {
-    const PREFETCHES: bool = true;
-    fn prefetch(&self, page: Pfn) {
-        self.announced.borrow_mut().insert(page);
-    }
-    fn wake_kswapd(&mut self, _node: u8, order: u8) {
-        self.woken.push(order);
-    }
-    fn try_to_unmap(&mut self, page: Pfn) -> Unmap {
-        self.asked.insert(page);
-        if self.in_swap.contains(&page) {
-            return Unmap::Gone;
+impl Owners {
+    fn verdict(&mut self, ask: &Ask) -> Verdict {
+        let page = ask.page;
+        if ask.unmap {
+            self.asked.insert(page);
+            if !self.in_swap.contains(&page) {
+                if self.swap == 0 {
+                    return Verdict::NoSpace;
+                }
+                self.swap -= 1;
+                self.in_swap.insert(page);
+            }
         }
-        if self.swap == 0 {
-            return Unmap::NoSpace;
+        match ask.content {
+            Content::Clean => {
+                self.in_swap.remove(&page);
+                self.released += 1;
+                Verdict::Released
+            }
+            Content::Dirty => Verdict::Dirty,
+            Content::Write if self.congested => Verdict::Congested,
+            Content::Write if self.placed.as_mut().is_some_and(|p| p.insert(page)) => {
+                Verdict::Later
+            }
+            Content::Write => {
+                self.writing.push(page);
+                Verdict::Writing
+            }
         }
-        self.swap -= 1;
-        self.in_swap.insert(page);
-        Unmap::Gone
     }
-    fn writepage(&mut self, page: Pfn, _sync: bool) -> Written {
-        if self.congested {
-            return Written::Congested;
+}
+
+/// A manager with one zone, the owners of its pages, and what operations needed of them.
+struct Machine<'m> {
+    core: Manager<'m, Ears>,
+    owners: Owners,
+    /// All needs but evictions.
+    needs: Vec<Need>,
+}
+
+impl<'m> Deref for Machine<'m> {
+    type Target = Manager<'m, Ears>;
+    fn deref(&self) -> &Self::Target {
+        &self.core
+    }
+}
+
+impl DerefMut for Machine<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.core
+    }
+}
+
+/// A patient world: writes end when somebody waits, caches have nothing to give, and no process ends.
+impl World for Machine<'_> {
+    type Host = Ears;
+
+    fn locked<T>(&mut self, f: impl FnOnce(&mut Manager<'_, Ears>, CpuId) -> T) -> T {
+        self.core.set_nr_swap_pages(self.owners.swap);
+        f(&mut self.core, CPU)
+    }
+
+    fn meet(&mut self, need: Need) -> Answer {
+        if let Need::Evict(eviction) = need {
+            return Answer::Evicted(eviction.ask(|ask| self.owners.verdict(ask)));
         }
-        if self.placed.as_mut().is_some_and(|p| p.insert(page)) {
-            return Written::Later;
+        assert!(self.needs.len() < 1_000_000, "it does not end: {need:?}");
+        self.needs.push(need);
+        match need {
+            Need::Shrink { .. } => Answer::Freed(0),
+            Need::CongestionWait { .. } | Need::Throttle { .. } | Need::PageWriteback(_) => {
+                self.end_writes();
+                Answer::Left(0)
+            }
+            Need::Oom => Answer::Killed(false),
+            _ => Answer::Go,
         }
-        self.writing.push(page);
-        Written::Started
     }
-    fn release_page(&mut self, page: Pfn) -> bool {
-        self.in_swap.remove(&page);
-        self.released += 1;
-        true
+}
+
+/// The same world, but that some needs are met in another way.
+struct Otherwise<'a, 'm, F> {
+    m: &'a mut Machine<'m>,
+    meet: F,
+}
+
+impl<F: FnMut(&mut Machine<'_>, Need) -> Option<Answer>> World for Otherwise<'_, '_, F> {
+    type Host = Ears;
+
+    fn locked<T>(&mut self, f: impl FnOnce(&mut Manager<'_, Ears>, CpuId) -> T) -> T {
+        self.m.locked(f)
     }
-    fn nr_swap_pages(&self) -> u64 {
-        self.swap
+
+    fn meet(&mut self, need: Need) -> Answer {
+        let other = (self.meet)(self.m, need);
+        other.unwrap_or_else(|| self.m.meet(need))
+    }
+}
+
+/// Drives an allocation in a world that meets some needs in another way.
+fn drive_otherwise(
+    m: &mut Machine,
+    mut a: Allocation,
+    meet: impl FnMut(&mut Machine<'_>, Need) -> Option<Answer>,
+) -> Result<Pfn, AllocError> {
+    drive(&mut Otherwise { m, meet }, &mut a)
+}
+
+impl Machine<'_> {
+    /// All writes that have begun end.
+    fn end_writes(&mut self) {
+        for p in std::mem::take(&mut self.owners.writing) {
+            self.pages().end_writeback(p);
+        }
+    }
+
+    /// A step, and as many more as owners alone are needed for.
+    fn step<O: Operation>(&mut self, operation: &mut O, answer: Answer) -> Step<O::Output> {
+        let mut answer = answer;
+        loop {
+            match self.locked(|m, cpu| operation.step(m, cpu, answer)) {
+                Step::Need(need @ Need::Evict(_)) => answer = self.meet(need),
+                step => return step,
+            }
+        }
+    }
+
+    /// The same for kswapd, which is never done.
+    fn run(&mut self, k: &mut Kswapd, answer: Answer) -> Need {
+        match self.step(k, answer) {
+            Step::Need(need) => need,
+            Step::Done(never) => match never {},
+        }
+    }
+
+    fn begin_alloc(&mut self, order: u8, gfp: Gfp, cx: Context) -> Result<Begun, AllocError> {
+        let request = Request::new(Order(order), gfp).by(cx);
+        self.locked(|m, cpu| m.begin(&request.on(cpu)))
+    }
+
+    /// A block without waiting for anything.
+    fn alloc(&mut self, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
+        self.core.alloc(&Request::new(Order(order), gfp))
+    }
+
+    fn free(&mut self, pfn: Pfn, order: u8) -> Result<(), FreeError> {
+        self.core.free(CPU, pfn, Order(order))
+    }
+
+    fn zone(&self) -> ZoneView {
+        self.inspect().zone(ZONE)
+    }
+
+    fn set(&self) -> SetView {
+        self.inspect().set(ZONE, CPU)
+    }
+
+    fn lru(&self) -> LruView {
+        self.inspect().lru(ZONE)
+    }
+
+    fn lru_of(&self, p: Pfn) -> Option<Lru> {
+        self.inspect().lru_of(p)
+    }
+
+    fn lru_add(&mut self, p: Pfn, lru: Lru) {
+        self.pages().lru_add(p, lru, PageFlags::empty());
+    }
+
+    fn lru_add_new(&mut self, p: Pfn, file: bool) {
+        self.pages().lru_add_new(p, file, PageFlags::empty());
+    }
+
+    fn page_flags(&self, p: Pfn) -> PageFlags {
+        self.inspect().page_flags(p)
+    }
+
+    fn reclaim_counters(&self) -> &ReclaimCounters {
+        self.inspect().reclaim_counters()
     }
 }
 
 const FRAMES: u64 = 16384;
 
-fn with(sw: Rules, host: Owners, f: impl FnOnce(&mut Manager<Owners>)) {
-    with_frames(FRAMES, sw, host, f);
+fn with(sw: Rules, owners: Owners, f: impl FnOnce(&mut Machine)) {
+    with_frames(FRAMES, sw, owners, f);
 }
 
-fn with_frames(n: u64, sw: Rules, host: Owners, f: impl FnOnce(&mut Manager<Owners>)) {
-    let zones = [ZoneConfig {
-        node: 0,
-        kind: ZoneKind::Normal,
-        start: Pfn(0x400),
-        spanned: n,
-        present: n,
-        managed: n,
-    }];
-    let config = Config {
-        zones: &zones,
-        cpus: 1,
-        rules: sw,
-        sysctl: Sysctl::default(),
+fn with_frames(n: u64, sw: Rules, owners: Owners, f: impl FnOnce(&mut Machine)) {
+    let zones = [ZoneConfig::whole(
+        NodeId(0),
+        ZoneKind::Normal,
+        Pfn(0x400),
+        n,
+    )];
+    with_config(&Config::new(&zones, sw), owners, f);
+}
+
+fn with_config(config: &Config, owners: Owners, f: impl FnOnce(&mut Machine)) {
+    let mut memory = vec![0; layout(config).unwrap().words];
+    let core = Manager::boot(config, Ears::default(), &mut memory).unwrap();
+    let mut m = Machine {
+        core,
+        owners,
+        needs: Vec::new(),
     };
-    let mut memory = vec![0; layout(&config).unwrap().words];
-    let mut m = Manager::boot(&config, host, &mut memory).unwrap();
     f(&mut m);
-    m.validate().unwrap();
+    m.inspect().validate().unwrap();
 }
 
 fn era(name: &str) -> Rules {
@@ -106,23 +272,23 @@ fn era(name: &str) -> Rules {
 }
 
 /// Fills memory down to the low mark with page cache, and returns its pages.
-fn fill(m: &mut Manager<Owners>, flags: PageFlags) -> Vec<Pfn> {
+fn fill(m: &mut Machine, flags: PageFlags) -> Vec<Pfn> {
     fill_as(m, true, flags)
 }
 
 /// The same with page cache (`file`) or anonymous pages.
-fn fill_as(m: &mut Manager<Owners>, file: bool, flags: PageFlags) -> Vec<Pfn> {
+fn fill_as(m: &mut Machine, file: bool, flags: PageFlags) -> Vec<Pfn> {
     let mut pages = Vec::new();
-    while let Ok(Begun::Got(p)) = m.begin_alloc(0, 0, Gfp::HIGHUSER_MOVABLE, Context::default()) {
+    while let Ok(Begun::Got(p)) = m.begin_alloc(0, Gfp::HIGHUSER_MOVABLE, Context::default()) {
         m.lru_add_new(p, file);
-        m.set_page_flags(p, flags);
+        m.pages().set(p, flags);
         pages.push(p);
     }
     pages
 }
 
 /// Takes what is free, whatever the marks, and gives every other page back.
-fn leave_single_pages(m: &mut Manager<Owners>) {
+fn leave_single_pages(m: &mut Machine) {
     let mut rest = Vec::new();
     while let Ok(p) = m.alloc(0, Gfp::KERNEL | Gfp::MEMALLOC) {
         rest.push(p);
@@ -134,48 +300,25 @@ fn leave_single_pages(m: &mut Manager<Owners>) {
     m.drain_all();
 }
 
-/// Steps an attempt as a patient host does; writes end when somebody waits. Returns what it needed.
-fn finish(m: &mut Manager<Owners>, mut a: Attempt) -> (Result<Pfn, AllocError>, Vec<Need>) {
-    let mut needs = Vec::new();
-    let mut answer = Answer::Go;
-    for _ in 0..1_000_000 {
-        match a.step(m, answer) {
-            Step::Done(got) => return (got, needs),
-            Step::Need(need) => {
-                answer = meet(m, need);
-                needs.push(need);
-            }
-        }
-    }
-    panic!("the attempt does not end: {:?}", needs.last());
+/// Drives an allocation to its end. Returns what it needed beside evictions.
+fn finish(m: &mut Machine, mut a: Allocation) -> (Result<Pfn, AllocError>, Vec<Need>) {
+    m.needs.clear();
+    let got = drive(m, &mut a);
+    (got, std::mem::take(&mut m.needs))
 }
 
-fn meet(m: &mut Manager<Owners>, need: Need) -> Answer {
-    match need {
-        Need::Shrink { .. } => Answer::Freed(0),
-        Need::CongestionWait { .. } | Need::Throttle { .. } | Need::PageWriteback(_) => {
-            for p in std::mem::take(&mut m.host_mut().writing) {
-                m.end_page_writeback(p);
-            }
-            Answer::Left(0)
-        }
-        Need::Oom => Answer::Killed(false),
-        _ => Answer::Go,
-    }
-}
-
-fn begin(m: &mut Manager<Owners>, order: u8, gfp: Gfp, cx: Context) -> Attempt {
-    match m.begin_alloc(0, order, gfp, cx).unwrap() {
-        Begun::Attempt(a) => a,
+fn begin(m: &mut Machine, order: u8, gfp: Gfp, cx: Context) -> Allocation {
+    match m.begin_alloc(order, gfp, cx).unwrap() {
+        Begun::Allocation(a) => a,
         Begun::Got(p) => panic!("free memory served it: {p:?}"),
     }
 }
 
 /// A single page, however long it takes.
-fn alloc(m: &mut Manager<Owners>, gfp: Gfp) -> Pfn {
-    match m.begin_alloc(0, 0, gfp, Context::default()).unwrap() {
+fn alloc(m: &mut Machine, gfp: Gfp) -> Pfn {
+    match m.begin_alloc(0, gfp, Context::default()).unwrap() {
         Begun::Got(p) => p,
-        Begun::Attempt(a) => finish(m, a).0.unwrap(),
+        Begun::Allocation(a) => finish(m, a).0.unwrap(),
     }
 }
 
@@ -199,38 +342,38 @@ fn changed(name: &str, change: impl FnOnce(&mut Rules)) -> Rules {
 }
 
 /// kswapd of node 0, asleep.
-fn daemon(m: &mut Manager<Owners>) -> Kswapd {
-    let mut k = Kswapd::new(0);
-    assert_eq!(k.step(m, Answer::Go), Need::Sleep(None));
+fn daemon(m: &mut Machine) -> Kswapd {
+    let mut k = Kswapd::new(NodeId(0));
+    assert_eq!(m.run(&mut k, Answer::Go), Need::Sleep(None));
     k
 }
 
 /// Asks kswapd for a block of `order`, by a request that cannot wait.
-fn ask(m: &mut Manager<Owners>, order: u8) {
+fn ask(m: &mut Machine, order: u8) {
     let gfp = Gfp::KERNEL - Gfp::DIRECT_RECLAIM;
-    if let Begun::Attempt(a) = m.begin_alloc(0, order, gfp, Context::default()).unwrap() {
+    if let Begun::Allocation(a) = m.begin_alloc(order, gfp, Context::default()).unwrap() {
         finish(m, a).0.ok();
     }
 }
 
 /// Takes pages, whatever the marks, until at most `left` are free.
-fn drain_to(m: &mut Manager<Owners>, left: u64) {
-    while m.zone_view(0).free_counter > left as i64 {
+fn drain_to(m: &mut Machine, left: u64) {
+    while m.zone().free_counter > left as i64 {
         m.alloc(0, Gfp::KERNEL | Gfp::MEMALLOC).unwrap();
     }
 }
 
 /// Runs kswapd while somebody takes all that it frees, until `enough` says so or it sleeps. Returns how
 /// many pages each pass looked at.
-fn keep_busy(m: &mut Manager<Owners>, enough: impl Fn(&Manager<Owners>) -> bool) -> Vec<u64> {
-    let mut k = Kswapd::new(0);
-    k.step(m, Answer::Go);
+fn keep_busy(m: &mut Machine, enough: impl Fn(&Machine) -> bool) -> Vec<u64> {
+    let mut k = Kswapd::new(NodeId(0));
+    m.run(&mut k, Answer::Go);
     let a = begin(m, 0, Gfp::HIGHUSER_MOVABLE, Context::default());
     finish(m, a).0.unwrap();
     let (mut passes, mut answer) = (vec![], Answer::Go);
     for _ in 0..1_000_000 {
-        let need = k.step(m, answer);
-        while m.zone_view(0).free_counter > m.zone_view(0).marks.low as i64 {
+        let need = m.run(&mut k, answer);
+        while m.zone().free_counter > m.zone().marks.low as i64 {
             m.alloc(0, Gfp::KERNEL | Gfp::MEMALLOC).unwrap();
         }
         match need {
@@ -241,7 +384,7 @@ fn keep_busy(m: &mut Manager<Owners>, enough: impl Fn(&Manager<Owners>) -> bool)
         if enough(m) {
             return passes;
         }
-        answer = meet(m, need);
+        answer = m.meet(need);
     }
     panic!("kswapd neither sleeps nor gets on")
 }

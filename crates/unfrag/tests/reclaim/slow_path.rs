@@ -13,21 +13,21 @@ fn an_atomic_request_fails_without_reclaim_spec_4_3() {
         };
         let mut served = 0;
         let failed = loop {
-            match m.begin_alloc(0, 0, atomic, cx).unwrap() {
+            match m.begin_alloc(0, atomic, cx).unwrap() {
                 Begun::Got(_) => served += 1,
-                Begun::Attempt(a) => match finish(m, a) {
+                Begun::Allocation(a) => match finish(m, a) {
                     (Ok(_), _) => served += 1,
                     (Err(e), needs) => break (e, needs),
                 },
             }
         };
-        assert_eq!(failed, (AllocError::NoMemory, vec![]));
+        assert_eq!(failed, (AllocError::Reserved, vec![]));
         // Its mark is 3/8 of min, each step truncated.
-        let v = m.zone_view(0);
+        let v = m.zone();
         let half = v.marks.min - v.marks.min / 2;
         let lowest = half - half / 4;
         // The last refill of the CPU's list took a batch.
-        let batch = m.set_view(0, 0).batch as u64;
+        let batch = m.set().batch as u64;
         assert!(
             (lowest - batch..=lowest).contains(&v.free_pages),
             "{served} were served; {} of {lowest} are free",
@@ -49,18 +49,18 @@ fn a_realtime_task_lends_its_right_to_interrupts_until_patch_2_spec_4_6() {
             // A request that may wait, made in an interrupt: only the lent right lowers its mark.
             let mut lowest = u64::MAX;
             for _ in 0..FRAMES {
-                match m.begin_alloc(0, 0, Gfp::KERNEL, cx).unwrap() {
+                match m.begin_alloc(0, Gfp::KERNEL, cx).unwrap() {
                     Begun::Got(_) => {}
-                    Begun::Attempt(a) => match finish(m, a) {
+                    Begun::Allocation(a) => match finish(m, a) {
                         (Ok(_), _) => {}
                         (Err(_), _) => break,
                     },
                 }
-                lowest = m.zone_view(0).free_pages;
+                lowest = m.zone().free_pages;
             }
-            let min = m.zone_view(0).marks.min;
+            let min = m.zone().marks.min;
             let mark = if lends { min - min / 4 } else { min };
-            let batch = m.set_view(0, 0).batch as u64;
+            let batch = m.set().batch as u64;
             assert!(
                 (mark - batch..=mark).contains(&lowest),
                 "{name}: {lowest} of {mark}"
@@ -81,16 +81,13 @@ fn the_class_that_is_waited_for_follows_the_kernel_spec_4_4() {
         with(sw, host, |m| {
             fill(m, PageFlags::DIRTY);
             for _ in 0..200 {
-                let mut a = match m
-                    .begin_alloc(0, 0, Gfp::KERNEL, Context::default())
-                    .unwrap()
-                {
+                let mut a = match m.begin_alloc(0, Gfp::KERNEL, Context::default()).unwrap() {
                     Begun::Got(_) => continue,
-                    Begun::Attempt(a) => a,
+                    Begun::Allocation(a) => a,
                 };
                 let mut answer = Answer::Go;
                 for _ in 0..2000 {
-                    match a.step(m, answer) {
+                    match m.step(&mut a, answer) {
                         Step::Done(_) => break,
                         Step::Need(Need::CongestionWait { class, ms }) => {
                             if !seen.contains(&(class, ms)) {
@@ -98,7 +95,7 @@ fn the_class_that_is_waited_for_follows_the_kernel_spec_4_4() {
                             }
                             answer = Answer::Left(ms / 2);
                         }
-                        Step::Need(need) => answer = meet(m, need),
+                        Step::Need(need) => answer = m.meet(need),
                     }
                 }
             }
@@ -137,7 +134,7 @@ fn v19_repeats_reclaim_for_large_blocks_and_never_kills_spec_2_2() {
             while m.alloc(0, Gfp::KERNEL).is_ok() {}
             let a = begin(m, 10, Gfp::HIGHUSER_MOVABLE, Context::default());
             let (got, n) = finish(m, a);
-            assert_eq!(got, Err(AllocError::NoMemory));
+            assert_eq!(got, Err(AllocError::Short));
             needs = n;
         });
         let pauses = |n: &Need| matches!(n, Need::CongestionWait { ms: 20, .. });
@@ -160,15 +157,10 @@ fn modern_kernels_throttle_instead_of_waiting_for_congestion_spec_4_8() {
     };
     with(era("6.18"), host, |m| {
         fill(m, PageFlags::DIRTY);
-        while let Begun::Got(_) = m
-            .begin_alloc(0, 0, Gfp::KERNEL, Context::default())
-            .unwrap()
-        {}
+        while let Begun::Got(_) = m.begin_alloc(0, Gfp::KERNEL, Context::default()).unwrap() {}
         let mut needs = Vec::new();
         for _ in 0..300 {
-            if let Begun::Attempt(a) = m
-                .begin_alloc(0, 0, Gfp::KERNEL, Context::default())
-                .unwrap()
+            if let Begun::Allocation(a) = m.begin_alloc(0, Gfp::KERNEL, Context::default()).unwrap()
             {
                 needs.extend(finish(m, a).1);
             }
@@ -196,20 +188,24 @@ fn a_restart_after_reclaim_failed_wakes_kswapd_with_patch_1_spec_4_6() {
         with(sw, Owners::default(), |m| {
             // Nothing but anonymous pages, and no swap.
             fill_as(m, false, PageFlags::empty());
-            drain_to(m, m.zone_view(0).marks.min / 2);
-            let mut a = begin(m, 0, Gfp::KERNEL, Context::default());
-            let mut answer = Answer::Go;
-            while let Step::Need(need) = a.step(m, answer) {
-                if need == Need::Oom {
-                    let before = m.host().woken.len();
-                    assert!(before > 0);
-                    // A process will end: the request starts over.
-                    a.step(m, Answer::Killed(true));
-                    more = Some(m.host().woken.len() - before);
-                    break;
+            drain_to(m, m.zone().marks.min / 2);
+            let a = begin(m, 0, Gfp::KERNEL, Context::default());
+            let mut before = None;
+            let got = drive_otherwise(m, a, |m, need| {
+                let woken = m.host().woken.len();
+                match (before, need) {
+                    (None, Need::Oom) => {
+                        assert!(woken > 0);
+                        // A process will end: the request starts over.
+                        before = Some(woken);
+                        return Some(Answer::Killed(true));
+                    }
+                    (Some(before), _) => _ = more.get_or_insert(woken - before),
+                    _ => {}
                 }
-                answer = meet(m, need);
-            }
+                None
+            });
+            assert!(got.is_err());
         });
         more.expect("it ends in the OOM killer")
     };

@@ -20,14 +20,14 @@ fn swapping(name: &str, quick_disk: bool) -> Vec<Need> {
         ask(m, 0);
         let mut answer = Answer::Go;
         loop {
-            let need = k.step(m, answer);
+            let need = m.run(&mut k, answer);
             if matches!(need, Need::Sleep(_)) {
                 break;
             }
             assert!(needs.len() < 100_000, "{name}: it does not sleep");
-            answer = meet(m, need);
+            answer = m.meet(need);
             if quick_disk {
-                meet(m, Need::PageWriteback(Pfn(0)));
+                m.meet(Need::PageWriteback(Pfn(0)));
             }
             needs.push(need);
         }
@@ -60,8 +60,8 @@ fn a_direct_reclaimer_waits_where_all_dirty_pages_wait_for_the_disk_spec_4_8() {
         with(era(name), host, |m| {
             let mut flags = PageFlags::WRITEBACK;
             flags.set(PageFlags::RECLAIM, met);
-            m.host_mut().writing = fill_as(m, false, flags);
-            drain_to(m, m.zone_view(0).marks.min);
+            m.owners.writing = fill_as(m, false, flags);
+            drain_to(m, m.zone().marks.min);
             let a = begin(m, 0, Gfp::KERNEL, Context::default());
             let (got, n) = finish(m, a);
             got.unwrap();
@@ -91,9 +91,9 @@ fn with_half_of_the_min_marks_gone_direct_reclaimers_wait_for_kswapd_spec_4_8() 
     for name in ["5.6", "6.1", "6.18"] {
         with(era(name), Owners::default(), |m| {
             fill(m, PageFlags::empty());
-            let half = m.zone_view(0).marks.min / 2;
+            let half = m.zone().marks.min / 2;
             drain_to(m, 2 * half - 8);
-            assert!(m.zone_view(0).free_pages > half, "{name}");
+            assert!(m.zone().free_pages > half, "{name}");
             let mut k = daemon(m);
             let a = begin(m, 0, Gfp::KERNEL, Context::default());
             let (got, needs) = finish(m, a);
@@ -103,7 +103,7 @@ fn with_half_of_the_min_marks_gone_direct_reclaimers_wait_for_kswapd_spec_4_8() 
             drain_to(m, half - 8);
             let mut a = begin(m, 0, Gfp::KERNEL, Context::default());
             let direct = m.reclaim_counters().pgscan_direct;
-            match a.step(m, Answer::Go) {
+            match m.step(&mut a, Answer::Go) {
                 Step::Need(need) => assert!(stalls(&need), "{name}: {need:?}"),
                 Step::Done(got) => panic!("{name}: {got:?}"),
             }
@@ -112,18 +112,18 @@ fn with_half_of_the_min_marks_gone_direct_reclaimers_wait_for_kswapd_spec_4_8() 
             let mut answer = Answer::Go;
             let freed = m.reclaim_counters().pgsteal_kswapd;
             while m.reclaim_counters().pgsteal_kswapd == freed {
-                let need = k.step(m, answer);
-                answer = meet(m, need);
+                let need = m.run(&mut k, answer);
+                answer = m.meet(need);
             }
             drain_to(m, half - 8);
-            match a.step(m, Answer::Go) {
+            match m.step(&mut a, Answer::Go) {
                 Step::Need(need) => assert!(stalls(&need), "{name}: {need:?}"),
                 Step::Done(got) => panic!("{name}: {got:?}"),
             }
             assert_eq!(m.reclaim_counters().pgscan_direct, direct, "{name}");
-            while m.zone_view(0).free_pages < m.zone_view(0).marks.min {
-                let need = k.step(m, answer);
-                answer = meet(m, need);
+            while m.zone().free_pages < m.zone().marks.min {
+                let need = m.run(&mut k, answer);
+                answer = m.meet(need);
             }
             let (got, needs) = finish(m, a);
             assert!(
@@ -148,7 +148,7 @@ fn nobody_waits_for_a_kswapd_that_does_not_help_spec_4_8() {
             if has_kswapd {
                 daemon(m);
             }
-            drain_to(m, m.zone_view(0).marks.min / 2 - 8);
+            drain_to(m, m.zone().marks.min / 2 - 8);
             let a = begin(m, 0, Gfp::KERNEL, Context::default());
             let (got, needs) = finish(m, a);
             got.unwrap();
@@ -170,14 +170,14 @@ fn nobody_waits_for_a_kswapd_that_does_not_help_spec_4_8() {
     // Nothing but anonymous pages and no swap: it gives up hope.
     with(era("6.1"), Owners::default(), |m| {
         fill_as(m, false, PageFlags::empty());
-        drain_to(m, m.zone_view(0).marks.min / 2 - 8);
+        drain_to(m, m.zone().marks.min / 2 - 8);
         let mut k = daemon(m);
         ask(m, 0);
         let mut answer = Answer::Go;
         loop {
-            match k.step(m, answer) {
+            match m.run(&mut k, answer) {
                 Need::Sleep(None) => break,
-                need => answer = meet(m, need),
+                need => answer = m.meet(need),
             }
         }
         let a = begin(m, 0, Gfp::KERNEL, Context::default());
@@ -193,31 +193,31 @@ fn with_more_isolated_than_inactive_direct_reclaimers_wait_spec_4_5() {
         with(sw, Owners::default(), |m| {
             let pages = fill(m, PageFlags::DIRTY);
             leave_single_pages(m);
-            drain_to(m, m.zone_view(0).marks.min);
+            drain_to(m, m.zone().marks.min);
             // A reclaim for a large block holds pages apart while it waits for their writing.
             let mut first = begin(m, 4, Gfp::KERNEL, Context::default());
             let mut answer = Answer::Go;
-            while m.lru_view(0).isolated[1] == 0 {
-                match first.step(m, answer) {
+            while m.lru().isolated[1] == 0 {
+                match m.step(&mut first, answer) {
                     Step::Need(Need::Shrink { .. }) => answer = Answer::Freed(0),
                     Step::Need(_) => answer = Answer::Go,
                     Step::Done(got) => panic!("{got:?}"),
                 }
             }
-            let isolated = m.lru_view(0).isolated[1];
+            let isolated = m.lru().isolated[1];
             let inactive: Vec<Pfn> = pages
                 .into_iter()
                 .filter(|p| m.lru_of(*p) == Some(Lru::InactiveFile))
                 .collect();
             for p in &inactive[isolated as usize - 8..] {
-                m.lru_del(*p);
+                m.pages().lru_del(*p);
             }
             let scanned = m.reclaim_counters().pgscan_direct;
             let mut second = begin(m, 0, Gfp::KERNEL, Context::default());
             let mut waits = 0;
             let mut answer = Answer::Go;
             for _ in 0..100 {
-                match second.step(m, answer) {
+                match m.step(&mut second, answer) {
                     Step::Need(need @ Need::CongestionWait { .. }) => {
                         let (class, ms) = (Class::Async, 100);
                         assert_eq!(need, Need::CongestionWait { class, ms });
