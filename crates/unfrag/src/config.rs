@@ -41,11 +41,11 @@ impl<'a> Config<'a> {
     }
 }
 
-/// Alignment of each kind of metadata, in bytes: whole cache lines, so that two CPUs share none.
-pub const LINE: usize = 64;
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = Layout::ALIGN;
 
 /// Memory that a manager needs for its metadata, in bytes by kind. Each kind begins at a multiple of
-/// [`LINE`], whatever the alignment of the memory that is handed in.
+/// [`Layout::ALIGN`], whatever the alignment of the memory that is handed in; a word of it is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Layout {
@@ -64,6 +64,10 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// Alignment of each kind, and of what one CPU has of one zone, in bytes: whole cache lines, so that
+    /// two CPUs share none.
+    pub const ALIGN: usize = 64;
+
     /// All of it, in bytes.
     pub const fn bytes(&self) -> usize {
         self.words * 8

@@ -1,6 +1,6 @@
 //! What the hot path of the core tells the world that it runs in: tracepoints, pages that will be
 //! needed soon, and that a daemon should wake. Nothing here is asked for an answer; what the core needs
-//! before it can go on is a [`Need`](crate::drive::Need).
+//! before it can go on is a [`Need`](crate::need::Need).
 
 use crate::frame::{NodeId, Order, Pfn};
 use crate::trace::Event;

@@ -30,7 +30,7 @@
 //! - `config`, `manager`, `boot`, [`builder`](Builder): [`Manager`], and how it is made.
 //! - [`drive`]: operations, worlds, and the one loop.
 //! - [`reclaim`]: kswapd, direct reclaim.
-//! - [`page_alloc`]: the fast path, and [`Allocation`](page_alloc::Allocation).
+//! - [`page_alloc`]: the fast path, and [`Allocation`].
 //! - [`inspect`], [`validate`], [`restore`], `lab`: looking inside, checking, rebuilding.
 //! - [`stat`]: counters and indexes of fragmentation.
 //!
@@ -40,7 +40,7 @@
 //! its per-CPU list for orders 0 to 3 and 9, refilled from the buddy lists when empty, else the buddy
 //! lists themselves. There `place` takes the smallest block of the request's own type that fits,
 //! splits it, and puts the upper halves back; if there is none, it falls back to another type by the
-//! era's rules. If no zone passes, an [`Allocation`](page_alloc::Allocation) wakes kswapd and goes down to
+//! era's rules. If no zone passes, an [`Allocation`] wakes kswapd and goes down to
 //! the min watermark and to what reserves the caller may use; one that [`Manager::begin`] made reclaims,
 //! with the help of the [`World`](drive::World) that drives it.
 #![no_std]
