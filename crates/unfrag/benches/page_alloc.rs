@@ -13,7 +13,7 @@ use buddy_system_allocator::FrameAllocator;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset};
+use unfrag::{Builder, CpuId, Gfp, Manager, NullHost, Order, Pfn, Request};
 
 const PAGES: u64 = 1 << 18;
 const HUGE: u8 = 9;
@@ -27,11 +27,12 @@ trait Peer {
 impl Peer for Manager<'_, NullHost> {
     #[inline]
     fn take(&mut self, order: u8) -> Option<u64> {
-        self.alloc(order, Gfp::HIGHUSER_MOVABLE).ok().map(|p| p.0)
+        let request = Request::new(Order(order), Gfp::HIGHUSER_MOVABLE);
+        self.alloc(&request).ok().map(|p| p.0)
     }
     #[inline]
     fn give(&mut self, frame: u64, order: u8) {
-        assert!(self.free(Pfn(frame), order).is_ok());
+        assert!(self.free(CpuId(0), Pfn(frame), Order(order)).is_ok());
     }
 }
 
@@ -83,23 +84,9 @@ impl Peer for Lifo {
 
 /// A fresh manager of an era, lent to `f`.
 fn with_manager<T>(era: &str, f: impl FnOnce(&mut Manager<NullHost>) -> T) -> T {
-    let zones = [ZoneConfig {
-        node: 0,
-        kind: ZoneKind::Normal,
-        start: Pfn(0),
-        spanned: PAGES,
-        present: PAGES,
-        managed: PAGES,
-    }];
-    let rules = preset(era).expect("an era").rules;
-    let config = Config {
-        zones: &zones,
-        cpus: 1,
-        rules,
-        sysctl: Sysctl::default(),
-    };
-    let mut memory = vec![0; layout(&config).expect("a layout").words];
-    f(&mut Manager::boot(&config, NullHost, &mut memory).expect("a manager"))
+    let config = Builder::new().region(Pfn(0), PAGES).era(era);
+    let mut memory = vec![0; config.layout().expect("an era").words];
+    f(&mut config.boot(NullHost, &mut memory).expect("a manager"))
 }
 
 fn buddy() -> FrameAllocator<32> {
