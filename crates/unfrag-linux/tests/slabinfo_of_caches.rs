@@ -4,7 +4,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::io::Write as _;
 use std::process::Command;
 use std::ptr::NonNull;
-use unfrag::{Config, Gfp, Manager, NullHost, Pfn, Sysctl, ZoneConfig, ZoneKind, layout, preset};
+use unfrag::{Builder, Gfp, NullHost, Pfn};
 use unfrag_linux::procfs::SlabInfo;
 use unfrag_linux::procfs::slab_activity::{self, Columns};
 use unfrag_slab::{
@@ -15,22 +15,9 @@ const FRAMES: usize = 4096;
 
 /// Counts of three caches of a design, with 1195 filps, 64 names and no journal handle in use.
 fn infos(design: Design) -> Vec<CacheInfo> {
-    let zones = [ZoneConfig {
-        node: 0,
-        kind: ZoneKind::Normal,
-        start: Pfn(0),
-        spanned: FRAMES as u64,
-        present: FRAMES as u64,
-        managed: FRAMES as u64,
-    }];
-    let config = Config {
-        zones: &zones,
-        cpus: 1,
-        rules: preset("6.18").unwrap().rules,
-        sysctl: Sysctl::default(),
-    };
-    let mut metadata = vec![0; layout(&config).unwrap().words];
-    let manager = Manager::boot(&config, NullHost, &mut metadata).unwrap();
+    let config = Builder::new().region(Pfn(0), FRAMES as u64).era("6.18");
+    let mut metadata = vec![0; config.layout().unwrap().words];
+    let manager = config.boot(NullHost, &mut metadata).unwrap();
     let room = Layout::from_size_align(FRAMES * 4096, 4096).unwrap();
     let base = NonNull::new(unsafe { alloc(room) }).unwrap();
     let mut all = vec![];
