@@ -10,9 +10,7 @@ use core::cell::UnsafeCell;
 use core::panic::PanicInfo;
 use core::ptr::NonNull;
 use unfrag_slab::{CacheFlags, Design, FrameEntry, Kmalloc, LockedPages, SlabConfig, Slabs};
-use unfrag::{
-    Config, Gfp, Manager, NullHost, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind, layout, preset,
-};
+use unfrag::{Builder, CpuId, Gfp, Manager, NullHost, Order, Pfn, Request, ZoneId};
 
 mod bare;
 
@@ -54,30 +52,18 @@ fn check(step: i32, ok: bool) -> Step {
     if ok { Ok(()) } else { Err(step) }
 }
 
-fn rules(era: &str) -> Result<Rules, i32> {
-    preset(era).map(|p| p.rules).ok_or(1)
-}
+const ZONE: ZoneId = ZoneId(0);
 
 fn boot(era: &str, arena: &'static Arena) -> Result<Manager<'static, NullHost>, i32> {
-    let zones = [ZoneConfig {
-        node: 0,
-        kind: ZoneKind::Normal,
-        start: Pfn(0x10_0000),
-        spanned: PAGES,
-        present: PAGES,
-        managed: PAGES,
-    }];
-    let config = Config {
-        zones: &zones,
-        cpus: 2,
-        rules: rules(era)?,
-        sysctl: Sysctl::default(),
-    };
-    let words = layout(&config).map_err(|_| 2)?.words;
+    let config = Builder::new()
+        .region(Pfn(0x10_0000), PAGES)
+        .cpus(2)
+        .era(era);
+    let words = config.layout().map_err(|_| 2)?.words;
     check(3, words <= WORDS)?;
     // SAFETY: each arena is handed out once, by `run`.
     let memory = unsafe { &mut *arena.0.get() };
-    Manager::boot(&config, NullHost, memory).map_err(|_| 4)
+    config.boot(NullHost, memory).map_err(|_| 4)
 }
 
 /// Allocates and frees in both managers, by turns.
@@ -87,17 +73,20 @@ fn run() -> Step {
     let mut held = [[None; 600]; 2];
     for i in 0..600 {
         for (m, held) in managers.iter_mut().zip(&mut held) {
-            let order = [0, 0, 1, 4][i % 4];
+            let order = Order([0, 0, 1, 4][i % 4]);
             let gfp = [Gfp::KERNEL, Gfp::HIGHUSER_MOVABLE][i / 2 % 2];
-            held[i] = Some((m.alloc(order, gfp).map_err(|_| 10)?, order));
+            let cpu = CpuId(i as u32 / 8 % 2);
+            let request = Request::new(order, gfp).on(cpu);
+            held[i] = Some((m.alloc(&request).map_err(|_| 10)?, order));
         }
     }
     for (m, held) in managers.iter_mut().zip(&held) {
+        let m = m.inspect();
         check(20, m.validate().is_ok())?;
-        let used: u64 = held.iter().flatten().map(|(_, o)| 1 << o).sum();
+        let used: u64 = held.iter().flatten().map(|(_, o)| u64::from(o.frames())).sum();
         check(
             21,
-            m.zone_view(0).free_pages + m.pcp_pages(0) + used == PAGES,
+            m.zone(ZONE).free_pages + m.pcp_pages(ZONE) + used == PAGES,
         )?;
     }
     // Freed backwards in one and forwards in the other.
@@ -105,15 +94,17 @@ fn run() -> Step {
         for (k, m) in managers.iter_mut().enumerate() {
             let at = if k == 0 { 599 - i } else { i };
             let (pfn, order) = held[k][at].take().ok_or(30)?;
-            m.free(pfn, order).map_err(|_| 31)?;
+            m.free(CpuId(0), pfn, order).map_err(|_| 31)?;
         }
     }
     for m in &mut managers {
         m.drain_all();
-        check(40, m.validate().is_ok())?;
-        check(41, m.zone_view(0).free_pages == PAGES)?;
-        check(42, m.zone_view(0).nr_free[10] == PAGES / 1024)?;
-        check(43, m.alloc(10, Gfp::HIGHUSER_MOVABLE).is_ok())?;
+        check(40, m.inspect().validate().is_ok())?;
+        let zone = m.inspect().zone(ZONE);
+        check(41, zone.free_pages == PAGES)?;
+        check(42, zone.nr_free[10] == PAGES / 1024)?;
+        let largest = Request::new(Order(10), Gfp::HIGHUSER_MOVABLE);
+        check(43, m.alloc(&largest).is_ok())?;
     }
     Ok(())
 }
@@ -146,7 +137,7 @@ fn run_slabs() -> Step {
     drop(slabs);
     let mut manager = pages.into_manager();
     manager.drain_all();
-    check(59, manager.zone_view(0).free_pages == PAGES)
+    check(59, manager.inspect().zone(ZONE).free_pages == PAGES)
 }
 
 /// What the entry point calls.

@@ -12,10 +12,9 @@ pub(crate) struct MapMaker {
 
 impl MapMaker {
     pub(crate) fn new(sim: &Sim) -> MapMaker {
-        let first = (0..sim.manager.zones())
-            .map(|z| sim.manager.zone_config(z).start.0)
-            .min();
-        let pages = sim.manager.block_pages();
+        let m = sim.manager.inspect();
+        let first = m.zones().map(|z| m.zone_config(z).start.0).min();
+        let pages = m.block_pages();
         MapMaker {
             map: BlockMap {
                 first_pfn: first.unwrap_or(0) / u64::from(pages) * u64::from(pages),

@@ -8,7 +8,7 @@
 
 use crate::cause::{Do, Op};
 use unfrag::kernel::HighOrder;
-use unfrag::{Host, Manager, MigrateType, Pfn, Rules};
+use unfrag::{CpuId, Host, Manager, MigrateType, Move, Pfn, Rules, ZoneId};
 
 /// A pause after which a new run of compaction begins, with its scanners where they start.
 const PAUSE_NS: u64 = 10_000_000;
@@ -33,25 +33,32 @@ pub struct Compaction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     task: u32,
-    cpu: u16,
-    zone: usize,
+    cpu: CpuId,
+    zone: ZoneId,
     block: u64,
 }
 
 impl Compaction {
     /// Moves the page at frame `at` of the model. Returns the frame where it is now: the same if it
     /// cannot move, or there is no place for it.
-    pub fn carry<H: Host>(&mut self, m: &mut Manager<'_, H>, op: &Op, at: u32, zone: usize) -> u32 {
+    pub fn carry<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        op: &Op,
+        at: u32,
+        zone: ZoneId,
+    ) -> u32 {
         if self.below.is_empty() || op.time > self.last + PAUSE_NS {
-            let end = |z| m.zone_config(z).start.0 + m.zone_config(z).spanned;
-            self.below = (0..m.zones()).map(end).collect();
+            let zones = m.inspect().zones().map(|z| m.inspect().zone_config(z));
+            self.below = zones.map(|c| c.start.0 + c.spanned).collect();
             self.left = None;
         }
         self.last = op.time;
         let from = Pfn(at.into());
+        let cpu = CpuId(op.cpu.into());
         let here = (op.order > 0).then_some(Place {
             task: op.task,
-            cpu: op.cpu,
+            cpu,
             zone,
             block: from.0 >> op.order,
         });
@@ -59,9 +66,15 @@ impl Compaction {
             self.leave(m);
             self.left = here;
         }
-        match self.scan(m, zone, from) {
-            Some(to) if m.migrate(from, to).is_ok() => to.0 as u32,
-            _ => at,
+        let Some(to) = self.scan(m, zone, from) else {
+            return at;
+        };
+        match Move::begin(m, cpu, from, to) {
+            Ok(begun) => {
+                begun.commit(m, cpu);
+                to.0 as u32
+            }
+            Err(_) => at,
         }
     }
 
@@ -79,19 +92,22 @@ impl Compaction {
     /// what was freed there can merge. `spec: linux-6.1 3`
     fn leave<H: Host>(&mut self, m: &mut Manager<'_, H>) {
         if let Some(l) = self.left.take() {
-            m.drain(l.cpu.into(), l.zone);
+            m.drain(l.cpu, l.zone);
         }
     }
 
     /// The highest free frame below the scanner, in a movable pageblock above that of the page that is
     /// not free as a whole.
-    fn scan<H: Host>(&mut self, m: &Manager<'_, H>, zone: usize, from: Pfn) -> Option<Pfn> {
+    fn scan<H: Host>(&mut self, m: &Manager<'_, H>, zone: ZoneId, from: Pfn) -> Option<Pfn> {
+        let m = m.inspect();
         let pages = u64::from(m.block_pages());
         let stop = (from.0 / pages + 1) * pages;
-        let below = &mut self.below[zone];
+        let below = &mut self.below[zone.index()];
         while *below > stop {
             let first = (*below - 1) / pages * pages;
-            let whole = m.free_block(Pfn(first)).is_some_and(|b| 1 << b.1 >= pages);
+            let whole = m
+                .free_block(Pfn(first))
+                .is_some_and(|b| u64::from(b.1.frames()) >= pages);
             if m.block_type(Pfn(first)) == Some(MigrateType::Movable) && !whole {
                 let mut frames = (first..*below).rev().map(Pfn);
                 if let Some(p) = frames.find(|&p| m.free_block(p).is_some()) {

@@ -6,6 +6,7 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
+use unfrag::Order;
 use unfrag::frame::NR_ORDERS;
 use unfrag::stat::{extfrag_for_order, fragmentation_index, unusable_index};
 use unfrag_linux::procfs::buddyinfo::Row;
@@ -154,12 +155,12 @@ fn zone_state(
         free_huge_blocks: free[9] + 2 * free[10],
         unusable_index: orders
             .clone()
-            .map(|o| unusable_index(&free, o) as f64 / 1e3)
+            .map(|o| unusable_index(&free, Order(o)) as f64 / 1e3)
             .collect(),
         fragmentation_index: orders
-            .map(|o| fragmentation_index(&free, o) as f64 / 1e3)
+            .map(|o| fragmentation_index(&free, Order(o)) as f64 / 1e3)
             .collect(),
-        extfrag_for_order_9: extfrag_for_order(&free, 9),
+        extfrag_for_order_9: extfrag_for_order(&free, Order::HUGE),
         pageblocks: types.and_then(|t| pageblocks(t, row)),
     })
 }

@@ -13,8 +13,9 @@ use crate::start::counts::{Anchor, fitted};
 use crate::start::evidence::Before;
 use crate::start::exact::exact;
 use crate::start::waited::Waited;
-use crate::start::{Frame, Start, highest_frame};
+use crate::start::{Frame, Start, highest_frame, holds};
 use crate::{resolve, sample, settings, silent};
+use unfrag::Pfn;
 use unfrag::kernel::{Preset, preset};
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::{Error, Result};
@@ -266,8 +267,9 @@ impl<'r> Plan<'r> {
             .zones
             .iter()
             .map(|z| {
-                let of =
-                    |c: &unfrag::ZoneConfig| u32::from(c.node) == z.node && c.kind.name() == z.zone;
+                let of = |c: &unfrag::ZoneConfig| {
+                    u32::from(c.node.0) == z.node && c.kind.name() == z.zone
+                };
                 self.start.zones.iter().map(|f| f.config).find(of)
             })
             .collect();
@@ -278,11 +280,11 @@ impl<'r> Plan<'r> {
             while next.next_if(|(t, _)| op.time > *t).is_some() {
                 all.push(sum.clone());
             }
-            let (pfn, pages) = (u64::from(op.frame(&self.causes)), op.pages_taken());
+            let (pfn, pages) = (Pfn(op.frame(&self.causes).into()), op.pages_taken());
             if pages == 0 {
                 continue;
             }
-            let inside = |c: &unfrag::ZoneConfig| (c.start.0..c.start.0 + c.spanned).contains(&pfn);
+            let inside = |c: &unfrag::ZoneConfig| holds(c, pfn);
             if let Some(i) = zones.iter().position(|z| z.as_ref().is_some_and(inside)) {
                 sum[i] += pages;
             }

@@ -7,31 +7,40 @@
 //! that its user will free counts as in use until then, and one that reclaim took there may be taken
 //! here, sooner or later than there.
 //!
+//! What the core needs before it can go on is met in the trace's time. What can be met at once, the
+//! [pages](Pages::meet) meet, whoever needs it: they are asked about evictions, and no cache shrinks. What
+//! takes time is met in two ways:
+//! - A request is an errand in a [`World`](unfrag::drive::World), which [`drive`](unfrag::drive::drive) takes
+//!   to its end within one operation of the recording: the trace stands still meanwhile.
+//! - A kswapd works from one operation to the next, and suspends where the next one has its time: it can
+//!   be no errand, whose world returns only with the need met. Its [`Daemon`] steps it as far as the trace
+//!   has come.
+//!
 //! kswapd runs in the trace's time: a page that it looks at takes as much of a CPU as on the recorded
 //! host, of which kswapd has the share that others left it there ([`Pace`]); a page that it writes takes
-//! as long as the swap device there needed at its busiest.
+//! as long as the swap device there needed at its busiest. Each node has its own kswapd, which runs when
+//! that node was asked for; its pace is that of the recorded runs there.
 //!
 //! Invariant: a page that the model took is named by no recorded frame any more.
 
 use crate::cause::{NONE, Op};
-use crate::ensemble::AS_RECORDED;
-use std::collections::VecDeque;
-use unfrag::page_alloc::Begun;
-use unfrag::reclaim::{
-    Answer, Context, Kswapd, Need, PageFlags, Step, Throttle, Unmap, WRITTEN_ENOUGH, Written,
-};
-use unfrag::{AllocError, Gfp, Manager, Pfn};
-
 use crate::replay::ReplayHost;
+use unfrag::drive::drive;
+use unfrag::page_alloc::Begun;
+use unfrag::reclaim::PageFlags;
+use unfrag::{AllocError, CpuId, Gfp, Manager, Pfn, Request};
 
+mod daemon;
+mod errand;
 mod evidence;
+mod pages;
 #[cfg(test)]
 mod tests;
 
+use daemon::Daemon;
+use errand::Errand;
 pub use evidence::{Evidence, Pace};
-
-/// So many pages in use are spared in a row before one of them, and no more, is taken.
-const GIVES_IN: u32 = 1 << 16;
+use pages::Pages;
 
 /// Whether a request is for a page that reclaim may take.
 fn is_lru(order: u8, gfp: Gfp) -> bool {
@@ -44,86 +53,14 @@ fn is_file(gfp: Gfp) -> bool {
     gfp.contains(Gfp::WRITE) || gfp.contains(Gfp::NORETRY | Gfp::NOWARN)
 }
 
-/// What the host of a replay with reclaim knows of the pages.
-#[derive(Clone, Debug, Default)]
-pub struct Pages {
-    /// By frame of the model: may be taken.
-    cold: Vec<bool>,
-    /// By frame of the model: the recorded frame that it stands for.
-    name: Vec<u32>,
-    /// Frames that the model took since somebody looked.
-    taken: Vec<u32>,
-    /// Pages being written, and when that ends.
-    writing: VecDeque<(u64, Pfn)>,
-    /// When the swap device is free.
-    device_free: u64,
-    /// Time of the trace.
-    pub now: u64,
-    swap_left: u64,
-    in_swap: Vec<bool>,
-    ns_per_written: u64,
-    /// Pages in use that were spared since one was taken.
-    spared: u32,
-    /// Somebody asked for kswapd.
-    pub asked: bool,
-}
-
-impl Pages {
-    /// Reclaim wants a page unmapped.
-    pub fn try_to_unmap(&mut self, page: Pfn) -> Unmap {
-        let at = page.0 as usize;
-        if !self.cold[at] {
-            // In use: back among the active ones, unless nothing else is left.
-            self.spared += 1;
-            if self.spared <= GIVES_IN {
-                return Unmap::NoSpace;
-            }
-            self.spared = 0;
-            self.cold[at] = true;
-        }
-        if !self.in_swap[at] {
-            if self.swap_left == 0 {
-                return Unmap::NoSpace;
-            }
-            self.swap_left -= 1;
-            self.in_swap[at] = true;
-        }
-        Unmap::Gone
-    }
-    /// Reclaim wants a page written.
-    pub fn writepage(&mut self, page: Pfn) -> Written {
-        self.device_free = self.device_free.max(self.now) + self.ns_per_written;
-        self.writing.push_back((self.device_free, page));
-        Written::Started
-    }
-    /// Reclaim takes a page.
-    pub fn release_page(&mut self, page: Pfn) -> bool {
-        let at = page.0 as usize;
-        if self.cold[at] {
-            self.spared = 0;
-            self.taken.push(page.0 as u32);
-            self.in_swap[at] = false;
-        }
-        self.cold[at]
-    }
-    /// Places left in swap.
-    pub fn nr_swap_pages(&self) -> u64 {
-        self.swap_left
-    }
-}
-
 /// The reclaim of a model at work.
 #[derive(Debug)]
 pub struct Reclaim<'e> {
     evidence: &'e Evidence,
     /// Thousandths of the recorded time that kswapd takes.
     pace: u32,
-    kswapd: Vec<Kswapd>,
-    /// When each kswapd goes on; `None` while it waits to be woken.
-    next: Vec<Option<u64>>,
-    answer: Vec<Answer>,
-    /// When a sleep with an end would end.
-    sleeps_to: Vec<Option<u64>>,
+    pages: Pages,
+    daemons: Vec<Daemon>,
     op: usize,
 }
 
@@ -136,120 +73,54 @@ impl<'e> Reclaim<'e> {
         m: &mut Manager<'_, ReplayHost>,
         names: &[u32],
     ) -> Reclaim<'e> {
-        let end = (0..m.zones())
-            .map(|z| m.zone_config(z))
-            .map(|c| c.start.0 + c.spanned)
-            .max()
-            .unwrap_or(0) as usize;
-        let mut nodes: Vec<u8> = (0..m.zones()).map(|z| m.zone_config(z).node).collect();
-        nodes.dedup();
-        let mut pages = Pages {
-            cold: vec![false; end],
-            name: vec![NONE; end],
-            in_swap: vec![false; end],
-            swap_left: evidence.pace.swap_pages,
-            ns_per_written: evidence.pace.ns_per_written,
-            ..Pages::default()
-        };
-        let mut lru = vec![];
+        let zones = m.inspect().zones().map(|z| m.inspect().zone_config(z));
+        let end = zones.map(|c| c.start.0 + c.spanned).max();
+        let mut pages = Pages::new(end.unwrap_or(0) as usize, &evidence.pace);
         for &p in &evidence.cold_at_start {
             if let Some(&at) = names.get(p as usize)
                 && at != NONE
             {
-                pages.cold[at as usize] = true;
-                pages.name[at as usize] = p;
-                lru.push(Pfn(at.into()));
+                pages.are(at, 0, p, true);
+                m.pages()
+                    .lru_add_new(Pfn(at.into()), true, PageFlags::empty());
             }
         }
-        m.host_mut().pages = Some(Box::new(pages));
-        for p in lru {
-            m.lru_add_new(p, true);
-        }
-        let mut kswapd: Vec<Kswapd> = nodes.into_iter().map(Kswapd::new).collect();
-        for k in &mut kswapd {
-            k.step(m, Answer::Go);
-        }
+        let nodes: Vec<_> = m.inspect().nodes().collect();
         Reclaim {
             evidence,
             pace,
-            next: vec![None; kswapd.len()],
-            sleeps_to: vec![None; kswapd.len()],
-            answer: vec![Answer::Go; kswapd.len()],
-            kswapd,
+            pages,
+            daemons: nodes.into_iter().map(|node| Daemon::new(node, m)).collect(),
             op: 0,
         }
     }
 
-    /// Time goes on to the next operation's: writes end, kswapd works.
-    pub fn advance(&mut self, m: &mut Manager<'_, ReplayHost>, names: &mut [u32], time: u64) {
-        end_writes(m, time);
-        for i in 0..self.kswapd.len() {
-            self.run_kswapd(i, m, time);
+    /// Time goes on to the next operation's, which is on `cpu`: writes end, kswapd works.
+    pub fn advance(
+        &mut self,
+        m: &mut Manager<'_, ReplayHost>,
+        names: &mut [u32],
+        cpu: CpuId,
+        time: u64,
+    ) {
+        self.pages.end_writes(m, time);
+        let asked = std::mem::take(&mut m.host_mut().asked);
+        for daemon in &mut self.daemons {
+            if asked.contains(&daemon.node()) {
+                daemon.wake(self.pages.now);
+            }
+            daemon.run(m, &mut self.pages, cpu, time, |node, at| {
+                let looks = self.evidence.pace.ns_per_look(node, at);
+                looks * u64::from(self.pace)
+            });
         }
-        unname(m, names);
-        if let Some(p) = m.host_mut().pages.as_mut() {
-            p.now = time;
-        }
+        self.pages.unname(names);
+        self.pages.now = time;
     }
 
     /// The operation at hand is over.
     pub fn next_op(&mut self) {
         self.op += 1;
-    }
-
-    fn run_kswapd(&mut self, i: usize, m: &mut Manager<'_, ReplayHost>, time: u64) {
-        let asked = m
-            .host_mut()
-            .pages
-            .as_mut()
-            .is_some_and(|p| std::mem::take(&mut p.asked));
-        if asked && (self.next[i].is_none() || self.sleeps_to[i].is_some()) {
-            let now = m.host().pages.as_ref().map_or(time, |p| p.now);
-            let left = self.sleeps_to[i]
-                .take()
-                .map_or(0, |t| t.saturating_sub(now) / 1_000_000);
-            self.answer[i] = Answer::Left(left as u32);
-            self.next[i] = Some(now);
-        }
-        while let Some(at) = self.next[i].filter(|&t| t <= time) {
-            end_writes(m, at);
-            if self.sleeps_to[i].take().is_some() {
-                self.answer[i] = Answer::Left(0);
-            }
-            let need = self.kswapd[i].step(m, self.answer[i]);
-            self.answer[i] = Answer::Go;
-            let millis = |ms: u32| u64::from(ms) * 1_000_000;
-            self.next[i] = match need {
-                Need::Turn { scanned, .. } => {
-                    let looks = u64::from(scanned) * self.evidence.pace.ns_per_look(at);
-                    let looks = looks * u64::from(self.pace) / u64::from(AS_RECORDED);
-                    Some(at + looks.max(1))
-                }
-                Need::Shrink { .. } => {
-                    self.answer[i] = Answer::Freed(0);
-                    Some(at)
-                }
-                Need::CongestionWait { ms, .. } | Need::Throttle { ms, .. } => {
-                    self.answer[i] = Answer::Left(0);
-                    let most = at + millis(ms.max(4));
-                    let written = matches!(
-                        need,
-                        Need::Throttle {
-                            why: Throttle::Writeback,
-                            ..
-                        }
-                    );
-                    let pages = m.host().pages.as_ref().filter(|_| written);
-                    let batch = pages.and_then(|p| p.writing.get(WRITTEN_ENOUGH as usize - 1));
-                    Some(batch.map_or(most, |w| w.0.clamp(at + 1, most)))
-                }
-                Need::Sleep(ms) => {
-                    self.sleeps_to[i] = ms.map(|ms| at + millis(ms));
-                    self.sleeps_to[i]
-                }
-                Need::PageWriteback(_) | Need::WakeFlushers(_) | Need::Oom => Some(at + 1),
-            };
-        }
     }
 
     /// Allocates, reclaiming if it must; time stands still meanwhile, but writes that it waits for
@@ -258,119 +129,58 @@ impl<'e> Reclaim<'e> {
         &mut self,
         m: &mut Manager<'_, ReplayHost>,
         names: &mut [u32],
-        order: u8,
-        gfp: Gfp,
+        request: &Request,
     ) -> Result<Pfn, AllocError> {
-        let mut attempt = match m.begin_alloc(0, order, gfp, Context::default())? {
+        let mut allocation = match m.begin(request)? {
             Begun::Got(p) => return Ok(p),
-            Begun::Attempt(a) => a,
+            Begun::Allocation(a) => a,
         };
-        let mut now = m.host().pages.as_ref().map_or(0, |p| p.now);
-        let mut answer = Answer::Go;
-        let got = loop {
-            match attempt.step(m, answer) {
-                Step::Done(got) => break got,
-                Step::Need(need) => {
-                    answer = match need {
-                        Need::Shrink { .. } => Answer::Freed(0),
-                        Need::Oom => Answer::Killed(false),
-                        // kswapd stands still as well.
-                        Need::Throttle {
-                            why: Throttle::Reserves,
-                            ..
-                        } => Answer::Left(0),
-                        Need::CongestionWait { ms, .. } | Need::Throttle { ms, .. } => {
-                            now += u64::from(ms.max(4)) * 1_000_000;
-                            end_writes(m, now);
-                            Answer::Left(0)
-                        }
-                        _ => Answer::Go,
-                    }
-                }
-            }
-        };
-        unname(m, names);
+        let mut errand = Errand::new(m, &mut self.pages, request.cpu);
+        let got = drive(&mut errand, &mut allocation);
+        self.pages.unname(names);
         got
     }
 
     /// A page was allocated for the operation at hand.
     pub fn got(&mut self, m: &mut Manager<'_, ReplayHost>, op: &Op, at: u32, gfp: Gfp) {
         let cold = self.evidence.cold.get(self.op).copied().unwrap_or(false);
-        let Some(pages) = m.host_mut().pages.as_mut() else {
-            return;
-        };
-        for i in 0..1u32 << op.order {
-            pages.cold[(at + i) as usize] = cold && op.order == 0;
-            pages.name[(at + i) as usize] = op.pfn + i;
-        }
+        self.pages.are(at, op.order, op.pfn, cold && op.order == 0);
         if is_lru(op.order, gfp) {
             let file = is_file(gfp);
             let mut flags = PageFlags::empty();
             flags.set(PageFlags::DIRTY, !file);
             // What is in use is so by a mapping, so that reclaim asks for it.
             flags.set(PageFlags::MAPPED, !cold);
-            m.lru_add_new_with(Pfn(at.into()), file, flags);
+            m.pages().lru_add_new(Pfn(at.into()), file, flags);
         }
     }
 
     /// The recorded kernel's reclaim took this page. Here it stays until the model takes it; whether
     /// that is so (else it is no page of an LRU list, and goes as given).
-    pub fn given(&mut self, m: &mut Manager<'_, ReplayHost>, names: &mut [u32], pfn: u32) -> bool {
+    pub fn given(&mut self, m: &Manager<'_, ReplayHost>, names: &mut [u32], pfn: u32) -> bool {
         let at = names[pfn as usize];
         if at == NONE {
             // The model took it before.
             return true;
         }
-        let stays = m.lru_of(Pfn(at.into())).is_some();
+        let stays = m.inspect().lru_of(Pfn(at.into())).is_some();
         if stays {
             names[pfn as usize] = NONE;
-            if let Some(p) = m.host_mut().pages.as_mut() {
-                p.name[at as usize] = NONE;
-            }
+            self.pages.rename(at, NONE);
         }
         stays
     }
 
     /// A page moved here; what is known of it goes with it, but for its name
     /// ([`renamed`](Self::renamed) gives it the new one).
-    pub fn moved(&mut self, m: &mut Manager<'_, ReplayHost>, from: u32, to: u32) {
-        if let Some(p) = m.host_mut().pages.as_mut() {
-            let (from, to) = (from as usize, to as usize);
-            p.cold[to] = std::mem::take(&mut p.cold[from]);
-            p.in_swap[to] = std::mem::take(&mut p.in_swap[from]);
-            p.name[from] = NONE;
-        }
+    pub fn moved(&mut self, from: u32, to: u32) {
+        self.pages.moved(from, to);
     }
 
     /// A page moved on the recorded host; its name goes with it.
-    pub fn renamed(&mut self, m: &mut Manager<'_, ReplayHost>, at: u32, to: u32) {
-        if at != NONE
-            && let Some(p) = m.host_mut().pages.as_mut()
-        {
-            p.name[at as usize] = to;
-        }
-    }
-}
-
-fn end_writes(m: &mut Manager<'_, ReplayHost>, time: u64) {
-    while let Some(p) = m.host_mut().pages.as_mut()
-        && let Some(&(end, page)) = p.writing.front()
-        && end <= time
-    {
-        p.writing.pop_front();
-        m.end_page_writeback(page);
-    }
-}
-
-/// What the model took has no name any more.
-fn unname(m: &mut Manager<'_, ReplayHost>, names: &mut [u32]) {
-    let Some(p) = m.host_mut().pages.as_mut() else {
-        return;
-    };
-    for at in p.taken.drain(..) {
-        let name = std::mem::replace(&mut p.name[at as usize], NONE);
-        if name != NONE && names[name as usize] == at {
-            names[name as usize] = NONE;
+    pub fn renamed(&mut self, at: u32, to: u32) {
+        if at != NONE {
+            self.pages.rename(at, to);
         }
     }
 }

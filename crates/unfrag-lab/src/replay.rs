@@ -7,16 +7,18 @@
 //! whose names a migration mixed up (counted as unmatched).
 
 mod host;
+mod nearby;
 
 pub use host::ReplayHost;
 
 use crate::cause::{Causes, Do, NONE, Op};
 use crate::compaction::Compaction;
 use crate::reclaim::{Evidence, Reclaim};
+use nearby::Nearby;
 use std::collections::BTreeMap;
 use unfrag::frame::Kind;
 use unfrag::kernel::Pcp;
-use unfrag::{AllocError, Gfp, Manager, Pfn};
+use unfrag::{AllocError, CpuId, Gfp, Manager, NodeId, Order, Pfn, Request, ZoneId, ZoneKind};
 
 /// What happened in a replay.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +64,11 @@ pub struct Sim<'m> {
     handles: Vec<u32>,
     /// Whether the rules are those of the kernel that was recorded, from its exact state.
     pub recorded_era: bool,
+    /// The CPU of the operation at hand.
+    cpu: CpuId,
+    /// The node near which it asks.
+    near: NodeId,
+    nearby: Nearby,
     /// When the vmstat workers run next, in nanoseconds of the trace clock.
     next_tick: Option<u64>,
     /// What happened.
@@ -88,12 +95,15 @@ impl<'m> Sim<'m> {
     /// A model whose frames in use at the start are named by themselves.
     pub fn new(manager: Manager<'m, ReplayHost>, frames: u32) -> Sim<'m> {
         let handles = (0..frames)
-            .map(|p| match manager.frame(Pfn(p.into())) {
-                Some((Kind::Used, ..)) => p,
+            .map(|p| match manager.inspect().frame(Pfn(p.into())) {
+                Some(f) if f.kind == Kind::Used => p,
                 _ => NONE,
             })
             .collect();
         Sim {
+            nearby: Nearby::of(&manager),
+            near: NodeId::default(),
+            cpu: CpuId::default(),
             manager,
             handles,
             recorded_era: false,
@@ -139,11 +149,13 @@ impl<'m> Sim<'m> {
     /// The vmstat workers of all CPUs have run once a second up to `time`: self-tuning per-CPU lists
     /// shrink then. In which part of a second they run is not recorded.
     fn tick(&mut self, time: u64) {
-        let tuned = matches!(self.manager.rules().pcp, Pcp::Orders { tuned: true, .. });
+        let rules = self.manager.inspect().rules();
+        let tuned = matches!(rules.pcp, Pcp::Orders { tuned: true, .. });
         let mut at = self.next_tick.unwrap_or(time + STAT_INTERVAL_NS);
         while at <= time {
             if tuned {
-                (0..self.manager.cpus()).for_each(|cpu| self.manager.vmstat_update(cpu));
+                let cpus = self.manager.inspect().cpus();
+                cpus.for_each(|cpu| self.manager.vmstat_update(cpu));
             }
             at += STAT_INTERVAL_NS;
         }
@@ -156,9 +168,10 @@ impl<'m> Sim<'m> {
         if self.next_tick.is_none_or(|at| at <= op.time) {
             self.tick(op.time);
         }
-        self.manager.host_mut().cpu = usize::from(op.cpu);
+        self.cpu = CpuId(op.cpu.into());
+        self.near = self.nearby.node(&self.manager, op, causes);
         if let Some(r) = &mut self.reclaim {
-            r.advance(&mut self.manager, &mut self.handles, op.time);
+            r.advance(&mut self.manager, &mut self.handles, self.cpu, op.time);
         }
         if let Some(c) = &mut self.compaction {
             c.before(&mut self.manager, op);
@@ -182,8 +195,8 @@ impl<'m> Sim<'m> {
             Do::Moved => self.moved(op),
             Do::Left => self.left(op),
             Do::Arrived => self.arrived(op.pfn, op.other),
-            Do::ReclaimBegins => self.reclaim(true),
-            Do::ReclaimEnds => self.reclaim(false),
+            Do::ReclaimBegins => self.reclaim(op.node(), true),
+            Do::ReclaimEnds => self.reclaim(op.node(), false),
             Do::DrainAll => self.drain_after_reclaim(),
         }
     }
@@ -191,7 +204,7 @@ impl<'m> Sim<'m> {
     fn free_given(&mut self, op: &Op) {
         if let Some(r) = &mut self.reclaim
             && op.order == 0
-            && r.given(&mut self.manager, &mut self.handles, op.pfn)
+            && r.given(&self.manager, &mut self.handles, op.pfn)
         {
             return;
         }
@@ -199,13 +212,28 @@ impl<'m> Sim<'m> {
         self.free(op.pfn, op.order);
     }
 
+    /// A request of the operation at hand.
+    #[inline]
+    fn request(&self, order: u8, gfp: Gfp) -> Request {
+        Request::new(Order(order), gfp).on(self.cpu).near(self.near)
+    }
+
     /// A block for a request, by reclaim if it must be and the model does that.
     #[inline]
     fn take(&mut self, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
+        let request = self.request(order, gfp);
         match &mut self.reclaim {
-            None => self.manager.alloc(order, gfp),
-            Some(r) => r.alloc(&mut self.manager, &mut self.handles, order, gfp),
+            None => self.manager.alloc(&request),
+            Some(r) => r.alloc(&mut self.manager, &mut self.handles, &request),
         }
+    }
+
+    /// Zone that the watermarks would choose for an allocation.
+    pub fn zone_for(&mut self, op: &Op, causes: &Causes) -> Option<ZoneId> {
+        let near = self.nearby.node(&self.manager, op, causes);
+        let request = Request::new(Order(op.order), Gfp::from_bits_retain(op.other));
+        let request = request.on(CpuId(op.cpu.into())).near(near);
+        self.manager.lab().zone_for(&request)
     }
 
     #[inline]
@@ -216,18 +244,15 @@ impl<'m> Sim<'m> {
         }
         match self.take(op.order, gfp) {
             Ok(Pfn(at)) => self.got(op, at as u32),
-            Err(e) => self.failed(op, gfp, e),
+            Err(_) => self.failed(op, gfp),
         }
     }
 
     /// With the recorded kernel's own rules the zone is known; under others the race did not happen.
     fn alloc_raced(&mut self, op: &Op) {
         let zone = self.recorded_era.then(|| self.zone_of(op.pfn)).flatten();
-        let got = zone.and_then(|z| {
-            self.manager
-                .alloc_in_zone(z, op.order, Gfp::from_bits_retain(op.other))
-                .ok()
-        });
+        let request = self.request(op.order, Gfp::from_bits_retain(op.other));
+        let got = zone.and_then(|z| self.manager.lab().alloc_in_zone(z, &request).ok());
         match got {
             Some(Pfn(at)) => self.got(op, at as u32),
             None => self.alloc(op),
@@ -235,11 +260,8 @@ impl<'m> Sim<'m> {
     }
 
     /// Zone that holds a frame.
-    pub fn zone_of(&self, pfn: u32) -> Option<usize> {
-        (0..self.manager.zones()).find(|&z| {
-            let c = self.manager.zone_config(z);
-            (c.start.0..c.start.0 + c.spanned).contains(&u64::from(pfn))
-        })
+    pub fn zone_of(&self, pfn: u32) -> Option<ZoneId> {
+        self.manager.inspect().zone_of(Pfn(pfn.into()))
     }
 
     #[inline]
@@ -260,7 +282,7 @@ impl<'m> Sim<'m> {
     }
 
     #[cold]
-    fn failed(&mut self, op: &Op, gfp: Gfp, _why: AllocError) {
+    fn failed(&mut self, op: &Op, gfp: Gfp) {
         *self.tally.failures.entry((op.order, gfp)).or_default() += 1;
         if op.order != HUGE || !gfp.contains(Gfp::MOVABLE) {
             return;
@@ -287,12 +309,12 @@ impl<'m> Sim<'m> {
         match self.take(op.order, gfp) {
             Ok(Pfn(at)) if op.order == HUGE && gfp.contains(Gfp::MOVABLE) => {
                 self.tally.huge_instead += 1;
-                let _ = self.manager.split(Pfn(at), HUGE, 0);
+                let _ = self.manager.split(Pfn(at), Order(HUGE), Order::ZERO);
                 self.huge.insert(op.task, (at as u32, HUGE_PAGES));
             }
             // Nobody will free what the recorded task never got.
             Ok(at) => {
-                let _ = self.manager.free(at, op.order);
+                let _ = self.manager.free(self.cpu, at, Order(op.order));
             }
             Err(_) => {
                 *self.tally.failures.entry((op.order, gfp)).or_default() += 1;
@@ -321,7 +343,7 @@ impl<'m> Sim<'m> {
     pub fn settle(&mut self) {
         for (_, (at, left)) in std::mem::take(&mut self.huge) {
             for p in at..at + left {
-                let _ = self.manager.free(Pfn(p.into()), 0);
+                let _ = self.give_back(p, 0);
             }
         }
     }
@@ -329,7 +351,7 @@ impl<'m> Sim<'m> {
     #[inline]
     fn free(&mut self, pfn: u32, order: u8) {
         let at = std::mem::replace(&mut self.handles[pfn as usize], NONE);
-        if at != NONE && self.manager.free(Pfn(at.into()), order).is_ok() {
+        if at != NONE && self.give_back(at, order) {
             for i in 1..1u32 << order {
                 self.handles[(pfn + i) as usize] = NONE;
             }
@@ -340,6 +362,19 @@ impl<'m> Sim<'m> {
         self.free_odd(pfn, order);
     }
 
+    /// Frees a block of the model. Whether it was one.
+    #[inline]
+    fn give_back(&mut self, at: u32, order: u8) -> bool {
+        let freed = self.manager.free(self.cpu, Pfn(at.into()), Order(order));
+        freed.is_ok()
+    }
+
+    /// Makes frames of the model a block. Whether they are in use.
+    fn reshape(&mut self, at: u32, order: u8) -> bool {
+        let shaped = self.manager.lab().reshape(Pfn(at.into()), Order(order));
+        shaped.is_ok()
+    }
+
     /// A free that does not fit one block in use of its order: a part of a larger one, several
     /// smaller ones, or nothing.
     #[cold]
@@ -348,18 +383,16 @@ impl<'m> Sim<'m> {
         let whole = at != NONE
             && at & ((1 << order) - 1) == 0
             && (0..1u32 << order).all(|i| self.handles[(pfn + i) as usize] == at + i);
-        if whole && self.manager.reshape(Pfn(at.into()), order).is_ok() {
+        if whole && self.reshape(at, order) {
             for i in 0..1u32 << order {
                 self.handles[(pfn + i) as usize] = NONE;
             }
-            self.tally.freed += u64::from(self.manager.free(Pfn(at.into()), order).is_ok());
+            self.tally.freed += u64::from(self.give_back(at, order));
             return;
         }
         for i in 0..1u32 << order {
             let at = std::mem::replace(&mut self.handles[(pfn + i) as usize], NONE);
-            let done = at != NONE
-                && self.manager.reshape(Pfn(at.into()), 0).is_ok()
-                && self.manager.free(Pfn(at.into()), 0).is_ok();
+            let done = at != NONE && self.reshape(at, 0) && self.give_back(at, 0);
             self.tally.freed += u64::from(done);
             self.tally.dropped_frees += u64::from(!done);
         }
@@ -388,9 +421,10 @@ impl<'m> Sim<'m> {
     /// Pages for the kernel in bulk, as for stacks and vmalloc. How many it got.
     fn bulk(&mut self, got: &mut [Pfn]) -> usize {
         let gfp = Gfp::KERNEL | Gfp::ZERO | Gfp::ACCOUNT | Gfp::HIGHMEM;
+        let request = self.request(0, gfp);
         let mut n = 0;
         while n < got.len() {
-            match self.manager.alloc_bulk(gfp, &mut got[n..]) {
+            match self.manager.alloc_bulk(&request, &mut got[n..]) {
                 Ok(more) if more > 0 => n += more,
                 _ => break,
             }
@@ -402,14 +436,14 @@ impl<'m> Sim<'m> {
         let at = self.carry(op);
         self.handles[op.other as usize] = at;
         if let Some(r) = &mut self.reclaim {
-            r.renamed(&mut self.manager, at, op.other);
+            r.renamed(at, op.other);
         }
     }
 
     fn left(&mut self, op: &Op) {
         let at = self.carry(op);
         if let Some(r) = &mut self.reclaim {
-            r.renamed(&mut self.manager, at, NONE);
+            r.renamed(at, NONE);
         }
         self.underway.insert(op.other, at);
     }
@@ -426,7 +460,7 @@ impl<'m> Sim<'m> {
         if now != at {
             self.tally.moved_here += 1;
             if let Some(r) = &mut self.reclaim {
-                r.moved(&mut self.manager, at, now);
+                r.moved(at, now);
             }
         }
         now
@@ -436,17 +470,17 @@ impl<'m> Sim<'m> {
         let at = self.underway.remove(&number).unwrap_or(NONE);
         self.handles[to as usize] = at;
         if let Some(r) = &mut self.reclaim {
-            r.renamed(&mut self.manager, at, to);
+            r.renamed(at, to);
         }
     }
 
-    fn reclaim(&mut self, active: bool) {
+    /// The recorded kernel's kswapd of a node begins or ends.
+    fn reclaim(&mut self, node: NodeId, active: bool) {
         if self.reclaim.is_some() {
             return;
         }
-        for z in 0..self.manager.zones() {
-            let c = self.manager.zone_view(z).config;
-            self.manager.set_reclaim_active(c.node, c.kind, active);
+        for kind in ZoneKind::ALL {
+            self.manager.lab().set_reclaim_active(node, kind, active);
         }
     }
 
@@ -456,8 +490,10 @@ impl<'m> Sim<'m> {
         if self.reclaim.is_some() {
             return;
         }
-        let stuck = (0..self.manager.zones())
-            .map(|z| self.manager.zone_view(z))
+        let m = self.manager.inspect();
+        let stuck = m
+            .zones()
+            .map(|z| m.zone(z))
             .filter(|v| v.config.managed > 0)
             .all(|v| v.free_counter <= (v.marks.min + v.marks.boost + v.protection[4]) as i64);
         if stuck {

@@ -17,9 +17,11 @@
 
 use crate::cause::{Causes, Do, Op, is_page_directory};
 use crate::replay::Sim;
+use crate::start::is_cached;
 use std::collections::HashMap;
-use unfrag::frame::HUGE_ORDER;
-use unfrag::{Gfp, MigrateType, Pfn};
+use unfrag::frame::MAX_ORDER;
+use unfrag::pcp::list_index;
+use unfrag::{CpuId, Gfp, MigrateType, Order, Pfn, ZoneId};
 
 /// What was inferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,12 +102,16 @@ impl Work {
         };
         let mut stacks = 0;
         for _ in 0..MOST_AHEAD {
-            let (head, empty) = peek(sim, zone, op.cpu.into(), op.order, mt);
+            let ask = Ask {
+                zone,
+                cpu: CpuId(op.cpu.into()),
+                order: Order(op.order),
+                mt,
+            };
+            let (head, empty) = ask.peek(sim);
             if head == Some(op.pfn) {
-                let raced = sim
-                    .manager
-                    .zone_for(op.order, gfp)
-                    .is_some_and(|z| z != zone);
+                let best = sim.zone_for(op, causes);
+                let raced = best.is_some_and(|z| z != zone);
                 self.found.raced += u64::from(raced);
                 return raced;
             }
@@ -135,7 +141,7 @@ impl Work {
         i: usize,
         op: &Op,
         mt: MigrateType,
-        zone: usize,
+        zone: ZoneId,
         next: &NextEvents,
         sim: &mut Sim,
         causes: &mut Causes,
@@ -154,7 +160,13 @@ impl Work {
         };
         let mut pages = vec![];
         let mut reached = page_directory;
-        for p in coming(sim, zone, op.cpu.into(), 0, mt).take(most) {
+        let ask = Ask {
+            zone,
+            cpu: CpuId(op.cpu.into()),
+            order: Order::ZERO,
+            mt,
+        };
+        for p in ask.coming(sim).take(most) {
             if p == op.pfn {
                 reached = true;
                 break;
@@ -186,41 +198,43 @@ impl Work {
     }
 }
 
-/// List of a CPU that serves an order and a type; `None` if the buddy lists do.
-fn list_of(order: u8, mt: MigrateType) -> Option<usize> {
-    match order {
-        0..=3 => Some(usize::from(order) * 3 + mt as usize),
-        HUGE_ORDER => Some(12 + usize::from(mt == MigrateType::Movable)),
-        _ => None,
-    }
-}
-
-/// Frames that a CPU's next requests of an order and a type get from a zone, as long as no fallback
-/// is needed.
-fn coming<'a>(
-    sim: &'a Sim,
-    zone: usize,
-    cpu: usize,
-    order: u8,
+/// What a CPU asks a zone for.
+#[derive(Clone, Copy)]
+struct Ask {
+    zone: ZoneId,
+    cpu: CpuId,
+    order: Order,
     mt: MigrateType,
-) -> impl Iterator<Item = u32> + 'a {
-    let m = &sim.manager;
-    let own = list_of(order, mt)
-        .map(|i| m.pcp_list(zone, cpu, i))
-        .into_iter()
-        .flatten();
-    let zone = (order..=10).flat_map(move |o| {
-        m.free_list(zone, o, mt)
-            .flat_map(move |Pfn(p)| (0..1u64 << (o - order)).map(move |k| Pfn(p + (k << order))))
-    });
-    own.chain(zone).map(|p| p.0 as u32)
 }
 
-/// The next of these frames, and whether the CPU's own list is empty.
-fn peek(sim: &Sim, zone: usize, cpu: usize, order: u8, mt: MigrateType) -> (Option<u32>, bool) {
-    let empty =
-        list_of(order, mt).is_none_or(|i| sim.manager.pcp_list(zone, cpu, i).next().is_none());
-    (coming(sim, zone, cpu, order, mt).next(), empty)
+impl Ask {
+    /// Blocks on the CPU's own list, from its head; none if the buddy lists serve it.
+    fn listed(self, sim: &Sim) -> impl Iterator<Item = Pfn> {
+        let list = is_cached(self.order.0).then(|| list_index(self.order, self.mt));
+        let m = sim.manager.inspect();
+        let blocks = list.map(|list| m.pcp_list(self.zone, self.cpu, list));
+        blocks.into_iter().flatten()
+    }
+
+    /// Frames that its next requests get, as long as no fallback is needed.
+    fn coming(self, sim: &Sim) -> impl Iterator<Item = u32> {
+        let m = sim.manager.inspect();
+        let Ask {
+            zone, order, mt, ..
+        } = self;
+        let in_zone = order.up_to(Order(MAX_ORDER)).flat_map(move |o| {
+            let pieces = 0..1u64 << (o.0 - order.0);
+            let first = m.free_list(zone, o, mt);
+            first.flat_map(move |Pfn(p)| pieces.clone().map(move |k| Pfn(p + (k << order.0))))
+        });
+        self.listed(sim).chain(in_zone).map(|p| p.0 as u32)
+    }
+
+    /// The next of these frames, and whether the CPU's own list is empty.
+    fn peek(self, sim: &Sim) -> (Option<u32>, bool) {
+        let empty = self.listed(sim).next().is_none();
+        (self.coming(sim).next(), empty)
+    }
 }
 
 /// For each frame, the operations that touch it.

@@ -283,6 +283,7 @@ impl Plan<'_> {
         sim.settle();
         watch.progress(total, total);
         notes.extend(told(&sim));
+        let m = sim.manager.inspect();
         Ok(Member {
             samples,
             totals: self.totals(&sim),
@@ -291,7 +292,7 @@ impl Plan<'_> {
                 allocations: sim.tally.allocated,
                 matched: sim.tally.on_same_frame,
             },
-            settings: settings::describe(sim.manager.rules(), sim.manager.sysctl()),
+            settings: settings::describe(m.rules(), m.sysctl()),
             block_map: Some(map.done()),
             notes,
         })
@@ -309,9 +310,8 @@ impl Plan<'_> {
         watch: &mut dyn Watch,
     ) {
         let seconds = self.seconds(time);
-        let blocks: Vec<Vec<Block>> = (0..sim.manager.zones())
-            .map(|z| sim.manager.blocks(z).collect())
-            .collect();
+        let m = sim.manager.inspect();
+        let blocks: Vec<Vec<Block>> = m.zones().map(|z| m.blocks(z).collect()).collect();
         samples.push(sample::of_model(&sim.manager, &blocks, &snap.name, seconds));
         map.row(&blocks, seconds);
         watch.at_snapshot(p.name, snap, &sim.manager);
@@ -320,6 +320,7 @@ impl Plan<'_> {
     fn totals(&self, sim: &Sim) -> BTreeMap<String, u64> {
         let t = &sim.tally;
         let h = sim.manager.host();
+        let reclaim = sim.manager.inspect().reclaim_counters();
         let c = &self.causes.classes;
         [
             ("allocations", t.allocated),
@@ -331,20 +332,11 @@ impl Plan<'_> {
             ("failures", t.failures.values().sum()),
             ("failures_recorded", c.failed),
             ("reclaimed_pages_as_given", t.given_pages),
-            (
-                "pgsteal_kswapd",
-                sim.manager.reclaim_counters().pgsteal_kswapd,
-            ),
-            (
-                "pgsteal_direct",
-                sim.manager.reclaim_counters().pgsteal_direct,
-            ),
-            (
-                "pgscan_kswapd",
-                sim.manager.reclaim_counters().pgscan_kswapd,
-            ),
-            ("allocstall", sim.manager.reclaim_counters().allocstall),
-            ("pageoutrun", sim.manager.reclaim_counters().pageoutrun),
+            ("pgsteal_kswapd", reclaim.pgsteal_kswapd),
+            ("pgsteal_direct", reclaim.pgsteal_direct),
+            ("pgscan_kswapd", reclaim.pgscan_kswapd),
+            ("allocstall", reclaim.allocstall),
+            ("pageoutrun", reclaim.pageoutrun),
             ("migrated_pages_as_given", t.moved_here),
             ("migrated_pages_ignored", t.stayed()),
             ("frees_dropped", t.dropped_frees),

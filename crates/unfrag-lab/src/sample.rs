@@ -3,9 +3,10 @@
 use crate::replay::ReplayHost;
 use crate::report::{Sample, ZoneSample};
 use std::collections::BTreeMap;
-use unfrag::frame::NR_ORDERS;
+use unfrag::frame::{NR_ORDERS, NR_TYPES, ORDER_SLOTS};
+use unfrag::inspect::BlockView;
 use unfrag::stat::unusable_index;
-use unfrag::{Manager, MigrateType};
+use unfrag::{Manager, MigrateType, Order, Pfn};
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
 use unfrag_linux::procfs::zoneinfo::ZoneInfo;
@@ -13,11 +14,12 @@ use unfrag_linux::recording::Snapshot;
 use unfrag_linux::{Error, Result};
 
 /// A pageblock: first frame, type and content.
-pub type Block = (
-    unfrag::Pfn,
-    MigrateType,
-    unfrag::page_alloc::view::BlockView,
-);
+pub type Block = (Pfn, MigrateType, BlockView);
+
+/// Free blocks of the orders that a host with pages of 4 KiB has.
+pub(crate) fn ordinary_orders(free: &[u64; ORDER_SLOTS]) -> [u64; NR_ORDERS] {
+    std::array::from_fn(|order| free[order])
+}
 
 /// The unusable index at the orders that are reported, 0 to 1.
 fn unusable(free: &[u64; NR_ORDERS]) -> BTreeMap<String, f64> {
@@ -37,7 +39,7 @@ pub fn exact_unusable(free: &[u64; NR_ORDERS], order: u8) -> f64 {
             .sum()
     };
     match pages(0) {
-        0 => unusable_index(free, order) as f64 / 1000.0,
+        0 => unusable_index(free, Order(order)) as f64 / 1000.0,
         all => (all - pages(order)) as f64 / all as f64,
     }
 }
@@ -53,10 +55,14 @@ pub fn of_model(
     name: &str,
     seconds: f64,
 ) -> Sample {
-    let zones = (0..m.zones())
-        .map(|z| {
-            let v = m.zone_view(z);
-            let mixed = blocks[z]
+    let m = m.inspect();
+    let zones = m
+        .zones()
+        .zip(blocks)
+        .map(|(z, blocks)| {
+            let v = m.zone(z);
+            let free = ordinary_orders(&v.nr_free);
+            let mixed = blocks
                 .iter()
                 .filter(|(_, mt, b)| {
                     MigrateType::ALL
@@ -64,19 +70,19 @@ pub fn of_model(
                         .any(|t| *t != *mt && t.is_ordinary() && b.used[*t as usize] > 0)
                 })
                 .count();
-            let mut types = [0; unfrag::frame::NR_TYPES];
-            for (_, mt, _) in &blocks[z] {
+            let mut types = [0; NR_TYPES];
+            for (_, mt, _) in blocks {
                 types[*mt as usize] += 1;
             }
             ZoneSample {
-                node: v.config.node.into(),
+                node: v.config.node.0.into(),
                 zone: v.config.kind.name().into(),
                 managed_pages: v.config.managed,
                 free_pages: v.free_pages,
                 pcp_pages: Some(m.pcp_pages(z)),
-                free_blocks: v.nr_free.to_vec(),
-                unusable_index: unusable(&v.nr_free),
-                free_huge_blocks: huge_blocks(&v.nr_free),
+                free_blocks: free.to_vec(),
+                unusable_index: unusable(&free),
+                free_huge_blocks: huge_blocks(&free),
                 pageblocks: MigrateType::ALL
                     .into_iter()
                     .filter(|&t| types[t as usize] > 0 || t.is_ordinary())

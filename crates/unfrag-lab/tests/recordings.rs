@@ -6,7 +6,7 @@
 mod recording_support;
 
 use recording_support::*;
-use unfrag::MigrateType;
+use unfrag::{CpuId, MigrateType, Order};
 use unfrag_lab::cause::{Do, Op};
 use unfrag_lab::replay::Sim;
 use unfrag_lab::report::{Accuracy, Observed, Report, SnapshotError};
@@ -97,15 +97,15 @@ fn type_of(number: u8) -> MigrateType {
 
 /// Every buddy list and every per-CPU list, in list order. Returns blocks compared.
 fn assert_same_lists(sim: &Sim, lists: &FreeLists) -> [usize; 2] {
-    let m = &sim.manager;
+    let m = sim.manager.inspect();
     let mut compared = [0, 0];
-    for z in 0..m.zones() {
+    for z in m.zones() {
         let name = m.zone_config(z).kind.name();
         let theirs = lists.zone(name).expect("the zone is in freelists");
         for area in &theirs.orders {
             for list in &area.lists {
                 let mt = type_of(list.migratetype);
-                let ours: Vec<u64> = m.free_list(z, area.order, mt).map(|p| p.0).collect();
+                let ours: Vec<u64> = m.free_list(z, Order(area.order), mt).map(|p| p.0).collect();
                 assert!(ours == list.pfns, "{name}, order {}, {mt:?}", area.order);
                 compared[0] += ours.len();
             }
@@ -116,12 +116,12 @@ fn assert_same_lists(sim: &Sim, lists: &FreeLists) -> [usize; 2] {
                     PcpKind::MigrateType(t) => usize::from(list.order) * 3 + usize::from(t),
                     PcpKind::Thp(i) => usize::from(i),
                 };
-                let cpu = set.cpu as usize;
+                let cpu = CpuId(set.cpu as u32);
                 let ours: Vec<u64> = m.pcp_list(z, cpu, index).map(|p| p.0).collect();
-                assert!(ours == list.pfns, "{name}, CPU {cpu}, list {index}");
+                assert!(ours == list.pfns, "{name}, {cpu:?}, list {index}");
                 compared[1] += ours.len();
             }
-            let view = m.set_view(z, set.cpu as usize);
+            let view = m.set(z, CpuId(set.cpu as u32));
             assert_eq!(
                 (view.count, view.high, view.batch, view.factor),
                 (set.count, set.high, set.batch, i32::from(set.free_factor)),
@@ -147,7 +147,7 @@ fn huge_p20_reaches_the_kernels_own_lists_at_fragmented() {
     let lists = FreeLists::parse(fragmented.file("freelists").unwrap()).unwrap();
     let [buddy, held] = assert_same_lists(&sim, &lists);
     assert!(buddy > 1000 && held > 1000, "{buddy} and {held} blocks");
-    sim.manager.validate().expect("sound structures");
+    sim.manager.inspect().validate().expect("sound structures");
 }
 
 /// Up to the first wake of kswapd.
@@ -178,7 +178,7 @@ fn pressure_stays_on_the_kernels_own_frames_until_kswapd_runs() {
         .collect();
     assert_eq!(ours, theirs);
     assert_eq!(ours.len(), 8);
-    sim.manager.validate().expect("sound structures");
+    sim.manager.inspect().validate().expect("sound structures");
 }
 
 /// Seconds from the first event of the trace to the first one of a kind.

@@ -33,7 +33,7 @@ impl Watch for Validating {
     fn at_snapshot(&mut self, kernel: &str, snap: &Snapshot, m: &Manager<'_, ReplayHost>) {
         self.seen += 1;
         if (self.seen % self.of).is_multiple_of(self.each) {
-            let sound = m.validate();
+            let sound = m.inspect().validate();
             assert!(sound.is_ok(), "{kernel} at {}: {sound:?}", snap.name);
             self.validated += 1;
         }

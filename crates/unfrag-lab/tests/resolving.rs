@@ -54,7 +54,7 @@ fn run(start: &Start, ops: &[Op]) -> (Causes, Resolved, bool) {
     let mut s = sim(start, &mut memory);
     s.recorded_era = true;
     let found = resolve(&mut causes, &mut s);
-    s.manager.validate().unwrap();
+    s.manager.inspect().validate().unwrap();
     // The rewritten operations put each block where the kernel put it.
     let mut again = recording_support::machine::memory(start);
     let mut s = sim_of_recorded(start, &mut again);

@@ -3,7 +3,7 @@
 mod recording_support;
 
 use recording_support::machine::{FIRST, PAGES, empty, memory, sim};
-use unfrag::{Gfp, Pfn};
+use unfrag::{CpuId, Gfp, Order, Pfn, Request, ZoneId};
 use unfrag_lab::cause::{Causes, Do, NONE, Op};
 use unfrag_lab::replay::Sim;
 
@@ -12,6 +12,9 @@ const HUGE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::COMP).union(Gfp::NOWARN);
 
 /// Pages of the machine.
 const ALL: u64 = PAGES as u64;
+
+/// Its only zone.
+const ZONE: ZoneId = ZoneId(0);
 
 /// A frame of the recorded host, well away from where the model puts things.
 const THERE: u32 = FIRST + 5000;
@@ -38,8 +41,9 @@ fn free(sim: &mut Sim, pfn: u32, order: u8) {
 
 /// Pages that nobody has: on the buddy lists and held back by CPUs.
 fn unused(sim: &Sim) -> u64 {
-    sim.manager.validate().expect("sound structures");
-    sim.manager.zone_view(0).free_pages + sim.manager.pcp_pages(0)
+    sim.manager.inspect().validate().expect("sound structures");
+    let m = sim.manager.inspect();
+    m.zone(ZONE).free_pages + m.pcp_pages(ZONE)
 }
 
 #[test]
@@ -160,12 +164,10 @@ fn a_request_that_failed_there_and_nobody_will_free_is_given_back() {
 /// All memory in single pages, each second of them free: no huge page can be had.
 fn checkered<'m>(start: &unfrag_lab::start::Start, memory: &'m mut [u64]) -> Sim<'m> {
     let mut s = sim(start, memory);
-    let all = MOVABLE | Gfp::MEMALLOC;
-    let pages: Vec<Pfn> = (0..PAGES)
-        .map(|_| s.manager.alloc(0, all).unwrap())
-        .collect();
+    let all = Request::new(Order::ZERO, MOVABLE | Gfp::MEMALLOC);
+    let pages: Vec<Pfn> = (0..PAGES).map(|_| s.manager.alloc(&all).unwrap()).collect();
     for p in pages.iter().filter(|p| p.0 % 2 == 0) {
-        s.manager.free(*p, 0).unwrap();
+        s.manager.free(CpuId(0), *p, Order::ZERO).unwrap();
     }
     s.manager.drain_all();
     s
@@ -269,7 +271,7 @@ fn what_compaction_moved_there_moves_here_to_the_top_of_the_zone_spec_5_1() {
     let mut s = compacted(&start, &mut memory, MOVABLE, 9);
     assert_eq!((s.tally.moved, s.tally.moved_here), (256, 256));
     // 256 free frames at the top, each second one from the end of the zone, are in use now.
-    let frame = |p: u32| s.manager.frame(Pfn(p.into())).unwrap().0;
+    let frame = |p: u32| s.manager.inspect().frame(Pfn(p.into())).unwrap().kind;
     let top = FIRST + PAGES - 512..FIRST + PAGES;
     assert!(top.clone().all(|p| frame(p) == unfrag::frame::Kind::Used));
     assert_eq!(unused(&s), ALL / 2);
@@ -287,7 +289,11 @@ fn what_moved_ahead_of_demand_waits_on_the_cpus_list_spec_6_1_3() {
         let mut memory = memory(&start);
         let mut s = compacted(&start, &mut memory, MOVABLE, order);
         apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
-        assert_eq!(s.manager.pcp_pages(0) > 0, waits, "for order {order}");
+        assert_eq!(
+            s.manager.inspect().pcp_pages(ZONE) > 0,
+            waits,
+            "for order {order}"
+        );
     }
 }
 

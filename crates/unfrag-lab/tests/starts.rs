@@ -5,7 +5,7 @@ mod recording_support;
 use recording_support::sample;
 use recording_support::synthetic::{Maker, USER_PAGE};
 use unfrag::kernel::preset;
-use unfrag::{MigrateType, Sysctl};
+use unfrag::{MigrateType, Order, Sysctl, ZoneId};
 use unfrag_lab::cause::{Causes, causes};
 use unfrag_lab::era::Era;
 use unfrag_lab::plan::Plan;
@@ -96,9 +96,10 @@ fn by_order(start: &Start) -> [u64; 11] {
     let m = start
         .manager(p.rules, Sysctl::default(), true, &mut memory)
         .unwrap();
-    m.validate().unwrap();
+    m.inspect().validate().unwrap();
     std::array::from_fn(|o| {
-        let on = |t: &MigrateType| m.free_list(0, o as u8, *t).count() as u64;
+        let list = |t| m.inspect().free_list(ZoneId(0), Order(o as u8), t);
+        let on = |t: &MigrateType| list(*t).count() as u64;
         MigrateType::ALL.iter().map(on).sum()
     })
 }

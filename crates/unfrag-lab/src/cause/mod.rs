@@ -30,11 +30,12 @@ mod walk;
 
 use crate::era::Era;
 use stack::STACK;
-use unfrag::Gfp;
+use unfrag::{Gfp, NodeId};
 use unfrag_linux::recording::{EventTable, Recording};
 use unfrag_linux::{Error, Result};
 use walk::Walk;
 
+pub(crate) use kswapd::kswapd_of;
 pub use stack::is_page_directory;
 
 /// Version of the rules.
@@ -73,9 +74,9 @@ pub enum Do {
     Left,
     /// The page of move `other` turns out to be at `pfn`.
     Arrived,
-    /// kswapd begins to reclaim.
+    /// kswapd of node `other` begins to reclaim.
     ReclaimBegins,
-    /// kswapd ends.
+    /// It ends.
     ReclaimEnds,
     /// All per-CPU lists are drained.
     DrainAll,
@@ -95,7 +96,7 @@ pub struct Op {
     pub cpu: u16,
     /// Frame on the recorded host.
     pub pfn: u32,
-    /// Request flags of an allocation; the new frame of a move.
+    /// Request flags of an allocation; the new frame of a move; the node of a kswapd.
     pub other: u32,
     /// Task, by index into the recording's.
     pub task: u32,
@@ -110,6 +111,11 @@ impl Op {
             Do::Stack => STACK as i64,
             _ => 0,
         }
+    }
+
+    /// The node whose kswapd begins or ends.
+    pub fn node(&self) -> NodeId {
+        NodeId(self.other as u8)
     }
 
     /// A frame that it is about.
@@ -294,6 +300,9 @@ pub fn causes(
         match kinds[i] {
             Kind::Isolated => cols[i][0] = t.column(NR_TAKEN).unwrap_or_default(),
             Kind::CompactFor => cols[i][0] = t.column("order").unwrap_or_default(),
+            Kind::KswapdWake | Kind::KswapdSleep | Kind::WakeupKswapd => {
+                cols[i][0] = t.column("nid").unwrap_or_default();
+            }
             _ => {}
         }
     }
@@ -330,9 +339,9 @@ pub fn causes(
                 w.task_state[w.task as usize] &= !RECLAIMING;
                 w.push(Do::DrainAll, 0, NONE, 0);
             }
-            Kind::KswapdWake => w.kswapd_wakes(),
-            Kind::KswapdSleep => w.kswapd_mark(102_000_000),
-            Kind::WakeupKswapd => w.wakeup_between = w.reclaiming,
+            Kind::KswapdWake => w.kswapd_wakes(a.get(row)),
+            Kind::KswapdSleep => w.kswapd_sleeps(a.get(row)),
+            Kind::WakeupKswapd => w.kswapd_is_asked(a.get(row)),
             _ => {}
         }
     }

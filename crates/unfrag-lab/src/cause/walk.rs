@@ -3,13 +3,14 @@
 //!
 //! Invariant: `out.ops` is in the order of the trace; what belongs between them waits in `inserts`.
 
+use super::kswapd::{Kswapd, kswapd_of};
 use super::stack::is_page_directory;
 use super::{
     COMPACTING, Causes, Do, FIRST_ALLOC, HUGE_FAULT, IDLE, INTERRUPT, INVERSION_NS, KCOMPACTD,
     KSWAPD, KWORKER, LIVE, NONE, Op, RECLAIMING, UNKNOWN, shows_migration,
 };
 use crate::era::Era;
-use unfrag::Gfp;
+use unfrag::{Gfp, NodeId};
 use unfrag_linux::recording::{Events, Recording};
 use unfrag_linux::{Error, Result};
 
@@ -37,11 +38,10 @@ pub(super) struct Walk {
     pub(super) leaving: Vec<(u64, u32)>,
     /// New frame to old frame, for sources whose free is still to come.
     pub(super) paired: std::collections::HashMap<u32, u32>,
-    /// kswapd runs (between its wake and what ends it).
-    pub(super) reclaiming: bool,
-    pub(super) wakeup_between: bool,
-    /// Where kswapd's last page event stands among the operations.
-    pub(super) kswapd_last: Option<(usize, u64)>,
+    /// The kswapd of each node.
+    pub(super) kswapd: std::collections::BTreeMap<NodeId, Kswapd>,
+    /// By task: the node whose kswapd it is.
+    pub(super) kswapd_of: Vec<Option<NodeId>>,
     /// Task, time and length of the row of a worker's unexplained frees at hand.
     pub(super) row: (u32, u64, u64),
     /// Insertions to make: before operation i.
@@ -103,9 +103,8 @@ impl Walk {
             compacts_for: Default::default(),
             leaving: vec![],
             paired: Default::default(),
-            reclaiming: false,
-            wakeup_between: false,
-            kswapd_last: None,
+            kswapd: Default::default(),
+            kswapd_of: rec.tasks.iter().map(kswapd_of).collect(),
             row: (NONE, 0, 0),
             inserts: vec![],
             by_counts: free_at.is_none(),
@@ -218,7 +217,7 @@ impl Walk {
         }
         let mut t = self.task_state[self.task as usize];
         if t & KSWAPD != 0 {
-            self.kswapd_last = Some((self.out.ops.len() + 1, self.time));
+            self.kswapd_frees();
         }
         if self.interrupted {
             t = 0;
@@ -270,7 +269,7 @@ impl Walk {
     }
 
     pub(super) fn finish(&mut self) {
-        self.kswapd_mark(0);
+        self.all_kswapd_end();
         self.end_batch();
         if self.inserts.is_empty() {
             return;

@@ -6,10 +6,10 @@
 
 use super::zones::ZoneFacts;
 use serde::Serialize;
-use unfrag::AllocFlags;
-use unfrag::frame::NR_ORDERS;
+use unfrag::frame::{NR_ORDERS, ORDER_SLOTS};
 use unfrag::kernel::MarkCheck;
 use unfrag::zone::watermark::{View, block_exists, per_order};
+use unfrag::{AllocFlags, Order};
 
 /// Orders that are looked at.
 pub const ORDERS: [u8; 2] = [3, 4];
@@ -83,7 +83,11 @@ fn in_a_row(zone: &ZoneFacts, order: u8, check: MarkCheck) -> u64 {
 fn passes(free: &[u64; NR_ORDERS], order: u8, min: u64, kept: u64, check: MarkCheck) -> bool {
     let rights = AllocFlags::MIN_RESERVE | AllocFlags::NON_BLOCK | AllocFlags::HIGHATOMIC;
     let pages: u64 = free.iter().enumerate().map(|(o, n)| n << o).sum();
-    let nr_free = free.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    let mut nr_free = [0; ORDER_SLOTS];
+    for (to, &n) in nr_free.iter_mut().zip(free) {
+        *to = u32::try_from(n).unwrap_or(u32::MAX);
+    }
+    let order = Order(order);
     let ordinary = (0..NR_ORDERS)
         .filter(|&o| free[o] > 0)
         .fold(0, |bits, o| bits | 1 << o);

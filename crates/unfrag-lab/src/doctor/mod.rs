@@ -36,6 +36,7 @@ pub use frames::Kind;
 use crate::era::Era;
 use forecast::Kernel;
 use frames::{BLOCK, ZoneBlocks};
+use unfrag::Order;
 use unfrag::kernel::{MarkCheck, preset};
 use unfrag::stat::{extfrag_for_order, fragmentation_index, unusable_index};
 use unfrag_linux::Result;
@@ -178,9 +179,9 @@ fn zone_diagnosis(
         watermarks: zone.marks,
         protection_pages: zone.kept,
         free_huge_blocks: free[9] + 2 * free[10],
-        extfrag_for_order_9: extfrag_for_order(free, 9),
-        unusable_index: index(&|o| unusable_index(free, o) as f64),
-        fragmentation_index: index(&|o| fragmentation_index(free, o) as f64),
+        extfrag_for_order_9: extfrag_for_order(free, Order::HUGE),
+        unusable_index: index(&|o| unusable_index(free, Order(o)) as f64),
+        fragmentation_index: index(&|o| fragmentation_index(free, Order(o)) as f64),
         verdict: String::new(),
         huge_pages,
         compaction_stops,
@@ -270,7 +271,7 @@ fn node_diagnosis(
     let score = zones
         .iter()
         .map(|z| {
-            (u128::from(present(z)) * u128::from(extfrag_for_order(&z.nr_free, 9))
+            (u128::from(present(z)) * u128::from(extfrag_for_order(&z.nr_free, Order::HUGE))
                 / u128::from(all + 1)) as u64
         })
         .sum();

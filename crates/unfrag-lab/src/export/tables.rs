@@ -1,22 +1,23 @@
 //! What the model computes alone: free blocks, pageblocks, and the indexes.
 
 use super::tree::{Names, zones};
+use crate::sample::ordinary_orders;
 use unfrag::frame::{MAX_ORDER, NR_ORDERS};
 use unfrag::host::Host;
+use unfrag::inspect::ZoneView;
 use unfrag::kernel::{Placement, Reserve};
-use unfrag::page_alloc::view::ZoneView;
 use unfrag::stat::{fragmentation_index, unusable_index};
-use unfrag::{Manager, MigrateType, V19_TYPES, v19_type_name};
+use unfrag::{Manager, MigrateType, Order, V19_TYPES, ZoneId, v19_type_name};
 use unfrag_linux::procfs::buddyinfo::Row;
 use unfrag_linux::procfs::pagetypeinfo::{BlockRow, BlockTable, Count, FreeRow};
 use unfrag_linux::procfs::{BuddyInfo, ExtfragIndex, IndexRow, PageTypeInfo, UnusableIndex};
 
 /// `/proc/buddyinfo`.
 pub fn buddyinfo<H: Host>(m: &Manager<'_, H>) -> BuddyInfo {
-    let row = |(_, v): (usize, ZoneView)| Row {
+    let row = |(_, v): (ZoneId, ZoneView)| Row {
         node: v.node(),
         zone: v.name(),
-        free: v.nr_free.to_vec(),
+        free: ordinary_orders(&v.nr_free).to_vec(),
     };
     BuddyInfo {
         zones: zones(m).map(row).collect(),
@@ -28,7 +29,7 @@ pub fn buddyinfo<H: Host>(m: &Manager<'_, H>) -> BuddyInfo {
 pub fn pagetypeinfo<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> PageTypeInfo {
     let types = types(m, contiguous);
     // Kernels since 5.5 stop counting; the eras here that do are those with a high-atomic reserve.
-    let capped = matches!(m.rules().reserve(), Reserve::HighAtomic(_));
+    let capped = matches!(m.inspect().rules().reserve(), Reserve::HighAtomic(_));
     let count = |blocks: u64| match capped {
         true => Count::with_cap(blocks),
         false => Count {
@@ -45,18 +46,18 @@ pub fn pagetypeinfo<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> PageTypeIn
                 zone: v.name(),
                 migratetype: (*name).to_owned(),
                 counts: (0..=MAX_ORDER)
-                    .map(|o| count(m.free_list_len(z, o, *mt)))
+                    .map(|o| count(m.inspect().free_list_len(z, Order(o), *mt)))
                     .collect(),
             });
         }
-        let by_type = m.blocks_by_type(z);
+        let by_type = m.inspect().blocks_by_type(z);
         rows.push(BlockRow {
             node: v.node(),
             zone: v.name(),
             blocks: types.iter().map(|(mt, _)| by_type[*mt as usize]).collect(),
         });
     }
-    let pages = u64::from(m.block_pages());
+    let pages = u64::from(m.inspect().block_pages());
     PageTypeInfo {
         pageblock_order: pages.ilog2(),
         pages_per_block: pages,
@@ -73,7 +74,7 @@ pub fn pagetypeinfo<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> PageTypeIn
 /// The types that the model's kernel has, in its order and by its names.
 fn types<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> Vec<(MigrateType, &'static str)> {
     use MigrateType::{Cma, HighAtomic, Isolate, Movable, Reclaimable, Reserve as Kept, Unmovable};
-    let sw = m.rules();
+    let sw = m.inspect().rules();
     let named = |types: &[MigrateType]| -> Vec<(MigrateType, &'static str)> {
         types.iter().map(|&t| (t, t.name())).collect()
     };
@@ -107,13 +108,17 @@ pub fn extfrag<H: Host>(m: &Manager<'_, H>) -> ExtfragIndex {
 
 fn index_rows<H: Host>(
     m: &Manager<'_, H>,
-    index: impl Fn(&[u64; NR_ORDERS], u8) -> i32,
+    index: impl Fn(&[u64; NR_ORDERS], Order) -> i32,
 ) -> Vec<IndexRow> {
     zones(m)
-        .map(|(_, v)| IndexRow {
-            node: v.node(),
-            zone: v.name(),
-            thousandths: (0..=MAX_ORDER).map(|o| index(&v.nr_free, o)).collect(),
+        .map(|(_, v)| {
+            let free = ordinary_orders(&v.nr_free);
+            let orders = (0..=MAX_ORDER).map(Order);
+            IndexRow {
+                node: v.node(),
+                zone: v.name(),
+                thousandths: orders.map(|o| index(&free, o)).collect(),
+            }
         })
         .collect()
 }

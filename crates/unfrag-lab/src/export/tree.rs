@@ -3,9 +3,9 @@
 use super::provenance::{FILE as PROVENANCE, Provenance, Source};
 use super::tables;
 use unfrag::host::Host;
+use unfrag::inspect::ZoneView;
 use unfrag::kernel::Pcp;
-use unfrag::page_alloc::view::ZoneView;
-use unfrag::{Manager, ZoneKind};
+use unfrag::{CpuId, Manager, ZoneId, ZoneKind};
 use unfrag_linux::procfs::zoneinfo::{Layout, Pageset, Zone};
 use unfrag_linux::procfs::{Counters, MemInfo, PageTypeInfo, VmStat, ZoneInfo};
 use unfrag_linux::recording::Snapshot;
@@ -28,7 +28,7 @@ pub(super) trait Names {
 
 impl Names for ZoneView {
     fn node(&self) -> u32 {
-        self.config.node.into()
+        self.config.node.0.into()
     }
     fn name(&self) -> String {
         self.config.kind.name().to_owned()
@@ -36,8 +36,9 @@ impl Names for ZoneView {
 }
 
 /// The model's zones with their numbers, in the order in which procfs lists them.
-pub(super) fn zones<H: Host>(m: &Manager<'_, H>) -> impl Iterator<Item = (usize, ZoneView)> {
-    let mut all: Vec<(usize, ZoneView)> = (0..m.zones()).map(|z| (z, m.zone_view(z))).collect();
+pub(super) fn zones<H: Host>(m: &Manager<'_, H>) -> impl Iterator<Item = (ZoneId, ZoneView)> {
+    let m = m.inspect();
+    let mut all: Vec<(ZoneId, ZoneView)> = m.zones().map(|z| (z, m.zone(z))).collect();
     all.sort_by_key(|(_, v)| (v.config.node, v.config.kind));
     all.into_iter()
 }
@@ -156,7 +157,7 @@ fn empty(zone: &mut Zone) {
 fn fill_zone<H: Host>(
     zone: &mut Zone,
     kinds: &[Option<ZoneKind>],
-    z: usize,
+    z: ZoneId,
     view: &ZoneView,
     m: &Manager<'_, H>,
     from: &mut Provenance,
@@ -202,7 +203,8 @@ fn fill_zone<H: Host>(
     }
 }
 
-fn fill_pagesets<H: Host>(zone: &mut Zone, z: usize, m: &Manager<'_, H>, from: &mut Provenance) {
+fn fill_pagesets<H: Host>(zone: &mut Zone, z: ZoneId, m: &Manager<'_, H>, from: &mut Provenance) {
+    let m = m.inspect();
     const FILE: &str = "zoneinfo";
     let tuned = matches!(m.rules().pcp, Pcp::Orders { tuned: true, .. });
     let recorded = zone.pagesets.take().unwrap_or_default();
@@ -210,8 +212,8 @@ fn fill_pagesets<H: Host>(zone: &mut Zone, z: usize, m: &Manager<'_, H>, from: &
     if tuned {
         zone.layout.pageset_width = Layout::LINUX_6_18.pageset_width;
     }
-    let sets = (0..m.cpus()).map(|cpu| {
-        let view = m.set_view(z, cpu);
+    let sets = m.cpus().map(|cpu: CpuId| {
+        let view = m.set(z, cpu);
         let positive = |n: i32| u64::try_from(n).unwrap_or(0);
         let mut fields = Counters::default();
         fields.push("count", positive(view.count));
@@ -227,7 +229,7 @@ fn fill_pagesets<H: Host>(zone: &mut Zone, z: usize, m: &Manager<'_, H>, from: &
             from,
         );
         Pageset {
-            cpu: cpu as u32,
+            cpu: cpu.0,
             fields,
             stat_threshold: threshold,
         }

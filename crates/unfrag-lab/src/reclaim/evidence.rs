@@ -1,19 +1,20 @@
 //! What a recording says about the reclaim of its kernel: which pages it took, and how fast it was.
 
-use crate::cause::{Causes, Do, Op};
+use crate::cause::{Causes, Do, Op, kswapd_of};
 use std::collections::BTreeMap;
+use unfrag::NodeId;
 use unfrag_linux::procfs::meminfo::MemInfo;
 use unfrag_linux::procfs::vmstat::VmStat;
-use unfrag_linux::recording::{Events, Recording, Task};
+use unfrag_linux::recording::{Events, Recording};
 
 /// How fast the recorded host's reclaim was.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pace {
     /// Nanoseconds of its CPU that kswapd took for a page that it looked at, on average.
     pub ns_per_scanned: u64,
-    /// Runs of kswapd: when each began, and how many nanoseconds went by for a page that it looked at,
-    /// the time included in which others had its CPU.
-    pub runs: Vec<(u64, u64)>,
+    /// Runs of each node's kswapd: when each began, and how many nanoseconds went by for a page that it
+    /// looked at, the time included in which others had its CPU.
+    pub runs: BTreeMap<NodeId, Vec<(u64, u64)>>,
     /// Nanoseconds between two pages that the swap device took at its busiest.
     pub ns_per_written: u64,
     /// Places in swap, in pages.
@@ -21,11 +22,11 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Of the run that was under way at a time, or the last before it.
-    pub(super) fn ns_per_look(&self, time: u64) -> u64 {
-        let i = self.runs.partition_point(|r| r.0 <= time);
-        self.runs
-            .get(i.saturating_sub(1))
+    /// Of the run of a node's kswapd that was under way at a time, or the last before it.
+    pub(super) fn ns_per_look(&self, node: NodeId, time: u64) -> u64 {
+        let runs = self.runs.get(&node).map_or(&[][..], |runs| runs);
+        let i = runs.partition_point(|r| r.0 <= time);
+        runs.get(i.saturating_sub(1))
             .map_or(self.ns_per_scanned, |r| r.1)
     }
 }
@@ -48,30 +49,41 @@ pub struct Evidence {
 /// Fewer pages than this say nothing about a run's share of its CPU.
 const BATCH: u64 = 32;
 
-/// A run of kswapd on the recorded host.
+/// A run of a node's kswapd on the recorded host.
 struct Run {
+    node: NodeId,
     from: u64,
     to: u64,
     freed: u64,
 }
 
-/// The runs of kswapd that operations show.
-fn runs(ops: &[Op]) -> Vec<Run> {
+/// The runs of kswapd that operations show. What a kswapd frees belongs to its own run, what others free
+/// in direct reclaim to all that are under way.
+fn runs(ops: &[Op], kswapd_of: &[Option<NodeId>]) -> Vec<Run> {
     let mut runs = vec![];
-    let mut under_way: Option<Run> = None;
+    let mut under_way: BTreeMap<NodeId, Run> = BTreeMap::new();
     for op in ops {
         match op.act {
             Do::ReclaimBegins => {
-                under_way = Some(Run {
+                let node = op.node();
+                let run = Run {
+                    node,
                     from: op.time,
                     to: op.time,
                     freed: 0,
-                });
+                };
+                under_way.insert(node, run);
             }
-            Do::ReclaimEnds => runs.extend(under_way.take().map(|r| Run { to: op.time, ..r })),
+            Do::ReclaimEnds => {
+                let ended = under_way.remove(&op.node());
+                runs.extend(ended.map(|r| Run { to: op.time, ..r }));
+            }
             Do::FreeGiven => {
-                if let Some(r) = &mut under_way {
-                    r.freed += 1;
+                let by = kswapd_of.get(op.task as usize).copied().flatten();
+                let several = under_way.len() > 1;
+                for r in under_way.values_mut() {
+                    let others = several && by.is_some_and(|node| node != r.node);
+                    r.freed += u64::from(!others);
                 }
             }
             _ => {}
@@ -166,11 +178,12 @@ impl Evidence {
         if pages == 0 {
             return None;
         }
-        let is_kswapd: Vec<bool> = rec.tasks.iter().map(Task::is_kswapd).collect();
-        let runs: Vec<(Run, u64)> = runs(&causes.ops)
+        let kswapd_of: Vec<Option<NodeId>> = rec.tasks.iter().map(kswapd_of).collect();
+        let runs: Vec<(Run, u64)> = runs(&causes.ops, &kswapd_of)
             .into_iter()
             .map(|r| {
-                let own = own_time(&rec.events, &is_kswapd, r.from, r.to);
+                let its: Vec<bool> = kswapd_of.iter().map(|k| *k == Some(r.node)).collect();
+                let own = own_time(&rec.events, &its, r.from, r.to);
                 (r, own)
             })
             .collect();
@@ -182,16 +195,17 @@ impl Evidence {
             .find_map(|s| MemInfo::parse(s.file("meminfo")?).ok()?.get("SwapTotal"))
             .map_or(0, |kib| kib / 4);
         let written = steepest(rec, "pswpout");
+        let mut paces: BTreeMap<NodeId, Vec<(u64, u64)>> = BTreeMap::new();
+        for (r, own) in runs.iter().filter(|(r, _)| r.freed >= BATCH) {
+            let ns = ns_per_scanned * (r.to - r.from) / own.max(&1);
+            paces.entry(r.node).or_default().push((r.from, ns));
+        }
         Some(Evidence {
             cold,
             cold_at_start,
             pace: Pace {
                 ns_per_scanned,
-                runs: runs
-                    .iter()
-                    .filter(|(r, _)| r.freed >= BATCH)
-                    .map(|(r, own)| (r.from, ns_per_scanned * (r.to - r.from) / own.max(&1)))
-                    .collect(),
+                runs: paces,
                 ns_per_written: written.map_or(0, |(n, ns)| ns / n),
                 swap_pages,
             },

@@ -1,17 +1,23 @@
 //! What the host of a replay says of its pages, and what kswapd's time is.
 
 use super::evidence::own_time;
+use super::pages::GIVES_IN;
 use super::*;
+use std::collections::BTreeMap;
+use unfrag::NodeId;
+use unfrag::reclaim::{Content, Verdict};
 use unfrag_linux::recording::Events;
 
 fn pages(cold: &[bool]) -> Pages {
-    Pages {
-        cold: cold.to_vec(),
-        name: vec![NONE; cold.len()],
-        in_swap: vec![false; cold.len()],
-        swap_left: 10,
-        ..Pages::default()
+    let pace = Pace {
+        swap_pages: 10,
+        ..Pace::default()
+    };
+    let mut pages = Pages::new(cold.len(), &pace);
+    for (at, cold) in (0..).zip(cold) {
+        pages.are(at, 0, at, *cold);
     }
+    pages
 }
 
 #[test]
@@ -19,34 +25,38 @@ fn of_pages_in_use_one_is_taken_after_many_were_spared() {
     let mut p = pages(&[false, false]);
     for round in 0..2 {
         for _ in 0..GIVES_IN {
-            assert_eq!(p.try_to_unmap(Pfn(round)), Unmap::NoSpace);
+            assert_eq!(
+                p.verdict(Pfn(round), true, Content::Write),
+                Verdict::NoSpace
+            );
         }
-        assert_eq!(p.try_to_unmap(Pfn(round)), Unmap::Gone, "page {round}");
         // It is written first; until it is gone, the others are spared all the same.
-        assert_eq!(p.writepage(Pfn(round)), Written::Started);
+        let verdict = p.verdict(Pfn(round), true, Content::Write);
+        assert_eq!(verdict, Verdict::Writing, "page {round}");
     }
-    assert!(p.release_page(Pfn(0)) && p.release_page(Pfn(1)));
+    for page in [0, 1] {
+        let verdict = p.verdict(Pfn(page), false, Content::Clean);
+        assert_eq!(verdict, Verdict::Released);
+    }
 }
 
 #[test]
 fn cold_pages_go_as_long_as_swap_has_places() {
     let mut p = pages(&[true; 12]);
-    let gone = (0..12).filter(|&i| p.try_to_unmap(Pfn(i)) == Unmap::Gone);
+    let gone = (0..12).filter(|&i| p.verdict(Pfn(i), true, Content::Write) == Verdict::Writing);
     assert_eq!(gone.count(), 10);
 }
 
 #[test]
 fn a_look_takes_what_it_took_in_the_run_under_way_or_the_last() {
-    let mut pace = Pace {
+    let pace = Pace {
         ns_per_scanned: 10,
-        runs: vec![(100, 20), (200, 50)],
-        ns_per_written: 0,
-        swap_pages: 0,
+        runs: BTreeMap::from([(NodeId(1), vec![(100, 20), (200, 50)])]),
+        ..Pace::default()
     };
-    let at = [0, 100, 199, 200, 900].map(|t| pace.ns_per_look(t));
+    let at = [0, 100, 199, 200, 900].map(|t| pace.ns_per_look(NodeId(1), t));
     assert_eq!(at, [20, 20, 20, 50, 50]);
-    pace.runs.clear();
-    assert_eq!(pace.ns_per_look(900), 10);
+    assert_eq!(pace.ns_per_look(NodeId(0), 900), 10);
 }
 
 #[test]

@@ -8,7 +8,9 @@
 use super::{Frame, Start};
 use crate::replay::{ReplayHost, Sim};
 use unfrag::kernel::{Rules, Sysctl};
-use unfrag::{Config, Gfp, Manager, Pfn, ZoneConfig, ZoneKind, layout};
+use unfrag::{
+    ConfigError, Gfp, Manager, Order, Pfn, Request, ZoneConfig, ZoneId, ZoneKind, layout,
+};
 use unfrag_linux::{Error, Result};
 
 /// First frame above 4 GiB.
@@ -38,12 +40,8 @@ pub fn resized(zones: &[ZoneConfig], bytes: u64) -> Result<Vec<ZoneConfig>> {
             let spanned = end - start;
             let managed = spanned.saturating_sub(kept);
             all.push(ZoneConfig {
-                node: first.node,
-                kind,
-                start: Pfn(start),
-                spanned,
-                present: spanned,
                 managed,
+                ..ZoneConfig::whole(first.node, kind, Pfn(start), spanned)
             });
         }
     };
@@ -64,21 +62,14 @@ pub fn anew<'m>(
     recorded_marks: bool,
     memory: &'m mut Vec<u64>,
 ) -> Result<Sim<'m>> {
-    let config = Config {
-        zones,
-        cpus: start.cpus,
-        rules,
-        sysctl,
-    };
-    let bad = |e: unfrag::page_alloc::ConfigError| {
-        Error::malformed(format!("these zones cannot be: {e}"))
-    };
+    let config = start.config(zones, rules, sysctl);
+    let bad = |e: ConfigError| Error::malformed(format!("these zones cannot be: {e}"));
     *memory = vec![0; layout(&config).map_err(bad)?.words];
     let mut m = Manager::boot(&config, ReplayHost::default(), memory).map_err(bad)?;
     if recorded_marks {
-        for (i, z) in start.zones.iter().enumerate() {
+        for (id, z) in (0..).map(ZoneId).zip(&start.zones) {
             // The zones are the recorded ones, so the marks fit.
-            let _ = m.restore_marks(i, z.marks, z.protection);
+            let _ = m.lab().edit().marks(id, z.marks, z.protection);
         }
     }
     let mut names = vec![];
@@ -100,9 +91,12 @@ pub fn anew<'m>(
                     kept -= 1;
                     continue;
                 }
+                let request = Request::new(Order::ZERO, gfp).near(c.node);
+                let zone = ZoneId(i.min(zones.len() - 1) as u8);
                 let got = m
-                    .alloc_in_zone(i.min(zones.len() - 1), 0, gfp)
-                    .or_else(|_| m.alloc(0, gfp));
+                    .lab()
+                    .alloc_in_zone(zone, &request)
+                    .or_else(|_| m.alloc(&request));
                 let at = got.map_err(|_| {
                     Error::malformed("--memory: too small for what was in use at the start")
                         .help("give more memory")
@@ -111,10 +105,12 @@ pub fn anew<'m>(
             }
         }
     }
-    for z in 0..m.zones() {
-        let v = m.zone_view(z);
-        let threshold = start.zones.get(z).map_or(0, |f| f.stat_threshold);
-        let _ = m.restore_counters(z, v.highatomic, v.free_pages as i64, threshold);
+    for z in m.inspect().zones() {
+        let v = m.inspect().zone(z);
+        let facts = start.zones.get(z.index());
+        let threshold = facts.map_or(0, |f| f.stat_threshold);
+        let free = v.free_pages as i64;
+        let _ = m.lab().edit().counters(z, v.highatomic, free, threshold);
     }
     let mut sim = Sim::new(m, start.frames.len() as u32);
     sim.forget_names();

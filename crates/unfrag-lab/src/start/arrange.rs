@@ -307,7 +307,7 @@ impl Ground {
 
 /// Whether a freed block of an order waits on a per-CPU list, in the kernels that have page flags to
 /// read and lists for more than single pages. `spec: linux-6.1 3`
-pub(super) fn is_cached(order: u8) -> bool {
+pub(crate) fn is_cached(order: u8) -> bool {
     order <= 3 || order == 9
 }
 

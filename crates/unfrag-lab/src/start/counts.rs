@@ -20,7 +20,7 @@ use super::waited::Waited;
 use super::{Frame, SetStart, Start, ZoneFacts, highest_frame, zone_facts};
 use crate::cause::{Causes, Op};
 use crate::replay::{ReplayHost, Sim};
-use unfrag::{Gfp, Manager, MigrateType, Rules, Sysctl};
+use unfrag::{CpuId, Gfp, Manager, MigrateType, Order, Rules, Sysctl, ZoneId};
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
@@ -75,7 +75,7 @@ impl Anchor {
         let mut pageblocks = vec![];
         let mut listed = vec![];
         for z in &zones {
-            let (node, name) = (u32::from(z.config.node), z.config.kind.name());
+            let (node, name) = (u32::from(z.config.node.0), z.config.kind.name());
             let row = info.zone(node, name).ok_or_else(|| {
                 Error::malformed(format!("buddyinfo of `{}` lacks zone {name}", snap.name))
             })?;
@@ -125,7 +125,8 @@ impl Anchor {
         let mut far = 0;
         for (zone, shown) in self.free.iter().enumerate() {
             for (order, &all) in shown.iter().enumerate() {
-                let on = |mt| model.free_list(zone, order as u8, mt).count() as u64;
+                let lists = model.inspect();
+                let on = |mt| lists.free_list_len(ZoneId(zone as u8), Order(order as u8), mt);
                 let apart: u64 = match &self.listed[zone] {
                     Some(rows) => {
                         let rows = TYPES.iter().zip(rows);
@@ -294,7 +295,8 @@ pub fn fitted(anchor: &Anchor, causes: &Causes, rules: Rules, sysctl: Sysctl) ->
             let mut far = 0;
             for (z, row) in held.iter_mut().enumerate() {
                 for (c, n) in row.iter_mut().enumerate() {
-                    let now = sim.manager.set_view(z, c).count as u64;
+                    let (zone, cpu) = (ZoneId(z as u8), CpuId(c as u32));
+                    let now = sim.manager.inspect().set(zone, cpu).count as u64;
                     far += now.abs_diff(recorded[z][c]);
                     *n = (*n + recorded[z][c]).saturating_sub(now);
                 }

@@ -17,13 +17,15 @@ mod percpu;
 pub mod waited;
 mod zones;
 
+pub(crate) use arrange::is_cached;
+pub(crate) use zones::holds;
 pub use zones::{ZoneFacts, highest_frame, zone_facts};
 
 use crate::replay::ReplayHost;
 use unfrag::kernel::{Pcp, Rules, Sysctl};
-use unfrag::page_alloc::restore::RestoreError;
+use unfrag::restore::{Restore, RestoreError, SetSizes};
 use unfrag::zone::Marks;
-use unfrag::{Config, Gfp, Manager, MigrateType, Pfn, ZoneConfig, layout};
+use unfrag::{Config, CpuId, Gfp, Manager, MigrateType, Order, Pfn, ZoneConfig, ZoneId, layout};
 use unfrag_linux::{Error, Result};
 
 /// A free block at the start.
@@ -111,47 +113,51 @@ impl Start {
         memory: &'m mut [u64],
     ) -> Result<Manager<'m, ReplayHost>> {
         let zones = self.zone_configs();
-        let config = Config {
-            zones: &zones,
-            cpus: self.cpus,
-            rules,
-            sysctl,
-        };
-        let mut m = Manager::new(&config, ReplayHost::default(), memory)
+        let config = self.config(&zones, rules, sysctl);
+        let mut restore = Restore::new(&config, ReplayHost::default(), memory)
             .map_err(|e| Error::malformed(format!("the recorded zones cannot be: {e}")))?;
         let bad = |e: RestoreError| {
             Error::malformed(format!("the recorded state contradicts itself: {e}"))
         };
+        let mut edit = restore.edit();
         for &(pfn, mt) in &self.block_types {
-            m.restore_block_type(Pfn(pfn.into()), mt).map_err(bad)?;
+            edit.block_type(Pfn(pfn.into()), mt).map_err(bad)?;
         }
+        let mut free = vec![0; self.zones.len()];
         for b in &self.free {
-            m.restore_free(Pfn(b.pfn.into()), b.order, b.mt)
-                .map_err(bad)?;
-        }
-        for (i, z) in self.zones.iter().enumerate() {
-            if recorded_marks {
-                m.restore_marks(i, z.marks, z.protection).map_err(bad)?;
+            let pfn = Pfn(b.pfn.into());
+            edit.free(pfn, Order(b.order), b.mt).map_err(bad)?;
+            if let Some(zone) = zones.iter().position(|z| holds(z, pfn)) {
+                free[zone] += 1 << b.order;
             }
-            let free = m.zone_view(i).free_pages;
-            m.restore_counters(i, z.highatomic, free as i64, z.stat_threshold)
+        }
+        for (id, (z, free)) in (0..).map(ZoneId).zip(self.zones.iter().zip(free)) {
+            if recorded_marks {
+                edit.marks(id, z.marks, z.protection).map_err(bad)?;
+            }
+            edit.counters(id, z.highatomic, free, z.stat_threshold)
                 .map_err(bad)?;
         }
         for set in &self.sets {
             if let Some((high, batch, factor)) = set.tuning
                 && recorded_marks
             {
-                m.restore_set(set.zone, set.cpu, high, batch, factor)
+                let sizes = SetSizes {
+                    high,
+                    batch,
+                    factor,
+                };
+                edit.set(ZoneId(set.zone as u8), CpuId(set.cpu as u32), sizes)
                     .map_err(bad)?;
             }
             for (list, blocks) in &set.lists {
                 for b in blocks {
-                    let pfn = Pfn(b.pfn.into());
+                    let (pfn, order) = (Pfn(b.pfn.into()), Order(b.order));
                     if matches!(rules.pcp, Pcp::Orders { .. }) {
-                        m.restore_pcp(set.cpu, *list, pfn, b.order, b.mt)
-                            .map_err(bad)?;
+                        let cpu = CpuId(set.cpu as u32);
+                        edit.pcp(cpu, *list, pfn, order, b.mt).map_err(bad)?;
                     } else {
-                        m.restore_merged(pfn, b.order).map_err(bad)?;
+                        edit.merged(pfn, order).map_err(bad)?;
                     }
                 }
             }
@@ -162,9 +168,18 @@ impl Start {
                 Frame::Pinned => Gfp::KERNEL,
                 Frame::Movable => Gfp::HIGHUSER_MOVABLE,
             };
-            m.restore_used(Pfn(pfn as u64), 0, gfp).map_err(bad)?;
+            edit.used(Pfn(pfn as u64), Order::ZERO, gfp).map_err(bad)?;
         }
-        Ok(m)
+        Ok(restore.finish())
+    }
+
+    /// A machine with these zones under some rules.
+    fn config<'z>(&self, zones: &'z [ZoneConfig], rules: Rules, sysctl: Sysctl) -> Config<'z> {
+        Config {
+            cpus: self.cpus,
+            sysctl,
+            ..Config::new(zones, rules)
+        }
     }
 
     /// Words of metadata that [`manager`](Self::manager) needs.
@@ -173,13 +188,7 @@ impl Start {
     /// If the zones cannot be.
     pub fn words(&self, rules: Rules, sysctl: Sysctl) -> Result<usize> {
         let zones = self.zone_configs();
-        let config = Config {
-            zones: &zones,
-            cpus: self.cpus,
-            rules,
-            sysctl,
-        };
-        layout(&config)
+        layout(&self.config(&zones, rules, sysctl))
             .map(|l| l.words)
             .map_err(|e| Error::malformed(format!("the recorded zones cannot be: {e}")))
     }

@@ -9,8 +9,8 @@ use super::evidence::{Before, Evidence, Touched};
 use super::waited::{Block, Lists, Waited};
 use super::{FreeBlock, SetStart};
 use crate::cause::{Causes, FIRST_ALLOC, Op};
-use unfrag::MigrateType;
 use unfrag::pcp::{NR_LISTS, list_index};
+use unfrag::{MigrateType, Order};
 use unfrag_linux::kpageflags::{BUDDY, PageFlags};
 
 /// Blocks that wait on per-CPU lists, by CPU and list, and pages that are still to be found for each.
@@ -182,7 +182,7 @@ impl Sets<'_> {
         chosen.sort_by_key(|c| c.turn);
         for c in chosen {
             if let Some(cpu) = c.cpu {
-                lists[cpu][list_index(c.order, c.mt)].push((c.pfn, c.order));
+                lists[cpu][list_index(Order(c.order), c.mt)].push((c.pfn, c.order));
             }
         }
         let ends = lists.iter_mut().zip(tails);

@@ -11,8 +11,8 @@
 
 use super::arrange::{BLOCK, is_cached};
 use crate::era::Era;
-use unfrag::MigrateType;
 use unfrag::pcp::{NR_LISTS, list_index};
+use unfrag::{MigrateType, Order};
 use unfrag_linux::recording::{EventTable, Recording};
 
 /// A block on a per-CPU list: first frame and order.
@@ -119,7 +119,7 @@ impl Waited {
             }
             // What is reserved waits with what is movable.
             let mt = mt.filter(|t| t.is_ordinary());
-            let list = list_index(order, mt.unwrap_or(MigrateType::Movable));
+            let list = list_index(Order(order), mt.unwrap_or(MigrateType::Movable));
             let cpu = usize::from(cpu);
             if !is_cached(order) || cpu >= cpus {
                 continue;
@@ -142,6 +142,6 @@ impl Waited {
     /// Whether more may have waited on a list than its events show.
     pub(super) fn has_depth(&self, cpu: usize, order: u8, mt: MigrateType) -> bool {
         let refilled = self.refilled.get(cpu);
-        refilled.is_none_or(|lists| !lists[list_index(order, mt)])
+        refilled.is_none_or(|lists| !lists[list_index(Order(order), mt)])
     }
 }

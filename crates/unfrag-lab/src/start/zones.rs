@@ -2,7 +2,7 @@
 
 use super::marks;
 use unfrag::zone::{Marks, NR_ZONE_KINDS};
-use unfrag::{Pfn, ZoneConfig, ZoneKind};
+use unfrag::{NodeId, Pfn, ZoneConfig, ZoneKind};
 use unfrag_linux::procfs::zoneinfo::ZoneInfo;
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::{Error, Result};
@@ -24,6 +24,11 @@ pub struct ZoneFacts {
     pub stat_threshold: u32,
     /// count, high and batch of each CPU's lists.
     pub sets: Vec<(u64, u64, u64)>,
+}
+
+/// Whether a frame is in a zone.
+pub(crate) fn holds(zone: &ZoneConfig, frame: Pfn) -> bool {
+    (zone.start.0..zone.start.0 + zone.spanned).contains(&frame.0)
 }
 
 /// The populated zones that a snapshot's zoneinfo shows, ascending.
@@ -90,7 +95,7 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
             .unwrap_or(0);
         all.push(ZoneFacts {
             config: ZoneConfig {
-                node: z.node as u8,
+                node: node_id(z.node)?,
                 kind,
                 start: Pfn(start),
                 spanned: need("spanned")?,
@@ -119,6 +124,12 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
         )));
     }
     Ok(all)
+}
+
+/// A node's number, where the model can have it.
+fn node_id(node: u32) -> Result<NodeId> {
+    let id = u8::try_from(node).map(NodeId);
+    id.map_err(|_| Error::unsupported(format!("node {node}: nodes above 255")))
 }
 
 /// Number of frame numbers that the zones reach up to.

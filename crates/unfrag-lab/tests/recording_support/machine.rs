@@ -1,7 +1,7 @@
 //! A small machine: one zone of 32 MiB.
 
 use unfrag::zone::{Marks, NR_ZONE_KINDS};
-use unfrag::{MigrateType, Pfn, Sysctl, ZoneConfig, ZoneKind};
+use unfrag::{MigrateType, NodeId, Pfn, Sysctl, ZoneConfig, ZoneKind};
 use unfrag_lab::replay::Sim;
 use unfrag_lab::start::{Frame, FreeBlock, SetStart, Start, ZoneFacts};
 
@@ -12,14 +12,8 @@ pub const PAGES: u32 = 8192;
 
 /// The machine with no block free; fill `free` and `sets`, then [`settle`].
 pub fn start(cpus: usize) -> Start {
-    let config = ZoneConfig {
-        node: 0,
-        kind: ZoneKind::Dma32,
-        start: Pfn(FIRST.into()),
-        spanned: PAGES.into(),
-        present: PAGES.into(),
-        managed: PAGES.into(),
-    };
+    let first = Pfn(FIRST.into());
+    let config = ZoneConfig::whole(NodeId(0), ZoneKind::Dma32, first, PAGES.into());
     let mut frames = vec![Frame::None; FIRST as usize];
     frames.resize((FIRST + PAGES) as usize, Frame::Pinned);
     let marks = Marks {
@@ -96,6 +90,6 @@ pub fn sim<'m>(start: &Start, memory: &'m mut [u64]) -> Sim<'m> {
     let m = start
         .manager(rules, Sysctl::default(), true, memory)
         .unwrap();
-    m.validate().unwrap();
+    m.inspect().validate().unwrap();
     Sim::new(m, FIRST + PAGES)
 }

@@ -1,5 +1,5 @@
 use super::*;
-use unfrag::{Config, Gfp, NullHost, Pfn, Sysctl, ZoneConfig, layout, preset};
+use unfrag::{Builder, Gfp, NodeId, NullHost, Order, Pfn, Request, ZoneConfig};
 use unfrag_linux::procfs::{BuddyInfo, ExtfragIndex, UnusableIndex};
 use unfrag_linux::recording::SnapshotFile;
 
@@ -78,25 +78,12 @@ fn snapshot(files: &[(&str, &str)]) -> Snapshot {
 
 /// A machine of one zone on which some memory is in use.
 fn with_machine<T>(era: &str, look: impl FnOnce(&Manager<'_, NullHost>) -> T) -> T {
-    let zones = [ZoneConfig {
-        node: 0,
-        kind: ZoneKind::Dma32,
-        start: Pfn(4096),
-        spanned: 65536,
-        present: 65536,
-        managed: 65536,
-    }];
-    let rules = preset(era).unwrap().rules;
-    let config = Config {
-        zones: &zones,
-        cpus: 2,
-        rules,
-        sysctl: Sysctl::default(),
-    };
-    let mut memory = vec![0; layout(&config).unwrap().words];
-    let mut m = Manager::boot(&config, NullHost, &mut memory).unwrap();
+    let zone = ZoneConfig::whole(NodeId(0), ZoneKind::Dma32, Pfn(4096), 65536);
+    let config = Builder::new().zone(zone).cpus(2).era(era);
+    let mut memory = vec![0; config.layout().unwrap().words];
+    let mut m = config.boot(NullHost, &mut memory).unwrap();
     for order in [0, 0, 3, 9] {
-        m.alloc(order, Gfp::KERNEL).unwrap();
+        m.alloc(&Request::new(Order(order), Gfp::KERNEL)).unwrap();
     }
     look(&m)
 }
@@ -121,7 +108,7 @@ fn complete() -> Snapshot {
 fn what_the_model_computes_replaces_what_was_recorded() {
     with_machine("6.1", |m| {
         let tree = tree("6.1", &complete(), m).unwrap();
-        let view = m.zone_view(0);
+        let view = m.inspect().zone(ZoneId(0));
         let buddy = BuddyInfo::parse(get(&tree, "buddyinfo").unwrap()).unwrap();
         assert_eq!(buddy.zones[0].free_pages(), view.free_pages);
         let info = ZoneInfo::parse(get(&tree, "zoneinfo").unwrap()).unwrap();
@@ -132,7 +119,7 @@ fn what_the_model_computes_replaces_what_was_recorded() {
         assert_eq!(zone.counters.get("nr_free_pages"), Some(view.free_pages));
         let sets = zone.pagesets.as_ref().unwrap();
         let held: u64 = sets.iter().filter_map(|s| s.fields.get("count")).sum();
-        assert_eq!((sets.len(), held), (2, m.pcp_pages(0)));
+        assert_eq!((sets.len(), held), (2, m.inspect().pcp_pages(ZoneId(0))));
         let vmstat = VmStat::parse(get(&tree, "vmstat").unwrap()).unwrap();
         assert_eq!(vmstat.get("nr_free_pages"), Some(view.free_pages));
         let meminfo = MemInfo::parse(get(&tree, "meminfo").unwrap()).unwrap();
@@ -140,7 +127,7 @@ fn what_the_model_computes_replaces_what_was_recorded() {
         assert_eq!(meminfo.get("MemTotal"), Some(4 * 65536));
         for order in 0..=10 {
             let unusable = UnusableIndex::parse(get(&tree, "unusable_index").unwrap()).unwrap();
-            let expected = unfrag::stat::unusable_index(&view.nr_free, order);
+            let expected = unfrag::stat::unusable_index(&view.nr_free, Order(order));
             assert_eq!(
                 unusable.zones[0].thousandths[usize::from(order)],
                 expected as i32
