@@ -1,6 +1,6 @@
 //! Giving blocks back. `spec: linux-mm 1.2, 3; linux-6.1 1.2, 3`
 
-use crate::frame::{CpuId, FrameIx, Kind, MigrateType, Order, PageFlags, Pfn, ZoneId};
+use crate::frame::{CpuId, FrameIx, Kind, MigrateType, Order, PageFlags, Pfn, State, ZoneId};
 use crate::host::Host;
 use crate::lru::ISOLATED;
 use crate::manager::{Manager, own_set};
@@ -167,16 +167,23 @@ impl<'m, H: Host> Manager<'m, H> {
         let mut bad = Ok(());
         let mut checked = 0;
         for &pfn in pages {
-            if let Err(why) = self.unlist(pfn, Order::ZERO) {
-                bad = Err(why);
-                break;
+            match self.unlist(pfn, Order::ZERO) {
+                // Not in use any more, should the batch name it again.
+                Ok(left) => left
+                    .into_iter()
+                    .for_each(|ix| self.frames.set_state(ix, State::TAIL)),
+                Err(why) => {
+                    bad = Err(why);
+                    break;
+                }
             }
             self.tell_freed(pfn, Order::ZERO);
             checked += 1;
         }
         for &pfn in &pages[..checked] {
+            let ix = self.map.ix(pfn);
             // What somebody holds isolated is freed when it is put back.
-            let Ok(ix) = self.check(pfn, Order::ZERO) else {
+            let Some(ix) = ix.filter(|&ix| self.frames.state(ix).kind() == Kind::Tail) else {
                 continue;
             };
             self.put_back(cpu, ix, Order::ZERO);
