@@ -289,6 +289,33 @@ fn defrag_mode_mixes_only_as_the_last_step_before_oom_spec_2_6() {
 }
 
 #[test]
+fn defrag_mode_stays_set_while_types_mix_and_later_requests_avoid_mixing_spec_2_6() {
+    let one = [zone(0, ZoneKind::Normal, BASE, 4096)];
+    let mut m = fresh(&one, 1, rules("6.18"), defrag());
+    for i in 0..4 {
+        half(&mut m, i, 8, Movable);
+    }
+    m.free_at(block(7), 0, Movable);
+    for turn in 1..=3 {
+        let before = m.host().fallbacks().len();
+        assert!(m.inspect().sysctl().defrag_mode, "before turn {turn}");
+        // The last step of a persistent request mixes; the setting is the same after it.
+        m.take(8, UNM | Gfp::RETRY_MAYFAIL);
+        let told = m.host().fallbacks().len();
+        assert!(told > before, "turn {turn}: it mixed");
+        assert!(m.inspect().sysctl().defrag_mode, "after turn {turn}");
+        // Those that give up early keep to it.
+        assert!(m.alloc(8, UNM | Gfp::NORETRY).is_err(), "turn {turn}");
+        assert!(m.alloc(8, Gfp::ATOMIC_MASK).is_err(), "turn {turn}");
+        assert_eq!(
+            m.host().fallbacks().len(),
+            told,
+            "turn {turn}: no more mixing"
+        );
+    }
+}
+
+#[test]
 fn defrag_mode_wakes_kswapd_for_a_pageblock_at_least_spec_2_6() {
     let mut m = fresh(
         &[zone(0, ZoneKind::Normal, BASE, 4096)],

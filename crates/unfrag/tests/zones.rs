@@ -5,9 +5,10 @@ mod support;
 
 use support::*;
 use unfrag::MigrateType::{Movable, Unmovable};
+use unfrag::frame::Kind;
 use unfrag::kernel::PRESETS;
 use unfrag::trace::Event;
-use unfrag::{AllocError, Gfp, Order, Pfn, ZoneConfig, ZoneKind};
+use unfrag::{AllocError, FreeError, Gfp, Order, Pfn, ZoneConfig, ZoneKind};
 
 const STEP: u64 = 8192;
 
@@ -154,6 +155,78 @@ fn a_batch_tells_all_frees_first_spec_6_1_7_6() {
             Event::PageFreeBatched { pfn: b },
         ]
     );
+}
+
+#[test]
+fn a_batch_stops_at_a_page_that_is_not_in_use_and_loses_none() {
+    for era in ["2.6.32", "6.1", "6.18"] {
+        let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
+        let mut m = booted(&zones, 1, rules(era), quiet());
+        let held: Vec<Pfn> = (0..20).map(|_| Pfn(m.take(0, MOV))).collect();
+        let free = |m: &M| m.zone_view(0).free_pages + m.pcp_pages(0);
+        let before = free(&m);
+        let pgfree = m.inspect().counters().pgfree;
+        let bad: [(Pfn, FreeError); 4] = [
+            (held[3], FreeError::NotAllocated(held[3], Kind::Pcp)),
+            (Pfn(1), FreeError::NoSuchFrame(Pfn(1))),
+            (
+                Pfn(BASE + 4095),
+                FreeError::NotAllocated(Pfn(BASE + 4095), Kind::Tail),
+            ),
+            (Pfn(0), FreeError::NoSuchFrame(Pfn(0))),
+        ];
+        m.free(held[3], 0).expect("a page in use");
+        let mut gone = 1;
+        for (i, (page, why)) in bad.into_iter().enumerate() {
+            // Four good ones, the bad one, and one more.
+            let first = 4 + 4 * i;
+            let batch = [
+                held[first],
+                held[first + 1],
+                held[first + 2],
+                page,
+                held[first + 3],
+            ];
+            assert_eq!(m.free_bulk(&batch), Err(why), "{era}");
+            gone += 3;
+            let kind = |p: Pfn| m.inspect().frame(p).map(|f| f.kind);
+            for p in &batch[..3] {
+                assert_ne!(
+                    kind(*p),
+                    Some(Kind::Used),
+                    "{era}: those before it are free"
+                );
+            }
+            assert_eq!(
+                kind(batch[4]),
+                Some(Kind::Used),
+                "{era}: those after are not"
+            );
+            m.check();
+            assert_eq!(free(&m), before + gone, "{era}: none is lost");
+            assert_eq!(m.inspect().counters().pgfree, pgfree + gone, "{era}");
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_names_a_page_twice_stops_there() {
+    for era in ["2.6.32", "6.1", "6.18"] {
+        let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
+        let mut m = booted(&zones, 1, rules(era), quiet());
+        let held: Vec<Pfn> = (0..3).map(|_| Pfn(m.take(0, MOV))).collect();
+        let free = |m: &M| m.zone_view(0).free_pages + m.pcp_pages(0);
+        let before = free(&m);
+        let got = m.free_bulk(&[held[0], held[1], held[0], held[2]]);
+        assert!(
+            matches!(got, Err(FreeError::NotAllocated(p, _)) if p == held[0]),
+            "{era}: {got:?}"
+        );
+        m.check();
+        assert_eq!(free(&m), before + 2, "{era}");
+        assert_eq!(m.inspect().counters().pgfree, 2, "{era}");
+        m.free(held[2], 0).expect("it is still in use");
+    }
 }
 
 #[test]
