@@ -3,6 +3,7 @@
 
 mod kswapd;
 mod lru;
+mod node;
 mod slow_path;
 mod throttle;
 
