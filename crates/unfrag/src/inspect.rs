@@ -277,12 +277,13 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     pub fn frame(self, pfn: Pfn) -> Option<FrameView> {
         let ix = self.m.map.ix(pfn)?;
         let s = self.m.frames.state(ix);
+        let (owner, key) = self.m.frames.owner(ix);
         Some(FrameView {
             kind: s.kind(),
             order: s.order(),
             migratetype: s.mt(),
-            owner: s.owner(),
-            key: self.m.frames.key(ix),
+            owner,
+            key,
         })
     }
 

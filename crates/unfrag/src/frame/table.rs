@@ -12,7 +12,7 @@ use super::ids::{FrameIx, Order, ZoneId};
 use super::migrate_type::MigrateType;
 #[cfg(doc)]
 use super::state::Kind;
-use super::state::State;
+use super::state::{OwnerId, State};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
@@ -169,7 +169,15 @@ impl<'m> Frames<'m> {
     pub fn set_state(&self, ix: FrameIx, state: State) {
         self.table.set_state(ix, state);
     }
-    /// What the owner of a frame stored.
+    /// Who uses a frame, and what that stored; nothing that an earlier owner stored.
+    #[inline]
+    pub fn owner(&self, ix: FrameIx) -> (OwnerId, u32) {
+        match self.state(ix).owner() {
+            OwnerId::NONE => (OwnerId::NONE, 0),
+            owner => (owner, self.key(ix)),
+        }
+    }
+    /// What the last owner of a frame stored.
     #[inline]
     pub fn key(&self, ix: FrameIx) -> u32 {
         self.table.meta(ix).key.load(Relaxed)

@@ -110,10 +110,11 @@ pub(super) fn decide<H: Host>(
 
 /// What an owner is asked about a page.
 pub(super) fn ask<H: Host>(m: &Manager<'_, H>, ix: FrameIx, unmap: bool, content: Content) -> Ask {
+    let (owner, key) = m.frames.owner(ix);
     Ask {
         page: m.map.pfn(ix),
-        owner: m.frames.state(ix).owner(),
-        key: m.frames.key(ix),
+        owner,
+        key,
         unmap,
         content,
     }
