@@ -20,8 +20,15 @@ const ABOVE_DMA32: u64 = 1 << 20;
 /// zone is the same, what follows is DMA32 up to 4 GiB and Normal above.
 ///
 /// # Errors
-/// If that is no larger than the recorded host's lowest zone.
+/// If that is no larger than the recorded host's lowest zone, or the host has several nodes.
 pub fn resized(zones: &[ZoneConfig], bytes: u64) -> Result<Vec<ZoneConfig>> {
+    if let Some(other) = zones.iter().find(|z| z.node != zones[0].node) {
+        return Err(Error::unsupported(format!(
+            "--memory for a host of several nodes ({} and {}): it does not say how much memory each has",
+            zones[0].node.0, other.node.0
+        ))
+        .help("replay it without --memory"));
+    }
     let frames = bytes / 4096;
     let unmanaged: u64 = zones.iter().skip(1).map(|z| z.spanned - z.managed).sum();
     let first = zones[0];

@@ -5,11 +5,25 @@
 
 use super::{Frame, FreeBlock, SetStart, Start, highest_frame, marks, zone_facts};
 use crate::era::Era;
-use unfrag::MigrateType;
-use unfrag_linux::freelists::{FreeLists, PcpKind};
+use unfrag::{MigrateType, ZoneConfig};
+use unfrag_linux::freelists::{self, FreeLists, PcpKind};
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::{Error, Result};
+
+/// The lists of a zone. They name no node: where several have a zone of that name, it is told by its
+/// first frame.
+fn lists_of<'l>(
+    lists: &'l FreeLists,
+    zone: &ZoneConfig,
+    zones: &[ZoneConfig],
+) -> Option<&'l freelists::Zone> {
+    let several = zones.iter().filter(|z| z.kind == zone.kind).count() > 1;
+    let is_it = |l: &&freelists::Zone| {
+        l.name == zone.kind.name() && (!several || l.start_pfn == zone.start.0)
+    };
+    lists.zones.iter().find(is_it)
+}
 
 /// Reads the state out of a mark. `offset` is what to take from a snapshot's time to get the
 /// trace's.
@@ -23,6 +37,7 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
     })?;
     let lists = FreeLists::parse(text)?;
     let mut zones = zone_facts(snap)?;
+    let configs: Vec<ZoneConfig> = zones.iter().map(|z| z.config).collect();
     let frames = highest_frame(&zones)?;
     let flags = snap.file("kpageflags").map(PageFlags::parse).transpose()?;
     let mut state = vec![Frame::None; frames as usize];
@@ -36,10 +51,10 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
     let mut free = vec![];
     let mut sets = vec![];
     for (i, z) in zones.iter_mut().enumerate() {
-        let Some(l) = lists.zone(z.config.kind.name()) else {
+        let (node, name) = (z.config.node.0, z.config.kind.name());
+        let Some(l) = lists_of(&lists, &z.config, &configs) else {
             return Err(Error::malformed(format!(
-                "freelists lack zone {}",
-                z.config.kind.name()
+                "freelists lack zone {name} of node {node}"
             )));
         };
         let w = &l.watermarks;
