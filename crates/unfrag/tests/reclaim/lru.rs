@@ -1,8 +1,9 @@
 //! What a scan of LRU lists takes, keeps and writes. `spec: linux-mm 4.1, 4.5`
 
+use super::evictions::migrate;
 use super::*;
+use unfrag::MoveError;
 use unfrag::frame::Kind;
-use unfrag::{Move, MoveError};
 
 #[test]
 fn every_era_reclaims_clean_page_cache_spec_4_3() {
@@ -409,12 +410,6 @@ fn flags_are_the_same_whether_set_beside_the_host_or_with_a_page_that_joins() {
             assert_eq!(m.page_flags(nowhere), PageFlags::empty(), "{name}");
         });
     }
-}
-
-/// A whole move, in which the page's owner copies it at once.
-fn migrate(m: &mut Machine, from: Pfn, to: Pfn) -> Result<(), MoveError> {
-    Move::begin(m, CPU, from, to)?.commit(m, CPU);
-    Ok(())
 }
 
 fn newest(m: &Machine, lru: Lru) -> Option<Pfn> {

@@ -1,6 +1,7 @@
 //! Reclaim: LRU lists, direct reclaim, kswapd, the retry loop, in a world of these tests that owns the
 //! pages. `spec: linux-mm 4`
 
+mod evictions;
 mod kswapd;
 mod lru;
 mod node;
