@@ -84,11 +84,12 @@ impl Sim {
     fn begin_request(&mut self, request: &Request) -> Result<Begun, AllocError> {
         let mem = self.mem();
         mem.owed += mem.config.costs.alloc;
-        let begun = self.manager().begin(request)?;
-        if matches!(begun, Begun::Got(_)) {
+        let begun = self.manager().begin(request);
+        if matches!(begun, Ok(Begun::Got(_))) {
             self.owe_block(request.order, request.gfp);
         }
-        Ok(begun)
+        // As it came: it is large where it is rare.
+        begun
     }
 
     /// A block was allocated: if it is to be zeroed, that is owed.

@@ -41,8 +41,8 @@ impl World for Errand<'_, '_> {
     }
 
     fn meet(&mut self, need: Need) -> Answer {
-        if let Need::Evict(eviction) = need {
-            return Answer::Evicted(self.cx.within().world().evict(&eviction));
+        if let Need::Evict(eviction) = &need {
+            return Answer::Evicted(self.cx.within().world().evict(eviction));
         }
         let daemon = self.asker.kswapd.is_some();
         self.cx.with(|sim| {
