@@ -4,6 +4,7 @@
 //! with nothing locked, and the operation is stepped again with the answer. The machine's tasks, a replay,
 //! threads and the tasks of a kernel are worlds.
 
+use crate::evict::{Eviction, Verdict, Verdicts};
 use crate::frame::CpuId;
 use crate::host::Host;
 use crate::manager::Manager;
@@ -21,6 +22,9 @@ pub trait Operation {
         cpu: CpuId,
         answer: Answer,
     ) -> Step<Self::Output>;
+
+    /// The pages whose owners are to be asked, where the last step had [`Need::Evict`].
+    fn eviction(&self) -> &Eviction;
 }
 
 /// Who runs operations: it lends the manager for a step, and meets needs between steps.
@@ -41,8 +45,13 @@ pub trait World {
     /// Lends the manager, and says on which CPU the caller is.
     fn locked<T>(&mut self, f: impl FnOnce(&mut Manager<'_, Self::Host>, CpuId) -> T) -> T;
 
-    /// Does what an operation needs.
+    /// Does what an operation needs, other than an eviction.
     fn meet(&mut self, need: Need) -> Answer;
+
+    /// Asks the owners of pages to let go of them. In a world without owners none does.
+    fn evict(&mut self, eviction: &Eviction) -> Verdicts {
+        eviction.ask(|_| Verdict::Busy)
+    }
 }
 
 /// Runs an operation in a world until it is done.
@@ -51,6 +60,9 @@ pub fn drive<W: World, O: Operation>(world: &mut W, operation: &mut O) -> O::Out
     loop {
         match world.locked(|m, cpu| operation.step(m, cpu, answer)) {
             Step::Done(output) => return output,
+            Step::Need(Need::Evict) => {
+                answer = Answer::Evicted(world.evict(operation.eviction()));
+            }
             Step::Need(need) => answer = world.meet(need),
         }
     }

@@ -36,7 +36,8 @@ pub enum Content {
     Write,
 }
 
-/// A batch of isolated pages whose owners are asked to let go.
+/// A batch of isolated pages whose owners are asked to let go. Their operation keeps it: it is handed out
+/// by `&` alone, since it is large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eviction {
     asks: [Ask; BATCH],
@@ -47,7 +48,7 @@ pub struct Eviction {
 
 impl Eviction {
     /// An empty batch.
-    pub(crate) fn new(sync: bool) -> Eviction {
+    pub(crate) const EMPTY: Eviction = {
         let none = Ask {
             page: Pfn(0),
             owner: OwnerId::NONE,
@@ -58,8 +59,13 @@ impl Eviction {
         Eviction {
             asks: [none; BATCH],
             len: 0,
-            sync,
+            sync: false,
         }
+    };
+
+    /// An empty batch again.
+    pub(crate) fn clear(&mut self, sync: bool) {
+        (self.len, self.sync) = (0, sync);
     }
 
     pub(crate) fn push(&mut self, ask: Ask) {

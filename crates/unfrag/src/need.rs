@@ -1,6 +1,6 @@
 //! What an operation needs before it can go on, and what became of it.
 
-use crate::evict::{Eviction, Verdicts};
+use crate::evict::Verdicts;
 use crate::frame::Pfn;
 
 /// Class of requests at a device.
@@ -36,10 +36,6 @@ pub const WRITTEN_ENOUGH: u32 = 32;
 /// What an operation needs before it can go on. Whoever meets it holds no lock of the manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the core has nowhere to box a batch, and a need is met where it arises"
-)]
 pub enum Need {
     /// Nothing: so much was done that others should get a turn. `scanned` pages were looked at,
     /// `freed` given back; that is what a world charges time for.
@@ -49,8 +45,9 @@ pub enum Need {
         /// Pages given back.
         freed: u32,
     },
-    /// Ask the owners of these pages to let go of them. Answer: [`Answer::Evicted`].
-    Evict(Eviction),
+    /// Ask the owners of the pages of the operation's [`eviction`](crate::drive::Operation::eviction) to
+    /// let go of them. Answer: [`Answer::Evicted`].
+    Evict,
     /// Sleep until a device leaves congestion in this class, at most for this long. Answer:
     /// [`Answer::Left`].
     CongestionWait {
@@ -103,10 +100,6 @@ pub enum Answer {
 
 /// Where an operation stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the core has nowhere to box a batch, and a need is met where it arises"
-)]
 pub enum Step<T> {
     /// Finished.
     Done(T),

@@ -409,9 +409,6 @@ impl Busy {
 
     /// Meets a need.
     fn meet(&mut self, m: &mut M, c: &mut Chance, need: Need) -> Answer {
-        if let Need::Evict(eviction) = need {
-            return Answer::Evicted(evict(m, &eviction));
-        }
         see(m, Seen::Need(need));
         let written = |m: &mut M, n: usize| {
             for _ in 0..n {
@@ -489,6 +486,10 @@ impl Busy {
         let (task, answer) = &mut self.tasks[i];
         let cpu = m.host().cpu;
         match task.step(m, cpu, *answer) {
+            Step::Need(Need::Evict) => {
+                let (task, answer) = &mut self.tasks[i];
+                *answer = Answer::Evicted(evict(m, task.eviction()));
+            }
             Step::Need(need) => {
                 let answer = self.meet(m, c, need);
                 self.tasks[i].1 = answer;
@@ -513,6 +514,7 @@ impl Busy {
         let cpu = m.host().cpu;
         let need = self.kswapd.run(m, cpu, answer);
         self.answer = match need {
+            Need::Evict => Some(Answer::Evicted(evict(m, self.kswapd.eviction()))),
             Need::Sleep(None) => {
                 see(m, Seen::Need(need));
                 None

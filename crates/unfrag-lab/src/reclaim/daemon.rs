@@ -4,6 +4,7 @@ use super::errand::wait;
 use super::pages::Pages;
 use crate::ensemble::AS_RECORDED;
 use crate::replay::ReplayHost;
+use unfrag::drive::Operation;
 use unfrag::reclaim::{Answer, Kswapd, Need, Throttle};
 use unfrag::{CpuId, Manager, NodeId};
 
@@ -67,6 +68,10 @@ impl Daemon {
             m.set_nr_swap_pages(pages.swap_left());
             let answer = std::mem::replace(&mut self.answer, Answer::Go);
             let need = self.kswapd.run(m, cpu, answer);
+            if need == Need::Evict {
+                self.answer = Answer::Evicted(pages.evict(self.kswapd.eviction()));
+                continue;
+            }
             if let Some(answer) = pages.meet(&need) {
                 self.answer = answer;
                 continue;

@@ -3,7 +3,7 @@
 use super::pages::Pages;
 use crate::replay::ReplayHost;
 use unfrag::drive::World;
-use unfrag::reclaim::{Answer, Need, Throttle};
+use unfrag::reclaim::{Answer, Eviction, Need, Throttle, Verdicts};
 use unfrag::{CpuId, Manager};
 
 /// The world of one request. Its own time goes on where it waits, so that writes end.
@@ -48,6 +48,10 @@ impl World for Errand<'_, '_> {
             }
             _ => Answer::Go,
         }
+    }
+
+    fn evict(&mut self, eviction: &Eviction) -> Verdicts {
+        self.pages.evict(eviction)
     }
 }
 

@@ -7,7 +7,7 @@ use super::evidence::Pace;
 use crate::cause::NONE;
 use crate::replay::ReplayHost;
 use std::collections::VecDeque;
-use unfrag::reclaim::{Answer, Ask, Content, Need, Verdict, WRITTEN_ENOUGH};
+use unfrag::reclaim::{Answer, Content, Eviction, Need, Verdict, Verdicts, WRITTEN_ENOUGH};
 use unfrag::{Manager, Pfn};
 
 /// So many pages in use are spared in a row before one of them, and no more, is taken.
@@ -51,14 +51,14 @@ impl Pages {
     /// What can be met at once, whoever needs it. `None` of what takes time.
     pub fn meet(&mut self, need: &Need) -> Option<Answer> {
         match need {
-            Need::Evict(batch) => Some(Answer::Evicted(batch.ask(|ask| self.evict(ask)))),
             Need::Shrink { .. } => Some(Answer::Freed(0)),
             _ => None,
         }
     }
 
-    fn evict(&mut self, ask: &Ask) -> Verdict {
-        self.verdict(ask.page, ask.unmap, ask.content)
+    /// What becomes of pages that reclaim wants.
+    pub fn evict(&mut self, eviction: &Eviction) -> Verdicts {
+        eviction.ask(|ask| self.verdict(ask.page, ask.unmap, ask.content))
     }
 
     /// What becomes of a page that reclaim wants.

@@ -7,7 +7,9 @@ use super::{Memory, THROTTLE, page_channel};
 use crate::engine::{Channel, MS};
 use crate::{Cx, Nanos, Sim, Waited};
 use unfrag::drive::{Operation, World, drive};
-use unfrag::reclaim::{Answer, Class, Need, PageFlags, Throttle, WRITTEN_ENOUGH};
+use unfrag::reclaim::{
+    Answer, Class, Eviction, Need, PageFlags, Throttle, Verdicts, WRITTEN_ENOUGH,
+};
 use unfrag::{CpuId, Gfp, Manager, NodeId};
 
 /// On whose behalf the core works, and for what.
@@ -41,9 +43,6 @@ impl World for Errand<'_, '_> {
     }
 
     fn meet(&mut self, need: Need) -> Answer {
-        if let Need::Evict(eviction) = &need {
-            return Answer::Evicted(self.cx.within().world().evict(eviction));
-        }
         let daemon = self.asker.kswapd.is_some();
         self.cx.with(|sim| {
             sim.free_pending();
@@ -58,6 +57,10 @@ impl World for Errand<'_, '_> {
             self.cx.settle();
         }
         self.cx.meet(self.asker, need)
+    }
+
+    fn evict(&mut self, eviction: &Eviction) -> Verdicts {
+        self.cx.within().world().evict(eviction)
     }
 }
 

@@ -30,7 +30,7 @@ impl Geometry {
         block_order: Order(9),
     };
 
-    /// The same pages with pageblocks of another order.
+    /// These sizes, but for the order of pageblocks.
     #[must_use]
     pub const fn with_block_order(self, block_order: Order) -> Geometry {
         Geometry {

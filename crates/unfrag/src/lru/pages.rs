@@ -4,7 +4,7 @@
 use super::counts::FlagCounts;
 use super::kind::{ISOLATED, Lru};
 use super::lists::LruLists;
-use crate::frame::{FrameIx, FrameMap, Frames, Kind, OwnerId, PageFlags, Pfn, State};
+use crate::frame::{FrameIx, FrameMap, Frames, Kind, LruId, OwnerId, PageFlags, Pfn, State};
 use crate::hint::prefetch;
 use crate::place::{End, List};
 use crate::stat::ReclaimCounters;
@@ -199,42 +199,50 @@ impl PagesMut<'_, '_> {
         }
     }
 
-    /// Takes a page that is on a list off it and holds it apart, on `held`. Which list it was.
-    pub(crate) fn isolate(&mut self, ix: FrameIx, held: &mut List) -> Option<Lru> {
+    /// Takes a page that is on one of these lists off it and holds it apart, on `held`. Which list it was.
+    pub(crate) fn isolate(&mut self, of: LruId, ix: FrameIx, held: &mut List) -> Option<Lru> {
         let s = self.frames.state(ix);
         let lru = Lru::from_code(s.lru())?;
-        self.unlink(ix, lru);
+        let lists = &mut self.lrus[of.index()];
+        lists.lists[lru.index()].unlink(self.frames.table, ix);
+        lists.isolated[usize::from(lru.is_file())] += 1;
         let mut flags = s.flags();
         flags.set(PageFlags::SWAPBACKED, !lru.is_file());
         flags.remove(PageFlags::ACTIVE);
         self.frames
             .set_state(ix, s.with_lru(ISOLATED).with_flags(flags));
         held.push_tail(self.frames.table, ix);
-        self.lists_of(ix).isolated[usize::from(lru.is_file())] += 1;
         Some(lru)
     }
 
     /// Ends the isolation of a page that is off the list that held it: back on an LRU list, unless its
     /// owner freed it meanwhile. Whether it did, so that the caller frees it.
     #[must_use]
-    pub(crate) fn putback(&mut self, ix: FrameIx, active: bool) -> bool {
-        let flags = self.flags_of(ix);
+    pub(crate) fn putback(&mut self, of: LruId, ix: FrameIx, active: bool) -> bool {
+        let s = self.frames.state(ix);
+        let flags = s.flags();
         let file = !flags.contains(PageFlags::SWAPBACKED);
         if flags.contains(PageFlags::GONE) {
             return true;
         }
-        self.lists_of(ix).isolated[usize::from(file)] -= 1;
-        self.put_flags(ix, flags - PageFlags::ACTIVE - PageFlags::SWAPBACKED);
-        self.link(ix, Lru::new(file, active), End::Head);
+        let lru = Lru::new(file, active);
+        let lists = &mut self.lrus[of.index()];
+        lists.isolated[usize::from(file)] -= 1;
+        lists.lists[lru.index()].push_head(self.frames.table, ix);
+        // Neither of these two flags is counted.
+        let flags = flags - PageFlags::ACTIVE - PageFlags::SWAPBACKED;
+        self.frames
+            .set_state(ix, s.with_flags(flags).with_lru(lru as u8));
         false
     }
 
     /// Ends the isolation of a page that is to be freed: it is on no list, and has no flags.
-    pub(crate) fn forget_isolated(&mut self, ix: FrameIx) {
-        let file = !self.flags_of(ix).contains(PageFlags::SWAPBACKED);
-        self.lists_of(ix).isolated[usize::from(file)] -= 1;
-        self.put_flags(ix, PageFlags::empty());
-        let s = self.frames.state(ix).with_lru(0);
-        self.frames.set_state(ix, s);
+    pub(crate) fn forget_isolated(&mut self, of: LruId, ix: FrameIx) {
+        let s = self.frames.state(ix);
+        let file = !s.flags().contains(PageFlags::SWAPBACKED);
+        self.lrus[of.index()].isolated[usize::from(file)] -= 1;
+        self.counts.change(s.flags(), PageFlags::empty());
+        self.frames
+            .set_state(ix, s.with_flags(PageFlags::empty()).with_lru(0));
     }
 }

@@ -4,6 +4,7 @@
 //! Invariant: each ends in exactly one frame or one error, which is counted and told once.
 
 use crate::drive::Operation;
+use crate::evict::Eviction;
 use crate::frame::{CpuId, FrameIx, Order, Pfn};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
@@ -87,6 +88,13 @@ impl Operation for Allocation {
             Step::Need(need) => Step::Need(need),
             Step::Done(Some(ix)) => Step::Done(Ok(m.hand_out(&self.demand, ix))),
             Step::Done(None) => Step::Done(m.fail(&self.demand)),
+        }
+    }
+
+    fn eviction(&self) -> &Eviction {
+        match &self.phase {
+            Phase::Reclaim(d) => d.eviction(),
+            _ => &Eviction::EMPTY,
         }
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct PageBatch {
     pub held: List,
     /// The slice at hand: its pages and their fates as far as they are known.
     slice: [(FrameIx, Fate); BATCH],
+    /// What their owners are asked.
+    eviction: Eviction,
     len: usize,
     /// Pages when the pass began, and how many the backlog knew under writeback then.
     size: u32,
@@ -37,31 +39,40 @@ pub(super) struct PageBatch {
 }
 
 /// What a pass came to.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the core has nowhere to box a batch"
-)]
 pub(super) enum Pages {
-    /// Owners have to be asked; [`PageBatch::answered`] goes on.
-    Ask(Eviction),
+    /// Owners have to be asked about the [eviction](PageBatch::eviction);
+    /// [`PageBatch::answered`] goes on.
+    Ask,
     /// The pass waits for this page.
     Writeback(FrameIx),
     Done,
 }
 
 impl PageBatch {
-    /// No pages of these lists.
-    pub fn new(lru: LruId) -> PageBatch {
+    /// No pages.
+    pub const fn new() -> PageBatch {
         PageBatch {
-            lru,
+            lru: LruId(0),
             pass: Pass::First,
             rest: List::EMPTY,
             held: List::EMPTY,
             slice: [(FrameIx::NIL, Fate::Keep); BATCH],
+            eviction: Eviction::EMPTY,
             len: 0,
             size: 0,
             writeback: 0,
         }
+    }
+
+    /// Pages of these lists come next.
+    pub fn of(&mut self, lru: LruId) {
+        debug_assert!(self.held.is_empty(), "a batch has ended before the next");
+        self.lru = lru;
+    }
+
+    /// What owners are asked.
+    pub fn eviction(&self) -> &Eviction {
+        &self.eviction
     }
 
     /// Begins a pass over the pages that are held.
@@ -80,9 +91,9 @@ impl PageBatch {
     /// Goes on with a pass until owners have to be asked.
     pub fn run<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId, sc: &mut Scan) -> Pages {
         loop {
-            let eviction = self.next_slice(m, sc);
-            if !eviction.is_empty() {
-                return Pages::Ask(eviction);
+            self.next_slice(m, sc);
+            if !self.eviction.is_empty() {
+                return Pages::Ask;
             }
             if self.len == 0 {
                 self.end(m, sc);
@@ -109,8 +120,8 @@ impl PageBatch {
     }
 
     /// Decides about the next pages, as far as that can be without their owners.
-    fn next_slice<H: Host>(&mut self, m: &mut Manager<'_, H>, sc: &mut Scan) -> Eviction {
-        let mut eviction = Eviction::new(self.pass == Pass::Sync);
+    fn next_slice<H: Host>(&mut self, m: &mut Manager<'_, H>, sc: &mut Scan) {
+        self.eviction.clear(self.pass == Pass::Sync);
         self.len = 0;
         while self.len < BATCH
             && let Some(ix) = self.rest.pop_head(m.frames.table)
@@ -120,7 +131,7 @@ impl PageBatch {
             self.len += 1;
             match fate {
                 Fate::Ask { unmap, content } => {
-                    eviction.push(ask(m, ix, unmap, content));
+                    self.eviction.push(ask(m, ix, unmap, content));
                     // The pages behind one that is waited for are looked at after the wait.
                     if self.pass == Pass::Sync && content == Content::Write {
                         break;
@@ -130,7 +141,6 @@ impl PageBatch {
                 _ => {}
             }
         }
-        eviction
     }
 
     /// Gives each page of the slice its fate. The page that the pass waits for.
@@ -154,10 +164,10 @@ impl PageBatch {
             }
             match fate {
                 Fate::Free => {
-                    m.free_isolated(cpu, ix);
+                    m.free_isolated(cpu, (self.lru, ix));
                     freed += 1;
                 }
-                Fate::Gone => m.free_isolated(cpu, ix),
+                Fate::Gone => m.free_isolated(cpu, (self.lru, ix)),
                 Fate::Keep | Fate::Ask { .. } => self.held.push_tail(m.frames.table, ix),
                 Fate::Activate => {
                     m.reclaim.pgactivate += 1;
@@ -198,7 +208,7 @@ impl PageBatch {
     pub fn put_back<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) {
         while let Some(ix) = self.held.pop_head(m.frames.table) {
             let active = m.frames.state(ix).flags().contains(PageFlags::ACTIVE);
-            m.putback(cpu, ix, active);
+            m.putback(cpu, (self.lru, ix), active);
         }
     }
 }
@@ -206,31 +216,31 @@ impl PageBatch {
 impl<H: Host> Manager<'_, H> {
     /// Puts an isolated page (already off the list that held it) on an LRU list, or frees it if its
     /// owner did so meanwhile.
-    fn putback(&mut self, cpu: CpuId, ix: FrameIx, active: bool) {
-        if self.pages().putback(ix, active) {
-            self.drop_isolated(cpu, ix);
+    fn putback(&mut self, cpu: CpuId, (of, ix): (LruId, FrameIx), active: bool) {
+        if self.pages().putback(of, ix, active) {
+            self.drop_isolated(cpu, (of, ix));
         }
     }
 
     /// Frees an isolated page for its owner, with the event.
-    fn free_isolated(&mut self, cpu: CpuId, ix: FrameIx) {
+    fn free_isolated(&mut self, cpu: CpuId, (of, ix): (LruId, FrameIx)) {
         let s = self.frames.state(ix);
         if !s.flags().contains(PageFlags::GONE) {
             self.tell_freed(self.map.pfn(ix), s.order());
         }
-        self.drop_isolated(cpu, ix);
+        self.drop_isolated(cpu, (of, ix));
     }
 
     /// Frees an isolated page whose owner has let go.
-    fn drop_isolated(&mut self, cpu: CpuId, ix: FrameIx) {
+    fn drop_isolated(&mut self, cpu: CpuId, (of, ix): (LruId, FrameIx)) {
         let order = self.frames.state(ix).order();
-        self.pages().forget_isolated(ix);
+        self.pages().forget_isolated(of, ix);
         self.put_back(cpu, ix, order);
     }
 
     /// Takes a page off its list and holds it apart, on `held`. Whether it was on one.
-    fn isolate(&mut self, ix: FrameIx, held: &mut List) -> bool {
-        let Some(lru) = self.pages().isolate(ix, held) else {
+    fn isolate(&mut self, of: LruId, ix: FrameIx, held: &mut List) -> bool {
+        let Some(lru) = self.pages().isolate(of, ix, held) else {
             return false;
         };
         if !lru.is_active() {
@@ -255,10 +265,10 @@ impl<H: Host> Manager<'_, H> {
                 break;
             };
             seen += 1;
-            self.isolate(ix, held);
+            self.isolate(of, ix, held);
             if let Some(w) = window {
                 let only = (!w.all_lists).then_some(lru);
-                seen += self.isolate_window(ix, w.order, only, held);
+                seen += self.isolate_window((of, ix), w.order, only, held);
             }
         }
         seen
@@ -267,7 +277,7 @@ impl<H: Host> Manager<'_, H> {
     /// The aligned block around a page: its other pages on LRU lists, or on one of them, up to a hole.
     fn isolate_window(
         &mut self,
-        page: FrameIx,
+        (of, page): (LruId, FrameIx),
         order: Order,
         only: Option<Lru>,
         held: &mut List,
@@ -285,7 +295,7 @@ impl<H: Host> Manager<'_, H> {
             let Some(lru) = Lru::from_code(s.lru()).filter(wanted) else {
                 continue;
             };
-            if (lru.is_file() || self.nr_swap_pages > 0) && self.isolate(ix, held) {
+            if (lru.is_file() || self.nr_swap_pages > 0) && self.isolate(of, ix, held) {
                 seen += 1;
             }
         }
@@ -329,7 +339,7 @@ impl<H: Host> Manager<'_, H> {
             if !stays {
                 self.reclaim.pgdeactivate += 1;
             }
-            self.putback(cpu, ix, stays);
+            self.putback(cpu, (of, ix), stays);
         }
     }
 

@@ -1,8 +1,10 @@
 //! Direct reclaim: a request that found nothing reclaims by itself. `spec: linux-mm 4.3 (6), 4.8`
 
-use super::lru_scan::LruScan;
+use super::batch::PageBatch;
+use super::lru_scan::{LruScan, Work};
 use super::scan::Scan;
 use super::waits::{TENTH, congestion_wait, pressure, second_wait, turn};
+use crate::evict::Eviction;
 use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
@@ -29,6 +31,7 @@ pub(crate) struct DirectReclaim {
     zones: ZoneList,
     at: usize,
     scan: Option<LruScan>,
+    batch: PageBatch,
     total_scanned: u64,
     /// A wait for kswapd was in vain.
     pub in_vain: bool,
@@ -74,6 +77,7 @@ impl DirectReclaim {
             zones: *zones,
             at: 0,
             scan: None,
+            batch: PageBatch::new(),
             total_scanned: 0,
             in_vain: false,
             phase: if stalls { Phase::Stall } else { Phase::Zones },
@@ -87,6 +91,11 @@ impl DirectReclaim {
         }
         m.reclaim.allocstall += 1;
         d
+    }
+
+    /// Pages whose owners are to be asked.
+    pub fn eviction(&self) -> &Eviction {
+        self.batch.eviction()
     }
 
     /// Pages freed so far.
@@ -199,11 +208,15 @@ impl DirectReclaim {
                     self.at += 1;
                     continue;
                 }
-                self.scan = Some(LruScan::new(m, lru, &self.sc));
+                self.scan = Some(LruScan::new(m, lru, &self.sc, &mut self.batch));
             }
             let answer = core::mem::replace(answer, Answer::Go);
+            let work = Work {
+                sc: &mut self.sc,
+                batch: &mut self.batch,
+            };
             if let Some(scan) = &mut self.scan
-                && let Some(need) = scan.step(m, cpu, &mut self.sc, answer)
+                && let Some(need) = scan.step(m, cpu, work, answer)
             {
                 return Some(need);
             }

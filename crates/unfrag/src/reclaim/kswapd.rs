@@ -3,10 +3,12 @@
 //! Invariant: it sleeps only when its goal is met or nobody asked; what it was asked for is taken
 //! over exactly once.
 
-use super::lru_scan::LruScan;
+use super::batch::PageBatch;
+use super::lru_scan::{LruScan, Work};
 use super::scan::{Backlog, Scan};
 use super::waits::{TENTH, congestion_wait, pressure, second_wait, turn};
 use crate::drive::Operation;
+use crate::evict::Eviction;
 use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneId, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
@@ -45,6 +47,7 @@ pub struct Kswapd {
     end: usize,
     at: usize,
     scan: Option<LruScan>,
+    batch: PageBatch,
     total_scanned: u64,
     /// Pages looked at, and freed, when the pass began.
     pass_from: (u64, u64),
@@ -88,6 +91,7 @@ impl Kswapd {
             end: 0,
             at: 0,
             scan: None,
+            batch: PageBatch::new(),
             total_scanned: 0,
             pass_from: (0, 0),
             all_ok: false,
@@ -345,8 +349,12 @@ impl Kswapd {
                 self.at += 1;
                 continue;
             }
+            let work = Work {
+                sc: &mut self.sc,
+                batch: &mut self.batch,
+            };
             if let Some(scan) = &mut self.scan
-                && let Some(need) = scan.step(m, cpu, &mut self.sc, answer)
+                && let Some(need) = scan.step(m, cpu, work, answer)
             {
                 return Some(need);
             }
@@ -378,7 +386,7 @@ impl Kswapd {
         if !per_node && Self::zone_ok(m, zone, self.order, PLENTY, class) {
             return true;
         }
-        let mut scan = LruScan::new(m, lru, &self.sc);
+        let mut scan = LruScan::new(m, lru, &self.sc, &mut self.batch);
         if per_node {
             scan.enough = self.pass_from.1 + self.pass_goal(m);
         }
@@ -554,5 +562,9 @@ impl Operation for Kswapd {
         answer: Answer,
     ) -> Step<Infallible> {
         Step::Need(self.run(m, cpu, answer))
+    }
+
+    fn eviction(&self) -> &Eviction {
+        self.batch.eviction()
     }
 }

@@ -12,6 +12,12 @@ use crate::lru::{DEF_PRIORITY, Lru, SWAP_CLUSTER_MAX};
 use crate::manager::Manager;
 use crate::need::{Answer, Class, Need, Throttle};
 
+/// What an operation scans with: its scan, and the one batch that it has.
+pub(super) struct Work<'a> {
+    pub sc: &'a mut Scan,
+    pub batch: &'a mut PageBatch,
+}
+
 /// One zone (or node) on its way through one priority.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LruScan {
@@ -21,7 +27,6 @@ pub(super) struct LruScan {
     list: usize,
     /// Pages freed with which this share need not be scanned to its end.
     pub enough: u64,
-    batch: PageBatch,
     phase: Phase,
 }
 
@@ -38,7 +43,13 @@ enum Phase {
 
 impl LruScan {
     /// Begins a zone's or node's share of a reclaim.
-    pub fn new<H: Host>(m: &mut Manager<'_, H>, lru: LruId, sc: &Scan) -> LruScan {
+    pub fn new<H: Host>(
+        m: &mut Manager<'_, H>,
+        lru: LruId,
+        sc: &Scan,
+        batch: &mut PageBatch,
+    ) -> LruScan {
+        batch.of(lru);
         let no_swap = m.nr_swap_pages == 0 || sc.clean_only;
         let percent = if no_swap { 0 } else { m.anon_percent(lru) };
         let joined = is_joined(m);
@@ -80,7 +91,6 @@ impl LruScan {
             } else {
                 u64::MAX
             },
-            batch: PageBatch::new(lru),
             phase: Phase::Scan,
         }
     }
@@ -90,9 +100,10 @@ impl LruScan {
         &mut self,
         m: &mut Manager<'_, H>,
         cpu: CpuId,
-        sc: &mut Scan,
+        work: Work,
         answer: Answer,
     ) -> Option<Need> {
+        let Work { sc, batch } = work;
         let mut after_list = false;
         if self.phase != Phase::Scan {
             let pages = if self.phase == Phase::Asked {
@@ -100,13 +111,13 @@ impl LruScan {
                     Answer::Evicted(verdicts) => verdicts,
                     _ => Verdicts::NONE,
                 };
-                self.batch.answered(m, cpu, sc, verdicts)
+                batch.answered(m, cpu, sc, verdicts)
             } else {
-                self.batch.begin(sc, Pass::Sync);
-                self.batch.run(m, cpu, sc)
+                batch.begin(sc, Pass::Sync);
+                batch.run(m, cpu, sc)
             };
-            after_list = self.batch.pass() == Pass::First;
-            if let Some(need) = self.after(m, cpu, sc, pages) {
+            after_list = batch.pass() == Pass::First;
+            if let Some(need) = self.after(m, cpu, Work { sc, batch }, pages) {
                 return Some(need);
             }
         }
@@ -141,7 +152,7 @@ impl LruScan {
             }
             self.nr[i] -= nr;
             self.list = (i + 1) % 4;
-            if let Some(need) = self.shrink_list(m, cpu, sc, (lru, nr)) {
+            if let Some(need) = self.shrink_list(m, cpu, Work { sc, batch }, (lru, nr)) {
                 return Some(need);
             }
             after_list = true;
@@ -158,9 +169,10 @@ impl LruScan {
         &mut self,
         m: &mut Manager<'_, H>,
         cpu: CpuId,
-        sc: &mut Scan,
+        work: Work,
         (lru, nr): (Lru, u64),
     ) -> Option<Need> {
+        let Work { sc, batch } = work;
         let list = (self.lru, lru.is_file());
         if lru.is_active() {
             if is_joined(m) || m.inactive_is_low(self.lru, lru.is_file()) {
@@ -169,10 +181,10 @@ impl LruScan {
             }
             return None;
         }
-        m.isolate_inactive(list, nr, sc, &mut self.batch.held);
-        self.batch.begin(sc, Pass::First);
-        let pages = self.batch.run(m, cpu, sc);
-        self.after(m, cpu, sc, pages)
+        m.isolate_inactive(list, nr, sc, &mut batch.held);
+        batch.begin(sc, Pass::First);
+        let pages = batch.run(m, cpu, sc);
+        self.after(m, cpu, Work { sc, batch }, pages)
     }
 
     /// What follows a part of a pass.
@@ -180,13 +192,14 @@ impl LruScan {
         &mut self,
         m: &mut Manager<'_, H>,
         cpu: CpuId,
-        sc: &mut Scan,
+        work: Work,
         pages: Pages,
     ) -> Option<Need> {
+        let Work { sc, batch } = work;
         match pages {
-            Pages::Ask(eviction) => {
+            Pages::Ask => {
                 self.phase = Phase::Asked;
-                return Some(Need::Evict(eviction));
+                return Some(Need::Evict);
             }
             Pages::Writeback(ix) => {
                 self.phase = Phase::Writeback(ix);
@@ -194,11 +207,8 @@ impl LruScan {
             }
             Pages::Done => {}
         }
-        let first = self.batch.pass() == Pass::First;
-        if first
-            && sc.waits_for_batch(m.env.rules.reclaim.high_order)
-            && !self.batch.held.is_empty()
-        {
+        let first = batch.pass() == Pass::First;
+        if first && sc.waits_for_batch(m.env.rules.reclaim.high_order) && !batch.held.is_empty() {
             self.phase = Phase::Waited;
             return Some(Need::CongestionWait {
                 class: match m.env.rules.reclaim.congestion {
@@ -208,7 +218,7 @@ impl LruScan {
                 ms: TENTH,
             });
         }
-        self.batch.put_back(m, cpu);
+        batch.put_back(m, cpu);
         self.phase = Phase::Scan;
         None
     }

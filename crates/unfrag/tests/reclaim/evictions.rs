@@ -9,15 +9,12 @@ use unfrag::{Move, MoveError};
 fn reclaim_until(
     m: &mut Machine,
     enough: impl Fn(&Machine) -> bool,
-    mut met: impl FnMut(&mut Machine<'_>, &Eviction) -> Answer,
+    mut met: impl FnMut(&mut Machine<'_>, &Eviction) -> Verdicts,
 ) {
     for _ in 0..FRAMES {
         let gfp = Gfp::HIGHUSER_MOVABLE | Gfp::NORETRY;
         if let Begun::Allocation(a) = m.begin_alloc(0, gfp, Context::default()).unwrap() {
-            let _ = drive_otherwise(m, a, |m, need| match need {
-                Need::Evict(eviction) => Some(met(m, &eviction)),
-                _ => None,
-            });
+            let _ = drive_asking(m, a, &mut met, |_, _| None);
         }
         if enough(m) {
             return;
@@ -52,15 +49,14 @@ fn an_allocation_ends_in_a_world_that_gives_nothing() {
                 let (before, on_lists) = (unused(m), m.lru().pages.iter().sum::<u64>());
                 let mut asked = 0;
                 let a = begin(m, order, Gfp::KERNEL, Context::default());
-                let got = drive_otherwise(m, a, |m, need| match need {
-                    Need::Evict(e) => {
-                        m.inspect().validate().unwrap();
-                        asked += e.asks().len();
-                        assert!(asked < 100_000_000, "{name}: it goes on for ever");
-                        Some(Answer::Evicted(e.ask(|_| Verdict::Busy)))
-                    }
-                    Need::Oom => Some(Answer::Killed(false)),
-                    _ => None,
+                let nobody = |m: &mut Machine<'_>, e: &Eviction| {
+                    m.inspect().validate().unwrap();
+                    asked += e.asks().len();
+                    assert!(asked < 100_000_000, "{name}: it goes on for ever");
+                    e.ask(|_| Verdict::Busy)
+                };
+                let got = drive_asking(m, a, nobody, |_, need| {
+                    (need == Need::Oom).then_some(Answer::Killed(false))
                 });
                 assert!(got.is_err(), "{name}, order {order}: {got:?}");
                 assert!(asked > 0, "{name}, order {order}");
@@ -98,7 +94,7 @@ fn batches_hold_at_most_32_pages_in_the_order_of_their_list() {
                     assert_eq!(m.lru_of(a.page), None, "{name}: it is isolated");
                 }
                 seen.extend(batch);
-                Answer::Evicted(e.ask(|_| Verdict::Keep))
+                e.ask(|_| Verdict::Keep)
             });
             let n = seen.len().min(pages.len());
             assert_eq!(seen[..n], pages[..n], "{name}: {sizes:?}");
@@ -123,7 +119,7 @@ fn a_page_that_its_owner_frees_while_it_is_asked_about_is_freed_once() {
                 let wanted = |m: &Machine| m.reclaim_counters().pgscan_direct > 0;
                 reclaim_until(m, wanted, |m, e| {
                     if gone.is_some() {
-                        return Answer::Evicted(e.ask(|_| Verdict::Busy));
+                        return e.ask(|_| Verdict::Busy);
                     }
                     before = (told(m), m.inspect().nr_mapped());
                     let page = e.asks()[e.asks().len() / 2].page;
@@ -140,7 +136,7 @@ fn a_page_that_its_owner_frees_while_it_is_asked_about_is_freed_once() {
                             Verdict::Busy
                         }
                     };
-                    Answer::Evicted(e.ask(of))
+                    e.ask(of)
                 });
                 let page = gone.unwrap();
                 assert_eq!(told(m), before.0 + 1, "{name} {verdict:?}: told once");
@@ -198,7 +194,7 @@ fn owners_are_told_by_their_name_and_key_wherever_a_page_went() {
                 }
                 asked += e.asks().len();
                 taken.extend(e.asks().iter().map(|a| a.page));
-                Answer::Evicted(e.ask(|_| Verdict::Released))
+                e.ask(|_| Verdict::Released)
             });
             assert!(asked > 0, "{name}");
             // Whoever has the frames next is not taken for the owner.

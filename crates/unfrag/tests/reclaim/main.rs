@@ -14,8 +14,8 @@ use std::ops::{Deref, DerefMut};
 use unfrag::drive::{Operation, World, drive};
 use unfrag::inspect::{LruView, SetView, ZoneView};
 use unfrag::reclaim::{
-    Answer, Ask, Class, Content, Context, Kswapd, Lru, Need, PageFlags, ReclaimCounters, Step,
-    Throttle, Verdict,
+    Answer, Ask, Class, Content, Context, Eviction, Kswapd, Lru, Need, PageFlags, ReclaimCounters,
+    Step, Throttle, Verdict, Verdicts,
 };
 use unfrag::{
     AllocError, Allocation, Begun, Config, CpuId, FreeError, Gfp, Host, Manager, NodeId, Order,
@@ -122,9 +122,6 @@ impl World for Machine<'_> {
     }
 
     fn meet(&mut self, need: Need) -> Answer {
-        if let Need::Evict(eviction) = need {
-            return Answer::Evicted(eviction.ask(|ask| self.owners.verdict(ask)));
-        }
         assert!(self.needs.len() < 1_000_000, "it does not end: {need:?}");
         self.needs.push(need);
         match need {
@@ -137,15 +134,24 @@ impl World for Machine<'_> {
             _ => Answer::Go,
         }
     }
+
+    fn evict(&mut self, eviction: &Eviction) -> Verdicts {
+        eviction.ask(|ask| self.owners.verdict(ask))
+    }
 }
 
-/// The same world, but that some needs are met in another way.
-struct Otherwise<'a, 'm, F> {
+/// The same world, but that owners, or some needs, are met in another way.
+struct Otherwise<'a, 'm, E, F> {
     m: &'a mut Machine<'m>,
+    evict: E,
     meet: F,
 }
 
-impl<F: FnMut(&mut Machine<'_>, Need) -> Option<Answer>> World for Otherwise<'_, '_, F> {
+impl<E, F> World for Otherwise<'_, '_, E, F>
+where
+    E: FnMut(&mut Machine<'_>, &Eviction) -> Verdicts,
+    F: FnMut(&mut Machine<'_>, Need) -> Option<Answer>,
+{
     type Host = Ears;
 
     fn locked<T>(&mut self, f: impl FnOnce(&mut Manager<'_, Ears>, CpuId) -> T) -> T {
@@ -156,15 +162,29 @@ impl<F: FnMut(&mut Machine<'_>, Need) -> Option<Answer>> World for Otherwise<'_,
         let other = (self.meet)(self.m, need);
         other.unwrap_or_else(|| self.m.meet(need))
     }
+
+    fn evict(&mut self, eviction: &Eviction) -> Verdicts {
+        (self.evict)(self.m, eviction)
+    }
 }
 
 /// Drives an allocation in a world that meets some needs in another way.
 fn drive_otherwise(
     m: &mut Machine,
-    mut a: Allocation,
+    a: Allocation,
     meet: impl FnMut(&mut Machine<'_>, Need) -> Option<Answer>,
 ) -> Result<Pfn, AllocError> {
-    drive(&mut Otherwise { m, meet }, &mut a)
+    drive_asking(m, a, |m, eviction| m.evict(eviction), meet)
+}
+
+/// Drives an allocation in a world in which owners say what `evict` says.
+fn drive_asking(
+    m: &mut Machine,
+    mut a: Allocation,
+    evict: impl FnMut(&mut Machine<'_>, &Eviction) -> Verdicts,
+    meet: impl FnMut(&mut Machine<'_>, Need) -> Option<Answer>,
+) -> Result<Pfn, AllocError> {
+    drive(&mut Otherwise { m, evict, meet }, &mut a)
 }
 
 impl Machine<'_> {
@@ -180,7 +200,9 @@ impl Machine<'_> {
         let mut answer = answer;
         loop {
             match self.locked(|m, cpu| operation.step(m, cpu, answer)) {
-                Step::Need(need @ Need::Evict(_)) => answer = self.meet(need),
+                Step::Need(Need::Evict) => {
+                    answer = Answer::Evicted(self.evict(operation.eviction()));
+                }
                 step => return step,
             }
         }
