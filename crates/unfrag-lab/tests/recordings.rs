@@ -116,12 +116,12 @@ fn assert_same_lists(sim: &Sim, lists: &FreeLists) -> [usize; 2] {
                     PcpKind::MigrateType(t) => usize::from(list.order) * 3 + usize::from(t),
                     PcpKind::Thp(i) => usize::from(i),
                 };
-                let cpu = CpuId(set.cpu as u32);
+                let cpu = CpuId(set.cpu);
                 let ours: Vec<u64> = m.pcp_list(z, cpu, index).map(|p| p.0).collect();
                 assert!(ours == list.pfns, "{name}, {cpu:?}, list {index}");
                 compared[1] += ours.len();
             }
-            let view = m.set(z, CpuId(set.cpu as u32));
+            let view = m.set(z, CpuId(set.cpu));
             assert_eq!(
                 (view.count, view.high, view.batch, view.factor),
                 (set.count, set.high, set.batch, i32::from(set.free_factor)),
