@@ -9,8 +9,8 @@
 use core::cell::UnsafeCell;
 use core::panic::PanicInfo;
 use core::ptr::NonNull;
-use unfrag_slab::{CacheFlags, Design, FrameEntry, Kmalloc, LockedPages, SlabConfig, Slabs};
 use unfrag::{Builder, CpuId, Gfp, Manager, NullHost, Order, Pfn, Request, ZoneId};
+use unfrag_slab::{CacheFlags, Design, FrameEntry, Kmalloc, LockedPages, SlabConfig, Slabs};
 
 mod bare;
 
@@ -83,7 +83,11 @@ fn run() -> Step {
     for (m, held) in managers.iter_mut().zip(&held) {
         let m = m.inspect();
         check(20, m.validate().is_ok())?;
-        let used: u64 = held.iter().flatten().map(|(_, o)| u64::from(o.frames())).sum();
+        let used: u64 = held
+            .iter()
+            .flatten()
+            .map(|(_, o)| u64::from(o.frames()))
+            .sum();
         check(
             21,
             m.zone(ZONE).free_pages + m.pcp_pages(ZONE) + used == PAGES,
