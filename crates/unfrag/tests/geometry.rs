@@ -104,12 +104,12 @@ fn all_merges_back_whatever_the_geometry() {
                 continue;
             }
             let config = Cases {
-                cases: 120,
+                cases: 4,
                 failure_persistence: None,
                 ..Cases::default()
             };
             let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
-            let ops = vec(any::<u64>(), 1500..4000);
+            let ops = vec(any::<u64>(), 300..700);
             let outcome = TestRunner::new_with_rng(config, rng).run(&ops, |ops| {
                 run(p.name, p.rules, g, &ops);
                 Ok(())

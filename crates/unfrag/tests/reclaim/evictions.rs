@@ -174,15 +174,15 @@ fn owners_are_told_by_their_name_and_key_wherever_a_page_went() {
                 m.lru_add(*p, Lru::InactiveFile);
             }
             // To other frames.
-            for i in 0..64 {
+            for page in pages.iter_mut().take(64) {
                 let free = (0x400..0x400 + FRAMES).map(Pfn).rev();
                 let mut free = free.filter(|&p| m.inspect().free_block(p).is_some());
                 let to = free.next().unwrap();
-                migrate(m, pages[i], to).unwrap();
-                let left = m.inspect().frame(pages[i]).unwrap();
+                migrate(m, *page, to).unwrap();
+                let left = m.inspect().frame(*page).unwrap();
                 assert_ne!(left.kind, Kind::Used);
                 assert_eq!(left.owner, OwnerId::NONE, "{name}");
-                pages[i] = to;
+                *page = to;
             }
             let key_of = |p: Pfn| pages.iter().position(|&q| q == p).map(|i| i as u32);
             let mut asked = 0;
