@@ -5,7 +5,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::collections::{BTreeMap, HashMap};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use unfrag::{Builder, Manager, NullHost, Pfn};
+use unfrag::{Builder, NullHost, Pfn};
 use unfrag_slab::{
     CacheFlags, Cpu, CurrentCpu, Design, FrameEntry, Heap, Kmalloc, LockedPages, SlabConfig, Slabs,
 };

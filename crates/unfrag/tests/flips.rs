@@ -651,19 +651,17 @@ fn run<'a>(scene: &str, rules: &Rules, by: (u64, Option<&'a [Seen]>)) -> Record<
         zone(0, ZoneKind::Dma, 0, 2048),
         zone(0, ZoneKind::Normal, 2048, 6144),
     ];
-    let cached = Sysctl {
-        transparent_hugepage: false,
-        ..Sysctl::default()
-    };
+    let cached = Sysctl::default().with(|s| {
+        s.transparent_hugepage = false;
+    });
     match scene {
         "churn" => with_manager(&machine(), rules, Sysctl::default(), by, churn),
         "churn, low marks" => {
-            let sysctl = Sysctl {
-                min_free_kbytes: 600,
-                lowmem_reserve_ratio: [0, 256, 32, 32, 0],
-                defrag_mode: by.0 % 2 == 1,
-                ..Sysctl::default()
-            };
+            let sysctl = Sysctl::default().with(|s| {
+                s.min_free_kbytes = 600;
+                s.lowmem_reserve_ratio = [0, 256, 32, 32, 0];
+                s.defrag_mode = by.0 % 2 == 1;
+            });
             with_manager(&machine(), rules, sysctl, by, churn)
         }
         "reclaim" => with_manager(&small, rules, cached, by, |m, c| {
@@ -679,10 +677,9 @@ fn run<'a>(scene: &str, rules: &Rules, by: (u64, Option<&'a [Seen]>)) -> Record<
             &[zone(0, ZoneKind::Normal, 0, 200_000)],
             rules,
             // Above two pageblocks.
-            Sysctl {
-                min_free_kbytes: 8192,
-                ..Sysctl::default()
-            },
+            Sysctl::default().with(|s| {
+                s.min_free_kbytes = 8192;
+            }),
             by,
             |m, c| {
                 for _ in 0..400 {

@@ -160,10 +160,9 @@ fn marks_and_sets_are_those_of_the_bytes_spec_1_3_3_2() {
     // 1 GiB: min_free_kbytes is √(2^20 × 16) = 4096 whatever a page has.
     let marks = |era, g: Geometry, thp| {
         let pages = (1u64 << 30) >> g.page_shift;
-        let sysctl = Sysctl {
-            transparent_hugepage: thp,
-            ..Sysctl::default()
-        };
+        let sysctl = Sysctl::default().with(|s| {
+            s.transparent_hugepage = thp;
+        });
         let m = booted_with(
             &[zone(0, ZoneKind::Normal, 0, pages)],
             g,

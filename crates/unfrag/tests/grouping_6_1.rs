@@ -4,7 +4,7 @@ mod support;
 
 use support::*;
 use unfrag::MigrateType::{self, HighAtomic, Movable, Reclaimable, Unmovable};
-use unfrag::{Gfp, Order, Sysctl, ZoneKind};
+use unfrag::{Gfp, Order, ZoneKind};
 
 /// A free block of order `o` at pageblock `i`, whose other half is in use.
 fn half(m: &mut M, i: u64, order: u8, mt: MigrateType) {
@@ -252,10 +252,9 @@ fn a_block_before_the_zones_start_moves_from_the_found_page_on_spec_6_1_2_6() {
 
 /// The scene of 6.1 with the usual boost; the marks stay out of the way.
 fn scene_with_boost() -> M {
-    let sysctl = Sysctl {
-        watermark_boost_factor: 15000,
-        ..quiet()
-    };
+    let sysctl = quiet().with(|s| {
+        s.watermark_boost_factor = 15000;
+    });
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
     fresh(&zones, 1, rules("6.1"), sysctl)
 }

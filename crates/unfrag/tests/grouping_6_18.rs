@@ -101,10 +101,9 @@ fn a_block_across_a_zones_edge_is_not_claimed_spec_2_6() {
 }
 
 fn with_boost() -> M {
-    let sysctl = Sysctl {
-        watermark_boost_factor: 15000,
-        ..quiet()
-    };
+    let sysctl = quiet().with(|s| {
+        s.watermark_boost_factor = 15000;
+    });
     fresh(
         &[zone(0, ZoneKind::Normal, BASE, 4096)],
         1,
@@ -262,10 +261,9 @@ fn nofragment_ends_before_another_node_is_tried_spec_2_6() {
 }
 
 fn defrag() -> Sysctl {
-    Sysctl {
-        defrag_mode: true,
-        ..quiet()
-    }
+    quiet().with(|s| {
+        s.defrag_mode = true;
+    })
 }
 
 #[test]

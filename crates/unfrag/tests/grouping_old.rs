@@ -170,10 +170,9 @@ fn grouping_off_takes_over_everything_spec_1_6_2_5() {
 #[test]
 fn reserve_blocks_follow_the_min_mark_spec_4_7() {
     let blocks = |era, kbytes| {
-        let sysctl = unfrag::Sysctl {
-            min_free_kbytes: kbytes,
-            ..quiet()
-        };
+        let sysctl = quiet().with(|s| {
+            s.min_free_kbytes = kbytes;
+        });
         let zones = [zone(0, ZoneKind::Normal, BASE, 16384)];
         let m = booted(&zones, 1, rules(era), sysctl);
         m.check();
@@ -221,10 +220,9 @@ fn a_page_of_the_reserve_serves_whom_it_was_taken_for_so_that_a_cpu_takes_no_mor
 #[test]
 fn reserve_blocks_are_the_first_without_a_reserved_page_spec_4_7() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 8192)];
-    let sysctl = unfrag::Sysctl {
-        min_free_kbytes: 4 * 512,
-        ..quiet()
-    };
+    let sysctl = quiet().with(|s| {
+        s.min_free_kbytes = 4 * 512;
+    });
     let mut boot = reserved_frames(&config(&zones, 1, rules("2.6.32"), sysctl));
     boot.free_range(Pfn(BASE + 1), 8191)
         .expect("reserved frames");
@@ -237,10 +235,9 @@ fn reserve_blocks_are_the_first_without_a_reserved_page_spec_4_7() {
 #[test]
 fn old_marks_make_high_orders_fail_with_plenty_free_spec_1_5() {
     // 4096 pages, min 100: order 3 fails although order-3 blocks exist.
-    let sysctl = unfrag::Sysctl {
-        min_free_kbytes: 400,
-        ..quiet()
-    };
+    let sysctl = quiet().with(|s| {
+        s.min_free_kbytes = 400;
+    });
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
     for (era, passes) in [("2.6.32", false), ("6.1", true)] {
         let mut m = fresh(&zones, 1, rules(era), sysctl);

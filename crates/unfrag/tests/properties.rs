@@ -55,16 +55,14 @@ fn machine(n: u64) -> (Vec<ZoneConfig>, usize) {
 }
 
 fn settings(n: u64) -> Sysctl {
-    let sysctl = Sysctl {
-        min_free_kbytes: [0, 4, 256][(n % 3) as usize],
-        watermark_boost_factor: [15000, 0][(n / 3 % 2) as usize],
-        defrag_mode: n / 6 % 4 == 3,
-        ..Sysctl::default()
-    };
-    Sysctl {
-        transparent_hugepage: (n / 24).is_multiple_of(2),
-        ..sysctl
-    }
+    let sysctl = Sysctl::default().with(|s| {
+        s.min_free_kbytes = [0, 4, 256][(n % 3) as usize];
+        s.watermark_boost_factor = [15000, 0][(n / 3 % 2) as usize];
+        s.defrag_mode = n / 6 % 4 == 3;
+    });
+    sysctl.with(|s| {
+        s.transparent_hugepage = (n / 24).is_multiple_of(2);
+    })
 }
 
 const ASKED: [Gfp; 16] = [

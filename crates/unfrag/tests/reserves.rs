@@ -5,16 +5,15 @@ mod support;
 
 use support::*;
 use unfrag::MigrateType::{HighAtomic, Movable, Unmovable};
-use unfrag::{AllocError, Gfp, Order, Pfn, Sysctl, ZoneKind};
+use unfrag::{AllocError, Gfp, Order, Pfn, ZoneKind};
 
 const MODERN: [&str; 2] = ["6.1", "6.18"];
 const FAR: u64 = 1 << 40;
 
 fn with_boost(era: &str) -> M {
-    let sysctl = Sysctl {
-        watermark_boost_factor: 15000,
-        ..quiet()
-    };
+    let sysctl = quiet().with(|s| {
+        s.watermark_boost_factor = 15000;
+    });
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
     let mut m = fresh(&zones, 1, rules(era), sysctl);
     // A fallback that boosts: less than a pageblock, of another type.
@@ -27,10 +26,9 @@ fn with_boost(era: &str) -> M {
 
 /// As [`with_boost`], without the whole blocks that a request would claim first.
 fn boosting(era: &str) -> M {
-    let sysctl = Sysctl {
-        watermark_boost_factor: 15000,
-        ..quiet()
-    };
+    let sysctl = quiet().with(|s| {
+        s.watermark_boost_factor = 15000;
+    });
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
     let mut m = fresh(&zones, 1, rules(era), sysctl);
     for i in 0..8 {

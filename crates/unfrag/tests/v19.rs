@@ -325,10 +325,9 @@ fn regression_no_buddy_bitmap_is_needed_spec_2_4() {
 fn regression_the_decay_of_min_in_the_watermark_loop_stays_spec_2_4_1_5() {
     // V2 to V3 had dropped it: the mark halves with each order.
     for era in ["2.6.14", "v19"] {
-        let sysctl = unfrag::Sysctl {
-            min_free_kbytes: 400,
-            ..quiet()
-        };
+        let sysctl = quiet().with(|s| {
+            s.min_free_kbytes = 400;
+        });
         let mut m = fresh(
             &[zone(0, ZoneKind::Normal, BASE, 4096)],
             1,

@@ -68,10 +68,9 @@ fn movable_shares_the_minimum_in_6_1_spec_6_1_1_3() {
         zone(0, ZoneKind::Normal, 0x10_0000, GIB),
         zone(0, ZoneKind::Movable, 0x20_0000, GIB),
     ];
-    let sysctl = Sysctl {
-        min_free_kbytes: 8192,
-        ..Sysctl::default()
-    };
+    let sysctl = Sysctl::default().with(|s| {
+        s.min_free_kbytes = 8192;
+    });
     let m = fresh(&zones, 1, rules("6.1"), sysctl);
     assert_eq!(m.zone_view(0).marks.min, 1024);
     assert_eq!(m.zone_view(1).marks.min, 1024);
@@ -115,16 +114,14 @@ fn a_boot_of_768_mib_comes_close_to_the_recorded_marks_spec_6_1_1_3() {
     let min: Vec<u64> = (0..2).map(|z| m.zone_view(z).marks.min).collect();
     assert!((187..=191).contains(&min[0]), "{min:?}");
     assert!((8839..=8964).contains(&min[1]), "{min:?}");
-    let off = Sysctl {
-        transparent_hugepage: false,
-        ..Sysctl::default()
-    };
+    let off = Sysctl::default().with(|s| {
+        s.transparent_hugepage = false;
+    });
     let m = fresh(&zones, 2, rules("6.1"), off);
     assert!(m.zone_view(1).marks.min < 900);
-    let set = Sysctl {
-        min_free_kbytes: 3271,
-        ..Sysctl::default()
-    };
+    let set = Sysctl::default().with(|s| {
+        s.min_free_kbytes = 3271;
+    });
     let m = fresh(&zones, 2, rules("6.1"), set);
     assert_eq!(m.zone_view(1).marks.min, 817 * 180_484 / 184_324);
 }
@@ -163,10 +160,9 @@ fn old_kernels_count_present_pages_and_modern_ones_managed_spec_1_6() {
     let m = fresh(&[z], 1, rules("2.6.32"), Sysctl::default());
     assert_eq!(m.zone_view(0).marks.min, 1024);
     assert_eq!(m.set_view(0, 0).batch, 31);
-    let thp_off = Sysctl {
-        transparent_hugepage: false,
-        ..Sysctl::default()
-    };
+    let thp_off = Sysctl::default().with(|s| {
+        s.transparent_hugepage = false;
+    });
     let m = fresh(&[z], 1, rules("6.1"), thp_off);
     assert_eq!(m.zone_view(0).marks.min, 2896 / 4);
     assert_eq!(m.set_view(0, 0).batch, 31);
@@ -221,10 +217,9 @@ fn old_sets_hold_six_batches_or_a_fraction_spec_3_1() {
     let s = set_size("2.6.32", &sysctl, GIB, 1280, 4);
     assert_eq!((s.batch, s.high_min), (31, 186));
     fn fraction(f: u64) -> Sysctl {
-        Sysctl {
-            percpu_pagelist_high_fraction: f,
-            ..Sysctl::default()
-        }
+        Sysctl::default().with(|s| {
+            s.percpu_pagelist_high_fraction = f;
+        })
     }
     let s = set_size("2.6.32", &fraction(8), GIB, 1280, 4);
     assert_eq!((s.batch, s.high_min), (96, GIB / 8));
@@ -239,10 +234,9 @@ fn self_tuning_sets_have_a_floor_and_a_ceiling_spec_3_2() {
     assert_eq!((s.batch, s.high_min, s.high_max), (63, 321, GIB / 8 / 4));
     let s = set_size("6.18", &sysctl, GIB, 400, 4);
     assert_eq!(s.high_min, 4 * 63, "at least four batches");
-    let fixed = Sysctl {
-        percpu_pagelist_high_fraction: 8,
-        ..sysctl
-    };
+    let fixed = sysctl.with(|s| {
+        s.percpu_pagelist_high_fraction = 8;
+    });
     let s = set_size("6.18", &fixed, GIB, 1286, 4);
     assert_eq!((s.high_min, s.high_max), (GIB / 32, GIB / 32));
 }

@@ -142,6 +142,7 @@ impl Rules {
 /// Settings of the administrator, with Linux' names and defaults. 0 means "let the kernel choose"
 /// where Linux has it so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sysctl {
     /// `vm.min_free_kbytes`; 0: from the size of memory.
     pub min_free_kbytes: u64,
@@ -161,6 +162,19 @@ pub struct Sysctl {
     pub transparent_hugepage: bool,
     /// `vm.swappiness`, 0 to 100 (200 since 5.8).
     pub swappiness: u64,
+}
+
+impl Sysctl {
+    /// These settings, changed.
+    /// ```
+    /// let sysctl = unfrag::Sysctl::default().with(|s| s.min_free_kbytes = 8192);
+    /// # assert_eq!(sysctl.min_free_kbytes, 8192);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Sysctl)) -> Sysctl {
+        change(&mut self);
+        self
+    }
 }
 
 impl Default for Sysctl {

@@ -144,6 +144,9 @@ fn a_page_that_its_owner_frees_while_it_is_asked_about_is_freed_once() {
                 assert_eq!(m.lru_of(page), None, "{name} {verdict:?}");
                 assert!(!m.page_flags(page).contains(PageFlags::GONE), "{name}");
                 assert_eq!(m.lru().isolated, [0; 2], "{name} {verdict:?}");
+                // Reclaim does not boast of it.
+                let stolen = m.reclaim_counters().pgsteal_direct;
+                assert_eq!(stolen, 0, "{name} {verdict:?}");
                 m.inspect().validate().unwrap();
                 // It may have been the very page that the request got.
                 let all = pages.iter().filter(|p| m.lru_of(**p).is_some()).count();

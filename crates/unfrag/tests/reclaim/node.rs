@@ -29,10 +29,9 @@ fn with_node(era: &str, f: impl FnOnce(&mut Machine)) {
         part(ZoneKind::Normal, 1 << 20, 1 << 22),
     ];
     let config = Config {
-        sysctl: Sysctl {
-            min_free_kbytes: 1 << 20,
-            ..Sysctl::default()
-        },
+        sysctl: Sysctl::default().with(|s| {
+            s.min_free_kbytes = 1 << 20;
+        }),
         ..Config::new(&zones, super::era(era))
     };
     let owners = Owners {

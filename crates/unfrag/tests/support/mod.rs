@@ -301,12 +301,11 @@ pub fn zone(node: u8, kind: ZoneKind, start: u64, pages: u64) -> ZoneConfig {
 
 /// Settings under which neither marks nor boosts disturb a scene.
 pub fn quiet() -> Sysctl {
-    Sysctl {
-        min_free_kbytes: 4,
-        watermark_scale_factor: 0,
-        watermark_boost_factor: 0,
-        ..Sysctl::default()
-    }
+    Sysctl::default().with(|s| {
+        s.min_free_kbytes = 4;
+        s.watermark_scale_factor = 0;
+        s.watermark_boost_factor = 0;
+    })
 }
 
 pub fn config(zones: &[ZoneConfig], cpus: usize, rules: Rules, sysctl: Sysctl) -> Config<'_> {
