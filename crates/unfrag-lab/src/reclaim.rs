@@ -8,12 +8,12 @@
 //! here, sooner or later than there.
 //!
 //! What the core needs before it can go on is met in the trace's time. What can be met at once, the
-//! [pages](Pages::meet) meet, whoever needs it: they are asked about evictions, and no cache shrinks. What
+//! pages meet, whoever needs it: they are asked about evictions, and no cache shrinks. What
 //! takes time is met in two ways:
-//! - A request is an errand in a [`World`](unfrag::drive::World), which [`drive`](unfrag::drive::drive) takes
+//! - A request is an errand in a [`World`](unfrag::drive::World), which [`drive`] takes
 //!   to its end within one operation of the recording: the trace stands still meanwhile.
 //! - A kswapd works from one operation to the next, and suspends where the next one has its time: it can
-//!   be no errand, whose world returns only with the need met. Its [`Daemon`] steps it as far as the trace
+//!   be no errand, whose world returns only with the need met. Its `Daemon` steps it as far as the trace
 //!   has come.
 //!
 //! kswapd runs in the trace's time: a page that it looks at takes as much of a CPU as on the recorded
