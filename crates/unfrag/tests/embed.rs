@@ -5,7 +5,7 @@ use unfrag::{Builder, CpuId, Gfp, Manager, NullHost, Order, Pfn, Request};
 fn goes_to_threads<T: Send + Sync>() {}
 
 #[test]
-fn a_manager_may_be_sent_and_shared_among_threads() {
+fn a_manager_may_go_to_any_thread_and_several_may_look_at_it() {
     goes_to_threads::<Manager<'static, NullHost>>();
     let config = Builder::new().region(Pfn(0x1000), 4096).cpus(2);
     let mut memory = vec![0; config.layout().unwrap().words];
