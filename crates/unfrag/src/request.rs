@@ -108,7 +108,8 @@ pub enum AllocError {
     Forbidden,
     /// Too little memory is free, in whatever blocks.
     Short,
-    /// Enough memory is free for the request, but no block of its order: compaction could help.
+    /// Enough memory is free for the request, but no block of its order that it may take: compaction could
+    /// help.
     Fragmented,
     /// A block of the order is free, but what the watermarks and protections keep for others would be
     /// touched.
@@ -127,7 +128,7 @@ impl core::fmt::Display for AllocError {
             AllocError::Forbidden => "no zone may serve this request; see its zone and node flags",
             AllocError::Short => "too little memory is free",
             AllocError::Fragmented => {
-                "enough memory is free, but no block of this order: it is fragmented"
+                "enough memory is free, but no block of this order to be had: it is fragmented"
             }
             AllocError::Reserved => {
                 "a block of this order is free, but below the watermarks, which keep it for others"
