@@ -100,7 +100,7 @@ impl<'m, H: Host> Manager<'m, H> {
         cpu: CpuId,
     ) -> (&mut CpuLists, ZoneOps<'_, 'm, H>) {
         let set = self.set_of(zone, cpu);
-        let CpuZone { lists, delta, .. } = own_set(self.sets, set);
+        let CpuZone { lists, delta, .. } = own_set(self.sets, set, cpu);
         let ops = ZoneOps {
             zone: &mut self.zones[zone.index()],
             delta,
@@ -161,20 +161,23 @@ impl<'m, H: Host> Manager<'m, H> {
     }
 }
 
-/// What a CPU has of a zone.
+/// What a CPU has of a zone, at the place that [`Manager::set_of`] gave.
 ///
 /// # Panics
 /// If there is no such CPU.
 #[inline(always)]
-pub(crate) fn own_set(sets: &mut [CpuZone], at: usize) -> &mut CpuZone {
+pub(crate) fn own_set(sets: &mut [CpuZone], at: usize, cpu: CpuId) -> &mut CpuZone {
     match sets.get_mut(at) {
         Some(set) => set,
-        None => no_such_cpu(),
+        None => no_such_cpu(cpu),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn no_such_cpu() -> ! {
-    panic!("there is no such CPU: a request names the CPU that it is made on, below `Config::cpus`")
+fn no_such_cpu(cpu: CpuId) -> ! {
+    panic!(
+        "there is no such CPU as {}: a request names the CPU that it is made on, below `Config::cpus`",
+        cpu.0
+    )
 }

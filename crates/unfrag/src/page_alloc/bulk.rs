@@ -77,7 +77,7 @@ impl<H: Host> Manager<'_, H> {
         let Some(set) = self.set_with_plenty(&d, tuned) else {
             return 0;
         };
-        let lists = &mut own_set(self.sets, set).lists;
+        let lists = &mut own_set(self.sets, set, d.cpu).lists;
         let (frames, rules) = (&self.frames, &self.env.rules);
         let mut n = 0;
         // First their positions, then their numbers.

@@ -147,7 +147,7 @@ impl<'m, H: Host> Manager<'m, H> {
             return self.listed_single(&d);
         };
         let set = self.set_with_plenty(&d, tuned)?;
-        let lists = &mut own_set(self.sets, set).lists;
+        let lists = &mut own_set(self.sets, set, d.cpu).lists;
         lists.orders_pop(&self.frames, d.order, d.mt, tuned)
     }
 
@@ -156,7 +156,7 @@ impl<'m, H: Host> Manager<'m, H> {
     #[inline(never)]
     fn listed_single(&mut self, d: &Demand) -> Option<FrameIx> {
         let set = self.set_with_plenty(d, false)?;
-        let lists = &mut own_set(self.sets, set).lists;
+        let lists = &mut own_set(self.sets, set, d.cpu).lists;
         lists.single_pop(&self.frames, &self.env.rules, d.mt)
     }
 

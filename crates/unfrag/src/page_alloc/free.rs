@@ -136,7 +136,7 @@ impl<'m, H: Host> Manager<'m, H> {
         let set = self.set_of(zone, cpu);
         let mood = Mood::of(&self.zones[zone.index()]);
         let block = FreeBlock { ix, order, mt };
-        let lists = &mut own_set(self.sets, set).lists;
+        let lists = &mut own_set(self.sets, set, cpu).lists;
         let freed = lists.put_freed(&self.frames, &self.env.rules, block, mood);
         if freed.surplus > 0 {
             self.give_surplus(cpu, zone, freed);
