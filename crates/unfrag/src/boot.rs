@@ -91,10 +91,11 @@ impl<'m, H: Host> Manager<'m, H> {
             let end = if c.spanned == 0 { start } else { last.plus(1) };
             let (id, span) = (ZoneId(i as u8), Span { start, end });
             let reserved = State::new(Kind::Reserved, Order::ZERO, MigrateType::Unmovable);
-            frames.add_zone(id, span, reserved);
+            let lru = lru_of(config.zones, i, rules.reclaim.lru.shape());
+            frames.add_zone(id, span, lru, reserved);
             let ungrouped = env.sysctl.group_by_mobility_disabled;
             *zone = Zone::new(id, c, span, config.geometry.max_order, ungrouped);
-            zone.lru = lru_of(config.zones, i, rules.reclaim.lru.shape());
+            zone.lru = lru;
             if rules.marks.late_free_count {
                 let pages = watermark::pages(c, &rules);
                 zone.stat_threshold =

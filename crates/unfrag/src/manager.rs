@@ -68,7 +68,6 @@ impl<'m, H: Host> Manager<'m, H> {
         let pages = PagesMut {
             frames: &self.frames,
             map: &self.map,
-            zones: self.zones,
             lrus: self.lrus,
             counts: &mut self.flag_counts,
             events: &mut self.reclaim,

@@ -8,7 +8,7 @@
 //! isolated says so in one way: it is [`Kind::Used`], on the LRU list `ISOLATED`.
 
 use super::geometry::Geometry;
-use super::ids::{FrameIx, Order, ZoneId};
+use super::ids::{FrameIx, LruId, Order, ZoneId};
 use super::migrate_type::MigrateType;
 #[cfg(doc)]
 use super::state::Kind;
@@ -34,7 +34,8 @@ pub(crate) struct FrameMeta {
 
 const _: () = assert!(size_of::<FrameMeta>() == 16);
 
-/// One entry of the table of pageblocks: type (3 bits) and zone (8, from bit 8). Bit 3 is for compaction (skip).
+/// One entry of the table of pageblocks: type (3 bits), zone (8, from bit 8), and the zone's LRU lists (8,
+/// from bit 16). Bit 3 is for compaction (skip).
 #[derive(FromBytes, IntoBytes, KnownLayout)]
 #[repr(transparent)]
 pub(crate) struct BlockMeta(AtomicU32);
@@ -42,11 +43,13 @@ pub(crate) struct BlockMeta(AtomicU32);
 impl BlockMeta {
     const TYPE: u32 = 7;
     const ZONE: u32 = 8;
+    const LRU: u32 = 16;
     /// It holds frames of several zones.
     const SHARED: u32 = 0xfe << Self::ZONE;
     /// It holds frames of no zone.
     const NO_ZONE: u32 = 0xff << Self::ZONE;
     const ZONE_MASK: u32 = 0xff << Self::ZONE;
+    const LRU_MASK: u32 = 0xff << Self::LRU;
 }
 
 /// Frames of one zone, by their positions.
@@ -107,6 +110,8 @@ pub(crate) struct Frames<'m> {
     pub geometry: Geometry,
     /// The zones' frames, for the few pageblocks that two zones share.
     spans: [Span; MAX_ZONES],
+    /// The zones' LRU lists, for the same.
+    lrus: [LruId; MAX_ZONES],
 }
 
 impl<'m> Frames<'m> {
@@ -129,12 +134,14 @@ impl<'m> Frames<'m> {
             blocks,
             geometry,
             spans: [none; MAX_ZONES],
+            lrus: [LruId(0); MAX_ZONES],
         }
     }
 
-    /// Says which frames a zone has; all of them are reserved.
-    pub fn add_zone(&mut self, zone: ZoneId, span: Span, reserved: State) {
+    /// Says which frames a zone has, all of them reserved, and where those in use wait for reclaim.
+    pub fn add_zone(&mut self, zone: ZoneId, span: Span, lru: LruId, reserved: State) {
         self.spans[zone.index()] = span;
+        self.lrus[zone.index()] = lru;
         for ix in span.start.until(span.end) {
             let e = self.table.meta(ix);
             e.next.store(FrameIx::NIL.0, Relaxed);
@@ -152,7 +159,9 @@ impl<'m> Frames<'m> {
                 BlockMeta::NO_ZONE => u32::from(zone.0) << BlockMeta::ZONE,
                 _ => BlockMeta::SHARED,
             };
-            b.0.store(word & !BlockMeta::ZONE_MASK | of, Relaxed);
+            let of = of | u32::from(lru.0) << BlockMeta::LRU;
+            let kept = word & !(BlockMeta::ZONE_MASK | BlockMeta::LRU_MASK);
+            b.0.store(kept | of, Relaxed);
         }
     }
 
@@ -212,6 +221,15 @@ impl<'m> Frames<'m> {
         match word & BlockMeta::ZONE_MASK {
             BlockMeta::SHARED => self.zone_by_span(ix),
             of => ZoneId((of >> BlockMeta::ZONE) as u8),
+        }
+    }
+    /// Where the page in a frame waits for reclaim.
+    #[inline]
+    pub fn lru_of(&self, ix: FrameIx) -> LruId {
+        let word = self.block(ix).load(Relaxed);
+        match word & BlockMeta::ZONE_MASK {
+            BlockMeta::SHARED => self.lrus[self.zone_by_span(ix).index()],
+            _ => LruId((word >> BlockMeta::LRU) as u8),
         }
     }
     #[cold]

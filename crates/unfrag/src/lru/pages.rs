@@ -8,7 +8,6 @@ use crate::frame::{FrameIx, FrameMap, Frames, Kind, LruId, OwnerId, PageFlags, P
 use crate::hint::prefetch;
 use crate::place::{End, List};
 use crate::stat::ReclaimCounters;
-use crate::zone::Zone;
 
 /// The pages of a manager that are in use. From [`Manager::pages`](crate::Manager::pages), or beside its
 /// host from [`Manager::host_and_pages`](crate::Manager::host_and_pages).
@@ -17,7 +16,6 @@ use crate::zone::Zone;
 pub struct PagesMut<'a, 'm> {
     pub(crate) frames: &'a Frames<'m>,
     pub(crate) map: &'a FrameMap,
-    pub(crate) zones: &'a [Zone],
     pub(crate) lrus: &'a mut [LruLists],
     pub(crate) counts: &'a mut FlagCounts,
     pub(crate) events: &'a mut ReclaimCounters,
@@ -162,11 +160,10 @@ impl PagesMut<'_, '_> {
         self.counts.put(self.frames, ix, flags);
     }
 
-    /// The LRU lists of the page's zone.
+    /// The LRU lists that the page waits on.
     #[inline]
     pub(crate) fn lists_of(&mut self, ix: FrameIx) -> &mut LruLists {
-        let zone = self.frames.zone_of(ix);
-        &mut self.lrus[self.zones[zone.index()].lru.index()]
+        &mut self.lrus[self.frames.lru_of(ix).index()]
     }
 
     #[inline(always)]

@@ -113,64 +113,69 @@ impl<'m, H: Host> Manager<'m, H> {
     /// sight. What [`fast_path`](Self::fast_path) would take. What it needs of a request comes in
     /// registers.
     fn listed(&mut self, order: Order, gfp: Gfp, cpu: CpuId, node: NodeId) -> Option<Pfn> {
-        let d = Demand {
+        let Pcp::Orders { tuned } = self.env.rules.pcp else {
+            return self.listed_single(order, gfp, cpu, node);
+        };
+        let d = self.any_demand(order, gfp, cpu, node)?;
+        // The orders that are asked for most, each as a constant.
+        let ix = match order {
+            Order::ZERO => self.listed_of(&d, Order::ZERO, tuned),
+            Order::HUGE => self.listed_of(&d, Order::HUGE, tuned),
+            _ => self.listed_rarely(&d, tuned),
+        };
+        ix.map(|ix| self.hand_out(&d, ix))
+    }
+
+    /// A block where lists hold single pages (to 5.12). Cold, so that it stands off the road of all others.
+    #[cold]
+    #[inline(never)]
+    fn listed_single(&mut self, order: Order, gfp: Gfp, cpu: CpuId, node: NodeId) -> Option<Pfn> {
+        if order != Order::ZERO {
+            return None;
+        }
+        let d = self.any_demand(Order::ZERO, gfp, cpu, node)?;
+        let set = self.set_with_plenty(&d, false)?;
+        let lists = &mut own_set(self.sets, set, cpu).lists;
+        let ix = lists.single_pop(&self.frames, &self.env.rules, d.mt)?;
+        Some(self.hand_out(&d, ix))
+    }
+
+    /// A request of an order that may be too large; `None` if it wants both mobilities.
+    #[inline(always)]
+    fn any_demand(&self, order: Order, gfp: Gfp, cpu: CpuId, node: NodeId) -> Option<Demand> {
+        Some(Demand {
             cpu,
             node,
             order,
             gfp,
             mt: self.request_type(gfp)?,
             highest: highest_zone(gfp),
-        };
-        // The orders that are asked for most, each as a constant.
-        let ix = match order {
-            Order::ZERO => self.listed_of(Demand {
-                order: Order::ZERO,
-                ..d
-            }),
-            Order::HUGE => self.listed_of(Demand {
-                order: Order::HUGE,
-                ..d
-            }),
-            _ => self.listed_rarely(d),
-        };
-        ix.map(|ix| self.hand_out(&d, ix))
+        })
     }
 
     #[inline(never)]
-    fn listed_rarely(&mut self, d: Demand) -> Option<FrameIx> {
-        self.listed_of(d)
+    fn listed_rarely(&mut self, d: &Demand, tuned: bool) -> Option<FrameIx> {
+        self.listed_of(d, d.order, tuned)
     }
 
     #[inline(always)]
-    fn listed_of(&mut self, d: Demand) -> Option<FrameIx> {
-        let Pcp::Orders { tuned } = self.env.rules.pcp else {
-            return self.listed_single(&d);
-        };
-        let set = self.set_with_plenty(&d, tuned)?;
+    fn listed_of(&mut self, d: &Demand, order: Order, tuned: bool) -> Option<FrameIx> {
+        let set = self.set_with_plenty(&Demand { order, ..*d }, tuned)?;
         let lists = &mut own_set(self.sets, set, d.cpu).lists;
-        lists.orders_pop(&self.frames, d.order, d.mt, tuned)
-    }
-
-    /// Where lists hold single pages (to 5.12). Cold, so that it stands off the road of all others.
-    #[cold]
-    #[inline(never)]
-    fn listed_single(&mut self, d: &Demand) -> Option<FrameIx> {
-        let set = self.set_with_plenty(d, false)?;
-        let lists = &mut own_set(self.sets, set, d.cpu).lists;
-        lists.single_pop(&self.frames, &self.env.rules, d.mt)
+        lists.orders_pop(&self.frames, order, d.mt, tuned)
     }
 
     /// This CPU's lists of the best zone for a request, if they serve its order and no watermark is in
     /// sight there. `tuned`: they follow demand.
     #[inline(always)]
     pub(super) fn set_with_plenty(&self, d: &Demand, tuned: bool) -> Option<usize> {
-        let rules = &self.env.rules;
-        if !rules.pcp.serves(d.order) {
+        if !self.env.rules.pcp.serves(d.order) {
             return None;
         }
         let zone = self.zonelists.of(d.node, d.highest).first_local()?;
         let z = self.zone(zone);
-        let checkable = d.order == Order::ZERO || rules.marks.check == MarkCheck::BlockExists;
+        let check = self.env.rules.marks.check;
+        let checkable = d.order == Order::ZERO || check == MarkCheck::BlockExists;
         if z.boosted || !checkable || !z.has_plenty(d.order, d.highest, tuned) {
             return None;
         }

@@ -93,13 +93,13 @@ impl CpuLists {
     #[inline(always)]
     fn find(&mut self, frames: &Frames, mt: MigrateType, i: usize) -> Option<FrameIx> {
         let first = self.first.at(i, mt)?;
-        if *first == FrameIx::NIL {
-            return None;
+        let table = frames.table;
+        let mut ix = *first;
+        while ix != FrameIx::NIL && table.state(ix).mt() != mt {
+            ix = table.next(ix);
         }
-        let mut pages = self.lists[i].iter_from(frames.table, *first);
-        let found = pages.find(|&ix| frames.state(ix).mt() == mt);
-        *first = found.unwrap_or(FrameIx::NIL);
-        found
+        *first = ix;
+        (ix != FrameIx::NIL).then_some(ix)
     }
 
     /// Takes a page off list `i`.

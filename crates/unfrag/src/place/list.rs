@@ -133,16 +133,8 @@ impl List {
 
     /// The blocks from head to tail.
     pub fn iter<'a>(&self, table: Table<'a>) -> impl Iterator<Item = FrameIx> + use<'a> {
-        self.iter_from(table, self.head)
-    }
-
-    /// The blocks from `ix`, which is on this list or [`FrameIx::NIL`], to the tail.
-    pub fn iter_from<'a>(
-        &self,
-        table: Table<'a>,
-        ix: FrameIx,
-    ) -> impl Iterator<Item = FrameIx> + use<'a> {
-        walk(ix, move |ix| table.next(ix))
+        let on_list = |ix: FrameIx| (ix != FrameIx::NIL).then_some(ix);
+        core::iter::successors(on_list(self.head), move |&ix| on_list(table.next(ix)))
     }
 
     /// Checks links, ends and length; `visit` is asked about each block.
@@ -165,9 +157,4 @@ impl List {
         }
         Ok(())
     }
-}
-
-fn walk(from: FrameIx, step: impl Fn(FrameIx) -> FrameIx) -> impl Iterator<Item = FrameIx> {
-    let on_list = |ix: FrameIx| (ix != FrameIx::NIL).then_some(ix);
-    core::iter::successors(on_list(from), move |&ix| on_list(step(ix)))
 }
