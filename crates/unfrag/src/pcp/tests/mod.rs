@@ -7,8 +7,8 @@ mod tuned;
 use super::*;
 use crate::env::Env;
 use crate::frame::{
-    BlockMeta, FrameIx, FrameMap, FrameMeta, FrameRange, Frames, Geometry, MigrateType, NodeId,
-    Order, Pfn, Span, State, ZoneId,
+    BlockMeta, FrameIx, FrameMap, FrameMeta, FrameRange, Frames, Geometry, LruId, MigrateType,
+    NodeId, Order, Pfn, Span, State, ZoneId,
 };
 use crate::gfp::AllocFlags;
 use crate::host::Host;
@@ -66,7 +66,7 @@ impl Rig {
             start: FrameIx(0),
             end: FrameIx(PAGES),
         };
-        frames.add_zone(ZoneId(0), span, State::TAIL);
+        frames.add_zone(ZoneId(0), span, LruId(0), State::TAIL);
         Rig {
             frames,
             zone: Zone::new(ZoneId(0), &config, span, geometry.max_order, false),
