@@ -119,9 +119,9 @@ impl<'m, H: Host> Manager<'m, H> {
         let d = self.any_demand(order, gfp, cpu, node)?;
         // The orders that are asked for most, each as a constant.
         let ix = match order {
-            Order::ZERO => self.listed_of(&d, Order::ZERO, tuned),
-            Order::HUGE => self.listed_of(&d, Order::HUGE, tuned),
-            _ => self.listed_rarely(&d, tuned),
+            Order::ZERO => self.listed_of(d, Order::ZERO, tuned),
+            Order::HUGE => self.listed_of(d, Order::HUGE, tuned),
+            _ => self.listed_rarely(d, tuned),
         };
         ix.map(|ix| self.hand_out(&d, ix))
     }
@@ -154,13 +154,13 @@ impl<'m, H: Host> Manager<'m, H> {
     }
 
     #[inline(never)]
-    fn listed_rarely(&mut self, d: &Demand, tuned: bool) -> Option<FrameIx> {
+    fn listed_rarely(&mut self, d: Demand, tuned: bool) -> Option<FrameIx> {
         self.listed_of(d, d.order, tuned)
     }
 
     #[inline(always)]
-    fn listed_of(&mut self, d: &Demand, order: Order, tuned: bool) -> Option<FrameIx> {
-        let set = self.set_with_plenty(&Demand { order, ..*d }, tuned)?;
+    fn listed_of(&mut self, d: Demand, order: Order, tuned: bool) -> Option<FrameIx> {
+        let set = self.set_with_plenty(&Demand { order, ..d }, tuned)?;
         let lists = &mut own_set(self.sets, set, d.cpu).lists;
         lists.orders_pop(&self.frames, order, d.mt, tuned)
     }
