@@ -127,7 +127,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
 
     /// The CPUs.
     pub fn cpus(self) -> impl ExactSizeIterator<Item = CpuId> + use<H> {
-        (0..self.m.cpus as u16).map(|cpu| CpuId(cpu.into()))
+        (0..self.m.cpus as usize).map(|cpu| CpuId(cpu as u32))
     }
 
     /// Sizes of pages, blocks and pageblocks.

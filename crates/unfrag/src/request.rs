@@ -151,20 +151,6 @@ pub(crate) struct Demand {
     pub highest: ZoneKind,
 }
 
-impl Demand {
-    #[inline]
-    pub fn new(r: &Request, mt: MigrateType) -> Demand {
-        Demand {
-            cpu: r.cpu,
-            node: r.node,
-            order: r.order,
-            gfp: r.gfp,
-            mt,
-            highest: highest_zone(r.gfp),
-        }
-    }
-}
-
 /// Highest zone that a request may use. `spec: linux-mm 1.6`
 #[inline]
 pub(crate) const fn highest_zone(gfp: Gfp) -> ZoneKind {

@@ -94,11 +94,12 @@ impl<'m, H: Host> Manager<'m, H> {
     /// The request with its type and highest zone.
     #[inline]
     pub(crate) fn demand(&self, r: &Request) -> Result<Demand, AllocError> {
-        let mt = self.request_type(r.gfp).ok_or(AllocError::BothMobilities)?;
-        if r.order > self.frames.geometry.max_order {
+        let d = self.any_demand(r.order, r.gfp, r.cpu, r.node);
+        let d = d.ok_or(AllocError::BothMobilities)?;
+        if d.order > self.frames.geometry.max_order {
             return Err(AllocError::OrderTooLarge);
         }
-        Ok(Demand::new(r, mt))
+        Ok(d)
     }
 
     /// Type whose lists serve a request.
