@@ -11,8 +11,10 @@ use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use unfrag::kernel::PRESETS;
-use unfrag_lab::report::{Report, html, observed, svg, terminal};
-use unfrag_lab::{ensemble, run, settings};
+use unfrag_lab::era::sysctl;
+use unfrag_lab::replay::answer::ensemble;
+use unfrag_lab::replay::view::{html, observed, svg, terminal};
+use unfrag_lab::replay::{self, Report};
 use unfrag_linux::Error;
 use unfrag_linux::recording::Recording;
 use watcher::Watcher;
@@ -41,7 +43,7 @@ pub struct Args {
     kernel: Vec<String>,
     /// A sysctl, such as vm.min_free_kbytes=8192; may be given several times, and a wrong name is
     /// answered with those that are known
-    #[arg(long, value_name = "vm.NAME=VALUE", value_parser = settings::parse)]
+    #[arg(long, value_name = "vm.NAME=VALUE", value_parser = sysctl::parse)]
     set: Vec<(String, String)>,
     /// Size of memory, such as 1G, if another than the recorded one
     #[arg(long, value_name = "SIZE", value_parser = words::size)]
@@ -143,7 +145,7 @@ pub fn run(args: &Args) -> Result<()> {
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let several = args.kernel.len() > 1;
     let mut watcher = Watcher::new(progress, args.export_procfs.as_deref(), several);
-    let report = run::replay(&recording, &name, &options(args), &mut watcher)?;
+    let report = replay::replay(&recording, &name, &options(args), &mut watcher)?;
     let done = begin.elapsed();
     let trees = watcher.finish()?;
     write(args, &report)?;
@@ -192,28 +194,28 @@ fn read(args: &Args) -> Result<Recording> {
     Ok(recording)
 }
 
-fn options(args: &Args) -> run::Options {
-    run::Options {
+fn options(args: &Args) -> replay::Options {
+    replay::Options {
         kernels: args.kernel.clone(),
         set: args.set.clone(),
         memory: args.memory,
         mode: match args.mode {
-            Mode::Predict => run::Mode::Predict,
-            Mode::Observe => run::Mode::Observe,
+            Mode::Predict => replay::Mode::Predict,
+            Mode::Observe => replay::Mode::Observe,
         },
         start: match args.start {
-            Start::Auto => run::StartChoice::Auto,
-            Start::Exact => run::StartChoice::Exact,
-            Start::Occupancy => run::StartChoice::Occupancy,
-            Start::Counts => run::StartChoice::Counts,
+            Start::Auto => replay::StartChoice::Auto,
+            Start::Exact => replay::StartChoice::Exact,
+            Start::Occupancy => replay::StartChoice::Occupancy,
+            Start::Counts => replay::StartChoice::Counts,
         },
         reclaim: match args.reclaim {
-            Reclaim::Modelled => run::ReclaimChoice::Modelled,
-            Reclaim::Given => run::ReclaimChoice::Given,
+            Reclaim::Modelled => replay::ReclaimChoice::Modelled,
+            Reclaim::Given => replay::ReclaimChoice::Given,
         },
         compaction: match args.compaction {
-            Compaction::Given => run::CompactionChoice::Given,
-            Compaction::None => run::CompactionChoice::None,
+            Compaction::Given => replay::CompactionChoice::Given,
+            Compaction::None => replay::CompactionChoice::None,
         },
         members: args.members,
     }

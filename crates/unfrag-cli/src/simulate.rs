@@ -3,9 +3,9 @@
 use crate::failure::{Failure, Result};
 use crate::output::{Progress, apart, can_write, print, print_json, write_file};
 use std::path::{Path, PathBuf};
+use unfrag_lab::era::sysctl;
 use unfrag_lab::profile::shelf::Shelf;
-use unfrag_lab::report::simulated::{html, text};
-use unfrag_lab::settings;
+use unfrag_lab::simulate::{html, text};
 use unfrag_linux::Error;
 use unfrag_machine::Calibration;
 use unfrag_machine::scenario::Scenario;
@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
     /// Change a setting of the kernel (can be repeated)
-    #[arg(long, value_name = "vm.NAME=VALUE", value_parser = settings::parse)]
+    #[arg(long, value_name = "vm.NAME=VALUE", value_parser = sysctl::parse)]
     set: Vec<(String, String)>,
     /// Machine of the scenario; its first if not given
     #[arg(long, value_name = "NAME")]
@@ -58,17 +58,17 @@ pub fn run(args: &Args) -> Result<()> {
     let scenario = Scenario::parse_with(&name, &text_of(&args.file)?, &shelf)?;
     let mut kernel = scenario.kernel(args.kernel.as_deref())?;
     for (i, (name, value)) in args.set.iter().enumerate() {
-        if !settings::known_to(name, &kernel.rules) {
-            let known = settings::NAMES.iter().copied();
+        if !sysctl::known_to(name, &kernel.rules) {
+            let known = sysctl::NAMES.iter().copied();
             let known: Vec<_> = known
-                .filter(|n| settings::known_to(n, &kernel.rules))
+                .filter(|n| sysctl::known_to(n, &kernel.rules))
                 .collect();
             return Err(Failure::usage(
                 format!("{} has no {name}", kernel.name),
                 format!("of these settings it has {}", known.join(", ")),
             ));
         }
-        settings::set(&mut kernel.sysctl, name, value)?;
+        sysctl::set(&mut kernel.sysctl, name, value)?;
         // The last word on a setting holds.
         if args.set[i + 1..].iter().all(|later| later.0 != *name) {
             kernel.changes.push(format!("{name} = {value}"));

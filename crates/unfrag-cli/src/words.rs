@@ -1,6 +1,6 @@
 //! Numbers in words, and words as numbers.
 
-pub use unfrag_lab::report::reading::thousands;
+pub use unfrag_lab::report::number::thousands;
 
 /// `n` of what `one` names: `1 snapshot`, `153 snapshots`.
 pub fn counted(n: u64, one: &str) -> String {

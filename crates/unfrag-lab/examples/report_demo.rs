@@ -4,7 +4,7 @@
 #[path = "../tests/report_support/mod.rs"]
 mod report_support;
 
-use unfrag_lab::report::{html, svg, terminal};
+use unfrag_lab::replay::view::{html, svg, terminal};
 
 fn main() {
     let report = report_support::example_report();

@@ -1,41 +1,27 @@
-//! The laboratory: replays what a real kernel recorded under any era of the allocator, and measures
-//! its own error against what that kernel showed.
+//! The laboratory: one room for each question about a recording, a host or a simulated machine.
 //!
-//! One replay, from file to report ([`run::replay`]):
-//! - [`plan`] makes a recording ready: [`clock`] brings trace and snapshots together, [`cause`] says
-//!   what the workload asked for, [`start`] where each page was at the beginning; [`resolve`] and
-//!   [`silent`] find what left no event.
-//! - [`replay`] carries out the operations on the model; [`observe`] puts them where the trace says.
-//! - [`sample`] looks at model and recording alike; [`accuracy`] compares them.
-//! - [`report`] prints, draws and writes; [`export`] writes the model's procfs.
+//! - [`replay`]: what would memory have looked like under another kernel or setting? A recording goes down
+//!   its rooms in this order: `causes`, `start`, `model`, `answer`, and `view` draws what they found.
+//! - [`doctor`]: what is wrong with a host's memory, and what to change?
+//! - [`experiment`]: the published experiments, run again on the simulated machine.
+//! - [`simulate`]: what came of a scenario file.
+//! - [`profile`]: what does a recorded command do to memory?
+//! - [`slab`]: which slab allocator would have held fewer pages?
+//! - [`inspect`]: how fragmented is memory at one moment?
+//! - [`export`]: a prediction as a tree of procfs files.
 //!
-//! Beside it: [`doctor`], what is wrong with a host's memory and what to do about it; [`slab`], the
-//! replay of slab events; [`inspect`], the indexes of one snapshot; [`settings`], the sysctls;
-//! [`era`], which preset a release is; [`profile`], what a recorded command does to memory.
+//! Below them: [`report`] draws tables, charts and pages and knows no question; [`era`] has numbers and
+//! names by kernel; [`error`] says what is wrong.
 #![forbid(unsafe_code)]
 
-pub mod accuracy;
-mod block_map;
-pub mod cause;
-pub mod clock;
-pub mod compaction;
 pub mod doctor;
-pub mod ensemble;
 pub mod era;
 pub mod experiment;
 pub mod export;
 pub mod inspect;
-mod jobs;
-pub mod observe;
-pub mod plan;
+mod parallel;
 pub mod profile;
-pub mod reclaim;
 pub mod replay;
 pub mod report;
-pub mod resolve;
-pub mod run;
-pub mod sample;
-pub mod settings;
-pub mod silent;
+pub mod simulate;
 pub mod slab;
-pub mod start;

@@ -1,8 +1,8 @@
 //! The measures of accuracy, as the design defines them.
 
 use std::collections::BTreeMap;
-use unfrag_lab::accuracy::{Forecast, measure};
-use unfrag_lab::report::{Accuracy, Sample, ZoneSample};
+use unfrag_lab::replay::answer::accuracy::{Forecast, measure};
+use unfrag_lab::replay::answer::report::{Accuracy, Sample, ZoneSample};
 
 /// A zone with so many free blocks of orders 0, 1 and 2.
 fn zone(name: &str, managed: u64, free: [u64; 3]) -> ZoneSample {

@@ -3,8 +3,8 @@
 mod recording_support;
 
 use recording_support::synthetic::{Maker, PAGE_DIRECTORY, USER_PAGE};
-use unfrag_lab::cause::{Causes, Do, FIRST_ALLOC, FIRST_FREE, INVERSION_NS, causes};
 use unfrag_lab::era::Era;
+use unfrag_lab::replay::causes::{Causes, Do, FIRST_ALLOC, FIRST_FREE, INVERSION_NS, causes};
 
 const FRAMES: u32 = 4096;
 

@@ -4,7 +4,7 @@ mod recording_support;
 
 use recording_support::synthetic::Maker;
 use std::ops::Range;
-use unfrag_lab::clock::Clock;
+use unfrag_lab::replay::causes::clock::Clock;
 use unfrag_linux::recording::{Recording, Snapshot, SnapshotFile};
 
 const SECOND: u64 = 1_000_000_000;

@@ -5,13 +5,13 @@ mod recording_support;
 use recording_support::synthetic::{Maker, USER_PAGE};
 use std::collections::BTreeSet;
 use unfrag::{Gfp, Manager, NodeId};
-use unfrag_lab::cause::{Do, Op, causes};
 use unfrag_lab::era::Era;
-use unfrag_lab::plan::Plan;
-use unfrag_lab::reclaim::Evidence;
-use unfrag_lab::replay::ReplayHost;
-use unfrag_lab::report::Report;
-use unfrag_lab::run::{Options, StartChoice, Unwatched, Watch, replay};
+use unfrag_lab::replay::Report;
+use unfrag_lab::replay::causes::RecordedReclaim;
+use unfrag_lab::replay::causes::{Do, Op, causes};
+use unfrag_lab::replay::model::Prepared;
+use unfrag_lab::replay::model::ReplayHost;
+use unfrag_lab::replay::{Options, StartChoice, Unwatched, Watch, replay};
 use unfrag_linux::freelists::{FreeArea, FreeList, FreeLists, Zone};
 use unfrag_linux::recording::{Recording, Snapshot, SnapshotFile};
 
@@ -202,7 +202,7 @@ fn runs_of_two_daemons_are_told_apart() {
         [(Do::ReclaimBegins, 0), (Do::ReclaimBegins, 1)],
         "{runs:?}"
     );
-    let evidence = Evidence::of(&m.rec, &found).expect("reclaim");
+    let evidence = RecordedReclaim::of(&m.rec, &found).expect("reclaim");
     assert_eq!(evidence.wakes, 2);
     let nodes: Vec<NodeId> = evidence.pace.runs.keys().copied().collect();
     assert_eq!(nodes, [NodeId(0), NodeId(1)]);
@@ -252,7 +252,7 @@ fn an_exact_start_gives_each_node_its_own_lists() {
         time,
         content: both.write().into_bytes(),
     });
-    let plan = Plan::new(&rec, StartChoice::Exact).expect("an exact start");
+    let plan = Prepared::new(&rec, StartChoice::Exact).expect("an exact start");
     let on = |node: usize| {
         let inside = STARTS[node]..STARTS[node] + PAGES;
         let blocks = plan.start.free.iter();

@@ -7,10 +7,10 @@ mod recording_support;
 
 use recording_support::*;
 use unfrag::{CpuId, MigrateType, Order};
-use unfrag_lab::cause::{Do, Op};
-use unfrag_lab::replay::Sim;
-use unfrag_lab::report::{Accuracy, Observed, Report, SnapshotError};
-use unfrag_lab::run::{
+use unfrag_lab::replay::answer::report::{Accuracy, Observed, Report, SnapshotError};
+use unfrag_lab::replay::causes::{Do, Op};
+use unfrag_lab::replay::model::Sim;
+use unfrag_lab::replay::{
     CompactionChoice, Mode, Options, ReclaimChoice, StartChoice, Unwatched, replay,
 };
 use unfrag_linux::freelists::{FreeLists, PcpKind};
@@ -77,7 +77,7 @@ fn time_of_lists(mark: &Snapshot) -> u64 {
 fn apply_until(
     sim: &mut Sim,
     ops: &[Op],
-    causes: &unfrag_lab::cause::Causes,
+    causes: &unfrag_lab::replay::causes::Causes,
     end: impl Fn(&Op) -> bool,
 ) {
     for op in ops.iter().take_while(|o| !end(o)) {

@@ -5,9 +5,9 @@ mod recording_support;
 use recording_support::sample;
 use unfrag::Manager;
 use unfrag::kernel::PRESETS;
-use unfrag_lab::replay::ReplayHost;
-use unfrag_lab::report::{KernelReport, Report};
-use unfrag_lab::run::{Mode, Options, StartChoice, Unwatched, Watch, replay};
+use unfrag_lab::replay::answer::report::{KernelReport, Report};
+use unfrag_lab::replay::model::ReplayHost;
+use unfrag_lab::replay::{Mode, Options, StartChoice, Unwatched, Watch, replay};
 use unfrag_linux::recording::{Recording, Snapshot};
 
 fn options(kernels: &[&str]) -> Options {

@@ -3,7 +3,7 @@
 mod report_support;
 
 use report_support::{BLOCKS, SAMPLES, example_report};
-use unfrag_lab::report::{Report, html::render};
+use unfrag_lab::replay::{Report, view::html::render};
 
 /// The JSON that the page carries, as text.
 fn data_text(page: &str) -> &str {

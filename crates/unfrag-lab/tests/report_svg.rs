@@ -3,7 +3,7 @@
 mod report_support;
 
 use report_support::{SAMPLES, example_ensemble, example_report};
-use unfrag_lab::report::svg::render;
+use unfrag_lab::replay::view::svg::render;
 
 #[test]
 fn a_dot_for_each_recorded_snapshot_and_a_line_for_each_kernel() {

@@ -3,7 +3,7 @@
 mod report_support;
 
 use report_support::{example_ensemble, example_report};
-use unfrag_lab::report::terminal::{Options, render};
+use unfrag_lab::replay::view::terminal::{Options, render};
 
 const PLAIN: Options = Options {
     width: 80,
@@ -43,7 +43,7 @@ fn an_ensemble_shows_how_far_its_replays_are_apart() {
     let line = text.lines().find(|l| l.contains(row)).expect("a row");
     let last = &example_ensemble().kernels[0].samples;
     let spread = last.last().and_then(|s| s.zones[1].spread.clone()).unwrap();
-    let most = unfrag_lab::report::reading::thousands(spread.free_pages[1]);
+    let most = unfrag_lab::report::number::thousands(spread.free_pages[1]);
     assert!(line.contains(&format!("- {most}")), "{line}");
     assert!(
         line.contains("  -  "),

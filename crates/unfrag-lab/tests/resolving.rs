@@ -5,9 +5,9 @@ mod recording_support;
 use recording_support::machine::{FIRST, PAGES, memory, movable, settle, sim, start};
 use recording_support::synthetic::PAGE_DIRECTORY;
 use unfrag::{Gfp, MigrateType};
-use unfrag_lab::cause::{Causes, Do, Op};
-use unfrag_lab::resolve::{Resolved, resolve};
-use unfrag_lab::start::{FreeBlock, Start};
+use unfrag_lab::replay::causes::{Causes, Do, Op};
+use unfrag_lab::replay::model::{Resolved, resolve};
+use unfrag_lab::replay::start::{FreeBlock, Start};
 
 const KERNEL: Gfp = Gfp::KERNEL;
 const USER: Gfp = Gfp::HIGHUSER_MOVABLE;
@@ -63,7 +63,7 @@ fn run(start: &Start, ops: &[Op]) -> (Causes, Resolved, bool) {
     (causes, found, exact)
 }
 
-fn sim_of_recorded<'m>(start: &Start, memory: &'m mut [u64]) -> unfrag_lab::replay::Sim<'m> {
+fn sim_of_recorded<'m>(start: &Start, memory: &'m mut [u64]) -> unfrag_lab::replay::model::Sim<'m> {
     let mut s = sim(start, memory);
     s.recorded_era = true;
     s

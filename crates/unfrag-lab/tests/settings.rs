@@ -1,7 +1,7 @@
 //! Settings by their Linux names: which there are, and what they may be.
 
 use unfrag::Sysctl;
-use unfrag_lab::settings::{NAMES, changes_marks, describe, recorded, set};
+use unfrag_lab::era::sysctl::{NAMES, changes_marks, describe, recorded, set};
 use unfrag_linux::recording::{Recording, Snapshot, SnapshotFile};
 
 fn with(name: &str, value: &str) -> Result<Sysctl, String> {

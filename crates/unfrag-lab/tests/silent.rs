@@ -3,10 +3,10 @@
 mod recording_support;
 
 use recording_support::synthetic::{Maker, USER_PAGE};
-use unfrag_lab::cause::{Causes, Do, causes};
-use unfrag_lab::clock::Clock;
 use unfrag_lab::era::Era;
-use unfrag_lab::silent;
+use unfrag_lab::replay::causes::clock::Clock;
+use unfrag_lab::replay::causes::unseen;
+use unfrag_lab::replay::causes::{Causes, Do, causes};
 use unfrag_linux::recording::{Recording, Snapshot, SnapshotFile};
 
 /// `GFP_KERNEL`.
@@ -49,7 +49,7 @@ fn unseen(rec: &Recording) -> Causes {
     let era = Era::of("6.1.0").unwrap();
     let mut found = causes(rec, era, 4096, 0, u64::MAX, None).unwrap();
     let clock = Clock::of(rec).unwrap();
-    silent::insert(&mut found, rec.snapshots.iter(), &clock).unwrap();
+    unseen::insert(&mut found, rec.snapshots.iter(), &clock).unwrap();
     found
 }
 

@@ -4,8 +4,8 @@ mod recording_support;
 
 use recording_support::machine::{FIRST, PAGES, empty, memory, sim};
 use unfrag::{CpuId, Gfp, Order, Pfn, Request, ZoneId};
-use unfrag_lab::cause::{Causes, Do, NONE, Op};
-use unfrag_lab::replay::Sim;
+use unfrag_lab::replay::causes::{Causes, Do, NONE, Op};
+use unfrag_lab::replay::model::Sim;
 
 const MOVABLE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
 const HUGE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::COMP).union(Gfp::NOWARN);
@@ -162,7 +162,7 @@ fn a_request_that_failed_there_and_nobody_will_free_is_given_back() {
 }
 
 /// All memory in single pages, each second of them free: no huge page can be had.
-fn checkered<'m>(start: &unfrag_lab::start::Start, memory: &'m mut [u64]) -> Sim<'m> {
+fn checkered<'m>(start: &unfrag_lab::replay::start::Start, memory: &'m mut [u64]) -> Sim<'m> {
     let mut s = sim(start, memory);
     let all = Request::new(Order::ZERO, MOVABLE | Gfp::MEMALLOC);
     let pages: Vec<Pfn> = (0..PAGES).map(|_| s.manager.alloc(&all).unwrap()).collect();
@@ -252,7 +252,7 @@ fn move_lowest_block(s: &mut Sim, order: u8) {
 
 /// A machine with compaction as given after those moves.
 fn compacted<'m>(
-    start: &unfrag_lab::start::Start,
+    start: &unfrag_lab::replay::start::Start,
     memory: &'m mut [u64],
     gfp: Gfp,
     order: u8,

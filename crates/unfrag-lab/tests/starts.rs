@@ -6,14 +6,14 @@ use recording_support::sample;
 use recording_support::synthetic::{Maker, USER_PAGE};
 use unfrag::kernel::preset;
 use unfrag::{MigrateType, Order, Sysctl, ZoneId};
-use unfrag_lab::cause::{Causes, causes};
 use unfrag_lab::era::Era;
-use unfrag_lab::plan::Plan;
-use unfrag_lab::run::StartChoice;
-use unfrag_lab::start::counts::{Anchor, fitted};
-use unfrag_lab::start::evidence::Before;
-use unfrag_lab::start::waited::Waited;
-use unfrag_lab::start::{Frame, Start};
+use unfrag_lab::replay::StartChoice;
+use unfrag_lab::replay::causes::{Causes, causes};
+use unfrag_lab::replay::model::Prepared;
+use unfrag_lab::replay::start::Before;
+use unfrag_lab::replay::start::Waited;
+use unfrag_lab::replay::start::{Frame, Start};
+use unfrag_lab::replay::{model::fitted, start::Anchor};
 use unfrag_linux::kpageflags::{BUDDY, LRU, PageFlags, SLAB};
 use unfrag_linux::recording::{Snapshot, SnapshotFile};
 
@@ -273,7 +273,7 @@ fn a_page_that_was_taken_unseen_is_not_made_up_for_by_another() {
 #[test]
 fn a_replay_of_the_sample_arrives_at_its_anchor() {
     let rec = sample();
-    let plan = Plan::new(rec, StartChoice::Counts).unwrap();
+    let plan = Prepared::new(rec, StartChoice::Counts).unwrap();
     let (time, snap) = plan.snapshots[0];
     let anchor = Anchor::read(snap, time).unwrap();
     let p = preset("6.1").unwrap();
@@ -282,7 +282,7 @@ fn a_replay_of_the_sample_arrives_at_its_anchor() {
         .start
         .manager(p.rules, Sysctl::default(), true, &mut memory)
         .unwrap();
-    let mut sim = unfrag_lab::replay::Sim::new(m, plan.start.frames.len() as u32);
+    let mut sim = unfrag_lab::replay::model::Sim::new(m, plan.start.frames.len() as u32);
     for op in &plan.causes.ops[..anchor.upto(&plan.causes)] {
         sim.apply(op, &plan.causes);
     }
@@ -296,7 +296,7 @@ fn a_replay_of_the_sample_arrives_at_its_anchor() {
 
 #[test]
 fn an_occupancy_that_is_not_there_cannot_be_asked_for() {
-    let error = match Plan::new(sample(), StartChoice::Occupancy) {
+    let error = match Prepared::new(sample(), StartChoice::Occupancy) {
         Ok(_) => panic!("the sample has no page flags"),
         Err(e) => e.to_string(),
     };

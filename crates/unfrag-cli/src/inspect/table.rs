@@ -4,7 +4,7 @@ use crate::output::Screen;
 use crate::words::{harmless, thousands};
 use std::fmt::Write as _;
 use unfrag_lab::inspect::{Inspection, Moment, ZoneState};
-use unfrag_lab::report::reading::order_size;
+use unfrag_lab::report::number::order_size;
 
 /// Orders of special interest: the last cheap one, and that of a huge page.
 const STRESSED: [usize; 2] = [3, 9];

@@ -5,8 +5,8 @@ use crate::output::Progress;
 use std::path::Path;
 use unfrag::Manager;
 use unfrag_lab::export::Exporter;
-use unfrag_lab::replay::ReplayHost;
-use unfrag_lab::run::Watch;
+use unfrag_lab::replay::Watch;
+use unfrag_lab::replay::model::ReplayHost;
 use unfrag_linux::recording::Snapshot;
 
 /// Who watches.

@@ -5,8 +5,8 @@
 
 use super::{Diagnosis, Evidence, Kind, proactive_marks};
 use crate::era::Era;
-use crate::report::reading::{mib, percent, thousands};
-use crate::settings;
+use crate::era::sysctl;
+use crate::report::number::{mib, percent, thousands};
 use serde::Serialize;
 
 /// A change.
@@ -276,7 +276,7 @@ impl Advice {
         let (Some(name), Some(value)) = (&self.setting, &self.value) else {
             return Err("not a sysctl: a replay does not model it".into());
         };
-        if settings::NAMES.contains(&name.as_str()) {
+        if sysctl::NAMES.contains(&name.as_str()) {
             Ok((name, value))
         } else {
             Err(format!(

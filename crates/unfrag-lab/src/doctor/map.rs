@@ -12,7 +12,7 @@ pub use html::render as html;
 
 use super::Examined;
 use super::frames::{BLOCK, Block, Kind};
-use crate::report::reading::{bytes, thousands};
+use crate::report::number::{bytes, thousands};
 use std::fmt::Write as _;
 
 /// What a block is drawn as, from the best to the worst for huge pages.

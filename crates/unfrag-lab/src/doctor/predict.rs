@@ -7,8 +7,9 @@
 //! setting whose whole effect they are gets words, never a number.
 
 use super::advice::Advice;
-use crate::report::{KernelReport, reading};
-use crate::run::{Options, Unwatched, replay};
+use crate::replay::answer::report::KernelReport;
+use crate::replay::answer::{Options, Unwatched, replay};
+use crate::report::number;
 use serde::Serialize;
 use unfrag_linux::Result;
 use unfrag_linux::recording::Recording;
@@ -85,7 +86,7 @@ fn end(kernel: &KernelReport) -> (u64, u64, u64) {
     let zones = kernel.samples.last().map_or(&[][..], |s| &s.zones);
     (
         zones.iter().map(|z| z.free_huge_blocks).sum(),
-        reading::failures(kernel),
+        kernel.failed(),
         zones.iter().map(|z| z.free_pages).sum(),
     )
 }
@@ -94,8 +95,8 @@ fn in_words(p: &Predicted) -> String {
     let pair = |[a, b]: [u64; 2]| {
         format!(
             "{} instead of {}",
-            reading::thousands(b),
-            reading::thousands(a)
+            number::thousands(b),
+            number::thousands(a)
         )
     };
     format!(

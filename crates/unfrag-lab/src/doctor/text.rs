@@ -3,7 +3,7 @@
 //! Invariant: every number carries its unit, and a sentence says no more than the diagnosis holds.
 
 use super::{Diagnosis, Forecast, Means, Obstacle, ZoneDiagnosis};
-use crate::report::reading::{bytes, duration, percent, thousands};
+use crate::report::number::{bytes, duration, percent, thousands};
 use std::fmt::Write as _;
 
 const PAGE: u64 = 4096;

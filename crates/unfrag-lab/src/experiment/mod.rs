@@ -18,7 +18,7 @@ pub mod stats;
 pub mod text;
 pub mod variant;
 
-use crate::jobs::{each, threads};
+use crate::parallel::{each, threads};
 pub use compare::Compared;
 use report::{Outcome, Report};
 use scenario::Once;

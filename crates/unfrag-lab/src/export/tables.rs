@@ -1,7 +1,7 @@
 //! What the model computes alone: free blocks, pageblocks, and the indexes.
 
 use super::tree::{Names, zones};
-use crate::sample::ordinary_orders;
+use crate::replay::answer::sample::ordinary_orders;
 use unfrag::frame::{MAX_ORDER, NR_ORDERS};
 use unfrag::host::Host;
 use unfrag::inspect::ZoneView;

@@ -2,8 +2,8 @@
 
 use unfrag::zone::{Marks, NR_ZONE_KINDS};
 use unfrag::{MigrateType, NodeId, Pfn, Sysctl, ZoneConfig, ZoneKind};
-use unfrag_lab::replay::Sim;
-use unfrag_lab::start::{Frame, FreeBlock, SetStart, Start, ZoneFacts};
+use unfrag_lab::replay::model::Sim;
+use unfrag_lab::replay::start::{Frame, FreeBlock, SetStart, Start, ZoneFacts};
 
 /// First frame of its zone.
 pub const FIRST: u32 = 4096;

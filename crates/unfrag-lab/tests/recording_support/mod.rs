@@ -7,10 +7,10 @@ pub mod synthetic;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use unfrag_lab::plan::Plan;
-use unfrag_lab::replay::Sim;
-use unfrag_lab::run::StartChoice;
-use unfrag_lab::settings;
+use unfrag_lab::era::sysctl;
+use unfrag_lab::replay::StartChoice;
+use unfrag_lab::replay::model::Prepared;
+use unfrag_lab::replay::model::Sim;
 use unfrag_linux::recording::{Recording, Snapshot};
 
 /// The sample that ships.
@@ -80,18 +80,18 @@ pub fn mark<'r>(rec: &'r Recording, name: &str) -> &'r Snapshot {
 }
 
 /// A recording made ready from an exact start, and memory for its model.
-pub fn exact_plan(rec: &Recording) -> (Plan<'_>, Vec<u64>) {
-    let plan = Plan::new(rec, StartChoice::Exact).expect("an exact start");
+pub fn exact_plan(rec: &Recording) -> (Prepared<'_>, Vec<u64>) {
+    let plan = Prepared::new(rec, StartChoice::Exact).expect("an exact start");
     let preset = unfrag::preset(plan.era.preset()).expect("a preset");
-    let sysctl = settings::recorded(rec);
+    let sysctl = sysctl::recorded(rec);
     let words = plan.start.words(preset.rules, sysctl).expect("zones");
     (plan, vec![0; words])
 }
 
 /// The recorded era at the start of a plan.
-pub fn recorded_era<'m>(rec: &Recording, plan: &Plan, memory: &'m mut [u64]) -> Sim<'m> {
+pub fn recorded_era<'m>(rec: &Recording, plan: &Prepared, memory: &'m mut [u64]) -> Sim<'m> {
     let preset = unfrag::preset(plan.era.preset()).expect("a preset");
-    let sysctl = settings::recorded(rec);
+    let sysctl = sysctl::recorded(rec);
     let manager = plan.start.manager(preset.rules, sysctl, true, memory);
     let frames = plan.start.frames.len() as u32;
     let mut sim = Sim::new(manager.expect("a state without contradictions"), frames);

@@ -2,7 +2,7 @@
 //! 320 pageblocks, the same on every call.
 
 use std::collections::BTreeMap;
-use unfrag_lab::report::{
+use unfrag_lab::replay::answer::report::{
     Accuracy, BlockMap, Ensemble, Failure, FrameMatch, KernelReport, Measure, RecordingSummary,
     Report, Sample, SnapshotError, Spread, ZoneSample,
 };

@@ -4,8 +4,8 @@
 
 use super::{CELLS, Cell, cell, totals};
 use crate::doctor::{Examined, Kind, text};
-use crate::report::page::{self, STYLE, escape, fill};
-use crate::report::reading::{bytes, thousands};
+use crate::report::html_page::{self, STYLE, escape, fill};
+use crate::report::number::{bytes, thousands};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -135,5 +135,5 @@ fn data(x: &Examined) -> String {
             })
             .collect(),
     };
-    page::json(&data)
+    html_page::json(&data)
 }

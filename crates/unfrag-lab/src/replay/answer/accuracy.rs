@@ -1,0 +1,132 @@
+//! How far a replay is from what the recorded kernel did.
+//!
+//! At each snapshot after the anchor, for each zone of at least 5 % of managed memory, the model is
+//! compared with the kernel, and so is a forecaster who holds the anchor's distribution and only
+//! counts allocations and frees. Skill says how much of the forecaster's error the model removes: a
+//! model that knows nothing gets a small error on a quiet recording, but no skill.
+
+use super::report::{Accuracy, Measure, Sample, SnapshotError, ZoneSample};
+use std::collections::BTreeMap;
+
+/// Zones below this share of managed memory are reported but not pooled, in percent.
+const POOLED_PERCENT: u64 = 5;
+
+/// What the forecaster knows: the anchor, and pages taken from each zone since, by snapshot.
+pub struct Forecast<'a> {
+    /// The anchor.
+    pub anchor: &'a Sample,
+    /// For each compared snapshot, for each zone of the anchor: allocated less freed pages.
+    pub taken: &'a [Vec<i64>],
+}
+
+/// Half the sum of absolute differences of shares.
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    let share = |v: &[f64], x: f64| {
+        let sum: f64 = v.iter().sum();
+        if sum > 0.0 { x / sum } else { 0.0 }
+    };
+    a.iter()
+        .zip(b)
+        .map(|(x, y)| (share(a, *x) - share(b, *y)).abs())
+        .sum::<f64>()
+        / 2.0
+}
+
+fn by_order(z: &ZoneSample) -> Vec<f64> {
+    z.free_blocks
+        .iter()
+        .enumerate()
+        .map(|(o, n)| (n << o) as f64)
+        .collect()
+}
+
+fn by_type(z: &ZoneSample, names: &[&String]) -> Vec<f64> {
+    names
+        .iter()
+        .map(|n| z.pageblocks.get(*n).copied().unwrap_or(0) as f64)
+        .collect()
+}
+
+fn relative(predicted: f64, recorded: f64) -> f64 {
+    if recorded > 0.0 {
+        (predicted - recorded).abs() / recorded
+    } else {
+        0.0
+    }
+}
+
+/// Compares samples of the same snapshots. `model` and `recorded` have equal length.
+pub fn measure(model: &[Sample], recorded: &[Sample], forecast: &Forecast, lost: u64) -> Accuracy {
+    let mut all = vec![];
+    let managed: u64 = forecast.anchor.zones.iter().map(|z| z.managed_pages).sum();
+    for ((m, r), taken) in model.iter().zip(recorded).zip(forecast.taken) {
+        for (i, a) in forecast.anchor.zones.iter().enumerate() {
+            if a.managed_pages * 100 < managed * POOLED_PERCENT {
+                continue;
+            }
+            let same = |z: &&ZoneSample| z.node == a.node && z.zone == a.zone;
+            let (Some(m), Some(z)) = (m.zones.iter().find(same), r.zones.iter().find(same)) else {
+                continue;
+            };
+            let names: Vec<&String> = z.pageblocks.keys().collect();
+            let held = a.free_pages as f64 - taken.get(i).copied().unwrap_or(0) as f64;
+            let free = z.free_pages as f64;
+            let unusable = |o: &str| {
+                let of = |z: &ZoneSample| z.unusable_index[o];
+                [(of(m) - of(z)).abs(), (of(a) - of(z)).abs()]
+            };
+            all.push(SnapshotError {
+                name: r.name.clone(),
+                zone: z.zone.clone(),
+                seconds: r.seconds,
+                order_distribution: [
+                    distance(&by_order(m), &by_order(z)),
+                    distance(&by_order(a), &by_order(z)),
+                ],
+                free_pages: [relative(m.free_pages as f64, free), relative(held, free)],
+                unusable_3: unusable("3"),
+                unusable_9: unusable("9"),
+                pageblock_type: [
+                    distance(&by_type(m, &names), &by_type(z, &names)),
+                    distance(&by_type(a, &names), &by_type(z, &names)),
+                ],
+            });
+        }
+    }
+    let of = |f: fn(&SnapshotError) -> [f64; 2]| Measure::of(all.iter().map(f).collect());
+    Accuracy {
+        order_distribution_error: of(|e| e.order_distribution),
+        free_pages_error: of(|e| e.free_pages),
+        unusable_index_error: BTreeMap::from([
+            ("3".to_string(), of(|e| e.unusable_3)),
+            ("9".to_string(), of(|e| e.unusable_9)),
+        ]),
+        pageblock_type_error: of(|e| e.pageblock_type),
+        frame_match: None,
+        snapshots: model.len() as u64,
+        lost_events: lost,
+        by_snapshot: all,
+    }
+}
+
+impl Measure {
+    /// Of pairs of the model's error and the forecaster's.
+    fn of(pairs: Vec<[f64; 2]>) -> Measure {
+        let mut own: Vec<f64> = pairs.iter().map(|p| p[0]).collect();
+        own.sort_by(f64::total_cmp);
+        // Nearest rank.
+        let at = |percent: usize| match own.len() {
+            0 => 0.0,
+            n => own[(n * percent).div_ceil(100).max(1) - 1],
+        };
+        let (ours, theirs) = pairs
+            .iter()
+            .fold((0.0, 0.0), |(a, b), p| (a + p[0], b + p[1]));
+        Measure {
+            median: at(50),
+            p90: at(90),
+            max: at(100),
+            skill: (theirs > 0.0).then(|| 1.0 - ours / theirs),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Draws the map of pageblocks over time, row by row.
+
+use super::report::BlockMap;
+use super::sample::Block;
+use crate::replay::model::Sim;
+use unfrag::MigrateType;
+
+/// Draws the map of pageblocks, row by row.
+pub(crate) struct MapMaker {
+    map: BlockMap,
+}
+
+impl MapMaker {
+    pub(crate) fn new(sim: &Sim) -> MapMaker {
+        let m = sim.manager.inspect();
+        let first = m.zones().map(|z| m.zone_config(z).start.0).min();
+        let pages = m.block_pages();
+        MapMaker {
+            map: BlockMap {
+                first_pfn: first.unwrap_or(0) / u64::from(pages) * u64::from(pages),
+                block_pages: pages,
+                type_names: MigrateType::ALL.iter().map(|&t| t.name().into()).collect(),
+                seconds: vec![],
+                types: vec![],
+                fullness: vec![],
+            },
+        }
+    }
+
+    pub(crate) fn row(&mut self, blocks: &[Vec<Block>], seconds: f64) {
+        let pages = u64::from(self.map.block_pages);
+        let (mut types, mut full) = (String::new(), String::new());
+        for zone in blocks {
+            for (pfn, mt, b) in zone {
+                let at = (pfn.0 - self.map.first_pfn) / pages;
+                while (types.len() as u64) < at {
+                    types.push('.');
+                    full.push('.');
+                }
+                // A block that two zones share was drawn by the first.
+                if types.len() as u64 > at {
+                    continue;
+                }
+                let used: u32 = b.used.iter().sum::<u32>() + b.reserved;
+                let digit = u64::from(used) * 9 / pages;
+                types.push((b'0' + *mt as u8) as char);
+                full.push((b'0' + if used > 0 { digit.max(1) as u8 } else { 0 }) as char);
+            }
+        }
+        self.map.seconds.push(seconds);
+        self.map.types.push(types);
+        self.map.fullness.push(full);
+    }
+
+    pub(crate) fn done(self) -> BlockMap {
+        self.map
+    }
+}

@@ -1,0 +1,356 @@
+//! One answer of several replays that differ in how fast kswapd is.
+//!
+//! Free memory under pressure does not forget when kswapd ran last, and its pace is known of the
+//! recorded runs alone, not of those that the model makes. So a single replay is a draw. An ensemble
+//! gives the median of several, which has the smallest sum of absolute errors, and how far they are
+//! apart.
+//!
+//! Invariant: the members, their order and what is pooled of them do not depend on the number of
+//! threads. Each number is the median of its own; numbers that add up in a member need not do so here.
+
+use super::member::Member;
+use super::report::{Ensemble, Failure, Sample, Spread, ZoneSample};
+use super::watch::Watch;
+use crate::parallel::each;
+use crate::replay::causes::AS_RECORDED;
+use crate::replay::model::ReplayHost;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use unfrag::Manager;
+use unfrag_linux::recording::Snapshot;
+use unfrag_linux::{Error, Result};
+
+/// Members, if nothing else is asked for.
+pub const MEMBERS: u32 = 21;
+/// The most that may be asked for.
+pub const MOST_MEMBERS: u32 = 101;
+/// Half the width of the range of paces. By so much do nearly all of the recorded runs differ from the
+/// one before.
+const HALF_WIDTH: u32 = 500;
+
+/// Whether an ensemble can have so many members.
+///
+/// # Errors
+/// If it has no middle, or too many.
+pub fn check(members: u32) -> Result<()> {
+    if members % 2 == 1 && members <= MOST_MEMBERS {
+        return Ok(());
+    }
+    Err(
+        Error::malformed(format!("an ensemble cannot have {members} members"))
+            .help(format!("ask for an odd number from 1 to {MOST_MEMBERS}")),
+    )
+}
+
+/// How many nanoseconds a page takes that kswapd looks at, in thousandths of what it took on the
+/// recorded host: of each member, the recorded one first.
+pub(crate) fn paces(members: u32) -> Vec<u32> {
+    let middle = members / 2;
+    let others = (0..members).filter(|&i| i != middle);
+    let pace = |i| AS_RECORDED - HALF_WIDTH + 2 * HALF_WIDTH * i / (members - 1);
+    std::iter::once(AS_RECORDED)
+        .chain(others.map(pace))
+        .collect()
+}
+
+/// The least and the largest pace, of the recorded one.
+pub(crate) fn range(paces: &[u32]) -> [f64; 2] {
+    let of = |p: u32| f64::from(p) / f64::from(AS_RECORDED);
+    ends(paces.iter().copied()).map_or([1.0; 2], |e| e.map(of))
+}
+
+impl Ensemble {
+    /// What a reader must know of it.
+    pub(crate) fn sentence(&self) -> String {
+        let [from, to] = self.pace;
+        let each = format!(
+            "Each number is the median of {} replays, in which a page takes kswapd {from} to {to} times what it \
+             took on the recorded host (--members); the map is that of one.",
+            self.members
+        );
+        match self.free_pages_skill {
+            Some([least, median, most]) => format!(
+                "{each} By themselves they have a skill of free pages of {least:.2} to {most:.2}, in the middle \
+                 {median:.2}."
+            ),
+            None => each,
+        }
+    }
+}
+
+/// Runs the members, each by `one` at its pace, as many at a time as `threads` says. The caller's thread
+/// runs the first of them, which is watched; progress is told whenever it comes to a snapshot.
+pub(crate) fn run<F>(
+    paces: &[u32],
+    threads: usize,
+    one: F,
+    watch: &mut dyn Watch,
+) -> Result<Vec<Member>>
+where
+    F: Fn(u32, &mut dyn Watch) -> Result<Member> + Sync,
+{
+    let done = AtomicU64::new(0);
+    let member = |i: usize, watch: Option<&mut dyn Watch>| {
+        let mut shared = Shared {
+            watch,
+            watched: i == 0,
+            done: &done,
+            told: 0,
+            members: paces.len() as u64,
+        };
+        let mut member = one(paces[i], &mut shared);
+        if let (Ok(m), 1..) = (&mut member, i) {
+            m.block_map = None;
+        }
+        member
+    };
+    let other = |i| member(i, None);
+    let all = each(paces.len(), threads, other, |i| {
+        member(i, Some(&mut *watch))
+    });
+    all.into_iter().collect()
+}
+
+/// Watches one member for whoever watches all.
+struct Shared<'a, 'w> {
+    watch: Option<&'a mut (dyn Watch + 'w)>,
+    watched: bool,
+    /// Operations that all members have done.
+    done: &'a AtomicU64,
+    told: u64,
+    members: u64,
+}
+
+impl Watch for Shared<'_, '_> {
+    fn progress(&mut self, done: u64, total: u64) {
+        let more = done - std::mem::replace(&mut self.told, done);
+        let all = self.done.fetch_add(more, Ordering::Relaxed) + more;
+        if let Some(w) = &mut self.watch {
+            w.progress(all, total * self.members);
+        }
+    }
+
+    fn at_snapshot(&mut self, kernel: &str, snap: &Snapshot, manager: &Manager<'_, ReplayHost>) {
+        if let Some(w) = &mut self.watch
+            && self.watched
+        {
+            w.at_snapshot(kernel, snap, manager);
+        }
+    }
+}
+
+/// The one in the middle.
+fn median<T: Copy + PartialOrd>(values: impl Iterator<Item = T>) -> Option<T> {
+    let mut all: Vec<T> = values.collect();
+    all.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+    all.get(all.len().saturating_sub(1) / 2).copied()
+}
+
+/// The least and the largest.
+fn ends<T: Copy + PartialOrd>(mut values: impl Iterator<Item = T>) -> Option<[T; 2]> {
+    let first = values.next()?;
+    Some(values.fold([first; 2], |[least, most], v| {
+        [
+            if v < least { v } else { least },
+            if v > most { v } else { most },
+        ]
+    }))
+}
+
+/// States at the same moments, pooled.
+pub(crate) fn samples(members: &[Member]) -> Vec<Sample> {
+    let Some(first) = members.first() else {
+        return vec![];
+    };
+    let pooled = |i: usize, s: &Sample| Sample {
+        name: s.name.clone(),
+        seconds: s.seconds,
+        zones: (0..s.zones.len())
+            .map(|z| {
+                let all: Vec<_> = members.iter().map(|m| &m.samples[i].zones[z]).collect();
+                zone(&all)
+            })
+            .collect(),
+    };
+    let all = first.samples.iter().enumerate();
+    all.map(|(i, s)| pooled(i, s)).collect()
+}
+
+/// Pageblocks of a type.
+fn blocks<'z>(all: &'z [&ZoneSample], name: &'z str) -> impl Iterator<Item = u64> + 'z {
+    let of = move |z: &&ZoneSample| z.pageblocks.get(name).copied().unwrap_or(0);
+    all.iter().map(of)
+}
+
+/// Unusable indices at an order.
+fn indices<'z>(all: &'z [&ZoneSample], order: &'z str) -> impl Iterator<Item = f64> + 'z {
+    let of = move |z: &&ZoneSample| z.unusable_index.get(order).copied();
+    all.iter().filter_map(of)
+}
+
+/// One zone of several members, at least one.
+fn zone(all: &[&ZoneSample]) -> ZoneSample {
+    let pages = |of: fn(&ZoneSample) -> u64| median(all.iter().copied().map(of)).unwrap_or(0);
+    let known = |of: fn(&ZoneSample) -> Option<u64>| median(all.iter().copied().filter_map(of));
+    let first = all[0];
+    let names: BTreeSet<&String> = all.iter().flat_map(|z| z.pageblocks.keys()).collect();
+    let orders = || first.unusable_index.keys();
+    ZoneSample {
+        node: first.node,
+        zone: first.zone.clone(),
+        managed_pages: first.managed_pages,
+        free_pages: pages(|z| z.free_pages),
+        pcp_pages: known(|z| z.pcp_pages),
+        free_blocks: (0..first.free_blocks.len())
+            .filter_map(|o| median(all.iter().map(|z| z.free_blocks[o])))
+            .collect(),
+        unusable_index: orders()
+            .filter_map(|o| Some((o.clone(), median(indices(all, o))?)))
+            .collect(),
+        free_huge_blocks: pages(|z| z.free_huge_blocks),
+        pageblocks: names
+            .into_iter()
+            .filter_map(|n| Some((n.clone(), median(blocks(all, n))?)))
+            .collect(),
+        mixed_pageblocks: known(|z| z.mixed_pageblocks),
+        spread: Some(Spread {
+            free_pages: ends(all.iter().map(|z| z.free_pages)).unwrap_or_default(),
+            free_huge_blocks: ends(all.iter().map(|z| z.free_huge_blocks)).unwrap_or_default(),
+            unusable_index: orders()
+                .filter_map(|o| Some((o.clone(), ends(indices(all, o))?)))
+                .collect(),
+        }),
+    }
+}
+
+/// Totals, pooled.
+pub(crate) fn totals(members: &[Member]) -> BTreeMap<String, u64> {
+    let names: BTreeSet<&String> = members.iter().flat_map(|m| m.totals.keys()).collect();
+    let of = |n: &String| median(members.iter().filter_map(|m| m.totals.get(n).copied()));
+    let all = names.into_iter();
+    all.filter_map(|n| Some((n.clone(), of(n)?))).collect()
+}
+
+/// Failures by order and mask, pooled; those that most members do not have are left out.
+pub(crate) fn failures(members: &[Member]) -> Vec<Failure> {
+    let kinds = Failure::by_kind(members.iter().map(|m| &m.failures[..]));
+    let pooled = kinds.into_iter().map(|((order, gfp), counts)| Failure {
+        order,
+        gfp: gfp.into(),
+        count: median(counts.into_iter()).unwrap_or(0),
+    });
+    pooled.filter(|f| f.count > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::FrameMatch;
+    use super::super::watch::Unwatched;
+    use super::*;
+
+    fn member(free: u64, failed: u64) -> Member {
+        let zone = ZoneSample {
+            node: 0,
+            zone: "DMA32".into(),
+            managed_pages: 1000,
+            free_pages: free,
+            pcp_pages: Some(free / 10),
+            free_blocks: vec![free - 2, 1],
+            unusable_index: BTreeMap::from([("9".into(), free as f64 / 1000.0)]),
+            free_huge_blocks: free % 7,
+            pageblocks: BTreeMap::from([("Movable".into(), free / 100)]),
+            mixed_pageblocks: None,
+            spread: None,
+        };
+        Member {
+            samples: vec![Sample {
+                name: "s".into(),
+                seconds: 1.0,
+                zones: vec![zone],
+            }],
+            totals: BTreeMap::from([("frees".into(), free)]),
+            failures: (failed > 0)
+                .then(|| Failure {
+                    order: 3,
+                    gfp: "GFP_KERNEL".into(),
+                    count: failed,
+                })
+                .into_iter()
+                .collect(),
+            frames: FrameMatch {
+                allocations: 0,
+                matched: 0,
+            },
+            settings: BTreeMap::new(),
+            block_map: None,
+            notes: vec![],
+        }
+    }
+
+    #[test]
+    fn the_recorded_pace_comes_first_and_the_others_go_from_half_to_one_and_a_half() {
+        assert_eq!(paces(1), [1000]);
+        assert_eq!(paces(3), [1000, 500, 1500]);
+        let eleven = [1000, 500, 600, 700, 800, 900, 1100, 1200, 1300, 1400, 1500];
+        assert_eq!(paces(11), eleven);
+    }
+
+    #[test]
+    fn an_ensemble_has_a_member_in_the_middle() {
+        for n in [1, 3, 101] {
+            check(n).unwrap();
+        }
+        for n in [0, 2, 100, 103] {
+            let e = check(n).unwrap_err().to_string();
+            assert!(e.contains(&n.to_string()), "{e}");
+        }
+    }
+
+    #[test]
+    fn each_number_is_the_median_of_its_own_and_the_ends_are_told() {
+        let all = [member(300, 0), member(500, 0), member(410, 0)];
+        let z = &samples(&all)[0].zones[0];
+        assert_eq!((z.free_pages, z.pcp_pages), (410, Some(41)));
+        assert_eq!(z.free_huge_blocks, 4, "of 6, 3 and 4");
+        assert_eq!(z.free_blocks, [408, 1]);
+        assert_eq!(z.unusable_index["9"], 0.41);
+        assert_eq!(z.pageblocks["Movable"], 4);
+        assert_eq!(z.mixed_pageblocks, None);
+        let spread = z.spread.as_ref().unwrap();
+        assert_eq!(spread.free_pages, [300, 500]);
+        assert_eq!(spread.unusable_index["9"], [0.3, 0.5]);
+        assert_eq!(totals(&all)["frees"], 410);
+    }
+
+    #[test]
+    fn a_failure_that_most_members_do_not_have_is_left_out() {
+        assert!(failures(&[member(9, 0), member(9, 9), member(9, 0)]).is_empty());
+        let f = failures(&[member(9, 7), member(9, 9), member(9, 0)]);
+        assert_eq!((f.len(), f[0].count), (1, 7));
+    }
+
+    #[test]
+    fn members_stand_in_the_order_of_their_paces_however_many_threads_run_them() {
+        for threads in [1, 2, 4] {
+            let one = |pace: u32, watch: &mut dyn Watch| {
+                watch.progress(10, 10);
+                // The later, the sooner.
+                std::thread::sleep(std::time::Duration::from_millis(10 / u64::from(pace)));
+                Ok(member(u64::from(pace) + 2, 0))
+            };
+            let all = run(&[1, 2, 3, 4, 5], threads, one, &mut Unwatched).unwrap();
+            let free: Vec<u64> = all.iter().map(|m| m.totals["frees"]).collect();
+            assert_eq!(free, [3, 4, 5, 6, 7]);
+        }
+    }
+
+    #[test]
+    fn an_error_of_any_member_is_that_of_the_ensemble() {
+        let one = |pace: u32, _: &mut dyn Watch| match pace {
+            3 => Err(Error::malformed("the third")),
+            _ => Ok(member(9, 0)),
+        };
+        let e = run(&[1, 2, 3], 2, one, &mut Unwatched).unwrap_err();
+        assert!(e.to_string().contains("the third"));
+    }
+}

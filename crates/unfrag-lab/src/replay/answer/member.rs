@@ -1,0 +1,195 @@
+//! One replay of one kernel, with kswapd at one pace.
+
+use super::block_map::MapMaker;
+use super::options::CompactionChoice;
+use super::question::Question;
+use super::report::{BlockMap, Failure, FrameMatch, Sample};
+use super::sample;
+use super::sample::Block;
+use super::watch::Watch;
+use crate::era::sysctl;
+use crate::replay::model::compaction::compacts;
+use crate::replay::model::{Prepared, Sim, anew, resized};
+use std::collections::BTreeMap;
+use unfrag::kernel::Preset;
+use unfrag_linux::recording::Snapshot;
+use unfrag_linux::{Result, gfp_text};
+
+/// What one replay came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub samples: Vec<Sample>,
+    pub totals: BTreeMap<String, u64>,
+    pub failures: Vec<Failure>,
+    pub frames: FrameMatch,
+    pub settings: BTreeMap<String, serde_json::Value>,
+    /// Of the first one; the others' are as large and nobody draws them.
+    pub block_map: Option<BlockMap>,
+    pub notes: Vec<String>,
+}
+
+impl Prepared<'_> {
+    /// One replay, with kswapd at a pace.
+    pub(super) fn once(
+        &self,
+        q: &Question<'_>,
+        pace: u32,
+        watch: &mut dyn Watch,
+    ) -> Result<Member> {
+        let (p, sysctl, options) = (q.preset, q.sysctl, q.options);
+        let mut notes = vec![];
+        let mut memory = vec![];
+        let frames = self.start.frames.len() as u32;
+        let mut sim = if q.recorded_era && options.memory.is_none() {
+            memory = vec![0; self.start.words(p.rules, sysctl)?];
+            let m = self
+                .start
+                .manager(p.rules, sysctl, q.keep_marks, &mut memory)?;
+            Sim::new(m, frames)
+        } else {
+            let zones = self.start.zone_configs();
+            let zones = match options.memory {
+                Some(bytes) => resized(&zones, bytes)?,
+                None => zones,
+            };
+            notes.push(
+                "What was in use at the start was placed anew by this kernel's own rules from its boot.".into(),
+            );
+            anew(
+                &self.start,
+                &zones,
+                p.rules,
+                sysctl,
+                q.keep_marks,
+                &mut memory,
+            )?
+        };
+        sim.recorded_era = q.as_recorded && self.exact;
+        if let Some(e) = self.modelled(options) {
+            sim.reclaims(e, pace);
+        }
+        if options.compaction == CompactionChoice::Given && compacts(&p.rules) {
+            sim.compacts_as_given();
+        }
+        let mut samples = vec![];
+        let mut map = MapMaker::new(&sim);
+        let mut shots = self.snapshots.iter().peekable();
+        let total = self.causes.ops.len() as u64;
+        for (i, op) in self.causes.ops.iter().enumerate() {
+            while let Some((t, snap)) = shots.next_if(|(t, _)| op.time > *t) {
+                self.shoot(p, &sim, *t, snap, &mut samples, &mut map, watch);
+                watch.progress(i as u64, total);
+            }
+            sim.apply(op, &self.causes);
+        }
+        for (t, snap) in shots {
+            self.shoot(p, &sim, *t, snap, &mut samples, &mut map, watch);
+        }
+        sim.settle();
+        watch.progress(total, total);
+        notes.extend(told(&sim));
+        let m = sim.manager.inspect();
+        Ok(Member {
+            samples,
+            totals: self.totals(&sim),
+            failures: failures(&sim),
+            frames: FrameMatch {
+                allocations: sim.tally.allocated,
+                matched: sim.tally.on_same_frame,
+            },
+            settings: sysctl::describe(m.rules(), m.sysctl()),
+            block_map: Some(map.done()),
+            notes,
+        })
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn shoot(
+        &self,
+        p: &Preset,
+        sim: &Sim,
+        time: u64,
+        snap: &Snapshot,
+        samples: &mut Vec<Sample>,
+        map: &mut MapMaker,
+        watch: &mut dyn Watch,
+    ) {
+        let seconds = self.seconds(time);
+        let m = sim.manager.inspect();
+        let blocks: Vec<Vec<Block>> = m.zones().map(|z| m.blocks(z).collect()).collect();
+        samples.push(sample::of_model(&sim.manager, &blocks, &snap.name, seconds));
+        map.row(&blocks, seconds);
+        watch.at_snapshot(p.name, snap, &sim.manager);
+    }
+
+    fn totals(&self, sim: &Sim) -> BTreeMap<String, u64> {
+        let t = &sim.tally;
+        let h = sim.manager.host();
+        let reclaim = sim.manager.inspect().reclaim_counters();
+        let c = &self.causes.classes;
+        [
+            ("allocations", t.allocated),
+            ("frees", t.freed),
+            ("fallbacks", h.fallbacks),
+            ("fallbacks_recorded", self.causes.extfrag.len() as u64),
+            ("pageblocks_claimed", h.claims),
+            ("kswapd_wakeups", h.kswapd_wakes),
+            ("failures", t.failures.values().sum()),
+            ("failures_recorded", c.failed),
+            ("reclaimed_pages_as_given", t.given_pages),
+            ("pgsteal_kswapd", reclaim.pgsteal_kswapd),
+            ("pgsteal_direct", reclaim.pgsteal_direct),
+            ("pgscan_kswapd", reclaim.pgscan_kswapd),
+            ("allocstall", reclaim.allocstall),
+            ("pageoutrun", reclaim.pageoutrun),
+            ("migrated_pages_as_given", t.moved_here),
+            ("migrated_pages_ignored", t.stayed()),
+            ("frees_dropped", t.dropped_frees),
+            ("huge_pages_gained", t.huge_instead),
+            ("huge_pages_lost", t.small_instead),
+            ("kernel_stacks_inferred", self.resolved.stacks),
+            ("pages_allocated_unseen", t.unseen),
+            ("allocations_reordered", self.resolved.reordered),
+            ("zone_checks_raced", self.resolved.raced),
+        ]
+        .into_iter()
+        .map(|(n, v)| (n.to_string(), v))
+        .collect()
+    }
+}
+
+/// What a reader must know of what was applied as given.
+fn told(sim: &Sim) -> Vec<String> {
+    let (t, stayed) = (&sim.tally, sim.tally.stayed());
+    let mut notes = vec![];
+    if t.given_pages > 0 {
+        notes.push(format!(
+            "{} pages that the recorded kernel's reclaim freed were freed as given.",
+            t.given_pages
+        ));
+    }
+    if t.moved_here > 0 {
+        notes.push(format!(
+            "{} pages that the recorded kernel's compaction moved were moved here too, to where this model's free scanner says.",
+            t.moved_here
+        ));
+    }
+    if stayed > 0 {
+        notes.push(format!(
+            "{stayed} pages that the recorded kernel's compaction moved stay where they are: this model does not compact by itself yet."
+        ));
+    }
+    notes
+}
+
+fn failures(sim: &Sim) -> Vec<Failure> {
+    sim.tally
+        .failures
+        .iter()
+        .map(|(&(order, gfp), &count)| Failure {
+            order,
+            gfp: gfp_text::Era::V5_1.print(gfp.bits().into()),
+            count,
+        })
+        .collect()
+}

@@ -1,0 +1,53 @@
+//! One kernel and its settings, as a replay is asked for them.
+
+use super::options::{Options, ReclaimChoice};
+use crate::era::sysctl;
+use crate::replay::causes::RecordedReclaim;
+use crate::replay::model::Prepared;
+use unfrag::Sysctl;
+use unfrag::kernel::{MarkGap, PRESETS, Preset, preset};
+use unfrag_linux::{Error, Result};
+
+/// What one kernel is asked.
+pub(super) struct Question<'q> {
+    pub(super) preset: &'static Preset,
+    pub(super) sysctl: Sysctl,
+    /// Whether it is the era that was recorded.
+    pub(super) recorded_era: bool,
+    /// Whether it is the recorded kernel as it was, so that there is a truth to compare with.
+    pub(super) as_recorded: bool,
+    /// Whether the recorded marks hold.
+    pub(super) keep_marks: bool,
+    pub(super) options: &'q Options,
+}
+
+impl Prepared<'_> {
+    pub(super) fn question<'q>(&self, name: &str, options: &'q Options) -> Result<Question<'q>> {
+        let p = preset(name).ok_or_else(|| {
+            let known: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
+            Error::malformed(format!("there is no kernel `{name}`"))
+                .help(format!("kernels are {}", known.join(", ")))
+        })?;
+        let mut sysctl = sysctl::recorded(self.rec);
+        for (n, v) in &options.set {
+            sysctl::set(&mut sysctl, n, v)?;
+        }
+        let recorded_era = p.name == self.era.preset();
+        let asked = options.set.iter().any(|(n, _)| sysctl::changes_marks(n));
+        Ok(Question {
+            preset: p,
+            sysctl,
+            recorded_era,
+            as_recorded: recorded_era && options.set.is_empty() && options.memory.is_none(),
+            // Modern kernels with huge pages raise the marks alike; old ones had their own.
+            keep_marks: p.rules.marks.gap == MarkGap::Scaled && !asked && options.memory.is_none(),
+            options,
+        })
+    }
+
+    /// What the model's own reclaim goes by, if it is to reclaim.
+    pub(super) fn modelled(&self, options: &Options) -> Option<&RecordedReclaim> {
+        let modelled = options.reclaim == ReclaimChoice::Modelled;
+        self.reclaim.as_ref().filter(|_| modelled)
+    }
+}

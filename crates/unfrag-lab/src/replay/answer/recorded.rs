@@ -1,0 +1,51 @@
+//! What the recorded kernel itself showed: its states, and what the trace takes from each zone.
+
+use super::report::Sample;
+use super::sample;
+use crate::replay::model::Prepared;
+use crate::replay::start::holds;
+use unfrag::Pfn;
+use unfrag_linux::Result;
+use unfrag_linux::recording::Snapshot;
+
+impl Prepared<'_> {
+    pub(crate) fn recorded_samples(&self) -> Result<Vec<Sample>> {
+        let of = |(t, s): &(u64, &Snapshot)| sample::of_snapshot(s, self.seconds(*t)).transpose();
+        self.snapshots.iter().filter_map(of).collect()
+    }
+
+    /// For each snapshot after the anchor and each zone: pages taken since the anchor.
+    pub(crate) fn taken(&self, anchor: &Sample) -> Vec<Vec<i64>> {
+        let Some(&(from, _)) = self.snapshots.first() else {
+            return vec![];
+        };
+        let zones: Vec<_> = anchor
+            .zones
+            .iter()
+            .map(|z| {
+                let of = |c: &unfrag::ZoneConfig| {
+                    u32::from(c.node.0) == z.node && c.kind.name() == z.zone
+                };
+                self.start.zones.iter().map(|f| f.config).find(of)
+            })
+            .collect();
+        let mut sum = vec![0i64; zones.len()];
+        let mut all = vec![];
+        let mut next = self.snapshots.iter().skip(1).peekable();
+        for op in self.causes.ops.iter().filter(|o| o.time >= from) {
+            while next.next_if(|(t, _)| op.time > *t).is_some() {
+                all.push(sum.clone());
+            }
+            let (pfn, pages) = (Pfn(op.frame(&self.causes).into()), op.pages_taken());
+            if pages == 0 {
+                continue;
+            }
+            let inside = |c: &unfrag::ZoneConfig| holds(c, pfn);
+            if let Some(i) = zones.iter().position(|z| z.as_ref().is_some_and(inside)) {
+                sum[i] += pages;
+            }
+        }
+        all.resize(self.snapshots.len().saturating_sub(1), sum);
+        all
+    }
+}

@@ -1,0 +1,293 @@
+//! What a replay found, as data: the shape of `--json`, and what every picture is drawn from.
+//!
+//! Invariant: nothing here is computed from the host that runs the replay (no clock, no paths), so
+//! the same recording and settings give the same bytes.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Everything that one `unfrag replay` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The recording that was replayed.
+    pub recording: RecordingSummary,
+    /// `predict` or `observe`.
+    pub mode: String,
+    /// `exact` (began at the kernel's own free lists) or `counts`.
+    pub start: String,
+    /// What the recorded kernel itself showed, at each snapshot.
+    pub recorded: Vec<Sample>,
+    /// One for each kernel asked for, in that order.
+    pub kernels: Vec<KernelReport>,
+    /// What `--mode observe` found; `null` otherwise.
+    pub observe: Option<Observed>,
+}
+
+/// Whether a recording is whole.
+#[derive(Clone, Debug, Serialize)]
+pub struct Observed {
+    /// Allocations and frees between the first and the last snapshot.
+    pub events: u64,
+    /// Classes of events against the kernel's counters.
+    pub classes: Vec<ClassCheck>,
+    /// Events that no rule explains.
+    pub unclassified: u64,
+    /// Their share of all events.
+    pub unclassified_share: f64,
+    /// The layout at each mark that holds the kernel's free lists.
+    pub layouts: Vec<LayoutCheck>,
+}
+
+/// A class of events and the kernel's own count of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClassCheck {
+    /// What.
+    pub class: String,
+    /// Pages (or huge pages) in the trace.
+    pub pages: u64,
+    /// The counter in vmstat.
+    pub counter: String,
+    /// By how much it rose; `null` if the kernel has no such counter.
+    pub counted: Option<u64>,
+    /// (trace - counter) / counter.
+    pub difference: Option<f64>,
+}
+
+/// The frames that the events say are free, against the kernel's free lists.
+#[derive(Clone, Debug, Serialize)]
+pub struct LayoutCheck {
+    /// Name of the mark.
+    pub name: String,
+    /// Free pages there.
+    pub free_pages: u64,
+    /// Free by the events, in use there.
+    pub wrongly_free: u64,
+    /// In use by the events, free there.
+    pub wrongly_used: u64,
+}
+
+/// What is known of the recording.
+#[derive(Clone, Debug, Serialize)]
+pub struct RecordingSummary {
+    /// File name without its directory.
+    pub file: String,
+    /// `uname -r` of the recorded kernel.
+    pub kernel_release: String,
+    /// CPUs of the recorded host.
+    pub cpus: u32,
+    /// Events in the trace.
+    pub events: u64,
+    /// Events that the recorder lost.
+    pub lost_events: u64,
+    /// Length of the trace in seconds.
+    pub seconds: f64,
+    /// Memory that the page allocator manages, in bytes.
+    pub managed_bytes: u64,
+    /// Snapshots within the trace.
+    pub snapshots: u64,
+}
+
+/// The result of one kernel.
+#[derive(Clone, Debug, Serialize)]
+pub struct KernelReport {
+    /// Preset name, such as `6.1`.
+    pub kernel: String,
+    /// Whether this is the era that was recorded.
+    pub recorded_era: bool,
+    /// Every sysctl and switch in force, by name.
+    pub settings: BTreeMap<String, serde_json::Value>,
+    /// Against the recorded snapshots; `null` unless this is the recorded era.
+    pub accuracy: Option<Accuracy>,
+    /// The same from a start by counts, where `accuracy` is from the kernel's exact state: the
+    /// difference is the error of the start.
+    pub accuracy_from_counts: Option<Accuracy>,
+    /// The replays whose medians these numbers are; `null` for a single replay.
+    pub ensemble: Option<Ensemble>,
+    /// State at each snapshot's moment.
+    pub samples: Vec<Sample>,
+    /// Totals of the whole replay, by name (allocations, frees, fallbacks …).
+    pub totals: BTreeMap<String, u64>,
+    /// Allocations that found no page.
+    pub failures: Vec<Failure>,
+    /// Every pageblock over time.
+    pub block_map: Option<BlockMap>,
+    /// What a reader must know of this result (what was applied as given, what is missing).
+    pub notes: Vec<String>,
+}
+
+impl KernelReport {
+    /// Allocations of this kernel that found no page.
+    pub fn failed(&self) -> u64 {
+        self.failures.iter().map(|f| f.count).sum()
+    }
+}
+
+/// Replays that differ in how fast kswapd is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ensemble {
+    /// How many.
+    pub members: u64,
+    /// The least and the largest time for a page that kswapd looks at, of the recorded one.
+    pub pace: [f64; 2],
+    /// Skill of free pages of the members by themselves: least, median, largest; `null` where there is
+    /// no accuracy.
+    pub free_pages_skill: Option<[f64; 3]>,
+}
+
+/// Allocations that failed, by order and mask.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failure {
+    /// Order of the request.
+    pub order: u8,
+    /// Its gfp mask as text, such as `GFP_HIGHUSER_MOVABLE|__GFP_COMP`.
+    pub gfp: String,
+    /// How many.
+    pub count: u64,
+}
+
+impl Failure {
+    /// Several lists beside each other: of each order and mask, how many each list has.
+    pub(crate) fn by_kind<'f>(
+        lists: impl ExactSizeIterator<Item = &'f [Failure]>,
+    ) -> BTreeMap<(u8, &'f str), Vec<u64>> {
+        let len = lists.len();
+        let mut kinds: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+        for (i, list) in lists.enumerate() {
+            for f in list {
+                let counts = kinds.entry((f.order, &f.gfp[..]));
+                counts.or_insert_with(|| vec![0; len])[i] += f.count;
+            }
+        }
+        kinds
+    }
+}
+
+/// State of memory at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sample {
+    /// Name of the snapshot, such as `s0004`.
+    pub name: String,
+    /// Seconds since the first event.
+    pub seconds: f64,
+    /// One for each populated zone.
+    pub zones: Vec<ZoneSample>,
+}
+
+/// State of one zone at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct ZoneSample {
+    /// Node id.
+    pub node: u32,
+    /// Zone name, such as `DMA32`.
+    pub zone: String,
+    /// Pages that the zone manages.
+    pub managed_pages: u64,
+    /// Pages on the buddy lists.
+    pub free_pages: u64,
+    /// Pages on per-CPU lists; `null` where the source does not show them.
+    pub pcp_pages: Option<u64>,
+    /// Free blocks of each order 0 to 10.
+    pub free_blocks: Vec<u64>,
+    /// Unusable free space index, 0 to 1, at orders "3" and "9".
+    pub unusable_index: BTreeMap<String, f64>,
+    /// Free 2 MiB blocks (an order-10 block counts as two).
+    pub free_huge_blocks: u64,
+    /// Pageblocks of each type, by name.
+    pub pageblocks: BTreeMap<String, u64>,
+    /// Pageblocks that hold frames of another type than their own; `null` where it is not known.
+    pub mixed_pageblocks: Option<u64>,
+    /// How far the replays of an ensemble are apart; `null` for a single replay and for the recording.
+    pub spread: Option<Spread>,
+}
+
+/// The least and the largest that any replay of an ensemble came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Spread {
+    /// Pages on the buddy lists.
+    pub free_pages: [u64; 2],
+    /// Free 2 MiB blocks.
+    pub free_huge_blocks: [u64; 2],
+    /// Unusable free space index at orders "3" and "9".
+    pub unusable_index: BTreeMap<String, [f64; 2]>,
+}
+
+/// The error of a replay, measured against the recorded kernel.
+#[derive(Clone, Debug, Serialize)]
+pub struct Accuracy {
+    /// Half the sum over orders of the absolute differences of shares of free pages.
+    pub order_distribution_error: Measure,
+    /// |predicted - recorded| / recorded free pages.
+    pub free_pages_error: Measure,
+    /// Absolute error of the unusable index, at orders "3" and "9".
+    pub unusable_index_error: BTreeMap<String, Measure>,
+    /// Half the sum over types of the absolute differences of shares of pageblocks.
+    pub pageblock_type_error: Measure,
+    /// From an exact start: the share of allocations that the model put on the kernel's own frame.
+    pub frame_match: Option<FrameMatch>,
+    /// Snapshots that were compared.
+    pub snapshots: u64,
+    /// Events lost by the recorder: the more, the less these numbers say.
+    pub lost_events: u64,
+    /// The same measures snapshot by snapshot, for pictures.
+    pub by_snapshot: Vec<SnapshotError>,
+}
+
+/// One error measure over all snapshots.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Measure {
+    /// Median over snapshots.
+    pub median: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// Largest.
+    pub max: f64,
+    /// 1 - sum of errors / sum of the forecaster's errors; `null` if the forecaster has none.
+    pub skill: Option<f64>,
+}
+
+/// Allocations put on the kernel's own frame.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct FrameMatch {
+    /// Allocations compared.
+    pub allocations: u64,
+    /// Those on the kernel's own frame.
+    pub matched: u64,
+}
+
+/// Errors at one snapshot, of the model and of the forecaster who only counts.
+#[derive(Clone, Debug, Serialize)]
+pub struct SnapshotError {
+    /// Name of the snapshot.
+    pub name: String,
+    /// Zone.
+    pub zone: String,
+    /// Seconds since the first event.
+    pub seconds: f64,
+    /// `[model, forecaster]` order-distribution error.
+    pub order_distribution: [f64; 2],
+    /// `[model, forecaster]` free-pages error.
+    pub free_pages: [f64; 2],
+    /// `[model, forecaster]` unusable-index error at order 3.
+    pub unusable_3: [f64; 2],
+    /// `[model, forecaster]` unusable-index error at order 9.
+    pub unusable_9: [f64; 2],
+    /// `[model, forecaster]` pageblock-type error.
+    pub pageblock_type: [f64; 2],
+}
+
+/// Every pageblock at every sample: what a map of memory over time is drawn from.
+#[derive(Clone, Debug, Serialize)]
+pub struct BlockMap {
+    /// First frame of the first block.
+    pub first_pfn: u64,
+    /// Frames in a block.
+    pub block_pages: u32,
+    /// Type names that the digits in `types` stand for.
+    pub type_names: Vec<String>,
+    /// Seconds since the first event, one for each row.
+    pub seconds: Vec<f64>,
+    /// For each row, one digit a block: index into `type_names`; `.` where no memory is.
+    pub types: Vec<String>,
+    /// For each row and block, how full it is: `0` empty to `9` full, `.` where no memory is.
+    pub fullness: Vec<String>,
+}

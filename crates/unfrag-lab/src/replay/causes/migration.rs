@@ -1,0 +1,89 @@
+//! What compaction and migration did: rules 1 and 2.
+
+use super::operations::{Do, FIRST_ALLOC, FIRST_FREE};
+use super::tasks::{COMPACTING, MIGRATING};
+use super::walk::{IDLE, LIVE, UNKNOWN, Walk};
+impl Walk {
+    pub(super) fn match_source(&mut self, p: u32) {
+        if let Some(number) = self.waiting.pop_front() {
+            self.out.classes.matched += 1;
+            self.push(Do::Arrived, 0, p, number);
+        }
+    }
+
+    /// Rule 1. Whether the block was a source or a target.
+    pub(super) fn free_by_compaction(&mut self, t: u8, pfn: u32, order: u8) -> bool {
+        let migrating = t & MIGRATING != 0;
+        if self.phases_known && !migrating {
+            if t & COMPACTING == 0 || self.state[pfn as usize] == LIVE {
+                return false;
+            }
+            for p in pfn..pfn + (1 << order) {
+                self.unused_target(p);
+            }
+            return true;
+        }
+        for p in pfn..pfn + (1 << order) {
+            match std::mem::replace(&mut self.state[p as usize], IDLE) {
+                IDLE if !migrating || self.era.shows_returned_targets() => self.unused_target(p),
+                was => {
+                    match was {
+                        UNKNOWN => self.out.first[p as usize] = FIRST_FREE,
+                        // A migration before had filled it unseen.
+                        IDLE => self.match_source(p),
+                        _ => {}
+                    }
+                    self.migrated(p);
+                }
+            }
+        }
+        true
+    }
+
+    pub(super) fn unused_target(&mut self, p: u32) {
+        self.out.classes.unused_targets += 1;
+        if std::mem::replace(&mut self.state[p as usize], IDLE) == UNKNOWN {
+            self.out.first[p as usize] = FIRST_ALLOC;
+        }
+    }
+
+    /// Rule 2: the source of a migration is freed.
+    pub(super) fn migrated(&mut self, p: u32) {
+        self.out.classes.migrated += 1;
+        let order = self.compacts_for.get(&self.task).copied().unwrap_or(0);
+        let Some(to) = self.paired.remove(&p) else {
+            // The frame may be taken again before its page is found.
+            self.waiting.push_back(self.moves);
+            self.push(Do::Left, order, p, self.moves);
+            self.moves += 1;
+            return;
+        };
+        self.out.classes.migrated_paired += 1;
+        if self.state[to as usize] == UNKNOWN {
+            self.out.first[to as usize] = FIRST_ALLOC;
+        }
+        self.state[to as usize] = LIVE;
+        self.push(Do::Moved, order, p, to);
+    }
+
+    pub(super) fn set_migration(&mut self, addr: u64, pte: u64) {
+        // The old frame stands in the swap entry: its offset is inverted, from bit 9 on.
+        let old = (!pte >> 9) & ((1 << 40) - 1);
+        if let Ok((old, _)) = self.frame(old, 0) {
+            self.leaving.push((addr, old));
+        }
+    }
+
+    pub(super) fn remove_migration(&mut self, addr: u64, pte: u64) {
+        let new = pte >> 12 & ((1 << 40) - 1);
+        let Some(i) = self.leaving.iter().rposition(|l| l.0 == addr) else {
+            return;
+        };
+        let (_, old) = self.leaving.swap_remove(i);
+        if let Ok((new, _)) = self.frame(new, 0)
+            && new != old
+        {
+            self.paired.insert(old, new);
+        }
+    }
+}

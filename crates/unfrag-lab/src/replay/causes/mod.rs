@@ -1,0 +1,47 @@
+//! From a trace to what the workload asked for.
+//!
+//! A trace mixes causes (somebody wanted memory, or gave it back) with effects (what that kernel did
+//! about it: pages that compaction moved, targets it isolated and did not use). [`causes`] keeps the
+//! causes, says which of them were the kernel's own reclaim, and follows frames through migrations,
+//! so that a later free finds the allocation that it belongs to. Rules, version [`VERSION`]:
+//!
+//! 1. A compacting task frees the sources of its migrations between the event that isolated them and
+//!    `mm_compaction_migratepages`, and the unused targets between that and `mm_compaction_end`.
+//!    Where the trace lacks these events, a free by kcompactd, or between `mm_compaction_begin` and
+//!    `_end`, of a frame in use is a source; of a frame not in use, an unused target. What an
+//!    interrupt frees belongs to no task.
+//! 2. Where `set_migration_pte` and `remove_migration_pte` name both sides, the page goes from the
+//!    one frame to the other. A source without such a pair waits; the first free of a frame not in
+//!    use that no rule explains belongs to the source that waits longest.
+//! 3. An allocation of a frame in use: the CPUs' buffers were merged out of order, and the free
+//!    follows within [`INVERSION_NS`]; otherwise the frame was freed unseen.
+//! 4. Four frames that a worker freed one after the other and nobody was seen to allocate were a
+//!    kernel stack (taken in bulk, without an event). Where the start is not exact, the stack was
+//!    taken with the page directory of a new process that came next, on the same CPU, after the
+//!    frames' last use or that of the frame below them.
+//! 5. Frees by kswapd and by tasks in direct reclaim are that kernel's reclaim.
+//!
+//! `spec: linux-6.1 7.6, 10`
+
+pub mod clock;
+mod events;
+mod kernel_stack;
+mod kswapd;
+mod migration;
+mod operations;
+mod recorded_reclaim;
+mod stack_frees;
+mod tasks;
+mod trace;
+pub mod unseen;
+mod walk;
+
+/// Version of the rules.
+pub const VERSION: u32 = 1;
+
+pub use kernel_stack::is_page_directory;
+pub use operations::{Causes, Classes, Do, FIRST_ALLOC, FIRST_FREE, NONE, Op};
+pub(crate) use recorded_reclaim::AS_RECORDED;
+pub use recorded_reclaim::{Pace, RecordedReclaim};
+pub use trace::causes;
+pub use walk::INVERSION_NS;

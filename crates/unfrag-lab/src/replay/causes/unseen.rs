@@ -1,0 +1,107 @@
+//! Pages that were allocated without an event.
+//!
+//! Bulk allocations leave none: the stack of a thread, a vmalloc area. What is freed again shows
+//! then; what stays would be missing from the replay for good. But vmstat counts every allocation
+//! (`pgalloc_*`), and the trace shows all others: what the counter is ahead of the trace at a
+//! snapshot was allocated unseen. The moment at which a counter was read is known only to within two
+//! frees, so what is taken is what was allocated unseen at the least.
+//!
+//! `spec: linux-6.1 7.6, 10`
+
+use super::clock::{Clock, Running};
+use super::operations::{Causes, Do, Op};
+use unfrag::{Gfp, MigrateType};
+use unfrag_linux::Result;
+use unfrag_linux::procfs::vmstat::VmStat;
+use unfrag_linux::recording::Snapshot;
+
+/// Pages of a huge page, which direct compaction captures: traced, but not counted.
+const CAPTURED: i64 = 512;
+
+/// Pages that were allocated unseen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Unseen {
+    /// From when on, in nanoseconds of the trace clock.
+    since: u64,
+    pages: u64,
+}
+
+/// Puts what was allocated unseen between the snapshots (ascending) into `causes`: beside the next
+/// request for unmovable memory, and on its CPU.
+///
+/// # Errors
+/// If a snapshot's vmstat cannot be read.
+pub fn insert<'s>(
+    causes: &mut Causes,
+    snapshots: impl Iterator<Item = &'s Snapshot>,
+    clock: &Clock,
+) -> Result<()> {
+    for Unseen { since, pages } in unseen(causes, snapshots, clock)? {
+        let from = causes.ops.partition_point(|o| o.time <= since);
+        let unmovable = |o: &Op| {
+            let mobility = Gfp::from_bits_retain(o.other).mobility();
+            o.act == Do::Alloc && o.order == 0 && mobility == Some(MigrateType::Unmovable)
+        };
+        // Where nobody asked for any, nobody allocated unseen either.
+        if let Some(at) = causes.ops[from..].iter().position(unmovable) {
+            let beside = causes.ops[from + at];
+            let op = Op {
+                act: Do::Unseen,
+                pfn: 0,
+                other: u32::try_from(pages).unwrap_or(u32::MAX),
+                ..beside
+            };
+            causes.ops.insert(from + at, op);
+        }
+    }
+    Ok(())
+}
+
+fn unseen<'s>(
+    causes: &Causes,
+    snapshots: impl Iterator<Item = &'s Snapshot>,
+    clock: &Clock,
+) -> Result<Vec<Unseen>> {
+    let taken = causes
+        .ops
+        .iter()
+        .map(|op| (op.time, op.pages_taken().max(0)));
+    let taken = Running::of(taken);
+    // Most that the counter was ahead so far, and the last time at which it was read.
+    let mut ahead: Option<(i64, u64)> = None;
+    let mut all = vec![];
+    for snap in snapshots {
+        let (Some(counted), Some((from, to))) = (pgalloc(snap)?, clock.dates(snap)?) else {
+            continue;
+        };
+        let most = counted - taken.at(from);
+        let least = counted - taken.at(to);
+        ahead = match ahead {
+            // What the counter had before the first snapshot.
+            None => Some((most, to)),
+            Some((seen, since)) if least > seen => {
+                let pages = (least - seen) as u64;
+                all.push(Unseen { since, pages });
+                Some((least, to))
+            }
+            Some((seen, _)) => Some((seen, to)),
+        };
+    }
+    Ok(all)
+}
+
+/// Pages that a snapshot counts as allocated.
+fn pgalloc(snap: &Snapshot) -> Result<Option<i64>> {
+    let Some(text) = snap.file("vmstat") else {
+        return Ok(None);
+    };
+    let stat = VmStat::parse(text)?;
+    let counted: u64 = stat
+        .counters
+        .iter()
+        .filter(|c| c.0.starts_with("pgalloc_"))
+        .map(|c| c.1)
+        .sum();
+    let captured = stat.get("compact_success").unwrap_or(0) as i64 * CAPTURED;
+    Ok((counted > 0).then_some(counted as i64 + captured))
+}

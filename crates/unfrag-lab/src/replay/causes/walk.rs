@@ -1,0 +1,315 @@
+//! The walk over a trace: what is known of each frame and each task, and what an allocation or a free
+//! means by it.
+//!
+//! Invariant: `out.ops` is in the order of the trace; what belongs between them waits in `inserts`.
+
+use super::events::shows_migration;
+use super::kernel_stack::is_page_directory;
+use super::operations::{Causes, Do, FIRST_ALLOC, NONE, Op};
+use super::tasks::kswapd_of;
+use super::tasks::{COMPACTING, INTERRUPT, KCOMPACTD, KSWAPD, KWORKER, RECLAIMING};
+use crate::era::Era;
+use unfrag::{Gfp, NodeId};
+use unfrag_linux::recording::{Events, Recording};
+use unfrag_linux::{Error, Result};
+
+/// Use of a frame while the trace is walked.
+pub(super) const UNKNOWN: u8 = 0;
+pub(super) const IDLE: u8 = 1;
+pub(super) const LIVE: u8 = 2;
+
+/// How late the free may come that a trace of several CPUs shows after the next allocation.
+pub const INVERSION_NS: u64 = 20_000_000;
+
+/// What the mask of a huge-page fault holds at least.
+const HUGE_FAULT: Gfp = Gfp::HIGHMEM
+    .union(Gfp::MOVABLE)
+    .union(Gfp::COMP)
+    .union(Gfp::HARDWALL);
+
+/// What is known of a node's kswapd.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Kswapd {
+    /// It runs (between its wake and what ends it).
+    pub(super) runs: bool,
+    pub(super) wakeup_between: bool,
+    /// Where its last page event stands among the operations.
+    pub(super) last: Option<(usize, u64)>,
+}
+
+/// The walk at one event of the trace.
+pub(super) struct Walk {
+    pub(super) era: Era,
+    pub(super) out: Causes,
+    pub(super) state: Vec<u8>,
+    /// Whether the trace says when compaction migrates.
+    pub(super) phases_known: bool,
+    /// Until when a late free of this frame belongs to an allocation before.
+    pub(super) late: std::collections::HashMap<u32, u64>,
+    pub(super) task_state: Vec<u8>,
+    pub(super) task: u32,
+    pub(super) interrupted: bool,
+    pub(super) time: u64,
+    pub(super) cpu: u16,
+    pub(super) from: u64,
+    /// Sources of migrations without a known target, oldest first.
+    pub(super) waiting: std::collections::VecDeque<u32>,
+    /// Moves to places that were not known at once.
+    pub(super) moves: u32,
+    /// Order for which a task compacts.
+    pub(super) compacts_for: std::collections::HashMap<u32, u8>,
+    /// Address and old frame of pages under migration.
+    pub(super) leaving: Vec<(u64, u32)>,
+    /// New frame to old frame, for sources whose free is still to come.
+    pub(super) paired: std::collections::HashMap<u32, u32>,
+    /// The kswapd of each node.
+    pub(super) kswapd: std::collections::BTreeMap<NodeId, Kswapd>,
+    /// By task: the node whose kswapd it is.
+    pub(super) kswapd_of: Vec<Option<NodeId>>,
+    /// Task, time and length of the row of a worker's unexplained frees at hand.
+    pub(super) row: (u32, u64, u64),
+    /// Insertions to make: before operation i.
+    pub(super) inserts: Vec<(usize, Op)>,
+    /// Whether nothing is known of the start but counts.
+    pub(super) by_counts: bool,
+    /// For each frame the number of operations before its last event, and the CPU of that, by counts
+    /// only.
+    pub(super) last: Vec<(u32, u16)>,
+    /// Page directories: operation, CPU and time, and whether a stack came with it.
+    pub(super) directories: Vec<(usize, u16, u64, bool)>,
+    /// Frames that a worker freed in a row without a past, and when the last.
+    pub(super) batch: Vec<u32>,
+    pub(super) batch_task: (u32, u64),
+}
+
+impl Walk {
+    pub(super) fn new(
+        rec: &Recording,
+        era: Era,
+        frames: u32,
+        from: u64,
+        free_at: Option<&dyn Fn(u32) -> bool>,
+    ) -> Self {
+        let task_state = rec
+            .tasks
+            .iter()
+            .map(|t| match &t.comm {
+                _ if t.is_kswapd() => KSWAPD,
+                c if c.starts_with("kcompactd") => KCOMPACTD,
+                c if c.starts_with("kworker") => KWORKER,
+                _ => 0,
+            })
+            .collect();
+        let state = match free_at {
+            Some(free) => (0..frames)
+                .map(|p| if free(p) { IDLE } else { LIVE })
+                .collect(),
+            None => vec![UNKNOWN; frames as usize],
+        };
+        Walk {
+            era,
+            out: Causes {
+                ops: Vec::with_capacity(rec.events.len()),
+                first: vec![0; frames as usize],
+                ..Causes::default()
+            },
+            state,
+            phases_known: shows_migration(rec),
+            late: Default::default(),
+            task_state,
+            task: 0,
+            interrupted: false,
+            time: 0,
+            cpu: 0,
+            from,
+            waiting: Default::default(),
+            moves: 0,
+            compacts_for: Default::default(),
+            leaving: vec![],
+            paired: Default::default(),
+            kswapd: Default::default(),
+            kswapd_of: rec.tasks.iter().map(kswapd_of).collect(),
+            row: (NONE, 0, 0),
+            inserts: vec![],
+            by_counts: free_at.is_none(),
+            last: vec![
+                (0, u16::MAX);
+                if free_at.is_none() {
+                    frames as usize
+                } else {
+                    0
+                }
+            ],
+            directories: vec![],
+            batch: vec![],
+            batch_task: (NONE, 0),
+        }
+    }
+
+    #[inline]
+    pub(super) fn at(&mut self, i: usize, ev: &Events) {
+        self.time = ev.time[i];
+        self.cpu = ev.cpu[i];
+        self.task = ev.task[i];
+        self.interrupted = ev.flags[i] & INTERRUPT != 0;
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, act: Do, order: u8, pfn: u32, other: u32) {
+        if self.time < self.from {
+            return;
+        }
+        self.out.ops.push(Op {
+            time: self.time,
+            act,
+            order,
+            cpu: self.cpu,
+            pfn,
+            other,
+            task: self.task,
+        });
+    }
+
+    #[inline]
+    pub(super) fn frame(&self, pfn: u64, order: u64) -> Result<(u32, u8)> {
+        let bad = || {
+            Error::malformed(format!(
+                "an event names frame {pfn:#x} of order {order}, but the host's zones end at frame {:#x}",
+                self.state.len()
+            ))
+            .help("the snapshots and the trace must come from the same host")
+        };
+        if order > 10
+            || pfn
+                .checked_add(1 << order)
+                .is_none_or(|e| e > self.state.len() as u64)
+        {
+            return Err(bad());
+        }
+        Ok((pfn as u32, order as u8))
+    }
+
+    #[inline]
+    pub(super) fn alloc(&mut self, pfn: u64, order: u64, gfp: u64) -> Result<()> {
+        self.out.events += 1;
+        // A failed allocation has frame number -1 (text readers: 0). spec: linux-6.1 10
+        let gfp = self.era.gfp(gfp).bits();
+        if pfn == u64::MAX || pfn == 0 {
+            self.out.classes.failed += 1;
+            self.push(Do::AllocFailed, order.min(255) as u8, NONE, gfp);
+            return Ok(());
+        }
+        let (pfn, order) = self.frame(pfn, order)?;
+        self.out.classes.allocations += 1;
+        self.out.classes.allocated_pages += 1 << order;
+        if order == 9 && Gfp::from_bits_retain(gfp).contains(HUGE_FAULT) {
+            self.out.classes.huge_faults += 1;
+        }
+        for p in pfn..pfn + (1 << order) {
+            match std::mem::replace(&mut self.state[p as usize], LIVE) {
+                UNKNOWN => self.out.first[p as usize] = FIRST_ALLOC,
+                LIVE => self.alloc_of_live(p),
+                _ => {}
+            }
+        }
+        if self.by_counts {
+            let n = self.out.ops.len();
+            self.last[pfn as usize..(pfn + (1 << order)) as usize].fill((n as u32, self.cpu));
+            if is_page_directory(order, Gfp::from_bits_retain(gfp)) {
+                self.directories.push((n, self.cpu, self.time, false));
+            }
+        }
+        self.push(Do::Alloc, order, pfn, gfp);
+        Ok(())
+    }
+
+    /// Rule 3.
+    #[cold]
+    pub(super) fn alloc_of_live(&mut self, pfn: u32) {
+        self.late.insert(pfn, self.time + INVERSION_NS);
+        self.out.classes.inverted += 1;
+        self.push(Do::Free, 0, pfn, 0);
+    }
+
+    #[inline]
+    pub(super) fn free(&mut self, pfn: u64, order: u64) -> Result<()> {
+        let (pfn, order) = self.frame(pfn, order)?;
+        self.out.events += 1;
+        self.out.classes.freed_pages += 1 << order;
+        if !self.late.is_empty() && self.is_late(pfn) {
+            return Ok(());
+        }
+        let mut t = self.task_state[self.task as usize];
+        if t & KSWAPD != 0 {
+            self.kswapd_frees();
+        }
+        if self.interrupted {
+            t = 0;
+        }
+        if t & (COMPACTING | KCOMPACTD) != 0 && self.free_by_compaction(t, pfn, order) {
+            return Ok(());
+        }
+        if self.by_counts && t & KWORKER != 0 && order == 0 && self.state[pfn as usize] != LIVE {
+            self.free_by_worker(pfn);
+            return Ok(());
+        }
+        if self.by_counts {
+            let n = self.out.ops.len();
+            self.last[pfn as usize..(pfn + (1 << order)) as usize].fill((n as u32, self.cpu));
+        }
+        let mut all = true;
+        for p in pfn..pfn + (1 << order) {
+            match std::mem::replace(&mut self.state[p as usize], IDLE) {
+                LIVE => {}
+                UNKNOWN => self.free_of_unknown(p),
+                _ => all &= self.free_of_idle(p),
+            }
+        }
+        if !all {
+            self.push(Do::FreeUnseen, order, pfn, 0);
+            return Ok(());
+        }
+        self.out.classes.frees += 1;
+        let given = t & (KSWAPD | RECLAIMING) != 0;
+        if given {
+            self.out.classes.reclaimed += 1 << order;
+        }
+        self.push(if given { Do::FreeGiven } else { Do::Free }, order, pfn, 0);
+        Ok(())
+    }
+
+    #[cold]
+    pub(super) fn is_late(&mut self, pfn: u32) -> bool {
+        let now = self.time;
+        match self.late.remove(&pfn) {
+            Some(until) if now <= until => true,
+            Some(_) => {
+                self.out.classes.inverted -= 1;
+                self.out.classes.unexplained_allocs += 1;
+                false
+            }
+            None => false,
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.all_kswapd_end();
+        self.end_batch();
+        if self.inserts.is_empty() {
+            return;
+        }
+        let mut inserts = std::mem::take(&mut self.inserts);
+        inserts.sort_by_key(|(i, op)| (*i, op.time));
+        let ops = std::mem::take(&mut self.out.ops);
+        let mut out = Vec::with_capacity(ops.len() + inserts.len());
+        let mut next = inserts.into_iter().peekable();
+        for (i, op) in ops.into_iter().enumerate() {
+            while let Some((_, insert)) = next.next_if(|e| e.0 <= i) {
+                out.push(insert);
+            }
+            out.push(op);
+        }
+        out.extend(next.map(|(_, op)| op));
+        self.out.ops = out;
+    }
+}

@@ -1,0 +1,108 @@
+//! The model at the state where a replay begins.
+
+use super::host::ReplayHost;
+use crate::replay::start::holds;
+use crate::replay::start::{Frame, Start};
+use unfrag::kernel::{Pcp, Rules, Sysctl};
+use unfrag::restore::{Restore, RestoreError, SetSizes};
+use unfrag::{Config, CpuId, Gfp, Manager, Order, Pfn, ZoneConfig, ZoneId, layout};
+use unfrag_linux::{Error, Result};
+
+impl Start {
+    /// The model at this state, under the given rules, in `memory` (see [`words`](Self::words)).
+    ///
+    /// # Errors
+    /// If the state contradicts itself.
+    pub fn manager<'m>(
+        &self,
+        rules: Rules,
+        sysctl: Sysctl,
+        recorded_marks: bool,
+        memory: &'m mut [u64],
+    ) -> Result<Manager<'m, ReplayHost>> {
+        let zones = self.zone_configs();
+        let config = self.config(&zones, rules, sysctl);
+        let mut restore = Restore::new(&config, ReplayHost::default(), memory)
+            .map_err(|e| Error::malformed(format!("the recorded zones cannot be: {e}")))?;
+        let bad = |e: RestoreError| {
+            Error::malformed(format!("the recorded state contradicts itself: {e}"))
+        };
+        let mut edit = restore.edit();
+        for &(pfn, mt) in &self.block_types {
+            edit.block_type(Pfn(pfn.into()), mt).map_err(bad)?;
+        }
+        let mut free = vec![0; self.zones.len()];
+        for b in &self.free {
+            let pfn = Pfn(b.pfn.into());
+            edit.free(pfn, Order(b.order), b.mt).map_err(bad)?;
+            if let Some(zone) = zones.iter().position(|z| holds(z, pfn)) {
+                free[zone] += 1 << b.order;
+            }
+        }
+        for (id, (z, free)) in (0..).map(ZoneId).zip(self.zones.iter().zip(free)) {
+            if recorded_marks {
+                edit.marks(id, z.marks, z.protection).map_err(bad)?;
+            }
+            edit.counters(id, z.highatomic, free, z.stat_threshold)
+                .map_err(bad)?;
+        }
+        for set in &self.sets {
+            if let Some((high, batch, factor)) = set.tuning
+                && recorded_marks
+            {
+                let sizes = SetSizes {
+                    high,
+                    batch,
+                    factor,
+                };
+                edit.set(ZoneId(set.zone as u8), CpuId(set.cpu as u32), sizes)
+                    .map_err(bad)?;
+            }
+            for (list, blocks) in &set.lists {
+                for b in blocks {
+                    let (pfn, order) = (Pfn(b.pfn.into()), Order(b.order));
+                    if matches!(rules.pcp, Pcp::Orders { .. }) {
+                        let cpu = CpuId(set.cpu as u32);
+                        edit.pcp(cpu, *list, pfn, order, b.mt).map_err(bad)?;
+                    } else {
+                        edit.merged(pfn, order).map_err(bad)?;
+                    }
+                }
+            }
+        }
+        for (pfn, f) in self.frames.iter().enumerate() {
+            let gfp = match f {
+                Frame::None | Frame::Free => continue,
+                Frame::Pinned => Gfp::KERNEL,
+                Frame::Movable => Gfp::HIGHUSER_MOVABLE,
+            };
+            edit.used(Pfn(pfn as u64), Order::ZERO, gfp).map_err(bad)?;
+        }
+        Ok(restore.finish())
+    }
+
+    /// A machine with these zones under some rules.
+    pub(super) fn config<'z>(
+        &self,
+        zones: &'z [ZoneConfig],
+        rules: Rules,
+        sysctl: Sysctl,
+    ) -> Config<'z> {
+        Config {
+            cpus: self.cpus,
+            sysctl,
+            ..Config::new(zones, rules)
+        }
+    }
+
+    /// Words of metadata that [`manager`](Self::manager) needs.
+    ///
+    /// # Errors
+    /// If the zones cannot be.
+    pub fn words(&self, rules: Rules, sysctl: Sysctl) -> Result<usize> {
+        let zones = self.zone_configs();
+        layout(&self.config(&zones, rules, sysctl))
+            .map(|l| l.words)
+            .map_err(|e| Error::malformed(format!("the recorded zones cannot be: {e}")))
+    }
+}

@@ -1,0 +1,122 @@
+//! The recorded kernel's compaction, as given: a page that moved there moves here.
+//!
+//! Which pages move, and when, is the recording's. Where to is the model's decision, as with any
+//! allocation: its free scanner walks down from the end of the zone through movable pageblocks, and
+//! stops at the page that moves. `spec: linux-mm 5.1; linux-6.1 5`
+//!
+//! Invariant: a move changes no number of free pages, only where they are.
+
+use crate::replay::causes::{Do, Op};
+use unfrag::kernel::HighOrder;
+use unfrag::{CpuId, Host, Manager, MigrateType, Move, Pfn, Rules, ZoneId};
+
+/// A pause after which a new run of compaction begins, with its scanners where they start.
+const PAUSE_NS: u64 = 10_000_000;
+
+/// Whether a kernel compacts.
+pub fn compacts(rules: &Rules) -> bool {
+    rules.reclaim.high_order == HighOrder::Compaction
+}
+
+/// The compaction of a replay.
+#[derive(Debug, Default)]
+pub struct Compaction {
+    /// By zone: the free scanner looks below this frame.
+    below: Vec<u64>,
+    /// When the last page moved.
+    last: u64,
+    /// Where the last page was that moved for an order.
+    left: Option<Place>,
+}
+
+/// An aligned block of the order that a task compacts for, and the CPU that it runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    task: u32,
+    cpu: CpuId,
+    zone: ZoneId,
+    block: u64,
+}
+
+impl Compaction {
+    /// Moves the page at frame `at` of the model. Returns the frame where it is now: the same if it
+    /// cannot move, or there is no place for it.
+    pub fn carry<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        op: &Op,
+        at: u32,
+        zone: ZoneId,
+    ) -> u32 {
+        if self.below.is_empty() || op.time > self.last + PAUSE_NS {
+            let zones = m.inspect().zones().map(|z| m.inspect().zone_config(z));
+            self.below = zones.map(|c| c.start.0 + c.spanned).collect();
+            self.left = None;
+        }
+        self.last = op.time;
+        let from = Pfn(at.into());
+        let cpu = CpuId(op.cpu.into());
+        let here = (op.order > 0).then_some(Place {
+            task: op.task,
+            cpu,
+            zone,
+            block: from.0 >> op.order,
+        });
+        if self.left != here {
+            self.leave(m);
+            self.left = here;
+        }
+        let Some(to) = self.scan(m, zone, from) else {
+            return at;
+        };
+        match Move::begin(m, cpu, from, to) {
+            Ok(begun) => {
+                begun.commit(m, cpu);
+                to.0 as u32
+            }
+            Err(_) => at,
+        }
+    }
+
+    /// Before each operation: if a task that compacted does something else, its run is over.
+    #[inline]
+    pub fn before<H: Host>(&mut self, m: &mut Manager<'_, H>, op: &Op) {
+        if self.left.is_some_and(|l| l.task == op.task)
+            && !matches!(op.act, Do::Moved | Do::Left | Do::Arrived)
+        {
+            self.leave(m);
+        }
+    }
+
+    /// Who compacts for an order gives the CPU's lists back on leaving an aligned block of it, so that
+    /// what was freed there can merge. `spec: linux-6.1 3`
+    fn leave<H: Host>(&mut self, m: &mut Manager<'_, H>) {
+        if let Some(l) = self.left.take() {
+            m.drain(l.cpu, l.zone);
+        }
+    }
+
+    /// The highest free frame below the scanner, in a movable pageblock above that of the page that is
+    /// not free as a whole.
+    fn scan<H: Host>(&mut self, m: &Manager<'_, H>, zone: ZoneId, from: Pfn) -> Option<Pfn> {
+        let m = m.inspect();
+        let pages = u64::from(m.block_pages());
+        let stop = (from.0 / pages + 1) * pages;
+        let below = &mut self.below[zone.index()];
+        while *below > stop {
+            let first = (*below - 1) / pages * pages;
+            let whole = m
+                .free_block(Pfn(first))
+                .is_some_and(|b| u64::from(b.1.frames()) >= pages);
+            if m.block_type(Pfn(first)) == Some(MigrateType::Movable) && !whole {
+                let mut frames = (first..*below).rev().map(Pfn);
+                if let Some(p) = frames.find(|&p| m.free_block(p).is_some()) {
+                    *below = p.0 + 1;
+                    return Some(p);
+                }
+            }
+            *below = first;
+        }
+        None
+    }
+}

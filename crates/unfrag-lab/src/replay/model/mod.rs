@@ -1,0 +1,24 @@
+//! The model: the allocator of one era, driven by what the recorded workload asked for.
+//!
+//! - `prepared`: the recorded kernel's own model completes a plan: [`Prepared`].
+//! - `boot`, `reboot`: a manager at the start's state, or one of another era with the same occupancy.
+//! - `sim`: carries out one operation after the other: [`Sim`].
+//! - `reclaim`, `compaction`: what the model does by itself, and what it takes from the recording.
+
+mod boot;
+pub mod compaction;
+mod fit;
+mod host;
+mod inference;
+mod prepared;
+mod reboot;
+pub mod reclaim;
+mod request_node;
+mod sim;
+
+pub use fit::fitted;
+pub use host::ReplayHost;
+pub use inference::{Resolved, resolve};
+pub use prepared::Prepared;
+pub use reboot::{anew, resized};
+pub use sim::{Sim, Tally};

@@ -1,0 +1,129 @@
+//! The same occupancy, placed by another era or in another memory.
+//!
+//! A kernel of another era would never have reached the recorded layout. So the model boots with all
+//! of its managed memory free, and what was in use at the start is allocated again by the era's own
+//! rules: the kernel's pages first, then those of users. Which recorded frame each of them was is
+//! kept by name.
+
+use super::host::ReplayHost;
+use super::sim::Sim;
+use crate::replay::start::{Frame, Start};
+use unfrag::kernel::{Rules, Sysctl};
+use unfrag::{
+    ConfigError, Gfp, Manager, Order, Pfn, Request, ZoneConfig, ZoneId, ZoneKind, layout,
+};
+use unfrag_linux::{Error, Result};
+
+/// First frame above 4 GiB.
+const ABOVE_DMA32: u64 = 1 << 20;
+
+/// Zones of a machine with `bytes` of memory that is otherwise like the recorded one: its lowest
+/// zone is the same, what follows is DMA32 up to 4 GiB and Normal above.
+///
+/// # Errors
+/// If that is no larger than the recorded host's lowest zone, or the host has several nodes.
+pub fn resized(zones: &[ZoneConfig], bytes: u64) -> Result<Vec<ZoneConfig>> {
+    if let Some(other) = zones.iter().find(|z| z.node != zones[0].node) {
+        return Err(Error::unsupported(format!(
+            "--memory for a host of several nodes ({} and {}): it does not say how much memory each has",
+            zones[0].node.0, other.node.0
+        ))
+        .help("replay it without --memory"));
+    }
+    let frames = bytes / 4096;
+    let unmanaged: u64 = zones.iter().skip(1).map(|z| z.spanned - z.managed).sum();
+    let first = zones[0];
+    let begin = first.start.0 + first.spanned;
+    let least = begin + unmanaged + 1024;
+    if frames < least || frames >= u64::from(u32::MAX) {
+        return Err(Error::malformed(format!(
+            "--memory: {} MiB cannot be; from {} MiB to less than 16 TiB are possible",
+            bytes >> 20,
+            (least * 4096).div_ceil(1 << 20)
+        )));
+    }
+    let mut all = vec![first];
+    let mut push = |kind, start: u64, end: u64, kept: u64| {
+        if start < end {
+            let spanned = end - start;
+            let managed = spanned.saturating_sub(kept);
+            all.push(ZoneConfig {
+                managed,
+                ..ZoneConfig::whole(first.node, kind, Pfn(start), spanned)
+            });
+        }
+    };
+    push(ZoneKind::Dma32, begin, frames.min(ABOVE_DMA32), unmanaged);
+    push(ZoneKind::Normal, ABOVE_DMA32, frames, 0);
+    Ok(all)
+}
+
+/// A model that boots and allocates what was in use at the start.
+///
+/// # Errors
+/// If the memory is too small for it.
+pub fn anew<'m>(
+    start: &Start,
+    zones: &[ZoneConfig],
+    rules: Rules,
+    sysctl: Sysctl,
+    recorded_marks: bool,
+    memory: &'m mut Vec<u64>,
+) -> Result<Sim<'m>> {
+    let config = start.config(zones, rules, sysctl);
+    let bad = |e: ConfigError| Error::malformed(format!("these zones cannot be: {e}"));
+    *memory = vec![0; layout(&config).map_err(bad)?.words];
+    let mut m = Manager::boot(&config, ReplayHost::default(), memory).map_err(bad)?;
+    if recorded_marks {
+        for (id, z) in (0..).map(ZoneId).zip(&start.zones) {
+            // The zones are the recorded ones, so the marks fit.
+            let _ = m.lab().edit().marks(id, z.marks, z.protection);
+        }
+    }
+    let mut names = vec![];
+    for (kind, gfp) in [
+        (Frame::Pinned, Gfp::KERNEL | Gfp::MEMALLOC),
+        (Frame::Movable, Gfp::HIGHUSER_MOVABLE | Gfp::MEMALLOC),
+    ] {
+        for (i, z) in start.zones.iter().enumerate() {
+            let c = z.config;
+            let frames = c.start.0..c.start.0 + c.spanned;
+            // What the boot kept is not the allocator's: as many pinned frames stay out.
+            let mut kept = if kind == Frame::Pinned {
+                c.spanned - c.managed
+            } else {
+                0
+            };
+            for pfn in frames.filter(|&p| start.frames[p as usize] == kind) {
+                if kept > 0 && !start.freed_later[pfn as usize] {
+                    kept -= 1;
+                    continue;
+                }
+                let request = Request::new(Order::ZERO, gfp).near(c.node);
+                let zone = ZoneId(i.min(zones.len() - 1) as u8);
+                let got = m
+                    .lab()
+                    .alloc_in_zone(zone, &request)
+                    .or_else(|_| m.alloc(&request));
+                let at = got.map_err(|_| {
+                    Error::malformed("--memory: too small for what was in use at the start")
+                        .help("give more memory")
+                })?;
+                names.push((pfn as u32, at.0 as u32));
+            }
+        }
+    }
+    for z in m.inspect().zones() {
+        let v = m.inspect().zone(z);
+        let facts = start.zones.get(z.index());
+        let threshold = facts.map_or(0, |f| f.stat_threshold);
+        let free = v.free_pages as i64;
+        let _ = m.lab().edit().counters(z, v.highatomic, free, threshold);
+    }
+    let mut sim = Sim::new(m, start.frames.len() as u32);
+    sim.forget_names();
+    for (recorded, model) in names {
+        sim.rename(recorded, model);
+    }
+    Ok(sim)
+}

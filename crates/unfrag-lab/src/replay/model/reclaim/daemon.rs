@@ -1,0 +1,103 @@
+//! A kswapd between the operations of a recording: what it needs takes the trace's time.
+
+use super::errand::wait;
+use super::pages::Pages;
+use crate::replay::causes::AS_RECORDED;
+use crate::replay::model::ReplayHost;
+use unfrag::drive::Operation;
+use unfrag::reclaim::{Answer, Kswapd, Need, Throttle};
+use unfrag::{CpuId, Manager, NodeId};
+
+/// The kswapd of a node, and when it goes on.
+#[derive(Debug)]
+pub(super) struct Daemon {
+    kswapd: Kswapd,
+    /// When it goes on; `None` while it waits to be woken.
+    next: Option<u64>,
+    answer: Answer,
+    /// When a sleep with an end would end.
+    sleeps_to: Option<u64>,
+}
+
+impl Daemon {
+    /// Asleep.
+    pub fn new(node: NodeId, m: &mut Manager<'_, ReplayHost>) -> Daemon {
+        let mut kswapd = Kswapd::new(node);
+        kswapd.run(m, CpuId(0), Answer::Go);
+        Daemon {
+            kswapd,
+            next: None,
+            answer: Answer::Go,
+            sleeps_to: None,
+        }
+    }
+
+    /// Its node.
+    pub fn node(&self) -> NodeId {
+        self.kswapd.node()
+    }
+
+    /// Somebody asked for it.
+    pub fn wake(&mut self, now: u64) {
+        if self.next.is_none() || self.sleeps_to.is_some() {
+            let left = self.sleeps_to.take();
+            let left = left.map_or(0, |t| t.saturating_sub(now) / 1_000_000);
+            self.answer = Answer::Left(left as u32);
+            self.next = Some(now);
+        }
+    }
+
+    /// Works on a CPU up to a time. A page that it looks at takes as many nanoseconds as `ns_per_look`
+    /// says for its node and the time, in units of [`AS_RECORDED`].
+    pub fn run(
+        &mut self,
+        m: &mut Manager<'_, ReplayHost>,
+        pages: &mut Pages,
+        cpu: CpuId,
+        time: u64,
+        ns_per_look: impl Fn(NodeId, u64) -> u64,
+    ) {
+        while let Some(at) = self.next.filter(|&t| t <= time) {
+            // What began to be written for an answer that kswapd has not heard yet has not ended.
+            if !matches!(self.answer, Answer::Evicted(_)) {
+                pages.end_writes(m, at);
+            }
+            if self.sleeps_to.take().is_some() {
+                self.answer = Answer::Left(0);
+            }
+            m.set_nr_swap_pages(pages.swap_left());
+            let answer = std::mem::replace(&mut self.answer, Answer::Go);
+            let need = self.kswapd.run(m, cpu, answer);
+            if need == Need::Evict {
+                self.answer = Answer::Evicted(pages.evict(self.kswapd.eviction()));
+                continue;
+            }
+            if let Some(answer) = pages.meet(&need) {
+                self.answer = answer;
+                continue;
+            }
+            self.next = match need {
+                Need::Turn { scanned, .. } => {
+                    let looks = u64::from(scanned) * ns_per_look(self.node(), at);
+                    Some(at + (looks / u64::from(AS_RECORDED)).max(1))
+                }
+                Need::CongestionWait { ms, .. } => {
+                    self.answer = Answer::Left(0);
+                    Some(at + wait(ms))
+                }
+                Need::Throttle { why, ms } => {
+                    self.answer = Answer::Left(0);
+                    let most = at + wait(ms);
+                    let written = pages.enough_written();
+                    let written = written.filter(|_| why == Throttle::Writeback);
+                    Some(written.map_or(most, |t| t.clamp(at + 1, most)))
+                }
+                Need::Sleep(ms) => {
+                    self.sleeps_to = ms.map(|ms| at + u64::from(ms) * 1_000_000);
+                    self.sleeps_to
+                }
+                _ => Some(at + 1),
+            };
+        }
+    }
+}

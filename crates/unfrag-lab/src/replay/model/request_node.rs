@@ -1,0 +1,50 @@
+//! Which node a request is made near.
+//!
+//! A trace says where a page was, not where its task wanted it: a request is made near the node that
+//! served it there. What failed, or was taken without an event, names no frame: it is made near the node
+//! that served the last request of its CPU.
+
+use super::host::ReplayHost;
+use crate::replay::causes::{Causes, Do, Op};
+use unfrag::{Manager, NodeId, Pfn};
+
+/// The node of the operation at hand.
+#[derive(Debug)]
+pub(super) struct Nearby {
+    /// The first node of the machine.
+    first: NodeId,
+    /// There are others.
+    several: bool,
+    /// By CPU: the node that served its last request.
+    last: Vec<NodeId>,
+}
+
+impl Nearby {
+    pub fn of(m: &Manager<'_, ReplayHost>) -> Nearby {
+        let mut nodes = m.inspect().nodes();
+        let first = nodes.next().unwrap_or_default();
+        Nearby {
+            first,
+            several: nodes.next().is_some(),
+            last: vec![first; m.inspect().cpus().len()],
+        }
+    }
+
+    /// The node near which an operation asks.
+    #[inline]
+    pub fn node(&mut self, m: &Manager<'_, ReplayHost>, op: &Op, causes: &Causes) -> NodeId {
+        if !self.several {
+            return self.first;
+        }
+        let Some(last) = self.last.get_mut(usize::from(op.cpu)) else {
+            return self.first;
+        };
+        if matches!(op.act, Do::Alloc | Do::AllocRaced | Do::Stack) {
+            let frame = Pfn(op.frame(causes).into());
+            if let Some(zone) = m.inspect().zone_of(frame) {
+                *last = m.inspect().zone_config(zone).node;
+            }
+        }
+        *last
+    }
+}

@@ -1,0 +1,500 @@
+//! The machine of a replay: the allocator of one era, driven by what the recorded workload asked for.
+//!
+//! The model decides where each block goes; the recording says only who asked for what and when.
+//! A frame of the recorded host is a name: `handles` says which frame of the model it stands for.
+//!
+//! Invariant: every frame in use in the model is named by exactly one recorded frame, but for those
+//! whose names a migration mixed up (counted as unmatched).
+
+use super::compaction::Compaction;
+use super::host::ReplayHost;
+use super::request_node::Nearby;
+use crate::replay::causes::RecordedReclaim;
+use crate::replay::causes::{Causes, Do, NONE, Op};
+use crate::replay::model::reclaim::Reclaim;
+use std::collections::BTreeMap;
+use unfrag::frame::Kind;
+use unfrag::kernel::Pcp;
+use unfrag::{AllocError, CpuId, Gfp, Manager, NodeId, Order, Pfn, Request, ZoneId, ZoneKind};
+
+/// What happened in a replay.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Allocations that got a block.
+    pub allocated: u64,
+    /// Those on the frame where the recorded kernel had put them.
+    pub on_same_frame: u64,
+    /// Allocations that failed here, by order and flags.
+    pub failures: BTreeMap<(u8, Gfp), u64>,
+    /// Of those, how many had failed on the recorded kernel as well.
+    pub failed_in_both: u64,
+    /// Pages allocated without an event.
+    pub unseen: u64,
+    /// Frees carried out.
+    pub freed: u64,
+    /// Base pages that the recorded kernel's reclaim freed, applied as given.
+    pub given_pages: u64,
+    /// Frees whose allocation had failed here, or that nobody explains.
+    pub dropped_frees: u64,
+    /// Pages that a migration moved on the recorded host.
+    pub moved: u64,
+    /// Of these, pages that moved here too.
+    pub moved_here: u64,
+    /// Huge pages that failed there and were taken in small pages, but succeed here.
+    pub huge_instead: u64,
+    /// Huge pages that succeeded there and fail here, taken in small pages.
+    pub small_instead: u64,
+}
+
+impl Tally {
+    /// Pages that a migration moved on the recorded host, and that stay here.
+    pub fn stayed(&self) -> u64 {
+        self.moved - self.moved_here
+    }
+}
+
+/// A model at work.
+pub struct Sim<'m> {
+    /// The allocator.
+    pub manager: Manager<'m, ReplayHost>,
+    /// Model frame of each recorded frame; [`NONE`] if it has none.
+    handles: Vec<u32>,
+    /// Whether the rules are those of the kernel that was recorded, from its exact state.
+    pub recorded_era: bool,
+    /// The CPU of the operation at hand.
+    cpu: CpuId,
+    /// The node near which it asks.
+    near: NodeId,
+    nearby: Nearby,
+    /// When the vmstat workers run next, in nanoseconds of the trace clock.
+    next_tick: Option<u64>,
+    /// What happened.
+    pub tally: Tally,
+    /// A huge page that a task got here instead of the small ones it took there: model frame of the
+    /// next piece, and pieces left.
+    huge: BTreeMap<u32, (u32, u32)>,
+    /// Pages that left a frame for another that is not known yet, by the number of the move.
+    underway: BTreeMap<u32, u32>,
+    /// The model's own reclaim; without it, the recorded kernel's is applied as given.
+    reclaim: Option<Reclaim<'m>>,
+    /// The recorded kernel's compaction, if it is taken as given; without it, pages stay.
+    compaction: Option<Compaction>,
+}
+
+/// `vm.stat_interval`.
+const STAT_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// Order of a huge page.
+const HUGE: u8 = 9;
+const HUGE_PAGES: u32 = 1 << HUGE;
+
+impl<'m> Sim<'m> {
+    /// A model whose frames in use at the start are named by themselves.
+    pub fn new(manager: Manager<'m, ReplayHost>, frames: u32) -> Sim<'m> {
+        let handles = (0..frames)
+            .map(|p| match manager.inspect().frame(Pfn(p.into())) {
+                Some(f) if f.kind == Kind::Used => p,
+                _ => NONE,
+            })
+            .collect();
+        Sim {
+            nearby: Nearby::of(&manager),
+            near: NodeId::default(),
+            cpu: CpuId::default(),
+            manager,
+            handles,
+            recorded_era: false,
+            next_tick: None,
+            tally: Tally::default(),
+            huge: BTreeMap::new(),
+            underway: BTreeMap::new(),
+            reclaim: None,
+            compaction: None,
+        }
+    }
+
+    /// The model reclaims by itself from now on; a page takes its kswapd so many thousandths of what it
+    /// took on the recorded host.
+    pub fn reclaims(&mut self, evidence: &'m RecordedReclaim, pace: u32) {
+        let names = &self.handles;
+        self.reclaim = Some(Reclaim::new(evidence, pace, &mut self.manager, names));
+    }
+
+    /// Pages that moved on the recorded host move here too from now on.
+    pub fn compacts_as_given(&mut self) {
+        self.compaction = Some(Compaction::default());
+    }
+
+    /// The model's frame that a recorded one stands for.
+    pub fn model_frame(&self, recorded: u32) -> Option<u32> {
+        self.handles
+            .get(recorded as usize)
+            .copied()
+            .filter(|&h| h != NONE)
+    }
+
+    /// Forgets which frames are in use at the start; [`rename`](Self::rename) names them anew.
+    pub fn forget_names(&mut self) {
+        self.handles.fill(NONE);
+    }
+
+    /// Gives a recorded frame in use at the start another place in the model.
+    pub fn rename(&mut self, recorded: u32, model: u32) {
+        self.handles[recorded as usize] = model;
+    }
+
+    /// The vmstat workers of all CPUs have run once a second up to `time`: self-tuning per-CPU lists
+    /// shrink then. In which part of a second they run is not recorded.
+    fn tick(&mut self, time: u64) {
+        let rules = self.manager.inspect().rules();
+        let tuned = matches!(rules.pcp, Pcp::Orders { tuned: true, .. });
+        let mut at = self.next_tick.unwrap_or(time + STAT_INTERVAL_NS);
+        while at <= time {
+            if tuned {
+                let cpus = self.manager.inspect().cpus();
+                cpus.for_each(|cpu| self.manager.vmstat_update(cpu));
+            }
+            at += STAT_INTERVAL_NS;
+        }
+        self.next_tick = Some(at);
+    }
+
+    /// Carries out one operation.
+    #[inline]
+    pub fn apply(&mut self, op: &Op, causes: &Causes) {
+        if self.next_tick.is_none_or(|at| at <= op.time) {
+            self.tick(op.time);
+        }
+        self.cpu = CpuId(op.cpu.into());
+        self.near = self.nearby.node(&self.manager, op, causes);
+        if let Some(r) = &mut self.reclaim {
+            r.advance(&mut self.manager, &mut self.handles, self.cpu, op.time);
+        }
+        if let Some(c) = &mut self.compaction {
+            c.before(&mut self.manager, op);
+        }
+        self.carry_out(op, causes);
+        if let Some(r) = &mut self.reclaim {
+            r.next_op();
+        }
+    }
+
+    #[inline]
+    fn carry_out(&mut self, op: &Op, causes: &Causes) {
+        match op.act {
+            Do::Alloc => self.alloc(op),
+            Do::AllocRaced => self.alloc_raced(op),
+            Do::Free | Do::FreeUnseen => self.free(op.pfn, op.order),
+            Do::FreeGiven => self.free_given(op),
+            Do::AllocFailed => self.alloc_failed(op),
+            Do::Stack => self.stack(causes.stacks[op.pfn as usize]),
+            Do::Unseen => self.unseen(op.other),
+            Do::Moved => self.moved(op),
+            Do::Left => self.left(op),
+            Do::Arrived => self.arrived(op.pfn, op.other),
+            Do::ReclaimBegins => self.reclaim(op.node(), true),
+            Do::ReclaimEnds => self.reclaim(op.node(), false),
+            Do::DrainAll => self.drain_after_reclaim(),
+        }
+    }
+
+    fn free_given(&mut self, op: &Op) {
+        if let Some(r) = &mut self.reclaim
+            && op.order == 0
+            && r.given(&self.manager, &mut self.handles, op.pfn)
+        {
+            return;
+        }
+        self.tally.given_pages += 1 << op.order;
+        self.free(op.pfn, op.order);
+    }
+
+    /// A request of the operation at hand.
+    #[inline]
+    fn request(&self, order: u8, gfp: Gfp) -> Request {
+        Request::new(Order(order), gfp).on(self.cpu).near(self.near)
+    }
+
+    /// A block for a request, by reclaim if it must be and the model does that.
+    #[inline]
+    fn take(&mut self, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
+        let request = self.request(order, gfp);
+        match &mut self.reclaim {
+            None => self.manager.alloc(&request),
+            Some(r) => r.alloc(&mut self.manager, &mut self.handles, &request),
+        }
+    }
+
+    /// Zone that the watermarks would choose for an allocation.
+    pub fn zone_for(&mut self, op: &Op, causes: &Causes) -> Option<ZoneId> {
+        let near = self.nearby.node(&self.manager, op, causes);
+        let request = Request::new(Order(op.order), Gfp::from_bits_retain(op.other));
+        let request = request.on(CpuId(op.cpu.into())).near(near);
+        self.manager.lab().zone_for(&request)
+    }
+
+    #[inline]
+    fn alloc(&mut self, op: &Op) {
+        let gfp = Gfp::from_bits_retain(op.other);
+        if op.order == 0 && !self.huge.is_empty() && self.piece_of_huge(op, gfp) {
+            return;
+        }
+        match self.take(op.order, gfp) {
+            Ok(Pfn(at)) => self.got(op, at as u32),
+            Err(_) => self.failed(op, gfp),
+        }
+    }
+
+    /// With the recorded kernel's own rules the zone is known; under others the race did not happen.
+    fn alloc_raced(&mut self, op: &Op) {
+        let zone = self.recorded_era.then(|| self.zone_of(op.pfn)).flatten();
+        let request = self.request(op.order, Gfp::from_bits_retain(op.other));
+        let got = zone.and_then(|z| self.manager.lab().alloc_in_zone(z, &request).ok());
+        match got {
+            Some(Pfn(at)) => self.got(op, at as u32),
+            None => self.alloc(op),
+        }
+    }
+
+    /// Zone that holds a frame.
+    pub fn zone_of(&self, pfn: u32) -> Option<ZoneId> {
+        self.manager.inspect().zone_of(Pfn(pfn.into()))
+    }
+
+    #[inline]
+    fn got(&mut self, op: &Op, at: u32) {
+        self.tally.allocated += 1;
+        self.tally.on_same_frame += u64::from(at == op.pfn);
+        self.name(op.pfn, at, op.order);
+        if let Some(r) = &mut self.reclaim {
+            r.got(&mut self.manager, op, at, Gfp::from_bits_retain(op.other));
+        }
+    }
+
+    #[inline]
+    fn name(&mut self, recorded: u32, model: u32, order: u8) {
+        for i in 0..1 << order {
+            self.handles[(recorded + i) as usize] = model + i;
+        }
+    }
+
+    #[cold]
+    fn failed(&mut self, op: &Op, gfp: Gfp) {
+        *self.tally.failures.entry((op.order, gfp)).or_default() += 1;
+        if op.order != HUGE || !gfp.contains(Gfp::MOVABLE) {
+            return;
+        }
+        // The fault takes small pages instead.
+        self.tally.small_instead += 1;
+        for i in 0..HUGE_PAGES {
+            let small = Gfp::HIGHUSER_MOVABLE | Gfp::COMP | Gfp::ZERO;
+            let got = self.take(0, small);
+            self.handles[(op.pfn + i) as usize] = got.map_or(NONE, |p| p.0 as u32);
+            self.tally.allocated += u64::from(got.is_ok());
+        }
+    }
+
+    /// A request that failed there may succeed here. Of a huge-page fault, the small pages that the
+    /// task took instead are then pieces of the huge page.
+    #[cold]
+    fn alloc_failed(&mut self, op: &Op) {
+        let gfp = Gfp::from_bits_retain(op.other);
+        if self.huge.contains_key(&op.task) && op.order == HUGE {
+            // The second try of the same fault.
+            return;
+        }
+        match self.take(op.order, gfp) {
+            Ok(Pfn(at)) if op.order == HUGE && gfp.contains(Gfp::MOVABLE) => {
+                self.tally.huge_instead += 1;
+                let _ = self.manager.split(Pfn(at), Order(HUGE), Order::ZERO);
+                self.huge.insert(op.task, (at as u32, HUGE_PAGES));
+            }
+            // Nobody will free what the recorded task never got.
+            Ok(at) => {
+                let _ = self.manager.free(self.cpu, at, Order(op.order));
+            }
+            Err(_) => {
+                *self.tally.failures.entry((op.order, gfp)).or_default() += 1;
+                self.tally.failed_in_both += 1;
+            }
+        }
+    }
+
+    fn piece_of_huge(&mut self, op: &Op, gfp: Gfp) -> bool {
+        if !gfp.contains(Gfp::HIGHUSER_MOVABLE) || !gfp.contains(Gfp::ZERO) {
+            return false;
+        }
+        let Some((at, left)) = self.huge.get_mut(&op.task) else {
+            return false;
+        };
+        self.handles[op.pfn as usize] = *at;
+        *at += 1;
+        *left -= 1;
+        if *left == 0 {
+            self.huge.remove(&op.task);
+        }
+        true
+    }
+
+    /// Pieces of huge pages that nobody took small: they go back, so that nothing is lost.
+    pub fn settle(&mut self) {
+        for (_, (at, left)) in std::mem::take(&mut self.huge) {
+            for p in at..at + left {
+                let _ = self.give_back(p, 0);
+            }
+        }
+    }
+
+    #[inline]
+    fn free(&mut self, pfn: u32, order: u8) {
+        let at = std::mem::replace(&mut self.handles[pfn as usize], NONE);
+        if at != NONE && self.give_back(at, order) {
+            for i in 1..1u32 << order {
+                self.handles[(pfn + i) as usize] = NONE;
+            }
+            self.tally.freed += 1;
+            return;
+        }
+        self.handles[pfn as usize] = at;
+        self.free_odd(pfn, order);
+    }
+
+    /// Frees a block of the model. Whether it was one.
+    #[inline]
+    fn give_back(&mut self, at: u32, order: u8) -> bool {
+        let freed = self.manager.free(self.cpu, Pfn(at.into()), Order(order));
+        freed.is_ok()
+    }
+
+    /// Makes frames of the model a block. Whether they are in use.
+    fn reshape(&mut self, at: u32, order: u8) -> bool {
+        let shaped = self.manager.lab().reshape(Pfn(at.into()), Order(order));
+        shaped.is_ok()
+    }
+
+    /// A free that does not fit one block in use of its order: a part of a larger one, several
+    /// smaller ones, or nothing.
+    #[cold]
+    fn free_odd(&mut self, pfn: u32, order: u8) {
+        let at = self.handles[pfn as usize];
+        let whole = at != NONE
+            && at & ((1 << order) - 1) == 0
+            && (0..1u32 << order).all(|i| self.handles[(pfn + i) as usize] == at + i);
+        if whole && self.reshape(at, order) {
+            for i in 0..1u32 << order {
+                self.handles[(pfn + i) as usize] = NONE;
+            }
+            self.tally.freed += u64::from(self.give_back(at, order));
+            return;
+        }
+        for i in 0..1u32 << order {
+            let at = std::mem::replace(&mut self.handles[(pfn + i) as usize], NONE);
+            let done = at != NONE && self.reshape(at, 0) && self.give_back(at, 0);
+            self.tally.freed += u64::from(done);
+            self.tally.dropped_frees += u64::from(!done);
+        }
+    }
+
+    fn stack(&mut self, pages: [u32; 4]) {
+        let mut got = [Pfn(0); 4];
+        let n = self.bulk(&mut got);
+        for (recorded, model) in pages.iter().zip(&got[..n]) {
+            self.handles[*recorded as usize] = model.0 as u32;
+        }
+    }
+
+    fn unseen(&mut self, mut pages: u32) {
+        let mut got = [Pfn(0); 4];
+        while pages > 0 {
+            let n = self.bulk(&mut got[..pages.min(4) as usize]);
+            if n == 0 {
+                break;
+            }
+            self.tally.unseen += n as u64;
+            pages -= n as u32;
+        }
+    }
+
+    /// Pages for the kernel in bulk, as for stacks and vmalloc. How many it got.
+    fn bulk(&mut self, got: &mut [Pfn]) -> usize {
+        let gfp = Gfp::KERNEL | Gfp::ZERO | Gfp::ACCOUNT | Gfp::HIGHMEM;
+        let request = self.request(0, gfp);
+        let mut n = 0;
+        while n < got.len() {
+            match self.manager.alloc_bulk(&request, &mut got[n..]) {
+                Ok(more) if more > 0 => n += more,
+                _ => break,
+            }
+        }
+        n
+    }
+
+    fn moved(&mut self, op: &Op) {
+        let at = self.carry(op);
+        self.handles[op.other as usize] = at;
+        if let Some(r) = &mut self.reclaim {
+            r.renamed(at, op.other);
+        }
+    }
+
+    fn left(&mut self, op: &Op) {
+        let at = self.carry(op);
+        if let Some(r) = &mut self.reclaim {
+            r.renamed(at, NONE);
+        }
+        self.underway.insert(op.other, at);
+    }
+
+    /// The page of a recorded frame leaves it. Returns the model's frame where it is then.
+    fn carry(&mut self, op: &Op) -> u32 {
+        self.tally.moved += 1;
+        let at = std::mem::replace(&mut self.handles[op.pfn as usize], NONE);
+        let zone = if at == NONE { None } else { self.zone_of(at) };
+        let (Some(c), Some(zone)) = (&mut self.compaction, zone) else {
+            return at;
+        };
+        let now = c.carry(&mut self.manager, op, at, zone);
+        if now != at {
+            self.tally.moved_here += 1;
+            if let Some(r) = &mut self.reclaim {
+                r.moved(at, now);
+            }
+        }
+        now
+    }
+
+    fn arrived(&mut self, to: u32, number: u32) {
+        let at = self.underway.remove(&number).unwrap_or(NONE);
+        self.handles[to as usize] = at;
+        if let Some(r) = &mut self.reclaim {
+            r.renamed(at, to);
+        }
+    }
+
+    /// The recorded kernel's kswapd of a node begins or ends.
+    fn reclaim(&mut self, node: NodeId, active: bool) {
+        if self.reclaim.is_some() {
+            return;
+        }
+        for kind in ZoneKind::ALL {
+            self.manager.lab().set_reclaim_active(node, kind, active);
+        }
+    }
+
+    /// After direct reclaim that did not help, the kernel drains all per-CPU lists.
+    /// `spec: linux-6.1 10`
+    fn drain_after_reclaim(&mut self) {
+        if self.reclaim.is_some() {
+            return;
+        }
+        let m = self.manager.inspect();
+        let stuck = m
+            .zones()
+            .map(|z| m.zone(z))
+            .filter(|v| v.config.managed > 0)
+            .all(|v| v.free_counter <= (v.marks.min + v.marks.boost + v.protection[4]) as i64);
+        if stuck {
+            self.manager.drain_all();
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The anchor: the first snapshot taken while the trace ran, and what the trace says of that moment.
+
+use super::arrange::ORDERS;
+use super::evidence::Before;
+use super::pcp_trace::Waited;
+use super::zones::{ZoneFacts, zone_facts};
+use crate::replay::causes::{Causes, Op};
+use unfrag_linux::kpageflags::PageFlags;
+use unfrag_linux::procfs::buddyinfo::BuddyInfo;
+use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
+use unfrag_linux::recording::Snapshot;
+use unfrag_linux::{Error, Result};
+/// What the anchor shows, and what is assumed of the per-CPU lists at the start.
+#[derive(Clone, Debug)]
+pub struct Anchor {
+    /// Zones as recorded.
+    pub zones: Vec<ZoneFacts>,
+    /// Free blocks of each order, by zone.
+    pub free: Vec<[u64; ORDERS]>,
+    /// The same by type: unmovable, movable and reclaimable; `None` without pagetypeinfo.
+    pub listed: Vec<Option<[[u64; ORDERS]; 3]>>,
+    /// Pageblocks that are unmovable and reclaimable, by zone; `None` without pagetypeinfo.
+    pub blocks: Vec<Option<[u64; 2]>>,
+    /// Pageblocks of any type, by zone; `None` without pagetypeinfo.
+    pub pageblocks: Vec<Option<u64>>,
+    /// Flags of all frames, where they were read with the snapshot.
+    pub flags: Option<PageFlags>,
+    /// Time of buddyinfo in nanoseconds of the trace clock.
+    pub time: u64,
+    /// When vmstat, and zoneinfo next to it, were read, by vmstat's own counter; `None` if it does
+    /// not say.
+    pub dated: Option<u64>,
+    /// CPUs.
+    pub cpus: usize,
+    /// What the trace up to the anchor did, where the replay begins at the anchor.
+    pub before: Option<Before>,
+    /// What waited on the per-CPU lists then, where the trace shows it.
+    pub waited: Option<Waited>,
+}
+
+impl Anchor {
+    /// Reads a snapshot; `time` is when its buddyinfo was read, in nanoseconds of the trace's clock.
+    ///
+    /// # Errors
+    /// If it lacks buddyinfo or zoneinfo.
+    pub fn read(snap: &Snapshot, time: u64) -> Result<Anchor> {
+        let zones = zone_facts(snap)?;
+        let text = snap.file("buddyinfo").ok_or_else(|| {
+            Error::malformed(format!("snapshot `{}` has no buddyinfo", snap.name))
+        })?;
+        let info = BuddyInfo::parse(text)?;
+        let types = snap
+            .file("pagetypeinfo")
+            .map(PageTypeInfo::parse)
+            .transpose()?;
+        let mut free = vec![];
+        let mut blocks = vec![];
+        let mut pageblocks = vec![];
+        let mut listed = vec![];
+        for z in &zones {
+            let (node, name) = (u32::from(z.config.node.0), z.config.kind.name());
+            let row = info.zone(node, name).ok_or_else(|| {
+                Error::malformed(format!("buddyinfo of `{}` lacks zone {name}", snap.name))
+            })?;
+            let mut n = [0; ORDERS];
+            for (to, from) in n.iter_mut().zip(&row.free) {
+                *to = *from;
+            }
+            free.push(n);
+            let on = |t: &str| {
+                let mut n = [0; ORDERS];
+                let row = types.as_ref()?.row(node, name, t)?;
+                for (to, from) in n.iter_mut().zip(&row.counts) {
+                    *to = from.blocks;
+                }
+                Some(n)
+            };
+            let all = on("Unmovable").zip(on("Movable")).zip(on("Reclaimable"));
+            listed.push(all.map(|((u, m), r)| [u, m, r]));
+            let of = |t: &str| types.as_ref()?.blocks.get(node, name, t);
+            blocks.push(of("Unmovable").zip(of("Reclaimable")).map(|(u, r)| [u, r]));
+            pageblocks.push(types.as_ref().and_then(|t| t.blocks.of_zone(node, name)));
+        }
+        let cpus = zones.iter().map(|z| z.sets.len()).max().unwrap_or(1).max(1);
+        Ok(Anchor {
+            zones,
+            free,
+            listed,
+            blocks,
+            pageblocks,
+            flags: snap.file("kpageflags").map(PageFlags::parse).transpose()?,
+            time,
+            cpus,
+            dated: None,
+            before: None,
+            waited: None,
+        })
+    }
+
+    /// Operations before the anchor.
+    pub fn upto(&self, causes: &Causes) -> usize {
+        causes.ops.partition_point(|o| o.time < self.time)
+    }
+
+    /// Pages of a zone that were free at the anchor, those on per-CPU lists among them.
+    pub(super) fn free_pages(&self, zone: usize, causes: &Causes) -> i64 {
+        let z = &self.zones[zone];
+        let held: u64 = z.sets.iter().map(|s| s.0).sum();
+        let Some(dated) = self.dated else {
+            return (pages(&self.free[zone]) + held) as i64;
+        };
+        // zoneinfo has free pages and per-CPU lists of one moment, a little later than buddyinfo.
+        let lo = z.config.start.0 as u32;
+        let zone = lo..lo + z.config.spanned as u32;
+        let until = causes.ops.partition_point(|o| o.time < dated);
+        let between = causes.ops[..until].iter().skip(self.upto(causes));
+        let inside = between.filter(|o| zone.contains(&o.frame(causes)));
+        (z.free + held) as i64 + inside.map(Op::pages_taken).sum::<i64>()
+    }
+}
+
+fn pages(free: &[u64; ORDERS]) -> u64 {
+    free.iter().enumerate().map(|(o, n)| n << o).sum()
+}

@@ -1,0 +1,355 @@
+//! Where the free frames of a zone were, as far as nobody recorded it.
+//!
+//! Some frames are known: one first seen allocated was free at the start, one first seen freed was in
+//! use. The others are arranged so that the free blocks add up to what the anchor shows, by order and
+//! by type: untouched frames complete the largest blocks first, and each block that is shown as it is
+//! has a frame in use in its buddy, or the two would be one.
+//!
+//! Invariant: what is known stays so.
+
+use super::evidence::{Before, Left};
+use super::state::FreeBlock;
+use crate::replay::causes::{FIRST_ALLOC, FIRST_FREE};
+use unfrag::{MAX_ORDER, MigrateType};
+use unfrag_linux::kpageflags::{BUDDY, NOPAGE, PageFlags};
+
+pub(super) const ORDERS: usize = MAX_ORDER as usize + 1;
+/// Pages of a pageblock.
+pub(super) const BLOCK: u32 = 512;
+
+/// What is known of a frame at the start, or was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Nothing.
+    Unknown,
+    /// On a buddy list.
+    Free,
+    /// Free, and known to wait on a per-CPU list.
+    Held,
+    /// Free, and on the per-CPU list of nobody knows whom: page flags show it on no buddy list.
+    Loose,
+    /// Free since the trace saw it freed before the anchor, or since somebody freed it unseen after its
+    /// flags were read: on a buddy list, or still on a per-CPU list.
+    Freed,
+    /// Page flags say nothing of it: it was on a per-CPU list when they were read, or is the kernel's.
+    Bare,
+    /// In use.
+    Used,
+    /// In use, though page flags show it on a buddy list: it was taken unseen soon after. The block
+    /// that it is from is among those that the anchor shows.
+    Taken,
+    /// Nothing is known, and it is taken to be in use lest two blocks become one.
+    Apart,
+    /// No memory of the allocator.
+    Absent,
+}
+
+impl Known {
+    pub(super) fn is_free(self) -> bool {
+        matches!(
+            self,
+            Known::Free | Known::Held | Known::Loose | Known::Freed
+        )
+    }
+
+    /// Whether the anchor's buddy lists show it.
+    fn is_listed(self) -> bool {
+        matches!(self, Known::Free | Known::Taken)
+    }
+}
+
+/// A zone's frames: the first one's number, and what is known of each.
+pub(super) struct Ground {
+    pub(super) lo: u32,
+    pub(super) known: Vec<Known>,
+}
+
+impl Ground {
+    /// What the trace knows, and the page flags of the anchor, if there are any. `before` is what the
+    /// trace up to then did, where `first` begins at the anchor. `blocks` is how many pageblocks the
+    /// zone has: where that is fewer than it spans, those of which nothing is known are taken to be
+    /// absent, from the highest down.
+    pub(super) fn new(
+        lo: u32,
+        held: &[bool],
+        first: &[u8],
+        flags: Option<&PageFlags>,
+        before: &Before,
+        blocks: Option<u64>,
+    ) -> Ground {
+        let flags = |k: usize| Some(flags?.of(u64::from(lo) + k as u64));
+        let of = |(k, held): (usize, &bool)| match (held, first[lo as usize + k], flags(k)) {
+            (true, ..) => Known::Held,
+            _ if before.left(lo + k as u32) == Left::Used => Known::Used,
+            (.., Some(f))
+                if f & BUDDY == 0
+                    && let Some(op) = before.freed(lo + k as u32) =>
+            {
+                match is_cached(op.order) {
+                    true => Known::Freed,
+                    false => Known::Free,
+                }
+            }
+            (false, FIRST_ALLOC, Some(0)) => Known::Loose,
+            (false, FIRST_ALLOC, Some(f)) if f & BUDDY == 0 => Known::Freed,
+            (false, FIRST_ALLOC, _) => Known::Free,
+            (false, FIRST_FREE, Some(f)) if f & BUDDY != 0 => Known::Taken,
+            (false, FIRST_FREE, _) => Known::Used,
+            (false, _, None) => Known::Unknown,
+            (false, _, Some(0)) => Known::Bare,
+            (false, _, Some(f)) if f & BUDDY != 0 => Known::Free,
+            (false, _, Some(f)) if f & NOPAGE != 0 => Known::Absent,
+            (false, ..) => Known::Used,
+        };
+        let known = held.iter().enumerate().map(of).collect();
+        let mut ground = Ground { lo, known };
+        let all = ground.pageblocks();
+        let mut absent = (all as u64).saturating_sub(blocks.unwrap_or(u64::MAX));
+        for b in (0..all).rev() {
+            let range = ground.pageblock(b);
+            let untouched = |k: &Known| matches!(k, Known::Unknown | Known::Bare | Known::Absent);
+            if absent > 0 && ground.known[range.clone()].iter().all(untouched) {
+                ground.known[range].fill(Known::Absent);
+                absent -= 1;
+            }
+        }
+        ground
+    }
+
+    pub(super) fn pageblocks(&self) -> usize {
+        let hi = self.lo + self.known.len() as u32;
+        (hi.div_ceil(BLOCK) - self.lo / BLOCK) as usize
+    }
+
+    /// Frames of the pageblock with this number, from the zone's first one on.
+    pub(super) fn pageblock(&self, b: usize) -> std::ops::Range<usize> {
+        let first = (self.lo / BLOCK + b as u32) * BLOCK;
+        let end = (first + BLOCK - self.lo) as usize;
+        first.saturating_sub(self.lo) as usize..end.min(self.known.len())
+    }
+
+    /// Decides which unknown frames were free, so that `total` pages of the zone are. `shown` is how
+    /// many blocks of each order the anchor shows, by type or (one row) in all.
+    pub(super) fn choose(
+        &mut self,
+        total: i64,
+        shown: &[[u64; ORDERS]],
+        types: &[(u32, MigrateType)],
+    ) {
+        let there = |k: &&Known| k.is_free() || k.is_listed();
+        let known = self.known.iter().filter(there).count();
+        let mut missing = total - known as i64;
+        let mut covered = vec![false; self.known.len()];
+        for order in (0..ORDERS as u8).rev() {
+            let mut rows = vec![(0u64, vec![]); shown.len()];
+            for k in self.windows(order) {
+                let row = &mut rows[self.row(k, types, shown.len())];
+                let frames = &self.known[k..k + (1 << order)];
+                if !covered[k] && frames.iter().all(|f| f.is_listed()) {
+                    row.0 += 1;
+                    covered[k..k + (1 << order)].fill(true);
+                    self.keep_apart(k, order);
+                    continue;
+                }
+                let Some(unknown) = self.unknown_in(k, order, &covered) else {
+                    continue;
+                };
+                // A block of which nothing but the lack of flags is known may be the kernel's.
+                let frames = &self.known[k..k + (1 << order)];
+                let bare = !frames.iter().any(|f| *f != Known::Bare);
+                row.1.push((bare, is_scattered(frames), unknown, k));
+            }
+            for ((have, mut open), row) in rows.into_iter().zip(shown) {
+                // Blocks that need the fewest unknown frames first; high addresses first among
+                // equals, for the kernel takes early memory from below.
+                open.sort_by_key(|&(bare, scattered, unknown, k)| {
+                    (bare, scattered, unknown, usize::MAX - k)
+                });
+                let mut wanted = row[usize::from(order)].saturating_sub(have);
+                for (.., k) in open {
+                    if wanted == 0 {
+                        break;
+                    }
+                    // Blocks taken before may have settled some of its frames.
+                    let Some(unknown) = self.unknown_in(k, order, &covered) else {
+                        continue;
+                    };
+                    if unknown as i64 > missing || !self.keep_apart(k, order) {
+                        continue;
+                    }
+                    missing -= unknown as i64;
+                    wanted -= 1;
+                    self.known[k..k + (1 << order)].fill(Known::Free);
+                    covered[k..k + (1 << order)].fill(true);
+                }
+            }
+        }
+        self.scatter(missing, types);
+        // What was freed and is on no buddy list by now waits on a per-CPU list.
+        let freed = self.known.iter_mut().filter(|f| **f == Known::Freed);
+        freed.for_each(|f| *f = Known::Loose);
+    }
+
+    /// What is still missing lies anywhere: first where it stays in single pages. Of frames without a
+    /// flag those in movable pageblocks are the likeliest, for the kernel's own pages lie in others,
+    /// and then those next to a free one.
+    fn scatter(&mut self, mut missing: i64, types: &[(u32, MigrateType)]) {
+        for (movable, beside_free) in [(true, true), (true, false), (false, true), (false, false)] {
+            for k in (0..self.known.len()).rev() {
+                let beside = [k.wrapping_sub(1), k + 1];
+                let free = |k: usize| self.known.get(k).is_some_and(|f| f.is_free());
+                let own = || type_at(self.lo + k as u32, types) == MigrateType::Movable;
+                if missing > 0
+                    && self.known[k] == Known::Bare
+                    && (!movable || own())
+                    && (!beside_free || beside.into_iter().any(free))
+                {
+                    self.known[k] = Known::Loose;
+                    missing -= 1;
+                }
+            }
+        }
+        for single in [true, false] {
+            for k in (0..self.known.len()).rev() {
+                let open = match self.known[k] {
+                    Known::Unknown => true,
+                    Known::Apart => !single,
+                    _ => false,
+                };
+                if missing > 0 && open && (!single || self.keep_apart(k, 0)) {
+                    self.known[k] = Known::Free;
+                    missing -= 1;
+                }
+            }
+        }
+    }
+
+    /// Frames of free blocks that are more than shown, each with the order of its block: these had
+    /// been held back by a CPU. `None` for all others. Of the blocks of an order those are taken that
+    /// were allocated first (`turn`).
+    pub(super) fn beyond(
+        &self,
+        shown: &[[u64; ORDERS]],
+        types: &[(u32, MigrateType)],
+        turn: impl Fn(u32) -> usize,
+    ) -> Vec<Option<u8>> {
+        let free: Vec<bool> = self.known.iter().map(|k| *k == Known::Free).collect();
+        let mut blocks = coalesce(self.lo, &free, types);
+        blocks.sort_by_key(|b| turn(b.pfn));
+        let mut extra: Vec<[i64; ORDERS]> = shown.iter().map(|n| n.map(|n| -(n as i64))).collect();
+        let mut beyond = vec![None; free.len()];
+        let at = |b: &FreeBlock| (b.pfn - self.lo) as usize;
+        for b in &blocks {
+            extra[self.row(at(b), types, shown.len())][usize::from(b.order)] += 1;
+        }
+        for b in &blocks {
+            let over = &mut extra[self.row(at(b), types, shown.len())][usize::from(b.order)];
+            if *over > 0 {
+                *over -= 1;
+                beyond[at(b)..at(b) + (1 << b.order)].fill(Some(b.order));
+            }
+        }
+        beyond
+    }
+
+    /// Where blocks of an order may begin.
+    fn windows(&self, order: u8) -> impl Iterator<Item = usize> + use<> {
+        let size = 1u32 << order;
+        let begin = (self.lo.next_multiple_of(size) - self.lo) as usize;
+        let end = (self.known.len() + 1).saturating_sub(size as usize);
+        (begin..end).step_by(size as usize)
+    }
+
+    fn row(&self, k: usize, types: &[(u32, MigrateType)], rows: usize) -> usize {
+        (type_at(self.lo + k as u32, types) as usize).min(rows - 1)
+    }
+
+    /// Frames of a block of which nothing is known, if it may be free as a whole.
+    fn unknown_in(&self, k: usize, order: u8, covered: &[bool]) -> Option<usize> {
+        let mut unknown = 0;
+        if covered[k] {
+            return None;
+        }
+        for f in &self.known[k..k + (1 << order)] {
+            match f {
+                Known::Free | Known::Freed => {}
+                Known::Unknown | Known::Bare => unknown += 1,
+                _ => return None,
+            }
+        }
+        Some(unknown)
+    }
+
+    /// Sees to it that a block's buddy is not free as a whole; false if it is known to be.
+    fn keep_apart(&mut self, k: usize, order: u8) -> bool {
+        let size = 1u32 << order;
+        let buddy = (self.lo + k as u32) ^ size;
+        let Some(at) = buddy.checked_sub(self.lo) else {
+            return true;
+        };
+        let Some(frames) = self.known.get_mut(at as usize..(at + size) as usize) else {
+            return true;
+        };
+        // What has no flag is on no buddy list.
+        let may_merge = |f: &Known| matches!(f, Known::Free | Known::Freed | Known::Unknown);
+        if order == MAX_ORDER || !frames.iter().all(may_merge) {
+            return true;
+        }
+        for (from, to) in [(Known::Unknown, Known::Apart), (Known::Freed, Known::Loose)] {
+            if let Some(f) = frames.iter_mut().find(|f| **f == from) {
+                *f = to;
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Whether a freed block of an order waits on a per-CPU list, in the kernels that have page flags to
+/// read and lists for more than single pages. `spec: linux-6.1 3`
+pub(crate) fn is_cached(order: u8) -> bool {
+    order <= 3 || order == 9
+}
+
+/// Type of the pageblock that holds a frame.
+pub(super) fn type_at(pfn: u32, types: &[(u32, MigrateType)]) -> MigrateType {
+    types[(pfn / BLOCK - types[0].0 / BLOCK) as usize].1
+}
+
+/// Whether the frames that are known to be free lie here and there. A whole free block is taken from
+/// its beginning on, so that what was touched of it has few holes; scattered frames had been waiting
+/// on a per-CPU list.
+fn is_scattered(frames: &[Known]) -> bool {
+    let touched = frames.iter().filter(|f| f.is_free()).count();
+    let last = frames.iter().rposition(|f| f.is_free());
+    let reach = last.map_or(0, |last| last + 1);
+    (reach - touched) * 8 > touched
+}
+
+/// The largest aligned blocks of the free frames, ascending.
+pub(super) fn coalesce(lo: u32, free: &[bool], types: &[(u32, MigrateType)]) -> Vec<FreeBlock> {
+    let mut out = vec![];
+    let mut k = 0;
+    while k < free.len() {
+        if !free[k] {
+            k += 1;
+            continue;
+        }
+        let pfn = lo + k as u32;
+        let mut order = 0u8;
+        while order < MAX_ORDER {
+            let size = 1usize << (order + 1);
+            let fits = (pfn as usize).is_multiple_of(size)
+                && k + size <= free.len()
+                && free[k..k + size].iter().all(|f| *f);
+            if !fits {
+                break;
+            }
+            order += 1;
+        }
+        let mt = type_at(pfn, types);
+        out.push(FreeBlock { pfn, order, mt });
+        k += 1 << order;
+    }
+    out
+}

@@ -1,0 +1,98 @@
+//! Which pageblock was of which type at the start.
+//!
+//! A host shows how many pageblocks there are of each type, and of none which. The trace knows some:
+//! their blocks came from a list of that type, or went to one. The others are guessed.
+//!
+//! Invariant: as many pageblocks of each type as the anchor shows, as far as the trace allows.
+
+use super::arrange::{BLOCK, Ground, Known};
+use super::percpu::Sources;
+use crate::replay::causes::{Do, FIRST_ALLOC};
+use std::cmp::Reverse;
+use unfrag::{Gfp, MigrateType};
+use unfrag_linux::kpageflags::{LRU, PGTABLE, SLAB};
+
+impl Ground {
+    /// Types of the pageblocks: as many of each as the anchor shows (`[unmovable, reclaimable]`).
+    /// Unmovable and reclaimable pageblocks are those that served such requests before the first
+    /// fallback, or whose lists the trace shows. Beyond them they are those with most pages of that kind by the page flags; without
+    /// flags the fullest ones, from low addresses up: were they not full, no fallback would be needed.
+    pub(super) fn block_types(
+        &self,
+        blocks: Option<[u64; 2]>,
+        from: &Sources,
+    ) -> Vec<(u32, MigrateType)> {
+        let Sources {
+            causes,
+            evidence,
+            waited,
+            flags,
+            ..
+        } = from;
+        let (lo, hi) = (self.lo, self.lo + self.known.len() as u32);
+        let first = lo / BLOCK;
+        let n = self.pageblocks();
+        let until = causes.extfrag.first().map_or(u64::MAX, |e| e.0);
+        let mut votes = vec![[0u32; 3]; n];
+        let early = evidence.firsts.iter().take_while(|o| o.time < until);
+        for op in early.filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn)) {
+            if causes.first[op.pfn as usize] == FIRST_ALLOC
+                && let Some(mt) = Gfp::from_bits_retain(op.other).mobility()
+                && mt.is_ordinary()
+            {
+                votes[(op.pfn / BLOCK - first) as usize][mt as usize] += 1 << op.order;
+            }
+        }
+        let empty = |b: usize| {
+            let frames = self.known[self.pageblock(b)].iter();
+            frames.filter(|k| k.is_free()).count()
+        };
+        let empty: Vec<usize> = (0..n).map(empty).collect();
+        // Pages of slabs, and pages of the kernel in all.
+        let kernels = |b: usize| {
+            let mut n = [0u32; 2];
+            for k in self.pageblock(b) {
+                let f = flags.map_or(LRU, |f| f.of(u64::from(lo) + k as u64));
+                n[0] += u32::from(f & SLAB != 0);
+                n[1] += u32::from(f & (SLAB | PGTABLE) != 0);
+            }
+            n
+        };
+        let kernels: Vec<[u32; 2]> = (0..n).map(kernels).collect();
+        let absent = |b: usize| self.known[self.pageblock(b)].first() == Some(&Known::Absent);
+        let mut types = vec![MigrateType::Movable; n];
+        let [unmovable, reclaimable] = blocks.unwrap_or([n as u64, 0]);
+        for (mt, wanted) in [
+            (MigrateType::Reclaimable, reclaimable),
+            (MigrateType::Unmovable, unmovable),
+        ] {
+            let shown = |b: usize| waited.as_ref()?.block_type((first + b as u32) * BLOCK);
+            let open = |&b: &usize| {
+                let other = shown(b).is_some_and(|t| t != mt);
+                types[b] == MigrateType::Movable && !absent(b) && !other
+            };
+            let mut order: Vec<usize> = (0..n).filter(open).collect();
+            order.sort_by_key(|&b| {
+                let v = votes[b];
+                let own = v[mt as usize];
+                let served = own > v.iter().sum::<u32>() / 2;
+                (
+                    shown(b).is_none(),
+                    !served,
+                    Reverse(if served { own } else { 0 }),
+                    Reverse(kernels[b][usize::from(mt == MigrateType::Unmovable)]),
+                    empty[b],
+                    b,
+                )
+            });
+            for b in order.into_iter().take(wanted as usize) {
+                types[b] = mt;
+            }
+        }
+        types
+            .into_iter()
+            .enumerate()
+            .map(|(b, mt)| ((first + b as u32) * BLOCK, mt))
+            .collect()
+    }
+}

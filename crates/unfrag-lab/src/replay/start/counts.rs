@@ -1,0 +1,142 @@
+//! A start from what any host shows.
+//!
+//! The anchor, the first snapshot taken while the trace ran, says how many blocks of each order were
+//! free, how many pages each CPU held back, and how many pageblocks there were of each type. The
+//! trace says where: a frame first seen allocated was free at the start, one first seen freed was in
+//! use. Walking the trace back from the anchor gives the number of free pages at its start. What
+//! neither says is chosen so that the blocks add up: frames that were never touched complete the
+//! largest blocks that the anchor shows.
+//!
+//! With page flags each frame at the anchor is known. The replay then begins there; the trace before
+//! it says who freed what still waits on a per-CPU list, and after it what else waited.
+//!
+//! `spec: linux-6.1 7.6, 9`
+
+use super::anchor::Anchor;
+use super::arrange::{Ground, Known, coalesce};
+use super::evidence::{Before, Evidence};
+use super::percpu::{Sets, Sources, waiting};
+use super::state::{Frame, SetStart, Start};
+use super::touched::Touched;
+use super::zones::highest_frame;
+use crate::replay::causes::Causes;
+use unfrag::{Gfp, MigrateType};
+use unfrag_linux::Result;
+
+/// The state at the beginning of `causes`. `held` is how many pages each CPU holds back of each
+/// zone (`[zone][cpu]`). What neither anchor nor trace tells is whether the pages of kernel requests
+/// are the first to have waited there (`kernel_first`), or movable ones; that start is right from
+/// which the replay comes closest to the anchor.
+///
+/// # Errors
+/// If the zones are beyond what can be replayed.
+pub fn counts(
+    anchor: &Anchor,
+    causes: &Causes,
+    evidence: &Evidence,
+    held: &[Vec<u64>],
+    kernel_first: bool,
+) -> Result<Start> {
+    let frames = highest_frame(&anchor.zones)?;
+    let mut state = vec![Frame::None; frames as usize];
+    let mut start = Start {
+        zones: anchor.zones.clone(),
+        cpus: anchor.cpus,
+        time: match anchor.before {
+            Some(_) => anchor.time,
+            None => causes.ops.first().map_or(0, |o| o.time),
+        },
+        free: vec![],
+        sets: vec![],
+        block_types: vec![],
+        freed_later: vec![],
+        frames: vec![],
+    };
+    let touched = Touched::before(&causes.ops[..anchor.upto(causes)], causes);
+    let nothing = Before::default();
+    let before = anchor.before.as_ref().unwrap_or(&nothing);
+    for (i, z) in anchor.zones.iter().enumerate() {
+        let lo = z.config.start.0 as u32;
+        let hi = lo + z.config.spanned as u32;
+        let len = (hi - lo) as usize;
+        let flags = anchor.flags.as_ref();
+        let sources = Sources {
+            causes,
+            evidence,
+            waited: anchor.waited.as_ref(),
+            flags,
+            before,
+            kernel_first,
+        };
+        let waiting = waiting(lo, len, &held[i], &sources);
+        let mut ground = Ground::new(
+            lo,
+            &waiting.frames,
+            &causes.first,
+            flags,
+            before,
+            anchor.pageblocks[i],
+        );
+        let types = ground.block_types(anchor.blocks[i], &sources);
+        // Which pageblock is of which type is a guess; flags, which are none, should not yield to it.
+        let shown = match anchor.listed[i] {
+            Some(by_type) if flags.is_none() => by_type.to_vec(),
+            _ => vec![anchor.free[i]],
+        };
+        // What is arranged is the anchor; the trace leads from there back to the start.
+        let at_start = ground.known.clone();
+        touched.apply(&mut ground);
+        ground.choose(anchor.free_pages(i, causes), &shown, &types);
+        let takers = evidence.takers(lo, len);
+        let turn = |p: u32| takers[(p - lo) as usize].map_or(usize::MAX, |t| t.0);
+        let beyond = ground.beyond(&shown, &types, turn);
+        touched.undo(&mut ground, &at_start);
+        let movable = movable_first(lo, hi, evidence);
+        let pfn = |k: usize| u64::from(lo) + k as u64;
+        for (k, f) in state[lo as usize..hi as usize].iter_mut().enumerate() {
+            *f = match ground.known[k] {
+                Known::Absent => Frame::None,
+                known if known.is_free() => Frame::Free,
+                _ if movable[k] || flags.is_some_and(|f| f.is_movable(pfn(k))) => Frame::Movable,
+                _ => Frame::Pinned,
+            };
+        }
+        let sets = Sets {
+            zone: i,
+            ground: &ground,
+            beyond: &beyond,
+            touched: &touched,
+            before,
+            waited: anchor.waited.as_ref(),
+            types: &types,
+            takers: &takers,
+        };
+        let sets = sets.fill(waiting, &z.sets);
+        let mut on_lists: Vec<bool> = ground.known.iter().map(|k| k.is_free()).collect();
+        for p in sets.iter().flat_map(SetStart::frames) {
+            on_lists[(p - lo) as usize] = false;
+        }
+        start.sets.extend(sets);
+        // Lists give from their head: what was taken first stood there.
+        let mut free = coalesce(lo, &on_lists, &types);
+        free.sort_by_cached_key(|b| (b.pfn..b.pfn + (1 << b.order)).map(turn).min());
+        start.free.extend(free);
+        start.block_types.extend(types);
+    }
+    start.frames = state;
+    Ok(start)
+}
+
+/// Frames in use at the start that a movable page followed in the trace: most likely movable
+/// themselves.
+fn movable_first(lo: u32, hi: u32, evidence: &Evidence) -> Vec<bool> {
+    let mut movable = vec![false; (hi - lo) as usize];
+    let mut seen = vec![false; (hi - lo) as usize];
+    for op in evidence.firsts.iter().filter(|o| (lo..hi).contains(&o.pfn)) {
+        let k = (op.pfn - lo) as usize;
+        if !std::mem::replace(&mut seen[k], true) {
+            movable[k] = Gfp::from_bits_retain(op.other).mobility() == Some(MigrateType::Movable);
+        }
+    }
+    movable
+}

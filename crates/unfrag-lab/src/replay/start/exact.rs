@@ -1,0 +1,168 @@
+//! A start from the kernel's own free lists.
+//!
+//! The lists are exact and in order; what is not on them is in use. Which of that is movable comes
+//! from the page flags where the mark has them.
+
+use super::state::{Frame, FreeBlock, SetStart, Start};
+use super::zones::{highest_frame, marks, zone_facts};
+use crate::era::Era;
+use unfrag::{MigrateType, ZoneConfig};
+use unfrag_linux::freelists::{self, FreeLists, PcpKind};
+use unfrag_linux::kpageflags::PageFlags;
+use unfrag_linux::recording::Snapshot;
+use unfrag_linux::{Error, Result};
+
+/// The lists of a zone. They name no node: where several have a zone of that name, it is told by its
+/// first frame.
+fn lists_of<'l>(
+    lists: &'l FreeLists,
+    zone: &ZoneConfig,
+    zones: &[ZoneConfig],
+) -> Option<&'l freelists::Zone> {
+    let several = zones.iter().filter(|z| z.kind == zone.kind).count() > 1;
+    let is_it = |l: &&freelists::Zone| {
+        l.name == zone.kind.name() && (!several || l.start_pfn == zone.start.0)
+    };
+    lists.zones.iter().find(is_it)
+}
+
+/// Reads the state out of a mark. `offset` is what to take from a snapshot's time to get the
+/// trace's.
+///
+/// # Errors
+/// If the mark has no free lists, or they were torn while they were read.
+pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
+    let text = snap.file("freelists").ok_or_else(|| {
+        Error::malformed(format!("snapshot `{}` has no freelists", snap.name))
+            .help("use --start counts")
+    })?;
+    let lists = FreeLists::parse(text)?;
+    let mut zones = zone_facts(snap)?;
+    let configs: Vec<ZoneConfig> = zones.iter().map(|z| z.config).collect();
+    let frames = highest_frame(&zones)?;
+    let flags = snap.file("kpageflags").map(PageFlags::parse).transpose()?;
+    let mut state = vec![Frame::None; frames as usize];
+    let torn = || {
+        Error::malformed(format!(
+            "the free lists of snapshot `{}` were torn while being read",
+            snap.name
+        ))
+        .help("use --start counts, or another mark")
+    };
+    let mut free = vec![];
+    let mut sets = vec![];
+    for (i, z) in zones.iter_mut().enumerate() {
+        let (node, name) = (z.config.node.0, z.config.kind.name());
+        let Some(l) = lists_of(&lists, &z.config, &configs) else {
+            return Err(Error::malformed(format!(
+                "freelists lack zone {name} of node {node}"
+            )));
+        };
+        let w = &l.watermarks;
+        z.marks = marks(w.min, w.low, w.high, w.promo, l.boost);
+        z.highatomic = l.highatomic;
+        let start = z.config.start.0 as usize;
+        for (pfn, f) in state
+            .iter_mut()
+            .enumerate()
+            .skip(start)
+            .take(z.config.spanned as usize)
+        {
+            let lru = flags.as_ref().is_some_and(|k| k.is_movable(pfn as u64));
+            *f = if lru { Frame::Movable } else { Frame::Pinned };
+        }
+        for area in &l.orders {
+            for list in &area.lists {
+                if list.torn.is_some() {
+                    return Err(torn());
+                }
+                let mt = era
+                    .migratetype_without_cma(list.migratetype.into())
+                    .ok_or_else(|| Error::malformed(format!("migratetype {}", list.migratetype)))?;
+                free.extend(list.pfns.iter().map(|&p| FreeBlock {
+                    pfn: p as u32,
+                    order: area.order,
+                    mt,
+                }));
+            }
+        }
+        for p in &l.pcps {
+            let mut set = SetStart {
+                zone: i,
+                cpu: p.cpu as usize,
+                tuning: Some((p.high, p.batch, p.free_factor.into())),
+                lists: vec![],
+            };
+            for list in &p.lists {
+                if list.torn.is_some() {
+                    return Err(torn());
+                }
+                let index = match list.kind {
+                    PcpKind::MigrateType(t) => usize::from(list.order) * 3 + usize::from(t),
+                    PcpKind::Thp(i) => usize::from(i),
+                };
+                let block = |&p: &u64| {
+                    // A page waits under the type that it will be freed to: its pageblock's.
+                    let mt = lists
+                        .pageblock(p)
+                        .and_then(|(t, _)| era.migratetype_without_cma(t.into()));
+                    let mt = mt.unwrap_or(MigrateType::Movable);
+                    FreeBlock {
+                        pfn: p as u32,
+                        order: list.order,
+                        mt,
+                    }
+                };
+                set.lists
+                    .push((index, list.pfns.iter().map(block).collect()));
+            }
+            sets.push(set);
+        }
+    }
+    for b in free
+        .iter()
+        .chain(sets.iter().flat_map(|s| s.lists.iter().flat_map(|l| &l.1)))
+    {
+        for p in b.pfn..b.pfn + (1 << b.order) {
+            match state.get_mut(p as usize) {
+                Some(f) => *f = Frame::Free,
+                None => {
+                    return Err(Error::malformed(format!(
+                        "freelists name frame {p}, beyond all zones"
+                    )));
+                }
+            }
+        }
+    }
+    let mut block_types = vec![];
+    for run in &lists.pageblocks {
+        for (i, &t) in run.types.iter().enumerate() {
+            let pfn = run.start_pfn + i as u64 * 512;
+            if pfn >= u64::from(frames) {
+                break;
+            }
+            let mt = era
+                .migratetype_without_cma(t.into())
+                .ok_or_else(|| Error::malformed(format!("pageblock type {t}")))?;
+            block_types.push((pfn as u32, mt));
+        }
+    }
+    // The walk happens within a few milliseconds; what it shows is the state at its end.
+    let time = snap
+        .files
+        .iter()
+        .find(|f| f.name == "freelists")
+        .and_then(|f| f.time)
+        .map_or(0, |(_, end)| end.saturating_add_signed(-offset));
+    let cpus = sets.iter().map(|s| s.cpu + 1).max().unwrap_or(1);
+    Ok(Start {
+        zones,
+        cpus,
+        time,
+        free,
+        sets,
+        block_types,
+        freed_later: vec![false; frames as usize],
+        frames: state,
+    })
+}

@@ -1,0 +1,295 @@
+//! What waited on the per-CPU lists at the start.
+//!
+//! The trace shows the blocks that a CPU took before it first refilled a list; those had been waiting
+//! there. Small pieces that are free beyond what the anchor's buddy lists show were held back too, by
+//! the CPU that allocated them first.
+
+use super::arrange::{Ground, Known, coalesce, is_cached, type_at};
+use super::evidence::{Before, Evidence};
+use super::pcp_trace::{Block, Lists, Waited};
+use super::state::{FreeBlock, SetStart};
+use super::touched::Touched;
+use crate::replay::causes::{Causes, FIRST_ALLOC, Op};
+use unfrag::pcp::{NR_LISTS, list_index};
+use unfrag::{MigrateType, Order};
+use unfrag_linux::kpageflags::{BUDDY, PageFlags};
+
+/// Blocks that wait on per-CPU lists, by CPU and list, and pages that are still to be found for each.
+pub(super) struct Waiting {
+    /// From the head on.
+    heads: Vec<Lists>,
+    /// From the tail on.
+    tails: Vec<Lists>,
+    left: Vec<u64>,
+    pub(super) frames: Vec<bool>,
+}
+
+/// What the evidence for waiting blocks is read from.
+pub(super) struct Sources<'a> {
+    pub(super) causes: &'a Causes,
+    pub(super) evidence: &'a Evidence,
+    pub(super) waited: Option<&'a Waited>,
+    pub(super) flags: Option<&'a PageFlags>,
+    pub(super) before: &'a Before,
+    /// Whether pages of kernel requests are the first to have waited, where the trace does not say.
+    pub(super) kernel_first: bool,
+}
+
+/// What the trace itself says was waiting in a zone of `len` frames from `lo` on. `held` is how many
+/// pages each CPU holds back of it.
+pub(super) fn waiting(lo: u32, len: usize, held: &[u64], from: &Sources) -> Waiting {
+    let none = vec![vec![vec![]; NR_LISTS]; held.len()];
+    let mut w = Waiting {
+        heads: none.clone(),
+        tails: none,
+        left: held.to_vec(),
+        frames: vec![false; len],
+    };
+    for (cpu, left) in w.left.iter_mut().enumerate() {
+        for (list, tail, blocks) in from.found(cpu, lo, lo + len as u32) {
+            for (pfn, order) in blocks {
+                let Some(k) = pfn.checked_sub(lo).map(|k| k as usize) else {
+                    continue;
+                };
+                let block = k..k + (1 << order);
+                let Some(frames) = w.frames.get_mut(block) else {
+                    continue;
+                };
+                if *left >= 1 << order && frames.iter().all(|f| !*f) && from.may_wait(pfn) {
+                    *left -= 1 << order;
+                    frames.fill(true);
+                    let ends = if tail { &mut w.tails } else { &mut w.heads };
+                    ends[cpu][list].push((pfn, order));
+                }
+            }
+        }
+    }
+    w
+}
+
+impl Sources<'_> {
+    /// Blocks that waited on the lists of a CPU, by list: from its head on, or from its tail.
+    fn found(&self, cpu: usize, lo: u32, hi: u32) -> Vec<(usize, bool, Vec<Block>)> {
+        if let Some(waited) = self.waited {
+            let of = |ends: &[Lists], tail| {
+                let lists = ends.get(cpu).cloned().unwrap_or_default();
+                let lists = lists.into_iter().enumerate();
+                lists.map(move |(list, blocks)| (list, tail, blocks))
+            };
+            return of(&waited.taken, false)
+                .chain(of(&waited.drained, true))
+                .collect();
+        }
+        // Movable lists first: their refills are plain to see.
+        let mut found = free_before_refill(cpu, lo, hi, self.causes, self.evidence);
+        found.sort_by_key(|(list, _)| {
+            let movable = list % 3 == MigrateType::Movable as usize;
+            (movable == self.kernel_first, *list)
+        });
+        let blocks = |(list, pfns): (usize, Vec<u32>)| {
+            let order = (list / 3) as u8;
+            let blocks = pfns.into_iter().map(|p| (p, order));
+            (list, false, blocks.collect())
+        };
+        found.into_iter().map(blocks).collect()
+    }
+
+    /// Whether page flags allow a block to have waited. On a per-CPU list it has none; one that was
+    /// freed after they were read still shows what it had been.
+    fn may_wait(&self, pfn: u32) -> bool {
+        let freed = self.waited.is_some() || self.before.freed(pfn).is_some();
+        let off = |f: u64| f == 0 || freed && f & BUDDY == 0;
+        self.flags.is_none_or(|f| off(f.of(pfn.into())))
+    }
+}
+
+/// What a CPU allocated from each of its lists before it refilled it for the first time: that had been
+/// waiting there, if it was free at the start.
+fn free_before_refill(
+    cpu: usize,
+    lo: u32,
+    hi: u32,
+    causes: &Causes,
+    evidence: &Evidence,
+) -> Vec<(usize, Vec<u32>)> {
+    let Some(lists) = evidence.before_refill.get(cpu) else {
+        return vec![];
+    };
+    let mut all = vec![];
+    for (list, pfns) in lists.iter().enumerate() {
+        let mut seen = std::collections::HashSet::new();
+        let waited = |p: &u32| {
+            (lo..hi).contains(p) && causes.first[*p as usize] == FIRST_ALLOC && seen.insert(*p)
+        };
+        all.push((list, pfns.iter().copied().filter(waited).collect()));
+    }
+    all
+}
+
+/// Order of huge pages. Blocks from it on are not cut up for the per-CPU lists; those that the anchor
+/// does not show waited there as huge pages.
+const HUGE: u8 = 9;
+
+/// Turn of the first block that nobody takes: after all that somebody does.
+const UNTAKEN: usize = usize::MAX / 2;
+
+/// The per-CPU lists of a zone, to be filled.
+pub(super) struct Sets<'a> {
+    pub(super) zone: usize,
+    /// The zone at the start.
+    pub(super) ground: &'a Ground,
+    /// Frames that the anchor's buddy lists do not show.
+    pub(super) beyond: &'a [Option<u8>],
+    pub(super) touched: &'a Touched,
+    pub(super) before: &'a Before,
+    pub(super) waited: Option<&'a Waited>,
+    pub(super) types: &'a [(u32, MigrateType)],
+    /// Who took each frame first.
+    pub(super) takers: &'a [Option<(usize, usize, MigrateType)>],
+}
+
+/// A free block, a page or a huge page, that may have been held back.
+struct Candidate {
+    /// How likely: on no buddy list by its flags, or huge and beyond what the anchor shows; beyond it,
+    /// and in how large a block; touched before the anchor; shown there, but small.
+    class: (u8, u8),
+    /// Its turn among first allocations; none at all is the last.
+    turn: usize,
+    cpu: Option<usize>,
+    mt: MigrateType,
+    pfn: u32,
+    order: u8,
+}
+
+impl Sets<'_> {
+    /// Fills them: with what waited there, then with what is free in small pieces, held back by the
+    /// CPU that allocated it first. `shown` is (count, high, batch) of each CPU at the anchor.
+    pub(super) fn fill(&self, waiting: Waiting, shown: &[(u64, u64, u64)]) -> Vec<SetStart> {
+        let Waiting {
+            heads: mut lists,
+            tails,
+            mut left,
+            ..
+        } = waiting;
+        let mut chosen = vec![];
+        for mut c in self.candidates() {
+            let Some((cpu, mt)) = self.list_for(&c, &left) else {
+                continue;
+            };
+            left[cpu] -= 1 << c.order;
+            (c.cpu, c.mt) = (Some(cpu), mt);
+            chosen.push(c);
+        }
+        chosen.sort_by_key(|c| c.turn);
+        for c in chosen {
+            if let Some(cpu) = c.cpu {
+                lists[cpu][list_index(Order(c.order), c.mt)].push((c.pfn, c.order));
+            }
+        }
+        let ends = lists.iter_mut().zip(tails);
+        for (list, tail) in ends.flat_map(|(l, t)| l.iter_mut().zip(t)) {
+            list.extend(tail.into_iter().rev());
+        }
+        let block = |(pfn, order)| FreeBlock {
+            pfn,
+            order,
+            mt: type_at(pfn, self.types),
+        };
+        let set = |(cpu, lists): (usize, Vec<Vec<(u32, u8)>>)| SetStart {
+            zone: self.zone,
+            cpu,
+            tuning: shown.get(cpu).map(|s| (s.1 as i32, s.2 as i32, 0)),
+            lists: lists
+                .into_iter()
+                .map(|l| l.into_iter().map(block).collect::<Vec<_>>())
+                .enumerate()
+                .filter(|(_, l)| !l.is_empty())
+                .collect(),
+        };
+        lists.into_iter().enumerate().map(set).collect()
+    }
+
+    /// CPU and type of the list that a candidate is put on, among the CPUs that have pages `left` to be
+    /// found: its own, unless that is known to have held nothing else.
+    fn list_for(&self, c: &Candidate, left: &[u64]) -> Option<(usize, MigrateType)> {
+        let has_room = |cpu: &usize| left.get(*cpu).is_some_and(|&n| n >= 1 << c.order);
+        let cpus = || c.cpu.into_iter().chain(0..left.len()).filter(has_room);
+        let own = cpus().next()?;
+        let Some(waited) = self.waited else {
+            return Some((own, c.mt));
+        };
+        use MigrateType::{Movable, Reclaimable, Unmovable};
+        let types = [c.mt, Movable, Reclaimable, Unmovable];
+        let lists = types
+            .iter()
+            .flat_map(|mt| cpus().map(move |cpu| (cpu, *mt)));
+        let mut deep = lists.filter(|(cpu, mt)| waited.has_depth(*cpu, c.order, *mt));
+        Some(deep.next().unwrap_or((own, c.mt)))
+    }
+
+    /// All candidates, the likeliest first.
+    fn candidates(&self) -> Vec<Candidate> {
+        let lo = self.ground.lo;
+        let free = |k: &Known| matches!(k, Known::Free | Known::Loose);
+        let mut free: Vec<bool> = self.ground.known.iter().map(free).collect();
+        let mut all = self.freed_before();
+        for c in &all {
+            let k = (c.pfn - lo) as usize;
+            free[k..k + (1 << c.order)].fill(false);
+        }
+        for b in coalesce(lo, &free, self.types) {
+            let huge = b.order >= HUGE && self.beyond[(b.pfn - lo) as usize] >= Some(HUGE);
+            let order = if huge { HUGE } else { 0 };
+            for pfn in (b.pfn..b.pfn + (1 << b.order)).step_by(1 << order) {
+                let k = (pfn - lo) as usize;
+                let own = Some(type_at(pfn, self.types)).filter(|t| t.is_ordinary());
+                let (turn, cpu, mt) = match self.takers[k] {
+                    Some((turn, cpu, mt)) => (turn, Some(cpu), mt),
+                    None => (usize::MAX, None, own.unwrap_or(MigrateType::Movable)),
+                };
+                let class = match self.beyond[k] {
+                    _ if huge || self.ground.known[k] == Known::Loose => (0, 0),
+                    Some(order) if !self.touched.is(pfn) => (0, order),
+                    _ if self.touched.is(pfn) => (1, 0),
+                    _ if b.order < HUGE => (2, b.order),
+                    _ => continue,
+                };
+                all.push(Candidate {
+                    class,
+                    turn,
+                    cpu,
+                    mt,
+                    pfn,
+                    order,
+                });
+            }
+        }
+        all.sort_by_key(|c| (c.class, c.turn, c.pfn));
+        all
+    }
+
+    /// Blocks that a CPU freed before the anchor and that are on no buddy list: what was freed last is
+    /// taken first.
+    fn freed_before(&self) -> Vec<Candidate> {
+        let lo = self.ground.lo;
+        let loose = |p: u32| {
+            let k = p.checked_sub(lo).map(|k| k as usize);
+            k.and_then(|k| self.ground.known.get(k)) == Some(&Known::Loose)
+        };
+        let waits = |op: &&Op| is_cached(op.order) && (op.pfn..op.pfn + (1 << op.order)).all(loose);
+        let blocks = self.before.freed_blocks().filter(waits);
+        let of = |(n, op): (usize, &Op)| {
+            let own = Some(type_at(op.pfn, self.types)).filter(|t| t.is_ordinary());
+            let taker = self.takers[(op.pfn - lo) as usize];
+            Candidate {
+                class: (0, 0),
+                turn: taker.map_or(UNTAKEN + n, |t| t.0),
+                cpu: Some(usize::from(op.cpu)),
+                mt: taker.map(|t| t.2).or(own).unwrap_or(MigrateType::Movable),
+                pfn: op.pfn,
+                order: op.order,
+            }
+        };
+        blocks.enumerate().map(of).collect()
+    }
+}

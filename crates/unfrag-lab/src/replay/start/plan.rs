@@ -1,0 +1,173 @@
+//! What a recording says of a replay: its clock, what its workload asked for, and where to begin.
+//!
+//! Invariant: a plan depends on the recording alone. No model runs here.
+
+use super::anchor::Anchor;
+use super::choice::StartChoice;
+use super::evidence::Before;
+use super::exact::exact;
+use super::pcp_trace::Waited;
+use super::state::Start;
+use super::zones::highest_frame;
+use crate::era::Era;
+use crate::replay::causes::clock::Clock;
+use crate::replay::causes::{Causes, causes, unseen};
+use unfrag_linux::recording::{Recording, Snapshot};
+use unfrag_linux::{Error, Result};
+
+/// A recording, read for a replay.
+pub struct Plan<'r> {
+    /// The recording.
+    pub rec: &'r Recording,
+    /// The recorded kernel.
+    pub era: Era,
+    /// What it replays.
+    pub causes: Causes,
+    /// What is known of the state at the beginning.
+    pub beginning: Beginning,
+    /// Snapshots taken while the trace ran, and when, in the trace's clock.
+    pub snapshots: Vec<(u64, &'r Snapshot)>,
+    /// Time of the first event.
+    pub first: u64,
+    /// Clock of the snapshots less that of the trace, in nanoseconds.
+    pub offset: i64,
+}
+
+/// What a recording shows of the state at which a replay begins.
+pub enum Beginning {
+    /// The kernel's own free lists.
+    Exact(Start),
+    /// What any host shows, from which a start is to be fitted.
+    Anchor(Box<Anchor>),
+}
+
+impl<'r> Plan<'r> {
+    /// Reads a recording.
+    ///
+    /// # Errors
+    /// If it lacks what a replay needs.
+    pub fn new(rec: &'r Recording, choice: StartChoice) -> Result<Plan<'r>> {
+        let (Some(&first), Some(&last)) = (rec.events.time.first(), rec.events.time.last()) else {
+            return Err(Error::malformed("the recording has no events"));
+        };
+        let era = Era::of(&rec.meta.kernel_release)?;
+        let clock = Clock::of(rec)?;
+        let offset = clock.offset;
+        let within: Vec<(u64, &Snapshot)> = rec
+            .snapshots
+            .iter()
+            .filter_map(|s| Some((clock.buddyinfo(s)?, s)))
+            .filter(|(t, _)| (first..=last).contains(t))
+            .collect();
+        let Some(&(_, anchor)) = within.iter().find(|(_, s)| s.file("zoneinfo").is_some()) else {
+            return Err(Error::malformed(
+                "no snapshot with buddyinfo and zoneinfo was taken while the trace ran",
+            )
+            .help(
+                "record procfs snapshots once a second beside the trace, and import them with it",
+            ));
+        };
+        let marks = rec
+            .snapshots
+            .iter()
+            .filter(|s| s.file("freelists").is_some());
+        let marks: Vec<&Snapshot> = marks.collect();
+        // A mark after which nothing happened unseen is as good as one within the trace.
+        let mut before = None;
+        for s in marks.iter().filter(|s| time_of_lists(s, offset) < first) {
+            if clock.begins_at(s)? {
+                before = Some(*s);
+            }
+        }
+        let inside = |s: &&&Snapshot| (first..=last).contains(&time_of_lists(s, offset));
+        let mark = before.or_else(|| marks.iter().find(inside).copied());
+        let exact_mark = match (choice, mark) {
+            (StartChoice::Counts | StartChoice::Occupancy, _) | (StartChoice::Auto, None) => None,
+            (_, Some(s)) => Some(s),
+            (StartChoice::Exact, None) => {
+                return Err(Error::malformed(
+                    "no snapshot within the trace holds the kernel's free lists",
+                )
+                .help("use --start counts"));
+            }
+        };
+        if choice == StartChoice::Occupancy && anchor.file("kpageflags").is_none() {
+            return Err(Error::malformed(format!(
+                "snapshot `{}`, the first within the trace, has no page flags",
+                anchor.name
+            ))
+            .help("record with `unfrag record` as root, or use --start counts"));
+        }
+        let (causes, beginning) = match exact_mark {
+            Some(s) => exact_beginning(rec, era, s, offset)?,
+            None => anchored_beginning(rec, era, anchor, &clock, choice)?,
+        };
+        Ok(Plan {
+            rec,
+            era,
+            causes,
+            beginning,
+            snapshots: within,
+            first,
+            offset,
+        })
+    }
+}
+
+/// From the kernel's own free lists in a mark.
+fn exact_beginning(
+    rec: &Recording,
+    era: Era,
+    mark: &Snapshot,
+    offset: i64,
+) -> Result<(Causes, Beginning)> {
+    let start = exact(mark, era, offset)?;
+    let is_free = |p: u32| start.is_free(p);
+    let frames = start.frames.len() as u32;
+    let causes = causes(rec, era, frames, start.time, u64::MAX, Some(&is_free))?;
+    Ok((causes, Beginning::Exact(start)))
+}
+
+/// From a snapshot that any host has.
+fn anchored_beginning(
+    rec: &Recording,
+    era: Era,
+    anchor: &Snapshot,
+    clock: &Clock,
+    choice: StartChoice,
+) -> Result<(Causes, Beginning)> {
+    let dated = clock.date(anchor)?;
+    let time = clock.buddyinfo(anchor).unwrap_or(0);
+    let mut anchor = Anchor::read(anchor, time)?;
+    anchor.dated = dated;
+    if choice == StartChoice::Counts {
+        anchor.flags = None;
+    }
+    let frames = highest_frame(&anchor.zones)?;
+    // With each frame's flags the anchor itself is known; what came before it only says who waits
+    // on which per-CPU list.
+    let from = match anchor.flags {
+        Some(_) => anchor.time,
+        None => 0,
+    };
+    if anchor.flags.is_some() {
+        let until = from.saturating_sub(1);
+        anchor.before = Some(Before::of(&causes(rec, era, frames, 0, until, None)?));
+        anchor.waited = Waited::of(rec, era, frames, anchor.cpus, from);
+    }
+    let mut causes = causes(rec, era, frames, from, u64::MAX, None)?;
+    let since_anchor = |s: &&Snapshot| clock.buddyinfo(s).is_some_and(|t| t >= anchor.time);
+    let snapshots = rec.snapshots.iter().filter(since_anchor);
+    unseen::insert(&mut causes, snapshots, clock)?;
+    Ok((causes, Beginning::Anchor(Box::new(anchor))))
+}
+
+/// When the walk over a mark's free lists ended, in the trace's clock.
+fn time_of_lists(mark: &Snapshot, offset: i64) -> u64 {
+    let time = mark
+        .files
+        .iter()
+        .find(|f| f.name == "freelists")
+        .and_then(|f| f.time);
+    time.map_or(0, |(_, end)| end.saturating_add_signed(-offset))
+}

@@ -1,0 +1,84 @@
+//! The state of memory at which a replay begins: zones as recorded, each frame free or in use, lists in
+//! order.
+
+use super::zones::ZoneFacts;
+use unfrag::{MigrateType, ZoneConfig};
+
+/// A free block at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeBlock {
+    /// First frame.
+    pub pfn: u32,
+    /// Its order.
+    pub order: u8,
+    /// Its list.
+    pub mt: MigrateType,
+}
+
+/// A CPU's lists of a zone at the start.
+#[derive(Clone, Debug, Default)]
+pub struct SetStart {
+    /// Zone, by index.
+    pub zone: usize,
+    /// CPU.
+    pub cpu: usize,
+    /// high, batch and factor, if recorded.
+    pub tuning: Option<(i32, i32, i32)>,
+    /// Blocks by list, each from its head.
+    pub lists: Vec<(usize, Vec<FreeBlock>)>,
+}
+
+impl SetStart {
+    /// All frames on the lists.
+    pub(super) fn frames(&self) -> impl Iterator<Item = u32> {
+        let blocks = self.lists.iter().flat_map(|l| &l.1);
+        blocks.flat_map(|b| b.pfn..b.pfn + (1 << b.order))
+    }
+}
+
+/// Where a replay begins.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The populated zones, ascending.
+    pub zones: Vec<ZoneFacts>,
+    /// CPUs.
+    pub cpus: usize,
+    /// Time of the state in nanoseconds of the trace clock; events before it belong to it.
+    pub time: u64,
+    /// Free blocks: for each list from its head.
+    pub free: Vec<FreeBlock>,
+    /// Per-CPU lists.
+    pub sets: Vec<SetStart>,
+    /// Type of each pageblock that is not movable: first frame and type.
+    pub block_types: Vec<(u32, MigrateType)>,
+    /// Frames in use at the start whose end the trace shows.
+    pub freed_later: Vec<bool>,
+    /// For each frame number: not part of a zone's managed memory, free, or in use.
+    pub frames: Vec<Frame>,
+}
+
+/// A frame at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Frame {
+    /// No memory of the allocator.
+    #[default]
+    None,
+    /// On a list.
+    Free,
+    /// In use by the kernel, where it stays.
+    Pinned,
+    /// In use, and movable.
+    Movable,
+}
+
+impl Start {
+    /// Configuration of the machine under some rules.
+    pub fn zone_configs(&self) -> Vec<ZoneConfig> {
+        self.zones.iter().map(|z| z.config).collect()
+    }
+
+    /// Whether a frame was free.
+    pub fn is_free(&self, pfn: u32) -> bool {
+        self.frames.get(pfn as usize) == Some(&Frame::Free)
+    }
+}

@@ -1,0 +1,58 @@
+//! What the trace before the anchor did to the frames, to walk a start back from the anchor.
+
+use super::arrange::{Ground, Known};
+use crate::replay::causes::{Causes, Do, Op};
+/// What the operations before the anchor did to the frames that they touched.
+pub(super) struct Touched {
+    /// For each frame: nothing, or whether they left it free.
+    left: Vec<Option<bool>>,
+}
+
+impl Touched {
+    /// What `ops` did.
+    pub(super) fn before(ops: &[Op], causes: &Causes) -> Touched {
+        let mut left = vec![None; causes.first.len()];
+        for op in ops {
+            let free = match op.act {
+                Do::Alloc | Do::AllocRaced => false,
+                Do::Free | Do::FreeGiven | Do::FreeUnseen => true,
+                Do::Stack => {
+                    for p in causes.stacks[op.pfn as usize] {
+                        left[p as usize] = Some(false);
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            left[op.pfn as usize..(op.pfn + (1 << op.order)) as usize].fill(Some(free));
+        }
+        Touched { left }
+    }
+
+    /// Whether a frame was touched.
+    pub(super) fn is(&self, pfn: u32) -> bool {
+        self.left[pfn as usize].is_some()
+    }
+
+    /// From the start to the anchor.
+    pub(super) fn apply(&self, ground: &mut Ground) {
+        let left = &self.left[ground.lo as usize..];
+        for (known, left) in ground.known.iter_mut().zip(left) {
+            match left {
+                Some(true) => *known = Known::Freed,
+                Some(false) => *known = Known::Used,
+                None => {}
+            }
+        }
+    }
+
+    /// From the anchor to the start, where what was touched was as `at_start` says.
+    pub(super) fn undo(&self, ground: &mut Ground, at_start: &[Known]) {
+        let left = &self.left[ground.lo as usize..];
+        for ((known, left), start) in ground.known.iter_mut().zip(left).zip(at_start) {
+            if left.is_some() {
+                *known = *start;
+            }
+        }
+    }
+}

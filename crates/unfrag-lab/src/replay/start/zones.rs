@@ -1,0 +1,158 @@
+//! What a snapshot says of the zones: extent, marks, protections, per-CPU lists.
+
+use unfrag::zone::{Marks, NR_ZONE_KINDS};
+use unfrag::{NodeId, Pfn, ZoneConfig, ZoneKind};
+use unfrag_linux::procfs::zoneinfo::ZoneInfo;
+use unfrag_linux::recording::Snapshot;
+use unfrag_linux::{Error, Result};
+
+/// A populated zone of the recorded host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneFacts {
+    /// Extent.
+    pub config: ZoneConfig,
+    /// Marks without the boost, and the boost.
+    pub marks: Marks,
+    /// What it keeps from requests for higher zones.
+    pub protection: [u64; NR_ZONE_KINDS],
+    /// Free pages.
+    pub free: u64,
+    /// Pages in high-atomic pageblocks.
+    pub highatomic: u64,
+    /// Deltas up to this size stay with their CPU.
+    pub stat_threshold: u32,
+    /// count, high and batch of each CPU's lists.
+    pub sets: Vec<(u64, u64, u64)>,
+}
+
+/// Whether a frame is in a zone.
+pub(crate) fn holds(zone: &ZoneConfig, frame: Pfn) -> bool {
+    (zone.start.0..zone.start.0 + zone.spanned).contains(&frame.0)
+}
+
+/// The populated zones that a snapshot's zoneinfo shows, ascending.
+///
+/// # Errors
+/// If the snapshot has no zoneinfo, or it lacks what a replay needs.
+pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
+    let text = snap.file("zoneinfo").ok_or_else(|| {
+        Error::malformed(format!("snapshot `{}` has no zoneinfo", snap.name))
+            .help("a replay needs buddyinfo and zoneinfo in at least one snapshot within the trace")
+    })?;
+    let info = ZoneInfo::parse(text)?;
+    let mut all = vec![];
+    for z in &info.zones {
+        let need = |name: &str| {
+            z.pages(name).ok_or_else(|| {
+                Error::malformed(format!(
+                    "zoneinfo of snapshot `{}` has no `{name}` for zone {}",
+                    snap.name, z.name
+                ))
+            })
+        };
+        let present = z.pages("present").unwrap_or(0);
+        let managed = z.pages("managed").unwrap_or(present);
+        if managed == 0 {
+            continue;
+        }
+        let Some(kind) = ZoneKind::from_name(&z.name) else {
+            continue;
+        };
+        let Some(start) = z.start_pfn() else {
+            return Err(Error::malformed(format!(
+                "zone {} has no start_pfn",
+                z.name
+            )));
+        };
+        let boost = z.pages("boost").unwrap_or(0);
+        let (min, low, high) = (need("min")?, need("low")?, need("high")?);
+        let mut protection = [0; NR_ZONE_KINDS];
+        let same_node: Vec<_> = info.zones.iter().filter(|o| o.node == z.node).collect();
+        for (p, other) in z.protection.iter().zip(&same_node) {
+            if let Some(k) = ZoneKind::from_name(&other.name) {
+                protection[k as usize] = *p;
+            }
+        }
+        // HighMem and Normal are never both there with DMA32: fill the kind that is missing.
+        if !same_node.iter().any(|o| o.name == "HighMem") {
+            protection[ZoneKind::HighMem as usize] = protection[ZoneKind::Normal as usize];
+        }
+        let sets = z
+            .pagesets
+            .iter()
+            .flatten()
+            .map(|p| {
+                let f = |n| p.fields.get(n).unwrap_or(0);
+                (f("count"), f("high"), f("batch"))
+            })
+            .collect();
+        let threshold = z
+            .pagesets
+            .iter()
+            .flatten()
+            .find_map(|p| p.stat_threshold)
+            .unwrap_or(0);
+        all.push(ZoneFacts {
+            config: ZoneConfig {
+                node: node_id(z.node)?,
+                kind,
+                start: Pfn(start),
+                spanned: need("spanned")?,
+                present,
+                managed,
+            },
+            marks: marks(
+                min - boost.min(min),
+                low - boost.min(low),
+                high - boost.min(high),
+                z.pages("promo").unwrap_or(high).saturating_sub(boost),
+                boost,
+            ),
+            protection,
+            free: z.free,
+            highatomic: 0,
+            stat_threshold: threshold as u32,
+            sets,
+        });
+    }
+    all.sort_by_key(|z| z.config.start);
+    if all.is_empty() {
+        return Err(Error::malformed(format!(
+            "zoneinfo of snapshot `{}` shows no zone",
+            snap.name
+        )));
+    }
+    Ok(all)
+}
+
+/// A node's number, where the model can have it.
+fn node_id(node: u32) -> Result<NodeId> {
+    let id = u8::try_from(node).map(NodeId);
+    id.map_err(|_| Error::unsupported(format!("node {node}: nodes above 255")))
+}
+
+/// Number of frame numbers that the zones reach up to.
+///
+/// # Errors
+/// If that is more than 2^32 - 1.
+pub fn highest_frame(zones: &[ZoneFacts]) -> Result<u32> {
+    let end = zones
+        .iter()
+        .map(|z| z.config.start.0.saturating_add(z.config.spanned))
+        .max();
+    u32::try_from(end.unwrap_or(0))
+        .ok()
+        .filter(|&e| e < u32::MAX)
+        .ok_or_else(|| Error::unsupported("memory above 16 TiB"))
+}
+
+/// Marks as a kernel shows them (with the boost) and the boost.
+pub(crate) fn marks(min: u64, low: u64, high: u64, promo: u64, boost: u64) -> Marks {
+    Marks {
+        min,
+        low,
+        high,
+        promo,
+        boost,
+    }
+}

@@ -1,0 +1,265 @@
+//! A [`Report`] as one HTML file that opens without a network: tables and words are written here,
+//! the pictures are drawn by the scripts in `assets/` from the data that the page carries.
+//!
+//! Invariant: the page loads nothing (its own content policy forbids it), nothing from the report
+//! reaches the page unescaped, and the same report gives the same bytes.
+
+use super::side_by_side;
+use super::thin;
+use super::wording;
+use super::wording::ZoneChoice;
+use crate::replay::answer::Report;
+use crate::replay::answer::report::{Accuracy, KernelReport};
+use crate::report::html_page;
+use crate::report::html_page::{TIMELINE, escape, fill, paragraph, table};
+use crate::report::number::{mib, order_size, thousands};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+const PAGE: &str = include_str!("../../../assets/page/page.html");
+const CHARTS: &str = include_str!("../../../assets/page/charts.js");
+const BLOCK_MAP: &str = include_str!("../../../assets/page/block_map.js");
+
+/// What the scripts read.
+#[derive(Serialize)]
+struct Data<'a> {
+    report: &'a Report,
+    zones: Vec<ZoneData<'a>>,
+}
+
+/// A zone as the scripts look it up.
+#[derive(Serialize)]
+struct ZoneData<'a> {
+    node: u32,
+    zone: &'a str,
+}
+
+/// The whole page.
+pub fn render(report: &Report) -> String {
+    let zones = wording::zones(report);
+    let thinned = thin::thin(report);
+    let drawn = thinned.as_ref().map_or(report, |t| &t.report);
+    let mut summary = summary(report);
+    if let Some(t) = &thinned {
+        paragraph(&mut summary, "hint", &t.sentence);
+    }
+    let title = format!("Replay of {}", report.recording.file);
+    let body = fill(PAGE, |name| match name {
+        "zone_options" => zone_options(&zones),
+        "end_tables" => end_tables(report, &zones),
+        "accuracy" => accuracy(report),
+        "totals" => table("", &side_by_side::totals_table(report), None),
+        "failures" => failures(report),
+        "notes" => notes(report),
+        "settings" => settings(report),
+        other => unreachable!("the page's template has no {other}"),
+    });
+    let scripts = [TIMELINE, CHARTS, BLOCK_MAP];
+    html_page::with_charts(&title, &summary, &body, &data(drawn, &zones), &scripts)
+}
+
+/// The data as JSON in which nothing can end the script element that holds it.
+fn data(report: &Report, zones: &[ZoneChoice]) -> String {
+    let data = Data {
+        report,
+        zones: zones
+            .iter()
+            .map(|z| ZoneData {
+                node: z.node,
+                zone: &z.zone,
+            })
+            .collect(),
+    };
+    html_page::json(&data)
+}
+
+fn summary(report: &Report) -> String {
+    let mut out = String::new();
+    paragraph(&mut out, "recording", &wording::recording_sentence(report));
+    paragraph(&mut out, "question", &wording::question_sentence(report));
+    let trust = wording::trust(report);
+    let _ = writeln!(
+        out,
+        "<p class=\"trust\">How far to trust the answer: <span class=\"grade {}\">{}</span>. {}</p>",
+        trust.grade.replace(' ', "-"),
+        trust.grade,
+        escape(&trust.sentences.join(" "))
+    );
+    out
+}
+
+fn zone_options(zones: &[ZoneChoice]) -> String {
+    let many = wording::many_nodes(zones);
+    let mut out = String::new();
+    for (i, zone) in zones.iter().enumerate() {
+        let _ = write!(
+            out,
+            "<option value=\"{i}\">{} ({} MiB)</option>",
+            escape(&zone.label(many)),
+            mib(zone.managed_pages)
+        );
+    }
+    out
+}
+
+fn end_tables(report: &Report, zones: &[ZoneChoice]) -> String {
+    let many = wording::many_nodes(zones);
+    let mut out = String::new();
+    for (i, zone) in zones.iter().enumerate() {
+        let caption = format!(
+            "Zone {}, {} MiB managed",
+            zone.label(many),
+            mib(zone.managed_pages)
+        );
+        let end = side_by_side::zone_table(report, zone);
+        let _ = writeln!(
+            out,
+            "<div data-zone=\"{i}\">{}</div>",
+            table("", &end, Some(&caption))
+        );
+    }
+    out
+}
+
+fn accuracy(report: &Report) -> String {
+    let mut out = String::new();
+    for kernel in &report.kernels {
+        if let Some(accuracy) = &kernel.accuracy {
+            push_accuracy(&mut out, kernel, accuracy);
+        }
+    }
+    if out.is_empty() {
+        paragraph(
+            &mut out,
+            "hint",
+            "Not measured: none of these kernels is the recorded one.",
+        );
+    }
+    out
+}
+
+fn push_accuracy(out: &mut String, kernel: &KernelReport, accuracy: &Accuracy) {
+    let _ = write!(
+        out,
+        "<p>Kernel {} against {} recorded snapshots. Skill 1 makes no error; 0 errs as much as a \
+         forecaster who holds the first snapshot's distribution and only counts allocations and \
+         frees.</p>\n<div class=\"scroll\"><table class=\"accuracy\"><thead><tr><th></th>\
+         <th scope=\"col\">median</th><th scope=\"col\">p90</th><th scope=\"col\">max</th>\
+         <th scope=\"col\">skill</th><th scope=\"col\" class=\"words\"></th></tr></thead><tbody>\n",
+        escape(&kernel.kernel),
+        thousands(accuracy.snapshots)
+    );
+    for row in wording::accuracy_rows(accuracy) {
+        let m = &row.measure;
+        let skill = m.skill.map_or_else(|| "-".into(), |s| format!("{s:.2}"));
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\">{} <small>{}</small></th><td>{}</td><td>{}</td><td>{}</td>\
+             <td>{skill}</td><td class=\"words\">{} Skill: {}.</td></tr>",
+            row.name,
+            row.unit,
+            escape(&row.error(m.median)),
+            escape(&row.error(m.p90)),
+            escape(&row.error(m.max)),
+            escape(&row.plain),
+            wording::skill_words(m.skill)
+        );
+    }
+    out.push_str("</tbody></table></div>\n");
+    if let Some(m) = accuracy.frame_match {
+        paragraph(out, "frames", &wording::frame_match_sentence(&m));
+    }
+}
+
+fn failures(report: &Report) -> String {
+    let kinds = side_by_side::failures_by_kind(report);
+    if kinds.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<h3>Allocations that failed</h3>\n<div class=\"scroll\"><table><thead><tr>\
+         <th scope=\"col\">order</th>",
+    );
+    for kernel in &report.kernels {
+        let _ = write!(out, "<th scope=\"col\">{}</th>", escape(&kernel.kernel));
+    }
+    out.push_str("<th scope=\"col\" class=\"mask\">gfp mask</th></tr></thead><tbody>\n");
+    for ((order, gfp), counts) in kinds {
+        let size = order_size(order.into());
+        let _ = write!(out, "<tr><th scope=\"row\">{order}, {size}</th>");
+        for count in counts {
+            let _ = write!(out, "<td>{}</td>", thousands(count));
+        }
+        let mask = escape(gfp).replace('|', "|<wbr>");
+        let _ = writeln!(out, "<td class=\"mask\"><code>{mask}</code></td></tr>");
+    }
+    out.push_str("</tbody></table></div>\n");
+    out
+}
+
+fn notes(report: &Report) -> String {
+    let notes = wording::notes(report);
+    if notes.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("<ul>\n");
+    for note in notes {
+        let _ = writeln!(out, "<li>{}</li>", escape(&note));
+    }
+    out.push_str("</ul>\n");
+    out
+}
+
+/// Every setting, a column for each kernel; those that differ stand out.
+fn settings(report: &Report) -> String {
+    let kernels = &report.kernels;
+    let names: BTreeSet<&String> = kernels.iter().flat_map(|k| k.settings.keys()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<details><summary>Every setting in force</summary>\n<div class=\"scroll\"><table>\
+         <thead><tr><th>Setting</th>",
+    );
+    for kernel in kernels {
+        let _ = write!(out, "<th scope=\"col\">{}</th>", escape(&kernel.kernel));
+    }
+    out.push_str("</tr></thead><tbody>\n");
+    for name in names {
+        let values: Vec<String> = kernels
+            .iter()
+            .map(|k| match k.settings.get(name) {
+                None => "-".into(),
+                Some(serde_json::Value::String(text)) => text.clone(),
+                Some(value) => value.to_string(),
+            })
+            .collect();
+        let differs = values.iter().any(|v| *v != values[0]);
+        let class = if differs { " class=\"differs\"" } else { "" };
+        let _ = write!(
+            out,
+            "<tr{class}><th scope=\"row\"><code>{}</code></th>",
+            escape(name)
+        );
+        for value in values {
+            let _ = write!(out, "<td>{}</td>", escape(&value));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div></details>\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_script_of_ours_ends_its_own_element() {
+        for script in [html_page::ECHARTS, TIMELINE, CHARTS, BLOCK_MAP] {
+            assert!(!script.to_ascii_lowercase().contains("</script"));
+            assert!(!script.contains("<!--"));
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! A [`Report`] as text: kernels side by side, the accuracy in plain words, and small charts of
+//! predicted against recorded for those without a browser.
+//!
+//! Invariant: without colour the text holds no escape sequence, without unicode it is ASCII as far
+//! as the names in the report are, and no line but a single unbreakable name exceeds the width.
+
+use super::side_by_side;
+use super::wording;
+use super::wording::ZoneChoice;
+use crate::replay::answer::Report;
+use crate::replay::answer::report::{Sample, ZoneSample};
+use crate::report::number::{PAGE_BYTES, duration, mib, order_size, thousands};
+use crate::report::table::SideBySide;
+use crate::report::text_chart::{Chart, Series};
+use crate::report::text_chart::{Mark, colored, nice_ceiling};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use std::fmt::Write as _;
+
+/// What the terminal can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Columns.
+    pub width: usize,
+    /// Whether ANSI colours may be used.
+    pub color: bool,
+    /// Whether box-drawing and braille characters may be used.
+    pub unicode: bool,
+}
+
+impl Default for Options {
+    /// Eighty columns, unicode, no colour.
+    fn default() -> Self {
+        Options {
+            width: 80,
+            color: false,
+            unicode: true,
+        }
+    }
+}
+
+/// Colours of the kernels, in order and over again.
+const COLORS: [&str; 6] = ["34", "33", "32", "35", "36", "31"];
+/// Signs of the kernels where lines cannot be told apart by colour.
+const SIGNS: [char; 9] = ['#', '+', 'x', '=', '%', '*', '@', '~', '&'];
+/// Charts and sentences get no wider than this, however wide the terminal.
+const WIDEST: usize = 110;
+/// Rows of a chart's plot.
+const CHART_ROWS: usize = 10;
+/// Failures listed for each kernel before the rest is summed up.
+const FAILURES_LISTED: usize = 5;
+
+/// The whole report as text.
+pub fn render(report: &Report, options: &Options) -> String {
+    let page = Page {
+        report,
+        options,
+        zones: wording::zones(report),
+    };
+    let mut out = String::new();
+    page.push_header(&mut out);
+    let shown: Vec<&ZoneChoice> = page.shown_zones().collect();
+    for zone in &shown {
+        page.push_zone(&mut out, zone);
+    }
+    page.push_small_zones(&mut out);
+    page.push_totals(&mut out);
+    page.push_failures(&mut out);
+    page.push_accuracy(&mut out);
+    for zone in shown.iter().take(1) {
+        page.push_charts(&mut out, zone);
+    }
+    page.push_notes(&mut out);
+    out
+}
+
+/// What every section needs.
+struct Page<'a> {
+    report: &'a Report,
+    options: &'a Options,
+    zones: Vec<ZoneChoice>,
+}
+
+impl Page<'_> {
+    /// Zones with a table of their own: the largest, and every other one that matters.
+    fn shown_zones(&self) -> impl Iterator<Item = &ZoneChoice> {
+        let shown = |(i, z): &(usize, &ZoneChoice)| *i == 0 || z.matters();
+        self.zones.iter().enumerate().filter(shown).map(|(_, z)| z)
+    }
+
+    fn label(&self, zone: &ZoneChoice) -> String {
+        zone.label(wording::many_nodes(&self.zones))
+    }
+
+    fn push_header(&self, out: &mut String) {
+        let r = self.report;
+        self.push_wrapped(out, "", &wording::recording_sentence(r));
+        self.push_wrapped(out, "", &wording::question_sentence(r));
+        let trust = wording::trust(r);
+        let text = format!("Trust: {}. {}", trust.grade, trust.sentences.join(" "));
+        self.push_wrapped(out, "", &text);
+    }
+
+    fn push_zone(&self, out: &mut String, zone: &ZoneChoice) {
+        let title = format!(
+            "{} at the end, after {} ({} MiB managed)",
+            self.label(zone),
+            duration(self.last_second()),
+            mib(zone.managed_pages)
+        );
+        self.push_title(out, &title);
+        self.push_side_by_side(out, &side_by_side::zone_table(self.report, zone));
+    }
+
+    fn push_small_zones(&self, out: &mut String) {
+        let small: Vec<String> = self
+            .zones
+            .iter()
+            .enumerate()
+            .filter(|(i, z)| *i > 0 && !z.matters())
+            .map(|(_, z)| format!("{} ({} MiB)", self.label(z), mib(z.managed_pages)))
+            .collect();
+        if !small.is_empty() {
+            let text = format!("Not shown, below 5 % of memory: {}.", small.join(", "));
+            self.push_wrapped(out, "", &text);
+        }
+    }
+
+    fn push_totals(&self, out: &mut String) {
+        self.push_title(out, "Whole replay");
+        self.push_side_by_side(out, &side_by_side::totals_table(self.report));
+    }
+
+    fn push_failures(&self, out: &mut String) {
+        for kernel in &self.report.kernels {
+            if kernel.failures.is_empty() {
+                continue;
+            }
+            self.push_title(
+                out,
+                &format!("Allocations that failed under {}", kernel.kernel),
+            );
+            let mut failures: Vec<_> = kernel.failures.iter().collect();
+            failures.sort_by_key(|f| std::cmp::Reverse(f.count));
+            for f in failures.iter().take(FAILURES_LISTED) {
+                let text = format!(
+                    "{} of order {} ({}), {}",
+                    thousands(f.count),
+                    f.order,
+                    order_size(f.order.into()),
+                    f.gfp
+                );
+                self.push_wrapped(out, "  ", &text);
+            }
+            let rest = &failures[failures.len().min(FAILURES_LISTED)..];
+            if !rest.is_empty() {
+                let count: u64 = rest.iter().map(|f| f.count).sum();
+                let text = format!("{} of {} other kinds", thousands(count), rest.len());
+                self.push_wrapped(out, "  ", &text);
+            }
+        }
+    }
+
+    fn push_accuracy(&self, out: &mut String) {
+        for kernel in &self.report.kernels {
+            let Some(accuracy) = &kernel.accuracy else {
+                continue;
+            };
+            let title = format!(
+                "Error of {} against the recorded kernel ({} snapshots)",
+                kernel.kernel,
+                thousands(accuracy.snapshots)
+            );
+            self.push_title(out, &title);
+            let rows = wording::accuracy_rows(accuracy);
+            let mut table = self.table(["Error", "median", "p90", "max", "skill", "of"]);
+            for row in &rows {
+                let m = &row.measure;
+                table.add_row([
+                    row.name.to_string(),
+                    row.error(m.median),
+                    row.error(m.p90),
+                    row.error(m.max),
+                    or_dash(m.skill.map(|s| format!("{s:.2}"))),
+                    row.unit.to_string(),
+                ]);
+            }
+            align_right(&mut table, 1..5);
+            self.push_table(out, &table);
+            self.push_wrapped(
+                out,
+                "",
+                "Skill: 1 makes no error; 0 errs as much as holding the first snapshot's \
+                 distribution and only counting allocations and frees.",
+            );
+            for row in &rows {
+                let text = format!(
+                    "{}: {} Skill: {}.",
+                    row.name,
+                    row.plain,
+                    wording::skill_words(row.measure.skill)
+                );
+                self.push_wrapped(out, self.bullet(), &text);
+            }
+            if let Some(m) = accuracy.frame_match {
+                let text = wording::frame_match_sentence(&m);
+                self.push_wrapped(out, self.bullet(), &text);
+            }
+        }
+    }
+
+    fn push_charts(&self, out: &mut String, zone: &ZoneChoice) {
+        let name = self.label(zone);
+        let unusable = |z: &ZoneSample| z.unusable_index.get("9").copied();
+        let free = |z: &ZoneSample| Some(pages_mib(z.free_pages));
+        let x_max = self.last_second();
+        if x_max <= 0.0 {
+            return;
+        }
+        let states = self.all_samples().filter_map(|s| zone.of(s));
+        let most = states.filter_map(free).fold(0.0, f64::max);
+        out.push('\n');
+        let mut chart = Chart {
+            title: &format!("{name}: unusable index at order 9 (share of free memory), over time"),
+            width: self.text_width(),
+            height: CHART_ROWS,
+            y_max: 1.0,
+            y_decimals: 2,
+            x_max,
+            unicode: self.options.unicode,
+        };
+        out.push_str(&chart.draw(&self.series(zone, unusable)));
+        out.push('\n');
+        let title = format!("{name}: free memory (MiB), over time");
+        chart.title = &title;
+        chart.y_max = nice_ceiling(most);
+        chart.y_decimals = if most < 10.0 { 1 } else { 0 };
+        out.push_str(&chart.draw(&self.series(zone, free)));
+    }
+
+    /// One series for the recorded kernel and one for each replayed one.
+    fn series(&self, zone: &ZoneChoice, value: impl Fn(&ZoneSample) -> Option<f64>) -> Vec<Series> {
+        let points = |samples: &[Sample]| -> Vec<(f64, f64)> {
+            samples
+                .iter()
+                .filter_map(|s| Some((s.seconds, value(zone.of(s)?)?)))
+                .collect()
+        };
+        // Two braille lines of one colour cannot be told apart.
+        let kernels = &self.report.kernels;
+        let braille = self.options.unicode && (self.options.color || kernels.len() == 1);
+        let mut all: Vec<Series> = kernels
+            .iter()
+            .enumerate()
+            .map(|(i, k)| Series {
+                name: format!("{} predicted", k.kernel),
+                points: points(&k.samples),
+                mark: if braille {
+                    Mark::Line
+                } else {
+                    Mark::Glyph(SIGNS[i % SIGNS.len()])
+                },
+                color: self.color(COLORS[i % COLORS.len()]),
+            })
+            .collect();
+        all.push(Series {
+            name: "recorded".into(),
+            points: points(&self.report.recorded),
+            mark: Mark::Point(if self.options.unicode { '●' } else { 'o' }),
+            color: self.color("1"),
+        });
+        all.retain(|s| !s.points.is_empty());
+        all
+    }
+
+    fn all_samples(&self) -> impl Iterator<Item = &Sample> {
+        let predicted = self.report.kernels.iter().flat_map(|k| &k.samples);
+        self.report.recorded.iter().chain(predicted)
+    }
+
+    fn last_second(&self) -> f64 {
+        self.all_samples().map(|s| s.seconds).fold(0.0, f64::max)
+    }
+
+    fn push_notes(&self, out: &mut String) {
+        let notes = wording::notes(self.report);
+        if notes.is_empty() {
+            return;
+        }
+        self.push_title(out, "Notes");
+        for note in notes {
+            self.push_wrapped(out, self.bullet(), &note);
+        }
+    }
+
+    /// A table with a column for each kernel, broken into several where the width demands it.
+    fn push_side_by_side(&self, out: &mut String, all: &SideBySide) {
+        let labelled: Vec<(String, &[String])> = all
+            .rows
+            .iter()
+            .map(|r| (format!("{:1$}{2}", "", 2 * r.depth, r.label), &r.values[..]))
+            .collect();
+        let length = |text: &String| text.chars().count();
+        let column = |i: usize| -> usize {
+            let values = labelled.iter().filter_map(|(_, values)| values.get(i));
+            values.chain([&all.heads[i]]).map(length).max().unwrap_or(0) + 3
+        };
+        let labels = labelled.iter().map(|(l, _)| length(l)).max().unwrap_or(0) + 2;
+        let mut from = 0;
+        while from < all.heads.len() {
+            let mut to = from + 1;
+            let mut used = labels + column(from);
+            while to < all.heads.len() && used + column(to) <= self.options.width {
+                used += column(to);
+                to += 1;
+            }
+            let mut table = self.table(
+                [""].into_iter()
+                    .chain(all.heads[from..to].iter().map(|h| &**h)),
+            );
+            for (label, values) in &labelled {
+                let mut cells = vec![label.as_str()];
+                cells.extend(values.iter().take(to).skip(from).map(|v| v.as_str()));
+                cells.resize(to - from + 1, "");
+                table.add_row(cells);
+            }
+            align_right(&mut table, 1..to - from + 1);
+            if from > 0 {
+                out.push('\n');
+            }
+            self.push_table(out, &table);
+            from = to;
+        }
+    }
+
+    fn table<'s>(&self, head: impl IntoIterator<Item = &'s str>) -> Table {
+        let line = if self.options.unicode { '─' } else { '-' };
+        let style = TableStyle::new().header_separator(LineStyle::none().fill(line).junction(line));
+        let mut table = Table::new();
+        table
+            .load_style(style)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(u16::try_from(self.options.width).unwrap_or(u16::MAX))
+            .set_header(head.into_iter().collect::<Vec<_>>());
+        table
+    }
+
+    fn push_table(&self, out: &mut String, table: &Table) {
+        for (i, line) in table.lines().enumerate() {
+            let line = line.trim_end();
+            if i == 0 {
+                out.push_str(&colored(line, self.color("1")));
+            } else {
+                out.push_str(line);
+            }
+            out.push('\n');
+        }
+    }
+
+    fn push_title(&self, out: &mut String, title: &str) {
+        let _ = writeln!(out, "\n{}", colored(title, self.color("1")));
+    }
+
+    /// A paragraph; its first line begins with `lead`, the others are indented as far.
+    fn push_wrapped(&self, out: &mut String, lead: &str, text: &str) {
+        let indent = lead.chars().count();
+        let room = self.text_width().saturating_sub(indent).max(1);
+        let mut line = String::new();
+        let mut first = true;
+        let mut flush = |line: &mut String| {
+            let start = if first { lead } else { "" };
+            let _ = writeln!(out, "{start:indent$}{line}");
+            line.clear();
+            first = false;
+        };
+        for word in text.split_whitespace() {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+                flush(&mut line);
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        if !line.is_empty() {
+            flush(&mut line);
+        }
+    }
+
+    fn text_width(&self) -> usize {
+        self.options.width.min(WIDEST)
+    }
+
+    fn color(&self, code: &'static str) -> &'static str {
+        if self.options.color { code } else { "" }
+    }
+
+    fn bullet(&self) -> &'static str {
+        if self.options.unicode { "• " } else { "- " }
+    }
+}
+
+fn or_dash(value: Option<String>) -> String {
+    value.unwrap_or_else(|| "-".into())
+}
+
+fn pages_mib(pages: u64) -> f64 {
+    pages as f64 * PAGE_BYTES as f64 / f64::from(1 << 20)
+}
+
+fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
+    for i in columns {
+        if let Some(column) = table.column_mut(i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}

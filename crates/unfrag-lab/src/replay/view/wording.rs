@@ -1,0 +1,410 @@
+//! Numbers and results put into words, the same in the terminal, the page and the still picture.
+//!
+//! Invariant: a sentence says no more than the [`Report`] holds, and every number carries its unit.
+
+use crate::replay::answer::Report;
+use crate::replay::answer::report::{Accuracy, FrameMatch, Measure, Sample, ZoneSample};
+use crate::report::number::{bytes, duration, order_size, percent, thousands};
+use std::collections::BTreeSet;
+
+/// A zone below this share of the managed memory is reported but neither pooled nor drawn first.
+const SMALL_ZONE: f64 = 0.05;
+
+/// A zone that occurs in a report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneChoice {
+    /// Node id.
+    pub node: u32,
+    /// Zone name, such as `DMA32`.
+    pub zone: String,
+    /// Pages that the zone manages, by the first sample that shows it.
+    pub managed_pages: u64,
+    /// Share of the pages that all zones manage, 0 to 1.
+    pub share: f64,
+}
+
+impl ZoneChoice {
+    /// `DMA32`, or `node 1 DMA32` where there are several nodes.
+    pub fn label(&self, many_nodes: bool) -> String {
+        if many_nodes {
+            format!("node {} {}", self.node, self.zone)
+        } else {
+            self.zone.clone()
+        }
+    }
+
+    /// Whether the zone holds enough of the memory for accuracy to be pooled over it.
+    pub fn matters(&self) -> bool {
+        self.share >= SMALL_ZONE
+    }
+
+    /// This zone's state in `sample`.
+    pub fn of<'a>(&self, sample: &'a Sample) -> Option<&'a ZoneSample> {
+        sample
+            .zones
+            .iter()
+            .find(|z| z.node == self.node && z.zone == self.zone)
+    }
+
+    /// This zone's state in the last sample that shows it.
+    pub fn last<'a>(&self, samples: &'a [Sample]) -> Option<&'a ZoneSample> {
+        samples.iter().rev().find_map(|s| self.of(s))
+    }
+}
+
+/// Every zone that the report shows, the largest first.
+pub fn zones(report: &Report) -> Vec<ZoneChoice> {
+    let mut found: Vec<ZoneChoice> = Vec::new();
+    let first = report.recorded.iter().take(1);
+    let each = report.kernels.iter().flat_map(|k| k.samples.iter().take(1));
+    for zone in first.chain(each).flat_map(|s| &s.zones) {
+        if !found
+            .iter()
+            .any(|f| f.node == zone.node && f.zone == zone.zone)
+        {
+            found.push(ZoneChoice {
+                node: zone.node,
+                zone: zone.zone.clone(),
+                managed_pages: zone.managed_pages,
+                share: 0.0,
+            });
+        }
+    }
+    let all: u64 = found.iter().map(|z| z.managed_pages).sum();
+    for zone in &mut found {
+        zone.share = ratio(zone.managed_pages, all);
+    }
+    found.sort_by(|a, b| {
+        b.managed_pages
+            .cmp(&a.managed_pages)
+            .then_with(|| (a.node, &a.zone).cmp(&(b.node, &b.zone)))
+    });
+    found
+}
+
+/// Whether the zones lie on more than one node.
+pub fn many_nodes(zones: &[ZoneChoice]) -> bool {
+    zones.iter().any(|z| z.node != zones[0].node)
+}
+
+/// Names of pageblock types in these zone states, the common ones first.
+pub fn pageblock_types<'a>(states: impl Iterator<Item = &'a ZoneSample>) -> Vec<String> {
+    const FIRST: [&str; 3] = ["Unmovable", "Movable", "Reclaimable"];
+    let names: BTreeSet<&String> = states.flat_map(|z| z.pageblocks.keys()).collect();
+    let rank = |name: &str| FIRST.iter().position(|f| *f == name).unwrap_or(FIRST.len());
+    let mut names: Vec<String> = names.into_iter().cloned().collect();
+    names.sort_by_key(|n| rank(n));
+    names
+}
+
+/// `part / whole`, 0 if there is no whole.
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+/// One measure of the accuracy, ready to be printed.
+#[derive(Clone, Debug)]
+pub struct AccuracyRow {
+    /// What is measured.
+    pub name: &'static str,
+    /// Unit of the error.
+    pub unit: &'static str,
+    /// The numbers.
+    pub measure: Measure,
+    /// What the numbers mean, in one sentence.
+    pub plain: String,
+    /// Whether the error is a share, shown in percent.
+    is_share: bool,
+}
+
+impl AccuracyRow {
+    /// An error of this measure as text: a percentage, or four decimals of the index.
+    pub fn error(&self, value: f64) -> String {
+        if self.is_share {
+            percent(value)
+        } else {
+            format!("{value:.4}")
+        }
+    }
+}
+
+/// The measures in the order in which they are shown.
+pub fn accuracy_rows(accuracy: &Accuracy) -> Vec<AccuracyRow> {
+    let share = |name, unit, measure: Measure, before: &str, after: &str| AccuracyRow {
+        name,
+        unit,
+        measure,
+        is_share: true,
+        plain: format!(
+            "At half of the snapshots {before} at most {} {after}; at nine of ten, at most {}.",
+            percent(measure.median),
+            percent(measure.p90)
+        ),
+    };
+    let index = |order: &str, name| {
+        let measure = *accuracy.unusable_index_error.get(order)?;
+        let size = order_size(order.parse().ok()?);
+        Some(AccuracyRow {
+            name,
+            unit: "index 0 to 1",
+            measure,
+            is_share: false,
+            plain: format!(
+                "Half of the snapshots are within {:.4} of the recorded share of free memory that \
+                 cannot serve a {size} request; nine of ten, within {:.4}.",
+                measure.median, measure.p90
+            ),
+        })
+    };
+    let mut rows = vec![
+        share(
+            "Order distribution",
+            "of free pages",
+            accuracy.order_distribution_error,
+            "",
+            "of free memory sits in blocks of another size than recorded",
+        ),
+        share(
+            "Free pages",
+            "of free pages",
+            accuracy.free_pages_error,
+            "the amount of free memory is off by",
+            "",
+        ),
+    ];
+    rows.extend(index("3", "Unusable index, order 3"));
+    rows.extend(index("9", "Unusable index, order 9"));
+    rows.push(share(
+        "Pageblock type",
+        "of pageblocks",
+        accuracy.pageblock_type_error,
+        "",
+        "of pageblocks have another type than recorded",
+    ));
+    for row in &mut rows {
+        row.plain = row.plain.replace("  ", " ").replace(" ;", ";");
+    }
+    rows
+}
+
+/// The share of allocations on the kernel's own frame, in one sentence.
+pub fn frame_match_sentence(m: &FrameMatch) -> String {
+    format!(
+        "Frames: {} of {} allocations ({}) on the kernel's own frame.",
+        thousands(m.matched),
+        thousands(m.allocations),
+        percent(ratio(m.matched, m.allocations))
+    )
+}
+
+/// What a reader must know, each note once, with the kernels it holds for unless for all.
+pub fn notes(report: &Report) -> Vec<String> {
+    let mut said: Vec<(&String, Vec<&str>)> = Vec::new();
+    for kernel in &report.kernels {
+        for note in &kernel.notes {
+            match said.iter_mut().find(|(n, _)| *n == note) {
+                Some((_, names)) => names.push(&kernel.kernel),
+                None => said.push((note, vec![&kernel.kernel])),
+            }
+        }
+    }
+    let all = report.kernels.len();
+    said.into_iter()
+        .map(|(note, names)| {
+            if names.len() == all {
+                note.clone()
+            } else {
+                format!("{}: {note}", names.join(", "))
+            }
+        })
+        .collect()
+}
+
+/// How much better than counting a measure is: a phrase for a table.
+pub fn skill_words(skill: Option<f64>) -> &'static str {
+    match skill {
+        None => "nothing to compare with",
+        Some(s) if s >= 0.8 => "much better than counting",
+        Some(s) if s >= 0.5 => "better than counting",
+        Some(s) if s > 0.05 => "little better than counting",
+        Some(s) if s > -0.05 => "no better than counting",
+        Some(_) => "worse than counting",
+    }
+}
+
+/// How far the answer can be trusted.
+#[derive(Clone, Debug)]
+pub struct Trust {
+    /// One word for a heading: `high`, `fair`, `low`, `none`, `not measured`.
+    pub grade: &'static str,
+    /// What the grade rests on, a sentence each.
+    pub sentences: Vec<String>,
+}
+
+/// How far the answer can be trusted, and why.
+pub fn trust(report: &Report) -> Trust {
+    let judged = report
+        .kernels
+        .iter()
+        .find_map(|k| k.accuracy.as_ref().map(|a| (k, a)));
+    let Some((kernel, accuracy)) = judged else {
+        return Trust {
+            grade: "not measured",
+            sentences: vec![
+                "None of the kernels asked for is the one that was recorded, so nothing here has \
+                 been held against fact. Add the recorded era to see the error of the method."
+                    .into(),
+            ],
+        };
+    };
+    let distribution = accuracy.order_distribution_error.skill;
+    let unusable = accuracy.unusable_index_error.get("9").and_then(|m| m.skill);
+    let observed = report.mode == "observe";
+    let worst = [distribution, unusable]
+        .into_iter()
+        .flatten()
+        .reduce(f64::min);
+    let grade = match worst {
+        None => "not measured",
+        Some(s) if s >= 0.8 => "high",
+        Some(s) if s >= 0.5 => "fair",
+        Some(s) if s > 0.05 => "low",
+        Some(_) => "none",
+    };
+    let mut sentences = Vec::new();
+    if observed {
+        sentences.push(
+            "Frames were put where the trace says, so this checks the recording and predicts \
+             nothing."
+                .into(),
+        );
+    }
+    sentences.push(format!(
+        "Held against {} snapshots of the recorded kernel ({}): {}.",
+        thousands(accuracy.snapshots),
+        kernel.kernel,
+        skills_sentence(distribution, unusable)
+    ));
+    let others = report.kernels.iter().filter(|k| !k.recorded_era).count();
+    if others > 0 {
+        sentences.push(
+            "For the other kernels there is no recording to compare with: they run the same \
+             code under their own rules, so take this as the error to expect at the least."
+                .into(),
+        );
+    }
+    let lost = report.recording.lost_events;
+    if lost > 0 {
+        sentences.push(format!(
+            "The recorder lost {} events ({} of all); what they did is missing here.",
+            thousands(lost),
+            percent(ratio(lost, lost + report.recording.events))
+        ));
+    }
+    Trust { grade, sentences }
+}
+
+/// The two leading skills in words.
+fn skills_sentence(distribution: Option<f64>, unusable: Option<f64>) -> String {
+    if let (Some(d), Some(u)) = (distribution, unusable)
+        && d.min(u) > 0.05
+    {
+        return format!(
+            "the replay avoids {} of the error in the sizes of free blocks, and {} of that in the \
+             unusable index at order 9, which a forecaster who only counts pages makes",
+            percent(d),
+            percent(u)
+        );
+    }
+    let part = |skill: Option<f64>, of: &str| match skill {
+        None => format!("for {of} a forecaster who only counts pages makes no error to improve on"),
+        Some(s) if s > 0.05 => format!(
+            "for {of} the replay avoids {} of the error of a forecaster who only counts pages",
+            percent(s)
+        ),
+        Some(s) => format!(
+            "for {of} the replay is {} pages (skill {s:.2})",
+            skill_words(Some(s))
+        ),
+    };
+    format!(
+        "{}; {}",
+        part(distribution, "the sizes of free blocks"),
+        part(unusable, "the unusable index at order 9")
+    )
+}
+
+/// The recording in one sentence.
+pub fn recording_sentence(report: &Report) -> String {
+    let r = &report.recording;
+    format!(
+        "{}: Linux {}, {} {}, {} managed, {} events and {} snapshots in {}.",
+        r.file,
+        r.kernel_release,
+        r.cpus,
+        if r.cpus == 1 { "CPU" } else { "CPUs" },
+        bytes(r.managed_bytes),
+        thousands(r.events),
+        thousands(r.snapshots),
+        duration(r.seconds)
+    )
+}
+
+/// What was asked in one sentence.
+pub fn question_sentence(report: &Report) -> String {
+    let mut names: Vec<&str> = report.kernels.iter().map(|k| k.kernel.as_str()).collect();
+    if names.is_empty() {
+        names.push("no kernel");
+    }
+    let start = match report.start.as_str() {
+        "exact" => "the kernel's own free lists",
+        "occupancy" => "each page as the page flags of the first snapshot show it",
+        "counts" => "the counts in the first snapshot",
+        other => other,
+    };
+    if report.mode == "observe" {
+        format!("Observed: every frame where the trace put it, from {start}.")
+    } else {
+        format!(
+            "Asked: what would memory have looked like under {}, starting at {start}?",
+            names.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::number::{mib, order_size};
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(thousands(0), "0");
+        assert_eq!(thousands(999), "999");
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(mib(256), "1.0");
+        assert_eq!(mib(1_000_000), "3,906.3");
+        assert_eq!(bytes(640 << 20), "640 MiB");
+        assert_eq!(order_size(0), "4 KiB");
+        assert_eq!(order_size(9), "2 MiB");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(0.00001), "< 0.01 %");
+        assert_eq!(percent(0.0312), "3.1 %");
+        assert_eq!(percent(0.91), "91 %");
+        assert_eq!(percent(0.99999), "99.99 %");
+        assert_eq!(percent(1.0), "100 %");
+        assert_eq!(duration(725.2), "12 min 5 s");
+    }
+
+    #[test]
+    fn skill_reads_from_better_to_worse() {
+        assert_eq!(skill_words(Some(0.93)), "much better than counting");
+        assert_eq!(skill_words(Some(0.0)), "no better than counting");
+        assert_eq!(skill_words(Some(-1.5)), "worse than counting");
+        assert_eq!(skill_words(None), "nothing to compare with");
+    }
+}
