@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, thread};
 use unfrag_lab::doctor::{Diagnosis, Evidence, Examined, Means, examine, map, predict, text};
+use unfrag_lab::error as lab;
 use unfrag_linux::procfs::{SlabInfo, VmStat};
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::{Error, file, snapshots};
@@ -283,7 +284,15 @@ fn input_recording(path: &Path) -> Result<Recording> {
 }
 
 /// The same error, with the file that it names in the place where it lies.
-pub fn inside(mut e: Error, place: &Path) -> Error {
-    e.file = Some(e.file.map_or_else(|| place.to_owned(), |f| place.join(f)));
+pub fn inside(e: impl Into<lab::Error>, place: &Path) -> lab::Error {
+    let mut e = e.into();
+    let file = match &mut e.cause {
+        lab::Cause::Input(input) => &mut input.file,
+        _ => &mut e.file,
+    };
+    *file = Some(
+        file.take()
+            .map_or_else(|| place.to_owned(), |f| place.join(f)),
+    );
     e
 }

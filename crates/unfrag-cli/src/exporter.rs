@@ -91,8 +91,8 @@ fn diagnose(proc: &Path, with_flags: bool) -> Result<Diagnosis> {
         "kpageflags" if !with_flags => Err(io::Error::other("read at its own pace")),
         _ => read(proc, is_own, name),
     });
-    let examined = evidence.and_then(|e| examine(&e));
-    Ok(examined.map_err(|e| inside(e, proc))?.diagnosis)
+    let evidence = evidence.map_err(|e| inside(e, proc))?;
+    Ok(examine(&evidence).map_err(|e| inside(e, proc))?.diagnosis)
 }
 
 fn answer(request: Request, proc: &Path, flags: &Flags) -> io::Result<()> {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use unfrag_lab::error::{self as lab, Asked, Remedy};
 use unfrag_linux::error::Cause;
 use unfrag_machine::scenario::ScenarioError;
 
@@ -16,6 +17,8 @@ pub type Result<T> = std::result::Result<T, Failure>;
 pub enum Failure {
     /// The input cannot be used.
     Input(Box<unfrag_linux::Error>),
+    /// The laboratory cannot answer.
+    Lab(Box<unfrag_lab::error::Error>),
     /// The scenario is wrong.
     Scenario(Box<ScenarioError>),
     /// The command line contradicts itself or the input.
@@ -39,6 +42,16 @@ pub enum Failure {
 impl From<unfrag_linux::Error> for Failure {
     fn from(e: unfrag_linux::Error) -> Self {
         Failure::Input(Box::new(e))
+    }
+}
+
+impl From<unfrag_lab::error::Error> for Failure {
+    fn from(e: unfrag_lab::error::Error) -> Self {
+        match e.cause {
+            lab::Cause::Input(input) => input.into(),
+            lab::Cause::Scenario(scenario) => Failure::Scenario(scenario),
+            _ => Failure::Lab(Box::new(e)),
+        }
     }
 }
 
@@ -78,6 +91,17 @@ impl Failure {
                 let (text, help) = input(*e);
                 (text, help, 1)
             }
+            Failure::Lab(e) => {
+                let file = e.file.as_ref().map(|f| format!("{}: ", f.display()));
+                let what = match &e.cause {
+                    lab::Cause::Option { option, what } => match flag(*option) {
+                        Some(flag) => format!("{flag}: {what}"),
+                        None => what.to_string(),
+                    },
+                    cause => cause.to_string(),
+                };
+                (file.unwrap_or_default() + &what, remedy(&e.remedy), 1)
+            }
             Failure::Scenario(e) => {
                 let help = e.help.unwrap_or_default();
                 (
@@ -98,6 +122,34 @@ impl Failure {
             let _ = writeln!(err, " help: {help}");
         }
         ExitCode::from(status)
+    }
+}
+
+/// The flag that an option of the laboratory comes from, where the sentence does not show it already.
+fn flag(option: Asked) -> Option<&'static str> {
+    match option {
+        Asked::Memory => Some("--memory"),
+        Asked::Setting => Some("--set"),
+        Asked::Members => Some("--members"),
+        _ => None,
+    }
+}
+
+/// The laboratory's way out, as something to type.
+fn remedy(remedy: &Remedy) -> Cow<'static, str> {
+    match remedy {
+        Remedy::Unknown => "".into(),
+        Remedy::Other(Asked::Memory) => "choose another size of memory: --memory 1G".into(),
+        Remedy::Without(Asked::Memory) => "replay it without --memory".into(),
+        Remedy::StartFromCounts => "use --start counts".into(),
+        Remedy::PageFlagsOrCounts => {
+            "record with `unfrag record` as root, or use --start counts".into()
+        }
+        Remedy::RecordProcesses => {
+            "record the command with: unfrag record --processes --slab -o FILE.unfrag -- COMMAND"
+                .into()
+        }
+        other => other.to_string().into(),
     }
 }
 

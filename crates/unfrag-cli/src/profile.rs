@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<()> {
     let rec = input::recording(&args.file, &[], args.release.as_deref())?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let mut content = File::open(&args.file).map_err(|e| Error::from(e).in_file(&args.file))?;
-    let in_file = |e: Error| Failure::from(e.in_file(&args.file));
+    let in_file = |e: unfrag_lab::error::Error| Failure::from(e.in_file(&args.file));
     let identity = Identity::of(&name, &mut content).map_err(in_file)?;
     progress.message("counting".into());
     let profile = Profile::of(&rec, &identity).map_err(in_file)?;

@@ -16,6 +16,7 @@
 
 pub mod doctor;
 pub mod era;
+pub mod error;
 pub mod experiment;
 pub mod export;
 pub mod inspect;

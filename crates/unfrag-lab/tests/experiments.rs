@@ -72,7 +72,7 @@ fn seeds_end_at_the_last_number() {
         seed,
     };
     let e = run(Name::Atomic, &options(u64::MAX), &|_, _| ()).expect_err("no seed after it");
-    assert!(e.help.contains(&(u64::MAX - 1).to_string()), "{e}");
+    assert!(e.to_string().contains(&(u64::MAX - 1).to_string()), "{e}");
     let r = run(Name::Atomic, &options(u64::MAX - 1), &|_, _| ()).expect("two runs");
     assert_eq!(r.unfinished(), 0);
 }

@@ -34,12 +34,12 @@ pub use forecast::{Forecast, Means};
 pub use frames::Kind;
 
 use crate::era::Era;
+use crate::error::Result;
 use forecast::Kernel;
 use frames::{BLOCK, ZoneBlocks};
 use unfrag::Order;
 use unfrag::kernel::{MarkCheck, preset};
 use unfrag::stat::{extfrag_for_order, fragmentation_index, unusable_index};
-use unfrag_linux::Result;
 use zones::ZoneFacts;
 
 /// A diagnosis, and the blocks that a map is drawn from.

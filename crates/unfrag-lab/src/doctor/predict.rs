@@ -7,11 +7,11 @@
 //! setting whose whole effect they are gets words, never a number.
 
 use super::advice::Advice;
+use crate::error::Result;
 use crate::replay::answer::report::KernelReport;
 use crate::replay::answer::{Options, Unwatched, replay};
 use crate::report::number;
 use serde::Serialize;
-use unfrag_linux::Result;
 use unfrag_linux::recording::Recording;
 
 /// The end of a replay, with today's value and with the value advised.

@@ -3,8 +3,9 @@
 //! Migratetype numbers, gfp bits and event names changed between kernels; everything is decided here
 //! by the release, and nothing anywhere else. `spec: linux-mm 2.5, 2.6, 7.6, 7.7`
 
+use crate::error::Error;
 use unfrag::{Gfp, MigrateType};
-use unfrag_linux::{Error, gfp_text};
+use unfrag_linux::gfp_text;
 
 /// The kernel that recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl Era {
     pub fn of(release: &str) -> Result<Era, Error> {
         if release.is_empty() {
             return Err(
-                Error::malformed("the recording does not say which kernel made it")
+                Error::lacking("the recording does not say which kernel made it")
                     .help("name its release, such as 6.1.0, where it is imported or read"),
             );
         }
@@ -45,7 +46,7 @@ impl Era {
             .take(3)
             .map(|p| p.parse::<u32>().ok());
         let (Some(Some(major)), Some(Some(minor))) = (n.next(), n.next()) else {
-            return Err(Error::malformed(format!(
+            return Err(Error::contradiction(format!(
                 "the kernel release `{release}` does not begin with a version number"
             )));
         };

@@ -1,11 +1,11 @@
 //! Settings of a replay or a simulated kernel: sysctls by their Linux names.
 
+use crate::error::{Asked, Error, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use unfrag::kernel::{ClaimTest, Fallback, MarkGap, Merge, Pcp, Placement, Reserve};
 use unfrag::{Rules, Sysctl};
 use unfrag_linux::recording::Recording;
-use unfrag_linux::{Error, Result};
 
 /// Names that `--set` takes.
 pub const NAMES: [&str; 7] = [
@@ -40,7 +40,7 @@ pub fn known_to(name: &str, sw: &Rules) -> bool {
 /// If the name is not one of [`NAMES`], or the value is out of its range.
 pub fn set(sysctl: &mut Sysctl, name: &str, value: &str) -> Result<()> {
     let bad = |what: &str| {
-        Error::malformed(format!("--set {name}={value}: {what}"))
+        Error::option(Asked::Setting, format!("{name}={value}: {what}"))
             .help(format!("settings are {}", NAMES.join(", ")))
     };
     let number = |range: std::ops::RangeInclusive<u64>| {

@@ -4,12 +4,12 @@
 //! the source only mentions) runs if it is named itself, and never otherwise.
 
 use super::Name;
-use unfrag_linux::{Error, Result};
+use crate::error::{Asked, Error, Result};
 
 /// A kernel or a machine, as users name it.
 pub(super) trait Choice {
-    /// What kind of thing it is.
-    const WHAT: &'static str;
+    /// Which option names it.
+    const OPTION: Asked;
     /// Its own name.
     fn own_name(&self) -> &str;
     /// The name that it shares with others.
@@ -36,8 +36,12 @@ pub(super) fn chosen<T: Choice>(name: Name, all: Vec<T>, asked: &[String]) -> Re
                 known.push(n);
             }
         }
-        let what = format!("`{}` has no {} `{unknown}`", name.as_str(), T::WHAT);
-        return Err(Error::malformed(what).help(format!("it has {}", known.join(", "))));
+        let what = format!(
+            "`{}` has no {} `{unknown}`",
+            name.as_str(),
+            T::OPTION.name()
+        );
+        return Err(Error::option(T::OPTION, what).help(format!("it has {}", known.join(", "))));
     }
     let runs = |c: &T| match asked {
         [] => !c.added(),

@@ -18,6 +18,7 @@ pub mod stats;
 pub mod text;
 pub mod variant;
 
+use crate::error::{Asked, Error, Result};
 use crate::parallel::{each, threads};
 pub use compare::Compared;
 use report::{Outcome, Report};
@@ -26,7 +27,6 @@ use source::Quoted;
 use stats::Spread;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use unfrag_linux::{Error, Result};
 use variant::Kernel;
 
 /// An experiment.
@@ -104,7 +104,7 @@ pub fn run(name: Name, options: &Options, progress: &(dyn Fn(u64, u64) + Sync)) 
     if options.seed.checked_add(last).is_none() {
         let message = format!("seed {} has no {last} seeds after it", options.seed);
         let most = u64::MAX - last;
-        return Err(Error::malformed(message).help(format!("give one up to {most}")));
+        return Err(Error::option(Asked::Seed, message).help(format!("give one up to {most}")));
     }
     let mut jobs = vec![];
     for machine in &machines {

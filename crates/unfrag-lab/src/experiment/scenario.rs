@@ -4,11 +4,11 @@ use super::Name;
 use super::choice::{self, Choice};
 use super::measure::{self, Metrics};
 use super::variant::Kernel;
+use crate::error::{Asked, Error, Result};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use unfrag::kernel::Reserve;
-use unfrag_linux::{Error, Result};
 use unfrag_machine::Calibration;
 use unfrag_machine::scenario::kernel_table::Names;
 use unfrag_machine::scenario::{self, Outcome, Progress, Run, Scenario};
@@ -33,7 +33,7 @@ pub fn texts(name: Name) -> Vec<(&'static str, &'static str)> {
 }
 
 fn parse(file: &str, text: &str) -> Result<Scenario> {
-    Scenario::parse(file, text).map_err(|e| Error::malformed(e.to_string()))
+    Ok(Scenario::parse(file, text)?)
 }
 
 /// A machine of an experiment, and the scenario that runs on it.
@@ -44,7 +44,7 @@ struct Machine {
 }
 
 impl Choice for Machine {
-    const WHAT: &'static str = "machine";
+    const OPTION: Asked = Asked::Machine;
 
     fn own_name(&self) -> &str {
         &self.name
@@ -164,7 +164,7 @@ pub fn once(
     let found = all(name)?
         .into_iter()
         .find(|m| m.name == machine)
-        .ok_or_else(|| Error::malformed(format!("there is no machine `{machine}`")))?;
+        .ok_or_else(|| Error::option(Asked::Machine, format!("there is no machine `{machine}`")))?;
     let outcome = start(&found.scenario, kernel, machine, seed)?.finish(progress);
     if outcome.ended != "finished" {
         return Ok(Once::Unfinished(Unfinished {
@@ -185,10 +185,9 @@ pub fn outcome(s: &Scenario, kernel: &Kernel, machine: &str, seed: u64) -> Resul
 }
 
 fn start(s: &Scenario, kernel: &Kernel, machine: &str, seed: u64) -> Result<Run> {
-    let bad = |e: scenario::ScenarioError| Error::malformed(e.to_string());
-    let mut k = scenario::Kernel::preset(kernel.name).map_err(Error::malformed)?;
+    let mut k =
+        scenario::Kernel::preset(kernel.name).map_err(|e| Error::option(Asked::Kernel, e))?;
     (k.rules, k.slab, k.oom_killer) = (kernel.rules, kernel.slab, kernel.oom_killer);
-    let machine = s.machine(Some(machine)).map_err(bad)?;
-    s.start(machine, &k, &Calibration::standard(), seed)
-        .map_err(bad)
+    let machine = s.machine(Some(machine))?;
+    Ok(s.start(machine, &k, &Calibration::standard(), seed)?)
 }

@@ -1,6 +1,7 @@
 //! Kernels of the experiments: a preset, and what is changed about it.
 
 use super::choice::Choice;
+use crate::error::Asked;
 use unfrag::Rules;
 use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve, preset};
 use unfrag_slab::{Design, FirstAttempt, Rules as SlabRules};
@@ -23,7 +24,7 @@ pub struct Kernel {
 }
 
 impl Choice for Kernel {
-    const WHAT: &'static str = "kernel";
+    const OPTION: Asked = Asked::Kernel;
 
     fn own_name(&self) -> &str {
         match self.variant {

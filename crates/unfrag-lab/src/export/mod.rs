@@ -11,6 +11,7 @@ pub mod provenance;
 mod tables;
 pub mod tree;
 
+use crate::error::{Error, Result};
 use crate::replay::answer::Watch;
 use crate::replay::model::ReplayHost;
 use std::fs;
@@ -18,7 +19,6 @@ use std::path::{Path, PathBuf};
 pub use tree::{Tree, tree};
 use unfrag::Manager;
 use unfrag_linux::recording::Snapshot;
-use unfrag_linux::{Error, Result};
 
 /// Writes the model's state at each snapshot of a replay.
 #[derive(Debug)]
@@ -56,9 +56,10 @@ impl Exporter {
         directory.push(directory_name(&snap.name)?);
         let files = tree(kernel, snap, m)?;
         let write = |path: &Path, content: &[u8]| {
-            fs::write(path, content).map_err(|e| Error::from(e).in_file(path))
+            fs::write(path, content).map_err(|e| unfrag_linux::Error::from(e).in_file(path))
         };
-        fs::create_dir_all(&directory).map_err(|e| Error::from(e).in_file(&directory))?;
+        fs::create_dir_all(&directory)
+            .map_err(|e| unfrag_linux::Error::from(e).in_file(&directory))?;
         for (name, content) in &files.0 {
             write(&directory.join(name), content)?;
         }
@@ -88,7 +89,7 @@ fn directory_name(snapshot: &str) -> Result<PathBuf> {
     if snapshot.split('/').all(is_plain) {
         Ok(snapshot.into())
     } else {
-        Err(Error::malformed(format!(
+        Err(Error::contradiction(format!(
             "the snapshot's name {snapshot:?} cannot be the name of a directory"
         )))
     }

@@ -29,6 +29,7 @@ pub mod summary;
 pub mod walk;
 
 use crate::era::Era;
+use crate::error::{Error, Remedy, Result};
 use class::Class;
 use files::Files;
 use objects::Objects;
@@ -40,7 +41,6 @@ use spread::Spread;
 use std::collections::BTreeMap;
 use unfrag_linux::procfs::MemInfo;
 use unfrag_linux::recording::Recording;
-use unfrag_linux::{Error, Result};
 
 /// Version of the file's format.
 pub const VERSION: u32 = 1;
@@ -202,9 +202,9 @@ impl Profile {
     pub fn of(rec: &Recording, identity: &Identity) -> Result<Profile> {
         let has = |name: &str| rec.events.tables.iter().any(|t| t.name == name);
         if !has("mm_page_alloc") {
-            return Err(Error::malformed("the recording has no page events").help(
-                "record the command with: unfrag record --processes --slab -o FILE.unfrag -- COMMAND",
-            ));
+            return Err(
+                Error::lacking("the recording has no page events").remedy(Remedy::RecordProcesses)
+            );
         }
         let era = Era::of(&rec.meta.kernel_release)?;
         let processes = Processes::of(rec)?;

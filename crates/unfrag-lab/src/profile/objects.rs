@@ -5,11 +5,11 @@
 
 use super::process::Processes;
 use super::{Use, is_zero};
+use crate::error::Result;
 use crate::slab::SlabTrace;
 use crate::slab::trace::Action;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use unfrag_linux::Result;
 use unfrag_linux::recording::Recording;
 
 /// Objects of a cache.

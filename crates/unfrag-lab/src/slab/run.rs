@@ -5,10 +5,10 @@
 
 use super::report::{AllocatorReport, CacheReport, SlabReport};
 use super::trace::{Action, SlabTrace};
+use crate::error::{Asked, Error, Remedy, Result};
 use std::collections::HashMap;
 use unfrag::kernel::preset;
 use unfrag_linux::recording::Recording;
-use unfrag_linux::{Error, Result};
 use unfrag_machine::slab::{
     CacheId, MachineError, ObjectId, SlabMachine, SlabMachineConfig, with_slab_machine,
 };
@@ -67,7 +67,7 @@ pub fn replay(rec: &Recording, source: &str, options: &Options) -> Result<SlabRe
 
 fn one(trace: &SlabTrace, design: Design, cpus: u16, options: &Options) -> Result<AllocatorReport> {
     let page_rules = preset("6.1")
-        .ok_or_else(|| Error::unsupported("the era 6.1"))?
+        .ok_or_else(|| Error::option(Asked::Kernel, "there is no kernel `6.1`"))?
         .rules;
     let config = SlabMachineConfig {
         frames: options.memory / 4096,
@@ -77,7 +77,7 @@ fn one(trace: &SlabTrace, design: Design, cpus: u16, options: &Options) -> Resul
         rules: options.rules.design(design).merge(false),
     };
     let refused = |e: MachineError| {
-        Error::unsupported(e.to_string()).help("choose another size of memory: --memory 1G")
+        Error::option(Asked::Memory, e.to_string()).remedy(Remedy::Other(Asked::Memory))
     };
     with_slab_machine(&config, |m| run(trace, design, m)).map_err(refused)?
 }
@@ -104,7 +104,7 @@ fn caches(trace: &SlabTrace, design: Design, m: &mut SlabMachine) -> Result<Vec<
             .design(design)
             .flags(flags);
         let made = m.create(&options);
-        made.map_err(|e| Error::malformed(format!("cache {}: {e}", c.name)))
+        made.map_err(|e| Error::contradiction(format!("cache {}: {e}", c.name)))
     };
     trace.caches.iter().map(make).collect()
 }

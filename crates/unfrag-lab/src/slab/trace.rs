@@ -9,10 +9,10 @@
 //! them was traced (bulk frees are not).
 
 use crate::era::Era;
+use crate::error::{Error, Result};
 use std::collections::{BTreeMap, HashMap};
 use unfrag::Gfp;
 use unfrag_linux::recording::{EventTable, FieldKind, Recording};
-use unfrag_linux::{Error, Result};
 
 /// A cache that the trace names, or that is inferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,9 +125,9 @@ fn columns(table: &EventTable) -> Result<Option<Columns<'_>>> {
         _ => return Ok(None),
     };
     let column = |name: &str| {
-        table.column(name).ok_or_else(|| {
-            Error::malformed(format!("the event {} has no field {name}", table.name))
-        })
+        table
+            .column(name)
+            .ok_or_else(|| Error::lacking(format!("the event {} has no field {name}", table.name)))
     };
     let named = table
         .fields
@@ -228,7 +228,7 @@ impl SlabTrace {
         let events = events(rec)?;
         if events.is_empty() {
             return Err(
-                Error::malformed("the recording has no slab events").help(
+                Error::lacking("the recording has no slab events").help(
                     "record kmem:kmem_cache_alloc, kmem:kmem_cache_free, kmem:kmalloc and \
                      kmem:kfree, as in trace-cmd record -e kmem:kmalloc -e kmem:kfree -e 'kmem:kmem_cache_*'",
                 ),

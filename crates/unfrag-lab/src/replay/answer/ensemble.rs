@@ -11,6 +11,7 @@
 use super::member::Member;
 use super::report::{Ensemble, Failure, Sample, Spread, ZoneSample};
 use super::watch::Watch;
+use crate::error::{Asked, Error, Result};
 use crate::parallel::each;
 use crate::replay::causes::AS_RECORDED;
 use crate::replay::model::ReplayHost;
@@ -18,7 +19,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use unfrag::Manager;
 use unfrag_linux::recording::Snapshot;
-use unfrag_linux::{Error, Result};
 
 /// Members, if nothing else is asked for.
 pub const MEMBERS: u32 = 21;
@@ -36,10 +36,11 @@ pub fn check(members: u32) -> Result<()> {
     if members % 2 == 1 && members <= MOST_MEMBERS {
         return Ok(());
     }
-    Err(
-        Error::malformed(format!("an ensemble cannot have {members} members"))
-            .help(format!("ask for an odd number from 1 to {MOST_MEMBERS}")),
+    Err(Error::option(
+        Asked::Members,
+        format!("an ensemble cannot have {members} members"),
     )
+    .help(format!("ask for an odd number from 1 to {MOST_MEMBERS}")))
 }
 
 /// How many nanoseconds a page takes that kswapd looks at, in thousandths of what it took on the
@@ -347,7 +348,7 @@ mod tests {
     #[test]
     fn an_error_of_any_member_is_that_of_the_ensemble() {
         let one = |pace: u32, _: &mut dyn Watch| match pace {
-            3 => Err(Error::malformed("the third")),
+            3 => Err(Error::lacking("the third")),
             _ => Ok(member(9, 0)),
         };
         let e = run(&[1, 2, 3], 2, one, &mut Unwatched).unwrap_err();

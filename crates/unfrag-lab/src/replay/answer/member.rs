@@ -8,12 +8,13 @@ use super::sample;
 use super::sample::Block;
 use super::watch::Watch;
 use crate::era::sysctl;
+use crate::error::Result;
 use crate::replay::model::compaction::compacts;
 use crate::replay::model::{Prepared, Sim, anew, resized};
 use std::collections::BTreeMap;
 use unfrag::kernel::Preset;
+use unfrag_linux::gfp_text;
 use unfrag_linux::recording::Snapshot;
-use unfrag_linux::{Result, gfp_text};
 
 /// What one replay came to.
 #[derive(Clone, Debug)]

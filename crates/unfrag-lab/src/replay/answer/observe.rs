@@ -5,9 +5,9 @@
 //! to against the kernel's free lists, where marks hold them.
 
 use super::report::{ClassCheck, LayoutCheck, Observed};
+use crate::error::Result;
 use crate::replay::causes::{Causes, Classes, Do, causes};
 use crate::replay::model::Prepared;
-use unfrag_linux::Result;
 use unfrag_linux::freelists::FreeLists;
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::{Recording, Snapshot};

@@ -2,11 +2,11 @@
 
 use super::options::{Options, ReclaimChoice};
 use crate::era::sysctl;
+use crate::error::{Asked, Error, Result};
 use crate::replay::causes::RecordedReclaim;
 use crate::replay::model::Prepared;
 use unfrag::Sysctl;
 use unfrag::kernel::{MarkGap, PRESETS, Preset, preset};
-use unfrag_linux::{Error, Result};
 
 /// What one kernel is asked.
 pub(super) struct Question<'q> {
@@ -25,7 +25,7 @@ impl Prepared<'_> {
     pub(super) fn question<'q>(&self, name: &str, options: &'q Options) -> Result<Question<'q>> {
         let p = preset(name).ok_or_else(|| {
             let known: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
-            Error::malformed(format!("there is no kernel `{name}`"))
+            Error::option(Asked::Kernel, format!("there is no kernel `{name}`"))
                 .help(format!("kernels are {}", known.join(", ")))
         })?;
         let mut sysctl = sysctl::recorded(self.rec);

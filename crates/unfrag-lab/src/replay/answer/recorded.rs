@@ -2,10 +2,10 @@
 
 use super::report::Sample;
 use super::sample;
+use crate::error::Result;
 use crate::replay::model::Prepared;
 use crate::replay::start::holds;
 use unfrag::Pfn;
-use unfrag_linux::Result;
 use unfrag_linux::recording::Snapshot;
 
 impl Prepared<'_> {

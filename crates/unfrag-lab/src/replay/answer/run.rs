@@ -12,10 +12,10 @@ use super::options::{Mode, Options};
 use super::report::{Ensemble, KernelReport, RecordingSummary, Report, Sample};
 use super::watch::FromAfar;
 use super::watch::Watch;
+use crate::error::Result;
 use crate::parallel::threads;
 use crate::replay::model::Prepared;
 use crate::replay::start::{StartChoice, zone_facts};
-use unfrag_linux::Result;
 use unfrag_linux::recording::Recording;
 
 impl Prepared<'_> {

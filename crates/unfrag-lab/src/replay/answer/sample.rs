@@ -1,6 +1,7 @@
 //! State of memory at one moment: of the model, and of the recorded kernel.
 
 use super::report::{Sample, ZoneSample};
+use crate::error::Result;
 use crate::replay::model::ReplayHost;
 use std::collections::BTreeMap;
 use unfrag::frame::{NR_ORDERS, NR_TYPES, ORDER_SLOTS};
@@ -11,7 +12,6 @@ use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
 use unfrag_linux::procfs::zoneinfo::ZoneInfo;
 use unfrag_linux::recording::Snapshot;
-use unfrag_linux::{Error, Result};
 
 /// A pageblock: first frame, type and content.
 pub type Block = (Pfn, MigrateType, BlockView);
@@ -108,7 +108,7 @@ pub fn of_snapshot(snap: &Snapshot, seconds: f64) -> Result<Option<Sample>> {
     let Some(buddy) = snap.file("buddyinfo") else {
         return Ok(None);
     };
-    let named = |e: Error| e.help(format!("it is in snapshot `{}`", snap.name));
+    let named = |e: unfrag_linux::Error| e.help(format!("it is in snapshot `{}`", snap.name));
     let buddy = BuddyInfo::parse(buddy).map_err(named)?;
     let zoneinfo = snap
         .file("zoneinfo")

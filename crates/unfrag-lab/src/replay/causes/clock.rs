@@ -9,7 +9,7 @@
 //! a whole recording: the one under which the trace explains by how much the free pages of the two
 //! files differ.
 
-use unfrag_linux::Result;
+use crate::error::Result;
 use unfrag_linux::procfs::buddyinfo::{BuddyInfo, Row};
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::{Recording, Snapshot, Task};

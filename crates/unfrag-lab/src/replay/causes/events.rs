@@ -1,7 +1,7 @@
 //! The trace events that causes are read from.
 
+use crate::error::{Error, Result};
 use unfrag_linux::recording::{EventTable, Recording};
-use unfrag_linux::{Error, Result};
 
 /// Which event a table holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl EventKind {
 
 pub(super) fn column<'a>(table: &'a EventTable, name: &str) -> Result<&'a [u64]> {
     table.column(name).ok_or_else(|| {
-        Error::malformed(format!(
+        Error::lacking(format!(
             "the events `{}` have no field `{name}`; record them with their raw data",
             table.name
         ))

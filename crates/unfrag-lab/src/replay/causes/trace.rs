@@ -5,7 +5,7 @@ use super::operations::{Causes, Do, NONE};
 use super::tasks::{COMPACTING, MIGRATING, RECLAIMING};
 use super::walk::Walk;
 use crate::era::Era;
-use unfrag_linux::Result;
+use crate::error::Result;
 use unfrag_linux::recording::Recording;
 
 /// Walks the trace.

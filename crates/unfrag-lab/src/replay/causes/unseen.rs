@@ -10,8 +10,8 @@
 
 use super::clock::{Clock, Running};
 use super::operations::{Causes, Do, Op};
+use crate::error::Result;
 use unfrag::{Gfp, MigrateType};
-use unfrag_linux::Result;
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Snapshot;
 

@@ -9,9 +9,9 @@ use super::operations::{Causes, Do, FIRST_ALLOC, NONE, Op};
 use super::tasks::kswapd_of;
 use super::tasks::{COMPACTING, INTERRUPT, KCOMPACTD, KSWAPD, KWORKER, RECLAIMING};
 use crate::era::Era;
+use crate::error::{Error, Result};
 use unfrag::{Gfp, NodeId};
 use unfrag_linux::recording::{Events, Recording};
-use unfrag_linux::{Error, Result};
 
 /// Use of a frame while the trace is walked.
 pub(super) const UNKNOWN: u8 = 0;
@@ -173,7 +173,7 @@ impl Walk {
     #[inline]
     pub(super) fn frame(&self, pfn: u64, order: u64) -> Result<(u32, u8)> {
         let bad = || {
-            Error::malformed(format!(
+            Error::contradiction(format!(
                 "an event names frame {pfn:#x} of order {order}, but the host's zones end at frame {:#x}",
                 self.state.len()
             ))

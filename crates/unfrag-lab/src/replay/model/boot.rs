@@ -1,12 +1,12 @@
 //! The model at the state where a replay begins.
 
 use super::host::ReplayHost;
+use crate::error::{Error, Result};
 use crate::replay::start::holds;
 use crate::replay::start::{Frame, Start};
 use unfrag::kernel::{Pcp, Rules, Sysctl};
 use unfrag::restore::{Restore, RestoreError, SetSizes};
 use unfrag::{Config, CpuId, Gfp, Manager, Order, Pfn, ZoneConfig, ZoneId, layout};
-use unfrag_linux::{Error, Result};
 
 impl Start {
     /// The model at this state, under the given rules, in `memory` (see [`words`](Self::words)).
@@ -23,9 +23,9 @@ impl Start {
         let zones = self.zone_configs();
         let config = self.config(&zones, rules, sysctl);
         let mut restore = Restore::new(&config, ReplayHost::default(), memory)
-            .map_err(|e| Error::malformed(format!("the recorded zones cannot be: {e}")))?;
+            .map_err(|e| Error::contradiction(format!("the recorded zones cannot be: {e}")))?;
         let bad = |e: RestoreError| {
-            Error::malformed(format!("the recorded state contradicts itself: {e}"))
+            Error::contradiction(format!("the recorded state contradicts itself: {e}"))
         };
         let mut edit = restore.edit();
         for &(pfn, mt) in &self.block_types {
@@ -103,6 +103,6 @@ impl Start {
         let zones = self.zone_configs();
         layout(&self.config(&zones, rules, sysctl))
             .map(|l| l.words)
-            .map_err(|e| Error::malformed(format!("the recorded zones cannot be: {e}")))
+            .map_err(|e| Error::contradiction(format!("the recorded zones cannot be: {e}")))
     }
 }

@@ -2,12 +2,12 @@
 
 use super::host::ReplayHost;
 use super::sim::Sim;
+use crate::error::Result;
 use crate::replay::causes::Causes;
 use crate::replay::start::counts::counts;
 use crate::replay::start::evidence::Evidence;
 use crate::replay::start::{Anchor, Start, ZoneFacts, highest_frame};
 use unfrag::{CpuId, Manager, MigrateType, Order, Rules, Sysctl, ZoneId};
-use unfrag_linux::Result;
 /// Rounds that fit the per-CPU lists of the start to those of the anchor.
 const FIT_ROUNDS: usize = 4;
 

@@ -9,12 +9,12 @@ use super::fit::fitted;
 use super::inference::{Resolved, resolve};
 use super::sim::Sim;
 use crate::era::{Era, sysctl};
+use crate::error::{Error, Result};
 use crate::replay::causes::RecordedReclaim;
 use crate::replay::causes::{Causes, Do};
 use crate::replay::start::{Beginning, Frame, Plan, Start, StartChoice};
 use unfrag::kernel::{Preset, preset};
 use unfrag_linux::recording::{Recording, Snapshot};
-use unfrag_linux::{Error, Result};
 
 /// A recording made ready.
 pub struct Prepared<'r> {
@@ -85,7 +85,7 @@ impl<'r> Prepared<'r> {
             .filter(|(t, _)| *t >= start.time)
             .collect();
         if snapshots.is_empty() {
-            return Err(Error::malformed(
+            return Err(Error::lacking(
                 "no snapshot was taken after the start of the replay",
             ));
         }

@@ -7,12 +7,12 @@
 
 use super::host::ReplayHost;
 use super::sim::Sim;
+use crate::error::{Asked, Error, Remedy, Result};
 use crate::replay::start::{Frame, Start};
 use unfrag::kernel::{Rules, Sysctl};
 use unfrag::{
     ConfigError, Gfp, Manager, Order, Pfn, Request, ZoneConfig, ZoneId, ZoneKind, layout,
 };
-use unfrag_linux::{Error, Result};
 
 /// First frame above 4 GiB.
 const ABOVE_DMA32: u64 = 1 << 20;
@@ -24,11 +24,11 @@ const ABOVE_DMA32: u64 = 1 << 20;
 /// If that is no larger than the recorded host's lowest zone, or the host has several nodes.
 pub fn resized(zones: &[ZoneConfig], bytes: u64) -> Result<Vec<ZoneConfig>> {
     if let Some(other) = zones.iter().find(|z| z.node != zones[0].node) {
-        return Err(Error::unsupported(format!(
-            "--memory for a host of several nodes ({} and {}): it does not say how much memory each has",
+        return Err(Error::option(Asked::Memory, format!(
+            "this host has several nodes ({} and {}), and one size does not say how much memory each has",
             zones[0].node.0, other.node.0
         ))
-        .help("replay it without --memory"));
+        .remedy(Remedy::Without(Asked::Memory)));
     }
     let frames = bytes / 4096;
     let unmanaged: u64 = zones.iter().skip(1).map(|z| z.spanned - z.managed).sum();
@@ -36,11 +36,14 @@ pub fn resized(zones: &[ZoneConfig], bytes: u64) -> Result<Vec<ZoneConfig>> {
     let begin = first.start.0 + first.spanned;
     let least = begin + unmanaged + 1024;
     if frames < least || frames >= u64::from(u32::MAX) {
-        return Err(Error::malformed(format!(
-            "--memory: {} MiB cannot be; from {} MiB to less than 16 TiB are possible",
-            bytes >> 20,
-            (least * 4096).div_ceil(1 << 20)
-        )));
+        return Err(Error::option(
+            Asked::Memory,
+            format!(
+                "{} MiB cannot be; from {} MiB to less than 16 TiB are possible",
+                bytes >> 20,
+                (least * 4096).div_ceil(1 << 20)
+            ),
+        ));
     }
     let mut all = vec![first];
     let mut push = |kind, start: u64, end: u64, kept: u64| {
@@ -71,7 +74,7 @@ pub fn anew<'m>(
     memory: &'m mut Vec<u64>,
 ) -> Result<Sim<'m>> {
     let config = start.config(zones, rules, sysctl);
-    let bad = |e: ConfigError| Error::malformed(format!("these zones cannot be: {e}"));
+    let bad = |e: ConfigError| Error::contradiction(format!("these zones cannot be: {e}"));
     *memory = vec![0; layout(&config).map_err(bad)?.words];
     let mut m = Manager::boot(&config, ReplayHost::default(), memory).map_err(bad)?;
     if recorded_marks {
@@ -106,7 +109,7 @@ pub fn anew<'m>(
                     .alloc_in_zone(zone, &request)
                     .or_else(|_| m.alloc(&request));
                 let at = got.map_err(|_| {
-                    Error::malformed("--memory: too small for what was in use at the start")
+                    Error::option(Asked::Memory, "too small for what was in use at the start")
                         .help("give more memory")
                 })?;
                 names.push((pfn as u32, at.0 as u32));

@@ -4,12 +4,12 @@ use super::arrange::ORDERS;
 use super::evidence::Before;
 use super::pcp_trace::Waited;
 use super::zones::{ZoneFacts, zone_facts};
+use crate::error::{Error, Result};
 use crate::replay::causes::{Causes, Op};
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
 use unfrag_linux::recording::Snapshot;
-use unfrag_linux::{Error, Result};
 /// What the anchor shows, and what is assumed of the per-CPU lists at the start.
 #[derive(Clone, Debug)]
 pub struct Anchor {
@@ -45,9 +45,9 @@ impl Anchor {
     /// If it lacks buddyinfo or zoneinfo.
     pub fn read(snap: &Snapshot, time: u64) -> Result<Anchor> {
         let zones = zone_facts(snap)?;
-        let text = snap.file("buddyinfo").ok_or_else(|| {
-            Error::malformed(format!("snapshot `{}` has no buddyinfo", snap.name))
-        })?;
+        let text = snap
+            .file("buddyinfo")
+            .ok_or_else(|| Error::lacking(format!("snapshot `{}` has no buddyinfo", snap.name)))?;
         let info = BuddyInfo::parse(text)?;
         let types = snap
             .file("pagetypeinfo")
@@ -60,7 +60,7 @@ impl Anchor {
         for z in &zones {
             let (node, name) = (u32::from(z.config.node.0), z.config.kind.name());
             let row = info.zone(node, name).ok_or_else(|| {
-                Error::malformed(format!("buddyinfo of `{}` lacks zone {name}", snap.name))
+                Error::lacking(format!("buddyinfo of `{}` lacks zone {name}", snap.name))
             })?;
             let mut n = [0; ORDERS];
             for (to, from) in n.iter_mut().zip(&row.free) {

@@ -19,9 +19,9 @@ use super::percpu::{Sets, Sources, waiting};
 use super::state::{Frame, SetStart, Start};
 use super::touched::Touched;
 use super::zones::highest_frame;
+use crate::error::Result;
 use crate::replay::causes::Causes;
 use unfrag::{Gfp, MigrateType};
-use unfrag_linux::Result;
 
 /// The state at the beginning of `causes`. `held` is how many pages each CPU holds back of each
 /// zone (`[zone][cpu]`). What neither anchor nor trace tells is whether the pages of kernel requests

@@ -6,11 +6,11 @@
 use super::state::{Frame, FreeBlock, SetStart, Start};
 use super::zones::{highest_frame, marks, zone_facts};
 use crate::era::Era;
+use crate::error::{Error, Remedy, Result};
 use unfrag::{MigrateType, ZoneConfig};
 use unfrag_linux::freelists::{self, FreeLists, PcpKind};
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::recording::Snapshot;
-use unfrag_linux::{Error, Result};
 
 /// The lists of a zone. They name no node: where several have a zone of that name, it is told by its
 /// first frame.
@@ -33,8 +33,8 @@ fn lists_of<'l>(
 /// If the mark has no free lists, or they were torn while they were read.
 pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
     let text = snap.file("freelists").ok_or_else(|| {
-        Error::malformed(format!("snapshot `{}` has no freelists", snap.name))
-            .help("use --start counts")
+        Error::lacking(format!("snapshot `{}` has no freelists", snap.name))
+            .remedy(Remedy::StartFromCounts)
     })?;
     let lists = FreeLists::parse(text)?;
     let mut zones = zone_facts(snap)?;
@@ -43,18 +43,18 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
     let flags = snap.file("kpageflags").map(PageFlags::parse).transpose()?;
     let mut state = vec![Frame::None; frames as usize];
     let torn = || {
-        Error::malformed(format!(
+        Error::contradiction(format!(
             "the free lists of snapshot `{}` were torn while being read",
             snap.name
         ))
-        .help("use --start counts, or another mark")
+        .remedy(Remedy::StartFromCounts)
     };
     let mut free = vec![];
     let mut sets = vec![];
     for (i, z) in zones.iter_mut().enumerate() {
         let (node, name) = (z.config.node.0, z.config.kind.name());
         let Some(l) = lists_of(&lists, &z.config, &configs) else {
-            return Err(Error::malformed(format!(
+            return Err(Error::contradiction(format!(
                 "freelists lack zone {name} of node {node}"
             )));
         };
@@ -78,7 +78,9 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
                 }
                 let mt = era
                     .migratetype_without_cma(list.migratetype.into())
-                    .ok_or_else(|| Error::malformed(format!("migratetype {}", list.migratetype)))?;
+                    .ok_or_else(|| {
+                        Error::contradiction(format!("migratetype {}", list.migratetype))
+                    })?;
                 free.extend(list.pfns.iter().map(|&p| FreeBlock {
                     pfn: p as u32,
                     order: area.order,
@@ -127,7 +129,7 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
             match state.get_mut(p as usize) {
                 Some(f) => *f = Frame::Free,
                 None => {
-                    return Err(Error::malformed(format!(
+                    return Err(Error::contradiction(format!(
                         "freelists name frame {p}, beyond all zones"
                     )));
                 }
@@ -143,7 +145,7 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
             }
             let mt = era
                 .migratetype_without_cma(t.into())
-                .ok_or_else(|| Error::malformed(format!("pageblock type {t}")))?;
+                .ok_or_else(|| Error::contradiction(format!("pageblock type {t}")))?;
             block_types.push((pfn as u32, mt));
         }
     }

@@ -10,10 +10,10 @@ use super::pcp_trace::Waited;
 use super::state::Start;
 use super::zones::highest_frame;
 use crate::era::Era;
+use crate::error::{Error, Remedy, Result};
 use crate::replay::causes::clock::Clock;
 use crate::replay::causes::{Causes, causes, unseen};
 use unfrag_linux::recording::{Recording, Snapshot};
-use unfrag_linux::{Error, Result};
 
 /// A recording, read for a replay.
 pub struct Plan<'r> {
@@ -48,7 +48,7 @@ impl<'r> Plan<'r> {
     /// If it lacks what a replay needs.
     pub fn new(rec: &'r Recording, choice: StartChoice) -> Result<Plan<'r>> {
         let (Some(&first), Some(&last)) = (rec.events.time.first(), rec.events.time.last()) else {
-            return Err(Error::malformed("the recording has no events"));
+            return Err(Error::lacking("the recording has no events"));
         };
         let era = Era::of(&rec.meta.kernel_release)?;
         let clock = Clock::of(rec)?;
@@ -60,7 +60,7 @@ impl<'r> Plan<'r> {
             .filter(|(t, _)| (first..=last).contains(t))
             .collect();
         let Some(&(_, anchor)) = within.iter().find(|(_, s)| s.file("zoneinfo").is_some()) else {
-            return Err(Error::malformed(
+            return Err(Error::lacking(
                 "no snapshot with buddyinfo and zoneinfo was taken while the trace ran",
             )
             .help(
@@ -85,18 +85,18 @@ impl<'r> Plan<'r> {
             (StartChoice::Counts | StartChoice::Occupancy, _) | (StartChoice::Auto, None) => None,
             (_, Some(s)) => Some(s),
             (StartChoice::Exact, None) => {
-                return Err(Error::malformed(
+                return Err(Error::lacking(
                     "no snapshot within the trace holds the kernel's free lists",
                 )
-                .help("use --start counts"));
+                .remedy(Remedy::StartFromCounts));
             }
         };
         if choice == StartChoice::Occupancy && anchor.file("kpageflags").is_none() {
-            return Err(Error::malformed(format!(
+            return Err(Error::lacking(format!(
                 "snapshot `{}`, the first within the trace, has no page flags",
                 anchor.name
             ))
-            .help("record with `unfrag record` as root, or use --start counts"));
+            .remedy(Remedy::PageFlagsOrCounts));
         }
         let (causes, beginning) = match exact_mark {
             Some(s) => exact_beginning(rec, era, s, offset)?,

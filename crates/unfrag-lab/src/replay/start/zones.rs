@@ -1,10 +1,10 @@
 //! What a snapshot says of the zones: extent, marks, protections, per-CPU lists.
 
+use crate::error::{Error, Result};
 use unfrag::zone::{Marks, NR_ZONE_KINDS};
 use unfrag::{NodeId, Pfn, ZoneConfig, ZoneKind};
 use unfrag_linux::procfs::zoneinfo::ZoneInfo;
 use unfrag_linux::recording::Snapshot;
-use unfrag_linux::{Error, Result};
 
 /// A populated zone of the recorded host.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub(crate) fn holds(zone: &ZoneConfig, frame: Pfn) -> bool {
 /// If the snapshot has no zoneinfo, or it lacks what a replay needs.
 pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
     let text = snap.file("zoneinfo").ok_or_else(|| {
-        Error::malformed(format!("snapshot `{}` has no zoneinfo", snap.name))
+        Error::lacking(format!("snapshot `{}` has no zoneinfo", snap.name))
             .help("a replay needs buddyinfo and zoneinfo in at least one snapshot within the trace")
     })?;
     let info = ZoneInfo::parse(text)?;
@@ -44,7 +44,7 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
     for z in &info.zones {
         let need = |name: &str| {
             z.pages(name).ok_or_else(|| {
-                Error::malformed(format!(
+                Error::lacking(format!(
                     "zoneinfo of snapshot `{}` has no `{name}` for zone {}",
                     snap.name, z.name
                 ))
@@ -59,10 +59,7 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
             continue;
         };
         let Some(start) = z.start_pfn() else {
-            return Err(Error::malformed(format!(
-                "zone {} has no start_pfn",
-                z.name
-            )));
+            return Err(Error::lacking(format!("zone {} has no start_pfn", z.name)));
         };
         let boost = z.pages("boost").unwrap_or(0);
         let (min, low, high) = (need("min")?, need("low")?, need("high")?);
@@ -117,7 +114,7 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
     }
     all.sort_by_key(|z| z.config.start);
     if all.is_empty() {
-        return Err(Error::malformed(format!(
+        return Err(Error::lacking(format!(
             "zoneinfo of snapshot `{}` shows no zone",
             snap.name
         )));
@@ -128,7 +125,7 @@ pub fn zone_facts(snap: &Snapshot) -> Result<Vec<ZoneFacts>> {
 /// A node's number, where the model can have it.
 fn node_id(node: u32) -> Result<NodeId> {
     let id = u8::try_from(node).map(NodeId);
-    id.map_err(|_| Error::unsupported(format!("node {node}: nodes above 255")))
+    id.map_err(|_| Error::contradiction(format!("node {node}: nodes above 255")))
 }
 
 /// Number of frame numbers that the zones reach up to.
@@ -143,7 +140,7 @@ pub fn highest_frame(zones: &[ZoneFacts]) -> Result<u32> {
     u32::try_from(end.unwrap_or(0))
         .ok()
         .filter(|&e| e < u32::MAX)
-        .ok_or_else(|| Error::unsupported("memory above 16 TiB"))
+        .ok_or_else(|| Error::contradiction("memory above 16 TiB"))
 }
 
 /// Marks as a kernel shows them (with the boost) and the boost.

@@ -1,0 +1,229 @@
+//! Why a question cannot be answered.
+//!
+//! Invariant: an error names an option by what it is ([`Asked`]), never by the flag of a command. Whoever took
+//! the option from somewhere, such as a command line, says where.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use unfrag_machine::scenario::ScenarioError;
+
+/// The laboratory's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a question cannot be answered, and what to do about it.
+#[derive(Debug)]
+pub struct Error {
+    /// The file that the question is about, if known.
+    pub file: Option<PathBuf>,
+    /// What is wrong.
+    pub cause: Cause,
+    /// The way out.
+    pub remedy: Remedy,
+}
+
+/// What is wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// An input cannot be read, or contradicts its format.
+    #[error(transparent)]
+    Input(unfrag_linux::Error),
+    /// A scenario is wrong.
+    #[error(transparent)]
+    Scenario(Box<ScenarioError>),
+    /// The recording, or the host, does not hold what the question needs.
+    #[error("{0}")]
+    Lacking(Cow<'static, str>),
+    /// What was recorded contradicts itself, or is beyond what can be modelled.
+    #[error("{0}")]
+    Contradiction(Cow<'static, str>),
+    /// An option asks for what does not exist or cannot be.
+    #[error("{what}")]
+    Option {
+        /// Which.
+        option: Asked,
+        /// What is wrong with it.
+        what: Cow<'static, str>,
+    },
+}
+
+/// An option of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Asked {
+    /// A kernel by name.
+    Kernel,
+    /// A sysctl.
+    Setting,
+    /// The size of memory.
+    Memory,
+    /// The number of replays in an ensemble.
+    Members,
+    /// A machine by name.
+    Machine,
+    /// The first seed.
+    Seed,
+}
+
+/// The way out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// None is known.
+    #[default]
+    Unknown,
+    /// A sentence.
+    Sentence(Cow<'static, str>),
+    /// Another value of an option.
+    Other(Asked),
+    /// The same question without an option.
+    Without(Asked),
+    /// A start from counts.
+    StartFromCounts,
+    /// A recording with page flags, or a start from counts.
+    PageFlagsOrCounts,
+    /// A recording of the command's processes and slab events.
+    RecordProcesses,
+}
+
+impl Error {
+    fn new(cause: Cause) -> Error {
+        Error {
+            file: None,
+            cause,
+            remedy: Remedy::Unknown,
+        }
+    }
+
+    /// The recording, or the host, does not hold what the question needs.
+    pub fn lacking(what: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(Cause::Lacking(what.into()))
+    }
+
+    /// What was recorded contradicts itself, or is beyond what can be modelled.
+    pub fn contradiction(what: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(Cause::Contradiction(what.into()))
+    }
+
+    /// An option asks for what does not exist or cannot be.
+    pub fn option(option: Asked, what: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(Cause::Option {
+            option,
+            what: what.into(),
+        })
+    }
+
+    /// Adds the file, unless it is known already.
+    #[must_use]
+    pub fn in_file(mut self, file: &Path) -> Error {
+        match self.cause {
+            Cause::Input(e) => self.cause = Cause::Input(e.in_file(file)),
+            _ => {
+                self.file.get_or_insert_with(|| file.to_path_buf());
+            }
+        }
+        self
+    }
+
+    /// Adds the way out as a sentence.
+    #[must_use]
+    pub fn help(self, sentence: impl Into<Cow<'static, str>>) -> Error {
+        self.remedy(Remedy::Sentence(sentence.into()))
+    }
+
+    /// Adds the way out.
+    #[must_use]
+    pub fn remedy(self, remedy: Remedy) -> Error {
+        Error { remedy, ..self }
+    }
+}
+
+impl Asked {
+    /// Its name in a sentence.
+    pub fn name(self) -> &'static str {
+        match self {
+            Asked::Kernel => "kernel",
+            Asked::Setting => "setting",
+            Asked::Memory => "size of memory",
+            Asked::Members => "number of members",
+            Asked::Machine => "machine",
+            Asked::Seed => "seed",
+        }
+    }
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Remedy::Unknown => Ok(()),
+            Remedy::Sentence(s) => f.write_str(s),
+            Remedy::Other(option) => write!(f, "choose another {}", option.name()),
+            Remedy::Without(option) => write!(f, "ask without a {}", option.name()),
+            Remedy::StartFromCounts => f.write_str("begin from counts"),
+            Remedy::PageFlagsOrCounts => {
+                f.write_str("record page flags, which takes root, or begin from counts")
+            }
+            Remedy::RecordProcesses => {
+                f.write_str("record the command with its processes and slab events")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{}: ", file.display())?;
+        }
+        self.cause.fmt(f)?;
+        match self.remedy {
+            Remedy::Unknown => Ok(()),
+            ref remedy => write!(f, " ({remedy})"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.cause {
+            Cause::Input(e) => std::error::Error::source(e),
+            _ => None,
+        }
+    }
+}
+
+impl From<ScenarioError> for Error {
+    fn from(e: ScenarioError) -> Error {
+        Error::new(Cause::Scenario(Box::new(e)))
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(e: std::io::Error) -> Error {
+        unfrag_linux::Error::from(e).into()
+    }
+}
+
+impl From<unfrag_linux::Error> for Error {
+    fn from(e: unfrag_linux::Error) -> Error {
+        Error::new(Cause::Input(e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_is_wrong_and_the_way_out_without_a_flag() {
+        let e =
+            Error::option(Asked::Memory, "1 MiB is too small").remedy(Remedy::Other(Asked::Memory));
+        assert_eq!(
+            e.to_string(),
+            "1 MiB is too small (choose another size of memory)"
+        );
+        let e = Error::lacking("no free lists").remedy(Remedy::StartFromCounts);
+        assert_eq!(e.to_string(), "no free lists (begin from counts)");
+    }
+}
