@@ -4,7 +4,7 @@ use syn::punctuated::Punctuated;
 use syn::{Attribute, Meta, Token};
 
 /// True if the item with these attributes exists in tests only: `#[test]`, `#[cfg(test)]`, `#[cfg(all(test, …))]`.
-pub fn only_in_tests(attributes: &[Attribute]) -> bool {
+pub(crate) fn only_in_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         if attribute.path().is_ident("test") {
             return true;

@@ -37,8 +37,7 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Adds the files of one crate.
-    pub fn add(&mut self, declarations: &Declarations) {
+    fn add(&mut self, declarations: &Declarations) {
         let resolver = Resolver::new(declarations);
         for file in &declarations.files {
             self.imports.entry(file.path.clone()).or_default();

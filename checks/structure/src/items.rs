@@ -6,15 +6,16 @@ use syn::ext::IdentExt;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Fields, Ident, Item, ItemUse, UseTree, Visibility};
 
+use crate::cfg::only_in_tests;
 use crate::scope::{Binding, Declarations, Glob, Meaning, Scope, ScopeId, Segments, Spaces};
 
 /// An identifier without `r#`.
-pub fn name(ident: &Ident) -> String {
+pub(crate) fn name(ident: &Ident) -> String {
     ident.unraw().to_string()
 }
 
 /// The attributes of an item.
-pub fn attributes(item: &Item) -> &[Attribute] {
+pub(crate) fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(i) => &i.attrs,
         Item::Enum(i) => &i.attrs,
@@ -35,8 +36,14 @@ pub fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
+/// True for what exists in tests only, and for modules called `tests`.
+pub(crate) fn left_out(item: &Item) -> bool {
+    let named_tests = matches!(item, Item::Mod(item) if item.ident == "tests");
+    named_tests || only_in_tests(attributes(item))
+}
+
 /// The name, visibility and namespaces of an item that is no module, import or macro.
-pub fn named_item(item: &Item) -> Option<(String, &Visibility, Spaces)> {
+pub(crate) fn named_item(item: &Item) -> Option<(String, &Visibility, Spaces)> {
     let (ident, vis, spaces) = match item {
         Item::Const(i) => (&i.ident, &i.vis, Spaces::VALUE),
         Item::Enum(i) => (&i.ident, &i.vis, Spaces::TYPE),
@@ -64,7 +71,7 @@ pub fn named_item(item: &Item) -> Option<(String, &Visibility, Spaces)> {
 }
 
 /// The module inside which something written in `module` with this visibility can be named.
-pub fn visible_in(
+pub(crate) fn visible_in(
     declarations: &Declarations,
     visibility: &Visibility,
     module: ScopeId,
@@ -92,7 +99,7 @@ pub fn visible_in(
 }
 
 /// One imported path of a `use`.
-pub struct Leaf {
+pub(crate) struct Leaf {
     /// The path; what stands before the star, if it is a glob.
     pub path: Segments,
     /// The name that it gets here; none for a glob.
@@ -104,7 +111,7 @@ pub struct Leaf {
 }
 
 /// Every path that a `use` imports.
-pub fn use_leaves(item: &ItemUse) -> Vec<Leaf> {
+pub(crate) fn use_leaves(item: &ItemUse) -> Vec<Leaf> {
     let mut leaves = Vec::new();
     let line = item.use_token.span.start().line;
     collect_leaves(
@@ -180,7 +187,7 @@ fn collect_leaves(
 }
 
 /// Enters an imported path into the scope that imports it.
-pub fn bind_use(scope: &mut Scope, leaf: Leaf, visible_in: ScopeId) {
+pub(crate) fn bind_use(scope: &mut Scope, leaf: Leaf, visible_in: ScopeId) {
     match leaf.name {
         // `as _` imports a trait's methods and no name.
         Some(name) if name == "_" => {}
@@ -203,19 +210,19 @@ pub fn bind_use(scope: &mut Scope, leaf: Leaf, visible_in: ScopeId) {
 }
 
 /// True if a pattern of this name is a constant or a constructor, and binds no variable.
-pub fn names_constant(ident: &Ident) -> bool {
+pub(crate) fn names_constant(ident: &Ident) -> bool {
     ident.to_string().starts_with(char::is_uppercase)
 }
 
 /// The names that patterns bind in what `walk` visits.
-pub fn variables(walk: impl FnOnce(&mut Variables)) -> HashSet<String> {
+pub(crate) fn variables(walk: impl FnOnce(&mut Variables)) -> HashSet<String> {
     let mut found = Variables(HashSet::new());
     walk(&mut found);
     found.0
 }
 
 /// Collects the names that patterns bind.
-pub struct Variables(HashSet<String>);
+pub(crate) struct Variables(HashSet<String>);
 
 impl<'ast> Visit<'ast> for Variables {
     fn visit_pat_ident(&mut self, pattern: &'ast syn::PatIdent) {

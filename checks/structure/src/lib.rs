@@ -6,12 +6,17 @@
 //!
 //! What is not seen: macros by textual scope (`#[macro_use]`), methods and fields, names inside format strings.
 
-pub mod cfg;
+mod cfg;
 pub mod circles;
+pub mod citations;
 pub mod graph;
-pub mod items;
-pub mod package;
-pub mod read;
-pub mod resolve;
-pub mod scope;
-pub mod tokens;
+mod items;
+mod module_file;
+mod package;
+mod read;
+mod resolve;
+pub mod rules;
+mod scope;
+mod text;
+mod tokens;
+mod walk;

@@ -7,7 +7,7 @@ use std::{fs, io};
 
 /// A folder with a `Cargo.toml` that describes a package.
 #[derive(Debug)]
-pub struct Package {
+pub(crate) struct Package {
     /// The folder, relative to the repository.
     pub folder: PathBuf,
     /// The first file of each crate, relative to the repository: library, programs, benches, examples, build script.
@@ -15,7 +15,7 @@ pub struct Package {
 }
 
 /// Every package below `folders`, which are relative to `repository`, in the order of their paths.
-pub fn packages(repository: &Path, folders: &[PathBuf]) -> io::Result<Vec<Package>> {
+pub(crate) fn packages(repository: &Path, folders: &[PathBuf]) -> io::Result<Vec<Package>> {
     let mut found = Vec::new();
     for folder in folders {
         for manifest in files_below(&repository.join(folder), &|path| {
@@ -34,7 +34,10 @@ pub fn packages(repository: &Path, folders: &[PathBuf]) -> io::Result<Vec<Packag
 }
 
 /// The files below `folder` that `wanted` accepts, sorted. Hidden folders and build output are left out.
-pub fn files_below(folder: &Path, wanted: &dyn Fn(&Path) -> bool) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn files_below(
+    folder: &Path,
+    wanted: &dyn Fn(&Path) -> bool,
+) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {

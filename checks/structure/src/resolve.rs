@@ -7,7 +7,7 @@ use crate::scope::{Binding, Declarations, FileId, Meaning, ScopeId, Segments, Sp
 
 /// What a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Definition {
+pub(crate) enum Definition {
     /// A module.
     Module(ScopeId),
     /// An item, or something inside it.
@@ -19,10 +19,12 @@ pub enum Definition {
     },
     /// Something of another crate, or of the language.
     Elsewhere,
+    /// A name that is being followed already: `mod a; use a::a;` looks for `a` while it looks for `a`.
+    UnderWay,
 }
 
 /// Follows the paths of one crate.
-pub struct Resolver<'a> {
+pub(crate) struct Resolver<'a> {
     declarations: &'a Declarations,
     /// The names that are being followed, so that imports of each other come to an end.
     under_way: RefCell<HashSet<(ScopeId, String, Spaces)>>,
@@ -40,6 +42,16 @@ impl<'a> Resolver<'a> {
     /// Everything that the path can mean: several things if they depend on `cfg` or lie in different namespaces, nothing
     /// if it cannot be followed.
     pub fn path(&self, scope: ScopeId, path: &Segments, spaces: Spaces) -> Vec<Definition> {
+        let mut found = self.follow(scope, path, spaces);
+        // `use a::a;` without a module `a`: a crate.
+        found
+            .iter_mut()
+            .filter(|d| **d == Definition::UnderWay)
+            .for_each(|d| *d = Definition::Elsewhere);
+        found
+    }
+
+    fn follow(&self, scope: ScopeId, path: &Segments, spaces: Spaces) -> Vec<Definition> {
         if path.global {
             return vec![Definition::Elsewhere];
         }
@@ -117,7 +129,7 @@ impl<'a> Resolver<'a> {
                 .iter()
                 .filter(|g| self.declarations.lies_in(viewer, g.visible_in))
             {
-                for definition in self.path(module, &glob.path, Spaces::TYPE) {
+                for definition in self.follow(module, &glob.path, Spaces::TYPE) {
                     match definition {
                         Definition::Module(inner) => modules.push(inner),
                         definition => found.push(definition),
@@ -132,10 +144,11 @@ impl<'a> Resolver<'a> {
     fn name(&self, scope: ScopeId, name: &str, spaces: Spaces) -> Vec<Definition> {
         let module = self.declarations.module(scope);
         let mut at = scope;
+        let mut found = Vec::new();
         loop {
-            let found = self.inside(at, name, spaces, module);
-            if !found.is_empty() || at == module {
-                return found;
+            found.extend(self.inside(at, name, spaces, module));
+            if is_known(&found) || at == module {
+                return unique(found);
             }
             at = self
                 .declarations
@@ -145,24 +158,9 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// A name in one scope, as the module `viewer` sees it.
+    /// A name in one scope, as the module `viewer` sees it. Each namespace is for itself: a glob can give the function
+    /// where a binding gives the module.
     fn inside(
-        &self,
-        within: ScopeId,
-        name: &str,
-        spaces: Spaces,
-        viewer: ScopeId,
-    ) -> Vec<Definition> {
-        let key = (within, name.to_owned(), spaces);
-        if !self.under_way.borrow_mut().insert(key.clone()) {
-            return Vec::new();
-        }
-        let found = self.inside_unguarded(within, name, spaces, viewer);
-        self.under_way.borrow_mut().remove(&key);
-        unique(found)
-    }
-
-    fn inside_unguarded(
         &self,
         within: ScopeId,
         name: &str,
@@ -171,38 +169,51 @@ impl<'a> Resolver<'a> {
     ) -> Vec<Definition> {
         let scope = self.declarations.scope(within);
         let mut found = Vec::new();
-        // Each namespace for itself: a glob can give the function where a binding gives the module.
-        for space in [Spaces::TYPE, Spaces::VALUE, Spaces::MACRO]
-            .into_iter()
-            .filter(|s| s.meets(spaces))
-        {
-            let mut here = Vec::new();
-            for binding in scope.bindings.iter().filter(|binding| binding.name == name) {
-                if self.declarations.lies_in(viewer, binding.visible_in) {
-                    here.extend(self.meaning(within, binding, space));
-                }
+        for space in spaces.each() {
+            let key = (within, name.to_owned(), space);
+            if self.under_way.borrow_mut().insert(key.clone()) {
+                found.extend(self.inside_space(within, name, space, viewer));
+                self.under_way.borrow_mut().remove(&key);
+            } else {
+                found.push(Definition::UnderWay);
             }
-            if here.is_empty() {
-                for glob in scope
-                    .globs
-                    .iter()
-                    .filter(|g| self.declarations.lies_in(viewer, g.visible_in))
-                {
-                    let importer = self.declarations.module(within);
-                    for definition in self.path(within, &glob.path, Spaces::TYPE) {
-                        if let Definition::Module(inner) = definition {
-                            here.extend(self.inside(inner, name, space, importer));
-                        }
-                    }
-                }
-            }
-            found.extend(here);
         }
-        if found.is_empty() && scope.expanded.iter().any(|expanded| expanded == name) {
+        if !is_known(&found) && scope.expanded.iter().any(|expanded| expanded == name) {
             found.push(Definition::Item {
                 file: scope.file,
                 name: name.to_owned(),
             });
+        }
+        unique(found)
+    }
+
+    fn inside_space(
+        &self,
+        within: ScopeId,
+        name: &str,
+        space: Spaces,
+        viewer: ScopeId,
+    ) -> Vec<Definition> {
+        let scope = self.declarations.scope(within);
+        let visible = |module: ScopeId| self.declarations.lies_in(viewer, module);
+        let mut found = Vec::new();
+        for binding in scope
+            .bindings
+            .iter()
+            .filter(|b| b.name == name && visible(b.visible_in))
+        {
+            found.extend(self.meaning(within, binding, space));
+        }
+        if is_known(&found) {
+            return found;
+        }
+        let importer = self.declarations.module(within);
+        for glob in scope.globs.iter().filter(|g| visible(g.visible_in)) {
+            for definition in self.follow(within, &glob.path, Spaces::TYPE) {
+                if let Definition::Module(inner) = definition {
+                    found.extend(self.inside(inner, name, space, importer));
+                }
+            }
         }
         found
     }
@@ -218,15 +229,26 @@ impl<'a> Resolver<'a> {
             Meaning::Module(id) if spaces.meets(Spaces::TYPE) => vec![Definition::Module(*id)],
             Meaning::Import { path, module_only } => {
                 let spaces = if *module_only { Spaces::TYPE } else { spaces };
-                self.path(within, path, spaces)
+                self.follow(within, path, spaces)
             }
             _ => Vec::new(),
         }
     }
 }
 
+/// True if something is found that is not only under way.
+fn is_known(definitions: &[Definition]) -> bool {
+    definitions
+        .iter()
+        .any(|definition| *definition != Definition::UnderWay)
+}
+
+/// Without what is said twice, and without what is under way if anything else is known.
 fn unique(mut definitions: Vec<Definition>) -> Vec<Definition> {
     let mut seen = HashSet::new();
     definitions.retain(|definition| seen.insert(definition.clone()));
+    if definitions.len() > 1 {
+        definitions.retain(|definition| *definition != Definition::UnderWay);
+    }
     definitions
 }

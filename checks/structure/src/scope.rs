@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 /// A scope of a crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ScopeId(pub usize);
+pub(crate) struct ScopeId(pub usize);
 
 /// A file of a crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FileId(pub usize);
+pub(crate) struct FileId(pub usize);
 
 /// A set of Rust's namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Spaces(u8);
+pub(crate) struct Spaces(u8);
 
 impl Spaces {
     /// Types, traits, modules.
@@ -25,6 +25,13 @@ impl Spaces {
     pub const MACRO: Self = Self(4);
     /// Every namespace.
     pub const ALL: Self = Self(7);
+
+    /// The namespaces, one by one.
+    pub fn each(self) -> impl Iterator<Item = Self> {
+        [Self::TYPE, Self::VALUE, Self::MACRO]
+            .into_iter()
+            .filter(move |space| space.meets(self))
+    }
 
     /// What is in either.
     pub const fn or(self, other: Self) -> Self {
@@ -39,7 +46,7 @@ impl Spaces {
 
 /// The segments of a path, without generic arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Segments {
+pub(crate) struct Segments {
     /// `::std::fmt` rather than `std::fmt`: the first segment is a crate.
     pub global: bool,
     /// The names, `crate`, `self` and `super` among them.
@@ -48,7 +55,7 @@ pub struct Segments {
 
 /// What a name in a scope stands for.
 #[derive(Debug, Clone)]
-pub enum Meaning {
+pub(crate) enum Meaning {
     /// An item that the scope's file defines.
     Item(Spaces),
     /// A module.
@@ -64,7 +71,7 @@ pub enum Meaning {
 
 /// A name in a scope.
 #[derive(Debug, Clone)]
-pub struct Binding {
+pub(crate) struct Binding {
     /// The name.
     pub name: String,
     /// What it stands for.
@@ -75,7 +82,7 @@ pub struct Binding {
 
 /// `use path::*`.
 #[derive(Debug, Clone)]
-pub struct Glob {
+pub(crate) struct Glob {
     /// What stands before the star.
     pub path: Segments,
     /// The module inside which the imported names can be named.
@@ -84,7 +91,7 @@ pub struct Glob {
 
 /// A module, or a block with items of its own.
 #[derive(Debug)]
-pub struct Scope {
+pub(crate) struct Scope {
     /// The file in which it is written.
     pub file: FileId,
     /// The scope around it.
@@ -101,7 +108,7 @@ pub struct Scope {
 
 /// How a path is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Writing {
+pub(crate) enum Writing {
     /// In a `use`.
     Import,
     /// In code.
@@ -114,7 +121,7 @@ pub enum Writing {
 
 /// A path that a file writes.
 #[derive(Debug, Clone)]
-pub struct Mention {
+pub(crate) struct Mention {
     /// Where it is written.
     pub scope: ScopeId,
     /// The path.
@@ -129,7 +136,7 @@ pub struct Mention {
 
 /// A file of a crate.
 #[derive(Debug)]
-pub struct SourceFile {
+pub(crate) struct SourceFile {
     /// Its path, relative to the repository.
     pub path: PathBuf,
     /// True if it defines something itself, and not only modules and imports.
@@ -138,7 +145,7 @@ pub struct SourceFile {
 
 /// The declarations of one crate. The first scope is the root module.
 #[derive(Debug, Default)]
-pub struct Declarations {
+pub(crate) struct Declarations {
     /// The files, the root first.
     pub files: Vec<SourceFile>,
     /// Modules and blocks.

@@ -5,7 +5,7 @@ use proc_macro2::{Delimiter, Literal, Spacing, TokenStream, TokenTree};
 use crate::scope::Segments;
 
 /// A path found in tokens.
-pub struct Found {
+pub(crate) struct Found {
     /// The path.
     pub path: Segments,
     /// The line.
@@ -13,7 +13,7 @@ pub struct Found {
 }
 
 /// What looks like a path: names joined by `::`, or a name alone that is no field, method or keyword.
-pub fn paths(stream: TokenStream) -> Vec<Found> {
+pub(crate) fn paths(stream: TokenStream) -> Vec<Found> {
     let mut found = Vec::new();
     scan(stream, &mut found);
     found
@@ -108,7 +108,7 @@ fn stands_alone(tokens: &[TokenTree], at: usize, name: &str) -> bool {
 }
 
 /// The items that a macro call may define.
-pub struct Definitions {
+pub(crate) struct Definitions {
     /// Names after `struct`, `enum`, `fn` and the like.
     pub certain: Vec<String>,
     /// Every other name in the call.
@@ -116,7 +116,7 @@ pub struct Definitions {
 }
 
 /// The items that a macro call with these tokens may define.
-pub fn definitions(stream: TokenStream) -> Definitions {
+pub(crate) fn definitions(stream: TokenStream) -> Definitions {
     const WORDS: &[&str] = &[
         "struct", "enum", "union", "trait", "fn", "const", "static", "type", "mod",
     ];
@@ -156,7 +156,7 @@ pub fn definitions(stream: TokenStream) -> Definitions {
 }
 
 /// Paths in an attribute: those of two names or more, a name after `=`, and strings that `serde` reads as paths.
-pub fn attribute_paths(stream: TokenStream) -> Vec<Found> {
+pub(crate) fn attribute_paths(stream: TokenStream) -> Vec<Found> {
     const KEYS: &[&str] = &[
         "with",
         "default",
