@@ -198,7 +198,8 @@ fn cited(text: &str) -> Option<(Cited, &str)> {
 /// The number of a section at the beginning of `text`, and what follows it.
 fn number(text: &str) -> Option<(&str, &str)> {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
-    let lettered = text.starts_with(|c: char| c.is_ascii_uppercase()) && text[1..].starts_with('.');
+    let lettered = text.starts_with(|c: char| c.is_ascii_uppercase())
+        && !text[1..].starts_with(|c: char| c.is_alphanumeric());
     let mut end = if lettered { 1 } else { digits(text) };
     if end == 0 {
         return None;

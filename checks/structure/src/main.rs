@@ -7,6 +7,8 @@
 //!
 //! It ends with status 1 if something is wrong, and 2 if it cannot look.
 
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,24 +17,50 @@ use structure::citations::Citations;
 use structure::graph::{Graph, Names};
 use structure::rules::Rules;
 
+/// What the command says, and whether all is well.
+struct Answer {
+    text: String,
+    good: bool,
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let good = match arguments.as_slice() {
-        [] => check_imports(&[]).and_then(|imports| Ok(check_citations()? && imports)),
-        ["circles", folders @ ..] => check_imports(folders),
-        ["citations"] => check_citations(),
-        ["imports", file] => print_imports(Path::new(file)).map(|()| true),
+    let answer = match arguments.as_slice() {
+        [] => imports(&[]).and_then(|imports| {
+            let citations = citations()?;
+            Ok(Answer {
+                text: imports.text + &citations.text,
+                good: imports.good && citations.good,
+            })
+        }),
+        ["circles", folders @ ..] => imports(folders),
+        ["citations"] => citations(),
+        ["imports", file] => imports_of(Path::new(file)),
         _ => Err("arguments: none, circles [FOLDER…], citations, or imports FILE".to_owned()),
     };
-    match good {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+    match answer {
+        Ok(answer) => {
+            // Whoever reads it may have closed the pipe.
+            let _ = std::io::stdout().write_all(answer.text.as_bytes());
+            if answer.good {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
+        }
         Err(error) => {
             eprintln!("structure: {error}");
             ExitCode::from(2)
         }
     }
+}
+
+/// Adds a line to a text.
+macro_rules! line {
+    ($text:expr, $($arguments:tt)*) => {
+        writeln!($text, $($arguments)*).expect("a string takes every text")
+    };
 }
 
 fn read_graph(folders: &[&str]) -> Result<Graph, String> {
@@ -43,23 +71,26 @@ fn read_graph(folders: &[&str]) -> Result<Graph, String> {
     )
 }
 
-fn check_imports(folders: &[&str]) -> Result<bool, String> {
+fn imports(folders: &[&str]) -> Result<Answer, String> {
+    let mut text = String::new();
     let graph = read_graph(folders)?;
     for (file, line, path) in &graph.lost {
-        println!(
+        line!(
+            text,
             "{}:{line}: {path} leads to no definition that this check finds",
             file.display()
         );
     }
     let circles = circles(&graph);
     for circle in &circles {
-        println!("A circle of {} files:", circle.len());
+        line!(text, "A circle of {} files:", circle.len());
         for from in circle {
             for (to, names) in graph.imports[from]
                 .iter()
                 .filter(|(to, _)| circle.contains(to))
             {
-                println!(
+                line!(
+                    text,
                     "    {} -> {}: {}",
                     from.display(),
                     to.display(),
@@ -67,51 +98,72 @@ fn check_imports(folders: &[&str]) -> Result<bool, String> {
                 );
             }
         }
-        println!();
+        line!(text, "");
     }
     let (files, arrows) = (graph.imports.len(), graph.arrows());
     match circles.len() {
-        0 => println!("structure: {files} files, {arrows} arrows between them, no circle"),
-        1 => println!("structure: {files} files, {arrows} arrows between them, 1 circle"),
-        n => println!("structure: {files} files, {arrows} arrows between them, {n} circles"),
+        0 => line!(
+            text,
+            "structure: {files} files, {arrows} arrows between them, no circle"
+        ),
+        1 => line!(
+            text,
+            "structure: {files} files, {arrows} arrows between them, 1 circle"
+        ),
+        n => line!(
+            text,
+            "structure: {files} files, {arrows} arrows between them, {n} circles"
+        ),
     }
-    Ok(circles.is_empty() && graph.lost.is_empty())
+    Ok(Answer {
+        text,
+        good: circles.is_empty() && graph.lost.is_empty(),
+    })
 }
 
-fn check_citations() -> Result<bool, String> {
+fn citations() -> Result<Answer, String> {
+    let mut text = String::new();
     let repository = Path::new(".");
     let rules = Rules::read(repository)?;
     let citations = Citations::read(repository, &rules)?;
     for (file, line, wrong) in &citations.wrong {
-        println!("{}:{line}: {wrong}", file.display());
+        line!(text, "{}:{line}: {wrong}", file.display());
     }
     let (count, sections) = (citations.count, rules.len());
     match citations.wrong.len() {
-        0 => println!(
+        0 => line!(
+            text,
             "structure: {count} citations of {sections} sections, each leads to its section"
         ),
-        wrong => println!("structure: {count} citations of {sections} sections, {wrong} errors"),
+        wrong => line!(
+            text,
+            "structure: {count} citations of {sections} sections, {wrong} errors"
+        ),
     }
-    Ok(citations.wrong.is_empty())
+    Ok(Answer {
+        text,
+        good: citations.wrong.is_empty(),
+    })
 }
 
-fn print_imports(file: &Path) -> Result<(), String> {
+fn imports_of(file: &Path) -> Result<Answer, String> {
+    let mut text = String::new();
     let graph = read_graph(&[])?;
     let imports = graph
         .imports
         .get(file)
         .ok_or_else(|| format!("{} is no file of a crate", file.display()))?;
-    println!("{} imports from", file.display());
+    line!(text, "{} imports from", file.display());
     for (to, names) in imports {
-        println!("    {}: {}", to.display(), listed(names));
+        line!(text, "    {}: {}", to.display(), listed(names));
     }
-    println!("and is imported by");
+    line!(text, "and is imported by");
     for (from, imports) in &graph.imports {
         if let Some(names) = imports.get(file) {
-            println!("    {}: {}", from.display(), listed(names));
+            line!(text, "    {}: {}", from.display(), listed(names));
         }
     }
-    Ok(())
+    Ok(Answer { text, good: true })
 }
 
 fn listed(names: &Names) -> String {
