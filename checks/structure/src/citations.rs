@@ -154,7 +154,7 @@ fn parse(text: &str, in_backticks: bool) -> Result<Vec<Cited>, String> {
         text
     };
     let shown: String = text.trim().chars().take(40).collect();
-    let wrong = || format!("not numbers of sections: spec: {shown}");
+    let wrong = || format!("not numbers of sections: {shown}");
     let (first, mut rest) = cited(text.trim_start()).ok_or_else(wrong)?;
     let mut list = vec![first];
     while let Some((next, after)) = rest
