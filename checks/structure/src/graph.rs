@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::package::packages;
 use crate::read::read_crate;
 use crate::resolve::{Definition, Resolver};
-use crate::scope::{Declarations, ScopeId, Writing};
+use crate::scope::{Declarations, Mention, ScopeId, Writing};
 
 /// The names that one file imports from another, each with the first line that has it.
 pub type Names = BTreeMap<String, usize>;
@@ -37,45 +37,50 @@ impl Graph {
         Ok(graph)
     }
 
+    /// Adds the imports between the files of one crate.
     fn add(&mut self, declarations: &Declarations) {
-        let resolver = Resolver::new(declarations);
         for file in &declarations.files {
             self.imports.entry(file.path.clone()).or_default();
         }
+        let resolver = Resolver::new(declarations);
         for mention in &declarations.mentions {
-            let from = &declarations.files[declarations.scope(mention.scope).file.0];
-            let mut definitions = resolver.path(mention.scope, &mention.path, mention.spaces);
-            if definitions.is_empty() && mention.writing != Writing::Tokens {
-                self.lost.push((
-                    from.path.clone(),
-                    mention.line,
-                    mention.path.names.join("::"),
-                ));
-            }
-            if !from.defines {
+            self.add_mention(declarations, &resolver, mention);
+        }
+    }
+
+    fn add_mention(&mut self, declarations: &Declarations, resolver: &Resolver, mention: &Mention) {
+        let from = &declarations.files[declarations.scope(mention.scope).file.0];
+        let mut definitions = resolver.path(mention.scope, &mention.path, mention.spaces);
+        if definitions.is_empty() && mention.writing != Writing::Tokens {
+            self.lost.push((
+                from.path.clone(),
+                mention.line,
+                mention.path.names.join("::"),
+            ));
+        }
+        if !from.defines {
+            return;
+        }
+        if mention.writing == Writing::PublicGlob {
+            let viewer = declarations.module(mention.scope);
+            definitions = definitions
+                .into_iter()
+                .flat_map(|d| spread(resolver, viewer, d))
+                .collect();
+        }
+        let imports = self.imports.entry(from.path.clone()).or_default();
+        for definition in definitions {
+            let Definition::Item { file, name } = definition else {
                 continue;
-            }
-            if mention.writing == Writing::PublicGlob {
-                definitions = definitions
-                    .into_iter()
-                    .flat_map(|d| spread(&resolver, declarations, mention.scope, d))
-                    .collect();
-            }
-            for definition in definitions {
-                let Definition::Item { file, name } = definition else {
-                    continue;
-                };
-                let to = &declarations.files[file.0];
-                if to.path != from.path {
-                    let names = self
-                        .imports
-                        .entry(from.path.clone())
-                        .or_default()
-                        .entry(to.path.clone())
-                        .or_default();
-                    let line = names.entry(name).or_insert(mention.line);
-                    *line = (*line).min(mention.line);
-                }
+            };
+            let to = &declarations.files[file.0].path;
+            if *to != from.path {
+                let line = imports
+                    .entry(to.clone())
+                    .or_default()
+                    .entry(name)
+                    .or_insert(mention.line);
+                *line = mention.line.min(*line);
             }
         }
     }
@@ -86,15 +91,10 @@ impl Graph {
     }
 }
 
-/// A module before a star is everything that it shows.
-fn spread(
-    resolver: &Resolver,
-    declarations: &Declarations,
-    scope: ScopeId,
-    definition: Definition,
-) -> Vec<Definition> {
+/// A module before a star is everything that it shows to `viewer`.
+fn spread(resolver: &Resolver, viewer: ScopeId, definition: Definition) -> Vec<Definition> {
     match definition {
-        Definition::Module(module) => resolver.everything(module, declarations.module(scope)),
+        Definition::Module(module) => resolver.everything(module, viewer),
         definition => vec![definition],
     }
 }
