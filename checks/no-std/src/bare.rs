@@ -1,7 +1,5 @@
-//! What a C library would bring: an entry point, a way out, and the functions that the compiler calls by
-//! name.
+//! What a C library would bring: a way out, and the functions that the compiler calls by name.
 
-use crate::program;
 use core::arch::asm;
 
 /// Ends the process.
@@ -13,16 +11,6 @@ pub fn exit(status: i32) -> ! {
         #[cfg(target_arch = "aarch64")]
         asm!("svc #0", in("x8") 94, in("x0") status, options(noreturn, nostack));
     }
-}
-
-/// Where the kernel starts the process.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-extern "C" fn _start() -> ! {
-    #[cfg(target_arch = "x86_64")]
-    core::arch::naked_asm!("xor ebp, ebp", "and rsp, -16", "call {}", sym program);
-    #[cfg(target_arch = "aarch64")]
-    core::arch::naked_asm!("mov x29, xzr", "b {}", sym program);
 }
 
 // Volatile accesses keep the compiler from turning these loops into calls of themselves.

@@ -144,6 +144,16 @@ fn run_slabs() -> Step {
     check(59, manager.inspect().zone(ZONE).free_pages == PAGES)
 }
 
+/// Where the kernel starts the process.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+extern "C" fn _start() -> ! {
+    #[cfg(target_arch = "x86_64")]
+    core::arch::naked_asm!("xor ebp, ebp", "and rsp, -16", "call {}", sym program);
+    #[cfg(target_arch = "aarch64")]
+    core::arch::naked_asm!("mov x29, xzr", "b {}", sym program);
+}
+
 /// What the entry point calls.
 extern "C" fn program() -> ! {
     bare::exit(match run().and_then(|()| run_slabs()) {
