@@ -354,7 +354,7 @@ fn what_is_no_recording_of_pages_is_refused_with_a_way_out() {
     let mut m = command();
     m.event("mm_vmscan_kswapd_wake", &[("nid", 0)]);
     let e = Profile::of(&m.rec, &Identity::default()).unwrap_err();
-    assert!(e.to_string().contains("unfrag record --processes"), "{e}");
+    assert!(e.to_string().contains("processes and slab events"), "{e}");
     m.alloc(1, 60, USER_PAGE);
     let e = Profile::of(&m.rec, &Identity::default()).unwrap_err();
     assert!(e.to_string().contains("order"), "{e}");
