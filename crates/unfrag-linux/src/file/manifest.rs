@@ -20,7 +20,7 @@ pub struct Manifest {
     pub version: u32,
     pub meta: Meta,
     pub events: Table,
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<EventKind>,
     pub tasks: Table,
     pub strings: Table,
     pub snapshots: Table,
@@ -120,7 +120,7 @@ pub enum Transform {
 
 /// A kind of event.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Kind {
+pub struct EventKind {
     pub system: String,
     pub name: String,
     #[serde(flatten)]

@@ -3,8 +3,8 @@
 //! The kernel prints integer and remainder of a value × 1000 separately, each with its own sign:
 //! -5 thousandths show as `0.-05`, -1000 as `-1.000`.
 
+use super::row::{read_zone, write_zone};
 use super::scan::Scan;
-use super::{read_zone, write_zone};
 use crate::error::Error;
 use std::fmt::Write;
 

@@ -13,10 +13,13 @@
 
 mod counters;
 mod index_rows;
+mod row;
 pub(crate) mod scan;
 
 pub mod buddyinfo;
 pub mod extfrag_index;
+pub mod freelists;
+pub mod kpageflags;
 pub mod meminfo;
 pub mod pagetypeinfo;
 pub mod slab_activity;
@@ -36,37 +39,3 @@ pub use slabinfo::SlabInfo;
 pub use unusable_index::UnusableIndex;
 pub use vmstat::VmStat;
 pub use zoneinfo::ZoneInfo;
-
-use crate::error::Error;
-use scan::Scan;
-use std::fmt::Write;
-
-/// Lets a type that can write itself into a `String` answer one.
-fn text(write: impl FnOnce(&mut String) -> std::fmt::Result) -> String {
-    let mut out = String::new();
-    write(&mut out).expect("a String takes everything");
-    out
-}
-
-/// Reads `Node %d, zone %8s`, with which most rows begin.
-fn read_zone(scan: &mut Scan) -> Result<(u32, String), Error> {
-    let node = scan.labelled("Node")?;
-    scan.expect(",")?;
-    scan.expect("zone")?;
-    Ok((node, scan.word(b",")?.to_owned()))
-}
-
-/// Writes `Node %d, zone %8s`.
-fn write_zone(out: &mut String, node: u32, zone: &str) -> std::fmt::Result {
-    write!(out, "Node {node}, zone {zone:>8}")
-}
-
-/// Reads numbers up to the end of the line.
-fn read_numbers(scan: &mut Scan) -> Result<Vec<u64>, Error> {
-    let mut numbers = vec![];
-    while !scan.is_at_line_end() {
-        numbers.push(scan.number()?);
-    }
-    scan.line_end()?;
-    Ok(numbers)
-}

@@ -3,8 +3,8 @@
 //! Migratetypes are names, never positions: 2.6.32 has Unmovable, Reclaimable, Movable, Reserve,
 //! Isolate, and today's kernels Unmovable, Movable, Reclaimable, HighAtomic, CMA, Isolate.
 
+use super::row::{read_numbers, read_zone, text_of, write_zone};
 use super::scan::Scan;
-use super::{read_numbers, read_zone, text, write_zone};
 use crate::error::Error;
 use std::fmt::Write;
 
@@ -142,7 +142,7 @@ impl PageTypeInfo {
 
     /// The text.
     pub fn write(&self) -> String {
-        text(|out| {
+        text_of(|out| {
             writeln!(out, "Page block order: {}", self.pageblock_order)?;
             writeln!(out, "Pages per block:  {}\n", self.pages_per_block)?;
             write!(out, "{FREE_HEADER:<43} ")?;

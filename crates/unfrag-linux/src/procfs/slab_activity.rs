@@ -18,7 +18,7 @@ pub enum Columns {
 pub fn write<'a>(caches: impl IntoIterator<Item = &'a CacheInfo>, columns: Columns) -> String {
     let mut all: Vec<&CacheInfo> = caches.into_iter().collect();
     all.sort_by_key(|c| std::cmp::Reverse(c.allocs() + c.frees()));
-    super::text(|out| {
+    super::row::text_of(|out| {
         write!(
             out,
             "{:<21} {:>8} {:>10} {:>10} {:>7}",

@@ -2,8 +2,8 @@
 //!
 //! A cache's name may hold spaces; a row is therefore read from its end.
 
+use super::row::text_of;
 use super::scan::Scan;
-use super::text;
 use crate::error::Error;
 use std::fmt::Write;
 use unfrag_slab::CacheInfo;
@@ -124,7 +124,7 @@ impl SlabInfo {
 
     /// The text.
     pub fn write(&self) -> String {
-        text(|out| {
+        text_of(|out| {
             writeln!(
                 out,
                 "slabinfo - version: {}\n{}",

@@ -3,8 +3,9 @@
 //! Kernels differ in which fields they print, where the zone's counters stand and how far names are
 //! padded. Fields are therefore kept by name and in order, and [`Layout`] holds the rest.
 
+use super::counters::Counters;
+use super::row::{read_zone, text_of, write_zone};
 use super::scan::Scan;
-use super::{Counters, read_zone, text, write_zone};
 use crate::error::Error;
 use std::fmt::Write;
 
@@ -123,7 +124,7 @@ impl ZoneInfo {
 
     /// The text.
     pub fn write(&self) -> String {
-        text(|out| self.zones.iter().try_for_each(|zone| write(out, zone)))
+        text_of(|out| self.zones.iter().try_for_each(|zone| write(out, zone)))
     }
 
     /// The zone called `name` on `node`.

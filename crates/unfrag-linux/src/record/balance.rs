@@ -6,7 +6,7 @@
 //!
 //! Invariant: `allocated = freed + held + unseen`.
 
-use crate::kpageflags::{BUDDY, PageFlags};
+use crate::procfs::kpageflags::{BUDDY, PageFlags};
 use crate::recording::Recording;
 
 /// Pages of a recording.

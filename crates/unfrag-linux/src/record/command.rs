@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 
 use crate::error::{Error, Result};
 
@@ -74,21 +75,13 @@ impl Starter {
 
 /// Passes on a signal that only the recorder got. What a terminal sends, it sends to the command as well.
 pub fn pass_on(signal: i32, child: i32) {
-    let by_terminal = matches!(
-        signal,
-        libc_signal::INT | libc_signal::QUIT | libc_signal::HUP
-    ) && is_in_foreground();
+    let by_terminal = matches!(signal, SIGINT | SIGQUIT | SIGHUP) && is_in_foreground();
     if !by_terminal
         && let (Some(pid), Some(signal)) = (Pid::from_raw(child), Signal::from_named_raw(signal))
     {
         // It may just have ended.
         let _ = kill_process(pid, signal);
     }
-}
-
-/// Numbers of signals.
-pub mod libc_signal {
-    pub use signal_hook::consts::{SIGHUP as HUP, SIGINT as INT, SIGQUIT as QUIT, SIGTERM as TERM};
 }
 
 /// Whether a terminal sends this process its signals.

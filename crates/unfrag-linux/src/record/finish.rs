@@ -12,9 +12,9 @@ use super::spool::{NAMES, Spool, THREADS};
 use super::{deferred, names};
 use crate::error::{Error, Result};
 use crate::file;
-use crate::import::intern::UNKNOWN_COMM;
 use crate::recording::{Events, Lost, Meta, Recording, Task};
-use crate::tracedat::raw;
+use crate::trace::event::intern::UNKNOWN_COMM;
+use crate::trace::tracedat::raw;
 
 /// How a recording ended. It is not in the spool, which may lie on a full disk.
 #[derive(Clone, Debug, Default)]

@@ -17,7 +17,7 @@ use super::spooler::drain;
 use super::tracefs::Instance;
 use crate::error::{Error, Result};
 use crate::recording::Recording;
-use crate::tracedat::raw;
+use crate::trace::tracedat::raw;
 
 const DONE: &[u8] = b"done";
 

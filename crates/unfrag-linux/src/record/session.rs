@@ -16,17 +16,22 @@ use super::command::{self, Starter};
 use super::events;
 use super::finish::{Ending, finish};
 use super::guardian::Guardian;
+use super::host;
 use super::names;
 use super::procfs::{Extent, Sources, Untaken};
 use super::signals;
 use super::spool::{Job, Spool};
 use super::spooler::{self, Spooler};
 use super::tracefs::{Instance, Tracefs, WITHOUT};
-use super::{BEGIN, END, host};
 use crate::error::{Error, Result};
 use crate::recording::Recording;
 use crate::snapshots::dates;
-use crate::tracedat::raw;
+use crate::trace::tracedat::raw;
+
+/// The name of the first snapshot of a recording, taken once the trace runs.
+pub const BEGIN: &str = "begin";
+/// The name of the last snapshot of a recording, taken before the trace ends.
+pub const END: &str = "end";
 
 /// Time between two snapshots.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -181,7 +186,7 @@ impl Session {
         spool: &Spool,
         guardian: Command,
     ) -> Result<Ready> {
-        let mut meta = host();
+        let mut meta = host::meta();
         let cpus = instance.cpus()?;
         let header_page = text(instance.get("events/header_page")?);
         let sub_buffer = raw::sub_buffer(&header_page)? as usize;

@@ -2,8 +2,8 @@
 //!
 //! Invariant: a signal that whoever started the recorder has it ignore stays ignored.
 
-use super::command::libc_signal;
 use crate::error::Result;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::sync::mpsc::Sender;
 
 /// Whether /proc/self/status says that a signal is ignored.
@@ -18,12 +18,7 @@ fn is_ignored(status: &str, signal: i32) -> bool {
 /// # Errors
 /// If the handlers or the thread cannot be had.
 pub fn listen<E: Send + 'static>(tell: &Sender<E>, event: fn(i32) -> E) -> Result<()> {
-    let which = [
-        libc_signal::INT,
-        libc_signal::TERM,
-        libc_signal::HUP,
-        libc_signal::QUIT,
-    ];
+    let which = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
     // What whoever started the recorder has it ignore, the command is to ignore too.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let which = which.into_iter().filter(|s| !is_ignored(&status, *s));
@@ -48,8 +43,8 @@ mod tests {
     #[test]
     fn signals_that_nohup_ignores_are_left_alone() {
         let status = "Name:\tunfrag\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000000\n";
-        assert!(is_ignored(status, libc_signal::HUP));
-        assert!(!is_ignored(status, libc_signal::INT));
-        assert!(!is_ignored("", libc_signal::HUP));
+        assert!(is_ignored(status, SIGHUP));
+        assert!(!is_ignored(status, SIGINT));
+        assert!(!is_ignored("", SIGHUP));
     }
 }

@@ -44,6 +44,11 @@ pub struct Job {
     pub formats: Vec<(String, String)>,
 }
 
+/// The file in the spool's directory `dir` that holds a CPU's sub-buffers.
+pub fn spool_file(dir: &Path, cpu: u16) -> PathBuf {
+    dir.join(format!("cpu{cpu}.raw"))
+}
+
 /// The directory.
 #[derive(Debug)]
 pub struct Spool {
@@ -198,7 +203,7 @@ impl Spool {
     /// If the files cannot be changed.
     pub fn cut_to(&self, size: u64, cpus: &[u16]) -> Result<()> {
         for &cpu in cpus {
-            let path = super::spooler::spool_file(&self.dir, cpu);
+            let path = spool_file(&self.dir, cpu);
             let cut = |file: File| -> std::io::Result<()> {
                 let len = file.metadata()?.len();
                 file.set_len(len / size * size)
@@ -240,7 +245,7 @@ impl Spool {
     /// Removes the sub-buffers, to make room for the file made from them.
     pub fn remove_sub_buffers(&self, cpus: impl Iterator<Item = u16>) {
         for cpu in cpus {
-            let _ = fs::remove_file(super::spooler::spool_file(&self.dir, cpu));
+            let _ = fs::remove_file(spool_file(&self.dir, cpu));
         }
     }
 
@@ -304,7 +309,7 @@ mod tests {
     fn a_sub_buffer_that_was_broken_off_is_cut_before_more_is_appended() {
         let dir = scratch("cut");
         let spool = Spool::create(&dir.join("x.unfrag")).unwrap();
-        let file = super::super::spooler::spool_file(spool.dir(), 3);
+        let file = spool_file(spool.dir(), 3);
         fs::write(&file, vec![7; 2 * 4096 + 100]).unwrap();
         assert_eq!(spool.sub_buffers(4096).unwrap()[0].1.len(), 2 * 4096);
         spool.cut_to(4096, &[0, 3]).unwrap();

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::spool::spool_file;
 use super::tracefs::Instance;
 use crate::error::{Error, Result};
 
@@ -28,11 +29,6 @@ const CHUNK: usize = 256 << 10;
 
 /// A reader rests so long after it was woken for little: kernels before 4.20 wake it at every event.
 const REST: Duration = Duration::from_millis(50);
-
-/// The file that holds a CPU's sub-buffers.
-pub fn spool_file(dir: &Path, cpu: u16) -> PathBuf {
-    dir.join(format!("cpu{cpu}.raw"))
-}
 
 /// One CPU's way from ring buffer to file.
 struct Lane {

@@ -1,6 +1,7 @@
 //! Logs of monitors: a line `time: EPOCH` before each copy of one procfs file.
 
-use super::{KNOWN, dates};
+use super::dates;
+use super::file_names::KNOWN;
 use crate::error::Error;
 use crate::recording::{Snapshot, SnapshotFile};
 
