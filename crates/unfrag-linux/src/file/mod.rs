@@ -1,13 +1,13 @@
 //! The `.unfrag` file: one file that holds a [`Recording`], losslessly.
 //!
-//! A ZIP container of stored members: `manifest.json`, and Parquet tables for everything that has
-//! rows. Any tool reads it that knows ZIP and Parquet; `docs/file-format.md` is its description,
-//! with the few lines of Python that undo the reversible transforms of some columns.
+//! A ZIP container (`container`) of stored members: `manifest.json` (`manifest`), and a Parquet table for
+//! everything that has rows (`table`, `table_read`). Any tool that knows ZIP and Parquet reads it.
+//! Numbers are stored as `columns` plans; `docs/file-format.md` describes all of it.
 //!
 //! Invariant: [`from_bytes`] gives back exactly what [`to_bytes`] was given, for any numbers and
 //! strings, and takes no more memory than `manifest::least_size` allows for a file of that size.
-//! Members carry checksums, so damage is noticed before anything is decoded; beyond that, the
-//! decoder's input is checked page by page.
+//! Members carry checksums, so damage is noticed before anything is decoded; then `pages` checks the
+//! decoder's input page by page.
 
 mod columns;
 mod container;
@@ -219,14 +219,14 @@ fn field(column: &Column) -> Result<Field> {
     })
 }
 
-/// How many events there are of each kind.
+/// Number of events of each kind.
 fn rows_by_kind(events: &Events) -> [usize; 256] {
     let mut rows = [0; 256];
     events.kind.iter().for_each(|&k| rows[usize::from(k)] += 1);
     rows
 }
 
-/// Whether `recording` keeps the invariants of its types, so that whoever uses it may index by them.
+/// Checks the invariants that the types of `recording` state: its users index by them.
 fn check(recording: &Recording) -> Result<()> {
     let events = &recording.events;
     let n = events.len();

@@ -2,8 +2,8 @@
 //!
 //! A mask means nothing without the kernel that wrote it: bits moved in 4.4, 4.10, 4.18, 5.1 and 6.3.
 //! The tables of 6.1 and 6.18 are those of the kernels' own event formats (`print fmt` of
-//! `mm_page_alloc`); those of older eras agree with masks that kernels printed next to their names in
-//! public failure reports, such as `0x24201ca(GFP_HIGHUSER_MOVABLE|__GFP_COLD)`.
+//! `mm_page_alloc`). Those of older eras agree with public failure reports, where kernels print masks
+//! next to names, such as `0x24201ca(GFP_HIGHUSER_MOVABLE|__GFP_COLD)`.
 //!
 //! Invariant: for every era and every mask, `parse(print(mask)) == mask`.
 
@@ -26,7 +26,7 @@ pub enum Era {
     V4_18,
     /// 5.1 to 6.2, in the order of 6.1.
     V5_1,
-    /// 6.3 to 6.8: `__GFP_ATOMIC` is gone.
+    /// 6.3 to 6.8: without `__GFP_ATOMIC`.
     V6_3,
     /// From 6.9 on, in the order of 6.18; `GFP_NOWAIT` implies `__GFP_NOWARN`.
     V6_18,
@@ -147,7 +147,7 @@ impl Era {
         match self {
             Era::V2_6_32 => &[("GFP_NOWAIT", 0), ("GFP_DMA", 1), ("GFP_DMA32", 4)],
             Era::V4_4 | Era::V4_10 => &[("GFP_TEMPORARY", RECLAIM_4_10 | 0xd0)],
-            // Until 6.2 some recorders' own tables went on to name it.
+            // The tables of some recorders still name it.
             Era::V6_3 | Era::V6_18 => &[("__GFP_ATOMIC", 0)],
             _ => &[],
         }
@@ -158,7 +158,7 @@ impl Era {
 mod tests {
     use super::*;
 
-    /// Masks beside their names, as kernels print them; specification 7.7.
+    /// Masks beside their names, as kernels print them. `spec: linux-mm 7.7`
     const PAIRS: &[(&str, u64, &str)] = &[
         (
             "2.6.32",
@@ -204,8 +204,9 @@ mod tests {
         ("6.18.44", 0x8000200, "0x8000200"),
     ];
 
+    /// `spec: linux-mm 7.7`
     #[test]
-    fn masks_and_names_of_each_era_agree_as_in_7_7() {
+    fn masks_and_names_of_each_era_agree() {
         for &(release, mask, text) in PAIRS {
             let era = Era::of_release(release).unwrap();
             assert_eq!(era.parse(text), Ok(mask), "{release} {text}");
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_read_back_for_every_mask_of_two_bits_and_dense_ones() {
+    fn print_and_parse_are_inverse() {
         for era in Era::ALL {
             for a in 0..32 {
                 for b in 0..32 {

@@ -3,7 +3,7 @@
 /// Names and masks, in the order of printing.
 pub(super) type Table = [(&'static str, u64)];
 
-/// 2.6.32 (specification 7.7), and what 3.x added from bit 0x200000 on.
+/// 2.6.32, and what 3.x added from bit 0x200000 on. `spec: linux-mm 7.7`
 pub(super) const V2_6_32: [(&str, u64); 29] = [
     ("GFP_HIGHUSER_MOVABLE", 0x200da),
     ("GFP_HIGHUSER", 0x200d2),
@@ -38,8 +38,8 @@ pub(super) const V2_6_32: [(&str, u64); 29] = [
 
 pub(super) const RECLAIM_4_10: u64 = 0x1400000;
 
-/// The list of 4.4 to 5.0: the same names, at the bits that the arguments give.
-const fn middle(
+/// The list of 4.4 to 5.0; the arguments are what differs between its eras.
+const fn table_of_4_4_to_5_0(
     direct: u64,
     kswapd: u64,
     write: (&'static str, u64),
@@ -103,7 +103,7 @@ const fn join<const A: usize, const B: usize, const C: usize>(
 }
 
 pub(super) const V4_4: [(&str, u64); 38] = join(
-    middle(
+    table_of_4_4_to_5_0(
         0x400000,
         0x2000000,
         ("__GFP_WRITE", 0x1000000),
@@ -120,7 +120,7 @@ pub(super) const V4_4: [(&str, u64); 38] = join(
 );
 
 pub(super) const V4_10: [(&str, u64); 38] = join(
-    middle(
+    table_of_4_4_to_5_0(
         0x400000,
         0x1000000,
         ("__GFP_WRITE", 0x800000),
@@ -132,13 +132,13 @@ pub(super) const V4_10: [(&str, u64); 38] = join(
         ("__GFP_RECLAIM", RECLAIM_4_10),
         ("__GFP_DIRECT_RECLAIM", 0x400000),
         ("__GFP_KSWAPD_RECLAIM", 0x1000000),
-        // 4.13 gave the bit of __GFP_REPEAT this name.
+        // The name of __GFP_REPEAT from 4.13 on.
         ("__GFP_RETRY_MAYFAIL", 0x400),
     ],
 );
 
 pub(super) const V4_18: [(&str, u64); 36] = join(
-    middle(
+    table_of_4_4_to_5_0(
         0x200000,
         0x400000,
         ("__GFP_WRITE", 0x100),
@@ -192,7 +192,7 @@ pub(super) const V5_1: [(&str, u64); 36] = [
     ("__GFP_ZEROTAGS", 0x800000),
 ];
 
-/// As 6.1, but without `__GFP_ATOMIC`.
+/// 6.1 without `__GFP_ATOMIC`.
 pub(super) const V6_3: [(&str, u64); 35] = [
     ("GFP_TRANSHUGE", 0x1c24ca),
     ("GFP_TRANSHUGE_LIGHT", 0x1c20ca),

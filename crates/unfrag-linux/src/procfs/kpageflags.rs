@@ -5,8 +5,8 @@
 
 use crate::error::Error;
 
-/// Page belongs to a free block on a buddy list (each page of it, as seen on 6.1 and 6.18). Pages on
-/// per-CPU lists have no flag at all.
+/// Page belongs to a free block on a buddy list; each page of the block has the flag. Pages on per-CPU
+/// lists have no flag at all.
 pub const BUDDY: u64 = 1 << 10;
 /// Page is on an LRU list.
 pub const LRU: u64 = 1 << 5;

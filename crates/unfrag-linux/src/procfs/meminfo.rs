@@ -46,7 +46,7 @@ impl MemInfo {
     pub fn write(&self) -> String {
         text_of(|out| {
             for Line { name, value, kib } in &self.lines {
-                // Values end in column 24, where name and value leave room for it.
+                // Values end in column 24 if name and value are short enough.
                 let name_width = (name.len() + 1).clamp(16, 24);
                 let value_width = 24usize.saturating_sub(name_width);
                 let label = format!("{name}:");

@@ -1,4 +1,5 @@
-//! `/proc/vmstat`: counters by name (section 7.3). There is none for external fragmentation.
+//! `/proc/vmstat`: counters by name (`spec: linux-mm 7.3`). None of them measures external
+//! fragmentation.
 
 use super::counters::Counters;
 use super::row::text_of;

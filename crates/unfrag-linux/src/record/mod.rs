@@ -1,20 +1,22 @@
-//! A recording of this host: the page allocator's events and procfs beside them, in one file.
+//! A recording of this host: the page allocator's events, with procfs beside them, in one file.
 //!
-//! - [`tracefs`]: an instance of the kernel's tracer that is ours alone.
-//! - [`events`]: which events are recorded.
-//! - [`spooler`]: from the ring buffers to files, while it runs.
-//! - [`procfs`]: the host's own view of its memory, once a second.
-//! - [`command`]: the recorded command, traced from its first page on.
-//! - [`names`]: names of tasks, where they may be known.
-//! - [`spool`]: the directory that collects all this.
-//! - [`guardian`]: who cleans up if the recorder dies.
-//! - `deferred`: frees that the kernel does later, elsewhere.
-//! - [`finish`]: from that directory to the file.
-//! - [`balance`]: whether allocations and frees add up.
-//! - [`session`]: the order in which it happens; `signals`: what ends it early.
+//! - [`tracefs`]: an instance of the kernel's tracer, used by this recording alone.
+//! - [`events`]: the events that are recorded.
+//! - [`spool`]: the directory that collects a recording while it is made.
+//! - [`spooler`]: copies the ring buffers to files of the spool while the recording runs.
+//! - [`names`]: names of tasks and of kernel threads.
+//! - [`procfs`]: snapshots of procfs, one a second.
+//! - `host`: kernel, page size and CPUs of the host.
+//! - [`command`]: the recorded command, traced from its first page on; `signals`: what ends it early.
+//! - `deferred`: frees that the kernel puts off, and another task then does.
+//! - [`finish`]: makes the file from the spool.
+//! - [`guardian`]: the process that finishes the recording if the recorder dies.
+//! - [`session`]: the whole course of a recording.
+//! - [`snapshot`](fn@snapshot): one moment, without a trace.
+//! - [`balance`]: whether a recording's allocations and frees add up.
 //!
-//! Invariant: the host's own tracing is not touched, whatever happens; and the trace begins and ends with a marker,
-//! between which the first and the last snapshot lie, on one clock.
+//! Invariant: the host's own tracing is never touched. The trace begins and ends with a marker; the first
+//! and the last snapshot lie between the two, on one clock.
 
 pub mod balance;
 pub mod command;

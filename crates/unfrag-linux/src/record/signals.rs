@@ -1,6 +1,6 @@
-//! Signals to the recorder, as events of its own.
+//! Signals to the recorder.
 //!
-//! Invariant: a signal that whoever started the recorder has it ignore stays ignored.
+//! Invariant: a signal that the recorder was started to ignore, as by nohup, stays ignored.
 
 use crate::error::Result;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -19,7 +19,7 @@ fn is_ignored(status: &str, signal: i32) -> bool {
 /// If the handlers or the thread cannot be had.
 pub fn listen<E: Send + 'static>(tell: &Sender<E>, event: fn(i32) -> E) -> Result<()> {
     let which = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
-    // What whoever started the recorder has it ignore, the command is to ignore too.
+    // The command inherits what is ignored here.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let which = which.into_iter().filter(|s| !is_ignored(&status, *s));
     let mut signals = signal_hook::iterator::Signals::new(which)?;

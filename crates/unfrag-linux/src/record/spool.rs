@@ -1,8 +1,7 @@
-//! The directory that holds a recording while it is made.
+//! The spool: the directory that holds a recording while it is made.
 //!
-//! Invariant: at any moment it holds all that a file can be made from (`finish`), whoever dies: what is
-//! known beforehand ([`Job`]) is written before the trace begins, sub-buffers are appended, and a snapshot counts once
-//! its line stands in `index.tsv`.
+//! Invariant: at any moment `finish` can make a file from it, even after a crash. The [`Job`] is written before
+//! the trace begins, sub-buffers are appended, and a snapshot counts once its line stands in `index.tsv`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -16,12 +15,12 @@ use crate::recording::Snapshot;
 /// Name of the member that holds the [`Job`].
 const JOB: &str = "job.json";
 
-/// The list of kernel threads: lines `PID NAME`, the later ones to count.
+/// The list of kernel threads: lines `PID NAME`, of which the last one for a PID counts.
 pub const THREADS: &str = "kernel-threads";
-/// The list of all other tasks, likewise.
+/// The list of all other tasks, in lines of the same form.
 pub const NAMES: &str = "cmdlines";
 
-/// What is known before the trace begins.
+/// A recording's parameters, known before the trace begins.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Job {
     /// The file to be made.
@@ -49,14 +48,14 @@ pub fn spool_file(dir: &Path, cpu: u16) -> PathBuf {
     dir.join(format!("cpu{cpu}.raw"))
 }
 
-/// The directory.
+/// A spool.
 #[derive(Debug)]
 pub struct Spool {
     dir: PathBuf,
 }
 
 impl Spool {
-    /// Makes it beside `output`.
+    /// Makes the spool of the file `output`, beside it.
     ///
     /// # Errors
     /// If it cannot be made there.
@@ -82,7 +81,7 @@ impl Spool {
         Ok(Spool { dir })
     }
 
-    /// Opens one that is there.
+    /// The spool that exists at `dir`.
     #[must_use]
     pub fn at(dir: &Path) -> Spool {
         Spool {
@@ -90,12 +89,12 @@ impl Spool {
         }
     }
 
-    /// Where it is.
+    /// Its directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Writes down what is known.
+    /// Writes the job.
     ///
     /// # Errors
     /// If that cannot be written.
@@ -106,7 +105,7 @@ impl Spool {
         fs::write(&path, json).map_err(|e| Error::from(e).in_file(&path))
     }
 
-    /// What was known.
+    /// Reads the job.
     ///
     /// # Errors
     /// If this is no spool.
@@ -197,7 +196,7 @@ impl Spool {
         Ok(all)
     }
 
-    /// Cuts off what a write that was broken off left of a sub-buffer, so that more can be appended.
+    /// Cuts off a partial sub-buffer at the end of each file, so that more can be appended.
     ///
     /// # Errors
     /// If the files cannot be changed.
@@ -228,7 +227,7 @@ impl Spool {
         if index.is_empty() {
             return Ok(vec![]);
         }
-        // A line that was broken off is no line.
+        // A partial line at the end does not count.
         let whole = index.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
         if whole < index.len() {
             index.truncate(whole);
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_whose_line_was_broken_off_does_not_count() {
+    fn a_snapshot_with_a_partial_line_does_not_count() {
         let dir = scratch("index");
         let spool = Spool::create(&dir.join("x.unfrag")).unwrap();
         spool.add(&snapshot("begin", 100)).unwrap();
@@ -306,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sub_buffer_that_was_broken_off_is_cut_before_more_is_appended() {
+    fn a_partial_sub_buffer_is_cut_off() {
         let dir = scratch("cut");
         let spool = Spool::create(&dir.join("x.unfrag")).unwrap();
         let file = spool_file(spool.dir(), 3);

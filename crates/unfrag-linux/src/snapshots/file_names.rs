@@ -1,7 +1,7 @@
 //! Names of the files that a snapshot may hold.
 
-/// The files that are read: what changes with time, and `version` and `sysctl-vm`, which say what
-/// kind of host it is.
+/// The files that are read: those that change with time, and `version` and `sysctl-vm`, which describe
+/// the host.
 pub const KNOWN: &[&str] = &[
     "buddyinfo",
     "pagetypeinfo",

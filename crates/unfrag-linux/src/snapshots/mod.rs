@@ -1,19 +1,19 @@
 //! Dated copies of procfs: directories, archives and monitors' logs become snapshots.
 //!
-//! What is understood, found by looking:
+//! What is read:
 //! - a directory or tar archive (plain, gzip, zstd) with one directory a snapshot, in it files
 //!   named as in `/proc` (plain, gzip, zstd);
 //! - logs as benchmark monitors write them: a file whose name contains `buddyinfo`, `vmstat` and so
 //!   on, with a line `time: EPOCH` before each copy;
 //! - a directory that holds such archives.
 //!
-//! When a copy was made is taken from the best source there is, and from one only, since their
-//! clocks differ: `index.tsv` (record, nanoseconds before and after reading), else the `uptime`
+//! The time of a copy comes from the best source that any of them has, and from that one only, since
+//! the clocks of sources differ: `index.tsv` (record, nanoseconds before and after reading), else the `uptime`
 //! file beside it, else the directory's name if it is a date, else the files' modification times.
 //!
 //! Invariant: snapshots come in the order of their times, undated ones last in the order of their
-//! names, and their content is what was found, byte for byte. Only files that [`KNOWN`] names are
-//! read, however much else lies around.
+//! names, and their content is that of the files, byte for byte. Only files that [`KNOWN`] names are
+//! read.
 
 pub(crate) mod dates;
 mod file_names;
@@ -75,7 +75,7 @@ pub fn parse_log(file: &str, text: &[u8]) -> Result<Vec<Snapshot>> {
         .collect())
 }
 
-/// A source of times: the better ones first.
+/// A source of times; better ones come first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Clock {
     Index,
@@ -84,9 +84,9 @@ enum Clock {
     Modified,
 }
 
-/// What is known of one directory.
+/// The files of one directory, and what tells their time.
 #[derive(Default)]
-struct Found {
+struct Directory {
     files: Vec<(SnapshotFile, Option<u64>)>,
     uptime: Option<u64>,
     date: Option<u64>,
@@ -94,7 +94,7 @@ struct Found {
 
 fn assemble(entries: Vec<Entry>) -> Result<Vec<Snapshot>> {
     let mut indexes = vec![];
-    let mut directories: BTreeMap<Vec<String>, Found> = BTreeMap::new();
+    let mut directories: BTreeMap<Vec<String>, Directory> = BTreeMap::new();
     let mut logged: BTreeMap<(u64, String), Snapshot> = BTreeMap::new();
     for entry in entries {
         if entry.name == index::NAME {
@@ -164,7 +164,7 @@ fn shared_prefix<'a>(directories: impl Iterator<Item = &'a Vec<String>>) -> usiz
     (0..most).take_while(is_shared).count()
 }
 
-fn add_file(entry: Entry, directories: &mut BTreeMap<Vec<String>, Found>) -> Result<()> {
+fn add_file(entry: Entry, directories: &mut BTreeMap<Vec<String>, Directory>) -> Result<()> {
     let path = entry.path();
     let date = entry.directory.last().and_then(|name| dates::parse(name));
     let found = directories.entry(entry.directory).or_default();

@@ -24,7 +24,7 @@ impl<'a> Bytes<'a> {
             big_endian,
         }
     }
-    /// Offset of the next byte, for errors.
+    /// Offset of the next byte in the input.
     pub fn offset(&self) -> u64 {
         self.base + self.pos as u64
     }

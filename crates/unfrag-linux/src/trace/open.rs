@@ -1,7 +1,7 @@
-//! Any recording of a tracer, by what it begins with.
+//! Opens a recording of a tracer, whichever format it has.
 //!
-//! Invariant: the format is decided by the bytes, never by the file's name. Compressed files
-//! (`.zst`, `.gz`) are opened as what they hold, even when compressed twice.
+//! Invariant: the first bytes decide the format, never the file's name. A compressed file (zstd, gzip)
+//! is opened as what it holds, even if it was compressed twice.
 
 use std::fs::File;
 use std::io::Read;
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_known_format_is_refused_with_a_way_out() {
+    fn unknown_formats_are_refused() {
         let none = Options::default();
         for data in [
             &b""[..],

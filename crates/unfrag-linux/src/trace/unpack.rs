@@ -8,18 +8,21 @@ use std::io::Read;
 use crate::error::{Error, Result};
 
 /// Output allowed for any input, in bytes.
-const FREE: u64 = 16 << 20;
-/// Output allowed for each byte of input; traces shrink by 5 to 60 times.
-const RATIO: u64 = 256;
+const BASE: u64 = 16 << 20;
+/// Output allowed for each byte of input beyond that; traces shrink by 5 to 60 times.
+const BYTES_PER_BYTE: u64 = 256;
 /// Output allowed at most, in bytes.
-const MOST: u64 = 32 << 30;
+const MAX: u64 = 32 << 30;
 
 const HELP: &str =
     "this looks like a decompression bomb; if it is not, decompress it yourself first";
 
 /// The most bytes that `packed` bytes may decompress to.
 pub(crate) fn cap(packed: u64) -> u64 {
-    packed.saturating_mul(RATIO).saturating_add(FREE).min(MOST)
+    packed
+        .saturating_mul(BYTES_PER_BYTE)
+        .saturating_add(BASE)
+        .min(MAX)
 }
 
 /// A compression that readers know.

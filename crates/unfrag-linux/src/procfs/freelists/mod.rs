@@ -1,8 +1,8 @@
-//! The exact state of a kernel's page allocator, as a walk through its memory recorded it.
+//! The exact state of a kernel's page allocator: its free lists, recorded by a walk through its memory.
 //!
-//! No ordinary host shows this; a recording made for ground truth does. With it, an error of a
-//! model can be told from an error of the state that the model was started with. The text has one
-//! record a line, zone by zone; [`FreeLists::parse`] says which.
+//! No kernel has this file; the recorder of a ground-truth recording writes it. With it, an error of a
+//! model can be told from an error of the state that the model started with. The text has one record
+//! a line, zone by zone; see [`FreeLists::parse`].
 //!
 //! Invariant: every list is in the kernel's order (its first page is the next to be allocated), and
 //! [`FreeLists::write`] gives back, byte for byte, what [`FreeLists::parse`] read.

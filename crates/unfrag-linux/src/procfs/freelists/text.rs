@@ -1,5 +1,7 @@
-//! The text of a `freelists` file: one record a line, zone by zone, each zone's `zone` line first,
-//! a CPU's lists after its `pcp` line, an order's lists after its `nr_free` line, pageblocks last.
+//! The text of a `freelists` file: one record a line.
+//!
+//! Each zone begins with its `zone` line. A CPU's lists follow its `pcp` line, an order's lists its
+//! `nr_free` line. Pageblocks come last.
 
 use std::fmt::Write;
 
@@ -96,7 +98,7 @@ impl FreeLists {
     }
 }
 
-/// Passes `zone NAME` and answers the zone, which must be the last one announced.
+/// Passes `zone NAME` and gives that zone, which must be the last one announced.
 fn zone_of<'a>(all: &'a mut FreeLists, scan: &mut Scan) -> Result<&'a mut Zone, Error> {
     scan.expect("zone")?;
     scan.spaces();

@@ -12,7 +12,7 @@ use super::intern::{Strings, Tasks};
 /// Most CPUs of a host; Linux allows 8,192. A larger number is damage.
 pub(crate) const MAX_CPUS: u32 = u16::MAX as u32;
 
-/// What every event has.
+/// The fields that every event has.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Common {
     /// Nanoseconds of the trace clock.
@@ -29,7 +29,7 @@ pub(crate) struct Common {
     pub kind: u8,
 }
 
-/// How much memory a recording may yet take.
+/// Memory that a recording may still take.
 ///
 /// A few hostile bytes can announce an event with hundreds of fields that its records lack; real
 /// records take 5 to 20 times their bytes.
@@ -40,7 +40,7 @@ impl Budget {
     pub fn for_input(bytes: u64) -> Self {
         Budget(bytes.saturating_mul(64).saturating_add(64 << 20))
     }
-    /// Takes `bytes` from it.
+    /// Takes `bytes` from the budget.
     #[inline]
     pub fn charge(&mut self, bytes: u64) -> Result<()> {
         match self.0.checked_sub(bytes) {
@@ -149,9 +149,9 @@ impl Columns {
     }
 }
 
-/// Sorts by time, stably, and moves the gaps with the events they stand before.
+/// Sorts by time, stably; a gap moves with the event that follows it.
 fn sort_by_time(events: &mut Events, lost: &mut [Lost]) {
-    // Where each event's row is, before anything moves.
+    // Row of each event before the sort.
     let mut next_row = vec![0usize; events.tables.len()];
     let rows: Vec<usize> = events
         .kind
@@ -175,13 +175,13 @@ fn sort_by_time(events: &mut Events, lost: &mut [Lost]) {
             *column = pick(column, &of_kind);
         }
     }
-    let mut place = vec![0; order.len()];
+    let mut new_index = vec![0; order.len()];
     for (new, &old) in order.iter().enumerate() {
-        place[old] = new;
+        new_index[old] = new;
     }
     for l in lost.iter_mut() {
-        if let Some(&p) = place.get(l.before_event as usize) {
-            l.before_event = p as u64;
+        if let Some(&new) = new_index.get(l.before_event as usize) {
+            l.before_event = new as u64;
         }
     }
     lost.sort_by_key(|l| l.before_event);

@@ -1,7 +1,7 @@
-//! From the bytes of one record to one row, by plans made once for each kind of event.
+//! Decoders of raw records: each kind of event has one, made from its format at its first event.
 //!
-//! Invariant: a field outside its record reads as 0 or as the empty string, never as a neighbour's
-//! bytes. How fields become columns:
+//! Invariant: a field outside its record reads as 0 or as the empty string, never as bytes of another
+//! record. How fields become columns:
 //! - a number of 1, 2, 4 or 8 bytes: one column, sign-extended where it is signed;
 //! - characters, inline or located (`__data_loc`, `__rel_loc`): an interned string up to its NUL;
 //! - an inline array of 2 to [`MAX_ELEMENTS`] numbers: one column an element, `caller[0]`,
@@ -25,9 +25,9 @@ pub(crate) const MAX_ELEMENTS: u32 = 16;
 /// Longest string kept of one field; the kernel's records are at most a page.
 const MAX_STRING: usize = 64 << 10;
 
-/// How to read one column.
+/// How the value of a column stands in the record.
 #[derive(Clone, Copy, Debug)]
-enum Read {
+enum Encoding {
     U8,
     I8,
     U16,
@@ -46,13 +46,14 @@ enum Read {
     },
 }
 
+/// How to fill one column.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     at: u32,
-    read: Read,
+    encoding: Encoding,
 }
 
-/// The plan for one kind of event.
+/// The decoder of one kind of event.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoder {
     /// Its table.
@@ -70,7 +71,7 @@ pub(crate) struct CommonFields {
     pub pid: i32,
 }
 
-/// Plans by event id, made at the first event of each.
+/// Decoders by event id.
 pub(crate) struct Decoders {
     formats: Vec<EventFormat>,
     /// By id: 0 if unknown, else index of the format + 1.
@@ -99,7 +100,7 @@ impl Decoders {
             big_endian,
         }
     }
-    /// The plan for events with this id. An id without a format gets a table `event_ID` without
+    /// The decoder of events with this id. An id without a format gets a table `event_ID` without
     /// fields, so that no event is dropped.
     #[inline]
     pub fn get(&mut self, id: u16, columns: &mut Columns) -> Result<&Decoder> {
@@ -190,15 +191,19 @@ impl Decoder {
         for (step, column) in self.steps.iter().zip(&mut table.columns) {
             let at = step.at as usize;
             let left = record.len().saturating_sub(at);
-            let value = match step.read {
-                Read::U64 if left >= 8 => u64_at(record, at, big_endian),
-                Read::U32 if left >= 4 => u64::from(u32_at(record, at, big_endian)),
-                Read::I32 if left >= 4 => i64::from(u32_at(record, at, big_endian) as i32) as u64,
-                Read::U8 if left >= 1 => u64::from(record[at]),
-                Read::I8 if left >= 1 => i64::from(record[at] as i8) as u64,
-                Read::U16 if left >= 2 => u64::from(u16_at(record, at, big_endian)),
-                Read::I16 if left >= 2 => i64::from(u16_at(record, at, big_endian) as i16) as u64,
-                Read::Text(_) | Read::Hex(_) | Read::Located { .. } => {
+            let value = match step.encoding {
+                Encoding::U64 if left >= 8 => u64_at(record, at, big_endian),
+                Encoding::U32 if left >= 4 => u64::from(u32_at(record, at, big_endian)),
+                Encoding::I32 if left >= 4 => {
+                    i64::from(u32_at(record, at, big_endian) as i32) as u64
+                }
+                Encoding::U8 if left >= 1 => u64::from(record[at]),
+                Encoding::I8 if left >= 1 => i64::from(record[at] as i8) as u64,
+                Encoding::U16 if left >= 2 => u64::from(u16_at(record, at, big_endian)),
+                Encoding::I16 if left >= 2 => {
+                    i64::from(u16_at(record, at, big_endian) as i16) as u64
+                }
+                Encoding::Text(_) | Encoding::Hex(_) | Encoding::Located { .. } => {
                     let (bytes, text) = step.bytes(record, big_endian);
                     let before = columns.strings.len();
                     let index = if text {
@@ -227,10 +232,10 @@ impl Step {
             let end = len.map_or(record.len(), |n| at + n as usize);
             record.get(at..end.min(record.len())).unwrap_or(&[])
         };
-        let (bytes, text) = match self.read {
-            Read::Text(len) => (inline(len), true),
-            Read::Hex(len) => (inline(len), false),
-            Read::Located { relative, text } => {
+        let (bytes, text) = match self.encoding {
+            Encoding::Text(len) => (inline(len), true),
+            Encoding::Hex(len) => (inline(len), false),
+            Encoding::Located { relative, text } => {
                 if at + 4 > record.len() {
                     return (&[], text);
                 }
@@ -251,69 +256,69 @@ fn plan(f: &FormatField, fields: &mut Vec<Field>, steps: &mut Vec<Step>) {
         f.ty.trim_start_matches("const ").trim(),
         "char" | "unsigned char" | "signed char"
     );
-    let mut add = |name: String, kind, at, read| {
+    let mut add = |name: String, kind, at, encoding| {
         fields.push(Field { name, kind });
-        steps.push(Step { at, read });
+        steps.push(Step { at, encoding });
     };
     let name = f.name.clone();
     match f.array {
         Array::DataLoc | Array::RelLoc => {
             let relative = f.array == Array::RelLoc;
-            let read = Read::Located {
+            let encoding = Encoding::Located {
                 relative,
                 text: is_char,
             };
-            add(name, FieldKind::String, f.offset, read);
+            add(name, FieldKind::String, f.offset, encoding);
         }
         Array::Inline => {
             let len = (f.size > 0).then_some(f.size);
             let width = element_width(f);
             match (len, width) {
                 _ if f.ty == "char" || (is_char && len.is_none()) => {
-                    add(name, FieldKind::String, f.offset, Read::Text(len));
+                    add(name, FieldKind::String, f.offset, Encoding::Text(len));
                 }
                 (Some(len), Some(width))
                     if len.is_multiple_of(width) && (1..=MAX_ELEMENTS).contains(&(len / width)) =>
                 {
-                    let (read, kind) = number(width, f.signed);
+                    let (encoding, kind) = number(width, f.signed);
                     for i in 0..len / width {
-                        add(format!("{name}[{i}]"), kind, f.offset + i * width, read);
+                        add(format!("{name}[{i}]"), kind, f.offset + i * width, encoding);
                     }
                 }
-                _ => add(name, FieldKind::String, f.offset, Read::Hex(len)),
+                _ => add(name, FieldKind::String, f.offset, Encoding::Hex(len)),
             }
         }
         Array::No => match f.size {
             1 | 2 | 4 | 8 => {
-                let (read, kind) = number(f.size, f.signed);
-                add(name, kind, f.offset, read);
+                let (encoding, kind) = number(f.size, f.signed);
+                add(name, kind, f.offset, encoding);
             }
             n => add(
                 name,
                 FieldKind::String,
                 f.offset,
-                Read::Hex((n > 0).then_some(n)),
+                Encoding::Hex((n > 0).then_some(n)),
             ),
         },
     }
 }
 
-fn number(width: u32, signed: bool) -> (Read, FieldKind) {
-    let read = match (width, signed) {
-        (1, false) => Read::U8,
-        (1, true) => Read::I8,
-        (2, false) => Read::U16,
-        (2, true) => Read::I16,
-        (4, false) => Read::U32,
-        (4, true) => Read::I32,
-        _ => Read::U64,
+fn number(width: u32, signed: bool) -> (Encoding, FieldKind) {
+    let encoding = match (width, signed) {
+        (1, false) => Encoding::U8,
+        (1, true) => Encoding::I8,
+        (2, false) => Encoding::U16,
+        (2, true) => Encoding::I16,
+        (4, false) => Encoding::U32,
+        (4, true) => Encoding::I32,
+        _ => Encoding::U64,
     };
     let kind = if signed {
         FieldKind::Signed
     } else {
         FieldKind::Unsigned
     };
-    (read, kind)
+    (encoding, kind)
 }
 
 /// Bytes of an element of an inline array, where the format tells.

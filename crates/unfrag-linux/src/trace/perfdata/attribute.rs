@@ -39,11 +39,11 @@ pub(super) fn offset_in_sample(format: SampleFormat, field: SampleFormat) -> Opt
 /// How a sample tells which attribute describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Identity {
-    /// Any will do: take the first.
+    /// All attributes agree: the first one will do.
     First,
-    /// By the id at this place, the same in the samples of all attributes.
+    /// By the id at this position, the same in the samples of all attributes.
     IdAt(usize),
-    /// It cannot be told.
+    /// Samples do not tell.
     Unknown,
 }
 
@@ -51,7 +51,7 @@ impl Identity {
     /// For samples of these attributes, of which there is one at least.
     pub fn of(all: &[Attribute]) -> Identity {
         let first = &all[0];
-        let place = |a: &Attribute| {
+        let position = |a: &Attribute| {
             let format = a.sample_format;
             let identifier = offset_in_sample(format, SampleFormat::IDENTIFIER);
             identifier.or_else(|| offset_in_sample(format, SampleFormat::ID))
@@ -64,8 +64,8 @@ impl Identity {
         if all.iter().all(alike) {
             return Identity::First;
         }
-        match place(first) {
-            Some(at) if all.iter().all(|a| place(a) == Some(at)) => Identity::IdAt(at),
+        match position(first) {
+            Some(at) if all.iter().all(|a| position(a) == Some(at)) => Identity::IdAt(at),
             _ => Identity::Unknown,
         }
     }

@@ -1,4 +1,4 @@
-//! The container: header, attributes, features, and where each record is.
+//! The container: header, attributes, features, and the position of each record.
 //!
 //! A file begins with a header of 104 bytes that says where attributes, data and features are; what
 //! came through a pipe begins with one of 16 bytes, and everything else is a record. Compressed
@@ -35,7 +35,7 @@ pub(super) mod feature {
     pub const COMMAND_LINE: u32 = 11;
 }
 
-/// Numbers of perf's own records, which are no events.
+/// Types of the records that perf itself writes.
 mod user {
     pub const HEADER_ATTR: u32 = 64;
     pub const TRACING_DATA: u32 = 66;
@@ -48,9 +48,9 @@ mod user {
 /// Bytes of a record's head.
 const HEAD: usize = 8;
 
-/// A record's type and content.
+/// A record before it is parsed: type and content.
 #[derive(Clone, Copy)]
-pub(super) struct Raw<'a> {
+pub(super) struct RawRecord<'a> {
     pub kind: u32,
     pub body: &'a [u8],
     /// Where it is in the file.
@@ -188,7 +188,8 @@ impl<'a> Container<'a> {
         Ok(())
     }
 
-    /// Goes through all records once: decompresses, and takes what a pipe has instead of sections.
+    /// Goes through all records once: decompresses them, and takes what a pipe holds in records instead of
+    /// sections.
     fn walk(&mut self) -> Result<()> {
         let mut decoder = None;
         let mut packed = 0;
@@ -247,7 +248,12 @@ impl<'a> Container<'a> {
     }
 
     /// The record at `at` in `data`, and where the next one is.
-    fn split<'b>(&self, data: &'b [u8], at: usize, base: u64) -> Result<Option<(Raw<'b>, usize)>> {
+    fn split<'b>(
+        &self,
+        data: &'b [u8],
+        at: usize,
+        base: u64,
+    ) -> Result<Option<(RawRecord<'b>, usize)>> {
         let Some(head) = data.get(at..).filter(|d| !d.is_empty()) else {
             return Ok(None);
         };
@@ -264,7 +270,7 @@ impl<'a> Container<'a> {
             return Err(Error::truncated("a record", size as u64, head.len() as u64).at(offset));
         }
         let body = &head[HEAD..size];
-        // What follows the records of some kinds is announced in their first words.
+        // Records of some types announce data that follow them.
         let behind = match kind {
             user::TRACING_DATA if body.len() >= 4 => {
                 u64::from(u32_at(body, 0, self.big_endian)).next_multiple_of(8)
@@ -274,11 +280,11 @@ impl<'a> Container<'a> {
         };
         let behind = usize::try_from(behind).unwrap_or(usize::MAX);
         let next = (at + size).saturating_add(behind);
-        Ok(Some((Raw { kind, body, offset }, next)))
+        Ok(Some((RawRecord { kind, body, offset }, next)))
     }
 
-    /// All records: plain ones, then those that were compressed, each with its place.
-    pub fn records(&self) -> impl Iterator<Item = (usize, Result<Raw<'_>>)> {
+    /// All records, each with its position: plain ones, then those that were compressed.
+    pub fn records(&self) -> impl Iterator<Item = (usize, Result<RawRecord<'_>>)> {
         let mut at = 0;
         let all = self.data.len() + self.unpacked.len();
         std::iter::from_fn(move || {
@@ -289,9 +295,9 @@ impl<'a> Container<'a> {
                 let (data, start, base) = self.part_of(at);
                 match self.split(data, at - start, base) {
                     Ok(Some((raw, next))) => {
-                        let place = at;
+                        let position = at;
                         at = next.saturating_add(start).min(start + data.len());
-                        return Some((place, Ok(raw)));
+                        return Some((position, Ok(raw)));
                     }
                     Ok(None) => at = start + data.len(),
                     Err(e) => {
@@ -302,17 +308,17 @@ impl<'a> Container<'a> {
             }
         })
     }
-    /// The record at a place that [`Container::records`] gave.
-    pub fn record_at(&self, place: usize) -> Result<Raw<'_>> {
-        let (data, start, base) = self.part_of(place);
-        match self.split(data, place - start, base)? {
+    /// The record at a position that [`Container::records`] gave.
+    pub fn record_at(&self, position: usize) -> Result<RawRecord<'_>> {
+        let (data, start, base) = self.part_of(position);
+        match self.split(data, position - start, base)? {
             Some((raw, _)) => Ok(raw),
             None => Err(Error::malformed("a record is missing").at(base)),
         }
     }
-    /// Plain records are at the places from 0 on, unpacked ones behind them.
-    fn part_of(&self, place: usize) -> (&[u8], usize, u64) {
-        if place < self.data.len() {
+    /// Plain records have the positions from 0 on, unpacked ones follow.
+    fn part_of(&self, position: usize) -> (&[u8], usize, u64) {
+        if position < self.data.len() {
             (self.data, 0, self.data_at)
         } else {
             (&self.unpacked, self.data.len(), self.data_at)
@@ -322,7 +328,7 @@ impl<'a> Container<'a> {
     pub fn size(&self) -> u64 {
         (self.data.len() + self.unpacked.len()) as u64
     }
-    /// What the file is, in a word or two.
+    /// Name of the format.
     pub fn source(&self) -> &'static str {
         match (self.pipe, self.unpacked.is_empty()) {
             (false, true) => "perf.data",

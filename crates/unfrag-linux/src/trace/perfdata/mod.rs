@@ -1,14 +1,14 @@
 //! `perf.data`: what perf records, as a file or through a pipe, plain or compressed (`-z`).
 //!
 //! The `container` holds attributes, features and a sequence of records (`record`). Samples of
-//! tracepoints carry the kernel's own event record, whose format is in the file's tracing data, the
-//! same as the head of a `trace.dat`.
+//! tracepoints carry the kernel's own event record. Its format is in the file's tracing data, which are
+//! written as the head of a `trace.dat`. An `attribute` says what the samples of an event hold.
 //!
 //! Invariant: samples are taken in the order of their times and, among equals, of the file, as `perf
 //! script` shows them. A task is named by the records that name it (COMM, FORK) up to that time.
 //!
-//! The container is read here and not with the crate linux-perf-data, because that one allocates
-//! what a header announces and multiplies lengths unchecked; a hostile file must cost an error only.
+//! The crate linux-perf-data is not used for the container: it allocates what a header announces and
+//! multiplies lengths unchecked, and a hostile file must cost an error only.
 
 mod attribute;
 mod container;
@@ -78,15 +78,15 @@ pub fn read(data: &[u8]) -> Result<Recording> {
     Ok(columns.finish(meta))
 }
 
-/// Decodes the records in the order of time; how many samples were no tracepoints.
+/// Decodes the records in the order of time; gives the number of samples that are no tracepoints.
 fn decode(container: &Container, decoders: &mut Decoders, columns: &mut Columns) -> Result<u64> {
     let mut order = Vec::new();
     let mut newest = 0;
-    for (place, raw) in container.records() {
+    for (position, raw) in container.records() {
         let raw = raw?;
         if let Some(time) = Record::time(&raw, container)? {
             newest = time.unwrap_or(newest);
-            order.push((newest, place));
+            order.push((newest, position));
         }
     }
     order.sort_by_key(|&(time, _)| time);
@@ -95,8 +95,8 @@ fn decode(container: &Container, decoders: &mut Decoders, columns: &mut Columns)
     let type_at = decoders.type_at() as usize;
     columns.reserve(order.len());
     let mut skipped = 0;
-    for (time, place) in order {
-        let record = Record::parse(&container.record_at(place)?, container)?;
+    for (time, position) in order {
+        let record = Record::parse(&container.record_at(position)?, container)?;
         match record.body {
             Body::Comm { tid, comm } => {
                 columns.tasks.rename(tid, &String::from_utf8_lossy(comm));

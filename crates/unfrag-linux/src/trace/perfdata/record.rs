@@ -9,9 +9,9 @@ use crate::trace::bytes::Bytes;
 use crate::trace::bytes::u64_at;
 
 use super::attribute::{Attribute, Identity, SAMPLE_ORDER, offset_in_sample};
-use super::container::{Container, Raw};
+use super::container::{Container, RawRecord};
 
-/// A record that a recording needs.
+/// A record that becomes part of a recording.
 pub(super) struct Record<'a> {
     pub cpu: u16,
     /// Of samples: the task, if it was recorded.
@@ -19,7 +19,7 @@ pub(super) struct Record<'a> {
     pub body: Body<'a>,
 }
 
-/// What a record says.
+/// Content of a record.
 pub(super) enum Body<'a> {
     /// An event; the kernel's event record, if it is one of a tracepoint.
     Sample { raw: Option<&'a [u8]> },
@@ -27,7 +27,7 @@ pub(super) enum Body<'a> {
     Comm { tid: i32, comm: &'a [u8] },
     /// A task begins, with its parent's name.
     Fork { parent: i32, child: i32 },
-    /// So many events were lost.
+    /// This many events were lost.
     Lost(u64),
 }
 
@@ -40,7 +40,7 @@ mod read_format {
     pub const LOST: u64 = 16;
 }
 
-/// What follows a record that is no sample, if its attribute says so; and what a sample begins with.
+/// What a record that is no sample ends with, if its attribute says so.
 #[derive(Default)]
 struct Tail {
     time: Option<u64>,
@@ -54,8 +54,8 @@ const FORK: u32 = RecordType::FORK.0;
 const LOST_SAMPLES: u32 = RecordType::LOST_SAMPLES.0;
 
 impl<'a> Record<'a> {
-    /// When the record was made: `None` if it is of no use here, `Some(None)` if it does not say.
-    pub fn time(raw: &Raw<'_>, container: &Container) -> Result<Option<Option<u64>>> {
+    /// Time of the record: `None` for a type that is not read, `Some(None)` if the record has no time.
+    pub fn time(raw: &RawRecord<'_>, container: &Container) -> Result<Option<Option<u64>>> {
         match raw.kind {
             SAMPLE => {
                 let attribute = attribute_of(raw, container)?;
@@ -73,8 +73,8 @@ impl<'a> Record<'a> {
             _ => Ok(None),
         }
     }
-    /// Takes a record apart whose time was asked before.
-    pub fn parse(raw: &Raw<'a>, container: &Container) -> Result<Record<'a>> {
+    /// Parses a record for which [`Record::time`] gave `Some`.
+    pub fn parse(raw: &RawRecord<'a>, container: &Container) -> Result<Record<'a>> {
         let mut b = Bytes::new(raw.body, raw.offset, container.big_endian);
         let what = "a record";
         if raw.kind == SAMPLE {
@@ -113,11 +113,11 @@ impl<'a> Record<'a> {
     }
 }
 
-fn short(raw: &Raw<'_>) -> Error {
+fn short(raw: &RawRecord<'_>) -> Error {
     Error::malformed("a sample is shorter than its attributes say").at(raw.offset)
 }
 
-fn attribute_of<'a>(raw: &Raw<'_>, container: &'a Container) -> Result<&'a Attribute> {
+fn attribute_of<'a>(raw: &RawRecord<'_>, container: &'a Container) -> Result<&'a Attribute> {
     match container.identity {
         Identity::First => Ok(&container.attributes[0]),
         Identity::IdAt(at) => match raw.body.get(at..at + 8) {
@@ -188,7 +188,7 @@ fn skip_read(b: &mut Bytes, format: u64) -> Result<()> {
 }
 
 /// Time and CPU at the end of a record that is no sample, by the first attribute, as perf does.
-fn tail(raw: &Raw<'_>, container: &Container) -> Tail {
+fn tail(raw: &RawRecord<'_>, container: &Container) -> Tail {
     const ORDER: [SampleFormat; 6] = [
         SampleFormat::TID,
         SampleFormat::TIME,

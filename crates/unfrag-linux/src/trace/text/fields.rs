@@ -1,7 +1,7 @@
-//! From an event's text to a row.
+//! The columns of an event's text.
 //!
-//! Text is `key=value` pairs; a value reaches to the next ` key=`. What stands before the first pair,
-//! or an event's text without any pair, goes to the field `text`. A column is of numbers as long as
+//! Text is `key=value` pairs (`pairs`). What stands before the first pair, or a text without any pair,
+//! goes to the field `text`. A column is of numbers as long as
 //! all its values are, and of strings otherwise; a pair that an event lacks reads as 0 or as the
 //! empty string.
 //!
@@ -145,7 +145,7 @@ impl Tables {
         row.finish();
         Ok(())
     }
-    /// Says what was assumed of gfp names.
+    /// Adds to `facts` what was assumed of gfp names.
     pub fn facts(self, facts: &mut BTreeMap<String, String>) {
         if self.gfp.named && self.gfp.release.is_none() {
             let name = "gfp flags read as those of".to_owned();
@@ -167,7 +167,7 @@ struct Row<'a> {
     gfp: &'a mut Gfp,
     kind: usize,
     columns: &'a mut Columns,
-    /// Keys mostly come in the order of the line before: where the next one should be.
+    /// Index at which the next key is looked for first: keys mostly come in the order of the line before.
     expected: usize,
     filled: usize,
 }
@@ -414,8 +414,9 @@ mod tests {
         columns.finish(meta)
     }
 
+    /// `spec: linux-mm 7.6`
     #[test]
-    fn decimal_and_hexadecimal_pfns_and_gfp_names_of_the_release_as_in_7_6() {
+    fn frame_numbers_and_gfp_names_become_numbers() {
         let lines = [
             "page=000000004b2335c2 pfn=970745 order=0 migratetype=0 gfp_flags=GFP_HIGHUSER|GFP_ZERO",
             "page=0x176a17 pfn=0x176a17 order=2 migratetype=-1 gfp_flags=0x152c4a",
@@ -430,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn compaction_s_range_and_mode_get_the_names_of_their_fields() {
+    fn range_and_mode_of_compaction_get_field_names() {
         let lines = [
             "range=(0x10 ~ 0x20) nr_scanned=16 nr_taken=3",
             "zone_start=0x1 migrate_pfn=0x2 free_pfn=0x3 zone_end=0x4, mode=async status=complete",
@@ -447,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn values_with_spaces_text_without_keys_and_columns_that_turn_to_strings() {
+    fn a_column_with_a_value_that_is_no_number_becomes_strings() {
         let r = rows(
             None,
             &["dev 0:22 ino 62 ret=5 comm=a b", "nothing here", "ret=ok"],
@@ -464,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn assumptions_and_unknown_names_are_said() {
+    fn assumptions_and_unknown_names_become_facts() {
         let r = rows(None, &["gfp_flags=GFP_KERNEL|GFP_NEVER"]);
         assert_eq!(r.events.tables[0].columns[0], [0xcc0]);
         assert!(r.meta.facts.contains_key("gfp flags read as those of"));

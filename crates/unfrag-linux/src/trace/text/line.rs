@@ -1,4 +1,4 @@
-//! The prefix of a line (specification 7.8).
+//! The prefix of a line (`spec: linux-mm 7.8`).
 //!
 //! ```text
 //! trace, trace_pipe      bash-123   (    120) [001] d..1.  7.643986: mm_page_free: page=...
@@ -14,10 +14,10 @@ use crate::trace::event::intern::UNKNOWN_COMM;
 
 use super::value::{decimal, trim, trim_end};
 
-/// What stands for the event's name where the kernel lists a stack.
+/// The event's name where the kernel lists a stack.
 pub(super) const STACK_TRACE: &[u8] = b"<stack trace>";
 
-/// What a line is.
+/// A line of a trace.
 pub(super) enum Line<'a> {
     Event(Prefix<'a>),
     /// `CPU:1 [LOST 411 EVENTS]`.
@@ -34,7 +34,7 @@ pub(super) enum Line<'a> {
     Other,
 }
 
-/// When an event was.
+/// Time of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stamp {
     /// Nanoseconds, or the units of a clock that counts something else.
@@ -59,7 +59,7 @@ pub(super) struct Prefix<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Says what `line` is.
+    /// Recognises a line.
     pub fn parse(line: &'a [u8]) -> Line<'a> {
         let start = trim(line);
         match start.first() {
@@ -397,8 +397,9 @@ mod tests {
         )
     }
 
+    /// `spec: linux-mm 7.8`
     #[test]
-    fn each_tool_s_prefix_as_in_7_8() {
+    fn prefixes_of_all_tools() {
         let t = 889_213_383_000;
         let samples = [
             "   <...>-22275 [006] ....   889.213383: mm_page_alloc: pfn=970744",
@@ -417,8 +418,9 @@ mod tests {
         }
     }
 
+    /// `spec: linux-mm 7.8`
     #[test]
-    fn names_with_spaces_hyphens_and_brackets_as_in_7_8() {
+    fn task_names_with_spaces_hyphens_and_brackets() {
         let b = brief("  Web Content-x-17 [001] ....  1.000001: kfree: ptr=0");
         assert_eq!((b.0, b.1), ("Web Content-x", 17));
         let b = brief("Web Content-x   17 [001]  1.000001: kmem:kfree: ptr=0");
@@ -441,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_and_graph_forms_and_clocks_that_count() {
+    fn latency_and_graph_formats() {
         let b = brief("    bash-30217     0d.s1. 112960us+: kmem_cache_free: name=x");
         assert_eq!(
             (b.1, b.2, b.3, b.4),

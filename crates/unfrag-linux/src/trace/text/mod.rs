@@ -1,8 +1,8 @@
 //! Text of `trace-cmd report`, of `perf script` and of the kernel's `trace` and `trace_pipe`, kernels
-//! 2.6.32 to 6.18 (specification 7.6 to 7.8).
+//! 2.6.32 to 6.18 (`spec: linux-mm 7.6, 7.7, 7.8`).
 //!
 //! A line is a prefix (`line`: task, CPU, flags, time, event) and the event's own text, whose
-//! `key=value` pairs become columns (`fields`) under the names they have in the text.
+//! `key=value` pairs (`pairs`) become columns (`fields`) under the names they have in the text.
 //!
 //! Invariant: no line makes the reader fail; lines that are no events are counted in `meta.facts`
 //! (`lines not understood`), except for comments, stacks and blank ones. Known differences from the

@@ -1,6 +1,6 @@
-//! What a file holds, whichever its format.
+//! The contents of a file, in whichever format they were written.
 //!
-//! Invariant: the event data of one buffer only are here, decompressed.
+//! Invariant: the event data are those of one buffer, decompressed.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use super::options::Options;
 /// Largest sub-buffer: the kernel allows orders up to about 9 of its pages.
 const MAX_SUB_BUFFER: u32 = 64 << 20;
 
-/// What a file holds.
+/// The contents of a file.
 pub(super) struct Contents<'a> {
     pub big_endian: bool,
     pub meta: Meta,
@@ -104,7 +104,7 @@ pub(super) fn read_headers(b: &mut Bytes<'_>, header: &Header) -> Result<PageLay
     let at = b.offset();
     let event = b.take(size, "header_event")?;
     let text = String::from_utf8_lossy(event);
-    // The types of entries have had these numbers since 2.6.30.
+    // Entries of a ring buffer have these types from 2.6.30 on.
     for (name, number) in [("padding", "29"), ("time_extend", "30")] {
         let line = text.lines().find(|l| l.trim().starts_with(name));
         if line.is_some_and(|l| !l.trim_end().ends_with(number)) {

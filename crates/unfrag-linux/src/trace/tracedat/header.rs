@@ -1,4 +1,5 @@
-//! The initial header, the same in both formats up to the page size.
+//! The initial header. Both formats share it up to the page size; format 7 adds the compression and the
+//! place of the options.
 
 use crate::error::{Error, Result};
 use crate::trace::bytes::Bytes;
@@ -7,7 +8,7 @@ use crate::trace::unpack::Packing;
 /// What every `trace.dat` begins with.
 pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
-/// The initial header.
+/// The initial header of a file.
 pub(super) struct Header {
     /// File format version.
     pub version: u32,

@@ -1,4 +1,4 @@
-//! From the records of each CPU to one sequence by time.
+//! Merges the records of all CPUs into one sequence by time.
 //!
 //! Invariant: each CPU's records keep their order; of records with equal times on several CPUs the
 //! lower CPU's come first, as in `trace-cmd report`.
@@ -53,7 +53,7 @@ pub(super) fn merge(mut contents: Contents<'_>) -> Result<Recording> {
     Ok(columns.finish(meta))
 }
 
-/// Decodes the records in the order of time; how many had no format.
+/// Decodes the records in the order of time; gives the number of those without a format.
 fn decode(cursors: &mut [Cursor], decoders: &mut Decoders, columns: &mut Columns) -> Result<u64> {
     let big_endian = decoders.big_endian();
     let type_at = decoders.type_at() as usize;

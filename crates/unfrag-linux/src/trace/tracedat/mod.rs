@@ -3,7 +3,7 @@
 //! A file is an initial header (`header`), then sections: one after another in format 6 (`v6`),
 //! found through options in format 7 (`v7`). Both give the same `contents`: event formats, names
 //! of tasks, and for each buffer and CPU the sub-buffers of the kernel's ring buffer (`ring`),
-//! which `merge` turns into one sequence by time.
+//! which `merge` turns into one sequence by time. `raw` decodes sub-buffers without a file.
 //!
 //! Invariant: every event of the file's top buffer (or of its first one, if it has no top buffer)
 //! is kept, with all its fields as numbers; times are those of the trace clock as recorded, before

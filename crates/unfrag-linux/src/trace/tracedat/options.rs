@@ -1,5 +1,5 @@
-//! Options: what the recorder says of host and clock. The same in both formats, but for those
-//! that say where sections are.
+//! Options: what the recorder says of host and clock. Both formats have them; those that say where
+//! sections are exist in format 7 only.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! Sub-buffers as the kernel gives them in `trace_pipe_raw`, without a file around them.
+//! Sub-buffers as `trace_pipe_raw` gives them, outside any file.
 //!
-//! Invariant: they are decoded by the same code as those of a `trace.dat`.
+//! Invariant: the code that decodes them is that of a `trace.dat`.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::recording::{Meta, Recording};
 use crate::trace::event::format::EventFormat;
 
-/// What a recorder has.
+/// Sub-buffers, and what is needed to decode them.
 pub(crate) struct Raw<'a> {
     /// `events/header_page` of tracefs.
     pub header_page: &'a str,

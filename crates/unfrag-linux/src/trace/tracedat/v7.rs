@@ -1,4 +1,4 @@
-//! Format 7: sections anywhere in the file, found through chained options sections
+//! Format 7: sections anywhere in the file, found through a chain of options sections
 //! (trace-cmd.dat.v7(5)).
 //!
 //! Invariant: only the sections that events need are decompressed, each within the cap of
@@ -17,10 +17,10 @@ use super::contents::{
 use super::header::Header;
 use super::options::{Options, id};
 
-/// Most sections of options that a file may chain.
+/// Most options sections that a file may chain.
 const MAX_CHAIN: usize = 100;
 
-/// The flag of a compressed section.
+/// Flag of a compressed section.
 const COMPRESSED: u16 = 1;
 
 /// A buffer, as its option describes it.
@@ -29,7 +29,7 @@ struct Buffer {
     section: u64,
     name: String,
     clock: String,
-    /// What the option says of binary data; without, they are text.
+    /// Where its binary data are; `None` if the events are text.
     binary: Option<Binary>,
 }
 
@@ -37,19 +37,19 @@ struct Buffer {
 struct Binary {
     /// Bytes of a sub-buffer.
     sub_buffer: u32,
-    cpus: Vec<CpuPlace>,
+    cpus: Vec<CpuRange>,
 }
 
 /// Where a CPU's data are.
-struct CpuPlace {
+struct CpuRange {
     cpu: u32,
     offset: u64,
     size: u64,
 }
 
-/// Where the sections are.
+/// Offsets of the sections.
 #[derive(Default)]
-struct Places {
+struct Sections {
     headers: Option<u64>,
     ftrace: Option<u64>,
     events: Option<u64>,
@@ -60,23 +60,23 @@ struct Places {
 /// Reads the file `data`.
 pub(super) fn read<'a>(data: &'a [u8], header: &Header) -> Result<Contents<'a>> {
     let mut options = Options::default();
-    let places = read_options(data, header, &mut options)?;
+    let sections = read_options(data, header, &mut options)?;
 
-    let Some(at) = places.headers else {
+    let Some(at) = sections.headers else {
         return Err(Error::malformed("there is no section of headers").at(header.options_at));
     };
     let section = Section::read(data, header, at)?;
     let layout = read_headers(&mut section.bytes(header), header)?;
     let mut formats = Vec::new();
-    if let Some(at) = places.ftrace {
+    if let Some(at) = sections.ftrace {
         let section = Section::read(data, header, at)?;
         read_ftrace_formats(&mut section.bytes(header), &mut formats)?;
     }
-    if let Some(at) = places.events {
+    if let Some(at) = sections.events {
         let section = Section::read(data, header, at)?;
         read_event_formats(&mut section.bytes(header), &mut formats)?;
     }
-    let cmdlines = match places.cmdlines {
+    let cmdlines = match sections.cmdlines {
         Some(at) => {
             let section = Section::read(data, header, at)?;
             let mut b = section.bytes(header);
@@ -87,7 +87,7 @@ pub(super) fn read<'a>(data: &'a [u8], header: &Header) -> Result<Contents<'a>> 
     };
 
     // The top buffer has no name; a file of instances only has none.
-    let mut buffers = places.buffers;
+    let mut buffers = sections.buffers;
     if buffers.is_empty() {
         return Err(Error::malformed("there is no buffer of events").at(header.options_at));
     }
@@ -110,7 +110,7 @@ pub(super) fn read<'a>(data: &'a [u8], header: &Header) -> Result<Contents<'a>> 
             let compressed = section_head(data, header, buffer.section)?.1 & COMPRESSED != 0;
             check_sizes(data, cpus.iter().map(|c| c.size)).map_err(|e| e.at(buffer.section))?;
             let mut all = Vec::new();
-            for CpuPlace { cpu, offset, size } in cpus {
+            for CpuRange { cpu, offset, size } in cpus {
                 let packed = slice(data, offset, size).map_err(|e| e.at(offset))?;
                 let bytes = if compressed && !packed.is_empty() {
                     // trace-cmd does not count the number of chunks in the size.
@@ -143,8 +143,8 @@ pub(super) fn read<'a>(data: &'a [u8], header: &Header) -> Result<Contents<'a>> 
 }
 
 /// Follows the chain of options sections.
-fn read_options(data: &[u8], header: &Header, options: &mut Options) -> Result<Places> {
-    let mut places = Places::default();
+fn read_options(data: &[u8], header: &Header, options: &mut Options) -> Result<Sections> {
+    let mut sections = Sections::default();
     let mut at = header.options_at;
     for _ in 0..MAX_CHAIN {
         let section = Section::read(data, header, at)?;
@@ -166,17 +166,17 @@ fn read_options(data: &[u8], header: &Header, options: &mut Options) -> Result<P
                     next = v.u64("the offset of further options")?;
                     break;
                 }
-                id::HEADER_INFO => places.headers = Some(v.u64(where_is)?),
-                id::FTRACE_EVENTS => places.ftrace = Some(v.u64(where_is)?),
-                id::EVENT_FORMATS => places.events = Some(v.u64(where_is)?),
-                id::CMDLINES => places.cmdlines = Some(v.u64(where_is)?),
-                id::BUFFER => places.buffers.push(read_buffer(&mut v, true)?),
-                id::BUFFER_TEXT => places.buffers.push(read_buffer(&mut v, false)?),
+                id::HEADER_INFO => sections.headers = Some(v.u64(where_is)?),
+                id::FTRACE_EVENTS => sections.ftrace = Some(v.u64(where_is)?),
+                id::EVENT_FORMATS => sections.events = Some(v.u64(where_is)?),
+                id::CMDLINES => sections.cmdlines = Some(v.u64(where_is)?),
+                id::BUFFER => sections.buffers.push(read_buffer(&mut v, true)?),
+                id::BUFFER_TEXT => sections.buffers.push(read_buffer(&mut v, false)?),
                 other => options.take(other, value, option_at, header.big_endian)?,
             }
         }
         if next == 0 {
-            return Ok(places);
+            return Ok(sections);
         }
         at = next;
     }
@@ -197,7 +197,7 @@ fn read_buffer(b: &mut Bytes<'_>, binary: bool) -> Result<Buffer> {
         let sub_buffer = b.u32("the size of a sub-buffer")?;
         let mut cpus = Vec::new();
         for _ in 0..b.u32("the number of CPUs")? {
-            cpus.push(CpuPlace {
+            cpus.push(CpuRange {
                 cpu: b.u32("a CPU's number")?,
                 offset: b.u64("the offset of a CPU's data")?,
                 size: b.u64("the size of a CPU's data")?,
