@@ -39,3 +39,8 @@ pub mod settings;
 pub mod silent;
 pub mod slab;
 pub mod start;
+
+/// Tests the example of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

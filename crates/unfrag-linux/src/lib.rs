@@ -29,3 +29,8 @@ pub use error::{Error, Result};
 pub use procfs::{freelists, kpageflags};
 pub use trace::open::{Options, open, read};
 pub use trace::{open, perfdata, text, tracedat};
+
+/// Tests the example of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;
