@@ -257,11 +257,11 @@ impl Session {
 
     /// From the first event to the file.
     fn run(mut self, options: &Options, stale: Vec<String>) -> Result<Done> {
-        let (tell, told) = channel();
-        signals::listen(&tell, Event::Signal)?;
+        let (sender, receiver) = channel();
+        signals::listen(&sender, Event::Signal)?;
         let gave_up = {
-            let tell = tell.clone();
-            move || drop(tell.send(Event::GaveUp))
+            let sender = sender.clone();
+            move || drop(sender.send(Event::GaveUp))
         };
         let spooler = Spooler::start(
             &self.instance,
@@ -274,7 +274,7 @@ impl Session {
             Ok(s) => s,
             Err(e) => return Err(self.abandon(e)),
         };
-        let ran = self.traced(options, &tell, &told);
+        let ran = self.traced(options, &sender, &receiver);
         // The trace ends here in any case.
         let stopped = self.instance.set("tracing_on", "0");
         let spooled = spooler.stop();
@@ -315,8 +315,8 @@ impl Session {
     fn traced(
         &mut self,
         options: &Options,
-        tell: &Sender<Event>,
-        told: &Receiver<Event>,
+        sender: &Sender<Event>,
+        receiver: &Receiver<Event>,
     ) -> Result<Option<ExitStatus>> {
         self.instance.set("tracing_on", "1")?;
         self.instance.set("trace_marker", "unfrag: begin\n")?;
@@ -331,12 +331,12 @@ impl Session {
                 };
                 let mut started = starter.start()?;
                 child = Some(started.id() as i32);
-                let tell = tell.clone();
-                std::thread::spawn(move || drop(tell.send(Event::Exited(started.wait()))));
+                let sender = sender.clone();
+                std::thread::spawn(move || drop(sender.send(Event::Exited(started.wait()))));
             }
             Scope::System(time) => deadline = time.map(|t| Instant::now() + t),
         }
-        let status = self.wait(told, child, deadline);
+        let status = self.wait(receiver, child, deadline);
         names::note_kernel_threads(&self.spool)?;
         let _ = self.snapshot(END, Extent::CountsThenFlags);
         self.instance.set("trace_marker", "unfrag: end\n")?;
@@ -346,7 +346,7 @@ impl Session {
     /// Takes a snapshot a second until the end.
     fn wait(
         &mut self,
-        told: &Receiver<Event>,
+        receiver: &Receiver<Event>,
         child: Option<i32>,
         deadline: Option<Instant>,
     ) -> Result<Option<ExitStatus>> {
@@ -357,7 +357,7 @@ impl Session {
             let now = Instant::now();
             let next = start + PERIOD * (taken + 1);
             let until = deadline.map_or(next, |d| d.min(next));
-            match told.recv_timeout(until.saturating_duration_since(now)) {
+            match receiver.recv_timeout(until.saturating_duration_since(now)) {
                 Ok(Event::Exited(status)) => return Ok(Some(status?)),
                 Ok(Event::Signal(signal)) => match child {
                     Some(child) => command::forward(signal, child),

@@ -17,18 +17,18 @@ fn is_ignored(status: &str, signal: i32) -> bool {
 ///
 /// # Errors
 /// If the handlers or the thread cannot be had.
-pub fn listen<E: Send + 'static>(tell: &Sender<E>, event: fn(i32) -> E) -> Result<()> {
+pub fn listen<E: Send + 'static>(sender: &Sender<E>, event: fn(i32) -> E) -> Result<()> {
     let which = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
     // The command inherits what is ignored here.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let which = which.into_iter().filter(|s| !is_ignored(&status, *s));
     let mut signals = signal_hook::iterator::Signals::new(which)?;
-    let tell = tell.clone();
+    let sender = sender.clone();
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
             for signal in signals.forever() {
-                if tell.send(event(signal)).is_err() {
+                if sender.send(event(signal)).is_err() {
                     return;
                 }
             }
