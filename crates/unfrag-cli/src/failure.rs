@@ -1,6 +1,9 @@
-//! Why a command did not do what it was asked, and how that is said.
+//! Why a command failed, the message about it, and the exit status.
+//!
+//! Invariant: a message says what is wrong and, where there is one, the way out; text that comes from an input
+//! cannot control the terminal.
 
-use crate::{output, words};
+use crate::{terminal, words};
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -62,7 +65,7 @@ impl From<ScenarioError> for Failure {
 }
 
 impl Failure {
-    /// A wrong command line.
+    /// A command line that cannot be carried out.
     pub fn usage(cause: impl Into<String>, help: impl Into<String>) -> Failure {
         Failure::Usage {
             cause: cause.into(),
@@ -70,7 +73,7 @@ impl Failure {
         }
     }
 
-    /// What cannot be written to a file.
+    /// A file that cannot be written.
     pub fn output(to: &Path, error: io::Error) -> Failure {
         Failure::Output {
             to: to.display().to_string(),
@@ -78,17 +81,17 @@ impl Failure {
         }
     }
 
-    /// Says it on the standard error, and answers the exit status.
+    /// Prints the message to the standard error; gives the exit status.
     pub fn report(self) -> ExitCode {
         let (text, help, status) = match self {
             Failure::ReaderGone => return ExitCode::SUCCESS,
             Failure::Usage { cause, help } => (cause, help.into(), 2),
             Failure::Output { to, error } => {
                 let help = way_out(error.kind(), "write");
-                (format!("{to}: {}", plain(&error)), help, 1)
+                (format!("{to}: {}", without_number(&error)), help, 1)
             }
             Failure::Input(e) => {
-                let (text, help) = input(*e);
+                let (text, help) = input_message(*e);
                 (text, help, 1)
             }
             Failure::Lab(e) => {
@@ -111,12 +114,12 @@ impl Failure {
                 )
             }
         };
-        // Of several lines the breaks alone stay: a line of the scenario, and the marks below it.
+        // Line breaks stay: a message about a scenario quotes its line and marks the place below it.
         let lines: Vec<_> = text.lines().map(words::harmless).collect();
         let (text, help) = (lines.join("\n"), words::harmless(&help));
-        let (bold, end) = output::error_colors();
+        let (bold, end) = terminal::error_colors();
         let mut err = io::stderr().lock();
-        // Where even this cannot be written, the exit status says it all.
+        // If this cannot be written either, only the exit status is left.
         let _ = writeln!(err, "{bold}error:{end} {text}");
         if !help.is_empty() {
             let _ = writeln!(err, " help: {help}");
@@ -153,8 +156,8 @@ fn remedy(remedy: &Remedy) -> Cow<'static, str> {
     }
 }
 
-/// What an input's error says, and its way out.
-fn input(e: unfrag_linux::Error) -> (String, Cow<'static, str>) {
+/// Message and way out of an error of an input.
+fn input_message(e: unfrag_linux::Error) -> (String, Cow<'static, str>) {
     let mut text = String::new();
     if let Some(file) = &e.file {
         text += &format!("{}: ", file.display());
@@ -165,7 +168,7 @@ fn input(e: unfrag_linux::Error) -> (String, Cow<'static, str>) {
     let mut help = e.help;
     match &e.cause {
         Cause::Io(io) => {
-            text += &plain(io);
+            text += &without_number(io);
             if help.is_empty() {
                 help = way_out(io.kind(), "read");
             }
@@ -176,7 +179,7 @@ fn input(e: unfrag_linux::Error) -> (String, Cow<'static, str>) {
 }
 
 /// An error of the operating system without its number.
-pub fn plain(e: &io::Error) -> String {
+pub fn without_number(e: &io::Error) -> String {
     let text = e.to_string();
     match text.rfind(" (os error ") {
         Some(at) if text.ends_with(')') => text[..at].to_owned(),
@@ -184,6 +187,7 @@ pub fn plain(e: &io::Error) -> String {
     }
 }
 
+/// The way out of an error of the operating system; `act` is what was tried, such as `read`.
 fn way_out(kind: ErrorKind, act: &str) -> Cow<'static, str> {
     match kind {
         ErrorKind::NotFound => "check the path".into(),
@@ -199,8 +203,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_of_the_system_comes_without_its_number() {
+    fn an_os_error_is_shown_without_its_number() {
         let e = std::fs::read("no such file").unwrap_err();
-        assert_eq!(plain(&e), "No such file or directory");
+        assert_eq!(without_number(&e), "No such file or directory");
     }
 }

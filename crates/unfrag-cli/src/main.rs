@@ -1,5 +1,7 @@
 //! The command `unfrag`.
 //!
+//! One module a subcommand:
+//!
 //! - [`import`]: a trace and the procfs snapshots beside it become one file.
 //! - [`replay`]: what memory would have looked like under another kernel, and how far to trust that.
 //! - [`doctor`]: what is wrong with a host's memory, and what to do about it.
@@ -10,6 +12,9 @@
 //! - `record`: this host, traced or copied, into a file.
 //! - [`profile`]: what a recorded command does to memory.
 //! - [`slab`]: what the slab allocators would have held for the allocations of a trace.
+//!
+//! Below them, what they share: `input` reads what a command line names, `output` writes results, `terminal` and
+//! `progress` know the terminal, `words` writes and reads quantities, and `failure` says what went wrong.
 //!
 //! Invariant: the exit status is 0 for success, 1 for an input that cannot be used or an output that
 //! cannot be written, 2 for a wrong command line. Whoever stops reading early (`| head`) is no error.
@@ -24,11 +29,13 @@ mod input;
 mod inspect;
 mod output;
 mod profile;
+mod progress;
 #[cfg(target_os = "linux")]
 mod record;
 mod replay;
 mod simulate;
 mod slab;
+mod terminal;
 mod words;
 
 use clap::{Parser, Subcommand};

@@ -1,78 +1,15 @@
-//! Where results go: standard output, files, and what the terminal can show.
+//! Where results go: the standard output, and files.
 //!
-//! Invariant: a file appears under its name only once it is complete; colour and progress appear on
-//! a terminal only.
+//! Invariant: a file appears under its name only once it is complete.
 
 use crate::failure::{Failure, Result};
-use indicatif::{ProgressBar, ProgressStyle};
 use std::fs;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use terminal_size::{Width, terminal_size_of};
 
-/// What the standard output can show.
-#[derive(Clone, Copy, Debug)]
-pub struct Screen {
-    /// Columns.
-    pub width: usize,
-    /// Whether ANSI colours may be used.
-    pub color: bool,
-    /// Whether characters beyond ASCII may be used.
-    pub unicode: bool,
-}
-
-/// Columns where there is no terminal to ask.
-const USUAL_WIDTH: usize = 100;
-/// Fewer columns than this are not laid out for.
-const LEAST_WIDTH: usize = 40;
-
-impl Screen {
-    /// What the standard output of this process can show.
-    pub fn stdout() -> Screen {
-        let out = io::stdout();
-        let terminal = out.is_terminal();
-        let columns = match terminal_size_of(&out) {
-            Some((Width(w), _)) if terminal && w > 0 => usize::from(w),
-            _ => columns_asked_for().unwrap_or(USUAL_WIDTH),
-        };
-        Screen {
-            width: columns.max(LEAST_WIDTH),
-            color: terminal && colors_wanted(),
-            unicode: unicode(),
-        }
-    }
-}
-
-fn columns_asked_for() -> Option<usize> {
-    std::env::var("COLUMNS").ok()?.parse().ok()
-}
-
-fn colors_wanted() -> bool {
-    let set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
-    !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
-}
-
-/// Whether the locale is one of UTF-8; so it is if none is set.
-fn unicode() -> bool {
-    let named = ["LC_ALL", "LC_CTYPE", "LANG"]
-        .iter()
-        .filter_map(|n| std::env::var(n).ok())
-        .find(|v| !v.is_empty());
-    named.is_none_or(|v| {
-        let v = v.to_ascii_lowercase();
-        v.contains("utf-8") || v.contains("utf8")
-    })
-}
-
-/// What begins and ends a stressed word on the standard error.
-pub fn error_colors() -> (&'static str, &'static str) {
-    if io::stderr().is_terminal() && colors_wanted() {
-        ("\x1b[1;31m", "\x1b[0m")
-    } else {
-        ("", "")
-    }
-}
+pub use crate::progress::Progress;
+pub use crate::terminal::Screen;
 
 /// Writes to the standard output.
 ///
@@ -110,7 +47,7 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
 /// If it cannot be written.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     let failed = |e| Failure::output(path, e);
-    let Some((to, partial)) = replaced(path).map_err(failed)? else {
+    let Some((to, partial)) = target_of(path).map_err(failed)? else {
         let open = fs::OpenOptions::new().write(true).open(path);
         return open.and_then(|mut f| f.write_all(content)).map_err(failed);
     };
@@ -121,22 +58,22 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     })
 }
 
-/// Asks whether a file can be written, before the work whose result goes there.
+/// Checks that a file can be written, before the work whose result goes there.
 ///
 /// # Errors
 /// If it cannot.
 pub fn can_write(path: &Path) -> Result<()> {
-    let Some((_, partial)) = replaced(path).map_err(|e| Failure::output(path, e))? else {
+    let Some((_, partial)) = target_of(path).map_err(|e| Failure::output(path, e))? else {
         return Ok(());
     };
     let tried = fs::write(&partial, []).and_then(|()| fs::remove_file(&partial));
     tried.map_err(|e| Failure::output(path, e))
 }
 
-/// Asks whether what is written is another file than what is read.
+/// Checks that the output is not the file that is read.
 ///
 /// # Errors
-/// If it is not: the input would be lost.
+/// If it is: the input would be lost.
 pub fn apart(output: &Path, input: &Path) -> Result<()> {
     let file = |path| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
     match (file(output), file(input)) {
@@ -148,9 +85,9 @@ pub fn apart(output: &Path, input: &Path) -> Result<()> {
     }
 }
 
-/// The regular file that a path leads to, there or not yet, and the name under which it is written first; none
-/// if something else is there.
-fn replaced(path: &Path) -> io::Result<Option<(PathBuf, PathBuf)>> {
+/// The regular file that a path leads to, whether it exists or not, and the name under which it is written
+/// first; `None` if the path leads to something else, such as a pipe.
+fn target_of(path: &Path) -> io::Result<Option<(PathBuf, PathBuf)>> {
     let mut to = path.to_owned();
     let mut links = 0;
     while let Ok(next) = fs::read_link(&to) {
@@ -172,46 +109,6 @@ fn replaced(path: &Path) -> io::Result<Option<(PathBuf, PathBuf)>> {
 
 /// Symbolic links that are followed one after the other, as many as Linux follows.
 const MOST_LINKS: u32 = 40;
-
-/// A sign of life on the standard error, if that is a terminal.
-pub struct Progress(ProgressBar);
-
-impl Progress {
-    /// With a message, and no idea of how long it takes.
-    pub fn new(message: &'static str) -> Progress {
-        let bar = if io::stderr().is_terminal() {
-            ProgressBar::new_spinner()
-        } else {
-            ProgressBar::hidden()
-        };
-        bar.set_message(message);
-        bar.enable_steady_tick(std::time::Duration::from_millis(100));
-        Progress(bar)
-    }
-
-    /// What happens now.
-    pub fn message(&self, message: String) {
-        self.0.set_message(message);
-    }
-
-    /// How much of `total` is done.
-    pub fn at(&self, done: u64, total: u64) {
-        if self.0.length() != Some(total) {
-            let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} %");
-            self.0
-                .set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            self.0.disable_steady_tick();
-            self.0.set_length(total);
-        }
-        self.0.set_position(done);
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,14 +1,14 @@
-//! Numbers in words, and words as numbers.
+//! Quantities as text: counts, bytes and sizes, written and read; and text that is safe to print.
 
 pub use unfrag_lab::report::number::thousands;
 
-/// `n` of what `one` names: `1 snapshot`, `153 snapshots`.
+/// A number with its noun, in singular or plural: `1 snapshot`, `153 snapshots`.
 pub fn counted(n: u64, one: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{} {one}{s}", thousands(n))
 }
 
-/// Text of an input made safe for a terminal: without control characters.
+/// Text of an input with its control characters replaced, so that it cannot control the terminal.
 pub fn harmless(text: &str) -> String {
     let harmless = |c: char| if c.is_control() { '?' } else { c };
     text.chars().map(harmless).collect()
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_cannot_command_the_terminal() {
+    fn control_characters_are_replaced() {
         assert_eq!(harmless("s\x1b[2J\n0001"), "s?[2J?0001");
     }
 

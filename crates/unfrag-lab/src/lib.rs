@@ -26,3 +26,8 @@ pub mod replay;
 pub mod report;
 pub mod simulate;
 pub mod slab;
+
+/// Tests the example of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -1,11 +1,9 @@
-//! The text that a kernel writes when an allocation fails: first line, and the memory report.
+//! The report that a kernel logs when an allocation fails: its first line, and the state of memory.
 //! `spec: linux-mm 4.3 (9), 7.7`
 //!
-//! The first line of old kernels is as the specification quotes it; that of kernels from 4.4 on, and the
-//! letters of types behind free blocks, are as public failure reports show them. Of the memory report the
-//! specification says only that there is one; ours says for each zone what decides: free memory, marks, LRU
-//! lists (of the node, where the kernel has them there), and free blocks by order, in the units of the
-//! kernel (kB). There is no call stack: nothing simulated has one.
+//! The first line is the kernel's own, in the wording of its version. The state of memory is what decides
+//! about an allocation, in kB: free memory, watermarks and LRU lists of each zone (of each node, where the
+//! kernel has them there), and free blocks by order. There is no call stack: a simulated task has none.
 
 use crate::gfp_text::Era;
 use std::collections::BTreeMap;
@@ -13,17 +11,17 @@ use std::fmt::Write;
 use unfrag::kernel::{LruShape, preset};
 use unfrag::{Gfp, MAX_ORDER};
 
-/// How a kernel words its report.
+/// What the wording of a report depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wording {
-    /// Its gfp bits, and whether they have names.
+    /// Era of the gfp bits, and whether the report names them.
     pub era: Era,
-    /// Where its LRU lists are.
+    /// Where the LRU lists are.
     pub lru: LruShape,
 }
 
 impl Wording {
-    /// That of a preset. Names without a version are those of the oldest kernels.
+    /// The wording of a preset; a name without a version means the oldest kernels.
     pub fn of(kernel: &str) -> Wording {
         Wording {
             era: Era::of_release(kernel).unwrap_or(Era::V2_6_32),
@@ -35,7 +33,7 @@ impl Wording {
 /// An allocation that failed.
 #[derive(Clone, Copy, Debug)]
 pub struct Failure<'a> {
-    /// Name of the task that ran; none on an idle CPU.
+    /// Name of the task that ran; `None` on an idle CPU.
     pub task: Option<&'a str>,
     /// The CPU.
     pub cpu: usize,
@@ -43,7 +41,7 @@ pub struct Failure<'a> {
     pub order: u8,
     /// Its flags, by their meaning.
     pub gfp: Gfp,
-    /// Memory at that moment.
+    /// The zones at that moment.
     pub zones: &'a [Zone<'a>],
 }
 
@@ -68,18 +66,18 @@ pub struct Zone<'a> {
     pub free_blocks: &'a BTreeMap<&'static str, [u64; ORDERS]>,
 }
 
-/// Orders of free blocks.
+/// Number of orders that free blocks have.
 pub const ORDERS: usize = MAX_ORDER as usize + 1;
 
-/// `mode` of the first line: the bits that the flags have in a kernel. Mode 0x8020 of source S4 is an
-/// atomic, zeroed allocation in those of 2.6.32. Flags that the kernel does not have are left out.
+/// `mode` of the first line: the flags as bits of a kernel. Flags that the kernel does not have are left
+/// out.
 pub fn mode(era: Era, gfp: Gfp) -> u64 {
     let bit = |(name, flag): (&str, Gfp)| {
         let bit = match (era, name) {
-            // No kernel moved these four.
+            // These four have the same bits in all kernels.
             (_, "DMA" | "HIGHMEM" | "DMA32" | "MOVABLE") => Ok(u64::from(flag.bits())),
             (Era::V2_6_32, "DIRECT_RECLAIM") => era.parse("__GFP_WAIT"),
-            // 4.13 gave the bit of __GFP_REPEAT this name.
+            // __GFP_REPEAT until 4.12.
             (Era::V2_6_32 | Era::V4_4 | Era::V4_10, "RETRY_MAYFAIL") => era.parse("__GFP_REPEAT"),
             _ => era.parse(&format!("__GFP_{name}")),
         };
@@ -88,36 +86,36 @@ pub fn mode(era: Era, gfp: Gfp) -> u64 {
     gfp.iter_names().map(bit).fold(0, |mode, bit| mode | bit)
 }
 
-/// The report about a request that failed.
-pub fn report(how: Wording, f: &Failure) -> String {
+/// The report about an allocation that failed.
+pub fn report(wording: Wording, failure: &Failure) -> String {
     let mut out = String::new();
-    let mode = mode(how.era, f.gfp);
-    let _ = if how.era == Era::V2_6_32 {
-        let comm = f.task.unwrap_or("swapper");
+    let mode = mode(wording.era, failure.gfp);
+    let _ = if wording.era == Era::V2_6_32 {
+        let comm = failure.task.unwrap_or("swapper");
         writeln!(
             out,
             "{comm}: page allocation failure. order:{}, mode:0x{mode:x}",
-            f.order
+            failure.order
         )
     } else {
-        let idle = format!("swapper/{}", f.cpu);
+        let idle = format!("swapper/{}", failure.cpu);
         writeln!(
             out,
             "{}: page allocation failure: order:{}, mode:0x{mode:x}({}), nodemask=(null),cpuset=/,mems_allowed=0",
-            f.task.unwrap_or(&idle),
-            f.order,
-            how.era.print(mode)
+            failure.task.unwrap_or(&idle),
+            failure.order,
+            wording.era.print(mode)
         )
     };
     out.push_str("Mem-Info:\n");
-    if how.lru == LruShape::PerNode {
-        nodes(&mut out, f.zones);
+    if wording.lru == LruShape::PerNode {
+        nodes(&mut out, failure.zones);
     }
-    for z in f.zones {
-        zone(&mut out, how, z);
+    for z in failure.zones {
+        zone(&mut out, wording, z);
     }
-    for z in f.zones {
-        free_blocks(&mut out, how.era, z);
+    for z in failure.zones {
+        free_blocks(&mut out, wording.era, z);
     }
     out
 }
@@ -126,7 +124,7 @@ const fn kb(pages: u64) -> u64 {
     pages * 4
 }
 
-/// The LRU lists of each node; they are counted in its first zone.
+/// The LRU lists of each node: the sum over its zones.
 fn nodes(out: &mut String, zones: &[Zone]) {
     for (i, first) in zones.iter().enumerate() {
         if zones[..i].iter().any(|z| z.node == first.node) {
@@ -151,7 +149,7 @@ const fn yes(answer: bool) -> &'static str {
     if answer { "yes" } else { "no" }
 }
 
-fn zone(out: &mut String, how: Wording, z: &Zone) {
+fn zone(out: &mut String, wording: Wording, z: &Zone) {
     let _ = write!(
         out,
         "Node {} {} free:{}kB min:{}kB low:{}kB high:{}kB",
@@ -162,7 +160,7 @@ fn zone(out: &mut String, how: Wording, z: &Zone) {
         kb(z.low),
         kb(z.high)
     );
-    let _ = match how.lru {
+    let _ = match wording.lru {
         LruShape::Joined => write!(
             out,
             " active:{}kB inactive:{}kB",
@@ -180,13 +178,13 @@ fn zone(out: &mut String, how: Wording, z: &Zone) {
         LruShape::PerNode => Ok(()),
     };
     let _ = write!(out, " present:{}kB", kb(z.present));
-    let _ = match how.lru {
+    let _ = match wording.lru {
         LruShape::PerNode => writeln!(out, " managed:{}kB", kb(z.managed)),
         _ => writeln!(out, " all_unreclaimable? {}", yes(z.all_unreclaimable)),
     };
 }
 
-/// Types by the letters of newer kernels, in the order in which they stand.
+/// The letters that newer kernels print for migratetypes, in the order of printing.
 const LETTERS: [(&str, char); 6] = [
     ("Unmovable", 'U'),
     ("Movable", 'M'),
@@ -217,8 +215,9 @@ fn free_blocks(out: &mut String, era: Era, z: &Zone) {
 mod tests {
     use super::*;
 
+    /// `spec: linux-mm 4.3`
     #[test]
-    fn the_mode_of_the_source_is_an_atomic_zeroed_request_spec_4_3() {
+    fn mode_0x8020_is_an_atomic_zeroed_request() {
         let old = |gfp| mode(Era::V2_6_32, gfp);
         assert_eq!(old(Gfp::ZERO | Gfp::HIGH | Gfp::KSWAPD_RECLAIM), 0x8020);
         assert_eq!(old(Gfp::KERNEL), 0xd0);
@@ -226,8 +225,9 @@ mod tests {
         assert_eq!(old(Gfp::KERNEL | Gfp::RETRY_MAYFAIL), 0x4d0);
     }
 
+    /// `spec: linux-mm 7.7`
     #[test]
-    fn a_mode_has_the_bits_of_its_kernel_spec_7_7() {
+    fn a_mode_has_the_bits_of_its_kernel() {
         let atomic = Gfp::ATOMIC_MASK | Gfp::COMP;
         let named = |era: Era| era.print(mode(era, atomic));
         assert_eq!(mode(Era::V2_6_32, atomic), 0x4020);
@@ -279,8 +279,9 @@ mod tests {
         report(Wording::of(kernel), &failure)
     }
 
+    /// `spec: linux-mm 4.3`
     #[test]
-    fn the_report_of_2_6_32_says_what_decides_spec_4_3() {
+    fn report_of_2_6_32() {
         assert_eq!(
             text("2.6.32", Some("ifconfig")),
             "ifconfig: page allocation failure. order:5, mode:0x4020
@@ -293,8 +294,9 @@ Node 0 Normal: 3*4kB 0*8kB 1*16kB 0*32kB 0*64kB 0*128kB 0*256kB 0*512kB 0*1024kB
         assert!(text("2.6.32", None).starts_with("swapper: page"));
     }
 
+    /// `spec: linux-mm 4.1`
     #[test]
-    fn older_kernels_have_two_lists_a_zone_spec_4_1() {
+    fn older_kernels_have_two_lists_a_zone() {
         for kernel in ["2.6.14", "v19"] {
             let text = text(kernel, Some("cc"));
             assert!(
@@ -305,7 +307,7 @@ Node 0 Normal: 3*4kB 0*8kB 1*16kB 0*32kB 0*64kB 0*128kB 0*256kB 0*512kB 0*1024kB
     }
 
     #[test]
-    fn newer_kernels_name_the_flags_and_have_the_lists_in_the_node() {
+    fn report_of_6_18() {
         assert_eq!(
             text("6.18", None),
             "swapper/1: page allocation failure: order:5, mode:0x40820(GFP_ATOMIC|__GFP_COMP), \
@@ -319,7 +321,7 @@ Node 0 Normal: 3*4kB (UM) 0*8kB 1*16kB (M) 0*32kB 0*64kB 0*128kB 0*256kB 0*512kB
     }
 
     #[test]
-    fn a_nodes_lists_are_told_once() {
+    fn the_lists_of_a_node_are_reported_once() {
         let blocks = blocks();
         let zones = ["DMA", "Normal"].map(|name| zone(name, &blocks));
         let failure = Failure {

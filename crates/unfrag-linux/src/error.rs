@@ -1,9 +1,8 @@
-//! What a reader says when its input is not what it should be.
+//! The error of all readers and writers: what is wrong, where, and what to do about it.
 //!
 //! Invariant: an error names as much of file, byte offset, cause and way out as is known where it
-//! arose; callers above add what only they know with [`Error::in_file`] and [`Error::at`], which
-//! never overwrite what is already there. Readers return it for any input whatever; they never
-//! panic on one.
+//! arose. Callers add what only they know with [`Error::in_file`] and [`Error::at`], which never
+//! overwrite what is there. No reader panics, whatever its input is.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,33 +1,36 @@
 //! Everything that speaks Linux: traces, procfs, and the file that holds a recording.
 //!
-//! - [`error`]: what every reader here says of an input that is not what it should be.
-//! - [`recording`]: a recording in memory, as columns, and what belongs to it.
-//! - [`open`](fn@open): any of these, by what the file begins with.
-//! - [`tracedat`], [`perfdata`], [`text`]: readers of the kernel's and the tools' trace formats.
+//! The modules, from the bytes on the disk upwards:
+//!
+//! - [`error`]: what a reader says of an input that is not what it should be.
+//! - [`recording`]: a recording in memory: events as columns, and the snapshots beside them.
 //! - [`gfp_text`]: names of gfp bits, by era of the kernel.
-//! - [`procfs`]: buddyinfo, pagetypeinfo, zoneinfo, vmstat, slabinfo and the extfrag files, read and written.
-//! - [`freelists`], [`kpageflags`]: the kernel's exact state, where a recording has it.
-//! - [`snapshots`]: directories and archives of dated procfs copies.
-//! - [`file`](mod@file): the `.unfrag` file.
-//! - `record` (on Linux): a recording of this host, by a tracer of its own.
-//! - [`alloc_failure`]: the text that a kernel writes when an allocation fails.
+//! - `trace`, a recording of a tracer: [`tracedat`], [`perfdata`] and [`text`] read one format each,
+//!   and [`open()`](fn@open) finds out which one a file has.
+//! - [`procfs`]: buddyinfo, pagetypeinfo, zoneinfo, vmstat, slabinfo and the extfrag files, read and
+//!   written; [`kpageflags`] and [`freelists`], the state of every frame where a recording has it.
+//! - [`snapshots`]: directories, archives and logs of dated procfs copies.
+//! - [`file`](mod@file): the `.unfrag` file, which holds all of this.
+//! - `record` (on Linux): a recording of this host, made with the kernel's tracer.
+//! - [`alloc_failure`]: the report that a kernel logs when an allocation fails.
 #![forbid(unsafe_code)]
 pub mod alloc_failure;
 pub mod error;
 pub mod file;
-pub mod freelists;
 pub mod gfp_text;
-mod import;
-pub mod kpageflags;
-pub mod open;
-pub mod perfdata;
 pub mod procfs;
 #[cfg(target_os = "linux")]
 pub mod record;
 pub mod recording;
 pub mod snapshots;
-pub mod text;
-pub mod tracedat;
+mod trace;
 
 pub use error::{Error, Result};
-pub use open::{Options, open, read};
+pub use procfs::{freelists, kpageflags};
+pub use trace::open::{Options, open, read};
+pub use trace::{open, perfdata, text, tracedat};
+
+/// Tests the example of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -2,8 +2,8 @@
 //!
 //! Invariant: `events.time` never decreases; the n-th event of kind `k` is row n of
 //! `events.tables[k]`, so the tables hold no order of their own. Numbers are kept exactly as the
-//! kernel wrote them: what a migratetype number or a gfp bit means depends on the kernel that
-//! recorded (`meta.kernel_release`) and is decided by whoever reads, never here.
+//! kernel wrote them. What a migratetype number or a gfp bit means depends on that kernel
+//! (`meta.kernel_release`); the users of a recording decide about it.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ pub struct Recording {
     pub tasks: Vec<Task>,
     /// Strings that events name (cache names, function names), by index.
     pub strings: Vec<String>,
-    /// The snapshots, in the order of time; undated ones last.
+    /// The snapshots, in the order of time, undated ones last.
     pub snapshots: Vec<Snapshot>,
 }
 
-/// What is known of the host and of the recorder.
+/// The host and the recorder.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta {
     /// `uname -r` of the recorded kernel, such as `6.1.0-56-cloud-amd64`; empty if unknown.

@@ -1,4 +1,4 @@
-//! No `.unfrag` file makes its reader panic or take memory that the file's size does not warrant.
+//! No `.unfrag` file makes its reader panic, or take more memory than the file's size allows.
 
 use std::io::{Cursor, Read, Write};
 
@@ -91,7 +91,7 @@ fn message(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_damaged_file_is_refused_unless_the_damage_means_nothing() {
+fn a_damaged_file_is_refused_or_reads_the_same() {
     let mut random = Random::seeded();
     let original = recording();
     let bytes = file::to_bytes(&original).unwrap();
@@ -112,7 +112,7 @@ fn a_damaged_file_is_refused_unless_the_damage_means_nothing() {
 }
 
 #[test]
-fn members_with_right_checksums_and_wrong_content_never_panic() {
+fn wrong_content_with_right_checksums_never_panics() {
     let mut random = Random::seeded();
     let members = unpack(&file::to_bytes(&recording()).unwrap());
     let (mut taken, mut decoder) = (0, 0);
@@ -133,7 +133,7 @@ fn members_with_right_checksums_and_wrong_content_never_panic() {
 }
 
 #[test]
-fn the_manifest_is_not_believed() {
+fn the_manifest_is_checked() {
     let manifest = |from: &str, to: &str| {
         let change = |json: &[u8]| {
             let json = std::str::from_utf8(json).unwrap();
@@ -155,7 +155,7 @@ fn the_manifest_is_not_believed() {
 }
 
 #[test]
-fn a_member_is_named_when_it_is_missing_or_no_table() {
+fn a_missing_or_damaged_member_is_named() {
     let e = message(&with("tasks.parquet", |_| b"PAR1".to_vec()));
     assert!(e.contains("tasks.parquet"), "{e}");
     let mut members = unpack(&file::to_bytes(&recording()).unwrap());
@@ -167,7 +167,7 @@ fn a_member_is_named_when_it_is_missing_or_no_table() {
 }
 
 #[test]
-fn members_that_are_not_known_are_ignored() {
+fn unknown_members_are_ignored() {
     let mut members = unpack(&file::to_bytes(&recording()).unwrap());
     members.push(("notes.txt".into(), b"recorded on a Friday".to_vec()));
     assert_eq!(file::from_bytes(&pack(&members)).unwrap(), recording());

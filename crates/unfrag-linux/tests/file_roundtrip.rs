@@ -1,4 +1,4 @@
-//! What the `.unfrag` file gives back is what was put in, whatever it was.
+//! The `.unfrag` file gives back exactly the recording that was written.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use unfrag_linux::{Options, file, open, snapshots};
 
 mod common;
 
-/// Columns such as traces have, and such as none has.
+/// Columns as traces have them, and extreme ones.
 fn numbers(len: usize) -> impl Strategy<Value = Vec<u64>> {
     prop_oneof![
         any::<u64>().prop_map(move |v| vec![v; len]),
@@ -178,12 +178,12 @@ fn plain_events(n: u64, step: impl Fn(u64) -> u64) -> Recording {
 }
 
 #[test]
-fn an_empty_recording_comes_back() {
+fn an_empty_recording_is_read_back() {
     assert_eq!(back(&Recording::default()), Recording::default());
 }
 
 #[test]
-fn rows_go_on_from_one_row_group_to_the_next() {
+fn transforms_continue_across_row_groups() {
     let n = (1 << 22) + 70_000;
     let recording = plain_events(n, |i| (1 << 50) + i * 1000 + i * i % 1013);
     assert!(back(&recording) == recording);
@@ -205,7 +205,7 @@ fn constant_columns_cost_nothing() {
 }
 
 #[test]
-fn a_file_that_compresses_too_well_is_padded_until_a_reader_believes_it() {
+fn a_file_that_compresses_too_well_is_padded() {
     let n = 10 << 20;
     let recording = plain_events(n, |i| i);
     let bytes = file::to_bytes(&recording).unwrap();
@@ -214,7 +214,7 @@ fn a_file_that_compresses_too_well_is_padded_until_a_reader_believes_it() {
 }
 
 #[test]
-fn large_contents_are_cut_up_and_put_together() {
+fn large_contents_are_split_and_joined() {
     let content: Vec<u8> = (0..40u32 << 20).map(|i| (i >> 14) as u8).collect();
     let file = |content: &[u8]| SnapshotFile {
         name: "kpageflags".into(),
@@ -239,7 +239,7 @@ fn large_contents_are_cut_up_and_put_together() {
 }
 
 #[test]
-fn a_recording_that_breaks_its_own_rules_is_refused() {
+fn a_recording_that_breaks_an_invariant_is_refused() {
     let message = |change: &dyn Fn(&mut Recording)| {
         let mut recording = plain_events(3, |i| i);
         change(&mut recording);
@@ -262,7 +262,7 @@ fn a_recording_that_breaks_its_own_rules_is_refused() {
 }
 
 #[test]
-fn files_are_written_whole_or_not_at_all_and_errors_name_them() {
+fn a_file_is_written_whole_or_not_at_all() {
     let path = std::env::temp_dir().join(format!("unfrag-file-{}.unfrag", std::process::id()));
     let recording = plain_events(5, |i| i);
     file::write(&recording, &path).unwrap();
@@ -327,7 +327,7 @@ fn varied() -> Recording {
 }
 
 #[test]
-fn python_reads_it_with_the_program_in_the_documentation() {
+fn the_python_program_in_the_documentation_reads_a_file() {
     let python = |code: &str, args: &[&str]| {
         Command::new("python3")
             .arg("-c")
@@ -378,7 +378,7 @@ fn python_reads_it_with_the_program_in_the_documentation() {
 }
 
 #[test]
-fn recordings_come_back_in_no_more_than_five_million_bytes() {
+fn recordings_take_no_more_than_five_million_bytes() {
     let Some(data) = common::recorded_data() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! What is written is what was read, for the text of every kernel at hand (specification 7.1-7.5).
+//! Files of procfs are written as they were read, for the text of several kernels.
 
 use unfrag_linux::procfs::*;
 
@@ -19,8 +19,9 @@ macro_rules! fixture {
     };
 }
 
+/// `spec: linux-mm 7.1, 7.2, 7.3, 7.4, 7.5`
 #[test]
-fn files_of_kernel_6_1_come_out_as_they_went_in_7_1_to_7_5() {
+fn files_of_6_1_are_written_as_they_were_read() {
     assert_echoed("buddyinfo", fixture!("procfs/buddyinfo"));
     assert_echoed("pagetypeinfo", fixture!("procfs/pagetypeinfo"));
     assert_echoed("zoneinfo", fixture!("procfs/zoneinfo"));
@@ -32,8 +33,9 @@ fn files_of_kernel_6_1_come_out_as_they_went_in_7_1_to_7_5() {
     assert_echoed("freelists", fixture!("procfs/freelists"));
 }
 
+/// `spec: linux-mm 7.1, 7.2, 7.3, 7.4, 7.5`
 #[test]
-fn files_of_kernel_2_6_32_come_out_as_they_went_in_7_1_to_7_5() {
+fn files_of_2_6_32_are_written_as_they_were_read() {
     assert_echoed("buddyinfo", fixture!("linux-2.6.32/buddyinfo"));
     assert_echoed("pagetypeinfo", fixture!("linux-2.6.32/pagetypeinfo"));
     assert_echoed("zoneinfo", fixture!("linux-2.6.32/zoneinfo"));
@@ -42,15 +44,17 @@ fn files_of_kernel_2_6_32_come_out_as_they_went_in_7_1_to_7_5() {
     assert_echoed("extfrag_index", fixture!("linux-2.6.32/extfrag_index"));
 }
 
+/// `spec: linux-mm 7.1, 7.2, 7.5`
 #[test]
-fn files_of_kernel_6_18_come_out_as_they_went_in_7_1_to_7_5() {
+fn files_of_6_18_are_written_as_they_were_read() {
     assert_echoed("pagetypeinfo", fixture!("linux-6.18/pagetypeinfo"));
     assert_echoed("zoneinfo", fixture!("linux-6.18/zoneinfo"));
     assert_echoed("extfrag_index", fixture!("linux-6.18/extfrag_index"));
 }
 
+/// `spec: linux-mm 7.1`
 #[test]
-fn migratetypes_are_found_by_name_wherever_their_column_stands_7_1() {
+fn migratetypes_are_found_by_name() {
     let old = PageTypeInfo::parse(fixture!("linux-2.6.32/pagetypeinfo").as_bytes()).unwrap();
     let new = PageTypeInfo::parse(fixture!("linux-6.18/pagetypeinfo").as_bytes()).unwrap();
     assert_eq!(old.blocks.get(0, "Normal", "Movable"), Some(12));
@@ -60,8 +64,9 @@ fn migratetypes_are_found_by_name_wherever_their_column_stands_7_1() {
     assert_eq!(old.row(0, "DMA", "Movable").unwrap().counts[4].blocks, 3);
 }
 
+/// `spec: linux-mm 7.1`
 #[test]
-fn a_capped_count_stays_capped_7_1() {
+fn a_capped_count_stays_capped() {
     let info = PageTypeInfo::parse(fixture!("linux-6.18/pagetypeinfo").as_bytes()).unwrap();
     let row = info.row(1, "Normal", "Movable").unwrap();
     assert_eq!(row.counts[2], pagetypeinfo::Count::with_cap(123_456));
@@ -74,8 +79,9 @@ fn a_capped_count_stays_capped_7_1() {
     );
 }
 
+/// `spec: linux-mm 7.2`
 #[test]
-fn zoneinfo_knows_watermarks_counters_and_per_cpu_lists_7_2() {
+fn zoneinfo_has_watermarks_counters_and_per_cpu_lists() {
     let info = ZoneInfo::parse(fixture!("procfs/zoneinfo").as_bytes()).unwrap();
     let zone = info.zone(0, "DMA32").unwrap();
     assert_eq!(zone.pages("managed"), Some(148_228));
@@ -96,16 +102,18 @@ fn zoneinfo_knows_watermarks_counters_and_per_cpu_lists_7_2() {
     assert_eq!(counters.get("a_counter_of_tomorrow"), Some(u64::MAX));
 }
 
+/// `spec: linux-mm 7.5`
 #[test]
-fn negative_indexes_keep_the_kernels_way_of_printing_them_7_5() {
+fn negative_indexes_are_written_as_they_were_read() {
     let index = ExtfragIndex::parse(fixture!("linux-6.18/extfrag_index").as_bytes()).unwrap();
     assert_eq!(index.zones[0].thousandths, [-1000, 0, 5, -5, 999, 1000]);
     let old = ExtfragIndex::parse(fixture!("linux-2.6.32/extfrag_index").as_bytes()).unwrap();
     assert!(!old.padded);
 }
 
+/// `spec: linux-mm 7.4`
 #[test]
-fn a_slab_caches_name_may_hold_spaces_7_4() {
+fn a_name_of_a_slab_cache_may_hold_spaces() {
     let info = SlabInfo::parse(fixture!("linux-2.6.32/slabinfo").as_bytes()).unwrap();
     let cache = info.cache("a name with 9 words in it").unwrap();
     assert_eq!(
@@ -114,8 +122,9 @@ fn a_slab_caches_name_may_hold_spaces_7_4() {
     );
 }
 
+/// `spec: linux-mm 7.1`
 #[test]
-fn a_models_state_is_written_as_a_kernel_would_7_1() {
+fn a_models_state_is_written_as_a_kernel_writes_it() {
     let zone = |zone: &str, free: &[u64]| buddyinfo::Row {
         node: 0,
         zone: zone.to_owned(),
@@ -148,7 +157,7 @@ fn a_models_state_is_written_as_a_kernel_would_7_1() {
 }
 
 #[test]
-fn a_cut_off_file_is_refused_with_its_place() {
+fn a_cut_off_file_is_refused_with_its_offset() {
     let text = fixture!("procfs/vmstat");
     let e = VmStat::parse(&text.as_bytes()[..text.len() - 1])
         .unwrap_err()

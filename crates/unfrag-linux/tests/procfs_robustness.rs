@@ -1,4 +1,4 @@
-//! No reader of text panics, whatever it is given, and whatever it takes it can also write.
+//! No reader of text panics on any input, and what it accepts it can also write.
 
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::procfs::uptime;
@@ -59,7 +59,7 @@ fn damaged_procfs_text_is_refused_or_read_but_never_panics() {
 }
 
 #[test]
-fn every_beginning_of_a_file_is_refused_or_ends_with_a_line() {
+fn every_prefix_of_a_file_is_refused_or_ends_with_a_line() {
     for (name, text) in fixtures![
         "buddyinfo": "procfs/buddyinfo",
         "zoneinfo": "procfs/zoneinfo",
@@ -111,7 +111,7 @@ fn damaged_archives_never_panic() {
     let packed = zstd::encode_all(&tar[..], 3).unwrap();
     let path = directory.join("damaged.tar.zst");
     for round in 0..600 {
-        // Damage inside the packed stream is noticed by it; damage before packing is not.
+        // The packed stream notices damage inside it, not damage before packing.
         let bytes = match round % 2 {
             0 => random.damage(&packed),
             _ => zstd::encode_all(&random.damage(&tar)[..], 1).unwrap(),

@@ -1,4 +1,4 @@
-//! What a recorder collected becomes a file, however the recorder ended.
+//! A spool becomes a file, however the recorder ended.
 //!
 //! The spools here are written as a recorder leaves them; tracing itself is tested with the command.
 #![cfg(target_os = "linux")]
@@ -119,7 +119,7 @@ fn a_spool_becomes_a_file_with_events_flags_and_no_names() {
 }
 
 #[test]
-fn names_stay_where_they_are_asked_for() {
+fn names_are_kept_on_demand() {
     let scratch = Scratch::new("names");
     let (spool, _) = spool(&scratch, true, b"");
     let made = finish(spool, &Ending::default()).unwrap();
@@ -127,7 +127,7 @@ fn names_stay_where_they_are_asked_for() {
 }
 
 #[test]
-fn what_a_broken_off_write_left_is_not_read_and_counted_as_lost() {
+fn a_partial_sub_buffer_is_counted_as_lost() {
     let scratch = Scratch::new("cut");
     let more = page(9000, None, &[(1, 200), (1, 201)]);
     let (spool, _) = spool(&scratch, false, &more[..PAGE - 1]);
@@ -147,7 +147,7 @@ fn what_a_broken_off_write_left_is_not_read_and_counted_as_lost() {
 }
 
 #[test]
-fn an_output_that_cannot_be_written_leaves_the_spool_to_be_recovered() {
+fn the_spool_stays_if_the_output_cannot_be_written() {
     let scratch = Scratch::new("recover");
     let (spool, output) = spool(&scratch, false, b"");
     let dir = spool.dir().to_owned();

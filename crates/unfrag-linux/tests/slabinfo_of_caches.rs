@@ -1,4 +1,4 @@
-//! slabinfo and `slabinfo -AD` of caches that really run, and Debian's `slabtop` on our slabinfo.
+//! slabinfo and `slabinfo -AD` of caches in use, and Debian's `slabtop` as a reader of that slabinfo.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::io::Write as _;
@@ -52,8 +52,9 @@ fn infos(design: Design) -> Vec<CacheInfo> {
     all
 }
 
+/// `spec: linux-mm 7.4`
 #[test]
-fn slabinfo_of_caches_is_read_back_as_it_is_spec_7_4() {
+fn slabinfo_of_caches_is_read_as_it_was_written() {
     for design in Design::ALL {
         let written = SlabInfo::of(&infos(design)).write();
         let read = SlabInfo::parse(written.as_bytes()).unwrap();
@@ -76,8 +77,9 @@ fn slabinfo_of_caches_is_read_back_as_it_is_spec_7_4() {
     }
 }
 
+/// `spec: linux-mm 6.4`
 #[test]
-fn slabinfo_ad_sorts_by_activity_and_has_the_columns_of_s2_spec_6_4() {
+fn slabinfo_ad_sorts_by_activity() {
     let infos = infos(Design::Slub);
     let text = slab_activity::write(&infos, Columns::S2);
     let lines: Vec<&str> = text.lines().collect();
@@ -94,7 +96,7 @@ fn slabinfo_ad_sorts_by_activity_and_has_the_columns_of_s2_spec_6_4() {
     assert!(modern.lines().nth(2).unwrap().ends_with(" 0 3"), "{modern}");
 }
 
-/// Why slabtop cannot be tried, if so.
+/// Why slabtop cannot run here; `None` if it can.
 fn lacks() -> Option<&'static str> {
     let works = |script: &str| {
         let out = Command::new("bash").args(["-c", script]).output();
@@ -111,8 +113,9 @@ fn lacks() -> Option<&'static str> {
     }
 }
 
+/// `spec: linux-mm 7.4`
 #[test]
-fn debians_slabtop_reads_our_slabinfo_spec_7_4() {
+fn slabtop_reads_slabinfo_of_caches() {
     if let Some(why) = lacks() {
         let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
         return;

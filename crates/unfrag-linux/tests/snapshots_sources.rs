@@ -1,4 +1,4 @@
-//! Snapshots out of directories, archives and logs, and every recorded one read and written.
+//! Snapshots from directories, archives and logs; and every recorded snapshot, read and written.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ fn uptime_dates_all_files_of_its_directory() {
     assert_eq!(names(&all), ["0000-idle", "0001", "9000"]);
     assert_eq!(all[0].time_of("buddyinfo"), Some(2_250_000_000));
     assert_eq!(all[1].file("buddyinfo"), Some(&b"b1"[..]));
-    // Other clocks are not mixed in: what has no uptime is undated, and last.
+    // Clocks are not mixed: a directory without uptime is undated, and last.
     assert_eq!(all[2].time_of("vmstat"), None);
 }
 
@@ -131,7 +131,7 @@ fn directories_named_after_dates_are_dated_by_their_names() {
 }
 
 #[test]
-fn without_anything_better_files_are_dated_by_their_change() {
+fn files_are_dated_by_their_change_if_nothing_else_dates_them() {
     let scratch = Scratch::new("mtime");
     let path = scratch.write(
         "a.tar",
@@ -162,7 +162,7 @@ fn logs_of_several_monitors_are_grouped_by_time() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_with_a_way_out() {
+fn unreadable_sources_are_named_with_a_way_out() {
     let scratch = Scratch::new("errors");
     let e = snapshots::read(&scratch.write("notes.txt", "hello"))
         .unwrap_err()
@@ -193,8 +193,9 @@ fn what_cannot_be_read_is_named_with_a_way_out() {
     assert!(e.contains("1/uptime") && e.contains("byte 0"), "{e}");
 }
 
+/// `spec: linux-mm 7.1, 7.2, 7.3, 7.4, 7.5`
 #[test]
-fn every_recorded_snapshot_is_written_as_it_was_read_7_1_to_7_5() {
+fn recorded_snapshots_are_written_as_they_were_read() {
     let Some(data) = common::recorded_data() else {
         return;
     };

@@ -32,7 +32,7 @@ fn two_cpus(big: bool) -> Dat {
 }
 
 #[test]
-fn formats_6_and_7_packed_or_not_of_either_endianness_hold_the_same() {
+fn formats_6_and_7_hold_the_same_events() {
     let expected = read_dat(&two_cpus(false).v6());
     let e = &expected.events;
     assert_eq!(
@@ -140,7 +140,7 @@ fn losses_stand_before_the_next_event_of_their_cpu() {
 }
 
 #[test]
-fn of_several_buffers_the_top_one_is_read_and_the_others_named() {
+fn the_top_buffer_is_read_and_others_are_named() {
     let mut dat = two_cpus(false);
     let other = Buffer {
         name: "other",
@@ -168,7 +168,7 @@ fn latency_data_are_read_as_text() {
 }
 
 #[test]
-fn a_real_recording_reads_as_trace_cmd_and_the_kernel_print_it() {
+fn a_recording_reads_as_trace_cmd_and_the_kernel_print_it() {
     let mut v6 = recording("host-6.18.v6.dat.zst");
     let v7 = recording("host-6.18.v7.dat");
     v6.meta.source.clone_from(&v7.meta.source);
@@ -181,7 +181,7 @@ fn a_real_recording_reads_as_trace_cmd_and_the_kernel_print_it() {
     assert_eq!(v7.meta.lost[0].count, Some(398));
 
     let mut trace = recording("host-6.18.trace.txt.zst");
-    // The trace file names tasks that the recording's list lacks.
+    // The trace file names tasks that the list in the recording lacks.
     for t in &mut trace.tasks {
         t.comm = v7
             .tasks
@@ -191,7 +191,7 @@ fn a_real_recording_reads_as_trace_cmd_and_the_kernel_print_it() {
             .comm
             .clone();
     }
-    // Pointers are hashed there.
+    // The trace file has hashed pointers.
     for t in &mut trace.events.tables {
         for f in &mut t.fields {
             if f.name == "ptr" {
@@ -227,7 +227,7 @@ fn perf_data_reads_as_perf_script_prints_it() {
 }
 
 #[test]
-fn perf_s_losses_are_gaps() {
+fn losses_of_perf_are_gaps() {
     let r = recording("lost.data");
     let lost: Vec<_> = r
         .meta
@@ -240,7 +240,7 @@ fn perf_s_losses_are_gaps() {
 }
 
 #[test]
-fn every_form_of_trace_text_of_a_6_18_kernel_is_read() {
+fn every_form_of_text_of_a_6_18_kernel_is_read() {
     for (name, events, tasks) in [
         ("tgid.txt", 9, 2),
         ("noirq.txt", 11, 2),
@@ -262,8 +262,9 @@ fn every_form_of_trace_text_of_a_6_18_kernel_is_read() {
     assert_eq!(lost, [(1, 0, Some(411)), (0, 10, Some(819))]);
 }
 
+/// `spec: linux-mm 7.6`
 #[test]
-fn old_kernels_text_with_their_event_names_and_gfp_bits_as_in_7_6() {
+fn text_of_old_kernels_has_their_event_names_and_gfp_bits() {
     let text = b"  gnome-terminal-1567  [000]  4415.246466: mm_page_free_direct: page=ffffea0003db9f40 pfn=1155800 order=0\n\
         gnome-terminal-1567  [000]  4415.246506: mm_page_alloc: page=ffffea0003db9f40 pfn=1155800 order=0 migratetype=2 gfp_flags=GFP_KERNEL|GFP_REPEAT|GFP_ZERO\n\
         gnome-terminal-1567  [000]  4415.246508: mm_pagevec_free: page=ffffea0003db9f40 pfn=1155800 order=0 cold=0\n";
@@ -309,7 +310,7 @@ fn a_file_cut_off_says_where_and_what_to_do() {
 }
 
 #[test]
-fn absurd_sizes_cost_an_error_and_no_memory() {
+fn absurd_sizes_are_errors_and_cost_no_memory() {
     let dat = two_cpus(false);
     let mut bomb = dat.v7(Packing::Zstd);
     // The size that the first section (headers) claims to unpack to.

@@ -1,7 +1,6 @@
-//! The trace readers on the project's real recordings, against what `trace-cmd report` and `perf script`
-//! say of them.
+//! The trace readers on real recordings, compared with `trace-cmd report` and `perf script`.
 //!
-//! The recordings are no part of the repository: `UNFRAG_DATA` names their directory. Without it the
+//! The recordings are not in the repository: `UNFRAG_DATA` names their directory. Without it the
 //! tests say that they are skipped. Where the tools are installed, every event is compared with their
 //! text, field by field; the counts are compared anyway.
 
@@ -162,7 +161,7 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-/// Says it past the test runner, which keeps what passing tests print to itself.
+/// Prints past the test runner, which hides what a passing test prints.
 fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }

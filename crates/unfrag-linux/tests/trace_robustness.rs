@@ -14,7 +14,7 @@ use trace_support::mutate::{Random, damage, truncations};
 use unfrag_linux::recording::Recording;
 use unfrag_linux::{Options, read};
 
-/// Far more than any of these inputs takes.
+/// A limit far above what any of these inputs takes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn number(variable: &str, default: u64) -> u64 {
@@ -71,7 +71,7 @@ fn inputs() -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Reads `data`, which may be nonsense, and checks what comes of it.
+/// Reads `data`, which may be damaged, and checks the result.
 fn try_read(data: &[u8], what: &str) {
     let start = Instant::now();
     let result = catch_unwind(AssertUnwindSafe(|| read(data, &Options::default())));
@@ -118,7 +118,7 @@ fn check(r: &Recording, what: &str) {
 }
 
 #[test]
-fn fixtures_and_seeds_cut_off_anywhere_are_errors_or_recordings() {
+fn inputs_cut_off_anywhere_are_errors_or_recordings() {
     for (name, data) in inputs() {
         try_read(&data, &name);
         for cut in truncations(data.len()) {
@@ -128,7 +128,7 @@ fn fixtures_and_seeds_cut_off_anywhere_are_errors_or_recordings() {
 }
 
 #[test]
-fn fixtures_and_seeds_damaged_anywhere_are_errors_or_recordings() {
+fn damaged_inputs_are_errors_or_recordings() {
     let seed = number("UNFRAG_SEED", 1);
     let rounds = number("UNFRAG_ROUNDS", 1000);
     println!("seed {seed} (UNFRAG_SEED), {rounds} rounds (UNFRAG_ROUNDS)");

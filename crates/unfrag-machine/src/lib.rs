@@ -36,3 +36,8 @@ pub use calibration::Calibration;
 pub use config::MachineConfig;
 pub use engine::{Channel, Cx, Ended, Engine, Nanos, Priority, Rng, Spec, TaskId, Waited};
 pub use sim::{Sim, World};
+
+/// Tests the example of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

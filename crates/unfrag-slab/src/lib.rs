@@ -120,3 +120,8 @@ pub use stat::CacheInfo;
 pub use system::{FrameEntry, SlabConfig, Slabs, SlabsError};
 pub use typed::{Cache, Handle, Parcel, Refused};
 pub use validate::Broken;
+
+/// Tests the example of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

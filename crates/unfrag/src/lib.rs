@@ -91,3 +91,8 @@ pub use page_alloc::{Allocation, Begun, FreeError, Move, MoveError};
 pub use place::{V19_TYPES, V19Stats, v19_type_name};
 pub use request::{AllocError, Context, Request};
 pub use zone::{ZoneConfig, ZoneKind};
+
+/// Tests the example of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

@@ -1,4 +1,4 @@
-//! Numbers of a column: how they are best stored, and back.
+//! The numbers of a column: how to store them in little space.
 //!
 //! Invariant: for any numbers, storing them as [`plan`] says and undoing it gives the same numbers.
 
@@ -99,11 +99,11 @@ fn zigzag(delta: u64) -> u64 {
 pub struct Plan {
     pub stored: Stored,
     pub transform: Transform,
-    /// Whether few values recur, so that a dictionary is best.
+    /// Whether to use a dictionary, because there are few distinct values.
     pub dictionary: bool,
 }
 
-/// Most values that a dictionary is used for.
+/// Most distinct values that a dictionary is used for.
 const DICTIONARY: usize = 128;
 /// Values widened at a time.
 const BATCH: usize = 1 << 16;
@@ -154,7 +154,7 @@ pub fn plan(numbers: &Numbers, read_as: ReadAs) -> Plan {
         transform,
         dictionary: false,
     };
-    // Look at a stretch from the middle.
+    // A stretch from the middle tells which way is smaller.
     let sample = numbers.len().min(BATCH);
     let start = (numbers.len() - sample) / 2;
     numbers.widen(start..start + sample, &mut batch);
@@ -168,7 +168,7 @@ pub fn plan(numbers: &Numbers, read_as: ReadAs) -> Plan {
     }
 }
 
-/// How small these values become, about: their bytes grouped by place, compressed.
+/// Estimate of the stored size: the bytes of the values, grouped by significance and compressed.
 fn packed_size(values: &[u64]) -> usize {
     let bytes: Vec<u8> = (0..8)
         .flat_map(|i| values.iter().map(move |v| (v >> (8 * i)) as u8))

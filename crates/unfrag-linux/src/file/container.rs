@@ -9,10 +9,10 @@ use super::manifest::{self, Manifest, Table, least_size, most_rows};
 use super::table::{self, Source};
 use crate::error::{Error, Result};
 
-/// Member that only makes a file as large as its content asks for.
+/// Member that makes a file as large as [`least_size`] asks for.
 const PADDING: &str = "padding";
 
-/// Members on their way into a file.
+/// Members of a file to be written.
 #[derive(Default)]
 pub struct Writer {
     members: Vec<(String, Vec<u8>)>,

@@ -1,4 +1,4 @@
-//! `manifest.json`: what the other members are, and all that has no rows.
+//! `manifest.json`: the other members, and everything that has no rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub struct Manifest {
     pub version: u32,
     pub meta: Meta,
     pub events: Table,
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<EventKind>,
     pub tasks: Table,
     pub strings: Table,
     pub snapshots: Table,
@@ -68,16 +68,16 @@ pub struct Table {
 /// A column of a Parquet member.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Column {
-    /// What it holds.
+    /// Name of what it holds.
     pub name: String,
-    /// What the member calls it: `name`, made plain and unique.
+    /// Its name in the member: `name` in plain characters, made unique.
     pub column: String,
     /// How its values are to be read.
     #[serde(rename = "type")]
     pub read_as: ReadAs,
     /// Its physical type.
     pub stored: Stored,
-    /// What was done to its values.
+    /// The change that was made to its values.
     pub transform: Transform,
 }
 
@@ -114,13 +114,13 @@ pub enum Transform {
     None,
     /// Difference to the value before; the first one to 0.
     Delta,
-    /// The same, as a signed number `d` stored as `2d`, or `-2d - 1` if it is negative.
+    /// The difference `d` as a signed number, stored as `2d`, or as `-2d - 1` if it is negative.
     ZigzagDelta,
 }
 
 /// A kind of event.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Kind {
+pub struct EventKind {
     pub system: String,
     pub name: String,
     #[serde(flatten)]
@@ -128,27 +128,27 @@ pub struct Kind {
 }
 
 /// Rows that a file of any size may hold.
-const FREE_ROWS: u64 = 16 << 20;
+const BASE_ROWS: u64 = 16 << 20;
 /// Rows that each byte of a file allows beyond that.
-const ROWS_A_BYTE: u64 = 256;
+const ROWS_PER_BYTE: u64 = 256;
 /// Bytes of strings and snapshots, with four for each one's length, that a file of any size may
 /// hold.
-const FREE_BYTES: u64 = 1 << 30;
+const BASE_BYTES: u64 = 1 << 30;
 /// Bytes of strings and snapshots that each byte of a file allows beyond that.
-const BYTES_A_BYTE: u64 = 4096;
+const BYTES_PER_BYTE: u64 = 4096;
 
-/// Bytes that a file must have which claims to hold so many rows, and so many bytes of strings and
-/// snapshots. Nothing that was recorded comes near; a file that compresses better is padded when it
-/// is written, so that a reader may refuse a small file that would fill the memory.
+/// Bytes that a file must have to hold this many rows, and this many bytes of strings and snapshots. A
+/// file that compresses better is padded when it is written, so that a reader may refuse a small file
+/// that would fill the memory.
 pub fn least_size(rows: u64, bytes: u64) -> u64 {
-    let rows = rows.saturating_sub(FREE_ROWS) / ROWS_A_BYTE;
-    let bytes = bytes.saturating_sub(FREE_BYTES) / BYTES_A_BYTE;
+    let rows = rows.saturating_sub(BASE_ROWS) / ROWS_PER_BYTE;
+    let bytes = bytes.saturating_sub(BASE_BYTES) / BYTES_PER_BYTE;
     rows.max(bytes)
 }
 
-/// Rows that a file of `size` bytes may claim to hold.
+/// Rows that a file of `size` bytes may hold.
 pub fn most_rows(size: u64) -> u64 {
-    size.saturating_mul(ROWS_A_BYTE).saturating_add(FREE_ROWS)
+    size.saturating_mul(ROWS_PER_BYTE).saturating_add(BASE_ROWS)
 }
 
 impl Manifest {

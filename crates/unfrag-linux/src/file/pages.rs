@@ -1,4 +1,4 @@
-//! What a Parquet member must be like before its pages are given to the decoder.
+//! Checks of a Parquet member before its pages are given to the decoder.
 //!
 //! Columns here are flat and required, so sizes and counts are known to the byte: a page that says
 //! otherwise is refused. What is left for the decoder cannot make it read beyond its input, nor
@@ -130,7 +130,7 @@ fn check_chunk(
     Ok(())
 }
 
-/// What a page header says.
+/// A page header.
 #[derive(Default)]
 struct Page {
     kind: i64,

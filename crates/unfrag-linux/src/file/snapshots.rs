@@ -1,4 +1,4 @@
-//! The snapshots as a table: one row a file, or several where a file is large.
+//! The snapshots as a table: one row a file; a large file takes several rows.
 
 use super::columns::Numbers;
 use super::container::Writer;
@@ -11,7 +11,7 @@ use crate::recording::{Snapshot, SnapshotFile};
 /// The part number of a row that stands for a snapshot without any file.
 const NO_FILE: i32 = -1;
 
-/// Writes them as the member `snapshots`.
+/// Writes the member `snapshots`.
 pub fn write(snapshots: &[Snapshot], members: &mut Writer) -> Result<Table> {
     let (mut index, mut part, mut timed) = (vec![], vec![], vec![]);
     let (mut t0, mut t1) = (vec![], vec![]);
@@ -63,7 +63,7 @@ pub fn write(snapshots: &[Snapshot], members: &mut Writer) -> Result<Table> {
     )
 }
 
-/// Reads them.
+/// Reads the snapshots.
 pub fn read(mut table: TableReader) -> Result<Vec<Snapshot>> {
     let index: Vec<u32> = table.numbers("index")?;
     let part: Vec<i32> = table.numbers("part")?;

@@ -1,4 +1,4 @@
-//! Tables on their way into Parquet.
+//! Writes tables as Parquet.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ const PAGE_ROWS: usize = 1 << 18;
 const PAGE_BYTES: usize = 1 << 20;
 /// Bytes of a value, at most.
 pub const VALUE_BYTES: usize = 16 << 20;
-/// Compression level: higher ones save no more than a hundredth.
+/// Level of zstd.
 const LEVEL: i32 = 6;
 
-/// A column on its way into a table.
+/// A column to be written.
 pub struct Source<'a> {
     pub name: &'a str,
     pub read_as: ReadAs,
     pub data: Data<'a>,
 }
 
-/// What a column holds.
+/// Values of a column.
 pub enum Data<'a> {
     Numbers(Numbers<'a>),
     Bytes(Vec<&'a [u8]>),
@@ -62,7 +62,7 @@ pub struct Written {
     pub table: Table,
     /// The member; `None` if it has no rows or no columns.
     pub content: Option<Vec<u8>>,
-    /// Bytes of strings and snapshots in it, four for the length of each counted in.
+    /// Bytes of strings and snapshots in it, with four for the length of each.
     pub bytes: u64,
 }
 

@@ -1,8 +1,7 @@
-//! Tables out of Parquet.
+//! Reads tables from Parquet.
 //!
-//! The decoder is a foreign crate. Its input is checked before ([`pages`]), and should it panic all
-//! the same, the panic ends here and becomes an error: that is the last resort, not the way damage
-//! is found.
+//! The decoder is a foreign crate, so [`pages`] checks its input first. A panic of the decoder becomes an
+//! error here; that is the last resort, not the way in which damage is found.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -190,7 +189,7 @@ fn read_numbers<T: Number>(
     Ok(Some(out))
 }
 
-/// Appends what `stored` holds to `out`; answers whether all of it fits.
+/// Appends the values of `stored` to `out`; gives whether all of them fit.
 fn extend<S, T: Number>(
     out: &mut Vec<T>,
     stored: &[S],
@@ -198,7 +197,7 @@ fn extend<S, T: Number>(
     transform: Transform,
     before: &mut u64,
 ) -> bool {
-    // One loop for each transform, so that none asks which it is.
+    // One loop for each transform, without a branch inside.
     match transform {
         Transform::None => extend_with(out, stored, widen),
         Transform::Delta => extend_with(out, stored, |s| Transform::Delta.undo(widen(s), before)),
@@ -220,7 +219,7 @@ fn extend_with<S, T: Number>(
 
 /// All values of a column of bytes; `None` if they are more than a file of `size` may hold.
 ///
-/// The pages come from the decoder, their values from here: each has its length before it.
+/// The decoder gives the pages; in them each value has its length before it.
 fn read_bytes(
     member: &SerializedFileReader<Bytes>,
     index: usize,

@@ -1,7 +1,7 @@
-//! `/proc/buddyinfo`: free blocks by zone and order (section 7.1).
+//! `/proc/buddyinfo`: free blocks by zone and order (`spec: linux-mm 7.1`).
 
+use super::row::{read_numbers, read_zone, text_of, write_zone};
 use super::scan::Scan;
-use super::{read_numbers, read_zone, text, write_zone};
 use crate::error::Error;
 use std::fmt::Write;
 
@@ -61,7 +61,7 @@ impl BuddyInfo {
 
     /// The text.
     pub fn write(&self) -> String {
-        text(|out| {
+        text_of(|out| {
             for row in &self.zones {
                 write_zone(out, row.node, &row.zone)?;
                 out.push(' ');

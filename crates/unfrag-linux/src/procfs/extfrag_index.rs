@@ -1,7 +1,8 @@
-//! debugfs' `extfrag/extfrag_index`: why an allocation of each order would fail (section 7.5).
+//! debugfs' `extfrag/extfrag_index`: why an allocation of each order would fail (`spec: linux-mm 7.5`).
 
+use super::index_rows::{self, IndexRow};
+use super::row::text_of;
 use super::scan::Scan;
-use super::{IndexRow, index_rows, text};
 use crate::error::Error;
 
 /// The file. Values: -1000 where a block is free, else from 0 (too little memory) to 1000
@@ -38,7 +39,7 @@ impl ExtfragIndex {
 
     /// The text.
     pub fn write(&self) -> String {
-        text(|out| index_rows::write(out, &self.zones, if self.padded { 2 } else { 1 }))
+        text_of(|out| index_rows::write(out, &self.zones, if self.padded { 2 } else { 1 }))
     }
 
     /// The row of `zone` on `node`.

@@ -1,10 +1,11 @@
-//! Rows of the two files of debugfs' `extfrag`: thousandths by zone and order (section 7.5).
+//! Rows of the two files of debugfs' `extfrag`: thousandths by zone and order
+//! (`spec: linux-mm 7.5`).
 //!
 //! The kernel prints integer and remainder of a value × 1000 separately, each with its own sign:
 //! -5 thousandths show as `0.-05`, -1000 as `-1.000`.
 
+use super::row::{read_zone, write_zone};
 use super::scan::Scan;
-use super::{read_zone, write_zone};
 use crate::error::Error;
 use std::fmt::Write;
 
@@ -19,7 +20,7 @@ pub struct IndexRow {
     pub thousandths: Vec<i32>,
 }
 
-/// Reads all rows. Answers as well the width to which integers were padded, where that shows.
+/// Reads all rows; gives also the width to which integers are padded, if a row shows it.
 pub(super) fn read(scan: &mut Scan) -> Result<(Vec<IndexRow>, Option<usize>), Error> {
     let mut rows = vec![];
     let mut width = None;

@@ -1,7 +1,7 @@
 //! `/proc/meminfo`: amounts by name, most of them in KiB.
 
+use super::row::text_of;
 use super::scan::Scan;
-use super::text;
 use crate::error::Error;
 use std::fmt::Write;
 
@@ -44,9 +44,9 @@ impl MemInfo {
 
     /// The text.
     pub fn write(&self) -> String {
-        text(|out| {
+        text_of(|out| {
             for Line { name, value, kib } in &self.lines {
-                // Values end in column 24, where name and value leave room for it.
+                // Values end in column 24 if name and value are short enough.
                 let name_width = (name.len() + 1).clamp(16, 24);
                 let value_width = 24usize.saturating_sub(name_width);
                 let label = format!("{name}:");

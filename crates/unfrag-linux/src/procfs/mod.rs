@@ -1,22 +1,25 @@
-//! The kernel's own statistics of memory, as text: read, and written as a kernel would write them.
+//! The kernel's statistics of memory: read, and written as a kernel writes them.
 //!
-//! One module a file of `/proc` (and of debugfs' `extfrag`). Each has a type with `parse` and
-//! `write`; a type can as well be filled by a model, and `write` then shows the model's state in
-//! the form that every existing tool reads.
+//! One module a file of `/proc` (and of debugfs' `extfrag`), each with a type that has `parse` and
+//! `write`. A model can fill such a type too; `write` then shows the model's state to any tool that
+//! reads the kernel's file. `scan` is the cursor that all of them read with, `row` what their rows have
+//! in common.
 //!
-//! Invariant: what `write` makes of what `parse` read is the same, byte for byte, for anything that
-//! a kernel wrote. Names are never interpreted by position: counters, fields and migratetypes that
-//! are not known here are kept where they stood. A text that does not end with a newline was cut
-//! off, and is refused, since its last number may be.
+//! Invariant: for any text that a kernel wrote, `write` gives back what `parse` read, byte for byte.
+//! Counters, fields and migratetypes go by their names, never by position, and unknown ones are kept
+//! in their places. A text that does not end with a newline is refused as cut off.
 //!
-//! Formats: section 7.1 to 7.5 of the specification.
+//! `spec: linux-mm 7.1, 7.2, 7.3, 7.4, 7.5`
 
 mod counters;
 mod index_rows;
+mod row;
 pub(crate) mod scan;
 
 pub mod buddyinfo;
 pub mod extfrag_index;
+pub mod freelists;
+pub mod kpageflags;
 pub mod meminfo;
 pub mod pagetypeinfo;
 pub mod slab_activity;
@@ -36,37 +39,3 @@ pub use slabinfo::SlabInfo;
 pub use unusable_index::UnusableIndex;
 pub use vmstat::VmStat;
 pub use zoneinfo::ZoneInfo;
-
-use crate::error::Error;
-use scan::Scan;
-use std::fmt::Write;
-
-/// Lets a type that can write itself into a `String` answer one.
-fn text(write: impl FnOnce(&mut String) -> std::fmt::Result) -> String {
-    let mut out = String::new();
-    write(&mut out).expect("a String takes everything");
-    out
-}
-
-/// Reads `Node %d, zone %8s`, with which most rows begin.
-fn read_zone(scan: &mut Scan) -> Result<(u32, String), Error> {
-    let node = scan.labelled("Node")?;
-    scan.expect(",")?;
-    scan.expect("zone")?;
-    Ok((node, scan.word(b",")?.to_owned()))
-}
-
-/// Writes `Node %d, zone %8s`.
-fn write_zone(out: &mut String, node: u32, zone: &str) -> std::fmt::Result {
-    write!(out, "Node {node}, zone {zone:>8}")
-}
-
-/// Reads numbers up to the end of the line.
-fn read_numbers(scan: &mut Scan) -> Result<Vec<u64>, Error> {
-    let mut numbers = vec![];
-    while !scan.is_at_line_end() {
-        numbers.push(scan.number()?);
-    }
-    scan.line_end()?;
-    Ok(numbers)
-}

@@ -1,10 +1,10 @@
-//! `/proc/pagetypeinfo`: free blocks by migratetype, and pageblocks by type (section 7.1).
+//! `/proc/pagetypeinfo`: free blocks by migratetype, and pageblocks by type (`spec: linux-mm 7.1`).
 //!
-//! Migratetypes are names, never positions: 2.6.32 has Unmovable, Reclaimable, Movable, Reserve,
-//! Isolate, and today's kernels Unmovable, Movable, Reclaimable, HighAtomic, CMA, Isolate.
+//! Migratetypes go by their names: 2.6.32 has Unmovable, Reclaimable, Movable, Reserve and Isolate; 6.1
+//! has Unmovable, Movable, Reclaimable, HighAtomic, CMA and Isolate.
 
+use super::row::{read_numbers, read_zone, text_of, write_zone};
 use super::scan::Scan;
-use super::{read_numbers, read_zone, text, write_zone};
 use crate::error::Error;
 use std::fmt::Write;
 
@@ -45,9 +45,9 @@ pub struct FreeRow {
 /// A number of free blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// The number, or where counting stopped.
+    /// The number; where `capped`, the number at which counting stopped.
     pub blocks: u64,
-    /// Whether counting stopped there, and more may be free. Written as `>`.
+    /// Whether counting stopped, so that more may be free. Written as `>`.
     pub capped: bool,
 }
 
@@ -72,10 +72,10 @@ pub struct BlockRow {
 }
 
 impl Count {
-    /// Where kernels since 5.5 stop counting a list.
+    /// Number of blocks at which kernels from 5.5 on stop counting a list.
     pub const CAP: u64 = 100_000;
 
-    /// `blocks` as a kernel prints it that stops counting at [`Count::CAP`].
+    /// `blocks` as printed by a kernel that stops counting at [`Count::CAP`].
     pub fn with_cap(blocks: u64) -> Self {
         Self {
             blocks: blocks.min(Self::CAP),
@@ -142,7 +142,7 @@ impl PageTypeInfo {
 
     /// The text.
     pub fn write(&self) -> String {
-        text(|out| {
+        text_of(|out| {
             writeln!(out, "Page block order: {}", self.pageblock_order)?;
             writeln!(out, "Pages per block:  {}\n", self.pages_per_block)?;
             write!(out, "{FREE_HEADER:<43} ")?;

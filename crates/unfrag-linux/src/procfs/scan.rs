@@ -1,4 +1,4 @@
-//! A cursor over the text of a procfs file, which knows where it stands when it must complain.
+//! A cursor over the text of a procfs file; its errors name the byte at which they arose.
 //!
 //! Invariant: `at` never passes the end and only moves forwards. Spaces and tabs between tokens are
 //! skipped in any number, newlines never: a token that is missing is reported on its own line.
@@ -14,7 +14,7 @@ pub(crate) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// A cursor at the start of `bytes`, which claim to be in `format`.
+    /// A cursor at the start of `bytes`, a text of `format`.
     pub fn new(format: &'static str, bytes: &'a [u8]) -> Self {
         Self {
             format,
@@ -57,7 +57,7 @@ impl<'a> Scan<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Skips spaces and tabs; answers how many.
+    /// Skips spaces and tabs; gives their number.
     pub fn spaces(&mut self) -> usize {
         let from = self.at;
         while matches!(self.peek(), Some(b' ' | b'\t')) {

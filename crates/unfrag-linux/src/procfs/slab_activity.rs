@@ -1,16 +1,16 @@
-//! What the kernel's tool prints with `slabinfo -AD`: caches by activity (section 6.4).
+//! The table of the kernel's tool `slabinfo -AD`: slab caches by activity (`spec: linux-mm 6.4`).
 //!
-//! It is no file of procfs, but of the same kind: counts of a kernel as a table that people know.
+//! It is no file of procfs, but a view of the counters that sysfs has for each cache.
 
 use std::fmt::Write;
 use unfrag_slab::CacheInfo;
 
-/// Which tool.
+/// The columns that a version of the tool prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Columns {
-    /// That of source S2: `%Fast` is the last column.
+    /// The version of source S2: `%Fast` is the last column.
     S2,
-    /// 2.6.28 and later: order fallbacks and order follow.
+    /// 2.6.28 and later: order fallbacks and order follow `%Fast`.
     Modern,
 }
 
@@ -18,7 +18,7 @@ pub enum Columns {
 pub fn write<'a>(caches: impl IntoIterator<Item = &'a CacheInfo>, columns: Columns) -> String {
     let mut all: Vec<&CacheInfo> = caches.into_iter().collect();
     all.sort_by_key(|c| std::cmp::Reverse(c.allocs() + c.frees()));
-    super::text(|out| {
+    super::row::text_of(|out| {
         write!(
             out,
             "{:<21} {:>8} {:>10} {:>10} {:>7}",

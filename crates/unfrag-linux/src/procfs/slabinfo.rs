@@ -1,9 +1,9 @@
-//! `/proc/slabinfo`: slab caches with their objects and slabs (section 7.4).
+//! `/proc/slabinfo`: slab caches with their objects and slabs (`spec: linux-mm 7.4`).
 //!
 //! A cache's name may hold spaces; a row is therefore read from its end.
 
+use super::row::text_of;
 use super::scan::Scan;
-use super::text;
 use crate::error::Error;
 use std::fmt::Write;
 use unfrag_slab::CacheInfo;
@@ -14,7 +14,7 @@ const SLABDATA: &str = " : slabdata ";
 /// The file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlabInfo {
-    /// What stands after `slabinfo - version: `.
+    /// The version, from `slabinfo - version: `.
     pub version: String,
     /// The second line, which names the columns.
     pub columns: String,
@@ -41,13 +41,13 @@ pub struct Cache {
     pub limit: u32,
     /// Objects moved at a time; 0 with SLUB.
     pub batchcount: u32,
-    /// Share of the CPUs' common list; 0 with SLUB.
+    /// Factor of the size of the CPUs' shared list; 0 with SLUB.
     pub sharedfactor: u32,
     /// Slabs with an object in use.
     pub active_slabs: u64,
     /// All its slabs.
     pub num_slabs: u64,
-    /// Objects on the CPUs' common list; 0 with SLUB.
+    /// Objects on the CPUs' shared list; 0 with SLUB.
     pub sharedavail: u64,
     /// Further columns of a debug kernel, as they stand; empty otherwise.
     pub statistics: String,
@@ -67,7 +67,7 @@ impl Default for SlabInfo {
 }
 
 impl From<&CacheInfo> for Cache {
-    /// A row of a cache that is modelled.
+    /// The row of a modelled cache.
     fn from(c: &CacheInfo) -> Cache {
         Cache {
             name: c.name.to_string(),
@@ -88,7 +88,7 @@ impl From<&CacheInfo> for Cache {
 }
 
 impl SlabInfo {
-    /// The file of caches that are modelled.
+    /// The file of modelled caches.
     pub fn of<'a>(caches: impl IntoIterator<Item = &'a CacheInfo>) -> SlabInfo {
         SlabInfo {
             caches: caches.into_iter().map(Cache::from).collect(),
@@ -124,7 +124,7 @@ impl SlabInfo {
 
     /// The text.
     pub fn write(&self) -> String {
-        text(|out| {
+        text_of(|out| {
             writeln!(
                 out,
                 "slabinfo - version: {}\n{}",

@@ -1,8 +1,9 @@
 //! debugfs' `extfrag/unusable_index`: the share of free memory that an allocation of each order
-//! cannot use (section 7.5).
+//! cannot use (`spec: linux-mm 7.5`).
 
+use super::index_rows::{self, IndexRow};
+use super::row::text_of;
 use super::scan::Scan;
-use super::{IndexRow, index_rows, text};
 use crate::error::Error;
 
 /// The file. Values go from 0 (all of it is usable) to 1000 (none), in thousandths.
@@ -24,7 +25,7 @@ impl UnusableIndex {
 
     /// The text.
     pub fn write(&self) -> String {
-        text(|out| index_rows::write(out, &self.zones, 1))
+        text_of(|out| index_rows::write(out, &self.zones, 1))
     }
 
     /// The row of `zone` on `node`.

@@ -1,7 +1,9 @@
-//! `/proc/vmstat`: counters by name (section 7.3). There is none for external fragmentation.
+//! `/proc/vmstat`: counters by name (`spec: linux-mm 7.3`). None of them measures external
+//! fragmentation.
 
+use super::counters::Counters;
+use super::row::text_of;
 use super::scan::Scan;
-use super::{Counters, text};
 use crate::error::Error;
 use std::fmt::Write;
 
@@ -30,7 +32,7 @@ impl VmStat {
 
     /// The text.
     pub fn write(&self) -> String {
-        text(|out| {
+        text_of(|out| {
             self.counters
                 .iter()
                 .try_for_each(|(name, value)| writeln!(out, "{name} {value}"))

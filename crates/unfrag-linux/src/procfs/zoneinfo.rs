@@ -1,10 +1,11 @@
-//! `/proc/zoneinfo`: watermarks, counters and per-CPU lists of each zone (section 7.2).
+//! `/proc/zoneinfo`: watermarks, counters and per-CPU lists of each zone (`spec: linux-mm 7.2`).
 //!
 //! Kernels differ in which fields they print, where the zone's counters stand and how far names are
 //! padded. Fields are therefore kept by name and in order, and [`Layout`] holds the rest.
 
+use super::counters::Counters;
+use super::row::{read_zone, text_of, write_zone};
 use super::scan::Scan;
-use super::{Counters, read_zone, text, write_zone};
 use crate::error::Error;
 use std::fmt::Write;
 
@@ -14,7 +15,7 @@ const MAX_WIDTH: usize = 80;
 /// The file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneInfo {
-    /// The zones, in order; today's kernels list unpopulated ones too.
+    /// The zones, in order; newer kernels list unpopulated ones too.
     pub zones: Vec<Zone>,
 }
 
@@ -29,7 +30,7 @@ pub struct Zone {
     pub per_node: Option<Counters>,
     /// Free pages.
     pub free: u64,
-    /// What stands below `pages free`: boost, min, low, high, spanned, present, managed and so on.
+    /// The lines below `pages free`: boost, min, low, high, spanned, present, managed and so on.
     /// The watermarks include the boost.
     pub pages: Counters,
     /// Pages that requests for a higher zone must leave here, by zone.
@@ -38,7 +39,7 @@ pub struct Zone {
     pub counters: Counters,
     /// Per-CPU lists; `None` if it is unpopulated.
     pub pagesets: Option<Vec<Pageset>>,
-    /// What stands at the end: node_unreclaimable, start_pfn and so on.
+    /// The last lines: node_unreclaimable, start_pfn and so on.
     pub last: Counters,
     /// How the kernel lays the zone out.
     pub layout: Layout,
@@ -51,11 +52,11 @@ pub struct Pageset {
     pub cpu: u32,
     /// count, high, batch and, in new kernels, high_min and high_max.
     pub fields: Counters,
-    /// Difference at which the CPU's share of a counter is added to the sum; none on one CPU.
+    /// Difference at which the CPU's share of a counter is added to the sum; `None` on a host of one CPU.
     pub stat_threshold: Option<u64>,
 }
 
-/// Where things stand in a zone's text.
+/// Indents, widths and the order of parts in a zone's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Spaces before a counter.
@@ -123,7 +124,7 @@ impl ZoneInfo {
 
     /// The text.
     pub fn write(&self) -> String {
-        text(|out| self.zones.iter().try_for_each(|zone| write(out, zone)))
+        text_of(|out| self.zones.iter().try_for_each(|zone| write(out, zone)))
     }
 
     /// The zone called `name` on `node`.
@@ -185,7 +186,7 @@ fn read_counter(scan: &mut Scan, counters: &mut Counters) -> Result<(), Error> {
     scan.line_end()
 }
 
-/// A `name: value` line; answers how far the value stands from the beginning of the name.
+/// Reads a `name: value` line; gives the distance from the beginning of the name to the value.
 fn read_named(scan: &mut Scan, counters: &mut Counters) -> Result<usize, Error> {
     scan.spaces();
     let from = scan.offset();

@@ -1,15 +1,15 @@
 //! Whether a recording's allocations and frees add up.
 //!
-//! A page that was allocated is freed in the recording, or still held at its end, or its free was not seen: then it was allocated
-//! once more without a free in between, or the last snapshot shows it free. What was not seen was freed by a task
-//! that was not traced, mostly after a grace period.
+//! A page that was allocated is freed in the recording, or held at its end, or its free was not seen. A free
+//! was not seen if the page was allocated once more without one, or if the last snapshot shows it free. Such
+//! frees are done by tasks that were not traced, mostly after a grace period.
 //!
 //! Invariant: `allocated = freed + held + unseen`.
 
-use crate::kpageflags::{BUDDY, PageFlags};
+use crate::procfs::kpageflags::{BUDDY, PageFlags};
 use crate::recording::Recording;
 
-/// Pages of a recording.
+/// Numbers of pages of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
     /// Allocated.
@@ -20,14 +20,15 @@ pub struct Balance {
     pub held: u64,
     /// Of these, freed with no event.
     pub unseen: u64,
-    /// Freed, and allocated before the recording.
+    /// Freed in the recording, but allocated before it.
     pub from_before: u64,
 }
 
-/// A page frame's number beyond which no page is counted: 64 TiB of memory.
-const MOST: u64 = 1 << 34;
+/// Page frames from this number on are not counted: 64 TiB of memory.
+const MAX_FRAMES: u64 = 1 << 34;
 
-/// Counts the pages of a recording. Without page flags at its end all that is not seen freed counts as held.
+/// Counts the pages of a recording. Without page flags at its end, every page that is not seen freed counts
+/// as held.
 pub fn balance(recording: &Recording) -> Balance {
     let events = &recording.events;
     let of = |name: &str| {
@@ -41,7 +42,7 @@ pub fn balance(recording: &Recording) -> Balance {
         if pfn == 0 {
             0..0
         } else {
-            pfn.min(MOST)..end.min(MOST)
+            pfn.min(MAX_FRAMES)..end.min(MAX_FRAMES)
         }
     };
     let highest = [allocs, frees]

@@ -1,7 +1,7 @@
-//! The recorded command: started so that its first page is traced, and left alone otherwise.
+//! The recorded command, started so that its first page is traced.
 //!
-//! The tracer follows a task and whatever it forks. So a thread is made that does nothing but start the
-//! command; it is followed, and when it ends the kernel takes it off the list.
+//! The tracer follows a task and its children. A thread that only starts the command is followed before it
+//! does so; when that thread ends, the kernel takes it off the list.
 //!
 //! Invariant: the command has the standard streams, the process group and the signals that it would have
 //! without a recorder.
@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 
 use crate::error::{Error, Result};
 
@@ -72,26 +73,18 @@ impl Starter {
     }
 }
 
-/// Passes on a signal that only the recorder got. What a terminal sends, it sends to the command as well.
-pub fn pass_on(signal: i32, child: i32) {
-    let by_terminal = matches!(
-        signal,
-        libc_signal::INT | libc_signal::QUIT | libc_signal::HUP
-    ) && is_in_foreground();
+/// Forwards a signal to the command, unless a terminal sent it: a terminal signals the command too.
+pub fn forward(signal: i32, child: i32) {
+    let by_terminal = matches!(signal, SIGINT | SIGQUIT | SIGHUP) && is_in_foreground();
     if !by_terminal
         && let (Some(pid), Some(signal)) = (Pid::from_raw(child), Signal::from_named_raw(signal))
     {
-        // It may just have ended.
+        // The command may have ended.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Numbers of signals.
-pub mod libc_signal {
-    pub use signal_hook::consts::{SIGHUP as HUP, SIGINT as INT, SIGQUIT as QUIT, SIGTERM as TERM};
-}
-
-/// Whether a terminal sends this process its signals.
+/// Whether this process belongs to the foreground group of its terminal, which gets the terminal's signals.
 fn is_in_foreground() -> bool {
     let Ok(terminal) = std::fs::File::open("/dev/tty") else {
         return false;

@@ -1,16 +1,18 @@
 //! Frees that the kernel puts off.
 //!
-//! Page tables, stacks and more are freed only after a grace period, in a soft interrupt: on top of whatever runs, often the idle
-//! task or ksoftirqd. A recording of a command that followed its own tasks only would miss one page
-//! table's free in three. So these two are followed as well, and what they do for others is dropped here.
+//! Page tables, stacks and more are freed after a grace period, in a soft interrupt. It runs on top of any
+//! task, often the idle task or ksoftirqd, so a recording of a command follows these two as well (the
+//! followers). What they do for other commands is dropped here.
 //!
-//! Invariant: of their events only frees of blocks stay that the recording saw allocated and not yet freed.
+//! Invariant: of the events of followers, only frees of blocks stay that the recording saw allocated and not
+//! yet freed.
 
 use std::collections::HashSet;
 
 use crate::recording::{Events, Lost, Recording};
 
-/// Drops what the tasks for which `is_follower` is true did for others; how many events.
+/// Drops what followers, the tasks for which `is_follower` is true, did for others; gives the number of
+/// events dropped.
 pub fn drop_of_others(recording: &mut Recording, is_follower: &[bool]) -> u64 {
     let keep = kept(&recording.events, is_follower);
     let dropped = keep.iter().filter(|k| !**k).count() as u64;
@@ -20,7 +22,7 @@ pub fn drop_of_others(recording: &mut Recording, is_follower: &[bool]) -> u64 {
     dropped
 }
 
-/// Which events stay.
+/// For each event, whether it stays.
 fn kept(events: &Events, is_follower: &[bool]) -> Vec<bool> {
     let columns = |name: &str| {
         let kind = events.tables.iter().position(|t| t.name == name)?;
@@ -52,7 +54,7 @@ fn kept(events: &Events, is_follower: &[bool]) -> Vec<bool> {
     keep
 }
 
-/// Keeps these events, their rows and the places of the gaps.
+/// Keeps these events and their rows; gaps stay before the event that follows them.
 fn retain(events: &mut Events, lost: &mut [Lost], keep: &[bool]) {
     for (kind, table) in events.tables.iter_mut().enumerate() {
         let of_kind = events.kind.iter().zip(keep);
@@ -63,14 +65,14 @@ fn retain(events: &mut Events, lost: &mut [Lost], keep: &[bool]) {
         table.columns.iter_mut().for_each(|c| pick(c, &rows));
     }
     let mut left = 0;
-    let mut places: Vec<u64> = Vec::with_capacity(keep.len() + 1);
+    let mut new_index: Vec<u64> = Vec::with_capacity(keep.len() + 1);
     for &k in keep {
-        places.push(left);
+        new_index.push(left);
         left += u64::from(k);
     }
-    places.push(left);
+    new_index.push(left);
     for l in lost {
-        l.before_event = places[(l.before_event as usize).min(keep.len())];
+        l.before_event = new_index[(l.before_event as usize).min(keep.len())];
     }
     pick(&mut events.time, keep);
     pick(&mut events.cpu, keep);
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn of_followers_only_frees_of_what_was_seen_allocated_stay() {
+    fn followers_keep_only_frees_of_recorded_blocks() {
         // (kind, task): task 1 is a follower.
         let seen = [(0, 0), (0, 1), (1, 1), (1, 1), (1, 1), (1, 0), (0, 0)];
         let n = seen.len();

@@ -1,17 +1,16 @@
-//! Which events are recorded.
+//! The events that are recorded.
 //!
-//! Invariant: none of them carries a file name, a command line or an address of user memory, but those of
-//! [`PROCESSES`], which name programs and are recorded where asked for. An event that a kernel lacks is left
-//! out; [`PAGES`] alone must be there.
+//! Invariant: no event carries a file name, a command line or an address of user memory. [`PROCESSES`] are
+//! the exception: they name programs, and are recorded on demand only. An event that a kernel lacks is left
+//! out, except for [`PAGES`].
 
-/// Without these there is nothing to replay.
+/// Allocations and frees of pages, without which there is nothing to replay.
 pub const PAGES: &[&str] = &["kmem/mm_page_alloc", "kmem/mm_page_free"];
 
-/// What further says how the allocator came to its state: where pages went within it, what page cache
-/// holds, and what compaction, migration and reclaim did.
+/// Further events of a usual recording: moves of pages within the allocator, page cache, compaction,
+/// migration and reclaim.
 ///
-/// `kmem/mm_page_free_batched` is none of them: it repeats nearly every `mm_page_free`, and makes a recording
-/// half as large again.
+/// `kmem/mm_page_free_batched` is left out, because it repeats nearly every `mm_page_free`.
 pub const USUAL: &[&str] = &[
     "kmem/mm_page_alloc_zone_locked",
     "kmem/mm_page_pcpu_drain",
@@ -45,7 +44,7 @@ pub const USUAL: &[&str] = &[
     "vmscan/mm_vmscan_kswapd_sleep",
 ];
 
-/// Objects of slab caches, several of them in a page. Kernels up to 6.0 have the `_node` ones.
+/// Objects of slab caches. Kernels up to 6.0 have the `_node` ones.
 pub const SLAB: &[&str] = &[
     "kmem/kmem_cache_alloc",
     "kmem/kmem_cache_alloc_node",

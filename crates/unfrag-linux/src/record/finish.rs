@@ -1,8 +1,8 @@
-//! From what a recorder collected to the file.
+//! Makes the file from the spool.
 //!
-//! Invariant: every event that the kernel says it wrote is either in the file or counted as lost: the events of a
-//! CPU, and those that its gaps announce, add up to what the tracer read and overwrote. Unless names were asked for, tasks
-//! bear no name and a number of this file only; kernel threads keep their names, which say what the kernel did and of no user.
+//! Invariant: every event that the kernel counted is in the file or in a gap: for each CPU, events and gaps
+//! add up to what the tracer read and overwrote. Unless names were asked for, a task has no name, and a
+//! number that is its own in this file only. Kernel threads keep their names, which tell of no user.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -12,16 +12,16 @@ use super::spool::{NAMES, Spool, THREADS};
 use super::{deferred, names};
 use crate::error::{Error, Result};
 use crate::file;
-use crate::import::intern::UNKNOWN_COMM;
 use crate::recording::{Events, Lost, Meta, Recording, Task};
-use crate::tracedat::raw;
+use crate::trace::event::intern::UNKNOWN_COMM;
+use crate::trace::tracedat::raw;
 
-/// How a recording ended. It is not in the spool, which may lie on a full disk.
+/// How a recording ended. It is passed by value, because the spool may lie on a full disk.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
     /// What the tracer counted ([`Instance::counts`](super::tracefs::Instance::counts)); empty if that is not known.
     pub counts: String,
-    /// Why, if not because the command or the time was over.
+    /// Why it ended before the command or the time was over; `None` if it did not.
     pub early: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub fn finish(spool: Spool, ending: &Ending) -> Result<Recording> {
         .as_ref()
         .is_err_and(|e| e.kind() == ErrorKind::StorageFull)
     {
-        // What it was made from is in memory, and takes many times the room.
+        // The sub-buffers are many times larger than the file, which is in memory.
         spool.remove_sub_buffers((0..=u16::MAX).take(recording.meta.cpus as usize));
         done = put();
     }
@@ -56,12 +56,12 @@ pub fn finish(spool: Spool, ending: &Ending) -> Result<Recording> {
     Ok(recording)
 }
 
-/// The recording that a spool holds, and the file that it is to be.
+/// The recording that a spool holds, and the path of the file to be made.
 fn read(spool: &Spool, ending: &Ending) -> Result<(Recording, std::path::PathBuf)> {
     let job = spool.job()?;
     let size = raw::sub_buffer(&job.header_page)?;
     let mut cmdlines = spool.lines(THREADS)?;
-    let kernel_threads = threads_of(&cmdlines);
+    let kernel_threads = parse_names(&cmdlines);
     cmdlines.extend(spool.lines(NAMES)?);
     let mut recording = raw::read(raw::Raw {
         header_page: &job.header_page,
@@ -78,7 +78,7 @@ fn read(spool: &Spool, ending: &Ending) -> Result<(Recording, std::path::PathBuf
             ..Meta::default()
         },
     })?;
-    account(&mut recording, &ending.counts);
+    reconcile(&mut recording, &ending.counts);
     if let Some(why) = &ending.early {
         let facts = &mut recording.meta.facts;
         facts.insert("ended_early".into(), why.clone());
@@ -103,7 +103,7 @@ fn read(spool: &Spool, ending: &Ending) -> Result<(Recording, std::path::PathBuf
     Ok((recording, job.output))
 }
 
-/// What the tracer counted of a CPU.
+/// The tracer's counts for a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counted {
     /// Events copied out of its buffer.
@@ -112,8 +112,8 @@ struct Counted {
     lost: u64,
 }
 
-/// Reads the `stats` of all CPUs, each after a line `CPU: N`.
-fn counted(stats: &str) -> BTreeMap<u16, Counted> {
+/// Parses the `stats` of all CPUs, each after a line `CPU: N`.
+fn parse_stats(stats: &str) -> BTreeMap<u16, Counted> {
     let mut all: BTreeMap<u16, Counted> = BTreeMap::new();
     let mut cpu = 0;
     for (key, value) in stats.lines().filter_map(|l| l.split_once(':')) {
@@ -135,21 +135,22 @@ fn counted(stats: &str) -> BTreeMap<u16, Counted> {
     all
 }
 
-/// Makes gaps and events add up to what the tracer counted.
-fn account(recording: &mut Recording, stats: &str) {
+/// Adds gaps so that gaps and events add up to what the tracer counted.
+fn reconcile(recording: &mut Recording, stats: &str) {
     let mut decoded: HashMap<u16, u64> = HashMap::new();
     for &cpu in &recording.events.cpu {
         *decoded.entry(cpu).or_default() += 1;
     }
-    for (cpu, counted) in counted(stats) {
+    for (cpu, counted) in parse_stats(stats) {
         let there = decoded.get(&cpu).copied().unwrap_or(0);
         let lost = counted.lost + counted.read.saturating_sub(there);
-        settle(&mut recording.meta.lost, cpu, lost, &recording.events);
+        set_lost(&mut recording.meta.lost, cpu, lost, &recording.events);
     }
 }
 
-/// Makes the gaps of a CPU add up to `lost`: one of unknown size takes what is missing, else a gap at the end of the trace.
-fn settle(gaps: &mut Vec<Lost>, cpu: u16, lost: u64, events: &Events) {
+/// Makes the gaps of a CPU add up to `lost`: a gap of unknown size takes what is missing; if there is none, a
+/// gap is added at the end of the trace.
+fn set_lost(gaps: &mut Vec<Lost>, cpu: u16, lost: u64, events: &Events) {
     let mine = |l: &&Lost| l.cpu == cpu;
     let known: u64 = gaps.iter().filter(mine).filter_map(|l| l.count).sum();
     let missing = lost.saturating_sub(known);
@@ -165,7 +166,7 @@ fn settle(gaps: &mut Vec<Lost>, cpu: u16, lost: u64, events: &Events) {
             count: Some(missing),
         }),
         [only] => only.count = Some(missing),
-        // Which gap has how many of them nobody knows: the first has all.
+        // How they are spread over the gaps is unknown: the first gets all.
         [first, rest @ ..] => {
             first.count = Some(missing);
             rest.iter_mut().for_each(|l| l.count = Some(0));
@@ -173,8 +174,8 @@ fn settle(gaps: &mut Vec<Lost>, cpu: u16, lost: u64, events: &Events) {
     }
 }
 
-/// Names by number, of lines `PID NAME`.
-fn threads_of(lines: &[u8]) -> HashMap<i32, String> {
+/// Parses lines `PID NAME`.
+fn parse_names(lines: &[u8]) -> HashMap<i32, String> {
     let text = String::from_utf8_lossy(lines);
     let of_line = |line: &str| {
         let (pid, name) = line.split_once(' ')?;
@@ -183,7 +184,7 @@ fn threads_of(lines: &[u8]) -> HashMap<i32, String> {
     text.lines().filter_map(of_line).collect()
 }
 
-/// Takes names and numbers from all tasks but the idle one and kernel threads, which keep their names.
+/// Removes names and numbers from all tasks but the idle one; kernel threads keep their names.
 fn anonymize(tasks: &mut [Task], kernel_threads: &HashMap<i32, String>) {
     let mut numbers: HashMap<i32, i32> = HashMap::new();
     for task in tasks {
@@ -232,7 +233,7 @@ mod tests {
 
     #[test]
     fn the_counts_of_each_cpu_are_read() {
-        let all = counted(STATS);
+        let all = parse_stats(STATS);
         assert_eq!(all[&0], Counted { read: 3, lost: 7 });
         assert_eq!(all[&1], Counted { read: 4, lost: 3 });
     }
@@ -240,14 +241,14 @@ mod tests {
     #[test]
     fn nothing_lost_is_no_gap() {
         let mut r = recording(&[0, 0], vec![]);
-        account(&mut r, "CPU: 0\noverrun: 0\nread events: 2\n");
+        reconcile(&mut r, "CPU: 0\noverrun: 0\nread events: 2\n");
         assert_eq!(r.meta.lost, []);
     }
 
     #[test]
-    fn what_was_read_but_is_not_there_is_lost() {
+    fn events_read_but_not_decoded_are_lost() {
         let mut r = recording(&[0, 0, 1, 1, 1, 1], vec![]);
-        account(&mut r, STATS);
+        reconcile(&mut r, STATS);
         assert_eq!(r.meta.lost, [gap(0, 6, Some(8)), gap(1, 6, Some(3))]);
     }
 
@@ -255,18 +256,18 @@ mod tests {
     fn a_gap_of_unknown_size_takes_what_is_missing() {
         let known = gap(0, 0, Some(5));
         let mut r = recording(&[0, 0, 0], vec![known, gap(0, 2, None)]);
-        account(&mut r, "CPU: 0\noverrun: 7\nread events: 3\n");
+        reconcile(&mut r, "CPU: 0\noverrun: 7\nread events: 3\n");
         assert_eq!(r.meta.lost, [known, gap(0, 2, Some(2))]);
     }
 
     #[test]
-    fn only_kernel_threads_keep_their_names_and_nobody_a_number() {
+    fn only_kernel_threads_keep_their_names() {
         let task = |pid, comm: &str| Task {
             pid,
             comm: comm.into(),
         };
         let mut tasks = [task(0, "<idle>"), task(4711, "vi"), task(55, "kswapd0")];
-        anonymize(&mut tasks, &threads_of(b"55 kswapd0\n"));
+        anonymize(&mut tasks, &parse_names(b"55 kswapd0\n"));
         let wanted = [task(0, "<idle>"), task(1, UNKNOWN_COMM), task(2, "kswapd0")];
         assert_eq!(tasks, wanted);
     }

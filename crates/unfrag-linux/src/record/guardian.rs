@@ -1,10 +1,11 @@
-//! A second process, so that whatever ends the recorder leaves no tracer behind and a file that can be read.
+//! The guardian: a second process that finishes the recording if the recorder dies.
 //!
-//! The recorder starts it before it traces and holds a pipe to it. At the end it says `DONE`; if the
-//! pipe closes without that, the recorder is dead, and the guardian does what is left to do.
+//! The recorder starts it before the trace begins, and holds a pipe to it. At the end the recorder writes
+//! `DONE`. If the pipe closes without that, the recorder is dead: the guardian removes the instance of the
+//! tracer and makes the file.
 //!
-//! Invariant: exactly one of the two removes the instance and makes the file. Both hold a share of the instance's lock, so nobody else
-//! takes it for abandoned while either lives.
+//! Invariant: exactly one of the two removes the instance and makes the file. Both hold the instance's
+//! shared lock, so no other recorder takes it for abandoned while either lives.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -17,7 +18,7 @@ use super::spooler::drain;
 use super::tracefs::Instance;
 use crate::error::{Error, Result};
 use crate::recording::Recording;
-use crate::tracedat::raw;
+use crate::trace::tracedat::raw;
 
 const DONE: &[u8] = b"done";
 
@@ -38,14 +39,14 @@ impl Guardian {
             .arg(spool.dir())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            // What a terminal sends to the recorder is not for it.
+            // In a group of its own it gets no signals of the terminal.
             .process_group(0)
             .spawn()
             .map_err(|e| Error::from(e).in_file(Path::new(command.get_program())))?;
         Ok(Guardian { child })
     }
 
-    /// Tells it that nothing is left to do, and waits for its end.
+    /// Tells the guardian that the recording is done, and waits for its end.
     pub fn dismiss(mut self) {
         if let Some(mut pipe) = self.child.stdin.take() {
             let _ = pipe.write_all(DONE);
@@ -54,7 +55,8 @@ impl Guardian {
     }
 }
 
-/// The guardian's side: waits for the recorder's end. If the recorder died, finishes its recording and gives it.
+/// The guardian's side: waits for the recorder's end. If the recorder died, finishes its recording and
+/// returns it.
 ///
 /// # Errors
 /// If it cannot be finished.
@@ -67,7 +69,7 @@ pub fn watch(dir: &Path) -> Result<Option<Recording>> {
     if said == DONE {
         return Ok(None);
     }
-    // It may have died between removing the instance and making the file.
+    // The recorder may have died between removing the instance and making the file.
     let mut ending = died();
     if let Ok(instance) = instance
         && instance.dir().exists()
@@ -84,7 +86,7 @@ fn died() -> Ending {
     }
 }
 
-/// Makes the file from a spool that both left behind.
+/// Makes the file from a spool that recorder and guardian both left behind.
 ///
 /// # Errors
 /// If it is no spool, or the file cannot be written.
@@ -92,7 +94,8 @@ pub fn recover(dir: &Path) -> Result<Recording> {
     finish(Spool::at(dir), &died())
 }
 
-/// Copies what the ring buffers still hold, and removes the instance in any case; what it counted.
+/// Copies what the ring buffers still hold, and removes the instance in any case; gives what the tracer
+/// counted.
 fn rescue(instance: Instance, spool: &Spool, header_page: &str) -> Result<String> {
     let copied = (|| {
         instance.set("tracing_on", "0")?;
@@ -103,7 +106,7 @@ fn rescue(instance: Instance, spool: &Spool, header_page: &str) -> Result<String
     })();
     let counts = instance.counts();
     instance.remove()?;
-    // A full disk is no reason to make no file of what is there.
+    // A file is made even if the disk is full: the spool holds most of the trace.
     if let Err(e) = copied {
         eprintln!("warning: the end of the trace is missing: {e}");
     }

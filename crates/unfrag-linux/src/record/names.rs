@@ -1,6 +1,6 @@
-//! Names of tasks.
+//! Names of tasks and of kernel threads.
 //!
-//! Invariant: of the host's tasks only kernel threads are looked at unless names were asked for.
+//! Invariant: unless names were asked for, kernel threads are the only tasks whose names are noted.
 
 use std::fs;
 use std::path::Path;
@@ -12,14 +12,14 @@ use crate::error::Result;
 /// `PF_KTHREAD` among the flags in /proc/PID/stat (proc(5)).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// The tasks besides the command's own that a recording of it follows. Some run what the kernel put off,
-/// such as freeing page tables after a grace period: the idle task, and ksoftirqd of each CPU. Others reclaim
-/// and compact memory, the command's too, and what they do to the rest changes what it finds.
+/// The tasks that a recording of a command follows besides the command's own. The idle task and each CPU's
+/// ksoftirqd do work that the kernel puts off, such as freeing page tables after a grace period. Others
+/// reclaim, compact or collapse memory, the command's included.
 pub fn of_kernel() -> Vec<i32> {
     let threads = kernel_threads();
     let of_line = |line: &str| {
         let (pid, name) = line.split_once(' ')?;
-        (runs_softirqs(name) || makes_room(name)).then(|| pid.parse().ok())?
+        (runs_softirqs(name) || reclaims_or_compacts(name)).then(|| pid.parse().ok())?
     };
     std::iter::once(0)
         .chain(threads.lines().filter_map(of_line))
@@ -27,17 +27,17 @@ pub fn of_kernel() -> Vec<i32> {
 }
 
 /// Whether a kernel thread of this name reclaims, compacts or collapses memory.
-fn makes_room(name: &str) -> bool {
+fn reclaims_or_compacts(name: &str) -> bool {
     let all = ["kswapd", "kcompactd", "khugepaged", "kdamond"];
     all.iter().any(|n| name.starts_with(n))
 }
 
-/// Whether a kernel thread of this name does nothing but run what was put off.
+/// Whether a kernel thread of this name only runs soft interrupts.
 pub fn runs_softirqs(name: &str) -> bool {
     name.starts_with("ksoftirqd/")
 }
 
-/// Notes the kernel threads of this moment.
+/// Adds the kernel threads of this moment to the spool.
 ///
 /// # Errors
 /// If the spool cannot be written.
@@ -69,12 +69,12 @@ fn kernel_thread(stat: &str) -> Option<String> {
     (flags & KERNEL_THREAD != 0).then(|| format!("{pid} {name}\n"))
 }
 
-/// Notes the names that the tracer remembers, which are the latest 128.
+/// Adds the names that the tracer remembers to the spool; it remembers the latest 128.
 ///
 /// # Errors
 /// If the spool cannot be written.
 pub fn note_traced(instance: &Instance, spool: &Spool) -> Result<()> {
-    // Only the tracer as a whole has the file; it is read, never written.
+    // The file exists for the whole tracer only; it is read, never written.
     let root = instance.dir().ancestors().nth(2).unwrap_or(Path::new("/"));
     let saved = fs::read(root.join("saved_cmdlines")).unwrap_or_default();
     spool.add_lines(NAMES, &saved)
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_thread_is_told_by_its_flag_whatever_it_is_called() {
+    fn a_kernel_thread_is_recognised_by_its_flag() {
         let thread = "73 (kswapd0) S 2 0 0 0 -1 2097216 0 0 0 0";
         assert_eq!(kernel_thread(thread).as_deref(), Some("73 kswapd0\n"));
         let liar = "74 (kswapd0) x) S 2 0 0 0 -1 4194304 0 0 0 0";

@@ -1,7 +1,7 @@
-//! The host's own view of its memory at one moment.
+//! A snapshot of procfs, taken from this host.
 //!
-//! Invariant: each file has the time before and after its reading, of CLOCK_MONOTONIC; a file that is not
-//! there or may not be read is named with the reason, never made up.
+//! Invariant: each file has the times before and after its reading, of CLOCK_MONOTONIC. A file that cannot be
+//! read is named with the reason.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -29,24 +29,24 @@ const DEBUG: &[&str] = &["extfrag_index", "unusable_index"];
 /// Name of the page flags while they are packed.
 const PACKED_FLAGS: &str = "kpageflags.zst";
 
-/// What is taken of a moment.
+/// What a snapshot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// What changes from second to second.
     Counts,
-    /// That, then the flags of every page frame.
+    /// The counts, then the flags of every page frame.
     CountsThenFlags,
-    /// Version, settings and the flags of every page frame, then what changes: so the counts are as
-    /// late as can be.
+    /// Version, settings and the flags of every page frame, then the counts, so that these are as late as
+    /// possible.
     FlagsThenCounts,
 }
 
-/// A file that was not taken.
+/// A file that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Untaken {
     /// Its name.
     pub file: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 
@@ -56,7 +56,7 @@ pub fn monotonic() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Where the host shows its memory.
+/// Directories that a snapshot is taken from.
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// The root of /proc.
@@ -75,7 +75,7 @@ impl Default for Sources {
 }
 
 impl Sources {
-    /// Takes a moment.
+    /// Takes a snapshot.
     pub fn take(&self, name: &str, extent: Extent) -> (Snapshot, Vec<Untaken>) {
         let mut taking = Taking {
             files: vec![],
@@ -103,7 +103,7 @@ impl Sources {
     }
 }
 
-/// A moment while it is being taken.
+/// A snapshot while it is being taken.
 struct Taking {
     files: Vec<SnapshotFile>,
     untaken: Vec<Untaken>,
@@ -117,8 +117,8 @@ impl Taking {
         self.add(name, begin, done.map(|()| content), name);
     }
 
-    /// The flags of every page frame, compressed while they are read: they would take two thousandths of
-    /// the memory that they describe, and show themselves as used.
+    /// The flags of every page frame, compressed while they are read. Uncompressed they would take two
+    /// thousandths of memory, and so change what they describe.
     fn flags(&mut self, path: &Path) {
         let begin = monotonic();
         let packed = zstd::Encoder::new(vec![], 1).and_then(|mut to| {
@@ -178,7 +178,7 @@ fn why(e: &std::io::Error) -> String {
     }
 }
 
-/// Unpacks the flags of the page frames in a moment that was taken.
+/// Unpacks the flags of the page frames in a snapshot.
 ///
 /// # Errors
 /// If they were not packed by this program.
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named_and_what_is_there_is_dated() {
+    fn missing_files_are_named_and_others_dated() {
         let sources = Sources {
             proc: "/proc".into(),
             debug: "/no such place".into(),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_come_as_lines_with_their_paths() {
+    fn settings_are_lines_with_their_paths() {
         let (snapshot, _) = Sources::default().take("begin", Extent::FlagsThenCounts);
         let text = String::from_utf8(snapshot.file("sysctl-vm").unwrap().to_vec()).unwrap();
         let line = text.lines().find(|l| l.contains("min_free_kbytes="));

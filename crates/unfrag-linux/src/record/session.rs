@@ -1,10 +1,13 @@
-//! The order in which a recording happens.
+//! The course of a recording.
 //!
-//! Instance, spool and guardian first; then the trace with its marker and the first snapshot; then the command, or the
-//! whole host for a time; the last snapshot, its marker, the end of the trace; then the file.
+//! 1. Instance, spool and guardian are made.
+//! 2. The trace begins, with a marker and the first snapshot.
+//! 3. The command runs, or time passes on the whole host; a snapshot is taken each second.
+//! 4. The last snapshot, a marker, the end of the trace.
+//! 5. The file is made.
 //!
-//! Invariant: from the first event on the guardian stands by, and whatever fails here leaves no instance:
-//! what was collected until then becomes a file, or, if the command never ran, is removed.
+//! Invariant: the guardian runs before the first event, and no failure here leaves an instance behind: what
+//! was collected becomes a file or, if the command never ran, is removed.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,17 +19,22 @@ use super::command::{self, Starter};
 use super::events;
 use super::finish::{Ending, finish};
 use super::guardian::Guardian;
+use super::host;
 use super::names;
 use super::procfs::{Extent, Sources, Untaken};
 use super::signals;
 use super::spool::{Job, Spool};
 use super::spooler::{self, Spooler};
-use super::tracefs::{Instance, Tracefs, WITHOUT};
-use super::{BEGIN, END, host};
+use super::tracefs::{Instance, Tracefs, WITHOUT_TRACING};
 use crate::error::{Error, Result};
 use crate::recording::Recording;
 use crate::snapshots::dates;
-use crate::tracedat::raw;
+use crate::trace::tracedat::raw;
+
+/// The name of the first snapshot of a recording, taken once the trace runs.
+pub const BEGIN: &str = "begin";
+/// The name of the last snapshot of a recording, taken before the trace ends.
+pub const END: &str = "end";
 
 /// Time between two snapshots.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -40,41 +48,41 @@ pub enum Scope {
     System(Option<Duration>),
 }
 
-/// How.
+/// Options of a recording.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// What is recorded.
     pub scope: Scope,
     /// The file to be made.
     pub output: PathBuf,
-    /// Objects of slab caches too.
+    /// Whether to record objects of slab caches.
     pub slab: bool,
-    /// Which process did what, too; needs `names`.
+    /// Whether to record which process did what; needs `names`.
     pub processes: bool,
     /// Further events, as `SUBSYSTEM:NAME`.
     pub events: Vec<String>,
-    /// Names and numbers of tasks too.
+    /// Whether to record names and numbers of tasks.
     pub names: bool,
-    /// Bytes of each CPU's ring buffer; by default what suits the host.
+    /// Bytes of each CPU's ring buffer; `None` chooses by the size of memory.
     pub buffer: Option<usize>,
 }
 
-/// What came of it.
+/// The result of a recording.
 #[derive(Debug)]
 pub struct Done {
-    /// The recording, which is in the file.
+    /// The recording, as the file holds it.
     pub recording: Recording,
     /// How the command ended.
     pub status: Option<ExitStatus>,
-    /// Files that no snapshot has.
+    /// Files that could not be read for a snapshot.
     pub untaken: Vec<Untaken>,
-    /// Instances of recorders that had died, removed.
+    /// Instances that dead recorders had left, now removed.
     pub stale: Vec<String>,
     /// Why the trace ended before the command did, such as a full disk.
     pub cut_short: Option<Error>,
 }
 
-/// What happens while it runs.
+/// An event while the recording runs.
 enum Event {
     Exited(std::io::Result<ExitStatus>),
     Signal(i32),
@@ -101,48 +109,48 @@ pub fn record(options: &Options, guardian: Command) -> Result<Done> {
     let instance = tracefs.instance()?;
     let spool = match Spool::create(&options.output) {
         Ok(spool) => spool,
-        Err(e) => return Err(also(e, instance.remove())),
+        Err(e) => return Err(with_warning(e, instance.remove())),
     };
     match Session::set_up(options, &instance, &spool, guardian) {
         Ok(ready) => Session::new(options, instance, spool, ready).run(options, stale),
         Err(e) => {
             let removed = instance.remove().and(spool.remove());
-            Err(also(e, removed))
+            Err(with_warning(e, removed))
         }
     }
 }
 
-/// The first error; the second is said beside it.
-fn also(e: Error, second: Result<()>) -> Error {
+/// The first error; prints the second as a warning.
+fn with_warning(e: Error, second: Result<()>) -> Error {
     if let Err(second) = second {
         eprintln!("warning: {second}");
     }
     e
 }
 
-/// The tracer knows tasks by their numbers on the host.
+/// Refuses a container with process numbers of its own: the tracer knows tasks by their numbers on the host.
 fn check_pid_namespace(link: &Path) -> Result<()> {
-    /// Of the namespace that the kernel begins with.
+    /// Link of the initial namespace.
     const FIRST: &str = "pid:[4026531836]";
     match std::fs::read_link(link) {
         Ok(name) if name.as_os_str() != FIRST => Err(Error::unsupported(
             "this container numbers its processes itself, so the tracer cannot be told which to follow",
         )
         .help(format!(
-            "start the container with the host's process numbers (--pid=host), or use --system; {WITHOUT}"
+            "start the container with the host's process numbers (--pid=host), or use --system; {WITHOUT_TRACING}"
         ))),
         _ => Ok(()),
     }
 }
 
-/// Bytes of each CPU's buffer: a hundredth of memory in all, from 1 to 16 MiB each.
+/// Default size in bytes of each CPU's buffer: a hundredth of memory in all, from 1 to 16 MiB each.
 fn usual_buffer(memory: u64, cpus: usize) -> usize {
     let share = memory / 100 / cpus.max(1) as u64;
     (share as usize).clamp(1 << 20, 16 << 20) & !0xffff
 }
 
-/// What a recording needs beside its tracer: guardian, sizes of a ring page and of a buffer in bytes,
-/// and the command's starter.
+/// What [`Session::set_up`] made: guardian, bytes of a sub-buffer, bytes of a buffer, and the command's
+/// starter.
 type Ready = (Guardian, usize, usize, Option<Starter>);
 
 /// A recording under way.
@@ -174,14 +182,14 @@ impl Session {
         }
     }
 
-    /// Everything up to the first event.
+    /// Everything before the first event.
     fn set_up(
         options: &Options,
         instance: &Instance,
         spool: &Spool,
         guardian: Command,
     ) -> Result<Ready> {
-        let mut meta = host();
+        let mut meta = host::meta();
         let cpus = instance.cpus()?;
         let header_page = text(instance.get("events/header_page")?);
         let sub_buffer = raw::sub_buffer(&header_page)? as usize;
@@ -194,7 +202,7 @@ impl Session {
         instance.set("buffer_size_kb", &(buffer >> 10).to_string())?;
         instance.set_if_there("buffer_percent", &spooler::WAKE_PERCENT.to_string())?;
         instance.set_if_there("options/overwrite", "1")?;
-        // Remembering names costs at every switch of tasks.
+        // The kernel then notes a name at every switch of tasks, so only on demand.
         let names = if options.names { "1" } else { "0" };
         instance.set_if_there("options/record-cmd", names)?;
         let mut starter = None;
@@ -207,7 +215,7 @@ impl Session {
                     )
                     .help("use --system"));
                 }
-                // The recorder's own pages, the spool's cache above all, are taken from the same memory.
+                // The recorder's own pages, mostly the page cache of the spool, come from the same memory.
                 let own = rustix::thread::gettid().as_raw_nonzero().get();
                 let mut followed = vec![s.task, own];
                 followed.extend(names::of_kernel());
@@ -249,11 +257,11 @@ impl Session {
 
     /// From the first event to the file.
     fn run(mut self, options: &Options, stale: Vec<String>) -> Result<Done> {
-        let (tell, told) = channel();
-        signals::listen(&tell, Event::Signal)?;
+        let (sender, receiver) = channel();
+        signals::listen(&sender, Event::Signal)?;
         let gave_up = {
-            let tell = tell.clone();
-            move || drop(tell.send(Event::GaveUp))
+            let sender = sender.clone();
+            move || drop(sender.send(Event::GaveUp))
         };
         let spooler = Spooler::start(
             &self.instance,
@@ -266,8 +274,8 @@ impl Session {
             Ok(s) => s,
             Err(e) => return Err(self.abandon(e)),
         };
-        let ran = self.traced(options, &tell, &told);
-        // From here on the trace ends, whatever happened.
+        let ran = self.traced(options, &sender, &receiver);
+        // The trace ends here in any case.
         let stopped = self.instance.set("tracing_on", "0");
         let spooled = spooler.stop();
         let status = match ran {
@@ -303,12 +311,12 @@ impl Session {
         })
     }
 
-    /// What lies between the two markers; the command's status.
+    /// The part between the two markers; gives the command's status.
     fn traced(
         &mut self,
         options: &Options,
-        tell: &Sender<Event>,
-        told: &Receiver<Event>,
+        sender: &Sender<Event>,
+        receiver: &Receiver<Event>,
     ) -> Result<Option<ExitStatus>> {
         self.instance.set("tracing_on", "1")?;
         self.instance.set("trace_marker", "unfrag: begin\n")?;
@@ -323,12 +331,12 @@ impl Session {
                 };
                 let mut started = starter.start()?;
                 child = Some(started.id() as i32);
-                let tell = tell.clone();
-                std::thread::spawn(move || drop(tell.send(Event::Exited(started.wait()))));
+                let sender = sender.clone();
+                std::thread::spawn(move || drop(sender.send(Event::Exited(started.wait()))));
             }
             Scope::System(time) => deadline = time.map(|t| Instant::now() + t),
         }
-        let status = self.wait(told, child, deadline);
+        let status = self.wait(receiver, child, deadline);
         names::note_kernel_threads(&self.spool)?;
         let _ = self.snapshot(END, Extent::CountsThenFlags);
         self.instance.set("trace_marker", "unfrag: end\n")?;
@@ -338,7 +346,7 @@ impl Session {
     /// Takes a snapshot a second until the end.
     fn wait(
         &mut self,
-        told: &Receiver<Event>,
+        receiver: &Receiver<Event>,
         child: Option<i32>,
         deadline: Option<Instant>,
     ) -> Result<Option<ExitStatus>> {
@@ -349,13 +357,13 @@ impl Session {
             let now = Instant::now();
             let next = start + PERIOD * (taken + 1);
             let until = deadline.map_or(next, |d| d.min(next));
-            match told.recv_timeout(until.saturating_duration_since(now)) {
+            match receiver.recv_timeout(until.saturating_duration_since(now)) {
                 Ok(Event::Exited(status)) => return Ok(Some(status?)),
                 Ok(Event::Signal(signal)) => match child {
-                    Some(child) => command::pass_on(signal, child),
+                    Some(child) => command::forward(signal, child),
                     None => return Ok(None),
                 },
-                // The command runs on; it is not the recorder's to end.
+                // The command runs on without a trace.
                 Ok(Event::GaveUp) => {
                     let _ = self.instance.set("tracing_on", "0");
                     full = true;
@@ -368,7 +376,7 @@ impl Session {
                     if deadline.is_some_and(|d| Instant::now() >= d) {
                         return Ok(None);
                     }
-                    // After a hitch the missed ones are left out.
+                    // Snapshots that were missed, because one took long, are left out.
                     taken = (start.elapsed().as_nanos() / PERIOD.as_nanos()) as u32;
                     if !full {
                         full = self
@@ -393,11 +401,11 @@ impl Session {
         self.spool.add(&snapshot)
     }
 
-    /// Ends a recording that has nothing to show.
+    /// Ends a recording that has nothing to keep; gives back the error.
     fn abandon(self, e: Error) -> Error {
         let removed = self.instance.remove().and(self.spool.remove());
         self.guardian.dismiss();
-        also(e, removed)
+        with_warning(e, removed)
     }
 }
 
@@ -407,7 +415,7 @@ fn today() -> String {
     dates::date(now.map_or(0, |t| t.as_secs()))
 }
 
-/// Enables the events that this kernel has; their formats.
+/// Enables the events that this kernel has; gives their formats.
 fn enable(instance: &Instance, options: &Options) -> Result<Vec<(String, String)>> {
     let mut wanted: Vec<&str> = [events::PAGES, events::USUAL].concat();
     if options.slab {
@@ -430,7 +438,7 @@ fn enable(instance: &Instance, options: &Options) -> Result<Vec<(String, String)
         }
         if !instance.path(&format!("{dir}/enable")).exists() {
             let help = if events::PAGES.contains(event) {
-                format!("it needs tracepoints (CONFIG_TRACEPOINTS); {WITHOUT}")
+                format!("it needs tracepoints (CONFIG_TRACEPOINTS); {WITHOUT_TRACING}")
             } else if asked_for.iter().any(|a| a == event) {
                 "events are named SUBSYSTEM:NAME, as in available_events of tracefs".to_owned()
             } else {
@@ -461,7 +469,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_take_a_hundredth_of_memory_within_bounds() {
+    fn buffers_take_a_hundredth_of_memory() {
         assert_eq!(usual_buffer(24 << 30, 2), 16 << 20);
         assert_eq!(usual_buffer(128 << 20, 4), 1 << 20);
         let some = usual_buffer(768 << 20, 2);
@@ -472,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_with_its_own_process_numbers_is_told_so() {
+    fn a_pid_namespace_is_refused() {
         let dir = std::env::temp_dir().join(format!("unfrag-ns-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let link = dir.join("pid");

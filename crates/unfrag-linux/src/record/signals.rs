@@ -1,9 +1,9 @@
-//! Signals to the recorder, as events of its own.
+//! Signals to the recorder.
 //!
-//! Invariant: a signal that whoever started the recorder has it ignore stays ignored.
+//! Invariant: a signal that the recorder was started to ignore, as by nohup, stays ignored.
 
-use super::command::libc_signal;
 use crate::error::Result;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::sync::mpsc::Sender;
 
 /// Whether /proc/self/status says that a signal is ignored.
@@ -17,23 +17,18 @@ fn is_ignored(status: &str, signal: i32) -> bool {
 ///
 /// # Errors
 /// If the handlers or the thread cannot be had.
-pub fn listen<E: Send + 'static>(tell: &Sender<E>, event: fn(i32) -> E) -> Result<()> {
-    let which = [
-        libc_signal::INT,
-        libc_signal::TERM,
-        libc_signal::HUP,
-        libc_signal::QUIT,
-    ];
-    // What whoever started the recorder has it ignore, the command is to ignore too.
+pub fn listen<E: Send + 'static>(sender: &Sender<E>, event: fn(i32) -> E) -> Result<()> {
+    let which = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+    // The command inherits what is ignored here.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let which = which.into_iter().filter(|s| !is_ignored(&status, *s));
     let mut signals = signal_hook::iterator::Signals::new(which)?;
-    let tell = tell.clone();
+    let sender = sender.clone();
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
             for signal in signals.forever() {
-                if tell.send(event(signal)).is_err() {
+                if sender.send(event(signal)).is_err() {
                     return;
                 }
             }
@@ -48,8 +43,8 @@ mod tests {
     #[test]
     fn signals_that_nohup_ignores_are_left_alone() {
         let status = "Name:\tunfrag\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000000\n";
-        assert!(is_ignored(status, libc_signal::HUP));
-        assert!(!is_ignored(status, libc_signal::INT));
-        assert!(!is_ignored("", libc_signal::HUP));
+        assert!(is_ignored(status, SIGHUP));
+        assert!(!is_ignored(status, SIGINT));
+        assert!(!is_ignored("", SIGHUP));
     }
 }

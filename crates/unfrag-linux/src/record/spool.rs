@@ -1,8 +1,7 @@
-//! The directory that holds a recording while it is made.
+//! The spool: the directory that holds a recording while it is made.
 //!
-//! Invariant: at any moment it holds all that a file can be made from (`finish`), whoever dies: what is
-//! known beforehand ([`Job`]) is written before the trace begins, sub-buffers are appended, and a snapshot counts once
-//! its line stands in `index.tsv`.
+//! Invariant: at any moment `finish` can make a file from it, even after a crash. The [`Job`] is written before
+//! the trace begins, sub-buffers are appended, and a snapshot counts once its line stands in `index.tsv`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -16,12 +15,12 @@ use crate::recording::Snapshot;
 /// Name of the member that holds the [`Job`].
 const JOB: &str = "job.json";
 
-/// The list of kernel threads: lines `PID NAME`, the later ones to count.
+/// The list of kernel threads: lines `PID NAME`, of which the last one for a PID counts.
 pub const THREADS: &str = "kernel-threads";
-/// The list of all other tasks, likewise.
+/// The list of all other tasks, in lines of the same form.
 pub const NAMES: &str = "cmdlines";
 
-/// What is known before the trace begins.
+/// A recording's parameters, known before the trace begins.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Job {
     /// The file to be made.
@@ -44,14 +43,19 @@ pub struct Job {
     pub formats: Vec<(String, String)>,
 }
 
-/// The directory.
+/// The file in the spool's directory `dir` that holds a CPU's sub-buffers.
+pub fn spool_file(dir: &Path, cpu: u16) -> PathBuf {
+    dir.join(format!("cpu{cpu}.raw"))
+}
+
+/// A spool.
 #[derive(Debug)]
 pub struct Spool {
     dir: PathBuf,
 }
 
 impl Spool {
-    /// Makes it beside `output`.
+    /// Makes the spool of the file `output`, beside it.
     ///
     /// # Errors
     /// If it cannot be made there.
@@ -77,7 +81,7 @@ impl Spool {
         Ok(Spool { dir })
     }
 
-    /// Opens one that is there.
+    /// The spool that exists at `dir`.
     #[must_use]
     pub fn at(dir: &Path) -> Spool {
         Spool {
@@ -85,12 +89,12 @@ impl Spool {
         }
     }
 
-    /// Where it is.
+    /// Its directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Writes down what is known.
+    /// Writes the job.
     ///
     /// # Errors
     /// If that cannot be written.
@@ -101,7 +105,7 @@ impl Spool {
         fs::write(&path, json).map_err(|e| Error::from(e).in_file(&path))
     }
 
-    /// What was known.
+    /// Reads the job.
     ///
     /// # Errors
     /// If this is no spool.
@@ -192,13 +196,13 @@ impl Spool {
         Ok(all)
     }
 
-    /// Cuts off what a write that was broken off left of a sub-buffer, so that more can be appended.
+    /// Cuts off a partial sub-buffer at the end of each file, so that more can be appended.
     ///
     /// # Errors
     /// If the files cannot be changed.
     pub fn cut_to(&self, size: u64, cpus: &[u16]) -> Result<()> {
         for &cpu in cpus {
-            let path = super::spooler::spool_file(&self.dir, cpu);
+            let path = spool_file(&self.dir, cpu);
             let cut = |file: File| -> std::io::Result<()> {
                 let len = file.metadata()?.len();
                 file.set_len(len / size * size)
@@ -223,7 +227,7 @@ impl Spool {
         if index.is_empty() {
             return Ok(vec![]);
         }
-        // A line that was broken off is no line.
+        // A partial line at the end does not count.
         let whole = index.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
         if whole < index.len() {
             index.truncate(whole);
@@ -240,7 +244,7 @@ impl Spool {
     /// Removes the sub-buffers, to make room for the file made from them.
     pub fn remove_sub_buffers(&self, cpus: impl Iterator<Item = u16>) {
         for cpu in cpus {
-            let _ = fs::remove_file(super::spooler::spool_file(&self.dir, cpu));
+            let _ = fs::remove_file(spool_file(&self.dir, cpu));
         }
     }
 
@@ -285,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_whose_line_was_broken_off_does_not_count() {
+    fn a_snapshot_with_a_partial_line_does_not_count() {
         let dir = scratch("index");
         let spool = Spool::create(&dir.join("x.unfrag")).unwrap();
         spool.add(&snapshot("begin", 100)).unwrap();
@@ -301,10 +305,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sub_buffer_that_was_broken_off_is_cut_before_more_is_appended() {
+    fn a_partial_sub_buffer_is_cut_off() {
         let dir = scratch("cut");
         let spool = Spool::create(&dir.join("x.unfrag")).unwrap();
-        let file = super::super::spooler::spool_file(spool.dir(), 3);
+        let file = spool_file(spool.dir(), 3);
         fs::write(&file, vec![7; 2 * 4096 + 100]).unwrap();
         assert_eq!(spool.sub_buffers(4096).unwrap()[0].1.len(), 2 * 4096);
         spool.cut_to(4096, &[0, 3]).unwrap();

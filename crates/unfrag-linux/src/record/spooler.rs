@@ -1,11 +1,11 @@
-//! From the kernel's ring buffers to files, while the recording runs.
+//! Copies the kernel's ring buffers to files while the recording runs.
 //!
 //! A thread waits until a CPU's buffer is filled to [`WAKE_PERCENT`], and copies that many sub-buffers.
-//! It copies by read(2), a sub-buffer a call: splice(2) would make the kernel allocate a page for
-//! each, and so write into the record of the allocator what recording did to it.
+//! It copies by read(2), a sub-buffer a call: for splice(2) the kernel would allocate a page for each, which
+//! would change what is recorded.
 //!
-//! Invariant: a spool file holds whole sub-buffers, in the order of time, but for a tail that a full disk cut
-//! off. What is not yet copied waits in the ring buffer, and [`drain`] fetches it at the end.
+//! Invariant: a spool file holds whole sub-buffers, in the order of time, except for a tail that a full disk
+//! cut off. What is not yet copied stays in the ring buffer until [`drain`] copies it at the end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -17,25 +17,21 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::spool::spool_file;
 use super::tracefs::Instance;
 use crate::error::{Error, Result};
 
-/// A buffer is read when it is filled so far.
+/// A buffer is read when it is filled to this percentage.
 pub const WAKE_PERCENT: usize = 25;
 
 /// Bytes written to a spool file at a time.
 const CHUNK: usize = 256 << 10;
 
-/// A reader rests so long after it was woken for little: kernels before 4.20 wake it at every event.
-const REST: Duration = Duration::from_millis(50);
+/// Pause after a wake-up that brought little: kernels before 4.20 wake a reader at every event.
+const PAUSE: Duration = Duration::from_millis(50);
 
-/// The file that holds a CPU's sub-buffers.
-pub fn spool_file(dir: &Path, cpu: u16) -> PathBuf {
-    dir.join(format!("cpu{cpu}.raw"))
-}
-
-/// One CPU's way from ring buffer to file.
-struct Lane {
+/// Copies one CPU's ring buffer to its file.
+struct Copier {
     from: File,
     to: File,
     path: PathBuf,
@@ -43,8 +39,8 @@ struct Lane {
     chunk: Vec<u8>,
 }
 
-impl Lane {
-    fn open(instance: &Instance, cpu: u16, sub_buffer: usize, dir: &Path) -> Result<Lane> {
+impl Copier {
+    fn open(instance: &Instance, cpu: u16, sub_buffer: usize, dir: &Path) -> Result<Copier> {
         let source = instance.path(&format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
         let from = OpenOptions::new()
             .read(true)
@@ -57,7 +53,7 @@ impl Lane {
             .create(true)
             .open(&path)
             .map_err(|e| Error::from(e).in_file(&path))?;
-        Ok(Lane {
+        Ok(Copier {
             from,
             to,
             path,
@@ -66,14 +62,14 @@ impl Lane {
         })
     }
 
-    /// Copies up to `most` sub-buffers; how many.
+    /// Copies up to `most` sub-buffers; gives their number.
     fn copy(&mut self, most: usize) -> Result<usize> {
         let mut copied = 0;
         while copied < most {
             let at = self.chunk.len();
             self.chunk.resize(at + self.sub_buffer, 0);
             match self.from.read(&mut self.chunk[at..]) {
-                // Its head says how much of it is used.
+                // The head of a sub-buffer says how much of it is used.
                 Ok(n) if n > 0 => copied += 1,
                 Ok(_) => {
                     self.chunk.truncate(at);
@@ -103,18 +99,18 @@ impl Lane {
     }
 }
 
-fn lanes(instance: &Instance, sub_buffer: usize, dir: &Path) -> Result<Vec<Lane>> {
-    let lane = |cpu| Lane::open(instance, cpu, sub_buffer, dir);
-    instance.cpus()?.into_iter().map(lane).collect()
+fn copiers(instance: &Instance, sub_buffer: usize, dir: &Path) -> Result<Vec<Copier>> {
+    let copier = |cpu| Copier::open(instance, cpu, sub_buffer, dir);
+    instance.cpus()?.into_iter().map(copier).collect()
 }
 
-/// Copies all that the ring buffers of an instance hold, which must have stopped.
+/// Copies all that the ring buffers of a stopped instance hold.
 ///
 /// # Errors
 /// If they cannot be read, or the files not be written (then what fits is there).
 pub fn drain(instance: &Instance, sub_buffer: usize, dir: &Path) -> Result<()> {
-    for mut lane in lanes(instance, sub_buffer, dir)? {
-        lane.copy(usize::MAX)?;
+    for mut copier in copiers(instance, sub_buffer, dir)? {
+        copier.copy(usize::MAX)?;
     }
     Ok(())
 }
@@ -122,12 +118,12 @@ pub fn drain(instance: &Instance, sub_buffer: usize, dir: &Path) -> Result<()> {
 /// The thread that copies while the recording runs.
 pub struct Spooler {
     thread: JoinHandle<Result<()>>,
-    /// Its end tells the thread to stop.
+    /// Dropping it tells the thread to stop.
     _stop: OwnedFd,
 }
 
 impl Spooler {
-    /// Starts it. `full` is called if it has to give up.
+    /// Starts the thread. `gave_up` is called if it stops because of an error.
     ///
     /// # Errors
     /// If the buffers or the files cannot be opened.
@@ -138,14 +134,14 @@ impl Spooler {
         dir: &Path,
         gave_up: impl FnOnce() + Send + 'static,
     ) -> Result<Spooler> {
-        let lanes = lanes(instance, sub_buffer, dir)?;
+        let copiers = copiers(instance, sub_buffer, dir)?;
         let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(std::io::Error::from)?;
         let batch = (buffer_bytes / sub_buffer * WAKE_PERCENT / 100).max(1);
         let thread = std::thread::Builder::new()
             .name("spooler".into())
             .spawn(move || {
-                let done = run(lanes, &stopped, batch);
+                let done = run(copiers, &stopped, batch);
                 if done.is_err() {
                     gave_up();
                 }
@@ -157,10 +153,10 @@ impl Spooler {
         })
     }
 
-    /// Stops it, and waits until its files are closed.
+    /// Stops the thread, and waits until its files are closed.
     ///
     /// # Errors
-    /// What it gave up for.
+    /// The error for which it stopped early.
     pub fn stop(self) -> Result<()> {
         let Spooler { thread, _stop } = self;
         drop(_stop);
@@ -172,14 +168,14 @@ impl Spooler {
     }
 }
 
-fn run(mut lanes: Vec<Lane>, stopped: &OwnedFd, batch: usize) -> Result<()> {
-    let rest = Timespec {
+fn run(mut copiers: Vec<Copier>, stopped: &OwnedFd, batch: usize) -> Result<()> {
+    let pause = Timespec {
         tv_sec: 0,
-        tv_nsec: REST.as_nanos() as i64,
+        tv_nsec: PAUSE.as_nanos() as i64,
     };
     loop {
         let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(stopped, PollFlags::empty())];
-        fds.extend(lanes.iter().map(|l| PollFd::new(&l.from, PollFlags::IN)));
+        fds.extend(copiers.iter().map(|l| PollFd::new(&l.from, PollFlags::IN)));
         match poll(&mut fds, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(e) => return Err(std::io::Error::from(e).into()),
@@ -190,12 +186,12 @@ fn run(mut lanes: Vec<Lane>, stopped: &OwnedFd, batch: usize) -> Result<()> {
         let ready: Vec<bool> = fds[1..].iter().map(|f| !f.revents().is_empty()).collect();
         drop(fds);
         let mut most = 0;
-        for (lane, _) in lanes.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
-            most = most.max(lane.copy(batch)?);
+        for (copier, _) in copiers.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
+            most = most.max(copier.copy(batch)?);
         }
         if most < batch / 2 + 1 {
             let mut only_stop = [PollFd::new(stopped, PollFlags::empty())];
-            let _ = poll(&mut only_stop, Some(&rest));
+            let _ = poll(&mut only_stop, Some(&pause));
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The kernel's tracer: where it is mounted, and instances of it that are ours alone.
+//! The kernel's tracer: its mount point, and instances of it that belong to recorders.
 //!
-//! Invariant: nothing outside `instances/unfrag-*` is written. Whoever uses an instance holds a shared lock
-//! on its directory, so one that nobody holds was left by a recorder that died, in whatever pid
-//! namespace, and [`Tracefs::remove_stale`] may remove it. An instance is made and locked, and all of them
-//! are looked at, with `instances` itself locked: one just made is never taken for abandoned.
+//! Invariant: nothing outside `instances/unfrag-*` is written. A user of an instance holds a shared lock on
+//! its directory. An instance without a lock was left by a recorder that died, in whatever pid namespace,
+//! and [`Tracefs::remove_stale`] removes it. Making an instance and looking for stale ones both hold a lock
+//! on `instances` itself, so a new instance is never taken for a stale one.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
@@ -14,14 +14,14 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{Error, Result};
 
-/// What the names of our instances begin with.
+/// Prefix of the names of recorders' instances.
 const PREFIX: &str = "unfrag-";
 
-/// How long the kernel may take to let go of an instance whose files were just closed.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time for the kernel to release an instance whose files were closed.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What still works without the right to trace.
-pub const WITHOUT: &str =
+/// Help: what still works without the right to trace.
+pub const WITHOUT_TRACING: &str =
     "without that right, `unfrag snapshot` and `unfrag inspect /proc` still work";
 
 /// A mounted tracefs.
@@ -31,17 +31,17 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// Finds where it is mounted.
+    /// Finds the mount point.
     ///
     /// # Errors
-    /// If it is not, or may not be looked into; says what to do.
+    /// If there is none, or it may not be read; says what to do.
     pub fn find() -> Result<Tracefs> {
         let mounts = Path::new("/proc/self/mounts");
         let text = fs::read(mounts).map_err(|e| Error::from(e).in_file(mounts))?;
-        let root = mounted(&String::from_utf8_lossy(&text)).ok_or_else(|| {
+        let root = mount_point(&String::from_utf8_lossy(&text)).ok_or_else(|| {
             Error::unsupported("tracefs is not mounted").help(format!(
                 "as root: mount -t tracefs nodev /sys/kernel/tracing; a container needs it mounted \
-                 from the host, writable; {WITHOUT}"
+                 from the host, writable; {WITHOUT_TRACING}"
             ))
         })?;
         let instances = root.join("instances");
@@ -51,28 +51,28 @@ impl Tracefs {
                 "this kernel's tracer has no instances (they came with Linux 3.10)",
             )
             .in_file(&root)
-            .help(WITHOUT)),
-            Err(e) => Err(refused(e, &instances)),
+            .help(WITHOUT_TRACING)),
+            Err(e) => Err(access_error(e, &instances)),
         }
     }
 
-    /// Removes instances of recorders that died; their names.
+    /// Removes instances of recorders that died; gives their names.
     ///
     /// # Errors
     /// If the instances cannot be listed.
     pub fn remove_stale(&self) -> Result<Vec<String>> {
         let dir = self.root.join("instances");
-        let turn = in_turn(&dir)?;
+        let lock = lock_instances(&dir)?;
         let mut stale = vec![];
-        for item in fs::read_dir(&dir).map_err(|e| refused(e, &dir))? {
+        for item in fs::read_dir(&dir).map_err(|e| access_error(e, &dir))? {
             let Ok(name) = item
-                .map_err(|e| refused(e, &dir))?
+                .map_err(|e| access_error(e, &dir))?
                 .file_name()
                 .into_string()
             else {
                 continue;
             };
-            if !is_ours(&name) {
+            if !is_recorders(&name) {
                 continue;
             }
             if let Ok(f) = File::open(dir.join(&name))
@@ -81,7 +81,7 @@ impl Tracefs {
                 stale.push((name, f));
             }
         }
-        drop(turn);
+        drop(lock);
         stale.retain(|(name, _)| remove_at(&dir.join(name)).is_ok());
         Ok(stale.into_iter().map(|(name, _)| name).collect())
     }
@@ -95,7 +95,7 @@ impl Tracefs {
         let names = std::iter::once(format!("{PREFIX}{id}"))
             .chain((2..100).map(|n| format!("{PREFIX}{id}-{n}")));
         let instances = self.root.join("instances");
-        let _turn = in_turn(&instances)?;
+        let _lock = lock_instances(&instances)?;
         for name in names {
             let dir = instances.join(name);
             match fs::create_dir(&dir) {
@@ -105,7 +105,7 @@ impl Tracefs {
                     return Ok(instance);
                 }
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(refused(e, &dir)),
+                Err(e) => return Err(access_error(e, &dir)),
             }
         }
         Err(Error::malformed("too many instances of one name")
@@ -114,23 +114,22 @@ impl Tracefs {
     }
 }
 
-/// Waits until nobody else makes instances or looks for abandoned ones; as long as the answer lives, nobody will.
-fn in_turn(instances: &Path) -> Result<File> {
-    let f = File::open(instances).map_err(|e| refused(e, instances))?;
-    flock(&f, FlockOperation::LockExclusive).map_err(|e| refused(e.into(), instances))?;
+/// Locks `instances` until the file is dropped, so that no other recorder makes or removes an instance.
+fn lock_instances(instances: &Path) -> Result<File> {
+    let f = File::open(instances).map_err(|e| access_error(e, instances))?;
+    flock(&f, FlockOperation::LockExclusive).map_err(|e| access_error(e.into(), instances))?;
     Ok(f)
 }
 
-/// Whether a directory's name is that of an instance of a recorder.
-fn is_ours(name: &str) -> bool {
+/// Whether an instance of this name belongs to a recorder.
+fn is_recorders(name: &str) -> bool {
     let number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     name.strip_prefix(PREFIX)
         .is_some_and(|rest| rest.split('-').all(number))
 }
 
-/// Where the text of /proc/self/mounts says that the tracer's files are: tracefs, else (before
-/// Linux 4.1) a directory of debugfs.
-fn mounted(mounts: &str) -> Option<PathBuf> {
+/// The tracer's directory according to /proc/self/mounts: tracefs or, before Linux 4.1, a directory of debugfs.
+fn mount_point(mounts: &str) -> Option<PathBuf> {
     let of_type = |wanted: &str| {
         mounts.lines().find_map(|line| {
             let mut words = line.split(' ').skip(1);
@@ -141,7 +140,7 @@ fn mounted(mounts: &str) -> Option<PathBuf> {
     of_type("tracefs").or_else(|| of_type("debugfs").map(|d| d.join("tracing")))
 }
 
-/// Undoes the octal escapes of a mount point's spaces and the like.
+/// Undoes the octal escapes that a mount point has for spaces and the like.
 fn unescape(place: &str) -> String {
     let mut parts = place.split('\\');
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -160,22 +159,22 @@ fn unescape(place: &str) -> String {
     out
 }
 
-/// Says which right is missing.
-fn refused(e: std::io::Error, path: &Path) -> Error {
+/// An error of the tracer's files, with the right that is missing.
+fn access_error(e: std::io::Error, path: &Path) -> Error {
     let help = match e.kind() {
         ErrorKind::PermissionDenied if rustix::process::geteuid().is_root() => format!(
             "root's right to trace was taken away here: by a container that lacks CAP_SYS_ADMIN and \
-             CAP_DAC_OVERRIDE, or by kernel lockdown (see /sys/kernel/security/lockdown); {WITHOUT}"
+             CAP_DAC_OVERRIDE, or by kernel lockdown (see /sys/kernel/security/lockdown); {WITHOUT_TRACING}"
         ),
         ErrorKind::PermissionDenied => {
-            format!("recording needs root, or the right to write to tracefs; {WITHOUT}")
+            format!("recording needs root, or the right to write to tracefs; {WITHOUT_TRACING}")
         }
         ErrorKind::ReadOnlyFilesystem => {
             format!(
-                "tracefs is mounted read-only here, as containers do: mount it writable; {WITHOUT}"
+                "tracefs is mounted read-only here, as containers do: mount it writable; {WITHOUT_TRACING}"
             )
         }
-        _ => WITHOUT.to_owned(),
+        _ => WITHOUT_TRACING.to_owned(),
     };
     Error::from(e).in_file(path).help(help)
 }
@@ -187,7 +186,7 @@ fn remove_at(dir: &Path) -> Result<()> {
         match fs::remove_dir(dir) {
             Ok(()) => return Ok(()),
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(e) if e.kind() == ErrorKind::ResourceBusy && start.elapsed() < PATIENCE => {
+            Err(e) if e.kind() == ErrorKind::ResourceBusy && start.elapsed() < RELEASE_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(10));
             }
             Err(e) => {
@@ -207,13 +206,14 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Opens one that exists, and takes a share of it.
+    /// Opens an instance that exists, and takes its shared lock.
     ///
     /// # Errors
     /// If it is gone.
     pub fn open(dir: &Path) -> Result<Instance> {
-        let lock = File::open(dir).map_err(|e| refused(e, dir))?;
-        flock(&lock, FlockOperation::NonBlockingLockShared).map_err(|e| refused(e.into(), dir))?;
+        let lock = File::open(dir).map_err(|e| access_error(e, dir))?;
+        flock(&lock, FlockOperation::NonBlockingLockShared)
+            .map_err(|e| access_error(e.into(), dir))?;
         Ok(Instance {
             dir: dir.to_owned(),
             _lock: lock,
@@ -236,13 +236,13 @@ impl Instance {
     /// If the kernel refuses it.
     pub fn set(&self, file: &str, value: &str) -> Result<()> {
         let path = self.path(file);
-        // No O_CREAT, which tracefs refuses with an error that misleads.
+        // Without O_CREAT, which tracefs refuses with a misleading error.
         fs::OpenOptions::new()
             .write(true)
             .truncate(true)
             .open(&path)
             .and_then(|mut f| f.write_all(value.as_bytes()))
-            .map_err(|e| refused(e, &path))
+            .map_err(|e| access_error(e, &path))
     }
 
     /// Writes a setting that not every kernel has.
@@ -262,7 +262,7 @@ impl Instance {
     /// If it cannot be read.
     pub fn get(&self, file: &str) -> Result<Vec<u8>> {
         let path = self.path(file);
-        // Some files give all that they have to the first read, however small it is.
+        // Some files give everything at the first read, and drop what does not fit.
         let mut room = vec![0; 64 << 10];
         let mut content = vec![];
         let mut read = || -> std::io::Result<()> {
@@ -274,7 +274,7 @@ impl Instance {
                 }
             }
         };
-        read().map_err(|e| refused(e, &path))?;
+        read().map_err(|e| access_error(e, &path))?;
         Ok(content)
     }
 
@@ -285,8 +285,8 @@ impl Instance {
     pub fn cpus(&self) -> Result<Vec<u16>> {
         let dir = self.path("per_cpu");
         let mut cpus = vec![];
-        for item in fs::read_dir(&dir).map_err(|e| refused(e, &dir))? {
-            let name = item.map_err(|e| refused(e, &dir))?.file_name();
+        for item in fs::read_dir(&dir).map_err(|e| access_error(e, &dir))? {
+            let name = item.map_err(|e| access_error(e, &dir))?.file_name();
             let number = name.to_str().and_then(|n| n.strip_prefix("cpu"));
             cpus.extend(number.and_then(|n| n.parse::<u16>().ok()));
         }
@@ -294,7 +294,7 @@ impl Instance {
         Ok(cpus)
     }
 
-    /// What it counted, CPU by CPU: the `stats` of each after a line `CPU: N`.
+    /// The tracer's counts: the `stats` of each CPU after a line `CPU: N`.
     ///
     /// # Errors
     /// If that cannot be read.
@@ -307,7 +307,7 @@ impl Instance {
         Ok(text)
     }
 
-    /// Removes it, once nobody has its files open.
+    /// Removes the instance, once its files are closed.
     ///
     /// # Errors
     /// If it stays in use.
@@ -321,26 +321,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tracefs_is_preferred_to_the_directory_of_debugfs() {
+    fn tracefs_is_preferred_to_debugfs() {
         let both = "sysfs /sys sysfs rw 0 0\ndebugfs /sys/kernel/debug debugfs rw 0 0\n\
                     nodev /sys/kernel/tracing tracefs rw 0 0\n";
-        assert_eq!(mounted(both), Some("/sys/kernel/tracing".into()));
+        assert_eq!(mount_point(both), Some("/sys/kernel/tracing".into()));
         let old = "debugfs /d\\040x debugfs rw 0 0\n";
-        assert_eq!(mounted(old), Some("/d x/tracing".into()));
-        assert_eq!(mounted("proc /proc proc rw 0 0\n"), None);
+        assert_eq!(mount_point(old), Some("/d x/tracing".into()));
+        assert_eq!(mount_point("proc /proc proc rw 0 0\n"), None);
     }
 
     #[test]
-    fn only_instances_of_recorders_are_ours() {
-        assert!(is_ours("unfrag-123") && is_ours("unfrag-123-2"));
+    fn instances_of_others_are_left_alone() {
+        assert!(is_recorders("unfrag-123") && is_recorders("unfrag-123-2"));
         for other in ["unfrag", "unfrag-", "unfrag-x", "my-unfrag-1", "unfrag-1-"] {
-            assert!(!is_ours(other), "{other}");
+            assert!(!is_recorders(other), "{other}");
         }
     }
 
     #[test]
-    fn a_refusal_says_what_still_works() {
-        let e = refused(ErrorKind::PermissionDenied.into(), Path::new("/t"));
+    fn an_access_error_says_what_still_works() {
+        let e = access_error(ErrorKind::PermissionDenied.into(), Path::new("/t"));
         assert!(e.to_string().contains("unfrag snapshot"), "{e}");
     }
 }

@@ -1,4 +1,4 @@
-//! Dates as people name directories after them.
+//! Dates in the names of directories and in logs.
 
 const NS: u64 = 1_000_000_000;
 

@@ -1,6 +1,7 @@
 //! Logs of monitors: a line `time: EPOCH` before each copy of one procfs file.
 
-use super::{KNOWN, dates};
+use super::dates;
+use super::file_names::KNOWN;
 use crate::error::Error;
 use crate::recording::{Snapshot, SnapshotFile};
 
@@ -43,7 +44,7 @@ pub(super) fn file_of(name: &str) -> Option<&'static str> {
     KNOWN.iter().copied().find(|known| name.contains(known))
 }
 
-/// Takes a log apart. Empty lines after a copy belong to the log, not to the copy.
+/// The copies of a log. Empty lines after a copy belong to the log, not to the copy.
 pub(super) fn split(text: &[u8]) -> Result<Vec<Copy<'_>>, Error> {
     let mut found: Vec<(&str, u64, Bounds)> = vec![];
     let mut at = 0;
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_comes_apart_at_its_times() {
+    fn a_log_is_split_at_its_times() {
         let log =
             b"time: 1397146210\nNode 0\nNode 1\n\ntime: 1397146211.5\n\ntime: 1397146212\nx\n";
         let copies = split(log).unwrap();
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_time_is_named_by_its_place() {
+    fn a_wrong_time_is_named_by_offset() {
         let e = split(b"time: 1397146210\nx\ntime: now\n").err().unwrap();
         assert_eq!(e.offset, Some(25));
         assert!(split(b"Node 0\n").is_err());

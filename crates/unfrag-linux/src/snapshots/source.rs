@@ -1,4 +1,4 @@
-//! Directories and archives as a list of files, however they are packed.
+//! Directories, archives and logs as a list of files, unpacked.
 //!
 //! Invariant: no more is unpacked than the limit that [`open`] answers, whatever an archive declares.
 
@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 /// Depth to which directories are searched.
 const MAX_DEPTH: usize = 4;
 /// Bytes that anything may unpack to.
-const FREE: u64 = 1 << 30;
-/// Bytes that each packed byte may unpack to beyond that; an idle host's page flags shrink to less
-/// than a thousandth.
-const RATIO: u64 = 4096;
+const BASE: u64 = 1 << 30;
+/// Bytes that each packed byte may unpack to beyond that; page flags of an idle host shrink to less than
+/// a thousandth.
+const BYTES_PER_BYTE: u64 = 4096;
 
 /// A file.
 pub(super) struct Entry {
@@ -180,11 +180,11 @@ fn components(path: &Path) -> Option<(Vec<String>, String)> {
     (names.len() <= MAX_DEPTH).then_some((names, name))
 }
 
-/// Opens a file that may be packed; answers as well how many bytes it may unpack to.
+/// Opens a file that may be packed; gives also the number of bytes that it may unpack to.
 fn open(path: &Path) -> Result<(Box<dyn Read>, u64)> {
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
-    let limit = size.saturating_mul(RATIO).saturating_add(FREE);
+    let limit = size.saturating_mul(BYTES_PER_BYTE).saturating_add(BASE);
     let mut magic = [0; 4];
     let known = read_up_to(&mut file, &mut magic)?;
     file.seek(SeekFrom::Start(0))?;

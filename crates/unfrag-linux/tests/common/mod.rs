@@ -1,4 +1,4 @@
-//! What the integration tests share.
+//! Support of the tests: recorded data, readers by file name, and damaged inputs.
 #![allow(dead_code)]
 
 use std::path::PathBuf;
@@ -32,11 +32,11 @@ pub fn echo(name: &str, bytes: &[u8]) -> Option<Result<String, Error>> {
     })
 }
 
-/// A small generator of numbers, so that a seed says everything about a run.
+/// A small generator of numbers: a run depends on its seed alone.
 pub struct Random(pub u64);
 
 impl Random {
-    /// One whose seed is `UNFRAG_SEED`, or else always the same; says which.
+    /// A generator with the seed `UNFRAG_SEED`, or else a fixed one; prints the seed.
     pub fn seeded() -> Self {
         let seed = std::env::var("UNFRAG_SEED")
             .ok()

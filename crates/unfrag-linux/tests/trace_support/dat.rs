@@ -28,15 +28,15 @@ pub struct Buffer {
 pub enum Entry {
     /// Time since the entry before, and the record.
     Record(u32, Vec<u8>),
-    /// The same with its length in a word of its own.
+    /// Time since the entry before, and the record, whose length has a word of its own.
     Long(u32, Vec<u8>),
-    /// More time.
+    /// An extension of the time.
     Extend(u64),
     /// An absolute time.
     Stamp(u64),
     /// A discarded record of so many bytes.
     Discarded(u32, u32),
-    /// Nothing up to the end.
+    /// Padding up to the end.
     Padding,
 }
 
@@ -157,7 +157,7 @@ impl Dat {
         out.extend(value);
         out
     }
-    /// Format 6, up to what says which kind of data follow.
+    /// Format 6, up to the kind of data.
     fn v6_head(&self) -> Vec<u8> {
         let mut out = self.start("6");
         out.extend(self.headers());

@@ -1,4 +1,4 @@
-//! What the tests of the trace readers share: a writer of small `trace.dat` files, mutations, and the
+//! Support of the tests of trace readers: a writer of small `trace.dat` files, mutations, and the
 //! comparison of two recordings of the same events.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 

@@ -1,4 +1,4 @@
-//! Whether two recordings, of which one was read from text, hold the same events.
+//! Comparison of a recording with another one that was read from text.
 
 use unfrag_linux::recording::{FieldKind, Recording};
 

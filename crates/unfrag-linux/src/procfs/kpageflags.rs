@@ -1,0 +1,73 @@
+//! `/proc/kpageflags`: one 64-bit word of flags for each page frame, from frame 0 on.
+//!
+//! Invariant: the word at index n belongs to page frame n. Bits are kept raw; their numbers are the
+//! kernel's stable interface, and those that fragmentation work needs have names here.
+
+use crate::error::Error;
+
+/// Page belongs to a free block on a buddy list; each page of the block has the flag. Pages on per-CPU
+/// lists have no flag at all.
+pub const BUDDY: u64 = 1 << 10;
+/// Page is on an LRU list.
+pub const LRU: u64 = 1 << 5;
+/// Page belongs to a slab.
+pub const SLAB: u64 = 1 << 7;
+/// Page is mapped by a process.
+pub const MMAP: u64 = 1 << 11;
+/// Page is anonymous memory.
+pub const ANON: u64 = 1 << 12;
+/// Page is the first of a compound page.
+pub const COMPOUND_HEAD: u64 = 1 << 15;
+/// Page is a further page of a compound page.
+pub const COMPOUND_TAIL: u64 = 1 << 16;
+/// There is no page at this frame.
+pub const NOPAGE: u64 = 1 << 20;
+/// Page belongs to a transparent huge page.
+pub const THP: u64 = 1 << 22;
+/// Page holds page tables.
+pub const PGTABLE: u64 = 1 << 26;
+
+/// The flags of all page frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageFlags {
+    /// Word n belongs to page frame n.
+    pub words: Vec<u64>,
+}
+
+impl PageFlags {
+    /// Reads the file of a little-endian host.
+    ///
+    /// # Errors
+    /// If the length is no multiple of eight bytes: the copy was cut off.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let (words, rest) = bytes.as_chunks::<8>();
+        if !rest.is_empty() {
+            return Err(
+                Error::truncated("a word of kpageflags", 8, rest.len() as u64)
+                    .at((bytes.len() - rest.len()) as u64),
+            );
+        }
+        Ok(Self {
+            words: words.iter().map(|&w| u64::from_le_bytes(w)).collect(),
+        })
+    }
+
+    /// The bytes of the file.
+    pub fn write(&self) -> Vec<u8> {
+        self.words.iter().flat_map(|w| w.to_le_bytes()).collect()
+    }
+
+    /// Flags of page frame `pfn`; beyond the end, [`NOPAGE`].
+    pub fn of(&self, pfn: u64) -> u64 {
+        usize::try_from(pfn)
+            .ok()
+            .and_then(|i| self.words.get(i))
+            .copied()
+            .unwrap_or(NOPAGE)
+    }
+
+    /// Whether page frame `pfn` holds memory that compaction could move: it is on an LRU list.
+    pub fn is_movable(&self, pfn: u64) -> bool {
+        self.of(pfn) & (LRU | NOPAGE) == LRU
+    }
+}

@@ -1,0 +1,19 @@
+//! Names of the files that a snapshot may hold.
+
+/// The files that are read: those that change with time, and `version` and `sysctl-vm`, which describe
+/// the host.
+pub const KNOWN: &[&str] = &[
+    "buddyinfo",
+    "pagetypeinfo",
+    "zoneinfo",
+    "vmstat",
+    "slabinfo",
+    "meminfo",
+    "extfrag_index",
+    "unusable_index",
+    "freelists",
+    "kpageflags",
+    "uptime",
+    "version",
+    "sysctl-vm",
+];

@@ -1,0 +1,237 @@
+//! The events of a recording while they are being read.
+//!
+//! Invariant: all columns of `events` have one length, and so have all columns of a table. Events
+//! may arrive in any order of time; [`Columns::finish`] sorts them, keeping the order of arrival
+//! among equals.
+
+use crate::error::{Error, Result};
+use crate::recording::{EventTable, Events, Field, Lost, Meta, Recording};
+
+use super::intern::{Strings, Tasks};
+
+/// Most CPUs of a host; Linux allows 8,192. A larger number is damage.
+pub(crate) const MAX_CPUS: u32 = u16::MAX as u32;
+
+/// The fields that every event has.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Common {
+    /// Nanoseconds of the trace clock.
+    pub time: u64,
+    /// CPU that recorded it.
+    pub cpu: u16,
+    /// Index of the task.
+    pub task: u32,
+    /// The kernel's `common_flags`.
+    pub flags: u8,
+    /// The kernel's `common_preempt_count`.
+    pub preempt: u8,
+    /// Index of the table.
+    pub kind: u8,
+}
+
+/// Memory that a recording may still take.
+///
+/// A few hostile bytes can announce an event with hundreds of fields that its records lack; real
+/// records take 5 to 20 times their bytes.
+pub(crate) struct Budget(u64);
+
+impl Budget {
+    /// For an input of this many bytes, after decompression.
+    pub fn for_input(bytes: u64) -> Self {
+        Budget(bytes.saturating_mul(64).saturating_add(64 << 20))
+    }
+    /// Takes `bytes` from the budget.
+    #[inline]
+    pub fn charge(&mut self, bytes: u64) -> Result<()> {
+        match self.0.checked_sub(bytes) {
+            Some(left) => {
+                self.0 = left;
+                Ok(())
+            }
+            None => Err(Error::malformed(
+                "the events take far more memory than their bytes could hold",
+            )
+            .help("the event formats do not fit the events: the file is damaged")),
+        }
+    }
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget::for_input(0)
+    }
+}
+
+/// The events, tasks, strings and gaps read so far.
+#[derive(Default)]
+pub(crate) struct Columns {
+    pub events: Events,
+    pub tasks: Tasks,
+    pub strings: Strings,
+    pub lost: Vec<Lost>,
+    pub budget: Budget,
+    unordered: bool,
+    newest: u64,
+}
+
+impl Columns {
+    /// For an input of this many bytes, after decompression.
+    pub fn for_input(bytes: u64) -> Self {
+        Columns {
+            budget: Budget::for_input(bytes),
+            ..Columns::default()
+        }
+    }
+    /// A new table; its index.
+    ///
+    /// # Errors
+    /// A recording holds at most 256 kinds of events.
+    pub fn add_table(&mut self, system: &str, name: &str, fields: Vec<Field>) -> Result<u8> {
+        let kind = u8::try_from(self.events.tables.len()).map_err(|_| {
+            Error::too_large("the number of kinds of events", 257, 256)
+                .help("record fewer kinds of events, such as kmem, compaction, vmscan, migrate")
+        })?;
+        self.events.tables.push(EventTable {
+            system: system.to_owned(),
+            name: name.to_owned(),
+            columns: vec![Vec::new(); fields.len()],
+            fields,
+        });
+        Ok(kind)
+    }
+    /// Adds an event's common part; the caller adds its row to the table of `common.kind`.
+    #[inline]
+    pub fn push(&mut self, common: Common) {
+        if common.time < self.newest {
+            self.unordered = true;
+        } else {
+            self.newest = common.time;
+        }
+        let e = &mut self.events;
+        e.time.push(common.time);
+        e.cpu.push(common.cpu);
+        e.task.push(common.task);
+        e.flags.push(common.flags);
+        e.preempt.push(common.preempt);
+        e.kind.push(common.kind);
+    }
+    /// Makes room for `n` more events.
+    pub fn reserve(&mut self, n: usize) {
+        let e = &mut self.events;
+        e.time.reserve(n);
+        e.cpu.reserve(n);
+        e.task.reserve(n);
+        e.flags.reserve(n);
+        e.preempt.reserve(n);
+        e.kind.reserve(n);
+    }
+    /// Notes a gap before the next event.
+    pub fn push_lost(&mut self, cpu: u16, count: Option<u64>) {
+        self.lost.push(Lost {
+            cpu,
+            before_event: self.events.len() as u64,
+            count,
+        });
+    }
+    /// The recording, in the order of time.
+    pub fn finish(mut self, mut meta: Meta) -> Recording {
+        if self.unordered {
+            sort_by_time(&mut self.events, &mut self.lost);
+        }
+        meta.lost = self.lost;
+        Recording {
+            meta,
+            events: self.events,
+            tasks: self.tasks.into_list(),
+            strings: self.strings.into_list(),
+            snapshots: Vec::new(),
+        }
+    }
+}
+
+/// Sorts by time, stably; a gap moves with the event that follows it.
+fn sort_by_time(events: &mut Events, lost: &mut [Lost]) {
+    // Row of each event before the sort.
+    let mut next_row = vec![0usize; events.tables.len()];
+    let rows: Vec<usize> = events
+        .kind
+        .iter()
+        .map(|&k| {
+            let row = next_row[k as usize];
+            next_row[k as usize] += 1;
+            row
+        })
+        .collect();
+    let mut order: Vec<usize> = (0..events.len()).collect();
+    order.sort_by_key(|&i| events.time[i]);
+
+    for (k, table) in events.tables.iter_mut().enumerate() {
+        let of_kind: Vec<usize> = order
+            .iter()
+            .filter(|&&i| events.kind[i] as usize == k)
+            .map(|&i| rows[i])
+            .collect();
+        for column in &mut table.columns {
+            *column = pick(column, &of_kind);
+        }
+    }
+    let mut new_index = vec![0; order.len()];
+    for (new, &old) in order.iter().enumerate() {
+        new_index[old] = new;
+    }
+    for l in lost.iter_mut() {
+        if let Some(&new) = new_index.get(l.before_event as usize) {
+            l.before_event = new as u64;
+        }
+    }
+    lost.sort_by_key(|l| l.before_event);
+    events.time = pick(&events.time, &order);
+    events.cpu = pick(&events.cpu, &order);
+    events.task = pick(&events.task, &order);
+    events.flags = pick(&events.flags, &order);
+    events.preempt = pick(&events.preempt, &order);
+    events.kind = pick(&events.kind, &order);
+}
+
+fn pick<T: Copy>(from: &[T], order: &[usize]) -> Vec<T> {
+    order.iter().map(|&i| from[i]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::FieldKind;
+
+    fn number(name: &str) -> Field {
+        Field {
+            name: name.into(),
+            kind: FieldKind::Unsigned,
+        }
+    }
+
+    #[test]
+    fn events_out_of_order_are_sorted_with_their_rows_and_gaps() {
+        let mut c = Columns::default();
+        let a = c.add_table("kmem", "a", vec![number("x")]).unwrap();
+        let b = c.add_table("kmem", "b", vec![number("x")]).unwrap();
+        for (time, kind) in [(5, a), (9, b), (7, a), (6, b), (7, b)] {
+            if time == 6 {
+                c.push_lost(1, Some(3));
+            }
+            c.push(Common {
+                time,
+                kind,
+                ..Common::default()
+            });
+            c.events.tables[kind as usize].columns[0].push(time);
+        }
+        c.push_lost(0, None);
+        let r = c.finish(Meta::default());
+        assert_eq!(r.events.time, [5, 6, 7, 7, 9]);
+        assert_eq!(r.events.kind, [a, b, a, b, b]);
+        assert_eq!(r.events.tables[0].columns[0], [5, 7]);
+        assert_eq!(r.events.tables[1].columns[0], [6, 7, 9]);
+        assert_eq!(r.meta.lost[0].before_event, 1);
+        assert_eq!(r.meta.lost[1].before_event, 5);
+    }
+}

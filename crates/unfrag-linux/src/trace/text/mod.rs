@@ -1,0 +1,187 @@
+//! Text of `trace-cmd report`, of `perf script` and of the kernel's `trace` and `trace_pipe`, kernels
+//! 2.6.32 to 6.18 (`spec: linux-mm 7.6, 7.7, 7.8`).
+//!
+//! A line is a prefix (`line`: task, CPU, flags, time, event) and the event's own text, whose
+//! `key=value` pairs (`pairs`) become columns (`fields`) under the names they have in the text.
+//!
+//! Invariant: no line makes the reader fail; lines that are no events are counted in `meta.facts`
+//! (`lines not understood`), except for comments, stacks and blank ones. Known differences from the
+//! same recording read in binary:
+//! - `page=` is dropped (a hash or an address); an allocation that failed has pfn 0, not 2^64 - 1;
+//! - times end at the digits printed, mostly microseconds;
+//! - values that the kernel prints by name (zone, reason, call_site, ...) are strings, but for gfp
+//!   flags, which become masks of the kernel that is named by the caller, else by the newest kernel's
+//!   (`meta.facts`: `gfp flags read as those of`).
+
+mod fields;
+mod line;
+mod pairs;
+mod value;
+
+use crate::error::{Error, Result};
+use crate::recording::{Meta, Recording};
+use crate::trace::event::columns::{Columns, Common, MAX_CPUS};
+use crate::trace::event::intern::UNKNOWN_COMM;
+
+use fields::Tables;
+use line::{Line, STACK_TRACE, Stamp};
+
+/// Reads trace text. `kernel_release` (`uname -r` of the recorded host) decides what gfp names mean.
+///
+/// # Errors
+/// If no line of `data` is an event, or there are more than 256 kinds of events.
+pub fn read(data: &[u8], kernel_release: Option<&str>) -> Result<Recording> {
+    let release = kernel_release.filter(|r| !r.is_empty());
+    let mut reader = Reader {
+        columns: Columns::for_input(data.len() as u64),
+        tables: Tables::new(release),
+        meta: Meta {
+            kernel_release: release.unwrap_or_default().to_owned(),
+            page_size: 4096,
+            ..Meta::default()
+        },
+        ..Reader::default()
+    };
+    // Lines of page events take some 120 bytes.
+    reader.columns.reserve(data.len() / 128);
+    let mut rest = data;
+    while !rest.is_empty() {
+        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let at = (data.len() - rest.len()) as u64;
+        let line = &rest[..end];
+        rest = rest.get(end + 1..).unwrap_or_default();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        reader.line(line).map_err(|e| e.at(at))?;
+    }
+    reader.finish()
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Reader {
+    columns: Columns,
+    tables: Tables,
+    meta: Meta,
+    /// Time of the event before, for those that have none.
+    time: u64,
+    untimed: u64,
+    not_understood: u64,
+    cpus: u32,
+    perf: bool,
+    trace_cmd: bool,
+    trace_file: bool,
+    /// Whether a stack is being listed.
+    in_stack: bool,
+}
+
+impl Reader {
+    fn line(&mut self, text: &[u8]) -> Result<()> {
+        match Line::parse(text) {
+            Line::Event(prefix) => {
+                self.in_stack = prefix.event == STACK_TRACE;
+                if self.in_stack {
+                    return Ok(());
+                }
+                let time = match prefix.time {
+                    Stamp::Nanos(t) => t,
+                    Stamp::None => {
+                        self.untimed += 1;
+                        self.time
+                    }
+                };
+                self.time = time;
+                let task = match (prefix.pid, prefix.comm) {
+                    (pid, comm) if comm == UNKNOWN_COMM.as_bytes() => {
+                        self.columns.tasks.of_pid(pid)
+                    }
+                    (pid, comm) => {
+                        let comm = String::from_utf8_lossy(comm);
+                        self.columns.tasks.of_task(pid, &comm)
+                    }
+                };
+                self.perf |= prefix.system.is_some();
+                self.cpus = self.cpus.max(u32::from(prefix.cpu) + 1);
+                let system = prefix.system.unwrap_or_default();
+                let kind = self.tables.kind(system, prefix.event, &mut self.columns)?;
+                self.columns.push(Common {
+                    time,
+                    cpu: prefix.cpu,
+                    task,
+                    flags: prefix.flags,
+                    preempt: prefix.preempt,
+                    kind,
+                });
+                self.tables.row(kind, prefix.text, &mut self.columns)?;
+            }
+            Line::Lost { cpu, count } => self.columns.push_lost(cpu, count),
+            Line::Cpus(n) => {
+                self.trace_cmd = true;
+                self.meta.cpus = n.min(MAX_CPUS);
+            }
+            Line::Comment => self.comment(text),
+            Line::Stack => self.in_stack = true,
+            Line::Blank => self.in_stack = false,
+            Line::Other if self.in_stack => {}
+            Line::Other => self.not_understood += 1,
+        }
+        Ok(())
+    }
+
+    /// Takes what the head of a trace file says: `# entries-in-buffer/entries-written: 7/9   #P:2`.
+    fn comment(&mut self, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        self.trace_file |= text.starts_with("# tracer:");
+        let number = |s: &str| s.trim().parse::<u64>().ok();
+        // The latency format names the kernel: `# nop latency trace v1.1.5 on 6.18.44`.
+        if let Some((_, release)) = text.split_once(" latency trace v")
+            && let Some((_, release)) = release.split_once(" on ")
+            && self.meta.kernel_release.is_empty()
+        {
+            self.meta.kernel_release = release.trim().to_owned();
+            self.tables.set_release(release.trim());
+        }
+        if let Some((_, cpus)) = text.split_once("#P:") {
+            let digits: String = cpus.chars().take_while(char::is_ascii_digit).collect();
+            self.meta.cpus = self
+                .meta
+                .cpus
+                .max(digits.parse().unwrap_or(0).min(MAX_CPUS));
+        }
+        if let Some((_, rest)) = text.split_once("entries-in-buffer/entries-written:")
+            && let Some((kept, rest)) = rest.split_once('/')
+            && let Some(written) = rest.split_ascii_whitespace().next()
+            && let (Some(kept), Some(written)) = (number(kept), number(written))
+            && written > kept
+        {
+            let name = "events overwritten before the first".to_owned();
+            self.meta.facts.insert(name, (written - kept).to_string());
+        }
+    }
+
+    fn finish(self) -> Result<Recording> {
+        if self.columns.events.is_empty() {
+            return Err(Error::unsupported("no line of the text is a trace event").help(
+                "it should be the text of `trace-cmd report`, `perf script` or the kernel's `trace` \
+                 file",
+            ));
+        }
+        let mut meta = self.meta;
+        meta.cpus = meta.cpus.max(self.cpus);
+        meta.source = match (self.perf, self.trace_cmd, self.trace_file) {
+            (true, ..) => "text of perf script",
+            (_, true, _) => "text of trace-cmd report",
+            (_, _, true) => "text of a trace file",
+            _ => "trace text",
+        }
+        .to_owned();
+        let mut count = |name: &str, n: u64| {
+            if n > 0 {
+                meta.facts.insert(name.to_owned(), n.to_string());
+            }
+        };
+        count("lines not understood", self.not_understood);
+        count("events without a time", self.untimed);
+        self.tables.facts(&mut meta.facts);
+        Ok(self.columns.finish(meta))
+    }
+}
