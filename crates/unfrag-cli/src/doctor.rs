@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Screen, apart, print, print_json, write_file};
+use crate::output::{Screen, check_not_input, print, print_json, write_file};
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ fn seconds(text: &str) -> std::result::Result<f64, String> {
 pub fn run(args: &Args) -> Result<()> {
     if let Some(to) = &args.html {
         let mut inputs = args.recording.iter().chain([&args.path]);
-        inputs.try_for_each(|from| apart(to, from))?;
+        inputs.try_for_each(|from| check_not_input(to, from))?;
     }
     let (evidence, within) = evidence(args)?;
     let mut examined = examine(&evidence).map_err(|e| inside(e, &args.path))?;

@@ -3,7 +3,7 @@
 //! Invariant: a message says what is wrong and, where there is one, the way out; text that comes from an input
 //! cannot control the terminal.
 
-use crate::{terminal, words};
+use crate::terminal;
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
@@ -115,8 +115,8 @@ impl Failure {
             }
         };
         // Line breaks stay: a message about a scenario quotes its line and marks the place below it.
-        let lines: Vec<_> = text.lines().map(words::harmless).collect();
-        let (text, help) = (lines.join("\n"), words::harmless(&help));
+        let lines: Vec<_> = text.lines().map(terminal::printable).collect();
+        let (text, help) = (lines.join("\n"), terminal::printable(&help));
         let (bold, end) = terminal::error_colors();
         let mut err = io::stderr().lock();
         // If this cannot be written either, only the exit status is left.

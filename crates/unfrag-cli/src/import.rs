@@ -2,8 +2,9 @@
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Progress, apart, print, write_file};
-use crate::words::{bytes, counted, harmless, thousands};
+use crate::output::{Progress, check_not_input, print, write_file};
+use crate::quantity::{bytes, counted, thousands};
+use crate::terminal::printable;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -41,7 +42,7 @@ pub struct Args {
 /// If an input cannot be read, or the file cannot be written.
 pub fn run(args: &Args) -> Result<()> {
     let mut inputs = args.snapshots.iter().chain([&args.trace]);
-    inputs.try_for_each(|from| apart(&args.output, from))?;
+    inputs.try_for_each(|from| check_not_input(&args.output, from))?;
     if input::is_unfrag(&args.trace)? {
         return Err(Failure::usage(
             format!("{} is an .unfrag file already", args.trace.display()),
@@ -86,7 +87,7 @@ fn summarize(recording: &Recording, out: &mut String) {
     let events = &recording.events;
     let kernel = match meta.kernel_release.as_str() {
         "" => "unknown (a replay needs it: give --release)",
-        release => &harmless(release),
+        release => &printable(release),
     };
     let _ = writeln!(out, "kernel     {kernel}");
     let _ = writeln!(
@@ -121,8 +122,8 @@ fn summarize(recording: &Recording, out: &mut String) {
             out,
             "{:>12}  {}{colon}{}",
             thousands(n),
-            harmless(&table.system),
-            harmless(&table.name)
+            printable(&table.system),
+            printable(&table.name)
         );
     }
     let _ = writeln!(out, "lost       {}", lost(recording));
@@ -132,8 +133,8 @@ fn summarize(recording: &Recording, out: &mut String) {
             writeln!(
                 out,
                 "snapshots  {n}, {} to {}",
-                harmless(&first.name),
-                harmless(&last.name)
+                printable(&first.name),
+                printable(&last.name)
             )
         }
         _ => writeln!(

@@ -14,7 +14,7 @@
 //! - [`slab`]: what the slab allocators would have held for the allocations of a trace.
 //!
 //! Below them, what they share: `input` reads what a command line names, `output` writes results, `terminal` and
-//! `progress` know the terminal, `words` writes and reads quantities, and `failure` says what went wrong.
+//! `progress` know the terminal, `quantity` writes and reads quantities, and `failure` says what went wrong.
 //!
 //! Invariant: the exit status is 0 for success, 1 for an input that cannot be used or an output that
 //! cannot be written, 2 for a wrong command line. Whoever stops reading early (`| head`) is no error.
@@ -30,13 +30,13 @@ mod inspect;
 mod output;
 mod profile;
 mod progress;
+mod quantity;
 #[cfg(target_os = "linux")]
 mod record;
 mod replay;
 mod simulate;
 mod slab;
 mod terminal;
-mod words;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;

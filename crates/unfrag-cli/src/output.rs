@@ -62,7 +62,7 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
 ///
 /// # Errors
 /// If it cannot.
-pub fn can_write(path: &Path) -> Result<()> {
+pub fn check_writable(path: &Path) -> Result<()> {
     let Some((_, partial)) = target_of(path).map_err(|e| Failure::output(path, e))? else {
         return Ok(());
     };
@@ -74,7 +74,7 @@ pub fn can_write(path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// If it is: the input would be lost.
-pub fn apart(output: &Path, input: &Path) -> Result<()> {
+pub fn check_not_input(output: &Path, input: &Path) -> Result<()> {
     let file = |path| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
     match (file(output), file(input)) {
         (Some(to), Some(from)) if to == from => Err(Failure::usage(
@@ -122,7 +122,7 @@ mod tests {
         symlink("link", &other).unwrap();
         symlink("file", &link).unwrap();
         for content in ["one", "two"] {
-            can_write(&other).unwrap();
+            check_writable(&other).unwrap();
             write_file(&other, content.as_bytes()).unwrap();
             assert_eq!(fs::read_to_string(&file).unwrap(), content);
         }
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3, "no leftovers");
         let round = dir.path().join("round");
         symlink("round", &round).unwrap();
-        assert!(can_write(&round).is_err());
+        assert!(check_writable(&round).is_err());
     }
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
             let pipe = pipe.clone();
             move || fs::read_to_string(pipe).unwrap()
         });
-        can_write(&pipe).unwrap();
+        check_writable(&pipe).unwrap();
         write_file(&pipe, b"hello").unwrap();
         assert_eq!(reader.join().unwrap(), "hello");
         assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
@@ -153,8 +153,8 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_known_before() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(can_write(dir.path()).is_err(), "a directory");
-        assert!(can_write(&dir.path().join("no/file")).is_err());
+        assert!(check_writable(dir.path()).is_err(), "a directory");
+        assert!(check_writable(&dir.path().join("no/file")).is_err());
         assert!(write_file(&dir.path().join("no/file"), b"").is_err());
     }
 }

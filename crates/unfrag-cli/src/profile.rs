@@ -4,7 +4,7 @@ mod table;
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Progress, Screen, apart, print, print_json, write_file};
+use crate::output::{Progress, Screen, check_not_input, print, print_json, write_file};
 use std::fs::File;
 use std::path::PathBuf;
 use unfrag_lab::profile::{Identity, Profile};
@@ -40,7 +40,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     args.output
         .iter()
-        .try_for_each(|to| apart(to, &args.file))?;
+        .try_for_each(|to| check_not_input(to, &args.file))?;
     let progress = Progress::new("reading");
     let rec = input::recording(&args.file, &[], args.release.as_deref())?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();

@@ -5,7 +5,8 @@
 
 use crate::failure::{Failure, Result};
 use crate::output::print_json;
-use crate::words::{bytes, harmless, size, thousands};
+use crate::quantity::{bytes, size, thousands};
+use crate::terminal::printable;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -292,7 +293,7 @@ fn said(done: &Done, summary: &Summary, output: &Path) -> String {
     );
     out += &described(&head, summary);
     for u in &summary.not_taken {
-        let _ = writeln!(out, "not taken: {}: {}", harmless(&u.file), u.why);
+        let _ = writeln!(out, "not taken: {}: {}", printable(&u.file), u.why);
     }
     out
 }

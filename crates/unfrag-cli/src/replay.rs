@@ -4,8 +4,8 @@ mod watcher;
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Progress, Screen, apart, print, print_json, write_file};
-use crate::words;
+use crate::output::{Progress, Screen, check_not_input, print, print_json, write_file};
+use crate::quantity;
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "vm.NAME=VALUE", value_parser = sysctl::parse)]
     set: Vec<(String, String)>,
     /// Size of memory, such as 1G, if another than the recorded one
-    #[arg(long, value_name = "SIZE", value_parser = words::size)]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     memory: Option<u64>,
     /// Who decides where a page goes
     #[arg(long, value_enum, default_value_t = Mode::Predict)]
@@ -134,7 +134,7 @@ fn members(text: &str) -> std::result::Result<u32, String> {
 /// If the recording cannot be read or replayed, or an output cannot be written.
 pub fn run(args: &Args) -> Result<()> {
     let mut outputs = [&args.html, &args.svg].into_iter().flatten();
-    outputs.try_for_each(|to| apart(to, &args.file))?;
+    outputs.try_for_each(|to| check_not_input(to, &args.file))?;
     if args.mode == Mode::Observe {
         check_observe(args)?;
     }
@@ -150,7 +150,7 @@ pub fn run(args: &Args) -> Result<()> {
     let trees = watcher.finish()?;
     write(args, &report)?;
     if let (Some(directory), Some(trees)) = (&args.export_procfs, trees) {
-        let trees = words::counted(trees, "snapshot");
+        let trees = quantity::counted(trees, "snapshot");
         eprintln!("wrote {trees} to {}", directory.display());
     }
     if args.timing {

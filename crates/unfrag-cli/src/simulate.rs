@@ -1,7 +1,7 @@
 //! `unfrag simulate`: a scenario file, run on the simulated machine.
 
 use crate::failure::{Failure, Result};
-use crate::output::{Progress, apart, can_write, print, print_json, write_file};
+use crate::output::{Progress, check_not_input, check_writable, print, print_json, write_file};
 use std::path::{Path, PathBuf};
 use unfrag_lab::era::sysctl;
 use unfrag_lab::profile::shelf::Shelf;
@@ -80,8 +80,8 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let machine = scenario.machine(args.machine.as_deref())?;
     if let Some(path) = &args.html {
-        apart(path, &args.file)?;
-        can_write(path)?;
+        check_not_input(path, &args.file)?;
+        check_writable(path)?;
     }
     let run = scenario.start(machine, &kernel, &Calibration::standard(), args.seed)?;
     let bar = Progress::new("simulating");

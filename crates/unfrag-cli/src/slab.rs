@@ -4,8 +4,8 @@ mod table;
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Progress, Screen, apart, print, print_json, write_file};
-use crate::words;
+use crate::output::{Progress, Screen, check_not_input, print, print_json, write_file};
+use crate::quantity;
 use clap::ValueEnum;
 use std::path::PathBuf;
 use unfrag_lab::slab::{Options, replay};
@@ -52,7 +52,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
     /// Size of memory
-    #[arg(long, value_name = "SIZE", value_parser = words::size, default_value = "1G")]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "1G")]
     memory: u64,
     /// Kernel that was recorded (`uname -r`), where the recording does not say
     #[arg(long, value_name = "UNAME-R")]
@@ -124,7 +124,7 @@ impl From<Attempt> for FirstAttempt {
 pub fn run(args: &Args) -> Result<()> {
     args.slabinfo
         .iter()
-        .try_for_each(|to| apart(to, &args.file))?;
+        .try_for_each(|to| check_not_input(to, &args.file))?;
     let mut designs: Vec<Design> = vec![];
     for a in &args.allocator {
         let design = Design::from(*a);

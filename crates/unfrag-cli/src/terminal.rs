@@ -67,3 +67,19 @@ pub fn error_colors() -> (&'static str, &'static str) {
         ("", "")
     }
 }
+
+/// Text of an input with its control characters replaced, so that it cannot control the terminal.
+pub fn printable(text: &str) -> String {
+    let printable = |c: char| if c.is_control() { '?' } else { c };
+    text.chars().map(printable).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_replaced() {
+        assert_eq!(printable("s\x1b[2J\n0001"), "s?[2J?0001");
+    }
+}

@@ -1,7 +1,8 @@
 //! An inspection as text.
 
 use crate::output::Screen;
-use crate::words::{harmless, thousands};
+use crate::quantity::thousands;
+use crate::terminal::printable;
 use std::fmt::Write as _;
 use unfrag_lab::inspect::{Inspection, Moment, ZoneState};
 use unfrag_lab::report::number::order_size;
@@ -22,7 +23,7 @@ pub fn render(inspection: &Inspection, screen: &Screen) -> String {
 fn full(moment: &Moment, source: &str, screen: &Screen, out: &mut String) {
     let title = match moment.name.as_str() {
         name if name == source => source.to_owned(),
-        name => format!("{source}, snapshot {}", harmless(name)),
+        name => format!("{source}, snapshot {}", printable(name)),
     };
     let _ = writeln!(out, "{}", stressed(&title, screen));
     for zone in &moment.zones {
@@ -145,7 +146,7 @@ fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut String)
             let _ = writeln!(
                 out,
                 "{:<width$} {:>4} {:>8} {:>10} {:>10} {:>8.3} {:>8.3} {:>8} {:>7} {:>7} {:>7}",
-                harmless(&moment.name),
+                printable(&moment.name),
                 zone.node,
                 zone.zone,
                 number_of_mib(zone.free_pages),

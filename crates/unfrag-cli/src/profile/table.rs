@@ -1,7 +1,8 @@
 //! A profile as text.
 
 use crate::output::Screen;
-use crate::words::{bytes, counted, harmless, thousands};
+use crate::quantity::{bytes, counted, thousands};
+use crate::terminal::printable;
 use std::fmt::Write as _;
 use unfrag_lab::profile::class::Class;
 use unfrag_lab::profile::{Profile, Use};
@@ -28,18 +29,18 @@ fn head(p: &Profile, screen: &Screen, out: &mut String) {
         "" => "a command that was not kept",
         command => command,
     };
-    let title = harmless(&format!("{}: {command}", r.file));
+    let title = printable(&format!("{}: {command}", r.file));
     let title: String = title.chars().take(screen.width).collect();
     let _ = writeln!(out, "{}", stressed(&title, screen));
     let mut facts = vec![
-        format!("Linux {}", harmless(&r.kernel)),
+        format!("Linux {}", printable(&r.kernel)),
         counted(r.cpus.into(), "CPU"),
     ];
     if r.memory_bytes > 0 {
         facts.push(bytes(r.memory_bytes));
     }
     if !r.date.is_empty() {
-        facts.push(harmless(&r.date));
+        facts.push(printable(&r.date));
     }
     facts.push(counted(r.events, "event"));
     if r.lost_events > 0 {
@@ -169,7 +170,7 @@ fn programs(p: &Profile, screen: &Screen, out: &mut String) {
     let _ = writeln!(out, "{}", stressed(&line, screen));
     for u in p.program.iter().take(PROGRAMS) {
         let Some(e) = &u.each else { continue };
-        let name: String = harmless(&u.name).chars().take(19).collect();
+        let name: String = printable(&u.name).chars().take(19).collect();
         let _ = writeln!(
             out,
             "{name:<20}{:>9}{:>11}{:>10}{:>11}{:>9}{:>8}{:>9}{:>9}",
@@ -196,7 +197,7 @@ fn caches(p: &Profile, screen: &Screen, out: &mut String) {
     );
     let _ = writeln!(out, "{}", stressed(&line, screen));
     for o in p.all.slab.iter().take(CACHES) {
-        let name: String = harmless(&o.cache).chars().take(23).collect();
+        let name: String = printable(&o.cache).chars().take(23).collect();
         let _ = write!(out, "{name:<24}{:>8}", thousands(o.object_bytes));
         for n in [o.taken, o.high_water, o.freed, o.held] {
             let _ = write!(out, "{:>12}", thousands(n));

@@ -1,7 +1,8 @@
 //! A slab replay as text.
 
 use crate::output::Screen;
-use crate::words::{harmless, thousands};
+use crate::quantity::thousands;
+use crate::terminal::printable;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use unfrag_lab::slab::SlabReport;
@@ -13,7 +14,7 @@ const CACHES: usize = 12;
 /// The whole report.
 pub fn render(r: &SlabReport, screen: &Screen) -> String {
     let mut out = String::new();
-    let title = format!("{}, Linux {}", harmless(&r.source), harmless(&r.kernel));
+    let title = format!("{}, Linux {}", printable(&r.source), printable(&r.kernel));
     let _ = writeln!(out, "{}", stressed(&title, screen));
     let _ = writeln!(
         out,
@@ -157,7 +158,7 @@ fn caches(r: &SlabReport, screen: &Screen, out: &mut String) {
     let _ = writeln!(out, "{}", stressed(&head, screen));
     for ((name, size), row) in rows.iter().take(CACHES) {
         let allocs = row.iter().flatten().map(|c| c.allocs).max().unwrap_or(0);
-        let name: String = harmless(name).chars().take(24).collect();
+        let name: String = printable(name).chars().take(24).collect();
         let mut line = format!(
             "{name:<24} {:>7} {:>9}",
             thousands((*size).into()),

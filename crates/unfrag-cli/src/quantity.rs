@@ -1,4 +1,4 @@
-//! Quantities as text: counts, bytes and sizes, written and read; and text that is safe to print.
+//! Quantities as text: counts, bytes and sizes, written and read.
 
 pub use unfrag_lab::report::number::thousands;
 
@@ -6,12 +6,6 @@ pub use unfrag_lab::report::number::thousands;
 pub fn counted(n: u64, one: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{} {one}{s}", thousands(n))
-}
-
-/// Text of an input with its control characters replaced, so that it cannot control the terminal.
-pub fn harmless(text: &str) -> String {
-    let harmless = |c: char| if c.is_control() { '?' } else { c };
-    text.chars().map(harmless).collect()
 }
 
 /// Bytes in the decimal unit that fits: `3.5 MB`.
@@ -68,11 +62,6 @@ mod tests {
     fn counts_are_grouped_by_thousands() {
         assert_eq!(counted(1_509_360, "event"), "1,509,360 events");
         assert_eq!(counted(1, "snapshot"), "1 snapshot");
-    }
-
-    #[test]
-    fn control_characters_are_replaced() {
-        assert_eq!(harmless("s\x1b[2J\n0001"), "s?[2J?0001");
     }
 
     #[test]
