@@ -1,21 +1,12 @@
-//! The model's state as trees of procfs files, one a snapshot, for tools that read `/proc`.
+//! The writer of trees: one directory a snapshot, as a replay reaches it.
 //!
-//! - [`Exporter`]: watches a replay, and writes the trees.
-//! - [`tree`](fn@tree): the files of one moment.
-//! - [`provenance`]: the list of what the model computed and what it did not.
-//!
-//! Invariant: every value in a tree is the model's, or listed in its `PROVENANCE` as taken from the
-//! recorded snapshot; nothing is passed through silently.
+//! Invariant: nothing is written outside the directory that was given, and nothing after the first error.
 
-pub mod provenance;
-mod tables;
-pub mod tree;
-
+use super::tree::tree;
 use crate::replay::ReplayHost;
 use crate::run::Watch;
 use std::fs;
 use std::path::{Path, PathBuf};
-pub use tree::{Tree, tree};
 use unfrag::Manager;
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::{Error, Result};
@@ -43,7 +34,7 @@ impl Exporter {
     /// Number of trees written.
     ///
     /// # Errors
-    /// The first thing that went wrong; nothing was written after it.
+    /// The first error; nothing was written after it.
     pub fn finish(self) -> Result<u64> {
         self.failure.map_or(Ok(self.trees), Err)
     }
@@ -78,9 +69,9 @@ impl Watch for Exporter {
     }
 }
 
-/// The directory of a snapshot, which must not lead out of where it is put.
+/// The directory of a snapshot, relative to the one that holds all trees; it must not lead out of it.
 fn directory_name(snapshot: &str) -> Result<PathBuf> {
-    // The snapshot of a directory without a name of its own.
+    // The name of a snapshot whose directory has no name of its own.
     if snapshot == "." {
         return Ok("snapshot".into());
     }
@@ -99,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snapshot_cannot_be_written_outside_the_directory() {
+    fn snapshot_stays_in_its_directory() {
         for bad in ["..", "../x", "/etc", "a/../b", "", "a//b"] {
             assert!(directory_name(bad).is_err(), "{bad}");
         }
