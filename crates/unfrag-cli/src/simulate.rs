@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::output::{Progress, apart, can_write, print, print_json, write_file};
 use std::path::{Path, PathBuf};
-use unfrag_lab::profile::shelf::Shelf;
+use unfrag_lab::profile::Catalog;
 use unfrag_lab::report::simulated::{html, text};
 use unfrag_lab::settings;
 use unfrag_linux::Error;
@@ -53,9 +53,9 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let shelf = Shelf::beside(&args.file);
+    let catalog = Catalog::beside(&args.file);
     let name = args.file.display().to_string();
-    let scenario = Scenario::parse_with(&name, &text_of(&args.file)?, &shelf)?;
+    let scenario = Scenario::parse_with(&name, &text_of(&args.file)?, &catalog)?;
     let mut kernel = scenario.kernel(args.kernel.as_deref())?;
     for (i, (name, value)) in args.set.iter().enumerate() {
         if !settings::known_to(name, &kernel.rules) {
