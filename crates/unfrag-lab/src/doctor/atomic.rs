@@ -72,7 +72,7 @@ fn in_a_row(zone: &ZoneFacts, order: u8, check: MarkCheck) -> u64 {
     let mut free = zone.nr_free;
     let mut n = 0;
     while n < MOST
-        && passes(&free, order, min, zone.kept_from_kernel, check)
+        && passes(&free, order, min, zone.protection_from_kernel, check)
         && take(&mut free, order)
     {
         n += 1;

@@ -10,9 +10,9 @@
 //! trace). One large folio that waits to be written thus keeps `compact_memory` from doing anything in a
 //! badly fragmented zone. `sync` before it is the cure.
 //!
-//! Invariant: frames are neither made nor lost; only [`Kind`]s that the kernel moves are moved.
+//! Invariant: frames are neither made nor lost; only [`FrameUse`]s that the kernel moves are moved.
 
-use super::frames::{BLOCK, Kind, ZoneBlocks};
+use super::frames::{BLOCK_FRAMES, FrameUse, ZoneBlocks};
 use serde::Serialize;
 
 /// Pages that are taken at a time.
@@ -21,7 +21,7 @@ const ORDERS: usize = 10;
 
 /// What is moved, and where to.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules<'a> {
+pub struct CompactionRules<'a> {
     /// Whether unevictable pages are moved (`vm.compact_unevictable_allowed`).
     pub unevictable: bool,
     /// Whether a folio needs a target of its own order (6.10 and later); otherwise small pages do,
@@ -35,18 +35,18 @@ pub struct Rules<'a> {
 
 /// What a run did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Outcome {
+pub struct CompactionOutcome {
     /// Wholly free blocks afterwards.
     pub free_blocks: u64,
     /// Pages that were moved.
     pub moved_pages: u64,
     /// Where the run ended early, for want of a free block for a large folio.
-    pub stopped: Option<Stop>,
+    pub stopped: Option<StuckFolio>,
 }
 
 /// A folio that found no target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Stop {
+pub struct StuckFolio {
     /// Its first frame.
     pub pfn: u64,
     /// Its order.
@@ -54,7 +54,7 @@ pub struct Stop {
 }
 
 /// Runs both scanners over a zone.
-pub fn compact(zone: &ZoneBlocks, rules: &Rules) -> Outcome {
+pub fn compact(zone: &ZoneBlocks, rules: &CompactionRules) -> CompactionOutcome {
     let n = zone.blocks.len();
     let mut run = Run {
         zone,
@@ -62,7 +62,7 @@ pub fn compact(zone: &ZoneBlocks, rules: &Rules) -> Outcome {
         free: zone
             .blocks
             .iter()
-            .map(|b| u32::from(b.of(Kind::Free)))
+            .map(|b| u32::from(b.of(FrameUse::Free)))
             .collect(),
         next_target: n,
         pool: Default::default(),
@@ -70,8 +70,12 @@ pub fn compact(zone: &ZoneBlocks, rules: &Rules) -> Outcome {
         moved: 0,
     };
     let stopped = run.scan();
-    Outcome {
-        free_blocks: run.free.iter().filter(|&&f| f as usize == BLOCK).count() as u64,
+    CompactionOutcome {
+        free_blocks: run
+            .free
+            .iter()
+            .filter(|&&f| f as usize == BLOCK_FRAMES)
+            .count() as u64,
         moved_pages: run.moved,
         stopped,
     }
@@ -79,7 +83,7 @@ pub fn compact(zone: &ZoneBlocks, rules: &Rules) -> Outcome {
 
 struct Run<'a> {
     zone: &'a ZoneBlocks,
-    rules: &'a Rules<'a>,
+    rules: &'a CompactionRules<'a>,
     /// Free frames of each block; isolated ones still count until they are used.
     free: Vec<u32>,
     /// Blocks from here on were targets already.
@@ -91,22 +95,22 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn scan(&mut self) -> Option<Stop> {
+    fn scan(&mut self) -> Option<StuckFolio> {
         for block in 0..self.zone.blocks.len() {
             if block >= self.next_target {
                 return None;
             }
-            let mut i = block * BLOCK;
-            let end = i + BLOCK;
+            let mut i = block * BLOCK_FRAMES;
+            let end = i + BLOCK_FRAMES;
             while i < end {
                 let order = self.zone.folios[i];
                 let step = if order == u8::MAX { 1 } else { 1usize << order };
                 if order != u8::MAX && self.moves(self.zone.frames[i], order) {
                     match self.migrate(i, order, block) {
-                        Taken::Target => {}
-                        Taken::Met => return None,
-                        Taken::NoneFits => {
-                            return Some(Stop {
+                        TargetSearch::Found => {}
+                        TargetSearch::ScannersMet => return None,
+                        TargetSearch::NoneFits => {
+                            return Some(StuckFolio {
                                 pfn: self.zone.first_pfn + i as u64,
                                 order,
                             });
@@ -120,48 +124,48 @@ impl Run<'_> {
     }
 
     /// Moves the folio at frame `i`, as a whole or in pieces.
-    fn migrate(&mut self, i: usize, order: u8, block: usize) -> Taken {
+    fn migrate(&mut self, i: usize, order: u8, block: usize) -> TargetSearch {
         let taken = self.take(order, block);
         let splits = self.rules.synced || self.zone.whole.binary_search(&(i as u32)).is_err();
         let taken = match taken {
-            Taken::NoneFits if splits && order > 0 => {
+            TargetSearch::NoneFits if splits && order > 0 => {
                 for _ in 0..1 << order {
                     match self.take(0, block) {
-                        Taken::Target => self.free[block] += 1,
+                        TargetSearch::Found => self.free[block] += 1,
                         other => return other,
                     }
                 }
                 self.moved += 1 << order;
-                return Taken::Target;
+                return TargetSearch::Found;
             }
             taken => taken,
         };
-        if matches!(taken, Taken::Target) {
+        if matches!(taken, TargetSearch::Found) {
             self.free[block] += 1 << order;
             self.moved += 1 << order;
         }
         taken
     }
 
-    fn moves(&self, kind: Kind, order: u8) -> bool {
+    fn moves(&self, kind: FrameUse, order: u8) -> bool {
         let kind = match kind {
-            Kind::User | Kind::CleanCache => true,
-            Kind::Unevictable => self.rules.unevictable,
+            FrameUse::User | FrameUse::CleanCache => true,
+            FrameUse::Unevictable => self.rules.unevictable,
             _ => false,
         };
         kind && usize::from(order) < ORDERS - 1 && (order == 0 || self.rules.by_order)
     }
 
     /// Takes an isolated block of at least `order`, splitting it; isolates more once if there is none.
-    fn take(&mut self, order: u8, migrating: usize) -> Taken {
+    fn take(&mut self, order: u8, migrating: usize) -> TargetSearch {
         if self.fitting(order).is_none() {
             self.isolate(1 << order, migrating);
         }
         let Some(found) = self.fitting(order) else {
             return if self.next_target <= migrating + 1 {
-                Taken::Met
+                TargetSearch::ScannersMet
             } else {
-                Taken::NoneFits
+                TargetSearch::NoneFits
             };
         };
         let block = self.pool[found].pop().expect("it was found");
@@ -170,7 +174,7 @@ impl Run<'_> {
         }
         self.pooled -= 1 << order;
         self.free[block as usize] -= 1 << order;
-        Taken::Target
+        TargetSearch::Found
     }
 
     fn fitting(&self, order: u8) -> Option<usize> {
@@ -184,7 +188,7 @@ impl Run<'_> {
         {
             self.next_target -= 1;
             let block = self.next_target;
-            let whole = self.free[block] as usize == BLOCK;
+            let whole = self.free[block] as usize == BLOCK_FRAMES;
             if whole || !self.rules.targets.get(block).is_some_and(|&t| t) {
                 continue;
             }
@@ -194,18 +198,20 @@ impl Run<'_> {
 
     /// The free runs of a block as the buddy system has them: as large as their alignment allows.
     fn isolate_block(&mut self, block: usize) -> u64 {
-        let frames = &self.zone.frames[block * BLOCK..(block + 1) * BLOCK];
+        let frames = &self.zone.frames[block * BLOCK_FRAMES..(block + 1) * BLOCK_FRAMES];
         let mut gained = 0;
         let mut i = 0;
-        while i < BLOCK {
+        while i < BLOCK_FRAMES {
             let mut order = 0;
-            if frames[i] != Kind::Free {
+            if frames[i] != FrameUse::Free {
                 i += 1;
                 continue;
             }
             while order + 1 < ORDERS
                 && i.is_multiple_of(2 << order)
-                && frames[i..i + (2 << order)].iter().all(|&k| k == Kind::Free)
+                && frames[i..i + (2 << order)]
+                    .iter()
+                    .all(|&k| k == FrameUse::Free)
             {
                 order += 1;
             }
@@ -218,9 +224,13 @@ impl Run<'_> {
     }
 }
 
-enum Taken {
-    Target,
-    Met,
+/// The result of a search for a free block to move memory into.
+enum TargetSearch {
+    /// One was taken.
+    Found,
+    /// The scanners met, which ends the run.
+    ScannersMet,
+    /// No free block is large enough.
     NoneFits,
 }
 
@@ -247,12 +257,12 @@ mod tests {
             .collect()
     }
 
-    fn run(words: Vec<u64>, by_order: bool) -> Outcome {
+    fn run(words: Vec<u64>, by_order: bool) -> CompactionOutcome {
         let z = zone(words);
         let targets = vec![true; z.blocks.len()];
         compact(
             &z,
-            &Rules {
+            &CompactionRules {
                 unevictable: true,
                 by_order,
                 synced: false,
@@ -285,7 +295,7 @@ mod tests {
         words[512 + 8] = LRU | COMPOUND_HEAD | DIRTY | PRIVATE;
         words[512 + 9..512 + 16].fill(LRU | COMPOUND_TAIL);
         let done = run(words.clone(), true);
-        assert_eq!(done.stopped, Some(Stop { pfn: 520, order: 3 }));
+        assert_eq!(done.stopped, Some(StuckFolio { pfn: 520, order: 3 }));
         assert_eq!(done.free_blocks, 1);
         // Once it is written it is split.
         words[512 + 8] = LRU | COMPOUND_HEAD | PRIVATE;
@@ -301,7 +311,7 @@ mod tests {
     #[test]
     fn nothing_is_moved_where_no_block_may_receive() {
         let z = zone(quarter_full(4));
-        let rules = Rules {
+        let rules = CompactionRules {
             unevictable: true,
             by_order: true,
             synced: true,

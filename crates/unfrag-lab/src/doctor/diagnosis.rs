@@ -2,10 +2,13 @@
 //!
 //! Invariant: what could not be seen is `null`, never 0.
 
-use super::compactor::Stop;
+use super::advice::Advice;
+use super::atomic::AtomicRisk;
+use super::compactor::StuckFolio;
 use super::forecast::Forecast;
-use super::frames::Kind;
-use super::{advice, atomic, slabs, work};
+use super::frames::FrameUse;
+use super::slabs::SlabCache;
+use super::work::Work;
 use crate::inspect::Unread;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -35,13 +38,13 @@ pub struct Diagnosis {
     /// Pages of processes that are pinned, by the kernel's count; page flags do not show where.
     pub pinned_pages: Option<u64>,
     /// Requests that may not wait.
-    pub atomic: Vec<atomic::AtomicRisk>,
+    pub atomic: Vec<AtomicRisk>,
     /// Slab caches: those that grew most, then the largest.
-    pub slabs: Vec<slabs::Slab>,
+    pub slabs: Vec<SlabCache>,
     /// Stalls, failures and compaction.
-    pub work: Vec<work::Work>,
+    pub work: Vec<Work>,
     /// What to change.
-    pub advice: Vec<advice::Advice>,
+    pub advice: Vec<Advice>,
     /// What a reader must know.
     pub notes: Vec<String>,
     /// Files that would have told more, and why they did not.
@@ -92,7 +95,7 @@ pub struct ZoneDiagnosis {
     /// Huge pages to be had.
     pub huge_pages: Forecast,
     /// Where `vm.compact_memory` would end early.
-    pub compaction_stops: Option<Stop>,
+    pub compaction_stops: Option<StuckFolio>,
     /// What stands in the way; `null` without page flags.
     pub obstacles: Option<Vec<Obstacle>>,
     /// Blocks that hold memory of the allocator, by page flags.
@@ -103,7 +106,7 @@ pub struct ZoneDiagnosis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Obstacle {
     /// Which.
-    pub kind: Kind,
+    pub kind: FrameUse,
     /// Its pages.
     pub pages: u64,
     /// Blocks that hold at least one of them.

@@ -16,8 +16,8 @@
 //! Invariant: none exceeds what the watermarks let out; without page flags only *now* and an upper bound
 //! are known, and the others are `None`.
 
-use super::compactor::{self, Rules, Stop};
-use super::frames::{BLOCK, Kind, ZoneBlocks};
+use super::compactor::{self, CompactionRules, StuckFolio};
+use super::frames::{BLOCK_FRAMES, FrameUse, ZoneBlocks};
 use super::zones::ZoneFacts;
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ impl Forecast {
 
 /// What the kernel of the host does.
 #[derive(Clone, Copy, Debug)]
-pub struct Kernel {
+pub struct KernelFeatures {
     /// Whether it compacts at all (2.6.35 and later).
     pub compacts: bool,
     /// Whether targets have the order of what moves (6.10 and later).
@@ -80,10 +80,12 @@ pub struct Kernel {
 /// Without page flags: what buddyinfo and zoneinfo say. `file_pages` may be reclaimed.
 pub fn bounds(zone: &ZoneFacts, file_pages: u64) -> Forecast {
     let now = now(zone);
-    let memory = zone.let_out(zone.free() + zone.pcp + file_pages, zone.min());
+    let memory = zone.huge_pages_above(zone.free() + zone.pcp + file_pages, zone.min());
     let blocks = match (zone.managed, zone.unmovable_blocks) {
-        (Some(managed), Some(unmovable)) => (managed / BLOCK as u64).saturating_sub(unmovable),
-        (Some(managed), None) => managed / BLOCK as u64,
+        (Some(managed), Some(unmovable)) => {
+            (managed / BLOCK_FRAMES as u64).saturating_sub(unmovable)
+        }
+        (Some(managed), None) => managed / BLOCK_FRAMES as u64,
         _ => u64::MAX,
     };
     // A free block of an unmovable type is a huge page as well.
@@ -96,34 +98,39 @@ pub fn bounds(zone: &ZoneFacts, file_pages: u64) -> Forecast {
 }
 
 fn now(zone: &ZoneFacts) -> u64 {
-    zone.free_huge().min(zone.let_out(zone.free(), zone.min()))
+    zone.free_huge()
+        .min(zone.huge_pages_above(zone.free(), zone.min()))
 }
 
 /// With page flags; also where `vm.compact_memory` would end early.
-pub fn exact(zone: &ZoneFacts, blocks: &ZoneBlocks, kernel: Kernel) -> (Forecast, Option<Stop>) {
+pub fn exact(
+    zone: &ZoneFacts,
+    blocks: &ZoneBlocks,
+    kernel: KernelFeatures,
+) -> (Forecast, Option<StuckFolio>) {
     let now = now(zone);
-    let clean = blocks.pages(Kind::CleanCache);
+    let clean = blocks.pages(FrameUse::CleanCache);
     let targets = targets(zone, blocks);
     let run = |blocks: &ZoneBlocks, free: u64, synced: bool| {
-        let rules = Rules {
+        let rules = CompactionRules {
             unevictable: kernel.unevictable,
             by_order: kernel.by_order,
             synced,
             targets: &targets,
         };
-        let let_out = zone.let_out(free, zone.min());
+        let let_out = zone.huge_pages_above(free, zone.min());
         if !kernel.compacts {
             let whole = blocks
                 .blocks
                 .iter()
-                .filter(|b| usize::from(b.of(Kind::Free)) == BLOCK);
+                .filter(|b| usize::from(b.of(FrameUse::Free)) == BLOCK_FRAMES);
             return (let_out.min(whole.count() as u64), None);
         }
         let done = compactor::compact(blocks, &rules);
         (done.free_blocks.min(let_out), done.stopped)
     };
-    let off_lists = without(blocks, &[Kind::PerCpu]);
-    let free_off_lists = zone.free() + blocks.pages(Kind::PerCpu);
+    let off_lists = without(blocks, &[FrameUse::PerCpu]);
+    let free_off_lists = zone.free() + blocks.pages(FrameUse::PerCpu);
     let (blocks, free) = if kernel.tunes_lists {
         (&off_lists, free_off_lists)
     } else {
@@ -133,14 +140,18 @@ pub fn exact(zone: &ZoneFacts, blocks: &ZoneBlocks, kernel: Kernel) -> (Forecast
     let (after_compaction, _) = run(blocks, free, true);
     let (_, stopped) = run(blocks, free, false);
     let after_compaction = after_compaction.max(now);
-    let (after_reclaim, _) = run(&without(blocks, &[Kind::CleanCache]), free + clean, true);
+    let (after_reclaim, _) = run(
+        &without(blocks, &[FrameUse::CleanCache]),
+        free + clean,
+        true,
+    );
     let after_reclaim = after_reclaim.max(after_compaction);
     // A request for a huge page takes pages off the lists and drops what is in its way itself; beyond that
     // it goes as far as the two scanners do.
     let again = if kernel.tunes_lists {
         after_reclaim
     } else {
-        let emptied = without(&off_lists, &[Kind::CleanCache]);
+        let emptied = without(&off_lists, &[FrameUse::CleanCache]);
         let (again, _) = run(&emptied, free_off_lists + clean, true);
         again.max(after_reclaim)
     };
@@ -178,17 +189,17 @@ fn targets(zone: &ZoneFacts, blocks: &ZoneBlocks) -> Vec<bool> {
 }
 
 /// The zone when all that is of these kinds is free.
-fn without(blocks: &ZoneBlocks, kinds: &[Kind]) -> ZoneBlocks {
+fn without(blocks: &ZoneBlocks, kinds: &[FrameUse]) -> ZoneBlocks {
     let mut after = blocks.clone();
     for (i, kind) in after.frames.iter_mut().enumerate() {
         if kinds.contains(kind) {
-            *kind = Kind::Free;
+            *kind = FrameUse::Free;
             after.folios[i] = u8::MAX;
         }
     }
     for b in &mut after.blocks {
         for &kind in kinds {
-            b.0[Kind::Free as usize] += b.of(kind);
+            b.0[FrameUse::Free as usize] += b.of(kind);
             b.0[kind as usize] = 0;
         }
     }
@@ -198,7 +209,7 @@ fn without(blocks: &ZoneBlocks, kinds: &[Kind]) -> ZoneBlocks {
 /// How a number of huge pages can be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Means {
+pub enum Attainability {
     /// At once.
     Now,
     /// After `sync` and `echo 1 > /proc/sys/vm/compact_memory`.
@@ -215,22 +226,22 @@ pub enum Means {
 
 impl Forecast {
     /// The cheapest means that gives `wanted`, and how many it gives.
-    pub fn means(&self, wanted: u64) -> (Means, u64) {
+    pub fn attainability(&self, wanted: u64) -> (Attainability, u64) {
         // A run that may end early promises nothing; asking again reaches as far without it.
         let sure = |n: Option<u64>| n.filter(|_| self.compaction_unhindered);
         let known = [
-            (Means::Now, Some(self.now)),
-            (Means::AfterCompaction, sure(self.after_compaction)),
-            (Means::AfterReclaim, sure(self.after_reclaim)),
-            (Means::ByAskingAgain, self.by_asking_again),
+            (Attainability::Now, Some(self.now)),
+            (Attainability::AfterCompaction, sure(self.after_compaction)),
+            (Attainability::AfterReclaim, sure(self.after_reclaim)),
+            (Attainability::ByAskingAgain, self.by_asking_again),
         ];
         let first = known.iter().find(|(_, n)| n.is_some_and(|n| n >= wanted));
         match first {
             Some(&(means, Some(n))) => (means, n),
             _ if self.by_asking_again.is_none() && wanted <= self.at_most => {
-                (Means::Unknown, self.now)
+                (Attainability::Unknown, self.now)
             }
-            _ => (Means::Not, self.at_most),
+            _ => (Attainability::Not, self.at_most),
         }
     }
 }
@@ -240,7 +251,7 @@ mod tests {
     use super::*;
     use unfrag_linux::kpageflags::{ANON, BUDDY, LRU, PageFlags, SLAB};
 
-    const KERNEL: Kernel = Kernel {
+    const KERNEL: KernelFeatures = KernelFeatures {
         compacts: true,
         by_order: true,
         unevictable: true,
@@ -277,8 +288,8 @@ mod tests {
         assert!(f.after_reclaim > f.after_compaction, "{f:?}");
         // 1280 pages stay, and the two blocks with a slab page take 1022 of them.
         assert_eq!(f.by_asking_again, Some(29));
-        assert_eq!(f.means(10), (Means::Now, 10));
-        assert_eq!(f.means(30), (Means::Not, 29));
+        assert_eq!(f.attainability(10), (Attainability::Now, 10));
+        assert_eq!(f.attainability(30), (Attainability::Not, 29));
     }
 
     /// `spec: linux-mm 3.2`
@@ -296,7 +307,7 @@ mod tests {
         let blocks = ZoneBlocks::read(&facts, &PageFlags { words });
         let (f, _) = exact(&facts, &blocks, KERNEL);
         assert_eq!((f.after_compaction, f.after_reclaim), (Some(10), Some(10)));
-        let fixed = Kernel {
+        let fixed = KernelFeatures {
             tunes_lists: false,
             ..KERNEL
         };
@@ -310,7 +321,7 @@ mod tests {
             .map(|i| if i % 4 == 0 { LRU | ANON } else { BUDDY })
             .collect();
         let (facts, blocks) = read(words);
-        let old = Kernel {
+        let old = KernelFeatures {
             compacts: false,
             ..KERNEL
         };
@@ -327,12 +338,12 @@ mod tests {
             compaction_unhindered: false,
             at_most: 30,
         };
-        assert_eq!(f.means(15), (Means::ByAskingAgain, 30));
+        assert_eq!(f.attainability(15), (Attainability::ByAskingAgain, 30));
         let sure = Forecast {
             compaction_unhindered: true,
             ..f
         };
-        assert_eq!(sure.means(15), (Means::AfterCompaction, 20));
+        assert_eq!(sure.attainability(15), (Attainability::AfterCompaction, 20));
     }
 
     #[test]
@@ -341,8 +352,8 @@ mod tests {
         facts.managed = Some(30 * 512);
         let f = bounds(&facts, 5 * 512);
         assert_eq!((f.now, f.at_most, f.after_compaction), (10, 15, None));
-        assert_eq!(f.means(12), (Means::Unknown, 10));
-        assert_eq!(f.means(16), (Means::Not, 15));
+        assert_eq!(f.attainability(12), (Attainability::Unknown, 10));
+        assert_eq!(f.attainability(16), (Attainability::Not, 15));
     }
 
     #[test]

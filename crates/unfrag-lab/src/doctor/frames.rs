@@ -14,7 +14,7 @@ use unfrag_linux::kpageflags::{
 };
 
 /// Frames in a pageblock, and in a huge page.
-pub const BLOCK: usize = 512;
+pub const BLOCK_FRAMES: usize = 512;
 
 const UPTODATE: u64 = 1 << 3;
 const DIRTY: u64 = 1 << 4;
@@ -32,7 +32,7 @@ const PRIVATE: u64 = 1 << 35;
 /// What holds a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FrameUse {
     /// On a buddy list.
     Free,
     /// On a per-CPU list.
@@ -61,40 +61,40 @@ pub enum Kind {
 }
 
 /// Number of kinds.
-pub const KINDS: usize = 12;
+pub const FRAME_USES: usize = 12;
 
-impl Kind {
+impl FrameUse {
     /// All, in order.
-    pub const ALL: [Kind; KINDS] = [
-        Kind::Free,
-        Kind::PerCpu,
-        Kind::CleanCache,
-        Kind::User,
-        Kind::Unevictable,
-        Kind::Thp,
-        Kind::Hugetlb,
-        Kind::Slab,
-        Kind::PageTables,
-        Kind::Kernel,
-        Kind::Reserved,
-        Kind::Absent,
+    pub const ALL: [FrameUse; FRAME_USES] = [
+        FrameUse::Free,
+        FrameUse::PerCpu,
+        FrameUse::CleanCache,
+        FrameUse::User,
+        FrameUse::Unevictable,
+        FrameUse::Thp,
+        FrameUse::Hugetlb,
+        FrameUse::Slab,
+        FrameUse::PageTables,
+        FrameUse::Kernel,
+        FrameUse::Reserved,
+        FrameUse::Absent,
     ];
 
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Free => "free",
-            Kind::PerCpu => "per-CPU lists",
-            Kind::CleanCache => "clean page cache",
-            Kind::User => "processes, other cache",
-            Kind::Unevictable => "unevictable, mlocked",
-            Kind::Thp => "transparent huge pages",
-            Kind::Hugetlb => "hugetlb",
-            Kind::Slab => "slab",
-            Kind::PageTables => "page tables",
-            Kind::Kernel => "other kernel memory",
-            Kind::Reserved => "reserved at boot",
-            Kind::Absent => "no memory",
+            FrameUse::Free => "free",
+            FrameUse::PerCpu => "per-CPU lists",
+            FrameUse::CleanCache => "clean page cache",
+            FrameUse::User => "processes, other cache",
+            FrameUse::Unevictable => "unevictable, mlocked",
+            FrameUse::Thp => "transparent huge pages",
+            FrameUse::Hugetlb => "hugetlb",
+            FrameUse::Slab => "slab",
+            FrameUse::PageTables => "page tables",
+            FrameUse::Kernel => "other kernel memory",
+            FrameUse::Reserved => "reserved at boot",
+            FrameUse::Absent => "no memory",
         }
     }
 
@@ -102,24 +102,28 @@ impl Kind {
     pub fn is_fixed(self) -> bool {
         matches!(
             self,
-            Kind::Slab | Kind::PageTables | Kind::Kernel | Kind::Reserved | Kind::Absent
+            FrameUse::Slab
+                | FrameUse::PageTables
+                | FrameUse::Kernel
+                | FrameUse::Reserved
+                | FrameUse::Absent
         )
     }
 }
 
 /// What a pageblock holds: frames of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Block(pub [u16; KINDS]);
+pub struct BlockUse(pub [u16; FRAME_USES]);
 
-impl Block {
+impl BlockUse {
     /// Frames of a kind.
-    pub fn of(&self, kind: Kind) -> u16 {
+    pub fn of(&self, kind: FrameUse) -> u16 {
         self.0[kind as usize]
     }
 
     /// Frames that nothing moves.
     pub fn fixed(&self) -> u16 {
-        Kind::ALL
+        FrameUse::ALL
             .iter()
             .filter(|k| k.is_fixed())
             .map(|&k| self.of(k))
@@ -128,15 +132,15 @@ impl Block {
 
     /// Frames of the kernel, those kept back at boot not counted.
     pub fn kernel(&self) -> u16 {
-        self.of(Kind::Slab) + self.of(Kind::PageTables) + self.of(Kind::Kernel)
+        self.of(FrameUse::Slab) + self.of(FrameUse::PageTables) + self.of(FrameUse::Kernel)
     }
 
     /// Whether it has no memory that the allocator manages.
     pub fn is_absent(&self) -> bool {
-        usize::from(self.of(Kind::Absent) + self.of(Kind::Reserved)) == BLOCK
+        usize::from(self.of(FrameUse::Absent) + self.of(FrameUse::Reserved)) == BLOCK_FRAMES
     }
 
-    fn turn(&mut self, from: Kind, to: Kind, n: u16) {
+    fn turn(&mut self, from: FrameUse, to: FrameUse, n: u16) {
         self.0[from as usize] -= n;
         self.0[to as usize] += n;
     }
@@ -145,12 +149,12 @@ impl Block {
 /// Every pageblock of a zone.
 #[derive(Clone, Debug, Default)]
 pub struct ZoneBlocks {
-    /// First frame of the first block; a multiple of [`BLOCK`].
+    /// First frame of the first block; a multiple of [`BLOCK_FRAMES`].
     pub first_pfn: u64,
     /// The blocks.
-    pub blocks: Vec<Block>,
-    /// Kind of each frame, from `first_pfn` on.
-    pub frames: Vec<Kind>,
+    pub blocks: Vec<BlockUse>,
+    /// FrameUse of each frame, from `first_pfn` on.
+    pub frames: Vec<FrameUse>,
     /// Order of the folio that begins at a frame; 255 where none begins.
     pub folios: Vec<u8>,
     /// Frames at which a large folio begins that cannot be split: dirty, with private data of its file
@@ -159,47 +163,47 @@ pub struct ZoneBlocks {
 }
 
 /// The kind that a frame's flags alone say; `None` if they say nothing.
-fn by_flags(w: u64) -> Option<Kind> {
+fn by_flags(w: u64) -> Option<FrameUse> {
     let has = |bits| w & bits != 0;
     Some(if has(NOPAGE) {
-        Kind::Absent
+        FrameUse::Absent
     } else if has(SLAB) {
-        Kind::Slab
+        FrameUse::Slab
     } else if has(BUDDY) {
-        Kind::Free
+        FrameUse::Free
     } else if has(RESERVED | OFFLINE | HWPOISON) {
-        Kind::Reserved
+        FrameUse::Reserved
     } else if has(HUGE) {
-        Kind::Hugetlb
+        FrameUse::Hugetlb
     } else if has(PGTABLE) {
-        Kind::PageTables
+        FrameUse::PageTables
     } else if has(ZERO_PAGE) {
-        Kind::Kernel
+        FrameUse::Kernel
     } else if has(UNEVICTABLE | MLOCKED) {
-        Kind::Unevictable
+        FrameUse::Unevictable
     } else if has(LRU) && !has(ANON | SWAPBACKED | MMAP | DIRTY | WRITEBACK) {
-        Kind::CleanCache
+        FrameUse::CleanCache
     } else if has(LRU | ANON | MMAP | UPTODATE) {
         // Pages on their way to an LRU list are up to date or mapped already.
-        Kind::User
+        FrameUse::User
     } else if w == 0 {
         return None;
     } else {
-        Kind::Kernel
+        FrameUse::Kernel
     })
 }
 
 impl ZoneBlocks {
     /// Reads the frames of a zone.
     pub fn read(zone: &ZoneFacts, flags: &PageFlags) -> ZoneBlocks {
-        let block = BLOCK as u64;
+        let block = BLOCK_FRAMES as u64;
         let first = zone.start / block * block;
         let known = (flags.words.len() as u64).max(first);
         let end = (zone.start + zone.spanned)
             .min(known)
             .next_multiple_of(block);
         let n = (end - first) as usize;
-        let mut frames = vec![Kind::Absent; n];
+        let mut frames = vec![FrameUse::Absent; n];
         let mut folios = vec![u8::MAX; n];
         let (mut silent, mut whole) = (vec![], vec![]);
         let mut head = None;
@@ -239,7 +243,7 @@ impl ZoneBlocks {
         }
         let mut zone_blocks = ZoneBlocks {
             first_pfn: first,
-            blocks: vec![Block::default(); n / BLOCK],
+            blocks: vec![BlockUse::default(); n / BLOCK_FRAMES],
             frames,
             folios,
             whole,
@@ -252,34 +256,34 @@ impl ZoneBlocks {
     /// Folios of a whole block are huge pages, and compaction leaves them alone; but clean page cache can be
     /// dropped, however large its folios are.
     fn mark_huge(&mut self) {
-        for i in (0..self.frames.len()).step_by(BLOCK) {
+        for i in (0..self.frames.len()).step_by(BLOCK_FRAMES) {
             let whole = self.folios[i] != u8::MAX && usize::from(self.folios[i]) >= 9;
-            if whole && matches!(self.frames[i], Kind::User | Kind::Unevictable) {
-                self.frames[i..i + BLOCK].fill(Kind::Thp);
+            if whole && matches!(self.frames[i], FrameUse::User | FrameUse::Unevictable) {
+                self.frames[i..i + BLOCK_FRAMES].fill(FrameUse::Thp);
             }
         }
     }
 
     /// Counts blocks, after deciding what the frames without flags are.
     fn count(&mut self, silent: &[usize], pcp: u64) {
-        for (frames, block) in self.frames.chunks(BLOCK).zip(&mut self.blocks) {
+        for (frames, block) in self.frames.chunks(BLOCK_FRAMES).zip(&mut self.blocks) {
             for &kind in frames {
                 block.0[kind as usize] += 1;
             }
         }
         let mut by_block = vec![0u16; self.blocks.len()];
         for &i in silent {
-            by_block[i / BLOCK] += 1;
+            by_block[i / BLOCK_FRAMES] += 1;
         }
         // Whole blocks without a flag are no memory of the allocator: the memory map, holes. Those on
         // the per-CPU lists of huge pages look the same, and are few.
         let mut left = pcp;
         let mut mixed: Vec<usize> = (0..by_block.len())
-            .filter(|&b| by_block[b] > 0 && usize::from(by_block[b]) < BLOCK)
+            .filter(|&b| by_block[b] > 0 && usize::from(by_block[b]) < BLOCK_FRAMES)
             .collect();
         mixed.sort_by_key(|&b| {
             (
-                self.blocks[b].kernel() + self.blocks[b].of(Kind::Reserved),
+                self.blocks[b].kernel() + self.blocks[b].of(FrameUse::Reserved),
                 b,
             )
         });
@@ -291,19 +295,19 @@ impl ZoneBlocks {
             }
         }
         for &i in silent {
-            let b = i / BLOCK;
+            let b = i / BLOCK_FRAMES;
             let kind = match usize::from(by_block[b]) {
-                BLOCK => continue,
-                _ if is_pcp[b] => Kind::PerCpu,
-                _ => Kind::Kernel,
+                BLOCK_FRAMES => continue,
+                _ if is_pcp[b] => FrameUse::PerCpu,
+                _ => FrameUse::Kernel,
             };
             self.frames[i] = kind;
-            self.blocks[b].turn(Kind::Absent, kind, 1);
+            self.blocks[b].turn(FrameUse::Absent, kind, 1);
         }
     }
 
     /// Frames of a kind in all blocks.
-    pub fn pages(&self, kind: Kind) -> u64 {
+    pub fn pages(&self, kind: FrameUse) -> u64 {
         self.blocks.iter().map(|b| u64::from(b.of(kind))).sum()
     }
 }
@@ -323,12 +327,12 @@ mod tests {
 
     #[test]
     fn a_slab_pages_other_bits_mean_nothing() {
-        assert_eq!(by_flags(SLAB | ANON | COMPOUND_TAIL), Some(Kind::Slab));
-        assert_eq!(by_flags(LRU | UPTODATE), Some(Kind::CleanCache));
-        assert_eq!(by_flags(LRU | UPTODATE | MMAP), Some(Kind::User));
+        assert_eq!(by_flags(SLAB | ANON | COMPOUND_TAIL), Some(FrameUse::Slab));
+        assert_eq!(by_flags(LRU | UPTODATE), Some(FrameUse::CleanCache));
+        assert_eq!(by_flags(LRU | UPTODATE | MMAP), Some(FrameUse::User));
         assert_eq!(
             by_flags(LRU | ANON | SWAPBACKED | UNEVICTABLE),
-            Some(Kind::Unevictable)
+            Some(FrameUse::Unevictable)
         );
         assert_eq!(by_flags(0), None);
     }
@@ -339,8 +343,8 @@ mod tests {
         words[8] = LRU | ANON | COMPOUND_HEAD;
         words[9..16].fill(COMPOUND_TAIL);
         let z = ZoneBlocks::read(&zone(512, 0), &PageFlags { words });
-        assert_eq!(z.blocks[0].of(Kind::User), 8);
-        assert_eq!(z.blocks[0].of(Kind::Free), 504);
+        assert_eq!(z.blocks[0].of(FrameUse::User), 8);
+        assert_eq!(z.blocks[0].of(FrameUse::Free), 504);
         assert_eq!(z.folios[8], 3);
         assert_eq!(z.folios[9], u8::MAX);
     }
@@ -350,7 +354,7 @@ mod tests {
         let mut words = vec![LRU | ANON | COMPOUND_TAIL; 512];
         words[0] = LRU | ANON | COMPOUND_HEAD;
         let z = ZoneBlocks::read(&zone(512, 0), &PageFlags { words });
-        assert_eq!(z.blocks[0].of(Kind::Thp), 512);
+        assert_eq!(z.blocks[0].of(FrameUse::Thp), 512);
     }
 
     #[test]
@@ -360,9 +364,9 @@ mod tests {
         words[4] = SLAB;
         words[600] = 0;
         let z = ZoneBlocks::read(&zone(1024, 1), &PageFlags { words });
-        assert_eq!(z.blocks[0].of(Kind::Kernel), 1);
-        assert_eq!(z.blocks[1].of(Kind::PerCpu), 1);
-        let total: u64 = Kind::ALL.iter().map(|&k| z.pages(k)).sum();
+        assert_eq!(z.blocks[0].of(FrameUse::Kernel), 1);
+        assert_eq!(z.blocks[1].of(FrameUse::PerCpu), 1);
+        let total: u64 = FrameUse::ALL.iter().map(|&k| z.pages(k)).sum();
         assert_eq!(total, 1024, "every frame counts once");
     }
 
@@ -374,7 +378,7 @@ mod tests {
                 words: vec![BUDDY; 700],
             },
         );
-        assert_eq!(z.pages(Kind::Free), 700);
+        assert_eq!(z.pages(FrameUse::Free), 700);
         let far = ZoneFacts {
             start: 1 << 40,
             ..zone(512, 0)

@@ -6,27 +6,11 @@
 //! Invariant: only what the model has is predicted. Reclaim and compaction are not modelled yet, so a
 //! setting whose whole effect they are gets words, never a number.
 
-use super::advice::Advice;
+use super::advice::{Advice, Predicted};
 use crate::report::{KernelReport, reading};
 use crate::run::{Options, Unwatched, replay};
-use serde::Serialize;
 use unfrag_linux::Result;
 use unfrag_linux::recording::Recording;
-
-/// The end of a replay, with today's value and with the value advised.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Predicted {
-    /// Today's value.
-    pub from: String,
-    /// The value advised.
-    pub to: String,
-    /// Free 2 MiB blocks at the end: today's, advised.
-    pub free_huge_blocks: [u64; 2],
-    /// Requests that found no page: today's, advised.
-    pub failures: [u64; 2],
-    /// Free pages at the end: today's, advised.
-    pub free_pages: [u64; 2],
-}
 
 /// Puts a prediction into each piece of advice.
 ///

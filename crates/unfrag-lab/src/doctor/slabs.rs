@@ -13,7 +13,7 @@ const SHOWN: usize = 8;
 
 /// A slab cache.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Slab {
+pub struct SlabCache {
     /// Name.
     pub name: String,
     /// Pages of its slabs.
@@ -37,14 +37,14 @@ fn sizes(info: &SlabInfo) -> HashMap<&str, u64> {
 }
 
 /// The caches that grew most, then the largest.
-pub fn slabs(e: &Evidence) -> Vec<Slab> {
+pub fn slabs(e: &Evidence) -> Vec<SlabCache> {
     let Some(info) = &e.slabs else { return vec![] };
     let before = e
         .earlier_slabs
         .as_ref()
         .map(|(info, seconds)| (sizes(info), *seconds));
     let now = sizes(info);
-    let mut all: Vec<Slab> = info
+    let mut all: Vec<SlabCache> = info
         .caches
         .iter()
         .map(|c| {
@@ -53,7 +53,7 @@ pub fn slabs(e: &Evidence) -> Vec<Slab> {
                 let old = b.get(c.name.as_str()).copied().unwrap_or(0);
                 i64::try_from(i128::from(pages) - i128::from(old)).unwrap_or(0)
             };
-            Slab {
+            SlabCache {
                 name: c.name.clone(),
                 pages,
                 used: c.active_objs as f64 / c.num_objs.max(1) as f64,

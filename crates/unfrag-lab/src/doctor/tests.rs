@@ -65,7 +65,7 @@ fn a_fragmented_host_is_told_what_can_be_had_and_what_stands_in_the_way() {
     let slab = d.obstacles.as_ref().unwrap()[0];
     assert_eq!(
         (slab.kind, slab.pages, slab.blocks_alone),
-        (Kind::Slab, 1, 1)
+        (FrameUse::Slab, 1, 1)
     );
     assert_eq!(d.atomic[0].verdict, "safe");
     assert!(

@@ -2,7 +2,8 @@
 //!
 //! Invariant: every number carries its unit, and a sentence says no more than the diagnosis holds.
 
-use super::{Diagnosis, Forecast, Means, Obstacle, ZoneDiagnosis};
+use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
+use super::forecast::{Attainability, Forecast};
 use crate::report::reading::{bytes, duration, percent, thousands};
 use std::fmt::Write as _;
 
@@ -306,7 +307,7 @@ const SHORT_LISTS: u32 = 100_000;
 
 /// The answer to `--huge N`: a line that says it, and the commands that do it.
 pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
-    let (means, n) = d.huge_pages.means(wanted);
+    let (means, n) = d.huge_pages.attainability(wanted);
     let (wanted_, n_) = (thousands(wanted), thousands(n));
     let pool = d.huge_pages_in_pool.unwrap_or(0) + wanted;
     let take = format!("echo {pool} > /proc/sys/vm/nr_hugepages");
@@ -328,21 +329,21 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
         all.chain(Some(last)).collect()
     };
     match means {
-        Means::Now => (
+        Attainability::Now => (
             format!("yes: {wanted_} huge pages can be had now; there are {n_}"),
             vec![take],
         ),
-        Means::AfterCompaction => (
+        Attainability::AfterCompaction => (
             format!("yes, after compaction: {n_} huge pages then, for the {wanted_} wanted"),
             with_short_lists(vec![compact], take),
         ),
-        Means::AfterReclaim => (
+        Attainability::AfterReclaim => (
             format!(
                 "yes, after dropping caches and compaction: {n_} huge pages then, for the {wanted_} wanted"
             ),
             with_short_lists(vec![drop, compact], take),
         ),
-        Means::ByAskingAgain => (
+        Attainability::ByAskingAgain => (
             format!(
                 "yes, by asking again while the pool grows: {n_} huge pages in the end, for the {wanted_} wanted"
             ),
@@ -355,14 +356,14 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
                 "cat $pool".into(),
             ),
         ),
-        Means::Unknown => (
+        Attainability::Unknown => (
             format!(
                 "perhaps: {n_} can be had now, {} at most; which of them needs /proc/kpageflags, that is root",
                 thousands(d.huge_pages.at_most)
             ),
             vec![],
         ),
-        Means::Not => (
+        Attainability::Not => (
             format!(
                 "no: {n_} huge pages at most, of the {wanted_} wanted; end programs, or reserve at boot with hugepages="
             ),

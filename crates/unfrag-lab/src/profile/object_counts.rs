@@ -138,7 +138,7 @@ mod tests {
     use super::kmalloc_size;
 
     #[test]
-    fn memory_by_size_comes_from_the_smallest_cache_that_fits() {
+    fn kmalloc_takes_the_smallest_cache_that_fits() {
         for (bytes, size) in [
             (0, 8),
             (9, 16),

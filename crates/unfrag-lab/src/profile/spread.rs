@@ -39,7 +39,7 @@ mod tests {
     use super::Spread;
 
     #[test]
-    fn each_quantile_is_a_number_that_was_seen() {
+    fn quantiles_are_by_nearest_rank() {
         let s = Spread::of((1..=20).rev().collect());
         assert_eq!((s.p10, s.median, s.p90, s.max), (2, 10, 18, 20));
         let one = Spread::of(vec![7]);
