@@ -1,25 +1,24 @@
-//! What one run of `vm.compact_memory` makes of a zone, frame by frame.
+//! A model of one run of `vm.compact_memory` over a zone, frame by frame.
 //!
-//! The two scanners of the kernel (`spec: linux-mm 5.1`): from the zone's start up, folios are taken out
+//! The kernel's two scanners (`spec: linux-mm 5.1`): from the zone's start up, folios are taken out
 //! of every block; from its end down, free blocks of Movable pageblocks receive them. Blocks that are
-//! wholly free are no target, folios of a whole block are no source.
+//! wholly free are no target; folios of a whole block are not moved.
 //!
-//! Since 6.10 a folio moves to a free block of its own order. Measured on 6.18: where the scanner finds
-//! none, the folio is split and its pages move one by one; but a dirty one that holds private data of its
-//! file system cannot be split, and the whole run over the zone ends there (status `contended` in its
-//! trace). One large folio that waits to be written thus keeps `compact_memory` from doing anything in a
-//! badly fragmented zone. `sync` before it is the cure.
+//! Since 6.10 a folio moves to a free block of its own order. Where the scanner finds none, the folio is split and
+//! its pages move one by one. A dirty folio with private data of its file system cannot be split: the run over the
+//! zone ends there. `sync` before it prevents that.
 //!
-//! Invariant: frames are neither made nor lost; only [`FrameUse`]s that the kernel moves are moved.
+//! Invariant: the number of frames stays; only frames whose [`FrameUse`] the kernel moves are moved.
 
 use super::frames::{BLOCK_FRAMES, FrameUse, ZoneBlocks};
 use serde::Serialize;
 
-/// Pages that are taken at a time.
+/// Pages that the kernel migrates at a time (`COMPACT_CLUSTER_MAX`).
 const CLUSTER: u64 = 32;
+/// Orders of isolated free blocks: 0 to 9.
 const ORDERS: usize = 10;
 
-/// What is moved, and where to.
+/// What the kernel moves, and where to.
 #[derive(Clone, Copy, Debug)]
 pub struct CompactionRules<'a> {
     /// Whether unevictable pages are moved (`vm.compact_unevictable_allowed`).
@@ -27,24 +26,24 @@ pub struct CompactionRules<'a> {
     /// Whether a folio needs a target of its own order (6.10 and later); otherwise small pages do,
     /// and large folios stay where they are.
     pub by_order: bool,
-    /// Whether everything was written before, so that every large folio can be split.
+    /// Whether `sync` came before, so that every large folio can be split.
     pub synced: bool,
     /// For each block, whether it is of type Movable or CMA.
     pub targets: &'a [bool],
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CompactionOutcome {
     /// Wholly free blocks afterwards.
     pub free_blocks: u64,
     /// Pages that were moved.
     pub moved_pages: u64,
-    /// Where the run ended early, for want of a free block for a large folio.
+    /// The folio at which the run ended early.
     pub stopped: Option<StuckFolio>,
 }
 
-/// A folio that found no target.
+/// A folio for which there was no free block, and which cannot be split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct StuckFolio {
     /// Its first frame.
@@ -84,17 +83,18 @@ pub fn compact(zone: &ZoneBlocks, rules: &CompactionRules) -> CompactionOutcome 
 struct Run<'a> {
     zone: &'a ZoneBlocks,
     rules: &'a CompactionRules<'a>,
-    /// Free frames of each block; isolated ones still count until they are used.
+    /// Free frames of each block; isolated ones count until they are used.
     free: Vec<u32>,
-    /// Blocks from here on were targets already.
+    /// The free scanner: blocks from here on were visited.
     next_target: usize,
-    /// Isolated free blocks by order: the pageblock that each lies in.
+    /// Isolated free blocks by order: the pageblock that holds each.
     pool: [Vec<u32>; ORDERS],
     pooled: u64,
     moved: u64,
 }
 
 impl Run<'_> {
+    /// The migrate scanner; returns the folio at which the run ended early.
     fn scan(&mut self) -> Option<StuckFolio> {
         for block in 0..self.zone.blocks.len() {
             if block >= self.next_target {
@@ -125,12 +125,13 @@ impl Run<'_> {
 
     /// Moves the folio at frame `i`, as a whole or in pieces.
     fn migrate(&mut self, i: usize, order: u8, block: usize) -> TargetSearch {
-        let taken = self.take(order, block);
-        let splits = self.rules.synced || self.zone.whole.binary_search(&(i as u32)).is_err();
+        let taken = self.take_target(order, block);
+        let splits =
+            self.rules.synced || self.zone.unsplittable.binary_search(&(i as u32)).is_err();
         let taken = match taken {
             TargetSearch::NoneFits if splits && order > 0 => {
                 for _ in 0..1 << order {
-                    match self.take(0, block) {
+                    match self.take_target(0, block) {
                         TargetSearch::Found => self.free[block] += 1,
                         other => return other,
                     }
@@ -147,6 +148,7 @@ impl Run<'_> {
         taken
     }
 
+    /// Whether the kernel moves a folio of this use and order.
     fn moves(&self, kind: FrameUse, order: u8) -> bool {
         let kind = match kind {
             FrameUse::User | FrameUse::CleanCache => true,
@@ -156,8 +158,8 @@ impl Run<'_> {
         kind && usize::from(order) < ORDERS - 1 && (order == 0 || self.rules.by_order)
     }
 
-    /// Takes an isolated block of at least `order`, splitting it; isolates more once if there is none.
-    fn take(&mut self, order: u8, migrating: usize) -> TargetSearch {
+    /// Takes an isolated block of `order`, split from a larger one if need be; isolates more if there is none.
+    fn take_target(&mut self, order: u8, migrating: usize) -> TargetSearch {
         if self.fitting(order).is_none() {
             self.isolate(1 << order, migrating);
         }
@@ -177,11 +179,12 @@ impl Run<'_> {
         TargetSearch::Found
     }
 
+    /// The lowest order of an isolated block that is large enough.
     fn fitting(&self, order: u8) -> Option<usize> {
         (usize::from(order)..ORDERS).find(|&o| !self.pool[o].is_empty())
     }
 
-    /// Moves the free scanner down until there is enough, or until it meets the other one.
+    /// Moves the free scanner down until enough is isolated, or until it meets the migrate scanner.
     fn isolate(&mut self, wanted: u64, migrating: usize) {
         let mut gained = 0;
         while self.next_target > migrating + 1 && (gained == 0 || self.pooled < wanted.max(CLUSTER))
@@ -196,7 +199,7 @@ impl Run<'_> {
         }
     }
 
-    /// The free runs of a block as the buddy system has them: as large as their alignment allows.
+    /// Isolates the free runs of a block, as large as their alignment allows.
     fn isolate_block(&mut self, block: usize) -> u64 {
         let frames = &self.zone.frames[block * BLOCK_FRAMES..(block + 1) * BLOCK_FRAMES];
         let mut gained = 0;
@@ -272,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn quarter_full_blocks_are_packed_from_the_top() {
+    fn partly_used_blocks_are_packed() {
         // 40 blocks with 128 pages each: 10 blocks' worth, and 30 free.
         let done = run(quarter_full(40), true);
         assert_eq!(done.stopped, None);
@@ -288,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_folio_that_cannot_be_split_ends_the_run_where_no_block_of_its_order_is_free() {
+    fn an_unsplittable_folio_ends_the_run() {
         const DIRTY: u64 = 1 << 4;
         const PRIVATE: u64 = 1 << 35;
         let mut words = quarter_full(40);
@@ -309,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_moved_where_no_block_may_receive() {
+    fn without_targets_nothing_moves() {
         let z = zone(quarter_full(4));
         let rules = CompactionRules {
             unevictable: true,

@@ -1,4 +1,7 @@
 //! The examination of a host: from its evidence to a diagnosis.
+//!
+//! Invariant: each part of the diagnosis is computed once, from the evidence alone; the advice comes last, from all
+//! the others.
 
 use super::advice_rules;
 use super::atomic;
@@ -94,7 +97,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
 
 fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
     KernelFeatures {
-        // 2.6.35 is the first; a kernel that has it counts it.
+        // Kernels that compact (since 2.6.35) have this counter.
         compacts: e
             .vmstat
             .as_ref()
@@ -105,7 +108,7 @@ fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
     }
 }
 
-/// What is known of contiguous memory areas.
+/// A note on contiguous memory areas; `None` if the host has none.
 fn contiguous(e: &Evidence) -> Option<String> {
     let total = e.meminfo_pages("CmaTotal").filter(|&n| n > 0)?;
     let free = e.meminfo_pages("CmaFree")?;
@@ -120,7 +123,7 @@ fn contiguous(e: &Evidence) -> Option<String> {
     ))
 }
 
-/// Pages pinned by drivers and storage, of which the kernel counts both ends.
+/// Pages pinned by drivers and storage: the kernel counts pins and releases.
 fn pinned(e: &Evidence) -> Option<u64> {
     let acquired = e.counter("nr_foll_pin_acquired")?;
     Some(acquired.saturating_sub(e.counter("nr_foll_pin_released")?))
@@ -173,8 +176,8 @@ fn file_pages(e: &Evidence, zone: &ZoneFacts) -> u64 {
         + count(["nr_zone_active_file", "nr_active_file"])
 }
 
-/// Some hosts begin with little of their memory in zones and add the rest when it is asked for
-/// (deferred initialisation): meminfo counts it, no zone does. It is free, and it is whole blocks.
+/// Counts memory of deferred initialisation as free. Some hosts boot with part of their memory outside the zones and
+/// add it on demand: meminfo counts it, no zone does. It is free, and in whole pageblocks.
 fn late_memory(
     e: &Evidence,
     zones: &[ZoneFacts],
@@ -187,7 +190,7 @@ fn late_memory(
         return;
     };
     let late = total.saturating_sub(all);
-    // Less is the difference of two readings.
+    // A smaller difference is due to files read at different times.
     if late < all / 100 || late < BLOCK_FRAMES as u64 {
         return;
     }
@@ -235,7 +238,7 @@ fn node_diagnosis(
         info.and_then(|i| i.pages("present")).unwrap_or(z.free())
     };
     let all: u64 = zones.iter().map(|z| present(z)).sum();
-    // spec 5.5: the weighted sum over zones.
+    // The weighted sum over zones. spec: linux-mm 5.5
     let score = zones
         .iter()
         .map(|z| {

@@ -1,11 +1,10 @@
-//! What holds each page frame and each pageblock, from `/proc/kpageflags`.
+//! The use of each page frame and each pageblock, from `/proc/kpageflags`.
 //!
-//! Invariant: every frame of a zone's span counts once in its pageblock. The bits are the kernel's
-//! documented interface; a slab page's other bits mean nothing, so that bit is looked at first.
+//! Pages on per-CPU lists have no flags, and neither have the kernel's own pages outside slabs and page tables
+//! (vmalloc, stacks, buffers of drivers). zoneinfo's `count` says how many of them are on per-CPU lists; those are
+//! taken to be in the blocks that hold nothing else of the kernel.
 //!
-//! What the bits do not say: pages on per-CPU lists have none, and neither have the kernel's own pages
-//! outside slabs and page tables (vmalloc, stacks, buffers of drivers). zoneinfo's `count` says how many
-//! of them are on per-CPU lists; those are taken to be in the blocks that hold nothing else of the kernel.
+//! Invariant: every frame of a zone's span counts once in its pageblock.
 
 use super::zones::ZoneFacts;
 use serde::Serialize;
@@ -29,7 +28,7 @@ const RESERVED: u64 = 1 << 32;
 const MLOCKED: u64 = 1 << 33;
 const PRIVATE: u64 = 1 << 35;
 
-/// What holds a frame.
+/// What a page frame is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameUse {
@@ -54,18 +53,18 @@ pub enum FrameUse {
     PageTables,
     /// Other memory of the kernel: vmalloc, stacks, buffers of drivers.
     Kernel,
-    /// Kept back at boot: kernel image, memory map; or offline or broken.
+    /// Reserved at boot (kernel image, memory map), offline or broken.
     Reserved,
-    /// No memory, or memory that the allocator does not manage.
+    /// A hole, or memory that the allocator does not manage.
     Absent,
 }
 
-/// Number of kinds.
-pub const FRAME_USES: usize = 12;
+/// Number of uses.
+pub const NR_FRAME_USES: usize = 12;
 
 impl FrameUse {
     /// All, in order.
-    pub const ALL: [FrameUse; FRAME_USES] = [
+    pub const ALL: [FrameUse; NR_FRAME_USES] = [
         FrameUse::Free,
         FrameUse::PerCpu,
         FrameUse::CleanCache,
@@ -98,7 +97,7 @@ impl FrameUse {
         }
     }
 
-    /// Whether neither compaction nor dropping caches takes it out of a block.
+    /// Whether neither compaction nor dropping caches frees it.
     pub fn is_fixed(self) -> bool {
         matches!(
             self,
@@ -111,17 +110,17 @@ impl FrameUse {
     }
 }
 
-/// What a pageblock holds: frames of each kind.
+/// What a pageblock holds: frames of each use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BlockUse(pub [u16; FRAME_USES]);
+pub struct BlockUse(pub [u16; NR_FRAME_USES]);
 
 impl BlockUse {
-    /// Frames of a kind.
+    /// Frames of a use.
     pub fn of(&self, kind: FrameUse) -> u16 {
         self.0[kind as usize]
     }
 
-    /// Frames that nothing moves.
+    /// Frames that are fixed ([`FrameUse::is_fixed`]).
     pub fn fixed(&self) -> u16 {
         FrameUse::ALL
             .iter()
@@ -130,7 +129,7 @@ impl BlockUse {
             .sum()
     }
 
-    /// Frames of the kernel, those kept back at boot not counted.
+    /// Frames of the kernel, without those reserved at boot.
     pub fn kernel(&self) -> u16 {
         self.of(FrameUse::Slab) + self.of(FrameUse::PageTables) + self.of(FrameUse::Kernel)
     }
@@ -140,29 +139,30 @@ impl BlockUse {
         usize::from(self.of(FrameUse::Absent) + self.of(FrameUse::Reserved)) == BLOCK_FRAMES
     }
 
-    fn turn(&mut self, from: FrameUse, to: FrameUse, n: u16) {
+    fn recount(&mut self, from: FrameUse, to: FrameUse, n: u16) {
         self.0[from as usize] -= n;
         self.0[to as usize] += n;
     }
 }
 
-/// Every pageblock of a zone.
+/// The frames and pageblocks of a zone.
 #[derive(Clone, Debug, Default)]
 pub struct ZoneBlocks {
     /// First frame of the first block; a multiple of [`BLOCK_FRAMES`].
     pub first_pfn: u64,
     /// The blocks.
     pub blocks: Vec<BlockUse>,
-    /// FrameUse of each frame, from `first_pfn` on.
+    /// Use of each frame, from `first_pfn` on.
     pub frames: Vec<FrameUse>,
     /// Order of the folio that begins at a frame; 255 where none begins.
     pub folios: Vec<u8>,
     /// Frames at which a large folio begins that cannot be split: dirty, with private data of its file
     /// system. Ascending.
-    pub whole: Vec<u32>,
+    pub unsplittable: Vec<u32>,
 }
 
-/// The kind that a frame's flags alone say; `None` if they say nothing.
+/// The use that a frame's own flags tell; `None` if they tell none. Of a slab page the other flags mean nothing, so that
+/// one comes first.
 fn by_flags(w: u64) -> Option<FrameUse> {
     let has = |bits| w & bits != 0;
     Some(if has(NOPAGE) {
@@ -205,7 +205,7 @@ impl ZoneBlocks {
         let n = (end - first) as usize;
         let mut frames = vec![FrameUse::Absent; n];
         let mut folios = vec![u8::MAX; n];
-        let (mut silent, mut whole) = (vec![], vec![]);
+        let (mut unflagged, mut unsplittable) = (vec![], vec![]);
         let mut head = None;
         for (i, frame) in frames.iter_mut().enumerate() {
             let pfn = first + i as u64;
@@ -214,7 +214,7 @@ impl ZoneBlocks {
             }
             let w = flags.of(pfn);
             let own = by_flags(w);
-            // A tail is what its head is; only few flags are repeated on it.
+            // A tail page has its head's use; it has few flags of its own.
             let kind = match head {
                 Some((at, kind)) if w & COMPOUND_TAIL != 0 => {
                     let order = usize::ilog2(i - at + 1) as u8;
@@ -229,7 +229,7 @@ impl ZoneBlocks {
             head = match head {
                 _ if w & COMPOUND_HEAD != 0 => {
                     if w & LRU != 0 && w & PRIVATE != 0 && w & (DIRTY | WRITEBACK) != 0 {
-                        whole.push(i as u32);
+                        unsplittable.push(i as u32);
                     }
                     Some((i, kind))
                 }
@@ -238,7 +238,7 @@ impl ZoneBlocks {
             };
             match kind {
                 Some(kind) => *frame = kind,
-                None => silent.push(i),
+                None => unflagged.push(i),
             }
         }
         let mut zone_blocks = ZoneBlocks {
@@ -246,37 +246,37 @@ impl ZoneBlocks {
             blocks: vec![BlockUse::default(); n / BLOCK_FRAMES],
             frames,
             folios,
-            whole,
+            unsplittable,
         };
         zone_blocks.mark_huge();
-        zone_blocks.count(&silent, zone.pcp);
+        zone_blocks.count(&unflagged, zone.pcp);
         zone_blocks
     }
 
-    /// Folios of a whole block are huge pages, and compaction leaves them alone; but clean page cache can be
-    /// dropped, however large its folios are.
+    /// Marks folios of a whole block as huge pages, which compaction does not move. Clean page cache is not marked:
+    /// it can be dropped, however large its folios are.
     fn mark_huge(&mut self) {
         for i in (0..self.frames.len()).step_by(BLOCK_FRAMES) {
-            let whole = self.folios[i] != u8::MAX && usize::from(self.folios[i]) >= 9;
-            if whole && matches!(self.frames[i], FrameUse::User | FrameUse::Unevictable) {
+            let is_huge = self.folios[i] != u8::MAX && usize::from(self.folios[i]) >= 9;
+            if is_huge && matches!(self.frames[i], FrameUse::User | FrameUse::Unevictable) {
                 self.frames[i..i + BLOCK_FRAMES].fill(FrameUse::Thp);
             }
         }
     }
 
-    /// Counts blocks, after deciding what the frames without flags are.
-    fn count(&mut self, silent: &[usize], pcp: u64) {
+    /// Counts the blocks, and decides the use of the frames without flags.
+    fn count(&mut self, unflagged: &[usize], pcp: u64) {
         for (frames, block) in self.frames.chunks(BLOCK_FRAMES).zip(&mut self.blocks) {
             for &kind in frames {
                 block.0[kind as usize] += 1;
             }
         }
         let mut by_block = vec![0u16; self.blocks.len()];
-        for &i in silent {
+        for &i in unflagged {
             by_block[i / BLOCK_FRAMES] += 1;
         }
-        // Whole blocks without a flag are no memory of the allocator: the memory map, holes. Those on
-        // the per-CPU lists of huge pages look the same, and are few.
+        // Whole blocks without a flag are not the allocator's: the memory map, holes. Huge pages on per-CPU lists
+        // look alike, and are few.
         let mut left = pcp;
         let mut mixed: Vec<usize> = (0..by_block.len())
             .filter(|&b| by_block[b] > 0 && usize::from(by_block[b]) < BLOCK_FRAMES)
@@ -294,7 +294,7 @@ impl ZoneBlocks {
                 is_pcp[b] = true;
             }
         }
-        for &i in silent {
+        for &i in unflagged {
             let b = i / BLOCK_FRAMES;
             let kind = match usize::from(by_block[b]) {
                 BLOCK_FRAMES => continue,
@@ -302,11 +302,11 @@ impl ZoneBlocks {
                 _ => FrameUse::Kernel,
             };
             self.frames[i] = kind;
-            self.blocks[b].turn(FrameUse::Absent, kind, 1);
+            self.blocks[b].recount(FrameUse::Absent, kind, 1);
         }
     }
 
-    /// Frames of a kind in all blocks.
+    /// Frames of a use in all blocks.
     pub fn pages(&self, kind: FrameUse) -> u64 {
         self.blocks.iter().map(|b| u64::from(b.of(kind))).sum()
     }
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slab_pages_other_bits_mean_nothing() {
+    fn use_by_flags() {
         assert_eq!(by_flags(SLAB | ANON | COMPOUND_TAIL), Some(FrameUse::Slab));
         assert_eq!(by_flags(LRU | UPTODATE), Some(FrameUse::CleanCache));
         assert_eq!(by_flags(LRU | UPTODATE | MMAP), Some(FrameUse::User));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_is_what_its_head_is() {
+    fn a_tail_has_its_head_s_use() {
         let mut words = vec![BUDDY; 512];
         words[8] = LRU | ANON | COMPOUND_HEAD;
         words[9..16].fill(COMPOUND_TAIL);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folio_of_a_whole_block_is_a_huge_page() {
+    fn a_folio_of_a_block_is_a_huge_page() {
         let mut words = vec![LRU | ANON | COMPOUND_TAIL; 512];
         words[0] = LRU | ANON | COMPOUND_HEAD;
         let z = ZoneBlocks::read(&zone(512, 0), &PageFlags { words });
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_without_flags_are_on_per_cpu_lists_first_where_the_kernel_holds_nothing() {
+    fn unflagged_frames_are_on_per_cpu_lists_or_the_kernel_s() {
         let mut words = vec![BUDDY; 1024];
         words[3] = 0;
         words[4] = SLAB;
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_beyond_the_flags_is_no_memory() {
+    fn a_span_beyond_the_flags_is_absent() {
         let z = ZoneBlocks::read(
             &zone(2048, 0),
             &PageFlags {

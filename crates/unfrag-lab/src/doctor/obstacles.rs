@@ -4,7 +4,7 @@ use super::diagnosis::Obstacle;
 use super::forecast::KernelFeatures;
 use super::frames::{FrameUse, ZoneBlocks};
 
-/// Kinds that spoil blocks, with how many each spoils.
+/// Uses of frames that spoil pageblocks, those that alone spoil most first.
 pub(super) fn obstacles(zones: &[ZoneBlocks], kernel: KernelFeatures) -> Vec<Obstacle> {
     let mut kinds = vec![
         FrameUse::Slab,
@@ -32,7 +32,7 @@ pub(super) fn obstacles(zones: &[ZoneBlocks], kernel: KernelFeatures) -> Vec<Obs
         .flat_map(|z| &z.blocks)
         .filter(|b| !b.is_absent())
     {
-        // The parts of a block that are no memory spoil it as what was kept back at boot does.
+        // A hole in a block spoils it as memory reserved at boot does.
         let of = |k: FrameUse| match k {
             FrameUse::Reserved => b.of(FrameUse::Reserved) + b.of(FrameUse::Absent),
             k => b.of(k),
