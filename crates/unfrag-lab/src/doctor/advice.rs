@@ -3,7 +3,7 @@
 use crate::settings;
 use serde::Serialize;
 
-/// A change.
+/// A change to a setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
     /// The command.
@@ -18,32 +18,32 @@ pub struct Advice {
     pub reason: String,
     /// What it costs.
     pub cost: String,
-    /// What a replay of a recording says of it, in words.
+    /// What a replay of a recording predicts for it, as a sentence.
     pub prediction: Option<String>,
     /// The prediction as numbers.
     pub predicted: Option<Predicted>,
 }
 
-/// The end of a replay, with today's value and with the value advised.
+/// The state at the end of a replay, with the current value and with the value advised.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Predicted {
-    /// Today's value.
+    /// The current value.
     pub from: String,
     /// The value advised.
     pub to: String,
-    /// Free 2 MiB blocks at the end: today's, advised.
+    /// Free 2 MiB blocks at the end: current, advised.
     pub free_huge_blocks: [u64; 2],
-    /// Requests that found no page: today's, advised.
+    /// Requests that found no page: current, advised.
     pub failures: [u64; 2],
-    /// Free pages at the end: today's, advised.
+    /// Free pages at the end: current, advised.
     pub free_pages: [u64; 2],
 }
 
 impl Advice {
-    /// Name and value for a replay, if the model has the setting; else why there is no prediction.
+    /// Name and value for a replay.
     ///
     /// # Errors
-    /// The reason, in words.
+    /// If the model does not have the setting; says why there is no prediction.
     pub fn for_replay(&self) -> Result<(&str, &str), String> {
         let (Some(name), Some(value)) = (&self.setting, &self.value) else {
             return Err("not a sysctl: a replay does not model it".into());

@@ -12,14 +12,14 @@ use super::proactive::proactive_marks;
 use crate::era::Era;
 use crate::report::reading::{mib, percent, thousands};
 
-/// Share of blocks spoiled above which it matters.
-const MUCH: f64 = 0.10;
+/// Share of spoiled blocks above which advice is given.
+const SPOILED_SHARE: f64 = 0.10;
 
 /// Everything that is advised, the most useful first.
 pub fn advice(d: &Diagnosis, e: &Evidence, era: Era) -> Vec<Advice> {
     let mut all = vec![];
     all.extend(atomic_reserve(d, e));
-    all.extend(boost_off(e));
+    all.extend(watermark_boost(e));
     all.extend(unevictable(d, e));
     all.extend(proactive(d, e, era));
     all.extend(early_kswapd(d, e));
@@ -42,12 +42,12 @@ fn sysctl(e: &Evidence, name: &str, value: u64, reason: String, cost: String) ->
     }
 }
 
-/// Whether the kernel has a sysctl: it was read, or it stands in every kernel that is known here.
+/// Whether the kernel may have a sysctl: it was read, or none was.
 fn has(e: &Evidence, name: &str) -> bool {
     e.settings.contains_key(name) || e.settings.is_empty()
 }
 
-/// More kept free where requests that may not wait are about to fail.
+/// A higher `min_free_kbytes` where requests that may not wait are about to fail.
 fn atomic_reserve(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     let worst = d
         .atomic
@@ -79,7 +79,8 @@ fn atomic_reserve(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     })
 }
 
-fn boost_off(e: &Evidence) -> Option<Advice> {
+/// The watermark boost, where it is off.
+fn watermark_boost(e: &Evidence) -> Option<Advice> {
     (e.setting("watermark_boost_factor")? == 0).then(|| {
         sysctl(
             e,
@@ -91,6 +92,7 @@ fn boost_off(e: &Evidence) -> Option<Advice> {
     })
 }
 
+/// Compaction of unevictable memory, where it is off and such memory alone spoils blocks.
 fn unevictable(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     if e.setting("compact_unevictable_allowed")? != 0 {
         return None;
@@ -114,7 +116,7 @@ fn unevictable(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     })
 }
 
-/// Proactive compaction that would begin at today's score.
+/// A `compaction_proactiveness` at which compaction begins at the current score.
 fn proactive(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
     let now = e.setting("compaction_proactiveness")?;
     let node = d.nodes.iter().max_by_key(|n| n.score)?;
@@ -145,7 +147,7 @@ fn proactive(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
     ))
 }
 
-/// kswapd that begins earlier, where requests stall.
+/// A `watermark_scale_factor` that wakes kswapd earlier, where requests stall.
 fn early_kswapd(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     let stalls = d.work.iter().find(|w| w.counter == "allocstall")?;
     let rate = stalls.per_second.or(stalls.per_second_since_boot)?;
@@ -166,7 +168,7 @@ fn early_kswapd(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     })
 }
 
-/// No mixing of types, where the kernel's memory is strewn over many blocks.
+/// `defrag_mode`, where the kernel's memory is scattered over many blocks.
 fn defrag_mode(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
     if !era.is_at_least(6, 15) || !has(e, "defrag_mode") || e.setting("defrag_mode") == Some(1) {
         return None;
@@ -178,8 +180,8 @@ fn defrag_mode(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
         .iter()
         .filter(|o| o.kind != FrameUse::Reserved);
     let (pages, spoiled) = kernel.fold((0, 0), |(p, b), o| (p + o.pages, b + o.blocks));
-    let strewn = spoiled as f64 > MUCH * blocks as f64 && pages < spoiled * 512 / 4;
-    strewn.then(|| {
+    let scattered = spoiled as f64 > SPOILED_SHARE * blocks as f64 && pages < spoiled * 512 / 4;
+    scattered.then(|| {
         sysctl(
             e,
             "defrag_mode",
@@ -196,6 +198,7 @@ fn defrag_mode(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
     })
 }
 
+/// A THP `defrag` mode that waits, where faults do not get huge pages.
 fn huge_page_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     let of = |name: &str| d.work.iter().find(|w| w.counter == name).map(|w| w.total);
     let (given, refused) = (of("thp_fault_alloc")?, of("thp_fault_fallback")?);
@@ -218,7 +221,7 @@ fn huge_page_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     })
 }
 
-/// Reclaimable slab that a drop of caches would take out.
+/// Dropping caches, where reclaimable slab spoils blocks.
 fn reclaimable_slab(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
     let blocks: u64 = d.zones.iter().filter_map(|z| z.blocks).sum();
     let slab = d
@@ -228,7 +231,8 @@ fn reclaimable_slab(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         .find(|o| o.kind == FrameUse::Slab)?;
     let reclaimable = e.meminfo_pages("SReclaimable")?;
     let unreclaimable = e.meminfo_pages("SUnreclaim")?;
-    let much = slab.blocks_alone as f64 > MUCH * blocks as f64 && reclaimable > unreclaimable;
+    let much =
+        slab.blocks_alone as f64 > SPOILED_SHARE * blocks as f64 && reclaimable > unreclaimable;
     much.then(|| Advice {
         command: "echo 2 > /proc/sys/vm/drop_caches".into(),
         setting: None,

@@ -1,8 +1,8 @@
 //! What a diagnosis is made from: the files of procfs that could be read, parsed, and the names of
 //! those that could not.
 //!
-//! Invariant: nothing is guessed here. A file that is not there is [`Unread`], with the reason and with
-//! what the diagnosis lacks for it; a file that is there and is not what a kernel writes is an error.
+//! Invariant: nothing is guessed. A file that is missing is [`Unread`], with the reason and with
+//! what the diagnosis lacks for it; a file with content that no kernel writes is an error.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ use unfrag_linux::procfs::{BuddyInfo, MemInfo, PageTypeInfo, SlabInfo, VmStat, Z
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::{Error, Result};
 
-/// Sysctls of `vm` that matter here; read as `sys/vm/NAME`.
+/// Sysctls of `vm` that a diagnosis uses; read as `sys/vm/NAME`.
 pub const SYSCTLS: [&str; 10] = [
     "min_free_kbytes",
     "watermark_scale_factor",
@@ -65,7 +65,7 @@ impl Evidence {
     /// `thp/enabled` and `thp/defrag` for those of sysfs).
     ///
     /// # Errors
-    /// If a file is not what the kernel writes, or if there is not one that says anything of memory.
+    /// If a file is not what the kernel writes, or if none of those about memory can be read.
     pub fn read(source: &str, read: impl Fn(&str) -> io::Result<Vec<u8>>) -> Result<Evidence> {
         let mut e = Evidence {
             source: source.to_owned(),
@@ -121,7 +121,7 @@ impl Evidence {
         e.flags = flags
             .map(|b| PageFlags::parse(&b).map_err(parsed("kpageflags")))
             .transpose()?;
-        // These say nothing alone; where they are missing, nothing else is.
+        // These alone are no evidence of memory, so their absence is not reported.
         let uptime = read("uptime").ok().filter(|b| !b.is_empty());
         e.uptime = uptime
             .map(|b| uptime::parse(&b).map_err(parsed("uptime")))
@@ -184,7 +184,7 @@ impl Evidence {
             }
         }
         for name in ["enabled", "defrag"] {
-            // `always [madvise] never`: the one in force stands in brackets.
+            // `always [madvise] never`: the one in force is in brackets.
             let chosen = text(&format!("thp/{name}"))
                 .and_then(|v| Some(v.split_once('[')?.1.split_once(']')?.0.to_owned()));
             if let Some(value) = chosen {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_is_enough_and_the_others_are_named() {
+    fn missing_files_are_named() {
         let e = Evidence::read("here", from(&[("meminfo", "MemFree:        4096 kB\n")])).unwrap();
         assert_eq!(e.meminfo_pages("MemFree"), Some(1024));
         let files: Vec<_> = e.unread.iter().map(|u| u.file.as_str()).collect();
@@ -263,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_is_an_error_with_a_way_out() {
+    fn no_file_at_all_is_an_error() {
         let e = Evidence::read("here", from(&[("slabinfo", "")])).unwrap_err();
         assert!(e.help.contains("/proc"), "{e}");
     }
 
     #[test]
-    fn settings_come_from_either_form() {
+    fn settings_are_read_from_either_form() {
         let files = from(&[
             ("meminfo", "MemFree:        4096 kB\n"),
             (

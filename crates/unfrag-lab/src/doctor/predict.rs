@@ -1,10 +1,10 @@
 //! What a replay of a recording predicts for a piece of advice.
 //!
-//! The recording is replayed twice by the model of its own kernel: with the setting's value of today, and
-//! with the value advised, both beginning alike. What differs is the setting's doing.
+//! The recording is replayed twice by the model of its own kernel, from one starting state: with the current
+//! value of the setting, and with the value advised. The difference is the effect of the setting.
 //!
-//! Invariant: only what the model has is predicted. Reclaim and compaction are not modelled yet, so a
-//! setting whose whole effect they are gets words, never a number.
+//! Invariant: only what the model has is predicted. A replay models neither reclaim nor compaction: a
+//! setting that acts through them alone gets a sentence, never a number.
 
 use super::advice::{Advice, Predicted};
 use crate::report::{KernelReport, reading};
@@ -47,7 +47,7 @@ fn compare(
     let run = |value: &str| -> Result<(u64, u64, u64)> {
         let options = Options {
             set: vec![(setting.to_owned(), value.to_owned())],
-            // Both differ in the setting alone.
+            // One member each, so that the two runs differ in the setting alone.
             members: Some(1),
             ..Options::default()
         };
@@ -65,6 +65,7 @@ fn compare(
     })
 }
 
+/// Free huge blocks, failures and free pages at the end of a replay.
 fn end(kernel: &KernelReport) -> (u64, u64, u64) {
     let zones = kernel.samples.last().map_or(&[][..], |s| &s.zones);
     (

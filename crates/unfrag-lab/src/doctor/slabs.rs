@@ -1,7 +1,7 @@
 //! Which slab caches are large, and which grow.
 //!
-//! Invariant: sizes are of slabs (whole pages taken from the page allocator), not of objects: a cache of
-//! few objects spread over many slabs is large, and that is what spoils blocks.
+//! Invariant: sizes are of slabs (whole pages taken from the page allocator), not of objects: a cache with
+//! few objects in many slabs is large, and spoils many pageblocks.
 
 use super::evidence::Evidence;
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub struct SlabCache {
     pub name: String,
     /// Pages of its slabs.
     pub pages: u64,
-    /// Share of its objects' places that are in use, 0 to 1.
+    /// Share of its object slots in use, 0 to 1.
     pub used: f64,
     /// Pages by which it grew since the earlier reading, negative if it shrank; `null` with only one.
     pub grown_pages: Option<i64>,
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_that_grew_comes_before_the_larger_one() {
+    fn growing_caches_come_first() {
         let e = Evidence {
             slabs: Some(info(&[("dentry", 500), ("leak", 120)])),
             earlier_slabs: Some((info(&[("dentry", 500), ("leak", 20)]), 60.0)),

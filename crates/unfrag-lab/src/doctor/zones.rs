@@ -1,13 +1,13 @@
-//! A zone as buddyinfo, zoneinfo and pagetypeinfo show it together.
+//! A zone as buddyinfo, zoneinfo and pagetypeinfo together show it.
 //!
-//! Invariant: every zone has the eleven orders 0 to 10; what a file does not say is 0 or `None`.
+//! Invariant: every zone has the eleven orders 0 to 10; what no file says is 0 or `None`.
 
 use super::evidence::Evidence;
 use crate::inspect;
 use unfrag::frame::NR_ORDERS;
 use unfrag_linux::Result;
 
-/// What is known of a zone. In base pages.
+/// What is known of a zone, in base pages.
 #[derive(Clone, Debug, Default)]
 pub struct ZoneFacts {
     /// Node id.
@@ -47,13 +47,13 @@ impl ZoneFacts {
         pages.sum()
     }
 
-    /// Free huge pages, the withheld not counted.
+    /// Free huge pages, without those withheld.
     pub fn free_huge(&self) -> u64 {
         (self.nr_free[9] + 2 * self.nr_free[10]).saturating_sub(self.withheld_huge)
     }
 
-    /// How many huge pages the watermark `mark` lets out of `free` pages: each one needs
-    /// `free - 511 > mark + kept` before it. `spec: linux-mm 1.5`
+    /// How many huge pages can be taken from `free` pages above the watermark `mark`: each one needs
+    /// `free - 511 > mark + protection` before it. `spec: linux-mm 1.5`
     pub fn huge_pages_above(&self, free: u64, mark: u64) -> u64 {
         let spare = free.saturating_sub(self.withheld + mark + self.protection + 511);
         spare.div_ceil(512)
@@ -124,8 +124,8 @@ pub fn zones(e: &Evidence) -> Result<Vec<ZoneFacts>> {
     Ok(all)
 }
 
-/// What a zone keeps from a request of the kernel: `protection` has a number for each kind of zone that
-/// is configured, and those above Normal (or HighMem) are Movable and Device.
+/// The pages that a zone keeps from requests of the kernel. `protection` has a number for each configured kind of zone;
+/// the last ones are those of Movable and Device.
 fn protection_from_kernel(e: &Evidence, node: u32, protection: &[u64]) -> u64 {
     let zones = e
         .zones
@@ -133,7 +133,7 @@ fn protection_from_kernel(e: &Evidence, node: u32, protection: &[u64]) -> u64 {
         .flat_map(|i| &i.zones)
         .filter(|z| z.node == node);
     let names: Vec<&str> = zones.map(|z| z.name.as_str()).collect();
-    // Kernels that print only populated zones leave out Movable and Device from the names.
+    // Kernels that print only populated zones leave Movable and Device out.
     let at = names
         .iter()
         .position(|n| *n == "Normal")
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_huge_page_leaves_more_than_the_mark() {
+    fn each_huge_page_leaves_more_than_the_mark() {
         let z = ZoneFacts {
             protection: 100,
             ..ZoneFacts::default()

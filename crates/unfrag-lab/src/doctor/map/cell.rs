@@ -5,7 +5,7 @@
 use crate::doctor::examined::Examined;
 use crate::doctor::frames::{BlockUse, FrameUse};
 
-/// What a block is drawn as, from the best to the worst for huge pages.
+/// What a pageblock is drawn as, from the best to the worst for huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cell {
     /// No memory of the allocator.
@@ -20,7 +20,7 @@ pub enum Cell {
     User,
     /// Unevictable memory above all.
     Unevictable,
-    /// Holds something kept back at boot.
+    /// Holds memory reserved at boot.
     Reserved,
     /// Holds page tables.
     PageTables,
@@ -30,7 +30,7 @@ pub enum Cell {
     Slab,
 }
 
-/// All, in order: letter, colour (of 256), colour in the page, name.
+/// All cells, in order: letter, terminal colour (of 256), colour in the page, name.
 pub const CELLS: [(Cell, char, u8, &str, &str); 10] = [
     (Cell::None, ' ', 234, "#8885", "no memory"),
     (Cell::Free, '.', 253, "#dfe7ee", "wholly free"),
@@ -50,8 +50,8 @@ pub const CELLS: [(Cell, char, u8, &str, &str); 10] = [
     (Cell::Slab, 'S', 160, "#d3322c", "slab"),
 ];
 
-/// What a block is drawn as: fixed memory decides, however little of it there is, since it spoils the
-/// block; else what there is most of.
+/// What a pageblock is drawn as. Fixed memory decides, however little of it there is, since it spoils the block; else
+/// the most frequent use.
 pub fn cell(b: &BlockUse) -> Cell {
     let most = |kinds: &[(FrameUse, Cell)]| {
         kinds
@@ -106,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn the_table_stands_in_the_order_of_the_cells() {
+    fn cells_are_in_order() {
         for (i, (cell, ..)) in CELLS.iter().enumerate() {
             assert_eq!(*cell as usize, i);
         }
     }
 
     #[test]
-    fn one_slab_page_decides() {
+    fn fixed_memory_decides() {
         assert_eq!(
             cell(&block(&[(FrameUse::Free, 511), (FrameUse::Slab, 1)])),
             Cell::Slab

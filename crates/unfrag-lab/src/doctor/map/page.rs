@@ -1,4 +1,4 @@
-//! The map as one HTML page: a canvas a zone, a square a pageblock, what it holds under the pointer.
+//! The map as one HTML page: a canvas a zone, a square a pageblock; the pointer shows what it holds.
 //!
 //! Invariant: the page loads nothing, and nothing from the evidence reaches it unescaped.
 

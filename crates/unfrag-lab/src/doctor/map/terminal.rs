@@ -24,16 +24,16 @@ pub struct TerminalStyle {
 const MOST_ROWS: usize = 48;
 
 /// The map for a terminal; says what is missing where there are no page flags.
-pub fn terminal(x: &Examined, look: TerminalStyle) -> String {
+pub fn terminal(x: &Examined, style: TerminalStyle) -> String {
     if x.blocks.is_empty() {
         return "There is no map without page flags: /proc/kpageflags, which only root may read.\n"
             .into();
     }
-    let halves = look.color && look.unicode;
+    let halves = style.color && style.unicode;
     let mut out = String::new();
     for (z, blocks) in x.diagnosis.zones.iter().zip(&x.blocks) {
         let cells: Vec<Cell> = blocks.blocks.iter().map(cell).collect();
-        let room = look.width * MOST_ROWS * if halves { 2 } else { 1 };
+        let room = style.width * MOST_ROWS * if halves { 2 } else { 1 };
         let each = cells.len().div_ceil(room).max(1);
         let cells: Vec<Cell> = cells
             .chunks(each)
@@ -52,16 +52,17 @@ pub fn terminal(x: &Examined, look: TerminalStyle) -> String {
             bytes((each * BLOCK_FRAMES * 4096) as u64)
         );
         match halves {
-            true => draw_halves(&cells, look.width, &mut out),
-            false => draw_letters(&cells, look, &mut out),
+            true => draw_halves(&cells, style.width, &mut out),
+            false => draw_letters(&cells, style, &mut out),
         }
         out.push('\n');
     }
-    legend(x, look, &mut out);
+    legend(x, style, &mut out);
     out
 }
 
-fn style(cell: Cell) -> (char, u8) {
+/// The letter and the terminal colour of a cell.
+fn glyph(cell: Cell) -> (char, u8) {
     let (_, letter, color, ..) = CELLS[cell as usize];
     (letter, color)
 }
@@ -72,7 +73,7 @@ fn draw_halves(cells: &[Cell], width: usize, out: &mut String) {
         let (upper, lower) = rows.split_at(rows.len().min(width));
         let mut last = None;
         for (i, &u) in upper.iter().enumerate() {
-            let colors = (style(u).1, lower.get(i).map(|&l| style(l).1));
+            let colors = (glyph(u).1, lower.get(i).map(|&l| glyph(l).1));
             if last != Some(colors) {
                 let _ = match colors {
                     (u, Some(l)) => write!(out, "\x1b[38;5;{u};48;5;{l}m"),
@@ -86,12 +87,13 @@ fn draw_halves(cells: &[Cell], width: usize, out: &mut String) {
     }
 }
 
-fn draw_letters(cells: &[Cell], look: TerminalStyle, out: &mut String) {
-    for row in cells.chunks(look.width) {
+/// A letter a cell.
+fn draw_letters(cells: &[Cell], style: TerminalStyle, out: &mut String) {
+    for row in cells.chunks(style.width) {
         let mut line = String::new();
         for &c in row {
-            let (letter, color) = style(c);
-            match look.color {
+            let (letter, color) = glyph(c);
+            match style.color {
                 true => {
                     let _ = write!(line, "\x1b[38;5;{color}m{letter}\x1b[0m");
                 }
@@ -102,14 +104,15 @@ fn draw_letters(cells: &[Cell], look: TerminalStyle, out: &mut String) {
     }
 }
 
-fn legend(x: &Examined, look: TerminalStyle, out: &mut String) {
+/// The cells that occur, with the blocks of each.
+fn legend(x: &Examined, style: TerminalStyle, out: &mut String) {
     let totals = totals(x);
     for (cell, letter, color, _, name) in CELLS {
         let n = totals[cell as usize];
         if n == 0 || cell == Cell::None {
             continue;
         }
-        let sample = match (look.color, look.unicode) {
+        let sample = match (style.color, style.unicode) {
             (true, true) => format!("\x1b[38;5;{color}m██\x1b[0m"),
             (true, false) => format!("\x1b[38;5;{color}m{letter}\x1b[0m "),
             _ => format!("{letter} "),
@@ -128,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_rows_of_cells_share_a_row_of_text() {
+    fn two_rows_of_cells_share_a_line() {
         let mut out = String::new();
         draw_halves(&[Cell::Free, Cell::Slab, Cell::User], 2, &mut out);
         assert_eq!(out, "\x1b[38;5;253;48;5;71m▀\x1b[0;38;5;160m▀\x1b[0m\n");
