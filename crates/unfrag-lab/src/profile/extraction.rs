@@ -1,4 +1,6 @@
-//! From a recording to its profile.
+//! The extraction of a profile from a recording.
+//!
+//! Invariant: programs below a thousandth of all pages are left out and counted in [`Profile::programs_left_out`].
 
 use super::contents::{Profile, Source, VERSION};
 use super::identity::Identity;

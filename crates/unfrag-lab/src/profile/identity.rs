@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 use unfrag_linux::Result;
 
-/// What is known of a recording's file.
+/// The identity of a recording's file.
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
     pub(super) file: String,

@@ -23,7 +23,7 @@ pub struct Objects {
     pub high_water: u64,
 }
 
-/// Leaves out the caches of which less than a hundredth of all objects is.
+/// Leaves out caches with less than a hundredth of all objects.
 pub fn keep_most(objects: &mut Vec<Objects>) {
     let all: u64 = objects.iter().map(|o| o.taken).sum();
     objects.retain(|o| o.taken >= all / 100);

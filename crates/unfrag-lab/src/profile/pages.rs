@@ -20,17 +20,17 @@ pub struct Pages {
     pub taken_by_order: Vec<u64>,
     /// Most at one time.
     pub high_water_pages: u64,
-    /// Given back, by whom.
+    /// Freed, by who freed them.
     pub freed_pages: Freed,
     /// In use at the end of the recording.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub held_pages: u64,
-    /// From allocation to free of those that were seen freed, page by page; left out if none was.
+    /// Time from allocation to free, of each page whose free is an event; left out if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime_us: Option<Spread>,
 }
 
-/// Pages given back.
+/// Freed pages, by who freed them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Freed {
@@ -86,13 +86,13 @@ const LONGEST_US: u64 = 1 << 40;
 #[derive(Clone, Default)]
 pub struct Tally {
     sums: [Sum; Class::ALL.len()],
-    /// Of all classes but those of page cache.
+    /// Pages in use of all classes but those of page cache; and the most at one time.
     live: u64,
     high: u64,
 }
 
 impl Tally {
-    /// A block of an order is taken for a class.
+    /// Counts an allocated block.
     pub fn take(&mut self, class: Class, order: u8) {
         let sum = &mut self.sums[class as usize];
         sum.taken += 1 << order;
@@ -110,7 +110,7 @@ impl Tally {
         }
     }
 
-    /// A page is no more in use, after so many nanoseconds.
+    /// Counts the end of a page's use, `life_ns` nanoseconds after its allocation.
     pub fn give_back(&mut self, class: Class, how: PageEnd, life_ns: u64) {
         let sum = &mut self.sums[class as usize];
         sum.live -= 1;

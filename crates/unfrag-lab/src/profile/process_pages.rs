@@ -22,17 +22,17 @@ pub struct ProcessPages {
 }
 
 impl ProcessPages {
-    /// Pages of a class are taken at a time.
+    /// Counts pages that are taken at a time.
     pub fn take(&mut self, class: Class, pages: u64, time: u64) {
         if let Some(taken) = self.taken(class) {
             *taken += pages;
         }
-        self.live(class, pages as i64, time);
+        self.change_live(class, pages as i64, time);
     }
 
-    /// Pages of a class are given back at a time.
+    /// Counts pages that are given back at a time.
     pub fn give_back(&mut self, class: Class, pages: u64, time: u64) {
-        self.live(class, -(pages as i64), time);
+        self.change_live(class, -(pages as i64), time);
     }
 
     fn taken(&mut self, class: Class) -> Option<&mut u64> {
@@ -44,7 +44,7 @@ impl ProcessPages {
         }
     }
 
-    fn live(&mut self, class: Class, change: i64, time: u64) {
+    fn change_live(&mut self, class: Class, change: i64, time: u64) {
         match class {
             Class::Anonymous => {
                 self.anonymous_live = self.anonymous_live.saturating_add_signed(change);

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 /// Quantiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spread {
-    /// A tenth is not above.
+    /// The tenth percentile.
     pub p10: u64,
-    /// Half is not above.
+    /// The fiftieth percentile.
     pub median: u64,
-    /// Nine tenths are not above.
+    /// The ninetieth percentile.
     pub p90: u64,
-    /// None is above.
+    /// The largest.
     pub max: u64,
 }
 

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// What a program, or the whole command, did to memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Use {
-    /// Its name, such as `cc1`; ` (fork)` follows where a process ran no program of its own.
+    /// Name of the program, such as `cc1`; with ` (fork)` appended for processes that ran no program of their own.
     pub name: String,
     /// From the start of the first process to the end of the last.
     pub wall_us: u64,

@@ -64,7 +64,7 @@ pub struct Walk<'a> {
     device_files: HashSet<u64>,
     /// Whether each task reclaims now.
     reclaims: Vec<bool>,
-    /// Pages by class that each process freed since it last took one.
+    /// Pages by class that each process freed since its last allocation, `Other` aside.
     freed_lately: Vec<BTreeMap<Class, u64>>,
     /// Such pages of processes that then exited, by program and class.
     freed_before_exit: BTreeMap<(usize, Class), u64>,

@@ -1,6 +1,6 @@
 //! The processes of a recording, and which of them a task was at a time.
 
-/// A process.
+/// A process: threads that share memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
     /// The program that it ran last.
@@ -30,7 +30,7 @@ pub struct Processes {
     pub known: bool,
     /// Whether it says when they were on a CPU.
     pub timed: bool,
-    /// The processes that each task of the recording was, ascending by start: the kernel uses a number again.
+    /// The processes that each task of the recording was, ascending by start: kernels reuse task numbers.
     pub(super) of_task: Vec<Vec<(u64, Option<usize>)>>,
 }
 
