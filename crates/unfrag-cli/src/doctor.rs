@@ -8,7 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, thread};
-use unfrag_lab::doctor::{Diagnosis, Evidence, Examined, Means, examine, map, predict, text};
+use unfrag_lab::doctor::{
+    Attainability, Diagnosis, Evidence, Examined, examine, map, predict, text,
+};
 use unfrag_lab::error as lab;
 use unfrag_linux::procfs::{SlabInfo, VmStat};
 use unfrag_linux::recording::{Recording, Snapshot};
@@ -58,7 +60,7 @@ pub struct Args {
 #[derive(Serialize)]
 struct Answer {
     wanted: u64,
-    means: Means,
+    means: Attainability,
     predicted: u64,
     answer: String,
     commands: Vec<String>,
@@ -108,7 +110,7 @@ fn show(args: &Args, x: &Examined) -> Result<()> {
     let d = &x.diagnosis;
     let screen = Screen::stdout();
     let answer = args.huge.map(|wanted| {
-        let (means, predicted) = d.huge_pages.means(wanted);
+        let (means, predicted) = d.huge_pages.attainability(wanted);
         let (answer, commands) = text::answer(d, wanted);
         Answer {
             wanted,
@@ -125,12 +127,12 @@ fn show(args: &Args, x: &Examined) -> Result<()> {
         });
     }
     if args.map {
-        let look = map::Look {
+        let style = map::TerminalStyle {
             width: screen.width,
             color: screen.color,
             unicode: screen.unicode,
         };
-        return print(&map::terminal(x, look));
+        return print(&map::terminal(x, style));
     }
     match answer {
         None => print(&text::render(d, screen.color)),

@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result};
 use crate::output::{Progress, check_not_input, check_writable, print, print_json, write_file};
 use std::path::{Path, PathBuf};
 use unfrag_lab::era::sysctl;
-use unfrag_lab::profile::shelf::Shelf;
+use unfrag_lab::profile::Catalog;
 use unfrag_lab::simulate::{html, text};
 use unfrag_linux::Error;
 use unfrag_machine::Calibration;
@@ -53,9 +53,9 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
-    let shelf = Shelf::beside(&args.file);
+    let catalog = Catalog::beside(&args.file);
     let name = args.file.display().to_string();
-    let scenario = Scenario::parse_with(&name, &text_of(&args.file)?, &shelf)?;
+    let scenario = Scenario::parse_with(&name, &text_of(&args.file)?, &catalog)?;
     let mut kernel = scenario.kernel(args.kernel.as_deref())?;
     for (i, (name, value)) in args.set.iter().enumerate() {
         if !sysctl::known_to(name, &kernel.rules) {

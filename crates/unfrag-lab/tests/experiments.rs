@@ -1,23 +1,23 @@
 //! The scenarios of the experiments: each runs, and everywhere the same. `spec: linux-mm 8`
 
 use sha2::{Digest, Sha256};
-use unfrag_lab::experiment::scenario::Once;
+use unfrag_lab::experiment::scenario::RunResult;
 use unfrag_lab::experiment::{Name, Options, run, scenario};
 use unfrag_machine::Calibration;
 use unfrag_machine::scenario::{Kernel, Outcome, Progress, Scenario};
 
-/// The digest of all that came of a run.
+/// The digest of a run's whole outcome.
 fn digest(o: &Outcome) -> String {
     let json = serde_json::to_vec(o).expect("an outcome is JSON");
     let digits = Sha256::digest(json);
     digits.iter().take(8).map(|b| format!("{b:02x}")).collect()
 }
 
-/// The beginning of each scenario, on its first kernel and its last one: twice the same, and the same as on the
-/// computer where the digests were written down. Whoever changes what a run computes writes them anew
-/// (`INSTA_UPDATE=always`), and measures again what `docs/experiments.md` says.
+/// The beginning of each scenario on its first kernel and its last one: two runs are equal, and equal to the digests
+/// kept here. A change of what a run computes updates them (`INSTA_UPDATE=always`), and the numbers in
+/// `docs/experiments.md` with them.
 #[test]
-fn the_beginning_of_each_scenario_is_the_same_twice_and_on_every_computer() {
+fn scenarios_are_reproducible() {
     let mut digests = String::new();
     for name in Name::ALL {
         let kernels = name.kernels();
@@ -45,9 +45,9 @@ fn the_beginning_of_each_scenario_is_the_same_twice_and_on_every_computer() {
     insta::assert_snapshot!(digests);
 }
 
-/// The sample, to its end, on every kernel.
+/// The sample, to its end, on every kernel: equal to the digests kept here.
 #[test]
-fn the_sample_is_the_same_on_every_computer_with_each_kernel() {
+fn the_sample_is_reproducible_on_each_kernel() {
     let text = include_str!("../../../samples/small-build.toml");
     let s = Scenario::parse("small-build.toml", text).expect("a sound scenario");
     let mut digests = String::new();
@@ -62,9 +62,9 @@ fn the_sample_is_the_same_on_every_computer_with_each_kernel() {
     insta::assert_snapshot!(digests);
 }
 
-/// More seeds than there are are refused before anything runs.
+/// The last seed is the largest number.
 #[test]
-fn seeds_end_at_the_last_number() {
+fn seeds_beyond_the_last_are_refused() {
     let options = |seed| Options {
         kernels: vec!["2.6.30".into()],
         machines: vec!["x86".into()],
@@ -77,9 +77,8 @@ fn seeds_end_at_the_last_number() {
     assert_eq!(r.unfinished(), 0);
 }
 
-/// What a scenario's numbers come from is said in the scenario.
 #[test]
-fn each_scenario_says_where_its_parameters_come_from() {
+fn each_scenario_documents_its_parameters() {
     for name in Name::ALL {
         for (file, text) in scenario::texts(name) {
             let s = Scenario::parse(file, text).expect("a sound scenario");
@@ -88,19 +87,20 @@ fn each_scenario_says_where_its_parameters_come_from() {
     }
 }
 
-/// `spec: linux-mm 8.3`: the machine runs S4's load to its end, on each kernel of the source.
+/// `spec: linux-mm 8.3`
 #[test]
-fn atomic_ends_on_each_kernel() {
+fn atomic_finishes_on_each_kernel() {
     for kernel in Name::Atomic.kernels() {
-        let mut heard = vec![];
-        let hear = |p: Progress| heard.push(p.now);
-        let once = scenario::once(Name::Atomic, &kernel, "x86-64", 1, hear).expect("a run");
-        let Once::Finished(m) = once else {
-            panic!("{} {}: {once:?}", kernel.name, kernel.variant);
+        let mut times = vec![];
+        let progress = |p: Progress| times.push(p.now);
+        let result =
+            scenario::run_once(Name::Atomic, &kernel, "x86-64", 1, progress).expect("a run");
+        let RunResult::Finished(m) = result else {
+            panic!("{} {}: {result:?}", kernel.name, kernel.variant);
         };
         assert!(
-            heard.len() > 60 && heard.is_sorted(),
-            "a run tells how far it is"
+            times.len() > 60 && times.is_sorted(),
+            "progress is reported"
         );
         assert!(
             m["elapsed_s"] > 60.0,

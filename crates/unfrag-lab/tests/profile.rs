@@ -100,7 +100,7 @@ fn compiler() -> Maker {
 }
 
 #[test]
-fn pages_are_told_apart_by_use_and_by_program() {
+fn pages_by_class_and_program() {
     let mut m = compiler();
     m.alloc(110, 0, TABLE)
         .alloc(120, 0, READ)
@@ -147,7 +147,7 @@ fn pages_are_told_apart_by_use_and_by_program() {
 }
 
 #[test]
-fn a_page_ends_as_whoever_frees_it_says() {
+fn frees_by_who_frees() {
     let mut m = compiler();
     for pfn in 103..107 {
         m.alloc(pfn, 0, USER_PAGE);
@@ -157,7 +157,7 @@ fn a_page_ends_as_whoever_frees_it_says() {
     m.task("kswapd0").free(102, 0);
     exits(&mut m, "cc1");
     m.wait(5_000_000).free(103, 0);
-    // Taken again without a free, and free at the end.
+    // 104 is allocated again without a free; 105 is free at the end.
     m.task("sh").alloc(104, 0, USER_PAGE);
     let mut flags = PageFlags {
         words: vec![0; 200],
@@ -190,7 +190,7 @@ fn a_page_ends_as_whoever_frees_it_says() {
 }
 
 #[test]
-fn an_exit_that_is_announced_after_memory_is_given_back_is_found_all_the_same() {
+fn an_exit_event_after_the_frees_is_handled() {
     let mut m = compiler();
     m.free(100, 0);
     m.alloc(103, 0, USER_PAGE);
@@ -202,7 +202,7 @@ fn an_exit_that_is_announced_after_memory_is_given_back_is_found_all_the_same() 
 }
 
 #[test]
-fn direct_reclaim_is_reclaim_whoever_does_it() {
+fn direct_reclaim_counts_as_reclaim() {
     let mut m = compiler();
     m.event("mm_vmscan_direct_reclaim_begin", &[("order", 0)]);
     m.free(100, 0);
@@ -213,7 +213,7 @@ fn direct_reclaim_is_reclaim_whoever_does_it() {
 }
 
 #[test]
-fn time_on_a_cpu_and_in_uninterruptible_sleep_is_summed() {
+fn cpu_time_and_blocked_time() {
     let mut m = compiler();
     switches(&mut m, "sh", 1, "cc1");
     m.task("cc1").wait(3_000_000);
@@ -221,7 +221,7 @@ fn time_on_a_cpu_and_in_uninterruptible_sleep_is_summed() {
     m.task("<idle>").wait(20_000_000);
     switches(&mut m, "<idle>", 0, "cc1");
     m.task("cc1").wait(1_000_000);
-    // Its last switch is not seen: it counts up to its last event.
+    // Its last switch is not recorded: it counts up to its last event.
     m.alloc(108, 0, USER_PAGE);
     m.task("<idle>").wait(9_000_000);
     m.free(108, 0);
@@ -237,7 +237,7 @@ fn time_on_a_cpu_and_in_uninterruptible_sleep_is_summed() {
 }
 
 #[test]
-fn processes_that_run_no_program_and_threads_count_with_those_they_come_from() {
+fn forks_and_threads_count_with_their_origin() {
     let mut m = command();
     starts(&mut m, "recorder", "sh", VFORK);
     runs(&mut m, "sh", "/bin/sh");
@@ -247,7 +247,7 @@ fn processes_that_run_no_program_and_threads_count_with_those_they_come_from() {
     m.alloc(101, 0, USER_PAGE);
     starts(&mut m, "sh", "thread", THREAD);
     m.alloc(102, 0, USER_PAGE).alloc(103, 0, USER_PAGE);
-    // Who is started by nobody of the command is not of it.
+    // A process that the recorder starts later is not of the command.
     starts(&mut m, "recorder", "other", 0);
     m.alloc(104, 0, USER_PAGE);
     let p = of(&m);
@@ -261,7 +261,7 @@ fn processes_that_run_no_program_and_threads_count_with_those_they_come_from() {
 }
 
 #[test]
-fn a_number_given_again_is_another_process() {
+fn a_reused_pid_is_another_process() {
     let mut m = command();
     starts(&mut m, "recorder", "sh", VFORK);
     runs(&mut m, "sh", "/bin/sh");
@@ -286,7 +286,7 @@ fn a_number_given_again_is_another_process() {
 }
 
 #[test]
-fn without_processes_all_but_the_recorder_is_one() {
+fn without_process_events_all_is_one_process() {
     let mut m = command();
     m.task("recorder").event("print", &[("ip", 0)]);
     m.alloc(100, 0, USER_PAGE);
@@ -302,7 +302,7 @@ fn without_processes_all_but_the_recorder_is_one() {
 }
 
 #[test]
-fn slab_objects_are_counted_by_cache_and_program() {
+fn slab_objects_by_cache_and_program() {
     let mut m = compiler();
     let mut object = |task: &str, ptr: u64, size: u64| {
         let fields = [
@@ -331,7 +331,7 @@ fn slab_objects_are_counted_by_cache_and_program() {
 }
 
 #[test]
-fn how_memory_grows_is_told_by_tenths_of_a_life() {
+fn growth_by_tenths_of_a_life() {
     let mut m = compiler();
     // Half way through its life it holds half of what it holds at most.
     m.wait(50_000_000);
@@ -350,7 +350,7 @@ fn how_memory_grows_is_told_by_tenths_of_a_life() {
 }
 
 #[test]
-fn what_is_no_recording_of_pages_is_refused_with_a_way_out() {
+fn unusable_recordings_are_refused() {
     let mut m = command();
     m.event("mm_vmscan_kswapd_wake", &[("nid", 0)]);
     let e = Profile::of(&m.rec, &Identity::default()).unwrap_err();
@@ -368,7 +368,7 @@ fn what_is_no_recording_of_pages_is_refused_with_a_way_out() {
 }
 
 #[test]
-fn a_file_is_read_back_as_what_was_written() {
+fn files_round_trip() {
     let mut m = compiler();
     exits(&mut m, "cc1");
     m.free(100, 0);
@@ -386,7 +386,7 @@ fn a_file_is_read_back_as_what_was_written() {
 }
 
 #[test]
-fn the_identity_is_the_sha_256_of_the_bytes() {
+fn identity_is_the_sha_256() {
     let identity = Identity::of("x.unfrag", &mut &b"abc"[..]).unwrap();
     let p = Profile::of(&compiler().rec, &identity).unwrap();
     // FIPS 180-2, appendix B.1.
@@ -398,7 +398,7 @@ fn the_identity_is_the_sha_256_of_the_bytes() {
     );
 }
 
-/// Pages taken are those freed and those held, and nothing is held that was not taken.
+/// Checks that pages taken are those freed and those held, of each class.
 fn adds_up(u: &Use, place: &str) {
     for (class, p) in &u.pages {
         let f = p.freed_pages;
@@ -434,7 +434,7 @@ fn adds_up(u: &Use, place: &str) {
 }
 
 #[test]
-fn the_profiles_that_ship_are_whole_and_say_where_they_come_from() {
+fn shipped_profiles_are_consistent() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles");
     let mut names = vec![];
     for entry in std::fs::read_dir(&directory).unwrap() {

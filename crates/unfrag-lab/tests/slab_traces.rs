@@ -6,9 +6,9 @@ use unfrag_linux::recording::Recording;
 use unfrag_slab::Design;
 
 /// A trace as text, read as the kernel's own.
-fn read(lines: &[&str]) -> Recording {
+fn read(lines: &[impl AsRef<str>]) -> Recording {
     let mut text = String::new();
-    for (i, line) in lines.iter().enumerate() {
+    for (i, line) in lines.iter().map(AsRef::as_ref).enumerate() {
         text += &format!("  find-7  [00{}] .....  1.{i:06}: {line}\n", i % 2);
     }
     let options = unfrag_linux::Options {
@@ -29,12 +29,11 @@ fn free(ptr: u64, name: &str) -> String {
 }
 
 fn trace(lines: &[String]) -> SlabTrace {
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    SlabTrace::of(&read(&lines)).unwrap()
+    SlabTrace::of(&read(lines)).unwrap()
 }
 
 #[test]
-fn an_allocation_is_of_the_cache_that_its_free_names_or_its_neighbours() {
+fn an_allocation_s_cache_is_inferred() {
     let t = trace(&[
         alloc("0xffffffff81000010", 0x1000, 192),
         alloc("0xffffffff81000010", 0x2000, 192),
@@ -53,7 +52,7 @@ fn an_allocation_is_of_the_cache_that_its_free_names_or_its_neighbours() {
 }
 
 #[test]
-fn frees_that_fit_no_allocation_are_counted() {
+fn unmatched_frees_are_counted() {
     let t = trace(&[
         free(0x9000, "filp"),
         alloc("0xffffffff81000010", 0x1000, 192),
@@ -66,19 +65,18 @@ fn frees_that_fit_no_allocation_are_counted() {
 }
 
 #[test]
-fn a_trace_of_pages_alone_is_refused() {
+fn a_trace_without_slab_events_is_refused() {
     let rec = read(&["mm_page_free: page=0x1 pfn=0x1 order=0"]);
     let error = SlabTrace::of(&rec).unwrap_err();
     assert!(error.to_string().contains("slab events"), "{error}");
 }
 
 #[test]
-fn pages_held_are_those_that_the_formulas_say() {
+fn pages_held_follow_the_formulas() {
     // 100 objects of 4096 bytes, none freed: order 3 on 8 CPUs is 13 slabs with SLUB.
     let lines: Vec<String> = (1..=100)
         .map(|i| alloc("0xffffffff81000010", i << 16, 4096))
         .collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let options = Options {
         cpus: Some(8),
         ..Options::default()
@@ -95,7 +93,7 @@ fn pages_held_are_those_that_the_formulas_say() {
 }
 
 #[test]
-fn the_recorded_find_is_replayed_whole() {
+fn the_recorded_find_is_replayed() {
     let Some(dir) = std::env::var_os("UNFRAG_DATA") else {
         eprintln!("SKIPPED: set UNFRAG_DATA to the directory of recordings to replay the find");
         return;

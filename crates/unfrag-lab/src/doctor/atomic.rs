@@ -1,8 +1,10 @@
 //! Whether requests that may not wait are at risk: orders 3 and 4, as drivers ask for them.
 //!
 //! The kernel's own watermark check (`spec: linux-mm 1.5`, from [`unfrag::zone::watermark`]) with the
-//! rights of `GFP_ATOMIC`, on each zone that a kernel request can use; then again as if one block after
-//! the other had been taken.
+//! rights of `GFP_ATOMIC`, on each zone that a kernel request can use. It is repeated with one block after
+//! the other taken, until it fails.
+//!
+//! Invariant: nothing is claimed without zoneinfo.
 
 use super::zones::ZoneFacts;
 use serde::Serialize;
@@ -14,11 +16,10 @@ use unfrag::{AllocFlags, Order};
 /// Orders that are looked at.
 pub const ORDERS: [u8; 2] = [3, 4];
 
-/// Fewer requests than this in a row, and the order is called at risk: a network card's ring holds 256
-/// to 1024 buffers.
+/// An order is at risk if fewer requests than this succeed in a row. A network card's ring holds 256 to 1024 buffers.
 pub const FEW: u64 = 256;
 
-/// How a request of an order stands.
+/// The risk of a request of an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AtomicRisk {
     /// Node id.
@@ -32,9 +33,10 @@ pub struct AtomicRisk {
     pub in_a_row: u64,
 }
 
+/// Requests in a row that are counted at most.
 const MOST: u64 = 100_000;
 
-/// Looks at one node's zones.
+/// The risk of each order on one node, from its zones.
 pub fn risks(zones: &[&ZoneFacts], check: MarkCheck) -> Vec<AtomicRisk> {
     let usable: Vec<&&ZoneFacts> = zones.iter().filter(|z| z.name != "Movable").collect();
     let known = usable.iter().any(|z| z.marks.is_some());
@@ -72,7 +74,7 @@ fn in_a_row(zone: &ZoneFacts, order: u8, check: MarkCheck) -> u64 {
     let mut free = zone.nr_free;
     let mut n = 0;
     while n < MOST
-        && passes(&free, order, min, zone.kept_from_kernel, check)
+        && passes(&free, order, min, zone.protection_from_kernel, check)
         && take(&mut free, order)
     {
         n += 1;
@@ -131,24 +133,26 @@ mod tests {
     }
 
     #[test]
-    fn gigabytes_in_small_blocks_serve_no_order_4() {
+    fn small_blocks_serve_no_order_4() {
         let z = zone([900_000, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0], 1000);
         let r = risks(&[&z], MarkCheck::BlockExists);
         assert_eq!((r[0].verdict, r[0].in_a_row), ("at risk", 5));
         assert_eq!((r[1].verdict, r[1].in_a_row), ("fails", 0));
     }
 
+    /// `spec: linux-mm 1.5`
     #[test]
-    fn the_rights_of_atomic_requests_are_three_eighths_of_min() {
-        // 1.5: mark 100 is 38 for GFP_ATOMIC; one order-3 block of 46 pages passes as 46 - 7 > 38.
+    fn atomic_requests_need_three_eighths_of_min() {
+        // Mark 100 is 38 for GFP_ATOMIC; one order-3 block of 46 pages passes as 46 - 7 > 38.
         let free = |small| [small, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
         let one = |small| risks(&[&zone(free(small), 100)], MarkCheck::BlockExists)[0].in_a_row;
         assert_eq!((one(38), one(37)), (1, 0));
     }
 
+    /// `spec: linux-mm 1.5`
     #[test]
-    fn old_kernels_want_enough_of_each_order() {
-        // The vector of 1.5: 40 + 20 x 2 + 15 x 8 = 200 pages pass order 3 with mark 100.
+    fn old_kernels_check_each_order() {
+        // 40 + 20 x 2 + 15 x 8 = 200 pages pass order 3 with mark 100.
         let z = zone([40, 20, 0, 15, 0, 0, 0, 0, 0, 0, 0], 100);
         assert!(risks(&[&z], MarkCheck::PerOrder)[0].in_a_row >= 1);
         let small = zone([200, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 100);
@@ -156,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_split_and_counted_through() {
+    fn larger_blocks_are_split() {
         let z = zone([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4], 0);
         // 4096 pages make 512 blocks of order 3; the check keeps one page back, so the last is refused.
         let r = risks(&[&z], MarkCheck::BlockExists);
@@ -165,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn without_zoneinfo_nothing_is_claimed() {
+    fn unknown_without_zoneinfo() {
         let z = ZoneFacts {
             name: "Normal".into(),
             ..ZoneFacts::default()

@@ -1,52 +1,51 @@
-//! What one run of `vm.compact_memory` makes of a zone, frame by frame.
+//! A model of one run of `vm.compact_memory` over a zone, frame by frame.
 //!
-//! The two scanners of the kernel (`spec: linux-mm 5.1`): from the zone's start up, folios are taken out
+//! The kernel's two scanners (`spec: linux-mm 5.1`): from the zone's start up, folios are taken out
 //! of every block; from its end down, free blocks of Movable pageblocks receive them. Blocks that are
-//! wholly free are no target, folios of a whole block are no source.
+//! wholly free are no target; folios of a whole block are not moved.
 //!
-//! Since 6.10 a folio moves to a free block of its own order. Measured on 6.18: where the scanner finds
-//! none, the folio is split and its pages move one by one; but a dirty one that holds private data of its
-//! file system cannot be split, and the whole run over the zone ends there (status `contended` in its
-//! trace). One large folio that waits to be written thus keeps `compact_memory` from doing anything in a
-//! badly fragmented zone. `sync` before it is the cure.
+//! Since 6.10 a folio moves to a free block of its own order. Where the scanner finds none, the folio is split and
+//! its pages move one by one. A dirty folio with private data of its file system cannot be split: the run over the
+//! zone ends there. `sync` before it prevents that.
 //!
-//! Invariant: frames are neither made nor lost; only [`Kind`]s that the kernel moves are moved.
+//! Invariant: the number of frames stays; only frames whose [`FrameUse`] the kernel moves are moved.
 
-use super::frames::{BLOCK, Kind, ZoneBlocks};
+use super::frames::{BLOCK_FRAMES, FrameUse, ZoneBlocks};
 use serde::Serialize;
 
-/// Pages that are taken at a time.
+/// Pages that the kernel migrates at a time (`COMPACT_CLUSTER_MAX`).
 const CLUSTER: u64 = 32;
+/// Orders of isolated free blocks: 0 to 9.
 const ORDERS: usize = 10;
 
-/// What is moved, and where to.
+/// What the kernel moves, and where to.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules<'a> {
+pub struct CompactionRules<'a> {
     /// Whether unevictable pages are moved (`vm.compact_unevictable_allowed`).
     pub unevictable: bool,
     /// Whether a folio needs a target of its own order (6.10 and later); otherwise small pages do,
     /// and large folios stay where they are.
     pub by_order: bool,
-    /// Whether everything was written before, so that every large folio can be split.
+    /// Whether `sync` came before, so that every large folio can be split.
     pub synced: bool,
     /// For each block, whether it is of type Movable or CMA.
     pub targets: &'a [bool],
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Outcome {
+pub struct CompactionOutcome {
     /// Wholly free blocks afterwards.
     pub free_blocks: u64,
     /// Pages that were moved.
     pub moved_pages: u64,
-    /// Where the run ended early, for want of a free block for a large folio.
-    pub stopped: Option<Stop>,
+    /// The folio at which the run ended early.
+    pub stopped: Option<StuckFolio>,
 }
 
-/// A folio that found no target.
+/// A folio for which there was no free block, and which cannot be split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Stop {
+pub struct StuckFolio {
     /// Its first frame.
     pub pfn: u64,
     /// Its order.
@@ -54,7 +53,7 @@ pub struct Stop {
 }
 
 /// Runs both scanners over a zone.
-pub fn compact(zone: &ZoneBlocks, rules: &Rules) -> Outcome {
+pub fn compact(zone: &ZoneBlocks, rules: &CompactionRules) -> CompactionOutcome {
     let n = zone.blocks.len();
     let mut run = Run {
         zone,
@@ -62,7 +61,7 @@ pub fn compact(zone: &ZoneBlocks, rules: &Rules) -> Outcome {
         free: zone
             .blocks
             .iter()
-            .map(|b| u32::from(b.of(Kind::Free)))
+            .map(|b| u32::from(b.of(FrameUse::Free)))
             .collect(),
         next_target: n,
         pool: Default::default(),
@@ -70,8 +69,12 @@ pub fn compact(zone: &ZoneBlocks, rules: &Rules) -> Outcome {
         moved: 0,
     };
     let stopped = run.scan();
-    Outcome {
-        free_blocks: run.free.iter().filter(|&&f| f as usize == BLOCK).count() as u64,
+    CompactionOutcome {
+        free_blocks: run
+            .free
+            .iter()
+            .filter(|&&f| f as usize == BLOCK_FRAMES)
+            .count() as u64,
         moved_pages: run.moved,
         stopped,
     }
@@ -79,34 +82,35 @@ pub fn compact(zone: &ZoneBlocks, rules: &Rules) -> Outcome {
 
 struct Run<'a> {
     zone: &'a ZoneBlocks,
-    rules: &'a Rules<'a>,
-    /// Free frames of each block; isolated ones still count until they are used.
+    rules: &'a CompactionRules<'a>,
+    /// Free frames of each block; isolated ones count until they are used.
     free: Vec<u32>,
-    /// Blocks from here on were targets already.
+    /// The free scanner: blocks from here on were visited.
     next_target: usize,
-    /// Isolated free blocks by order: the pageblock that each lies in.
+    /// Isolated free blocks by order: the pageblock that holds each.
     pool: [Vec<u32>; ORDERS],
     pooled: u64,
     moved: u64,
 }
 
 impl Run<'_> {
-    fn scan(&mut self) -> Option<Stop> {
+    /// The migrate scanner; returns the folio at which the run ended early.
+    fn scan(&mut self) -> Option<StuckFolio> {
         for block in 0..self.zone.blocks.len() {
             if block >= self.next_target {
                 return None;
             }
-            let mut i = block * BLOCK;
-            let end = i + BLOCK;
+            let mut i = block * BLOCK_FRAMES;
+            let end = i + BLOCK_FRAMES;
             while i < end {
                 let order = self.zone.folios[i];
                 let step = if order == u8::MAX { 1 } else { 1usize << order };
                 if order != u8::MAX && self.moves(self.zone.frames[i], order) {
                     match self.migrate(i, order, block) {
-                        Taken::Target => {}
-                        Taken::Met => return None,
-                        Taken::NoneFits => {
-                            return Some(Stop {
+                        TargetSearch::Found => {}
+                        TargetSearch::ScannersMet => return None,
+                        TargetSearch::NoneFits => {
+                            return Some(StuckFolio {
                                 pfn: self.zone.first_pfn + i as u64,
                                 order,
                             });
@@ -120,48 +124,50 @@ impl Run<'_> {
     }
 
     /// Moves the folio at frame `i`, as a whole or in pieces.
-    fn migrate(&mut self, i: usize, order: u8, block: usize) -> Taken {
-        let taken = self.take(order, block);
-        let splits = self.rules.synced || self.zone.whole.binary_search(&(i as u32)).is_err();
+    fn migrate(&mut self, i: usize, order: u8, block: usize) -> TargetSearch {
+        let taken = self.take_target(order, block);
+        let splits =
+            self.rules.synced || self.zone.unsplittable.binary_search(&(i as u32)).is_err();
         let taken = match taken {
-            Taken::NoneFits if splits && order > 0 => {
+            TargetSearch::NoneFits if splits && order > 0 => {
                 for _ in 0..1 << order {
-                    match self.take(0, block) {
-                        Taken::Target => self.free[block] += 1,
+                    match self.take_target(0, block) {
+                        TargetSearch::Found => self.free[block] += 1,
                         other => return other,
                     }
                 }
                 self.moved += 1 << order;
-                return Taken::Target;
+                return TargetSearch::Found;
             }
             taken => taken,
         };
-        if matches!(taken, Taken::Target) {
+        if matches!(taken, TargetSearch::Found) {
             self.free[block] += 1 << order;
             self.moved += 1 << order;
         }
         taken
     }
 
-    fn moves(&self, kind: Kind, order: u8) -> bool {
+    /// Whether the kernel moves a folio of this use and order.
+    fn moves(&self, kind: FrameUse, order: u8) -> bool {
         let kind = match kind {
-            Kind::User | Kind::CleanCache => true,
-            Kind::Unevictable => self.rules.unevictable,
+            FrameUse::User | FrameUse::CleanCache => true,
+            FrameUse::Unevictable => self.rules.unevictable,
             _ => false,
         };
         kind && usize::from(order) < ORDERS - 1 && (order == 0 || self.rules.by_order)
     }
 
-    /// Takes an isolated block of at least `order`, splitting it; isolates more once if there is none.
-    fn take(&mut self, order: u8, migrating: usize) -> Taken {
+    /// Takes an isolated block of `order`, split from a larger one if need be; isolates more if there is none.
+    fn take_target(&mut self, order: u8, migrating: usize) -> TargetSearch {
         if self.fitting(order).is_none() {
             self.isolate(1 << order, migrating);
         }
         let Some(found) = self.fitting(order) else {
             return if self.next_target <= migrating + 1 {
-                Taken::Met
+                TargetSearch::ScannersMet
             } else {
-                Taken::NoneFits
+                TargetSearch::NoneFits
             };
         };
         let block = self.pool[found].pop().expect("it was found");
@@ -170,21 +176,22 @@ impl Run<'_> {
         }
         self.pooled -= 1 << order;
         self.free[block as usize] -= 1 << order;
-        Taken::Target
+        TargetSearch::Found
     }
 
+    /// The lowest order of an isolated block that is large enough.
     fn fitting(&self, order: u8) -> Option<usize> {
         (usize::from(order)..ORDERS).find(|&o| !self.pool[o].is_empty())
     }
 
-    /// Moves the free scanner down until there is enough, or until it meets the other one.
+    /// Moves the free scanner down until enough is isolated, or until it meets the migrate scanner.
     fn isolate(&mut self, wanted: u64, migrating: usize) {
         let mut gained = 0;
         while self.next_target > migrating + 1 && (gained == 0 || self.pooled < wanted.max(CLUSTER))
         {
             self.next_target -= 1;
             let block = self.next_target;
-            let whole = self.free[block] as usize == BLOCK;
+            let whole = self.free[block] as usize == BLOCK_FRAMES;
             if whole || !self.rules.targets.get(block).is_some_and(|&t| t) {
                 continue;
             }
@@ -192,20 +199,22 @@ impl Run<'_> {
         }
     }
 
-    /// The free runs of a block as the buddy system has them: as large as their alignment allows.
+    /// Isolates the free runs of a block, as large as their alignment allows.
     fn isolate_block(&mut self, block: usize) -> u64 {
-        let frames = &self.zone.frames[block * BLOCK..(block + 1) * BLOCK];
+        let frames = &self.zone.frames[block * BLOCK_FRAMES..(block + 1) * BLOCK_FRAMES];
         let mut gained = 0;
         let mut i = 0;
-        while i < BLOCK {
+        while i < BLOCK_FRAMES {
             let mut order = 0;
-            if frames[i] != Kind::Free {
+            if frames[i] != FrameUse::Free {
                 i += 1;
                 continue;
             }
             while order + 1 < ORDERS
                 && i.is_multiple_of(2 << order)
-                && frames[i..i + (2 << order)].iter().all(|&k| k == Kind::Free)
+                && frames[i..i + (2 << order)]
+                    .iter()
+                    .all(|&k| k == FrameUse::Free)
             {
                 order += 1;
             }
@@ -218,9 +227,13 @@ impl Run<'_> {
     }
 }
 
-enum Taken {
-    Target,
-    Met,
+/// The result of a search for a free block to move memory into.
+enum TargetSearch {
+    /// One was taken.
+    Found,
+    /// The scanners met, which ends the run.
+    ScannersMet,
+    /// No free block is large enough.
     NoneFits,
 }
 
@@ -247,12 +260,12 @@ mod tests {
             .collect()
     }
 
-    fn run(words: Vec<u64>, by_order: bool) -> Outcome {
+    fn run(words: Vec<u64>, by_order: bool) -> CompactionOutcome {
         let z = zone(words);
         let targets = vec![true; z.blocks.len()];
         compact(
             &z,
-            &Rules {
+            &CompactionRules {
                 unevictable: true,
                 by_order,
                 synced: false,
@@ -262,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn quarter_full_blocks_are_packed_from_the_top() {
+    fn partly_used_blocks_are_packed() {
         // 40 blocks with 128 pages each: 10 blocks' worth, and 30 free.
         let done = run(quarter_full(40), true);
         assert_eq!(done.stopped, None);
@@ -278,14 +291,14 @@ mod tests {
     }
 
     #[test]
-    fn a_large_folio_that_cannot_be_split_ends_the_run_where_no_block_of_its_order_is_free() {
+    fn an_unsplittable_folio_ends_the_run() {
         const DIRTY: u64 = 1 << 4;
         const PRIVATE: u64 = 1 << 35;
         let mut words = quarter_full(40);
         words[512 + 8] = LRU | COMPOUND_HEAD | DIRTY | PRIVATE;
         words[512 + 9..512 + 16].fill(LRU | COMPOUND_TAIL);
         let done = run(words.clone(), true);
-        assert_eq!(done.stopped, Some(Stop { pfn: 520, order: 3 }));
+        assert_eq!(done.stopped, Some(StuckFolio { pfn: 520, order: 3 }));
         assert_eq!(done.free_blocks, 1);
         // Once it is written it is split.
         words[512 + 8] = LRU | COMPOUND_HEAD | PRIVATE;
@@ -299,9 +312,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_moved_where_no_block_may_receive() {
+    fn without_targets_nothing_moves() {
         let z = zone(quarter_full(4));
-        let rules = Rules {
+        let rules = CompactionRules {
             unevictable: true,
             by_order: true,
             synced: true,

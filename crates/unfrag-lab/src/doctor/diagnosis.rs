@@ -1,16 +1,19 @@
-//! What `unfrag doctor` finds, as data: the shape of `--json`.
+//! The result of an examination, as data: the shape of `--json`.
 //!
 //! Invariant: what could not be seen is `null`, never 0.
 
-use super::compactor::Stop;
+use super::advice::Advice;
+use super::atomic::AtomicRisk;
+use super::compactor::StuckFolio;
 use super::forecast::Forecast;
-use super::frames::Kind;
-use super::{advice, atomic, slabs, work};
+use super::frames::FrameUse;
+use super::slabs::SlabCache;
+use super::work::Work;
 use crate::inspect::Unread;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What `unfrag doctor` finds. Pages are of 4 KiB, blocks and huge pages of 2 MiB.
+/// The result of an examination. Pages are of 4 KiB, blocks and huge pages of 2 MiB.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diagnosis {
     /// Where the evidence came from.
@@ -23,7 +26,7 @@ pub struct Diagnosis {
     pub nodes: Vec<NodeDiagnosis>,
     /// One for each populated zone.
     pub zones: Vec<ZoneDiagnosis>,
-    /// Huge pages to be had, on all nodes together.
+    /// Huge pages that can be had, on all nodes together.
     pub huge_pages: Forecast,
     /// `vm.percpu_pagelist_high_fraction`, to be put back after per-CPU lists were emptied; `null` where
     /// compaction does not need that (before 6.7).
@@ -35,13 +38,13 @@ pub struct Diagnosis {
     /// Pages of processes that are pinned, by the kernel's count; page flags do not show where.
     pub pinned_pages: Option<u64>,
     /// Requests that may not wait.
-    pub atomic: Vec<atomic::AtomicRisk>,
+    pub atomic: Vec<AtomicRisk>,
     /// Slab caches: those that grew most, then the largest.
-    pub slabs: Vec<slabs::Slab>,
+    pub slabs: Vec<SlabCache>,
     /// Stalls, failures and compaction.
-    pub work: Vec<work::Work>,
+    pub work: Vec<Work>,
     /// What to change.
-    pub advice: Vec<advice::Advice>,
+    pub advice: Vec<Advice>,
     /// What a reader must know.
     pub notes: Vec<String>,
     /// Files that would have told more, and why they did not.
@@ -53,11 +56,11 @@ pub struct Diagnosis {
 pub struct NodeDiagnosis {
     /// Node id.
     pub node: u32,
-    /// Score of proactive compaction, 0 to 100: it begins above `proactive_high`.
+    /// Score of proactive compaction, 0 to 100.
     pub score: u64,
-    /// Where it begins and ends; `null` where the kernel has none or it is off.
+    /// Scores at which proactive compaction ends and begins; `null` where the kernel has none or it is off.
     pub proactive_low_high: Option<[u64; 2]>,
-    /// Huge pages to be had.
+    /// Huge pages that can be had.
     pub huge_pages: Forecast,
 }
 
@@ -84,30 +87,30 @@ pub struct ZoneDiagnosis {
     pub extfrag_for_order_9: u64,
     /// Share of free memory that orders 3, 4 and 9 cannot use, 0 to 1.
     pub unusable_index: BTreeMap<u8, f64>,
-    /// Why orders 3, 4 and 9 would fail: near 0 for lack of memory, near 1 for fragmentation, -1 if they
+    /// Why a request of order 3, 4 or 9 would fail: near 0 for lack of memory, near 1 for fragmentation; -1 if it
     /// would not.
     pub fragmentation_index: BTreeMap<u8, f64>,
-    /// How fragmented it is, and why, in words.
+    /// How fragmented it is and why, as a sentence.
     pub verdict: String,
-    /// Huge pages to be had.
+    /// Huge pages that can be had.
     pub huge_pages: Forecast,
-    /// Where `vm.compact_memory` would end early.
-    pub compaction_stops: Option<Stop>,
+    /// The folio at which `vm.compact_memory` would end early.
+    pub compaction_stops: Option<StuckFolio>,
     /// What stands in the way; `null` without page flags.
     pub obstacles: Option<Vec<Obstacle>>,
-    /// Blocks that hold memory of the allocator, by page flags.
+    /// Blocks with memory of the allocator, by page flags.
     pub blocks: Option<u64>,
 }
 
-/// A kind of memory that stands in the way of huge pages.
+/// A use of memory that stands in the way of huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Obstacle {
-    /// Which.
-    pub kind: Kind,
-    /// Its pages.
+    /// The use.
+    pub kind: FrameUse,
+    /// Pages in this use.
     pub pages: u64,
     /// Blocks that hold at least one of them.
     pub blocks: u64,
-    /// Blocks that nothing else spoils.
+    /// Blocks that hold no other obstacle.
     pub blocks_alone: u64,
 }

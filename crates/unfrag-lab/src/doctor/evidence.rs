@@ -1,19 +1,19 @@
 //! What a diagnosis is made from: the files of procfs that could be read, parsed, and the names of
 //! those that could not.
 //!
-//! Invariant: nothing is guessed here. A file that is not there is [`Unread`], with the reason and with
-//! what the diagnosis lacks for it; a file that is there and is not what a kernel writes is an error.
+//! Invariant: nothing is guessed. A file that is missing is [`Unread`], with the reason and with
+//! what the diagnosis lacks for it; a file with content that no kernel writes is an error.
 
 use std::collections::BTreeMap;
 use std::io;
 
+use crate::error::{Error, Result};
 use crate::inspect::{Unread, cause};
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::procfs::{BuddyInfo, MemInfo, PageTypeInfo, SlabInfo, VmStat, ZoneInfo, uptime};
 use unfrag_linux::recording::Snapshot;
-use unfrag_linux::{Error, Result};
 
-/// Sysctls of `vm` that matter here; read as `sys/vm/NAME`.
+/// Sysctls of `vm` that a diagnosis uses; read as `sys/vm/NAME`.
 pub const SYSCTLS: [&str; 10] = [
     "min_free_kbytes",
     "watermark_scale_factor",
@@ -65,7 +65,7 @@ impl Evidence {
     /// `thp/enabled` and `thp/defrag` for those of sysfs).
     ///
     /// # Errors
-    /// If a file is not what the kernel writes, or if there is not one that says anything of memory.
+    /// If a file is not what the kernel writes, or if none of those about memory can be read.
     pub fn read(source: &str, read: impl Fn(&str) -> io::Result<Vec<u8>>) -> Result<Evidence> {
         let mut e = Evidence {
             source: source.to_owned(),
@@ -99,7 +99,7 @@ impl Evidence {
             "kpageflags",
             "what stands in the way of each huge page, and the forecast",
         );
-        let parsed = |file: &'static str| move |e: Error| e.in_file(file.as_ref());
+        let parsed = |file: &'static str| move |e: unfrag_linux::Error| e.in_file(file.as_ref());
         e.buddy = buddy
             .map(|b| BuddyInfo::parse(&b).map_err(parsed("buddyinfo")))
             .transpose()?;
@@ -121,7 +121,7 @@ impl Evidence {
         e.flags = flags
             .map(|b| PageFlags::parse(&b).map_err(parsed("kpageflags")))
             .transpose()?;
-        // These say nothing alone; where they are missing, nothing else is.
+        // These alone are no evidence of memory, so their absence is not reported.
         let uptime = read("uptime").ok().filter(|b| !b.is_empty());
         e.uptime = uptime
             .map(|b| uptime::parse(&b).map_err(parsed("uptime")))
@@ -130,7 +130,7 @@ impl Evidence {
         e.release = read("version").ok().and_then(|b| release(&b));
         e.read_settings(&read);
         if e.buddy.is_none() && e.meminfo.is_none() && e.vmstat.is_none() && e.zones.is_none() {
-            return Err(Error::malformed(
+            return Err(Error::lacking(
                 "none of buddyinfo, zoneinfo, meminfo and vmstat can be read there",
             )
             .help("give /proc, a directory with a copy of it, or an .unfrag file"));
@@ -184,7 +184,7 @@ impl Evidence {
             }
         }
         for name in ["enabled", "defrag"] {
-            // `always [madvise] never`: the one in force stands in brackets.
+            // `always [madvise] never`: the one in force is in brackets.
             let chosen = text(&format!("thp/{name}"))
                 .and_then(|v| Some(v.split_once('[')?.1.split_once(']')?.0.to_owned()));
             if let Some(value) = chosen {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_is_enough_and_the_others_are_named() {
+    fn missing_files_are_named() {
         let e = Evidence::read("here", from(&[("meminfo", "MemFree:        4096 kB\n")])).unwrap();
         assert_eq!(e.meminfo_pages("MemFree"), Some(1024));
         let files: Vec<_> = e.unread.iter().map(|u| u.file.as_str()).collect();
@@ -263,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_is_an_error_with_a_way_out() {
+    fn no_file_at_all_is_an_error() {
         let e = Evidence::read("here", from(&[("slabinfo", "")])).unwrap_err();
-        assert!(e.help.contains("/proc"), "{e}");
+        assert!(e.to_string().contains("/proc"), "{e}");
     }
 
     #[test]
-    fn settings_come_from_either_form() {
+    fn settings_are_read_from_either_form() {
         let files = from(&[
             ("meminfo", "MemFree:        4096 kB\n"),
             (

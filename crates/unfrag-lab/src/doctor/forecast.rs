@@ -1,30 +1,28 @@
-//! How many huge pages can be had, and by which means.
+//! How many huge pages can be had, and after which action.
 //!
-//! Four means, each with a number of its own, and each checked against a real host (`checks/huge-truth`):
-//! - *now*: free blocks as the watermark lets them out, with no work for the kernel;
+//! Four numbers, each checked against a real host (`checks/huge-truth`):
+//! - *now*: free blocks as far as the watermark allows, with no work for the kernel;
 //! - *after `sync` and `vm.compact_memory`*: one run of the two scanners ([`super::compactor`]);
-//! - *after dropping caches too*: clean page cache counts as free, then the same run;
-//! - *by asking again*: writing `vm.nr_hugepages` until 100 writes in a row bring nothing (after a failed
-//!   compaction up to 64 requests are put off, `spec: linux-mm 5.3`), for which the kernel compacts and
-//!   reclaims as the request needs it. Measured on 6.18: as much as dropping caches and compaction give.
+//! - *after dropping caches too*: clean page cache counts as free, then a run;
+//! - *by asking again*: writing `vm.nr_hugepages` until 100 writes in a row bring nothing. After a failed
+//!   compaction the kernel defers up to 64 requests (`spec: linux-mm 5.3`); else it compacts and reclaims for each.
 //!
 //! For all but the first, self-tuning per-CPU lists (6.7 and later) are emptied first and kept short meanwhile:
-//! what is dropped or moved away from would wait there, up to an eighth of memory, and `compact_memory` does
-//! not take it off. Measured on 6.18: of 390,000 pages dropped 214,000 stayed there, and the pageblocks that
-//! such pages spoil rose from 2,134 to 7,244; with long lists compaction gave 6,474 where 7,496 were to be had.
+//! freed pages would stay on them, up to an eighth of memory, and `compact_memory` does not drain them
+//! (`docs/huge-pages-at-this-uptime.md`).
 //!
-//! Invariant: none exceeds what the watermarks let out; without page flags only *now* and an upper bound
+//! Invariant: no number exceeds what the watermarks allow. Without page flags only *now* and an upper bound
 //! are known, and the others are `None`.
 
-use super::compactor::{self, Rules, Stop};
-use super::frames::{BLOCK, Kind, ZoneBlocks};
+use super::compactor::{self, CompactionRules, StuckFolio};
+use super::frames::{BLOCK_FRAMES, FrameUse, ZoneBlocks};
 use super::zones::ZoneFacts;
 use serde::Serialize;
 
 /// Huge pages of a zone, a node or a host. All counts are of 2 MiB pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forecast {
-    /// To be had at once.
+    /// Available at once.
     pub now: u64,
     /// After emptying per-CPU lists (6.7 and later), `sync` and one write to `vm.compact_memory`; `null` without page flags, as the next two.
     pub after_compaction: Option<u64>,
@@ -35,12 +33,12 @@ pub struct Forecast {
     /// Whether no large folio waits to be written that would end a run of `vm.compact_memory` early: only
     /// then are `after_compaction` and `after_reclaim` sure. `false` without page flags.
     pub compaction_unhindered: bool,
-    /// No means gives more.
+    /// No action gives more.
     pub at_most: u64,
 }
 
 impl Forecast {
-    /// Both together.
+    /// The sum of two forecasts.
     pub fn plus(self, other: Forecast) -> Forecast {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
         Forecast {
@@ -53,7 +51,7 @@ impl Forecast {
         }
     }
 
-    /// The sum's beginning: nothing, and all of it known.
+    /// The forecast of no memory, from which a sum begins.
     pub const NONE: Forecast = Forecast {
         now: 0,
         after_compaction: Some(0),
@@ -64,9 +62,9 @@ impl Forecast {
     };
 }
 
-/// What the kernel of the host does.
+/// What the host's kernel does about compaction.
 #[derive(Clone, Copy, Debug)]
-pub struct Kernel {
+pub struct KernelFeatures {
     /// Whether it compacts at all (2.6.35 and later).
     pub compacts: bool,
     /// Whether targets have the order of what moves (6.10 and later).
@@ -77,16 +75,18 @@ pub struct Kernel {
     pub tunes_lists: bool,
 }
 
-/// Without page flags: what buddyinfo and zoneinfo say. `file_pages` may be reclaimed.
+/// A zone's forecast without page flags, from buddyinfo and zoneinfo. `file_pages` may be reclaimed.
 pub fn bounds(zone: &ZoneFacts, file_pages: u64) -> Forecast {
     let now = now(zone);
-    let memory = zone.let_out(zone.free() + zone.pcp + file_pages, zone.min());
+    let memory = zone.huge_pages_above(zone.free() + zone.pcp + file_pages, zone.min());
     let blocks = match (zone.managed, zone.unmovable_blocks) {
-        (Some(managed), Some(unmovable)) => (managed / BLOCK as u64).saturating_sub(unmovable),
-        (Some(managed), None) => managed / BLOCK as u64,
+        (Some(managed), Some(unmovable)) => {
+            (managed / BLOCK_FRAMES as u64).saturating_sub(unmovable)
+        }
+        (Some(managed), None) => managed / BLOCK_FRAMES as u64,
         _ => u64::MAX,
     };
-    // A free block of an unmovable type is a huge page as well.
+    // Free blocks of unmovable types are huge pages as well.
     let at_most = memory.min(blocks.max(zone.free_huge()));
     Forecast {
         now,
@@ -96,51 +96,60 @@ pub fn bounds(zone: &ZoneFacts, file_pages: u64) -> Forecast {
 }
 
 fn now(zone: &ZoneFacts) -> u64 {
-    zone.free_huge().min(zone.let_out(zone.free(), zone.min()))
+    zone.free_huge()
+        .min(zone.huge_pages_above(zone.free(), zone.min()))
 }
 
-/// With page flags; also where `vm.compact_memory` would end early.
-pub fn exact(zone: &ZoneFacts, blocks: &ZoneBlocks, kernel: Kernel) -> (Forecast, Option<Stop>) {
+/// A zone's forecast with page flags, and the folio at which `vm.compact_memory` would end early.
+pub fn exact(
+    zone: &ZoneFacts,
+    blocks: &ZoneBlocks,
+    kernel: KernelFeatures,
+) -> (Forecast, Option<StuckFolio>) {
     let now = now(zone);
-    let clean = blocks.pages(Kind::CleanCache);
+    let clean = blocks.pages(FrameUse::CleanCache);
     let targets = targets(zone, blocks);
     let run = |blocks: &ZoneBlocks, free: u64, synced: bool| {
-        let rules = Rules {
+        let rules = CompactionRules {
             unevictable: kernel.unevictable,
             by_order: kernel.by_order,
             synced,
             targets: &targets,
         };
-        let let_out = zone.let_out(free, zone.min());
+        let let_out = zone.huge_pages_above(free, zone.min());
         if !kernel.compacts {
             let whole = blocks
                 .blocks
                 .iter()
-                .filter(|b| usize::from(b.of(Kind::Free)) == BLOCK);
+                .filter(|b| usize::from(b.of(FrameUse::Free)) == BLOCK_FRAMES);
             return (let_out.min(whole.count() as u64), None);
         }
         let done = compactor::compact(blocks, &rules);
         (done.free_blocks.min(let_out), done.stopped)
     };
-    let off_lists = without(blocks, &[Kind::PerCpu]);
-    let free_off_lists = zone.free() + blocks.pages(Kind::PerCpu);
+    let off_lists = without(blocks, &[FrameUse::PerCpu]);
+    let free_off_lists = zone.free() + blocks.pages(FrameUse::PerCpu);
     let (blocks, free) = if kernel.tunes_lists {
         (&off_lists, free_off_lists)
     } else {
         (blocks, zone.free())
     };
-    // A run that ends early may leave a few blocks begun: a cheaper means still gives what it gave.
+    // A run that ends early may leave blocks half emptied; what a cheaper action gives can still be had.
     let (after_compaction, _) = run(blocks, free, true);
     let (_, stopped) = run(blocks, free, false);
     let after_compaction = after_compaction.max(now);
-    let (after_reclaim, _) = run(&without(blocks, &[Kind::CleanCache]), free + clean, true);
+    let (after_reclaim, _) = run(
+        &without(blocks, &[FrameUse::CleanCache]),
+        free + clean,
+        true,
+    );
     let after_reclaim = after_reclaim.max(after_compaction);
-    // A request for a huge page takes pages off the lists and drops what is in its way itself; beyond that
-    // it goes as far as the two scanners do.
+    // A request for a huge page drains the lists and reclaims by itself; beyond that it gets as far as the two
+    // scanners do.
     let again = if kernel.tunes_lists {
         after_reclaim
     } else {
-        let emptied = without(&off_lists, &[Kind::CleanCache]);
+        let emptied = without(&off_lists, &[FrameUse::CleanCache]);
         let (again, _) = run(&emptied, free_off_lists + clean, true);
         again.max(after_reclaim)
     };
@@ -155,8 +164,8 @@ pub fn exact(zone: &ZoneFacts, blocks: &ZoneBlocks, kernel: Kernel) -> (Forecast
     (forecast, stopped)
 }
 
-/// Which blocks compaction moves memory into. Page flags do not show a block's type: as many blocks as
-/// pagetypeinfo counts of other types are taken out, those with most of the kernel's memory first.
+/// Which blocks compaction moves memory into. Page flags do not show a block's type: as many blocks as pagetypeinfo
+/// counts of other types are left out, those with most of the kernel's memory first.
 fn targets(zone: &ZoneFacts, blocks: &ZoneBlocks) -> Vec<bool> {
     const USUAL: u16 = 64;
     let kernel = |b: usize| blocks.blocks[b].kernel();
@@ -177,28 +186,28 @@ fn targets(zone: &ZoneFacts, blocks: &ZoneBlocks) -> Vec<bool> {
     targets
 }
 
-/// The zone when all that is of these kinds is free.
-fn without(blocks: &ZoneBlocks, kinds: &[Kind]) -> ZoneBlocks {
+/// The zone with all frames of these uses free.
+fn without(blocks: &ZoneBlocks, kinds: &[FrameUse]) -> ZoneBlocks {
     let mut after = blocks.clone();
     for (i, kind) in after.frames.iter_mut().enumerate() {
         if kinds.contains(kind) {
-            *kind = Kind::Free;
+            *kind = FrameUse::Free;
             after.folios[i] = u8::MAX;
         }
     }
     for b in &mut after.blocks {
         for &kind in kinds {
-            b.0[Kind::Free as usize] += b.of(kind);
+            b.0[FrameUse::Free as usize] += b.of(kind);
             b.0[kind as usize] = 0;
         }
     }
     after
 }
 
-/// How a number of huge pages can be had.
+/// The action after which a number of huge pages can be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Means {
+pub enum Attainability {
     /// At once.
     Now,
     /// After `sync` and `echo 1 > /proc/sys/vm/compact_memory`.
@@ -207,30 +216,30 @@ pub enum Means {
     AfterReclaim,
     /// By writing `vm.nr_hugepages` again while it grows.
     ByAskingAgain,
-    /// Perhaps: it cannot be told without page flags.
+    /// Not known without page flags.
     Unknown,
-    /// Not without ending programs or a reboot.
+    /// After none, short of ending programs or a reboot.
     Not,
 }
 
 impl Forecast {
-    /// The cheapest means that gives `wanted`, and how many it gives.
-    pub fn means(&self, wanted: u64) -> (Means, u64) {
-        // A run that may end early promises nothing; asking again reaches as far without it.
+    /// The cheapest action that gives `wanted`, and how many it gives.
+    pub fn attainability(&self, wanted: u64) -> (Attainability, u64) {
+        // A run of compact_memory that may end early is not counted on; asking again does not need it.
         let sure = |n: Option<u64>| n.filter(|_| self.compaction_unhindered);
         let known = [
-            (Means::Now, Some(self.now)),
-            (Means::AfterCompaction, sure(self.after_compaction)),
-            (Means::AfterReclaim, sure(self.after_reclaim)),
-            (Means::ByAskingAgain, self.by_asking_again),
+            (Attainability::Now, Some(self.now)),
+            (Attainability::AfterCompaction, sure(self.after_compaction)),
+            (Attainability::AfterReclaim, sure(self.after_reclaim)),
+            (Attainability::ByAskingAgain, self.by_asking_again),
         ];
         let first = known.iter().find(|(_, n)| n.is_some_and(|n| n >= wanted));
         match first {
-            Some(&(means, Some(n))) => (means, n),
+            Some(&(action, Some(n))) => (action, n),
             _ if self.by_asking_again.is_none() && wanted <= self.at_most => {
-                (Means::Unknown, self.now)
+                (Attainability::Unknown, self.now)
             }
-            _ => (Means::Not, self.at_most),
+            _ => (Attainability::Not, self.at_most),
         }
     }
 }
@@ -240,7 +249,7 @@ mod tests {
     use super::*;
     use unfrag_linux::kpageflags::{ANON, BUDDY, LRU, PageFlags, SLAB};
 
-    const KERNEL: Kernel = Kernel {
+    const KERNEL: KernelFeatures = KernelFeatures {
         compacts: true,
         by_order: true,
         unevictable: true,
@@ -263,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn each_means_gives_at_least_what_the_cheaper_one_gives() {
+    fn each_action_gives_at_least_what_a_cheaper_one_gives() {
         // 10 free blocks, 10 with a quarter of movable memory, 10 full of clean cache, 2 with a slab.
         let mut words = vec![BUDDY; 10 * 512];
         words.extend((0..10 * 512).map(|i| if i % 4 == 0 { LRU | ANON } else { BUDDY }));
@@ -277,13 +286,13 @@ mod tests {
         assert!(f.after_reclaim > f.after_compaction, "{f:?}");
         // 1280 pages stay, and the two blocks with a slab page take 1022 of them.
         assert_eq!(f.by_asking_again, Some(29));
-        assert_eq!(f.means(10), (Means::Now, 10));
-        assert_eq!(f.means(30), (Means::Not, 29));
+        assert_eq!(f.attainability(10), (Attainability::Now, 10));
+        assert_eq!(f.attainability(30), (Attainability::Not, 29));
     }
 
     /// `spec: linux-mm 3.2`
     #[test]
-    fn pages_on_per_cpu_lists_stand_in_the_way_until_the_lists_are_emptied() {
+    fn per_cpu_lists_are_emptied_first() {
         // Ten blocks, each with a page on a per-CPU list.
         let words = (0..10 * 512)
             .map(|i| if i % 512 == 0 { 0 } else { BUDDY })
@@ -296,7 +305,7 @@ mod tests {
         let blocks = ZoneBlocks::read(&facts, &PageFlags { words });
         let (f, _) = exact(&facts, &blocks, KERNEL);
         assert_eq!((f.after_compaction, f.after_reclaim), (Some(10), Some(10)));
-        let fixed = Kernel {
+        let fixed = KernelFeatures {
             tunes_lists: false,
             ..KERNEL
         };
@@ -305,12 +314,12 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_compaction_gains_nothing_by_it() {
+    fn no_gain_without_compaction() {
         let words: Vec<u64> = (0..20 * 512)
             .map(|i| if i % 4 == 0 { LRU | ANON } else { BUDDY })
             .collect();
         let (facts, blocks) = read(words);
-        let old = Kernel {
+        let old = KernelFeatures {
             compacts: false,
             ..KERNEL
         };
@@ -318,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_may_end_early_is_not_promised() {
+    fn an_early_end_is_not_counted_on() {
         let f = Forecast {
             now: 10,
             after_compaction: Some(20),
@@ -327,26 +336,26 @@ mod tests {
             compaction_unhindered: false,
             at_most: 30,
         };
-        assert_eq!(f.means(15), (Means::ByAskingAgain, 30));
+        assert_eq!(f.attainability(15), (Attainability::ByAskingAgain, 30));
         let sure = Forecast {
             compaction_unhindered: true,
             ..f
         };
-        assert_eq!(sure.means(15), (Means::AfterCompaction, 20));
+        assert_eq!(sure.attainability(15), (Attainability::AfterCompaction, 20));
     }
 
     #[test]
-    fn without_page_flags_a_bound_is_all() {
+    fn only_a_bound_without_page_flags() {
         let (mut facts, _) = read(vec![BUDDY; 10 * 512]);
         facts.managed = Some(30 * 512);
         let f = bounds(&facts, 5 * 512);
         assert_eq!((f.now, f.at_most, f.after_compaction), (10, 15, None));
-        assert_eq!(f.means(12), (Means::Unknown, 10));
-        assert_eq!(f.means(16), (Means::Not, 15));
+        assert_eq!(f.attainability(12), (Attainability::Unknown, 10));
+        assert_eq!(f.attainability(16), (Attainability::Not, 15));
     }
 
     #[test]
-    fn the_watermark_keeps_its_share() {
+    fn the_watermark_is_kept() {
         let (mut facts, blocks) = read(vec![BUDDY; 10 * 512]);
         facts.marks = Some([1024, 1280, 1536]);
         assert_eq!(exact(&facts, &blocks, KERNEL).0.now, 8);

@@ -1,11 +1,10 @@
-//! What holds each page frame and each pageblock, from `/proc/kpageflags`.
+//! The use of each page frame and each pageblock, from `/proc/kpageflags`.
 //!
-//! Invariant: every frame of a zone's span counts once in its pageblock. The bits are the kernel's
-//! documented interface; a slab page's other bits mean nothing, so that bit is looked at first.
+//! Pages on per-CPU lists have no flags, and neither have the kernel's own pages outside slabs and page tables
+//! (vmalloc, stacks, buffers of drivers). zoneinfo's `count` says how many of them are on per-CPU lists; those are
+//! taken to be in the blocks that hold nothing else of the kernel.
 //!
-//! What the bits do not say: pages on per-CPU lists have none, and neither have the kernel's own pages
-//! outside slabs and page tables (vmalloc, stacks, buffers of drivers). zoneinfo's `count` says how many
-//! of them are on per-CPU lists; those are taken to be in the blocks that hold nothing else of the kernel.
+//! Invariant: every frame of a zone's span counts once in its pageblock.
 
 use super::zones::ZoneFacts;
 use serde::Serialize;
@@ -14,7 +13,7 @@ use unfrag_linux::kpageflags::{
 };
 
 /// Frames in a pageblock, and in a huge page.
-pub const BLOCK: usize = 512;
+pub const BLOCK_FRAMES: usize = 512;
 
 const UPTODATE: u64 = 1 << 3;
 const DIRTY: u64 = 1 << 4;
@@ -29,10 +28,10 @@ const RESERVED: u64 = 1 << 32;
 const MLOCKED: u64 = 1 << 33;
 const PRIVATE: u64 = 1 << 35;
 
-/// What holds a frame.
+/// What a page frame is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum FrameUse {
     /// On a buddy list.
     Free,
     /// On a per-CPU list.
@@ -54,154 +53,159 @@ pub enum Kind {
     PageTables,
     /// Other memory of the kernel: vmalloc, stacks, buffers of drivers.
     Kernel,
-    /// Kept back at boot: kernel image, memory map; or offline or broken.
+    /// Reserved at boot (kernel image, memory map), offline or broken.
     Reserved,
-    /// No memory, or memory that the allocator does not manage.
+    /// A hole, or memory that the allocator does not manage.
     Absent,
 }
 
-/// Number of kinds.
-pub const KINDS: usize = 12;
+/// Number of uses.
+pub const NR_FRAME_USES: usize = 12;
 
-impl Kind {
+impl FrameUse {
     /// All, in order.
-    pub const ALL: [Kind; KINDS] = [
-        Kind::Free,
-        Kind::PerCpu,
-        Kind::CleanCache,
-        Kind::User,
-        Kind::Unevictable,
-        Kind::Thp,
-        Kind::Hugetlb,
-        Kind::Slab,
-        Kind::PageTables,
-        Kind::Kernel,
-        Kind::Reserved,
-        Kind::Absent,
+    pub const ALL: [FrameUse; NR_FRAME_USES] = [
+        FrameUse::Free,
+        FrameUse::PerCpu,
+        FrameUse::CleanCache,
+        FrameUse::User,
+        FrameUse::Unevictable,
+        FrameUse::Thp,
+        FrameUse::Hugetlb,
+        FrameUse::Slab,
+        FrameUse::PageTables,
+        FrameUse::Kernel,
+        FrameUse::Reserved,
+        FrameUse::Absent,
     ];
 
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Free => "free",
-            Kind::PerCpu => "per-CPU lists",
-            Kind::CleanCache => "clean page cache",
-            Kind::User => "processes, other cache",
-            Kind::Unevictable => "unevictable, mlocked",
-            Kind::Thp => "transparent huge pages",
-            Kind::Hugetlb => "hugetlb",
-            Kind::Slab => "slab",
-            Kind::PageTables => "page tables",
-            Kind::Kernel => "other kernel memory",
-            Kind::Reserved => "reserved at boot",
-            Kind::Absent => "no memory",
+            FrameUse::Free => "free",
+            FrameUse::PerCpu => "per-CPU lists",
+            FrameUse::CleanCache => "clean page cache",
+            FrameUse::User => "processes, other cache",
+            FrameUse::Unevictable => "unevictable, mlocked",
+            FrameUse::Thp => "transparent huge pages",
+            FrameUse::Hugetlb => "hugetlb",
+            FrameUse::Slab => "slab",
+            FrameUse::PageTables => "page tables",
+            FrameUse::Kernel => "other kernel memory",
+            FrameUse::Reserved => "reserved at boot",
+            FrameUse::Absent => "no memory",
         }
     }
 
-    /// Whether neither compaction nor dropping caches takes it out of a block.
+    /// Whether neither compaction nor dropping caches frees it.
     pub fn is_fixed(self) -> bool {
         matches!(
             self,
-            Kind::Slab | Kind::PageTables | Kind::Kernel | Kind::Reserved | Kind::Absent
+            FrameUse::Slab
+                | FrameUse::PageTables
+                | FrameUse::Kernel
+                | FrameUse::Reserved
+                | FrameUse::Absent
         )
     }
 }
 
-/// What a pageblock holds: frames of each kind.
+/// What a pageblock holds: frames of each use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Block(pub [u16; KINDS]);
+pub struct BlockUse(pub [u16; NR_FRAME_USES]);
 
-impl Block {
-    /// Frames of a kind.
-    pub fn of(&self, kind: Kind) -> u16 {
+impl BlockUse {
+    /// Frames of a use.
+    pub fn of(&self, kind: FrameUse) -> u16 {
         self.0[kind as usize]
     }
 
-    /// Frames that nothing moves.
+    /// Frames that are fixed ([`FrameUse::is_fixed`]).
     pub fn fixed(&self) -> u16 {
-        Kind::ALL
+        FrameUse::ALL
             .iter()
             .filter(|k| k.is_fixed())
             .map(|&k| self.of(k))
             .sum()
     }
 
-    /// Frames of the kernel, those kept back at boot not counted.
+    /// Frames of the kernel, without those reserved at boot.
     pub fn kernel(&self) -> u16 {
-        self.of(Kind::Slab) + self.of(Kind::PageTables) + self.of(Kind::Kernel)
+        self.of(FrameUse::Slab) + self.of(FrameUse::PageTables) + self.of(FrameUse::Kernel)
     }
 
     /// Whether it has no memory that the allocator manages.
     pub fn is_absent(&self) -> bool {
-        usize::from(self.of(Kind::Absent) + self.of(Kind::Reserved)) == BLOCK
+        usize::from(self.of(FrameUse::Absent) + self.of(FrameUse::Reserved)) == BLOCK_FRAMES
     }
 
-    fn turn(&mut self, from: Kind, to: Kind, n: u16) {
+    fn recount(&mut self, from: FrameUse, to: FrameUse, n: u16) {
         self.0[from as usize] -= n;
         self.0[to as usize] += n;
     }
 }
 
-/// Every pageblock of a zone.
+/// The frames and pageblocks of a zone.
 #[derive(Clone, Debug, Default)]
 pub struct ZoneBlocks {
-    /// First frame of the first block; a multiple of [`BLOCK`].
+    /// First frame of the first block; a multiple of [`BLOCK_FRAMES`].
     pub first_pfn: u64,
     /// The blocks.
-    pub blocks: Vec<Block>,
-    /// Kind of each frame, from `first_pfn` on.
-    pub frames: Vec<Kind>,
+    pub blocks: Vec<BlockUse>,
+    /// Use of each frame, from `first_pfn` on.
+    pub frames: Vec<FrameUse>,
     /// Order of the folio that begins at a frame; 255 where none begins.
     pub folios: Vec<u8>,
     /// Frames at which a large folio begins that cannot be split: dirty, with private data of its file
     /// system. Ascending.
-    pub whole: Vec<u32>,
+    pub unsplittable: Vec<u32>,
 }
 
-/// The kind that a frame's flags alone say; `None` if they say nothing.
-fn by_flags(w: u64) -> Option<Kind> {
+/// The use that a frame's own flags tell; `None` if they tell none. Of a slab page the other flags mean nothing, so that
+/// one comes first.
+fn by_flags(w: u64) -> Option<FrameUse> {
     let has = |bits| w & bits != 0;
     Some(if has(NOPAGE) {
-        Kind::Absent
+        FrameUse::Absent
     } else if has(SLAB) {
-        Kind::Slab
+        FrameUse::Slab
     } else if has(BUDDY) {
-        Kind::Free
+        FrameUse::Free
     } else if has(RESERVED | OFFLINE | HWPOISON) {
-        Kind::Reserved
+        FrameUse::Reserved
     } else if has(HUGE) {
-        Kind::Hugetlb
+        FrameUse::Hugetlb
     } else if has(PGTABLE) {
-        Kind::PageTables
+        FrameUse::PageTables
     } else if has(ZERO_PAGE) {
-        Kind::Kernel
+        FrameUse::Kernel
     } else if has(UNEVICTABLE | MLOCKED) {
-        Kind::Unevictable
+        FrameUse::Unevictable
     } else if has(LRU) && !has(ANON | SWAPBACKED | MMAP | DIRTY | WRITEBACK) {
-        Kind::CleanCache
+        FrameUse::CleanCache
     } else if has(LRU | ANON | MMAP | UPTODATE) {
         // Pages on their way to an LRU list are up to date or mapped already.
-        Kind::User
+        FrameUse::User
     } else if w == 0 {
         return None;
     } else {
-        Kind::Kernel
+        FrameUse::Kernel
     })
 }
 
 impl ZoneBlocks {
     /// Reads the frames of a zone.
     pub fn read(zone: &ZoneFacts, flags: &PageFlags) -> ZoneBlocks {
-        let block = BLOCK as u64;
+        let block = BLOCK_FRAMES as u64;
         let first = zone.start / block * block;
         let known = (flags.words.len() as u64).max(first);
         let end = (zone.start + zone.spanned)
             .min(known)
             .next_multiple_of(block);
         let n = (end - first) as usize;
-        let mut frames = vec![Kind::Absent; n];
+        let mut frames = vec![FrameUse::Absent; n];
         let mut folios = vec![u8::MAX; n];
-        let (mut silent, mut whole) = (vec![], vec![]);
+        let (mut unflagged, mut unsplittable) = (vec![], vec![]);
         let mut head = None;
         for (i, frame) in frames.iter_mut().enumerate() {
             let pfn = first + i as u64;
@@ -210,7 +214,7 @@ impl ZoneBlocks {
             }
             let w = flags.of(pfn);
             let own = by_flags(w);
-            // A tail is what its head is; only few flags are repeated on it.
+            // A tail page has its head's use; it has few flags of its own.
             let kind = match head {
                 Some((at, kind)) if w & COMPOUND_TAIL != 0 => {
                     let order = usize::ilog2(i - at + 1) as u8;
@@ -225,7 +229,7 @@ impl ZoneBlocks {
             head = match head {
                 _ if w & COMPOUND_HEAD != 0 => {
                     if w & LRU != 0 && w & PRIVATE != 0 && w & (DIRTY | WRITEBACK) != 0 {
-                        whole.push(i as u32);
+                        unsplittable.push(i as u32);
                     }
                     Some((i, kind))
                 }
@@ -234,52 +238,52 @@ impl ZoneBlocks {
             };
             match kind {
                 Some(kind) => *frame = kind,
-                None => silent.push(i),
+                None => unflagged.push(i),
             }
         }
         let mut zone_blocks = ZoneBlocks {
             first_pfn: first,
-            blocks: vec![Block::default(); n / BLOCK],
+            blocks: vec![BlockUse::default(); n / BLOCK_FRAMES],
             frames,
             folios,
-            whole,
+            unsplittable,
         };
         zone_blocks.mark_huge();
-        zone_blocks.count(&silent, zone.pcp);
+        zone_blocks.count(&unflagged, zone.pcp);
         zone_blocks
     }
 
-    /// Folios of a whole block are huge pages, and compaction leaves them alone; but clean page cache can be
-    /// dropped, however large its folios are.
+    /// Marks folios of a whole block as huge pages, which compaction does not move. Clean page cache is not marked:
+    /// it can be dropped, however large its folios are.
     fn mark_huge(&mut self) {
-        for i in (0..self.frames.len()).step_by(BLOCK) {
-            let whole = self.folios[i] != u8::MAX && usize::from(self.folios[i]) >= 9;
-            if whole && matches!(self.frames[i], Kind::User | Kind::Unevictable) {
-                self.frames[i..i + BLOCK].fill(Kind::Thp);
+        for i in (0..self.frames.len()).step_by(BLOCK_FRAMES) {
+            let is_huge = self.folios[i] != u8::MAX && usize::from(self.folios[i]) >= 9;
+            if is_huge && matches!(self.frames[i], FrameUse::User | FrameUse::Unevictable) {
+                self.frames[i..i + BLOCK_FRAMES].fill(FrameUse::Thp);
             }
         }
     }
 
-    /// Counts blocks, after deciding what the frames without flags are.
-    fn count(&mut self, silent: &[usize], pcp: u64) {
-        for (frames, block) in self.frames.chunks(BLOCK).zip(&mut self.blocks) {
+    /// Counts the blocks, and decides the use of the frames without flags.
+    fn count(&mut self, unflagged: &[usize], pcp: u64) {
+        for (frames, block) in self.frames.chunks(BLOCK_FRAMES).zip(&mut self.blocks) {
             for &kind in frames {
                 block.0[kind as usize] += 1;
             }
         }
         let mut by_block = vec![0u16; self.blocks.len()];
-        for &i in silent {
-            by_block[i / BLOCK] += 1;
+        for &i in unflagged {
+            by_block[i / BLOCK_FRAMES] += 1;
         }
-        // Whole blocks without a flag are no memory of the allocator: the memory map, holes. Those on
-        // the per-CPU lists of huge pages look the same, and are few.
+        // Whole blocks without a flag are not the allocator's: the memory map, holes. Huge pages on per-CPU lists
+        // look alike, and are few.
         let mut left = pcp;
         let mut mixed: Vec<usize> = (0..by_block.len())
-            .filter(|&b| by_block[b] > 0 && usize::from(by_block[b]) < BLOCK)
+            .filter(|&b| by_block[b] > 0 && usize::from(by_block[b]) < BLOCK_FRAMES)
             .collect();
         mixed.sort_by_key(|&b| {
             (
-                self.blocks[b].kernel() + self.blocks[b].of(Kind::Reserved),
+                self.blocks[b].kernel() + self.blocks[b].of(FrameUse::Reserved),
                 b,
             )
         });
@@ -290,20 +294,20 @@ impl ZoneBlocks {
                 is_pcp[b] = true;
             }
         }
-        for &i in silent {
-            let b = i / BLOCK;
+        for &i in unflagged {
+            let b = i / BLOCK_FRAMES;
             let kind = match usize::from(by_block[b]) {
-                BLOCK => continue,
-                _ if is_pcp[b] => Kind::PerCpu,
-                _ => Kind::Kernel,
+                BLOCK_FRAMES => continue,
+                _ if is_pcp[b] => FrameUse::PerCpu,
+                _ => FrameUse::Kernel,
             };
             self.frames[i] = kind;
-            self.blocks[b].turn(Kind::Absent, kind, 1);
+            self.blocks[b].recount(FrameUse::Absent, kind, 1);
         }
     }
 
-    /// Frames of a kind in all blocks.
-    pub fn pages(&self, kind: Kind) -> u64 {
+    /// Frames of a use in all blocks.
+    pub fn pages(&self, kind: FrameUse) -> u64 {
         self.blocks.iter().map(|b| u64::from(b.of(kind))).sum()
     }
 }
@@ -322,59 +326,59 @@ mod tests {
     }
 
     #[test]
-    fn a_slab_pages_other_bits_mean_nothing() {
-        assert_eq!(by_flags(SLAB | ANON | COMPOUND_TAIL), Some(Kind::Slab));
-        assert_eq!(by_flags(LRU | UPTODATE), Some(Kind::CleanCache));
-        assert_eq!(by_flags(LRU | UPTODATE | MMAP), Some(Kind::User));
+    fn use_by_flags() {
+        assert_eq!(by_flags(SLAB | ANON | COMPOUND_TAIL), Some(FrameUse::Slab));
+        assert_eq!(by_flags(LRU | UPTODATE), Some(FrameUse::CleanCache));
+        assert_eq!(by_flags(LRU | UPTODATE | MMAP), Some(FrameUse::User));
         assert_eq!(
             by_flags(LRU | ANON | SWAPBACKED | UNEVICTABLE),
-            Some(Kind::Unevictable)
+            Some(FrameUse::Unevictable)
         );
         assert_eq!(by_flags(0), None);
     }
 
     #[test]
-    fn a_tail_is_what_its_head_is() {
+    fn a_tail_has_its_head_s_use() {
         let mut words = vec![BUDDY; 512];
         words[8] = LRU | ANON | COMPOUND_HEAD;
         words[9..16].fill(COMPOUND_TAIL);
         let z = ZoneBlocks::read(&zone(512, 0), &PageFlags { words });
-        assert_eq!(z.blocks[0].of(Kind::User), 8);
-        assert_eq!(z.blocks[0].of(Kind::Free), 504);
+        assert_eq!(z.blocks[0].of(FrameUse::User), 8);
+        assert_eq!(z.blocks[0].of(FrameUse::Free), 504);
         assert_eq!(z.folios[8], 3);
         assert_eq!(z.folios[9], u8::MAX);
     }
 
     #[test]
-    fn a_folio_of_a_whole_block_is_a_huge_page() {
+    fn a_folio_of_a_block_is_a_huge_page() {
         let mut words = vec![LRU | ANON | COMPOUND_TAIL; 512];
         words[0] = LRU | ANON | COMPOUND_HEAD;
         let z = ZoneBlocks::read(&zone(512, 0), &PageFlags { words });
-        assert_eq!(z.blocks[0].of(Kind::Thp), 512);
+        assert_eq!(z.blocks[0].of(FrameUse::Thp), 512);
     }
 
     #[test]
-    fn frames_without_flags_are_on_per_cpu_lists_first_where_the_kernel_holds_nothing() {
+    fn unflagged_frames_are_on_per_cpu_lists_or_the_kernel_s() {
         let mut words = vec![BUDDY; 1024];
         words[3] = 0;
         words[4] = SLAB;
         words[600] = 0;
         let z = ZoneBlocks::read(&zone(1024, 1), &PageFlags { words });
-        assert_eq!(z.blocks[0].of(Kind::Kernel), 1);
-        assert_eq!(z.blocks[1].of(Kind::PerCpu), 1);
-        let total: u64 = Kind::ALL.iter().map(|&k| z.pages(k)).sum();
+        assert_eq!(z.blocks[0].of(FrameUse::Kernel), 1);
+        assert_eq!(z.blocks[1].of(FrameUse::PerCpu), 1);
+        let total: u64 = FrameUse::ALL.iter().map(|&k| z.pages(k)).sum();
         assert_eq!(total, 1024, "every frame counts once");
     }
 
     #[test]
-    fn a_span_beyond_the_flags_is_no_memory() {
+    fn a_span_beyond_the_flags_is_absent() {
         let z = ZoneBlocks::read(
             &zone(2048, 0),
             &PageFlags {
                 words: vec![BUDDY; 700],
             },
         );
-        assert_eq!(z.pages(Kind::Free), 700);
+        assert_eq!(z.pages(FrameUse::Free), 700);
         let far = ZoneFacts {
             start: 1 << 40,
             ..zone(512, 0)

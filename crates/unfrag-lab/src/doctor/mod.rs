@@ -1,28 +1,33 @@
 //! What is wrong with a host's memory, and what to do about it.
 //!
-//! - [`diagnosis`]: the answer, as data: the shape of `--json`.
 //! - [`evidence`]: the files of procfs that could be read.
 //! - [`zones`]: what they say of each zone, together.
 //! - [`frames`]: what holds each frame and pageblock, from the page flags.
-//! - [`compactor`], [`forecast`]: how many huge pages can be had, and how.
+//! - [`compactor`], [`forecast`]: how many huge pages can be had, and how. `obstacles`: what stands in the way.
 //! - [`atomic`]: whether requests that may not wait are at risk.
 //! - [`slabs`]: which caches are large, and which grow.
 //! - [`work`]: stalls, failures and compaction so far.
-//! - [`advice`]: settings to change, and what a replay predicts for them ([`predict`]).
-//! - [`text`], [`map`]: all of it for people.
+//! - [`advice`]: settings to change; `advice_rules`: when each is advised; [`predict`]: what a replay predicts for it.
+//! - [`examine`]: all of it in order. [`diagnosis`]: the answer, as data: the shape of `--json`.
+//! - [`text`], [`map`]: the answer for people.
 //!
 //! Invariant: a [`Diagnosis`] is a function of its [`Evidence`]; nothing is read from the host that runs
 //! it. What could not be seen is `null` and named in `unread`, never guessed.
 
 pub mod advice;
+mod advice_rules;
 pub mod atomic;
 pub mod compactor;
 pub mod diagnosis;
 pub mod evidence;
+mod examination;
+mod examined;
 pub mod forecast;
 pub mod frames;
 pub mod map;
+mod obstacles;
 pub mod predict;
+mod proactive;
 pub mod slabs;
 pub mod text;
 pub mod work;
@@ -30,315 +35,11 @@ pub mod zones;
 
 pub use diagnosis::{Diagnosis, NodeDiagnosis, Obstacle, ZoneDiagnosis};
 pub use evidence::Evidence;
-pub use forecast::{Forecast, Means};
-pub use frames::Kind;
-
-use crate::era::Era;
-use crate::error::Result;
-use forecast::Kernel;
-use frames::{BLOCK, ZoneBlocks};
-use unfrag::Order;
-use unfrag::kernel::{MarkCheck, preset};
-use unfrag::stat::{extfrag_for_order, fragmentation_index, unusable_index};
-use zones::ZoneFacts;
-
-/// A diagnosis, and the blocks that a map is drawn from.
-#[derive(Clone, Debug)]
-pub struct Examined {
-    /// What was found.
-    pub diagnosis: Diagnosis,
-    /// Each zone's blocks, in the order of [`Diagnosis::zones`]; empty without page flags.
-    pub blocks: Vec<ZoneBlocks>,
-}
-
-/// Examines a host.
-///
-/// # Errors
-/// If buddyinfo holds numbers that no kernel has, or the release is none.
-pub fn examine(e: &Evidence) -> Result<Examined> {
-    let era = match e.release.as_deref().filter(|r| !r.is_empty()) {
-        Some(release) => Era::of(release)?,
-        None => Era::newest(),
-    };
-    let zones = zones::zones(e)?;
-    let kernel = kernel(e, era);
-    let flags = e.flags.as_ref().filter(|_| e.zones.is_some());
-    let blocks: Vec<ZoneBlocks> = match flags {
-        Some(flags) => zones.iter().map(|z| ZoneBlocks::read(z, flags)).collect(),
-        None => vec![],
-    };
-    let mut found: Vec<ZoneDiagnosis> = (0..zones.len())
-        .map(|i| zone_diagnosis(e, &zones[i], blocks.get(i), kernel))
-        .collect();
-    let mut notes = vec![];
-    late_memory(e, &zones, &mut found, &mut notes);
-    notes.extend(contiguous(e));
-    let huge_pages = found
-        .iter()
-        .fold(Forecast::NONE, |sum, z| sum.plus(z.huge_pages));
-    let check = preset(era.preset()).map_or(MarkCheck::BlockExists, |p| p.rules.marks.check);
-    let mut nodes: Vec<u32> = zones.iter().map(|z| z.node).collect();
-    nodes.dedup();
-    let of = |n: u32| {
-        zones
-            .iter()
-            .filter(move |z| z.node == n)
-            .collect::<Vec<_>>()
-    };
-    let atomic = nodes
-        .iter()
-        .flat_map(|&n| atomic::risks(&of(n), check))
-        .collect();
-    let obstacles = (!blocks.is_empty()).then(|| obstacles(&blocks, kernel));
-    if let Some(size) = e.meminfo.as_ref().and_then(|m| m.get("Hugepagesize"))
-        && size != 2048
-    {
-        notes.push(format!(
-            "the default huge page of this host has {size} KiB; all counts here are of 2 MiB blocks"
-        ));
-    }
-    let mut diagnosis = Diagnosis {
-        source: e.source.clone(),
-        kernel_release: e.release.clone(),
-        uptime_seconds: e.uptime,
-        nodes: nodes
-            .iter()
-            .map(|&n| node_diagnosis(e, era, n, &of(n), &found))
-            .collect(),
-        zones: found,
-        huge_pages,
-        pcp_fraction: kernel
-            .tunes_lists
-            .then(|| e.setting("percpu_pagelist_high_fraction").unwrap_or(0)),
-        huge_pages_in_pool: e.meminfo.as_ref().and_then(|m| m.get("HugePages_Total")),
-        obstacles,
-        pinned_pages: pinned(e),
-        atomic,
-        slabs: slabs::slabs(e),
-        work: work::work(e),
-        advice: vec![],
-        notes,
-        unread: e.unread.clone(),
-    };
-    diagnosis.advice = advice::advice(&diagnosis, e, era);
-    Ok(Examined { diagnosis, blocks })
-}
-
-fn kernel(e: &Evidence, era: Era) -> Kernel {
-    Kernel {
-        // 2.6.35 is the first; a kernel that has it counts it.
-        compacts: e
-            .vmstat
-            .as_ref()
-            .is_none_or(|v| v.get("compact_stall").is_some()),
-        by_order: era.is_at_least(6, 10),
-        unevictable: e.setting("compact_unevictable_allowed").unwrap_or(1) != 0,
-        tunes_lists: era.is_at_least(6, 7),
-    }
-}
-
-/// What is known of contiguous memory areas.
-fn contiguous(e: &Evidence) -> Option<String> {
-    let total = e.meminfo_pages("CmaTotal").filter(|&n| n > 0)?;
-    let free = e.meminfo_pages("CmaFree")?;
-    let pinned = pinned(e).map_or(String::new(), |n| {
-        format!("; {n} pages of this host are pinned")
-    });
-    Some(format!(
-        "contiguous memory areas (CMA): {} of {} MiB free; an allocation there fails with EBUSY where a page \
-         in its range is pinned or being written{pinned}",
-        free / 256,
-        total / 256
-    ))
-}
-
-/// Pages pinned by drivers and storage, of which the kernel counts both ends.
-fn pinned(e: &Evidence) -> Option<u64> {
-    let acquired = e.counter("nr_foll_pin_acquired")?;
-    Some(acquired.saturating_sub(e.counter("nr_foll_pin_released")?))
-}
-
-fn zone_diagnosis(
-    e: &Evidence,
-    zone: &ZoneFacts,
-    blocks: Option<&ZoneBlocks>,
-    kernel: Kernel,
-) -> ZoneDiagnosis {
-    let (huge_pages, compaction_stops) = match blocks {
-        Some(blocks) => forecast::exact(zone, blocks, kernel),
-        None => (forecast::bounds(zone, file_pages(e, zone)), None),
-    };
-    let free = &zone.nr_free;
-    let index = |f: &dyn Fn(u8) -> f64| [3, 4, 9].map(|o| (o, f(o) / 1e3)).into();
-    let mut z = ZoneDiagnosis {
-        node: zone.node,
-        zone: zone.name.clone(),
-        managed_pages: zone.managed,
-        free_pages: zone.free(),
-        pcp_pages: zone.pcp,
-        watermarks: zone.marks,
-        protection_pages: zone.kept,
-        free_huge_blocks: free[9] + 2 * free[10],
-        extfrag_for_order_9: extfrag_for_order(free, Order::HUGE),
-        unusable_index: index(&|o| unusable_index(free, Order(o)) as f64),
-        fragmentation_index: index(&|o| fragmentation_index(free, Order(o)) as f64),
-        verdict: String::new(),
-        huge_pages,
-        compaction_stops,
-        obstacles: blocks.map(|b| obstacles(std::slice::from_ref(b), kernel)),
-        blocks: blocks.map(|b| b.blocks.iter().filter(|b| !b.is_absent()).count() as u64),
-    };
-    z.verdict = text::verdict(&z);
-    z
-}
-
-/// Page cache of a zone, as far as the kernel counts it by zone.
-fn file_pages(e: &Evidence, zone: &ZoneFacts) -> u64 {
-    let info = e.zones.as_ref().and_then(|i| i.zone(zone.node, &zone.name));
-    let count = |names: [&str; 2]| {
-        names
-            .iter()
-            .find_map(|n| info?.counters.get(n))
-            .unwrap_or(0)
-    };
-    count(["nr_zone_inactive_file", "nr_inactive_file"])
-        + count(["nr_zone_active_file", "nr_active_file"])
-}
-
-/// Some hosts begin with little of their memory in zones and add the rest when it is asked for
-/// (deferred initialisation): meminfo counts it, no zone does. It is free, and it is whole blocks.
-fn late_memory(
-    e: &Evidence,
-    zones: &[ZoneFacts],
-    found: &mut [ZoneDiagnosis],
-    notes: &mut Vec<String>,
-) {
-    let managed = |z: &ZoneFacts| e.zones.as_ref()?.zone(z.node, &z.name)?.pages("managed");
-    let all: Option<u64> = zones.iter().map(managed).sum();
-    let (Some(total), Some(all)) = (e.meminfo_pages("MemTotal"), all) else {
-        return;
-    };
-    let late = total.saturating_sub(all);
-    // Less is the difference of two readings.
-    if late < all / 100 || late < BLOCK as u64 {
-        return;
-    }
-    let present = |z: &ZoneFacts| e.zones.as_ref()?.zone(z.node, &z.name)?.pages("present");
-    let room = |z: &ZoneFacts| {
-        present(z)
-            .unwrap_or(0)
-            .saturating_sub(managed(z).unwrap_or(0))
-    };
-    let Some(at) = (0..zones.len()).max_by_key(|&i| room(&zones[i])) else {
-        return;
-    };
-    if room(&zones[at]) < late {
-        return;
-    }
-    let n = late / BLOCK as u64;
-    let f = &mut found[at].huge_pages;
-    let more = |x: Option<u64>| x.map(|x| x + n);
-    *f = Forecast {
-        now: f.now + n,
-        after_compaction: more(f.after_compaction),
-        after_reclaim: more(f.after_reclaim),
-        by_asking_again: more(f.by_asking_again),
-        compaction_unhindered: f.compaction_unhindered,
-        at_most: f.at_most + n,
-    };
-    notes.push(format!(
-        "MemTotal counts {} MiB that no zone manages yet: this kernel adds them when they are asked for, and \
-         they are counted as {n} huge pages of node {}, zone {}",
-        late / 256,
-        zones[at].node,
-        zones[at].name
-    ));
-}
-
-fn node_diagnosis(
-    e: &Evidence,
-    era: Era,
-    node: u32,
-    zones: &[&ZoneFacts],
-    found: &[ZoneDiagnosis],
-) -> NodeDiagnosis {
-    let present = |z: &ZoneFacts| {
-        let info = e.zones.as_ref().and_then(|i| i.zone(z.node, &z.name));
-        info.and_then(|i| i.pages("present")).unwrap_or(z.free())
-    };
-    let all: u64 = zones.iter().map(|z| present(z)).sum();
-    // spec 5.5: the weighted sum over zones.
-    let score = zones
-        .iter()
-        .map(|z| {
-            (u128::from(present(z)) * u128::from(extfrag_for_order(&z.nr_free, Order::HUGE))
-                / u128::from(all + 1)) as u64
-        })
-        .sum();
-    let of_node = found.iter().filter(|z| z.node == node);
-    NodeDiagnosis {
-        node,
-        score,
-        proactive_low_high: e
-            .setting("compaction_proactiveness")
-            .filter(|p| (1..=100).contains(p))
-            .map(|p| proactive_marks(p, era)),
-        huge_pages: of_node.fold(Forecast::NONE, |sum, z| sum.plus(z.huge_pages)),
-    }
-}
-
-/// Scores at which proactive compaction ends and begins. `spec: linux-mm 5.5`
-pub fn proactive_marks(proactiveness: u64, era: Era) -> [u64; 2] {
-    let p = proactiveness.min(100);
-    if era.preset() == "6.18" {
-        let low = 100 - p;
-        [low, (low + 10.min(low / 2)).min(100)]
-    } else {
-        let low = (100 - p).max(5);
-        [low, (low + 10).min(100)]
-    }
-}
-
-/// Kinds that spoil blocks, with how many each spoils.
-fn obstacles(zones: &[ZoneBlocks], kernel: Kernel) -> Vec<Obstacle> {
-    let mut kinds = vec![Kind::Slab, Kind::PageTables, Kind::Kernel, Kind::Reserved];
-    if !kernel.unevictable || !kernel.compacts {
-        kinds.push(Kind::Unevictable);
-    }
-    if !kernel.compacts {
-        kinds.push(Kind::User);
-    }
-    let mut all: Vec<Obstacle> = kinds
-        .iter()
-        .map(|&kind| Obstacle {
-            kind,
-            pages: 0,
-            blocks: 0,
-            blocks_alone: 0,
-        })
-        .collect();
-    for b in zones
-        .iter()
-        .flat_map(|z| &z.blocks)
-        .filter(|b| !b.is_absent())
-    {
-        // The parts of a block that are no memory spoil it as what was kept back at boot does.
-        let of = |k: Kind| match k {
-            Kind::Reserved => b.of(Kind::Reserved) + b.of(Kind::Absent),
-            k => b.of(k),
-        };
-        let spoilers = kinds.iter().filter(|&&k| of(k) > 0).count();
-        for o in &mut all {
-            if of(o.kind) > 0 {
-                o.pages += u64::from(b.of(o.kind));
-                o.blocks += 1;
-                o.blocks_alone += u64::from(spoilers == 1);
-            }
-        }
-    }
-    all.sort_by_key(|o| std::cmp::Reverse((o.blocks_alone, o.blocks)));
-    all
-}
+pub use examination::examine;
+pub use examined::Examined;
+pub use forecast::{Attainability, Forecast};
+pub use frames::FrameUse;
+pub use proactive::proactive_marks;
 
 #[cfg(test)]
 mod tests;

@@ -1,33 +1,17 @@
 //! What a replay of a recording predicts for a piece of advice.
 //!
-//! The recording is replayed twice by the model of its own kernel: with the setting's value of today, and
-//! with the value advised, both beginning alike. What differs is the setting's doing.
+//! The recording is replayed twice by the model of its own kernel, from one starting state: with the current
+//! value of the setting, and with the value advised. The difference is the effect of the setting.
 //!
-//! Invariant: only what the model has is predicted. Reclaim and compaction are not modelled yet, so a
-//! setting whose whole effect they are gets words, never a number.
+//! Invariant: only what the model has is predicted. A replay models neither reclaim nor compaction: a
+//! setting that acts through them alone gets a sentence, never a number.
 
-use super::advice::Advice;
+use super::advice::{Advice, Predicted};
 use crate::error::Result;
 use crate::replay::answer::report::KernelReport;
-use crate::replay::answer::{Options, Unwatched, replay};
+use crate::replay::{Options, Unwatched, replay};
 use crate::report::number;
-use serde::Serialize;
 use unfrag_linux::recording::Recording;
-
-/// The end of a replay, with today's value and with the value advised.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Predicted {
-    /// Today's value.
-    pub from: String,
-    /// The value advised.
-    pub to: String,
-    /// Free 2 MiB blocks at the end: today's, advised.
-    pub free_huge_blocks: [u64; 2],
-    /// Requests that found no page: today's, advised.
-    pub failures: [u64; 2],
-    /// Free pages at the end: today's, advised.
-    pub free_pages: [u64; 2],
-}
 
 /// Puts a prediction into each piece of advice.
 ///
@@ -64,7 +48,7 @@ fn compare(
     let run = |value: &str| -> Result<(u64, u64, u64)> {
         let options = Options {
             set: vec![(setting.to_owned(), value.to_owned())],
-            // Both differ in the setting alone.
+            // One member each, so that the two runs differ in the setting alone.
             members: Some(1),
             ..Options::default()
         };
@@ -82,6 +66,7 @@ fn compare(
     })
 }
 
+/// Free huge blocks, failures and free pages at the end of a replay.
 fn end(kernel: &KernelReport) -> (u64, u64, u64) {
     let zones = kernel.samples.last().map_or(&[][..], |s| &s.zones);
     (

@@ -1,7 +1,7 @@
 //! Which slab caches are large, and which grow.
 //!
-//! Invariant: sizes are of slabs (whole pages taken from the page allocator), not of objects: a cache of
-//! few objects spread over many slabs is large, and that is what spoils blocks.
+//! Invariant: sizes are of slabs (whole pages taken from the page allocator), not of objects: a cache with
+//! few objects in many slabs is large, and spoils many pageblocks.
 
 use super::evidence::Evidence;
 use serde::Serialize;
@@ -13,12 +13,12 @@ const SHOWN: usize = 8;
 
 /// A slab cache.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Slab {
+pub struct SlabCache {
     /// Name.
     pub name: String,
     /// Pages of its slabs.
     pub pages: u64,
-    /// Share of its objects' places that are in use, 0 to 1.
+    /// Share of its object slots in use, 0 to 1.
     pub used: f64,
     /// Pages by which it grew since the earlier reading, negative if it shrank; `null` with only one.
     pub grown_pages: Option<i64>,
@@ -37,14 +37,14 @@ fn sizes(info: &SlabInfo) -> HashMap<&str, u64> {
 }
 
 /// The caches that grew most, then the largest.
-pub fn slabs(e: &Evidence) -> Vec<Slab> {
+pub fn slabs(e: &Evidence) -> Vec<SlabCache> {
     let Some(info) = &e.slabs else { return vec![] };
     let before = e
         .earlier_slabs
         .as_ref()
         .map(|(info, seconds)| (sizes(info), *seconds));
     let now = sizes(info);
-    let mut all: Vec<Slab> = info
+    let mut all: Vec<SlabCache> = info
         .caches
         .iter()
         .map(|c| {
@@ -53,7 +53,7 @@ pub fn slabs(e: &Evidence) -> Vec<Slab> {
                 let old = b.get(c.name.as_str()).copied().unwrap_or(0);
                 i64::try_from(i128::from(pages) - i128::from(old)).unwrap_or(0)
             };
-            Slab {
+            SlabCache {
                 name: c.name.clone(),
                 pages,
                 used: c.active_objs as f64 / c.num_objs.max(1) as f64,
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_that_grew_comes_before_the_larger_one() {
+    fn growing_caches_come_first() {
         let e = Evidence {
             slabs: Some(info(&[("dentry", 500), ("leak", 120)])),
             earlier_slabs: Some((info(&[("dentry", 500), ("leak", 20)]), 60.0)),

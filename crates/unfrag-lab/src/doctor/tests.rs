@@ -1,4 +1,4 @@
-//! A diagnosis of whole hosts, made by hand.
+//! Diagnoses of whole hosts made by hand.
 
 use super::*;
 use std::collections::HashMap;
@@ -43,17 +43,21 @@ fn host() -> HashMap<&'static str, Vec<u8>> {
     ])
 }
 
-fn examined(host: &HashMap<&str, Vec<u8>>) -> Examined {
+fn evidence(host: &HashMap<&str, Vec<u8>>) -> Evidence {
     let read = |name: &str| {
         host.get(name)
             .cloned()
             .ok_or(io::ErrorKind::NotFound.into())
     };
-    examine(&Evidence::read("here", read).unwrap()).unwrap()
+    Evidence::read("here", read).unwrap()
+}
+
+fn examined(host: &HashMap<&str, Vec<u8>>) -> Examined {
+    examine(&evidence(host)).unwrap()
 }
 
 #[test]
-fn a_fragmented_host_is_told_what_can_be_had_and_what_stands_in_the_way() {
+fn a_fragmented_host() {
     let d = examined(&host()).diagnosis;
     assert_eq!(d.huge_pages.now, 10);
     assert!(
@@ -65,7 +69,7 @@ fn a_fragmented_host_is_told_what_can_be_had_and_what_stands_in_the_way() {
     let slab = d.obstacles.as_ref().unwrap()[0];
     assert_eq!(
         (slab.kind, slab.pages, slab.blocks_alone),
-        (Kind::Slab, 1, 1)
+        (FrameUse::Slab, 1, 1)
     );
     assert_eq!(d.atomic[0].verdict, "safe");
     assert!(
@@ -76,7 +80,7 @@ fn a_fragmented_host_is_told_what_can_be_had_and_what_stands_in_the_way() {
 }
 
 #[test]
-fn without_page_flags_the_answer_is_a_bound_and_says_what_is_missing() {
+fn a_host_without_page_flags() {
     let mut host = host();
     host.remove("kpageflags");
     let d = examined(&host).diagnosis;
@@ -90,7 +94,7 @@ fn without_page_flags_the_answer_is_a_bound_and_says_what_is_missing() {
 }
 
 #[test]
-fn memory_that_is_added_when_asked_for_counts_as_free_and_is_noted() {
+fn deferred_memory_counts_as_free() {
     let mut host = host();
     let zoneinfo = ZONEINFO.replace("present  10240", "present  30720");
     host.insert("zoneinfo", zoneinfo.into());
@@ -101,17 +105,18 @@ fn memory_that_is_added_when_asked_for_counts_as_free_and_is_noted() {
     assert_eq!(d.notes.len(), 1, "{:?}", d.notes);
 }
 
+/// `spec: linux-mm 5.5`
 #[test]
-fn the_score_of_a_node_is_weighted_by_size() {
-    // spec 5.5: present x score / (present + 1); 2559 + 2560 of 10239 free pages are outside
-    // blocks: 49, and 10240 x 49 / 10241 is 48.
+fn the_score_of_a_node_is_weighted() {
+    // present x score / (present + 1); 2559 + 2560 of 10239 free pages are outside blocks: 49, and
+    // 10240 x 49 / 10241 is 48.
     let d = examined(&host()).diagnosis;
     assert_eq!(d.nodes[0].score, 48);
     assert_eq!(d.nodes[0].proactive_low_high, Some([80, 90]));
 }
 
 #[test]
-fn advice_names_the_number_that_it_follows_from() {
+fn advice_names_its_number() {
     let d = examined(&host()).diagnosis;
     let proactive = d
         .advice
@@ -124,7 +129,7 @@ fn advice_names_the_number_that_it_follows_from() {
 }
 
 #[test]
-fn a_host_with_nothing_wrong_gets_no_advice() {
+fn a_sound_host_gets_no_advice() {
     let mut host = host();
     let words = vec![BUDDY; 20 * 512];
     host.insert("kpageflags", PageFlags { words }.write());
@@ -138,13 +143,8 @@ fn a_host_with_nothing_wrong_gets_no_advice() {
 }
 
 #[test]
-fn a_release_that_is_none_is_an_error() {
+fn an_unknown_release_is_an_error() {
     let mut host = host();
     host.insert("version", b"Linux version unknown".to_vec());
-    let read = |name: &str| {
-        host.get(name)
-            .cloned()
-            .ok_or(io::ErrorKind::NotFound.into())
-    };
-    assert!(examine(&Evidence::read("here", read).unwrap()).is_err());
+    assert!(examine(&evidence(&host)).is_err());
 }

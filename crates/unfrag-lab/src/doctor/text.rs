@@ -1,8 +1,9 @@
 //! A [`Diagnosis`] as text for a terminal.
 //!
-//! Invariant: every number carries its unit, and a sentence says no more than the diagnosis holds.
+//! Invariant: every number has its unit, and nothing is said that the diagnosis does not hold.
 
-use super::{Diagnosis, Forecast, Means, Obstacle, ZoneDiagnosis};
+use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
+use super::forecast::{Attainability, Forecast};
 use crate::report::number::{bytes, duration, percent, thousands};
 use std::fmt::Write as _;
 
@@ -77,7 +78,7 @@ pub fn render(d: &Diagnosis, bold: bool) -> String {
             let _ = writeln!(out, "\n{}", head(&zone_title(z)));
             let _ = writeln!(out, "  {}", z.verdict);
             let f = &z.huge_pages;
-            let _ = writeln!(out, "  huge pages: {}", means_in_line(f));
+            let _ = writeln!(out, "  huge pages: {}", forecast_line(f));
         }
     }
     if let Some(obstacles) = &d.obstacles {
@@ -186,7 +187,7 @@ fn huge_pages(d: &Diagnosis, out: &mut String) {
     }
 }
 
-fn means_in_line(f: &Forecast) -> String {
+fn forecast_line(f: &Forecast) -> String {
     let mut out = format!("{} at once", thousands(f.now));
     match (f.after_compaction, f.after_reclaim, f.by_asking_again) {
         (Some(c), Some(r), Some(a)) => {
@@ -306,16 +307,15 @@ const SHORT_LISTS: u32 = 100_000;
 
 /// The answer to `--huge N`: a line that says it, and the commands that do it.
 pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
-    let (means, n) = d.huge_pages.means(wanted);
-    let (wanted_, n_) = (thousands(wanted), thousands(n));
+    let (action, n) = d.huge_pages.attainability(wanted);
+    let (wanted_text, n_text) = (thousands(wanted), thousands(n));
     let pool = d.huge_pages_in_pool.unwrap_or(0) + wanted;
     let take = format!("echo {pool} > /proc/sys/vm/nr_hugepages");
-    // A folio that begins to be written between the two ends the run: hence ten times.
+    // A folio whose writeback begins between sync and compaction ends the run: hence ten runs.
     let compact =
         "for i in $(seq 10); do sync; echo 1 > /proc/sys/vm/compact_memory; done".to_owned();
     let drop = "sync; echo 3 > /proc/sys/vm/drop_caches".to_owned();
-    // What is dropped or moved away from would wait on per-CPU lists; a fraction this large empties them
-    // within the second of `vm.stat_interval`.
+    // Freed pages would stay on per-CPU lists; a fraction this large empties them within `vm.stat_interval`, a second.
     let with_short_lists = |commands: Vec<String>, last: String| {
         let lists = d.pcp_fraction.map(|fraction| {
             (
@@ -327,24 +327,24 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
         let all = first.into_iter().chain(commands).chain(back);
         all.chain(Some(last)).collect()
     };
-    match means {
-        Means::Now => (
-            format!("yes: {wanted_} huge pages can be had now; there are {n_}"),
+    match action {
+        Attainability::Now => (
+            format!("yes: {wanted_text} huge pages can be had now; there are {n_text}"),
             vec![take],
         ),
-        Means::AfterCompaction => (
-            format!("yes, after compaction: {n_} huge pages then, for the {wanted_} wanted"),
+        Attainability::AfterCompaction => (
+            format!("yes, after compaction: {n_text} huge pages then, for the {wanted_text} wanted"),
             with_short_lists(vec![compact], take),
         ),
-        Means::AfterReclaim => (
+        Attainability::AfterReclaim => (
             format!(
-                "yes, after dropping caches and compaction: {n_} huge pages then, for the {wanted_} wanted"
+                "yes, after dropping caches and compaction: {n_text} huge pages then, for the {wanted_text} wanted"
             ),
             with_short_lists(vec![drop, compact], take),
         ),
-        Means::ByAskingAgain => (
+        Attainability::ByAskingAgain => (
             format!(
-                "yes, by asking again while the pool grows: {n_} huge pages in the end, for the {wanted_} wanted"
+                "yes, by asking again while the pool grows: {n_text} huge pages in the end, for the {wanted_text} wanted"
             ),
             with_short_lists(
                 vec![
@@ -355,16 +355,16 @@ pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
                 "cat $pool".into(),
             ),
         ),
-        Means::Unknown => (
+        Attainability::Unknown => (
             format!(
-                "perhaps: {n_} can be had now, {} at most; which of them needs /proc/kpageflags, that is root",
+                "perhaps: {n_text} can be had now, {} at most; which of them needs /proc/kpageflags, that is root",
                 thousands(d.huge_pages.at_most)
             ),
             vec![],
         ),
-        Means::Not => (
+        Attainability::Not => (
             format!(
-                "no: {n_} huge pages at most, of the {wanted_} wanted; end programs, or reserve at boot with hugepages="
+                "no: {n_text} huge pages at most, of the {wanted_text} wanted; end programs, or reserve at boot with hugepages="
             ),
             vec![],
         ),

@@ -1,16 +1,16 @@
-//! What fragmentation has cost so far: stalls, failures and the work of compaction, from vmstat.
+//! The cost of fragmentation so far: stalls, failures and the work of compaction, from vmstat.
 //!
-//! Invariant: a counter that the kernel does not have is left out, never shown as 0. Counters of one
-//! meaning that are split by zone are added up.
+//! Invariant: a counter that the kernel does not have is left out, never shown as 0. A counter that is split by zone is
+//! the sum over the zones.
 
 use super::evidence::Evidence;
 use serde::Serialize;
 use unfrag_linux::procfs::VmStat;
 
-/// A cost.
+/// A counter of stalls, failures or work, and its rates.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Work {
-    /// Name as vmstat has it; without the zone where it is split by zone.
+    /// Its name in vmstat; without the zone where it is split by zone.
     pub counter: &'static str,
     /// In words.
     pub what: &'static str,
@@ -22,8 +22,7 @@ pub struct Work {
     pub per_second_since_boot: Option<f64>,
 }
 
-/// Name here, counters (alternatives by kernel, added up where `*` stands for the zone), and what they
-/// count.
+/// The counters: name here, names in vmstat (alternatives by kernel; `*` stands for the zone), and what is counted.
 pub const COUNTERS: [(&str, &[&str], &str); 15] = [
     (
         "allocstall",
@@ -98,7 +97,7 @@ pub const COUNTERS: [(&str, &[&str], &str); 15] = [
     ),
 ];
 
-/// A counter of one reading.
+/// The value of a counter in one reading, by the first of its names that the kernel has.
 fn value(stat: &VmStat, names: &[&str]) -> Option<u64> {
     let whole = names
         .iter()
@@ -115,7 +114,7 @@ fn value(stat: &VmStat, names: &[&str]) -> Option<u64> {
     })
 }
 
-/// Every cost that the host's kernel counts.
+/// Every counter that the host's kernel has.
 pub fn work(e: &Evidence) -> Vec<Work> {
     let Some(stat) = &e.vmstat else { return vec![] };
     let one = |(counter, names, what): &(&'static str, &[&str], &'static str)| {
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_split_by_zone_are_added_and_rates_are_of_two_readings() {
+    fn counters_by_zone_are_summed() {
         let now = "allocstall_dma 0\nallocstall_normal 30\nallocstall_movable 20\n";
         let before = "allocstall_dma 0\nallocstall_normal 10\nallocstall_movable 20\n";
         let w = work(&evidence(now, Some((before, 10.0))));
@@ -161,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn old_kernels_names_are_known() {
+    fn names_of_old_kernels() {
         let w = work(&evidence("allocstall 7\ncompact_pages_moved 5\n", None));
         let names: Vec<_> = w.iter().map(|w| (w.counter, w.total)).collect();
         assert_eq!(names, [("allocstall", 7), ("pgmigrate_success", 5)]);
     }
 
     #[test]
-    fn a_counter_that_went_back_has_no_rate() {
+    fn a_decreased_counter_has_no_rate() {
         let w = work(&evidence(
             "compact_stall 5\n",
             Some(("compact_stall 9\n", 1.0)),

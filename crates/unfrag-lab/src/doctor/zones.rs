@@ -1,13 +1,13 @@
-//! A zone as buddyinfo, zoneinfo and pagetypeinfo show it together.
+//! A zone as buddyinfo, zoneinfo and pagetypeinfo together show it.
 //!
-//! Invariant: every zone has the eleven orders 0 to 10; what a file does not say is 0 or `None`.
+//! Invariant: every zone has the eleven orders 0 to 10; what no file says is 0 or `None`.
 
 use super::evidence::Evidence;
+use crate::error::Result;
 use crate::inspect;
 use unfrag::frame::NR_ORDERS;
-use unfrag_linux::Result;
 
-/// What is known of a zone. In base pages.
+/// What is known of a zone, in base pages.
 #[derive(Clone, Debug, Default)]
 pub struct ZoneFacts {
     /// Node id.
@@ -29,9 +29,9 @@ pub struct ZoneFacts {
     /// The boost in them.
     pub boost: u64,
     /// Pages kept from requests that could use any zone (`protection`, last number).
-    pub kept: u64,
+    pub protection: u64,
     /// Pages kept from requests of the kernel, whose highest zone is Normal.
-    pub kept_from_kernel: u64,
+    pub protection_from_kernel: u64,
     /// Free pages in high-atomic and isolated blocks.
     pub withheld: u64,
     /// Free blocks of order 9 and more in them, in units of order 9.
@@ -47,15 +47,15 @@ impl ZoneFacts {
         pages.sum()
     }
 
-    /// Free huge pages, the withheld not counted.
+    /// Free huge pages, without those withheld.
     pub fn free_huge(&self) -> u64 {
         (self.nr_free[9] + 2 * self.nr_free[10]).saturating_sub(self.withheld_huge)
     }
 
-    /// How many huge pages the watermark `mark` lets out of `free` pages: each one needs
-    /// `free - 511 > mark + kept` before it. `spec: linux-mm 1.5`
-    pub fn let_out(&self, free: u64, mark: u64) -> u64 {
-        let spare = free.saturating_sub(self.withheld + mark + self.kept + 511);
+    /// How many huge pages can be taken from `free` pages above the watermark `mark`: each one needs
+    /// `free - 511 > mark + protection` before it. `spec: linux-mm 1.5`
+    pub fn huge_pages_above(&self, free: u64, mark: u64) -> u64 {
+        let spare = free.saturating_sub(self.withheld + mark + self.protection + 511);
         spare.div_ceil(512)
     }
 
@@ -88,8 +88,8 @@ pub fn zones(e: &Evidence) -> Result<Vec<ZoneFacts>> {
             if let (Some(min), Some(low), Some(high)) = (page("min"), page("low"), page("high")) {
                 z.marks = Some([min, low, high]);
             }
-            z.kept = info.protection.last().copied().unwrap_or(0);
-            z.kept_from_kernel = kept_from_kernel(e, row.node, &info.protection);
+            z.protection = info.protection.last().copied().unwrap_or(0);
+            z.protection_from_kernel = protection_from_kernel(e, row.node, &info.protection);
         }
         if let Some(types) = &e.types {
             for withheld in ["HighAtomic", "Isolate", "Reserve"] {
@@ -124,16 +124,16 @@ pub fn zones(e: &Evidence) -> Result<Vec<ZoneFacts>> {
     Ok(all)
 }
 
-/// What a zone keeps from a request of the kernel: `protection` has a number for each kind of zone that
-/// is configured, and those above Normal (or HighMem) are Movable and Device.
-fn kept_from_kernel(e: &Evidence, node: u32, protection: &[u64]) -> u64 {
+/// The pages that a zone keeps from requests of the kernel. `protection` has a number for each configured kind of zone;
+/// the last ones are those of Movable and Device.
+fn protection_from_kernel(e: &Evidence, node: u32, protection: &[u64]) -> u64 {
     let zones = e
         .zones
         .iter()
         .flat_map(|i| &i.zones)
         .filter(|z| z.node == node);
     let names: Vec<&str> = zones.map(|z| z.name.as_str()).collect();
-    // Kernels that print only populated zones leave out Movable and Device from the names.
+    // Kernels that print only populated zones leave Movable and Device out.
     let at = names
         .iter()
         .position(|n| *n == "Normal")
@@ -150,15 +150,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_huge_page_leaves_more_than_the_mark() {
+    fn each_huge_page_leaves_more_than_the_mark() {
         let z = ZoneFacts {
-            kept: 100,
+            protection: 100,
             ..ZoneFacts::default()
         };
         // 1023 - 511 = 512 > 200 + 100; then 511 - 511 = 0 is not.
-        assert_eq!(z.let_out(1023, 200), 1);
-        assert_eq!(z.let_out(811, 200), 0);
-        assert_eq!(z.let_out(812, 200), 1);
-        assert_eq!(z.let_out(812 + 512, 200), 2);
+        assert_eq!(z.huge_pages_above(1023, 200), 1);
+        assert_eq!(z.huge_pages_above(811, 200), 0);
+        assert_eq!(z.huge_pages_above(812, 200), 1);
+        assert_eq!(z.huge_pages_above(812 + 512, 200), 2);
     }
 }

@@ -1,34 +1,37 @@
-//! What of an experiment runs: kernels and machines by name.
+//! The choice of what runs of an experiment: kernels and machines by name.
 //!
-//! Invariant: with nothing named, what the source ran is run; what was added to it (a sweep, a patch that
-//! the source only mentions) runs if it is named itself, and never otherwise.
+//! Invariant: with nothing named, what the source ran is run. What was added to it (a sweep, a patch that
+//! the source only mentions) runs only if its own name is given.
 
-use super::Name;
+use super::name::Name;
 use crate::error::{Asked, Error, Result};
 
 /// A kernel or a machine, as users name it.
 pub(super) trait Choice {
-    /// Which option names it.
+    /// The word for it in messages.
     const OPTION: Asked;
     /// Its own name.
     fn own_name(&self) -> &str;
-    /// The name that it shares with others.
+    /// The name that it shares with others, such as that of its base.
     fn family(&self) -> &str;
     /// Whether it was added to what the source ran.
     fn added(&self) -> bool;
 
     /// Whether this name chooses it.
-    fn answers(&self, asked: &str) -> bool {
+    fn is_chosen_by(&self, asked: &str) -> bool {
         self.own_name() == asked || (!self.added() && self.family() == asked)
     }
 }
 
-/// Those that are asked for, in the experiment's order.
+/// Those that are named in `asked`, in the experiment's order.
 ///
 /// # Errors
 /// If a name chooses none; it lists those that would.
 pub(super) fn chosen<T: Choice>(name: Name, all: Vec<T>, asked: &[String]) -> Result<Vec<T>> {
-    if let Some(unknown) = asked.iter().find(|a| !all.iter().any(|c| c.answers(a))) {
+    if let Some(unknown) = asked
+        .iter()
+        .find(|a| !all.iter().any(|c| c.is_chosen_by(a)))
+    {
         let mut known: Vec<&str> = vec![];
         let families = all.iter().map(T::family);
         for n in families.chain(all.iter().map(T::own_name)) {
@@ -45,7 +48,7 @@ pub(super) fn chosen<T: Choice>(name: Name, all: Vec<T>, asked: &[String]) -> Re
     }
     let runs = |c: &T| match asked {
         [] => !c.added(),
-        _ => asked.iter().any(|a| c.answers(a)),
+        _ => asked.iter().any(|a| c.is_chosen_by(a)),
     };
     Ok(all.into_iter().filter(runs).collect())
 }
@@ -66,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_runs_only_if_it_is_named_itself() {
+    fn added_kernels_run_only_if_named() {
         let added = [
             "congestion-both-everywhere",
             "kswapd-quickly-notice-high-order",
@@ -82,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_all_that_there_are() {
+    fn an_unknown_name_lists_the_known_ones() {
         let e = chosen(Name::Atomic, Name::Atomic.kernels(), &["2.4".into()]).unwrap_err();
         let help = format!("{e:?}");
         for known in ["2.6.30", "adjust-priority", "congestion-both-everywhere"] {

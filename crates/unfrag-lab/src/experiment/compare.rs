@@ -1,47 +1,24 @@
 //! One kernel against another on the same machine, in the manner of diff-aim9. `spec: linux-mm 8.1`
 
-use super::Name;
-use super::report::Outcome;
-use super::source::{self, AIM9, AIM9_UNITS, PARALLEL_BUILD1};
-use super::stats::Spread;
-use serde::Serialize;
+use super::metric::PARALLEL_BUILD1;
+use super::name::Name;
+use super::report::{Compared, Outcome};
+use super::source::{self, AIM9, AIM9_UNITS};
+use super::stats::Statistics;
 
-/// A metric of two kernels, A and B.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Compared {
-    /// Machine.
-    pub machine: String,
-    /// What is compared.
-    pub metric: String,
-    /// Kernel and variant of the one.
-    pub a: String,
-    /// Kernel and variant of the other.
-    pub b: String,
-    /// Median of the one.
-    pub a_median: f64,
-    /// Median of the other.
-    pub b_median: f64,
-    /// B - A in percent of A; none if A is nothing.
-    pub percent: Option<f64>,
-    /// The standard error of that, in percent; none if there is none, as of single runs.
-    pub stderr_percent: Option<f64>,
-    /// What the source has for it, in percent.
-    pub source_percent: Option<f64>,
-}
-
-/// `b - a` in percent of `a`; none if that is nothing.
+/// `b - a` in percent of `a`; none if `a` is 0.
 fn percent(a: f64, b: f64) -> Option<f64> {
     (a != 0.0).then(|| 100.0 * (b - a) / a)
 }
 
-/// The standard error of [`percent`] of two medians; none if there is none, as of single runs.
-fn stderr_percent(a: &Spread, b: &Spread) -> Option<f64> {
-    let part = |s: &Spread| s.stderr / s.median;
+/// The standard error of [`percent`] of two medians; none of single runs.
+fn stderr_percent(a: &Statistics, b: &Statistics) -> Option<f64> {
+    let part = |s: &Statistics| s.stderr / s.median;
     let relative = (part(a).powi(2) + part(b).powi(2)).sqrt() * b.median / a.median;
     (relative.is_finite() && relative > 0.0).then_some(100.0 * relative)
 }
 
-/// Kernel and variant that others of an experiment are held against.
+/// Kernel and variant that an outcome is compared with.
 fn base(name: Name, o: &Outcome) -> (&str, &'static str) {
     match name {
         Name::HighOrder | Name::Aim9 => ("2.6.14", ""),
@@ -50,7 +27,7 @@ fn base(name: Name, o: &Outcome) -> (&str, &'static str) {
     }
 }
 
-/// Metrics that are compared, each as it is called in the table.
+/// Metrics that are compared, each with its title in the table.
 fn compared(name: Name) -> Vec<(&'static str, String)> {
     let plain = |names: &[&'static str]| names.iter().map(|n| (*n, (*n).to_owned())).collect();
     match name {
@@ -73,7 +50,7 @@ fn source_percent(base: &Outcome, other: &Outcome, metric: &str) -> Option<f64> 
     percent(base.quoted(metric)?, other.quoted(metric)?)
 }
 
-/// Every kernel of some results against the one that its experiment holds others against, where both ran.
+/// Every kernel of some results against the base of its experiment, where both ran.
 pub(super) fn comparisons(name: Name, results: &[Outcome]) -> Vec<Compared> {
     let mut found = vec![];
     for other in results {

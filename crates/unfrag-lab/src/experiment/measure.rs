@@ -1,19 +1,15 @@
-//! What is measured of a run of an experiment.
+//! The metrics of one run of an experiment.
 //!
-//! A metric whose name ends in `_1` to `_10` counts iterations, or tenths of the run's time.
+//! Invariant: they follow from the run's outcome alone, and only from one that finished.
 
-use super::Name;
-use super::source::{BUILD1, BUILD2, MARGINAL, PARALLEL_BUILD1};
-use std::collections::BTreeMap;
+use super::metric::{BUILD1, BUILD2, MARGINAL, Metrics, PARALLEL_BUILD1, over_first};
+use super::name::Name;
 use unfrag_machine::scenario::{Outcome, Sample};
-
-/// What was measured of one run, by name.
-pub type Metrics = BTreeMap<String, f64>;
 
 /// The machine on which two builds of the first kind run side by side.
 const PARALLEL: &str = "stoakley-parallel";
 
-/// Loops that one operation count of AIM9 is made of. `spec: linux-mm 8.1`
+/// Operations that AIM9 counts for one loop of each test. `spec: linux-mm 8.1`
 const AIM9_OPERATIONS: [(&str, f64); 8] = [
     ("creat-clo", 1000.0),
     ("page_test", 1700.0),
@@ -25,7 +21,7 @@ const AIM9_OPERATIONS: [(&str, f64); 8] = [
     ("link_test", 63.0),
 ];
 
-/// What an experiment measures of a run that came to its end.
+/// The metrics of a run that finished.
 pub fn metrics(name: Name, o: &Outcome) -> Metrics {
     match name {
         Name::HighOrder => highorder(o),
@@ -120,22 +116,7 @@ fn slab_order(o: &Outcome) -> Metrics {
     m
 }
 
-/// How much longer later iterations take than the first: the fourth, and the mean of the seventh and all after it.
-pub(super) fn over_first(marginal: &[f64]) -> Vec<(&'static str, f64)> {
-    let mut found = vec![];
-    if let [first, _, _, fourth, ..] = marginal {
-        found.push(("marginal_4th_over_1st", fourth / first));
-    }
-    if let (Some(first), Some(late)) = (marginal.first(), marginal.get(6..))
-        && !late.is_empty()
-    {
-        let mean = late.iter().sum::<f64>() / late.len() as f64;
-        found.push(("marginal_7th_to_10th_over_1st", mean / first));
-    }
-    found
-}
-
-/// A line this many times later than usual is a stall.
+/// A line that takes this many times the median is a stall.
 const STALL: u64 = 10;
 
 fn atomic(o: &Outcome) -> Metrics {
@@ -165,14 +146,14 @@ fn atomic(o: &Outcome) -> Metrics {
 
 const TENTHS: u64 = 10;
 
-/// A sum that samples hold, in MiB.
-type Sum = fn(&Sample) -> f64;
+/// A total since the start of the run, in MiB.
+type Total = fn(&Sample) -> f64;
 
-/// Writeback and I/O, each tenth of the time until `end`: what was under writeback in the mean of the samples
-/// of that tenth, and what was read and written in it, files and swap together.
+/// Writeback and I/O in each tenth of the time until `end`: the mean of what is under writeback in its samples, and
+/// the rates at which files and swap together are read and written.
 fn over_time(samples: &[Sample], end: u64) -> Metrics {
     let mib = |pages: u64| pages as f64 / 256.0;
-    let sums: [(&str, Sum); 2] = [
+    let totals: [(&str, Total); 2] = [
         ("read_mib_s", |s| (s.pgpgin / 4 + s.pswpin) as f64 / 256.0),
         ("written_mib_s", |s| {
             (s.pgpgout / 4 + s.pswpout) as f64 / 256.0
@@ -181,7 +162,7 @@ fn over_time(samples: &[Sample], end: u64) -> Metrics {
     let mut m = Metrics::new();
     for n in 0..TENTHS {
         let (from, to) = (end * n / TENTHS, end * (n + 1) / TENTHS);
-        // Samples within, and the one before them, at which the tenth's first interval begins.
+        // The samples of the tenth, and the one before them, at which its first interval begins.
         let begin = samples.partition_point(|s| s.at_ns <= from);
         let part = &samples[begin.saturating_sub(1)..samples.partition_point(|s| s.at_ns <= to)];
         let (Some(first), Some(last)) = (part.first(), part.last()) else {
@@ -190,8 +171,8 @@ fn over_time(samples: &[Sample], end: u64) -> Metrics {
         if first.at_ns == last.at_ns {
             continue;
         }
-        for (name, sum) in sums {
-            let rate = (sum(last) - sum(first)) / seconds(last.at_ns - first.at_ns);
+        for (name, total) in totals {
+            let rate = (total(last) - total(first)) / seconds(last.at_ns - first.at_ns);
             m.insert(format!("{name}_{}", n + 1), rate);
         }
         let writing = |s: &Sample| s.memory.writeback + s.memory.swap_writeback;
@@ -207,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tenths_of_the_time_hold_what_was_read_and_written_then() {
+    fn tenths_hold_the_io_of_their_time() {
         let sample = |i: u64| {
             let mut s = Sample {
                 at_ns: i * 1_000_000_000,
@@ -226,20 +207,5 @@ mod tests {
         assert_eq!(m["written_mib_s_6"], 2.0);
         assert_eq!((m["writeback_mib_9"], m["writeback_mib_10"]), (0.0, 2.0));
         assert!(over_time(&samples[..1], 100).is_empty());
-    }
-
-    #[test]
-    fn later_iterations_are_told_by_the_first_as_far_as_there_are_any() {
-        assert_eq!(
-            over_first(&[10.0, 1.0, 1.0, 30.0]),
-            [("marginal_4th_over_1st", 3.0)]
-        );
-        let ten = [10.0, 0.0, 0.0, 20.0, 0.0, 0.0, 40.0, 50.0, 60.0, 50.0];
-        let both = [
-            ("marginal_4th_over_1st", 2.0),
-            ("marginal_7th_to_10th_over_1st", 5.0),
-        ];
-        assert_eq!(over_first(&ten), both);
-        assert!(over_first(&[]).is_empty());
     }
 }

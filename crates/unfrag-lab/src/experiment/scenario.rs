@@ -1,11 +1,12 @@
 //! The scenarios of the experiments: their files, and one run of each.
 
-use super::Name;
 use super::choice::{self, Choice};
-use super::measure::{self, Metrics};
+use super::measure;
+use super::metric::Metrics;
+use super::name::Name;
+use super::report::Unfinished;
 use super::variant::Kernel;
 use crate::error::{Asked, Error, Result};
-use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use unfrag::kernel::Reserve;
@@ -68,7 +69,7 @@ fn all(name: Name) -> Result<Vec<Machine>> {
             found.push(Machine {
                 name: m.name.get_ref().clone(),
                 scenario: s.clone(),
-                // The other sizes of memory, and the other disks, are a sweep.
+                // The first machine is the source's; the others are a sweep over memory sizes or disks.
                 added: matches!(name, Name::HighOrder | Name::SlabOrder) && i > 0,
             });
         }
@@ -76,7 +77,7 @@ fn all(name: Name) -> Result<Vec<Machine>> {
     Ok(found)
 }
 
-/// The machines that are asked for; those of the source, if none is.
+/// The machines that are named in `asked`; those of the source, if none is.
 ///
 /// # Errors
 /// If one does not exist.
@@ -85,7 +86,7 @@ pub fn machines(name: Name, asked: &[String]) -> Result<Vec<String>> {
     Ok(chosen.into_iter().map(|m| m.name).collect())
 }
 
-/// What a result's settings say.
+/// The settings that a result lists.
 pub fn settings(name: Name, kernel: &Kernel, machine: &str) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::from([
         ("slab".to_string(), kernel.slab.design.name().into()),
@@ -130,50 +131,39 @@ pub fn calibration() -> String {
     format!("{:016x}", Calibration::standard().hash)
 }
 
-/// What came of one run.
+/// How one run ended.
 #[derive(Clone, Debug)]
-pub enum Once {
-    /// It ran to its end.
+pub enum RunResult {
+    /// The awaited program ended.
     Finished(Metrics),
-    /// It did not.
+    /// It was cut off before that.
     Unfinished(Unfinished),
 }
 
-/// A run that did not come to its end.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Unfinished {
-    /// Its seed.
-    pub seed: u64,
-    /// Why it ended: `time-limit`, `stopped` or `stuck`.
-    pub ended: &'static str,
-    /// Virtual time at its end.
-    pub after_s: f64,
-}
-
-/// One run; `progress` hears how far it is.
+/// One run; `progress` is called as its virtual time goes on.
 ///
 /// # Errors
 /// If the scenario cannot run.
-pub fn once(
+pub fn run_once(
     name: Name,
     kernel: &Kernel,
     machine: &str,
     seed: u64,
     progress: impl FnMut(Progress),
-) -> Result<Once> {
+) -> Result<RunResult> {
     let found = all(name)?
         .into_iter()
         .find(|m| m.name == machine)
         .ok_or_else(|| Error::option(Asked::Machine, format!("there is no machine `{machine}`")))?;
     let outcome = start(&found.scenario, kernel, machine, seed)?.finish(progress);
     if outcome.ended != "finished" {
-        return Ok(Once::Unfinished(Unfinished {
+        return Ok(RunResult::Unfinished(Unfinished {
             seed,
             ended: outcome.ended,
             after_s: outcome.elapsed_ns as f64 / 1e9,
         }));
     }
-    Ok(Once::Finished(measure::metrics(name, &outcome)))
+    Ok(RunResult::Finished(measure::metrics(name, &outcome)))
 }
 
 /// The whole outcome of one run.

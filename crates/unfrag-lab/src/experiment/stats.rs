@@ -1,10 +1,10 @@
-//! A metric over several seeds.
+//! Statistics of a metric over several seeds.
 
 use serde::Serialize;
 
-/// What a metric came to over the runs of an experiment.
+/// Statistics of a metric over the runs of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
+pub struct Statistics {
     /// The middle run, or the mean of the two in the middle.
     pub median: f64,
     /// The least.
@@ -16,9 +16,9 @@ pub struct Spread {
     pub stderr: f64,
 }
 
-impl Spread {
+impl Statistics {
     /// Of at least one value; `None` of none.
-    pub fn of(values: &[f64]) -> Option<Spread> {
+    pub fn of(values: &[f64]) -> Option<Statistics> {
         let mut v = values.to_vec();
         v.sort_by(f64::total_cmp);
         let (&min, &max) = (v.first()?, v.last()?);
@@ -31,7 +31,7 @@ impl Spread {
         } else {
             0.0
         };
-        Some(Spread {
+        Some(Statistics {
             median,
             min,
             max,
@@ -40,7 +40,7 @@ impl Spread {
     }
 
     /// Whether two medians differ by more than two standard errors of their difference.
-    pub fn differs_from(&self, other: &Spread) -> bool {
+    pub fn differs_from(&self, other: &Statistics) -> bool {
         let joint = (self.stderr.powi(2) + other.stderr.powi(2)).sqrt();
         (self.median - other.median).abs() > 2.0 * joint
     }
@@ -48,23 +48,23 @@ impl Spread {
 
 #[cfg(test)]
 mod tests {
-    use super::Spread;
+    use super::Statistics;
 
     #[test]
-    fn the_spread_of_some_values() {
-        let s = Spread::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
+    fn statistics_of_some_values() {
+        let s = Statistics::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
         assert_eq!((s.median, s.min, s.max), (2.5, 1.0, 4.0));
         // Deviation sqrt(5/3), over the square root of four.
         assert!((s.stderr - (5.0f64 / 3.0).sqrt() / 2.0).abs() < 1e-12);
-        assert_eq!(Spread::of(&[7.0]).unwrap().stderr, 0.0);
-        assert_eq!(Spread::of(&[]), None);
+        assert_eq!(Statistics::of(&[7.0]).unwrap().stderr, 0.0);
+        assert_eq!(Statistics::of(&[]), None);
     }
 
     #[test]
-    fn two_spreads_differ_beyond_two_standard_errors() {
-        let a = Spread::of(&[10.0, 11.0, 12.0]).unwrap();
-        let b = Spread::of(&[11.0, 12.0, 13.0]).unwrap();
-        let c = Spread::of(&[20.0, 21.0, 22.0]).unwrap();
+    fn difference_is_beyond_two_standard_errors() {
+        let a = Statistics::of(&[10.0, 11.0, 12.0]).unwrap();
+        let b = Statistics::of(&[11.0, 12.0, 13.0]).unwrap();
+        let c = Statistics::of(&[20.0, 21.0, 22.0]).unwrap();
         assert!(!a.differs_from(&b));
         assert!(a.differs_from(&c));
     }

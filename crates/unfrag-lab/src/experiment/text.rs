@@ -1,8 +1,7 @@
-//! What an experiment came to, for people: the source's table beside ours.
+//! The result of an experiment as text: the source's numbers beside ours.
 
-use super::Name;
-use super::compare::Compared;
-use super::report::{Outcome, Report};
+use super::name::Name;
+use super::report::{Compared, Outcome, Report, Unfinished};
 use crate::report::columns;
 use std::fmt::Write as _;
 
@@ -20,7 +19,7 @@ fn or_dash(x: Option<f64>, shown: impl Fn(f64) -> String) -> String {
     x.map_or_else(|| "-".into(), shown)
 }
 
-/// The metric of which this is one iteration or tenth, and which.
+/// The metric of which this is one iteration or tenth, and its number.
 fn part_of(metric: &str) -> Option<(&str, usize)> {
     let (of, n) = metric.rsplit_once('_')?;
     let n = n.parse().ok().filter(|n| (1..=PARTS).contains(n))?;
@@ -105,7 +104,7 @@ fn parts(out: &mut String, name: Name, r: &Report) {
     columns::push(out, "", 4, &rows);
 }
 
-/// In the manner of diff-aim9.
+/// One kernel against another, in the manner of diff-aim9.
 fn against(out: &mut String, all: &[Compared]) {
     if all.is_empty() {
         return;
@@ -146,7 +145,7 @@ fn unfinished(out: &mut String, r: &Report) {
     let head = ["kernel", "machine", "seed", "ended", "after s"];
     let mut rows = vec![head.map(String::from).to_vec()];
     let of = |o: &Outcome| {
-        let row = |u: &super::scenario::Unfinished| {
+        let row = |u: &Unfinished| {
             vec![
                 o.label(),
                 o.machine.clone(),
@@ -164,14 +163,14 @@ fn unfinished(out: &mut String, r: &Report) {
 #[cfg(test)]
 mod tests {
     use super::super::compare::comparisons;
-    use super::super::scenario::Unfinished;
+    use super::super::metric::PARALLEL_BUILD1;
     use super::super::source;
-    use super::super::stats::Spread;
+    use super::super::stats::Statistics;
     use super::*;
 
     fn outcome(kernel: &str, variant: &str, metrics: &[(&str, &[f64])]) -> Outcome {
         let of =
-            |(name, values): &(&str, &[f64])| ((*name).to_owned(), Spread::of(values).unwrap());
+            |(name, values): &(&str, &[f64])| ((*name).to_owned(), Statistics::of(values).unwrap());
         Outcome {
             kernel: kernel.into(),
             machine: "m".into(),
@@ -205,8 +204,9 @@ mod tests {
             .collect()
     }
 
+    /// `spec: linux-mm 8.1`
     #[test]
-    fn aim9_is_told_as_diff_aim9_tells_it_spec_8_1() {
+    fn aim9_rows_look_like_diff_aim9() {
         let mut clean = outcome("2.6.14", "", &[("signal_test", &[100.0, 110.0])]);
         let mut v19 = outcome("v19", "", &[("signal_test", &[110.0, 121.0])]);
         (clean.quoted, v19.quoted) = (source::aim9("2.6.14"), source::aim9("v19"));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn iterations_stand_in_their_order_with_the_source_below() {
+    fn iterations_are_in_order_with_the_source_below() {
         let metrics: Vec<_> = (1..=10).map(|n| format!("marginal_seconds_{n}")).collect();
         let values: Vec<_> = (1..=10).map(|n| [f64::from(n)]).collect();
         let metrics: Vec<_> = metrics
@@ -242,21 +242,21 @@ mod tests {
         );
     }
 
+    /// `spec: linux-mm 8.5`
     #[test]
-    fn two_builds_side_by_side_are_held_against_slqb_spec_8_5() {
-        let of = |variant, seconds: f64| {
-            outcome("2.6.28", variant, &[(source::PARALLEL_BUILD1, &[seconds])])
-        };
+    fn parallel_builds_are_compared_with_slqb() {
+        let of =
+            |variant, seconds: f64| outcome("2.6.28", variant, &[(PARALLEL_BUILD1, &[seconds])]);
         let text = report(Name::SlabOrder, vec![of("slqb", 50.0), of("slub", 60.0)]);
-        let row = row(&text, &["slub", source::PARALLEL_BUILD1, "-"]);
+        let row = row(&text, &["slub", PARALLEL_BUILD1, "-"]);
         assert!(row.len() == 8, "{text}");
         let against = text.split_once("One kernel").unwrap().1;
-        let row = self::row(against, &["slub", source::PARALLEL_BUILD1]);
+        let row = self::row(against, &["slub", PARALLEL_BUILD1]);
         assert_eq!(row[row.len() - 3..], ["+20.00", "-", "+17.00"]);
     }
 
     #[test]
-    fn a_run_without_an_end_is_told_with_its_seed() {
+    fn an_unfinished_run_is_listed_with_its_seed() {
         let mut o = outcome("2.6.31", "x", &[("elapsed_s", &[5.0])]);
         o.unfinished.push(Unfinished {
             seed: 7,

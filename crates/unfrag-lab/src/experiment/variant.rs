@@ -1,6 +1,7 @@
-//! Kernels of the experiments: a preset, and what is changed about it.
+//! The kernels of the experiments: each a preset, and what is changed about it.
 
 use super::choice::Choice;
+use super::name::Name;
 use crate::error::Asked;
 use unfrag::Rules;
 use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve, preset};
@@ -17,7 +18,7 @@ pub struct Kernel {
     pub rules: Rules,
     /// Its rules for slabs.
     pub slab: SlabRules,
-    /// Whether it may end processes when memory runs out.
+    /// Whether it may kill processes when memory runs out.
     pub oom_killer: bool,
     /// Whether it runs only if it is named: the source mentions it, and has no numbers for it.
     pub added: bool,
@@ -42,7 +43,19 @@ impl Choice for Kernel {
     }
 }
 
-/// The same rules with another reserve.
+impl Name {
+    /// Its kernels, those that run only if they are named among them.
+    pub fn kernels(self) -> Vec<Kernel> {
+        match self {
+            Name::HighOrder => highorder(),
+            Name::Aim9 => aim9(),
+            Name::SlabOrder => slab_order(),
+            Name::Atomic => atomic(),
+        }
+    }
+}
+
+/// The rules with another reserve.
 fn reserving(mut rules: Rules, reserve: Reserve) -> Rules {
     if let Some(p) = rules.pageblocks_mut() {
         p.reserve = reserve;
@@ -54,8 +67,8 @@ fn base(name: &'static str) -> Option<Rules> {
     preset(name).map(|p| p.rules)
 }
 
-/// S0's kernels, and two of today. For its clean kernel S0 had to disable the OOM killer, which otherwise
-/// made room by ending one process after the other.
+/// S0's kernels, and two modern ones. S0 ran its clean kernel with the OOM killer disabled: else the killer frees
+/// memory by ending one process after the other.
 pub fn highorder() -> Vec<Kernel> {
     [
         ("2.6.14", "", SlabRules::SLAB, false),
@@ -84,8 +97,8 @@ pub fn aim9() -> Vec<Kernel> {
     highorder().into_iter().filter(published).collect()
 }
 
-/// S2's allocators, and the four remedies that were tried. Added are those of S2's table on a kernel without
-/// `MIGRATE_RESERVE`, which says what the reserve does. `spec: linux-mm 6.5, 4.7`
+/// S2's allocators, and the four patches that were tried. Added are the allocators of S2's table on a kernel without
+/// `MIGRATE_RESERVE`, which isolate the effect of the reserve. `spec: linux-mm 6.5, 4.7`
 pub fn slab_order() -> Vec<Kernel> {
     let slub = |max_order, first_attempt| {
         let mut r = SlabRules::S2;
@@ -131,9 +144,9 @@ pub fn slab_order() -> Vec<Kernel> {
     published.chain(no_reserve.map(of(without, true))).collect()
 }
 
-/// S4's thirteen kernels: each base, 8aa7e847 reverted, and the five patches one after the other. Added
-/// are the two that S4 mentions beside them: BOTH in every call of `congestion_wait`, in place of patch 3,
-/// and the patch that was dropped after V2, upon V2's other changes (patches 1 and 2).
+/// S4's thirteen kernels: each base, 8aa7e847 reverted, and the five patches, each on top of those before it. Added are
+/// two more that S4 mentions: waiting on both queues in every call of `congestion_wait`, in place of patch 3, and the
+/// patch that was dropped after V2, on top of patches 1 and 2.
 /// `spec: linux-mm 4.6, 8.3`
 pub fn atomic() -> Vec<Kernel> {
     let mut all = vec![];
@@ -151,19 +164,22 @@ pub fn atomic() -> Vec<Kernel> {
         if name == "2.6.30" {
             continue;
         }
-        let mut sw = plain;
-        sw.reclaim.congestion = CongestionWait::Sync;
-        all.push(kernel("revert-8aa7e847", sw));
-        let mut sw = plain;
-        (sw.retry.wake_on_restart, sw.rights.realtime_in_interrupt) = (true, false);
-        all.push(kernel("pgalloc-2.6.30", sw));
-        let (mut everywhere, mut notice) = (sw, sw);
-        sw.reclaim.congestion = CongestionWait::Both;
-        all.push(kernel("congestion-both", sw));
-        sw.kswapd.sleep = KswapdSleep::Staged;
-        all.push(kernel("kswapd-quick-recheck", sw));
-        sw.kswapd.nap = KswapdNap::TroubleLater;
-        all.push(kernel("adjust-priority", sw));
+        let mut rules = plain;
+        rules.reclaim.congestion = CongestionWait::Sync;
+        all.push(kernel("revert-8aa7e847", rules));
+        let mut rules = plain;
+        (
+            rules.retry.wake_on_restart,
+            rules.rights.realtime_in_interrupt,
+        ) = (true, false);
+        all.push(kernel("pgalloc-2.6.30", rules));
+        let (mut everywhere, mut notice) = (rules, rules);
+        rules.reclaim.congestion = CongestionWait::Both;
+        all.push(kernel("congestion-both", rules));
+        rules.kswapd.sleep = KswapdSleep::Staged;
+        all.push(kernel("kswapd-quick-recheck", rules));
+        rules.kswapd.nap = KswapdNap::TroubleLater;
+        all.push(kernel("adjust-priority", rules));
         everywhere.reclaim.congestion = CongestionWait::BothEverywhere;
         notice.kswapd.notices_order_at_once = true;
         let added = [
@@ -182,8 +198,9 @@ pub fn atomic() -> Vec<Kernel> {
 mod tests {
     use super::*;
 
+    /// `spec: linux-mm 4.6`
     #[test]
-    fn s4_has_thirteen_kernels_and_each_patch_is_one_switch_spec_4_6() {
+    fn each_kernel_of_s4_differs_from_the_one_before() {
         let mut all = atomic();
         all.retain(|k| !k.added);
         assert_eq!(all.len(), 13);
@@ -192,8 +209,9 @@ mod tests {
         }
     }
 
+    /// `spec: linux-mm 4.6`
     #[test]
-    fn what_s4_mentions_beside_them_differs_in_one_switch_spec_4_6() {
+    fn added_kernels_of_s4_differ_in_one_switch() {
         let all = atomic();
         let rules = |name: &str, variant: &str| {
             let found = all.iter().find(|k| k.name == name && k.variant == variant);
@@ -210,8 +228,9 @@ mod tests {
         assert_eq!(all.iter().filter(|k| k.added).count(), 4);
     }
 
+    /// `spec: linux-mm 4.7`
     #[test]
-    fn what_the_reserve_does_is_asked_with_the_reserve_alone_taken_away_spec_4_7() {
+    fn no_reserve_variants_differ_in_the_reserve_alone() {
         let all = slab_order();
         let added: Vec<&Kernel> = all.iter().filter(|k| k.added).collect();
         assert_eq!(added.len(), 4);
@@ -226,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kernel_of_the_experiments_exists() {
+    fn every_kernel_has_a_preset() {
         assert_eq!((highorder().len(), slab_order().len()), (5, 13));
     }
 }

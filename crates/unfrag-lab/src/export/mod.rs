@@ -1,111 +1,17 @@
 //! The model's state as trees of procfs files, one a snapshot, for tools that read `/proc`.
 //!
 //! - [`Exporter`]: watches a replay, and writes the trees.
-//! - [`tree`](fn@tree): the files of one moment.
+//! - [`tree`](fn@tree): the files of one moment. `zones` and `tables`: the parts of them that the model alone says.
 //! - [`provenance`]: the list of what the model computed and what it did not.
 //!
 //! Invariant: every value in a tree is the model's, or listed in its `PROVENANCE` as taken from the
 //! recorded snapshot; nothing is passed through silently.
 
+mod exporter;
 pub mod provenance;
 mod tables;
 pub mod tree;
+mod zones;
 
-use crate::error::{Error, Result};
-use crate::replay::answer::Watch;
-use crate::replay::model::ReplayHost;
-use std::fs;
-use std::path::{Path, PathBuf};
+pub use exporter::Exporter;
 pub use tree::{Tree, tree};
-use unfrag::Manager;
-use unfrag_linux::recording::Snapshot;
-
-/// Writes the model's state at each snapshot of a replay.
-#[derive(Debug)]
-pub struct Exporter {
-    directory: PathBuf,
-    by_kernel: bool,
-    trees: u64,
-    failure: Option<Error>,
-}
-
-impl Exporter {
-    /// Into `directory/SNAPSHOT`, or, for several kernels, `directory/KERNEL/SNAPSHOT`.
-    pub fn new(directory: &Path, several_kernels: bool) -> Exporter {
-        Exporter {
-            directory: directory.to_owned(),
-            by_kernel: several_kernels,
-            trees: 0,
-            failure: None,
-        }
-    }
-
-    /// Number of trees written.
-    ///
-    /// # Errors
-    /// The first thing that went wrong; nothing was written after it.
-    pub fn finish(self) -> Result<u64> {
-        self.failure.map_or(Ok(self.trees), Err)
-    }
-
-    fn export(&self, kernel: &str, snap: &Snapshot, m: &Manager<'_, ReplayHost>) -> Result<()> {
-        let mut directory = self.directory.clone();
-        if self.by_kernel {
-            directory.push(kernel);
-        }
-        directory.push(directory_name(&snap.name)?);
-        let files = tree(kernel, snap, m)?;
-        let write = |path: &Path, content: &[u8]| {
-            fs::write(path, content).map_err(|e| unfrag_linux::Error::from(e).in_file(path))
-        };
-        fs::create_dir_all(&directory)
-            .map_err(|e| unfrag_linux::Error::from(e).in_file(&directory))?;
-        for (name, content) in &files.0 {
-            write(&directory.join(name), content)?;
-        }
-        Ok(())
-    }
-}
-
-impl Watch for Exporter {
-    fn at_snapshot(&mut self, kernel: &str, snap: &Snapshot, manager: &Manager<'_, ReplayHost>) {
-        if self.failure.is_some() {
-            return;
-        }
-        match self.export(kernel, snap, manager) {
-            Ok(()) => self.trees += 1,
-            Err(e) => self.failure = Some(e),
-        }
-    }
-}
-
-/// The directory of a snapshot, which must not lead out of where it is put.
-fn directory_name(snapshot: &str) -> Result<PathBuf> {
-    // The snapshot of a directory without a name of its own.
-    if snapshot == "." {
-        return Ok("snapshot".into());
-    }
-    let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\0', '\\']);
-    if snapshot.split('/').all(is_plain) {
-        Ok(snapshot.into())
-    } else {
-        Err(Error::contradiction(format!(
-            "the snapshot's name {snapshot:?} cannot be the name of a directory"
-        )))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_snapshot_cannot_be_written_outside_the_directory() {
-        for bad in ["..", "../x", "/etc", "a/../b", "", "a//b"] {
-            assert!(directory_name(bad).is_err(), "{bad}");
-        }
-        assert_eq!(directory_name("s0001").unwrap(), Path::new("s0001"));
-        assert_eq!(directory_name("a/b").unwrap(), Path::new("a/b"));
-        assert_eq!(directory_name(".").unwrap(), Path::new("snapshot"));
-    }
-}

@@ -1,8 +1,10 @@
-//! Where each value of an exported tree comes from.
+//! The list of where each value of an exported tree comes from.
+//!
+//! Invariant: a row stands once, in the order in which it was first added.
 
 use std::fmt::Write as _;
 
-/// Name of the file that lists it.
+/// Name of the file with the list.
 pub const FILE: &str = "PROVENANCE";
 
 /// Where a value comes from.

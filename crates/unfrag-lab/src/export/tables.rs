@@ -1,6 +1,6 @@
-//! What the model computes alone: free blocks, pageblocks, and the indexes.
+//! Files that the model computes wholly: free blocks, pageblocks, and the fragmentation indexes.
 
-use super::tree::{Names, zones};
+use super::zones::{ProcfsZone, zones};
 use crate::replay::answer::sample::ordinary_orders;
 use unfrag::frame::{MAX_ORDER, NR_ORDERS};
 use unfrag::host::Host;
@@ -28,7 +28,7 @@ pub fn buddyinfo<H: Host>(m: &Manager<'_, H>) -> BuddyInfo {
 /// recorded kernel was built with contiguous memory areas.
 pub fn pagetypeinfo<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> PageTypeInfo {
     let types = types(m, contiguous);
-    // Kernels since 5.5 stop counting; the eras here that do are those with a high-atomic reserve.
+    // Kernels since 5.5 cap the count. Of the eras modelled, those with a high-atomic reserve do.
     let capped = matches!(m.inspect().rules().reserve(), Reserve::HighAtomic(_));
     let count = |blocks: u64| match capped {
         true => Count::with_cap(blocks),
@@ -73,16 +73,18 @@ pub fn pagetypeinfo<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> PageTypeIn
 
 /// The types that the model's kernel has, in its order and by its names.
 fn types<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> Vec<(MigrateType, &'static str)> {
-    use MigrateType::{Cma, HighAtomic, Isolate, Movable, Reclaimable, Reserve as Kept, Unmovable};
-    let sw = m.inspect().rules();
+    use MigrateType::{
+        Cma, HighAtomic, Isolate, Movable, Reclaimable, Reserve as ReserveType, Unmovable,
+    };
+    let rules = m.inspect().rules();
     let named = |types: &[MigrateType]| -> Vec<(MigrateType, &'static str)> {
         types.iter().map(|&t| (t, t.name())).collect()
     };
-    match &sw.placement {
+    match &rules.placement {
         Placement::Ungrouped => named(&[Unmovable]),
         Placement::V19 => V19_TYPES.iter().map(|&t| (t, v19_type_name(t))).collect(),
         Placement::Pageblocks(p) if p.reclaimable_is_type_1 => {
-            named(&[Unmovable, Reclaimable, Movable, Kept, Isolate])
+            named(&[Unmovable, Reclaimable, Movable, ReserveType, Isolate])
         }
         Placement::Pageblocks(_) if contiguous => {
             named(&[Unmovable, Movable, Reclaimable, HighAtomic, Cma, Isolate])

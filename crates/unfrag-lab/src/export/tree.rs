@@ -1,7 +1,10 @@
-//! The files of one moment.
+//! The files of one moment: the model's values where it has them, the recorded ones elsewhere.
+//!
+//! Invariant: each field that is written is added to the [`Provenance`] with its source.
 
 use super::provenance::{FILE as PROVENANCE, Provenance, Source};
 use super::tables;
+use super::zones::{ProcfsZone, zones};
 use unfrag::host::Host;
 use unfrag::inspect::ZoneView;
 use unfrag::kernel::Pcp;
@@ -18,45 +21,20 @@ pub struct Tree(pub Vec<(&'static str, Vec<u8>)>);
 /// KiB in a page.
 const PAGE_KIB: u64 = 4;
 
-/// How procfs names a zone.
-pub(super) trait Names {
-    /// Its node.
-    fn node(&self) -> u32;
-    /// Its name.
-    fn name(&self) -> String;
-}
-
-impl Names for ZoneView {
-    fn node(&self) -> u32 {
-        self.config.node.0.into()
-    }
-    fn name(&self) -> String {
-        self.config.kind.name().to_owned()
-    }
-}
-
-/// The model's zones with their numbers, in the order in which procfs lists them.
-pub(super) fn zones<H: Host>(m: &Manager<'_, H>) -> impl Iterator<Item = (ZoneId, ZoneView)> {
-    let m = m.inspect();
-    let mut all: Vec<(ZoneId, ZoneView)> = m.zones().map(|z| (z, m.zone(z))).collect();
-    all.sort_by_key(|(_, v)| (v.config.node, v.config.kind));
-    all.into_iter()
-}
-
 /// The files that show the state of `m`; what the model does not compute is what `snap` recorded.
 ///
 /// # Errors
 /// If a recorded file is not what a kernel writes; names it and the snapshot.
 pub fn tree<H: Host>(kernel: &str, snap: &Snapshot, m: &Manager<'_, H>) -> Result<Tree> {
-    let mut from = Provenance::default();
+    let mut provenance = Provenance::default();
     let mut files: Vec<(&'static str, Vec<u8>)> = vec![];
     let recorded = |name: &'static str| snap.file(name);
     let named =
         |name: &'static str| move |e: Error| e.in_file(format!("{}/{name}", snap.name).as_ref());
-    from.add("buddyinfo", "*", Source::Model);
+    provenance.add("buddyinfo", "*", Source::Model);
     files.push(("buddyinfo", tables::buddyinfo(m).write().into()));
 
-    from.add("pagetypeinfo", "*", Source::Model);
+    provenance.add("pagetypeinfo", "*", Source::Model);
     let types = recorded("pagetypeinfo")
         .map(PageTypeInfo::parse)
         .transpose();
@@ -72,40 +50,41 @@ pub fn tree<H: Host>(kernel: &str, snap: &Snapshot, m: &Manager<'_, H>) -> Resul
     let managed_before = managed(&zoneinfo);
     files.push((
         "zoneinfo",
-        fill_zones(zoneinfo, m, &mut from).write().into(),
+        fill_zones(zoneinfo, m, &mut provenance).write().into(),
     ));
 
     match recorded("vmstat") {
         Some(text) => {
             let mut vmstat = VmStat::parse(text).map_err(named("vmstat"))?;
-            fill_vmstat(&mut vmstat, m, &mut from);
+            fill_vmstat(&mut vmstat, m, &mut provenance);
             files.push(("vmstat", vmstat.write().into()));
         }
-        None => from.add("vmstat", "*", Source::Absent),
+        None => provenance.add("vmstat", "*", Source::Absent),
     }
     match recorded("slabinfo") {
         Some(text) => {
-            from.add("slabinfo", "*", Source::Recorded);
+            provenance.add("slabinfo", "*", Source::Recorded);
             files.push(("slabinfo", text.to_vec()));
         }
-        None => from.add("slabinfo", "*", Source::Absent),
+        None => provenance.add("slabinfo", "*", Source::Absent),
     }
     match recorded("meminfo") {
         Some(text) => {
             let mut meminfo = MemInfo::parse(text).map_err(named("meminfo"))?;
-            fill_meminfo(&mut meminfo, m, managed_before, &mut from);
+            fill_meminfo(&mut meminfo, m, managed_before, &mut provenance);
             files.push(("meminfo", meminfo.write().into()));
         }
-        None => from.add("meminfo", "*", Source::Absent),
+        None => provenance.add("meminfo", "*", Source::Absent),
     }
-    from.add("extfrag_index", "*", Source::Model);
+    provenance.add("extfrag_index", "*", Source::Model);
     files.push(("extfrag_index", tables::extfrag(m).write().into()));
-    from.add("unusable_index", "*", Source::Model);
+    provenance.add("unusable_index", "*", Source::Model);
     files.push(("unusable_index", tables::unusable(m).write().into()));
-    files.push((PROVENANCE, from.write(kernel, &snap.name).into()));
+    files.push((PROVENANCE, provenance.write(kernel, &snap.name).into()));
     Ok(Tree(files))
 }
 
+/// Pages that all zones manage.
 fn managed(zoneinfo: &ZoneInfo) -> u64 {
     let of = |z: &Zone| z.pages("managed").or_else(|| z.pages("present"));
     zoneinfo
@@ -116,11 +95,15 @@ fn managed(zoneinfo: &ZoneInfo) -> u64 {
 }
 
 /// The recorded zones with the model's state in them.
-fn fill_zones<H: Host>(mut info: ZoneInfo, m: &Manager<'_, H>, from: &mut Provenance) -> ZoneInfo {
+fn fill_zones<H: Host>(
+    mut info: ZoneInfo,
+    m: &Manager<'_, H>,
+    provenance: &mut Provenance,
+) -> ZoneInfo {
     for zone in &mut info.zones {
         let ours = zones(m).any(|(_, v)| (v.node(), v.name()) == (zone.node, zone.name.clone()));
         if !ours && zone.pagesets.is_some() {
-            empty(zone);
+            clear(zone);
         }
     }
     for (z, view) in zones(m) {
@@ -139,13 +122,13 @@ fn fill_zones<H: Host>(mut info: ZoneInfo, m: &Manager<'_, H>, from: &mut Proven
             .filter(|o| o.node == view.node())
             .map(|o| ZoneKind::from_name(&o.name))
             .collect();
-        fill_zone(&mut info.zones[at], &kinds, z, &view, m, from);
+        fill_zone(&mut info.zones[at], &kinds, z, &view, m, provenance);
     }
     info
 }
 
-/// A recorded zone that the model does not have, as the kernel shows one without memory.
-fn empty(zone: &mut Zone) {
+/// Clears a recorded zone that the model does not have: the kernel shows a zone without memory so.
+fn clear(zone: &mut Zone) {
     zone.free = 0;
     zone.pages.0.iter_mut().for_each(|(_, v)| *v = 0);
     zone.protection.fill(0);
@@ -160,7 +143,7 @@ fn fill_zone<H: Host>(
     z: ZoneId,
     view: &ZoneView,
     m: &Manager<'_, H>,
-    from: &mut Provenance,
+    provenance: &mut Provenance,
 ) {
     const FILE: &str = "zoneinfo";
     let marks = &view.marks;
@@ -176,14 +159,14 @@ fn fill_zone<H: Host>(
     ];
     let fresh = zone.pages.0.is_empty();
     zone.free = view.free_pages;
-    from.add(FILE, "free", Source::Model);
+    provenance.add(FILE, "free", Source::Model);
     for (name, value) in computed {
         // A recorded kernel without the field would not show it.
         if zone.pages(name).is_some() || (fresh && name != "promo") {
             zone.pages.set(name, value);
         }
     }
-    list(&zone.pages, &computed.map(|(n, _)| n), from);
+    list(&zone.pages, &computed.map(|(n, _)| n), provenance);
     if zone.protection.is_empty() {
         zone.protection = vec![0; kinds.len()];
     }
@@ -192,18 +175,23 @@ fn fill_zone<H: Host>(
             *pages = view.protection[*kind as usize];
         }
     }
-    from.add(FILE, "protection", Source::Model);
+    provenance.add(FILE, "protection", Source::Model);
     zone.counters.set("nr_free_pages", view.free_pages);
-    list(&zone.counters, &["nr_free_pages"], from);
-    fill_pagesets(zone, z, m, from);
+    list(&zone.counters, &["nr_free_pages"], provenance);
+    fill_pagesets(zone, z, m, provenance);
     zone.last.set("start_pfn", view.config.start.0);
-    list(&zone.last, &["start_pfn"], from);
+    list(&zone.last, &["start_pfn"], provenance);
     if let Some(per_node) = &zone.per_node {
-        list(per_node, &[], from);
+        list(per_node, &[], provenance);
     }
 }
 
-fn fill_pagesets<H: Host>(zone: &mut Zone, z: ZoneId, m: &Manager<'_, H>, from: &mut Provenance) {
+fn fill_pagesets<H: Host>(
+    zone: &mut Zone,
+    z: ZoneId,
+    m: &Manager<'_, H>,
+    provenance: &mut Provenance,
+) {
     let m = m.inspect();
     const FILE: &str = "zoneinfo";
     let tuned = matches!(m.rules().pcp, Pcp::Orders { tuned: true, .. });
@@ -226,7 +214,7 @@ fn fill_pagesets<H: Host>(zone: &mut Zone, z: ZoneId, m: &Manager<'_, H>, from: 
         list(
             &fields,
             &["count", "high", "batch", "high_min", "high_max"],
-            from,
+            provenance,
         );
         Pageset {
             cpu: cpu.0,
@@ -236,18 +224,18 @@ fn fill_pagesets<H: Host>(zone: &mut Zone, z: ZoneId, m: &Manager<'_, H>, from: 
     });
     zone.pagesets = Some(sets.collect());
     if threshold.is_some() {
-        from.add(FILE, "vm stats threshold", Source::Recorded);
+        provenance.add(FILE, "vm stats threshold", Source::Recorded);
     }
 }
 
 /// Lists the fields of a part of zoneinfo: those that the model computed, and the others.
-fn list(counters: &Counters, computed: &[&str], from: &mut Provenance) {
+fn list(counters: &Counters, computed: &[&str], provenance: &mut Provenance) {
     for (name, _) in counters.iter() {
         let source = match computed.contains(&name) {
             true => Source::Model,
             false => Source::Recorded,
         };
-        from.add("zoneinfo", name, source);
+        provenance.add("zoneinfo", name, source);
     }
 }
 
@@ -255,14 +243,14 @@ fn free_pages<H: Host>(m: &Manager<'_, H>) -> u64 {
     zones(m).map(|(_, v)| v.free_pages).sum()
 }
 
-fn fill_vmstat<H: Host>(vmstat: &mut VmStat, m: &Manager<'_, H>, from: &mut Provenance) {
+fn fill_vmstat<H: Host>(vmstat: &mut VmStat, m: &Manager<'_, H>, provenance: &mut Provenance) {
     vmstat.counters.set("nr_free_pages", free_pages(m));
     for (name, _) in vmstat.counters.iter() {
         let source = match name {
             "nr_free_pages" => Source::Model,
             _ => Source::Recorded,
         };
-        from.add("vmstat", name, source);
+        provenance.add("vmstat", name, source);
     }
 }
 
@@ -270,7 +258,7 @@ fn fill_meminfo<H: Host>(
     meminfo: &mut MemInfo,
     m: &Manager<'_, H>,
     managed_before: u64,
-    from: &mut Provenance,
+    provenance: &mut Provenance,
 ) {
     let managed: u64 = zones(m).map(|(_, v)| v.config.managed).sum();
     for line in &mut meminfo.lines {
@@ -286,7 +274,7 @@ fn fill_meminfo<H: Host>(
             }
             _ => Source::Recorded,
         };
-        from.add("meminfo", &line.name, source);
+        provenance.add("meminfo", &line.name, source);
     }
 }
 

@@ -3,13 +3,12 @@
 //! Rules, in this order:
 //! 1. A page that enters page cache is a file's. One with `__GFP_WRITE` was taken to be written to; the others are
 //!    read. If the file is a block device, it is the file system's metadata.
-//! 2. Of the rest, movable ones are anonymous (shared memory is among them, whose requests look the same), unless they were
-//!    taken as readahead does, without retrying, warning or zeroing, and free to use reserves where a huge-page
-//!    fault is not, or with `__GFP_WRITE`: these never made it into page cache.
+//! 2. Of the rest, movable ones are anonymous, shared memory included, whose requests look the same. Two kinds are not:
+//!    those with the flags of readahead (no retrying, warning or zeroing, but not `__GFP_NOMEMALLOC`, which a huge-page
+//!    fault has), and those with `__GFP_WRITE`. They were taken for page cache and never entered it.
 //! 3. `__GFP_NORETRY | __GFP_NOWARN` without `__GFP_ZERO` is how slab caches take pages; with `__GFP_RECLAIMABLE` their
 //!    objects can be reclaimed. `spec: linux-mm 6.2`
-//! 4. Zeroed pages of order 0 or 1 that may do anything to be had, and (since 5.0) are charged to a memory cgroup, are
-//!    page tables.
+//! 4. Zeroed `GFP_KERNEL` pages of order 0 or 1, charged to a memory cgroup since 5.0, are page tables.
 //! 5. Zeroed blocks of order 2 are kernel stacks. Kernels that take stacks in bulk have no event for them.
 //! 6. All others are unmovable pages of some other use: pipes, sockets, the lists of pages to be freed at an exit.
 
@@ -23,9 +22,9 @@ use unfrag::Gfp;
 pub enum Class {
     /// Anonymous or shared memory of processes.
     Anonymous,
-    /// Page cache that was read.
+    /// Page cache that was taken to be read into.
     FileRead,
-    /// Page cache that was written to.
+    /// Page cache that was taken to be written to.
     FileWritten,
     /// Page cache of a block device: directories, inode tables and maps of a file system.
     Metadata,
@@ -62,18 +61,17 @@ impl Class {
 
     /// By its request alone: rules 2 to 6.
     pub fn of_request(gfp: Gfp, order: u8, era: Era) -> Class {
-        const ANY_MEANS: Gfp = Gfp::KERNEL;
         let as_slab = gfp.contains(Gfp::NORETRY | Gfp::NOWARN) && !gfp.contains(Gfp::ZERO);
         if gfp.contains(Gfp::MOVABLE) {
-            let ahead = as_slab && !gfp.contains(Gfp::NOMEMALLOC);
+            let readahead = as_slab && !gfp.contains(Gfp::NOMEMALLOC);
             return match () {
                 () if gfp.contains(Gfp::WRITE) => Class::FileWritten,
-                () if ahead => Class::FileRead,
+                () if readahead => Class::FileRead,
                 () => Class::Anonymous,
             };
         }
         let zeroed =
-            gfp.contains(Gfp::ZERO | ANY_MEANS) && !gfp.intersects(Gfp::HIGHMEM | Gfp::HARDWALL);
+            gfp.contains(Gfp::ZERO | Gfp::KERNEL) && !gfp.intersects(Gfp::HIGHMEM | Gfp::HARDWALL);
         let charged = gfp.contains(Gfp::ACCOUNT) || !era.is_at_least(5, 0);
         match order {
             _ if as_slab && gfp.contains(Gfp::RECLAIMABLE) => Class::SlabReclaimable,
@@ -99,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_that_6_18_was_seen_to_make_are_told_apart() {
+    fn requests_of_6_18_by_class() {
         let era = Era::of("6.18.0").unwrap();
         for (raw, order, class) in [
             (0x14_0dca, 0, Class::Anonymous),  // a fault
@@ -112,7 +110,7 @@ mod tests {
             (0x05_2810, 1, Class::SlabReclaimable),
             (0x0d_2800, 0, Class::SlabUnmovable),
             (0x25_2800, 0, Class::SlabUnmovable),
-            (0x00_2800, 0, Class::Other), // pages to be freed at an exit
+            (0x00_2800, 0, Class::Other), // a list of pages to be freed at an exit
             (0x50_0cc2, 0, Class::Other), // a pipe
         ] {
             let gfp = era.gfp(raw);
@@ -121,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_in_page_cache_is_read_written_or_a_devices() {
+    fn classes_in_page_cache() {
         assert_eq!(
             Class::in_page_cache(Gfp::HIGHUSER_MOVABLE, false),
             Class::FileRead

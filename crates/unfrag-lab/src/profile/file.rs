@@ -2,17 +2,17 @@
 //!
 //! Invariant: what is written is read back as the same profile. Quantiles, frees and slab objects take a line each.
 
-use super::{Profile, VERSION};
+use super::contents::{Profile, VERSION};
 use serde::Deserialize;
 use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table, Value};
 use unfrag_linux::{Error, Result};
 
-/// What stands above every profile.
+/// The comment at the head of every profile.
 const HEAD: &str = "# What a command does to memory, made from a recording of it by `unfrag profile`.\n\
     # Pages are of `page_bytes`; times are in microseconds; quantiles are numbers that were seen (nearest rank).\n\n";
 
-/// The way out where a file cannot be used.
-const ANEW: &str = "make it anew with: unfrag profile RECORDING -o FILE.toml";
+/// Help where a file cannot be used.
+const MAKE_AGAIN: &str = "make it anew with: unfrag profile RECORDING -o FILE.toml";
 
 impl Profile {
     /// The file's text.
@@ -41,21 +41,22 @@ impl Profile {
             let place = e.span().map_or(0, |s| s.start as u64);
             Error::malformed(format!("no profile: {}", e.message()))
                 .at(place)
-                .help(ANEW)
+                .help(MAKE_AGAIN)
         };
         let head: Head = toml_edit::de::from_str(text).map_err(bad)?;
         if head.profile != VERSION {
             let found = format!("version {} of the format of profiles", head.profile);
             return Err(
-                Error::unsupported(format!("{found}; this program reads {VERSION}")).help(ANEW),
+                Error::unsupported(format!("{found}; this program reads {VERSION}"))
+                    .help(MAKE_AGAIN),
             );
         }
         toml_edit::de::from_str(text).map_err(bad)
     }
 }
 
-/// The item, with a heading of its own for each table in it; but those that hold single values only take a line, unless it
-/// is at the `top`.
+/// The item with a heading for each table in it. A table that holds single values only takes a line, unless it is at
+/// the `top`.
 fn headed(item: Item, top: bool) -> Item {
     match item {
         Item::Value(Value::InlineTable(inline)) if top || !is_line(&inline) => {
@@ -76,7 +77,7 @@ fn table_of(inline: InlineTable) -> Table {
     table
 }
 
-/// Tables that are too long for a line each get a heading, the others a line; numbers share one.
+/// Tables that are too long for a line get a heading each, other tables a line each; numbers share one line.
 fn of_array(mut array: Array) -> Item {
     let tables: Vec<InlineTable> = array
         .iter()

@@ -1,7 +1,7 @@
 //! Files in page cache: which ones a program read, wrote and removed, and how large they are.
 //!
-//! Invariant: a file is one inode of one device, and belongs to the program that first brought a page of it. What page
-//! cache held already leaves no event: record with cold caches where that matters.
+//! Invariant: a file is one inode of one device, and belongs to the program that first brought a page of it into page
+//! cache. What page cache holds already leaves no event: record with cold caches where that matters.
 
 use super::spread::Spread;
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_the_size_of_its_last_page_and_the_program_that_came_first() {
+    fn a_file_belongs_to_its_first_program() {
         let mut inodes = Inodes::default();
         inodes.enter(1, 7, 4, false, 0);
         inodes.enter(1, 7, 9, false, 1);

@@ -1,76 +1,102 @@
-//! The events that tell of pages, read from a recording's columns in the order of time.
+//! The events of pages, read from a recording's columns in the order of time.
 //!
 //! Invariant: a field that an event lacks is an error, but for the order of page cache events, which older kernels do not
 //! have: theirs is 0.
 
+use crate::error::{Error, Result};
 use std::collections::HashSet;
 use unfrag::frame::NR_ORDERS;
 use unfrag_linux::recording::{EventTable, Recording};
-use unfrag_linux::{Error, Result};
 
 /// Bits of a device number that hold its minor number.
 const MINOR_BITS: u32 = 20;
 
-/// What a page event tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A block is allocated.
+/// The tracepoints that are read.
+#[derive(Clone, Copy)]
+enum Tracepoint {
     Alloc,
-    /// A block is freed.
     Free,
-    /// A page enters page cache.
-    Enter,
-    /// A page leaves page cache.
-    Leave,
-    /// A task begins to reclaim.
+    CacheAdd,
+    CacheDelete,
     ReclaimBegin,
-    /// It ends.
     ReclaimEnd,
 }
 
-/// The columns of a kind of event: frame, order, flags or inode, device, index.
+/// What a page event tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageEventKind {
+    /// A block is allocated.
+    Alloc {
+        /// The request's flags, as the recorded kernel numbers them.
+        gfp: u64,
+    },
+    /// A block is freed.
+    Free,
+    /// A page enters page cache.
+    CacheAdd {
+        /// Inode number of the file.
+        inode: u64,
+        /// Device of the file.
+        device: u64,
+        /// Page of the file.
+        index: u64,
+    },
+    /// A page leaves page cache.
+    CacheDelete,
+    /// A task begins direct reclaim.
+    ReclaimBegin,
+    /// A task ends direct reclaim.
+    ReclaimEnd,
+}
+
+/// The columns of one table of events: frame and order; then flags, or inode, device and page of the file.
 pub struct Columns<'a> {
-    kind: Kind,
+    tracepoint: Tracepoint,
     columns: [Option<&'a [u64]>; 5],
 }
 
 impl Columns<'_> {
     fn of(table: &EventTable) -> Result<Option<Columns<'_>>> {
-        let (kind, names): (Kind, &[&str]) = match table.name.as_str() {
-            "mm_page_alloc" => (Kind::Alloc, &["pfn", "order", "gfp_flags"]),
-            "mm_page_free" | "mm_page_free_direct" => (Kind::Free, &["pfn", "order"]),
-            "mm_filemap_add_to_page_cache" => {
-                (Kind::Enter, &["pfn", "order", "i_ino", "s_dev", "index"])
-            }
-            "mm_filemap_delete_from_page_cache" => (Kind::Leave, &["pfn", "order"]),
-            "mm_vmscan_direct_reclaim_begin" => (Kind::ReclaimBegin, &[]),
-            "mm_vmscan_direct_reclaim_end" => (Kind::ReclaimEnd, &[]),
+        let (tracepoint, names): (Tracepoint, &[&str]) = match table.name.as_str() {
+            "mm_page_alloc" => (Tracepoint::Alloc, &["pfn", "order", "gfp_flags"]),
+            "mm_page_free" | "mm_page_free_direct" => (Tracepoint::Free, &["pfn", "order"]),
+            "mm_filemap_add_to_page_cache" => (
+                Tracepoint::CacheAdd,
+                &["pfn", "order", "i_ino", "s_dev", "index"],
+            ),
+            "mm_filemap_delete_from_page_cache" => (Tracepoint::CacheDelete, &["pfn", "order"]),
+            "mm_vmscan_direct_reclaim_begin" => (Tracepoint::ReclaimBegin, &[]),
+            "mm_vmscan_direct_reclaim_end" => (Tracepoint::ReclaimEnd, &[]),
             _ => return Ok(None),
         };
         let mut columns = [None; 5];
         for (column, name) in columns.iter_mut().zip(names) {
             *column = table.column(name);
             // Page cache had single pages before it had folios.
-            let optional = *name == "order" && matches!(kind, Kind::Enter | Kind::Leave);
+            let optional = *name == "order"
+                && matches!(tracepoint, Tracepoint::CacheAdd | Tracepoint::CacheDelete);
             if column.is_none() && !optional {
-                return Err(Error::malformed(format!(
+                return Err(Error::lacking(format!(
                     "the event {} has no field {name}",
                     table.name
                 ))
                 .help("record the events with their raw data"));
             }
         }
-        Ok(Some(Columns { kind, columns }))
+        Ok(Some(Columns {
+            tracepoint,
+            columns,
+        }))
     }
 }
 
 /// A page event.
 #[derive(Clone, Copy, Debug)]
 pub struct PageEvent {
-    /// Where it stands among the recording's events.
+    /// Index among the recording's events.
     pub index: usize,
     /// What it tells.
-    pub kind: Kind,
+    pub kind: PageEventKind,
     /// Nanoseconds of the trace clock.
     pub time: u64,
     /// Task, by index into the recording's.
@@ -79,11 +105,9 @@ pub struct PageEvent {
     pub pfn: u64,
     /// Order of the block.
     pub order: u8,
-    /// Request flags; or inode, device and page of the file.
-    pub rest: [u64; 3],
 }
 
-/// The columns of each kind of event of a recording.
+/// The columns of each of a recording's tables; `None` for those of other events.
 ///
 /// # Errors
 /// If an event lacks a field.
@@ -101,20 +125,31 @@ pub fn visit(
     mut each: impl FnMut(PageEvent),
 ) -> Result<()> {
     let mut rows = vec![0; columns.len()];
-    for (index, &kind) in rec.events.kind.iter().enumerate() {
-        let kind = usize::from(kind);
-        let row = rows[kind];
-        rows[kind] += 1;
-        let Some(c) = &columns[kind] else { continue };
+    for (index, &table) in rec.events.kind.iter().enumerate() {
+        let table = usize::from(table);
+        let row = rows[table];
+        rows[table] += 1;
+        let Some(c) = &columns[table] else { continue };
         let field = |n: usize| c.columns[n].and_then(|c| c.get(row)).copied().unwrap_or(0);
+        let kind = match c.tracepoint {
+            Tracepoint::Alloc => PageEventKind::Alloc { gfp: field(2) },
+            Tracepoint::Free => PageEventKind::Free,
+            Tracepoint::CacheAdd => PageEventKind::CacheAdd {
+                inode: field(2),
+                device: field(3),
+                index: field(4),
+            },
+            Tracepoint::CacheDelete => PageEventKind::CacheDelete,
+            Tracepoint::ReclaimBegin => PageEventKind::ReclaimBegin,
+            Tracepoint::ReclaimEnd => PageEventKind::ReclaimEnd,
+        };
         each(PageEvent {
             index,
-            kind: c.kind,
+            kind,
             time: rec.events.time[index],
             task: rec.events.task[index],
             pfn: field(0),
             order: order(field(1))?,
-            rest: [field(2), field(3), field(4)],
         });
     }
     Ok(())
@@ -123,15 +158,18 @@ pub fn visit(
 fn order(value: u64) -> Result<u8> {
     match u8::try_from(value) {
         Ok(order) if usize::from(order) < NR_ORDERS => Ok(order),
-        _ => Err(
-            Error::too_large("the order of a page event", value, NR_ORDERS as u64 - 1)
-                .help("the file is damaged, or its kernel has larger blocks than any known here"),
-        ),
+        _ => Err(unfrag_linux::Error::too_large(
+            "the order of a page event",
+            value,
+            NR_ORDERS as u64 - 1,
+        )
+        .help("the file is damaged, or its kernel has larger blocks than any known here")
+        .into()),
     }
 }
 
-/// Anonymous devices (major number 0) all of whose inodes that entered page cache bear device numbers: block devices
-/// as files.
+/// The anonymous devices (major number 0) that hold block devices as files: each inode of theirs that entered page cache
+/// is numbered by a block device.
 pub fn device_files(rec: &Recording) -> HashSet<u64> {
     let tables = rec
         .events

@@ -1,12 +1,11 @@
-//! Sums of pages: by class, of the whole command, of each program and of each process.
+//! Sums of pages by class, of the whole command and of each program.
 //!
 //! Invariant: what [`Tally::take`] adds, [`Tally::give_back`] takes away, at the end of the recording at the latest;
 //! `live` never exceeds `high`, nor `high` what was taken.
 
 use super::class::Class;
-use super::process::Process;
 use super::spread::Spread;
-use super::{Each, is_zero};
+use super::zero::is_zero;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,17 +20,17 @@ pub struct Pages {
     pub taken_by_order: Vec<u64>,
     /// Most at one time.
     pub high_water_pages: u64,
-    /// Given back, by whom.
+    /// Freed, by who freed them.
     pub freed_pages: Freed,
     /// In use at the end of the recording.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub held_pages: u64,
-    /// From allocation to free of those that were seen freed, page by page; left out if none was.
+    /// Time from allocation to free, of each page whose free is an event; left out if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime_us: Option<Spread>,
 }
 
-/// Pages given back.
+/// Freed pages, by who freed them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Freed {
@@ -41,7 +40,7 @@ pub struct Freed {
     /// By the process that took them, as it ended.
     #[serde(skip_serializing_if = "is_zero")]
     pub at_exit: u64,
-    /// By another process, or later by the kernel on behalf of nobody.
+    /// By another process, or later by the kernel.
     #[serde(skip_serializing_if = "is_zero")]
     pub by_others: u64,
     /// By the kernel's reclaim.
@@ -52,20 +51,20 @@ pub struct Freed {
     pub unseen: u64,
 }
 
-/// How a page ended.
+/// How the use of a page ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// By the process that took them.
+pub enum PageEnd {
+    /// Freed by the process that took it.
     Running,
-    /// The same, as it ends.
+    /// Freed by the process that took it, as it exits.
     AtExit,
-    /// By another task.
+    /// Freed by another task.
     ByOthers,
-    /// By reclaim.
+    /// Freed by reclaim.
     Reclaimed,
-    /// With no event.
+    /// Freed without an event.
     Unseen,
-    /// Not at all.
+    /// In use at the end of the recording.
     Held,
 }
 
@@ -80,20 +79,20 @@ struct Sum {
     lifetimes: Option<Histogram<u64>>,
 }
 
-/// Longest life that is told from longer ones: 12 days.
+/// Longest lifetime that is recorded: 12 days. Longer ones count as this.
 const LONGEST_US: u64 = 1 << 40;
 
 /// Pages of a program, or of all.
 #[derive(Clone, Default)]
 pub struct Tally {
     sums: [Sum; Class::ALL.len()],
-    /// Of all classes but those of page cache.
+    /// Pages in use of all classes but those of page cache; and the most at one time.
     live: u64,
     high: u64,
 }
 
 impl Tally {
-    /// A block of an order is taken for a class.
+    /// Counts an allocated block.
     pub fn take(&mut self, class: Class, order: u8) {
         let sum = &mut self.sums[class as usize];
         sum.taken += 1 << order;
@@ -111,15 +110,15 @@ impl Tally {
         }
     }
 
-    /// A page ends so, after so many nanoseconds.
-    pub fn give_back(&mut self, class: Class, how: End, life_ns: u64) {
+    /// Counts the end of a page's use, `life_ns` nanoseconds after its allocation.
+    pub fn give_back(&mut self, class: Class, how: PageEnd, life_ns: u64) {
         let sum = &mut self.sums[class as usize];
         sum.live -= 1;
         sum.ended[how as usize] += 1;
         if !class.is_page_cache() {
             self.live -= 1;
         }
-        if !matches!(how, End::Unseen | End::Held) {
+        if !matches!(how, PageEnd::Unseen | PageEnd::Held) {
             let all = sum.lifetimes.get_or_insert_with(|| {
                 Histogram::new_with_bounds(1, LONGEST_US, 2).expect("the bounds are in order")
             });
@@ -127,11 +126,11 @@ impl Tally {
         }
     }
 
-    /// Pages that were counted as freed while running were freed at an exit.
-    pub fn were_at_exit(&mut self, class: Class, pages: u64) {
+    /// Counts pages as freed at an exit that were counted as freed while running.
+    pub fn recount_as_exit(&mut self, class: Class, pages: u64) {
         let ended = &mut self.sums[class as usize].ended;
-        ended[End::Running as usize] -= pages;
-        ended[End::AtExit as usize] += pages;
+        ended[PageEnd::Running as usize] -= pages;
+        ended[PageEnd::AtExit as usize] += pages;
     }
 
     /// Most pages at one time that were not in page cache.
@@ -150,7 +149,7 @@ impl Tally {
 
 impl Sum {
     fn pages(&self) -> Pages {
-        let ended = |how: End| self.ended[how as usize];
+        let ended = |how: PageEnd| self.ended[how as usize];
         let orders = self
             .by_order
             .iter()
@@ -161,13 +160,13 @@ impl Sum {
             taken_by_order: self.by_order[..orders].to_vec(),
             high_water_pages: self.high,
             freed_pages: Freed {
-                running: ended(End::Running),
-                at_exit: ended(End::AtExit),
-                by_others: ended(End::ByOthers),
-                reclaimed: ended(End::Reclaimed),
-                unseen: ended(End::Unseen),
+                running: ended(PageEnd::Running),
+                at_exit: ended(PageEnd::AtExit),
+                by_others: ended(PageEnd::ByOthers),
+                reclaimed: ended(PageEnd::Reclaimed),
+                unseen: ended(PageEnd::Unseen),
             },
-            held_pages: ended(End::Held),
+            held_pages: ended(PageEnd::Held),
             lifetime_us: self.lifetimes.as_ref().map(|h| Spread {
                 p10: h.value_at_quantile(0.1),
                 median: h.value_at_quantile(0.5),
@@ -175,94 +174,5 @@ impl Sum {
                 max: h.max(),
             }),
         }
-    }
-}
-
-/// What one process took.
-#[derive(Clone, Debug, Default)]
-pub struct OfProcess {
-    anonymous_taken: u64,
-    anonymous_live: u64,
-    anonymous_high: u64,
-    tables_live: u64,
-    tables_high: u64,
-    read: u64,
-    written: u64,
-    /// Anonymous pages in use after each change, by time.
-    line: Vec<(u64, u32)>,
-}
-
-impl OfProcess {
-    /// Pages of a class are taken at a time.
-    pub fn take(&mut self, class: Class, pages: u64, time: u64) {
-        if let Some(taken) = self.taken(class) {
-            *taken += pages;
-        }
-        self.live(class, pages as i64, time);
-    }
-
-    /// Pages of a class are given back at a time.
-    pub fn give_back(&mut self, class: Class, pages: u64, time: u64) {
-        self.live(class, -(pages as i64), time);
-    }
-
-    fn taken(&mut self, class: Class) -> Option<&mut u64> {
-        match class {
-            Class::Anonymous => Some(&mut self.anonymous_taken),
-            Class::FileRead => Some(&mut self.read),
-            Class::FileWritten => Some(&mut self.written),
-            _ => None,
-        }
-    }
-
-    fn live(&mut self, class: Class, change: i64, time: u64) {
-        match class {
-            Class::Anonymous => {
-                self.anonymous_live = self.anonymous_live.saturating_add_signed(change);
-                self.anonymous_high = self.anonymous_high.max(self.anonymous_live);
-                let now = u32::try_from(self.anonymous_live).unwrap_or(u32::MAX);
-                self.line.push((time, now));
-            }
-            Class::PageTables => {
-                self.tables_live = self.tables_live.saturating_add_signed(change);
-                self.tables_high = self.tables_high.max(self.tables_live);
-            }
-            _ => {}
-        }
-    }
-
-    /// Anonymous pages in use at a time.
-    fn at(&self, time: u64) -> u64 {
-        let after = self.line.partition_point(|l| l.0 <= time);
-        after.checked_sub(1).map_or(0, |i| self.line[i].1.into())
-    }
-}
-
-/// How the processes of a program differ; `until` is the end of the recording, in nanoseconds of the trace clock.
-pub fn each(of: &[(&Process, &OfProcess)], timed: bool, until: u64) -> Each {
-    let life = |p: &Process| p.ended.unwrap_or(until).saturating_sub(p.started);
-    let spread = |value: &dyn Fn(&Process, &OfProcess) -> u64| {
-        Spread::of(of.iter().map(|(p, u)| value(p, u)).collect())
-    };
-    let percent = |tenth: u64| {
-        let at = |(p, u): &(&Process, &OfProcess)| {
-            // The last moment of the tenth: an exit gives everything back in no time.
-            let time = p.started + (life(p) / 10).saturating_mul(tenth);
-            u.at(time.saturating_sub(1))
-        };
-        let most: u64 = of.iter().map(|(_, u)| u.anonymous_high).sum();
-        let held: u64 = of.iter().map(at).sum();
-        (100 * held).checked_div(most).unwrap_or(0).min(100) as u8
-    };
-    Each {
-        life_us: spread(&|p, _| life(p) / 1000),
-        cpu_us: timed.then(|| spread(&|p, _| p.cpu_ns / 1000)),
-        blocked_us: timed.then(|| spread(&|p, _| p.blocked_ns / 1000)),
-        anonymous_taken_pages: spread(&|_, u| u.anonymous_taken),
-        anonymous_high_water_pages: spread(&|_, u| u.anonymous_high),
-        page_tables_high_water_pages: spread(&|_, u| u.tables_high),
-        file_read_pages: spread(&|_, u| u.read),
-        file_written_pages: spread(&|_, u| u.written),
-        anonymous_percent_by_tenth: (1..=10).map(percent).collect(),
     }
 }

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 /// Quantiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spread {
-    /// A tenth is not above.
+    /// The tenth percentile.
     pub p10: u64,
-    /// Half is not above.
+    /// The fiftieth percentile.
     pub median: u64,
-    /// Nine tenths are not above.
+    /// The ninetieth percentile.
     pub p90: u64,
-    /// None is above.
+    /// The largest.
     pub max: u64,
 }
 
@@ -39,7 +39,7 @@ mod tests {
     use super::Spread;
 
     #[test]
-    fn each_quantile_is_a_number_that_was_seen() {
+    fn quantiles_are_by_nearest_rank() {
         let s = Spread::of((1..=20).rev().collect());
         assert_eq!((s.p10, s.median, s.p90, s.max), (2, 10, 18, 20));
         let one = Spread::of(vec![7]);

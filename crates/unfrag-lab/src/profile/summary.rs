@@ -1,15 +1,15 @@
-//! From the sums of a walk to what is said of the command and of each of its programs.
+//! From the sums of a walk to the use of memory by the command and by each of its programs.
 //!
 //! Invariant: every process is counted once in its program, and once in all.
 
-use super::Use;
-use super::pages::each;
 use super::process::Processes;
-use super::walk::Sums;
+use super::process_pages::per_process;
+use super::usage::Use;
+use super::walk::WalkSums;
 use std::collections::BTreeMap;
 
 /// What all processes did, and what each of `programs` did.
-pub fn of(sums: &Sums, processes: &Processes, programs: &[String]) -> (Use, Vec<Use>) {
+pub fn of(sums: &WalkSums, processes: &Processes, programs: &[String]) -> (Use, Vec<Use>) {
     let all = used("all", None, sums, processes, programs);
     let names = programs.iter().enumerate();
     let each = names.map(|(i, name)| used(name, Some(i), sums, processes, programs));
@@ -20,7 +20,7 @@ pub fn of(sums: &Sums, processes: &Processes, programs: &[String]) -> (Use, Vec<
 fn used(
     name: &str,
     program: Option<usize>,
-    sums: &Sums,
+    sums: &WalkSums,
     processes: &Processes,
     programs: &[String],
 ) -> Use {
@@ -41,12 +41,12 @@ fn used(
     }
     let count = |n: u64| if *known { n } else { 0 };
     let tally = program.map_or(&sums.all, |p| &sums.tallies[p]);
-    let differ = || {
+    let over_processes = || {
         let of: Vec<_> = mine
             .iter()
             .map(|&p| (&list[p], &sums.of_process[p]))
             .collect();
-        each(&of, *timed, sums.until)
+        per_process(&of, *timed, sums.until)
     };
     Use {
         name: name.to_owned(),
@@ -58,7 +58,7 @@ fn used(
         threads: of().map(|p| p.threads).sum(),
         high_water_pages: tally.high_water(),
         started_by,
-        each: (*known && program.is_some()).then(differ),
+        each: (*known && program.is_some()).then(over_processes),
         pages: tally.pages(),
         files: sums.inodes.of(program),
         slab: vec![],

@@ -1,24 +1,25 @@
-//! The walk over a recording's page events: who took each page, what for, and how it ended.
+//! The walk over a recording's page events: who took each page, what for, and how its use ended.
 //!
-//! Invariant: each page in use belongs to one block; a block is forgotten with its last page. Only blocks that a process
+//! Invariant: each page in use belongs to one block; a block is dropped with its last page. Only blocks that a process
 //! of the command took are followed, and none that an interrupt took.
 
 use super::class::Class;
 use super::files::Inodes;
-use super::page_events::{Columns, Kind, PageEvent, columns, device_files, visit};
-use super::pages::{End, OfProcess, Tally};
-use super::process::{Processes, makes_room};
+use super::page_events::{Columns, PageEvent, PageEventKind, columns, device_files, visit};
+use super::pages::{PageEnd, Tally};
+use super::process::{Processes, reclaims_for_others};
+use super::process_pages::ProcessPages;
 use crate::era::Era;
+use crate::error::Result;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use unfrag::Gfp;
-use unfrag_linux::Result;
 use unfrag_linux::kpageflags::{BUDDY, PageFlags};
 use unfrag_linux::recording::Recording;
 
 /// Hard and soft interrupt in `common_flags`.
 const INTERRUPT: u8 = 0x18;
 
-/// Pages that were taken together.
+/// Pages of one allocation.
 #[derive(Clone, Copy)]
 struct Block {
     time: u64,
@@ -28,8 +29,8 @@ struct Block {
     left: u32,
 }
 
-/// What a walk sums.
-pub struct Sums {
+/// The sums that a walk makes.
+pub struct WalkSums {
     /// Time of the last event, in nanoseconds of the trace clock.
     pub until: u64,
     /// The program of each process.
@@ -39,12 +40,12 @@ pub struct Sums {
     /// Pages of each program.
     pub tallies: Vec<Tally>,
     /// Pages of each process.
-    pub of_process: Vec<OfProcess>,
+    pub of_process: Vec<ProcessPages>,
     /// Files.
     pub inodes: Inodes,
 }
 
-/// The walk, and what it sums.
+/// A walk and its sums.
 pub struct Walk<'a> {
     rec: &'a Recording,
     era: Era,
@@ -53,23 +54,24 @@ pub struct Walk<'a> {
     program_of: Vec<usize>,
     all: Tally,
     tallies: Vec<Tally>,
-    of_process: Vec<OfProcess>,
+    of_process: Vec<ProcessPages>,
     inodes: Inodes,
     blocks: Vec<Block>,
     unused_blocks: Vec<u32>,
     /// Block of each page in use.
     pages: HashMap<u64, u32>,
-    /// Devices all of whose files are block devices.
+    /// Devices whose files are block devices.
     device_files: HashSet<u64>,
-    /// Tasks that reclaim.
+    /// Whether each task reclaims now.
     reclaims: Vec<bool>,
-    /// Pages by class that a process freed since it last took one.
-    tails: Vec<BTreeMap<Class, u64>>,
-    /// Such pages of processes whose end was then announced.
-    late: BTreeMap<(usize, Class), u64>,
-    announced: Vec<bool>,
-    /// Pages freed by processes after the event of their end.
-    after_end: u64,
+    /// Pages by class that each process freed since its last allocation, `Other` aside.
+    freed_lately: Vec<BTreeMap<Class, u64>>,
+    /// Such pages of processes that then exited, by program and class.
+    freed_before_exit: BTreeMap<(usize, Class), u64>,
+    /// Whether each process's exit was handled.
+    exited: Vec<bool>,
+    /// Pages freed by processes after the event of their exit.
+    freed_after_exit: u64,
 }
 
 impl<'a> Walk<'a> {
@@ -97,21 +99,25 @@ impl<'a> Walk<'a> {
                 .collect(),
             all: Tally::default(),
             tallies: vec![Tally::default(); programs.len()],
-            of_process: vec![OfProcess::default(); n],
+            of_process: vec![ProcessPages::default(); n],
             inodes: Inodes::default(),
             blocks: vec![],
             unused_blocks: vec![],
             pages: HashMap::new(),
             device_files: device_files(rec),
-            reclaims: rec.tasks.iter().map(|t| makes_room(&t.comm)).collect(),
-            tails: vec![BTreeMap::new(); n],
-            late: BTreeMap::new(),
-            announced: vec![false; n],
-            after_end: 0,
+            reclaims: rec
+                .tasks
+                .iter()
+                .map(|t| reclaims_for_others(&t.comm))
+                .collect(),
+            freed_lately: vec![BTreeMap::new(); n],
+            freed_before_exit: BTreeMap::new(),
+            exited: vec![false; n],
+            freed_after_exit: 0,
         }
     }
 
-    /// Walks.
+    /// Visits all events.
     ///
     /// # Errors
     /// If an event lacks a field, or names an order that no kernel has.
@@ -127,44 +133,53 @@ impl<'a> Walk<'a> {
                 .owner(e.task, e.time)
                 .filter(|_| !interrupted);
             match (e.kind, owner) {
-                (Kind::Alloc, _) => {
+                (PageEventKind::Alloc { .. }, _) => {
                     let class = classes.next().unwrap_or(Class::Other);
                     self.alloc(&e, owner, class);
                 }
-                (Kind::Free, _) => {
+                (PageEventKind::Free, _) => {
                     let reclaims = self.reclaims.get(e.task as usize).is_some_and(|r| *r);
                     self.free(&e, owner, reclaims && !interrupted);
                 }
-                (Kind::Enter, Some(p)) => self.enter(&e, p),
-                (Kind::Leave, Some(p)) => self.inodes.remove(1 << e.order, self.program_of[p]),
-                (Kind::Enter | Kind::Leave, None) => {}
-                (Kind::ReclaimBegin | Kind::ReclaimEnd, _) => {
+                (
+                    PageEventKind::CacheAdd {
+                        inode,
+                        device,
+                        index,
+                    },
+                    Some(p),
+                ) => self.cache_add(&e, p, device, inode, index),
+                (PageEventKind::CacheDelete, Some(p)) => {
+                    self.inodes.remove(1 << e.order, self.program_of[p]);
+                }
+                (PageEventKind::CacheAdd { .. } | PageEventKind::CacheDelete, None) => {}
+                (PageEventKind::ReclaimBegin | PageEventKind::ReclaimEnd, _) => {
                     if let Some(r) = self.reclaims.get_mut(e.task as usize) {
-                        *r = e.kind == Kind::ReclaimBegin;
+                        *r = e.kind == PageEventKind::ReclaimBegin;
                     }
                 }
             }
         })?;
-        self.end();
+        self.end_recording();
         Ok(())
     }
 
-    /// The class of each allocation, in their order: by its request, or by the file that its first page then is of.
+    /// The class of each allocation, in order: by its request, or by the file whose page cache its first page enters.
     fn classes(&self, columns: &[Option<Columns<'_>>]) -> Result<Vec<Class>> {
         let mut classes: Vec<Class> = vec![];
         let mut live: HashMap<u64, (usize, Gfp)> = HashMap::new();
         visit(self.rec, columns, |e| match e.kind {
-            Kind::Alloc => {
-                let gfp = self.era.gfp(e.rest[0]);
+            PageEventKind::Alloc { gfp } => {
+                let gfp = self.era.gfp(gfp);
                 live.insert(e.pfn, (classes.len(), gfp));
                 classes.push(Class::of_request(gfp, e.order, self.era));
             }
-            Kind::Free => {
+            PageEventKind::Free => {
                 live.remove(&e.pfn);
             }
-            Kind::Enter => {
+            PageEventKind::CacheAdd { device, .. } => {
                 if let Some(&(n, gfp)) = live.get(&e.pfn) {
-                    let of_device = self.device_files.contains(&e.rest[1]);
+                    let of_device = self.device_files.contains(&device);
                     classes[n] = Class::in_page_cache(gfp, of_device);
                 }
             }
@@ -182,7 +197,7 @@ impl<'a> Walk<'a> {
         let pages = e.pfn..e.pfn.saturating_add(1 << order);
         for page in pages.clone() {
             if let Some(block) = self.pages.remove(&page) {
-                self.ends(block, End::Unseen, time);
+                self.end_page(block, PageEnd::Unseen, time);
             }
         }
         let Some(process) = owner else { return };
@@ -207,7 +222,7 @@ impl<'a> Walk<'a> {
         self.tallies[self.program_of[process]].take(class, order);
         self.of_process[process].take(class, 1 << order, time);
         if class != Class::Other {
-            self.tails[process].clear();
+            self.freed_lately[process].clear();
         }
     }
 
@@ -222,37 +237,37 @@ impl<'a> Walk<'a> {
                 .ended
                 .is_some_and(|e| time >= e);
             let how = match owner {
-                _ if reclaims => End::Reclaimed,
-                Some(p) if p == b.process && ended => End::AtExit,
-                Some(p) if p == b.process => End::Running,
-                _ => End::ByOthers,
+                _ if reclaims => PageEnd::Reclaimed,
+                Some(p) if p == b.process && ended => PageEnd::AtExit,
+                Some(p) if p == b.process => PageEnd::Running,
+                _ => PageEnd::ByOthers,
             };
             match how {
-                End::Running => *self.tails[b.process].entry(b.class).or_default() += 1,
-                End::AtExit => {
-                    self.after_end += 1;
-                    self.announce(b.process);
+                PageEnd::Running => *self.freed_lately[b.process].entry(b.class).or_default() += 1,
+                PageEnd::AtExit => {
+                    self.freed_after_exit += 1;
+                    self.exit(b.process);
                 }
                 _ => {}
             }
-            self.ends(block, how, time);
+            self.end_page(block, how, time);
         }
     }
 
-    /// The end of a process: what it freed just before may have been its exit.
-    fn announce(&mut self, process: usize) {
-        if !std::mem::replace(&mut self.announced[process], true) {
-            for (class, pages) in std::mem::take(&mut self.tails[process]) {
+    /// A process exits: what it freed just before may have been part of the exit.
+    fn exit(&mut self, process: usize) {
+        if !std::mem::replace(&mut self.exited[process], true) {
+            for (class, pages) in std::mem::take(&mut self.freed_lately[process]) {
                 *self
-                    .late
+                    .freed_before_exit
                     .entry((self.program_of[process], class))
                     .or_default() += pages;
             }
         }
     }
 
-    /// A page of a block ends so.
-    fn ends(&mut self, block: u32, how: End, time: u64) {
+    /// A page of a block is no more in use.
+    fn end_page(&mut self, block: u32, how: PageEnd, time: u64) {
         let b = &mut self.blocks[block as usize];
         b.left -= 1;
         if b.left == 0 {
@@ -261,14 +276,13 @@ impl<'a> Walk<'a> {
         let (process, class, life) = (b.process, b.class, time.saturating_sub(b.time));
         self.all.give_back(class, how, life);
         self.tallies[self.program_of[process]].give_back(class, how, life);
-        if how != End::Held {
+        if how != PageEnd::Held {
             self.of_process[process].give_back(class, 1, time);
         }
     }
 
     /// A page enters page cache.
-    fn enter(&mut self, e: &PageEvent, process: usize) {
-        let [inode, device, index] = e.rest;
+    fn cache_add(&mut self, e: &PageEvent, process: usize, device: u64, inode: u64, index: u64) {
         if self.device_files.contains(&device) {
             return;
         }
@@ -279,8 +293,8 @@ impl<'a> Walk<'a> {
             .enter(device, inode, end, written, self.program_of[process]);
     }
 
-    /// The end of the recording.
-    fn end(&mut self) {
+    /// The recording ends: what is in use is held, unless the last snapshot shows it free.
+    fn end_recording(&mut self) {
         let flags = self.rec.snapshots.last().and_then(|s| s.file("kpageflags"));
         let flags = flags.and_then(|f| PageFlags::parse(f).ok());
         let is_free = |page: u64| flags.as_ref().is_some_and(|f| f.of(page) & BUDDY != 0);
@@ -289,22 +303,23 @@ impl<'a> Walk<'a> {
         left.sort_unstable();
         for (page, block) in left {
             let how = if is_free(page) {
-                End::Unseen
+                PageEnd::Unseen
             } else {
-                End::Held
+                PageEnd::Held
             };
-            self.ends(block, how, until);
+            self.end_page(block, how, until);
         }
         for process in 0..self.processes.list.len() {
             if self.processes.list[process].ended.is_some() {
-                self.announce(process);
+                self.exit(process);
             }
         }
-        // Kernels announce the end of a process either before it gives its memory back (6.18) or after that.
-        if self.after_end == 0 {
-            for ((program, class), pages) in std::mem::take(&mut self.late) {
-                self.all.were_at_exit(class, pages);
-                self.tallies[program].were_at_exit(class, pages);
+        // A kernel emits sched_process_exit either before a process frees its memory (6.18) or after that. Where none
+        // freed memory after the event, it is the latter.
+        if self.freed_after_exit == 0 {
+            for ((program, class), pages) in std::mem::take(&mut self.freed_before_exit) {
+                self.all.recount_as_exit(class, pages);
+                self.tallies[program].recount_as_exit(class, pages);
             }
         }
     }
@@ -313,9 +328,9 @@ impl<'a> Walk<'a> {
         self.rec.events.time.last().copied().unwrap_or(0)
     }
 
-    /// What it summed.
-    pub fn finish(self) -> Sums {
-        Sums {
+    /// Its sums.
+    pub fn finish(self) -> WalkSums {
+        WalkSums {
             until: self.until(),
             program_of: self.program_of,
             all: self.all,

@@ -1,10 +1,13 @@
 //! Replay of slab traces: what SLAB, SLUB and SLQB would have held for the same allocations, side by
 //! side.
 //!
-//! - [`trace`]: from events to operations on named caches.
+//! - `events`: the recorded events, and the cache of each allocation. [`trace`]: operations on named caches.
 //! - [`run`]: the operations on each allocator, in the machine.
-//! - [`report`]: what came out, for programs and for people.
+//! - [`report`]: the result, as data.
+//!
+//! Invariant: a report is a function of the trace and the options.
 
+mod events;
 pub mod report;
 pub mod run;
 pub mod trace;

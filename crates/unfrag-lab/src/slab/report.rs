@@ -1,4 +1,4 @@
-//! What a slab replay found.
+//! The result of a slab replay: the shape of `--json`.
 
 use serde::Serialize;
 use unfrag::frame::NR_ORDERS;
@@ -41,7 +41,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Sets it from pages and bytes.
+    /// Sets it from pages of slabs and bytes asked for.
     pub fn set(&mut self, pages: u64, requested_bytes: u64) {
         *self = Held {
             pages,
@@ -51,7 +51,7 @@ impl Held {
     }
 }
 
-/// What an allocator did.
+/// What one allocator did.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AllocatorReport {
     /// `slab`, `slub` or `slqb`.
@@ -66,7 +66,7 @@ pub struct AllocatorReport {
     pub record_pages: u64,
     /// Slabs of each order at the end.
     pub slabs_of_order: [u64; NR_ORDERS],
-    /// Slabs that got the least order only.
+    /// Slabs that got only the lowest order, for want of a larger block.
     pub order_fallbacks: u64,
     /// Percent of allocations that a CPU's own list served.
     pub percent_fast_allocs: u64,
@@ -76,7 +76,7 @@ pub struct AllocatorReport {
     pub failures: u64,
     /// Each cache at the end.
     pub caches: Vec<CacheReport>,
-    /// The same for slabinfo.
+    /// Each cache at the end, with all counts, for slabinfo.
     #[serde(skip)]
     pub infos: Vec<CacheInfo>,
 }

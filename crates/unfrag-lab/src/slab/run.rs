@@ -1,10 +1,10 @@
 //! The operations of a trace on each allocator.
 //!
-//! Each runs alone on a machine of its own, its operations on the CPU that the trace says, its reaper
-//! by the trace's clock. A report is a function of the trace and the options.
+//! Invariant: each allocator runs alone on a machine of its own. Each operation is done on the CPU that the
+//! trace says; the reaper runs by the trace's clock.
 
 use super::report::{AllocatorReport, CacheReport, SlabReport};
-use super::trace::{Action, SlabTrace};
+use super::trace::{Action, SlabTrace, TracedCache};
 use crate::error::{Asked, Error, Remedy, Result};
 use std::collections::HashMap;
 use unfrag::kernel::preset;
@@ -48,7 +48,7 @@ pub fn replay(rec: &Recording, source: &str, options: &Options) -> Result<SlabRe
     let allocators = options
         .designs
         .iter()
-        .map(|d| one(&trace, *d, cpus, options))
+        .map(|d| replay_on(&trace, *d, cpus, options))
         .collect::<Result<Vec<_>>>()?;
     let count = |f: fn(&Action) -> bool| trace.ops.iter().filter(|o| f(&o.action)).count() as u64;
     Ok(SlabReport {
@@ -65,7 +65,13 @@ pub fn replay(rec: &Recording, source: &str, options: &Options) -> Result<SlabRe
     })
 }
 
-fn one(trace: &SlabTrace, design: Design, cpus: u16, options: &Options) -> Result<AllocatorReport> {
+/// The replay on one allocator, on a machine made for it.
+fn replay_on(
+    trace: &SlabTrace,
+    design: Design,
+    cpus: u16,
+    options: &Options,
+) -> Result<AllocatorReport> {
     let page_rules = preset("6.1")
         .ok_or_else(|| Error::option(Asked::Kernel, "there is no kernel `6.1`"))?
         .rules;
@@ -84,14 +90,17 @@ fn one(trace: &SlabTrace, design: Design, cpus: u16, options: &Options) -> Resul
 
 /// The state of a replay.
 struct Tally {
+    /// Objects in use and their bytes, by the operation that allocated them.
     objects: HashMap<usize, (ObjectId, usize)>,
+    /// Bytes of all of them.
     requested: u64,
     report: AllocatorReport,
 }
 
+/// Creates the trace's caches on the machine.
 fn caches(trace: &SlabTrace, design: Design, m: &mut SlabMachine) -> Result<Vec<CacheId>> {
-    let make = |c: &super::trace::TracedCache| {
-        // The kernel padded it to cache lines.
+    let make = |c: &TracedCache| {
+        // More padding than to a word: the recorded kernel aligned the objects to cache lines.
         let lined = c.recorded_size > c.object_size.next_multiple_of(8);
         let flags = match lined {
             true => CacheFlags::HWCACHE_ALIGN,

@@ -1,3 +1,5 @@
+//! Trees of a small model beside a snapshot made by hand.
+
 use super::*;
 use unfrag::{Builder, Gfp, NodeId, NullHost, Order, Pfn, Request, ZoneConfig};
 use unfrag_linux::procfs::{BuddyInfo, ExtfragIndex, UnusableIndex};
@@ -77,7 +79,7 @@ fn snapshot(files: &[(&str, &str)]) -> Snapshot {
 }
 
 /// A machine of one zone on which some memory is in use.
-fn with_machine<T>(era: &str, look: impl FnOnce(&Manager<'_, NullHost>) -> T) -> T {
+fn with_manager<T>(era: &str, look: impl FnOnce(&Manager<'_, NullHost>) -> T) -> T {
     let zone = ZoneConfig::whole(NodeId(0), ZoneKind::Dma32, Pfn(4096), 65536);
     let config = Builder::new().zone(zone).cpus(2).era(era);
     let mut memory = vec![0; config.layout().unwrap().words];
@@ -105,8 +107,8 @@ fn complete() -> Snapshot {
 }
 
 #[test]
-fn what_the_model_computes_replaces_what_was_recorded() {
-    with_machine("6.1", |m| {
+fn model_values_replace_recorded_ones() {
+    with_manager("6.1", |m| {
         let tree = tree("6.1", &complete(), m).unwrap();
         let view = m.inspect().zone(ZoneId(0));
         let buddy = BuddyInfo::parse(get(&tree, "buddyinfo").unwrap()).unwrap();
@@ -138,8 +140,8 @@ fn what_the_model_computes_replaces_what_was_recorded() {
 }
 
 #[test]
-fn what_it_does_not_compute_is_recorded_and_listed() {
-    with_machine("6.1", |m| {
+fn other_fields_are_copied_and_listed() {
+    with_manager("6.1", |m| {
         let tree = tree("6.1", &complete(), m).unwrap();
         let info = ZoneInfo::parse(get(&tree, "zoneinfo").unwrap()).unwrap();
         assert_eq!(info.zones[0].counters.get("nr_zone_inactive_anon"), Some(8));
@@ -168,8 +170,8 @@ fn what_it_does_not_compute_is_recorded_and_listed() {
 }
 
 #[test]
-fn a_zone_that_the_model_lacks_is_shown_without_memory() {
-    with_machine("6.1", |m| {
+fn missing_zone_has_no_memory() {
+    with_manager("6.1", |m| {
         let tree = tree("6.1", &complete(), m).unwrap();
         let info = ZoneInfo::parse(get(&tree, "zoneinfo").unwrap()).unwrap();
         let normal = info.zone(0, "Normal").unwrap();
@@ -180,8 +182,8 @@ fn a_zone_that_the_model_lacks_is_shown_without_memory() {
 }
 
 #[test]
-fn without_recorded_files_only_what_is_computed_is_written() {
-    with_machine("6.18", |m| {
+fn absent_files_are_not_written() {
+    with_manager("6.18", |m| {
         let tree = tree("6.18", &snapshot(&[]), m).unwrap();
         let info = ZoneInfo::parse(get(&tree, "zoneinfo").unwrap()).unwrap();
         assert_eq!(info.zones[0].pages("managed"), Some(65536));
@@ -201,9 +203,9 @@ fn without_recorded_files_only_what_is_computed_is_written() {
 }
 
 #[test]
-fn every_era_writes_types_by_its_own_names() {
+fn migratetype_names_by_era() {
     let first = |era| {
-        with_machine(era, |m| {
+        with_manager(era, |m| {
             let tree = tree(era, &complete(), m).unwrap();
             let info = PageTypeInfo::parse(get(&tree, "pagetypeinfo").unwrap()).unwrap();
             info.blocks.migratetypes.join(" ")
@@ -221,8 +223,8 @@ fn every_era_writes_types_by_its_own_names() {
 }
 
 #[test]
-fn a_recorded_file_that_is_no_procfs_is_named() {
-    with_machine("6.1", |m| {
+fn malformed_file_is_named() {
+    with_manager("6.1", |m| {
         let e = tree("6.1", &snapshot(&[("vmstat", "no number\n")]), m).unwrap_err();
         assert_eq!(e.file.as_deref(), Some("s0001/vmstat".as_ref()));
     });

@@ -1,9 +1,11 @@
-//! The map as one HTML page: a canvas a zone, a square a pageblock, what it holds under the pointer.
+//! The map as one HTML page: a canvas a zone, a square a pageblock; the pointer shows what it holds.
 //!
 //! Invariant: the page loads nothing, and nothing from the evidence reaches it unescaped.
 
-use super::{CELLS, Cell, cell, totals};
-use crate::doctor::{Examined, Kind, text};
+use super::cell::{CELLS, Cell, cell, totals};
+use crate::doctor::examined::Examined;
+use crate::doctor::frames::FrameUse;
+use crate::doctor::text;
 use crate::report::html_page::{self, STYLE, escape, fill};
 use crate::report::number::{bytes, thousands};
 use serde::Serialize;
@@ -37,8 +39,8 @@ struct ZoneData<'a> {
     free: Vec<u16>,
 }
 
-/// The page.
-pub fn render(x: &Examined) -> String {
+/// The map as a page.
+pub fn html(x: &Examined) -> String {
     let d = &x.diagnosis;
     let title = format!("Memory map of {}", d.source);
     fill(PAGE, |name| match name {
@@ -131,7 +133,7 @@ fn data(x: &Examined) -> String {
                     .iter()
                     .map(|b| char::from(b'0' + cell(b) as u8))
                     .collect(),
-                free: b.blocks.iter().map(|b| b.of(Kind::Free)).collect(),
+                free: b.blocks.iter().map(|b| b.of(FrameUse::Free)).collect(),
             })
             .collect(),
     };

@@ -1,12 +1,9 @@
-//! Profiles as programs of scenarios: where they are found, and what a recorded process does on the machine.
-//!
-//! A profile is named as it ships (`make-j2`), or is a file beside the scenario.
+//! The profiles that a scenario can name: those that ship, such as `make-j2`, and files beside the scenario.
 
-use super::class::Class;
-use super::spread::Spread;
-use super::{Each, Profile, Use};
+use super::behaviour::behaviour;
+use super::contents::Profile;
 use std::path::{Path, PathBuf};
-use unfrag_machine::program::recorded::{Behaviour, Profiles, Quantiles};
+use unfrag_machine::program::recorded::{Behaviour, Profiles};
 
 macro_rules! shipped {
     ($($name:literal),* $(,)?) => {
@@ -30,17 +27,17 @@ pub const SHIPPED: &[(&str, &str)] = shipped![
     "updatedb-findutils",
 ];
 
-/// Where a scenario finds its profiles.
+/// The profiles of one scenario.
 #[derive(Clone, Debug)]
-pub struct Shelf {
+pub struct Catalog {
     dir: PathBuf,
 }
 
-impl Shelf {
-    /// For a scenario in this file: what ships, and what lies beside it.
-    pub fn beside(scenario: &Path) -> Shelf {
+impl Catalog {
+    /// For a scenario in this file: what ships, and the files in its directory.
+    pub fn beside(scenario: &Path) -> Catalog {
         let dir = scenario.parent().unwrap_or(Path::new("")).to_owned();
-        Shelf { dir }
+        Catalog { dir }
     }
 
     fn text(&self, name: &str) -> Result<String, (String, String)> {
@@ -61,7 +58,7 @@ impl Shelf {
     }
 }
 
-impl Profiles for Shelf {
+impl Profiles for Catalog {
     fn behaviour(&self, name: &str, program: Option<&str>) -> Result<Behaviour, (String, String)> {
         let profile = Profile::from_toml(&self.text(name)?).map_err(|e| {
             (
@@ -85,60 +82,13 @@ impl Profiles for Shelf {
     }
 }
 
-/// What a process does that was recorded so; the whole command as one process, if it was not recorded by process.
-///
-/// A process keeps what it did not give back while it ran, so the mean of its memory is that of pages taken and not
-/// freed by the running process. Sizes beyond the ninth tenth follow from the mean.
-pub fn behaviour(u: &Use) -> Behaviour {
-    let pages = |class| u.pages.get(&class).cloned().unwrap_or_default();
-    let [anonymous, read, written] =
-        [Class::Anonymous, Class::FileRead, Class::FileWritten].map(pages);
-    let Some(each) = &u.each else {
-        let one = |n: u64| Quantiles::new(n, n, n, n, n);
-        return Behaviour {
-            anonymous: one(anonymous.high_water_pages),
-            tenths: [10, 20, 30, 40, 50, 60, 70, 80, 90, 100],
-            cpu: one(u.cpu_us.unwrap_or(0) * 1000),
-            read: one(read.taken_pages),
-            written: one(written.taken_pages),
-        };
-    };
-    let processes = u.processes.max(1);
-    let of = |s: &Spread, sum: u64| Quantiles::new(s.p10, s.median, s.p90, s.max, sum / processes);
-    let kept = anonymous
-        .taken_pages
-        .saturating_sub(anonymous.freed_pages.running);
-    let cpu = each.cpu_us.unwrap_or_default();
-    let ns = |us: u64| us * 1000;
-    let cpu = Spread {
-        p10: ns(cpu.p10),
-        median: ns(cpu.median),
-        p90: ns(cpu.p90),
-        max: ns(cpu.max),
-    };
-    Behaviour {
-        anonymous: of(&each.anonymous_high_water_pages, kept),
-        tenths: tenths(each),
-        cpu: of(&cpu, ns(u.cpu_us.unwrap_or(0))),
-        read: of(&each.file_read_pages, read.taken_pages),
-        written: of(&each.file_written_pages, written.taken_pages),
-    }
-}
-
-/// How its memory grows; whoever takes none has nothing to grow.
-fn tenths(each: &Each) -> [u8; 10] {
-    let recorded = each.anonymous_percent_by_tenth.iter().copied();
-    let mut all = recorded.chain(std::iter::repeat(100));
-    std::array::from_fn(|_| all.next().unwrap_or(100))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_profile_that_ships_can_be_a_program() {
-        let shelf = Shelf::beside(Path::new("s.toml"));
+    fn each_shipped_profile_is_a_program() {
+        let catalog = Catalog::beside(Path::new("s.toml"));
         let mut dir: Vec<_> = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/profiles"))
             .expect("the profiles")
             .map(|f| f.expect("a file").file_name().into_string().expect("text"))
@@ -149,9 +99,9 @@ mod tests {
         assert_eq!(names, dir);
         for (name, text) in SHIPPED {
             let profile = Profile::from_toml(text).expect(name);
-            assert!(shelf.behaviour(name, None).is_ok());
+            assert!(catalog.behaviour(name, None).is_ok());
             for p in &profile.program {
-                let b = shelf.behaviour(name, Some(&p.name)).expect(name);
+                let b = catalog.behaviour(name, Some(&p.name)).expect(name);
                 let each = p.each.as_ref().expect("by process");
                 let most = each.anonymous_high_water_pages.max;
                 assert_eq!(b.anonymous.at(9_999), most, "{name} {}", p.name);
@@ -160,15 +110,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_what_is() {
-        let shelf = Shelf::beside(Path::new("dir/s.toml"));
-        let (message, help) = shelf.behaviour("tar.toml", None).unwrap_err();
+    fn an_unknown_name_lists_the_known_ones() {
+        let catalog = Catalog::beside(Path::new("dir/s.toml"));
+        let (message, help) = catalog.behaviour("tar.toml", None).unwrap_err();
         assert!(message.contains("dir/tar.toml"), "{message}");
         assert!(
             help.contains("unfrag profile") && help.contains("make-j2,"),
             "{help}"
         );
-        let (message, help) = shelf.behaviour("compile", Some("cc2")).unwrap_err();
+        let (message, help) = catalog.behaviour("compile", Some("cc2")).unwrap_err();
         assert_eq!(message, "profile `compile` has no program `cc2`");
         assert!(help.starts_with("there are: cc1"), "{help}");
     }

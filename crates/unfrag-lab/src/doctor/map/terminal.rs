@@ -1,0 +1,139 @@
+//! The map for a terminal.
+//!
+//! Invariant: a cell is one pageblock where the picture has room. Where it has not, a cell is a run of
+//! neighbours drawn as the worst among them, and the heading says of how many.
+
+use super::cell::{CELLS, Cell, cell, totals};
+use crate::doctor::examined::Examined;
+use crate::doctor::frames::BLOCK_FRAMES;
+use crate::report::number::{bytes, thousands};
+use std::fmt::Write as _;
+
+/// How the terminal map is drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct TerminalStyle {
+    /// Columns.
+    pub width: usize,
+    /// Whether colours may be used.
+    pub color: bool,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+/// Rows of text that a zone takes at most.
+const MOST_ROWS: usize = 48;
+
+/// The map for a terminal; says what is missing where there are no page flags.
+pub fn terminal(x: &Examined, style: TerminalStyle) -> String {
+    if x.blocks.is_empty() {
+        return "There is no map without page flags: /proc/kpageflags, which only root may read.\n"
+            .into();
+    }
+    let halves = style.color && style.unicode;
+    let mut out = String::new();
+    for (z, blocks) in x.diagnosis.zones.iter().zip(&x.blocks) {
+        let cells: Vec<Cell> = blocks.blocks.iter().map(cell).collect();
+        let room = style.width * MOST_ROWS * if halves { 2 } else { 1 };
+        let each = cells.len().div_ceil(room).max(1);
+        let cells: Vec<Cell> = cells
+            .chunks(each)
+            .map(|c| c.iter().copied().max().unwrap_or(Cell::None))
+            .collect();
+        let _ = writeln!(
+            out,
+            "Node {}, zone {}: from {:#x}, a cell is {} ({})",
+            z.node,
+            z.zone,
+            blocks.first_pfn * 4096,
+            match each {
+                1 => "a pageblock".into(),
+                n => format!("{n} pageblocks, drawn as the worst of them"),
+            },
+            bytes((each * BLOCK_FRAMES * 4096) as u64)
+        );
+        match halves {
+            true => draw_halves(&cells, style.width, &mut out),
+            false => draw_letters(&cells, style, &mut out),
+        }
+        out.push('\n');
+    }
+    legend(x, style, &mut out);
+    out
+}
+
+/// The letter and the terminal colour of a cell.
+fn glyph(cell: Cell) -> (char, u8) {
+    let (_, letter, color, ..) = CELLS[cell as usize];
+    (letter, color)
+}
+
+/// Two rows of cells in one of text: the upper half in the foreground, the lower in the background.
+fn draw_halves(cells: &[Cell], width: usize, out: &mut String) {
+    for rows in cells.chunks(2 * width) {
+        let (upper, lower) = rows.split_at(rows.len().min(width));
+        let mut last = None;
+        for (i, &u) in upper.iter().enumerate() {
+            let colors = (glyph(u).1, lower.get(i).map(|&l| glyph(l).1));
+            if last != Some(colors) {
+                let _ = match colors {
+                    (u, Some(l)) => write!(out, "\x1b[38;5;{u};48;5;{l}m"),
+                    (u, None) => write!(out, "\x1b[0;38;5;{u}m"),
+                };
+                last = Some(colors);
+            }
+            out.push('▀');
+        }
+        out.push_str("\x1b[0m\n");
+    }
+}
+
+/// A letter a cell.
+fn draw_letters(cells: &[Cell], style: TerminalStyle, out: &mut String) {
+    for row in cells.chunks(style.width) {
+        let mut line = String::new();
+        for &c in row {
+            let (letter, color) = glyph(c);
+            match style.color {
+                true => {
+                    let _ = write!(line, "\x1b[38;5;{color}m{letter}\x1b[0m");
+                }
+                false => line.push(letter),
+            }
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+/// The cells that occur, with the blocks of each.
+fn legend(x: &Examined, style: TerminalStyle, out: &mut String) {
+    let totals = totals(x);
+    for (cell, letter, color, _, name) in CELLS {
+        let n = totals[cell as usize];
+        if n == 0 || cell == Cell::None {
+            continue;
+        }
+        let sample = match (style.color, style.unicode) {
+            (true, true) => format!("\x1b[38;5;{color}m██\x1b[0m"),
+            (true, false) => format!("\x1b[38;5;{color}m{letter}\x1b[0m "),
+            _ => format!("{letter} "),
+        };
+        let _ = writeln!(
+            out,
+            "{sample} {name:<24} {:>10} blocks {:>12}",
+            thousands(n),
+            bytes(n << 21)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_rows_of_cells_share_a_line() {
+        let mut out = String::new();
+        draw_halves(&[Cell::Free, Cell::Slab, Cell::User], 2, &mut out);
+        assert_eq!(out, "\x1b[38;5;253;48;5;71m▀\x1b[0;38;5;160m▀\x1b[0m\n");
+    }
+}

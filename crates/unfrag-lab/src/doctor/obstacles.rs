@@ -1,0 +1,51 @@
+//! What stands in the way of huge pages: the memory that compaction does not move, by use.
+
+use super::diagnosis::Obstacle;
+use super::forecast::KernelFeatures;
+use super::frames::{FrameUse, ZoneBlocks};
+
+/// Uses of frames that spoil pageblocks, those that alone spoil most first.
+pub(super) fn obstacles(zones: &[ZoneBlocks], kernel: KernelFeatures) -> Vec<Obstacle> {
+    let mut kinds = vec![
+        FrameUse::Slab,
+        FrameUse::PageTables,
+        FrameUse::Kernel,
+        FrameUse::Reserved,
+    ];
+    if !kernel.unevictable || !kernel.compacts {
+        kinds.push(FrameUse::Unevictable);
+    }
+    if !kernel.compacts {
+        kinds.push(FrameUse::User);
+    }
+    let mut all: Vec<Obstacle> = kinds
+        .iter()
+        .map(|&kind| Obstacle {
+            kind,
+            pages: 0,
+            blocks: 0,
+            blocks_alone: 0,
+        })
+        .collect();
+    for b in zones
+        .iter()
+        .flat_map(|z| &z.blocks)
+        .filter(|b| !b.is_absent())
+    {
+        // A hole in a block spoils it as memory reserved at boot does.
+        let of = |k: FrameUse| match k {
+            FrameUse::Reserved => b.of(FrameUse::Reserved) + b.of(FrameUse::Absent),
+            k => b.of(k),
+        };
+        let spoilers = kinds.iter().filter(|&&k| of(k) > 0).count();
+        for o in &mut all {
+            if of(o.kind) > 0 {
+                o.pages += u64::from(b.of(o.kind));
+                o.blocks += 1;
+                o.blocks_alone += u64::from(spoilers == 1);
+            }
+        }
+    }
+    all.sort_by_key(|o| std::cmp::Reverse((o.blocks_alone, o.blocks)));
+    all
+}

@@ -1,0 +1,74 @@
+//! The extraction of a profile from a recording.
+//!
+//! Invariant: programs below a thousandth of all pages are left out and counted in [`Profile::programs_left_out`].
+
+use super::contents::{Profile, Source, VERSION};
+use super::identity::Identity;
+use super::object_counts;
+use super::objects;
+use super::process::Processes;
+use super::summary;
+use super::usage::Use;
+use super::walk::Walk;
+use crate::era::Era;
+use crate::error::{Error, Remedy, Result};
+use unfrag_linux::procfs::MemInfo;
+use unfrag_linux::recording::Recording;
+
+impl Profile {
+    /// The profile of a recording, whose file is `identity`.
+    ///
+    /// # Errors
+    /// If it does not say which pages were allocated, or its kernel is not known.
+    pub fn of(rec: &Recording, identity: &Identity) -> Result<Profile> {
+        let has = |name: &str| rec.events.tables.iter().any(|t| t.name == name);
+        if !has("mm_page_alloc") {
+            return Err(
+                Error::lacking("the recording has no page events").remedy(Remedy::RecordProcesses)
+            );
+        }
+        let era = Era::of(&rec.meta.kernel_release)?;
+        let processes = Processes::of(rec)?;
+        let programs = processes.programs();
+        let mut walk = Walk::new(rec, era, &processes, &programs);
+        walk.run()?;
+        let (mut all, mut program) = summary::of(&walk.finish(), &processes, &programs);
+        object_counts::add(rec, &processes, &programs, &mut all, &mut program)?;
+        let taken = |u: &Use| u.pages.values().map(|c| c.taken_pages).sum::<u64>();
+        let least = taken(&all) / 1000;
+        let programs = if processes.known { program.len() } else { 0 };
+        program.retain(|p| processes.known && taken(p) >= least.max(1));
+        program.sort_by_key(|p| (std::cmp::Reverse(taken(p)), p.name.clone()));
+        for p in &mut program {
+            objects::keep_most(&mut p.slab);
+        }
+        Ok(Profile {
+            profile: VERSION,
+            recording: source(rec, identity),
+            programs_left_out: (programs - program.len()) as u64,
+            all,
+            program,
+        })
+    }
+}
+
+fn source(rec: &Recording, identity: &Identity) -> Source {
+    let fact = |name: &str| rec.meta.facts.get(name).cloned().unwrap_or_default();
+    let meminfo = rec.snapshots.iter().find_map(|s| s.file("meminfo"));
+    let memory = meminfo.and_then(|m| MemInfo::parse(m).ok()?.get("MemTotal"));
+    Source {
+        file: identity.file.clone(),
+        file_bytes: identity.bytes,
+        sha256: identity.sha256.clone(),
+        command: fact("command"),
+        kernel: rec.meta.kernel_release.clone(),
+        date: fact("date"),
+        cpus: rec.meta.cpus,
+        memory_bytes: memory.unwrap_or(0) << 10,
+        page_bytes: rec.meta.page_size,
+        recorder: fact("recorder"),
+        profiler: format!("unfrag {}", env!("CARGO_PKG_VERSION")),
+        events: rec.events.len() as u64,
+        lost_events: rec.meta.lost.iter().map(|l| l.count.unwrap_or(1)).sum(),
+    }
+}
