@@ -1,4 +1,4 @@
-//! Every command in the README, in `docs/` and in `--help` works as it stands.
+//! Every command in the README, in the book, in the files beside it and in `--help` works as it stands.
 //!
 //! A `console` block is one script: its lines that begin with `$ ` (and those that go on after a
 //! `\`) are run in a directory with `samples/`, a `trace.dat` and `snapshots/`; its other lines must
@@ -11,8 +11,9 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+use support::book::{name, pages};
 use support::{head, lay_out, root, sample, skipped, stdout, text};
 
 /// A block of commands.
@@ -71,14 +72,6 @@ fn blocks(path: &Path) -> Vec<Block> {
         all.push(block);
     }
     all
-}
-
-/// A page's path within the project.
-fn name(page: &Path) -> String {
-    page.strip_prefix(root())
-        .unwrap_or(page)
-        .display()
-        .to_string()
 }
 
 /// Why a block cannot be run here, if so.
@@ -155,16 +148,6 @@ fn reader() -> tempfile::TempDir {
     fs::create_dir(dir.path().join("docs")).unwrap();
     lay_out(&head(&sample(), 20), dir.path());
     dir
-}
-
-fn pages() -> Vec<PathBuf> {
-    let docs = fs::read_dir(root().join("docs")).unwrap();
-    let mut pages: Vec<PathBuf> = docs.map(|e| e.unwrap().path()).collect();
-    pages.retain(|p| p.extension().is_some_and(|e| e == "md"));
-    pages.push(root().join("README.md"));
-    pages.push(root().join("samples/README.md"));
-    pages.sort();
-    pages
 }
 
 #[test]
@@ -260,22 +243,4 @@ fn the_code_in_the_readme_is_that_of_the_cores_own_example() {
         code, example,
         "copy it from crates/unfrag/src/lib.rs, which is tested"
     );
-}
-
-#[test]
-fn links_between_pages_lead_somewhere() {
-    for page in pages() {
-        let content = fs::read_to_string(&page).unwrap();
-        for target in content
-            .split("](")
-            .skip(1)
-            .filter_map(|rest| rest.split(')').next())
-        {
-            let file = target.split('#').next().unwrap_or_default();
-            if !file.is_empty() && !file.contains("://") {
-                let path = page.parent().unwrap().join(file);
-                assert!(path.exists(), "{}: no {target}", name(&page));
-            }
-        }
-    }
 }
