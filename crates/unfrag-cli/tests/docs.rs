@@ -5,7 +5,8 @@
 //! be among those printed (`…` stands for any). `cargo run … --` is the command that was built for
 //! the tests. A comment before the block says what it needs beyond that, and the block is left out,
 //! aloud, where that is not to be had: `<!-- needs: perf root -->`. What builds or tests the whole
-//! project is left to `.ci/run`: `<!-- run by: .ci/run -->`.
+//! project is left to `.ci/run`, which must name it: `<!-- run by: .ci/run -->`. Of what else builds it
+//! (`<!-- run by: hand -->`) the crates, tests and scripts must exist.
 
 mod support;
 
@@ -13,7 +14,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
-use support::book::{name, pages};
+use support::book::{name, pages, read};
 use support::{head, lay_out, root, sample, skipped, stdout, text};
 
 /// A block of commands.
@@ -141,6 +142,50 @@ fn run(block: &Block, directory: &Path) {
     }
 }
 
+/// Fails unless `.ci/run` runs each command of a block.
+fn is_in_the_ci(block: &Block) {
+    let ci = read(&root().join(".ci/run"));
+    for command in block.script.lines() {
+        assert!(
+            ci.contains(command),
+            "{}: .ci/run does not run {command:?}",
+            block.place
+        );
+    }
+}
+
+/// Fails unless the crates, tests, benchmarks and scripts exist that the commands of a block name: they build
+/// the project, which a test of it cannot do.
+fn names_what_exists(block: &Block) {
+    for command in block.script.lines() {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let after = |flag: &str| {
+            let at = words.iter().position(|w| *w == flag)?;
+            words.get(at + 1).copied()
+        };
+        let package = after("-p").unwrap_or("unfrag");
+        let package = root().join("crates").join(package);
+        let mut paths = vec![package.clone()];
+        for (flag, folder) in [("--test", "tests"), ("--bench", "benches")] {
+            if let Some(target) = after(flag) {
+                let file = package.join(folder).join(format!("{target}.rs"));
+                let directory = package.join(folder).join(target).join("main.rs");
+                paths.push(if directory.exists() { directory } else { file });
+            }
+        }
+        let in_project = |w: &&&str| w.contains('/') && !w.contains('=') && !w.starts_with('-');
+        paths.extend(words.iter().filter(in_project).map(|w| root().join(w)));
+        for path in paths {
+            assert!(
+                path.exists(),
+                "{}: {command:?}: there is no {}",
+                block.place,
+                name(&path)
+            );
+        }
+    }
+}
+
 /// A directory as whoever reads the docs has it.
 fn reader() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -157,7 +202,11 @@ fn every_command_in_the_docs_works() {
         let reader = reader();
         for block in blocks(&page) {
             if let Some(who) = &block.run_by {
-                assert_eq!(who, ".ci/run", "{}", block.place);
+                match who.as_str() {
+                    ".ci/run" => is_in_the_ci(&block),
+                    "hand" => names_what_exists(&block),
+                    other => panic!("{}: who is {other:?}?", block.place),
+                }
             } else if let Some(why) = lacks(&block) {
                 skipped(&why);
             } else {
