@@ -1,18 +1,20 @@
-//! Every command in the README, in `docs/` and in `--help` works as it stands.
+//! Every command in the README, in the book, in the files beside it and in `--help` works as it stands.
 //!
 //! A `console` block is one script: its lines that begin with `$ ` (and those that go on after a
 //! `\`) are run in a directory with `samples/`, a `trace.dat` and `snapshots/`; its other lines must
 //! be among those printed (`…` stands for any). `cargo run … --` is the command that was built for
 //! the tests. A comment before the block says what it needs beyond that, and the block is left out,
 //! aloud, where that is not to be had: `<!-- needs: perf root -->`. What builds or tests the whole
-//! project is left to `.ci/run`: `<!-- run by: .ci/run -->`.
+//! project is left to `.ci/run`, which must name it: `<!-- run by: .ci/run -->`. Of what else builds it
+//! (`<!-- run by: hand -->`) the crates, tests and scripts must exist.
 
 mod support;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+use support::book::{name, pages, read};
 use support::{head, lay_out, root, sample, skipped, stdout, text};
 
 /// A block of commands.
@@ -71,14 +73,6 @@ fn blocks(path: &Path) -> Vec<Block> {
         all.push(block);
     }
     all
-}
-
-/// A page's path within the project.
-fn name(page: &Path) -> String {
-    page.strip_prefix(root())
-        .unwrap_or(page)
-        .display()
-        .to_string()
 }
 
 /// Why a block cannot be run here, if so.
@@ -148,6 +142,50 @@ fn run(block: &Block, directory: &Path) {
     }
 }
 
+/// Fails unless `.ci/run` runs each command of a block.
+fn is_in_the_ci(block: &Block) {
+    let ci = read(&root().join(".ci/run"));
+    for command in block.script.lines() {
+        assert!(
+            ci.contains(command),
+            "{}: .ci/run does not run {command:?}",
+            block.place
+        );
+    }
+}
+
+/// Fails unless the crates, tests, benchmarks and scripts exist that the commands of a block name: they build
+/// the project, which a test of it cannot do.
+fn names_what_exists(block: &Block) {
+    for command in block.script.lines() {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let after = |flag: &str| {
+            let at = words.iter().position(|w| *w == flag)?;
+            words.get(at + 1).copied()
+        };
+        let package = after("-p").unwrap_or("unfrag");
+        let package = root().join("crates").join(package);
+        let mut paths = vec![package.clone()];
+        for (flag, folder) in [("--test", "tests"), ("--bench", "benches")] {
+            if let Some(target) = after(flag) {
+                let file = package.join(folder).join(format!("{target}.rs"));
+                let directory = package.join(folder).join(target).join("main.rs");
+                paths.push(if directory.exists() { directory } else { file });
+            }
+        }
+        let in_project = |w: &&&str| w.contains('/') && !w.contains('=') && !w.starts_with('-');
+        paths.extend(words.iter().filter(in_project).map(|w| root().join(w)));
+        for path in paths {
+            assert!(
+                path.exists(),
+                "{}: {command:?}: there is no {}",
+                block.place,
+                name(&path)
+            );
+        }
+    }
+}
+
 /// A directory as whoever reads the docs has it.
 fn reader() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -157,16 +195,6 @@ fn reader() -> tempfile::TempDir {
     dir
 }
 
-fn pages() -> Vec<PathBuf> {
-    let docs = fs::read_dir(root().join("docs")).unwrap();
-    let mut pages: Vec<PathBuf> = docs.map(|e| e.unwrap().path()).collect();
-    pages.retain(|p| p.extension().is_some_and(|e| e == "md"));
-    pages.push(root().join("README.md"));
-    pages.push(root().join("samples/README.md"));
-    pages.sort();
-    pages
-}
-
 #[test]
 fn every_command_in_the_docs_works() {
     let mut ran = 0;
@@ -174,7 +202,11 @@ fn every_command_in_the_docs_works() {
         let reader = reader();
         for block in blocks(&page) {
             if let Some(who) = &block.run_by {
-                assert_eq!(who, ".ci/run", "{}", block.place);
+                match who.as_str() {
+                    ".ci/run" => is_in_the_ci(&block),
+                    "hand" => names_what_exists(&block),
+                    other => panic!("{}: who is {other:?}?", block.place),
+                }
             } else if let Some(why) = lacks(&block) {
                 skipped(&why);
             } else {
@@ -260,22 +292,4 @@ fn the_code_in_the_readme_is_that_of_the_cores_own_example() {
         code, example,
         "copy it from crates/unfrag/src/lib.rs, which is tested"
     );
-}
-
-#[test]
-fn links_between_pages_lead_somewhere() {
-    for page in pages() {
-        let content = fs::read_to_string(&page).unwrap();
-        for target in content
-            .split("](")
-            .skip(1)
-            .filter_map(|rest| rest.split(')').next())
-        {
-            let file = target.split('#').next().unwrap_or_default();
-            if !file.is_empty() && !file.contains("://") {
-                let path = page.parent().unwrap().join(file);
-                assert!(path.exists(), "{}: no {target}", name(&page));
-            }
-        }
-    }
 }

@@ -1,6 +1,8 @@
 //! What the tests of the command share: running it, and small inputs.
 #![allow(dead_code)]
 
+pub mod book;
+
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;

@@ -1,0 +1,22 @@
+//! The Rust programs of the book's part *Embed it*, compiled and run as doctests.
+//!
+//! Nothing but the tests is in here. A page that is missing here is found by
+//! `crates/unfrag-cli/tests/docs.rs`.
+#![no_std]
+
+/// One item for each page, so that a failure names it.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../docs/embed/getting-started.md")]
+    struct GettingStarted;
+    #[doc = include_str!("../../../docs/embed/requests-and-marks.md")]
+    struct RequestsAndMarks;
+    #[doc = include_str!("../../../docs/embed/many-frames.md")]
+    struct ManyFrames;
+    #[doc = include_str!("../../../docs/embed/reclaim-and-moves.md")]
+    struct ReclaimAndMoves;
+    #[doc = include_str!("../../../docs/embed/slab-on-top.md")]
+    struct SlabOnTop;
+    #[doc = include_str!("../../../docs/embed/which-preset.md")]
+    struct WhichPreset;
+}
