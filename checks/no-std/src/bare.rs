@@ -1,7 +1,6 @@
-//! What a C library would bring: an entry point, a way out, and the functions that the compiler calls by
+//! What a C library would bring: a way to end the process, and the functions that the compiler calls by
 //! name.
 
-use crate::program;
 use core::arch::asm;
 
 /// Ends the process.
@@ -13,16 +12,6 @@ pub fn exit(status: i32) -> ! {
         #[cfg(target_arch = "aarch64")]
         asm!("svc #0", in("x8") 94, in("x0") status, options(noreturn, nostack));
     }
-}
-
-/// Where the kernel starts the process.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-extern "C" fn _start() -> ! {
-    #[cfg(target_arch = "x86_64")]
-    core::arch::naked_asm!("xor ebp, ebp", "and rsp, -16", "call {}", sym program);
-    #[cfg(target_arch = "aarch64")]
-    core::arch::naked_asm!("mov x29, xzr", "b {}", sym program);
 }
 
 // Volatile accesses keep the compiler from turning these loops into calls of themselves.
@@ -82,7 +71,7 @@ unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, n: usize) -> i32 {
 /// As in C.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn bcmp(a: *const u8, b: *const u8, n: usize) -> i32 {
-    // SAFETY: the same promise.
+    // SAFETY: `memcmp` asks for what the caller promises.
     unsafe { memcmp(a, b, n) }
 }
 
