@@ -1,7 +1,7 @@
 //! Looking inside: what procfs shows of zones, lists, pageblocks and pages.
 
 use crate::frame::{
-    CpuId, FrameIx, Geometry, Kind, MigrateType, NR_TYPES, NR_ZONE_KINDS, NodeId, ORDER_SLOTS,
+    CpuId, FrameIx, FrameKind, Geometry, MigrateType, NR_TYPES, NR_ZONE_KINDS, NodeId, ORDER_SLOTS,
     Order, OwnerId, PageFlags, Pfn, ZoneConfig, ZoneId,
 };
 use crate::host::Host;
@@ -9,7 +9,7 @@ use crate::kernel::{Rules, Sysctl};
 use crate::lru::{Lru, NR_LRU};
 use crate::manager::Manager;
 use crate::pcp::{CpuZone, NR_LISTS};
-use crate::place::V19Stats;
+use crate::placement::V19Stats;
 use crate::stat::{Counters, ReclaimCounters};
 use crate::zone::Marks;
 
@@ -82,7 +82,7 @@ pub struct LruView {
 #[non_exhaustive]
 pub struct FrameView {
     /// What it is.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// Order of the block that it begins.
     pub order: Order,
     /// Type of its list while it is free, of its request while it is in use.
@@ -137,12 +137,12 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
 
     /// The rules in force.
     pub fn rules(self) -> &'a Rules {
-        &self.m.env.rules
+        &self.m.policy.rules
     }
 
     /// The settings in force.
     pub fn sysctl(self) -> &'a Sysctl {
-        &self.m.env.sysctl
+        &self.m.policy.sysctl
     }
 
     /// Events since the start.
@@ -180,16 +180,16 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
             config: z.config(),
             marks: z.marks,
             protection: z.protection,
-            free_pages: z.place.free_pages(),
+            free_pages: z.free_area.free_pages(),
             free_counter: z.counter,
             highatomic: z.highatomic,
-            nr_free: z.place.nr_free().map(u64::from),
-            v19: z.place.v19,
+            nr_free: z.free_area.nr_free().map(u64::from),
+            v19: z.free_area.v19,
         }
     }
 
     /// What a CPU has of a zone.
-    pub(crate) fn own(self, zone: ZoneId, cpu: CpuId) -> &'a CpuZone {
+    pub(crate) fn cpu_zone(self, zone: ZoneId, cpu: CpuId) -> &'a CpuZone {
         let m = self.m;
         let (zones, cpus) = (m.zones.len(), m.cpus);
         assert!(
@@ -206,7 +206,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// # Panics
     /// If there is no such zone or CPU.
     pub fn set(self, zone: ZoneId, cpu: CpuId) -> SetView {
-        let s = &self.own(zone, cpu).lists;
+        let s = &self.cpu_zone(zone, cpu).lists;
         SetView {
             count: s.count,
             high: s.high,
@@ -237,7 +237,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         order: Order,
         mt: MigrateType,
     ) -> impl Iterator<Item = Pfn> + use<'a, 'm, H> {
-        let list = *self.m.zone(zone).place.list(order, mt);
+        let list = *self.m.zone(zone).free_area.list(order, mt);
         let frames = list.iter(self.m.frames.table);
         frames.map(|ix| self.m.map.pfn(ix))
     }
@@ -247,7 +247,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// # Panics
     /// If there is no such zone, or the order is above [`MAX_MAX_ORDER`](crate::frame::MAX_MAX_ORDER).
     pub fn free_list_len(self, zone: ZoneId, order: Order, mt: MigrateType) -> u64 {
-        u64::from(self.m.zone(zone).place.list(order, mt).len)
+        u64::from(self.m.zone(zone).free_area.list(order, mt).len)
     }
 
     /// Blocks on a CPU's list `index`, from its head. Lists 0 to 11 are `3 * order + type`, 12 and
@@ -262,7 +262,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         index: usize,
     ) -> impl Iterator<Item = Pfn> + use<'a, 'm, H> {
         assert!(index < NR_LISTS, "list {index} of {NR_LISTS}");
-        let set = &self.own(zone, cpu).lists;
+        let set = &self.cpu_zone(zone, cpu).lists;
         let frames = set.iter(&self.m.frames, index);
         frames.map(|ix| self.m.map.pfn(ix))
     }
@@ -298,7 +298,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// Whether the frame may be given out, free or in use (not reserved by the boot).
     pub fn is_managed(self, pfn: Pfn) -> bool {
         let frame = self.frame(pfn);
-        frame.is_some_and(|f| !matches!(f.kind, Kind::Absent | Kind::Reserved))
+        frame.is_some_and(|f| !matches!(f.kind, FrameKind::Absent | FrameKind::Reserved))
     }
 
     /// Type of the pageblock that holds a frame.
@@ -352,7 +352,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         let whole = hi.0 - lo.0;
         if let Some(s) = self.m.frames.larger_block(lo) {
             match s.kind() {
-                Kind::Used => v.used[s.mt() as usize] = whole,
+                FrameKind::Used => v.used[s.mt() as usize] = whole,
                 _ => v.free = whole,
             }
             return v;
@@ -366,9 +366,9 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
                 1
             };
             match s.kind() {
-                Kind::Used => v.used[s.mt() as usize] += n,
-                Kind::Buddy | Kind::Pcp => v.free += n,
-                Kind::Absent | Kind::Reserved | Kind::Tail => v.reserved += n,
+                FrameKind::Used => v.used[s.mt() as usize] += n,
+                FrameKind::Buddy | FrameKind::Pcp => v.free += n,
+                FrameKind::Absent | FrameKind::Reserved | FrameKind::Tail => v.reserved += n,
             }
             at = at.plus(n);
         }

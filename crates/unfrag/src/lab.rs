@@ -1,7 +1,7 @@
 //! What only a laboratory does to a manager: it knows which zone was taken, and makes blocks what a
 //! recording says they were. With feature `lab`.
 
-use crate::frame::{Kind, NodeId, Order, Pfn, State, ZoneId, ZoneKind};
+use crate::frame::{FrameKind, NodeId, Order, Pfn, State, ZoneId, ZoneKind};
 use crate::host::Host;
 use crate::manager::Manager;
 use crate::request::{AllocError, Request, first_flags};
@@ -47,7 +47,7 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
         let mut zones = list.zones().map(|id| self.m.zone(id));
         let found = zones.find(|z| {
             let mark = z.marks.of(flags);
-            z.passes(&self.m.env.rules, d.order, mark, d.highest, flags)
+            z.passes(&self.m.policy.rules, d.order, mark, d.highest, flags)
         });
         found.map(|z| z.id())
     }
@@ -86,7 +86,7 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
         for o in order.up_to(self.m.frames.geometry.max_order) {
             let head = ix.head(o);
             let s = self.m.frames.state(head);
-            if s.kind() != Kind::Used || s.order() != o {
+            if s.kind() != FrameKind::Used || s.order() != o {
                 continue;
             }
             let first = self.m.map.pfn(head);
@@ -107,7 +107,7 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
         let end = ix.plus(order.frames());
         while at < end {
             let s = self.m.frames.state(at);
-            if s.kind() != Kind::Used || s.order() >= order {
+            if s.kind() != FrameKind::Used || s.order() >= order {
                 return Err(bad);
             }
             at = at.plus(s.order().frames());

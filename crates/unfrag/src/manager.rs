@@ -3,12 +3,12 @@
 //! Its methods stand where what they do is explained: `page_alloc` (allocating and freeing), `lru` (pages
 //! in use), `inspect` (looking inside), `lab` (what only replays and experiments need).
 
-use crate::env::Env;
 use crate::frame::{CpuId, FrameIx, FrameMap, Frames, NodeId, Order, Pfn, ZoneId};
 use crate::host::Host;
 use crate::lru::{FlagCounts, LruLists, PagesMut};
 use crate::node::Node;
 use crate::pcp::{CpuLists, CpuZone};
+use crate::policy::Policy;
 use crate::stat::{Counters, ReclaimCounters};
 use crate::trace::Event;
 use crate::tracer::Tracer;
@@ -28,7 +28,7 @@ pub struct Manager<'m, H: Host> {
     /// What CPU `c` has of zone `z`, at `c * zones + z`.
     pub(crate) sets: &'m mut [CpuZone],
     pub(crate) cpus: u32,
-    pub(crate) env: Env,
+    pub(crate) policy: Policy,
     pub(crate) counters: Counters,
     pub(crate) lrus: &'m mut [LruLists],
     pub(crate) reclaim: ReclaimCounters,
@@ -71,7 +71,7 @@ impl<'m, H: Host> Manager<'m, H> {
             lrus: self.lrus,
             counts: &mut self.flag_counts,
             events: &mut self.reclaim,
-            new_anon_active: self.env.rules.reclaim.new_anon_active,
+            new_anon_active: self.policy.rules.reclaim.new_anon_active,
         };
         (&mut self.host, pages)
     }
@@ -104,7 +104,7 @@ impl<'m, H: Host> Manager<'m, H> {
             zone: &mut self.zones[zone.index()],
             delta,
             frames: &self.frames,
-            env: &self.env,
+            policy: &self.policy,
             tracer: Tracer {
                 host: &mut self.host,
                 map: &self.map,
@@ -139,7 +139,7 @@ impl<'m, H: Host> Manager<'m, H> {
 
     /// A block was given back: counts and tells it.
     #[inline]
-    pub(crate) fn tell_freed(&mut self, pfn: Pfn, order: Order) {
+    pub(crate) fn account_free(&mut self, pfn: Pfn, order: Order) {
         self.counters.pgfree += u64::from(order.frames());
         if H::TRACING {
             self.host.trace(&Event::PageFree { pfn, order });

@@ -11,31 +11,31 @@ use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 #[repr(C)]
 pub(crate) struct Node {
     /// Pages that kswapd has freed.
-    pub freed: u64,
+    pub kswapd_freed: u64,
     zones: [u8; MAX_ZONES],
     len: u8,
     pub id: NodeId,
-    order: u8,
+    kswapd_order: u8,
     /// Somebody asked for kswapd since it last looked.
-    pub asked: bool,
+    pub kswapd_asked: bool,
     /// The node has a kswapd, and it has not given up hope.
-    pub helps: bool,
+    pub kswapd_usable: bool,
     /// It does not sleep.
-    pub works: bool,
+    pub kswapd_awake: bool,
     pad: [u8; 2],
 }
 
 impl Node {
     pub const fn new(id: NodeId) -> Node {
         Node {
-            freed: 0,
+            kswapd_freed: 0,
             zones: [0; MAX_ZONES],
             len: 0,
             id,
-            order: 0,
-            asked: false,
-            helps: false,
-            works: false,
+            kswapd_order: 0,
+            kswapd_asked: false,
+            kswapd_usable: false,
+            kswapd_awake: false,
             pad: [0; 2],
         }
     }
@@ -53,23 +53,23 @@ impl Node {
     }
 
     /// Somebody wants kswapd to run for an order.
-    pub fn ask(&mut self, order: Order) {
-        self.order = if self.asked {
-            self.order.max(order.0)
+    pub fn ask_kswapd(&mut self, order: Order) {
+        self.kswapd_order = if self.kswapd_asked {
+            self.kswapd_order.max(order.0)
         } else {
             order.0
         };
-        self.asked = true;
+        self.kswapd_asked = true;
     }
 
     /// What kswapd was asked for since it last looked, if anything.
-    pub fn asked_for(&self) -> Option<Order> {
-        self.asked.then_some(Order(self.order))
+    pub fn asked_order(&self) -> Option<Order> {
+        self.kswapd_asked.then_some(Order(self.kswapd_order))
     }
 
     /// Takes over what kswapd was asked for.
-    pub fn take_asked(&mut self) -> Option<Order> {
-        let order = core::mem::take(&mut self.order);
-        core::mem::take(&mut self.asked).then_some(Order(order))
+    pub fn take_asked_order(&mut self) -> Option<Order> {
+        let order = core::mem::take(&mut self.kswapd_order);
+        core::mem::take(&mut self.kswapd_asked).then_some(Order(order))
     }
 }

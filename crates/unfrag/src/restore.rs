@@ -4,12 +4,14 @@
 //! given list, or used. Order of edits is order on the lists.
 
 use crate::config::{Config, ConfigError};
-use crate::frame::{CpuId, FrameIx, Kind, MigrateType, NR_ZONE_KINDS, Order, Pfn, State, ZoneId};
+use crate::frame::{
+    CpuId, FrameIx, FrameKind, MigrateType, NR_ZONE_KINDS, Order, Pfn, State, ZoneId,
+};
 use crate::gfp::Gfp;
 use crate::host::Host;
 use crate::manager::Manager;
 use crate::pcp::NR_LISTS;
-use crate::place::{At, FreeBlock};
+use crate::placement::{FreeBlock, FreeTo};
 use crate::zone::{Marks, Zone};
 
 /// Why a state cannot be restored.
@@ -107,7 +109,7 @@ impl<H: Host> Edit<'_, '_, H> {
             return Err(bad);
         }
         for at in ix.until(end) {
-            if m.frames.state(at).kind() != Kind::Reserved {
+            if m.frames.state(at).kind() != FrameKind::Reserved {
                 return Err(RestoreError::Twice(m.map.pfn(at)));
             }
         }
@@ -124,7 +126,7 @@ impl<H: Host> Edit<'_, '_, H> {
     pub fn free(&mut self, pfn: Pfn, order: Order, mt: MigrateType) -> Result<(), RestoreError> {
         let (ix, zone) = self.claim_reserved(pfn, order)?;
         let z = &mut self.m.zones[zone.index()];
-        z.place.put(&self.m.frames, FreeBlock { ix, order, mt });
+        z.free_area.put(&self.m.frames, FreeBlock { ix, order, mt });
         z.counter += i64::from(order.frames());
         Ok(())
     }
@@ -136,7 +138,7 @@ impl<H: Host> Edit<'_, '_, H> {
     pub fn merged(&mut self, pfn: Pfn, order: Order) -> Result<(), RestoreError> {
         let (ix, zone) = self.claim_reserved(pfn, order)?;
         let (_, mut z) = self.m.parts(zone, CpuId(0));
-        z.give(ix, order, At::Tail);
+        z.give(ix, order, FreeTo::Tail);
         Ok(())
     }
 

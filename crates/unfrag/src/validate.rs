@@ -1,9 +1,9 @@
 //! Checks every invariant of a manager; for tests, after every step.
 
-use crate::frame::{FrameIx, Kind, Order, Pfn, ZoneId};
+use crate::frame::{FrameIx, FrameKind, Order, Pfn, ZoneId};
 use crate::host::Host;
 use crate::inspect::Inspect;
-use crate::place::{BadLink, FreeBlock};
+use crate::placement::{BadLink, FreeBlock};
 
 /// A broken invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl<H: Host> Inspect<'_, '_, H> {
             list.validate(self.m.frames.table, |ix| {
                 let s = self.m.frames.state(ix);
                 let of = self.m.zone(self.m.frames.zone_of(ix)).lru.index();
-                let right = s.kind() == Kind::Used && usize::from(s.lru()) == i + 1;
+                let right = s.kind() == FrameKind::Used && usize::from(s.lru()) == i + 1;
                 require(right && of == zone.index(), Fault::State(ix))
             })?;
         }
@@ -85,8 +85,8 @@ impl<H: Host> Inspect<'_, '_, H> {
     fn check_lists(self, zone: ZoneId) -> Result<(), Fault> {
         let z = self.m.zone(zone);
         let frames = &self.m.frames;
-        let hygiene = self.m.env.rules.lists_follow_blocks();
-        let counted = z.place.validate(frames, |block| {
+        let hygiene = self.m.policy.rules.lists_follow_blocks();
+        let counted = z.free_area.validate(frames, |block| {
             let FreeBlock { ix, order, mt } = block;
             let s = frames.state(ix);
             let right = s.is_buddy_of(order)
@@ -102,15 +102,15 @@ impl<H: Host> Inspect<'_, '_, H> {
         require(counted.is_some(), Fault::Count(zone))?;
         let mut deltas = 0;
         for cpu in self.cpus() {
-            let own = self.own(zone, cpu);
-            let counted = own.lists.validate(frames, &self.m.env, |ix| {
-                let right = frames.state(ix).kind() == Kind::Pcp && frames.zone_of(ix) == zone;
+            let own = self.cpu_zone(zone, cpu);
+            let counted = own.lists.validate(frames, &self.m.policy, |ix| {
+                let right = frames.state(ix).kind() == FrameKind::Pcp && frames.zone_of(ix) == zone;
                 require(right, Fault::State(ix))
             })?;
             require(counted.is_some(), Fault::Count(zone))?;
             deltas += i64::from(own.delta);
         }
-        let free = z.place.free_pages() as i64;
+        let free = z.free_area.free_pages() as i64;
         require(free == z.counter + deltas, Fault::Count(zone))
     }
 
@@ -133,22 +133,22 @@ impl<H: Host> Inspect<'_, '_, H> {
             let s = frames.state(at);
             let n = s.order().frames();
             match s.kind() {
-                Kind::Reserved | Kind::Absent => {
+                FrameKind::Reserved | FrameKind::Absent => {
                     at = at.plus(1);
                     continue;
                 }
-                Kind::Tail => return Err(Fault::Stray(at)),
-                Kind::Buddy => free += u64::from(n),
-                Kind::Pcp => pcp += u64::from(n),
-                Kind::Used => {}
+                FrameKind::Tail => return Err(Fault::Stray(at)),
+                FrameKind::Buddy => free += u64::from(n),
+                FrameKind::Pcp => pcp += u64::from(n),
+                FrameKind::Used => {}
             }
             for i in at.plus(1).until(at.plus(n)) {
-                require(frames.state(i).kind() == Kind::Tail, Fault::Stray(i))?;
+                require(frames.state(i).kind() == FrameKind::Tail, Fault::Stray(i))?;
             }
             at = at.plus(n);
         }
         let held = self.pcp_pages(zone);
-        let right = free == z.place.free_pages() && pcp == held;
+        let right = free == z.free_area.free_pages() && pcp == held;
         require(right, Fault::Count(zone))
     }
 }

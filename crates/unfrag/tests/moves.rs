@@ -4,7 +4,7 @@
 mod support;
 
 use support::*;
-use unfrag::frame::{Kind, OwnerId};
+use unfrag::frame::{FrameKind, OwnerId};
 use unfrag::inspect::{FrameView, LruView};
 use unfrag::reclaim::{Lru, PageFlags};
 use unfrag::trace::Event;
@@ -74,7 +74,7 @@ fn begin(m: &mut M, from: Pfn, to: Pfn) -> Move {
     let begun = Move::begin(m, cpu, from, to).expect("both are as a move wants them");
     assert_eq!((begun.from(), begun.to()), (from, to));
     // Both are taken, and nobody finds the page on a list.
-    assert_eq!(frame(m, to).kind, Kind::Used);
+    assert_eq!(frame(m, to).kind, FrameKind::Used);
     assert_eq!(m.inspect().lru_of(from), None);
     assert_eq!(
         Move::begin(m, cpu, from, to).err(),
@@ -107,7 +107,7 @@ fn an_aborted_move_leaves_everything_as_it_was() {
             assert_eq!(m.inspect().page_flags(page), flags, "{era}");
             assert_eq!(m.inspect().lru_of(page), lru, "{era}");
             assert_eq!(frame(&m, to).owner, OwnerId::NONE, "{era}");
-            assert_ne!(frame(&m, to).kind, Kind::Used, "{era}");
+            assert_ne!(frame(&m, to).kind, FrameKind::Used, "{era}");
             m.free(page, 0).expect("it is still in use");
         }
     }
@@ -129,7 +129,7 @@ fn a_committed_move_keeps_flags_owner_and_key_and_the_page_is_the_newest_of_its_
         assert_eq!(m.inspect().page_flags(to), flags, "{era}");
         assert_eq!(frame(&m, to), was, "{era}: type, owner and key");
         assert_eq!(m.inspect().lru_of(page), None, "{era}");
-        assert_ne!(frame(&m, page).kind, Kind::Used, "{era}");
+        assert_ne!(frame(&m, page).kind, FrameKind::Used, "{era}");
         assert_eq!(frame(&m, page).owner, OwnerId::NONE, "{era}");
         assert_eq!(m.inspect().page_flags(page), PageFlags::empty(), "{era}");
         let after = see(&m);
@@ -168,7 +168,7 @@ fn a_page_that_is_freed_while_it_moves_ends_free_in_both_frames() {
                 let begun = begin(&mut m, page, to);
                 m.free(page, 0).expect("it is in use, to those who own it");
                 assert!(m.free(page, 0).is_err(), "{what}: once");
-                assert_eq!(frame(&m, page).kind, Kind::Used, "{what}: it is held");
+                assert_eq!(frame(&m, page).kind, FrameKind::Used, "{what}: it is held");
                 m.check();
                 let cpu = m.cpu;
                 match commits {
@@ -176,7 +176,7 @@ fn a_page_that_is_freed_while_it_moves_ends_free_in_both_frames() {
                     false => begun.abort(&mut m, cpu),
                 }
                 for p in [page, to] {
-                    assert_ne!(frame(&m, p).kind, Kind::Used, "{what}");
+                    assert_ne!(frame(&m, p).kind, FrameKind::Used, "{what}");
                     assert_eq!(frame(&m, p).owner, OwnerId::NONE, "{what}");
                     assert_eq!(m.inspect().page_flags(p), PageFlags::empty(), "{what}");
                     assert_eq!(m.inspect().lru_of(p), None, "{what}");

@@ -4,7 +4,7 @@ mod support;
 
 use support::*;
 use unfrag::MigrateType::Movable;
-use unfrag::frame::Kind;
+use unfrag::frame::FrameKind;
 use unfrag::{
     AllocError, ConfigError, Gfp, MigrateType, Order, Pfn, Request, ZoneConfig, ZoneKind,
 };
@@ -188,7 +188,7 @@ fn frames_that_are_not_reserved_frames_of_one_zone_are_not_freed_at_boot() {
         );
         for p in (0..100).chain(300..6000) {
             let kind = m.inspect().frame(Pfn(BASE + p)).map(|f| f.kind);
-            assert_eq!(kind, Some(Kind::Reserved), "{era}: {p}");
+            assert_eq!(kind, Some(FrameKind::Reserved), "{era}: {p}");
         }
     }
 }

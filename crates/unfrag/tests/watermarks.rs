@@ -3,7 +3,7 @@
 mod support;
 
 use support::*;
-use unfrag::pcp::size::{SetOf, SetSize, batch};
+use unfrag::pcp::size::{SetBasis, SetSize, batch};
 use unfrag::zone::watermark::{khugepaged_min_free_pages, lowmem_reserve, min_free_kbytes};
 use unfrag::zone::{MarkSize, Marks};
 use unfrag::{Geometry, Sysctl, ZoneKind};
@@ -186,7 +186,7 @@ fn batch_is_one_less_than_a_power_of_two_spec_3_1_3_2() {
 }
 
 fn set_size(era: &str, sysctl: &Sysctl, pages: u64, low: u64, cpus: u64) -> SetSize {
-    let of = SetOf {
+    let of = SetBasis {
         pages,
         low,
         cpus,

@@ -5,7 +5,7 @@ mod support;
 
 use support::*;
 use unfrag::MigrateType::{Movable, Unmovable};
-use unfrag::frame::Kind;
+use unfrag::frame::FrameKind;
 use unfrag::kernel::PRESETS;
 use unfrag::trace::Event;
 use unfrag::{AllocError, FreeError, Gfp, Order, Pfn, ZoneConfig, ZoneKind};
@@ -167,11 +167,11 @@ fn a_batch_stops_at_a_page_that_is_not_in_use_and_loses_none() {
         let before = free(&m);
         let pgfree = m.inspect().counters().pgfree;
         let bad: [(Pfn, FreeError); 4] = [
-            (held[3], FreeError::NotAllocated(held[3], Kind::Pcp)),
+            (held[3], FreeError::NotAllocated(held[3], FrameKind::Pcp)),
             (Pfn(1), FreeError::NoSuchFrame(Pfn(1))),
             (
                 Pfn(BASE + 4095),
-                FreeError::NotAllocated(Pfn(BASE + 4095), Kind::Tail),
+                FreeError::NotAllocated(Pfn(BASE + 4095), FrameKind::Tail),
             ),
             (Pfn(0), FreeError::NoSuchFrame(Pfn(0))),
         ];
@@ -193,13 +193,13 @@ fn a_batch_stops_at_a_page_that_is_not_in_use_and_loses_none() {
             for p in &batch[..3] {
                 assert_ne!(
                     kind(*p),
-                    Some(Kind::Used),
+                    Some(FrameKind::Used),
                     "{era}: those before it are free"
                 );
             }
             assert_eq!(
                 kind(batch[4]),
-                Some(Kind::Used),
+                Some(FrameKind::Used),
                 "{era}: those after are not"
             );
             m.check();

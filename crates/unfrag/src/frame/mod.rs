@@ -25,7 +25,7 @@ pub(crate) use map::{FrameMap, FrameRange};
 pub use migrate_type::{MigrateType, NR_TYPES};
 pub use page_flags::PageFlags;
 pub(crate) use state::State;
-pub use state::{Kind, OwnerId};
+pub use state::{FrameKind, OwnerId};
 pub use table::MAX_ZONES;
 pub(crate) use table::{BlockMeta, FrameMeta, Frames, Span, Table};
 pub use zone_kind::{NR_ZONE_KINDS, ZoneConfig, ZoneKind};

@@ -23,7 +23,7 @@ bitflags! {
         /// A program runs from it.
         const EXEC = 1 << 7;
         /// Freed by its owner while it was isolated.
-        const GONE = 1 << 8;
+        const FREED = 1 << 8;
         /// Isolated: it was on an active list, or is to go there.
         const ACTIVE = 1 << 9;
         /// Isolated: it is anonymous, or of tmpfs.

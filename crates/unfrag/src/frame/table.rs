@@ -3,15 +3,15 @@
 //! Both are reached by `&`: their words are atomic, with relaxed loads and stores (plain moves). A free
 //! frame's record belongs to whoever works on its zone; that of a frame in use belongs to its holder.
 //!
-//! Invariant: only the first frame of a block carries its state; the others say [`Kind::Tail`]. A
-//! frame says [`Kind::Buddy`] or [`Kind::Pcp`] exactly as long as it is on a list. A page that is
-//! isolated says so in one way: it is [`Kind::Used`], on the LRU list `ISOLATED`.
+//! Invariant: only the first frame of a block carries its state; the others say [`FrameKind::Tail`]. A
+//! frame says [`FrameKind::Buddy`] or [`FrameKind::Pcp`] exactly as long as it is on a list. A page that is
+//! isolated says so in one way: it is [`FrameKind::Used`], on the LRU list `ISOLATED`.
 
 use super::geometry::Geometry;
 use super::ids::{FrameIx, LruId, Order, ZoneId};
 use super::migrate_type::MigrateType;
 #[cfg(doc)]
-use super::state::Kind;
+use super::state::FrameKind;
 use super::state::{OwnerId, State};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};

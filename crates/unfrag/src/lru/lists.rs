@@ -1,7 +1,7 @@
 //! The LRU lists of a zone, or of a node, and what reclaim remembers of them.
 
 use super::kind::{Lru, NR_LRU};
-use crate::place::List;
+use crate::placement::List;
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
 /// Reclaim begins at this priority and scans `size >> priority` of each list.

@@ -4,9 +4,9 @@
 use super::counts::FlagCounts;
 use super::kind::{ISOLATED, Lru};
 use super::lists::LruLists;
-use crate::frame::{FrameIx, FrameMap, Frames, Kind, LruId, OwnerId, PageFlags, Pfn, State};
+use crate::frame::{FrameIx, FrameKind, FrameMap, Frames, LruId, OwnerId, PageFlags, Pfn, State};
 use crate::hint::prefetch;
-use crate::place::{End, List};
+use crate::placement::{End, List};
 use crate::stat::ReclaimCounters;
 
 /// The pages of a manager that are in use. From [`Manager::pages`](crate::Manager::pages), or beside its
@@ -66,7 +66,7 @@ impl PagesMut<'_, '_> {
             return false;
         };
         let s = self.frames.state(ix);
-        if s.kind() != Kind::Used {
+        if s.kind() != FrameKind::Used {
             return false;
         }
         self.frames.set_state(ix, s.with_owner(owner));
@@ -215,11 +215,11 @@ impl PagesMut<'_, '_> {
     /// Ends the isolation of a page that is off the list that held it: back on an LRU list, unless its
     /// owner freed it meanwhile. Whether it did, so that the caller frees it.
     #[must_use]
-    pub(crate) fn putback(&mut self, of: LruId, ix: FrameIx, active: bool) -> bool {
+    pub(crate) fn putback_lru(&mut self, of: LruId, ix: FrameIx, active: bool) -> bool {
         let s = self.frames.state(ix);
         let flags = s.flags();
         let file = !flags.contains(PageFlags::SWAPBACKED);
-        if flags.contains(PageFlags::GONE) {
+        if flags.contains(PageFlags::FREED) {
             return true;
         }
         let lru = Lru::new(file, active);

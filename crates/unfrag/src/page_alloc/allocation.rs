@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::kernel::{CongestionWait, OomOrders, RealtimeRight, RetryDrain, RetryForm};
 use crate::manager::Manager;
 use crate::need::{Answer, Need, Step};
-use crate::reclaim::{DirectReclaim, FIFTIETH, congestion_wait, second_wait};
+use crate::reclaim::{DirectReclaim, HZ_OVER_50_MS, congestion_wait, second_wait};
 use crate::request::{AllocError, Context, Demand};
 use crate::rights::alloc_flags;
 use crate::zone::ZoneList;
@@ -51,7 +51,7 @@ pub struct Allocation {
     repeats: u32,
     drained: bool,
     /// It may wait for kswapd before it reclaims: no such wait was in vain yet.
-    stalls: bool,
+    may_throttle: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +123,7 @@ impl Allocation {
             no_progress: 0,
             repeats: 0,
             drained: false,
-            stalls: true,
+            may_throttle: true,
         })
     }
 
@@ -160,7 +160,7 @@ impl Allocation {
                     Step::Need(need) => Some(Step::Need(need)),
                     Step::Done(progress) => {
                         self.reclaimed += d.reclaimed();
-                        self.stalls &= !d.in_vain;
+                        self.may_throttle &= !d.throttle_failed;
                         self.after_reclaim(m, progress)
                     }
                 },
@@ -172,7 +172,7 @@ impl Allocation {
                 }
                 Phase::Pause { second } => {
                     let second = *second;
-                    let more = second_wait(m.env.rules.reclaim.congestion, answer);
+                    let more = second_wait(m.policy.rules.reclaim.congestion, answer);
                     match more {
                         Some(need) if !second => {
                             self.phase = Phase::Pause { second: true };
@@ -203,7 +203,7 @@ impl Allocation {
 
     /// From "wake all kswapds" to the decision to reclaim.
     fn begin<H: Host>(&mut self, m: &mut Manager<'_, H>, again: bool) -> Option<Step<Got>> {
-        let rules = m.env.rules;
+        let rules = m.policy.rules;
         let d = self.demand;
         if !again || rules.retry.wake_on_restart {
             m.wake_kswapds(&self.list, &d);
@@ -216,7 +216,7 @@ impl Allocation {
                 RealtimeRight::MinReserve => AllocFlags::MIN_RESERVE,
             };
         }
-        if m.env.sysctl.defrag_mode {
+        if m.policy.sysctl.defrag_mode {
             self.flags |= AllocFlags::NOFRAGMENT;
         }
         if let Some(done) = self.pass(m, self.flags) {
@@ -277,7 +277,7 @@ impl Allocation {
     /// Gives one pageblock of the first high-atomic reserve back to the request's type; even the
     /// last one, if `last`.
     fn unreserve<H: Host>(&self, m: &mut Manager<'_, H>, last: bool) -> bool {
-        let (rules, frames) = (&m.env.rules, &m.frames);
+        let (rules, frames) = (&m.policy.rules, &m.frames);
         self.list.zones().any(|z| {
             let zone = &mut m.zones[z.index()];
             zone.unreserve_highatomic(frames, rules, self.demand.mt, last)
@@ -286,7 +286,7 @@ impl Allocation {
 
     fn start_reclaim<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Step<Got>> {
         let d = self.demand;
-        let reclaim = DirectReclaim::new(m, &self.list, d.order, d.gfp, self.stalls);
+        let reclaim = DirectReclaim::new(m, &self.list, d.order, d.gfp, self.may_throttle);
         self.phase = Phase::Reclaim(reclaim);
         None
     }
@@ -297,7 +297,7 @@ impl Allocation {
         progress: bool,
     ) -> Option<Step<Got>> {
         let d = self.demand;
-        let retry = m.env.rules.retry;
+        let retry = m.policy.rules.retry;
         if d.order > Order::ZERO && retry.drain == RetryDrain::EachBlock {
             m.drain_all();
         }
@@ -350,7 +350,10 @@ impl Allocation {
 
     fn pause<H: Host>(&mut self, m: &Manager<'_, H>) -> Step<Got> {
         self.phase = Phase::Pause { second: false };
-        Step::Need(congestion_wait(m.env.rules.reclaim.congestion, FIFTIETH))
+        Step::Need(congestion_wait(
+            m.policy.rules.reclaim.congestion,
+            HZ_OVER_50_MS,
+        ))
     }
 
     /// One more look at the high mark; then a process has to go, if the order may ask for that.
@@ -360,7 +363,7 @@ impl Allocation {
         if let Some(done) = self.pass(m, flags) {
             return done;
         }
-        let kills = match m.env.rules.retry.form {
+        let kills = match m.policy.rules.retry.form {
             RetryForm::Pauses { oom, .. } => match oom {
                 OomOrders::Any => true,
                 OomOrders::BelowHalf => {
@@ -397,7 +400,7 @@ impl Allocation {
         }
         if self.no_progress <= MAX_RECLAIM_RETRIES && self.worth_reclaiming(m) {
             self.phase = Phase::Begin { again: true };
-            let throttles = m.env.rules.reclaim.congestion == CongestionWait::Throttle;
+            let throttles = m.policy.rules.reclaim.congestion == CongestionWait::Throttle;
             return Some(Step::Need(if progress || !throttles {
                 Need::Turn {
                     scanned: 0,

@@ -4,7 +4,7 @@ use crate::frame::{FrameIx, Order, Pfn};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
 use crate::manager::{Manager, own_set};
-use crate::place::Want;
+use crate::placement::BlockRequest;
 use crate::request::{AllocError, Request};
 
 impl<H: Host> Manager<'_, H> {
@@ -32,7 +32,7 @@ impl<H: Host> Manager<'_, H> {
             .find(|&z| self.zone_passes(z, &d, flags, extra));
         let mut got = 0;
         if let Some(zone) = zone {
-            let want = Want {
+            let wanted = BlockRequest {
                 order: Order::ZERO,
                 mt: d.mt,
                 nofragment: false,
@@ -40,7 +40,7 @@ impl<H: Host> Manager<'_, H> {
             };
             for slot in out.iter_mut() {
                 let (set, mut z) = self.parts(zone, d.cpu);
-                let Some(ix) = set.take(&mut z, want, false) else {
+                let Some(ix) = set.take(&mut z, wanted, false) else {
                     break;
                 };
                 self.mark_used(ix, Order::ZERO, d.mt, d.gfp);
@@ -73,12 +73,12 @@ impl<H: Host> Manager<'_, H> {
         let Ok(d) = self.demand(&single) else {
             return 0;
         };
-        let tuned = self.env.rules.pcp.is_tuned();
-        let Some(set) = self.set_with_plenty(&d, tuned) else {
+        let tuned = self.policy.rules.pcp.is_tuned();
+        let Some(set) = self.set_above_marks(&d, tuned) else {
             return 0;
         };
         let lists = &mut own_set(self.sets, set, d.cpu).lists;
-        let (frames, rules) = (&self.frames, &self.env.rules);
+        let (frames, rules) = (&self.frames, &self.policy.rules);
         let mut n = 0;
         // First their positions, then their numbers.
         while let Some(slot) = out.get_mut(n)

@@ -31,14 +31,14 @@ impl<'m, H: Host> Manager<'m, H> {
             node,
             ..
         } = *request;
-        match self.listed(order, gfp, cpu, node) {
+        match self.pcp_alloc(order, gfp, cpu, node) {
             Some(pfn) => Ok(pfn),
-            None => self.alloc_unlisted(request),
+            None => self.alloc_beyond_pcp(request),
         }
     }
 
     #[inline(never)]
-    fn alloc_unlisted(&mut self, request: &Request) -> Result<Pfn, AllocError> {
+    fn alloc_beyond_pcp(&mut self, request: &Request) -> Result<Pfn, AllocError> {
         let demand = &self.demand(request)?;
         if let Some(ix) = self.fast_path(demand) {
             return Ok(self.hand_out(demand, ix));
@@ -70,14 +70,14 @@ impl<'m, H: Host> Manager<'m, H> {
             node,
             ..
         } = *request;
-        match self.listed(order, gfp, cpu, node) {
+        match self.pcp_alloc(order, gfp, cpu, node) {
             Some(pfn) => Ok(Begun::Got(pfn)),
-            None => self.begin_unlisted(request),
+            None => self.begin_beyond_pcp(request),
         }
     }
 
     #[inline(never)]
-    fn begin_unlisted(&mut self, request: &Request) -> Result<Begun, AllocError> {
+    fn begin_beyond_pcp(&mut self, request: &Request) -> Result<Begun, AllocError> {
         let demand = &self.demand(request)?;
         if let Some(ix) = self.fast_path(demand) {
             return Ok(Begun::Got(self.hand_out(demand, ix)));
@@ -106,23 +106,23 @@ impl<'m, H: Host> Manager<'m, H> {
     #[inline]
     fn request_type(&self, gfp: Gfp) -> Option<MigrateType> {
         let mt = gfp.mobility()?;
-        let grouped = self.env.grouped;
+        let grouped = self.policy.grouped;
         Some(if grouped { mt } else { MigrateType::Unmovable })
     }
 
     /// The commonest case: a block that the CPU's own list of the best zone holds, with no watermark in
     /// sight. What [`fast_path`](Self::fast_path) would take. What it needs of a request comes in
     /// registers.
-    fn listed(&mut self, order: Order, gfp: Gfp, cpu: CpuId, node: NodeId) -> Option<Pfn> {
-        let Pcp::Orders { tuned } = self.env.rules.pcp else {
-            return self.listed_single(order, gfp, cpu, node);
+    fn pcp_alloc(&mut self, order: Order, gfp: Gfp, cpu: CpuId, node: NodeId) -> Option<Pfn> {
+        let Pcp::Orders { tuned } = self.policy.rules.pcp else {
+            return self.pcp_alloc_single(order, gfp, cpu, node);
         };
         let d = self.any_demand(order, gfp, cpu, node)?;
         // The orders that are asked for most, each as a constant.
         let ix = match order {
-            Order::ZERO => self.listed_of(d, Order::ZERO, tuned),
-            Order::HUGE => self.listed_of(d, Order::HUGE, tuned),
-            _ => self.listed_rarely(d, tuned),
+            Order::ZERO => self.pcp_alloc_order(d, Order::ZERO, tuned),
+            Order::HUGE => self.pcp_alloc_order(d, Order::HUGE, tuned),
+            _ => self.pcp_alloc_other_order(d, tuned),
         };
         ix.map(|ix| self.hand_out(&d, ix))
     }
@@ -130,14 +130,20 @@ impl<'m, H: Host> Manager<'m, H> {
     /// A block where lists hold single pages (to 5.12). Cold, so that it stands off the road of all others.
     #[cold]
     #[inline(never)]
-    fn listed_single(&mut self, order: Order, gfp: Gfp, cpu: CpuId, node: NodeId) -> Option<Pfn> {
+    fn pcp_alloc_single(
+        &mut self,
+        order: Order,
+        gfp: Gfp,
+        cpu: CpuId,
+        node: NodeId,
+    ) -> Option<Pfn> {
         if order != Order::ZERO {
             return None;
         }
         let d = self.any_demand(Order::ZERO, gfp, cpu, node)?;
-        let set = self.set_with_plenty(&d, false)?;
+        let set = self.set_above_marks(&d, false)?;
         let lists = &mut own_set(self.sets, set, cpu).lists;
-        let ix = lists.single_pop(&self.frames, &self.env.rules, d.mt)?;
+        let ix = lists.single_pop(&self.frames, &self.policy.rules, d.mt)?;
         Some(self.hand_out(&d, ix))
     }
 
@@ -155,13 +161,13 @@ impl<'m, H: Host> Manager<'m, H> {
     }
 
     #[inline(never)]
-    fn listed_rarely(&mut self, d: Demand, tuned: bool) -> Option<FrameIx> {
-        self.listed_of(d, d.order, tuned)
+    fn pcp_alloc_other_order(&mut self, d: Demand, tuned: bool) -> Option<FrameIx> {
+        self.pcp_alloc_order(d, d.order, tuned)
     }
 
     #[inline(always)]
-    fn listed_of(&mut self, d: Demand, order: Order, tuned: bool) -> Option<FrameIx> {
-        let set = self.set_with_plenty(&Demand { order, ..d }, tuned)?;
+    fn pcp_alloc_order(&mut self, d: Demand, order: Order, tuned: bool) -> Option<FrameIx> {
+        let set = self.set_above_marks(&Demand { order, ..d }, tuned)?;
         let lists = &mut own_set(self.sets, set, d.cpu).lists;
         lists.orders_pop(&self.frames, order, d.mt, tuned)
     }
@@ -169,15 +175,15 @@ impl<'m, H: Host> Manager<'m, H> {
     /// This CPU's lists of the best zone for a request, if they serve its order and no watermark is in
     /// sight there. `tuned`: they follow demand.
     #[inline(always)]
-    pub(super) fn set_with_plenty(&self, d: &Demand, tuned: bool) -> Option<usize> {
-        if !self.env.rules.pcp.serves(d.order) {
+    pub(super) fn set_above_marks(&self, d: &Demand, tuned: bool) -> Option<usize> {
+        if !self.policy.rules.pcp.serves(d.order) {
             return None;
         }
         let zone = self.zonelists.of(d.node, d.highest).first_local()?;
         let z = self.zone(zone);
-        let check = self.env.rules.marks.check;
+        let check = self.policy.rules.marks.check;
         let checkable = d.order == Order::ZERO || check == MarkCheck::BlockExists;
-        if z.boosted || !checkable || !z.has_plenty(d.order, d.highest, tuned) {
+        if z.boosted || !checkable || !z.is_above_marks(d.order, d.highest, tuned) {
             return None;
         }
         Some(self.set_of(zone, d.cpu))
@@ -187,7 +193,7 @@ impl<'m, H: Host> Manager<'m, H> {
     pub(super) fn fast_path(&mut self, d: &Demand) -> Option<FrameIx> {
         let list = self.zone_list(d);
         let mut flags = first_flags(d.gfp);
-        if list.nofragment || self.env.sysctl.defrag_mode {
+        if list.nofragment || self.policy.sysctl.defrag_mode {
             flags |= AllocFlags::NOFRAGMENT;
         }
         self.get_page(&list, d, flags)
@@ -197,8 +203,8 @@ impl<'m, H: Host> Manager<'m, H> {
     #[cold]
     pub(crate) fn fail(&mut self, d: &Demand) -> Result<Pfn, AllocError> {
         self.counters.alloc_failed += 1;
-        self.tell_allocated(d, None);
-        Err(self.why_not(d))
+        self.trace_alloc(d, None);
+        Err(self.failure_reason(d))
     }
 
     /// Marks a block as in use and tells everybody.
@@ -207,12 +213,12 @@ impl<'m, H: Host> Manager<'m, H> {
         self.mark_used(ix, d.order, d.mt, d.gfp);
         let first = self.map.pfn(ix);
         self.counters.pgalloc += u64::from(d.order.frames());
-        self.tell_allocated(d, Some(first));
+        self.trace_alloc(d, Some(first));
         first
     }
 
     #[inline]
-    fn tell_allocated(&mut self, d: &Demand, pfn: Option<Pfn>) {
+    fn trace_alloc(&mut self, d: &Demand, pfn: Option<Pfn>) {
         if H::TRACING {
             let e = Event::PageAlloc {
                 pfn,

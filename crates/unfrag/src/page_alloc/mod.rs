@@ -1,6 +1,6 @@
 //! Allocating and freeing blocks of frames.
 //!
-//! One allocation from call to frame: `listed` (the CPU's own list, no watermark in sight), `fast_path`
+//! One allocation from call to frame: `pcp_alloc` (the CPU's own list, no watermark in sight), `fast_path`
 //! (zones in order, low mark, per-CPU list, buddy lists), and then [`Allocation`] (kswapd is woken, min
 //! mark, reserves; with a world that can reclaim: reclaim, waits, retries, the OOM killer): a frame, or an
 //! error that says why not.

@@ -8,12 +8,12 @@
 //! Invariant: a move that has ended leaves as many frames free, in use and on LRU lists as there were;
 //! a page that its owner freed meanwhile is freed then.
 
-use crate::frame::{CpuId, FrameIx, Kind, Order, PageFlags, Pfn};
+use crate::frame::{CpuId, FrameIx, FrameKind, Order, PageFlags, Pfn};
 use crate::gfp::Gfp;
 use crate::host::Host;
 use crate::lru::{ISOLATED, Lru};
 use crate::manager::Manager;
-use crate::place::End;
+use crate::placement::End;
 
 /// Why a page cannot be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Move {
         let immovable = MoveError::NotMovable(from);
         let source = m.map.ix(from).ok_or(immovable)?;
         let s = m.frames.state(source);
-        if s.kind() != Kind::Used || s.order() != Order::ZERO || !s.is_movable() {
+        if s.kind() != FrameKind::Used || s.order() != Order::ZERO || !s.is_movable() {
             return Err(immovable);
         }
         let lru = Lru::from_code(s.lru());
@@ -100,7 +100,7 @@ impl Move {
             return Err(MoveError::NotFree(to));
         }
         let (_, mut z) = m.parts(zone, cpu);
-        z.zone.place.claim(z.frames, head, target);
+        z.zone.free_area.claim(z.frames, head, target);
         z.count(-1);
         m.mark_used(target, Order::ZERO, s.mt(), Gfp::MOVABLE);
         if let Some(lru) = lru {
@@ -122,11 +122,11 @@ impl Move {
     /// If there is no such CPU.
     pub fn commit<H: Host>(self, m: &mut Manager<'_, H>, cpu: CpuId) {
         let s = m.frames.state(self.from);
-        let gone = s.flags().contains(PageFlags::GONE);
+        let gone = s.flags().contains(PageFlags::FREED);
         let target = m.frames.state(self.to).with_owner(s.owner());
         m.frames.set_key(self.to, m.frames.key(self.from));
         m.frames
-            .set_state(self.to, target.with_flags(s.flags() - PageFlags::GONE));
+            .set_state(self.to, target.with_flags(s.flags() - PageFlags::FREED));
         m.frames
             .set_state(self.from, s.with_lru(0).with_flags(PageFlags::empty()));
         if gone {
@@ -136,8 +136,8 @@ impl Move {
         if let Some(lru) = self.lru {
             m.pages().link(self.to, lru, End::Head);
         }
-        m.tell_freed(self.from(), Order::ZERO);
-        m.put_back(cpu, self.from, Order::ZERO);
+        m.account_free(self.from(), Order::ZERO);
+        m.free_block(cpu, self.from, Order::ZERO);
     }
 
     /// The page stays where it is; the target is free again.
@@ -146,7 +146,7 @@ impl Move {
     /// If there is no such CPU.
     pub fn abort<H: Host>(self, m: &mut Manager<'_, H>, cpu: CpuId) {
         let s = m.frames.state(self.from);
-        if s.flags().contains(PageFlags::GONE) {
+        if s.flags().contains(PageFlags::FREED) {
             m.frames
                 .set_state(self.from, s.with_lru(0).with_flags(PageFlags::empty()));
             self.free_both(m, cpu, s.flags());
@@ -156,14 +156,14 @@ impl Move {
         if let Some(lru) = self.lru {
             m.pages().link(self.from, lru, End::Head);
         }
-        m.put_back(cpu, self.to, Order::ZERO);
+        m.free_block(cpu, self.to, Order::ZERO);
     }
 
     /// The page was freed while it was isolated: its owner has told so, and both frames go back.
     fn free_both<H: Host>(&self, m: &mut Manager<'_, H>, cpu: CpuId, flags: PageFlags) {
         let counts = &mut m.flag_counts;
         counts.nr_mapped -= u64::from(flags.contains(PageFlags::MAPPED));
-        m.put_back(cpu, self.from, Order::ZERO);
-        m.put_back(cpu, self.to, Order::ZERO);
+        m.free_block(cpu, self.from, Order::ZERO);
+        m.free_block(cpu, self.to, Order::ZERO);
     }
 }

@@ -15,14 +15,14 @@ impl<H: Host> Manager<'_, H> {
             return;
         }
         if let Some(node) = self.node_mut(node) {
-            node.ask(order);
+            node.ask_kswapd(order);
         }
         self.counters.kswapd_wakeups += 1;
         self.host.wake_kswapd(node, order);
     }
 
     fn needs_no_kswapd(&self, node: NodeId, order: Order) -> bool {
-        let rules = &self.env.rules;
+        let rules = &self.policy.rules;
         let Some(node) = self.node(node) else {
             return true;
         };
@@ -47,7 +47,7 @@ impl<H: Host> Manager<'_, H> {
         if !d.gfp.contains(Gfp::KSWAPD_RECLAIM) {
             return;
         }
-        let order = if self.env.sysctl.defrag_mode {
+        let order = if self.policy.sysctl.defrag_mode {
             d.order.max(self.frames.geometry.block_order)
         } else {
             d.order

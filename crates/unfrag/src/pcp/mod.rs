@@ -17,5 +17,5 @@ pub mod size;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cpu_lists::{CpuLists, CpuZone, Freed, Mood};
+pub(crate) use cpu_lists::{CpuLists, CpuZone, Freed, ZonePressure};
 pub use cpu_lists::{NR_LISTS, list_index};

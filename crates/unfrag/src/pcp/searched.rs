@@ -6,7 +6,7 @@
 
 use crate::frame::{FrameIx, MigrateType};
 use crate::kernel::Pcp;
-use crate::place::End;
+use crate::placement::End;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Types that requests may have.
@@ -21,10 +21,10 @@ pub(crate) const fn is_searched(shape: Pcp) -> bool {
 /// Where searches of the hot and the cold list begin, by type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
-pub(crate) struct First(pub(super) [[FrameIx; TYPES]; 2]);
+pub(crate) struct SearchStart(pub(super) [[FrameIx; TYPES]; 2]);
 
-impl First {
-    pub const EMPTY: First = First([[FrameIx::NIL; TYPES]; 2]);
+impl SearchStart {
+    pub const EMPTY: SearchStart = SearchStart([[FrameIx::NIL; TYPES]; 2]);
 
     #[inline]
     pub(super) fn at(&mut self, i: usize, mt: MigrateType) -> Option<&mut FrameIx> {

@@ -9,7 +9,7 @@ use super::searched::is_searched;
 use crate::frame::{FrameIx, Frames, MigrateType, Order};
 use crate::host::Host;
 use crate::kernel::{Drain, Pcp, Rules};
-use crate::place::{End, FreeBlock, Memory, Want};
+use crate::placement::{BlockRequest, End, FreeBlock, RmqueueMode};
 use crate::zone::ZoneOps;
 
 /// List for a type.
@@ -70,18 +70,18 @@ impl CpuLists {
     pub(super) fn single_take<H: Host>(
         &mut self,
         z: &mut ZoneOps<H>,
-        want: Want,
+        request: BlockRequest,
     ) -> Option<FrameIx> {
-        let rules = &z.env.rules;
-        if let Some(ix) = self.single_pop(z.frames, rules, want.mt) {
+        let rules = &z.policy.rules;
+        if let Some(ix) = self.single_pop(z.frames, rules, request.mt) {
             return Some(ix);
         }
-        let i = home(rules, want.mt);
-        self.single_refill(z, want, i);
+        let i = home(rules, request.mt);
+        self.single_refill(z, request, i);
         let head = self.lists[i].peek(End::Head);
         let ix = if is_searched(rules.pcp) {
             // A fallback may have brought pages of another type.
-            self.find(z.frames, want.mt, i).or(head)
+            self.find(z.frames, request.mt, i).or(head)
         } else {
             head
         }?;
@@ -92,7 +92,7 @@ impl CpuLists {
     /// The first page of a type on a list that is searched.
     #[inline(always)]
     fn find(&mut self, frames: &Frames, mt: MigrateType, i: usize) -> Option<FrameIx> {
-        let first = self.first.at(i, mt)?;
+        let first = self.search_start.at(i, mt)?;
         let table = frames.table;
         let mut ix = *first;
         while ix != FrameIx::NIL && table.state(ix).mt() != mt {
@@ -106,7 +106,7 @@ impl CpuLists {
     #[inline(always)]
     fn unlink(&mut self, frames: &Frames, rules: &Rules, i: usize, ix: FrameIx) {
         if is_searched(rules.pcp) {
-            self.first.left(i, ix, frames.table.next(ix));
+            self.search_start.left(i, ix, frames.table.next(ix));
         }
         self.lists[i].unlink(frames.table, ix);
         self.count -= 1;
@@ -126,15 +126,15 @@ impl CpuLists {
     fn join(&mut self, frames: &Frames, shape: Pcp, i: usize, page: FreeBlock, end: End) {
         self.link(frames, i, page, end);
         if is_searched(shape) {
-            self.first.joined(i, page.ix, page.mt, end);
+            self.search_start.joined(i, page.ix, page.mt, end);
         }
     }
 
-    fn single_refill<H: Host>(&mut self, z: &mut ZoneOps<H>, want: Want, i: usize) {
-        let shape = z.env.rules.pcp;
-        let (mut taken, mut memory) = (0, Memory::default());
+    fn single_refill<H: Host>(&mut self, z: &mut ZoneOps<H>, request: BlockRequest, i: usize) {
+        let shape = z.policy.rules.pcp;
+        let (mut taken, mut mode) = (0, RmqueueMode::default());
         for _ in 0..self.batch {
-            let Some((ix, list)) = z.take(want, &mut memory) else {
+            let Some((ix, list)) = z.take(request, &mut mode) else {
                 break;
             };
             z.tracer.prefetch(ix);
@@ -142,7 +142,7 @@ impl CpuLists {
             // otherwise, and ask for more with every request. Where each type has a list, the type says where
             // it goes back to.
             let mt = if list.is_ordinary() || is_searched(shape) {
-                want.mt
+                request.mt
             } else {
                 list
             };
@@ -175,7 +175,7 @@ impl CpuLists {
     /// Gives `n` pages back, from the tails.
     pub(super) fn single_release<H: Host>(&mut self, z: &mut ZoneOps<H>, n: i32, first: usize) {
         let n = n.min(self.count);
-        match z.env.rules.pcp {
+        match z.policy.rules.pcp {
             Pcp::PerType {
                 drain: Drain::RoundRobin,
                 ..
@@ -225,7 +225,7 @@ impl CpuLists {
         let Some(ix) = self.lists[i].peek(End::Tail) else {
             return;
         };
-        let rules = &z.env.rules;
+        let rules = &z.policy.rules;
         self.unlink(z.frames, rules, i, ix);
         let mt = match rules.pcp {
             // 2.6.32 hands the list's type on, so that the reserve leaks.
@@ -244,12 +244,16 @@ impl CpuLists {
     }
 
     /// Whether the first page of each type is where searches look for it, or behind.
-    pub(super) fn firsts_hold(&self, frames: &Frames) -> bool {
-        self.first.0.iter().zip(&self.lists).all(|(firsts, list)| {
-            firsts.iter().enumerate().all(|(mt, first)| {
-                let mut before = list.iter(frames.table).take_while(|ix| ix != first);
-                before.all(|ix| frames.state(ix).mt() as usize != mt)
+    pub(super) fn search_starts_hold(&self, frames: &Frames) -> bool {
+        self.search_start
+            .0
+            .iter()
+            .zip(&self.lists)
+            .all(|(firsts, list)| {
+                firsts.iter().enumerate().all(|(mt, first)| {
+                    let mut before = list.iter(frames.table).take_while(|ix| ix != first);
+                    before.all(|ix| frames.state(ix).mt() as usize != mt)
+                })
             })
-        })
     }
 }

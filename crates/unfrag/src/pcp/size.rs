@@ -31,7 +31,7 @@ pub const fn stat_threshold(zone_pages: u64, cpus: u64, geometry: Geometry) -> i
 
 /// What the size of a set of per-CPU lists is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SetOf {
+pub struct SetBasis {
     /// Pages of the zone: present in old kernels, managed in modern ones.
     pub pages: u64,
     /// Its low mark, in pages.
@@ -55,7 +55,7 @@ pub struct SetSize {
 
 impl SetSize {
     /// For the lists of a zone of this size. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
-    pub fn new(of: SetOf, rules: &Rules, sysctl: &Sysctl) -> SetSize {
+    pub fn new(of: SetBasis, rules: &Rules, sysctl: &Sysctl) -> SetSize {
         let (pages, low, cpus) = (of.pages, of.low, of.cpus.max(1));
         let batch = batch(pages, of.geometry.pages(rules.pcp_batch_cap_kbytes));
         let fraction = sysctl.percpu_pagelist_high_fraction;

@@ -45,8 +45,8 @@ impl<H: Host> Manager<'_, H> {
             free += z.counter.max(0) as u64;
             high += z.marks.of(AllocFlags::WMARK_HIGH);
         }
-        let balance = self.env.rules.reclaim.lru.split().map(|s| s.balance);
-        let swappiness = self.env.sysctl.swappiness;
+        let balance = self.policy.rules.reclaim.lru.split().map(|s| s.balance);
+        let swappiness = self.policy.sysctl.swappiness;
         let v = &mut self.lrus[lru.index()];
         let (anon, file) = (v.of_kind(false), v.of_kind(true));
         if file + free <= high {
@@ -76,7 +76,7 @@ impl<H: Host> Manager<'_, H> {
     /// Whether a kind's inactive list is too short, so that its active one is shortened.
     /// `spec: linux-mm 4.1`
     pub(super) fn inactive_is_low(&self, lru: LruId, file: bool) -> bool {
-        let rules = self.env.rules.reclaim.lru;
+        let rules = self.policy.rules.reclaim.lru;
         let v = &self.lrus[lru.index()];
         let (inactive, active) = (v.len(Lru::new(file, false)), v.len(Lru::new(file, true)));
         let by_ratio = || {
@@ -100,7 +100,7 @@ impl<H: Host> Manager<'_, H> {
         let total: u64 = self.zones.iter().map(|z| z.managed).sum();
         let distress = 100u64 >> v.prev_priority.min(priority);
         let mapped = self.flag_counts.nr_mapped * 100 / total.max(1);
-        mapped / 2 + distress + self.env.sysctl.swappiness >= 100
+        mapped / 2 + distress + self.policy.sysctl.swappiness >= 100
     }
 
     /// Whether these lists have given all they can; a page that is freed in one of their zones gives hope

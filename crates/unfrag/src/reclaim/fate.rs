@@ -1,6 +1,6 @@
 //! What becomes of one isolated page: before its owner is asked, and after.
 
-use super::scan::Scan;
+use super::scan_control::ScanControl;
 use crate::evict::{Ask, Content, Verdict};
 use crate::frame::{FrameIx, Order, PageFlags};
 use crate::host::Host;
@@ -19,7 +19,7 @@ pub(super) enum Pass {
 pub(super) enum Fate {
     Free,
     /// Its owner has freed it meanwhile.
-    Gone,
+    OwnerFreed,
     Keep,
     Activate,
     /// It is under writeback, and this pass waits for that.
@@ -47,14 +47,14 @@ pub(super) fn page_referenced<H: Host>(m: &mut Manager<'_, H>, ix: FrameIx) -> (
 pub(super) fn decide<H: Host>(
     m: &mut Manager<'_, H>,
     ix: FrameIx,
-    sc: &mut Scan,
+    sc: &mut ScanControl,
     pass: Pass,
 ) -> Fate {
-    let rules = m.env.rules.reclaim;
+    let rules = m.policy.rules.reclaim;
     let flags = m.frames.state(ix).flags();
     let file = !flags.contains(PageFlags::SWAPBACKED);
-    if flags.contains(PageFlags::GONE) {
-        return Fate::Gone;
+    if flags.contains(PageFlags::FREED) {
+        return Fate::OwnerFreed;
     }
     if flags.contains(PageFlags::LOCKED) {
         return Fate::Keep;
@@ -126,7 +126,7 @@ pub(super) fn judge<H: Host>(
     ix: FrameIx,
     unmap: bool,
     verdict: Verdict,
-    (sc, pass): (&mut Scan, Pass),
+    (sc, pass): (&mut ScanControl, Pass),
 ) -> Fate {
     let mut pages = m.pages();
     let flags = pages.flags_of(ix);

@@ -1,9 +1,9 @@
 //! The share of one zone, or node, in one priority of a reclaim. `spec: linux-mm 4.1`
 
-use super::batch::{PageBatch, Pages};
+use super::batch::{PageBatch, PassOutcome};
 use super::fate::Pass;
-use super::scan::Scan;
-use super::waits::{FIFTIETH, TENTH, turn};
+use super::scan_control::ScanControl;
+use super::waits::{HZ_OVER_10_MS, HZ_OVER_50_MS, turn};
 use crate::evict::Verdicts;
 use crate::frame::{CpuId, FrameIx, LruId};
 use crate::host::Host;
@@ -14,7 +14,7 @@ use crate::need::{Answer, Class, Need, Throttle};
 
 /// What an operation scans with: its scan, and the one batch that it has.
 pub(super) struct Work<'a> {
-    pub sc: &'a mut Scan,
+    pub sc: &'a mut ScanControl,
     pub batch: &'a mut PageBatch,
 }
 
@@ -46,7 +46,7 @@ impl LruScan {
     pub fn new<H: Host>(
         m: &mut Manager<'_, H>,
         lru: LruId,
-        sc: &Scan,
+        sc: &ScanControl,
         batch: &mut PageBatch,
     ) -> LruScan {
         batch.of(lru);
@@ -129,7 +129,7 @@ impl LruScan {
                 if self.list == 0 && sc.reclaimed > self.enough {
                     break;
                 }
-                if sc.told.0 >= SWAP_CLUSTER_MAX as u32 {
+                if sc.unreported.0 >= SWAP_CLUSTER_MAX as u32 {
                     return Some(turn(sc));
                 }
             }
@@ -193,58 +193,64 @@ impl LruScan {
         m: &mut Manager<'_, H>,
         cpu: CpuId,
         work: Work,
-        pages: Pages,
+        pages: PassOutcome,
     ) -> Option<Need> {
         let Work { sc, batch } = work;
         match pages {
-            Pages::Ask => {
+            PassOutcome::Ask => {
                 self.phase = Phase::Asked;
                 return Some(Need::Evict);
             }
-            Pages::Writeback(ix) => {
+            PassOutcome::Writeback(ix) => {
                 self.phase = Phase::Writeback(ix);
                 return Some(Need::PageWriteback(m.map.pfn(ix)));
             }
-            Pages::Done => {}
+            PassOutcome::Done => {}
         }
         let first = batch.pass() == Pass::First;
-        if first && sc.waits_for_batch(m.env.rules.reclaim.high_order) && !batch.held.is_empty() {
+        if first && sc.waits_for_batch(m.policy.rules.reclaim.high_order) && !batch.held.is_empty()
+        {
             self.phase = Phase::Waited;
             return Some(Need::CongestionWait {
-                class: match m.env.rules.reclaim.congestion {
+                class: match m.policy.rules.reclaim.congestion {
                     CongestionWait::Sync => Class::Sync,
                     _ => Class::Async,
                 },
-                ms: TENTH,
+                ms: HZ_OVER_10_MS,
             });
         }
-        batch.put_back(m, cpu);
+        batch.putback_lru(m, cpu);
         self.phase = Phase::Scan;
         None
     }
 }
 
 fn is_joined<H: Host>(m: &Manager<'_, H>) -> bool {
-    m.env.rules.reclaim.lru.shape() == LruShape::Joined
+    m.policy.rules.reclaim.lru.shape() == LruShape::Joined
 }
 
 /// Whether the operation should first wait for others to put back what they isolated.
-fn too_many_isolated<H: Host>(m: &Manager<'_, H>, lru: LruId, file: bool, sc: &Scan) -> bool {
+fn too_many_isolated<H: Host>(
+    m: &Manager<'_, H>,
+    lru: LruId,
+    file: bool,
+    sc: &ScanControl,
+) -> bool {
     let v = &m.lrus[lru.index()];
     !sc.kswapd
-        && m.env.rules.reclaim.isolated_throttle
+        && m.policy.rules.reclaim.isolated_throttle
         && v.isolated[usize::from(file)] > v.len(Lru::new(file, false))
 }
 
 fn isolated_wait<H: Host>(m: &Manager<'_, H>) -> Need {
-    if m.env.rules.reclaim.congestion == CongestionWait::Throttle {
+    if m.policy.rules.reclaim.congestion == CongestionWait::Throttle {
         return Need::Throttle {
             why: Throttle::Isolated,
-            ms: FIFTIETH,
+            ms: HZ_OVER_50_MS,
         };
     }
     Need::CongestionWait {
         class: Class::Async,
-        ms: TENTH,
+        ms: HZ_OVER_10_MS,
     }
 }

@@ -18,7 +18,7 @@ mod direct;
 mod fate;
 mod kswapd;
 mod lru_scan;
-mod scan;
+mod scan_control;
 mod waits;
 
 pub use crate::evict::{Ask, Content, Eviction, Verdict, Verdicts};
@@ -29,4 +29,4 @@ pub use crate::request::Context;
 pub use crate::stat::ReclaimCounters;
 pub(crate) use direct::DirectReclaim;
 pub use kswapd::Kswapd;
-pub(crate) use waits::{FIFTIETH, congestion_wait, second_wait};
+pub(crate) use waits::{HZ_OVER_50_MS, congestion_wait, second_wait};

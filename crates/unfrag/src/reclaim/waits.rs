@@ -1,13 +1,13 @@
 //! What reclaim and the allocator wait for, in the era's way.
 
-use super::scan::Scan;
+use super::scan_control::ScanControl;
 use crate::kernel::CongestionWait;
 use crate::lru::SWAP_CLUSTER_MAX;
 use crate::need::{Answer, Class, Need, Throttle};
 
 /// Ticks of congestion waits, in milliseconds: HZ/10 and HZ/50.
-pub(super) const TENTH: u32 = 100;
-pub(crate) const FIFTIETH: u32 = 20;
+pub(super) const HZ_OVER_10_MS: u32 = 100;
+pub(crate) const HZ_OVER_50_MS: u32 = 20;
 
 /// A wait for congestion, or for progress.
 pub(crate) fn congestion_wait(rule: CongestionWait, ms: u32) -> Need {
@@ -42,12 +42,12 @@ pub(crate) fn second_wait(rule: CongestionWait, answer: Answer) -> Option<Need> 
 }
 
 /// Lets others have a turn, and says what was done.
-pub(super) fn turn(sc: &mut Scan) -> Need {
-    let (scanned, freed) = core::mem::take(&mut sc.told);
+pub(super) fn turn(sc: &mut ScanControl) -> Need {
+    let (scanned, freed) = core::mem::take(&mut sc.unreported);
     Need::Turn { scanned, freed }
 }
 
-/// What shrinkers are told of a pass over the LRU lists. One that found nothing to scan counts as one
+/// What shrinkers are unreported of a pass over the LRU lists. One that found nothing to scan counts as one
 /// cluster: caches must be able to go when they are all that is left. The specification does not say.
 pub(super) const fn pressure(scanned: u64) -> u64 {
     if scanned == 0 {

@@ -4,14 +4,14 @@
 
 use super::watermark::Marks;
 use crate::frame::{LruId, NR_ZONE_KINDS, NodeId, Order, Pfn, Span, ZoneConfig, ZoneId, ZoneKind};
-use crate::place::{Place, V19Stats};
+use crate::placement::{FreeArea, V19Stats};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
 /// A zone at work. It lives in the caller's memory, so its layout has no gaps.
 #[derive(TryFromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Zone {
-    pub place: Place,
+    pub free_area: FreeArea,
     pub marks: Marks,
     /// Pages kept from requests whose highest zone is of this kind.
     pub protection: [u64; NR_ZONE_KINDS],
@@ -52,7 +52,7 @@ impl Zone {
     ) -> Zone {
         let v19 = V19Stats::start(config.present, largest.frames().into());
         Zone {
-            place: Place::new(span, v19, ungrouped),
+            free_area: FreeArea::new(span, v19, ungrouped),
             marks: Marks::default(),
             protection: [0; NR_ZONE_KINDS],
             highatomic: 0,

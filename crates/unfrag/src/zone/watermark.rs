@@ -60,7 +60,7 @@ pub const fn is_lowmem(kind: ZoneKind, rules: &Rules) -> bool {
 /// What the marks of a zone are computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkSize {
-    /// Kind of the zone.
+    /// FrameKind of the zone.
     pub kind: ZoneKind,
     /// Its pages: present in old kernels, managed in modern ones.
     pub pages: u64,

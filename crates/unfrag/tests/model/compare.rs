@@ -2,7 +2,7 @@
 
 use super::{Family, Frame, Model, Zone};
 use std::collections::VecDeque;
-use unfrag::frame::Kind;
+use unfrag::frame::FrameKind;
 use unfrag::{CpuId, Host, Manager, MigrateType, Order, Pfn, ZoneConfig, ZoneId};
 
 impl Zone {
@@ -116,19 +116,19 @@ impl Model {
             let want = match *what {
                 Frame::Reserved => {
                     assert!(
-                        matches!(kind, Kind::Reserved | Kind::Absent),
+                        matches!(kind, FrameKind::Reserved | FrameKind::Absent),
                         "{pfn:#x}: {kind:?}"
                     );
                     continue;
                 }
-                Frame::Used { order, head, .. } => (Kind::Used, order, head),
-                Frame::Free { order, head, .. } => (Kind::Buddy, order, head),
-                Frame::Pcp { order, head, .. } => (Kind::Pcp, order, head),
+                Frame::Used { order, head, .. } => (FrameKind::Used, order, head),
+                Frame::Free { order, head, .. } => (FrameKind::Buddy, order, head),
+                Frame::Pcp { order, head, .. } => (FrameKind::Pcp, order, head),
             };
             if want.2 == pfn {
                 assert_eq!((kind, order), (want.0, want.1), "{pfn:#x}");
             } else {
-                assert_eq!(kind, Kind::Tail, "{pfn:#x}");
+                assert_eq!(kind, FrameKind::Tail, "{pfn:#x}");
             }
         }
     }

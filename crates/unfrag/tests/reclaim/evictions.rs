@@ -1,7 +1,7 @@
 //! Evictions: what owners are asked, in what order, and what becomes of pages meanwhile.
 
 use super::*;
-use unfrag::frame::{Kind, OwnerId};
+use unfrag::frame::{FrameKind, OwnerId};
 use unfrag::reclaim::Eviction;
 use unfrag::{Move, MoveError};
 
@@ -125,7 +125,7 @@ fn a_page_that_its_owner_frees_while_it_is_asked_about_is_freed_once() {
                     let page = e.asks()[e.asks().len() / 2].page;
                     m.free(page, 0).unwrap();
                     assert!(m.free(page, 0).is_err(), "{name}: freed twice");
-                    assert!(m.page_flags(page).contains(PageFlags::GONE), "{name}");
+                    assert!(m.page_flags(page).contains(PageFlags::FREED), "{name}");
                     gone = Some(page);
                     m.inspect().validate().unwrap();
                     // What is said of the others is that they stay.
@@ -142,7 +142,7 @@ fn a_page_that_its_owner_frees_while_it_is_asked_about_is_freed_once() {
                 assert_eq!(told(m), before.0 + 1, "{name} {verdict:?}: told once");
                 assert_eq!(m.inspect().nr_mapped(), before.1 - 1, "{name} {verdict:?}");
                 assert_eq!(m.lru_of(page), None, "{name} {verdict:?}");
-                assert!(!m.page_flags(page).contains(PageFlags::GONE), "{name}");
+                assert!(!m.page_flags(page).contains(PageFlags::FREED), "{name}");
                 assert_eq!(m.lru().isolated, [0; 2], "{name} {verdict:?}");
                 // Reclaim does not boast of it.
                 let stolen = m.reclaim_counters().pgsteal_direct;
@@ -183,7 +183,7 @@ fn owners_are_told_by_their_name_and_key_wherever_a_page_went() {
                 let to = free.next().unwrap();
                 migrate(m, *page, to).unwrap();
                 let left = m.inspect().frame(*page).unwrap();
-                assert_ne!(left.kind, Kind::Used);
+                assert_ne!(left.kind, FrameKind::Used);
                 assert_eq!(left.owner, OwnerId::NONE, "{name}");
                 *page = to;
             }

@@ -3,7 +3,7 @@
 use super::evictions::migrate;
 use super::*;
 use unfrag::MoveError;
-use unfrag::frame::Kind;
+use unfrag::frame::FrameKind;
 
 #[test]
 fn every_era_reclaims_clean_page_cache_spec_4_3() {
@@ -459,7 +459,7 @@ fn a_page_freed_while_reclaim_holds_it_is_freed_once() {
         let _ = drive_otherwise(m, a, |m, need| {
             if matches!(need, Need::CongestionWait { .. }) && freed_held == 0 {
                 let held = |p: &Pfn| {
-                    let used = m.inspect().frame(*p).unwrap().kind == Kind::Used;
+                    let used = m.inspect().frame(*p).unwrap().kind == FrameKind::Used;
                     let writing = m.page_flags(*p).contains(PageFlags::WRITEBACK);
                     m.lru_of(*p).is_none() && used && !writing
                 };

@@ -23,8 +23,8 @@ fn refill_of_6_1_is_batch_over_order_at_least_two_spec_6_1_3() {
         assert_eq!(rig.alloc(order, Movable), Some(0));
         assert_eq!(rig.set.count, (blocks - 1) << order, "order {order}");
         let i = crate::pcp::list_index(Order(order), Movable);
-        let want: Vec<u32> = (1..blocks as u32).map(|k| k << order).collect();
-        assert_eq!(rig.list(i), want, "appended in ascending order");
+        let expected: Vec<u32> = (1..blocks as u32).map(|k| k << order).collect();
+        assert_eq!(rig.list(i), expected, "appended in ascending order");
     }
     for (batch, order, blocks) in [(1, 0, 1), (1, 3, 1), (1, 9, 1), (3, 2, 2)] {
         let mut rig = Rig::new("6.1").stock(Movable).sized(batch, 118);
@@ -136,14 +136,14 @@ fn a_bulk_free_of_6_1_empties_list_after_list_from_the_one_just_freed_to_spec_6_
 
 #[test]
 fn a_page_of_6_1_returns_to_the_list_of_its_type_when_freed_spec_6_1_1_2() {
-    for (era, want) in [("6.1", Movable), ("6.18", Unmovable)] {
+    for (era, expected) in [("6.1", Movable), ("6.18", Unmovable)] {
         let mut rig = Rig::new(era).sized(1, 100);
         rig.all_blocks_are(Movable);
         rig.free(100, 0, Movable);
         // Its pageblock changes hands while it waits.
         rig.all_blocks_are(Unmovable);
         rig.release(1);
-        assert_eq!(rig.given(), [(100, want)], "{era}");
+        assert_eq!(rig.given(), [(100, expected)], "{era}");
     }
 }
 
@@ -172,7 +172,7 @@ fn the_free_counter_moves_beyond_the_stat_threshold_only_spec_6_1_10() {
     assert_eq!((rig.zone.counter, rig.delta), (before - 16, 0));
     let mark = rig.zone.marks.of(AllocFlags::empty());
     assert!(rig.zone.passes(
-        &rig.env.rules,
+        &rig.policy.rules,
         Order(0),
         mark,
         ZoneKind::Normal,

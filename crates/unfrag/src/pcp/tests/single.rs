@@ -6,7 +6,7 @@ use super::*;
 
 fn per_type(drain: Drain) -> Rig {
     let mut rig = Rig::new("2.6.32").sized(6, 100);
-    rig.env.rules.pcp = Pcp::PerType {
+    rig.policy.rules.pcp = Pcp::PerType {
         drain,
         keep_type: false,
     };
@@ -33,11 +33,11 @@ fn batch_free_visits_list_1_first_spec_3_1() {
         rig.hold(1, 100, 4, second);
         rig.release(6);
         let lists: Vec<_> = rig.given();
-        let want = [106, 6, 4, 104, 2, 0].map(|ix| {
+        let expected = [106, 6, 4, 104, 2, 0].map(|ix| {
             let mt = if ix < 100 { Unmovable } else { second };
             (ix, mt)
         });
-        assert_eq!(lists, want, "{era}");
+        assert_eq!(lists, expected, "{era}");
     }
 }
 
@@ -74,7 +74,7 @@ fn reserve_pages_leak_in_2_6_32_and_come_home_from_2_6_33_on_spec_3_1() {
         let given = rig.given();
         assert_eq!(given.len(), 4);
         assert!(given.iter().all(|g| g.1 == home), "{era}: {given:?}");
-        assert_eq!(rig.zone.place.list(Order(0), home).len, 4, "{era}");
+        assert_eq!(rig.zone.free_area.list(Order(0), home).len, 4, "{era}");
     }
 }
 
@@ -104,7 +104,7 @@ fn a_full_set_gives_batch_pages_back_spec_3_1() {
 #[test]
 fn v19_keeps_kernel_and_easy_pages_apart_and_refills_at_low_spec_2_2() {
     let mut rig = Rig::new("v19").stock(Unmovable).sized(2, 0);
-    rig.zone.place.v19.fallback_needed = 0;
+    rig.zone.free_area.v19.fallback_needed = 0;
     // Low is two batches: at or below it a batch comes in.
     let counts: Vec<_> = (0..6)
         .map(|_| {

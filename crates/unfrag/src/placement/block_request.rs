@@ -5,7 +5,7 @@ use crate::trace::Extfrag;
 
 /// What a request says of itself to the placement.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Want {
+pub(crate) struct BlockRequest {
     pub order: Order,
     pub mt: MigrateType,
     /// Only whole pageblocks may change hands.
@@ -14,12 +14,28 @@ pub(crate) struct Want {
     pub wake: bool,
 }
 
-/// What a batch of requests remembers from one to the next.
+/// Where a search of the free lists starts (`enum rmqueue_mode`). A batch of requests keeps it from one
+/// request to the next. `spec: linux-mm 2.6`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Memory {
-    /// The last one had to steal, so the next one does not search lists and pageblocks again (6.10
-    /// and later). `spec: linux-mm 2.6`
-    pub(super) stealing: bool,
+pub(crate) enum RmqueueMode {
+    /// With the lists of the request's own type.
+    #[default]
+    Normal,
+    /// With stealing: the last request of the batch had to steal, so the lists and pageblocks are not
+    /// searched again (6.10 and later).
+    Steal,
+}
+
+impl RmqueueMode {
+    /// The mode after a request that stole, or did not.
+    #[inline]
+    pub(super) const fn after(stole: bool) -> RmqueueMode {
+        if stole {
+            RmqueueMode::Steal
+        } else {
+            RmqueueMode::Normal
+        }
+    }
 }
 
 /// A block taken for a request, and what else that did.

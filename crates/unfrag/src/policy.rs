@@ -4,17 +4,17 @@ use crate::kernel::{Placement, Rules, Sysctl};
 
 /// What decides, wherever a rule or a setting decides.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Env {
+pub(crate) struct Policy {
     pub rules: Rules,
     pub sysctl: Sysctl,
     /// Each type has lists of its own.
     pub grouped: bool,
 }
 
-impl Env {
-    pub fn new(rules: Rules, sysctl: Sysctl) -> Env {
+impl Policy {
+    pub fn new(rules: Rules, sysctl: Sysctl) -> Policy {
         let ungrouped = matches!(rules.placement, Placement::Ungrouped);
-        Env {
+        Policy {
             rules,
             sysctl,
             grouped: !ungrouped && !sysctl.group_by_mobility_disabled,

@@ -7,7 +7,7 @@ use crate::lru::DEF_PRIORITY;
 
 /// What a scan may do, and what it found.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scan {
+pub(super) struct ScanControl {
     /// Order that is wanted.
     pub order: Order,
     pub priority: u8,
@@ -21,7 +21,7 @@ pub(super) struct Scan {
     /// Pages freed since the operation began.
     pub reclaimed: u64,
     /// Pages looked at and freed since the world last heard.
-    pub told: (u32, u32),
+    pub unreported: (u32, u32),
     pub backlog: Backlog,
 }
 
@@ -68,10 +68,10 @@ pub(super) struct Window {
     pub all_lists: bool,
 }
 
-impl Scan {
+impl ScanControl {
     /// A scan that has not begun.
-    pub fn new(order: Order, gfp: Gfp, kswapd: bool) -> Scan {
-        Scan {
+    pub fn new(order: Order, gfp: Gfp, kswapd: bool) -> ScanControl {
+        ScanControl {
             order,
             priority: DEF_PRIORITY,
             clean_only: false,
@@ -79,7 +79,7 @@ impl Scan {
             kswapd,
             scanned: 0,
             reclaimed: 0,
-            told: (0, 0),
+            unreported: (0, 0),
             backlog: Backlog::default(),
         }
     }

@@ -2,10 +2,10 @@
 //!
 //! Invariant: nobody outside this room links, unlinks or counts a free block of the zone.
 
+use super::block_request::{BlockRequest, RmqueueMode, Taken};
 use super::list::{BadLink, End, List};
-use super::lists::{At, FreeBlock, Lists};
+use super::lists::{FreeBlock, FreeTo, Lists};
 use super::v19_stats::{self, V19Stats};
-use super::want::{Memory, Taken, Want};
 use crate::frame::{FrameIx, Frames, MigrateType, ORDER_SLOTS, Order, Span};
 use crate::kernel::{Placement, Rules};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
@@ -13,7 +13,7 @@ use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 /// The placement of one zone.
 #[derive(TryFromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
-pub(crate) struct Place {
+pub(crate) struct FreeArea {
     pub(super) lists: Lists,
     /// V19's reserve and statistics.
     pub v19: V19Stats,
@@ -22,9 +22,9 @@ pub(crate) struct Place {
     pad: [u8; 7],
 }
 
-impl Place {
-    pub fn new(span: Span, v19: V19Stats, ungrouped: bool) -> Place {
-        Place {
+impl FreeArea {
+    pub fn new(span: Span, v19: V19Stats, ungrouped: bool) -> FreeArea {
+        FreeArea {
             lists: Lists::new(span),
             v19,
             ungrouped,
@@ -32,33 +32,33 @@ impl Place {
         }
     }
 
-    /// Takes a block of `want.order` for `want.mt` from the own lists or, failing that, by the era's
+    /// Takes a block of `request.order` for `request.mt` from the own lists or, failing that, by the era's
     /// fallback (`__rmqueue`).
     #[inline(always)]
     pub fn take(
         &mut self,
         frames: &Frames,
         rules: &Rules,
-        want: Want,
-        memory: &mut Memory,
+        request: BlockRequest,
+        mode: &mut RmqueueMode,
     ) -> Option<Taken> {
         if matches!(rules.placement, Placement::V19) {
-            self.v19.allocs[v19_stats::number(want.mt)] += 1;
+            self.v19.allocs[v19_stats::number(request.mt)] += 1;
         }
-        if !memory.stealing
-            && let Some(ix) = self.lists.smallest_fit(frames, want.order, want.mt)
+        if *mode == RmqueueMode::Normal
+            && let Some(ix) = self.lists.smallest_fit(frames, request.order, request.mt)
         {
             return Some(Taken {
                 ix,
-                list: want.mt,
+                list: request.mt,
                 extfrag: None,
                 boosts: 0,
             });
         }
         match &rules.placement {
             Placement::Ungrouped => None,
-            Placement::V19 => self.take_v19(frames, want),
-            Placement::Pageblocks(rules) => self.take_fallback(frames, rules, want, memory),
+            Placement::V19 => self.take_v19(frames, request),
+            Placement::Pageblocks(rules) => self.take_fallback(frames, rules, request, mode),
         }
     }
 
@@ -74,8 +74,8 @@ impl Place {
 
     /// Frees a block: it merges with its free buddies, and goes to the list of its type.
     #[inline(always)]
-    pub fn give(&mut self, frames: &Frames, rules: &Rules, block: FreeBlock, at: At) {
-        self.lists.free(frames, rules, block, at);
+    pub fn give(&mut self, frames: &Frames, rules: &Rules, block: FreeBlock, to: FreeTo) {
+        self.lists.free(frames, rules, block, to);
     }
 
     /// Puts a free block at the tail of its list as it is: it does not merge.

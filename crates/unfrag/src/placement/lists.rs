@@ -1,20 +1,22 @@
 //! The buddy lists of a zone: one list for each order and type.
 //!
-//! Invariants: a block on a list has `Kind::Buddy` and its list's order and type in its state; two
+//! Invariants: a block on a list has `FrameKind::Buddy` and its list's order and type in its state; two
 //! free buddies of the same order are both on lists only where their merge is not allowed;
 //! `free_pages` is the sum over all lists; `fits[t]` has bit `o` set exactly if list `(o, t)` is not
 //! empty. `spec: linux-mm 1.1, 1.2; linux-6.1 1.2`
 
 use super::list::{End, List};
-use crate::frame::{FrameIx, Frames, Kind, MigrateType, NR_TYPES, ORDER_SLOTS, Order, Span, State};
+use crate::frame::{
+    FrameIx, FrameKind, Frames, MigrateType, NR_TYPES, ORDER_SLOTS, Order, Span, State,
+};
 use crate::kernel::Rules;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Where a freed block goes on its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum At {
+pub(crate) enum FreeTo {
     /// As the era's rules say.
-    Rule,
+    ByRules,
     /// The tail, whatever the rules say (boot, onlining, isolation undone, surplus of exact
     /// allocations).
     Tail,
@@ -92,7 +94,7 @@ impl Lists {
     #[inline(always)]
     pub fn push(&mut self, frames: &Frames, block: FreeBlock, end: End) {
         let FreeBlock { ix, order, mt } = block;
-        frames.set_state(ix, State::new(Kind::Buddy, order, mt));
+        frames.set_state(ix, State::new(FrameKind::Buddy, order, mt));
         let list = &mut self.list[order.index()][mt as usize];
         list.push(frames.table, ix, end);
         self.fits[mt as usize] |= 1 << order.0;
@@ -128,7 +130,7 @@ impl Lists {
     /// Frees a block: merges it with its buddies as far as they are free, and puts the result on a
     /// list of the block's type.
     #[inline(always)]
-    pub fn free(&mut self, frames: &Frames, rules: &Rules, block: FreeBlock, at: At) {
+    pub fn free(&mut self, frames: &Frames, rules: &Rules, block: FreeBlock, to: FreeTo) {
         let FreeBlock {
             mut ix,
             mut order,
@@ -155,8 +157,8 @@ impl Lists {
             ix = FrameIx(ix.0 & buddy.0);
             order.0 += 1;
         }
-        let tail =
-            at == At::Tail || rules.tail_if_merge_likely && self.merge_likely(frames, ix, order);
+        let tail = to == FreeTo::Tail
+            || rules.tail_if_merge_likely && self.merge_likely(frames, ix, order);
         self.push(frames, FreeBlock { ix, order, mt }, End::tail_if(tail));
     }
 
@@ -243,10 +245,10 @@ impl Lists {
         ix: FrameIx,
         mt: MigrateType,
         end: End,
-    ) -> Counted {
+    ) -> BlockCounts {
         let block = block_of(frames, ix);
         if block.end > self.span.end {
-            return Counted::default();
+            return BlockCounts::default();
         }
         let from = if block.start < self.span.start {
             ix
@@ -286,7 +288,7 @@ impl Lists {
     }
 
     /// Free and movable frames of the pageblock that holds `ix`, as far as it lies in this zone.
-    pub fn count_block(&self, frames: &Frames, ix: FrameIx) -> Counted {
+    pub fn count_block(&self, frames: &Frames, ix: FrameIx) -> BlockCounts {
         let block = block_of(frames, ix);
         self.count(
             frames,
@@ -296,10 +298,13 @@ impl Lists {
     }
 
     /// Free and movable frames from `from` up to `end`, which lie in one pageblock.
-    fn count(&self, frames: &Frames, from: FrameIx, end: FrameIx) -> Counted {
-        let mut n = Counted::default();
+    fn count(&self, frames: &Frames, from: FrameIx, end: FrameIx) -> BlockCounts {
+        let mut n = BlockCounts::default();
         let mut at = from;
-        if let Some(s) = frames.larger_block(from).filter(|s| s.kind() == Kind::Used) {
+        if let Some(s) = frames
+            .larger_block(from)
+            .filter(|s| s.kind() == FrameKind::Used)
+        {
             n.movable += if s.is_movable() { end.0 - from.0 } else { 0 };
             return n;
         }
@@ -308,7 +313,7 @@ impl Lists {
             let frames = step(s).min(end.0 - at.0);
             if s.is_buddy() {
                 n.free += frames;
-            } else if s.kind() == Kind::Used && s.is_movable() {
+            } else if s.kind() == FrameKind::Used && s.is_movable() {
                 n.movable += frames;
             }
             at = at.plus(frames);
@@ -319,7 +324,7 @@ impl Lists {
 
 /// Frames of a pageblock, by what they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(super) struct BlockCounts {
     pub free: u32,
     pub movable: u32,
 }

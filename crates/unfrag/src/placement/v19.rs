@@ -5,10 +5,10 @@
 //! relabelled goes to the lists of its label, because V19 frees by label too.
 //! `spec: linux-mm 2.1-2.3`
 
+use super::block_request::{BlockRequest, Fallback, Taken};
+use super::free_area::FreeArea;
 use super::lists::FreeBlock;
-use super::placement::Place;
 use super::v19_stats::{LARGE_ORDER, V19_TYPES, number};
-use super::want::{Fallback, Taken, Want};
 use crate::frame::{FrameIx, Frames, MigrateType, Order};
 use MigrateType::{Fallback as Spare, Movable, Reclaimable, Unmovable};
 
@@ -23,10 +23,10 @@ const fn row(mt: MigrateType) -> [MigrateType; 3] {
     }
 }
 
-impl Place {
-    pub(super) fn take_v19(&mut self, frames: &Frames, want: Want) -> Option<Taken> {
-        self.steal_whole(frames, want)
-            .or_else(|| self.fall_back(frames, want))
+impl FreeArea {
+    pub(super) fn take_v19(&mut self, frames: &Frames, request: BlockRequest) -> Option<Taken> {
+        self.steal_whole(frames, request)
+            .or_else(|| self.fall_back(frames, request))
     }
 
     /// The label for a block that a request of type `mt` takes over.
@@ -39,27 +39,27 @@ impl Place {
     }
 
     /// Takes a block of the largest order from any type, and with it the whole block.
-    fn steal_whole(&mut self, frames: &Frames, want: Want) -> Option<Taken> {
+    fn steal_whole(&mut self, frames: &Frames, request: BlockRequest) -> Option<Taken> {
         let largest = frames.geometry.max_order;
         let victim = V19_TYPES
             .into_iter()
-            .find(|&t| t != want.mt && !self.lists.is_empty(largest, t))?;
+            .find(|&t| t != request.mt && !self.lists.is_empty(largest, t))?;
         let ix = self.lists.list(largest, victim).head;
         let old = frames.block_type(ix);
-        let label = self.label(want.mt);
+        let label = self.label(request.mt);
         self.lists.remove(frames, ix);
         frames.set_block_type(ix, label);
         self.relabel(frames, old, label);
-        self.expand(frames, (ix, largest, label), want.order);
-        Some(self.taken(frames, want, (ix, largest, victim), label))
+        self.expand(frames, (ix, largest, label), request.order);
+        Some(self.taken(frames, request, (ix, largest, victim), label))
     }
 
     /// Takes the largest block that is larger than the request from the types in turn.
-    fn fall_back(&mut self, frames: &Frames, want: Want) -> Option<Taken> {
+    fn fall_back(&mut self, frames: &Frames, request: BlockRequest) -> Option<Taken> {
         let mut reserve_empty = false;
         let mut found = None;
-        'rows: for victim in row(want.mt) {
-            for order in Order(want.order.0 + 1)
+        'rows: for victim in row(request.mt) {
+            for order in Order(request.order.0 + 1)
                 .up_to(frames.geometry.max_order)
                 .rev()
             {
@@ -71,16 +71,16 @@ impl Place {
             reserve_empty |= victim == Spare;
         }
         if reserve_empty {
-            self.v19.fallbacks[number(want.mt)] += 1;
+            self.v19.fallbacks[number(request.mt)] += 1;
         }
         let (order, victim) = found?;
         let ix = self.lists.list(order, victim).head;
         self.lists.remove(frames, ix);
         let mut owner = victim;
-        if want.mt == Unmovable {
+        if request.mt == Unmovable {
             owner = Unmovable;
             if order >= LARGE_ORDER {
-                let (old, label) = (frames.block_type(ix), self.label(want.mt));
+                let (old, label) = (frames.block_type(ix), self.label(request.mt));
                 frames.set_block_type(ix, label);
                 self.relabel(frames, old, label);
                 self.v19.full_steal += 1;
@@ -88,8 +88,8 @@ impl Place {
                 self.v19.partial_steal += 1;
             }
         }
-        self.expand(frames, (ix, order, owner), want.order);
-        Some(self.taken(frames, want, (ix, order, victim), owner))
+        self.expand(frames, (ix, order, owner), request.order);
+        Some(self.taken(frames, request, (ix, order, victim), owner))
     }
 
     fn relabel(&mut self, frames: &Frames, from: MigrateType, to: MigrateType) {
@@ -104,17 +104,17 @@ impl Place {
     fn taken(
         &self,
         frames: &Frames,
-        want: Want,
+        request: BlockRequest,
         (ix, order, victim): Found,
         list: MigrateType,
     ) -> Taken {
         let f = Fallback {
             ix,
-            alloc_order: want.order,
+            alloc_order: request.order,
             fallback_order: order,
-            alloc_mt: want.mt,
+            alloc_mt: request.mt,
             fallback_mt: victim,
-            change_ownership: frames.block_type(ix) == want.mt,
+            change_ownership: frames.block_type(ix) == request.mt,
         };
         Taken {
             ix,

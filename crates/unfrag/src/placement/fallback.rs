@@ -5,10 +5,10 @@
 //! the scan, who may claim, the test for it, when and where free blocks move, and whose the
 //! remainder is. `spec: linux-mm 2.5, 2.6; linux-6.1 2.6`
 
+use super::block_request::{BlockRequest, Fallback, RmqueueMode, Taken};
+use super::free_area::FreeArea;
 use super::list::End;
-use super::lists::{Counted, FreeBlock};
-use super::placement::Place;
-use super::want::{Fallback, Memory, Taken, Want};
+use super::lists::{BlockCounts, FreeBlock};
 use crate::frame::{FrameIx, Frames, MigrateType, Order};
 use crate::kernel::{ClaimTest, Fallback as FallbackRule, PageblockRules, Remainder, ScanDown};
 use MigrateType::{HighAtomic, Movable, Reclaimable, Reserve, Unmovable};
@@ -38,36 +38,36 @@ enum Step {
     Direct(FrameIx, MigrateType),
 }
 
-impl Place {
+impl FreeArea {
     pub(super) fn take_fallback(
         &mut self,
         frames: &Frames,
         rules: &PageblockRules,
-        want: Want,
-        memory: &mut Memory,
+        request: BlockRequest,
+        mode: &mut RmqueueMode,
     ) -> Option<Taken> {
         let mut boosts = 0;
         let found = match &rules.fallback {
             FallbackRule::ClaimThenSteal { boost } => {
                 let mut found = None;
-                if !memory.stealing {
-                    let (claimed, tries) = self.claim_block(frames, rules, want);
+                if *mode == RmqueueMode::Normal {
+                    let (claimed, tries) = self.claim_block(frames, rules, request);
                     found = claimed;
                     boosts = if boost.is_some() { tries } else { 0 };
                 }
-                if found.is_none() && !want.nofragment {
-                    found = self.steal(frames, want);
-                    memory.stealing = found.is_some();
+                if found.is_none() && !request.nofragment {
+                    found = self.steal(frames, request);
+                    *mode = RmqueueMode::after(found.is_some());
                 }
                 found
             }
             FallbackRule::ScanDown(scan) => {
-                self.scan_down(frames, (rules, scan), want, &mut boosts)
+                self.scan_down(frames, (rules, scan), request, &mut boosts)
             }
         };
         let Some((step, extfrag)) = found else {
             // MIGRATE_RESERVE is the last resort of any type (2.6.24 to 4.3).
-            let ix = self.lists.smallest_fit(frames, want.order, Reserve)?;
+            let ix = self.lists.smallest_fit(frames, request.order, Reserve)?;
             return Some(Taken {
                 ix,
                 list: Reserve,
@@ -78,8 +78,8 @@ impl Place {
         let (ix, list) = match step {
             Step::Direct(ix, list) => (ix, list),
             Step::Moved => (
-                self.lists.smallest_fit(frames, want.order, want.mt)?,
-                want.mt,
+                self.lists.smallest_fit(frames, request.order, request.mt)?,
+                request.mt,
             ),
         };
         Some(Taken {
@@ -100,9 +100,9 @@ impl Place {
     }
 
     /// The smallest block of another type that fits.
-    fn find_smallest(&self, frames: &Frames, want: Want) -> Option<Found> {
-        let mut orders = want.order.up_to(frames.geometry.max_order);
-        orders.find_map(|order| self.find(order, want.mt))
+    fn find_smallest(&self, frames: &Frames, request: BlockRequest) -> Option<Found> {
+        let mut orders = request.order.up_to(frames.geometry.max_order);
+        orders.find_map(|order| self.find(order, request.mt))
     }
 
     /// Whether a block of this order lets the request take over its pageblock.
@@ -120,11 +120,11 @@ impl Place {
     }
 
     /// The smallest order that a search looks at.
-    fn floor(frames: &Frames, want: Want) -> Order {
-        if want.nofragment {
-            want.order.max(frames.geometry.block_order)
+    fn floor(frames: &Frames, request: BlockRequest) -> Order {
+        if request.nofragment {
+            request.order.max(frames.geometry.block_order)
         } else {
-            want.order
+            request.order
         }
     }
 
@@ -133,15 +133,21 @@ impl Place {
         &mut self,
         frames: &Frames,
         (rules, scan): (&PageblockRules, &ScanDown),
-        want: Want,
+        request: BlockRequest,
         boosts: &mut u32,
     ) -> Option<(Step, Fallback)> {
-        let orders = Self::floor(frames, want).up_to(frames.geometry.max_order);
-        let mut found = orders.rev().find_map(|order| self.find(order, want.mt))?;
-        let mut stealable = self.may_claim(frames, rules, found.order, want.mt);
-        if scan.movable_ascends && !stealable && want.mt == Movable && found.order > want.order {
-            found = self.find_smallest(frames, want)?;
-            stealable = self.may_claim(frames, rules, found.order, want.mt);
+        let orders = Self::floor(frames, request).up_to(frames.geometry.max_order);
+        let mut found = orders
+            .rev()
+            .find_map(|order| self.find(order, request.mt))?;
+        let mut stealable = self.may_claim(frames, rules, found.order, request.mt);
+        if scan.movable_ascends
+            && !stealable
+            && request.mt == Movable
+            && found.order > request.order
+        {
+            found = self.find_smallest(frames, request)?;
+            stealable = self.may_claim(frames, rules, found.order, request.mt);
         }
         if found.order < frames.geometry.block_order
             && scan.boost.is_some()
@@ -149,8 +155,8 @@ impl Place {
         {
             *boosts += 1;
         }
-        let step = self.take_over(frames, (rules, scan), want, found, stealable);
-        Some((step, fallback(frames, want, found)))
+        let step = self.take_over(frames, (rules, scan), request, found, stealable);
+        Some((step, fallback(frames, request, found)))
     }
 
     /// A block of another type was found: takes over what the rules allow.
@@ -158,7 +164,7 @@ impl Place {
         &mut self,
         frames: &Frames,
         (rules, scan): (&PageblockRules, &ScanDown),
-        want: Want,
+        request: BlockRequest,
         found: Found,
         stealable: bool,
     ) -> Step {
@@ -167,36 +173,36 @@ impl Place {
         let end = End::tail_if(rules.move_to_tail);
         if scan.remainder == Remainder::Victims {
             // 2.6.24 to 4.x: the block found is the one taken; its remainder has one owner.
-            let owner = if stealable { want.mt } else { victim };
+            let owner = if stealable { request.mt } else { victim };
             if stealable {
-                let n = self.lists.move_block(frames, ix, want.mt, end);
-                if self.passes(frames, rules, want.mt, ix, n) {
-                    frames.set_block_type(ix, want.mt);
+                let n = self.lists.move_block(frames, ix, request.mt, end);
+                if self.passes(frames, rules, request.mt, ix, n) {
+                    frames.set_block_type(ix, request.mt);
                 }
             }
             self.lists.remove(frames, ix);
             if whole {
-                frames.set_block_types(ix, order, want.mt);
+                frames.set_block_types(ix, order, request.mt);
             }
             let mt = owner;
             self.lists
-                .expand(frames, FreeBlock { ix, order, mt }, want.order);
+                .expand(frames, FreeBlock { ix, order, mt }, request.order);
             return Step::Direct(ix, owner);
         }
         if frames.block_type(ix) == HighAtomic {
-            self.requeue_as(frames, ix, want.mt, end);
+            self.requeue_as(frames, ix, request.mt, end);
         } else if whole {
-            frames.set_block_types(ix, order, want.mt);
-            self.requeue_as(frames, ix, want.mt, end);
+            frames.set_block_types(ix, order, request.mt);
+            self.requeue_as(frames, ix, request.mt, end);
         } else if stealable {
-            let n = self.lists.move_block(frames, ix, want.mt, end);
+            let n = self.lists.move_block(frames, ix, request.mt, end);
             if n.free == 0 {
-                self.requeue_as(frames, ix, want.mt, end);
-            } else if self.passes(frames, rules, want.mt, ix, n) {
-                frames.set_block_type(ix, want.mt);
+                self.requeue_as(frames, ix, request.mt, end);
+            } else if self.passes(frames, rules, request.mt, ix, n) {
+                frames.set_block_type(ix, request.mt);
             }
         } else {
-            self.requeue_as(frames, ix, want.mt, end);
+            self.requeue_as(frames, ix, request.mt, end);
         }
         Step::Moved
     }
@@ -214,7 +220,7 @@ impl Place {
         rules: &PageblockRules,
         mt: MigrateType,
         ix: FrameIx,
-        n: Counted,
+        n: BlockCounts,
     ) -> bool {
         let size = frames.geometry.block_order.frames();
         let alike = match rules.claim_test {
@@ -234,24 +240,24 @@ impl Place {
         &mut self,
         frames: &Frames,
         rules: &PageblockRules,
-        want: Want,
+        request: BlockRequest,
     ) -> (Option<(Step, Fallback)>, u32) {
         let mut tries = 0;
-        let orders = Self::floor(frames, want).up_to(frames.geometry.max_order);
+        let orders = Self::floor(frames, request).up_to(frames.geometry.max_order);
         for order in orders.rev() {
-            if !self.may_claim(frames, rules, order, want.mt) {
+            if !self.may_claim(frames, rules, order, request.mt) {
                 break;
             }
-            let Some(found) = self.find(order, want.mt) else {
+            let Some(found) = self.find(order, request.mt) else {
                 continue;
             };
-            let (ix, mt) = (found.ix, want.mt);
+            let (ix, mt) = (found.ix, request.mt);
             if order >= frames.geometry.block_order {
                 self.lists.remove(frames, ix);
                 frames.set_block_types(ix, order, mt);
                 self.lists
-                    .expand(frames, FreeBlock { ix, order, mt }, want.order);
-                let step = (Step::Direct(ix, mt), fallback(frames, want, found));
+                    .expand(frames, FreeBlock { ix, order, mt }, request.order);
+                let step = (Step::Direct(ix, mt), fallback(frames, request, found));
                 return (Some(step), tries);
             }
             tries += 1;
@@ -260,31 +266,31 @@ impl Place {
                 let end = End::tail_if(rules.move_to_tail);
                 self.lists.move_block(frames, ix, mt, end);
                 frames.set_block_type(ix, mt);
-                return (Some((Step::Moved, fallback(frames, want, found))), tries);
+                return (Some((Step::Moved, fallback(frames, request, found))), tries);
             }
         }
         (None, tries)
     }
 
     /// 6.10 and later, second try: take the smallest block that fits and leave the rest alone.
-    fn steal(&mut self, frames: &Frames, want: Want) -> Option<(Step, Fallback)> {
-        let found = self.find_smallest(frames, want)?;
+    fn steal(&mut self, frames: &Frames, request: BlockRequest) -> Option<(Step, Fallback)> {
+        let found = self.find_smallest(frames, request)?;
         let Found { ix, order, victim } = found;
         self.lists.remove(frames, ix);
         let mt = victim;
         self.lists
-            .expand(frames, FreeBlock { ix, order, mt }, want.order);
-        Some((Step::Direct(ix, victim), fallback(frames, want, found)))
+            .expand(frames, FreeBlock { ix, order, mt }, request.order);
+        Some((Step::Direct(ix, victim), fallback(frames, request, found)))
     }
 }
 
-fn fallback(frames: &Frames, want: Want, found: Found) -> Fallback {
+fn fallback(frames: &Frames, request: BlockRequest, found: Found) -> Fallback {
     Fallback {
         ix: found.ix,
-        alloc_order: want.order,
+        alloc_order: request.order,
         fallback_order: found.order,
-        alloc_mt: want.mt,
+        alloc_mt: request.mt,
         fallback_mt: found.victim,
-        change_ownership: frames.block_type(found.ix) == want.mt,
+        change_ownership: frames.block_type(found.ix) == request.mt,
     }
 }
