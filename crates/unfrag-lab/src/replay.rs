@@ -16,7 +16,7 @@ use crate::compaction::Compaction;
 use crate::reclaim::{Evidence, Reclaim};
 use nearby::Nearby;
 use std::collections::BTreeMap;
-use unfrag::frame::Kind;
+use unfrag::frame::FrameKind;
 use unfrag::kernel::Pcp;
 use unfrag::{AllocError, CpuId, Gfp, Manager, NodeId, Order, Pfn, Request, ZoneId, ZoneKind};
 
@@ -96,7 +96,7 @@ impl<'m> Sim<'m> {
     pub fn new(manager: Manager<'m, ReplayHost>, frames: u32) -> Sim<'m> {
         let handles = (0..frames)
             .map(|p| match manager.inspect().frame(Pfn(p.into())) {
-                Some(f) if f.kind == Kind::Used => p,
+                Some(f) if f.kind == FrameKind::Used => p,
                 _ => NONE,
             })
             .collect();

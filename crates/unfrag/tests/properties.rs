@@ -162,7 +162,7 @@ impl Pair {
                 self.model.zones[z].reclaim = on;
             }
             63..=65 => self.migrate(&mut b),
-            66 | 67 => self.alloc_listed(&mut b),
+            66 | 67 => self.alloc_from_pcp(&mut b),
             _ => {
                 let z = b.next(self.zones as u64);
                 let c = self.model.zones[z].config;
@@ -217,10 +217,10 @@ impl Pair {
     }
 
     /// What the CPU's list has is what single requests would have got.
-    fn alloc_listed(&mut self, b: &mut Bits) {
+    fn alloc_from_pcp(&mut self, b: &mut Bits) {
         let (node, gfp) = (b.next(2) as u8, ASKED[b.next(16)]);
         let mut pages = vec![Pfn(0); 1 + b.next(32)];
-        let n = self.real.alloc_listed(node, gfp, &mut pages);
+        let n = self.real.alloc_from_pcp(node, gfp, &mut pages);
         for &pfn in &pages[..n] {
             assert_eq!(
                 self.model.alloc(node, 0, gfp),

@@ -65,7 +65,7 @@ impl<H: Host> Manager<'_, H> {
     ///
     /// # Panics
     /// If the request names a CPU that does not exist.
-    pub fn alloc_listed(&mut self, request: &Request, out: &mut [Pfn]) -> usize {
+    pub fn alloc_from_pcp(&mut self, request: &Request, out: &mut [Pfn]) -> usize {
         let single = Request {
             order: Order::ZERO,
             ..*request

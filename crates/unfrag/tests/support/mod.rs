@@ -123,9 +123,9 @@ impl Scene {
         self.m.alloc_bulk(&request, out)
     }
 
-    pub fn alloc_listed(&mut self, node: u8, gfp: Gfp, out: &mut [Pfn]) -> usize {
+    pub fn alloc_from_pcp(&mut self, node: u8, gfp: Gfp, out: &mut [Pfn]) -> usize {
         let request = self.request(0, gfp).near(NodeId(node));
-        self.m.alloc_listed(&request, out)
+        self.m.alloc_from_pcp(&request, out)
     }
 
     pub fn free(&mut self, pfn: Pfn, order: u8) -> Result<(), FreeError> {
