@@ -8,7 +8,7 @@
 //! Each figure is the least of several rounds, which take turns, in nanoseconds for each object's
 //! allocation and free.
 
-#[path = "../tests/slab_support/mod.rs"]
+#[path = "../tests/caches/support.rs"]
 mod support;
 
 use mimalloc::MiMalloc;

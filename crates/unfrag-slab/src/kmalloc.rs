@@ -338,8 +338,9 @@ impl<'s> Kmalloc<'s> {
 mod tests {
     use super::*;
 
+    /// `spec: linux-mm 6.1, 6.2`
     #[test]
-    fn sizes_of_kmalloc_spec_6_1_6_2() {
+    fn sizes_of_kmalloc() {
         let slub = |n| kmalloc_size(Design::Slub, n);
         let small = [0, 1, 8, 9, 64, 65, 96, 97, 128, 129, 192, 193];
         let classes = [8, 8, 8, 16, 64, 96, 96, 128, 128, 192, 192, 256].map(Some);

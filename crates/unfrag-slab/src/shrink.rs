@@ -185,8 +185,9 @@ impl Shrinkers {
 mod tests {
     use super::*;
 
+    /// `spec: linux-mm 4.1`
     #[test]
-    fn share_of_a_shrinker_spec_4_1() {
+    fn share_of_a_shrinker() {
         // 4 × 1000 / 2 × 500 / (9999 + 1) = 100.
         assert_eq!(shrink_target(0, 1000, 9999, 500, 2), 100);
         assert_eq!(

@@ -203,7 +203,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn loom_one_of_two_frees_alone_sees_the_full_slab_and_one_the_empty_one() {
+    fn loom_one_free_sees_full_and_one_sees_empty() {
         loom::model(|| {
             let slab = Slab::new(Word::new(0, 2, false));
             let other = {

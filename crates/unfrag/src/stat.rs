@@ -112,8 +112,9 @@ mod tests {
         n
     }
 
+    /// `spec: linux-mm 5.2`
     #[test]
-    fn fragmentation_index_spec_5_2() {
+    fn fragmentation_index_vectors() {
         assert_eq!(fragmentation_index(&free(&[100, 50]), Order(4)), 910);
         assert_eq!(fragmentation_index(&free(&[]), Order(4)), 0);
         assert_eq!(
@@ -128,8 +129,9 @@ mod tests {
         );
     }
 
+    /// `spec: linux-mm 7.5`
     #[test]
-    fn unusable_index_spec_7_5() {
+    fn unusable_index_vectors() {
         assert_eq!(unusable_index(&free(&[]), Order(0)), 1000);
         assert_eq!(unusable_index(&free(&[100, 50]), Order(0)), 0);
         assert_eq!(unusable_index(&free(&[100, 50]), Order(1)), 500);
@@ -137,8 +139,9 @@ mod tests {
         assert_eq!(unusable_index(&free(&[1, 1]), Order(1)), 333, "truncated");
     }
 
+    /// `spec: linux-mm 5.5`
     #[test]
-    fn extfrag_for_order_spec_5_5() {
+    fn extfrag_for_order_vectors() {
         // 10,000 free pages, five blocks of order 9.
         let mut n = free(&[7440]);
         n[9] = 5;
