@@ -17,11 +17,11 @@ use crate::stat::{Counters, ReclaimCounters};
 use crate::zone::{Zone, ZoneList, ZoneLists, setup, watermark};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout, TryFromBytes};
 
-/// The rest of the caller's memory, zeroed.
+/// The rest of the caller's memory, zeroed. Tables are taken from its start.
 struct Arena<'m>(&'m mut [u8]);
 
 impl<'m> Arena<'m> {
-    /// All of it, from the first whole cache line on.
+    /// The whole memory, from its first whole cache line on.
     fn new(memory: &'m mut [u64]) -> Arena<'m> {
         memory.fill(0);
         let bytes = memory.as_mut_bytes();
@@ -29,7 +29,7 @@ impl<'m> Arena<'m> {
         Arena(&mut bytes[skip..])
     }
 
-    /// Whole lines for so many of a type.
+    /// Takes whole cache lines for `n` values of a type.
     fn bytes<T>(&mut self, n: usize) -> &'m mut [u8] {
         let rest = core::mem::take(&mut self.0);
         let (taken, rest) = rest.split_at_mut((n * size_of::<T>()).next_multiple_of(LINE));

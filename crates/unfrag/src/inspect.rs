@@ -1,4 +1,4 @@
-//! Looking inside: what procfs shows of zones, lists, pageblocks and pages.
+//! Read access to a manager: what procfs shows of zones, lists, pageblocks and pages.
 
 use crate::frame::{
     CpuId, FrameIx, FrameKind, Geometry, MigrateType, NR_TYPES, NR_ZONE_KINDS, NodeId, ORDER_SLOTS,
@@ -61,7 +61,7 @@ pub struct BlockView {
     pub used: [u32; NR_TYPES],
     /// Frames on buddy or per-CPU lists.
     pub free: u32,
-    /// Frames that the boot kept, or that are no memory.
+    /// Frames reserved at boot, and frame numbers without memory.
     pub reserved: u32,
 }
 
@@ -71,7 +71,7 @@ pub struct BlockView {
 pub struct LruView {
     /// Pages by list, in the order of [`Lru`].
     pub pages: [u64; NR_LRU],
-    /// Pages held apart, anonymous and file.
+    /// Isolated pages: anonymous, file.
     pub isolated: [u64; 2],
     /// Reclaim has given up here.
     pub all_unreclaimable: bool,
@@ -87,21 +87,21 @@ pub struct FrameView {
     pub order: Order,
     /// Type of its list while it is free, of its request while it is in use.
     pub migratetype: MigrateType,
-    /// Who uses it, as that said.
+    /// Its owner.
     pub owner: OwnerId,
-    /// What its owner stored.
+    /// The key that its owner stored.
     pub key: u32,
 }
 
 impl<'m, H: Host> Manager<'m, H> {
-    /// A look inside.
+    /// Read access to the manager's state.
     #[inline]
     pub fn inspect(&self) -> Inspect<'_, 'm, H> {
         Inspect { m: self }
     }
 }
 
-/// A look inside a manager. From [`Manager::inspect`].
+/// Read access to the state of a manager. From [`Manager::inspect`].
 pub struct Inspect<'a, 'm, H: Host> {
     pub(crate) m: &'a Manager<'m, H>,
 }
@@ -188,7 +188,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         }
     }
 
-    /// What a CPU has of a zone.
+    /// The lists and the counter of a CPU for a zone.
     pub(crate) fn cpu_zone(self, zone: ZoneId, cpu: CpuId) -> &'a CpuZone {
         let m = self.m;
         let (zones, cpus) = (m.zones.len(), m.cpus);
@@ -346,7 +346,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         })
     }
 
-    /// What is in the frames from `lo` up to `hi`, which lie in one pageblock.
+    /// The content of the frames from `lo` up to `hi`, which lie in one pageblock.
     fn block_view(self, lo: FrameIx, hi: FrameIx) -> BlockView {
         let mut v = BlockView::default();
         let whole = hi.0 - lo.0;
@@ -375,15 +375,15 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         v
     }
 
-    /// What became of a page; nothing, of one that is in no zone.
+    /// Flags of a page; empty for a frame that is in no zone.
     #[inline]
     pub fn page_flags(self, pfn: Pfn) -> PageFlags {
         let ix = self.m.map.ix(pfn);
         ix.map_or(PageFlags::empty(), |ix| self.m.frames.state(ix).flags())
     }
 
-    /// Grows whenever a page in use loses [`PageFlags::YOUNG`]. As long as it does not, to touch again what
-    /// was touched changes nothing.
+    /// Number of times that a page in use has lost [`PageFlags::YOUNG`]. While it stays the same, accessing a
+    /// young page again changes nothing.
     #[inline]
     pub fn nr_aged(self) -> u64 {
         self.m.flag_counts.nr_aged

@@ -1,5 +1,5 @@
-//! What only a laboratory does to a manager: it knows which zone was taken, and makes blocks what a
-//! recording says they were. With feature `lab`.
+//! Operations for replays and experiments: allocating from a given zone, and giving blocks the sizes that a
+//! recording has. With feature `lab`.
 
 use crate::frame::{FrameKind, NodeId, Order, Pfn, State, ZoneId, ZoneKind};
 use crate::host::Host;
@@ -8,19 +8,19 @@ use crate::request::{AllocError, Request, first_flags};
 use crate::restore::{Edit, RestoreError};
 
 impl<'m, H: Host> Manager<'m, H> {
-    /// What only a laboratory does to a manager.
+    /// Operations for replays and experiments.
     pub fn lab(&mut self) -> Lab<'_, 'm, H> {
         Lab { m: self }
     }
 }
 
-/// What only a laboratory does to a manager. From [`Manager::lab`].
+/// Operations for replays and experiments. From [`Manager::lab`].
 pub struct Lab<'a, 'm, H: Host> {
     m: &'a mut Manager<'m, H>,
 }
 
 impl<'m, H: Host> Lab<'_, 'm, H> {
-    /// Changes to the state that no kernel would make.
+    /// Direct changes to the state.
     pub fn edit(&mut self) -> Edit<'_, 'm, H> {
         Edit { m: self.m }
     }
@@ -52,7 +52,7 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
         found.map(|z| z.id())
     }
 
-    /// kswapd begins or ends to work on a zone: meanwhile per-CPU lists stay small.
+    /// Says whether kswapd works on a zone; while it does, per-CPU lists stay small.
     pub fn set_reclaim_active(&mut self, node: NodeId, kind: ZoneKind, active: bool) {
         for z in self.m.zones.iter_mut() {
             if z.node == node && z.kind == kind {
@@ -61,8 +61,8 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
         }
     }
 
-    /// Lowers the boost of a zone's marks by what kswapd saw when it began, as it does when it is
-    /// done. `spec: linux-mm 1.3`
+    /// Lowers the boost of a zone's marks by `by` pages, as kswapd does at the end of a run by the boost that it
+    /// saw at the start. `spec: linux-mm 1.3`
     pub fn lower_boost(&mut self, node: NodeId, kind: ZoneKind, by: u64) {
         for z in self.m.zones.iter_mut() {
             if z.node == node && z.kind == kind {

@@ -1,12 +1,12 @@
-//! A NUMA node: its zones, and what its daemon was asked for.
+//! A NUMA node: its zones, and the requests to its kswapd.
 //!
-//! Its LRU lists are those of its zones, or one set for all of them: each zone says which
+//! Its LRU lists are those of its zones, or one set for all of them: each zone has the number of its set
 //! ([`Zone::lru`](crate::zone::Zone)).
 
 use crate::frame::{MAX_ZONES, NodeId, Order, ZoneId};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
-/// A node at work. It lives in the caller's memory, so its layout has no gaps.
+/// A node. It lives in the caller's memory, so its layout has no gaps.
 #[derive(TryFromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Node {
@@ -16,11 +16,11 @@ pub(crate) struct Node {
     len: u8,
     pub id: NodeId,
     kswapd_order: u8,
-    /// Somebody asked for kswapd since it last looked.
+    /// kswapd was asked for since it last looked.
     pub kswapd_asked: bool,
-    /// The node has a kswapd, and it has not given up hope.
+    /// The node has a kswapd, and that has not given up.
     pub kswapd_usable: bool,
-    /// It does not sleep.
+    /// kswapd is not asleep.
     pub kswapd_awake: bool,
     pad: [u8; 2],
 }
@@ -40,7 +40,7 @@ impl Node {
         }
     }
 
-    /// A zone of the node that has pages; zones come low to high.
+    /// Adds a zone that has pages. Zones are added low to high.
     pub fn add_zone(&mut self, zone: ZoneId) {
         self.zones[usize::from(self.len)] = zone.0;
         self.len += 1;
@@ -52,7 +52,7 @@ impl Node {
         (0..usize::from(self.len)).map(move |i| ZoneId(zones[i]))
     }
 
-    /// Somebody wants kswapd to run for an order.
+    /// Asks for kswapd to run for an order.
     pub fn ask_kswapd(&mut self, order: Order) {
         self.kswapd_order = if self.kswapd_asked {
             self.kswapd_order.max(order.0)
@@ -62,12 +62,12 @@ impl Node {
         self.kswapd_asked = true;
     }
 
-    /// What kswapd was asked for since it last looked, if anything.
+    /// The highest order that kswapd was asked for since it last looked.
     pub fn asked_order(&self) -> Option<Order> {
         self.kswapd_asked.then_some(Order(self.kswapd_order))
     }
 
-    /// Takes over what kswapd was asked for.
+    /// Takes the order that kswapd was asked for, and clears the request.
     pub fn take_asked_order(&mut self) -> Option<Order> {
         let order = core::mem::take(&mut self.kswapd_order);
         core::mem::take(&mut self.kswapd_asked).then_some(Order(order))

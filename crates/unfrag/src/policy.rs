@@ -1,13 +1,13 @@
-//! The rules and settings in force.
+//! The rules and the settings in force, as they take effect.
 
 use crate::kernel::{Placement, Rules, Sysctl};
 
-/// What decides, wherever a rule or a setting decides.
+/// The rules of the era, and the settings as they take effect in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
     pub rules: Rules,
     pub sysctl: Sysctl,
-    /// Each type has lists of its own.
+    /// Memory is grouped by mobility: each migrate type has lists of its own.
     pub grouped: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Rebuilding a recorded state, frame by frame.
 //!
-//! [`Restore`] begins with all frames reserved. Each edit takes reserved frames and makes them free on a
-//! given list, or used. Order of edits is order on the lists.
+//! [`Restore`] begins with all frames reserved. Each edit takes reserved frames and puts them on a given free
+//! list, or makes them used. The order of edits is the order on the lists.
 
 use crate::config::{Config, ConfigError};
 use crate::frame::{
@@ -56,7 +56,7 @@ impl<'m, H: Host> Restore<'m, H> {
         Ok(Restore { manager })
     }
 
-    /// What can be done to the state.
+    /// Changes to the state.
     pub fn edit(&mut self) -> Edit<'_, 'm, H> {
         Edit {
             m: &mut self.manager,
@@ -85,7 +85,7 @@ impl<'m, H: Host> Restore<'m, H> {
     }
 }
 
-/// Changes to the state of a manager that no kernel would make: a recorded state is put in its place.
+/// Direct changes to the state of a manager, for a recorded state.
 pub struct Edit<'a, 'm, H: Host> {
     pub(crate) m: &'a mut Manager<'m, H>,
 }

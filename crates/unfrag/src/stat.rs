@@ -14,7 +14,7 @@ pub struct Counters {
     pub alloc_failed: u64,
     /// Allocations that the first attempt could not serve.
     pub slow_path: u64,
-    /// Calls for kswapd.
+    /// Times that kswapd was woken.
     pub kswapd_wakeups: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct ReclaimCounters {
     pub pgsteal_direct: u64,
     /// Direct reclaims.
     pub allocstall: u64,
-    /// Direct reclaims that waited first, because too little was free for those that reclaim.
+    /// Direct reclaims that waited for kswapd first, because free memory was below half of the min marks.
     pub pgscan_direct_throttle: u64,
     /// Runs of kswapd.
     pub pageoutrun: u64,
@@ -41,9 +41,9 @@ pub struct ReclaimCounters {
     pub pgdeactivate: u64,
     /// Pages of the active lists looked at.
     pub pgrefill: u64,
-    /// Pages that reclaim gave to be written.
+    /// Pages whose writing reclaim started.
     pub nr_vmscan_write: u64,
-    /// Pages freed at the end of their writeback's wait.
+    /// Pages moved to the tail of their list when their writeback ended.
     pub pgrotated: u64,
     /// Times kswapd was woken before its first sleep ended, or found the low mark hit at once.
     pub kswapd_low_wmark_hit_quickly: u64,

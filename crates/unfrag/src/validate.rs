@@ -17,7 +17,7 @@ pub enum Broken {
     Count(ZoneId),
     /// Two free buddies that should have merged.
     Unmerged(Pfn),
-    /// A frame says that it is on a list, but is not; or is within two blocks.
+    /// The state of a frame names a list that it is not on, or a frame lies within two blocks.
     Stray(Pfn),
     /// A free block lies on the list of another type than its pageblock's.
     ListType(Pfn),
@@ -85,7 +85,7 @@ impl<H: Host> Inspect<'_, '_, H> {
     fn check_lists(self, zone: ZoneId) -> Result<(), Fault> {
         let z = self.m.zone(zone);
         let frames = &self.m.frames;
-        let hygiene = self.m.policy.rules.lists_follow_blocks();
+        let follow = self.m.policy.rules.lists_follow_blocks();
         let counted = z.free_area.validate(frames, |block| {
             let FreeBlock { ix, order, mt } = block;
             let s = frames.state(ix);
@@ -96,7 +96,7 @@ impl<H: Host> Inspect<'_, '_, H> {
             require(right, Fault::State(ix))?;
             let last = FrameIx(ix.0 + order.frames() - 1);
             let types = [ix, last].map(|i| frames.block_type(i));
-            require(!hygiene || types == [mt; 2], Fault::ListType(ix))?;
+            require(!follow || types == [mt; 2], Fault::ListType(ix))?;
             self.check_unmerged(zone, ix, order)
         })?;
         require(counted.is_some(), Fault::Count(zone))?;

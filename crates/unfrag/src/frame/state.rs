@@ -1,16 +1,16 @@
-//! What a frame is, in one word.
+//! The state of a frame, packed in one word.
 
 use super::ids::Order;
 use super::migrate_type::MigrateType;
 use super::page_flags::PageFlags;
 
-/// What a frame is at the moment.
+/// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FrameKind {
-    /// No memory here.
+    /// There is no memory at this frame number.
     Absent = 0,
-    /// Memory that the boot kept; never handed out.
+    /// Memory reserved at boot; never handed out.
     Reserved = 1,
     /// Not the first frame of its block.
     Tail = 2,
@@ -41,12 +41,12 @@ impl FrameKind {
     }
 }
 
-/// Who uses a frame, as its user numbers itself: up to 128 owners. 0: nobody said.
+/// Owner of a frame in use: a number from 1 to 127 that the host gives to each of its owners. 0 is no owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OwnerId(u8);
 
 impl OwnerId {
-    /// Nobody said.
+    /// No owner.
     pub const NONE: OwnerId = OwnerId(0);
 
     /// The owner with this number; `None` above 127.
@@ -63,7 +63,7 @@ impl OwnerId {
     }
 }
 
-/// Some bits of a word.
+/// A bit field of a word.
 #[derive(Clone, Copy)]
 struct Field {
     shift: u32,
@@ -71,7 +71,7 @@ struct Field {
 }
 
 impl Field {
-    /// The field of so many bits behind another.
+    /// The field of `bits` bits above another one.
     const fn after(before: Field, bits: u32) -> Field {
         Field {
             shift: before.shift + before.bits,

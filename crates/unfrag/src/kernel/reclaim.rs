@@ -26,7 +26,7 @@ pub struct ReclaimRules {
     pub direct_writes_files: bool,
 }
 
-/// How pages wait for reclaim.
+/// The LRU lists of an era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LruRules {
     /// One active and one inactive list a zone; mapped pages are spared until reclaim is in distress

@@ -1,4 +1,4 @@
-//! Many pages at once.
+//! Bulk allocation: many pages at once.
 
 use crate::frame::{FrameIx, Order, Pfn};
 use crate::gfp::{AllocFlags, Gfp};
@@ -10,11 +10,11 @@ use crate::request::{AllocError, Request};
 impl<H: Host> Manager<'_, H> {
     /// Fills `out` with single pages (`alloc_pages_bulk`, as kernel stacks and network buffers are taken)
     /// and returns how many there were. A bulk allocation sees the low mark plus what it asks for, takes
-    /// from one zone's per-CPU list, leaves no tracepoint and is no sign of demand to the list.
+    /// from one zone's per-CPU list, emits no tracepoint and does not count as demand for that list.
     /// `spec: linux-6.1 10`
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), if there was no page at all. The order of the request is not looked at.
+    /// As [`alloc`](Self::alloc), if there was no page at all. The order of the request is ignored.
     ///
     /// # Panics
     /// If the request names a CPU that does not exist.
@@ -49,7 +49,7 @@ impl<H: Host> Manager<'_, H> {
                 got += 1;
             }
         }
-        // With no page from the list, one is taken the ordinary way, and the caller asks again.
+        // With no page from the list, one page is allocated the ordinary way, as `alloc_pages_bulk` does.
         if got == 0
             && let Some(slot) = out.first_mut()
         {
@@ -59,9 +59,9 @@ impl<H: Host> Manager<'_, H> {
         Ok(got)
     }
 
-    /// Takes single pages from this CPU's own list as long as it has them and no watermark is in sight,
-    /// and returns how many: what as many calls of [`begin`](Self::begin) would give, sooner. Where `out` is
-    /// not filled, that one has to give the next page. The order of the request is not looked at.
+    /// Fills `out` with single pages from this CPU's list, as far as the list has them and the zone is well
+    /// above its watermark. Returns how many pages there were. The pages are those that as many calls of
+    /// [`begin`](Self::begin) would give. The order of the request is ignored.
     ///
     /// # Panics
     /// If the request names a CPU that does not exist.
@@ -80,7 +80,7 @@ impl<H: Host> Manager<'_, H> {
         let lists = &mut own_set(self.sets, set, d.cpu).lists;
         let (frames, rules) = (&self.frames, &self.policy.rules);
         let mut n = 0;
-        // First their positions, then their numbers.
+        // Positions in the frame table first; they are turned into frame numbers below.
         while let Some(slot) = out.get_mut(n)
             && let Some(ix) = lists.pop(frames, rules, Order::ZERO, d.mt)
         {

@@ -1,4 +1,4 @@
-//! What needs nothing but free memory: the CPU's own list, then the zones in order.
+//! The fast path: the CPU's own list, then the zones in order at the low mark.
 //! `spec: linux-mm 1.4, 1.6; linux-6.1 1.4-1.6, 2.6`
 
 use super::allocation::{Allocation, Begun};
@@ -13,9 +13,9 @@ use crate::trace::Event;
 impl<'m, H: Host> Manager<'m, H> {
     /// Allocates a block of `2^order` frames and returns its first. `spec: linux-mm 1.6, 4.8`
     ///
-    /// Only free memory is used, as far down as the request may go: kswapd is woken, reserves that it has
-    /// a right to are taken, but **nothing is reclaimed** and nobody waits. An allocation that may reclaim
-    /// is [`begin`](Self::begin). The block is zeroed by nobody: whoever asks with [`Gfp::ZERO`] does so.
+    /// Uses free memory only, down to the mark and the reserves that the request has a right to. kswapd is
+    /// woken, but **nothing is reclaimed** and nothing waits. For an allocation that may reclaim see
+    /// [`begin`](Self::begin). The block is not zeroed, even with [`Gfp::ZERO`]: the caller does that.
     ///
     /// # Errors
     /// [`AllocError`], which says whether memory was short, fragmented, reserved or forbidden.
@@ -52,9 +52,9 @@ impl<'m, H: Host> Manager<'m, H> {
         }
     }
 
-    /// Begins an allocation that may reclaim: the frame itself where free memory serves it, else an
-    /// [`Allocation`] to be driven ([`drive`](crate::drive::drive)). A request of which only the first pass
-    /// is wanted fails instead.
+    /// Begins an allocation that may reclaim. Returns the frame if the fast path serves the request, else an
+    /// [`Allocation`] to be driven ([`drive`](crate::drive::drive)). A request with `first_pass_only` fails
+    /// instead.
     ///
     /// # Errors
     /// As [`alloc`](Self::alloc), for requests that nothing can serve.
@@ -110,15 +110,14 @@ impl<'m, H: Host> Manager<'m, H> {
         Some(if grouped { mt } else { MigrateType::Unmovable })
     }
 
-    /// The commonest case: a block that the CPU's own list of the best zone holds, with no watermark in
-    /// sight. What [`fast_path`](Self::fast_path) would take. What it needs of a request comes in
-    /// registers.
+    /// The most common case: the CPU's list of the best zone has a block, and the zone is above its watermark.
+    /// Takes the block that [`fast_path`](Self::fast_path) would take. The arguments are passed in registers.
     fn pcp_alloc(&mut self, order: Order, gfp: Gfp, cpu: CpuId, node: NodeId) -> Option<Pfn> {
         let Pcp::Orders { tuned } = self.policy.rules.pcp else {
             return self.pcp_alloc_single(order, gfp, cpu, node);
         };
         let d = self.any_demand(order, gfp, cpu, node)?;
-        // The orders that are asked for most, each as a constant.
+        // The most frequent orders, each as a constant.
         let ix = match order {
             Order::ZERO => self.pcp_alloc_order(d, Order::ZERO, tuned),
             Order::HUGE => self.pcp_alloc_order(d, Order::HUGE, tuned),
@@ -127,7 +126,7 @@ impl<'m, H: Host> Manager<'m, H> {
         ix.map(|ix| self.hand_out(&d, ix))
     }
 
-    /// A block where lists hold single pages (to 5.12). Cold, so that it stands off the road of all others.
+    /// The eras whose lists hold single pages (to 5.12). Cold, so that its code is apart from the common case.
     #[cold]
     #[inline(never)]
     fn pcp_alloc_single(
@@ -147,7 +146,7 @@ impl<'m, H: Host> Manager<'m, H> {
         Some(self.hand_out(&d, ix))
     }
 
-    /// A request of an order that may be too large; `None` if it wants both mobilities.
+    /// The demand of a request, without a check of its order; `None` if both mobility flags are set.
     #[inline(always)]
     fn any_demand(&self, order: Order, gfp: Gfp, cpu: CpuId, node: NodeId) -> Option<Demand> {
         Some(Demand {
@@ -172,8 +171,8 @@ impl<'m, H: Host> Manager<'m, H> {
         lists.orders_pop(&self.frames, order, d.mt, tuned)
     }
 
-    /// This CPU's lists of the best zone for a request, if they serve its order and no watermark is in
-    /// sight there. `tuned`: they follow demand.
+    /// Index of this CPU's lists of the best zone for a request, if they serve its order and the zone is above
+    /// its watermark. `tuned`: the lists tune themselves to demand (6.7 and later).
     #[inline(always)]
     pub(super) fn set_above_marks(&self, d: &Demand, tuned: bool) -> Option<usize> {
         if !self.policy.rules.pcp.serves(d.order) {
@@ -199,7 +198,7 @@ impl<'m, H: Host> Manager<'m, H> {
         self.get_page(&list, d, flags)
     }
 
-    /// The end of an allocation that got nothing: counted, told, and explained.
+    /// Ends an allocation without a block: counts it, emits its tracepoint and finds the reason.
     #[cold]
     pub(crate) fn fail(&mut self, d: &Demand) -> Result<Pfn, AllocError> {
         self.counters.alloc_failed += 1;
@@ -207,7 +206,7 @@ impl<'m, H: Host> Manager<'m, H> {
         Err(self.failure_reason(d))
     }
 
-    /// Marks a block as in use and tells everybody.
+    /// Marks a block as in use, counts the allocation and emits its tracepoint.
     #[inline]
     pub(crate) fn hand_out(&mut self, d: &Demand, ix: FrameIx) -> Pfn {
         self.mark_used(ix, d.order, d.mt, d.gfp);

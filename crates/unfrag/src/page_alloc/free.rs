@@ -1,4 +1,4 @@
-//! Giving blocks back. `spec: linux-mm 1.2, 3; linux-6.1 1.2, 3`
+//! Freeing blocks. `spec: linux-mm 1.2, 3; linux-6.1 1.2, 3`
 
 use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, PageFlags, Pfn, State, ZoneId};
 use crate::host::Host;
@@ -48,8 +48,8 @@ impl core::fmt::Display for FreeError {
 impl core::error::Error for FreeError {}
 
 impl<'m, H: Host> Manager<'m, H> {
-    /// Frees the block of `2^order` frames at `pfn`, on a CPU. A page on an LRU list leaves it; one that
-    /// somebody holds isolated is freed when it is put back.
+    /// Frees the block of `2^order` frames at `pfn`, on a CPU. A page on an LRU list leaves it. An
+    /// isolated page is freed when its isolation ends.
     ///
     /// # Errors
     /// [`FreeError`]; nothing has changed then. A block that is freed twice is found here.
@@ -76,7 +76,8 @@ impl<'m, H: Host> Manager<'m, H> {
         Ok(())
     }
 
-    /// Takes a page in use off its LRU list; one that is isolated is marked as gone, and stays.
+    /// Takes a page in use off its LRU list. An isolated page is marked [`PageFlags::FREED`] instead, and
+    /// `None` is returned.
     fn take_off_lru(&mut self, pfn: Pfn, order: Order) -> Result<Option<FrameIx>, FreeError> {
         let ix = self.map.ix(pfn).ok_or(FreeError::NoSuchFrame(pfn))?;
         let s = self.frames.state(ix);
@@ -110,11 +111,10 @@ impl<'m, H: Host> Manager<'m, H> {
         })
     }
 
-    /// Gives a block that is off all lists to the CPU's list, or to the buddy lists where that serves no
-    /// such blocks.
+    /// Frees a block that is on no list: to the CPU's list if that serves the order, else to the buddy lists.
     #[inline]
     pub(crate) fn free_block(&mut self, cpu: CpuId, ix: FrameIx, order: Order) {
-        // The orders that are freed most, each as a constant.
+        // The most frequent orders, each as a constant.
         match order {
             Order::ZERO => self.free_block_of(cpu, ix, Order::ZERO),
             Order::HUGE => self.free_block_of(cpu, ix, Order::HUGE),
@@ -168,7 +168,7 @@ impl<'m, H: Host> Manager<'m, H> {
         let mut checked = 0;
         for &pfn in pages {
             match self.take_off_lru(pfn, Order::ZERO) {
-                // Not in use any more, should the batch name it again.
+                // Marked as not in use, so that a second entry for it in the batch is refused.
                 Ok(left) => left
                     .into_iter()
                     .for_each(|ix| self.frames.set_state(ix, State::TAIL)),
@@ -182,7 +182,7 @@ impl<'m, H: Host> Manager<'m, H> {
         }
         for &pfn in &pages[..checked] {
             let ix = self.map.ix(pfn);
-            // What somebody holds isolated is freed when it is put back.
+            // An isolated page is freed when its isolation ends.
             let Some(ix) = ix.filter(|&ix| self.frames.state(ix).kind() == FrameKind::Tail) else {
                 continue;
             };

@@ -1,9 +1,9 @@
-//! Moving a page to a free frame of the caller's choice: the step that compaction is made of.
+//! Moving a page to a free frame of the caller's choice, as compaction does.
 //! `spec: linux-mm 5.1; linux-6.1 5, 7.6`
 //!
-//! A move begins (the page is isolated, its target taken), and ends one way or the other: its owner has
-//! copied it and rewritten what names it (commit), or not (abort). Between the two the manager is free for
-//! others, and the owner is asked with nothing locked.
+//! A move begins: the page is isolated, its target taken. It ends with a commit (the owner has copied the page
+//! and changed all references to it) or with an abort. Between the two the manager may be used otherwise, and
+//! the owner runs without a lock.
 //!
 //! Invariant: a move that has ended leaves as many frames free, in use and on LRU lists as there were;
 //! a page that its owner freed meanwhile is freed then.
@@ -21,7 +21,7 @@ use crate::placement::End;
 pub enum MoveError {
     /// It is no single page in use that was allocated as movable.
     NotMovable(Pfn),
-    /// It is held for a moment: locked, being written, or isolated by somebody.
+    /// It is locked, under writeback or isolated.
     Busy(Pfn),
     /// The target is on no buddy list of the page's zone.
     NotFree(Pfn),
@@ -115,8 +115,8 @@ impl Move {
         })
     }
 
-    /// The page is in its new frame, and nothing names the old one: that is freed. The page keeps its
-    /// flags, its owner and its LRU list, where it becomes the newest.
+    /// Ends the move: the page is in its new frame, and the old one is freed. The page keeps its flags, its
+    /// owner and its LRU list, of which it becomes the newest page.
     ///
     /// # Panics
     /// If there is no such CPU.
@@ -140,7 +140,7 @@ impl Move {
         m.free_block(cpu, self.from, Order::ZERO);
     }
 
-    /// The page stays where it is; the target is free again.
+    /// Ends the move: the page stays where it is, and the target is freed.
     ///
     /// # Panics
     /// If there is no such CPU.
@@ -159,7 +159,7 @@ impl Move {
         m.free_block(cpu, self.to, Order::ZERO);
     }
 
-    /// The page was freed while it was isolated: its owner has told so, and both frames go back.
+    /// Frees both frames of a page that its owner freed while it was isolated. The free is already counted.
     fn free_both<H: Host>(&self, m: &mut Manager<'_, H>, cpu: CpuId, flags: PageFlags) {
         let counts = &mut m.flag_counts;
         counts.nr_mapped -= u64::from(flags.contains(PageFlags::MAPPED));

@@ -1,4 +1,4 @@
-//! When kswapd is asked for. `spec: linux-mm 4.2, 4.8`
+//! Waking kswapd. `spec: linux-mm 4.2, 4.8`
 
 use crate::frame::{NodeId, Order};
 use crate::gfp::{AllocFlags, Gfp};
@@ -9,7 +9,7 @@ use crate::request::Demand;
 use crate::zone::{Zone, ZoneList};
 
 impl<H: Host> Manager<'_, H> {
-    /// kswapd of a node should run for an order, unless there is enough for it.
+    /// Wakes kswapd of a node for an order, unless the node is balanced (`wakeup_kswapd`).
     pub(super) fn ask_kswapd(&mut self, node: NodeId, order: Order) {
         if self.needs_no_kswapd(node, order) {
             return;
@@ -41,9 +41,9 @@ impl<H: Host> Manager<'_, H> {
         }
     }
 
-    /// kswapd of each node of a list should run for a request, if that may wake it.
+    /// Wakes kswapd of each node of a list, if the request may wake it (`wake_all_kswapds`).
     pub(super) fn wake_kswapds(&mut self, list: &ZoneList, d: &Demand) {
-        // Before 4.x every request that may wait woke it; the flag is the modern spelling.
+        // Before 4.x every request that may wait wakes it; here the flag says so for all eras.
         if !d.gfp.contains(Gfp::KSWAPD_RECLAIM) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Passes over the zones, watermarks in hand, and why none of them served a request.
+//! Passes over the zones with watermark checks, and the reason why no zone served a request.
 //! `spec: linux-mm 1.4-1.6; linux-6.1 1.4-1.6, 2.6`
 
 use crate::frame::{FrameIx, Order, ZoneId};
@@ -34,7 +34,7 @@ impl<H: Host> Manager<'_, H> {
     ) -> Option<FrameIx> {
         let unmixed = flags.contains(AllocFlags::NOFRAGMENT);
         if unmixed && !self.policy.sysctl.defrag_mode {
-            // Better mixed than from another node, and better mixed than none.
+            // Types mix before another node is used, and before the request fails.
             let near = usize::from(list.near);
             return self
                 .pass(list, near, d, flags)
@@ -43,7 +43,7 @@ impl<H: Host> Manager<'_, H> {
         self.pass(list, usize::MAX, d, flags)
     }
 
-    /// A pass without the wish to keep types apart.
+    /// A pass without [`AllocFlags::NOFRAGMENT`].
     pub(super) fn get_page_mixed(
         &mut self,
         list: &ZoneList,
@@ -66,7 +66,7 @@ impl<H: Host> Manager<'_, H> {
         zones.find_map(|z| self.try_zone(z, d, flags))
     }
 
-    /// Whether a zone may serve a request that leaves `extra` pages more than usual.
+    /// Whether a zone passes the check of a request with `extra` pages added to the mark.
     #[inline]
     pub(super) fn zone_passes(
         &mut self,
@@ -141,7 +141,7 @@ impl<H: Host> Manager<'_, H> {
                 z.count(-i64::from(order.frames()));
             }
         }
-        // Whoever comes next after a boost wakes kswapd; since 6.3 only if it may.
+        // The next request after a boost wakes kswapd; since 6.3 only if it may wake it.
         let wakes = |b: Boost| b.wakes == BoostWakes::AnyRequest;
         if z.zone.boosted && (wanted.wake || z.policy.rules.boost().is_some_and(wakes)) {
             z.zone.boosted = false;
@@ -161,12 +161,12 @@ impl<H: Host> Manager<'_, H> {
         let flags = alloc_flags(d.gfp, d.order, rules);
         let mut why = AllocError::Short;
         for zone in list.zones().map(|id| self.zone(id)) {
-            // As many single pages could be had within the marks.
+            // As many single pages are free above the mark.
             let mark = zone.marks.of(flags) + u64::from(d.order.frames()) - 1;
             if zone.passes(rules, Order::ZERO, mark, d.highest, flags) {
                 return AllocError::Fragmented;
             }
-            // A block could be had, were it not for the marks.
+            // A block is free, but below the mark.
             let blocks = &zone.free_area.nr_free()[d.order.index()..];
             let block = blocks.iter().any(|&n| n > 0);
             if block {

@@ -1,4 +1,4 @@
-//! The set of lists that a CPU has for a zone.
+//! The per-CPU lists of one zone.
 //!
 //! Invariant: `count` is the number of base pages on all lists; every block on a list has
 //! `FrameKind::Pcp` and, as its type, the type of the buddy list it will return to.
@@ -27,7 +27,8 @@ pub const fn list_index(order: Order, mt: MigrateType) -> usize {
     order.index() * 3 + mt as usize
 }
 
-/// What one CPU has of one zone: on lines of its own, so that two CPUs share none.
+/// The lists and the counter of one CPU for one zone. They fill whole cache lines, so that two CPUs share
+/// none.
 #[derive(FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct CpuZone {
@@ -54,11 +55,11 @@ impl CpuZone {
 #[repr(C)]
 pub(crate) struct CpuLists {
     pub(super) lists: [List; NR_LISTS],
-    /// Where searches begin.
+    /// Where searches of lists with several types begin.
     pub(super) search_start: SearchStart,
     /// Base pages on all lists.
     pub count: i32,
-    /// From here on a free gives pages back.
+    /// Number of pages from which on a free gives pages back.
     pub high: i32,
     pub high_min: i32,
     pub high_max: i32,
@@ -66,13 +67,13 @@ pub(crate) struct CpuLists {
     pub batch: i32,
     /// 6.1's `free_factor`, 6.18's `alloc_factor`.
     pub factor: i32,
-    /// Pages freed of late (6.18).
+    /// Pages freed recently (`free_count`, 6.18).
     pub(super) free_count: i32,
     /// The previous free was of order 1 to 3 (6.18).
     pub(super) prev_free_high: i32,
 }
 
-/// What a free knows of the zone: whether lists have to stay small there.
+/// The state of a zone that makes a free keep the per-CPU lists small.
 #[derive(Clone, Copy)]
 pub(crate) struct ZonePressure {
     pub reclaim_active: bool,
@@ -112,7 +113,7 @@ impl CpuLists {
         }
     }
 
-    /// A block from its list, if that has one: what [`take`](Self::take) does without a refill.
+    /// Takes a block from its list, if that has one: [`take`](Self::take) without a refill.
     #[inline(always)]
     pub fn pop(
         &mut self,
@@ -128,7 +129,7 @@ impl CpuLists {
     }
 
     /// Takes a block of `request.order` for `request.mt`, from the zone where the list has none. `demand`: the
-    /// list takes it for a sign of demand (all but bulk allocations). `spec: linux-6.1 10`
+    /// allocation counts as demand for the list (all but bulk allocations). `spec: linux-6.1 10`
     #[inline]
     pub fn take<H: Host>(
         &mut self,
@@ -162,7 +163,7 @@ impl CpuLists {
         }
     }
 
-    /// Gives back what [`put_freed`](Self::put_freed) found to be too much.
+    /// Gives the surplus that [`put_freed`](Self::put_freed) found back to the zone.
     #[inline(never)]
     pub fn give_surplus<H: Host>(&mut self, z: &mut ZoneOps<H>, freed: Freed) {
         self.release(z, freed.surplus, freed.list);
@@ -215,7 +216,7 @@ impl CpuLists {
         self.count += order.frames() as i32;
     }
 
-    /// Puts a block at the tail of list `i` as it is: a recorded state.
+    /// Puts a block of a recorded state at the tail of list `i`.
     pub fn restore(&mut self, frames: &Frames, i: usize, block: FreeBlock) {
         self.link(frames, i, block, End::Tail);
         self.search_start.joined(i, block.ix, block.mt, End::Tail);

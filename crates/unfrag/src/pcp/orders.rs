@@ -12,7 +12,7 @@ use crate::zone::ZoneOps;
 const SCALE_MAX: i32 = 5;
 
 impl CpuLists {
-    /// The head of a list, if it has one, taken for a sign of demand.
+    /// Takes the head of a list, if it has one, and counts it as demand.
     #[inline(always)]
     pub(crate) fn orders_pop(
         &mut self,
@@ -26,7 +26,7 @@ impl CpuLists {
         Some(ix)
     }
 
-    /// The head of a list, if it has one.
+    /// Takes the head of a list, if it has one.
     #[inline(always)]
     fn orders_head(&mut self, frames: &Frames, order: Order, mt: MigrateType) -> Option<FrameIx> {
         let ix = self.lists[list_index(order, mt)].pop_head(frames.table)?;
@@ -34,7 +34,7 @@ impl CpuLists {
         Some(ix)
     }
 
-    /// An allocation: what was freed of late counts for less.
+    /// Notes an allocation: halves `free_count` (6.18) or `free_factor` (6.1).
     #[inline(always)]
     pub(super) fn note_demand(&mut self, tuned: bool) {
         if tuned {
@@ -114,7 +114,7 @@ impl CpuLists {
         pressure: ZonePressure,
     ) -> Freed {
         let FreeBlock { order, mt, .. } = block;
-        // Reserved and contiguous areas' pages wait on the movable list, with their own type.
+        // Pages of reserves and contiguous areas go to the movable list, and keep their own type.
         let list = if mt.is_ordinary() {
             mt
         } else {

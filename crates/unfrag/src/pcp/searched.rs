@@ -1,8 +1,8 @@
 //! Per-CPU lists that hold pages of all types together, and are searched for one of the type that is
 //! asked for: 2.6.24 to 2.6.31. `spec: linux-mm 2.5, 3.1`
 //!
-//! Invariant: of a list and a type, no page precedes the first one that is remembered, and none is on
-//! the list if that is `NIL`. So a search from the head begins where it can succeed.
+//! Invariant: for each list and type, no page of that type precedes the page at which searches start, and none
+//! is on the list if that is `NIL`.
 
 use crate::frame::{FrameIx, MigrateType};
 use crate::kernel::Pcp;

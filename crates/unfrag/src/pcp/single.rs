@@ -1,6 +1,6 @@
 //! Per-CPU lists of single pages: 2.6.14 to 5.12.
 //!
-//! List heads: hot 0 and cold 1 (where nothing goes by itself); V19's kernel 0 and easy 1; one searched
+//! List heads: hot 0 and cold 1 (which stays empty without cold requests); V19's kernel 0 and easy 1; one searched
 //! list 0; or one per type. Pages go in and come out at the head, and go back from the tail.
 //! `spec: linux-mm 2.2, 2.5, 3.1; linux-6.1 era table`
 
@@ -18,7 +18,7 @@ fn home(rules: &Rules, mt: MigrateType) -> usize {
     match rules.pcp {
         Pcp::HotCold { .. } | Pcp::Searched => 0,
         Pcp::Kinds => usize::from(mt == MigrateType::Movable),
-        // Types have their own lists; the reserve's pages wait among the movable ones.
+        // Each type has a list; pages of the reserve go to the movable one.
         _ if mt.is_ordinary() => number(rules, mt),
         _ => number(rules, MigrateType::Movable),
     }
@@ -35,8 +35,7 @@ fn number(rules: &Rules, mt: MigrateType) -> usize {
 }
 
 impl CpuLists {
-    /// A set with lists of its own counts (hot, cold; kernel, easy) refills at its low mark and
-    /// drains at its high one.
+    /// Low and high mark of a list, in pages. At the low mark it is refilled, at the high mark drained.
     #[inline(always)]
     fn limits(&self, shape: Pcp, list: usize) -> (u32, u32) {
         let b = self.batch as u32;
@@ -138,9 +137,8 @@ impl CpuLists {
                 break;
             };
             z.tracer.prefetch(ix);
-            // What the page is good for is what it was taken for; a list that is searched would not find it
-            // otherwise, and ask for more with every request. Where each type has a list, the type says where
-            // it goes back to.
+            // The page gets the type that it was taken for. On a list that is searched it would not be found
+            // otherwise. On a list for one type, the type says which buddy list it returns to.
             let mt = if list.is_ordinary() || is_searched(shape) {
                 request.mt
             } else {
@@ -157,8 +155,7 @@ impl CpuLists {
         z.count(-taken);
     }
 
-    /// Puts a freed page on its list. Cold, so that it stands off the road of the eras whose lists hold
-    /// several orders.
+    /// Puts a freed page on its list. Cold, so that its code is apart from that of lists for several orders.
     #[cold]
     #[inline(never)]
     pub(super) fn single_put(&mut self, frames: &Frames, rules: &Rules, page: FreeBlock) -> Freed {
@@ -228,7 +225,7 @@ impl CpuLists {
         let rules = &z.policy.rules;
         self.unlink(z.frames, rules, i, ix);
         let mt = match rules.pcp {
-            // 2.6.32 hands the list's type on, so that the reserve leaks.
+            // 2.6.32 passes on the type of the list, so that pages of the reserve leak.
             Pcp::PerType {
                 keep_type: false, ..
             } => [MigrateType::Movable, MigrateType::Reclaimable]
@@ -243,7 +240,7 @@ impl CpuLists {
         self.give_back(z, ix, Order::ZERO, mt);
     }
 
-    /// Whether the first page of each type is where searches look for it, or behind.
+    /// Whether no page precedes the start of the searches for its type.
     pub(super) fn search_starts_hold(&self, frames: &Frames) -> bool {
         self.search_start
             .0

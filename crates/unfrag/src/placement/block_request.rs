@@ -1,14 +1,14 @@
-//! What a request says of itself to the placement, and what it gets.
+//! A request to the free lists of a zone, and its result.
 
 use crate::frame::{FrameIx, FrameMap, MigrateType, Order};
 use crate::trace::Extfrag;
 
-/// What a request says of itself to the placement.
+/// A request to the free lists of a zone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockRequest {
     pub order: Order,
     pub mt: MigrateType,
-    /// Only whole pageblocks may change hands.
+    /// Only whole pageblocks may be taken from another type (`ALLOC_NOFRAGMENT`).
     pub nofragment: bool,
     /// May wake kswapd, when a fallback boosts the marks.
     pub wake: bool,
@@ -38,19 +38,19 @@ impl RmqueueMode {
     }
 }
 
-/// A block taken for a request, and what else that did.
+/// A block taken for a request, and the side effects of taking it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     pub ix: FrameIx,
     /// List that it was taken from.
     pub list: MigrateType,
-    /// A fallback that came before.
+    /// The fallback by which it was found, if any.
     pub extfrag: Option<Fallback>,
     /// How often the watermarks are to be boosted.
     pub boosts: u32,
 }
 
-/// [`Extfrag`] in positions.
+/// A fallback, by positions in the frame table; see [`Extfrag`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fallback {
     pub ix: FrameIx,

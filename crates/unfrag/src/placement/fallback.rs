@@ -1,9 +1,8 @@
 //! Falling back to another type's lists, from 2.6.24 on.
 //!
 //! A request whose own lists are empty looks at the other types in a fixed order, largest blocks
-//! first, and may take over a whole pageblock. What differs between eras is a handful of rules:
-//! the scan, who may claim, the test for it, when and where free blocks move, and whose the
-//! remainder is. `spec: linux-mm 2.5, 2.6; linux-6.1 2.6`
+//! first, and may take over a whole pageblock. Eras differ in the scan, in the right to claim and
+//! its test, in when and where free blocks move, and in the owner of the remainder. `spec: linux-mm 2.5, 2.6; linux-6.1 2.6`
 
 use super::block_request::{BlockRequest, Fallback, RmqueueMode, Taken};
 use super::free_area::FreeArea;
@@ -13,7 +12,7 @@ use crate::frame::{FrameIx, Frames, MigrateType, Order};
 use crate::kernel::{ClaimTest, Fallback as FallbackRule, PageblockRules, Remainder, ScanDown};
 use MigrateType::{HighAtomic, Movable, Reclaimable, Reserve, Unmovable};
 
-/// The types that a request may fall back to, in turn.
+/// The types that a request may fall back to, in order (`fallbacks`).
 const fn row(mt: MigrateType) -> [MigrateType; 2] {
     match mt {
         Movable => [Reclaimable, Unmovable],
@@ -32,7 +31,7 @@ struct Found {
 
 /// What one fallback step did.
 enum Step {
-    /// Blocks moved to the own lists: smallest fit will find one.
+    /// Blocks moved to the lists of the request's type, where smallest fit finds one.
     Moved,
     /// The block found was taken directly.
     Direct(FrameIx, MigrateType),
@@ -159,7 +158,7 @@ impl FreeArea {
         Some((step, fallback(frames, request, found)))
     }
 
-    /// A block of another type was found: takes over what the rules allow.
+    /// Takes over a block of another type, or its whole pageblock, as the rules allow.
     fn take_over(
         &mut self,
         frames: &Frames,

@@ -1,6 +1,6 @@
-//! The free frames of a zone: the one way to reach them.
+//! The free frames of a zone.
 //!
-//! Invariant: nobody outside this room links, unlinks or counts a free block of the zone.
+//! Invariant: no code outside this module links, unlinks or counts a free block of the zone.
 
 use super::block_request::{BlockRequest, RmqueueMode, Taken};
 use super::list::{BadLink, End, List};
@@ -10,7 +10,7 @@ use crate::frame::{FrameIx, Frames, MigrateType, ORDER_SLOTS, Order, Span};
 use crate::kernel::{Placement, Rules};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
-/// The placement of one zone.
+/// The free frames of one zone.
 #[derive(TryFromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct FreeArea {
@@ -32,8 +32,8 @@ impl FreeArea {
         }
     }
 
-    /// Takes a block of `request.order` for `request.mt` from the own lists or, failing that, by the era's
-    /// fallback (`__rmqueue`).
+    /// Takes a block of `request.order` for `request.mt` from the lists of that type or, failing
+    /// that, by the era's fallback (`__rmqueue`).
     #[inline(always)]
     pub fn take(
         &mut self,

@@ -22,14 +22,14 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// The tail, or else the head.
+    /// The tail if `tail`, else the head.
     #[inline]
     pub const fn tail_if(tail: bool) -> End {
         if tail { End::Tail } else { End::Head }
     }
 }
 
-/// Links that do not agree: the frame at which they were found.
+/// Links that do not agree, by the frame at which that was found.
 pub(crate) struct BadLink(pub FrameIx);
 
 impl List {

@@ -12,12 +12,12 @@ use crate::frame::{
 use crate::kernel::Rules;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
-/// Where a freed block goes on its list.
+/// The end of its list that a freed block goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FreeTo {
-    /// As the era's rules say.
+    /// By the rules of the era.
     ByRules,
-    /// The tail, whatever the rules say (boot, onlining, isolation undone, surplus of exact
+    /// To the tail, whatever the rules (boot, onlining, isolation undone, surplus of exact
     /// allocations).
     Tail,
 }
@@ -103,7 +103,8 @@ impl Lists {
         self.free_pages += u64::from(order.frames());
     }
 
-    /// Takes the block at `ix` off its list; its frame becomes a tail until somebody says otherwise.
+    /// Takes the block at `ix` off its list; its frame becomes a tail until the caller sets another
+    /// state.
     #[inline(always)]
     pub fn remove(&mut self, frames: &Frames, ix: FrameIx) -> (Order, MigrateType) {
         let s = frames.state(ix);
@@ -236,8 +237,8 @@ impl Lists {
         }
     }
 
-    /// Moves all free blocks of the pageblock that holds `ix` to the lists of `mt`, and counts what
-    /// it went over. A pageblock that reaches beyond the zone's end is left alone; one that begins
+    /// Moves all free blocks of the pageblock that holds `ix` to the lists of `mt`. Returns the free and movable
+    /// frames of the pageblock. A pageblock that reaches beyond the zone's end is left alone; one that begins
     /// before the zone is moved from `ix` on. `spec: linux-6.1 2.6, steal 4`
     pub fn move_block(
         &mut self,

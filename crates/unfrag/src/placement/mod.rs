@@ -1,12 +1,12 @@
-//! Which free frame serves a request, and where a freed one goes.
+//! Placement: the free frame that serves a request, and the list that a freed block goes to.
 //!
 //! A zone reaches its free frames through [`FreeArea`] alone: take, give, claim, retype, view, walk.
 //!
 //! - `list`: doubly linked lists through the frame table.
 //! - `lists`: the buddy lists of a zone: split, merge, smallest fit, moving a pageblock.
-//! - `request`: what a request says of itself, and what it gets.
-//! - `placement`: [`FreeArea`]. `fallback`: what it does when the own lists are empty (2.6.24 and later).
-//! - `v19`: what the V19 patches do then, with their reserve and statistics.
+//! - `block_request`: a request to the free lists, and its result.
+//! - `free_area`: [`FreeArea`]. `fallback`: falling back to other types' lists (2.6.24 and later).
+//! - `v19`: fallback in the V19 patches. `v19_stats`: their reserve and statistics.
 //!
 //! Nothing here knows watermarks or CPUs.
 

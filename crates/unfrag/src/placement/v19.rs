@@ -1,8 +1,8 @@
 //! Fallback in the V19 patches (October 2005): blocks of the largest order, four types, and an
 //! eighth of memory kept for fallbacks.
 //!
-//! Where the mails are silent (part 3/7 was not found), the remainder of a whole block that is
-//! relabelled goes to the lists of its label, because V19 frees by label too.
+//! The remainder of a whole block that is relabelled goes to the lists of its label, as V19 frees by label. The
+//! known mails do not say so (part 3/7 is missing).
 //! `spec: linux-mm 2.1-2.3`
 
 use super::block_request::{BlockRequest, Fallback, Taken};

@@ -21,7 +21,7 @@ pub const fn v19_type_name(mt: MigrateType) -> &'static str {
     }
 }
 
-/// The beancounters of a zone (`CONFIG_ALLOCSTATS`), by the order of [`V19_TYPES`].
+/// The counters of a zone (`CONFIG_ALLOCSTATS`), by the order of [`V19_TYPES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub struct V19Stats {

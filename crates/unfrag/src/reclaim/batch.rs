@@ -1,8 +1,8 @@
-//! One batch of a list: pages are taken off its tail, their owners are asked to let go of them, and each
-//! meets its fate.
+//! One batch of a list: pages are isolated from its tail, their owners are asked to let go of them, and each
+//! is freed or put back.
 //!
 //! A batch may be larger than what owners are asked about at a time (a lumpy batch takes whole blocks):
-//! its pages go in slices, each decided, asked and judged in the order of the list.
+//! it is handled in slices, in the order of the list.
 //!
 //! Invariant: every page that a batch isolates is put back, or freed, before the batch ends; until then
 //! the operation holds it.
@@ -19,7 +19,7 @@ use crate::manager::Manager;
 use crate::placement::{End, List};
 use crate::tracer::Tracer;
 
-/// Isolated pages on their way through one pass.
+/// The isolated pages of one pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageBatch {
     lru: LruId,
@@ -38,7 +38,7 @@ pub(super) struct PageBatch {
     writeback: u32,
 }
 
-/// What a pass came to.
+/// Where a pass stands.
 pub(super) enum PassOutcome {
     /// Owners have to be asked about the [eviction](PageBatch::eviction);
     /// [`PageBatch::answered`] goes on.
@@ -148,7 +148,7 @@ impl PageBatch {
         }
     }
 
-    /// Gives each page of the slice its fate. The page that the pass waits for.
+    /// Applies the fate of each page of the slice. Returns the page that the pass waits for, if any.
     fn judge_slice<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,
@@ -209,7 +209,7 @@ impl PageBatch {
         sc.backlog.whole_batch |= self.size > 0 && sc.backlog.writeback == all;
     }
 
-    /// Puts back what the batch still holds.
+    /// Puts the pages that the batch still holds back on their LRU lists.
     pub fn putback_lru<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) {
         while let Some(ix) = self.held.pop_head(m.frames.table) {
             let active = m.frames.state(ix).flags().contains(PageFlags::ACTIVE);
@@ -243,7 +243,7 @@ impl<H: Host> Manager<'_, H> {
         self.free_block(cpu, ix, order);
     }
 
-    /// Takes a page off its list and holds it apart, on `held`. Whether it was on one.
+    /// Isolates a page: moves it from its list to `held`. Returns false if it was on no list.
     fn isolate(&mut self, of: LruId, ix: FrameIx, held: &mut List) -> bool {
         let Some(lru) = self.pages().isolate(of, ix, held) else {
             return false;

@@ -20,7 +20,7 @@ const WRITES_FROM: u64 = SWAP_CLUSTER_MAX + SWAP_CLUSTER_MAX / 2;
 /// Most milliseconds of one wait for kswapd.
 const RESERVES_WAIT_MS: u32 = 1000;
 
-/// One direct reclaim on its way.
+/// One direct reclaim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectReclaim {
     sc: ScanControl,
@@ -33,7 +33,7 @@ pub(crate) struct DirectReclaim {
     scan: Option<LruScan>,
     batch: PageBatch,
     total_scanned: u64,
-    /// A wait for kswapd was in vain.
+    /// It waited for kswapd, and kswapd freed nothing meanwhile.
     pub throttle_failed: bool,
     phase: Phase,
 }
@@ -48,9 +48,9 @@ struct KswapdWait {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Before anything else: whether too little is free for those that reclaim.
+    /// First: whether so little is free that it must wait for kswapd.
     Throttle,
-    /// It waited for kswapd.
+    /// After a wait for kswapd.
     Throttled(KswapdWait),
     Zones,
     Shrink,
@@ -123,7 +123,8 @@ impl DirectReclaim {
                         return Step::Need(need);
                     }
                 }
-                // A wait in which kswapd freed nothing is the last: it may wait for this very task.
+                // After a wait in which kswapd freed nothing there is no other one: kswapd may itself wait
+                // for this task.
                 Phase::Throttled(h)
                     if m.node(h.node).is_some_and(|n| n.kswapd_freed == h.freed) =>
                 {
@@ -172,8 +173,8 @@ impl DirectReclaim {
         }
     }
 
-    /// Waits for kswapd while less than half of the min marks is free: the rest is for those that
-    /// reclaim. `spec: linux-mm 4.8`
+    /// Waits for kswapd while less than half of the min marks is free: the rest is kept for
+    /// tasks that reclaim. `spec: linux-mm 4.8`
     fn throttle<H: Host>(&mut self, m: &Manager<'_, H>) -> Option<Need> {
         self.phase = Phase::Zones;
         let node = m.node(m.zone(self.zones.zones().next()?).node)?;
@@ -209,7 +210,7 @@ impl DirectReclaim {
         while self.at < self.len {
             let lru = self.lrus[self.at];
             if self.scan.is_none() {
-                // Lists that gave nothing for long are looked at once in a while.
+                // Unreclaimable lists are scanned at the first priority only.
                 if m.all_unreclaimable(lru) && self.sc.priority != DEF_PRIORITY {
                     self.at += 1;
                     continue;
@@ -245,7 +246,7 @@ impl DirectReclaim {
             for &lru in lrus {
                 m.note_unreclaimable(lru, 0);
             }
-            // Lists that have not given up count as progress in some eras.
+            // In some eras reclaim counts as progress while some list is not unreclaimable.
             let alive = lrus.iter().any(|&lru| !m.all_unreclaimable(lru));
             let unexhausted = m.policy.rules.reclaim.hope_is_progress && alive;
             return Some(Step::Done(self.sc.reclaimed > 0 || unexhausted));
@@ -261,7 +262,7 @@ impl DirectReclaim {
             return Some(Step::Need(congestion_wait(rule, HZ_OVER_10_MS)));
         }
         self.phase = Phase::Zones;
-        // Nobody needs to be unreported to write what waits for a busy disk.
+        // Flushers are not woken for pages that wait for a congested device.
         if congested {
             return Some(Step::Need(Need::Throttle {
                 why: Throttle::Congested,

@@ -1,4 +1,4 @@
-//! What becomes of one isolated page: before its owner is asked, and after.
+//! The decision about one isolated page: before its owner is asked, and after.
 
 use super::scan_control::ScanControl;
 use crate::evict::{Ask, Content, Verdict};
@@ -6,7 +6,7 @@ use crate::frame::{FrameIx, Order, PageFlags};
 use crate::host::Host;
 use crate::manager::Manager;
 
-/// How thorough the look at a page is.
+/// The pass over a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pass {
     First,
@@ -14,11 +14,11 @@ pub(super) enum Pass {
     Sync,
 }
 
-/// What becomes of a page.
+/// The decision about a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Free,
-    /// Its owner has freed it meanwhile.
+    /// Its owner freed it while it was isolated.
     OwnerFreed,
     Keep,
     Activate,
@@ -31,7 +31,7 @@ pub(super) enum Fate {
     },
 }
 
-/// Whether a page was used since the last look, by mapping or otherwise; forgets it.
+/// Whether a page was accessed since the last scan: through a mapping, by a call. Clears both marks.
 pub(super) fn page_referenced<H: Host>(m: &mut Manager<'_, H>, ix: FrameIx) -> (bool, bool) {
     let mut pages = m.pages();
     let f = pages.flags_of(ix);
@@ -43,7 +43,7 @@ pub(super) fn page_referenced<H: Host>(m: &mut Manager<'_, H>, ix: FrameIx) -> (
     (by_map, by_call)
 }
 
-/// What is known of a page's fate before its owner is asked.
+/// Decides about a page as far as that is possible without its owner (first half of `shrink_page_list`).
 pub(super) fn decide<H: Host>(
     m: &mut Manager<'_, H>,
     ix: FrameIx,
@@ -85,7 +85,7 @@ pub(super) fn decide<H: Host>(
             return Fate::Keep;
         }
     } else if (young || called) && mapped && spares && pass == Pass::First {
-        // A page that nobody maps is not in use, of tmpfs either: its mark only delayed it.
+        // A page that is not mapped is not activated here, not even one of tmpfs.
         return Fate::Activate;
     }
     if !file && sc.clean_only {
@@ -120,7 +120,7 @@ pub(super) fn ask<H: Host>(m: &Manager<'_, H>, ix: FrameIx, unmap: bool, content
     }
 }
 
-/// What its owner's verdict makes of a page.
+/// Decides about a page by its owner's verdict.
 pub(super) fn judge<H: Host>(
     m: &mut Manager<'_, H>,
     ix: FrameIx,

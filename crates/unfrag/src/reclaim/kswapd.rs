@@ -1,7 +1,7 @@
 //! kswapd: the daemon of a node that reclaims ahead of demand. `spec: linux-mm 4.2, 4.6, 4.8`
 //!
-//! Invariant: it sleeps only when its goal is met or nobody asked; what it was asked for is taken
-//! over exactly once.
+//! Invariant: it sleeps only when its goal is met, when it was not asked, or when it has given up. Each request
+//! is taken over exactly once.
 
 use super::batch::PageBatch;
 use super::lru_scan::{LruScan, Work};
@@ -21,13 +21,13 @@ use core::convert::Infallible;
 /// Zones with this many times their high mark are left alone.
 const PLENTY: u64 = 8;
 
-/// Below this priority reclaim is in trouble.
+/// Below this priority reclaim counts as being in trouble.
 const TROUBLE: u8 = DEF_PRIORITY - 2;
 
 /// Reclaim for a boost alone does not go below this priority (modern).
 const BOOST_PRIORITY: u8 = DEF_PRIORITY - 2;
 
-/// Runs without any reclaim after which a node is hopeless (modern).
+/// Runs without progress after which kswapd gives up (`MAX_RECLAIM_RETRIES`, modern).
 const HOPELESS: u32 = 16;
 
 /// The daemon of one node.
@@ -57,11 +57,11 @@ pub struct Kswapd {
     run_reclaimed: u64,
     /// Boost seen at the start of a run, by zone.
     boost: [u64; MAX_ZONES],
-    /// Pages still to be freed for that boost alone: as long as the node has enough even so, only
-    /// what costs nothing is taken.
+    /// Pages still to be freed for that boost alone. While the node is balanced otherwise, only clean page
+    /// cache is taken for it.
     for_boost: u64,
     failures: u32,
-    /// Pages that direct reclaim had given back when kswapd gave up hope.
+    /// Pages that direct reclaim had freed when kswapd gave up.
     hopeless_since: Option<u64>,
 }
 
@@ -110,7 +110,7 @@ impl Kswapd {
         self.node
     }
 
-    /// Goes on, on a CPU, until something is needed. The first answer is [`Answer::Go`].
+    /// Continues on a CPU until something is needed. The first answer is [`Answer::Go`].
     pub fn run<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) -> Need {
         let before = m.reclaim.pgsteal_kswapd;
         let need = if self.len == 0 {
@@ -193,17 +193,17 @@ impl Kswapd {
         })
     }
 
-    /// What was asked for since the last look.
+    /// Takes the order that was asked for since the last look.
     fn take_asked_order<H: Host>(&self, m: &mut Manager<'_, H>) -> Option<Order> {
         m.node_mut(self.node)?.take_asked_order()
     }
 
-    /// What was asked for since the last look, to be looked at.
+    /// The order that was asked for since the last look.
     fn asked_order<H: Host>(&self, m: &Manager<'_, H>) -> Option<Order> {
         m.node(self.node)?.asked_order()
     }
 
-    /// Forgets that somebody asked, but not for which order.
+    /// Clears the request, but not its order.
     fn clear_asked<H: Host>(&self, m: &mut Manager<'_, H>) {
         if let Some(node) = m.node_mut(self.node) {
             node.kswapd_asked = false;
@@ -212,7 +212,7 @@ impl Kswapd {
 
     fn after_sleep<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
         match self.take_asked_order(m) {
-            // Until others get on. `spec: linux-mm 4.8`
+            // It has given up until direct reclaim makes progress. `spec: linux-mm 4.8`
             Some(_) if self.hopeless_since == Some(m.reclaim.pgsteal_direct) => {
                 Some(Need::Sleep(None))
             }
@@ -278,7 +278,7 @@ impl Kswapd {
 
     fn begin_priority<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) -> Option<Need> {
         let rules = m.policy.rules.kswapd;
-        // The patch that was dropped after V2: a higher order is noticed while reclaim runs.
+        // A patch of S4 that was dropped after V2: a higher order is noticed while reclaim runs.
         if rules.notices_order_at_once {
             let wanted = self.asked_order(m).filter(|&order| order > self.order);
             if let Some(order) = wanted {
@@ -364,8 +364,8 @@ impl Kswapd {
         self.after_zones(m)
     }
 
-    /// Begins with a zone, which may have so much that only caches are shrunk. Whether there is anything
-    /// to do.
+    /// Begins with a zone. A zone with plenty of free memory gets no scan, and only caches are shrunk. Returns
+    /// false if there is nothing to do.
     fn start_zone<H: Host>(&mut self, m: &mut Manager<'_, H>, zone: ZoneId) -> bool {
         let per_node = Self::per_node(m);
         let lru = m.zone(zone).lru;
@@ -418,7 +418,7 @@ impl Kswapd {
         let per_node = Self::per_node(m);
         if per_node {
             self.all_ok = self.balanced(m, self.order);
-            // Enough for the order was freed: whoever wants a block can have it compacted.
+            // Enough was freed for the order; the rest is left to compaction.
             let enough = 2 * u64::from(self.order.frames());
             if self.order > Order::ZERO && self.sc.reclaimed >= enough {
                 self.order = Order::ZERO;
@@ -432,7 +432,7 @@ impl Kswapd {
         if self.all_ok && self.for_boost == 0 {
             return self.run_done(m);
         }
-        // Nothing can be had without writing.
+        // Nothing more can be freed without writing.
         if for_boost && freed == 0 && (looked > 0 || self.sc.priority <= BOOST_PRIORITY) {
             return self.run_done(m);
         }
@@ -471,8 +471,8 @@ impl Kswapd {
         Some(turn(&mut self.sc))
     }
 
-    /// The goal is not met, but this round of priorities is over: from the start, and at order 0 if
-    /// the order brought nothing and the era gives it up.
+    /// Starts over after the last priority, as the goal is not met: at order 0 if the order brought nothing and
+    /// the era drops it then.
     fn start_over<H: Host>(&mut self, m: &Manager<'_, H>) {
         self.run_reclaimed += self.sc.reclaimed;
         let drops = m.policy.rules.kswapd.form == KswapdForm::PerZone { drops_order: true };
@@ -482,7 +482,7 @@ impl Kswapd {
         self.begin();
     }
 
-    /// The goal is met (or there is no hope): towards sleep.
+    /// Ends a run, as the goal is met or kswapd gives up; then it goes to sleep.
     fn run_done<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
         let rules = m.policy.rules.kswapd;
         let per_node = Self::per_node(m);
@@ -542,8 +542,8 @@ impl Kswapd {
             self.clear_asked(m);
             return Some(Need::Sleep(None));
         }
-        // Before orders were balanced for any zone, nobody remembered that of the last run: without a
-        // request since, the order is 0. `spec: linux-mm 4.6` leaves that open.
+        // In eras that balance zones the order of the last run is not kept: without a request since, the
+        // order is 0. `spec: linux-mm 4.6` leaves that open.
         let kept = if Self::per_node(m) {
             self.order
         } else {

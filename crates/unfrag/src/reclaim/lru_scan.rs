@@ -1,4 +1,4 @@
-//! The share of one zone, or node, in one priority of a reclaim. `spec: linux-mm 4.1`
+//! The scan of one zone or node at one priority of a reclaim (`shrink_zone`, `shrink_lruvec`). `spec: linux-mm 4.1`
 
 use super::batch::{PageBatch, PassOutcome};
 use super::fate::Pass;
@@ -18,14 +18,14 @@ pub(super) struct Work<'a> {
     pub batch: &'a mut PageBatch,
 }
 
-/// One zone (or node) on its way through one priority.
+/// The scan of one zone (or node) at one priority.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LruScan {
     lru: LruId,
     /// Pages to look at on each evictable list.
     nr: [u64; 4],
     list: usize,
-    /// Pages freed with which this share need not be scanned to its end.
+    /// Number of freed pages at which the scan may end early.
     pub enough: u64,
     phase: Phase,
 }
@@ -42,7 +42,7 @@ enum Phase {
 }
 
 impl LruScan {
-    /// Begins a zone's or node's share of a reclaim.
+    /// Begins the scan of a zone or node.
     pub fn new<H: Host>(
         m: &mut Manager<'_, H>,
         lru: LruId,
@@ -58,7 +58,7 @@ impl LruScan {
         for (nr, &list) in nr.iter_mut().zip(&Lru::EVICTABLE) {
             let mut scan = lists.len(list);
             if joined {
-                // One list in truth: all of it ages alike. Without swap, anonymous pages stay.
+                // In these eras this is one list: all of it ages alike. Without swap, anonymous pages stay.
                 scan = if !list.is_file() && no_swap {
                     0
                 } else {
@@ -74,7 +74,7 @@ impl LruScan {
             }
             let saved = &mut lists.saved_scan[list.index()];
             *saved += scan;
-            // For a boost alone the priority does not go on until there is a batch.
+            // For a boost alone, page cache is scanned without waiting for a whole batch.
             let at_once = sc.clean_only && list.is_file();
             if *saved >= SWAP_CLUSTER_MAX || at_once {
                 *nr = core::mem::take(saved);
@@ -95,7 +95,7 @@ impl LruScan {
         }
     }
 
-    /// Goes on until something is needed; `None` when the share is scanned.
+    /// Continues until something is needed; `None` when the scan is done.
     pub fn step<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,
@@ -164,7 +164,7 @@ impl LruScan {
         None
     }
 
-    /// Looks at some pages of a list.
+    /// Scans some pages of a list.
     fn shrink_list<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,
@@ -187,7 +187,7 @@ impl LruScan {
         self.after(m, cpu, Work { sc, batch }, pages)
     }
 
-    /// What follows a part of a pass.
+    /// Continues after a part of a pass.
     fn after<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,
@@ -229,7 +229,7 @@ fn is_joined<H: Host>(m: &Manager<'_, H>) -> bool {
     m.policy.rules.reclaim.lru.shape() == LruShape::Joined
 }
 
-/// Whether the operation should first wait for others to put back what they isolated.
+/// Whether the operation should first wait until fewer pages are isolated (`too_many_isolated`).
 fn too_many_isolated<H: Host>(
     m: &Manager<'_, H>,
     lru: LruId,

@@ -1,17 +1,17 @@
-//! What a scan may do, and what it found.
+//! Scan control: what a scan may do, and what it found (`struct scan_control`).
 
 use crate::frame::Order;
 use crate::gfp::Gfp;
 use crate::kernel::HighOrder;
 use crate::lru::DEF_PRIORITY;
 
-/// What a scan may do, and what it found.
+/// What a scan may do, and what it found (`struct scan_control`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScanControl {
     /// Order that is wanted.
     pub order: Order,
     pub priority: u8,
-    /// Only what costs nothing may be taken: clean page cache. No page is written or swapped out.
+    /// Only clean page cache may be taken: no page is written or swapped out.
     pub clean_only: bool,
     /// On whose behalf: without [`Gfp::IO`] nothing is written, without [`Gfp::FS`] no file is.
     pub gfp: Gfp,
@@ -20,12 +20,12 @@ pub(super) struct ScanControl {
     pub scanned: u64,
     /// Pages freed since the operation began.
     pub reclaimed: u64,
-    /// Pages looked at and freed since the world last heard.
+    /// Pages scanned and freed since the last [`Need::Turn`](crate::need::Need::Turn).
     pub unreported: (u32, u32),
     pub backlog: Backlog,
 }
 
-/// What a pass met of pages that wait for a disk. `spec: linux-mm 4.8`
+/// Counts of the pages in a pass that wait for a device. `spec: linux-mm 4.8`
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Backlog {
     /// Pages that were dirty or under writeback.
@@ -34,7 +34,7 @@ pub(super) struct Backlog {
     pub writeback: u32,
     /// Pages under writeback that an earlier scan had met there.
     pub again: u32,
-    /// Dirty pages that the disk does not take for now.
+    /// Dirty pages that the device does not take, as it is congested.
     pub refused: u32,
     /// A whole batch was under writeback, in this pass or an earlier one.
     pub whole_batch: bool,
@@ -49,12 +49,12 @@ impl Backlog {
         };
     }
 
-    /// Whether the lists go round faster than the disk writes.
+    /// Whether pages come up for reclaim again faster than the device writes them.
     pub fn outruns_the_disk(&self) -> bool {
         self.whole_batch && self.again > 0
     }
 
-    /// Whether every dirty page waits for a disk that is busy enough.
+    /// Whether every dirty page waits for a congested device.
     pub fn congested(&self) -> bool {
         self.dirty > 0 && self.again + self.refused == self.dirty
     }
@@ -84,13 +84,13 @@ impl ScanControl {
         }
     }
 
-    /// Whether pages may be written on the caller's behalf: it may itself be on the way to a disk, or
-    /// inside a file system.
+    /// Whether pages may be written on the caller's behalf: not if the caller is itself doing I/O or is inside a
+    /// file system.
     pub fn may_write_back(&self, file: bool) -> bool {
         self.gfp.contains(if file { Gfp::FS } else { Gfp::IO })
     }
 
-    /// Whether a block is wanted in earnest, so that neighbours are taken from all lists.
+    /// Whether lumpy reclaim is in force, so that neighbours are taken from all lists.
     /// `spec: linux-mm 4.5`
     pub fn lumpy(&self, rule: HighOrder) -> bool {
         matches!(rule, HighOrder::Lumpy { .. })
@@ -106,8 +106,8 @@ impl ScanControl {
     }
 
     /// The neighbours that are taken with a page of an inactive list: for any order above 0 those on
-    /// the same list, as lumpy reclaim did from its beginning (2.6.23). `spec: linux-mm 4.5` has it
-    /// below priority 10 alone; what order reclaim worked for showed in S2 (8.5) before that.
+    /// the same list, since 2.6.23. `spec: linux-mm 4.5` has it below priority 10 alone; source S2 (8.5) shows it
+    /// at higher priorities.
     pub fn window(&self, rule: HighOrder) -> Option<Window> {
         let lumpy = matches!(rule, HighOrder::Lumpy { .. });
         (lumpy && self.order > Order::ZERO).then_some(Window {

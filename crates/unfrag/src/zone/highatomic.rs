@@ -1,5 +1,5 @@
-//! Memory for requests that cannot wait: high-atomic pageblocks, made on demand, and
-//! `MIGRATE_RESERVE` pageblocks, made at boot. `spec: linux-mm 4.7; linux-6.1 4`
+//! Reserves for requests that cannot wait: high-atomic pageblocks, made on demand, and `MIGRATE_RESERVE`
+//! pageblocks, made at boot. `spec: linux-mm 4.7; linux-6.1 4`
 
 use super::memory_zone::Zone;
 use crate::frame::{FrameIx, FrameKind, Frames, MigrateType, Order};
@@ -32,7 +32,7 @@ impl Zone {
         if self.highatomic >= limit || !frames.block_type(ix).is_ordinary() {
             return false;
         }
-        // A pageblock that the zone shares with another cannot change hands as a whole.
+        // A pageblock shared by two zones cannot change its type as a whole.
         if rules.lists_follow_blocks() && !self.free_area.holds_block(frames, ix) {
             return false;
         }

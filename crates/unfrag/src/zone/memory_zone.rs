@@ -1,4 +1,4 @@
-//! A zone at work.
+//! The state of a zone.
 //!
 //! Invariant: `counter` plus the CPUs' deltas equals the pages on the buddy lists.
 
@@ -7,7 +7,7 @@ use crate::frame::{LruId, NR_ZONE_KINDS, NodeId, Order, Pfn, Span, ZoneConfig, Z
 use crate::placement::{FreeArea, V19Stats};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
-/// A zone at work. It lives in the caller's memory, so its layout has no gaps.
+/// The state of a zone. It lives in the caller's memory, so its layout has no gaps.
 #[derive(TryFromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Zone {
@@ -37,7 +37,7 @@ pub(crate) struct Zone {
     pub below_high: bool,
     /// A page was freed here since reclaim last looked.
     pub freed: bool,
-    /// Where the pages of the zone wait for reclaim.
+    /// The set of LRU lists for the pages of the zone.
     pub lru: LruId,
 }
 
@@ -79,7 +79,7 @@ impl Zone {
         ZoneId(self.id)
     }
 
-    /// What it is made of.
+    /// Its extent.
     pub const fn config(&self) -> ZoneConfig {
         ZoneConfig {
             node: self.node,

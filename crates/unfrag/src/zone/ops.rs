@@ -1,5 +1,5 @@
-//! What an operation on a zone needs, in one bundle, and the operations that placement alone cannot
-//! do: those that tell tracepoints, raise the marks and keep the count of free pages.
+//! Operations on a zone that go beyond placement: they emit tracepoints, boost the marks and keep the count of
+//! free pages.
 
 use super::memory_zone::Zone;
 use crate::frame::{FrameIx, Frames, MigrateType, Order, ZoneKind};
@@ -10,8 +10,8 @@ use crate::policy::Policy;
 use crate::trace::Event;
 use crate::tracer::Tracer;
 
-/// A zone by `&mut`, the frame table and the rules by `&`, the counter of the CPU that works on it, and
-/// who listens.
+/// What an operation on a zone needs: the zone by `&mut`, the frame table and the rules by `&`, the counter of
+/// the CPU that works on it, and the tracer.
 pub(crate) struct ZoneOps<'a, 'm, H> {
     pub zone: &'a mut Zone,
     /// The CPU's part of the zone's count of free pages.

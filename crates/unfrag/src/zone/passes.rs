@@ -1,4 +1,4 @@
-//! Whether a zone may serve a request. `spec: linux-mm 1.5, 1.6; linux-6.1 1.3`
+//! The watermark check of a zone. `spec: linux-mm 1.5, 1.6; linux-6.1 1.3`
 
 use super::memory_zone::Zone;
 use super::watermark::{View, block_exists, per_order};
@@ -19,7 +19,7 @@ impl Zone {
         flags: AllocFlags,
     ) -> bool {
         let keep = self.protection[highest as usize];
-        // Order 0 with nothing to hide: the sum decides.
+        // Order 0, and no page hidden: the sum decides.
         if order == Order::ZERO
             && self.highatomic == 0
             && self.free_area.fits(MigrateType::Cma) == 0
@@ -41,8 +41,8 @@ impl Zone {
         }
     }
 
-    /// Whether the first attempt of any request passes here and changes nothing by being checked: what
-    /// [`passes`](Self::passes) would find where nothing is hidden. The form to 4.3, of order 0 alone.
+    /// Whether the first attempt of any request certainly passes [`passes`](Self::passes), and the check has no
+    /// side effect. In the form to 4.3, for order 0 only.
     #[inline]
     pub(crate) fn is_above_marks(&self, order: Order, highest: ZoneKind, tuned: bool) -> bool {
         let mark = if tuned && !self.below_high {
