@@ -1,4 +1,4 @@
-//! What caches do from time to time, and when it falls due. `spec: linux-mm 6.1, 6.3`
+//! The schedule of the periodic work of caches. `spec: linux-mm 6.1, 6.3`
 
 /// Time between two rounds of SLAB's reaper on a CPU, in nanoseconds.
 pub const REAP_CPU: u64 = 2_000_000_000;

@@ -9,14 +9,14 @@ use unfrag_slab::{Fault, FrameEntry, LockedPages, PageRequest, Pages, SlabConfig
 
 /// Memory of `nodes` nodes of `frames` frames each, and a manager over it.
 pub struct Memory {
-    pub pages: Watched,
+    pub pages: CountedPages,
     base: NonNull<u8>,
     room: Layout,
     metadata: *mut [u64],
 }
 
 /// The manager's pages, counted.
-pub struct Watched {
+pub struct CountedPages {
     pub manager: LockedPages<'static, NullHost>,
     /// Pages out.
     pub held: AtomicU64,
@@ -31,7 +31,7 @@ pub struct Watched {
 // The tests share it between threads; the metadata is the manager's, which has a lock.
 unsafe impl Sync for Memory {}
 
-unsafe impl Pages for Watched {
+unsafe impl Pages for CountedPages {
     fn alloc(&self, r: &PageRequest) -> Option<Pfn> {
         let budget = self.budget.load(Ordering::Relaxed);
         if budget == 0 {
@@ -82,7 +82,7 @@ impl Memory {
         let base = NonNull::new(unsafe { alloc(room) }).unwrap();
         let manager = unsafe { LockedPages::new(manager, base) }.unwrap();
         Memory {
-            pages: Watched {
+            pages: CountedPages {
                 manager,
                 held: AtomicU64::new(0),
                 budget: AtomicU64::new(u64::MAX),

@@ -1,9 +1,9 @@
-//! The bootstrap cache: small records of the caches themselves, over pages and nothing else.
+//! The bootstrap cache: memory for the records of the caches, taken from pages directly.
 //!
 //! Each size class has pages of order 0 (the largest records a block of their own). A page's first
 //! 64 bytes are its head; the records behind it are multiples of 64 bytes at multiples of 64. A page
-//! whose records are all free goes back at once, but for one a class, so that a record that comes and
-//! goes costs no page each time; [`trim`](Boot::trim) returns those as well.
+//! whose records are all free goes back at once, except for one in each class, so that a single record
+//! does not allocate and free a page each time. [`trim`](BootstrapCache::trim) returns those as well.
 //!
 //! Invariant: a page with a free record is on its class's list, others are on none.
 
@@ -38,7 +38,7 @@ struct Class {
 }
 
 /// The bootstrap cache.
-pub(crate) struct Boot {
+pub(crate) struct BootstrapCache {
     classes: Locked<[Class; CLASSES.len()]>,
     /// Pages held.
     pages: AtomicU64,
@@ -63,9 +63,9 @@ fn request(order: u8, gfp: Gfp, node: u8) -> PageRequest {
 }
 
 #[allow(unsafe_code)]
-impl Boot {
-    pub fn new() -> Boot {
-        Boot {
+impl BootstrapCache {
+    pub fn new() -> BootstrapCache {
+        BootstrapCache {
             classes: Locked::new(
                 [const {
                     Class {
@@ -124,7 +124,7 @@ impl Boot {
         NonNull::new(record)
     }
 
-    /// Takes back what [`alloc`](Boot::alloc) gave.
+    /// Takes back what [`alloc`](BootstrapCache::alloc) gave.
     ///
     /// # Safety
     /// `record` came from it for the same number of bytes, and nobody uses it any more.
