@@ -75,6 +75,6 @@ unsafe extern "C" fn bcmp(a: *const u8, b: *const u8, n: usize) -> i32 {
     unsafe { memcmp(a, b, n) }
 }
 
-/// `core` as shipped names it; with panics that abort, nobody calls it.
+/// `core` as shipped names it; with panics that abort, it is not called.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}

@@ -127,7 +127,7 @@ impl BootstrapCache {
     /// Takes back what [`alloc`](BootstrapCache::alloc) gave.
     ///
     /// # Safety
-    /// `record` came from it for the same number of bytes, and nobody uses it any more.
+    /// `record` came from it for the same number of bytes, and is not used any more.
     pub unsafe fn free(
         &self,
         pages: &dyn Pages,

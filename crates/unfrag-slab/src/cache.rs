@@ -153,7 +153,7 @@ impl<'s> KmemCache<'s> {
     /// it is. Other caches detect only objects of other caches.
     ///
     /// # Safety
-    /// The object came from this cache, was not freed since, and nobody uses it any more. (In a
+    /// The object came from this cache, was not freed since, and is not used any more. (In a
     /// checked cache a call that breaks the first two of these is harmless, and answered.)
     ///
     /// # Panics
@@ -211,7 +211,7 @@ impl<'s> KmemCache<'s> {
                 Ok(object) => into[i] = object,
                 Err(NoMemory) => {
                     for object in &into[..i] {
-                        // SAFETY: allocated above, and nobody has seen it.
+                        // SAFETY: allocated above, and not published.
                         let freed = unsafe { self.free(cpu, *object) };
                         debug_assert!(freed.is_ok(), "an object just allocated is whole");
                     }

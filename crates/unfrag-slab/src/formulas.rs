@@ -154,7 +154,7 @@ pub struct SlabFit {
     pub objects: u32,
     /// Bytes before the first object; 0 if they are kept apart.
     pub head: u32,
-    /// Bytes that nobody uses, for colours.
+    /// Unused bytes, for colours.
     pub left_over: u32,
 }
 

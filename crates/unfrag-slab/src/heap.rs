@@ -117,7 +117,7 @@ impl<C: CurrentCpu> Heap<C> {
         if self.state.load(Ordering::Acquire) != READY {
             return None;
         }
-        // SAFETY: nobody writes it any more.
+        // SAFETY: it is not written any more.
         #[allow(unsafe_code)]
         unsafe {
             (*self.installed.get()).as_ref()
@@ -160,7 +160,7 @@ impl<C: CurrentCpu> Heap<C> {
             .flatten();
         let Some(memory) = got else { return null_mut() };
         if layout.align() > PAGE as usize && !memory.addr().get().is_multiple_of(layout.align()) {
-            // SAFETY: allocated above, and nobody has seen it.
+            // SAFETY: allocated above, and not published.
             #[allow(unsafe_code)]
             unsafe {
                 self.dealloc(memory.as_ptr(), layout);
@@ -180,7 +180,7 @@ fn bytes_for(layout: Layout) -> Option<usize> {
     }
 }
 
-// SAFETY: what it hands out is an object that nobody else has, of the size class that the layout
+// SAFETY: what it hands out is an object that is not handed out elsewhere, of the size class that the layout
 // leads to in `alloc` and in `dealloc`, aligned as `bytes_for` says.
 #[allow(unsafe_code)]
 unsafe impl<C: CurrentCpu> GlobalAlloc for Heap<C> {

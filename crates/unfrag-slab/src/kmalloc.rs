@@ -195,7 +195,7 @@ impl<'s> Kmalloc<'s> {
     /// If the address is none of these; with checked caches also if the memory was misused.
     ///
     /// # Safety
-    /// The memory came from here, was not freed since, and nobody uses it any more.
+    /// The memory came from here, was not freed since, and is not used any more.
     ///
     /// # Panics
     /// As [`alloc`](Kmalloc::alloc).

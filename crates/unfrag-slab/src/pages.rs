@@ -81,7 +81,7 @@ pub unsafe trait Pages: Sync {
     ///
     /// # Safety
     /// The caller got the block from [`alloc`](Pages::alloc) of this source, at this order; it was not
-    /// freed since, and nobody uses it any more.
+    /// freed since, and is not used any more.
     unsafe fn free(&self, first: Pfn, order: u8);
     /// Where frames are seen. Asked once, when a set of caches is made, and whenever a block is taken.
     fn window(&self) -> Window;

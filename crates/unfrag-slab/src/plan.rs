@@ -251,7 +251,7 @@ pub(crate) fn free_cpus(set: &Set, cpus: *const CpuRecord) {
         return;
     };
     for cpu in 0..usize::from(set.cpus) {
-        // SAFETY: there is one a CPU, and nobody uses the cache any more.
+        // SAFETY: there is one a CPU, and the cache is not used any more.
         free_array(&set.memory, unsafe { at.add(cpu).as_ref() }.array.get());
     }
     // SAFETY: allocated with that size.
@@ -267,7 +267,7 @@ pub(crate) fn free_nodes(set: &Set, nodes: *const NodeRecord) {
         return;
     };
     for node in 0..usize::from(set.nodes) {
-        // SAFETY: there is one a node, and nobody uses the cache any more.
+        // SAFETY: there is one a node, and the cache is not used any more.
         let n = unsafe { at.add(node).as_ref() };
         free_array(&set.memory, n.lists.lock().shared);
         free_aliens(&set.memory, set.nodes, n.aliens);

@@ -6,8 +6,8 @@
 //! - *partial*, not frozen, with a free object: on its node's list;
 //! - *full*, not frozen, without one: on no list, until an object of it is freed.
 //!
-//! Invariant: whoever changes a word that is not frozen so that the slab must go on or off its node's
-//! list holds that node's lock when it does; all other changes need no lock.
+//! Invariant: a change of a word that is not frozen, by which the slab goes on or off its node's list, is made
+//! under that node's lock. All other changes need no lock.
 
 use crate::fault::FaultKind;
 use crate::grow::{discard, new_slab, start};

@@ -290,7 +290,7 @@ impl Drop for Slabs<'_> {
         set.shrinkers.clear(&set.memory);
         let claims = NonNull::new(set.claims.cast_mut().cast::<u8>());
         let claims_len = usize::from(set.cpus) * size_of::<AtomicU32>();
-        // SAFETY: nobody has a cache or a token any more; the set is read out of its record, and the
+        // SAFETY: no cache and no token exists any more; the set is read out of its record, and the
         // records are freed with the sizes that they were allocated with.
         unsafe {
             let set = self.set.read();

@@ -149,7 +149,7 @@ fn check_cache(set: &Set, cache: &CacheRecord) -> Check {
 
 impl Slabs<'_> {
     /// Checks every slab of every list. No CPU may be at work on the caches meanwhile; all tokens
-    /// must be with the caller, or with nobody.
+    /// must be with the caller, or free.
     ///
     /// # Errors
     /// The first thing that does not hold.

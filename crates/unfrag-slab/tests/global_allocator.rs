@@ -1,5 +1,5 @@
-//! This whole program, its test runner and threads included, lives on slab caches: the core is its
-//! global allocator, over a static array.
+//! The slab caches as the global allocator of a whole program, its test runner and threads included, over a static
+//! array. It is a program of its own for that reason.
 
 use std::cell::{Cell, UnsafeCell};
 use std::collections::{BTreeMap, HashMap};
@@ -44,12 +44,12 @@ struct Threads;
 
 impl CurrentCpu for Threads {
     fn with<R>(&self, f: impl FnOnce(Option<&Cpu<'static>>) -> R) -> R {
-        // The CPU is out of its place meanwhile, so that nobody gets it twice.
+        // The CPU is out of its place meanwhile, so that it is not used twice.
         match MINE.try_with(|m| m.replace(Mine::None)) {
             Err(_) => f(None),
             Ok(mine) => {
                 let mine = match mine {
-                    // The last is for those who get none.
+                    // The last one is the spare CPU.
                     Mine::Unknown => {
                         let slabs = unsafe { (*SLABS.0.get()).as_ref() };
                         let free =
@@ -70,7 +70,7 @@ impl CurrentCpu for Threads {
 
     fn start(&self, heap: &Heap<Self>) {
         let config = Builder::new().region(Pfn(1 << 20), FRAMES as u64);
-        // Called once, before there is anything else.
+        // Called once, before any other allocation.
         unsafe {
             let words = config.layout().expect("a layout").words;
             let metadata = &mut (&mut *METADATA.0.get())[..words];

@@ -79,7 +79,7 @@ pub enum Need {
     /// Kill a process (OOM killer). Answer: [`Answer::Killed`].
     Oom,
     /// kswapd only: sleep until woken, at most for so many milliseconds if some are given. Answer:
-    /// [`Answer::Left`], 0 if nobody woke it.
+    /// [`Answer::Left`], 0 if it was not woken.
     Sleep(Option<u32>),
 }
 

@@ -1,4 +1,4 @@
-//! Checked caches name what is wrong, with cache and object; they go on afterwards.
+//! Checked caches report misuse with cache and object, and stay usable.
 
 use super::support::Memory;
 use std::ptr::NonNull;

@@ -1,4 +1,4 @@
-//! What each design does that the others do not, and what all three do.
+//! The behaviour of each design, and what all three have in common.
 
 use super::support::Memory;
 use std::ptr::NonNull;

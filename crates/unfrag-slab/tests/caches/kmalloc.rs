@@ -154,7 +154,7 @@ fn shrinkers_get_their_share_in_batches() {
     // 4 × 32 / 2 × 10000 / 1000 = 640 = 5 batches.
     let done = s.shrink_slab(32, 999, Gfp::KERNEL);
     assert_eq!((done.scanned, done.freed), (640, 320));
-    // Who may not enter file systems frees nothing, and leaves 619 to do.
+    // Without the right to enter file systems nothing is freed, and 619 stay pending.
     let done = s.shrink_slab(32, 999, Gfp::KERNEL - Gfp::FS);
     assert_eq!((done.scanned, done.freed), (0, 0));
     // 619 + 64 × 9680 / 1000 = 1238: nine batches.

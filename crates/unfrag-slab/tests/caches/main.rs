@@ -1,5 +1,5 @@
-//! The tests of the slab caches, as one program. Two more stand beside it: `global_allocator`, which lives on
-//! the caches as a whole, and `slab_shuttle`, which is built with `--cfg shuttle`.
+//! The tests of the slab caches, as one program. Two more stand beside it: `global_allocator`, whose global allocator
+//! they are, and `slab_shuttle`, which is built with `--cfg shuttle`.
 
 mod checks;
 mod designs;

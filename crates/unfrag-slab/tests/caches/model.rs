@@ -1,4 +1,4 @@
-//! Ten million random operations on each design, beside a model: a bitmap of the memory in use, and
+//! Ten million random operations on each design, compared with a model: a bitmap of the memory in use, and
 //! what was written into each object. No object overlaps another, none changes by itself, and after
 //! `shrink` of empty caches every page is back. `UNFRAG_OPERATIONS` sets another number.
 
@@ -46,7 +46,7 @@ struct Live {
     tag: u8,
 }
 
-/// The caches beside the model.
+/// The caches and the model.
 struct Run<'a> {
     caches: Vec<KmemCache<'a>>,
     cpus: Vec<Cpu<'a>>,
@@ -192,7 +192,7 @@ fn run(design: Design, rules: Rules, checked: CacheFlags, operations: u64) {
             r.step(&memory);
             if i % (operations / 100).max(1) == 0 {
                 slabs.validate().unwrap();
-                // What the counts say is what the model knows.
+                // The counts agree with the model.
                 for (c, size) in r.caches.iter().zip(SIZES) {
                     let live = r
                         .live

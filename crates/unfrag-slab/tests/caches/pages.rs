@@ -1,4 +1,4 @@
-//! Pages that slab caches and others share: what somebody took is his until he gives it back.
+//! Pages shared by slab caches and other users: a block belongs to its holder until it is freed.
 
 use super::support::Memory;
 use unfrag::{Gfp, Manager, NullHost, ZoneId};
@@ -73,8 +73,8 @@ fn no_block_is_handed_out_when_there_is_none() {
     assert!(pages.alloc_block(&request(10)).is_none());
 }
 
-/// Where two values of a cache came to lie in the same place: a frame of a live slab was freed through
-/// the manager, and the next slab got it. Blocks cannot do that, however they come and go.
+/// A frame of a live slab must never be freed by another user, or two values of a cache would share memory. Blocks
+/// that come and go do not free such a frame.
 #[test]
 fn values_in_slabs_keep_apart_from_blocks_that_come_and_go() {
     let memory = Memory::new(1, 512);

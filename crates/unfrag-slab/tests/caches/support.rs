@@ -1,4 +1,4 @@
-//! Real memory behind a manager, for slab caches to live in.
+//! Real memory behind a manager, for slab caches.
 #![allow(dead_code)]
 
 use std::alloc::{Layout, alloc, dealloc};
@@ -18,7 +18,7 @@ pub struct Memory {
 /// The manager's pages, counted.
 pub struct CountedPages {
     pub manager: LockedPages<'static, NullHost>,
-    /// Pages out.
+    /// Pages that are allocated.
     pub held: AtomicU64,
     /// Allocations to let through before all fail; `u64::MAX` lets all through.
     pub budget: AtomicU64,

@@ -1,5 +1,5 @@
-//! Many threads at once on one cache: each frees what others allocated. What is written into an
-//! object is whole when it arrives. For the sanitizers, too.
+//! Many threads on one cache: each frees objects that others allocated, and checks their content. Also run under the
+//! address sanitizer.
 
 use super::support::Memory;
 use std::ptr::NonNull;

@@ -1,7 +1,7 @@
 //! The frame table, 16 bytes for each frame, and the table of pageblocks, 4 bytes for each.
 //!
 //! Both are reached by `&`: their words are atomic, with relaxed loads and stores (plain moves). A free
-//! frame's record belongs to whoever works on its zone; that of a frame in use belongs to its holder.
+//! frame's record belongs to its zone (and so to the holder of the zone); that of a frame in use belongs to its holder.
 //!
 //! Invariant: only the first frame of a block carries its state; the others say [`FrameKind::Tail`]. A
 //! frame says [`FrameKind::Buddy`] or [`FrameKind::Pcp`] exactly as long as it is on a list. A page that is

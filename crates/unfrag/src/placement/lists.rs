@@ -153,7 +153,7 @@ impl Lists {
                 }
             }
             self.remove(frames, buddy);
-            // The upper half is no longer the head of anything.
+            // The upper half heads no block now.
             frames.set_state(FrameIx(ix.0 | buddy.0), State::TAIL);
             ix = FrameIx(ix.0 & buddy.0);
             order.0 += 1;

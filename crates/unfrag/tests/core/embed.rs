@@ -1,4 +1,4 @@
-//! What it takes to have a manager in a program of one's own.
+//! The manager in a program that embeds it.
 
 use unfrag::{Builder, CpuId, Gfp, Manager, NullHost, Order, Pfn, Request};
 

@@ -121,7 +121,7 @@ fn with_boost() -> M {
 fn each_claim_try_boosts_and_stealing_alone_does_not() {
     let mut m = with_boost();
     m.marks(0, 1, 1, 4096);
-    // Two orders to try, both in vain: 512 twice.
+    // Two orders are tried, both without success: 512 twice.
     for (i, order) in [(0, 7), (1, 5)] {
         m.free_at(block(i), order, Movable);
         for o in order..9 {
@@ -188,7 +188,7 @@ fn nofragment_prefers_a_lower_zone_to_mixing() {
         m.free_at(block(9), 0, Movable);
         let want = if nofragment { block(0) } else { block(8) };
         assert_eq!(m.take(8, UNM), want, "{era}");
-        // Better mixed than none.
+        // Types mix before the request fails.
         assert!(m.alloc(7, UNM).is_ok(), "{era}");
     }
 }

@@ -1,4 +1,4 @@
-//! Moving a page to a free frame: begun, and ended one way or the other.
+//! Moving a page to a free frame: begin, commit and abort.
 //! `spec: linux-mm 5.1; linux-6.1 5, 7.6`
 
 use super::support::*;
@@ -34,7 +34,7 @@ fn cached(m: &mut M, page: Pfn, other: Pfn) -> PageFlags {
 
 /// All that can be seen of free memory, of lists of pages in use, and of counts.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct Snapshot {
     free: Vec<(u8, MigrateType, Vec<u64>)>,
     unused: u64,
     lru: LruView,
@@ -43,7 +43,7 @@ struct Seen {
     pgfree: u64,
 }
 
-fn see(m: &M) -> Seen {
+fn see(m: &M) -> Snapshot {
     m.check();
     let list = |order, mt| {
         let mut list: Vec<u64> = m.list(order, mt);
@@ -51,7 +51,7 @@ fn see(m: &M) -> Seen {
         (order, mt, list)
     };
     let orders = 0..=10;
-    Seen {
+    Snapshot {
         free: orders
             .flat_map(|o| MigrateType::ALL.map(|mt| list(o, mt)))
             .collect(),
@@ -71,7 +71,7 @@ fn begin(m: &mut M, from: Pfn, to: Pfn) -> Move {
     let cpu = m.cpu;
     let begun = Move::begin(m, cpu, from, to).expect("both are as a move wants them");
     assert_eq!((begun.from(), begun.to()), (from, to));
-    // Both are taken, and nobody finds the page on a list.
+    // Both are taken, and the page is on no list.
     assert_eq!(frame(m, to).kind, FrameKind::Used);
     assert_eq!(m.inspect().lru_of(from), None);
     assert_eq!(
@@ -138,7 +138,7 @@ fn a_committed_move_keeps_flags_owner_key_and_list() {
             "{era}"
         );
         assert_eq!(after.unused, before.unused, "{era}");
-        // The old frame is told as freed, once.
+        // The free of the old frame is traced once.
         let order = Order(0);
         assert_eq!(after.pgfree, before.pgfree + 1, "{era}");
         let told = m.host().events.iter();
@@ -188,7 +188,7 @@ fn a_page_that_is_freed_while_it_moves_ends_free_in_both_frames() {
                 assert_eq!(freed.count(), 1, "{what}");
                 let on = u64::from(on_list);
                 assert_eq!(after.mapped, before.mapped - on, "{what}");
-                let len = |s: &Seen| s.lru.pages.iter().sum::<u64>();
+                let len = |s: &Snapshot| s.lru.pages.iter().sum::<u64>();
                 assert_eq!(len(&after), len(&before) - on, "{what}");
                 assert_eq!(after.lru.isolated, [0; 2], "{what}");
                 m.drain_all();
@@ -245,7 +245,7 @@ fn what_an_owner_said_of_a_page_is_forgotten_when_it_is_freed() {
         }
         let of = |m: &M, p: Pfn| (frame(m, p).owner, frame(m, p).key);
         assert_eq!(of(&m, pages[7]), (owner, 107), "{era}");
-        // It may be adopted anew, by somebody else.
+        // It may get another owner.
         let heir = OwnerId::new(1).expect("an owner");
         assert!(m.pages().adopt(pages[7], heir, 0), "{era}");
         assert_eq!(of(&m, pages[7]), (heir, 0), "{era}");

@@ -1,4 +1,4 @@
-//! What cannot be served, and why; what cannot be made, and that nothing changes then.
+//! Requests and configurations that are refused: the error, and that nothing changes.
 
 use super::support::*;
 use unfrag::MigrateType::Movable;
@@ -97,7 +97,7 @@ fn a_request_for_what_the_marks_keep_meets_a_reserve() {
             assert_eq!(got, Err(AllocError::Reserved), "{era}: {order}");
         }
         assert_eq!(m.alloc(5, MOV), Err(AllocError::Short), "{era}");
-        // Whoever may go below the mark gets it.
+        // A request that may go below the mark gets it.
         m.take(3, MOV | Gfp::MEMALLOC);
     }
 }

@@ -256,7 +256,7 @@ fn an_allocation_emits_its_tracepoints() {
     ];
     assert_eq!(m.host().events, told);
     m.forget();
-    // A failure is told as well.
+    // A failure emits the event, too.
     m.marks(0, 1 << 30, 1 << 30, 1 << 30);
     assert!(m.alloc(4, MOV).is_err());
     let failed = Event::PageAlloc {
@@ -273,7 +273,7 @@ fn zeroing_is_left_to_whoever_asks_for_it() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
     let mut m = booted(&zones, 1, rules("6.1"), quiet());
     m.take(3, MOV | Gfp::ZERO);
-    // The flag is told with the event, and that is all.
+    // The flag is reported with the event, and has no other effect.
     let zeroes = |e: &Event| matches!(e, Event::PageAlloc { gfp, .. } if gfp.contains(Gfp::ZERO));
     assert_eq!(m.host().events.iter().filter(|e| zeroes(e)).count(), 1);
 }

@@ -136,7 +136,7 @@ impl Rig {
         self.alloc_as(order, mt, true)
     }
 
-    /// Frees a block that nobody allocated.
+    /// Frees a block that was not allocated.
     fn free(&mut self, ix: u32, order: u8, mt: MigrateType) {
         let pressure = ZonePressure::of(&self.zone);
         let (set, mut z) = self.parts();

@@ -1,4 +1,4 @@
-//! Copying a state from a manager, and holding the model against it.
+//! Copying the state of a manager into the model, and comparing the two.
 
 use super::{Family, Frame, Model, Zone};
 use std::collections::VecDeque;
@@ -49,7 +49,7 @@ impl Model {
         }
     }
 
-    /// Everything that can be seen of a manager is as here.
+    /// Compares all that is visible of a manager with the model.
     pub fn compare<H: Host>(&self, m: &Manager<H>) {
         let see = m.inspect();
         see.validate().expect("a sound state");
@@ -105,7 +105,7 @@ impl Model {
         self.compare_frames(m);
     }
 
-    /// No frame is lost, none is in two places: each says of itself what the manager says.
+    /// Each frame is in exactly one place, and its state is that of the manager.
     fn compare_frames<H: Host>(&self, m: &Manager<H>) {
         for (i, what) in self.frames.iter().enumerate() {
             let pfn = self.base + i as u64;

@@ -30,7 +30,7 @@ impl Zone {
 }
 
 impl Model {
-    /// Takes a block; returns it and the list it came from. `stole`: what a refill remembers.
+    /// Takes a block; returns it and the list it came from. `stole`: whether the last request of a refill had to steal.
     pub fn take(&mut self, z: usize, ask: Ask, stole: &mut bool) -> Option<(u64, MigrateType)> {
         if self.family == Family::V19 {
             self.zones[z].v19_allocs[number(ask.mt)] += 1;

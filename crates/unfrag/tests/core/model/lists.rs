@@ -19,7 +19,7 @@ impl Model {
         }
     }
 
-    /// Takes a free block off its list; whoever asked says what its frames are now.
+    /// Takes a free block off its list; the caller sets the state of its frames.
     pub fn unlink(&mut self, zone: usize, pfn: u64) -> (u8, MigrateType) {
         let Frame::Free { order, head, mt } = self.frame(pfn) else {
             panic!("{pfn:#x} is not free")
@@ -143,8 +143,8 @@ impl Model {
         (free, movable)
     }
 
-    /// Moves the free blocks of the pageblock around `pfn` to a type's lists and tells what it
-    /// went over: free and movable frames. Nothing if the pageblock ends outside the zone; from
+    /// Moves the free blocks of the pageblock around `pfn` to a type's lists. Returns
+    /// its free and movable frames. Nothing if the pageblock ends outside the zone; from
     /// `pfn` on if it begins outside.
     pub fn move_pageblock(&mut self, zone: usize, pfn: u64, mt: MigrateType) -> (u64, u64) {
         let (block, end) = self.block_around(pfn);

@@ -1,8 +1,6 @@
-//! A naive page allocator: what the core must do, written down from the specification a second
-//! time, as plainly as possible.
+//! A naive page allocator: the specification implemented a second time, as simply as possible.
 //!
-//! Every frame says for itself what it is; lists are deques of frame numbers, searched from end to
-//! end; nothing is cached. Marks and the sizes of per-CPU lists are taken from the manager under
+//! Each frame has its own state. Lists are deques of frame numbers, searched from end to end. Nothing is cached. Marks and the sizes of per-CPU lists are taken from the manager under
 //! test (they have tests of their own); all else is decided here, by the name of the era and not by
 //! its rules.
 //!
@@ -10,7 +8,7 @@
 //! - [`fallback`]: what the eras do when the own lists are empty.
 //! - [`pcp`]: per-CPU lists.
 //! - [`request`]: zones, watermarks, the slow path.
-//! - [`compare`]: holds it against a manager.
+//! - [`compare`]: compares it with a manager.
 
 mod compare;
 mod fallback;
@@ -85,7 +83,7 @@ pub struct Zone {
     pub boosted: bool,
     pub reclaim: bool,
     pub below_high: bool,
-    /// Free pages as the marks see them, and what a CPU may know more.
+    /// Free pages as the marks see them, and how far a CPU's own count may differ.
     pub counter: i64,
     pub threshold: i64,
     /// V19's blocks by type, and requests.
@@ -124,7 +122,7 @@ pub struct Set {
     pub factor: i64,
     pub free_count: i64,
     pub row_of_small: bool,
-    /// Free pages that the zone's counter was not told of yet.
+    /// Free pages that are not in the zone's counter yet.
     pub untold: i64,
 }
 
@@ -220,7 +218,7 @@ impl Model {
         model
     }
 
-    /// A CPU tells a zone of pages that became free, or were taken, once they are many.
+    /// Folds a CPU's count of freed or taken pages into the zone's once it exceeds the threshold.
     pub fn count(&mut self, cpu: usize, z: usize, pages: i64) {
         let (zone, untold) = (&mut self.zones[z], &mut self.sets[cpu][z].untold);
         *untold += pages;
@@ -240,7 +238,7 @@ impl Model {
         self.frames[(pfn - self.base) as usize]
     }
 
-    /// Says of every frame of a block what it is.
+    /// Sets the state of every frame of a block.
     pub fn mark(&mut self, head: u64, order: u8, what: Frame) {
         let at = (head - self.base) as usize;
         self.frames[at..at + (1 << order)].fill(what);

@@ -12,7 +12,7 @@ impl Model {
         }
     }
 
-    /// The list that a page of a type waits on.
+    /// The list for pages of a type.
     pub fn list_of(&self, order: u8, mt: MigrateType) -> usize {
         // Where V19's reserve waits is not known; here, among the kernel's.
         if self.shape == Shape::Kinds {
@@ -287,7 +287,7 @@ impl Model {
         order
     }
 
-    /// The vmstat worker's visit.
+    /// A run of the vmstat worker.
     pub fn vmstat(&mut self, cpu: usize) {
         for z in 0..self.zones.len() {
             if self.shape == Shape::Tuned {

@@ -1,4 +1,4 @@
-//! Evictions: what owners are asked, in what order, and what becomes of pages meanwhile.
+//! Evictions: what owners are asked, in what order, and the state of pages meanwhile.
 
 use super::*;
 use unfrag::frame::{FrameKind, OwnerId};
@@ -144,7 +144,7 @@ fn a_page_that_its_owner_frees_while_it_is_asked_about_is_freed_once() {
                 assert_eq!(m.lru_of(page), None, "{name} {verdict:?}");
                 assert!(!m.page_flags(page).contains(PageFlags::FREED), "{name}");
                 assert_eq!(m.lru().isolated, [0; 2], "{name} {verdict:?}");
-                // Reclaim does not boast of it.
+                // Reclaim does not count it as reclaimed.
                 let stolen = m.reclaim_counters().pgsteal_direct;
                 assert_eq!(stolen, 0, "{name} {verdict:?}");
                 m.inspect().validate().unwrap();
@@ -200,7 +200,7 @@ fn owners_are_told_by_their_name_and_key_wherever_a_page_went() {
                 e.ask(|_| Verdict::Released)
             });
             assert!(asked > 0, "{name}");
-            // Whoever has the frames next is not taken for the owner.
+            // The next user of the frames is not taken for the owner.
             for p in taken {
                 let f = m.inspect().frame(p).unwrap();
                 assert_eq!((f.owner, f.key), (OwnerId::NONE, 0), "{name}: {f:?}");

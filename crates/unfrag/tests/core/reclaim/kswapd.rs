@@ -94,7 +94,7 @@ fn kswapd_without_hope_sleeps_until_others_reclaim() {
         ask(m);
         to_sleep(&mut k, m, Answer::Go);
         assert_eq!(m.reclaim_counters().pageoutrun, runs, "still no hope");
-        // Page cache comes, a page is freed, and a direct reclaimer gets on.
+        // Page cache is added, a page is freed, and direct reclaim makes progress.
         m.free(pages.pop().unwrap(), 0).unwrap();
         m.drain_all();
         for p in pages.drain(..256) {
@@ -123,13 +123,13 @@ fn a_staged_sleep_that_is_broken_is_counted() {
         // Woken with time left: the low mark was hit quickly.
         assert_eq!(to_sleep(&mut k, m, Answer::Left(40)), Some(100));
         assert_eq!(m.reclaim_counters().kswapd_low_wmark_hit_quickly, 1);
-        // Nobody woke it, but the high mark is broken.
+        // It was not woken, but memory is below the high mark.
         while m.zone().free_pages > m.zone().marks.high - 50 {
             m.alloc(0, Gfp::KERNEL).unwrap();
         }
         assert_eq!(to_sleep(&mut k, m, Answer::Left(0)), Some(100));
         assert_eq!(m.reclaim_counters().kswapd_high_wmark_hit_quickly, 1);
-        // All is well: for good.
+        // The goal is met: it sleeps until it is woken.
         assert_eq!(to_sleep(&mut k, m, Answer::Left(0)), None);
     });
 }
@@ -147,7 +147,7 @@ fn a_broken_sleep_forgets_the_old_order() {
         assert_eq!(to_sleep(&mut k, m, Answer::Go), Some(100));
         let scanned = m.reclaim_counters().pgscan_kswapd;
         assert!(scanned > 0);
-        // Then it is not, but there is enough for order 0, and nobody has asked since.
+        // Then it is not, but there is enough for order 0, and kswapd was not asked since.
         leave_single_pages(m);
         let high = m.zone().marks.high as usize;
         for p in pages.iter().rev().step_by(2).take(2 * high) {
@@ -346,7 +346,7 @@ fn boosted(name: &str, file: PageFlags, short_before: bool, f: impl FnOnce(&mut 
         while m.zone().marks.boost == 0 {
             m.alloc(0, Gfp::KERNEL).unwrap();
         }
-        // The next block from the zone's lists tells kswapd.
+        // The next block from the zone's lists wakes kswapd.
         while m.host().woken.is_empty() {
             m.alloc(0, Gfp::KERNEL).unwrap();
         }
@@ -393,7 +393,7 @@ fn boost_reclaim_ends_where_pages_need_writing() {
             assert_eq!((c.pgsteal_kswapd, c.nr_vmscan_write), (0, 0), "{name}");
             assert_eq!(c.pageoutrun, 1, "{name}");
             assert_eq!(m.zone().marks.boost, 0, "{name}");
-            // When memory is short as well, all means are right.
+            // When memory is short as well, pages are written too.
             drain_to(m, m.zone().marks.low);
             ask(m, 0);
             to_sleep(&mut k, m, Answer::Left(0));

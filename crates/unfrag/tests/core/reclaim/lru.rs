@@ -22,7 +22,7 @@ fn every_era_reclaims_clean_page_cache() {
             assert!(direct > 0, "{name}");
             assert_eq!(c.pgsteal_direct, m.owners.released, "{name}");
             assert!(c.pgscan_direct >= c.pgsteal_direct, "{name}");
-            // V19 may find nothing while its marks hold; then nobody is woken.
+            // V19 may find nothing while its marks hold; then kswapd is not woken.
             assert!(name == "v19" || !m.host().woken.is_empty(), "{name}");
         });
     }
@@ -277,7 +277,7 @@ fn pages_in_use_get_a_second_chance() {
     });
 }
 
-/// A mark of use delays a page of tmpfs that nobody maps no more than a file's page.
+/// A referenced page of tmpfs that is not mapped is reclaimed as soon as a file's page.
 #[test]
 fn a_used_page_of_tmpfs_that_nobody_maps_is_taken() {
     let host = Owners {
@@ -333,7 +333,7 @@ fn anonymous_pages_need_swap() {
     }
 }
 
-/// Who is on the way to a disk, or inside a file system, must not be sent there again.
+/// A request made during I/O or inside a file system writes no pages there.
 #[test]
 fn a_request_writes_only_what_its_rights_allow() {
     let all = Gfp::KERNEL | Gfp::NORETRY;

@@ -25,16 +25,16 @@ use unfrag::{
 const CPU: CpuId = CpuId(0);
 const ZONE: ZoneId = ZoneId(0);
 
-/// What the core says without being answered.
+/// The calls of the core to its host.
 #[derive(Default)]
-struct Ears {
+struct Recorder {
     /// Order of each call for kswapd.
     woken: Vec<u8>,
-    /// Pages that were announced.
+    /// Pages announced by prefetch hints.
     announced: RefCell<BTreeSet<Pfn>>,
 }
 
-impl Host for Ears {
+impl Host for Recorder {
     const PREFETCHES: bool = true;
     fn prefetch(&self, page: Pfn) {
         self.announced.borrow_mut().insert(page);
@@ -93,14 +93,14 @@ impl Owners {
 
 /// A manager with one zone, the owners of its pages, and what operations needed of them.
 struct Machine<'m> {
-    core: Manager<'m, Ears>,
+    core: Manager<'m, Recorder>,
     owners: Owners,
     /// All needs but evictions.
     needs: Vec<Need>,
 }
 
 impl<'m> Deref for Machine<'m> {
-    type Target = Manager<'m, Ears>;
+    type Target = Manager<'m, Recorder>;
     fn deref(&self) -> &Self::Target {
         &self.core
     }
@@ -112,11 +112,11 @@ impl DerefMut for Machine<'_> {
     }
 }
 
-/// A patient world: writes end when somebody waits, caches have nothing to give, and no process ends.
+/// A world in which writes end when they are waited for, shrinkers free nothing, and no process is killed.
 impl World for Machine<'_> {
-    type Host = Ears;
+    type Host = Recorder;
 
-    fn locked<T>(&mut self, f: impl FnOnce(&mut Manager<'_, Ears>, CpuId) -> T) -> T {
+    fn locked<T>(&mut self, f: impl FnOnce(&mut Manager<'_, Recorder>, CpuId) -> T) -> T {
         self.core.set_nr_swap_pages(self.owners.swap);
         f(&mut self.core, CPU)
     }
@@ -140,21 +140,21 @@ impl World for Machine<'_> {
     }
 }
 
-/// The same world, but that owners, or some needs, are met in another way.
-struct Otherwise<'a, 'm, E, F> {
+/// A world as above, in which owners, or some needs, are handled by closures.
+struct OverriddenWorld<'a, 'm, E, F> {
     m: &'a mut Machine<'m>,
     evict: E,
     meet: F,
 }
 
-impl<E, F> World for Otherwise<'_, '_, E, F>
+impl<E, F> World for OverriddenWorld<'_, '_, E, F>
 where
     E: FnMut(&mut Machine<'_>, &Eviction) -> Verdicts,
     F: FnMut(&mut Machine<'_>, Need) -> Option<Answer>,
 {
-    type Host = Ears;
+    type Host = Recorder;
 
-    fn locked<T>(&mut self, f: impl FnOnce(&mut Manager<'_, Ears>, CpuId) -> T) -> T {
+    fn locked<T>(&mut self, f: impl FnOnce(&mut Manager<'_, Recorder>, CpuId) -> T) -> T {
         self.m.locked(f)
     }
 
@@ -184,7 +184,7 @@ fn drive_asking(
     evict: impl FnMut(&mut Machine<'_>, &Eviction) -> Verdicts,
     meet: impl FnMut(&mut Machine<'_>, Need) -> Option<Answer>,
 ) -> Result<Pfn, AllocError> {
-    drive(&mut Otherwise { m, evict, meet }, &mut a)
+    drive(&mut OverriddenWorld { m, evict, meet }, &mut a)
 }
 
 impl Machine<'_> {
@@ -208,7 +208,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The same for kswapd, which is never done.
+    /// Steps kswapd, which is never done, and as many more times as owners alone are needed for.
     fn run(&mut self, k: &mut Kswapd, answer: Answer) -> Need {
         match self.step(k, answer) {
             Step::Need(need) => need,
@@ -281,7 +281,7 @@ fn with_frames(n: u64, sw: Rules, owners: Owners, f: impl FnOnce(&mut Machine)) 
 
 fn with_config(config: &Config, owners: Owners, f: impl FnOnce(&mut Machine)) {
     let mut memory = vec![0; layout(config).unwrap().words];
-    let core = Manager::boot(config, Ears::default(), &mut memory).unwrap();
+    let core = Manager::boot(config, Recorder::default(), &mut memory).unwrap();
     let mut m = Machine {
         core,
         owners,
@@ -300,7 +300,7 @@ fn fill(m: &mut Machine, flags: PageFlags) -> Vec<Pfn> {
     fill_as(m, true, flags)
 }
 
-/// The same with page cache (`file`) or anonymous pages.
+/// Fills memory down to the low mark with page cache (`file`) or anonymous pages, and returns its pages.
 fn fill_as(m: &mut Machine, file: bool, flags: PageFlags) -> Vec<Pfn> {
     let mut pages = Vec::new();
     while let Ok(Begun::Got(p)) = m.begin_alloc(0, Gfp::HIGHUSER_MOVABLE, Context::default()) {
@@ -387,7 +387,7 @@ fn drain_to(m: &mut Machine, left: u64) {
     }
 }
 
-/// Runs kswapd while somebody takes all that it frees, until `enough` says so or it sleeps. Returns how
+/// Runs kswapd while all that it frees is allocated, until `enough` says so or it sleeps. Returns how
 /// many pages each pass looked at.
 fn keep_busy(m: &mut Machine, enough: impl Fn(&Machine) -> bool) -> Vec<u64> {
     let mut k = Kswapd::new(NodeId(0));

@@ -167,7 +167,7 @@ fn a_page_freed_in_the_normal_zone_gives_a_node_hope_again() {
                 times += 1;
                 assert!(times < 100, "{name}: it never gives up");
             }
-            // Without hope, lists are looked at at the first priority alone, which finds too few pages.
+            // Unreclaimable lists are scanned at the first priority only, which finds too few pages.
             let scanned = m.reclaim_counters().pgscan_direct;
             assert!(scanned >= 6 * 1000, "{name}: {scanned}");
             reclaim(m);

@@ -1,4 +1,4 @@
-//! Who is held back, for what, and how long. `spec: linux-mm 4.5, 4.8`
+//! Throttling of direct reclaim and kswapd. `spec: linux-mm 4.5, 4.8`
 
 use super::*;
 
@@ -171,7 +171,7 @@ fn nobody_waits_for_a_kswapd_that_does_not_help() {
     assert_eq!(waits("6.18", false), 0, "there is none");
     assert_eq!(waits("2.6.33", true), 0, "not yet");
 
-    // Nothing but anonymous pages and no swap: it gives up hope.
+    // Only anonymous pages and no swap: kswapd gives up.
     with(era("6.1"), Owners::default(), |m| {
         fill_as(m, false, PageFlags::empty());
         drain_to(m, m.zone().marks.min / 2 - 8);

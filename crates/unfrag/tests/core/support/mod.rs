@@ -1,4 +1,4 @@
-//! What the tests of the core share: a host that listens, and managers made by hand.
+//! Shared by the tests: a host that records events, and managers made by hand.
 
 pub mod flatten;
 
@@ -13,15 +13,15 @@ use unfrag::{
     NodeId, Order, Pfn, Request, Rules, Sysctl, ZoneConfig, ZoneId, ZoneKind, layout, preset,
 };
 
-/// A host that writes down what it is told.
+/// A host that records its calls.
 #[derive(Debug, Default)]
-pub struct Listener {
+pub struct Recorder {
     pub events: Vec<Event>,
     /// Node and order of each call for kswapd.
     pub wakes: Vec<(u8, u8)>,
 }
 
-impl Host for Listener {
+impl Host for Recorder {
     const TRACING: bool = true;
     fn trace(&mut self, event: &Event) {
         self.events.push(*event);
@@ -31,8 +31,8 @@ impl Host for Listener {
     }
 }
 
-impl Listener {
-    /// The fallbacks heard so far.
+impl Recorder {
+    /// The fallback events so far.
     pub fn fallbacks(&self) -> Vec<Extfrag> {
         self.events
             .iter()
@@ -44,17 +44,17 @@ impl Listener {
     }
 }
 
-/// A manager and the CPU that a scene plays on. Orders, nodes, zones and CPUs are plain numbers here, so
+/// A manager and the CPU that a test runs on. Orders, nodes, zones and CPUs are plain numbers here, so
 /// that scenes stay readable; all else is the manager's own.
 pub struct Scene {
-    m: Manager<'static, Listener>,
+    m: Manager<'static, Recorder>,
     pub cpu: CpuId,
 }
 
 pub type M = Scene;
 
 impl Deref for Scene {
-    type Target = Manager<'static, Listener>;
+    type Target = Manager<'static, Recorder>;
     fn deref(&self) -> &Self::Target {
         &self.m
     }
@@ -84,11 +84,11 @@ pub fn cpu_id(cpu: impl Number) -> CpuId {
 }
 
 impl Scene {
-    pub fn new(m: Manager<'static, Listener>) -> Scene {
+    pub fn new(m: Manager<'static, Recorder>) -> Scene {
         Scene { m, cpu: CpuId(0) }
     }
 
-    /// From here on, the scene plays on another CPU.
+    /// From here on, the test runs on another CPU.
     pub fn on(&mut self, cpu: impl Number) -> &mut Scene {
         self.cpu = cpu_id(cpu);
         self
@@ -197,14 +197,14 @@ impl Scene {
         self.m.inspect().block_type(Pfn(pfn)).expect("a frame")
     }
 
-    /// A block that there must be, after which all must be sound.
+    /// A block that must exist; validates the manager afterwards.
     pub fn take(&mut self, order: u8, gfp: Gfp) -> u64 {
         let got = self.alloc(order, gfp).expect("a block").0;
         self.check();
         got
     }
 
-    /// Forgets what was told so far.
+    /// Clears the recorded events.
     pub fn forget(&mut self) {
         self.m.host_mut().events.clear();
         self.m.host_mut().wakes.clear();
@@ -323,8 +323,8 @@ pub fn memory(config: &Config) -> &'static mut [u64] {
 }
 
 /// A manager with all frames reserved, to be rebuilt.
-pub fn reserved_frames(config: &Config) -> Restore<'static, Listener> {
-    Restore::new(config, Listener::default(), memory(config)).expect("a manager")
+pub fn reserved_frames(config: &Config) -> Restore<'static, Recorder> {
+    Restore::new(config, Recorder::default(), memory(config)).expect("a manager")
 }
 
 /// A scene with all frames reserved.
@@ -346,7 +346,7 @@ pub fn booted_with(zones: &[ZoneConfig], geometry: Geometry, rules: Rules, sysct
 }
 
 pub fn booted_as(config: &Config) -> M {
-    let m = Manager::boot(config, Listener::default(), memory(config));
+    let m = Manager::boot(config, Recorder::default(), memory(config));
     Scene::new(m.expect("a manager"))
 }
 
