@@ -83,7 +83,7 @@ impl<'m, H: Host, R: lock_api::RawMutex> LockedPages<'m, H, R> {
     /// # Safety
     /// From `base` on there are [`frames`](LockedPages::frames_of) pages of memory, valid as long as
     /// this lives; those of frames that the manager hands out through this may be read and written,
-    /// and nobody else does.
+    /// and are not used otherwise.
     #[allow(unsafe_code)]
     pub unsafe fn new(manager: Manager<'m, H>, base: NonNull<u8>) -> Option<Self> {
         let (first, frames) = Self::frames_of(&manager)?;

@@ -49,7 +49,7 @@ impl<H: Host> Inspect<'_, '_, H> {
     /// # Errors
     /// The first broken invariant.
     pub fn validate(self) -> Result<(), Broken> {
-        let pfn = |ix| self.m.map.pfn(ix);
+        let pfn = |ix| self.manager.map.pfn(ix);
         self.find_fault().map_err(|fault| match fault {
             Fault::List(ix) => Broken::List(pfn(ix)),
             Fault::State(ix) => Broken::State(pfn(ix)),
@@ -71,10 +71,14 @@ impl<H: Host> Inspect<'_, '_, H> {
 
     /// Pages on LRU lists are in use, and know their list.
     fn check_lru(self, zone: ZoneId) -> Result<(), Fault> {
-        for (i, list) in self.m.lrus[zone.index()].lists.iter().enumerate() {
-            list.validate(self.m.frames.table, |ix| {
-                let s = self.m.frames.state(ix);
-                let of = self.m.zone(self.m.frames.zone_of(ix)).lru.index();
+        for (i, list) in self.manager.lrus[zone.index()].lists.iter().enumerate() {
+            list.validate(self.manager.frames.table, |ix| {
+                let s = self.manager.frames.state(ix);
+                let of = self
+                    .manager
+                    .zone(self.manager.frames.zone_of(ix))
+                    .lru
+                    .index();
                 let right = s.kind() == FrameKind::Used && usize::from(s.lru()) == i + 1;
                 require(right && of == zone.index(), Fault::State(ix))
             })?;
@@ -83,9 +87,9 @@ impl<H: Host> Inspect<'_, '_, H> {
     }
 
     fn check_lists(self, zone: ZoneId) -> Result<(), Fault> {
-        let z = self.m.zone(zone);
-        let frames = &self.m.frames;
-        let follow = self.m.policy.rules.lists_follow_blocks();
+        let z = self.manager.zone(zone);
+        let frames = &self.manager.frames;
+        let follow = self.manager.policy.rules.lists_follow_blocks();
         let counted = z.free_area.validate(frames, |block| {
             let FreeBlock { ix, order, mt } = block;
             let s = frames.state(ix);
@@ -103,7 +107,7 @@ impl<H: Host> Inspect<'_, '_, H> {
         let mut deltas = 0;
         for cpu in self.cpus() {
             let own = self.cpu_zone(zone, cpu);
-            let counted = own.lists.validate(frames, &self.m.policy, |ix| {
+            let counted = own.lists.validate(frames, &self.manager.policy, |ix| {
                 let right = frames.state(ix).kind() == FrameKind::Pcp && frames.zone_of(ix) == zone;
                 require(right, Fault::State(ix))
             })?;
@@ -115,18 +119,18 @@ impl<H: Host> Inspect<'_, '_, H> {
     }
 
     fn check_unmerged(self, zone: ZoneId, ix: FrameIx, order: Order) -> Result<(), Fault> {
-        let z = self.m.zone(zone);
+        let z = self.manager.zone(zone);
         let buddy = ix.buddy(order);
         // Below pageblock order types do not keep buddies apart.
-        let merges = order < self.m.frames.geometry.block_order && z.span.holds(buddy);
-        let apart = merges && self.m.frames.state(buddy).is_buddy_of(order);
+        let merges = order < self.manager.frames.geometry.block_order && z.span.holds(buddy);
+        let apart = merges && self.manager.frames.state(buddy).is_buddy_of(order);
         require(!apart, Fault::Unmerged(ix))
     }
 
     /// Every frame is covered by exactly one block, or reserved.
     fn check_frames(self, zone: ZoneId) -> Result<(), Fault> {
-        let z = self.m.zone(zone);
-        let frames = &self.m.frames;
+        let z = self.manager.zone(zone);
+        let frames = &self.manager.frames;
         let (mut free, mut pcp) = (0u64, 0u64);
         let mut at = z.span.start;
         while at < z.span.end {

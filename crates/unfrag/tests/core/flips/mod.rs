@@ -1,8 +1,8 @@
-//! Every rule of every era has an effect: with any one rule changed, a run through many situations differs. A rule
-//! without an effect fails here.
+//! Every rule of every era decides something: with any one of them changed, a run that meets many
+//! situations goes another way. A rule that nothing depends on is found here.
 //!
-//! A run is a function of the rules and a seed. Everything observable of it is recorded. A second run under changed
-//! rules is compared with the record, and ends at the first difference.
+//! A run is a function of the rules and a seed. All that can be seen of it is written down; a second
+//! run under changed rules is held against that, and ends where it first differs.
 
 mod list;
 mod scenes;
@@ -13,9 +13,10 @@ use list::flips;
 use scenes::{SCENES, SEEDS, run};
 use unfrag::Rules;
 use unfrag::kernel::*;
-use world::Record;
+use world::Observation;
 
-/// Flips without an effect here: the rule, its new value (`*`: any), the condition on the era, and the reason.
+/// Flips that change nothing here: the rule, the value that it gets (`*`: any), what must be so of the era,
+/// and why.
 type NoEffect = (&'static str, &'static str, fn(&Rules) -> bool, &'static str);
 
 const NO_EFFECT: &[NoEffect] = &[
@@ -97,10 +98,10 @@ const NO_EFFECT: &[NoEffect] = &[
     ),
 ];
 
-/// The rules of one era without an effect.
+/// What is wrong with the rules of one era.
 fn check(era: &Preset) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut known: Vec<Option<Vec<Record>>> = vec![None; SCENES.len() * SEEDS as usize];
+    let mut known: Vec<Option<Vec<Observation>>> = vec![None; SCENES.len() * SEEDS as usize];
     let flips = flips(&era.rules);
     for (path, _) in flatten::flat(&era.rules) {
         if !flips.iter().any(|f| f.path == path) {

@@ -12,7 +12,7 @@ pub(crate) const MOV: Gfp = Gfp::HIGHUSER_MOVABLE;
 pub(crate) const ATOMIC: Gfp = Gfp::HIGH.union(Gfp::KSWAPD_RECLAIM);
 pub(crate) const NOWAIT: Gfp = Gfp::KSWAPD_RECLAIM;
 
-/// A request of random mobility and urgency.
+/// A request of a mobility and urgency by chance.
 pub(crate) fn request(c: &mut Chance) -> (u8, Gfp) {
     let order = match c.below(100) {
         0..60 => 0,
@@ -100,7 +100,7 @@ pub(crate) fn churn(m: &mut M, c: &mut Chance) {
                 let request = ask_for(m, 0, 0, c.of(&[UNM, MOV, ATOMIC]));
                 let got = m.alloc_bulk(&request, &mut out);
                 for &p in &out[..got.unwrap_or(0)] {
-                    see(m, Record::Got(Ok(p)));
+                    see(m, Observation::Got(Ok(p)));
                     held.push((p, 0));
                 }
             }
@@ -147,7 +147,7 @@ pub(crate) struct Busy {
     pub(crate) held: Vec<(Pfn, u8)>,
     /// Most of what is asked for cannot be reclaimed.
     pub(crate) starved: bool,
-    /// Neither shrinkers nor the OOM killer free memory.
+    /// Nothing comes from elsewhere, be it caches or a process that ends.
     pub(crate) hopeless: bool,
 }
 
@@ -189,7 +189,7 @@ impl Busy {
 
     /// Meets a need.
     pub(crate) fn meet(&mut self, m: &mut M, c: &mut Chance, need: Need) -> Answer {
-        see(m, Record::Need(need));
+        see(m, Observation::Need(need));
         let written = |m: &mut M, n: usize| {
             for _ in 0..n {
                 let page = m.host_mut().writing.pop();
@@ -212,7 +212,7 @@ impl Busy {
             Need::Shrink { .. } => Answer::Freed(c.of(&[0, 0, 0, 5, 40])),
             Need::Oom => {
                 let kills = !c.one_in(4);
-                // The memory of the killed process may come back late.
+                // What it held may be long in coming.
                 if kills && !self.hopeless && !c.one_in(3) {
                     for _ in 0..300 {
                         self.held.pop().into_iter().for_each(|b| free(m, b));
@@ -257,11 +257,11 @@ impl Busy {
     ) {
         match m.begin(&ask_for(m, 0, order, gfp).by(context)) {
             Ok(Begun::Got(p)) => {
-                see(m, Record::Got(Ok(p)));
+                see(m, Observation::Got(Ok(p)));
                 self.got(m, c, p, order, gfp);
             }
             Ok(Begun::Allocation(a)) => self.tasks.push((a, Answer::Go)),
-            Err(e) => see(m, Record::Got(Err(e))),
+            Err(e) => see(m, Observation::Got(Err(e))),
         }
     }
 
@@ -282,7 +282,7 @@ impl Busy {
                 self.tasks[i].1 = answer;
             }
             Step::Done(got) => {
-                see(m, Record::Got(got));
+                see(m, Observation::Got(got));
                 let (task, _) = self.tasks.swap_remove(i);
                 if let Ok(p) = got {
                     self.got(m, c, p, task.order().0, task.gfp());
@@ -303,18 +303,18 @@ impl Busy {
         self.answer = match need {
             Need::Evict => Some(Answer::Evicted(evict(m, self.kswapd.eviction()))),
             Need::Sleep(None) => {
-                see(m, Record::Need(need));
+                see(m, Observation::Need(need));
                 None
             }
             Need::Sleep(Some(ms)) => {
-                see(m, Record::Need(need));
+                see(m, Observation::Need(need));
                 Some(Answer::Left(c.of(&[0, 0, ms / 3])))
             }
             need => Some(self.meet(m, c, need)),
         };
     }
 
-    /// Requests with access to all reserves take what is kept for tasks that reclaim.
+    /// Those that may use all there is take what is left for those that reclaim.
     pub(crate) fn use_up(&mut self, m: &mut M) {
         for _ in 0..20_000 {
             let (mut free, mut min) = (0, 0);
@@ -363,7 +363,7 @@ pub(crate) fn reclaim(m: &mut M, c: &mut Chance, starved: bool) {
             return;
         }
         on_cpu(m, c);
-        // Quiet times, in which kswapd may sleep, and busy ones.
+        // Quiet times, in which kswapd may rest, and others.
         let busy = turn / 4000 % 3 != 2;
         match c.below(if busy { 20 } else { 60 }) {
             0..8 if b.tasks.len() < 5 => b.begin(m, c),
@@ -432,8 +432,12 @@ pub(crate) const SCENES: [&str; 7] = [
 ];
 pub(crate) const SEEDS: u64 = 6;
 
-/// One run of a scene, recorded or compared with a record.
-pub(crate) fn run<'a>(scene: &str, rules: &Rules, by: (u64, Option<&'a [Record]>)) -> Record<'a> {
+/// One run of a scene, written down or held against another.
+pub(crate) fn run<'a>(
+    scene: &str,
+    rules: &Rules,
+    by: (u64, Option<&'a [Observation]>),
+) -> Record<'a> {
     let small = [
         zone(0, ZoneKind::Dma, 0, 2048),
         zone(0, ZoneKind::Normal, 2048, 6144),

@@ -1,4 +1,4 @@
-//! A run: its record, its random numbers, and the world that meets needs.
+//! A run: what is seen of it, chance, and the world that meets needs.
 
 use std::fmt::Debug;
 use unfrag::reclaim::{Ask, Content, Eviction, Need, Verdict, Verdicts};
@@ -9,7 +9,7 @@ use unfrag::{
 };
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Record {
+pub(crate) enum Observation {
     Event(Event),
     Woken(NodeId, Order),
     Got(Result<Pfn, AllocError>),
@@ -18,17 +18,17 @@ pub(crate) enum Record {
     State(String),
 }
 
-/// Records a run, or compares it with a record.
+/// Writes a run down, or holds it against one that was.
 #[derive(Default)]
 pub(crate) struct Record<'a> {
-    pub(crate) own: Vec<Record>,
-    pub(crate) other: Option<&'a [Record]>,
+    pub(crate) own: Vec<Observation>,
+    pub(crate) other: Option<&'a [Observation]>,
     pub(crate) at: usize,
     pub(crate) differs: bool,
 }
 
 impl Record<'_> {
-    pub(crate) fn see(&mut self, seen: Record) {
+    pub(crate) fn see(&mut self, seen: Observation) {
         match self.other {
             None => self.own.push(seen),
             Some(other) => {
@@ -39,7 +39,7 @@ impl Record<'_> {
     }
 }
 
-/// Random numbers from a seed.
+/// Numbers by chance, the same ones for the same seed.
 #[derive(Clone, Copy)]
 pub(crate) struct Chance(u64);
 
@@ -72,18 +72,18 @@ pub(crate) struct World<'a> {
 impl Host for World<'_> {
     const TRACING: bool = true;
     fn trace(&mut self, event: &Event) {
-        self.record.see(Record::Event(*event));
+        self.record.see(Observation::Event(*event));
     }
     fn wake_kswapd(&mut self, node: NodeId, order: Order) {
         self.woken = true;
-        self.record.see(Record::Woken(node, order));
+        self.record.see(Observation::Woken(node, order));
     }
 }
 
 impl World<'_> {
-    /// The owners' random answer to one question.
+    /// The owners' answer to one question, by chance.
     pub(crate) fn verdict(&mut self, ask: &Ask, sync: bool) -> Verdict {
-        self.record.see(Record::Ask(*ask, sync));
+        self.record.see(Observation::Ask(*ask, sync));
         if ask.unmap {
             match self.chance.below(12) {
                 0 => return Verdict::Busy,
@@ -125,7 +125,7 @@ pub(crate) fn with_manager<'a>(
     zones: &[ZoneConfig],
     rules: &Rules,
     sysctl: Sysctl,
-    (seed, other): (u64, Option<&'a [Record]>),
+    (seed, other): (u64, Option<&'a [Observation]>),
     scene: impl FnOnce(&mut M<'_, 'a>, &mut Chance),
 ) -> Record<'a> {
     let config = Config {
@@ -156,7 +156,7 @@ pub(crate) fn with_manager<'a>(
     std::mem::take(&mut m.host_mut().record)
 }
 
-pub(crate) fn see(m: &mut M, seen: Record) {
+pub(crate) fn see(m: &mut M, seen: Observation) {
     m.host_mut().record.see(seen);
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn ask_for(m: &M, node: u8, order: u8, gfp: Gfp) -> Request {
 
 pub(crate) fn alloc(m: &mut M, node: u8, order: u8, gfp: Gfp) -> Option<Pfn> {
     let got = m.alloc(&ask_for(m, node, order, gfp));
-    see(m, Record::Got(got));
+    see(m, Observation::Got(got));
     got.ok()
 }
 
@@ -184,7 +184,7 @@ pub(crate) fn free(m: &mut M, (pfn, order): (Pfn, u8)) {
     m.free(cpu, pfn, Order(order)).expect("it is in use");
 }
 
-/// Records the state of the zones.
+/// Writes down what the zones hold.
 pub(crate) fn look(m: &mut M) {
     let mut text = String::new();
     let i = m.inspect();
@@ -205,7 +205,7 @@ pub(crate) fn look(m: &mut M) {
         }
     }
     text += &format!("{:?} {:?}", i.counters(), i.reclaim_counters());
-    see(m, Record::State(text));
+    see(m, Observation::State(text));
 }
 
 // The scenes.
