@@ -1,4 +1,5 @@
-//! What a C library would bring: a way out, and the functions that the compiler calls by name.
+//! What a C library would bring: a way to end the process, and the functions that the compiler calls by
+//! name.
 
 use core::arch::asm;
 
@@ -70,10 +71,10 @@ unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, n: usize) -> i32 {
 /// As in C.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn bcmp(a: *const u8, b: *const u8, n: usize) -> i32 {
-    // SAFETY: the same promise.
+    // SAFETY: `memcmp` asks for what the caller promises.
     unsafe { memcmp(a, b, n) }
 }
 
-/// `core` as shipped names it; with panics that abort, nobody calls it.
+/// `core` as shipped names it; with panics that abort, it is not called.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}

@@ -1,7 +1,7 @@
-//! The proof that the core and the slab caches need no `std`, no allocator and no libc: a program that
-//! is linked from nothing but `core`, `unfrag` and `unfrag-slab`, runs two managers of different eras
-//! side by side, and slab caches of each design over a third, and tells by its exit status whether
-//! each step went well (0, or the number of the step that did not).
+//! Checks that the core and the slab caches need no `std`, no allocator and no libc. The program is
+//! linked from `core`, `unfrag` and `unfrag-slab` alone. It runs two managers of different eras side by
+//! side, and slab caches of each design over a third. Its exit status is 0, or the number of the step
+//! that failed.
 
 #![no_std]
 #![no_main]
@@ -32,7 +32,7 @@ struct Table(UnsafeCell<[FrameEntry; PAGES as usize]>);
 
 // SAFETY: the program has one thread, and each is borrowed once.
 unsafe impl Sync for Room {}
-// SAFETY: the same.
+// SAFETY: the program has one thread, and each is borrowed once.
 unsafe impl Sync for Table {}
 
 static ROOM: Room = Room(UnsafeCell::new([0; PAGES as usize * 4096]));
@@ -144,6 +144,14 @@ fn run_slabs() -> Step {
     check(59, manager.inspect().zone(ZONE).free_pages == PAGES)
 }
 
+/// What the entry point calls.
+extern "C" fn program() -> ! {
+    bare::exit(match run().and_then(|()| run_slabs()) {
+        Ok(()) => 0,
+        Err(step) => step,
+    })
+}
+
 /// Where the kernel starts the process.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
@@ -152,12 +160,4 @@ extern "C" fn _start() -> ! {
     core::arch::naked_asm!("xor ebp, ebp", "and rsp, -16", "call {}", sym program);
     #[cfg(target_arch = "aarch64")]
     core::arch::naked_asm!("mov x29, xzr", "b {}", sym program);
-}
-
-/// What the entry point calls.
-extern "C" fn program() -> ! {
-    bare::exit(match run().and_then(|()| run_slabs()) {
-        Ok(()) => 0,
-        Err(step) => step,
-    })
 }

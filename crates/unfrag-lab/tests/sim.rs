@@ -273,7 +273,10 @@ fn what_compaction_moved_there_moves_here_to_the_top_of_the_zone_spec_5_1() {
     // 256 free frames at the top, each second one from the end of the zone, are in use now.
     let frame = |p: u32| s.manager.inspect().frame(Pfn(p.into())).unwrap().kind;
     let top = FIRST + PAGES - 512..FIRST + PAGES;
-    assert!(top.clone().all(|p| frame(p) == unfrag::frame::Kind::Used));
+    assert!(
+        top.clone()
+            .all(|p| frame(p) == unfrag::frame::FrameKind::Used)
+    );
     assert_eq!(unused(&s), ALL / 2);
     // The lowest block is empty, and what was freed there is no more on the CPU's list when the task
     // that compacted asks for a huge page.

@@ -1,14 +1,13 @@
-//! What an object of 64 bytes costs in a slab cache, beside `mimalloc` and the system's allocator,
-//! in one run.
+//! Time of an object of 64 bytes in a slab cache, compared with `mimalloc` and the system's allocator.
 //!
-//! - `hot`: out and in again, one CPU.
-//! - `batch`: 1000 out, then all in, the last first.
+//! - `hot`: one object allocated and freed, on one CPU.
+//! - `batch`: 1000 objects allocated, then all freed, the last first.
 //! - `remote`: allocated on one CPU, freed on another, two threads at once; time of the pair.
 //!
 //! Each figure is the least of several rounds, which take turns, in nanoseconds for each object's
 //! allocation and free.
 
-#[path = "../tests/slab_support/mod.rs"]
+#[path = "../tests/caches/support.rs"]
 mod support;
 
 use mimalloc::MiMalloc;

@@ -15,11 +15,11 @@ use crate::{cache_record::NodeLists, cache_record::NodeRecord};
 use crate::{list::List, slab_record::SlabRecord};
 use unfrag::Gfp;
 
-/// Objects that an array gets that was not used since the reaper came by.
+/// Batch of an array that was not used since the last run of the reaper.
 const UNTOUCHED_BATCH: u32 = 16;
 
 fn cpu_array(work: &Work) -> Option<Array> {
-    // SAFETY: whoever is the CPU may use its array.
+    // SAFETY: the CPU alone uses its array.
     #[allow(unsafe_code)]
     unsafe {
         Array::new(work.cpu.array.get())
@@ -27,7 +27,7 @@ fn cpu_array(work: &Work) -> Option<Array> {
 }
 
 fn shared_array(lists: &NodeLists) -> Option<Array> {
-    // SAFETY: the caller holds the lock that guards it, for he has its content.
+    // SAFETY: the caller has the content of the lock that guards it.
     #[allow(unsafe_code)]
     unsafe {
         Array::new(lists.shared)
@@ -36,7 +36,7 @@ fn shared_array(lists: &NodeLists) -> Option<Array> {
 
 fn alien<'a>(work: &Work<'a>, from: u8, to: u8) -> Option<&'a Locked<*mut ArrayCache>> {
     let aliens = work.cache.node(from).aliens;
-    // SAFETY: if there are any there is one a node.
+    // SAFETY: where there are alien arrays, there is one for each node.
     #[allow(unsafe_code)]
     (!aliens.is_null()).then(|| unsafe { &*aliens.add(to.into()) })
 }
@@ -64,7 +64,7 @@ pub(crate) fn alloc(work: &Work, gfp: Gfp) -> Option<*mut u8> {
         {
             return Some(object);
         }
-        // Another CPU may have emptied the new slab already: then once more.
+        // Another CPU may have emptied the new slab already; then the loop runs again.
     }
 }
 
@@ -89,7 +89,7 @@ fn one_of(work: &Work, node: u8) -> Option<*mut u8> {
     take_from_slabs(work, &mut lists)
 }
 
-/// Puts a new slab on its node's list; answers the node.
+/// Puts a new slab on its node's list. Returns the node.
 fn add_free_slab(work: &Work, id: u32) -> u8 {
     let slab = work.map().slab(id);
     let node = slab.node;
@@ -263,7 +263,8 @@ fn free_alien(work: &Work, from: u8, to: u8, object: *mut u8) -> Result<(), Faul
     Ok(())
 }
 
-/// A full array: the coldest batch goes to the shared array as far as that has room, else to slabs.
+/// Makes room in a full array: the coldest batch goes to the shared array as far as that has room, else to
+/// slabs.
 fn flush_batch(work: &Work, ac: &mut Array, node: u8) {
     let batch = work.cache.arrays.batch;
     let mut gone = List::default();
@@ -318,7 +319,7 @@ fn drain_shared(work: &Work, n: &NodeRecord, count: u32) {
     discard_all(work, gone);
 }
 
-/// Gives all that the CPU has back to the slabs.
+/// Frees the objects of the CPU's array into their slabs.
 pub(crate) fn flush(work: &Work) {
     if let Some(mut ac) = cpu_array(work) {
         drain_into(work, &mut ac, u32::MAX, work.cpu.node.get());
@@ -350,7 +351,7 @@ fn free_slabs(work: &Work, node: u8, most: u32) {
     discard_all(work, gone);
 }
 
-/// What the reaper does for a CPU every 2 s: a fifth of an array that was not used goes to the slabs.
+/// The reaper for a CPU, every 2 s: frees a fifth of an array that was not used into the slabs.
 pub(crate) fn reap_cpu(work: &Work) {
     drain_aliens(work, work.cpu.node.get());
     if let Some(mut ac) = cpu_array(work)
@@ -365,8 +366,8 @@ pub(crate) fn reap_cpu(work: &Work) {
     }
 }
 
-/// What it does for a node every 4 s: a fifth of the shared array, and of the free slabs unless some
-/// were asked for.
+/// The reaper for a node, every 4 s: frees a fifth of the shared array, and of the free slabs unless objects
+/// were taken since the last run.
 pub(crate) fn reap_node(work: &Work, node: u8) {
     let n = work.cache.node(node);
     let shared_limit = {

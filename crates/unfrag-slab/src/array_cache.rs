@@ -1,7 +1,7 @@
 //! SLAB's arrays of free objects, in the bootstrap cache. `spec: linux-mm 6.1`
 //!
-//! Invariant: the entries below `avail` are objects, the coldest first; whoever has an [`Array`] has
-//! it alone.
+//! Invariant: the entries below `avail` are objects, the coldest first. An [`Array`] is the only access to its
+//! array at that time.
 
 use crate::lock::Locked;
 use crate::memory::Memory;
@@ -27,14 +27,14 @@ pub(crate) const fn array_bytes(limit: u32) -> usize {
     HEAD + limit as usize * size_of::<*mut u8>()
 }
 
-/// An array through the pointer of whoever may use it.
+/// Exclusive access to an array.
 #[derive(Clone, Copy)]
 pub(crate) struct Array(NonNull<ArrayCache>);
 
 #[allow(unsafe_code)]
 impl Array {
     /// # Safety
-    /// `at` is null or an array that the caller alone uses as long as he has this.
+    /// `at` is null, or an array that nothing else uses while the result lives.
     pub unsafe fn new(at: *mut ArrayCache) -> Option<Array> {
         NonNull::new(at).map(Array)
     }
@@ -50,7 +50,7 @@ impl Array {
         // SAFETY: the array lives, and is ours alone.
         unsafe { (*self.0.as_ptr()).limit }
     }
-    /// Whether it was used since this was asked last.
+    /// Clears the mark of use. Returns whether the array was used since the last call.
     pub fn untouch(&mut self) -> bool {
         // SAFETY: the array lives, and is ours alone.
         unsafe { core::mem::replace(&mut (*self.0.as_ptr()).touched, false) }

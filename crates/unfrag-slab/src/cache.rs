@@ -1,8 +1,8 @@
-//! A cache of objects of one size, and its hits.
+//! A cache of objects of one size, and its fast paths.
 //!
 //! A hit on allocation takes the first object of the CPU's chain; a hit on a free puts one back, if
 //! its slab is that CPU's. Neither knows which design the cache has, nor uses an atomic
-//! read-modify-write: the CPU's token says that nobody else is here. All else is in `slow`.
+//! read-modify-write: the CPU's token excludes other users of its lists. All else is in `slow`.
 
 use crate::cache_record::{CacheRecord, CpuRecord};
 use crate::cpu::Cpu;
@@ -33,8 +33,8 @@ impl core::error::Error for NoMemory {}
 
 /// A cache of objects of one size, of one of the three designs.
 ///
-/// Any number of CPUs may use it at once. When it is dropped, it goes if none of its objects is in
-/// use; [`destroy`](KmemCache::destroy) says if one is.
+/// Any number of CPUs may use it at once. Dropping it destroys it if none of its objects is in use;
+/// [`destroy`](KmemCache::destroy) reports those that are.
 pub struct KmemCache<'s> {
     pub(crate) record: NonNull<CacheRecord>,
     set: &'s Set,
@@ -150,10 +150,10 @@ impl<'s> KmemCache<'s> {
     ///
     /// # Errors
     /// In a checked cache, what is wrong with the object or with the call; the object then stays as
-    /// it is. Other caches notice only objects that are none of theirs.
+    /// it is. Other caches detect only objects of other caches.
     ///
     /// # Safety
-    /// The object came from this cache, was not freed since, and nobody uses it any more. (In a
+    /// The object came from this cache, was not freed since, and is not used any more. (In a
     /// checked cache a call that breaks the first two of these is harmless, and answered.)
     ///
     /// # Panics
@@ -180,7 +180,7 @@ impl<'s> KmemCache<'s> {
         slow::free(self.set, self.record(), Some(own), object)
     }
 
-    /// Frees an object for whoever has no CPU's token: it goes back to its slab, under a lock.
+    /// Frees an object without a CPU's token: it goes back to its slab, under a lock.
     ///
     /// # Errors
     /// As [`free`](KmemCache::free).
@@ -211,7 +211,7 @@ impl<'s> KmemCache<'s> {
                 Ok(object) => into[i] = object,
                 Err(NoMemory) => {
                     for object in &into[..i] {
-                        // SAFETY: allocated above, and nobody has seen it.
+                        // SAFETY: allocated above, and not published.
                         let freed = unsafe { self.free(cpu, *object) };
                         debug_assert!(freed.is_ok(), "an object just allocated is whole");
                     }
@@ -248,7 +248,7 @@ impl<'s> KmemCache<'s> {
         self.set
     }
 
-    /// Its name; that of the oldest if several caches share their slabs.
+    /// Its name; the name of the oldest if several caches share their slabs.
     pub fn name(&self) -> Name {
         self.record().name
     }

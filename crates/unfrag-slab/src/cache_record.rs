@@ -1,8 +1,8 @@
-//! What a cache is made of: its descriptor, one record a CPU, one record a node. All three live in
-//! the bootstrap cache as long as the cache does.
+//! The records of a cache: its descriptor, one record for each CPU, one for each node. They live in the bootstrap
+//! cache as long as the cache does.
 //!
-//! Invariant: the cells of a [`CpuRecord`] are touched by the holder of that CPU's token alone (or by
-//! whoever has the whole cache to himself); what others may touch is atomic or locked.
+//! Invariant: the cells of a [`CpuRecord`] are used only by the holder of that CPU's token, or by a
+//! caller with exclusive access to the cache. What others may use is atomic or locked.
 
 use crate::array_cache::ArrayCache;
 use crate::fault::Name;
@@ -17,10 +17,10 @@ use core::cell::Cell;
 use core::ptr::null_mut;
 use unfrag::frame::NR_ORDERS;
 
-/// What a CPU has of a cache.
+/// The record of a CPU in a cache.
 #[repr(C, align(64))]
 pub(crate) struct CpuRecord {
-    // The first line is all that a hit touches.
+    // The fast paths touch the first cache line only.
     /// Chain of free objects, by address.
     pub head: Cell<*mut u8>,
     /// Objects on it.
@@ -31,8 +31,8 @@ pub(crate) struct CpuRecord {
     pub next_at: Cell<usize>,
     pub alloc_fast: Counter,
     pub free_fast: Counter,
-    /// What the records of this CPU's slabs have for an owner: this record's address, plus one in a
-    /// checked cache, so that no hit ever happens there.
+    /// The owner tag of this CPU's slabs: the address of this record, plus one in a checked cache, so that its
+    /// frees never take the fast path.
     pub tag: Cell<usize>,
     /// Number of the record of the CPU's slab (SLUB); 0 is none.
     pub slab: Cell<u32>,
@@ -40,23 +40,23 @@ pub(crate) struct CpuRecord {
 
     pub alloc_slow: Counter,
     pub free_slow: Counter,
-    /// The chain of a checked cache while nobody works on it.
+    /// The chain of a checked cache outside of its slow paths.
     pub hidden: Cell<*mut u8>,
     /// Partial slabs of this CPU (SLUB), linked by `next`.
     pub partial: Cell<u32>,
     pub partial_nr: Cell<u32>,
     /// Objects of other CPUs, all of one target (SLQB).
-    pub rlist: Rlist,
+    pub remote_list: RemoteList,
 
     /// Slabs of this CPU with free objects (SLQB).
-    pub own: Locked<List>,
+    pub own_slabs: Locked<List>,
     /// The CPU's array (SLAB).
     pub array: Cell<*mut ArrayCache>,
 
-    /// Somebody wants the CPU's lists emptied.
-    pub drain: AtomicU32,
+    /// Another CPU asked this one to empty its lists.
+    pub drain_requested: AtomicU32,
     /// The remote queue has crossed `freebatch`.
-    pub check: AtomicU32,
+    pub claim_requested: AtomicU32,
     /// Objects that other CPUs freed (SLQB).
     pub remote: RemoteQueue,
 }
@@ -79,23 +79,23 @@ impl CpuRecord {
             hidden: Cell::new(null_mut()),
             partial: Cell::new(0),
             partial_nr: Cell::new(0),
-            rlist: Rlist {
+            remote_list: RemoteList {
                 head: Cell::new(null_mut()),
                 tail: Cell::new(null_mut()),
                 nr: Cell::new(0),
                 target: Cell::new(0),
             },
-            own: Locked::new(List::default()),
+            own_slabs: Locked::new(List::default()),
             array: Cell::new(array),
-            drain: AtomicU32::new(0),
-            check: AtomicU32::new(0),
+            drain_requested: AtomicU32::new(0),
+            claim_requested: AtomicU32::new(0),
             remote: RemoteQueue::new(),
         }
     }
 }
 
 /// Objects to be spliced onto another CPU's queue.
-pub(crate) struct Rlist {
+pub(crate) struct RemoteList {
     pub head: Cell<*mut u8>,
     pub tail: Cell<*mut u8>,
     pub nr: Cell<u32>,
@@ -103,7 +103,7 @@ pub(crate) struct Rlist {
     pub target: Cell<usize>,
 }
 
-/// What a node has of a cache.
+/// The record of a node in a cache.
 pub(crate) struct NodeRecord {
     pub lists: Locked<NodeLists>,
     /// Slabs.
@@ -126,11 +126,11 @@ pub(crate) struct NodeLists {
     pub free_objects: u64,
     /// Array shared by the node's CPUs (SLAB); null if there is none.
     pub shared: *mut ArrayCache,
-    /// Something was taken since the reaper came by (SLAB).
+    /// Objects were taken since the last run of the reaper (SLAB).
     pub touched: bool,
 }
 
-/// Objects that nobody gets, chained by their state word.
+/// Damaged objects that are not handed out again, chained by their state word.
 pub(crate) struct Quarantine(pub *mut u8);
 
 // SAFETY: the objects are reached under the lock alone.
@@ -178,9 +178,9 @@ pub(crate) struct CacheRecord {
     pub slabs_of: [AtomicU32; NR_ORDERS],
     /// Slabs that got the least order only.
     pub order_fallbacks: AtomicU64,
-    /// Breakages found.
+    /// Misuses found.
     pub faults: AtomicU64,
-    /// Free objects out of use because somebody wrote to them.
+    /// Free objects taken out of use because they were written to.
     pub quarantine: Locked<Quarantine>,
     /// Next in the list of all caches, which its lock guards.
     pub next: Cell<*const CacheRecord>,

@@ -1,7 +1,7 @@
-//! Who is running: the token of a CPU.
+//! The token of a CPU: the right to use that CPU's lists.
 //!
-//! A [`Cpu`] is claimed once, and can be moved between threads but not shared, so whoever holds a
-//! reference to it may use that CPU's lists without an atomic operation. A process gives each thread
+//! A [`Cpu`] is claimed once, and can be moved between threads but not shared, so a reference
+//! to it gives access to that CPU's lists without an atomic operation. A process gives each thread
 //! one; the simulated machine holds all of them and uses that of the CPU it is on.
 
 use crate::map::DirectMap;
@@ -15,9 +15,9 @@ use core::marker::PhantomData;
 pub enum CpuError {
     /// There is no such CPU.
     NoSuchCpu(u16),
-    /// Its token is out.
+    /// Its token is claimed already.
     Taken(u16),
-    /// The tokens of all CPUs are out.
+    /// The tokens of all CPUs are claimed.
     AllTaken,
 }
 

@@ -1,4 +1,4 @@
-//! Caches come: merged with one that is there, or built.
+//! Creation of caches: merging with an existing one, or building.
 
 use crate::cache::KmemCache;
 use crate::options::{CacheOptions, CreateError};
@@ -11,7 +11,7 @@ impl<'p> Slabs<'p> {
     /// without constructor and checks, and larger by less than a word. `spec: linux-mm 6.2`
     ///
     /// # Errors
-    /// If the options make no sense, or there is no memory.
+    /// [`CreateError`], if the options are invalid or there is no memory.
     pub fn create<'s>(&'s self, options: &CacheOptions<'_>) -> Result<KmemCache<'s>, CreateError> {
         let set = self.set();
         let plan = Plan::new(set, options)?;

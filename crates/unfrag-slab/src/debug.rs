@@ -1,7 +1,7 @@
 //! Red zones, poison, and the state word of checked caches. `spec: linux-mm 6.1, 6.2`
 //!
-//! A checked cache keeps the CPU's chain hidden, so that every allocation and every free comes by
-//! here, and the designs need not know.
+//! A checked cache hides the CPU's chain, so that every allocation and free takes the slow path and is checked
+//! here. The designs contain no checks.
 
 use crate::cache_record::CacheRecord;
 use crate::fault::FaultKind;
@@ -21,7 +21,7 @@ const POISON_INUSE: u8 = 0x5a;
 const POISON_FREE: u8 = 0x6b;
 const POISON_END: u8 = 0xa5;
 
-/// State words: ASCII, to be told in a dump.
+/// State words: ASCII, to be recognised in a dump.
 const FREE: u64 = u64::from_le_bytes(*b"is free.");
 const IN_USE: u64 = u64::from_le_bytes(*b"in use..");
 
@@ -84,7 +84,7 @@ pub(crate) fn on_new(cache: &CacheRecord, object: *mut u8) {
     }
 }
 
-/// First byte of a free object that is not as it was left.
+/// Position of the first byte of a free object that has changed since the free.
 #[allow(unsafe_code)]
 fn first_change(cache: &CacheRecord, object: *mut u8) -> Option<u32> {
     let n = cache.object_size as usize;
@@ -144,13 +144,13 @@ pub(crate) fn on_free(cache: &CacheRecord, object: *mut u8) -> Result<(), FaultK
     Ok(())
 }
 
-/// Chains an object before the others that nobody gets; answers it.
+/// Chains an object before the others in quarantine. Returns it.
 pub(crate) fn quarantine(cache: &CacheRecord, object: *mut u8, before: *mut u8) -> *mut u8 {
     set_word(object, cache.layout.state_at.into(), before.addr() as u64);
     object
 }
 
-/// What comes after an object that nobody gets; the object is to be freed.
+/// Takes an object out of quarantine, to be freed. Returns the next one.
 pub(crate) fn unquarantine(map: &DirectMap, cache: &CacheRecord, object: *mut u8) -> *mut u8 {
     let next = word(object, cache.layout.state_at.into()) as usize;
     set_state(cache, object, false);

@@ -1,7 +1,7 @@
-//! Caches go, and give memory back: destruction, and `shrink`.
+//! Destruction and shrinking of caches.
 //!
-//! Invariant: a cache is emptied without its CPUs' tokens only by whoever gives up its last handle,
-//! under the lock of the list of caches, which lets nobody merge with it meanwhile.
+//! Invariant: a cache is emptied without its CPUs' tokens only when its last handle is given up. The lock of the
+//! list of caches is held then, so that no other cache merges with it.
 
 use crate::cache::KmemCache;
 use crate::cache_record::CacheRecord;
@@ -14,10 +14,10 @@ use crate::sync::Ordering;
 use core::fmt;
 use core::ptr::NonNull;
 
-/// Why a cache stays.
+/// Why a cache was not destroyed.
 #[non_exhaustive]
 pub struct DestroyError<'s> {
-    /// The cache, as it was.
+    /// The cache, unchanged.
     pub cache: KmemCache<'s>,
     /// Objects in use.
     pub live: u64,
@@ -48,15 +48,15 @@ impl core::error::Error for DestroyError<'_> {}
 pub struct Shrunk {
     /// Pages returned.
     pub pages: u64,
-    /// CPUs whose lists could not be emptied now, because their token is out: they are asked to do
-    /// it at their next slow path or [`Cpu::reap`].
+    /// CPUs whose lists could not be emptied now, because their token is claimed: they do it at their
+    /// next slow path or [`Cpu::reap`].
     pub asked: u16,
 }
 
 /// Empties all lists of a cache that the caller has alone, and returns its empty slabs.
 fn empty(set: &Set, cache: &CacheRecord) {
     slow::release_quarantine(set, cache);
-    // Twice, for one CPU's flush may queue objects for another.
+    // Twice, as the flush of one CPU may queue objects for another one.
     for _ in 0..2 {
         for c in cache.all_cpus() {
             slow::flush_cpu(set, cache, c);
@@ -65,12 +65,12 @@ fn empty(set: &Set, cache: &CacheRecord) {
     slow::shrink_nodes(set, cache);
 }
 
-/// Takes a cache without slabs apart.
+/// Frees the records of a cache without slabs.
 ///
 /// # Safety
-/// Nobody uses it any more, and it is on no list.
+/// The cache is not used any more, and is on no list.
 #[allow(unsafe_code)]
-unsafe fn take_apart(set: &Set, cache: *const CacheRecord) {
+unsafe fn free_records(set: &Set, cache: *const CacheRecord) {
     // SAFETY: it lives until the last line.
     let (cpus, nodes) = unsafe { ((*cache).cpus, (*cache).nodes) };
     free_cpus(set, cpus);
@@ -81,9 +81,9 @@ unsafe fn take_apart(set: &Set, cache: *const CacheRecord) {
     }
 }
 
-/// Gives a handle up. The cache goes with its last one, unless objects are in use: then the answer
-/// is how many.
-fn let_go(set: &Set, record: NonNull<CacheRecord>, even_if_live: bool) -> Result<(), u64> {
+/// Gives up a handle. With the last one the cache is destroyed, unless objects are in use: then their number
+/// is the error.
+fn release_handle(set: &Set, record: NonNull<CacheRecord>, even_if_live: bool) -> Result<(), u64> {
     let mut list = set.caches.lock();
     // SAFETY: the handle keeps it.
     #[allow(unsafe_code)]
@@ -92,8 +92,8 @@ fn let_go(set: &Set, record: NonNull<CacheRecord>, even_if_live: bool) -> Result
         cache.handles.fetch_sub(1, Ordering::Release);
         return Ok(());
     }
-    // The last handle is the caller's, who gives it up, and the list's lock lets nobody merge with
-    // the cache: it is his alone.
+    // The caller gives up the last handle, and the list's lock prevents a merge with the cache: access to it
+    // is exclusive.
     empty(set, cache);
     let live = stat::live_objects(set, cache);
     if live > 0 {
@@ -103,10 +103,10 @@ fn let_go(set: &Set, record: NonNull<CacheRecord>, even_if_live: bool) -> Result
         return Err(live);
     }
     unlink(&mut list.0, cache);
-    // SAFETY: the last handle goes, and the list forgot it.
+    // SAFETY: the last handle is given up, and the cache is off the list.
     #[allow(unsafe_code)]
     unsafe {
-        take_apart(set, cache);
+        free_records(set, cache);
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ fn unlink(head: &mut *const CacheRecord, cache: &CacheRecord) {
     }
 }
 
-/// Takes the caches apart whose handles are gone and whose objects came back since.
+/// Destroys the caches that have no handle and no object in use any more.
 pub(crate) fn drop_all(set: &Set) {
     let mut list = set.caches.lock();
     let mut at = list.0;
@@ -141,23 +141,23 @@ pub(crate) fn drop_all(set: &Set) {
         empty(set, cache);
         if stat::live_objects(set, cache) == 0 {
             unlink(&mut list.0, cache);
-            // SAFETY: the set goes, so that nobody has a handle.
+            // SAFETY: the set is dropped, so that no handle exists.
             #[allow(unsafe_code)]
             unsafe {
-                take_apart(set, cache);
+                free_records(set, cache);
             }
         }
     }
 }
 
 impl<'s> KmemCache<'s> {
-    /// Destroys the cache and returns its pages; one that others share stays for them.
+    /// Destroys the cache and returns its pages. If it shares its slabs, only this handle goes.
     ///
     /// # Errors
     /// If objects are still in use: how many, and the cache again.
     pub fn destroy(self) -> Result<(), DestroyError<'s>> {
         let (set, record) = (self.set(), self.record);
-        match let_go(set, record, false) {
+        match release_handle(set, record, false) {
             Ok(()) => {
                 core::mem::forget(self);
                 Ok(())
@@ -167,7 +167,7 @@ impl<'s> KmemCache<'s> {
     }
 
     /// Returns the pages of all empty slabs. The lists of `cpu`, and of all CPUs whose token is not
-    /// out, are emptied first; other CPUs are asked to empty theirs.
+    /// claimed, are emptied first; the other CPUs are asked to empty theirs.
     pub fn shrink(&self, cpu: &Cpu<'_>) -> Shrunk {
         let (set, cache) = (self.set(), self.record());
         assert!(
@@ -186,7 +186,7 @@ impl<'s> KmemCache<'s> {
                         set.release(id);
                     }
                 } else {
-                    cache.cpu(id).drain.store(1, Ordering::Relaxed);
+                    cache.cpu(id).drain_requested.store(1, Ordering::Relaxed);
                     asked += 1;
                 }
             }
@@ -200,9 +200,9 @@ impl<'s> KmemCache<'s> {
 }
 
 impl Drop for KmemCache<'_> {
-    /// What [`destroy`](KmemCache::destroy) does; a cache with objects in use stays, without a
-    /// handle, until the set goes.
+    /// Destroys the cache as [`destroy`](KmemCache::destroy) does. A cache with objects in use stays, without a
+    /// handle, until the set is dropped.
     fn drop(&mut self) {
-        let _ = let_go(self.set(), self.record, true);
+        let _ = release_handle(self.set(), self.record, true);
     }
 }

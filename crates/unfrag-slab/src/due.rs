@@ -1,4 +1,4 @@
-//! What caches do from time to time, and when it falls due. `spec: linux-mm 6.1, 6.3`
+//! The schedule of the periodic work of caches. `spec: linux-mm 6.1, 6.3`
 
 /// Time between two rounds of SLAB's reaper on a CPU, in nanoseconds.
 pub const REAP_CPU: u64 = 2_000_000_000;
@@ -42,8 +42,9 @@ impl Due {
 mod tests {
     use super::*;
 
+    /// `spec: linux-mm 6.1, 6.3`
     #[test]
-    fn periods_of_the_reaper_and_the_trim_spec_6_1_6_3() {
+    fn periods_of_the_reaper_and_the_trim() {
         let s = 1_000_000_000;
         let due = |a: u64, b: u64| {
             let d = Due::between(a * s, b * s);

@@ -1,4 +1,4 @@
-//! What a cache finds when its memory is misused, with the names of cache and object.
+//! Faults: misuses of a cache's memory, with the names of cache and object.
 
 use core::fmt;
 
@@ -65,8 +65,8 @@ pub enum FaultKind {
     State,
 }
 
-/// A misuse of a cache's memory: told to [`Pages::fault`](crate::Pages::fault) when it is found, and
-/// answered to whoever frees the object.
+/// A misuse of a cache's memory. It is reported to [`Pages::fault`](crate::Pages::fault) when it is found, and
+/// returned to the caller that frees the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {

@@ -154,7 +154,7 @@ pub struct SlabFit {
     pub objects: u32,
     /// Bytes before the first object; 0 if they are kept apart.
     pub head: u32,
-    /// Bytes that nobody uses, for colours.
+    /// Unused bytes, for colours.
     pub left_over: u32,
 }
 
@@ -263,15 +263,17 @@ mod tests {
         }
     }
 
+    /// `spec: linux-mm 6.2`
     #[test]
-    fn slub_wants_twenty_objects_on_eight_cpus_spec_6_2() {
+    fn slub_wants_twenty_objects_on_eight_cpus() {
         assert_eq!(slub_min_objects(1), 8);
         assert_eq!(slub_min_objects(2), 12);
         assert_eq!(slub_min_objects(8), 20);
     }
 
+    /// `spec: linux-mm 6.2, 6.4`
     #[test]
-    fn slub_orders_of_source_s2_spec_6_2_6_4() {
+    fn slub_orders_of_source_s2() {
         for search in ALL {
             let order = |size| slub_order(size, 8, &with(search));
             assert_eq!(order(4096), Some(3), "{search:?}");
@@ -281,8 +283,9 @@ mod tests {
         }
     }
 
+    /// `spec: linux-mm 8.5`
     #[test]
-    fn slub_max_order_moves_the_order_of_names_cache_spec_8_5() {
+    fn slub_max_order_moves_the_order_of_names_cache() {
         for search in ALL {
             for max_order in [0, 1, 3] {
                 let rules = SlubRules {
@@ -295,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_above_the_largest_order_gets_the_least_block_that_holds_it() {
+    fn a_large_object_gets_the_least_order_that_holds_it() {
         for search in ALL {
             assert_eq!(slub_order(100_000, 8, &with(search)), Some(5));
             assert_eq!(slub_order(5 << 20, 8, &with(search)), None, "over 4 MiB");
@@ -333,8 +336,9 @@ mod tests {
         assert!(bytes(order) / 8 <= MAX_OBJECTS, "order {order}");
     }
 
+    /// `spec: linux-mm 6.2`
     #[test]
-    fn partial_limits_of_slub_spec_6_2() {
+    fn partial_limits_of_slub() {
         let old = |size| slub_min_partial(size, false);
         assert_eq!(
             [old(8), old(64), old(256), old(1024), old(8192)],
@@ -348,8 +352,9 @@ mod tests {
         assert_eq!(slub_cpu_partial_slabs(4096, 8), 2);
     }
 
+    /// `spec: linux-mm 6.1`
     #[test]
-    fn array_limits_spec_6_1() {
+    fn array_limits_by_size() {
         let limit = |size| array_limits(size, 8).limit;
         assert_eq!([limit(131_073), limit(131_072), limit(4097)], [1, 8, 8]);
         assert_eq!(
@@ -368,8 +373,9 @@ mod tests {
         assert_eq!(all(64, 1), (120, 60, 0), "nor on one CPU");
     }
 
+    /// `spec: linux-mm 6.1`
     #[test]
-    fn slab_orders_and_fits_spec_6_1() {
+    fn slab_orders_and_fits() {
         let order = |size| slab_order(size, 8, false, true);
         for size in [4096, 192, 168, 104, 32] {
             assert_eq!(order(size), Some(0), "{size}");
@@ -401,8 +407,9 @@ mod tests {
         }
     }
 
+    /// `spec: linux-mm 6.3`
     #[test]
-    fn watermarks_of_slqb_spec_6_3() {
+    fn watermarks_of_slqb() {
         let all = |size| {
             let l = slqb_limits(size);
             (l.freebatch, l.hiwater)
@@ -414,8 +421,9 @@ mod tests {
         assert_eq!(all(1 << 20), (1, 4));
     }
 
+    /// `spec: linux-mm 6.3`
     #[test]
-    fn orders_of_slqb_spec_6_3() {
+    fn orders_of_slqb() {
         let order = |size| slqb_order(size, &SlqbRules::POSTED);
         for size in [4096, 192, 168, 104] {
             assert_eq!(order(size), Some(0), "{size}");

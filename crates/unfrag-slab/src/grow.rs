@@ -1,4 +1,4 @@
-//! New slabs, and slabs that go: pages, record, objects, table entries.
+//! Making and discarding slabs: pages, record, objects, table entries.
 
 use crate::cache_record::CacheRecord;
 use crate::formulas::{PAGE, SLAB_HEAD, bytes};
@@ -77,7 +77,7 @@ fn block(set: &Set, cache: &CacheRecord, gfp: Gfp, node: u8) -> Option<(Pfn, u8)
     })
 }
 
-/// Makes a slab whose objects are all free and on its chain, frozen, on no list; answers its number.
+/// Makes a slab whose objects are all free and on its chain, frozen, on no list. Returns its number.
 #[allow(unsafe_code)]
 pub(crate) fn new_slab(set: &Set, cache: &CacheRecord, gfp: Gfp, node: u8) -> Option<u32> {
     let (pfn, order) = block(set, cache, gfp, node)?;
@@ -150,7 +150,7 @@ fn chain_objects(cache: &CacheRecord, slab: &SlabRecord) {
         if let (Some(ctor), Some(object)) = (cache.ctor, NonNull::new(object)) {
             ctor(object);
         }
-        // SAFETY: the object lies in the slab, which nobody knows yet; the link and the index table
+        // SAFETY: the object lies in the slab, which is not published yet; the link and the index table
         // have room for it by the layout.
         unsafe {
             if cache.design == Design::Slab {

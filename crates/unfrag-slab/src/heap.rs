@@ -1,8 +1,8 @@
 //! The caches as a program's global allocator, without `std`.
 //!
-//! A host says which CPU a caller is on ([`CurrentCpu`]), and puts the sizes into the [`Heap`] once.
-//! Whoever has no CPU (an interrupt, a thread too many, one that is ending) shares a spare one, behind
-//! a lock.
+//! A host gives the CPU of the caller ([`CurrentCpu`]), and installs the kmalloc caches into the [`Heap`] once.
+//! A caller without a CPU (an interrupt, a thread beyond the number of CPUs, a thread that ends) uses a spare
+//! CPU behind a lock.
 //!
 //! It serves up to 4 MiB at a time, the largest block of pages; and alignments above a page only if
 //! the window's first frame lies at an address of that alignment, as its number does.
@@ -17,13 +17,13 @@ use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
 use unfrag::Gfp;
 
-/// Who is running.
+/// The CPU of the caller.
 pub trait CurrentCpu: Sync {
     /// Calls `f` with the caller's CPU, if it has one. No other `f` may get that CPU meanwhile.
     fn with<R>(&self, f: impl FnOnce(Option<&Cpu<'static>>) -> R) -> R;
 
-    /// Something is allocated before the heap was installed: the chance to
-    /// [`install`](Heap::install) it. Called once.
+    /// Called once, at the first allocation before the heap is installed. It may
+    /// [`install`](Heap::install) it.
     fn start(&self, heap: &Heap<Self>)
     where
         Self: Sized,
@@ -32,7 +32,7 @@ pub trait CurrentCpu: Sync {
     }
 }
 
-struct Inside {
+struct Installed {
     sizes: Kmalloc<'static>,
     spare: Locked<Cpu<'static>>,
 }
@@ -41,7 +41,7 @@ struct Inside {
 pub struct Heap<C> {
     cpus: C,
     state: AtomicU32,
-    inside: UnsafeCell<Option<Inside>>,
+    installed: UnsafeCell<Option<Installed>>,
 }
 
 const EMPTY: u32 = 0;
@@ -50,7 +50,7 @@ const FILLING: u32 = 2;
 const READY: u32 = 3;
 const FAILED: u32 = 4;
 
-// SAFETY: `inside` is written once, before `state` says READY, and only read after that; its CPU is
+// SAFETY: `installed` is written once, before `state` says READY, and only read after that; its CPU is
 // behind a lock.
 #[allow(unsafe_code)]
 unsafe impl<C: CurrentCpu> Sync for Heap<C> {}
@@ -74,11 +74,11 @@ impl<C: CurrentCpu> Heap<C> {
         Heap {
             cpus,
             state: AtomicU32::new(EMPTY),
-            inside: UnsafeCell::new(None),
+            installed: UnsafeCell::new(None),
         }
     }
 
-    /// Gives the heap its caches, and a CPU for those who have none.
+    /// Gives the heap its caches, and the CPU for callers without one.
     ///
     /// # Errors
     /// If it has them already.
@@ -97,35 +97,35 @@ impl<C: CurrentCpu> Heap<C> {
         if !mine(EMPTY) && !mine(STARTING) && !mine(FAILED) {
             return Err(AlreadyInstalled);
         }
-        let inside = Inside {
+        let installed = Installed {
             sizes,
             spare: Locked::new(spare),
         };
-        // SAFETY: whoever made the state FILLING is alone until it says READY.
-        unsafe { *self.inside.get() = Some(inside) };
+        // SAFETY: only the caller that set FILLING writes until the state is READY.
+        unsafe { *self.installed.get() = Some(installed) };
         self.state.store(READY, Ordering::Release);
         Ok(())
     }
 
-    /// The sizes, once installed.
+    /// The kmalloc caches, once installed.
     pub fn sizes(&self) -> Option<&Kmalloc<'static>> {
         self.ready().map(|i| &i.sizes)
     }
 
     #[inline]
-    fn ready(&self) -> Option<&Inside> {
+    fn ready(&self) -> Option<&Installed> {
         if self.state.load(Ordering::Acquire) != READY {
             return None;
         }
-        // SAFETY: nobody writes it any more.
+        // SAFETY: it is not written any more.
         #[allow(unsafe_code)]
         unsafe {
-            (*self.inside.get()).as_ref()
+            (*self.installed.get()).as_ref()
         }
     }
 
     #[cold]
-    fn started(&self) -> Option<&Inside> {
+    fn started(&self) -> Option<&Installed> {
         let first =
             self.state
                 .compare_exchange(EMPTY, STARTING, Ordering::Acquire, Ordering::Relaxed);
@@ -143,11 +143,11 @@ impl<C: CurrentCpu> Heap<C> {
     }
 
     #[inline]
-    fn with<R>(&self, f: impl FnOnce(&Inside, &Cpu<'_>) -> R) -> Option<R> {
-        let inside = self.ready().or_else(|| self.started())?;
+    fn with<R>(&self, f: impl FnOnce(&Installed, &Cpu<'_>) -> R) -> Option<R> {
+        let installed = self.ready().or_else(|| self.started())?;
         Some(self.cpus.with(|cpu| match cpu {
-            Some(cpu) => f(inside, cpu),
-            None => f(inside, &inside.spare.lock()),
+            Some(cpu) => f(installed, cpu),
+            None => f(installed, &installed.spare.lock()),
         }))
     }
 }
@@ -160,7 +160,7 @@ impl<C: CurrentCpu> Heap<C> {
             .flatten();
         let Some(memory) = got else { return null_mut() };
         if layout.align() > PAGE as usize && !memory.addr().get().is_multiple_of(layout.align()) {
-            // SAFETY: allocated above, and nobody has seen it.
+            // SAFETY: allocated above, and not published.
             #[allow(unsafe_code)]
             unsafe {
                 self.dealloc(memory.as_ptr(), layout);
@@ -180,7 +180,7 @@ fn bytes_for(layout: Layout) -> Option<usize> {
     }
 }
 
-// SAFETY: what it hands out is an object that nobody else has, of the size class that the layout
+// SAFETY: what it hands out is an object that is not handed out elsewhere, of the size class that the layout
 // leads to in `alloc` and in `dealloc`, aligned as `bytes_for` says.
 #[allow(unsafe_code)]
 unsafe impl<C: CurrentCpu> GlobalAlloc for Heap<C> {
@@ -200,8 +200,8 @@ unsafe impl<C: CurrentCpu> GlobalAlloc for Heap<C> {
             return;
         };
         self.with(|i, cpu| {
-            // SAFETY: the caller gives the memory up; it came from the same class. What a checked
-            // cache finds wrong it has told `Pages::fault`.
+            // SAFETY: the caller gives the memory up; it came from the same class. A checked
+            // cache reports what is wrong to `Pages::fault`.
             let _ = match i.sizes.cache(n) {
                 Some(cache) => unsafe { cache.free(cpu, memory) },
                 None => unsafe { i.sizes.free(cpu, memory) },

@@ -1,4 +1,4 @@
-//! Memory by size alone: one cache for each of a row of sizes, and whole pages above the largest.
+//! kmalloc: one cache for each of a series of sizes, and whole pages above the largest.
 //! `spec: linux-mm 6.1, 6.2`
 //!
 //! Sizes are powers of two, with 96 and 192 between; each power of two is aligned to itself, up to a
@@ -25,7 +25,7 @@ use unfrag::frame::{MAX_ORDER, Pfn};
 /// Most sizes.
 const SIZES: usize = 17;
 
-/// A row of sizes.
+/// A series of sizes.
 struct Row {
     /// Smallest power of two.
     least: u32,
@@ -70,7 +70,7 @@ const fn position(size: u32) -> usize {
     match size {
         96 => 1,
         192 => 2,
-        set => fls(set as u64) as usize - 1,
+        power => fls(power as u64) as usize - 1,
     }
 }
 
@@ -82,33 +82,33 @@ const fn size_at(position: usize) -> u32 {
     }
 }
 
-/// Text in a few bytes.
-struct Short {
+/// The name of a kmalloc cache.
+struct ShortName {
     bytes: [u8; 16],
     len: usize,
 }
 
-impl Write for Short {
-    fn write_str(&mut self, set: &str) -> core::fmt::Result {
-        let end = self.len + set.len();
+impl Write for ShortName {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        let end = self.len + text.len();
         let room = self.bytes.get_mut(self.len..end).ok_or(core::fmt::Error)?;
-        room.copy_from_slice(set.as_bytes());
+        room.copy_from_slice(text.as_bytes());
         self.len = end;
         Ok(())
     }
 }
 
-impl Short {
+impl ShortName {
     /// `size-192` with SLAB, else `kmalloc-192`, `kmalloc-1k`.
-    fn name(design: Design, size: u32) -> Short {
-        let mut name = Short {
+    fn name(design: Design, size: u32) -> ShortName {
+        let mut name = ShortName {
             bytes: [0; 16],
             len: 0,
         };
         let written = match (design, size) {
-            (Design::Slab, set) => write!(name, "size-{set}"),
+            (Design::Slab, size) => write!(name, "size-{size}"),
             (_, 1024..) => write!(name, "kmalloc-{}k", size / 1024),
-            (_, set) => write!(name, "kmalloc-{set}"),
+            (_, size) => write!(name, "kmalloc-{size}"),
         };
         debug_assert!(written.is_ok(), "the longest name fits");
         name
@@ -126,7 +126,7 @@ pub struct Kmalloc<'s> {
 }
 
 impl<'s> Kmalloc<'s> {
-    /// Makes them, of a design and with properties.
+    /// Makes the caches, of a design and with properties.
     ///
     /// # Errors
     /// If there is no memory for their records.
@@ -144,7 +144,7 @@ impl<'s> Kmalloc<'s> {
                 continue;
             }
             let align = if between { 8 } else { size.min(PAGE) };
-            let name = Short::name(design, size);
+            let name = ShortName::name(design, size);
             let options = CacheOptions {
                 name: name.as_str(),
                 size: size as usize,
@@ -195,7 +195,7 @@ impl<'s> Kmalloc<'s> {
     /// If the address is none of these; with checked caches also if the memory was misused.
     ///
     /// # Safety
-    /// The memory came from here, was not freed since, and nobody uses it any more.
+    /// The memory came from here, was not freed since, and is not used any more.
     ///
     /// # Panics
     /// As [`alloc`](Kmalloc::alloc).
@@ -338,8 +338,9 @@ impl<'s> Kmalloc<'s> {
 mod tests {
     use super::*;
 
+    /// `spec: linux-mm 6.1, 6.2`
     #[test]
-    fn sizes_of_kmalloc_spec_6_1_6_2() {
+    fn sizes_of_kmalloc() {
         let slub = |n| kmalloc_size(Design::Slub, n);
         let small = [0, 1, 8, 9, 64, 65, 96, 97, 128, 129, 192, 193];
         let classes = [8, 8, 8, 16, 64, 96, 96, 128, 128, 192, 192, 256].map(Some);
@@ -369,7 +370,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_kernels() {
-        let name = |cache, n| std::string::String::from(Short::name(cache, n).as_str());
+        let name = |design, n| std::string::String::from(ShortName::name(design, n).as_str());
         assert_eq!(name(Design::Slub, 192), "kmalloc-192");
         assert_eq!(name(Design::Slub, 8192), "kmalloc-8k");
         assert_eq!(name(Design::Slab, 131_072), "size-131072");

@@ -1,8 +1,8 @@
 //! Slab caches: objects smaller than a page, or of a size of their own, over any source of pages.
 //!
 //! [`Slabs`] is a set of caches over [`Pages`]; a [`KmemCache`] is one of them, of one of three
-//! designs behind one face: SLAB, SLUB or SLQB ([`Design`]). Whoever allocates says which CPU it is
-//! by that CPU's token, [`Cpu`].
+//! designs behind one interface: SLAB, SLUB or SLQB ([`Design`]). Each call names its CPU by that CPU's
+//! token, [`Cpu`].
 //!
 //! ```
 //! use std::alloc::{Layout, alloc};
@@ -23,35 +23,37 @@
 //! let cpu = slabs.cpu(0)?;
 //! let cache = slabs.create(&CacheOptions::new("filp", 192))?;
 //! let object = cache.alloc(&cpu, Gfp::KERNEL)?;
-//! // SAFETY: it came from this cache, and nobody else has it.
+//! // SAFETY: it came from this cache, and is not used elsewhere.
 //! unsafe { cache.free(&cpu, object)? };
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # The rooms, from the ground up
-//! - [`rules`], [`formulas`]: what era and administrator decide; orders, limits. [`object`]: layout of
-//!   an object. [`fault`]: what is found when memory is misused.
-//! - `word`, `remote`: the two lock-free words, each checked under loom. `lock`, `sync`: what they and
-//!   the others are made of.
-//! - [`pages`]: where slabs come from; `page_block`: pages for others. `map`: the direct map through
-//!   which they are seen. `boot`: the bootstrap cache, where all records live. `memory`: these together.
-//! - `list`: lists of slabs. `cache_record`, `array_cache`: what a cache, a CPU and a node have;
-//!   `slab_record`: what a slab has. `set`: the caches of a set, and its CPUs' tokens.
-//! - `grow`: new slabs, and slabs that go. `slub`, `slqb`, `array` (SLAB): the designs, which work on a
-//!   `work`. `debug`: checked caches. `slow`: where a hit ends and a design begins.
-//! - [`cache`]: hits. [`cpu`]: who is running. [`options`], `plan`, `create`, [`destroy`]: caches come
-//!   and go. [`system`]: a set of caches. [`stat`]: counts. [`validate`]: what must hold, checked.
-//! - [`due`], `reap`: work from time to time. [`shrink`]: who gives memory back when reclaim asks.
-//! - [`kmalloc`], [`typed`], [`heap`]: sizes, types, and a global allocator.
-//! - [`locked`]: pages from a [`Manager`](unfrag::Manager). `sharing`: what threads may share.
-//!
-//! No two of them import each other, however far around.
+//! # The modules
+//! No two files import each other, directly or through others. From the ground up:
+//! - [`rules`]: rules of an era. [`formulas`]: orders, objects of a slab, limits of lists. [`object`]: layout of an
+//!   object. [`fault`]: misuses of memory.
+//! - `word`, `remote`: the two lock-free words, each checked under loom. `lock`, `sync`: locks and atomics.
+//! - [`pages`]: the source of pages. `page_block`: pages for other users. `map`: the direct map. `bootstrap`: the
+//!   bootstrap cache, where all records live. `memory`: these together.
+//! - `list`: lists of slabs. `cache_record`, `array_cache`, `slab_record`: the records of caches, CPUs, nodes and
+//!   slabs. `set`: the caches of a set, and the tokens of its CPUs.
+//! - `grow`: making and discarding slabs. `slub`, `slqb`, `array` (SLAB): the designs; `work`: their operands.
+//!   `debug`: checked caches. `slow`: the slow paths.
+//! - [`cache`]: the fast paths. [`cpu`]: the token of a CPU. [`options`], `plan`, `create`, [`destroy`]: making and
+//!   destroying caches. [`system`]: a set of caches. [`stat`]: counts. [`validate`]: invariants.
+//! - [`due`], `reap`: periodic work. [`shrink`]: shrinkers, for reclaim.
+//! - [`kmalloc`], [`typed`], [`heap`]: caches by size, caches by type, a global allocator.
+//! - [`locked`]: pages from a [`Manager`](unfrag::Manager). `sharing`: checks of `Send` and `Sync`.
 //!
 //! # One allocation
-//! [`KmemCache::alloc`] takes the first object of the CPU's chain. If there is none, `slow` asks the
-//! design: SLUB reloads from its slab, its partial slabs, its node's; SLQB claims what other CPUs
-//! freed, then its partial slabs; SLAB fills its array from the shared one, then from slabs. Failing
-//! all of that, `grow` makes a slab of the order that [`formulas`] gave.
+//! From the call to the frames, with the file of each step:
+//! 1. `cache.rs`: [`KmemCache::alloc`] takes the first object of the CPU's chain.
+//! 2. `slow.rs`: without one, it asks the design of the cache.
+//! 3. `slub.rs`: SLUB reloads from the CPU's slab, then from its partial slabs, then from those of the node.
+//!    `slqb.rs`: SLQB claims what other CPUs freed, then takes a partial slab. `array.rs`: SLAB fills the CPU's
+//!    array from the shared one, then from slabs.
+//! 4. `grow.rs`: without a free object, a new slab is made, of the order that `formulas.rs` gave.
+//! 5. `pages.rs`: its frames come from the source of pages, such as `locked.rs` over a manager.
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -60,7 +62,7 @@ extern crate std;
 
 mod array;
 mod array_cache;
-mod boot;
+mod bootstrap;
 pub mod cache;
 mod cache_record;
 pub mod cpu;

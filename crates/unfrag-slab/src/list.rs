@@ -1,7 +1,6 @@
 //! Lists of slabs, linked through their records.
 //!
-//! A record begins with its [`Links`], by which the lists know it; what else it holds is none of
-//! their business. The links belong to the list that the slab is on, and are changed under that list's
+//! A record begins with its [`Links`], and lists use nothing else of it. The links belong to the list that the slab is on, and are changed under that list's
 //! lock (or by the CPU that holds the slab).
 
 use crate::map::DirectMap;
@@ -19,7 +18,7 @@ impl Links {
     pub fn next(&self) -> u32 {
         self.next.get()
     }
-    /// Links it into a list of a CPU alone.
+    /// Sets what follows it, on a list of a CPU alone.
     pub fn set_next(&self, id: u32) {
         self.next.set(id);
     }
@@ -91,7 +90,7 @@ impl List {
         self.remove(map, id);
         Some(id)
     }
-    /// The slabs, which the closure may not move.
+    /// The slabs from the front. They must not move while this is used.
     pub fn iter<'a>(&self, map: &'a DirectMap) -> impl Iterator<Item = u32> + 'a {
         let mut at = self.head;
         core::iter::from_fn(move || {

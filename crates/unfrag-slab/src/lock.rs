@@ -3,7 +3,7 @@
 //! The caches keep their per-node lists and their records behind it. Hosts that can sleep give the
 //! page allocator's lock another type ([`lock_api::RawMutex`] is all that is asked for).
 //!
-//! Invariant: nobody calls a constructor, a shrinker or the user's code with one of these held.
+//! Invariant: no constructor, shrinker or user code runs while one of these is held.
 
 use crate::sync::{AtomicU32, Ordering, spin};
 use core::sync::atomic::AtomicU64;

@@ -1,10 +1,10 @@
 //! Pages from a [`Manager`], behind a lock.
 //!
-//! The manager deals in numbers of frames; the memory behind those that it manages is the caller's
-//! to provide, at one stretch of addresses.
+//! The manager works on numbers of frames. The caller provides the memory behind them, at one range of
+//! addresses.
 //!
-//! A frame that a slab holds may hold values to which somebody has a `&mut`. So no safe call frees a
-//! frame that it did not take: the manager is lent for reading, and pages come as a [`PageBlock`].
+//! A frame of a slab may hold values that are borrowed by `&mut`. So no safe call frees a frame that it did not
+//! allocate: the manager is lent for reading, and pages come as a [`PageBlock`].
 //!
 //! Safe code cannot free through the manager that it looks at,
 //! ```compile_fail,E0596
@@ -57,8 +57,7 @@ use core::ptr::NonNull;
 use unfrag::frame::MAX_ZONES;
 use unfrag::{CpuId, Host, Manager, NodeId, Order, Pfn, Request};
 
-/// Whose lists of the manager pages come from and go to: under one lock they need no more than those of
-/// one CPU.
+/// The CPU of the manager whose lists are used. Under one lock the lists of one CPU are enough.
 const CPU: CpuId = CpuId(0);
 
 /// Frames of a zone, and their node.
@@ -69,7 +68,7 @@ struct Span {
     node: u8,
 }
 
-/// A manager that slab caches, and others, may share.
+/// A manager that slab caches and other users share.
 pub struct LockedPages<'m, H: Host, R: lock_api::RawMutex = SpinLock> {
     manager: lock_api::Mutex<R, Manager<'m, H>>,
     window: Window,
@@ -84,7 +83,7 @@ impl<'m, H: Host, R: lock_api::RawMutex> LockedPages<'m, H, R> {
     /// # Safety
     /// From `base` on there are [`frames`](LockedPages::frames_of) pages of memory, valid as long as
     /// this lives; those of frames that the manager hands out through this may be read and written,
-    /// and nobody else does.
+    /// and are not used otherwise.
     #[allow(unsafe_code)]
     pub unsafe fn new(manager: Manager<'m, H>, base: NonNull<u8>) -> Option<Self> {
         let (first, frames) = Self::frames_of(&manager)?;
@@ -124,14 +123,14 @@ impl<'m, H: Host, R: lock_api::RawMutex> LockedPages<'m, H, R> {
         Some((Pfn(first), (end - first) as usize))
     }
 
-    /// Looks at the manager, which nobody changes meanwhile; slab caches wait, so `f` must not use one,
-    /// nor call back into these pages.
+    /// Calls `f` with the manager, under the lock. Slab caches wait for it, so `f` must use neither a cache nor
+    /// these pages.
     pub fn view<T>(&self, f: impl FnOnce(&Manager<'m, H>) -> T) -> T {
         f(&self.manager.lock())
     }
 
-    /// Does something with the manager, which nobody else uses meanwhile; slab caches wait, so `f` must
-    /// not use one, nor call back into these pages.
+    /// Calls `f` with the manager, mutable, under the lock. Slab caches wait for it, so `f` must use neither a
+    /// cache nor these pages.
     ///
     /// # Safety
     /// - `f` neither frees nor moves a frame that was handed out through these pages (to a slab cache,
@@ -142,8 +141,8 @@ impl<'m, H: Host, R: lock_api::RawMutex> LockedPages<'m, H, R> {
         f(&mut self.manager.lock())
     }
 
-    /// The manager again. Nobody has a frame of it any more that was borrowed from here; what was
-    /// forgotten (a leaked block, a cache with objects in use) stays allocated.
+    /// Returns the manager. No frame is borrowed from it any more; leaked blocks, and caches with objects in use,
+    /// stay allocated.
     pub fn into_manager(self) -> Manager<'m, H> {
         self.manager.into_inner()
     }
@@ -171,13 +170,13 @@ impl<H: Host + Send, R: lock_api::RawMutex + Send + Sync> LockedPages<'_, H, R> 
 // size; the caller of `new` promised the memory behind them.
 #[allow(unsafe_code)]
 unsafe impl<H: Host + Send, R: lock_api::RawMutex + Send + Sync> Pages for LockedPages<'_, H, R> {
-    fn alloc(&self, r: &PageRequest) -> Option<Pfn> {
-        let request = Request::new(Order(r.order), r.gfp).near(NodeId(r.node));
-        let request = match r.first_pass_only {
-            true => request.first_pass_only(),
-            false => request,
+    fn alloc(&self, request: &PageRequest) -> Option<Pfn> {
+        let block = Request::new(Order(request.order), request.gfp).near(NodeId(request.node));
+        let block = match request.first_pass_only {
+            true => block.first_pass_only(),
+            false => block,
         };
-        self.manager.lock().alloc(&request).ok()
+        self.manager.lock().alloc(&block).ok()
     }
     unsafe fn free(&self, first: Pfn, order: u8) {
         let freed = self.manager.lock().free(CPU, first, Order(order));

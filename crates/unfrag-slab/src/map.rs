@@ -1,11 +1,11 @@
-//! The direct map: how the caches see the frames of their window, and which slab each is of.
+//! The direct map: addresses of the frames of the window, and the slab of each.
 
 use crate::formulas::PAGE;
 use crate::pages::Window;
 use crate::sync::{AtomicU32, Ordering};
 use unfrag::Pfn;
 
-/// The window, and which record each frame's slab has.
+/// The window, and the record of each frame's slab.
 ///
 /// Entry `n` of the table is 0, or the record's place in the window in units of 64 bytes, from 1.
 /// Each frame of a slab names its record; other frames name none.

@@ -1,7 +1,7 @@
-//! What a set of caches stands on: its source of pages, the direct map through which it sees them, and
-//! the bootstrap cache, which cuts them into records.
+//! The memory of a set of caches: its source of pages, the direct map through which it accesses them, and the
+//! bootstrap cache, which divides them into records.
 
-use crate::boot::Boot;
+use crate::bootstrap::BootstrapCache;
 use crate::map::DirectMap;
 use crate::pages::Pages;
 use core::ptr::NonNull;
@@ -11,25 +11,26 @@ use unfrag::Gfp;
 pub(crate) struct Memory {
     pub pages: &'static dyn Pages,
     pub map: DirectMap,
-    pub boot: Boot,
+    pub bootstrap: BootstrapCache,
 }
 
 impl Memory {
     /// `bytes` of zeroed memory for a record, at a multiple of 64.
     pub fn alloc_record(&self, bytes: usize, gfp: Gfp, node: u8) -> Option<NonNull<u8>> {
-        self.boot.alloc(self.pages, &self.map, bytes, gfp, node)
+        self.bootstrap
+            .alloc(self.pages, &self.map, bytes, gfp, node)
     }
     /// Takes a record back.
     ///
     /// # Safety
-    /// As for [`Boot::free`].
+    /// As for [`BootstrapCache::free`].
     #[allow(unsafe_code)]
     pub unsafe fn free_record(&self, at: NonNull<u8>, bytes: usize) {
         // SAFETY: as the caller says.
-        unsafe { self.boot.free(self.pages, &self.map, at, bytes) }
+        unsafe { self.bootstrap.free(self.pages, &self.map, at, bytes) }
     }
     /// Returns the pages without a record in use.
     pub fn trim(&self) {
-        self.boot.trim(self.pages, &self.map);
+        self.bootstrap.trim(self.pages, &self.map);
     }
 }

@@ -1,4 +1,4 @@
-//! What an object of a cache looks like: its size with padding, alignment, and what lies around it.
+//! The layout of an object: its size with padding, its alignment, and the words around it.
 //!
 //! ```text
 //! lead (red zone) | object | red zone | link | state |  … padding to the alignment
@@ -16,11 +16,11 @@ bitflags::bitflags! {
     pub struct CacheFlags: u32 {
         /// Objects do not share cache lines more than their size makes them.
         const HWCACHE_ALIGN = 1;
-        /// A shrinker gives objects back: its pages are of the reclaimable type.
+        /// A shrinker frees its objects: its pages are of the reclaimable type.
         const RECLAIM_ACCOUNT = 2;
-        /// Words around each object show who writes beyond it.
+        /// Words around each object detect writes beyond it.
         const RED_ZONE = 4;
-        /// Free objects are filled with a pattern, which shows who writes to them.
+        /// Free objects are filled with a pattern, which detects writes to them.
         const POISON = 8;
         /// Frees are checked: the object is one of this cache, and is not free.
         const CONSISTENCY = 16;
@@ -59,7 +59,7 @@ pub(crate) struct ObjectLayout {
 
 impl ObjectLayout {
     /// Layout of objects of `object_size` bytes at multiples of `align`, a power of two; `None` if
-    /// that is more than 32 bits of bytes can say.
+    /// the size does not fit 32 bits.
     pub fn new(
         object_size: u32,
         align: u32,

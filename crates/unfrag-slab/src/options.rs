@@ -1,10 +1,10 @@
-//! What a cache should be, and why there is none.
+//! Options of a new cache, and the reasons why it is refused.
 
 use crate::object::{CacheFlags, Constructor};
 use crate::rules::Design;
 use core::fmt;
 
-/// What a cache should be: begin with [`CacheOptions::new`].
+/// Options of a new cache. Start with [`CacheOptions::new`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CacheOptions<'n> {
@@ -60,7 +60,7 @@ impl<'n> CacheOptions<'n> {
     }
 }
 
-/// Why there is no such cache.
+/// Why a cache was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CreateError {

@@ -1,8 +1,7 @@
-//! Pages for somebody who is no slab cache: a block that its holder alone has, and that goes back by
-//! itself.
+//! Pages for users other than slab caches: an owned block, which is freed on drop.
 //!
 //! Invariant: a block comes from its source's `alloc` alone and is freed once, so that no safe call
-//! frees a frame that somebody else holds.
+//! frees a frame of another holder.
 
 use crate::formulas::bytes;
 use crate::pages::{PageRequest, Pages};
@@ -11,8 +10,7 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use unfrag::Pfn;
 
-/// A block of `2^order` frames, of which the holder may use the memory. It goes back to its source
-/// when it is dropped.
+/// An owned block of `2^order` frames, with access to its memory. It goes back to its source on drop.
 #[must_use = "the pages go back when the block is dropped"]
 pub struct PageBlock<'p> {
     pages: &'p dyn Pages,
@@ -63,7 +61,7 @@ impl<'p> PageBlock<'p> {
         unsafe { core::slice::from_raw_parts_mut(self.at.as_ptr().cast(), len) }
     }
 
-    /// Gives it back; dropping it does as much.
+    /// Frees the block, as dropping it does.
     pub fn free(self) {}
 }
 

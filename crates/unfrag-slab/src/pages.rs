@@ -1,7 +1,7 @@
 //! Where slabs come from: the trait [`Pages`], and the caches' window on memory.
 //!
-//! The caches know no zones. They ask for blocks of frames and see them through a *direct map*: one
-//! stretch of addresses in which frame `first + n` lies at `base + 4096 n`, whatever holes there are
+//! The caches know no zones. They ask for blocks of frames and access them through a *direct map*: one
+//! range of addresses in which frame `first + n` lies at `base + 4096 n`, whatever holes there are
 //! between. Only frames that serve as slabs (or hold the caches' own records) are ever touched.
 
 use crate::fault::Fault;
@@ -47,8 +47,7 @@ impl PageRequest {
     }
 }
 
-/// The stretch of addresses in which the caches see frames. It says where they are, and gives no right
-/// to touch them.
+/// The range of addresses at which the caches access frames. It gives no right to access them.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
     /// Frame at `base`.
@@ -59,7 +58,7 @@ pub struct Window {
     pub base: NonNull<u8>,
 }
 
-// SAFETY: the address is a number here; whoever follows it has his own reason why he may.
+// SAFETY: the address is a number here; each access to it is justified where it is made.
 #[allow(unsafe_code)]
 unsafe impl Send for Window {}
 // SAFETY: as above.
@@ -71,19 +70,18 @@ unsafe impl Sync for Window {}
 /// # Safety
 /// - [`window`](Pages::window) always answers the same.
 /// - What [`alloc`](Pages::alloc) hands out lies within the window, is aligned to its order, may be
-///   read and written there, and is nobody else's until it is freed.
+///   read and written there, and is not handed out again until it is freed.
 #[allow(unsafe_code)]
 pub unsafe trait Pages: Sync {
     /// A block of frames: its first one. `None` if there is none, or not with these rights.
     ///
-    /// Whoever wants pages for himself takes a [`PageBlock`](crate::PageBlock), which goes back by
-    /// itself.
+    /// Users other than slab caches take a [`PageBlock`](crate::PageBlock), which is freed on drop.
     fn alloc(&self, request: &PageRequest) -> Option<Pfn>;
     /// Takes back a block that [`alloc`](Pages::alloc) handed out.
     ///
     /// # Safety
     /// The caller got the block from [`alloc`](Pages::alloc) of this source, at this order; it was not
-    /// freed since, and nobody uses it any more.
+    /// freed since, and is not used any more.
     unsafe fn free(&self, first: Pfn, order: u8);
     /// Where frames are seen. Asked once, when a set of caches is made, and whenever a block is taken.
     fn window(&self) -> Window;
@@ -96,7 +94,7 @@ pub unsafe trait Pages: Sync {
     fn free_and_total(&self) -> (u64, u64) {
         (0, 0)
     }
-    /// A cache found that someone broke its memory. Who frees the object is told as well.
+    /// A cache found a misuse of its memory. A call that frees the object returns the fault too.
     fn fault(&self, fault: &Fault) {
         let _ = fault;
     }

@@ -1,4 +1,4 @@
-//! A cache on paper, and the records in the bootstrap cache of which it is made.
+//! The plan of a new cache: the values that follow from its options, and the making of its records.
 
 use crate::array_cache::{free_aliens, free_array, new_aliens, new_array};
 use crate::cache_record::{CacheRecord, CpuRecord, NodeLists, NodeRecord, Quarantine};
@@ -18,7 +18,7 @@ use core::cell::Cell;
 use core::ptr::{NonNull, null, null_mut};
 use unfrag::Gfp;
 
-/// A cache on paper.
+/// The values of a new cache that follow from its options and the rules.
 pub(crate) struct Plan {
     name: Name,
     design: Design,
@@ -31,20 +31,20 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub fn new(set: &Set, o: &CacheOptions<'_>) -> Result<Plan, CreateError> {
-        let name = Name::new(o.name).ok_or(CreateError::Name)?;
-        if !o.align.is_power_of_two() || o.align > 4096 {
-            return Err(CreateError::Align(o.align));
+    pub fn new(set: &Set, options: &CacheOptions<'_>) -> Result<Plan, CreateError> {
+        let name = Name::new(options.name).ok_or(CreateError::Name)?;
+        if !options.align.is_power_of_two() || options.align > 4096 {
+            return Err(CreateError::Align(options.align));
         }
-        let bad_size = CreateError::Size(o.size);
-        let size = u32::try_from(o.size).map_err(|_| bad_size)?;
+        let bad_size = CreateError::Size(options.size);
+        let size = u32::try_from(options.size).map_err(|_| bad_size)?;
         if size == 0 || size > 4 << 20 {
             return Err(bad_size);
         }
-        let design = o.design.unwrap_or(set.rules.design);
-        let (flags, ctor) = (o.flags, o.ctor.is_some());
+        let design = options.design.unwrap_or(set.rules.design);
+        let (flags, ctor) = (options.flags, options.ctor.is_some());
         let layout =
-            ObjectLayout::new(size, o.align as u32, flags, ctor, design).ok_or(bad_size)?;
+            ObjectLayout::new(size, options.align as u32, flags, ctor, design).ok_or(bad_size)?;
         let reclaimable = flags.contains(CacheFlags::RECLAIM_ACCOUNT);
         let order = match design {
             Design::Slab => slab_order(layout.size, layout.align, reclaimable, set.large_memory),
@@ -60,7 +60,7 @@ impl Plan {
             name,
             design,
             flags,
-            ctor: o.ctor,
+            ctor: options.ctor,
             object_size: size,
             layout,
             order,
@@ -68,7 +68,7 @@ impl Plan {
         })
     }
 
-    /// Whether a cache that is there serves as well.
+    /// Whether an existing cache serves as well, so that both share their slabs.
     pub fn merges_with(&self, set: &Set, cache: &CacheRecord) -> bool {
         let never = CacheFlags::DEBUG | CacheFlags::NO_MERGE;
         let (mine, its) = (self.layout.size, cache.layout.size);
@@ -86,7 +86,7 @@ impl Plan {
             && its - mine < 8
     }
 
-    /// Puts the cache into the bootstrap cache.
+    /// Makes the records of the cache in the bootstrap cache. `None` if there is no memory.
     #[allow(unsafe_code)]
     pub fn build(&self, set: &Set) -> Option<&'static CacheRecord> {
         let size = self.layout.size;
@@ -251,7 +251,7 @@ pub(crate) fn free_cpus(set: &Set, cpus: *const CpuRecord) {
         return;
     };
     for cpu in 0..usize::from(set.cpus) {
-        // SAFETY: there is one a CPU, and nobody uses the cache any more.
+        // SAFETY: there is one a CPU, and the cache is not used any more.
         free_array(&set.memory, unsafe { at.add(cpu).as_ref() }.array.get());
     }
     // SAFETY: allocated with that size.
@@ -267,7 +267,7 @@ pub(crate) fn free_nodes(set: &Set, nodes: *const NodeRecord) {
         return;
     };
     for node in 0..usize::from(set.nodes) {
-        // SAFETY: there is one a node, and nobody uses the cache any more.
+        // SAFETY: there is one a node, and the cache is not used any more.
         let n = unsafe { at.add(node).as_ref() };
         free_array(&set.memory, n.lists.lock().shared);
         free_aliens(&set.memory, set.nodes, n.aliens);

@@ -5,7 +5,7 @@ use crate::due::Due;
 use crate::slow;
 
 impl Cpu<'_> {
-    /// Does what is due on this CPU for every cache, and empties lists that somebody asked it to.
+    /// Does what is due on this CPU for every cache, and empties the lists that another CPU asked it to empty.
     pub fn reap(&self, due: Due) {
         let id = self.id();
         let set = self.set();

@@ -1,8 +1,8 @@
 //! SLQB's queue of objects that other CPUs freed: they splice whole lists onto it, its CPU takes
 //! everything at once. `spec: linux-mm 6.3`
 //!
-//! Head and count share one word, so the count is exact. Nobody takes single objects, so an old
-//! value that comes back (ABA) is harmless. Checked under loom by the tests below.
+//! Head and count share one word, so the count is exact. Single objects are never taken, so an old value that
+//! comes back (ABA) is harmless. Checked under loom by the tests below.
 
 use crate::sync::Ordering;
 use crate::sync::model::AtomicU64;
@@ -22,7 +22,7 @@ impl RemoteQueue {
     }
 
     /// Splices a list of `n` objects that begins at `first`; `link` writes the place that follows
-    /// its last object, and may run several times. Answers the count after it, or `None`, with
+    /// its last object, and may run several times. Returns the count after it, or `None`, with
     /// nothing changed, if the queue cannot count so many.
     #[inline]
     pub fn splice(&self, first: Place, n: u32, mut link: impl FnMut(Place)) -> Option<u32> {

@@ -1,8 +1,8 @@
-//! What the administrator and the era decide: which allocator, which orders, what is tried first.
+//! Rules of an era, and settings of the administrator: design, orders, first attempt.
 //!
 //! Invariant: a rule is a value; each is looked at in one place. `spec: linux-mm 6.1-6.5`
 
-/// The three designs. The enum is exhaustive: who treats one is to treat all.
+/// The three designs. The enum is exhaustive, so that each match covers all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Design {
     /// Arrays of free objects, per CPU, shared, and for each remote node. `spec: linux-mm 6.1`
@@ -44,7 +44,7 @@ pub enum OrderSearch {
     Ceil,
 }
 
-/// What SLUB does to get more than the least order. `spec: linux-mm 6.2, 6.5`
+/// How SLUB tries for more than the least order. `spec: linux-mm 6.2, 6.5`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstAttempt {
     /// As the caller asked, without warning or retry: it may reclaim, and wakes kswapd (2.6.28).

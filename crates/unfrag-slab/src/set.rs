@@ -1,4 +1,4 @@
-//! A set of caches from inside: its memory, its rules, its CPUs' tokens, and the list of its caches.
+//! The state of a set of caches: its memory, its rules, its CPUs' tokens, and the list of its caches.
 
 use crate::cache_record::CacheRecord;
 use crate::lock::Locked;
@@ -8,12 +8,12 @@ use crate::rules::Rules;
 use crate::shrink::Shrinkers;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, spin};
 
-/// Where a CPU's token is: here, with somebody, with somebody for a moment.
+/// State of a CPU's token: free, claimed, borrowed for a short time.
 const IN: u32 = 0;
 const OUT: u32 = 1;
 const BORROWED: u32 = 2;
 
-/// The set itself, in a page of its own.
+/// The state of a set of caches, in the bootstrap cache.
 pub(crate) struct Set {
     pub memory: Memory,
     pub rules: Rules,
@@ -21,7 +21,7 @@ pub(crate) struct Set {
     pub nodes: u8,
     /// Whether there are more than 32 MiB, which moves SLAB's break order.
     pub large_memory: bool,
-    /// One word a CPU: where its token is.
+    /// The state of the token of each CPU, one word each.
     pub claims: *const AtomicU32,
     pub node_of_cpu: fn(u16) -> u8,
     /// First of all caches.
@@ -47,7 +47,7 @@ impl Set {
     pub fn map(&self) -> &DirectMap {
         &self.memory.map
     }
-    /// Takes a CPU's token, if it is not out; waits for whoever has it only for a moment.
+    /// Claims a CPU's token. Returns false if it is claimed already; waits while it is borrowed.
     pub fn claim(&self, cpu: u16) -> bool {
         loop {
             match self.try_claim(cpu, OUT) {
@@ -57,7 +57,7 @@ impl Set {
             }
         }
     }
-    /// Takes it for a moment, to empty the CPU's lists.
+    /// Borrows a CPU's token for a short time, to empty the CPU's lists. Returns false if it is not free.
     pub fn borrow(&self, cpu: u16) -> bool {
         self.try_claim(cpu, BORROWED).is_ok()
     }

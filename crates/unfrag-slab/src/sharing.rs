@@ -1,8 +1,7 @@
-//! What threads may share and what they may only hand on, held by the compiler.
+//! Compile-time checks of `Send` and `Sync`.
 //!
-//! A set, its caches and its source of pages are everybody's. A CPU's token goes from hand to hand, but
-//! never lies in two of them; so a value's handle, which borrows one, stays where it is until it is
-//! packed.
+//! A set, its caches and its source of pages may be shared between threads. A CPU's token may be sent but not
+//! shared. A value's handle borrows one, so it may not be sent until it is packed.
 
 use crate::cache::KmemCache;
 use crate::cpu::Cpu;

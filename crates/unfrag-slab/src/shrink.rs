@@ -1,4 +1,4 @@
-//! Shrinkers: who has objects that can be given up registers here, and reclaim asks.
+//! Shrinkers: owners of objects that can be freed register here, and reclaim asks them to.
 //! `spec: linux-mm 4.1`
 //!
 //! Each call adds `4 × scanned / seeks × objects / (lru_pages + 1)` to what the shrinker still has to
@@ -11,17 +11,17 @@ use unfrag::Gfp;
 
 /// Objects scanned at a time.
 pub const SHRINK_BATCH: u64 = 128;
-/// What getting an object back costs, unless its owner knows better.
+/// Default cost of making an object again (`DEFAULT_SEEKS`).
 pub const DEFAULT_SEEKS: u32 = 2;
 
-/// Somebody with objects that can be given up when reclaim asks. It is called by
+/// An owner of objects that can be freed when reclaim asks. It is called by
 /// [`Slabs::shrink_slab`](crate::Slabs::shrink_slab) alone, with no lock of the caches held.
 pub trait Shrinker: Sync {
     /// Objects that could be freed.
     fn count(&self) -> u64;
-    /// Looks at `n` of them and frees what can be freed; answers how many. `None`: not now.
+    /// Scans `n` of them and frees what can be freed. Returns how many were freed; `None` if it cannot free now.
     fn scan(&self, n: u64, gfp: Gfp) -> Option<u64>;
-    /// What getting an object back costs; more means that fewer are freed.
+    /// Cost of making an object again; the higher, the fewer are freed.
     fn seeks(&self) -> u32 {
         DEFAULT_SEEKS
     }
@@ -185,8 +185,9 @@ impl Shrinkers {
 mod tests {
     use super::*;
 
+    /// `spec: linux-mm 4.1`
     #[test]
-    fn share_of_a_shrinker_spec_4_1() {
+    fn share_of_a_shrinker() {
         // 4 × 1000 / 2 × 500 / (9999 + 1) = 100.
         assert_eq!(shrink_target(0, 1000, 9999, 500, 2), 100);
         assert_eq!(

@@ -11,7 +11,7 @@ use crate::word::AtomicWord;
 /// A slab.
 #[repr(C)]
 pub(crate) struct SlabRecord {
-    /// Its place on a list; first, for lists know nothing else of it.
+    /// Its links; the first field, as lists expect them at the start of a record.
     links: Links,
     /// Tag of the CPU record whose chain takes what is freed into this slab at once; 0 for none.
     pub owner: AtomicUsize,

@@ -1,4 +1,4 @@
-//! Where a hit ends: the slow paths, by design, with the checks of checked caches around them.
+//! The slow paths, by design, with the checks of checked caches around them.
 
 use crate::cache_record::{CacheRecord, CpuRecord};
 use crate::due::Due;
@@ -37,8 +37,8 @@ pub(crate) fn alloc(
         Some(n) if n == cpu.node.get() && work.set.nodes == 1 => None,
         n => n,
     };
-    if cpu.drain.load(Ordering::Relaxed) != 0 {
-        cpu.drain.store(0, Ordering::Relaxed);
+    if cpu.drain_requested.load(Ordering::Relaxed) != 0 {
+        cpu.drain_requested.store(0, Ordering::Relaxed);
         flush(&work);
     }
     loop {
@@ -51,11 +51,11 @@ pub(crate) fn alloc(
         }
         match debug::on_alloc(cache, object) {
             Ok(()) => return Some(object),
-            // Nobody gets an object that somebody else writes to.
+            // An object that was written to after its free is not handed out.
             Err(kind) => {
                 fault(set, cache, object, kind);
-                let mut q = cache.quarantine.lock();
-                q.0 = debug::quarantine(cache, object, q.0);
+                let mut quarantine = cache.quarantine.lock();
+                quarantine.0 = debug::quarantine(cache, object, quarantine.0);
             }
         }
     }
@@ -82,7 +82,7 @@ fn take(work: &Work, gfp: Gfp, node: Option<u8>) -> Option<*mut u8> {
         }
         _ => {}
     }
-    // A checked cache comes by here with a chain.
+    // In a checked cache the chain may have objects here.
     if let Some(object) = work.pop() {
         cpu.alloc_fast.add(1);
         return Some(object);
@@ -154,17 +154,17 @@ fn put(work: &Work, id: u32, object: *mut u8) -> Result<(), FaultKind> {
     }
 }
 
-/// Frees what somebody wrote to, of a cache that goes.
+/// Frees the objects in quarantine of a cache that is destroyed.
 pub(crate) fn release_quarantine(set: &Set, cache: &CacheRecord) {
     let work = Work::without_cpu(set, cache);
     loop {
-        let mut q = cache.quarantine.lock();
-        let object = q.0;
+        let mut quarantine = cache.quarantine.lock();
+        let object = quarantine.0;
         if object.is_null() {
             return;
         }
-        q.0 = debug::unquarantine(set.map(), cache, object);
-        drop(q);
+        quarantine.0 = debug::unquarantine(set.map(), cache, object);
+        drop(quarantine);
         if let Some(id) = work.map().entry(object) {
             let freed = put(&work, id, object);
             debug_assert!(freed.is_ok(), "an object in quarantine is out of its slab");
@@ -172,7 +172,7 @@ pub(crate) fn release_quarantine(set: &Set, cache: &CacheRecord) {
     }
 }
 
-/// Counts a free: fast where a cache without checks would have hit. SLAB counts itself.
+/// Counts a free: as fast where a cache without checks would take the fast path. SLAB counts by itself.
 fn count_free(work: &Work, id: u32) {
     if work.cache.design == Design::Slab {
         return;
@@ -184,7 +184,7 @@ fn count_free(work: &Work, id: u32) {
     }
 }
 
-/// A chain that has grown beyond its mark.
+/// Shortens a chain that has grown beyond its limit.
 #[cold]
 #[inline(never)]
 pub(crate) fn overflow(set: &Set, cache: &CacheRecord, cpu: &CpuRecord) {
@@ -194,7 +194,7 @@ pub(crate) fn overflow(set: &Set, cache: &CacheRecord, cpu: &CpuRecord) {
 /// Empties a CPU's lists.
 pub(crate) fn flush_cpu(set: &Set, cache: &CacheRecord, cpu: &CpuRecord) {
     let work = Work::new(set, cache, cpu);
-    cpu.drain.store(0, Ordering::Relaxed);
+    cpu.drain_requested.store(0, Ordering::Relaxed);
     flush(&work);
 }
 
@@ -214,7 +214,7 @@ pub(crate) fn shrink_nodes(set: &Set, cache: &CacheRecord) {
     match cache.design {
         Design::Slab => array::shrink(&work),
         Design::Slub => (0..work.set.nodes).for_each(|n| slub::shrink_node(&work, n)),
-        // Its empty slabs go at once.
+        // SLQB frees empty slabs at once.
         Design::Slqb => {}
     }
 }
@@ -229,8 +229,8 @@ pub(crate) fn reap_cpu(
 ) {
     let work = Work::new(set, cache, cpu);
     work.open();
-    if cpu.drain.load(Ordering::Relaxed) != 0 {
-        cpu.drain.store(0, Ordering::Relaxed);
+    if cpu.drain_requested.load(Ordering::Relaxed) != 0 {
+        cpu.drain_requested.store(0, Ordering::Relaxed);
         match cache.design {
             Design::Slab => array::flush(&work),
             Design::Slub => slub::flush(&work),

@@ -50,7 +50,7 @@ pub(crate) fn alloc_on(work: &Work, gfp: Gfp, node: u8) -> Option<*mut u8> {
         }
         object
     };
-    let mut own = work.cpu.own.lock();
+    let mut own = work.cpu.own_slabs.lock();
     let near = own
         .iter(work.map())
         .find(|id| work.map().slab(*id).node == node);
@@ -61,7 +61,7 @@ pub(crate) fn alloc_on(work: &Work, gfp: Gfp, node: u8) -> Option<*mut u8> {
     let id = new_slab(work.set, work.cache, gfp, node)?;
     let slab = work.map().slab(id);
     slab.owner.store(work.cpu.tag.get(), Ordering::Relaxed);
-    let mut own = work.cpu.own.lock();
+    let mut own = work.cpu.own_slabs.lock();
     own.push_back(work.map(), id);
     Some(one_of(&mut own, id))
 }
@@ -92,7 +92,7 @@ fn take_all(work: &Work, slab: &SlabRecord) {
 }
 
 fn take_partial(work: &Work) -> bool {
-    let mut own = work.cpu.own.lock();
+    let mut own = work.cpu.own_slabs.lock();
     let is_near = |id: &u32| work.map().slab(*id).node == work.cpu.node.get();
     let near = match work.set.nodes {
         1 => None,
@@ -109,7 +109,7 @@ fn take_partial(work: &Work) -> bool {
 /// Takes what other CPUs freed; the free list must be empty or hold few.
 #[allow(unsafe_code)]
 fn claim_remote(work: &Work) {
-    work.cpu.check.store(0, Ordering::Relaxed);
+    work.cpu.claim_requested.store(0, Ordering::Relaxed);
     let Some((place, n)) = work.cpu.remote.take() else {
         return;
     };
@@ -142,7 +142,7 @@ pub(crate) fn overflow(work: &Work) {
 /// Gives `n` objects of the free list back to their slabs.
 fn give_back(work: &Work, n: u32) {
     let mut gone = List::default();
-    let mut own = work.cpu.own.lock();
+    let mut own = work.cpu.own_slabs.lock();
     for _ in 0..n {
         let Some(object) = work.pop() else { break };
         put_into_slab(work, &mut own, object, &mut gone);
@@ -200,25 +200,25 @@ pub(crate) fn free_slow(work: &Work, id: u32, object: *mut u8) {
         overflow(work);
         return;
     }
-    let l = &work.cpu.rlist;
-    if l.nr.get() > 0 && l.target.get() != owner {
-        flush_rlist(work);
+    let list = &work.cpu.remote_list;
+    if list.nr.get() > 0 && list.target.get() != owner {
+        flush_remote_list(work);
     }
     // SAFETY: the object was freed to this CPU.
     #[allow(unsafe_code)]
     unsafe {
-        set_next(object, work.cache.next_at(), l.head.get());
+        set_next(object, work.cache.next_at(), list.head.get());
     }
-    if l.nr.get() == 0 {
-        l.tail.set(object);
-        l.target.set(owner);
+    if list.nr.get() == 0 {
+        list.tail.set(object);
+        list.target.set(owner);
     }
-    l.head.set(object);
-    l.nr.set(l.nr.get() + 1);
-    if l.nr.get() >= work.cache.slqb.freebatch {
-        flush_rlist(work);
+    list.head.set(object);
+    list.nr.set(list.nr.get() + 1);
+    if list.nr.get() >= work.cache.slqb.freebatch {
+        flush_remote_list(work);
     }
-    if work.cpu.check.load(Ordering::Relaxed) != 0 {
+    if work.cpu.claim_requested.load(Ordering::Relaxed) != 0 {
         claim_remote(work);
     }
 }
@@ -234,15 +234,15 @@ fn target<'a>(work: &Work<'a>, owner: usize) -> &'a CpuRecord {
 }
 
 /// Sends the remote list to its CPU.
-fn flush_rlist(work: &Work) {
-    let l = &work.cpu.rlist;
-    let n = l.nr.replace(0);
+fn flush_remote_list(work: &Work) {
+    let list = &work.cpu.remote_list;
+    let n = list.nr.replace(0);
     if n == 0 {
         return;
     }
-    let head = l.head.replace(null_mut());
-    let tail = l.tail.replace(null_mut());
-    splice(work, target(work, l.target.replace(0)), head, tail, n);
+    let head = list.head.replace(null_mut());
+    let tail = list.tail.replace(null_mut());
+    splice(work, target(work, list.target.replace(0)), head, tail, n);
 }
 
 /// Splices a list of `n` objects onto a CPU's queue, or, if that is long, into their slabs.
@@ -257,13 +257,13 @@ fn splice(work: &Work, target: &CpuRecord, head: *mut u8, tail: *mut u8, n: u32)
         };
         if let Some(after) = target.remote.splice(work.map().place(head), n, link) {
             if after >= limits.freebatch && after - n < limits.freebatch {
-                target.check.store(1, Ordering::Relaxed);
+                target.claim_requested.store(1, Ordering::Relaxed);
             }
             return;
         }
     }
     let mut gone = List::default();
-    let mut own = target.own.lock();
+    let mut own = target.own_slabs.lock();
     let mut at = head;
     for _ in 0..n {
         // SAFETY: the list is ours and has `n` objects.
@@ -275,16 +275,16 @@ fn splice(work: &Work, target: &CpuRecord, head: *mut u8, tail: *mut u8, n: u32)
     discard_all(work, gone);
 }
 
-/// Gives all that the CPU has back to the slabs.
+/// Frees all objects of the CPU's lists into their slabs.
 pub(crate) fn flush(work: &Work) {
-    flush_rlist(work);
+    flush_remote_list(work);
     claim_remote(work);
     give_back(work, u32::MAX);
 }
 
-/// What the 3-second trim does: sends the remote list, claims the queue, returns a batch.
+/// The trim, every 3 s: sends the remote list, claims the queue, returns a batch.
 pub(crate) fn trim(work: &Work) {
-    flush_rlist(work);
+    flush_remote_list(work);
     claim_remote(work);
     give_back(work, work.cache.slqb.freebatch);
 }

@@ -1,13 +1,13 @@
 //! SLUB: each CPU owns one slab, whose free objects it chains up; every slab has its own free chain
-//! besides, in its word, to which anyone may free with one compare-and-swap. `spec: linux-mm 6.2`
+//! besides, in its word, to which any CPU may free with one compare-and-swap. `spec: linux-mm 6.2`
 //!
 //! Where a slab is:
 //! - *frozen*: the CPU's slab, or one of the CPU's partial slabs; on no list of a node;
 //! - *partial*, not frozen, with a free object: on its node's list;
-//! - *full*, not frozen, without one: nowhere, until an object of it is freed.
+//! - *full*, not frozen, without one: on no list, until an object of it is freed.
 //!
-//! Invariant: whoever changes a word that is not frozen so that the slab must go on or off its node's
-//! list holds that node's lock when it does; all other changes need no lock.
+//! Invariant: a change of a word that is not frozen, by which the slab goes on or off its node's list, is made
+//! under that node's lock. All other changes need no lock.
 
 use crate::fault::FaultKind;
 use crate::grow::{discard, new_slab, start};
@@ -39,7 +39,7 @@ pub(crate) fn refill(work: &Work, gfp: Gfp, node: Option<u8>) -> bool {
         let elsewhere = node.is_some_and(|n| n != work.map().slab(id).node);
         if elsewhere || !work.cpu.head.get().is_null() {
             deactivate(work);
-        } else if reload_or_let_go(work, id) {
+        } else if reload_or_release(work, id) {
             return true;
         }
     }
@@ -61,11 +61,11 @@ pub(crate) fn refill(work: &Work, gfp: Gfp, node: Option<u8>) -> bool {
     node.is_none() && (0..work.set.nodes).any(|n| n != near && from_node(work, n))
 }
 
-/// Takes what was freed to the CPU's slab meanwhile; if there is nothing, the slab is full, and no
-/// longer the CPU's.
-fn reload_or_let_go(work: &Work, id: u32) -> bool {
+/// Takes the objects that were freed into the CPU's slab meanwhile. If there are none, the slab is full, and the
+/// CPU gives it up.
+fn reload_or_release(work: &Work, id: u32) -> bool {
     let slab = work.map().slab(id);
-    // Before the word: whoever sees it thawed may make it his own.
+    // Before the word: another CPU that sees the slab thawed may take it.
     slab.owner.store(0, Ordering::Relaxed);
     work.cpu.slab.set(0);
     let full = |w: Word| (w.head() == 0).then(|| w.with_frozen(false));
@@ -263,7 +263,7 @@ fn drain_partial(work: &Work) {
     }
 }
 
-/// Gives all that the CPU has back to the nodes.
+/// Gives the CPU's slab and its partial slabs back to the nodes.
 pub(crate) fn flush(work: &Work) {
     deactivate(work);
     drain_partial(work);

@@ -1,4 +1,4 @@
-//! The data behind slabinfo and `slabinfo -AD`; text is made elsewhere. `spec: linux-mm 6.4, 7.4`
+//! The data behind slabinfo and `slabinfo -AD`, without their text. `spec: linux-mm 6.4, 7.4`
 
 use crate::array::shared_avail;
 use crate::cache::KmemCache;
@@ -33,7 +33,7 @@ pub struct CacheInfo {
     pub active_objects: u64,
     /// Objects that its slabs have room for.
     pub total_objects: u64,
-    /// Slabs with an object in use (SLAB); all slabs (SLUB and SLQB, as their kernels say).
+    /// Slabs with an object in use (SLAB); all slabs (SLUB and SLQB, as their kernels count).
     pub active_slabs: u64,
     /// Slabs.
     pub total_slabs: u64,
@@ -124,7 +124,7 @@ fn out_of_slabs(set: &Set, cache: &CacheRecord) -> (u64, u64, u64) {
     }
     if cache.design == Design::Slqb {
         for c in cache.all_cpus() {
-            let own = c.own.lock();
+            let own = c.own_slabs.lock();
             let on = |id: u32| {
                 let slab = set.map().slab(id);
                 u64::from(slab.objects.saturating_sub(slab.word.load().inuse()))

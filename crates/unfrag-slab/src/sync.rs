@@ -1,7 +1,7 @@
-//! Atomics of the slab caches, as the checkers want them.
+//! Atomics of the slab caches, with variants for the model checkers.
 //!
 //! Ordinarily these are `core`'s. Under `cfg(shuttle)` each operation first lets shuttle run another
-//! thread (so that a set of caches can be used inside shuttle's checks alone); the layout stays, so
+//! thread (so a set of caches can be used inside shuttle's checks only); the layout stays, so
 //! that zeroed memory is still a valid atomic. Under `cfg(loom)` the
 //! modules with a lock-free word of their own use loom's types ([`model`]); nothing else does, and
 //! nothing else is run under loom.
@@ -9,7 +9,7 @@
 pub(crate) use core::sync::atomic::Ordering;
 
 #[cfg(not(shuttle))]
-mod plain {
+mod native {
     pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
     /// A place where another thread may go on.
     #[inline(always)]
@@ -18,10 +18,10 @@ mod plain {
     }
 }
 #[cfg(not(shuttle))]
-pub(crate) use plain::*;
+pub(crate) use native::*;
 
 #[cfg(shuttle)]
-mod watched {
+mod yielding {
     use super::Ordering;
     use core::sync::atomic;
 
@@ -34,7 +34,7 @@ mod watched {
         shuttle::thread::yield_now();
     }
 
-    macro_rules! watched {
+    macro_rules! yielding {
         ($name:ident, $int:ty) => {
             #[derive(Debug, Default)]
             #[repr(transparent)]
@@ -87,12 +87,12 @@ mod watched {
             }
         };
     }
-    watched!(AtomicU32, u32);
-    watched!(AtomicU64, u64);
-    watched!(AtomicUsize, usize);
+    yielding!(AtomicU32, u32);
+    yielding!(AtomicU64, u64);
+    yielding!(AtomicUsize, usize);
 }
 #[cfg(shuttle)]
-pub(crate) use watched::*;
+pub(crate) use yielding::*;
 
 /// Types for the modules that loom checks.
 pub(crate) mod model {

@@ -1,10 +1,10 @@
 //! A set of caches over one source of pages: [`Slabs`].
 //!
-//! All that it knows lives in pages of that source, in the bootstrap cache: the set itself, each
-//! cache's descriptor, what CPUs and nodes have of it. The caller hands in one table, four bytes for
+//! All its state lives in pages of that source, in the bootstrap cache: the set itself, each cache's descriptor,
+//! the records of CPUs and nodes. The caller hands in one table, four bytes for
 //! each frame of the window, which leads from an object to its slab.
 
-use crate::boot::Boot;
+use crate::bootstrap::BootstrapCache;
 use crate::cache::NoMemory;
 use crate::cpu::{Cpu, CpuError};
 use crate::destroy::drop_all;
@@ -34,7 +34,7 @@ impl FrameEntry {
     }
 }
 
-/// What a set of caches is made for.
+/// Configuration of a set of caches.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SlabConfig {
@@ -163,19 +163,23 @@ impl<'p> Slabs<'p> {
         let map = DirectMap::new(&window, table);
         // SAFETY: `Slabs<'p>` and all that it lends live no longer than `'p`.
         let pages: &'static dyn Pages = unsafe { core::mem::transmute(pages) };
-        let boot = Boot::new();
-        let claims = boot
+        let bootstrap = BootstrapCache::new();
+        let claims = bootstrap
             .alloc(pages, &map, cpus * size_of::<AtomicU32>(), Gfp::KERNEL, 0)
             .ok_or(SlabsError::NoMemory)?;
-        let room = boot.alloc(pages, &map, size_of::<Set>(), Gfp::KERNEL, 0);
+        let room = bootstrap.alloc(pages, &map, size_of::<Set>(), Gfp::KERNEL, 0);
         let Some(room) = room else {
             // SAFETY: allocated above with that size; zero is a valid word.
-            unsafe { boot.free(pages, &map, claims, cpus * size_of::<AtomicU32>()) };
-            boot.trim(pages, &map);
+            unsafe { bootstrap.free(pages, &map, claims, cpus * size_of::<AtomicU32>()) };
+            bootstrap.trim(pages, &map);
             return Err(SlabsError::NoMemory);
         };
         let set = Set {
-            memory: Memory { pages, map, boot },
+            memory: Memory {
+                pages,
+                map,
+                bootstrap,
+            },
             rules: config.rules,
             cpus: config.cpus,
             nodes: config.nodes,
@@ -203,10 +207,10 @@ impl<'p> Slabs<'p> {
         }
     }
 
-    /// Claims the token of a CPU: whoever has it is that CPU, until it is dropped.
+    /// Claims the token of a CPU, until the token is dropped.
     ///
     /// # Errors
-    /// If the CPU does not exist, or its token is out.
+    /// If the CPU does not exist, or its token is claimed already.
     pub fn cpu(&self, cpu: u16) -> Result<Cpu<'_>, CpuError> {
         Cpu::claim(self.set(), cpu)
     }
@@ -214,7 +218,7 @@ impl<'p> Slabs<'p> {
     /// Claims the token of any CPU.
     ///
     /// # Errors
-    /// If all are out.
+    /// If all are claimed.
     pub fn any_cpu(&self) -> Result<Cpu<'_>, CpuError> {
         (0..self.set().cpus)
             .find_map(|c| self.cpu(c).ok())
@@ -249,7 +253,7 @@ impl<'p> Slabs<'p> {
     /// If there is no memory for its record.
     #[allow(unsafe_code)]
     pub fn register_shrinker(&self, shrinker: &'p dyn Shrinker) -> Result<ShrinkerId, NoMemory> {
-        // SAFETY: the set lives no longer than `'p`, and calls nobody after that.
+        // SAFETY: the set lives no longer than `'p`, and calls no shrinker after that.
         let shrinker =
             unsafe { core::mem::transmute::<&'p dyn Shrinker, &'static dyn Shrinker>(shrinker) };
         let set = self.set();
@@ -257,7 +261,7 @@ impl<'p> Slabs<'p> {
         id.ok_or(NoMemory)
     }
 
-    /// Forgets a shrinker; false if it is not registered.
+    /// Unregisters a shrinker; false if it is not registered.
     pub fn unregister_shrinker(&self, id: ShrinkerId) -> bool {
         let set = self.set();
         set.shrinkers.unregister(&set.memory, id)
@@ -271,7 +275,7 @@ impl<'p> Slabs<'p> {
 
     /// Pages that the caches' own records take, beside [`slab_pages`](Slabs::slab_pages).
     pub fn record_pages(&self) -> u64 {
-        self.set().memory.boot.pages()
+        self.set().memory.bootstrap.pages()
     }
 }
 
@@ -286,7 +290,7 @@ impl Drop for Slabs<'_> {
         set.shrinkers.clear(&set.memory);
         let claims = NonNull::new(set.claims.cast_mut().cast::<u8>());
         let claims_len = usize::from(set.cpus) * size_of::<AtomicU32>();
-        // SAFETY: nobody has a cache or a token any more; the set is read out of its record, and the
+        // SAFETY: no cache and no token exists any more; the set is read out of its record, and the
         // records are freed with the sizes that they were allocated with.
         unsafe {
             let set = self.set.read();

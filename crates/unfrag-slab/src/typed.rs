@@ -30,7 +30,7 @@ pub struct Cache<'s, T> {
     values: PhantomData<fn() -> T>,
 }
 
-/// There was no memory for a value, which comes back.
+/// There was no memory for a value; it is returned.
 pub struct Refused<T>(pub T);
 
 impl<T> fmt::Display for Refused<T> {
@@ -79,7 +79,7 @@ impl<'s, T> Cache<'s, T> {
     /// Puts a value into the cache.
     ///
     /// # Errors
-    /// If there is no memory; the value comes back.
+    /// If there is no memory; the value is returned.
     ///
     /// # Panics
     /// If the token is one of another set of caches.
@@ -105,7 +105,7 @@ impl<'s, T> Cache<'s, T> {
         }
     }
 
-    /// The cache as one of bytes.
+    /// The untyped cache.
     pub fn raw(&self) -> &KmemCache<'s> {
         &self.raw
     }
@@ -172,8 +172,8 @@ impl<T: fmt::Debug> fmt::Debug for Handle<'_, '_, T> {
 impl<T> Drop for Handle<'_, '_, T> {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // SAFETY: the value and its object are the handle's, which goes. What a checked cache finds
-        // wrong it has told `Pages::fault`.
+        // SAFETY: the value and its object are the handle's, which goes. A checked cache
+        // reports what is wrong to `Pages::fault`.
         unsafe {
             self.at.drop_in_place();
             let _ = self.cache.raw.free(self.cpu, self.at.cast());

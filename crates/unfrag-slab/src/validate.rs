@@ -1,4 +1,4 @@
-//! Checks what must hold of a set of caches while no CPU is at work on it.
+//! Checks the invariants of a set of caches while no CPU uses it.
 
 use crate::cache_record::CacheRecord;
 use crate::fault::Name;
@@ -10,13 +10,13 @@ use crate::{list::List, slab_record::SlabRecord};
 use crate::{set::Set, system::Slabs};
 use core::fmt;
 
-/// What does not hold.
+/// A broken invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Broken {
-    /// Of which cache.
+    /// The cache.
     pub cache: Name,
-    /// What.
+    /// The invariant that does not hold.
     pub what: &'static str,
 }
 
@@ -135,7 +135,7 @@ fn check_cache(set: &Set, cache: &CacheRecord) -> Check {
         on_lists += u64::from(lists.partial.nr + lists.full.nr + lists.free.nr);
     }
     for c in cache.all_cpus() {
-        let own = c.own.lock();
+        let own = c.own_slabs.lock();
         let tag = c.tag.get();
         check_list(set, cache, &own, |slab| {
             inuse(slab) < slab.objects && slab.owner.load(Ordering::Relaxed) == tag
@@ -149,7 +149,7 @@ fn check_cache(set: &Set, cache: &CacheRecord) -> Check {
 
 impl Slabs<'_> {
     /// Checks every slab of every list. No CPU may be at work on the caches meanwhile; all tokens
-    /// must be with the caller, or with nobody.
+    /// must be with the caller, or free.
     ///
     /// # Errors
     /// The first thing that does not hold.

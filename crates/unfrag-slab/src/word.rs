@@ -1,8 +1,8 @@
 //! The word of a slab: where its free chain begins, how many of its objects are out, and whether a
 //! CPU holds it. One word, so that SLUB changes all three with one compare-and-swap.
 //!
-//! Each transition is a pure function `Word -> Option<Word>`; `None` says that the caller is wrong
-//! (an object freed twice). A chain is only ever pushed to or taken as a whole, so a word that comes
+//! Each transition is a pure function `Word -> Option<Word>`; `None` means an error of the caller (an
+//! object freed twice). A chain is only ever pushed to or taken as a whole, so a word that comes
 //! back to an old value (ABA) is harmless: the link that a pusher wrote beneath it still fits.
 //!
 //! Invariant: `inuse` + length of the chain = objects of the slab. Checked under loom by the tests
@@ -74,7 +74,7 @@ impl AtomicWord {
     pub fn load(&self) -> Word {
         Word(self.0.load(Ordering::Acquire))
     }
-    /// For whoever alone may change it.
+    /// Stores a word that only the caller may change.
     #[inline]
     pub fn store(&self, word: Word) {
         self.0.store(word.0, Ordering::Release);
@@ -85,8 +85,8 @@ impl AtomicWord {
             .compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
     }
-    /// Changes the word by a transition, which may run several times; answers the word before and
-    /// after, or what the transition refused.
+    /// Changes the word by a transition, which may run several times; returns the word before and
+    /// after, or the word that the transition refused.
     #[inline]
     pub fn change(
         &self,
@@ -203,7 +203,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn loom_one_of_two_frees_alone_sees_the_full_slab_and_one_the_empty_one() {
+    fn loom_one_free_sees_full_and_one_sees_empty() {
         loom::model(|| {
             let slab = Slab::new(Word::new(0, 2, false));
             let other = {

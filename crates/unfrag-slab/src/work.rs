@@ -1,4 +1,4 @@
-//! What a slow path works on: the set, the cache, and the records of the CPU it runs on.
+//! The operands of a slow path: the set, the cache, and the record of the CPU that it runs on.
 
 use crate::cache_record::{CacheRecord, CpuRecord};
 use crate::map::DirectMap;
@@ -12,7 +12,7 @@ pub(crate) struct Work<'a> {
     pub set: &'a Set,
     pub cache: &'a CacheRecord,
     pub cpu: &'a CpuRecord,
-    /// Whether the caller is that CPU. If not, its lists are out of bounds.
+    /// Whether the caller has that CPU's token. If not, the CPU's lists must not be used.
     pub has_cpu: bool,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Work of somebody who has no CPU.
+    /// Work without a CPU.
     pub fn without_cpu(set: &'a Set, cache: &'a CacheRecord) -> Work<'a> {
         Work {
             has_cpu: false,
@@ -72,14 +72,14 @@ impl<'a> Work<'a> {
         self.cpu.nr.set(self.cpu.nr.get() + 1);
     }
 
-    /// Shows a checked cache's chain to the designs, which know of no checks.
+    /// Makes the hidden chain of a checked cache visible to the designs.
     pub fn open(&self) {
         if self.cache.is_checked() {
             self.cpu.head.set(self.cpu.hidden.replace(null_mut()));
         }
     }
 
-    /// Hides it again.
+    /// Hides the chain of a checked cache again.
     pub fn close(&self) {
         if self.cache.is_checked() {
             self.cpu.hidden.set(self.cpu.head.replace(null_mut()));

@@ -1,14 +1,16 @@
 //! Whole scenarios of several CPUs on one cache, with threads interleaved at every atomic operation
-//! and every lock, at random. Run by `checks/concurrency/run`.
+//! and every lock, at random. A program of its own, since it is built with `--cfg shuttle`. Run by
+//! `checks/concurrency/run`.
 #![cfg(shuttle)]
 
-mod slab_support;
+#[path = "caches/support.rs"]
+mod support;
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
-use slab_support::Memory;
 use std::ptr::NonNull;
+use support::Memory;
 use unfrag::Gfp;
 use unfrag_slab::{CacheOptions, Design, Due, FrameEntry, Rules, SlabConfig, Slabs};
 

@@ -1,7 +1,6 @@
-//! What an allocation and a free cost, beside the peers of the registry and a bare LIFO of frame
-//! numbers, in one run.
+//! Time of an allocation and a free, compared with other allocators and a plain stack of frame numbers.
 //!
-//! - `hot`: a block out and in again, of order 0 and of order 9 (a huge page).
+//! - `hot`: one block allocated and freed, of order 0 and of order 9 (a huge page).
 //! - `fill`: all of 1 GiB, frame by frame.
 //! - `random free`: the same frames back, in random order.
 //!
@@ -68,7 +67,7 @@ impl Peer for Bitmap {
     }
 }
 
-/// Frame numbers on a stack: the floor. Knows no orders.
+/// A stack of frame numbers, as the lower bound. It has no orders.
 struct Lifo(Vec<u32>);
 
 impl Peer for Lifo {

@@ -1,9 +1,8 @@
 //! Making a manager in its caller's memory, and giving it its frames.
 
 use crate::config::{Config, ConfigError, LINE, Plan, effective, lru_of};
-use crate::env::Env;
 use crate::frame::{
-    BlockMeta, CpuId, FrameIx, FrameMeta, Frames, Kind, MigrateType, Order, Pfn, Span, State,
+    BlockMeta, CpuId, FrameIx, FrameKind, FrameMeta, Frames, MigrateType, Order, Pfn, Span, State,
     ZoneId,
 };
 use crate::host::Host;
@@ -12,24 +11,25 @@ use crate::lru::{FlagCounts, LruLists};
 use crate::manager::Manager;
 use crate::node::Node;
 use crate::pcp::{CpuZone, size};
-use crate::place::At;
+use crate::placement::FreeTo;
+use crate::policy::Policy;
 use crate::stat::{Counters, ReclaimCounters};
 use crate::zone::{Zone, ZoneList, ZoneLists, setup, watermark};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout, TryFromBytes};
 
-/// The rest of the caller's memory, zeroed.
-struct Room<'m>(&'m mut [u8]);
+/// The rest of the caller's memory, zeroed. Tables are taken from its start.
+struct Arena<'m>(&'m mut [u8]);
 
-impl<'m> Room<'m> {
-    /// All of it, from the first whole cache line on.
-    fn new(memory: &'m mut [u64]) -> Room<'m> {
+impl<'m> Arena<'m> {
+    /// The whole memory, from its first whole cache line on.
+    fn new(memory: &'m mut [u64]) -> Arena<'m> {
         memory.fill(0);
         let bytes = memory.as_mut_bytes();
         let skip = bytes.as_ptr().align_offset(LINE).min(bytes.len());
-        Room(&mut bytes[skip..])
+        Arena(&mut bytes[skip..])
     }
 
-    /// Whole lines for so many of a type.
+    /// Takes whole cache lines for `n` values of a type.
     fn bytes<T>(&mut self, n: usize) -> &'m mut [u8] {
         let rest = core::mem::take(&mut self.0);
         let (taken, rest) = rest.split_at_mut((n * size_of::<T>()).next_multiple_of(LINE));
@@ -37,14 +37,17 @@ impl<'m> Room<'m> {
         &mut taken[..n * size_of::<T>()]
     }
 
-    fn plain<T: FromBytes + IntoBytes + KnownLayout>(&mut self, n: usize) -> &'m mut [T] {
+    fn table<T: FromBytes + IntoBytes + KnownLayout>(&mut self, n: usize) -> &'m mut [T] {
         match <[T]>::mut_from_bytes(self.bytes::<T>(n)) {
             Ok(table) => table,
             Err(_) => unreachable!("whole lines are aligned for every table"),
         }
     }
 
-    fn checked<T: TryFromBytes + IntoBytes + KnownLayout>(&mut self, n: usize) -> &'m mut [T] {
+    fn checked_table<T: TryFromBytes + IntoBytes + KnownLayout>(
+        &mut self,
+        n: usize,
+    ) -> &'m mut [T] {
         match <[T]>::try_mut_from_bytes(self.bytes::<T>(n)) {
             Ok(table) => table,
             Err(_) => {
@@ -65,19 +68,19 @@ impl<'m, H: Host> Manager<'m, H> {
         let plan = Plan::new(config)?;
         let words = plan.layout().words;
         let memory = memory.get_mut(..words).ok_or(ConfigError::Memory(words))?;
-        let mut room = Room::new(memory);
-        let meta: &[FrameMeta] = room.plain(plan.map.len() as usize);
-        let blocks: &[BlockMeta] = room.plain(plan.blocks);
-        let zones: &mut [Zone] = room.checked(plan.zones);
-        let lrus: &mut [LruLists] = room.checked(plan.zones);
-        let nodes: &mut [Node] = room.checked(plan.nodes);
-        let lists: &mut [ZoneList] = room.checked(plan.lists);
-        let sets: &mut [CpuZone] = room.plain(plan.sets);
+        let mut arena = Arena::new(memory);
+        let meta: &[FrameMeta] = arena.table(plan.map.len() as usize);
+        let blocks: &[BlockMeta] = arena.table(plan.blocks);
+        let zones: &mut [Zone] = arena.checked_table(plan.zones);
+        let lrus: &mut [LruLists] = arena.checked_table(plan.zones);
+        let nodes: &mut [Node] = arena.checked_table(plan.nodes);
+        let lists: &mut [ZoneList] = arena.checked_table(plan.lists);
+        let sets: &mut [CpuZone] = arena.table(plan.sets);
         sets.fill_with(CpuZone::new);
         lrus.fill_with(LruLists::new);
 
         let rules = config.rules;
-        let env = Env::new(rules, effective(config));
+        let policy = Policy::new(rules, effective(config));
         let initial = match rules.placement {
             Placement::Pageblocks(_) => MigrateType::Movable,
             Placement::Ungrouped | Placement::V19 => MigrateType::Unmovable,
@@ -90,10 +93,10 @@ impl<'m, H: Host> Manager<'m, H> {
             };
             let end = if c.spanned == 0 { start } else { last.plus(1) };
             let (id, span) = (ZoneId(i as u8), Span { start, end });
-            let reserved = State::new(Kind::Reserved, Order::ZERO, MigrateType::Unmovable);
+            let reserved = State::new(FrameKind::Reserved, Order::ZERO, MigrateType::Unmovable);
             let lru = lru_of(config.zones, i, rules.reclaim.lru.shape());
             frames.add_zone(id, span, lru, reserved);
-            let ungrouped = env.sysctl.group_by_mobility_disabled;
+            let ungrouped = policy.sysctl.group_by_mobility_disabled;
             *zone = Zone::new(id, c, span, config.geometry.max_order, ungrouped);
             zone.lru = lru;
             if rules.marks.late_free_count {
@@ -110,7 +113,7 @@ impl<'m, H: Host> Manager<'m, H> {
                 node.add_zone(zone.id());
             }
         }
-        setup::setup(zones, &env, config.geometry);
+        setup::setup(zones, &policy, config.geometry);
         let mut m = Manager {
             host,
             map: plan.map,
@@ -120,7 +123,7 @@ impl<'m, H: Host> Manager<'m, H> {
             zonelists: ZoneLists::new(config.zones, &rules, lists),
             sets,
             cpus: config.cpus as u32,
-            env,
+            policy,
             counters: Counters::default(),
             lrus,
             reclaim: ReclaimCounters::default(),
@@ -134,13 +137,13 @@ impl<'m, H: Host> Manager<'m, H> {
     /// Sets batch and high of a zone's per-CPU lists from its size and marks.
     pub(crate) fn size_sets(&mut self, zone: ZoneId) {
         let z = self.zone(zone);
-        let of = size::SetOf {
-            pages: watermark::pages(&z.config(), &self.env.rules),
+        let of = size::SetBasis {
+            pages: watermark::pages(&z.config(), &self.policy.rules),
             low: z.marks.low,
             cpus: self.cpus.into(),
             geometry: self.frames.geometry,
         };
-        let size = size::SetSize::new(of, &self.env.rules, &self.env.sysctl);
+        let size = size::SetSize::new(of, &self.policy.rules, &self.policy.sysctl);
         for cpu in self.cpu_ids() {
             let (set, _) = self.parts(zone, cpu);
             let clip = |n: u64| i32::try_from(n).unwrap_or(i32::MAX);
@@ -171,7 +174,9 @@ impl<'m, H: Host> Manager<'m, H> {
         }
         let end = first.plus(frames as u32);
         for ix in first.until(end) {
-            if self.frames.state(ix).kind() != Kind::Reserved || self.frames.zone_of(ix) != zone {
+            if self.frames.state(ix).kind() != FrameKind::Reserved
+                || self.frames.zone_of(ix) != zone
+            {
                 return Err(bad(self.map.pfn(ix)));
             }
         }
@@ -184,7 +189,7 @@ impl<'m, H: Host> Manager<'m, H> {
                 self.frames.set_state(ix, State::TAIL);
             }
             let (_, mut ops) = self.parts(zone, CpuId(0));
-            ops.give(at, order, At::Tail);
+            ops.give(at, order, FreeTo::Tail);
             at = FrameIx(at.0 + order.frames());
         }
         Ok(())
@@ -193,7 +198,7 @@ impl<'m, H: Host> Manager<'m, H> {
     /// The end of boot: counts what is free, and makes the era's reserve of it.
     pub(crate) fn boot_done(&mut self) {
         self.cpu_ids().for_each(|cpu| self.vmstat_update(cpu));
-        if let Reserve::Blocks { capped } = self.env.rules.reserve() {
+        if let Reserve::Blocks { capped } = self.policy.rules.reserve() {
             for z in self.zones.iter_mut() {
                 z.setup_reserve_blocks(&self.frames, capped);
             }

@@ -1,4 +1,4 @@
-//! A manager in two lines, where the full [`Config`] is more than is wanted.
+//! A short way to make a [`Config`] and to boot a manager from it.
 
 use crate::config::{Config, ConfigError, Layout, layout};
 use crate::frame::{Geometry, MAX_ZONES, NodeId, Pfn, ZoneConfig, ZoneKind};
@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::kernel::{Sysctl, preset};
 use crate::manager::Manager;
 
-/// Puts a configuration together.
+/// Builds a configuration step by step.
 ///
 /// ```
 /// use unfrag::{Builder, CpuId, Gfp, NullHost, Order, Pfn, Request};

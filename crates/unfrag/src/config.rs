@@ -1,4 +1,4 @@
-//! What a manager is to manage, and how much memory its metadata takes.
+//! The configuration of a manager, and the memory that its metadata takes.
 
 use crate::frame::{
     BlockMeta, FrameMap, FrameMeta, FrameRange, Geometry, LruId, MAX_SEGMENTS, MAX_ZONES, Order,
@@ -10,7 +10,7 @@ use crate::node::Node;
 use crate::pcp::CpuZone;
 use crate::zone::{Zone, ZoneList, nodes, nr_lists};
 
-/// What a manager is to manage.
+/// What a manager is made for: zones, CPUs, rules and settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Config<'a> {
     /// The zones, by ascending address, at most [`MAX_ZONES`]. A zone's first frame need not be
@@ -57,9 +57,9 @@ pub struct Layout {
     pub pageblock_bytes: usize,
     /// Zones, nodes, their lists, and the order of zones for each node.
     pub zone_bytes: usize,
-    /// What each CPU has of each zone.
+    /// Per-CPU lists and counters: one record for each CPU and zone.
     pub cpu_bytes: usize,
-    /// All of it, in 64-bit words.
+    /// The whole metadata, in 64-bit words.
     pub words: usize,
 }
 
@@ -68,13 +68,13 @@ impl Layout {
     /// two CPUs share none.
     pub const ALIGN: usize = 64;
 
-    /// All of it, in bytes.
+    /// The whole metadata, in bytes.
     pub const fn bytes(&self) -> usize {
         self.words * 8
     }
 }
 
-/// Why a configuration cannot be.
+/// Why no manager can be made from a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -134,7 +134,7 @@ impl core::fmt::Display for ConfigError {
 
 impl core::error::Error for ConfigError {}
 
-/// How many entries each table has, and which frames there are.
+/// The number of entries of each table, and the frames that the frame table covers.
 pub(crate) struct Plan {
     pub map: FrameMap,
     pub blocks: usize,
@@ -192,7 +192,7 @@ impl Plan {
             + room::<Node>(self.nodes)
             + room::<ZoneList>(self.lists);
         let cpu_bytes = room::<CpuZone>(self.sets);
-        // What aligning the first of them may take.
+        // Aligning the first table may take up to one line.
         let all = LINE + frame_bytes + pageblock_bytes + zone_bytes + cpu_bytes;
         Layout {
             frames: self.map.len(),

@@ -1,4 +1,4 @@
-//! Operations that may wait, the worlds that they run in, and the one loop that brings both together.
+//! Operations that may wait, the worlds that meet their needs, and the loop that runs one in the other.
 //!
 //! An operation is a value. A step runs until it is done or has a [`Need`]; a [`World`] meets the need
 //! with nothing locked, and the operation is stepped again with the answer. The machine's tasks, a replay,
@@ -10,12 +10,13 @@ use crate::host::Host;
 use crate::manager::Manager;
 use crate::need::{Answer, Need, Step};
 
-/// Something that may have to wait before it is done: an allocation that reclaims, kswapd.
+/// An operation that may have to wait before it is done: an allocation that reclaims, or kswapd.
 pub trait Operation {
-    /// What it comes to.
+    /// Its result.
     type Output;
 
-    /// Goes on, on `cpu`, until it is done or needs something. The first answer is [`Answer::Go`].
+    /// Continues on `cpu` until the operation is done or needs something. `answer` is what became of the last
+    /// need; for the first step it is [`Answer::Go`].
     fn step<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,
@@ -27,7 +28,7 @@ pub trait Operation {
     fn eviction(&self) -> &Eviction;
 }
 
-/// Who runs operations: it lends the manager for a step, and meets needs between steps.
+/// What runs operations: it lends the manager for a step, and meets needs between steps.
 ///
 /// A need is met by `&mut self`, and the manager is lent only for the time of a call, so that a wait while
 /// the manager is locked does not compile:
@@ -39,7 +40,7 @@ pub trait Operation {
 /// }
 /// ```
 pub trait World {
-    /// Who listens to the manager.
+    /// Type of the manager's host.
     type Host: Host;
 
     /// Lends the manager, and says on which CPU the caller is.

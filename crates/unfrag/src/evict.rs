@@ -1,8 +1,8 @@
-//! Asking owners to let go of pages: a batch of isolated pages, and a verdict for each.
+//! Evictions: a batch of isolated pages, what their owners are asked to do, and a verdict for each page.
 
 use crate::frame::{OwnerId, Pfn};
 
-/// Most pages of a batch.
+/// Most pages of a batch (`SWAP_CLUSTER_MAX`).
 pub const BATCH: usize = 32;
 
 /// What the owner of one page is asked.
@@ -14,9 +14,9 @@ pub const BATCH: usize = 32;
 pub struct Ask {
     /// The page.
     pub page: Pfn,
-    /// Its owner, as it said when it [adopted](crate::lru::PagesMut::adopt) the page.
+    /// Its owner, as given when the page was [adopted](crate::lru::PagesMut::adopt) the page.
     pub owner: OwnerId,
-    /// What the owner stored.
+    /// The key that the owner stored.
     pub key: u32,
     /// Take it out of all mappings first.
     pub unmap: bool,
@@ -42,7 +42,7 @@ pub enum Content {
 pub struct Eviction {
     asks: [Ask; BATCH],
     len: u8,
-    /// Somebody waits for the writes.
+    /// The writes are waited for (synchronous).
     pub sync: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a request asks for ([`Gfp`]), and what the allocator makes of it ([`AllocFlags`]).
+//! Flags of a request ([`Gfp`]), and the rights derived from them ([`AllocFlags`]).
 //!
 //! The bits are those of Linux 6.1; readers of other eras translate by name.
 //! `spec: linux-mm 1.4, 7.7; linux-6.1 1.4`

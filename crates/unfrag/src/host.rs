@@ -1,20 +1,20 @@
-//! What the hot path of the core tells the world that it runs in: tracepoints, pages that will be
-//! needed soon, and that a daemon should wake. Nothing here is asked for an answer; what the core needs
-//! before it can go on is a [`Need`](crate::need::Need).
+//! The host of a manager: the receiver of tracepoints, prefetch hints and calls for kswapd. The core wants no
+//! answer from it. What the core needs before it can go on is a [`Need`](crate::need::Need).
 
 use crate::frame::{NodeId, Order, Pfn};
 use crate::trace::Event;
 
-/// Who listens to a [`Manager`](crate::Manager). Called in the middle of an operation, with the
+/// The receiver of what a [`Manager`](crate::Manager) reports. Called in the middle of an operation, with the
 /// manager's lock held where there is one: it must neither wait nor enter the manager.
 pub trait Host {
-    /// Whether [`trace`](Host::trace) wants events. A constant, so that nobody pays for no listener.
+    /// Whether [`trace`](Host::trace) wants events. A constant, so that
+    /// tracing costs nothing where it is off.
     const TRACING: bool = false;
     /// Takes a tracepoint.
     fn trace(&mut self, event: &Event) {
         let _ = event;
     }
-    /// Whether [`prefetch`](Host::prefetch) wants pages. A constant, too.
+    /// Whether [`prefetch`](Host::prefetch) wants pages. A constant, as [`TRACING`](Host::TRACING) is.
     const PREFETCHES: bool = false;
     /// A page that a per-CPU list has taken and will hand out, or that reclaim will ask about: a host with
     /// a record of each page may fetch this one's, before it is needed. Nothing may depend on it.
@@ -27,7 +27,7 @@ pub trait Host {
     }
 }
 
-/// A host that listens to nothing.
+/// A host that ignores all calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullHost;
 

@@ -1,7 +1,7 @@
-//! Looking inside: what procfs shows of zones, lists, pageblocks and pages.
+//! Read access to a manager: what procfs shows of zones, lists, pageblocks and pages.
 
 use crate::frame::{
-    CpuId, FrameIx, Geometry, Kind, MigrateType, NR_TYPES, NR_ZONE_KINDS, NodeId, ORDER_SLOTS,
+    CpuId, FrameIx, FrameKind, Geometry, MigrateType, NR_TYPES, NR_ZONE_KINDS, NodeId, ORDER_SLOTS,
     Order, OwnerId, PageFlags, Pfn, ZoneConfig, ZoneId,
 };
 use crate::host::Host;
@@ -9,7 +9,7 @@ use crate::kernel::{Rules, Sysctl};
 use crate::lru::{Lru, NR_LRU};
 use crate::manager::Manager;
 use crate::pcp::{CpuZone, NR_LISTS};
-use crate::place::V19Stats;
+use crate::placement::V19Stats;
 use crate::stat::{Counters, ReclaimCounters};
 use crate::zone::Marks;
 
@@ -61,7 +61,7 @@ pub struct BlockView {
     pub used: [u32; NR_TYPES],
     /// Frames on buddy or per-CPU lists.
     pub free: u32,
-    /// Frames that the boot kept, or that are no memory.
+    /// Frames reserved at boot, and frame numbers without memory.
     pub reserved: u32,
 }
 
@@ -71,7 +71,7 @@ pub struct BlockView {
 pub struct LruView {
     /// Pages by list, in the order of [`Lru`].
     pub pages: [u64; NR_LRU],
-    /// Pages held apart, anonymous and file.
+    /// Isolated pages: anonymous, file.
     pub isolated: [u64; 2],
     /// Reclaim has given up here.
     pub all_unreclaimable: bool,
@@ -82,28 +82,28 @@ pub struct LruView {
 #[non_exhaustive]
 pub struct FrameView {
     /// What it is.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// Order of the block that it begins.
     pub order: Order,
     /// Type of its list while it is free, of its request while it is in use.
     pub migratetype: MigrateType,
-    /// Who uses it, as that said.
+    /// Its owner.
     pub owner: OwnerId,
-    /// What its owner stored.
+    /// The key that its owner stored.
     pub key: u32,
 }
 
 impl<'m, H: Host> Manager<'m, H> {
-    /// A look inside.
+    /// Read access to the manager's state.
     #[inline]
     pub fn inspect(&self) -> Inspect<'_, 'm, H> {
-        Inspect { m: self }
+        Inspect { manager: self }
     }
 }
 
-/// A look inside a manager. From [`Manager::inspect`].
+/// Read access to the state of a manager. From [`Manager::inspect`].
 pub struct Inspect<'a, 'm, H: Host> {
-    pub(crate) m: &'a Manager<'m, H>,
+    pub(crate) manager: &'a Manager<'m, H>,
 }
 
 impl<H: Host> Clone for Inspect<'_, '_, H> {
@@ -117,48 +117,48 @@ impl<H: Host> Copy for Inspect<'_, '_, H> {}
 impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// The zones, by ascending address.
     pub fn zones(self) -> impl DoubleEndedIterator<Item = ZoneId> + ExactSizeIterator + use<H> {
-        (0..self.m.zones.len() as u8).map(ZoneId)
+        (0..self.manager.zones.len() as u8).map(ZoneId)
     }
 
     /// The nodes, in the order of their first zones.
     pub fn nodes(self) -> impl Iterator<Item = NodeId> + use<'a, 'm, H> {
-        self.m.nodes.iter().map(|n| n.id)
+        self.manager.nodes.iter().map(|n| n.id)
     }
 
     /// The CPUs.
     pub fn cpus(self) -> impl ExactSizeIterator<Item = CpuId> + use<H> {
-        (0..self.m.cpus as usize).map(|cpu| CpuId(cpu as u32))
+        (0..self.manager.cpus as usize).map(|cpu| CpuId(cpu as u32))
     }
 
     /// Sizes of pages, blocks and pageblocks.
     pub fn geometry(self) -> Geometry {
-        self.m.frames.geometry
+        self.manager.frames.geometry
     }
 
     /// The rules in force.
     pub fn rules(self) -> &'a Rules {
-        &self.m.env.rules
+        &self.manager.policy.rules
     }
 
     /// The settings in force.
     pub fn sysctl(self) -> &'a Sysctl {
-        &self.m.env.sysctl
+        &self.manager.policy.sysctl
     }
 
     /// Events since the start.
     pub fn counters(self) -> &'a Counters {
-        &self.m.counters
+        &self.manager.counters
     }
 
     /// Events of reclaim since the start.
     pub fn reclaim_counters(self) -> &'a ReclaimCounters {
-        &self.m.reclaim
+        &self.manager.reclaim
     }
 
     /// Address of the metadata memory, for an owner that asks whether this is the manager that lives
     /// in its memory.
     pub fn metadata_address(self) -> usize {
-        self.m.frames.address()
+        self.manager.frames.address()
     }
 
     /// What a zone is made of.
@@ -167,7 +167,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// If there is no such zone.
     #[inline]
     pub fn zone_config(self, zone: ZoneId) -> ZoneConfig {
-        self.m.zone(zone).config()
+        self.manager.zone(zone).config()
     }
 
     /// A zone.
@@ -175,22 +175,22 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// # Panics
     /// If there is no such zone.
     pub fn zone(self, zone: ZoneId) -> ZoneView {
-        let z = self.m.zone(zone);
+        let z = self.manager.zone(zone);
         ZoneView {
             config: z.config(),
             marks: z.marks,
             protection: z.protection,
-            free_pages: z.place.free_pages(),
+            free_pages: z.free_area.free_pages(),
             free_counter: z.counter,
             highatomic: z.highatomic,
-            nr_free: z.place.nr_free().map(u64::from),
-            v19: z.place.v19,
+            nr_free: z.free_area.nr_free().map(u64::from),
+            v19: z.free_area.v19,
         }
     }
 
-    /// What a CPU has of a zone.
-    pub(crate) fn own(self, zone: ZoneId, cpu: CpuId) -> &'a CpuZone {
-        let m = self.m;
+    /// The lists and the counter of a CPU for a zone.
+    pub(crate) fn cpu_zone(self, zone: ZoneId, cpu: CpuId) -> &'a CpuZone {
+        let m = self.manager;
         let (zones, cpus) = (m.zones.len(), m.cpus);
         assert!(
             zone.index() < zones && cpu.0 < cpus,
@@ -206,7 +206,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// # Panics
     /// If there is no such zone or CPU.
     pub fn set(self, zone: ZoneId, cpu: CpuId) -> SetView {
-        let s = &self.own(zone, cpu).lists;
+        let s = &self.cpu_zone(zone, cpu).lists;
         SetView {
             count: s.count,
             high: s.high,
@@ -237,9 +237,9 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         order: Order,
         mt: MigrateType,
     ) -> impl Iterator<Item = Pfn> + use<'a, 'm, H> {
-        let list = *self.m.zone(zone).place.list(order, mt);
-        let frames = list.iter(self.m.frames.table);
-        frames.map(|ix| self.m.map.pfn(ix))
+        let list = *self.manager.zone(zone).free_area.list(order, mt);
+        let frames = list.iter(self.manager.frames.table);
+        frames.map(|ix| self.manager.map.pfn(ix))
     }
 
     /// Number of blocks on the buddy list of an order and a type.
@@ -247,7 +247,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// # Panics
     /// If there is no such zone, or the order is above [`MAX_MAX_ORDER`](crate::frame::MAX_MAX_ORDER).
     pub fn free_list_len(self, zone: ZoneId, order: Order, mt: MigrateType) -> u64 {
-        u64::from(self.m.zone(zone).place.list(order, mt).len)
+        u64::from(self.manager.zone(zone).free_area.list(order, mt).len)
     }
 
     /// Blocks on a CPU's list `index`, from its head. Lists 0 to 11 are `3 * order + type`, 12 and
@@ -262,22 +262,25 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         index: usize,
     ) -> impl Iterator<Item = Pfn> + use<'a, 'm, H> {
         assert!(index < NR_LISTS, "list {index} of {NR_LISTS}");
-        let set = &self.own(zone, cpu).lists;
-        let frames = set.iter(&self.m.frames, index);
-        frames.map(|ix| self.m.map.pfn(ix))
+        let set = &self.cpu_zone(zone, cpu).lists;
+        let frames = set.iter(&self.manager.frames, index);
+        frames.map(|ix| self.manager.map.pfn(ix))
     }
 
     /// The free block of the buddy lists that holds a frame: its first frame and order.
     pub fn free_block(self, pfn: Pfn) -> Option<(Pfn, Order)> {
-        let head = self.m.buddy_of(self.m.map.ix(pfn)?)?;
-        Some((self.m.map.pfn(head), self.m.frames.state(head).order()))
+        let head = self.manager.buddy_of(self.manager.map.ix(pfn)?)?;
+        Some((
+            self.manager.map.pfn(head),
+            self.manager.frames.state(head).order(),
+        ))
     }
 
     /// A frame, if a table holds it.
     pub fn frame(self, pfn: Pfn) -> Option<FrameView> {
-        let ix = self.m.map.ix(pfn)?;
-        let s = self.m.frames.state(ix);
-        let (owner, key) = self.m.frames.owner(ix);
+        let ix = self.manager.map.ix(pfn)?;
+        let s = self.manager.frames.state(ix);
+        let (owner, key) = self.manager.frames.owner(ix);
         Some(FrameView {
             kind: s.kind(),
             order: s.order(),
@@ -289,26 +292,26 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
 
     /// Zone that a frame belongs to.
     pub fn zone_of(self, pfn: Pfn) -> Option<ZoneId> {
-        let ix = self.m.map.ix(pfn)?;
-        let zone = self.m.frames.zone_of(ix);
-        let z = self.m.zones.get(zone.index())?;
+        let ix = self.manager.map.ix(pfn)?;
+        let zone = self.manager.frames.zone_of(ix);
+        let z = self.manager.zones.get(zone.index())?;
         z.span.holds(ix).then_some(zone)
     }
 
     /// Whether the frame may be given out, free or in use (not reserved by the boot).
     pub fn is_managed(self, pfn: Pfn) -> bool {
         let frame = self.frame(pfn);
-        frame.is_some_and(|f| !matches!(f.kind, Kind::Absent | Kind::Reserved))
+        frame.is_some_and(|f| !matches!(f.kind, FrameKind::Absent | FrameKind::Reserved))
     }
 
     /// Type of the pageblock that holds a frame.
     pub fn block_type(self, pfn: Pfn) -> Option<MigrateType> {
-        Some(self.m.frames.block_type(self.m.map.ix(pfn)?))
+        Some(self.manager.frames.block_type(self.manager.map.ix(pfn)?))
     }
 
     /// Frames in a pageblock.
     pub fn block_pages(self) -> u32 {
-        self.m.frames.geometry.block_order.frames()
+        self.manager.frames.geometry.block_order.frames()
     }
 
     /// Pageblocks of a zone by type: those whose first frame in the zone is memory.
@@ -331,8 +334,8 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         self,
         zone: ZoneId,
     ) -> impl Iterator<Item = (Pfn, MigrateType, BlockView)> + use<'a, 'm, H> {
-        let span = self.m.zone(zone).span;
-        let order = self.m.frames.geometry.block_order;
+        let span = self.manager.zone(zone).span;
+        let order = self.manager.frames.geometry.block_order;
         let mut at = span.start.head(order);
         core::iter::from_fn(move || {
             if at >= span.end {
@@ -341,62 +344,64 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
             let first = at;
             at = at.plus(order.frames());
             let view = self.block_view(first.max(span.start), at.min(span.end));
-            let mt = self.m.frames.block_type(first);
-            Some((self.m.map.pfn(first), mt, view))
+            let mt = self.manager.frames.block_type(first);
+            Some((self.manager.map.pfn(first), mt, view))
         })
     }
 
-    /// What is in the frames from `lo` up to `hi`, which lie in one pageblock.
+    /// The content of the frames from `lo` up to `hi`, which lie in one pageblock.
     fn block_view(self, lo: FrameIx, hi: FrameIx) -> BlockView {
         let mut v = BlockView::default();
         let whole = hi.0 - lo.0;
-        if let Some(s) = self.m.frames.larger_block(lo) {
+        if let Some(s) = self.manager.frames.larger_block(lo) {
             match s.kind() {
-                Kind::Used => v.used[s.mt() as usize] = whole,
+                FrameKind::Used => v.used[s.mt() as usize] = whole,
                 _ => v.free = whole,
             }
             return v;
         }
         let mut at = lo;
         while at < hi {
-            let s = self.m.frames.state(at);
+            let s = self.manager.frames.state(at);
             let n = if s.kind().heads_block() {
                 s.order().frames().min(hi.0 - at.0)
             } else {
                 1
             };
             match s.kind() {
-                Kind::Used => v.used[s.mt() as usize] += n,
-                Kind::Buddy | Kind::Pcp => v.free += n,
-                Kind::Absent | Kind::Reserved | Kind::Tail => v.reserved += n,
+                FrameKind::Used => v.used[s.mt() as usize] += n,
+                FrameKind::Buddy | FrameKind::Pcp => v.free += n,
+                FrameKind::Absent | FrameKind::Reserved | FrameKind::Tail => v.reserved += n,
             }
             at = at.plus(n);
         }
         v
     }
 
-    /// What became of a page; nothing, of one that is in no zone.
+    /// Flags of a page; empty for a frame that is in no zone.
     #[inline]
     pub fn page_flags(self, pfn: Pfn) -> PageFlags {
-        let ix = self.m.map.ix(pfn);
-        ix.map_or(PageFlags::empty(), |ix| self.m.frames.state(ix).flags())
+        let ix = self.manager.map.ix(pfn);
+        ix.map_or(PageFlags::empty(), |ix| {
+            self.manager.frames.state(ix).flags()
+        })
     }
 
-    /// Grows whenever a page in use loses [`PageFlags::YOUNG`]. As long as it does not, to touch again what
-    /// was touched changes nothing.
+    /// Number of times that a page in use has lost [`PageFlags::YOUNG`]. While it stays the same, accessing a
+    /// young page again changes nothing.
     #[inline]
     pub fn nr_aged(self) -> u64 {
-        self.m.flag_counts.nr_aged
+        self.manager.flag_counts.nr_aged
     }
 
     /// Pages that some process maps.
     pub fn nr_mapped(self) -> u64 {
-        self.m.flag_counts.nr_mapped
+        self.manager.flag_counts.nr_mapped
     }
 
     /// The LRU list that a page is on.
     pub fn lru_of(self, pfn: Pfn) -> Option<Lru> {
-        let s = self.m.frames.state(self.m.map.ix(pfn)?);
+        let s = self.manager.frames.state(self.manager.map.ix(pfn)?);
         Lru::from_code(s.lru())
     }
 
@@ -406,12 +411,12 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// # Panics
     /// If there is no such zone.
     pub fn lru(self, zone: ZoneId) -> LruView {
-        let own = self.m.zone(zone).lru.index() == zone.index();
-        let v = &self.m.lrus[zone.index()];
+        let own = self.manager.zone(zone).lru.index() == zone.index();
+        let v = &self.manager.lrus[zone.index()];
         LruView {
             pages: v.lists.map(|l| u64::from(l.len)),
             isolated: v.isolated,
-            all_unreclaimable: own && self.m.all_unreclaimable(self.m.zone(zone).lru),
+            all_unreclaimable: own && self.manager.all_unreclaimable(self.manager.zone(zone).lru),
         }
     }
 
@@ -420,8 +425,8 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// # Panics
     /// If there is no such zone.
     pub fn lru_list(self, zone: ZoneId, lru: Lru) -> impl Iterator<Item = Pfn> + use<'a, 'm, H> {
-        let list = self.m.lrus[zone.index()].lists[lru.index()];
-        let frames = list.iter(self.m.frames.table);
-        frames.map(|ix| self.m.map.pfn(ix))
+        let list = self.manager.lrus[zone.index()].lists[lru.index()];
+        let frames = list.iter(self.manager.frames.table);
+        frames.map(|ix| self.manager.map.pfn(ix))
     }
 }

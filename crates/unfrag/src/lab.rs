@@ -1,28 +1,30 @@
-//! What only a laboratory does to a manager: it knows which zone was taken, and makes blocks what a
-//! recording says they were. With feature `lab`.
+//! Operations for replays and experiments: allocating from a given zone, and giving blocks the sizes that a
+//! recording has. With feature `lab`.
 
-use crate::frame::{Kind, NodeId, Order, Pfn, State, ZoneId, ZoneKind};
+use crate::frame::{FrameKind, NodeId, Order, Pfn, State, ZoneId, ZoneKind};
 use crate::host::Host;
 use crate::manager::Manager;
 use crate::request::{AllocError, Request, first_flags};
 use crate::restore::{Edit, RestoreError};
 
 impl<'m, H: Host> Manager<'m, H> {
-    /// What only a laboratory does to a manager.
+    /// Operations for replays and experiments.
     pub fn lab(&mut self) -> Lab<'_, 'm, H> {
-        Lab { m: self }
+        Lab { manager: self }
     }
 }
 
-/// What only a laboratory does to a manager. From [`Manager::lab`].
+/// Operations for replays and experiments. From [`Manager::lab`].
 pub struct Lab<'a, 'm, H: Host> {
-    m: &'a mut Manager<'m, H>,
+    manager: &'a mut Manager<'m, H>,
 }
 
 impl<'m, H: Host> Lab<'_, 'm, H> {
-    /// Changes to the state that no kernel would make.
+    /// Direct changes to the state.
     pub fn edit(&mut self) -> Edit<'_, 'm, H> {
-        Edit { m: self.m }
+        Edit {
+            manager: self.manager,
+        }
     }
 
     /// Allocates from one zone, whatever its watermark: for a replay that knows which zone was taken.
@@ -30,41 +32,41 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
     /// # Errors
     /// [`AllocError::Forbidden`], if there is no such zone; else as [`Manager::alloc`].
     pub fn alloc_in_zone(&mut self, zone: ZoneId, request: &Request) -> Result<Pfn, AllocError> {
-        let mut d = self.m.demand(request)?;
-        let z = self.m.zones.get(zone.index());
+        let mut d = self.manager.demand(request)?;
+        let z = self.manager.zones.get(zone.index());
         d.node = z.ok_or(AllocError::Forbidden)?.node;
-        match self.m.take_from_zone(zone, &d, first_flags(d.gfp)) {
-            Some(ix) => Ok(self.m.hand_out(&d, ix)),
-            None => self.m.fail(&d),
+        match self.manager.take_from_zone(zone, &d, first_flags(d.gfp)) {
+            Some(ix) => Ok(self.manager.hand_out(&d, ix)),
+            None => self.manager.fail(&d),
         }
     }
 
     /// Zone that the first attempt of a request would take, by the watermarks.
     pub fn zone_for(&self, request: &Request) -> Option<ZoneId> {
-        let d = self.m.demand(request).ok()?;
+        let d = self.manager.demand(request).ok()?;
         let flags = first_flags(d.gfp);
-        let list = self.m.zone_list(&d);
-        let mut zones = list.zones().map(|id| self.m.zone(id));
+        let list = self.manager.zone_list(&d);
+        let mut zones = list.zones().map(|id| self.manager.zone(id));
         let found = zones.find(|z| {
             let mark = z.marks.of(flags);
-            z.passes(&self.m.env.rules, d.order, mark, d.highest, flags)
+            z.passes(&self.manager.policy.rules, d.order, mark, d.highest, flags)
         });
         found.map(|z| z.id())
     }
 
-    /// kswapd begins or ends to work on a zone: meanwhile per-CPU lists stay small.
+    /// Says whether kswapd works on a zone; while it does, per-CPU lists stay small.
     pub fn set_reclaim_active(&mut self, node: NodeId, kind: ZoneKind, active: bool) {
-        for z in self.m.zones.iter_mut() {
+        for z in self.manager.zones.iter_mut() {
             if z.node == node && z.kind == kind {
                 z.reclaim_active = active;
             }
         }
     }
 
-    /// Lowers the boost of a zone's marks by what kswapd saw when it began, as it does when it is
-    /// done. `spec: linux-mm 1.3`
+    /// Lowers the boost of a zone's marks by `by` pages, as kswapd does at the end of a run by the boost that it
+    /// saw at the start. `spec: linux-mm 1.3`
     pub fn lower_boost(&mut self, node: NodeId, kind: ZoneKind, by: u64) {
-        for z in self.m.zones.iter_mut() {
+        for z in self.manager.zones.iter_mut() {
             if z.node == node && z.kind == kind {
                 z.marks.boost = z.marks.boost.saturating_sub(by);
             }
@@ -79,47 +81,47 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
     /// [`RestoreError::NotABlock`], if they are not such frames; nothing has changed then.
     pub fn reshape(&mut self, pfn: Pfn, order: Order) -> Result<(), RestoreError> {
         let bad = RestoreError::NotABlock(pfn, order);
-        let ix = self.m.map.ix(pfn).ok_or(bad)?;
-        if order > self.m.frames.geometry.max_order || !ix.is_aligned(order) {
+        let ix = self.manager.map.ix(pfn).ok_or(bad)?;
+        if order > self.manager.frames.geometry.max_order || !ix.is_aligned(order) {
             return Err(bad);
         }
-        for o in order.up_to(self.m.frames.geometry.max_order) {
+        for o in order.up_to(self.manager.frames.geometry.max_order) {
             let head = ix.head(o);
-            let s = self.m.frames.state(head);
-            if s.kind() != Kind::Used || s.order() != o {
+            let s = self.manager.frames.state(head);
+            if s.kind() != FrameKind::Used || s.order() != o {
                 continue;
             }
-            let first = self.m.map.pfn(head);
-            self.m.pages().lru_del(first);
+            let first = self.manager.map.pfn(head);
+            self.manager.pages().lru_del(first);
             // Halve the block that holds the frame until it is of the order asked for.
             let (mut lo, mut o) = (head, o);
             while o > order {
                 o.0 -= 1;
                 let hi = lo.plus(o.frames());
                 let (keep, apart) = if ix >= hi { (hi, lo) } else { (lo, hi) };
-                self.m.frames.set_state(apart, s.piece(o));
+                self.manager.frames.set_state(apart, s.piece(o));
                 lo = keep;
             }
-            self.m.frames.set_state(ix, s.piece(order));
+            self.manager.frames.set_state(ix, s.piece(order));
             return Ok(());
         }
         let mut at = ix;
         let end = ix.plus(order.frames());
         while at < end {
-            let s = self.m.frames.state(at);
-            if s.kind() != Kind::Used || s.order() >= order {
+            let s = self.manager.frames.state(at);
+            if s.kind() != FrameKind::Used || s.order() >= order {
                 return Err(bad);
             }
             at = at.plus(s.order().frames());
         }
-        let s = self.m.frames.state(ix);
-        self.m.pages().lru_del(pfn);
+        let s = self.manager.frames.state(ix);
+        self.manager.pages().lru_del(pfn);
         for at in ix.plus(1).until(end) {
-            let page = self.m.map.pfn(at);
-            self.m.pages().lru_del(page);
-            self.m.frames.set_state(at, State::TAIL);
+            let page = self.manager.map.pfn(at);
+            self.manager.pages().lru_del(page);
+            self.manager.frames.set_state(at, State::TAIL);
         }
-        self.m.frames.set_state(ix, s.piece(order));
+        self.manager.frames.set_state(ix, s.piece(order));
         Ok(())
     }
 }

@@ -15,34 +15,41 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # The rooms
-//! Each imports only from those above it.
-//! - [`frame`]: the vocabulary (ids, orders, types, geometry), and the frame table.
-//! - [`gfp`]: what a request asks for. `request`: [`Request`], and why one fails ([`AllocError`]).
-//! - [`kernel`]: an era as a value: rules, sysctls, presets. `rights`: what they give a request.
-//! - [`trace`]: the kernel's own tracepoints as typed events. [`host`]: who listens. [`hint`]: what the
-//!   core tells the processor.
-//! - `place`: which free block serves a request, and where a freed one goes.
-//! - [`zone`]: watermarks, reserves, zone order. `node`: its zones and its daemon.
+//! # The modules
+//! No two files import each other, directly or through others. From the ground up:
+//! - [`frame`]: numbers of frames, orders, zones and CPUs, migrate types, geometry, and the frame table.
+//! - [`gfp`]: flags and rights of a request. `request`: [`Request`], and why one fails ([`AllocError`]).
+//! - [`kernel`]: an era as a value: rules, sysctls, presets. `policy`: the rules and settings in force.
+//!   `rights`: the rights of a request in the slow path.
+//! - [`trace`]: tracepoints as typed events. [`host`]: their receiver. `tracer`: the way to it. [`hint`]:
+//!   prefetching.
+//! - `placement`: buddy lists by migrate type, and fallbacks between types.
+//! - [`zone`]: watermarks, reserves, zone order. `node`: the zones of a node, and its kswapd.
 //! - [`pcp`]: per-CPU lists.
-//! - [`lru`]: pages in use that wait for reclaim.
+//! - [`lru`]: pages in use, on LRU lists.
 //! - [`need`], [`evict`]: what an operation needs of its world before it can go on.
 //! - `config`, `manager`, `boot`, [`builder`](Builder): [`Manager`], and how it is made.
-//! - [`drive`]: operations, worlds, and the one loop.
+//! - [`drive`]: operations, worlds, and the loop that runs one in the other.
 //! - [`reclaim`]: kswapd, direct reclaim.
-//! - [`page_alloc`]: the fast path, and [`Allocation`].
-//! - [`inspect`], [`validate`], [`restore`], `lab`: looking inside, checking, rebuilding.
-//! - [`stat`]: counters and indexes of fragmentation.
+//! - [`page_alloc`]: allocating and freeing; [`Allocation`] is the slow path.
+//! - [`inspect`], [`validate`], [`restore`], `lab`: reading, checking and rebuilding the state.
+//! - [`stat`]: counters, and indexes of fragmentation.
 //!
 //! # One allocation
-//! [`Manager::alloc`] derives the migrate type and the highest zone from the [`Gfp`] flags. The fast
-//! path walks the zones from the best down; the first one that passes its low watermark is asked:
-//! its per-CPU list for orders 0 to 3 and 9, refilled from the buddy lists when empty, else the buddy
-//! lists themselves. There `place` takes the smallest block of the request's own type that fits,
-//! splits it, and puts the upper halves back; if there is none, it falls back to another type by the
-//! era's rules. If no zone passes, an [`Allocation`] wakes kswapd and goes down to
-//! the min watermark and to what reserves the caller may use; one that [`Manager::begin`] made reclaims,
-//! with the help of the [`World`](drive::World) that drives it.
+//! From the call to the frame, with the file of each step:
+//! 1. `page_alloc/fast.rs`: [`Manager::alloc`] derives the migrate type and the highest zone from the [`Gfp`]
+//!    flags. If the CPU's own list has a block and the best zone is well above its watermark, that block is the
+//!    answer (`pcp_alloc`).
+//! 2. `page_alloc/watermarked.rs`: otherwise the fast path walks the zones of `zone/zonelist.rs` from the best
+//!    down. The first one that passes its low watermark (`zone/passes.rs`) is asked.
+//! 3. `pcp/cpu_lists.rs`: the zone's per-CPU list serves orders 0 to 3 and 9 (order 0 in older eras). It is
+//!    refilled from the buddy lists when empty. Other orders go to the buddy lists directly.
+//! 4. `zone/ops.rs`, `placement/free_area.rs`, `placement/lists.rs`: the smallest block of the request's own
+//!    type that fits is taken and split, and the upper halves are put back.
+//! 5. `placement/fallback.rs`: without such a block, another type's block is taken by the era's rules.
+//! 6. `page_alloc/allocation.rs`: if no zone passes, an [`Allocation`] wakes kswapd and tries again down to the
+//!    min watermark and the reserves that the caller may use. One that [`Manager::begin`] made also reclaims
+//!    (`reclaim/direct.rs`), driven by a [`World`](drive::World).
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -53,7 +60,6 @@ mod boot;
 mod builder;
 mod config;
 pub mod drive;
-mod env;
 pub mod evict;
 pub mod frame;
 pub mod gfp;
@@ -69,7 +75,8 @@ pub mod need;
 mod node;
 pub mod page_alloc;
 pub mod pcp;
-mod place;
+mod placement;
+mod policy;
 pub mod reclaim;
 mod request;
 pub mod restore;
@@ -88,7 +95,7 @@ pub use host::{Host, NullHost};
 pub use kernel::{Rules, Sysctl, preset};
 pub use manager::Manager;
 pub use page_alloc::{Allocation, Begun, FreeError, Move, MoveError};
-pub use place::{V19_TYPES, V19Stats, v19_type_name};
+pub use placement::{V19_TYPES, V19Stats, v19_type_name};
 pub use request::{AllocError, Context, Request};
 pub use zone::{ZoneConfig, ZoneKind};
 

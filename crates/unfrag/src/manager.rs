@@ -1,14 +1,14 @@
-//! [`Manager`]: what it is made of.
+//! [`Manager`]: its fields, and access to its parts.
 //!
-//! Its methods stand where what they do is explained: `page_alloc` (allocating and freeing), `lru` (pages
-//! in use), `inspect` (looking inside), `lab` (what only replays and experiments need).
+//! Its other methods stand in the modules of their subjects: `page_alloc` (allocating and freeing), `lru` (pages
+//! in use), `inspect` (read access), `lab` (replays and experiments).
 
-use crate::env::Env;
 use crate::frame::{CpuId, FrameIx, FrameMap, Frames, NodeId, Order, Pfn, ZoneId};
 use crate::host::Host;
 use crate::lru::{FlagCounts, LruLists, PagesMut};
 use crate::node::Node;
 use crate::pcp::{CpuLists, CpuZone};
+use crate::policy::Policy;
 use crate::stat::{Counters, ReclaimCounters};
 use crate::trace::Event;
 use crate::tracer::Tracer;
@@ -25,15 +25,15 @@ pub struct Manager<'m, H: Host> {
     pub(crate) zones: &'m mut [Zone],
     pub(crate) nodes: &'m mut [Node],
     pub(crate) zonelists: ZoneLists<'m>,
-    /// What CPU `c` has of zone `z`, at `c * zones + z`.
+    /// Per-CPU lists: those of CPU `c` for zone `z` at `c * zones + z`.
     pub(crate) sets: &'m mut [CpuZone],
     pub(crate) cpus: u32,
-    pub(crate) env: Env,
+    pub(crate) policy: Policy,
     pub(crate) counters: Counters,
     pub(crate) lrus: &'m mut [LruLists],
     pub(crate) reclaim: ReclaimCounters,
     pub(crate) flag_counts: FlagCounts,
-    /// Free places in swap, as the world last said.
+    /// Free slots in swap, as last set by the host.
     pub(crate) nr_swap_pages: u64,
 }
 
@@ -61,8 +61,7 @@ impl<'m, H: Host> Manager<'m, H> {
         self.host_and_pages().1
     }
 
-    /// The host and the pages in use, each to be changed while the other is in hand: for a host that goes
-    /// through many pages at a time.
+    /// The host and the pages in use, both mutable at once: for a host that goes through many pages at a time.
     #[inline]
     pub fn host_and_pages(&mut self) -> (&mut H, PagesMut<'_, 'm>) {
         let pages = PagesMut {
@@ -71,18 +70,18 @@ impl<'m, H: Host> Manager<'m, H> {
             lrus: self.lrus,
             counts: &mut self.flag_counts,
             events: &mut self.reclaim,
-            new_anon_active: self.env.rules.reclaim.new_anon_active,
+            new_anon_active: self.policy.rules.reclaim.new_anon_active,
         };
         (&mut self.host, pages)
     }
 
-    /// Says how many places in swap are free: with none, reclaim leaves anonymous pages alone.
+    /// Sets the number of free slots in swap. With none, reclaim leaves anonymous pages alone.
     #[inline]
     pub fn set_nr_swap_pages(&mut self, pages: u64) {
         self.nr_swap_pages = pages;
     }
 
-    /// Where a CPU's part of a zone is, if there is such a CPU.
+    /// Index in `sets` of the lists of a CPU for a zone, if there is such a CPU.
     #[inline(always)]
     pub(crate) fn set_of(&self, zone: ZoneId, cpu: CpuId) -> usize {
         cpu.index() * self.zones.len() + zone.index()
@@ -104,7 +103,7 @@ impl<'m, H: Host> Manager<'m, H> {
             zone: &mut self.zones[zone.index()],
             delta,
             frames: &self.frames,
-            env: &self.env,
+            policy: &self.policy,
             tracer: Tracer {
                 host: &mut self.host,
                 map: &self.map,
@@ -137,9 +136,9 @@ impl<'m, H: Host> Manager<'m, H> {
         self.nodes.iter_mut().find(|n| n.id == id)
     }
 
-    /// A block was given back: counts and tells it.
+    /// Counts a freed block and emits its tracepoint.
     #[inline]
-    pub(crate) fn tell_freed(&mut self, pfn: Pfn, order: Order) {
+    pub(crate) fn account_free(&mut self, pfn: Pfn, order: Order) {
         self.counters.pgfree += u64::from(order.frames());
         if H::TRACING {
             self.host.trace(&Event::PageFree { pfn, order });
@@ -160,7 +159,7 @@ impl<'m, H: Host> Manager<'m, H> {
     }
 }
 
-/// What a CPU has of a zone, at the place that [`Manager::set_of`] gave.
+/// The lists of a CPU for a zone, at the index that [`Manager::set_of`] gave.
 ///
 /// # Panics
 /// If there is no such CPU.

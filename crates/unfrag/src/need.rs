@@ -1,4 +1,4 @@
-//! What an operation needs before it can go on, and what became of it.
+//! Needs of operations, and the answers to them.
 
 use crate::evict::Verdicts;
 use crate::frame::Pfn;
@@ -6,24 +6,25 @@ use crate::frame::Pfn;
 /// Class of requests at a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Somebody waits for them: reads, and writes on demand.
+    /// Requests that are waited for: reads, and synchronous writes.
     Sync,
     /// Writes in the background.
     Async,
 }
 
-/// Why somebody waits: kernels tell the reasons apart since 5.16, but the last one before.
+/// Reason of a wait (`enum vmscan_throttle_state`). Kernels tell the reasons apart since 5.16;
+/// [`Reserves`](Throttle::Reserves) is older.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throttle {
-    /// Until writeback gets on: until [`WRITTEN_ENOUGH`] pages more are written.
+    /// Until [`WRITTEN_ENOUGH`] more pages are written.
     Writeback,
-    /// Until others have put back what they isolated.
+    /// Until fewer pages are isolated.
     Isolated,
-    /// Until somebody makes progress.
+    /// Until some reclaim makes progress.
     NoProgress,
     /// Until a device is less busy.
     Congested,
-    /// Until kswapd has freed pages: what is left is for those that reclaim. A world ends it when kswapd
+    /// Until kswapd has freed pages: the rest is kept for those that reclaim. A world ends it when kswapd
     /// has a [`Need::Turn`] in which it freed some, and when it has [`Need::Sleep`]; a wait in which it
     /// freed none is not repeated.
     Reserves,
@@ -33,12 +34,12 @@ pub enum Throttle {
 /// specification says how long such a wait lasts at most, not what ends it.
 pub const WRITTEN_ENOUGH: u32 = 32;
 
-/// What an operation needs before it can go on. Whoever meets it holds no lock of the manager.
+/// What an operation needs before it can go on. It is met without a lock of the manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Need {
-    /// Nothing: so much was done that others should get a turn. `scanned` pages were looked at,
-    /// `freed` given back; that is what a world charges time for.
+    /// Nothing: others may run now (`cond_resched`). `scanned` pages were scanned and `freed` pages freed since
+    /// the last turn; a world may charge time for them.
     Turn {
         /// Pages looked at.
         scanned: u32,
@@ -56,14 +57,14 @@ pub enum Need {
         /// Most milliseconds.
         ms: u32,
     },
-    /// Sleep until what is waited for happens, at most for this long.
+    /// Sleep until the awaited event happens, at most for this long.
     Throttle {
         /// Why.
         why: Throttle,
         /// Most milliseconds; 0 is one tick.
         ms: u32,
     },
-    /// Sleep until this page is written.
+    /// Sleep until the writeback of this page ends.
     PageWriteback(Pfn),
     /// Shrink the caches in proportion to `scanned` of `lru_pages` pages. Answer:
     /// [`Answer::Freed`] with the number of objects, before any other step.
@@ -73,12 +74,12 @@ pub enum Need {
         /// Pages that could have been.
         lru_pages: u64,
     },
-    /// Have somebody else write this many dirty pages.
+    /// Wake the flusher threads to write this many dirty pages.
     WakeFlushers(u64),
-    /// End a process. Answer: [`Answer::Killed`].
+    /// Kill a process (OOM killer). Answer: [`Answer::Killed`].
     Oom,
     /// kswapd only: sleep until woken, at most for so many milliseconds if some are given. Answer:
-    /// [`Answer::Left`], 0 if nobody woke it.
+    /// [`Answer::Left`], 0 if it was not woken.
     Sleep(Option<u32>),
 }
 
@@ -98,7 +99,7 @@ pub enum Answer {
     Evicted(Verdicts),
 }
 
-/// Where an operation stands.
+/// Result of one step of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<T> {
     /// Finished.

@@ -1,46 +1,46 @@
-//! A NUMA node: its zones, and what its daemon was asked for.
+//! A NUMA node: its zones, and the requests to its kswapd.
 //!
-//! Its LRU lists are those of its zones, or one set for all of them: each zone says which
+//! Its LRU lists are those of its zones, or one set for all of them: each zone has the number of its set
 //! ([`Zone::lru`](crate::zone::Zone)).
 
 use crate::frame::{MAX_ZONES, NodeId, Order, ZoneId};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
-/// A node at work. It lives in the caller's memory, so its layout has no gaps.
+/// A node. It lives in the caller's memory, so its layout has no gaps.
 #[derive(TryFromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Node {
     /// Pages that kswapd has freed.
-    pub freed: u64,
+    pub kswapd_freed: u64,
     zones: [u8; MAX_ZONES],
     len: u8,
     pub id: NodeId,
-    order: u8,
-    /// Somebody asked for kswapd since it last looked.
-    pub asked: bool,
-    /// The node has a kswapd, and it has not given up hope.
-    pub helps: bool,
-    /// It does not sleep.
-    pub works: bool,
+    kswapd_order: u8,
+    /// kswapd was asked for since it last looked.
+    pub kswapd_asked: bool,
+    /// The node has a kswapd, and that has not given up.
+    pub kswapd_usable: bool,
+    /// kswapd is not asleep.
+    pub kswapd_awake: bool,
     pad: [u8; 2],
 }
 
 impl Node {
     pub const fn new(id: NodeId) -> Node {
         Node {
-            freed: 0,
+            kswapd_freed: 0,
             zones: [0; MAX_ZONES],
             len: 0,
             id,
-            order: 0,
-            asked: false,
-            helps: false,
-            works: false,
+            kswapd_order: 0,
+            kswapd_asked: false,
+            kswapd_usable: false,
+            kswapd_awake: false,
             pad: [0; 2],
         }
     }
 
-    /// A zone of the node that has pages; zones come low to high.
+    /// Adds a zone that has pages. Zones are added low to high.
     pub fn add_zone(&mut self, zone: ZoneId) {
         self.zones[usize::from(self.len)] = zone.0;
         self.len += 1;
@@ -52,24 +52,24 @@ impl Node {
         (0..usize::from(self.len)).map(move |i| ZoneId(zones[i]))
     }
 
-    /// Somebody wants kswapd to run for an order.
-    pub fn ask(&mut self, order: Order) {
-        self.order = if self.asked {
-            self.order.max(order.0)
+    /// Asks for kswapd to run for an order.
+    pub fn ask_kswapd(&mut self, order: Order) {
+        self.kswapd_order = if self.kswapd_asked {
+            self.kswapd_order.max(order.0)
         } else {
             order.0
         };
-        self.asked = true;
+        self.kswapd_asked = true;
     }
 
-    /// What kswapd was asked for since it last looked, if anything.
-    pub fn asked_for(&self) -> Option<Order> {
-        self.asked.then_some(Order(self.order))
+    /// The highest order that kswapd was asked for since it last looked.
+    pub fn asked_order(&self) -> Option<Order> {
+        self.kswapd_asked.then_some(Order(self.kswapd_order))
     }
 
-    /// Takes over what kswapd was asked for.
-    pub fn take_asked(&mut self) -> Option<Order> {
-        let order = core::mem::take(&mut self.order);
-        core::mem::take(&mut self.asked).then_some(Order(order))
+    /// Takes the order that kswapd was asked for, and clears the request.
+    pub fn take_asked_order(&mut self) -> Option<Order> {
+        let order = core::mem::take(&mut self.kswapd_order);
+        core::mem::take(&mut self.kswapd_asked).then_some(Order(order))
     }
 }

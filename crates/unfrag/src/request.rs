@@ -1,4 +1,4 @@
-//! What a caller asks for, and for whom.
+//! Requests for blocks, their context, and the reasons why they fail.
 
 use crate::frame::{CpuId, MigrateType, NodeId, Order, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
@@ -23,15 +23,15 @@ pub struct Request {
     pub cpu: CpuId,
     /// Node to take it from, or near.
     pub node: NodeId,
-    /// Who asks.
+    /// Context of the caller.
     pub context: Context,
-    /// Nothing beyond one pass over the free lists is tried: nobody is woken, no reserve is touched.
+    /// Only one pass over the free lists is tried: kswapd is not woken, no reserve is used.
     /// `spec: linux-mm 6.5 (d)`
     pub first_pass_only: bool,
 }
 
 impl Request {
-    /// A request on CPU 0 near node 0, by nobody in particular.
+    /// A request on CPU 0 near node 0, in an ordinary context.
     #[inline]
     pub const fn new(order: Order, gfp: Gfp) -> Request {
         Request {
@@ -65,7 +65,7 @@ impl Request {
         self
     }
 
-    /// The request by somebody.
+    /// The request in another context.
     #[inline]
     #[must_use]
     pub const fn by(mut self, context: Context) -> Request {
@@ -82,10 +82,10 @@ impl Request {
     }
 }
 
-/// Who asks for memory.
+/// Context of a caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// It reclaims memory itself (`PF_MEMALLOC`): no mark holds it, and it does not reclaim.
+    /// It reclaims memory itself (`PF_MEMALLOC`): it ignores the marks and does not reclaim.
     pub memalloc: bool,
     /// A real-time task, or an interrupt that interrupted one.
     pub realtime: bool,
@@ -104,15 +104,14 @@ pub enum AllocError {
     BothMobilities,
     /// The order is above the largest of the machine's [`Geometry`](crate::Geometry).
     OrderTooLarge,
-    /// No zone may serve the request: its zone flags, or its node, leave none.
+    /// No zone may serve the request, by its zone flags or its node.
     Forbidden,
     /// Too little memory is free, in whatever blocks.
     Short,
     /// Enough memory is free for the request, but no block of its order that it may take: compaction could
     /// help.
     Fragmented,
-    /// A block of the order is free, but what the watermarks and protections keep for others would be
-    /// touched.
+    /// A block of the order is free, but the watermarks and protections keep it for others.
     Reserved,
 }
 
@@ -139,7 +138,7 @@ impl core::fmt::Display for AllocError {
 
 impl core::error::Error for AllocError {}
 
-/// A request on its way: its type and highest zone are known.
+/// A request with its migrate type and highest zone (`struct alloc_context`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
     pub cpu: CpuId,
@@ -178,7 +177,7 @@ pub(crate) const fn highest_zone(gfp: Gfp) -> ZoneKind {
     BY_BITS[(gfp.bits() & 15) as usize]
 }
 
-/// How far the first attempt goes.
+/// Rights of the first attempt.
 #[inline]
 pub(crate) const fn first_flags(gfp: Gfp) -> AllocFlags {
     let flags = AllocFlags::WMARK_LOW.union(AllocFlags::CPUSET);

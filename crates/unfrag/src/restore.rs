@@ -1,15 +1,17 @@
 //! Rebuilding a recorded state, frame by frame.
 //!
-//! [`Restore`] begins with all frames reserved. Each edit takes reserved frames and makes them free on a
-//! given list, or used. Order of edits is order on the lists.
+//! [`Restore`] begins with all frames reserved. Each edit takes reserved frames and puts them on a given free
+//! list, or makes them used. The order of edits is the order on the lists.
 
 use crate::config::{Config, ConfigError};
-use crate::frame::{CpuId, FrameIx, Kind, MigrateType, NR_ZONE_KINDS, Order, Pfn, State, ZoneId};
+use crate::frame::{
+    CpuId, FrameIx, FrameKind, MigrateType, NR_ZONE_KINDS, Order, Pfn, State, ZoneId,
+};
 use crate::gfp::Gfp;
 use crate::host::Host;
 use crate::manager::Manager;
 use crate::pcp::NR_LISTS;
-use crate::place::{At, FreeBlock};
+use crate::placement::{FreeBlock, FreeTo};
 use crate::zone::{Marks, Zone};
 
 /// Why a state cannot be restored.
@@ -54,10 +56,10 @@ impl<'m, H: Host> Restore<'m, H> {
         Ok(Restore { manager })
     }
 
-    /// What can be done to the state.
+    /// Changes to the state.
     pub fn edit(&mut self) -> Edit<'_, 'm, H> {
         Edit {
-            m: &mut self.manager,
+            manager: &mut self.manager,
         }
     }
 
@@ -83,9 +85,9 @@ impl<'m, H: Host> Restore<'m, H> {
     }
 }
 
-/// Changes to the state of a manager that no kernel would make: a recorded state is put in its place.
+/// Direct changes to the state of a manager, for a recorded state.
 pub struct Edit<'a, 'm, H: Host> {
-    pub(crate) m: &'a mut Manager<'m, H>,
+    pub(crate) manager: &'a mut Manager<'m, H>,
 }
 
 impl<H: Host> Edit<'_, '_, H> {
@@ -96,7 +98,7 @@ impl<H: Host> Edit<'_, '_, H> {
         order: Order,
     ) -> Result<(FrameIx, ZoneId), RestoreError> {
         let bad = RestoreError::NotABlock(pfn, order);
-        let (m, ix) = (&self.m, self.m.map.ix(pfn).ok_or(bad)?);
+        let (m, ix) = (&self.manager, self.manager.map.ix(pfn).ok_or(bad)?);
         if order > m.frames.geometry.max_order || !ix.is_aligned(order) {
             return Err(bad);
         }
@@ -107,7 +109,7 @@ impl<H: Host> Edit<'_, '_, H> {
             return Err(bad);
         }
         for at in ix.until(end) {
-            if m.frames.state(at).kind() != Kind::Reserved {
+            if m.frames.state(at).kind() != FrameKind::Reserved {
                 return Err(RestoreError::Twice(m.map.pfn(at)));
             }
         }
@@ -123,8 +125,9 @@ impl<H: Host> Edit<'_, '_, H> {
     /// [`RestoreError`]; nothing has changed then.
     pub fn free(&mut self, pfn: Pfn, order: Order, mt: MigrateType) -> Result<(), RestoreError> {
         let (ix, zone) = self.claim_reserved(pfn, order)?;
-        let z = &mut self.m.zones[zone.index()];
-        z.place.put(&self.m.frames, FreeBlock { ix, order, mt });
+        let z = &mut self.manager.zones[zone.index()];
+        z.free_area
+            .put(&self.manager.frames, FreeBlock { ix, order, mt });
         z.counter += i64::from(order.frames());
         Ok(())
     }
@@ -135,8 +138,8 @@ impl<H: Host> Edit<'_, '_, H> {
     /// [`RestoreError`]; nothing has changed then.
     pub fn merged(&mut self, pfn: Pfn, order: Order) -> Result<(), RestoreError> {
         let (ix, zone) = self.claim_reserved(pfn, order)?;
-        let (_, mut z) = self.m.parts(zone, CpuId(0));
-        z.give(ix, order, At::Tail);
+        let (_, mut z) = self.manager.parts(zone, CpuId(0));
+        z.give(ix, order, FreeTo::Tail);
         Ok(())
     }
 
@@ -152,11 +155,11 @@ impl<H: Host> Edit<'_, '_, H> {
         order: Order,
         mt: MigrateType,
     ) -> Result<(), RestoreError> {
-        if cpu.0 >= self.m.cpus || index >= NR_LISTS {
+        if cpu.0 >= self.manager.cpus || index >= NR_LISTS {
             return Err(RestoreError::NoSuchList);
         }
         let (ix, zone) = self.claim_reserved(pfn, order)?;
-        let (set, z) = self.m.parts(zone, cpu);
+        let (set, z) = self.manager.parts(zone, cpu);
         set.restore(z.frames, index, FreeBlock { ix, order, mt });
         Ok(())
     }
@@ -168,7 +171,7 @@ impl<H: Host> Edit<'_, '_, H> {
     pub fn used(&mut self, pfn: Pfn, order: Order, gfp: Gfp) -> Result<(), RestoreError> {
         let (ix, _) = self.claim_reserved(pfn, order)?;
         let mt = gfp.mobility().unwrap_or(MigrateType::Unmovable);
-        self.m.mark_used(ix, order, mt, gfp);
+        self.manager.mark_used(ix, order, mt, gfp);
         Ok(())
     }
 
@@ -177,15 +180,15 @@ impl<H: Host> Edit<'_, '_, H> {
     /// # Errors
     /// [`RestoreError::NotABlock`], if no zone holds it.
     pub fn block_type(&mut self, pfn: Pfn, mt: MigrateType) -> Result<(), RestoreError> {
-        let order = self.m.frames.geometry.block_order;
-        let ix = self.m.map.ix(pfn);
+        let order = self.manager.frames.geometry.block_order;
+        let ix = self.manager.map.ix(pfn);
         let ix = ix.ok_or(RestoreError::NotABlock(pfn, order))?;
-        self.m.frames.set_block_type(ix, mt);
+        self.manager.frames.set_block_type(ix, mt);
         Ok(())
     }
 
     fn zone(&mut self, zone: ZoneId) -> Result<&mut Zone, RestoreError> {
-        let z = self.m.zones.get_mut(zone.index());
+        let z = self.manager.zones.get_mut(zone.index());
         z.ok_or(RestoreError::NoSuchList)
     }
 
@@ -201,7 +204,7 @@ impl<H: Host> Edit<'_, '_, H> {
     ) -> Result<(), RestoreError> {
         let z = self.zone(zone)?;
         (z.marks, z.protection) = (marks, protection);
-        self.m.size_sets(zone);
+        self.manager.size_sets(zone);
         Ok(())
     }
 
@@ -221,8 +224,8 @@ impl<H: Host> Edit<'_, '_, H> {
         z.highatomic = highatomic;
         z.counter = free;
         z.stat_threshold = stat_threshold.into();
-        for cpu in self.m.cpu_ids() {
-            *self.m.parts(zone, cpu).1.delta = 0;
+        for cpu in self.manager.cpu_ids() {
+            *self.manager.parts(zone, cpu).1.delta = 0;
         }
         Ok(())
     }
@@ -232,11 +235,11 @@ impl<H: Host> Edit<'_, '_, H> {
     /// # Errors
     /// [`RestoreError::NoSuchList`], if there is no such zone or CPU.
     pub fn set(&mut self, zone: ZoneId, cpu: CpuId, size: SetSizes) -> Result<(), RestoreError> {
-        if cpu.0 >= self.m.cpus {
+        if cpu.0 >= self.manager.cpus {
             return Err(RestoreError::NoSuchList);
         }
         self.zone(zone)?;
-        let (s, _) = self.m.parts(zone, cpu);
+        let (s, _) = self.manager.parts(zone, cpu);
         let SetSizes {
             high,
             batch,

@@ -14,7 +14,7 @@ pub struct Counters {
     pub alloc_failed: u64,
     /// Allocations that the first attempt could not serve.
     pub slow_path: u64,
-    /// Calls for kswapd.
+    /// Times that kswapd was woken.
     pub kswapd_wakeups: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct ReclaimCounters {
     pub pgsteal_direct: u64,
     /// Direct reclaims.
     pub allocstall: u64,
-    /// Direct reclaims that waited first, because too little was free for those that reclaim.
+    /// Direct reclaims that waited for kswapd first, because free memory was below half of the min marks.
     pub pgscan_direct_throttle: u64,
     /// Runs of kswapd.
     pub pageoutrun: u64,
@@ -41,9 +41,9 @@ pub struct ReclaimCounters {
     pub pgdeactivate: u64,
     /// Pages of the active lists looked at.
     pub pgrefill: u64,
-    /// Pages that reclaim gave to be written.
+    /// Pages whose writing reclaim started.
     pub nr_vmscan_write: u64,
-    /// Pages freed at the end of their writeback's wait.
+    /// Pages moved to the tail of their list when their writeback ended.
     pub pgrotated: u64,
     /// Times kswapd was woken before its first sleep ended, or found the low mark hit at once.
     pub kswapd_low_wmark_hit_quickly: u64,
@@ -112,8 +112,9 @@ mod tests {
         n
     }
 
+    /// `spec: linux-mm 5.2`
     #[test]
-    fn fragmentation_index_spec_5_2() {
+    fn fragmentation_index_vectors() {
         assert_eq!(fragmentation_index(&free(&[100, 50]), Order(4)), 910);
         assert_eq!(fragmentation_index(&free(&[]), Order(4)), 0);
         assert_eq!(
@@ -128,8 +129,9 @@ mod tests {
         );
     }
 
+    /// `spec: linux-mm 7.5`
     #[test]
-    fn unusable_index_spec_7_5() {
+    fn unusable_index_vectors() {
         assert_eq!(unusable_index(&free(&[]), Order(0)), 1000);
         assert_eq!(unusable_index(&free(&[100, 50]), Order(0)), 0);
         assert_eq!(unusable_index(&free(&[100, 50]), Order(1)), 500);
@@ -137,8 +139,9 @@ mod tests {
         assert_eq!(unusable_index(&free(&[1, 1]), Order(1)), 333, "truncated");
     }
 
+    /// `spec: linux-mm 5.5`
     #[test]
-    fn extfrag_for_order_spec_5_5() {
+    fn extfrag_for_order_vectors() {
         // 10,000 free pages, five blocks of order 9.
         let mut n = free(&[7440]);
         n[9] = 5;

@@ -1,10 +1,10 @@
-//! Tells the host what the core does, in the core's own terms.
+//! Reports to the host, by positions in the frame table.
 
 use crate::frame::{FrameIx, FrameMap};
 use crate::host::Host;
 use crate::trace::Event;
 
-/// A host that listens, and the map that turns positions into frame numbers for it.
+/// The host, and the map from positions to frame numbers.
 pub(crate) struct Tracer<'a, H> {
     pub host: &'a mut H,
     pub map: &'a FrameMap,
@@ -19,7 +19,7 @@ impl<H: Host> Tracer<'_, H> {
         }
     }
 
-    /// Tells the host of a page that it will see soon.
+    /// Announces a page that the host will see soon.
     #[inline]
     pub fn prefetch(&self, ix: FrameIx) {
         if H::PREFETCHES {

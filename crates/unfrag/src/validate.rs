@@ -1,9 +1,9 @@
 //! Checks every invariant of a manager; for tests, after every step.
 
-use crate::frame::{FrameIx, Kind, Order, Pfn, ZoneId};
+use crate::frame::{FrameIx, FrameKind, Order, Pfn, ZoneId};
 use crate::host::Host;
 use crate::inspect::Inspect;
-use crate::place::{BadLink, FreeBlock};
+use crate::placement::{BadLink, FreeBlock};
 
 /// A broken invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Broken {
     Count(ZoneId),
     /// Two free buddies that should have merged.
     Unmerged(Pfn),
-    /// A frame says that it is on a list, but is not; or is within two blocks.
+    /// The state of a frame names a list that it is not on, or a frame lies within two blocks.
     Stray(Pfn),
     /// A free block lies on the list of another type than its pageblock's.
     ListType(Pfn),
@@ -49,7 +49,7 @@ impl<H: Host> Inspect<'_, '_, H> {
     /// # Errors
     /// The first broken invariant.
     pub fn validate(self) -> Result<(), Broken> {
-        let pfn = |ix| self.m.map.pfn(ix);
+        let pfn = |ix| self.manager.map.pfn(ix);
         self.find_fault().map_err(|fault| match fault {
             Fault::List(ix) => Broken::List(pfn(ix)),
             Fault::State(ix) => Broken::State(pfn(ix)),
@@ -71,11 +71,15 @@ impl<H: Host> Inspect<'_, '_, H> {
 
     /// Pages on LRU lists are in use, and know their list.
     fn check_lru(self, zone: ZoneId) -> Result<(), Fault> {
-        for (i, list) in self.m.lrus[zone.index()].lists.iter().enumerate() {
-            list.validate(self.m.frames.table, |ix| {
-                let s = self.m.frames.state(ix);
-                let of = self.m.zone(self.m.frames.zone_of(ix)).lru.index();
-                let right = s.kind() == Kind::Used && usize::from(s.lru()) == i + 1;
+        for (i, list) in self.manager.lrus[zone.index()].lists.iter().enumerate() {
+            list.validate(self.manager.frames.table, |ix| {
+                let s = self.manager.frames.state(ix);
+                let of = self
+                    .manager
+                    .zone(self.manager.frames.zone_of(ix))
+                    .lru
+                    .index();
+                let right = s.kind() == FrameKind::Used && usize::from(s.lru()) == i + 1;
                 require(right && of == zone.index(), Fault::State(ix))
             })?;
         }
@@ -83,10 +87,10 @@ impl<H: Host> Inspect<'_, '_, H> {
     }
 
     fn check_lists(self, zone: ZoneId) -> Result<(), Fault> {
-        let z = self.m.zone(zone);
-        let frames = &self.m.frames;
-        let hygiene = self.m.env.rules.lists_follow_blocks();
-        let counted = z.place.validate(frames, |block| {
+        let z = self.manager.zone(zone);
+        let frames = &self.manager.frames;
+        let follow = self.manager.policy.rules.lists_follow_blocks();
+        let counted = z.free_area.validate(frames, |block| {
             let FreeBlock { ix, order, mt } = block;
             let s = frames.state(ix);
             let right = s.is_buddy_of(order)
@@ -96,59 +100,59 @@ impl<H: Host> Inspect<'_, '_, H> {
             require(right, Fault::State(ix))?;
             let last = FrameIx(ix.0 + order.frames() - 1);
             let types = [ix, last].map(|i| frames.block_type(i));
-            require(!hygiene || types == [mt; 2], Fault::ListType(ix))?;
+            require(!follow || types == [mt; 2], Fault::ListType(ix))?;
             self.check_unmerged(zone, ix, order)
         })?;
         require(counted.is_some(), Fault::Count(zone))?;
         let mut deltas = 0;
         for cpu in self.cpus() {
-            let own = self.own(zone, cpu);
-            let counted = own.lists.validate(frames, &self.m.env, |ix| {
-                let right = frames.state(ix).kind() == Kind::Pcp && frames.zone_of(ix) == zone;
+            let own = self.cpu_zone(zone, cpu);
+            let counted = own.lists.validate(frames, &self.manager.policy, |ix| {
+                let right = frames.state(ix).kind() == FrameKind::Pcp && frames.zone_of(ix) == zone;
                 require(right, Fault::State(ix))
             })?;
             require(counted.is_some(), Fault::Count(zone))?;
             deltas += i64::from(own.delta);
         }
-        let free = z.place.free_pages() as i64;
+        let free = z.free_area.free_pages() as i64;
         require(free == z.counter + deltas, Fault::Count(zone))
     }
 
     fn check_unmerged(self, zone: ZoneId, ix: FrameIx, order: Order) -> Result<(), Fault> {
-        let z = self.m.zone(zone);
+        let z = self.manager.zone(zone);
         let buddy = ix.buddy(order);
         // Below pageblock order types do not keep buddies apart.
-        let merges = order < self.m.frames.geometry.block_order && z.span.holds(buddy);
-        let apart = merges && self.m.frames.state(buddy).is_buddy_of(order);
+        let merges = order < self.manager.frames.geometry.block_order && z.span.holds(buddy);
+        let apart = merges && self.manager.frames.state(buddy).is_buddy_of(order);
         require(!apart, Fault::Unmerged(ix))
     }
 
     /// Every frame is covered by exactly one block, or reserved.
     fn check_frames(self, zone: ZoneId) -> Result<(), Fault> {
-        let z = self.m.zone(zone);
-        let frames = &self.m.frames;
+        let z = self.manager.zone(zone);
+        let frames = &self.manager.frames;
         let (mut free, mut pcp) = (0u64, 0u64);
         let mut at = z.span.start;
         while at < z.span.end {
             let s = frames.state(at);
             let n = s.order().frames();
             match s.kind() {
-                Kind::Reserved | Kind::Absent => {
+                FrameKind::Reserved | FrameKind::Absent => {
                     at = at.plus(1);
                     continue;
                 }
-                Kind::Tail => return Err(Fault::Stray(at)),
-                Kind::Buddy => free += u64::from(n),
-                Kind::Pcp => pcp += u64::from(n),
-                Kind::Used => {}
+                FrameKind::Tail => return Err(Fault::Stray(at)),
+                FrameKind::Buddy => free += u64::from(n),
+                FrameKind::Pcp => pcp += u64::from(n),
+                FrameKind::Used => {}
             }
             for i in at.plus(1).until(at.plus(n)) {
-                require(frames.state(i).kind() == Kind::Tail, Fault::Stray(i))?;
+                require(frames.state(i).kind() == FrameKind::Tail, Fault::Stray(i))?;
             }
             at = at.plus(n);
         }
         let held = self.pcp_pages(zone);
-        let right = free == z.place.free_pages() && pcp == held;
+        let right = free == z.free_area.free_pages() && pcp == held;
         require(right, Fault::Count(zone))
     }
 }

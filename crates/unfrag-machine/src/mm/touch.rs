@@ -142,7 +142,7 @@ impl Sim {
         let mut pages = [Pfn(0); TOGETHER];
         let pages = &mut pages[..1 + absent.count()];
         let request = self.request(0, NEW_PAGE);
-        let n = self.manager().alloc_listed(&request, pages);
+        let n = self.manager().alloc_from_pcp(&request, pages);
         if n == 0 {
             return false;
         }

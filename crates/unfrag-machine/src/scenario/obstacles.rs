@@ -6,7 +6,7 @@ use crate::Sim;
 use crate::mm::frames::Owner;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use unfrag::frame::Kind;
+use unfrag::frame::FrameKind;
 use unfrag::{MAX_ORDER, Pfn};
 
 /// Frames of a block.
@@ -68,7 +68,7 @@ impl Sim {
             let c = m.zone_config(z);
             for pfn in c.start.0..c.start.0 + c.spanned {
                 if let Some(f) = m.frame(Pfn(pfn))
-                    && f.kind == Kind::Pcp
+                    && f.kind == FrameKind::Pcp
                 {
                     set(pfn, f.order.0, "per-CPU lists");
                 }

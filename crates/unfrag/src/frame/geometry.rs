@@ -8,7 +8,7 @@ use super::ids::{FrameIx, Order, Pageblock};
 /// Largest order that any geometry may have.
 pub const MAX_MAX_ORDER: Order = Order(13);
 
-/// Room for one entry an order, whatever the geometry.
+/// Entries of an array with one entry for each order of any geometry.
 pub const ORDER_SLOTS: usize = MAX_MAX_ORDER.index() + 1;
 
 /// Sizes of a machine.

@@ -1,5 +1,5 @@
-//! Names of things, each a type of its own, so that one is never taken for another: frames, orders,
-//! nodes, zones, CPUs, pageblocks.
+//! Numbers of frames, orders, nodes, zones, CPUs and pageblocks. Each is a type of its own, so that one
+//! cannot be passed for another.
 
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
@@ -116,7 +116,7 @@ impl FrameIx {
     pub const fn buddy(self, order: Order) -> FrameIx {
         FrameIx(self.0 ^ order.frames())
     }
-    /// So many frames further.
+    /// The frame `frames` further.
     #[inline]
     pub const fn plus(self, frames: u32) -> FrameIx {
         FrameIx(self.0 + frames)

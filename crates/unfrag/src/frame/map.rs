@@ -75,7 +75,7 @@ impl FrameMap {
         (map.len < u32::MAX).then_some(map)
     }
 
-    /// Entries that the frame table needs.
+    /// Number of entries of the frame table.
     pub const fn len(&self) -> u32 {
         self.len
     }

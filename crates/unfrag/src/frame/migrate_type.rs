@@ -1,9 +1,9 @@
-//! What a request, a list or a pageblock is good for.
+//! Migrate types: the mobility of a request, a free list or a pageblock.
 
-/// What a request or a pageblock is good for. One set of names for all eras: V19's `KernNoRclm`,
+/// The mobility of a request, a free list or a pageblock. One set of names for all eras: V19's `KernNoRclm`,
 /// `EasyRclm` and `KernRclm` are [`Unmovable`](MigrateType::Unmovable),
 /// [`Movable`](MigrateType::Movable) and [`Reclaimable`](MigrateType::Reclaimable). The numbers
-/// that a kernel prints differ by era; they are ours here.
+/// that a kernel prints differ by era; the numbers here are fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum MigrateType {

@@ -4,9 +4,9 @@
 //! `2^o` frames whose first frame number is a multiple of `2^o`. A *pageblock* is the unit in which
 //! memory is grouped by mobility.
 //!
-//! - `ids`: names of frames, orders, nodes, zones and CPUs. `geometry`: sizes of pages and blocks.
+//! - `ids`: numbers of frames, orders, nodes, zones and CPUs. `geometry`: sizes of pages and blocks.
 //! - `migrate_type`, `zone_kind`, `page_flags`: what lists, zones and pages may be.
-//! - `state`: what a frame is, in one word. `table`: 16 bytes a frame. `map`: which frames it covers.
+//! - `state`: the state of a frame, packed in one word. `table`: 16 bytes a frame. `map`: which frames it covers.
 
 mod geometry;
 mod ids;
@@ -25,7 +25,7 @@ pub(crate) use map::{FrameMap, FrameRange};
 pub use migrate_type::{MigrateType, NR_TYPES};
 pub use page_flags::PageFlags;
 pub(crate) use state::State;
-pub use state::{Kind, OwnerId};
+pub use state::{FrameKind, OwnerId};
 pub use table::MAX_ZONES;
 pub(crate) use table::{BlockMeta, FrameMeta, Frames, Span, Table};
 pub use zone_kind::{NR_ZONE_KINDS, ZoneConfig, ZoneKind};

@@ -1,29 +1,29 @@
-//! What became of a page since it was allocated.
+//! Flags of a page in use.
 
 use bitflags::bitflags;
 
 bitflags! {
-    /// What became of a page since it was allocated.
+    /// Flags of a page in use (`page->flags`).
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
     pub struct PageFlags: u16 {
-        /// Used once since the last scan, by read or write (`PG_referenced`).
+        /// Accessed since the last scan, by read or write (`PG_referenced`).
         const REFERENCED = 1;
-        /// Used by way of a mapping since the last scan (the young bits of its page table entries).
+        /// Accessed through a mapping since the last scan (the young bits of its page table entries).
         const YOUNG = 1 << 1;
-        /// Its content is newer than what is stored.
+        /// Its content differs from what is stored (`PG_dirty`).
         const DIRTY = 1 << 2;
-        /// It is being written.
+        /// Its content is being written to the device (`PG_writeback`).
         const WRITEBACK = 1 << 3;
-        /// Its owner holds it fast at the moment.
+        /// Its owner has locked it (`PG_locked`).
         const LOCKED = 1 << 4;
-        /// Some process maps it.
+        /// A process maps it.
         const MAPPED = 1 << 5;
-        /// It is to be freed when its writeback ends.
+        /// Reclaim wants it when its writeback ends (`PG_reclaim`).
         const RECLAIM = 1 << 6;
-        /// A program runs from it.
+        /// It is mapped executable.
         const EXEC = 1 << 7;
-        /// Freed by its owner while it was isolated.
-        const GONE = 1 << 8;
+        /// Its owner freed it while it was isolated; it is freed when the isolation ends.
+        const FREED = 1 << 8;
         /// Isolated: it was on an active list, or is to go there.
         const ACTIVE = 1 << 9;
         /// Isolated: it is anonymous, or of tmpfs.

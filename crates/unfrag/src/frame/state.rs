@@ -1,16 +1,16 @@
-//! What a frame is, in one word.
+//! The state of a frame, packed in one word.
 
 use super::ids::Order;
 use super::migrate_type::MigrateType;
 use super::page_flags::PageFlags;
 
-/// What a frame is at the moment.
+/// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
-    /// No memory here.
+pub enum FrameKind {
+    /// There is no memory at this frame number.
     Absent = 0,
-    /// Memory that the boot kept; never handed out.
+    /// Memory reserved at boot; never handed out.
     Reserved = 1,
     /// Not the first frame of its block.
     Tail = 2,
@@ -22,31 +22,31 @@ pub enum Kind {
     Pcp = 5,
 }
 
-impl Kind {
+impl FrameKind {
     #[inline]
-    const fn from_bits(bits: u32) -> Kind {
+    const fn from_bits(bits: u32) -> FrameKind {
         match bits {
-            0 => Kind::Absent,
-            1 => Kind::Reserved,
-            2 => Kind::Tail,
-            3 => Kind::Used,
-            4 => Kind::Buddy,
-            _ => Kind::Pcp,
+            0 => FrameKind::Absent,
+            1 => FrameKind::Reserved,
+            2 => FrameKind::Tail,
+            3 => FrameKind::Used,
+            4 => FrameKind::Buddy,
+            _ => FrameKind::Pcp,
         }
     }
     /// Whether frames after the first belong to it.
     #[inline]
     pub(crate) const fn heads_block(self) -> bool {
-        matches!(self, Kind::Used | Kind::Buddy | Kind::Pcp)
+        matches!(self, FrameKind::Used | FrameKind::Buddy | FrameKind::Pcp)
     }
 }
 
-/// Who uses a frame, as its user numbers itself: up to 128 owners. 0: nobody said.
+/// Owner of a frame in use: a number from 1 to 127 that the host gives to each of its owners. 0 is no owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OwnerId(u8);
 
 impl OwnerId {
-    /// Nobody said.
+    /// No owner.
     pub const NONE: OwnerId = OwnerId(0);
 
     /// The owner with this number; `None` above 127.
@@ -63,7 +63,7 @@ impl OwnerId {
     }
 }
 
-/// Some bits of a word.
+/// A bit field of a word.
 #[derive(Clone, Copy)]
 struct Field {
     shift: u32,
@@ -71,7 +71,7 @@ struct Field {
 }
 
 impl Field {
-    /// The field of so many bits behind another.
+    /// The field of `bits` bits above another one.
     const fn after(before: Field, bits: u32) -> Field {
         Field {
             shift: before.shift + before.bits,
@@ -116,39 +116,39 @@ pub(crate) struct State(pub(super) u32);
 
 impl State {
     /// Not the head of anything.
-    pub const TAIL: State = State::new(Kind::Tail, Order::ZERO, MigrateType::Unmovable);
+    pub const TAIL: State = State::new(FrameKind::Tail, Order::ZERO, MigrateType::Unmovable);
 
     /// A state without flags and owner.
     #[inline]
-    pub const fn new(kind: Kind, order: Order, mt: MigrateType) -> State {
+    pub const fn new(kind: FrameKind, order: Order, mt: MigrateType) -> State {
         State(KIND.of(kind as u32) | ORDER.of(order.0 as u32) | TYPE.of(mt as u32))
     }
     /// A block that a request of this type has, and can move or not.
     #[inline]
     pub const fn used(order: Order, mt: MigrateType, movable: bool) -> State {
-        State(State::new(Kind::Used, order, mt).0 | MOVABLE.of(movable as u32))
+        State(State::new(FrameKind::Used, order, mt).0 | MOVABLE.of(movable as u32))
     }
     /// What it is.
     #[inline]
-    pub const fn kind(self) -> Kind {
-        Kind::from_bits(KIND.get(self.0))
+    pub const fn kind(self) -> FrameKind {
+        FrameKind::from_bits(KIND.get(self.0))
     }
     /// Whether it heads a block on a buddy list.
     #[inline]
     pub const fn is_buddy(self) -> bool {
-        KIND.get(self.0) == Kind::Buddy as u32
+        KIND.get(self.0) == FrameKind::Buddy as u32
     }
     /// Whether it heads a free block of this order on a buddy list.
     #[inline]
     pub const fn is_buddy_of(self, order: Order) -> bool {
         let mask = KIND.mask() | ORDER.mask();
-        self.0 & mask == KIND.of(Kind::Buddy as u32) | ORDER.of(order.0 as u32)
+        self.0 & mask == KIND.of(FrameKind::Buddy as u32) | ORDER.of(order.0 as u32)
     }
     /// Whether it heads a block of this order in use that is on no LRU list.
     #[inline]
     pub const fn is_used(self, order: Order) -> bool {
         let mask = KIND.mask() | ORDER.mask() | LRU.mask();
-        self.0 & mask == KIND.of(Kind::Used as u32) | ORDER.of(order.0 as u32)
+        self.0 & mask == KIND.of(FrameKind::Used as u32) | ORDER.of(order.0 as u32)
     }
     /// Order of the block.
     #[inline]

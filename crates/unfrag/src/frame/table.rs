@@ -1,17 +1,17 @@
 //! The frame table, 16 bytes for each frame, and the table of pageblocks, 4 bytes for each.
 //!
 //! Both are reached by `&`: their words are atomic, with relaxed loads and stores (plain moves). A free
-//! frame's record belongs to whoever works on its zone; that of a frame in use belongs to its holder.
+//! frame's record belongs to its zone (and so to the holder of the zone); that of a frame in use belongs to its holder.
 //!
-//! Invariant: only the first frame of a block carries its state; the others say [`Kind::Tail`]. A
-//! frame says [`Kind::Buddy`] or [`Kind::Pcp`] exactly as long as it is on a list. A page that is
-//! isolated says so in one way: it is [`Kind::Used`], on the LRU list `ISOLATED`.
+//! Invariant: only the first frame of a block carries its state; the others say [`FrameKind::Tail`]. A
+//! frame says [`FrameKind::Buddy`] or [`FrameKind::Pcp`] exactly as long as it is on a list. A page that is
+//! isolated says so in one way: it is [`FrameKind::Used`], on the LRU list `ISOLATED`.
 
 use super::geometry::Geometry;
 use super::ids::{FrameIx, LruId, Order, ZoneId};
 use super::migrate_type::MigrateType;
 #[cfg(doc)]
-use super::state::Kind;
+use super::state::FrameKind;
 use super::state::{OwnerId, State};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
@@ -27,7 +27,7 @@ pub(crate) struct FrameMeta {
     next: AtomicU32,
     /// Previous on its list.
     prev: AtomicU32,
-    /// What its owner stored.
+    /// The key that its owner stored.
     key: AtomicU32,
     state: AtomicU32,
 }
@@ -67,8 +67,8 @@ impl Span {
     }
 }
 
-/// The frame table alone, to be passed by value: so the compiler keeps its address in a register, however
-/// much is stored through it.
+/// The frame table alone. It is passed by value, so that the compiler keeps its address in a register across
+/// stores through it.
 #[derive(Clone, Copy)]
 pub(crate) struct Table<'m>(&'m [FrameMeta]);
 
@@ -108,9 +108,9 @@ pub(crate) struct Frames<'m> {
     pub table: Table<'m>,
     blocks: &'m [BlockMeta],
     pub geometry: Geometry,
-    /// The zones' frames, for the few pageblocks that two zones share.
+    /// The frames of each zone, for pageblocks that two zones share.
     spans: [Span; MAX_ZONES],
-    /// The zones' LRU lists, for the same.
+    /// The LRU lists of each zone, for these pageblocks.
     lrus: [LruId; MAX_ZONES],
 }
 
@@ -138,7 +138,8 @@ impl<'m> Frames<'m> {
         }
     }
 
-    /// Says which frames a zone has, all of them reserved, and where those in use wait for reclaim.
+    /// Adds the frames of a zone, all of them in the state `reserved`. `lru` is the set of LRU lists for its
+    /// pages.
     pub fn add_zone(&mut self, zone: ZoneId, span: Span, lru: LruId, reserved: State) {
         self.spans[zone.index()] = span;
         self.lrus[zone.index()] = lru;
@@ -178,7 +179,7 @@ impl<'m> Frames<'m> {
     pub fn set_state(&self, ix: FrameIx, state: State) {
         self.table.set_state(ix, state);
     }
-    /// Who uses a frame, and what that stored; nothing that an earlier owner stored.
+    /// Owner of a frame, and the key that it stored; key 0 without an owner.
     #[inline]
     pub fn owner(&self, ix: FrameIx) -> (OwnerId, u32) {
         match self.state(ix).owner() {
@@ -223,7 +224,7 @@ impl<'m> Frames<'m> {
             of => ZoneId((of >> BlockMeta::ZONE) as u8),
         }
     }
-    /// Where the page in a frame waits for reclaim.
+    /// The set of LRU lists for the page in a frame.
     #[inline]
     pub fn lru_of(&self, ix: FrameIx) -> LruId {
         let word = self.block(ix).load(Relaxed);

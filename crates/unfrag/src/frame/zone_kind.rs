@@ -1,4 +1,4 @@
-//! Which addresses a zone holds, and what it is made of.
+//! Kinds of zones, and the extent of a zone.
 
 use super::ids::{NodeId, Pfn};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
@@ -17,11 +17,11 @@ pub enum ZoneKind {
     Dma = 0,
     /// Below 4 GiB.
     Dma32 = 1,
-    /// What the kernel maps for good.
+    /// Mapped by the kernel at all times.
     Normal = 2,
-    /// What it does not (32 bits).
+    /// Not mapped by the kernel at all times (32 bits).
     HighMem = 3,
-    /// For movable requests alone.
+    /// For movable requests only.
     Movable = 4,
 }
 
@@ -52,7 +52,7 @@ impl ZoneKind {
     }
 }
 
-/// What a zone is made of.
+/// The extent of a zone, in frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneConfig {
     /// Node that it belongs to.
@@ -65,7 +65,7 @@ pub struct ZoneConfig {
     pub spanned: u64,
     /// Frames without holes.
     pub present: u64,
-    /// Frames that the allocator manages: present less what the boot keeps.
+    /// Frames that the allocator manages: present frames without those reserved at boot.
     pub managed: u64,
 }
 

@@ -1,12 +1,12 @@
 //! Rules of kswapd. `spec: linux-mm 4.2, 4.6, 4.8`
 
-/// What kswapd works for, and how it rests.
+/// When kswapd stops, sleeps and naps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KswapdRules {
     /// What it works for.
     pub form: KswapdForm,
-    /// Its way to sleep.
+    /// How it goes to sleep.
     pub sleep: KswapdSleep,
     /// Its naps.
     pub nap: KswapdNap,

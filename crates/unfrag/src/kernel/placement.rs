@@ -21,7 +21,7 @@ pub struct PageblockRules {
     pub fallback: Fallback,
     /// Unmovable requests may take whole pageblocks whatever the order of the block found.
     pub unmovable_may_claim: bool,
-    /// When a pageblock changes hands.
+    /// When a pageblock changes its type.
     pub claim_test: ClaimTest,
     /// Moved blocks go to the tail of their new list, not to the head.
     pub move_to_tail: bool,
@@ -61,7 +61,7 @@ pub struct ScanDown {
     pub merge: Merge,
     /// A movable request that may not claim takes the smallest block that fits instead.
     pub movable_ascends: bool,
-    /// Whose the rest of a block is that was split.
+    /// Type of the remainder of a block that was split.
     pub remainder: Remainder,
     /// Each fallback that finds less than a pageblock raises the watermarks.
     pub boost: Option<Boost>,
@@ -76,7 +76,7 @@ pub enum Merge {
     Ordinary,
 }
 
-/// Whose the rest of a block is that a fallback found and split.
+/// Type of the remainder of a block that a fallback found and split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remainder {
     /// The victim's, unless the pageblock may be claimed (2.6.24 to 4.3).
@@ -95,7 +95,7 @@ pub enum ClaimTest {
     HalfFreeOrAlike,
 }
 
-/// What a raise of the watermarks brings. `spec: linux-mm 1.3; linux-6.1 1.3, 1.4`
+/// Effects of a raise of the watermarks. `spec: linux-mm 1.3; linux-6.1 1.3, 1.4`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Boost {

@@ -26,7 +26,7 @@ pub struct ReclaimRules {
     pub direct_writes_files: bool,
 }
 
-/// How pages wait for reclaim.
+/// The LRU lists of an era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LruRules {
     /// One active and one inactive list a zone; mapped pages are spared until reclaim is in distress
@@ -116,7 +116,7 @@ pub enum CongestionWait {
     /// The queue of synchronous requests (2.6.30, and 2.6.31 with 8aa7e847 reverted).
     Sync,
     /// The queue of asynchronous requests (8aa7e847, 2.6.31; to 2.6.29 that of writes, which is the
-    /// same but for writes that somebody waits for).
+    /// same except for synchronous writes).
     Async,
     /// Asynchronous; with the time that is left, synchronous. In the allocator's retry and in direct
     /// reclaim (patch 3 of S4).

@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RightsRules {
-    /// `__GFP_NOMEMALLOC` keeps a request that cannot wait from digging deeper (modern).
+    /// `__GFP_NOMEMALLOC` keeps a request that cannot wait from the reserves (modern).
     pub nomemalloc_forbids: bool,
     /// Which requests that cannot wait may leave their cpuset.
     pub leaves_cpuset: LeavesCpuset,
@@ -78,7 +78,7 @@ pub enum OomOrders {
 pub enum RetryDrain {
     /// After each reclaim for an order above 0.
     EachBlock,
-    /// Once, when progress was in vain; a block of the high-order atomic reserve is given back with
-    /// it.
+    /// Once, when reclaim made progress but brought no block; a block of the high-order atomic reserve is given
+    /// back with it.
     OnceInVain,
 }

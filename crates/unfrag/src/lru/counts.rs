@@ -1,16 +1,16 @@
-//! What is counted when flags of pages change.
+//! Counters that follow the flags of pages.
 //!
 //! Invariant: `nr_mapped` counts the pages that have [`PageFlags::MAPPED`]; `nr_aged` grows whenever one
 //! loses [`PageFlags::YOUNG`].
 
 use crate::frame::{FrameIx, Frames, PageFlags};
 
-/// What is counted when flags change.
+/// Counters that follow the flags of pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlagCounts {
-    /// Pages that some process maps.
+    /// Pages that a process maps.
     pub nr_mapped: u64,
-    /// Times that a page lost its mark of use.
+    /// Times that a page lost [`PageFlags::YOUNG`].
     pub nr_aged: u64,
 }
 

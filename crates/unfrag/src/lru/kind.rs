@@ -1,4 +1,4 @@
-//! Which LRU lists there are.
+//! The LRU lists by kind of page and age.
 
 /// An LRU list. The order of the first four is that of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +19,7 @@ pub enum Lru {
 /// Number of LRU lists.
 pub const NR_LRU: usize = 5;
 
-/// What a page says of its list while somebody holds it apart: reclaim, or a move.
+/// List code in the state of a page that reclaim or a move has isolated.
 pub(crate) const ISOLATED: u8 = 6;
 
 impl Lru {

@@ -1,7 +1,7 @@
-//! The LRU lists of a zone, or of a node, and what reclaim remembers of them.
+//! The LRU lists of a zone or of a node, with the counters that reclaim keeps for them.
 
 use super::kind::{Lru, NR_LRU};
-use crate::place::List;
+use crate::placement::List;
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
 /// Reclaim begins at this priority and scans `size >> priority` of each list.
@@ -14,13 +14,13 @@ pub(crate) const SWAP_CLUSTER_MAX: u64 = 32;
 #[derive(TryFromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct LruLists {
-    /// Scans that were too small to make.
+    /// Pages to scan that were too few for a batch, by list (`nr_saved_scan`).
     pub saved_scan: [u64; NR_LRU],
-    /// Pages looked at lately, anonymous and file.
+    /// Pages scanned recently: anonymous, file (`recent_scanned`).
     pub recent_scanned: [u64; 2],
-    /// Of them, those found in use.
+    /// Those of them that were in use (`recent_rotated`).
     pub recent_rotated: [u64; 2],
-    /// Pages held apart, anonymous and file.
+    /// Isolated pages: anonymous, file.
     pub isolated: [u64; 2],
     /// Pages looked at since one was freed in the zones whose lists these are.
     pub pages_scanned: u64,

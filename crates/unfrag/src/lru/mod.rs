@@ -1,7 +1,7 @@
-//! Pages in use that wait for reclaim: lists by age and kind, and what became of each page.
+//! LRU lists: pages in use, by kind and age, and their flags.
 //!
-//! - `kind`: which lists there are. `lists`: those of a zone or of a node.
-//! - `counts`: what is counted when flags change.
+//! - `kind`: the kinds of lists. `lists`: those of a zone or of a node.
+//! - `counts`: counters that follow the flags.
 //! - `pages`: [`PagesMut`], the way to change lists and flags.
 //!
 //! Invariant: a page is on the LRU list that its state names, or isolated by the one operation that

@@ -1,12 +1,12 @@
-//! Pages in use, to be changed: their flags, and their places on LRU lists.
+//! Changes to pages in use: their flags, owners and positions on LRU lists.
 //! `spec: linux-mm 4.1`
 
 use super::counts::FlagCounts;
 use super::kind::{ISOLATED, Lru};
 use super::lists::LruLists;
-use crate::frame::{FrameIx, FrameMap, Frames, Kind, LruId, OwnerId, PageFlags, Pfn, State};
+use crate::frame::{FrameIx, FrameKind, FrameMap, Frames, LruId, OwnerId, PageFlags, Pfn, State};
 use crate::hint::prefetch;
-use crate::place::{End, List};
+use crate::placement::{End, List};
 use crate::stat::ReclaimCounters;
 
 /// The pages of a manager that are in use. From [`Manager::pages`](crate::Manager::pages), or beside its
@@ -24,7 +24,7 @@ pub struct PagesMut<'a, 'm> {
 }
 
 impl PagesMut<'_, '_> {
-    /// What became of a page.
+    /// Flags of a page.
     #[inline]
     pub fn flags(&self, pfn: Pfn) -> PageFlags {
         let ix = self.map.ix(pfn);
@@ -49,7 +49,7 @@ impl PagesMut<'_, '_> {
         }
     }
 
-    /// Asks for a page's record, which is needed soon, without waiting for it.
+    /// Prefetches the record of a page.
     #[inline]
     pub fn prefetch(&self, pfn: Pfn) {
         if let Some(ix) = self.map.ix(pfn) {
@@ -57,16 +57,15 @@ impl PagesMut<'_, '_> {
         }
     }
 
-    /// Says who uses a block in use, and by which key its owner knows it. The record of a frame in use
-    /// belongs to its holder, so this needs no more than the caller's right to the block; it is told to
-    /// whoever evicts or moves the page, and forgotten when the block is freed. Whether `pfn` begins a
-    /// block in use.
+    /// Sets the owner of a block in use, and the key by which that owner finds it. Evictions and moves report
+    /// both; a free clears them. The record of a frame in use belongs to its holder, so no lock is needed.
+    /// Returns false if no block in use begins at `pfn`.
     pub fn adopt(&mut self, pfn: Pfn, owner: OwnerId, key: u32) -> bool {
         let Some(ix) = self.map.ix(pfn) else {
             return false;
         };
         let s = self.frames.state(ix);
-        if s.kind() != Kind::Used {
+        if s.kind() != FrameKind::Used {
             return false;
         }
         self.frames.set_state(ix, s.with_owner(owner));
@@ -112,7 +111,8 @@ impl PagesMut<'_, '_> {
         Lru::from_code(self.frames.state(self.map.ix(pfn)?).lru())
     }
 
-    /// A page was used by read or write: the first use marks it, the second one makes it active.
+    /// Notes an access by read or write: the first one marks the page referenced, the second one activates it
+    /// (`mark_page_accessed`).
     pub fn mark_accessed(&mut self, pfn: Pfn) {
         let Some(ix) = self.map.ix(pfn) else { return };
         let flags = self.flags_of(ix);
@@ -132,7 +132,8 @@ impl PagesMut<'_, '_> {
         }
     }
 
-    /// The writing of a page ended. If reclaim wanted it, it goes where reclaim looks next.
+    /// Ends the writeback of a page. If reclaim wants it, it goes to the tail of its list, where reclaim looks
+    /// next (`rotate_reclaimable_page`).
     pub fn end_writeback(&mut self, pfn: Pfn) {
         let Some(ix) = self.map.ix(pfn) else { return };
         let flags = self.flags_of(ix);
@@ -160,7 +161,7 @@ impl PagesMut<'_, '_> {
         self.counts.put(self.frames, ix, flags);
     }
 
-    /// The LRU lists that the page waits on.
+    /// The set of LRU lists for the page.
     #[inline]
     pub(crate) fn lists_of(&mut self, ix: FrameIx) -> &mut LruLists {
         &mut self.lrus[self.frames.lru_of(ix).index()]
@@ -176,7 +177,7 @@ impl PagesMut<'_, '_> {
         self.join(ix, self.frames.state(ix), lru, end);
     }
 
-    /// A page whose state is `s` otherwise joins a list.
+    /// Links a page, whose state without the list is `s`, into a list.
     #[inline(always)]
     fn join(&mut self, ix: FrameIx, s: State, lru: Lru, end: End) {
         let frames = self.frames;
@@ -196,7 +197,7 @@ impl PagesMut<'_, '_> {
         }
     }
 
-    /// Takes a page that is on one of these lists off it and holds it apart, on `held`. Which list it was.
+    /// Isolates a page of these LRU lists: moves it to `held`. Returns the list that it was on.
     pub(crate) fn isolate(&mut self, of: LruId, ix: FrameIx, held: &mut List) -> Option<Lru> {
         let s = self.frames.state(ix);
         let lru = Lru::from_code(s.lru())?;
@@ -212,14 +213,14 @@ impl PagesMut<'_, '_> {
         Some(lru)
     }
 
-    /// Ends the isolation of a page that is off the list that held it: back on an LRU list, unless its
-    /// owner freed it meanwhile. Whether it did, so that the caller frees it.
+    /// Ends the isolation of a page that is off the list that held it: puts it back on an LRU list, unless its
+    /// owner freed it meanwhile. Returns true if the owner did; the caller then frees it.
     #[must_use]
-    pub(crate) fn putback(&mut self, of: LruId, ix: FrameIx, active: bool) -> bool {
+    pub(crate) fn putback_lru(&mut self, of: LruId, ix: FrameIx, active: bool) -> bool {
         let s = self.frames.state(ix);
         let flags = s.flags();
         let file = !flags.contains(PageFlags::SWAPBACKED);
-        if flags.contains(PageFlags::GONE) {
+        if flags.contains(PageFlags::FREED) {
             return true;
         }
         let lru = Lru::new(file, active);
@@ -233,7 +234,7 @@ impl PagesMut<'_, '_> {
         false
     }
 
-    /// Ends the isolation of a page that is to be freed: it is on no list, and has no flags.
+    /// Ends the isolation of a page that is to be freed: it is then on no list, and has no flags.
     pub(crate) fn forget_isolated(&mut self, of: LruId, ix: FrameIx) {
         let s = self.frames.state(ix);
         let file = !s.flags().contains(PageFlags::SWAPBACKED);

@@ -1,7 +1,7 @@
-//! An allocation that the first attempt did not serve, as a value that its world drives.
+//! The slow path: an allocation that the first attempt did not serve, as an operation.
 //! `spec: linux-mm 1.4, 4.3, 4.6, 4.7, 4.8`
 //!
-//! Invariant: each ends in exactly one frame or one error, which is counted and told once.
+//! Invariant: each allocation ends in exactly one frame or one error, which is counted and traced once.
 
 use crate::drive::Operation;
 use crate::evict::Eviction;
@@ -11,37 +11,37 @@ use crate::host::Host;
 use crate::kernel::{CongestionWait, OomOrders, RealtimeRight, RetryDrain, RetryForm};
 use crate::manager::Manager;
 use crate::need::{Answer, Need, Step};
-use crate::reclaim::{DirectReclaim, FIFTIETH, congestion_wait, second_wait};
+use crate::reclaim::{DirectReclaim, HZ_OVER_50_MS, congestion_wait, second_wait};
 use crate::request::{AllocError, Context, Demand};
 use crate::rights::alloc_flags;
 use crate::zone::ZoneList;
 
-/// Times that reclaim may bring nothing before the OOM killer is called (modern).
+/// Reclaims without progress after which the OOM killer is called (`MAX_RECLAIM_RETRIES`, modern).
 const MAX_RECLAIM_RETRIES: u32 = 16;
 
 /// Times that V19 repeats reclaim for a large block.
 const V19_REPEATS: u32 = 3;
 
-/// How an allocation began.
+/// The result of [`Manager::begin`].
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "the rare variant lives on the stack of its task"
 )]
 pub enum Begun {
-    /// Free memory served it.
+    /// A frame from free memory.
     Got(Pfn),
-    /// It has to be driven.
+    /// An operation to be driven.
     Allocation(Allocation),
 }
 
-/// An allocation on its way.
+/// An allocation in the slow path.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocation {
     demand: Demand,
     context: Context,
     list: ZoneList,
-    /// Something can be reclaimed for it; else only what is free serves it.
+    /// It may reclaim; otherwise only free memory serves it.
     reclaims: bool,
     phase: Phase,
     flags: AllocFlags,
@@ -50,8 +50,8 @@ pub struct Allocation {
     no_progress: u32,
     repeats: u32,
     drained: bool,
-    /// It may wait for kswapd before it reclaims: no such wait was in vain yet.
-    stalls: bool,
+    /// It may wait for kswapd before it reclaims. False after such a wait in which kswapd freed nothing.
+    may_throttle: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,13 +65,13 @@ enum Phase {
     },
     Reclaim(DirectReclaim),
     Oom,
-    /// A wait before the next reclaim; the second one where both classes are waited for.
+    /// A wait before the next reclaim. `second`: the second wait of an era that waits for both classes.
     Pause {
         second: bool,
     },
 }
 
-/// The frame, or nothing.
+/// The frame, if there is one.
 type Got = Option<FrameIx>;
 
 impl Operation for Allocation {
@@ -100,7 +100,7 @@ impl Operation for Allocation {
 }
 
 impl Allocation {
-    /// An allocation that the first attempt did not serve; `None` if no zone may.
+    /// Begins the slow path; `None` if no zone may serve the request.
     pub(super) fn new<H: Host>(
         m: &mut Manager<'_, H>,
         demand: &Demand,
@@ -123,11 +123,11 @@ impl Allocation {
             no_progress: 0,
             repeats: 0,
             drained: false,
-            stalls: true,
+            may_throttle: true,
         })
     }
 
-    /// Takes one that cannot reclaim to its end: it needs nothing.
+    /// Runs an allocation that cannot reclaim to its end. It has no needs.
     pub(super) fn without_waiting<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,
@@ -160,7 +160,7 @@ impl Allocation {
                     Step::Need(need) => Some(Step::Need(need)),
                     Step::Done(progress) => {
                         self.reclaimed += d.reclaimed();
-                        self.stalls &= !d.in_vain;
+                        self.may_throttle &= !d.throttle_failed;
                         self.after_reclaim(m, progress)
                     }
                 },
@@ -172,7 +172,7 @@ impl Allocation {
                 }
                 Phase::Pause { second } => {
                     let second = *second;
-                    let more = second_wait(m.env.rules.reclaim.congestion, answer);
+                    let more = second_wait(m.policy.rules.reclaim.congestion, answer);
                     match more {
                         Some(need) if !second => {
                             self.phase = Phase::Pause { second: true };
@@ -189,21 +189,21 @@ impl Allocation {
         }
     }
 
-    /// One pass over the zones with these rights; the end, if it finds something.
+    /// One pass over the zones with these rights; the final step, if it finds a block.
     fn pass<H: Host>(&self, m: &mut Manager<'_, H>, flags: AllocFlags) -> Option<Step<Got>> {
         let got = m.get_page(&self.list, &self.demand, flags)?;
         Some(Step::Done(Some(got)))
     }
 
-    /// A pass in which types may mix.
+    /// A pass without [`AllocFlags::NOFRAGMENT`].
     fn mixed_pass<H: Host>(&self, m: &mut Manager<'_, H>, flags: AllocFlags) -> Option<Step<Got>> {
         let got = m.get_page_mixed(&self.list, &self.demand, flags)?;
         Some(Step::Done(Some(got)))
     }
 
-    /// From "wake all kswapds" to the decision to reclaim.
+    /// The slow path from `wake_all_kswapds` to the decision to reclaim.
     fn begin<H: Host>(&mut self, m: &mut Manager<'_, H>, again: bool) -> Option<Step<Got>> {
-        let rules = m.env.rules;
+        let rules = m.policy.rules;
         let d = self.demand;
         if !again || rules.retry.wake_on_restart {
             m.wake_kswapds(&self.list, &d);
@@ -216,7 +216,7 @@ impl Allocation {
                 RealtimeRight::MinReserve => AllocFlags::MIN_RESERVE,
             };
         }
-        if m.env.sysctl.defrag_mode {
+        if m.policy.sysctl.defrag_mode {
             self.flags |= AllocFlags::NOFRAGMENT;
         }
         if let Some(done) = self.pass(m, self.flags) {
@@ -227,7 +227,7 @@ impl Allocation {
         if open && (cx.memalloc || cx.oom_victim) {
             return self.pass(m, all).or(Some(Step::Done(None)));
         }
-        // Those that reclaim memory themselves ignore the marks.
+        // A request that serves reclaim ignores the marks.
         if open
             && d.gfp.contains(Gfp::MEMALLOC)
             && let Some(done) = self.pass(m, all)
@@ -243,8 +243,8 @@ impl Allocation {
         self.start_reclaim(m)
     }
 
-    /// Nothing can be reclaimed: what remains is to give up reserves and types, for those that do
-    /// not give up early. `spec: linux-mm 4.7, 4.8`
+    /// The end of an allocation that cannot reclaim: gives up reserves and the separation of types, unless the
+    /// request gives up early. `spec: linux-mm 4.7, 4.8`
     fn last_resort<H: Host>(&self, m: &mut Manager<'_, H>) -> Option<Step<Got>> {
         let d = self.demand;
         let persists = !d.gfp.contains(Gfp::NORETRY)
@@ -270,14 +270,14 @@ impl Allocation {
         {
             return Some(done);
         }
-        // The OOM routine looks once more, at the high mark, before it would kill.
+        // `__alloc_pages_may_oom` tries once more, at the high mark, before it kills.
         self.pass(m, AllocFlags::WMARK_HIGH | AllocFlags::CPUSET)
     }
 
     /// Gives one pageblock of the first high-atomic reserve back to the request's type; even the
     /// last one, if `last`.
     fn unreserve<H: Host>(&self, m: &mut Manager<'_, H>, last: bool) -> bool {
-        let (rules, frames) = (&m.env.rules, &m.frames);
+        let (rules, frames) = (&m.policy.rules, &m.frames);
         self.list.zones().any(|z| {
             let zone = &mut m.zones[z.index()];
             zone.unreserve_highatomic(frames, rules, self.demand.mt, last)
@@ -286,7 +286,7 @@ impl Allocation {
 
     fn start_reclaim<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Step<Got>> {
         let d = self.demand;
-        let reclaim = DirectReclaim::new(m, &self.list, d.order, d.gfp, self.stalls);
+        let reclaim = DirectReclaim::new(m, &self.list, d.order, d.gfp, self.may_throttle);
         self.phase = Phase::Reclaim(reclaim);
         None
     }
@@ -297,7 +297,7 @@ impl Allocation {
         progress: bool,
     ) -> Option<Step<Got>> {
         let d = self.demand;
-        let retry = m.env.rules.retry;
+        let retry = m.policy.rules.retry;
         if d.order > Order::ZERO && retry.drain == RetryDrain::EachBlock {
             m.drain_all();
         }
@@ -305,7 +305,7 @@ impl Allocation {
             if let Some(done) = self.pass(m, self.flags) {
                 return Some(done);
             }
-            // Modern: what hides in per-CPU lists and in the atomic reserve comes out, once.
+            // Modern: per-CPU lists and the high-atomic reserve are drained, once.
             if retry.drain == RetryDrain::OnceInVain && !self.drained {
                 self.drained = true;
                 self.unreserve(m, false);
@@ -336,7 +336,7 @@ impl Allocation {
         Some(Step::Done(None))
     }
 
-    /// Whether the old allocator goes on after a reclaim that did not bring the block.
+    /// Whether an allocation of an old era retries after a reclaim that did not bring the block.
     fn retries(&self) -> bool {
         let d = &self.demand;
         if d.gfp.contains(Gfp::NORETRY) {
@@ -350,17 +350,20 @@ impl Allocation {
 
     fn pause<H: Host>(&mut self, m: &Manager<'_, H>) -> Step<Got> {
         self.phase = Phase::Pause { second: false };
-        Step::Need(congestion_wait(m.env.rules.reclaim.congestion, FIFTIETH))
+        Step::Need(congestion_wait(
+            m.policy.rules.reclaim.congestion,
+            HZ_OVER_50_MS,
+        ))
     }
 
-    /// One more look at the high mark; then a process has to go, if the order may ask for that.
+    /// One more pass at the high mark; then the OOM killer, if the order may call it.
     fn oom<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Step<Got> {
         let d = self.demand;
         let flags = AllocFlags::WMARK_HIGH | AllocFlags::CPUSET;
         if let Some(done) = self.pass(m, flags) {
             return done;
         }
-        let kills = match m.env.rules.retry.form {
+        let kills = match m.policy.rules.retry.form {
             RetryForm::Pauses { oom, .. } => match oom {
                 OomOrders::Any => true,
                 OomOrders::BelowHalf => {
@@ -397,7 +400,7 @@ impl Allocation {
         }
         if self.no_progress <= MAX_RECLAIM_RETRIES && self.worth_reclaiming(m) {
             self.phase = Phase::Begin { again: true };
-            let throttles = m.env.rules.reclaim.congestion == CongestionWait::Throttle;
+            let throttles = m.policy.rules.reclaim.congestion == CongestionWait::Throttle;
             return Some(Step::Need(if progress || !throttles {
                 Need::Turn {
                     scanned: 0,

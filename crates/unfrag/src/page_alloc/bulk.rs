@@ -1,20 +1,20 @@
-//! Many pages at once.
+//! Bulk allocation: many pages at once.
 
 use crate::frame::{FrameIx, Order, Pfn};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
 use crate::manager::{Manager, own_set};
-use crate::place::Want;
+use crate::placement::BlockRequest;
 use crate::request::{AllocError, Request};
 
 impl<H: Host> Manager<'_, H> {
     /// Fills `out` with single pages (`alloc_pages_bulk`, as kernel stacks and network buffers are taken)
     /// and returns how many there were. A bulk allocation sees the low mark plus what it asks for, takes
-    /// from one zone's per-CPU list, leaves no tracepoint and is no sign of demand to the list.
+    /// from one zone's per-CPU list, emits no tracepoint and does not count as demand for that list.
     /// `spec: linux-6.1 10`
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), if there was no page at all. The order of the request is not looked at.
+    /// As [`alloc`](Self::alloc), if there was no page at all. The order of the request is ignored.
     ///
     /// # Panics
     /// If the request names a CPU that does not exist.
@@ -32,7 +32,7 @@ impl<H: Host> Manager<'_, H> {
             .find(|&z| self.zone_passes(z, &d, flags, extra));
         let mut got = 0;
         if let Some(zone) = zone {
-            let want = Want {
+            let wanted = BlockRequest {
                 order: Order::ZERO,
                 mt: d.mt,
                 nofragment: false,
@@ -40,7 +40,7 @@ impl<H: Host> Manager<'_, H> {
             };
             for slot in out.iter_mut() {
                 let (set, mut z) = self.parts(zone, d.cpu);
-                let Some(ix) = set.take(&mut z, want, false) else {
+                let Some(ix) = set.take(&mut z, wanted, false) else {
                     break;
                 };
                 self.mark_used(ix, Order::ZERO, d.mt, d.gfp);
@@ -49,7 +49,7 @@ impl<H: Host> Manager<'_, H> {
                 got += 1;
             }
         }
-        // With no page from the list, one is taken the ordinary way, and the caller asks again.
+        // With no page from the list, one page is allocated the ordinary way, as `alloc_pages_bulk` does.
         if got == 0
             && let Some(slot) = out.first_mut()
         {
@@ -59,13 +59,13 @@ impl<H: Host> Manager<'_, H> {
         Ok(got)
     }
 
-    /// Takes single pages from this CPU's own list as long as it has them and no watermark is in sight,
-    /// and returns how many: what as many calls of [`begin`](Self::begin) would give, sooner. Where `out` is
-    /// not filled, that one has to give the next page. The order of the request is not looked at.
+    /// Fills `out` with single pages from this CPU's list, as far as the list has them and the zone is well
+    /// above its watermark. Returns how many pages there were. The pages are those that as many calls of
+    /// [`begin`](Self::begin) would give. The order of the request is ignored.
     ///
     /// # Panics
     /// If the request names a CPU that does not exist.
-    pub fn alloc_listed(&mut self, request: &Request, out: &mut [Pfn]) -> usize {
+    pub fn alloc_from_pcp(&mut self, request: &Request, out: &mut [Pfn]) -> usize {
         let single = Request {
             order: Order::ZERO,
             ..*request
@@ -73,14 +73,14 @@ impl<H: Host> Manager<'_, H> {
         let Ok(d) = self.demand(&single) else {
             return 0;
         };
-        let tuned = self.env.rules.pcp.is_tuned();
-        let Some(set) = self.set_with_plenty(&d, tuned) else {
+        let tuned = self.policy.rules.pcp.is_tuned();
+        let Some(set) = self.set_above_marks(&d, tuned) else {
             return 0;
         };
         let lists = &mut own_set(self.sets, set, d.cpu).lists;
-        let (frames, rules) = (&self.frames, &self.env.rules);
+        let (frames, rules) = (&self.frames, &self.policy.rules);
         let mut n = 0;
-        // First their positions, then their numbers.
+        // Positions in the frame table first; they are turned into frame numbers below.
         while let Some(slot) = out.get_mut(n)
             && let Some(ix) = lists.pop(frames, rules, Order::ZERO, d.mt)
         {

@@ -1,4 +1,4 @@
-//! What needs nothing but free memory: the CPU's own list, then the zones in order.
+//! The fast path: the CPU's own list, then the zones in order at the low mark.
 //! `spec: linux-mm 1.4, 1.6; linux-6.1 1.4-1.6, 2.6`
 
 use super::allocation::{Allocation, Begun};
@@ -13,9 +13,9 @@ use crate::trace::Event;
 impl<'m, H: Host> Manager<'m, H> {
     /// Allocates a block of `2^order` frames and returns its first. `spec: linux-mm 1.6, 4.8`
     ///
-    /// Only free memory is used, as far down as the request may go: kswapd is woken, reserves that it has
-    /// a right to are taken, but **nothing is reclaimed** and nobody waits. An allocation that may reclaim
-    /// is [`begin`](Self::begin). The block is zeroed by nobody: whoever asks with [`Gfp::ZERO`] does so.
+    /// Uses free memory only, down to the mark and the reserves that the request has a right to. kswapd is
+    /// woken, but **nothing is reclaimed** and nothing waits. For an allocation that may reclaim see
+    /// [`begin`](Self::begin). The block is not zeroed, even with [`Gfp::ZERO`]: the caller does that.
     ///
     /// # Errors
     /// [`AllocError`], which says whether memory was short, fragmented, reserved or forbidden.
@@ -31,14 +31,14 @@ impl<'m, H: Host> Manager<'m, H> {
             node,
             ..
         } = *request;
-        match self.listed(order, gfp, cpu, node) {
+        match self.pcp_alloc(order, gfp, cpu, node) {
             Some(pfn) => Ok(pfn),
-            None => self.alloc_unlisted(request),
+            None => self.alloc_beyond_pcp(request),
         }
     }
 
     #[inline(never)]
-    fn alloc_unlisted(&mut self, request: &Request) -> Result<Pfn, AllocError> {
+    fn alloc_beyond_pcp(&mut self, request: &Request) -> Result<Pfn, AllocError> {
         let demand = &self.demand(request)?;
         if let Some(ix) = self.fast_path(demand) {
             return Ok(self.hand_out(demand, ix));
@@ -52,9 +52,9 @@ impl<'m, H: Host> Manager<'m, H> {
         }
     }
 
-    /// Begins an allocation that may reclaim: the frame itself where free memory serves it, else an
-    /// [`Allocation`] to be driven ([`drive`](crate::drive::drive)). A request of which only the first pass
-    /// is wanted fails instead.
+    /// Begins an allocation that may reclaim. Returns the frame if the fast path serves the request, else an
+    /// [`Allocation`] to be driven ([`drive`](crate::drive::drive)). A request with `first_pass_only` fails
+    /// instead.
     ///
     /// # Errors
     /// As [`alloc`](Self::alloc), for requests that nothing can serve.
@@ -70,14 +70,14 @@ impl<'m, H: Host> Manager<'m, H> {
             node,
             ..
         } = *request;
-        match self.listed(order, gfp, cpu, node) {
+        match self.pcp_alloc(order, gfp, cpu, node) {
             Some(pfn) => Ok(Begun::Got(pfn)),
-            None => self.begin_unlisted(request),
+            None => self.begin_beyond_pcp(request),
         }
     }
 
     #[inline(never)]
-    fn begin_unlisted(&mut self, request: &Request) -> Result<Begun, AllocError> {
+    fn begin_beyond_pcp(&mut self, request: &Request) -> Result<Begun, AllocError> {
         let demand = &self.demand(request)?;
         if let Some(ix) = self.fast_path(demand) {
             return Ok(Begun::Got(self.hand_out(demand, ix)));
@@ -106,42 +106,47 @@ impl<'m, H: Host> Manager<'m, H> {
     #[inline]
     fn request_type(&self, gfp: Gfp) -> Option<MigrateType> {
         let mt = gfp.mobility()?;
-        let grouped = self.env.grouped;
+        let grouped = self.policy.grouped;
         Some(if grouped { mt } else { MigrateType::Unmovable })
     }
 
-    /// The commonest case: a block that the CPU's own list of the best zone holds, with no watermark in
-    /// sight. What [`fast_path`](Self::fast_path) would take. What it needs of a request comes in
-    /// registers.
-    fn listed(&mut self, order: Order, gfp: Gfp, cpu: CpuId, node: NodeId) -> Option<Pfn> {
-        let Pcp::Orders { tuned } = self.env.rules.pcp else {
-            return self.listed_single(order, gfp, cpu, node);
+    /// The most common case: the CPU's list of the best zone has a block, and the zone is above its watermark.
+    /// Takes the block that [`fast_path`](Self::fast_path) would take. The arguments are passed in registers.
+    fn pcp_alloc(&mut self, order: Order, gfp: Gfp, cpu: CpuId, node: NodeId) -> Option<Pfn> {
+        let Pcp::Orders { tuned } = self.policy.rules.pcp else {
+            return self.pcp_alloc_single(order, gfp, cpu, node);
         };
         let d = self.any_demand(order, gfp, cpu, node)?;
-        // The orders that are asked for most, each as a constant.
+        // The most frequent orders, each as a constant.
         let ix = match order {
-            Order::ZERO => self.listed_of(d, Order::ZERO, tuned),
-            Order::HUGE => self.listed_of(d, Order::HUGE, tuned),
-            _ => self.listed_rarely(d, tuned),
+            Order::ZERO => self.pcp_alloc_order(d, Order::ZERO, tuned),
+            Order::HUGE => self.pcp_alloc_order(d, Order::HUGE, tuned),
+            _ => self.pcp_alloc_other_order(d, tuned),
         };
         ix.map(|ix| self.hand_out(&d, ix))
     }
 
-    /// A block where lists hold single pages (to 5.12). Cold, so that it stands off the road of all others.
+    /// The eras whose lists hold single pages (to 5.12). Cold, so that its code is apart from the common case.
     #[cold]
     #[inline(never)]
-    fn listed_single(&mut self, order: Order, gfp: Gfp, cpu: CpuId, node: NodeId) -> Option<Pfn> {
+    fn pcp_alloc_single(
+        &mut self,
+        order: Order,
+        gfp: Gfp,
+        cpu: CpuId,
+        node: NodeId,
+    ) -> Option<Pfn> {
         if order != Order::ZERO {
             return None;
         }
         let d = self.any_demand(Order::ZERO, gfp, cpu, node)?;
-        let set = self.set_with_plenty(&d, false)?;
+        let set = self.set_above_marks(&d, false)?;
         let lists = &mut own_set(self.sets, set, cpu).lists;
-        let ix = lists.single_pop(&self.frames, &self.env.rules, d.mt)?;
+        let ix = lists.single_pop(&self.frames, &self.policy.rules, d.mt)?;
         Some(self.hand_out(&d, ix))
     }
 
-    /// A request of an order that may be too large; `None` if it wants both mobilities.
+    /// The demand of a request, without a check of its order; `None` if both mobility flags are set.
     #[inline(always)]
     fn any_demand(&self, order: Order, gfp: Gfp, cpu: CpuId, node: NodeId) -> Option<Demand> {
         Some(Demand {
@@ -155,29 +160,29 @@ impl<'m, H: Host> Manager<'m, H> {
     }
 
     #[inline(never)]
-    fn listed_rarely(&mut self, d: Demand, tuned: bool) -> Option<FrameIx> {
-        self.listed_of(d, d.order, tuned)
+    fn pcp_alloc_other_order(&mut self, d: Demand, tuned: bool) -> Option<FrameIx> {
+        self.pcp_alloc_order(d, d.order, tuned)
     }
 
     #[inline(always)]
-    fn listed_of(&mut self, d: Demand, order: Order, tuned: bool) -> Option<FrameIx> {
-        let set = self.set_with_plenty(&Demand { order, ..d }, tuned)?;
+    fn pcp_alloc_order(&mut self, d: Demand, order: Order, tuned: bool) -> Option<FrameIx> {
+        let set = self.set_above_marks(&Demand { order, ..d }, tuned)?;
         let lists = &mut own_set(self.sets, set, d.cpu).lists;
         lists.orders_pop(&self.frames, order, d.mt, tuned)
     }
 
-    /// This CPU's lists of the best zone for a request, if they serve its order and no watermark is in
-    /// sight there. `tuned`: they follow demand.
+    /// Index of this CPU's lists of the best zone for a request, if they serve its order and the zone is above
+    /// its watermark. `tuned`: the lists tune themselves to demand (6.7 and later).
     #[inline(always)]
-    pub(super) fn set_with_plenty(&self, d: &Demand, tuned: bool) -> Option<usize> {
-        if !self.env.rules.pcp.serves(d.order) {
+    pub(super) fn set_above_marks(&self, d: &Demand, tuned: bool) -> Option<usize> {
+        if !self.policy.rules.pcp.serves(d.order) {
             return None;
         }
         let zone = self.zonelists.of(d.node, d.highest).first_local()?;
         let z = self.zone(zone);
-        let check = self.env.rules.marks.check;
+        let check = self.policy.rules.marks.check;
         let checkable = d.order == Order::ZERO || check == MarkCheck::BlockExists;
-        if z.boosted || !checkable || !z.has_plenty(d.order, d.highest, tuned) {
+        if z.boosted || !checkable || !z.is_above_marks(d.order, d.highest, tuned) {
             return None;
         }
         Some(self.set_of(zone, d.cpu))
@@ -187,32 +192,32 @@ impl<'m, H: Host> Manager<'m, H> {
     pub(super) fn fast_path(&mut self, d: &Demand) -> Option<FrameIx> {
         let list = self.zone_list(d);
         let mut flags = first_flags(d.gfp);
-        if list.nofragment || self.env.sysctl.defrag_mode {
+        if list.nofragment || self.policy.sysctl.defrag_mode {
             flags |= AllocFlags::NOFRAGMENT;
         }
         self.get_page(&list, d, flags)
     }
 
-    /// The end of an allocation that got nothing: counted, told, and explained.
+    /// Ends an allocation without a block: counts it, emits its tracepoint and finds the reason.
     #[cold]
     pub(crate) fn fail(&mut self, d: &Demand) -> Result<Pfn, AllocError> {
         self.counters.alloc_failed += 1;
-        self.tell_allocated(d, None);
-        Err(self.why_not(d))
+        self.trace_alloc(d, None);
+        Err(self.failure_reason(d))
     }
 
-    /// Marks a block as in use and tells everybody.
+    /// Marks a block as in use, counts the allocation and emits its tracepoint.
     #[inline]
     pub(crate) fn hand_out(&mut self, d: &Demand, ix: FrameIx) -> Pfn {
         self.mark_used(ix, d.order, d.mt, d.gfp);
         let first = self.map.pfn(ix);
         self.counters.pgalloc += u64::from(d.order.frames());
-        self.tell_allocated(d, Some(first));
+        self.trace_alloc(d, Some(first));
         first
     }
 
     #[inline]
-    fn tell_allocated(&mut self, d: &Demand, pfn: Option<Pfn>) {
+    fn trace_alloc(&mut self, d: &Demand, pfn: Option<Pfn>) {
         if H::TRACING {
             let e = Event::PageAlloc {
                 pfn,

@@ -1,11 +1,11 @@
-//! Giving blocks back. `spec: linux-mm 1.2, 3; linux-6.1 1.2, 3`
+//! Freeing blocks. `spec: linux-mm 1.2, 3; linux-6.1 1.2, 3`
 
-use crate::frame::{CpuId, FrameIx, Kind, MigrateType, Order, PageFlags, Pfn, State, ZoneId};
+use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, PageFlags, Pfn, State, ZoneId};
 use crate::host::Host;
 use crate::lru::ISOLATED;
 use crate::manager::{Manager, own_set};
-use crate::pcp::{Freed, Mood};
-use crate::place::{At, FreeBlock};
+use crate::pcp::{Freed, ZonePressure};
+use crate::placement::{FreeBlock, FreeTo};
 use crate::trace::Event;
 
 /// Why a block was not freed. Nothing changed.
@@ -15,7 +15,7 @@ pub enum FreeError {
     /// No zone holds this frame.
     NoSuchFrame(Pfn),
     /// The frame is not the first of a block in use (freed twice, or never allocated).
-    NotAllocated(Pfn, Kind),
+    NotAllocated(Pfn, FrameKind),
     /// The block in use there has another order; [`split`](crate::Manager::split) it first.
     WrongOrder {
         /// First frame.
@@ -48,8 +48,8 @@ impl core::fmt::Display for FreeError {
 impl core::error::Error for FreeError {}
 
 impl<'m, H: Host> Manager<'m, H> {
-    /// Frees the block of `2^order` frames at `pfn`, on a CPU. A page on an LRU list leaves it; one that
-    /// somebody holds isolated is freed when it is put back.
+    /// Frees the block of `2^order` frames at `pfn`, on a CPU. A page on an LRU list leaves it. An
+    /// isolated page is freed when its isolation ends.
     ///
     /// # Errors
     /// [`FreeError`]; nothing has changed then. A block that is freed twice is found here.
@@ -59,34 +59,35 @@ impl<'m, H: Host> Manager<'m, H> {
     #[inline]
     pub fn free(&mut self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
         let Ok(ix) = self.check(pfn, order) else {
-            return self.free_listed(cpu, pfn, order);
+            return self.free_lru_page(cpu, pfn, order);
         };
-        self.tell_freed(pfn, order);
-        self.put_back(cpu, ix, order);
+        self.account_free(pfn, order);
+        self.free_block(cpu, ix, order);
         Ok(())
     }
 
     #[inline(never)]
-    fn free_listed(&mut self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
-        let left = self.unlist(pfn, order)?;
-        self.tell_freed(pfn, order);
+    fn free_lru_page(&mut self, cpu: CpuId, pfn: Pfn, order: Order) -> Result<(), FreeError> {
+        let left = self.take_off_lru(pfn, order)?;
+        self.account_free(pfn, order);
         if let Some(ix) = left {
-            self.put_back(cpu, ix, order);
+            self.free_block(cpu, ix, order);
         }
         Ok(())
     }
 
-    /// Takes a page in use off its LRU list; one that is isolated is marked as gone, and stays.
-    fn unlist(&mut self, pfn: Pfn, order: Order) -> Result<Option<FrameIx>, FreeError> {
+    /// Takes a page in use off its LRU list. An isolated page is marked [`PageFlags::FREED`] instead, and
+    /// `None` is returned.
+    fn take_off_lru(&mut self, pfn: Pfn, order: Order) -> Result<Option<FrameIx>, FreeError> {
         let ix = self.map.ix(pfn).ok_or(FreeError::NoSuchFrame(pfn))?;
         let s = self.frames.state(ix);
         let flags = s.flags();
-        if s.lru() == 0 || !s.with_lru(0).is_used(order) || flags.contains(PageFlags::GONE) {
+        if s.lru() == 0 || !s.with_lru(0).is_used(order) || flags.contains(PageFlags::FREED) {
             return self.check(pfn, order).map(Some);
         }
         if s.lru() == ISOLATED {
             self.frames
-                .set_state(ix, s.with_flags(flags | PageFlags::GONE));
+                .set_state(ix, s.with_flags(flags | PageFlags::FREED));
             return Ok(None);
         }
         self.pages().lru_leave(ix, s);
@@ -102,7 +103,7 @@ impl<'m, H: Host> Manager<'m, H> {
             return Ok(ix);
         }
         Err(match s.kind() {
-            Kind::Used => FreeError::WrongOrder {
+            FrameKind::Used => FreeError::WrongOrder {
                 pfn,
                 actual: s.order(),
             },
@@ -110,34 +111,33 @@ impl<'m, H: Host> Manager<'m, H> {
         })
     }
 
-    /// Gives a block that is off all lists to the CPU's list, or to the buddy lists where that serves no
-    /// such blocks.
+    /// Frees a block that is on no list: to the CPU's list if that serves the order, else to the buddy lists.
     #[inline]
-    pub(crate) fn put_back(&mut self, cpu: CpuId, ix: FrameIx, order: Order) {
-        // The orders that are freed most, each as a constant.
+    pub(crate) fn free_block(&mut self, cpu: CpuId, ix: FrameIx, order: Order) {
+        // The most frequent orders, each as a constant.
         match order {
-            Order::ZERO => self.put_back_of(cpu, ix, Order::ZERO),
-            Order::HUGE => self.put_back_of(cpu, ix, Order::HUGE),
-            _ => self.put_back_rarely(cpu, ix, order),
+            Order::ZERO => self.free_block_of(cpu, ix, Order::ZERO),
+            Order::HUGE => self.free_block_of(cpu, ix, Order::HUGE),
+            _ => self.free_block_other_order(cpu, ix, order),
         }
     }
 
     #[inline(never)]
-    fn put_back_rarely(&mut self, cpu: CpuId, ix: FrameIx, order: Order) {
-        self.put_back_of(cpu, ix, order);
+    fn free_block_other_order(&mut self, cpu: CpuId, ix: FrameIx, order: Order) {
+        self.free_block_of(cpu, ix, order);
     }
 
     #[inline(always)]
-    fn put_back_of(&mut self, cpu: CpuId, ix: FrameIx, order: Order) {
+    fn free_block_of(&mut self, cpu: CpuId, ix: FrameIx, order: Order) {
         let (zone, mt) = self.frames.zone_and_type(ix);
-        if !self.env.rules.pcp.serves(order) || mt == MigrateType::Isolate {
+        if !self.policy.rules.pcp.serves(order) || mt == MigrateType::Isolate {
             return self.give_to_zone(cpu, zone, ix, order);
         }
         let set = self.set_of(zone, cpu);
-        let mood = Mood::of(&self.zones[zone.index()]);
+        let pressure = ZonePressure::of(&self.zones[zone.index()]);
         let block = FreeBlock { ix, order, mt };
         let lists = &mut own_set(self.sets, set, cpu).lists;
-        let freed = lists.put_freed(&self.frames, &self.env.rules, block, mood);
+        let freed = lists.put_freed(&self.frames, &self.policy.rules, block, pressure);
         if freed.surplus > 0 {
             self.give_surplus(cpu, zone, freed);
         }
@@ -152,7 +152,7 @@ impl<'m, H: Host> Manager<'m, H> {
     #[inline(never)]
     fn give_to_zone(&mut self, cpu: CpuId, zone: ZoneId, ix: FrameIx, order: Order) {
         let (_, mut z) = self.parts(zone, cpu);
-        z.give(ix, order, At::Rule);
+        z.give(ix, order, FreeTo::ByRules);
     }
 
     /// Frees pages of order 0 as one batch, on a CPU, with the events that a batch has. Stops at the
@@ -167,8 +167,8 @@ impl<'m, H: Host> Manager<'m, H> {
         let mut bad = Ok(());
         let mut checked = 0;
         for &pfn in pages {
-            match self.unlist(pfn, Order::ZERO) {
-                // Not in use any more, should the batch name it again.
+            match self.take_off_lru(pfn, Order::ZERO) {
+                // Marked as not in use, so that a second entry for it in the batch is refused.
                 Ok(left) => left
                     .into_iter()
                     .for_each(|ix| self.frames.set_state(ix, State::TAIL)),
@@ -177,16 +177,16 @@ impl<'m, H: Host> Manager<'m, H> {
                     break;
                 }
             }
-            self.tell_freed(pfn, Order::ZERO);
+            self.account_free(pfn, Order::ZERO);
             checked += 1;
         }
         for &pfn in &pages[..checked] {
             let ix = self.map.ix(pfn);
-            // What somebody holds isolated is freed when it is put back.
-            let Some(ix) = ix.filter(|&ix| self.frames.state(ix).kind() == Kind::Tail) else {
+            // An isolated page is freed when its isolation ends.
+            let Some(ix) = ix.filter(|&ix| self.frames.state(ix).kind() == FrameKind::Tail) else {
                 continue;
             };
-            self.put_back(cpu, ix, Order::ZERO);
+            self.free_block(cpu, ix, Order::ZERO);
             if H::TRACING {
                 self.host.trace(&Event::PageFreeBatched { pfn });
             }
@@ -201,7 +201,7 @@ impl<'m, H: Host> Manager<'m, H> {
     /// [`FreeError`]; nothing has changed then.
     pub fn split(&mut self, pfn: Pfn, order: Order, to: Order) -> Result<(), FreeError> {
         if self.pages().lru_of(pfn).is_some() {
-            self.unlist(pfn, order)?;
+            self.take_off_lru(pfn, order)?;
         }
         let ix = self.check(pfn, order)?;
         let piece = self.frames.state(ix).piece(to.min(order));

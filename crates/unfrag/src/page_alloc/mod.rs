@@ -1,13 +1,13 @@
 //! Allocating and freeing blocks of frames.
 //!
-//! One allocation from call to frame: `listed` (the CPU's own list, no watermark in sight), `fast_path`
+//! One allocation from call to frame: `pcp_alloc` (the CPU's own list, well above the watermark), `fast_path`
 //! (zones in order, low mark, per-CPU list, buddy lists), and then [`Allocation`] (kswapd is woken, min
 //! mark, reserves; with a world that can reclaim: reclaim, waits, retries, the OOM killer): a frame, or an
 //! error that says why not.
 //!
-//! - `fast`: what needs nothing but free memory. `watermarked`: passes over the zones.
-//! - `allocation`: what may have to wait. `wake`: when kswapd is asked.
-//! - `free`: giving back. `bulk`: many pages at once. `movement`: moving a page.
+//! - `fast`: the fast path. `watermarked`: passes over the zones. `bulk`: many pages at once.
+//! - `allocation`: the slow path. `wake`: when kswapd is woken.
+//! - `free`: freeing. `movement`: moving a page.
 
 mod allocation;
 mod bulk;

@@ -1,19 +1,19 @@
-//! Moving a page to a free frame of the caller's choice: the step that compaction is made of.
+//! Moving a page to a free frame of the caller's choice, as compaction does.
 //! `spec: linux-mm 5.1; linux-6.1 5, 7.6`
 //!
-//! A move begins (the page is isolated, its target taken), and ends one way or the other: its owner has
-//! copied it and rewritten what names it (commit), or not (abort). Between the two the manager is free for
-//! others, and the owner is asked with nothing locked.
+//! A move begins: the page is isolated, its target taken. It ends with a commit (the owner has copied the page
+//! and changed all references to it) or with an abort. Between the two the manager may be used otherwise, and
+//! the owner runs without a lock.
 //!
 //! Invariant: a move that has ended leaves as many frames free, in use and on LRU lists as there were;
 //! a page that its owner freed meanwhile is freed then.
 
-use crate::frame::{CpuId, FrameIx, Kind, Order, PageFlags, Pfn};
+use crate::frame::{CpuId, FrameIx, FrameKind, Order, PageFlags, Pfn};
 use crate::gfp::Gfp;
 use crate::host::Host;
 use crate::lru::{ISOLATED, Lru};
 use crate::manager::Manager;
-use crate::place::End;
+use crate::placement::End;
 
 /// Why a page cannot be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ use crate::place::End;
 pub enum MoveError {
     /// It is no single page in use that was allocated as movable.
     NotMovable(Pfn),
-    /// It is held for a moment: locked, being written, or isolated by somebody.
+    /// It is locked, under writeback or isolated.
     Busy(Pfn),
     /// The target is on no buddy list of the page's zone.
     NotFree(Pfn),
@@ -84,7 +84,7 @@ impl Move {
         let immovable = MoveError::NotMovable(from);
         let source = m.map.ix(from).ok_or(immovable)?;
         let s = m.frames.state(source);
-        if s.kind() != Kind::Used || s.order() != Order::ZERO || !s.is_movable() {
+        if s.kind() != FrameKind::Used || s.order() != Order::ZERO || !s.is_movable() {
             return Err(immovable);
         }
         let lru = Lru::from_code(s.lru());
@@ -100,7 +100,7 @@ impl Move {
             return Err(MoveError::NotFree(to));
         }
         let (_, mut z) = m.parts(zone, cpu);
-        z.zone.place.claim(z.frames, head, target);
+        z.zone.free_area.claim(z.frames, head, target);
         z.count(-1);
         m.mark_used(target, Order::ZERO, s.mt(), Gfp::MOVABLE);
         if let Some(lru) = lru {
@@ -115,18 +115,18 @@ impl Move {
         })
     }
 
-    /// The page is in its new frame, and nothing names the old one: that is freed. The page keeps its
-    /// flags, its owner and its LRU list, where it becomes the newest.
+    /// Ends the move: the page is in its new frame, and the old one is freed. The page keeps its flags, its
+    /// owner and its LRU list, of which it becomes the newest page.
     ///
     /// # Panics
     /// If there is no such CPU.
     pub fn commit<H: Host>(self, m: &mut Manager<'_, H>, cpu: CpuId) {
         let s = m.frames.state(self.from);
-        let gone = s.flags().contains(PageFlags::GONE);
+        let gone = s.flags().contains(PageFlags::FREED);
         let target = m.frames.state(self.to).with_owner(s.owner());
         m.frames.set_key(self.to, m.frames.key(self.from));
         m.frames
-            .set_state(self.to, target.with_flags(s.flags() - PageFlags::GONE));
+            .set_state(self.to, target.with_flags(s.flags() - PageFlags::FREED));
         m.frames
             .set_state(self.from, s.with_lru(0).with_flags(PageFlags::empty()));
         if gone {
@@ -136,17 +136,17 @@ impl Move {
         if let Some(lru) = self.lru {
             m.pages().link(self.to, lru, End::Head);
         }
-        m.tell_freed(self.from(), Order::ZERO);
-        m.put_back(cpu, self.from, Order::ZERO);
+        m.account_free(self.from(), Order::ZERO);
+        m.free_block(cpu, self.from, Order::ZERO);
     }
 
-    /// The page stays where it is; the target is free again.
+    /// Ends the move: the page stays where it is, and the target is freed.
     ///
     /// # Panics
     /// If there is no such CPU.
     pub fn abort<H: Host>(self, m: &mut Manager<'_, H>, cpu: CpuId) {
         let s = m.frames.state(self.from);
-        if s.flags().contains(PageFlags::GONE) {
+        if s.flags().contains(PageFlags::FREED) {
             m.frames
                 .set_state(self.from, s.with_lru(0).with_flags(PageFlags::empty()));
             self.free_both(m, cpu, s.flags());
@@ -156,14 +156,14 @@ impl Move {
         if let Some(lru) = self.lru {
             m.pages().link(self.from, lru, End::Head);
         }
-        m.put_back(cpu, self.to, Order::ZERO);
+        m.free_block(cpu, self.to, Order::ZERO);
     }
 
-    /// The page was freed while it was isolated: its owner has told so, and both frames go back.
+    /// Frees both frames of a page that its owner freed while it was isolated. The free is already counted.
     fn free_both<H: Host>(&self, m: &mut Manager<'_, H>, cpu: CpuId, flags: PageFlags) {
         let counts = &mut m.flag_counts;
         counts.nr_mapped -= u64::from(flags.contains(PageFlags::MAPPED));
-        m.put_back(cpu, self.from, Order::ZERO);
-        m.put_back(cpu, self.to, Order::ZERO);
+        m.free_block(cpu, self.from, Order::ZERO);
+        m.free_block(cpu, self.to, Order::ZERO);
     }
 }

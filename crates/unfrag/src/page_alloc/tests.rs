@@ -19,8 +19,9 @@ fn flags(era: &str, gfp: Gfp, order: u8) -> F {
 /// `GFP_ATOMIC` since 6.3.
 const ATOMIC: Gfp = Gfp::HIGH.union(Gfp::KSWAPD_RECLAIM);
 
+/// `spec: linux-mm 1.4`
 #[test]
-fn old_rights_follow_from_waiting_and_high_spec_1_4() {
+fn old_rights_follow_from_waiting_and_high() {
     let f = |gfp| flags("2.6.32", gfp, 2);
     assert_eq!(f(Gfp::KERNEL) - F::KSWAPD, F::CPUSET);
     assert_eq!(
@@ -39,8 +40,9 @@ fn old_rights_follow_from_waiting_and_high_spec_1_4() {
     assert!(!f(Gfp::HIGH).contains(F::HIGHATOMIC));
 }
 
+/// `spec: linux-mm 1.4`
 #[test]
-fn modern_rights_spec_1_4() {
+fn modern_rights() {
     for era in ["6.1", "6.18"] {
         let f = |gfp, order| flags(era, gfp, order);
         assert_eq!(f(Gfp::KERNEL, 3), F::CPUSET | F::KSWAPD);
@@ -56,15 +58,17 @@ fn modern_rights_spec_1_4() {
     }
 }
 
+/// `spec: linux-6.1 1.4`
 #[test]
-fn the_unboosted_recheck_needs_the_atomic_bit_in_6_1_and_high_later_spec_6_1_1_4() {
+fn rights_to_the_unboosted_recheck_by_era() {
     assert!(!flags("6.1", ATOMIC, 0).contains(F::UNBOOSTED_RECHECK));
     assert!(flags("6.1", Gfp::ATOMIC_MASK, 0).contains(F::UNBOOSTED_RECHECK));
     assert!(flags("6.18", ATOMIC, 0).contains(F::UNBOOSTED_RECHECK));
 }
 
+/// `spec: linux-mm 1.6`
 #[test]
-fn the_highest_zone_follows_from_the_zone_bits_spec_1_6() {
+fn the_highest_zone_follows_from_the_zone_bits() {
     assert_eq!(highest_zone(Gfp::KERNEL), ZoneKind::Normal);
     assert_eq!(highest_zone(Gfp::KERNEL | Gfp::DMA), ZoneKind::Dma);
     assert_eq!(highest_zone(Gfp::KERNEL | Gfp::DMA32), ZoneKind::Dma32);

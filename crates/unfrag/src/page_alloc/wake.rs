@@ -1,4 +1,4 @@
-//! When kswapd is asked for. `spec: linux-mm 4.2, 4.8`
+//! Waking kswapd. `spec: linux-mm 4.2, 4.8`
 
 use crate::frame::{NodeId, Order};
 use crate::gfp::{AllocFlags, Gfp};
@@ -9,20 +9,20 @@ use crate::request::Demand;
 use crate::zone::{Zone, ZoneList};
 
 impl<H: Host> Manager<'_, H> {
-    /// kswapd of a node should run for an order, unless there is enough for it.
+    /// Wakes kswapd of a node for an order, unless the node is balanced (`wakeup_kswapd`).
     pub(super) fn ask_kswapd(&mut self, node: NodeId, order: Order) {
         if self.needs_no_kswapd(node, order) {
             return;
         }
         if let Some(node) = self.node_mut(node) {
-            node.ask(order);
+            node.ask_kswapd(order);
         }
         self.counters.kswapd_wakeups += 1;
         self.host.wake_kswapd(node, order);
     }
 
     fn needs_no_kswapd(&self, node: NodeId, order: Order) -> bool {
-        let rules = &self.env.rules;
+        let rules = &self.policy.rules;
         let Some(node) = self.node(node) else {
             return true;
         };
@@ -41,13 +41,13 @@ impl<H: Host> Manager<'_, H> {
         }
     }
 
-    /// kswapd of each node of a list should run for a request, if that may wake it.
+    /// Wakes kswapd of each node of a list, if the request may wake it (`wake_all_kswapds`).
     pub(super) fn wake_kswapds(&mut self, list: &ZoneList, d: &Demand) {
-        // Before 4.x every request that may wait woke it; the flag is the modern spelling.
+        // Before 4.x every request that may wait wakes it; here the flag says so for all eras.
         if !d.gfp.contains(Gfp::KSWAPD_RECLAIM) {
             return;
         }
-        let order = if self.env.sysctl.defrag_mode {
+        let order = if self.policy.sysctl.defrag_mode {
             d.order.max(self.frames.geometry.block_order)
         } else {
             d.order

@@ -1,4 +1,4 @@
-//! Passes over the zones, watermarks in hand, and why none of them served a request.
+//! Passes over the zones with watermark checks, and the reason why no zone served a request.
 //! `spec: linux-mm 1.4-1.6; linux-6.1 1.4-1.6, 2.6`
 
 use crate::frame::{FrameIx, Order, ZoneId};
@@ -6,7 +6,7 @@ use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
 use crate::kernel::{Boost, BoostWakes, Reserve};
 use crate::manager::Manager;
-use crate::place::{Memory, Want};
+use crate::placement::{BlockRequest, RmqueueMode};
 use crate::request::{AllocError, Demand};
 use crate::rights::alloc_flags;
 use crate::zone::ZoneList;
@@ -33,8 +33,8 @@ impl<H: Host> Manager<'_, H> {
         flags: AllocFlags,
     ) -> Option<FrameIx> {
         let unmixed = flags.contains(AllocFlags::NOFRAGMENT);
-        if unmixed && !self.env.sysctl.defrag_mode {
-            // Better mixed than from another node, and better mixed than none.
+        if unmixed && !self.policy.sysctl.defrag_mode {
+            // Types mix before another node is used, and before the request fails.
             let near = usize::from(list.near);
             return self
                 .pass(list, near, d, flags)
@@ -43,7 +43,7 @@ impl<H: Host> Manager<'_, H> {
         self.pass(list, usize::MAX, d, flags)
     }
 
-    /// A pass without the wish to keep types apart.
+    /// A pass without [`AllocFlags::NOFRAGMENT`].
     pub(super) fn get_page_mixed(
         &mut self,
         list: &ZoneList,
@@ -66,7 +66,7 @@ impl<H: Host> Manager<'_, H> {
         zones.find_map(|z| self.try_zone(z, d, flags))
     }
 
-    /// Whether a zone may serve a request that leaves `extra` pages more than usual.
+    /// Whether a zone passes the check of a request with `extra` pages added to the mark.
     #[inline]
     pub(super) fn zone_passes(
         &mut self,
@@ -75,7 +75,7 @@ impl<H: Host> Manager<'_, H> {
         flags: AllocFlags,
         extra: u64,
     ) -> bool {
-        let rules = &self.env.rules;
+        let rules = &self.policy.rules;
         let zone = &mut self.zones[zone.index()];
         if !zone.below_high && extra == 0 && rules.pcp.is_tuned() {
             let high = zone.marks.of(AllocFlags::WMARK_HIGH);
@@ -96,10 +96,10 @@ impl<H: Host> Manager<'_, H> {
         let ix = self.take_from_zone(zone, d, flags)?;
         if d.order > Order::ZERO
             && flags.contains(AllocFlags::HIGHATOMIC)
-            && let Reserve::HighAtomic(rule) = self.env.rules.reserve()
+            && let Reserve::HighAtomic(rule) = self.policy.rules.reserve()
         {
             let zone = &mut self.zones[zone.index()];
-            zone.reserve_highatomic(&self.frames, &self.env.rules, rule, ix);
+            zone.reserve_highatomic(&self.frames, &self.policy.rules, rule, ix);
         }
         Some(ix)
     }
@@ -114,7 +114,7 @@ impl<H: Host> Manager<'_, H> {
         flags: AllocFlags,
     ) -> Option<FrameIx> {
         let order = d.order;
-        let want = Want {
+        let wanted = BlockRequest {
             order,
             mt: d.mt,
             nofragment: flags.contains(AllocFlags::NOFRAGMENT),
@@ -122,15 +122,17 @@ impl<H: Host> Manager<'_, H> {
         };
         let (set, mut z) = self.parts(zone, d.cpu);
         let mut got = None;
-        if z.env.rules.pcp.serves(order) {
-            got = set.take(&mut z, want, true);
+        if z.policy.rules.pcp.serves(order) {
+            got = set.take(&mut z, wanted, true);
         }
         if got.is_none() {
             if order > Order::ZERO && flags.contains(AllocFlags::HIGHATOMIC) {
                 got = z.take_highatomic(order);
             }
             if got.is_none() {
-                got = z.take(want, &mut Memory::default()).map(|(ix, _)| ix);
+                got = z
+                    .take(wanted, &mut RmqueueMode::default())
+                    .map(|(ix, _)| ix);
             }
             if got.is_none() && flags.intersects(AllocFlags::OOM | AllocFlags::NON_BLOCK) {
                 got = z.take_highatomic(order);
@@ -139,9 +141,9 @@ impl<H: Host> Manager<'_, H> {
                 z.count(-i64::from(order.frames()));
             }
         }
-        // Whoever comes next after a boost wakes kswapd; since 6.3 only if it may.
+        // The next request after a boost wakes kswapd; since 6.3 only if it may wake it.
         let wakes = |b: Boost| b.wakes == BoostWakes::AnyRequest;
-        if z.zone.boosted && (want.wake || z.env.rules.boost().is_some_and(wakes)) {
+        if z.zone.boosted && (wanted.wake || z.policy.rules.boost().is_some_and(wakes)) {
             z.zone.boosted = false;
             let node = z.zone.node;
             self.ask_kswapd(node, Order::ZERO);
@@ -150,22 +152,22 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// Why no zone served a request.
-    pub(super) fn why_not(&self, d: &Demand) -> AllocError {
+    pub(super) fn failure_reason(&self, d: &Demand) -> AllocError {
         let list = self.zone_list(d);
         if list.is_empty() {
             return AllocError::Forbidden;
         }
-        let rules = &self.env.rules;
+        let rules = &self.policy.rules;
         let flags = alloc_flags(d.gfp, d.order, rules);
         let mut why = AllocError::Short;
         for zone in list.zones().map(|id| self.zone(id)) {
-            // As many single pages could be had within the marks.
+            // As many single pages are free above the mark.
             let mark = zone.marks.of(flags) + u64::from(d.order.frames()) - 1;
             if zone.passes(rules, Order::ZERO, mark, d.highest, flags) {
                 return AllocError::Fragmented;
             }
-            // A block could be had, were it not for the marks.
-            let blocks = &zone.place.nr_free()[d.order.index()..];
+            // A block is free, but below the mark.
+            let blocks = &zone.free_area.nr_free()[d.order.index()..];
             let block = blocks.iter().any(|&n| n > 0);
             if block {
                 why = AllocError::Reserved;

@@ -1,15 +1,15 @@
-//! The set of lists that a CPU has for a zone.
+//! The per-CPU lists of one zone.
 //!
 //! Invariant: `count` is the number of base pages on all lists; every block on a list has
-//! `Kind::Pcp` and, as its type, the type of the buddy list it will return to.
+//! `FrameKind::Pcp` and, as its type, the type of the buddy list it will return to.
 //! `spec: linux-mm 3; linux-6.1 3`
 
-use super::searched::{First, is_searched};
-use crate::env::Env;
-use crate::frame::{FrameIx, Frames, Kind, MigrateType, Order, State};
+use super::searched::{SearchStart, is_searched};
+use crate::frame::{FrameIx, FrameKind, Frames, MigrateType, Order, State};
 use crate::host::Host;
 use crate::kernel::{Pcp, Rules};
-use crate::place::{At, BadLink, End, FreeBlock, List, Want};
+use crate::placement::{BadLink, BlockRequest, End, FreeBlock, FreeTo, List};
+use crate::policy::Policy;
 use crate::trace::Event;
 use crate::zone::{Zone, ZoneOps};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
@@ -27,7 +27,8 @@ pub const fn list_index(order: Order, mt: MigrateType) -> usize {
     order.index() * 3 + mt as usize
 }
 
-/// What one CPU has of one zone: on lines of its own, so that two CPUs share none.
+/// The lists and the counter of one CPU for one zone. They fill whole cache lines, so that two CPUs share
+/// none.
 #[derive(FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct CpuZone {
@@ -54,11 +55,11 @@ impl CpuZone {
 #[repr(C)]
 pub(crate) struct CpuLists {
     pub(super) lists: [List; NR_LISTS],
-    /// Where searches begin.
-    pub(super) first: First,
+    /// Where searches of lists with several types begin.
+    pub(super) search_start: SearchStart,
     /// Base pages on all lists.
     pub count: i32,
-    /// From here on a free gives pages back.
+    /// Number of pages from which on a free gives pages back.
     pub high: i32,
     pub high_min: i32,
     pub high_max: i32,
@@ -66,23 +67,23 @@ pub(crate) struct CpuLists {
     pub batch: i32,
     /// 6.1's `free_factor`, 6.18's `alloc_factor`.
     pub factor: i32,
-    /// Pages freed of late (6.18).
+    /// Pages freed recently (`free_count`, 6.18).
     pub(super) free_count: i32,
     /// The previous free was of order 1 to 3 (6.18).
     pub(super) prev_free_high: i32,
 }
 
-/// What a free knows of the zone: whether lists have to stay small there.
+/// The state of a zone that makes a free keep the per-CPU lists small.
 #[derive(Clone, Copy)]
-pub(crate) struct Mood {
+pub(crate) struct ZonePressure {
     pub reclaim_active: bool,
     pub below_high: bool,
 }
 
-impl Mood {
+impl ZonePressure {
     #[inline]
-    pub fn of(zone: &Zone) -> Mood {
-        Mood {
+    pub fn of(zone: &Zone) -> ZonePressure {
+        ZonePressure {
             reclaim_active: zone.reclaim_active,
             below_high: zone.below_high,
         }
@@ -100,7 +101,7 @@ impl CpuLists {
     fn new() -> CpuLists {
         CpuLists {
             lists: [List::EMPTY; NR_LISTS],
-            first: First::EMPTY,
+            search_start: SearchStart::EMPTY,
             batch: 1,
             count: 0,
             high: 0,
@@ -112,7 +113,7 @@ impl CpuLists {
         }
     }
 
-    /// A block from its list, if that has one: what [`take`](Self::take) does without a refill.
+    /// Takes a block from its list, if that has one: [`take`](Self::take) without a refill.
     #[inline(always)]
     pub fn pop(
         &mut self,
@@ -127,23 +128,23 @@ impl CpuLists {
         }
     }
 
-    /// Takes a block of `want.order` for `want.mt`, from the zone where the list has none. `demand`: the
-    /// list takes it for a sign of demand (all but bulk allocations). `spec: linux-6.1 10`
+    /// Takes a block of `request.order` for `request.mt`, from the zone where the list has none. `demand`: the
+    /// allocation counts as demand for the list (all but bulk allocations). `spec: linux-6.1 10`
     #[inline]
     pub fn take<H: Host>(
         &mut self,
         z: &mut ZoneOps<H>,
-        want: Want,
+        request: BlockRequest,
         demand: bool,
     ) -> Option<FrameIx> {
-        match z.env.rules.pcp {
+        match z.policy.rules.pcp {
             Pcp::Orders { tuned, .. } => {
                 if demand {
                     self.note_demand(tuned);
                 }
-                self.orders_take(z, want)
+                self.orders_take(z, request)
             }
-            _ => self.single_take(z, want),
+            _ => self.single_take(z, request),
         }
     }
 
@@ -154,19 +155,19 @@ impl CpuLists {
         frames: &Frames,
         rules: &Rules,
         block: FreeBlock,
-        mood: Mood,
+        pressure: ZonePressure,
     ) -> Freed {
         match rules.pcp {
-            Pcp::Orders { tuned, .. } => self.orders_put(frames, tuned, block, mood),
+            Pcp::Orders { tuned, .. } => self.orders_put(frames, tuned, block, pressure),
             _ => self.single_put(frames, rules, block),
         }
     }
 
-    /// Gives back what [`put_freed`](Self::put_freed) found to be too much.
+    /// Gives the surplus that [`put_freed`](Self::put_freed) found back to the zone.
     #[inline(never)]
     pub fn give_surplus<H: Host>(&mut self, z: &mut ZoneOps<H>, freed: Freed) {
         self.release(z, freed.surplus, freed.list);
-        if z.env.rules.pcp.is_tuned() && z.zone.below_high && z.above_high() {
+        if z.policy.rules.pcp.is_tuned() && z.zone.below_high && z.above_high() {
             z.zone.below_high = false;
         }
     }
@@ -178,7 +179,7 @@ impl CpuLists {
 
     /// Gives `n` base pages back to the zone, beginning with list `first`.
     pub(super) fn release<H: Host>(&mut self, z: &mut ZoneOps<H>, n: i32, first: usize) {
-        match z.env.rules.pcp {
+        match z.policy.rules.pcp {
             Pcp::Orders { .. } => self.orders_release(z, n, first),
             _ => self.single_release(z, n, first),
         }
@@ -200,7 +201,9 @@ impl CpuLists {
             migratetype: mt,
         });
         let block = FreeBlock { ix, order, mt };
-        z.zone.place.give(z.frames, &z.env.rules, block, At::Rule);
+        z.zone
+            .free_area
+            .give(z.frames, &z.policy.rules, block, FreeTo::ByRules);
         z.count(order.frames().into());
     }
 
@@ -208,15 +211,15 @@ impl CpuLists {
     #[inline(always)]
     pub(super) fn link(&mut self, frames: &Frames, i: usize, block: FreeBlock, end: End) {
         let FreeBlock { ix, order, mt } = block;
-        frames.set_state(ix, State::new(Kind::Pcp, order, mt));
+        frames.set_state(ix, State::new(FrameKind::Pcp, order, mt));
         self.lists[i].push(frames.table, ix, end);
         self.count += order.frames() as i32;
     }
 
-    /// Puts a block at the tail of list `i` as it is: a recorded state.
+    /// Puts a block of a recorded state at the tail of list `i`.
     pub fn restore(&mut self, frames: &Frames, i: usize, block: FreeBlock) {
         self.link(frames, i, block, End::Tail);
-        self.first.joined(i, block.ix, block.mt, End::Tail);
+        self.search_start.joined(i, block.ix, block.mt, End::Tail);
     }
 
     /// The blocks on list `i`, from its head.
@@ -232,7 +235,7 @@ impl CpuLists {
     pub fn validate<E: From<BadLink>>(
         &self,
         frames: &Frames,
-        env: &Env,
+        policy: &Policy,
         mut visit: impl FnMut(FrameIx) -> Result<(), E>,
     ) -> Result<Option<()>, E> {
         let mut count = 0;
@@ -242,8 +245,8 @@ impl CpuLists {
                 visit(ix)
             })?;
         }
-        let right =
-            count == self.count && (!is_searched(env.rules.pcp) || self.firsts_hold(frames));
+        let right = count == self.count
+            && (!is_searched(policy.rules.pcp) || self.search_starts_hold(frames));
         Ok(right.then_some(()))
     }
 }

@@ -2,17 +2,17 @@
 //!
 //! `spec: linux-6.1 3; linux-mm 3.2`
 
-use super::cpu_lists::{CpuLists, Freed, Mood, NR_LISTS, list_index};
+use super::cpu_lists::{CpuLists, Freed, NR_LISTS, ZonePressure, list_index};
 use crate::frame::{FrameIx, Frames, MigrateType, Order};
 use crate::host::Host;
-use crate::place::{End, FreeBlock, Memory, Want};
+use crate::placement::{BlockRequest, End, FreeBlock, RmqueueMode};
 use crate::zone::ZoneOps;
 
 /// `CONFIG_PCP_BATCH_SCALE_MAX`.
 const SCALE_MAX: i32 = 5;
 
 impl CpuLists {
-    /// The head of a list, if it has one, taken for a sign of demand.
+    /// Takes the head of a list, if it has one, and counts it as demand.
     #[inline(always)]
     pub(crate) fn orders_pop(
         &mut self,
@@ -26,7 +26,7 @@ impl CpuLists {
         Some(ix)
     }
 
-    /// The head of a list, if it has one.
+    /// Takes the head of a list, if it has one.
     #[inline(always)]
     fn orders_head(&mut self, frames: &Frames, order: Order, mt: MigrateType) -> Option<FrameIx> {
         let ix = self.lists[list_index(order, mt)].pop_head(frames.table)?;
@@ -34,7 +34,7 @@ impl CpuLists {
         Some(ix)
     }
 
-    /// An allocation: what was freed of late counts for less.
+    /// Notes an allocation: halves `free_count` (6.18) or `free_factor` (6.1).
     #[inline(always)]
     pub(super) fn note_demand(&mut self, tuned: bool) {
         if tuned {
@@ -48,31 +48,31 @@ impl CpuLists {
     pub(super) fn orders_take<H: Host>(
         &mut self,
         z: &mut ZoneOps<H>,
-        want: Want,
+        request: BlockRequest,
     ) -> Option<FrameIx> {
-        let i = list_index(want.order, want.mt);
+        let i = list_index(request.order, request.mt);
         if self.lists[i].is_empty() {
-            self.refill(z, want, i);
+            self.refill(z, request, i);
         }
-        self.orders_head(z.frames, want.order, want.mt)
+        self.orders_head(z.frames, request.order, request.mt)
     }
 
     #[inline(never)]
-    fn refill<H: Host>(&mut self, z: &mut ZoneOps<H>, want: Want, i: usize) {
-        let n = if z.env.rules.pcp.is_tuned() {
-            self.tuned_refill(z.zone.below_high, want.order)
+    fn refill<H: Host>(&mut self, z: &mut ZoneOps<H>, request: BlockRequest, i: usize) {
+        let n = if z.policy.rules.pcp.is_tuned() {
+            self.tuned_refill(z.zone.below_high, request.order)
         } else if self.batch > 1 {
-            (self.batch >> want.order.0).max(2)
+            (self.batch >> request.order.0).max(2)
         } else {
             1
         };
-        let (mut taken, mut memory) = (0, Memory::default());
+        let (mut taken, mut mode) = (0, RmqueueMode::default());
         for _ in 0..n {
-            let Some((ix, mt)) = z.take(want, &mut memory) else {
+            let Some((ix, mt)) = z.take(request, &mut mode) else {
                 break;
             };
             z.tracer.prefetch(ix);
-            let order = want.order;
+            let order = request.order;
             self.link(z.frames, i, FreeBlock { ix, order, mt }, End::Tail);
             taken += i64::from(order.frames());
         }
@@ -111,10 +111,10 @@ impl CpuLists {
         frames: &Frames,
         tuned: bool,
         block: FreeBlock,
-        mood: Mood,
+        pressure: ZonePressure,
     ) -> Freed {
         let FreeBlock { order, mt, .. } = block;
-        // Reserved and contiguous areas' pages wait on the movable list, with their own type.
+        // Pages of reserves and contiguous areas go to the movable list, and keep their own type.
         let list = if mt.is_ordinary() {
             mt
         } else {
@@ -139,27 +139,27 @@ impl CpuLists {
             }
             let high = self.high.max(self.high_min).min(self.high_max);
             let few = self.count < high && !burst;
-            if few && !mood.reclaim_active && !mood.below_high {
+            if few && !pressure.reclaim_active && !pressure.below_high {
                 self.high = high;
                 0
             } else {
-                self.tuned_surplus(mood, burst)
+                self.tuned_surplus(pressure, burst)
             }
-        } else if self.count < self.high && self.factor == 0 && !mood.reclaim_active {
+        } else if self.count < self.high && self.factor == 0 && !pressure.reclaim_active {
             0
         } else {
-            self.fixed_surplus(mood, order)
+            self.fixed_surplus(pressure, order)
         };
         Freed { list: i, surplus }
     }
 
     /// Pages to give back after a free; 0 if none.
     #[inline(never)]
-    fn fixed_surplus(&mut self, mood: Mood, order: Order) -> i32 {
+    fn fixed_surplus(&mut self, pressure: ZonePressure, order: Order) -> i32 {
         let burst = self.factor > 0 && (1..=3).contains(&order.0);
         let threshold = if burst || self.high == 0 {
             0
-        } else if mood.reclaim_active {
+        } else if pressure.reclaim_active {
             (self.batch << 2).min(self.high)
         } else {
             self.high
@@ -183,19 +183,19 @@ impl CpuLists {
 
     /// Pages to give back after a free of the self-tuning form; 0 if none.
     #[inline(never)]
-    fn tuned_surplus(&mut self, mood: Mood, burst: bool) -> i32 {
+    fn tuned_surplus(&mut self, pressure: ZonePressure, burst: bool) -> i32 {
         self.high = self.high.clamp(self.high_min, self.high_max);
         let auto = self.high_min != self.high_max;
         let shrink = |high: i32, by: i32, min: i32| (high - by).max(min);
         let threshold = if burst {
             self.high = shrink(self.high, self.batch << SCALE_MAX, self.high_min);
             0
-        } else if mood.reclaim_active {
+        } else if pressure.reclaim_active {
             self.high = shrink(self.high, self.free_count.max(self.batch), self.high_min);
             (self.batch << 2).min(self.high)
         } else if !auto {
             self.high
-        } else if mood.below_high {
+        } else if pressure.below_high {
             self.high = shrink(self.high, self.free_count.max(self.batch), self.high_min);
             self.count.max(self.high_min)
         } else {
@@ -232,7 +232,7 @@ impl CpuLists {
             n -= s.order().frames() as i32;
             self.count -= s.order().frames() as i32;
             // Where free blocks follow their pageblocks, the type is looked up now.
-            let mt = if z.env.rules.lists_follow_blocks() {
+            let mt = if z.policy.rules.lists_follow_blocks() {
                 z.frames.block_type(ix)
             } else {
                 s.mt()
@@ -244,7 +244,7 @@ impl CpuLists {
     /// What the vmstat worker does to a self-tuning set: `high` decays, and what is above it goes
     /// back. `spec: linux-mm 3.2`
     pub fn decay<H: Host>(&mut self, z: &mut ZoneOps<H>) {
-        if !z.env.rules.pcp.is_tuned() || self.high_min == self.high_max {
+        if !z.policy.rules.pcp.is_tuned() || self.high_min == self.high_max {
             return;
         }
         if self.high > self.high_min {

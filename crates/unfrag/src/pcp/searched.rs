@@ -1,12 +1,12 @@
 //! Per-CPU lists that hold pages of all types together, and are searched for one of the type that is
 //! asked for: 2.6.24 to 2.6.31. `spec: linux-mm 2.5, 3.1`
 //!
-//! Invariant: of a list and a type, no page precedes the first one that is remembered, and none is on
-//! the list if that is `NIL`. So a search from the head begins where it can succeed.
+//! Invariant: for each list and type, no page of that type precedes the page at which searches start, and none
+//! is on the list if that is `NIL`.
 
 use crate::frame::{FrameIx, MigrateType};
 use crate::kernel::Pcp;
-use crate::place::End;
+use crate::placement::End;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Types that requests may have.
@@ -21,10 +21,10 @@ pub(crate) const fn is_searched(shape: Pcp) -> bool {
 /// Where searches of the hot and the cold list begin, by type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
-pub(crate) struct First(pub(super) [[FrameIx; TYPES]; 2]);
+pub(crate) struct SearchStart(pub(super) [[FrameIx; TYPES]; 2]);
 
-impl First {
-    pub const EMPTY: First = First([[FrameIx::NIL; TYPES]; 2]);
+impl SearchStart {
+    pub const EMPTY: SearchStart = SearchStart([[FrameIx::NIL; TYPES]; 2]);
 
     #[inline]
     pub(super) fn at(&mut self, i: usize, mt: MigrateType) -> Option<&mut FrameIx> {

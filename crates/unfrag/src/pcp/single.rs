@@ -1,6 +1,6 @@
 //! Per-CPU lists of single pages: 2.6.14 to 5.12.
 //!
-//! List heads: hot 0 and cold 1 (where nothing goes by itself); V19's kernel 0 and easy 1; one searched
+//! List heads: hot 0 and cold 1 (which stays empty without cold requests); V19's kernel 0 and easy 1; one searched
 //! list 0; or one per type. Pages go in and come out at the head, and go back from the tail.
 //! `spec: linux-mm 2.2, 2.5, 3.1; linux-6.1 era table`
 
@@ -9,7 +9,7 @@ use super::searched::is_searched;
 use crate::frame::{FrameIx, Frames, MigrateType, Order};
 use crate::host::Host;
 use crate::kernel::{Drain, Pcp, Rules};
-use crate::place::{End, FreeBlock, Memory, Want};
+use crate::placement::{BlockRequest, End, FreeBlock, RmqueueMode};
 use crate::zone::ZoneOps;
 
 /// List for a type.
@@ -18,7 +18,7 @@ fn home(rules: &Rules, mt: MigrateType) -> usize {
     match rules.pcp {
         Pcp::HotCold { .. } | Pcp::Searched => 0,
         Pcp::Kinds => usize::from(mt == MigrateType::Movable),
-        // Types have their own lists; the reserve's pages wait among the movable ones.
+        // Each type has a list; pages of the reserve go to the movable one.
         _ if mt.is_ordinary() => number(rules, mt),
         _ => number(rules, MigrateType::Movable),
     }
@@ -35,8 +35,7 @@ fn number(rules: &Rules, mt: MigrateType) -> usize {
 }
 
 impl CpuLists {
-    /// A set with lists of its own counts (hot, cold; kernel, easy) refills at its low mark and
-    /// drains at its high one.
+    /// Low and high mark of a list, in pages. At the low mark it is refilled, at the high mark drained.
     #[inline(always)]
     fn limits(&self, shape: Pcp, list: usize) -> (u32, u32) {
         let b = self.batch as u32;
@@ -70,18 +69,18 @@ impl CpuLists {
     pub(super) fn single_take<H: Host>(
         &mut self,
         z: &mut ZoneOps<H>,
-        want: Want,
+        request: BlockRequest,
     ) -> Option<FrameIx> {
-        let rules = &z.env.rules;
-        if let Some(ix) = self.single_pop(z.frames, rules, want.mt) {
+        let rules = &z.policy.rules;
+        if let Some(ix) = self.single_pop(z.frames, rules, request.mt) {
             return Some(ix);
         }
-        let i = home(rules, want.mt);
-        self.single_refill(z, want, i);
+        let i = home(rules, request.mt);
+        self.single_refill(z, request, i);
         let head = self.lists[i].peek(End::Head);
         let ix = if is_searched(rules.pcp) {
             // A fallback may have brought pages of another type.
-            self.find(z.frames, want.mt, i).or(head)
+            self.find(z.frames, request.mt, i).or(head)
         } else {
             head
         }?;
@@ -92,7 +91,7 @@ impl CpuLists {
     /// The first page of a type on a list that is searched.
     #[inline(always)]
     fn find(&mut self, frames: &Frames, mt: MigrateType, i: usize) -> Option<FrameIx> {
-        let first = self.first.at(i, mt)?;
+        let first = self.search_start.at(i, mt)?;
         let table = frames.table;
         let mut ix = *first;
         while ix != FrameIx::NIL && table.state(ix).mt() != mt {
@@ -106,7 +105,7 @@ impl CpuLists {
     #[inline(always)]
     fn unlink(&mut self, frames: &Frames, rules: &Rules, i: usize, ix: FrameIx) {
         if is_searched(rules.pcp) {
-            self.first.left(i, ix, frames.table.next(ix));
+            self.search_start.left(i, ix, frames.table.next(ix));
         }
         self.lists[i].unlink(frames.table, ix);
         self.count -= 1;
@@ -126,23 +125,22 @@ impl CpuLists {
     fn join(&mut self, frames: &Frames, shape: Pcp, i: usize, page: FreeBlock, end: End) {
         self.link(frames, i, page, end);
         if is_searched(shape) {
-            self.first.joined(i, page.ix, page.mt, end);
+            self.search_start.joined(i, page.ix, page.mt, end);
         }
     }
 
-    fn single_refill<H: Host>(&mut self, z: &mut ZoneOps<H>, want: Want, i: usize) {
-        let shape = z.env.rules.pcp;
-        let (mut taken, mut memory) = (0, Memory::default());
+    fn single_refill<H: Host>(&mut self, z: &mut ZoneOps<H>, request: BlockRequest, i: usize) {
+        let shape = z.policy.rules.pcp;
+        let (mut taken, mut mode) = (0, RmqueueMode::default());
         for _ in 0..self.batch {
-            let Some((ix, list)) = z.take(want, &mut memory) else {
+            let Some((ix, list)) = z.take(request, &mut mode) else {
                 break;
             };
             z.tracer.prefetch(ix);
-            // What the page is good for is what it was taken for; a list that is searched would not find it
-            // otherwise, and ask for more with every request. Where each type has a list, the type says where
-            // it goes back to.
+            // The page gets the type that it was taken for. On a list that is searched it would not be found
+            // otherwise. On a list for one type, the type says which buddy list it returns to.
             let mt = if list.is_ordinary() || is_searched(shape) {
-                want.mt
+                request.mt
             } else {
                 list
             };
@@ -157,8 +155,7 @@ impl CpuLists {
         z.count(-taken);
     }
 
-    /// Puts a freed page on its list. Cold, so that it stands off the road of the eras whose lists hold
-    /// several orders.
+    /// Puts a freed page on its list. Cold, so that its code is apart from that of lists for several orders.
     #[cold]
     #[inline(never)]
     pub(super) fn single_put(&mut self, frames: &Frames, rules: &Rules, page: FreeBlock) -> Freed {
@@ -175,7 +172,7 @@ impl CpuLists {
     /// Gives `n` pages back, from the tails.
     pub(super) fn single_release<H: Host>(&mut self, z: &mut ZoneOps<H>, n: i32, first: usize) {
         let n = n.min(self.count);
-        match z.env.rules.pcp {
+        match z.policy.rules.pcp {
             Pcp::PerType {
                 drain: Drain::RoundRobin,
                 ..
@@ -225,10 +222,10 @@ impl CpuLists {
         let Some(ix) = self.lists[i].peek(End::Tail) else {
             return;
         };
-        let rules = &z.env.rules;
+        let rules = &z.policy.rules;
         self.unlink(z.frames, rules, i, ix);
         let mt = match rules.pcp {
-            // 2.6.32 hands the list's type on, so that the reserve leaks.
+            // 2.6.32 passes on the type of the list, so that pages of the reserve leak.
             Pcp::PerType {
                 keep_type: false, ..
             } => [MigrateType::Movable, MigrateType::Reclaimable]
@@ -243,13 +240,17 @@ impl CpuLists {
         self.give_back(z, ix, Order::ZERO, mt);
     }
 
-    /// Whether the first page of each type is where searches look for it, or behind.
-    pub(super) fn firsts_hold(&self, frames: &Frames) -> bool {
-        self.first.0.iter().zip(&self.lists).all(|(firsts, list)| {
-            firsts.iter().enumerate().all(|(mt, first)| {
-                let mut before = list.iter(frames.table).take_while(|ix| ix != first);
-                before.all(|ix| frames.state(ix).mt() as usize != mt)
+    /// Whether no page precedes the start of the searches for its type.
+    pub(super) fn search_starts_hold(&self, frames: &Frames) -> bool {
+        self.search_start
+            .0
+            .iter()
+            .zip(&self.lists)
+            .all(|(firsts, list)| {
+                firsts.iter().enumerate().all(|(mt, first)| {
+                    let mut before = list.iter(frames.table).take_while(|ix| ix != first);
+                    before.all(|ix| frames.state(ix).mt() as usize != mt)
+                })
             })
-        })
     }
 }

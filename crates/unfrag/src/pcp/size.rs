@@ -1,4 +1,4 @@
-//! How many pages a per-CPU list holds and moves.
+//! Sizes of the per-CPU lists: batch, high, and the vmstat threshold.
 
 use crate::frame::Geometry;
 use crate::kernel::{Pcp, Rules, Sysctl};
@@ -18,9 +18,8 @@ pub const fn batch(zone_pages: u64, cap: u64) -> u64 {
     if b < 1 { 1 } else { b }
 }
 
-/// Free pages by which a CPU's own count may differ from what the zone's tells: twice the bits of the
-/// number of CPUs, for each bit of the zone's size in 128 MiB and once more, at most 125. The zones of four
-/// recorded hosts have it so in `/proc/zoneinfo` (`vm stats threshold`).
+/// Largest difference, in pages, that a CPU keeps in its own count of a zone's free pages (`vm stats threshold`
+/// of `/proc/zoneinfo`): `2 * fls(cpus) * (1 + fls(zone size / 128 MiB))`, at most 125.
 pub const fn stat_threshold(zone_pages: u64, cpus: u64, geometry: Geometry) -> i64 {
     const fn bits(n: u64) -> i64 {
         (u64::BITS - n.leading_zeros()) as i64
@@ -31,7 +30,7 @@ pub const fn stat_threshold(zone_pages: u64, cpus: u64, geometry: Geometry) -> i
 
 /// What the size of a set of per-CPU lists is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SetOf {
+pub struct SetBasis {
     /// Pages of the zone: present in old kernels, managed in modern ones.
     pub pages: u64,
     /// Its low mark, in pages.
@@ -49,13 +48,13 @@ pub struct SetSize {
     pub batch: u64,
     /// Pages from which on a free gives back; the floor where it follows demand.
     pub high_min: u64,
-    /// The ceiling where it follows demand, else the same.
+    /// The ceiling where it follows demand, else equal to `high_min`.
     pub high_max: u64,
 }
 
 impl SetSize {
-    /// For the lists of a zone of this size. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
-    pub fn new(of: SetOf, rules: &Rules, sysctl: &Sysctl) -> SetSize {
+    /// The sizes for the lists of such a zone. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
+    pub fn new(of: SetBasis, rules: &Rules, sysctl: &Sysctl) -> SetSize {
         let (pages, low, cpus) = (of.pages, of.low, of.cpus.max(1));
         let batch = batch(pages, of.geometry.pages(rules.pcp_batch_cap_kbytes));
         let fraction = sysctl.percpu_pagelist_high_fraction;

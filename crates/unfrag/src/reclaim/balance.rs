@@ -1,4 +1,4 @@
-//! How much of which list is scanned, and when a zone or a node has given all it can.
+//! How much of each list is scanned, and when a zone or a node counts as unreclaimable.
 //! `spec: linux-mm 4.1, 4.2`
 //!
 //! LRU lists are those of a zone or of a node. What is asked of "their" memory (free pages, high marks,
@@ -13,7 +13,7 @@ use crate::manager::Manager;
 use crate::zone::Zone;
 use crate::zone::watermark::isqrt;
 
-/// Pages that may be scanned and yet freed by nobody, in multiples of what could be.
+/// A zone counts as unreclaimable when this many times its reclaimable pages were scanned without a free.
 const UNRECLAIMABLE: u64 = 6;
 
 impl<H: Host> Manager<'_, H> {
@@ -35,18 +35,16 @@ impl<H: Host> Manager<'_, H> {
 
     /// Share of anonymous pages in a scan, in percent of their list. `spec: linux-mm 4.1 get_scan_ratio`
     ///
-    /// On 5.8 and later the specification is silent. The counters of a recorded 6.1 say that
-    /// anonymous pages in constant use are scanned on: while none of 38,000 that it looked at could
-    /// be taken, the share of that list that it scanned was a fourth of that of page cache, all of
-    /// which could. With the costs held to at most 2 to 1 it is 30 to 140.
+    /// On 5.8 and later the specification is silent. The costs of the two kinds are held to at most 2 to 1, so
+    /// that anonymous pages in constant use are still scanned, as on recorded 6.1 hosts.
     pub(super) fn anon_percent(&mut self, lru: LruId) -> u64 {
         let (mut free, mut high) = (0, 0);
         for z in self.zones_of(lru) {
             free += z.counter.max(0) as u64;
             high += z.marks.of(AllocFlags::WMARK_HIGH);
         }
-        let balance = self.env.rules.reclaim.lru.split().map(|s| s.balance);
-        let swappiness = self.env.sysctl.swappiness;
+        let balance = self.policy.rules.reclaim.lru.split().map(|s| s.balance);
+        let swappiness = self.policy.sysctl.swappiness;
         let v = &mut self.lrus[lru.index()];
         let (anon, file) = (v.of_kind(false), v.of_kind(true));
         if file + free <= high {
@@ -76,7 +74,7 @@ impl<H: Host> Manager<'_, H> {
     /// Whether a kind's inactive list is too short, so that its active one is shortened.
     /// `spec: linux-mm 4.1`
     pub(super) fn inactive_is_low(&self, lru: LruId, file: bool) -> bool {
-        let rules = self.env.rules.reclaim.lru;
+        let rules = self.policy.rules.reclaim.lru;
         let v = &self.lrus[lru.index()];
         let (inactive, active) = (v.len(Lru::new(file, false)), v.len(Lru::new(file, true)));
         let by_ratio = || {
@@ -93,23 +91,22 @@ impl<H: Host> Manager<'_, H> {
         }
     }
 
-    /// With joined lists: whether mapped pages are to be taken too. Of common knowledge, since the
-    /// specification begins with 2.6.31: mapped share / 2 + distress + swappiness ≥ 100.
+    /// With joined lists: whether mapped pages are taken too: mapped share / 2 + distress + swappiness ≥ 100
+    /// (the well-known rule of kernels to 2.6.27; the specification begins with 2.6.31).
     pub(super) fn takes_mapped(&self, lru: LruId, priority: u8) -> bool {
         let v = &self.lrus[lru.index()];
         let total: u64 = self.zones.iter().map(|z| z.managed).sum();
         let distress = 100u64 >> v.prev_priority.min(priority);
         let mapped = self.flag_counts.nr_mapped * 100 / total.max(1);
-        mapped / 2 + distress + self.env.sysctl.swappiness >= 100
+        mapped / 2 + distress + self.policy.sysctl.swappiness >= 100
     }
 
-    /// Whether these lists have given all they can; a page that is freed in one of their zones gives hope
-    /// again.
+    /// Whether these lists are unreclaimable. A page freed in one of their zones ends that.
     pub(crate) fn all_unreclaimable(&self, lru: LruId) -> bool {
         self.lrus[lru.index()].all_unreclaimable && !self.zones_of(lru).any(|z| z.freed)
     }
 
-    /// Forgets what was scanned in vain, if a page was freed since.
+    /// Resets the count of scanned pages if a page was freed since.
     pub(super) fn note_freed(&mut self, lru: LruId) {
         let mut freed = false;
         for z in self.zones.iter_mut().filter(|z| z.lru == lru) {
@@ -121,7 +118,7 @@ impl<H: Host> Manager<'_, H> {
         }
     }
 
-    /// Notes whether scans of these lists have come to nothing. `spec: linux-mm 4.2`
+    /// Marks these lists as unreclaimable if they were scanned long enough without a free. `spec: linux-mm 4.2`
     pub(super) fn note_unreclaimable(&mut self, lru: LruId, slab_freed: u64) {
         self.note_freed(lru);
         let reclaimable = self.reclaimable_pages(lru);

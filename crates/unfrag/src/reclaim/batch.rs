@@ -1,25 +1,25 @@
-//! One batch of a list: pages are taken off its tail, their owners are asked to let go of them, and each
-//! meets its fate.
+//! One batch of a list: pages are isolated from its tail, their owners are asked to let go of them, and each
+//! is freed or put back.
 //!
 //! A batch may be larger than what owners are asked about at a time (a lumpy batch takes whole blocks):
-//! its pages go in slices, each decided, asked and judged in the order of the list.
+//! it is handled in slices, in the order of the list.
 //!
 //! Invariant: every page that a batch isolates is put back, or freed, before the batch ends; until then
 //! the operation holds it.
 //! `spec: linux-mm 4.1, 4.5`
 
 use super::fate::{Fate, Pass, ask, decide, judge, page_referenced};
-use super::scan::{Scan, Window};
+use super::scan_control::{ScanControl, Window};
 use crate::evict::{BATCH, Content, Eviction, Verdicts};
-use crate::frame::{CpuId, FrameIx, Kind, LruId, Order, PageFlags};
+use crate::frame::{CpuId, FrameIx, FrameKind, LruId, Order, PageFlags};
 use crate::host::Host;
 use crate::kernel::LruShape;
 use crate::lru::{Lru, SWAP_CLUSTER_MAX};
 use crate::manager::Manager;
-use crate::place::{End, List};
+use crate::placement::{End, List};
 use crate::tracer::Tracer;
 
-/// Isolated pages on their way through one pass.
+/// The isolated pages of one pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageBatch {
     lru: LruId,
@@ -38,8 +38,8 @@ pub(super) struct PageBatch {
     writeback: u32,
 }
 
-/// What a pass came to.
-pub(super) enum Pages {
+/// Where a pass stands.
+pub(super) enum PassOutcome {
     /// Owners have to be asked about the [eviction](PageBatch::eviction);
     /// [`PageBatch::answered`] goes on.
     Ask,
@@ -76,7 +76,7 @@ impl PageBatch {
     }
 
     /// Begins a pass over the pages that are held.
-    pub fn begin(&mut self, sc: &Scan, pass: Pass) {
+    pub fn begin(&mut self, sc: &ScanControl, pass: Pass) {
         self.pass = pass;
         self.rest = core::mem::replace(&mut self.held, List::EMPTY);
         (self.size, self.writeback) = (self.rest.len, sc.backlog.writeback);
@@ -89,18 +89,23 @@ impl PageBatch {
     }
 
     /// Goes on with a pass until owners have to be asked.
-    pub fn run<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId, sc: &mut Scan) -> Pages {
+    pub fn run<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        cpu: CpuId,
+        sc: &mut ScanControl,
+    ) -> PassOutcome {
         loop {
             self.next_slice(m, sc);
             if !self.eviction.is_empty() {
-                return Pages::Ask;
+                return PassOutcome::Ask;
             }
             if self.len == 0 {
                 self.end(m, sc);
-                return Pages::Done;
+                return PassOutcome::Done;
             }
             if let Some(ix) = self.judge_slice(m, cpu, sc, Verdicts::NONE) {
-                return Pages::Writeback(ix);
+                return PassOutcome::Writeback(ix);
             }
         }
     }
@@ -110,17 +115,17 @@ impl PageBatch {
         &mut self,
         m: &mut Manager<'_, H>,
         cpu: CpuId,
-        sc: &mut Scan,
+        sc: &mut ScanControl,
         verdicts: Verdicts,
-    ) -> Pages {
+    ) -> PassOutcome {
         match self.judge_slice(m, cpu, sc, verdicts) {
-            Some(ix) => Pages::Writeback(ix),
+            Some(ix) => PassOutcome::Writeback(ix),
             None => self.run(m, cpu, sc),
         }
     }
 
     /// Decides about the next pages, as far as that can be without their owners.
-    fn next_slice<H: Host>(&mut self, m: &mut Manager<'_, H>, sc: &mut Scan) {
+    fn next_slice<H: Host>(&mut self, m: &mut Manager<'_, H>, sc: &mut ScanControl) {
         self.eviction.clear(self.pass == Pass::Sync);
         self.len = 0;
         while self.len < BATCH
@@ -143,12 +148,12 @@ impl PageBatch {
         }
     }
 
-    /// Gives each page of the slice its fate. The page that the pass waits for.
+    /// Applies the fate of each page of the slice. Returns the page that the pass waits for, if any.
     fn judge_slice<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,
         cpu: CpuId,
-        sc: &mut Scan,
+        sc: &mut ScanControl,
         verdicts: Verdicts,
     ) -> Option<FrameIx> {
         let (mut asked, mut freed, mut waits) = (0, 0, None);
@@ -159,15 +164,15 @@ impl PageBatch {
                 asked += 1;
             }
             let flags = m.frames.state(ix).flags();
-            if flags.contains(PageFlags::GONE) {
-                fate = Fate::Gone;
+            if flags.contains(PageFlags::FREED) {
+                fate = Fate::OwnerFreed;
             }
             match fate {
                 Fate::Free => {
                     m.free_isolated(cpu, (self.lru, ix));
                     freed += 1;
                 }
-                Fate::Gone => m.free_isolated(cpu, (self.lru, ix)),
+                Fate::OwnerFreed => m.free_isolated(cpu, (self.lru, ix)),
                 Fate::Keep | Fate::Ask { .. } => self.held.push_tail(m.frames.table, ix),
                 Fate::Activate => {
                     m.reclaim.pgactivate += 1;
@@ -183,7 +188,7 @@ impl PageBatch {
             }
         }
         sc.reclaimed += freed;
-        sc.told.1 += freed as u32;
+        sc.unreported.1 += freed as u32;
         if sc.kswapd {
             m.reclaim.pgsteal_kswapd += freed;
         } else {
@@ -196,7 +201,7 @@ impl PageBatch {
     }
 
     /// The pass is over: what was not looked at stays held.
-    fn end<H: Host>(&mut self, m: &Manager<'_, H>, sc: &mut Scan) {
+    fn end<H: Host>(&mut self, m: &Manager<'_, H>, sc: &mut ScanControl) {
         while let Some(ix) = self.rest.pop_head(m.frames.table) {
             self.held.push_tail(m.frames.table, ix);
         }
@@ -204,11 +209,11 @@ impl PageBatch {
         sc.backlog.whole_batch |= self.size > 0 && sc.backlog.writeback == all;
     }
 
-    /// Puts back what the batch still holds.
-    pub fn put_back<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) {
+    /// Puts the pages that the batch still holds back on their LRU lists.
+    pub fn putback_lru<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) {
         while let Some(ix) = self.held.pop_head(m.frames.table) {
             let active = m.frames.state(ix).flags().contains(PageFlags::ACTIVE);
-            m.putback(cpu, (self.lru, ix), active);
+            m.putback_lru(cpu, (self.lru, ix), active);
         }
     }
 }
@@ -216,8 +221,8 @@ impl PageBatch {
 impl<H: Host> Manager<'_, H> {
     /// Puts an isolated page (already off the list that held it) on an LRU list, or frees it if its
     /// owner did so meanwhile.
-    fn putback(&mut self, cpu: CpuId, (of, ix): (LruId, FrameIx), active: bool) {
-        if self.pages().putback(of, ix, active) {
+    fn putback_lru(&mut self, cpu: CpuId, (of, ix): (LruId, FrameIx), active: bool) {
+        if self.pages().putback_lru(of, ix, active) {
             self.drop_isolated(cpu, (of, ix));
         }
     }
@@ -225,8 +230,8 @@ impl<H: Host> Manager<'_, H> {
     /// Frees an isolated page for its owner, with the event.
     fn free_isolated(&mut self, cpu: CpuId, (of, ix): (LruId, FrameIx)) {
         let s = self.frames.state(ix);
-        if !s.flags().contains(PageFlags::GONE) {
-            self.tell_freed(self.map.pfn(ix), s.order());
+        if !s.flags().contains(PageFlags::FREED) {
+            self.account_free(self.map.pfn(ix), s.order());
         }
         self.drop_isolated(cpu, (of, ix));
     }
@@ -235,10 +240,10 @@ impl<H: Host> Manager<'_, H> {
     fn drop_isolated(&mut self, cpu: CpuId, (of, ix): (LruId, FrameIx)) {
         let order = self.frames.state(ix).order();
         self.pages().forget_isolated(of, ix);
-        self.put_back(cpu, ix, order);
+        self.free_block(cpu, ix, order);
     }
 
-    /// Takes a page off its list and holds it apart, on `held`. Whether it was on one.
+    /// Isolates a page: moves it from its list to `held`. Returns false if it was on no list.
     fn isolate(&mut self, of: LruId, ix: FrameIx, held: &mut List) -> bool {
         let Some(lru) = self.pages().isolate(of, ix, held) else {
             return false;
@@ -287,7 +292,7 @@ impl<H: Host> Manager<'_, H> {
         let mut seen = 0;
         for ix in first.until(first.plus(order.frames())) {
             let s = self.frames.state(ix);
-            let hole = matches!(s.kind(), Kind::Absent | Kind::Reserved);
+            let hole = matches!(s.kind(), FrameKind::Absent | FrameKind::Reserved);
             if hole || self.frames.zone_of(ix) != zone {
                 break;
             }
@@ -308,16 +313,16 @@ impl<H: Host> Manager<'_, H> {
         cpu: CpuId,
         (of, file): (LruId, bool),
         nr: u64,
-        sc: &mut Scan,
+        sc: &mut ScanControl,
         mapped_too: bool,
     ) {
         let lru = Lru::new(file, true);
         let mut held = List::EMPTY;
         let seen = self.isolate_lru_pages((of, lru), nr, None, &mut held);
         self.reclaim.pgrefill += seen;
-        sc.told.0 += seen as u32;
+        sc.unreported.0 += seen as u32;
         self.lrus[of.index()].recent_scanned[usize::from(file)] += seen;
-        let rules = self.env.rules.reclaim.lru;
+        let rules = self.policy.rules.reclaim.lru;
         let joined = rules.shape() == LruShape::Joined;
         let keeps_exec = rules.split().is_some_and(|s| s.keeps_exec);
         while let Some(ix) = held.pop_head(self.frames.table) {
@@ -339,7 +344,7 @@ impl<H: Host> Manager<'_, H> {
             if !stays {
                 self.reclaim.pgdeactivate += 1;
             }
-            self.putback(cpu, (of, ix), stays);
+            self.putback_lru(cpu, (of, ix), stays);
         }
     }
 
@@ -348,15 +353,15 @@ impl<H: Host> Manager<'_, H> {
         &mut self,
         (of, file): (LruId, bool),
         nr: u64,
-        sc: &mut Scan,
+        sc: &mut ScanControl,
         held: &mut List,
     ) {
-        let rule = self.env.rules.reclaim.high_order;
+        let rule = self.policy.rules.reclaim.high_order;
         let nr = nr.min(SWAP_CLUSTER_MAX);
         let list = (of, Lru::new(file, false));
         let seen = self.isolate_lru_pages(list, nr, sc.window(rule), held);
         sc.scanned += seen;
-        sc.told.0 += seen as u32;
+        sc.unreported.0 += seen as u32;
         self.note_freed(of);
         let lists = &mut self.lrus[of.index()];
         lists.pages_scanned += seen;

@@ -2,8 +2,8 @@
 
 use super::batch::PageBatch;
 use super::lru_scan::{LruScan, Work};
-use super::scan::Scan;
-use super::waits::{TENTH, congestion_wait, pressure, second_wait, turn};
+use super::scan_control::ScanControl;
+use super::waits::{HZ_OVER_10_MS, congestion_wait, pressure, second_wait, turn};
 use crate::evict::Eviction;
 use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
@@ -18,12 +18,12 @@ use crate::zone::ZoneList;
 const WRITES_FROM: u64 = SWAP_CLUSTER_MAX + SWAP_CLUSTER_MAX / 2;
 
 /// Most milliseconds of one wait for kswapd.
-const SECOND: u32 = 1000;
+const RESERVES_WAIT_MS: u32 = 1000;
 
-/// One direct reclaim on its way.
+/// One direct reclaim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectReclaim {
-    sc: Scan,
+    sc: ScanControl,
     /// LRU lists to scan, best zone first.
     lrus: [LruId; MAX_ZONES],
     len: usize,
@@ -33,14 +33,14 @@ pub(crate) struct DirectReclaim {
     scan: Option<LruScan>,
     batch: PageBatch,
     total_scanned: u64,
-    /// A wait for kswapd was in vain.
-    pub in_vain: bool,
+    /// It waited for kswapd, and kswapd freed nothing meanwhile.
+    pub throttle_failed: bool,
     phase: Phase,
 }
 
 /// A kswapd that is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Helper {
+struct KswapdWait {
     node: NodeId,
     /// Pages that it had freed before.
     freed: u64,
@@ -48,10 +48,10 @@ struct Helper {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Before anything else: whether too little is free for those that reclaim.
-    Stall,
-    /// It waited for kswapd.
-    Stalled(Helper),
+    /// First: whether so little is free that it must wait for kswapd.
+    Throttle,
+    /// After a wait for kswapd.
+    Throttled(KswapdWait),
     Zones,
     Shrink,
     Shrunk,
@@ -61,17 +61,17 @@ enum Phase {
 }
 
 impl DirectReclaim {
-    /// A reclaim for a block of `order` in these zones, with the rights of `gfp`. `stalls`: it may
+    /// A reclaim for a block of `order` in these zones, with the rights of `gfp`. `may_throttle`: it may
     /// wait for kswapd first.
     pub fn new<H: Host>(
         m: &mut Manager<'_, H>,
         zones: &ZoneList,
         order: Order,
         gfp: Gfp,
-        stalls: bool,
+        may_throttle: bool,
     ) -> DirectReclaim {
         let mut d = DirectReclaim {
-            sc: Scan::new(order, gfp, false),
+            sc: ScanControl::new(order, gfp, false),
             lrus: [LruId(0); MAX_ZONES],
             len: 0,
             zones: *zones,
@@ -79,8 +79,12 @@ impl DirectReclaim {
             scan: None,
             batch: PageBatch::new(),
             total_scanned: 0,
-            in_vain: false,
-            phase: if stalls { Phase::Stall } else { Phase::Zones },
+            throttle_failed: false,
+            phase: if may_throttle {
+                Phase::Throttle
+            } else {
+                Phase::Zones
+            },
         };
         for z in zones.zones() {
             let lru = m.zone(z).lru;
@@ -113,19 +117,22 @@ impl DirectReclaim {
         let mut answer = answer;
         loop {
             match self.phase {
-                Phase::Stall => {
-                    if let Some(need) = self.stall(m) {
+                Phase::Throttle => {
+                    if let Some(need) = self.throttle(m) {
                         m.reclaim.pgscan_direct_throttle += 1;
                         return Step::Need(need);
                     }
                 }
-                // A wait in which kswapd freed nothing is the last: it may wait for this very task.
-                Phase::Stalled(h) if m.node(h.node).is_some_and(|n| n.freed == h.freed) => {
-                    self.in_vain = true;
+                // After a wait in which kswapd freed nothing there is no other one: kswapd may itself wait
+                // for this task.
+                Phase::Throttled(h)
+                    if m.node(h.node).is_some_and(|n| n.kswapd_freed == h.freed) =>
+                {
+                    self.throttle_failed = true;
                     self.phase = Phase::Zones;
                 }
-                Phase::Stalled(_) => {
-                    if let Some(need) = self.stall(m) {
+                Phase::Throttled(_) => {
+                    if let Some(need) = self.throttle(m) {
                         return Step::Need(need);
                     }
                 }
@@ -154,7 +161,7 @@ impl DirectReclaim {
                     }
                 }
                 Phase::Nap | Phase::SecondNap => {
-                    let rule = m.env.rules.reclaim.congestion;
+                    let rule = m.policy.rules.reclaim.congestion;
                     let first = self.phase == Phase::Nap;
                     self.phase = Phase::Zones;
                     if first && let Some(need) = second_wait(rule, answer) {
@@ -166,13 +173,13 @@ impl DirectReclaim {
         }
     }
 
-    /// Waits for kswapd while less than half of the min marks is free: the rest is for those that
-    /// reclaim. `spec: linux-mm 4.8`
-    fn stall<H: Host>(&mut self, m: &Manager<'_, H>) -> Option<Need> {
+    /// Waits for kswapd while less than half of the min marks is free: the rest is kept for
+    /// tasks that reclaim. `spec: linux-mm 4.8`
+    fn throttle<H: Host>(&mut self, m: &Manager<'_, H>) -> Option<Need> {
         self.phase = Phase::Zones;
         let node = m.node(m.zone(self.zones.zones().next()?).node)?;
-        let comes = node.helps && (node.works || node.asked);
-        if !m.env.rules.reclaim.reserves_throttle || !comes {
+        let comes = node.kswapd_usable && (node.kswapd_awake || node.kswapd_asked);
+        if !m.policy.rules.reclaim.reserves_throttle || !comes {
             return None;
         }
         let zones = node.zones().map(|z| m.zone(z));
@@ -184,13 +191,13 @@ impl DirectReclaim {
         if free >= min / 2 {
             return None;
         }
-        self.phase = Phase::Stalled(Helper {
+        self.phase = Phase::Throttled(KswapdWait {
             node: node.id,
-            freed: node.freed,
+            freed: node.kswapd_freed,
         });
         Some(Need::Throttle {
             why: Throttle::Reserves,
-            ms: SECOND,
+            ms: RESERVES_WAIT_MS,
         })
     }
 
@@ -203,7 +210,7 @@ impl DirectReclaim {
         while self.at < self.len {
             let lru = self.lrus[self.at];
             if self.scan.is_none() {
-                // Lists that gave nothing for long are looked at once in a while.
+                // Unreclaimable lists are scanned at the first priority only.
                 if m.all_unreclaimable(lru) && self.sc.priority != DEF_PRIORITY {
                     self.at += 1;
                     continue;
@@ -239,12 +246,12 @@ impl DirectReclaim {
             for &lru in lrus {
                 m.note_unreclaimable(lru, 0);
             }
-            // Lists that have not given up count as progress in some eras.
+            // In some eras reclaim counts as progress while some list is not unreclaimable.
             let alive = lrus.iter().any(|&lru| !m.all_unreclaimable(lru));
-            let hopes = m.env.rules.reclaim.hope_is_progress && alive;
-            return Some(Step::Done(self.sc.reclaimed > 0 || hopes));
+            let unexhausted = m.policy.rules.reclaim.hope_is_progress && alive;
+            return Some(Step::Done(self.sc.reclaimed > 0 || unexhausted));
         }
-        let rule = m.env.rules.reclaim.congestion;
+        let rule = m.policy.rules.reclaim.congestion;
         let wants_flushers = self.total_scanned > WRITES_FROM;
         let congested = rule == CongestionWait::Throttle && self.sc.backlog.congested();
         self.sc.backlog.next_pass();
@@ -252,10 +259,10 @@ impl DirectReclaim {
         self.sc.priority -= 1;
         if naps && rule != CongestionWait::Throttle {
             self.phase = Phase::Nap;
-            return Some(Step::Need(congestion_wait(rule, TENTH)));
+            return Some(Step::Need(congestion_wait(rule, HZ_OVER_10_MS)));
         }
         self.phase = Phase::Zones;
-        // Nobody needs to be told to write what waits for a busy disk.
+        // Flushers are not woken for pages that wait for a congested device.
         if congested {
             return Some(Step::Need(Need::Throttle {
                 why: Throttle::Congested,
@@ -265,6 +272,6 @@ impl DirectReclaim {
         if wants_flushers {
             return Some(Step::Need(Need::WakeFlushers(self.total_scanned)));
         }
-        (self.sc.told.0 > 0).then(|| Step::Need(turn(&mut self.sc)))
+        (self.sc.unreported.0 > 0).then(|| Step::Need(turn(&mut self.sc)))
     }
 }

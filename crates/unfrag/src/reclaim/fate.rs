@@ -1,12 +1,12 @@
-//! What becomes of one isolated page: before its owner is asked, and after.
+//! The decision about one isolated page: before its owner is asked, and after.
 
-use super::scan::Scan;
+use super::scan_control::ScanControl;
 use crate::evict::{Ask, Content, Verdict};
 use crate::frame::{FrameIx, Order, PageFlags};
 use crate::host::Host;
 use crate::manager::Manager;
 
-/// How thorough the look at a page is.
+/// The pass over a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pass {
     First,
@@ -14,12 +14,12 @@ pub(super) enum Pass {
     Sync,
 }
 
-/// What becomes of a page.
+/// The decision about a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Free,
-    /// Its owner has freed it meanwhile.
-    Gone,
+    /// Its owner freed it while it was isolated.
+    OwnerFreed,
     Keep,
     Activate,
     /// It is under writeback, and this pass waits for that.
@@ -31,7 +31,7 @@ pub(super) enum Fate {
     },
 }
 
-/// Whether a page was used since the last look, by mapping or otherwise; forgets it.
+/// Whether a page was accessed since the last scan: through a mapping, by a call. Clears both marks.
 pub(super) fn page_referenced<H: Host>(m: &mut Manager<'_, H>, ix: FrameIx) -> (bool, bool) {
     let mut pages = m.pages();
     let f = pages.flags_of(ix);
@@ -43,18 +43,18 @@ pub(super) fn page_referenced<H: Host>(m: &mut Manager<'_, H>, ix: FrameIx) -> (
     (by_map, by_call)
 }
 
-/// What is known of a page's fate before its owner is asked.
+/// Decides about a page as far as that is possible without its owner (first half of `shrink_page_list`).
 pub(super) fn decide<H: Host>(
     m: &mut Manager<'_, H>,
     ix: FrameIx,
-    sc: &mut Scan,
+    sc: &mut ScanControl,
     pass: Pass,
 ) -> Fate {
-    let rules = m.env.rules.reclaim;
+    let rules = m.policy.rules.reclaim;
     let flags = m.frames.state(ix).flags();
     let file = !flags.contains(PageFlags::SWAPBACKED);
-    if flags.contains(PageFlags::GONE) {
-        return Fate::Gone;
+    if flags.contains(PageFlags::FREED) {
+        return Fate::OwnerFreed;
     }
     if flags.contains(PageFlags::LOCKED) {
         return Fate::Keep;
@@ -85,7 +85,7 @@ pub(super) fn decide<H: Host>(
             return Fate::Keep;
         }
     } else if (young || called) && mapped && spares && pass == Pass::First {
-        // A page that nobody maps is not in use, of tmpfs either: its mark only delayed it.
+        // A page that is not mapped is not activated here, not even one of tmpfs.
         return Fate::Activate;
     }
     if !file && sc.clean_only {
@@ -120,13 +120,13 @@ pub(super) fn ask<H: Host>(m: &Manager<'_, H>, ix: FrameIx, unmap: bool, content
     }
 }
 
-/// What its owner's verdict makes of a page.
+/// Decides about a page by its owner's verdict.
 pub(super) fn judge<H: Host>(
     m: &mut Manager<'_, H>,
     ix: FrameIx,
     unmap: bool,
     verdict: Verdict,
-    (sc, pass): (&mut Scan, Pass),
+    (sc, pass): (&mut ScanControl, Pass),
 ) -> Fate {
     let mut pages = m.pages();
     let flags = pages.flags_of(ix);

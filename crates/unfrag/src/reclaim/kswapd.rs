@@ -1,12 +1,12 @@
 //! kswapd: the daemon of a node that reclaims ahead of demand. `spec: linux-mm 4.2, 4.6, 4.8`
 //!
-//! Invariant: it sleeps only when its goal is met or nobody asked; what it was asked for is taken
-//! over exactly once.
+//! Invariant: it sleeps only when its goal is met, when it was not asked, or when it has given up. Each request
+//! is taken over exactly once.
 
 use super::batch::PageBatch;
 use super::lru_scan::{LruScan, Work};
-use super::scan::{Backlog, Scan};
-use super::waits::{TENTH, congestion_wait, pressure, second_wait, turn};
+use super::scan_control::{Backlog, ScanControl};
+use super::waits::{HZ_OVER_10_MS, congestion_wait, pressure, second_wait, turn};
 use crate::drive::Operation;
 use crate::evict::Eviction;
 use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneId, ZoneKind};
@@ -21,13 +21,13 @@ use core::convert::Infallible;
 /// Zones with this many times their high mark are left alone.
 const PLENTY: u64 = 8;
 
-/// Below this priority reclaim is in trouble.
+/// Below this priority reclaim counts as being in trouble.
 const TROUBLE: u8 = DEF_PRIORITY - 2;
 
 /// Reclaim for a boost alone does not go below this priority (modern).
 const BOOST_PRIORITY: u8 = DEF_PRIORITY - 2;
 
-/// Runs without any reclaim after which a node is hopeless (modern).
+/// Runs without progress after which kswapd gives up (`MAX_RECLAIM_RETRIES`, modern).
 const HOPELESS: u32 = 16;
 
 /// The daemon of one node.
@@ -38,7 +38,7 @@ pub struct Kswapd {
     asked: Order,
     /// Order that it works for: the one asked for, until that is given up.
     order: Order,
-    sc: Scan,
+    sc: ScanControl,
     phase: Phase,
     /// Zones of the node, low to high, and how many.
     zones: [ZoneId; MAX_ZONES],
@@ -50,18 +50,18 @@ pub struct Kswapd {
     batch: PageBatch,
     total_scanned: u64,
     /// Pages looked at, and freed, when the pass began.
-    pass_from: (u64, u64),
+    pass_start: (u64, u64),
     all_ok: bool,
     below_min: bool,
     lru_pages: u64,
     run_reclaimed: u64,
     /// Boost seen at the start of a run, by zone.
     boost: [u64; MAX_ZONES],
-    /// Pages still to be freed for that boost alone: as long as the node has enough even so, only
-    /// what costs nothing is taken.
+    /// Pages still to be freed for that boost alone. While the node is balanced otherwise, only clean page
+    /// cache is taken for it.
     for_boost: u64,
     failures: u32,
-    /// Pages that direct reclaim had given back when kswapd gave up hope.
+    /// Pages that direct reclaim had freed when kswapd gave up.
     hopeless_since: Option<u64>,
 }
 
@@ -84,7 +84,7 @@ impl Kswapd {
             node,
             asked: Order::ZERO,
             order: Order::ZERO,
-            sc: Scan::new(Order::ZERO, Gfp::KERNEL, true),
+            sc: ScanControl::new(Order::ZERO, Gfp::KERNEL, true),
             phase: Phase::Asleep,
             zones: [ZoneId(0); MAX_ZONES],
             len: 0,
@@ -93,7 +93,7 @@ impl Kswapd {
             scan: None,
             batch: PageBatch::new(),
             total_scanned: 0,
-            pass_from: (0, 0),
+            pass_start: (0, 0),
             all_ok: false,
             below_min: false,
             lru_pages: 0,
@@ -110,7 +110,7 @@ impl Kswapd {
         self.node
     }
 
-    /// Goes on, on a CPU, until something is needed. The first answer is [`Answer::Go`].
+    /// Continues on a CPU until something is needed. The first answer is [`Answer::Go`].
     pub fn run<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) -> Need {
         let before = m.reclaim.pgsteal_kswapd;
         let need = if self.len == 0 {
@@ -122,9 +122,9 @@ impl Kswapd {
         let freed = m.reclaim.pgsteal_kswapd - before;
         // A node without memory has no record.
         if let Some(node) = m.node_mut(self.node) {
-            node.helps = self.hopeless_since.is_none();
-            node.works = !matches!(need, Need::Sleep(_));
-            node.freed += freed;
+            node.kswapd_usable = self.hopeless_since.is_none();
+            node.kswapd_awake = !matches!(need, Need::Sleep(_));
+            node.kswapd_freed += freed;
         }
         need
     }
@@ -132,8 +132,8 @@ impl Kswapd {
     fn advance<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId, mut answer: Answer) -> Need {
         loop {
             let need = match self.phase {
-                Phase::Asleep => self.woken(m),
-                Phase::ShortSleep => self.slept_shortly(m, answer),
+                Phase::Asleep => self.after_sleep(m),
+                Phase::ShortSleep => self.after_short_sleep(m, answer),
                 Phase::Begin => {
                     self.begin();
                     None
@@ -151,7 +151,7 @@ impl Kswapd {
                     self.shrunk(m, freed)
                 }
                 Phase::Nap => {
-                    let rule = m.env.rules.reclaim.congestion;
+                    let rule = m.policy.rules.reclaim.congestion;
                     let both = rule == CongestionWait::BothEverywhere;
                     self.phase = Phase::Priority;
                     let second = second_wait(rule, answer).filter(|_| both);
@@ -180,7 +180,7 @@ impl Kswapd {
 
     /// Whether the era balances the node, not its zones.
     fn per_node<H: Host>(m: &Manager<'_, H>) -> bool {
-        m.env.rules.kswapd.form == KswapdForm::PerNode
+        m.policy.rules.kswapd.form == KswapdForm::PerNode
     }
 
     /// The LRU lists of the node's first zones, each once.
@@ -193,26 +193,26 @@ impl Kswapd {
         })
     }
 
-    /// What was asked for since the last look.
-    fn take_wanted<H: Host>(&self, m: &mut Manager<'_, H>) -> Option<Order> {
-        m.node_mut(self.node)?.take_asked()
+    /// Takes the order that was asked for since the last look.
+    fn take_asked_order<H: Host>(&self, m: &mut Manager<'_, H>) -> Option<Order> {
+        m.node_mut(self.node)?.take_asked_order()
     }
 
-    /// What was asked for since the last look, to be looked at.
-    fn wanted<H: Host>(&self, m: &Manager<'_, H>) -> Option<Order> {
-        m.node(self.node)?.asked_for()
+    /// The order that was asked for since the last look.
+    fn asked_order<H: Host>(&self, m: &Manager<'_, H>) -> Option<Order> {
+        m.node(self.node)?.asked_order()
     }
 
-    /// Forgets that somebody asked, but not for which order.
-    fn forget_asked<H: Host>(&self, m: &mut Manager<'_, H>) {
+    /// Clears the request, but not its order.
+    fn clear_asked<H: Host>(&self, m: &mut Manager<'_, H>) {
         if let Some(node) = m.node_mut(self.node) {
-            node.asked = false;
+            node.kswapd_asked = false;
         }
     }
 
-    fn woken<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
-        match self.take_wanted(m) {
-            // Until others get on. `spec: linux-mm 4.8`
+    fn after_sleep<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
+        match self.take_asked_order(m) {
+            // It has given up until direct reclaim makes progress. `spec: linux-mm 4.8`
             Some(_) if self.hopeless_since == Some(m.reclaim.pgsteal_direct) => {
                 Some(Need::Sleep(None))
             }
@@ -260,7 +260,7 @@ impl Kswapd {
     ) -> bool {
         let z = m.zone(zone);
         let mark = z.marks.of(AllocFlags::WMARK_HIGH) * times;
-        z.passes(&m.env.rules, order, mark, class, AllocFlags::WMARK_HIGH)
+        z.passes(&m.policy.rules, order, mark, class, AllocFlags::WMARK_HIGH)
     }
 
     /// Whether the node has what kswapd works for. `spec: linux-mm 4.2, 4.8`
@@ -277,12 +277,12 @@ impl Kswapd {
     }
 
     fn begin_priority<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) -> Option<Need> {
-        let rules = m.env.rules.kswapd;
-        // The patch that was dropped after V2: a higher order is noticed while reclaim runs.
+        let rules = m.policy.rules.kswapd;
+        // A patch of S4 that was dropped after V2: a higher order is noticed while reclaim runs.
         if rules.notices_order_at_once {
-            let wanted = self.wanted(m).filter(|&order| order > self.order);
+            let wanted = self.asked_order(m).filter(|&order| order > self.order);
             if let Some(order) = wanted {
-                self.forget_asked(m);
+                self.clear_asked(m);
                 self.order = order;
                 self.phase = Phase::Begin;
                 return None;
@@ -323,7 +323,7 @@ impl Kswapd {
         self.at = 0;
         self.sc.clean_only = self.for_boost > 0;
         self.sc.backlog.next_pass();
-        self.pass_from = (self.total_scanned, self.sc.reclaimed);
+        self.pass_start = (self.total_scanned, self.sc.reclaimed);
         self.phase = Phase::Zones;
         None
     }
@@ -364,8 +364,8 @@ impl Kswapd {
         self.after_zones(m)
     }
 
-    /// Begins with a zone, which may have so much that only caches are shrunk. Whether there is anything
-    /// to do.
+    /// Begins with a zone. A zone with plenty of free memory gets no scan, and only caches are shrunk. Returns
+    /// false if there is nothing to do.
     fn start_zone<H: Host>(&mut self, m: &mut Manager<'_, H>, zone: ZoneId) -> bool {
         let per_node = Self::per_node(m);
         let lru = m.zone(zone).lru;
@@ -380,7 +380,7 @@ impl Kswapd {
             self.all_ok = false;
             let z = m.zone(zone);
             let none = AllocFlags::empty();
-            self.below_min |= !z.passes(&m.env.rules, self.order, z.marks.of(none), class, none);
+            self.below_min |= !z.passes(&m.policy.rules, self.order, z.marks.of(none), class, none);
         }
         self.sc.scanned = 0;
         if !per_node && Self::zone_ok(m, zone, self.order, PLENTY, class) {
@@ -388,7 +388,7 @@ impl Kswapd {
         }
         let mut scan = LruScan::new(m, lru, &self.sc, &mut self.batch);
         if per_node {
-            scan.enough = self.pass_from.1 + self.pass_goal(m);
+            scan.enough = self.pass_start.1 + self.pass_goal(m);
         }
         self.scan = Some(scan);
         true
@@ -409,30 +409,30 @@ impl Kswapd {
         m.note_unreclaimable(lru, freed);
         self.at += 1;
         self.phase = Phase::Zones;
-        (self.sc.told.0 > 0).then(|| turn(&mut self.sc))
+        (self.sc.unreported.0 > 0).then(|| turn(&mut self.sc))
     }
 
     fn after_zones<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
-        let rules = m.env.rules.kswapd;
-        let congestion = m.env.rules.reclaim.congestion;
+        let rules = m.policy.rules.kswapd;
+        let congestion = m.policy.rules.reclaim.congestion;
         let per_node = Self::per_node(m);
         if per_node {
             self.all_ok = self.balanced(m, self.order);
-            // Enough for the order was freed: whoever wants a block can have it compacted.
+            // Enough was freed for the order; the rest is left to compaction.
             let enough = 2 * u64::from(self.order.frames());
             if self.order > Order::ZERO && self.sc.reclaimed >= enough {
                 self.order = Order::ZERO;
                 self.sc.order = Order::ZERO;
             }
         }
-        let freed = self.sc.reclaimed - self.pass_from.1;
-        let looked = self.total_scanned - self.pass_from.0;
+        let freed = self.sc.reclaimed - self.pass_start.1;
+        let looked = self.total_scanned - self.pass_start.0;
         let for_boost = self.for_boost > 0;
         self.for_boost = self.for_boost.saturating_sub(freed);
         if self.all_ok && self.for_boost == 0 {
             return self.run_done(m);
         }
-        // Nothing can be had without writing.
+        // Nothing more can be freed without writing.
         if for_boost && freed == 0 && (looked > 0 || self.sc.priority <= BOOST_PRIORITY) {
             return self.run_done(m);
         }
@@ -460,31 +460,31 @@ impl Kswapd {
         if congestion == CongestionWait::Throttle && self.sc.backlog.outruns_the_disk() {
             return Some(Need::Throttle {
                 why: Throttle::Writeback,
-                ms: TENTH,
+                ms: HZ_OVER_10_MS,
             });
         }
         if naps && !skips {
             self.phase = Phase::Nap;
-            return Some(congestion_wait(congestion, TENTH));
+            return Some(congestion_wait(congestion, HZ_OVER_10_MS));
         }
         m.reclaim.kswapd_skip_congestion_wait += u64::from(naps);
         Some(turn(&mut self.sc))
     }
 
-    /// The goal is not met, but this round of priorities is over: from the start, and at order 0 if
-    /// the order brought nothing and the era gives it up.
+    /// Starts over after the last priority, as the goal is not met: at order 0 if the order brought nothing and
+    /// the era drops it then.
     fn start_over<H: Host>(&mut self, m: &Manager<'_, H>) {
         self.run_reclaimed += self.sc.reclaimed;
-        let drops = m.env.rules.kswapd.form == KswapdForm::PerZone { drops_order: true };
+        let drops = m.policy.rules.kswapd.form == KswapdForm::PerZone { drops_order: true };
         if drops && self.sc.reclaimed < SWAP_CLUSTER_MAX {
             self.order = Order::ZERO;
         }
         self.begin();
     }
 
-    /// The goal is met (or there is no hope): towards sleep.
+    /// Ends a run, as the goal is met or kswapd gives up; then it goes to sleep.
     fn run_done<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
-        let rules = m.env.rules.kswapd;
+        let rules = m.policy.rules.kswapd;
         let per_node = Self::per_node(m);
         self.run_reclaimed += self.sc.reclaimed;
         for (i, z) in self.nodes_zones().enumerate() {
@@ -501,7 +501,7 @@ impl Kswapd {
             };
             if self.failures < HOPELESS {
                 m.reclaim.kswapd_high_wmark_hit_quickly += 1;
-                let again = self.take_wanted(m).unwrap_or(Order::ZERO);
+                let again = self.take_asked_order(m).unwrap_or(Order::ZERO);
                 self.start_run(m, again.max(self.order));
                 return Some(turn(&mut self.sc));
             }
@@ -511,22 +511,26 @@ impl Kswapd {
         }
         self.failures = 0;
         // A higher order that was asked for meanwhile is begun at once.
-        let wanted = self.wanted(m).filter(|&order| order > self.asked);
+        let wanted = self.asked_order(m).filter(|&order| order > self.asked);
         if !per_node && let Some(order) = wanted {
-            self.forget_asked(m);
+            self.clear_asked(m);
             self.start_run(m, order);
             return None;
         }
         if rules.sleep == KswapdSleep::Staged && self.balanced(m, self.order) {
             self.phase = Phase::ShortSleep;
-            return Some(Need::Sleep(Some(TENTH)));
+            return Some(Need::Sleep(Some(HZ_OVER_10_MS)));
         }
         self.phase = Phase::Asleep;
-        self.forget_asked(m);
+        self.clear_asked(m);
         Some(Need::Sleep(None))
     }
 
-    fn slept_shortly<H: Host>(&mut self, m: &mut Manager<'_, H>, answer: Answer) -> Option<Need> {
+    fn after_short_sleep<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        answer: Answer,
+    ) -> Option<Need> {
         let woken_early = matches!(answer, Answer::Left(ms) if ms > 0);
         let high_ok = self.balanced(m, self.order);
         if woken_early {
@@ -535,17 +539,17 @@ impl Kswapd {
             m.reclaim.kswapd_high_wmark_hit_quickly += 1;
         } else {
             self.phase = Phase::Asleep;
-            self.forget_asked(m);
+            self.clear_asked(m);
             return Some(Need::Sleep(None));
         }
-        // Before orders were balanced for any zone, nobody remembered that of the last run: without a
-        // request since, the order is 0. `spec: linux-mm 4.6` leaves that open.
+        // In eras that balance zones the order of the last run is not kept: without a request since, the
+        // order is 0. `spec: linux-mm 4.6` leaves that open.
         let kept = if Self::per_node(m) {
             self.order
         } else {
             Order::ZERO
         };
-        let order = self.take_wanted(m).map_or(kept, |o| o.max(kept));
+        let order = self.take_asked_order(m).map_or(kept, |o| o.max(kept));
         self.start_run(m, order);
         None
     }

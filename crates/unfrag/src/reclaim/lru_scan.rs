@@ -1,9 +1,9 @@
-//! The share of one zone, or node, in one priority of a reclaim. `spec: linux-mm 4.1`
+//! The scan of one zone or node at one priority of a reclaim (`shrink_zone`, `shrink_lruvec`). `spec: linux-mm 4.1`
 
-use super::batch::{PageBatch, Pages};
+use super::batch::{PageBatch, PassOutcome};
 use super::fate::Pass;
-use super::scan::Scan;
-use super::waits::{FIFTIETH, TENTH, turn};
+use super::scan_control::ScanControl;
+use super::waits::{HZ_OVER_10_MS, HZ_OVER_50_MS, turn};
 use crate::evict::Verdicts;
 use crate::frame::{CpuId, FrameIx, LruId};
 use crate::host::Host;
@@ -14,18 +14,18 @@ use crate::need::{Answer, Class, Need, Throttle};
 
 /// What an operation scans with: its scan, and the one batch that it has.
 pub(super) struct Work<'a> {
-    pub sc: &'a mut Scan,
+    pub sc: &'a mut ScanControl,
     pub batch: &'a mut PageBatch,
 }
 
-/// One zone (or node) on its way through one priority.
+/// The scan of one zone (or node) at one priority.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LruScan {
     lru: LruId,
     /// Pages to look at on each evictable list.
     nr: [u64; 4],
     list: usize,
-    /// Pages freed with which this share need not be scanned to its end.
+    /// Number of freed pages at which the scan may end early.
     pub enough: u64,
     phase: Phase,
 }
@@ -42,11 +42,11 @@ enum Phase {
 }
 
 impl LruScan {
-    /// Begins a zone's or node's share of a reclaim.
+    /// Begins the scan of a zone or node.
     pub fn new<H: Host>(
         m: &mut Manager<'_, H>,
         lru: LruId,
-        sc: &Scan,
+        sc: &ScanControl,
         batch: &mut PageBatch,
     ) -> LruScan {
         batch.of(lru);
@@ -58,7 +58,7 @@ impl LruScan {
         for (nr, &list) in nr.iter_mut().zip(&Lru::EVICTABLE) {
             let mut scan = lists.len(list);
             if joined {
-                // One list in truth: all of it ages alike. Without swap, anonymous pages stay.
+                // In these eras this is one list: all of it ages alike. Without swap, anonymous pages stay.
                 scan = if !list.is_file() && no_swap {
                     0
                 } else {
@@ -74,7 +74,7 @@ impl LruScan {
             }
             let saved = &mut lists.saved_scan[list.index()];
             *saved += scan;
-            // For a boost alone the priority does not go on until there is a batch.
+            // For a boost alone, page cache is scanned without waiting for a whole batch.
             let at_once = sc.clean_only && list.is_file();
             if *saved >= SWAP_CLUSTER_MAX || at_once {
                 *nr = core::mem::take(saved);
@@ -95,7 +95,7 @@ impl LruScan {
         }
     }
 
-    /// Goes on until something is needed; `None` when the share is scanned.
+    /// Continues until something is needed; `None` when the scan is done.
     pub fn step<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,
@@ -129,7 +129,7 @@ impl LruScan {
                 if self.list == 0 && sc.reclaimed > self.enough {
                     break;
                 }
-                if sc.told.0 >= SWAP_CLUSTER_MAX as u32 {
+                if sc.unreported.0 >= SWAP_CLUSTER_MAX as u32 {
                     return Some(turn(sc));
                 }
             }
@@ -164,7 +164,7 @@ impl LruScan {
         None
     }
 
-    /// Looks at some pages of a list.
+    /// Scans some pages of a list.
     fn shrink_list<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,
@@ -187,64 +187,70 @@ impl LruScan {
         self.after(m, cpu, Work { sc, batch }, pages)
     }
 
-    /// What follows a part of a pass.
+    /// Continues after a part of a pass.
     fn after<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,
         cpu: CpuId,
         work: Work,
-        pages: Pages,
+        pages: PassOutcome,
     ) -> Option<Need> {
         let Work { sc, batch } = work;
         match pages {
-            Pages::Ask => {
+            PassOutcome::Ask => {
                 self.phase = Phase::Asked;
                 return Some(Need::Evict);
             }
-            Pages::Writeback(ix) => {
+            PassOutcome::Writeback(ix) => {
                 self.phase = Phase::Writeback(ix);
                 return Some(Need::PageWriteback(m.map.pfn(ix)));
             }
-            Pages::Done => {}
+            PassOutcome::Done => {}
         }
         let first = batch.pass() == Pass::First;
-        if first && sc.waits_for_batch(m.env.rules.reclaim.high_order) && !batch.held.is_empty() {
+        if first && sc.waits_for_batch(m.policy.rules.reclaim.high_order) && !batch.held.is_empty()
+        {
             self.phase = Phase::Waited;
             return Some(Need::CongestionWait {
-                class: match m.env.rules.reclaim.congestion {
+                class: match m.policy.rules.reclaim.congestion {
                     CongestionWait::Sync => Class::Sync,
                     _ => Class::Async,
                 },
-                ms: TENTH,
+                ms: HZ_OVER_10_MS,
             });
         }
-        batch.put_back(m, cpu);
+        batch.putback_lru(m, cpu);
         self.phase = Phase::Scan;
         None
     }
 }
 
 fn is_joined<H: Host>(m: &Manager<'_, H>) -> bool {
-    m.env.rules.reclaim.lru.shape() == LruShape::Joined
+    m.policy.rules.reclaim.lru.shape() == LruShape::Joined
 }
 
-/// Whether the operation should first wait for others to put back what they isolated.
-fn too_many_isolated<H: Host>(m: &Manager<'_, H>, lru: LruId, file: bool, sc: &Scan) -> bool {
+/// Whether the operation should first wait until fewer pages are isolated (`too_many_isolated`).
+fn too_many_isolated<H: Host>(
+    m: &Manager<'_, H>,
+    lru: LruId,
+    file: bool,
+    sc: &ScanControl,
+) -> bool {
     let v = &m.lrus[lru.index()];
     !sc.kswapd
-        && m.env.rules.reclaim.isolated_throttle
+        && m.policy.rules.reclaim.isolated_throttle
         && v.isolated[usize::from(file)] > v.len(Lru::new(file, false))
 }
 
 fn isolated_wait<H: Host>(m: &Manager<'_, H>) -> Need {
-    if m.env.rules.reclaim.congestion == CongestionWait::Throttle {
+    if m.policy.rules.reclaim.congestion == CongestionWait::Throttle {
         return Need::Throttle {
             why: Throttle::Isolated,
-            ms: FIFTIETH,
+            ms: HZ_OVER_50_MS,
         };
     }
     Need::CongestionWait {
         class: Class::Async,
-        ms: TENTH,
+        ms: HZ_OVER_10_MS,
     }
 }

@@ -1,11 +1,11 @@
-//! Reclaim: which pages in use are given back when memory runs short, by whom, and who waits for it.
+//! Reclaim: freeing pages in use when memory runs short, by direct reclaim and by kswapd.
 //!
-//! - `scan`: what a scan may do, and what it found. `fate`: what becomes of one page.
+//! - `scan_control`: what a scan may do, and what it found. `fate`: the decision about one page.
 //! - `batch`: pages are taken off the tails of LRU lists, and their owners asked to let go.
-//! - `balance`: how much of which list. `lru_scan`: one zone's or node's share of a priority.
+//! - `balance`: how much of each list is scanned. `lru_scan`: the scan of one zone or node at one priority.
 //! - `direct`: a request that finds nothing reclaims by itself.
 //! - [`Kswapd`]: the daemon that does so ahead of demand.
-//! - `waits`: what reclaim waits for in the era's way.
+//! - `waits`: the waits of each era.
 //!
 //! Nothing here blocks, and no owner is called: an operation runs until it is done or has a
 //! [`Need`], which its [world](crate::drive::World) meets.
@@ -18,7 +18,7 @@ mod direct;
 mod fate;
 mod kswapd;
 mod lru_scan;
-mod scan;
+mod scan_control;
 mod waits;
 
 pub use crate::evict::{Ask, Content, Eviction, Verdict, Verdicts};
@@ -29,4 +29,4 @@ pub use crate::request::Context;
 pub use crate::stat::ReclaimCounters;
 pub(crate) use direct::DirectReclaim;
 pub use kswapd::Kswapd;
-pub(crate) use waits::{FIFTIETH, congestion_wait, second_wait};
+pub(crate) use waits::{HZ_OVER_50_MS, congestion_wait, second_wait};

@@ -1,13 +1,13 @@
-//! What reclaim and the allocator wait for, in the era's way.
+//! Waits of reclaim and of the slow path, by era.
 
-use super::scan::Scan;
+use super::scan_control::ScanControl;
 use crate::kernel::CongestionWait;
 use crate::lru::SWAP_CLUSTER_MAX;
 use crate::need::{Answer, Class, Need, Throttle};
 
-/// Ticks of congestion waits, in milliseconds: HZ/10 and HZ/50.
-pub(super) const TENTH: u32 = 100;
-pub(crate) const FIFTIETH: u32 = 20;
+/// HZ/10 and HZ/50, the longest congestion waits, in milliseconds.
+pub(super) const HZ_OVER_10_MS: u32 = 100;
+pub(crate) const HZ_OVER_50_MS: u32 = 20;
 
 /// A wait for congestion, or for progress.
 pub(crate) fn congestion_wait(rule: CongestionWait, ms: u32) -> Need {
@@ -29,7 +29,7 @@ pub(crate) fn congestion_wait(rule: CongestionWait, ms: u32) -> Need {
     }
 }
 
-/// What a caller that waits for both classes does with the time that the first wait left.
+/// The second wait of a caller that waits for both classes, for the time that the first wait left.
 pub(crate) fn second_wait(rule: CongestionWait, answer: Answer) -> Option<Need> {
     let both = matches!(rule, CongestionWait::Both | CongestionWait::BothEverywhere);
     match answer {
@@ -41,14 +41,14 @@ pub(crate) fn second_wait(rule: CongestionWait, answer: Answer) -> Option<Need> 
     }
 }
 
-/// Lets others have a turn, and says what was done.
-pub(super) fn turn(sc: &mut Scan) -> Need {
-    let (scanned, freed) = core::mem::take(&mut sc.told);
+/// Lets others run, and reports what was scanned and freed.
+pub(super) fn turn(sc: &mut ScanControl) -> Need {
+    let (scanned, freed) = core::mem::take(&mut sc.unreported);
     Need::Turn { scanned, freed }
 }
 
-/// What shrinkers are told of a pass over the LRU lists. One that found nothing to scan counts as one
-/// cluster: caches must be able to go when they are all that is left. The specification does not say.
+/// Number of scanned pages that shrinkers get for a pass over the LRU lists. A pass that found nothing to scan
+/// counts as one cluster, so that caches are shrunk when nothing else is left. The specification does not say.
 pub(super) const fn pressure(scanned: u64) -> u64 {
     if scanned == 0 {
         SWAP_CLUSTER_MAX

@@ -1,10 +1,10 @@
-//! Memory for requests that cannot wait: high-atomic pageblocks, made on demand, and
-//! `MIGRATE_RESERVE` pageblocks, made at boot. `spec: linux-mm 4.7; linux-6.1 4`
+//! Reserves for requests that cannot wait: high-atomic pageblocks, made on demand, and `MIGRATE_RESERVE`
+//! pageblocks, made at boot. `spec: linux-mm 4.7; linux-6.1 4`
 
 use super::memory_zone::Zone;
-use crate::frame::{FrameIx, Frames, Kind, MigrateType, Order};
+use crate::frame::{FrameIx, FrameKind, Frames, MigrateType, Order};
 use crate::kernel::{HighAtomicLimit, Rules};
-use crate::place::End;
+use crate::placement::End;
 use MigrateType::{HighAtomic, Movable, Reserve};
 
 /// Most pages that may be reserved in a zone; `None`: the zone is too small.
@@ -32,13 +32,13 @@ impl Zone {
         if self.highatomic >= limit || !frames.block_type(ix).is_ordinary() {
             return false;
         }
-        // A pageblock that the zone shares with another cannot change hands as a whole.
-        if rules.lists_follow_blocks() && !self.place.holds_block(frames, ix) {
+        // A pageblock shared by two zones cannot change its type as a whole.
+        if rules.lists_follow_blocks() && !self.free_area.holds_block(frames, ix) {
             return false;
         }
         self.highatomic += block;
         frames.set_block_type(ix, HighAtomic);
-        self.place.retype(frames, ix, HighAtomic, End::Tail);
+        self.free_area.retype(frames, ix, HighAtomic, End::Tail);
         true
     }
 
@@ -54,11 +54,11 @@ impl Zone {
         if !force && self.highatomic <= block {
             return false;
         }
-        let mut fits = self.place.fits(HighAtomic);
+        let mut fits = self.free_area.fits(HighAtomic);
         while fits != 0 {
             let order = Order(fits.trailing_zeros() as u8);
             fits &= fits - 1;
-            let ix = self.place.list(order, HighAtomic).head;
+            let ix = self.free_area.list(order, HighAtomic).head;
             if frames.block_type(ix) != HighAtomic {
                 continue;
             }
@@ -70,7 +70,7 @@ impl Zone {
             };
             self.highatomic -= self.highatomic.min(whole.frames().into());
             frames.set_block_types(ix.head(whole), whole, mt);
-            self.place.retype(frames, ix, mt, End::Tail);
+            self.free_area.retype(frames, ix, mt, End::Tail);
             return true;
         }
         false
@@ -86,17 +86,20 @@ impl Zone {
         }
         let mut at = FrameIx(self.span.start.0.next_multiple_of(size));
         while at.plus(size) <= self.span.end {
-            let reserved = at
-                .until(at.plus(size))
-                .any(|i| matches!(frames.state(i).kind(), Kind::Reserved | Kind::Absent));
+            let reserved = at.until(at.plus(size)).any(|i| {
+                matches!(
+                    frames.state(i).kind(),
+                    FrameKind::Reserved | FrameKind::Absent
+                )
+            });
             let mt = frames.block_type(at);
             if wanted > 0 && !reserved && matches!(mt, Movable | Reserve) {
                 wanted -= 1;
                 frames.set_block_type(at, Reserve);
-                self.place.retype(frames, at, Reserve, End::Head);
+                self.free_area.retype(frames, at, Reserve, End::Head);
             } else if mt == Reserve {
                 frames.set_block_type(at, Movable);
-                self.place.retype(frames, at, Movable, End::Head);
+                self.free_area.retype(frames, at, Movable, End::Head);
             }
             at = at.plus(size);
         }

@@ -1,17 +1,17 @@
-//! A zone at work.
+//! The state of a zone.
 //!
 //! Invariant: `counter` plus the CPUs' deltas equals the pages on the buddy lists.
 
 use super::watermark::Marks;
 use crate::frame::{LruId, NR_ZONE_KINDS, NodeId, Order, Pfn, Span, ZoneConfig, ZoneId, ZoneKind};
-use crate::place::{Place, V19Stats};
+use crate::placement::{FreeArea, V19Stats};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
-/// A zone at work. It lives in the caller's memory, so its layout has no gaps.
+/// The state of a zone. It lives in the caller's memory, so its layout has no gaps.
 #[derive(TryFromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(crate) struct Zone {
-    pub place: Place,
+    pub free_area: FreeArea,
     pub marks: Marks,
     /// Pages kept from requests whose highest zone is of this kind.
     pub protection: [u64; NR_ZONE_KINDS],
@@ -37,7 +37,7 @@ pub(crate) struct Zone {
     pub below_high: bool,
     /// A page was freed here since reclaim last looked.
     pub freed: bool,
-    /// Where the pages of the zone wait for reclaim.
+    /// The set of LRU lists for the pages of the zone.
     pub lru: LruId,
 }
 
@@ -52,7 +52,7 @@ impl Zone {
     ) -> Zone {
         let v19 = V19Stats::start(config.present, largest.frames().into());
         Zone {
-            place: Place::new(span, v19, ungrouped),
+            free_area: FreeArea::new(span, v19, ungrouped),
             marks: Marks::default(),
             protection: [0; NR_ZONE_KINDS],
             highatomic: 0,
@@ -79,7 +79,7 @@ impl Zone {
         ZoneId(self.id)
     }
 
-    /// What it is made of.
+    /// Its extent.
     pub const fn config(&self) -> ZoneConfig {
         ZoneConfig {
             node: self.node,

@@ -1,6 +1,6 @@
 //! A zone: a contiguous stretch of a node's memory with its placement, watermarks and reserves.
 //!
-//! - `memory_zone`: the zone at work. `ops`: what is done to it, with all that this needs.
+//! - `memory_zone`: the state of a zone. `ops`: operations on it. `zonelist`: the order of zones for a request.
 //! - [`watermark`]: the marks, their boost, and the check in both of its forms. `passes`: the check of a
 //!   zone. `setup`: the marks of all zones.
 //! - `highatomic`: pageblocks kept for high-order atomic requests, and `MIGRATE_RESERVE`.

@@ -1,23 +1,23 @@
-//! What an operation on a zone needs, in one bundle, and the operations that placement alone cannot
-//! do: those that tell tracepoints, raise the marks and keep the count of free pages.
+//! Operations on a zone that go beyond placement: they emit tracepoints, boost the marks and keep the count of
+//! free pages.
 
 use super::memory_zone::Zone;
-use crate::env::Env;
 use crate::frame::{FrameIx, Frames, MigrateType, Order, ZoneKind};
 use crate::gfp::AllocFlags;
 use crate::host::Host;
-use crate::place::{At, FreeBlock, Memory, Want};
+use crate::placement::{BlockRequest, FreeBlock, FreeTo, RmqueueMode};
+use crate::policy::Policy;
 use crate::trace::Event;
 use crate::tracer::Tracer;
 
-/// A zone by `&mut`, the frame table and the rules by `&`, the counter of the CPU that works on it, and
-/// who listens.
+/// What an operation on a zone needs: the zone by `&mut`, the frame table and the rules by `&`, the counter of
+/// the CPU that works on it, and the tracer.
 pub(crate) struct ZoneOps<'a, 'm, H> {
     pub zone: &'a mut Zone,
     /// The CPU's part of the zone's count of free pages.
     pub delta: &'a mut i32,
     pub frames: &'a Frames<'m>,
-    pub env: &'a Env,
+    pub policy: &'a Policy,
     pub tracer: Tracer<'a, H>,
 }
 
@@ -26,11 +26,15 @@ impl<H: Host> ZoneOps<'_, '_, H> {
     /// of the marks. Does not touch the free counter. Returns the block and the type of the list
     /// that it came from (`__rmqueue`).
     #[inline(always)]
-    pub fn take(&mut self, want: Want, memory: &mut Memory) -> Option<(FrameIx, MigrateType)> {
+    pub fn take(
+        &mut self,
+        request: BlockRequest,
+        mode: &mut RmqueueMode,
+    ) -> Option<(FrameIx, MigrateType)> {
         let zone = &mut *self.zone;
         let taken = zone
-            .place
-            .take(self.frames, &self.env.rules, want, memory)?;
+            .free_area
+            .take(self.frames, &self.policy.rules, request, mode)?;
         if let Some(f) = &taken.extfrag {
             self.tracer.emit(|m| Event::PageAllocExtfrag(f.event(m)));
         }
@@ -39,25 +43,25 @@ impl<H: Host> ZoneOps<'_, '_, H> {
             for _ in 0..taken.boosts {
                 let raised = zone
                     .marks
-                    .raise_boost(zone.managed, block, &self.env.sysctl);
-                zone.boosted |= raised && want.wake;
+                    .raise_boost(zone.managed, block, &self.policy.sysctl);
+                zone.boosted |= raised && request.wake;
             }
         }
-        self.tell_taken(taken.ix, want.order, taken.list);
+        self.trace_taken(taken.ix, request.order, taken.list);
         Some((taken.ix, taken.list))
     }
 
     /// Takes from the high-atomic reserve.
     pub fn take_highatomic(&mut self, order: Order) -> Option<FrameIx> {
         let reserve = MigrateType::HighAtomic;
-        let ix = self.zone.place.take_of(self.frames, order, reserve)?;
-        self.tell_taken(ix, order, reserve);
+        let ix = self.zone.free_area.take_of(self.frames, order, reserve)?;
+        self.trace_taken(ix, order, reserve);
         Some(ix)
     }
 
     #[inline]
-    fn tell_taken(&mut self, ix: FrameIx, order: Order, list: MigrateType) {
-        let percpu_refill = self.env.rules.pcp.serves(order) && list.is_ordinary();
+    fn trace_taken(&mut self, ix: FrameIx, order: Order, list: MigrateType) {
+        let percpu_refill = self.policy.rules.pcp.serves(order) && list.is_ordinary();
         self.tracer.emit(|m| Event::PageAllocZoneLocked {
             pfn: m.pfn(ix),
             order,
@@ -67,8 +71,8 @@ impl<H: Host> ZoneOps<'_, '_, H> {
     }
 
     /// Frees a block to the buddy lists, to the list of its pageblock's type.
-    pub fn give(&mut self, ix: FrameIx, order: Order, at: At) {
-        let (frames, rules) = (self.frames, &self.env.rules);
+    pub fn give(&mut self, ix: FrameIx, order: Order, to: FreeTo) {
+        let (frames, rules) = (self.frames, &self.policy.rules);
         let block_order = frames.geometry.block_order;
         // Since 6.10 no list holds a block of several pageblocks that was not merged on it.
         let cut = order > block_order && rules.lists_follow_blocks();
@@ -82,7 +86,7 @@ impl<H: Host> ZoneOps<'_, '_, H> {
                 order: piece,
                 mt,
             };
-            self.zone.place.give(frames, rules, block, at);
+            self.zone.free_area.give(frames, rules, block, to);
             ix = ix.plus(piece.frames());
         }
         self.count(order.frames().into());
@@ -98,7 +102,7 @@ impl<H: Host> ZoneOps<'_, '_, H> {
     pub fn above_high(&self) -> bool {
         let flags = AllocFlags::WMARK_HIGH;
         let mark = self.zone.marks.of(flags);
-        let rules = &self.env.rules;
+        let rules = &self.policy.rules;
         self.zone
             .passes(rules, Order::ZERO, mark, ZoneKind::Movable, flags)
     }

@@ -1,4 +1,4 @@
-//! Whether a zone may serve a request. `spec: linux-mm 1.5, 1.6; linux-6.1 1.3`
+//! The watermark check of a zone. `spec: linux-mm 1.5, 1.6; linux-6.1 1.3`
 
 use super::memory_zone::Zone;
 use super::watermark::{View, block_exists, per_order};
@@ -19,10 +19,10 @@ impl Zone {
         flags: AllocFlags,
     ) -> bool {
         let keep = self.protection[highest as usize];
-        // Order 0 with nothing to hide: the sum decides.
+        // Order 0, and no page hidden: the sum decides.
         if order == Order::ZERO
             && self.highatomic == 0
-            && self.place.fits(MigrateType::Cma) == 0
+            && self.free_area.fits(MigrateType::Cma) == 0
             && self.counter > (mark + keep) as i64
         {
             return true;
@@ -41,10 +41,10 @@ impl Zone {
         }
     }
 
-    /// Whether the first attempt of any request passes here and changes nothing by being checked: what
-    /// [`passes`](Self::passes) would find where nothing is hidden. The form to 4.3, of order 0 alone.
+    /// Whether the first attempt of any request certainly passes [`passes`](Self::passes), and the check has no
+    /// side effect. In the form to 4.3, for order 0 only.
     #[inline]
-    pub(crate) fn has_plenty(&self, order: Order, highest: ZoneKind, tuned: bool) -> bool {
+    pub(crate) fn is_above_marks(&self, order: Order, highest: ZoneKind, tuned: bool) -> bool {
         let mark = if tuned && !self.below_high {
             self.marks.high
         } else {
@@ -52,13 +52,13 @@ impl Zone {
         };
         let needed = mark + self.marks.boost + self.protection[highest as usize];
         self.highatomic == 0
-            && self.place.fits(MigrateType::Cma) == 0
+            && self.free_area.fits(MigrateType::Cma) == 0
             && self.counter - i64::from(order.frames() - 1) > needed as i64
-            && (order == Order::ZERO || self.place.ordinary() >> order.0 != 0)
+            && (order == Order::ZERO || self.free_area.ordinary() >> order.0 != 0)
     }
 
     fn view(&self, rules: &Rules) -> View<'_> {
-        let l = &self.place;
+        let l = &self.free_area;
         let mut ordinary = l.ordinary();
         if rules.marks.check == MarkCheck::PerOrder {
             ordinary = u16::MAX;

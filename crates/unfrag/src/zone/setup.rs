@@ -5,12 +5,12 @@ use super::memory_zone::Zone;
 use super::watermark::{
     MarkSize, Marks, is_lowmem, khugepaged_min_free_pages, lowmem_reserve, min_free_kbytes, pages,
 };
-use crate::env::Env;
 use crate::frame::{Geometry, NR_ZONE_KINDS, NodeId, ZoneKind};
+use crate::policy::Policy;
 
 /// Marks and protections for all zones of a machine, as the kernel derives them at boot.
-pub(crate) fn setup(zones: &mut [Zone], env: &Env, geometry: Geometry) {
-    let (rules, sysctl) = (&env.rules, &env.sysctl);
+pub(crate) fn setup(zones: &mut [Zone], policy: &Policy, geometry: Geometry) {
+    let (rules, sysctl) = (&policy.rules, &policy.sysctl);
     let lowmem: u64 = zones
         .iter()
         .filter(|z| is_lowmem(z.kind, rules))
@@ -19,7 +19,7 @@ pub(crate) fn setup(zones: &mut [Zone], env: &Env, geometry: Geometry) {
     match sysctl.min_free_kbytes {
         0 => {
             let kbytes = min_free_kbytes(geometry.kib(lowmem), rules.marks.min_free_kbytes_cap);
-            set_marks(zones, lowmem, geometry.pages(kbytes), env);
+            set_marks(zones, lowmem, geometry.pages(kbytes), policy);
             if rules.marks.khugepaged && sysctl.transparent_hugepage {
                 let (mut n, mut above) = (0, 0);
                 for z in zones.iter() {
@@ -31,11 +31,11 @@ pub(crate) fn setup(zones: &mut [Zone], env: &Env, geometry: Geometry) {
                 let block = geometry.block_order.frames().into();
                 let raised = khugepaged_min_free_pages(n, above, block);
                 if geometry.kib(raised) > kbytes {
-                    set_marks(zones, lowmem, raised, env);
+                    set_marks(zones, lowmem, raised, policy);
                 }
             }
         }
-        set => set_marks(zones, lowmem, geometry.pages(set), env),
+        set => set_marks(zones, lowmem, geometry.pages(set), policy),
     }
     for node in (0..=u8::MAX).map(NodeId) {
         let mut sizes = [0; NR_ZONE_KINDS];
@@ -53,16 +53,16 @@ pub(crate) fn setup(zones: &mut [Zone], env: &Env, geometry: Geometry) {
     }
 }
 
-fn set_marks(zones: &mut [Zone], lowmem: u64, min_free: u64, env: &Env) {
+fn set_marks(zones: &mut [Zone], lowmem: u64, min_free: u64, policy: &Policy) {
     for z in zones.iter_mut() {
         let (c, boost) = (z.config(), z.marks.boost);
         let size = MarkSize {
             kind: c.kind,
-            pages: pages(&c, &env.rules),
+            pages: pages(&c, &policy.rules),
             lowmem,
             min_free,
         };
-        z.marks = Marks::new(size, &env.rules, &env.sysctl);
+        z.marks = Marks::new(size, &policy.rules, &policy.sysctl);
         z.marks.boost = boost;
     }
 }

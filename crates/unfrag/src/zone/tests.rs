@@ -32,8 +32,9 @@ fn view(nr_free: &[u32; ORDER_SLOTS]) -> View<'_> {
     }
 }
 
+/// `spec: linux-mm 1.5`
 #[test]
-fn old_check_counts_only_blocks_that_are_large_enough_spec_1_5() {
+fn old_check_counts_only_blocks_that_are_large_enough() {
     let n = blocks(&[200]);
     assert!(per_order(&view(&n), Order(0), 100, 0, NONE));
     assert!(!per_order(&view(&n), Order(1), 100, 0, NONE));
@@ -54,8 +55,9 @@ fn old_check_counts_only_blocks_that_are_large_enough_spec_1_5() {
     );
 }
 
+/// `spec: linux-mm 1.5`
 #[test]
-fn old_check_lowers_the_mark_for_high_then_for_harder_spec_1_5() {
+fn old_check_lowers_the_mark_for_high_then_for_harder() {
     // 100 → 50 → 38.
     let at = |free| blocks(&[free]);
     assert!(!per_order(&view(&at(38)), Order(0), 100, 0, HIGH | HARDER));
@@ -67,15 +69,17 @@ fn old_check_lowers_the_mark_for_high_then_for_harder_spec_1_5() {
     assert!(per_order(&view(&at(76)), Order(0), 100, 0, HARDER));
 }
 
+/// `spec: linux-mm 1.5`
 #[test]
-fn old_check_keeps_the_lowmem_reserve_at_the_first_step_only_spec_1_5() {
+fn old_check_adds_the_lowmem_reserve_once() {
     let n = blocks(&[40, 20, 0, 15]);
     assert!(per_order(&view(&n), Order(3), 100, 92, NONE), "193 > 192");
     assert!(!per_order(&view(&n), Order(3), 100, 93, NONE));
 }
 
+/// `spec: linux-mm 1.5`
 #[test]
-fn modern_check_wants_one_block_spec_1_5() {
+fn modern_check_wants_one_block() {
     let n = blocks(&[200]);
     assert!(block_exists(&view(&n), Order(0), 100, 0, NONE));
     assert!(!block_exists(&view(&n), Order(1), 100, 0, NONE), "no block");
@@ -91,8 +95,9 @@ fn modern_check_wants_one_block_spec_1_5() {
     assert!(!block_exists(&view(&n), Order(3), 100, 101, NONE));
 }
 
+/// `spec: linux-mm 1.5`
 #[test]
-fn modern_rights_lower_the_mark_spec_1_5() {
+fn modern_rights_lower_the_mark() {
     let at = |free| blocks(&[free]);
     let passes = |free, flags| block_exists(&view(&at(free)), Order(0), 100, 0, flags);
     assert!(!passes(100, HARDER), "NON_BLOCK alone gives nothing");
@@ -106,8 +111,9 @@ fn modern_rights_lower_the_mark_spec_1_5() {
     assert!(passes(20, all) && !passes(19, all), "38 → 19");
 }
 
+/// `spec: linux-mm 1.5`
 #[test]
-fn reserves_are_hidden_from_those_without_rights_spec_1_5() {
+fn reserves_are_hidden_from_those_without_rights() {
     let n = blocks(&[200]);
     let mut v = view(&n);
     v.hidden = 100;
@@ -121,8 +127,9 @@ fn reserves_are_hidden_from_those_without_rights_spec_1_5() {
     assert!(block_exists(&v, Order(0), 100, 0, AllocFlags::CMA));
 }
 
+/// `spec: linux-mm 1.5`
 #[test]
-fn high_atomic_and_contiguous_blocks_fit_those_who_may_use_them_spec_1_5() {
+fn high_atomic_and_cma_blocks_count_for_their_users() {
     let n = blocks(&[200]);
     let mut v = view(&n);
     v.highatomic = 1 << 5;
@@ -135,8 +142,9 @@ fn high_atomic_and_contiguous_blocks_fit_those_who_may_use_them_spec_1_5() {
     assert!(block_exists(&v, Order(3), 10, 0, AllocFlags::CMA));
 }
 
+/// `spec: linux-mm 4.7; linux-6.1 4`
 #[test]
-fn high_atomic_limits_of_one_gibibyte_spec_4_7_spec_6_1_4() {
+fn high_atomic_limits_of_one_gibibyte() {
     // A block is added as long as the reserve is below the limit.
     let blocks = |rule, managed| {
         let mut reserved = 0;
@@ -157,8 +165,9 @@ fn high_atomic_limits_of_one_gibibyte_spec_4_7_spec_6_1_4() {
     assert_eq!(blocks(HighAtomicLimit::PercentRoundedUp, 51_200), 1);
 }
 
+/// `spec: linux-mm 1.3`
 #[test]
-fn boost_grows_by_a_block_up_to_its_share_of_high_spec_1_3() {
+fn boost_grows_by_a_block_up_to_its_share_of_high() {
     let mut sysctl = Sysctl::default();
     let marks = |high| Marks {
         high,
@@ -183,8 +192,9 @@ fn boost_grows_by_a_block_up_to_its_share_of_high_spec_1_3() {
     assert!(!marks(1548).raise_boost(262_144, 512, &sysctl));
 }
 
+/// `spec: linux-mm 1.3`
 #[test]
-fn integer_root_rounds_down_spec_1_3() {
+fn integer_root_rounds_down() {
     assert_eq!(
         [0, 15, 16, 17, 24, 25].map(watermark::isqrt),
         [0, 3, 4, 4, 4, 5]

@@ -1,4 +1,4 @@
-//! Watermarks: how much stays free, and whether a request may take more.
+//! Watermarks: their computation from the size of zones, and the checks of a request against them.
 //!
 //! `spec: linux-mm 1.3, 1.5, 1.6; linux-6.1 1.3`
 
@@ -19,7 +19,7 @@ pub struct Marks {
     pub high: u64,
     /// Memory tiering's mark.
     pub promo: u64,
-    /// Added to every mark for the time being.
+    /// Temporary addition to every mark.
     pub boost: u64,
 }
 
@@ -158,7 +158,7 @@ pub fn lowmem_reserve(
     all
 }
 
-/// What a check looks at: the state of one zone.
+/// The state of a zone that a check looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// Free pages.

@@ -68,7 +68,7 @@ impl ZoneList {
 
 /// The lists of all nodes, in the caller's memory.
 pub(crate) struct ZoneLists<'m> {
-    /// The nodes; what follows the last stands for all others, which have no memory.
+    /// The nodes with memory. The entry after the last stands for all nodes without.
     nodes: [NodeId; MAX_ZONES],
     count: usize,
     lists: &'m [ZoneList],

@@ -13,7 +13,7 @@ use crate::replay::causes::RecordedReclaim;
 use crate::replay::causes::{Causes, Do, NONE, Op};
 use crate::replay::model::reclaim::Reclaim;
 use std::collections::BTreeMap;
-use unfrag::frame::Kind;
+use unfrag::frame::FrameKind;
 use unfrag::kernel::Pcp;
 use unfrag::{AllocError, CpuId, Gfp, Manager, NodeId, Order, Pfn, Request, ZoneId, ZoneKind};
 
@@ -93,7 +93,7 @@ impl<'m> Sim<'m> {
     pub fn new(manager: Manager<'m, ReplayHost>, frames: u32) -> Sim<'m> {
         let handles = (0..frames)
             .map(|p| match manager.inspect().frame(Pfn(p.into())) {
-                Some(f) if f.kind == Kind::Used => p,
+                Some(f) if f.kind == FrameKind::Used => p,
                 _ => NONE,
             })
             .collect();

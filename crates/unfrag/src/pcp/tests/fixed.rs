@@ -2,8 +2,9 @@
 
 use super::*;
 
+/// `spec: linux-mm 3.2`
 #[test]
-fn lists_of_6_1_are_by_order_and_type_spec_3_2() {
+fn lists_of_6_1_are_by_order_and_type() {
     let list_index = |order, mt| crate::pcp::list_index(Order(order), mt);
     assert_eq!(list_index(0, Unmovable), 0);
     assert_eq!(list_index(0, Reclaimable), 2);
@@ -16,15 +17,16 @@ fn lists_of_6_1_are_by_order_and_type_spec_3_2() {
     assert_eq!(served, [0, 1, 2, 3, 9]);
 }
 
+/// `spec: linux-6.1 3`
 #[test]
-fn refill_of_6_1_is_batch_over_order_at_least_two_spec_6_1_3() {
+fn refill_of_6_1_is_batch_over_order_at_least_two() {
     for (order, blocks) in [(0, 63), (1, 31), (2, 15), (3, 7), (9, 2)] {
         let mut rig = Rig::new("6.1").stock(Movable).sized(63, 5524);
         assert_eq!(rig.alloc(order, Movable), Some(0));
         assert_eq!(rig.set.count, (blocks - 1) << order, "order {order}");
         let i = crate::pcp::list_index(Order(order), Movable);
-        let want: Vec<u32> = (1..blocks as u32).map(|k| k << order).collect();
-        assert_eq!(rig.list(i), want, "appended in ascending order");
+        let expected: Vec<u32> = (1..blocks as u32).map(|k| k << order).collect();
+        assert_eq!(rig.list(i), expected, "appended in ascending order");
     }
     for (batch, order, blocks) in [(1, 0, 1), (1, 3, 1), (1, 9, 1), (3, 2, 2)] {
         let mut rig = Rig::new("6.1").stock(Movable).sized(batch, 118);
@@ -33,16 +35,18 @@ fn refill_of_6_1_is_batch_over_order_at_least_two_spec_6_1_3() {
     }
 }
 
+/// `spec: linux-6.1 3`
 #[test]
-fn a_refill_does_not_look_at_the_marks_spec_6_1_3() {
+fn a_refill_does_not_look_at_the_marks() {
     let mut rig = Rig::new("6.1").stock(Movable).sized(63, 500);
     rig.zone.marks.min = 1 << 20;
     assert!(rig.alloc(0, Movable).is_some());
     assert_eq!(rig.set.count, 62);
 }
 
+/// `spec: linux-6.1 3, 10`
 #[test]
-fn allocation_halves_the_free_factor_of_6_1_but_a_bulk_one_does_not_spec_6_1_3_10() {
+fn only_a_single_allocation_halves_the_free_factor() {
     let mut rig = Rig::new("6.1").stock(Movable).sized(63, 500);
     rig.set.factor = 5;
     rig.alloc(0, Movable);
@@ -51,8 +55,9 @@ fn allocation_halves_the_free_factor_of_6_1_but_a_bulk_one_does_not_spec_6_1_3_1
     assert_eq!(rig.set.factor, 2);
 }
 
+/// `spec: linux-6.1 3`
 #[test]
-fn thresholds_of_6_1_grow_with_the_factor_spec_6_1_3() {
+fn thresholds_of_6_1_grow_with_the_factor() {
     // batch 4, high 40: clamp(4 << factor, 4, 36), the factor growing while 4 << factor < 36.
     let mut rig = Rig::new("6.1").sized(4, 40);
     rig.hold(1, 0, 39, Movable);
@@ -72,8 +77,9 @@ fn thresholds_of_6_1_grow_with_the_factor_spec_6_1_3() {
     assert_eq!(sizes, [(4, 1), (8, 2), (16, 3), (32, 4), (36, 4), (36, 4)]);
 }
 
+/// `spec: linux-6.1 3`
 #[test]
-fn a_factor_stops_at_five_spec_6_1_3() {
+fn a_factor_stops_at_five() {
     let mut rig = Rig::new("6.1").sized(1, 1000);
     rig.set.factor = 5;
     rig.hold(1, 0, 999, Movable);
@@ -81,8 +87,9 @@ fn a_factor_stops_at_five_spec_6_1_3() {
     assert_eq!((rig.set.count, rig.set.factor), (1000 - 32, 5));
 }
 
+/// `spec: linux-6.1 3`
 #[test]
-fn kswapd_at_work_keeps_sets_of_6_1_small_spec_6_1_3() {
+fn kswapd_at_work_keeps_sets_of_6_1_small() {
     let mut rig = Rig::new("6.1").sized(4, 40);
     rig.zone.reclaim_active = true;
     rig.hold(1, 0, 15, Movable);
@@ -93,8 +100,9 @@ fn kswapd_at_work_keeps_sets_of_6_1_small_spec_6_1_3() {
     assert!(rig.given_frames().is_empty());
 }
 
+/// `spec: linux-6.1 3`
 #[test]
-fn a_burst_of_small_blocks_empties_a_set_of_6_1_spec_6_1_3() {
+fn a_burst_of_small_blocks_empties_a_set_of_6_1() {
     let mut rig = Rig::new("6.1").sized(4, 4000);
     rig.hold(0, 0, 3, Unmovable);
     rig.hold(1, 100, 5, Movable);
@@ -110,16 +118,18 @@ fn a_burst_of_small_blocks_empties_a_set_of_6_1_spec_6_1_3() {
     assert_eq!(rig.set.factor, 1);
 }
 
+/// `spec: linux-6.1 3`
 #[test]
-fn a_threshold_below_batch_frees_one_page_at_a_time_spec_6_1_3() {
+fn a_threshold_below_batch_frees_one_page_at_a_time() {
     let mut rig = Rig::new("6.1").sized(8, 4);
     rig.hold(1, 0, 3, Movable);
     rig.free(1000, 0, Movable);
     assert_eq!(rig.set.count, 3);
 }
 
+/// `spec: linux-6.1 3`
 #[test]
-fn a_bulk_free_of_6_1_empties_list_after_list_from_the_one_just_freed_to_spec_6_1_3() {
+fn a_bulk_free_of_6_1_starts_with_the_list_just_freed_to() {
     let mut rig = Rig::new("6.1").sized(6, 12);
     rig.hold(0, 0, 3, Unmovable);
     rig.hold(1, 100, 4, Movable);
@@ -134,21 +144,23 @@ fn a_bulk_free_of_6_1_empties_list_after_list_from_the_one_just_freed_to_spec_6_
     assert_eq!(rig.set.count, 0);
 }
 
+/// `spec: linux-6.1 1.2`
 #[test]
-fn a_page_of_6_1_returns_to_the_list_of_its_type_when_freed_spec_6_1_1_2() {
-    for (era, want) in [("6.1", Movable), ("6.18", Unmovable)] {
+fn a_page_of_6_1_is_freed_to_the_list_of_its_type() {
+    for (era, expected) in [("6.1", Movable), ("6.18", Unmovable)] {
         let mut rig = Rig::new(era).sized(1, 100);
         rig.all_blocks_are(Movable);
         rig.free(100, 0, Movable);
         // Its pageblock changes hands while it waits.
         rig.all_blocks_are(Unmovable);
         rig.release(1);
-        assert_eq!(rig.given(), [(100, want)], "{era}");
+        assert_eq!(rig.given(), [(100, expected)], "{era}");
     }
 }
 
+/// `spec: linux-mm 3.2`
 #[test]
-fn high_atomic_pages_wait_on_the_movable_list_spec_3_2() {
+fn high_atomic_pages_wait_on_the_movable_list() {
     for era in ["6.1", "6.18"] {
         let mut rig = Rig::new(era).sized(4, 400);
         rig.all_blocks_are(HighAtomic);
@@ -159,8 +171,9 @@ fn high_atomic_pages_wait_on_the_movable_list_spec_3_2() {
     }
 }
 
+/// `spec: linux-6.1 10`
 #[test]
-fn the_free_counter_moves_beyond_the_stat_threshold_only_spec_6_1_10() {
+fn the_free_counter_moves_beyond_the_stat_threshold_only() {
     let mut rig = Rig::new("6.1").stock(Movable).sized(8, 48);
     rig.zone.stat_threshold = 10;
     let before = rig.zone.counter;
@@ -172,7 +185,7 @@ fn the_free_counter_moves_beyond_the_stat_threshold_only_spec_6_1_10() {
     assert_eq!((rig.zone.counter, rig.delta), (before - 16, 0));
     let mark = rig.zone.marks.of(AllocFlags::empty());
     assert!(rig.zone.passes(
-        &rig.env.rules,
+        &rig.policy.rules,
         Order(0),
         mark,
         ZoneKind::Normal,

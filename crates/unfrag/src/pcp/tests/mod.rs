@@ -5,7 +5,6 @@ mod single;
 mod tuned;
 
 use super::*;
-use crate::env::Env;
 use crate::frame::{
     BlockMeta, FrameIx, FrameMap, FrameMeta, FrameRange, Frames, Geometry, LruId, MigrateType,
     NodeId, Order, Pfn, Span, State, ZoneId,
@@ -13,7 +12,8 @@ use crate::frame::{
 use crate::gfp::AllocFlags;
 use crate::host::Host;
 use crate::kernel::{Drain, Pcp, Sysctl, preset};
-use crate::place::{FreeBlock, Want};
+use crate::placement::{BlockRequest, FreeBlock};
+use crate::policy::Policy;
 use crate::trace::Event;
 use crate::tracer::Tracer;
 use crate::zone::{Zone, ZoneConfig, ZoneKind, ZoneOps};
@@ -39,7 +39,7 @@ struct Rig {
     zone: Zone,
     set: CpuLists,
     delta: i32,
-    env: Env,
+    policy: Policy,
     map: FrameMap,
     ear: Ear,
 }
@@ -72,7 +72,7 @@ impl Rig {
             zone: Zone::new(ZoneId(0), &config, span, geometry.max_order, false),
             set: CpuZone::new().lists,
             delta: 0,
-            env: Env::new(rules, sysctl),
+            policy: Policy::new(rules, sysctl),
             map: FrameMap::new(&[range], geometry).expect("a map"),
             ear: Ear::default(),
         }
@@ -83,7 +83,7 @@ impl Rig {
             zone: &mut self.zone,
             delta: &mut self.delta,
             frames: &self.frames,
-            env: &self.env,
+            policy: &self.policy,
             tracer: Tracer {
                 host: &mut self.ear,
                 map: &self.map,
@@ -107,7 +107,7 @@ impl Rig {
         for ix in (0..PAGES).step_by(order.frames() as usize) {
             let ix = FrameIx(ix);
             self.zone
-                .place
+                .free_area
                 .put(&self.frames, FreeBlock { ix, order, mt });
             self.zone.counter += i64::from(order.frames());
         }
@@ -122,26 +122,31 @@ impl Rig {
 
     /// An allocation that is a sign of demand, or a bulk one, which is none.
     fn alloc_as(&mut self, order: u8, mt: MigrateType, demand: bool) -> Option<u32> {
-        let want = Want {
+        let request = BlockRequest {
             order: Order(order),
             mt,
             nofragment: false,
             wake: false,
         };
         let (set, mut z) = self.parts();
-        set.take(&mut z, want, demand).map(|ix| ix.0)
+        set.take(&mut z, request, demand).map(|ix| ix.0)
     }
 
     fn alloc(&mut self, order: u8, mt: MigrateType) -> Option<u32> {
         self.alloc_as(order, mt, true)
     }
 
-    /// Frees a block that nobody allocated.
+    /// Frees a block that was not allocated.
     fn free(&mut self, ix: u32, order: u8, mt: MigrateType) {
-        let mood = Mood::of(&self.zone);
+        let pressure = ZonePressure::of(&self.zone);
         let (set, mut z) = self.parts();
         let (ix, order) = (FrameIx(ix), Order(order));
-        let freed = set.put_freed(z.frames, &z.env.rules, FreeBlock { ix, order, mt }, mood);
+        let freed = set.put_freed(
+            z.frames,
+            &z.policy.rules,
+            FreeBlock { ix, order, mt },
+            pressure,
+        );
         if freed.surplus > 0 {
             set.give_surplus(&mut z, freed);
         }

@@ -9,8 +9,9 @@ fn tuned(batch: i32, high_min: i32, high_max: i32) -> Rig {
     rig
 }
 
+/// `spec: linux-mm 3.2`
 #[test]
-fn refills_of_6_18_double_while_demand_lasts_spec_3_2() {
+fn refills_of_6_18_double_while_demand_lasts() {
     let mut rig = tuned(4, 16, 400);
     let mut sizes = Vec::new();
     for _ in 0..8 {
@@ -36,8 +37,9 @@ fn refills_of_6_18_double_while_demand_lasts_spec_3_2() {
     );
 }
 
+/// `spec: linux-mm 3.2`
 #[test]
-fn room_limits_a_refill_of_6_18_spec_3_2() {
+fn room_limits_a_refill_of_6_18() {
     let mut rig = tuned(4, 16, 16);
     rig.set.factor = 3;
     rig.alloc(0, Movable);
@@ -51,8 +53,9 @@ fn room_limits_a_refill_of_6_18_spec_3_2() {
     assert_eq!(rig.set.count + 1, 1, "high below batch: one page");
 }
 
+/// `spec: linux-mm 3.2`
 #[test]
-fn higher_orders_of_6_18_take_a_batch_in_pages_spec_3_2() {
+fn higher_orders_of_6_18_take_a_batch_in_pages() {
     for (order, blocks) in [(1, 31), (2, 15), (3, 7), (9, 2)] {
         let mut rig = tuned(63, 321, 8192);
         rig.set.factor = 4;
@@ -63,8 +66,9 @@ fn higher_orders_of_6_18_take_a_batch_in_pages_spec_3_2() {
     }
 }
 
+/// `spec: linux-mm 3.2`
 #[test]
-fn a_zone_below_its_high_mark_does_not_grow_its_sets_spec_3_2() {
+fn a_zone_below_its_high_mark_does_not_grow_its_sets() {
     let mut rig = tuned(4, 16, 400);
     rig.zone.below_high = true;
     rig.alloc(0, Movable);
@@ -84,8 +88,9 @@ fn a_zone_below_its_high_mark_does_not_grow_its_sets_spec_3_2() {
     assert!(!rig.zone.below_high, "cleared once the zone is above");
 }
 
+/// `spec: linux-mm 3.2`
 #[test]
-fn frees_count_up_and_allocations_halve_them_spec_3_2() {
+fn frees_count_up_and_allocations_halve_them() {
     let mut rig = tuned(4, 400, 400);
     rig.set.factor = 4;
     for k in 0..10 {
@@ -101,8 +106,9 @@ fn frees_count_up_and_allocations_halve_them_spec_3_2() {
     assert_eq!(rig.set.free_count, 133, "until it reaches 4 << 5");
 }
 
+/// `spec: linux-mm 3.2`
 #[test]
-fn a_set_of_6_18_gives_back_what_was_freed_of_late_spec_3_2() {
+fn a_set_of_6_18_gives_back_what_was_freed_of_late() {
     let mut rig = tuned(4, 40, 40);
     rig.hold(1, 8000, 39, Movable);
     rig.set.free_count = 9;
@@ -123,8 +129,9 @@ fn a_set_of_6_18_gives_back_what_was_freed_of_late_spec_3_2() {
     assert_eq!(rig.set.count, 4);
 }
 
+/// `spec: linux-mm 3.2`
 #[test]
-fn high_of_6_18_grows_to_hold_what_is_freed_spec_3_2() {
+fn high_of_6_18_grows_to_hold_what_is_freed() {
     let mut rig = tuned(4, 40, 400);
     rig.hold(1, 8000, 39, Movable);
     rig.set.free_count = 100;
@@ -133,8 +140,9 @@ fn high_of_6_18_grows_to_hold_what_is_freed_spec_3_2() {
     assert_eq!(rig.set.count, 4, "the threshold was still 40");
 }
 
+/// `spec: linux-mm 3.2`
 #[test]
-fn kswapd_at_work_shrinks_sets_of_6_18_spec_3_2() {
+fn kswapd_at_work_shrinks_sets_of_6_18() {
     let mut rig = tuned(4, 16, 400);
     rig.set.high = 100;
     rig.zone.reclaim_active = true;
@@ -144,8 +152,9 @@ fn kswapd_at_work_shrinks_sets_of_6_18_spec_3_2() {
     assert_eq!(rig.set.count, 12, "T = 4 × batch");
 }
 
+/// `spec: linux-mm 3.2`
 #[test]
-fn a_burst_in_6_18_needs_two_small_blocks_in_a_row_spec_3_2() {
+fn a_burst_in_6_18_needs_two_small_blocks_in_a_row() {
     let mut rig = tuned(4, 40, 400);
     rig.set.high = 200;
     rig.set.free_count = 4 + 20 - 2;
@@ -161,8 +170,9 @@ fn a_burst_in_6_18_needs_two_small_blocks_in_a_row_spec_3_2() {
     assert_eq!(rig.set.count, 3, "order 0 in between ends the row");
 }
 
+/// `spec: linux-mm 3.2`
 #[test]
-fn idle_sets_of_6_18_decay_spec_3_2() {
+fn idle_sets_of_6_18_decay() {
     let mut rig = tuned(2, 16, 400);
     rig.set.high = 80;
     rig.hold(1, 8000, 76, Movable);

@@ -1,0 +1,352 @@
+//! The groups of rules that the eras in `presets` are made of. Each constant spells out all its fields. It
+//! is named after the oldest kernel here that has these rules.
+
+use super::*;
+
+pub(super) const PLACEMENT_2_6_24: Placement = Placement::Pageblocks(PageblockRules {
+    fallback: Fallback::ScanDown(ScanDown {
+        merge: Merge::All,
+        movable_ascends: false,
+        remainder: Remainder::Victims,
+        boost: None,
+    }),
+    unmovable_may_claim: false,
+    claim_test: ClaimTest::HalfFree,
+    move_to_tail: false,
+    reserve: Reserve::Blocks { capped: false },
+    nofragment: false,
+    defrag_mode: false,
+    reclaimable_is_type_1: true,
+});
+
+pub(super) const PLACEMENT_2_6_31: Placement = Placement::Pageblocks(PageblockRules {
+    fallback: Fallback::ScanDown(ScanDown {
+        merge: Merge::All,
+        movable_ascends: false,
+        remainder: Remainder::Victims,
+        boost: None,
+    }),
+    unmovable_may_claim: false,
+    claim_test: ClaimTest::HalfFree,
+    move_to_tail: false,
+    reserve: Reserve::Blocks { capped: true },
+    nofragment: false,
+    defrag_mode: false,
+    reclaimable_is_type_1: true,
+});
+
+pub(super) const PLACEMENT_5_6: Placement = Placement::Pageblocks(PageblockRules {
+    fallback: Fallback::ScanDown(ScanDown {
+        merge: Merge::Ordinary,
+        movable_ascends: true,
+        remainder: Remainder::Requests,
+        boost: Some(Boost {
+            recheck: BoostRecheck::AtomicBit,
+            wakes: BoostWakes::AnyRequest,
+        }),
+    }),
+    unmovable_may_claim: true,
+    claim_test: ClaimTest::HalfFreeOrAlike,
+    move_to_tail: true,
+    reserve: Reserve::HighAtomic(HighAtomicLimit::PercentPlusBlock),
+    nofragment: true,
+    defrag_mode: false,
+    reclaimable_is_type_1: false,
+});
+
+pub(super) const PLACEMENT_6_18: Placement = Placement::Pageblocks(PageblockRules {
+    fallback: Fallback::ClaimThenSteal {
+        boost: Some(Boost {
+            recheck: BoostRecheck::High,
+            wakes: BoostWakes::IfItMay,
+        }),
+    },
+    unmovable_may_claim: true,
+    claim_test: ClaimTest::HalfFreeOrAlike,
+    move_to_tail: true,
+    reserve: Reserve::HighAtomic(HighAtomicLimit::PercentRoundedUp),
+    nofragment: true,
+    defrag_mode: true,
+    reclaimable_is_type_1: false,
+});
+
+pub(super) const MARKS_2_6_14: MarkRules = MarkRules {
+    check: MarkCheck::PerOrder,
+    gap: MarkGap::Quarter,
+    pages: ZonePages::Present,
+    min_free_kbytes_cap: 65_536,
+    zero_ratio_is_none: false,
+    movable_is_lowmem: true,
+    khugepaged: false,
+    late_free_count: false,
+};
+
+pub(super) const MARKS_2_6_24: MarkRules = MarkRules {
+    check: MarkCheck::PerOrder,
+    gap: MarkGap::Quarter,
+    pages: ZonePages::Present,
+    min_free_kbytes_cap: 65_536,
+    zero_ratio_is_none: false,
+    movable_is_lowmem: true,
+    khugepaged: false,
+    late_free_count: true,
+};
+
+pub(super) const MARKS_5_6: MarkRules = MarkRules {
+    check: MarkCheck::BlockExists,
+    gap: MarkGap::Scaled,
+    pages: ZonePages::Managed,
+    min_free_kbytes_cap: 262_144,
+    zero_ratio_is_none: true,
+    movable_is_lowmem: true,
+    khugepaged: true,
+    late_free_count: true,
+};
+
+pub(super) const MARKS_6_18: MarkRules = MarkRules {
+    check: MarkCheck::BlockExists,
+    gap: MarkGap::Scaled,
+    pages: ZonePages::Managed,
+    min_free_kbytes_cap: 262_144,
+    zero_ratio_is_none: true,
+    movable_is_lowmem: false,
+    khugepaged: true,
+    late_free_count: true,
+};
+
+pub(super) const RIGHTS_2_6_14: RightsRules = RightsRules {
+    nomemalloc_forbids: false,
+    leaves_cpuset: LeavesCpuset::AllThatCannotWait,
+    realtime: RealtimeRight::NonBlock,
+    realtime_in_interrupt: false,
+};
+
+pub(super) const RIGHTS_2_6_31: RightsRules = RightsRules {
+    nomemalloc_forbids: false,
+    leaves_cpuset: LeavesCpuset::AllThatCannotWait,
+    realtime: RealtimeRight::NonBlock,
+    realtime_in_interrupt: true,
+};
+
+pub(super) const RIGHTS_5_6: RightsRules = RightsRules {
+    nomemalloc_forbids: true,
+    leaves_cpuset: LeavesCpuset::HighThatCannotWait,
+    realtime: RealtimeRight::MinReserve,
+    realtime_in_interrupt: false,
+};
+
+pub(super) const RETRY_2_6_14: RetryRules = RetryRules {
+    form: RetryForm::Pauses {
+        repeats_from: None,
+        oom: OomOrders::Any,
+    },
+    drain: RetryDrain::EachBlock,
+    wake_on_restart: true,
+};
+
+pub(super) const RETRY_V19: RetryRules = RetryRules {
+    form: RetryForm::Pauses {
+        repeats_from: Some(5),
+        oom: OomOrders::BelowHalf,
+    },
+    drain: RetryDrain::EachBlock,
+    wake_on_restart: true,
+};
+
+pub(super) const RETRY_2_6_24: RetryRules = RetryRules {
+    form: RetryForm::Pauses {
+        repeats_from: None,
+        oom: OomOrders::Cheap,
+    },
+    drain: RetryDrain::EachBlock,
+    wake_on_restart: true,
+};
+
+pub(super) const RETRY_2_6_31: RetryRules = RetryRules {
+    form: RetryForm::Pauses {
+        repeats_from: None,
+        oom: OomOrders::Cheap,
+    },
+    drain: RetryDrain::EachBlock,
+    wake_on_restart: false,
+};
+
+pub(super) const RETRY_5_6: RetryRules = RetryRules {
+    form: RetryForm::Bounded,
+    drain: RetryDrain::OnceInVain,
+    wake_on_restart: true,
+};
+
+pub(super) const KSWAPD_2_6_14: KswapdRules = KswapdRules {
+    form: KswapdForm::PerZone { drops_order: false },
+    sleep: KswapdSleep::Direct,
+    nap: KswapdNap::Trouble,
+    notices_order_at_once: false,
+};
+
+pub(super) const KSWAPD_2_6_28: KswapdRules = KswapdRules {
+    form: KswapdForm::PerZone { drops_order: true },
+    sleep: KswapdSleep::Direct,
+    nap: KswapdNap::Trouble,
+    notices_order_at_once: false,
+};
+
+pub(super) const KSWAPD_2_6_33: KswapdRules = KswapdRules {
+    form: KswapdForm::PerZone { drops_order: true },
+    sleep: KswapdSleep::Staged,
+    nap: KswapdNap::NotBelowMin,
+    notices_order_at_once: false,
+};
+
+pub(super) const KSWAPD_5_6: KswapdRules = KswapdRules {
+    form: KswapdForm::PerNode,
+    sleep: KswapdSleep::Staged,
+    nap: KswapdNap::No,
+    notices_order_at_once: false,
+};
+
+pub(super) const RECLAIM_2_6_14: ReclaimRules = ReclaimRules {
+    lru: LruRules::Joined,
+    new_anon_active: true,
+    used_once_stays: false,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Nothing,
+    hope_is_progress: false,
+    isolated_throttle: false,
+    reserves_throttle: false,
+    direct_writes_files: true,
+};
+
+pub(super) const RECLAIM_2_6_24: ReclaimRules = ReclaimRules {
+    lru: LruRules::Joined,
+    new_anon_active: true,
+    used_once_stays: false,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Lumpy {
+        cheap_orders_wait: false,
+    },
+    hope_is_progress: false,
+    isolated_throttle: false,
+    reserves_throttle: false,
+    direct_writes_files: true,
+};
+
+pub(super) const RECLAIM_2_6_28: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerZone(SplitLru {
+        balance: ScanBalance::Rotated,
+        keeps_exec: false,
+        active_files: ActiveFiles::EachScan,
+    }),
+    new_anon_active: true,
+    used_once_stays: false,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Lumpy {
+        cheap_orders_wait: false,
+    },
+    hope_is_progress: true,
+    isolated_throttle: false,
+    reserves_throttle: false,
+    direct_writes_files: true,
+};
+
+pub(super) const RECLAIM_2_6_30: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerZone(SplitLru {
+        balance: ScanBalance::Rotated,
+        keeps_exec: false,
+        active_files: ActiveFiles::EachScan,
+    }),
+    new_anon_active: true,
+    used_once_stays: false,
+    congestion: CongestionWait::Sync,
+    high_order: HighOrder::Lumpy {
+        cheap_orders_wait: false,
+    },
+    hope_is_progress: true,
+    isolated_throttle: false,
+    reserves_throttle: false,
+    direct_writes_files: true,
+};
+
+pub(super) const RECLAIM_2_6_31: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerZone(SplitLru {
+        balance: ScanBalance::Rotated,
+        keeps_exec: true,
+        active_files: ActiveFiles::WhenLonger,
+    }),
+    new_anon_active: true,
+    used_once_stays: false,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Lumpy {
+        cheap_orders_wait: true,
+    },
+    hope_is_progress: true,
+    isolated_throttle: false,
+    reserves_throttle: false,
+    direct_writes_files: true,
+};
+
+pub(super) const RECLAIM_2_6_32: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerZone(SplitLru {
+        balance: ScanBalance::Rotated,
+        keeps_exec: true,
+        active_files: ActiveFiles::WhenLonger,
+    }),
+    new_anon_active: true,
+    used_once_stays: false,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Lumpy {
+        cheap_orders_wait: true,
+    },
+    hope_is_progress: true,
+    isolated_throttle: true,
+    reserves_throttle: false,
+    direct_writes_files: true,
+};
+
+pub(super) const RECLAIM_5_6: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerNode(SplitLru {
+        balance: ScanBalance::Rotated,
+        keeps_exec: true,
+        active_files: ActiveFiles::ByRatio,
+    }),
+    new_anon_active: false,
+    used_once_stays: true,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Compaction,
+    hope_is_progress: false,
+    isolated_throttle: true,
+    reserves_throttle: true,
+    direct_writes_files: false,
+};
+
+pub(super) const RECLAIM_5_9: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerNode(SplitLru {
+        balance: ScanBalance::Cost,
+        keeps_exec: true,
+        active_files: ActiveFiles::ByRatio,
+    }),
+    new_anon_active: false,
+    used_once_stays: true,
+    congestion: CongestionWait::Async,
+    high_order: HighOrder::Compaction,
+    hope_is_progress: false,
+    isolated_throttle: true,
+    reserves_throttle: true,
+    direct_writes_files: false,
+};
+
+pub(super) const RECLAIM_6_1: ReclaimRules = ReclaimRules {
+    lru: LruRules::PerNode(SplitLru {
+        balance: ScanBalance::Cost,
+        keeps_exec: true,
+        active_files: ActiveFiles::ByRatio,
+    }),
+    new_anon_active: false,
+    used_once_stays: true,
+    congestion: CongestionWait::Throttle,
+    high_order: HighOrder::Compaction,
+    hope_is_progress: false,
+    isolated_throttle: true,
+    reserves_throttle: true,
+    direct_writes_files: false,
+};

@@ -1,0 +1,57 @@
+//! Settings of the administrator (`/proc/sys/vm`).
+
+use crate::frame::NR_ZONE_KINDS;
+
+/// Settings of the administrator, with Linux' names and defaults. 0 means "let the kernel choose"
+/// where Linux has it so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sysctl {
+    /// `vm.min_free_kbytes`; 0: from the size of memory.
+    pub min_free_kbytes: u64,
+    /// `vm.watermark_scale_factor`, in 1/10000 of a zone (1 to 3000).
+    pub watermark_scale_factor: u64,
+    /// `vm.watermark_boost_factor`, in 1/10000 of the high mark; 0: no boost.
+    pub watermark_boost_factor: u64,
+    /// `vm.lowmem_reserve_ratio` by zone.
+    pub lowmem_reserve_ratio: [u64; NR_ZONE_KINDS],
+    /// `vm.percpu_pagelist_high_fraction` (before 5.14 `percpu_pagelist_fraction`); 0: by marks.
+    pub percpu_pagelist_high_fraction: u64,
+    /// `vm.defrag_mode` (6.15 and later), 0 or 1.
+    pub defrag_mode: bool,
+    /// `vm.page_group_by_mobility_disabled`; always so where memory is too small to group.
+    pub group_by_mobility_disabled: bool,
+    /// Transparent huge pages are on, so that khugepaged runs.
+    pub transparent_hugepage: bool,
+    /// `vm.swappiness`, 0 to 100 (200 since 5.8).
+    pub swappiness: u64,
+}
+
+impl Sysctl {
+    /// These settings, changed.
+    /// ```
+    /// let sysctl = unfrag::Sysctl::default().with(|s| s.min_free_kbytes = 8192);
+    /// # assert_eq!(sysctl.min_free_kbytes, 8192);
+    /// ```
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Sysctl)) -> Sysctl {
+        change(&mut self);
+        self
+    }
+}
+
+impl Default for Sysctl {
+    fn default() -> Self {
+        Sysctl {
+            min_free_kbytes: 0,
+            watermark_scale_factor: 10,
+            watermark_boost_factor: 15000,
+            lowmem_reserve_ratio: [256, 256, 32, 32, 0],
+            percpu_pagelist_high_fraction: 0,
+            defrag_mode: false,
+            group_by_mobility_disabled: false,
+            transparent_hugepage: true,
+            swappiness: 60,
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! The buddy lists of a zone: one list for each order and type.
+//!
+//! Invariants: a block on a list has `FrameKind::Buddy` and its list's order and type in its state; two
+//! free buddies of the same order are both on lists only where their merge is not allowed;
+//! `free_pages` is the sum over all lists; `fits[t]` has bit `o` set exactly if list `(o, t)` is not
+//! empty. `spec: linux-mm 1.1, 1.2; linux-6.1 1.2`
+
+use super::list::{End, List};
+use crate::frame::{
+    FrameIx, FrameKind, Frames, MigrateType, NR_TYPES, ORDER_SLOTS, Order, Span, State,
+};
+use crate::kernel::Rules;
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+
+/// The end of its list that a freed block goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FreeTo {
+    /// By the rules of the era.
+    ByRules,
+    /// To the tail, whatever the rules (boot, onlining, isolation undone, surplus of exact
+    /// allocations).
+    Tail,
+}
+
+/// A free block, and the list that it is on or goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FreeBlock {
+    pub ix: FrameIx,
+    pub order: Order,
+    pub mt: MigrateType,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(super) struct Lists {
+    free_pages: u64,
+    list: [[List; NR_TYPES]; ORDER_SLOTS],
+    /// Free blocks of each order over all types.
+    nr_free: [u32; ORDER_SLOTS],
+    fits: [u16; NR_TYPES],
+    /// Free pages of each type's lists.
+    pages: [u32; NR_TYPES],
+    span: Span,
+}
+
+impl Lists {
+    pub fn new(span: Span) -> Lists {
+        Lists {
+            list: [[List::EMPTY; NR_TYPES]; ORDER_SLOTS],
+            nr_free: [0; ORDER_SLOTS],
+            fits: [0; NR_TYPES],
+            pages: [0; NR_TYPES],
+            free_pages: 0,
+            span,
+        }
+    }
+
+    /// Free pages on all lists.
+    #[inline]
+    pub fn free_pages(&self) -> u64 {
+        self.free_pages
+    }
+    /// Free pages on the lists of a type.
+    #[inline]
+    pub fn pages_of(&self, mt: MigrateType) -> u64 {
+        u64::from(self.pages[mt as usize])
+    }
+    /// Free blocks of each order.
+    #[inline]
+    pub fn nr_free(&self) -> &[u32; ORDER_SLOTS] {
+        &self.nr_free
+    }
+    /// The list of an order and a type.
+    #[inline]
+    pub fn list(&self, order: Order, mt: MigrateType) -> &List {
+        &self.list[order.index()][mt as usize]
+    }
+    /// Orders whose list of this type is not empty, one bit each.
+    #[inline]
+    pub fn fits(&self, mt: MigrateType) -> u16 {
+        self.fits[mt as usize]
+    }
+    /// Orders of which one of the three ordinary types has a block, one bit each.
+    #[inline]
+    pub fn ordinary(&self) -> u16 {
+        self.fits[0] | self.fits[1] | self.fits[2]
+    }
+    #[inline]
+    pub fn is_empty(&self, order: Order, mt: MigrateType) -> bool {
+        self.fits[mt as usize] >> order.0 & 1 == 0
+    }
+
+    /// Puts a free block on a list.
+    #[inline(always)]
+    pub fn push(&mut self, frames: &Frames, block: FreeBlock, end: End) {
+        let FreeBlock { ix, order, mt } = block;
+        frames.set_state(ix, State::new(FrameKind::Buddy, order, mt));
+        let list = &mut self.list[order.index()][mt as usize];
+        list.push(frames.table, ix, end);
+        self.fits[mt as usize] |= 1 << order.0;
+        self.nr_free[order.index()] += 1;
+        self.pages[mt as usize] += order.frames();
+        self.free_pages += u64::from(order.frames());
+    }
+
+    /// Takes the block at `ix` off its list; its frame becomes a tail until the caller sets another
+    /// state.
+    #[inline(always)]
+    pub fn remove(&mut self, frames: &Frames, ix: FrameIx) -> (Order, MigrateType) {
+        let s = frames.state(ix);
+        debug_assert!(s.is_buddy(), "frame {ix:?} is not on a buddy list");
+        let (order, mt) = (s.order(), s.mt());
+        let list = &mut self.list[order.index()][mt as usize];
+        list.unlink(frames.table, ix);
+        if list.is_empty() {
+            self.fits[mt as usize] &= !(1 << order.0);
+        }
+        self.nr_free[order.index()] -= 1;
+        self.pages[mt as usize] -= order.frames();
+        self.free_pages -= u64::from(order.frames());
+        frames.set_state(ix, State::TAIL);
+        (order, mt)
+    }
+
+    /// Whether a free block of exactly `order` starts at `ix`.
+    #[inline]
+    fn is_buddy(&self, frames: &Frames, ix: FrameIx, order: Order) -> bool {
+        self.span.holds(ix) && frames.state(ix).is_buddy_of(order)
+    }
+
+    /// Frees a block: merges it with its buddies as far as they are free, and puts the result on a
+    /// list of the block's type.
+    #[inline(always)]
+    pub fn free(&mut self, frames: &Frames, rules: &Rules, block: FreeBlock, to: FreeTo) {
+        let FreeBlock {
+            mut ix,
+            mut order,
+            mt,
+        } = block;
+        let geometry = &frames.geometry;
+        while order < geometry.max_order {
+            let buddy = ix.buddy(order);
+            if !self.is_buddy(frames, buddy, order) {
+                break;
+            }
+            if order >= geometry.block_order && !rules.merges_all() {
+                let theirs = frames.block_type(buddy);
+                if theirs != mt && !(theirs.is_ordinary() && mt.is_ordinary()) {
+                    break;
+                }
+                if rules.lists_follow_blocks() && theirs != mt {
+                    frames.set_block_types(buddy, order, mt);
+                }
+            }
+            self.remove(frames, buddy);
+            // The upper half heads no block now.
+            frames.set_state(FrameIx(ix.0 | buddy.0), State::TAIL);
+            ix = FrameIx(ix.0 & buddy.0);
+            order.0 += 1;
+        }
+        let tail = to == FreeTo::Tail
+            || rules.tail_if_merge_likely && self.merge_likely(frames, ix, order);
+        self.push(frames, FreeBlock { ix, order, mt }, End::tail_if(tail));
+    }
+
+    /// Whether the buddy of the next larger block is free as a whole, so that this block would merge
+    /// twice once its own buddy comes back. Considered up to two orders below the largest.
+    /// `spec: linux-6.1 1.2`
+    #[inline]
+    fn merge_likely(&self, frames: &Frames, ix: FrameIx, order: Order) -> bool {
+        let next = Order(order.0 + 1);
+        if next >= frames.geometry.max_order {
+            return false;
+        }
+        let parent = ix.0 & !order.frames();
+        self.is_buddy(frames, FrameIx(parent).buddy(next), next)
+    }
+
+    /// Smallest order from `order` up whose list of this type is not empty: takes its head, and
+    /// returns the upper halves to the lists of the same type.
+    #[inline(always)]
+    pub fn smallest_fit(
+        &mut self,
+        frames: &Frames,
+        order: Order,
+        mt: MigrateType,
+    ) -> Option<FrameIx> {
+        let fits = self.fits[mt as usize] >> order.0;
+        if fits == 0 {
+            return None;
+        }
+        let found = Order(order.0 + fits.trailing_zeros() as u8);
+        let ix = self.list[found.index()][mt as usize].head;
+        self.remove(frames, ix);
+        self.expand(
+            frames,
+            FreeBlock {
+                ix,
+                order: found,
+                mt,
+            },
+            order,
+        );
+        Some(ix)
+    }
+
+    /// Returns all of a block but its first `2^to` frames to the lists of its type.
+    #[inline]
+    pub fn expand(&mut self, frames: &Frames, block: FreeBlock, to: Order) {
+        let FreeBlock { ix, mut order, mt } = block;
+        while order > to {
+            order.0 -= 1;
+            let upper = FreeBlock {
+                ix: ix.plus(order.frames()),
+                order,
+                mt,
+            };
+            self.push(frames, upper, End::Head);
+        }
+    }
+
+    /// Takes one frame out of the free block at `head`; the rest goes back in as large blocks as it
+    /// makes.
+    pub fn cut_out(&mut self, frames: &Frames, head: FrameIx, frame: FrameIx) {
+        let (mut order, mt) = self.remove(frames, head);
+        let mut rest = head;
+        while order > Order::ZERO {
+            order.0 -= 1;
+            let upper = rest.plus(order.frames());
+            let (keep, ix) = if frame < upper {
+                (rest, upper)
+            } else {
+                (upper, rest)
+            };
+            self.push(frames, FreeBlock { ix, order, mt }, End::Head);
+            rest = keep;
+        }
+    }
+
+    /// Moves all free blocks of the pageblock that holds `ix` to the lists of `mt`. Returns the free and movable
+    /// frames of the pageblock. A pageblock that reaches beyond the zone's end is left alone; one that begins
+    /// before the zone is moved from `ix` on. `spec: linux-6.1 2.6, steal 4`
+    pub fn move_block(
+        &mut self,
+        frames: &Frames,
+        ix: FrameIx,
+        mt: MigrateType,
+        end: End,
+    ) -> BlockCounts {
+        let block = block_of(frames, ix);
+        if block.end > self.span.end {
+            return BlockCounts::default();
+        }
+        let from = if block.start < self.span.start {
+            ix
+        } else {
+            block.start
+        };
+        let n = self.count(frames, from, block.end);
+        let mut at = from;
+        while at < block.end {
+            let s = frames.state(at);
+            if s.is_buddy() {
+                if s.mt() != mt {
+                    self.remove(frames, at);
+                    let order = s.order();
+                    self.push(frames, FreeBlock { ix: at, order, mt }, end);
+                } else {
+                    self.requeue(frames, at, end);
+                }
+            }
+            at = at.plus(step(s));
+        }
+        n
+    }
+
+    /// Whether the pageblock that holds `ix` lies in this zone as a whole.
+    pub fn holds_block(&self, frames: &Frames, ix: FrameIx) -> bool {
+        let block = block_of(frames, ix);
+        block.start >= self.span.start && block.end <= self.span.end
+    }
+
+    /// Moves a block to an end of its list.
+    fn requeue(&mut self, frames: &Frames, ix: FrameIx, end: End) {
+        let s = frames.state(ix);
+        let list = &mut self.list[s.order().index()][s.mt() as usize];
+        list.unlink(frames.table, ix);
+        list.push(frames.table, ix, end);
+    }
+
+    /// Free and movable frames of the pageblock that holds `ix`, as far as it lies in this zone.
+    pub fn count_block(&self, frames: &Frames, ix: FrameIx) -> BlockCounts {
+        let block = block_of(frames, ix);
+        self.count(
+            frames,
+            block.start.max(self.span.start),
+            block.end.min(self.span.end),
+        )
+    }
+
+    /// Free and movable frames from `from` up to `end`, which lie in one pageblock.
+    fn count(&self, frames: &Frames, from: FrameIx, end: FrameIx) -> BlockCounts {
+        let mut n = BlockCounts::default();
+        let mut at = from;
+        if let Some(s) = frames
+            .larger_block(from)
+            .filter(|s| s.kind() == FrameKind::Used)
+        {
+            n.movable += if s.is_movable() { end.0 - from.0 } else { 0 };
+            return n;
+        }
+        while at < end {
+            let s = frames.state(at);
+            let frames = step(s).min(end.0 - at.0);
+            if s.is_buddy() {
+                n.free += frames;
+            } else if s.kind() == FrameKind::Used && s.is_movable() {
+                n.movable += frames;
+            }
+            at = at.plus(frames);
+        }
+        n
+    }
+}
+
+/// Frames of a pageblock, by what they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BlockCounts {
+    pub free: u32,
+    pub movable: u32,
+}
+
+/// The pageblock that holds `ix`.
+fn block_of(frames: &Frames, ix: FrameIx) -> Span {
+    let order = frames.geometry.block_order;
+    let start = ix.head(order);
+    Span {
+        start,
+        end: start.plus(order.frames()),
+    }
+}
+
+/// Frames to the next possible head.
+#[inline]
+fn step(s: State) -> u32 {
+    if s.kind().heads_block() {
+        s.order().frames()
+    } else {
+        1
+    }
+}

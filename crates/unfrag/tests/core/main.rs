@@ -1,0 +1,26 @@
+//! The tests of the core, as one program.
+//!
+//! - `support`: a host that records events, and managers made by hand. `model`: a naive allocator to compare
+//!   with. `properties` runs both with the same random operations; `flips` changes each rule of each era.
+//! - Placement: `buddy`, `grouping_old`, `grouping_6_1`, `grouping_6_18`, `v19`, `geometry`.
+//! - Requests: `watermarks`, `zones`, `reserves`, `refusals`. Pages in use: `moves`, `reclaim`.
+//! - `rules`: every field of every era. `embed`: the manager in a program that embeds it.
+
+mod buddy;
+mod embed;
+mod flips;
+mod geometry;
+mod grouping_6_1;
+mod grouping_6_18;
+mod grouping_old;
+mod model;
+mod moves;
+mod properties;
+mod reclaim;
+mod refusals;
+mod reserves;
+mod rules;
+mod support;
+mod v19;
+mod watermarks;
+mod zones;
