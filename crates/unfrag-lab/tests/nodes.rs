@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use unfrag::{Gfp, Manager, NodeId};
 use unfrag_lab::era::Era;
 use unfrag_lab::replay::Report;
-use unfrag_lab::replay::causes::RecordedReclaim;
-use unfrag_lab::replay::causes::{Do, Op, causes};
+use unfrag_lab::replay::causes::{Action, RecordedReclaim, causes};
 use unfrag_lab::replay::model::Prepared;
 use unfrag_lab::replay::model::ReplayHost;
 use unfrag_lab::replay::{Options, StartChoice, Unwatched, Watch, replay};
@@ -190,18 +189,12 @@ fn runs_of_two_daemons_are_told_apart() {
     let era = Era::of("6.1.0").unwrap();
     let frames = (STARTS[1] + PAGES) as u32;
     let found = causes(&m.rec, era, frames, 0, u64::MAX, None).unwrap();
-    let runs: Vec<(Do, u8)> = found
-        .ops
-        .iter()
-        .filter(|o| matches!(o.act, Do::ReclaimBegins | Do::ReclaimEnds))
-        .map(|o: &Op| (o.act, o.node().0))
-        .collect();
+    let is_run = |a: &Action| matches!(a, Action::KswapdBegins { .. } | Action::KswapdEnds { .. });
+    let runs = found.ops.iter().map(|op| op.action).filter(is_run);
+    let runs: Vec<Action> = runs.collect();
     assert_eq!(runs.len(), 4, "{runs:?}");
-    assert_eq!(
-        runs[..2],
-        [(Do::ReclaimBegins, 0), (Do::ReclaimBegins, 1)],
-        "{runs:?}"
-    );
+    let begins = [0, 1].map(|n| Action::KswapdBegins { node: NodeId(n) });
+    assert_eq!(runs[..2], begins, "{runs:?}");
     let evidence = RecordedReclaim::of(&m.rec, &found).expect("reclaim");
     assert_eq!(evidence.wakes, 2);
     let nodes: Vec<NodeId> = evidence.pace.runs.keys().copied().collect();

@@ -8,7 +8,7 @@ mod recording_support;
 use recording_support::*;
 use unfrag::{CpuId, MigrateType, Order};
 use unfrag_lab::replay::answer::report::{Accuracy, Observed, Report, SnapshotError};
-use unfrag_lab::replay::causes::{Do, Op};
+use unfrag_lab::replay::causes::{Action, Op};
 use unfrag_lab::replay::model::Sim;
 use unfrag_lab::replay::{
     CompactionChoice, Mode, Options, ReclaimChoice, StartChoice, Unwatched, replay,
@@ -150,6 +150,10 @@ fn huge_p20_reaches_the_kernels_own_lists_at_fragmented() {
     sim.manager.inspect().validate().expect("sound structures");
 }
 
+fn is_kswapd_begin(op: &Op) -> bool {
+    matches!(op.action, Action::KswapdBegins { .. })
+}
+
 /// Up to the first wake of kswapd.
 const ALLOCATIONS: u64 = 219_347;
 
@@ -160,10 +164,10 @@ fn pressure_stays_on_the_kernels_own_frames_until_kswapd_runs() {
     let (plan, mut memory) = exact_plan(rec);
     let mut sim = recorded_era(rec, &plan, &mut memory);
     let ops = &plan.causes.ops;
-    let first = ops.iter().position(|o| o.act == Do::ReclaimBegins);
+    let first = ops.iter().position(|o| is_kswapd_begin(o));
     let until = ops[first.expect("kswapd ran")].time;
-    apply_until(&mut sim, ops, &plan.causes, |o| o.act == Do::ReclaimBegins);
-    println!("{:?}", plan.resolved);
+    apply_until(&mut sim, ops, &plan.causes, |o| is_kswapd_begin(o));
+    println!("{:?}", plan.inferred);
     let t = &sim.tally;
     assert_eq!((t.allocated, t.on_same_frame), (ALLOCATIONS, ALLOCATIONS));
     let taken = sim.manager.host().extfrag.as_deref().unwrap_or_default();

@@ -4,7 +4,7 @@ mod recording_support;
 
 use recording_support::machine::{FIRST, PAGES, empty, memory, sim};
 use unfrag::{CpuId, Gfp, Order, Pfn, Request, ZoneId};
-use unfrag_lab::replay::causes::{Causes, Do, NONE, Op};
+use unfrag_lab::replay::causes::{Action, Causes, Op};
 use unfrag_lab::replay::model::Sim;
 
 const MOVABLE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
@@ -19,24 +19,37 @@ const ZONE: ZoneId = ZoneId(0);
 /// A frame of the recorded host, well away from where the model puts things.
 const THERE: u32 = FIRST + 5000;
 
-fn op(act: Do, pfn: u32, order: u8, gfp: Gfp) -> Op {
+fn op(action: Action) -> Op {
     Op {
         time: 0,
-        act,
-        order,
-        cpu: 0,
-        pfn,
-        other: gfp.bits(),
         task: 7,
+        cpu: 0,
+        action,
     }
 }
 
-fn apply(sim: &mut Sim, act: Do, pfn: u32, order: u8, gfp: Gfp) {
-    sim.apply(&op(act, pfn, order, gfp), &Causes::default());
+fn apply(sim: &mut Sim, action: Action) {
+    sim.apply(&op(action), &Causes::default());
+}
+
+fn alloc(sim: &mut Sim, pfn: u32, order: u8, gfp: Gfp) {
+    apply(sim, Action::alloc(pfn, order, gfp));
+}
+
+/// An allocation that failed on the recorded host.
+fn alloc_failed(sim: &mut Sim, order: u8, gfp: Gfp) {
+    let gfp = gfp.into();
+    apply(sim, Action::AllocFailed { order, gfp });
 }
 
 fn free(sim: &mut Sim, pfn: u32, order: u8) {
-    apply(sim, Do::Free, pfn, order, Gfp::empty());
+    apply(sim, Action::free(pfn, order));
+}
+
+/// A migration on the recorded host, for memory of `order`.
+fn moved(sim: &mut Sim, order: u8, from: u32, to: u32) {
+    let (pfn, to) = (from.into(), to.into());
+    apply(sim, Action::Moved { order, pfn, to });
 }
 
 /// Pages that nobody has: on the buddy lists and held back by CPUs.
@@ -51,7 +64,7 @@ fn a_frame_of_the_recorded_host_names_one_of_the_model() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
-    apply(&mut s, Do::Alloc, THERE, 0, MOVABLE);
+    alloc(&mut s, THERE, 0, MOVABLE);
     let at = s.model_frame(THERE).unwrap();
     assert_ne!(at, THERE);
     assert_eq!((s.tally.allocated, s.tally.on_same_frame), (1, 0));
@@ -65,7 +78,7 @@ fn a_part_of_a_larger_block_can_be_freed() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
-    apply(&mut s, Do::Alloc, THERE, 3, MOVABLE);
+    alloc(&mut s, THERE, 3, MOVABLE);
     free(&mut s, THERE + 3, 0);
     assert_eq!(unused(&s), ALL - 7);
     free(&mut s, THERE + 4, 2);
@@ -84,14 +97,14 @@ fn several_blocks_can_be_freed_as_one() {
     let mut s = sim(&start, &mut memory);
     // Adjacent in the model as well.
     for p in 0..4 {
-        apply(&mut s, Do::Alloc, THERE + p, 0, MOVABLE);
+        alloc(&mut s, THERE + p, 0, MOVABLE);
     }
     free(&mut s, THERE, 2);
     assert_eq!(unused(&s), ALL);
     // And not, for others came between.
     for p in 0..4 {
-        apply(&mut s, Do::Alloc, THERE + p, 0, MOVABLE);
-        apply(&mut s, Do::Alloc, THERE + 100 + p, 0, MOVABLE);
+        alloc(&mut s, THERE + p, 0, MOVABLE);
+        alloc(&mut s, THERE + 100 + p, 0, MOVABLE);
     }
     free(&mut s, THERE, 2);
     assert_eq!(unused(&s), ALL - 4);
@@ -117,12 +130,12 @@ fn a_huge_page_that_failed_there_and_succeeds_here_serves_the_small_pages() {
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
     // On the local node, then again: one fault.
-    apply(&mut s, Do::AllocFailed, NONE, 9, HUGE | Gfp::THISNODE);
-    apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
+    alloc_failed(&mut s, 9, HUGE | Gfp::THISNODE);
+    alloc_failed(&mut s, 9, HUGE);
     assert_eq!(s.tally.huge_instead, 1);
     assert_eq!(unused(&s), ALL - 512);
     for p in 0..512 {
-        apply(&mut s, Do::Alloc, THERE + p, 0, MOVABLE);
+        alloc(&mut s, THERE + p, 0, MOVABLE);
     }
     assert_eq!(unused(&s), ALL - 512);
     let first = s.model_frame(THERE).unwrap();
@@ -139,15 +152,15 @@ fn another_tasks_small_pages_are_no_pieces() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
-    apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
+    alloc_failed(&mut s, 9, HUGE);
     let other = Op {
         task: 8,
-        ..op(Do::Alloc, THERE, 0, MOVABLE)
+        ..op(Action::alloc(THERE, 0, MOVABLE))
     };
     s.apply(&other, &Causes::default());
     assert_eq!(unused(&s), ALL - 513);
     // What nobody took goes back.
-    s.settle();
+    s.free_huge_pieces();
     assert_eq!(unused(&s), ALL - 1);
 }
 
@@ -156,7 +169,7 @@ fn a_request_that_failed_there_and_nobody_will_free_is_given_back() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
-    apply(&mut s, Do::AllocFailed, NONE, 4, Gfp::KERNEL);
+    alloc_failed(&mut s, 4, Gfp::KERNEL);
     assert_eq!(unused(&s), ALL);
     assert!(s.tally.failures.is_empty());
 }
@@ -178,7 +191,7 @@ fn a_huge_page_that_succeeded_there_and_fails_here_is_taken_in_small_pages() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = checkered(&start, &mut memory);
-    apply(&mut s, Do::Alloc, THERE & !511, 9, HUGE);
+    alloc(&mut s, THERE & !511, 9, HUGE);
     assert_eq!(s.tally.small_instead, 1);
     assert_eq!(s.tally.failures[&(9, HUGE)], 1);
     assert_eq!(unused(&s), ALL / 2 - 512);
@@ -193,7 +206,7 @@ fn a_request_that_fails_in_both_is_counted_so() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = checkered(&start, &mut memory);
-    apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
+    alloc_failed(&mut s, 9, HUGE);
     assert_eq!((s.tally.failed_in_both, s.tally.huge_instead), (1, 0));
     assert_eq!(s.tally.failures[&(9, HUGE)], 1);
 }
@@ -203,13 +216,9 @@ fn a_page_that_moved_there_is_freed_by_its_new_name() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
-    apply(&mut s, Do::Alloc, THERE, 0, MOVABLE);
+    alloc(&mut s, THERE, 0, MOVABLE);
     let at = s.model_frame(THERE);
-    let moved = Op {
-        other: THERE + 50,
-        ..op(Do::Moved, THERE, 0, Gfp::empty())
-    };
-    s.apply(&moved, &Causes::default());
+    moved(&mut s, 0, THERE, THERE + 50);
     assert_eq!(
         (s.model_frame(THERE), s.model_frame(THERE + 50)),
         (None, at)
@@ -223,7 +232,7 @@ fn a_page_that_moved_there_is_freed_by_its_new_name() {
 /// each second of them.
 fn checkered_by_name(s: &mut Sim, gfp: Gfp) {
     for p in FIRST..FIRST + PAGES {
-        apply(s, Do::Alloc, p, 0, gfp | Gfp::MEMALLOC);
+        alloc(s, p, 0, gfp | Gfp::MEMALLOC);
     }
     for p in FIRST..FIRST + PAGES {
         if s.model_frame(p).unwrap() % 2 == 1 {
@@ -242,11 +251,7 @@ fn move_lowest_block(s: &mut Sim, order: u8) {
     let vacant = (FIRST..FIRST + PAGES).filter(|&p| s.model_frame(p).is_none());
     let to: Vec<u32> = vacant.take(names.len()).collect();
     for (from, to) in names.into_iter().zip(to) {
-        let moved = Op {
-            other: to,
-            ..op(Do::Moved, from, order, Gfp::empty())
-        };
-        s.apply(&moved, &Causes::default());
+        moved(s, order, from, to);
     }
 }
 
@@ -277,7 +282,7 @@ fn what_compaction_moved_there_moves_here_to_the_top_of_the_zone_spec_5_1() {
     assert_eq!(unused(&s), ALL / 2);
     // The lowest block is empty, and what was freed there is no more on the CPU's list when the task
     // that compacted asks for a huge page.
-    apply(&mut s, Do::Alloc, THERE & !511, 9, HUGE);
+    alloc(&mut s, THERE & !511, 9, HUGE);
     assert_eq!(s.model_frame(THERE & !511), Some(FIRST));
     assert_eq!(s.tally.small_instead, 0);
 }
@@ -288,7 +293,7 @@ fn what_moved_ahead_of_demand_waits_on_the_cpus_list_spec_6_1_3() {
         let start = empty();
         let mut memory = memory(&start);
         let mut s = compacted(&start, &mut memory, MOVABLE, order);
-        apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
+        alloc_failed(&mut s, 9, HUGE);
         assert_eq!(
             s.manager.inspect().pcp_pages(ZONE) > 0,
             waits,
@@ -316,10 +321,10 @@ fn a_kernel_stack_is_four_pages() {
         stacks: vec![[THERE, THERE + 9, THERE + 1, THERE + 30]],
         ..Causes::default()
     };
-    s.apply(&op(Do::Stack, 0, 0, Gfp::empty()), &causes);
+    s.apply(&op(Action::stack(0)), &causes);
     assert_eq!(unused(&s), ALL - 4);
     for p in causes.stacks[0] {
-        apply(&mut s, Do::FreeUnseen, p, 0, Gfp::empty());
+        apply(&mut s, Action::free_unseen(p, 0));
     }
     assert_eq!(unused(&s), ALL);
 }
@@ -329,8 +334,8 @@ fn pages_that_reclaim_freed_there_are_counted_as_given() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
-    apply(&mut s, Do::Alloc, THERE, 2, MOVABLE);
-    apply(&mut s, Do::FreeGiven, THERE, 2, Gfp::empty());
+    alloc(&mut s, THERE, 2, MOVABLE);
+    apply(&mut s, Action::free_reclaimed(THERE, 2));
     assert_eq!((s.tally.given_pages, s.tally.freed), (4, 1));
     assert_eq!(unused(&s), ALL);
 }

@@ -85,7 +85,7 @@ impl Prepared<'_> {
         for (t, snap) in shots {
             self.shoot(p, &sim, *t, snap, &mut samples, &mut map, watch);
         }
-        sim.settle();
+        sim.free_huge_pieces();
         watch.progress(total, total);
         notes.extend(told(&sim));
         let m = sim.manager.inspect();
@@ -147,10 +147,10 @@ impl Prepared<'_> {
             ("frees_dropped", t.dropped_frees),
             ("huge_pages_gained", t.huge_instead),
             ("huge_pages_lost", t.small_instead),
-            ("kernel_stacks_inferred", self.resolved.stacks),
+            ("kernel_stacks_inferred", self.inferred.stacks),
             ("pages_allocated_unseen", t.unseen),
-            ("allocations_reordered", self.resolved.reordered),
-            ("zone_checks_raced", self.resolved.raced),
+            ("allocations_reordered", self.inferred.reordered),
+            ("zone_checks_raced", self.inferred.raced),
         ]
         .into_iter()
         .map(|(n, v)| (n.to_string(), v))

@@ -1,6 +1,6 @@
 //! When kswapd ran: rule 5. Each node has its own.
 
-use super::operations::{Do, NONE, Op};
+use super::operations::{Action, Op};
 use super::walk::{Kswapd, Walk};
 use unfrag::NodeId;
 
@@ -20,7 +20,7 @@ impl Walk {
         let node = self.kswapd_at_hand(nid);
         // A run that never said that it slept ended with its last page event.
         self.kswapd_mark(node, SHORT_SLEEP);
-        self.push(Do::ReclaimBegins, 0, NONE, node.0.into());
+        self.push(Action::KswapdBegins { node });
         self.kswapd.insert(
             node,
             Kswapd {
@@ -69,12 +69,9 @@ impl Walk {
         };
         let end = Op {
             time: t,
-            act: Do::ReclaimEnds,
-            order: 0,
-            cpu: 0,
-            pfn: NONE,
-            other: node.0.into(),
             task: 0,
+            cpu: 0,
+            action: Action::KswapdEnds { node },
         };
         self.inserts.push((i.min(self.out.ops.len()), end));
     }

@@ -1,13 +1,15 @@
 //! What compaction and migration did: rules 1 and 2.
 
-use super::operations::{Do, FIRST_ALLOC, FIRST_FREE};
+use super::operations::{Action, FIRST_ALLOC, FIRST_FREE};
 use super::tasks::{COMPACTING, MIGRATING};
 use super::walk::{IDLE, LIVE, UNKNOWN, Walk};
+
 impl Walk {
     pub(super) fn match_source(&mut self, p: u32) {
         if let Some(number) = self.waiting.pop_front() {
             self.out.classes.matched += 1;
-            self.push(Do::Arrived, 0, p, number);
+            let (pfn, number) = (p.into(), number.into());
+            self.push(Action::MovedTo { pfn, number });
         }
     }
 
@@ -54,7 +56,8 @@ impl Walk {
         let Some(to) = self.paired.remove(&p) else {
             // The frame may be taken again before its page is found.
             self.waiting.push_back(self.moves);
-            self.push(Do::Left, order, p, self.moves);
+            let (pfn, number) = (p.into(), self.moves.into());
+            self.push(Action::MovedAway { order, pfn, number });
             self.moves += 1;
             return;
         };
@@ -63,7 +66,8 @@ impl Walk {
             self.out.first[to as usize] = FIRST_ALLOC;
         }
         self.state[to as usize] = LIVE;
-        self.push(Do::Moved, order, p, to);
+        let (pfn, to) = (p.into(), to.into());
+        self.push(Action::Moved { order, pfn, to });
     }
 
     pub(super) fn set_migration(&mut self, addr: u64, pte: u64) {

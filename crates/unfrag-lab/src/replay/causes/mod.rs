@@ -40,7 +40,9 @@ mod walk;
 pub const VERSION: u32 = 1;
 
 pub use kernel_stack::is_page_directory;
-pub use operations::{Causes, Classes, Do, FIRST_ALLOC, FIRST_FREE, NONE, Op};
+pub use operations::{
+    Action, Causes, Classes, FIRST_ALLOC, FIRST_FREE, HostBlock, NONE, Op, Packed,
+};
 pub(crate) use recorded_reclaim::AS_RECORDED;
 pub use recorded_reclaim::{Pace, RecordedReclaim};
 pub use trace::causes;

@@ -1,6 +1,6 @@
 //! What a recording says about the reclaim of its kernel: which pages it took, and how fast it was.
 
-use super::operations::{Causes, Do, Op};
+use super::operations::{Action, Causes, Op};
 use super::tasks::kswapd_of;
 use std::collections::BTreeMap;
 use unfrag::NodeId;
@@ -67,9 +67,8 @@ fn runs(ops: &[Op], kswapd_of: &[Option<NodeId>]) -> Vec<Run> {
     let mut runs = vec![];
     let mut under_way: BTreeMap<NodeId, Run> = BTreeMap::new();
     for op in ops {
-        match op.act {
-            Do::ReclaimBegins => {
-                let node = op.node();
+        match op.action {
+            Action::KswapdBegins { node } => {
                 let run = Run {
                     node,
                     from: op.time,
@@ -78,11 +77,11 @@ fn runs(ops: &[Op], kswapd_of: &[Option<NodeId>]) -> Vec<Run> {
                 };
                 under_way.insert(node, run);
             }
-            Do::ReclaimEnds => {
-                let ended = under_way.remove(&op.node());
+            Action::KswapdEnds { node } => {
+                let ended = under_way.remove(&node);
                 runs.extend(ended.map(|r| Run { to: op.time, ..r }));
             }
-            Do::FreeGiven => {
+            Action::FreeReclaimed { .. } => {
                 let by = kswapd_of.get(op.task as usize).copied().flatten();
                 let several = under_way.len() > 1;
                 for r in under_way.values_mut() {
@@ -148,36 +147,35 @@ impl RecordedReclaim {
         let mut taken = vec![false; frames];
         let mut underway = BTreeMap::new();
         for (i, op) in causes.ops.iter().enumerate().rev() {
-            match op.act {
-                Do::FreeGiven => taken[op.pfn as usize] = true,
-                Do::Free | Do::FreeUnseen => {
-                    for p in op.pfn..op.pfn + (1 << op.order) {
-                        taken[p as usize] = false;
+            if let Some((block, _)) = op.allocated() {
+                cold[i] = taken[block.pfn as usize];
+                taken[block.indices()].fill(false);
+                continue;
+            }
+            match op.action {
+                Action::FreeReclaimed { pfn, .. } => taken[pfn.get() as usize] = true,
+                Action::Moved { pfn, to, .. } => {
+                    taken[pfn.get() as usize] = std::mem::take(&mut taken[to.get() as usize]);
+                }
+                Action::MovedTo { pfn, number } => {
+                    let known = std::mem::take(&mut taken[pfn.get() as usize]);
+                    underway.insert(number.get(), known);
+                }
+                // A page whose new frame the trace never names is in use to the end.
+                Action::MovedAway { pfn, number, .. } => {
+                    taken[pfn.get() as usize] = underway.remove(&number.get()).unwrap_or(false);
+                }
+                _ => {
+                    if let Some(block) = op.freed() {
+                        taken[block.indices()].fill(false);
                     }
                 }
-                Do::Alloc | Do::AllocRaced => {
-                    cold[i] = taken[op.pfn as usize];
-                    for p in op.pfn..op.pfn + (1 << op.order) {
-                        taken[p as usize] = false;
-                    }
-                }
-                Do::Moved => {
-                    taken[op.pfn as usize] = std::mem::take(&mut taken[op.other as usize]);
-                }
-                Do::Arrived => {
-                    underway.insert(op.other, std::mem::take(&mut taken[op.pfn as usize]));
-                }
-                // What never arrived anywhere is held for good.
-                Do::Left => {
-                    taken[op.pfn as usize] = underway.remove(&op.other).unwrap_or(false);
-                }
-                _ => {}
             }
         }
         let cold_at_start = (0..taken.len() as u32)
             .filter(|&p| taken[p as usize])
             .collect();
-        let given = |o: &&Op| o.act == Do::FreeGiven && o.order == 0;
+        let given = |o: &&Op| matches!(o.action, Action::FreeReclaimed { order: 0, .. });
         let pages = causes.ops.iter().filter(given).count() as u64;
         if pages == 0 {
             return None;

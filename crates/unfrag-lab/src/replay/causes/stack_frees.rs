@@ -1,7 +1,7 @@
 //! Kernel stacks, found by their frees: rule 4.
 
 use super::kernel_stack::STACK_PAGES;
-use super::operations::{Do, FIRST_ALLOC, FIRST_FREE, Op};
+use super::operations::{Action, FIRST_ALLOC, FIRST_FREE, Op};
 use super::tasks::KWORKER;
 use super::walk::{IDLE, UNKNOWN, Walk};
 
@@ -17,7 +17,7 @@ impl Walk {
         }
         self.batch_task = (self.task, self.time);
         self.batch.push(p);
-        self.push(Do::Free, 0, p, 0);
+        self.push(Action::free(p, 0));
         if self.batch.len() < STACK_PAGES {
             return;
         }
@@ -51,19 +51,16 @@ impl Walk {
             }
             self.last[p as usize] = (self.out.ops.len() as u32, self.cpu);
         }
-        let pfn = self.out.stacks.len() as u32;
+        let action = Action::stack(self.out.stacks.len() as u32);
         self.out.stacks.push(pages);
         self.out.classes.stack_pages += 4;
         self.inserts.push((
             at,
             Op {
                 time,
-                act: Do::Stack,
-                order: 0,
-                cpu,
-                pfn,
-                other: 0,
                 task: self.task,
+                cpu,
+                action,
             },
         ));
     }

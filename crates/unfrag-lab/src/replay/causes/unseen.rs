@@ -9,7 +9,7 @@
 //! `spec: linux-6.1 7.6, 10`
 
 use super::clock::{Clock, Running};
-use super::operations::{Causes, Do, Op};
+use super::operations::{Action, Causes, Op};
 use unfrag::{Gfp, MigrateType};
 use unfrag_linux::Result;
 use unfrag_linux::procfs::vmstat::VmStat;
@@ -39,16 +39,17 @@ pub fn insert<'s>(
     for Unseen { since, pages } in unseen(causes, snapshots, clock)? {
         let from = causes.ops.partition_point(|o| o.time <= since);
         let unmovable = |o: &Op| {
-            let mobility = Gfp::from_bits_retain(o.other).mobility();
-            o.act == Do::Alloc && o.order == 0 && mobility == Some(MigrateType::Unmovable)
+            let of = |gfp: Gfp| gfp.mobility() == Some(MigrateType::Unmovable);
+            o.allocated()
+                .is_some_and(|(b, gfp)| b.order == 0 && of(gfp))
         };
         // Where nobody asked for any, nobody allocated unseen either.
         if let Some(at) = causes.ops[from..].iter().position(unmovable) {
             let beside = causes.ops[from + at];
             let op = Op {
-                act: Do::Unseen,
-                pfn: 0,
-                other: u32::try_from(pages).unwrap_or(u32::MAX),
+                action: Action::AllocUnseen {
+                    pages: u32::try_from(pages).unwrap_or(u32::MAX).into(),
+                },
                 ..beside
             };
             causes.ops.insert(from + at, op);

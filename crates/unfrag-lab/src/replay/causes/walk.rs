@@ -5,7 +5,7 @@
 
 use super::events::shows_migration;
 use super::kernel_stack::is_page_directory;
-use super::operations::{Causes, Do, FIRST_ALLOC, NONE, Op};
+use super::operations::{Action, Causes, FIRST_ALLOC, NONE, Op};
 use super::tasks::kswapd_of;
 use super::tasks::{COMPACTING, INTERRUPT, KCOMPACTD, KSWAPD, KWORKER, RECLAIMING};
 use crate::era::Era;
@@ -155,18 +155,15 @@ impl Walk {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, act: Do, order: u8, pfn: u32, other: u32) {
+    pub(super) fn push(&mut self, action: Action) {
         if self.time < self.from {
             return;
         }
         self.out.ops.push(Op {
             time: self.time,
-            act,
-            order,
-            cpu: self.cpu,
-            pfn,
-            other,
             task: self.task,
+            cpu: self.cpu,
+            action,
         });
     }
 
@@ -193,16 +190,17 @@ impl Walk {
     pub(super) fn alloc(&mut self, pfn: u64, order: u64, gfp: u64) -> Result<()> {
         self.out.events += 1;
         // A failed allocation has frame number -1 (text readers: 0). spec: linux-6.1 10
-        let gfp = self.era.gfp(gfp).bits();
+        let gfp = self.era.gfp(gfp);
         if pfn == u64::MAX || pfn == 0 {
             self.out.classes.failed += 1;
-            self.push(Do::AllocFailed, order.min(255) as u8, NONE, gfp);
+            let (order, gfp) = (order.min(255) as u8, gfp.into());
+            self.push(Action::AllocFailed { order, gfp });
             return Ok(());
         }
         let (pfn, order) = self.frame(pfn, order)?;
         self.out.classes.allocations += 1;
         self.out.classes.allocated_pages += 1 << order;
-        if order == 9 && Gfp::from_bits_retain(gfp).contains(HUGE_FAULT) {
+        if order == 9 && gfp.contains(HUGE_FAULT) {
             self.out.classes.huge_faults += 1;
         }
         for p in pfn..pfn + (1 << order) {
@@ -215,11 +213,11 @@ impl Walk {
         if self.by_counts {
             let n = self.out.ops.len();
             self.last[pfn as usize..(pfn + (1 << order)) as usize].fill((n as u32, self.cpu));
-            if is_page_directory(order, Gfp::from_bits_retain(gfp)) {
+            if is_page_directory(order, gfp) {
                 self.directories.push((n, self.cpu, self.time, false));
             }
         }
-        self.push(Do::Alloc, order, pfn, gfp);
+        self.push(Action::alloc(pfn, order, gfp));
         Ok(())
     }
 
@@ -228,7 +226,7 @@ impl Walk {
     pub(super) fn alloc_of_live(&mut self, pfn: u32) {
         self.late.insert(pfn, self.time + INVERSION_NS);
         self.out.classes.inverted += 1;
-        self.push(Do::Free, 0, pfn, 0);
+        self.push(Action::free(pfn, 0));
     }
 
     #[inline]
@@ -266,15 +264,16 @@ impl Walk {
             }
         }
         if !all {
-            self.push(Do::FreeUnseen, order, pfn, 0);
+            self.push(Action::free_unseen(pfn, order));
             return Ok(());
         }
         self.out.classes.frees += 1;
-        let given = t & (KSWAPD | RECLAIMING) != 0;
-        if given {
+        if t & (KSWAPD | RECLAIMING) != 0 {
             self.out.classes.reclaimed += 1 << order;
+            self.push(Action::free_reclaimed(pfn, order));
+        } else {
+            self.push(Action::free(pfn, order));
         }
-        self.push(if given { Do::FreeGiven } else { Do::Free }, order, pfn, 0);
         Ok(())
     }
 

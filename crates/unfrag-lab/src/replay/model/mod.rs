@@ -18,7 +18,7 @@ mod sim;
 
 pub use fit::fitted;
 pub use host::ReplayHost;
-pub use inference::{Resolved, resolve};
+pub use inference::{Inferred, infer};
 pub use prepared::Prepared;
 pub use reboot::{anew, resized};
 pub use sim::{Sim, Tally};

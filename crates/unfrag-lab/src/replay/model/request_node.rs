@@ -5,7 +5,7 @@
 //! that served the last request of its CPU.
 
 use super::host::ReplayHost;
-use crate::replay::causes::{Causes, Do, Op};
+use crate::replay::causes::{Action, Causes, Op};
 use unfrag::{Manager, NodeId, Pfn};
 
 /// The node of the operation at hand.
@@ -39,11 +39,15 @@ impl Nearby {
         let Some(last) = self.last.get_mut(usize::from(op.cpu)) else {
             return self.first;
         };
-        if matches!(op.act, Do::Alloc | Do::AllocRaced | Do::Stack) {
-            let frame = Pfn(op.frame(causes).into());
-            if let Some(zone) = m.inspect().zone_of(frame) {
-                *last = m.inspect().zone_config(zone).node;
-            }
+        let served = match op.action {
+            Action::Alloc { pfn, .. } | Action::AllocRaced { pfn, .. } => Some(pfn.get()),
+            Action::Stack { index } => Some(causes.stacks[index.get() as usize][0]),
+            _ => None,
+        };
+        if let Some(frame) = served
+            && let Some(zone) = m.inspect().zone_of(Pfn(frame.into()))
+        {
+            *last = m.inspect().zone_config(zone).node;
         }
         *last
     }

@@ -8,10 +8,9 @@
 
 use super::compaction::Compaction;
 use super::host::ReplayHost;
+use super::reclaim::Reclaim;
 use super::request_node::Nearby;
-use crate::replay::causes::RecordedReclaim;
-use crate::replay::causes::{Causes, Do, NONE, Op};
-use crate::replay::model::reclaim::Reclaim;
+use crate::replay::causes::{Action, Causes, HostBlock, NONE, Op, RecordedReclaim};
 use std::collections::BTreeMap;
 use unfrag::frame::Kind;
 use unfrag::kernel::Pcp;
@@ -181,32 +180,42 @@ impl<'m> Sim<'m> {
 
     #[inline]
     fn carry_out(&mut self, op: &Op, causes: &Causes) {
-        match op.act {
-            Do::Alloc => self.alloc(op),
-            Do::AllocRaced => self.alloc_raced(op),
-            Do::Free | Do::FreeUnseen => self.free(op.pfn, op.order),
-            Do::FreeGiven => self.free_given(op),
-            Do::AllocFailed => self.alloc_failed(op),
-            Do::Stack => self.stack(causes.stacks[op.pfn as usize]),
-            Do::Unseen => self.unseen(op.other),
-            Do::Moved => self.moved(op),
-            Do::Left => self.left(op),
-            Do::Arrived => self.arrived(op.pfn, op.other),
-            Do::ReclaimBegins => self.reclaim(op.node(), true),
-            Do::ReclaimEnds => self.reclaim(op.node(), false),
-            Do::DrainAll => self.drain_after_reclaim(),
+        match op.action {
+            Action::Alloc { order, pfn, gfp } => {
+                let pfn = pfn.get();
+                self.alloc(HostBlock { pfn, order }, gfp.get(), op.task);
+            }
+            Action::AllocRaced { order, pfn, gfp } => {
+                let pfn = pfn.get();
+                self.alloc_raced(HostBlock { pfn, order }, gfp.get(), op.task);
+            }
+            Action::Free { order, pfn } | Action::FreeUnseen { order, pfn } => {
+                self.free(pfn.get(), order);
+            }
+            Action::FreeReclaimed { order, pfn } => self.free_reclaimed(pfn.get(), order),
+            Action::AllocFailed { order, gfp } => self.alloc_failed(order, gfp.get(), op.task),
+            Action::Stack { index } => self.stack(causes.stacks[index.get() as usize]),
+            Action::AllocUnseen { pages } => self.alloc_unseen(pages.get()),
+            Action::Moved { order, pfn, to } => self.moved(op, order, pfn.get(), to.get()),
+            Action::MovedAway { order, pfn, number } => {
+                self.moved_away(op, order, pfn.get(), number.get());
+            }
+            Action::MovedTo { pfn, number } => self.moved_to(pfn.get(), number.get()),
+            Action::KswapdBegins { node } => self.set_reclaim_active(node, true),
+            Action::KswapdEnds { node } => self.set_reclaim_active(node, false),
+            Action::DrainAll => self.drain_after_reclaim(),
         }
     }
 
-    fn free_given(&mut self, op: &Op) {
+    fn free_reclaimed(&mut self, pfn: u32, order: u8) {
         if let Some(r) = &mut self.reclaim
-            && op.order == 0
-            && r.given(&self.manager, &mut self.handles, op.pfn)
+            && order == 0
+            && r.given(&self.manager, &mut self.handles, pfn)
         {
             return;
         }
-        self.tally.given_pages += 1 << op.order;
-        self.free(op.pfn, op.order);
+        self.tally.given_pages += 1 << order;
+        self.free(pfn, order);
     }
 
     /// A request of the operation at hand.
@@ -227,32 +236,32 @@ impl<'m> Sim<'m> {
 
     /// Zone that the watermarks would choose for an allocation.
     pub fn zone_for(&mut self, op: &Op, causes: &Causes) -> Option<ZoneId> {
+        let (block, gfp) = op.allocated()?;
         let near = self.nearby.node(&self.manager, op, causes);
-        let request = Request::new(Order(op.order), Gfp::from_bits_retain(op.other));
+        let request = Request::new(Order(block.order), gfp);
         let request = request.on(CpuId(op.cpu.into())).near(near);
         self.manager.lab().zone_for(&request)
     }
 
     #[inline]
-    fn alloc(&mut self, op: &Op) {
-        let gfp = Gfp::from_bits_retain(op.other);
-        if op.order == 0 && !self.huge.is_empty() && self.piece_of_huge(op, gfp) {
+    fn alloc(&mut self, block: HostBlock, gfp: Gfp, task: u32) {
+        if block.order == 0 && !self.huge.is_empty() && self.alloc_from_huge(block.pfn, gfp, task) {
             return;
         }
-        match self.take(op.order, gfp) {
-            Ok(Pfn(at)) => self.got(op, at as u32),
-            Err(_) => self.failed(op, gfp),
+        match self.take(block.order, gfp) {
+            Ok(Pfn(at)) => self.got(block, gfp, at as u32),
+            Err(_) => self.failed(block, gfp),
         }
     }
 
     /// With the recorded kernel's own rules the zone is known; under others the race did not happen.
-    fn alloc_raced(&mut self, op: &Op) {
-        let zone = self.recorded_era.then(|| self.zone_of(op.pfn)).flatten();
-        let request = self.request(op.order, Gfp::from_bits_retain(op.other));
+    fn alloc_raced(&mut self, block: HostBlock, gfp: Gfp, task: u32) {
+        let zone = self.recorded_era.then(|| self.zone_of(block.pfn)).flatten();
+        let request = self.request(block.order, gfp);
         let got = zone.and_then(|z| self.manager.lab().alloc_in_zone(z, &request).ok());
         match got {
-            Some(Pfn(at)) => self.got(op, at as u32),
-            None => self.alloc(op),
+            Some(Pfn(at)) => self.got(block, gfp, at as u32),
+            None => self.alloc(block, gfp, task),
         }
     }
 
@@ -262,26 +271,21 @@ impl<'m> Sim<'m> {
     }
 
     #[inline]
-    fn got(&mut self, op: &Op, at: u32) {
+    fn got(&mut self, block: HostBlock, gfp: Gfp, at: u32) {
         self.tally.allocated += 1;
-        self.tally.on_same_frame += u64::from(at == op.pfn);
-        self.name(op.pfn, at, op.order);
-        if let Some(r) = &mut self.reclaim {
-            r.got(&mut self.manager, op, at, Gfp::from_bits_retain(op.other));
+        self.tally.on_same_frame += u64::from(at == block.pfn);
+        for i in 0..1 << block.order {
+            self.handles[(block.pfn + i) as usize] = at + i;
         }
-    }
-
-    #[inline]
-    fn name(&mut self, recorded: u32, model: u32, order: u8) {
-        for i in 0..1 << order {
-            self.handles[(recorded + i) as usize] = model + i;
+        if let Some(r) = &mut self.reclaim {
+            r.got(&mut self.manager, block, at, gfp);
         }
     }
 
     #[cold]
-    fn failed(&mut self, op: &Op, gfp: Gfp) {
-        *self.tally.failures.entry((op.order, gfp)).or_default() += 1;
-        if op.order != HUGE || !gfp.contains(Gfp::MOVABLE) {
+    fn failed(&mut self, block: HostBlock, gfp: Gfp) {
+        *self.tally.failures.entry((block.order, gfp)).or_default() += 1;
+        if block.order != HUGE || !gfp.contains(Gfp::MOVABLE) {
             return;
         }
         // The fault takes small pages instead.
@@ -289,55 +293,55 @@ impl<'m> Sim<'m> {
         for i in 0..HUGE_PAGES {
             let small = Gfp::HIGHUSER_MOVABLE | Gfp::COMP | Gfp::ZERO;
             let got = self.take(0, small);
-            self.handles[(op.pfn + i) as usize] = got.map_or(NONE, |p| p.0 as u32);
+            self.handles[(block.pfn + i) as usize] = got.map_or(NONE, |p| p.0 as u32);
             self.tally.allocated += u64::from(got.is_ok());
         }
     }
 
-    /// A request that failed there may succeed here. Of a huge-page fault, the small pages that the
-    /// task took instead are then pieces of the huge page.
+    /// A request that failed on the recorded host may succeed in the model. After a huge-page fault, the
+    /// small pages that the task took instead are then pieces of the huge page.
     #[cold]
-    fn alloc_failed(&mut self, op: &Op) {
-        let gfp = Gfp::from_bits_retain(op.other);
-        if self.huge.contains_key(&op.task) && op.order == HUGE {
+    fn alloc_failed(&mut self, order: u8, gfp: Gfp, task: u32) {
+        if self.huge.contains_key(&task) && order == HUGE {
             // The second try of the same fault.
             return;
         }
-        match self.take(op.order, gfp) {
-            Ok(Pfn(at)) if op.order == HUGE && gfp.contains(Gfp::MOVABLE) => {
+        match self.take(order, gfp) {
+            Ok(Pfn(at)) if order == HUGE && gfp.contains(Gfp::MOVABLE) => {
                 self.tally.huge_instead += 1;
                 let _ = self.manager.split(Pfn(at), Order(HUGE), Order::ZERO);
-                self.huge.insert(op.task, (at as u32, HUGE_PAGES));
+                self.huge.insert(task, (at as u32, HUGE_PAGES));
             }
-            // Nobody will free what the recorded task never got.
+            // The recording has no free of a block that the recorded task never got.
             Ok(at) => {
-                let _ = self.manager.free(self.cpu, at, Order(op.order));
+                let _ = self.manager.free(self.cpu, at, Order(order));
             }
             Err(_) => {
-                *self.tally.failures.entry((op.order, gfp)).or_default() += 1;
+                *self.tally.failures.entry((order, gfp)).or_default() += 1;
                 self.tally.failed_in_both += 1;
             }
         }
     }
 
-    fn piece_of_huge(&mut self, op: &Op, gfp: Gfp) -> bool {
+    /// Takes a page from the task's huge page, if it has one. Returns whether it has.
+    fn alloc_from_huge(&mut self, pfn: u32, gfp: Gfp, task: u32) -> bool {
         if !gfp.contains(Gfp::HIGHUSER_MOVABLE) || !gfp.contains(Gfp::ZERO) {
             return false;
         }
-        let Some((at, left)) = self.huge.get_mut(&op.task) else {
+        let Some((at, left)) = self.huge.get_mut(&task) else {
             return false;
         };
-        self.handles[op.pfn as usize] = *at;
+        self.handles[pfn as usize] = *at;
         *at += 1;
         *left -= 1;
         if *left == 0 {
-            self.huge.remove(&op.task);
+            self.huge.remove(&task);
         }
         true
     }
 
-    /// Pieces of huge pages that nobody took small: they go back, so that nothing is lost.
-    pub fn settle(&mut self) {
+    /// Frees the pieces of huge pages that no small page was taken from, so that none is lost.
+    pub fn free_huge_pieces(&mut self) {
         for (_, (at, left)) in std::mem::take(&mut self.huge) {
             for p in at..at + left {
                 let _ = self.give_back(p, 0);
@@ -403,7 +407,7 @@ impl<'m> Sim<'m> {
         }
     }
 
-    fn unseen(&mut self, mut pages: u32) {
+    fn alloc_unseen(&mut self, mut pages: u32) {
         let mut got = [Pfn(0); 4];
         while pages > 0 {
             let n = self.bulk(&mut got[..pages.min(4) as usize]);
@@ -429,31 +433,32 @@ impl<'m> Sim<'m> {
         n
     }
 
-    fn moved(&mut self, op: &Op) {
-        let at = self.carry(op);
-        self.handles[op.other as usize] = at;
+    fn moved(&mut self, op: &Op, order: u8, pfn: u32, to: u32) {
+        let at = self.migrate(op, order, pfn);
+        self.handles[to as usize] = at;
         if let Some(r) = &mut self.reclaim {
-            r.renamed(at, op.other);
+            r.renamed(at, to);
         }
     }
 
-    fn left(&mut self, op: &Op) {
-        let at = self.carry(op);
+    fn moved_away(&mut self, op: &Op, order: u8, pfn: u32, number: u32) {
+        let at = self.migrate(op, order, pfn);
         if let Some(r) = &mut self.reclaim {
             r.renamed(at, NONE);
         }
-        self.underway.insert(op.other, at);
+        self.underway.insert(number, at);
     }
 
-    /// The page of a recorded frame leaves it. Returns the model's frame where it is then.
-    fn carry(&mut self, op: &Op) -> u32 {
+    /// The page of a recorded frame leaves it, for memory of `order` to be compacted. Returns the model's
+    /// frame where the page is then.
+    fn migrate(&mut self, op: &Op, order: u8, pfn: u32) -> u32 {
         self.tally.moved += 1;
-        let at = std::mem::replace(&mut self.handles[op.pfn as usize], NONE);
+        let at = std::mem::replace(&mut self.handles[pfn as usize], NONE);
         let zone = if at == NONE { None } else { self.zone_of(at) };
         let (Some(c), Some(zone)) = (&mut self.compaction, zone) else {
             return at;
         };
-        let now = c.carry(&mut self.manager, op, at, zone);
+        let now = c.migrate(&mut self.manager, op, order, at, zone);
         if now != at {
             self.tally.moved_here += 1;
             if let Some(r) = &mut self.reclaim {
@@ -463,7 +468,7 @@ impl<'m> Sim<'m> {
         now
     }
 
-    fn arrived(&mut self, to: u32, number: u32) {
+    fn moved_to(&mut self, to: u32, number: u32) {
         let at = self.underway.remove(&number).unwrap_or(NONE);
         self.handles[to as usize] = at;
         if let Some(r) = &mut self.reclaim {
@@ -472,7 +477,7 @@ impl<'m> Sim<'m> {
     }
 
     /// The recorded kernel's kswapd of a node begins or ends.
-    fn reclaim(&mut self, node: NodeId, active: bool) {
+    fn set_reclaim_active(&mut self, node: NodeId, active: bool) {
         if self.reclaim.is_some() {
             return;
         }

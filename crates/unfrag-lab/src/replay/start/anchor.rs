@@ -114,7 +114,7 @@ impl Anchor {
         let zone = lo..lo + z.config.spanned as u32;
         let until = causes.ops.partition_point(|o| o.time < dated);
         let between = causes.ops[..until].iter().skip(self.upto(causes));
-        let inside = between.filter(|o| zone.contains(&o.frame(causes)));
+        let inside = between.filter(|o| o.frame(causes).is_some_and(|p| zone.contains(&p)));
         (z.free + held) as i64 + inside.map(Op::pages_taken).sum::<i64>()
     }
 }

@@ -83,9 +83,9 @@ impl Ground {
             _ if before.left(lo + k as u32) == Left::Used => Known::Used,
             (.., Some(f))
                 if f & BUDDY == 0
-                    && let Some(op) = before.freed(lo + k as u32) =>
+                    && let Some(block) = before.freed(lo + k as u32) =>
             {
-                match is_cached(op.order) {
+                match is_cached(block.order) {
                     true => Known::Freed,
                     false => Known::Free,
                 }

@@ -7,9 +7,9 @@
 
 use super::arrange::{BLOCK, Ground, Known};
 use super::percpu::Sources;
-use crate::replay::causes::{Do, FIRST_ALLOC};
+use crate::replay::causes::FIRST_ALLOC;
 use std::cmp::Reverse;
-use unfrag::{Gfp, MigrateType};
+use unfrag::MigrateType;
 use unfrag_linux::kpageflags::{LRU, PGTABLE, SLAB};
 
 impl Ground {
@@ -35,12 +35,13 @@ impl Ground {
         let until = causes.extfrag.first().map_or(u64::MAX, |e| e.0);
         let mut votes = vec![[0u32; 3]; n];
         let early = evidence.firsts.iter().take_while(|o| o.time < until);
-        for op in early.filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn)) {
-            if causes.first[op.pfn as usize] == FIRST_ALLOC
-                && let Some(mt) = Gfp::from_bits_retain(op.other).mobility()
+        for taken in early.filter(|o| (lo..hi).contains(&o.block.pfn)) {
+            let pfn = taken.block.pfn;
+            if causes.first[pfn as usize] == FIRST_ALLOC
+                && let Some(mt) = taken.gfp.mobility()
                 && mt.is_ordinary()
             {
-                votes[(op.pfn / BLOCK - first) as usize][mt as usize] += 1 << op.order;
+                votes[(pfn / BLOCK - first) as usize][mt as usize] += 1 << taken.block.order;
             }
         }
         let empty = |b: usize| {

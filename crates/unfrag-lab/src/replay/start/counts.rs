@@ -14,13 +14,13 @@
 
 use super::anchor::Anchor;
 use super::arrange::{Ground, Known, coalesce};
-use super::evidence::{Before, Evidence};
+use super::evidence::{Allocation, Before, Evidence};
 use super::percpu::{Sets, Sources, waiting};
 use super::state::{Frame, SetStart, Start};
 use super::touched::Touched;
 use super::zones::highest_frame;
 use crate::replay::causes::Causes;
-use unfrag::{Gfp, MigrateType};
+use unfrag::MigrateType;
 use unfrag_linux::Result;
 
 /// The state at the beginning of `causes`. `held` is how many pages each CPU holds back of each
@@ -132,10 +132,11 @@ pub fn counts(
 fn movable_first(lo: u32, hi: u32, evidence: &Evidence) -> Vec<bool> {
     let mut movable = vec![false; (hi - lo) as usize];
     let mut seen = vec![false; (hi - lo) as usize];
-    for op in evidence.firsts.iter().filter(|o| (lo..hi).contains(&o.pfn)) {
-        let k = (op.pfn - lo) as usize;
+    let inside = |o: &&Allocation| (lo..hi).contains(&o.block.pfn);
+    for first in evidence.firsts.iter().filter(inside) {
+        let k = (first.block.pfn - lo) as usize;
         if !std::mem::replace(&mut seen[k], true) {
-            movable[k] = Gfp::from_bits_retain(op.other).mobility() == Some(MigrateType::Movable);
+            movable[k] = first.gfp.mobility() == Some(MigrateType::Movable);
         }
     }
     movable

@@ -9,7 +9,7 @@ use super::evidence::{Before, Evidence};
 use super::pcp_trace::{Block, Lists, Waited};
 use super::state::{FreeBlock, SetStart};
 use super::touched::Touched;
-use crate::replay::causes::{Causes, FIRST_ALLOC, Op};
+use crate::replay::causes::{Causes, FIRST_ALLOC, HostBlock};
 use unfrag::pcp::{NR_LISTS, list_index};
 use unfrag::{MigrateType, Order};
 use unfrag_linux::kpageflags::{BUDDY, PageFlags};
@@ -276,18 +276,18 @@ impl Sets<'_> {
             let k = p.checked_sub(lo).map(|k| k as usize);
             k.and_then(|k| self.ground.known.get(k)) == Some(&Known::Loose)
         };
-        let waits = |op: &&Op| is_cached(op.order) && (op.pfn..op.pfn + (1 << op.order)).all(loose);
+        let waits = |(_, b): &(usize, HostBlock)| is_cached(b.order) && b.frames().all(loose);
         let blocks = self.before.freed_blocks().filter(waits);
-        let of = |(n, op): (usize, &Op)| {
-            let own = Some(type_at(op.pfn, self.types)).filter(|t| t.is_ordinary());
-            let taker = self.takers[(op.pfn - lo) as usize];
+        let of = |(n, (cpu, block)): (usize, (usize, HostBlock))| {
+            let own = Some(type_at(block.pfn, self.types)).filter(|t| t.is_ordinary());
+            let taker = self.takers[(block.pfn - lo) as usize];
             Candidate {
                 class: (0, 0),
                 turn: taker.map_or(UNTAKEN + n, |t| t.0),
-                cpu: Some(usize::from(op.cpu)),
+                cpu: Some(cpu),
                 mt: taker.map(|t| t.2).or(own).unwrap_or(MigrateType::Movable),
-                pfn: op.pfn,
-                order: op.order,
+                pfn: block.pfn,
+                order: block.order,
             }
         };
         blocks.enumerate().map(of).collect()

@@ -1,7 +1,8 @@
 //! What the trace before the anchor did to the frames, to walk a start back from the anchor.
 
 use super::arrange::{Ground, Known};
-use crate::replay::causes::{Causes, Do, Op};
+use crate::replay::causes::{Action, Causes, Op};
+
 /// What the operations before the anchor did to the frames that they touched.
 pub(super) struct Touched {
     /// For each frame: nothing, or whether they left it free.
@@ -13,18 +14,15 @@ impl Touched {
     pub(super) fn before(ops: &[Op], causes: &Causes) -> Touched {
         let mut left = vec![None; causes.first.len()];
         for op in ops {
-            let free = match op.act {
-                Do::Alloc | Do::AllocRaced => false,
-                Do::Free | Do::FreeGiven | Do::FreeUnseen => true,
-                Do::Stack => {
-                    for p in causes.stacks[op.pfn as usize] {
-                        left[p as usize] = Some(false);
-                    }
-                    continue;
+            if let Action::Stack { index } = op.action {
+                for p in causes.stacks[index.get() as usize] {
+                    left[p as usize] = Some(false);
                 }
-                _ => continue,
-            };
-            left[op.pfn as usize..(op.pfn + (1 << op.order)) as usize].fill(Some(free));
+            } else if let Some((block, _)) = op.allocated() {
+                left[block.indices()].fill(Some(false));
+            } else if let Some(block) = op.freed() {
+                left[block.indices()].fill(Some(true));
+            }
         }
         Touched { left }
     }

@@ -3,7 +3,7 @@
 //! Invariant: a page is taken only while it is cold; what was taken is told by [`unname`](Pages::unname)
 //! once.
 
-use crate::replay::causes::{NONE, Pace};
+use crate::replay::causes::{HostBlock, NONE, Pace};
 use crate::replay::model::ReplayHost;
 use std::collections::VecDeque;
 use unfrag::reclaim::{Answer, Content, Eviction, Need, Verdict, Verdicts, WRITTEN_ENOUGH};
@@ -130,11 +130,11 @@ impl Pages {
         last.map(|w| w.0)
     }
 
-    /// The block at frame `at` of the model stands for the one at the recorded frame `name`.
-    pub fn are(&mut self, at: u32, order: u8, name: u32, cold: bool) {
-        for i in 0..1u32 << order {
-            self.cold[(at + i) as usize] = cold;
-            self.name[(at + i) as usize] = name + i;
+    /// The block at frame `at` of the model stands for one of the recorded host. `cold`: reclaim may take it.
+    pub fn name_block(&mut self, at: u32, block: HostBlock, cold: bool) {
+        for (at, pfn) in (at as usize..).zip(block.frames()) {
+            self.cold[at] = cold;
+            self.name[at] = pfn;
         }
     }
 

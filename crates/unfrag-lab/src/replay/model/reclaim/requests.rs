@@ -26,8 +26,7 @@
 use super::daemon::Daemon;
 use super::errand::Errand;
 use super::pages::Pages;
-use crate::replay::causes::RecordedReclaim;
-use crate::replay::causes::{NONE, Op};
+use crate::replay::causes::{HostBlock, NONE, RecordedReclaim};
 use crate::replay::model::ReplayHost;
 use unfrag::drive::drive;
 use unfrag::page_alloc::Begun;
@@ -72,7 +71,7 @@ impl<'e> Reclaim<'e> {
             if let Some(&at) = names.get(p as usize)
                 && at != NONE
             {
-                pages.are(at, 0, p, true);
+                pages.name_block(at, HostBlock { pfn: p, order: 0 }, true);
                 m.pages()
                     .lru_add_new(Pfn(at.into()), true, PageFlags::empty());
             }
@@ -134,10 +133,10 @@ impl<'e> Reclaim<'e> {
     }
 
     /// A page was allocated for the operation at hand.
-    pub fn got(&mut self, m: &mut Manager<'_, ReplayHost>, op: &Op, at: u32, gfp: Gfp) {
+    pub fn got(&mut self, m: &mut Manager<'_, ReplayHost>, block: HostBlock, at: u32, gfp: Gfp) {
         let cold = self.evidence.cold.get(self.op).copied().unwrap_or(false);
-        self.pages.are(at, op.order, op.pfn, cold && op.order == 0);
-        if is_lru(op.order, gfp) {
+        self.pages.name_block(at, block, cold && block.order == 0);
+        if is_lru(block.order, gfp) {
             let file = is_file(gfp);
             let mut flags = PageFlags::empty();
             flags.set(PageFlags::DIRTY, !file);

@@ -1,7 +1,7 @@
 //! What the owner of a replay's pages answers when reclaim asks for them.
 
 use super::pages::{GIVES_IN, Pages};
-use crate::replay::causes::Pace;
+use crate::replay::causes::{HostBlock, Pace};
 use std::collections::BTreeMap;
 use unfrag::reclaim::{Content, Verdict};
 use unfrag::{NodeId, Pfn};
@@ -13,7 +13,7 @@ fn pages(cold: &[bool]) -> Pages {
     };
     let mut pages = Pages::new(cold.len(), &pace);
     for (at, cold) in (0..).zip(cold) {
-        pages.are(at, 0, at, *cold);
+        pages.name_block(at, HostBlock { pfn: at, order: 0 }, *cold);
     }
     pages
 }
