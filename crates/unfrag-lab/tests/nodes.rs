@@ -10,7 +10,7 @@ use unfrag_lab::replay::Report;
 use unfrag_lab::replay::causes::{Action, RecordedReclaim, causes};
 use unfrag_lab::replay::model::Prepared;
 use unfrag_lab::replay::model::ReplayHost;
-use unfrag_lab::replay::{Options, StartChoice, Unwatched, Watch, replay};
+use unfrag_lab::replay::{NoWatch, Options, StartChoice, Watch, replay};
 use unfrag_linux::freelists::{FreeArea, FreeList, FreeLists, Zone};
 use unfrag_linux::recording::{Recording, Snapshot, SnapshotFile};
 
@@ -207,7 +207,7 @@ fn another_size_of_memory_is_refused_where_it_would_have_to_be_shared_out() {
         memory: Some(1 << 30),
         ..Options::default()
     };
-    let refused = replay(&pressure_on_node_1(), "two nodes", &options, &mut Unwatched);
+    let refused = replay(&pressure_on_node_1(), "two nodes", &options, &mut NoWatch);
     let why = refused.expect_err("two nodes").to_string();
     assert!(why.contains("several nodes (0 and 1)"), "{why}");
 }

@@ -11,7 +11,7 @@ use unfrag_lab::replay::answer::report::{Accuracy, Observed, Report, SnapshotErr
 use unfrag_lab::replay::causes::{Action, Op};
 use unfrag_lab::replay::model::Sim;
 use unfrag_lab::replay::{
-    CompactionChoice, Mode, Options, ReclaimChoice, StartChoice, Unwatched, replay,
+    CompactionChoice, Mode, NoWatch, Options, ReclaimChoice, StartChoice, replay,
 };
 use unfrag_linux::freelists::{FreeLists, PcpKind};
 use unfrag_linux::recording::{Recording, Snapshot};
@@ -25,7 +25,7 @@ fn run(rec: &Recording, start: StartChoice, mode: Mode) -> Report {
         mode,
         ..Options::default()
     };
-    replay(rec, "a recording", &options, &mut Unwatched).expect("a replay")
+    replay(rec, "a recording", &options, &mut NoWatch).expect("a replay")
 }
 
 fn accuracy(report: &Report) -> &Accuracy {
@@ -214,7 +214,7 @@ fn pressure_is_followed_through_reclaim_as_given() {
         reclaim: ReclaimChoice::Given,
         ..Options::default()
     };
-    let report = replay(rec, "a recording", &options, &mut Unwatched).expect("a replay");
+    let report = replay(rec, "a recording", &options, &mut NoWatch).expect("a replay");
     let a = accuracy(&report);
     show("pressure", a);
     let kswapd = first(rec, "mm_vmscan_kswapd_wake");
@@ -262,7 +262,7 @@ fn the_model_s_own_reclaim_takes_what_the_kernel_s_took_spec_4_8() {
         "{runs} runs"
     );
     assert!(totals["allocstall"] <= 2 * ALLOCSTALL);
-    assert!(totals["failures"] < 100, "what it reclaims suffices");
+    assert!(totals["failures"] < 100, "what it enable_reclaim suffices");
     // The middle of many; that of a single replay varies by 0.2 with kswapd's phase (docs/accuracy.md).
     let skill = |a: &Accuracy| a.free_pages_error.skill.expect("some error");
     let exact = skill(accuracy(&report));
@@ -291,7 +291,7 @@ fn compaction_as_given_leaves_free_memory_as_the_kernel_did() {
                 compaction,
                 ..Options::default()
             };
-            let report = replay(rec, "a recording", &options, &mut Unwatched).expect("a replay");
+            let report = replay(rec, "a recording", &options, &mut NoWatch).expect("a replay");
             let totals = &report.kernels[0].totals;
             let moved = totals["migrated_pages_as_given"];
             let a = accuracy(&report).clone();

@@ -263,7 +263,7 @@ fn compacted<'m>(
     order: u8,
 ) -> Sim<'m> {
     let mut s = sim(start, memory);
-    s.compacts_as_given();
+    s.enable_compaction();
     checkered_by_name(&mut s, gfp);
     move_lowest_block(&mut s, order);
     s

@@ -11,7 +11,7 @@ use unfrag_lab::replay::StartChoice;
 use unfrag_lab::replay::causes::{Causes, causes};
 use unfrag_lab::replay::model::Prepared;
 use unfrag_lab::replay::start::Before;
-use unfrag_lab::replay::start::Waited;
+use unfrag_lab::replay::start::PcpTrace;
 use unfrag_lab::replay::start::{Frame, Start};
 use unfrag_lab::replay::{model::fitted, start::Anchor};
 use unfrag_linux::kpageflags::{BUDDY, LRU, PageFlags, SLAB};
@@ -157,7 +157,7 @@ fn start_between(before: &Maker, anchor: &Snapshot, after: &Maker, unmovable: u6
     let mut anchor = Anchor::read(anchor, 1).unwrap();
     anchor.blocks = vec![Some([unmovable, 0])];
     anchor.before = Some(Before::of(&walked(before)));
-    anchor.waited = Waited::of(&after.rec, era, frames, 1, 0);
+    anchor.waited = PcpTrace::of(&after.rec, era, frames, 1, 0);
     let rules = preset("6.18").unwrap().rules;
     fitted(&anchor, &walked(after), rules, Sysctl::default()).unwrap()
 }

@@ -8,7 +8,7 @@
 
 use super::advice::Advice;
 use crate::replay::answer::report::KernelReport;
-use crate::replay::answer::{Options, Unwatched, replay};
+use crate::replay::answer::{NoWatch, Options, replay};
 use crate::report::number;
 use serde::Serialize;
 use unfrag_linux::Result;
@@ -68,7 +68,7 @@ fn compare(
             members: Some(1),
             ..Options::default()
         };
-        let report = replay(recording, name, &options, &mut Unwatched)?;
+        let report = replay(recording, name, &options, &mut NoWatch)?;
         Ok(report.kernels.first().map_or((0, 0, 0), end))
     };
     let before = run(from)?;

@@ -37,7 +37,7 @@ pub struct Clock {
     /// Nanoseconds by which buddyinfo was read before the time that its snapshot gives.
     lead: u64,
     /// Pages freed in the trace.
-    freed: Running,
+    freed: RunningSum,
     /// `pgfree` before the first of them.
     before: Option<i64>,
 }
@@ -48,7 +48,7 @@ impl Clock {
     /// # Errors
     /// If a snapshot's vmstat cannot be read.
     pub fn of(rec: &Recording) -> Result<Clock> {
-        let freed = Running::of(pages_of(rec, &FREES, 1));
+        let freed = RunningSum::of(pages_of(rec, &FREES, 1));
         let mut clock = Clock {
             offset: rec.meta.snapshot_offset_ns,
             lead: 0,
@@ -179,17 +179,17 @@ impl Clock {
 }
 
 /// A sum that grows along the trace: times, ascending, and the sum up to each.
-pub(crate) struct Running(Vec<(u64, i64)>);
+pub(crate) struct RunningSum(Vec<(u64, i64)>);
 
-impl Running {
+impl RunningSum {
     /// Of changes and their times, ascending.
-    pub(crate) fn of(changes: impl IntoIterator<Item = (u64, i64)>) -> Running {
+    pub(crate) fn of(changes: impl IntoIterator<Item = (u64, i64)>) -> RunningSum {
         let mut sum = 0;
         let add = |(time, change)| {
             sum += change;
             (time, sum)
         };
-        Running(changes.into_iter().map(add).collect())
+        RunningSum(changes.into_iter().map(add).collect())
     }
 
     /// The sum up to a time.
@@ -203,11 +203,11 @@ impl Running {
 const FREES: [&str; 2] = ["mm_page_free", "mm_page_free_direct"];
 
 /// Pages freed less pages allocated.
-fn net_freed(rec: &Recording) -> Running {
+fn net_freed(rec: &Recording) -> RunningSum {
     let mut changes = pages_of(rec, &FREES, 1);
     changes.extend(pages_of(rec, &["mm_page_alloc"], -1));
     changes.sort_by_key(|c| c.0);
-    Running::of(changes)
+    RunningSum::of(changes)
 }
 
 /// Free pages of a snapshot by vmstat, and by buddyinfo.

@@ -8,7 +8,7 @@
 //!
 //! `spec: linux-6.1 7.6, 10`
 
-use super::clock::{Clock, Running};
+use super::clock::{Clock, RunningSum};
 use super::operations::{Action, Causes, Op};
 use unfrag::{Gfp, MigrateType};
 use unfrag_linux::Result;
@@ -67,7 +67,7 @@ fn unseen<'s>(
         .ops
         .iter()
         .map(|op| (op.time, op.pages_taken().max(0)));
-    let taken = Running::of(taken);
+    let taken = RunningSum::of(taken);
     // Most that the counter was ahead so far, and the last time at which it was read.
     let mut ahead: Option<(i64, u64)> = None;
     let mut all = vec![];

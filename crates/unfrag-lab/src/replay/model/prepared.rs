@@ -9,14 +9,13 @@ use super::fit::fitted;
 use super::inference::{Inferred, infer};
 use super::sim::Sim;
 use crate::era::{Era, sysctl};
-use crate::replay::causes::RecordedReclaim;
-use crate::replay::causes::{Causes, HostBlock, Op};
+use crate::replay::causes::{Causes, HostBlock, Op, RecordedReclaim};
 use crate::replay::start::{Beginning, Frame, Plan, Start, StartChoice};
 use unfrag::kernel::{Preset, preset};
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::{Error, Result};
 
-/// A recording made ready.
+/// A recording made ready for a replay.
 pub struct Prepared<'r> {
     /// The recording.
     pub rec: &'r Recording,
@@ -24,7 +23,7 @@ pub struct Prepared<'r> {
     pub era: Era,
     /// Where the replay begins.
     pub start: Start,
-    /// What it replays.
+    /// The operations to replay.
     pub causes: Causes,
     /// Whether the start is the kernel's exact state.
     pub exact: bool,

@@ -8,24 +8,24 @@ use super::host::ReplayHost;
 use crate::replay::causes::{Action, Causes, Op};
 use unfrag::{Manager, NodeId, Pfn};
 
-/// The node of the operation at hand.
+/// Tells the node near which each operation asks.
 #[derive(Debug)]
-pub(super) struct Nearby {
+pub(super) struct RequestNode {
     /// The first node of the machine.
     first: NodeId,
-    /// There are others.
-    several: bool,
+    /// Whether there are other nodes.
+    is_numa: bool,
     /// By CPU: the node that served its last request.
     last: Vec<NodeId>,
 }
 
-impl Nearby {
-    pub fn of(m: &Manager<'_, ReplayHost>) -> Nearby {
+impl RequestNode {
+    pub fn of(m: &Manager<'_, ReplayHost>) -> RequestNode {
         let mut nodes = m.inspect().nodes();
         let first = nodes.next().unwrap_or_default();
-        Nearby {
+        RequestNode {
             first,
-            several: nodes.next().is_some(),
+            is_numa: nodes.next().is_some(),
             last: vec![first; m.inspect().cpus().len()],
         }
     }
@@ -33,7 +33,7 @@ impl Nearby {
     /// The node near which an operation asks.
     #[inline]
     pub fn node(&mut self, m: &Manager<'_, ReplayHost>, op: &Op, causes: &Causes) -> NodeId {
-        if !self.several {
+        if !self.is_numa {
             return self.first;
         }
         let Some(last) = self.last.get_mut(usize::from(op.cpu)) else {

@@ -2,7 +2,7 @@
 
 use super::arrange::ORDERS;
 use super::evidence::Before;
-use super::pcp_trace::Waited;
+use super::pcp_trace::PcpTrace;
 use super::zones::{ZoneFacts, zone_facts};
 use crate::replay::causes::{Causes, Op};
 use unfrag_linux::kpageflags::PageFlags;
@@ -35,7 +35,7 @@ pub struct Anchor {
     /// What the trace up to the anchor did, where the replay begins at the anchor.
     pub before: Option<Before>,
     /// What waited on the per-CPU lists then, where the trace shows it.
-    pub waited: Option<Waited>,
+    pub waited: Option<PcpTrace>,
 }
 
 impl Anchor {

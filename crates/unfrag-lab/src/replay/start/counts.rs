@@ -17,7 +17,7 @@ use super::arrange::{Ground, Known, coalesce};
 use super::evidence::{Allocation, Before, Evidence};
 use super::percpu::{Sets, Sources, waiting};
 use super::state::{Frame, SetStart, Start};
-use super::touched::Touched;
+use super::touched::TouchedFrames;
 use super::zones::highest_frame;
 use crate::replay::causes::Causes;
 use unfrag::MigrateType;
@@ -52,7 +52,7 @@ pub fn counts(
         freed_later: vec![],
         frames: vec![],
     };
-    let touched = Touched::before(&causes.ops[..anchor.upto(causes)], causes);
+    let touched = TouchedFrames::before(&causes.ops[..anchor.upto(causes)], causes);
     let nothing = Before::default();
     let before = anchor.before.as_ref().unwrap_or(&nothing);
     for (i, z) in anchor.zones.iter().enumerate() {

@@ -25,7 +25,7 @@ pub use anchor::Anchor;
 pub(crate) use arrange::is_cached;
 pub use choice::StartChoice;
 pub use evidence::Before;
-pub use pcp_trace::Waited;
+pub use pcp_trace::PcpTrace;
 pub use plan::{Beginning, Plan};
 pub use state::{Frame, FreeBlock, SetStart, Start};
 pub(crate) use zones::holds;

@@ -23,7 +23,7 @@ pub(super) type Lists = Vec<Vec<Block>>;
 
 /// What waited at a moment on the lists of each CPU, of all zones.
 #[derive(Clone, Debug)]
-pub struct Waited {
+pub struct PcpTrace {
     /// What was allocated from them since: from the head on.
     pub(super) taken: Vec<Lists>,
     /// What went back to the zone since: from the tail on.
@@ -71,10 +71,10 @@ impl<'a> Columns<'a> {
     }
 }
 
-impl Waited {
+impl PcpTrace {
     /// Walks a recording of a host with so many frame numbers and CPUs from a moment on (nanoseconds of
     /// the trace clock). `None` if the trace does not show the lists.
-    pub fn of(rec: &Recording, era: Era, frames: u32, cpus: usize, from: u64) -> Option<Waited> {
+    pub fn of(rec: &Recording, era: Era, frames: u32, cpus: usize, from: u64) -> Option<PcpTrace> {
         let ev = &rec.events;
         let columns: Vec<_> = ev.tables.iter().map(Columns::of).collect();
         let shows = |act: Act| {
@@ -85,7 +85,7 @@ impl Waited {
             return None;
         }
         let empty = vec![vec![vec![]; NR_LISTS]; cpus];
-        let mut w = Waited {
+        let mut w = PcpTrace {
             taken: empty.clone(),
             drained: empty,
             refilled: vec![[false; NR_LISTS]; cpus],

@@ -6,9 +6,9 @@
 
 use super::arrange::{Ground, Known, coalesce, is_cached, type_at};
 use super::evidence::{Before, Evidence};
-use super::pcp_trace::{Block, Lists, Waited};
+use super::pcp_trace::{Block, Lists, PcpTrace};
 use super::state::{FreeBlock, SetStart};
-use super::touched::Touched;
+use super::touched::TouchedFrames;
 use crate::replay::causes::{Causes, FIRST_ALLOC, HostBlock};
 use unfrag::pcp::{NR_LISTS, list_index};
 use unfrag::{MigrateType, Order};
@@ -28,7 +28,7 @@ pub(super) struct Waiting {
 pub(super) struct Sources<'a> {
     pub(super) causes: &'a Causes,
     pub(super) evidence: &'a Evidence,
-    pub(super) waited: Option<&'a Waited>,
+    pub(super) waited: Option<&'a PcpTrace>,
     pub(super) flags: Option<&'a PageFlags>,
     pub(super) before: &'a Before,
     /// Whether pages of kernel requests are the first to have waited, where the trace does not say.
@@ -140,9 +140,9 @@ pub(super) struct Sets<'a> {
     pub(super) ground: &'a Ground,
     /// Frames that the anchor's buddy lists do not show.
     pub(super) beyond: &'a [Option<u8>],
-    pub(super) touched: &'a Touched,
+    pub(super) touched: &'a TouchedFrames,
     pub(super) before: &'a Before,
-    pub(super) waited: Option<&'a Waited>,
+    pub(super) waited: Option<&'a PcpTrace>,
     pub(super) types: &'a [(u32, MigrateType)],
     /// Who took each frame first.
     pub(super) takers: &'a [Option<(usize, usize, MigrateType)>],

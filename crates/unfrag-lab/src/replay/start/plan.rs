@@ -6,7 +6,7 @@ use super::anchor::Anchor;
 use super::choice::StartChoice;
 use super::evidence::Before;
 use super::exact::exact;
-use super::pcp_trace::Waited;
+use super::pcp_trace::PcpTrace;
 use super::state::Start;
 use super::zones::highest_frame;
 use crate::era::Era;
@@ -153,7 +153,7 @@ fn anchored_beginning(
     if anchor.flags.is_some() {
         let until = from.saturating_sub(1);
         anchor.before = Some(Before::of(&causes(rec, era, frames, 0, until, None)?));
-        anchor.waited = Waited::of(rec, era, frames, anchor.cpus, from);
+        anchor.waited = PcpTrace::of(rec, era, frames, anchor.cpus, from);
     }
     let mut causes = causes(rec, era, frames, from, u64::MAX, None)?;
     let since_anchor = |s: &&Snapshot| clock.buddyinfo(s).is_some_and(|t| t >= anchor.time);

@@ -4,14 +4,14 @@ use super::arrange::{Ground, Known};
 use crate::replay::causes::{Action, Causes, Op};
 
 /// What the operations before the anchor did to the frames that they touched.
-pub(super) struct Touched {
+pub(super) struct TouchedFrames {
     /// For each frame: nothing, or whether they left it free.
     left: Vec<Option<bool>>,
 }
 
-impl Touched {
+impl TouchedFrames {
     /// What `ops` did.
-    pub(super) fn before(ops: &[Op], causes: &Causes) -> Touched {
+    pub(super) fn before(ops: &[Op], causes: &Causes) -> TouchedFrames {
         let mut left = vec![None; causes.first.len()];
         for op in ops {
             if let Action::Stack { index } = op.action {
@@ -24,7 +24,7 @@ impl Touched {
                 left[block.indices()].fill(Some(true));
             }
         }
-        Touched { left }
+        TouchedFrames { left }
     }
 
     /// Whether a frame was touched.

@@ -12,13 +12,13 @@ const MAP_MOMENTS: usize = 500;
 const MAP_ROWS: usize = 1_024;
 
 /// A report cut down, and what to tell the reader.
-pub(super) struct Thinned {
+pub(super) struct Reduced {
     pub report: Report,
     pub sentence: String,
 }
 
 /// The report cut down, or nothing if it is small enough as it is.
-pub(super) fn thin(report: &Report) -> Option<Thinned> {
+pub(super) fn thin(report: &Report) -> Option<Reduced> {
     let maps = || report.kernels.iter().filter_map(|k| k.block_map.as_ref());
     let moments = report.kernels.iter().map(|k| k.samples.len());
     let moments = moments.chain([report.recorded.len()]).max().unwrap_or(0);
@@ -52,7 +52,7 @@ pub(super) fn thin(report: &Report) -> Option<Thinned> {
             *map = folded(map, fold);
         }
     }
-    Some(Thinned {
+    Some(Reduced {
         report,
         sentence: sentence(&said),
     })
