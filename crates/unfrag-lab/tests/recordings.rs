@@ -262,7 +262,7 @@ fn the_model_s_own_reclaim_takes_what_the_kernel_s_took_spec_4_8() {
         "{runs} runs"
     );
     assert!(totals["allocstall"] <= 2 * ALLOCSTALL);
-    assert!(totals["failures"] < 100, "what it enable_reclaim suffices");
+    assert!(totals["failures"] < 100, "what it reclaims suffices");
     // The middle of many; that of a single replay varies by 0.2 with kswapd's phase (docs/accuracy.md).
     let skill = |a: &Accuracy| a.free_pages_error.skill.expect("some error");
     let exact = skill(accuracy(&report));

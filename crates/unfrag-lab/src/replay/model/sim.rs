@@ -69,7 +69,7 @@ pub struct Sim<'m> {
     next_tick: Option<u64>,
     /// What happened.
     pub tally: Tally,
-    /// A huge page that a task got here instead of the small ones it took there: model frame of the
+    /// By task: a huge page that it got here instead of the small ones it took there: model frame of the
     /// next piece, and pieces left.
     huge_pages: BTreeMap<u32, (u32, u32)>,
     /// By number of the migration: the model frame of a page whose new recorded frame is not known yet.
@@ -112,8 +112,8 @@ impl<'m> Sim<'m> {
         }
     }
 
-    /// The model enable_reclaim by itself from now on; a page takes its kswapd so many thousandths of what it
-    /// took on the recorded host.
+    /// Lets the model reclaim by itself from now on. `pace`: the time that its kswapd takes for a page, in
+    /// thousandths of the recorded time.
     pub fn enable_reclaim(&mut self, evidence: &'m RecordedReclaim, pace: u32) {
         let names = &self.model_frames;
         self.reclaim = Some(Reclaim::new(evidence, pace, &mut self.manager, names));
@@ -132,7 +132,7 @@ impl<'m> Sim<'m> {
             .filter(|&h| h != NONE)
     }
 
-    /// Forgets which frames are in use at the start; [`set_model_frame`](Self::set_model_frame) names them reboot.
+    /// Clears the table of model frames; [`set_model_frame`](Self::set_model_frame) fills it.
     pub fn clear_model_frames(&mut self) {
         self.model_frames.fill(NONE);
     }

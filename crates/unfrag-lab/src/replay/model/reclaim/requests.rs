@@ -9,16 +9,15 @@
 //! What the core needs before it can go on is met in the trace's time. Needs that take no time are met by
 //! [`Pages`]: the verdicts on evictions, and a shrink of caches, which frees nothing. Needs that take time
 //! are met in two ways:
-//! - A request is an request_world in a [`World`](unfrag::drive::World), which [`drive`] takes
-//!   to its end within one operation of the recording: the trace stands still meanwhile.
-//! - A kswapd works from one operation to the next, and suspends where the next one has its time: it can
-//!   be no request_world, whose world returns only with the need met. Its `ReplayKswapd` steps it as far as the trace
-//!   has come.
+//! - A request has a [`World`](unfrag::drive::World) of its own, in which [`drive`] completes it within one
+//!   operation of the recording. The time of the trace stands still meanwhile.
+//! - A kswapd works from one operation to the next, and is suspended at the time of the next one. A world
+//!   returns only when the need is met, so `ReplayKswapd` steps the kswapd as far as the trace has come.
 //!
-//! kswapd runs in the trace's time: a page that it looks at takes as much of a CPU as on the recorded
-//! host, of which kswapd has the share that others left it there ([`Pace`]); a page that it writes takes
-//! as long as the swap device there needed at its busiest. Each node has its own kswapd, which runs when
-//! that node was asked for; its pace is that of the recorded runs there.
+//! kswapd runs in the trace's time. A page that it looks at takes as much CPU time as on the recorded host,
+//! and kswapd has the share of the CPU that other tasks left it there ([`Pace`]). A page that it writes takes
+//! as long as on the recorded swap device at its busiest. Each node has its own kswapd, with the pace of the
+//! recorded runs of that node.
 //!
 //! Invariant: no recorded frame stands for a page that the model's reclaim took.
 
@@ -154,8 +153,8 @@ impl<'e> Reclaim<'e> {
         }
     }
 
-    /// The recorded kernel's reclaim took this page. Here it stays until the model takes it; whether
-    /// that is so (else it is no page of an LRU list, and goes as defer_free).
+    /// The recorded kernel's reclaim freed this page. If it is on an LRU list of the model, it stays there
+    /// until the model takes it. Returns whether it stays, or is gone already.
     pub fn defer_free(
         &mut self,
         m: &Manager<'_, ReplayHost>,
