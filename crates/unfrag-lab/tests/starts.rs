@@ -10,7 +10,7 @@ use unfrag_lab::era::Era;
 use unfrag_lab::replay::StartChoice;
 use unfrag_lab::replay::causes::{Causes, causes};
 use unfrag_lab::replay::model::Prepared;
-use unfrag_lab::replay::start::Before;
+use unfrag_lab::replay::start::BeforeAnchor;
 use unfrag_lab::replay::start::PcpTrace;
 use unfrag_lab::replay::start::{Frame, Start};
 use unfrag_lab::replay::{model::fitted, start::Anchor};
@@ -156,8 +156,8 @@ fn start_between(before: &Maker, anchor: &Snapshot, after: &Maker, unmovable: u6
     let walked = |m: &Maker| causes(&m.rec, era, frames, 0, u64::MAX, None).unwrap();
     let mut anchor = Anchor::read(anchor, 1).unwrap();
     anchor.blocks = vec![Some([unmovable, 0])];
-    anchor.before = Some(Before::of(&walked(before)));
-    anchor.waited = PcpTrace::of(&after.rec, era, frames, 1, 0);
+    anchor.before = Some(BeforeAnchor::of(&walked(before)));
+    anchor.pcp_trace = PcpTrace::of(&after.rec, era, frames, 1, 0);
     let rules = preset("6.18").unwrap().rules;
     fitted(&anchor, &walked(after), rules, Sysctl::default()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! What a recording says about the reclaim of its kernel: which pages it took, and how fast it was.
+//! The reclaim of the recorded kernel: which pages it took, and how fast it was.
 
 use super::operations::{Action, Causes, Op};
 use super::tasks::kswapd_of;
@@ -26,7 +26,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Of the run of a node's kswapd that was under way at a time, or the last before it.
+    /// Nanoseconds for a page that a node's kswapd looked at, in its run at a time, or the last before it.
     pub fn ns_per_look(&self, node: NodeId, time: u64) -> u64 {
         let runs = self.runs.get(&node).map_or(&[][..], |runs| runs);
         let i = runs.partition_point(|r| r.0 <= time);
@@ -35,10 +35,10 @@ impl Pace {
     }
 }
 
-/// What a recording says about the reclaim of its kernel.
+/// The reclaim of the recorded kernel.
 #[derive(Clone, Debug)]
 pub struct RecordedReclaim {
-    /// By operation: an allocation whose page reclaim took.
+    /// By operation: whether it allocates a page that reclaim took later.
     pub cold: Vec<bool>,
     /// Frames in use at the start that reclaim took.
     pub cold_at_start: Vec<u32>,
@@ -50,8 +50,8 @@ pub struct RecordedReclaim {
     pub pages: u64,
 }
 
-/// Fewer pages than this say nothing about a run's share of its CPU.
-const BATCH: u64 = 32;
+/// A run that freed fewer pages than this says nothing about the share of its CPU that kswapd had.
+const FEWEST_FREED: u64 = 32;
 
 /// A run of a node's kswapd on the recorded host.
 struct Run {
@@ -95,8 +95,8 @@ fn runs(ops: &[Op], kswapd_of: &[Option<NodeId>]) -> Vec<Run> {
     runs
 }
 
-/// For how much of a run kswapd had its CPU: all but the time from an event of another task to the
-/// next event of another task there, without one of kswapd in between.
+/// For how long of a run kswapd had its CPU: the whole run, less each time between two events of other
+/// tasks on that CPU without an event of kswapd in between.
 pub(super) fn own_time(events: &Events, is_kswapd: &[bool], from: u64, to: u64) -> u64 {
     let first = events.time.partition_point(|&t| t < from);
     let (mut its_cpu, mut others_since, mut lost) = (None, None, 0);
@@ -198,7 +198,7 @@ impl RecordedReclaim {
             .map_or(0, |kib| kib / 4);
         let written = steepest(rec, "pswpout");
         let mut paces: BTreeMap<NodeId, Vec<(u64, u64)>> = BTreeMap::new();
-        for (r, own) in runs.iter().filter(|(r, _)| r.freed >= BATCH) {
+        for (r, own) in runs.iter().filter(|(r, _)| r.freed >= FEWEST_FREED) {
             let ns = ns_per_scanned * (r.to - r.from) / own.max(&1);
             paces.entry(r.node).or_default().push((r.from, ns));
         }

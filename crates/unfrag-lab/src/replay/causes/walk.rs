@@ -1,5 +1,5 @@
-//! The walk over a trace: what is known of each frame and each task, and what an allocation or a free
-//! means by it.
+//! The state of a walk over a trace: what is known of each frame and each task. From it follows what an
+//! allocation or a free means.
 //!
 //! Invariant: `out.ops` is in the order of the trace; what belongs between them waits in `inserts`.
 
@@ -13,15 +13,15 @@ use unfrag::{Gfp, NodeId};
 use unfrag_linux::recording::{Events, Recording};
 use unfrag_linux::{Error, Result};
 
-/// Use of a frame while the trace is walked.
+/// What is known of a frame at this event of the trace: nothing, not in use, in use.
 pub(super) const UNKNOWN: u8 = 0;
 pub(super) const IDLE: u8 = 1;
 pub(super) const LIVE: u8 = 2;
 
-/// How late the free may come that a trace of several CPUs shows after the next allocation.
+/// Longest time by which the free of a frame may follow its next allocation in a trace of several CPUs.
 pub const INVERSION_NS: u64 = 20_000_000;
 
-/// What the mask of a huge-page fault holds at least.
+/// Flags that every huge-page fault has.
 const HUGE_FAULT: Gfp = Gfp::HIGHMEM
     .union(Gfp::MOVABLE)
     .union(Gfp::COMP)
@@ -30,11 +30,22 @@ const HUGE_FAULT: Gfp = Gfp::HIGHMEM
 /// What is known of a node's kswapd.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Kswapd {
-    /// It runs (between its wake and what ends it).
+    /// Whether it runs: it woke, and has not ended.
     pub(super) runs: bool,
+    /// Whether a request called for it while it ran.
     pub(super) wakeup_between: bool,
-    /// Where its last page event stands among the operations.
+    /// Its last page event: number of the operation after it, and time.
     pub(super) last: Option<(usize, u64)>,
+}
+
+/// An allocated page directory of a new process, with which a kernel stack was taken.
+pub(super) struct PageDirectory {
+    /// Number of the operation.
+    pub(super) op: usize,
+    pub(super) cpu: u16,
+    pub(super) time: u64,
+    /// Whether its stack is known.
+    pub(super) has_stack: bool,
 }
 
 /// The walk at one event of the trace.
@@ -44,8 +55,8 @@ pub(super) struct Walk {
     pub(super) state: Vec<u8>,
     /// Whether the trace says when compaction migrates.
     pub(super) phases_known: bool,
-    /// Until when a late free of this frame belongs to an allocation before.
-    pub(super) late: std::collections::HashMap<u32, u64>,
+    /// By frame: until when a free belongs to the allocation before the last.
+    pub(super) late_frees: std::collections::HashMap<u32, u64>,
     pub(super) task_state: Vec<u8>,
     pub(super) task: u32,
     pub(super) interrupted: bool,
@@ -53,8 +64,8 @@ pub(super) struct Walk {
     pub(super) cpu: u16,
     pub(super) from: u64,
     /// Sources of migrations without a known target, oldest first.
-    pub(super) waiting: std::collections::VecDeque<u32>,
-    /// Moves to places that were not known at once.
+    pub(super) unpaired_sources: std::collections::VecDeque<u32>,
+    /// Migrations whose target was not known at once.
     pub(super) moves: u32,
     /// Order for which a task compacts.
     pub(super) compacts_for: std::collections::HashMap<u32, u8>,
@@ -66,18 +77,17 @@ pub(super) struct Walk {
     pub(super) kswapd: std::collections::BTreeMap<NodeId, Kswapd>,
     /// By task: the node whose kswapd it is.
     pub(super) kswapd_of: Vec<Option<NodeId>>,
-    /// Task, time and length of the row of a worker's unexplained frees at hand.
+    /// Task, time and length of the present row of unexplained frees by a worker.
     pub(super) row: (u32, u64, u64),
-    /// Insertions to make: before operation i.
+    /// Operations to insert, and the number of the operation that each goes before.
     pub(super) inserts: Vec<(usize, Op)>,
-    /// Whether nothing is known of the start but counts.
+    /// Whether only counts are known of the start.
     pub(super) by_counts: bool,
-    /// For each frame the number of operations before its last event, and the CPU of that, by counts
-    /// only.
+    /// For each frame the number of operations before its last event, and its CPU. Only if `by_counts`.
     pub(super) last: Vec<(u32, u16)>,
-    /// Page directories: operation, CPU and time, and whether a stack came with it.
-    pub(super) directories: Vec<(usize, u16, u64, bool)>,
-    /// Frames that a worker freed in a row without a past, and when the last.
+    /// Page directories of new processes, in order. Only if `by_counts`.
+    pub(super) directories: Vec<PageDirectory>,
+    /// Frames without a past that a worker freed in a row; then its task and the time of the last.
     pub(super) batch: Vec<u32>,
     pub(super) batch_task: (u32, u64),
 }
@@ -115,14 +125,14 @@ impl Walk {
             },
             state,
             phases_known: shows_migration(rec),
-            late: Default::default(),
+            late_frees: Default::default(),
             task_state,
             task: 0,
             interrupted: false,
             time: 0,
             cpu: 0,
             from,
-            waiting: Default::default(),
+            unpaired_sources: Default::default(),
             moves: 0,
             compacts_for: Default::default(),
             leaving: vec![],
@@ -214,7 +224,12 @@ impl Walk {
             let n = self.out.ops.len();
             self.last[pfn as usize..(pfn + (1 << order)) as usize].fill((n as u32, self.cpu));
             if is_page_directory(order, gfp) {
-                self.directories.push((n, self.cpu, self.time, false));
+                self.directories.push(PageDirectory {
+                    op: n,
+                    cpu: self.cpu,
+                    time: self.time,
+                    has_stack: false,
+                });
             }
         }
         self.push(Action::alloc(pfn, order, gfp));
@@ -224,7 +239,7 @@ impl Walk {
     /// Rule 3.
     #[cold]
     pub(super) fn alloc_of_live(&mut self, pfn: u32) {
-        self.late.insert(pfn, self.time + INVERSION_NS);
+        self.late_frees.insert(pfn, self.time + INVERSION_NS);
         self.out.classes.inverted += 1;
         self.push(Action::free(pfn, 0));
     }
@@ -234,7 +249,7 @@ impl Walk {
         let (pfn, order) = self.frame(pfn, order)?;
         self.out.events += 1;
         self.out.classes.freed_pages += 1 << order;
-        if !self.late.is_empty() && self.is_late(pfn) {
+        if !self.late_frees.is_empty() && self.is_late(pfn) {
             return Ok(());
         }
         let mut t = self.task_state[self.task as usize];
@@ -280,7 +295,7 @@ impl Walk {
     #[cold]
     pub(super) fn is_late(&mut self, pfn: u32) -> bool {
         let now = self.time;
-        match self.late.remove(&pfn) {
+        match self.late_frees.remove(&pfn) {
             Some(until) if now <= until => true,
             Some(_) => {
                 self.out.classes.inverted -= 1;

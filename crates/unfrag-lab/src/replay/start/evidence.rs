@@ -1,4 +1,4 @@
-//! What a trace says of the time before it: who allocated a frame first, and from where.
+//! What a trace says of the time before it: which CPU allocated a frame first, and from which list.
 //!
 //! Invariant: only operations of the trace are read here, never a snapshot.
 
@@ -85,8 +85,8 @@ impl Evidence {
         }
     }
 
-    /// Who took each frame of a zone first: turn, CPU, and what for. `None` for those that nobody took
-    /// with a request of a mobility type.
+    /// The first allocation of each frame of a zone: turn, CPU and migratetype. `None` for frames without an
+    /// allocation of an ordinary type.
     pub(super) fn takers(&self, lo: u32, len: usize) -> Vec<Option<(usize, usize, MigrateType)>> {
         let mut takers = vec![None; len];
         for (turn, first) in self.firsts.iter().enumerate() {
@@ -106,16 +106,16 @@ impl Evidence {
 
 /// What the trace up to the anchor says of the frames at it, for a start at the anchor.
 #[derive(Clone, Debug, Default)]
-pub struct Before {
+pub struct BeforeAnchor {
     /// How each frame was left; frames beyond were not touched.
-    left: Vec<Left>,
+    left: Vec<LeftAs>,
     /// CPU and block of each free, in turn.
     frees: Vec<(usize, HostBlock)>,
 }
 
 /// How the operations up to the anchor left a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum LeftAs {
     /// As it was.
     #[default]
     Untouched,
@@ -125,22 +125,22 @@ pub(super) enum Left {
     Freed(u32),
 }
 
-impl Before {
+impl BeforeAnchor {
     /// What the operations of a trace that ends at the anchor left behind.
-    pub fn of(causes: &Causes) -> Before {
-        let mut b = Before {
-            left: vec![Left::Untouched; causes.first.len()],
+    pub fn of(causes: &Causes) -> BeforeAnchor {
+        let mut b = BeforeAnchor {
+            left: vec![LeftAs::Untouched; causes.first.len()],
             frees: vec![],
         };
         for op in &causes.ops {
             if let Action::Stack { index } = op.action {
                 for p in causes.stacks[index.get() as usize] {
-                    b.left[p as usize] = Left::Used;
+                    b.left[p as usize] = LeftAs::Used;
                 }
             } else if let Some((block, _)) = op.allocated() {
-                b.left[block.indices()].fill(Left::Used);
+                b.left[block.indices()].fill(LeftAs::Used);
             } else if let Some(block) = op.freed() {
-                b.left[block.indices()].fill(Left::Freed(b.frees.len() as u32));
+                b.left[block.indices()].fill(LeftAs::Freed(b.frees.len() as u32));
                 b.frees.push((op.cpu.into(), block));
             }
         }
@@ -148,14 +148,14 @@ impl Before {
     }
 
     /// How a frame was left.
-    pub(super) fn left(&self, pfn: u32) -> Left {
+    pub(super) fn left(&self, pfn: u32) -> LeftAs {
         self.left.get(pfn as usize).copied().unwrap_or_default()
     }
 
     /// The block with which a frame was freed last, if it is free since.
     pub(super) fn freed(&self, pfn: u32) -> Option<HostBlock> {
         match self.left(pfn) {
-            Left::Freed(turn) => Some(self.frees[turn as usize].1),
+            LeftAs::Freed(turn) => Some(self.frees[turn as usize].1),
             _ => None,
         }
     }
@@ -163,7 +163,7 @@ impl Before {
     /// Blocks that are free as they were freed, and the CPU of that, the latest first.
     pub(super) fn freed_blocks(&self) -> impl Iterator<Item = (usize, HostBlock)> {
         let whole = |(turn, (_, block)): &(usize, (usize, HostBlock))| {
-            let as_freed = |p| self.left(p) == Left::Freed(*turn as u32);
+            let as_freed = |p| self.left(p) == LeftAs::Freed(*turn as u32);
             block.frames().all(as_freed)
         };
         let turns = self.frees.iter().copied().enumerate().rev();

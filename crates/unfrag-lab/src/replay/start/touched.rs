@@ -1,6 +1,6 @@
-//! What the trace before the anchor did to the frames, to walk a start back from the anchor.
+//! The effect of the trace before the anchor on the frames, with which a start is walked back from the anchor.
 
-use super::arrange::{Ground, Known};
+use super::arrange::{FrameState, ZoneFrames};
 use crate::replay::causes::{Action, Causes, Op};
 
 /// What the operations before the anchor did to the frames that they touched.
@@ -32,24 +32,24 @@ impl TouchedFrames {
         self.left[pfn as usize].is_some()
     }
 
-    /// From the start to the anchor.
-    pub(super) fn apply(&self, ground: &mut Ground) {
-        let left = &self.left[ground.lo as usize..];
-        for (known, left) in ground.known.iter_mut().zip(left) {
+    /// Changes the states from those at the start to those at the anchor.
+    pub(super) fn apply(&self, zone_frames: &mut ZoneFrames) {
+        let left = &self.left[zone_frames.lo as usize..];
+        for (states, left) in zone_frames.states.iter_mut().zip(left) {
             match left {
-                Some(true) => *known = Known::Freed,
-                Some(false) => *known = Known::Used,
+                Some(true) => *states = FrameState::Freed,
+                Some(false) => *states = FrameState::Used,
                 None => {}
             }
         }
     }
 
-    /// From the anchor to the start, where what was touched was as `at_start` says.
-    pub(super) fn undo(&self, ground: &mut Ground, at_start: &[Known]) {
-        let left = &self.left[ground.lo as usize..];
-        for ((known, left), start) in ground.known.iter_mut().zip(left).zip(at_start) {
+    /// Changes the states from those at the anchor to those at the start, which `at_start` has.
+    pub(super) fn undo(&self, zone_frames: &mut ZoneFrames, at_start: &[FrameState]) {
+        let left = &self.left[zone_frames.lo as usize..];
+        for ((states, left), start) in zone_frames.states.iter_mut().zip(left).zip(at_start) {
             if left.is_some() {
-                *known = *start;
+                *states = *start;
             }
         }
     }
