@@ -73,7 +73,7 @@ pub enum Action {
         /// Its first frame.
         pfn: Packed<u32>,
     },
-    /// Free a block that the trace shows nobody allocate (a kernel stack, perhaps).
+    /// Free a block without a traced allocation (a kernel stack, perhaps).
     FreeUnseen {
         /// Order of the block.
         order: u8,
@@ -151,7 +151,7 @@ impl Action {
         Action::FreeReclaimed { order, pfn }
     }
 
-    /// Frees a block that the trace shows nobody allocate.
+    /// Frees a block without a traced allocation.
     #[inline]
     pub fn free_unseen(pfn: u32, order: u8) -> Action {
         let pfn = pfn.into();
@@ -240,8 +240,8 @@ impl Op {
         }
     }
 
-    /// Pages that it takes from the free ones; negative if it gives some back. What nobody was seen to
-    /// allocate or free does not count.
+    /// Pages that it takes from the free ones; negative if it frees some. Untraced allocations, and frees
+    /// without a traced allocation, do not count.
     pub fn pages_taken(&self) -> i64 {
         match self.action {
             Action::Alloc { order, .. } | Action::AllocRaced { order, .. } => 1 << order,

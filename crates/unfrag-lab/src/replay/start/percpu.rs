@@ -130,7 +130,7 @@ fn free_before_refill(
 /// does not show waited there as huge pages.
 const HUGE: u8 = 9;
 
-/// Turn of the first block that nobody takes: after all that somebody does.
+/// Turn of the first block without an allocation: after all those with one.
 const UNTAKEN: usize = usize::MAX / 2;
 
 /// The per-CPU lists of a zone, to be filled.
@@ -144,7 +144,7 @@ pub(super) struct ZonePcp<'a> {
     pub(super) before: &'a BeforeAnchor,
     pub(super) pcp_trace: Option<&'a PcpTrace>,
     pub(super) types: &'a [(u32, MigrateType)],
-    /// Who took each frame first.
+    /// The first allocation of each frame: turn, CPU and migratetype.
     pub(super) takers: &'a [Option<(usize, usize, MigrateType)>],
 }
 

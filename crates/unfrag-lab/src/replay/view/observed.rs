@@ -19,7 +19,7 @@ pub fn render(report: &Report, width: usize) -> String {
     let mut out = String::new();
     wrap(&mut out, &recording_sentence(report), width);
     let text = format!(
-        "Observed: evenly_spread page where the trace put it, starting at the {} of the first snapshot in \
+        "Observed: every page where the trace put it, starting at the {} of the first snapshot in \
          the trace. Nothing is predicted; this checks the recording.",
         report.start
     );
