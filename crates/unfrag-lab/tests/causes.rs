@@ -120,7 +120,7 @@ fn rule_1_kcompactd_compacts_though_its_begin_was_not_recorded() {
 }
 
 #[test]
-fn rule_1_what_is_freed_while_migrating_is_a_source_though_nobody_saw_it_filled() {
+fn rule_1_a_free_while_migrating_is_a_source() {
     let mut m = Maker::default();
     m.task("kcompactd0").alloc(100, 0, USER_PAGE);
     begin(&mut m);
@@ -181,7 +181,7 @@ fn rule_1_an_unused_target_was_free_at_the_start() {
 
 /// `spec: linux-6.1 7.6`: 6.18 emits the event though the page goes back to the private list.
 #[test]
-fn rule_1_today_a_target_that_goes_back_unused_shows_while_migrating() {
+fn rule_1_newer_kernels_show_returned_targets() {
     let mut m = Maker::default();
     begin(&mut m);
     isolate(&mut m, 2);
@@ -270,7 +270,7 @@ fn a_move_knows_for_which_order_memory_is_compacted() {
 }
 
 #[test]
-fn rule_2_without_entries_the_source_that_waits_longest_is_found_by_its_free() {
+fn rule_2_without_entries_the_oldest_source_is_matched() {
     let mut m = Maker::default();
     m.alloc(100, 0, USER_PAGE).alloc(101, 0, USER_PAGE);
     begin(&mut m);
@@ -333,7 +333,7 @@ fn rule_3_a_free_much_later_ends_the_second_allocation() {
 }
 
 #[test]
-fn rule_4_four_frames_that_a_worker_frees_and_nobody_allocated_were_a_kernel_stack() {
+fn rule_4_four_untraced_frames_freed_by_a_worker_are_a_stack() {
     let mut m = Maker::default();
     m.task("kworker/0:1");
     free_all(&mut m, &[200, 201, 202, 203]);
@@ -343,7 +343,7 @@ fn rule_4_four_frames_that_a_worker_frees_and_nobody_allocated_were_a_kernel_sta
 }
 
 #[test]
-fn rule_4_a_stack_is_no_migrations_target_and_a_users_pages_are_no_stack() {
+fn rule_4_only_a_worker_frees_a_stack() {
     let mut m = Maker::default();
     m.alloc(100, 2, USER_PAGE);
     begin(&mut m);
@@ -359,7 +359,7 @@ fn rule_4_a_stack_is_no_migrations_target_and_a_users_pages_are_no_stack() {
 }
 
 #[test]
-fn rule_4_three_frames_were_none() {
+fn rule_4_three_frames_are_no_stack() {
     let mut m = Maker::default();
     m.task("kworker/0:1");
     free_all(&mut m, &[200, 201, 202]);
@@ -368,7 +368,7 @@ fn rule_4_three_frames_were_none() {
 }
 
 #[test]
-fn rule_4_by_counts_a_worker_frees_what_was_taken_with_the_next_page_directory() {
+fn rule_4_by_counts_a_stack_is_taken_with_the_next_page_directory() {
     let mut m = Maker::default();
     m.task("shell").alloc(300, 1, PAGE_DIRECTORY).free(203, 0);
     m.alloc(302, 1, PAGE_DIRECTORY)
@@ -418,7 +418,7 @@ fn rule_4_by_counts_frees_of_a_worker_far_apart_are_no_stack() {
 }
 
 #[test]
-fn rule_5_what_kswapd_and_direct_reclaim_free_is_marked_as_given() {
+fn rule_5_frees_by_kswapd_and_direct_reclaim_are_marked() {
     let mut m = Maker::default();
     m.alloc(100, 2, USER_PAGE)
         .alloc(104, 0, USER_PAGE)
@@ -485,7 +485,7 @@ fn a_run_of_kswapd_ends_with_its_last_page_if_that_is_later() {
 }
 
 #[test]
-fn a_call_for_kswapd_in_between_means_that_the_run_ended_with_its_last_page() {
+fn a_wakeup_ends_the_run_at_its_last_page() {
     let mut m = Maker::default();
     m.alloc(100, 0, USER_PAGE);
     wake(&mut m);

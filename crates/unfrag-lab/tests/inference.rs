@@ -1,8 +1,8 @@
-//! What left no event, inferred under the recorded kernel's rules. `spec: linux-6.1 10`
+//! Allocations without an event, inferred under the recorded kernel's rules. `spec: linux-6.1 10`
 
 mod recording_support;
 
-use recording_support::machine::{FIRST, PAGES, memory, movable, settle, sim, start};
+use recording_support::machine::{FIRST, PAGES, memory, movable, op, settle, sim, start};
 use recording_support::synthetic::PAGE_DIRECTORY;
 use unfrag::{Gfp, MigrateType};
 use unfrag_lab::replay::causes::{Action, Causes, Op};
@@ -26,15 +26,6 @@ fn waiting(pages: &[u32]) -> Start {
     s.free = vec![movable(FIRST + 1024, 10), movable(FIRST + 2048, 10)];
     settle(&mut s);
     s
-}
-
-fn op(action: Action) -> Op {
-    Op {
-        time: 1,
-        task: 0,
-        cpu: 0,
-        action,
-    }
 }
 
 fn alloc(page: u32, gfp: Gfp) -> Op {

@@ -132,7 +132,7 @@ fn run(rec: &Recording, kernel: &str, watch: &mut dyn Watch) -> Report {
 }
 
 #[test]
-fn the_kswapd_of_the_node_that_was_asked_runs() {
+fn the_kswapd_of_the_pressed_node_runs() {
     let rec = pressure_on_node_1();
     for kernel in ["6.1", "6.18", "2.6.32", "5.6"] {
         let mut sound = Sound::default();
@@ -166,7 +166,7 @@ fn the_kswapd_of_the_node_that_was_asked_runs() {
 
 /// Each kswapd's runs are its own, though they overlap.
 #[test]
-fn runs_of_two_daemons_are_told_apart() {
+fn runs_of_two_kswapds_are_separate() {
     let mut m = Maker::default();
     let wake = |m: &mut Maker, node: u64| {
         let fields = [("nid", node), ("order", 0)];
@@ -202,7 +202,7 @@ fn runs_of_two_daemons_are_told_apart() {
 }
 
 #[test]
-fn another_size_of_memory_is_refused_where_it_would_have_to_be_shared_out() {
+fn resizing_several_nodes_is_an_error() {
     let options = Options {
         memory: Some(1 << 30),
         ..Options::default()

@@ -249,8 +249,9 @@ const PGSTEAL_KSWAPD: u64 = 164_424;
 const PAGEOUTRUN: u64 = 46;
 const ALLOCSTALL: u64 = 11;
 
+/// `spec: linux-mm 4.8`
 #[test]
-fn the_model_s_own_reclaim_takes_what_the_kernel_s_took_spec_4_8() {
+fn modelled_reclaim_takes_what_the_kernel_took() {
     let Some(rec) = pressure() else { return };
     let report = run(rec, StartChoice::Exact, Mode::Predict);
     let totals = &report.kernels[0].totals;

@@ -1,11 +1,12 @@
-//! The machine of a replay: what asks and frees do where the model's frames are not the recorded ones.
+//! The simulation of a replay: allocations and frees where the model's frames are not the recorded ones.
 
 mod recording_support;
 
-use recording_support::machine::{FIRST, PAGES, empty, memory, sim};
+use recording_support::machine::{FIRST, PAGES, empty, memory, op, sim};
 use unfrag::{CpuId, Gfp, Order, Pfn, Request, ZoneId};
 use unfrag_lab::replay::causes::{Action, Causes, Op};
 use unfrag_lab::replay::model::Sim;
+use unfrag_lab::replay::start::Start;
 
 const MOVABLE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
 const HUGE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::COMP).union(Gfp::NOWARN);
@@ -18,15 +19,6 @@ const ZONE: ZoneId = ZoneId(0);
 
 /// A frame of the recorded host, well away from where the model puts things.
 const THERE: u32 = FIRST + 5000;
-
-fn op(action: Action) -> Op {
-    Op {
-        time: 0,
-        task: 7,
-        cpu: 0,
-        action,
-    }
-}
 
 fn apply(sim: &mut Sim, action: Action) {
     sim.apply(&op(action), &Causes::default());
@@ -60,7 +52,7 @@ fn unused(sim: &Sim) -> u64 {
 }
 
 #[test]
-fn a_frame_of_the_recorded_host_names_one_of_the_model() {
+fn a_recorded_frame_stands_for_one_of_the_model() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
@@ -114,7 +106,7 @@ fn several_blocks_can_be_freed_as_one() {
 }
 
 #[test]
-fn a_free_of_what_the_model_never_gave_is_dropped_and_counted() {
+fn a_free_without_an_allocation_is_dropped_and_counted() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
@@ -125,7 +117,7 @@ fn a_free_of_what_the_model_never_gave_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_huge_page_that_failed_there_and_succeeds_here_serves_the_small_pages() {
+fn a_gained_huge_page_serves_the_small_pages() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
@@ -165,7 +157,7 @@ fn another_tasks_small_pages_are_no_pieces() {
 }
 
 #[test]
-fn a_request_that_failed_there_and_nobody_will_free_is_given_back() {
+fn a_gained_block_is_freed_at_once() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
@@ -175,7 +167,7 @@ fn a_request_that_failed_there_and_nobody_will_free_is_given_back() {
 }
 
 /// All memory in single pages, each second of them free: no huge page can be had.
-fn checkered<'m>(start: &unfrag_lab::replay::start::Start, memory: &'m mut [u64]) -> Sim<'m> {
+fn checkered<'m>(start: &Start, memory: &'m mut [u64]) -> Sim<'m> {
     let mut s = sim(start, memory);
     let all = Request::new(Order::ZERO, MOVABLE | Gfp::MEMALLOC);
     let pages: Vec<Pfn> = (0..PAGES).map(|_| s.manager.alloc(&all).unwrap()).collect();
@@ -187,7 +179,7 @@ fn checkered<'m>(start: &unfrag_lab::replay::start::Start, memory: &'m mut [u64]
 }
 
 #[test]
-fn a_huge_page_that_succeeded_there_and_fails_here_is_taken_in_small_pages() {
+fn a_lost_huge_page_is_taken_in_small_pages() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = checkered(&start, &mut memory);
@@ -212,7 +204,7 @@ fn a_request_that_fails_in_both_is_counted_so() {
 }
 
 #[test]
-fn a_page_that_moved_there_is_freed_by_its_new_name() {
+fn a_moved_page_is_freed_at_its_new_frame() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
@@ -256,12 +248,7 @@ fn move_lowest_block(s: &mut Sim, order: u8) {
 }
 
 /// A machine with compaction as given after those moves.
-fn compacted<'m>(
-    start: &unfrag_lab::replay::start::Start,
-    memory: &'m mut [u64],
-    gfp: Gfp,
-    order: u8,
-) -> Sim<'m> {
+fn compacted<'m>(start: &Start, memory: &'m mut [u64], gfp: Gfp, order: u8) -> Sim<'m> {
     let mut s = sim(start, memory);
     s.enable_compaction();
     checkered_by_name(&mut s, gfp);
@@ -269,8 +256,9 @@ fn compacted<'m>(
     s
 }
 
+/// `spec: linux-mm 5.1`
 #[test]
-fn what_compaction_moved_there_moves_here_to_the_top_of_the_zone_spec_5_1() {
+fn compaction_moves_pages_to_the_top_of_the_zone() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = compacted(&start, &mut memory, MOVABLE, 9);
@@ -287,8 +275,9 @@ fn what_compaction_moved_there_moves_here_to_the_top_of_the_zone_spec_5_1() {
     assert_eq!(s.tally.small_instead, 0);
 }
 
+/// `spec: linux-6.1 3`
 #[test]
-fn what_moved_ahead_of_demand_waits_on_the_cpus_list_spec_6_1_3() {
+fn pages_moved_ahead_of_demand_stay_on_the_pcp_list() {
     for (order, waits) in [(0, true), (9, false)] {
         let start = empty();
         let mut memory = memory(&start);
@@ -303,7 +292,7 @@ fn what_moved_ahead_of_demand_waits_on_the_cpus_list_spec_6_1_3() {
 }
 
 #[test]
-fn what_cannot_move_stays_and_is_counted() {
+fn unmovable_pages_stay_and_are_counted() {
     let start = empty();
     let mut memory = memory(&start);
     let s = compacted(&start, &mut memory, Gfp::KERNEL, 9);

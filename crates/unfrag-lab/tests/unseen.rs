@@ -1,4 +1,4 @@
-//! What left no event is found by its counter. `spec: linux-6.1 7.6`
+//! Allocations without an event are found by the counter of vmstat. `spec: linux-6.1 7.6`
 
 mod recording_support;
 
@@ -61,7 +61,7 @@ fn pages_unseen(op: &Op) -> Option<u32> {
 }
 
 #[test]
-fn pages_that_only_the_counter_shows_are_allocated_beside_the_next_request_of_the_kernel() {
+fn untraced_pages_go_before_the_next_kernel_request() {
     let rec = recording(12);
     let causes = unseen(&rec);
     let at: Vec<usize> = (0..causes.ops.len())

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn members_stand_in_the_order_of_their_paces_however_many_threads_run_them() {
+    fn members_are_in_the_order_of_their_paces_on_any_number_of_threads() {
         for threads in [1, 2, 4] {
             let one = |pace: u32, watch: &mut dyn Watch| {
                 watch.progress(10, 10);

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kswapd_has_its_cpu_but_for_what_lies_between_two_events_of_others_there() {
+    fn time_between_two_events_of_other_tasks_is_not_kswapds() {
         // Task 1 is kswapd. It goes from CPU 0 to CPU 1 at 60.
         let seen = [
             (0, 0, 1),

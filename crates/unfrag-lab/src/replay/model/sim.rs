@@ -69,8 +69,8 @@ pub struct Sim<'m> {
     next_tick: Option<u64>,
     /// What happened.
     pub tally: Tally,
-    /// By task: a huge page that it got here instead of the small ones it took there: model frame of the
-    /// next piece, and pieces left.
+    /// By task: a huge page of the model in place of small pages on the recorded host: model frame of the next
+    /// piece, and pieces left.
     huge_pages: BTreeMap<u32, (u32, u32)>,
     /// By number of the migration: the model frame of a page whose new recorded frame is not known yet.
     in_migration: BTreeMap<u32, u32>,
