@@ -1,4 +1,4 @@
-//! The indexes of fragmentation of what procfs shows at one moment, of a recording or of this host.
+//! The fragmentation indexes of memory at one moment, from the procfs files of a recording or of this host.
 //!
 //! Invariant: every number is the kernel's own, or made from buddyinfo by the formulas of
 //! [`unfrag::stat`]; what could not be read is named in [`Moment::unread`], never guessed.
@@ -30,7 +30,7 @@ pub struct Moment {
     pub name: String,
     /// One for each populated zone.
     pub zones: Vec<ZoneState>,
-    /// Files that would have told more, and why they did not.
+    /// Files that could not be read, and why.
     pub unread: Vec<Unread>,
 }
 

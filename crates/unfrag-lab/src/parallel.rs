@@ -1,17 +1,17 @@
-//! Independent pieces of work on all CPUs, with their results in order.
+//! Independent jobs on several threads, with their results in order.
 //!
-//! Invariant: what comes out does not depend on the number of threads.
+//! Invariant: the results do not depend on the number of threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// As many as there are CPUs to run on.
+/// The number of CPUs that this process may run on.
 pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Does jobs 0 to `jobs`, as many at a time as `threads` says. The caller's thread does the first of
-/// them, and others, by `own`; the rest is done by `other`.
+/// Does jobs 0 to `jobs`, as many at a time as `threads` says. The caller's thread does the first job, and
+/// some of the others, by `own`; all other threads do theirs by `other`.
 pub(crate) fn each<T: Send>(
     jobs: usize,
     threads: usize,

@@ -103,7 +103,7 @@ fn pageblock_type_error_is_measured_like_the_order_distribution() {
 }
 
 #[test]
-fn a_forecaster_without_error_leaves_no_skill_to_speak_of() {
+fn there_is_no_skill_if_the_forecaster_has_no_error() {
     let z = || zone("Normal", 1000, [8, 0, 0]);
     let a = compare(z(), 0, z(), z());
     assert_eq!(a.order_distribution_error.skill, None);

@@ -112,7 +112,7 @@ fn one_snapshot_read_late_does_not_move_the_clock() {
 }
 
 #[test]
-fn one_sharp_counter_is_too_little_to_tell() {
+fn one_dated_snapshot_gives_no_offset() {
     assert_eq!(
         Clock::of(&recording(700_000_000, false, 4..6))
             .unwrap()

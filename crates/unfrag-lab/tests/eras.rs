@@ -30,7 +30,7 @@ fn a_number_without_a_type_has_none() {
 }
 
 #[test]
-fn without_contiguous_areas_isolation_is_the_fourth() {
+fn without_cma_isolate_is_the_fourth() {
     let e = era("6.1.0");
     assert_eq!(e.migratetype_without_cma(4), Some(MigrateType::Isolate));
     assert_eq!(e.migratetype_without_cma(1), Some(MigrateType::Movable));
@@ -85,7 +85,7 @@ fn a_release_that_is_no_version_is_an_error_that_shows_it() {
 }
 
 #[test]
-fn only_today_are_returned_targets_shown() {
+fn only_6_18_shows_returned_targets() {
     assert!(era("6.18.0").shows_returned_targets());
     assert!(!era("6.1.0").shows_returned_targets());
 }

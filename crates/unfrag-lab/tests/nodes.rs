@@ -7,11 +7,10 @@ use std::collections::BTreeSet;
 use unfrag::{Gfp, Manager, NodeId};
 use unfrag_lab::era::Era;
 use unfrag_lab::replay::Report;
-use unfrag_lab::replay::causes::RecordedReclaim;
-use unfrag_lab::replay::causes::{Do, Op, causes};
+use unfrag_lab::replay::causes::{Action, RecordedReclaim, causes};
 use unfrag_lab::replay::model::Prepared;
 use unfrag_lab::replay::model::ReplayHost;
-use unfrag_lab::replay::{Options, StartChoice, Unwatched, Watch, replay};
+use unfrag_lab::replay::{NoWatch, Options, StartChoice, Watch, replay};
 use unfrag_linux::freelists::{FreeArea, FreeList, FreeLists, Zone};
 use unfrag_linux::recording::{Recording, Snapshot, SnapshotFile};
 
@@ -133,7 +132,7 @@ fn run(rec: &Recording, kernel: &str, watch: &mut dyn Watch) -> Report {
 }
 
 #[test]
-fn the_kswapd_of_the_node_that_was_asked_runs() {
+fn the_kswapd_of_the_pressed_node_runs() {
     let rec = pressure_on_node_1();
     for kernel in ["6.1", "6.18", "2.6.32", "5.6"] {
         let mut sound = Sound::default();
@@ -167,7 +166,7 @@ fn the_kswapd_of_the_node_that_was_asked_runs() {
 
 /// Each kswapd's runs are its own, though they overlap.
 #[test]
-fn runs_of_two_daemons_are_told_apart() {
+fn runs_of_two_kswapds_are_separate() {
     let mut m = Maker::default();
     let wake = |m: &mut Maker, node: u64| {
         let fields = [("nid", node), ("order", 0)];
@@ -190,18 +189,12 @@ fn runs_of_two_daemons_are_told_apart() {
     let era = Era::of("6.1.0").unwrap();
     let frames = (STARTS[1] + PAGES) as u32;
     let found = causes(&m.rec, era, frames, 0, u64::MAX, None).unwrap();
-    let runs: Vec<(Do, u8)> = found
-        .ops
-        .iter()
-        .filter(|o| matches!(o.act, Do::ReclaimBegins | Do::ReclaimEnds))
-        .map(|o: &Op| (o.act, o.node().0))
-        .collect();
+    let is_run = |a: &Action| matches!(a, Action::KswapdBegins { .. } | Action::KswapdEnds { .. });
+    let runs = found.ops.iter().map(|op| op.action).filter(is_run);
+    let runs: Vec<Action> = runs.collect();
     assert_eq!(runs.len(), 4, "{runs:?}");
-    assert_eq!(
-        runs[..2],
-        [(Do::ReclaimBegins, 0), (Do::ReclaimBegins, 1)],
-        "{runs:?}"
-    );
+    let begins = [0, 1].map(|n| Action::KswapdBegins { node: NodeId(n) });
+    assert_eq!(runs[..2], begins, "{runs:?}");
     let evidence = RecordedReclaim::of(&m.rec, &found).expect("reclaim");
     assert_eq!(evidence.wakes, 2);
     let nodes: Vec<NodeId> = evidence.pace.runs.keys().copied().collect();
@@ -209,12 +202,12 @@ fn runs_of_two_daemons_are_told_apart() {
 }
 
 #[test]
-fn another_size_of_memory_is_refused_where_it_would_have_to_be_shared_out() {
+fn resizing_several_nodes_is_an_error() {
     let options = Options {
         memory: Some(1 << 30),
         ..Options::default()
     };
-    let refused = replay(&pressure_on_node_1(), "two nodes", &options, &mut Unwatched);
+    let refused = replay(&pressure_on_node_1(), "two nodes", &options, &mut NoWatch);
     let why = refused.expect_err("two nodes").to_string();
     assert!(why.contains("several nodes (0 and 1)"), "{why}");
 }

@@ -8,10 +8,10 @@ mod recording_support;
 use recording_support::*;
 use unfrag::{CpuId, MigrateType, Order};
 use unfrag_lab::replay::answer::report::{Accuracy, Observed, Report, SnapshotError};
-use unfrag_lab::replay::causes::{Do, Op};
+use unfrag_lab::replay::causes::{Action, Op};
 use unfrag_lab::replay::model::Sim;
 use unfrag_lab::replay::{
-    CompactionChoice, Mode, Options, ReclaimChoice, StartChoice, Unwatched, replay,
+    CompactionChoice, Mode, NoWatch, Options, ReclaimChoice, StartChoice, replay,
 };
 use unfrag_linux::freelists::{FreeLists, PcpKind};
 use unfrag_linux::recording::{Recording, Snapshot};
@@ -25,7 +25,7 @@ fn run(rec: &Recording, start: StartChoice, mode: Mode) -> Report {
         mode,
         ..Options::default()
     };
-    replay(rec, "a recording", &options, &mut Unwatched).expect("a replay")
+    replay(rec, "a recording", &options, &mut NoWatch).expect("a replay")
 }
 
 fn accuracy(report: &Report) -> &Accuracy {
@@ -150,6 +150,10 @@ fn huge_p20_reaches_the_kernels_own_lists_at_fragmented() {
     sim.manager.inspect().validate().expect("sound structures");
 }
 
+fn is_kswapd_begin(op: &Op) -> bool {
+    matches!(op.action, Action::KswapdBegins { .. })
+}
+
 /// Up to the first wake of kswapd.
 const ALLOCATIONS: u64 = 219_347;
 
@@ -160,10 +164,10 @@ fn pressure_stays_on_the_kernels_own_frames_until_kswapd_runs() {
     let (plan, mut memory) = exact_plan(rec);
     let mut sim = recorded_era(rec, &plan, &mut memory);
     let ops = &plan.causes.ops;
-    let first = ops.iter().position(|o| o.act == Do::ReclaimBegins);
+    let first = ops.iter().position(|o| is_kswapd_begin(o));
     let until = ops[first.expect("kswapd ran")].time;
-    apply_until(&mut sim, ops, &plan.causes, |o| o.act == Do::ReclaimBegins);
-    println!("{:?}", plan.resolved);
+    apply_until(&mut sim, ops, &plan.causes, |o| is_kswapd_begin(o));
+    println!("{:?}", plan.inferred);
     let t = &sim.tally;
     assert_eq!((t.allocated, t.on_same_frame), (ALLOCATIONS, ALLOCATIONS));
     let taken = sim.manager.host().extfrag.as_deref().unwrap_or_default();
@@ -210,7 +214,7 @@ fn pressure_is_followed_through_reclaim_as_given() {
         reclaim: ReclaimChoice::Given,
         ..Options::default()
     };
-    let report = replay(rec, "a recording", &options, &mut Unwatched).expect("a replay");
+    let report = replay(rec, "a recording", &options, &mut NoWatch).expect("a replay");
     let a = accuracy(&report);
     show("pressure", a);
     let kswapd = first(rec, "mm_vmscan_kswapd_wake");
@@ -245,8 +249,9 @@ const PGSTEAL_KSWAPD: u64 = 164_424;
 const PAGEOUTRUN: u64 = 46;
 const ALLOCSTALL: u64 = 11;
 
+/// `spec: linux-mm 4.8`
 #[test]
-fn the_model_s_own_reclaim_takes_what_the_kernel_s_took_spec_4_8() {
+fn modelled_reclaim_takes_what_the_kernel_took() {
     let Some(rec) = pressure() else { return };
     let report = run(rec, StartChoice::Exact, Mode::Predict);
     let totals = &report.kernels[0].totals;
@@ -287,7 +292,7 @@ fn compaction_as_given_leaves_free_memory_as_the_kernel_did() {
                 compaction,
                 ..Options::default()
             };
-            let report = replay(rec, "a recording", &options, &mut Unwatched).expect("a replay");
+            let report = replay(rec, "a recording", &options, &mut NoWatch).expect("a replay");
             let totals = &report.kernels[0].totals;
             let moved = totals["migrated_pages_as_given"];
             let a = accuracy(&report).clone();

@@ -7,7 +7,7 @@ use unfrag::Manager;
 use unfrag::kernel::PRESETS;
 use unfrag_lab::replay::answer::report::{KernelReport, Report};
 use unfrag_lab::replay::model::ReplayHost;
-use unfrag_lab::replay::{Mode, Options, StartChoice, Unwatched, Watch, replay};
+use unfrag_lab::replay::{Mode, NoWatch, Options, StartChoice, Watch, replay};
 use unfrag_linux::recording::{Recording, Snapshot};
 
 fn options(kernels: &[&str]) -> Options {
@@ -18,7 +18,7 @@ fn options(kernels: &[&str]) -> Options {
 }
 
 fn run(options: &Options) -> Result<Report, String> {
-    replay(sample(), "sample", options, &mut Unwatched).map_err(|e| e.to_string())
+    replay(sample(), "sample", options, &mut NoWatch).map_err(|e| e.to_string())
 }
 
 /// Validates every structure at each n-th snapshot and at the last.
@@ -186,7 +186,7 @@ fn what_does_not_exist_is_an_error() {
         &Recording::default(),
         "none",
         &Options::default(),
-        &mut Unwatched,
+        &mut NoWatch,
     );
     assert!(e.unwrap_err().to_string().contains("no events"));
 }
@@ -197,6 +197,6 @@ fn a_recording_without_snapshots_cannot_be_replayed() {
         snapshots: vec![],
         ..sample().clone()
     };
-    let e = replay(&bare, "bare", &Options::default(), &mut Unwatched).unwrap_err();
+    let e = replay(&bare, "bare", &Options::default(), &mut NoWatch).unwrap_err();
     assert!(e.to_string().contains("snapshot"), "{e}");
 }

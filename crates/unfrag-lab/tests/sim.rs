@@ -1,11 +1,12 @@
-//! The machine of a replay: what asks and frees do where the model's frames are not the recorded ones.
+//! The simulation of a replay: allocations and frees where the model's frames are not the recorded ones.
 
 mod recording_support;
 
-use recording_support::machine::{FIRST, PAGES, empty, memory, sim};
+use recording_support::machine::{FIRST, PAGES, empty, memory, op, sim};
 use unfrag::{CpuId, Gfp, Order, Pfn, Request, ZoneId};
-use unfrag_lab::replay::causes::{Causes, Do, NONE, Op};
+use unfrag_lab::replay::causes::{Action, Causes, Op};
 use unfrag_lab::replay::model::Sim;
+use unfrag_lab::replay::start::Start;
 
 const MOVABLE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::ZERO);
 const HUGE: Gfp = Gfp::HIGHUSER_MOVABLE.union(Gfp::COMP).union(Gfp::NOWARN);
@@ -19,24 +20,28 @@ const ZONE: ZoneId = ZoneId(0);
 /// A frame of the recorded host, well away from where the model puts things.
 const THERE: u32 = FIRST + 5000;
 
-fn op(act: Do, pfn: u32, order: u8, gfp: Gfp) -> Op {
-    Op {
-        time: 0,
-        act,
-        order,
-        cpu: 0,
-        pfn,
-        other: gfp.bits(),
-        task: 7,
-    }
+fn apply(sim: &mut Sim, action: Action) {
+    sim.apply(&op(action), &Causes::default());
 }
 
-fn apply(sim: &mut Sim, act: Do, pfn: u32, order: u8, gfp: Gfp) {
-    sim.apply(&op(act, pfn, order, gfp), &Causes::default());
+fn alloc(sim: &mut Sim, pfn: u32, order: u8, gfp: Gfp) {
+    apply(sim, Action::alloc(pfn, order, gfp));
+}
+
+/// An allocation that failed on the recorded host.
+fn alloc_failed(sim: &mut Sim, order: u8, gfp: Gfp) {
+    let gfp = gfp.into();
+    apply(sim, Action::AllocFailed { order, gfp });
 }
 
 fn free(sim: &mut Sim, pfn: u32, order: u8) {
-    apply(sim, Do::Free, pfn, order, Gfp::empty());
+    apply(sim, Action::free(pfn, order));
+}
+
+/// A migration on the recorded host, for memory of `order`.
+fn moved(sim: &mut Sim, order: u8, from: u32, to: u32) {
+    let (pfn, to) = (from.into(), to.into());
+    apply(sim, Action::Moved { order, pfn, to });
 }
 
 /// Pages that nobody has: on the buddy lists and held back by CPUs.
@@ -47,11 +52,11 @@ fn unused(sim: &Sim) -> u64 {
 }
 
 #[test]
-fn a_frame_of_the_recorded_host_names_one_of_the_model() {
+fn a_recorded_frame_stands_for_one_of_the_model() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
-    apply(&mut s, Do::Alloc, THERE, 0, MOVABLE);
+    alloc(&mut s, THERE, 0, MOVABLE);
     let at = s.model_frame(THERE).unwrap();
     assert_ne!(at, THERE);
     assert_eq!((s.tally.allocated, s.tally.on_same_frame), (1, 0));
@@ -65,7 +70,7 @@ fn a_part_of_a_larger_block_can_be_freed() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
-    apply(&mut s, Do::Alloc, THERE, 3, MOVABLE);
+    alloc(&mut s, THERE, 3, MOVABLE);
     free(&mut s, THERE + 3, 0);
     assert_eq!(unused(&s), ALL - 7);
     free(&mut s, THERE + 4, 2);
@@ -84,14 +89,14 @@ fn several_blocks_can_be_freed_as_one() {
     let mut s = sim(&start, &mut memory);
     // Adjacent in the model as well.
     for p in 0..4 {
-        apply(&mut s, Do::Alloc, THERE + p, 0, MOVABLE);
+        alloc(&mut s, THERE + p, 0, MOVABLE);
     }
     free(&mut s, THERE, 2);
     assert_eq!(unused(&s), ALL);
     // And not, for others came between.
     for p in 0..4 {
-        apply(&mut s, Do::Alloc, THERE + p, 0, MOVABLE);
-        apply(&mut s, Do::Alloc, THERE + 100 + p, 0, MOVABLE);
+        alloc(&mut s, THERE + p, 0, MOVABLE);
+        alloc(&mut s, THERE + 100 + p, 0, MOVABLE);
     }
     free(&mut s, THERE, 2);
     assert_eq!(unused(&s), ALL - 4);
@@ -101,7 +106,7 @@ fn several_blocks_can_be_freed_as_one() {
 }
 
 #[test]
-fn a_free_of_what_the_model_never_gave_is_dropped_and_counted() {
+fn a_free_without_an_allocation_is_dropped_and_counted() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
@@ -112,17 +117,17 @@ fn a_free_of_what_the_model_never_gave_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_huge_page_that_failed_there_and_succeeds_here_serves_the_small_pages() {
+fn a_gained_huge_page_serves_the_small_pages() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
     // On the local node, then again: one fault.
-    apply(&mut s, Do::AllocFailed, NONE, 9, HUGE | Gfp::THISNODE);
-    apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
+    alloc_failed(&mut s, 9, HUGE | Gfp::THISNODE);
+    alloc_failed(&mut s, 9, HUGE);
     assert_eq!(s.tally.huge_instead, 1);
     assert_eq!(unused(&s), ALL - 512);
     for p in 0..512 {
-        apply(&mut s, Do::Alloc, THERE + p, 0, MOVABLE);
+        alloc(&mut s, THERE + p, 0, MOVABLE);
     }
     assert_eq!(unused(&s), ALL - 512);
     let first = s.model_frame(THERE).unwrap();
@@ -139,30 +144,30 @@ fn another_tasks_small_pages_are_no_pieces() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
-    apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
+    alloc_failed(&mut s, 9, HUGE);
     let other = Op {
         task: 8,
-        ..op(Do::Alloc, THERE, 0, MOVABLE)
+        ..op(Action::alloc(THERE, 0, MOVABLE))
     };
     s.apply(&other, &Causes::default());
     assert_eq!(unused(&s), ALL - 513);
     // What nobody took goes back.
-    s.settle();
+    s.free_huge_pieces();
     assert_eq!(unused(&s), ALL - 1);
 }
 
 #[test]
-fn a_request_that_failed_there_and_nobody_will_free_is_given_back() {
+fn a_gained_block_is_freed_at_once() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
-    apply(&mut s, Do::AllocFailed, NONE, 4, Gfp::KERNEL);
+    alloc_failed(&mut s, 4, Gfp::KERNEL);
     assert_eq!(unused(&s), ALL);
     assert!(s.tally.failures.is_empty());
 }
 
 /// All memory in single pages, each second of them free: no huge page can be had.
-fn checkered<'m>(start: &unfrag_lab::replay::start::Start, memory: &'m mut [u64]) -> Sim<'m> {
+fn checkered<'m>(start: &Start, memory: &'m mut [u64]) -> Sim<'m> {
     let mut s = sim(start, memory);
     let all = Request::new(Order::ZERO, MOVABLE | Gfp::MEMALLOC);
     let pages: Vec<Pfn> = (0..PAGES).map(|_| s.manager.alloc(&all).unwrap()).collect();
@@ -174,11 +179,11 @@ fn checkered<'m>(start: &unfrag_lab::replay::start::Start, memory: &'m mut [u64]
 }
 
 #[test]
-fn a_huge_page_that_succeeded_there_and_fails_here_is_taken_in_small_pages() {
+fn a_lost_huge_page_is_taken_in_small_pages() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = checkered(&start, &mut memory);
-    apply(&mut s, Do::Alloc, THERE & !511, 9, HUGE);
+    alloc(&mut s, THERE & !511, 9, HUGE);
     assert_eq!(s.tally.small_instead, 1);
     assert_eq!(s.tally.failures[&(9, HUGE)], 1);
     assert_eq!(unused(&s), ALL / 2 - 512);
@@ -193,23 +198,19 @@ fn a_request_that_fails_in_both_is_counted_so() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = checkered(&start, &mut memory);
-    apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
+    alloc_failed(&mut s, 9, HUGE);
     assert_eq!((s.tally.failed_in_both, s.tally.huge_instead), (1, 0));
     assert_eq!(s.tally.failures[&(9, HUGE)], 1);
 }
 
 #[test]
-fn a_page_that_moved_there_is_freed_by_its_new_name() {
+fn a_moved_page_is_freed_at_its_new_frame() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
-    apply(&mut s, Do::Alloc, THERE, 0, MOVABLE);
+    alloc(&mut s, THERE, 0, MOVABLE);
     let at = s.model_frame(THERE);
-    let moved = Op {
-        other: THERE + 50,
-        ..op(Do::Moved, THERE, 0, Gfp::empty())
-    };
-    s.apply(&moved, &Causes::default());
+    moved(&mut s, 0, THERE, THERE + 50);
     assert_eq!(
         (s.model_frame(THERE), s.model_frame(THERE + 50)),
         (None, at)
@@ -223,7 +224,7 @@ fn a_page_that_moved_there_is_freed_by_its_new_name() {
 /// each second of them.
 fn checkered_by_name(s: &mut Sim, gfp: Gfp) {
     for p in FIRST..FIRST + PAGES {
-        apply(s, Do::Alloc, p, 0, gfp | Gfp::MEMALLOC);
+        alloc(s, p, 0, gfp | Gfp::MEMALLOC);
     }
     for p in FIRST..FIRST + PAGES {
         if s.model_frame(p).unwrap() % 2 == 1 {
@@ -242,30 +243,22 @@ fn move_lowest_block(s: &mut Sim, order: u8) {
     let vacant = (FIRST..FIRST + PAGES).filter(|&p| s.model_frame(p).is_none());
     let to: Vec<u32> = vacant.take(names.len()).collect();
     for (from, to) in names.into_iter().zip(to) {
-        let moved = Op {
-            other: to,
-            ..op(Do::Moved, from, order, Gfp::empty())
-        };
-        s.apply(&moved, &Causes::default());
+        moved(s, order, from, to);
     }
 }
 
 /// A machine with compaction as given after those moves.
-fn compacted<'m>(
-    start: &unfrag_lab::replay::start::Start,
-    memory: &'m mut [u64],
-    gfp: Gfp,
-    order: u8,
-) -> Sim<'m> {
+fn compacted<'m>(start: &Start, memory: &'m mut [u64], gfp: Gfp, order: u8) -> Sim<'m> {
     let mut s = sim(start, memory);
-    s.compacts_as_given();
+    s.enable_compaction();
     checkered_by_name(&mut s, gfp);
     move_lowest_block(&mut s, order);
     s
 }
 
+/// `spec: linux-mm 5.1`
 #[test]
-fn what_compaction_moved_there_moves_here_to_the_top_of_the_zone_spec_5_1() {
+fn compaction_moves_pages_to_the_top_of_the_zone() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = compacted(&start, &mut memory, MOVABLE, 9);
@@ -280,18 +273,19 @@ fn what_compaction_moved_there_moves_here_to_the_top_of_the_zone_spec_5_1() {
     assert_eq!(unused(&s), ALL / 2);
     // The lowest block is empty, and what was freed there is no more on the CPU's list when the task
     // that compacted asks for a huge page.
-    apply(&mut s, Do::Alloc, THERE & !511, 9, HUGE);
+    alloc(&mut s, THERE & !511, 9, HUGE);
     assert_eq!(s.model_frame(THERE & !511), Some(FIRST));
     assert_eq!(s.tally.small_instead, 0);
 }
 
+/// `spec: linux-6.1 3`
 #[test]
-fn what_moved_ahead_of_demand_waits_on_the_cpus_list_spec_6_1_3() {
+fn pages_moved_ahead_of_demand_stay_on_the_pcp_list() {
     for (order, waits) in [(0, true), (9, false)] {
         let start = empty();
         let mut memory = memory(&start);
         let mut s = compacted(&start, &mut memory, MOVABLE, order);
-        apply(&mut s, Do::AllocFailed, NONE, 9, HUGE);
+        alloc_failed(&mut s, 9, HUGE);
         assert_eq!(
             s.manager.inspect().pcp_pages(ZONE) > 0,
             waits,
@@ -301,7 +295,7 @@ fn what_moved_ahead_of_demand_waits_on_the_cpus_list_spec_6_1_3() {
 }
 
 #[test]
-fn what_cannot_move_stays_and_is_counted() {
+fn unmovable_pages_stay_and_are_counted() {
     let start = empty();
     let mut memory = memory(&start);
     let s = compacted(&start, &mut memory, Gfp::KERNEL, 9);
@@ -319,10 +313,10 @@ fn a_kernel_stack_is_four_pages() {
         stacks: vec![[THERE, THERE + 9, THERE + 1, THERE + 30]],
         ..Causes::default()
     };
-    s.apply(&op(Do::Stack, 0, 0, Gfp::empty()), &causes);
+    s.apply(&op(Action::stack(0)), &causes);
     assert_eq!(unused(&s), ALL - 4);
     for p in causes.stacks[0] {
-        apply(&mut s, Do::FreeUnseen, p, 0, Gfp::empty());
+        apply(&mut s, Action::free_unseen(p, 0));
     }
     assert_eq!(unused(&s), ALL);
 }
@@ -332,8 +326,8 @@ fn pages_that_reclaim_freed_there_are_counted_as_given() {
     let start = empty();
     let mut memory = memory(&start);
     let mut s = sim(&start, &mut memory);
-    apply(&mut s, Do::Alloc, THERE, 2, MOVABLE);
-    apply(&mut s, Do::FreeGiven, THERE, 2, Gfp::empty());
+    alloc(&mut s, THERE, 2, MOVABLE);
+    apply(&mut s, Action::free_reclaimed(THERE, 2));
     assert_eq!((s.tally.given_pages, s.tally.freed), (4, 1));
     assert_eq!(unused(&s), ALL);
 }

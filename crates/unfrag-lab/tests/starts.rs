@@ -10,8 +10,8 @@ use unfrag_lab::era::Era;
 use unfrag_lab::replay::StartChoice;
 use unfrag_lab::replay::causes::{Causes, causes};
 use unfrag_lab::replay::model::Prepared;
-use unfrag_lab::replay::start::Before;
-use unfrag_lab::replay::start::Waited;
+use unfrag_lab::replay::start::BeforeAnchor;
+use unfrag_lab::replay::start::PcpTrace;
 use unfrag_lab::replay::start::{Frame, Start};
 use unfrag_lab::replay::{model::fitted, start::Anchor};
 use unfrag_linux::kpageflags::{BUDDY, LRU, PageFlags, SLAB};
@@ -156,8 +156,8 @@ fn start_between(before: &Maker, anchor: &Snapshot, after: &Maker, unmovable: u6
     let walked = |m: &Maker| causes(&m.rec, era, frames, 0, u64::MAX, None).unwrap();
     let mut anchor = Anchor::read(anchor, 1).unwrap();
     anchor.blocks = vec![Some([unmovable, 0])];
-    anchor.before = Some(Before::of(&walked(before)));
-    anchor.waited = Waited::of(&after.rec, era, frames, 1, 0);
+    anchor.before = Some(BeforeAnchor::of(&walked(before)));
+    anchor.pcp_trace = PcpTrace::of(&after.rec, era, frames, 1, 0);
     let rules = preset("6.18").unwrap().rules;
     fitted(&anchor, &walked(after), rules, Sysctl::default()).unwrap()
 }
@@ -169,7 +169,7 @@ const fn movable(order: usize) -> usize {
 
 /// `spec: linux-mm 3.2; linux-6.1 7.6`
 #[test]
-fn with_page_flags_and_the_events_of_the_lists_each_page_waits_where_it_did() {
+fn list_events_put_each_page_on_its_pcp_list() {
     let [taken, last, first, drained] = [16, 20, 24, 28].map(|p| START + p);
     let (pair, kernels) = (START + 40, START + 48);
     let flag = |p: usize| match p {
@@ -211,7 +211,7 @@ fn with_page_flags_and_the_events_of_the_lists_each_page_waits_where_it_did() {
 
 /// `spec: linux-mm 3.2`: a list is refilled when it is empty.
 #[test]
-fn on_a_list_that_is_refilled_nothing_waited_longer() {
+fn a_refilled_list_had_no_other_pages() {
     let flag = |p: usize| if p == START + 16 { 0 } else { LRU };
     let words = (0..START + PAGES).map(flag).collect();
     let anchor = snapshot_holding(1, [0; 11], Some(words));
@@ -230,7 +230,7 @@ fn on_a_list_that_is_refilled_nothing_waited_longer() {
 
 /// `spec: linux-mm 2.6`: the type of a list is that of its blocks.
 #[test]
-fn the_list_that_a_page_goes_to_tells_the_type_of_its_pageblock() {
+fn a_drained_page_shows_the_type_of_its_pageblock() {
     let words = vec![LRU; START + PAGES];
     let anchor = snapshot_holding(0, [0; 11], Some(words));
     let at = START + 7 * 512;
@@ -250,7 +250,7 @@ fn the_list_that_a_page_goes_to_tells_the_type_of_its_pageblock() {
 }
 
 #[test]
-fn a_page_that_was_taken_unseen_is_not_made_up_for_by_another() {
+fn an_untraced_allocation_is_not_replaced_by_another_free_page() {
     // A block of order 3 that the anchor shows, of which a page is first seen freed, and eight pages
     // without a flag.
     let flag = |p: usize| match p - START.min(p) {
@@ -295,7 +295,7 @@ fn a_replay_of_the_sample_arrives_at_its_anchor() {
 }
 
 #[test]
-fn an_occupancy_that_is_not_there_cannot_be_asked_for() {
+fn occupancy_without_page_flags_is_an_error() {
     let error = match Prepared::new(sample(), StartChoice::Occupancy) {
         Ok(_) => panic!("the sample has no page flags"),
         Err(e) => e.to_string(),

@@ -9,7 +9,7 @@
 use super::advice::{Advice, Predicted};
 use crate::error::Result;
 use crate::replay::answer::report::KernelReport;
-use crate::replay::{Options, Unwatched, replay};
+use crate::replay::answer::{NoWatch, Options, replay};
 use crate::report::number;
 use unfrag_linux::recording::Recording;
 
@@ -52,7 +52,7 @@ fn compare(
             members: Some(1),
             ..Options::default()
         };
-        let report = replay(recording, name, &options, &mut Unwatched)?;
+        let report = replay(recording, name, &options, &mut NoWatch)?;
         Ok(report.kernels.first().map_or((0, 0, 0), end))
     };
     let before = run(from)?;

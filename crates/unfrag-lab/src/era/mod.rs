@@ -1,4 +1,4 @@
-//! Numbers and names by kernel: which preset a release is, and the sysctls.
+//! Numbers and names by kernel release: migratetypes, request flags, presets, sysctls.
 
 mod release;
 pub mod sysctl;

@@ -7,7 +7,7 @@ use crate::error::Error;
 use unfrag::{Gfp, MigrateType};
 use unfrag_linux::gfp_text;
 
-/// The kernel that recorded.
+/// The kernel that made a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Era {
     major: u32,
@@ -18,7 +18,7 @@ pub struct Era {
 }
 
 impl Era {
-    /// The era of today's kernels, for a host that does not say which it runs.
+    /// The era of the newest kernel that is known, for a host that does not say which it runs.
     pub fn newest() -> Era {
         let (major, minor, patch) = (6, 18, 0);
         let gfp = meanings(gfp_text::Era::NEWEST);

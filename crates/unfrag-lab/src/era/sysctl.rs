@@ -34,7 +34,7 @@ pub fn known_to(name: &str, sw: &Rules) -> bool {
     }
 }
 
-/// Puts one setting in.
+/// Sets one sysctl.
 ///
 /// # Errors
 /// If the name is not one of [`NAMES`], or the value is out of its range.
@@ -91,10 +91,10 @@ pub fn set(sysctl: &mut Sysctl, name: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// A setting as a user writes it, `NAME=VALUE`: both, if they are possible.
+/// Name and value of a setting as a user writes it, `NAME=VALUE`.
 ///
 /// # Errors
-/// If they are not: what is, in words.
+/// If there is no such setting, or it cannot have the value: a sentence that says what is possible.
 pub fn parse(text: &str) -> std::result::Result<(String, String), String> {
     let names = || format!("settings are {}", NAMES.join(", "));
     let (name, value) = text
@@ -136,7 +136,7 @@ pub fn recorded(rec: &Recording) -> Sysctl {
 /// Every setting and switch by name, for the report.
 pub fn describe(sw: &Rules, sysctl: &Sysctl) -> BTreeMap<String, Value> {
     let text = |v: &dyn std::fmt::Debug| json!(format!("{v:?}"));
-    // These names stand in reports that people have compared since before the rules were nested.
+    // These names are part of the report format, and do not follow the structure of the rules.
     let grouping = match sw.placement {
         Placement::Ungrouped => "None",
         Placement::V19 => "V19",

@@ -14,7 +14,5 @@ pub mod model;
 pub mod start;
 pub mod view;
 
-pub use answer::{
-    CompactionChoice, Mode, Options, ReclaimChoice, Report, Unwatched, Watch, replay,
-};
+pub use answer::{CompactionChoice, Mode, NoWatch, Options, ReclaimChoice, Report, Watch, replay};
 pub use start::StartChoice;

@@ -1,4 +1,4 @@
-//! Rows of words in aligned columns, two blanks apart, for any screen.
+//! Rows of text in aligned columns, two blanks apart.
 
 /// Appends rows; the first `left` columns are aligned to the left, the others to the right. A row has as
 /// many cells as the first, which is the head.

@@ -1,5 +1,4 @@
-//! What all pages have in common: the style sheet, the scripts of charts over time, the filling of a
-//! template, text made safe.
+//! The parts that all pages share: the style sheet, the scripts of charts over time, templates, escaping.
 //!
 //! Invariant: nothing reaches a page unescaped, and a page loads nothing.
 
@@ -36,7 +35,7 @@ pub(crate) fn with_charts(
     })
 }
 
-/// `template` with every `{{name}}` replaced; what is put in is not looked at again.
+/// `template` with every `{{name}}` replaced. Inserted text is not scanned for names.
 pub(crate) fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(template.len() + ECHARTS.len());
     let mut rest = template;

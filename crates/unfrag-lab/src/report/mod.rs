@@ -1,6 +1,6 @@
-//! What is drawn and printed, for any question: numbers with units, tables, charts of characters, pages.
+//! Drawing and printing for all commands: numbers with units, tables, charts of characters, pages.
 //!
-//! Invariant: nothing here knows what is shown.
+//! Invariant: nothing here depends on the kind of report that is shown.
 
 pub(crate) mod columns;
 pub(crate) mod html_page;

@@ -1,6 +1,6 @@
 //! Numbers as text, with their units.
 
-/// Bytes in a page of every machine that was ever recorded.
+/// Bytes in a page. Recordings of hosts with other page sizes are not supported.
 pub const PAGE_BYTES: u64 = 4096;
 
 /// `1234567` as `1,234,567`.
@@ -45,7 +45,7 @@ pub fn order_size(order: usize) -> String {
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
     let text = match value.abs() {
-        // Short of all is never called all.
+        // A share below 100 % is never rounded up to it.
         v if (99.0..100.0).contains(&v) => format!("{:.2}", (value * 100.0).trunc() / 100.0),
         v if v >= 9.95 => format!("{value:.0}"),
         v if v >= 0.995 => format!("{value:.1}"),

@@ -1,4 +1,4 @@
-//! Line charts out of characters: braille dots where the terminal has them, plain ASCII elsewhere.
+//! Line charts made of characters: braille dots where the terminal has them, plain ASCII elsewhere.
 //!
 //! Invariant: no line is wider than asked for, and the same series give the same text.
 

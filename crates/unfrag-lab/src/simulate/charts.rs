@@ -1,7 +1,7 @@
-//! Samples as curves over virtual time: what was at each moment, and what went on between two of them.
+//! Samples as curves over virtual time: states at each moment, and rates between two moments.
 //!
-//! Invariant: a curve has a value for each moment that is drawn; a rate belongs to the time that ends at its
-//! moment (the first one repeats the second), so that fewer moments change its detail and never its sum.
+//! Invariant: a curve has a value for each moment that is drawn. A rate holds for the time that ends at its
+//! moment (the first one repeats the second), so fewer moments change the detail and never the sum.
 
 use super::phrases::seconds;
 use crate::report::moments;
@@ -16,9 +16,9 @@ pub(super) struct Charts {
     pub seconds: Vec<f64>,
     /// The charts, in their order on the page.
     pub charts: Vec<Chart>,
-    /// What to tell the reader if moments were left out.
+    /// A sentence if moments were left out.
     #[serde(skip)]
-    pub thinned: Option<String>,
+    pub left_out: Option<String>,
 }
 
 /// One chart.
@@ -83,7 +83,7 @@ const CPU: [Named<CpuUse, u64>; 6] = [
 
 /// The charts of a run.
 pub(super) fn charts(samples: &[Sample], zones: &[ZoneSize]) -> Charts {
-    let (samples, thinned) = moments::moments(samples);
+    let (samples, left_out) = moments::moments(samples);
     let mut charts = vec![memory(&samples)];
     charts.extend(
         zones
@@ -103,7 +103,7 @@ pub(super) fn charts(samples: &[Sample], zones: &[ZoneSize]) -> Charts {
     Charts {
         seconds: samples.iter().map(|s| seconds(s.at_ns)).collect(),
         charts,
-        thinned,
+        left_out,
     }
 }
 
@@ -358,7 +358,7 @@ mod tests {
         let ms = |i| (i * 7919) % 100;
         let c = charts(&run(10_000, ms), &[]);
         assert!(
-            c.thinned
+            c.left_out
                 .as_ref()
                 .is_some_and(|t| t.contains("of 10001 moments"))
         );

@@ -1,11 +1,11 @@
-//! A run as one HTML file that opens without a network: tables are written here, the charts are drawn by
-//! the scripts in `assets/` from the data that the page carries.
+//! A run as one HTML file that opens without a network. Tables are written here; the scripts in `assets/`
+//! draw the charts from the data that the page holds.
 //!
 //! Invariant: the page loads nothing (its own content policy forbids it), nothing from the scenario reaches
 //! the page unescaped, and the same outcome gives the same bytes.
 
+use super::alloc_failures::failure_text;
 use super::charts::{Chart, Charts, charts};
-use super::failed::failed;
 use super::phrases;
 use super::phrases::{kernel, seconds};
 use super::tables;
@@ -83,7 +83,7 @@ fn summary(o: &Outcome, charts: &Charts) -> String {
         o.calibration, o.trace_hash
     );
     paragraph(&mut out, "hint", &identity);
-    if let Some(sentence) = &charts.thinned {
+    if let Some(sentence) = &charts.left_out {
         paragraph(&mut out, "hint", sentence);
     }
     out
@@ -136,7 +136,7 @@ fn marks(o: &Outcome) -> String {
 
 /// What the kernel reported of allocations that failed; nothing, if none did.
 fn alloc_failures(o: &Outcome) -> String {
-    let Some(failed) = failed(o) else {
+    let Some(failed) = failure_text(o) else {
         return String::new();
     };
     let mut out = String::from("<section><h2>Allocations that failed</h2>\n");

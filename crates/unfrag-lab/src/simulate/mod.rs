@@ -1,13 +1,14 @@
-//! What came of a scenario on the simulated machine, for people: as text, and as a page with charts over
-//! virtual time.
+//! Views of a run of a scenario on the simulated machine: text, and a page with charts over virtual time.
 //!
-//! - `charts`: the curves. `tables`: the numbers. `failed`: the kernel's own reports. [`text`], [`html`]: both put on a screen or a page.
+//! - `charts`: the curves. `tables`: the numbers. `alloc_failures`: the kernel's own reports. `phrases`: what
+//!   both views share.
+//! - [`text`]: for a screen. [`html`]: a page.
 //!
 //! Invariant: everything shown is in the [`Outcome`](unfrag_machine::scenario::Outcome), and the same
 //! outcome gives the same bytes.
 
+mod alloc_failures;
 mod charts;
-mod failed;
 pub mod html;
 mod phrases;
 mod tables;

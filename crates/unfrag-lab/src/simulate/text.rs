@@ -1,6 +1,6 @@
 //! A run as text: aligned columns, the same on every screen.
 
-use super::failed::failed;
+use super::alloc_failures::failure_text;
 use super::phrases;
 use super::phrases::{kernel, seconds};
 use super::tables;
@@ -70,7 +70,7 @@ pub fn render(o: &Outcome) -> String {
     if !o.programs.marks.is_empty() {
         let _ = writeln!(out, "{}\n", tables::legend().join("\n"));
     }
-    if let Some(failed) = failed(o) {
+    if let Some(failed) = failure_text(o) {
         let _ = writeln!(out, "{}\n\n{}", failed.head, failed.reports);
     }
     push_table(&mut out, &tables::counters(o), "");

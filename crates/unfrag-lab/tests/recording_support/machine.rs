@@ -2,6 +2,7 @@
 
 use unfrag::zone::{Marks, NR_ZONE_KINDS};
 use unfrag::{MigrateType, NodeId, Pfn, Sysctl, ZoneConfig, ZoneKind};
+use unfrag_lab::replay::causes::{Action, Op};
 use unfrag_lab::replay::model::Sim;
 use unfrag_lab::replay::start::{Frame, FreeBlock, SetStart, Start, ZoneFacts};
 
@@ -47,6 +48,16 @@ pub fn start(cpus: usize) -> Start {
         block_types: vec![],
         freed_later: vec![false; (FIRST + PAGES) as usize],
         frames,
+    }
+}
+
+/// An operation of task 7 on CPU 0.
+pub fn op(action: Action) -> Op {
+    Op {
+        time: 1,
+        task: 7,
+        cpu: 0,
+        action,
     }
 }
 

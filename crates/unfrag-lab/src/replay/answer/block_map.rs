@@ -1,21 +1,21 @@
-//! Draws the map of pageblocks over time, row by row.
+//! The map of pageblocks over time: type and fullness of each, a row for each sample.
 
 use super::report::BlockMap;
-use super::sample::Block;
+use super::sample::ModelBlock;
 use crate::replay::model::Sim;
 use unfrag::MigrateType;
 
-/// Draws the map of pageblocks, row by row.
-pub(crate) struct MapMaker {
+/// Builds the map of pageblocks, row by row.
+pub(crate) struct BlockMapBuilder {
     map: BlockMap,
 }
 
-impl MapMaker {
-    pub(crate) fn new(sim: &Sim) -> MapMaker {
+impl BlockMapBuilder {
+    pub(crate) fn new(sim: &Sim) -> BlockMapBuilder {
         let m = sim.manager.inspect();
         let first = m.zones().map(|z| m.zone_config(z).start.0).min();
         let pages = m.block_pages();
-        MapMaker {
+        BlockMapBuilder {
             map: BlockMap {
                 first_pfn: first.unwrap_or(0) / u64::from(pages) * u64::from(pages),
                 block_pages: pages,
@@ -27,7 +27,7 @@ impl MapMaker {
         }
     }
 
-    pub(crate) fn row(&mut self, blocks: &[Vec<Block>], seconds: f64) {
+    pub(crate) fn push_row(&mut self, blocks: &[Vec<ModelBlock>], seconds: f64) {
         let pages = u64::from(self.map.block_pages);
         let (mut types, mut full) = (String::new(), String::new());
         for zone in blocks {
@@ -52,7 +52,7 @@ impl MapMaker {
         self.map.fullness.push(full);
     }
 
-    pub(crate) fn done(self) -> BlockMap {
+    pub(crate) fn finish(self) -> BlockMap {
         self.map
     }
 }

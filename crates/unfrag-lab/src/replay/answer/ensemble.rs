@@ -1,9 +1,8 @@
-//! One answer of several replays that differ in how fast kswapd is.
+//! One answer from several replays that differ in the pace of kswapd.
 //!
-//! Free memory under pressure does not forget when kswapd ran last, and its pace is known of the
-//! recorded runs alone, not of those that the model makes. So a single replay is a draw. An ensemble
-//! gives the median of several, which has the smallest sum of absolute errors, and how far they are
-//! apart.
+//! Under pressure, free memory depends on when kswapd ran last. Its pace is known for the recorded runs
+//! only, not for those that the model makes, so a single replay is one of many possible ones. An ensemble
+//! gives the median of several, which has the smallest sum of absolute errors, and their range.
 //!
 //! Invariant: the members, their order and what is pooled of them do not depend on the number of
 //! threads. Each number is the median of its own; numbers that add up in a member need not do so here.
@@ -24,8 +23,8 @@ use unfrag_linux::recording::Snapshot;
 pub const MEMBERS: u32 = 21;
 /// The most that may be asked for.
 pub const MOST_MEMBERS: u32 = 101;
-/// Half the width of the range of paces. By so much do nearly all of the recorded runs differ from the
-/// one before.
+/// Half the width of the range of paces, in thousandths of the recorded pace. Nearly all recorded runs
+/// differ from the one before by at most this much.
 const HALF_WIDTH: u32 = 500;
 
 /// Whether an ensemble can have so many members.
@@ -61,7 +60,7 @@ pub(crate) fn range(paces: &[u32]) -> [f64; 2] {
 }
 
 impl Ensemble {
-    /// What a reader must know of it.
+    /// The note on an ensemble in a report.
     pub(crate) fn sentence(&self) -> String {
         let [from, to] = self.pace;
         let each = format!(
@@ -80,7 +79,7 @@ impl Ensemble {
 }
 
 /// Runs the members, each by `one` at its pace, as many at a time as `threads` says. The caller's thread
-/// runs the first of them, which is watched; progress is told whenever it comes to a snapshot.
+/// runs the first of them, whose snapshots are watched. It reports the progress of all.
 pub(crate) fn run<F>(
     paces: &[u32],
     threads: usize,
@@ -92,11 +91,11 @@ where
 {
     let done = AtomicU64::new(0);
     let member = |i: usize, watch: Option<&mut dyn Watch>| {
-        let mut shared = Shared {
+        let mut shared = MemberWatch {
             watch,
             watched: i == 0,
             done: &done,
-            told: 0,
+            reported: 0,
             members: paces.len() as u64,
         };
         let mut member = one(paces[i], &mut shared);
@@ -112,19 +111,20 @@ where
     all.into_iter().collect()
 }
 
-/// Watches one member for whoever watches all.
-struct Shared<'a, 'w> {
+/// Passes on what the watch of the ensemble needs of one member.
+struct MemberWatch<'a, 'w> {
     watch: Option<&'a mut (dyn Watch + 'w)>,
     watched: bool,
     /// Operations that all members have done.
     done: &'a AtomicU64,
-    told: u64,
+    /// Operations of this member that are in `done`.
+    reported: u64,
     members: u64,
 }
 
-impl Watch for Shared<'_, '_> {
+impl Watch for MemberWatch<'_, '_> {
     fn progress(&mut self, done: u64, total: u64) {
-        let more = done - std::mem::replace(&mut self.told, done);
+        let more = done - std::mem::replace(&mut self.reported, done);
         let all = self.done.fetch_add(more, Ordering::Relaxed) + more;
         if let Some(w) = &mut self.watch {
             w.progress(all, total * self.members);
@@ -140,7 +140,7 @@ impl Watch for Shared<'_, '_> {
     }
 }
 
-/// The one in the middle.
+/// The median; the lower of the two in the middle.
 fn median<T: Copy + PartialOrd>(values: impl Iterator<Item = T>) -> Option<T> {
     let mut all: Vec<T> = values.collect();
     all.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
@@ -246,7 +246,7 @@ pub(crate) fn failures(members: &[Member]) -> Vec<Failure> {
 #[cfg(test)]
 mod tests {
     use super::super::report::FrameMatch;
-    use super::super::watch::Unwatched;
+    use super::super::watch::NoWatch;
     use super::*;
 
     fn member(free: u64, failed: u64) -> Member {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn members_stand_in_the_order_of_their_paces_however_many_threads_run_them() {
+    fn members_are_in_the_order_of_their_paces_on_any_number_of_threads() {
         for threads in [1, 2, 4] {
             let one = |pace: u32, watch: &mut dyn Watch| {
                 watch.progress(10, 10);
@@ -339,7 +339,7 @@ mod tests {
                 std::thread::sleep(std::time::Duration::from_millis(10 / u64::from(pace)));
                 Ok(member(u64::from(pace) + 2, 0))
             };
-            let all = run(&[1, 2, 3, 4, 5], threads, one, &mut Unwatched).unwrap();
+            let all = run(&[1, 2, 3, 4, 5], threads, one, &mut NoWatch).unwrap();
             let free: Vec<u64> = all.iter().map(|m| m.totals["frees"]).collect();
             assert_eq!(free, [3, 4, 5, 6, 7]);
         }
@@ -351,7 +351,7 @@ mod tests {
             3 => Err(Error::lacking("the third")),
             _ => Ok(member(9, 0)),
         };
-        let e = run(&[1, 2, 3], 2, one, &mut Unwatched).unwrap_err();
+        let e = run(&[1, 2, 3], 2, one, &mut NoWatch).unwrap_err();
         assert!(e.to_string().contains("the third"));
     }
 }

@@ -1,22 +1,21 @@
 //! One replay of one kernel, with kswapd at one pace.
 
-use super::block_map::MapMaker;
+use super::block_map::BlockMapBuilder;
 use super::options::CompactionChoice;
 use super::question::Question;
 use super::report::{BlockMap, Failure, FrameMatch, Sample};
 use super::sample;
-use super::sample::Block;
+use super::sample::ModelBlock;
 use super::watch::Watch;
 use crate::era::sysctl;
 use crate::error::Result;
 use crate::replay::model::compaction::compacts;
-use crate::replay::model::{Prepared, Sim, anew, resized};
+use crate::replay::model::{Prepared, Sim, reboot, resized};
 use std::collections::BTreeMap;
-use unfrag::kernel::Preset;
 use unfrag_linux::gfp_text;
 use unfrag_linux::recording::Snapshot;
 
-/// What one replay came to.
+/// The result of one replay.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub samples: Vec<Sample>,
@@ -24,14 +23,14 @@ pub(crate) struct Member {
     pub failures: Vec<Failure>,
     pub frames: FrameMatch,
     pub settings: BTreeMap<String, serde_json::Value>,
-    /// Of the first one; the others' are as large and nobody draws them.
+    /// Of the first member of an ensemble only: a map is large, and one is drawn.
     pub block_map: Option<BlockMap>,
     pub notes: Vec<String>,
 }
 
 impl Prepared<'_> {
     /// One replay, with kswapd at a pace.
-    pub(super) fn once(
+    pub(super) fn replay_once(
         &self,
         q: &Question<'_>,
         pace: u32,
@@ -56,7 +55,7 @@ impl Prepared<'_> {
             notes.push(
                 "What was in use at the start was placed anew by this kernel's own rules from its boot.".into(),
             );
-            anew(
+            reboot(
                 &self.start,
                 &zones,
                 p.rules,
@@ -66,32 +65,36 @@ impl Prepared<'_> {
             )?
         };
         sim.recorded_era = q.as_recorded && self.exact;
-        if let Some(e) = self.modelled(options) {
-            sim.reclaims(e, pace);
+        if let Some(e) = self.modelled_reclaim(options) {
+            sim.enable_reclaim(e, pace);
         }
         if options.compaction == CompactionChoice::Given && compacts(&p.rules) {
-            sim.compacts_as_given();
+            sim.enable_compaction();
         }
-        let mut samples = vec![];
-        let mut map = MapMaker::new(&sim);
-        let mut shots = self.snapshots.iter().peekable();
+        let mut recorder = Recorder {
+            kernel: p.name,
+            samples: vec![],
+            map: BlockMapBuilder::new(&sim),
+            watch,
+        };
+        let mut snapshots = self.snapshots.iter().peekable();
         let total = self.causes.ops.len() as u64;
         for (i, op) in self.causes.ops.iter().enumerate() {
-            while let Some((t, snap)) = shots.next_if(|(t, _)| op.time > *t) {
-                self.shoot(p, &sim, *t, snap, &mut samples, &mut map, watch);
-                watch.progress(i as u64, total);
+            while let Some((t, snap)) = snapshots.next_if(|(t, _)| op.time > *t) {
+                recorder.sample(&sim, snap, self.seconds(*t));
+                recorder.watch.progress(i as u64, total);
             }
             sim.apply(op, &self.causes);
         }
-        for (t, snap) in shots {
-            self.shoot(p, &sim, *t, snap, &mut samples, &mut map, watch);
+        for (t, snap) in snapshots {
+            recorder.sample(&sim, snap, self.seconds(*t));
         }
-        sim.settle();
-        watch.progress(total, total);
-        notes.extend(told(&sim));
+        sim.free_huge_pieces();
+        recorder.watch.progress(total, total);
+        notes.extend(effect_notes(&sim));
         let m = sim.manager.inspect();
         Ok(Member {
-            samples,
+            samples: recorder.samples,
             totals: self.totals(&sim),
             failures: failures(&sim),
             frames: FrameMatch {
@@ -99,28 +102,9 @@ impl Prepared<'_> {
                 matched: sim.tally.on_same_frame,
             },
             settings: sysctl::describe(m.rules(), m.sysctl()),
-            block_map: Some(map.done()),
+            block_map: Some(recorder.map.finish()),
             notes,
         })
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn shoot(
-        &self,
-        p: &Preset,
-        sim: &Sim,
-        time: u64,
-        snap: &Snapshot,
-        samples: &mut Vec<Sample>,
-        map: &mut MapMaker,
-        watch: &mut dyn Watch,
-    ) {
-        let seconds = self.seconds(time);
-        let m = sim.manager.inspect();
-        let blocks: Vec<Vec<Block>> = m.zones().map(|z| m.blocks(z).collect()).collect();
-        samples.push(sample::of_model(&sim.manager, &blocks, &snap.name, seconds));
-        map.row(&blocks, seconds);
-        watch.at_snapshot(p.name, snap, &sim.manager);
     }
 
     fn totals(&self, sim: &Sim) -> BTreeMap<String, u64> {
@@ -148,10 +132,10 @@ impl Prepared<'_> {
             ("frees_dropped", t.dropped_frees),
             ("huge_pages_gained", t.huge_instead),
             ("huge_pages_lost", t.small_instead),
-            ("kernel_stacks_inferred", self.resolved.stacks),
+            ("kernel_stacks_inferred", self.inferred.stacks),
             ("pages_allocated_unseen", t.unseen),
-            ("allocations_reordered", self.resolved.reordered),
-            ("zone_checks_raced", self.resolved.raced),
+            ("allocations_reordered", self.inferred.reordered),
+            ("zone_checks_raced", self.inferred.raced),
         ]
         .into_iter()
         .map(|(n, v)| (n.to_string(), v))
@@ -159,8 +143,29 @@ impl Prepared<'_> {
     }
 }
 
-/// What a reader must know of what was applied as given.
-fn told(sim: &Sim) -> Vec<String> {
+/// Collects the model's state at the moment of each snapshot.
+struct Recorder<'w> {
+    /// Preset name.
+    kernel: &'static str,
+    samples: Vec<Sample>,
+    map: BlockMapBuilder,
+    watch: &'w mut dyn Watch,
+}
+
+impl Recorder<'_> {
+    /// Adds the state at a snapshot that was taken `seconds` after the first event.
+    fn sample(&mut self, sim: &Sim, snap: &Snapshot, seconds: f64) {
+        let m = sim.manager.inspect();
+        let blocks: Vec<Vec<ModelBlock>> = m.zones().map(|z| m.blocks(z).collect()).collect();
+        let sample = sample::of_model(&sim.manager, &blocks, &snap.name, seconds);
+        self.samples.push(sample);
+        self.map.push_row(&blocks, seconds);
+        self.watch.at_snapshot(self.kernel, snap, &sim.manager);
+    }
+}
+
+/// Notes on the effects of the recorded kernel that were applied to the model, or left out.
+fn effect_notes(sim: &Sim) -> Vec<String> {
     let (t, stayed) = (&sim.tally, sim.tally.stayed());
     let mut notes = vec![];
     if t.given_pages > 0 {

@@ -1,4 +1,10 @@
-//! The answer: what came of a replay, and its error against what the recorded kernel showed.
+//! The answer: the result of a replay, and its error against what the recorded kernel showed.
+//!
+//! - `options`, `question`: what is asked, and for one kernel of it.
+//! - `run`: the whole replay: [`replay`]. `member`: one run of one kernel. [`ensemble`]: several, pooled.
+//! - [`sample`], `recorded`: the state of the model, and of the recorded kernel, at each snapshot.
+//! - [`accuracy`]: the error. `observe`: the check of a recording.
+//! - [`report`]: all of it as data.
 
 pub mod accuracy;
 mod block_map;
@@ -17,4 +23,4 @@ pub use observe::observe;
 pub use options::{CompactionChoice, Mode, Options, ReclaimChoice};
 pub use report::Report;
 pub use run::replay;
-pub use watch::{Unwatched, Watch};
+pub use watch::{NoWatch, Watch};

@@ -6,7 +6,7 @@
 
 use super::report::{ClassCheck, LayoutCheck, Observed};
 use crate::error::Result;
-use crate::replay::causes::{Causes, Classes, Do, causes};
+use crate::replay::causes::{Action, Causes, Classes, causes};
 use crate::replay::model::Prepared;
 use unfrag_linux::freelists::FreeLists;
 use unfrag_linux::procfs::vmstat::VmStat;
@@ -66,20 +66,23 @@ fn free_at(prepared: &Prepared, time: u64) -> Vec<bool> {
 /// Carries out the operations from number `i` on up to a time, and returns the next one's number.
 fn step(free: &mut [bool], causes: &Causes, mut i: usize, until: u64) -> usize {
     while let Some(op) = causes.ops.get(i).filter(|o| o.time <= until) {
-        let (at, n) = (op.pfn as usize, 1usize << op.order);
-        match op.act {
-            Do::Alloc | Do::AllocRaced => free[at..at + n].fill(false),
-            Do::Free | Do::FreeUnseen | Do::FreeGiven => free[at..at + n].fill(true),
-            Do::Stack => causes.stacks[at]
+        if let Some((block, _)) = op.allocated() {
+            free[block.indices()].fill(false);
+        }
+        if let Some(block) = op.freed() {
+            free[block.indices()].fill(true);
+        }
+        match op.action {
+            Action::Stack { index } => causes.stacks[index.get() as usize]
                 .iter()
                 .for_each(|&p| free[p as usize] = false),
-            Do::Moved => {
-                free[at] = true;
-                free[op.other as usize] = false;
+            Action::Moved { pfn, to, .. } => {
+                free[pfn.get() as usize] = true;
+                free[to.get() as usize] = false;
             }
-            Do::Left => free[at] = true,
-            Do::Arrived => free[at] = false,
-            Do::AllocFailed | Do::Unseen | Do::ReclaimBegins | Do::ReclaimEnds | Do::DrainAll => {}
+            Action::MovedAway { pfn, .. } => free[pfn.get() as usize] = true,
+            Action::MovedTo { pfn, .. } => free[pfn.get() as usize] = false,
+            _ => {}
         }
         i += 1;
     }

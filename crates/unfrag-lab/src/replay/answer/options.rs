@@ -1,7 +1,8 @@
-//! What a replay is asked.
+//! The options of a replay.
 
 use crate::replay::start::StartChoice;
-/// What is asked.
+
+/// What is asked of a replay.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Kernels by preset name; none means the recorded era.
@@ -10,40 +11,41 @@ pub struct Options {
     pub set: Vec<(String, String)>,
     /// Size of memory in bytes, if another than the recorded one.
     pub memory: Option<u64>,
-    /// Who decides where a block goes.
+    /// What decides where a block goes.
     pub mode: Mode,
     /// Where to begin.
     pub start: StartChoice,
-    /// Whose reclaim it is.
+    /// Which kernel's reclaim frees pages.
     pub reclaim: ReclaimChoice,
     /// What becomes of the recorded kernel's compaction.
     pub compaction: CompactionChoice,
-    /// Replays of an ensemble, an odd number; none means [`ensemble::MEMBERS`]. Where the model does
-    /// not reclaim, all would be the same, and there is one.
+    /// Replays of an ensemble, an odd number; none means
+    /// [`MEMBERS`](super::ensemble::MEMBERS). Where the model does not reclaim, all would be the same, and there
+    /// is one.
     pub members: Option<u32>,
 }
 
 /// What becomes of the pages that the recorded kernel's compaction moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompactionChoice {
-    /// They move here too, if the kernel that is replayed compacts.
+    /// They move in the model too, if its kernel compacts.
     #[default]
     Given,
     /// They stay where they are.
     None,
 }
 
-/// Whose reclaim frees pages in a replay.
+/// Which kernel's reclaim frees pages in a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReclaimChoice {
     /// The model's own.
     #[default]
     Modelled,
-    /// The recorded kernel's, as given.
+    /// The recorded kernel's: what it freed is freed.
     Given,
 }
 
-/// Who decides where a block goes.
+/// What decides where a block goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// The model; the trace gives only causes.

@@ -8,13 +8,13 @@ use crate::replay::model::Prepared;
 use unfrag::Sysctl;
 use unfrag::kernel::{MarkGap, PRESETS, Preset, preset};
 
-/// What one kernel is asked.
+/// A kernel and its settings.
 pub(super) struct Question<'q> {
     pub(super) preset: &'static Preset,
     pub(super) sysctl: Sysctl,
     /// Whether it is the era that was recorded.
     pub(super) recorded_era: bool,
-    /// Whether it is the recorded kernel as it was, so that there is a truth to compare with.
+    /// Whether it is the recorded kernel with its recorded settings, so that its snapshots can be compared.
     pub(super) as_recorded: bool,
     /// Whether the recorded marks hold.
     pub(super) keep_marks: bool,
@@ -45,8 +45,8 @@ impl Prepared<'_> {
         })
     }
 
-    /// What the model's own reclaim goes by, if it is to reclaim.
-    pub(super) fn modelled(&self, options: &Options) -> Option<&RecordedReclaim> {
+    /// What the model's own reclaim needs of the recording, if the model is to reclaim.
+    pub(super) fn modelled_reclaim(&self, options: &Options) -> Option<&RecordedReclaim> {
         let modelled = options.reclaim == ReclaimChoice::Modelled;
         self.reclaim.as_ref().filter(|_| modelled)
     }

@@ -36,13 +36,12 @@ impl Prepared<'_> {
             while next.next_if(|(t, _)| op.time > *t).is_some() {
                 all.push(sum.clone());
             }
-            let (pfn, pages) = (Pfn(op.frame(&self.causes).into()), op.pages_taken());
-            if pages == 0 {
+            let Some(frame) = op.frame(&self.causes) else {
                 continue;
-            }
-            let inside = |c: &unfrag::ZoneConfig| holds(c, pfn);
+            };
+            let inside = |c: &unfrag::ZoneConfig| holds(c, Pfn(frame.into()));
             if let Some(i) = zones.iter().position(|z| z.as_ref().is_some_and(inside)) {
-                sum[i] += pages;
+                sum[i] += op.pages_taken();
             }
         }
         all.resize(self.snapshots.len().saturating_sub(1), sum);

@@ -1,7 +1,7 @@
-//! What a replay found, as data: the shape of `--json`, and what every picture is drawn from.
+//! The report of a replay, as data: the format of `--json`, and the source of every view.
 //!
-//! Invariant: nothing here is computed from the host that runs the replay (no clock, no paths), so
-//! the same recording and settings give the same bytes.
+//! Invariant: nothing here depends on the host that runs the replay (no clock, no paths), so a recording
+//! and settings always give the same bytes.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -98,8 +98,8 @@ pub struct KernelReport {
     pub settings: BTreeMap<String, serde_json::Value>,
     /// Against the recorded snapshots; `null` unless this is the recorded era.
     pub accuracy: Option<Accuracy>,
-    /// The same from a start by counts, where `accuracy` is from the kernel's exact state: the
-    /// difference is the error of the start.
+    /// The accuracy from a start by counts, where `accuracy` is from the kernel's exact state. The difference
+    /// is the error of the start.
     pub accuracy_from_counts: Option<Accuracy>,
     /// The replays whose medians these numbers are; `null` for a single replay.
     pub ensemble: Option<Ensemble>,
@@ -228,7 +228,7 @@ pub struct Accuracy {
     pub snapshots: u64,
     /// Events lost by the recorder: the more, the less these numbers say.
     pub lost_events: u64,
-    /// The same measures snapshot by snapshot, for pictures.
+    /// These measures by snapshot, for charts.
     pub by_snapshot: Vec<SnapshotError>,
 }
 

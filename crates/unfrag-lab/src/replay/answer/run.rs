@@ -1,8 +1,7 @@
 //! A whole replay: from a recording and a question to a report.
 //!
-//! The recorded workload is prepared once ([`Plan`]): clock, start, causes, and from an exact start
-//! what left no event. Then each kernel that was asked for runs it, several times where the model's
-//! own reclaim makes one replay a draw ([`ensemble`]).
+//! The recording is prepared once ([`Prepared`]). Then each kernel that was asked for replays it, several
+//! times where the model's own reclaim makes the result depend on the pace of kswapd ([`ensemble`]).
 
 use super::accuracy::{Forecast, measure};
 use super::ensemble;
@@ -10,8 +9,7 @@ use super::member::Member;
 use super::observe::observe;
 use super::options::{Mode, Options};
 use super::report::{Ensemble, KernelReport, RecordingSummary, Report, Sample};
-use super::watch::FromAfar;
-use super::watch::Watch;
+use super::watch::{ProgressOnly, Watch};
 use crate::error::Result;
 use crate::parallel::threads;
 use crate::replay::model::Prepared;
@@ -19,8 +17,8 @@ use crate::replay::start::{StartChoice, zone_facts};
 use unfrag_linux::recording::Recording;
 
 impl Prepared<'_> {
-    /// Runs one kernel.
-    fn kernel(
+    /// Replays the recording under one kernel.
+    fn replay_kernel(
         &self,
         name: &str,
         options: &Options,
@@ -28,11 +26,11 @@ impl Prepared<'_> {
         watch: &mut dyn Watch,
     ) -> Result<KernelReport> {
         let q = self.question(name, options)?;
-        let reclaims = self.modelled(options).is_some();
+        let reclaims = self.modelled_reclaim(options).is_some();
         let asked = options.members.unwrap_or(ensemble::MEMBERS);
         ensemble::check(asked)?;
         let paces = ensemble::paces(if reclaims { asked } else { 1 });
-        let one = |pace, watch: &mut dyn Watch| self.once(&q, pace, watch);
+        let one = |pace, watch: &mut dyn Watch| self.replay_once(&q, pace, watch);
         let mut members = ensemble::run(&paces, threads(), one, watch)?;
         let pooled = members.len() > 1;
         let samples = if pooled {
@@ -93,8 +91,8 @@ fn lost_events(rec: &Recording) -> u64 {
     rec.meta.lost.iter().map(|l| l.count.unwrap_or(1)).sum()
 }
 
-/// Replays the same kernel from a start by counts, as any other host would have to, and notes the
-/// difference.
+/// Replays the kernel of `report` from a start by counts, which every host has, and notes by how much
+/// the errors of the two starts differ.
 fn compare_starts(
     rec: &Recording,
     report: &mut KernelReport,
@@ -103,8 +101,8 @@ fn compare_starts(
 ) -> Result<()> {
     let prepared = Prepared::new(rec, StartChoice::Counts)?;
     let recorded = prepared.recorded_samples()?;
-    let mut watch = FromAfar(watch);
-    let counts = prepared.kernel(&report.kernel, options, &recorded, &mut watch)?;
+    let mut watch = ProgressOnly(watch);
+    let counts = prepared.replay_kernel(&report.kernel, options, &recorded, &mut watch)?;
     if let (Some(exact), Some(counts)) = (&report.accuracy, &counts.accuracy) {
         report.notes.push(format!(
             "Error of the start: from the kernel's exact state the median error of the order distribution is \
@@ -143,7 +141,7 @@ pub fn replay(
                 &options.kernels
             };
             for name in names {
-                let mut report = prepared.kernel(name, options, &recorded, watch)?;
+                let mut report = prepared.replay_kernel(name, options, &recorded, watch)?;
                 if prepared.exact && report.accuracy.is_some() {
                     compare_starts(rec, &mut report, options, watch)?;
                 }

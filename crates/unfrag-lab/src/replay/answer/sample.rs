@@ -14,7 +14,7 @@ use unfrag_linux::procfs::zoneinfo::ZoneInfo;
 use unfrag_linux::recording::Snapshot;
 
 /// A pageblock: first frame, type and content.
-pub type Block = (Pfn, MigrateType, BlockView);
+pub type ModelBlock = (Pfn, MigrateType, BlockView);
 
 /// Free blocks of the orders that a host with pages of 4 KiB has.
 pub(crate) fn ordinary_orders(free: &[u64; ORDER_SLOTS]) -> [u64; NR_ORDERS] {
@@ -51,7 +51,7 @@ fn huge_blocks(free: &[u64; NR_ORDERS]) -> u64 {
 /// The model's state.
 pub fn of_model(
     m: &Manager<'_, ReplayHost>,
-    blocks: &[Vec<Block>],
+    blocks: &[Vec<ModelBlock>],
     name: &str,
     seconds: f64,
 ) -> Sample {

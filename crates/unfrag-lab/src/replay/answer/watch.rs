@@ -1,29 +1,32 @@
-//! Who follows a replay while it runs.
+//! An observer of a replay while it runs.
 
 use crate::replay::model::ReplayHost;
 use unfrag::Manager;
 use unfrag_linux::recording::Snapshot;
-/// Who watches a replay.
+
+/// Observes a replay. Both methods do nothing unless they are overridden.
 pub trait Watch {
-    /// Operations done, of all.
+    /// So many operations of all are carried out.
     fn progress(&mut self, done: u64, total: u64) {
         let _ = (done, total);
     }
+
     /// The model of `kernel` at the moment of a snapshot.
     fn at_snapshot(&mut self, kernel: &str, snap: &Snapshot, manager: &Manager<'_, ReplayHost>) {
         let _ = (kernel, snap, manager);
     }
 }
 
-/// Hears how far a replay is, and sees nothing of it.
-pub(super) struct FromAfar<'w>(pub &'w mut dyn Watch);
+/// Passes on the progress of a replay, and none of its snapshots.
+pub(super) struct ProgressOnly<'w>(pub &'w mut dyn Watch);
 
-impl Watch for FromAfar<'_> {
+impl Watch for ProgressOnly<'_> {
     fn progress(&mut self, done: u64, total: u64) {
         self.0.progress(done, total);
     }
 }
 
-/// Nobody.
-pub struct Unwatched;
-impl Watch for Unwatched {}
+/// Observes nothing.
+pub struct NoWatch;
+
+impl Watch for NoWatch {}

@@ -1,28 +1,28 @@
 //! One offset between the clock of the trace and that of the snapshots.
 //!
-//! A snapshot's vmstat counts the pages freed since boot, and the trace shows each of them: the
-//! counter dates the snapshot. The offset is the middle of what the snapshots say: one for a whole
-//! recording, never one fitted to a snapshot.
+//! A snapshot's vmstat counts the pages freed since boot, and the trace shows each free, so the counter
+//! dates the snapshot. The offset is the median over the snapshots. There is one for a whole recording,
+//! never one fitted to a snapshot.
 //!
 //! Where one time stands for all files of a snapshot, buddyinfo was read some time before vmstat: on a
-//! busy host tens of milliseconds, in which thousands of pages change hands. That lead, too, is one for
-//! a whole recording: the one under which the trace explains by how much the free pages of the two
-//! files differ.
+//! busy host tens of milliseconds, in which thousands of pages are allocated and freed. That lead, too, is
+//! one for a whole recording: the one under which the trace best explains the difference of the free pages
+//! of the two files.
 
 use crate::error::Result;
 use unfrag_linux::procfs::buddyinfo::{BuddyInfo, Row};
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::{Recording, Snapshot, Task};
 
-/// Farthest that the clocks may be apart, in nanoseconds.
-const FARTHEST: u64 = 5_000_000_000;
+/// Largest offset between the clocks, in nanoseconds.
+const MAX_OFFSET_NS: u64 = 5_000_000_000;
 
-/// A counter value that stood still for longer than this dates nothing, in nanoseconds.
-const SHARP: u64 = 30_000_000;
+/// A counter that did not change for longer than this does not date a snapshot, in nanoseconds.
+const MAX_SPAN_NS: u64 = 30_000_000;
 
-/// Below this the clocks are the same, in nanoseconds: where each file of a snapshot has its own time,
+/// An offset below this is taken as none, in nanoseconds: where each file of a snapshot has its own time,
 /// and where one time stands for all of them.
-const SAME: [i64; 2] = [100_000_000, 3_000_000];
+const SAME_CLOCK_NS: [i64; 2] = [100_000_000, 3_000_000];
 
 /// Rounds in which offset and counter are brought together.
 const ROUNDS: usize = 4;
@@ -37,7 +37,7 @@ pub struct Clock {
     /// Nanoseconds by which buddyinfo was read before the time that its snapshot gives.
     lead: u64,
     /// Pages freed in the trace.
-    freed: Running,
+    freed: RunningSum,
     /// `pgfree` before the first of them.
     before: Option<i64>,
 }
@@ -48,7 +48,7 @@ impl Clock {
     /// # Errors
     /// If a snapshot's vmstat cannot be read.
     pub fn of(rec: &Recording) -> Result<Clock> {
-        let freed = Running::of(pages_of(rec, &FREES, 1));
+        let freed = RunningSum::of(pages_of(rec, &FREES, 1));
         let mut clock = Clock {
             offset: rec.meta.snapshot_offset_ns,
             lead: 0,
@@ -71,7 +71,7 @@ impl Clock {
                 .filter_map(|&(time, n)| {
                     let (a, b) = clock.span(n)?;
                     let middle = a / 2 + b / 2;
-                    let close = middle.abs_diff(time) < FARTHEST && b - a < SHARP;
+                    let close = middle.abs_diff(time) < MAX_OFFSET_NS && b - a < MAX_SPAN_NS;
                     close.then_some(time as i64 - middle as i64)
                 })
                 .collect();
@@ -82,7 +82,7 @@ impl Clock {
             }
         }
         let fine = is_finely_dated(rec);
-        if clock.offset.abs() < SAME[usize::from(!fine)] {
+        if clock.offset.abs() < SAME_CLOCK_NS[usize::from(!fine)] {
             clock.offset = 0;
         }
         if !fine {
@@ -143,7 +143,7 @@ impl Clock {
         let Some((_, n)) = pgfree(snap)? else {
             return Ok(None);
         };
-        Ok(self.span(n).filter(|(a, b)| b - a < SHARP))
+        Ok(self.span(n).filter(|(a, b)| b - a < MAX_SPAN_NS))
     }
 
     /// The middle of [`dates`](Self::dates).
@@ -154,7 +154,7 @@ impl Clock {
         Ok(self.dates(snap)?.map(|(a, b)| a / 2 + b / 2))
     }
 
-    /// What the counter is ahead of the trace, as the snapshots say under the present offset.
+    /// By how much the counter is ahead of the trace, under the present offset: the median over snapshots.
     fn constant(&self, seen: &[(u64, i64)]) -> Option<i64> {
         let (first, last) = (self.freed.0.first()?.0, self.freed.0.last()?.0);
         let mut all: Vec<i64> = seen
@@ -178,18 +178,18 @@ impl Clock {
     }
 }
 
-/// A sum that grows along the trace: times, ascending, and the sum up to each.
-pub(crate) struct Running(Vec<(u64, i64)>);
+/// The running sum of changes along the trace: times, ascending, and the sum up to each.
+pub(crate) struct RunningSum(Vec<(u64, i64)>);
 
-impl Running {
-    /// Of changes and their times, ascending.
-    pub(crate) fn of(changes: impl IntoIterator<Item = (u64, i64)>) -> Running {
+impl RunningSum {
+    /// The sum of changes, given with their times, ascending.
+    pub(crate) fn of(changes: impl IntoIterator<Item = (u64, i64)>) -> RunningSum {
         let mut sum = 0;
         let add = |(time, change)| {
             sum += change;
             (time, sum)
         };
-        Running(changes.into_iter().map(add).collect())
+        RunningSum(changes.into_iter().map(add).collect())
     }
 
     /// The sum up to a time.
@@ -203,11 +203,11 @@ impl Running {
 const FREES: [&str; 2] = ["mm_page_free", "mm_page_free_direct"];
 
 /// Pages freed less pages allocated.
-fn net_freed(rec: &Recording) -> Running {
+fn net_freed(rec: &Recording) -> RunningSum {
     let mut changes = pages_of(rec, &FREES, 1);
     changes.extend(pages_of(rec, &["mm_page_alloc"], -1));
     changes.sort_by_key(|c| c.0);
-    Running::of(changes)
+    RunningSum::of(changes)
 }
 
 /// Free pages of a snapshot by vmstat, and by buddyinfo.
@@ -238,11 +238,11 @@ fn is_finely_dated(rec: &Recording) -> bool {
     rec.snapshots.iter().any(apart)
 }
 
-/// Whether the trace shows what all tasks did. If it shows only some, the others move the counters of
-/// vmstat too, and these date nothing. Where the recorder does not say, the kernel's own tasks do:
-/// somewhere one of them frees a page, and a trace of chosen tasks never has it.
+/// Whether the trace shows all tasks. If it shows only some, the others change the counters of vmstat too,
+/// and these date nothing. Where the recorder does not say, the trace shows all tasks if it has events of
+/// the kernel's own threads.
 fn is_whole(rec: &Recording) -> bool {
-    const KERNELS: [&str; 6] = [
+    const KERNEL_THREADS: [&str; 6] = [
         "kworker/",
         "ksoftirqd/",
         "kswapd",
@@ -250,10 +250,11 @@ fn is_whole(rec: &Recording) -> bool {
         "khugepaged",
         "rcu_",
     ];
-    let is_kernels = |t: &Task| t.pid == 0 || KERNELS.iter().any(|k| t.comm.starts_with(k));
+    let is_kernel_thread =
+        |t: &Task| t.pid == 0 || KERNEL_THREADS.iter().any(|k| t.comm.starts_with(k));
     match rec.meta.facts.get("scope") {
         Some(scope) => scope == "system",
-        None => rec.tasks.iter().any(is_kernels),
+        None => rec.tasks.iter().any(is_kernel_thread),
     }
 }
 
@@ -265,7 +266,7 @@ fn pgfree(snap: &Snapshot) -> Result<Option<(u64, i64)>> {
     Ok(VmStat::parse(text)?.get("pgfree").map(|n| (time, n as i64)))
 }
 
-/// Time and pages of each event of some kinds, times `sign`. Failed allocations have none.
+/// Time and pages, times `sign`, of each event of some kinds. Failed allocations are left out.
 fn pages_of(rec: &Recording, names: &[&str], sign: i64) -> Vec<(u64, i64)> {
     let ev = &rec.events;
     let mut all = vec![];

@@ -1,6 +1,6 @@
 //! When kswapd ran: rule 5. Each node has its own.
 
-use super::operations::{Do, NONE, Op};
+use super::operations::{Action, Op};
 use super::walk::{Kswapd, Walk};
 use unfrag::NodeId;
 
@@ -10,17 +10,17 @@ const SHORT_SLEEP: u64 = 102_000_000;
 
 impl Walk {
     /// The node that an event names, or whose kswapd is at work.
-    fn kswapd_at_hand(&self, nid: Option<&u64>) -> NodeId {
+    fn kswapd_node(&self, nid: Option<&u64>) -> NodeId {
         let named = nid.map(|&nid| NodeId(nid.min(255) as u8));
         let own = || self.kswapd_of.get(self.task as usize).copied().flatten();
         named.or_else(own).unwrap_or_default()
     }
 
     pub(super) fn kswapd_wakes(&mut self, nid: Option<&u64>) {
-        let node = self.kswapd_at_hand(nid);
+        let node = self.kswapd_node(nid);
         // A run that never said that it slept ended with its last page event.
-        self.kswapd_mark(node, SHORT_SLEEP);
-        self.push(Do::ReclaimBegins, 0, NONE, node.0.into());
+        self.end_kswapd_run(node, SHORT_SLEEP);
+        self.push(Action::KswapdBegins { node });
         self.kswapd.insert(
             node,
             Kswapd {
@@ -31,7 +31,7 @@ impl Walk {
     }
 
     pub(super) fn kswapd_sleeps(&mut self, nid: Option<&u64>) {
-        self.kswapd_mark(self.kswapd_at_hand(nid), SHORT_SLEEP);
+        self.end_kswapd_run(self.kswapd_node(nid), SHORT_SLEEP);
     }
 
     pub(super) fn kswapd_is_asked(&mut self, nid: Option<&u64>) {
@@ -44,19 +44,21 @@ impl Walk {
     }
 
     pub(super) fn kswapd_frees(&mut self) {
-        let node = self.kswapd_at_hand(None);
+        let node = self.kswapd_node(None);
         self.kswapd.entry(node).or_default().last = Some((self.out.ops.len() + 1, self.time));
     }
 
     pub(super) fn all_kswapd_end(&mut self) {
         let nodes: Vec<NodeId> = self.kswapd.keys().copied().collect();
-        nodes.into_iter().for_each(|node| self.kswapd_mark(node, 0));
+        nodes
+            .into_iter()
+            .for_each(|node| self.end_kswapd_run(node, 0));
     }
 
     /// The end of a run has no event: it is the later of kswapd's last page event and the next wake
     /// or sleep less 102 ms; with a `wakeup_kswapd` in between, the last page event.
     /// `spec: linux-6.1 10`
-    fn kswapd_mark(&mut self, node: NodeId, back: u64) {
+    fn end_kswapd_run(&mut self, node: NodeId, back: u64) {
         let k = self.kswapd.entry(node).or_default();
         if !std::mem::take(&mut k.runs) {
             return;
@@ -69,12 +71,9 @@ impl Walk {
         };
         let end = Op {
             time: t,
-            act: Do::ReclaimEnds,
-            order: 0,
-            cpu: 0,
-            pfn: NONE,
-            other: node.0.into(),
             task: 0,
+            cpu: 0,
+            action: Action::KswapdEnds { node },
         };
         self.inserts.push((i.min(self.out.ops.len()), end));
     }

@@ -1,17 +1,20 @@
 //! What compaction and migration did: rules 1 and 2.
 
-use super::operations::{Do, FIRST_ALLOC, FIRST_FREE};
+use super::operations::{Action, FIRST_ALLOC, FIRST_FREE};
 use super::tasks::{COMPACTING, MIGRATING};
 use super::walk::{IDLE, LIVE, UNKNOWN, Walk};
+
 impl Walk {
-    pub(super) fn match_source(&mut self, p: u32) {
-        if let Some(number) = self.waiting.pop_front() {
+    /// Rule 2: a free that no other rule explains belongs to the source that waits longest.
+    pub(super) fn match_unpaired_source(&mut self, p: u32) {
+        if let Some(number) = self.unpaired_sources.pop_front() {
             self.out.classes.matched += 1;
-            self.push(Do::Arrived, 0, p, number);
+            let (pfn, number) = (p.into(), number.into());
+            self.push(Action::MovedTo { pfn, number });
         }
     }
 
-    /// Rule 1. Whether the block was a source or a target.
+    /// Rule 1. Returns whether the block was a source or a target.
     pub(super) fn free_by_compaction(&mut self, t: u8, pfn: u32, order: u8) -> bool {
         let migrating = t & MIGRATING != 0;
         if self.phases_known && !migrating {
@@ -30,7 +33,7 @@ impl Walk {
                     match was {
                         UNKNOWN => self.out.first[p as usize] = FIRST_FREE,
                         // A migration before had filled it unseen.
-                        IDLE => self.match_source(p),
+                        IDLE => self.match_unpaired_source(p),
                         _ => {}
                     }
                     self.migrated(p);
@@ -53,8 +56,9 @@ impl Walk {
         let order = self.compacts_for.get(&self.task).copied().unwrap_or(0);
         let Some(to) = self.paired.remove(&p) else {
             // The frame may be taken again before its page is found.
-            self.waiting.push_back(self.moves);
-            self.push(Do::Left, order, p, self.moves);
+            self.unpaired_sources.push_back(self.moves);
+            let (pfn, number) = (p.into(), self.moves.into());
+            self.push(Action::MovedAway { order, pfn, number });
             self.moves += 1;
             return;
         };
@@ -63,7 +67,8 @@ impl Walk {
             self.out.first[to as usize] = FIRST_ALLOC;
         }
         self.state[to as usize] = LIVE;
-        self.push(Do::Moved, order, p, to);
+        let (pfn, to) = (p.into(), to.into());
+        self.push(Action::Moved { order, pfn, to });
     }
 
     pub(super) fn set_migration(&mut self, addr: u64, pte: u64) {

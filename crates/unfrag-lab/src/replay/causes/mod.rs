@@ -1,9 +1,9 @@
 //! From a trace to what the workload asked for.
 //!
-//! A trace mixes causes (somebody wanted memory, or gave it back) with effects (what that kernel did
-//! about it: pages that compaction moved, targets it isolated and did not use). [`causes`] keeps the
-//! causes, says which of them were the kernel's own reclaim, and follows frames through migrations,
-//! so that a later free finds the allocation that it belongs to. Rules, version [`VERSION`]:
+//! A trace mixes causes (a task allocates or frees memory) with effects (what that kernel did about it:
+//! pages that compaction moved, targets that it isolated and did not use). [`causes()`] keeps the causes,
+//! says which of them were the kernel's own reclaim, and follows frames through migrations, so that a
+//! later free finds the allocation that it belongs to. Rules, version [`VERSION`]:
 //!
 //! 1. A compacting task frees the sources of its migrations between the event that isolated them and
 //!    `mm_compaction_migratepages`, and the unused targets between that and `mm_compaction_end`.
@@ -15,7 +15,7 @@
 //!    use that no rule explains belongs to the source that waits longest.
 //! 3. An allocation of a frame in use: the CPUs' buffers were merged out of order, and the free
 //!    follows within [`INVERSION_NS`]; otherwise the frame was freed unseen.
-//! 4. Four frames that a worker freed one after the other and nobody was seen to allocate were a
+//! 4. Four frames that a worker freed one after the other, without a traced allocation, were a
 //!    kernel stack (taken in bulk, without an event). Where the start is not exact, the stack was
 //!    taken with the page directory of a new process that came next, on the same CPU, after the
 //!    frames' last use or that of the frame below them.
@@ -40,7 +40,9 @@ mod walk;
 pub const VERSION: u32 = 1;
 
 pub use kernel_stack::is_page_directory;
-pub use operations::{Causes, Classes, Do, FIRST_ALLOC, FIRST_FREE, NONE, Op};
+pub use operations::{
+    Action, Causes, Classes, FIRST_ALLOC, FIRST_FREE, HostBlock, NONE, Op, Packed,
+};
 pub(crate) use recorded_reclaim::AS_RECORDED;
 pub use recorded_reclaim::{Pace, RecordedReclaim};
 pub use trace::causes;

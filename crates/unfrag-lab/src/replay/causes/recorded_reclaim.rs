@@ -1,6 +1,6 @@
-//! What a recording says about the reclaim of its kernel: which pages it took, and how fast it was.
+//! The reclaim of the recorded kernel: which pages it took, and how fast it was.
 
-use super::operations::{Causes, Do, Op};
+use super::operations::{Action, Causes, Op};
 use super::tasks::kswapd_of;
 use std::collections::BTreeMap;
 use unfrag::NodeId;
@@ -26,7 +26,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Of the run of a node's kswapd that was under way at a time, or the last before it.
+    /// Nanoseconds for a page that a node's kswapd looked at, in its run at a time, or the last before it.
     pub fn ns_per_look(&self, node: NodeId, time: u64) -> u64 {
         let runs = self.runs.get(&node).map_or(&[][..], |runs| runs);
         let i = runs.partition_point(|r| r.0 <= time);
@@ -35,10 +35,10 @@ impl Pace {
     }
 }
 
-/// What a recording says about the reclaim of its kernel.
+/// The reclaim of the recorded kernel.
 #[derive(Clone, Debug)]
 pub struct RecordedReclaim {
-    /// By operation: an allocation whose page reclaim took.
+    /// By operation: whether it allocates a page that reclaim took later.
     pub cold: Vec<bool>,
     /// Frames in use at the start that reclaim took.
     pub cold_at_start: Vec<u32>,
@@ -50,8 +50,8 @@ pub struct RecordedReclaim {
     pub pages: u64,
 }
 
-/// Fewer pages than this say nothing about a run's share of its CPU.
-const BATCH: u64 = 32;
+/// A run that freed fewer pages than this says nothing about the share of its CPU that kswapd had.
+const FEWEST_FREED: u64 = 32;
 
 /// A run of a node's kswapd on the recorded host.
 struct Run {
@@ -67,9 +67,8 @@ fn runs(ops: &[Op], kswapd_of: &[Option<NodeId>]) -> Vec<Run> {
     let mut runs = vec![];
     let mut under_way: BTreeMap<NodeId, Run> = BTreeMap::new();
     for op in ops {
-        match op.act {
-            Do::ReclaimBegins => {
-                let node = op.node();
+        match op.action {
+            Action::KswapdBegins { node } => {
                 let run = Run {
                     node,
                     from: op.time,
@@ -78,11 +77,11 @@ fn runs(ops: &[Op], kswapd_of: &[Option<NodeId>]) -> Vec<Run> {
                 };
                 under_way.insert(node, run);
             }
-            Do::ReclaimEnds => {
-                let ended = under_way.remove(&op.node());
+            Action::KswapdEnds { node } => {
+                let ended = under_way.remove(&node);
                 runs.extend(ended.map(|r| Run { to: op.time, ..r }));
             }
-            Do::FreeGiven => {
+            Action::FreeReclaimed { .. } => {
                 let by = kswapd_of.get(op.task as usize).copied().flatten();
                 let several = under_way.len() > 1;
                 for r in under_way.values_mut() {
@@ -96,8 +95,8 @@ fn runs(ops: &[Op], kswapd_of: &[Option<NodeId>]) -> Vec<Run> {
     runs
 }
 
-/// For how much of a run kswapd had its CPU: all but the time from an event of another task to the
-/// next event of another task there, without one of kswapd in between.
+/// For how long of a run kswapd had its CPU: the whole run, less each time between two events of other
+/// tasks on that CPU without an event of kswapd in between.
 pub(super) fn own_time(events: &Events, is_kswapd: &[bool], from: u64, to: u64) -> u64 {
     let first = events.time.partition_point(|&t| t < from);
     let (mut its_cpu, mut others_since, mut lost) = (None, None, 0);
@@ -148,36 +147,35 @@ impl RecordedReclaim {
         let mut taken = vec![false; frames];
         let mut underway = BTreeMap::new();
         for (i, op) in causes.ops.iter().enumerate().rev() {
-            match op.act {
-                Do::FreeGiven => taken[op.pfn as usize] = true,
-                Do::Free | Do::FreeUnseen => {
-                    for p in op.pfn..op.pfn + (1 << op.order) {
-                        taken[p as usize] = false;
+            if let Some((block, _)) = op.allocated() {
+                cold[i] = taken[block.pfn as usize];
+                taken[block.indices()].fill(false);
+                continue;
+            }
+            match op.action {
+                Action::FreeReclaimed { pfn, .. } => taken[pfn.get() as usize] = true,
+                Action::Moved { pfn, to, .. } => {
+                    taken[pfn.get() as usize] = std::mem::take(&mut taken[to.get() as usize]);
+                }
+                Action::MovedTo { pfn, number } => {
+                    let known = std::mem::take(&mut taken[pfn.get() as usize]);
+                    underway.insert(number.get(), known);
+                }
+                // A page whose new frame the trace never names is in use to the end.
+                Action::MovedAway { pfn, number, .. } => {
+                    taken[pfn.get() as usize] = underway.remove(&number.get()).unwrap_or(false);
+                }
+                _ => {
+                    if let Some(block) = op.freed() {
+                        taken[block.indices()].fill(false);
                     }
                 }
-                Do::Alloc | Do::AllocRaced => {
-                    cold[i] = taken[op.pfn as usize];
-                    for p in op.pfn..op.pfn + (1 << op.order) {
-                        taken[p as usize] = false;
-                    }
-                }
-                Do::Moved => {
-                    taken[op.pfn as usize] = std::mem::take(&mut taken[op.other as usize]);
-                }
-                Do::Arrived => {
-                    underway.insert(op.other, std::mem::take(&mut taken[op.pfn as usize]));
-                }
-                // What never arrived anywhere is held for good.
-                Do::Left => {
-                    taken[op.pfn as usize] = underway.remove(&op.other).unwrap_or(false);
-                }
-                _ => {}
             }
         }
         let cold_at_start = (0..taken.len() as u32)
             .filter(|&p| taken[p as usize])
             .collect();
-        let given = |o: &&Op| o.act == Do::FreeGiven && o.order == 0;
+        let given = |o: &&Op| matches!(o.action, Action::FreeReclaimed { order: 0, .. });
         let pages = causes.ops.iter().filter(given).count() as u64;
         if pages == 0 {
             return None;
@@ -200,7 +198,7 @@ impl RecordedReclaim {
             .map_or(0, |kib| kib / 4);
         let written = steepest(rec, "pswpout");
         let mut paces: BTreeMap<NodeId, Vec<(u64, u64)>> = BTreeMap::new();
-        for (r, own) in runs.iter().filter(|(r, _)| r.freed >= BATCH) {
+        for (r, own) in runs.iter().filter(|(r, _)| r.freed >= FEWEST_FREED) {
             let ns = ns_per_scanned * (r.to - r.from) / own.max(&1);
             paces.entry(r.node).or_default().push((r.from, ns));
         }
@@ -224,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kswapd_has_its_cpu_but_for_what_lies_between_two_events_of_others_there() {
+    fn time_between_two_events_of_other_tasks_is_not_kswapds() {
         // Task 1 is kswapd. It goes from CPU 0 to CPU 1 at 60.
         let seen = [
             (0, 0, 1),

@@ -1,15 +1,15 @@
 //! Kernel stacks, found by their frees: rule 4.
 
 use super::kernel_stack::STACK_PAGES;
-use super::operations::{Do, FIRST_ALLOC, FIRST_FREE, Op};
+use super::operations::{Action, FIRST_ALLOC, FIRST_FREE, Op};
 use super::tasks::KWORKER;
-use super::walk::{IDLE, UNKNOWN, Walk};
+use super::walk::{IDLE, PageDirectory, UNKNOWN, Walk};
 
 /// Longest pause between two frees of a stack's pages, in nanoseconds.
 const STACK_PAUSE_NS: u64 = 1_000_000;
 
 impl Walk {
-    /// Rule 4, by counts.
+    /// Rule 4, where only counts are known of the start: a worker frees a frame without a past.
     pub(super) fn free_by_worker(&mut self, p: u32) {
         let (task, time) = self.batch_task;
         if task != self.task || self.time > time + STACK_PAUSE_NS {
@@ -17,7 +17,7 @@ impl Walk {
         }
         self.batch_task = (self.task, self.time);
         self.batch.push(p);
-        self.push(Do::Free, 0, p, 0);
+        self.push(Action::free(p, 0));
         if self.batch.len() < STACK_PAGES {
             return;
         }
@@ -28,13 +28,13 @@ impl Walk {
         let used = pages.into_iter().map(|p| self.last[p as usize]).max();
         let (after, cpu) = below.into_iter().chain(used).max().unwrap_or((0, u16::MAX));
         let after = after as usize;
-        let from = self.directories.partition_point(|d| d.0 < after);
-        let free = |d: &&mut (usize, u16, u64, bool)| !d.3 && (cpu == u16::MAX || d.1 == cpu);
+        let from = self.directories.partition_point(|d| d.op < after);
+        let free = |d: &&mut PageDirectory| !d.has_stack && (cpu == u16::MAX || d.cpu == cpu);
         let with = self.directories[from..].iter_mut().find(free);
         let (at, cpu, time) = match with {
             Some(d) => {
-                d.3 = true;
-                (d.0, d.1, d.2)
+                d.has_stack = true;
+                (d.op, d.cpu, d.time)
             }
             None => {
                 let cpu = if cpu == u16::MAX { self.cpu } else { cpu };
@@ -51,24 +51,21 @@ impl Walk {
             }
             self.last[p as usize] = (self.out.ops.len() as u32, self.cpu);
         }
-        let pfn = self.out.stacks.len() as u32;
+        let action = Action::stack(self.out.stacks.len() as u32);
         self.out.stacks.push(pages);
         self.out.classes.stack_pages += 4;
         self.inserts.push((
             at,
             Op {
                 time,
-                act: Do::Stack,
-                order: 0,
-                cpu,
-                pfn,
-                other: 0,
                 task: self.task,
+                cpu,
+                action,
             },
         ));
     }
 
-    /// A row of fewer than four frames was no stack.
+    /// Ends the row of a worker's frees. Fewer than four frames are no stack.
     pub(super) fn end_batch(&mut self) {
         for p in std::mem::take(&mut self.batch) {
             match std::mem::replace(&mut self.state[p as usize], IDLE) {
@@ -83,19 +80,19 @@ impl Walk {
     /// A frame without a past is freed: it was in use at the start, or filled by a migration.
     #[inline]
     pub(super) fn free_of_unknown(&mut self, p: u32) {
-        if self.waiting.is_empty() {
+        if self.unpaired_sources.is_empty() {
             self.out.first[p as usize] = FIRST_FREE;
         } else {
             self.out.first[p as usize] = FIRST_ALLOC;
-            self.match_source(p);
+            self.match_unpaired_source(p);
         }
     }
 
-    /// A frame that is not in use is freed. Whether somebody explains it.
+    /// A frame that is not in use is freed. Returns whether a rule explains it.
     pub(super) fn free_of_idle(&mut self, p: u32) -> bool {
         let worker = self.task_state[self.task as usize] & KWORKER != 0 && !self.interrupted;
-        if !worker && !self.waiting.is_empty() {
-            self.match_source(p);
+        if !worker && !self.unpaired_sources.is_empty() {
+            self.match_unpaired_source(p);
             return true;
         }
         if worker {

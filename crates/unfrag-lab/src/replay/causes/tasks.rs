@@ -1,4 +1,4 @@
-//! Kernel threads by their names, and what a task does while the trace is walked.
+//! Kernel threads by their names, and the states of a task while the trace is walked.
 
 use unfrag::NodeId;
 use unfrag_linux::recording::Task;

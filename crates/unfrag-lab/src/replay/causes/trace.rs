@@ -1,7 +1,7 @@
 //! The walk over a whole trace, event by event.
 
 use super::events::{EventKind, NR_TAKEN, column};
-use super::operations::{Causes, Do, NONE};
+use super::operations::{Action, Causes};
 use super::tasks::{COMPACTING, MIGRATING, RECLAIMING};
 use super::walk::Walk;
 use crate::era::Era;
@@ -82,7 +82,7 @@ pub fn causes(
             EventKind::ReclaimBegin => w.task_state[w.task as usize] |= RECLAIMING,
             EventKind::ReclaimEnd => {
                 w.task_state[w.task as usize] &= !RECLAIMING;
-                w.push(Do::DrainAll, 0, NONE, 0);
+                w.push(Action::DrainAll);
             }
             EventKind::KswapdWake => w.kswapd_wakes(a.get(row)),
             EventKind::KswapdSleep => w.kswapd_sleeps(a.get(row)),

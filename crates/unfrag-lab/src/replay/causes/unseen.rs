@@ -1,21 +1,20 @@
 //! Pages that were allocated without an event.
 //!
-//! Bulk allocations leave none: the stack of a thread, a vmalloc area. What is freed again shows
-//! then; what stays would be missing from the replay for good. But vmstat counts every allocation
-//! (`pgalloc_*`), and the trace shows all others: what the counter is ahead of the trace at a
-//! snapshot was allocated unseen. The moment at which a counter was read is known only to within two
-//! frees, so what is taken is what was allocated unseen at the least.
+//! Bulk allocations have none: the stack of a thread, a vmalloc area. A later free shows some of them;
+//! those that stay would be missing from the replay. But vmstat counts every allocation (`pgalloc_*`), and
+//! the trace shows all others: the difference at a snapshot was allocated unseen. The time at which a
+//! counter was read is known only to within two frees, so the smallest possible difference is taken.
 //!
 //! `spec: linux-6.1 7.6, 10`
 
-use super::clock::{Clock, Running};
-use super::operations::{Causes, Do, Op};
+use super::clock::{Clock, RunningSum};
+use super::operations::{Action, Causes, Op};
 use crate::error::Result;
 use unfrag::{Gfp, MigrateType};
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Snapshot;
 
-/// Pages of a huge page, which direct compaction captures: traced, but not counted.
+/// Pages of a huge page that direct compaction captures: traced, but not counted.
 const CAPTURED: i64 = 512;
 
 /// Pages that were allocated unseen.
@@ -26,8 +25,8 @@ struct Unseen {
     pages: u64,
 }
 
-/// Puts what was allocated unseen between the snapshots (ascending) into `causes`: beside the next
-/// request for unmovable memory, and on its CPU.
+/// Inserts what was allocated unseen between the snapshots (ascending) into `causes`: before the next
+/// request for an unmovable page, and on its CPU.
 ///
 /// # Errors
 /// If a snapshot's vmstat cannot be read.
@@ -39,16 +38,17 @@ pub fn insert<'s>(
     for Unseen { since, pages } in unseen(causes, snapshots, clock)? {
         let from = causes.ops.partition_point(|o| o.time <= since);
         let unmovable = |o: &Op| {
-            let mobility = Gfp::from_bits_retain(o.other).mobility();
-            o.act == Do::Alloc && o.order == 0 && mobility == Some(MigrateType::Unmovable)
+            let of = |gfp: Gfp| gfp.mobility() == Some(MigrateType::Unmovable);
+            o.allocated()
+                .is_some_and(|(b, gfp)| b.order == 0 && of(gfp))
         };
-        // Where nobody asked for any, nobody allocated unseen either.
+        // Without such a request nothing is inserted.
         if let Some(at) = causes.ops[from..].iter().position(unmovable) {
             let beside = causes.ops[from + at];
             let op = Op {
-                act: Do::Unseen,
-                pfn: 0,
-                other: u32::try_from(pages).unwrap_or(u32::MAX),
+                action: Action::AllocUnseen {
+                    pages: u32::try_from(pages).unwrap_or(u32::MAX).into(),
+                },
                 ..beside
             };
             causes.ops.insert(from + at, op);
@@ -66,8 +66,8 @@ fn unseen<'s>(
         .ops
         .iter()
         .map(|op| (op.time, op.pages_taken().max(0)));
-    let taken = Running::of(taken);
-    // Most that the counter was ahead so far, and the last time at which it was read.
+    let taken = RunningSum::of(taken);
+    // The largest difference so far, and the last time at which the counter was read.
     let mut ahead: Option<(i64, u64)> = None;
     let mut all = vec![];
     for snap in snapshots {

@@ -1,11 +1,11 @@
-//! The walk over a trace: what is known of each frame and each task, and what an allocation or a free
-//! means by it.
+//! The state of a walk over a trace: what is known of each frame and each task. From it follows what an
+//! allocation or a free means.
 //!
 //! Invariant: `out.ops` is in the order of the trace; what belongs between them waits in `inserts`.
 
 use super::events::shows_migration;
 use super::kernel_stack::is_page_directory;
-use super::operations::{Causes, Do, FIRST_ALLOC, NONE, Op};
+use super::operations::{Action, Causes, FIRST_ALLOC, NONE, Op};
 use super::tasks::kswapd_of;
 use super::tasks::{COMPACTING, INTERRUPT, KCOMPACTD, KSWAPD, KWORKER, RECLAIMING};
 use crate::era::Era;
@@ -13,15 +13,15 @@ use crate::error::{Error, Result};
 use unfrag::{Gfp, NodeId};
 use unfrag_linux::recording::{Events, Recording};
 
-/// Use of a frame while the trace is walked.
+/// What is known of a frame at this event of the trace: nothing, not in use, in use.
 pub(super) const UNKNOWN: u8 = 0;
 pub(super) const IDLE: u8 = 1;
 pub(super) const LIVE: u8 = 2;
 
-/// How late the free may come that a trace of several CPUs shows after the next allocation.
+/// Longest time by which the free of a frame may follow its next allocation in a trace of several CPUs.
 pub const INVERSION_NS: u64 = 20_000_000;
 
-/// What the mask of a huge-page fault holds at least.
+/// Flags that every huge-page fault has.
 const HUGE_FAULT: Gfp = Gfp::HIGHMEM
     .union(Gfp::MOVABLE)
     .union(Gfp::COMP)
@@ -30,11 +30,22 @@ const HUGE_FAULT: Gfp = Gfp::HIGHMEM
 /// What is known of a node's kswapd.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Kswapd {
-    /// It runs (between its wake and what ends it).
+    /// Whether it runs: it woke, and has not ended.
     pub(super) runs: bool,
+    /// Whether a request called for it while it ran.
     pub(super) wakeup_between: bool,
-    /// Where its last page event stands among the operations.
+    /// Its last page event: number of the operation after it, and time.
     pub(super) last: Option<(usize, u64)>,
+}
+
+/// An allocated page directory of a new process, with which a kernel stack was taken.
+pub(super) struct PageDirectory {
+    /// Number of the operation.
+    pub(super) op: usize,
+    pub(super) cpu: u16,
+    pub(super) time: u64,
+    /// Whether its stack is known.
+    pub(super) has_stack: bool,
 }
 
 /// The walk at one event of the trace.
@@ -44,8 +55,8 @@ pub(super) struct Walk {
     pub(super) state: Vec<u8>,
     /// Whether the trace says when compaction migrates.
     pub(super) phases_known: bool,
-    /// Until when a late free of this frame belongs to an allocation before.
-    pub(super) late: std::collections::HashMap<u32, u64>,
+    /// By frame: until when a free belongs to the allocation before the last.
+    pub(super) late_frees: std::collections::HashMap<u32, u64>,
     pub(super) task_state: Vec<u8>,
     pub(super) task: u32,
     pub(super) interrupted: bool,
@@ -53,8 +64,8 @@ pub(super) struct Walk {
     pub(super) cpu: u16,
     pub(super) from: u64,
     /// Sources of migrations without a known target, oldest first.
-    pub(super) waiting: std::collections::VecDeque<u32>,
-    /// Moves to places that were not known at once.
+    pub(super) unpaired_sources: std::collections::VecDeque<u32>,
+    /// Migrations whose target was not known at once.
     pub(super) moves: u32,
     /// Order for which a task compacts.
     pub(super) compacts_for: std::collections::HashMap<u32, u8>,
@@ -66,18 +77,17 @@ pub(super) struct Walk {
     pub(super) kswapd: std::collections::BTreeMap<NodeId, Kswapd>,
     /// By task: the node whose kswapd it is.
     pub(super) kswapd_of: Vec<Option<NodeId>>,
-    /// Task, time and length of the row of a worker's unexplained frees at hand.
+    /// Task, time and length of the present row of unexplained frees by a worker.
     pub(super) row: (u32, u64, u64),
-    /// Insertions to make: before operation i.
+    /// Operations to insert, and the number of the operation that each goes before.
     pub(super) inserts: Vec<(usize, Op)>,
-    /// Whether nothing is known of the start but counts.
+    /// Whether only counts are known of the start.
     pub(super) by_counts: bool,
-    /// For each frame the number of operations before its last event, and the CPU of that, by counts
-    /// only.
+    /// For each frame the number of operations before its last event, and its CPU. Only if `by_counts`.
     pub(super) last: Vec<(u32, u16)>,
-    /// Page directories: operation, CPU and time, and whether a stack came with it.
-    pub(super) directories: Vec<(usize, u16, u64, bool)>,
-    /// Frames that a worker freed in a row without a past, and when the last.
+    /// Page directories of new processes, in order. Only if `by_counts`.
+    pub(super) directories: Vec<PageDirectory>,
+    /// Frames without a past that a worker freed in a row; then its task and the time of the last.
     pub(super) batch: Vec<u32>,
     pub(super) batch_task: (u32, u64),
 }
@@ -115,14 +125,14 @@ impl Walk {
             },
             state,
             phases_known: shows_migration(rec),
-            late: Default::default(),
+            late_frees: Default::default(),
             task_state,
             task: 0,
             interrupted: false,
             time: 0,
             cpu: 0,
             from,
-            waiting: Default::default(),
+            unpaired_sources: Default::default(),
             moves: 0,
             compacts_for: Default::default(),
             leaving: vec![],
@@ -155,18 +165,15 @@ impl Walk {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, act: Do, order: u8, pfn: u32, other: u32) {
+    pub(super) fn push(&mut self, action: Action) {
         if self.time < self.from {
             return;
         }
         self.out.ops.push(Op {
             time: self.time,
-            act,
-            order,
-            cpu: self.cpu,
-            pfn,
-            other,
             task: self.task,
+            cpu: self.cpu,
+            action,
         });
     }
 
@@ -193,16 +200,17 @@ impl Walk {
     pub(super) fn alloc(&mut self, pfn: u64, order: u64, gfp: u64) -> Result<()> {
         self.out.events += 1;
         // A failed allocation has frame number -1 (text readers: 0). spec: linux-6.1 10
-        let gfp = self.era.gfp(gfp).bits();
+        let gfp = self.era.gfp(gfp);
         if pfn == u64::MAX || pfn == 0 {
             self.out.classes.failed += 1;
-            self.push(Do::AllocFailed, order.min(255) as u8, NONE, gfp);
+            let (order, gfp) = (order.min(255) as u8, gfp.into());
+            self.push(Action::AllocFailed { order, gfp });
             return Ok(());
         }
         let (pfn, order) = self.frame(pfn, order)?;
         self.out.classes.allocations += 1;
         self.out.classes.allocated_pages += 1 << order;
-        if order == 9 && Gfp::from_bits_retain(gfp).contains(HUGE_FAULT) {
+        if order == 9 && gfp.contains(HUGE_FAULT) {
             self.out.classes.huge_faults += 1;
         }
         for p in pfn..pfn + (1 << order) {
@@ -215,20 +223,25 @@ impl Walk {
         if self.by_counts {
             let n = self.out.ops.len();
             self.last[pfn as usize..(pfn + (1 << order)) as usize].fill((n as u32, self.cpu));
-            if is_page_directory(order, Gfp::from_bits_retain(gfp)) {
-                self.directories.push((n, self.cpu, self.time, false));
+            if is_page_directory(order, gfp) {
+                self.directories.push(PageDirectory {
+                    op: n,
+                    cpu: self.cpu,
+                    time: self.time,
+                    has_stack: false,
+                });
             }
         }
-        self.push(Do::Alloc, order, pfn, gfp);
+        self.push(Action::alloc(pfn, order, gfp));
         Ok(())
     }
 
     /// Rule 3.
     #[cold]
     pub(super) fn alloc_of_live(&mut self, pfn: u32) {
-        self.late.insert(pfn, self.time + INVERSION_NS);
+        self.late_frees.insert(pfn, self.time + INVERSION_NS);
         self.out.classes.inverted += 1;
-        self.push(Do::Free, 0, pfn, 0);
+        self.push(Action::free(pfn, 0));
     }
 
     #[inline]
@@ -236,7 +249,7 @@ impl Walk {
         let (pfn, order) = self.frame(pfn, order)?;
         self.out.events += 1;
         self.out.classes.freed_pages += 1 << order;
-        if !self.late.is_empty() && self.is_late(pfn) {
+        if !self.late_frees.is_empty() && self.is_late(pfn) {
             return Ok(());
         }
         let mut t = self.task_state[self.task as usize];
@@ -266,22 +279,23 @@ impl Walk {
             }
         }
         if !all {
-            self.push(Do::FreeUnseen, order, pfn, 0);
+            self.push(Action::free_unseen(pfn, order));
             return Ok(());
         }
         self.out.classes.frees += 1;
-        let given = t & (KSWAPD | RECLAIMING) != 0;
-        if given {
+        if t & (KSWAPD | RECLAIMING) != 0 {
             self.out.classes.reclaimed += 1 << order;
+            self.push(Action::free_reclaimed(pfn, order));
+        } else {
+            self.push(Action::free(pfn, order));
         }
-        self.push(if given { Do::FreeGiven } else { Do::Free }, order, pfn, 0);
         Ok(())
     }
 
     #[cold]
     pub(super) fn is_late(&mut self, pfn: u32) -> bool {
         let now = self.time;
-        match self.late.remove(&pfn) {
+        match self.late_frees.remove(&pfn) {
             Some(until) if now <= until => true,
             Some(_) => {
                 self.out.classes.inverted -= 1;

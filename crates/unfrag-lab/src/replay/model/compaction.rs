@@ -1,4 +1,5 @@
-//! The recorded kernel's compaction, as given: a page that moved there moves here.
+//! The recorded kernel's compaction: a page that a migration moved on the recorded host is moved in the
+//! model.
 //!
 //! Which pages move, and when, is the recording's. Where to is the model's decision, as with any
 //! allocation: its free scanner walks down from the end of the zone through movable pageblocks, and
@@ -6,7 +7,7 @@
 //!
 //! Invariant: a move changes no number of free pages, only where they are.
 
-use crate::replay::causes::{Do, Op};
+use crate::replay::causes::{Action, Op};
 use unfrag::kernel::HighOrder;
 use unfrag::{CpuId, Host, Manager, MigrateType, Move, Pfn, Rules, ZoneId};
 
@@ -18,53 +19,55 @@ pub fn compacts(rules: &Rules) -> bool {
     rules.reclaim.high_order == HighOrder::Compaction
 }
 
-/// The compaction of a replay.
+/// The free scanner of a replay's compaction.
 #[derive(Debug, Default)]
 pub struct Compaction {
     /// By zone: the free scanner looks below this frame.
     below: Vec<u64>,
-    /// When the last page moved.
+    /// When the last page moved, in nanoseconds of the trace clock.
     last: u64,
-    /// Where the last page was that moved for an order.
-    left: Option<Place>,
+    /// The block that the last page left, if memory is compacted for an order.
+    block: Option<CompactedBlock>,
 }
 
 /// An aligned block of the order that a task compacts for, and the CPU that it runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct CompactedBlock {
     task: u32,
     cpu: CpuId,
     zone: ZoneId,
-    block: u64,
+    /// First frame, in blocks of the order.
+    number: u64,
 }
 
 impl Compaction {
-    /// Moves the page at frame `at` of the model. Returns the frame where it is now: the same if it
-    /// cannot move, or there is no place for it.
-    pub fn carry<H: Host>(
+    /// Moves the page at frame `at` of the model, for `op`, which compacts for `order`. Returns the frame
+    /// where the page is then: `at` if it cannot move, or there is no free frame for it.
+    pub fn migrate<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,
         op: &Op,
+        order: u8,
         at: u32,
         zone: ZoneId,
     ) -> u32 {
         if self.below.is_empty() || op.time > self.last + PAUSE_NS {
             let zones = m.inspect().zones().map(|z| m.inspect().zone_config(z));
             self.below = zones.map(|c| c.start.0 + c.spanned).collect();
-            self.left = None;
+            self.block = None;
         }
         self.last = op.time;
         let from = Pfn(at.into());
         let cpu = CpuId(op.cpu.into());
-        let here = (op.order > 0).then_some(Place {
+        let block = (order > 0).then_some(CompactedBlock {
             task: op.task,
             cpu,
             zone,
-            block: from.0 >> op.order,
+            number: from.0 >> order,
         });
-        if self.left != here {
-            self.leave(m);
-            self.left = here;
+        if self.block != block {
+            self.leave_block(m);
+            self.block = block;
         }
         let Some(to) = self.scan(m, zone, from) else {
             return at;
@@ -81,22 +84,24 @@ impl Compaction {
     /// Before each operation: if a task that compacted does something else, its run is over.
     #[inline]
     pub fn before<H: Host>(&mut self, m: &mut Manager<'_, H>, op: &Op) {
-        if self.left.is_some_and(|l| l.task == op.task)
-            && !matches!(op.act, Do::Moved | Do::Left | Do::Arrived)
-        {
-            self.leave(m);
+        let moves = matches!(
+            op.action,
+            Action::Moved { .. } | Action::MovedAway { .. } | Action::MovedTo { .. }
+        );
+        if self.block.is_some_and(|b| b.task == op.task) && !moves {
+            self.leave_block(m);
         }
     }
 
-    /// Who compacts for an order gives the CPU's lists back on leaving an aligned block of it, so that
-    /// what was freed there can merge. `spec: linux-6.1 3`
-    fn leave<H: Host>(&mut self, m: &mut Manager<'_, H>) {
-        if let Some(l) = self.left.take() {
-            m.drain(l.cpu, l.zone);
+    /// A task that compacts for an order drains its CPU's lists when it leaves an aligned block of that
+    /// order, so that the frames freed there can merge. `spec: linux-6.1 3`
+    fn leave_block<H: Host>(&mut self, m: &mut Manager<'_, H>) {
+        if let Some(b) = self.block.take() {
+            m.drain(b.cpu, b.zone);
         }
     }
 
-    /// The highest free frame below the scanner, in a movable pageblock above that of the page that is
+    /// The highest free frame below the free scanner, in a movable pageblock that lies above the page and is
     /// not free as a whole.
     fn scan<H: Host>(&mut self, m: &Manager<'_, H>, zone: ZoneId, from: Pfn) -> Option<Pfn> {
         let m = m.inspect();

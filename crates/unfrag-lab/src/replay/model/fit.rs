@@ -8,6 +8,7 @@ use crate::replay::start::counts::counts;
 use crate::replay::start::evidence::Evidence;
 use crate::replay::start::{Anchor, Start, ZoneFacts, highest_frame};
 use unfrag::{CpuId, Manager, MigrateType, Order, Rules, Sysctl, ZoneId};
+
 /// Rounds that fit the per-CPU lists of the start to those of the anchor.
 const FIT_ROUNDS: usize = 4;
 
@@ -61,8 +62,8 @@ pub fn fitted(anchor: &Anchor, causes: &Causes, rules: Rules, sysctl: Sysctl) ->
 }
 
 impl Anchor {
-    /// How far the buddy lists of a model are from those shown, in pages, by order and by type where
-    /// the anchor tells types apart.
+    /// How far the buddy lists of a model are from those that the anchor shows, in pages, by order, and by
+    /// type where the anchor has types.
     pub fn distance(&self, model: &Manager<'_, ReplayHost>) -> u64 {
         const TYPES: [MigrateType; 3] = [
             MigrateType::Unmovable,

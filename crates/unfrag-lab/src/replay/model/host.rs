@@ -1,23 +1,23 @@
 //! The host that a replay's model runs on.
 //!
-//! Invariant: nothing happens here by itself; it notes what the model tells and asks for.
+//! Invariant: it only counts and notes events; nothing here changes the model.
 
 use unfrag::host::Host;
 use unfrag::trace::{Event, Extfrag};
 use unfrag::{NodeId, Order};
 
-/// Who listens to a replay's model: an ear for fallbacks, and for calls for kswapd.
+/// Counts the fallbacks of a replay's model, and notes the calls for kswapd.
 #[derive(Debug, Default)]
 pub struct ReplayHost {
     /// Fallbacks so far.
     pub fallbacks: u64,
-    /// Those that changed a pageblock's type.
+    /// Fallbacks that changed a pageblock's type.
     pub claims: u64,
-    /// The blocks found by fallbacks, if wanted.
+    /// The fallbacks themselves, if they are to be kept.
     pub extfrag: Option<Vec<Extfrag>>,
     /// Calls for kswapd.
     pub kswapd_wakes: u64,
-    /// Nodes whose kswapd was asked for since somebody looked, each once.
+    /// Nodes whose kswapd was called for since this list was taken last, each once.
     pub asked: Vec<NodeId>,
 }
 

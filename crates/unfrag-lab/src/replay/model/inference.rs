@@ -1,8 +1,8 @@
 //! What a trace does not show, inferred from the frames that it does.
 //!
 //! With an exact start the recorded kernel's own rules say which frame each request must get. Where
-//! the recorded frame is another one, two things may have happened that leave no event, or leave it
-//! late; both are put into the operations, so that every other era can replay them too:
+//! the recorded frame is another one, three things may have happened that leave no event, or leave it
+//! late; they are put into the operations, so that every other era can replay them too:
 //!
 //! 1. Kernel stacks were taken in bulk: the request is for unmovable memory, its frame stands a
 //!    multiple of four places from the head, and the next event of each frame before it is a free, or
@@ -16,7 +16,7 @@
 //! `spec: linux-6.1 10`
 
 use super::sim::Sim;
-use crate::replay::causes::{Causes, Do, Op, is_page_directory};
+use crate::replay::causes::{Action, Causes, HostBlock, Op, is_page_directory};
 use crate::replay::start::is_cached;
 use std::collections::HashMap;
 use unfrag::frame::MAX_ORDER;
@@ -25,7 +25,7 @@ use unfrag::{CpuId, Gfp, MigrateType, Order, Pfn, ZoneId};
 
 /// What was inferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Resolved {
+pub struct Inferred {
     /// Kernel stacks put in.
     pub stacks: u64,
     /// Allocations moved ahead of another CPU's.
@@ -42,115 +42,131 @@ const MOST_AHEAD: usize = 128;
 /// Most stacks between two requests of a CPU.
 const MOST_STACKS: usize = 16;
 
-/// Runs the recorded era and rewrites the operations. `sim` is at the start.
-pub fn resolve(causes: &mut Causes, sim: &mut Sim) -> Resolved {
+/// Runs the recorded kernel's model, which is at the start, over the operations, and rewrites them.
+pub fn infer(causes: &mut Causes, sim: &mut Sim) -> Inferred {
     let ops = std::mem::take(&mut causes.ops);
-    let next = NextEvents::new(&ops, causes.first.len());
-    let mut turns = Turns::new(&ops);
-    let mut w = Work {
+    let mut inference = Inference {
+        ops: &ops,
+        next: NextEvents::new(&ops, causes.first.len()),
+        turns: Turns::new(&ops),
+        sim,
+        causes,
         out: Vec::with_capacity(ops.len() + 4096),
         done: vec![false; ops.len()],
-        found: Resolved::default(),
+        found: Inferred::default(),
     };
-    for (i, op) in ops.iter().enumerate() {
-        if w.done[i] {
-            continue;
-        }
-        let mut op = *op;
-        if op.act == Do::Alloc && w.expect(i, &op, &ops, &next, &mut turns, sim, causes) {
-            op.act = Do::AllocRaced;
-        }
-        w.carry_out(i, &op, sim, causes);
+    for i in 0..ops.len() {
+        inference.step(i);
     }
-    causes.ops = w.out;
-    causes.classes.stack_pages += 4 * w.found.stacks;
-    w.found
+    let Inference { out, found, .. } = inference;
+    causes.ops = out;
+    causes.classes.stack_pages += 4 * found.stacks;
+    found
 }
 
-struct Work {
+/// The operations as recorded, the model, and the operations as rewritten so far.
+struct Inference<'a, 'm> {
+    ops: &'a [Op],
+    next: NextEvents,
+    turns: Turns,
+    sim: &'a mut Sim<'m>,
+    causes: &'a mut Causes,
     out: Vec<Op>,
+    /// By recorded operation: whether it is among those in `out`.
     done: Vec<bool>,
-    found: Resolved,
+    found: Inferred,
 }
 
-impl Work {
-    fn carry_out(&mut self, i: usize, op: &Op, sim: &mut Sim, causes: &Causes) {
+/// An allocation whose recorded frame the model is to reach.
+#[derive(Clone, Copy)]
+struct Target {
+    /// Number of the recorded operation.
+    index: usize,
+    op: Op,
+    block: HostBlock,
+    gfp: Gfp,
+    list: CpuList,
+}
+
+impl Inference<'_, '_> {
+    /// Rewrites one recorded operation.
+    fn step(&mut self, i: usize) {
+        if self.done[i] {
+            return;
+        }
+        let mut op = self.ops[i];
+        if let Action::Alloc { order, pfn, gfp } = op.action
+            && let Some(target) = self.target(i, &op)
+            && self.reach(&target)
+        {
+            op.action = Action::AllocRaced { order, pfn, gfp };
+        }
+        self.carry_out(i, &op);
+    }
+
+    fn carry_out(&mut self, i: usize, op: &Op) {
         self.done[i] = true;
-        sim.apply(op, causes);
+        self.sim.apply(op, self.causes);
         self.out.push(*op);
     }
 
-    /// Puts in what must have happened for `op` to get its frame. Returns whether its check of the
-    /// watermark raced.
-    #[allow(clippy::too_many_arguments)]
-    fn expect(
-        &mut self,
-        i: usize,
-        op: &Op,
-        ops: &[Op],
-        next: &NextEvents,
-        turns: &mut Turns,
-        sim: &mut Sim,
-        causes: &mut Causes,
-    ) -> bool {
-        let gfp = Gfp::from_bits_retain(op.other);
-        let Some(mt) = gfp.mobility() else {
-            return false;
+    /// The frame and the list of an allocation; `None` if it has no mobility type or no zone.
+    fn target(&self, index: usize, op: &Op) -> Option<Target> {
+        let (block, gfp) = op.allocated()?;
+        let list = CpuList {
+            mt: gfp.mobility()?,
+            zone: self.sim.zone_of(block.pfn)?,
+            cpu: CpuId(op.cpu.into()),
+            order: Order(block.order),
         };
-        let Some(zone) = sim.zone_of(op.pfn) else {
-            return false;
-        };
+        Some(Target {
+            index,
+            op: *op,
+            block,
+            gfp,
+            list,
+        })
+    }
+
+    /// Puts in what must have happened for an allocation to get its frame. Returns whether its check of
+    /// the watermark raced.
+    fn reach(&mut self, target: &Target) -> bool {
         let mut stacks = 0;
         for _ in 0..MOST_AHEAD {
-            let ask = Ask {
-                zone,
-                cpu: CpuId(op.cpu.into()),
-                order: Order(op.order),
-                mt,
-            };
-            let (head, empty) = ask.peek(sim);
-            if head == Some(op.pfn) {
-                let best = sim.zone_for(op, causes);
-                let raced = best.is_some_and(|z| z != zone);
+            let (head, empty) = target.list.peek(self.sim);
+            if head == Some(target.block.pfn) {
+                let best = self.sim.zone_for(&target.op, self.causes);
+                let raced = best.is_some_and(|z| z != target.list.zone);
                 self.found.raced += u64::from(raced);
                 return raced;
             }
-            if stacks == 0 && self.stack(i, op, mt, zone, next, sim, causes) {
+            if stacks == 0 && self.stack(target) {
                 stacks += 1;
                 continue;
             }
-            let other = empty
-                .then(|| turns.holder(i, op, mt, head, ops, &self.done))
-                .flatten();
+            let other = head.filter(|_| empty);
+            let other =
+                other.and_then(|head| self.turns.holder(target, head, self.ops, &self.done));
             let Some(j) = other else { break };
             self.found.reordered += 1;
             let ahead = Op {
-                time: op.time,
-                ..ops[j]
+                time: target.op.time,
+                ..self.ops[j]
             };
-            self.carry_out(j, &ahead, sim, causes);
+            self.carry_out(j, &ahead);
         }
         self.found.unresolved += 1;
         false
     }
 
     /// Rule 1: as many stacks as bring the recorded frame to the head.
-    #[allow(clippy::too_many_arguments)]
-    fn stack(
-        &mut self,
-        i: usize,
-        op: &Op,
-        mt: MigrateType,
-        zone: ZoneId,
-        next: &NextEvents,
-        sim: &mut Sim,
-        causes: &mut Causes,
-    ) -> bool {
-        if mt != MigrateType::Unmovable {
+    fn stack(&mut self, target: &Target) -> bool {
+        if target.list.mt != MigrateType::Unmovable {
             return false;
         }
-        let page_directory = is_page_directory(op.order, Gfp::from_bits_retain(op.other));
-        if op.order != 0 && !page_directory {
+        let HostBlock { pfn, order } = target.block;
+        let page_directory = is_page_directory(order, target.gfp);
+        if order != 0 && !page_directory {
             return false;
         }
         let most = if page_directory {
@@ -160,18 +176,16 @@ impl Work {
         };
         let mut pages = vec![];
         let mut reached = page_directory;
-        let ask = Ask {
-            zone,
-            cpu: CpuId(op.cpu.into()),
+        let single = CpuList {
             order: Order::ZERO,
-            mt,
+            ..target.list
         };
-        for p in ask.coming(sim).take(most) {
-            if p == op.pfn {
+        for p in single.coming(self.sim).take(most) {
+            if p == pfn {
                 reached = true;
                 break;
             }
-            if !next.is_free_or_nothing(p, i) {
+            if !self.next.is_free_or_nothing(p, target.index) {
                 reached = false;
                 break;
             }
@@ -181,33 +195,30 @@ impl Work {
             return false;
         }
         for four in pages.chunks_exact(4) {
-            let pfn = causes.stacks.len() as u32;
             let stack = Op {
-                act: Do::Stack,
-                pfn,
-                order: 0,
-                other: 0,
-                ..*op
+                action: Action::stack(self.causes.stacks.len() as u32),
+                ..target.op
             };
-            causes.stacks.push([four[0], four[1], four[2], four[3]]);
+            let pages = [four[0], four[1], four[2], four[3]];
+            self.causes.stacks.push(pages);
             self.found.stacks += 1;
-            sim.apply(&stack, causes);
+            self.sim.apply(&stack, self.causes);
             self.out.push(stack);
         }
         true
     }
 }
 
-/// What a CPU asks a zone for.
+/// The list of a CPU from which a request is served, with the buddy lists that refill it.
 #[derive(Clone, Copy)]
-struct Ask {
+struct CpuList {
     zone: ZoneId,
     cpu: CpuId,
     order: Order,
     mt: MigrateType,
 }
 
-impl Ask {
+impl CpuList {
     /// Blocks on the CPU's own list, from its head; none if the buddy lists serve it.
     fn listed(self, sim: &Sim) -> impl Iterator<Item = Pfn> {
         let list = is_cached(self.order.0).then(|| list_index(self.order, self.mt));
@@ -219,7 +230,7 @@ impl Ask {
     /// Frames that its next requests get, as long as no fallback is needed.
     fn coming(self, sim: &Sim) -> impl Iterator<Item = u32> {
         let m = sim.manager.inspect();
-        let Ask {
+        let CpuList {
             zone, order, mt, ..
         } = self;
         let in_zone = order.up_to(Order(MAX_ORDER)).flat_map(move |o| {
@@ -237,7 +248,8 @@ impl Ask {
     }
 }
 
-/// For each frame, the operations that touch it.
+/// For each frame the operations that touch it: `events[first[pfn]..first[pfn + 1]]`, by number, and
+/// whether they allocate it.
 struct NextEvents {
     first: Vec<u32>,
     events: Vec<(u32, bool)>,
@@ -245,16 +257,15 @@ struct NextEvents {
 
 impl NextEvents {
     fn new(ops: &[Op], frames: usize) -> NextEvents {
-        let touched = |op: &Op| {
-            matches!(
-                op.act,
-                Do::Alloc | Do::AllocRaced | Do::Free | Do::FreeUnseen | Do::FreeGiven
-            )
+        // The block, and whether it is allocated.
+        let touched = |op: &Op| match op.allocated() {
+            Some((block, _)) => Some((block, true)),
+            None => op.freed().map(|block| (block, false)),
         };
         let mut first = vec![0u32; frames + 1];
-        for op in ops.iter().filter(|o| touched(o)) {
-            for p in op.pfn..op.pfn + (1 << op.order) {
-                first[p as usize + 1] += 1;
+        for (block, _) in ops.iter().filter_map(touched) {
+            for p in block.indices() {
+                first[p + 1] += 1;
             }
         }
         for i in 0..frames {
@@ -262,10 +273,12 @@ impl NextEvents {
         }
         let mut at = first.clone();
         let mut events = vec![(0, false); first[frames] as usize];
-        for (i, op) in ops.iter().enumerate().filter(|(_, o)| touched(o)) {
-            for p in op.pfn..op.pfn + (1 << op.order) {
-                let slot = &mut at[p as usize];
-                events[*slot as usize] = (i as u32, op.act == Do::Alloc);
+        for (i, op) in ops.iter().enumerate() {
+            let Some((block, allocated)) = touched(op) else {
+                continue;
+            };
+            for slot in &mut at[block.indices()] {
+                events[*slot as usize] = (i as u32, allocated);
                 *slot += 1;
             }
         }
@@ -284,7 +297,7 @@ impl NextEvents {
     }
 }
 
-/// For each CPU, order and type: its allocations in turn.
+/// For each CPU, order and migratetype: its allocations in turn, and the next of them.
 struct Turns {
     of: HashMap<(u16, u8, u8), (Vec<u32>, usize)>,
     cpus: Vec<u16>,
@@ -294,11 +307,13 @@ impl Turns {
     fn new(ops: &[Op]) -> Turns {
         let mut of: HashMap<_, (Vec<u32>, usize)> = HashMap::new();
         let mut cpus = vec![];
-        for (i, op) in ops.iter().enumerate().filter(|(_, o)| o.act == Do::Alloc) {
-            let Some(mt) = Gfp::from_bits_retain(op.other).mobility() else {
+        for (i, op) in ops.iter().enumerate() {
+            let allocated = op.allocated();
+            let Some((block, mt)) = allocated.and_then(|(b, gfp)| Some((b, gfp.mobility()?)))
+            else {
                 continue;
             };
-            of.entry((op.cpu, op.order, mt as u8))
+            of.entry((op.cpu, block.order, mt as u8))
                 .or_default()
                 .0
                 .push(i as u32);
@@ -311,28 +326,22 @@ impl Turns {
     }
 
     /// Rule 2: the next allocation of another CPU, if it holds `frame`.
-    fn holder(
-        &mut self,
-        i: usize,
-        op: &Op,
-        mt: MigrateType,
-        frame: Option<u32>,
-        ops: &[Op],
-        done: &[bool],
-    ) -> Option<usize> {
-        let frame = frame?;
-        for &cpu in self.cpus.iter().filter(|&&c| c != op.cpu) {
-            let Some((list, at)) = self.of.get_mut(&(cpu, op.order, mt as u8)) else {
+    fn holder(&mut self, target: &Target, frame: u32, ops: &[Op], done: &[bool]) -> Option<usize> {
+        let (order, mt) = (target.block.order, target.list.mt as u8);
+        for &cpu in self.cpus.iter().filter(|&&c| c != target.op.cpu) {
+            let Some((list, at)) = self.of.get_mut(&(cpu, order, mt)) else {
                 continue;
             };
             while list
                 .get(*at)
-                .is_some_and(|&j| (j as usize) < i || done[j as usize])
+                .is_some_and(|&j| (j as usize) < target.index || done[j as usize])
             {
                 *at += 1;
             }
             if let Some(&j) = list.get(*at)
-                && ops[j as usize].pfn == frame
+                && ops[j as usize]
+                    .allocated()
+                    .is_some_and(|(b, _)| b.pfn == frame)
             {
                 return Some(j as usize);
             }

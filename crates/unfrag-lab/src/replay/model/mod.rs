@@ -1,6 +1,7 @@
 //! The model: the allocator of one era, driven by what the recorded workload asked for.
 //!
-//! - `prepared`: the recorded kernel's own model completes a plan: [`Prepared`].
+//! - `prepared`: the recorded kernel's own model completes a plan: [`Prepared`]. `inference`: with an exact
+//!   start, it infers what left no event. `fit`: without one, it fits the start to the anchor.
 //! - `boot`, `reboot`: a manager at the start's state, or one of another era with the same occupancy.
 //! - `sim`: carries out one operation after the other: [`Sim`].
 //! - `reclaim`, `compaction`: what the model does by itself, and what it takes from the recording.
@@ -18,7 +19,7 @@ mod sim;
 
 pub use fit::fitted;
 pub use host::ReplayHost;
-pub use inference::{Resolved, resolve};
+pub use inference::{Inferred, infer};
 pub use prepared::Prepared;
-pub use reboot::{anew, resized};
+pub use reboot::{reboot, resized};
 pub use sim::{Sim, Tally};

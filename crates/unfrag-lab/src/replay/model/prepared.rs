@@ -6,17 +6,16 @@
 //! Invariant: what is prepared depends on the recording alone, never on the kernel that will run it.
 
 use super::fit::fitted;
-use super::inference::{Resolved, resolve};
+use super::inference::{Inferred, infer};
 use super::sim::Sim;
 use crate::era::{Era, sysctl};
 use crate::error::{Error, Result};
-use crate::replay::causes::RecordedReclaim;
-use crate::replay::causes::{Causes, Do};
+use crate::replay::causes::{Causes, HostBlock, Op, RecordedReclaim};
 use crate::replay::start::{Beginning, Frame, Plan, Start, StartChoice};
 use unfrag::kernel::{Preset, preset};
 use unfrag_linux::recording::{Recording, Snapshot};
 
-/// A recording made ready.
+/// A recording made ready for a replay.
 pub struct Prepared<'r> {
     /// The recording.
     pub rec: &'r Recording,
@@ -24,7 +23,7 @@ pub struct Prepared<'r> {
     pub era: Era,
     /// Where the replay begins.
     pub start: Start,
-    /// What it replays.
+    /// The operations to replay.
     pub causes: Causes,
     /// Whether the start is the kernel's exact state.
     pub exact: bool,
@@ -33,7 +32,7 @@ pub struct Prepared<'r> {
     /// What the recorded kernel's reclaim did, if anything.
     pub reclaim: Option<RecordedReclaim>,
     /// What was inferred.
-    pub resolved: Resolved,
+    pub inferred: Inferred,
     /// Snapshots from the start on, and when they were taken in the trace's clock.
     pub snapshots: Vec<(u64, &'r Snapshot)>,
     first: u64,
@@ -66,18 +65,18 @@ impl<'r> Prepared<'r> {
             Beginning::Exact(_) => (true, false),
             Beginning::Anchor(anchor) => (false, anchor.flags.is_some()),
         };
-        let (start, resolved) = match beginning {
+        let (start, inferred) = match beginning {
             Beginning::Exact(start) => {
                 let frames = start.frames.len() as u32;
                 let mut memory = vec![0; start.words(rules, sysctl)?];
                 let mut sim = Sim::new(start.manager(rules, sysctl, true, &mut memory)?, frames);
                 sim.recorded_era = true;
-                let resolved = resolve(&mut causes, &mut sim);
-                (start, resolved)
+                let inferred = infer(&mut causes, &mut sim);
+                (start, inferred)
             }
             Beginning::Anchor(anchor) => (
                 fitted(&anchor, &causes, rules, sysctl)?,
-                Resolved::default(),
+                Inferred::default(),
             ),
         };
         let snapshots: Vec<_> = snapshots
@@ -96,7 +95,7 @@ impl<'r> Prepared<'r> {
             exact,
             occupancy,
             reclaim: None,
-            resolved,
+            inferred,
             snapshots,
             first,
             offset,
@@ -108,17 +107,12 @@ impl<'r> Prepared<'r> {
         Ok(prepared)
     }
 
-    /// Whether the first operation on each frame, among those that `of` answers for, is a yes.
-    fn first(&self, of: impl Fn(Do) -> Option<bool>) -> Vec<bool> {
+    /// For each frame whether the first operation on it that `of` answers for is a yes.
+    fn first(&self, of: impl Fn(&Op) -> Option<(HostBlock, bool)>) -> Vec<bool> {
         let mut seen = vec![false; self.start.frames.len()];
         let mut yes = seen.clone();
-        for op in &self.causes.ops {
-            let Some(is) = of(op.act) else { continue };
-            let order = match op.act {
-                Do::Moved | Do::Left => 0,
-                _ => op.order,
-            };
-            for p in op.pfn as usize..op.pfn as usize + (1 << order) {
+        for (block, is) in self.causes.ops.iter().filter_map(of) {
+            for p in block.indices() {
                 if !std::mem::replace(&mut seen[p], true) {
                     yes[p] = is;
                 }
@@ -129,21 +123,22 @@ impl<'r> Prepared<'r> {
 
     /// Notes which frames in use at the start are freed later.
     fn mark_freed(&mut self) {
-        self.start.freed_later = self.first(|act| match act {
-            Do::Free | Do::FreeGiven | Do::FreeUnseen => Some(true),
-            Do::Alloc | Do::AllocRaced => Some(false),
-            _ => None,
+        self.start.freed_later = self.first(|op| {
+            let freed = op.freed().map(|block| (block, true));
+            freed.or_else(|| Some((op.allocated()?.0, false)))
         });
         let frames = self.start.frames.iter().zip(&mut self.start.freed_later);
         frames.for_each(|(frame, later)| *later &= *frame != Frame::Free);
     }
 
-    /// What compaction moved first of all was movable at the start, whatever the flags say.
+    /// A frame in use at the start whose page a migration moved before anything else was movable,
+    /// whatever its flags say.
     fn mark_movable(&mut self) {
-        let moved = self.first(|act| match act {
-            Do::Moved | Do::Left => Some(true),
-            Do::Alloc | Do::AllocRaced | Do::Free | Do::FreeGiven | Do::FreeUnseen => Some(false),
-            _ => None,
+        let moved = self.first(|op| {
+            let page = |pfn| HostBlock { pfn, order: 0 };
+            let moved = op.moved_from().map(|pfn| (page(pfn), true));
+            let other = || op.freed().or_else(|| Some(op.allocated()?.0));
+            moved.or_else(|| Some((other()?, false)))
         });
         for (frame, moved) in self.start.frames.iter_mut().zip(moved) {
             if moved && *frame == Frame::Pinned {

@@ -1,9 +1,8 @@
-//! The same occupancy, placed by another era or in another memory.
+//! The occupancy of the start, placed by another era or in another memory.
 //!
 //! A kernel of another era would never have reached the recorded layout. So the model boots with all
-//! of its managed memory free, and what was in use at the start is allocated again by the era's own
-//! rules: the kernel's pages first, then those of users. Which recorded frame each of them was is
-//! kept by name.
+//! of its managed memory free, and allocates again what was in use at the start, by its own rules: the
+//! kernel's pages first, then those of users. The simulation keeps which recorded frame each page was.
 
 use super::host::ReplayHost;
 use super::sim::Sim;
@@ -65,7 +64,7 @@ pub fn resized(zones: &[ZoneConfig], bytes: u64) -> Result<Vec<ZoneConfig>> {
 ///
 /// # Errors
 /// If the memory is too small for it.
-pub fn anew<'m>(
+pub fn reboot<'m>(
     start: &Start,
     zones: &[ZoneConfig],
     rules: Rules,
@@ -91,7 +90,7 @@ pub fn anew<'m>(
         for (i, z) in start.zones.iter().enumerate() {
             let c = z.config;
             let frames = c.start.0..c.start.0 + c.spanned;
-            // What the boot kept is not the allocator's: as many pinned frames stay out.
+            // As many pinned frames as the boot kept from the allocator are not allocated.
             let mut kept = if kind == Frame::Pinned {
                 c.spanned - c.managed
             } else {
@@ -124,9 +123,9 @@ pub fn anew<'m>(
         let _ = m.lab().edit().counters(z, v.highatomic, free, threshold);
     }
     let mut sim = Sim::new(m, start.frames.len() as u32);
-    sim.forget_names();
+    sim.clear_model_frames();
     for (recorded, model) in names {
-        sim.rename(recorded, model);
+        sim.set_model_frame(recorded, model);
     }
     Ok(sim)
 }

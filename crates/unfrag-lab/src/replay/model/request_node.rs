@@ -5,27 +5,27 @@
 //! that served the last request of its CPU.
 
 use super::host::ReplayHost;
-use crate::replay::causes::{Causes, Do, Op};
+use crate::replay::causes::{Action, Causes, Op};
 use unfrag::{Manager, NodeId, Pfn};
 
-/// The node of the operation at hand.
+/// Tells the node near which each operation asks.
 #[derive(Debug)]
-pub(super) struct Nearby {
+pub(super) struct RequestNode {
     /// The first node of the machine.
     first: NodeId,
-    /// There are others.
-    several: bool,
+    /// Whether there are other nodes.
+    is_numa: bool,
     /// By CPU: the node that served its last request.
     last: Vec<NodeId>,
 }
 
-impl Nearby {
-    pub fn of(m: &Manager<'_, ReplayHost>) -> Nearby {
+impl RequestNode {
+    pub fn of(m: &Manager<'_, ReplayHost>) -> RequestNode {
         let mut nodes = m.inspect().nodes();
         let first = nodes.next().unwrap_or_default();
-        Nearby {
+        RequestNode {
             first,
-            several: nodes.next().is_some(),
+            is_numa: nodes.next().is_some(),
             last: vec![first; m.inspect().cpus().len()],
         }
     }
@@ -33,17 +33,21 @@ impl Nearby {
     /// The node near which an operation asks.
     #[inline]
     pub fn node(&mut self, m: &Manager<'_, ReplayHost>, op: &Op, causes: &Causes) -> NodeId {
-        if !self.several {
+        if !self.is_numa {
             return self.first;
         }
         let Some(last) = self.last.get_mut(usize::from(op.cpu)) else {
             return self.first;
         };
-        if matches!(op.act, Do::Alloc | Do::AllocRaced | Do::Stack) {
-            let frame = Pfn(op.frame(causes).into());
-            if let Some(zone) = m.inspect().zone_of(frame) {
-                *last = m.inspect().zone_config(zone).node;
-            }
+        let served = match op.action {
+            Action::Alloc { pfn, .. } | Action::AllocRaced { pfn, .. } => Some(pfn.get()),
+            Action::Stack { index } => Some(causes.stacks[index.get() as usize][0]),
+            _ => None,
+        };
+        if let Some(frame) = served
+            && let Some(zone) = m.inspect().zone_of(Pfn(frame.into()))
+        {
+            *last = m.inspect().zone_config(zone).node;
         }
         *last
     }

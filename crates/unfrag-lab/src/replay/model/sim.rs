@@ -1,30 +1,29 @@
-//! The machine of a replay: the allocator of one era, driven by what the recorded workload asked for.
+//! The simulation of a replay: the allocator of one era, driven by what the recorded workload asked for.
 //!
 //! The model decides where each block goes; the recording says only who asked for what and when.
-//! A frame of the recorded host is a name: `handles` says which frame of the model it stands for.
+//! `model_frames` says which frame of the model a frame of the recorded host stands for.
 //!
-//! Invariant: every frame in use in the model is named by exactly one recorded frame, but for those
-//! whose names a migration mixed up (counted as unmatched).
+//! Invariant: exactly one recorded frame stands for each frame in use in the model, but for migrations
+//! whose two sides the trace does not pair (counted as unmatched).
 
 use super::compaction::Compaction;
 use super::host::ReplayHost;
-use super::request_node::Nearby;
-use crate::replay::causes::RecordedReclaim;
-use crate::replay::causes::{Causes, Do, NONE, Op};
-use crate::replay::model::reclaim::Reclaim;
+use super::reclaim::Reclaim;
+use super::request_node::RequestNode;
+use crate::replay::causes::{Action, Causes, HostBlock, NONE, Op, RecordedReclaim};
 use std::collections::BTreeMap;
 use unfrag::frame::FrameKind;
 use unfrag::kernel::Pcp;
 use unfrag::{AllocError, CpuId, Gfp, Manager, NodeId, Order, Pfn, Request, ZoneId, ZoneKind};
 
-/// What happened in a replay.
+/// Counts of what happened in a replay.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Allocations that got a block.
     pub allocated: u64,
     /// Those on the frame where the recorded kernel had put them.
     pub on_same_frame: u64,
-    /// Allocations that failed here, by order and flags.
+    /// Allocations that failed in the model, by order and flags.
     pub failures: BTreeMap<(u8, Gfp), u64>,
     /// Of those, how many had failed on the recorded kernel as well.
     pub failed_in_both: u64,
@@ -32,49 +31,49 @@ pub struct Tally {
     pub unseen: u64,
     /// Frees carried out.
     pub freed: u64,
-    /// Base pages that the recorded kernel's reclaim freed, applied as given.
+    /// Base pages that the recorded kernel's reclaim freed, and that are freed in the model too.
     pub given_pages: u64,
-    /// Frees whose allocation had failed here, or that nobody explains.
+    /// Frees whose allocation had failed in the model, or that no rule explains.
     pub dropped_frees: u64,
     /// Pages that a migration moved on the recorded host.
     pub moved: u64,
-    /// Of these, pages that moved here too.
+    /// Of these, pages that moved in the model too.
     pub moved_here: u64,
-    /// Huge pages that failed there and were taken in small pages, but succeed here.
+    /// Huge pages that the recorded kernel refused and the model gives; the task took small pages there.
     pub huge_instead: u64,
-    /// Huge pages that succeeded there and fail here, taken in small pages.
+    /// Huge pages that the recorded kernel gave and the model refuses; small pages are taken instead.
     pub small_instead: u64,
 }
 
 impl Tally {
-    /// Pages that a migration moved on the recorded host, and that stay here.
+    /// Pages that a migration moved on the recorded host and that stay in the model.
     pub fn stayed(&self) -> u64 {
         self.moved - self.moved_here
     }
 }
 
-/// A model at work.
+/// A model and the operations carried out on it so far.
 pub struct Sim<'m> {
     /// The allocator.
     pub manager: Manager<'m, ReplayHost>,
     /// Model frame of each recorded frame; [`NONE`] if it has none.
-    handles: Vec<u32>,
+    model_frames: Vec<u32>,
     /// Whether the rules are those of the kernel that was recorded, from its exact state.
     pub recorded_era: bool,
     /// The CPU of the operation at hand.
     cpu: CpuId,
     /// The node near which it asks.
     near: NodeId,
-    nearby: Nearby,
+    request_node: RequestNode,
     /// When the vmstat workers run next, in nanoseconds of the trace clock.
     next_tick: Option<u64>,
     /// What happened.
     pub tally: Tally,
-    /// A huge page that a task got here instead of the small ones it took there: model frame of the
-    /// next piece, and pieces left.
-    huge: BTreeMap<u32, (u32, u32)>,
-    /// Pages that left a frame for another that is not known yet, by the number of the move.
-    underway: BTreeMap<u32, u32>,
+    /// By task: a huge page of the model in place of small pages on the recorded host: model frame of the next
+    /// piece, and pieces left.
+    huge_pages: BTreeMap<u32, (u32, u32)>,
+    /// By number of the migration: the model frame of a page whose new recorded frame is not known yet.
+    in_migration: BTreeMap<u32, u32>,
     /// The model's own reclaim; without it, the recorded kernel's is applied as given.
     reclaim: Option<Reclaim<'m>>,
     /// The recorded kernel's compaction, if it is taken as given; without it, pages stay.
@@ -89,58 +88,58 @@ const HUGE: u8 = 9;
 const HUGE_PAGES: u32 = 1 << HUGE;
 
 impl<'m> Sim<'m> {
-    /// A model whose frames in use at the start are named by themselves.
+    /// A model in which each recorded frame in use at the start stands for the frame of its own number.
     pub fn new(manager: Manager<'m, ReplayHost>, frames: u32) -> Sim<'m> {
-        let handles = (0..frames)
+        let model_frames = (0..frames)
             .map(|p| match manager.inspect().frame(Pfn(p.into())) {
                 Some(f) if f.kind == FrameKind::Used => p,
                 _ => NONE,
             })
             .collect();
         Sim {
-            nearby: Nearby::of(&manager),
+            request_node: RequestNode::of(&manager),
             near: NodeId::default(),
             cpu: CpuId::default(),
             manager,
-            handles,
+            model_frames,
             recorded_era: false,
             next_tick: None,
             tally: Tally::default(),
-            huge: BTreeMap::new(),
-            underway: BTreeMap::new(),
+            huge_pages: BTreeMap::new(),
+            in_migration: BTreeMap::new(),
             reclaim: None,
             compaction: None,
         }
     }
 
-    /// The model reclaims by itself from now on; a page takes its kswapd so many thousandths of what it
-    /// took on the recorded host.
-    pub fn reclaims(&mut self, evidence: &'m RecordedReclaim, pace: u32) {
-        let names = &self.handles;
+    /// Lets the model reclaim by itself from now on. `pace`: the time that its kswapd takes for a page, in
+    /// thousandths of the recorded time.
+    pub fn enable_reclaim(&mut self, evidence: &'m RecordedReclaim, pace: u32) {
+        let names = &self.model_frames;
         self.reclaim = Some(Reclaim::new(evidence, pace, &mut self.manager, names));
     }
 
-    /// Pages that moved on the recorded host move here too from now on.
-    pub fn compacts_as_given(&mut self) {
+    /// Moves the pages in the model that moved on the recorded host, from now on.
+    pub fn enable_compaction(&mut self) {
         self.compaction = Some(Compaction::default());
     }
 
     /// The model's frame that a recorded one stands for.
     pub fn model_frame(&self, recorded: u32) -> Option<u32> {
-        self.handles
+        self.model_frames
             .get(recorded as usize)
             .copied()
             .filter(|&h| h != NONE)
     }
 
-    /// Forgets which frames are in use at the start; [`rename`](Self::rename) names them anew.
-    pub fn forget_names(&mut self) {
-        self.handles.fill(NONE);
+    /// Clears the table of model frames; [`set_model_frame`](Self::set_model_frame) fills it.
+    pub fn clear_model_frames(&mut self) {
+        self.model_frames.fill(NONE);
     }
 
     /// Gives a recorded frame in use at the start another place in the model.
-    pub fn rename(&mut self, recorded: u32, model: u32) {
-        self.handles[recorded as usize] = model;
+    pub fn set_model_frame(&mut self, recorded: u32, model: u32) {
+        self.model_frames[recorded as usize] = model;
     }
 
     /// The vmstat workers of all CPUs have run once a second up to `time`: self-tuning per-CPU lists
@@ -166,9 +165,9 @@ impl<'m> Sim<'m> {
             self.tick(op.time);
         }
         self.cpu = CpuId(op.cpu.into());
-        self.near = self.nearby.node(&self.manager, op, causes);
+        self.near = self.request_node.node(&self.manager, op, causes);
         if let Some(r) = &mut self.reclaim {
-            r.advance(&mut self.manager, &mut self.handles, self.cpu, op.time);
+            r.advance(&mut self.manager, &mut self.model_frames, self.cpu, op.time);
         }
         if let Some(c) = &mut self.compaction {
             c.before(&mut self.manager, op);
@@ -181,32 +180,42 @@ impl<'m> Sim<'m> {
 
     #[inline]
     fn carry_out(&mut self, op: &Op, causes: &Causes) {
-        match op.act {
-            Do::Alloc => self.alloc(op),
-            Do::AllocRaced => self.alloc_raced(op),
-            Do::Free | Do::FreeUnseen => self.free(op.pfn, op.order),
-            Do::FreeGiven => self.free_given(op),
-            Do::AllocFailed => self.alloc_failed(op),
-            Do::Stack => self.stack(causes.stacks[op.pfn as usize]),
-            Do::Unseen => self.unseen(op.other),
-            Do::Moved => self.moved(op),
-            Do::Left => self.left(op),
-            Do::Arrived => self.arrived(op.pfn, op.other),
-            Do::ReclaimBegins => self.reclaim(op.node(), true),
-            Do::ReclaimEnds => self.reclaim(op.node(), false),
-            Do::DrainAll => self.drain_after_reclaim(),
+        match op.action {
+            Action::Alloc { order, pfn, gfp } => {
+                let pfn = pfn.get();
+                self.alloc(HostBlock { pfn, order }, gfp.get(), op.task);
+            }
+            Action::AllocRaced { order, pfn, gfp } => {
+                let pfn = pfn.get();
+                self.alloc_raced(HostBlock { pfn, order }, gfp.get(), op.task);
+            }
+            Action::Free { order, pfn } | Action::FreeUnseen { order, pfn } => {
+                self.free(pfn.get(), order);
+            }
+            Action::FreeReclaimed { order, pfn } => self.free_reclaimed(pfn.get(), order),
+            Action::AllocFailed { order, gfp } => self.alloc_failed(order, gfp.get(), op.task),
+            Action::Stack { index } => self.stack(causes.stacks[index.get() as usize]),
+            Action::AllocUnseen { pages } => self.alloc_unseen(pages.get()),
+            Action::Moved { order, pfn, to } => self.moved(op, order, pfn.get(), to.get()),
+            Action::MovedAway { order, pfn, number } => {
+                self.moved_away(op, order, pfn.get(), number.get());
+            }
+            Action::MovedTo { pfn, number } => self.moved_to(pfn.get(), number.get()),
+            Action::KswapdBegins { node } => self.set_reclaim_active(node, true),
+            Action::KswapdEnds { node } => self.set_reclaim_active(node, false),
+            Action::DrainAll => self.drain_after_reclaim(),
         }
     }
 
-    fn free_given(&mut self, op: &Op) {
+    fn free_reclaimed(&mut self, pfn: u32, order: u8) {
         if let Some(r) = &mut self.reclaim
-            && op.order == 0
-            && r.given(&self.manager, &mut self.handles, op.pfn)
+            && order == 0
+            && r.defer_free(&self.manager, &mut self.model_frames, pfn)
         {
             return;
         }
-        self.tally.given_pages += 1 << op.order;
-        self.free(op.pfn, op.order);
+        self.tally.given_pages += 1 << order;
+        self.free(pfn, order);
     }
 
     /// A request of the operation at hand.
@@ -215,44 +224,47 @@ impl<'m> Sim<'m> {
         Request::new(Order(order), gfp).on(self.cpu).near(self.near)
     }
 
-    /// A block for a request, by reclaim if it must be and the model does that.
+    /// Allocates a block, with reclaim if it is needed and the model reclaims.
     #[inline]
-    fn take(&mut self, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
+    fn alloc_block(&mut self, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
         let request = self.request(order, gfp);
         match &mut self.reclaim {
             None => self.manager.alloc(&request),
-            Some(r) => r.alloc(&mut self.manager, &mut self.handles, &request),
+            Some(r) => r.alloc(&mut self.manager, &mut self.model_frames, &request),
         }
     }
 
     /// Zone that the watermarks would choose for an allocation.
     pub fn zone_for(&mut self, op: &Op, causes: &Causes) -> Option<ZoneId> {
-        let near = self.nearby.node(&self.manager, op, causes);
-        let request = Request::new(Order(op.order), Gfp::from_bits_retain(op.other));
+        let (block, gfp) = op.allocated()?;
+        let near = self.request_node.node(&self.manager, op, causes);
+        let request = Request::new(Order(block.order), gfp);
         let request = request.on(CpuId(op.cpu.into())).near(near);
         self.manager.lab().zone_for(&request)
     }
 
     #[inline]
-    fn alloc(&mut self, op: &Op) {
-        let gfp = Gfp::from_bits_retain(op.other);
-        if op.order == 0 && !self.huge.is_empty() && self.piece_of_huge(op, gfp) {
+    fn alloc(&mut self, block: HostBlock, gfp: Gfp, task: u32) {
+        if block.order == 0
+            && !self.huge_pages.is_empty()
+            && self.alloc_from_huge(block.pfn, gfp, task)
+        {
             return;
         }
-        match self.take(op.order, gfp) {
-            Ok(Pfn(at)) => self.got(op, at as u32),
-            Err(_) => self.failed(op, gfp),
+        match self.alloc_block(block.order, gfp) {
+            Ok(Pfn(at)) => self.allocated(block, gfp, at as u32),
+            Err(_) => self.failed(block, gfp),
         }
     }
 
-    /// With the recorded kernel's own rules the zone is known; under others the race did not happen.
-    fn alloc_raced(&mut self, op: &Op) {
-        let zone = self.recorded_era.then(|| self.zone_of(op.pfn)).flatten();
-        let request = self.request(op.order, Gfp::from_bits_retain(op.other));
+    /// Under the recorded kernel's own rules the zone is known; under others there was no race.
+    fn alloc_raced(&mut self, block: HostBlock, gfp: Gfp, task: u32) {
+        let zone = self.recorded_era.then(|| self.zone_of(block.pfn)).flatten();
+        let request = self.request(block.order, gfp);
         let got = zone.and_then(|z| self.manager.lab().alloc_in_zone(z, &request).ok());
         match got {
-            Some(Pfn(at)) => self.got(op, at as u32),
-            None => self.alloc(op),
+            Some(Pfn(at)) => self.allocated(block, gfp, at as u32),
+            None => self.alloc(block, gfp, task),
         }
     }
 
@@ -262,111 +274,106 @@ impl<'m> Sim<'m> {
     }
 
     #[inline]
-    fn got(&mut self, op: &Op, at: u32) {
+    fn allocated(&mut self, block: HostBlock, gfp: Gfp, at: u32) {
         self.tally.allocated += 1;
-        self.tally.on_same_frame += u64::from(at == op.pfn);
-        self.name(op.pfn, at, op.order);
-        if let Some(r) = &mut self.reclaim {
-            r.got(&mut self.manager, op, at, Gfp::from_bits_retain(op.other));
+        self.tally.on_same_frame += u64::from(at == block.pfn);
+        for i in 0..1 << block.order {
+            self.model_frames[(block.pfn + i) as usize] = at + i;
         }
-    }
-
-    #[inline]
-    fn name(&mut self, recorded: u32, model: u32, order: u8) {
-        for i in 0..1 << order {
-            self.handles[(recorded + i) as usize] = model + i;
+        if let Some(r) = &mut self.reclaim {
+            r.allocated(&mut self.manager, block, at, gfp);
         }
     }
 
     #[cold]
-    fn failed(&mut self, op: &Op, gfp: Gfp) {
-        *self.tally.failures.entry((op.order, gfp)).or_default() += 1;
-        if op.order != HUGE || !gfp.contains(Gfp::MOVABLE) {
+    fn failed(&mut self, block: HostBlock, gfp: Gfp) {
+        *self.tally.failures.entry((block.order, gfp)).or_default() += 1;
+        if block.order != HUGE || !gfp.contains(Gfp::MOVABLE) {
             return;
         }
         // The fault takes small pages instead.
         self.tally.small_instead += 1;
         for i in 0..HUGE_PAGES {
             let small = Gfp::HIGHUSER_MOVABLE | Gfp::COMP | Gfp::ZERO;
-            let got = self.take(0, small);
-            self.handles[(op.pfn + i) as usize] = got.map_or(NONE, |p| p.0 as u32);
+            let got = self.alloc_block(0, small);
+            self.model_frames[(block.pfn + i) as usize] = got.map_or(NONE, |p| p.0 as u32);
             self.tally.allocated += u64::from(got.is_ok());
         }
     }
 
-    /// A request that failed there may succeed here. Of a huge-page fault, the small pages that the
-    /// task took instead are then pieces of the huge page.
+    /// A request that failed on the recorded host may succeed in the model. After a huge-page fault, the
+    /// small pages that the task took instead are then pieces of the huge page.
     #[cold]
-    fn alloc_failed(&mut self, op: &Op) {
-        let gfp = Gfp::from_bits_retain(op.other);
-        if self.huge.contains_key(&op.task) && op.order == HUGE {
+    fn alloc_failed(&mut self, order: u8, gfp: Gfp, task: u32) {
+        if self.huge_pages.contains_key(&task) && order == HUGE {
             // The second try of the same fault.
             return;
         }
-        match self.take(op.order, gfp) {
-            Ok(Pfn(at)) if op.order == HUGE && gfp.contains(Gfp::MOVABLE) => {
+        match self.alloc_block(order, gfp) {
+            Ok(Pfn(at)) if order == HUGE && gfp.contains(Gfp::MOVABLE) => {
                 self.tally.huge_instead += 1;
                 let _ = self.manager.split(Pfn(at), Order(HUGE), Order::ZERO);
-                self.huge.insert(op.task, (at as u32, HUGE_PAGES));
+                self.huge_pages.insert(task, (at as u32, HUGE_PAGES));
             }
-            // Nobody will free what the recorded task never got.
+            // The recording has no free of a block that the recorded task never got.
             Ok(at) => {
-                let _ = self.manager.free(self.cpu, at, Order(op.order));
+                let _ = self.manager.free(self.cpu, at, Order(order));
             }
             Err(_) => {
-                *self.tally.failures.entry((op.order, gfp)).or_default() += 1;
+                *self.tally.failures.entry((order, gfp)).or_default() += 1;
                 self.tally.failed_in_both += 1;
             }
         }
     }
 
-    fn piece_of_huge(&mut self, op: &Op, gfp: Gfp) -> bool {
+    /// Takes a page from the task's huge page, if it has one. Returns whether it has.
+    fn alloc_from_huge(&mut self, pfn: u32, gfp: Gfp, task: u32) -> bool {
         if !gfp.contains(Gfp::HIGHUSER_MOVABLE) || !gfp.contains(Gfp::ZERO) {
             return false;
         }
-        let Some((at, left)) = self.huge.get_mut(&op.task) else {
+        let Some((at, left)) = self.huge_pages.get_mut(&task) else {
             return false;
         };
-        self.handles[op.pfn as usize] = *at;
+        self.model_frames[pfn as usize] = *at;
         *at += 1;
         *left -= 1;
         if *left == 0 {
-            self.huge.remove(&op.task);
+            self.huge_pages.remove(&task);
         }
         true
     }
 
-    /// Pieces of huge pages that nobody took small: they go back, so that nothing is lost.
-    pub fn settle(&mut self) {
-        for (_, (at, left)) in std::mem::take(&mut self.huge) {
+    /// Frees the pieces of huge pages that no small page was taken from, so that none is lost.
+    pub fn free_huge_pieces(&mut self) {
+        for (_, (at, left)) in std::mem::take(&mut self.huge_pages) {
             for p in at..at + left {
-                let _ = self.give_back(p, 0);
+                let _ = self.free_block(p, 0);
             }
         }
     }
 
     #[inline]
     fn free(&mut self, pfn: u32, order: u8) {
-        let at = std::mem::replace(&mut self.handles[pfn as usize], NONE);
-        if at != NONE && self.give_back(at, order) {
+        let at = std::mem::replace(&mut self.model_frames[pfn as usize], NONE);
+        if at != NONE && self.free_block(at, order) {
             for i in 1..1u32 << order {
-                self.handles[(pfn + i) as usize] = NONE;
+                self.model_frames[(pfn + i) as usize] = NONE;
             }
             self.tally.freed += 1;
             return;
         }
-        self.handles[pfn as usize] = at;
+        self.model_frames[pfn as usize] = at;
         self.free_odd(pfn, order);
     }
 
-    /// Frees a block of the model. Whether it was one.
+    /// Frees a block of the model. Returns whether there was such a block.
     #[inline]
-    fn give_back(&mut self, at: u32, order: u8) -> bool {
+    fn free_block(&mut self, at: u32, order: u8) -> bool {
         let freed = self.manager.free(self.cpu, Pfn(at.into()), Order(order));
         freed.is_ok()
     }
 
-    /// Makes frames of the model a block. Whether they are in use.
+    /// Makes frames of the model one block in use. Returns whether they are in use.
     fn reshape(&mut self, at: u32, order: u8) -> bool {
         let shaped = self.manager.lab().reshape(Pfn(at.into()), Order(order));
         shaped.is_ok()
@@ -376,20 +383,20 @@ impl<'m> Sim<'m> {
     /// smaller ones, or nothing.
     #[cold]
     fn free_odd(&mut self, pfn: u32, order: u8) {
-        let at = self.handles[pfn as usize];
+        let at = self.model_frames[pfn as usize];
         let whole = at != NONE
             && at & ((1 << order) - 1) == 0
-            && (0..1u32 << order).all(|i| self.handles[(pfn + i) as usize] == at + i);
+            && (0..1u32 << order).all(|i| self.model_frames[(pfn + i) as usize] == at + i);
         if whole && self.reshape(at, order) {
             for i in 0..1u32 << order {
-                self.handles[(pfn + i) as usize] = NONE;
+                self.model_frames[(pfn + i) as usize] = NONE;
             }
-            self.tally.freed += u64::from(self.give_back(at, order));
+            self.tally.freed += u64::from(self.free_block(at, order));
             return;
         }
         for i in 0..1u32 << order {
-            let at = std::mem::replace(&mut self.handles[(pfn + i) as usize], NONE);
-            let done = at != NONE && self.reshape(at, 0) && self.give_back(at, 0);
+            let at = std::mem::replace(&mut self.model_frames[(pfn + i) as usize], NONE);
+            let done = at != NONE && self.reshape(at, 0) && self.free_block(at, 0);
             self.tally.freed += u64::from(done);
             self.tally.dropped_frees += u64::from(!done);
         }
@@ -399,11 +406,11 @@ impl<'m> Sim<'m> {
         let mut got = [Pfn(0); 4];
         let n = self.bulk(&mut got);
         for (recorded, model) in pages.iter().zip(&got[..n]) {
-            self.handles[*recorded as usize] = model.0 as u32;
+            self.model_frames[*recorded as usize] = model.0 as u32;
         }
     }
 
-    fn unseen(&mut self, mut pages: u32) {
+    fn alloc_unseen(&mut self, mut pages: u32) {
         let mut got = [Pfn(0); 4];
         while pages > 0 {
             let n = self.bulk(&mut got[..pages.min(4) as usize]);
@@ -415,7 +422,7 @@ impl<'m> Sim<'m> {
         }
     }
 
-    /// Pages for the kernel in bulk, as for stacks and vmalloc. How many it got.
+    /// Allocates pages for the kernel in bulk, as for stacks and vmalloc. Returns how many.
     fn bulk(&mut self, got: &mut [Pfn]) -> usize {
         let gfp = Gfp::KERNEL | Gfp::ZERO | Gfp::ACCOUNT | Gfp::HIGHMEM;
         let request = self.request(0, gfp);
@@ -429,31 +436,32 @@ impl<'m> Sim<'m> {
         n
     }
 
-    fn moved(&mut self, op: &Op) {
-        let at = self.carry(op);
-        self.handles[op.other as usize] = at;
+    fn moved(&mut self, op: &Op, order: u8, pfn: u32, to: u32) {
+        let at = self.migrate(op, order, pfn);
+        self.model_frames[to as usize] = at;
         if let Some(r) = &mut self.reclaim {
-            r.renamed(at, op.other);
+            r.set_host_frame(at, to);
         }
     }
 
-    fn left(&mut self, op: &Op) {
-        let at = self.carry(op);
+    fn moved_away(&mut self, op: &Op, order: u8, pfn: u32, number: u32) {
+        let at = self.migrate(op, order, pfn);
         if let Some(r) = &mut self.reclaim {
-            r.renamed(at, NONE);
+            r.set_host_frame(at, NONE);
         }
-        self.underway.insert(op.other, at);
+        self.in_migration.insert(number, at);
     }
 
-    /// The page of a recorded frame leaves it. Returns the model's frame where it is then.
-    fn carry(&mut self, op: &Op) -> u32 {
+    /// The page of a recorded frame leaves it, for memory of `order` to be compacted. Returns the model's
+    /// frame where the page is then.
+    fn migrate(&mut self, op: &Op, order: u8, pfn: u32) -> u32 {
         self.tally.moved += 1;
-        let at = std::mem::replace(&mut self.handles[op.pfn as usize], NONE);
+        let at = std::mem::replace(&mut self.model_frames[pfn as usize], NONE);
         let zone = if at == NONE { None } else { self.zone_of(at) };
         let (Some(c), Some(zone)) = (&mut self.compaction, zone) else {
             return at;
         };
-        let now = c.carry(&mut self.manager, op, at, zone);
+        let now = c.migrate(&mut self.manager, op, order, at, zone);
         if now != at {
             self.tally.moved_here += 1;
             if let Some(r) = &mut self.reclaim {
@@ -463,16 +471,16 @@ impl<'m> Sim<'m> {
         now
     }
 
-    fn arrived(&mut self, to: u32, number: u32) {
-        let at = self.underway.remove(&number).unwrap_or(NONE);
-        self.handles[to as usize] = at;
+    fn moved_to(&mut self, to: u32, number: u32) {
+        let at = self.in_migration.remove(&number).unwrap_or(NONE);
+        self.model_frames[to as usize] = at;
         if let Some(r) = &mut self.reclaim {
-            r.renamed(at, to);
+            r.set_host_frame(at, to);
         }
     }
 
     /// The recorded kernel's kswapd of a node begins or ends.
-    fn reclaim(&mut self, node: NodeId, active: bool) {
+    fn set_reclaim_active(&mut self, node: NodeId, active: bool) {
         if self.reclaim.is_some() {
             return;
         }

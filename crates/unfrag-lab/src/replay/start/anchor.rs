@@ -1,8 +1,8 @@
 //! The anchor: the first snapshot taken while the trace ran, and what the trace says of that moment.
 
 use super::arrange::ORDERS;
-use super::evidence::Before;
-use super::pcp_trace::Waited;
+use super::evidence::BeforeAnchor;
+use super::pcp_trace::PcpTrace;
 use super::zones::{ZoneFacts, zone_facts};
 use crate::error::{Error, Result};
 use crate::replay::causes::{Causes, Op};
@@ -10,6 +10,7 @@ use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
 use unfrag_linux::recording::Snapshot;
+
 /// What the anchor shows, and what is assumed of the per-CPU lists at the start.
 #[derive(Clone, Debug)]
 pub struct Anchor {
@@ -17,7 +18,8 @@ pub struct Anchor {
     pub zones: Vec<ZoneFacts>,
     /// Free blocks of each order, by zone.
     pub free: Vec<[u64; ORDERS]>,
-    /// The same by type: unmovable, movable and reclaimable; `None` without pagetypeinfo.
+    /// Free blocks of each order by zone and type (unmovable, movable, reclaimable); `None` without
+    /// pagetypeinfo.
     pub listed: Vec<Option<[[u64; ORDERS]; 3]>>,
     /// Pageblocks that are unmovable and reclaimable, by zone; `None` without pagetypeinfo.
     pub blocks: Vec<Option<[u64; 2]>>,
@@ -33,9 +35,9 @@ pub struct Anchor {
     /// CPUs.
     pub cpus: usize,
     /// What the trace up to the anchor did, where the replay begins at the anchor.
-    pub before: Option<Before>,
-    /// What waited on the per-CPU lists then, where the trace shows it.
-    pub waited: Option<Waited>,
+    pub before: Option<BeforeAnchor>,
+    /// What was on the per-CPU lists then, where the trace shows it.
+    pub pcp_trace: Option<PcpTrace>,
 }
 
 impl Anchor {
@@ -93,7 +95,7 @@ impl Anchor {
             cpus,
             dated: None,
             before: None,
-            waited: None,
+            pcp_trace: None,
         })
     }
 
@@ -114,7 +116,7 @@ impl Anchor {
         let zone = lo..lo + z.config.spanned as u32;
         let until = causes.ops.partition_point(|o| o.time < dated);
         let between = causes.ops[..until].iter().skip(self.upto(causes));
-        let inside = between.filter(|o| zone.contains(&o.frame(causes)));
+        let inside = between.filter(|o| o.frame(causes).is_some_and(|p| zone.contains(&p)));
         (z.free + held) as i64 + inside.map(Op::pages_taken).sum::<i64>()
     }
 }

@@ -1,13 +1,13 @@
-//! Where the free frames of a zone were, as far as nobody recorded it.
+//! Which frames of a zone were free, where the recording does not say.
 //!
 //! Some frames are known: one first seen allocated was free at the start, one first seen freed was in
 //! use. The others are arranged so that the free blocks add up to what the anchor shows, by order and
 //! by type: untouched frames complete the largest blocks first, and each block that is shown as it is
 //! has a frame in use in its buddy, or the two would be one.
 //!
-//! Invariant: what is known stays so.
+//! Invariant: a state that is known from the recording does not change.
 
-use super::evidence::{Before, Left};
+use super::evidence::{BeforeAnchor, LeftAs};
 use super::state::FreeBlock;
 use crate::replay::causes::{FIRST_ALLOC, FIRST_FREE};
 use unfrag::{MAX_ORDER, MigrateType};
@@ -19,52 +19,52 @@ pub(super) const BLOCK: u32 = 512;
 
 /// What is known of a frame at the start, or was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum FrameState {
     /// Nothing.
     Unknown,
     /// On a buddy list.
     Free,
-    /// Free, and known to wait on a per-CPU list.
-    Held,
-    /// Free, and on the per-CPU list of nobody knows whom: page flags show it on no buddy list.
-    Loose,
-    /// Free since the trace saw it freed before the anchor, or since somebody freed it unseen after its
-    /// flags were read: on a buddy list, or still on a per-CPU list.
+    /// Free, on a known per-CPU list.
+    OnPcp,
+    /// Free, on the per-CPU list of an unknown CPU: page flags show it on no buddy list.
+    AnyPcp,
+    /// Free since a traced free before the anchor, or an untraced one after its flags were read: on a buddy
+    /// list, or still on a per-CPU list.
     Freed,
-    /// Page flags say nothing of it: it was on a per-CPU list when they were read, or is the kernel's.
-    Bare,
+    /// Without page flags: it was on a per-CPU list when they were read, or is the kernel's.
+    Unflagged,
     /// In use.
     Used,
-    /// In use, though page flags show it on a buddy list: it was taken unseen soon after. The block
-    /// that it is from is among those that the anchor shows.
-    Taken,
-    /// Nothing is known, and it is taken to be in use lest two blocks become one.
-    Apart,
-    /// No memory of the allocator.
+    /// In use, though page flags show it on a buddy list: it was allocated without an event soon after. The
+    /// anchor still shows the block that it is from.
+    TakenUnseen,
+    /// Nothing is known. It is assumed to be in use, so that two free blocks do not merge.
+    AssumedUsed,
+    /// Not managed by the allocator.
     Absent,
 }
 
-impl Known {
+impl FrameState {
     pub(super) fn is_free(self) -> bool {
         matches!(
             self,
-            Known::Free | Known::Held | Known::Loose | Known::Freed
+            FrameState::Free | FrameState::OnPcp | FrameState::AnyPcp | FrameState::Freed
         )
     }
 
     /// Whether the anchor's buddy lists show it.
     fn is_listed(self) -> bool {
-        matches!(self, Known::Free | Known::Taken)
+        matches!(self, FrameState::Free | FrameState::TakenUnseen)
     }
 }
 
 /// A zone's frames: the first one's number, and what is known of each.
-pub(super) struct Ground {
+pub(super) struct ZoneFrames {
     pub(super) lo: u32,
-    pub(super) known: Vec<Known>,
+    pub(super) states: Vec<FrameState>,
 }
 
-impl Ground {
+impl ZoneFrames {
     /// What the trace knows, and the page flags of the anchor, if there are any. `before` is what the
     /// trace up to then did, where `first` begins at the anchor. `blocks` is how many pageblocks the
     /// zone has: where that is fewer than it spans, those of which nothing is known are taken to be
@@ -74,50 +74,55 @@ impl Ground {
         held: &[bool],
         first: &[u8],
         flags: Option<&PageFlags>,
-        before: &Before,
+        before: &BeforeAnchor,
         blocks: Option<u64>,
-    ) -> Ground {
+    ) -> ZoneFrames {
         let flags = |k: usize| Some(flags?.of(u64::from(lo) + k as u64));
         let of = |(k, held): (usize, &bool)| match (held, first[lo as usize + k], flags(k)) {
-            (true, ..) => Known::Held,
-            _ if before.left(lo + k as u32) == Left::Used => Known::Used,
+            (true, ..) => FrameState::OnPcp,
+            _ if before.left(lo + k as u32) == LeftAs::Used => FrameState::Used,
             (.., Some(f))
                 if f & BUDDY == 0
-                    && let Some(op) = before.freed(lo + k as u32) =>
+                    && let Some(block) = before.freed(lo + k as u32) =>
             {
-                match is_cached(op.order) {
-                    true => Known::Freed,
-                    false => Known::Free,
+                match is_cached(block.order) {
+                    true => FrameState::Freed,
+                    false => FrameState::Free,
                 }
             }
-            (false, FIRST_ALLOC, Some(0)) => Known::Loose,
-            (false, FIRST_ALLOC, Some(f)) if f & BUDDY == 0 => Known::Freed,
-            (false, FIRST_ALLOC, _) => Known::Free,
-            (false, FIRST_FREE, Some(f)) if f & BUDDY != 0 => Known::Taken,
-            (false, FIRST_FREE, _) => Known::Used,
-            (false, _, None) => Known::Unknown,
-            (false, _, Some(0)) => Known::Bare,
-            (false, _, Some(f)) if f & BUDDY != 0 => Known::Free,
-            (false, _, Some(f)) if f & NOPAGE != 0 => Known::Absent,
-            (false, ..) => Known::Used,
+            (false, FIRST_ALLOC, Some(0)) => FrameState::AnyPcp,
+            (false, FIRST_ALLOC, Some(f)) if f & BUDDY == 0 => FrameState::Freed,
+            (false, FIRST_ALLOC, _) => FrameState::Free,
+            (false, FIRST_FREE, Some(f)) if f & BUDDY != 0 => FrameState::TakenUnseen,
+            (false, FIRST_FREE, _) => FrameState::Used,
+            (false, _, None) => FrameState::Unknown,
+            (false, _, Some(0)) => FrameState::Unflagged,
+            (false, _, Some(f)) if f & BUDDY != 0 => FrameState::Free,
+            (false, _, Some(f)) if f & NOPAGE != 0 => FrameState::Absent,
+            (false, ..) => FrameState::Used,
         };
-        let known = held.iter().enumerate().map(of).collect();
-        let mut ground = Ground { lo, known };
-        let all = ground.pageblocks();
+        let states = held.iter().enumerate().map(of).collect();
+        let mut zone_frames = ZoneFrames { lo, states };
+        let all = zone_frames.pageblocks();
         let mut absent = (all as u64).saturating_sub(blocks.unwrap_or(u64::MAX));
         for b in (0..all).rev() {
-            let range = ground.pageblock(b);
-            let untouched = |k: &Known| matches!(k, Known::Unknown | Known::Bare | Known::Absent);
-            if absent > 0 && ground.known[range.clone()].iter().all(untouched) {
-                ground.known[range].fill(Known::Absent);
+            let range = zone_frames.pageblock(b);
+            let untouched = |k: &FrameState| {
+                matches!(
+                    k,
+                    FrameState::Unknown | FrameState::Unflagged | FrameState::Absent
+                )
+            };
+            if absent > 0 && zone_frames.states[range.clone()].iter().all(untouched) {
+                zone_frames.states[range].fill(FrameState::Absent);
                 absent -= 1;
             }
         }
-        ground
+        zone_frames
     }
 
     pub(super) fn pageblocks(&self) -> usize {
-        let hi = self.lo + self.known.len() as u32;
+        let hi = self.lo + self.states.len() as u32;
         (hi.div_ceil(BLOCK) - self.lo / BLOCK) as usize
     }
 
@@ -125,7 +130,7 @@ impl Ground {
     pub(super) fn pageblock(&self, b: usize) -> std::ops::Range<usize> {
         let first = (self.lo / BLOCK + b as u32) * BLOCK;
         let end = (first + BLOCK - self.lo) as usize;
-        first.saturating_sub(self.lo) as usize..end.min(self.known.len())
+        first.saturating_sub(self.lo) as usize..end.min(self.states.len())
     }
 
     /// Decides which unknown frames were free, so that `total` pages of the zone are. `shown` is how
@@ -136,15 +141,15 @@ impl Ground {
         shown: &[[u64; ORDERS]],
         types: &[(u32, MigrateType)],
     ) {
-        let there = |k: &&Known| k.is_free() || k.is_listed();
-        let known = self.known.iter().filter(there).count();
-        let mut missing = total - known as i64;
-        let mut covered = vec![false; self.known.len()];
+        let there = |k: &&FrameState| k.is_free() || k.is_listed();
+        let states = self.states.iter().filter(there).count();
+        let mut missing = total - states as i64;
+        let mut covered = vec![false; self.states.len()];
         for order in (0..ORDERS as u8).rev() {
             let mut rows = vec![(0u64, vec![]); shown.len()];
             for k in self.windows(order) {
                 let row = &mut rows[self.row(k, types, shown.len())];
-                let frames = &self.known[k..k + (1 << order)];
+                let frames = &self.states[k..k + (1 << order)];
                 if !covered[k] && frames.iter().all(|f| f.is_listed()) {
                     row.0 += 1;
                     covered[k..k + (1 << order)].fill(true);
@@ -155,8 +160,8 @@ impl Ground {
                     continue;
                 };
                 // A block of which nothing but the lack of flags is known may be the kernel's.
-                let frames = &self.known[k..k + (1 << order)];
-                let bare = !frames.iter().any(|f| *f != Known::Bare);
+                let frames = &self.states[k..k + (1 << order)];
+                let bare = !frames.iter().any(|f| *f != FrameState::Unflagged);
                 row.1.push((bare, is_scattered(frames), unknown, k));
             }
             for ((have, mut open), row) in rows.into_iter().zip(shown) {
@@ -179,61 +184,61 @@ impl Ground {
                     }
                     missing -= unknown as i64;
                     wanted -= 1;
-                    self.known[k..k + (1 << order)].fill(Known::Free);
+                    self.states[k..k + (1 << order)].fill(FrameState::Free);
                     covered[k..k + (1 << order)].fill(true);
                 }
             }
         }
         self.scatter(missing, types);
         // What was freed and is on no buddy list by now waits on a per-CPU list.
-        let freed = self.known.iter_mut().filter(|f| **f == Known::Freed);
-        freed.for_each(|f| *f = Known::Loose);
+        let freed = self.states.iter_mut().filter(|f| **f == FrameState::Freed);
+        freed.for_each(|f| *f = FrameState::AnyPcp);
     }
 
-    /// What is still missing lies anywhere: first where it stays in single pages. Of frames without a
-    /// flag those in movable pageblocks are the likeliest, for the kernel's own pages lie in others,
-    /// and then those next to a free one.
+    /// Chooses single frames for the free pages that are still missing, first where they do not merge. Of
+    /// frames without a flag, those in movable pageblocks are the likeliest, because the kernel's own pages
+    /// lie in others; then those next to a free one.
     fn scatter(&mut self, mut missing: i64, types: &[(u32, MigrateType)]) {
         for (movable, beside_free) in [(true, true), (true, false), (false, true), (false, false)] {
-            for k in (0..self.known.len()).rev() {
+            for k in (0..self.states.len()).rev() {
                 let beside = [k.wrapping_sub(1), k + 1];
-                let free = |k: usize| self.known.get(k).is_some_and(|f| f.is_free());
+                let free = |k: usize| self.states.get(k).is_some_and(|f| f.is_free());
                 let own = || type_at(self.lo + k as u32, types) == MigrateType::Movable;
                 if missing > 0
-                    && self.known[k] == Known::Bare
+                    && self.states[k] == FrameState::Unflagged
                     && (!movable || own())
                     && (!beside_free || beside.into_iter().any(free))
                 {
-                    self.known[k] = Known::Loose;
+                    self.states[k] = FrameState::AnyPcp;
                     missing -= 1;
                 }
             }
         }
         for single in [true, false] {
-            for k in (0..self.known.len()).rev() {
-                let open = match self.known[k] {
-                    Known::Unknown => true,
-                    Known::Apart => !single,
+            for k in (0..self.states.len()).rev() {
+                let open = match self.states[k] {
+                    FrameState::Unknown => true,
+                    FrameState::AssumedUsed => !single,
                     _ => false,
                 };
                 if missing > 0 && open && (!single || self.keep_apart(k, 0)) {
-                    self.known[k] = Known::Free;
+                    self.states[k] = FrameState::Free;
                     missing -= 1;
                 }
             }
         }
     }
 
-    /// Frames of free blocks that are more than shown, each with the order of its block: these had
-    /// been held back by a CPU. `None` for all others. Of the blocks of an order those are taken that
-    /// were allocated first (`turn`).
+    /// Frames of free blocks that the anchor does not show, each with the order of its block: they were on
+    /// per-CPU lists. `None` for all others. Of the blocks of an order, those are chosen that were allocated
+    /// first (`turn`).
     pub(super) fn beyond(
         &self,
         shown: &[[u64; ORDERS]],
         types: &[(u32, MigrateType)],
         turn: impl Fn(u32) -> usize,
     ) -> Vec<Option<u8>> {
-        let free: Vec<bool> = self.known.iter().map(|k| *k == Known::Free).collect();
+        let free: Vec<bool> = self.states.iter().map(|k| *k == FrameState::Free).collect();
         let mut blocks = coalesce(self.lo, &free, types);
         blocks.sort_by_key(|b| turn(b.pfn));
         let mut extra: Vec<[i64; ORDERS]> = shown.iter().map(|n| n.map(|n| -(n as i64))).collect();
@@ -256,7 +261,7 @@ impl Ground {
     fn windows(&self, order: u8) -> impl Iterator<Item = usize> + use<> {
         let size = 1u32 << order;
         let begin = (self.lo.next_multiple_of(size) - self.lo) as usize;
-        let end = (self.known.len() + 1).saturating_sub(size as usize);
+        let end = (self.states.len() + 1).saturating_sub(size as usize);
         (begin..end).step_by(size as usize)
     }
 
@@ -270,32 +275,40 @@ impl Ground {
         if covered[k] {
             return None;
         }
-        for f in &self.known[k..k + (1 << order)] {
+        for f in &self.states[k..k + (1 << order)] {
             match f {
-                Known::Free | Known::Freed => {}
-                Known::Unknown | Known::Bare => unknown += 1,
+                FrameState::Free | FrameState::Freed => {}
+                FrameState::Unknown | FrameState::Unflagged => unknown += 1,
                 _ => return None,
             }
         }
         Some(unknown)
     }
 
-    /// Sees to it that a block's buddy is not free as a whole; false if it is known to be.
+    /// Makes sure that a block's buddy is not free as a whole. Returns false if it is known to be.
     fn keep_apart(&mut self, k: usize, order: u8) -> bool {
         let size = 1u32 << order;
         let buddy = (self.lo + k as u32) ^ size;
         let Some(at) = buddy.checked_sub(self.lo) else {
             return true;
         };
-        let Some(frames) = self.known.get_mut(at as usize..(at + size) as usize) else {
+        let Some(frames) = self.states.get_mut(at as usize..(at + size) as usize) else {
             return true;
         };
         // What has no flag is on no buddy list.
-        let may_merge = |f: &Known| matches!(f, Known::Free | Known::Freed | Known::Unknown);
+        let may_merge = |f: &FrameState| {
+            matches!(
+                f,
+                FrameState::Free | FrameState::Freed | FrameState::Unknown
+            )
+        };
         if order == MAX_ORDER || !frames.iter().all(may_merge) {
             return true;
         }
-        for (from, to) in [(Known::Unknown, Known::Apart), (Known::Freed, Known::Loose)] {
+        for (from, to) in [
+            (FrameState::Unknown, FrameState::AssumedUsed),
+            (FrameState::Freed, FrameState::AnyPcp),
+        ] {
             if let Some(f) = frames.iter_mut().find(|f| **f == from) {
                 *f = to;
                 return true;
@@ -316,10 +329,9 @@ pub(super) fn type_at(pfn: u32, types: &[(u32, MigrateType)]) -> MigrateType {
     types[(pfn / BLOCK - types[0].0 / BLOCK) as usize].1
 }
 
-/// Whether the frames that are known to be free lie here and there. A whole free block is taken from
-/// its beginning on, so that what was touched of it has few holes; scattered frames had been waiting
-/// on a per-CPU list.
-fn is_scattered(frames: &[Known]) -> bool {
+/// Whether the frames that are known to be free are scattered. A free block is allocated from its beginning
+/// on, so that the part that was touched has few holes. Scattered frames had been on a per-CPU list.
+fn is_scattered(frames: &[FrameState]) -> bool {
     let touched = frames.iter().filter(|f| f.is_free()).count();
     let last = frames.iter().rposition(|f| f.is_free());
     let reach = last.map_or(0, |last| last + 1);

@@ -1,22 +1,23 @@
 //! Which pageblock was of which type at the start.
 //!
-//! A host shows how many pageblocks there are of each type, and of none which. The trace knows some:
+//! A host shows how many pageblocks of each type there are, but not which. The trace shows the type of some:
 //! their blocks came from a list of that type, or went to one. The others are guessed.
 //!
 //! Invariant: as many pageblocks of each type as the anchor shows, as far as the trace allows.
 
-use super::arrange::{BLOCK, Ground, Known};
+use super::arrange::{BLOCK, FrameState, ZoneFrames};
 use super::percpu::Sources;
-use crate::replay::causes::{Do, FIRST_ALLOC};
+use crate::replay::causes::FIRST_ALLOC;
 use std::cmp::Reverse;
-use unfrag::{Gfp, MigrateType};
+use unfrag::MigrateType;
 use unfrag_linux::kpageflags::{LRU, PGTABLE, SLAB};
 
-impl Ground {
+impl ZoneFrames {
     /// Types of the pageblocks: as many of each as the anchor shows (`[unmovable, reclaimable]`).
     /// Unmovable and reclaimable pageblocks are those that served such requests before the first
-    /// fallback, or whose lists the trace shows. Beyond them they are those with most pages of that kind by the page flags; without
-    /// flags the fullest ones, from low addresses up: were they not full, no fallback would be needed.
+    /// fallback, or whose lists the trace shows. The rest are those with most pages of that kind by the page
+    /// flags; without flags the fullest ones, from low addresses up, because a fallback happens when they are
+    /// full.
     pub(super) fn block_types(
         &self,
         blocks: Option<[u64; 2]>,
@@ -25,26 +26,27 @@ impl Ground {
         let Sources {
             causes,
             evidence,
-            waited,
+            pcp_trace,
             flags,
             ..
         } = from;
-        let (lo, hi) = (self.lo, self.lo + self.known.len() as u32);
+        let (lo, hi) = (self.lo, self.lo + self.states.len() as u32);
         let first = lo / BLOCK;
         let n = self.pageblocks();
         let until = causes.extfrag.first().map_or(u64::MAX, |e| e.0);
         let mut votes = vec![[0u32; 3]; n];
         let early = evidence.firsts.iter().take_while(|o| o.time < until);
-        for op in early.filter(|o| o.act == Do::Alloc && (lo..hi).contains(&o.pfn)) {
-            if causes.first[op.pfn as usize] == FIRST_ALLOC
-                && let Some(mt) = Gfp::from_bits_retain(op.other).mobility()
+        for taken in early.filter(|o| (lo..hi).contains(&o.block.pfn)) {
+            let pfn = taken.block.pfn;
+            if causes.first[pfn as usize] == FIRST_ALLOC
+                && let Some(mt) = taken.gfp.mobility()
                 && mt.is_ordinary()
             {
-                votes[(op.pfn / BLOCK - first) as usize][mt as usize] += 1 << op.order;
+                votes[(pfn / BLOCK - first) as usize][mt as usize] += 1 << taken.block.order;
             }
         }
         let empty = |b: usize| {
-            let frames = self.known[self.pageblock(b)].iter();
+            let frames = self.states[self.pageblock(b)].iter();
             frames.filter(|k| k.is_free()).count()
         };
         let empty: Vec<usize> = (0..n).map(empty).collect();
@@ -59,14 +61,14 @@ impl Ground {
             n
         };
         let kernels: Vec<[u32; 2]> = (0..n).map(kernels).collect();
-        let absent = |b: usize| self.known[self.pageblock(b)].first() == Some(&Known::Absent);
+        let absent = |b: usize| self.states[self.pageblock(b)].first() == Some(&FrameState::Absent);
         let mut types = vec![MigrateType::Movable; n];
         let [unmovable, reclaimable] = blocks.unwrap_or([n as u64, 0]);
         for (mt, wanted) in [
             (MigrateType::Reclaimable, reclaimable),
             (MigrateType::Unmovable, unmovable),
         ] {
-            let shown = |b: usize| waited.as_ref()?.block_type((first + b as u32) * BLOCK);
+            let shown = |b: usize| pcp_trace.as_ref()?.block_type((first + b as u32) * BLOCK);
             let open = |&b: &usize| {
                 let other = shown(b).is_some_and(|t| t != mt);
                 types[b] == MigrateType::Movable && !absent(b) && !other

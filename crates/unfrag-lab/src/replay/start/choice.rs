@@ -1,4 +1,4 @@
-//! Where a replay may begin.
+//! The choice of a start.
 
 /// Where a replay begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

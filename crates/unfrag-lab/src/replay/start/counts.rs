@@ -1,4 +1,4 @@
-//! A start from what any host shows.
+//! A start from what every host shows.
 //!
 //! The anchor, the first snapshot taken while the trace ran, says how many blocks of each order were
 //! free, how many pages each CPU held back, and how many pageblocks there were of each type. The
@@ -13,15 +13,15 @@
 //! `spec: linux-6.1 7.6, 9`
 
 use super::anchor::Anchor;
-use super::arrange::{Ground, Known, coalesce};
-use super::evidence::{Before, Evidence};
-use super::percpu::{Sets, Sources, waiting};
+use super::arrange::{FrameState, ZoneFrames, coalesce};
+use super::evidence::{Allocation, BeforeAnchor, Evidence};
+use super::percpu::{Sources, ZonePcp, waiting};
 use super::state::{Frame, SetStart, Start};
-use super::touched::Touched;
+use super::touched::TouchedFrames;
 use super::zones::highest_frame;
 use crate::error::Result;
 use crate::replay::causes::Causes;
-use unfrag::{Gfp, MigrateType};
+use unfrag::MigrateType;
 
 /// The state at the beginning of `causes`. `held` is how many pages each CPU holds back of each
 /// zone (`[zone][cpu]`). What neither anchor nor trace tells is whether the pages of kernel requests
@@ -52,8 +52,8 @@ pub fn counts(
         freed_later: vec![],
         frames: vec![],
     };
-    let touched = Touched::before(&causes.ops[..anchor.upto(causes)], causes);
-    let nothing = Before::default();
+    let touched = TouchedFrames::before(&causes.ops[..anchor.upto(causes)], causes);
+    let nothing = BeforeAnchor::default();
     let before = anchor.before.as_ref().unwrap_or(&nothing);
     for (i, z) in anchor.zones.iter().enumerate() {
         let lo = z.config.start.0 as u32;
@@ -63,13 +63,13 @@ pub fn counts(
         let sources = Sources {
             causes,
             evidence,
-            waited: anchor.waited.as_ref(),
+            pcp_trace: anchor.pcp_trace.as_ref(),
             flags,
             before,
             kernel_first,
         };
         let waiting = waiting(lo, len, &held[i], &sources);
-        let mut ground = Ground::new(
+        let mut zone_frames = ZoneFrames::new(
             lo,
             &waiting.frames,
             &causes.first,
@@ -77,42 +77,42 @@ pub fn counts(
             before,
             anchor.pageblocks[i],
         );
-        let types = ground.block_types(anchor.blocks[i], &sources);
-        // Which pageblock is of which type is a guess; flags, which are none, should not yield to it.
+        let types = zone_frames.block_types(anchor.blocks[i], &sources);
+        // Types of pageblocks are guessed, and page flags are not: with flags, blocks are not told apart by type.
         let shown = match anchor.listed[i] {
             Some(by_type) if flags.is_none() => by_type.to_vec(),
             _ => vec![anchor.free[i]],
         };
-        // What is arranged is the anchor; the trace leads from there back to the start.
-        let at_start = ground.known.clone();
-        touched.apply(&mut ground);
-        ground.choose(anchor.free_pages(i, causes), &shown, &types);
+        // The frames are arranged as at the anchor; then the trace is undone, back to the start.
+        let at_start = zone_frames.states.clone();
+        touched.apply(&mut zone_frames);
+        zone_frames.choose(anchor.free_pages(i, causes), &shown, &types);
         let takers = evidence.takers(lo, len);
         let turn = |p: u32| takers[(p - lo) as usize].map_or(usize::MAX, |t| t.0);
-        let beyond = ground.beyond(&shown, &types, turn);
-        touched.undo(&mut ground, &at_start);
+        let beyond = zone_frames.beyond(&shown, &types, turn);
+        touched.undo(&mut zone_frames, &at_start);
         let movable = movable_first(lo, hi, evidence);
         let pfn = |k: usize| u64::from(lo) + k as u64;
         for (k, f) in state[lo as usize..hi as usize].iter_mut().enumerate() {
-            *f = match ground.known[k] {
-                Known::Absent => Frame::None,
-                known if known.is_free() => Frame::Free,
+            *f = match zone_frames.states[k] {
+                FrameState::Absent => Frame::None,
+                states if states.is_free() => Frame::Free,
                 _ if movable[k] || flags.is_some_and(|f| f.is_movable(pfn(k))) => Frame::Movable,
                 _ => Frame::Pinned,
             };
         }
-        let sets = Sets {
+        let sets = ZonePcp {
             zone: i,
-            ground: &ground,
+            zone_frames: &zone_frames,
             beyond: &beyond,
             touched: &touched,
             before,
-            waited: anchor.waited.as_ref(),
+            pcp_trace: anchor.pcp_trace.as_ref(),
             types: &types,
             takers: &takers,
         };
         let sets = sets.fill(waiting, &z.sets);
-        let mut on_lists: Vec<bool> = ground.known.iter().map(|k| k.is_free()).collect();
+        let mut on_lists: Vec<bool> = zone_frames.states.iter().map(|k| k.is_free()).collect();
         for p in sets.iter().flat_map(SetStart::frames) {
             on_lists[(p - lo) as usize] = false;
         }
@@ -132,10 +132,11 @@ pub fn counts(
 fn movable_first(lo: u32, hi: u32, evidence: &Evidence) -> Vec<bool> {
     let mut movable = vec![false; (hi - lo) as usize];
     let mut seen = vec![false; (hi - lo) as usize];
-    for op in evidence.firsts.iter().filter(|o| (lo..hi).contains(&o.pfn)) {
-        let k = (op.pfn - lo) as usize;
+    let inside = |o: &&Allocation| (lo..hi).contains(&o.block.pfn);
+    for first in evidence.firsts.iter().filter(inside) {
+        let k = (first.block.pfn - lo) as usize;
         if !std::mem::replace(&mut seen[k], true) {
-            movable[k] = Gfp::from_bits_retain(op.other).mobility() == Some(MigrateType::Movable);
+            movable[k] = first.gfp.mobility() == Some(MigrateType::Movable);
         }
     }
     movable

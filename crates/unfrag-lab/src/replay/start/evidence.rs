@@ -1,8 +1,8 @@
-//! What a trace says of the time before it: who allocated a frame first, and from where.
+//! What a trace says of the time before it: which CPU allocated a frame first, and from which list.
 //!
 //! Invariant: only operations of the trace are read here, never a snapshot.
 
-use crate::replay::causes::{Causes, Do, Op};
+use crate::replay::causes::{Action, Causes, HostBlock};
 use unfrag::{Gfp, MigrateType};
 
 /// Per-CPU lists of orders 0 to 3.
@@ -10,10 +10,18 @@ const LISTS: usize = 12;
 /// So many adjacent pages allocated in a row are a refill of a per-CPU list.
 const REFILL_ROW: usize = 24;
 
+/// An allocation as the trace shows it.
+pub(super) struct Allocation {
+    pub(super) time: u64,
+    pub(super) cpu: usize,
+    pub(super) block: HostBlock,
+    pub(super) gfp: Gfp,
+}
+
 /// What the trace says of the start, gathered once.
 pub struct Evidence {
     /// Allocations that touched a frame for the first time, in turn.
-    pub(super) firsts: Vec<Op>,
+    pub(super) firsts: Vec<Allocation>,
     /// For each CPU, by list: what it allocated before the list was first refilled.
     pub(super) before_refill: Vec<Vec<Vec<u32>>>,
 }
@@ -26,38 +34,45 @@ impl Evidence {
         let mut lists = vec![vec![vec![]; LISTS]; cpus];
         let mut open = cpus * LISTS;
         let mut rows = vec![[0usize; LISTS]; cpus];
-        for op in causes.ops.iter().filter(|o| o.act == Do::Alloc) {
+        for op in &causes.ops {
+            let Some((block, gfp)) = op.allocated() else {
+                continue;
+            };
             let mut new = false;
-            for p in op.pfn..op.pfn + (1 << op.order) {
+            for p in block.frames() {
                 new |= !std::mem::replace(&mut seen[p as usize], true);
             }
-            if new {
-                firsts.push(*op);
-            }
             let cpu = usize::from(op.cpu);
-            if open == 0 || op.order > 3 || cpu >= cpus {
+            if new {
+                firsts.push(Allocation {
+                    time: op.time,
+                    cpu,
+                    block,
+                    gfp,
+                });
+            }
+            let HostBlock { pfn, order } = block;
+            if open == 0 || order > 3 || cpu >= cpus {
                 continue;
             }
-            let mt = Gfp::from_bits_retain(op.other)
-                .mobility()
-                .filter(|t| t.is_ordinary());
+            let mt = gfp.mobility().filter(|t| t.is_ordinary());
             let Some(mt) = mt else { continue };
-            let list = usize::from(op.order) * 3 + mt as usize;
+            let list = usize::from(order) * 3 + mt as usize;
             let (taken, row) = (&mut lists[cpu][list], &mut rows[cpu][list]);
             if *row == usize::MAX {
                 continue;
             }
             // A refill shows as a row of adjacent blocks.
-            let adjacent = taken.last() == Some(&op.pfn.wrapping_sub(1 << op.order));
+            let adjacent = taken.last() == Some(&pfn.wrapping_sub(1 << order));
             *row = if adjacent { *row + 1 } else { 1 };
-            taken.push(op.pfn);
+            taken.push(pfn);
             // Kernel requests mix with what leaves no event, which breaks rows up.
             let long = if mt == MigrateType::Movable {
                 REFILL_ROW
             } else {
                 REFILL_ROW / 3
             };
-            let long = (long >> op.order).max(3);
+            let long = (long >> order).max(3);
             if *row >= long {
                 taken.truncate(taken.len() - long);
                 *row = usize::MAX;
@@ -70,18 +85,17 @@ impl Evidence {
         }
     }
 
-    /// Who took each frame of a zone first: turn, CPU, and what for. `None` for those that nobody took
-    /// with a request of a mobility type.
+    /// The first allocation of each frame of a zone: turn, CPU and migratetype. `None` for frames without an
+    /// allocation of an ordinary type.
     pub(super) fn takers(&self, lo: u32, len: usize) -> Vec<Option<(usize, usize, MigrateType)>> {
         let mut takers = vec![None; len];
-        for (turn, op) in self.firsts.iter().enumerate() {
-            let mobility = Gfp::from_bits_retain(op.other).mobility();
-            if let Some(mt) = mobility.filter(|t| t.is_ordinary()) {
-                for p in op.pfn..op.pfn + (1 << op.order) {
+        for (turn, first) in self.firsts.iter().enumerate() {
+            if let Some(mt) = first.gfp.mobility().filter(|t| t.is_ordinary()) {
+                for p in first.block.frames() {
                     if let Some(at) = p.checked_sub(lo)
                         && let Some(taker) = takers.get_mut(at as usize)
                     {
-                        taker.get_or_insert((turn, usize::from(op.cpu), mt));
+                        taker.get_or_insert((turn, first.cpu, mt));
                     }
                 }
             }
@@ -92,16 +106,16 @@ impl Evidence {
 
 /// What the trace up to the anchor says of the frames at it, for a start at the anchor.
 #[derive(Clone, Debug, Default)]
-pub struct Before {
+pub struct BeforeAnchor {
     /// How each frame was left; frames beyond were not touched.
-    left: Vec<Left>,
-    /// Frees, in turn.
-    frees: Vec<Op>,
+    left: Vec<LeftAs>,
+    /// CPU and block of each free, in turn.
+    frees: Vec<(usize, HostBlock)>,
 }
 
 /// How the operations up to the anchor left a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum LeftAs {
     /// As it was.
     #[default]
     Untouched,
@@ -111,53 +125,48 @@ pub(super) enum Left {
     Freed(u32),
 }
 
-impl Before {
+impl BeforeAnchor {
     /// What the operations of a trace that ends at the anchor left behind.
-    pub fn of(causes: &Causes) -> Before {
-        let mut b = Before {
-            left: vec![Left::Untouched; causes.first.len()],
+    pub fn of(causes: &Causes) -> BeforeAnchor {
+        let mut b = BeforeAnchor {
+            left: vec![LeftAs::Untouched; causes.first.len()],
             frees: vec![],
         };
         for op in &causes.ops {
-            let left = match op.act {
-                Do::Alloc | Do::AllocRaced => Left::Used,
-                Do::Free | Do::FreeGiven | Do::FreeUnseen => {
-                    b.frees.push(*op);
-                    Left::Freed(b.frees.len() as u32 - 1)
+            if let Action::Stack { index } = op.action {
+                for p in causes.stacks[index.get() as usize] {
+                    b.left[p as usize] = LeftAs::Used;
                 }
-                Do::Stack => {
-                    for p in causes.stacks[op.pfn as usize] {
-                        b.left[p as usize] = Left::Used;
-                    }
-                    continue;
-                }
-                _ => continue,
-            };
-            b.left[op.pfn as usize..(op.pfn + (1 << op.order)) as usize].fill(left);
+            } else if let Some((block, _)) = op.allocated() {
+                b.left[block.indices()].fill(LeftAs::Used);
+            } else if let Some(block) = op.freed() {
+                b.left[block.indices()].fill(LeftAs::Freed(b.frees.len() as u32));
+                b.frees.push((op.cpu.into(), block));
+            }
         }
         b
     }
 
     /// How a frame was left.
-    pub(super) fn left(&self, pfn: u32) -> Left {
+    pub(super) fn left(&self, pfn: u32) -> LeftAs {
         self.left.get(pfn as usize).copied().unwrap_or_default()
     }
 
-    /// The free that a frame has been free since.
-    pub(super) fn freed(&self, pfn: u32) -> Option<&Op> {
+    /// The block with which a frame was freed last, if it is free since.
+    pub(super) fn freed(&self, pfn: u32) -> Option<HostBlock> {
         match self.left(pfn) {
-            Left::Freed(turn) => Some(&self.frees[turn as usize]),
+            LeftAs::Freed(turn) => Some(self.frees[turn as usize].1),
             _ => None,
         }
     }
 
-    /// Blocks that are free as they were freed, the latest first.
-    pub(super) fn freed_blocks(&self) -> impl Iterator<Item = &Op> {
-        let whole = |(turn, op): &(usize, &Op)| {
-            let as_freed = |p| self.left(p) == Left::Freed(*turn as u32);
-            (op.pfn..op.pfn + (1 << op.order)).all(as_freed)
+    /// Blocks that are free as they were freed, and the CPU of that, the latest first.
+    pub(super) fn freed_blocks(&self) -> impl Iterator<Item = (usize, HostBlock)> {
+        let whole = |(turn, (_, block)): &(usize, (usize, HostBlock))| {
+            let as_freed = |p| self.left(p) == LeftAs::Freed(*turn as u32);
+            block.frames().all(as_freed)
         };
-        let turns = self.frees.iter().enumerate().rev();
-        turns.filter(whole).map(|(_, op)| op)
+        let turns = self.frees.iter().copied().enumerate().rev();
+        turns.filter(whole).map(|(_, free)| free)
     }
 }

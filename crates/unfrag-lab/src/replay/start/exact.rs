@@ -12,8 +12,8 @@ use unfrag_linux::freelists::{self, FreeLists, PcpKind};
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::recording::Snapshot;
 
-/// The lists of a zone. They name no node: where several have a zone of that name, it is told by its
-/// first frame.
+/// The lists of a zone. They name no node: where several nodes have a zone of that name, its first frame
+/// decides.
 fn lists_of<'l>(
     lists: &'l FreeLists,
     zone: &ZoneConfig,

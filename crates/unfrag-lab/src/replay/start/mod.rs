@@ -1,11 +1,12 @@
 //! The state of memory at which a replay begins.
 //!
-//! - [`exact`]: from the kernel's own free lists, where a mark of the recording holds them.
-//! - [`counts`]: from what any host shows: numbers of free blocks by order and type, and what the
-//!   trace itself says of the frames that it touches.
+//! [`Plan`] reads the recording: its clock, its causes, and what it shows of the beginning:
+//! - [`exact`](mod@exact): the kernel's own free lists, where a mark of the recording holds them.
+//! - [`anchor`]: the first snapshot within the trace, with numbers of free blocks by order and type.
+//!   [`counts`](mod@counts) makes a start of it, with what the trace says of the frames that it touches
+//!   ([`evidence`]). The model fits that start to the anchor.
 //!
-//! Both give a [`Start`]: zones as recorded, each frame free or in use, and lists in order. From it
-//! [`Start::manager`] builds the model.
+//! Both give a [`Start`]: zones as recorded, each frame free or in use, and lists in order.
 
 pub mod anchor;
 mod arrange;
@@ -24,8 +25,8 @@ mod zones;
 pub use anchor::Anchor;
 pub(crate) use arrange::is_cached;
 pub use choice::StartChoice;
-pub use evidence::Before;
-pub use pcp_trace::Waited;
+pub use evidence::BeforeAnchor;
+pub use pcp_trace::PcpTrace;
 pub use plan::{Beginning, Plan};
 pub use state::{Frame, FreeBlock, SetStart, Start};
 pub(crate) use zones::holds;

@@ -1,4 +1,4 @@
-//! What waited on the per-CPU lists at a moment, by the trace's own account of them.
+//! What was on the per-CPU lists at a moment, from the trace events of these lists.
 //!
 //! A trace may show what goes from a zone to a per-CPU list (`mm_page_alloc_zone_locked`) and back
 //! (`mm_page_pcpu_drain`). Then a block that is allocated, and came neither from the zone nor from a
@@ -16,14 +16,14 @@ use unfrag::{MigrateType, Order};
 use unfrag_linux::recording::{EventTable, Recording};
 
 /// A block on a per-CPU list: first frame and order.
-pub(super) type Block = (u32, u8);
+pub(super) type PcpBlock = (u32, u8);
 
 /// What a CPU's lists held: for each list, blocks in turn.
-pub(super) type Lists = Vec<Vec<Block>>;
+pub(super) type Lists = Vec<Vec<PcpBlock>>;
 
-/// What waited at a moment on the lists of each CPU, of all zones.
+/// What was on the lists of each CPU at a moment, in all zones.
 #[derive(Clone, Debug)]
-pub struct Waited {
+pub struct PcpTrace {
     /// What was allocated from them since: from the head on.
     pub(super) taken: Vec<Lists>,
     /// What went back to the zone since: from the tail on.
@@ -38,7 +38,7 @@ pub struct Waited {
 
 /// What an event does with a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Act {
+enum ListEvent {
     Alloc,
     Free,
     Refill,
@@ -47,7 +47,7 @@ enum Act {
 
 /// Columns of an event that is about a block.
 struct Columns<'a> {
-    act: Act,
+    event: ListEvent,
     pfn: &'a [u64],
     order: &'a [u64],
     migratetype: &'a [u64],
@@ -55,15 +55,15 @@ struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     fn of(table: &'a EventTable) -> Option<Columns<'a>> {
-        let act = match table.name.as_str() {
-            "mm_page_alloc" => Act::Alloc,
-            "mm_page_free" => Act::Free,
-            "mm_page_alloc_zone_locked" => Act::Refill,
-            "mm_page_pcpu_drain" => Act::Drain,
+        let event = match table.name.as_str() {
+            "mm_page_alloc" => ListEvent::Alloc,
+            "mm_page_free" => ListEvent::Free,
+            "mm_page_alloc_zone_locked" => ListEvent::Refill,
+            "mm_page_pcpu_drain" => ListEvent::Drain,
             _ => return None,
         };
         Some(Columns {
-            act,
+            event,
             pfn: table.column("pfn")?,
             order: table.column("order")?,
             migratetype: table.column("migratetype").unwrap_or_default(),
@@ -71,21 +71,21 @@ impl<'a> Columns<'a> {
     }
 }
 
-impl Waited {
+impl PcpTrace {
     /// Walks a recording of a host with so many frame numbers and CPUs from a moment on (nanoseconds of
     /// the trace clock). `None` if the trace does not show the lists.
-    pub fn of(rec: &Recording, era: Era, frames: u32, cpus: usize, from: u64) -> Option<Waited> {
+    pub fn of(rec: &Recording, era: Era, frames: u32, cpus: usize, from: u64) -> Option<PcpTrace> {
         let ev = &rec.events;
         let columns: Vec<_> = ev.tables.iter().map(Columns::of).collect();
-        let shows = |act: Act| {
-            let mut of = columns.iter().flatten().filter(|c| c.act == act);
+        let shows = |event: ListEvent| {
+            let mut of = columns.iter().flatten().filter(|c| c.event == event);
             of.any(|c| !c.pfn.is_empty())
         };
-        if !shows(Act::Refill) || !shows(Act::Drain) {
+        if !shows(ListEvent::Refill) || !shows(ListEvent::Drain) {
             return None;
         }
         let empty = vec![vec![vec![]; NR_LISTS]; cpus];
-        let mut w = Waited {
+        let mut w = PcpTrace {
             taken: empty.clone(),
             drained: empty,
             refilled: vec![[false; NR_LISTS]; cpus],
@@ -113,21 +113,21 @@ impl Waited {
             block.fill(true);
             let mt = c.migratetype.get(row);
             let mt = mt.and_then(|&t| era.migratetype(t));
-            if let Act::Refill | Act::Drain = c.act {
+            if let ListEvent::Refill | ListEvent::Drain = c.event {
                 let listed = &mut w.listed[(pfn as u32 / BLOCK) as usize];
                 *listed = listed.or(mt);
             }
-            // What is reserved waits with what is movable.
+            // Reserved types are on the movable list.
             let mt = mt.filter(|t| t.is_ordinary());
             let list = list_index(Order(order), mt.unwrap_or(MigrateType::Movable));
             let cpu = usize::from(cpu);
             if !is_cached(order) || cpu >= cpus {
                 continue;
             }
-            match c.act {
-                Act::Alloc if first => w.taken[cpu][list].push((pfn as u32, order)),
-                Act::Drain if first => w.drained[cpu][list].push((pfn as u32, order)),
-                Act::Refill => w.refilled[cpu][list] = true,
+            match c.event {
+                ListEvent::Alloc if first => w.taken[cpu][list].push((pfn as u32, order)),
+                ListEvent::Drain if first => w.drained[cpu][list].push((pfn as u32, order)),
+                ListEvent::Refill => w.refilled[cpu][list] = true,
                 _ => {}
             }
         }

@@ -1,21 +1,21 @@
-//! What waited on the per-CPU lists at the start.
+//! The per-CPU lists at the start.
 //!
-//! The trace shows the blocks that a CPU took before it first refilled a list; those had been waiting
-//! there. Small pieces that are free beyond what the anchor's buddy lists show were held back too, by
+//! The trace shows the blocks that a CPU allocated before it first refilled a list: they had been on that
+//! list. Small free blocks that the anchor's buddy lists do not show were on a per-CPU list too, that of
 //! the CPU that allocated them first.
 
-use super::arrange::{Ground, Known, coalesce, is_cached, type_at};
-use super::evidence::{Before, Evidence};
-use super::pcp_trace::{Block, Lists, Waited};
+use super::arrange::{FrameState, ZoneFrames, coalesce, is_cached, type_at};
+use super::evidence::{BeforeAnchor, Evidence};
+use super::pcp_trace::{Lists, PcpBlock, PcpTrace};
 use super::state::{FreeBlock, SetStart};
-use super::touched::Touched;
-use crate::replay::causes::{Causes, FIRST_ALLOC, Op};
+use super::touched::TouchedFrames;
+use crate::replay::causes::{Causes, FIRST_ALLOC, HostBlock};
 use unfrag::pcp::{NR_LISTS, list_index};
 use unfrag::{MigrateType, Order};
 use unfrag_linux::kpageflags::{BUDDY, PageFlags};
 
-/// Blocks that wait on per-CPU lists, by CPU and list, and pages that are still to be found for each.
-pub(super) struct Waiting {
+/// Blocks on per-CPU lists, by CPU and list, and the pages that are still to be found for each CPU.
+pub(super) struct PcpBlocks {
     /// From the head on.
     heads: Vec<Lists>,
     /// From the tail on.
@@ -28,18 +28,18 @@ pub(super) struct Waiting {
 pub(super) struct Sources<'a> {
     pub(super) causes: &'a Causes,
     pub(super) evidence: &'a Evidence,
-    pub(super) waited: Option<&'a Waited>,
+    pub(super) pcp_trace: Option<&'a PcpTrace>,
     pub(super) flags: Option<&'a PageFlags>,
-    pub(super) before: &'a Before,
+    pub(super) before: &'a BeforeAnchor,
     /// Whether pages of kernel requests are the first to have waited, where the trace does not say.
     pub(super) kernel_first: bool,
 }
 
 /// What the trace itself says was waiting in a zone of `len` frames from `lo` on. `held` is how many
 /// pages each CPU holds back of it.
-pub(super) fn waiting(lo: u32, len: usize, held: &[u64], from: &Sources) -> Waiting {
+pub(super) fn waiting(lo: u32, len: usize, held: &[u64], from: &Sources) -> PcpBlocks {
     let none = vec![vec![vec![]; NR_LISTS]; held.len()];
-    let mut w = Waiting {
+    let mut w = PcpBlocks {
         heads: none.clone(),
         tails: none,
         left: held.to_vec(),
@@ -69,18 +69,18 @@ pub(super) fn waiting(lo: u32, len: usize, held: &[u64], from: &Sources) -> Wait
 
 impl Sources<'_> {
     /// Blocks that waited on the lists of a CPU, by list: from its head on, or from its tail.
-    fn found(&self, cpu: usize, lo: u32, hi: u32) -> Vec<(usize, bool, Vec<Block>)> {
-        if let Some(waited) = self.waited {
+    fn found(&self, cpu: usize, lo: u32, hi: u32) -> Vec<(usize, bool, Vec<PcpBlock>)> {
+        if let Some(pcp_trace) = self.pcp_trace {
             let of = |ends: &[Lists], tail| {
                 let lists = ends.get(cpu).cloned().unwrap_or_default();
                 let lists = lists.into_iter().enumerate();
                 lists.map(move |(list, blocks)| (list, tail, blocks))
             };
-            return of(&waited.taken, false)
-                .chain(of(&waited.drained, true))
+            return of(&pcp_trace.taken, false)
+                .chain(of(&pcp_trace.drained, true))
                 .collect();
         }
-        // Movable lists first: their refills are plain to see.
+        // Movable lists first: the trace shows their refills clearly.
         let mut found = free_before_refill(cpu, lo, hi, self.causes, self.evidence);
         found.sort_by_key(|(list, _)| {
             let movable = list % 3 == MigrateType::Movable as usize;
@@ -97,7 +97,7 @@ impl Sources<'_> {
     /// Whether page flags allow a block to have waited. On a per-CPU list it has none; one that was
     /// freed after they were read still shows what it had been.
     fn may_wait(&self, pfn: u32) -> bool {
-        let freed = self.waited.is_some() || self.before.freed(pfn).is_some();
+        let freed = self.pcp_trace.is_some() || self.before.freed(pfn).is_some();
         let off = |f: u64| f == 0 || freed && f & BUDDY == 0;
         self.flags.is_none_or(|f| off(f.of(pfn.into())))
     }
@@ -118,10 +118,10 @@ fn free_before_refill(
     let mut all = vec![];
     for (list, pfns) in lists.iter().enumerate() {
         let mut seen = std::collections::HashSet::new();
-        let waited = |p: &u32| {
+        let pcp_trace = |p: &u32| {
             (lo..hi).contains(p) && causes.first[*p as usize] == FIRST_ALLOC && seen.insert(*p)
         };
-        all.push((list, pfns.iter().copied().filter(waited).collect()));
+        all.push((list, pfns.iter().copied().filter(pcp_trace).collect()));
     }
     all
 }
@@ -130,21 +130,21 @@ fn free_before_refill(
 /// does not show waited there as huge pages.
 const HUGE: u8 = 9;
 
-/// Turn of the first block that nobody takes: after all that somebody does.
+/// Turn of the first block without an allocation: after all those with one.
 const UNTAKEN: usize = usize::MAX / 2;
 
 /// The per-CPU lists of a zone, to be filled.
-pub(super) struct Sets<'a> {
+pub(super) struct ZonePcp<'a> {
     pub(super) zone: usize,
     /// The zone at the start.
-    pub(super) ground: &'a Ground,
+    pub(super) zone_frames: &'a ZoneFrames,
     /// Frames that the anchor's buddy lists do not show.
     pub(super) beyond: &'a [Option<u8>],
-    pub(super) touched: &'a Touched,
-    pub(super) before: &'a Before,
-    pub(super) waited: Option<&'a Waited>,
+    pub(super) touched: &'a TouchedFrames,
+    pub(super) before: &'a BeforeAnchor,
+    pub(super) pcp_trace: Option<&'a PcpTrace>,
     pub(super) types: &'a [(u32, MigrateType)],
-    /// Who took each frame first.
+    /// The first allocation of each frame: turn, CPU and migratetype.
     pub(super) takers: &'a [Option<(usize, usize, MigrateType)>],
 }
 
@@ -161,11 +161,11 @@ struct Candidate {
     order: u8,
 }
 
-impl Sets<'_> {
+impl ZonePcp<'_> {
     /// Fills them: with what waited there, then with what is free in small pieces, held back by the
     /// CPU that allocated it first. `shown` is (count, high, batch) of each CPU at the anchor.
-    pub(super) fn fill(&self, waiting: Waiting, shown: &[(u64, u64, u64)]) -> Vec<SetStart> {
-        let Waiting {
+    pub(super) fn fill(&self, waiting: PcpBlocks, shown: &[(u64, u64, u64)]) -> Vec<SetStart> {
+        let PcpBlocks {
             heads: mut lists,
             tails,
             mut left,
@@ -215,7 +215,7 @@ impl Sets<'_> {
         let has_room = |cpu: &usize| left.get(*cpu).is_some_and(|&n| n >= 1 << c.order);
         let cpus = || c.cpu.into_iter().chain(0..left.len()).filter(has_room);
         let own = cpus().next()?;
-        let Some(waited) = self.waited else {
+        let Some(pcp_trace) = self.pcp_trace else {
             return Some((own, c.mt));
         };
         use MigrateType::{Movable, Reclaimable, Unmovable};
@@ -223,15 +223,15 @@ impl Sets<'_> {
         let lists = types
             .iter()
             .flat_map(|mt| cpus().map(move |cpu| (cpu, *mt)));
-        let mut deep = lists.filter(|(cpu, mt)| waited.has_depth(*cpu, c.order, *mt));
+        let mut deep = lists.filter(|(cpu, mt)| pcp_trace.has_depth(*cpu, c.order, *mt));
         Some(deep.next().unwrap_or((own, c.mt)))
     }
 
     /// All candidates, the likeliest first.
     fn candidates(&self) -> Vec<Candidate> {
-        let lo = self.ground.lo;
-        let free = |k: &Known| matches!(k, Known::Free | Known::Loose);
-        let mut free: Vec<bool> = self.ground.known.iter().map(free).collect();
+        let lo = self.zone_frames.lo;
+        let free = |k: &FrameState| matches!(k, FrameState::Free | FrameState::AnyPcp);
+        let mut free: Vec<bool> = self.zone_frames.states.iter().map(free).collect();
         let mut all = self.freed_before();
         for c in &all {
             let k = (c.pfn - lo) as usize;
@@ -248,7 +248,7 @@ impl Sets<'_> {
                     None => (usize::MAX, None, own.unwrap_or(MigrateType::Movable)),
                 };
                 let class = match self.beyond[k] {
-                    _ if huge || self.ground.known[k] == Known::Loose => (0, 0),
+                    _ if huge || self.zone_frames.states[k] == FrameState::AnyPcp => (0, 0),
                     Some(order) if !self.touched.is(pfn) => (0, order),
                     _ if self.touched.is(pfn) => (1, 0),
                     _ if b.order < HUGE => (2, b.order),
@@ -271,23 +271,23 @@ impl Sets<'_> {
     /// Blocks that a CPU freed before the anchor and that are on no buddy list: what was freed last is
     /// taken first.
     fn freed_before(&self) -> Vec<Candidate> {
-        let lo = self.ground.lo;
+        let lo = self.zone_frames.lo;
         let loose = |p: u32| {
             let k = p.checked_sub(lo).map(|k| k as usize);
-            k.and_then(|k| self.ground.known.get(k)) == Some(&Known::Loose)
+            k.and_then(|k| self.zone_frames.states.get(k)) == Some(&FrameState::AnyPcp)
         };
-        let waits = |op: &&Op| is_cached(op.order) && (op.pfn..op.pfn + (1 << op.order)).all(loose);
+        let waits = |(_, b): &(usize, HostBlock)| is_cached(b.order) && b.frames().all(loose);
         let blocks = self.before.freed_blocks().filter(waits);
-        let of = |(n, op): (usize, &Op)| {
-            let own = Some(type_at(op.pfn, self.types)).filter(|t| t.is_ordinary());
-            let taker = self.takers[(op.pfn - lo) as usize];
+        let of = |(n, (cpu, block)): (usize, (usize, HostBlock))| {
+            let own = Some(type_at(block.pfn, self.types)).filter(|t| t.is_ordinary());
+            let taker = self.takers[(block.pfn - lo) as usize];
             Candidate {
                 class: (0, 0),
                 turn: taker.map_or(UNTAKEN + n, |t| t.0),
-                cpu: Some(usize::from(op.cpu)),
+                cpu: Some(cpu),
                 mt: taker.map(|t| t.2).or(own).unwrap_or(MigrateType::Movable),
-                pfn: op.pfn,
-                order: op.order,
+                pfn: block.pfn,
+                order: block.order,
             }
         };
         blocks.enumerate().map(of).collect()

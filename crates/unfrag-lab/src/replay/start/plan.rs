@@ -1,12 +1,12 @@
-//! What a recording says of a replay: its clock, what its workload asked for, and where to begin.
+//! The plan of a replay: the recording's clock, what its workload asked for, and where to begin.
 //!
 //! Invariant: a plan depends on the recording alone. No model runs here.
 
 use super::anchor::Anchor;
 use super::choice::StartChoice;
-use super::evidence::Before;
+use super::evidence::BeforeAnchor;
 use super::exact::exact;
-use super::pcp_trace::Waited;
+use super::pcp_trace::PcpTrace;
 use super::state::Start;
 use super::zones::highest_frame;
 use crate::era::Era;
@@ -15,13 +15,13 @@ use crate::replay::causes::clock::Clock;
 use crate::replay::causes::{Causes, causes, unseen};
 use unfrag_linux::recording::{Recording, Snapshot};
 
-/// A recording, read for a replay.
+/// What a replay needs of a recording.
 pub struct Plan<'r> {
     /// The recording.
     pub rec: &'r Recording,
     /// The recorded kernel.
     pub era: Era,
-    /// What it replays.
+    /// The operations to replay.
     pub causes: Causes,
     /// What is known of the state at the beginning.
     pub beginning: Beginning,
@@ -152,8 +152,8 @@ fn anchored_beginning(
     };
     if anchor.flags.is_some() {
         let until = from.saturating_sub(1);
-        anchor.before = Some(Before::of(&causes(rec, era, frames, 0, until, None)?));
-        anchor.waited = Waited::of(rec, era, frames, anchor.cpus, from);
+        anchor.before = Some(BeforeAnchor::of(&causes(rec, era, frames, 0, until, None)?));
+        anchor.pcp_trace = PcpTrace::of(rec, era, frames, anchor.cpus, from);
     }
     let mut causes = causes(rec, era, frames, from, u64::MAX, None)?;
     let since_anchor = |s: &&Snapshot| clock.buddyinfo(s).is_some_and(|t| t >= anchor.time);

@@ -1,32 +1,30 @@
-//! What the trace before the anchor did to the frames, to walk a start back from the anchor.
+//! The effect of the trace before the anchor on the frames, with which a start is walked back from the anchor.
 
-use super::arrange::{Ground, Known};
-use crate::replay::causes::{Causes, Do, Op};
+use super::arrange::{FrameState, ZoneFrames};
+use crate::replay::causes::{Action, Causes, Op};
+
 /// What the operations before the anchor did to the frames that they touched.
-pub(super) struct Touched {
+pub(super) struct TouchedFrames {
     /// For each frame: nothing, or whether they left it free.
     left: Vec<Option<bool>>,
 }
 
-impl Touched {
+impl TouchedFrames {
     /// What `ops` did.
-    pub(super) fn before(ops: &[Op], causes: &Causes) -> Touched {
+    pub(super) fn before(ops: &[Op], causes: &Causes) -> TouchedFrames {
         let mut left = vec![None; causes.first.len()];
         for op in ops {
-            let free = match op.act {
-                Do::Alloc | Do::AllocRaced => false,
-                Do::Free | Do::FreeGiven | Do::FreeUnseen => true,
-                Do::Stack => {
-                    for p in causes.stacks[op.pfn as usize] {
-                        left[p as usize] = Some(false);
-                    }
-                    continue;
+            if let Action::Stack { index } = op.action {
+                for p in causes.stacks[index.get() as usize] {
+                    left[p as usize] = Some(false);
                 }
-                _ => continue,
-            };
-            left[op.pfn as usize..(op.pfn + (1 << op.order)) as usize].fill(Some(free));
+            } else if let Some((block, _)) = op.allocated() {
+                left[block.indices()].fill(Some(false));
+            } else if let Some(block) = op.freed() {
+                left[block.indices()].fill(Some(true));
+            }
         }
-        Touched { left }
+        TouchedFrames { left }
     }
 
     /// Whether a frame was touched.
@@ -34,24 +32,24 @@ impl Touched {
         self.left[pfn as usize].is_some()
     }
 
-    /// From the start to the anchor.
-    pub(super) fn apply(&self, ground: &mut Ground) {
-        let left = &self.left[ground.lo as usize..];
-        for (known, left) in ground.known.iter_mut().zip(left) {
+    /// Changes the states from those at the start to those at the anchor.
+    pub(super) fn apply(&self, zone_frames: &mut ZoneFrames) {
+        let left = &self.left[zone_frames.lo as usize..];
+        for (states, left) in zone_frames.states.iter_mut().zip(left) {
             match left {
-                Some(true) => *known = Known::Freed,
-                Some(false) => *known = Known::Used,
+                Some(true) => *states = FrameState::Freed,
+                Some(false) => *states = FrameState::Used,
                 None => {}
             }
         }
     }
 
-    /// From the anchor to the start, where what was touched was as `at_start` says.
-    pub(super) fn undo(&self, ground: &mut Ground, at_start: &[Known]) {
-        let left = &self.left[ground.lo as usize..];
-        for ((known, left), start) in ground.known.iter_mut().zip(left).zip(at_start) {
+    /// Changes the states from those at the anchor to those at the start, which `at_start` has.
+    pub(super) fn undo(&self, zone_frames: &mut ZoneFrames, at_start: &[FrameState]) {
+        let left = &self.left[zone_frames.lo as usize..];
+        for ((states, left), start) in zone_frames.states.iter_mut().zip(left).zip(at_start) {
             if left.is_some() {
-                *known = *start;
+                *states = *start;
             }
         }
     }

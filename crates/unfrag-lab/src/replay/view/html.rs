@@ -1,11 +1,11 @@
-//! A [`Report`] as one HTML file that opens without a network: tables and words are written here,
-//! the pictures are drawn by the scripts in `assets/` from the data that the page carries.
+//! A [`Report`] as one HTML file that opens without a network. Tables and sentences are written here; the
+//! scripts in `assets/` draw the charts from the data that the page holds.
 //!
 //! Invariant: the page loads nothing (its own content policy forbids it), nothing from the report
 //! reaches the page unescaped, and the same report gives the same bytes.
 
+use super::reduction;
 use super::side_by_side;
-use super::thin;
 use super::wording;
 use super::wording::ZoneChoice;
 use crate::replay::answer::Report;
@@ -38,10 +38,10 @@ struct ZoneData<'a> {
 /// The whole page.
 pub fn render(report: &Report) -> String {
     let zones = wording::zones(report);
-    let thinned = thin::thin(report);
-    let drawn = thinned.as_ref().map_or(report, |t| &t.report);
+    let reduced = reduction::reduce(report);
+    let drawn = reduced.as_ref().map_or(report, |t| &t.report);
     let mut summary = summary(report);
-    if let Some(t) = &thinned {
+    if let Some(t) = &reduced {
         paragraph(&mut summary, "hint", &t.sentence);
     }
     let title = format!("Replay of {}", report.recording.file);

@@ -1,11 +1,14 @@
-//! The answer of a replay for people: text, a page with charts, a still picture.
+//! Views of a report: text, a page with charts, a still picture.
+//!
+//! - [`wording`]: the sentences, and [`side_by_side`] the tables, that all views share.
+//! - [`terminal`], [`observed`]: text. [`html`]: a page, which `reduction` keeps small. [`svg`]: a picture.
 //!
 //! Invariant: a view says no more than the [`Report`](super::answer::Report) holds.
 
 pub mod html;
 pub mod observed;
+mod reduction;
 pub mod side_by_side;
 pub mod svg;
 pub mod terminal;
-mod thin;
 pub mod wording;

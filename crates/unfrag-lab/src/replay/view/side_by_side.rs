@@ -11,7 +11,7 @@ use crate::report::number::{mib, order_size, thousands};
 use crate::report::table::{Row, SideBySide};
 use std::collections::BTreeSet;
 
-/// What stands where a source does not know.
+/// Shown where a source has no value.
 const UNKNOWN: &str = "-";
 
 /// The row of an ensemble.

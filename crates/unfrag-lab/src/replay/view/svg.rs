@@ -1,5 +1,5 @@
-//! A still picture of a [`Report`] for a README: unusable index and free memory, predicted against
-//! recorded, side by side.
+//! A picture of a [`Report`] as SVG: unusable index and free memory, predicted against recorded, side by
+//! side.
 //!
 //! Invariant: the same report gives the same bytes; the picture refers to nothing outside itself.
 
@@ -201,12 +201,12 @@ fn plot(area: &Area, title: &str, curves: &[Curve], y_max: f64, decimals: usize)
     Ok(())
 }
 
-/// Where each sign of the legend goes, in the order in which the kernels were asked for.
+/// The position of each sign of the legend, in the order in which the kernels were asked for.
 fn legend_places(curves: &[Curve]) -> Vec<(i32, i32)> {
     let (mut x, mut y) = (LEFT, LEGEND_ROW / 2);
     let mut places = Vec::new();
     for curve in curves.iter().rev() {
-        // Nothing measures text here; a generous guess keeps names apart.
+        // No font is measured here; the width of a character is estimated generously.
         let width = 31 + 9 * curve.name.chars().count() as i32 + 22;
         if x > LEFT && x + width > SIZE.0 as i32 {
             x = LEFT;

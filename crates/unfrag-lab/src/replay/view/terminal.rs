@@ -1,5 +1,5 @@
-//! A [`Report`] as text: kernels side by side, the accuracy in plain words, and small charts of
-//! predicted against recorded for those without a browser.
+//! A [`Report`] as text: kernels side by side, the accuracy in sentences, and small charts of predicted
+//! against recorded.
 //!
 //! Invariant: without colour the text holds no escape sequence, without unicode it is ASCII as far
 //! as the names in the report are, and no line but a single unbreakable name exceeds the width.
@@ -73,7 +73,7 @@ pub fn render(report: &Report, options: &Options) -> String {
     out
 }
 
-/// What every section needs.
+/// The report, the options and its zones, which every section needs.
 struct Page<'a> {
     report: &'a Report,
     options: &'a Options,

@@ -1,4 +1,4 @@
-//! Numbers and results put into words, the same in the terminal, the page and the still picture.
+//! Sentences and phrases about a report that the terminal, the page and the picture share.
 //!
 //! Invariant: a sentence says no more than the [`Report`] holds, and every number carries its unit.
 
@@ -201,7 +201,7 @@ pub fn frame_match_sentence(m: &FrameMatch) -> String {
     )
 }
 
-/// What a reader must know, each note once, with the kernels it holds for unless for all.
+/// The notes of all kernels, each once. A note that does not hold for all kernels names those it holds for.
 pub fn notes(report: &Report) -> Vec<String> {
     let mut said: Vec<(&String, Vec<&str>)> = Vec::new();
     for kernel in &report.kernels {

@@ -1,8 +1,12 @@
 //! The model's own reclaim in a replay.
+//!
+//! - `requests`: what the simulation calls: [`Reclaim`].
+//! - `request_world`: direct reclaim of one request. `kswapd`: the kswapd of a node.
+//! - `pages`: which pages may be reclaimed, and what is being written.
 
-mod daemon;
-mod errand;
+mod kswapd;
 mod pages;
+mod request_world;
 mod requests;
 #[cfg(test)]
 mod tests;

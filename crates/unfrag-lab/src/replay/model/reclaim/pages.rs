@@ -1,25 +1,25 @@
-//! What a replay knows of the pages in use: which of them may be taken, and what is being written.
+//! The pages in use in a replay: which of them reclaim may take, and what is being written.
 //!
-//! Invariant: a page is taken only while it is cold; what was taken is told by [`unname`](Pages::unname)
-//! once.
+//! Invariant: a page is taken only while it is cold. [`forget_taken`](Pages::forget_taken) reports each
+//! page that was taken once.
 
-use crate::replay::causes::{NONE, Pace};
+use crate::replay::causes::{HostBlock, NONE, Pace};
 use crate::replay::model::ReplayHost;
 use std::collections::VecDeque;
 use unfrag::reclaim::{Answer, Content, Eviction, Need, Verdict, Verdicts, WRITTEN_ENOUGH};
 use unfrag::{Manager, Pfn};
 
-/// So many pages in use are spared in a row before one of them, and no more, is taken.
-pub(super) const GIVES_IN: u32 = 1 << 16;
+/// Most pages in use that are spared in a row. The next one is taken.
+pub(super) const MOST_SPARED: u32 = 1 << 16;
 
 /// The owner of all pages of a replay.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pages {
-    /// By frame of the model: may be taken.
+    /// By frame of the model: whether reclaim may take it.
     cold: Vec<bool>,
     /// By frame of the model: the recorded frame that it stands for.
-    name: Vec<u32>,
-    /// Frames that the model took since somebody looked.
+    host_frame: Vec<u32>,
+    /// Frames that reclaim took since the last [`forget_taken`](Pages::forget_taken).
     taken: Vec<u32>,
     /// Pages being written, and when that ends.
     writing: VecDeque<(u64, Pfn)>,
@@ -35,11 +35,11 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Of so many frames, none of which has a name yet.
+    /// For so many frames, none of which stands for a recorded one yet.
     pub fn new(frames: usize, pace: &Pace) -> Pages {
         Pages {
             cold: vec![false; frames],
-            name: vec![NONE; frames],
+            host_frame: vec![NONE; frames],
             in_swap: vec![false; frames],
             swap_left: pace.swap_pages,
             ns_per_written: pace.ns_per_written,
@@ -47,7 +47,7 @@ impl Pages {
         }
     }
 
-    /// What can be met at once, whoever needs it. `None` of what takes time.
+    /// The answer to a need that takes no time; `None` if it takes time.
     pub fn meet(&mut self, need: &Need) -> Option<Answer> {
         match need {
             Need::Shrink { .. } => Some(Answer::Freed(0)),
@@ -55,12 +55,12 @@ impl Pages {
         }
     }
 
-    /// What becomes of pages that reclaim wants.
+    /// The verdicts on the pages of an eviction.
     pub fn evict(&mut self, eviction: &Eviction) -> Verdicts {
         eviction.ask(|ask| self.verdict(ask.page, ask.unmap, ask.content))
     }
 
-    /// What becomes of a page that reclaim wants.
+    /// The verdict on a page that reclaim wants to take.
     pub(super) fn verdict(&mut self, page: Pfn, unmap: bool, content: Content) -> Verdict {
         if unmap && !self.unmap(page) {
             return Verdict::NoSpace;
@@ -81,9 +81,9 @@ impl Pages {
     fn unmap(&mut self, page: Pfn) -> bool {
         let at = page.0 as usize;
         if !self.cold[at] {
-            // In use: back among the active ones, unless nothing else is left.
+            // In use: it goes back to the active list, unless nothing else is left.
             self.spared += 1;
-            if self.spared <= GIVES_IN {
+            if self.spared <= MOST_SPARED {
                 return false;
             }
             self.spared = 0;
@@ -130,33 +130,34 @@ impl Pages {
         last.map(|w| w.0)
     }
 
-    /// The block at frame `at` of the model stands for the one at the recorded frame `name`.
-    pub fn are(&mut self, at: u32, order: u8, name: u32, cold: bool) {
-        for i in 0..1u32 << order {
-            self.cold[(at + i) as usize] = cold;
-            self.name[(at + i) as usize] = name + i;
+    /// The block at frame `at` of the model stands for one of the recorded host. `cold`: reclaim may take it.
+    pub fn set_block(&mut self, at: u32, block: HostBlock, cold: bool) {
+        for (at, pfn) in (at as usize..).zip(block.frames()) {
+            self.cold[at] = cold;
+            self.host_frame[at] = pfn;
         }
     }
 
     /// The page at frame `at` of the model stands for another recorded frame, or for none.
-    pub fn rename(&mut self, at: u32, name: u32) {
-        self.name[at as usize] = name;
+    pub fn set_host_frame(&mut self, at: u32, pfn: u32) {
+        self.host_frame[at as usize] = pfn;
     }
 
-    /// A page moved; what is known of it goes with it, but for its name.
+    /// A page moved; what is known of it goes with it, except its recorded frame.
     pub fn moved(&mut self, from: u32, to: u32) {
         let (from, to) = (from as usize, to as usize);
         self.cold[to] = std::mem::take(&mut self.cold[from]);
         self.in_swap[to] = std::mem::take(&mut self.in_swap[from]);
-        self.name[from] = NONE;
+        self.host_frame[from] = NONE;
     }
 
-    /// What the model took has no name any more.
-    pub fn unname(&mut self, names: &mut [u32]) {
+    /// No recorded frame stands for the pages that reclaim took. `model_frames`: the model's frame of each
+    /// recorded one.
+    pub fn forget_taken(&mut self, model_frames: &mut [u32]) {
         for at in self.taken.drain(..) {
-            let name = std::mem::replace(&mut self.name[at as usize], NONE);
-            if name != NONE && names[name as usize] == at {
-                names[name as usize] = NONE;
+            let pfn = std::mem::replace(&mut self.host_frame[at as usize], NONE);
+            if pfn != NONE && model_frames[pfn as usize] == at {
+                model_frames[pfn as usize] = NONE;
             }
         }
     }

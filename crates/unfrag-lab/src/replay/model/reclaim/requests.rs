@@ -1,33 +1,30 @@
 //! The model's own reclaim in a replay.
 //!
 //! What the recorded kernel's reclaim freed is an effect: it is not applied. Its pages stay on the
-//! model's LRU lists until the model's kswapd, or a request that finds nothing, takes them. Which
-//! pages are in use a trace does not say while they are only touched; what it says is which of them
-//! their users freed themselves, and which the recorded kernel found cold enough to take. So a page
-//! that its user will free counts as in use until then, and one that reclaim took there may be taken
-//! here, sooner or later than there.
+//! model's LRU lists until the model's kswapd, or a request that finds no free page, takes them. A trace
+//! does not show accesses. It shows which pages their users freed, and which the recorded kernel found
+//! cold enough to reclaim. So a page that its user will free counts as in use until then, and a page that
+//! the recorded reclaim took may be taken in the model, at any time.
 //!
-//! What the core needs before it can go on is met in the trace's time. What can be met at once, the
-//! pages meet, whoever needs it: they are asked about evictions, and no cache shrinks. What
-//! takes time is met in two ways:
-//! - A request is an errand in a [`World`](unfrag::drive::World), which [`drive`] takes
-//!   to its end within one operation of the recording: the trace stands still meanwhile.
-//! - A kswapd works from one operation to the next, and suspends where the next one has its time: it can
-//!   be no errand, whose world returns only with the need met. Its `Daemon` steps it as far as the trace
-//!   has come.
+//! What the core needs before it can go on is met in the trace's time. Needs that take no time are met by
+//! [`Pages`]: the verdicts on evictions, and a shrink of caches, which frees nothing. Needs that take time
+//! are met in two ways:
+//! - A request has a [`World`](unfrag::drive::World) of its own, in which [`drive`] completes it within one
+//!   operation of the recording. The time of the trace stands still meanwhile.
+//! - A kswapd works from one operation to the next, and is suspended at the time of the next one. A world
+//!   returns only when the need is met, so `ReplayKswapd` steps the kswapd as far as the trace has come.
 //!
-//! kswapd runs in the trace's time: a page that it looks at takes as much of a CPU as on the recorded
-//! host, of which kswapd has the share that others left it there ([`Pace`]); a page that it writes takes
-//! as long as the swap device there needed at its busiest. Each node has its own kswapd, which runs when
-//! that node was asked for; its pace is that of the recorded runs there.
+//! kswapd runs in the trace's time. A page that it looks at takes as much CPU time as on the recorded host,
+//! and kswapd has the share of the CPU that other tasks left it there ([`Pace`]). A page that it writes takes
+//! as long as on the recorded swap device at its busiest. Each node has its own kswapd, with the pace of the
+//! recorded runs of that node.
 //!
-//! Invariant: a page that the model took is named by no recorded frame any more.
+//! Invariant: no recorded frame stands for a page that the model's reclaim took.
 
-use super::daemon::Daemon;
-use super::errand::Errand;
+use super::kswapd::ReplayKswapd;
 use super::pages::Pages;
-use crate::replay::causes::RecordedReclaim;
-use crate::replay::causes::{NONE, Op};
+use super::request_world::RequestWorld;
+use crate::replay::causes::{HostBlock, NONE, RecordedReclaim};
 use crate::replay::model::ReplayHost;
 use unfrag::drive::drive;
 use unfrag::page_alloc::Begun;
@@ -45,34 +42,34 @@ fn is_file(gfp: Gfp) -> bool {
     gfp.contains(Gfp::WRITE) || gfp.contains(Gfp::NORETRY | Gfp::NOWARN)
 }
 
-/// The reclaim of a model at work.
+/// The reclaim of a model, and the position in the recording.
 #[derive(Debug)]
 pub struct Reclaim<'e> {
     evidence: &'e RecordedReclaim,
     /// Thousandths of the recorded time that kswapd takes.
     pace: u32,
     pages: Pages,
-    daemons: Vec<Daemon>,
+    kswapds: Vec<ReplayKswapd>,
     op: usize,
 }
 
 impl<'e> Reclaim<'e> {
     /// Begins with what is in use at the start. `pace`: thousandths of the recorded time that kswapd
-    /// takes; `names`: the model's frame of each recorded one.
+    /// takes; `model_frames`: the model's frame of each recorded one.
     pub fn new(
         evidence: &'e RecordedReclaim,
         pace: u32,
         m: &mut Manager<'_, ReplayHost>,
-        names: &[u32],
+        model_frames: &[u32],
     ) -> Reclaim<'e> {
         let zones = m.inspect().zones().map(|z| m.inspect().zone_config(z));
         let end = zones.map(|c| c.start.0 + c.spanned).max();
         let mut pages = Pages::new(end.unwrap_or(0) as usize, &evidence.pace);
         for &p in &evidence.cold_at_start {
-            if let Some(&at) = names.get(p as usize)
+            if let Some(&at) = model_frames.get(p as usize)
                 && at != NONE
             {
-                pages.are(at, 0, p, true);
+                pages.set_block(at, HostBlock { pfn: p, order: 0 }, true);
                 m.pages()
                     .lru_add_new(Pfn(at.into()), true, PageFlags::empty());
             }
@@ -82,7 +79,10 @@ impl<'e> Reclaim<'e> {
             evidence,
             pace,
             pages,
-            daemons: nodes.into_iter().map(|node| Daemon::new(node, m)).collect(),
+            kswapds: nodes
+                .into_iter()
+                .map(|node| ReplayKswapd::new(node, m))
+                .collect(),
             op: 0,
         }
     }
@@ -91,22 +91,22 @@ impl<'e> Reclaim<'e> {
     pub fn advance(
         &mut self,
         m: &mut Manager<'_, ReplayHost>,
-        names: &mut [u32],
+        model_frames: &mut [u32],
         cpu: CpuId,
         time: u64,
     ) {
         self.pages.end_writes(m, time);
         let asked = std::mem::take(&mut m.host_mut().asked);
-        for daemon in &mut self.daemons {
-            if asked.contains(&daemon.node()) {
-                daemon.wake(self.pages.now);
+        for kswapd in &mut self.kswapds {
+            if asked.contains(&kswapd.node()) {
+                kswapd.wake(self.pages.now);
             }
-            daemon.run(m, &mut self.pages, cpu, time, |node, at| {
+            kswapd.run(m, &mut self.pages, cpu, time, |node, at| {
                 let looks = self.evidence.pace.ns_per_look(node, at);
                 looks * u64::from(self.pace)
             });
         }
-        self.pages.unname(names);
+        self.pages.forget_taken(model_frames);
         self.pages.now = time;
     }
 
@@ -120,24 +120,30 @@ impl<'e> Reclaim<'e> {
     pub fn alloc(
         &mut self,
         m: &mut Manager<'_, ReplayHost>,
-        names: &mut [u32],
+        model_frames: &mut [u32],
         request: &Request,
     ) -> Result<Pfn, AllocError> {
         let mut allocation = match m.begin(request)? {
             Begun::Got(p) => return Ok(p),
             Begun::Allocation(a) => a,
         };
-        let mut errand = Errand::new(m, &mut self.pages, request.cpu);
-        let got = drive(&mut errand, &mut allocation);
-        self.pages.unname(names);
-        got
+        let mut request_world = RequestWorld::new(m, &mut self.pages, request.cpu);
+        let allocated = drive(&mut request_world, &mut allocation);
+        self.pages.forget_taken(model_frames);
+        allocated
     }
 
     /// A page was allocated for the operation at hand.
-    pub fn got(&mut self, m: &mut Manager<'_, ReplayHost>, op: &Op, at: u32, gfp: Gfp) {
+    pub fn allocated(
+        &mut self,
+        m: &mut Manager<'_, ReplayHost>,
+        block: HostBlock,
+        at: u32,
+        gfp: Gfp,
+    ) {
         let cold = self.evidence.cold.get(self.op).copied().unwrap_or(false);
-        self.pages.are(at, op.order, op.pfn, cold && op.order == 0);
-        if is_lru(op.order, gfp) {
+        self.pages.set_block(at, block, cold && block.order == 0);
+        if is_lru(block.order, gfp) {
             let file = is_file(gfp);
             let mut flags = PageFlags::empty();
             flags.set(PageFlags::DIRTY, !file);
@@ -147,32 +153,37 @@ impl<'e> Reclaim<'e> {
         }
     }
 
-    /// The recorded kernel's reclaim took this page. Here it stays until the model takes it; whether
-    /// that is so (else it is no page of an LRU list, and goes as given).
-    pub fn given(&mut self, m: &Manager<'_, ReplayHost>, names: &mut [u32], pfn: u32) -> bool {
-        let at = names[pfn as usize];
+    /// The recorded kernel's reclaim freed this page. If it is on an LRU list of the model, it stays there
+    /// until the model takes it. Returns whether it stays, or is gone already.
+    pub fn defer_free(
+        &mut self,
+        m: &Manager<'_, ReplayHost>,
+        model_frames: &mut [u32],
+        pfn: u32,
+    ) -> bool {
+        let at = model_frames[pfn as usize];
         if at == NONE {
-            // The model took it before.
+            // The model's reclaim took it before.
             return true;
         }
         let stays = m.inspect().lru_of(Pfn(at.into())).is_some();
         if stays {
-            names[pfn as usize] = NONE;
-            self.pages.rename(at, NONE);
+            model_frames[pfn as usize] = NONE;
+            self.pages.set_host_frame(at, NONE);
         }
         stays
     }
 
-    /// A page moved here; what is known of it goes with it, but for its name
-    /// ([`renamed`](Self::renamed) gives it the new one).
+    /// A page moved in the model; what is known of it goes with it, except its recorded frame
+    /// ([`set_host_frame`](Self::set_host_frame) sets the new one).
     pub fn moved(&mut self, from: u32, to: u32) {
         self.pages.moved(from, to);
     }
 
-    /// A page moved on the recorded host; its name goes with it.
-    pub fn renamed(&mut self, at: u32, to: u32) {
+    /// The page at frame `at` of the model moved to another frame on the recorded host.
+    pub fn set_host_frame(&mut self, at: u32, to: u32) {
         if at != NONE {
-            self.pages.rename(at, to);
+            self.pages.set_host_frame(at, to);
         }
     }
 }

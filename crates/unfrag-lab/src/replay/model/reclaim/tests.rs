@@ -1,7 +1,7 @@
 //! What the owner of a replay's pages answers when reclaim asks for them.
 
-use super::pages::{GIVES_IN, Pages};
-use crate::replay::causes::Pace;
+use super::pages::{MOST_SPARED, Pages};
+use crate::replay::causes::{HostBlock, Pace};
 use std::collections::BTreeMap;
 use unfrag::reclaim::{Content, Verdict};
 use unfrag::{NodeId, Pfn};
@@ -13,7 +13,7 @@ fn pages(cold: &[bool]) -> Pages {
     };
     let mut pages = Pages::new(cold.len(), &pace);
     for (at, cold) in (0..).zip(cold) {
-        pages.are(at, 0, at, *cold);
+        pages.set_block(at, HostBlock { pfn: at, order: 0 }, *cold);
     }
     pages
 }
@@ -22,7 +22,7 @@ fn pages(cold: &[bool]) -> Pages {
 fn of_pages_in_use_one_is_taken_after_many_were_spared() {
     let mut p = pages(&[false, false]);
     for round in 0..2 {
-        for _ in 0..GIVES_IN {
+        for _ in 0..MOST_SPARED {
             assert_eq!(
                 p.verdict(Pfn(round), true, Content::Write),
                 Verdict::NoSpace

@@ -1,30 +1,30 @@
-//! A kswapd between the operations of a recording: what it needs takes the trace's time.
+//! The kswapd of a node, which works between the operations of a recording in the time of the trace.
 
-use super::errand::wait;
 use super::pages::Pages;
+use super::request_world::wait;
 use crate::replay::causes::AS_RECORDED;
 use crate::replay::model::ReplayHost;
 use unfrag::drive::Operation;
 use unfrag::reclaim::{Answer, Kswapd, Need, Throttle};
 use unfrag::{CpuId, Manager, NodeId};
 
-/// The kswapd of a node, and when it goes on.
+/// The kswapd of a node, the answer to what it needs, and when it goes on.
 #[derive(Debug)]
-pub(super) struct Daemon {
+pub(super) struct ReplayKswapd {
     kswapd: Kswapd,
     /// When it goes on; `None` while it waits to be woken.
     next: Option<u64>,
     answer: Answer,
-    /// When a sleep with an end would end.
+    /// When a sleep with a timeout would end.
     sleeps_to: Option<u64>,
 }
 
-impl Daemon {
-    /// Asleep.
-    pub fn new(node: NodeId, m: &mut Manager<'_, ReplayHost>) -> Daemon {
+impl ReplayKswapd {
+    /// A kswapd that sleeps.
+    pub fn new(node: NodeId, m: &mut Manager<'_, ReplayHost>) -> ReplayKswapd {
         let mut kswapd = Kswapd::new(node);
         kswapd.run(m, CpuId(0), Answer::Go);
-        Daemon {
+        ReplayKswapd {
             kswapd,
             next: None,
             answer: Answer::Go,
@@ -37,7 +37,7 @@ impl Daemon {
         self.kswapd.node()
     }
 
-    /// Somebody asked for it.
+    /// A request called for it.
     pub fn wake(&mut self, now: u64) {
         if self.next.is_none() || self.sleeps_to.is_some() {
             let left = self.sleeps_to.take();
@@ -58,7 +58,7 @@ impl Daemon {
         ns_per_look: impl Fn(NodeId, u64) -> u64,
     ) {
         while let Some(at) = self.next.filter(|&t| t <= time) {
-            // What began to be written for an answer that kswapd has not heard yet has not ended.
+            // Writes that began for an answer that kswapd has not received yet have not ended.
             if !matches!(self.answer, Answer::Evicted(_)) {
                 pages.end_writes(m, at);
             }

@@ -1,12 +1,12 @@
-//! What left no event, inferred under the recorded kernel's rules. `spec: linux-6.1 10`
+//! Allocations without an event, inferred under the recorded kernel's rules. `spec: linux-6.1 10`
 
 mod recording_support;
 
-use recording_support::machine::{FIRST, PAGES, memory, movable, settle, sim, start};
+use recording_support::machine::{FIRST, PAGES, memory, movable, op, settle, sim, start};
 use recording_support::synthetic::PAGE_DIRECTORY;
 use unfrag::{Gfp, MigrateType};
-use unfrag_lab::replay::causes::{Causes, Do, Op};
-use unfrag_lab::replay::model::{Resolved, resolve};
+use unfrag_lab::replay::causes::{Action, Causes, Op};
+use unfrag_lab::replay::model::{Inferred, Sim, infer};
 use unfrag_lab::replay::start::{FreeBlock, Start};
 
 const KERNEL: Gfp = Gfp::KERNEL;
@@ -28,42 +28,32 @@ fn waiting(pages: &[u32]) -> Start {
     s
 }
 
-fn op(act: Do, page: u32, order: u8, gfp: u32) -> Op {
-    Op {
-        time: 1,
-        act,
-        order,
-        cpu: 0,
-        pfn: FIRST + page,
-        other: gfp,
-        task: 0,
-    }
-}
-
 fn alloc(page: u32, gfp: Gfp) -> Op {
-    op(Do::Alloc, page, 0, gfp.bits())
+    op(Action::alloc(FIRST + page, 0, gfp))
 }
 
-fn run(start: &Start, ops: &[Op]) -> (Causes, Resolved, bool) {
+fn free_unseen(page: u32) -> Op {
+    op(Action::free_unseen(FIRST + page, 0))
+}
+
+fn run(start: &Start, ops: &[Op]) -> (Causes, Inferred, bool) {
     let mut causes = Causes {
         ops: ops.to_vec(),
         first: vec![0; (FIRST + PAGES) as usize],
         ..Causes::default()
     };
-    let mut memory = memory(start);
-    let mut s = sim(start, &mut memory);
-    s.recorded_era = true;
-    let found = resolve(&mut causes, &mut s);
+    let (mut first, mut second) = (memory(start), memory(start));
+    let mut s = sim_of_recorded(start, &mut first);
+    let found = infer(&mut causes, &mut s);
     s.manager.inspect().validate().unwrap();
     // The rewritten operations put each block where the kernel put it.
-    let mut again = recording_support::machine::memory(start);
-    let mut s = sim_of_recorded(start, &mut again);
+    let mut s = sim_of_recorded(start, &mut second);
     causes.ops.iter().for_each(|o| s.apply(o, &causes));
     let exact = s.tally.on_same_frame == s.tally.allocated;
     (causes, found, exact)
 }
 
-fn sim_of_recorded<'m>(start: &Start, memory: &'m mut [u64]) -> unfrag_lab::replay::model::Sim<'m> {
+fn sim_of_recorded<'m>(start: &Start, memory: &'m mut [u64]) -> Sim<'m> {
     let mut s = sim(start, memory);
     s.recorded_era = true;
     s
@@ -73,7 +63,7 @@ fn sim_of_recorded<'m>(start: &Start, memory: &'m mut [u64]) -> unfrag_lab::repl
 fn what_the_rules_predict_needs_no_inference() {
     let start = waiting(&[10, 11, 12, 13, 14]);
     let (causes, found, exact) = run(&start, &[alloc(10, KERNEL), alloc(11, KERNEL)]);
-    assert_eq!((found, exact), (Resolved::default(), true));
+    assert_eq!((found, exact), (Inferred::default(), true));
     assert_eq!(causes.ops.len(), 2);
 }
 
@@ -82,11 +72,11 @@ fn rule_1_four_places_from_the_head_a_stack_was_taken_before() {
     let start = waiting(&[10, 11, 12, 13, 14, 15]);
     let mut ops = vec![alloc(14, KERNEL)];
     // Their next event is a free.
-    ops.extend([10, 11, 12, 13].map(|p| op(Do::FreeUnseen, p, 0, 0)));
+    ops.extend([10, 11, 12, 13].map(free_unseen));
     let (causes, found, exact) = run(&start, &ops);
     assert_eq!((found.stacks, found.unresolved, exact), (1, 0, true));
     assert_eq!(causes.stacks, [[10, 11, 12, 13].map(|p| FIRST + p)]);
-    assert_eq!(causes.ops[0].act, Do::Stack);
+    assert_eq!(causes.ops[0].action, Action::stack(0));
 }
 
 #[test]
@@ -126,13 +116,11 @@ fn rule_1_a_page_directory_follows_the_stack_of_its_process() {
         .lists
         .push((3 + mt as usize, vec![pair(40), pair(42)]));
     settle(&mut start);
-    let ops = [
-        op(Do::Alloc, 42, 1, PAGE_DIRECTORY as u32),
-        op(Do::FreeUnseen, 10, 0, 0),
-    ];
+    let directory = Gfp::from_bits_retain(PAGE_DIRECTORY as u32);
+    let ops = [op(Action::alloc(FIRST + 42, 1, directory)), free_unseen(10)];
     let (causes, found, _) = run(&start, &ops);
     assert_eq!(found.stacks, 1);
-    assert_eq!(causes.ops[0].act, Do::Stack);
+    assert_eq!(causes.ops[0].action, Action::stack(0));
 }
 
 #[test]
@@ -147,7 +135,8 @@ fn rule_2_the_other_cpu_refilled_its_list_first() {
     };
     let (causes, found, exact) = run(&start, &[on(0, 520), on(1, 512), on(0, 521), on(1, 513)]);
     assert_eq!((found.reordered, found.unresolved, exact), (1, 0, true));
-    let order: Vec<_> = causes.ops.iter().map(|o| (o.cpu, o.pfn - FIRST)).collect();
+    let page = |op: &Op| op.allocated().unwrap().0.pfn - FIRST;
+    let order: Vec<_> = causes.ops.iter().map(|o| (o.cpu, page(o))).collect();
     assert_eq!(order, [(1, 512), (0, 520), (0, 521), (1, 513)]);
     assert_eq!(causes.ops[0].time, causes.ops[1].time);
 }

@@ -1,4 +1,4 @@
-//! A request that reclaims, in a trace that stands still: its world.
+//! The world of a request that reclaims, while the time of the trace stands still.
 
 use super::pages::Pages;
 use crate::replay::model::ReplayHost;
@@ -6,23 +6,23 @@ use unfrag::drive::World;
 use unfrag::reclaim::{Answer, Eviction, Need, Throttle, Verdicts};
 use unfrag::{CpuId, Manager};
 
-/// The world of one request. Its own time goes on where it waits, so that writes end.
-pub(super) struct Errand<'a, 'm> {
+/// The world of one request. Its own time advances where it waits, so that writes end.
+pub(super) struct RequestWorld<'a, 'm> {
     m: &'a mut Manager<'m, ReplayHost>,
     pages: &'a mut Pages,
     cpu: CpuId,
     now: u64,
 }
 
-impl<'a, 'm> Errand<'a, 'm> {
+impl<'a, 'm> RequestWorld<'a, 'm> {
     /// For a request on a CPU, now.
     pub fn new(m: &'a mut Manager<'m, ReplayHost>, pages: &'a mut Pages, cpu: CpuId) -> Self {
         let now = pages.now;
-        Errand { m, pages, cpu, now }
+        RequestWorld { m, pages, cpu, now }
     }
 }
 
-impl World for Errand<'_, '_> {
+impl World for RequestWorld<'_, '_> {
     type Host = ReplayHost;
 
     fn locked<T>(&mut self, f: impl FnOnce(&mut Manager<'_, ReplayHost>, CpuId) -> T) -> T {

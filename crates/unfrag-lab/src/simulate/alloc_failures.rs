@@ -1,4 +1,4 @@
-//! Allocations that failed, in the words of the kernel that ran. `spec: linux-mm 4.3 (9)`
+//! Allocations that failed, as the kernel that ran reports them in its log. `spec: linux-mm 4.3 (9)`
 //!
 //! Invariant: a run without failures has no text.
 
@@ -9,8 +9,8 @@ use unfrag_linux::alloc_failure::{Failure, Wording, Zone, report};
 use unfrag_machine::alloc_failure::{AllocFailure, ZoneState};
 use unfrag_machine::scenario::Outcome;
 
-/// What is told of a run's failures.
-pub(super) struct Failed {
+/// The text about a run's failed allocations.
+pub(super) struct FailureText {
     /// How many, and how many follow.
     pub head: String,
     /// The kernel's reports, each after its time.
@@ -18,7 +18,7 @@ pub(super) struct Failed {
 }
 
 /// The failures of a run, if there were any.
-pub(super) fn failed(o: &Outcome) -> Option<Failed> {
+pub(super) fn failure_text(o: &Outcome) -> Option<FailureText> {
     let all = &o.alloc_failures;
     if all.reported == 0 {
         return None;
@@ -39,7 +39,7 @@ pub(super) fn failed(o: &Outcome) -> Option<Failed> {
         let _ = writeln!(reports, "{blank}At {:.6} s{by}:", seconds(f.at_ns));
         reports.push_str(&text(wording, f));
     }
-    Some(Failed {
+    Some(FailureText {
         head: format!("allocations that failed: {}{shown}", all.reported),
         reports,
     })

@@ -1,24 +1,26 @@
-//! Less of a very long or very large replay, so that a page of it still opens: fewer moments, and
-//! neighbouring pageblocks folded into one.
+//! The reduction of a very long or very large report, so that a browser can open its page: fewer moments,
+//! and neighbouring pageblocks folded into one.
 //!
-//! Invariant: the first and the last moment stay, what is left is as it was, and the reader is told.
+//! Invariant: the first and the last moment stay, moments that stay are unchanged, and a sentence says what
+//! was left out.
 
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{BlockMap, Sample};
-use crate::report::moments::{MOMENTS, every, fewer_moments, sentence};
+use crate::report::moments::{MOMENTS, evenly_spread, fewer_moments, sentence};
+
 /// Moments drawn in a map.
 const MAP_MOMENTS: usize = 500;
 /// Rows of a map.
 const MAP_ROWS: usize = 1_024;
 
-/// A report cut down, and what to tell the reader.
-pub(super) struct Thinned {
+/// A reduced report, and the sentence that says so.
+pub(super) struct Reduced {
     pub report: Report,
     pub sentence: String,
 }
 
-/// The report cut down, or nothing if it is small enough as it is.
-pub(super) fn thin(report: &Report) -> Option<Thinned> {
+/// The reduced report, or nothing if it is small enough.
+pub(super) fn reduce(report: &Report) -> Option<Reduced> {
     let maps = || report.kernels.iter().filter_map(|k| k.block_map.as_ref());
     let moments = report.kernels.iter().map(|k| k.samples.len());
     let moments = moments.chain([report.recorded.len()]).max().unwrap_or(0);
@@ -42,17 +44,17 @@ pub(super) fn thin(report: &Report) -> Option<Thinned> {
         return None;
     }
     let mut report = report.clone();
-    report.recorded = every(&report.recorded, MOMENTS);
+    report.recorded = evenly_spread(&report.recorded, MOMENTS);
     for kernel in &mut report.kernels {
-        kernel.samples = every::<Sample>(&kernel.samples, MOMENTS);
+        kernel.samples = evenly_spread::<Sample>(&kernel.samples, MOMENTS);
         if let Some(accuracy) = &mut kernel.accuracy {
-            accuracy.by_snapshot = every(&accuracy.by_snapshot, 2 * MOMENTS);
+            accuracy.by_snapshot = evenly_spread(&accuracy.by_snapshot, 2 * MOMENTS);
         }
         if let Some(map) = &mut kernel.block_map {
             *map = folded(map, fold);
         }
     }
-    Some(Thinned {
+    Some(Reduced {
         report,
         sentence: sentence(&said),
     })
@@ -61,7 +63,7 @@ pub(super) fn thin(report: &Report) -> Option<Thinned> {
 /// The map with `fold` neighbouring blocks as one.
 fn folded(map: &BlockMap, fold: usize) -> BlockMap {
     let rows = |rows: &[String], one: fn(&[u8]) -> u8| -> Vec<String> {
-        every(rows, MAP_MOMENTS)
+        evenly_spread(rows, MAP_MOMENTS)
             .iter()
             .map(|row| {
                 let chunks = row.as_bytes().chunks(fold);
@@ -73,7 +75,7 @@ fn folded(map: &BlockMap, fold: usize) -> BlockMap {
         first_pfn: map.first_pfn,
         block_pages: map.block_pages.saturating_mul(fold as u32),
         type_names: map.type_names.clone(),
-        seconds: every(&map.seconds, MAP_MOMENTS),
+        seconds: evenly_spread(&map.seconds, MAP_MOMENTS),
         types: rows(&map.types, commonest),
         fullness: rows(&map.fullness, mean),
     }
@@ -107,7 +109,7 @@ mod tests {
     #[test]
     fn both_ends_stay() {
         let items: Vec<usize> = (0..10_000).collect();
-        let few = every(&items, 100);
+        let few = evenly_spread(&items, 100);
         assert_eq!((few.len(), few[0], few[99]), (100, 0, 9_999));
         assert!(few.is_sorted_by(|a, b| a < b));
     }
