@@ -239,19 +239,9 @@ enum TargetSearch {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_zone::zone;
     use super::*;
-    use crate::doctor::zones::ZoneFacts;
-    use unfrag_linux::kpageflags::{
-        ANON, BUDDY, COMPOUND_HEAD, COMPOUND_TAIL, LRU, PageFlags, SLAB,
-    };
-
-    fn zone(words: Vec<u64>) -> ZoneBlocks {
-        let facts = ZoneFacts {
-            spanned: words.len() as u64,
-            ..ZoneFacts::default()
-        };
-        ZoneBlocks::read(&facts, &PageFlags { words })
-    }
+    use unfrag_linux::kpageflags::{ANON, BUDDY, COMPOUND_HEAD, COMPOUND_TAIL, LRU, SLAB};
 
     /// Blocks of which every fourth frame is in use.
     fn quarter_full(blocks: usize) -> Vec<u64> {
@@ -261,7 +251,7 @@ mod tests {
     }
 
     fn run(words: Vec<u64>, by_order: bool) -> CompactionOutcome {
-        let z = zone(words);
+        let (_, z) = zone(words);
         let targets = vec![true; z.blocks.len()];
         compact(
             &z,
@@ -313,7 +303,7 @@ mod tests {
 
     #[test]
     fn without_targets_nothing_moves() {
-        let z = zone(quarter_full(4));
+        let (_, z) = zone(quarter_full(4));
         let rules = CompactionRules {
             unevictable: true,
             by_order: true,

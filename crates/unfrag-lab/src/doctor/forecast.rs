@@ -246,6 +246,7 @@ impl Forecast {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_zone::zone;
     use super::*;
     use unfrag_linux::kpageflags::{ANON, BUDDY, LRU, PageFlags, SLAB};
 
@@ -256,21 +257,6 @@ mod tests {
         tunes_lists: true,
     };
 
-    fn read(words: Vec<u64>) -> (ZoneFacts, ZoneBlocks) {
-        let mut facts = ZoneFacts {
-            spanned: words.len() as u64,
-            ..ZoneFacts::default()
-        };
-        for block in words.chunks(512) {
-            match block.iter().filter(|&&w| w == BUDDY).count() {
-                512 => facts.nr_free[9] += 1,
-                n => facts.nr_free[0] += n as u64,
-            }
-        }
-        let blocks = ZoneBlocks::read(&facts, &PageFlags { words });
-        (facts, blocks)
-    }
-
     #[test]
     fn each_action_gives_at_least_what_a_cheaper_one_gives() {
         // 10 free blocks, 10 with a quarter of movable memory, 10 full of clean cache, 2 with a slab.
@@ -278,7 +264,7 @@ mod tests {
         words.extend((0..10 * 512).map(|i| if i % 4 == 0 { LRU | ANON } else { BUDDY }));
         words.extend(vec![LRU; 10 * 512]);
         words.extend((0..2 * 512).map(|i| if i % 512 == 0 { SLAB } else { BUDDY }));
-        let (facts, blocks) = read(words);
+        let (facts, blocks) = zone(words);
         let (f, stopped) = exact(&facts, &blocks, KERNEL);
         assert_eq!(stopped, None);
         assert_eq!(f.now, 10);
@@ -294,14 +280,11 @@ mod tests {
     #[test]
     fn per_cpu_lists_are_emptied_first() {
         // Ten blocks, each with a page on a per-CPU list.
-        let words = (0..10 * 512)
+        let words: Vec<u64> = (0..10 * 512)
             .map(|i| if i % 512 == 0 { 0 } else { BUDDY })
             .collect();
-        let (mut facts, _) = read(words);
+        let (mut facts, _) = zone(words.clone());
         facts.pcp = 10;
-        let words = (0..10 * 512)
-            .map(|i| if i % 512 == 0 { 0 } else { BUDDY })
-            .collect();
         let blocks = ZoneBlocks::read(&facts, &PageFlags { words });
         let (f, _) = exact(&facts, &blocks, KERNEL);
         assert_eq!((f.after_compaction, f.after_reclaim), (Some(10), Some(10)));
@@ -318,7 +301,7 @@ mod tests {
         let words: Vec<u64> = (0..20 * 512)
             .map(|i| if i % 4 == 0 { LRU | ANON } else { BUDDY })
             .collect();
-        let (facts, blocks) = read(words);
+        let (facts, blocks) = zone(words);
         let old = KernelFeatures {
             compacts: false,
             ..KERNEL
@@ -346,7 +329,7 @@ mod tests {
 
     #[test]
     fn only_a_bound_without_page_flags() {
-        let (mut facts, _) = read(vec![BUDDY; 10 * 512]);
+        let (mut facts, _) = zone(vec![BUDDY; 10 * 512]);
         facts.managed = Some(30 * 512);
         let f = bounds(&facts, 5 * 512);
         assert_eq!((f.now, f.at_most, f.after_compaction), (10, 15, None));
@@ -356,7 +339,7 @@ mod tests {
 
     #[test]
     fn the_watermark_is_kept() {
-        let (mut facts, blocks) = read(vec![BUDDY; 10 * 512]);
+        let (mut facts, blocks) = zone(vec![BUDDY; 10 * 512]);
         facts.marks = Some([1024, 1280, 1536]);
         assert_eq!(exact(&facts, &blocks, KERNEL).0.now, 8);
     }

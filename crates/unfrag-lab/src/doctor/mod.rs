@@ -42,4 +42,6 @@ pub use frames::FrameUse;
 pub use proactive::proactive_marks;
 
 #[cfg(test)]
+mod test_zone;
+#[cfg(test)]
 mod tests;
