@@ -4,7 +4,9 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use support::book::{anchors, chapters, code_spans, links, name, pages, prose, read, summary};
+use support::book::{
+    anchors, chapters, code_spans, in_project, links, name, pages, prose, read, summary,
+};
 use support::root;
 
 /// Fails with all that is wrong.
@@ -72,22 +74,12 @@ fn every_relative_link_leads_to_a_file_and_its_anchor_to_a_heading() {
 
 #[test]
 fn every_path_of_the_project_that_a_page_names_exists() {
-    /// What a path of the project begins with.
-    const FOLDERS: [&str; 7] = [
-        "crates/",
-        "docs/",
-        "samples/",
-        "checks/",
-        "dashboards/",
-        "fuzz/",
-        ".ci/",
-    ];
     let mut wrong = vec![];
     for page in pages() {
         let text = prose(&page);
         let (spans, _) = code_spans(&text);
         let words = spans.iter().flat_map(|s| s.split_whitespace());
-        for word in words.filter(|w| FOLDERS.iter().any(|f| w.starts_with(f))) {
+        for word in words.filter(|w| in_project(w)) {
             let path = word.trim_end_matches([',', ';', ':', '.', ')']);
             // A pattern, or a place to fill in, is no path.
             let path = path.split([':', '#']).next().unwrap_or(path);

@@ -12,9 +12,9 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::book::{name, pages, read};
+use support::book::{in_project, name, pages, read};
 use support::{head, lay_out, root, sample, skipped, stdout, text};
 
 /// A block of commands.
@@ -159,22 +159,26 @@ fn is_in_the_ci(block: &Block) {
 fn names_what_exists(block: &Block) {
     for command in block.script.lines() {
         let words: Vec<&str> = command.split_whitespace().collect();
+        let mut paths: Vec<PathBuf> = words
+            .iter()
+            .filter(|w| in_project(w))
+            .map(|w| root().join(w))
+            .collect();
         let after = |flag: &str| {
             let at = words.iter().position(|w| *w == flag)?;
             words.get(at + 1).copied()
         };
-        let package = after("-p").unwrap_or("unfrag");
-        let package = root().join("crates").join(package);
-        let mut paths = vec![package.clone()];
-        for (flag, folder) in [("--test", "tests"), ("--bench", "benches")] {
-            if let Some(target) = after(flag) {
-                let file = package.join(folder).join(format!("{target}.rs"));
-                let directory = package.join(folder).join(target).join("main.rs");
-                paths.push(if directory.exists() { directory } else { file });
+        if let (true, Some(package)) = (words.contains(&"cargo"), after("-p")) {
+            let package = root().join("crates").join(package);
+            for (flag, folder) in [("--test", "tests"), ("--bench", "benches")] {
+                if let Some(target) = after(flag) {
+                    let file = package.join(folder).join(format!("{target}.rs"));
+                    let directory = package.join(folder).join(target).join("main.rs");
+                    paths.push(if directory.exists() { directory } else { file });
+                }
             }
+            paths.push(package);
         }
-        let in_project = |w: &&&str| w.contains('/') && !w.contains('=') && !w.starts_with('-');
-        paths.extend(words.iter().filter(in_project).map(|w| root().join(w)));
         for path in paths {
             assert!(
                 path.exists(),

@@ -97,6 +97,20 @@ pub fn code_spans(prose: &str) -> (Vec<&str>, String) {
     (spans, rest)
 }
 
+/// Whether a word is a path of the project.
+pub fn in_project(word: &str) -> bool {
+    const FOLDERS: [&str; 7] = [
+        "crates/",
+        "docs/",
+        "samples/",
+        "checks/",
+        "dashboards/",
+        "fuzz/",
+        ".ci/",
+    ];
+    FOLDERS.iter().any(|f| word.starts_with(f))
+}
+
 /// The targets of the links in some prose.
 pub fn links(prose: &str) -> Vec<String> {
     let (_, rest) = code_spans(prose);
