@@ -1,7 +1,8 @@
 //! What a machine is made of.
 
 use crate::block::{CongestionWake, CryptConfig, DiskConfig};
-use crate::engine::{Fair, MS, Nanos, Turns};
+use crate::engine::Nanos;
+pub use crate::engine::SchedConfig;
 use crate::mm::MemConfig;
 use unfrag::{NodeId, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind};
 
@@ -99,30 +100,6 @@ impl Default for Costs {
             interrupt: 1_000,
             crypt_page: 40_000,
             end_io_page: 300,
-        }
-    }
-}
-
-/// Rules of the CPU scheduler.
-#[derive(Clone, Debug)]
-pub struct SchedConfig {
-    /// How programs share a CPU.
-    pub turns: Turns,
-    /// Nice of the kernel's threads, if nothing else is said.
-    pub kthread_nice: i8,
-    /// How often one task goes to another CPU that has one task less, so that the surplus goes around.
-    pub balance: Nanos,
-    /// CPU that takes device interrupts.
-    pub irq_cpu: usize,
-}
-
-impl Default for SchedConfig {
-    fn default() -> Self {
-        SchedConfig {
-            turns: Turns::Fair(Fair::rounds(4 * MS)),
-            kthread_nice: 0,
-            balance: 10 * MS,
-            irq_cpu: 0,
         }
     }
 }

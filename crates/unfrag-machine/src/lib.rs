@@ -17,22 +17,24 @@
 //! random choice from a generator with a name and the run's seed; ties broken by sequence numbers.
 #![deny(unsafe_code)]
 
-pub mod alloc_failure;
 pub mod block;
 pub mod calibration;
+pub(crate) mod channels;
 pub mod config;
 pub mod engine;
+pub mod error;
 pub mod fs;
+pub mod kernel;
 pub mod kmem;
-mod metadata;
 pub mod mm;
 pub mod net;
 pub mod program;
 pub mod scenario;
-pub mod sim;
-pub mod slab;
 
 pub use calibration::Calibration;
 pub use config::MachineConfig;
-pub use engine::{Channel, Cx, Ended, Engine, Nanos, Priority, Rng, Spec, TaskId, Waited};
-pub use sim::{Sim, World};
+pub use engine::{Channel, Ended, Nanos, Priority, Rng, Spec, TaskId, Waited};
+pub use error::Fail;
+pub use kernel::{Cx, Engine, Sim, World};
+pub use kmem::backed as slab;
+pub use mm::alloc_failure;

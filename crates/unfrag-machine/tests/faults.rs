@@ -134,7 +134,7 @@ fn run(kernel: &str, swap: &str, seed: u64) -> Outcome {
         sim.check(400)
             .unwrap_or_else(|e| panic!("at {now} ns: {e}"));
         let tasks: Vec<_> = sim
-            .mem_ref()
+            .kernel_ref()
             .procs
             .iter()
             .filter_map(|(_, p)| p.task)

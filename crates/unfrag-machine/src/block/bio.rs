@@ -2,7 +2,6 @@
 //!
 //! Invariant: a bio is in the table from its submission until its end is told, which happens once.
 
-use super::DeviceId;
 use crate::engine::TaskId;
 
 /// Bytes of a sector.
@@ -11,6 +10,22 @@ pub const SECTOR: u64 = 512;
 pub const PAGE_SECTORS: u64 = 8;
 /// Most pages of a bio.
 pub const BIO_PAGES: usize = 32;
+
+/// A device: the disks of the machine in their order, then its encrypting layers in theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(pub u8);
+
+/// A transfer that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoError;
+
+impl std::fmt::Display for IoError {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str("the device could not transfer these sectors")
+    }
+}
+
+impl std::error::Error for IoError {}
 
 /// What a bio does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +50,11 @@ pub enum Done {
     /// Whoever waits for this token: [`Cx::transfer`](crate::Cx::transfer).
     User(u64),
 }
+
+/// Class of a request: sync (reads, and writes that a task waits for).
+pub(crate) const SYNC: usize = 1;
+/// Class of a request: async (writes that no task waits for).
+pub(crate) const ASYNC: usize = 0;
 
 /// A transfer between consecutive sectors and some pages.
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +105,11 @@ impl Bio {
         &self.tokens[..usize::from(self.len)]
     }
 
+    /// Class of its request.
+    pub(crate) fn class(&self) -> usize {
+        if self.sync { SYNC } else { ASYNC }
+    }
+
     /// Sectors that it moves.
     pub fn sectors(&self) -> u64 {
         u64::from(self.len) * PAGE_SECTORS
@@ -92,10 +117,10 @@ impl Bio {
 }
 
 /// No bio.
-pub(super) const NIL: u32 = u32::MAX;
+pub(crate) const NIL: u32 = u32::MAX;
 
 /// A bio under way.
-pub(super) struct Flight {
+pub(crate) struct Flight {
     pub bio: Bio,
     /// First sector on the disk.
     pub disk_sector: u64,
@@ -114,7 +139,7 @@ pub(super) struct Flight {
 
 /// The bios under way.
 #[derive(Default)]
-pub(super) struct Flights {
+pub(crate) struct Flights {
     slots: Vec<Flight>,
     free: Vec<u32>,
 }
@@ -184,7 +209,7 @@ impl Flight {
 
 /// A line of bios, first come first served, linked through the table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     pub head: u32,
     pub tail: u32,
     pub len: u32,

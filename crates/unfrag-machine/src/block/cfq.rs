@@ -15,7 +15,7 @@
 //! Invariant: `preempted` is set only in a slice of the async class; a slice begins with a request, so
 //! that the first of async ones has gone when it lasts.
 
-use super::queue::{ASYNC, SYNC};
+use super::bio::{ASYNC, SYNC};
 use crate::engine::{MS, Nanos};
 
 /// CFQ's settings, as under `/sys/block/DISK/queue/iosched`.
@@ -51,7 +51,7 @@ const SEEKS: u64 = 8 << 10;
 
 /// What the disk shall do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(crate) enum NextSlice {
     /// Serve a request of this class.
     Serve(usize),
     /// Keep still until then, or until a sync request comes.
@@ -76,7 +76,7 @@ impl Mean {
 
 /// Whose slice it is.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(crate) struct Slices {
     config: Cfq,
     /// Whether the disk takes several requests at once.
     ncq: bool,
@@ -95,9 +95,9 @@ pub(super) struct Turns {
     distance: Mean,
 }
 
-impl Turns {
-    pub fn new(config: Cfq, ncq: bool) -> Turns {
-        Turns {
+impl Slices {
+    pub fn new(config: Cfq, ncq: bool) -> Slices {
+        Slices {
             config,
             ncq,
             active: SYNC,
@@ -152,20 +152,20 @@ impl Turns {
     }
 
     /// What comes next, by which classes have requests.
-    pub fn next(&mut self, has: [bool; 2], now: Nanos) -> Turn {
+    pub fn next(&mut self, has: [bool; 2], now: Nanos) -> NextSlice {
         let slice_lasts = now < self.slice_end;
         match self.active {
-            SYNC if slice_lasts && has[SYNC] => return Turn::Serve(SYNC),
+            SYNC if slice_lasts && has[SYNC] => return NextSlice::Serve(SYNC),
             SYNC if slice_lasts && has[ASYNC] => {
                 let kept = self.answered.map_or(0, |at| at + self.patience());
                 let until = kept.min(self.slice_end);
                 if now < until {
-                    return Turn::Wait(until);
+                    return NextSlice::Wait(until);
                 }
             }
             ASYNC if has[ASYNC] && !self.preempted => match self.held_back(now) {
-                Some(until) if !has[SYNC] => return Turn::Wait(until),
-                None if slice_lasts => return Turn::Serve(ASYNC),
+                Some(until) if !has[SYNC] => return NextSlice::Wait(until),
+                None if slice_lasts => return NextSlice::Serve(ASYNC),
                 _ => {}
             },
             _ => {}
@@ -174,17 +174,17 @@ impl Turns {
     }
 
     /// The other class has its slice, if it has requests; else the same has another.
-    fn change(&mut self, has: [bool; 2], now: Nanos) -> Turn {
+    fn change(&mut self, has: [bool; 2], now: Nanos) -> NextSlice {
         let other = 1 - self.active;
         if has[other] {
             self.active = other;
         } else if !has[self.active] {
-            return Turn::Idle;
+            return NextSlice::Idle;
         }
         self.preempted = false;
         let slices = [self.config.slice_async, self.config.slice_sync];
         self.slice_end = now + slices[self.active];
-        Turn::Serve(self.active)
+        NextSlice::Serve(self.active)
     }
 }
 
@@ -196,20 +196,20 @@ mod tests {
     const READS: [bool; 2] = [false, true];
     const WRITES: [bool; 2] = [true, false];
 
-    fn turns(low_latency: bool, ncq: bool) -> Turns {
+    fn slices(low_latency: bool, ncq: bool) -> Slices {
         let config = Cfq {
             low_latency,
             ..Cfq::default()
         };
-        Turns::new(config, ncq)
+        Slices::new(config, ncq)
     }
 
     /// A reader asks 1 ms after each answer, and has had ten; now it has been answered again.
-    fn read_ten(t: &mut Turns, distance: u64) -> Nanos {
+    fn read_ten(t: &mut Slices, distance: u64) -> Nanos {
         let mut now = SEC;
         for i in 0..10 {
             t.came(i * distance, 8, now);
-            assert_eq!(t.next(READS, now), Turn::Serve(SYNC));
+            assert_eq!(t.next(READS, now), NextSlice::Serve(SYNC));
             now += 5 * MS;
             t.ended(true, now);
             now += MS;
@@ -222,74 +222,74 @@ mod tests {
 
     #[test]
     fn the_disk_is_kept_for_a_reader_within_his_slice() {
-        let mut t = turns(false, true);
+        let mut t = slices(false, true);
         let now = read_ten(&mut t, 8);
-        assert_eq!(t.next(WRITES, now), Turn::Wait(now + 8 * MS));
-        assert_eq!(t.next(WRITES, now + 8 * MS), Turn::Serve(ASYNC));
+        assert_eq!(t.next(WRITES, now), NextSlice::Wait(now + 8 * MS));
+        assert_eq!(t.next(WRITES, now + 8 * MS), NextSlice::Serve(ASYNC));
         // He comes late, and goes before the other writes even so; after his slice of 100 ms they
         // have a turn though he has more.
         let late = now + 9 * MS;
         t.came(0, 8, late);
-        assert_eq!(t.next(BOTH, late), Turn::Serve(SYNC));
-        assert_eq!(t.next(BOTH, late + 99 * MS), Turn::Serve(SYNC));
-        assert_eq!(t.next(BOTH, late + 100 * MS), Turn::Serve(ASYNC));
-        assert_eq!(t.next(BOTH, late + 139 * MS), Turn::Serve(ASYNC));
-        assert_eq!(t.next(BOTH, late + 140 * MS), Turn::Serve(SYNC));
+        assert_eq!(t.next(BOTH, late), NextSlice::Serve(SYNC));
+        assert_eq!(t.next(BOTH, late + 99 * MS), NextSlice::Serve(SYNC));
+        assert_eq!(t.next(BOTH, late + 100 * MS), NextSlice::Serve(ASYNC));
+        assert_eq!(t.next(BOTH, late + 139 * MS), NextSlice::Serve(ASYNC));
+        assert_eq!(t.next(BOTH, late + 140 * MS), NextSlice::Serve(SYNC));
     }
 
     #[test]
     fn one_who_seeks_is_waited_for_briefly_and_on_a_disk_of_many_requests_only_with_low_latency() {
         let after = |low_latency, ncq| {
-            let mut t = turns(low_latency, ncq);
+            let mut t = slices(low_latency, ncq);
             let now = read_ten(&mut t, FAR);
             (now, t.next(WRITES, now))
         };
         let (now, plain) = after(false, false);
-        assert_eq!(plain, Turn::Wait(now + 2 * MS));
-        assert_eq!(after(false, true).1, Turn::Serve(ASYNC));
+        assert_eq!(plain, NextSlice::Wait(now + 2 * MS));
+        assert_eq!(after(false, true).1, NextSlice::Serve(ASYNC));
         assert_eq!(after(true, true).1, plain);
     }
 
     #[test]
     fn one_who_thinks_for_long_is_not_waited_for() {
-        let mut t = turns(false, false);
+        let mut t = slices(false, false);
         let mut now = SEC;
         for _ in 0..30 {
             t.came(0, 8, now);
-            assert_eq!(t.next(READS, now), Turn::Serve(SYNC));
+            assert_eq!(t.next(READS, now), NextSlice::Serve(SYNC));
             now += MS;
             t.ended(true, now);
             now += 20 * MS;
         }
         t.came(0, 8, now);
-        assert_eq!(t.next(READS, now), Turn::Serve(SYNC));
+        assert_eq!(t.next(READS, now), NextSlice::Serve(SYNC));
         t.ended(true, now + MS);
-        assert_eq!(t.next(WRITES, now + MS), Turn::Serve(ASYNC));
+        assert_eq!(t.next(WRITES, now + MS), NextSlice::Serve(ASYNC));
     }
 
     #[test]
     fn with_low_latency_one_write_goes_after_a_read_and_more_when_none_was_for_a_slice() {
         for low_latency in [false, true] {
-            let mut t = turns(low_latency, true);
+            let mut t = slices(low_latency, true);
             let answered = read_ten(&mut t, 8);
             let now = answered + 8 * MS;
-            assert_eq!(t.next(WRITES, now), Turn::Serve(ASYNC));
+            assert_eq!(t.next(WRITES, now), NextSlice::Serve(ASYNC));
             let free = answered + 100 * MS;
             let held = match low_latency {
-                true => Turn::Wait(free),
-                false => Turn::Serve(ASYNC),
+                true => NextSlice::Wait(free),
+                false => NextSlice::Serve(ASYNC),
             };
             assert_eq!(t.next(WRITES, now + MS), held);
-            assert_eq!(t.next(WRITES, free), Turn::Serve(ASYNC));
-            assert_eq!(t.next(WRITES, free + MS), Turn::Serve(ASYNC));
+            assert_eq!(t.next(WRITES, free), NextSlice::Serve(ASYNC));
+            assert_eq!(t.next(WRITES, free + MS), NextSlice::Serve(ASYNC));
         }
     }
 
     #[test]
     fn without_requests_there_is_nothing_to_do() {
-        let mut t = turns(true, true);
-        assert_eq!(t.next([false; 2], 0), Turn::Idle);
+        let mut t = slices(true, true);
+        assert_eq!(t.next([false; 2], 0), NextSlice::Idle);
         read_ten(&mut t, 8);
-        assert_eq!(t.next([false; 2], 2 * SEC), Turn::Idle);
+        assert_eq!(t.next([false; 2], 2 * SEC), NextSlice::Idle);
     }
 }

@@ -1,5 +1,6 @@
 //! What devices are made of.
 
+use super::bio::SECTOR;
 use super::cfq::Cfq;
 use crate::engine::{MS, Nanos, SEC, US};
 
@@ -32,7 +33,7 @@ impl DiskConfig {
     pub fn desktop(name: impl Into<String>, bytes: u64) -> DiskConfig {
         DiskConfig {
             name: name.into(),
-            sectors: bytes / super::SECTOR,
+            sectors: bytes / SECTOR,
             bandwidth: 80_000_000,
             seek_min: 800 * US,
             seek_max: 18 * MS,

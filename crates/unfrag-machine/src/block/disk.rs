@@ -5,9 +5,9 @@
 //! wants comes soon under the head anyway, the way there. Where the head stands already, only the
 //! transfer.
 
+use super::bio::{Dir, SECTOR};
 use super::config::{DiskConfig, Fault};
 use super::queue::Queue;
-use super::{Dir, SECTOR};
 use crate::engine::{Nanos, Rng, SEC};
 
 /// What a disk has done.
@@ -32,7 +32,7 @@ pub struct DiskStats {
 }
 
 /// A disk and its queue.
-pub(super) struct Disk {
+pub(crate) struct Disk {
     pub config: DiskConfig,
     pub queue: Queue,
     /// The request in service, and since when.
@@ -40,7 +40,7 @@ pub(super) struct Disk {
     /// Whether a start is under way.
     pub plugged: bool,
     /// Until when the disk waits for a request, if it does.
-    pub waits: Option<Nanos>,
+    pub idle_until: Option<Nanos>,
     /// Sector under the head.
     head: u64,
     rng: Rng,
@@ -55,7 +55,7 @@ impl Disk {
             config: config.clone(),
             serving: None,
             plugged: false,
-            waits: None,
+            idle_until: None,
             head: 0,
             stats: DiskStats::default(),
         }

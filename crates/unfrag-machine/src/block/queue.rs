@@ -8,23 +8,13 @@
 //! Invariants: a request waits in `sorted` and `age` of its class, or is in service; `count` of a
 //! class is all of both, never above `nr_requests`; bios that found no request stand in `overflow`.
 
-use super::bio::{Bio, Dir, Flights, Line, SECTOR};
-use super::cfq::{Turn, Turns};
+use super::bio::{ASYNC, Dir, Flights, Line, SECTOR, SYNC};
+use super::cfq::{NextSlice, Slices};
 use super::config::QueueConfig;
 use crate::engine::Nanos;
 
-/// Class of a request: sync (reads, and writes that somebody waits for).
-pub(super) const SYNC: usize = 1;
-/// Class of a request: async (writes that nobody waits for).
-pub(super) const ASYNC: usize = 0;
-
-/// Class of a bio.
-pub(super) fn class(bio: &Bio) -> usize {
-    if bio.sync { SYNC } else { ASYNC }
-}
-
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
+pub(crate) struct Request {
     pub class: usize,
     pub dir: Dir,
     pub start: u64,
@@ -41,7 +31,7 @@ impl Request {
 
 /// What became of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Added {
+pub(crate) enum Added {
     /// It is a request or a part of one.
     Taken,
     /// There is no request for it; it stands in line.
@@ -50,7 +40,7 @@ pub(super) enum Added {
 
 /// What a disk does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     /// It serves this request.
     Serve(u32),
     /// It waits for a request until then.
@@ -69,7 +59,7 @@ struct Waiting {
 }
 
 /// A request queue.
-pub(super) struct Queue {
+pub(crate) struct Queue {
     pub config: QueueConfig,
     slots: Vec<Request>,
     free: Vec<u32>,
@@ -85,15 +75,15 @@ pub(super) struct Queue {
     batch_left: u32,
     starved: u32,
     /// Whose turn it is, if classes have slices.
-    turns: Option<Turns>,
+    slices: Option<Slices>,
     pub merges: u64,
 }
 
 impl Queue {
     pub fn new(config: QueueConfig) -> Queue {
-        let turns = config.cfq.clone().map(|c| Turns::new(c, config.ncq));
+        let slices = config.cfq.clone().map(|c| Slices::new(c, config.ncq));
         Queue {
-            turns,
+            slices,
             config,
             slots: Vec::new(),
             free: Vec::new(),
@@ -112,11 +102,11 @@ impl Queue {
     /// Takes a bio in. One that can be a part of a request needs not stand in line.
     pub fn add(&mut self, flights: &mut Flights, slot: u32, now: Nanos) -> Added {
         let f = &flights[slot];
-        let class = class(&f.bio);
+        let class = f.bio.class();
         if class == SYNC
-            && let Some(turns) = &mut self.turns
+            && let Some(slices) = &mut self.slices
         {
-            turns.came(f.disk_sector, f.bio.sectors(), now);
+            slices.came(f.disk_sector, f.bio.sectors(), now);
         }
         if self.merge(flights, slot) || self.open(flights, slot, now) {
             return Added::Taken;
@@ -139,7 +129,7 @@ impl Queue {
     fn open(&mut self, flights: &mut Flights, slot: u32, now: Nanos) -> bool {
         let f = &flights[slot];
         let (start, sectors, dir, class) =
-            (f.disk_sector, f.bio.sectors(), f.bio.dir, class(&f.bio));
+            (f.disk_sector, f.bio.sectors(), f.bio.dir, f.bio.class());
         if self.count[class] >= self.config.nr_requests {
             return false;
         }
@@ -178,7 +168,7 @@ impl Queue {
     fn merge(&mut self, flights: &mut Flights, slot: u32) -> bool {
         let f = &flights[slot];
         let (start, sectors, dir) = (f.disk_sector, f.bio.sectors(), f.bio.dir);
-        let class = class(&f.bio);
+        let class = f.bio.class();
         let most = self.config.max_request / SECTOR;
         let sorted = &mut self.waiting[class].sorted;
         let fits = |r: &Request| r.dir == dir && r.sectors + sectors <= most;
@@ -212,14 +202,14 @@ impl Queue {
 
     /// Takes the next request out for service.
     pub fn next(&mut self, now: Nanos) -> Next {
-        let taken = match &mut self.turns {
+        let taken = match &mut self.slices {
             None => self.next_of_batch(now),
-            Some(turns) => {
+            Some(slices) => {
                 let has = [ASYNC, SYNC].map(|c| !self.waiting[c].sorted.is_empty());
-                match turns.next(has, now) {
-                    Turn::Wait(until) => return Next::Wait(until),
-                    Turn::Idle => None,
-                    Turn::Serve(class) => Some(self.take(class, self.around(class))),
+                match slices.next(has, now) {
+                    NextSlice::Wait(until) => return Next::Wait(until),
+                    NextSlice::Idle => None,
+                    NextSlice::Serve(class) => Some(self.take(class, self.around(class))),
                 }
             }
         };
@@ -313,9 +303,9 @@ impl Queue {
         self.free.push(id);
         self.count[class] -= 1;
         if class == SYNC
-            && let Some(turns) = &mut self.turns
+            && let Some(slices) = &mut self.slices
         {
-            turns.ended(self.count[class] == 0, now);
+            slices.ended(self.count[class] == 0, now);
         }
         let below = self.count[class] < self.config.congestion_off();
         let was = self.congested[class];

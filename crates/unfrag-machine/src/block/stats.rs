@@ -1,9 +1,12 @@
 //! What the devices did, for people and for programs.
 
-use super::{Block, CryptStats, DeviceId, DiskStats};
+use super::bio::DeviceId;
+use super::crypt::CryptStats;
+use super::disk::DiskStats;
+use super::layer::BlockLayer;
 use std::collections::BTreeMap;
 
-impl Block {
+impl BlockLayer {
     /// What the disk of a device has done.
     pub fn disk_stats(&self, device: DeviceId) -> DiskStats {
         let d = &self.disks[self.disk_index(device)];

@@ -2,8 +2,8 @@
 //!
 //! Invariant: the times add up to the machine's time, once [`Cpu::charge_idle`] was called.
 
-use super::Nanos;
 use super::runqueue::RunQueue;
+use super::time::Nanos;
 
 /// No task.
 pub(crate) const NIL: u32 = u32::MAX;

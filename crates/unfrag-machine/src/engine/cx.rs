@@ -3,58 +3,39 @@
 use super::channel::Channel;
 use super::coroutine::{Baton, Fiber};
 use super::cpu::Work;
-use super::step::Next;
-use super::task::{Spec, TaskId, TaskTimes, Wait};
-use super::{Nanos, Sched};
-use crate::sim::Sim;
-
-/// How a wait ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
-    /// Somebody woke the channel, or killed the task, if the wait was killable.
-    Woken {
-        /// What was left of the timeout; in whole ticks where the timeout was. 0 without one.
-        left: Nanos,
-    },
-    /// The time was over.
-    TimedOut,
-}
-
-impl Waited {
-    /// What was left of the timeout.
-    pub fn left(self) -> Nanos {
-        match self {
-            Waited::Woken { left } => left,
-            Waited::TimedOut => 0,
-        }
-    }
-}
+use super::outcome::Next;
+use super::sched::Sched;
+use super::shared::Shared;
+use super::step::step;
+use super::task::{Spec, TaskId, TaskTimes, Wait, Waited};
+use super::time::Nanos;
 
 /// A running task's hold on the machine.
-pub struct Cx<'y> {
-    baton: Baton<'y, Sim>,
+pub struct Cx<'y, S: 'static> {
+    baton: Baton<'y, S>,
     task: TaskId,
 }
 
-impl Cx<'_> {
+#[expect(private_bounds, reason = "the engine's own contract with the machine")]
+impl<S: Shared> Cx<'_, S> {
     /// Borrows everything shared. No time passes in here.
     #[inline]
-    pub fn with<R>(&mut self, f: impl FnOnce(&mut Sim) -> R) -> R {
+    pub fn with<R>(&mut self, f: impl FnOnce(&mut S) -> R) -> R {
         let sim = self.baton.value();
         let got = f(sim);
-        sim.fund_bios();
+        sim.end_access();
         got
     }
 
     /// Borrows everything shared in the middle of something, which [`with`](Cx::with) has to end: until
     /// then, transfers that began have nothing to live in.
     #[inline]
-    pub(crate) fn within(&mut self) -> &mut Sim {
+    pub(crate) fn within(&mut self) -> &mut S {
         self.baton.value()
     }
 
     #[inline]
-    fn sched(&mut self) -> &mut Sched {
+    fn sched(&mut self) -> &mut Sched<S> {
         self.baton.value().sched()
     }
 
@@ -99,7 +80,7 @@ impl Cx<'_> {
     /// Lets the machine go on until it is this task's turn.
     fn reschedule(&mut self) {
         let sim = self.baton.value();
-        let next = sim.step();
+        let next = step(sim);
         if next != Next::Run(self.task.slot) {
             sim.sched().handover = next;
             self.baton.pass();
@@ -173,13 +154,13 @@ impl Cx<'_> {
     }
 
     /// Starts a task; it runs from now on, on its own.
-    pub fn spawn(&mut self, spec: Spec, body: impl FnOnce(&mut Cx) + 'static) -> TaskId {
-        self.with(|sim| sim.spawn(spec, body))
+    pub fn spawn(&mut self, spec: Spec, body: impl FnOnce(&mut Cx<S>) + 'static) -> TaskId {
+        self.with(|sim| spawn(sim, spec, body))
     }
 
     /// Waits until a task has ended, or this one is killed.
     pub fn join(&mut self, task: TaskId) {
-        while self.with(|sim| sim.is_alive(task)) && !self.killed() {
+        while self.sched().slot(task).is_some() && !self.killed() {
             self.wait_killable(Channel::new(Channel::EXIT, task.number()), None);
         }
     }
@@ -187,7 +168,7 @@ impl Cx<'_> {
     /// Tells a task to end: its [`killed`](Cx::killed) is true from now on, and its killable waits
     /// end. It ends by returning.
     pub fn kill(&mut self, task: TaskId) {
-        self.with(|sim| sim.kill(task));
+        self.with(|sim| sim.sched().kill(task));
     }
 
     /// Whether this task was told to end.
@@ -197,20 +178,22 @@ impl Cx<'_> {
     }
 }
 
-impl Sim {
-    /// Starts a task; it runs from now on, on its own.
-    ///
-    /// # Panics
-    /// If it is bound to a CPU that the machine has not.
-    pub fn spawn(&mut self, spec: Spec, body: impl FnOnce(&mut Cx) + 'static) -> TaskId {
-        let s = self.sched();
-        let task = s.enter(spec);
-        let fiber = Fiber::new(&mut s.stacks, move |baton| {
-            let mut cx = Cx { baton, task };
-            body(&mut cx);
-            cx.baton
-        });
-        s.newborn.push((task.slot, fiber));
-        task
-    }
+/// Starts a task of a machine; it runs from now on, on its own.
+///
+/// # Panics
+/// If it is bound to a CPU that the machine has not.
+pub(crate) fn spawn<S: Shared>(
+    shared: &mut S,
+    spec: Spec,
+    body: impl FnOnce(&mut Cx<S>) + 'static,
+) -> TaskId {
+    let s = shared.sched();
+    let task = s.enter(spec);
+    let fiber = Fiber::new(&mut s.stacks, move |baton| {
+        let mut cx = Cx { baton, task };
+        body(&mut cx);
+        cx.baton
+    });
+    s.newborn.push((task.slot, fiber));
+    task
 }

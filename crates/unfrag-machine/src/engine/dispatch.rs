@@ -1,14 +1,14 @@
 //! Which task runs on which CPU, and for how long.
 //!
 //! Realtime tasks preempt. All others share a CPU in turns while somebody waits for it, as the rules of
-//! [`turns`](super::turns) say. A task that wakes goes to an idle CPU, its last one for choice;
+//! [`policy`](super::policy) say. A task that wakes goes to an idle CPU, its last one for choice;
 //! otherwise it stays, unless another CPU has less to do. A CPU with nothing to do takes a task that
 //! waits elsewhere; at the end of its turn a task goes where less waits.
 
 use super::cpu::{NIL, Work};
 use super::sched::Sched;
-use super::task::{State, Task, Wait};
-use super::{Nanos, Priority};
+use super::task::{Priority, State, Task, Wait};
+use super::time::Nanos;
 
 /// A digest of all numbers so far, and of one more.
 pub(crate) fn digest(so_far: u64, number: u64) -> u64 {
@@ -17,7 +17,7 @@ pub(crate) fn digest(so_far: u64, number: u64) -> u64 {
         .rotate_left(23)
 }
 
-impl Sched {
+impl<S: 'static> Sched<S> {
     /// Makes a new task ready, on the CPU that suits it.
     pub(super) fn place_new(&mut self, slot: u32) {
         let c = self.choose_cpu(slot);
@@ -28,9 +28,9 @@ impl Sched {
             running => [slot, running],
         };
         match self.tasks.get_disjoint_mut([t as usize, parent as usize]) {
-            Ok([t, parent]) => self.turns.begin(t, Some(parent), base, load),
+            Ok([t, parent]) => self.policy.begin(t, Some(parent), base, load),
             Err(_) => self
-                .turns
+                .policy
                 .begin(&mut self.tasks[slot as usize], None, base, load),
         }
         if parent != NIL {
@@ -46,9 +46,9 @@ impl Sched {
     pub(super) fn place_woken(&mut self, slot: u32, wait: Wait) {
         let c = self.choose_cpu(slot);
         self.move_to(slot, c);
-        let (now, base, turns) = (self.now, self.cpus[c].base, self.turns);
+        let (now, base, policy) = (self.now, self.cpus[c].base, self.policy);
         let t = self.task(slot);
-        turns.wake(t, base, now - t.wait_from, wait.io);
+        policy.wake(t, base, now - t.wait_from, wait.io);
         self.enqueue(slot, c);
         let cpu = &mut self.cpus[c];
         if cpu.running == NIL {
@@ -56,7 +56,7 @@ impl Sched {
         }
         let running = &self.tasks[cpu.running as usize];
         let normal = running.priority != Priority::Realtime;
-        if normal && turns.preempts(&self.tasks[slot as usize], running) {
+        if normal && policy.preempts(&self.tasks[slot as usize], running) {
             cpu.turn_end = cpu.turn_end.min(now);
             self.plan(c);
         }
@@ -118,7 +118,7 @@ impl Sched {
         t.state = State::Ready;
         let realtime = t.priority == Priority::Realtime;
         let cpu = &mut self.cpus[c];
-        if !realtime && self.turns.is_expired(t.rank, cpu.base) {
+        if !realtime && self.policy.is_expired(t.rank, cpu.base) {
             cpu.expired_from.get_or_insert(self.now);
         }
         let first = cpu.queue.is_empty();
@@ -139,7 +139,7 @@ impl Sched {
     fn shorten_turn(&mut self, c: usize, first: bool) {
         let cpu = &mut self.cpus[c];
         let running = &self.tasks[cpu.running as usize];
-        cpu.turn_end = self.turns.new_end(running, cpu, first);
+        cpu.turn_end = self.policy.new_end(running, cpu, first);
     }
 
     /// Charges the running task for its CPU time up to now. To be called before the CPU's base is asked
@@ -154,13 +154,13 @@ impl Sched {
             let d = self.now - cpu.run_from;
             cpu.run_from = self.now;
             let had = t.left.take(d);
-            self.turns.used(t, d);
+            self.policy.used(t, d);
             t.times.add(had);
             cpu.times.add(had);
         }
         if t.priority != Priority::Realtime {
             let least = cpu.queue.least_rank().map_or(t.rank, |r| r.min(t.rank));
-            cpu.base = cpu.base.max(self.turns.base(least));
+            cpu.base = cpu.base.max(self.policy.base(least));
         }
     }
 
@@ -206,7 +206,7 @@ impl Sched {
         self.cpus[c].idle_from = self.now.max(self.cpus[c].run_from);
         let t = &mut self.tasks[slot as usize];
         if t.priority != Priority::Realtime {
-            self.turns.leave(t, &mut self.cpus[c], self.now);
+            self.policy.leave(t, &mut self.cpus[c], self.now);
         }
         let target = self.less_loaded(slot, c);
         self.move_to(slot, target);
@@ -277,13 +277,13 @@ impl Sched {
             cpu.run_from += self.switch_cost;
             cpu.times.switching += self.switch_cost;
         }
-        let base = self.turns.base(t.rank);
+        let base = self.policy.base(t.rank);
         if t.priority != Priority::Realtime && base > cpu.base {
             cpu.base = base;
             cpu.expired_from = None;
         }
         cpu.turn_from = cpu.run_from;
-        cpu.turn_end = self.turns.end(t, cpu);
+        cpu.turn_end = self.policy.end(t, cpu);
         let turn = now ^ (u64::from(slot) << 40) ^ ((c as u64) << 56);
         self.trace_hash = digest(self.trace_hash, turn);
         self.plan(c);
@@ -322,7 +322,7 @@ impl Sched {
         if end < self.horizon {
             self.now = end;
             cpu.run_from = end;
-            self.turns.used(t, work.total());
+            self.policy.used(t, work.total());
             t.times.add(work);
             cpu.times.add(work);
             return true;
@@ -337,7 +337,7 @@ impl Sched {
     }
 }
 
-impl Sched {
+impl<S: 'static> Sched<S> {
     /// The running task goes behind all that wait for its CPU. False if nobody does.
     pub(super) fn yield_cpu(&mut self) -> bool {
         let c = self.cpu;

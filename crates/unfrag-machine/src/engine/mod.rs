@@ -17,38 +17,40 @@
 //! there still holds when the wait begins, and no wake-up is lost.
 
 pub mod channel;
+pub(crate) mod config;
 mod coroutine;
 mod cpu;
 pub mod cx;
 mod dispatch;
 mod events;
+mod nice;
+mod outcome;
+pub mod policy;
 pub mod rng;
 pub mod run;
 mod runqueue;
 mod sched;
+mod shared;
 mod step;
 pub mod task;
 #[cfg(test)]
 mod tests;
-pub mod turns;
+mod time;
 mod waiters;
 
 pub use channel::Channel;
+pub(crate) use config::CpuConfig;
+pub use config::SchedConfig;
 pub use cpu::CpuTimes;
-pub use cx::{Cx, Waited};
+pub use cx::Cx;
+pub(crate) use cx::spawn;
 pub(crate) use dispatch::digest;
-pub(crate) use events::Kind as EventKind;
+pub(crate) use events::{DeviceTimer, EventKind};
+pub use outcome::Ended;
+pub use policy::{Fair, Policy};
 pub use rng::Rng;
-pub use run::{Ended, Engine};
+pub use run::Engine;
 pub(crate) use sched::{Call, Sched};
-pub use task::{Priority, Spec, TaskId, TaskTimes};
-pub use turns::{Fair, Turns};
-
-/// Virtual time or a stretch of it, in nanoseconds.
-pub type Nanos = u64;
-/// A microsecond.
-pub const US: Nanos = 1_000;
-/// A millisecond.
-pub const MS: Nanos = 1_000_000;
-/// A second.
-pub const SEC: Nanos = 1_000_000_000;
+pub(crate) use shared::Shared;
+pub use task::{Priority, Spec, TaskId, TaskTimes, Waited};
+pub use time::{MS, Nanos, SEC, US};

@@ -1,50 +1,37 @@
 //! The driver of a machine.
 
-use super::Nanos;
 use super::coroutine::{Fiber, Resumed};
-use super::cx::Cx;
-use super::step::Next;
+use super::cx::{Cx, spawn};
+use super::outcome::{Ended, Next};
+use super::shared::Shared;
+use super::step::step;
 use super::task::{Spec, TaskId};
-use crate::config::MachineConfig;
-use crate::sim::Sim;
-use unfrag::ConfigError;
-
-/// Why a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Every task but the kernel's threads has returned.
-    Finished,
-    /// The time limit.
-    TimeLimit,
-    /// [`World::stop`](crate::World::stop) was called.
-    Stopped,
-    /// Tasks wait for what can never happen.
-    Stuck,
-}
+use super::time::Nanos;
 
 /// A machine and its tasks.
-pub struct Engine {
+pub struct Engine<S: 'static> {
     /// Coroutines by slot of their tasks. Dropped first: the unwinding of tasks that still wait
     /// drops what they hold.
-    fibers: Vec<Option<Fiber<Sim>>>,
+    fibers: Vec<Option<Fiber<S>>>,
     /// None while a task runs, or if one panicked.
-    sim: Option<Box<Sim>>,
+    sim: Option<Box<S>>,
 }
 
-impl Engine {
-    /// A machine at time 0.
-    pub fn new(config: &MachineConfig) -> Result<Engine, ConfigError> {
-        Ok(Engine {
+#[expect(private_bounds, reason = "the engine's own contract with the machine")]
+impl<S: Shared> Engine<S> {
+    /// A machine with this shared value, at time 0.
+    pub(crate) fn over(shared: S) -> Engine<S> {
+        Engine {
             fibers: Vec::new(),
-            sim: Some(Box::new(Sim::new(config)?)),
-        })
+            sim: Some(Box::new(shared)),
+        }
     }
 
     /// Everything shared.
     ///
     /// # Panics
     /// If a task of this machine panicked, which takes the machine with it.
-    pub fn sim(&mut self) -> &mut Sim {
+    pub fn sim(&mut self) -> &mut S {
         match &mut self.sim {
             Some(sim) => sim,
             None => panic!("a task of this machine panicked; it cannot go on"),
@@ -52,8 +39,8 @@ impl Engine {
     }
 
     /// Starts a task.
-    pub fn spawn(&mut self, spec: Spec, body: impl FnOnce(&mut Cx) + 'static) -> TaskId {
-        self.sim().spawn(spec, body)
+    pub fn spawn(&mut self, spec: Spec, body: impl FnOnce(&mut Cx<S>) + 'static) -> TaskId {
+        spawn(self.sim(), spec, body)
     }
 
     /// Runs until all programs have ended, at most until time `limit`. May be called again with a
@@ -75,7 +62,7 @@ impl Engine {
         let Some(mut sim) = self.sim.take() else {
             unreachable!("`sim()` found it")
         };
-        let mut next = sim.step();
+        let mut next = step(&mut *sim);
         loop {
             let slot = match next {
                 Next::Run(slot) => slot as usize,
@@ -100,14 +87,14 @@ impl Engine {
                         fiber.recycle(&mut s.stacks);
                     }
                     s.exit(slot as u32);
-                    next = sim.step();
+                    next = step(&mut *sim);
                 }
             }
         }
     }
 
     #[inline]
-    fn take_newborn(&mut self, sim: &mut Sim) {
+    fn take_newborn(&mut self, sim: &mut S) {
         let s = sim.sched();
         if s.newborn.is_empty() {
             return;

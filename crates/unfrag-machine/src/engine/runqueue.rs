@@ -7,9 +7,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Place in the queue; least first.
+/// QueueKey in the queue; least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct QueueKey {
     /// 0 for realtime, else 1.
     class: u8,
     rank: u64,
@@ -19,7 +19,7 @@ struct Place {
 
 /// The tasks that wait for one CPU.
 #[derive(Default)]
-pub(crate) struct RunQueue(BinaryHeap<Reverse<Place>>);
+pub(crate) struct RunQueue(BinaryHeap<Reverse<QueueKey>>);
 
 impl RunQueue {
     pub fn len(&self) -> usize {
@@ -31,7 +31,7 @@ impl RunQueue {
 
     /// Enqueues a task; `rank` does not count for a realtime task.
     pub fn push(&mut self, task: u32, realtime: bool, rank: u64, seq: u64) {
-        self.0.push(Reverse(Place {
+        self.0.push(Reverse(QueueKey {
             class: u8::from(!realtime),
             rank: if realtime { 0 } else { rank },
             seq,

@@ -13,31 +13,30 @@
 //! 0, and `horizon` is the time up to which that task may go on without anybody else being due.
 
 use super::channel::Channel;
+use super::config::CpuConfig;
 use super::coroutine::{Fiber, Stacks};
 use super::cpu::{Cpu, CpuTimes, NIL};
-use super::events::{Event, EventQueue, Kind};
-use super::run::Ended;
-use super::step::Next;
-use super::task::{Spec, State, Task, Wait};
-use super::turns::{self, Turns};
+use super::events::{Event, EventKind, EventQueue};
+use super::nice::weight;
+use super::outcome::{Ended, Next};
+use super::policy::Policy;
+use super::task::{Priority, Spec, State, Task, TaskId, TaskTimes, Wait, Waited};
+use super::time::{Nanos, SEC};
 use super::waiters::Waiters;
-use super::{Nanos, Priority, SEC, TaskId, TaskTimes, Waited};
-use crate::config::MachineConfig;
-use crate::sim::Sim;
 
 /// Deferred code.
-pub(crate) struct Call {
+pub(crate) struct Call<S> {
     /// CPU on whose time it runs, as an interrupt; none: outside of the machine.
     pub cpu: Option<usize>,
-    pub code: Box<dyn FnOnce(&mut Sim)>,
+    pub code: Box<dyn FnOnce(&mut S)>,
 }
 
 /// The clock, the CPUs and the tasks.
-pub(crate) struct Sched {
+pub(crate) struct Sched<S: 'static> {
     pub now: Nanos,
     pub limit: Nanos,
     pub tick: Nanos,
-    pub turns: Turns,
+    pub policy: Policy,
     pub kthread_nice: i8,
     pub balance: Nanos,
     /// When the next surplus task may go around.
@@ -68,29 +67,29 @@ pub(crate) struct Sched {
     pub live: usize,
     pub waiters: Waiters,
     pub events: EventQueue,
-    pub calls: Vec<Option<Call>>,
+    pub calls: Vec<Option<Call<S>>>,
     pub free_calls: Vec<u32>,
     pub seq: u64,
     pub stacks: Stacks,
     /// Tasks whose coroutines the engine has not taken over yet.
-    pub newborn: Vec<(u32, Fiber<Sim>)>,
+    pub newborn: Vec<(u32, Fiber<S>)>,
     pub trace_hash: u64,
     pub handled: u64,
 }
 
-impl Sched {
-    pub fn new(config: &MachineConfig) -> Sched {
+impl<S: 'static> Sched<S> {
+    pub fn new(config: &CpuConfig) -> Sched<S> {
         let cpus = config.cpus.max(1);
         Sched {
             now: 0,
             limit: Nanos::MAX,
             tick: SEC / Nanos::from(config.hz.max(1)),
-            turns: config.sched.turns,
+            policy: config.sched.policy,
             kthread_nice: config.sched.kthread_nice,
             balance: config.sched.balance,
             next_around: 0,
-            switch_cost: config.costs.context_switch,
-            irq_cost: config.costs.interrupt,
+            switch_cost: config.context_switch,
+            irq_cost: config.interrupt,
             irq_cpu: config.sched.irq_cpu.min(cpus - 1),
             horizon: 0,
             cpu: 0,
@@ -168,7 +167,7 @@ impl Sched {
             name: spec.name,
             priority: spec.priority,
             nice,
-            weight: turns::weight(nice),
+            weight: weight(nice),
             awaited: spec.awaited,
             bound,
             cpu,
@@ -227,7 +226,7 @@ impl Sched {
             self.waiters.add(&mut self.tasks, c, slot);
         }
         if let Some(at) = wait.deadline {
-            self.push_event(at.max(now), seq, Kind::Timer(slot));
+            self.push_event(at.max(now), seq, EventKind::Timer(slot));
         }
     }
 
@@ -312,26 +311,26 @@ impl Sched {
     }
 
     #[inline]
-    pub fn push_event(&mut self, at: Nanos, seq: u64, kind: Kind) {
+    pub fn push_event(&mut self, at: Nanos, seq: u64, kind: EventKind) {
         self.horizon = self.horizon.min(at);
         self.events.push(Event { at, seq, kind });
     }
 
     /// Lets an event happen at a time, after those that were posted for it before.
     #[inline]
-    pub fn post(&mut self, at: Nanos, kind: Kind) {
+    pub fn post(&mut self, at: Nanos, kind: EventKind) {
         let seq = self.next_seq();
         self.push_event(at, seq, kind);
     }
 
     /// Defers a call.
-    pub fn push_call(&mut self, at: Nanos, call: Call) {
+    pub fn push_call(&mut self, at: Nanos, call: Call<S>) {
         let ix = self.free_calls.pop().unwrap_or_else(|| {
             self.calls.push(None);
             self.calls.len() as u32 - 1
         });
         self.calls[ix as usize] = Some(call);
-        self.post(at.max(self.now), Kind::Call(ix));
+        self.post(at.max(self.now), EventKind::Call(ix));
     }
 
     /// What a CPU's time went to, up to now.

@@ -3,23 +3,14 @@
 //! Of what is due at the same time, events come first, in the order of their numbers, then CPUs, in
 //! theirs. An interrupt that comes while another runs on its CPU waits for its end.
 
-use super::Nanos;
 use super::cpu::NIL;
-use super::events::{Event, Kind};
-use super::run::Ended;
+use super::events::{Event, EventKind};
+use super::outcome::{Ended, Next};
 use super::sched::{Call, Sched};
-use crate::sim::Sim;
+use super::shared::Shared;
+use super::time::Nanos;
 
-/// What the driver has to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// Go on with the code of the task in this slot.
-    Run(u32),
-    /// Nothing.
-    End(Ended),
-}
-
-impl Sched {
+impl<S: 'static> Sched<S> {
     /// The CPU that is due first and when, and when the next one is.
     #[inline]
     fn earliest_cpu(&self) -> (Nanos, usize, Nanos) {
@@ -38,7 +29,7 @@ impl Sched {
     fn next_event(&mut self) -> Nanos {
         while let Some(&Event { at, seq, kind }) = self.events.peek() {
             match kind {
-                Kind::Timer(slot) if self.tasks[slot as usize].wait_seq != seq => {
+                EventKind::Timer(slot) if self.tasks[slot as usize].wait_seq != seq => {
                     self.events.pop();
                 }
                 _ => return at,
@@ -81,106 +72,103 @@ impl Sched {
     }
 }
 
-impl Sim {
-    /// Goes on until some task's code is to run, or nothing is left to do.
-    pub(crate) fn step(&mut self) -> Next {
-        loop {
-            let s = self.sched();
-            s.current = NIL;
-            if s.stop {
-                return Next::End(Ended::Stopped);
-            }
-            if s.until_finished && s.awaited == 0 {
-                return Next::End(Ended::Finished);
-            }
-            let event_at = s.next_event();
-            let (cpu_at, c, next_cpu_at) = s.earliest_cpu();
-            let at = event_at.min(cpu_at);
-            let idles = !s.until_finished && s.limit < Nanos::MAX;
-            if at >= s.limit && (at < Nanos::MAX || idles) {
-                s.now = s.limit.max(s.now);
-                return Next::End(Ended::TimeLimit);
-            }
-            if at == Nanos::MAX {
-                return Next::End(Ended::Stuck);
-            }
-            s.now = at;
-            if event_at <= cpu_at {
-                self.event();
-            } else if let Some(slot) = s.cpu_due(c) {
-                s.enter_code(c, slot, event_at.min(next_cpu_at));
-                return Next::Run(slot);
-            }
-        }
-    }
-
-    fn event(&mut self) {
-        let s = self.sched();
-        let Some(event) = s.events.pop() else { return };
-        s.handled += 1;
-        match event.kind {
-            Kind::Timer(slot) => s.end_wait(slot, true),
-            Kind::Device(device) => {
-                let cpu = s.irq_cpu;
-                if !self.postponed(cpu, event) {
-                    self.on_cpu(cpu, |sim| crate::block::interrupt(sim, device));
-                }
-            }
-            Kind::Unplug(device) => crate::block::unplug(self, device),
-            Kind::Waited(device) => crate::block::waited(self, device),
-            Kind::Call(ix) => {
-                let cpu = s.calls[ix as usize].as_ref().and_then(|call| call.cpu);
-                if cpu.is_some_and(|c| self.postponed(c, event)) {
-                    return;
-                }
-                let s = self.sched();
-                let Some(Call { code, .. }) = s.calls[ix as usize].take() else {
-                    return;
-                };
-                s.free_calls.push(ix);
-                match cpu {
-                    Some(c) => self.on_cpu(c, code),
-                    None => code(self),
-                }
-            }
-        }
-    }
-
-    /// Puts an interrupt off while its CPU is in another one.
-    fn postponed(&mut self, cpu: usize, event: Event) -> bool {
-        let s = self.sched();
-        let until = s.cpus[cpu].irq_until;
-        let busy = until > s.now;
-        if busy {
-            s.push_event(until, event.seq, event.kind);
-        }
-        busy
-    }
-
-    /// Runs code in an interrupt on a CPU.
-    fn on_cpu(&mut self, c: usize, code: impl FnOnce(&mut Sim)) {
-        let s = self.sched();
-        s.charge(c);
-        s.cpus[c].charge_idle(s.now);
-        s.cpu = c;
-        s.current = s.cpus[c].running;
-        s.in_interrupt = true;
-        s.irq_spent = s.irq_cost;
-        code(self);
-        let s = self.sched();
-        s.in_interrupt = false;
+/// Goes on until some task's code is to run, or nothing is left to do.
+pub(super) fn step<S: Shared>(shared: &mut S) -> Next {
+    loop {
+        let s = shared.sched();
         s.current = NIL;
-        let (now, spent) = (s.now, s.irq_spent);
-        let cpu = &mut s.cpus[c];
-        cpu.times.irq += spent;
-        cpu.irq_until = now + spent;
-        if cpu.running == NIL {
-            cpu.idle_from = now + spent;
-        } else {
-            cpu.run_from = cpu.run_from.max(now) + spent;
-            cpu.turn_from += spent;
-            cpu.turn_end += spent;
+        if s.stop {
+            return Next::End(Ended::Stopped);
         }
-        s.plan(c);
+        if s.until_finished && s.awaited == 0 {
+            return Next::End(Ended::Finished);
+        }
+        let event_at = s.next_event();
+        let (cpu_at, c, next_cpu_at) = s.earliest_cpu();
+        let at = event_at.min(cpu_at);
+        let idles = !s.until_finished && s.limit < Nanos::MAX;
+        if at >= s.limit && (at < Nanos::MAX || idles) {
+            s.now = s.limit.max(s.now);
+            return Next::End(Ended::TimeLimit);
+        }
+        if at == Nanos::MAX {
+            return Next::End(Ended::Stuck);
+        }
+        s.now = at;
+        if event_at <= cpu_at {
+            event(shared);
+        } else if let Some(slot) = s.cpu_due(c) {
+            s.enter_code(c, slot, event_at.min(next_cpu_at));
+            return Next::Run(slot);
+        }
     }
+}
+
+fn event<S: Shared>(shared: &mut S) {
+    let s = shared.sched();
+    let Some(event) = s.events.pop() else { return };
+    s.handled += 1;
+    match event.kind {
+        EventKind::Timer(slot) => s.end_wait(slot, true),
+        EventKind::Interrupt(device) => {
+            let cpu = s.irq_cpu;
+            if !postponed(shared, cpu, event) {
+                on_cpu(shared, cpu, |s| s.device_interrupt(device));
+            }
+        }
+        EventKind::DeviceTimer(timer) => shared.device_timer(timer),
+        EventKind::Call(ix) => {
+            let cpu = s.calls[ix as usize].as_ref().and_then(|call| call.cpu);
+            if cpu.is_some_and(|c| postponed(shared, c, event)) {
+                return;
+            }
+            let s = shared.sched();
+            let Some(Call { code, .. }) = s.calls[ix as usize].take() else {
+                return;
+            };
+            s.free_calls.push(ix);
+            match cpu {
+                Some(c) => on_cpu(shared, c, code),
+                None => code(shared),
+            }
+        }
+    }
+}
+
+/// Puts an interrupt off while its CPU is in another one.
+fn postponed<S: Shared>(shared: &mut S, cpu: usize, event: Event) -> bool {
+    let s = shared.sched();
+    let until = s.cpus[cpu].irq_until;
+    let busy = until > s.now;
+    if busy {
+        s.push_event(until, event.seq, event.kind);
+    }
+    busy
+}
+
+/// Runs code in an interrupt on a CPU.
+fn on_cpu<S: Shared>(shared: &mut S, c: usize, code: impl FnOnce(&mut S)) {
+    let s = shared.sched();
+    s.charge(c);
+    s.cpus[c].charge_idle(s.now);
+    s.cpu = c;
+    s.current = s.cpus[c].running;
+    s.in_interrupt = true;
+    s.irq_spent = s.irq_cost;
+    code(shared);
+    let s = shared.sched();
+    s.in_interrupt = false;
+    s.current = NIL;
+    let (now, spent) = (s.now, s.irq_spent);
+    let cpu = &mut s.cpus[c];
+    cpu.times.irq += spent;
+    cpu.irq_until = now + spent;
+    if cpu.running == NIL {
+        cpu.idle_from = now + spent;
+    } else {
+        cpu.run_from = cpu.run_from.max(now) + spent;
+        cpu.turn_from += spent;
+        cpu.turn_end += spent;
+    }
+    s.plan(c);
 }

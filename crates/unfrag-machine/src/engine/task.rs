@@ -1,8 +1,9 @@
 //! What a task is.
 
+use super::channel::Channel;
 use super::cpu::{NIL, Work};
-use super::turns::weight;
-use super::{Channel, Nanos, Waited};
+use super::nice::weight;
+use super::time::Nanos;
 use std::rc::Rc;
 
 /// A task. Not used again for another task.
@@ -122,6 +123,28 @@ pub(crate) enum State {
     Running,
     /// On a wait list, if it waits for a channel; on none otherwise.
     Waiting,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// Somebody woke the channel, or killed the task, if the wait was killable.
+    Woken {
+        /// What was left of the timeout; in whole ticks where the timeout was. 0 without one.
+        left: Nanos,
+    },
+    /// The time was over.
+    TimedOut,
+}
+
+impl Waited {
+    /// What was left of the timeout.
+    pub fn left(self) -> Nanos {
+        match self {
+            Waited::Woken { left } => left,
+            Waited::TimedOut => 0,
+        }
+    }
 }
 
 /// How a task waits.

@@ -3,7 +3,7 @@
 //! Invariant: a task is on the list of its channel exactly while it is `Waiting` for one; each list
 //! is in order of arrival.
 
-use super::Channel;
+use super::channel::Channel;
 use super::cpu::NIL;
 use super::task::Task;
 

@@ -7,7 +7,7 @@
 //! Invariant: each block of a device is free, a group's own, or in exactly one extent; each inode number
 //! belongs to one node at a time, and the lowest free one of a group is taken.
 
-use crate::mm::bits::BitVec;
+use crate::mm::bit_set::BitSet;
 
 /// Blocks of a group: 128 MiB.
 pub const GROUP: u32 = 32_768;
@@ -32,15 +32,15 @@ pub struct Extent {
 /// The blocks of a device.
 #[derive(Clone, Debug)]
 pub struct Blocks {
-    taken: BitVec,
+    taken: BitSet,
     total: u32,
     used: u32,
     /// Blocks that are free, by group. A group begins with its head, so no extent lies in two. Empty for a file
     /// system in memory, whose blocks have no place: its extents may name the same ones.
     free_in: Vec<u32>,
     /// Blocks that were written once (or held data before the run): others need no reading.
-    written: BitVec,
-    inodes: BitVec,
+    written: BitSet,
+    inodes: BitSet,
     /// Inodes in use, by group, and a number below which none of the group is free.
     used_inodes: Vec<(u32, u32)>,
     next_group: u32,
@@ -69,12 +69,12 @@ impl Blocks {
 
     fn in_groups(total: u32, groups: u32) -> Blocks {
         Blocks {
-            taken: BitVec::default(),
+            taken: BitSet::default(),
             total,
             used: 0,
             free_in: vec![],
-            written: BitVec::default(),
-            inodes: BitVec::default(),
+            written: BitSet::default(),
+            inodes: BitSet::default(),
             used_inodes: (0..groups).map(|g| (0, g * GROUP_INODES)).collect(),
             next_group: 0,
         }

@@ -18,12 +18,15 @@ use crate::mm::frames::ObjectId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(crate) u32);
 
+/// Entries of a block of a directory.
+pub const ENTRIES_A_BLOCK: u32 = 100;
+
 /// No node, in links.
-pub(super) const NIL: u32 = u32::MAX;
+pub(crate) const NIL: u32 = u32::MAX;
 
 /// Neighbours on a list; `prev == SELF_OFF` when on none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Links {
+pub(crate) struct Links {
     pub prev: u32,
     pub next: u32,
     pub on: bool,
@@ -78,8 +81,8 @@ pub struct Node {
     pub in_transaction: bool,
     /// Where the next round of writing goes on.
     pub writeback_index: u32,
-    pub(super) dentry_links: Links,
-    pub(super) inode_links: Links,
+    pub(crate) dentry_links: Links,
+    pub(crate) inode_links: Links,
 }
 
 impl Node {
@@ -141,7 +144,7 @@ impl Node {
 
 /// A list of nodes, newest first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NodeList {
+pub(crate) struct NodeList {
     head: u32,
     tail: u32,
     pub len: u32,
@@ -204,11 +207,11 @@ impl NodeList {
     }
 }
 
-pub(super) fn dentry_links(n: &mut Node) -> &mut Links {
+pub(crate) fn dentry_links(n: &mut Node) -> &mut Links {
     &mut n.dentry_links
 }
 
-pub(super) fn inode_links(n: &mut Node) -> &mut Links {
+pub(crate) fn inode_links(n: &mut Node) -> &mut Links {
     &mut n.inode_links
 }
 

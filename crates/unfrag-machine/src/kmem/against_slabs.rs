@@ -9,6 +9,8 @@
 //! caches, constructors, colours and the caches' own records (there are none here).
 #![allow(unsafe_code)]
 
+use super::allocator::State;
+use super::records::SlabPlace;
 use super::*;
 use crate::engine::Rng;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -17,8 +19,8 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use unfrag::{Gfp, Pfn};
 use unfrag_slab::{
-    CacheFlags, CacheOptions, Cpu, FrameEntry, KmemCache, PageRequest, Pages, SlabConfig, Slabs,
-    Window,
+    CacheFlags, CacheOptions, Cpu, Design, FrameEntry, KmemCache, PageRequest, Pages, Rules,
+    SlabConfig, Slabs, Window,
 };
 
 /// Frames of the real caches' memory: more than 32 MiB, as SLAB's order depends on that.
@@ -229,7 +231,7 @@ impl Pair<'_> {
         let State::Slub(slub) = &self.kmem.caches[usize::from(slab.cache)].state else {
             return false;
         };
-        slab.place == Place::Full && slub.has_no_room_for_partial(cpu)
+        slab.place == SlabPlace::Full && slub.has_no_room_for_partial(cpu)
     }
 
     fn compare(&mut self, cache: Option<usize>) {

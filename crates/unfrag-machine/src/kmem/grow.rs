@@ -1,7 +1,8 @@
 //! Pages for new slabs: which orders are tried, and with which rights.
 //! `spec: linux-mm 6.2, 6.5; linux-6.1 4`
 
-use super::{CacheId, Kmem};
+use super::allocator::Kmem;
+use super::records::CacheId;
 use unfrag::Gfp;
 use unfrag_slab::{Design, FirstAttempt};
 

@@ -1,4 +1,7 @@
+use super::records::CacheId;
 use super::*;
+use unfrag_slab::{Design, Rules};
+
 use crate::engine::Rng;
 use unfrag_slab::Due;
 

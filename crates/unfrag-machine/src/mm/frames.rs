@@ -84,7 +84,7 @@ pub enum Owner {
 bitflags! {
     /// What else is known of a frame.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-    pub struct Bits: u16 {
+    pub struct FrameFlags: u16 {
         /// It has a place in swap: `private` is the slot.
         const SWAP_CACHE = 1;
         /// It has a buffer head: `private` is the object.
@@ -116,7 +116,7 @@ pub struct FrameInfo {
     /// Page-table entries that name it.
     pub maps: u16,
     /// More.
-    pub bits: Bits,
+    pub bits: FrameFlags,
 }
 
 impl FrameInfo {
@@ -175,26 +175,28 @@ impl FrameInfo {
     /// Its slot in swap, if it is in the swap cache.
     #[inline]
     pub fn slot(&self) -> Option<u32> {
-        self.bits.contains(Bits::SWAP_CACHE).then_some(self.private)
+        self.bits
+            .contains(FrameFlags::SWAP_CACHE)
+            .then_some(self.private)
     }
 
     /// Gives it a slot.
     pub fn set_slot(&mut self, slot: Option<u32>) {
-        debug_assert!(!self.bits.contains(Bits::BUFFERS));
-        self.bits.set(Bits::SWAP_CACHE, slot.is_some());
+        debug_assert!(!self.bits.contains(FrameFlags::BUFFERS));
+        self.bits.set(FrameFlags::SWAP_CACHE, slot.is_some());
         self.private = slot.unwrap_or(0);
     }
 
     /// Its buffer head.
     pub fn buffers(&self) -> Option<Obj> {
-        let has = self.bits.contains(Bits::BUFFERS);
+        let has = self.bits.contains(FrameFlags::BUFFERS);
         has.then(|| Obj::from_raw(self.private))?
     }
 
     /// Gives it a buffer head.
     pub fn set_buffers(&mut self, obj: Option<Obj>) {
-        debug_assert!(!self.bits.contains(Bits::SWAP_CACHE));
-        self.bits.set(Bits::BUFFERS, obj.is_some());
+        debug_assert!(!self.bits.contains(FrameFlags::SWAP_CACHE));
+        self.bits.set(FrameFlags::BUFFERS, obj.is_some());
         self.private = obj.map_or(0, Obj::raw);
     }
 }

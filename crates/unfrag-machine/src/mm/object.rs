@@ -7,7 +7,7 @@
 //! Invariant: `frames` and `swapped` count the entries; a frame in an entry names the object (or its
 //! family) and the index; dirty pages are set in `dirty`, for files.
 
-use super::bits::BitVec;
+use super::bit_set::BitSet;
 use super::frames::{FamilyId, ObjectId};
 use super::process::ProcId;
 use crate::kmem::Obj;
@@ -22,7 +22,7 @@ const PROTECTED: u32 = 1 << 30;
 
 /// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
+pub enum PageLocation {
     /// Nowhere yet.
     Absent,
     /// In memory.
@@ -48,20 +48,20 @@ impl Entry {
     }
     /// Where it is.
     #[inline]
-    pub fn at(self) -> At {
+    pub fn at(self) -> PageLocation {
         if self.0 == 0 {
-            At::Absent
+            PageLocation::Absent
         } else if self.0 & SWAPPED != 0 {
-            At::Slot(self.0 & !SWAPPED)
+            PageLocation::Slot(self.0 & !SWAPPED)
         } else {
-            At::Frame(Pfn(u64::from(self.0 & !PROTECTED)))
+            PageLocation::Frame(Pfn(u64::from(self.0 & !PROTECTED)))
         }
     }
     /// The frame, if it is in one.
     #[inline]
     pub fn pfn(self) -> Option<Pfn> {
         match self.at() {
-            At::Frame(pfn) => Some(pfn),
+            PageLocation::Frame(pfn) => Some(pfn),
             _ => None,
         }
     }
@@ -83,7 +83,7 @@ impl Entry {
 
 /// What an object holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ObjectKind {
     /// Anonymous memory.
     Anon(FamilyId),
     /// A file on a disk (or on a loop device), by node.
@@ -119,14 +119,14 @@ pub struct Mapper {
 #[derive(Clone, Debug)]
 pub struct Object {
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     entries: Vec<Entry>,
     /// Pages in frames.
     pub frames: u32,
     /// Pages in swap.
     pub swapped: u32,
     /// Dirty pages of a file.
-    pub dirty: BitVec,
+    pub dirty: BitSet,
     /// Number of them.
     pub nr_dirty: u32,
     /// Nodes of its index, each for 64 pages.
@@ -137,13 +137,13 @@ pub struct Object {
 
 impl Object {
     /// An object without pages.
-    pub fn new(kind: Kind) -> Object {
+    pub fn new(kind: ObjectKind) -> Object {
         Object {
             kind,
             entries: vec![],
             frames: 0,
             swapped: 0,
-            dirty: BitVec::default(),
+            dirty: BitSet::default(),
             nr_dirty: 0,
             radix: vec![],
             mappers: vec![],
@@ -192,14 +192,14 @@ impl Object {
         }
         let from = std::mem::replace(&mut self.entries[i], to);
         match from.at() {
-            At::Frame(_) => self.frames -= 1,
-            At::Slot(_) => self.swapped -= 1,
-            At::Absent => {}
+            PageLocation::Frame(_) => self.frames -= 1,
+            PageLocation::Slot(_) => self.swapped -= 1,
+            PageLocation::Absent => {}
         }
         match to.at() {
-            At::Frame(_) => self.frames += 1,
-            At::Slot(_) => self.swapped += 1,
-            At::Absent => {}
+            PageLocation::Frame(_) => self.frames += 1,
+            PageLocation::Slot(_) => self.swapped += 1,
+            PageLocation::Absent => {}
         }
     }
 
@@ -256,9 +256,9 @@ impl Object {
             *at += 1;
             into[n] = std::mem::take(e);
             match into[n].at() {
-                At::Absent => continue,
-                At::Frame(_) => self.frames -= 1,
-                At::Slot(_) => self.swapped -= 1,
+                PageLocation::Absent => continue,
+                PageLocation::Frame(_) => self.frames -= 1,
+                PageLocation::Slot(_) => self.swapped -= 1,
             }
             n += 1;
         }
@@ -297,8 +297,8 @@ impl Objects {
     }
 
     /// A new object that is not anonymous.
-    pub fn create(&mut self, kind: Kind) -> ObjectId {
-        debug_assert!(!matches!(kind, Kind::Anon(_)));
+    pub fn create(&mut self, kind: ObjectKind) -> ObjectId {
+        debug_assert!(!matches!(kind, ObjectKind::Anon(_)));
         self.insert(Object::new(kind))
     }
 
@@ -311,7 +311,7 @@ impl Objects {
                 FamilyId((self.families.len() - 1) as u32)
             }
         });
-        let id = self.insert(Object::new(Kind::Anon(family)));
+        let id = self.insert(Object::new(ObjectKind::Anon(family)));
         self.families[family.0 as usize].push(id);
         id
     }
@@ -323,7 +323,7 @@ impl Objects {
         };
         debug_assert!(object.frames == 0 && object.swapped == 0 && object.nr_dirty == 0);
         self.vacant.push(id.0);
-        if let Kind::Anon(f) = object.kind {
+        if let ObjectKind::Anon(f) = object.kind {
             let members = &mut self.families[f.0 as usize];
             members.retain(|&m| m != id);
             if members.is_empty() {
@@ -370,18 +370,24 @@ mod tests {
     #[test]
     fn entries_say_where_a_page_is_and_whether_it_may_be_written() {
         let e = Entry::frame(Pfn(77));
-        assert_eq!((e.at(), e.is_protected()), (At::Frame(Pfn(77)), false));
+        assert_eq!(
+            (e.at(), e.is_protected()),
+            (PageLocation::Frame(Pfn(77)), false)
+        );
         let p = e.protected();
-        assert_eq!((p.at(), p.is_protected()), (At::Frame(Pfn(77)), true));
+        assert_eq!(
+            (p.at(), p.is_protected()),
+            (PageLocation::Frame(Pfn(77)), true)
+        );
         let s = Entry::slot(0);
-        assert_eq!((s.at(), s.is_protected()), (At::Slot(0), false));
+        assert_eq!((s.at(), s.is_protected()), (PageLocation::Slot(0), false));
         assert_eq!(s.protected(), s);
         assert_eq!(Entry::ABSENT.protected(), Entry::ABSENT);
     }
 
     #[test]
     fn an_object_counts_its_pages() {
-        let mut o = Object::new(Kind::File(0));
+        let mut o = Object::new(ObjectKind::File(0));
         o.set(5, Entry::frame(Pfn(1)));
         o.set(2, Entry::slot(9));
         assert_eq!((o.frames, o.swapped, o.len()), (1, 1, 6));
@@ -395,7 +401,7 @@ mod tests {
 
     #[test]
     fn pages_are_taken_out_in_pieces_and_the_counts_follow() {
-        let mut o = Object::new(Kind::File(0));
+        let mut o = Object::new(ObjectKind::File(0));
         for i in [1, 2, 5, 9] {
             o.set(i, Entry::frame(Pfn(100 + u64::from(i))));
         }
@@ -421,7 +427,7 @@ mod tests {
     fn a_family_lasts_as_long_as_one_of_its_objects() {
         let mut all = Objects::default();
         let a = all.create_anon(None);
-        let Kind::Anon(f) = all.get(a).kind else {
+        let ObjectKind::Anon(f) = all.get(a).kind else {
             panic!("not anonymous")
         };
         let b = all.create_anon(Some(f));
@@ -430,7 +436,7 @@ mod tests {
         assert_eq!(all.family(f), [b]);
         all.remove(b);
         let c = all.create_anon(None);
-        assert_eq!(all.get(c).kind, Kind::Anon(f), "used again");
+        assert_eq!(all.get(c).kind, ObjectKind::Anon(f), "used again");
         assert_eq!(all.iter().count(), 1);
     }
 }

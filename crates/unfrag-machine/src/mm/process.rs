@@ -4,7 +4,7 @@
 //! is anonymous, else if `mapped` says so; each page table that it needs is there before a page is
 //! mapped, and goes with the area. `rss` counts the mapped pages.
 
-use super::bits::BitVec;
+use super::bit_set::BitSet;
 use super::frames::ObjectId;
 use crate::engine::TaskId;
 use crate::kmem::Obj;
@@ -26,7 +26,7 @@ pub enum Backing {
         /// The file.
         node: u32,
         /// Pages that the page tables name.
-        mapped: BitVec,
+        mapped: BitSet,
         /// Programs run from it.
         exec: bool,
     },
@@ -48,7 +48,7 @@ impl Tables {
     /// Pages of the area that share the page table of this one, in tables of `span` pages; none, if it is not
     /// there. `shared` are the tables of the process's common stretch.
     #[inline]
-    pub(super) fn covered(&self, shared: &[u32], index: u32, span: u32) -> Range<u32> {
+    pub(crate) fn covered(&self, shared: &[u32], index: u32, span: u32) -> Range<u32> {
         let (tables, base) = match self {
             Tables::Own(own) => (own.as_slice(), 0),
             Tables::Shared { base } => (shared, *base),

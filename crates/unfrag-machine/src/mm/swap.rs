@@ -4,8 +4,8 @@
 //! the swap cache. Slots are handed out in clusters of 256 while there are such, so that what is
 //! swapped out together lies together. `spec: linux-mm 4.5`
 
-use super::bits::BitVec;
-use crate::block::DeviceId;
+use super::bit_set::BitSet;
+use crate::block::{DeviceId, PAGE_SECTORS};
 use unfrag::Pfn;
 
 /// Pages that lie together when they are swapped out together.
@@ -39,7 +39,7 @@ pub struct Swap {
     /// Pages on their way to it.
     pub writeback: u64,
     slots: Vec<Slot>,
-    taken: BitVec,
+    taken: BitSet,
     used: u32,
     next: u32,
     /// Slots left of the present cluster.
@@ -56,7 +56,7 @@ impl Swap {
             config,
             writeback: 0,
             slots: vec![],
-            taken: BitVec::default(),
+            taken: BitSet::default(),
             used: 0,
             next: 0,
             left: 0,
@@ -83,7 +83,7 @@ impl Swap {
 
     /// Sector of a slot.
     pub fn sector(&self, slot: u32) -> u64 {
-        self.config.sector + u64::from(slot) * crate::block::PAGE_SECTORS
+        self.config.sector + u64::from(slot) * PAGE_SECTORS
     }
 
     /// Takes a slot for a page that is in `cache`; nobody names it yet.
@@ -137,7 +137,7 @@ impl Swap {
     }
 
     /// The slots that were ever used, in turn. There is one.
-    pub(super) fn next_to_sweep(&mut self) -> u32 {
+    pub(crate) fn next_to_sweep(&mut self) -> u32 {
         self.sweep = (self.sweep + 1) % self.slots.len() as u32;
         self.sweep
     }

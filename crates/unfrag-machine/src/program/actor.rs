@@ -6,9 +6,10 @@ use super::limits::MOST_AREA;
 use super::spec::{Grow, Pattern, Repeat, Reuse, Step, Steps, Touch};
 use super::stage::{Line, Stage, program_channel};
 use crate::engine::{Nanos, Rng};
-use crate::kmem::{Obj, caches};
-use crate::mm::Fail;
-use crate::mm::alloc::Who;
+use crate::error::Fail;
+use crate::kernel::mm::Who;
+use crate::kmem::Obj;
+use crate::kmem::caches::CacheKind;
 use crate::mm::process::ProcId;
 use crate::scenario::Percent;
 use crate::{Cx, Priority};
@@ -133,7 +134,7 @@ impl Actor {
     ) -> Result<(), Fail> {
         let task = cx.task_id();
         let realtime = cx.with(|sim| sim.priority(task)) == Some(Priority::Realtime);
-        cx.with(|sim| sim.mem().procs.get_mut(proc).task = Some(task));
+        cx.with(|sim| sim.kernel().procs.get_mut(proc).task = Some(task));
         {
             let mut state = stage.state();
             state.report.processes += 1;
@@ -238,7 +239,7 @@ impl Actor {
             Step::Sync => cx.sync_all(),
             Step::Unkillable => {
                 let proc = self.proc;
-                cx.with(|sim| sim.mem().procs.get_mut(proc).unkillable = true);
+                cx.with(|sim| sim.kernel().procs.get_mut(proc).unkillable = true);
             }
         }
         Ok(())
@@ -249,7 +250,7 @@ impl Actor {
         if let Some(&area) = self.areas.get(name) {
             return Ok(area);
         }
-        let vma = cx.kmem_kind(self.who, caches::Kind::VmAreaStruct)?;
+        let vma = cx.kmem_kind(self.who, CacheKind::VmAreaStruct)?;
         let proc = self.proc;
         let area = cx.with(|sim| sim.map_anon(proc, 0, true, Some(vma)));
         self.areas.insert(name.to_owned(), area);
@@ -270,8 +271,8 @@ impl Actor {
         }
         cx.with(|sim| {
             sim.grow_area(proc, area, pages);
-            let mem = sim.mem();
-            mem.owe(mem.config.costs.syscall);
+            let kernel = sim.kernel();
+            kernel.owe(kernel.config.costs.syscall);
         });
         cx.pay_if_much();
         Ok(())

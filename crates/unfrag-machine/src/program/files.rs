@@ -5,9 +5,9 @@ use super::spec::{Churn, CopyTree, Create, FileRef, Pick, Read, ReadTree, Unpack
 use super::stage::LiveTree;
 use crate::Cx;
 use crate::engine::Nanos;
+use crate::error::Fail;
 use crate::fs::{FsId, NodeId, Readahead};
-use crate::kmem::caches;
-use crate::mm::Fail;
+use crate::kmem::caches::CacheKind;
 use std::iter::once;
 
 /// Pages between two pieces of a program's own work.
@@ -72,7 +72,7 @@ impl Actor {
     ) -> Result<(), Fail> {
         let who = self.who;
         cx.opened(who, file, |cx| {
-            let len = cx.with(|sim| sim.mem_ref().vfs.node(file).pages);
+            let len = cx.with(|sim| sim.kernel_ref().vfs.node(file).pages);
             let end = size.map_or(len, |s| (at + s).min(len));
             let mut ra = Readahead::default();
             let mut i = at;
@@ -96,9 +96,9 @@ impl Actor {
     ) -> Result<(), Fail> {
         let (who, proc) = (self.who, self.proc);
         cx.opened(who, file, |cx| {
-            let len = cx.with(|sim| sim.mem_ref().vfs.node(file).pages);
+            let len = cx.with(|sim| sim.kernel_ref().vfs.node(file).pages);
             let end = size.map_or(len, |s| (at + s).min(len));
-            let vma = cx.kmem_kind(who, caches::Kind::VmAreaStruct)?;
+            let vma = cx.kmem_kind(who, CacheKind::VmAreaStruct)?;
             let area = cx.with(|sim| sim.map_file_area(proc, file, len, false, Some(vma)));
             let done = cx.touch(proc, area, &mut once(at..end), false, each);
             cx.unmap_area(proc, area);
@@ -132,7 +132,7 @@ impl Actor {
     ) -> Result<(), Fail> {
         let who = self.who;
         cx.opened(who, file, |cx| {
-            let len = cx.with(|sim| sim.mem_ref().vfs.node(file).pages);
+            let len = cx.with(|sim| sim.kernel_ref().vfs.node(file).pages);
             let from = if append { len } else { 0 };
             let mut i = 0;
             while i < pages {
@@ -236,7 +236,7 @@ impl Actor {
             None => cx.unpack(who, root, plan, each, &mut tree, |_, _| Ok(())),
             // As much of it is read as is unpacked.
             Some(file) => cx.opened(who, file, |cx| {
-                let len = cx.with(|sim| sim.mem_ref().vfs.node(file).pages);
+                let len = cx.with(|sim| sim.kernel_ref().vfs.node(file).pages);
                 let (total, mut ra, mut at) = (plan.pages().max(1), Readahead::default(), 0);
                 cx.unpack(who, root, plan, each, &mut tree, |cx, wanted| {
                     let to = (u64::from(len) * wanted).div_ceil(total) as u32;

@@ -4,8 +4,8 @@ use super::actor::{Actor, Halt};
 use super::spec::{Fork, Parallel, Step, Steps};
 use super::stage::{Image, program_channel};
 use crate::engine::Rng;
-use crate::kmem::caches;
-use crate::mm::Fail;
+use crate::error::Fail;
+use crate::kmem::caches::CacheKind;
 use crate::mm::process::ProcId;
 use crate::scenario::Percent;
 use crate::{Cx, Priority, Spec, TaskId};
@@ -119,7 +119,7 @@ impl Actor {
         let libraries = image.libraries.iter().map(|l| &stage.images[l]);
         let texts = std::iter::once(image).chain(libraries);
         // Its name is in a buffer of the kernel until it is in place.
-        let buffer = cx.kmem_kind(self.who, caches::Kind::NamesCache)?;
+        let buffer = cx.kmem_kind(self.who, CacheKind::NamesCache)?;
         let loaded = self.load(cx, name, image, texts.clone());
         cx.with(|sim| sim.kmem_free(buffer));
         let areas = loaded?;
@@ -154,7 +154,7 @@ impl Actor {
         for i in texts {
             cx.lookup(who, i.node)?;
             let mapped = cx
-                .kmem_kind(who, caches::Kind::VmAreaStruct)
+                .kmem_kind(who, CacheKind::VmAreaStruct)
                 .map(|vma| cx.with(|sim| sim.map_file_area(proc, i.node, i.text, true, Some(vma))));
             cx.with(|sim| sim.unpin(i.node));
             areas.push(mapped?);
@@ -166,7 +166,7 @@ impl Actor {
     }
 
     fn small_area(&mut self, cx: &mut Cx, name: &str, pages: u32) -> Result<u16, Fail> {
-        let vma = cx.kmem_kind(self.who, caches::Kind::VmAreaStruct)?;
+        let vma = cx.kmem_kind(self.who, CacheKind::VmAreaStruct)?;
         let proc = self.proc;
         let area = cx.with(|sim| sim.map_anon(proc, pages, false, Some(vma)));
         self.areas.insert(name.to_owned(), area);
@@ -184,8 +184,8 @@ impl Actor {
     /// Areas of which nothing but the `vm_area_struct` matters.
     fn more_areas(&mut self, cx: &mut Cx, proc: ProcId, n: u32) -> Result<(), Fail> {
         for _ in 0..n {
-            let vma = cx.kmem_kind(self.who, caches::Kind::VmAreaStruct)?;
-            cx.with(|sim| sim.mem().procs.get_mut(proc).vmas.push(vma));
+            let vma = cx.kmem_kind(self.who, CacheKind::VmAreaStruct)?;
+            cx.with(|sim| sim.kernel().procs.get_mut(proc).vmas.push(vma));
         }
         Ok(())
     }

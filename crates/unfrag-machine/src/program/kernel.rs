@@ -4,8 +4,9 @@ use super::actor::{Actor, Halt};
 use super::spec::{HighOrder, Kmalloc, Receive, Rights};
 use super::stage::{Attempt, HighOrderReport, Mark};
 use crate::Cx;
-use crate::kmem::{CacheId, Obj, caches};
-use crate::mm::Fail;
+use crate::error::Fail;
+use crate::kmem::caches::CacheKind;
+use crate::kmem::{CacheId, Obj};
 use crate::mm::frames::Use;
 use crate::net::StreamConfig;
 use unfrag::{Gfp, Pfn, ZoneId};
@@ -13,9 +14,9 @@ use unfrag::{Gfp, Pfn, ZoneId};
 impl Actor {
     pub(super) fn kmalloc(&mut self, cx: &mut Cx, k: &Kmalloc) -> Result<(), Halt> {
         let cache = cx.with(|sim| {
-            let c = sim.mem_ref().caches;
+            let c = sim.kernel_ref().caches;
             match (&k.cache, k.size) {
-                (Some(name), _) => caches::Kind::from_name(name).map(|kind| c.of(kind)),
+                (Some(name), _) => CacheKind::from_name(name).map(|kind| c.of(kind)),
                 (None, size) => c.kmalloc(size.map_or(1, |s| s.0 as u32)),
             }
         });

@@ -7,7 +7,7 @@
 use super::spec::{FileRef, Step, Steps};
 use super::things::Things;
 use super::{endless, limits, recorded};
-use crate::kmem::caches;
+use crate::kmem::caches::CacheKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -321,7 +321,7 @@ impl<'a> Names<'a> {
             Step::Exec(image) => self.known("image", image, self.images.iter().copied(), place),
             Step::Kmalloc(k) => match (&k.cache, k.size) {
                 (Some(name), None) => {
-                    let kinds = caches::Kind::all().map(caches::Kind::name);
+                    let kinds = CacheKind::all().map(CacheKind::name);
                     self.known("slab cache", name, kinds, place)
                 }
                 _ => Ok(()),

@@ -185,7 +185,7 @@ impl Actor {
             let Some(&file) = self.pick(&next).first() else {
                 break;
             };
-            let len = cx.with(|sim| sim.mem_ref().vfs.node(file).pages);
+            let len = cx.with(|sim| sim.kernel_ref().vfs.node(file).pages);
             let n = u64::from(len).min(left);
             self.read_called(cx, file, 0, Some(n as u32), 0)?;
             left -= n;

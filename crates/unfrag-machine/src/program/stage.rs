@@ -4,10 +4,11 @@
 use super::names::{Place, Wrong};
 use super::spec::Steps;
 use super::things::Things;
+use crate::channels::PROGRAM;
 use crate::engine::{Nanos, Rng};
+use crate::error::Fail;
 use crate::fs::tree::{Plan, Tree};
 use crate::fs::{FsId, NodeId, Store};
-use crate::mm::{Fail, PROGRAM};
 use crate::scenario::{Obstacles, Percent};
 use crate::{Channel, Sim, TaskId};
 use serde::Serialize;
@@ -242,7 +243,7 @@ fn does_not_fit(place: Place, on: &str, why: Fail) -> Wrong {
 impl Sim {
     /// The files that file systems are in, each with the name of its file system.
     fn images(&self) -> impl Iterator<Item = (String, NodeId)> + '_ {
-        let vfs = &self.mem_ref().vfs;
+        let vfs = &self.kernel_ref().vfs;
         vfs.systems().iter().filter_map(|s| match s.store {
             Store::Loop(l) => Some((s.name.to_string(), vfs.loops[usize::from(l)].image())),
             Store::Disk { .. } | Store::Memory => None,
@@ -254,7 +255,7 @@ impl Sim {
     /// # Panics
     /// If there is none.
     pub(super) fn checked_file_system(&self, name: &str) -> FsId {
-        let systems = self.mem_ref().vfs.systems();
+        let systems = self.kernel_ref().vfs.systems();
         match systems.iter().position(|s| &*s.name == name) {
             Some(i) => FsId(i as u8),
             None => panic!("the scenario was not checked: no file system `{name}`"),

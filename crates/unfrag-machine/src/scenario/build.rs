@@ -5,7 +5,7 @@ use super::kernel::Kernel;
 use super::{Layout, zones};
 use crate::block::{Cfq, CongestionWake, CryptConfig, DeviceId, DiskConfig, SECTOR};
 use crate::config::{MachineConfig, SchedConfig};
-use crate::engine::{Fair, Turns};
+use crate::engine::{Fair, Policy};
 use crate::fs::{self, FsConfig, FsId, Store};
 use crate::kmem::caches::Word;
 use crate::mm::swap::SwapConfig;
@@ -73,10 +73,10 @@ impl Machine {
             sysctl: kernel.sysctl,
             costs: calibration.costs,
             sched: SchedConfig {
-                turns: match (&self.scheduler.quantum, kernel.turns) {
-                    (Some(q), _) => Turns::Fair(Fair::rounds(q.get_ref().0)),
-                    (None, Turns::Fair(f)) => Turns::Fair(f.on(cpus)),
-                    (None, Turns::Arrays) => Turns::Arrays,
+                policy: match (&self.scheduler.quantum, kernel.turns) {
+                    (Some(q), _) => Policy::Fair(Fair::rounds(q.get_ref().0)),
+                    (None, Policy::Fair(f)) => Policy::Fair(f.on(cpus)),
+                    (None, Policy::Arrays) => Policy::Arrays,
                 },
                 kthread_nice: kernel.kthread_nice,
                 irq_cpu: self.scheduler.irq_cpu.as_ref().map_or(0, |c| *c.get_ref()),
@@ -113,7 +113,7 @@ impl Machine {
                         );
                     };
                     let root = sim.root(fs);
-                    let image = sim.world().mem.vfs.add_node(root, false);
+                    let image = sim.world().kernel.vfs.add_node(root, false);
                     Store::Loop(sim.setup_loop(image))
                 }
                 (None, None) => Store::Memory,

@@ -1,6 +1,6 @@
 //! The kernel that a scenario runs on.
 
-use crate::engine::{Fair, MS, Nanos, Turns, US};
+use crate::engine::{Fair, MS, Nanos, Policy, US};
 use crate::mm::MemConfig;
 use unfrag::kernel::PRESETS;
 use unfrag::{Rules, Sysctl, preset};
@@ -24,7 +24,7 @@ pub struct Kernel {
     /// specification is silent; the change log of 2.6.30 says so.
     pub shmem_second_round: bool,
     /// How its programs share a CPU, with the settings for a single one.
-    pub turns: Turns,
+    pub turns: Policy,
     /// Nice of its threads: -5 in 2.6.24 to 2.6.31, as lists of processes of that time show (of 2.6.27
     /// and 2.6.31 for kswapd, kjournald and kcryptd; not for pdflush), else 0 (2.6.32 and later).
     pub kthread_nice: i8,
@@ -57,8 +57,8 @@ const DIRTY_RATIOS: [(&str, (u64, u64)); 3] = [
 ];
 
 /// Settings of equal shares: time for a turn each, shortest turn, lead that preempts, a sleeper's credit.
-const fn fair(latency: Nanos, shortest: Nanos, wakeup: Nanos, credit: Nanos) -> Turns {
-    Turns::Fair(Fair {
+const fn fair(latency: Nanos, shortest: Nanos, wakeup: Nanos, credit: Nanos) -> Policy {
+    Policy::Fair(Fair {
         latency,
         min_granularity: shortest,
         wakeup_granularity: wakeup,
@@ -70,8 +70,8 @@ const fn fair(latency: Nanos, shortest: Nanos, wakeup: Nanos, credit: Nanos) -> 
 /// manuals of the time give the settings (SLES 11 for 8 CPUs: 80, 16 and 20 ms, four times one CPU's),
 /// change logs those of 2.6.32 and 2.6.35 and that a sleeper's credit is halved from 2.6.32 on. 6.6 and
 /// later go by virtual deadlines, with a turn of 0.7 ms; here as equal shares without credit.
-const TURNS: [(&str, Turns); 5] = [
-    ("2.6.14", Turns::Arrays),
+const TURNS: [(&str, Policy); 5] = [
+    ("2.6.14", Policy::Arrays),
     ("2.6.24", fair(20 * MS, 4 * MS, 5 * MS, 20 * MS)),
     ("2.6.32-rc6", fair(5 * MS, MS, MS, 2_500 * US)),
     ("2.6.36", fair(6 * MS, 750 * US, MS, 3 * MS)),
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!((nice("v19"), nice("2.6.31")), (Ok(0), Ok(-5)));
         assert_eq!((nice("2.6.32-rc6"), nice("6.1")), (Ok(0), Ok(0)));
         let turns = |name| match Kernel::preset(name).map(|k| k.turns) {
-            Ok(Turns::Fair(f)) => Some(f.latency / MS),
+            Ok(Policy::Fair(f)) => Some(f.latency / MS),
             _ => None,
         };
         let latencies = [

@@ -47,12 +47,12 @@ fn is_easy(what: &str) -> bool {
 impl Sim {
     /// What stands in the way in each zone, at present.
     pub fn obstacles(&self) -> Vec<Obstacles> {
-        let (m, mem) = (self.manager_ref().inspect(), self.mem_ref());
-        let mut what: Vec<Option<&'static str>> = vec![None; mem.frames.len()];
+        let (m, kernel) = (self.manager_ref().inspect(), self.kernel_ref());
+        let mut what: Vec<Option<&'static str>> = vec![None; kernel.frames.len()];
         let mut set = |pfn: u64, order: u8, name| {
             what[pfn as usize..][..1 << order].fill(Some(name));
         };
-        for (pfn, info) in mem.frames.owned() {
+        for (pfn, info) in kernel.frames.owned() {
             match info.owner() {
                 Owner::None => {}
                 Owner::File(_) => set(pfn.0, 0, "file"),
@@ -61,7 +61,7 @@ impl Sim {
                 Owner::Kernel(u) => set(pfn.0, info.index as u8, u.name()),
             }
         }
-        for (pfn, order, cache) in mem.kmem.blocks() {
+        for (pfn, order, cache) in kernel.kmem.blocks() {
             set(pfn.into(), order, cache);
         }
         for z in m.zones() {

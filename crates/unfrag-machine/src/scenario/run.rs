@@ -249,7 +249,7 @@ impl Run {
         o.cpu = cpu_use(sim);
         o.kswapd_cpu_ns = kswapd_cpu(sim);
         o.counters = sim.vm_counters();
-        o.slabs = sim.mem_ref().kmem.views().collect();
+        o.slabs = sim.kernel_ref().kmem.views().collect();
         o.alloc_failures = sim.world_ref().alloc_failures().clone();
         o.programs = self.stage.report();
         o.devices = sim.block.all_stats();
@@ -267,14 +267,14 @@ impl Run {
 impl Sim {
     /// Events since the start, by name.
     pub fn vm_counters(&self) -> BTreeMap<&'static str, u64> {
-        let (m, vm) = (self.manager_ref().inspect(), &self.mem_ref().counters);
+        let (m, vm) = (self.manager_ref().inspect(), &self.kernel_ref().counters);
         let (c, r) = (m.counters(), m.reclaim_counters());
         let congestion = self.block.congestion();
         BTreeMap::from([
             ("pgalloc", c.pgalloc),
             ("pgfree", c.pgfree),
             ("alloc_failed", c.alloc_failed),
-            ("network_frames_lost", self.mem_ref().net.totals().lost),
+            ("network_frames_lost", self.kernel_ref().net.totals().lost),
             ("slow_path", c.slow_path),
             ("kswapd_wakeups", c.kswapd_wakeups),
             ("pgscan_kswapd", r.pgscan_kswapd),

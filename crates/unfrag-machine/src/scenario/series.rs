@@ -127,7 +127,7 @@ pub(super) fn cpu_use(sim: &Sim) -> CpuUse {
 
 /// CPU time of kswapd so far, of all nodes'.
 pub(super) fn kswapd_cpu(sim: &Sim) -> Nanos {
-    let tasks = sim.mem_ref().kswapd.iter();
+    let tasks = sim.kernel_ref().kswapd.iter();
     let times = tasks.filter_map(|&t| sim.task_times(t));
     times.map(|t| t.user + t.system).sum()
 }
@@ -135,7 +135,7 @@ pub(super) fn kswapd_cpu(sim: &Sim) -> Nanos {
 impl MemoryByUse {
     /// At present.
     pub fn of(sim: &Sim) -> MemoryByUse {
-        let (m, mem) = (sim.manager_ref().inspect(), sim.mem_ref());
+        let (m, kernel) = (sim.manager_ref().inspect(), sim.kernel_ref());
         let mut u = MemoryByUse::default();
         let mut managed = 0;
         for z in m.zones() {
@@ -147,7 +147,7 @@ impl MemoryByUse {
             u.file += on(Lru::InactiveFile) + on(Lru::ActiveFile) + lru.isolated[1];
         }
         use crate::mm::frames::Use;
-        let uses = mem.frames.uses();
+        let uses = kernel.frames.uses();
         let of = |what: Use| uses[what as usize];
         u.page_tables = of(Use::Table);
         u.stacks = of(Use::Stack);
@@ -156,9 +156,9 @@ impl MemoryByUse {
         u.pinned = of(Use::Pinned);
         let named = u.free + u.anon + u.file + u.page_tables + u.stacks + u.slab + u.network;
         u.other = managed.saturating_sub(named + u.pinned);
-        u.dirty = mem.vfs.dirty.nr_dirty;
-        u.writeback = mem.vfs.dirty.nr_writeback;
-        if let Some(s) = &mem.swap {
+        u.dirty = kernel.vfs.dirty.nr_dirty;
+        u.writeback = kernel.vfs.dirty.nr_writeback;
+        if let Some(s) = &kernel.swap {
             u.swap_writeback = s.writeback;
             u.swap_used = u64::from(s.config.pages - s.free());
         }
@@ -174,7 +174,7 @@ fn free_blocks(nr_free: &[u64; ORDER_SLOTS]) -> [u64; ORDERS] {
 impl Sample {
     /// The machine at present.
     pub fn of(sim: &Sim) -> Sample {
-        let (m, vm) = (sim.manager_ref().inspect(), &sim.mem_ref().counters);
+        let (m, vm) = (sim.manager_ref().inspect(), &sim.kernel_ref().counters);
         Sample {
             at_ns: sim.now(),
             memory: MemoryByUse::of(sim),

@@ -1,7 +1,7 @@
 //! Time: sleeps, ticks, timeouts, limits.
 
-use super::super::{Channel, Ended, MS, SEC, Spec, US, Waited};
 use super::{Log, free_machine};
+use crate::engine::{Channel, Ended, MS, SEC, Spec, US, Waited};
 
 const C: Channel = Channel::new(Channel::FIRST_FREE, 7);
 

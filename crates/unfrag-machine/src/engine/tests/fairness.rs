@@ -1,7 +1,8 @@
 //! Who gets how much of the CPUs.
 
-use super::super::{Channel, Engine, MS, Priority, SEC, Spec, TaskId, US};
 use super::{Log, config, free_machine};
+use crate::engine::{Channel, MS, Priority, SEC, Spec, TaskId, US};
+use crate::kernel::Engine;
 
 fn hogs(m: &mut Engine, n: usize) -> Vec<TaskId> {
     (0..n)

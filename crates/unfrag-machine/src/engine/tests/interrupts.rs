@@ -1,7 +1,8 @@
 //! Interrupts and code outside of the machine.
 
-use super::super::{Channel, Engine, MS, SEC, Spec, US};
 use super::{Log, config, free_machine};
+use crate::engine::{Channel, MS, SEC, Spec, US};
+use crate::kernel::{Engine, Sim};
 
 #[test]
 fn an_interrupt_takes_the_time_of_the_task_that_it_interrupts() {
@@ -80,7 +81,7 @@ fn a_task_that_an_interrupt_wakes_runs_when_it_is_over() {
 
 #[test]
 fn what_runs_outside_of_the_machine_takes_no_time() {
-    fn sample(sim: &mut crate::Sim, log: Log) {
+    fn sample(sim: &mut Sim, log: Log) {
         log.note(sim.now(), "sample");
         let next = sim.now() + MS;
         sim.at(next, move |sim| sample(sim, log));

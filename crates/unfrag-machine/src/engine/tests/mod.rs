@@ -3,11 +3,12 @@
 mod clock;
 mod fairness;
 mod interrupts;
+mod policy;
 mod tasks;
-mod turns;
 
-use super::{Engine, Fair, Nanos, Turns};
 use crate::config::MachineConfig;
+use crate::engine::{Fair, Nanos, Policy};
+use crate::kernel::Engine;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -26,7 +27,7 @@ fn free_config(cpus: usize) -> MachineConfig {
 /// With turns of 100 µs, so that much happens in little time.
 fn config(cpus: usize) -> MachineConfig {
     let mut config = MachineConfig::flat(4096, cpus, unfrag::preset("2.6.32").unwrap().rules);
-    config.sched.turns = Turns::Fair(Fair::rounds(100_000));
+    config.sched.policy = Policy::Fair(Fair::rounds(100_000));
     config
 }
 

@@ -1,7 +1,8 @@
 //! Tasks: birth, death, waiting, order.
 
-use super::super::{Channel, Ended, Engine, MS, Nanos, Priority, Rng, SEC, Spec, US, Waited};
 use super::{Log, config, free_machine};
+use crate::engine::{Channel, Ended, MS, Nanos, Priority, Rng, SEC, Spec, US, Waited};
+use crate::kernel::Engine;
 
 const C: Channel = Channel::new(300, 0);
 

@@ -11,7 +11,7 @@ use crate::scenario::zones;
 use std::ops::Range;
 use toml::Spanned;
 
-/// Turns of tasks that a scheduler may have, in nanoseconds.
+/// Policy of tasks that a scheduler may have, in nanoseconds.
 const LEAST_QUANTUM: u64 = 10_000;
 const MOST_QUANTUM: u64 = 10_000_000_000;
 

@@ -9,7 +9,7 @@ mod runs;
 use super::{Kernel, Scenario, ScenarioError};
 use crate::Calibration;
 use crate::block::{CongestionWake, DeviceId, Fault, SECTOR};
-use crate::engine::{Fair, MS, SEC, Turns, US};
+use crate::engine::{Fair, MS, Policy, SEC, US};
 use crate::kmem::caches::Word;
 
 const SMALL: &str = include_str!("small.toml");
@@ -43,7 +43,7 @@ fn a_machine_is_what_the_file_says_and_standard_otherwise() {
         .unwrap()
         .config(&kernel("2.6.31"), &Calibration::standard(), 7);
     assert_eq!((c.seed, c.cpus, c.hz), (7, 2, 250));
-    assert_eq!(c.sched.turns, Turns::Fair(Fair::rounds(MS)));
+    assert_eq!(c.sched.policy, Policy::Fair(Fair::rounds(MS)));
     assert_eq!(c.sched.irq_cpu, 1);
     assert_eq!((c.costs.crypt_page, c.costs.interrupt), (20 * US, US));
     let standard = Calibration::standard();

@@ -1,0 +1,5 @@
+//! Receiving.
+
+mod receive;
+#[cfg(test)]
+mod tests;
