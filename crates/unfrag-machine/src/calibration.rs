@@ -6,8 +6,8 @@
 
 use crate::config::Costs;
 use crate::engine::Nanos;
+use crate::input::{ScenarioError, Time};
 use crate::mm::MemCosts;
-use crate::scenario::{ScenarioError, Time};
 use std::collections::BTreeMap;
 use toml::Spanned;
 

@@ -24,6 +24,7 @@ pub mod config;
 pub mod engine;
 pub mod error;
 pub mod fs;
+pub mod input;
 pub mod kernel;
 pub mod kmem;
 pub mod mm;

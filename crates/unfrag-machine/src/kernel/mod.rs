@@ -11,6 +11,7 @@ pub mod mm;
 mod net;
 mod sim;
 mod state;
+mod vmstat;
 
 pub(crate) use cpu_time::BATCH;
 pub use sim::{Cx, Engine, Sim, World};

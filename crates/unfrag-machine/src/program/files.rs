@@ -2,7 +2,7 @@
 
 use super::actor::{Actor, Halt};
 use super::spec::{Churn, CopyTree, Create, FileRef, Pick, Read, ReadTree, Unpack, Write};
-use super::stage::LiveTree;
+use super::workload::LiveTree;
 use crate::Cx;
 use crate::engine::Nanos;
 use crate::error::Fail;
@@ -26,10 +26,10 @@ impl Actor {
         };
         let n = of.files.draw(&mut self.rng);
         let name = self.name(&of.tree);
-        let mut state = self.stage.state();
+        let mut state = self.workload.state();
         let Some(live) = state.trees.get_mut(&name) else {
             drop(state);
-            self.stage.note_missing("tree", &name);
+            self.workload.note_missing("tree", &name);
             return vec![];
         };
         let len = live.tree.files.len();
@@ -149,10 +149,10 @@ impl Actor {
         let tree = c.tree.as_ref().map(|t| self.name(t));
         let dir = match (&tree, &c.on) {
             (Some(name), _) => {
-                let state = self.stage.state();
+                let state = self.workload.state();
                 let Some(live) = state.trees.get(name) else {
                     drop(state);
-                    self.stage.note_missing("tree", name);
+                    self.workload.note_missing("tree", name);
                     return Ok(());
                 };
                 let dirs = &live.tree.dirs;
@@ -171,7 +171,7 @@ impl Actor {
         let pages = c.size.pages(&mut self.rng);
         let written = self.write_file(cx, file, pages, false, c.each.0);
         {
-            let mut state = self.stage.state();
+            let mut state = self.workload.state();
             if let Some(name) = &c.name {
                 let name = self.name(name);
                 state.files.insert(name, file);
@@ -198,13 +198,13 @@ impl Actor {
 
     pub(super) fn unlink(&mut self, cx: &mut Cx, name: &str) {
         let name = self.name(name);
-        let gone = self.stage.state().files.remove(&name);
+        let gone = self.workload.state().files.remove(&name);
         match gone {
             Some(file) => {
                 cx.remove_node(self.who, file);
                 cx.pay();
             }
-            None => self.stage.note_missing("file", &name),
+            None => self.workload.note_missing("file", &name),
         }
     }
 
@@ -225,8 +225,8 @@ impl Actor {
     pub(super) fn unpack(&mut self, cx: &mut Cx, u: &Unpack) -> Result<(), Halt> {
         let fs = self.fs(cx, &u.on);
         let root = cx.with(|sim| sim.root(fs));
-        let stage = self.stage.clone();
-        let Some(plan) = stage.plans.get(&u.like) else {
+        let workload = self.workload.clone();
+        let Some(plan) = workload.plans.get(&u.like) else {
             panic!("the scenario was not checked: no tree `{}`", u.like)
         };
         let mut tree = Default::default();
@@ -258,14 +258,19 @@ impl Actor {
             tree,
             ..LiveTree::default()
         };
-        self.stage.state().trees.insert(name, live);
+        self.workload.state().trees.insert(name, live);
     }
 
     fn tree(&self, name: &str) -> Option<crate::fs::tree::Tree> {
         let name = self.name(name);
-        let tree = self.stage.state().trees.get(&name).map(|t| t.tree.clone());
+        let tree = self
+            .workload
+            .state()
+            .trees
+            .get(&name)
+            .map(|t| t.tree.clone());
         if tree.is_none() {
-            self.stage.note_missing("tree", &name);
+            self.workload.note_missing("tree", &name);
         }
         tree
     }
@@ -273,9 +278,9 @@ impl Actor {
     /// A file by name.
     pub(super) fn file(&self, name: &str) -> Option<NodeId> {
         let name = self.name(name);
-        let file = self.stage.file(&name);
+        let file = self.workload.file(&name);
         if file.is_none() {
-            self.stage.note_missing("file", &name);
+            self.workload.note_missing("file", &name);
         }
         file
     }
@@ -294,7 +299,7 @@ impl Actor {
 
     pub(super) fn remove_tree(&mut self, cx: &mut Cx, name: &str) {
         let name = self.name(name);
-        let gone = self.stage.state().trees.remove(&name);
+        let gone = self.workload.state().trees.remove(&name);
         match gone {
             Some(live) => {
                 for file in live.made {
@@ -302,7 +307,7 @@ impl Actor {
                 }
                 cx.remove_tree(self.who, live.tree);
             }
-            None => self.stage.note_missing("tree", &name),
+            None => self.workload.note_missing("tree", &name),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Steps inside the kernel: objects, large blocks, the network, counters.
 
 use super::actor::{Actor, Halt};
+use super::report::{Attempt, HighOrderReport, Mark};
 use super::spec::{HighOrder, Kmalloc, Receive, Rights};
-use super::stage::{Attempt, HighOrderReport, Mark};
 use crate::Cx;
 use crate::error::Fail;
 use crate::kmem::caches::CacheKind;
@@ -92,7 +92,7 @@ impl Actor {
             order: h.order,
             attempts,
         };
-        self.stage.state().report.high_order.push(report);
+        self.workload.state().report.high_order.push(report);
         Ok(())
     }
 
@@ -144,7 +144,7 @@ impl Actor {
             counters,
             obstacles,
         };
-        self.stage.state().report.marks.push(mark);
+        self.workload.state().report.marks.push(mark);
     }
 }
 

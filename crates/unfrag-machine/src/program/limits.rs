@@ -1,7 +1,7 @@
 //! Whether the numbers in steps can be: what no machine does, and what would run without end.
 
-use super::names::{Place, Wrong};
 use super::spec::{Pattern, Step};
+use crate::input::{Mistake, ScenarioPart};
 
 /// Pages of the longest area: 256 GiB. The tables of a longer one do not fit into the computer that simulates.
 pub(super) const MOST_AREA: u64 = 64 << 20;
@@ -13,8 +13,8 @@ pub(super) const MOST_NODES: u64 = 20_000_000;
 ///
 /// # Errors
 /// What cannot be, and what can.
-pub(super) fn check(step: &Step, place: &Place) -> Result<(), Wrong> {
-    let wrong = |message: String, help: &str| Err(Wrong::new(place, message, help));
+pub(super) fn check(step: &Step, place: &ScenarioPart) -> Result<(), Mistake> {
+    let wrong = |message: String, help: &str| Err(Mistake::new(place, message, help));
     let order = |order: u8| match order <= unfrag::MAX_ORDER {
         true => Ok(()),
         false => wrong(

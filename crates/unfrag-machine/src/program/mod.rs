@@ -3,7 +3,7 @@
 //! - [`things`], [`spec`]: what a scenario says of files and images, and of steps. [`draw`]: amounts
 //!   left to chance. [`names`]: whether the names in it mean something.
 //!   `limits`: whether its numbers can be. `endless`: whether programs that start programs come to an end.
-//! - [`stage`]: what the tasks of a run share: trees, files, meeting points, results.
+//! - [`workload`]: what the tasks of a run share: trees, files, meeting points, results.
 //! - [`actor`]: a process that runs steps. `files`, `jobs`, `kernel`: what its steps do.
 //!   [`recorded`]: what a recorded process did, as one step.
 //!
@@ -11,21 +11,27 @@
 //! leave: files, and what it said.
 
 pub mod actor;
-pub mod draw;
-mod endless;
+pub mod amount;
 mod files;
+mod idle_rounds;
+pub mod initial_files;
 mod jobs;
 mod kernel;
-pub(super) mod limits;
+mod limits;
+mod memory;
 pub mod names;
 pub mod recorded;
+mod recorded_step;
+mod recursion;
+pub mod report;
+mod scattered;
 pub mod spec;
-pub mod stage;
 #[cfg(test)]
 mod tests;
-pub mod things;
+pub mod workload;
 
 pub use actor::{Actor, Role};
+pub use initial_files::InitialFiles;
+pub use report::ProgramReport;
 pub use spec::{Step, Steps};
-pub use stage::{Stage, StageReport};
-pub use things::Things;
+pub use workload::Workload;

@@ -3,9 +3,9 @@
 //! Names are in kebab-case. A step is a table with one key, `{ compute = "20 ms" }`, or a bare word,
 //! `"exit"`. `{number}` in the name of a tree or a file stands for the number of the task.
 
-use super::draw::{Count, Draw};
+use super::amount::{Amount, Count};
 use super::recorded::Behaviour;
-use crate::scenario::{Bytes, Percent, Rate, Time};
+use crate::input::{Bytes, Percent, Rate, Time};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
@@ -20,9 +20,9 @@ pub type Steps = Rc<[Step]>;
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Step {
     /// Uses the CPU for its own work.
-    Compute(Draw<Time>),
+    Compute(Amount<Time>),
     /// Waits.
-    Sleep(Draw<Time>),
+    Sleep(Amount<Time>),
     /// Makes an anonymous area longer (`brk`, `mmap`); it begins with nothing.
     Grow(Grow),
     /// Uses memory.
@@ -87,6 +87,24 @@ pub enum Step {
     Unkillable,
 }
 
+impl Step {
+    /// Steps inside of this one.
+    pub(crate) fn inner(&self) -> &[Step] {
+        match self {
+            Step::Repeat(r) => &r.steps,
+            _ => &[],
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn inner_mut(&mut self) -> &mut [Step] {
+        match self {
+            Step::Repeat(r) => &mut r.steps,
+            _ => &mut [],
+        }
+    }
+}
+
 fn heap() -> String {
     "heap".to_owned()
 }
@@ -95,8 +113,8 @@ fn yes() -> bool {
     true
 }
 
-fn one() -> Draw<Count> {
-    Draw::fixed(1)
+fn one() -> Amount<Count> {
+    Amount::fixed(1)
 }
 
 /// [`Step::Grow`]
@@ -107,7 +125,7 @@ pub struct Grow {
     #[serde(default = "heap")]
     pub area: String,
     /// By how much.
-    pub size: Draw<Bytes>,
+    pub size: Amount<Bytes>,
 }
 
 /// Order in which pages are used.
@@ -144,7 +162,7 @@ pub struct Touch {
     #[serde(default = "heap")]
     pub area: String,
     /// How much of it, from its beginning; all, if not given.
-    pub size: Option<Draw<Bytes>>,
+    pub size: Option<Amount<Bytes>>,
     /// With `size`: the part after the one that was touched so before, around and around, instead of
     /// its first.
     #[serde(default)]
@@ -157,7 +175,7 @@ pub struct Touch {
     pub write: bool,
     /// How often.
     #[serde(default = "one")]
-    pub times: Draw<Count>,
+    pub times: Amount<Count>,
     /// The program's own work for each page.
     #[serde(default)]
     pub each: Time,
@@ -229,7 +247,7 @@ pub struct OfTree {
     pub pick: Pick,
     /// How many.
     #[serde(default = "one")]
-    pub files: Draw<Count>,
+    pub files: Amount<Count>,
 }
 
 /// Which files of a tree.
@@ -255,7 +273,7 @@ pub struct Read {
     #[serde(default)]
     pub at: Bytes,
     /// How much; to its end, if not given.
-    pub size: Option<Draw<Bytes>>,
+    pub size: Option<Amount<Bytes>>,
     /// By mapping it instead of reading.
     #[serde(default)]
     pub mapped: bool,
@@ -271,7 +289,7 @@ pub struct Write {
     /// The file.
     pub file: String,
     /// How much.
-    pub size: Draw<Bytes>,
+    pub size: Amount<Bytes>,
     /// At its end; otherwise from its beginning.
     #[serde(default)]
     pub append: bool,
@@ -294,7 +312,7 @@ pub struct Create {
     /// Its name, if other steps use it.
     pub name: Option<String>,
     /// Its size.
-    pub size: Draw<Bytes>,
+    pub size: Amount<Bytes>,
     /// The program's own work for each page.
     #[serde(default)]
     pub each: Time,
@@ -307,14 +325,14 @@ pub struct Churn {
     /// The file system.
     pub on: String,
     /// Files.
-    pub files: Draw<Count>,
+    pub files: Amount<Count>,
     /// Size of each.
     #[serde(default = "nothing")]
-    pub size: Draw<Bytes>,
+    pub size: Amount<Bytes>,
 }
 
-fn nothing() -> Draw<Bytes> {
-    Draw::fixed(0)
+fn nothing() -> Amount<Bytes> {
+    Amount::fixed(0)
 }
 
 /// [`Step::Unpack`]
@@ -365,7 +383,7 @@ pub struct Fork {
     pub program: String,
     /// How many, one after the other.
     #[serde(default = "one")]
-    pub count: Draw<Count>,
+    pub count: Amount<Count>,
     /// Waits for each.
     #[serde(default = "yes")]
     pub wait: bool,
@@ -392,7 +410,7 @@ pub struct Kmalloc {
     pub size: Option<Bytes>,
     /// How many objects.
     #[serde(default = "one")]
-    pub count: Draw<Count>,
+    pub count: Amount<Count>,
     /// Rights.
     #[serde(default)]
     pub rights: Rights,
@@ -415,7 +433,7 @@ pub struct Barrier {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Repeat {
     /// How often.
-    pub times: Option<Draw<Count>>,
+    pub times: Option<Amount<Count>>,
     /// Or for how long; a round that began is finished.
     #[serde(rename = "for")]
     pub lasting: Option<Time>,
@@ -430,7 +448,7 @@ pub struct Repeat {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Parallel {
     /// Jobs.
-    pub jobs: Draw<Count>,
+    pub jobs: Amount<Count>,
     /// Most of them at a time.
     pub at_most: u32,
     /// What each does.

@@ -1,8 +1,9 @@
 //! From a scenario's machine to the machine.
 
+use super::file::Layout;
 use super::file::{Disk, Elevator, Fault, FsKind, Machine};
 use super::kernel::Kernel;
-use super::{Layout, zones};
+use super::zones;
 use crate::block::{Cfq, CongestionWake, CryptConfig, DeviceId, DiskConfig, SECTOR};
 use crate::config::{MachineConfig, SchedConfig};
 use crate::engine::{Fair, Policy};
@@ -73,7 +74,7 @@ impl Machine {
             sysctl: kernel.sysctl,
             costs: calibration.costs,
             sched: SchedConfig {
-                policy: match (&self.scheduler.quantum, kernel.turns) {
+                policy: match (&self.scheduler.quantum, kernel.policy) {
                     (Some(q), _) => Policy::Fair(Fair::rounds(q.get_ref().0)),
                     (None, Policy::Fair(f)) => Policy::Fair(f.on(cpus)),
                     (None, Policy::Arrays) => Policy::Arrays,

@@ -4,9 +4,9 @@
 //! Names are in kebab-case, quantities carry their units, unknown keys are mistakes.
 
 use super::kernel_table::KernelTable;
-use super::units::{Bytes, Rate, Time};
-use crate::program::things::{FileSpec, ImageSpec, TreeSpec};
-use crate::program::{Step, Steps, Things};
+use crate::input::{Bytes, Rate, Time};
+use crate::program::initial_files::{FileSpec, ImageSpec, TreeSpec};
+use crate::program::{InitialFiles, Step, Steps};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -90,13 +90,13 @@ impl File {
     }
 
     /// What is there before the run begins.
-    pub fn things(&self) -> Things {
+    pub fn initial_files(&self) -> InitialFiles {
         fn plain<T: Clone>(map: &BTreeMap<Name, T>) -> BTreeMap<String, T> {
             let all = map.iter();
             all.map(|(name, t)| (name.get_ref().clone(), t.clone()))
                 .collect()
         }
-        Things {
+        InitialFiles {
             trees: plain(&self.trees),
             files: plain(&self.files),
             images: plain(&self.images),

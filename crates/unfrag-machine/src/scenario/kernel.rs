@@ -24,7 +24,7 @@ pub struct Kernel {
     /// specification is silent; the change log of 2.6.30 says so.
     pub shmem_second_round: bool,
     /// How its programs share a CPU, with the settings for a single one.
-    pub turns: Policy,
+    pub policy: Policy,
     /// Nice of its threads: -5 in 2.6.24 to 2.6.31, as lists of processes of that time show (of 2.6.27
     /// and 2.6.31 for kswapd, kjournald and kcryptd; not for pdflush), else 0 (2.6.32 and later).
     pub kthread_nice: i8,
@@ -70,7 +70,7 @@ const fn fair(latency: Nanos, shortest: Nanos, wakeup: Nanos, credit: Nanos) -> 
 /// manuals of the time give the settings (SLES 11 for 8 CPUs: 80, 16 and 20 ms, four times one CPU's),
 /// change logs those of 2.6.32 and 2.6.35 and that a sleeper's credit is halved from 2.6.32 on. 6.6 and
 /// later go by virtual deadlines, with a turn of 0.7 ms; here as equal shares without credit.
-const TURNS: [(&str, Policy); 5] = [
+const POLICIES: [(&str, Policy); 5] = [
     ("2.6.14", Policy::Arrays),
     ("2.6.24", fair(20 * MS, 4 * MS, 5 * MS, 20 * MS)),
     ("2.6.32-rc6", fair(5 * MS, MS, MS, 2_500 * US)),
@@ -105,7 +105,7 @@ impl Kernel {
             cfq_low_latency: is_since(LOW_LATENCY_SINCE),
             shmem_second_round: !is_since(SHMEM_DIRECT_SINCE),
             dirty_ratios: newest(&DIRTY_RATIOS, is_since),
-            turns: newest(&TURNS, is_since),
+            policy: newest(&POLICIES, is_since),
             kthread_nice: match is_since("2.6.24") && !is_since("2.6.32-rc6") {
                 true => -5,
                 false => 0,
@@ -146,7 +146,7 @@ mod tests {
         let nice = |name| Kernel::preset(name).map(|k| k.kthread_nice);
         assert_eq!((nice("v19"), nice("2.6.31")), (Ok(0), Ok(-5)));
         assert_eq!((nice("2.6.32-rc6"), nice("6.1")), (Ok(0), Ok(0)));
-        let turns = |name| match Kernel::preset(name).map(|k| k.turns) {
+        let policy = |name| match Kernel::preset(name).map(|k| k.policy) {
             Ok(Policy::Fair(f)) => Some(f.latency / MS),
             _ => None,
         };
@@ -160,7 +160,7 @@ mod tests {
             "6.18",
         ];
         assert_eq!(
-            latencies.map(turns),
+            latencies.map(policy),
             [None, Some(20), Some(20), Some(5), Some(5), Some(6), Some(0)]
         );
         let dirty = |name| Kernel::preset(name).map(|k| k.dirty_ratios);

@@ -3,7 +3,7 @@
 //! Every rule that the published experiments turn is a key of its own, so that a scenario can have one
 //! patch without those before it. What is not said is as the kernel has it.
 
-use super::{Kernel, Scenario, ScenarioError};
+use super::kernel::Kernel;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
@@ -167,7 +167,7 @@ impl Changes {
 
 impl KernelTable {
     /// The kernel, on another base if one is `asked` for; or what is wrong, and the way out.
-    fn kernel(&self, asked: Option<&str>) -> Result<Kernel, (String, String)> {
+    pub(super) fn kernel(&self, asked: Option<&str>) -> Result<Kernel, (String, String)> {
         let k = &self.0;
         let name = asked.or(k.name.as_deref()).unwrap_or(DEFAULT);
         let mut kernel = Kernel::preset(name).map_err(|e| (e, String::new()))?;
@@ -235,30 +235,5 @@ impl KernelTable {
         }
         kernel.changes = changes.0;
         Ok(kernel)
-    }
-}
-
-impl Scenario {
-    /// The kernel that this is made for; with the name of another one, that one with the same changes.
-    ///
-    /// # Errors
-    /// If there is no such kernel, or it cannot be changed so.
-    pub fn kernel(&self, asked: Option<&str>) -> Result<Kernel, ScenarioError> {
-        let Some(table) = &self.file.kernel else {
-            let kernel = KernelTable::default().kernel(asked);
-            return kernel.map_err(|(message, _)| self.error(message));
-        };
-        let kernel = table.get_ref().kernel(asked);
-        kernel.map_err(|(message, help)| {
-            // A name from elsewhere is no mistake of the file.
-            let error = match asked {
-                Some(_) => self.error(message),
-                None => self.error_at(table, message),
-            };
-            match help.is_empty() {
-                true => error,
-                false => error.help(help),
-            }
-        })
     }
 }

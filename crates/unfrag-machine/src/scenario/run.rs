@@ -3,12 +3,14 @@
 //! A run is a function of scenario, machine, kernel, calibration and seed; its outcome names them all.
 
 use super::file::{File, Machine, Priority};
+use super::kernel::Kernel;
+use super::parse::Scenario;
 use super::series::{CpuUse, MemoryByUse, Sample, ZoneSize, cpu_use, kswapd_cpu, zones};
-use super::{Kernel, ScenarioError};
 use crate::alloc_failure::AllocFailures;
 use crate::engine::{Ended, Nanos, TaskTimes, digest};
+use crate::input::ScenarioError;
 use crate::kmem::CacheView;
-use crate::program::{Actor, Role, Stage, StageReport};
+use crate::program::{Actor, ProgramReport, Role, Workload};
 use crate::{Calibration, Engine, Sim, Spec};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -74,7 +76,7 @@ pub struct Outcome {
     /// Allocations that failed, as the kernel reports them.
     pub alloc_failures: AllocFailures,
     /// What the programs have to tell.
-    pub programs: StageReport,
+    pub programs: ProgramReport,
     /// Samples.
     pub samples: Vec<Sample>,
     /// A digest of who ran when and where, and of the counters: equal runs have equal digests.
@@ -96,14 +98,14 @@ pub struct Progress {
 pub struct Run {
     /// The machine.
     pub engine: Engine,
-    stage: Rc<Stage>,
+    workload: Rc<Workload>,
     outcome: Outcome,
     tasks: Rc<RefCell<Vec<TaskOutcome>>>,
     sample: Nanos,
     limit: Nanos,
 }
 
-impl super::Scenario {
+impl Scenario {
     /// The machine with its file systems mounted and the tasks about to start.
     ///
     /// # Errors
@@ -122,9 +124,9 @@ impl super::Scenario {
         machine.mount(sim);
         sim.start_daemons();
         let tasks = Rc::new(RefCell::new(Vec::new()));
-        let stage = Stage::set_up(&self.file.things(), self.file.steps(), sim, seed)
+        let workload = Workload::set_up(&self.file.initial_files(), self.file.steps(), sim, seed)
             .map_err(|e| self.wrong(e))?;
-        start_tasks(sim, &self.file, &stage, &tasks);
+        start_tasks(sim, &self.file, &workload, &tasks);
         let outcome = Outcome {
             scenario: self.file.name.get_ref().clone(),
             machine: machine.name.get_ref().clone(),
@@ -143,13 +145,13 @@ impl super::Scenario {
             devices: BTreeMap::new(),
             slabs: Vec::new(),
             alloc_failures: AllocFailures::default(),
-            programs: StageReport::default(),
+            programs: ProgramReport::default(),
             samples: Vec::new(),
             trace_hash: String::new(),
         };
         Ok(Run {
             engine,
-            stage,
+            workload,
             outcome,
             tasks,
             sample: self.file.sample.get_ref().0,
@@ -161,7 +163,7 @@ impl super::Scenario {
 fn start_tasks(
     sim: &mut Sim,
     file: &File,
-    stage: &Rc<Stage>,
+    workload: &Rc<Workload>,
     outcomes: &Rc<RefCell<Vec<TaskOutcome>>>,
 ) {
     for entry in &file.tasks {
@@ -180,7 +182,7 @@ fn start_tasks(
                 name: name.clone(),
                 number,
             };
-            let (steps, stage) = (file.programs[program].steps.clone(), stage.clone());
+            let (steps, workload) = (file.programs[program].steps.clone(), workload.clone());
             let index = outcomes.borrow().len();
             outcomes.borrow_mut().push(TaskOutcome {
                 name: name.to_string(),
@@ -198,7 +200,7 @@ fn start_tasks(
                     cx.sleep(at);
                 }
                 told.borrow_mut()[index].started_ns = Some(cx.now());
-                let failed = Actor::perform(cx, &stage, role, &steps).err();
+                let failed = Actor::perform(cx, &workload, role, &steps).err();
                 let (now, times) = (cx.now(), cx.times());
                 let done = &mut told.borrow_mut()[index];
                 let TaskTimes {
@@ -251,7 +253,7 @@ impl Run {
         o.counters = sim.vm_counters();
         o.slabs = sim.kernel_ref().kmem.views().collect();
         o.alloc_failures = sim.world_ref().alloc_failures().clone();
-        o.programs = self.stage.report();
+        o.programs = self.workload.report();
         o.devices = sim.block.all_stats();
         o.samples.push(Sample::of(sim));
         let seen = o
@@ -261,67 +263,5 @@ impl Run {
         let hash = seen.fold(sim.trace_hash(), |hash, &n| digest(hash, n));
         o.trace_hash = format!("{hash:016x}");
         o
-    }
-}
-
-impl Sim {
-    /// Events since the start, by name.
-    pub fn vm_counters(&self) -> BTreeMap<&'static str, u64> {
-        let (m, vm) = (self.manager_ref().inspect(), &self.kernel_ref().counters);
-        let (c, r) = (m.counters(), m.reclaim_counters());
-        let congestion = self.block.congestion();
-        BTreeMap::from([
-            ("pgalloc", c.pgalloc),
-            ("pgfree", c.pgfree),
-            ("alloc_failed", c.alloc_failed),
-            ("network_frames_lost", self.kernel_ref().net.totals().lost),
-            ("slow_path", c.slow_path),
-            ("kswapd_wakeups", c.kswapd_wakeups),
-            ("pgscan_kswapd", r.pgscan_kswapd),
-            ("pgscan_direct", r.pgscan_direct),
-            ("pgsteal_kswapd", r.pgsteal_kswapd),
-            ("pgsteal_direct", r.pgsteal_direct),
-            ("allocstall", r.allocstall),
-            ("pgscan_direct_throttle", r.pgscan_direct_throttle),
-            ("pageoutrun", r.pageoutrun),
-            ("pgactivate", r.pgactivate),
-            ("pgdeactivate", r.pgdeactivate),
-            ("pgrefill", r.pgrefill),
-            ("nr_vmscan_write", r.nr_vmscan_write),
-            ("pgrotated", r.pgrotated),
-            (
-                "kswapd_low_wmark_hit_quickly",
-                r.kswapd_low_wmark_hit_quickly,
-            ),
-            (
-                "kswapd_high_wmark_hit_quickly",
-                r.kswapd_high_wmark_hit_quickly,
-            ),
-            ("kswapd_skip_congestion_wait", r.kswapd_skip_congestion_wait),
-            ("oom_kill", vm.oom_victims),
-            ("out_of_memory", r.oom_kill),
-            ("pgfault", vm.pgfault),
-            ("pgmajfault", vm.pgmajfault),
-            ("cow_copies", vm.cow_copies),
-            ("pswpin", vm.pswpin),
-            ("pswpout", vm.pswpout),
-            // In KiB, as in `/proc/vmstat`.
-            ("pgpgin", 4 * vm.pgpgin),
-            ("pgpgout", 4 * vm.pgpgout),
-            ("mempool_used", vm.mempool_used),
-            ("read_errors", vm.read_errors),
-            ("write_errors", vm.write_errors),
-            ("slabs_scanned", vm.slabs_scanned),
-            ("dirty_pause_ns", vm.dirty_pause),
-            ("direct_reclaim_ns", vm.direct_reclaim),
-            ("throttled_ns", vm.throttled),
-            ("congestion_waits_async", congestion.waits[0]),
-            ("congestion_waits_sync", congestion.waits[1]),
-            ("congestion_timeouts_async", congestion.timeouts[0]),
-            ("congestion_timeouts_sync", congestion.timeouts[1]),
-            ("congestion_wait_async_ns", congestion.waited[0]),
-            ("congestion_wait_sync_ns", congestion.waited[1]),
-            ("context_switches", self.switches()),
-        ])
     }
 }

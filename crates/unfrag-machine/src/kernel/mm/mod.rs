@@ -11,6 +11,7 @@ mod fault;
 mod file_area;
 mod kswapd;
 mod needs;
+pub mod obstacles;
 mod oom;
 pub(crate) mod prefetch;
 mod process;

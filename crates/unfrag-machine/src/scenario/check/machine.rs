@@ -1,17 +1,17 @@
 //! Whether a machine of a scenario can be: its memory, its devices, and what lies where on them.
 
-use super::{Checked, Source};
 use crate::Calibration;
 use crate::block::DiskConfig;
 use crate::calibration::unknown_cost;
-use crate::scenario::ScenarioError;
+use crate::input::Bytes;
+use crate::input::ScenarioError;
 use crate::scenario::file::{Disk, Elevator, Fault, FileSystem, FsKind, Layout, Machine};
-use crate::scenario::units::Bytes;
+use crate::scenario::source::{Checked, Source};
 use crate::scenario::zones;
 use std::ops::Range;
 use toml::Spanned;
 
-/// Policy of tasks that a scheduler may have, in nanoseconds.
+/// Time slices that a scheduler may have, in nanoseconds.
 const LEAST_QUANTUM: u64 = 10_000;
 const MOST_QUANTUM: u64 = 10_000_000_000;
 

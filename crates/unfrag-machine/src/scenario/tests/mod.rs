@@ -1,8 +1,8 @@
 //! Scenario files: what they say, what is wrong with them, what comes of them.
 
 mod docs;
+mod inheritance;
 mod kernel_table;
-mod like;
 mod mistakes;
 mod runs;
 

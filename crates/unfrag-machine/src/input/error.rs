@@ -9,7 +9,7 @@ pub struct ScenarioError {
     /// The file, as it was named.
     pub file: String,
     /// Where; none if it is the file as a whole.
-    pub place: Option<Box<Place>>,
+    pub place: Option<Box<TextPlace>>,
     /// What is wrong.
     pub message: String,
     /// The way out.
@@ -18,7 +18,7 @@ pub struct ScenarioError {
 
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPlace {
     /// Line, from 1.
     pub line: usize,
     /// Column, from 1, in characters.
@@ -51,7 +51,7 @@ impl ScenarioError {
                 .ceil_char_boundary(span.end)
                 .clamp(start, end.max(start));
             let number = text[..start].matches('\n').count() + 1;
-            error.place = Some(Box::new(Place {
+            error.place = Some(Box::new(TextPlace {
                 line: number,
                 column: text[begin..start].chars().count() + 1,
                 text: text[begin..end].to_owned(),
@@ -74,7 +74,7 @@ impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self.place.as_deref() {
             None => write!(f, "{}: {}", self.file, self.message)?,
-            Some(Place {
+            Some(TextPlace {
                 line,
                 column,
                 text,

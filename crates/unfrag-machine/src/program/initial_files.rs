@@ -2,13 +2,13 @@
 //! images.
 
 use crate::fs::tree::TreeShape;
-use crate::scenario::{Bytes, Percent};
+use crate::input::{Bytes, Percent};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// What is there before the run begins.
 #[derive(Clone, Debug, Default)]
-pub struct Things {
+pub struct InitialFiles {
     /// Trees of files, by name.
     pub trees: BTreeMap<String, TreeSpec>,
     /// Files, by name.

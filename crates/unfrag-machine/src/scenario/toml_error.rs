@@ -1,6 +1,6 @@
 //! What the reader of TOML says, in words for who wrote the scenario, with the way out.
 
-use super::ScenarioError;
+use crate::input::ScenarioError;
 use std::ops::Range;
 
 /// A mistake that the reader found, at its place.

@@ -1,16 +1,16 @@
 //! Whether programs that start programs come to an end: none may start itself, by whatever detour, since a step does
 //! so each time that it is done.
 
-use super::names::{Place, Wrong};
 use super::spec::{Step, Steps};
+use crate::input::{Mistake, ScenarioPart};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// # Errors
 /// The first step that leads back to its own program.
-pub(super) fn check(programs: &BTreeMap<String, Steps>) -> Result<(), Wrong> {
+pub(super) fn check(programs: &BTreeMap<String, Steps>) -> Result<(), Mistake> {
     for (program, steps) in programs {
         for (i, step) in steps.iter().enumerate() {
-            let place = Place::Step {
+            let place = ScenarioPart::Step {
                 program: program.clone(),
                 step: i,
             };
@@ -18,7 +18,7 @@ pub(super) fn check(programs: &BTreeMap<String, Steps>) -> Result<(), Wrong> {
                 let message = format!("program `{program}` starts itself without end: {way}");
                 let help =
                     "let a program start others only; `repeat` and `parallel` do things again";
-                return Err(Wrong::new(&place, message, help));
+                return Err(Mistake::new(&place, message, help));
             }
         }
     }

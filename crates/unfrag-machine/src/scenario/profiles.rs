@@ -1,8 +1,8 @@
 //! Recorded programs of a scenario: finds what their profiles say, before anything runs.
 
-use super::ScenarioError;
-use super::check::Source;
 use super::file::File;
+use super::source::Source;
+use crate::input::ScenarioError;
 use crate::program::Step;
 use crate::program::recorded::Profiles;
 use std::rc::Rc;

@@ -5,7 +5,7 @@
 //! `{ one-of = [["4 KiB", 70], ["64 KiB", 30]] }`.
 
 use crate::engine::Rng;
-use crate::scenario::{Bytes, Rate, Time};
+use crate::input::{Bytes, Rate, Time};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Visitor,
 };
@@ -51,33 +51,33 @@ impl Quantity for Rate {
 
 /// An amount, in base units, perhaps left to chance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draw<T> {
-    how: How,
+pub struct Amount<T> {
+    choice: Choice,
     unit: PhantomData<fn() -> T>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum How {
+enum Choice {
     Fixed(u64),
     Between(u64, u64),
     OneOf(Vec<(u64, u32)>),
 }
 
-impl<T> Draw<T> {
+impl<T> Amount<T> {
     /// A fixed amount.
-    pub fn fixed(amount: u64) -> Draw<T> {
-        Draw {
-            how: How::Fixed(amount),
+    pub fn fixed(amount: u64) -> Amount<T> {
+        Amount {
+            choice: Choice::Fixed(amount),
             unit: PhantomData,
         }
     }
 
     /// The amount, by chance if it is left to that.
     pub fn draw(&self, rng: &mut Rng) -> u64 {
-        match &self.how {
-            How::Fixed(n) => *n,
-            How::Between(from, to) => rng.range(*from..*to + 1),
-            How::OneOf(all) => {
+        match &self.choice {
+            Choice::Fixed(n) => *n,
+            Choice::Between(from, to) => rng.range(*from..*to + 1),
+            Choice::OneOf(all) => {
                 let sum: u64 = all.iter().map(|a| u64::from(a.1)).sum();
                 let mut at = rng.below(sum);
                 for &(n, weight) in all {
@@ -93,22 +93,22 @@ impl<T> Draw<T> {
 
     /// The largest amount that it can be.
     pub fn most(&self) -> u64 {
-        match &self.how {
-            How::Fixed(n) => *n,
-            How::Between(_, to) => *to,
-            How::OneOf(all) => all.iter().map(|a| a.0).max().unwrap_or(0),
+        match &self.choice {
+            Choice::Fixed(n) => *n,
+            Choice::Between(_, to) => *to,
+            Choice::OneOf(all) => all.iter().map(|a| a.0).max().unwrap_or(0),
         }
     }
 }
 
-impl Draw<Bytes> {
+impl Amount<Bytes> {
     /// In whole pages, as [`Bytes::pages32`].
     pub fn pages(&self, rng: &mut Rng) -> u32 {
         Bytes(self.draw(rng)).pages32()
     }
 }
 
-impl<'de, T: Quantity> Deserialize<'de> for Draw<T> {
+impl<'de, T: Quantity> Deserialize<'de> for Amount<T> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         d.deserialize_any(Any(PhantomData))
     }
@@ -117,30 +117,30 @@ impl<'de, T: Quantity> Deserialize<'de> for Draw<T> {
 struct Any<T>(PhantomData<T>);
 
 impl<T: Quantity> Any<T> {
-    fn fixed<E: Error>(text: impl IntoDeserializer<'static, E>) -> Result<Draw<T>, E> {
-        T::deserialize(text.into_deserializer()).map(|q| Draw::fixed(q.base()))
+    fn fixed<E: Error>(text: impl IntoDeserializer<'static, E>) -> Result<Amount<T>, E> {
+        T::deserialize(text.into_deserializer()).map(|q| Amount::fixed(q.base()))
     }
 }
 
 impl<'de, T: Quantity> Visitor<'de> for Any<T> {
-    type Value = Draw<T>;
+    type Value = Amount<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("an amount, `{ from = …, to = … }`, or `{ one-of = [[amount, weight], …] }`")
     }
-    fn visit_u64<E: Error>(self, n: u64) -> Result<Draw<T>, E> {
+    fn visit_u64<E: Error>(self, n: u64) -> Result<Amount<T>, E> {
         Self::fixed(n)
     }
-    fn visit_i64<E: Error>(self, n: i64) -> Result<Draw<T>, E> {
+    fn visit_i64<E: Error>(self, n: i64) -> Result<Amount<T>, E> {
         match u64::try_from(n) {
             Ok(n) => Self::fixed(n),
             Err(_) => Err(E::custom("an amount cannot be below 0")),
         }
     }
-    fn visit_str<E: Error>(self, text: &str) -> Result<Draw<T>, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<Amount<T>, E> {
         Self::fixed(text.to_owned())
     }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Draw<T>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Amount<T>, A::Error> {
         let (mut from, mut to, mut one_of) = (None, None, None);
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
@@ -150,14 +150,14 @@ impl<'de, T: Quantity> Visitor<'de> for Any<T> {
                 _ => return Err(A::Error::unknown_field(&key, &["from", "to", "one-of"])),
             }
         }
-        let how = match (from, to, one_of) {
-            (Some(a), Some(b), None) if a <= b => How::Between(a, b),
+        let choice = match (from, to, one_of) {
+            (Some(a), Some(b), None) if a <= b => Choice::Between(a, b),
             (Some(_), Some(_), None) => return Err(A::Error::custom("`from` is above `to`")),
-            (None, None, Some(all)) => How::OneOf(all),
+            (None, None, Some(all)) => Choice::OneOf(all),
             _ => return Err(A::Error::custom("give `from` and `to`, or `one-of` alone")),
         };
-        Ok(Draw {
-            how,
+        Ok(Amount {
+            choice,
             unit: PhantomData,
         })
     }
@@ -186,9 +186,9 @@ mod tests {
 
     #[derive(Deserialize)]
     struct File {
-        a: Draw<Time>,
-        b: Draw<Bytes>,
-        c: Draw<Count>,
+        a: Amount<Time>,
+        b: Amount<Bytes>,
+        c: Amount<Count>,
     }
 
     fn parse(text: &str) -> Result<File, String> {

@@ -1,17 +1,17 @@
 //! What the tasks of a run share: programs, images, trees and files by name, meeting points, and what
 //! is to be told at the end.
 
-use super::names::{Place, Wrong};
+use super::initial_files::InitialFiles;
+use super::report::ProgramReport;
 use super::spec::Steps;
-use super::things::Things;
 use crate::channels::PROGRAM;
-use crate::engine::{Nanos, Rng};
+use crate::engine::Rng;
 use crate::error::Fail;
 use crate::fs::tree::{Plan, Tree};
 use crate::fs::{FsId, NodeId, Store};
-use crate::scenario::{Obstacles, Percent};
+use crate::input::Percent;
+use crate::input::{Mistake, ScenarioPart};
 use crate::{Channel, Sim, TaskId};
-use serde::Serialize;
 use std::cell::{RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -39,105 +39,25 @@ pub(super) struct Image {
 
 /// A meeting point.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Meeting {
+pub(super) struct BarrierState {
     pub came: u32,
     pub round: u64,
     pub channel: u64,
 }
 
-/// A line that a program printed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Line {
-    /// Task.
-    pub task: String,
-    /// Its number.
-    pub number: u32,
-    /// What it said.
-    pub text: String,
-    /// When.
-    pub at_ns: Nanos,
-    /// Time since its last line, or since it began.
-    pub latency_ns: Nanos,
-}
-
-/// One attempt at a large block.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Attempt {
-    /// When it began.
-    pub at_ns: Nanos,
-    /// What it took.
-    pub took_ns: Nanos,
-    /// The zone that served it; none if it failed.
-    pub zone: Option<&'static str>,
-}
-
-/// What came of attempts at large blocks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct HighOrderReport {
-    /// Name.
-    pub name: String,
-    /// Order.
-    pub order: u8,
-    /// Attempts, in their order.
-    pub attempts: Vec<Attempt>,
-}
-
-impl HighOrderReport {
-    /// Attempts that succeeded.
-    pub fn successes(&self) -> usize {
-        self.attempts.iter().filter(|a| a.zone.is_some()).count()
-    }
-    /// The same in percent, truncated. `spec: linux-mm 8.1`
-    pub fn percent(&self) -> usize {
-        100 * self.successes() / self.attempts.len().max(1)
-    }
-}
-
-/// Counters at a point of a program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Mark {
-    /// Name.
-    pub name: String,
-    /// Task.
-    pub task: String,
-    /// Its number.
-    pub number: u32,
-    /// When.
-    pub at_ns: Nanos,
-    /// Counters since the start of the run.
-    pub counters: BTreeMap<&'static str, u64>,
-    /// What stands in the way of large blocks, by zone.
-    pub obstacles: Vec<Obstacles>,
-}
-
-/// What the programs of a run have to tell.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct StageReport {
-    /// Lines that were printed.
-    pub lines: Vec<Line>,
-    /// Attempts at large blocks.
-    pub high_order: Vec<HighOrderReport>,
-    /// Marks.
-    pub marks: Vec<Mark>,
-    /// What failed and how often: processes that ended because of it, names that were not there.
-    pub failures: BTreeMap<String, u64>,
-    /// Processes that ran.
-    pub processes: u64,
-}
-
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct WorkloadState {
     pub trees: BTreeMap<String, LiveTree>,
     pub files: BTreeMap<String, NodeId>,
     pub flags: BTreeSet<String>,
-    pub meetings: BTreeMap<String, Meeting>,
+    pub barriers: BTreeMap<String, BarrierState>,
     /// Tasks of a name, and all that they forked.
     pub groups: BTreeMap<Rc<str>, Vec<TaskId>>,
-    pub report: StageReport,
+    pub report: ProgramReport,
     channels: u64,
 }
 
-impl State {
+impl WorkloadState {
     /// A channel that nobody else has.
     pub fn channel(&mut self) -> u64 {
         self.channels += 1;
@@ -146,31 +66,31 @@ impl State {
 }
 
 /// What the tasks of a run share.
-pub struct Stage {
+pub struct Workload {
     pub(super) programs: BTreeMap<String, Steps>,
     pub(super) images: BTreeMap<String, Image>,
     pub(super) plans: BTreeMap<String, Plan>,
     pub(super) seed: u64,
-    state: RefCell<State>,
+    state: RefCell<WorkloadState>,
 }
 
 pub(super) fn program_channel(key: u64) -> Channel {
     Channel::new(PROGRAM, key)
 }
 
-impl Stage {
+impl Workload {
     /// Lays out what is there before the run begins. The names in `programs` and `things` are those of
     /// a scenario that was checked, see [`names`](super::names).
     ///
     /// # Errors
     /// What does not fit, where.
     pub fn set_up(
-        things: &Things,
+        things: &InitialFiles,
         programs: BTreeMap<String, Steps>,
         sim: &mut Sim,
         seed: u64,
-    ) -> Result<Rc<Stage>, Wrong> {
-        let mut state = State::default();
+    ) -> Result<Rc<Workload>, Mistake> {
+        let mut state = WorkloadState::default();
         let mut plans = BTreeMap::new();
         for (name, spec) in &things.trees {
             // The shape is the scenario's, not the run's: the same files for each seed.
@@ -178,7 +98,8 @@ impl Stage {
             let plan = Plan::draw(&spec.shape(), &mut rng);
             if let Some(on) = &spec.on {
                 let tree = sim.lay_out(sim.checked_file_system(on), &plan);
-                let tree = tree.map_err(|e| does_not_fit(Place::Tree(name.clone()), on, e))?;
+                let tree =
+                    tree.map_err(|e| does_not_fit(ScenarioPart::Tree(name.clone()), on, e))?;
                 let live = LiveTree {
                     tree,
                     ..LiveTree::default()
@@ -191,7 +112,8 @@ impl Stage {
         for (name, spec) in &things.files {
             let fs = sim.checked_file_system(&spec.on);
             let node = sim.lay_file(fs, spec.size.pages32());
-            let node = node.map_err(|e| does_not_fit(Place::File(name.clone()), &spec.on, e))?;
+            let node =
+                node.map_err(|e| does_not_fit(ScenarioPart::File(name.clone()), &spec.on, e))?;
             state.files.insert(name.clone(), node);
         }
         let mut images = BTreeMap::new();
@@ -200,7 +122,8 @@ impl Stage {
             let (text, data) = (spec.text.pages32(), spec.data.pages32());
             let node = sim.lay_file(fs, text.saturating_add(data));
             let image = Image {
-                node: node.map_err(|e| does_not_fit(Place::Image(name.clone()), &spec.on, e))?,
+                node: node
+                    .map_err(|e| does_not_fit(ScenarioPart::Image(name.clone()), &spec.on, e))?,
                 text,
                 data,
                 used: spec.used,
@@ -209,7 +132,7 @@ impl Stage {
             };
             images.insert(name.clone(), image);
         }
-        Ok(Rc::new(Stage {
+        Ok(Rc::new(Workload {
             programs,
             images,
             plans,
@@ -219,12 +142,12 @@ impl Stage {
     }
 
     /// What the programs have to tell.
-    pub fn report(&self) -> StageReport {
+    pub fn report(&self) -> ProgramReport {
         self.state.borrow().report.clone()
     }
 
     /// Never held while anything waits.
-    pub(super) fn state(&self) -> RefMut<'_, State> {
+    pub(super) fn state(&self) -> RefMut<'_, WorkloadState> {
         self.state.borrow_mut()
     }
 
@@ -234,10 +157,10 @@ impl Stage {
     }
 }
 
-fn does_not_fit(place: Place, on: &str, why: Fail) -> Wrong {
+fn does_not_fit(place: ScenarioPart, on: &str, why: Fail) -> Mistake {
     let message = format!("{place} does not fit on file system `{on}` ({why})");
     let help = "make the file system larger, or this smaller";
-    Wrong::new(&place, message, help)
+    Mistake::new(&place, message, help)
 }
 
 impl Sim {

@@ -2,7 +2,7 @@
 //!
 //! Pageblocks here are blocks of the largest order, whatever an era groups by. Looking changes nothing.
 
-use crate::Sim;
+use crate::kernel::Sim;
 use crate::mm::frames::Owner;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@
 //! own; all else replaces what the other one has. Works on the text's values, so a mistake in what comes
 //! from the other machine is shown where that says it.
 
-use super::ScenarioError;
-use super::check::Source;
+use super::source::Source;
+use crate::input::ScenarioError;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
