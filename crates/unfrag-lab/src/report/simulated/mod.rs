@@ -12,7 +12,7 @@ pub mod html;
 mod tables;
 pub mod text;
 
-use unfrag_machine::program::stage::HighOrderReport;
+use unfrag_machine::program::report::HighOrderReport;
 
 /// Virtual time in seconds.
 fn seconds(ns: u64) -> f64 {
