@@ -15,7 +15,7 @@ const CONGESTION: u16 = 4;
 pub(crate) const CRYPT: u16 = 5;
 /// Work for kswapd of a node.
 const KSWAPD: u16 = 6;
-/// The transfer of a page ends.
+/// A page's transfer ends.
 const PAGE: u16 = Channel::FIRST_FREE;
 /// Reclaim may go on that was throttled; the key is the reason.
 pub(crate) const THROTTLE: u16 = Channel::FIRST_FREE + 1;

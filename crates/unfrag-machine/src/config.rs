@@ -1,4 +1,4 @@
-//! What a machine is made of.
+//! The description of a machine.
 
 use crate::block::{CongestionWake, CryptConfig, DiskConfig};
 use crate::engine::Nanos;
@@ -12,8 +12,8 @@ pub struct MachineConfig {
     /// Seed of every named generator.
     pub seed: u64,
     /// The zones, by ascending address. Each of their nodes has a kswapd, and tasks allocate near the node
-    /// of their CPU. All else takes no notice of nodes: slabs serve all CPUs, kswapds run on any, and
-    /// tasks change CPUs as they would with one node.
+    /// of their CPU. Nothing else depends on nodes: slabs serve all CPUs, a kswapd runs on any CPU, and
+    /// tasks move between CPUs as with one node.
     pub zones: Vec<ZoneConfig>,
     /// Number of CPUs.
     pub cpus: usize,
@@ -25,7 +25,7 @@ pub struct MachineConfig {
     pub rules: Rules,
     /// The administrator's settings for pages.
     pub sysctl: Sysctl,
-    /// What the CPU's work takes.
+    /// CPU time of the machine's own work.
     pub costs: Costs,
     /// Rules of the CPU scheduler.
     pub sched: SchedConfig,
@@ -35,12 +35,12 @@ pub struct MachineConfig {
     pub crypts: Vec<CryptConfig>,
     /// Which wake-ups end a wait for congestion.
     pub congestion_wake: CongestionWake,
-    /// What the kernel does with memory.
+    /// The kernel's memory: sizes, rules, costs.
     pub mem: MemConfig,
 }
 
 impl MachineConfig {
-    /// A machine with one zone of so many frames from 16 MiB on, no disk, and defaults for the rest.
+    /// A machine with one zone of `frames` frames at 16 MiB, no disk, and defaults for the rest.
     pub fn flat(frames: u64, cpus: usize, rules: Rules) -> MachineConfig {
         MachineConfig {
             seed: 0,
@@ -70,10 +70,10 @@ impl MachineConfig {
     }
 }
 
-/// CPU time that the machine's own work takes.
+/// CPU time of the machine's own work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
-    /// From one task to another.
+    /// A context switch.
     pub context_switch: Nanos,
     /// Entry and exit of an interrupt.
     pub interrupt: Nanos,
@@ -84,7 +84,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// All for nothing.
+    /// No cost at all.
     pub const ZERO: Costs = Costs {
         context_switch: 0,
         interrupt: 0,

@@ -1,15 +1,15 @@
 //! Errors of the simulated kernel.
 
-/// Why an operation on memory or files did not succeed.
+/// Why an operation on memory or files failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fail {
-    /// No page is to be had.
+    /// No page could be allocated.
     NoMemory,
     /// The file system is full.
     NoSpace,
     /// A device could not read or write.
     Io,
-    /// The task was told to end.
+    /// The task was killed.
     Killed,
 }
 

@@ -183,7 +183,7 @@ fn survive(kernel: &str, swap: &str, seeds: std::ops::Range<u64>) {
 }
 
 #[test]
-fn whatever_fails_every_frame_is_accounted_for() {
+fn frames_are_accounted_for_with_faults() {
     for kernel in [
         "2.6.14", "2.6.24", "2.6.30", "2.6.31", "2.6.32", "2.6.36", "6.1", "6.18",
     ] {

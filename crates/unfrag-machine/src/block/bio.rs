@@ -1,6 +1,6 @@
 //! Transfers: what their owners submit, and the table of those under way.
 //!
-//! Invariant: a bio is in the table from its submission until its end is told, which happens once.
+//! Invariant: a bio is in the table from its submission to its end, which happens once.
 
 use crate::engine::TaskId;
 
@@ -11,7 +11,7 @@ pub const PAGE_SECTORS: u64 = 8;
 /// Most pages of a bio.
 pub const BIO_PAGES: usize = 32;
 
-/// A device: the disks of the machine in their order, then its encrypting layers in theirs.
+/// A device. Ids count through the disks of the machine, then through its encrypting layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub u8);
 
@@ -27,7 +27,7 @@ impl std::fmt::Display for IoError {
 
 impl std::error::Error for IoError {}
 
-/// What a bio does.
+/// Direction of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dir {
     /// From disk to memory. Always sync.
@@ -36,7 +36,7 @@ pub enum Dir {
     Write,
 }
 
-/// Whom the end of a bio is told. Each page of it, for the first four.
+/// What follows the end of a bio. All but `User` name an action for each of its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
     /// Pages of the page cache were read.
@@ -47,7 +47,7 @@ pub enum Done {
     SwapRead,
     /// Pages were written to swap.
     SwapWritten,
-    /// Whoever waits for this token: [`Cx::transfer`](crate::Cx::transfer).
+    /// The task that waits for this token is woken: [`Cx::transfer`](crate::Cx::transfer).
     User(u64),
 }
 
@@ -59,17 +59,17 @@ pub(crate) const ASYNC: usize = 0;
 /// A transfer between consecutive sectors and some pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Bio {
-    /// Where to.
+    /// The device.
     pub device: DeviceId,
     /// First sector, on the device.
     pub sector: u64,
-    /// What is done.
+    /// Direction.
     pub dir: Dir,
-    /// Whether somebody waits for it: every read, and writes such as fsync's.
+    /// Whether a task waits for it: every read, and writes such as those of `fsync`.
     pub sync: bool,
-    /// Whom its end is told.
+    /// What follows its end.
     pub done: Done,
-    /// For a write in as few bios as can be: pages that each has room for. 0 if it is page by page.
+    /// Pages that a bio of a multi-page write has room for; 0 for a write of single pages.
     pub room: u8,
     len: u8,
     tokens: [u32; BIO_PAGES],
@@ -90,7 +90,7 @@ impl Bio {
         }
     }
 
-    /// Adds the next page, by the token that its owner knows it by; false if the bio is full.
+    /// Adds the next page, by its owner's token for it; false if the bio is full.
     pub fn push(&mut self, token: u32) -> bool {
         let free = usize::from(self.len) < BIO_PAGES;
         if free {
@@ -126,13 +126,13 @@ pub(crate) struct Flight {
     pub disk_sector: u64,
     /// Encrypting layer that it passes through.
     pub crypt: Option<u8>,
-    /// The next one of its request, or of the line that it stands in.
+    /// The next one of its request or of its queue.
     pub next: u32,
-    /// Task that submitted it and is to wait while it stands in line for a request.
+    /// Task that submitted it and waits while there is no request for it.
     pub submitter: Option<TaskId>,
-    /// What the encrypting layer's pages for it are known by.
+    /// Token of the encrypting layer's pages for it.
     pub bounce: u32,
-    /// What its owner keeps for it is known by.
+    /// Token of the objects that it holds.
     pub held: u32,
     live: bool,
 }
@@ -207,7 +207,7 @@ impl Flight {
     }
 }
 
-/// A line of bios, first come first served, linked through the table.
+/// A queue of bios, first in first out, linked through the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     pub head: u32,

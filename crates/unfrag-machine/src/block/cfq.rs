@@ -1,19 +1,17 @@
-//! Whose turn it is at a disk, in the manner of CFQ: slices of time for each class.
+//! Slices of a disk's time for each class of requests, in the manner of CFQ.
 //!
-//! Requests that somebody waits for get a slice, in which the disk is kept for the next of them even
-//! if none is there yet: a reader who has just been answered asks again at once, and the head would
-//! have moved away. Then writes that nobody waits for get theirs, until a sync request comes. With
-//! `low_latency` they get a single request after a sync one, and more only when there has been no sync
-//! request for as long as a slice. All sync requests are one process's, which is what the thread of an
-//! encrypting layer makes of them.
+//! In a slice of the sync class the disk is kept idle for the next sync request even if none is there yet:
+//! a reader asks again soon after its request has ended, and the head would have moved away. A slice of
+//! the async class ends when a sync request comes. With `low_latency` the async class gets a single
+//! request after a sync one, and more only when there has been no sync request for as long as a slice. All
+//! sync requests count as one process's, as they do behind the thread of an encrypting layer.
 //!
-//! The specification is silent on all this. The slices are the defaults that the manual of CFQ's
-//! settings gives; the rest is what the messages of its changes of 2006 and of October 2009 say: that a
-//! reader who seeks is waited for only briefly, that async requests start slowly after sync ones, and
-//! that the first of them is not delayed. How long "briefly" is, and what counts as seeking, is assumed.
+//! The specification is silent on this. The slices are the defaults of the manual of CFQ's settings. The
+//! rest follows the messages of its changes of 2006 and of October 2009: the disk is kept only briefly for
+//! a seeking reader, async requests start slowly after sync ones, and the first of them is not delayed.
+//! How long "briefly" is, and which distance counts as seeking, is assumed.
 //!
-//! Invariant: `preempted` is set only in a slice of the async class; a slice begins with a request, so
-//! that the first of async ones has gone when it lasts.
+//! Invariant: `preempted` is set only in a slice of the async class; a slice begins with a request.
 
 use super::bio::{ASYNC, SYNC};
 use crate::engine::{MS, Nanos};
@@ -25,12 +23,12 @@ pub struct Cfq {
     pub slice_sync: Nanos,
     /// `slice_async`: how long async requests have it.
     pub slice_async: Nanos,
-    /// `slice_idle`: how long the disk is kept for a reader who goes straight on.
+    /// `slice_idle`: how long the disk is kept idle for a sequential reader.
     pub slice_idle: Nanos,
-    /// The same for one who seeks, if the disk takes one request at a time.
+    /// How long the disk is kept idle for a seeking reader, if it takes one request at a time.
     pub seek_idle: Nanos,
-    /// `low_latency` (2.6.32 and later): async requests are held back after sync ones, and a reader who
-    /// seeks is waited for on every disk.
+    /// `low_latency` (2.6.32 and later): async requests are held back after sync ones, and the disk is
+    /// kept idle for a seeking reader whether it takes one request at a time or several.
     pub low_latency: bool,
 }
 
@@ -46,21 +44,21 @@ impl Default for Cfq {
     }
 }
 
-/// Mean distance from which on a reader seeks, in sectors (4 MiB).
+/// Mean distance from which a reader counts as seeking, in sectors (4 MiB).
 const SEEKS: u64 = 8 << 10;
 
-/// What the disk shall do.
+/// What the disk does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextSlice {
     /// Serve a request of this class.
     Serve(usize),
-    /// Keep still until then, or until a sync request comes.
+    /// Stay idle until then, or until a sync request comes.
     Wait(Nanos),
     /// Nothing: there is no request.
     Idle,
 }
 
-/// A running mean, in which each new value has a part in eight.
+/// A running mean, in which each new value has a weight of one eighth.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean(Option<u64>);
 
@@ -74,7 +72,7 @@ impl Mean {
     }
 }
 
-/// Whose slice it is.
+/// The state of the slices.
 #[derive(Debug)]
 pub(crate) struct Slices {
     config: Cfq,
@@ -86,11 +84,11 @@ pub(crate) struct Slices {
     preempted: bool,
     /// When the last sync request ended.
     sync_ended: Nanos,
-    /// The same, while the next has not come.
+    /// When the last sync request ended, while no new one has come.
     answered: Option<Nanos>,
     /// End of the last sync bio that came.
     last: u64,
-    /// Time from an answer to the next question.
+    /// Mean time from the end of a sync request to the next one.
     think: Mean,
     distance: Mean,
 }
@@ -114,7 +112,7 @@ impl Slices {
     /// A sync bio has come.
     pub fn came(&mut self, start: u64, sectors: u64, now: Nanos) {
         if let Some(answered) = self.answered.take() {
-            // One that was away for long says no more than that.
+            // A long absence counts as twice `slice_idle` at most.
             self.think
                 .add((now - answered).min(2 * self.config.slice_idle));
         }
@@ -131,7 +129,7 @@ impl Slices {
         }
     }
 
-    /// How long the disk is kept for the next sync request.
+    /// How long the disk is kept idle for the next sync request.
     fn patience(&self) -> Nanos {
         let c = &self.config;
         if self.think.get() > c.slice_idle {
@@ -151,7 +149,7 @@ impl Slices {
         (self.config.low_latency && now < from).then_some(from)
     }
 
-    /// What comes next, by which classes have requests.
+    /// What the disk does next. `has`: which classes have requests.
     pub fn next(&mut self, has: [bool; 2], now: Nanos) -> NextSlice {
         let slice_lasts = now < self.slice_end;
         match self.active {
@@ -173,7 +171,7 @@ impl Slices {
         self.change(has, now)
     }
 
-    /// The other class has its slice, if it has requests; else the same has another.
+    /// Starts a slice of the other class if it has requests, else another slice of the same class.
     fn change(&mut self, has: [bool; 2], now: Nanos) -> NextSlice {
         let other = 1 - self.active;
         if has[other] {
@@ -221,7 +219,7 @@ mod tests {
     const FAR: u64 = 1 << 20;
 
     #[test]
-    fn the_disk_is_kept_for_a_reader_within_his_slice() {
+    fn disk_is_kept_for_a_reader_within_its_slice() {
         let mut t = slices(false, true);
         let now = read_ten(&mut t, 8);
         assert_eq!(t.next(WRITES, now), NextSlice::Wait(now + 8 * MS));
@@ -238,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_seeks_is_waited_for_briefly_and_on_a_disk_of_many_requests_only_with_low_latency() {
+    fn disk_is_kept_briefly_for_a_seeking_reader() {
         let after = |low_latency, ncq| {
             let mut t = slices(low_latency, ncq);
             let now = read_ten(&mut t, FAR);
@@ -251,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_thinks_for_long_is_not_waited_for() {
+    fn disk_is_not_kept_for_a_slow_reader() {
         let mut t = slices(false, false);
         let mut now = SEC;
         for _ in 0..30 {
@@ -268,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn with_low_latency_one_write_goes_after_a_read_and_more_when_none_was_for_a_slice() {
+    fn low_latency_holds_writes_back_after_reads() {
         for low_latency in [false, true] {
             let mut t = slices(low_latency, true);
             let answered = read_ten(&mut t, 8);
@@ -286,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn without_requests_there_is_nothing_to_do() {
+    fn idle_without_requests() {
         let mut t = slices(true, true);
         assert_eq!(t.next([false; 2], 0), NextSlice::Idle);
         read_ten(&mut t, 8);

@@ -4,14 +4,14 @@ use super::bio::Line;
 use super::config::CryptConfig;
 use crate::engine::Nanos;
 
-/// What an encrypting layer has done.
+/// Counters of an encrypting layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CryptStats {
     /// Pages decrypted.
     pub pages_read: u64,
     /// Pages encrypted.
     pub pages_written: u64,
-    /// Most bios in line at a time.
+    /// Largest length of its queue.
     pub longest_line: u32,
     /// Time in which the thread that encrypts waited for the disk's queue.
     pub blocked: Nanos,

@@ -10,12 +10,12 @@ use super::disk::Disk;
 use crate::engine::Nanos;
 use std::collections::BTreeMap;
 
-/// What waits for congestion took, by class (0 async, 1 sync).
+/// Counters of the waits for congestion, by class (0 async, 1 sync).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CongestionStats {
     /// Waits.
     pub waits: [u64; 2],
-    /// Waits that nothing ended before their time.
+    /// Waits that ended by their timeout.
     pub timeouts: [u64; 2],
     /// Time in them, over all tasks.
     pub waited: [Nanos; 2],
@@ -28,12 +28,12 @@ pub struct BlockLayer {
     pub(crate) flights: Flights,
     pub(crate) only_leaving: bool,
     pub(crate) congestion: CongestionStats,
-    /// Ends of transfers that nobody has asked for yet, by token.
+    /// Ends of transfers that their tasks have not taken yet, by token.
     pub(crate) ended: BTreeMap<u64, bool>,
     pub(crate) tokens: u64,
     /// Bios submitted.
     pub(crate) submitted: u64,
-    /// Bios whose end was told.
+    /// Bios that have ended.
     pub(crate) done: u64,
 }
 
@@ -78,7 +78,7 @@ impl BlockLayer {
         names.position(|n| n == name).map(|i| DeviceId(i as u8))
     }
 
-    /// Disk that a device is, or is over.
+    /// Number of the disk that a device is, or is over.
     pub(crate) fn disk_index(&self, device: DeviceId) -> usize {
         let i = usize::from(device.0);
         match i.checked_sub(self.disks.len()) {
@@ -114,18 +114,18 @@ impl BlockLayer {
         self.flights.len()
     }
 
-    /// Bios submitted so far, and bios whose end was told so far.
+    /// Bios submitted so far, and bios that have ended.
     pub fn totals(&self) -> (u64, u64) {
         (self.submitted, self.done)
     }
 
-    /// Something goes wrong with the disk of a device.
+    /// Adds a fault to the disk of a device.
     pub fn inject(&mut self, device: DeviceId, fault: Fault) {
         let i = self.disk_index(device);
         self.disks[i].config.faults.push(fault);
     }
 
-    /// A number for [`Done::User`] that nobody else has.
+    /// A unique number for [`Done::User`].
     pub fn token(&mut self) -> u64 {
         self.tokens += 1;
         self.tokens
@@ -137,7 +137,7 @@ impl BlockLayer {
         Some(if failed { Err(IoError) } else { Ok(()) })
     }
 
-    /// What waits for congestion took so far.
+    /// Counters of the waits for congestion.
     pub fn congestion(&self) -> &CongestionStats {
         &self.congestion
     }

@@ -1,20 +1,16 @@
-//! Disks and what stands before them.
+//! Disks and their request queues, as state.
 //!
-//! A [`Bio`] goes to a device, which is a disk or an encrypting layer over one. It becomes a request
-//! of the disk's queue or a part of one; the elevator picks requests, the head moves, and an interrupt
-//! ends it. Its end is told once, to whom [`Done`] names.
+//! A [`Bio`] goes to a device: a disk, or an encrypting layer over one. It becomes a request of the disk's
+//! queue, or a part of one. The elevator picks requests, the disk serves one at a time, and an interrupt
+//! ends it. The code that moves bios along this way is in [`kernel`](crate::kernel).
 //!
+//! - [`config`]: what devices are made of, and their faults.
 //! - [`bio`]: transfers, and the table of those under way.
-//! - [`cfq`]: whose turn it is, by slices.
-//! - [`config`]: what devices are made of, and what goes wrong with them.
+//! - [`cfq`]: slices of the disk's time for each class of requests.
 //! - `queue`: requests, merging, the elevator.
 //! - `disk`: how long a request takes.
-//! - [`crypt`]: the encrypting layer.
-//! - [`congestion`]: waiting for a queue to become emptier.
-//! - `path`: the way of a bio from its submission to its end. `stats`: what the devices did.
-//! - [`hooks`]: what the owners of pages do.
-//!
-//! Invariant: `submitted` bios are those under way and those that are `done`.
+//! - `crypt`: the queues of an encrypting layer.
+//! - `layer`: all devices of a machine. `stats`: their counters.
 
 pub mod bio;
 pub mod cfq;

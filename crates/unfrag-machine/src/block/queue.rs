@@ -1,12 +1,11 @@
 //! The request queue of a disk: requests of two classes, merging, and the elevator.
 //!
-//! A request is a run of contiguous bios of one direction and one class. The elevator goes one way
-//! over the disk and jumps back (C-LOOK), a batch of one class at a time: sync before async, unless
-//! async requests were passed over often enough or are overdue. With CFQ, [`super::cfq`] says whose
-//! turn it is.
+//! A request is a run of contiguous bios of one direction and one class. The elevator goes one way over
+//! the disk and jumps back (C-LOOK), a batch of one class at a time: sync before async, unless async
+//! requests were passed over often enough or are overdue. With CFQ, [`super::cfq`] chooses the class.
 //!
-//! Invariants: a request waits in `sorted` and `age` of its class, or is in service; `count` of a
-//! class is all of both, never above `nr_requests`; bios that found no request stand in `overflow`.
+//! Invariants: a request waits in `sorted` and `age` of its class, or is in service; `count` of a class is
+//! all of both, at most `nr_requests`; bios without a request are in `overflow`.
 
 use super::bio::{ASYNC, Dir, Flights, Line, SECTOR, SYNC};
 use super::cfq::{NextSlice, Slices};
@@ -29,12 +28,12 @@ impl Request {
     }
 }
 
-/// What became of a bio.
+/// Where a bio was put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Added {
     /// It is a request or a part of one.
     Taken,
-    /// There is no request for it; it stands in line.
+    /// There is no request for it; it is in the overflow queue.
     Waits,
 }
 
@@ -69,12 +68,12 @@ pub(crate) struct Queue {
     pub count: [u32; 2],
     /// Whether a class has reached the on threshold and not fallen below the off threshold since.
     pub congested: [bool; 2],
-    /// Where the elevator is.
+    /// Position of the elevator.
     head: u64,
     batch_class: usize,
     batch_left: u32,
     starved: u32,
-    /// Whose turn it is, if classes have slices.
+    /// The slices of CFQ, if classes have slices.
     slices: Option<Slices>,
     pub merges: u64,
 }
@@ -99,7 +98,7 @@ impl Queue {
         }
     }
 
-    /// Takes a bio in. One that can be a part of a request needs not stand in line.
+    /// Adds a bio: merges it, or makes a request for it, or puts it into the overflow queue.
     pub fn add(&mut self, flights: &mut Flights, slot: u32, now: Nanos) -> Added {
         let f = &flights[slot];
         let class = f.bio.class();
@@ -115,7 +114,7 @@ impl Queue {
         Added::Waits
     }
 
-    /// Lets the first bio in line have a request, or a part of one.
+    /// Merges the first bio of the overflow queue, or makes a request for it, if there may be one.
     pub fn admit(&mut self, flights: &mut Flights, class: usize, now: Nanos) -> Option<u32> {
         let slot = self.overflow[class].pop(flights)?;
         if self.merge(flights, slot) || self.open(flights, slot, now) {
@@ -125,7 +124,7 @@ impl Queue {
         None
     }
 
-    /// A new request for a bio, if there may be one more.
+    /// Makes a request for a bio, if there may be one more.
     fn open(&mut self, flights: &mut Flights, slot: u32, now: Nanos) -> bool {
         let f = &flights[slot];
         let (start, sectors, dir, class) =
@@ -164,7 +163,7 @@ impl Queue {
         true
     }
 
-    /// Adds a bio to the end or the front of a request, if one fits.
+    /// Merges a bio with the end or the front of a request, if one fits.
     fn merge(&mut self, flights: &mut Flights, slot: u32) -> bool {
         let f = &flights[slot];
         let (start, sectors, dir) = (f.disk_sector, f.bio.sectors(), f.bio.dir);
@@ -183,7 +182,7 @@ impl Queue {
             }
         }
         let next = sorted.partition_point(|e| e.0 < start + sectors);
-        // Nothing lies between, or the order would change with the request's first sector.
+        // No other request lies between, so the order stays.
         if next == after
             && let Some((first, id)) = sorted.get_mut(next)
         {
@@ -200,7 +199,7 @@ impl Queue {
         false
     }
 
-    /// Takes the next request out for service.
+    /// Takes the next request for service.
     pub fn next(&mut self, now: Nanos) -> Next {
         let taken = match &mut self.slices {
             None => self.next_of_batch(now),
@@ -233,13 +232,13 @@ impl Queue {
         Some(self.take(class, at))
     }
 
-    /// Place of the next request of a class on the way of the head; behind all, if there is none.
+    /// Position of the next request of a class ahead of the head; past the end if there is none.
     fn ahead(&self, class: usize) -> usize {
         let sorted = &self.waiting[class].sorted;
         sorted.partition_point(|e| e.0 < self.head)
     }
 
-    /// The same; from there it jumps back to the first.
+    /// Position of the next request ahead of the head, or of the first one if there is none.
     fn around(&self, class: usize) -> usize {
         let at = self.ahead(class);
         if at < self.waiting[class].sorted.len() {
@@ -270,7 +269,7 @@ impl Queue {
         }
     }
 
-    /// Place in `sorted` of the oldest request of a class, if it is overdue.
+    /// Position in `sorted` of the oldest request of a class, if it is overdue.
     fn overdue(&self, class: usize, now: Nanos) -> Option<usize> {
         let w = &self.waiting[class];
         let &id = w.age.front()?;
@@ -297,7 +296,7 @@ impl Queue {
         &self.slots[id as usize]
     }
 
-    /// Ends a request; true if that ends waits for congestion in its class.
+    /// Ends a request; true if this wakes the waits for congestion of its class.
     pub fn end(&mut self, id: u32, only_leaving: bool, now: Nanos) -> bool {
         let class = self.slots[id as usize].class;
         self.free.push(id);

@@ -1,9 +1,9 @@
 //! What tasks wait for.
 //!
-//! A channel is a name, not an object: tasks wait on it and others wake it, and it takes no memory
-//! while nobody waits. Wake-ups are not stored: waking a channel on which nobody waits does nothing.
+//! A channel is a name, not an object. Tasks wait on it and others wake it; it takes no memory while no
+//! task waits. Wake-ups are not stored: waking a channel on which no task waits does nothing.
 
-/// A thing to wait for: a kind and a number.
+/// A thing to wait for: a kind and a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Channel(u64);
 
@@ -21,7 +21,7 @@ impl Channel {
     pub const fn kind(self) -> u16 {
         (self.0 >> 48) as u16
     }
-    /// Its number.
+    /// Its key.
     pub const fn key(self) -> u64 {
         self.0 & ((1 << 48) - 1)
     }

@@ -18,7 +18,7 @@ pub struct Cx<'y, S: 'static> {
 
 #[expect(private_bounds, reason = "the engine's own contract with the machine")]
 impl<S: Shared> Cx<'_, S> {
-    /// Borrows everything shared. No time passes in here.
+    /// Borrows the shared value. No time passes inside.
     #[inline]
     pub fn with<R>(&mut self, f: impl FnOnce(&mut S) -> R) -> R {
         let sim = self.baton.value();
@@ -27,8 +27,8 @@ impl<S: Shared> Cx<'_, S> {
         got
     }
 
-    /// Borrows everything shared in the middle of something, which [`with`](Cx::with) has to end: until
-    /// then, transfers that began have nothing to live in.
+    /// Borrows the shared value without the end of the access. A call of [`with`](Cx::with) has to follow
+    /// before time passes.
     #[inline]
     pub(crate) fn within(&mut self) -> &mut S {
         self.baton.value()
@@ -50,19 +50,19 @@ impl<S: Shared> Cx<'_, S> {
         self.task
     }
 
-    /// What this task's time went to.
+    /// Time of this task by what it was spent on.
     pub fn times(&mut self) -> TaskTimes {
         let slot = self.task.slot;
         self.sched().task_times(slot)
     }
 
-    /// Uses so much CPU time for the program's own work. Others may run meanwhile, on this CPU too.
+    /// Uses CPU time for the program's own work. Others may run meanwhile, on this CPU too.
     #[inline]
     pub fn spend(&mut self, ns: Nanos) {
         self.spend_both(ns, 0);
     }
 
-    /// Uses so much CPU time inside the kernel.
+    /// Uses CPU time inside the kernel.
     #[inline]
     pub fn spend_system(&mut self, ns: Nanos) {
         self.spend_both(0, ns);
@@ -77,7 +77,7 @@ impl<S: Shared> Cx<'_, S> {
         }
     }
 
-    /// Lets the machine go on until it is this task's turn.
+    /// Runs the machine until this task is to run.
     fn reschedule(&mut self) {
         let sim = self.baton.value();
         let next = step(sim);
@@ -104,7 +104,7 @@ impl<S: Shared> Cx<'_, S> {
         self.sched().task(slot).outcome
     }
 
-    /// Sleeps so long, to the nanosecond. A kill ends it; returns what was left.
+    /// Sleeps `ns` nanoseconds exactly. A kill ends it; returns what was left.
     pub fn sleep(&mut self, ns: Nanos) -> Nanos {
         let wait = Wait {
             killable: true,
@@ -113,8 +113,8 @@ impl<S: Shared> Cx<'_, S> {
         self.wait_as(wait, Some(ns)).left()
     }
 
-    /// Waits until the channel is woken, or the timeout, in ticks rounded up, is over: it ends on the
-    /// edge of a tick, as many edges from now as it has ticks. Not ended by a kill.
+    /// Waits until the channel is woken or the timeout is over. The timeout is rounded up to ticks and
+    /// ends on the edge of a tick. A kill does not end it.
     pub fn wait(&mut self, channel: Channel, timeout: Option<Nanos>) -> Waited {
         let wait = Wait {
             channel: Some(channel),
@@ -124,7 +124,7 @@ impl<S: Shared> Cx<'_, S> {
         self.wait_as(wait, timeout)
     }
 
-    /// The same; an idle CPU counts as waiting for I/O meanwhile.
+    /// Waits as [`wait`](Cx::wait) does; an idle CPU counts as waiting for I/O meanwhile.
     pub fn wait_io(&mut self, channel: Channel, timeout: Option<Nanos>) -> Waited {
         let wait = Wait {
             channel: Some(channel),
@@ -135,7 +135,7 @@ impl<S: Shared> Cx<'_, S> {
         self.wait_as(wait, timeout)
     }
 
-    /// As [`wait`](Cx::wait), but a kill ends it, also one that came before.
+    /// Waits as [`wait`](Cx::wait) does, but a kill ends it, also one that came before.
     pub fn wait_killable(&mut self, channel: Channel, timeout: Option<Nanos>) -> Waited {
         let wait = Wait {
             channel: Some(channel),
@@ -146,7 +146,7 @@ impl<S: Shared> Cx<'_, S> {
         self.wait_as(wait, timeout)
     }
 
-    /// Lets all run first that wait for this CPU.
+    /// Goes behind all tasks that wait for this CPU.
     pub fn yield_now(&mut self) {
         if self.sched().yield_cpu() {
             self.reschedule();
@@ -165,13 +165,13 @@ impl<S: Shared> Cx<'_, S> {
         }
     }
 
-    /// Tells a task to end: its [`killed`](Cx::killed) is true from now on, and its killable waits
-    /// end. It ends by returning.
+    /// Kills a task: its [`killed`](Cx::killed) is true from now on, and its killable waits end. It ends
+    /// by returning.
     pub fn kill(&mut self, task: TaskId) {
         self.with(|sim| sim.sched().kill(task));
     }
 
-    /// Whether this task was told to end.
+    /// Whether this task was killed.
     pub fn killed(&mut self) -> bool {
         let slot = self.task.slot;
         self.sched().task(slot).killed

@@ -1,4 +1,4 @@
-//! What will happen, in order of time.
+//! The event queue, in order of time.
 //!
 //! Invariant: events of the same time come out in the order of their numbers, and no two events have
 //! the same number.
@@ -7,11 +7,10 @@ use super::time::Nanos;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// What happens.
+/// An event's cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
-    /// The time of the wait of the task in this slot is over, if it is still the wait with the
-    /// event's number.
+    /// The timeout of the task in this slot, if its wait still has the event's number.
     Timer(u32),
     /// A device interrupt.
     Interrupt(u8),

@@ -1,20 +1,23 @@
 //! Deterministic discrete simulation: tasks as coroutines on a virtual clock.
 //!
-//! - `coroutine`: stackful coroutines that hand a value to and fro. The only user of `corosensei`.
-//! - [`cx`]: what a task sees: [`Cx`].
-//! - [`channel`]: what tasks wait for.
-//! - [`task`]: what a task is.
-//! - `sched`, `dispatch`, `step`: the clock, the run queues, the loop; `cpu`, `runqueue`, `events`,
-//!   `waiters`: their parts.
-//! - [`turns`]: the rules by which programs share a CPU.
-//! - [`rng`]: named seeded generators.
-//! - [`run`]: [`Engine`], which drives a machine.
+//! - `time`: virtual time. [`rng`]: named seeded generators. [`channel`]: what tasks wait for.
+//! - [`task`]: a task and its wait. `nice`: what a nice level is worth.
+//! - `cpu`, `runqueue`, `events`, `waiters`: the parts of the scheduler.
+//! - [`policy`]: the rules by which programs share a CPU. `config`: the scheduler's settings.
+//! - `coroutine`: stackful coroutines that pass a value to and fro. The only user of `corosensei`.
+//! - `sched`, `dispatch`: the clock, the CPUs and the tasks; which task runs where.
+//! - `shared`: what the engine needs of the value that all tasks share.
+//! - `outcome`, `step`: the loop over events and CPUs.
+//! - [`cx`]: what a task sees: [`Cx`]. [`run`]: [`Engine`], which drives a machine.
 //!
-//! A task's body is straight code, `FnOnce(&mut Cx)`. It owns the whole [`Sim`](crate::Sim) while it
-//! runs, and hands it on whenever it waits or uses time. [`Cx::with`] borrows the `Sim`, every wait
-//! takes `&mut Cx`: so a wait while the `Sim` is borrowed does not compile. No time passes, and
-//! nobody else runs, inside [`Cx::with`] nor between it and a wait that follows it: what was seen
-//! there still holds when the wait begins, and no wake-up is lost.
+//! The engine is generic over the value that the tasks share. Of that value it knows the trait
+//! `Shared` alone: it holds the scheduler and handles the events of devices.
+//!
+//! A task's body is straight code, `FnOnce(&mut Cx)`. It owns the shared value while it runs, and passes
+//! it on whenever it waits or uses time. [`Cx::with`] borrows the value, and every wait takes `&mut Cx`:
+//! a wait inside such a borrow does not compile. No time passes, and no other task runs, inside
+//! [`Cx::with`] or between it and a wait that follows it. What was seen there still holds when the wait
+//! begins, so no wake-up is lost.
 
 pub mod channel;
 pub(crate) mod config;

@@ -1,15 +1,15 @@
-//! How programs share a CPU: who comes first, for how long, and for whom the one that runs makes room.
+//! The rules by which programs share a CPU: which task is next, for how long, and when a waking task
+//! preempts.
 //!
-//! Each task has a rank, and who has the least is next. What a rank is depends on the rules:
+//! Each task has a rank; the task with the least rank is next. The rules decide what a rank is:
 //!
-//! - [`Policy::Fair`]: the CPU time that it had so far, its virtual runtime. One that slept comes back with
-//!   little of it, and so before the others.
-//! - [`Policy::Arrays`]: a round of the CPU, and a priority within it. Who slept much has a better one; who
-//!   has used up its time is in the next round, unless it sleeps much.
+//! - [`Policy::Fair`]: the CPU time that a task has had, weighted: its virtual runtime. A task that slept
+//!   has less of it than the others, within a limit, so it runs before them.
+//! - [`Policy::Arrays`]: a round of the CPU, and a priority within it. Sleep improves the priority. A task
+//!   that has used up its time slice expires: it goes to the next round, unless it is interactive.
 //!
-//! The specification is silent on schedulers. What is here is what documents of their time say: for
-//! `Arrays` J. Aas, "Understanding the Linux 2.6.8.1 CPU Scheduler" (2005); for `Fair` the administrators'
-//! manuals of SLES 11 and RHEL 7.
+//! The specification is silent on schedulers. Sources: for `Arrays` J. Aas, "Understanding the Linux
+//! 2.6.8.1 CPU Scheduler" (2005); for `Fair` the administrators' manuals of SLES 11 and RHEL 7.
 //!
 //! Invariant: a task in a CPU's queue has a rank of at least that CPU's base, less a sleeper's credit.
 
@@ -31,18 +31,18 @@ pub enum Policy {
 /// `sched_min_granularity_ns` and `sched_wakeup_granularity_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fair {
-    /// Time in which each task has a turn, as long as turns do not get too short.
+    /// Period in which each task runs once, unless slices would fall below `min_granularity`.
     pub latency: Nanos,
-    /// Shortest turn.
+    /// Shortest time slice.
     pub min_granularity: Nanos,
-    /// One that wakes takes the CPU at once if it had so much less than the one that runs.
+    /// Lead in virtual runtime with which a waking task preempts the running one.
     pub wakeup_granularity: Nanos,
-    /// How far behind all others one that slept may be.
+    /// Largest credit in virtual runtime of a task that slept.
     pub sleeper_credit: Nanos,
 }
 
 impl Fair {
-    /// Policy of equal length for all with a nice of 0, in which nobody interrupts.
+    /// Round robin: slices of equal length for all with nice 0, and no preemption by a wake-up.
     pub const fn rounds(quantum: Nanos) -> Fair {
         Fair {
             latency: 0,
@@ -52,8 +52,7 @@ impl Fair {
         }
     }
 
-    /// The settings of a machine with so many CPUs, from those of one with a single CPU: once more for
-    /// each time that their number doubles.
+    /// The settings for `cpus` CPUs, from those for a single one: scaled by `1 + log2(cpus)`.
     #[must_use]
     pub const fn on(self, cpus: usize) -> Fair {
         let times = 1 + cpus.ilog2() as Nanos;
@@ -65,7 +64,7 @@ impl Fair {
         }
     }
 
-    /// A task's turn among so many, the others of them with a nice of 0.
+    /// Time slice of a task on a CPU with `load` tasks, the others of them with nice 0.
     fn turn(&self, weight: u64, load: usize) -> Nanos {
         let load = load.max(1) as Nanos;
         let period = self.latency.max(self.min_granularity * load);
@@ -73,30 +72,30 @@ impl Fair {
     }
 }
 
-/// Sleep that earns the best priority.
+/// Sleep that gives the largest bonus.
 const MAX_SLEEP: Nanos = SEC;
-/// Priorities from no sleep to the best.
+/// Largest bonus.
 const MAX_BONUS: u64 = 10;
-/// Bonus from which on a task stays in its round when its time is used up.
+/// Bonus from which a task counts as interactive: it stays in its round when its time is used up.
 const INTERACTIVE: u64 = 7;
-/// How long those of the next round may wait for each task of the CPU, before nobody stays in this one.
+/// Wait of the expired tasks, for each task of the CPU, after which interactive tasks expire too.
 const STARVATION: Nanos = SEC;
 /// Ranks of a round.
 const ROUND: u64 = 1 << 8;
 
-/// Tenths of the longest sleep that counts, which a task has to its credit.
+/// A task's credit for sleep, in tenths of [`MAX_SLEEP`].
 fn bonus(t: &Task) -> u64 {
     t.rested * MAX_BONUS / MAX_SLEEP
 }
 
-/// Rank within a round: who has the least nice and slept most is first.
+/// Rank within a round: the least nice level and the most sleep come first.
 fn priority(t: &Task) -> u64 {
     let nice = (i64::from(t.nice) + 20) as u64;
     nice + MAX_BONUS - bonus(t)
 }
 
 impl Task {
-    /// Gives it new time if all of it is used up.
+    /// Gives it a new time slice if the old one is used up.
     fn renew(&mut self) {
         if self.turn_left == 0 {
             self.turn_left = timeslice(self.nice);
@@ -105,7 +104,7 @@ impl Task {
 }
 
 impl Policy {
-    /// The part of a rank that a CPU's base follows.
+    /// The part of a rank that counts for a CPU's base.
     #[inline]
     pub(super) fn base(&self, rank: u64) -> u64 {
         match self {
@@ -114,7 +113,7 @@ impl Policy {
         }
     }
 
-    /// When the turn of a CPU's running task ends, if others wait. Its time is charged.
+    /// End of the time slice of a CPU's running task, if others wait. Its time has to be charged before.
     #[inline]
     pub(super) fn end(&self, t: &Task, cpu: &Cpu) -> Nanos {
         match self {
@@ -123,10 +122,10 @@ impl Policy {
         }
     }
 
-    /// The same when another has joined those that wait; with `first`, the first of them.
+    /// New end of the time slice after another task has joined the queue. `first`: the queue was empty.
     pub(super) fn new_end(&self, t: &Task, cpu: &Cpu, first: bool) -> Nanos {
         match self {
-            // As long as it was alone, its turns did not end.
+            // While it was alone, its time slice did not end.
             Policy::Arrays if first => self.end(t, cpu),
             _ => cpu.turn_end.min(self.end(t, cpu)),
         }
@@ -141,7 +140,7 @@ impl Policy {
             Policy::Arrays => {
                 t.turn_left = match t.turn_left.checked_sub(ns) {
                     Some(left) => left,
-                    // Nobody waited, so that it began another turn each time.
+                    // No task waited, so it began another slice each time.
                     None => {
                         let slice = timeslice(t.nice);
                         slice - (ns - t.turn_left) % slice
@@ -152,8 +151,8 @@ impl Policy {
         }
     }
 
-    /// Where a new task begins, on a CPU with this base that so many others want: behind a whole turn, or
-    /// with most of its parent's priority and half of what is left of its parent's time.
+    /// Rank of a new task on a CPU with this base and load. Fair: one time slice behind the base. Arrays:
+    /// with 95 % of its parent's credit for sleep and half of what is left of its parent's time.
     pub(super) fn begin(&self, t: &mut Task, parent: Option<&mut Task>, base: u64, load: usize) {
         match self {
             Policy::Fair(f) => t.rank = base + f.turn(t.weight, load + 1),
@@ -170,13 +169,13 @@ impl Policy {
         }
     }
 
-    /// A task wakes after a sleep, on a CPU with this base. `disk`: it could not have been interrupted.
+    /// A task wakes after a sleep, on a CPU with this base. `disk`: its wait was uninterruptible.
     pub(super) fn wake(&self, t: &mut Task, base: u64, slept: Nanos, disk: bool) {
         match self {
             Policy::Fair(f) => t.rank = t.rank.max(base.saturating_sub(f.sleeper_credit)),
             Policy::Arrays => {
                 let most = match disk {
-                    // The least that counts as much sleep.
+                    // Uninterruptible sleep makes a task interactive and no more.
                     true => t.rested.max(MAX_SLEEP * INTERACTIVE / MAX_BONUS),
                     false => MAX_SLEEP,
                 };
@@ -187,12 +186,12 @@ impl Policy {
         }
     }
 
-    /// Whether the task that runs makes room for one that has woken.
+    /// Whether a task that has woken preempts the running one.
     #[inline]
     pub(super) fn preempts(&self, woken: &Task, running: &Task) -> bool {
         match self {
             Policy::Fair(f) => {
-                // One with more weight needs less of a lead.
+                // A larger weight needs a smaller lead.
                 let lead = match woken.weight {
                     NORMAL => f.wakeup_granularity,
                     weight => (f.wakeup_granularity / weight).saturating_mul(NORMAL),
@@ -203,14 +202,14 @@ impl Policy {
         }
     }
 
-    /// A task leaves its CPU to another: if its time is used up, it gets new time, and its rank.
+    /// A task is preempted. If its time slice is used up, it gets a new one and a new rank.
     pub(super) fn leave(&self, t: &mut Task, cpu: &mut Cpu, now: Nanos) {
         if !matches!(self, Policy::Arrays) || t.turn_left > 0 {
             return;
         }
         t.renew();
         if !self.is_expired(cpu.queue.greatest_rank(), cpu.base) {
-            // Those that waited for the next round have gone elsewhere.
+            // The expired tasks have gone to other CPUs.
             cpu.expired_from = None;
         }
         let load = cpu.queue.len() as Nanos + 1;
@@ -222,7 +221,7 @@ impl Policy {
         }
     }
 
-    /// Whether a task with this rank waits for the next round of a CPU with this base.
+    /// Whether a task with this rank is expired on a CPU with this base.
     #[inline]
     pub(super) fn is_expired(&self, rank: u64, base: u64) -> bool {
         matches!(self, Policy::Arrays) && self.base(rank) > base
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_much_stays_in_the_round_until_others_have_waited_a_second_for_each_task() {
+    fn interactive_task_stays_in_its_round_until_starvation() {
         let (t, _) = leaves(2 * SEC, true);
         assert_eq!((t.rank, t.turn_left), (BASE + 20, 100 * MS));
         let (t, cpu) = leaves(2 * SEC + 1, true);
@@ -258,13 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn those_that_waited_and_went_elsewhere_count_no_more() {
+    fn stolen_tasks_do_not_count_as_starving() {
         let (t, cpu) = leaves(60 * SEC, false);
         assert_eq!((t.rank, cpu.expired_from), (BASE + 20, None));
     }
 
     #[test]
-    fn one_that_hardly_sleeps_waits_for_the_next_round() {
+    fn cpu_bound_task_expires() {
         let (mut t, mut cpu) = (Task::vacant(), Cpu::new());
         (t.rested, cpu.base) = (MAX_SLEEP * 6 / 10, BASE);
         Policy::Arrays.leave(&mut t, &mut cpu, SEC);

@@ -1,4 +1,4 @@
-//! The driver of a machine.
+//! The driver of a machine: resumes the coroutine of the task that is to run.
 
 use super::coroutine::{Fiber, Resumed};
 use super::cx::{Cx, spawn};
@@ -13,13 +13,13 @@ pub struct Engine<S: 'static> {
     /// Coroutines by slot of their tasks. Dropped first: the unwinding of tasks that still wait
     /// drops what they hold.
     fibers: Vec<Option<Fiber<S>>>,
-    /// None while a task runs, or if one panicked.
+    /// None while a task runs, or after one panicked.
     sim: Option<Box<S>>,
 }
 
 #[expect(private_bounds, reason = "the engine's own contract with the machine")]
 impl<S: Shared> Engine<S> {
-    /// A machine with this shared value, at time 0.
+    /// A machine over this shared value, at time 0.
     pub(crate) fn over(shared: S) -> Engine<S> {
         Engine {
             fibers: Vec::new(),
@@ -27,7 +27,7 @@ impl<S: Shared> Engine<S> {
         }
     }
 
-    /// Everything shared.
+    /// The shared value.
     ///
     /// # Panics
     /// If a task of this machine panicked, which takes the machine with it.
@@ -49,7 +49,7 @@ impl<S: Shared> Engine<S> {
         self.drive(limit, true)
     }
 
-    /// Runs until time `limit`, whoever has ended, and though nothing happens.
+    /// Runs until time `limit`, also when all programs have ended or nothing is due.
     pub fn run_to(&mut self, limit: Nanos) -> Ended {
         self.drive(limit, false)
     }

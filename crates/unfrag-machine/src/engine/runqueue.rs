@@ -64,7 +64,7 @@ impl RunQueue {
         self.0.iter().all(|r| holds(r.0.task))
     }
 
-    /// Takes the last one of those that may go elsewhere.
+    /// Removes the last one of those that may go elsewhere.
     pub fn steal(&mut self, movable: impl Fn(u32) -> bool) -> Option<u32> {
         let candidates = self.0.iter().map(|r| r.0).filter(|r| movable(r.task));
         let taken = candidates.max()?;
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_that_may_go_is_stolen() {
+    fn last_movable_task_is_stolen() {
         let mut q = RunQueue::default();
         for (task, v) in [(1, 10), (2, 30), (3, 20)] {
             q.push(task, false, v, u64::from(task));

@@ -1,16 +1,16 @@
-//! The clock, the CPUs and the tasks.
+//! The state of the scheduler: the clock, the CPUs and the tasks.
 //!
 //! There is one clock, and it only goes forward: the engine always takes the event or the CPU that is
-//! due first, so all that is seen at a time is the state of that time. While a task's code runs, no
-//! time passes; it says how much CPU time its work takes, and goes on when it has had it.
+//! due first, so all that is seen at a time is the state of that time. No time passes while a task's code
+//! runs. The code states how much CPU time its work takes, and goes on once it has had it.
 //!
 //! - this file: the state, tasks, waiting and waking.
 //! - `dispatch`: which task runs where and how long.
 //! - `step`: the loop over events and CPUs, interrupts.
 //!
-//! Invariants: each live task is in exactly one of: the queue of one CPU, running on one CPU,
-//! waiting. `next[c]` is when CPU `c` has something to do next. While code runs, its task's `left` is
-//! 0, and `horizon` is the time up to which that task may go on without anybody else being due.
+//! Invariants: each live task is in exactly one of: the queue of one CPU, running on one CPU, waiting.
+//! `next[c]` is when CPU `c` is due next. While code runs, its task's `left` is 0, and `horizon` is the
+//! time up to which that task may go on before another event or CPU is due.
 
 use super::channel::Channel;
 use super::config::CpuConfig;
@@ -39,7 +39,7 @@ pub(crate) struct Sched<S: 'static> {
     pub policy: Policy,
     pub kthread_nice: i8,
     pub balance: Nanos,
-    /// When the next surplus task may go around.
+    /// Earliest time of the next move of a surplus task to another CPU.
     pub next_around: Nanos,
     pub switch_cost: Nanos,
     pub irq_cost: Nanos,
@@ -55,7 +55,7 @@ pub(crate) struct Sched<S: 'static> {
     pub stop: bool,
     /// Whether the run ends with the last program.
     pub until_finished: bool,
-    /// What the task that passed the machine on found to be next.
+    /// What is to run next, as found by the task that passed the machine on.
     pub handover: Next,
     pub cpus: Vec<Cpu>,
     pub next: Vec<Nanos>,
@@ -154,7 +154,7 @@ impl<S: 'static> Sched<S> {
             assert!(c < n, "task {} is bound to CPU {c} of {n}", spec.name);
             c as u16
         });
-        // A child begins where its parent runs, if nothing speaks for another CPU.
+        // A child starts on its parent's CPU, unless it is bound to another.
         let cpu = bound.unwrap_or(self.cpu as u16);
         let nice = spec.nice.unwrap_or(match spec.priority {
             Priority::Kthread => self.kthread_nice,
@@ -197,15 +197,15 @@ impl<S: 'static> Sched<S> {
         self.wake(Channel::new(Channel::EXIT, id.number()));
     }
 
-    /// A timeout from now, counted in ticks as the kernel's timers do: the edge of the tick that is
-    /// so many ticks (rounded up) after the present one.
+    /// Deadline of a timeout that begins now. It is counted in ticks, rounded up, from the start of the
+    /// present tick, as the kernel's timers are.
     pub fn tick_deadline(&self, timeout: Nanos) -> Nanos {
         (self.now / self.tick)
             .saturating_add(timeout.div_ceil(self.tick))
             .saturating_mul(self.tick)
     }
 
-    /// The running task leaves its CPU and waits. Its outcome stands in the task when it runs again.
+    /// The running task leaves its CPU and waits. The outcome is in the task when it runs again.
     pub fn begin_wait(&mut self, slot: u32, wait: Wait) {
         let seq = self.next_seq();
         let now = self.now;
@@ -316,14 +316,14 @@ impl<S: 'static> Sched<S> {
         self.events.push(Event { at, seq, kind });
     }
 
-    /// Lets an event happen at a time, after those that were posted for it before.
+    /// Posts an event for a time, after those already posted for that time.
     #[inline]
     pub fn post(&mut self, at: Nanos, kind: EventKind) {
         let seq = self.next_seq();
         self.push_event(at, seq, kind);
     }
 
-    /// Defers a call.
+    /// Posts a deferred call.
     pub fn push_call(&mut self, at: Nanos, call: Call<S>) {
         let ix = self.free_calls.pop().unwrap_or_else(|| {
             self.calls.push(None);
@@ -333,7 +333,7 @@ impl<S: 'static> Sched<S> {
         self.post(at.max(self.now), EventKind::Call(ix));
     }
 
-    /// What a CPU's time went to, up to now.
+    /// Time of a CPU by what it was spent on, up to now.
     pub fn cpu_times(&self, cpu: usize) -> CpuTimes {
         let c = &self.cpus[cpu];
         let mut times = c.times;
@@ -350,7 +350,7 @@ impl<S: 'static> Sched<S> {
         times
     }
 
-    /// What a live task's time went to, up to now.
+    /// Time of a live task by what it was spent on, up to now.
     pub fn task_times(&self, slot: u32) -> TaskTimes {
         let t = &self.tasks[slot as usize];
         let c = &self.cpus[usize::from(t.cpu)];

@@ -15,7 +15,7 @@ impl<S: 'static> Sched<S> {
     #[inline]
     fn earliest_cpu(&self) -> (Nanos, usize, Nanos) {
         let (mut first, mut cpu, mut second) = (Nanos::MAX, 0, Nanos::MAX);
-        // Without branches: which CPU is due next cannot be guessed.
+        // Without branches: they could not be predicted.
         for (c, &at) in self.next.iter().enumerate() {
             second = second.min(at.max(first));
             cpu = if at < first { c } else { cpu };
@@ -24,7 +24,7 @@ impl<S: 'static> Sched<S> {
         (first, cpu, second)
     }
 
-    /// Time of the next event; drops timers that nobody waits for any more.
+    /// Time of the next event; drops timers whose wait has ended.
     #[inline]
     fn next_event(&mut self) -> Nanos {
         while let Some(&Event { at, seq, kind }) = self.events.peek() {
@@ -38,7 +38,7 @@ impl<S: 'static> Sched<S> {
         Nanos::MAX
     }
 
-    /// A CPU is due: its task's code may go on, or another gets its turn.
+    /// A CPU is due: its task's code may go on, or its time slice is over.
     fn cpu_due(&mut self, c: usize) -> Option<u32> {
         self.charge(c);
         let slot = self.cpus[c].running;
@@ -59,7 +59,7 @@ impl<S: 'static> Sched<S> {
         None
     }
 
-    /// The task's code goes on now.
+    /// Enters the code of a task.
     #[inline]
     fn enter_code(&mut self, c: usize, slot: u32, others: Nanos) {
         self.cpu = c;
@@ -72,7 +72,7 @@ impl<S: 'static> Sched<S> {
     }
 }
 
-/// Goes on until some task's code is to run, or nothing is left to do.
+/// Handles events and CPUs until a task's code is to run or the run ends.
 pub(super) fn step<S: Shared>(shared: &mut S) -> Next {
     loop {
         let s = shared.sched();
@@ -135,7 +135,7 @@ fn event<S: Shared>(shared: &mut S) {
     }
 }
 
-/// Puts an interrupt off while its CPU is in another one.
+/// Postpones an interrupt while its CPU is in another one.
 fn postponed<S: Shared>(shared: &mut S, cpu: usize, event: Event) -> bool {
     let s = shared.sched();
     let until = s.cpus[cpu].irq_until;

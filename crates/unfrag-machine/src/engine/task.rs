@@ -1,4 +1,4 @@
-//! What a task is.
+//! A task: its identity, its properties, its wait, its times.
 
 use super::channel::Channel;
 use super::cpu::{NIL, Work};
@@ -6,7 +6,7 @@ use super::nice::weight;
 use super::time::Nanos;
 use std::rc::Rc;
 
-/// A task. Not used again for another task.
+/// The id of a task. It is not used again for another task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId {
     pub(super) slot: u32,
@@ -25,25 +25,24 @@ impl TaskId {
 pub enum Priority {
     /// A program.
     Normal,
-    /// A thread of the kernel: in turns with programs.
+    /// A thread of the kernel; shares the CPU with programs.
     Kthread,
-    /// A program before all others, and at once.
+    /// A program that preempts all others.
     Realtime,
 }
 
-/// What a new task is like.
+/// Properties of a new task.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// Its name, for people.
     pub name: Rc<str>,
     /// Its class.
     pub priority: Priority,
-    /// Its nice, from -20, which gets most of a CPU, to 19; if `None`, 0 or what the kernel gives its
-    /// threads.
+    /// Its nice level, from -20 (most of a CPU) to 19. `None`: 0, or the default of kernel threads.
     pub nice: Option<i8>,
     /// The one CPU on which it runs; any, if `None`.
     pub cpu: Option<usize>,
-    /// Whether a run goes on for its sake.
+    /// Whether a run waits for its end.
     pub awaited: bool,
 }
 
@@ -62,7 +61,7 @@ impl Spec {
     pub fn kthread(name: impl Into<Rc<str>>) -> Spec {
         Spec::new(name).priority(Priority::Kthread)
     }
-    /// The same in another class. A run does not wait for threads of the kernel.
+    /// Sets the class. A run does not wait for threads of the kernel.
     pub fn priority(self, priority: Priority) -> Spec {
         Spec {
             priority,
@@ -70,21 +69,21 @@ impl Spec {
             ..self
         }
     }
-    /// The same, but a run does not wait for its end.
+    /// A run does not wait for its end.
     pub fn background(self) -> Spec {
         Spec {
             awaited: false,
             ..self
         }
     }
-    /// The same, with another nice.
+    /// Sets the nice level, clamped to -20 to 19.
     pub fn nice(self, nice: i8) -> Spec {
         Spec {
             nice: Some(nice.clamp(-20, 19)),
             ..self
         }
     }
-    /// The same, bound to one CPU.
+    /// Binds it to one CPU.
     pub fn on(self, cpu: usize) -> Spec {
         Spec {
             cpu: Some(cpu),
@@ -93,7 +92,7 @@ impl Spec {
     }
 }
 
-/// What a task's time went to, in nanoseconds.
+/// Time of a task by what it was spent on, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTimes {
     /// Its own work.
@@ -128,12 +127,12 @@ pub(crate) enum State {
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// Somebody woke the channel, or killed the task, if the wait was killable.
+    /// The channel was woken, or a killable wait was ended by a kill.
     Woken {
-        /// What was left of the timeout; in whole ticks where the timeout was. 0 without one.
+        /// What was left of the timeout, in ticks if the timeout was. 0 without a timeout.
         left: Nanos,
     },
-    /// The time was over.
+    /// The timeout was over.
     TimedOut,
 }
 
@@ -175,23 +174,24 @@ pub(crate) struct Task {
     pub state: State,
     pub name: Rc<str>,
     pub priority: Priority,
-    /// Whether a run goes on for its sake.
+    /// Whether a run waits for its end.
     pub awaited: bool,
     pub bound: Option<u16>,
     /// CPU on which it runs, waits to run, or ran last.
     pub cpu: u16,
     pub killed: bool,
-    /// Since when it has been on this CPU and no other.
+    /// Time of its last move to this CPU.
     pub arrived: Nanos,
-    /// Its place among those that wait for its CPU; least is next.
+    /// Its rank among those that wait for its CPU; the least is next.
     pub rank: u64,
-    /// Its nice, and the share of a CPU that comes of it.
+    /// Its nice level, and the weight of that level.
     pub nice: i8,
     pub weight: u64,
-    /// What is left of its time in this round, and sleep to its credit: with arrays only.
+    /// With [`Policy::Arrays`](super::Policy::Arrays): what is left of its time in this round, and credit
+    /// for sleep.
     pub turn_left: Nanos,
     pub rested: Nanos,
-    /// CPU time that it wants before its code goes on.
+    /// CPU time that it uses before its code goes on.
     pub left: Work,
     pub wait: Wait,
     /// Number of its present wait, which is also that of the timer's event.

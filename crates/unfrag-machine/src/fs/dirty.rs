@@ -1,21 +1,21 @@
 //! Counts of dirty pages, and their limits.
 
-/// Dirty pages and who writes them.
+/// Counts of dirty pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dirty {
     /// Dirty pages of files and devices.
     pub nr_dirty: u64,
-    /// Pages of them that are being written.
+    /// Pages under writeback.
     pub nr_writeback: u64,
-    /// Pages that reclaim wants written.
+    /// Pages that reclaim has asked the flushers for.
     pub wanted: u64,
 }
 
-/// Dirty pages from which on something is done.
+/// Thresholds of dirty pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Writers are held back.
+    /// Writers are throttled.
     pub dirty: u64,
-    /// Flushers begin.
+    /// Flushers start.
     pub background: u64,
 }

@@ -13,7 +13,7 @@ pub struct Journal {
     /// Blocks that changed since the last commit.
     pub(crate) changed: BitSet,
     pub(crate) nr_changed: u32,
-    /// Files whose data must be on disk before.
+    /// Files whose data must be on disk before the commit.
     pub(crate) ordered: Vec<NodeId>,
     /// Commits so far.
     pub commits: u64,
@@ -22,15 +22,15 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A block of the device changed.
+    /// Records that a block of the device changed.
     pub(crate) fn change(&mut self, block: u32) {
         self.nr_changed += u32::from(self.changed.set(block, true));
     }
-    /// A file got blocks.
+    /// Records that a file got blocks.
     pub(crate) fn order(&mut self, node: NodeId) {
         self.ordered.push(node);
     }
-    /// A file is gone.
+    /// Removes a file.
     pub(crate) fn forget(&mut self, node: NodeId) {
         self.ordered.retain(|n| *n != node);
     }

@@ -11,7 +11,7 @@ pub(crate) struct LoopTransfer {
     pub dir: Dir,
     pub done: Done,
     pub page: u32,
-    /// With the last page of a bio: what that holds.
+    /// With the last page of a bio: token of the objects that it holds.
     pub held: Option<u32>,
 }
 

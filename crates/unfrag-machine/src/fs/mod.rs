@@ -1,4 +1,11 @@
 //! The files of the simulated kernel, as state.
+//!
+//! - [`node`]: files and directories. [`blocks`]: which blocks of a device hold what.
+//! - [`vfs`]: all file systems and nodes. [`tree`]: shapes and plans of trees of files.
+//! - [`readahead`]: the window of an open file. `transfer`: runs of blocks.
+//! - [`dirty`]: counts of dirty pages. [`journal`], [`loopdev`]: the state of journals and loop devices.
+//!
+//! The code that works on them is in [`kernel`](crate::kernel). `spec: linux-mm 4.5, 6.4, 8.5, 8.6`
 
 pub mod blocks;
 pub mod dirty;

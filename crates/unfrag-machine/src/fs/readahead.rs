@@ -5,7 +5,7 @@ pub const MAX_WINDOW: u32 = 32;
 /// Pages of the first window.
 pub const FIRST_WINDOW: u32 = 4;
 
-/// What is known of how a file is read, for each opening of it.
+/// The readahead state of an open file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readahead {
     /// First page of the present window.
@@ -17,8 +17,8 @@ pub struct Readahead {
 }
 
 impl Readahead {
-    /// The window to read when page `index` is missing: the next, larger one if the file is read in
-    /// order, else that page alone.
+    /// The window to read when page `index` is missing: the next, larger one for sequential reads, else that
+    /// page alone.
     pub fn miss(&mut self, index: u32) -> (u32, u32) {
         let in_order = index == self.next || index == self.start + self.size;
         if index > 0 && !in_order {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_double_from_4_to_32_pages_while_a_file_is_read_in_order() {
+    fn window_doubles_for_sequential_reads() {
         let mut ra = Readahead::default();
         assert_eq!(ra.miss(0), (0, 4));
         let windows: Vec<_> = (0..5).map(|_| ra.marker()).collect();
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_out_of_order_takes_one_page_and_begins_anew() {
+    fn random_read_resets_the_window() {
         let mut ra = Readahead::default();
         ra.miss(0);
         assert_eq!(ra.miss(100), (100, 1));

@@ -3,7 +3,7 @@
 use crate::block::{BIO_PAGES, Dir, Done};
 use unfrag::Pfn;
 
-/// Where on a file system a transfer begins, and what it is.
+/// A run of blocks to transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockRun {
     pub fs: u8,

@@ -1,5 +1,4 @@
-//! Trees of files: what a source tarball, a home directory or `/usr` is to memory, namely so many
-//! directories and files of certain sizes.
+//! Trees of files: their shapes, and the plans of concrete trees.
 
 use super::node::NodeId;
 use crate::engine::Rng;
@@ -16,8 +15,8 @@ pub struct TreeShape {
 }
 
 impl TreeShape {
-    /// About what the sources of a kernel of 2008 are: 24,000 files in 1,500 directories, 330 MiB in
-    /// pages, half of the files no larger than a page. Round numbers, ours; shares in thousandths.
+    /// The approximate shape of the sources of a kernel of 2008: 24,000 files in 1,500 directories, 330 MiB in
+    /// pages, half of the files no larger than a page. Assumed round numbers; shares in thousandths.
     pub fn kernel_sources() -> TreeShape {
         TreeShape {
             dirs: 1_500,
@@ -38,7 +37,7 @@ impl TreeShape {
         }
     }
 
-    /// Pages that its files take on average, times 1000.
+    /// Mean size of its files, in thousandths of a page.
     pub fn mean_milli_pages(&self) -> u64 {
         let (sum, n) = self.sizes.iter().fold((0, 0), |(s, n), &(size, share)| {
             (s + u64::from(size) * u64::from(share), n + u64::from(share))
@@ -79,11 +78,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A tree of this shape: directories come as a walk in depth finds them, some six deep; files are
+    /// A random tree of this shape. Directories are in depth-first order, about six levels deep; files are
     /// spread evenly.
     pub fn draw(shape: &TreeShape, rng: &mut Rng) -> Plan {
         let dirs = shape.dirs.max(1);
-        // From the last directory the walk goes up by the least of five draws.
+        // From the last directory the walk goes up by the minimum of five draws.
         let mut path = vec![0];
         let parent = |i: u32| {
             let up = (0..5).map(|_| rng.below(path.len() as u64)).min();

@@ -32,20 +32,20 @@ pub enum FsKind {
 /// Where a file system's blocks are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Store {
-    /// On a stretch of a disk.
+    /// On a range of a device.
     Disk {
         /// The device.
         device: DeviceId,
         /// Its first sector there.
         sector: u64,
     },
-    /// In a file, by way of a loop device.
+    /// In a file, through a loop device.
     Loop(u8),
-    /// Nowhere: pages are all there is.
+    /// None: the file system is in memory.
     Memory,
 }
 
-/// A file system at work.
+/// A mounted file system.
 pub struct FileSystem {
     /// Its name.
     pub name: Rc<str>,
@@ -53,11 +53,11 @@ pub struct FileSystem {
     pub kind: FsKind,
     /// Where its blocks are.
     pub store: Store,
-    /// Which block holds what.
+    /// The allocation of its blocks.
     pub blocks: Blocks,
     /// Its device's own blocks in memory (bitmaps, inode tables, directories).
     pub device: ObjectId,
-    /// The oldest dirty block of its device became dirty then.
+    /// Time at which the oldest dirty block of its device became dirty.
     pub device_dirty_since: Nanos,
     /// Its root directory.
     pub root: NodeId,
@@ -67,7 +67,7 @@ pub struct FileSystem {
     pub journal: Option<Journal>,
 }
 
-/// What a new file system is.
+/// Properties of a new file system.
 #[derive(Clone, Debug)]
 pub struct FsConfig {
     /// Its name.
@@ -80,7 +80,7 @@ pub struct FsConfig {
     pub pages: u32,
 }
 
-/// All files, and what is known of them.
+/// All files and file systems.
 #[derive(Default)]
 pub struct Vfs {
     pub(crate) nodes: Vec<Node>,
@@ -88,7 +88,7 @@ pub struct Vfs {
     pub(crate) systems: Vec<FileSystem>,
     pub(crate) loops: Vec<LoopDevice>,
     pub(crate) lists: Lists,
-    /// Dirty pages and who writes them.
+    /// Counts of dirty pages.
     pub dirty: Dirty,
 }
 
@@ -140,7 +140,7 @@ impl Vfs {
         &self.systems
     }
 
-    /// Nodes with a dentry that nothing pins, and with an inode alone.
+    /// Lengths of the lists of unused dentries and unused inodes.
     pub fn unused(&self) -> (u32, u32) {
         (self.lists.dentries.len, self.lists.inodes.len)
     }
@@ -158,7 +158,7 @@ impl Vfs {
         }
     }
 
-    /// A new node in a directory, on disk alone.
+    /// Adds a node to a directory; it is on disk and not in memory.
     pub(crate) fn add_node(&mut self, parent: NodeId, is_dir: bool) -> NodeId {
         let fs = self.node(parent).fs;
         let parent_group = self.node(parent).group;
@@ -179,7 +179,7 @@ impl Vfs {
         id
     }
 
-    /// A node without a name any more.
+    /// Removes a node from its directory.
     pub(crate) fn unlink_from_parent(&mut self, id: NodeId) {
         let n = self.node_mut(id);
         n.linked = false;
@@ -191,7 +191,7 @@ impl Vfs {
         }
     }
 
-    /// The node's number may be used for another one.
+    /// Frees the id of a node.
     pub(crate) fn forget(&mut self, id: NodeId) {
         let n = self.node_mut(id);
         debug_assert!(n.object.is_none() && n.dentry.is_none() && n.inode.is_none());
@@ -200,7 +200,7 @@ impl Vfs {
         self.vacant.push(id.0);
     }
 
-    /// Gives a node so many more blocks, in its group and behind those that it has if that can be.
+    /// Gives a node `n` more blocks, behind its last extent or in its group where possible.
     pub(crate) fn give_blocks(&mut self, node: NodeId, n: u32) -> Option<()> {
         let Node { fs, group, .. } = *self.node(node);
         let goal = match self.node(node).extents.last() {
@@ -239,7 +239,7 @@ impl Vfs {
         Ok(node)
     }
 
-    /// What a node holds, and what is known of it, is on the device.
+    /// Marks the blocks of a node and its inode as having content.
     fn note_written(&mut self, node: NodeId) {
         let n = self.node(node);
         let (fs, number, extents) = (n.fs, n.number, n.extents.clone());

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario file, where, and the way out.
+//! A mistake in a file: what is wrong, where, and how to mend it.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,7 +12,7 @@ pub struct ScenarioError {
     pub place: Option<Box<TextPlace>>,
     /// What is wrong.
     pub message: String,
-    /// The way out.
+    /// How to mend it.
     pub help: Option<String>,
 }
 
@@ -25,12 +25,12 @@ pub struct TextPlace {
     pub column: usize,
     /// The line itself.
     pub text: String,
-    /// Characters of it that are meant.
+    /// Number of characters that are marked.
     pub width: usize,
 }
 
 impl ScenarioError {
-    /// A mistake at some bytes of a file.
+    /// A mistake at a range of bytes of a file, or about the file as a whole.
     pub fn at(
         file: &str,
         text: &str,
@@ -61,7 +61,7 @@ impl ScenarioError {
         error
     }
 
-    /// The same with a way out.
+    /// Adds the help.
     pub fn help(self, help: impl Into<String>) -> ScenarioError {
         ScenarioError {
             help: Some(help.into()),
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_is_shown() {
+    fn display_shows_the_place() {
         let text = "a = 1\nüb = \"x\"\n";
         let at = text.find('"').unwrap();
         let e = ScenarioError::at("f.toml", text, Some(at..at + 3), "no").help("say yes");

@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-/// Where a name stands that means nothing.
+/// A part of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScenarioPart {
-    /// In the tree of this name.
+    /// The tree of this name.
     Tree(String),
-    /// In the file of this name.
+    /// The file of this name.
     File(String),
-    /// In the image of this name.
+    /// The image of this name.
     Image(String),
-    /// In a step of a program.
+    /// A step of a program.
     Step {
         /// The program.
         program: String,
@@ -31,16 +31,16 @@ impl fmt::Display for ScenarioPart {
     }
 }
 
-/// A name that means nothing, or something that cannot be.
+/// A mistake in a part of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where.
+    /// The part.
     pub place: ScenarioPart,
-    /// The name there that is meant, if it is one.
+    /// The name in that part that is wrong, if it is a name.
     pub name: Option<String>,
     /// What is wrong.
     pub message: String,
-    /// The way out.
+    /// How to mend it.
     pub help: String,
 }
 
@@ -58,7 +58,7 @@ impl Mistake {
         }
     }
 
-    /// The same about a name that stands there.
+    /// Adds the name that is wrong.
     pub(crate) fn about(self, name: &str) -> Mistake {
         Mistake {
             name: Some(name.to_owned()),

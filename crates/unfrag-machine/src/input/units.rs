@@ -1,7 +1,7 @@
 //! Quantities with their units, as a scenario writes them: `"512 MiB"`, `"1.5 ms"`, `"80 MB/s"`.
 //!
-//! A bare number is refused, so that no reader has to guess. Integers only: decimals are scaled, and
-//! what is finer than the base unit is refused. A share of a whole is a bare number of percent, 0 to 100.
+//! A bare number is refused, so that its unit is never in doubt. Integers only: decimals are scaled, and a
+//! fraction of the base unit is refused. A share of a whole is a bare number of percent, 0 to 100.
 
 use crate::engine::Nanos;
 use serde::Deserialize;
@@ -112,7 +112,7 @@ quantity!(
     Bytes(u64), BYTES, "a size", "512 MiB"
 );
 quantity!(
-    /// A stretch of time, in nanoseconds.
+    /// A duration, in nanoseconds.
     Time(Nanos), TIMES, "a time", "1.5 ms"
 );
 quantity!(
@@ -129,7 +129,7 @@ impl Percent {
     /// The whole.
     pub const ALL: Self = Self(100);
 
-    /// None if it is more than the whole.
+    /// `None` above 100.
     pub const fn new(percent: u32) -> Option<Self> {
         if percent <= 100 {
             Some(Self(percent))
@@ -158,7 +158,7 @@ impl Bytes {
         self.0.div_ceil(4096)
     }
 
-    /// The same; all that is more than any file or area has is just below 8 TiB.
+    /// Whole pages as a `u32`, at most 2^31 - 1 (just below 8 TiB).
     pub const fn pages32(self) -> u32 {
         const MOST: u64 = (1 << 31) - 1;
         let pages = self.pages();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_an_example() {
+    fn errors_show_an_example() {
         let tell = |text: &str| text.parse::<Time>().unwrap_err();
         assert_eq!(
             tell("7"),

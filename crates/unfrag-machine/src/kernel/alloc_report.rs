@@ -9,7 +9,7 @@ use unfrag::kernel::Placement;
 use unfrag::reclaim::Lru;
 use unfrag::{Gfp, MigrateType, Order, v19_type_name};
 
-/// Failures that are kept whole.
+/// Number of reports that are kept whole.
 const KEPT: usize = 10;
 
 impl World {
@@ -20,7 +20,7 @@ impl World {
 }
 
 impl Sim {
-    /// The kernel reports a request that failed, unless it wants no report.
+    /// Reports a failed request, unless it has `__GFP_NOWARN`.
     #[cold]
     pub(crate) fn report_alloc_failure(&mut self, order: u8, gfp: Gfp) {
         if gfp.contains(Gfp::NOWARN) {

@@ -1,17 +1,16 @@
-//! What each CPU does from time to time: objects whose grace period is over are freed, then slab reaper and
-//! trim, and the folding of its counters.
-//! `spec: linux-mm 6.1, 6.3`
+//! Periodic work of each CPU: objects whose grace period is over are freed, slab caches are reaped and
+//! trimmed, the CPU's counters are folded. `spec: linux-mm 6.1, 6.3`
 
 use crate::engine::{Nanos, SEC, Spec};
 use crate::kernel::{Cx, Sim};
 use unfrag::CpuId;
 use unfrag_slab::Due;
 
-/// Time between two rounds: that of the counters' folding.
+/// Time between two rounds: the interval of the counters' folding.
 const ROUND: Nanos = SEC;
 
 impl Sim {
-    /// Starts everything that runs by itself: kswapd, the flushers, and a worker on each CPU.
+    /// Starts kswapd, the flushers, and a worker on each CPU.
     pub fn start_daemons(&mut self) {
         self.start_kswapd();
         self.start_flushers();

@@ -6,7 +6,7 @@ use unfrag::page_alloc::FreeError;
 use unfrag::{Order, Pfn};
 
 impl Sim {
-    /// Frees a block that the kernel itself used.
+    /// Frees a block that the kernel used itself.
     pub(crate) fn free_kernel(&mut self, pfn: Pfn) {
         let kernel = self.kernel();
         let order = kernel.frames.release(pfn);
@@ -14,19 +14,19 @@ impl Sim {
         self.give_frame(pfn, order);
     }
 
-    /// Gives a block without owner back to the allocator.
+    /// Frees a block without owner.
     pub(crate) fn give_frame(&mut self, pfn: Pfn, order: u8) {
         let cpu = self.cpu_id();
         own(self.manager().free(cpu, pfn, Order(order)));
     }
 
-    /// Gives pages without owner back, in their order.
+    /// Frees pages without owner, in their order.
     pub(crate) fn give_pages(&mut self, pages: &[Pfn]) {
         let cpu = self.cpu_id();
         own(self.manager().free_bulk(cpu, pages));
     }
 
-    /// Frees what lost its owner while the allocator was busy: pages of emptied slabs, and others.
+    /// Frees what lost its owner while the allocator was locked: pages of empty slabs, and others.
     pub(crate) fn free_pending(&mut self) {
         while let Some((pfn, order)) = self.kernel().kmem.freed() {
             let pfn = Pfn(pfn.into());
@@ -38,13 +38,13 @@ impl Sim {
         }
     }
 
-    /// Records that the kernel uses a block just allocated.
+    /// Records that the kernel uses a block that was just allocated.
     pub(crate) fn take_kernel(&mut self, pfn: Pfn, order: u8, what: Use) {
         self.kernel().frames.take(pfn, order, what);
     }
 }
 
-/// What is freed has to be the simulated kernel's own.
+/// A failed free is a bug of the simulated kernel.
 fn own(freed: Result<(), FreeError>) {
     if let Err(e) = freed {
         panic!("the simulated kernel frees what is not its own: {e}");

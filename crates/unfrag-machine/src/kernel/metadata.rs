@@ -1,10 +1,10 @@
-//! The memory that a manager's metadata lives in, owned beside the manager.
+//! The memory of a manager's metadata, owned beside the manager.
 //!
-//! A simulated machine keeps its manager and that manager's memory in one value, so the manager's
-//! lifetime is `'static` and the memory is handed out once and given back when the machine ends.
+//! A simulated machine keeps its manager and that manager's memory in one value, so the manager's lifetime
+//! is `'static`; the memory is lent once and freed when the machine ends.
 //!
-//! Invariant: the memory goes back only if [`release`](Metadata::release) was told that nobody uses
-//! it any more; otherwise it stays (a leak, never a dangling reference).
+//! Invariant: the memory is freed only after [`release`](Metadata::release), which promises that no
+//! reference to it is used again. Otherwise it leaks; there is never a dangling reference.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
@@ -36,8 +36,8 @@ impl Metadata {
     /// Lets the memory go when this value is dropped.
     ///
     /// # Safety
-    /// Whoever held the reference of [`new`](Metadata::new) must be dropped before this value, or
-    /// never use it again.
+    /// The holder of the reference of [`new`](Metadata::new) must be dropped before this value, or never use
+    /// it again.
     pub unsafe fn release(&mut self) {
         self.released = true;
     }
@@ -54,18 +54,18 @@ impl Drop for Metadata {
 
 #[cfg(test)]
 mod tests {
-    use crate::{MachineConfig, Sim};
+    use crate::Sim;
+    use crate::test_support::machine_config;
     use unfrag::{CpuId, Gfp, Order, Request};
 
     fn sim() -> Sim {
-        let rules = unfrag::preset("2.6.32").unwrap().rules;
-        Sim::new(&MachineConfig::flat(4096, 1, rules)).unwrap()
+        Sim::new(&machine_config("2.6.32", 4096, 1)).unwrap()
     }
 
-    // Under AddressSanitizer this shows that nobody frees what another one uses. It leaks, and says so.
+    // AddressSanitizer would report a use after free. The test leaks the memory of two managers.
     #[test]
     #[cfg_attr(feature = "sanitizer", ignore = "leaks the memory of two managers")]
-    fn a_manager_that_was_swapped_away_keeps_its_memory() {
+    fn swapped_manager_keeps_its_memory() {
         let (mut a, mut b) = (sim(), sim());
         std::mem::swap(a.manager(), b.manager());
         drop(a);

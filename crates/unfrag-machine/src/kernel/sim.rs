@@ -15,9 +15,9 @@ use crate::engine::{
 use crate::mm::alloc_failure::AllocFailures;
 use unfrag::{Config, ConfigError, CpuId, Host, Manager, NodeId, Order, Pfn, layout};
 
-/// The world of the page allocator.
+/// The host of the page allocator: clock, CPUs and tasks, devices, the kernel's state.
 pub struct World {
-    /// What the CPU's work takes.
+    /// CPU time of the machine's own work.
     pub costs: Costs,
     /// The devices.
     pub block: BlockLayer,
@@ -55,7 +55,7 @@ impl World {
     pub fn cpu(&self) -> usize {
         self.sched.cpu
     }
-    /// The same as the page allocator names it.
+    /// Id of that CPU in the page allocator.
     #[inline]
     pub(crate) fn cpu_id(&self) -> CpuId {
         CpuId(self.sched.cpu as u32)
@@ -95,11 +95,11 @@ impl World {
         let slot = self.sched.slot(task)?;
         Some(&self.sched.tasks[slot as usize].name)
     }
-    /// What a live task's time went to.
+    /// Time of a live task by what it was spent on.
     pub fn task_times(&self, task: TaskId) -> Option<TaskTimes> {
         Some(self.sched.task_times(self.sched.slot(task)?))
     }
-    /// What a CPU's time went to.
+    /// Time of a CPU by what it was spent on.
     ///
     /// # Panics
     /// If there is no such CPU.
@@ -122,7 +122,7 @@ impl World {
     pub fn events(&self) -> u64 {
         self.sched.handled
     }
-    /// A digest of who ran when and where so far: equal runs have equal digests.
+    /// A digest of which task ran when and where so far: equal runs have equal digests.
     pub fn trace_hash(&self) -> u64 {
         self.sched.trace_hash
     }
@@ -130,16 +130,16 @@ impl World {
     pub fn is_alive(&self, task: TaskId) -> bool {
         self.sched.slot(task).is_some()
     }
-    /// Whether a live task was told to end.
+    /// Whether a live task was killed.
     pub fn is_killed(&self, task: TaskId) -> bool {
         let slot = self.sched.slot(task);
         slot.is_some_and(|s| self.sched.tasks[s as usize].killed)
     }
-    /// Tells a task to end. See [`Cx::kill`](crate::Cx::kill).
+    /// Kills a task. See [`Cx::kill`](crate::Cx::kill).
     pub fn kill(&mut self, task: TaskId) {
         self.sched.kill(task);
     }
-    /// Runs code in an interrupt at a time, on the CPU for device interrupts; it takes that CPU's time.
+    /// Runs code in an interrupt at a time, on the CPU for device interrupts; it uses that CPU's time.
     pub fn interrupt(&mut self, at: Nanos, code: impl FnOnce(&mut Sim) + 'static) {
         self.interrupt_on(self.sched.irq_cpu, at, code);
     }
@@ -161,12 +161,12 @@ impl World {
             },
         );
     }
-    /// In an interrupt: uses so much of its CPU's time.
+    /// In an interrupt: uses CPU time.
     pub fn spend_interrupt(&mut self, ns: Nanos) {
         debug_assert!(self.sched.in_interrupt, "no interrupt runs");
         self.sched.irq_spent += ns;
     }
-    /// Runs code at a time, outside of the machine and on nobody's time: samples, scenario events.
+    /// Runs code at a time, outside of the machine and without CPU time: samples, scenario events.
     pub fn at(&mut self, at: Nanos, code: impl FnOnce(&mut Sim) + 'static) {
         self.sched.push_call(
             at,
@@ -234,11 +234,11 @@ impl Sim {
     pub fn manager(&mut self) -> &mut Manager<'static, World> {
         &mut self.manager
     }
-    /// The page allocator, to look at.
+    /// The page allocator, shared.
     pub fn manager_ref(&self) -> &Manager<'static, World> {
         &self.manager
     }
-    /// What the allocator sees of the machine.
+    /// The host of the page allocator.
     #[inline]
     pub fn world(&mut self) -> &mut World {
         self.manager.host_mut()

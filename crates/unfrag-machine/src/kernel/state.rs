@@ -17,7 +17,7 @@ use crate::net::Net;
 use std::collections::VecDeque;
 use unfrag::Pfn;
 
-/// Everything that the simulated kernel keeps about memory.
+/// The state of the simulated kernel.
 pub struct KernelState {
     /// Sizes, era, costs.
     pub config: MemConfig,
@@ -31,7 +31,7 @@ pub struct KernelState {
     pub procs: Processes,
     /// Slab caches.
     pub kmem: Kmem,
-    /// The kernel's own among them.
+    /// The kernel's own caches among them.
     pub caches: Caches,
     /// Files.
     pub vfs: Vfs,
@@ -39,27 +39,27 @@ pub struct KernelState {
     pub net: Net,
     /// Events.
     pub counters: VmCounters,
-    /// CPU time of kernel work done and not yet paid for by whoever runs.
+    /// CPU time of kernel work that no task or interrupt has spent yet.
     pub(crate) owed: Nanos,
     /// Tasks that run kswapd, one for each node.
     pub(crate) kswapd: Vec<TaskId>,
-    /// Pages written since somebody began to wait for that.
+    /// Pages written since a task began to be throttled for writeback.
     pub(crate) written: u32,
     pub(crate) busy_rng: Rng,
-    /// Frames that lost their owner while the allocator was busy; to be freed.
+    /// Frames that lost their owner while the allocator was locked; to be freed.
     pub(crate) to_free: Vec<Pfn>,
-    /// Chosen by the OOM killer, and not ended yet.
+    /// Processes that the OOM killer has chosen and that have not ended.
     pub(crate) dying: u32,
     pub(crate) crypt: CryptPool,
     pub(crate) bios: Bios,
-    /// Nodes of the page cache's index that were set aside before anybody held a lock.
+    /// Nodes of the page cache's index that were allocated ahead, where waiting was allowed.
     pub(crate) radix_stash: Vec<Obj>,
-    /// Objects to be freed when nobody can look at them any more, and from when on.
+    /// Objects to be freed after a grace period, with the end of that period.
     pub(crate) rcu: VecDeque<(Nanos, Obj)>,
 }
 
 impl KernelState {
-    /// Nothing but the kernel itself.
+    /// The state at boot.
     pub fn new(machine: &MachineConfig) -> KernelState {
         let config = &machine.mem;
         let ends = machine.zones.iter().map(|z| z.start.0 + z.spanned);
@@ -89,7 +89,7 @@ impl KernelState {
         }
     }
 
-    /// Zeroing a block takes time.
+    /// Adds the cost of zeroing a block.
     #[inline]
     pub(crate) fn owe_zeroing(&mut self, order: u8) {
         self.owed += self.config.costs.zero_page << order;
@@ -101,7 +101,7 @@ impl KernelState {
         self.swap.as_ref().map_or(0, |s| s.free().into())
     }
 
-    /// Puts work on the account of whoever runs.
+    /// Adds CPU time of kernel work.
     #[inline]
     pub(crate) fn owe(&mut self, ns: Nanos) {
         self.owed += ns;

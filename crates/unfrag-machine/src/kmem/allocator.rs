@@ -18,7 +18,7 @@ pub(super) struct Cache {
     pub(super) state: State,
 }
 
-/// A cache as seen from outside.
+/// Size and counters of a cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CacheView {
     /// Its name.
@@ -47,7 +47,7 @@ pub struct Kmem {
 }
 
 impl Kmem {
-    /// No caches yet, for so many CPUs.
+    /// An allocator without caches, for `cpus` CPUs.
     pub fn new(rules: Rules, cpus: usize) -> Kmem {
         let none = SlabRec {
             pfn: 0,
@@ -78,7 +78,7 @@ impl Kmem {
         &self.rules
     }
 
-    /// A cache for objects of `size` bytes; with SLUB perhaps one that exists. `spec: linux-mm 6.2`
+    /// Creates a cache for objects of `size` bytes. SLUB may return an existing cache (merging). `spec: linux-mm 6.2`
     ///
     /// # Panics
     /// If an object does not fit the largest block.
@@ -150,7 +150,7 @@ impl Kmem {
         NonZeroU32::new(s).map(Obj)
     }
 
-    /// Gives an object back. Pages that this frees wait in [`Kmem::freed`].
+    /// Frees an object. Pages that this frees are returned by [`Kmem::freed`].
     #[inline]
     pub fn give(&mut self, cpu: usize, obj: Obj) {
         let s = obj.0.get();
@@ -170,8 +170,8 @@ impl Kmem {
         self.pages -= before - common.pages;
     }
 
-    /// Hands a cache the block at frame `pfn` as a new slab, made on `cpu`; the next
-    /// [`take`](Kmem::take) there finds an object.
+    /// Adds the block at frame `pfn` to a cache as a new slab, made on `cpu`. The next [`take`](Kmem::take)
+    /// there succeeds.
     pub fn add_slab(&mut self, cpu: usize, cache: CacheId, pfn: u32, order: u8) {
         let size = self.caches[usize::from(cache.0)].common.size;
         let objects = self.objects_at(size, order) as u16;
@@ -215,7 +215,7 @@ impl Kmem {
         self.pages -= before - common.pages;
     }
 
-    /// The work that is due on a CPU. `spec: linux-mm 6.1, 6.3`
+    /// Periodic work of a CPU. `spec: linux-mm 6.1, 6.3`
     pub fn reap(&mut self, cpu: usize, due: unfrag_slab::Due) {
         for Cache { common, state } in &mut self.caches {
             let before = common.pages;
@@ -238,7 +238,7 @@ impl Kmem {
         !self.arena.freed.is_empty()
     }
 
-    /// Blocks (first frame, order) that no slab uses any more, to be freed by the caller.
+    /// A block (first frame, order) of a slab that was given up, to be freed by the caller.
     #[inline]
     pub fn freed(&mut self) -> Option<(u32, u8)> {
         self.arena.freed.pop()
@@ -255,7 +255,7 @@ impl Kmem {
         all.filter(|c| c.reclaimable).map(|c| c.pages).sum()
     }
 
-    /// The caches as they are.
+    /// All caches.
     pub fn views(&self) -> impl Iterator<Item = CacheView> {
         self.caches.iter().map(|Cache { common: c, .. }| CacheView {
             name: c.name,
@@ -268,7 +268,7 @@ impl Kmem {
         })
     }
 
-    /// One cache as it is.
+    /// One cache.
     pub fn view(&self, cache: CacheId) -> Option<CacheView> {
         self.views().nth(cache.0.into())
     }
@@ -286,7 +286,7 @@ impl Kmem {
         })
     }
 
-    /// Checks the invariant; says what is broken.
+    /// Checks the invariant; the error says what is broken.
     pub fn validate(&self) -> Result<(), String> {
         let mut free = vec![0u64; self.caches.len()];
         let mut total = free.clone();

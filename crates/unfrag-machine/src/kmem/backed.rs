@@ -1,11 +1,10 @@
-//! Slab caches in the simulated machine: real memory behind the frames that serve as slabs, one
-//! token for each virtual CPU, and objects named by number.
+//! Slab caches of [`unfrag_slab`] over real memory, with virtual CPUs, and objects by number.
 //!
-//! The machine's memory is reserved at once and touched only where slabs (and the caches' records)
-//! lie. One thread is every CPU in turn, so a run is a function of its inputs.
+//! The memory is reserved at once and touched only where slabs and the caches' records lie. One thread
+//! acts as every CPU in turn, so a run is a function of its inputs.
 //!
-//! Invariant: an object's number stands for it from its allocation to its free, and for nothing else;
-//! so no caller can free twice, or into the wrong cache.
+//! Invariant: an object's number stands for it from its allocation to its free, and for nothing else, so
+//! no caller can free twice or into the wrong cache.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -17,7 +16,7 @@ use unfrag_slab::{
     LockedPages, NoMemory, Rules, SlabConfig, Slabs, SlabsError,
 };
 
-/// What the machine is made of.
+/// Configuration of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct SlabMachineConfig {
     /// Frames of memory, in one zone.
@@ -30,14 +29,14 @@ pub struct SlabMachineConfig {
     pub rules: Rules,
 }
 
-/// Why there is no machine.
+/// Why a machine cannot be set up.
 #[derive(Debug)]
 pub enum MachineError {
-    /// The page allocator does not start on so little or so much memory.
+    /// The page allocator refuses this amount of memory.
     Pages(String),
     /// The caches do not start.
     Slabs(SlabsError),
-    /// The host has not so much memory to reserve.
+    /// The host cannot reserve the memory.
     Host,
 }
 
@@ -53,7 +52,7 @@ impl fmt::Display for MachineError {
 
 impl std::error::Error for MachineError {}
 
-/// A stretch of the host's memory, which costs nothing until it is touched.
+/// Memory reserved from the host; what is not touched takes none.
 struct Room {
     base: NonNull<u8>,
     layout: Layout,
@@ -79,7 +78,7 @@ impl Drop for Room {
     }
 }
 
-/// Number of a cache, in the order of their making.
+/// Number of a cache, in order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CacheId(pub usize);
 
@@ -87,7 +86,7 @@ pub struct CacheId(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId(usize);
 
-/// Where an object came from.
+/// What an object was allocated from.
 #[derive(Clone, Copy)]
 enum Home {
     Cache(usize),
@@ -107,7 +106,7 @@ pub struct SlabMachine<'a> {
 /// Runs `f` on a machine that is booted for it.
 ///
 /// # Errors
-/// If there is no such machine.
+/// If the machine cannot be set up.
 pub fn with_slab_machine<T>(
     config: &SlabMachineConfig,
     f: impl FnOnce(&mut SlabMachine) -> T,
@@ -143,7 +142,7 @@ pub fn with_slab_machine<T>(
 }
 
 impl SlabMachine<'_> {
-    /// Makes a cache.
+    /// Creates a cache.
     ///
     /// # Errors
     /// As [`Slabs::create`].
@@ -191,7 +190,7 @@ impl SlabMachine<'_> {
         Ok(self.number(object, Home::Kmalloc))
     }
 
-    /// Frees an object on a CPU; one that is gone already does nothing, and is answered with false.
+    /// Frees an object on a CPU; false if it was freed before.
     pub fn free(&mut self, cpu: u16, object: ObjectId) -> bool {
         let Some((at, home)) = self.objects.get_mut(object.0).and_then(Option::take) else {
             return false;
@@ -207,12 +206,12 @@ impl SlabMachine<'_> {
         freed.is_ok()
     }
 
-    /// Does what falls due on a CPU between two times in nanoseconds.
+    /// Does the periodic work of a CPU.
     pub fn reap(&self, cpu: u16, due: Due) {
         self.cpu(cpu).reap(due);
     }
 
-    /// Counts of each cache, those of the sizes included, the oldest first.
+    /// Counters of each cache, those of `kmalloc` included, the oldest first.
     pub fn infos(&self) -> Vec<CacheInfo> {
         let mut all = vec![];
         self.slabs.each_cache(|c| all.push(*c));
@@ -220,7 +219,7 @@ impl SlabMachine<'_> {
         all
     }
 
-    /// Counts of a cache.
+    /// Counters of a cache.
     ///
     /// # Panics
     /// If there is no such cache.
@@ -243,7 +242,7 @@ impl SlabMachine<'_> {
         let Some((first, rest)) = self.cpus.split_first() else {
             return;
         };
-        // All CPUs are this thread: each empties its own lists.
+        // This thread acts as each CPU in turn: each empties its own lists.
         for cache in &self.caches {
             for cpu in rest {
                 cache.shrink(cpu);

@@ -83,10 +83,10 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// Makes them. `radix_reclaimable`: nodes of the page cache's index are marked (2.6.24 and later;
-    /// V19 marks dentries, inodes and buffer heads alone, spec 2.1).
+    /// Creates them. `radix_reclaimable`: nodes of the page cache's index are marked reclaimable (2.6.24 and
+    /// later; V19 marks dentries, inodes and buffer heads alone, spec 2.1).
     pub fn create(kmem: &mut Kmem, word: Word, radix_reclaimable: bool) -> Caches {
-        // The general sizes come first, so that SLUB merges others into them, not them into others.
+        // The general sizes come first, so that SLUB merges other caches into them.
         let sizes = SIZES.map(|size| kmem.create(kmalloc_name(size), size, false));
         let kinds = TABLE.map(|(kind, name, w64, w32, reclaimable)| {
             let size = if word == Word::W64 { w64 } else { w32 };
@@ -103,7 +103,7 @@ impl Caches {
         self.kinds[kind as usize]
     }
 
-    /// The cache that serves `kmalloc` of so many bytes; `None` above a page, where pages serve.
+    /// The cache that serves `kmalloc` of `bytes` bytes; `None` above a page.
     pub fn kmalloc(&self, bytes: u32) -> Option<CacheId> {
         let i = SIZES.iter().position(|&s| s >= bytes)?;
         Some(self.sizes[i])
@@ -156,7 +156,8 @@ mod tests {
     }
 
     #[test]
-    fn of_s2s_busy_caches_only_names_cache_has_a_high_order_spec_6_4() {
+    // spec: linux-mm 6.4
+    fn only_names_cache_has_a_high_order() {
         let mut kmem = Kmem::new(Rules::S2, 8);
         let caches = Caches::create(&mut kmem, Word::W64, true);
         let order = |k| kmem.view(caches.of(k)).map(|v| v.order);
@@ -173,7 +174,8 @@ mod tests {
     }
 
     #[test]
-    fn slqb_and_slab_keep_a_name_buffer_in_one_page_spec_6_3() {
+    // spec: linux-mm 6.3
+    fn names_cache_of_slqb_and_slab_has_order_0() {
         for design in [Design::Slqb, Design::Slab] {
             let rules = Rules::S2.design(design);
             let mut kmem = Kmem::new(rules, 8);

@@ -22,7 +22,7 @@ impl Obj {
     }
 }
 
-/// Where a slab is.
+/// Which list a slab is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlabPlace {
     /// It does not exist.
@@ -47,9 +47,9 @@ pub(super) struct SlabRec {
     pub prev: u32,
     pub next: u32,
     pub cache: u16,
-    /// Objects.
+    /// Number of objects.
     pub objects: u16,
-    /// Of them, free on the slab itself.
+    /// Objects that are free on the slab itself.
     pub free: u16,
     pub order: u8,
     pub place: SlabPlace,
@@ -60,23 +60,23 @@ pub(super) struct SlabRec {
 /// Counts of a cache since the start. `spec: linux-mm 6.4`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CacheStat {
-    /// Allocations from what the CPU holds.
+    /// Allocations from the CPU's own objects.
     pub alloc_fast: u64,
     /// Other allocations.
     pub alloc_slow: u64,
-    /// Frees to what the CPU holds.
+    /// Frees to the CPU's own objects.
     pub free_fast: u64,
     /// Other frees.
     pub free_slow: u64,
     /// Slabs that were made.
     pub grown: u64,
-    /// Of them, at the least order because the better one was not to be had.
+    /// Slabs of the least order, made because the preferred order failed.
     pub fallbacks: u64,
     /// Slabs given back.
     pub shrunk: u64,
 }
 
-/// What is the same for all designs.
+/// The part of a cache that all designs share.
 pub(super) struct Common {
     pub name: &'static str,
     pub size: u32,
@@ -89,7 +89,7 @@ pub(super) struct Common {
     pub stat: CacheStat,
 }
 
-/// Slab records and the pages that are to go.
+/// Slab records, and the blocks to be freed.
 pub(super) struct Arena {
     pub slabs: Vec<SlabRec>,
     pub vacant: Vec<u32>,

@@ -6,7 +6,7 @@ use super::records::{Arena, Common, SlabPlace};
 use unfrag_slab::Due;
 use unfrag_slab::formulas::{ArrayLimits, array_limits};
 
-/// Objects that a refill brings to an array that nobody used for long.
+/// Objects of a refill of an array that was idle for long.
 const COLD_REFILL: usize = 16;
 
 #[derive(Clone, Debug, Default)]
@@ -168,7 +168,7 @@ impl SlabCache {
         arena.discard(common, s);
     }
 
-    /// The reaper: arrays that nobody touched shrink by a fifth, then free slabs go.
+    /// The reaper: arrays that were not used shrink by a fifth, then free slabs are freed.
     pub fn reap(&mut self, cpu: usize, due: Due, common: &mut Common, arena: &mut Arena) {
         let fifth = self.limits.limit.div_ceil(5) as usize;
         if due.reap_cpu {

@@ -10,7 +10,7 @@ struct PerCpu {
     /// Free objects, by slab; the last is the hottest.
     free: Vec<u32>,
     partial: SlabList,
-    /// Objects of another CPU's slabs on their way there.
+    /// Objects of another CPU's slabs, to be sent there.
     away: Vec<u32>,
     target: usize,
     /// What other CPUs sent.
@@ -91,7 +91,7 @@ impl SlqbCache {
         }
     }
 
-    /// What was freed for another CPU goes to its queue, or to the slabs if that is long.
+    /// Sends objects to the CPU of their slab, or puts them back on their slabs if its queue is long.
     fn send(&mut self, cpu: usize, common: &mut Common, arena: &mut Arena) {
         let mut away = std::mem::take(&mut self.cpus[cpu].away);
         let target = self.cpus[cpu].target;

@@ -99,7 +99,7 @@ impl SlubCache {
         Some(s)
     }
 
-    /// A new slab becomes the CPU's.
+    /// Makes a new slab the CPU's own.
     pub fn add(&mut self, cpu: usize, s: u32, common: &mut Common, arena: &mut Arena) {
         self.deactivate(cpu, common, arena);
         let c = &mut self.cpus[cpu];

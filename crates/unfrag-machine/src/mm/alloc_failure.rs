@@ -1,10 +1,7 @@
-//! Allocations that failed, as the kernel reports them: who asked for what, and what memory was like.
-//! `spec: linux-mm 4.3 (9)`
+//! Reports of failed allocations: the request and the state of memory. `spec: linux-mm 4.3 (9)`
 //!
-//! The first few are kept whole, all are counted. A request that wants no report (`__GFP_NOWARN`) gets none,
-//! and neither does one that is tried again.
-//!
-//! Invariant: a report only looks; nothing of the run depends on it.
+//! The first few are kept whole, all are counted. A request with `__GFP_NOWARN` gets no report, and
+//! neither does one that is tried again.
 
 use crate::engine::Nanos;
 use serde::Serialize;
@@ -14,35 +11,35 @@ use unfrag::MAX_ORDER;
 /// Orders of free blocks.
 pub(crate) const ORDERS: usize = MAX_ORDER as usize + 1;
 
-/// The failures of a run.
+/// The failed allocations of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AllocFailures {
-    /// Failures that the kernel reports.
+    /// Number of reports.
     pub reported: u64,
-    /// The first of them.
+    /// The first reports.
     pub first: Vec<AllocFailure>,
 }
 
 /// An allocation that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AllocFailure {
-    /// When.
+    /// Time.
     pub at_ns: Nanos,
-    /// The task that ran, or that the interrupt interrupted; none on an idle CPU.
+    /// The task that ran or was interrupted; none on an idle CPU.
     pub task: Option<String>,
     /// The CPU.
     pub cpu: usize,
-    /// Whether an interrupt asked.
+    /// Whether the request came from an interrupt.
     pub in_interrupt: bool,
     /// Order of the request.
     pub order: u8,
     /// Its flags, with the bits of Linux 6.1.
     pub gfp: u32,
-    /// Memory at that moment.
+    /// The zones at that time.
     pub zones: Vec<ZoneState>,
 }
 
-/// A zone at that moment; amounts in pages.
+/// A zone at that time; amounts in pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the names are those of the kernel's report")]
 pub struct ZoneState {
@@ -60,6 +57,6 @@ pub struct ZoneState {
     pub present: u64,
     pub managed: u64,
     pub all_unreclaimable: bool,
-    /// Free blocks by order, for each type that has some.
+    /// Free blocks by order, for each migratetype that has any.
     pub free_blocks: BTreeMap<&'static str, [u64; ORDERS]>,
 }

@@ -1,4 +1,6 @@
-//! What a transfer holds, and the pools that keep some of it in reserve.
+//! The objects that a transfer holds, and the pools that keep some in reserve.
+//!
+//! Invariant: a token is given when a transfer begins and given back once, when it ends.
 
 use crate::block::Dir;
 use crate::engine::TaskId;
@@ -10,21 +12,21 @@ use unfrag::Gfp;
 /// Pages that a bio has room for in itself.
 const INLINE: usize = 4;
 
-/// What a transfer asks for.
+/// The objects that a transfer needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BioDemand {
     /// Pages that its bio has room for.
     room: usize,
-    /// Whether the request may go deeper than others (`__GFP_HIGH`).
+    /// Whether it may use a part of the reserves (`__GFP_HIGH`).
     high: bool,
     /// Whether it passes through an encrypting layer.
     encrypted: bool,
 }
 
 impl BioDemand {
-    /// What a transfer of so many pages asks for. A file system that writes a file in one go asks for
-    /// `room` for as many as the queue takes at a time, before it knows how many there are, and may go
-    /// deeper; others write page by page.
+    /// The demand of a transfer of `pages` pages. A file system that writes a file in one go asks for `room`
+    /// for as many pages as the queue takes at a time, and may use a part of the reserves. Others write page
+    /// by page.
     pub fn of(dir: Dir, pages: usize, room: u8, encrypted: bool) -> BioDemand {
         BioDemand {
             room: match dir {
@@ -62,40 +64,40 @@ impl BioDemand {
     }
 }
 
-/// What the pools keep of each of [`BioDemand::kinds`].
+/// Objects that the pools keep, for each of [`BioDemand::kinds`].
 pub(crate) const POOL: [u32; 4] = [2, 2, 16, 16];
 
-/// What a transfer holds.
+/// The objects that a transfer holds.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct HeldObjects {
     pub demand: Option<BioDemand>,
     pub objects: [Option<Obj>; 4],
-    /// Which are of the pool's own.
+    /// Which of them the pool has lent.
     pub pooled: [bool; 4],
 }
 
-/// What the transfers under way hold.
+/// The objects of all transfers under way.
 #[derive(Default)]
 pub(crate) struct Bios {
     pub held: Vec<HeldObjects>,
     pub vacant: Vec<u32>,
-    /// Transfers that have begun and hold nothing yet.
+    /// Transfers that have begun and hold no objects yet.
     pub begun: Vec<(u32, BioDemand, Option<TaskId>)>,
     /// How many the pools have lent.
     pub lent: [u32; 4],
-    /// Who waits until a pool has one again, in order, and for which transfer.
+    /// Tasks that wait until a pool has an object, in order, and for which transfer.
     pub waiting: VecDeque<(TaskId, u32)>,
 }
 
 impl Bios {
-    /// By how many more was lent than there are.
+    /// By how much the pools have lent more than they keep.
     pub fn over(&self) -> usize {
         let over = std::iter::zip(self.lent, POOL).map(|(lent, pool)| lent.saturating_sub(pool));
         over.max().unwrap_or(0) as usize
     }
 
-    /// A transfer begins; what it holds is taken as soon as the allocator can be called. Returns its
-    /// token.
+    /// Begins a transfer. Its objects are allocated at the end of the present access to the machine. Returns
+    /// its token.
     pub fn begin(&mut self, demand: BioDemand, submitter: Option<TaskId>) -> u32 {
         let token = self.vacant.pop().unwrap_or_else(|| {
             self.held.push(HeldObjects::default());

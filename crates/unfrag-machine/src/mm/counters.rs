@@ -2,7 +2,7 @@
 
 use crate::engine::Nanos;
 
-/// Events of memory since the start.
+/// Event counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(
     missing_docs,
@@ -17,7 +17,7 @@ pub struct VmCounters {
     pub pgpgin: u64,
     pub pgpgout: u64,
     pub read_errors: u64,
-    /// Objects of transfers that free memory did not give: their pools did.
+    /// Objects of transfers that came from their pools.
     pub mempool_used: u64,
     pub write_errors: u64,
     pub slabs_scanned: u64,
@@ -28,7 +28,7 @@ pub struct VmCounters {
     pub congestion_wait: Nanos,
     /// Time that tasks spent throttled by reclaim.
     pub throttled: Nanos,
-    /// Time that writers were held back.
+    /// Time that writers were throttled.
     pub dirty_pause: Nanos,
     /// Time spent in direct reclaim, waits included.
     pub direct_reclaim: Nanos,

@@ -5,7 +5,7 @@ use unfrag::Pfn;
 /// Pages that the pool keeps.
 pub(crate) const KEPT: usize = 32;
 
-/// The pool and what was taken.
+/// The pool, and the pages in use by token.
 #[derive(Default)]
 pub struct CryptPool {
     pub(crate) kept: Vec<Pfn>,

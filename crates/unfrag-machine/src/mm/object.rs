@@ -20,10 +20,10 @@ pub struct Entry(u32);
 const SWAPPED: u32 = 1 << 31;
 const PROTECTED: u32 = 1 << 30;
 
-/// Where a page is.
+/// Where a page of an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageLocation {
-    /// Nowhere yet.
+    /// Never touched.
     Absent,
     /// In memory.
     Frame(Pfn),
@@ -35,13 +35,13 @@ impl Entry {
     /// No page.
     pub const ABSENT: Entry = Entry(0);
 
-    /// In a frame. Frame 0 is nobody's, on any machine.
+    /// A page in a frame. No machine has an owner of frame 0.
     #[inline]
     pub fn frame(pfn: Pfn) -> Entry {
         debug_assert!(pfn.0 > 0 && pfn.0 < u64::from(PROTECTED));
         Entry(pfn.0 as u32)
     }
-    /// In a slot.
+    /// A page in a slot of swap.
     #[inline]
     pub fn slot(slot: u32) -> Entry {
         Entry(slot | SWAPPED)
@@ -70,7 +70,7 @@ impl Entry {
     pub fn is_protected(self) -> bool {
         self.0 & (SWAPPED | PROTECTED) == PROTECTED
     }
-    /// The same, to be copied or claimed before it is written.
+    /// This entry with write protection: it has to be copied or claimed before it is written.
     #[inline]
     pub fn protected(self) -> Entry {
         if self.pfn().is_some() {
@@ -160,7 +160,7 @@ impl Object {
         self.entries.is_empty()
     }
 
-    /// Makes room for so many pages, if it has less.
+    /// Makes room for `pages` pages, if it has less.
     pub fn lengthen(&mut self, pages: u32) {
         let more = (pages as usize).saturating_sub(self.entries.len());
         self.entries.reserve_exact(more);
@@ -216,7 +216,7 @@ impl Object {
         self.frames += pages.len() as u32;
     }
 
-    /// Marks a page in a frame as to be copied before it is written.
+    /// Write-protects a page in a frame.
     #[inline]
     pub fn protect(&mut self, index: u32) {
         let e = &mut self.entries[index as usize];
@@ -230,7 +230,7 @@ impl Object {
         e.0 &= !PROTECTED;
     }
 
-    /// Forgets pages from `len` on, which must be absent.
+    /// Cuts off the pages from `len` on, which must be absent.
     pub fn truncate(&mut self, len: u32) {
         debug_assert!(
             (len..self.len()).all(|i| self.get(i) == Entry::ABSENT),
@@ -244,8 +244,8 @@ impl Object {
         &self.entries
     }
 
-    /// Takes pages from `*at` on out, as many as there is room for in `into` (fewer at the end); returns how
-    /// many, and sets `*at` to where it stopped.
+    /// Removes pages from `*at` on, as many as `into` has room for, or fewer at the end. Returns how many, and
+    /// sets `*at` to where it stopped.
     pub fn take_out(&mut self, at: &mut u32, into: &mut [Entry]) -> usize {
         let rest = self.entries.get_mut(*at as usize..).unwrap_or_default();
         let mut n = 0;
@@ -316,7 +316,7 @@ impl Objects {
         id
     }
 
-    /// Ends an object, which has no pages any more.
+    /// Removes an object, which must have no pages.
     pub fn remove(&mut self, id: ObjectId) {
         let Some(object) = self.all[id.0 as usize].take() else {
             panic!("{id:?} is gone")
@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_say_where_a_page_is_and_whether_it_may_be_written() {
+    fn entries_encode_location_and_protection() {
         let e = Entry::frame(Pfn(77));
         assert_eq!(
             (e.at(), e.is_protected()),
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_taken_out_in_pieces_and_the_counts_follow() {
+    fn take_out_works_in_pieces() {
         let mut o = Object::new(ObjectKind::File(0));
         for i in [1, 2, 5, 9] {
             o.set(i, Entry::frame(Pfn(100 + u64::from(i))));

@@ -37,16 +37,16 @@ impl StreamConfig {
     }
 }
 
-/// What became of a stream's frames.
+/// Counters of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamStats {
-    /// Frames that found memory.
+    /// Frames received.
     pub received: u64,
     /// Frames that the reader took.
     pub read: u64,
-    /// Frames for which there was no block, each time they came.
+    /// Frames lost for lack of memory, each time.
     pub lost: u64,
-    /// Times the sender had to wait for the reader.
+    /// Times that the window was full.
     pub stopped: u64,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Stream {
     pub(crate) config: StreamConfig,
     pub(crate) queue: VecDeque<(Pfn, Obj)>,
     pub(crate) stats: StreamStats,
-    /// The sender waits for the reader.
+    /// Whether the window is full, so that the sender waits for the reader.
     pub(crate) stopped: bool,
 }
 
@@ -77,12 +77,12 @@ impl Net {
         })
     }
 
-    /// What became of a stream's frames.
+    /// Counters of a stream.
     pub fn stats(&self, stream: StreamId) -> StreamStats {
         self.streams[stream.0 as usize].stats
     }
 
-    /// The same over all streams.
+    /// Counters over all streams.
     pub fn totals(&self) -> StreamStats {
         let mut t = StreamStats::default();
         for s in &self.streams {

@@ -13,7 +13,7 @@ use crate::{Cx, Priority};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Who a process is in its scenario.
+/// The identity of a process in its scenario.
 #[derive(Clone, Debug)]
 pub struct Role {
     /// Name of its task.
@@ -22,12 +22,12 @@ pub struct Role {
     pub number: u32,
 }
 
-/// Why steps did not go on to their end.
+/// Why steps ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Halt {
-    /// The program said so.
+    /// The step `exit`.
     Exit,
-    /// Something failed, or it was told to end.
+    /// A failure, or a kill.
     Failed(Fail),
 }
 
@@ -45,7 +45,7 @@ pub struct Actor {
     pub(super) who: Who,
     pub(super) rng: Rng,
     pub(super) areas: BTreeMap<String, u16>,
-    /// Where the next part begins of areas that are touched part by part.
+    /// Start of the next part, for areas that are touched part by part.
     pub(super) parts: BTreeMap<u16, u32>,
     pub(super) children: Vec<crate::TaskId>,
     /// Objects kept, by name.
@@ -54,10 +54,10 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// Runs a task of a scenario, from the making of its process to its end.
+    /// Runs a task of a scenario, from the creation of its process to its end.
     ///
     /// # Errors
-    /// Why it ended before its program did; the workload has noted that.
+    /// Why it ended early; the workload has counted the failure.
     pub fn perform(
         cx: &mut Cx,
         workload: &Rc<Workload>,
@@ -130,12 +130,12 @@ impl Actor {
         done
     }
 
-    /// A name with its task's number.
+    /// A name with the task's number in place of `{number}`.
     pub(super) fn name(&self, pattern: &str) -> String {
         pattern.replace("{number}", &self.role.number.to_string())
     }
 
-    /// Does steps one after the other.
+    /// Runs steps one after the other.
     pub(super) fn run(&mut self, cx: &mut Cx, steps: &[Step]) -> Result<(), Halt> {
         for step in steps {
             self.step(cx, step)?;
@@ -215,7 +215,7 @@ impl Actor {
             let before = cx.now();
             self.run(cx, &r.steps)?;
             if times == u64::MAX && cx.now() == before {
-                // Steps that take no time would never let the others end them.
+                // Steps without time would keep all other tasks from running.
                 cx.spend_system(100);
                 idle_rounds.spent(cx);
             } else {
@@ -238,7 +238,7 @@ impl Actor {
         self.workload.state().report.lines.push(line);
     }
 
-    /// Waits until all parties have come; the last one lets all go on.
+    /// Waits at a barrier until all parties have arrived; the last one wakes the others.
     fn meet(&mut self, cx: &mut Cx, b: &Barrier) -> Result<(), Halt> {
         let name = self.name(&b.name);
         let (round, channel, complete) = {
@@ -288,7 +288,7 @@ impl Actor {
 }
 
 impl Workload {
-    /// A tree or file that a step wants is not there (any more, or for this number).
+    /// Counts a tree or file that a step needs and that does not exist.
     pub(super) fn note_missing(&self, what: &str, name: &str) {
         let failures = &mut self.state().report.failures;
         *failures.entry(format!("no {what} `{name}`")).or_default() += 1;

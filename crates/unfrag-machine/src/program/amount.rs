@@ -1,6 +1,6 @@
-//! Amounts that a scenario fixes, or leaves to chance within bounds.
+//! Amounts of a scenario: fixed, or random within bounds.
 //!
-//! A fixed amount is written as itself, `"20 ms"` or `64 `; one between two bounds, each as likely, as
+//! A fixed amount is written as itself, `"20 ms"` or `64`; one between two bounds, uniformly distributed, as
 //! `{ from = "1 ms", to = "3 ms" }`; one of several, by their weights, as
 //! `{ one-of = [["4 KiB", 70], ["64 KiB", 30]] }`.
 
@@ -18,7 +18,7 @@ pub trait Quantity: Copy + for<'de> Deserialize<'de> + 'static {
     fn base(self) -> u64;
 }
 
-/// A number of things.
+/// A count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count(pub u64);
 
@@ -49,7 +49,7 @@ impl Quantity for Rate {
     }
 }
 
-/// An amount, in base units, perhaps left to chance.
+/// An amount in base units, fixed or random.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Amount<T> {
     choice: Choice,
@@ -72,7 +72,7 @@ impl<T> Amount<T> {
         }
     }
 
-    /// The amount, by chance if it is left to that.
+    /// The amount; drawn if it is random.
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         match &self.choice {
             Choice::Fixed(n) => *n,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_fixed_or_left_to_chance_within_their_bounds() {
+    fn amounts_are_fixed_or_random_within_bounds() {
         let f = parse("a = \"20 ms\"\nb = { from = \"4 KiB\", to = \"8 KiB\" }\nc = { one-of = [[7, 1], [9, 3]] }")
             .unwrap();
         let mut rng = Rng::named(3, "draw");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_is_wanted() {
+    fn mistakes_name_the_expected_form() {
         let tell = |a: &str| {
             let text = format!("a = {a}\nb = \"1 B\"\nc = 1");
             parse(&text).err().unwrap_or_default()

@@ -18,7 +18,7 @@ impl Actor {
         cx.with(|sim| sim.checked_file_system(name))
     }
 
-    /// The files that are meant; none if the tree or file is gone.
+    /// The files that a step refers to; none if the tree or file does not exist.
     pub(super) fn pick(&mut self, which: &FileRef) -> Vec<NodeId> {
         let of = match which {
             FileRef::Name(name) => return self.file(name).into_iter().collect(),
@@ -234,7 +234,7 @@ impl Actor {
         let (who, each) = (self.who, u.each.0);
         let done = match archive {
             None => cx.unpack(who, root, plan, each, &mut tree, |_, _| Ok(())),
-            // As much of it is read as is unpacked.
+            // The archive is read in proportion to what is unpacked.
             Some(file) => cx.opened(who, file, |cx| {
                 let len = cx.with(|sim| sim.kernel_ref().vfs.node(file).pages);
                 let (total, mut ra, mut at) = (plan.pages().max(1), Readahead::default(), 0);

@@ -1,12 +1,11 @@
-//! What a scenario says of what is there before the run begins: trees of files, files, and programs'
-//! images.
+//! The files of a scenario that exist before the run: trees, files, and images of programs.
 
 use crate::fs::tree::TreeShape;
 use crate::input::{Bytes, Percent};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What is there before the run begins.
+/// The files that exist before the run.
 #[derive(Clone, Debug, Default)]
 pub struct InitialFiles {
     /// Trees of files, by name.
@@ -21,9 +20,9 @@ pub struct InitialFiles {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TreeSpec {
-    /// The file system that it lies on; without one, it is only a shape to be unpacked.
+    /// The file system that it is on; without one, it is a shape for `unpack` only.
     pub on: Option<String>,
-    /// A shape with a name: `kernel-sources`. What is given below replaces its parts.
+    /// A named shape: `kernel-sources`. The keys below replace its parts.
     pub like: Option<Like>,
     /// Directories.
     pub dirs: Option<u32>,
@@ -33,16 +32,16 @@ pub struct TreeSpec {
     pub sizes: Option<Vec<(Bytes, u32)>>,
 }
 
-/// Shapes with a name.
+/// Named shapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Like {
-    /// About the sources of a kernel of 2008.
+    /// Approximately the sources of a kernel of 2008.
     KernelSources,
 }
 
 impl TreeSpec {
-    /// What the tree is made of.
+    /// The shape of the tree.
     pub fn shape(&self) -> TreeShape {
         let mut shape = match self.like {
             Some(Like::KernelSources) => TreeShape::kernel_sources(),
@@ -77,12 +76,12 @@ pub struct FileSpec {
 pub struct ImageSpec {
     /// The file system that it lies on.
     pub on: String,
-    /// What is mapped to be run and read.
+    /// Size of the text, which is mapped.
     pub text: Bytes,
-    /// What is copied and written at the start.
+    /// Size of the data, which is copied and written at the start.
     #[serde(default)]
     pub data: Bytes,
-    /// Share of the text that a run touches; the same part each time.
+    /// Share of the text that a run touches; the same pages each time.
     #[serde(default = "all")]
     pub used: Percent,
     /// Images whose text is mapped too.

@@ -1,4 +1,4 @@
-//! Steps that start, become and end processes.
+//! Steps that fork, execute and end processes.
 
 use super::actor::{Actor, Halt};
 use super::scattered::Scattered;
@@ -19,8 +19,8 @@ const STACK_USED: u32 = 3;
 const STACK: u32 = 64;
 
 impl Actor {
-    /// Starts a child that is a copy of this process and does steps; `told` runs when it has ended, and
-    /// only if there was one. The caller uses its stack next.
+    /// Forks a child that runs steps; `told` is called after its end, if the fork succeeded. The caller has to
+    /// touch its stack next.
     fn child(
         &mut self,
         cx: &mut Cx,
@@ -37,7 +37,7 @@ impl Actor {
             spec = spec.priority(Priority::Realtime);
         }
         Ok(cx.spawn(spec, move |cx| {
-            // The workload has noted what failed.
+            // The workload has counted the failure.
             let _ = Actor::live(cx, &workload, role, proc, rng, areas, &steps);
             told(cx);
         }))
@@ -111,7 +111,7 @@ impl Actor {
         }
     }
 
-    /// Becomes another program.
+    /// Executes an image.
     pub(super) fn exec(&mut self, cx: &mut Cx, name: &str) -> Result<(), Halt> {
         let workload = self.workload.clone();
         let Some(image) = workload.images.get(name) else {
@@ -119,7 +119,7 @@ impl Actor {
         };
         let libraries = image.libraries.iter().map(|l| &workload.images[l]);
         let texts = std::iter::once(image).chain(libraries);
-        // Its name is in a buffer of the kernel until it is in place.
+        // The image's name is in a buffer of the kernel until it is loaded.
         let buffer = cx.kmem_kind(self.who, CacheKind::NamesCache)?;
         let loaded = self.load(cx, name, image, texts.clone());
         cx.with(|sim| sim.kmem_free(buffer));
@@ -134,8 +134,8 @@ impl Actor {
         Ok(())
     }
 
-    /// Puts a program in place of this one: its texts and its libraries' are mapped, each to the area
-    /// returned, and its stack has its arguments.
+    /// Loads an image: maps its text and its libraries' texts, and writes its stack. Returns the areas of the
+    /// texts.
     fn load<'a>(
         &mut self,
         cx: &mut Cx,
@@ -174,7 +174,7 @@ impl Actor {
         Ok(area)
     }
 
-    /// After a fork both sides go on writing to their stacks: the page in use is copied.
+    /// After a fork both sides write to their stacks, so the page in use is copied.
     pub(super) fn use_stack(&mut self, cx: &mut Cx) -> Result<(), Fail> {
         match self.areas.get("stack") {
             Some(&stack) => cx.touch(self.proc, stack, &mut once(STACK - 1..STACK), true, 0),
@@ -182,7 +182,7 @@ impl Actor {
         }
     }
 
-    /// Areas of which nothing but the `vm_area_struct` matters.
+    /// Adds areas that consist of their `vm_area_struct` alone.
     fn more_areas(&mut self, cx: &mut Cx, proc: ProcId, n: u32) -> Result<(), Fail> {
         for _ in 0..n {
             let vma = cx.kmem_kind(self.who, CacheKind::VmAreaStruct)?;

@@ -49,8 +49,7 @@ impl Actor {
         }
     }
 
-    /// `spec: linux-mm 8.1`: attempts at fixed times, whatever becomes of them; what succeeds is kept
-    /// until all were made.
+    /// `spec: linux-mm 8.1`: attempts at fixed times; the blocks are kept until the last attempt.
     pub(super) fn high_order(&mut self, cx: &mut Cx, h: &HighOrder) -> Result<(), Halt> {
         let gfp = if h.high {
             Gfp::HIGHUSER_MOVABLE
@@ -100,7 +99,7 @@ impl Actor {
         let config = StreamConfig::paced(r.size.0, r.rate.0, r.order);
         let stream = cx.with(|sim| sim.open_stream(config));
         let file = r.file.as_ref().and_then(|f| self.file(f));
-        // Frames that fill a chunk, and what is left of the last page.
+        // Frames of a chunk.
         let chunk = r.chunk.0.max(1).div_ceil(StreamConfig::DATA).max(1);
         let mut rest = 0;
         loop {

@@ -12,14 +12,14 @@ use crate::input::Percent;
 use crate::kmem::caches::CacheKind;
 use std::iter::once;
 
-/// Parts of a touch after each of which what was touched before is used again.
+/// Parts of a touch; after each, pages touched before are used again.
 const PARTS: u32 = 20;
-/// Pages that are hot.
+/// Share of hot pages.
 const HOT: Percent = Percent::new(25).unwrap();
 
 impl Reuse {
-    /// Which of the first `used` pages after `from` are used again in a round; `into` has room for two
-    /// more than them.
+    /// Picks the pages that are used again in a round, among the first `used` pages from `from` on. `into` needs
+    /// room for `used + 2` pages.
     fn pick(self, from: u32, used: u32, round: u32, into: &mut [u32]) -> &[u32] {
         let (all_hot, [others, hot]) = (
             Scattered::new(HOT),
@@ -29,7 +29,7 @@ impl Reuse {
         for pair in 0..used.div_ceil(2) {
             let share = if all_hot.has(pair) { hot } else { others };
             for page in [2 * pair, 2 * pair + 1] {
-                // Written in any case: to guess which are picked costs more.
+                // Written unconditionally: a branch would be mispredicted.
                 into[n] = from + page;
                 n += usize::from(page < used && share.has(page.wrapping_add(round)));
             }
@@ -39,7 +39,7 @@ impl Reuse {
 }
 
 impl Actor {
-    /// The area of a name, made if need be.
+    /// The area of a name, created if need be.
     fn area(&mut self, cx: &mut Cx, name: &str) -> Result<u16, Fail> {
         if let Some(&area) = self.areas.get(name) {
             return Ok(area);
@@ -56,7 +56,7 @@ impl Actor {
         self.grow_by(cx, &g.area, pages)
     }
 
-    /// Makes an area longer, and the area if need be.
+    /// Grows an area, creating it if need be.
     pub(super) fn grow_by(&mut self, cx: &mut Cx, name: &str, pages: u32) -> Result<(), Halt> {
         let area = self.area(cx, name)?;
         let proc = self.proc;
@@ -72,7 +72,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Gives an area back, if it is there.
+    /// Unmaps an area, if it exists.
     pub(super) fn unmap(&mut self, cx: &mut Cx, name: &str) {
         if let Some(area) = self.areas.remove(name) {
             self.parts.remove(&area);
@@ -81,7 +81,7 @@ impl Actor {
         }
     }
 
-    /// Where the next part of an area begins that is touched part by part.
+    /// Start of the next part of an area that is touched part by part.
     fn next_part(&mut self, area: u16, pages: u32, len: u32) -> u32 {
         let begin = self.parts.entry(area).or_default();
         let from = if *begin + pages <= len { *begin } else { 0 };
@@ -137,7 +137,7 @@ impl Actor {
                     let mut again = vec![];
                     let nr_aged =
                         |cx: &mut Cx| cx.with(|sim| sim.manager_ref().inspect().nr_aged());
-                    // The first `aging` pages may have lost their marks; to touch others changes nothing.
+                    // The first `aging` pages may have lost their accessed flags; touching others again changes nothing.
                     let (mut aging, mut before) = (0, nr_aged(cx));
                     (0..n).step_by(part as usize).try_for_each(|at| {
                         let used = (at + part).min(n);
@@ -168,7 +168,7 @@ mod unit {
     use crate::input::Percent;
 
     #[test]
-    fn hot_pages_are_used_again_in_most_rounds_and_others_now_and_then() {
+    fn hot_pages_are_picked_more_often() {
         let reuse = Reuse {
             hot: Percent::new(75).unwrap(),
             others: Percent::new(10).unwrap(),

@@ -1,8 +1,8 @@
-//! Whether the names in programs and things mean something.
+//! The check of the names in programs and initial files.
 //!
-//! Trees and files may be made by a step of any program, so a name is known if anything lays it out or
-//! makes it; where one of the two has `{number}` in it, if that can become the other. A tree or file that is not there
-//! when a step wants it is told as a failure at the end.
+//! A tree or file may be created by a step of any program, so a name is known if it is an initial file or any
+//! step creates it. `{number}` in a name matches any number. A tree or file that does not exist when a step
+//! needs it is reported as a failure at the end.
 
 use super::initial_files::InitialFiles;
 use super::spec::{FileRef, Step, Steps};
@@ -11,20 +11,20 @@ use crate::input::{Mistake, ScenarioPart};
 use crate::kmem::caches::CacheKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names that a scenario gives outside of its things and programs.
+/// Names of a scenario outside of its initial files and programs.
 #[derive(Clone, Debug, Default)]
 pub struct Around {
     /// File systems of a machine.
     pub systems: BTreeSet<String>,
-    /// Of them, those that are on a disk, so that something can be there before the run.
+    /// Those on a disk, which can have files before the run.
     pub on_disk: BTreeSet<String>,
-    /// Of them, those that are in a file, which has their name.
+    /// Those in a file, which has their name.
     pub backing: BTreeSet<String>,
     /// Tasks.
     pub tasks: BTreeSet<String>,
 }
 
-/// Names that a step uses, by what they name.
+/// The known names, by what they name.
 struct Names<'a> {
     trees: BTreeSet<&'a str>,
     files: BTreeSet<&'a str>,
@@ -37,10 +37,10 @@ struct Names<'a> {
     programs: BTreeSet<&'a str>,
 }
 
-/// Says what is wrong with names and steps.
+/// Checks the names and steps of programs and initial files.
 ///
 /// # Errors
-/// The first name that means nothing, and those that would; or a step that cannot be.
+/// The first unknown name, with the known ones, or the first wrong step.
 pub fn check(
     things: &InitialFiles,
     programs: &BTreeMap<String, Steps>,
@@ -108,7 +108,7 @@ pub fn check(
     recursion::check(programs)
 }
 
-/// Whether a name, in which a task's number may stand as `{number}`, can be a known one.
+/// Whether a name, perhaps with `{number}` for a task's number, can be a known one.
 fn fits(name: &str, known: &str) -> bool {
     let Some((before, after)) = name.split_once("{number}") else {
         return name == known;
@@ -121,7 +121,7 @@ fn fits(name: &str, known: &str) -> bool {
 }
 
 impl<'a> Names<'a> {
-    /// Collects what steps make.
+    /// Collects the names that steps create.
     fn made(&mut self, steps: &'a [Step]) {
         for step in steps {
             match step {
@@ -164,7 +164,7 @@ impl<'a> Names<'a> {
         Err(Mistake::new(place, message, way_out).about(name))
     }
 
-    /// A file that a file system is in has its name, which no other file can have.
+    /// Checks that a name is not that of a file that a file system is in.
     fn not_backing(&self, name: &str, place: &ScenarioPart) -> Result<(), Mistake> {
         if !self.around.backing.contains(name) {
             return Ok(());
@@ -178,7 +178,7 @@ impl<'a> Names<'a> {
         self.known("file system", name, systems, place)
     }
 
-    /// A file system on which something is before the run.
+    /// Checks that a file system can have files before the run.
     fn on_disk(&self, name: &str, place: &ScenarioPart) -> Result<(), Mistake> {
         self.system(name, place)?;
         if self.around.on_disk.contains(name) {

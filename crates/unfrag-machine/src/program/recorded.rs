@@ -1,36 +1,36 @@
-//! What the recording of a program says of its processes: memory, time on a CPU, files.
+//! What the recording of a program says of its processes: memory, CPU time, files.
 //!
-//! A recording tells how the processes of a program differ, by quantiles of each number. Here one draw
-//! decides all of them: a process that is large in one is large in all. Its share of CPU time goes with its
-//! share of memory, and what the kernel's work takes here is part of it, as it is in the recording.
+//! A recording gives the distribution of each number over the processes, by quantiles. One draw decides all
+//! numbers of a process: a process that is large in one is large in all. Its share of CPU time follows its
+//! share of memory. The kernel's work for it is part of its CPU time, as in the recording.
 //!
-//! Invariant: many processes together take what the recorded ones took, within the draw's chance.
+//! Invariant: many processes together use what the recorded ones used, within the draw's variance.
 
-/// Chances that a [`Quantiles`] tells apart.
+/// Resolution of [`Quantiles`].
 pub const CHANCES: u64 = 10_000;
 
-/// The memory that recorded processes used.
+/// Name of the area of a recorded process's memory.
 pub(super) const AREA: &str = "recorded";
 
-/// A number that differs from process to process.
+/// A number that differs between processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quantiles {
     p10: u64,
     median: u64,
     p90: u64,
     max: u64,
-    /// Chances of `max`, of [`CHANCES`]; from p90 to there it is `p90`.
+    /// Processes with `max`, of [`CHANCES`]. Between p90 and them the number is `p90`.
     largest: u64,
 }
 
 impl Quantiles {
-    /// From a number's quantiles and its `mean`, which decides how many of the largest tenth have `max`; the
-    /// others there have `p90`. Quantiles are put in order.
+    /// From quantiles and the `mean`, which decides how many of the largest tenth have `max`; the others of that
+    /// tenth have `p90`. Quantiles are made monotonic.
     pub fn new(p10: u64, median: u64, p90: u64, max: u64, mean: u64) -> Quantiles {
         let median = median.max(p10);
         let p90 = p90.max(median);
         let max = max.max(p90);
-        // Nine tenths together: one of p10, and four times the middle of each straight line.
+        // Sum over nine tenths: one tenth of p10, then two linear pieces of four tenths each.
         let [low, mid, high] = [p10, median, p90].map(u128::from);
         let below = 3 * low + 4 * mid + 2 * high;
         let tenth = (10 * u128::from(mean)).saturating_sub(below);
@@ -47,7 +47,7 @@ impl Quantiles {
         }
     }
 
-    /// The number of the process that stands at this place of [`CHANCES`], the smallest first.
+    /// The number of the process at this rank of [`CHANCES`], the smallest first.
     pub fn at(&self, place: u64) -> u64 {
         let between = |from: u64, to: u64, past: u64| {
             let (span, width) = (u128::from(to - from), u128::from(4 * CHANCES / 10));
@@ -64,12 +64,12 @@ impl Quantiles {
     }
 }
 
-/// What the processes of a recorded program do to memory.
+/// What the processes of a recorded program do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Behaviour {
-    /// Anonymous pages that a process comes to have.
+    /// Anonymous pages of a process at its end.
     pub anonymous: Quantiles,
-    /// How many of them it has at the end of each tenth of its work, in percent.
+    /// Share of them that it has at the end of each tenth of its work, in percent.
     pub tenths: [u8; 10],
     /// Nanoseconds on a CPU, the kernel's work for it included.
     pub cpu: Quantiles,
@@ -79,12 +79,12 @@ pub struct Behaviour {
     pub written: Quantiles,
 }
 
-/// Where recorded programs are found.
+/// The source of recorded programs.
 pub trait Profiles {
-    /// What a program of a profile does; the recorded command as a whole, if none is named.
+    /// The behaviour of a program of a profile, or of the recorded command as a whole if none is named.
     ///
     /// # Errors
-    /// What is not there, and the way out.
+    /// What was not found, and how to mend it.
     fn behaviour(
         &self,
         profile: &str,
@@ -113,7 +113,7 @@ mod unit {
     }
 
     #[test]
-    fn processes_differ_as_the_recorded_ones_and_take_as_much_together() {
+    fn quantiles_reproduce_distribution_and_mean() {
         // cc1 in profile make-j2.
         let q = Quantiles::new(1500, 2622, 4232, 22_214, 2816);
         assert_eq!((q.at(0), q.at(999)), (1500, 1500));

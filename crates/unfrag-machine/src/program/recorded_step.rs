@@ -8,10 +8,10 @@ use crate::Cx;
 use crate::engine::{Nanos, TaskTimes};
 use std::iter::once;
 
-/// Pages that a process uses between two pieces of its own work.
+/// Pages that a process touches between two pieces of its own work.
 const PIECE: u32 = 16;
 
-/// Part `n` of `whole` that is cut in tenths.
+/// Tenth `n` of `whole`.
 fn tenth(whole: u64, n: u64) -> u64 {
     whole * (n + 1) / 10 - whole * n / 10
 }
@@ -69,7 +69,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Reads the next files of a tree until it has so many pages.
+    /// Reads the next files of a tree until it has read `pages` pages.
     fn read_pages(&mut self, cx: &mut Cx, tree: &str, pages: u64) -> Result<(), Halt> {
         let next = FileRef::Of(OfTree {
             tree: tree.to_owned(),
@@ -77,7 +77,7 @@ impl Actor {
             files: Amount::fixed(1),
         });
         let mut left = pages;
-        // Empty files must not keep it here.
+        // Bounded, since files may be empty.
         for _ in 0..pages {
             let Some(&file) = self.pick(&next).first() else {
                 break;
@@ -98,7 +98,7 @@ fn used(t: TaskTimes) -> Nanos {
     t.user + t.system
 }
 
-/// The program's own work until it has used so much CPU time in all.
+/// Spends CPU time for the program's own work until it has used `due` in all.
 fn catch_up(cx: &mut Cx, due: Nanos) {
     cx.pay();
     let own = due.saturating_sub(used(cx.times()));

@@ -1,5 +1,4 @@
-//! Whether programs that start programs come to an end: none may start itself, by whatever detour, since a step does
-//! so each time that it is done.
+//! The check that no program starts itself, directly or through others: it would do so forever.
 
 use super::spec::{Step, Steps};
 use crate::input::{Mistake, ScenarioPart};
@@ -25,7 +24,7 @@ pub(super) fn check(programs: &BTreeMap<String, Steps>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// How a step leads back to a program, if it does.
+/// The chain of programs by which a step leads back to a program, if it does.
 fn way_back(program: &str, step: &Step, programs: &BTreeMap<String, Steps>) -> Option<String> {
     let mut seen = BTreeSet::new();
     let mut open = vec![];
@@ -47,7 +46,7 @@ fn way_back(program: &str, step: &Step, programs: &BTreeMap<String, Steps>) -> O
     None
 }
 
-/// Tells the programs that a step starts.
+/// Calls `tell` for each program that a step starts.
 fn started(step: &Step, tell: &mut impl FnMut(&str)) {
     match step {
         Step::Fork(f) => tell(&f.program),

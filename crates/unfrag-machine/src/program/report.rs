@@ -12,26 +12,26 @@ pub struct Line {
     pub task: String,
     /// Its number.
     pub number: u32,
-    /// What it said.
+    /// Its text.
     pub text: String,
-    /// When.
+    /// Time.
     pub at_ns: Nanos,
-    /// Time since its last line, or since it began.
+    /// Time since the task's last line, or since its start.
     pub latency_ns: Nanos,
 }
 
-/// One attempt at a large block.
+/// An attempt to allocate a large block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Attempt {
-    /// When it began.
+    /// Start.
     pub at_ns: Nanos,
-    /// What it took.
+    /// Duration.
     pub took_ns: Nanos,
     /// The zone that served it; none if it failed.
     pub zone: Option<&'static str>,
 }
 
-/// What came of attempts at large blocks.
+/// The attempts of a step `high-order`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HighOrderReport {
     /// Name.
@@ -47,7 +47,7 @@ impl HighOrderReport {
     pub fn successes(&self) -> usize {
         self.attempts.iter().filter(|a| a.zone.is_some()).count()
     }
-    /// The same in percent, truncated. `spec: linux-mm 8.1`
+    /// Attempts that succeeded, in percent, truncated. `spec: linux-mm 8.1`
     pub fn percent(&self) -> usize {
         100 * self.successes() / self.attempts.len().max(1)
     }
@@ -62,15 +62,15 @@ pub struct Mark {
     pub task: String,
     /// Its number.
     pub number: u32,
-    /// When.
+    /// Time.
     pub at_ns: Nanos,
     /// Counters since the start of the run.
     pub counters: BTreeMap<&'static str, u64>,
-    /// What stands in the way of large blocks, by zone.
+    /// What prevents large blocks, by zone.
     pub obstacles: Vec<Obstacles>,
 }
 
-/// What the programs of a run have to tell.
+/// The report of all programs of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ProgramReport {
     /// Lines that were printed.
@@ -79,7 +79,7 @@ pub struct ProgramReport {
     pub high_order: Vec<HighOrderReport>,
     /// Marks.
     pub marks: Vec<Mark>,
-    /// What failed and how often: processes that ended because of it, names that were not there.
+    /// Failures and how often: processes that ended by them, names that did not exist.
     pub failures: BTreeMap<String, u64>,
     /// Processes that ran.
     pub processes: u64,

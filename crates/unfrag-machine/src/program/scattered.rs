@@ -2,7 +2,7 @@
 
 use crate::input::Percent;
 
-/// A share of an area's pages, strewn over it; the same ones for each process.
+/// A share of an area's pages, scattered over it; the same pages for each process.
 #[derive(Clone, Copy)]
 pub(super) struct Scattered {
     limit: u32,
@@ -14,7 +14,7 @@ impl Scattered {
         Scattered { limit }
     }
 
-    /// Whether a page is among them.
+    /// Whether a page is one of them.
     #[inline]
     pub(super) const fn has(self, page: u32) -> bool {
         page.wrapping_mul(2_654_435_761) >> 16 & 0xffff < self.limit
@@ -27,7 +27,7 @@ mod unit {
     use crate::input::Percent;
 
     #[test]
-    fn the_used_part_of_a_text_has_its_share_and_is_strewn_over_it() {
+    fn scattered_share_has_its_size_and_spread() {
         let share = |percent| Scattered::new(Percent::new(percent).unwrap());
         let used = |percent| (0..4000).filter(|&i| share(percent).has(i)).count();
         assert_eq!((used(0), used(100)), (0, 4000));

@@ -1,4 +1,4 @@
-//! What a scenario says of the steps that a program consists of.
+//! The steps of programs, as a scenario writes them.
 //!
 //! Names are in kebab-case. A step is a table with one key, `{ compute = "20 ms" }`, or a bare word,
 //! `"exit"`. `{number}` in the name of a tree or a file stands for the number of the task.
@@ -15,7 +15,7 @@ use std::rc::Rc;
 /// A list of steps.
 pub type Steps = Rc<[Step]>;
 
-/// One thing that a program does.
+/// A step of a program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Step {
@@ -23,11 +23,11 @@ pub enum Step {
     Compute(Amount<Time>),
     /// Waits.
     Sleep(Amount<Time>),
-    /// Makes an anonymous area longer (`brk`, `mmap`); it begins with nothing.
+    /// Grows an anonymous area (`brk`, `mmap`), which begins empty.
     Grow(Grow),
-    /// Uses memory.
+    /// Touches memory.
     Touch(Touch),
-    /// Gives an area back, by name.
+    /// Unmaps an area, by name.
     Unmap(String),
     /// Does what a recorded process did.
     Recorded(Recorded),
@@ -35,25 +35,25 @@ pub enum Step {
     Read(Read),
     /// Writes to a file.
     Write(Write),
-    /// Makes a new file in a tree, or on a file system, and writes it.
+    /// Creates a file in a tree or on a file system, and writes it.
     Create(Create),
     /// Removes a file by name.
     Unlink(String),
-    /// Makes files in a tree, and removes them at once.
+    /// Creates files on a file system, and removes them at once.
     Churn(Churn),
-    /// Makes a tree, as `tar x` does.
+    /// Creates a tree, as `tar x` does.
     Unpack(Unpack),
     /// Copies a tree, as `cp -r` does.
     CopyTree(CopyTree),
-    /// Removes a tree, by name, with all that was made in it.
+    /// Removes a tree, by name, with all that was created in it.
     RemoveTree(String),
-    /// Looks at each file of a tree, by name.
+    /// Looks up each file of a tree, by name.
     Walk(String),
     /// Reads each file of a tree.
     ReadTree(ReadTree),
     /// Starts a child that runs a program.
     Fork(Fork),
-    /// Becomes another program: its image is mapped, its data written, its text touched.
+    /// Executes an image: maps it, writes its data, touches its text.
     Exec(String),
     /// Waits for all children.
     Wait,
@@ -63,9 +63,9 @@ pub enum Step {
     Kmalloc(Kmalloc),
     /// Frees the objects kept under a name.
     Kfree(String),
-    /// Waits until so many tasks have come to this point.
+    /// Waits until all parties have reached this barrier.
     Barrier(Barrier),
-    /// Does steps again and again.
+    /// Repeats steps.
     Repeat(Repeat),
     /// Runs a program for each of many jobs, some at a time, and waits for all (`make -j`).
     Parallel(Parallel),
@@ -77,7 +77,7 @@ pub enum Step {
     Receive(Receive),
     /// Records the counters under a name.
     Record(String),
-    /// Says that something is so; steps that repeat until then stop.
+    /// Sets a flag; it ends the steps `repeat` that run until then.
     Set(String),
     /// Ends all tasks of a name, and what they forked.
     Kill(String),
@@ -88,7 +88,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Steps inside of this one.
+    /// Inner steps.
     pub(crate) fn inner(&self) -> &[Step] {
         match self {
             Step::Repeat(r) => &r.steps,
@@ -96,7 +96,7 @@ impl Step {
         }
     }
 
-    /// The same, to be changed.
+    /// Inner steps, mutable.
     pub(crate) fn inner_mut(&mut self) -> &mut [Step] {
         match self {
             Step::Repeat(r) => &mut r.steps,
@@ -128,29 +128,28 @@ pub struct Grow {
     pub size: Amount<Bytes>,
 }
 
-/// Order in which pages are used.
+/// Order in which pages are touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// One after the other.
     #[default]
     Sequential,
-    /// Any.
+    /// Random.
     Random,
-    /// Every so manieth, in turns, until all were used.
+    /// Every n-th page, in several passes, until all were touched.
     Stride(u32),
-    /// One after the other; and after each twentieth of them, some of those used so far again.
+    /// One after the other; after each twentieth, some of the pages touched so far again.
     Reuse(Reuse),
 }
 
-/// Shares of the pages used so far that are used again. They cost the program no work of
-/// their own.
+/// Shares of the pages touched so far that are touched again, without work of the program's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Reuse {
-    /// Of a quarter of the pages, which lie in twos.
+    /// Share of the hot pages, a quarter of all, in pairs.
     pub hot: Percent,
-    /// Of the others.
+    /// Share of the others.
     pub others: Percent,
 }
 
@@ -163,14 +162,13 @@ pub struct Touch {
     pub area: String,
     /// How much of it, from its beginning; all, if not given.
     pub size: Option<Amount<Bytes>>,
-    /// With `size`: the part after the one that was touched so before, around and around, instead of
-    /// its first.
+    /// With `size`: touches the part after the last one, cyclically, instead of the first.
     #[serde(default)]
     pub next: bool,
     /// Order.
     #[serde(default)]
     pub pattern: Pattern,
-    /// Whether it is written.
+    /// Whether pages are written.
     #[serde(default = "yes")]
     pub write: bool,
     /// How often.
@@ -203,7 +201,7 @@ pub struct Recorded {
     /// Its time on a CPU, in percent of the recorded.
     #[serde(default = "whole")]
     pub cpu_percent: u64,
-    /// What the profile says.
+    /// The behaviour of the profile.
     #[serde(skip)]
     pub(crate) behaviour: Option<Rc<Behaviour>>,
 }
@@ -254,12 +252,12 @@ pub struct OfTree {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pick {
-    /// The next that nobody took, around and around.
+    /// The next one that was not taken, cyclically.
     #[default]
     Next,
-    /// Any.
+    /// Random.
     Random,
-    /// Any of the first tenth: those that all use (headers).
+    /// A random one of the first tenth: files that all programs use (headers).
     Popular,
 }
 
@@ -269,7 +267,7 @@ pub enum Pick {
 pub struct Read {
     /// From where.
     pub file: FileRef,
-    /// From which part on.
+    /// Offset.
     #[serde(default)]
     pub at: Bytes,
     /// How much; to its end, if not given.
@@ -389,7 +387,7 @@ pub struct Fork {
     pub wait: bool,
 }
 
-/// Rights of an allocation in the kernel.
+/// Flags of an allocation in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rights {
@@ -411,7 +409,7 @@ pub struct Kmalloc {
     /// How many objects.
     #[serde(default = "one")]
     pub count: Amount<Count>,
-    /// Rights.
+    /// Flags.
     #[serde(default)]
     pub rights: Rights,
     /// Name under which they are kept; without one they are freed at once, one by one.
@@ -424,7 +422,7 @@ pub struct Kmalloc {
 pub struct Barrier {
     /// Its name.
     pub name: String,
-    /// Tasks that meet.
+    /// Number of tasks.
     pub parties: u32,
 }
 
@@ -437,7 +435,7 @@ pub struct Repeat {
     /// Or for how long; a round that began is finished.
     #[serde(rename = "for")]
     pub lasting: Option<Time>,
-    /// Or until that was said.
+    /// Or until this flag is set.
     pub until: Option<String>,
     /// What is done.
     pub steps: Vec<Step>,

@@ -1,5 +1,4 @@
-//! What the tasks of a run share: programs, images, trees and files by name, meeting points, and what
-//! is to be told at the end.
+//! What the tasks of a run share: programs, images, trees and files by name, barriers, and the report.
 
 use super::initial_files::InitialFiles;
 use super::report::ProgramReport;
@@ -20,9 +19,9 @@ use std::rc::Rc;
 #[derive(Clone, Debug, Default)]
 pub(super) struct LiveTree {
     pub tree: Tree,
-    /// What was made in it later.
+    /// Files that were created in it later.
     pub made: Vec<NodeId>,
-    /// The file that is taken next.
+    /// Index of the next file to be taken.
     pub next: usize,
 }
 
@@ -37,7 +36,7 @@ pub(super) struct Image {
     pub areas: u32,
 }
 
-/// A meeting point.
+/// The state of a barrier.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BarrierState {
     pub came: u32,
@@ -58,7 +57,7 @@ pub(super) struct WorkloadState {
 }
 
 impl WorkloadState {
-    /// A channel that nobody else has.
+    /// A channel key of its own.
     pub fn channel(&mut self) -> u64 {
         self.channels += 1;
         self.channels
@@ -79,11 +78,11 @@ pub(super) fn program_channel(key: u64) -> Channel {
 }
 
 impl Workload {
-    /// Lays out what is there before the run begins. The names in `programs` and `things` are those of
+    /// Lays out the initial files. The names in `programs` and `things` are those of
     /// a scenario that was checked, see [`names`](super::names).
     ///
     /// # Errors
-    /// What does not fit, where.
+    /// The first file that does not fit.
     pub fn set_up(
         things: &InitialFiles,
         programs: BTreeMap<String, Steps>,
@@ -93,7 +92,7 @@ impl Workload {
         let mut state = WorkloadState::default();
         let mut plans = BTreeMap::new();
         for (name, spec) in &things.trees {
-            // The shape is the scenario's, not the run's: the same files for each seed.
+            // The tree belongs to the scenario, not the run: it has the same files for each seed.
             let mut rng = Rng::named(0, &format!("tree {name}"));
             let plan = Plan::draw(&spec.shape(), &mut rng);
             if let Some(on) = &spec.on {
@@ -141,12 +140,12 @@ impl Workload {
         }))
     }
 
-    /// What the programs have to tell.
+    /// The report of the programs so far.
     pub fn report(&self) -> ProgramReport {
         self.state.borrow().report.clone()
     }
 
-    /// Never held while anything waits.
+    /// The borrow must end before anything waits.
     pub(super) fn state(&self) -> RefMut<'_, WorkloadState> {
         self.state.borrow_mut()
     }
@@ -164,7 +163,7 @@ fn does_not_fit(place: ScenarioPart, on: &str, why: Fail) -> Mistake {
 }
 
 impl Sim {
-    /// The files that file systems are in, each with the name of its file system.
+    /// The files behind loop devices, each with the name of its file system.
     fn images(&self) -> impl Iterator<Item = (String, NodeId)> + '_ {
         let vfs = &self.kernel_ref().vfs;
         vfs.systems().iter().filter_map(|s| match s.store {

@@ -1,4 +1,4 @@
-//! From a scenario's machine to the machine.
+//! The machine of a scenario, built from its description.
 
 use super::file::Layout;
 use super::file::{Disk, Elevator, Fault, FsKind, Machine};
@@ -14,11 +14,10 @@ use crate::mm::{DirtyConfig, MemConfig};
 use crate::{Calibration, Sim};
 
 impl Machine {
-    /// This machine with a kernel, at time 0, its file systems not yet mounted. The machine is one of
-    /// a scenario that was checked.
+    /// This machine with a kernel, at time 0, its file systems not yet mounted.
     ///
     /// # Panics
-    /// If it was not.
+    /// If the scenario was not checked.
     pub fn config(&self, kernel: &Kernel, calibration: &Calibration, seed: u64) -> MachineConfig {
         let frames = self.memory.get_ref().pages();
         let keeps = match &self.kernel_keeps {
@@ -93,7 +92,7 @@ impl Machine {
         }
     }
 
-    /// Makes the file systems, empty, and the loop devices of those that are in a file.
+    /// Mounts empty file systems, with loop devices for those that are in a file.
     ///
     /// # Panics
     /// If the scenario was not checked.

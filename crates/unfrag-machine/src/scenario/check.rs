@@ -1,5 +1,5 @@
-//! Whether a scenario file holds together: names that are meant, places that fit, numbers that can be.
-//! The first mistake is told, with its place and the way out. `machine`: whether a machine can be.
+//! The check of a scenario file: names are known, places fit, numbers are possible. The first mistake is
+//! returned, with its place and help. `machine`: the check of a machine.
 
 mod machine;
 
@@ -12,7 +12,7 @@ use crate::program::names;
 const MOST_SAMPLES: u64 = 1_000_000;
 
 impl Source<'_> {
-    /// All of a scenario.
+    /// Checks all of a scenario.
     pub fn check(&self, f: &File) -> Checked {
         let whole = |message: &str, help: &str| {
             Err(ScenarioError::at(self.file, self.text, None, message).help(help))
@@ -66,7 +66,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// How long it runs, and how often it is looked at.
+    /// Checks the time limit and the sampling interval.
     fn times(&self, f: &File) -> Checked {
         let (limit, sample) = (f.limit.get_ref().0, f.sample.get_ref().0);
         for (at, time) in [(&f.limit, limit), (&f.sample, sample)] {
@@ -89,7 +89,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Names that are printed have something to print, and nothing else.
+    /// Checks that printed names consist of visible characters.
     fn printable(&self, f: &File) -> Checked {
         let machines = f.machines.iter().map(|m| &m.name);
         let tasks = f.tasks.iter().filter_map(|t| t.name.as_ref());

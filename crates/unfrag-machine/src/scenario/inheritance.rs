@@ -1,8 +1,8 @@
-//! `like`: a machine that is as another one, but for what it says itself.
+//! `like`: a machine that inherits from another one.
 //!
-//! Tables are changed key by key, and so are disks, file systems and whatever else has a name, each by its
-//! own; all else replaces what the other one has. Works on the text's values, so a mistake in what comes
-//! from the other machine is shown where that says it.
+//! Tables are merged key by key. Arrays of tables with names are merged by name. Everything else replaces the
+//! inherited value. This works on the text's values, so a mistake in an inherited value is shown where it is
+//! written.
 
 use super::source::Source;
 use crate::input::ScenarioError;
@@ -11,7 +11,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 type Value<'i> = Spanned<DeValue<'i>>;
 
-/// Puts in place of each machine with `like` what it stands for.
+/// Resolves `like` in each machine.
 ///
 /// # Errors
 /// If there is no such machine before it.
@@ -31,7 +31,7 @@ pub(super) fn resolve(file: &mut DeTable, source: &Source) -> Result<(), Scenari
                 return Err(unlike(&like, machines, source));
             };
             let mut all = other.clone();
-            // A machine without a name of its own is a mistake, which is found later.
+            // A machine without a name of its own is reported later.
             all.remove("name");
             change(&mut all, std::mem::take(own));
             *own = all;

@@ -1,12 +1,14 @@
 //! A run described by a file: the machine, the programs, the tasks, what to measure.
 //!
-//! - [`mod@file`]: what a scenario file says. [`units`]: its quantities. [`error`]: its mistakes.
-//!   `like`: machines that are as others. `recorded`: finds recorded programs. `check`: whether it holds together.
-//! - [`zones`], [`build`]: the machine. [`kernel`]: the kernel on it. [`kernel_table`]: what a file says of it.
-//! - [`run`]: running it, and what came of it. [`series`]: what it looks like over time.
-//!   [`obstacles`]: what stands in the way of large blocks.
+//! - [`mod@file`]: the contents of a scenario file. [`kernel_table`]: its `[kernel]`.
+//! - [`kernel`]: the kernels that a scenario can run on. [`zones`], [`build`]: the machine.
+//! - `source`: the text, for mistakes at its places. `toml_error`: the messages of the TOML reader.
+//!   `inheritance`: machines that inherit from others. `profiles`: recorded programs.
+//!   `check`: whether the file is consistent.
+//! - [`parse`]: a scenario that was read and checked: [`Scenario`].
+//! - [`series`]: samples over time. [`run`]: the run and its outcome.
 //!
-//! Invariant: a [`Scenario`] has been checked: every name in it means something, every place fits.
+//! Invariant: a [`Scenario`] has been checked: every name in it is known, every place fits.
 
 pub mod build;
 mod check;

@@ -12,28 +12,28 @@ use std::fmt::Display;
 use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
-/// A scenario that holds together.
+/// A scenario that was read and checked.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it says.
+    /// The contents of the file.
     pub file: File,
     name: String,
     text: String,
 }
 
 impl Scenario {
-    /// Reads a scenario without recorded programs; `name` is what mistakes are said to be in.
+    /// Reads a scenario without recorded programs. `name` is the file name for mistakes.
     ///
     /// # Errors
-    /// The first mistake, with its place and the way out.
+    /// The first mistake, with its place and help.
     pub fn parse(name: &str, text: &str) -> Result<Scenario, ScenarioError> {
         Scenario::parse_with(name, text, &NoProfiles)
     }
 
-    /// Reads a scenario whose recorded programs are found in `profiles`.
+    /// Reads a scenario with its recorded programs.
     ///
     /// # Errors
-    /// The first mistake, with its place and the way out.
+    /// The first mistake, with its place and help.
     pub fn parse_with(
         name: &str,
         text: &str,
@@ -73,10 +73,10 @@ impl Scenario {
         })
     }
 
-    /// The kernel that this is made for; with the name of another one, that one with the same changes.
+    /// The kernel of this scenario; with a name, that kernel with the same changes.
     ///
     /// # Errors
-    /// If there is no such kernel, or it cannot be changed so.
+    /// If there is no such kernel, or the changes do not apply to it.
     pub fn kernel(&self, asked: Option<&str>) -> Result<Kernel, ScenarioError> {
         let Some(table) = &self.file.kernel else {
             let kernel = KernelTable::default().kernel(asked);
@@ -84,7 +84,7 @@ impl Scenario {
         };
         let kernel = table.get_ref().kernel(asked);
         kernel.map_err(|(message, help)| {
-            // A name from elsewhere is no mistake of the file.
+            // An unknown name from the caller is no mistake of the file.
             let error = match asked {
                 Some(_) => self.error(message),
                 None => self.error_at(table, message),
@@ -96,7 +96,7 @@ impl Scenario {
         })
     }
 
-    /// A mistake that is at no place of the file.
+    /// A mistake without a place in the file.
     pub(super) fn error(&self, message: impl Into<String>) -> ScenarioError {
         ScenarioError::at(&self.name, &self.text, None, message)
     }

@@ -1,4 +1,4 @@
-//! Recorded programs of a scenario: finds what their profiles say, before anything runs.
+//! Recorded programs of a scenario: looks up their profiles before the run.
 
 use super::file::File;
 use super::source::Source;
@@ -8,17 +8,17 @@ use crate::program::recorded::Profiles;
 use std::rc::Rc;
 use toml::Spanned;
 
-/// Gives each recorded step the behaviour that its profile says.
+/// Sets the behaviour of each step `recorded` from its profile.
 ///
 /// # Errors
-/// The first that is not there; at the outermost step that it is in.
+/// The first that is not found, at its outermost step.
 pub(super) fn find(
     file: &mut File,
     profiles: &dyn Profiles,
     source: &Source,
 ) -> Result<(), ScenarioError> {
     for program in file.programs.values_mut() {
-        // A file that was just read shares its steps with nobody.
+        // The steps of a file that was just read are not shared yet.
         let steps = Rc::get_mut(&mut program.steps).into_iter().flatten();
         for (step, span) in steps.zip(&program.spans) {
             in_step(step, profiles).map_err(|(message, help)| {

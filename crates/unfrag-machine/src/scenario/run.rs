@@ -1,4 +1,4 @@
-//! Running a scenario, and what came of it.
+//! Running a scenario, and the outcome.
 //!
 //! A run is a function of scenario, machine, kernel, calibration and seed; its outcome names them all.
 
@@ -17,18 +17,18 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What became of a task.
+/// The outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TaskOutcome {
     /// Its name.
     pub name: String,
     /// Its number among those of its name.
     pub number: u32,
-    /// When it began; none, if it has not.
+    /// Time of its start; none if it has not started.
     pub started_ns: Option<Nanos>,
-    /// When it ended; none, if it has not.
+    /// Time of its end; none if it has not ended.
     pub ended_ns: Option<Nanos>,
-    /// Why it ended before its program did, if so.
+    /// Why it ended early, if it did.
     pub failed: Option<String>,
     /// CPU time of its own work.
     pub user_ns: Nanos,
@@ -38,7 +38,7 @@ pub struct TaskOutcome {
     pub iowait_ns: Nanos,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
     /// The scenario.
@@ -47,7 +47,7 @@ pub struct Outcome {
     pub machine: String,
     /// The kernel.
     pub kernel: String,
-    /// What the scenario or its user changed about the kernel, each as `KEY = VALUE`.
+    /// Changes of the kernel by the scenario or its user, each as `KEY = VALUE`.
     pub kernel_changes: Vec<String>,
     /// The seed.
     pub seed: u64,
@@ -69,21 +69,21 @@ pub struct Outcome {
     pub kswapd_cpu_ns: Nanos,
     /// Events since the start, with the names of `/proc/vmstat` where there is one.
     pub counters: BTreeMap<&'static str, u64>,
-    /// What the devices did.
+    /// Counters of the devices.
     pub devices: BTreeMap<String, BTreeMap<&'static str, u64>>,
     /// Slab caches at the end.
     pub slabs: Vec<CacheView>,
     /// Allocations that failed, as the kernel reports them.
     pub alloc_failures: AllocFailures,
-    /// What the programs have to tell.
+    /// The report of the programs.
     pub programs: ProgramReport,
     /// Samples.
     pub samples: Vec<Sample>,
-    /// A digest of who ran when and where, and of the counters: equal runs have equal digests.
+    /// A digest of which task ran when and where, and of the counters: equal runs have equal digests.
     pub trace_hash: String,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Virtual time.
@@ -217,7 +217,7 @@ fn start_tasks(
 }
 
 impl Run {
-    /// Runs to the end; tells how far it is at each sample.
+    /// Runs to the end; calls `progress` at each sample.
     pub fn finish(mut self, mut progress: impl FnMut(Progress)) -> Outcome {
         let mut next = 0;
         loop {

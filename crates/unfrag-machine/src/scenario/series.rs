@@ -1,7 +1,7 @@
-//! What a run looks like over time: samples at equal distances of virtual time.
+//! Samples of a run at equal intervals of virtual time.
 //!
-//! A sample only looks; no counter moves because of it. Amounts are pages of 4 KiB, times nanoseconds;
-//! all but the amounts are sums since the start.
+//! Sampling changes no counter. Amounts are pages of 4 KiB, times nanoseconds; all but the amounts are sums
+//! since the start.
 
 use crate::Sim;
 use crate::engine::Nanos;
@@ -15,7 +15,7 @@ const ORDERS: usize = unfrag::MAX_ORDER as usize + 1;
 /// The machine at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sample {
-    /// When.
+    /// Time.
     pub at_ns: Nanos,
     /// Memory by use.
     pub memory: MemoryByUse,
@@ -99,7 +99,7 @@ pub struct MemoryByUse {
     pub swap_used: u64,
 }
 
-/// What CPUs did, in nanoseconds.
+/// Time of CPUs by what it was spent on, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "as in `CpuTimes`")]
 pub struct CpuUse {
@@ -111,7 +111,7 @@ pub struct CpuUse {
     pub idle_ns: Nanos,
 }
 
-/// What all CPUs did so far.
+/// Time of all CPUs so far.
 pub(super) fn cpu_use(sim: &Sim) -> CpuUse {
     let mut sum = CpuUse::default();
     for t in (0..sim.cpus()).map(|c| sim.cpu_times(c)) {
@@ -133,7 +133,7 @@ pub(super) fn kswapd_cpu(sim: &Sim) -> Nanos {
 }
 
 impl MemoryByUse {
-    /// At present.
+    /// The present use.
     pub fn of(sim: &Sim) -> MemoryByUse {
         let (m, kernel) = (sim.manager_ref().inspect(), sim.kernel_ref());
         let mut u = MemoryByUse::default();
@@ -166,13 +166,13 @@ impl MemoryByUse {
     }
 }
 
-/// Of the orders that some geometry has, those that there are with pages of 4 KiB.
+/// The orders that exist with pages of 4 KiB.
 fn free_blocks(nr_free: &[u64; ORDER_SLOTS]) -> [u64; ORDERS] {
     std::array::from_fn(|order| nr_free[order])
 }
 
 impl Sample {
-    /// The machine at present.
+    /// A sample of the machine now.
     pub fn of(sim: &Sim) -> Sample {
         let (m, vm) = (sim.manager_ref().inspect(), &sim.kernel_ref().counters);
         Sample {

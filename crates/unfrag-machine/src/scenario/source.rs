@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
 
-/// The file, to point into.
+/// The name and text of a file.
 pub(super) struct Source<'a> {
     pub file: &'a str,
     pub text: &'a str,
 }
 
-/// What a check finds.
+/// The result of a check.
 pub(super) type Checked = Result<(), ScenarioError>;
 
 impl Source<'_> {
@@ -30,7 +30,7 @@ impl Source<'_> {
         )
     }
 
-    /// A number has to be in a range.
+    /// Checks that a number is in a range.
     pub fn within<T>(&self, what: &str, at: &Spanned<T>, range: Range<u64>) -> Checked
     where
         T: Copy + TryInto<u64> + std::fmt::Display,
@@ -43,7 +43,7 @@ impl Source<'_> {
         self.wrong(at, format!("{what} cannot be {}", at.get_ref()), &help)
     }
 
-    /// No two of these may have the same name.
+    /// Checks that no two have the same name.
     pub fn unique<'n>(&self, names: impl Iterator<Item = &'n Spanned<String>>) -> Checked {
         let mut seen: Vec<&str> = vec![];
         for name in names {
@@ -56,7 +56,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// A name has to be one of these.
+    /// Checks that a name is one of the known ones.
     pub fn known(&self, what: &str, name: &Spanned<String>, known: &[&str]) -> Checked {
         if known.contains(&name.get_ref().as_str()) {
             return Ok(());
@@ -72,7 +72,7 @@ impl Source<'_> {
         )
     }
 
-    /// What is wrong with things or programs of the file.
+    /// The error for a mistake in initial files or programs.
     pub fn wrong_in(&self, f: &File, wrong: Mistake) -> ScenarioError {
         let name = wrong
             .name
@@ -81,7 +81,7 @@ impl Source<'_> {
         ScenarioError::at(self.file, self.text, span, wrong.message).help(wrong.help)
     }
 
-    /// Where a name stands in a step, or under the header of a thing, if it stands there once.
+    /// Place of a name in a step or a table, if it is there exactly once.
     fn once(&self, f: &File, at: &ScenarioPart, name: &str) -> Option<Range<usize>> {
         let span = place(f, at)?;
         let mut part = self.text.get(span.start..)?;
@@ -96,7 +96,7 @@ impl Source<'_> {
     }
 }
 
-/// Where in a file something is.
+/// Place of a part in the file.
 fn place(f: &File, place: &ScenarioPart) -> Option<Range<usize>> {
     fn key<T>(map: &BTreeMap<Name, T>, name: &str) -> Option<Range<usize>> {
         let found = map.keys().find(|k| k.get_ref() == name);

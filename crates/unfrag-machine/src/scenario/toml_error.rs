@@ -1,9 +1,9 @@
-//! What the reader of TOML says, in words for who wrote the scenario, with the way out.
+//! Messages of the TOML reader, in the terms of a scenario and with help.
 
 use crate::input::ScenarioError;
 use std::ops::Range;
 
-/// A mistake that the reader found, at its place.
+/// The error for a message of the reader, at its place.
 pub(super) fn mistake(
     file: &str,
     text: &str,
@@ -43,7 +43,7 @@ fn in_words(said: &str) -> (String, Option<String>) {
     for number in ["usize", "u64", "u32", "u8"] {
         message = message.replace(&format!("expected {number}"), "expected a whole number");
     }
-    // A machine may be said to be like another; that is resolved before its keys are read.
+    // `like` is resolved before the keys of a machine are read.
     message = message.replace(
         "expected one of `name`, `layout`",
         "expected one of `name`, `like`, `layout`",
@@ -56,7 +56,7 @@ mod tests {
     use crate::scenario::Scenario;
 
     #[test]
-    fn what_the_reader_says_is_said_with_a_way_out() {
+    fn reader_messages_have_help() {
         let small = include_str!("../../../../samples/small-build.toml");
         assert!(Scenario::parse("s.toml", small).is_ok());
         for (from, to, message, help) in [

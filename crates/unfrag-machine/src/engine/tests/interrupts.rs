@@ -5,7 +5,7 @@ use crate::engine::{Channel, MS, SEC, Spec, US};
 use crate::kernel::{Engine, Sim};
 
 #[test]
-fn an_interrupt_takes_the_time_of_the_task_that_it_interrupts() {
+fn interrupt_delays_the_interrupted_task() {
     let mut config = config(2);
     config.costs.context_switch = 0;
     config.costs.interrupt = 2 * US;
@@ -49,7 +49,7 @@ fn interrupts_of_one_cpu_do_not_nest() {
 }
 
 #[test]
-fn the_time_of_an_interrupt_is_not_part_of_the_turn_that_it_interrupts() {
+fn interrupt_time_is_not_part_of_a_time_slice() {
     let mut m = free_machine(1);
     for name in ["a", "b"] {
         m.spawn(Spec::new(name), |cx| cx.spend(150 * US));
@@ -64,7 +64,7 @@ fn the_time_of_an_interrupt_is_not_part_of_the_turn_that_it_interrupts() {
 }
 
 #[test]
-fn a_task_that_an_interrupt_wakes_runs_when_it_is_over() {
+fn task_woken_by_an_interrupt_runs_after_it() {
     let c = Channel::new(300, 1);
     let mut m = free_machine(1);
     m.spawn(Spec::new("a"), move |cx| {
@@ -80,7 +80,7 @@ fn a_task_that_an_interrupt_wakes_runs_when_it_is_over() {
 }
 
 #[test]
-fn what_runs_outside_of_the_machine_takes_no_time() {
+fn code_outside_of_the_machine_takes_no_time() {
     fn sample(sim: &mut Sim, log: Log) {
         log.note(sim.now(), "sample");
         let next = sim.now() + MS;

@@ -9,6 +9,7 @@ mod tasks;
 use crate::config::MachineConfig;
 use crate::engine::{Fair, Nanos, Policy};
 use crate::kernel::Engine;
+use crate::test_support::machine_config;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -26,7 +27,7 @@ fn free_config(cpus: usize) -> MachineConfig {
 
 /// With turns of 100 µs, so that much happens in little time.
 fn config(cpus: usize) -> MachineConfig {
-    let mut config = MachineConfig::flat(4096, cpus, unfrag::preset("2.6.32").unwrap().rules);
+    let mut config = machine_config("2.6.32", 4096, cpus);
     config.sched.policy = Policy::Fair(Fair::rounds(100_000));
     config
 }

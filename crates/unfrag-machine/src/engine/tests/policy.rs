@@ -55,7 +55,7 @@ fn user(m: &mut Engine, t: TaskId) -> Nanos {
 }
 
 #[test]
-fn equal_shares_have_turns_by_how_many_there_are() {
+fn fair_slices_depend_on_the_load() {
     for (hogs, turn) in [(2, 10 * MS), (4, 5 * MS), (5, 4 * MS), (9, 4 * MS)] {
         let mut m = machine(FAIR);
         for _ in 0..hogs {
@@ -72,7 +72,7 @@ fn equal_shares_have_turns_by_how_many_there_are() {
 }
 
 #[test]
-fn one_that_slept_takes_the_cpu_at_once_and_others_wait_for_the_end_of_a_turn() {
+fn sleeper_preempts_under_the_fair_policy() {
     let mut m = machine(FAIR);
     hog(&mut m, 0);
     hog(&mut m, 0);
@@ -90,7 +90,7 @@ fn one_that_slept_takes_the_cpu_at_once_and_others_wait_for_the_end_of_a_turn() 
 }
 
 #[test]
-fn a_lead_below_the_wakeup_granularity_takes_no_cpu() {
+fn small_lead_does_not_preempt() {
     // After it had 5 ms it is behind, and waits for the rest of a turn of 10 ms; then it is before the hog
     // by 5 ms, and takes its place.
     let mut m = machine(FAIR);
@@ -104,7 +104,7 @@ fn a_lead_below_the_wakeup_granularity_takes_no_cpu() {
 }
 
 #[test]
-fn shares_go_by_nice() {
+fn shares_follow_nice_levels() {
     // 1.25 to the power of 5 is 3.05.
     let mut m = machine(FAIR);
     let (a, b) = (hog(&mut m, -5), hog(&mut m, 0));
@@ -119,7 +119,7 @@ fn shares_go_by_nice() {
 }
 
 #[test]
-fn settings_grow_with_the_logarithm_of_the_cpus() {
+fn settings_scale_with_log2_of_cpus() {
     let Policy::Fair(f) = FAIR else {
         unreachable!()
     };
@@ -131,7 +131,7 @@ fn settings_grow_with_the_logarithm_of_the_cpus() {
 }
 
 #[test]
-fn arrays_give_hogs_turns_of_100_ms_each_in_a_round() {
+fn arrays_give_hogs_100_ms_in_each_round() {
     let mut m = machine(Policy::Arrays);
     let hogs: Vec<_> = (0..3).map(|_| hog(&mut m, 0)).collect();
     m.run(30 * SEC);
@@ -143,7 +143,7 @@ fn arrays_give_hogs_turns_of_100_ms_each_in_a_round() {
 }
 
 #[test]
-fn arrays_put_one_that_sleeps_before_hogs() {
+fn arrays_prefer_sleepers() {
     let mut m = machine(Policy::Arrays);
     hog(&mut m, 0);
     hog(&mut m, 0);
@@ -153,7 +153,7 @@ fn arrays_put_one_that_sleeps_before_hogs() {
 }
 
 #[test]
-fn one_that_ran_alone_has_had_whole_turns_and_what_is_left_of_its_last() {
+fn time_slice_of_a_lone_task_restarts() {
     let mut m = machine(Policy::Arrays);
     hog(&mut m, 0);
     m.run(250 * MS);

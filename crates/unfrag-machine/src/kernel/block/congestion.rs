@@ -1,8 +1,8 @@
 //! Waiting for congestion to end.
 //!
-//! Two lists for the whole machine, sync and async, not one for each device: any device that leaves
-//! congestion in a class, or is not congested in it while a request completes, wakes all of it.
-//! `spec: linux-mm 4.4`
+//! There are two lists for the whole machine, sync and async, not one for each device. Any device that
+//! leaves congestion in a class, or is not congested in it while a request completes, wakes the whole
+//! list. `spec: linux-mm 4.4`
 
 use crate::block::bio::{ASYNC, SYNC};
 use crate::channels::congestion_channel;

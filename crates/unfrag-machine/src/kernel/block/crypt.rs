@@ -1,9 +1,9 @@
-//! The encrypting layer: one thread, one line.
+//! The threads of an encrypting layer.
 //!
-//! Reads join the line when the disk is done with them, writes when they are submitted; the thread
-//! takes them as they came, sync and async alike, and uses CPU time for each page. For a write it
-//! takes pages to encrypt into, and hands it to the disk itself, unless another thread does; while
-//! the disk's queue is full, it waits, and all behind it. `spec: linux-mm 4.4`
+//! Reads join its queue when the disk is done with them, writes when they are submitted. The thread serves
+//! them in order, sync and async alike, and uses CPU time for each page. For a write it takes pages to
+//! encrypt into and submits it to the disk itself, unless another thread does. While the disk's queue is
+//! full it waits, and so does everything behind it. `spec: linux-mm 4.4`
 
 use crate::block::Dir;
 use crate::channels::CRYPT;

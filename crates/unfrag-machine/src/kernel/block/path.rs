@@ -1,6 +1,6 @@
-//! The way of a bio: submitted, encrypted, in line, part of a request, transferred, decrypted, told.
+//! The way of a bio: submission, encryption, request, transfer, decryption, end.
 //!
-//! Invariant: a bio that was submitted is on exactly one list or in service until its end is told.
+//! Invariant: a bio that was submitted is on exactly one list or in service until its end.
 
 use crate::block::bio::{Flight, SYNC};
 use crate::block::queue::{Added, Next};
@@ -11,8 +11,8 @@ use crate::kernel::{Cx, Sim, World};
 use crate::mm::bio_pool::BioDemand;
 
 impl World {
-    /// Hands a bio to its device at once. If there is no request for it, it stands in line, and
-    /// [`Cx::settle`] of the task that runs waits until it has one.
+    /// Submits a bio to its device. If there is no request for it, it is queued, and [`Cx::settle`] of the
+    /// task that runs waits until it has one.
     ///
     /// # Panics
     /// If it has no pages or is not all on its device.
@@ -40,12 +40,12 @@ impl World {
         }
     }
 
-    /// Who waits if a transfer that begins now must: the task that runs, and nobody in an interrupt.
+    /// The task that waits if a transfer that begins now has to; none in an interrupt.
     pub(crate) fn submitter(&self) -> Option<TaskId> {
         self.current().filter(|_| !self.in_interrupt())
     }
 
-    /// A bio of a task waits no more for what it needs to be submitted.
+    /// A bio of a task has its request or its objects: it does not hold up its task.
     pub(crate) fn settled(&mut self, task: TaskId) {
         if self.sched.settle_one(task) {
             self.sched.wake(request_channel(task));
@@ -187,7 +187,7 @@ impl Sim {
         }
     }
 
-    /// Ends a bio: reports its end to the user that it names.
+    /// Ends a bio, with what follows its end.
     pub(super) fn finish_bio(&mut self, slot: u32, failed: bool) {
         let block = &mut self.world().block;
         let flight = block.flights.remove(slot);
@@ -213,7 +213,7 @@ impl Sim {
 }
 
 impl Cx<'_> {
-    /// Hands a bio to its device; waits while the device has no request for it.
+    /// Submits a bio to its device; waits while the device has no request for it.
     pub fn submit(&mut self, bio: Bio) {
         self.with(|sim| sim.world().submit(bio));
         self.settle();
@@ -231,7 +231,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Hands a bio to its device and waits for its end; whom the bio names as told is not told.
+    /// Submits a bio and waits for its end. The bio's own `done` is not used.
     pub fn transfer(&mut self, mut bio: Bio) -> Result<(), IoError> {
         let token = self.with(|sim| sim.world().block.token());
         bio.done = Done::User(token);

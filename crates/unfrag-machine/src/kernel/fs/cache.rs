@@ -1,7 +1,7 @@
-//! Pages of files in memory: joining and leaving the cache, dirty marks, the cache's own index.
+//! The page cache: adding and removing pages, dirty marks, the index.
 //!
-//! Invariant: a page is dirty in its object's set exactly when the core's flag says so and it is on a
-//! file system that writes; `Dirty::nr_dirty` counts them.
+//! Invariant: a page is dirty in its object's set exactly when the core's flag says so and it is on a file
+//! system with a device; `Dirty::nr_dirty` counts them.
 
 use crate::error::Fail;
 use crate::fs::node::inode_links;
@@ -19,7 +19,7 @@ use unfrag::{Gfp, Pfn};
 const BUFFER_HEAD: Gfp = Gfp::KERNEL.difference(Gfp::FS);
 
 impl Cx<'_> {
-    /// Sees to it that the next buffer head is there without a wait.
+    /// Makes sure that the next buffer head can be allocated without a wait.
     ///
     /// # Errors
     /// As [`kmem_alloc`](Cx::kmem_alloc).
@@ -32,7 +32,7 @@ impl Cx<'_> {
 }
 
 impl KernelState {
-    /// One page less under a node of an object's index; the node's object, if it was the last.
+    /// Counts one page less under a node of an object's index; returns the node's object if it was the last.
     pub(crate) fn radix_remove(&mut self, object: ObjectId, index: u32) -> Option<Obj> {
         let o = self.objects.get_mut(object);
         let node = o.radix.get_mut((index / RADIX) as usize)?;
@@ -46,7 +46,7 @@ impl KernelState {
 }
 
 impl Sim {
-    /// One page more under a node of an object's index. A file of one page needs no node.
+    /// Counts one page more under a node of an object's index. A file of one page needs no node.
     pub(crate) fn radix_insert(&mut self, object: ObjectId, index: u32) {
         let at = (index / RADIX) as usize;
         let o = self.kernel().objects.get_mut(object);
@@ -57,7 +57,7 @@ impl Sim {
         if o.radix[at].obj.is_some() || (index == 0 && o.len() <= 1) {
             return;
         }
-        // Nodes come from what the caller has set aside before it took the lock: no wait here.
+        // The node was allocated ahead, where waiting was allowed.
         let node = self.kernel().radix_stash.pop().or_else(|| {
             let cache = self.cache(CacheKind::RadixTreeNode);
             self.kmem_nowait(cache, Gfp::KERNEL | Gfp::HIGH | Gfp::NOWARN)
@@ -65,7 +65,7 @@ impl Sim {
         self.kernel().objects.get_mut(object).radix[at].obj = node;
     }
 
-    /// A page joins the cache. With `locked`, it is about to be read.
+    /// Adds a page to the cache. `locked`: it is about to be read.
     pub(crate) fn add_to_cache(&mut self, object: ObjectId, index: u32, pfn: Pfn, locked: bool) {
         let kernel = self.kernel();
         let o = kernel.objects.get_mut(object);
@@ -81,7 +81,7 @@ impl Sim {
         self.manager().pages().lru_add_new(pfn, file, flags);
     }
 
-    /// A page of a file becomes dirty.
+    /// Marks a page of a file dirty.
     pub(crate) fn set_dirty(&mut self, object: ObjectId, index: u32, pfn: Pfn) {
         self.manager().pages().set(pfn, PageFlags::DIRTY);
         let now = self.now();
@@ -114,8 +114,7 @@ impl Sim {
         }
     }
 
-    /// Takes a page out of the cache and frees it (once its transfer has ended). It must not be
-    /// mapped.
+    /// Removes a page from the cache and frees it, now or when its transfer ends. It must not be mapped.
     pub(crate) fn remove_from_cache(&mut self, object: ObjectId, index: u32) {
         let PageLocation::Frame(pfn) = self.kernel_ref().at(object, index) else {
             return;
@@ -140,7 +139,7 @@ impl Sim {
         self.free_page(pfn);
     }
 
-    /// Gives a page a buffer head; false if a slab for it has to be waited for.
+    /// Attaches a buffer head to a page; false if its slab has to be waited for.
     pub(crate) fn attach_buffers(&mut self, pfn: Pfn) -> bool {
         if self.kernel_ref().frames.get(pfn).buffers().is_some() {
             return true;
@@ -155,8 +154,8 @@ impl Sim {
         }
     }
 
-    /// Drops what can be dropped of a node's page cache without writing: clean pages that nobody
-    /// maps or transfers. True if nothing is left.
+    /// Drops the clean pages of a node's page cache that are not mapped and have no transfer. True if none is
+    /// left.
     pub(crate) fn invalidate(&mut self, node: NodeId) -> bool {
         let Some(object) = self.kernel_ref().vfs.node(node).object else {
             return true;
@@ -182,7 +181,7 @@ impl Sim {
         o.frames == 0 && o.swapped == 0
     }
 
-    /// Takes all pages of a node from `from` on out of memory, dirty or not.
+    /// Removes all pages of a node from `from` on from memory, dirty or not.
     pub(crate) fn truncate_pages(&mut self, node: NodeId, from: u32) {
         let Some(object) = self.kernel_ref().vfs.node(node).object else {
             return;
@@ -211,13 +210,13 @@ impl Sim {
         self.kernel_ref().vfs.node(node).inode.is_some()
     }
 
-    /// A node of tmpfs has nothing but its pages, so it stays in memory as long as it has a name.
+    /// Whether a node is on tmpfs. Such a node stays in memory as long as it has a name.
     pub(crate) fn is_tmpfs(&self, node: NodeId) -> bool {
         let vfs = &self.kernel_ref().vfs;
         vfs.system(vfs.node(node).fs).kind == FsKind::Tmpfs
     }
 
-    /// A node's inode is used by a dentry again.
+    /// Removes a node from the list of unused inodes.
     pub(crate) fn unlist_inode(&mut self, node: NodeId) {
         let vfs = &mut self.kernel().vfs;
         vfs.lists.inodes.remove(&mut vfs.nodes, node, inode_links);

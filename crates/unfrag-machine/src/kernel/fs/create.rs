@@ -1,4 +1,4 @@
-//! New files and directories, and their end.
+//! Creating and unlinking files and directories.
 
 use crate::error::Fail;
 use crate::fs::blocks::Blocks;
@@ -51,7 +51,7 @@ impl Cx<'_> {
             sim.kernel().vfs.node_mut(node).inode = Some(inode);
             sim.set_dentry(node, dentry);
             sim.pin(node);
-            // Without a disk, a name is held in memory by itself.
+            // Without a disk, the name itself holds the node in memory.
             if kind == FsKind::Tmpfs {
                 sim.pin(node);
             }
@@ -105,19 +105,19 @@ impl Cx<'_> {
         self.fill_blocks(dir, need).map(|_| ())
     }
 
-    /// Gives a node so many more blocks.
+    /// Gives a node `n` more blocks.
     pub(crate) fn give_blocks(&mut self, node: NodeId, n: u32) -> Result<(), Fail> {
         let given = self.with(|sim| sim.kernel().vfs.give_blocks(node, n));
         given.ok_or(Fail::NoSpace)
     }
 
-    /// Gives a node the blocks that it lacks of so many; answers how many those were.
+    /// Gives a node the blocks that it lacks to have `n`; returns how many those were.
     pub(crate) fn fill_blocks(&mut self, node: NodeId, n: u32) -> Result<u32, Fail> {
         let given = self.with(|sim| sim.kernel().vfs.fill_blocks(node, n));
         given.ok_or(Fail::NoSpace)
     }
 
-    /// Takes a node's name away; it goes at once, or with its last user.
+    /// Unlinks a node. It is deleted at once, or with its last user.
     pub fn remove_node(&mut self, who: Who, node: NodeId) {
         let (fs, kind, entry) = self.with(|sim| {
             let kernel = sim.kernel();
@@ -135,7 +135,7 @@ impl Cx<'_> {
             sim.unpin(node);
         });
         if kind == FsKind::Ext3 {
-            // Without a handle the change is still made; the caller only loses time.
+            // Without a handle the change is still made.
             let _ = self.kmem_pass(who, CacheKind::JournalHandle);
         }
         if let Some(block) = entry {
@@ -146,7 +146,7 @@ impl Cx<'_> {
 }
 
 impl Sim {
-    /// The end of a node that has neither name nor users: its pages, its blocks, its inode.
+    /// Deletes a node without name and users: its pages, blocks and inode.
     pub(super) fn delete_node(&mut self, node: NodeId) {
         self.truncate_pages(node, 0);
         let kernel = self.kernel();
@@ -159,7 +159,7 @@ impl Sim {
         let (fs, parent, number) = (n.fs, n.parent, n.number);
         let (dentry, inode, object) = (n.dentry.take(), n.inode.take(), n.object.take());
         let extents = std::mem::take(&mut n.extents);
-        // Its place on the dirty list is passed over when its turn comes.
+        // The dirty list skips its entry.
         n.on_dirty_list = false;
         if std::mem::take(&mut vfs.node_mut(node).in_transaction)
             && let Some(j) = &mut vfs.system_mut(fs).journal

@@ -1,6 +1,5 @@
-//! The journal of ext3: every five seconds what changed is committed: data of files that got blocks
-//! first, then the changed metadata, in one run of blocks. The metadata itself is written later, by
-//! the flushers.
+//! Commits of the ext3 journal, every five seconds: first the data of files that got blocks, then the changed
+//! metadata, in one run of blocks. The flushers write the metadata to its own place later.
 
 use crate::block::{BIO_PAGES, Bio, Dir, Done, PAGE_SECTORS};
 use crate::channels::JOURNAL;
@@ -21,7 +20,7 @@ impl Sim {
         let len = (pages / 32).clamp(256, MAX_BLOCKS);
         let system = self.kernel().vfs.system_mut(fs);
         let place = system.blocks.alloc(len, pages / 2);
-        // A device that has no room for the journal is too small for the file system.
+        // The device is too small for the journal.
         let Some(first) = place.and_then(|p| p.first().copied()) else {
             panic!("{} pages are too few for ext3", pages)
         };
@@ -39,7 +38,7 @@ impl Sim {
         self.spawn(spec, move |cx| kjournald(cx, fs));
     }
 
-    /// What the next commit consists of.
+    /// Takes the files and the number of blocks of the next commit.
     fn take_transaction(&mut self, fs: u8) -> (Vec<NodeId>, u32) {
         let vfs = &mut self.kernel().vfs;
         let Some(j) = &mut vfs.system_mut(fs).journal else {
@@ -119,8 +118,8 @@ impl Cx<'_> {
         self.wait_for_writes(node);
     }
 
-    /// Writes a run of blocks into the journal and waits for them. A journal that cannot be written
-    /// is given up for this time; what it should hold stays dirty.
+    /// Writes a run of blocks into the journal and waits for them. A failed write ends this commit; the blocks
+    /// stay dirty.
     fn write_journal(&mut self, fs: u8, blocks: u32) {
         let mut left = blocks;
         while left > 0 {

@@ -1,7 +1,6 @@
-//! From a name to an inode in memory. `spec: linux-mm 6.4`
+//! Path lookup: from a name to an inode in memory. `spec: linux-mm 6.4`
 //!
-//! A directory's entries and the inode tables lie in blocks of the device, which are read into its
-//! cache; what is found there becomes an inode and a dentry.
+//! A directory's entries and the inode tables are in blocks of the device, which are read into its cache.
 
 use crate::error::Fail;
 use crate::fs::node::ENTRIES_A_BLOCK;
@@ -46,7 +45,7 @@ impl Cx<'_> {
             kernel.owed += kernel.config.costs.syscall;
             sim.pin(node);
         });
-        // The name is copied into a buffer of its own for the time of the call.
+        // The name is in a buffer of its own during the call.
         let done = match self.kmem_kind(who, CacheKind::NamesCache) {
             Ok(name) => {
                 let done = self.walk(who, node);
@@ -82,7 +81,7 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Brings one node, whose parent is there, into memory.
+    /// Brings a node into memory whose parent is cached.
     fn instantiate(&mut self, who: Who, node: NodeId) -> Result<(), Fail> {
         if let Some(block) = self.with(|sim| sim.entry_block(node)) {
             let fs = self.with(|sim| sim.kernel_ref().vfs.node(node).fs);
@@ -91,7 +90,7 @@ impl Cx<'_> {
         self.bring_inode(who, node)?;
         let dentry = self.kmem_kind(who, CacheKind::Dentry)?;
         self.with(|sim| {
-            // Somebody else may have been faster.
+            // Another task may have been faster.
             if sim.kernel_ref().vfs.node(node).dentry.is_some() {
                 sim.kmem_free(dentry);
             } else {
@@ -130,7 +129,7 @@ impl Cx<'_> {
 }
 
 impl Sim {
-    /// A node gets its dentry, which pins its parent's.
+    /// Sets a node's dentry, which pins its parent's.
     pub(crate) fn set_dentry(&mut self, node: NodeId, dentry: Obj) {
         self.unlist_inode(node);
         let n = self.kernel().vfs.node_mut(node);

@@ -1,7 +1,7 @@
-//! Loop devices: a file system's blocks are the pages of a file of tmpfs, so that its data are in
-//! memory twice. One thread for each device copies between the two. `spec: linux-mm 8.5, 8.6`
+//! Loop devices: the blocks of a file system are the pages of a file of tmpfs, so its data are in memory
+//! twice. One thread for each device copies between the two. `spec: linux-mm 8.5, 8.6`
 //!
-//! Invariant: every page handed in is told of once, in the order in which they came.
+//! Invariant: the transfer of every submitted page ends once, in order of submission.
 
 use crate::block::Dir;
 use crate::channels::LOOP;
@@ -48,7 +48,7 @@ impl Sim {
             copied: 0,
             failed: 0,
         });
-        // In lists of processes it comes before others with each kernel.
+        // Its nice level is -20 with every kernel, as lists of processes show.
         let spec = Spec::kthread(format!("loop{l}")).nice(-20);
         self.spawn(spec, move |cx| loop_thread(cx, l));
         l
@@ -56,7 +56,7 @@ impl Sim {
 }
 
 fn loop_thread(cx: &mut Cx, l: u8) {
-    // What it allocates must not wait for itself.
+    // Its allocations must not wait for I/O, which may need this thread.
     let gfp = CACHE_PAGE - Gfp::IO - Gfp::FS;
     let object = cx.with(|sim| {
         let image = sim.kernel_ref().vfs.loops[usize::from(l)].image;

@@ -44,7 +44,7 @@ impl Sim {
         self.kernel_ref().vfs.system(fs.0).root
     }
 
-    /// One more user of a node: it stays in memory.
+    /// Pins a node: it stays in memory.
     pub fn pin(&mut self, node: NodeId) {
         let vfs = &mut self.kernel().vfs;
         vfs.node_mut(node).pins += 1;
@@ -53,7 +53,7 @@ impl Sim {
             .remove(&mut vfs.nodes, node, dentry_links);
     }
 
-    /// One user less.
+    /// Unpins a node. Without pins and name it is deleted.
     pub fn unpin(&mut self, node: NodeId) {
         let vfs = &mut self.kernel().vfs;
         let n = vfs.node_mut(node);

@@ -1,7 +1,7 @@
 //! Reading files through the page cache, with readahead. `spec: linux-mm 8.6`
 //!
-//! Invariant: a page is read by whoever puts it into the cache, locked until its transfer ends;
-//! others wait for that.
+//! Invariant: the task that adds a page to the cache reads it; the page is locked until its transfer ends,
+//! and others wait for that.
 
 use crate::block::{BIO_PAGES, Dir, Done};
 use crate::error::Fail;
@@ -16,7 +16,7 @@ use crate::mm::frames::{FrameFlags, ObjectId};
 use crate::mm::object::{Entry, PageLocation};
 use unfrag::Pfn;
 
-/// How a run of reads stopped.
+/// Why a run of reads stopped.
 enum Stop {
     Done,
     Pause,
@@ -28,7 +28,7 @@ enum Stop {
 }
 
 impl Sim {
-    /// Reads pages that are there, from `*at` on.
+    /// Reads pages that are in the cache, from `*at` on.
     fn read_run(&mut self, object: ObjectId, at: &mut u32, end: u32) -> Stop {
         let (lookup, copy) = {
             let c = &self.kernel_ref().config.costs;
@@ -70,21 +70,21 @@ impl Sim {
         Stop::Done
     }
 
-    /// Where a page of an object lies: its file system, block, and how many pages from there on lie
-    /// together. `None` where nothing was ever written.
+    /// Place of a page of an object: file system, block, and number of contiguous pages from there on. `None`
+    /// if it has no block.
     pub(crate) fn place(&self, object: ObjectId, index: u32) -> Option<(u8, u32, u32)> {
         self.world_ref().place(object, index)
     }
 
-    /// Whether a page has to be read from its device.
+    /// Place of a page, if it has to be read from its device.
     fn has_content(&self, object: ObjectId, index: u32) -> Option<(u8, u32, u32)> {
         let (fs, block, together) = self.place(object, index)?;
         let written = self.kernel_ref().vfs.system(fs).blocks.is_written(block);
         written.then_some((fs, block, together))
     }
 
-    /// Puts pages into the cache that nobody else put there meanwhile, and submits what is to be read
-    /// of them, in as few pieces as their places allow.
+    /// Adds pages to the cache, except those that another task has added meanwhile, and submits the reads in as
+    /// few transfers as possible.
     fn start_reads(&mut self, object: ObjectId, pages: &[(u32, Pfn)], marker: Option<u32>) {
         let mut bio: Option<(u8, u32, Batch)> = None;
         for &(index, pfn) in pages {
@@ -168,7 +168,7 @@ impl Cx<'_> {
                     let (start, size) = ra.marker();
                     if start < pages {
                         let marker = Some(start);
-                        // What cannot be read ahead is read when it is wanted.
+                        // A failure of readahead is not an error of this read.
                         let _ =
                             self.read_window(who, object, start, size.min(pages - start), marker);
                     }
@@ -225,7 +225,7 @@ impl Cx<'_> {
         }
     }
 
-    /// For a fault on a mapped file: reads the page and those around it, and waits for the page.
+    /// For a fault on a mapped file: reads the page and its neighbours, and waits for the page.
     pub(crate) fn read_around(&mut self, who: Who, node: NodeId, index: u32) -> Result<(), Fail> {
         let (object, pages, tmpfs) = self.with(|sim| {
             let pages = sim.kernel_ref().vfs.node(node).pages;
@@ -255,7 +255,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Brings a block of a file system's device into memory; with `changes`, it is dirty then.
+    /// Reads a block of a file system's device into memory; with `changes`, marks it dirty.
     ///
     /// # Errors
     /// As [`read_file`](Cx::read_file).
@@ -298,7 +298,7 @@ impl Cx<'_> {
 }
 
 impl Sim {
-    /// Uses a block that is there; false if a slab for its buffer head has to be waited for.
+    /// Uses a cached block; false if the slab for its buffer head has to be waited for.
     fn use_block(&mut self, fs: u8, object: ObjectId, block: u32, pfn: Pfn, changes: bool) -> bool {
         if !self.attach_buffers(pfn) {
             return false;

@@ -1,7 +1,6 @@
-//! tmpfs: files whose pages have no other place than memory and swap. `spec: linux-mm 8.6`
+//! tmpfs: files whose pages are in memory and swap only. `spec: linux-mm 8.6`
 //!
-//! A page is dirty as long as it lives; when reclaim takes it, it goes to swap, and is brought back
-//! when it is used.
+//! A page is dirty as long as it lives. Reclaim moves it to swap; the next use swaps it in.
 
 use crate::error::Fail;
 use crate::fs::NodeId;
@@ -54,7 +53,7 @@ impl Sim {
 }
 
 impl Cx<'_> {
-    /// The page of a tmpfs file, made or brought back if need be.
+    /// The page of a tmpfs file, allocated or swapped in if need be.
     ///
     /// # Errors
     /// [`Fail::NoMemory`], [`Fail::Io`], [`Fail::Killed`].

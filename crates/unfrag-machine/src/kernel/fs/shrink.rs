@@ -1,12 +1,11 @@
-//! Dentries and inodes that leave memory when reclaim asks for it. `spec: linux-mm 4.1 shrink_slab`
+//! Shrinkers of the dentry and inode caches. `spec: linux-mm 4.1 shrink_slab`
 
 use crate::fs::NodeId;
 use crate::fs::node::{dentry_links, inode_links};
 use crate::kernel::Sim;
 
 impl Sim {
-    /// Gives pages of caches back in proportion to what reclaim has scanned; answers how many objects
-    /// went. `spec: linux-mm 4.1 shrink_slab`
+    /// Shrinks the caches in proportion to what reclaim has scanned; returns how many objects were freed. `spec: linux-mm 4.1 shrink_slab`
     pub(crate) fn shrink_caches(&mut self, scanned: u64, lru_pages: u64) -> u64 {
         let lists = &mut self.kernel().vfs.lists;
         let n = lists.dentries.len.into();
@@ -62,7 +61,7 @@ impl Sim {
         freed
     }
 
-    /// A dentry that nothing pins leaves memory; its inode stays for a while.
+    /// Frees an unused dentry; its inode stays on the list of unused inodes.
     fn drop_dentry(&mut self, id: NodeId) {
         let n = self.kernel().vfs.node_mut(id);
         let (dentry, parent) = (n.dentry.take(), n.parent);
@@ -74,7 +73,7 @@ impl Sim {
         self.unpin(parent);
     }
 
-    /// An inode without dentry and pages leaves memory.
+    /// Frees an inode without dentry and pages.
     fn drop_inode(&mut self, id: NodeId) {
         let kernel = self.kernel();
         let n = kernel.vfs.node_mut(id);

@@ -1,4 +1,4 @@
-//! Where pages of files lie, and how their transfers reach a device.
+//! Where the pages of files lie, and how their transfers reach a device.
 
 use crate::block::{Bio, PAGE_SECTORS};
 use crate::fs::transfer::BlockRun;
@@ -22,7 +22,7 @@ impl World {
         }
     }
 
-    /// Hands consecutive blocks of a file system to its device: a disk, or a loop device.
+    /// Submits a run of blocks of a file system to its device: a disk or a loop device.
     pub(crate) fn submit_blocks(&mut self, blocks: BlockRun, pages: &[u32]) {
         match self.kernel.vfs.system(blocks.fs).store {
             Store::Disk { device, sector } => {

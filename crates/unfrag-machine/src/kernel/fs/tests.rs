@@ -1,27 +1,20 @@
-use crate::block::{DeviceId, DiskConfig, Fault};
-use crate::config::MachineConfig;
-use crate::engine::{Ended, Rng, SEC, Spec};
+use crate::block::{DeviceId, Fault};
+use crate::engine::{Rng, SEC, Spec};
 use crate::error::Fail;
 use crate::fs::tree::{Plan, Tree, TreeShape};
 use crate::fs::{FsConfig, FsId, FsKind, NodeId, Readahead, Store};
 use crate::kernel::mm::Who;
 use crate::kernel::{Cx, Engine};
 use crate::kmem::caches::CacheKind;
-use crate::mm::swap::SwapConfig;
+use crate::test_support::{add_disk, add_swap, finish, machine_config};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use unfrag::preset;
 
 /// A machine with a disk of 8 GiB: swap in its upper half, file systems in its lower.
 fn machine(kernel: &str, frames: u64) -> Engine {
-    let rules = preset(kernel).unwrap().rules;
-    let mut config = MachineConfig::flat(frames, 2, rules);
-    config.disks = vec![DiskConfig::desktop("sda", 8 << 30)];
-    config.mem.swap = Some(SwapConfig {
-        device: DeviceId(0),
-        sector: 8 << 20,
-        pages: 1 << 18,
-    });
+    let mut config = machine_config(kernel, frames, 2);
+    add_disk(&mut config, 8);
+    add_swap(&mut config, 8 << 20, 1 << 18);
     let mut e = Engine::new(&config).unwrap();
     e.sim().start_kswapd();
     e.sim().start_flushers();
@@ -64,10 +57,6 @@ fn task(e: &mut Engine, body: impl FnOnce(&mut Cx) + 'static) {
     e.spawn(Spec::new("test"), body);
 }
 
-fn run(e: &mut Engine) {
-    assert_eq!(e.run(3600 * SEC), Ended::Finished);
-}
-
 fn shape(dirs: u32, files: u32) -> TreeShape {
     TreeShape {
         dirs,
@@ -83,7 +72,7 @@ fn plan(dirs: u32, files: u32) -> Plan {
 const WHO: Who = Who::KERNEL;
 
 #[test]
-fn a_file_read_in_order_is_read_once_and_in_large_pieces() {
+fn sequential_read_uses_large_requests() {
     let mut e = machine("2.6.32", 64 << 8);
     let fs = mount(&mut e, FsKind::Ext2);
     let file = e.sim().lay_file(fs, 4000).unwrap();
@@ -93,7 +82,7 @@ fn a_file_read_in_order_is_read_once_and_in_large_pieces() {
         cx.read_whole(WHO, file).unwrap();
         assert!(cx.now() - t < 10_000_000, "the second time from memory");
     });
-    run(&mut e);
+    finish(&mut e, 3600);
     let a = e.sim().check(0).unwrap();
     assert_eq!(a.file, 4000);
     let stats = e.sim().block.disk_stats(DeviceId(0));
@@ -104,7 +93,7 @@ fn a_file_read_in_order_is_read_once_and_in_large_pieces() {
 }
 
 #[test]
-fn a_file_larger_than_memory_passes_through_it() {
+fn file_larger_than_memory_is_read() {
     for kernel in [
         "2.6.14", "2.6.24", "2.6.30", "2.6.32", "2.6.36", "6.1", "6.18",
     ] {
@@ -112,7 +101,7 @@ fn a_file_larger_than_memory_passes_through_it() {
         let fs = mount(&mut e, FsKind::Ext2);
         let file = e.sim().lay_file(fs, 20_000).unwrap();
         task(&mut e, move |cx| cx.read_whole(WHO, file).unwrap());
-        run(&mut e);
+        finish(&mut e, 3600);
         e.sim().check(0).unwrap();
         let c = e.sim().kernel().counters;
         assert!(
@@ -125,7 +114,8 @@ fn a_file_larger_than_memory_passes_through_it() {
 }
 
 #[test]
-fn what_is_written_reaches_the_disk_within_the_expiry_spec_4_5() {
+// spec: linux-mm 4.5
+fn dirty_pages_are_written_within_the_expiry() {
     for kernel in ["2.6.30", "2.6.32"] {
         let mut e = machine(kernel, 64 << 8);
         let fs = mount(&mut e, FsKind::Ext2);
@@ -142,7 +132,7 @@ fn what_is_written_reaches_the_disk_within_the_expiry_spec_4_5() {
             assert_eq!((d.nr_dirty, d.nr_writeback), (0, 0));
             cx.with(|sim| sim.unpin(file));
         });
-        run(&mut e);
+        finish(&mut e, 3600);
         let a = e.sim().check(0).unwrap();
         assert_eq!(a.file, 500, "{kernel}");
         assert!(e.sim().kernel().counters.pgpgout >= 500);
@@ -150,7 +140,8 @@ fn what_is_written_reaches_the_disk_within_the_expiry_spec_4_5() {
 }
 
 #[test]
-fn a_writer_is_held_back_near_the_dirty_limit_spec_4_5() {
+// spec: linux-mm 4.5
+fn writer_is_throttled_near_the_dirty_limit() {
     for kernel in ["2.6.30", "2.6.32", "6.1"] {
         let mut e = machine(kernel, 64 << 8);
         let fs = mount(&mut e, FsKind::Ext2);
@@ -169,7 +160,7 @@ fn a_writer_is_held_back_near_the_dirty_limit_spec_4_5() {
             }
             cx.with(|sim| sim.unpin(file));
         });
-        run(&mut e);
+        finish(&mut e, 3600);
         e.sim().check(0).unwrap();
         let (most, limit) = *most.borrow();
         assert!(
@@ -193,7 +184,7 @@ fn ext3_writes_data_of_new_files_at_the_next_commit() {
         assert_eq!(cx.with(|sim| sim.kernel().objects.get(object).nr_dirty), 0);
         cx.with(|sim| sim.unpin(file));
     });
-    run(&mut e);
+    finish(&mut e, 3600);
     let sim = e.sim();
     let j = sim.kernel().vfs.systems()[0].journal.clone().unwrap();
     // Inode, two bitmaps, directory, and the two blocks of the commit itself.
@@ -229,7 +220,7 @@ fn unpacking_and_removing_a_tree_leaves_nothing() {
             cx.remove_tree(WHO, copy);
             cx.sync_all();
         });
-        run(&mut e);
+        finish(&mut e, 3600);
         let a = e.sim().check(0).unwrap();
         assert_eq!((a.file, a.shmem, a.orphans), (0, 0, 0), "{kind:?}");
         let left = e.sim().kernel().vfs.systems()[0].blocks.free();
@@ -255,7 +246,7 @@ fn nothing_is_read_from_beyond_the_end_of_a_file() {
             assert_eq!(sim.kernel().objects.get(object).frames, 9);
         });
     });
-    run(&mut e);
+    finish(&mut e, 3600);
 }
 
 /// Touches the first 100 pages of a file that is in memory by way of a mapping, twice, then every fifth of
@@ -291,20 +282,20 @@ fn mapped(kernel: &str) -> (u64, u64) {
         assert_eq!(cx.with(|sim| sim.manager().inspect().nr_mapped()), 0);
         cx.destroy_process(p);
     });
-    run(&mut e);
+    finish(&mut e, 3600);
     e.sim().check(0).unwrap();
     found.get()
 }
 
 #[test]
-fn a_fault_on_a_file_maps_one_page_or_the_sixteen_around_it() {
+fn file_fault_maps_around() {
     assert_eq!(mapped("2.6.28"), (100, 20));
     // Pages 96 to 111 came with page 96.
     assert_eq!(mapped("6.1"), (7, 6));
 }
 
 #[test]
-fn tmpfs_that_does_not_fit_goes_to_swap_and_comes_back() {
+fn tmpfs_swaps_out_and_in() {
     let mut e = machine("2.6.30", 16 << 8);
     let fs = mount(&mut e, FsKind::Tmpfs);
     let root = e.sim().root(fs);
@@ -326,7 +317,7 @@ fn tmpfs_that_does_not_fit_goes_to_swap_and_comes_back() {
         // What is being written stays until that ends.
         cx.sleep(SEC);
     });
-    run(&mut e);
+    finish(&mut e, 3600);
     let a = e.sim().check(0).unwrap();
     assert_eq!((a.shmem, a.swap_cache), (0, 0));
     let c = e.sim().kernel().counters;
@@ -337,14 +328,9 @@ fn tmpfs_that_does_not_fit_goes_to_swap_and_comes_back() {
 /// Pages of a tmpfs file that reclaim meets for the first time, once memory is full of them: how many of
 /// them are in the swap cache, and how many were written.
 fn met_once(second_round: bool) -> (u64, u64) {
-    let rules = preset("2.6.30").unwrap().rules;
-    let mut config = MachineConfig::flat(16 << 8, 1, rules);
-    config.disks = vec![DiskConfig::desktop("sda", 8 << 30)];
-    config.mem.swap = Some(SwapConfig {
-        device: DeviceId(0),
-        sector: 0,
-        pages: 1 << 18,
-    });
+    let mut config = machine_config("2.6.30", 16 << 8, 1);
+    add_disk(&mut config, 8);
+    add_swap(&mut config, 0, 1 << 18);
     config.mem.shmem_second_round = second_round;
     let mut e = Engine::new(&config).unwrap();
     e.sim().start_kswapd();
@@ -364,13 +350,13 @@ fn met_once(second_round: bool) -> (u64, u64) {
         cx.read_file(WHO, file, 0, at, &mut Readahead::default())
             .unwrap();
     });
-    run(&mut e);
+    finish(&mut e, 3600);
     e.sim().check(0).unwrap();
     found.get()
 }
 
 #[test]
-fn a_page_of_tmpfs_goes_round_once_more_before_it_is_written_to_2_6_29() {
+fn shmem_second_round() {
     let (cached, written) = met_once(true);
     assert!(
         cached > 0 && written == 0,
@@ -381,7 +367,7 @@ fn a_page_of_tmpfs_goes_round_once_more_before_it_is_written_to_2_6_29() {
 }
 
 #[test]
-fn a_file_system_in_a_file_of_tmpfs_keeps_its_data_twice() {
+fn loop_over_tmpfs_keeps_data_twice() {
     let mut e = machine("2.6.30", 64 << 8);
     let tmpfs = mount(&mut e, FsKind::Tmpfs);
     let root = e.sim().root(tmpfs);
@@ -406,14 +392,14 @@ fn a_file_system_in_a_file_of_tmpfs_keeps_its_data_twice() {
             cx.read_whole(WHO, f).unwrap();
         }
     });
-    run(&mut e);
+    finish(&mut e, 3600);
     e.sim().check(0).unwrap();
     let copied = e.sim().kernel().vfs.loops[0].copied;
     assert!(copied >= 2 * plan(10, 300).pages());
 }
 
 #[test]
-fn an_image_that_does_not_fit_is_read_back_from_swap_and_written_over() {
+fn swapped_image_is_read_and_overwritten() {
     let mut e = machine("2.6.28", 16 << 8);
     let tmpfs = mount(&mut e, FsKind::Tmpfs);
     let root = e.sim().root(tmpfs);
@@ -429,7 +415,7 @@ fn an_image_that_does_not_fit_is_read_back_from_swap_and_written_over() {
         let failed = cx.with(|sim| sim.kernel().vfs.loops[0].failed);
         assert_eq!(failed, 0);
     });
-    run(&mut e);
+    finish(&mut e, 3600);
     let a = e.sim().check(0).unwrap();
     let c = e.sim().kernel().counters;
     assert!(
@@ -443,12 +429,12 @@ fn an_image_that_does_not_fit_is_read_back_from_swap_and_written_over() {
 }
 
 #[test]
-fn inodes_and_dentries_go_when_reclaim_asks_for_them() {
+fn reclaim_shrinks_inodes_and_dentries() {
     let mut e = machine("2.6.30", 16 << 8);
     let fs = mount(&mut e, FsKind::Ext3);
     let tree = e.sim().lay_out(fs, &plan(300, 24_000)).unwrap();
     task(&mut e, move |cx| cx.walk_tree(WHO, &tree).unwrap());
-    run(&mut e);
+    finish(&mut e, 3600);
     e.sim().check(0).unwrap();
     let c = e.sim().kernel().counters;
     assert!(c.slabs_scanned > 1000, "{c:?}");
@@ -458,7 +444,7 @@ fn inodes_and_dentries_go_when_reclaim_asks_for_them() {
 }
 
 #[test]
-fn a_disk_that_fails_is_told_of_and_nothing_is_lost() {
+fn failing_disk_is_reported_and_nothing_leaks() {
     let mut e = machine("2.6.32", 64 << 8);
     let fs = mount(&mut e, FsKind::Ext2);
     let root = e.sim().root(fs);
@@ -495,7 +481,7 @@ fn a_disk_that_fails_is_told_of_and_nothing_is_lost() {
         assert_eq!((d.nr_dirty, d.nr_writeback), (0, 0));
         cx.with(|sim| sim.unpin(written));
     });
-    run(&mut e);
+    finish(&mut e, 3600);
     e.sim().check(0).unwrap();
     let c = e.sim().kernel().counters;
     assert!(c.read_errors > 0 && c.write_errors >= 200, "{c:?}");

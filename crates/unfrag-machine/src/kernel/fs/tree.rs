@@ -8,8 +8,8 @@ use crate::kernel::{Cx, Sim};
 use crate::kmem::caches::CacheKind;
 
 impl Sim {
-    /// A tree that is on disk before the run begins; nothing of it is in memory. On tmpfs, or on a loop
-    /// device over it, where all is in memory, that cannot be.
+    /// Lays out a tree on disk before the run begins; nothing of it is in memory. Not possible on tmpfs, or on
+    /// a loop device over it.
     ///
     /// # Errors
     /// [`Fail::NoSpace`].
@@ -39,7 +39,7 @@ impl Sim {
         matches!(self.kernel_ref().vfs.system(fs.0).store, Store::Disk { .. })
     }
 
-    /// A file that is on disk before the run begins.
+    /// Lays out a file on disk before the run begins.
     ///
     /// # Errors
     /// As [`lay_out`](Sim::lay_out).
@@ -54,11 +54,11 @@ impl Sim {
 
 impl Cx<'_> {
     /// Creates a tree with its files' data (`tar x`): each file is created, written and closed.
-    /// `compute` is the program's own work for each page, in nanoseconds; `source` brings what is
-    /// needed for so many pages in all.
+    /// `compute` is the program's own work for each page, in nanoseconds. `source` is called with the number of
+    /// pages needed so far, and reads the archive that far.
     ///
     /// # Errors
-    /// As [`write_file`](Cx::write_file), or those of `source`; what was made so far is in `tree`.
+    /// As [`write_file`](Cx::write_file), or those of `source`; what was created so far is in `tree`.
     pub fn unpack(
         &mut self,
         who: Who,
@@ -71,7 +71,7 @@ impl Cx<'_> {
         let mut made = tree.dirs.len();
         let mut wanted = 0;
         for &(dir, pages) in &plan.files {
-            // Directories up to the one of this file, each when it is first needed.
+            // Directories are created when they are first needed.
             while made <= dir as usize {
                 let above = match made {
                     0 => parent,
@@ -107,7 +107,7 @@ impl Cx<'_> {
         self.opened(who, file, |cx| cx.write_file(who, file, 0, pages))
     }
 
-    /// Opens a file, does something with it, and closes it: a `filp` lives meanwhile.
+    /// Runs `body` with a file open; a `filp` lives meanwhile.
     ///
     /// # Errors
     /// As [`lookup`](Cx::lookup), and what `body` answers.
@@ -148,7 +148,7 @@ impl Cx<'_> {
     /// Copies a tree file by file (`cp -r`).
     ///
     /// # Errors
-    /// As [`read_file`](Cx::read_file) and [`write_file`](Cx::write_file); what was made so far is in
+    /// As [`read_file`](Cx::read_file) and [`write_file`](Cx::write_file); what was created so far is in
     /// `to`.
     pub fn copy_tree(
         &mut self,

@@ -1,4 +1,4 @@
-//! Writing files, and when a writer is held back. `spec: linux-mm 4.5`
+//! Writing files, and the throttling of writers. `spec: linux-mm 4.5`
 
 use crate::engine::Nanos;
 use crate::error::Fail;
@@ -14,14 +14,14 @@ use crate::mm::object::PageLocation;
 use unfrag::page_alloc::{Allocation, Begun};
 use unfrag::{Gfp, Pfn};
 
-/// Pages that a writer dirties between two looks at the limits.
+/// Pages that a writer dirties between two checks of the limits.
 const RATELIMIT: u32 = 32;
 /// Pages that a writer above the limit writes itself: one and a half times that.
 const WRITE_CHUNK: u64 = 48;
-/// Longest that a writer pauses between two looks at the limits, on the kernels that let it pause.
+/// Longest pause of a writer between two checks of the limits, in kernels with pauses.
 const LONGEST_PAUSE: Nanos = 100_000_000;
 
-/// How a run of writes stopped.
+/// Why a run of writes stopped.
 #[expect(clippy::large_enum_variant, reason = "lives on the stack of its task")]
 enum Stop {
     Done,
@@ -34,8 +34,8 @@ enum Stop {
 }
 
 impl Sim {
-    /// Writes pages from `*at` on, as long as nothing has to be waited for. `spare` is a page for the
-    /// next that is not in the cache.
+    /// Writes pages from `*at` on, as long as that needs no wait. `spare` is a page for the next one that is not
+    /// in the cache.
     fn write_run(
         &mut self,
         who: Who,
@@ -191,7 +191,7 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Holds a writer back while there is too much to write. `spec: linux-mm 4.5`
+    /// Throttles a writer while there is too much to write. `spec: linux-mm 4.5`
     pub(crate) fn balance_dirty(&mut self, who: Who) -> Result<(), Fail> {
         let from = self.now();
         let mut pause = 0;
@@ -242,7 +242,7 @@ impl Sim {
         d.nr_dirty + d.nr_writeback > limits.dirty
     }
 
-    /// Class of requests that waits for congestion are for, by the era's rule.
+    /// Class of the requests whose congestion is waited for, by the era's rule.
     pub(crate) fn waits_for_sync(&mut self) -> bool {
         use unfrag::kernel::CongestionWait;
         self.manager().inspect().rules().reclaim.congestion == CongestionWait::Sync

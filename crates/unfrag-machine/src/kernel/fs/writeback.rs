@@ -1,7 +1,6 @@
-//! What dirty pages are written when, and by whom. `spec: linux-mm 4.5`
+//! Writeback: which dirty pages are written when, and by whom. `spec: linux-mm 4.5`
 //!
-//! Invariant: a page under writeback is in flight, and is told of by
-//! [`page_done`](Sim::page_done) once.
+//! Invariant: a page under writeback is in flight, and [`page_done`](Sim::page_done) is called for it once.
 
 use crate::block::{BIO_PAGES, Dir, Done};
 use crate::channels::FLUSH;
@@ -20,7 +19,7 @@ use unfrag::reclaim::{Lru, PageFlags};
 const CHUNK: u64 = 1024;
 
 impl World {
-    /// Whether the device of a file has too much to write as it is.
+    /// Whether the device of a file is congested for writes.
     pub(crate) fn file_congested(&self, object: ObjectId) -> bool {
         let Some((fs, ..)) = self.place(object, 0) else {
             return false;
@@ -35,7 +34,7 @@ impl World {
         }
     }
 
-    /// Begins to write one page; false if it has no place. Its flags are the caller's affair.
+    /// Begins to write one page; false if it has no block. The caller sets its flags.
     pub(crate) fn start_write(&mut self, object: ObjectId, index: u32, sync: bool) -> bool {
         let Some((fs, block, _)) = self.place(object, index) else {
             return false;
@@ -60,8 +59,7 @@ impl World {
         self.submit_blocks(blocks, pages);
     }
 
-    /// Room in the bios by which a file system writes a file: all of it in as few as can be, or page
-    /// by page.
+    /// Room in the bios with which a file system writes a file: many pages each, or 0 for page by page.
     fn write_room(&self, fs: u8) -> u8 {
         match self.kernel.vfs.system(fs).kind {
             FsKind::Ext2 => BIO_PAGES as u8,
@@ -82,7 +80,7 @@ impl KernelState {
 }
 
 impl Sim {
-    /// The limits at present: shares of what is free or could be, high memory apart.
+    /// The present limits: shares of the free and evictable pages, without high memory.
     pub fn dirty_limits(&mut self) -> Limits {
         let m = self.manager();
         let mut pages = 0;
@@ -103,15 +101,15 @@ impl Sim {
         }
     }
 
-    /// Asks the flushers for so many pages, on top of what the limits ask for.
+    /// Asks the flushers for `pages` pages, beside what the limits ask for.
     pub(crate) fn wake_flushers(&mut self, pages: u64) {
         let d = &mut self.kernel().vfs.dirty;
         d.wanted = d.wanted.max(pages).min(d.nr_dirty);
         self.wake(Channel::new(FLUSH, 0));
     }
 
-    /// Begins to write up to `nr` dirty pages of an object, from `*at` on, in as few pieces as their
-    /// places allow; returns how many, and whether it reached the end.
+    /// Begins to write up to `nr` dirty pages of an object, from `*at` on, in as few transfers as possible;
+    /// returns how many, and whether it reached the end.
     pub(super) fn write_object(
         &mut self,
         object: ObjectId,
@@ -162,7 +160,7 @@ impl Sim {
         world.submit_write(fs, block, sync, room, batch.pages());
     }
 
-    /// The next node of a file system to be written, if its oldest dirty page is older than that.
+    /// The next node of a file system to be written; with `before`, if its oldest dirty page is older.
     fn next_dirty(&mut self, fs: u8, before: Option<Nanos>) -> Option<NodeId> {
         loop {
             let vfs = &mut self.kernel().vfs;
@@ -180,7 +178,7 @@ impl Sim {
         }
     }
 
-    /// A node had its turn: it goes to the end of the list, or off it.
+    /// Moves a node that was written to the end of the dirty list, or off it.
     fn requeue(&mut self, fs: u8, node: NodeId) {
         let now = self.now();
         let kernel = self.kernel();
@@ -201,8 +199,8 @@ impl Sim {
 
 impl Cx<'_> {
     /// Begins to write up to `nr` dirty pages, of any file system, those first that have waited
-    /// longest; with `before`, only files whose oldest dirty page is older. Passes over congested
-    /// devices with `skips`. Returns how many.
+    /// longest; with `before`, only files whose oldest dirty page is older. With `skips`, congested devices are
+    /// skipped. Returns how many.
     pub(crate) fn write_some(
         &mut self,
         who: Who,
@@ -243,7 +241,7 @@ impl Cx<'_> {
         let mut total = 0;
         let mut wrapped = false;
         while total < nr {
-            // In pieces, so that a full queue is noticed.
+            // In pieces, so that congestion is noticed.
             let piece = (nr - total).min(BIO_PAGES as u64 * 4);
             let (n, end) = self.with(|sim| {
                 let Some(object) = sim.kernel_ref().vfs.node(node).object else {
@@ -354,7 +352,7 @@ fn background(cx: &mut Cx, skips: bool) {
         });
         cx.pay();
         if n < CHUNK && (!skips || n == 0) {
-            // Everything is under way, or cannot be written now.
+            // The rest is under way or cannot be written now.
             let sync = cx.with(|sim| sim.waits_for_sync());
             let left = cx.wait_for_congestion(sync, 100);
             if left == 0 && n == 0 {

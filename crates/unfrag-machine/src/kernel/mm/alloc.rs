@@ -1,4 +1,4 @@
-//! Pages and slab objects for the simulated kernel, waited for where the caller may wait.
+//! Allocation of pages and slab objects for the simulated kernel, waiting where the caller may wait.
 //! `spec: linux-mm 4.3, 6.2, 6.5`
 
 use crate::engine::{Nanos, Priority};
@@ -17,7 +17,7 @@ use unfrag::{AllocError, Gfp, Order, Pfn, Request};
 /// Grace period of objects that are freed late.
 const GRACE: Nanos = 10_000_000;
 
-/// Nodes of the index that are set aside for one insertion and the next.
+/// Nodes of the index that are allocated ahead of insertions.
 const STASH: usize = 2;
 
 impl Sim {
@@ -51,7 +51,7 @@ impl Sim {
         request.on(self.cpu_id()).near(self.node())
     }
 
-    /// Begins to allocate, for what that costs.
+    /// Begins to allocate, and adds the cost.
     #[inline]
     fn begin_request(&mut self, request: &Request) -> Result<Begun, AllocError> {
         let kernel = self.kernel();
@@ -60,11 +60,11 @@ impl Sim {
         if matches!(begun, Ok(Begun::Got(_))) {
             self.owe_block(request.order, request.gfp);
         }
-        // As it came: it is large where it is rare.
+        // Returned unmodified, without a copy: it is large in the rare case.
         begun
     }
 
-    /// A block was allocated: if it is to be zeroed, that is owed.
+    /// Adds the cost of zeroing an allocated block, if it is to be zeroed.
     #[inline]
     fn owe_block(&mut self, order: Order, gfp: Gfp) {
         if gfp.contains(Gfp::ZERO) {
@@ -72,7 +72,7 @@ impl Sim {
         }
     }
 
-    /// A block that one pass over free memory finds.
+    /// Allocates a block with one pass over the free lists.
     fn alloc_first_pass(&mut self, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
         let request = self.request(order, gfp).first_pass_only();
         let pfn = self.manager().alloc(&request)?;
@@ -80,7 +80,7 @@ impl Sim {
         Ok(pfn)
     }
 
-    /// A block from free memory alone, in any context.
+    /// Allocates a block from free memory alone, in any context.
     #[inline]
     pub(crate) fn alloc_now(&mut self, who: Who, order: u8, gfp: Gfp) -> Option<Pfn> {
         match self.begin(who, order, gfp) {
@@ -89,8 +89,8 @@ impl Sim {
         }
     }
 
-    /// A block for an interrupt (`GFP_ATOMIC`): it never waits. The interrupted task's class counts
-    /// where the era lets it. `spec: linux-mm 4.6 patch 2`
+    /// Allocates a block in an interrupt (`GFP_ATOMIC`), without waiting. The interrupted task's class
+    /// counts in the eras whose rules say so. `spec: linux-mm 4.6 patch 2`
     pub fn alloc_in_interrupt(&mut self, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
         let world = self.world_ref();
         let priority = world.current().and_then(|t| world.priority(t));
@@ -104,7 +104,7 @@ impl Sim {
         self.finish_now(begun)
     }
 
-    /// Ends an allocation that may not wait.
+    /// Finishes an allocation that may not wait.
     fn finish_now(&mut self, begun: Begun) -> Result<Pfn, AllocError> {
         let mut allocation = match begun {
             Begun::Got(pfn) => return Ok(pfn),
@@ -133,8 +133,8 @@ impl Sim {
         })
     }
 
-    /// An object from what a cache has, or from a new slab if free memory serves it above the low mark,
-    /// for a caller that else waits ([`kmem_alloc`](Cx::kmem_alloc)).
+    /// Allocates an object from a cache, or from a new slab if free memory above the low watermark allows it.
+    /// For callers that fall back to waiting ([`kmem_alloc`](Cx::kmem_alloc)).
     pub(crate) fn kmem_now(&mut self, cache: CacheId, gfp: Gfp) -> Option<Obj> {
         if let Some(obj) = self.kmem_take(cache) {
             return Some(obj);
@@ -145,7 +145,7 @@ impl Sim {
         self.kmem_take(cache)
     }
 
-    /// An object for a kernel thread that may not wait, with the attempts that its cache makes.
+    /// Allocates an object without waiting, with the attempts that its cache makes.
     pub(crate) fn kmem_nowait(&mut self, cache: CacheId, gfp: Gfp) -> Option<Obj> {
         if let Some(obj) = self.kmem_take(cache) {
             return Some(obj);
@@ -199,8 +199,7 @@ impl Sim {
         }
     }
 
-    /// Frees an object once a grace period is over, together with others: open files and dentries,
-    /// which may be looked at without a lock.
+    /// Frees an object after a grace period (RCU): open files and dentries, which are read without a lock.
     pub(crate) fn kmem_free_late(&mut self, obj: Obj) {
         let now = self.now();
         self.kernel().rcu.push_back((now + GRACE, obj));
@@ -229,7 +228,7 @@ impl Cx<'_> {
     /// Allocates a block, waiting and reclaiming as its flags and the era allow.
     ///
     /// # Errors
-    /// [`Fail::NoMemory`] if there is none to be had.
+    /// [`Fail::NoMemory`] if none could be allocated.
     pub fn alloc_pages(&mut self, who: Who, order: u8, gfp: Gfp) -> Result<Pfn, Fail> {
         loop {
             let begun = self.with(|sim| sim.begin(who, order, gfp));
@@ -243,7 +242,7 @@ impl Cx<'_> {
             if let Ok(pfn) = self.drive_allocation(who, allocation, last) {
                 return Ok(pfn);
             }
-            // Chosen meanwhile: the reserves are open now.
+            // Chosen by the OOM killer meanwhile: it may use the reserves now.
             if was_victim || !self.is_victim(who) {
                 return Err(Fail::NoMemory);
             }
@@ -254,17 +253,17 @@ impl Cx<'_> {
         self.with(|sim| sim.is_victim(who))
     }
 
-    /// Takes an allocation to its end.
+    /// Drives an allocation to its end.
     pub(crate) fn finish(&mut self, who: Who, allocation: Allocation) -> Result<Pfn, Fail> {
         self.drive_allocation(who, allocation, |_| true)
     }
 
-    /// The same for a caller that asks again if it fails, so that nobody need know of it.
+    /// Drives an allocation to its end for a caller that retries: a failure is not reported.
     pub(crate) fn try_to_finish(&mut self, who: Who, allocation: Allocation) -> Option<Pfn> {
         self.drive_allocation(who, allocation, |_| false).ok()
     }
 
-    /// `last` tells, once it has failed, whether that is the end of it.
+    /// `last` says whether a failure is final and has to be reported.
     fn drive_allocation(
         &mut self,
         who: Who,
@@ -297,7 +296,7 @@ impl Cx<'_> {
     /// Allocates a slab object.
     ///
     /// # Errors
-    /// [`Fail::NoMemory`] if a new slab is needed and not to be had.
+    /// [`Fail::NoMemory`] if a new slab is needed and could not be allocated.
     pub fn kmem_alloc(&mut self, who: Who, cache: CacheId, gfp: Gfp) -> Result<Obj, Fail> {
         loop {
             if let Some(obj) = self.with(|sim| sim.kmem_take(cache)) {
@@ -336,8 +335,8 @@ impl Cx<'_> {
         self.kmem_alloc(who, cache, Gfp::KERNEL)
     }
 
-    /// Sets nodes of the page cache's index aside, as is done before a page is put into it; `gfp` is
-    /// that of the page.
+    /// Allocates nodes of the page cache's index ahead of an insertion (`radix_tree_preload`). `gfp` is that
+    /// of the page.
     ///
     /// # Errors
     /// As [`kmem_alloc`](Cx::kmem_alloc).

@@ -1,4 +1,4 @@
-//! Areas of an address space come and go, and the pages in them.
+//! Areas of address spaces: mapping, growing, unmapping, and the pages in them.
 
 use crate::fs::NodeId;
 use crate::kernel::mm::prefetch::TOGETHER;
@@ -12,7 +12,7 @@ use unfrag::Pfn;
 use unfrag::reclaim::PageFlags;
 
 impl Sim {
-    /// Adds anonymous memory of so many pages; with `grows`, on a stretch of addresses of its own.
+    /// Maps anonymous memory; with `grows`, in a range of addresses of its own.
     pub fn map_anon(&mut self, proc: ProcId, pages: u32, grows: bool, vma: Option<Obj>) -> u16 {
         let kernel = self.kernel();
         let object = kernel.objects.create_anon(None);
@@ -33,8 +33,7 @@ impl Sim {
         area
     }
 
-    /// Maps the first `pages` pages of a file to be read. The caller keeps the node pinned until the
-    /// area is gone; this function does the pinning.
+    /// Maps the first `pages` pages of a file read-only. The node stays pinned until the area is removed.
     pub fn map_file_area(
         &mut self,
         proc: ProcId,
@@ -80,8 +79,8 @@ impl Sim {
         }
     }
 
-    /// Takes pages from `from` on out of an area, at most `limit` at once; returns where it stopped,
-    /// `None` at the end.
+    /// Unmaps pages of an area from `from` on, at most `limit` at once. Returns where it stopped, `None` at
+    /// the end.
     pub(crate) fn zap(&mut self, proc: ProcId, area: u16, from: u32, limit: u32) -> Option<u32> {
         if let Some(mut file) = self.file_area(proc, area) {
             return file.unmap(from, limit);
@@ -103,12 +102,12 @@ impl Sim {
         Some(at)
     }
 
-    /// A process's entries for anonymous pages are gone.
+    /// Removes a process's entries for anonymous pages.
     fn zap_anon(&mut self, proc: ProcId, entries: &[Entry]) {
         let kernel = self.kernel();
         kernel.owed += kernel.config.costs.exit_page * entries.len() as u64;
         self.prefetch_first(entries);
-        // Pages that nobody names any more, to be given back together.
+        // Pages without entries, to be freed together.
         let (mut unused, mut n) = ([Pfn(0); TOGETHER], 0);
         for (i, entry) in entries.iter().enumerate() {
             self.prefetch_next(entries, i);
@@ -130,7 +129,7 @@ impl Sim {
         self.give_pages(&unused[..n]);
     }
 
-    /// An entry that named a slot is gone.
+    /// Removes an entry that referred to a slot.
     pub(crate) fn drop_swap_entry(&mut self, slot: u32) {
         let kernel = self.kernel();
         let Some(swap) = &mut kernel.swap else {
@@ -142,7 +141,7 @@ impl Sim {
         }
         let Some(pfn) = swap.cached(slot) else { return };
         let info = kernel.frames.get_mut(pfn);
-        // A page that tmpfs has taken back already keeps it until its transfer ends.
+        // A page that tmpfs has taken back keeps the slot until its transfer ends.
         if info.owner() == Owner::Swap && !info.bits.contains(FrameFlags::IN_FLIGHT) {
             *info = FrameInfo::default();
             swap.set_cached(slot, None);
@@ -150,8 +149,8 @@ impl Sim {
         }
     }
 
-    /// A process's entry for an anonymous page is gone. True if that was the last one, and the page is to be
-    /// given back.
+    /// Removes a process's entry for an anonymous page. True if it was the last one, so that the page has to be
+    /// freed.
     #[must_use]
     pub(super) fn unmap_anon(&mut self, proc: ProcId, pfn: Pfn) -> bool {
         let kernel = self.kernel();
@@ -163,7 +162,7 @@ impl Sim {
         }
         if let (Some(slot), Some(swap)) = (info.slot(), &mut kernel.swap) {
             if swap.count(slot) > 0 {
-                // Others will read it from there.
+                // Other entries still refer to the slot.
                 info.set_owner(Owner::Swap, slot);
                 self.manager().pages().clear(pfn, PageFlags::MAPPED);
                 return false;
@@ -174,14 +173,14 @@ impl Sim {
         self.let_go(pfn)
     }
 
-    /// Frees a page that nothing names any more, or leaves that to the end of its transfer.
+    /// Frees a page without entries, now or when its transfer ends.
     pub(crate) fn free_page(&mut self, pfn: Pfn) {
         if self.let_go(pfn) {
             self.give_frame(pfn, 0);
         }
     }
 
-    /// Nothing names a page any more. False if its transfer has to end before it is given back.
+    /// Clears the record of a page without entries. False if its transfer has to end before it is freed.
     fn let_go(&mut self, pfn: Pfn) -> bool {
         let kernel = self.kernel();
         let info = kernel.frames.get_mut(pfn);

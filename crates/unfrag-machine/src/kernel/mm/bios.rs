@@ -1,28 +1,29 @@
-//! What a transfer holds while it is under way: its bio; a vector of its pages, if there are more than
-//! fit into that; and a bio and a record of the encrypting layer that it passes through.
+//! The objects that a transfer holds while it is under way: its bio; a vector of pages, if there are more
+//! than fit into the bio; and a bio and a record of the encrypting layer that it passes through.
 //!
-//! All come from mempools (`GFP_NOIO`): they are taken from free memory if that can be without waiting
-//! and without the reserves, else from the few that the pool keeps. When those are lent too, who submits
-//! waits until one comes back, and looks for free memory again every five seconds (without that, a loop
-//! device whose thread waits for kswapd, which waits for a bio that stands in line there, waits for
-//! ever); that bounds what stands in line before a slow device when nothing is free. The specification is silent on this; that a bio has a cache of its own is in source S2
-//! (`bio-0`), sizes and names are those of `/proc/slabinfo`, and how many a pool keeps is assumed.
+//! All come from mempools (`GFP_NOIO`). They are allocated from free memory if that works without waiting
+//! and without the reserves, else lent by the pool. When the pool is empty, the submitter waits until an
+//! object comes back, and tries free memory again every five seconds. Without this retry a loop device could
+//! deadlock: its thread would wait for kswapd, which would wait for a bio queued behind that thread. The wait
+//! also bounds the queue of a slow device when no memory is free.
 //!
-//! Simplified: the transfer that found a pool empty is under way already while its submitter waits.
-//! What an interrupt submits waits for no pool.
+//! The specification is silent on this. That a bio has a cache of its own is in source S2 (`bio-0`); sizes
+//! and names are those of `/proc/slabinfo`; how many objects a pool keeps is assumed.
 //!
-//! Invariant: a token is given when a transfer begins and given back once, when it ends; no more wait
-//! than were lent beyond what the pools have.
+//! Simplified: the transfer that found a pool empty is already under way while its submitter waits. Transfers
+//! submitted in an interrupt wait for no pool.
+//!
+//! Invariant: no more tasks wait than objects were lent beyond what the pools keep.
 
 use crate::engine::{MS, Nanos, TaskId};
 use crate::kernel::Sim;
 use crate::mm::bio_pool::HeldObjects;
 
-/// So long who waits for a pool waits before it tries free memory again.
+/// Time that a task waits for a pool before it tries free memory again.
 const RETRY: Nanos = 5_000 * MS;
 
 impl Sim {
-    /// Takes what the transfers hold that have just begun. Called before time passes.
+    /// Allocates the objects of the transfers that have just begun. Called before time passes.
     #[inline]
     pub(crate) fn fund_bios(&mut self) {
         if !self.kernel_ref().bios.begun.is_empty() {
@@ -55,11 +56,11 @@ impl Sim {
                 self.sched().add_unsettled(task);
             }
         }
-        // Its memory serves the next ones.
+        // Keeps the vector's memory.
         self.kernel().bios.begun = begun;
     }
 
-    /// Replaces what a transfer has from the pools by what can be had of free memory. Returns how many
+    /// Replaces the objects that a transfer has from the pools by objects from free memory. Returns how many
     /// remain.
     fn fund_from_free(&mut self, token: u32) -> u64 {
         let held = self.kernel().bios.held[token as usize];
@@ -81,13 +82,13 @@ impl Sim {
         remain
     }
 
-    /// So long a task that waits until its transfers can begin waits at most, if it is for a pool.
+    /// Timeout of a task that waits until its transfers can begin, if it waits for a pool.
     pub(crate) fn bio_wait(&self, task: TaskId) -> Option<Nanos> {
         let waiting = &self.kernel_ref().bios.waiting;
         waiting.iter().any(|w| w.0 == task).then_some(RETRY)
     }
 
-    /// A task has waited for a pool that long, and tries once more to do without.
+    /// A task's wait for a pool has timed out: it tries free memory again.
     pub(crate) fn bios_again(&mut self, task: TaskId) {
         let waiting = self.kernel_ref().bios.waiting.iter();
         let Some(&(_, token)) = waiting.clone().find(|w| w.0 == task) else {
@@ -99,7 +100,7 @@ impl Sim {
         self.settle_waiting();
     }
 
-    /// A transfer waits for no pool any more.
+    /// A transfer has all its objects or has ended: it does not wait for a pool.
     fn bio_settled(&mut self, token: u32) {
         let waiting = &mut self.kernel().bios.waiting;
         if let Some(at) = waiting.iter().position(|w| w.1 == token)
@@ -109,7 +110,7 @@ impl Sim {
         }
     }
 
-    /// No more wait than were lent beyond what the pools have.
+    /// Wakes waiting tasks until no more wait than objects were lent beyond the pools.
     fn settle_waiting(&mut self) {
         while self.kernel().bios.waiting.len() > self.kernel().bios.over() {
             if let Some((task, _)) = self.kernel().bios.waiting.pop_front() {
@@ -141,16 +142,16 @@ impl Sim {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Engine;
     use crate::block::Dir;
     use crate::kernel::mm::Who;
     use crate::kmem::caches::CacheKind;
     use crate::mm::bio_pool::{BioDemand, POOL};
-    use crate::{Engine, MachineConfig};
+    use crate::test_support::machine_config;
     use unfrag::Gfp;
-    use unfrag::preset;
 
     fn machine(frames: u64) -> Engine {
-        let mut config = MachineConfig::flat(frames, 2, preset("2.6.32").unwrap().rules);
+        let mut config = machine_config("2.6.32", frames, 2);
         config.mem.slab = unfrag_slab::Rules::S2;
         Engine::new(&config).unwrap()
     }
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_holds_its_bio_and_vector_until_it_ends() {
+    fn transfer_holds_its_objects_until_its_end() {
         let mut e = machine(16 << 8);
         let sim = e.sim();
         let read = begin(sim, BioDemand::of(Dir::Read, 12, 0, false));
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn with_nothing_free_who_submits_waits_until_a_pool_has_one_again() {
+    fn submitter_waits_for_an_empty_pool() {
         let mut e = machine(16 << 8);
         while e.sim().alloc_now(Who::KERNEL, 0, Gfp::ATOMIC).is_some() {}
         // The caches have some left, which go first.
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_pool_tries_free_memory_again_after_five_seconds() {
+    fn waiting_submitter_retries_free_memory() {
         let mut e = machine(16 << 8);
         let mut last = vec![];
         while let Some(pfn) = e.sim().alloc_now(Who::KERNEL, 0, Gfp::ATOMIC) {
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn with_nothing_free_the_pool_gives_and_the_reserves_are_left_alone() {
+    fn pool_serves_without_free_memory_or_reserves() {
         let mut e = machine(16 << 8);
         let sim = e.sim();
         let mut blocks = vec![];

@@ -10,7 +10,7 @@ pub struct Who {
     pub proc: Option<ProcId>,
     /// A real-time task.
     pub realtime: bool,
-    /// It frees memory itself, so that no mark holds it (`PF_MEMALLOC`).
+    /// It frees memory itself, so that no watermark applies to it (`PF_MEMALLOC`).
     pub memalloc: bool,
 }
 
@@ -31,12 +31,12 @@ impl Who {
     }
 }
 
-/// On whose behalf the core works, and for what.
+/// The caller of an operation of the core, and its request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     pub who: Who,
     pub gfp: Gfp,
     pub order: u8,
-    /// It is the daemon of this node.
+    /// It is kswapd of this node.
     pub kswapd: Option<NodeId>,
 }

@@ -1,8 +1,8 @@
-//! Every frame accounted for: what the allocator has handed out is what the simulated kernel owns,
-//! and every table agrees with every other.
+//! The check that every frame is accounted for: what the allocator has handed out is what the simulated
+//! kernel owns, and all tables agree.
 //!
-//! To be called when no task is in the middle of a call: at the end of a run, or between steps of the
-//! engine at the price of pages that some task holds in its hands, which are allowed for by number.
+//! To be called when no task is in the middle of a call: at the end of a run. Between steps of the engine
+//! tasks may hold pages that no table has; the caller allows for a number of them.
 
 use crate::kernel::{KernelState, Sim};
 use crate::mm::frames::{FrameFlags, NR_USES, ObjectId, Owner, Use};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use unfrag::Pfn;
 use unfrag::reclaim::PageFlags;
 
-/// Where all pages are.
+/// All pages by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Pages that the allocator manages.
@@ -27,9 +27,9 @@ pub struct Account {
     pub shmem: u64,
     /// Caches of devices.
     pub device: u64,
-    /// In the swap cache, mapped by nobody.
+    /// In the swap cache, without mappings.
     pub swap_cache: u64,
-    /// Waiting for a transfer to end before they are free.
+    /// Freed when their transfer ends.
     pub orphans: u64,
     /// By use of the kernel, in the order of [`Use::ALL`].
     pub kernel: [u64; NR_USES],
@@ -44,7 +44,7 @@ impl Account {
 }
 
 impl Sim {
-    /// Where all pages are.
+    /// All pages by use.
     pub fn account(&self) -> Account {
         let kernel = self.kernel_ref();
         let mut a = Account {
@@ -73,8 +73,8 @@ impl Sim {
         a
     }
 
-    /// Checks that all tables agree. `in_hands` is the number of pages that tasks may hold between
-    /// allocation and use; 0 when all have ended.
+    /// Checks that all tables agree. `in_hands` is the number of pages that tasks may hold between allocation
+    /// and use; 0 when all have ended.
     ///
     /// # Errors
     /// What is wrong, with frame or object.
@@ -104,7 +104,7 @@ impl Sim {
         Ok(a)
     }
 
-    /// The core's flags say what the tables say.
+    /// Checks the core's flags against the tables.
     fn check_flags(&self) -> Result<(), String> {
         let kernel = self.kernel_ref();
         let m = self.manager_ref().inspect();
@@ -136,7 +136,7 @@ impl Sim {
                 }
             }
         }
-        // Pages that lost their file or their slot meanwhile are written to their end.
+        // The writeback of pages that have lost their file or slot still counts.
         let swap = kernel.swap.as_ref().map_or(0, |s| s.writeback);
         for (counted, there) in [(kernel.vfs.dirty.nr_writeback, writeback), (swap, to_swap)] {
             if counted < there {
@@ -313,7 +313,7 @@ impl KernelState {
         Ok(())
     }
 
-    /// Entries that name a slot are counted there; a copy in memory knows its slot.
+    /// Checks the reference counts of slots and their copies in memory.
     fn check_swap(&self) -> Result<(), String> {
         let Some(swap) = &self.swap else {
             return Ok(());

@@ -1,8 +1,8 @@
-//! Pages that encrypting layers encrypt into: from free memory, and when there is none, from a pool
-//! kept for that. `spec: linux-mm 4.4`
+//! Pages that encrypting layers encrypt into: from free memory, and when there is none, from a pool.
+//! `spec: linux-mm 4.4`
 //!
-//! Invariant: each token stands for its pages from the taking to the giving; a page of the pool goes
-//! back to the pool while that is not full.
+//! Invariant: a token stands for its pages from taking to giving; a page goes back to the pool while that is
+//! not full.
 
 use crate::channels::CRYPT_POOL;
 use crate::engine::Channel;
@@ -44,7 +44,7 @@ impl Sim {
         self.alloc_now(Who::KERNEL, 0, gfp)
     }
 
-    /// An encrypting layer needs its pages no more.
+    /// Gives pages back.
     pub(crate) fn give_crypt_pages(&mut self, token: u32) {
         let pool = &mut self.kernel().crypt;
         let pages = std::mem::take(&mut pool.taken[token as usize]);
@@ -62,7 +62,7 @@ impl Sim {
 }
 
 impl Cx<'_> {
-    /// Takes so many pages, waiting for others to give theirs back if it must.
+    /// Takes `pages` pages; waits until pages come back if there are too few.
     pub(crate) fn take_crypt_pages(&mut self, pages: u32) -> u32 {
         let token = self.with(|sim| sim.kernel().crypt.token());
         let mut got = 0;

@@ -1,11 +1,10 @@
-//! What the core's reclaim asks of those who own pages: unmap, write, let go.
+//! What the core's reclaim asks of the owners of pages: unmap, write, release.
 //!
-//! They are asked in the middle of reclaim, which goes on with their answers: no time passes, and they see the
-//! [`World`] alone. Whatever they free themselves (slab pages under buffer heads) waits until that piece of
-//! reclaim is over. `spec: linux-mm 4.1`
+//! They are asked in the middle of reclaim, which goes on with their verdicts: no time passes, and they see
+//! the [`World`] alone. What they free themselves (slab pages under buffer heads) is freed after that piece
+//! of reclaim. `spec: linux-mm 4.1`
 //!
-//! Invariant: a page that is [`Released`](Verdict::Released) has no entry, no mapping and no copy left that
-//! names it.
+//! Invariant: a page that is [`Released`](Verdict::Released) has no entry, no mapping and no other copy.
 
 use crate::block::{Bio, Dir, Done};
 use crate::engine::TaskId;
@@ -17,7 +16,7 @@ use unfrag::Pfn;
 use unfrag::reclaim::{Ask, Content, Eviction, Verdict, Verdicts};
 
 impl World {
-    /// Asks the owners of pages to let go of them.
+    /// Asks the owners of pages to evict them.
     pub(crate) fn evict(&mut self, eviction: &Eviction) -> Verdicts {
         eviction.ask(|ask| self.answer(ask, eviction.sync))
     }
@@ -36,7 +35,7 @@ impl World {
         }
     }
 
-    /// Takes a page out of all page tables, into swap if it is anonymous; or says why it stays.
+    /// Unmaps a page from all page tables, with a slot of swap if it is anonymous; or returns why it stays.
     fn unmap_page(&mut self, pfn: Pfn) -> Result<(), Verdict> {
         let kernel = &mut self.kernel;
         let (num, den) = kernel.config.busy;
@@ -100,7 +99,7 @@ impl World {
         }
     }
 
-    /// A page of the swap cache goes to its slot.
+    /// Writes a page of the swap cache to its slot.
     fn write_to_swap(&mut self, pfn: Pfn, slot: u32, sync: bool) -> Verdict {
         let Some(swap) = &mut self.kernel.swap else {
             return Verdict::Failed;
@@ -116,7 +115,7 @@ impl World {
         Verdict::Writing
     }
 
-    /// A page of tmpfs that nobody maps leaves its file for the swap cache, if there is a slot.
+    /// Moves an unmapped page of tmpfs to the swap cache, if there is a slot.
     fn shmem_to_swap_cache(&mut self, object: ObjectId, index: u32, pfn: Pfn) -> Option<u32> {
         let cpu = self.cpu();
         let kernel = &mut self.kernel;
@@ -132,7 +131,7 @@ impl World {
         Some(slot)
     }
 
-    /// Forgets a page whose content is stored elsewhere. Whether its owner could.
+    /// Drops a clean page. False if its owner has to keep it.
     fn forget_page(&mut self, pfn: Pfn) -> bool {
         let cpu = self.cpu();
         let kernel = &mut self.kernel;
@@ -186,7 +185,7 @@ impl KernelState {
             .or_else(|| self.swap.as_mut()?.alloc(pfn))
     }
 
-    /// An entry that named a frame names its slot.
+    /// Replaces the frame of an entry by its slot.
     fn swap_entry(&mut self, object: ObjectId, index: u32, slot: u32) {
         let o = self.objects.get_mut(object);
         let pfn = o.get(index).pfn();
@@ -205,7 +204,7 @@ impl KernelState {
         }
     }
 
-    /// A page that nobody maps any more belongs to the swap cache.
+    /// Moves an unmapped page to the swap cache.
     fn join_swap_cache(&mut self, pfn: Pfn, slot: u32) {
         let info = self.frames.get_mut(pfn);
         debug_assert!(info.maps == 0, "{pfn:?} is mapped somewhere else");
@@ -213,7 +212,7 @@ impl KernelState {
         info.set_slot(Some(slot));
     }
 
-    /// Takes a file's page out of all page tables.
+    /// Unmaps a file's page from all page tables.
     pub(crate) fn unmap_file_page(&mut self, object: ObjectId, index: u32, pfn: Pfn) {
         if self.frames.get(pfn).maps == 0 {
             return;

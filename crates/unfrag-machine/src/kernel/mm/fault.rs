@@ -29,13 +29,13 @@ enum Need {
     Failed,
 }
 
-/// Marks of a page of a process's own that was just written.
+/// Flags of a private page that was just written.
 const NEW: PageFlags = PageFlags::MAPPED
     .union(PageFlags::DIRTY)
     .union(PageFlags::YOUNG);
 
 impl Sim {
-    /// Maps zeroed pages of a process where its anonymous memory had none, the first at `index`.
+    /// Maps new zeroed pages of anonymous memory, the first at `index`.
     pub(super) fn map_new(&mut self, who: ProcId, object: ObjectId, index: u32, pages: &[Pfn]) {
         let kernel = self.kernel();
         let n = pages.len() as u32;
@@ -56,8 +56,8 @@ impl Sim {
         }
     }
 
-    /// One step of a fault: maps the page if it can, else says what that needs. `spare` is a page
-    /// for it, if one was allocated.
+    /// One step of a fault: maps the page, or returns what that needs. `spare` is a page for it, if one was
+    /// allocated.
     fn fault_step(
         &mut self,
         who: ProcId,
@@ -132,7 +132,7 @@ impl Sim {
             .contains(PageFlags::LOCKED)
     }
 
-    /// An anonymous page is there; a write to one that is shared, or that swap has a copy of, first
+    /// A fault on an anonymous page in memory. A write to a page that is shared or has a copy in swap first
     /// makes it this process's own. `spec: linux-mm 4.5`
     fn write_fault(
         &mut self,
@@ -173,7 +173,7 @@ impl Sim {
         Need::Nothing
     }
 
-    /// Gives up the slot of a page that nobody else reads from there, unless it is being written.
+    /// Frees the slot of a page if no entry refers to it, unless the page is being written.
     pub(crate) fn drop_slot(&mut self, pfn: Pfn) {
         if self
             .manager()
@@ -213,7 +213,7 @@ impl Sim {
         }
     }
 
-    /// Puts a page table in place.
+    /// Adds a page table.
     pub(super) fn add_table(&mut self, who: ProcId, area: u16, index: u32, pfn: Pfn) {
         self.take_kernel(pfn, 0, Use::Table);
         let kernel = self.kernel();
@@ -227,13 +227,13 @@ impl Sim {
 }
 
 impl KernelState {
-    /// Whether the page table for a page is there.
+    /// Whether the page table of a page exists.
     #[inline]
     pub(crate) fn has_table(&self, who: ProcId, area: u16, index: u32) -> bool {
         self.tabled(who, area, index).contains(&index)
     }
 
-    /// Pages of an area that share the page table of this one; none, if it is not there.
+    /// Pages of an area that share the page table of page `index`; none, if there is no such table.
     pub(super) fn tabled(&self, who: ProcId, area: u16, index: u32) -> Range<u32> {
         let p = self.procs.get(who);
         let span = self.config.table_span();

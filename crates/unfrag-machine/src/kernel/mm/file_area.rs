@@ -1,6 +1,6 @@
-//! Areas that map files: which pages of its file the page tables of an area name.
+//! Areas that map files: which pages of its file the page tables of an area map.
 //!
-//! Invariant: a page that is mapped is in memory, and its frame counts the areas that map it.
+//! Invariant: a mapped page is in memory, and its frame counts the areas that map it.
 
 use crate::engine::Nanos;
 use crate::kernel::Sim;
@@ -15,14 +15,14 @@ use std::ops::Range;
 use unfrag::Pfn;
 use unfrag::reclaim::{PageFlags, PagesMut};
 
-/// An area that maps a file, with all that mapping its pages changes.
+/// An area that maps a file, with everything that mapping a page changes.
 pub(super) struct FileArea<'a> {
     mapped: &'a mut BitSet,
     exec: bool,
     pages: u32,
     tables: &'a Tables,
     shared_tables: &'a [u32],
-    /// Pages whose page table is known to be there.
+    /// Pages whose page table is known to exist.
     tabled: Range<u32>,
     rss: &'a mut u32,
     file: &'a Object,
@@ -62,7 +62,7 @@ impl Sim {
 }
 
 impl FileArea<'_> {
-    /// Touches a page if that needs nothing but a page of the file that is in memory.
+    /// Touches a page, if it is in memory and its page table exists.
     #[inline]
     pub fn touch(&mut self, index: u32) -> bool {
         let Some(pfn) = self.file.get(index).pfn() else {
@@ -116,8 +116,7 @@ impl FileArea<'_> {
         self.core.set(pfn, flags);
     }
 
-    /// Takes pages from `from` on out, at most `limit` at once; returns where it stopped, `None` at the
-    /// end.
+    /// Unmaps pages from `from` on, at most `limit` at once. Returns where it stopped, `None` at the end.
     pub fn unmap(&mut self, from: u32, limit: u32) -> Option<u32> {
         let mut at = from;
         for _ in 0..limit {
@@ -139,7 +138,7 @@ impl FileArea<'_> {
         Some(at)
     }
 
-    /// Asks for the records of a page that is likely to be used soon after this one.
+    /// Prefetches the records of a page that is likely to be used soon.
     #[inline]
     fn prefetch_after(&self, index: u32) {
         if let Some(pfn) = self.file.get(index + AHEAD as u32).pfn() {

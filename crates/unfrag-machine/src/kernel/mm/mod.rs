@@ -1,4 +1,12 @@
 //! The kernel's work on memory.
+//!
+//! - `alloc`: pages and slab objects. `caller`: on whose behalf. `needs`: what the core's operations wait for.
+//! - [`touch`], `fault`, `swapin`, `file_area`: touching memory. `areas`: areas of address spaces.
+//! - `process`: fork, exec, exit.
+//! - `evict`: what the core's reclaim asks of owners. `kswapd`: the daemon. `oom`: the OOM killer.
+//! - `bios`: the objects that transfers hold. `crypt_pages`: pages of encrypting layers.
+//! - `prefetch`: records of pages, fetched before they are used.
+//! - [`check`]: every frame accounted for. [`obstacles`]: what prevents large blocks.
 
 pub mod alloc;
 mod areas;

@@ -1,4 +1,4 @@
-//! What the core's operations need, met by the machine: time, waits, shrinking, killing.
+//! Meeting the needs of the core's operations: time, waits, shrinking, killing.
 //! `spec: linux-mm 4.3-4.5, 4.8`
 
 use crate::channels::{THROTTLE, kswapd_channel, page_channel};
@@ -11,10 +11,10 @@ use unfrag::reclaim::{
 };
 use unfrag::{CpuId, Gfp, Manager};
 
-/// A task at work for the core: the world of its operations.
+/// A task that drives an operation of the core: the [`World`] of that operation.
 ///
-/// A step and the evictions that it asks for are one piece of work, in which nothing else happens. What it
-/// leaves behind (blocks to be freed, transfers to be provided for) is seen to when it needs anything else.
+/// A step and the evictions that it asks for are one piece of work without interruption. Blocks to be freed
+/// and transfers that need objects are dealt with before the next need is met.
 struct TaskWorld<'a, 'y> {
     cx: &'a mut Cx<'y>,
     caller: Caller,
@@ -38,13 +38,13 @@ impl World for TaskWorld<'_, '_> {
         let daemon = self.caller.kswapd.is_some();
         self.cx.with(|sim| {
             sim.free_pending();
-            // Whichever node it is of: the need for it names none.
+            // For any node: the tasks throttled for the reserves name none.
             if daemon && matches!(need, Need::Turn { freed: 1.., .. } | Need::Sleep(_)) {
                 sim.end_throttle(Throttle::Reserves);
             }
         });
-        // Nothing may pass between the decision to wait for kswapd, or its own to sleep, and the wait, or a
-        // wake-up would be lost.
+        // No time may pass between the decision to wait for kswapd, or kswapd's own to sleep, and the wait;
+        // otherwise a wake-up would be lost.
         if !waits_for_kswapd(need) && !matches!(need, Need::Sleep(_)) {
             self.cx.settle();
         }
@@ -67,7 +67,7 @@ fn waits_for_kswapd(need: Need) -> bool {
 }
 
 impl Cx<'_> {
-    /// Takes an operation of the core to its end. `ended` is told of it at once.
+    /// Drives an operation of the core to its end. `ended` is called with its output before time passes.
     pub(crate) fn drive<O: Operation>(
         &mut self,
         caller: Caller,
@@ -83,7 +83,7 @@ impl Cx<'_> {
         output
     }
 
-    /// Does what an operation of the core needs.
+    /// Meets a need of an operation of the core.
     fn meet(&mut self, caller: Caller, need: Need) -> Answer {
         match need {
             Need::Turn { scanned, freed } => {
@@ -186,7 +186,7 @@ impl Sim {
         }
     }
 
-    /// What throttled tasks wait for has happened.
+    /// Wakes the tasks throttled for a reason.
     pub(crate) fn end_throttle(&mut self, why: Throttle) {
         self.wake(Channel::new(THROTTLE, why as u64));
     }
@@ -195,7 +195,7 @@ impl Sim {
 impl KernelState {
     fn owe_scan(&mut self, scanned: u32, freed: u32) {
         let c = &self.config.costs;
-        // A turn that did nothing takes its time too, or a retry would never see the clock move.
+        // A turn without work takes time too; otherwise a retry would see no time pass.
         self.owed += c.alloc_slow;
         self.owed += c.scan_page * Nanos::from(scanned) + c.reclaim_page * Nanos::from(freed);
     }

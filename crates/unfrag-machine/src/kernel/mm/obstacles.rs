@@ -1,6 +1,6 @@
-//! What stands in the way of large blocks: who holds frames in how many pageblocks.
+//! What prevents large blocks: which uses hold frames in how many pageblocks.
 //!
-//! Pageblocks here are blocks of the largest order, whatever an era groups by. Looking changes nothing.
+//! Pageblocks here are blocks of the largest order, whatever an era groups by. The report only reads.
 
 use crate::kernel::Sim;
 use crate::mm::frames::Owner;
@@ -12,40 +12,39 @@ use unfrag::{MAX_ORDER, Pfn};
 /// Frames of a block.
 const BLOCK: usize = 1 << MAX_ORDER;
 
-/// What one kind of memory holds in a zone.
+/// What one use of memory holds in a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Held {
     /// Pages.
     pub pages: u64,
     /// Blocks of the largest order with such a page.
     pub blocks: u64,
-    /// Of them, those that would be free or could be freed without it: beside it, only page cache, anonymous
-    /// memory and free pages are there.
+    /// Blocks that hold, beside this use, only page cache, anonymous memory and free pages.
     pub alone: u64,
 }
 
-/// What stands in the way in a zone.
+/// What prevents large blocks in a zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Obstacles {
     /// Name of the zone.
     pub zone: &'static str,
-    /// Blocks of the largest order, those that begin or end outside of the zone included.
+    /// Blocks of the largest order, including those that begin or end outside of the zone.
     pub blocks: u64,
-    /// Of them, wholly free.
+    /// Free blocks.
     pub free: u64,
-    /// Of them, those that hold nothing but page cache, anonymous memory and free pages.
+    /// Blocks that hold only page cache, anonymous memory and free pages.
     pub easy: u64,
     /// By what holds them: `file`, `anon`, `per-CPU lists`, the kernel's uses, and slabs by cache.
     pub held: BTreeMap<String, Held>,
 }
 
-/// Whether reclaim or migration can deal with it.
+/// Whether reclaim or migration can move it.
 fn is_easy(what: &str) -> bool {
     matches!(what, "file" | "anon")
 }
 
 impl Sim {
-    /// What stands in the way in each zone, at present.
+    /// What prevents large blocks, for each zone.
     pub fn obstacles(&self) -> Vec<Obstacles> {
         let (m, kernel) = (self.manager_ref().inspect(), self.kernel_ref());
         let mut what: Vec<Option<&'static str>> = vec![None; kernel.frames.len()];

@@ -1,4 +1,4 @@
-//! The OOM killer: when nothing else helps, the largest process has to go.
+//! The OOM killer: when reclaim has failed, the largest process is killed.
 
 use crate::channels::THROTTLE;
 use crate::engine::Channel;
@@ -26,7 +26,7 @@ impl Sim {
         best.map(|(id, _)| id)
     }
 
-    /// Tells a process to end, with a right to the reserves.
+    /// Kills a process, which may use the reserves from now on.
     pub fn oom_kill(&mut self, proc: ProcId) {
         let kernel = self.kernel();
         let p = kernel.procs.get_mut(proc);
@@ -41,9 +41,9 @@ impl Sim {
 }
 
 impl Cx<'_> {
-    /// Ends a process, or waits a tick for one that is ending already. Answers whether memory can be
-    /// expected; false to the victim itself, which has its reserves. Without an OOM killer large
-    /// requests can expect none, and others try on.
+    /// Kills a process, or waits a tick for one that is ending already. Returns whether memory can be
+    /// expected; false to the victim itself, which may use the reserves. Without an OOM killer large
+    /// requests fail and others retry.
     pub(crate) fn out_of_memory(&mut self, caller: Caller) -> bool {
         let who = caller.who;
         if self.is_victim(who) {
@@ -57,7 +57,7 @@ impl Cx<'_> {
             return false;
         }
         if !kills || dying > 0 {
-            // Not ended by a kill: one that is to end waits for memory like others.
+            // A kill does not end this wait: a killed task waits for memory like others.
             self.wait(Channel::new(THROTTLE, OOM_WAIT), Some(tick));
             return true;
         }

@@ -1,8 +1,7 @@
-//! Records are asked for before they are needed.
+//! Prefetching of the records of pages.
 //!
-//! A machine's pages have some megabytes of records, which no cache next to a CPU holds; without this a
-//! run of slab-order takes 3 % longer on a quiet computer, and 14 % on one whose memory others use too. It
-//! changes nothing else.
+//! The records of a machine's pages take some megabytes, more than the caches next to a CPU hold. Prefetching
+//! changes the time of a run on the host and nothing else.
 
 use crate::kernel::Sim;
 use crate::mm::object::Entry;
@@ -10,11 +9,11 @@ use crate::mm::object::Entry;
 /// Pages of an object that are looked up together.
 pub(crate) const TOGETHER: usize = 32;
 
-/// How many pages ahead of where they are used records are asked for.
+/// Distance in pages between a prefetch and the use.
 pub(crate) const AHEAD: usize = 8;
 
 impl Sim {
-    /// Before the first of these pages is used: asks for the records of the first ones.
+    /// Prefetches the records of the first pages. To be called before the first is used.
     #[inline]
     pub(crate) fn prefetch_first(&mut self, entries: &[Entry]) {
         for i in 0..AHEAD {
@@ -22,7 +21,7 @@ impl Sim {
         }
     }
 
-    /// Before page `i` of these is used: asks for the records of one further on.
+    /// Prefetches the records of a page ahead of page `i`. To be called before page `i` is used.
     #[inline]
     pub(crate) fn prefetch_next(&mut self, entries: &[Entry], i: usize) {
         self.prefetch(entries, i + AHEAD);

@@ -1,4 +1,4 @@
-//! Processes come and go: fork, exec, exit. `spec: linux-mm 8.1, 8.6`
+//! Processes: fork, exec, exit. `spec: linux-mm 8.1, 8.6`
 
 use crate::error::Fail;
 use crate::fs::NodeId;
@@ -16,10 +16,10 @@ use unfrag::Gfp;
 /// Pages that are copied or freed in one piece.
 const CHUNK: u32 = 256;
 
-/// Pages of a kernel stack where each is mapped by itself: 16 KiB.
+/// Pages of a kernel stack that is mapped page by page: 16 KiB.
 const MAPPED_STACK: u32 = 4;
 
-/// What a process has from its fork to its exit.
+/// Objects of a process from its fork to its exit.
 const PROCESS_OBJECTS: [CacheKind; 4] = [
     CacheKind::TaskStruct,
     CacheKind::SighandCache,
@@ -28,7 +28,7 @@ const PROCESS_OBJECTS: [CacheKind; 4] = [
 ];
 
 impl Cx<'_> {
-    /// A process without memory of its own yet, as `who` makes it: kernel stack, `task_struct`, page
+    /// Creates a process without memory of its own on behalf of `who`: kernel stack, `task_struct`, page
     /// directory.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// A copy of a process: its anonymous pages are shared until one of the two writes.
+    /// Forks a process: its anonymous pages are shared until one of the two writes.
     ///
     /// # Errors
     /// [`Fail::NoMemory`], or [`Fail::Killed`]; nothing is left of the copy then.
@@ -127,7 +127,7 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Page tables of the child where the parent's have something.
+    /// Allocates the page tables of the child where the parent has some.
     fn copy_tables(
         &mut self,
         who: Who,
@@ -169,7 +169,7 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Takes all memory of a process away, so that it can begin anew (`exec`).
+    /// Unmaps all memory of a process (for `exec`).
     pub(crate) fn clear_process(&mut self, proc: ProcId) {
         let areas = self.with(|sim| sim.kernel_ref().procs.get(proc).areas.len() as u16);
         for area in 0..areas {
@@ -199,7 +199,7 @@ impl Cx<'_> {
         self.with(|sim| sim.remove_area(proc, area));
     }
 
-    /// New, empty memory for a process in place of what it has.
+    /// Replaces the memory of a process by an empty one.
     ///
     /// # Errors
     /// [`Fail::NoMemory`].
@@ -215,7 +215,7 @@ impl Cx<'_> {
         self.make_mm(Who::process(proc), proc)
     }
 
-    /// Ends a process: all that it has is freed. Works for one that is half made, too.
+    /// Ends a process and frees all that it has. It may be incomplete.
     pub fn destroy_process(&mut self, proc: ProcId) {
         self.with(|sim| {
             let kernel = sim.kernel();
@@ -243,7 +243,7 @@ impl Cx<'_> {
 }
 
 impl Sim {
-    /// Makes the child's area like the parent's, without pages; true if it is anonymous.
+    /// Copies an area to the child, without pages; true if it is anonymous.
     fn clone_area(&mut self, parent: ProcId, child: ProcId, area: u16, vma: Obj) -> bool {
         let kernel = self.kernel();
         let Some(a) = kernel.procs.get(parent).area(area).cloned() else {
@@ -280,7 +280,7 @@ impl Sim {
         anon
     }
 
-    /// Shares pages from `from` on with a child, some at once; returns where to go on.
+    /// Shares some pages from `from` on with a child; returns where to continue.
     fn share_pages(&mut self, parent: ProcId, child: ProcId, area: u16, from: u32) -> Option<u32> {
         let kernel = self.kernel();
         let theirs = kernel.procs.get(parent).area(area)?.object;
@@ -336,7 +336,7 @@ impl Sim {
 }
 
 impl KernelState {
-    /// Pages from the beginning of its page table to a page.
+    /// Position of a page in its page table.
     fn table_offset(&self, proc: ProcId, area: u16, index: u32) -> u32 {
         let span = self.config.table_span();
         match self.procs.get(proc).area(area).map(|a| &a.tables) {

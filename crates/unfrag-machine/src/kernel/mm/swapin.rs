@@ -1,5 +1,4 @@
-//! Pages come back from swap, each with its neighbours; and what becomes of a transfer's pages when
-//! it ends. `spec: linux-mm 4.5`
+//! Reading pages from swap in clusters, and the end of transfers. `spec: linux-mm 4.5`
 
 use crate::block::{Bio, Dir, Done};
 use crate::channels::page_channel;
@@ -13,11 +12,11 @@ use crate::mm::swap::READ_CLUSTER;
 use unfrag::reclaim::PageFlags;
 use unfrag::{Gfp, Pfn};
 
-/// Slots looked at in one piece.
+/// Slots of one sweep.
 const SWEEP: u32 = 64;
 
 impl Sim {
-    /// A process maps a page of the swap cache again.
+    /// Maps a page of the swap cache for a process.
     pub(super) fn map_swapped(
         &mut self,
         who: ProcId,
@@ -54,7 +53,7 @@ impl Sim {
         }
     }
 
-    /// A file of tmpfs takes a page of the swap cache back; its slot is free then.
+    /// Moves a page of the swap cache back to its file of tmpfs, and frees the slot.
     pub(crate) fn shmem_claim(&mut self, object: ObjectId, index: u32, slot: u32, pfn: Pfn) {
         if !self
             .manager()
@@ -72,7 +71,7 @@ impl Sim {
             }
             info.set_slot(None);
         } else {
-            // The transfer goes on under the slot, which lasts until it ends.
+            // The slot stays until the transfer ends.
             let kernel = self.kernel();
             kernel.objects.get_mut(object).set(index, Entry::frame(pfn));
             kernel
@@ -87,7 +86,7 @@ impl Sim {
         self.manager().pages().set(pfn, PageFlags::DIRTY);
     }
 
-    /// A page joins the swap cache and is about to be read.
+    /// Adds a page to the swap cache that is about to be read.
     fn add_to_swap_cache(&mut self, slot: u32, pfn: Pfn) {
         let kernel = self.kernel();
         let mut info = FrameInfo::new(Owner::Swap, slot);
@@ -103,7 +102,7 @@ impl Sim {
             .lru_add_new(pfn, false, PageFlags::LOCKED);
     }
 
-    /// A transfer of a page ended. Called for each page of it.
+    /// The transfer of a page has ended.
     pub fn page_done(&mut self, done: Done, page: u32, failed: bool) {
         let pfn = Pfn(page.into());
         let kernel = self.kernel();
@@ -140,7 +139,7 @@ impl Sim {
         self.wake(page_channel(pfn));
     }
 
-    /// What could not be written is kept, to be written again.
+    /// Marks a page dirty again whose write has failed.
     fn dirty_again(&mut self, pfn: Pfn, owner: Owner) {
         match owner {
             Owner::File(object) => {
@@ -151,7 +150,7 @@ impl Sim {
         }
     }
 
-    /// After a transfer from or to swap: a copy that nobody needs goes.
+    /// After a transfer from or to swap: frees a copy that no entry needs.
     fn settle_swap(&mut self, pfn: Pfn) {
         let kernel = self.kernel();
         let info = kernel.frames.get_mut(pfn);
@@ -167,7 +166,7 @@ impl Sim {
                 *info = FrameInfo::default();
                 self.give_frame(pfn, 0);
             }
-            // It was taken back while it was written.
+            // tmpfs has taken it back while it was written.
             Owner::File(_) => {
                 info.set_slot(None);
                 swap.set_cached(slot, None);
@@ -193,8 +192,7 @@ impl Sim {
             .is_some_and(|s| s.is_half_full())
     }
 
-    /// Looks at some slots in turn, when swap is more than half full: those whose page is in memory
-    /// and mapped are given up, so that others find a place. `spec: linux-mm 4.5`
+    /// When swap is more than half full: frees some slots whose page is in memory and mapped. `spec: linux-mm 4.5`
     pub(crate) fn sweep_slots(&mut self) {
         if !self.swap_is_half_full() {
             return;
@@ -216,8 +214,7 @@ impl Sim {
 }
 
 impl Cx<'_> {
-    /// Reads a slot and those around it that are worth it; returns when the slot's page is there, or
-    /// somebody else has brought it.
+    /// Reads a slot and its cluster. Returns when the slot's page has been read, by this task or another.
     pub(crate) fn swap_in(&mut self, who: Who, slot: u32, gfp: Gfp) -> Result<(), Fail> {
         let slots = self.with(|sim| {
             let kernel = sim.kernel_ref();
@@ -236,7 +233,7 @@ impl Cx<'_> {
                 Err(_) => break,
             };
             let bio = self.with(|sim| {
-                // While the page was waited for, others may have freed or read the slot.
+                // During the allocation the slot may have been freed or read by another task.
                 let swap = sim.kernel_ref().swap.as_ref();
                 let wanted = swap.filter(|w| w.count(s) > 0 && w.cached(s).is_none());
                 let Some(swap) = wanted else {

@@ -1,6 +1,4 @@
-use crate::block::{DeviceId, DiskConfig};
-use crate::config::MachineConfig;
-use crate::engine::{Ended, MS, Nanos, SEC, Spec, TaskId};
+use crate::engine::{Nanos, SEC, Spec, TaskId};
 use crate::error::Fail;
 use crate::kernel::mm::Who;
 use crate::kernel::{Cx, Engine};
@@ -9,32 +7,22 @@ use crate::mm::counters::VmCounters;
 use crate::mm::frames::Owner;
 use crate::mm::frames::Use;
 use crate::mm::process::ProcId;
-use crate::mm::swap::SwapConfig;
+use crate::test_support::{add_disk, add_swap, finish, machine_config};
 use std::cell::RefCell;
 use std::iter::once;
 use std::rc::Rc;
-use unfrag::{Gfp, NodeId, Pfn, ZoneConfig, ZoneKind, preset};
+use unfrag::{Gfp, NodeId, Pfn, ZoneConfig, ZoneKind};
 
 /// A machine of `frames` frames with a disk, swap of so many pages, and its daemons.
 fn machine(kernel: &str, frames: u64, swap: u32) -> Engine {
-    let rules = preset(kernel).unwrap().rules;
-    let mut config = MachineConfig::flat(frames, 2, rules);
-    config.disks = vec![DiskConfig::desktop("sda", 4 << 30)];
+    let mut config = machine_config(kernel, frames, 2);
+    add_disk(&mut config, 4);
     if swap > 0 {
-        config.mem.swap = Some(SwapConfig {
-            device: DeviceId(0),
-            sector: 4 << 20,
-            pages: swap,
-        });
+        add_swap(&mut config, 4 << 20, swap);
     }
     let mut engine = Engine::new(&config).unwrap();
     engine.sim().start_kswapd();
     engine
-}
-
-fn run(engine: &mut Engine, seconds: u64) {
-    let ended = engine.run(seconds * SEC);
-    assert_eq!(ended, Ended::Finished, "at {} ms", engine.sim().now() / MS);
 }
 
 /// A process runs `body`, and ends.
@@ -58,7 +46,7 @@ fn heap(cx: &mut Cx, p: ProcId, pages: u32) -> u16 {
 }
 
 #[test]
-fn touched_memory_is_there_until_the_process_ends() {
+fn touched_memory_lives_until_exit() {
     let mut e = machine("2.6.32", 16 << 8, 0);
     let free = e.sim().free_and_total().0;
     program(&mut e, "toucher", |cx, p| {
@@ -71,7 +59,7 @@ fn touched_memory_is_there_until_the_process_ends() {
         // A directory and two tables of 512 pages.
         assert_eq!(account.kernel[Use::Table as usize], 3);
     });
-    run(&mut e, 10);
+    finish(&mut e, 10);
     let a = e.sim().check(0).unwrap();
     assert_eq!((a.anon, a.kernel[Use::Table as usize]), (0, 0));
     assert!(e.sim().free_and_total().0 + 64 > free);
@@ -91,7 +79,7 @@ fn touched_in_runs(kernel: &str, each: Nanos, len: usize) -> (u64, Nanos, String
             }
         });
     }
-    run(&mut e, 600);
+    finish(&mut e, 600);
     let sim = e.sim();
     let counters = format!(
         "{:?} {:?}",
@@ -102,7 +90,7 @@ fn touched_in_runs(kernel: &str, each: Nanos, len: usize) -> (u64, Nanos, String
 }
 
 #[test]
-fn a_run_of_pages_is_touched_as_if_one_by_one() {
+fn touching_a_run_equals_touching_single_pages() {
     for kernel in ["2.6.14", "2.6.28", "2.6.32", "6.1", "6.18"] {
         for each in [0, 130, 7_000] {
             let singly = touched_in_runs(kernel, each, 1);
@@ -136,7 +124,7 @@ fn a_fork_shares_pages_until_one_side_writes() {
         cx.touch(p, a, &mut once(0..300), true, 0).unwrap();
         assert_eq!(cx.with(|sim| sim.kernel().counters.cow_copies), 150);
     });
-    run(&mut e, 10);
+    finish(&mut e, 10);
     e.sim().check(0).unwrap();
 }
 
@@ -161,7 +149,7 @@ fn swapping(kernel: &str, mib: u32) -> VmCounters {
         swappers.into_iter().for_each(|t| cx.join(t));
         cx.sleep(10 * SEC);
     });
-    run(&mut e, 600);
+    finish(&mut e, 600);
     let a = e.sim().check(0).unwrap();
     assert_eq!((a.anon, a.swap_cache, a.orphans), (0, 0, 0), "{kernel}");
     let swap = e.sim().kernel().swap.as_ref().map(|s| s.used());
@@ -170,7 +158,7 @@ fn swapping(kernel: &str, mib: u32) -> VmCounters {
 }
 
 #[test]
-fn memory_that_does_not_fit_goes_to_swap_and_comes_back() {
+fn anonymous_memory_swaps_out_and_in() {
     // V19's blocks are 4 MiB: of 16 MiB it could not keep types apart. Modern kernels give up after 16
     // rounds without progress, while so little memory can all be on its way to the disk.
     for (kernel, mib) in [
@@ -201,7 +189,7 @@ fn equal_runs_are_equal() {
 }
 
 #[test]
-fn without_swap_the_largest_process_is_killed_and_the_others_live() {
+fn oom_killer_kills_the_largest_process() {
     for kernel in ["2.6.32", "6.1"] {
         let mut e = machine(kernel, 16 << 8, 0);
         let done = Rc::new(RefCell::new(vec![]));
@@ -214,7 +202,7 @@ fn without_swap_the_largest_process_is_killed_and_the_others_live() {
                 cx.sleep(SEC);
             });
         }
-        run(&mut e, 600);
+        finish(&mut e, 600);
         let mut done = done.take();
         done.sort_by_key(|d| d.0);
         assert_eq!(
@@ -228,16 +216,11 @@ fn without_swap_the_largest_process_is_killed_and_the_others_live() {
 }
 
 #[test]
-fn owners_that_answer_busy_lose_nothing() {
-    let rules = preset("2.6.32").unwrap().rules;
-    let mut config = MachineConfig::flat(16 << 8, 2, rules);
-    config.disks = vec![DiskConfig::desktop("sda", 4 << 30)];
+fn busy_owners_lose_nothing() {
+    let mut config = machine_config("2.6.32", 16 << 8, 2);
+    add_disk(&mut config, 4);
     config.mem.busy = (1, 3);
-    config.mem.swap = Some(SwapConfig {
-        device: DeviceId(0),
-        sector: 0,
-        pages: 16 << 8,
-    });
+    add_swap(&mut config, 0, 16 << 8);
     let mut e = Engine::new(&config).unwrap();
     e.sim().start_kswapd();
     program(&mut e, "swapper", |cx, p| {
@@ -246,24 +229,20 @@ fn owners_that_answer_busy_lose_nothing() {
             cx.touch(p, a, &mut once(0..5000), true, 200).unwrap();
         }
     });
-    run(&mut e, 600);
+    finish(&mut e, 600);
     assert!(e.sim().kernel().counters.busy_injected > 100);
     e.sim().check(0).unwrap();
 }
 
 /// A machine of two nodes with a CPU each, and swap.
 fn two_nodes(kernel: &str) -> Engine {
-    let mut config = MachineConfig::flat(NODE, 2, preset(kernel).unwrap().rules);
+    let mut config = machine_config(kernel, NODE, 2);
     let second = Pfn(config.zones[0].start.0 + NODE);
     let zone = ZoneConfig::whole(NodeId(1), ZoneKind::Normal, second, NODE);
     config.zones.push(zone);
     config.cpu_nodes = vec![NodeId(0), NodeId(1)];
-    config.disks = vec![DiskConfig::desktop("sda", 4 << 30)];
-    config.mem.swap = Some(SwapConfig {
-        device: DeviceId(0),
-        sector: 0,
-        pages: 64 << 8,
-    });
+    add_disk(&mut config, 4);
+    add_swap(&mut config, 0, 64 << 8);
     let mut engine = Engine::new(&config).unwrap();
     engine.sim().start_kswapd();
     engine
@@ -312,7 +291,7 @@ fn pressure_on_a_node_wakes_its_kswapd_and_takes_its_pages() {
             cx.destroy_process(p);
             cx.sleep(10 * SEC);
         });
-        run(&mut e, 600);
+        finish(&mut e, 600);
         assert!(e.sim().kernel().counters.pswpout > 100, "{kernel}");
         e.sim().check(0).unwrap();
     }
@@ -334,6 +313,6 @@ fn a_cpu_takes_memory_of_its_node_first() {
             }
         });
     }
-    run(&mut e, 10);
+    finish(&mut e, 10);
     e.sim().check(0).unwrap();
 }

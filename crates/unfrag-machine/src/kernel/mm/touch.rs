@@ -1,7 +1,7 @@
 //! Touching memory.
 //!
-//! Touches go on inside one borrow of the machine as long as each page is there, or free memory gives one;
-//! the first that has to wait leaves it. `spec: linux-mm 8.6`
+//! Touches go on inside one borrow of the machine while each page is present or allocated at once. The first
+//! that has to wait leaves it. `spec: linux-mm 8.6`
 
 use crate::engine::Nanos;
 use crate::error::Fail;
@@ -22,11 +22,11 @@ use unfrag::reclaim::PageFlags;
 enum Stop {
     /// All pages were touched.
     Done,
-    /// Enough for one piece; go on.
+    /// One piece of work is done; continue.
     Pause,
     /// This page needs more than free memory.
     Fault(u32),
-    /// The page for this one has to be waited for.
+    /// The allocation for this page has to wait.
     Wait(u32),
 }
 
@@ -37,15 +37,15 @@ struct Touch {
     write: bool,
     /// The program's own work for each page.
     each: Nanos,
-    /// Such work that was done and not paid for.
+    /// The program's own work that is done and not yet spent.
     user: Nanos,
-    /// What is left of the run of pages at hand.
+    /// The rest of the present run of pages.
     rest: Range<u32>,
-    /// Set where a page has to be waited for. Apart, because it is large and rare.
+    /// Set with [`Stop::Wait`]. It is kept apart because it is large and rare.
     allocation: Option<Allocation>,
 }
 
-/// The marks that a touch of anonymous memory leaves on its page.
+/// Flags that a touch sets on an anonymous page.
 fn hit(write: bool) -> PageFlags {
     if write {
         PageFlags::YOUNG | PageFlags::DIRTY
@@ -69,7 +69,7 @@ impl Touch {
 }
 
 impl Sim {
-    /// Touches pages until one has to wait, or there was work enough for one piece.
+    /// Touches pages until one has to wait or one piece of work is done.
     fn touch_run(&mut self, t: &mut Touch, runs: &mut Runs) -> Stop {
         let (who, area) = (t.who, t.area);
         if let Some(mut file) = self.file_area(who, area) {
@@ -89,7 +89,7 @@ impl Sim {
         };
         let object = a.object;
         let hit = hit(t.write);
-        // Pages whose page table is known to be there.
+        // Pages whose page table is known to exist.
         let mut tabled = 0..0;
         while let Some(i) = t.next(runs) {
             t.user += t.each;
@@ -125,12 +125,12 @@ impl Sim {
         Stop::Done
     }
 
-    /// Maps new pages at `first`, which is absent, and at those after it in its run that are: as far as this
-    /// CPU's list has pages, page tables reach, and one piece of work goes. False if the list has none.
+    /// Maps new pages at `first` and at the absent pages after it in its run. It is limited by the pages on
+    /// this CPU's list, the page table, and the size of one piece of work. False if the list is empty.
     fn map_listed(&mut self, t: &mut Touch, object: ObjectId, first: u32, tabled: u32) -> bool {
         let kernel = self.kernel_ref();
         let costs = &kernel.config.costs;
-        // What allocating, zeroing and mapping a page charge.
+        // Cost of allocating, zeroing and mapping a page.
         let each_fault = costs.alloc + costs.zero_page + costs.fault;
         let begun = t.user + kernel.owed + each_fault;
         let more = BATCH
@@ -158,8 +158,8 @@ impl Sim {
         true
     }
 
-    /// Touches pages of an anonymous area as long as they are there, and returns how many were. All
-    /// frames of a chunk are found before the first is marked, so that their records are there by then.
+    /// Touches pages of an anonymous area as long as they are present, and returns how many were. All frames of
+    /// a chunk are looked up and prefetched before the first is marked.
     fn touch_present(&mut self, who: ProcId, area: u16, pages: &[u32], write: bool) -> usize {
         let hit = hit(write);
         let area = self.kernel_ref().procs.get(who).area(area);
@@ -197,11 +197,11 @@ impl Sim {
 }
 
 impl Cx<'_> {
-    /// Touches runs of pages of an area in the order given, each page for `each` nanoseconds of the program's
-    /// own work.
+    /// Touches runs of pages of an area in the given order, with `each` nanoseconds of the program's own work
+    /// for each page.
     ///
     /// # Errors
-    /// [`Fail::Killed`] when the task is told to end, [`Fail::Io`] when a page cannot be read.
+    /// [`Fail::Killed`] when the task is killed, [`Fail::Io`] when a page cannot be read.
     pub fn touch(
         &mut self,
         who: ProcId,
@@ -238,7 +238,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Touches pages that are most likely there, without any work of the program's own.
+    /// Touches pages that are most likely present, without work of the program's own.
     ///
     /// # Errors
     /// As [`touch`](Cx::touch).

@@ -1,4 +1,4 @@
-//! Receiving.
+//! Receiving from the network.
 
 mod receive;
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Receiving from a network: frames come at a rate, each in an interrupt that must find memory for it
-//! at once, and stay until a reader takes them.
+//! Receiving from the network: frames arrive at a rate, each in an interrupt that needs memory at once, and
+//! stay until a reader takes them.
 //!
-//! A frame for which there is no memory is lost; the stream stands still until it is sent again, as
-//! data come in order. A reader that is slow stops the sender by its window.
+//! A frame without memory is lost. The stream stops until it is sent again, as data arrive in order. A slow
+//! reader stops the sender by its window.
 //!
-//! Invariant: every frame that arrived is in the queue, or was read, or was lost and is counted; the
-//! blocks of those in the queue are the frame table's network buffers. `spec: linux-mm 8.3, 8.6`
+//! Invariant: every frame that arrived is in the queue, or was read, or was lost and is counted; the blocks
+//! of those in the queue are the frame table's network buffers. `spec: linux-mm 8.3, 8.6`
 
 use crate::channels::NET;
 use crate::engine::{Channel, Nanos};
@@ -23,7 +23,7 @@ const fn channel(stream: StreamId) -> Channel {
 }
 
 impl Sim {
-    /// Begins a stream: its first frame comes after one interval.
+    /// Opens a stream: its first frame arrives after one interval.
     pub fn open_stream(&mut self, config: StreamConfig) -> StreamId {
         let streams = &mut self.kernel().net.streams;
         let id = StreamId(streams.len() as u32);
@@ -99,7 +99,7 @@ impl Sim {
         self.kmem_take(cache)
     }
 
-    /// The reader takes a frame.
+    /// Removes a frame from the queue for the reader.
     fn take_frame(&mut self, id: StreamId) -> Option<()> {
         let s = &mut self.kernel().net.streams[id.0 as usize];
         let (pfn, head) = s.queue.pop_front()?;
@@ -114,19 +114,18 @@ impl Sim {
         Some(())
     }
 
-    /// Closes a stream: what waits is freed, and nothing comes any more.
+    /// Closes a stream: the frames in its queue are freed, and no new one arrives.
     pub fn close_stream(&mut self, id: StreamId) {
         while self.take_frame(id).is_some() {}
         let s = &mut self.kernel().net.streams[id.0 as usize];
-        // The frame that is under way is the last one.
+        // The frame that is under way is the last.
         s.config.frames = s.stats.received;
         s.config.window = 0;
     }
 }
 
 impl Cx<'_> {
-    /// Reads `frames` frames of a stream, waiting for them as they come; fewer at its end. Returns how
-    /// many.
+    /// Reads `frames` frames of a stream, waiting for each; fewer at its end. Returns how many.
     ///
     /// # Errors
     /// [`Fail::Killed`].

@@ -1,15 +1,14 @@
-use crate::config::MachineConfig;
 use crate::engine::{Ended, MS, SEC, Spec};
 use crate::kernel::Engine;
 use crate::kernel::mm::Who;
 use crate::mm::frames::Use;
 use crate::net::StreamConfig;
+use crate::test_support::machine_config;
 use std::iter::once;
-use unfrag::{Gfp, preset};
+use unfrag::Gfp;
 
 fn machine(frames: u64) -> Engine {
-    let config = MachineConfig::flat(frames, 2, preset("2.6.32").unwrap().rules);
-    Engine::new(&config).unwrap()
+    Engine::new(&machine_config("2.6.32", frames, 2)).unwrap()
 }
 
 fn config(order: u8, frames: u64) -> StreamConfig {
@@ -23,7 +22,7 @@ fn config(order: u8, frames: u64) -> StreamConfig {
 }
 
 #[test]
-fn frames_come_at_their_rate_and_are_freed_when_they_are_read() {
+fn frames_arrive_at_their_rate() {
     for order in [0, 2] {
         let mut e = machine(16 << 8);
         e.spawn(Spec::new("reader"), move |cx| {
@@ -55,7 +54,7 @@ fn a_slow_reader_stops_the_sender() {
 }
 
 #[test]
-fn a_frame_without_memory_is_lost_counted_and_sent_again() {
+fn lost_frame_is_sent_again() {
     let mut e = machine(16 << 8);
     e.spawn(Spec::new("reader"), |cx| {
         // Two processes take pages in turn, and one ends: free are single pages only.
@@ -91,7 +90,7 @@ fn a_frame_without_memory_is_lost_counted_and_sent_again() {
 }
 
 #[test]
-fn closing_a_stream_frees_what_waits() {
+fn close_frees_queued_frames() {
     let mut e = machine(16 << 8);
     e.spawn(Spec::new("reader"), |cx| {
         let id = cx.with(|sim| sim.open_stream(config(2, 1000)));

@@ -39,7 +39,7 @@ fn config(text: &str, machine: &str) -> String {
 }
 
 #[test]
-fn a_machine_like_another_is_that_one_with_what_it_says_itself() {
+fn like_inherits_and_overrides() {
     let text = with(SLOW);
     assert_ne!(config(&text, "slow"), config(&text, "desk"));
     let written_out = SMALL
@@ -57,7 +57,7 @@ fn a_machine_like_another_is_that_one_with_what_it_says_itself() {
 }
 
 #[test]
-fn likeness_passes_on() {
+fn like_is_transitive() {
     let slower = "[[machine]]\nname = \"slower\"\nlike = \"slow\"\n";
     let text = with(&format!("{SLOW}\n{slower}"));
     assert_eq!(config(&text, "slower"), config(&text, "slow"));
@@ -71,7 +71,7 @@ fn told(machines: &str) -> (String, String, String) {
 }
 
 #[test]
-fn a_machine_is_like_one_that_is_there_before_it() {
+fn like_needs_an_earlier_machine() {
     let like = |of: &str| told(&SLOW.replacen("\"desk\"", of, 1));
     for later in ["old", "slow", "nowhere"] {
         let (message, line, help) = like(&format!("\"{later}\""));
@@ -94,7 +94,7 @@ fn a_machine_is_like_one_that_is_there_before_it() {
 }
 
 #[test]
-fn what_is_wrong_with_a_likeness_is_shown_where_it_is_said() {
+fn inherited_mistake_is_shown_where_written() {
     let (message, ..) = told(&SLOW.replacen("name = \"slow\"\n", "", 1));
     assert!(message.contains("missing field `name`"), "{message}");
     // What comes from the other machine does not fit any more: interrupts go to its second CPU.

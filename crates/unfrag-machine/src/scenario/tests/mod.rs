@@ -36,7 +36,7 @@ fn mistake(text: &str) -> ScenarioError {
 }
 
 #[test]
-fn a_machine_is_what_the_file_says_and_standard_otherwise() {
+fn machine_has_given_and_default_values() {
     let s = small();
     let c = s
         .machine(None)
@@ -87,7 +87,7 @@ fn a_machine_is_what_the_file_says_and_standard_otherwise() {
 }
 
 #[test]
-fn the_encrypting_layers_second_thread_is_the_kernels_unless_the_file_says_otherwise() {
+fn io_thread_defaults_to_the_kernels() {
     let io = |text: &str, name| {
         let s: Scenario = Scenario::parse("s.toml", text).unwrap();
         let c = s

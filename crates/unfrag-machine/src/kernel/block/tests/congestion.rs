@@ -20,7 +20,7 @@ fn writes(sim: &mut Sim, from: u64, n: u64) {
 }
 
 #[test]
-fn congested_from_113_on_until_below_103_each_class_apart() {
+fn congestion_thresholds_per_class() {
     let mut m = machine(plain_disk());
     writes(m.sim(), 0, 112);
     assert!(!m.sim().block.congested(DISK, false));
@@ -66,7 +66,7 @@ fn a_task_that_finds_no_request_waits_for_one() {
 }
 
 #[test]
-fn a_request_that_is_free_takes_all_that_fits_into_it() {
+fn free_request_takes_all_bios_that_fit() {
     let mut m = machine(plain_disk());
     m.spawn(Spec::new("writer"), |cx| {
         for i in 0..128 {
@@ -85,7 +85,7 @@ fn a_request_that_is_free_takes_all_that_fits_into_it() {
 }
 
 #[test]
-fn several_that_wait_for_a_request_get_one_in_turn() {
+fn requests_are_given_in_order_of_waiting() {
     let mut m = machine(plain_disk());
     for task in 0..8u64 {
         m.spawn(Spec::new("writer"), move |cx| {
@@ -101,7 +101,7 @@ fn several_that_wait_for_a_request_get_one_in_turn() {
 }
 
 #[test]
-fn what_is_submitted_where_nobody_can_wait_is_not_lost() {
+fn bios_from_interrupts_are_not_lost() {
     let mut m = machine(plain_disk());
     m.sim().interrupt(US, |sim| writes(sim, 0, 1000));
     m.spawn(Spec::new("writer"), |cx| {
@@ -139,7 +139,7 @@ fn wait_ends(wake: CongestionWake, sync: bool, n_writes: u64, n_reads: u64) -> N
 }
 
 #[test]
-fn a_completion_in_the_class_ends_the_wait_while_its_queue_is_below_the_threshold() {
+fn completion_below_the_threshold_ends_the_wait() {
     use CongestionWake::{BelowThreshold, Leaving};
     // Only writes: an async wait ends with the next of them, a sync wait with none.
     let ends = wait_ends(BelowThreshold, false, 50, 0);
@@ -158,7 +158,7 @@ fn a_completion_in_the_class_ends_the_wait_while_its_queue_is_below_the_threshol
 }
 
 #[test]
-fn a_wait_for_congestion_ends_on_the_edge_of_a_tick_and_is_counted() {
+fn congestion_wait_ends_on_a_tick() {
     let mut m = machine(plain_disk());
     m.spawn(Spec::new("waiter"), |cx| {
         cx.spend(7 * MS);

@@ -6,7 +6,7 @@ use crate::engine::{Ended, MS, SEC, Spec, US};
 use crate::kernel::Engine;
 
 #[test]
-fn a_read_is_decrypted_after_the_disk_and_a_write_encrypted_before_it() {
+fn reads_are_decrypted_and_writes_encrypted() {
     let mut m = machine(plain_disk());
     m.spawn(Spec::new("a"), |cx| {
         cx.transfer(bio(CRYPT, Dir::Read, true, 0, 4)).unwrap();
@@ -23,7 +23,7 @@ fn a_read_is_decrypted_after_the_disk_and_a_write_encrypted_before_it() {
 }
 
 #[test]
-fn one_thread_does_everything_in_the_order_in_which_it_came() {
+fn one_thread_serves_in_order() {
     let mut config = config(plain_disk());
     // Four CPUs change nothing.
     config.cpus = 4;
@@ -81,7 +81,7 @@ fn read_behind_writes(io_thread: bool) -> (u64, u64) {
 }
 
 #[test]
-fn while_the_disks_queue_is_full_reads_wait_behind_writes_unless_another_thread_submits() {
+fn full_queue_blocks_reads_unless_another_thread_submits() {
     let (late, blocked) = read_behind_writes(false);
     let (soon, not_blocked) = read_behind_writes(true);
     assert!(late > 5 * soon, "{late} and {soon}");
@@ -100,7 +100,7 @@ fn a_layer_is_congested_when_its_disk_is() {
 }
 
 #[test]
-fn a_layer_begins_where_it_begins_on_the_disk() {
+fn layer_has_an_offset_on_the_disk() {
     let mut config = config(plain_disk());
     config.crypts[0].first_sector = 1 << 19;
     let mut m = Engine::new(&config).unwrap();

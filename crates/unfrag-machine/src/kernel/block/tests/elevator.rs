@@ -6,7 +6,7 @@ use crate::engine::{MS, Nanos, SEC, Spec};
 use crate::kernel::Engine;
 
 #[test]
-fn one_way_over_the_disk_and_back_in_one_jump() {
+fn elevator_is_c_look() {
     let mut m = machine(plain_disk());
     let ends = Ends::default();
     // The first is taken at once with the others; from there upwards, then from the lowest.
@@ -24,7 +24,7 @@ fn one_way_over_the_disk_and_back_in_one_jump() {
 }
 
 #[test]
-fn sync_requests_go_before_async_ones_for_so_many_batches() {
+fn sync_batches_go_before_async_ones() {
     let mut disk = plain_disk();
     disk.queue.batch = 4;
     let mut m = machine(disk);
@@ -63,7 +63,7 @@ fn write_under_reads(async_expire: Nanos, async_starved: u32) -> Nanos {
 }
 
 #[test]
-fn an_overdue_write_goes_first_and_not_earlier() {
+fn overdue_write_goes_first() {
     let never = u32::MAX;
     let soon = write_under_reads(100 * MS, never);
     assert!((100 * MS..250 * MS).contains(&soon), "{soon}");
@@ -123,7 +123,7 @@ fn writes_beside_a_reader(low_latency: bool, ncq: bool) -> usize {
 }
 
 #[test]
-fn cfq_keeps_the_disk_for_a_reader_who_seeks_if_it_takes_one_request_or_with_low_latency() {
+fn cfq_keeps_the_disk_for_a_seeking_reader() {
     assert_eq!(writes_beside_a_reader(false, true), 100);
     // One between two turns of 100 ms: then the reader asks again.
     for (low_latency, ncq) in [(false, false), (true, true)] {

@@ -24,7 +24,7 @@ fn nothing_completes_while_a_disk_stalls() {
 }
 
 #[test]
-fn what_fails_says_so_and_only_that() {
+fn only_faulty_sectors_fail() {
     let mut m = super::machine(plain_disk());
     m.sim().world().block.inject(
         DISK,
@@ -61,7 +61,7 @@ fn storm(sim: &mut Sim, ends: &Ends, rng: &mut Rng, from: u64) {
 }
 
 #[test]
-fn every_bio_ends_once_whatever_stalls_and_fails() {
+fn every_bio_ends_once_with_faults() {
     for seed in 1..=8 {
         println!("seed {seed}");
         let mut rng = Rng::named(seed, "faults");

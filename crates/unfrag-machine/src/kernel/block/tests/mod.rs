@@ -11,6 +11,7 @@ use crate::channels::BIO;
 use crate::config::MachineConfig;
 use crate::engine::{Channel, Spec};
 use crate::kernel::{Engine, Sim};
+use crate::test_support::machine_config;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -35,7 +36,7 @@ fn plain_disk() -> DiskConfig {
 
 /// One CPU on which only the encrypting takes time, over the disk and a layer over it.
 fn config(disk: DiskConfig) -> MachineConfig {
-    let mut config = MachineConfig::flat(4096, 1, unfrag::preset("2.6.31").unwrap().rules);
+    let mut config = machine_config("2.6.31", 4096, 1);
     config.costs.context_switch = 0;
     config.costs.interrupt = 0;
     config.costs.end_io_page = 0;

@@ -5,7 +5,7 @@ use crate::block::{DiskConfig, DiskStats};
 use crate::engine::{Ended, MS, Rng, SEC, Spec, US};
 
 #[test]
-fn where_the_head_stands_only_the_transfer_takes_time() {
+fn no_seek_at_the_head() {
     let mut m = machine(plain_disk());
     m.spawn(Spec::new("reader"), |cx| {
         for page in 0..4 {
@@ -26,7 +26,7 @@ fn where_the_head_stands_only_the_transfer_takes_time() {
 }
 
 #[test]
-fn a_seek_takes_the_least_time_plus_the_rest_by_the_root_of_the_distance() {
+fn seek_time_follows_the_root_of_the_distance() {
     let mut m = machine(plain_disk());
     m.spawn(Spec::new("reader"), |cx| {
         let all = (1 << 20) / 8;
@@ -49,7 +49,7 @@ fn a_seek_takes_the_least_time_plus_the_rest_by_the_root_of_the_distance() {
 }
 
 #[test]
-fn what_comes_soon_under_the_head_is_not_sought() {
+fn near_sectors_need_no_seek() {
     let mut m = machine(plain_disk());
     m.spawn(Spec::new("reader"), |cx| {
         cx.transfer(read(3, 1)).unwrap();
@@ -76,7 +76,7 @@ fn a_desktop_disk_does_a_hundred_random_reads_a_second() {
 }
 
 #[test]
-fn contiguous_bios_become_one_request_up_to_its_size() {
+fn contiguous_bios_merge() {
     let mut m = machine(plain_disk());
     let ends = Ends::default();
     // 64 single pages, at once, the even ones first: 32 that do not touch, and 32 that fill the gaps.
@@ -108,7 +108,7 @@ fn contiguous_bios_become_one_request_up_to_its_size() {
 }
 
 #[test]
-fn reads_and_writes_do_not_merge_nor_sync_and_async() {
+fn directions_and_classes_do_not_merge() {
     let mut m = machine(plain_disk());
     let ends = Ends::default();
     ends.submit(m.sim(), 0, read(0, 1));
