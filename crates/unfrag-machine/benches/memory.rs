@@ -1,4 +1,4 @@
-//! What page operations of the simulated kernel cost the host.
+//! Host time of page operations of the simulated kernel.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! What the kernel reports of allocations that failed. `spec: linux-mm 4.3 (9), 8.3`
+//! Reports of failed allocations. `spec: linux-mm 4.3 (9), 8.3`
 
 mod support;
 
@@ -12,7 +12,7 @@ fn run(text: &str, kernel: &str) -> Outcome {
     support::run("short_of_memory.toml", text, kernel)
 }
 
-/// The module takes all that it can get, with these rights.
+/// A program that allocates with these flags until it fails.
 fn greedy(rights: &str) -> String {
     let wanted = "count = 5600, rights = \"atomic\"";
     assert!(SHORT.contains(wanted));

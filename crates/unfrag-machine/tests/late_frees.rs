@@ -1,4 +1,4 @@
-//! Objects that are freed after a grace period do not stay for ever.
+//! Objects that are freed after a grace period.
 
 mod support;
 

@@ -209,14 +209,14 @@ impl Flight {
 
 /// A queue of bios, first in first out, linked through the table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub(crate) struct BioQueue {
     pub head: u32,
     pub tail: u32,
     pub len: u32,
 }
 
-impl Line {
-    pub const EMPTY: Line = Line {
+impl BioQueue {
+    pub const EMPTY: BioQueue = BioQueue {
         head: NIL,
         tail: NIL,
         len: 0,

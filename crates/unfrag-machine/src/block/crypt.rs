@@ -1,6 +1,6 @@
 //! The state of an encrypting layer: its queues and counters.
 
-use super::bio::Line;
+use super::bio::BioQueue;
 use super::config::CryptConfig;
 use crate::engine::Nanos;
 
@@ -21,9 +21,9 @@ pub struct CryptStats {
 pub(crate) struct Crypt {
     pub config: CryptConfig,
     /// Bios to encrypt or decrypt.
-    pub work: Line,
+    pub work: BioQueue,
     /// Bios for the disk.
-    pub io: Line,
+    pub io: BioQueue,
     pub stats: CryptStats,
 }
 
@@ -31,8 +31,8 @@ impl Crypt {
     pub fn new(config: &CryptConfig) -> Crypt {
         Crypt {
             config: config.clone(),
-            work: Line::EMPTY,
-            io: Line::EMPTY,
+            work: BioQueue::EMPTY,
+            io: BioQueue::EMPTY,
             stats: CryptStats::default(),
         }
     }

@@ -7,7 +7,7 @@
 //! Invariants: a request waits in `sorted` and `age` of its class, or is in service; `count` of a class is
 //! all of both, at most `nr_requests`; bios without a request are in `overflow`.
 
-use super::bio::{ASYNC, Dir, Flights, Line, SECTOR, SYNC};
+use super::bio::{ASYNC, BioQueue, Dir, Flights, SECTOR, SYNC};
 use super::cfq::{NextSlice, Slices};
 use super::config::QueueConfig;
 use crate::engine::Nanos;
@@ -18,7 +18,7 @@ pub(crate) struct Request {
     pub dir: Dir,
     pub start: u64,
     pub sectors: u64,
-    pub bios: Line,
+    pub bios: BioQueue,
     pub since: Nanos,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Added {
 
 /// What a disk does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextRequest {
     /// It serves this request.
     Serve(u32),
     /// It waits for a request until then.
@@ -63,7 +63,7 @@ pub(crate) struct Queue {
     slots: Vec<Request>,
     free: Vec<u32>,
     waiting: [Waiting; 2],
-    pub overflow: [Line; 2],
+    pub overflow: [BioQueue; 2],
     /// Requests that exist, by class.
     pub count: [u32; 2],
     /// Whether a class has reached the on threshold and not fallen below the off threshold since.
@@ -87,7 +87,7 @@ impl Queue {
             slots: Vec::new(),
             free: Vec::new(),
             waiting: Default::default(),
-            overflow: [Line::EMPTY; 2],
+            overflow: [BioQueue::EMPTY; 2],
             count: [0; 2],
             congested: [false; 2],
             head: 0,
@@ -132,7 +132,7 @@ impl Queue {
         if self.count[class] >= self.config.nr_requests {
             return false;
         }
-        let mut bios = Line::EMPTY;
+        let mut bios = BioQueue::EMPTY;
         bios.push(flights, slot);
         let request = Request {
             class,
@@ -200,19 +200,19 @@ impl Queue {
     }
 
     /// Takes the next request for service.
-    pub fn next(&mut self, now: Nanos) -> Next {
+    pub fn next(&mut self, now: Nanos) -> NextRequest {
         let taken = match &mut self.slices {
             None => self.next_of_batch(now),
             Some(slices) => {
                 let has = [ASYNC, SYNC].map(|c| !self.waiting[c].sorted.is_empty());
                 match slices.next(has, now) {
-                    NextSlice::Wait(until) => return Next::Wait(until),
+                    NextSlice::Wait(until) => return NextRequest::Wait(until),
                     NextSlice::Idle => None,
                     NextSlice::Serve(class) => Some(self.take(class, self.around(class))),
                 }
             }
         };
-        taken.map_or(Next::Nothing, Next::Serve)
+        taken.map_or(NextRequest::Nothing, NextRequest::Serve)
     }
 
     fn next_of_batch(&mut self, now: Nanos) -> Option<u32> {

@@ -83,9 +83,9 @@ pub(crate) struct Cpu {
     /// End of the interrupt that runs.
     pub irq_until: Nanos,
     /// Start of the running task's time slice.
-    pub turn_from: Nanos,
+    pub slice_from: Nanos,
     /// End of the running task's time slice, if another task waits.
-    pub turn_end: Nanos,
+    pub slice_end: Nanos,
     /// Least rank of the tasks of this CPU; never decreases.
     pub base: u64,
     /// Time since which a task has waited for the next round.
@@ -106,8 +106,8 @@ impl Cpu {
             last: (NIL, 0),
             run_from: 0,
             irq_until: 0,
-            turn_from: 0,
-            turn_end: 0,
+            slice_from: 0,
+            slice_end: 0,
             base: 0,
             expired_from: None,
             io_waiters: 0,

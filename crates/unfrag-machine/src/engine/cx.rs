@@ -3,10 +3,10 @@
 use super::channel::Channel;
 use super::coroutine::{Baton, Fiber};
 use super::cpu::Work;
+use super::event_loop::step;
 use super::outcome::Next;
 use super::sched::Sched;
 use super::shared::Shared;
-use super::step::step;
 use super::task::{Spec, TaskId, TaskTimes, Wait, Waited};
 use super::time::Nanos;
 

@@ -7,7 +7,7 @@
 
 use super::cpu::{NIL, Work};
 use super::sched::Sched;
-use super::task::{Priority, State, Task, Wait};
+use super::task::{Priority, Task, TaskState, Wait};
 use super::time::Nanos;
 
 /// Adds a number to a digest.
@@ -36,7 +36,7 @@ impl<S: 'static> Sched<S> {
         if parent != NIL {
             // The child has taken a part of its time.
             let at = usize::from(self.task(parent).cpu);
-            self.shorten_turn(at, false);
+            self.shorten_slice(at, false);
             self.plan(at);
         }
         self.enqueue(slot, c);
@@ -57,7 +57,7 @@ impl<S: 'static> Sched<S> {
         let running = &self.tasks[cpu.running as usize];
         let normal = running.priority != Priority::Realtime;
         if normal && policy.preempts(&self.tasks[slot as usize], running) {
-            cpu.turn_end = cpu.turn_end.min(now);
+            cpu.slice_end = cpu.slice_end.min(now);
             self.plan(c);
         }
     }
@@ -115,7 +115,7 @@ impl<S: 'static> Sched<S> {
     fn enqueue(&mut self, slot: u32, c: usize) {
         let seq = self.next_seq();
         let t = &mut self.tasks[slot as usize];
-        t.state = State::Ready;
+        t.state = TaskState::Ready;
         let realtime = t.priority == Priority::Realtime;
         let cpu = &mut self.cpus[c];
         if !realtime && self.policy.is_expired(t.rank, cpu.base) {
@@ -127,19 +127,19 @@ impl<S: 'static> Sched<S> {
             cpu.charge_idle(self.now);
         } else if realtime && !self.runs_realtime(c) {
             let cpu = &mut self.cpus[c];
-            cpu.turn_end = cpu.turn_end.min(self.now);
+            cpu.slice_end = cpu.slice_end.min(self.now);
         } else {
             // The more tasks, the shorter a time slice.
-            self.shorten_turn(c, first);
+            self.shorten_slice(c, first);
         }
         self.plan(c);
     }
 
     /// Shortens the time slice of a CPU's running task. `first`: no other task waited before.
-    fn shorten_turn(&mut self, c: usize, first: bool) {
+    fn shorten_slice(&mut self, c: usize, first: bool) {
         let cpu = &mut self.cpus[c];
         let running = &self.tasks[cpu.running as usize];
-        cpu.turn_end = self.policy.new_end(running, cpu, first);
+        cpu.slice_end = self.policy.new_end(running, cpu, first);
     }
 
     /// Charges the running task for its CPU time up to now. To be called before the CPU's base is read.
@@ -173,7 +173,7 @@ impl<S: 'static> Sched<S> {
             slot => {
                 let done = cpu.run_from + self.tasks[slot as usize].left.total();
                 if waiting {
-                    done.min(cpu.turn_end.max(self.now))
+                    done.min(cpu.slice_end.max(self.now))
                 } else {
                     done
                 }
@@ -184,7 +184,7 @@ impl<S: 'static> Sched<S> {
         if self.cpus[c].running != self.current || self.current == NIL {
             self.horizon = self.horizon.min(at);
         } else if waiting {
-            self.horizon = self.horizon.min(self.cpus[c].turn_end);
+            self.horizon = self.horizon.min(self.cpus[c].slice_end);
         }
     }
 
@@ -269,7 +269,7 @@ impl<S: 'static> Sched<S> {
         let cpu = &mut self.cpus[c];
         cpu.charge_idle(now);
         let t = &mut self.tasks[slot as usize];
-        t.state = State::Running;
+        t.state = TaskState::Running;
         cpu.running = slot;
         cpu.run_from = now.max(cpu.irq_until).max(cpu.run_from);
         if cpu.last != (slot, t.generation) {
@@ -283,10 +283,10 @@ impl<S: 'static> Sched<S> {
             cpu.base = base;
             cpu.expired_from = None;
         }
-        cpu.turn_from = cpu.run_from;
-        cpu.turn_end = self.policy.end(t, cpu);
-        let turn = now ^ (u64::from(slot) << 40) ^ ((c as u64) << 56);
-        self.trace_hash = digest(self.trace_hash, turn);
+        cpu.slice_from = cpu.run_from;
+        cpu.slice_end = self.policy.end(t, cpu);
+        let dispatched = now ^ (u64::from(slot) << 40) ^ ((c as u64) << 56);
+        self.trace_hash = digest(self.trace_hash, dispatched);
         self.plan(c);
     }
 
@@ -332,7 +332,7 @@ impl<S: 'static> Sched<S> {
         self.current = NIL;
         self.next[c] = match cpu.queue.is_empty() {
             true => end,
-            false => end.min(cpu.turn_end.max(self.now)),
+            false => end.min(cpu.slice_end.max(self.now)),
         };
         false
     }

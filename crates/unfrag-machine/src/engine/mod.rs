@@ -7,8 +7,8 @@
 //! - `coroutine`: stackful coroutines that pass a value to and fro. The only user of `corosensei`.
 //! - `sched`, `dispatch`: the clock, the CPUs and the tasks; which task runs where.
 //! - `shared`: what the engine needs of the value that all tasks share.
-//! - `outcome`, `step`: the loop over events and CPUs.
-//! - [`cx`]: what a task sees: [`Cx`]. [`run`]: [`Engine`], which drives a machine.
+//! - `outcome`, `event_loop`: the loop over events and CPUs.
+//! - [`cx`]: what a task sees: [`Cx`]. [`driver`]: [`Engine`], which drives a machine.
 //!
 //! The engine is generic over the value that the tasks share. Of that value it knows the trait
 //! `Shared` alone: it holds the scheduler and handles the events of devices.
@@ -25,16 +25,16 @@ mod coroutine;
 mod cpu;
 pub mod cx;
 mod dispatch;
+pub mod driver;
+mod event_loop;
 mod events;
 mod nice;
 mod outcome;
 pub mod policy;
 pub mod rng;
-pub mod run;
 mod runqueue;
 mod sched;
 mod shared;
-mod step;
 pub mod task;
 #[cfg(test)]
 mod tests;
@@ -48,11 +48,11 @@ pub use cpu::CpuTimes;
 pub use cx::Cx;
 pub(crate) use cx::spawn;
 pub(crate) use dispatch::digest;
+pub use driver::Engine;
 pub(crate) use events::{DeviceTimer, EventKind};
 pub use outcome::Ended;
 pub use policy::{Fair, Policy};
 pub use rng::Rng;
-pub use run::Engine;
 pub(crate) use sched::{Call, Sched};
 pub(crate) use shared::Shared;
 pub use task::{Priority, Spec, TaskId, TaskTimes, Waited};

@@ -65,7 +65,7 @@ impl Fair {
     }
 
     /// Time slice of a task on a CPU with `load` tasks, the others of them with nice 0.
-    fn turn(&self, weight: u64, load: usize) -> Nanos {
+    fn slice(&self, weight: u64, load: usize) -> Nanos {
         let load = load.max(1) as Nanos;
         let period = self.latency.max(self.min_granularity * load);
         (period.saturating_mul(weight) / (weight + (load - 1) * NORMAL)).max(1)
@@ -97,8 +97,8 @@ fn priority(t: &Task) -> u64 {
 impl Task {
     /// Gives it a new time slice if the old one is used up.
     fn renew(&mut self) {
-        if self.turn_left == 0 {
-            self.turn_left = timeslice(self.nice);
+        if self.slice_left == 0 {
+            self.slice_left = timeslice(self.nice);
         }
     }
 }
@@ -117,8 +117,8 @@ impl Policy {
     #[inline]
     pub(super) fn end(&self, t: &Task, cpu: &Cpu) -> Nanos {
         match self {
-            Policy::Fair(f) => cpu.turn_from + f.turn(t.weight, cpu.load()),
-            Policy::Arrays => cpu.run_from + t.turn_left,
+            Policy::Fair(f) => cpu.slice_from + f.slice(t.weight, cpu.load()),
+            Policy::Arrays => cpu.run_from + t.slice_left,
         }
     }
 
@@ -127,7 +127,7 @@ impl Policy {
         match self {
             // While it was alone, its time slice did not end.
             Policy::Arrays if first => self.end(t, cpu),
-            _ => cpu.turn_end.min(self.end(t, cpu)),
+            _ => cpu.slice_end.min(self.end(t, cpu)),
         }
     }
 
@@ -138,12 +138,12 @@ impl Policy {
             Policy::Fair(_) if t.weight == NORMAL => t.rank += ns,
             Policy::Fair(_) => t.rank += ns * NORMAL / t.weight,
             Policy::Arrays => {
-                t.turn_left = match t.turn_left.checked_sub(ns) {
+                t.slice_left = match t.slice_left.checked_sub(ns) {
                     Some(left) => left,
                     // No task waited, so it began another slice each time.
                     None => {
                         let slice = timeslice(t.nice);
-                        slice - (ns - t.turn_left) % slice
+                        slice - (ns - t.slice_left) % slice
                     }
                 };
                 t.rested = t.rested.saturating_sub(ns / bonus(t).max(1));
@@ -155,14 +155,14 @@ impl Policy {
     /// with 95 % of its parent's credit for sleep and half of what is left of its parent's time.
     pub(super) fn begin(&self, t: &mut Task, parent: Option<&mut Task>, base: u64, load: usize) {
         match self {
-            Policy::Fair(f) => t.rank = base + f.turn(t.weight, load + 1),
+            Policy::Fair(f) => t.rank = base + f.slice(t.weight, load + 1),
             Policy::Arrays => {
-                t.turn_left = timeslice(t.nice);
+                t.slice_left = timeslice(t.nice);
                 if let Some(p) = parent {
                     p.renew();
                     t.rested = p.rested / 100 * 95;
-                    t.turn_left = p.turn_left.div_ceil(2);
-                    p.turn_left -= p.turn_left / 2;
+                    t.slice_left = p.slice_left.div_ceil(2);
+                    p.slice_left -= p.slice_left / 2;
                 }
                 t.rank = base + priority(t);
             }
@@ -204,7 +204,7 @@ impl Policy {
 
     /// A task is preempted. If its time slice is used up, it gets a new one and a new rank.
     pub(super) fn leave(&self, t: &mut Task, cpu: &mut Cpu, now: Nanos) {
-        if !matches!(self, Policy::Arrays) || t.turn_left > 0 {
+        if !matches!(self, Policy::Arrays) || t.slice_left > 0 {
             return;
         }
         t.renew();
@@ -236,7 +236,7 @@ mod tests {
 
     const BASE: u64 = 3 * ROUND;
 
-    /// One that sleeps much has used up its time; another waits for the next round since time 0, or nobody.
+    /// A sleeper has used up its time slice; with `another`, a second task has been expired since time 0.
     fn leaves(now: Nanos, another: bool) -> (Task, Cpu) {
         let (mut t, mut cpu) = (Task::vacant(), Cpu::new());
         (t.rested, cpu.base, cpu.expired_from) = (MAX_SLEEP, BASE, Some(0));
@@ -250,9 +250,9 @@ mod tests {
     #[test]
     fn interactive_task_stays_in_its_round_until_starvation() {
         let (t, _) = leaves(2 * SEC, true);
-        assert_eq!((t.rank, t.turn_left), (BASE + 20, 100 * MS));
+        assert_eq!((t.rank, t.slice_left), (BASE + 20, 100 * MS));
         let (t, cpu) = leaves(2 * SEC + 1, true);
-        assert_eq!((t.rank, t.turn_left), (BASE + ROUND + 20, 100 * MS));
+        assert_eq!((t.rank, t.slice_left), (BASE + ROUND + 20, 100 * MS));
         assert_eq!(cpu.expired_from, Some(0));
     }
 

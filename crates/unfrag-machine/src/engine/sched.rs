@@ -6,7 +6,7 @@
 //!
 //! - this file: the state, tasks, waiting and waking.
 //! - `dispatch`: which task runs where and how long.
-//! - `step`: the loop over events and CPUs, interrupts.
+//! - `event_loop`: the loop over events and CPUs, interrupts.
 //!
 //! Invariants: each live task is in exactly one of: the queue of one CPU, running on one CPU, waiting.
 //! `next[c]` is when CPU `c` is due next. While code runs, its task's `left` is 0, and `horizon` is the
@@ -20,7 +20,7 @@ use super::events::{Event, EventKind, EventQueue};
 use super::nice::weight;
 use super::outcome::{Ended, Next};
 use super::policy::Policy;
-use super::task::{Priority, Spec, State, Task, TaskId, TaskTimes, Wait, Waited};
+use super::task::{Priority, Spec, Task, TaskId, TaskState, TaskTimes, Wait, Waited};
 use super::time::{Nanos, SEC};
 use super::waiters::Waiters;
 
@@ -131,7 +131,7 @@ impl<S: 'static> Sched<S> {
     /// Slot of a task that still lives.
     pub fn slot(&self, id: TaskId) -> Option<u32> {
         let t = self.tasks.get(id.slot as usize)?;
-        (t.generation == id.generation && t.state != State::Free).then_some(id.slot)
+        (t.generation == id.generation && t.state != TaskState::Free).then_some(id.slot)
     }
 
     /// The task in a slot.
@@ -187,7 +187,7 @@ impl<S: 'static> Sched<S> {
             generation: t.generation,
         };
         let awaited = t.awaited;
-        t.state = State::Free;
+        t.state = TaskState::Free;
         t.generation += 1;
         t.name = std::rc::Rc::from("");
         self.free_slots.push(slot);
@@ -216,7 +216,7 @@ impl<S: 'static> Sched<S> {
         t.outcome = Waited::TimedOut;
         self.leave_cpu(slot);
         let t = &mut self.tasks[slot as usize];
-        t.state = State::Waiting;
+        t.state = TaskState::Waiting;
         if wait.io {
             let cpu = &mut self.cpus[usize::from(t.cpu)];
             cpu.charge_idle(now);
@@ -282,7 +282,7 @@ impl<S: 'static> Sched<S> {
         let Some(slot) = self.slot(id) else { return };
         let t = self.task(slot);
         t.killed = true;
-        if t.state == State::Waiting && t.wait.killable {
+        if t.state == TaskState::Waiting && t.wait.killable {
             self.end_wait(slot, false);
         }
     }
@@ -358,7 +358,7 @@ impl<S: 'static> Sched<S> {
         if c.running == slot {
             times.add(t.left.first(self.now.saturating_sub(c.run_from)));
         }
-        if t.state == State::Waiting && t.wait.io {
+        if t.state == TaskState::Waiting && t.wait.io {
             times.iowait += self.now - t.wait_from;
         }
         times

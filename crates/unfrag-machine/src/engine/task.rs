@@ -113,7 +113,7 @@ impl TaskTimes {
 
 /// Where a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum TaskState {
     /// The slot has no task.
     Free,
     /// In the queue of its CPU.
@@ -171,7 +171,7 @@ impl Wait {
 /// A task, as the scheduler knows it.
 pub(crate) struct Task {
     pub generation: u32,
-    pub state: State,
+    pub state: TaskState,
     pub name: Rc<str>,
     pub priority: Priority,
     /// Whether a run waits for its end.
@@ -189,7 +189,7 @@ pub(crate) struct Task {
     pub weight: u64,
     /// With [`Policy::Arrays`](super::Policy::Arrays): what is left of its time in this round, and credit
     /// for sleep.
-    pub turn_left: Nanos,
+    pub slice_left: Nanos,
     pub rested: Nanos,
     /// CPU time that it uses before its code goes on.
     pub left: Work,
@@ -210,7 +210,7 @@ impl Task {
     pub fn vacant() -> Task {
         Task {
             generation: 0,
-            state: State::Free,
+            state: TaskState::Free,
             name: Rc::from(""),
             priority: Priority::Normal,
             awaited: false,
@@ -221,7 +221,7 @@ impl Task {
             rank: 0,
             nice: 0,
             weight: weight(0),
-            turn_left: 0,
+            slice_left: 0,
             rested: 0,
             left: Work::default(),
             wait: Wait::NONE,

@@ -70,17 +70,17 @@ pub struct Tree {
 
 /// A plan of a tree: for each directory its parent, for each file its directory and pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct TreePlan {
     /// Parent of each directory but the first, by number.
     pub parents: Vec<u32>,
     /// Directory and size of each file.
     pub files: Vec<(u32, u32)>,
 }
 
-impl Plan {
+impl TreePlan {
     /// A random tree of this shape. Directories are in depth-first order, about six levels deep; files are
     /// spread evenly.
-    pub fn draw(shape: &TreeShape, rng: &mut Rng) -> Plan {
+    pub fn draw(shape: &TreeShape, rng: &mut Rng) -> TreePlan {
         let dirs = shape.dirs.max(1);
         // From the last directory the walk goes up by the minimum of five draws.
         let mut path = vec![0];
@@ -96,7 +96,7 @@ impl Plan {
             let dir = (u64::from(i) * u64::from(dirs) / u64::from(shape.files)) as u32;
             (dir, shape.size(rng))
         });
-        Plan {
+        TreePlan {
             parents,
             files: files.collect(),
         }
@@ -117,7 +117,7 @@ mod shapes {
         let shape = TreeShape::kernel_sources();
         let seed = 7;
         println!("seed {seed}");
-        let plan = Plan::draw(&shape, &mut Rng::named(seed, "tree"));
+        let plan = TreePlan::draw(&shape, &mut Rng::named(seed, "tree"));
         assert_eq!(plan.files.len(), 24_000);
         assert_eq!(plan.parents.len(), 1_499);
         assert!(

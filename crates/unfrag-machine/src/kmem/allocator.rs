@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use unfrag_slab::formulas::{PAGE, fls, order_and_objects};
 use unfrag_slab::{Design, Rules};
 
-pub(super) enum State {
+pub(super) enum DesignState {
     Slab(slab::SlabCache),
     Slub(slub::SlubCache),
     Slqb(slqb::SlqbCache),
@@ -15,7 +15,7 @@ pub(super) enum State {
 
 pub(super) struct Cache {
     pub(super) common: Common,
-    pub(super) state: State,
+    pub(super) state: DesignState,
 }
 
 /// Size and counters of a cache.
@@ -106,11 +106,11 @@ impl Kmem {
         }
         let objects = self.objects_at(size, order);
         let state = match design {
-            Design::Slab => State::Slab(slab::SlabCache::new(size, self.cpus, objects)),
+            Design::Slab => DesignState::Slab(slab::SlabCache::new(size, self.cpus, objects)),
             Design::Slub => {
-                State::Slub(slub::SlubCache::new(size, objects, self.cpus, &self.rules))
+                DesignState::Slub(slub::SlubCache::new(size, objects, self.cpus, &self.rules))
             }
-            Design::Slqb => State::Slqb(slqb::SlqbCache::new(size, self.cpus)),
+            Design::Slqb => DesignState::Slqb(slqb::SlqbCache::new(size, self.cpus)),
         };
         self.caches.push(Cache {
             common: Common {
@@ -142,9 +142,9 @@ impl Kmem {
     pub fn take(&mut self, cpu: usize, cache: CacheId) -> Option<Obj> {
         let Cache { common, state } = &mut self.caches[usize::from(cache.0)];
         let s = match state {
-            State::Slab(c) => c.take(cpu, common, &mut self.arena),
-            State::Slub(c) => c.take(cpu, common, &mut self.arena),
-            State::Slqb(c) => c.take(cpu, common, &mut self.arena),
+            DesignState::Slab(c) => c.take(cpu, common, &mut self.arena),
+            DesignState::Slub(c) => c.take(cpu, common, &mut self.arena),
+            DesignState::Slqb(c) => c.take(cpu, common, &mut self.arena),
         }?;
         common.in_use += 1;
         NonZeroU32::new(s).map(Obj)
@@ -163,9 +163,9 @@ impl Kmem {
         common.in_use -= 1;
         let before = common.pages;
         match state {
-            State::Slab(c) => c.give(cpu, s, common, &mut self.arena),
-            State::Slub(c) => c.give(cpu, s, common, &mut self.arena),
-            State::Slqb(c) => c.give(cpu, s, common, &mut self.arena),
+            DesignState::Slab(c) => c.give(cpu, s, common, &mut self.arena),
+            DesignState::Slub(c) => c.give(cpu, s, common, &mut self.arena),
+            DesignState::Slqb(c) => c.give(cpu, s, common, &mut self.arena),
         }
         self.pages -= before - common.pages;
     }
@@ -208,9 +208,9 @@ impl Kmem {
         self.pages += 1 << order;
         let before = common.pages;
         match state {
-            State::Slab(c) => c.add(s, arena),
-            State::Slub(c) => c.add(cpu, s, common, arena),
-            State::Slqb(c) => c.add(cpu, s, arena),
+            DesignState::Slab(c) => c.add(s, arena),
+            DesignState::Slub(c) => c.add(cpu, s, common, arena),
+            DesignState::Slqb(c) => c.add(cpu, s, arena),
         }
         self.pages -= before - common.pages;
     }
@@ -220,9 +220,9 @@ impl Kmem {
         for Cache { common, state } in &mut self.caches {
             let before = common.pages;
             match state {
-                State::Slab(c) => c.reap(cpu, due, common, &mut self.arena),
-                State::Slub(_) => {}
-                State::Slqb(c) => {
+                DesignState::Slab(c) => c.reap(cpu, due, common, &mut self.arena),
+                DesignState::Slub(_) => {}
+                DesignState::Slqb(c) => {
                     if due.trim {
                         c.trim(cpu, common, &mut self.arena);
                     }
@@ -317,9 +317,9 @@ impl Kmem {
         }
         for (i, Cache { common: c, state }) in self.caches.iter().enumerate() {
             let held = match state {
-                State::Slab(s) => s.held(),
-                State::Slub(s) => s.held(),
-                State::Slqb(s) => s.held(),
+                DesignState::Slab(s) => s.held(),
+                DesignState::Slub(s) => s.held(),
+                DesignState::Slqb(s) => s.held(),
             };
             if c.in_use + free[i] + held != total[i] {
                 return Err(format!(

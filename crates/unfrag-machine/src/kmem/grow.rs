@@ -8,7 +8,7 @@ use unfrag_slab::{Design, FirstAttempt};
 
 /// How a cache grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct GrowthPlan {
     /// Order of its slabs.
     pub order: u8,
     /// Least order that holds an object; equal to `order` unless the design is SLUB.
@@ -33,10 +33,10 @@ impl Kmem {
     ///
     /// # Panics
     /// If there is no such cache.
-    pub fn plan(&self, cache: CacheId) -> Plan {
+    pub fn plan(&self, cache: CacheId) -> GrowthPlan {
         let c = &self.caches[usize::from(cache.0)].common;
         let slub = self.rules.design == Design::Slub;
-        Plan {
+        GrowthPlan {
             order: c.order,
             min_order: if slub { c.min_order } else { c.order },
             reclaimable: c.reclaimable,

@@ -5,7 +5,7 @@ use unfrag_slab::{Design, Rules};
 use crate::engine::Rng;
 use unfrag_slab::Due;
 
-/// Every design grows when it must, and nothing is lost over random work on four CPUs.
+/// Random work on four CPUs in every design: objects and pages are conserved.
 fn churn(design: Design, rules: Rules, seed: u64) {
     println!("{design}, seed {seed}");
     let mut rng = Rng::named(seed, "kmem");

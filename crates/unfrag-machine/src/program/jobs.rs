@@ -19,13 +19,13 @@ const STACK_USED: u32 = 3;
 const STACK: u32 = 64;
 
 impl Actor {
-    /// Forks a child that runs steps; `told` is called after its end, if the fork succeeded. The caller has to
+    /// Forks a child that runs steps; `on_end` is called after its end, if the fork succeeded. The caller has to
     /// touch its stack next.
     fn child(
         &mut self,
         cx: &mut Cx,
         steps: Steps,
-        told: impl FnOnce(&mut Cx) + 'static,
+        on_end: impl FnOnce(&mut Cx) + 'static,
     ) -> Result<TaskId, Fail> {
         let name = self.role.name.clone();
         let proc = cx.fork_process(self.proc, &name)?;
@@ -39,7 +39,7 @@ impl Actor {
         Ok(cx.spawn(spec, move |cx| {
             // The workload has counted the failure.
             let _ = Actor::live(cx, &workload, role, proc, rng, areas, &steps);
-            told(cx);
+            on_end(cx);
         }))
     }
 

@@ -11,7 +11,7 @@ use crate::input::{Mistake, ScenarioPart};
 use crate::kmem::caches::CacheKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of a scenario outside of its initial files and programs.
+/// KnownNames of a scenario outside of its initial files and programs.
 #[derive(Clone, Debug, Default)]
 pub struct Around {
     /// File systems of a machine.
@@ -25,7 +25,7 @@ pub struct Around {
 }
 
 /// The known names, by what they name.
-struct Names<'a> {
+struct KnownNames<'a> {
     trees: BTreeSet<&'a str>,
     files: BTreeSet<&'a str>,
     around: &'a Around,
@@ -49,7 +49,7 @@ pub fn check(
     fn keys<T>(map: &BTreeMap<String, T>) -> BTreeSet<&str> {
         map.keys().map(String::as_str).collect()
     }
-    let mut names = Names {
+    let mut names = KnownNames {
         trees: BTreeSet::new(),
         files: keys(&things.files),
         around,
@@ -120,7 +120,7 @@ fn fits(name: &str, known: &str) -> bool {
             .is_some_and(|k| !k.is_empty() && k.bytes().all(|b| b.is_ascii_digit()))
 }
 
-impl<'a> Names<'a> {
+impl<'a> KnownNames<'a> {
     /// Collects the names that steps create.
     fn made(&mut self, steps: &'a [Step]) {
         for step in steps {

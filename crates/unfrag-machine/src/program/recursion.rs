@@ -46,14 +46,14 @@ fn way_back(program: &str, step: &Step, programs: &BTreeMap<String, Steps>) -> O
     None
 }
 
-/// Calls `tell` for each program that a step starts.
-fn started(step: &Step, tell: &mut impl FnMut(&str)) {
+/// Calls `visit` for each program that a step starts.
+fn started(step: &Step, visit: &mut impl FnMut(&str)) {
     match step {
-        Step::Fork(f) => tell(&f.program),
-        Step::Parallel(p) => tell(&p.program),
+        Step::Fork(f) => visit(&f.program),
+        Step::Parallel(p) => visit(&p.program),
         _ => {}
     }
     for s in step.inner() {
-        started(s, tell);
+        started(s, visit);
     }
 }

@@ -380,7 +380,7 @@ fn unknown_names_are_reported_with_their_step() {
     assert!(tell("{ repeat = { times = 1, steps = [{ walk = \"y\" }] } }").contains("no tree `y`"));
     assert!(tell("{ kmalloc = { size = \"1 MiB\" } }").contains("1 B to 4 KiB"));
     assert!(tell("{ kmalloc = { cache = \"inodes\" } }").contains("no slab cache `inodes`"));
-    // What would do nothing if it were not known.
+    // Names that would do nothing if they were not checked.
     assert!(tell("{ touch = { area = \"hepa\" } }").contains("no area `hepa`"));
     assert!(tell("{ unmap = \"hepa\" }").contains("no area `hepa`"));
     assert!(tell("{ kfree = \"them\" }").contains("no kept object `them`"));
@@ -393,7 +393,7 @@ fn unknown_names_are_reported_with_their_step() {
     assert_eq!(tell("{ walk = \"src\" }"), "");
 }
 
-/// A shelf with one program.
+/// A source of profiles with one program.
 struct One(super::recorded::Behaviour);
 
 impl super::recorded::Profiles for One {
@@ -446,7 +446,7 @@ fn recorded_steps_reproduce_the_totals() {
     let half = run(
         "{ recorded = { profile = \"made\", program = \"cc1\", memory-percent = 50, cpu-percent = 200 } }",
     );
-    // Chance: with 400 processes the mean of their memory is within 12 % in 95 of 100 seeds.
+    // With 400 processes the mean of their memory is within 12 % for 95 of 100 seeds.
     let faults = |o: &Outcome| (o.counters["pgfault"] - none.counters["pgfault"]) / 400;
     assert!((247..315).contains(&faults(&all)), "{}", faults(&all));
     assert!((123..158).contains(&faults(&half)), "{}", faults(&half));

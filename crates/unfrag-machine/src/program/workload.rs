@@ -6,7 +6,7 @@ use super::spec::Steps;
 use crate::channels::PROGRAM;
 use crate::engine::Rng;
 use crate::error::Fail;
-use crate::fs::tree::{Plan, Tree};
+use crate::fs::tree::{Tree, TreePlan};
 use crate::fs::{FsId, NodeId, Store};
 use crate::input::Percent;
 use crate::input::{Mistake, ScenarioPart};
@@ -68,7 +68,7 @@ impl WorkloadState {
 pub struct Workload {
     pub(super) programs: BTreeMap<String, Steps>,
     pub(super) images: BTreeMap<String, Image>,
-    pub(super) plans: BTreeMap<String, Plan>,
+    pub(super) plans: BTreeMap<String, TreePlan>,
     pub(super) seed: u64,
     state: RefCell<WorkloadState>,
 }
@@ -94,7 +94,7 @@ impl Workload {
         for (name, spec) in &things.trees {
             // The tree belongs to the scenario, not the run: it has the same files for each seed.
             let mut rng = Rng::named(0, &format!("tree {name}"));
-            let plan = Plan::draw(&spec.shape(), &mut rng);
+            let plan = TreePlan::draw(&spec.shape(), &mut rng);
             if let Some(on) = &spec.on {
                 let tree = sim.lay_out(sim.checked_file_system(on), &plan);
                 let tree =

@@ -5,7 +5,7 @@
 //! - `source`: the text, for mistakes at its places. `toml_error`: the messages of the TOML reader.
 //!   `inheritance`: machines that inherit from others. `profiles`: recorded programs.
 //!   `check`: whether the file is consistent.
-//! - [`parse`]: a scenario that was read and checked: [`Scenario`].
+//! - [`reader`]: a scenario that was read and checked: [`Scenario`].
 //! - [`series`]: samples over time. [`run`]: the run and its outcome.
 //!
 //! Invariant: a [`Scenario`] has been checked: every name in it is known, every place fits.
@@ -16,8 +16,8 @@ pub mod file;
 mod inheritance;
 pub mod kernel;
 pub mod kernel_table;
-pub mod parse;
 mod profiles;
+pub mod reader;
 pub mod run;
 pub mod series;
 mod source;
@@ -30,6 +30,6 @@ pub use crate::input::{Bytes, Percent, Rate, ScenarioError, Time};
 pub use crate::kernel::mm::obstacles::{Held, Obstacles};
 pub use file::{File, Layout, Machine};
 pub use kernel::Kernel;
-pub use parse::Scenario;
+pub use reader::Scenario;
 pub use run::{Outcome, Progress, Run, TaskOutcome};
 pub use series::{MemoryByUse, Sample, ZoneSize};

@@ -4,7 +4,7 @@
 
 use super::file::{File, Machine, Priority};
 use super::kernel::Kernel;
-use super::parse::Scenario;
+use super::reader::Scenario;
 use super::series::{CpuUse, MemoryByUse, Sample, ZoneSize, cpu_use, kswapd_cpu, zones};
 use crate::alloc_failure::AllocFailures;
 use crate::engine::{Ended, Nanos, TaskTimes, digest};
@@ -194,15 +194,15 @@ fn start_tasks(
                 system_ns: 0,
                 iowait_ns: 0,
             });
-            let (at, told) = (entry.at.0, outcomes.clone());
+            let (at, results) = (entry.at.0, outcomes.clone());
             sim.spawn(spec, move |cx| {
                 if at > 0 {
                     cx.sleep(at);
                 }
-                told.borrow_mut()[index].started_ns = Some(cx.now());
+                results.borrow_mut()[index].started_ns = Some(cx.now());
                 let failed = Actor::perform(cx, &workload, role, &steps).err();
                 let (now, times) = (cx.now(), cx.times());
-                let done = &mut told.borrow_mut()[index];
+                let done = &mut results.borrow_mut()[index];
                 let TaskTimes {
                     user,
                     system,

@@ -41,7 +41,7 @@ fn user_time_is_spent_before_system_time() {
         let times = cx.times();
         assert_eq!((times.user, times.system), (3 * MS, 2 * MS));
     });
-    // Another one that takes turns with it, so that the piece is charged in parts.
+    // A second task shares the CPU, so that the piece is charged in parts.
     m.spawn(Spec::new("b"), |cx| cx.spend(9 * MS));
     for (at, user, system) in [(MS, MS, 0), (3 * MS, 3 * MS, 0)] {
         m.sim().at(at, move |sim| {

@@ -1,4 +1,4 @@
-//! Who gets how much of the CPUs.
+//! How the CPUs are shared.
 
 use super::{Log, config, free_machine};
 use crate::engine::{Channel, MS, Priority, SEC, Spec, TaskId, US};

@@ -56,7 +56,7 @@ fn interrupt_time_is_not_part_of_a_time_slice() {
     }
     m.sim()
         .interrupt(30 * US, |sim| sim.spend_interrupt(60 * US));
-    // The first turn: 30 µs, the interrupt, the other 70.
+    // The first slice: 30 µs, the interrupt, the other 70.
     m.run_to(160 * US - 1);
     assert_eq!(m.sim().switches(), 1);
     m.run_to(161 * US);

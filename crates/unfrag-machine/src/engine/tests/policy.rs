@@ -1,12 +1,12 @@
-//! How the rules of each era share a CPU.
+//! The scheduling policies of each era.
 
 use super::{Log, free_config};
 use crate::engine::{Fair, MS, Nanos, Policy, SEC, Spec, TaskId, US};
 use crate::kernel::Engine;
 
-fn machine(turns: Policy) -> Engine {
+fn machine(policy: Policy) -> Engine {
     let mut config = free_config(1);
-    config.sched.policy = turns;
+    config.sched.policy = policy;
     Engine::new(&config).unwrap()
 }
 
@@ -26,7 +26,7 @@ fn hog(m: &mut Engine, nice: i8) -> TaskId {
     })
 }
 
-/// Sleeps and uses some time, again and again, and tells how late it got its CPU.
+/// A task that sleeps and uses some time repeatedly, and notes how late it got its CPU.
 fn sleeper(m: &mut Engine, sleep: Nanos, use_up: Nanos) -> Log {
     let log = Log::default();
     let told = log.clone();
@@ -42,7 +42,7 @@ fn sleeper(m: &mut Engine, sleep: Nanos, use_up: Nanos) -> Log {
     log
 }
 
-/// The `q`th percent of the times told after the first ten.
+/// The `q`th percentile of the noted times after the first ten.
 fn late(log: &Log, q: usize) -> Nanos {
     let mut times: Vec<_> = log.taken().iter().skip(10).map(|l| l.0).collect();
     assert!(times.len() > 20, "{times:?}");
@@ -79,7 +79,7 @@ fn sleeper_preempts_under_the_fair_policy() {
     let slept = sleeper(&mut m, 50 * MS, 100 * US);
     m.run(10 * SEC);
     assert!(late(&slept, 100) <= 200 * US);
-    // Without preemption on wakeup: up to a turn.
+    // Without preemption on wakeup: up to a time slice.
     let mut m = machine(Policy::Fair(Fair::rounds(7 * MS)));
     hog(&mut m, 0);
     hog(&mut m, 0);

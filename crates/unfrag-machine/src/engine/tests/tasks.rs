@@ -1,4 +1,4 @@
-//! Tasks: birth, death, waiting, order.
+//! Tasks: start, end, waiting, order.
 
 use super::{Log, config, free_machine};
 use crate::engine::{Channel, Ended, MS, Nanos, Priority, Rng, SEC, Spec, US, Waited};
@@ -46,7 +46,7 @@ fn join_waits_until_the_end() {
         });
         cx.join(child);
         assert_eq!(cx.now(), 3 * MS);
-        // The slot has a new task now; the old name does not mean it.
+        // The slot has a new task; the old id does not refer to it.
         let other = cx.spawn(Spec::new("other"), |cx| {
             cx.sleep(MS);
         });
@@ -89,7 +89,7 @@ fn a_kill_ends_sleeps_and_killable_waits_only() {
     assert_eq!(m.run(SEC), Ended::Finished);
     let order = [(MS, "woken"), (8 * MS, "waited"), (8 * MS, "did not")];
     assert_eq!(log.taken(), order);
-    // Nobody is there any more.
+    // The waiters are gone.
     m.sim().kill(victim);
     assert!(!m.sim().is_killed(victim));
 }
@@ -146,7 +146,7 @@ fn panic_of_a_task_propagates() {
     m.run(SEC);
 }
 
-/// A bit of everything; digest and end time.
+/// Runs a mix of operations; returns digest and end time.
 fn mixed(seed: u64, piece: Nanos) -> (u64, Nanos, u64) {
     let mut m = Engine::new(&config(3)).unwrap();
     for i in 0..12u64 {

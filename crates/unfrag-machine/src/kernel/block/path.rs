@@ -3,7 +3,7 @@
 //! Invariant: a bio that was submitted is on exactly one list or in service until its end.
 
 use crate::block::bio::{Flight, SYNC};
-use crate::block::queue::{Added, Next};
+use crate::block::queue::{Added, NextRequest};
 use crate::block::{Bio, Dir, Done, IoError, PAGE_SECTORS};
 use crate::channels::{BIO, congestion_channel, request_channel};
 use crate::engine::{Channel, DeviceTimer, EventKind, TaskId, Waited};
@@ -90,9 +90,9 @@ impl World {
         let disk = &mut self.block.disks[usize::from(d)];
         debug_assert!(disk.serving.is_none());
         let id = match disk.queue.next(now) {
-            Next::Serve(id) => id,
-            Next::Nothing => return,
-            Next::Wait(until) => {
+            NextRequest::Serve(id) => id,
+            NextRequest::Nothing => return,
+            NextRequest::Wait(until) => {
                 if disk.idle_until != Some(until) {
                     disk.idle_until = Some(until);
                     let idle_end = DeviceTimer::IdleEnd(d);

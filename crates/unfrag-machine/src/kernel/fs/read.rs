@@ -17,7 +17,7 @@ use crate::mm::object::{Entry, PageLocation};
 use unfrag::Pfn;
 
 /// Why a run of reads stopped.
-enum Stop {
+enum ReadStop {
     Done,
     Pause,
     Miss(u32),
@@ -29,7 +29,7 @@ enum Stop {
 
 impl Sim {
     /// Reads pages that are in the cache, from `*at` on.
-    fn read_run(&mut self, object: ObjectId, at: &mut u32, end: u32) -> Stop {
+    fn read_run(&mut self, object: ObjectId, at: &mut u32, end: u32) -> ReadStop {
         let (lookup, copy) = {
             let c = &self.kernel_ref().config.costs;
             (c.page_lookup, c.read_page)
@@ -43,31 +43,31 @@ impl Sim {
                 self.prefetch_next(entries, i);
                 let pfn = match entry.at() {
                     PageLocation::Frame(pfn) => pfn,
-                    PageLocation::Absent => return Stop::Miss(*at),
-                    PageLocation::Slot(_) => return Stop::Swapped(*at),
+                    PageLocation::Absent => return ReadStop::Miss(*at),
+                    PageLocation::Slot(_) => return ReadStop::Swapped(*at),
                 };
                 if self.is_locked(pfn) {
-                    return Stop::Locked(pfn);
+                    return ReadStop::Locked(pfn);
                 }
                 let kernel = self.kernel();
                 let info = kernel.frames.get_mut(pfn);
                 if info.bits.contains(FrameFlags::ERROR) {
-                    return Stop::Error(*at);
+                    return ReadStop::Error(*at);
                 }
                 if info.bits.contains(FrameFlags::READAHEAD) {
                     info.bits -= FrameFlags::READAHEAD;
-                    return Stop::Marker;
+                    return ReadStop::Marker;
                 }
                 kernel.owed += lookup + copy;
                 let pause = kernel.owed >= BATCH;
                 self.manager().pages().mark_accessed(pfn);
                 *at += 1;
                 if pause {
-                    return Stop::Pause;
+                    return ReadStop::Pause;
                 }
             }
         }
-        Stop::Done
+        ReadStop::Done
     }
 
     /// Place of a page of an object: file system, block, and number of contiguous pages from there on. `None`
@@ -156,15 +156,15 @@ impl Cx<'_> {
                 return Err(Fail::Killed);
             }
             match stop {
-                Stop::Done => break,
-                Stop::Pause => self.pay(),
-                Stop::Miss(i) => {
+                ReadStop::Done => break,
+                ReadStop::Pause => self.pay(),
+                ReadStop::Miss(i) => {
                     let (start, size) = ra.miss(i);
                     // The last page of the first half asks for the next window.
                     let marker = (size > 1).then_some(start + size / 2);
                     self.read_window(who, object, start, size.min(pages - start), marker)?;
                 }
-                Stop::Marker => {
+                ReadStop::Marker => {
                     let (start, size) = ra.marker();
                     if start < pages {
                         let marker = Some(start);
@@ -173,12 +173,12 @@ impl Cx<'_> {
                             self.read_window(who, object, start, size.min(pages - start), marker);
                     }
                 }
-                Stop::Locked(pfn) => self.wait_for_read(pfn),
-                Stop::Error(i) => {
+                ReadStop::Locked(pfn) => self.wait_for_read(pfn),
+                ReadStop::Error(i) => {
                     self.with(|sim| sim.remove_from_cache(object, i));
                     return Err(Fail::Io);
                 }
-                Stop::Swapped(i) => {
+                ReadStop::Swapped(i) => {
                     self.shmem_page(who, object, i, CACHE_PAGE)?;
                 }
             }

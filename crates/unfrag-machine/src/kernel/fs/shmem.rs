@@ -13,7 +13,7 @@ use unfrag::reclaim::PageFlags;
 use unfrag::{Gfp, Pfn};
 
 /// What a page of tmpfs needs before it can be used.
-enum Need {
+enum ShmemNeed {
     Ready(Pfn),
     Page,
     Transfer(Pfn),
@@ -22,30 +22,30 @@ enum Need {
 }
 
 impl Sim {
-    fn shmem_step(&mut self, object: ObjectId, index: u32, spare: &mut Option<Pfn>) -> Need {
+    fn shmem_step(&mut self, object: ObjectId, index: u32, spare: &mut Option<Pfn>) -> ShmemNeed {
         match self.kernel_ref().at(object, index) {
-            PageLocation::Frame(pfn) if self.is_locked(pfn) => Need::Transfer(pfn),
+            PageLocation::Frame(pfn) if self.is_locked(pfn) => ShmemNeed::Transfer(pfn),
             PageLocation::Frame(pfn) => {
                 self.manager().pages().mark_accessed(pfn);
-                Need::Ready(pfn)
+                ShmemNeed::Ready(pfn)
             }
             PageLocation::Absent => match spare.take() {
                 Some(pfn) => {
                     self.add_to_cache(object, index, pfn, false);
                     self.manager().pages().set(pfn, PageFlags::DIRTY);
-                    Need::Ready(pfn)
+                    ShmemNeed::Ready(pfn)
                 }
-                None => Need::Page,
+                None => ShmemNeed::Page,
             },
             PageLocation::Slot(slot) => {
                 match self.kernel_ref().swap.as_ref().and_then(|s| s.cached(slot)) {
-                    Some(pfn) if self.is_locked(pfn) => Need::Transfer(pfn),
-                    Some(pfn) if self.has_error(pfn) => Need::Failed,
+                    Some(pfn) if self.is_locked(pfn) => ShmemNeed::Transfer(pfn),
+                    Some(pfn) if self.has_error(pfn) => ShmemNeed::Failed,
                     Some(pfn) => {
                         self.shmem_claim(object, index, slot, pfn);
-                        Need::Ready(pfn)
+                        ShmemNeed::Ready(pfn)
                     }
-                    None => Need::SwapIn(slot),
+                    None => ShmemNeed::SwapIn(slot),
                 }
             }
         }
@@ -68,14 +68,14 @@ impl Cx<'_> {
         let mut spare = None;
         let got = loop {
             match self.with(|sim| sim.shmem_step(object, index, &mut spare)) {
-                Need::Ready(pfn) => break Ok(pfn),
-                Need::Failed => break Err(Fail::Io),
-                Need::Page => match self.alloc_pages(who, 0, gfp) {
+                ShmemNeed::Ready(pfn) => break Ok(pfn),
+                ShmemNeed::Failed => break Err(Fail::Io),
+                ShmemNeed::Page => match self.alloc_pages(who, 0, gfp) {
                     Ok(pfn) => spare = Some(pfn),
                     Err(e) => break Err(e),
                 },
-                Need::Transfer(pfn) => self.wait_for_read(pfn),
-                Need::SwapIn(slot) => {
+                ShmemNeed::Transfer(pfn) => self.wait_for_read(pfn),
+                ShmemNeed::SwapIn(slot) => {
                     if let Err(e) = self.swap_in(who, slot, gfp) {
                         break Err(e);
                     }

@@ -1,7 +1,7 @@
 use crate::block::{DeviceId, Fault};
 use crate::engine::{Rng, SEC, Spec};
 use crate::error::Fail;
-use crate::fs::tree::{Plan, Tree, TreeShape};
+use crate::fs::tree::{Tree, TreePlan, TreeShape};
 use crate::fs::{FsConfig, FsId, FsKind, NodeId, Readahead, Store};
 use crate::kernel::mm::Who;
 use crate::kernel::{Cx, Engine};
@@ -65,8 +65,8 @@ fn shape(dirs: u32, files: u32) -> TreeShape {
     }
 }
 
-fn plan(dirs: u32, files: u32) -> Plan {
-    Plan::draw(&shape(dirs, files), &mut Rng::named(1, "tree"))
+fn plan(dirs: u32, files: u32) -> TreePlan {
+    TreePlan::draw(&shape(dirs, files), &mut Rng::named(1, "tree"))
 }
 
 const WHO: Who = Who::KERNEL;
@@ -249,8 +249,8 @@ fn nothing_is_read_from_beyond_the_end_of_a_file() {
     finish(&mut e, 3600);
 }
 
-/// Touches the first 100 pages of a file that is in memory by way of a mapping, twice, then every fifth of
-/// the next 100; the faults of the first round, and of the last.
+/// Maps a cached file and touches its first 100 pages twice, then every fifth of the next 100. Returns the
+/// faults of the first and the last round.
 fn mapped(kernel: &str) -> (u64, u64) {
     let mut e = machine(kernel, 64 << 8);
     let fs = mount(&mut e, FsKind::Ext2);
@@ -314,7 +314,7 @@ fn tmpfs_swaps_out_and_in() {
         });
         cx.remove_node(WHO, file);
         cx.with(|sim| sim.unpin(file));
-        // What is being written stays until that ends.
+        // Pages under writeback stay until it ends.
         cx.sleep(SEC);
     });
     finish(&mut e, 3600);
@@ -325,8 +325,8 @@ fn tmpfs_swaps_out_and_in() {
     assert_eq!(e.sim().kernel().swap.as_ref().unwrap().used(), 0);
 }
 
-/// Pages of a tmpfs file that reclaim meets for the first time, once memory is full of them: how many of
-/// them are in the swap cache, and how many were written.
+/// Fills memory with pages of a tmpfs file until reclaim scans them once. Returns how many are in the swap
+/// cache, and how many were written.
 fn met_once(second_round: bool) -> (u64, u64) {
     let mut config = machine_config("2.6.30", 16 << 8, 1);
     add_disk(&mut config, 8);
@@ -382,7 +382,7 @@ fn loop_over_tmpfs_keeps_data_twice() {
             a.shmem >= a.file && a.file >= plan(10, 300).pages(),
             "{a:?}"
         );
-        // All out of memory but the image: everything is read again through the device.
+        // Only the image stays in memory: everything is read again through the device.
         cx.with(|sim| {
             for &f in &tree.files {
                 assert!(sim.invalidate(f));
@@ -475,7 +475,7 @@ fn failing_disk_is_reported_and_nothing_leaks() {
             sim.world().block.inject(DeviceId(0), window);
         });
         cx.sleep(45 * SEC);
-        // Kept dirty while the disk refused, written since.
+        // Dirty while the disk failed, written afterwards.
         cx.sync_all();
         let d = cx.with(|sim| sim.kernel().vfs.dirty);
         assert_eq!((d.nr_dirty, d.nr_writeback), (0, 0));

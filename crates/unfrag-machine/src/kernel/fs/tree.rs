@@ -1,7 +1,7 @@
 //! Trees of files: laid out before the run, created, read, copied, walked and deleted.
 
 use crate::error::Fail;
-use crate::fs::tree::{Plan, Tree};
+use crate::fs::tree::{Tree, TreePlan};
 use crate::fs::{FsId, NodeId, Readahead, Store};
 use crate::kernel::mm::Who;
 use crate::kernel::{Cx, Sim};
@@ -13,7 +13,7 @@ impl Sim {
     ///
     /// # Errors
     /// [`Fail::NoSpace`].
-    pub fn lay_out(&mut self, fs: FsId, plan: &Plan) -> Result<Tree, Fail> {
+    pub fn lay_out(&mut self, fs: FsId, plan: &TreePlan) -> Result<Tree, Fail> {
         let root = self.root(fs);
         if !self.is_on_disk(fs) {
             return Err(Fail::NoSpace);
@@ -63,7 +63,7 @@ impl Cx<'_> {
         &mut self,
         who: Who,
         parent: NodeId,
-        plan: &Plan,
+        plan: &TreePlan,
         compute: u64,
         tree: &mut Tree,
         mut source: impl FnMut(&mut Self, u64) -> Result<(), Fail>,

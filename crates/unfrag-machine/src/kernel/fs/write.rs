@@ -23,7 +23,7 @@ const LONGEST_PAUSE: Nanos = 100_000_000;
 
 /// Why a run of writes stopped.
 #[expect(clippy::large_enum_variant, reason = "lives on the stack of its task")]
-enum Stop {
+enum WriteStop {
     Done,
     Pause,
     Locked(Pfn),
@@ -43,19 +43,21 @@ impl Sim {
         at: &mut u32,
         end: u32,
         spare: &mut Option<Pfn>,
-    ) -> Stop {
+    ) -> WriteStop {
         let cost = self.kernel_ref().config.costs.write_page;
         while *at < end {
             let pfn = match self.kernel_ref().at(object, *at) {
-                PageLocation::Frame(pfn) if self.is_locked(pfn) => return Stop::Locked(pfn),
+                PageLocation::Frame(pfn) if self.is_locked(pfn) => return WriteStop::Locked(pfn),
                 PageLocation::Frame(pfn) => pfn,
                 _ => {
                     let pfn = match spare.take() {
                         Some(pfn) => pfn,
                         None => match self.begin(who, 0, CACHE_PAGE | Gfp::WRITE) {
                             Ok(Begun::Got(pfn)) => pfn,
-                            Ok(Begun::Allocation(allocation)) => return Stop::Wait(allocation),
-                            Err(_) => return Stop::NoMemory,
+                            Ok(Begun::Allocation(allocation)) => {
+                                return WriteStop::Wait(allocation);
+                            }
+                            Err(_) => return WriteStop::NoMemory,
                         },
                     };
                     self.add_to_cache(object, *at, pfn, false);
@@ -64,17 +66,17 @@ impl Sim {
             };
             self.kernel().frames.get_mut(pfn).bits -= FrameFlags::ERROR;
             if !self.attach_buffers(pfn) {
-                return Stop::Buffers;
+                return WriteStop::Buffers;
             }
             self.manager().pages().mark_accessed(pfn);
             self.set_dirty(object, *at, pfn);
             self.kernel().owe(cost);
             *at += 1;
             if self.kernel_ref().owed >= BATCH {
-                return Stop::Pause;
+                return WriteStop::Pause;
             }
         }
-        Stop::Done
+        WriteStop::Done
     }
 }
 
@@ -136,19 +138,19 @@ impl Cx<'_> {
                 break Err(Fail::Killed);
             }
             match stop {
-                Stop::Done => break Ok(()),
-                Stop::Pause => {}
-                Stop::Locked(pfn) => self.wait_for_read(pfn),
-                Stop::Buffers => {
+                WriteStop::Done => break Ok(()),
+                WriteStop::Pause => {}
+                WriteStop::Locked(pfn) => self.wait_for_read(pfn),
+                WriteStop::Buffers => {
                     if let Err(e) = self.warm_buffers(who) {
                         break Err(e);
                     }
                 }
-                Stop::Wait(allocation) => match self.finish(who, allocation) {
+                WriteStop::Wait(allocation) => match self.finish(who, allocation) {
                     Ok(pfn) => spare = Some(pfn),
                     Err(e) => break Err(e),
                 },
-                Stop::NoMemory => break Err(Fail::NoMemory),
+                WriteStop::NoMemory => break Err(Fail::NoMemory),
             }
         };
         if let Some(pfn) = spare {

@@ -13,7 +13,7 @@ use unfrag::reclaim::PageFlags;
 use unfrag::{Gfp, Pfn};
 
 /// What a fault needs before it can go on.
-enum Need {
+enum FaultNeed {
     Nothing,
     /// A page table.
     Table,
@@ -65,13 +65,13 @@ impl Sim {
         index: u32,
         write: bool,
         spare: &mut Option<Pfn>,
-    ) -> Need {
+    ) -> FaultNeed {
         let p = self.kernel_ref().procs.get(who);
         let Some(a) = p.area(area) else {
-            return Need::Nothing;
+            return FaultNeed::Nothing;
         };
         if !self.kernel_ref().has_table(who, area, index) {
-            return Need::Table;
+            return FaultNeed::Table;
         }
         let (object, anon) = (a.object, matches!(a.backing, Backing::Anon));
         let entry = self.kernel_ref().objects.get(object).get(index);
@@ -79,40 +79,40 @@ impl Sim {
             PageLocation::Absent if anon => match spare.take() {
                 Some(pfn) => {
                     self.map_new(who, object, index, &[pfn]);
-                    Need::Nothing
+                    FaultNeed::Nothing
                 }
-                None => Need::Page(NEW_PAGE),
+                None => FaultNeed::Page(NEW_PAGE),
             },
-            PageLocation::Absent => Need::Read(index),
+            PageLocation::Absent => FaultNeed::Read(index),
             PageLocation::Slot(slot) => {
                 let cached = self.kernel_ref().swap.as_ref().and_then(|s| s.cached(slot));
                 match cached {
-                    Some(pfn) if self.is_locked(pfn) => Need::Transfer(pfn),
-                    Some(pfn) if self.has_error(pfn) => Need::Failed,
+                    Some(pfn) if self.is_locked(pfn) => FaultNeed::Transfer(pfn),
+                    Some(pfn) if self.has_error(pfn) => FaultNeed::Failed,
                     Some(pfn) if anon => {
                         self.map_swapped(who, area, index, slot, pfn, write);
                         if write {
                             return self.fault_step(who, area, index, write, spare);
                         }
-                        Need::Nothing
+                        FaultNeed::Nothing
                     }
                     Some(pfn) => {
                         self.shmem_claim(object, index, slot, pfn);
                         self.fault_step(who, area, index, write, spare)
                     }
-                    None => Need::SwapIn(slot),
+                    None => FaultNeed::SwapIn(slot),
                 }
             }
             PageLocation::Frame(pfn) if anon => {
                 self.write_fault(who, area, index, pfn, write, spare)
             }
-            PageLocation::Frame(pfn) if self.is_locked(pfn) => Need::Transfer(pfn),
-            PageLocation::Frame(pfn) if self.has_error(pfn) => Need::Failed,
+            PageLocation::Frame(pfn) if self.is_locked(pfn) => FaultNeed::Transfer(pfn),
+            PageLocation::Frame(pfn) if self.has_error(pfn) => FaultNeed::Failed,
             PageLocation::Frame(_) => {
                 if let Some(mut area) = self.file_area(who, area) {
                     area.map(index);
                 }
-                Need::Nothing
+                FaultNeed::Nothing
             }
         }
     }
@@ -142,10 +142,10 @@ impl Sim {
         pfn: Pfn,
         write: bool,
         spare: &mut Option<Pfn>,
-    ) -> Need {
+    ) -> FaultNeed {
         let kernel = self.kernel();
         let Some(object) = kernel.procs.get(who).area(area).map(|a| a.object) else {
-            return Need::Nothing;
+            return FaultNeed::Nothing;
         };
         let o = kernel.objects.get_mut(object);
         let mut hit = PageFlags::YOUNG;
@@ -156,10 +156,10 @@ impl Sim {
                 .is_some_and(|s| kernel.swap.as_ref().is_some_and(|w| w.count(s) > 0));
             if info.maps > 1 || in_swap {
                 let Some(copy) = spare.take() else {
-                    return Need::Page(USER_PAGE);
+                    return FaultNeed::Page(USER_PAGE);
                 };
                 self.copy_on_write(who, object, index, pfn, copy);
-                return Need::Nothing;
+                return FaultNeed::Nothing;
             }
             o.unprotect(index);
             kernel.owed += kernel.config.costs.minor_fault;
@@ -170,7 +170,7 @@ impl Sim {
             hit |= PageFlags::DIRTY;
         }
         self.manager().pages().set(pfn, hit);
-        Need::Nothing
+        FaultNeed::Nothing
     }
 
     /// Frees the slot of a page if no entry refers to it, unless the page is being written.
@@ -260,7 +260,7 @@ impl Cx<'_> {
         let mut result = Ok(());
         loop {
             match self.with(|sim| sim.fault_step(proc, area, index, write, &mut spare)) {
-                Need::Nothing => break,
+                FaultNeed::Nothing => break,
                 need => {
                     if let Err(e) = self.meet_fault(who, proc, area, need, index, &mut spare) {
                         result = Err(e);
@@ -281,24 +281,24 @@ impl Cx<'_> {
         who: Who,
         proc: ProcId,
         area: u16,
-        need: Need,
+        need: FaultNeed,
         index: u32,
         spare: &mut Option<Pfn>,
     ) -> Result<(), Fail> {
         match need {
-            Need::Nothing => Ok(()),
-            Need::Failed => Err(Fail::Io),
-            Need::Table => {
+            FaultNeed::Nothing => Ok(()),
+            FaultNeed::Failed => Err(Fail::Io),
+            FaultNeed::Table => {
                 let gfp = self.with(|sim| sim.kernel_ref().config.table_gfp());
                 let pfn = self.alloc_pages(who, 0, gfp)?;
                 self.with(|sim| sim.add_table(proc, area, index, pfn));
                 Ok(())
             }
-            Need::Page(gfp) => {
+            FaultNeed::Page(gfp) => {
                 *spare = Some(self.alloc_pages(who, 0, gfp)?);
                 Ok(())
             }
-            Need::Transfer(pfn) => {
+            FaultNeed::Transfer(pfn) => {
                 self.wait_for_read(pfn);
                 if self.killed() {
                     Err(Fail::Killed)
@@ -306,11 +306,11 @@ impl Cx<'_> {
                     Ok(())
                 }
             }
-            Need::SwapIn(slot) => {
+            FaultNeed::SwapIn(slot) => {
                 self.with(|sim| sim.kernel().counters.pgmajfault += 1);
                 self.swap_in(who, slot, USER_PAGE)
             }
-            Need::Read(index) => {
+            FaultNeed::Read(index) => {
                 self.with(|sim| sim.kernel().counters.pgmajfault += 1);
                 let node = self.with(|sim| sim.kernel_ref().mapped_node(proc, area));
                 match node {

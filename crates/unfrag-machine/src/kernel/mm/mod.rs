@@ -6,13 +6,13 @@
 //! - `evict`: what the core's reclaim asks of owners. `kswapd`: the daemon. `oom`: the OOM killer.
 //! - `bios`: the objects that transfers hold. `crypt_pages`: pages of encrypting layers.
 //! - `prefetch`: records of pages, fetched before they are used.
-//! - [`check`]: every frame accounted for. [`obstacles`]: what prevents large blocks.
+//! - [`account`]: every frame accounted for. [`obstacles`]: what prevents large blocks.
 
+pub mod account;
 pub mod alloc;
 mod areas;
 mod bios;
 pub(crate) mod caller;
-pub mod check;
 mod crypt_pages;
 mod evict;
 mod fault;

@@ -25,7 +25,7 @@ fn machine(kernel: &str, frames: u64, swap: u32) -> Engine {
     engine
 }
 
-/// A process runs `body`, and ends.
+/// Runs `body` in a process, and ends the process.
 fn program(
     engine: &mut Engine,
     name: &str,
@@ -65,7 +65,7 @@ fn touched_memory_lives_until_exit() {
     assert!(e.sim().free_and_total().0 + 64 > free);
 }
 
-/// Three processes touch more memory than there is, in runs of `len` pages, and end: what became of the machine.
+/// The state of the machine after three processes touched more memory than there is, in runs of `len` pages.
 fn touched_in_runs(kernel: &str, each: Nanos, len: usize) -> (u64, Nanos, String) {
     let mut e = machine(kernel, 24 << 8, 32 << 8);
     for i in 0..3 {
@@ -117,7 +117,7 @@ fn a_fork_shares_pages_until_one_side_writes() {
             (100, 400)
         );
         cx.touch(p, a, &mut once(50..150), true, 0).unwrap();
-        // Those that the child has left are the parent's own again: no copy.
+        // Pages that the child has replaced belong to the parent alone: no copy.
         assert_eq!(cx.with(|sim| sim.kernel().counters.cow_copies), 150);
         cx.destroy_process(child);
         cx.with(|sim| sim.check(0).unwrap());
@@ -144,7 +144,7 @@ fn swapping(kernel: &str, mib: u32) -> VmCounters {
             }
         })
     });
-    // What they left to be written is written.
+    // The rest is written back.
     e.spawn(Spec::new("last"), move |cx| {
         swappers.into_iter().for_each(|t| cx.join(t));
         cx.sleep(10 * SEC);
@@ -260,7 +260,7 @@ fn pressure_on_a_node_wakes_its_kswapd_and_takes_its_pages() {
             let pages = NODE as u32 / 2;
             let a = heap(cx, p, pages);
             cx.touch(p, a, &mut once(0..pages), true, 100).unwrap();
-            // What the kernel wants of this node alone does not fit beside that.
+            // Requests for this node alone do not fit beside that.
             let gfp = Gfp::KERNEL | Gfp::THISNODE;
             let held: Vec<Pfn> = (0..NODE / 2)
                 .map(|_| {

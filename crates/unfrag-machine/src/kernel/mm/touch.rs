@@ -19,7 +19,7 @@ use unfrag::page_alloc::{Allocation, Begun};
 use unfrag::reclaim::PageFlags;
 
 /// How touches stopped.
-enum Stop {
+enum TouchStop {
     /// All pages were touched.
     Done,
     /// One piece of work is done; continue.
@@ -31,7 +31,7 @@ enum Stop {
 }
 
 /// How a process touches pages of an area.
-struct Touch {
+struct TouchRun {
     who: ProcId,
     area: u16,
     write: bool,
@@ -41,7 +41,7 @@ struct Touch {
     user: Nanos,
     /// The rest of the present run of pages.
     rest: Range<u32>,
-    /// Set with [`Stop::Wait`]. It is kept apart because it is large and rare.
+    /// Set with [`TouchStop::Wait`]. It is kept apart because it is large and rare.
     allocation: Option<Allocation>,
 }
 
@@ -57,7 +57,7 @@ fn hit(write: bool) -> PageFlags {
 /// Runs of consecutive pages, in the order in which they are touched.
 pub type Runs<'a> = dyn Iterator<Item = Range<u32>> + 'a;
 
-impl Touch {
+impl TouchRun {
     /// The next page.
     #[inline]
     fn next(&mut self, runs: &mut Runs) -> Option<u32> {
@@ -70,22 +70,22 @@ impl Touch {
 
 impl Sim {
     /// Touches pages until one has to wait or one piece of work is done.
-    fn touch_run(&mut self, t: &mut Touch, runs: &mut Runs) -> Stop {
+    fn touch_run(&mut self, t: &mut TouchRun, runs: &mut Runs) -> TouchStop {
         let (who, area) = (t.who, t.area);
         if let Some(mut file) = self.file_area(who, area) {
             while let Some(i) = t.next(runs) {
                 t.user += t.each;
                 if !file.touch(i) {
-                    return Stop::Fault(i);
+                    return TouchStop::Fault(i);
                 }
                 if t.user + *file.owed >= BATCH {
-                    return Stop::Pause;
+                    return TouchStop::Pause;
                 }
             }
-            return Stop::Done;
+            return TouchStop::Done;
         }
         let Some(a) = self.kernel_ref().procs.get(who).area(area) else {
-            return Stop::Done;
+            return TouchStop::Done;
         };
         let object = a.object;
         let hit = hit(t.write);
@@ -103,31 +103,31 @@ impl Sim {
                         tabled = self.kernel_ref().tabled(who, area, i);
                     }
                     if tabled.is_empty() {
-                        return Stop::Fault(i);
+                        return TouchStop::Fault(i);
                     }
                     if !self.map_listed(t, object, i, tabled.end) {
                         match self.begin(Who::process(who), 0, NEW_PAGE) {
                             Ok(Begun::Got(pfn)) => self.map_new(who, object, i, &[pfn]),
                             Ok(Begun::Allocation(allocation)) => {
                                 t.allocation = Some(allocation);
-                                return Stop::Wait(i);
+                                return TouchStop::Wait(i);
                             }
-                            Err(_) => return Stop::Fault(i),
+                            Err(_) => return TouchStop::Fault(i),
                         }
                     }
                 }
-                _ => return Stop::Fault(i),
+                _ => return TouchStop::Fault(i),
             }
             if t.user + self.kernel_ref().owed >= BATCH {
-                return Stop::Pause;
+                return TouchStop::Pause;
             }
         }
-        Stop::Done
+        TouchStop::Done
     }
 
     /// Maps new pages at `first` and at the absent pages after it in its run. It is limited by the pages on
     /// this CPU's list, the page table, and the size of one piece of work. False if the list is empty.
-    fn map_listed(&mut self, t: &mut Touch, object: ObjectId, first: u32, tabled: u32) -> bool {
+    fn map_listed(&mut self, t: &mut TouchRun, object: ObjectId, first: u32, tabled: u32) -> bool {
         let kernel = self.kernel_ref();
         let costs = &kernel.config.costs;
         // Cost of allocating, zeroing and mapping a page.
@@ -210,7 +210,7 @@ impl Cx<'_> {
         write: bool,
         each: Nanos,
     ) -> Result<(), Fail> {
-        let mut t = Touch {
+        let mut t = TouchRun {
             who,
             area,
             write,
@@ -226,10 +226,10 @@ impl Cx<'_> {
                 return Err(Fail::Killed);
             }
             match stop {
-                Stop::Done => return Ok(()),
-                Stop::Pause => {}
-                Stop::Fault(i) => self.fault(who, area, i, write, None)?,
-                Stop::Wait(i) => {
+                TouchStop::Done => return Ok(()),
+                TouchStop::Pause => {}
+                TouchStop::Fault(i) => self.fault(who, area, i, write, None)?,
+                TouchStop::Wait(i) => {
                     let allocation = t.allocation.take();
                     let spare = allocation.and_then(|a| self.try_to_finish(Who::process(who), a));
                     self.fault(who, area, i, write, spare)?;

@@ -10,7 +10,7 @@
 
 mod pair;
 
-use super::allocator::State;
+use super::allocator::DesignState;
 use crate::engine::Rng;
 use pair::*;
 use unfrag_slab::{Design, Rules};
@@ -18,7 +18,7 @@ use unfrag_slab::{Design, Rules};
 #[test]
 fn allocation_alone_makes_equal_slabs() {
     // In SLAB on several CPUs with slabs of at most 16 objects: see
-    // `differs_slab_fills_an_array_that_nobody_used_beyond_16_after_its_cache_grew`.
+    // `slab_refill_of_an_idle_array_differs`.
     every(|rules, cpus, seed| {
         for design in Design::ALL {
             println!("{design}, {cpus} CPUs, seed {seed}, {rules:?}");
@@ -57,14 +57,14 @@ fn slub_of_2_6_28_is_equal_slab_by_slab() {
 fn modern_slub_is_equal_with_few_partial_slabs() {
     // Which of a CPU's partial slabs comes first on the node's list when all of them go there is not
     // specified: here the oldest, there the youngest. From then on the two hand out objects of
-    // different slabs, so a run ends there; `the_two_stay_near_each_other` goes on.
+    // different slabs, so a run ends there; `totals_stay_close` goes on.
     let mut compared = 0;
     for seed in 0..8 {
         for cpus in [1, 2, 4] {
             println!("{cpus} CPUs, seed {seed}");
             let mut rng = Rng::named(seed, "slub 6.x");
             let tight = seed % 2 == 1;
-            // No slab of one object: `differs_modern_slub_keeps_a_slab_of_one_object_that_empties_with_the_cpu`.
+            // No slab of one object: `slub_one_object_slab_differs`.
             let sizes = if tight { &SIZES[..7] } else { &SIZES };
             pair(Rules::MODERN, cpus, sizes, Equal::Slabs, |p| {
                 p.source.ledger.lock().unwrap().tight = tight;
@@ -153,8 +153,8 @@ fn slab_slab_counts_are_equal() {
 
 #[test]
 fn totals_stay_close() {
-    // Everything at once, reaper and trim included. Slabs are not the same any more, for the reasons
-    // above and below; but the pages that they take stay within a tenth.
+    // All operations, reaper and trim included. The slabs differ, for the reasons above and below, but their pages
+    // stay within a tenth of each other.
     for design in Design::ALL {
         for rules in [Rules::S2, Rules::MODERN] {
             for (seed, cpus) in [(0, 1), (1, 4)] {
@@ -175,8 +175,8 @@ fn totals_stay_close() {
     }
 }
 
-// Where this module and the slab caches differ beyond what is left open. Each is told by the shortest
-// operations that show it, so that whoever changes one side learns of it.
+// Differences between this module and the slab caches beyond what the specification leaves open, each shown by
+// the fewest operations. A change of either side fails the test.
 
 #[test]
 fn slub_hit_count_differs() {
@@ -209,7 +209,7 @@ fn slab_used_mark_differs() {
         (0..24).for_each(|_| p.free(0, 0));
         p.reap(0);
         let held = |p: &Pair| match &p.kmem.caches[0].state {
-            State::Slab(c) => c.held(),
+            DesignState::Slab(c) => c.held(),
             _ => 0,
         };
         assert_eq!(held(p), 24);

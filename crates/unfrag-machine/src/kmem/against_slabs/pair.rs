@@ -1,7 +1,7 @@
 //! A cache of this module and one of `unfrag-slab` that do the same operations.
 #![allow(unsafe_code)]
 
-use super::super::allocator::State;
+use super::super::allocator::DesignState;
 use super::super::records::SlabPlace;
 use super::super::*;
 use crate::engine::Rng;
@@ -19,7 +19,7 @@ use unfrag_slab::{
 pub(super) const FRAMES: usize = 32768;
 pub(super) const FIRST: u64 = 1024;
 
-/// What the source gave and got back.
+/// The blocks that the source has given and got back.
 #[derive(Default)]
 pub(super) struct Ledger {
     pub(super) next: usize,
@@ -29,11 +29,11 @@ pub(super) struct Ledger {
     /// Slabs given and taken back since the last look.
     pub(super) given: Vec<(u64, u8)>,
     pub(super) returned: Vec<(u64, u8)>,
-    /// No slab above its least order is to be had.
+    /// Requests for slabs above their least order fail.
     pub(super) tight: bool,
 }
 
-/// A source of pages that tells slabs from the caches' own records: objects are asked for with
+/// A source of pages that separates slabs from the caches' own records: objects are asked for with
 /// `THISNODE`, which requests for records drop.
 pub(super) struct Source {
     pub(super) base: NonNull<u8>,
@@ -220,7 +220,7 @@ impl Pair<'_> {
     /// Whether freeing this object on this CPU makes too many partial slabs of it.
     pub(super) fn overflows(&self, cpu: usize, n: usize) -> bool {
         let slab = self.kmem.arena.slabs[self.live[n].obj.raw() as usize];
-        let State::Slub(slub) = &self.kmem.caches[usize::from(slab.cache)].state else {
+        let DesignState::Slub(slub) = &self.kmem.caches[usize::from(slab.cache)].state else {
             return false;
         };
         slab.place == SlabPlace::Full && slub.has_no_room_for_partial(cpu)
@@ -278,7 +278,7 @@ impl Pair<'_> {
             self.fail(format!("{here:?} here, {there:?} there"));
         }
         if self.equal == Equal::Slabs {
-            // `differs_slub_counts_the_object_for_which_a_slab_was_made_as_a_hit`.
+            // `slub_hit_count_differs`.
             let made = if info.design == Design::Slub {
                 stat.grown
             } else {

@@ -1,4 +1,4 @@
-//! The page about scenario files says what is so.
+//! The page about scenario files is correct.
 
 use super::super::{Kernel, Outcome, Scenario};
 use crate::Calibration;

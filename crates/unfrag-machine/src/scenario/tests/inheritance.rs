@@ -1,4 +1,4 @@
-//! Machines that are as others, but for what they say themselves.
+//! Machines that inherit from others with `like`.
 
 use super::super::{Machine, Scenario};
 use super::{SMALL, kernel, mistake};
@@ -63,7 +63,7 @@ fn like_is_transitive() {
     assert_eq!(config(&text, "slower"), config(&text, "slow"));
 }
 
-/// What is said of these machines: message, line, help.
+/// The error for these machines: message, line, help.
 fn told(machines: &str) -> (String, String, String) {
     let e = mistake(&with(machines));
     let line = e.place.map_or(String::new(), |p| p.text);
@@ -97,7 +97,7 @@ fn like_needs_an_earlier_machine() {
 fn inherited_mistake_is_shown_where_written() {
     let (message, ..) = told(&SLOW.replacen("name = \"slow\"\n", "", 1));
     assert!(message.contains("missing field `name`"), "{message}");
-    // What comes from the other machine does not fit any more: interrupts go to its second CPU.
+    // The inherited value does not fit: interrupts go to a second CPU.
     let (message, line, _) = told(&SLOW.replacen("cpus = 4", "cpus = 1", 1));
     assert!(message.contains("CPU"), "{message}");
     assert!(line.starts_with("scheduler = "), "{line}");

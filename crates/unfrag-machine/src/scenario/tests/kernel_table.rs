@@ -1,4 +1,4 @@
-//! `[kernel]`: the kernel that a scenario is made for.
+//! `[kernel]`: the kernel of a scenario.
 
 use super::super::{Kernel, Scenario};
 use super::{SMALL, mistake};

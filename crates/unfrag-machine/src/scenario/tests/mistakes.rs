@@ -1,9 +1,9 @@
-//! Mistakes in a file are told with their place and a way out.
+//! Mistakes in a file, with their places and help.
 
 use super::super::Scenario;
 use super::{SMALL, desk_alone, mistake, small};
 
-/// What is said if one text of the file is another.
+/// The error after one text of the file is replaced.
 fn told(from: &str, to: &str) -> (String, String, Option<String>) {
     assert!(SMALL.contains(from), "{from}");
     let e = mistake(&SMALL.replacen(from, to, 1));
@@ -333,7 +333,7 @@ fn unknown_name_is_underlined() {
     let once = "{ exec = \"cc\" }, { repeat = { times = 2, steps = [{ walk = \"srcs\" }] } }";
     let image = "\n[images.cc]\non = \"scratch\"\ntext = \"1 MiB\"\n";
     assert_eq!(underlined(&(with(once) + image)), "\"srcs\"");
-    // Which of two is meant is not known, so it is the whole step.
+    // The name is there twice, so the whole step is marked.
     let twice = "{ create = { tree = \"x\", name = \"x\", size = \"1 KiB\" } }";
     assert_eq!(underlined(&with(twice)), twice);
 }

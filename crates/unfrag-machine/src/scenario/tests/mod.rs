@@ -1,4 +1,4 @@
-//! Scenario files: what they say, what is wrong with them, what comes of them.
+//! Scenario files: contents, mistakes, runs.
 
 mod docs;
 mod inheritance;
@@ -29,7 +29,7 @@ fn kernel(name: &str) -> Kernel {
     Kernel::preset(name).unwrap()
 }
 
-/// What is wrong with a file.
+/// The error of a file.
 fn mistake(text: &str) -> ScenarioError {
     let e = Scenario::parse("s.toml", text).err();
     e.unwrap_or_else(|| panic!("nothing wrong with\n{text}"))

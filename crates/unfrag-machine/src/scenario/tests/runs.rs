@@ -1,4 +1,4 @@
-//! What comes of a run.
+//! Runs and their outcomes.
 
 use super::super::{Outcome, Progress, Scenario};
 use super::{SMALL, desk_alone, kernel, small};

@@ -50,7 +50,7 @@ fn a_task_that_finds_no_request_waits_for_one() {
             cx.submit(write(10 * i, 1));
         }
         assert_eq!(cx.now(), 0);
-        // Contiguous with one that waits: it needs no request of its own.
+        // Contiguous with a waiting one: it needs no request of its own.
         cx.submit(write(1001, 1));
         assert_eq!(cx.now(), 0);
         cx.submit(write(10 * 200, 1));
@@ -120,8 +120,8 @@ fn bios_from_interrupts_are_not_lost() {
     assert_eq!(m.sim().block.totals(), (1300, 1300));
 }
 
-/// When a wait of HZ/10 in a class ends that begins at 1 ms, while so many writes and reads are under
-/// way, each for 100 µs or more.
+/// End of a wait of HZ/10 in a class that begins at 1 ms, while writes and reads are under way, each for
+/// 100 µs or more.
 fn wait_ends(wake: CongestionWake, sync: bool, n_writes: u64, n_reads: u64) -> Nanos {
     let mut config = config(plain_disk());
     config.congestion_wake = wake;

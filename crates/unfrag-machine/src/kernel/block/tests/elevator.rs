@@ -1,4 +1,4 @@
-//! Which request comes next.
+//! The order in which requests are served.
 
 use super::{Ends, config, machine, plain_disk, read, write};
 use crate::block::Cfq;
@@ -95,7 +95,7 @@ fn an_overdue_read_goes_first_among_reads() {
     assert!((60 * MS..80 * MS).contains(&at), "{at}");
 }
 
-/// Writes that end in two seconds beside a reader who seeks, and asks 1 ms after each answer.
+/// Writes that end within two seconds beside a seeking reader that reads again 1 ms after each read.
 fn writes_beside_a_reader(low_latency: bool, ncq: bool) -> usize {
     let mut disk = plain_disk();
     disk.queue.ncq = ncq;

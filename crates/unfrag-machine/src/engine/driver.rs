@@ -2,9 +2,9 @@
 
 use super::coroutine::{Fiber, Resumed};
 use super::cx::{Cx, spawn};
+use super::event_loop::step;
 use super::outcome::{Ended, Next};
 use super::shared::Shared;
-use super::step::step;
 use super::task::{Spec, TaskId};
 use super::time::Nanos;
 

@@ -47,7 +47,7 @@ impl<S: 'static> Sched<S> {
             return None;
         }
         let cpu = &self.cpus[c];
-        if cpu.turn_end <= self.now && !cpu.queue.is_empty() {
+        if cpu.slice_end <= self.now && !cpu.queue.is_empty() {
             self.requeue(c);
             self.dispatch(c);
             return None;
@@ -67,7 +67,7 @@ impl<S: 'static> Sched<S> {
         self.horizon = others.min(self.limit);
         let cpu = &self.cpus[c];
         if !cpu.queue.is_empty() {
-            self.horizon = self.horizon.min(cpu.turn_end);
+            self.horizon = self.horizon.min(cpu.slice_end);
         }
     }
 }
@@ -167,8 +167,8 @@ fn on_cpu<S: Shared>(shared: &mut S, c: usize, code: impl FnOnce(&mut S)) {
         cpu.idle_from = now + spent;
     } else {
         cpu.run_from = cpu.run_from.max(now) + spent;
-        cpu.turn_from += spent;
-        cpu.turn_end += spent;
+        cpu.slice_from += spent;
+        cpu.slice_end += spent;
     }
     s.plan(c);
 }
