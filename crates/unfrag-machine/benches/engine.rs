@@ -1,11 +1,11 @@
-//! What the engine takes of the host's time, per operation of the simulated machine.
+//! Host time of the engine, per operation of the simulated machine.
 //!
-//! - `spend`: CPU time that nobody else interferes with.
-//! - `turns`: two tasks on one CPU in turns of a quantum, each turn used up in one piece.
+//! - `spend`: CPU time without interference.
+//! - `turns`: two tasks on one CPU, each time slice used up in one piece.
 //! - `switch`: two tasks that wake each other: a wait, a wake-up, a switch of coroutines.
-//! - `cpus`: four CPUs, each with a task that uses 300 ns at a time, so that each goes on in turn.
+//! - `cpus`: four CPUs, each with a task that uses 300 ns at a time, so that they alternate.
 //! - `timers`: sleeps on an idle machine.
-//! - `events`: interrupts that ask for the next one.
+//! - `events`: interrupts that post the next one.
 //! - `births`: a task that starts, and ends at once.
 //! - `bios`: transfers of a page anywhere on a disk, 64 under way at a time.
 

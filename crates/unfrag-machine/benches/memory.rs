@@ -1,10 +1,10 @@
-//! What page operations of the simulated kernel cost the host.
+//! Host time of page operations of the simulated kernel.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::iter::once;
 use unfrag::preset;
-use unfrag_machine::mm::alloc::Who;
+use unfrag_machine::kernel::mm::Who;
 use unfrag_machine::{Cx, Ended, Engine, MachineConfig, Spec};
 
 const PAGES: u32 = 50_000;
@@ -17,7 +17,7 @@ fn run(kernel: &str, body: impl FnOnce(&mut Cx) + 'static) -> u64 {
     let mut engine = Engine::new(&config).expect("a machine");
     engine.spawn(Spec::new("bench"), body);
     assert_eq!(engine.run(u64::MAX / 2), Ended::Finished);
-    engine.sim().mem().counters.pgfault
+    engine.sim().kernel().counters.pgfault
 }
 
 fn faults(c: &mut Criterion) {

@@ -1,4 +1,4 @@
-//! What work takes: the calibration file, and the costs in it.
+//! The calibration file: the costs of the kernel's work.
 //!
 //! A run's times are these numbers added up, so its output names the calibration's hash.
 //!
@@ -6,22 +6,22 @@
 
 use crate::config::Costs;
 use crate::engine::Nanos;
+use crate::input::{ScenarioError, Time};
 use crate::mm::MemCosts;
-use crate::scenario::{ScenarioError, Time};
 use std::collections::BTreeMap;
 use toml::Spanned;
 
-/// The calibration that is used if no other is given.
+/// The default calibration.
 const STANDARD: &str = include_str!("../calibration.toml");
 
 /// All costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calibration {
-    /// Of the engine and the devices.
+    /// Costs of the engine and the devices.
     pub costs: Costs,
-    /// Of memory and files.
+    /// Costs of memory and files.
     pub mem: MemCosts,
-    /// Of the text that it was read from.
+    /// Hash of the text that it was read from.
     pub hash: u64,
 }
 
@@ -34,7 +34,7 @@ macro_rules! names {
         }
 
         impl Calibration {
-            /// The cost of this name.
+            /// The cost with this name.
             pub fn cost(&mut self, name: &str) -> Option<&mut Nanos> {
                 if name.contains('_') {
                     return None;
@@ -47,7 +47,7 @@ macro_rules! names {
         }
 
         impl Calibration {
-            /// Makes the kernel's work on memory and files take so many percent of what it takes.
+            /// Scales the costs of memory and files, in percent.
             pub(crate) fn scale_mem(&mut self, percent: u64) {
                 $(names!(@scale $part self percent { $($field)* });)*
             }
@@ -80,7 +80,7 @@ names! {
     }
 }
 
-/// What is wrong with a cost's name, and the way out.
+/// The message and the help for an unknown cost.
 pub(crate) fn unknown_cost(name: &str) -> (String, String) {
     let message = format!("there is no cost `{name}`");
     (message, format!("there are: {}", names().join(", ")))
@@ -112,7 +112,7 @@ impl Calibration {
         Err(ScenarioError::at(file, text, None, message).help("a calibration gives every cost"))
     }
 
-    /// The one that is used if no other is given.
+    /// The default calibration.
     pub fn standard() -> Calibration {
         match Calibration::parse("calibration.toml", STANDARD) {
             Ok(c) => c,
@@ -139,14 +139,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_standard_calibration_is_what_the_code_takes_for_granted() {
+    fn standard_calibration_equals_the_defaults() {
         let c = Calibration::standard();
         assert_eq!(c.costs, Costs::default());
         assert_eq!(c.mem, MemCosts::default());
     }
 
     #[test]
-    fn every_cost_is_given_once_and_no_other() {
+    fn every_cost_is_given_exactly_once() {
         let without = STANDARD.replace("\nfork = ", "\n# fork = ");
         let e = Calibration::parse("c.toml", &without).unwrap_err();
         assert_eq!(e.message, "no time for fork");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn another_text_has_another_hash() {
+    fn hash_depends_on_the_text() {
         let other = STANDARD.replace("\"1 us\"", "\"2 us\"");
         let other = Calibration::parse("c.toml", &other).unwrap();
         assert_ne!(other.hash, Calibration::standard().hash);

@@ -1,7 +1,8 @@
-//! What a machine is made of.
+//! The description of a machine.
 
 use crate::block::{CongestionWake, CryptConfig, DiskConfig};
-use crate::engine::{Fair, MS, Nanos, Turns};
+use crate::engine::Nanos;
+pub use crate::engine::SchedConfig;
 use crate::mm::MemConfig;
 use unfrag::{NodeId, Pfn, Rules, Sysctl, ZoneConfig, ZoneKind};
 
@@ -11,8 +12,8 @@ pub struct MachineConfig {
     /// Seed of every named generator.
     pub seed: u64,
     /// The zones, by ascending address. Each of their nodes has a kswapd, and tasks allocate near the node
-    /// of their CPU. All else takes no notice of nodes: slabs serve all CPUs, kswapds run on any, and
-    /// tasks change CPUs as they would with one node.
+    /// of their CPU. Nothing else depends on nodes: slabs serve all CPUs, a kswapd runs on any CPU, and
+    /// tasks move between CPUs as with one node.
     pub zones: Vec<ZoneConfig>,
     /// Number of CPUs.
     pub cpus: usize,
@@ -24,7 +25,7 @@ pub struct MachineConfig {
     pub rules: Rules,
     /// The administrator's settings for pages.
     pub sysctl: Sysctl,
-    /// What the CPU's work takes.
+    /// CPU time of the machine's own work.
     pub costs: Costs,
     /// Rules of the CPU scheduler.
     pub sched: SchedConfig,
@@ -34,12 +35,12 @@ pub struct MachineConfig {
     pub crypts: Vec<CryptConfig>,
     /// Which wake-ups end a wait for congestion.
     pub congestion_wake: CongestionWake,
-    /// What the kernel does with memory.
+    /// The kernel's memory: sizes, rules, costs.
     pub mem: MemConfig,
 }
 
 impl MachineConfig {
-    /// A machine with one zone of so many frames from 16 MiB on, no disk, and defaults for the rest.
+    /// A machine with one zone of `frames` frames at 16 MiB, no disk, and defaults for the rest.
     pub fn flat(frames: u64, cpus: usize, rules: Rules) -> MachineConfig {
         MachineConfig {
             seed: 0,
@@ -69,10 +70,10 @@ impl MachineConfig {
     }
 }
 
-/// CPU time that the machine's own work takes.
+/// CPU time of the machine's own work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
-    /// From one task to another.
+    /// A context switch.
     pub context_switch: Nanos,
     /// Entry and exit of an interrupt.
     pub interrupt: Nanos,
@@ -83,7 +84,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// All for nothing.
+    /// No cost at all.
     pub const ZERO: Costs = Costs {
         context_switch: 0,
         interrupt: 0,
@@ -99,30 +100,6 @@ impl Default for Costs {
             interrupt: 1_000,
             crypt_page: 40_000,
             end_io_page: 300,
-        }
-    }
-}
-
-/// Rules of the CPU scheduler.
-#[derive(Clone, Debug)]
-pub struct SchedConfig {
-    /// How programs share a CPU.
-    pub turns: Turns,
-    /// Nice of the kernel's threads, if nothing else is said.
-    pub kthread_nice: i8,
-    /// How often one task goes to another CPU that has one task less, so that the surplus goes around.
-    pub balance: Nanos,
-    /// CPU that takes device interrupts.
-    pub irq_cpu: usize,
-}
-
-impl Default for SchedConfig {
-    fn default() -> Self {
-        SchedConfig {
-            turns: Turns::Fair(Fair::rounds(4 * MS)),
-            kthread_nice: 0,
-            balance: 10 * MS,
-            irq_cpu: 0,
         }
     }
 }

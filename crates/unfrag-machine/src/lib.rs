@@ -1,41 +1,49 @@
 //! A deterministic simulated machine on which the core runs.
 //!
-//! - [`engine`]: virtual clock, tasks as coroutines, CPUs with time slices, interrupts.
-//! - [`block`]: disks, their queues and elevator, congestion, the encrypting layer, faults.
-//! - [`sim`]: everything shared: the page allocator and the [`World`] around it.
-//! - [`config`]: what a machine is made of. [`calibration`]: what its work takes.
-//! - [`scenario`]: a run described by a file.
-//! - [`mm`]: processes, page faults, swap, fork and exit, what reclaim asks of owners.
-//! - [`fs`]: page cache, readahead, writeback, journal, tmpfs, loop devices.
-//! - [`program`]: what the tasks of a scenario do.
-//! - [`alloc_failure`]: allocations that failed, as the kernel reports them.
-//! - [`net`]: frames that arrive in interrupts.
-//! - [`kmem`]: the simulated kernel's slab caches.
-//! - [`slab`]: slab caches over real memory, with virtual CPUs.
+//! The modules by floor; each uses those above it in this list:
 //!
-//! Invariant: a run is a function of its inputs. Integers only; no host time, no hash order; each
-//! random choice from a generator with a name and the run's seed; ties broken by sequence numbers.
+//! - [`engine`]: virtual clock, tasks as coroutines, CPUs, interrupts. Knows nothing of memory.
+//! - [`error`], `channels`: the kernel's errors, and what its tasks wait for.
+//! - [`block`], [`kmem`], [`mm`], [`fs`], [`net`]: what the kernel keeps about devices, slab caches, memory,
+//!   files and network streams. State and its invariants; no code here waits or enters the allocator.
+//! - [`config`]: the description of a machine.
+//! - [`kernel`]: the kernel's state as a whole, the page allocator around it, and all code of the kernel
+//!   that uses time, waits or allocates.
+//! - [`input`]: quantities and mistakes, for all that reads files.
+//! - [`calibration`]: the costs of the kernel's work, read from a file.
+//! - [`program`]: what the tasks of a scenario do.
+//! - [`scenario`]: a run described by a file, and its outcome.
+//!
+//! [`slab`] (in [`kmem`]) are slab caches over real memory, for comparisons without the rest of a machine.
+//!
+//! Invariant: a run is a function of its inputs. Integers only; no host time, no hash order; each random
+//! choice from a generator with a name and the run's seed; ties broken by sequence numbers.
 #![deny(unsafe_code)]
 
-pub mod alloc_failure;
 pub mod block;
 pub mod calibration;
+pub(crate) mod channels;
 pub mod config;
 pub mod engine;
+pub mod error;
 pub mod fs;
+pub mod input;
+pub mod kernel;
 pub mod kmem;
-mod metadata;
 pub mod mm;
 pub mod net;
 pub mod program;
 pub mod scenario;
-pub mod sim;
-pub mod slab;
+#[cfg(test)]
+mod test_support;
 
 pub use calibration::Calibration;
 pub use config::MachineConfig;
-pub use engine::{Channel, Cx, Ended, Engine, Nanos, Priority, Rng, Spec, TaskId, Waited};
-pub use sim::{Sim, World};
+pub use engine::{Channel, Ended, Nanos, Priority, Rng, Spec, TaskId, Waited};
+pub use error::Fail;
+pub use kernel::{Cx, Engine, Sim, World};
+pub use kmem::backed as slab;
+pub use mm::alloc_failure;
 
 /// Tests the example of the crate's README.
 #[cfg(doctest)]

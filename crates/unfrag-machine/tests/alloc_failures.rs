@@ -1,4 +1,4 @@
-//! What the kernel reports of allocations that failed. `spec: linux-mm 4.3 (9), 8.3`
+//! Reports of failed allocations. `spec: linux-mm 4.3 (9), 8.3`
 
 mod support;
 
@@ -12,7 +12,7 @@ fn run(text: &str, kernel: &str) -> Outcome {
     support::run("short_of_memory.toml", text, kernel)
 }
 
-/// The module takes all that it can get, with these rights.
+/// A program that allocates with these flags until it fails.
 fn greedy(rights: &str) -> String {
     let wanted = "count = 5600, rights = \"atomic\"";
     assert!(SHORT.contains(wanted));
@@ -28,7 +28,7 @@ fn what(f: &AllocFailure) -> (Option<&str>, u8, Gfp, bool) {
 const UNTOLD: u64 = 8;
 
 #[test]
-fn a_frame_without_memory_is_reported_in_the_name_of_whom_it_interrupted() {
+fn lost_frame_is_reported_for_the_interrupted_task() {
     for kernel in ["2.6.31", "6.18"] {
         let o = run(SHORT, kernel);
         let all = &o.alloc_failures;
@@ -73,7 +73,8 @@ fn the_first_ten_are_kept_and_all_are_counted() {
 }
 
 #[test]
-fn a_slab_that_is_not_to_be_had_is_reported_but_not_the_larger_one_tried_before_spec_6_2() {
+// spec: linux-mm 6.2
+fn slab_failure_is_reported_for_the_least_order_only() {
     let o = run(&greedy("atomic"), "2.6.31");
     let all = &o.alloc_failures;
     assert_eq!(all.reported, 1);
@@ -85,7 +86,8 @@ fn a_slab_that_is_not_to_be_had_is_reported_but_not_the_larger_one_tried_before_
 }
 
 #[test]
-fn the_victim_of_the_oom_killer_is_reported_once_the_reserves_are_gone_spec_4_3() {
+// spec: linux-mm 4.3
+fn oom_victim_is_reported_without_reserves() {
     let o = run(&greedy("kernel"), "2.6.31");
     let all = &o.alloc_failures;
     assert_eq!((o.counters["oom_kill"], all.reported), (1, 1));

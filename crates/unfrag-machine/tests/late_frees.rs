@@ -1,4 +1,4 @@
-//! Objects that are freed after a grace period do not stay for ever.
+//! Objects that are freed after a grace period.
 
 mod support;
 
@@ -45,7 +45,7 @@ fn open_files(kernel: &str, idle: &str) -> u64 {
 }
 
 #[test]
-fn open_files_are_gone_after_some_seconds_of_idleness() {
+fn open_files_are_freed_after_idle_seconds() {
     for kernel in ["2.6.14", "2.6.32", "6.18"] {
         let (soon, later) = (open_files(kernel, "1 ms"), open_files(kernel, "3 s"));
         assert!(soon > 0, "{kernel}: a grace period has passed for all");

@@ -1,6 +1,6 @@
 //! Phrases that the text and the page of a run share.
 
-use unfrag_machine::program::stage::HighOrderReport;
+use unfrag_machine::program::report::HighOrderReport;
 
 /// Virtual time in seconds.
 pub(super) fn seconds(ns: u64) -> f64 {

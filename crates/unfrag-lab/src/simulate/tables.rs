@@ -8,7 +8,7 @@ use crate::report::table::{Row, SideBySide};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use unfrag::MAX_ORDER;
-use unfrag_machine::program::stage::Line;
+use unfrag_machine::program::report::Line;
 use unfrag_machine::scenario::{Held, Obstacles, Outcome};
 
 /// A table with what stands over the labels of its rows.

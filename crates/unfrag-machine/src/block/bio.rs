@@ -1,8 +1,7 @@
 //! Transfers: what their owners submit, and the table of those under way.
 //!
-//! Invariant: a bio is in the table from its submission until its end is told, which happens once.
+//! Invariant: a bio is in the table from its submission to its end, which happens once.
 
-use super::DeviceId;
 use crate::engine::TaskId;
 
 /// Bytes of a sector.
@@ -12,7 +11,23 @@ pub const PAGE_SECTORS: u64 = 8;
 /// Most pages of a bio.
 pub const BIO_PAGES: usize = 32;
 
-/// What a bio does.
+/// A device. Ids count through the disks of the machine, then through its encrypting layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(pub u8);
+
+/// A transfer that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoError;
+
+impl std::fmt::Display for IoError {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str("the device could not transfer these sectors")
+    }
+}
+
+impl std::error::Error for IoError {}
+
+/// Direction of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dir {
     /// From disk to memory. Always sync.
@@ -21,7 +36,7 @@ pub enum Dir {
     Write,
 }
 
-/// Whom the end of a bio is told. Each page of it, for the first four.
+/// What follows the end of a bio. All but `User` name an action for each of its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
     /// Pages of the page cache were read.
@@ -32,24 +47,29 @@ pub enum Done {
     SwapRead,
     /// Pages were written to swap.
     SwapWritten,
-    /// Whoever waits for this token: [`Cx::transfer`](crate::Cx::transfer).
+    /// The task that waits for this token is woken: [`Cx::transfer`](crate::Cx::transfer).
     User(u64),
 }
+
+/// Class of a request: sync (reads, and writes that a task waits for).
+pub(crate) const SYNC: usize = 1;
+/// Class of a request: async (writes that no task waits for).
+pub(crate) const ASYNC: usize = 0;
 
 /// A transfer between consecutive sectors and some pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Bio {
-    /// Where to.
+    /// The device.
     pub device: DeviceId,
     /// First sector, on the device.
     pub sector: u64,
-    /// What is done.
+    /// Direction.
     pub dir: Dir,
-    /// Whether somebody waits for it: every read, and writes such as fsync's.
+    /// Whether a task waits for it: every read, and writes such as those of `fsync`.
     pub sync: bool,
-    /// Whom its end is told.
+    /// What follows its end.
     pub done: Done,
-    /// For a write in as few bios as can be: pages that each has room for. 0 if it is page by page.
+    /// Pages that a bio of a multi-page write has room for; 0 for a write of single pages.
     pub room: u8,
     len: u8,
     tokens: [u32; BIO_PAGES],
@@ -70,7 +90,7 @@ impl Bio {
         }
     }
 
-    /// Adds the next page, by the token that its owner knows it by; false if the bio is full.
+    /// Adds the next page, by its owner's token for it; false if the bio is full.
     pub fn push(&mut self, token: u32) -> bool {
         let free = usize::from(self.len) < BIO_PAGES;
         if free {
@@ -85,6 +105,11 @@ impl Bio {
         &self.tokens[..usize::from(self.len)]
     }
 
+    /// Class of its request.
+    pub(crate) fn class(&self) -> usize {
+        if self.sync { SYNC } else { ASYNC }
+    }
+
     /// Sectors that it moves.
     pub fn sectors(&self) -> u64 {
         u64::from(self.len) * PAGE_SECTORS
@@ -92,29 +117,29 @@ impl Bio {
 }
 
 /// No bio.
-pub(super) const NIL: u32 = u32::MAX;
+pub(crate) const NIL: u32 = u32::MAX;
 
 /// A bio under way.
-pub(super) struct Flight {
+pub(crate) struct Flight {
     pub bio: Bio,
     /// First sector on the disk.
     pub disk_sector: u64,
     /// Encrypting layer that it passes through.
     pub crypt: Option<u8>,
-    /// The next one of its request, or of the line that it stands in.
+    /// The next one of its request or of its queue.
     pub next: u32,
-    /// Task that submitted it and is to wait while it stands in line for a request.
+    /// Task that submitted it and waits while there is no request for it.
     pub submitter: Option<TaskId>,
-    /// What the encrypting layer's pages for it are known by.
+    /// Token of the encrypting layer's pages for it.
     pub bounce: u32,
-    /// What its owner keeps for it is known by.
+    /// Token of the objects that it holds.
     pub held: u32,
     live: bool,
 }
 
 /// The bios under way.
 #[derive(Default)]
-pub(super) struct Flights {
+pub(crate) struct Flights {
     slots: Vec<Flight>,
     free: Vec<u32>,
 }
@@ -182,16 +207,16 @@ impl Flight {
     }
 }
 
-/// A line of bios, first come first served, linked through the table.
+/// A queue of bios, first in first out, linked through the table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
+pub(crate) struct BioQueue {
     pub head: u32,
     pub tail: u32,
     pub len: u32,
 }
 
-impl Line {
-    pub const EMPTY: Line = Line {
+impl BioQueue {
+    pub const EMPTY: BioQueue = BioQueue {
         head: NIL,
         tail: NIL,
         len: 0,

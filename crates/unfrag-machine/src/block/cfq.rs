@@ -1,21 +1,19 @@
-//! Whose turn it is at a disk, in the manner of CFQ: slices of time for each class.
+//! Slices of a disk's time for each class of requests, in the manner of CFQ.
 //!
-//! Requests that somebody waits for get a slice, in which the disk is kept for the next of them even
-//! if none is there yet: a reader who has just been answered asks again at once, and the head would
-//! have moved away. Then writes that nobody waits for get theirs, until a sync request comes. With
-//! `low_latency` they get a single request after a sync one, and more only when there has been no sync
-//! request for as long as a slice. All sync requests are one process's, which is what the thread of an
-//! encrypting layer makes of them.
+//! In a slice of the sync class the disk is kept idle for the next sync request even if none is there yet:
+//! a reader asks again soon after its request has ended, and the head would have moved away. A slice of
+//! the async class ends when a sync request comes. With `low_latency` the async class gets a single
+//! request after a sync one, and more only when there has been no sync request for as long as a slice. All
+//! sync requests count as one process's, as they do behind the thread of an encrypting layer.
 //!
-//! The specification is silent on all this. The slices are the defaults that the manual of CFQ's
-//! settings gives; the rest is what the messages of its changes of 2006 and of October 2009 say: that a
-//! reader who seeks is waited for only briefly, that async requests start slowly after sync ones, and
-//! that the first of them is not delayed. How long "briefly" is, and what counts as seeking, is assumed.
+//! The specification is silent on this. The slices are the defaults of the manual of CFQ's settings. The
+//! rest follows the messages of its changes of 2006 and of October 2009: the disk is kept only briefly for
+//! a seeking reader, async requests start slowly after sync ones, and the first of them is not delayed.
+//! How long "briefly" is, and which distance counts as seeking, is assumed.
 //!
-//! Invariant: `preempted` is set only in a slice of the async class; a slice begins with a request, so
-//! that the first of async ones has gone when it lasts.
+//! Invariant: `preempted` is set only in a slice of the async class; a slice begins with a request.
 
-use super::queue::{ASYNC, SYNC};
+use super::bio::{ASYNC, SYNC};
 use crate::engine::{MS, Nanos};
 
 /// CFQ's settings, as under `/sys/block/DISK/queue/iosched`.
@@ -25,12 +23,12 @@ pub struct Cfq {
     pub slice_sync: Nanos,
     /// `slice_async`: how long async requests have it.
     pub slice_async: Nanos,
-    /// `slice_idle`: how long the disk is kept for a reader who goes straight on.
+    /// `slice_idle`: how long the disk is kept idle for a sequential reader.
     pub slice_idle: Nanos,
-    /// The same for one who seeks, if the disk takes one request at a time.
+    /// How long the disk is kept idle for a seeking reader, if it takes one request at a time.
     pub seek_idle: Nanos,
-    /// `low_latency` (2.6.32 and later): async requests are held back after sync ones, and a reader who
-    /// seeks is waited for on every disk.
+    /// `low_latency` (2.6.32 and later): async requests are held back after sync ones, and the disk is
+    /// kept idle for a seeking reader whether it takes one request at a time or several.
     pub low_latency: bool,
 }
 
@@ -46,21 +44,21 @@ impl Default for Cfq {
     }
 }
 
-/// Mean distance from which on a reader seeks, in sectors (4 MiB).
+/// Mean distance from which a reader counts as seeking, in sectors (4 MiB).
 const SEEKS: u64 = 8 << 10;
 
-/// What the disk shall do.
+/// What the disk does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(crate) enum NextSlice {
     /// Serve a request of this class.
     Serve(usize),
-    /// Keep still until then, or until a sync request comes.
+    /// Stay idle until then, or until a sync request comes.
     Wait(Nanos),
     /// Nothing: there is no request.
     Idle,
 }
 
-/// A running mean, in which each new value has a part in eight.
+/// A running mean, in which each new value has a weight of one eighth.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean(Option<u64>);
 
@@ -74,9 +72,9 @@ impl Mean {
     }
 }
 
-/// Whose slice it is.
+/// The state of the slices.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(crate) struct Slices {
     config: Cfq,
     /// Whether the disk takes several requests at once.
     ncq: bool,
@@ -86,18 +84,18 @@ pub(super) struct Turns {
     preempted: bool,
     /// When the last sync request ended.
     sync_ended: Nanos,
-    /// The same, while the next has not come.
+    /// When the last sync request ended, while no new one has come.
     answered: Option<Nanos>,
     /// End of the last sync bio that came.
     last: u64,
-    /// Time from an answer to the next question.
+    /// Mean time from the end of a sync request to the next one.
     think: Mean,
     distance: Mean,
 }
 
-impl Turns {
-    pub fn new(config: Cfq, ncq: bool) -> Turns {
-        Turns {
+impl Slices {
+    pub fn new(config: Cfq, ncq: bool) -> Slices {
+        Slices {
             config,
             ncq,
             active: SYNC,
@@ -114,7 +112,7 @@ impl Turns {
     /// A sync bio has come.
     pub fn came(&mut self, start: u64, sectors: u64, now: Nanos) {
         if let Some(answered) = self.answered.take() {
-            // One that was away for long says no more than that.
+            // A long absence counts as twice `slice_idle` at most.
             self.think
                 .add((now - answered).min(2 * self.config.slice_idle));
         }
@@ -131,7 +129,7 @@ impl Turns {
         }
     }
 
-    /// How long the disk is kept for the next sync request.
+    /// How long the disk is kept idle for the next sync request.
     fn patience(&self) -> Nanos {
         let c = &self.config;
         if self.think.get() > c.slice_idle {
@@ -151,21 +149,21 @@ impl Turns {
         (self.config.low_latency && now < from).then_some(from)
     }
 
-    /// What comes next, by which classes have requests.
-    pub fn next(&mut self, has: [bool; 2], now: Nanos) -> Turn {
+    /// What the disk does next. `has`: which classes have requests.
+    pub fn next(&mut self, has: [bool; 2], now: Nanos) -> NextSlice {
         let slice_lasts = now < self.slice_end;
         match self.active {
-            SYNC if slice_lasts && has[SYNC] => return Turn::Serve(SYNC),
+            SYNC if slice_lasts && has[SYNC] => return NextSlice::Serve(SYNC),
             SYNC if slice_lasts && has[ASYNC] => {
                 let kept = self.answered.map_or(0, |at| at + self.patience());
                 let until = kept.min(self.slice_end);
                 if now < until {
-                    return Turn::Wait(until);
+                    return NextSlice::Wait(until);
                 }
             }
             ASYNC if has[ASYNC] && !self.preempted => match self.held_back(now) {
-                Some(until) if !has[SYNC] => return Turn::Wait(until),
-                None if slice_lasts => return Turn::Serve(ASYNC),
+                Some(until) if !has[SYNC] => return NextSlice::Wait(until),
+                None if slice_lasts => return NextSlice::Serve(ASYNC),
                 _ => {}
             },
             _ => {}
@@ -173,18 +171,18 @@ impl Turns {
         self.change(has, now)
     }
 
-    /// The other class has its slice, if it has requests; else the same has another.
-    fn change(&mut self, has: [bool; 2], now: Nanos) -> Turn {
+    /// Starts a slice of the other class if it has requests, else another slice of the same class.
+    fn change(&mut self, has: [bool; 2], now: Nanos) -> NextSlice {
         let other = 1 - self.active;
         if has[other] {
             self.active = other;
         } else if !has[self.active] {
-            return Turn::Idle;
+            return NextSlice::Idle;
         }
         self.preempted = false;
         let slices = [self.config.slice_async, self.config.slice_sync];
         self.slice_end = now + slices[self.active];
-        Turn::Serve(self.active)
+        NextSlice::Serve(self.active)
     }
 }
 
@@ -196,20 +194,20 @@ mod tests {
     const READS: [bool; 2] = [false, true];
     const WRITES: [bool; 2] = [true, false];
 
-    fn turns(low_latency: bool, ncq: bool) -> Turns {
+    fn slices(low_latency: bool, ncq: bool) -> Slices {
         let config = Cfq {
             low_latency,
             ..Cfq::default()
         };
-        Turns::new(config, ncq)
+        Slices::new(config, ncq)
     }
 
     /// A reader asks 1 ms after each answer, and has had ten; now it has been answered again.
-    fn read_ten(t: &mut Turns, distance: u64) -> Nanos {
+    fn read_ten(t: &mut Slices, distance: u64) -> Nanos {
         let mut now = SEC;
         for i in 0..10 {
             t.came(i * distance, 8, now);
-            assert_eq!(t.next(READS, now), Turn::Serve(SYNC));
+            assert_eq!(t.next(READS, now), NextSlice::Serve(SYNC));
             now += 5 * MS;
             t.ended(true, now);
             now += MS;
@@ -221,75 +219,75 @@ mod tests {
     const FAR: u64 = 1 << 20;
 
     #[test]
-    fn the_disk_is_kept_for_a_reader_within_his_slice() {
-        let mut t = turns(false, true);
+    fn disk_is_kept_for_a_reader_within_its_slice() {
+        let mut t = slices(false, true);
         let now = read_ten(&mut t, 8);
-        assert_eq!(t.next(WRITES, now), Turn::Wait(now + 8 * MS));
-        assert_eq!(t.next(WRITES, now + 8 * MS), Turn::Serve(ASYNC));
+        assert_eq!(t.next(WRITES, now), NextSlice::Wait(now + 8 * MS));
+        assert_eq!(t.next(WRITES, now + 8 * MS), NextSlice::Serve(ASYNC));
         // He comes late, and goes before the other writes even so; after his slice of 100 ms they
         // have a turn though he has more.
         let late = now + 9 * MS;
         t.came(0, 8, late);
-        assert_eq!(t.next(BOTH, late), Turn::Serve(SYNC));
-        assert_eq!(t.next(BOTH, late + 99 * MS), Turn::Serve(SYNC));
-        assert_eq!(t.next(BOTH, late + 100 * MS), Turn::Serve(ASYNC));
-        assert_eq!(t.next(BOTH, late + 139 * MS), Turn::Serve(ASYNC));
-        assert_eq!(t.next(BOTH, late + 140 * MS), Turn::Serve(SYNC));
+        assert_eq!(t.next(BOTH, late), NextSlice::Serve(SYNC));
+        assert_eq!(t.next(BOTH, late + 99 * MS), NextSlice::Serve(SYNC));
+        assert_eq!(t.next(BOTH, late + 100 * MS), NextSlice::Serve(ASYNC));
+        assert_eq!(t.next(BOTH, late + 139 * MS), NextSlice::Serve(ASYNC));
+        assert_eq!(t.next(BOTH, late + 140 * MS), NextSlice::Serve(SYNC));
     }
 
     #[test]
-    fn one_who_seeks_is_waited_for_briefly_and_on_a_disk_of_many_requests_only_with_low_latency() {
+    fn disk_is_kept_briefly_for_a_seeking_reader() {
         let after = |low_latency, ncq| {
-            let mut t = turns(low_latency, ncq);
+            let mut t = slices(low_latency, ncq);
             let now = read_ten(&mut t, FAR);
             (now, t.next(WRITES, now))
         };
         let (now, plain) = after(false, false);
-        assert_eq!(plain, Turn::Wait(now + 2 * MS));
-        assert_eq!(after(false, true).1, Turn::Serve(ASYNC));
+        assert_eq!(plain, NextSlice::Wait(now + 2 * MS));
+        assert_eq!(after(false, true).1, NextSlice::Serve(ASYNC));
         assert_eq!(after(true, true).1, plain);
     }
 
     #[test]
-    fn one_who_thinks_for_long_is_not_waited_for() {
-        let mut t = turns(false, false);
+    fn disk_is_not_kept_for_a_slow_reader() {
+        let mut t = slices(false, false);
         let mut now = SEC;
         for _ in 0..30 {
             t.came(0, 8, now);
-            assert_eq!(t.next(READS, now), Turn::Serve(SYNC));
+            assert_eq!(t.next(READS, now), NextSlice::Serve(SYNC));
             now += MS;
             t.ended(true, now);
             now += 20 * MS;
         }
         t.came(0, 8, now);
-        assert_eq!(t.next(READS, now), Turn::Serve(SYNC));
+        assert_eq!(t.next(READS, now), NextSlice::Serve(SYNC));
         t.ended(true, now + MS);
-        assert_eq!(t.next(WRITES, now + MS), Turn::Serve(ASYNC));
+        assert_eq!(t.next(WRITES, now + MS), NextSlice::Serve(ASYNC));
     }
 
     #[test]
-    fn with_low_latency_one_write_goes_after_a_read_and_more_when_none_was_for_a_slice() {
+    fn low_latency_holds_writes_back_after_reads() {
         for low_latency in [false, true] {
-            let mut t = turns(low_latency, true);
+            let mut t = slices(low_latency, true);
             let answered = read_ten(&mut t, 8);
             let now = answered + 8 * MS;
-            assert_eq!(t.next(WRITES, now), Turn::Serve(ASYNC));
+            assert_eq!(t.next(WRITES, now), NextSlice::Serve(ASYNC));
             let free = answered + 100 * MS;
             let held = match low_latency {
-                true => Turn::Wait(free),
-                false => Turn::Serve(ASYNC),
+                true => NextSlice::Wait(free),
+                false => NextSlice::Serve(ASYNC),
             };
             assert_eq!(t.next(WRITES, now + MS), held);
-            assert_eq!(t.next(WRITES, free), Turn::Serve(ASYNC));
-            assert_eq!(t.next(WRITES, free + MS), Turn::Serve(ASYNC));
+            assert_eq!(t.next(WRITES, free), NextSlice::Serve(ASYNC));
+            assert_eq!(t.next(WRITES, free + MS), NextSlice::Serve(ASYNC));
         }
     }
 
     #[test]
-    fn without_requests_there_is_nothing_to_do() {
-        let mut t = turns(true, true);
-        assert_eq!(t.next([false; 2], 0), Turn::Idle);
+    fn idle_without_requests() {
+        let mut t = slices(true, true);
+        assert_eq!(t.next([false; 2], 0), NextSlice::Idle);
         read_ten(&mut t, 8);
-        assert_eq!(t.next([false; 2], 2 * SEC), Turn::Idle);
+        assert_eq!(t.next([false; 2], 2 * SEC), NextSlice::Idle);
     }
 }

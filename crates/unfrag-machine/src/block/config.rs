@@ -1,5 +1,6 @@
 //! What devices are made of.
 
+use super::bio::SECTOR;
 use super::cfq::Cfq;
 use crate::engine::{MS, Nanos, SEC, US};
 
@@ -16,13 +17,13 @@ pub struct DiskConfig {
     pub seek_min: Nanos,
     /// Seek over the whole disk.
     pub seek_max: Nanos,
-    /// One turn; 0 for a disk that does not turn.
+    /// One rotation; 0 for a disk that does not rotate.
     pub rotation: Nanos,
-    /// What the controller takes for each request.
+    /// Time of the controller for each request.
     pub overhead: Nanos,
     /// Its request queue.
     pub queue: QueueConfig,
-    /// When nothing completes, and what fails.
+    /// Its faults.
     pub faults: Vec<Fault>,
 }
 
@@ -32,7 +33,7 @@ impl DiskConfig {
     pub fn desktop(name: impl Into<String>, bytes: u64) -> DiskConfig {
         DiskConfig {
             name: name.into(),
-            sectors: bytes / super::SECTOR,
+            sectors: bytes / SECTOR,
             bandwidth: 80_000_000,
             seek_min: 800 * US,
             seek_max: 18 * MS,
@@ -47,14 +48,14 @@ impl DiskConfig {
 /// A request queue and its elevator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// Requests of each class: sync (reads, and writes that somebody waits for) and async.
+    /// Limit of the requests of each class: sync (reads, and writes that a task waits for) and async.
     /// `spec: linux-mm 4.4`
     pub nr_requests: u32,
     /// Bytes up to which contiguous bios become one request.
     pub max_request: u64,
     /// How long a queue that was empty gathers requests before it starts.
     pub plug: Nanos,
-    /// Requests that go one way before another class or an overdue request is considered.
+    /// Requests in one direction before another class or an overdue request is considered.
     pub batch: u32,
     /// Batches of sync requests that may go before async ones that wait.
     pub async_starved: u32,
@@ -64,8 +65,8 @@ pub struct QueueConfig {
     pub async_expire: Nanos,
     /// CFQ's slices for each class, in place of batches.
     pub cfq: Option<Cfq>,
-    /// Whether the disk takes several requests at once. They are served one after the other here; CFQ
-    /// goes by it.
+    /// Whether the disk takes several requests at once. They are served one after the other; only CFQ's
+    /// rules depend on it.
     pub ncq: bool,
 }
 
@@ -86,18 +87,18 @@ impl Default for QueueConfig {
 }
 
 impl QueueConfig {
-    /// Requests of a class from which on it is congested. `spec: linux-mm 4.4`
+    /// Requests of a class from which it is congested. `spec: linux-mm 4.4`
     pub const fn congestion_on(&self) -> u32 {
         self.nr_requests - self.nr_requests / 8 + 1
     }
-    /// Requests of a class below which it is no longer congested. `spec: linux-mm 4.4`
+    /// Requests of a class below which its congestion ends. `spec: linux-mm 4.4`
     pub const fn congestion_off(&self) -> u32 {
         (self.nr_requests - self.nr_requests / 8 - self.nr_requests / 16).saturating_sub(1)
     }
 }
 
-/// An encrypting layer over a disk: one thread through which everything passes, reads after the disk
-/// and writes before it, in one line. `spec: linux-mm 4.4`
+/// An encrypting layer over a disk: one thread with one queue, through which reads pass after the disk
+/// and writes before it. `spec: linux-mm 4.4`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CryptConfig {
     /// Its name.
@@ -117,14 +118,14 @@ pub enum CongestionWake {
     /// Each request that completes while its class has fewer than the off threshold.
     #[default]
     BelowThreshold,
-    /// Only the one with which a class that was congested is so no longer.
+    /// Only the request whose completion ends the congestion of its class.
     Leaving,
 }
 
-/// Something wrong with a disk.
+/// A fault of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing completes from a time up to another.
+    /// No request completes in this time.
     Stall {
         /// Begin.
         from: Nanos,

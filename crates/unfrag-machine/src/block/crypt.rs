@@ -1,36 +1,29 @@
-//! The encrypting layer: one thread, one line.
-//!
-//! Reads join the line when the disk is done with them, writes when they are submitted; the thread
-//! takes them as they came, sync and async alike, and uses CPU time for each page. For a write it
-//! takes pages to encrypt into, and hands it to the disk itself, unless another thread does; while
-//! the disk's queue is full, it waits, and all behind it. `spec: linux-mm 4.4`
+//! The state of an encrypting layer: its queues and counters.
 
-use super::bio::{Dir, Line};
+use super::bio::BioQueue;
 use super::config::CryptConfig;
-use super::{finish, hooks, to_disk};
-use crate::engine::{Channel, Cx, Nanos, Spec};
-use crate::sim::{Sim, World};
+use crate::engine::Nanos;
 
-/// What an encrypting layer has done.
+/// Counters of an encrypting layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CryptStats {
     /// Pages decrypted.
     pub pages_read: u64,
     /// Pages encrypted.
     pub pages_written: u64,
-    /// Most bios in line at a time.
+    /// Largest length of its queue.
     pub longest_line: u32,
     /// Time in which the thread that encrypts waited for the disk's queue.
     pub blocked: Nanos,
 }
 
 /// An encrypting layer.
-pub(super) struct Crypt {
+pub(crate) struct Crypt {
     pub config: CryptConfig,
     /// Bios to encrypt or decrypt.
-    work: Line,
+    pub work: BioQueue,
     /// Bios for the disk.
-    io: Line,
+    pub io: BioQueue,
     pub stats: CryptStats,
 }
 
@@ -38,113 +31,9 @@ impl Crypt {
     pub fn new(config: &CryptConfig) -> Crypt {
         Crypt {
             config: config.clone(),
-            work: Line::EMPTY,
-            io: Line::EMPTY,
+            work: BioQueue::EMPTY,
+            io: BioQueue::EMPTY,
             stats: CryptStats::default(),
         }
     }
-}
-
-const fn work_channel(crypt: u8) -> Channel {
-    Channel::new(Channel::CRYPT, crypt as u64 * 2)
-}
-
-const fn io_channel(crypt: u8) -> Channel {
-    Channel::new(Channel::CRYPT, crypt as u64 * 2 + 1)
-}
-
-/// Puts a bio at the end of the line.
-pub(super) fn enqueue(w: &mut World, crypt: u8, slot: u32) {
-    let c = &mut w.block.crypts[usize::from(crypt)];
-    c.work.push(&mut w.block.flights, slot);
-    c.stats.longest_line = c.stats.longest_line.max(c.work.len);
-    w.wake(work_channel(crypt));
-}
-
-/// Starts the threads of a layer.
-pub(super) fn start(sim: &mut Sim, crypt: u8) {
-    let config = &sim.block.crypts[usize::from(crypt)].config;
-    let (name, io_thread) = (config.name.clone(), config.io_thread);
-    sim.spawn(Spec::kthread(format!("kcryptd {name}")), move |cx| {
-        cx.with(hooks::crypt_starts);
-        loop {
-            encrypt_next(cx, crypt, io_thread);
-        }
-    });
-    if io_thread {
-        sim.spawn(Spec::kthread(format!("kcryptd_io {name}")), move |cx| {
-            loop {
-                submit_next(cx, crypt);
-            }
-        });
-    }
-}
-
-fn encrypt_next(cx: &mut Cx, crypt: u8, io_thread: bool) {
-    let next = cx.with(|sim| {
-        let block = &mut sim.world().block;
-        let c = &mut block.crypts[usize::from(crypt)];
-        let slot = c.work.pop(&block.flights)?;
-        let bio = &block.flights[slot].bio;
-        let pages = bio.pages().len() as u64;
-        match bio.dir {
-            Dir::Read => c.stats.pages_read += pages,
-            Dir::Write => c.stats.pages_written += pages,
-        }
-        Some((slot, bio.dir, pages))
-    });
-    let Some((slot, dir, pages)) = next else {
-        cx.wait(work_channel(crypt), None);
-        return;
-    };
-    let cost = cx.with(|sim| sim.costs.crypt_page) * pages;
-    match dir {
-        Dir::Read => {
-            cx.spend_system(cost);
-            cx.with(|sim| finish(sim, slot, false));
-        }
-        Dir::Write => {
-            let bounce = hooks::crypt_take(cx, pages as u32);
-            cx.with(|sim| sim.world().block.flights[slot].bounce = bounce);
-            cx.spend_system(cost);
-            if io_thread {
-                cx.with(|sim| {
-                    let w = sim.world();
-                    let c = &mut w.block.crypts[usize::from(crypt)];
-                    c.io.push(&mut w.block.flights, slot);
-                    w.wake(io_channel(crypt));
-                });
-            } else {
-                let from = cx.now();
-                hand_over(cx, slot);
-                let blocked = cx.now() - from;
-                let index = usize::from(crypt);
-                cx.with(|sim| sim.world().block.crypts[index].stats.blocked += blocked);
-            }
-        }
-    }
-}
-
-fn submit_next(cx: &mut Cx, crypt: u8) {
-    let next = cx.with(|sim| {
-        let block = &mut sim.world().block;
-        block.crypts[usize::from(crypt)].io.pop(&block.flights)
-    });
-    match next {
-        Some(slot) => hand_over(cx, slot),
-        None => {
-            cx.wait(io_channel(crypt), None);
-        }
-    }
-}
-
-/// Hands a bio to the disk, and waits until it has a request.
-fn hand_over(cx: &mut Cx, slot: u32) {
-    let task = cx.task_id();
-    cx.with(|sim| {
-        let w = sim.world();
-        w.block.flights[slot].submitter = Some(task);
-        to_disk(w, slot);
-    });
-    cx.settle();
 }

@@ -1,16 +1,16 @@
-//! A disk: where its head is, how long a request takes, what goes wrong.
+//! A disk: the position of its head, how long a request takes, its faults.
 //!
-//! One request is served at a time. It takes the controller's overhead, the seek (least time plus the
-//! rest by the root of the distance), a part of a turn at random, and the transfer; or, if what it
-//! wants comes soon under the head anyway, the way there. Where the head stands already, only the
-//! transfer.
+//! One request is served at a time. It takes the controller's overhead, the seek (least time plus the rest
+//! by the root of the distance), a random part of a rotation, and the transfer. If the sector comes under
+//! the head sooner without a seek, that time counts instead. At the head's own position there is the
+//! transfer alone.
 
+use super::bio::{Dir, SECTOR};
 use super::config::{DiskConfig, Fault};
 use super::queue::Queue;
-use super::{Dir, SECTOR};
 use crate::engine::{Nanos, Rng, SEC};
 
-/// What a disk has done.
+/// Counters of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskStats {
     /// Requests read.
@@ -21,7 +21,7 @@ pub struct DiskStats {
     pub sectors_read: u64,
     /// Sectors written.
     pub sectors_written: u64,
-    /// Bios that became part of a request that was there already.
+    /// Bios that were merged into a request.
     pub merges: u64,
     /// Bios that failed.
     pub failed_bios: u64,
@@ -32,15 +32,15 @@ pub struct DiskStats {
 }
 
 /// A disk and its queue.
-pub(super) struct Disk {
+pub(crate) struct Disk {
     pub config: DiskConfig,
     pub queue: Queue,
-    /// The request in service, and since when.
+    /// The request in service, and the time at which it began.
     pub serving: Option<(u32, Nanos)>,
-    /// Whether a start is under way.
+    /// Whether the queue is plugged.
     pub plugged: bool,
-    /// Until when the disk waits for a request, if it does.
-    pub waits: Option<Nanos>,
+    /// Until when the disk is kept idle for a request, if it is.
+    pub idle_until: Option<Nanos>,
     /// Sector under the head.
     head: u64,
     rng: Rng,
@@ -55,13 +55,13 @@ impl Disk {
             config: config.clone(),
             serving: None,
             plugged: false,
-            waits: None,
+            idle_until: None,
             head: 0,
             stats: DiskStats::default(),
         }
     }
 
-    /// Time for a seek over so many sectors.
+    /// Time of a seek over `distance` sectors.
     fn seek(&self, distance: u64) -> Nanos {
         let c = &self.config;
         // In 2^-20 of the root of the disk's size.
@@ -75,7 +75,7 @@ impl Disk {
         (bytes * u128::from(SEC) / u128::from(self.config.bandwidth.max(1))) as Nanos
     }
 
-    /// Moves the head over a request; returns how long that takes.
+    /// Serves a request: moves the head; returns how long it takes.
     pub fn serve(&mut self, start: u64, sectors: u64) -> Nanos {
         let from = std::mem::replace(&mut self.head, start + sectors);
         let mut way = 0;

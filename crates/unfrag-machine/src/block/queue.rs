@@ -1,35 +1,24 @@
 //! The request queue of a disk: requests of two classes, merging, and the elevator.
 //!
-//! A request is a run of contiguous bios of one direction and one class. The elevator goes one way
-//! over the disk and jumps back (C-LOOK), a batch of one class at a time: sync before async, unless
-//! async requests were passed over often enough or are overdue. With CFQ, [`super::cfq`] says whose
-//! turn it is.
+//! A request is a run of contiguous bios of one direction and one class. The elevator goes one way over
+//! the disk and jumps back (C-LOOK), a batch of one class at a time: sync before async, unless async
+//! requests were passed over often enough or are overdue. With CFQ, [`super::cfq`] chooses the class.
 //!
-//! Invariants: a request waits in `sorted` and `age` of its class, or is in service; `count` of a
-//! class is all of both, never above `nr_requests`; bios that found no request stand in `overflow`.
+//! Invariants: a request waits in `sorted` and `age` of its class, or is in service; `count` of a class is
+//! all of both, at most `nr_requests`; bios without a request are in `overflow`.
 
-use super::bio::{Bio, Dir, Flights, Line, SECTOR};
-use super::cfq::{Turn, Turns};
+use super::bio::{ASYNC, BioQueue, Dir, Flights, SECTOR, SYNC};
+use super::cfq::{NextSlice, Slices};
 use super::config::QueueConfig;
 use crate::engine::Nanos;
 
-/// Class of a request: sync (reads, and writes that somebody waits for).
-pub(super) const SYNC: usize = 1;
-/// Class of a request: async (writes that nobody waits for).
-pub(super) const ASYNC: usize = 0;
-
-/// Class of a bio.
-pub(super) fn class(bio: &Bio) -> usize {
-    if bio.sync { SYNC } else { ASYNC }
-}
-
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
+pub(crate) struct Request {
     pub class: usize,
     pub dir: Dir,
     pub start: u64,
     pub sectors: u64,
-    pub bios: Line,
+    pub bios: BioQueue,
     pub since: Nanos,
 }
 
@@ -39,18 +28,18 @@ impl Request {
     }
 }
 
-/// What became of a bio.
+/// Where a bio was put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Added {
+pub(crate) enum Added {
     /// It is a request or a part of one.
     Taken,
-    /// There is no request for it; it stands in line.
+    /// There is no request for it; it is in the overflow queue.
     Waits,
 }
 
 /// What a disk does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(crate) enum NextRequest {
     /// It serves this request.
     Serve(u32),
     /// It waits for a request until then.
@@ -69,36 +58,36 @@ struct Waiting {
 }
 
 /// A request queue.
-pub(super) struct Queue {
+pub(crate) struct Queue {
     pub config: QueueConfig,
     slots: Vec<Request>,
     free: Vec<u32>,
     waiting: [Waiting; 2],
-    pub overflow: [Line; 2],
+    pub overflow: [BioQueue; 2],
     /// Requests that exist, by class.
     pub count: [u32; 2],
     /// Whether a class has reached the on threshold and not fallen below the off threshold since.
     pub congested: [bool; 2],
-    /// Where the elevator is.
+    /// Position of the elevator.
     head: u64,
     batch_class: usize,
     batch_left: u32,
     starved: u32,
-    /// Whose turn it is, if classes have slices.
-    turns: Option<Turns>,
+    /// The slices of CFQ, if classes have slices.
+    slices: Option<Slices>,
     pub merges: u64,
 }
 
 impl Queue {
     pub fn new(config: QueueConfig) -> Queue {
-        let turns = config.cfq.clone().map(|c| Turns::new(c, config.ncq));
+        let slices = config.cfq.clone().map(|c| Slices::new(c, config.ncq));
         Queue {
-            turns,
+            slices,
             config,
             slots: Vec::new(),
             free: Vec::new(),
             waiting: Default::default(),
-            overflow: [Line::EMPTY; 2],
+            overflow: [BioQueue::EMPTY; 2],
             count: [0; 2],
             congested: [false; 2],
             head: 0,
@@ -109,14 +98,14 @@ impl Queue {
         }
     }
 
-    /// Takes a bio in. One that can be a part of a request needs not stand in line.
+    /// Adds a bio: merges it, or makes a request for it, or puts it into the overflow queue.
     pub fn add(&mut self, flights: &mut Flights, slot: u32, now: Nanos) -> Added {
         let f = &flights[slot];
-        let class = class(&f.bio);
+        let class = f.bio.class();
         if class == SYNC
-            && let Some(turns) = &mut self.turns
+            && let Some(slices) = &mut self.slices
         {
-            turns.came(f.disk_sector, f.bio.sectors(), now);
+            slices.came(f.disk_sector, f.bio.sectors(), now);
         }
         if self.merge(flights, slot) || self.open(flights, slot, now) {
             return Added::Taken;
@@ -125,7 +114,7 @@ impl Queue {
         Added::Waits
     }
 
-    /// Lets the first bio in line have a request, or a part of one.
+    /// Merges the first bio of the overflow queue, or makes a request for it, if there may be one.
     pub fn admit(&mut self, flights: &mut Flights, class: usize, now: Nanos) -> Option<u32> {
         let slot = self.overflow[class].pop(flights)?;
         if self.merge(flights, slot) || self.open(flights, slot, now) {
@@ -135,15 +124,15 @@ impl Queue {
         None
     }
 
-    /// A new request for a bio, if there may be one more.
+    /// Makes a request for a bio, if there may be one more.
     fn open(&mut self, flights: &mut Flights, slot: u32, now: Nanos) -> bool {
         let f = &flights[slot];
         let (start, sectors, dir, class) =
-            (f.disk_sector, f.bio.sectors(), f.bio.dir, class(&f.bio));
+            (f.disk_sector, f.bio.sectors(), f.bio.dir, f.bio.class());
         if self.count[class] >= self.config.nr_requests {
             return false;
         }
-        let mut bios = Line::EMPTY;
+        let mut bios = BioQueue::EMPTY;
         bios.push(flights, slot);
         let request = Request {
             class,
@@ -174,11 +163,11 @@ impl Queue {
         true
     }
 
-    /// Adds a bio to the end or the front of a request, if one fits.
+    /// Merges a bio with the end or the front of a request, if one fits.
     fn merge(&mut self, flights: &mut Flights, slot: u32) -> bool {
         let f = &flights[slot];
         let (start, sectors, dir) = (f.disk_sector, f.bio.sectors(), f.bio.dir);
-        let class = class(&f.bio);
+        let class = f.bio.class();
         let most = self.config.max_request / SECTOR;
         let sorted = &mut self.waiting[class].sorted;
         let fits = |r: &Request| r.dir == dir && r.sectors + sectors <= most;
@@ -193,7 +182,7 @@ impl Queue {
             }
         }
         let next = sorted.partition_point(|e| e.0 < start + sectors);
-        // Nothing lies between, or the order would change with the request's first sector.
+        // No other request lies between, so the order stays.
         if next == after
             && let Some((first, id)) = sorted.get_mut(next)
         {
@@ -210,20 +199,20 @@ impl Queue {
         false
     }
 
-    /// Takes the next request out for service.
-    pub fn next(&mut self, now: Nanos) -> Next {
-        let taken = match &mut self.turns {
+    /// Takes the next request for service.
+    pub fn next(&mut self, now: Nanos) -> NextRequest {
+        let taken = match &mut self.slices {
             None => self.next_of_batch(now),
-            Some(turns) => {
+            Some(slices) => {
                 let has = [ASYNC, SYNC].map(|c| !self.waiting[c].sorted.is_empty());
-                match turns.next(has, now) {
-                    Turn::Wait(until) => return Next::Wait(until),
-                    Turn::Idle => None,
-                    Turn::Serve(class) => Some(self.take(class, self.around(class))),
+                match slices.next(has, now) {
+                    NextSlice::Wait(until) => return NextRequest::Wait(until),
+                    NextSlice::Idle => None,
+                    NextSlice::Serve(class) => Some(self.take(class, self.around(class))),
                 }
             }
         };
-        taken.map_or(Next::Nothing, Next::Serve)
+        taken.map_or(NextRequest::Nothing, NextRequest::Serve)
     }
 
     fn next_of_batch(&mut self, now: Nanos) -> Option<u32> {
@@ -243,13 +232,13 @@ impl Queue {
         Some(self.take(class, at))
     }
 
-    /// Place of the next request of a class on the way of the head; behind all, if there is none.
+    /// Position of the next request of a class ahead of the head; past the end if there is none.
     fn ahead(&self, class: usize) -> usize {
         let sorted = &self.waiting[class].sorted;
         sorted.partition_point(|e| e.0 < self.head)
     }
 
-    /// The same; from there it jumps back to the first.
+    /// Position of the next request ahead of the head, or of the first one if there is none.
     fn around(&self, class: usize) -> usize {
         let at = self.ahead(class);
         if at < self.waiting[class].sorted.len() {
@@ -280,7 +269,7 @@ impl Queue {
         }
     }
 
-    /// Place in `sorted` of the oldest request of a class, if it is overdue.
+    /// Position in `sorted` of the oldest request of a class, if it is overdue.
     fn overdue(&self, class: usize, now: Nanos) -> Option<usize> {
         let w = &self.waiting[class];
         let &id = w.age.front()?;
@@ -307,15 +296,15 @@ impl Queue {
         &self.slots[id as usize]
     }
 
-    /// Ends a request; true if that ends waits for congestion in its class.
+    /// Ends a request; true if this wakes the waits for congestion of its class.
     pub fn end(&mut self, id: u32, only_leaving: bool, now: Nanos) -> bool {
         let class = self.slots[id as usize].class;
         self.free.push(id);
         self.count[class] -= 1;
         if class == SYNC
-            && let Some(turns) = &mut self.turns
+            && let Some(slices) = &mut self.slices
         {
-            turns.ended(self.count[class] == 0, now);
+            slices.ended(self.count[class] == 0, now);
         }
         let below = self.count[class] < self.config.congestion_off();
         let was = self.congested[class];

@@ -1,10 +1,13 @@
-//! What the devices did, for people and for programs.
+//! The counters of the devices.
 
-use super::{Block, CryptStats, DeviceId, DiskStats};
+use super::bio::DeviceId;
+use super::crypt::CryptStats;
+use super::disk::DiskStats;
+use super::layer::BlockLayer;
 use std::collections::BTreeMap;
 
-impl Block {
-    /// What the disk of a device has done.
+impl BlockLayer {
+    /// Counters of the disk of a device.
     pub fn disk_stats(&self, device: DeviceId) -> DiskStats {
         let d = &self.disks[self.disk_index(device)];
         DiskStats {
@@ -13,13 +16,13 @@ impl Block {
         }
     }
 
-    /// What an encrypting layer has done; none, if the device is a disk.
+    /// Counters of an encrypting layer; none, if the device is a disk.
     pub fn crypt_stats(&self, device: DeviceId) -> Option<CryptStats> {
         let crypt = usize::from(device.0).checked_sub(self.disks.len())?;
         Some(self.crypts[crypt].stats)
     }
 
-    /// What all devices have done, by their names and what it is.
+    /// Counters of all devices, by device and name.
     pub fn all_stats(&self) -> BTreeMap<String, BTreeMap<&'static str, u64>> {
         let disks = self.disks.iter().map(|d| {
             let s = &d.stats;

@@ -1,14 +1,15 @@
 //! What tasks wait for.
 //!
-//! A channel is a name, not an object: tasks wait on it and others wake it, and it takes no memory
-//! while nobody waits. Wake-ups are not stored: waking a channel on which nobody waits does nothing.
+//! A channel is a name, not an object. Tasks wait on it and others wake it; it takes no memory while no
+//! task waits. Wake-ups are not stored: waking a channel on which no task waits does nothing.
 
-/// A thing to wait for: a kind and a number.
+/// A thing to wait for: a kind and a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Channel(u64);
 
 impl Channel {
-    /// Channel `key` (below 2^48) of a kind. Kinds below 256 are the engine's and the block layer's.
+    /// Channel `key` (below 2^48) of a kind. Kinds below [`FIRST_FREE`](Channel::FIRST_FREE) are the
+    /// machine's own.
     pub const fn new(kind: u16, key: u64) -> Channel {
         debug_assert!(key < 1 << 48);
         Channel((kind as u64) << 48 | key)
@@ -20,23 +21,13 @@ impl Channel {
     pub const fn kind(self) -> u16 {
         (self.0 >> 48) as u16
     }
-    /// Its number.
+    /// Its key.
     pub const fn key(self) -> u64 {
         self.0 & ((1 << 48) - 1)
     }
 
     /// Kind: a task ends.
     pub const EXIT: u16 = 1;
-    /// Kind: a bio with [`Done::User`](crate::block::Done::User) and this token is done.
-    pub const BIO: u16 = 2;
-    /// Kind: every bio that task `key` has submitted has its request.
-    pub const REQUEST: u16 = 3;
-    /// Kind: a device leaves congestion; key 1 for sync, 0 for async.
-    pub const CONGESTION: u16 = 4;
-    /// Kind: work for an encrypting layer's thread.
-    pub const CRYPT: u16 = 5;
-    /// Kind: work for kswapd of a node.
-    pub const KSWAPD: u16 = 6;
-    /// First kind that is free for others.
+    /// First kind that the machine does not use for itself.
     pub const FIRST_FREE: u16 = 256;
 }

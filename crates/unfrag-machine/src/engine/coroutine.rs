@@ -1,7 +1,7 @@
 //! Stackful coroutines that pass the ownership of one value to and fro.
 //!
-//! Whoever runs owns the `Box<T>`: [`Fiber::resume`] moves it in, [`Baton::pass`] moves it out. So
-//! neither side can reach it while the other runs, and no unsafe code is needed.
+//! The side that runs owns the `Box<T>`: [`Fiber::resume`] moves it in, [`Baton::pass`] moves it out.
+//! Neither side can reach it while the other runs, so no unsafe code is needed.
 //!
 //! The only user of `corosensei`.
 
@@ -32,7 +32,7 @@ impl<T: 'static> Baton<'_, T> {
         }
     }
 
-    /// Hands the value to whoever resumed this coroutine; returns when resumed again.
+    /// Passes the value to the code that resumed this coroutine; returns when resumed again.
     #[inline]
     pub fn pass(&mut self) {
         if let Some(v) = self.value.take() {
@@ -41,9 +41,9 @@ impl<T: 'static> Baton<'_, T> {
     }
 }
 
-/// What became of a resumed coroutine.
+/// State of a coroutine after it was resumed.
 pub enum Resumed<T: 'static> {
-    /// It waits; resume it again.
+    /// It has passed the value back; it can be resumed again.
     Suspended(Box<T>),
     /// Its body returned.
     Done(Box<T>),

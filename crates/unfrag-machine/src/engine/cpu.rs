@@ -1,14 +1,14 @@
-//! One CPU: what runs on it, until when, and what its time went to.
+//! One CPU: what runs on it, until when, and what its time was spent on.
 //!
 //! Invariant: the times add up to the machine's time, once [`Cpu::charge_idle`] was called.
 
-use super::Nanos;
 use super::runqueue::RunQueue;
+use super::time::Nanos;
 
 /// No task.
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// What a CPU's time went to, in nanoseconds.
+/// Time of a CPU by what it was spent on, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     /// Programs' own work.
@@ -17,11 +17,11 @@ pub struct CpuTimes {
     pub system: Nanos,
     /// Interrupts.
     pub irq: Nanos,
-    /// From one task to another.
+    /// Context switches.
     pub switching: Nanos,
-    /// Nothing to do, and a task that last ran here waits for I/O.
+    /// Idle, while a task that last ran here waits for I/O.
     pub iowait: Nanos,
-    /// Nothing to do.
+    /// Idle.
     pub idle: Nanos,
 }
 
@@ -32,7 +32,7 @@ impl CpuTimes {
         self.system += work.system;
     }
 
-    /// All of it.
+    /// The sum.
     pub fn total(&self) -> Nanos {
         self.user + self.system + self.irq + self.switching + self.iowait + self.idle
     }
@@ -53,7 +53,7 @@ impl Work {
         self.user + self.system
     }
 
-    /// The first so many nanoseconds of it.
+    /// The first `ns` nanoseconds of it.
     #[inline]
     pub fn first(self, ns: Nanos) -> Work {
         let user = ns.min(self.user);
@@ -61,7 +61,7 @@ impl Work {
         Work { user, system }
     }
 
-    /// Takes the first so many nanoseconds off, and returns them.
+    /// Takes the first `ns` nanoseconds off, and returns them.
     #[inline]
     pub fn take(&mut self, ns: Nanos) -> Work {
         let first = self.first(ns);
@@ -77,18 +77,18 @@ pub(crate) struct Cpu {
     pub running: u32,
     /// Slot and generation of the task that ran last: going on with it costs no switch.
     pub last: (u32, u32),
-    /// Since when the running task's CPU time is not charged yet; later than now while the CPU is
-    /// busy with an interrupt or with switching.
+    /// Time up to which the running task has been charged. Later than now while the CPU is busy with an
+    /// interrupt or a context switch.
     pub run_from: Nanos,
-    /// Until when an interrupt runs.
+    /// End of the interrupt that runs.
     pub irq_until: Nanos,
-    /// Since when the running task has had its turn.
-    pub turn_from: Nanos,
-    /// When the running task has to make room, if somebody waits.
-    pub turn_end: Nanos,
-    /// What the least rank on this CPU stands for; never falls.
+    /// Start of the running task's time slice.
+    pub slice_from: Nanos,
+    /// End of the running task's time slice, if another task waits.
+    pub slice_end: Nanos,
+    /// Least rank of the tasks of this CPU; never decreases.
     pub base: u64,
-    /// Since when a task has waited for the next round.
+    /// Time since which a task has waited for the next round.
     pub expired_from: Option<Nanos>,
     /// Tasks that wait for I/O and last ran here.
     pub io_waiters: u32,
@@ -106,8 +106,8 @@ impl Cpu {
             last: (NIL, 0),
             run_from: 0,
             irq_until: 0,
-            turn_from: 0,
-            turn_end: 0,
+            slice_from: 0,
+            slice_end: 0,
             base: 0,
             expired_from: None,
             io_waiters: 0,
@@ -123,7 +123,7 @@ impl Cpu {
         self.queue.len() + usize::from(self.running != NIL)
     }
 
-    /// Charges the idle time so far. To be called before anything that it depends on changes.
+    /// Charges the idle time so far. To be called before `running` or `io_waiters` changes.
     pub fn charge_idle(&mut self, now: Nanos) {
         if self.running == NIL && now > self.idle_from {
             let d = now - self.idle_from;

@@ -3,58 +3,39 @@
 use super::channel::Channel;
 use super::coroutine::{Baton, Fiber};
 use super::cpu::Work;
-use super::step::Next;
-use super::task::{Spec, TaskId, TaskTimes, Wait};
-use super::{Nanos, Sched};
-use crate::sim::Sim;
-
-/// How a wait ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
-    /// Somebody woke the channel, or killed the task, if the wait was killable.
-    Woken {
-        /// What was left of the timeout; in whole ticks where the timeout was. 0 without one.
-        left: Nanos,
-    },
-    /// The time was over.
-    TimedOut,
-}
-
-impl Waited {
-    /// What was left of the timeout.
-    pub fn left(self) -> Nanos {
-        match self {
-            Waited::Woken { left } => left,
-            Waited::TimedOut => 0,
-        }
-    }
-}
+use super::event_loop::step;
+use super::outcome::Next;
+use super::sched::Sched;
+use super::shared::Shared;
+use super::task::{Spec, TaskId, TaskTimes, Wait, Waited};
+use super::time::Nanos;
 
 /// A running task's hold on the machine.
-pub struct Cx<'y> {
-    baton: Baton<'y, Sim>,
+pub struct Cx<'y, S: 'static> {
+    baton: Baton<'y, S>,
     task: TaskId,
 }
 
-impl Cx<'_> {
-    /// Borrows everything shared. No time passes in here.
+#[expect(private_bounds, reason = "the engine's own contract with the machine")]
+impl<S: Shared> Cx<'_, S> {
+    /// Borrows the shared value. No time passes inside.
     #[inline]
-    pub fn with<R>(&mut self, f: impl FnOnce(&mut Sim) -> R) -> R {
+    pub fn with<R>(&mut self, f: impl FnOnce(&mut S) -> R) -> R {
         let sim = self.baton.value();
         let got = f(sim);
-        sim.fund_bios();
+        sim.end_access();
         got
     }
 
-    /// Borrows everything shared in the middle of something, which [`with`](Cx::with) has to end: until
-    /// then, transfers that began have nothing to live in.
+    /// Borrows the shared value without the end of the access. A call of [`with`](Cx::with) has to follow
+    /// before time passes.
     #[inline]
-    pub(crate) fn within(&mut self) -> &mut Sim {
+    pub(crate) fn within(&mut self) -> &mut S {
         self.baton.value()
     }
 
     #[inline]
-    fn sched(&mut self) -> &mut Sched {
+    fn sched(&mut self) -> &mut Sched<S> {
         self.baton.value().sched()
     }
 
@@ -69,19 +50,19 @@ impl Cx<'_> {
         self.task
     }
 
-    /// What this task's time went to.
+    /// Time of this task by what it was spent on.
     pub fn times(&mut self) -> TaskTimes {
         let slot = self.task.slot;
         self.sched().task_times(slot)
     }
 
-    /// Uses so much CPU time for the program's own work. Others may run meanwhile, on this CPU too.
+    /// Uses CPU time for the program's own work. Others may run meanwhile, on this CPU too.
     #[inline]
     pub fn spend(&mut self, ns: Nanos) {
         self.spend_both(ns, 0);
     }
 
-    /// Uses so much CPU time inside the kernel.
+    /// Uses CPU time inside the kernel.
     #[inline]
     pub fn spend_system(&mut self, ns: Nanos) {
         self.spend_both(0, ns);
@@ -96,10 +77,10 @@ impl Cx<'_> {
         }
     }
 
-    /// Lets the machine go on until it is this task's turn.
+    /// Runs the machine until this task is to run.
     fn reschedule(&mut self) {
         let sim = self.baton.value();
-        let next = sim.step();
+        let next = step(sim);
         if next != Next::Run(self.task.slot) {
             sim.sched().handover = next;
             self.baton.pass();
@@ -123,7 +104,7 @@ impl Cx<'_> {
         self.sched().task(slot).outcome
     }
 
-    /// Sleeps so long, to the nanosecond. A kill ends it; returns what was left.
+    /// Sleeps `ns` nanoseconds exactly. A kill ends it; returns what was left.
     pub fn sleep(&mut self, ns: Nanos) -> Nanos {
         let wait = Wait {
             killable: true,
@@ -132,8 +113,8 @@ impl Cx<'_> {
         self.wait_as(wait, Some(ns)).left()
     }
 
-    /// Waits until the channel is woken, or the timeout, in ticks rounded up, is over: it ends on the
-    /// edge of a tick, as many edges from now as it has ticks. Not ended by a kill.
+    /// Waits until the channel is woken or the timeout is over. The timeout is rounded up to ticks and
+    /// ends on the edge of a tick. A kill does not end it.
     pub fn wait(&mut self, channel: Channel, timeout: Option<Nanos>) -> Waited {
         let wait = Wait {
             channel: Some(channel),
@@ -143,7 +124,7 @@ impl Cx<'_> {
         self.wait_as(wait, timeout)
     }
 
-    /// The same; an idle CPU counts as waiting for I/O meanwhile.
+    /// Waits as [`wait`](Cx::wait) does; an idle CPU counts as waiting for I/O meanwhile.
     pub fn wait_io(&mut self, channel: Channel, timeout: Option<Nanos>) -> Waited {
         let wait = Wait {
             channel: Some(channel),
@@ -154,7 +135,7 @@ impl Cx<'_> {
         self.wait_as(wait, timeout)
     }
 
-    /// As [`wait`](Cx::wait), but a kill ends it, also one that came before.
+    /// Waits as [`wait`](Cx::wait) does, but a kill ends it, also one that came before.
     pub fn wait_killable(&mut self, channel: Channel, timeout: Option<Nanos>) -> Waited {
         let wait = Wait {
             channel: Some(channel),
@@ -165,7 +146,7 @@ impl Cx<'_> {
         self.wait_as(wait, timeout)
     }
 
-    /// Lets all run first that wait for this CPU.
+    /// Goes behind all tasks that wait for this CPU.
     pub fn yield_now(&mut self) {
         if self.sched().yield_cpu() {
             self.reschedule();
@@ -173,44 +154,46 @@ impl Cx<'_> {
     }
 
     /// Starts a task; it runs from now on, on its own.
-    pub fn spawn(&mut self, spec: Spec, body: impl FnOnce(&mut Cx) + 'static) -> TaskId {
-        self.with(|sim| sim.spawn(spec, body))
+    pub fn spawn(&mut self, spec: Spec, body: impl FnOnce(&mut Cx<S>) + 'static) -> TaskId {
+        self.with(|sim| spawn(sim, spec, body))
     }
 
     /// Waits until a task has ended, or this one is killed.
     pub fn join(&mut self, task: TaskId) {
-        while self.with(|sim| sim.is_alive(task)) && !self.killed() {
+        while self.sched().slot(task).is_some() && !self.killed() {
             self.wait_killable(Channel::new(Channel::EXIT, task.number()), None);
         }
     }
 
-    /// Tells a task to end: its [`killed`](Cx::killed) is true from now on, and its killable waits
-    /// end. It ends by returning.
+    /// Kills a task: its [`killed`](Cx::killed) is true from now on, and its killable waits end. It ends
+    /// by returning.
     pub fn kill(&mut self, task: TaskId) {
-        self.with(|sim| sim.kill(task));
+        self.with(|sim| sim.sched().kill(task));
     }
 
-    /// Whether this task was told to end.
+    /// Whether this task was killed.
     pub fn killed(&mut self) -> bool {
         let slot = self.task.slot;
         self.sched().task(slot).killed
     }
 }
 
-impl Sim {
-    /// Starts a task; it runs from now on, on its own.
-    ///
-    /// # Panics
-    /// If it is bound to a CPU that the machine has not.
-    pub fn spawn(&mut self, spec: Spec, body: impl FnOnce(&mut Cx) + 'static) -> TaskId {
-        let s = self.sched();
-        let task = s.enter(spec);
-        let fiber = Fiber::new(&mut s.stacks, move |baton| {
-            let mut cx = Cx { baton, task };
-            body(&mut cx);
-            cx.baton
-        });
-        s.newborn.push((task.slot, fiber));
-        task
-    }
+/// Starts a task of a machine; it runs from now on, on its own.
+///
+/// # Panics
+/// If it is bound to a CPU that the machine has not.
+pub(crate) fn spawn<S: Shared>(
+    shared: &mut S,
+    spec: Spec,
+    body: impl FnOnce(&mut Cx<S>) + 'static,
+) -> TaskId {
+    let s = shared.sched();
+    let task = s.enter(spec);
+    let fiber = Fiber::new(&mut s.stacks, move |baton| {
+        let mut cx = Cx { baton, task };
+        body(&mut cx);
+        cx.baton
+    });
+    s.newborn.push((task.slot, fiber));
+    task
 }

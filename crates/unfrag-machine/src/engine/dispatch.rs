@@ -1,24 +1,24 @@
 //! Which task runs on which CPU, and for how long.
 //!
-//! Realtime tasks preempt. All others share a CPU in turns while somebody waits for it, as the rules of
-//! [`turns`](super::turns) say. A task that wakes goes to an idle CPU, its last one for choice;
-//! otherwise it stays, unless another CPU has less to do. A CPU with nothing to do takes a task that
-//! waits elsewhere; at the end of its turn a task goes where less waits.
+//! Realtime tasks preempt. All others share a CPU in time slices while another task waits for it, by the
+//! rules of [`policy`](super::policy). A task that wakes goes to an idle CPU, preferably its last one;
+//! otherwise it stays, unless another CPU has less load. An idle CPU steals a waiting task from another.
+//! At the end of its time slice a task moves to a CPU with less load.
 
 use super::cpu::{NIL, Work};
 use super::sched::Sched;
-use super::task::{State, Task, Wait};
-use super::{Nanos, Priority};
+use super::task::{Priority, Task, TaskState, Wait};
+use super::time::Nanos;
 
-/// A digest of all numbers so far, and of one more.
+/// Adds a number to a digest.
 pub(crate) fn digest(so_far: u64, number: u64) -> u64 {
     (so_far ^ number)
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
         .rotate_left(23)
 }
 
-impl Sched {
-    /// Makes a new task ready, on the CPU that suits it.
+impl<S: 'static> Sched<S> {
+    /// Makes a new task ready, on the CPU chosen for it.
     pub(super) fn place_new(&mut self, slot: u32) {
         let c = self.choose_cpu(slot);
         self.move_to(slot, c);
@@ -28,27 +28,27 @@ impl Sched {
             running => [slot, running],
         };
         match self.tasks.get_disjoint_mut([t as usize, parent as usize]) {
-            Ok([t, parent]) => self.turns.begin(t, Some(parent), base, load),
+            Ok([t, parent]) => self.policy.begin(t, Some(parent), base, load),
             Err(_) => self
-                .turns
+                .policy
                 .begin(&mut self.tasks[slot as usize], None, base, load),
         }
         if parent != NIL {
-            // It has given some of its time to the child.
+            // The child has taken a part of its time.
             let at = usize::from(self.task(parent).cpu);
-            self.shorten_turn(at, false);
+            self.shorten_slice(at, false);
             self.plan(at);
         }
         self.enqueue(slot, c);
     }
 
-    /// Makes a task ready whose wait has ended, on the CPU that suits it. It may get it at once.
+    /// Makes a task ready whose wait has ended, on the CPU chosen for it. It may preempt there.
     pub(super) fn place_woken(&mut self, slot: u32, wait: Wait) {
         let c = self.choose_cpu(slot);
         self.move_to(slot, c);
-        let (now, base, turns) = (self.now, self.cpus[c].base, self.turns);
+        let (now, base, policy) = (self.now, self.cpus[c].base, self.policy);
         let t = self.task(slot);
-        turns.wake(t, base, now - t.wait_from, wait.io);
+        policy.wake(t, base, now - t.wait_from, wait.io);
         self.enqueue(slot, c);
         let cpu = &mut self.cpus[c];
         if cpu.running == NIL {
@@ -56,8 +56,8 @@ impl Sched {
         }
         let running = &self.tasks[cpu.running as usize];
         let normal = running.priority != Priority::Realtime;
-        if normal && turns.preempts(&self.tasks[slot as usize], running) {
-            cpu.turn_end = cpu.turn_end.min(now);
+        if normal && policy.preempts(&self.tasks[slot as usize], running) {
+            cpu.slice_end = cpu.slice_end.min(now);
             self.plan(c);
         }
     }
@@ -98,7 +98,7 @@ impl Sched {
         }
     }
 
-    /// Takes a task that is on no queue to another CPU; it keeps its lead or lag there.
+    /// Moves a task that is on no queue to another CPU. Its rank keeps the distance to the CPU's base.
     fn move_to(&mut self, slot: u32, c: usize) {
         let from = usize::from(self.tasks[slot as usize].cpu);
         self.charge(c);
@@ -115,10 +115,10 @@ impl Sched {
     fn enqueue(&mut self, slot: u32, c: usize) {
         let seq = self.next_seq();
         let t = &mut self.tasks[slot as usize];
-        t.state = State::Ready;
+        t.state = TaskState::Ready;
         let realtime = t.priority == Priority::Realtime;
         let cpu = &mut self.cpus[c];
-        if !realtime && self.turns.is_expired(t.rank, cpu.base) {
+        if !realtime && self.policy.is_expired(t.rank, cpu.base) {
             cpu.expired_from.get_or_insert(self.now);
         }
         let first = cpu.queue.is_empty();
@@ -127,23 +127,22 @@ impl Sched {
             cpu.charge_idle(self.now);
         } else if realtime && !self.runs_realtime(c) {
             let cpu = &mut self.cpus[c];
-            cpu.turn_end = cpu.turn_end.min(self.now);
+            cpu.slice_end = cpu.slice_end.min(self.now);
         } else {
-            // The more there are, the shorter a turn is.
-            self.shorten_turn(c, first);
+            // The more tasks, the shorter a time slice.
+            self.shorten_slice(c, first);
         }
         self.plan(c);
     }
 
-    /// The turn of a CPU's running task may end earlier; with `first`, somebody waits now, and nobody did.
-    fn shorten_turn(&mut self, c: usize, first: bool) {
+    /// Shortens the time slice of a CPU's running task. `first`: no other task waited before.
+    fn shorten_slice(&mut self, c: usize, first: bool) {
         let cpu = &mut self.cpus[c];
         let running = &self.tasks[cpu.running as usize];
-        cpu.turn_end = self.turns.new_end(running, cpu, first);
+        cpu.slice_end = self.policy.new_end(running, cpu, first);
     }
 
-    /// Charges the running task for its CPU time up to now. To be called before the CPU's base is asked
-    /// for.
+    /// Charges the running task for its CPU time up to now. To be called before the CPU's base is read.
     pub(super) fn charge(&mut self, c: usize) {
         let cpu = &mut self.cpus[c];
         if cpu.running == NIL {
@@ -154,17 +153,17 @@ impl Sched {
             let d = self.now - cpu.run_from;
             cpu.run_from = self.now;
             let had = t.left.take(d);
-            self.turns.used(t, d);
+            self.policy.used(t, d);
             t.times.add(had);
             cpu.times.add(had);
         }
         if t.priority != Priority::Realtime {
             let least = cpu.queue.least_rank().map_or(t.rank, |r| r.min(t.rank));
-            cpu.base = cpu.base.max(self.turns.base(least));
+            cpu.base = cpu.base.max(self.policy.base(least));
         }
     }
 
-    /// Determines when a CPU has something to do next.
+    /// Computes when a CPU is due next.
     pub(super) fn plan(&mut self, c: usize) {
         let cpu = &self.cpus[c];
         let waiting = !cpu.queue.is_empty();
@@ -174,18 +173,18 @@ impl Sched {
             slot => {
                 let done = cpu.run_from + self.tasks[slot as usize].left.total();
                 if waiting {
-                    done.min(cpu.turn_end.max(self.now))
+                    done.min(cpu.slice_end.max(self.now))
                 } else {
                     done
                 }
             }
         };
         self.next[c] = at;
-        // The CPU whose code runs now is due by itself only at the end of its slice.
+        // The CPU whose code runs now is due only at the end of its time slice.
         if self.cpus[c].running != self.current || self.current == NIL {
             self.horizon = self.horizon.min(at);
         } else if waiting {
-            self.horizon = self.horizon.min(self.cpus[c].turn_end);
+            self.horizon = self.horizon.min(self.cpus[c].slice_end);
         }
     }
 
@@ -199,21 +198,22 @@ impl Sched {
         self.dispatch(c);
     }
 
-    /// The running task's turn is over: it goes to the end, here or where less waits.
+    /// The running task's time slice is over: it goes to the end of this CPU's queue, or to a less loaded
+    /// CPU.
     pub(super) fn requeue(&mut self, c: usize) {
         let slot = self.cpus[c].running;
         self.cpus[c].running = NIL;
         self.cpus[c].idle_from = self.now.max(self.cpus[c].run_from);
         let t = &mut self.tasks[slot as usize];
         if t.priority != Priority::Realtime {
-            self.turns.leave(t, &mut self.cpus[c], self.now);
+            self.policy.leave(t, &mut self.cpus[c], self.now);
         }
         let target = self.less_loaded(slot, c);
         self.move_to(slot, target);
         self.enqueue(slot, target);
     }
 
-    /// Where a task should go whose turn on `c` is over.
+    /// The CPU for a task whose time slice on `c` is over.
     fn less_loaded(&mut self, slot: u32, c: usize) -> usize {
         let t: &Task = &self.tasks[slot as usize];
         if t.bound.is_some() {
@@ -225,7 +225,8 @@ impl Sched {
         let Some(least) = others.min_by_key(|&i| self.cpus[i].load()) else {
             return c;
         };
-        // With one task more here than there, moving one only moves the surplus: it goes around.
+        // With one task more here than there, moving one moves the surplus only. Each gets its share of it in
+        // turn.
         let there = self.cpus[least].load();
         let due = here == there + 1 && self.now >= self.next_around;
         let around = due && self.longest_in_place(slot, c, there);
@@ -239,8 +240,8 @@ impl Sched {
         }
     }
 
-    /// Whether no task has been longer where it is, of those that share a CPU with as many others or
-    /// more and could go elsewhere.
+    /// Whether this task has been on its CPU the longest, among the movable tasks that share a CPU with as
+    /// many others or more.
     fn longest_in_place(&self, slot: u32, c: usize, others: usize) -> bool {
         let since = self.tasks[slot as usize].arrived;
         let shorter = |w: u32| {
@@ -254,7 +255,7 @@ impl Sched {
         })
     }
 
-    /// Gives a CPU on which nothing runs to the next task.
+    /// Runs the next task on an idle CPU.
     pub(super) fn dispatch(&mut self, c: usize) {
         debug_assert_eq!(self.cpus[c].running, NIL);
         let slot = match self.cpus[c].queue.pop().or_else(|| self.steal(c)) {
@@ -268,7 +269,7 @@ impl Sched {
         let cpu = &mut self.cpus[c];
         cpu.charge_idle(now);
         let t = &mut self.tasks[slot as usize];
-        t.state = State::Running;
+        t.state = TaskState::Running;
         cpu.running = slot;
         cpu.run_from = now.max(cpu.irq_until).max(cpu.run_from);
         if cpu.last != (slot, t.generation) {
@@ -277,19 +278,19 @@ impl Sched {
             cpu.run_from += self.switch_cost;
             cpu.times.switching += self.switch_cost;
         }
-        let base = self.turns.base(t.rank);
+        let base = self.policy.base(t.rank);
         if t.priority != Priority::Realtime && base > cpu.base {
             cpu.base = base;
             cpu.expired_from = None;
         }
-        cpu.turn_from = cpu.run_from;
-        cpu.turn_end = self.turns.end(t, cpu);
-        let turn = now ^ (u64::from(slot) << 40) ^ ((c as u64) << 56);
-        self.trace_hash = digest(self.trace_hash, turn);
+        cpu.slice_from = cpu.run_from;
+        cpu.slice_end = self.policy.end(t, cpu);
+        let dispatched = now ^ (u64::from(slot) << 40) ^ ((c as u64) << 56);
+        self.trace_hash = digest(self.trace_hash, dispatched);
         self.plan(c);
     }
 
-    /// Takes a task that waits on the busiest other CPU.
+    /// Steals a waiting task from the busiest other CPU.
     fn steal(&mut self, c: usize) -> Option<u32> {
         let n = self.cpus.len();
         let (mut from, mut most) = (c, 0);
@@ -311,8 +312,8 @@ impl Sched {
         Some(slot)
     }
 
-    /// The running task wants CPU time. True if it has had it at once, because nobody else is due
-    /// before; otherwise the engine has to step until it has had it.
+    /// The running task uses CPU time. True if nothing else is due before its end, so that it has had it at
+    /// once; otherwise the engine has to step until it has had it.
     #[inline]
     pub(super) fn spend(&mut self, work: Work) -> bool {
         let c = self.cpu;
@@ -322,7 +323,7 @@ impl Sched {
         if end < self.horizon {
             self.now = end;
             cpu.run_from = end;
-            self.turns.used(t, work.total());
+            self.policy.used(t, work.total());
             t.times.add(work);
             cpu.times.add(work);
             return true;
@@ -331,14 +332,14 @@ impl Sched {
         self.current = NIL;
         self.next[c] = match cpu.queue.is_empty() {
             true => end,
-            false => end.min(cpu.turn_end.max(self.now)),
+            false => end.min(cpu.slice_end.max(self.now)),
         };
         false
     }
 }
 
-impl Sched {
-    /// The running task goes behind all that wait for its CPU. False if nobody does.
+impl<S: 'static> Sched<S> {
+    /// The running task goes behind all that wait for its CPU. False if none does.
     pub(super) fn yield_cpu(&mut self) -> bool {
         let c = self.cpu;
         if self.cpus[c].queue.is_empty() {

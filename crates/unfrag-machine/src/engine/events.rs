@@ -1,26 +1,32 @@
-//! What will happen, in order of time.
+//! The event queue, in order of time.
 //!
 //! Invariant: events of the same time come out in the order of their numbers, and no two events have
 //! the same number.
 
-use super::Nanos;
+use super::time::Nanos;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// What happens.
+/// An event's cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// The time of the wait of the task in this slot is over, if it is still the wait with the
-    /// event's number.
+pub(crate) enum EventKind {
+    /// The timeout of the task in this slot, if its wait still has the event's number.
     Timer(u32),
-    /// A disk has served a request: an interrupt.
-    Device(u8),
-    /// A disk's queue that gathered requests starts: on nobody's time.
-    Unplug(u8),
-    /// A disk has waited for a request.
-    Waited(u8),
+    /// A device interrupt.
+    Interrupt(u8),
+    /// A timer of a device.
+    DeviceTimer(DeviceTimer),
     /// A deferred closure.
     Call(u32),
+}
+
+/// A timer of a disk, by the disk's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeviceTimer {
+    /// The queue was plugged to gather requests; it starts to serve them.
+    Unplug(u8),
+    /// The disk was kept idle for a request; the time for that is over.
+    IdleEnd(u8),
 }
 
 /// An event.
@@ -28,7 +34,7 @@ pub(crate) enum Kind {
 pub(crate) struct Event {
     pub at: Nanos,
     pub seq: u64,
-    pub kind: Kind,
+    pub kind: EventKind,
 }
 
 impl Ord for Event {
@@ -74,7 +80,7 @@ mod tests {
             q.push(Event {
                 at,
                 seq,
-                kind: Kind::Call(0),
+                kind: EventKind::Call(0),
             });
         }
         let order: Vec<_> = std::iter::from_fn(|| q.pop().map(|e| (e.at, e.seq))).collect();

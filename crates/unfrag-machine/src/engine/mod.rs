@@ -1,54 +1,59 @@
 //! Deterministic discrete simulation: tasks as coroutines on a virtual clock.
 //!
-//! - `coroutine`: stackful coroutines that hand a value to and fro. The only user of `corosensei`.
-//! - [`cx`]: what a task sees: [`Cx`].
-//! - [`channel`]: what tasks wait for.
-//! - [`task`]: what a task is.
-//! - `sched`, `dispatch`, `step`: the clock, the run queues, the loop; `cpu`, `runqueue`, `events`,
-//!   `waiters`: their parts.
-//! - [`turns`]: the rules by which programs share a CPU.
-//! - [`rng`]: named seeded generators.
-//! - [`run`]: [`Engine`], which drives a machine.
+//! - `time`: virtual time. [`rng`]: named seeded generators. [`channel`]: what tasks wait for.
+//! - [`task`]: a task and its wait. `nice`: what a nice level is worth.
+//! - `cpu`, `runqueue`, `events`, `waiters`: the parts of the scheduler.
+//! - [`policy`]: the rules by which programs share a CPU. `config`: the scheduler's settings.
+//! - `coroutine`: stackful coroutines that pass a value to and fro. The only user of `corosensei`.
+//! - `sched`, `dispatch`: the clock, the CPUs and the tasks; which task runs where.
+//! - `shared`: what the engine needs of the value that all tasks share.
+//! - `outcome`, `event_loop`: the loop over events and CPUs.
+//! - [`cx`]: what a task sees: [`Cx`]. [`driver`]: [`Engine`], which drives a machine.
 //!
-//! A task's body is straight code, `FnOnce(&mut Cx)`. It owns the whole [`Sim`](crate::Sim) while it
-//! runs, and hands it on whenever it waits or uses time. [`Cx::with`] borrows the `Sim`, every wait
-//! takes `&mut Cx`: so a wait while the `Sim` is borrowed does not compile. No time passes, and
-//! nobody else runs, inside [`Cx::with`] nor between it and a wait that follows it: what was seen
-//! there still holds when the wait begins, and no wake-up is lost.
+//! The engine is generic over the value that the tasks share. Of that value it knows the trait
+//! `Shared` alone: it holds the scheduler and handles the events of devices.
+//!
+//! A task's body is straight code, `FnOnce(&mut Cx)`. It owns the shared value while it runs, and passes
+//! it on whenever it waits or uses time. [`Cx::with`] borrows the value, and every wait takes `&mut Cx`:
+//! a wait inside such a borrow does not compile. No time passes, and no other task runs, inside
+//! [`Cx::with`] or between it and a wait that follows it. What was seen there still holds when the wait
+//! begins, so no wake-up is lost.
 
 pub mod channel;
+pub(crate) mod config;
 mod coroutine;
 mod cpu;
 pub mod cx;
 mod dispatch;
+pub mod driver;
+mod event_loop;
 mod events;
+mod nice;
+mod outcome;
+pub mod policy;
 pub mod rng;
-pub mod run;
 mod runqueue;
 mod sched;
-mod step;
+mod shared;
 pub mod task;
 #[cfg(test)]
 mod tests;
-pub mod turns;
+mod time;
 mod waiters;
 
 pub use channel::Channel;
+pub(crate) use config::CpuConfig;
+pub use config::SchedConfig;
 pub use cpu::CpuTimes;
-pub use cx::{Cx, Waited};
+pub use cx::Cx;
+pub(crate) use cx::spawn;
 pub(crate) use dispatch::digest;
-pub(crate) use events::Kind as EventKind;
+pub use driver::Engine;
+pub(crate) use events::{DeviceTimer, EventKind};
+pub use outcome::Ended;
+pub use policy::{Fair, Policy};
 pub use rng::Rng;
-pub use run::{Ended, Engine};
 pub(crate) use sched::{Call, Sched};
-pub use task::{Priority, Spec, TaskId, TaskTimes};
-pub use turns::{Fair, Turns};
-
-/// Virtual time or a stretch of it, in nanoseconds.
-pub type Nanos = u64;
-/// A microsecond.
-pub const US: Nanos = 1_000;
-/// A millisecond.
-pub const MS: Nanos = 1_000_000;
-/// A second.
-pub const SEC: Nanos = 1_000_000_000;
+pub(crate) use shared::Shared;
+pub use task::{Priority, Spec, TaskId, TaskTimes, Waited};
+pub use time::{MS, Nanos, SEC, US};

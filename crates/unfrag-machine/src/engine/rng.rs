@@ -1,5 +1,5 @@
-//! Named seeded generators: each user of chance has its own, so that one more draw here changes
-//! nothing there.
+//! Named seeded generators. Each user of chance has its own, so that a draw more in one place changes
+//! nothing elsewhere.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng as _, SeedableRng};
@@ -43,7 +43,7 @@ impl Rng {
         range.start + self.below(range.end - range.start)
     }
 
-    /// True `num` times in `den`.
+    /// True with a probability of `num / den`.
     pub fn chance(&mut self, num: u64, den: u64) -> bool {
         self.below(den) < num
     }

@@ -7,9 +7,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Place in the queue; least first.
+/// QueueKey in the queue; least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct QueueKey {
     /// 0 for realtime, else 1.
     class: u8,
     rank: u64,
@@ -19,7 +19,7 @@ struct Place {
 
 /// The tasks that wait for one CPU.
 #[derive(Default)]
-pub(crate) struct RunQueue(BinaryHeap<Reverse<Place>>);
+pub(crate) struct RunQueue(BinaryHeap<Reverse<QueueKey>>);
 
 impl RunQueue {
     pub fn len(&self) -> usize {
@@ -31,7 +31,7 @@ impl RunQueue {
 
     /// Enqueues a task; `rank` does not count for a realtime task.
     pub fn push(&mut self, task: u32, realtime: bool, rank: u64, seq: u64) {
-        self.0.push(Reverse(Place {
+        self.0.push(Reverse(QueueKey {
             class: u8::from(!realtime),
             rank: if realtime { 0 } else { rank },
             seq,
@@ -64,7 +64,7 @@ impl RunQueue {
         self.0.iter().all(|r| holds(r.0.task))
     }
 
-    /// Takes the last one of those that may go elsewhere.
+    /// Removes the last one of those that may go elsewhere.
     pub fn steal(&mut self, movable: impl Fn(u32) -> bool) -> Option<u32> {
         let candidates = self.0.iter().map(|r| r.0).filter(|r| movable(r.task));
         let taken = candidates.max()?;
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_that_may_go_is_stolen() {
+    fn last_movable_task_is_stolen() {
         let mut q = RunQueue::default();
         for (task, v) in [(1, 10), (2, 30), (3, 20)] {
             q.push(task, false, v, u64::from(task));

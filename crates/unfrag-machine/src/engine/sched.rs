@@ -1,46 +1,45 @@
-//! The clock, the CPUs and the tasks.
+//! The state of the scheduler: the clock, the CPUs and the tasks.
 //!
 //! There is one clock, and it only goes forward: the engine always takes the event or the CPU that is
-//! due first, so all that is seen at a time is the state of that time. While a task's code runs, no
-//! time passes; it says how much CPU time its work takes, and goes on when it has had it.
+//! due first, so all that is seen at a time is the state of that time. No time passes while a task's code
+//! runs. The code states how much CPU time its work takes, and goes on once it has had it.
 //!
 //! - this file: the state, tasks, waiting and waking.
 //! - `dispatch`: which task runs where and how long.
-//! - `step`: the loop over events and CPUs, interrupts.
+//! - `event_loop`: the loop over events and CPUs, interrupts.
 //!
-//! Invariants: each live task is in exactly one of: the queue of one CPU, running on one CPU,
-//! waiting. `next[c]` is when CPU `c` has something to do next. While code runs, its task's `left` is
-//! 0, and `horizon` is the time up to which that task may go on without anybody else being due.
+//! Invariants: each live task is in exactly one of: the queue of one CPU, running on one CPU, waiting.
+//! `next[c]` is when CPU `c` is due next. While code runs, its task's `left` is 0, and `horizon` is the
+//! time up to which that task may go on before another event or CPU is due.
 
 use super::channel::Channel;
+use super::config::CpuConfig;
 use super::coroutine::{Fiber, Stacks};
 use super::cpu::{Cpu, CpuTimes, NIL};
-use super::events::{Event, EventQueue, Kind};
-use super::run::Ended;
-use super::step::Next;
-use super::task::{Spec, State, Task, Wait};
-use super::turns::{self, Turns};
+use super::events::{Event, EventKind, EventQueue};
+use super::nice::weight;
+use super::outcome::{Ended, Next};
+use super::policy::Policy;
+use super::task::{Priority, Spec, Task, TaskId, TaskState, TaskTimes, Wait, Waited};
+use super::time::{Nanos, SEC};
 use super::waiters::Waiters;
-use super::{Nanos, Priority, SEC, TaskId, TaskTimes, Waited};
-use crate::config::MachineConfig;
-use crate::sim::Sim;
 
 /// Deferred code.
-pub(crate) struct Call {
+pub(crate) struct Call<S> {
     /// CPU on whose time it runs, as an interrupt; none: outside of the machine.
     pub cpu: Option<usize>,
-    pub code: Box<dyn FnOnce(&mut Sim)>,
+    pub code: Box<dyn FnOnce(&mut S)>,
 }
 
 /// The clock, the CPUs and the tasks.
-pub(crate) struct Sched {
+pub(crate) struct Sched<S: 'static> {
     pub now: Nanos,
     pub limit: Nanos,
     pub tick: Nanos,
-    pub turns: Turns,
+    pub policy: Policy,
     pub kthread_nice: i8,
     pub balance: Nanos,
-    /// When the next surplus task may go around.
+    /// Earliest time of the next move of a surplus task to another CPU.
     pub next_around: Nanos,
     pub switch_cost: Nanos,
     pub irq_cost: Nanos,
@@ -56,7 +55,7 @@ pub(crate) struct Sched {
     pub stop: bool,
     /// Whether the run ends with the last program.
     pub until_finished: bool,
-    /// What the task that passed the machine on found to be next.
+    /// What is to run next, as found by the task that passed the machine on.
     pub handover: Next,
     pub cpus: Vec<Cpu>,
     pub next: Vec<Nanos>,
@@ -68,29 +67,29 @@ pub(crate) struct Sched {
     pub live: usize,
     pub waiters: Waiters,
     pub events: EventQueue,
-    pub calls: Vec<Option<Call>>,
+    pub calls: Vec<Option<Call<S>>>,
     pub free_calls: Vec<u32>,
     pub seq: u64,
     pub stacks: Stacks,
     /// Tasks whose coroutines the engine has not taken over yet.
-    pub newborn: Vec<(u32, Fiber<Sim>)>,
+    pub newborn: Vec<(u32, Fiber<S>)>,
     pub trace_hash: u64,
     pub handled: u64,
 }
 
-impl Sched {
-    pub fn new(config: &MachineConfig) -> Sched {
+impl<S: 'static> Sched<S> {
+    pub fn new(config: &CpuConfig) -> Sched<S> {
         let cpus = config.cpus.max(1);
         Sched {
             now: 0,
             limit: Nanos::MAX,
             tick: SEC / Nanos::from(config.hz.max(1)),
-            turns: config.sched.turns,
+            policy: config.sched.policy,
             kthread_nice: config.sched.kthread_nice,
             balance: config.sched.balance,
             next_around: 0,
-            switch_cost: config.costs.context_switch,
-            irq_cost: config.costs.interrupt,
+            switch_cost: config.context_switch,
+            irq_cost: config.interrupt,
             irq_cpu: config.sched.irq_cpu.min(cpus - 1),
             horizon: 0,
             cpu: 0,
@@ -132,7 +131,7 @@ impl Sched {
     /// Slot of a task that still lives.
     pub fn slot(&self, id: TaskId) -> Option<u32> {
         let t = self.tasks.get(id.slot as usize)?;
-        (t.generation == id.generation && t.state != State::Free).then_some(id.slot)
+        (t.generation == id.generation && t.state != TaskState::Free).then_some(id.slot)
     }
 
     /// The task in a slot.
@@ -155,7 +154,7 @@ impl Sched {
             assert!(c < n, "task {} is bound to CPU {c} of {n}", spec.name);
             c as u16
         });
-        // A child begins where its parent runs, if nothing speaks for another CPU.
+        // A child starts on its parent's CPU, unless it is bound to another.
         let cpu = bound.unwrap_or(self.cpu as u16);
         let nice = spec.nice.unwrap_or(match spec.priority {
             Priority::Kthread => self.kthread_nice,
@@ -168,7 +167,7 @@ impl Sched {
             name: spec.name,
             priority: spec.priority,
             nice,
-            weight: turns::weight(nice),
+            weight: weight(nice),
             awaited: spec.awaited,
             bound,
             cpu,
@@ -188,7 +187,7 @@ impl Sched {
             generation: t.generation,
         };
         let awaited = t.awaited;
-        t.state = State::Free;
+        t.state = TaskState::Free;
         t.generation += 1;
         t.name = std::rc::Rc::from("");
         self.free_slots.push(slot);
@@ -198,15 +197,15 @@ impl Sched {
         self.wake(Channel::new(Channel::EXIT, id.number()));
     }
 
-    /// A timeout from now, counted in ticks as the kernel's timers do: the edge of the tick that is
-    /// so many ticks (rounded up) after the present one.
+    /// Deadline of a timeout that begins now. It is counted in ticks, rounded up, from the start of the
+    /// present tick, as the kernel's timers are.
     pub fn tick_deadline(&self, timeout: Nanos) -> Nanos {
         (self.now / self.tick)
             .saturating_add(timeout.div_ceil(self.tick))
             .saturating_mul(self.tick)
     }
 
-    /// The running task leaves its CPU and waits. Its outcome stands in the task when it runs again.
+    /// The running task leaves its CPU and waits. The outcome is in the task when it runs again.
     pub fn begin_wait(&mut self, slot: u32, wait: Wait) {
         let seq = self.next_seq();
         let now = self.now;
@@ -217,7 +216,7 @@ impl Sched {
         t.outcome = Waited::TimedOut;
         self.leave_cpu(slot);
         let t = &mut self.tasks[slot as usize];
-        t.state = State::Waiting;
+        t.state = TaskState::Waiting;
         if wait.io {
             let cpu = &mut self.cpus[usize::from(t.cpu)];
             cpu.charge_idle(now);
@@ -227,7 +226,7 @@ impl Sched {
             self.waiters.add(&mut self.tasks, c, slot);
         }
         if let Some(at) = wait.deadline {
-            self.push_event(at.max(now), seq, Kind::Timer(slot));
+            self.push_event(at.max(now), seq, EventKind::Timer(slot));
         }
     }
 
@@ -283,7 +282,7 @@ impl Sched {
         let Some(slot) = self.slot(id) else { return };
         let t = self.task(slot);
         t.killed = true;
-        if t.state == State::Waiting && t.wait.killable {
+        if t.state == TaskState::Waiting && t.wait.killable {
             self.end_wait(slot, false);
         }
     }
@@ -312,29 +311,29 @@ impl Sched {
     }
 
     #[inline]
-    pub fn push_event(&mut self, at: Nanos, seq: u64, kind: Kind) {
+    pub fn push_event(&mut self, at: Nanos, seq: u64, kind: EventKind) {
         self.horizon = self.horizon.min(at);
         self.events.push(Event { at, seq, kind });
     }
 
-    /// Lets an event happen at a time, after those that were posted for it before.
+    /// Posts an event for a time, after those already posted for that time.
     #[inline]
-    pub fn post(&mut self, at: Nanos, kind: Kind) {
+    pub fn post(&mut self, at: Nanos, kind: EventKind) {
         let seq = self.next_seq();
         self.push_event(at, seq, kind);
     }
 
-    /// Defers a call.
-    pub fn push_call(&mut self, at: Nanos, call: Call) {
+    /// Posts a deferred call.
+    pub fn push_call(&mut self, at: Nanos, call: Call<S>) {
         let ix = self.free_calls.pop().unwrap_or_else(|| {
             self.calls.push(None);
             self.calls.len() as u32 - 1
         });
         self.calls[ix as usize] = Some(call);
-        self.post(at.max(self.now), Kind::Call(ix));
+        self.post(at.max(self.now), EventKind::Call(ix));
     }
 
-    /// What a CPU's time went to, up to now.
+    /// Time of a CPU by what it was spent on, up to now.
     pub fn cpu_times(&self, cpu: usize) -> CpuTimes {
         let c = &self.cpus[cpu];
         let mut times = c.times;
@@ -351,7 +350,7 @@ impl Sched {
         times
     }
 
-    /// What a live task's time went to, up to now.
+    /// Time of a live task by what it was spent on, up to now.
     pub fn task_times(&self, slot: u32) -> TaskTimes {
         let t = &self.tasks[slot as usize];
         let c = &self.cpus[usize::from(t.cpu)];
@@ -359,7 +358,7 @@ impl Sched {
         if c.running == slot {
             times.add(t.left.first(self.now.saturating_sub(c.run_from)));
         }
-        if t.state == State::Waiting && t.wait.io {
+        if t.state == TaskState::Waiting && t.wait.io {
             times.iowait += self.now - t.wait_from;
         }
         times

@@ -1,11 +1,12 @@
-//! What a task is.
+//! A task: its identity, its properties, its wait, its times.
 
+use super::channel::Channel;
 use super::cpu::{NIL, Work};
-use super::turns::weight;
-use super::{Channel, Nanos, Waited};
+use super::nice::weight;
+use super::time::Nanos;
 use std::rc::Rc;
 
-/// A task. Not used again for another task.
+/// The id of a task. It is not used again for another task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId {
     pub(super) slot: u32,
@@ -24,25 +25,24 @@ impl TaskId {
 pub enum Priority {
     /// A program.
     Normal,
-    /// A thread of the kernel: in turns with programs.
+    /// A thread of the kernel; shares the CPU with programs.
     Kthread,
-    /// A program before all others, and at once.
+    /// A program that preempts all others.
     Realtime,
 }
 
-/// What a new task is like.
+/// Properties of a new task.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// Its name, for people.
     pub name: Rc<str>,
     /// Its class.
     pub priority: Priority,
-    /// Its nice, from -20, which gets most of a CPU, to 19; if `None`, 0 or what the kernel gives its
-    /// threads.
+    /// Its nice level, from -20 (most of a CPU) to 19. `None`: 0, or the default of kernel threads.
     pub nice: Option<i8>,
     /// The one CPU on which it runs; any, if `None`.
     pub cpu: Option<usize>,
-    /// Whether a run goes on for its sake.
+    /// Whether a run waits for its end.
     pub awaited: bool,
 }
 
@@ -61,7 +61,7 @@ impl Spec {
     pub fn kthread(name: impl Into<Rc<str>>) -> Spec {
         Spec::new(name).priority(Priority::Kthread)
     }
-    /// The same in another class. A run does not wait for threads of the kernel.
+    /// Sets the class. A run does not wait for threads of the kernel.
     pub fn priority(self, priority: Priority) -> Spec {
         Spec {
             priority,
@@ -69,21 +69,21 @@ impl Spec {
             ..self
         }
     }
-    /// The same, but a run does not wait for its end.
+    /// A run does not wait for its end.
     pub fn background(self) -> Spec {
         Spec {
             awaited: false,
             ..self
         }
     }
-    /// The same, with another nice.
+    /// Sets the nice level, clamped to -20 to 19.
     pub fn nice(self, nice: i8) -> Spec {
         Spec {
             nice: Some(nice.clamp(-20, 19)),
             ..self
         }
     }
-    /// The same, bound to one CPU.
+    /// Binds it to one CPU.
     pub fn on(self, cpu: usize) -> Spec {
         Spec {
             cpu: Some(cpu),
@@ -92,7 +92,7 @@ impl Spec {
     }
 }
 
-/// What a task's time went to, in nanoseconds.
+/// Time of a task by what it was spent on, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTimes {
     /// Its own work.
@@ -113,7 +113,7 @@ impl TaskTimes {
 
 /// Where a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum TaskState {
     /// The slot has no task.
     Free,
     /// In the queue of its CPU.
@@ -122,6 +122,28 @@ pub(crate) enum State {
     Running,
     /// On a wait list, if it waits for a channel; on none otherwise.
     Waiting,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// The channel was woken, or a killable wait was ended by a kill.
+    Woken {
+        /// What was left of the timeout, in ticks if the timeout was. 0 without a timeout.
+        left: Nanos,
+    },
+    /// The timeout was over.
+    TimedOut,
+}
+
+impl Waited {
+    /// What was left of the timeout.
+    pub fn left(self) -> Nanos {
+        match self {
+            Waited::Woken { left } => left,
+            Waited::TimedOut => 0,
+        }
+    }
 }
 
 /// How a task waits.
@@ -149,26 +171,27 @@ impl Wait {
 /// A task, as the scheduler knows it.
 pub(crate) struct Task {
     pub generation: u32,
-    pub state: State,
+    pub state: TaskState,
     pub name: Rc<str>,
     pub priority: Priority,
-    /// Whether a run goes on for its sake.
+    /// Whether a run waits for its end.
     pub awaited: bool,
     pub bound: Option<u16>,
     /// CPU on which it runs, waits to run, or ran last.
     pub cpu: u16,
     pub killed: bool,
-    /// Since when it has been on this CPU and no other.
+    /// Time of its last move to this CPU.
     pub arrived: Nanos,
-    /// Its place among those that wait for its CPU; least is next.
+    /// Its rank among those that wait for its CPU; the least is next.
     pub rank: u64,
-    /// Its nice, and the share of a CPU that comes of it.
+    /// Its nice level, and the weight of that level.
     pub nice: i8,
     pub weight: u64,
-    /// What is left of its time in this round, and sleep to its credit: with arrays only.
-    pub turn_left: Nanos,
+    /// With [`Policy::Arrays`](super::Policy::Arrays): what is left of its time in this round, and credit
+    /// for sleep.
+    pub slice_left: Nanos,
     pub rested: Nanos,
-    /// CPU time that it wants before its code goes on.
+    /// CPU time that it uses before its code goes on.
     pub left: Work,
     pub wait: Wait,
     /// Number of its present wait, which is also that of the timer's event.
@@ -187,7 +210,7 @@ impl Task {
     pub fn vacant() -> Task {
         Task {
             generation: 0,
-            state: State::Free,
+            state: TaskState::Free,
             name: Rc::from(""),
             priority: Priority::Normal,
             awaited: false,
@@ -198,7 +221,7 @@ impl Task {
             rank: 0,
             nice: 0,
             weight: weight(0),
-            turn_left: 0,
+            slice_left: 0,
             rested: 0,
             left: Work::default(),
             wait: Wait::NONE,

@@ -1,9 +1,9 @@
-//! Who waits for what: a fixed table of lists, each for the channels that hash to it.
+//! The tasks that wait on channels: a fixed table of lists, each for the channels that hash to it.
 //!
 //! Invariant: a task is on the list of its channel exactly while it is `Waiting` for one; each list
 //! is in order of arrival.
 
-use super::Channel;
+use super::channel::Channel;
 use super::cpu::NIL;
 use super::task::Task;
 
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_keep_order_of_arrival_whoever_leaves() {
+    fn lists_keep_order_of_arrival() {
         // All keys of one kind that share a bucket, so that lists mix channels.
         let home = bucket(Channel::new(1, 0));
         let same: Vec<Channel> = (0..20_000)

@@ -1,13 +1,12 @@
-//! Which blocks of a file system's device hold what: block groups, inode tables, and the extents of
-//! files.
+//! Which blocks of a file system's device hold what: block groups, inode tables, and the extents of files.
 //!
-//! Blocks are pages. A group has 32,768 of them, the first for its bitmaps and its inode table. A
-//! directory belongs to a group, and its files lie there while there is room, as ext2 and ext3 do it.
+//! Blocks are pages. A group has 32,768 of them, the first for its bitmaps and its inode table. A directory
+//! belongs to a group, and its files are placed there while there is room, as in ext2 and ext3.
 //!
-//! Invariant: each block of a device is free, a group's own, or in exactly one extent; each inode number
+//! Invariant: each block of a device is free, a group's own, or in exactly one extent. Each inode number
 //! belongs to one node at a time, and the lowest free one of a group is taken.
 
-use crate::mm::bits::BitVec;
+use crate::mm::bit_set::BitSet;
 
 /// Blocks of a group: 128 MiB.
 pub const GROUP: u32 = 32_768;
@@ -32,22 +31,22 @@ pub struct Extent {
 /// The blocks of a device.
 #[derive(Clone, Debug)]
 pub struct Blocks {
-    taken: BitVec,
+    taken: BitSet,
     total: u32,
     used: u32,
-    /// Blocks that are free, by group. A group begins with its head, so no extent lies in two. Empty for a file
-    /// system in memory, whose blocks have no place: its extents may name the same ones.
+    /// Free blocks, by group. A group begins with its head, so no extent spans two groups. Empty for a file
+    /// system in memory: its blocks are counted only, and its extents may overlap.
     free_in: Vec<u32>,
-    /// Blocks that were written once (or held data before the run): others need no reading.
-    written: BitVec,
-    inodes: BitVec,
+    /// Blocks with content: written in the run, or holding data before it. Others need no reading.
+    written: BitSet,
+    inodes: BitSet,
     /// Inodes in use, by group, and a number below which none of the group is free.
     used_inodes: Vec<(u32, u32)>,
     next_group: u32,
 }
 
 impl Blocks {
-    /// An empty device of so many blocks.
+    /// An empty device.
     pub fn new(total: u32) -> Blocks {
         let mut b = Blocks::in_groups(total, total.div_ceil(GROUP).max(1));
         for g in 0..b.used_inodes.len() as u32 {
@@ -62,19 +61,19 @@ impl Blocks {
         b
     }
 
-    /// Those of a file system in memory, which count and have no place.
+    /// The blocks of a file system in memory: counted, without positions.
     pub fn in_memory(total: u32) -> Blocks {
         Blocks::in_groups(total, 1)
     }
 
     fn in_groups(total: u32, groups: u32) -> Blocks {
         Blocks {
-            taken: BitVec::default(),
+            taken: BitSet::default(),
             total,
             used: 0,
             free_in: vec![],
-            written: BitVec::default(),
-            inodes: BitVec::default(),
+            written: BitSet::default(),
+            inodes: BitSet::default(),
             used_inodes: (0..groups).map(|g| (0, g * GROUP_INODES)).collect(),
             next_group: 0,
         }
@@ -85,7 +84,7 @@ impl Blocks {
         self.total - self.used
     }
 
-    /// Takes `n` blocks, from `goal` on and together if that can be; `None` if so many are not free.
+    /// Allocates `n` blocks, from `goal` on and contiguous where possible; `None` if fewer are free.
     pub fn alloc(&mut self, n: u32, goal: u32) -> Option<Vec<Extent>> {
         if n > self.free() {
             return None;
@@ -123,7 +122,7 @@ impl Blocks {
         Some(out)
     }
 
-    /// Gives blocks back.
+    /// Frees blocks.
     pub fn release(&mut self, extent: Extent) {
         self.used -= extent.len;
         let Some(free) = self.free_in.get_mut((extent.start / GROUP) as usize) else {
@@ -137,8 +136,8 @@ impl Blocks {
         }
     }
 
-    /// The group for a new directory: those of the root are spread, others stay with their parent
-    /// while it has room for inodes.
+    /// The group for a new directory. Directories of the root are spread over the groups; others stay in
+    /// their parent's group while it has room for inodes.
     pub fn group_for(&mut self, parent: Option<u32>) -> u32 {
         let groups = self.used_inodes.len() as u32;
         let has_room = |g: u32| self.used_inodes[g as usize].0 < GROUP_INODES * 3 / 4;
@@ -155,8 +154,7 @@ impl Blocks {
         found
     }
 
-    /// An inode of a group, or of another one if it has none left: its number, by which its block in
-    /// the table is known.
+    /// Allocates an inode in a group, or in another one if the group is full; returns its number.
     pub fn inode(&mut self, group: u32) -> u32 {
         let groups = self.used_inodes.len() as u32;
         let full = |g: u32| self.used_inodes[g as usize].0 >= GROUP_INODES;
@@ -164,7 +162,7 @@ impl Blocks {
             .map(|i| (group + i) % groups)
             .find(|g| !full(*g));
         let Some(group) = group else {
-            // More than the tables hold: their blocks are shared.
+            // More inodes than the tables hold: the numbers beyond share blocks of the tables.
             let number = self.inodes.next_clear(groups * GROUP_INODES);
             self.inodes.set(number, true);
             return number;
@@ -176,7 +174,7 @@ impl Blocks {
         number
     }
 
-    /// Gives an inode's number back.
+    /// Frees an inode number.
     pub fn release_inode(&mut self, number: u32) {
         let was = self.inodes.set(number, false);
         debug_assert!(was, "inode {number} is given back twice");
@@ -197,12 +195,12 @@ impl Blocks {
         block / GROUP * GROUP + u32::from(inodes)
     }
 
-    /// Whether a block has to be read before its content is known.
+    /// Whether a block has content, so that it has to be read.
     pub fn is_written(&self, block: u32) -> bool {
         self.written.get(block)
     }
 
-    /// A block's content is on the device from now on.
+    /// Marks a block as having content.
     pub fn set_written(&mut self, block: u32) {
         self.written.set(block, true);
     }
@@ -213,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_lies_together_behind_its_groups_tables() {
+    fn file_is_contiguous_behind_the_group_head() {
         let mut b = Blocks::new(3 * GROUP);
         let e = b.alloc(1000, GROUP).unwrap();
         assert_eq!(
@@ -241,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_group_is_passed_over_and_the_search_begins_again_at_the_front() {
+    fn full_groups_are_skipped_cyclically() {
         let mut b = Blocks::new(2 * GROUP + 300);
         let in_groups = b.alloc(2 * (GROUP - GROUP_HEAD), 0).unwrap();
         let last = 2 * GROUP + GROUP_HEAD;
@@ -255,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn in_memory_blocks_count_and_have_no_place() {
+    fn blocks_in_memory_are_counted_only() {
         let mut b = Blocks::in_memory(100);
         let e = b.alloc(60, 7).unwrap();
         assert_eq!((e.len(), b.free(), b.alloc(41, 0)), (1, 40, None));
@@ -276,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inode_number_is_used_again_and_a_full_group_passes_on() {
+    fn inode_numbers_are_reused_and_overflow_to_other_groups() {
         let mut b = Blocks::new(2 * GROUP);
         let all: Vec<u32> = (0..2 * GROUP_INODES + 3).map(|_| b.inode(1)).collect();
         let distinct: std::collections::BTreeSet<u32> = all.iter().copied().collect();

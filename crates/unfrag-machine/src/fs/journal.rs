@@ -1,32 +1,20 @@
-//! The journal of ext3: every five seconds what changed is committed: data of files that got blocks
-//! first, then the changed metadata, in one run of blocks. The metadata itself is written later, by
-//! the flushers.
+//! The state of an ext3 journal.
 
-use super::NodeId;
-use crate::block::{Bio, Dir, Done};
-use crate::engine::{Channel, SEC};
-use crate::mm::JOURNAL;
-use crate::mm::alloc::Who;
-use crate::mm::bits::BitVec;
-use crate::{Cx, Nanos, Sim, Spec};
-
-/// Time between two commits.
-pub const COMMIT: Nanos = 5 * SEC;
-/// Most blocks of a journal: 128 MiB.
-const MAX_BLOCKS: u32 = 32_768;
+use super::node::NodeId;
+use crate::mm::bit_set::BitSet;
 
 /// A journal.
 #[derive(Clone, Debug)]
 pub struct Journal {
     /// Its first block and length.
-    start: u32,
-    len: u32,
-    at: u32,
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+    pub(crate) at: u32,
     /// Blocks that changed since the last commit.
-    changed: BitVec,
-    nr_changed: u32,
-    /// Files whose data must be on disk before.
-    ordered: Vec<NodeId>,
+    pub(crate) changed: BitSet,
+    pub(crate) nr_changed: u32,
+    /// Files whose data must be on disk before the commit.
+    pub(crate) ordered: Vec<NodeId>,
     /// Commits so far.
     pub commits: u64,
     /// Blocks that they wrote.
@@ -34,159 +22,16 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// A block of the device changed.
+    /// Records that a block of the device changed.
     pub(crate) fn change(&mut self, block: u32) {
         self.nr_changed += u32::from(self.changed.set(block, true));
     }
-    /// A file got blocks.
+    /// Records that a file got blocks.
     pub(crate) fn order(&mut self, node: NodeId) {
         self.ordered.push(node);
     }
-    /// A file is gone.
+    /// Removes a file.
     pub(crate) fn forget(&mut self, node: NodeId) {
         self.ordered.retain(|n| *n != node);
-    }
-}
-
-impl Sim {
-    pub(super) fn start_journal(&mut self, fs: u8, pages: u32) {
-        let len = (pages / 32).clamp(256, MAX_BLOCKS);
-        let system = self.mem().vfs.system_mut(fs);
-        let place = system.blocks.alloc(len, pages / 2);
-        // A device that has no room for the journal is too small for the file system.
-        let Some(first) = place.and_then(|p| p.first().copied()) else {
-            panic!("{} pages are too few for ext3", pages)
-        };
-        system.journal = Some(Journal {
-            start: first.start,
-            len: first.len,
-            at: 0,
-            changed: BitVec::default(),
-            nr_changed: 0,
-            ordered: vec![],
-            commits: 0,
-            blocks: 0,
-        });
-        let spec = Spec::kthread("kjournald");
-        self.spawn(spec, move |cx| kjournald(cx, fs));
-    }
-
-    /// What the next commit consists of.
-    fn take_transaction(&mut self, fs: u8) -> (Vec<NodeId>, u32) {
-        let vfs = &mut self.mem().vfs;
-        let Some(j) = &mut vfs.system_mut(fs).journal else {
-            return (vec![], 0);
-        };
-        let ordered = std::mem::take(&mut j.ordered);
-        let n = std::mem::take(&mut j.nr_changed);
-        j.changed = BitVec::default();
-        for &node in &ordered {
-            vfs.node_mut(node).in_transaction = false;
-        }
-        for &node in &ordered {
-            self.pin(node);
-        }
-        (ordered, n)
-    }
-}
-
-fn kjournald(cx: &mut Cx, fs: u8) {
-    loop {
-        cx.wait(Channel::new(JOURNAL, fs.into()), Some(COMMIT));
-        let (ordered, changed) = cx.with(|sim| sim.take_transaction(fs));
-        for &node in &ordered {
-            cx.write_all(node);
-        }
-        for &node in &ordered {
-            cx.wait_for_writes(node);
-            cx.with(|sim| sim.unpin(node));
-        }
-        if changed > 0 {
-            // Changed blocks, one that describes them, one that commits.
-            cx.write_journal(fs, changed + 2);
-        }
-        cx.pay();
-    }
-}
-
-impl Cx<'_> {
-    /// Begins to write all dirty pages of a node.
-    fn write_all(&mut self, node: NodeId) {
-        let mut at = 0;
-        loop {
-            let (n, end) = self.with(|sim| {
-                let Some(object) = sim.mem_ref().vfs.node(node).object else {
-                    return (0, true);
-                };
-                sim.write_object(object, &mut at, 128, false)
-            });
-            self.settle();
-            self.pay_if_much();
-            if end || n == 0 {
-                return;
-            }
-        }
-    }
-
-    /// Waits until no page of a node is being written.
-    pub(crate) fn wait_for_writes(&mut self, node: NodeId) {
-        let mut at = 0;
-        loop {
-            let page = self.with(|sim| {
-                let object = sim.mem_ref().vfs.node(node).object?;
-                let i = sim.mem_ref().objects.get(object).next_present(at)?;
-                Some((i, sim.mem_ref().objects.get(object).get(i).pfn()))
-            });
-            let Some((i, pfn)) = page else { return };
-            at = i + 1;
-            if let Some(pfn) = pfn {
-                self.wait_on_writeback(pfn);
-            }
-        }
-    }
-
-    /// Writes a node's dirty pages and waits for them (`fsync`).
-    pub fn fsync(&mut self, _who: Who, node: NodeId) {
-        self.write_all(node);
-        self.wait_for_writes(node);
-    }
-
-    /// Writes a run of blocks into the journal and waits for them. A journal that cannot be written
-    /// is given up for this time; what it should hold stays dirty.
-    fn write_journal(&mut self, fs: u8, blocks: u32) {
-        let mut left = blocks;
-        while left > 0 {
-            let next = self.with(|sim| sim.next_journal_blocks(fs, left));
-            let Some((bio, n)) = next else { return };
-            if self.transfer(bio).is_err() {
-                return;
-            }
-            left -= n;
-        }
-        self.with(|sim| {
-            if let Some(j) = &mut sim.mem().vfs.system_mut(fs).journal {
-                j.commits += 1;
-            }
-        });
-    }
-}
-
-impl Sim {
-    fn next_journal_blocks(&mut self, fs: u8, left: u32) -> Option<(Bio, u32)> {
-        let system = self.mem().vfs.system_mut(fs);
-        let super::Store::Disk { device, sector } = system.store else {
-            return None;
-        };
-        let j = system.journal.as_mut()?;
-        let n = left.min(j.len - j.at).min(crate::block::BIO_PAGES as u32);
-        let block = j.start + j.at;
-        j.at = (j.at + n) % j.len;
-        j.blocks += u64::from(n);
-        let sector = sector + u64::from(block) * crate::block::PAGE_SECTORS;
-        let mut bio = Bio::new(device, sector, Dir::Write, true, Done::User(0));
-        for _ in 0..n {
-            bio.push(0);
-        }
-        Some((bio, n))
     }
 }

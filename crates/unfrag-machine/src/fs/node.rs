@@ -1,13 +1,13 @@
 //! Nodes: the files and directories of a file system, and what of them is in memory.
 //!
-//! A node is a name and its inode in one (there are no hard links). On disk it always exists until it
-//! is unlinked; in memory it may have a *dentry*, which holds its inode, which holds its page cache.
-//! A dentry that nobody uses waits on a list to be looked up again, or pruned; so does an inode
-//! whose dentry is gone. `spec: linux-mm 6.4, 8.6`
+//! A node is a name and its inode in one (there are no hard links). It exists on disk until it is unlinked.
+//! In memory it may have a *dentry*, which holds its inode, which holds its page cache. An unused dentry
+//! stays on a list until it is looked up again or pruned, and so does an inode whose dentry is gone.
+//! `spec: linux-mm 6.4, 8.6`
 //!
-//! Invariant: a node with a dentry has an inode; a cached child pins its parent's dentry; a node is
-//! on the dentry list exactly when it has a dentry that nothing pins, and on the inode list when it
-//! has an inode but no dentry.
+//! Invariant: a node with a dentry has an inode. A cached child pins its parent's dentry. A node is on the
+//! dentry list exactly when it has a dentry without pins, and on the inode list when it has an inode but no
+//! dentry.
 
 use super::blocks::Extent;
 use crate::engine::Nanos;
@@ -18,12 +18,15 @@ use crate::mm::frames::ObjectId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(crate) u32);
 
-/// No node, in links.
-pub(super) const NIL: u32 = u32::MAX;
+/// Entries of a block of a directory.
+pub const ENTRIES_A_BLOCK: u32 = 100;
 
-/// Neighbours on a list; `prev == SELF_OFF` when on none.
+/// No node, in links.
+pub(crate) const NIL: u32 = u32::MAX;
+
+/// Neighbours on a list; `on` says whether it is on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Links {
+pub(crate) struct Links {
     pub prev: u32,
     pub next: u32,
     pub on: bool,
@@ -35,14 +38,14 @@ const OFF: Links = Links {
     on: false,
 };
 
-/// What a node is.
+/// A file or directory.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// Its file system.
     pub fs: u8,
     /// Whether it is a directory.
     pub is_dir: bool,
-    /// Whether it has a name. Without one it goes with its last user.
+    /// Whether it has a name. Without one it is deleted with its last user.
     pub linked: bool,
     /// Its directory; itself for a root.
     pub parent: NodeId,
@@ -60,7 +63,7 @@ pub struct Node {
     pub pins: u32,
     /// Looked up since the dentry list was last pruned.
     pub referenced: bool,
-    /// Where it lies.
+    /// Its extents.
     pub extents: Vec<Extent>,
     /// Inode number.
     pub number: u32,
@@ -74,16 +77,16 @@ pub struct Node {
     pub dirty_since: Nanos,
     /// It is on its file system's list of dirty nodes.
     pub on_dirty_list: bool,
-    /// It has blocks that the journal's next commit waits for (ordered data).
+    /// Its data have to be written before the journal's next commit (ordered data).
     pub in_transaction: bool,
-    /// Where the next round of writing goes on.
+    /// Page at which the next round of writeback continues.
     pub writeback_index: u32,
-    pub(super) dentry_links: Links,
-    pub(super) inode_links: Links,
+    pub(crate) dentry_links: Links,
+    pub(crate) inode_links: Links,
 }
 
 impl Node {
-    /// A node that is on disk alone.
+    /// A node that is on disk and not in memory.
     pub fn new(fs: u8, is_dir: bool, parent: NodeId, number: u32) -> Node {
         Node {
             fs,
@@ -111,7 +114,7 @@ impl Node {
         }
     }
 
-    /// Block of a page, and how many pages from there on lie together.
+    /// Block of a page, and the number of contiguous pages from there on.
     pub fn block(&self, index: u32) -> Option<(u32, u32)> {
         let mut i = index;
         for e in &self.extents {
@@ -141,7 +144,7 @@ impl Node {
 
 /// A list of nodes, newest first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NodeList {
+pub(crate) struct NodeList {
     head: u32,
     tail: u32,
     pub len: u32,
@@ -204,11 +207,11 @@ impl NodeList {
     }
 }
 
-pub(super) fn dentry_links(n: &mut Node) -> &mut Links {
+pub(crate) fn dentry_links(n: &mut Node) -> &mut Links {
     &mut n.dentry_links
 }
 
-pub(super) fn inode_links(n: &mut Node) -> &mut Links {
+pub(crate) fn inode_links(n: &mut Node) -> &mut Links {
     &mut n.inode_links
 }
 

@@ -3,7 +3,8 @@
 //! Sizes of source S2's caches are those of the specification; the others are those of common x86
 //! kernels of their time, rounded to 8 bytes. `spec: linux-mm 6.4`
 
-use super::{CacheId, Kmem};
+use super::allocator::Kmem;
+use super::records::CacheId;
 
 /// Word size of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -19,7 +20,7 @@ pub enum Word {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the names are those of slabinfo")]
-pub enum Kind {
+pub enum CacheKind {
     NamesCache,
     Filp,
     VmAreaStruct,
@@ -47,28 +48,28 @@ pub enum Kind {
 pub const KINDS: usize = 21;
 
 /// Name, bytes with 64 and with 32 bits, whether a shrinker gives the objects back.
-const TABLE: [(Kind, &str, u32, u32, bool); KINDS] = [
-    (Kind::NamesCache, "names_cache", 4096, 4096, false),
-    (Kind::Filp, "filp", 192, 160, false),
-    (Kind::VmAreaStruct, "vm_area_struct", 168, 88, false),
-    (Kind::BufferHead, "buffer_head", 104, 56, true),
-    (Kind::Bio, "bio-0", 192, 128, false),
-    (Kind::BioVec16, "biovec-16", 256, 192, false),
-    (Kind::BioVec64, "biovec-64", 1024, 768, false),
-    (Kind::CryptIo, "dm-crypt_io", 152, 96, false),
-    (Kind::JournalHandle, "journal_handle", 24, 24, false),
-    (Kind::Dentry, "dentry", 208, 136, true),
-    (Kind::Ext2Inode, "ext2_inode_cache", 720, 456, true),
-    (Kind::Ext3Inode, "ext3_inode_cache", 760, 488, true),
-    (Kind::ShmemInode, "shmem_inode_cache", 760, 456, false),
-    (Kind::RadixTreeNode, "radix_tree_node", 560, 288, true),
-    (Kind::TaskStruct, "task_struct", 2352, 1408, false),
-    (Kind::MmStruct, "mm_struct", 848, 448, false),
-    (Kind::SighandCache, "sighand_cache", 2112, 1312, false),
-    (Kind::SignalCache, "signal_cache", 896, 448, false),
-    (Kind::FilesCache, "files_cache", 704, 384, false),
-    (Kind::AnonVma, "anon_vma", 24, 16, false),
-    (Kind::SkbuffHead, "skbuff_head_cache", 256, 192, false),
+const TABLE: [(CacheKind, &str, u32, u32, bool); KINDS] = [
+    (CacheKind::NamesCache, "names_cache", 4096, 4096, false),
+    (CacheKind::Filp, "filp", 192, 160, false),
+    (CacheKind::VmAreaStruct, "vm_area_struct", 168, 88, false),
+    (CacheKind::BufferHead, "buffer_head", 104, 56, true),
+    (CacheKind::Bio, "bio-0", 192, 128, false),
+    (CacheKind::BioVec16, "biovec-16", 256, 192, false),
+    (CacheKind::BioVec64, "biovec-64", 1024, 768, false),
+    (CacheKind::CryptIo, "dm-crypt_io", 152, 96, false),
+    (CacheKind::JournalHandle, "journal_handle", 24, 24, false),
+    (CacheKind::Dentry, "dentry", 208, 136, true),
+    (CacheKind::Ext2Inode, "ext2_inode_cache", 720, 456, true),
+    (CacheKind::Ext3Inode, "ext3_inode_cache", 760, 488, true),
+    (CacheKind::ShmemInode, "shmem_inode_cache", 760, 456, false),
+    (CacheKind::RadixTreeNode, "radix_tree_node", 560, 288, true),
+    (CacheKind::TaskStruct, "task_struct", 2352, 1408, false),
+    (CacheKind::MmStruct, "mm_struct", 848, 448, false),
+    (CacheKind::SighandCache, "sighand_cache", 2112, 1312, false),
+    (CacheKind::SignalCache, "signal_cache", 896, 448, false),
+    (CacheKind::FilesCache, "files_cache", 704, 384, false),
+    (CacheKind::AnonVma, "anon_vma", 24, 16, false),
+    (CacheKind::SkbuffHead, "skbuff_head_cache", 256, 192, false),
 ];
 
 /// Sizes of `kmalloc`.
@@ -82,14 +83,15 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// Makes them. `radix_reclaimable`: nodes of the page cache's index are marked (2.6.24 and later;
-    /// V19 marks dentries, inodes and buffer heads alone, spec 2.1).
+    /// Creates them. `radix_reclaimable`: nodes of the page cache's index are marked reclaimable (2.6.24 and
+    /// later; V19 marks dentries, inodes and buffer heads alone, spec 2.1).
     pub fn create(kmem: &mut Kmem, word: Word, radix_reclaimable: bool) -> Caches {
-        // The general sizes come first, so that SLUB merges others into them, not them into others.
+        // The general sizes come first, so that SLUB merges other caches into them.
         let sizes = SIZES.map(|size| kmem.create(kmalloc_name(size), size, false));
         let kinds = TABLE.map(|(kind, name, w64, w32, reclaimable)| {
             let size = if word == Word::W64 { w64 } else { w32 };
-            let reclaimable = reclaimable && (kind != Kind::RadixTreeNode || radix_reclaimable);
+            let reclaimable =
+                reclaimable && (kind != CacheKind::RadixTreeNode || radix_reclaimable);
             kmem.create(name, size, reclaimable)
         });
         Caches { kinds, sizes }
@@ -97,11 +99,11 @@ impl Caches {
 
     /// The cache of a kind.
     #[inline]
-    pub fn of(&self, kind: Kind) -> CacheId {
+    pub fn of(&self, kind: CacheKind) -> CacheId {
         self.kinds[kind as usize]
     }
 
-    /// The cache that serves `kmalloc` of so many bytes; `None` above a page, where pages serve.
+    /// The cache that serves `kmalloc` of `bytes` bytes; `None` above a page.
     pub fn kmalloc(&self, bytes: u32) -> Option<CacheId> {
         let i = SIZES.iter().position(|&s| s >= bytes)?;
         Some(self.sizes[i])
@@ -125,9 +127,9 @@ const fn kmalloc_name(size: u32) -> &'static str {
     }
 }
 
-impl Kind {
+impl CacheKind {
     /// All kinds.
-    pub fn all() -> impl Iterator<Item = Kind> {
+    pub fn all() -> impl Iterator<Item = CacheKind> {
         TABLE.iter().map(|t| t.0)
     }
     /// Name as slabinfo shows it.
@@ -135,8 +137,8 @@ impl Kind {
         TABLE[self as usize].1
     }
     /// The kind with this name.
-    pub fn from_name(name: &str) -> Option<Kind> {
-        Kind::all().find(|k| k.name() == name)
+    pub fn from_name(name: &str) -> Option<CacheKind> {
+        CacheKind::all().find(|k| k.name() == name)
     }
 }
 
@@ -147,31 +149,38 @@ mod tests {
 
     #[test]
     fn the_table_is_in_the_order_of_the_kinds() {
-        for (i, kind) in Kind::all().enumerate() {
+        for (i, kind) in CacheKind::all().enumerate() {
             assert_eq!(kind as usize, i);
-            assert_eq!(Kind::from_name(kind.name()), Some(kind));
+            assert_eq!(CacheKind::from_name(kind.name()), Some(kind));
         }
     }
 
     #[test]
-    fn of_s2s_busy_caches_only_names_cache_has_a_high_order_spec_6_4() {
+    // spec: linux-mm 6.4
+    fn only_names_cache_has_a_high_order() {
         let mut kmem = Kmem::new(Rules::S2, 8);
         let caches = Caches::create(&mut kmem, Word::W64, true);
         let order = |k| kmem.view(caches.of(k)).map(|v| v.order);
-        assert_eq!(order(Kind::NamesCache), Some(3));
-        for kind in [Kind::Filp, Kind::VmAreaStruct, Kind::BufferHead, Kind::Bio] {
+        assert_eq!(order(CacheKind::NamesCache), Some(3));
+        for kind in [
+            CacheKind::Filp,
+            CacheKind::VmAreaStruct,
+            CacheKind::BufferHead,
+            CacheKind::Bio,
+        ] {
             assert_eq!(order(kind), Some(0), "{}", kind.name());
         }
-        assert_eq!(order(Kind::JournalHandle), Some(0));
+        assert_eq!(order(CacheKind::JournalHandle), Some(0));
     }
 
     #[test]
-    fn slqb_and_slab_keep_a_name_buffer_in_one_page_spec_6_3() {
+    // spec: linux-mm 6.3
+    fn names_cache_of_slqb_and_slab_has_order_0() {
         for design in [Design::Slqb, Design::Slab] {
             let rules = Rules::S2.design(design);
             let mut kmem = Kmem::new(rules, 8);
             let caches = Caches::create(&mut kmem, Word::W64, true);
-            let view = kmem.view(caches.of(Kind::NamesCache));
+            let view = kmem.view(caches.of(CacheKind::NamesCache));
             assert_eq!(view.map(|v| v.order), Some(0), "{design}");
         }
     }

@@ -1,16 +1,17 @@
-//! Pages for new slabs: which orders are tried, and with which rights.
+//! Pages for new slabs: which orders are tried, and with which flags.
 //! `spec: linux-mm 6.2, 6.5; linux-6.1 4`
 
-use super::{CacheId, Kmem};
+use super::allocator::Kmem;
+use super::records::CacheId;
 use unfrag::Gfp;
 use unfrag_slab::{Design, FirstAttempt};
 
 /// How a cache grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct GrowthPlan {
     /// Order of its slabs.
     pub order: u8,
-    /// Least order that holds an object; the same unless the design is SLUB.
+    /// Least order that holds an object; equal to `order` unless the design is SLUB.
     pub min_order: u8,
     /// Whether a shrinker gives its objects back.
     pub reclaimable: bool,
@@ -21,7 +22,7 @@ pub struct Plan {
 pub struct Try {
     /// Order.
     pub order: u8,
-    /// Rights.
+    /// Flags.
     pub gfp: Gfp,
     /// Only one pass over the free lists. `spec: linux-mm 6.5 (d)`
     pub first_pass_only: bool,
@@ -32,18 +33,18 @@ impl Kmem {
     ///
     /// # Panics
     /// If there is no such cache.
-    pub fn plan(&self, cache: CacheId) -> Plan {
+    pub fn plan(&self, cache: CacheId) -> GrowthPlan {
         let c = &self.caches[usize::from(cache.0)].common;
         let slub = self.rules.design == Design::Slub;
-        Plan {
+        GrowthPlan {
             order: c.order,
             min_order: if slub { c.min_order } else { c.order },
             reclaimable: c.reclaimable,
         }
     }
 
-    /// The attempts of a cache to grow for a caller with these rights: SLUB's better order first, if
-    /// its rules allow that at present (`free` of `total` pages are free), then what must do.
+    /// The attempts of a cache to get a slab for a caller with these flags. SLUB tries its preferred order
+    /// first, if its rules allow it with `free` of `total` pages free; then comes the least order.
     pub fn tries(&self, cache: CacheId, gfp: Gfp, free: u64, total: u64) -> (Option<Try>, Try) {
         let plan = self.plan(cache);
         let gfp = if plan.reclaimable {
@@ -92,7 +93,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_attempt_of_2_6_28_reclaims_and_wakes_kswapd_spec_6_2() {
+    // spec: linux-mm 6.2
+    fn first_attempt_of_2_6_28_reclaims() {
         let (kmem, cache) = names(FirstAttempt::Historic);
         let (first, last) = kmem.tries(cache, Gfp::KERNEL, 0, 100);
         let first = first.unwrap();
@@ -107,7 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn each_remedy_takes_one_right_more_away_spec_6_5() {
+    // spec: linux-mm 6.5
+    fn each_rule_drops_one_more_flag() {
         let gfp = |rule| {
             let (kmem, cache) = names(rule);
             kmem.tries(cache, Gfp::KERNEL, 20, 100).0.unwrap().gfp

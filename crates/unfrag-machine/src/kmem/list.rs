@@ -2,20 +2,20 @@
 //!
 //! Invariant: a record is on at most one list, the one that its `place` names.
 
-use super::SlabRec;
+use super::records::SlabRec;
 
 /// No slab.
 pub(super) const NONE: u32 = 0;
 
 /// A list of slabs by number.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct List {
+pub(super) struct SlabList {
     head: u32,
     tail: u32,
     pub len: u32,
 }
 
-impl List {
+impl SlabList {
     pub fn first(&self) -> Option<u32> {
         (self.head != NONE).then_some(self.head)
     }

@@ -2,15 +2,15 @@
 
 use unfrag_slab::shrink::{DEFAULT_SEEKS, SHRINK_BATCH, shrink_target};
 
-/// The account of one cache that can be shrunk.
+/// The shrinker of one cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shrinker {
     pending: u64,
 }
 
 impl Shrinker {
-    /// Objects to look at now, in whole batches, after reclaim has looked at `scanned` of `lru_pages`
-    /// pages while the cache has `objects`. What is less than a batch is kept for the next time.
+    /// Objects to scan now, in whole batches, after reclaim has scanned `scanned` of `lru_pages` pages while
+    /// the cache has `objects`. The rest below a batch is carried over.
     pub fn ask(&mut self, scanned: u64, lru_pages: u64, objects: u64) -> u64 {
         let target = shrink_target(self.pending, scanned, lru_pages, objects, DEFAULT_SEEKS);
         self.pending = target % SHRINK_BATCH;
@@ -23,7 +23,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_asked_for_follows_the_formula_in_batches_of_128_spec_4_1() {
+    // spec: linux-mm 4.1
+    fn shrinker_asks_in_batches() {
         let mut s = Shrinker::default();
         // 4 × 1000 / 2 × 10,000 / (100,000 + 1) = 199: a batch, and 71 for the next time.
         assert_eq!(s.ask(1000, 100_000, 10_000), 128);
@@ -33,7 +34,8 @@ mod tests {
     }
 
     #[test]
-    fn never_more_than_twice_the_cache_spec_4_1() {
+    // spec: linux-mm 4.1
+    fn shrinker_asks_at_most_twice_the_cache() {
         let mut s = Shrinker::default();
         assert_eq!(s.ask(1 << 40, 1, 640), 1280);
     }

@@ -1,12 +1,12 @@
 //! SLAB: each CPU has an array of free objects, the node a shared one, and three lists of slabs.
 //! `spec: linux-mm 6.1`
 
-use super::list::List;
-use super::{Arena, Common, Place};
+use super::list::SlabList;
+use super::records::{Arena, Common, SlabPlace};
 use unfrag_slab::Due;
 use unfrag_slab::formulas::{ArrayLimits, array_limits};
 
-/// Objects that a refill brings to an array that nobody used for long.
+/// Objects of a refill of an array that was idle for long.
 const COLD_REFILL: usize = 16;
 
 #[derive(Clone, Debug, Default)]
@@ -22,8 +22,8 @@ pub(super) struct SlabCache {
     cpus: Vec<Array>,
     shared: Vec<u32>,
     shared_touched: bool,
-    partial: List,
-    free: List,
+    partial: SlabList,
+    free: SlabList,
     /// Objects free on slabs.
     free_objects: u64,
     free_limit: u64,
@@ -38,8 +38,8 @@ impl SlabCache {
             cpus: vec![Array::default(); cpus as usize],
             shared: vec![],
             shared_touched: false,
-            partial: List::default(),
-            free: List::default(),
+            partial: SlabList::default(),
+            free: SlabList::default(),
             free_objects: 0,
             free_limit: u64::from((1 + cpus) * limits.batch + objects),
             free_touched: false,
@@ -99,9 +99,9 @@ impl SlabCache {
             self.free_objects -= n as u64;
             a.objects.resize(a.objects.len() + n, s);
             if r.free == 0 {
-                r.place = Place::Full;
+                r.place = SlabPlace::Full;
             } else {
-                r.place = Place::Partial;
+                r.place = SlabPlace::Partial;
                 self.partial.push_front(&mut arena.slabs, s);
             }
         }
@@ -109,7 +109,7 @@ impl SlabCache {
 
     pub fn add(&mut self, s: u32, arena: &mut Arena) {
         let r = &mut arena.slabs[s as usize];
-        r.place = Place::Free;
+        r.place = SlabPlace::Free;
         self.free_objects += u64::from(r.objects);
         self.free.push_back(&mut arena.slabs, s);
     }
@@ -148,17 +148,17 @@ impl SlabCache {
         r.free += 1;
         self.free_objects += 1;
         if r.free == r.objects {
-            if r.place == Place::Partial {
+            if r.place == SlabPlace::Partial {
                 self.partial.unlink(&mut arena.slabs, s);
             }
             if self.free_objects > self.free_limit {
                 self.destroy(s, common, arena);
             } else {
-                arena.slabs[s as usize].place = Place::Free;
+                arena.slabs[s as usize].place = SlabPlace::Free;
                 self.free.push_front(&mut arena.slabs, s);
             }
-        } else if r.place == Place::Full {
-            r.place = Place::Partial;
+        } else if r.place == SlabPlace::Full {
+            r.place = SlabPlace::Partial;
             self.partial.push_back(&mut arena.slabs, s);
         }
     }
@@ -168,7 +168,7 @@ impl SlabCache {
         arena.discard(common, s);
     }
 
-    /// The reaper: arrays that nobody touched shrink by a fifth, then free slabs go.
+    /// The reaper: arrays that were not used shrink by a fifth, then free slabs are freed.
     pub fn reap(&mut self, cpu: usize, due: Due, common: &mut Common, arena: &mut Arena) {
         let fifth = self.limits.limit.div_ceil(5) as usize;
         if due.reap_cpu {

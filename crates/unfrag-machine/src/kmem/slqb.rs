@@ -1,16 +1,16 @@
 //! SLQB: each CPU has a list of free objects and its own partial slabs; objects freed elsewhere come
 //! back to the CPU that made their slab, in batches. `spec: linux-mm 6.3`
 
-use super::list::List;
-use super::{Arena, Common, Place};
+use super::list::SlabList;
+use super::records::{Arena, Common, SlabPlace};
 use unfrag_slab::formulas::{SlqbLimits, slqb_limits};
 
 #[derive(Clone, Debug, Default)]
 struct PerCpu {
     /// Free objects, by slab; the last is the hottest.
     free: Vec<u32>,
-    partial: List,
-    /// Objects of another CPU's slabs on their way there.
+    partial: SlabList,
+    /// Objects of another CPU's slabs, to be sent there.
     away: Vec<u32>,
     target: usize,
     /// What other CPUs sent.
@@ -52,7 +52,7 @@ impl SlqbCache {
                 let r = &mut arena.slabs[s as usize];
                 r.free -= 1;
                 if r.free == 0 {
-                    r.place = Place::Full;
+                    r.place = SlabPlace::Full;
                     c.partial.unlink(&mut arena.slabs, s);
                 }
                 s
@@ -63,7 +63,7 @@ impl SlqbCache {
     }
 
     pub fn add(&mut self, cpu: usize, s: u32, arena: &mut Arena) {
-        arena.slabs[s as usize].place = Place::Partial;
+        arena.slabs[s as usize].place = SlabPlace::Partial;
         self.cpus[cpu].partial.push_front(&mut arena.slabs, s);
     }
 
@@ -91,7 +91,7 @@ impl SlqbCache {
         }
     }
 
-    /// What was freed for another CPU goes to its queue, or to the slabs if that is long.
+    /// Sends objects to the CPU of their slab, or puts them back on their slabs if its queue is long.
     fn send(&mut self, cpu: usize, common: &mut Common, arena: &mut Arena) {
         let mut away = std::mem::take(&mut self.cpus[cpu].away);
         let target = self.cpus[cpu].target;
@@ -119,12 +119,12 @@ impl SlqbCache {
         let list = &mut self.cpus[usize::from(r.cpu)].partial;
         r.free += 1;
         if r.free == r.objects {
-            if r.place == Place::Partial {
+            if r.place == SlabPlace::Partial {
                 list.unlink(&mut arena.slabs, s);
             }
             arena.discard(common, s);
-        } else if r.place == Place::Full {
-            r.place = Place::Partial;
+        } else if r.place == SlabPlace::Full {
+            r.place = SlabPlace::Partial;
             list.push_back(&mut arena.slabs, s);
         }
     }

@@ -1,8 +1,8 @@
 //! SLUB: each CPU owns a slab and that slab's free objects; other slabs wait on a list while some of
 //! their objects are free. `spec: linux-mm 6.2`
 
-use super::list::{List, NONE};
-use super::{Arena, Common, Place};
+use super::list::{NONE, SlabList};
+use super::records::{Arena, Common, SlabPlace};
 use unfrag_slab::Rules;
 use unfrag_slab::formulas::{slub_cpu_partial_slabs, slub_min_partial};
 
@@ -17,7 +17,7 @@ struct PerCpu {
 #[derive(Clone, Debug)]
 pub(super) struct SlubCache {
     cpus: Vec<PerCpu>,
-    partial: List,
+    partial: SlabList,
     min_partial: u32,
     /// Partial slabs that a CPU may keep; 0 in old kernels.
     cpu_partial: usize,
@@ -29,7 +29,7 @@ impl SlubCache {
         let r = &rules.slub;
         SlubCache {
             cpus: vec![PerCpu::default(); cpus as usize],
-            partial: List::default(),
+            partial: SlabList::default(),
             min_partial: slub_min_partial(size, r.min_partial_of_half),
             cpu_partial: if r.cpu_partial {
                 slub_cpu_partial_slabs(size, objects) as usize
@@ -67,7 +67,7 @@ impl SlubCache {
         if c.slab != NONE {
             let r = &mut arena.slabs[c.slab as usize];
             if r.free == 0 {
-                r.place = Place::Full;
+                r.place = SlabPlace::Full;
                 c.slab = NONE;
             }
         }
@@ -80,7 +80,7 @@ impl SlubCache {
         }
         let c = &mut self.cpus[cpu];
         let r = &mut arena.slabs[c.slab as usize];
-        r.place = Place::Cpu;
+        r.place = SlabPlace::Cpu;
         c.free = std::mem::take(&mut r.free) - 1;
         common.stat.alloc_slow += 1;
         Some(c.slab)
@@ -93,18 +93,18 @@ impl SlubCache {
         while c.partial.len() < self.cpu_partial / 2
             && let Some(more) = self.partial.pop_front(&mut arena.slabs)
         {
-            arena.slabs[more as usize].place = Place::CpuPartial;
+            arena.slabs[more as usize].place = SlabPlace::CpuPartial;
             c.partial.push(more);
         }
         Some(s)
     }
 
-    /// A new slab becomes the CPU's.
+    /// Makes a new slab the CPU's own.
     pub fn add(&mut self, cpu: usize, s: u32, common: &mut Common, arena: &mut Arena) {
         self.deactivate(cpu, common, arena);
         let c = &mut self.cpus[cpu];
         let r = &mut arena.slabs[s as usize];
-        r.place = Place::Cpu;
+        r.place = SlabPlace::Cpu;
         c.slab = s;
         c.free = std::mem::take(&mut r.free);
     }
@@ -124,11 +124,11 @@ impl SlubCache {
         let r = &mut arena.slabs[s as usize];
         let empty = r.free == r.objects;
         if r.free == 0 {
-            r.place = Place::Full;
+            r.place = SlabPlace::Full;
         } else if empty && self.partial.len >= self.min_partial {
             arena.discard(common, s);
         } else {
-            r.place = Place::Partial;
+            r.place = SlabPlace::Partial;
             if hot && !empty {
                 self.partial.push_front(&mut arena.slabs, s);
             } else {
@@ -155,17 +155,17 @@ impl SlubCache {
         let empty = r.free == r.objects;
         let keeps = self.keep_empty && self.partial.len < self.min_partial;
         match r.place {
-            Place::Partial if empty && !keeps => {
+            SlabPlace::Partial if empty && !keeps => {
                 self.partial.unlink(&mut arena.slabs, s);
                 arena.discard(common, s);
             }
-            Place::Full if empty && !keeps => arena.discard(common, s),
-            Place::Full if self.cpu_partial > 0 => {
-                r.place = Place::CpuPartial;
+            SlabPlace::Full if empty && !keeps => arena.discard(common, s),
+            SlabPlace::Full if self.cpu_partial > 0 => {
+                r.place = SlabPlace::CpuPartial;
                 self.keep_partial(cpu, s, common, arena);
             }
-            Place::Full => {
-                r.place = Place::Partial;
+            SlabPlace::Full => {
+                r.place = SlabPlace::Partial;
                 self.partial.push_back(&mut arena.slabs, s);
             }
             _ => {}

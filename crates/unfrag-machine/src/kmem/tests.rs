@@ -1,8 +1,11 @@
+use super::records::CacheId;
 use super::*;
+use unfrag_slab::{Design, Rules};
+
 use crate::engine::Rng;
 use unfrag_slab::Due;
 
-/// Every design grows when it must, and nothing is lost over random work on four CPUs.
+/// Random work on four CPUs in every design: objects and pages are conserved.
 fn churn(design: Design, rules: Rules, seed: u64) {
     println!("{design}, seed {seed}");
     let mut rng = Rng::named(seed, "kmem");
@@ -48,7 +51,7 @@ fn churn(design: Design, rules: Rules, seed: u64) {
 }
 
 #[test]
-fn no_object_is_lost_and_no_page_freed_twice() {
+fn objects_and_pages_are_conserved() {
     for seed in 0..4 {
         for design in Design::ALL {
             churn(design, Rules::S2, seed);
@@ -77,7 +80,8 @@ fn fill(kmem: &mut Kmem, cache: CacheId, n: usize) -> Vec<Obj> {
 }
 
 #[test]
-fn slub_of_2_6_28_gives_an_emptied_slab_back_at_once_spec_6_2() {
+// spec: linux-mm 6.2
+fn slub_of_2_6_28_frees_empty_slabs_at_once() {
     let (mut kmem, cache) = one(Design::Slub, Rules::S2, 256);
     let objs = fill(&mut kmem, cache, 64);
     assert_eq!(kmem.pages(), 4);
@@ -89,7 +93,8 @@ fn slub_of_2_6_28_gives_an_emptied_slab_back_at_once_spec_6_2() {
 }
 
 #[test]
-fn modern_slub_keeps_min_partial_empty_slabs_spec_6_2() {
+// spec: linux-mm 6.2
+fn modern_slub_keeps_min_partial_empty_slabs() {
     let (mut kmem, cache) = one(Design::Slub, Rules::MODERN, 256);
     let order = kmem.plan(cache).order;
     let per_slab = (4096 << order) / 256;
@@ -104,7 +109,8 @@ fn modern_slub_keeps_min_partial_empty_slabs_spec_6_2() {
 }
 
 #[test]
-fn slab_keeps_free_slabs_up_to_its_limit_and_reaps_them_spec_6_1() {
+// spec: linux-mm 6.1
+fn slab_keeps_free_slabs_up_to_its_limit_and_reaps_them() {
     let (mut kmem, cache) = one(Design::Slab, Rules::S2, 256);
     let objs = fill(&mut kmem, cache, 64 * 30);
     for o in objs {
@@ -119,7 +125,8 @@ fn slab_keeps_free_slabs_up_to_its_limit_and_reaps_them_spec_6_1() {
 }
 
 #[test]
-fn slqb_claims_what_another_cpu_freed_before_it_grows_spec_6_3() {
+// spec: linux-mm 6.3
+fn slqb_claims_remote_frees_before_growing() {
     let (mut kmem, cache) = one(Design::Slqb, Rules::S2, 1024);
     let objs = fill(&mut kmem, cache, 256);
     let pages = kmem.pages();
@@ -134,7 +141,8 @@ fn slqb_claims_what_another_cpu_freed_before_it_grows_spec_6_3() {
 }
 
 #[test]
-fn slub_merges_caches_alike_spec_6_2() {
+// spec: linux-mm 6.2
+fn slub_merges_similar_caches() {
     let mut kmem = Kmem::new(Rules::S2, 2);
     let a = kmem.create("kmalloc-4096", 4096, false);
     assert_eq!(kmem.create("names_cache", 4096, false), a);

@@ -1,4 +1,4 @@
-//! What the simulated kernel's memory is made of: sizes, era, what its work takes.
+//! The configuration of the simulated kernel's memory: sizes, rules of the era, costs.
 
 use super::swap::SwapConfig;
 use crate::engine::Nanos;
@@ -82,9 +82,9 @@ pub struct DirtyConfig {
     pub background_ratio: u64,
     /// Time between two rounds of a flusher (`dirty_writeback_centisecs`).
     pub interval: Nanos,
-    /// Age from which on dirty pages are written (`dirty_expire_centisecs`).
+    /// Age from which dirty pages are written (`dirty_expire_centisecs`).
     pub expire: Nanos,
-    /// Who writes in the background.
+    /// Form of the flusher threads.
     pub flusher: FlusherForm,
 }
 
@@ -100,7 +100,7 @@ impl Default for DirtyConfig {
     }
 }
 
-/// Who writes dirty pages in the background.
+/// Form of the flusher threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlusherForm {
     /// Threads that serve all devices, and pass over a congested one (to 2.6.31). Writers above the
@@ -111,7 +111,7 @@ pub enum FlusherForm {
     PerDevice,
 }
 
-/// What the simulated kernel's memory is like.
+/// Configuration of the simulated kernel's memory.
 #[derive(Clone, Debug)]
 pub struct MemConfig {
     /// Word size.
@@ -128,25 +128,23 @@ pub struct MemConfig {
     pub fault_around: u32,
     /// Nodes of the page cache's index are marked as reclaimable.
     pub radix_reclaimable: bool,
-    /// Whether processes may be ended when memory runs out. If not, large requests fail, and others
-    /// try on.
+    /// Whether there is an OOM killer. Without one large requests fail, and others retry.
     pub oom_killer: bool,
-    /// Reclaim that meets a page of tmpfs gives it a slot of swap, and lets it go round its list once
-    /// more before it is written (to 2.6.29).
+    /// Reclaim gives a page of tmpfs a slot of swap and rotates it once more before it is written (to 2.6.29).
     pub shmem_second_round: bool,
-    /// What is read ahead from swap goes on behind a free slot (since 3.4; before it, it ends there).
-    /// The specification is silent; the change log of 3.4 says so.
+    /// Readahead from swap continues behind a free slot (3.4 and later); before 3.4 it ends there. The
+    /// specification is silent; source: the change log of 3.4.
     pub swap_skips_holes: bool,
     /// Dirty pages.
     pub dirty: DirtyConfig,
-    /// What work takes.
+    /// Costs.
     pub costs: MemCosts,
-    /// Owners answer `Busy` so often of so many times (fault injection).
+    /// Fault injection: owners answer `Busy` with this probability, as numerator and denominator.
     pub busy: (u64, u64),
 }
 
 impl MemConfig {
-    /// As a kernel with these rules has it.
+    /// The configuration of a kernel with these rules.
     pub fn of(rules: &Rules) -> MemConfig {
         let r: ReclaimRules = rules.reclaim;
         let modern = r.lru.shape() == LruShape::PerNode;
@@ -201,10 +199,9 @@ impl MemConfig {
 
 /// Flags of requests for pages of users: anonymous, copied on write, swapped in.
 pub const USER_PAGE: Gfp = Gfp::HIGHUSER_MOVABLE;
-/// The same of anonymous memory that was not touched before.
+/// Flags of requests for anonymous pages that were never touched.
 pub const NEW_PAGE: Gfp = USER_PAGE.union(Gfp::ZERO);
 /// Flags of requests for page cache.
 pub const CACHE_PAGE: Gfp = Gfp::HIGHUSER_MOVABLE;
-/// Flags of requests for a device's own blocks (bitmaps, inode tables): low memory. Spec 2.1 marks
-/// them.
+/// Flags of requests for a device's own blocks (bitmaps, inode tables): low memory, movable (spec 2.1).
 pub const BUFFER_PAGE: Gfp = Gfp::USER.union(Gfp::MOVABLE);

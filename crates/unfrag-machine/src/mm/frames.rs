@@ -1,14 +1,13 @@
-//! Who owns each frame, as the simulated kernel knows it: 16 bytes a frame beside the core's own.
+//! The owner of each frame, as the simulated kernel knows it: 16 bytes a frame beside the core's own.
 //!
-//! Invariant: a frame that the core has handed out has an owner here, and a free one has none; the
-//! first frame of a block speaks for all of it. `maps` is the number of page-table entries that name
-//! the frame.
+//! Invariant: a frame that the core has handed out has an owner here, and a free one has none; the first
+//! frame of a block stands for all of it. `maps` is the number of page-table entries that map the frame.
 
 use crate::kmem::Obj;
 use bitflags::bitflags;
 use unfrag::Pfn;
 
-/// An object of the virtual memory: a range of pages by index.
+/// Id of an object: a range of pages by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub(crate) u32);
 
@@ -16,7 +15,7 @@ pub struct ObjectId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FamilyId(pub(crate) u32);
 
-/// What the kernel itself uses a block for.
+/// What the kernel uses a block of its own for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Use {
@@ -28,7 +27,7 @@ pub enum Use {
     Slab = 2,
     /// Network buffers.
     Net = 3,
-    /// Blocks that a module holds (`high-order`).
+    /// Blocks that a module holds (step `high-order`).
     Pinned = 4,
     /// Buffers of an encrypting layer.
     Crypt = 5,
@@ -64,28 +63,28 @@ impl Use {
     }
 }
 
-/// Who owns a frame.
+/// The owner of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Nobody that this table knows: free, or of the boot.
+    /// None: the frame is free, or was taken at boot.
     None,
     /// A page of a file's cache, of a device's or of tmpfs.
     File(ObjectId),
     /// An anonymous page, at its index in the objects of a family.
     Anon(FamilyId),
-    /// A page of the swap cache that nobody maps; its index is its slot.
+    /// A page of the swap cache without mappings; its index is its slot.
     Swap,
-    /// Whoever owned it is gone; it is freed when its transfer ends.
+    /// Its owner is gone; it is freed when its transfer ends.
     Orphan,
     /// The kernel; the index is the order.
     Kernel(Use),
 }
 
 bitflags! {
-    /// What else is known of a frame.
+    /// Flags of a frame.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-    pub struct Bits: u16 {
-        /// It has a place in swap: `private` is the slot.
+    pub struct FrameFlags: u16 {
+        /// It is in the swap cache: `private` is the slot.
         const SWAP_CACHE = 1;
         /// It has a buffer head: `private` is the object.
         const BUFFERS = 1 << 1;
@@ -93,7 +92,7 @@ bitflags! {
         const READAHEAD = 1 << 2;
         /// Its content could not be read or written.
         const ERROR = 1 << 3;
-        /// It was handed to the block layer, or to a loop device, and is not back.
+        /// A transfer of it is under way.
         const IN_FLIGHT = 1 << 4;
     }
 }
@@ -106,17 +105,17 @@ const SWAP: u32 = 3;
 const ORPHAN: u32 = 4;
 const KERNEL: u32 = 5;
 
-/// What is known of a frame.
+/// The record of a frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FrameInfo {
     owner: u32,
     /// Page index in the object, slot, or order.
     pub index: u32,
     private: u32,
-    /// Page-table entries that name it.
+    /// Page-table entries that map it.
     pub maps: u16,
-    /// More.
-    pub bits: Bits,
+    /// Flags.
+    pub bits: FrameFlags,
 }
 
 impl FrameInfo {
@@ -146,7 +145,7 @@ impl FrameInfo {
         }
     }
 
-    /// A frame of this owner, fresh.
+    /// The record of a new frame of this owner.
     #[inline]
     pub fn new(owner: Owner, index: u32) -> FrameInfo {
         FrameInfo {
@@ -156,7 +155,7 @@ impl FrameInfo {
         }
     }
 
-    /// The same with one page-table entry that names it.
+    /// The record of a new frame of this owner, with one page-table entry that maps it.
     #[inline]
     pub fn mapped(owner: Owner, index: u32) -> FrameInfo {
         FrameInfo {
@@ -165,7 +164,7 @@ impl FrameInfo {
         }
     }
 
-    /// Gives it another owner; all else stays.
+    /// Changes its owner and index, and nothing else.
     #[inline]
     pub fn set_owner(&mut self, owner: Owner, index: u32) {
         self.owner = Self::encode(owner);
@@ -175,26 +174,28 @@ impl FrameInfo {
     /// Its slot in swap, if it is in the swap cache.
     #[inline]
     pub fn slot(&self) -> Option<u32> {
-        self.bits.contains(Bits::SWAP_CACHE).then_some(self.private)
+        self.bits
+            .contains(FrameFlags::SWAP_CACHE)
+            .then_some(self.private)
     }
 
     /// Gives it a slot.
     pub fn set_slot(&mut self, slot: Option<u32>) {
-        debug_assert!(!self.bits.contains(Bits::BUFFERS));
-        self.bits.set(Bits::SWAP_CACHE, slot.is_some());
+        debug_assert!(!self.bits.contains(FrameFlags::BUFFERS));
+        self.bits.set(FrameFlags::SWAP_CACHE, slot.is_some());
         self.private = slot.unwrap_or(0);
     }
 
     /// Its buffer head.
     pub fn buffers(&self) -> Option<Obj> {
-        let has = self.bits.contains(Bits::BUFFERS);
+        let has = self.bits.contains(FrameFlags::BUFFERS);
         has.then(|| Obj::from_raw(self.private))?
     }
 
     /// Gives it a buffer head.
     pub fn set_buffers(&mut self, obj: Option<Obj>) {
-        debug_assert!(!self.bits.contains(Bits::SWAP_CACHE));
-        self.bits.set(Bits::BUFFERS, obj.is_some());
+        debug_assert!(!self.bits.contains(FrameFlags::SWAP_CACHE));
+        self.bits.set(FrameFlags::BUFFERS, obj.is_some());
         self.private = obj.map_or(0, Obj::raw);
     }
 }
@@ -233,7 +234,7 @@ impl Frames {
         self.uses[what as usize] += 1 << order;
     }
 
-    /// The kernel lets a block go; returns its order.
+    /// The kernel releases a block; returns its order.
     pub fn release(&mut self, pfn: Pfn) -> u8 {
         let info = std::mem::take(self.get_mut(pfn));
         let Owner::Kernel(what) = info.owner() else {

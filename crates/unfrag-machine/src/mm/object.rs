@@ -7,7 +7,7 @@
 //! Invariant: `frames` and `swapped` count the entries; a frame in an entry names the object (or its
 //! family) and the index; dirty pages are set in `dirty`, for files.
 
-use super::bits::BitVec;
+use super::bit_set::BitSet;
 use super::frames::{FamilyId, ObjectId};
 use super::process::ProcId;
 use crate::kmem::Obj;
@@ -20,10 +20,10 @@ pub struct Entry(u32);
 const SWAPPED: u32 = 1 << 31;
 const PROTECTED: u32 = 1 << 30;
 
-/// Where a page is.
+/// Where a page of an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
-    /// Nowhere yet.
+pub enum PageLocation {
+    /// Never touched.
     Absent,
     /// In memory.
     Frame(Pfn),
@@ -35,33 +35,33 @@ impl Entry {
     /// No page.
     pub const ABSENT: Entry = Entry(0);
 
-    /// In a frame. Frame 0 is nobody's, on any machine.
+    /// A page in a frame. No machine has an owner of frame 0.
     #[inline]
     pub fn frame(pfn: Pfn) -> Entry {
         debug_assert!(pfn.0 > 0 && pfn.0 < u64::from(PROTECTED));
         Entry(pfn.0 as u32)
     }
-    /// In a slot.
+    /// A page in a slot of swap.
     #[inline]
     pub fn slot(slot: u32) -> Entry {
         Entry(slot | SWAPPED)
     }
     /// Where it is.
     #[inline]
-    pub fn at(self) -> At {
+    pub fn at(self) -> PageLocation {
         if self.0 == 0 {
-            At::Absent
+            PageLocation::Absent
         } else if self.0 & SWAPPED != 0 {
-            At::Slot(self.0 & !SWAPPED)
+            PageLocation::Slot(self.0 & !SWAPPED)
         } else {
-            At::Frame(Pfn(u64::from(self.0 & !PROTECTED)))
+            PageLocation::Frame(Pfn(u64::from(self.0 & !PROTECTED)))
         }
     }
     /// The frame, if it is in one.
     #[inline]
     pub fn pfn(self) -> Option<Pfn> {
         match self.at() {
-            At::Frame(pfn) => Some(pfn),
+            PageLocation::Frame(pfn) => Some(pfn),
             _ => None,
         }
     }
@@ -70,7 +70,7 @@ impl Entry {
     pub fn is_protected(self) -> bool {
         self.0 & (SWAPPED | PROTECTED) == PROTECTED
     }
-    /// The same, to be copied or claimed before it is written.
+    /// This entry with write protection: it has to be copied or claimed before it is written.
     #[inline]
     pub fn protected(self) -> Entry {
         if self.pfn().is_some() {
@@ -83,7 +83,7 @@ impl Entry {
 
 /// What an object holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ObjectKind {
     /// Anonymous memory.
     Anon(FamilyId),
     /// A file on a disk (or on a loop device), by node.
@@ -119,14 +119,14 @@ pub struct Mapper {
 #[derive(Clone, Debug)]
 pub struct Object {
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     entries: Vec<Entry>,
     /// Pages in frames.
     pub frames: u32,
     /// Pages in swap.
     pub swapped: u32,
     /// Dirty pages of a file.
-    pub dirty: BitVec,
+    pub dirty: BitSet,
     /// Number of them.
     pub nr_dirty: u32,
     /// Nodes of its index, each for 64 pages.
@@ -137,13 +137,13 @@ pub struct Object {
 
 impl Object {
     /// An object without pages.
-    pub fn new(kind: Kind) -> Object {
+    pub fn new(kind: ObjectKind) -> Object {
         Object {
             kind,
             entries: vec![],
             frames: 0,
             swapped: 0,
-            dirty: BitVec::default(),
+            dirty: BitSet::default(),
             nr_dirty: 0,
             radix: vec![],
             mappers: vec![],
@@ -160,7 +160,7 @@ impl Object {
         self.entries.is_empty()
     }
 
-    /// Makes room for so many pages, if it has less.
+    /// Makes room for `pages` pages, if it has less.
     pub fn lengthen(&mut self, pages: u32) {
         let more = (pages as usize).saturating_sub(self.entries.len());
         self.entries.reserve_exact(more);
@@ -192,14 +192,14 @@ impl Object {
         }
         let from = std::mem::replace(&mut self.entries[i], to);
         match from.at() {
-            At::Frame(_) => self.frames -= 1,
-            At::Slot(_) => self.swapped -= 1,
-            At::Absent => {}
+            PageLocation::Frame(_) => self.frames -= 1,
+            PageLocation::Slot(_) => self.swapped -= 1,
+            PageLocation::Absent => {}
         }
         match to.at() {
-            At::Frame(_) => self.frames += 1,
-            At::Slot(_) => self.swapped += 1,
-            At::Absent => {}
+            PageLocation::Frame(_) => self.frames += 1,
+            PageLocation::Slot(_) => self.swapped += 1,
+            PageLocation::Absent => {}
         }
     }
 
@@ -216,7 +216,7 @@ impl Object {
         self.frames += pages.len() as u32;
     }
 
-    /// Marks a page in a frame as to be copied before it is written.
+    /// Write-protects a page in a frame.
     #[inline]
     pub fn protect(&mut self, index: u32) {
         let e = &mut self.entries[index as usize];
@@ -230,7 +230,7 @@ impl Object {
         e.0 &= !PROTECTED;
     }
 
-    /// Forgets pages from `len` on, which must be absent.
+    /// Cuts off the pages from `len` on, which must be absent.
     pub fn truncate(&mut self, len: u32) {
         debug_assert!(
             (len..self.len()).all(|i| self.get(i) == Entry::ABSENT),
@@ -244,8 +244,8 @@ impl Object {
         &self.entries
     }
 
-    /// Takes pages from `*at` on out, as many as there is room for in `into` (fewer at the end); returns how
-    /// many, and sets `*at` to where it stopped.
+    /// Removes pages from `*at` on, as many as `into` has room for, or fewer at the end. Returns how many, and
+    /// sets `*at` to where it stopped.
     pub fn take_out(&mut self, at: &mut u32, into: &mut [Entry]) -> usize {
         let rest = self.entries.get_mut(*at as usize..).unwrap_or_default();
         let mut n = 0;
@@ -256,9 +256,9 @@ impl Object {
             *at += 1;
             into[n] = std::mem::take(e);
             match into[n].at() {
-                At::Absent => continue,
-                At::Frame(_) => self.frames -= 1,
-                At::Slot(_) => self.swapped -= 1,
+                PageLocation::Absent => continue,
+                PageLocation::Frame(_) => self.frames -= 1,
+                PageLocation::Slot(_) => self.swapped -= 1,
             }
             n += 1;
         }
@@ -297,8 +297,8 @@ impl Objects {
     }
 
     /// A new object that is not anonymous.
-    pub fn create(&mut self, kind: Kind) -> ObjectId {
-        debug_assert!(!matches!(kind, Kind::Anon(_)));
+    pub fn create(&mut self, kind: ObjectKind) -> ObjectId {
+        debug_assert!(!matches!(kind, ObjectKind::Anon(_)));
         self.insert(Object::new(kind))
     }
 
@@ -311,19 +311,19 @@ impl Objects {
                 FamilyId((self.families.len() - 1) as u32)
             }
         });
-        let id = self.insert(Object::new(Kind::Anon(family)));
+        let id = self.insert(Object::new(ObjectKind::Anon(family)));
         self.families[family.0 as usize].push(id);
         id
     }
 
-    /// Ends an object, which has no pages any more.
+    /// Removes an object, which must have no pages.
     pub fn remove(&mut self, id: ObjectId) {
         let Some(object) = self.all[id.0 as usize].take() else {
             panic!("{id:?} is gone")
         };
         debug_assert!(object.frames == 0 && object.swapped == 0 && object.nr_dirty == 0);
         self.vacant.push(id.0);
-        if let Kind::Anon(f) = object.kind {
+        if let ObjectKind::Anon(f) = object.kind {
             let members = &mut self.families[f.0 as usize];
             members.retain(|&m| m != id);
             if members.is_empty() {
@@ -368,20 +368,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_say_where_a_page_is_and_whether_it_may_be_written() {
+    fn entries_encode_location_and_protection() {
         let e = Entry::frame(Pfn(77));
-        assert_eq!((e.at(), e.is_protected()), (At::Frame(Pfn(77)), false));
+        assert_eq!(
+            (e.at(), e.is_protected()),
+            (PageLocation::Frame(Pfn(77)), false)
+        );
         let p = e.protected();
-        assert_eq!((p.at(), p.is_protected()), (At::Frame(Pfn(77)), true));
+        assert_eq!(
+            (p.at(), p.is_protected()),
+            (PageLocation::Frame(Pfn(77)), true)
+        );
         let s = Entry::slot(0);
-        assert_eq!((s.at(), s.is_protected()), (At::Slot(0), false));
+        assert_eq!((s.at(), s.is_protected()), (PageLocation::Slot(0), false));
         assert_eq!(s.protected(), s);
         assert_eq!(Entry::ABSENT.protected(), Entry::ABSENT);
     }
 
     #[test]
     fn an_object_counts_its_pages() {
-        let mut o = Object::new(Kind::File(0));
+        let mut o = Object::new(ObjectKind::File(0));
         o.set(5, Entry::frame(Pfn(1)));
         o.set(2, Entry::slot(9));
         assert_eq!((o.frames, o.swapped, o.len()), (1, 1, 6));
@@ -394,8 +400,8 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_taken_out_in_pieces_and_the_counts_follow() {
-        let mut o = Object::new(Kind::File(0));
+    fn take_out_works_in_pieces() {
+        let mut o = Object::new(ObjectKind::File(0));
         for i in [1, 2, 5, 9] {
             o.set(i, Entry::frame(Pfn(100 + u64::from(i))));
         }
@@ -421,7 +427,7 @@ mod tests {
     fn a_family_lasts_as_long_as_one_of_its_objects() {
         let mut all = Objects::default();
         let a = all.create_anon(None);
-        let Kind::Anon(f) = all.get(a).kind else {
+        let ObjectKind::Anon(f) = all.get(a).kind else {
             panic!("not anonymous")
         };
         let b = all.create_anon(Some(f));
@@ -430,7 +436,7 @@ mod tests {
         assert_eq!(all.family(f), [b]);
         all.remove(b);
         let c = all.create_anon(None);
-        assert_eq!(all.get(c).kind, Kind::Anon(f), "used again");
+        assert_eq!(all.get(c).kind, ObjectKind::Anon(f), "used again");
         assert_eq!(all.iter().count(), 1);
     }
 }

@@ -1,10 +1,10 @@
 //! Processes: what the kernel keeps for each, and the areas of its address space.
 //!
-//! Invariant: an area maps one object; a page of it that is in a frame is mapped by it if the object
-//! is anonymous, else if `mapped` says so; each page table that it needs is there before a page is
-//! mapped, and goes with the area. `rss` counts the mapped pages.
+//! Invariant: an area maps one object. A page of it that is in a frame is mapped if the object is
+//! anonymous, else if `mapped` has it. A page table exists before a page under it is mapped, and is freed
+//! with the area. `rss` counts the mapped pages.
 
-use super::bits::BitVec;
+use super::bit_set::BitSet;
 use super::frames::ObjectId;
 use crate::engine::TaskId;
 use crate::kmem::Obj;
@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use unfrag::Pfn;
 
-/// A process. Not used again for another one while anybody may ask for it.
+/// Id of a process. It is used again only when nothing refers to the old process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcId(pub(crate) u32);
 
@@ -25,30 +25,30 @@ pub enum Backing {
     File {
         /// The file.
         node: u32,
-        /// Pages that the page tables name.
-        mapped: BitVec,
+        /// Pages that the page tables map.
+        mapped: BitSet,
         /// Programs run from it.
         exec: bool,
     },
 }
 
-/// Where the page tables of an area are.
+/// The page tables of an area.
 #[derive(Clone, Debug)]
 pub enum Tables {
-    /// The area has its own stretch of addresses; frames of its tables, 0 for none.
+    /// The area has a range of addresses of its own; frames of its tables, 0 for none.
     Own(Vec<u32>),
-    /// It lies among others, from this page on.
+    /// It shares the process's common range with other areas.
     Shared {
-        /// First page in the process's common stretch.
+        /// First page in the common range.
         base: u32,
     },
 }
 
 impl Tables {
-    /// Pages of the area that share the page table of this one, in tables of `span` pages; none, if it is not
-    /// there. `shared` are the tables of the process's common stretch.
+    /// Pages of the area that share the page table of page `index`, in tables of `span` pages; none, if there is
+    /// no such table. `shared` are the tables of the process's common range.
     #[inline]
-    pub(super) fn covered(&self, shared: &[u32], index: u32, span: u32) -> Range<u32> {
+    pub(crate) fn covered(&self, shared: &[u32], index: u32, span: u32) -> Range<u32> {
         let (tables, base) = match self {
             Tables::Own(own) => (own.as_slice(), 0),
             Tables::Shared { base } => (shared, *base),
@@ -87,19 +87,19 @@ pub struct Process {
     pub task: Option<TaskId>,
     /// Areas by number.
     pub areas: Vec<Option<Area>>,
-    /// Page tables of the common stretch, 0 for none.
+    /// Page tables of the common range, 0 for none.
     pub shared_tables: Vec<u32>,
-    /// Pages of the common stretch that are given to areas.
+    /// Pages of the common range that areas have.
     pub shared_len: u32,
     /// Page directory.
     pub directory: Option<Pfn>,
     /// Kernel stack.
     pub stack: Vec<Pfn>,
-    /// `task_struct` and what else lives as long as the process.
+    /// `task_struct` and the other objects that live as long as the process.
     pub objects: Vec<Obj>,
     /// `mm_struct`.
     pub mm: Option<Obj>,
-    /// Areas of which nothing but the `vm_area_struct` matters.
+    /// Areas that consist of their `vm_area_struct` alone.
     pub vmas: Vec<Obj>,
     /// Mapped pages.
     pub rss: u32,
@@ -160,7 +160,7 @@ impl Process {
         (self.areas.len() - 1) as u16
     }
 
-    /// Room for an area of so many pages among others.
+    /// Reserves room for an area in the common range.
     pub fn place(&mut self, pages: u32) -> Tables {
         let base = self.shared_len;
         self.shared_len += pages;
@@ -183,7 +183,7 @@ impl Process {
         &mut tables[at]
     }
 
-    /// Its size, as the OOM killer sees it: memory, swap and page tables, in pages.
+    /// Its score for the OOM killer: memory, swap and page tables, in pages.
     pub fn badness(&self) -> u64 {
         u64::from(self.rss) + u64::from(self.swapped) + u64::from(self.tables)
     }
@@ -211,7 +211,7 @@ impl Processes {
         }
     }
 
-    /// Ends one, which has no memory any more.
+    /// Removes one, which must have no memory.
     pub fn remove(&mut self, id: ProcId) {
         let gone = self.all[id.0 as usize].take();
         debug_assert!(gone.is_some_and(|p| p.rss == 0 && p.tables == 0 && p.swapped == 0));

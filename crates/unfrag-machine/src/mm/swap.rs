@@ -1,11 +1,11 @@
-//! Places in swap: slots of one page each, on a stretch of a device.
+//! Swap: slots of one page each, on a range of a device.
 //!
-//! Invariant: a slot is free exactly when no entry names it (`count` 0) and no frame is its copy in
-//! the swap cache. Slots are handed out in clusters of 256 while there are such, so that what is
-//! swapped out together lies together. `spec: linux-mm 4.5`
+//! Invariant: a slot is free exactly when no entry refers to it (`count` 0) and no frame is its copy in
+//! the swap cache. Slots are handed out in clusters of 256 while there are such, so that pages swapped out
+//! together lie together. `spec: linux-mm 4.5`
 
-use super::bits::BitVec;
-use crate::block::DeviceId;
+use super::bit_set::BitSet;
+use crate::block::{DeviceId, PAGE_SECTORS};
 use unfrag::Pfn;
 
 /// Pages that lie together when they are swapped out together.
@@ -26,9 +26,9 @@ pub struct SwapConfig {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// Entries that name it.
+    /// Entries that refer to it.
     count: u16,
-    /// Its copy in memory; 0 if there is none.
+    /// Frame of its copy in memory; 0 if there is none.
     cache: u32,
 }
 
@@ -39,7 +39,7 @@ pub struct Swap {
     /// Pages on their way to it.
     pub writeback: u64,
     slots: Vec<Slot>,
-    taken: BitVec,
+    taken: BitSet,
     used: u32,
     next: u32,
     /// Slots left of the present cluster.
@@ -56,7 +56,7 @@ impl Swap {
             config,
             writeback: 0,
             slots: vec![],
-            taken: BitVec::default(),
+            taken: BitSet::default(),
             used: 0,
             next: 0,
             left: 0,
@@ -76,17 +76,17 @@ impl Swap {
         self.used
     }
 
-    /// Whether more than half of it is used, so that slots are given up early.
+    /// Whether more than half of it is used, so that slots are freed early.
     pub fn is_half_full(&self) -> bool {
         self.used * 2 > self.config.pages
     }
 
     /// Sector of a slot.
     pub fn sector(&self, slot: u32) -> u64 {
-        self.config.sector + u64::from(slot) * crate::block::PAGE_SECTORS
+        self.config.sector + u64::from(slot) * PAGE_SECTORS
     }
 
-    /// Takes a slot for a page that is in `cache`; nobody names it yet.
+    /// Takes a slot for the page in frame `cache`; no entry refers to it yet.
     pub fn alloc(&mut self, cache: Pfn) -> Option<u32> {
         if self.free() == 0 {
             return None;
@@ -119,25 +119,25 @@ impl Swap {
         Some(slot)
     }
 
-    /// One more entry names a slot.
+    /// One more entry refers to a slot.
     pub fn add(&mut self, slot: u32) {
         self.slots[slot as usize].count += 1;
     }
 
-    /// One entry less names it.
+    /// One entry less refers to a slot.
     pub fn drop_one(&mut self, slot: u32) {
         self.slots[slot as usize].count -= 1;
         self.release_if_unused(slot);
     }
 
-    /// Entries that name it.
+    /// Entries that refer to it.
     #[inline]
     pub fn count(&self, slot: u32) -> u16 {
         self.slots[slot as usize].count
     }
 
-    /// The slots that were ever used, in turn. There is one.
-    pub(super) fn next_to_sweep(&mut self) -> u32 {
+    /// The next slot of the sweep over all slots that were ever used. There must be one.
+    pub(crate) fn next_to_sweep(&mut self) -> u32 {
         self.sweep = (self.sweep + 1) % self.slots.len() as u32;
         self.sweep
     }
@@ -149,7 +149,7 @@ impl Swap {
         (s.cache != 0).then_some(Pfn(s.cache.into()))
     }
 
-    /// Gives it a copy in memory, or takes that away.
+    /// Sets or clears its copy in memory.
     pub fn set_cached(&mut self, slot: u32, cache: Option<Pfn>) {
         self.slots[slot as usize].cache = cache.map_or(0, |p| p.0 as u32);
         if cache.is_none() {
@@ -165,8 +165,8 @@ impl Swap {
         }
     }
 
-    /// Slots near `slot` that are worth reading with it: those of its aligned group of 8 that are in
-    /// use and not in memory; if holes are not skipped, up to the first free slot on either side.
+    /// Slots to read together with `slot`: those of its aligned group of 8 that are in use and not in memory;
+    /// without `skips_holes`, up to the first free slot on either side.
     pub fn read_cluster(&self, slot: u32, skips_holes: bool) -> impl Iterator<Item = u32> {
         let first = slot & !(READ_CLUSTER - 1);
         let end = (first + READ_CLUSTER).min(self.slots.len() as u32);
@@ -176,13 +176,13 @@ impl Swap {
         (first..end).filter(|&s| self.count(s) > 0 && self.cached(s).is_none())
     }
 
-    /// All slots in use: number, entries that name it, copy in memory.
+    /// All slots in use: number, entries that refer to it, copy in memory.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u16, Option<Pfn>)> {
         let taken = self.taken.iter();
         taken.map(|s| (s, self.count(s), self.cached(s)))
     }
 
-    /// Bookkeeping that disagrees with itself.
+    /// Checks the invariant; the error says what is broken.
     pub fn validate(&self) -> Result<(), String> {
         let taken = self.taken.count();
         if taken != self.used {
@@ -210,7 +210,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_swapped_out_together_lies_together_spec_4_5() {
+    // spec: linux-mm 4.5
+    fn slots_are_handed_out_in_clusters() {
         let mut s = swap(4096);
         let slots: Vec<_> = (1..=600).map(|p| s.alloc(Pfn(p)).unwrap()).collect();
         assert!(slots.windows(2).all(|w| w[1] == w[0] + 1));
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn every_slot_is_handed_out_once_and_the_last_request_fails() {
+    fn every_slot_is_handed_out_once() {
         let mut s = swap(1000);
         let mut seen = std::collections::BTreeSet::new();
         while let Some(slot) = s.alloc(Pfn(1)) {
@@ -241,7 +242,8 @@ mod tests {
     }
 
     #[test]
-    fn reading_takes_the_aligned_group_of_eight_spec_4_5() {
+    // spec: linux-mm 4.5
+    fn read_cluster_is_the_aligned_group_of_eight() {
         let mut s = swap(1024);
         for p in 0..20 {
             let slot = s.alloc(Pfn(p + 1)).unwrap();
@@ -258,7 +260,8 @@ mod tests {
     }
 
     #[test]
-    fn eager_release_begins_beyond_one_half_spec_4_5() {
+    // spec: linux-mm 4.5
+    fn half_full_means_more_than_half() {
         let mut s = swap(4);
         s.alloc(Pfn(1));
         s.alloc(Pfn(2));

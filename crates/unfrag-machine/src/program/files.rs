@@ -2,12 +2,12 @@
 
 use super::actor::{Actor, Halt};
 use super::spec::{Churn, CopyTree, Create, FileRef, Pick, Read, ReadTree, Unpack, Write};
-use super::stage::LiveTree;
+use super::workload::LiveTree;
 use crate::Cx;
 use crate::engine::Nanos;
+use crate::error::Fail;
 use crate::fs::{FsId, NodeId, Readahead};
-use crate::kmem::caches;
-use crate::mm::Fail;
+use crate::kmem::caches::CacheKind;
 use std::iter::once;
 
 /// Pages between two pieces of a program's own work.
@@ -18,7 +18,7 @@ impl Actor {
         cx.with(|sim| sim.checked_file_system(name))
     }
 
-    /// The files that are meant; none if the tree or file is gone.
+    /// The files that a step refers to; none if the tree or file does not exist.
     pub(super) fn pick(&mut self, which: &FileRef) -> Vec<NodeId> {
         let of = match which {
             FileRef::Name(name) => return self.file(name).into_iter().collect(),
@@ -26,10 +26,10 @@ impl Actor {
         };
         let n = of.files.draw(&mut self.rng);
         let name = self.name(&of.tree);
-        let mut state = self.stage.state();
+        let mut state = self.workload.state();
         let Some(live) = state.trees.get_mut(&name) else {
             drop(state);
-            self.stage.note_missing("tree", &name);
+            self.workload.note_missing("tree", &name);
             return vec![];
         };
         let len = live.tree.files.len();
@@ -72,7 +72,7 @@ impl Actor {
     ) -> Result<(), Fail> {
         let who = self.who;
         cx.opened(who, file, |cx| {
-            let len = cx.with(|sim| sim.mem_ref().vfs.node(file).pages);
+            let len = cx.with(|sim| sim.kernel_ref().vfs.node(file).pages);
             let end = size.map_or(len, |s| (at + s).min(len));
             let mut ra = Readahead::default();
             let mut i = at;
@@ -96,9 +96,9 @@ impl Actor {
     ) -> Result<(), Fail> {
         let (who, proc) = (self.who, self.proc);
         cx.opened(who, file, |cx| {
-            let len = cx.with(|sim| sim.mem_ref().vfs.node(file).pages);
+            let len = cx.with(|sim| sim.kernel_ref().vfs.node(file).pages);
             let end = size.map_or(len, |s| (at + s).min(len));
-            let vma = cx.kmem_kind(who, caches::Kind::VmAreaStruct)?;
+            let vma = cx.kmem_kind(who, CacheKind::VmAreaStruct)?;
             let area = cx.with(|sim| sim.map_file_area(proc, file, len, false, Some(vma)));
             let done = cx.touch(proc, area, &mut once(at..end), false, each);
             cx.unmap_area(proc, area);
@@ -132,7 +132,7 @@ impl Actor {
     ) -> Result<(), Fail> {
         let who = self.who;
         cx.opened(who, file, |cx| {
-            let len = cx.with(|sim| sim.mem_ref().vfs.node(file).pages);
+            let len = cx.with(|sim| sim.kernel_ref().vfs.node(file).pages);
             let from = if append { len } else { 0 };
             let mut i = 0;
             while i < pages {
@@ -149,10 +149,10 @@ impl Actor {
         let tree = c.tree.as_ref().map(|t| self.name(t));
         let dir = match (&tree, &c.on) {
             (Some(name), _) => {
-                let state = self.stage.state();
+                let state = self.workload.state();
                 let Some(live) = state.trees.get(name) else {
                     drop(state);
-                    self.stage.note_missing("tree", name);
+                    self.workload.note_missing("tree", name);
                     return Ok(());
                 };
                 let dirs = &live.tree.dirs;
@@ -171,7 +171,7 @@ impl Actor {
         let pages = c.size.pages(&mut self.rng);
         let written = self.write_file(cx, file, pages, false, c.each.0);
         {
-            let mut state = self.stage.state();
+            let mut state = self.workload.state();
             if let Some(name) = &c.name {
                 let name = self.name(name);
                 state.files.insert(name, file);
@@ -198,13 +198,13 @@ impl Actor {
 
     pub(super) fn unlink(&mut self, cx: &mut Cx, name: &str) {
         let name = self.name(name);
-        let gone = self.stage.state().files.remove(&name);
+        let gone = self.workload.state().files.remove(&name);
         match gone {
             Some(file) => {
                 cx.remove_node(self.who, file);
                 cx.pay();
             }
-            None => self.stage.note_missing("file", &name),
+            None => self.workload.note_missing("file", &name),
         }
     }
 
@@ -225,8 +225,8 @@ impl Actor {
     pub(super) fn unpack(&mut self, cx: &mut Cx, u: &Unpack) -> Result<(), Halt> {
         let fs = self.fs(cx, &u.on);
         let root = cx.with(|sim| sim.root(fs));
-        let stage = self.stage.clone();
-        let Some(plan) = stage.plans.get(&u.like) else {
+        let workload = self.workload.clone();
+        let Some(plan) = workload.plans.get(&u.like) else {
             panic!("the scenario was not checked: no tree `{}`", u.like)
         };
         let mut tree = Default::default();
@@ -234,9 +234,9 @@ impl Actor {
         let (who, each) = (self.who, u.each.0);
         let done = match archive {
             None => cx.unpack(who, root, plan, each, &mut tree, |_, _| Ok(())),
-            // As much of it is read as is unpacked.
+            // The archive is read in proportion to what is unpacked.
             Some(file) => cx.opened(who, file, |cx| {
-                let len = cx.with(|sim| sim.mem_ref().vfs.node(file).pages);
+                let len = cx.with(|sim| sim.kernel_ref().vfs.node(file).pages);
                 let (total, mut ra, mut at) = (plan.pages().max(1), Readahead::default(), 0);
                 cx.unpack(who, root, plan, each, &mut tree, |cx, wanted| {
                     let to = (u64::from(len) * wanted).div_ceil(total) as u32;
@@ -258,14 +258,19 @@ impl Actor {
             tree,
             ..LiveTree::default()
         };
-        self.stage.state().trees.insert(name, live);
+        self.workload.state().trees.insert(name, live);
     }
 
     fn tree(&self, name: &str) -> Option<crate::fs::tree::Tree> {
         let name = self.name(name);
-        let tree = self.stage.state().trees.get(&name).map(|t| t.tree.clone());
+        let tree = self
+            .workload
+            .state()
+            .trees
+            .get(&name)
+            .map(|t| t.tree.clone());
         if tree.is_none() {
-            self.stage.note_missing("tree", &name);
+            self.workload.note_missing("tree", &name);
         }
         tree
     }
@@ -273,9 +278,9 @@ impl Actor {
     /// A file by name.
     pub(super) fn file(&self, name: &str) -> Option<NodeId> {
         let name = self.name(name);
-        let file = self.stage.file(&name);
+        let file = self.workload.file(&name);
         if file.is_none() {
-            self.stage.note_missing("file", &name);
+            self.workload.note_missing("file", &name);
         }
         file
     }
@@ -294,7 +299,7 @@ impl Actor {
 
     pub(super) fn remove_tree(&mut self, cx: &mut Cx, name: &str) {
         let name = self.name(name);
-        let gone = self.stage.state().trees.remove(&name);
+        let gone = self.workload.state().trees.remove(&name);
         match gone {
             Some(live) => {
                 for file in live.made {
@@ -302,7 +307,7 @@ impl Actor {
                 }
                 cx.remove_tree(self.who, live.tree);
             }
-            None => self.stage.note_missing("tree", &name),
+            None => self.workload.note_missing("tree", &name),
         }
     }
 

@@ -1,13 +1,13 @@
-//! Steps that start, become and end processes.
+//! Steps that fork, execute and end processes.
 
 use super::actor::{Actor, Halt};
-use super::spec::{Fork, Parallel, Step, Steps};
-use super::stage::{Image, program_channel};
+use super::scattered::Scattered;
+use super::spec::{Fork, Parallel, Steps};
+use super::workload::{Image, program_channel};
 use crate::engine::Rng;
-use crate::kmem::caches;
-use crate::mm::Fail;
+use crate::error::Fail;
+use crate::kmem::caches::CacheKind;
 use crate::mm::process::ProcId;
-use crate::scenario::Percent;
 use crate::{Cx, Priority, Spec, TaskId};
 use std::cell::Cell;
 use std::iter::once;
@@ -19,26 +19,27 @@ const STACK_USED: u32 = 3;
 const STACK: u32 = 64;
 
 impl Actor {
-    /// Starts a child that is a copy of this process and does steps; `told` runs when it has ended, and
-    /// only if there was one. The caller uses its stack next.
+    /// Forks a child that runs steps; `on_end` is called after its end, if the fork succeeded. The caller has to
+    /// touch its stack next.
     fn child(
         &mut self,
         cx: &mut Cx,
         steps: Steps,
-        told: impl FnOnce(&mut Cx) + 'static,
+        on_end: impl FnOnce(&mut Cx) + 'static,
     ) -> Result<TaskId, Fail> {
         let name = self.role.name.clone();
         let proc = cx.fork_process(self.proc, &name)?;
-        let (stage, role, areas) = (self.stage.clone(), self.role.clone(), self.areas.clone());
+        let (workload, role, areas) =
+            (self.workload.clone(), self.role.clone(), self.areas.clone());
         let rng = Rng::named(self.rng.bits(), "child");
         let mut spec = Spec::new(name);
         if self.who.realtime {
             spec = spec.priority(Priority::Realtime);
         }
         Ok(cx.spawn(spec, move |cx| {
-            // The stage has noted what failed.
-            let _ = Actor::live(cx, &stage, role, proc, rng, areas, &steps);
-            told(cx);
+            // The workload has counted the failure.
+            let _ = Actor::live(cx, &workload, role, proc, rng, areas, &steps);
+            on_end(cx);
         }))
     }
 
@@ -72,7 +73,7 @@ impl Actor {
 
     pub(super) fn parallel(&mut self, cx: &mut Cx, p: &Parallel) -> Result<(), Halt> {
         let steps = self.program(&p.program);
-        let channel = program_channel(self.stage.state().channel());
+        let channel = program_channel(self.workload.state().channel());
         let running = Rc::new(Cell::new(0));
         let mut left = p.jobs.draw(&mut self.rng);
         loop {
@@ -104,37 +105,37 @@ impl Actor {
 
     pub(super) fn kill(&mut self, cx: &mut Cx, name: &str) {
         let name = self.name(name);
-        let group = self.stage.state().groups.get(name.as_str()).cloned();
+        let group = self.workload.state().groups.get(name.as_str()).cloned();
         for task in group.unwrap_or_default() {
             cx.kill(task);
         }
     }
 
-    /// Becomes another program.
+    /// Executes an image.
     pub(super) fn exec(&mut self, cx: &mut Cx, name: &str) -> Result<(), Halt> {
-        let stage = self.stage.clone();
-        let Some(image) = stage.images.get(name) else {
+        let workload = self.workload.clone();
+        let Some(image) = workload.images.get(name) else {
             panic!("the scenario was not checked: no image `{name}`")
         };
-        let libraries = image.libraries.iter().map(|l| &stage.images[l]);
+        let libraries = image.libraries.iter().map(|l| &workload.images[l]);
         let texts = std::iter::once(image).chain(libraries);
-        // Its name is in a buffer of the kernel until it is in place.
-        let buffer = cx.kmem_kind(self.who, caches::Kind::NamesCache)?;
+        // The image's name is in a buffer of the kernel until it is loaded.
+        let buffer = cx.kmem_kind(self.who, CacheKind::NamesCache)?;
         let loaded = self.load(cx, name, image, texts.clone());
         cx.with(|sim| sim.kmem_free(buffer));
         let areas = loaded?;
         let data = self.small_area(cx, "data", image.data.max(1))?;
         cx.touch(self.proc, data, &mut once(0..image.data), true, 0)?;
         for (of, area) in texts.zip(areas) {
-            let used = Strewn::new(of.used);
+            let used = Scattered::new(of.used);
             let mut touched = (0..of.text).filter(|&i| used.has(i)).map(|i| i..i + 1);
             cx.touch(self.proc, area, &mut touched, false, 0)?;
         }
         Ok(())
     }
 
-    /// Puts a program in place of this one: its texts and its libraries' are mapped, each to the area
-    /// returned, and its stack has its arguments.
+    /// Loads an image: maps its text and its libraries' texts, and writes its stack. Returns the areas of the
+    /// texts.
     fn load<'a>(
         &mut self,
         cx: &mut Cx,
@@ -154,7 +155,7 @@ impl Actor {
         for i in texts {
             cx.lookup(who, i.node)?;
             let mapped = cx
-                .kmem_kind(who, caches::Kind::VmAreaStruct)
+                .kmem_kind(who, CacheKind::VmAreaStruct)
                 .map(|vma| cx.with(|sim| sim.map_file_area(proc, i.node, i.text, true, Some(vma))));
             cx.with(|sim| sim.unpin(i.node));
             areas.push(mapped?);
@@ -166,14 +167,14 @@ impl Actor {
     }
 
     fn small_area(&mut self, cx: &mut Cx, name: &str, pages: u32) -> Result<u16, Fail> {
-        let vma = cx.kmem_kind(self.who, caches::Kind::VmAreaStruct)?;
+        let vma = cx.kmem_kind(self.who, CacheKind::VmAreaStruct)?;
         let proc = self.proc;
         let area = cx.with(|sim| sim.map_anon(proc, pages, false, Some(vma)));
         self.areas.insert(name.to_owned(), area);
         Ok(area)
     }
 
-    /// After a fork both sides go on writing to their stacks: the page in use is copied.
+    /// After a fork both sides write to their stacks, so the page in use is copied.
     pub(super) fn use_stack(&mut self, cx: &mut Cx) -> Result<(), Fail> {
         match self.areas.get("stack") {
             Some(&stack) => cx.touch(self.proc, stack, &mut once(STACK - 1..STACK), true, 0),
@@ -181,65 +182,12 @@ impl Actor {
         }
     }
 
-    /// Areas of which nothing but the `vm_area_struct` matters.
+    /// Adds areas that consist of their `vm_area_struct` alone.
     fn more_areas(&mut self, cx: &mut Cx, proc: ProcId, n: u32) -> Result<(), Fail> {
         for _ in 0..n {
-            let vma = cx.kmem_kind(self.who, caches::Kind::VmAreaStruct)?;
-            cx.with(|sim| sim.mem().procs.get_mut(proc).vmas.push(vma));
+            let vma = cx.kmem_kind(self.who, CacheKind::VmAreaStruct)?;
+            cx.with(|sim| sim.kernel().procs.get_mut(proc).vmas.push(vma));
         }
         Ok(())
-    }
-}
-
-/// A share of an area's pages, strewn over it; the same ones for each process.
-#[derive(Clone, Copy)]
-pub(super) struct Strewn {
-    limit: u32,
-}
-
-impl Strewn {
-    pub(super) const fn new(share: Percent) -> Strewn {
-        let limit = share.get() * 65_536 / 100;
-        Strewn { limit }
-    }
-
-    /// Whether a page is among them.
-    #[inline]
-    pub(super) const fn has(self, page: u32) -> bool {
-        page.wrapping_mul(2_654_435_761) >> 16 & 0xffff < self.limit
-    }
-}
-
-impl Step {
-    /// Steps inside of this one.
-    pub(super) fn inner(&self) -> &[Step] {
-        match self {
-            Step::Repeat(r) => &r.steps,
-            _ => &[],
-        }
-    }
-
-    /// The same, to be changed.
-    pub(crate) fn inner_mut(&mut self) -> &mut [Step] {
-        match self {
-            Step::Repeat(r) => &mut r.steps,
-            _ => &mut [],
-        }
-    }
-}
-
-#[cfg(test)]
-mod unit {
-    use super::Strewn;
-    use crate::scenario::Percent;
-
-    #[test]
-    fn the_used_part_of_a_text_has_its_share_and_is_strewn_over_it() {
-        let share = |percent| Strewn::new(Percent::new(percent).unwrap());
-        let used = |percent| (0..4000).filter(|&i| share(percent).has(i)).count();
-        assert_eq!((used(0), used(100)), (0, 4000));
-        assert!((1500..1700).contains(&used(40)), "{}", used(40));
-        let last_quarter = (3000..4000).filter(|&i| share(40).has(i)).count();
-        assert!((350..450).contains(&last_quarter), "{last_quarter}");
     }
 }

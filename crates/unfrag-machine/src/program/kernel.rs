@@ -1,11 +1,12 @@
 //! Steps inside the kernel: objects, large blocks, the network, counters.
 
 use super::actor::{Actor, Halt};
+use super::report::{Attempt, HighOrderReport, Mark};
 use super::spec::{HighOrder, Kmalloc, Receive, Rights};
-use super::stage::{Attempt, HighOrderReport, Mark};
 use crate::Cx;
-use crate::kmem::{CacheId, Obj, caches};
-use crate::mm::Fail;
+use crate::error::Fail;
+use crate::kmem::caches::CacheKind;
+use crate::kmem::{CacheId, Obj};
 use crate::mm::frames::Use;
 use crate::net::StreamConfig;
 use unfrag::{Gfp, Pfn, ZoneId};
@@ -13,9 +14,9 @@ use unfrag::{Gfp, Pfn, ZoneId};
 impl Actor {
     pub(super) fn kmalloc(&mut self, cx: &mut Cx, k: &Kmalloc) -> Result<(), Halt> {
         let cache = cx.with(|sim| {
-            let c = sim.mem_ref().caches;
+            let c = sim.kernel_ref().caches;
             match (&k.cache, k.size) {
-                (Some(name), _) => caches::Kind::from_name(name).map(|kind| c.of(kind)),
+                (Some(name), _) => CacheKind::from_name(name).map(|kind| c.of(kind)),
                 (None, size) => c.kmalloc(size.map_or(1, |s| s.0 as u32)),
             }
         });
@@ -48,8 +49,7 @@ impl Actor {
         }
     }
 
-    /// `spec: linux-mm 8.1`: attempts at fixed times, whatever becomes of them; what succeeds is kept
-    /// until all were made.
+    /// `spec: linux-mm 8.1`: attempts at fixed times; the blocks are kept until the last attempt.
     pub(super) fn high_order(&mut self, cx: &mut Cx, h: &HighOrder) -> Result<(), Halt> {
         let gfp = if h.high {
             Gfp::HIGHUSER_MOVABLE
@@ -91,7 +91,7 @@ impl Actor {
             order: h.order,
             attempts,
         };
-        self.stage.state().report.high_order.push(report);
+        self.workload.state().report.high_order.push(report);
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl Actor {
         let config = StreamConfig::paced(r.size.0, r.rate.0, r.order);
         let stream = cx.with(|sim| sim.open_stream(config));
         let file = r.file.as_ref().and_then(|f| self.file(f));
-        // Frames that fill a chunk, and what is left of the last page.
+        // Frames of a chunk.
         let chunk = r.chunk.0.max(1).div_ceil(StreamConfig::DATA).max(1);
         let mut rest = 0;
         loop {
@@ -143,7 +143,7 @@ impl Actor {
             counters,
             obstacles,
         };
-        self.stage.state().report.marks.push(mark);
+        self.workload.state().report.marks.push(mark);
     }
 }
 

@@ -1,20 +1,20 @@
-//! Whether the numbers in steps can be: what no machine does, and what would run without end.
+//! The check of the numbers in steps: what no machine can do, and what would run forever.
 
-use super::names::{Place, Wrong};
 use super::spec::{Pattern, Step};
+use crate::input::{Mistake, ScenarioPart};
 
-/// Pages of the longest area: 256 GiB. The tables of a longer one do not fit into the computer that simulates.
+/// Pages of the longest area: 256 GiB. The tables of a longer one would not fit into the host's memory.
 pub(super) const MOST_AREA: u64 = 64 << 20;
 
-/// Files and directories of the largest tree: they are in the memory of the computer that simulates.
+/// Files and directories of the largest tree, which are in the host's memory.
 pub(super) const MOST_NODES: u64 = 20_000_000;
 
-/// Looks at one step, not at those in it.
+/// Checks one step, without its inner steps.
 ///
 /// # Errors
-/// What cannot be, and what can.
-pub(super) fn check(step: &Step, place: &Place) -> Result<(), Wrong> {
-    let wrong = |message: String, help: &str| Err(Wrong::new(place, message, help));
+/// The first wrong number, and the allowed ones.
+pub(super) fn check(step: &Step, place: &ScenarioPart) -> Result<(), Mistake> {
+    let wrong = |message: String, help: &str| Err(Mistake::new(place, message, help));
     let order = |order: u8| match order <= unfrag::MAX_ORDER {
         true => Ok(()),
         false => wrong(

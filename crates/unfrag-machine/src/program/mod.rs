@@ -1,31 +1,38 @@
-//! Programs: what tasks of a scenario do to memory, files and time, step by step.
+//! Programs: what the tasks of a scenario do to memory, files and time, step by step.
 //!
-//! - [`things`], [`spec`]: what a scenario says of files and images, and of steps. [`draw`]: amounts
-//!   left to chance. [`names`]: whether the names in it mean something.
-//!   `limits`: whether its numbers can be. `endless`: whether programs that start programs come to an end.
-//! - [`stage`]: what the tasks of a run share: trees, files, meeting points, results.
-//! - [`actor`]: a process that runs steps. `files`, `jobs`, `kernel`: what its steps do.
-//!   [`recorded`]: what a recorded process did, as one step.
+//! - [`initial_files`]: files and images that exist before the run. [`spec`]: the steps. [`amount`]: amounts,
+//!   fixed or random. [`recorded`]: what recorded processes did.
+//! - [`names`]: the check of the names in them. `limits`: the check of their numbers. `recursion`: the check
+//!   that no program starts itself.
+//! - [`report`]: what programs report. [`workload`]: what the tasks of a run share: programs, files, barriers.
+//! - `idle_rounds`: repetitions that take no virtual time. `scattered`: a share of an area's pages.
+//! - [`actor`]: a process that runs steps. `memory`, `files`, `jobs`, `kernel`, `recorded_step`: its steps.
 //!
-//! Invariant: a process that ends, in whatever way, leaves nothing behind but what it was told to
-//! leave: files, and what it said.
+//! Invariant: a process that ends, in whatever way, leaves nothing behind but the files and reports that its
+//! steps ask for.
 
 pub mod actor;
-pub mod draw;
-mod endless;
+pub mod amount;
 mod files;
+mod idle_rounds;
+pub mod initial_files;
 mod jobs;
 mod kernel;
-pub(super) mod limits;
+mod limits;
+mod memory;
 pub mod names;
 pub mod recorded;
+mod recorded_step;
+mod recursion;
+pub mod report;
+mod scattered;
 pub mod spec;
-pub mod stage;
 #[cfg(test)]
 mod tests;
-pub mod things;
+pub mod workload;
 
 pub use actor::{Actor, Role};
+pub use initial_files::InitialFiles;
+pub use report::ProgramReport;
 pub use spec::{Step, Steps};
-pub use stage::{Stage, StageReport};
-pub use things::Things;
+pub use workload::Workload;

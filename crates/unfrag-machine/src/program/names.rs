@@ -1,31 +1,31 @@
-//! Whether the names in programs and things mean something.
+//! The check of the names in programs and initial files.
 //!
-//! Trees and files may be made by a step of any program, so a name is known if anything lays it out or
-//! makes it; where one of the two has `{number}` in it, if that can become the other. A tree or file that is not there
-//! when a step wants it is told as a failure at the end.
+//! A tree or file may be created by a step of any program, so a name is known if it is an initial file or any
+//! step creates it. `{number}` in a name matches any number. A tree or file that does not exist when a step
+//! needs it is reported as a failure at the end.
 
+use super::initial_files::InitialFiles;
 use super::spec::{FileRef, Step, Steps};
-use super::things::Things;
-use super::{endless, limits, recorded};
-use crate::kmem::caches;
+use super::{limits, recorded, recursion};
+use crate::input::{Mistake, ScenarioPart};
+use crate::kmem::caches::CacheKind;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
-/// Names that a scenario gives outside of its things and programs.
+/// KnownNames of a scenario outside of its initial files and programs.
 #[derive(Clone, Debug, Default)]
 pub struct Around {
     /// File systems of a machine.
     pub systems: BTreeSet<String>,
-    /// Of them, those that are on a disk, so that something can be there before the run.
+    /// Those on a disk, which can have files before the run.
     pub on_disk: BTreeSet<String>,
-    /// Of them, those that are in a file, which has their name.
+    /// Those in a file, which has their name.
     pub backing: BTreeSet<String>,
     /// Tasks.
     pub tasks: BTreeSet<String>,
 }
 
-/// Names that a step uses, by what they name.
-struct Names<'a> {
+/// The known names, by what they name.
+struct KnownNames<'a> {
     trees: BTreeSet<&'a str>,
     files: BTreeSet<&'a str>,
     around: &'a Around,
@@ -37,80 +37,19 @@ struct Names<'a> {
     programs: BTreeSet<&'a str>,
 }
 
-/// Where a name stands that means nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In the tree of this name.
-    Tree(String),
-    /// In the file of this name.
-    File(String),
-    /// In the image of this name.
-    Image(String),
-    /// In a step of a program.
-    Step {
-        /// The program.
-        program: String,
-        /// The step, from 0; for one in another, the outermost.
-        step: usize,
-    },
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Place::Tree(name) => write!(f, "tree `{name}`"),
-            Place::File(name) => write!(f, "file `{name}`"),
-            Place::Image(name) => write!(f, "image `{name}`"),
-            Place::Step { program, .. } => write!(f, "program `{program}`"),
-        }
-    }
-}
-
-/// A name that means nothing, or something that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
-    /// Where.
-    pub place: Place,
-    /// The name there that is meant, if it is one.
-    pub name: Option<String>,
-    /// What is wrong.
-    pub message: String,
-    /// The way out.
-    pub help: String,
-}
-
-impl Wrong {
-    pub(super) fn new(place: &Place, message: impl Into<String>, help: impl Into<String>) -> Wrong {
-        Wrong {
-            place: place.clone(),
-            name: None,
-            message: message.into(),
-            help: help.into(),
-        }
-    }
-
-    /// The same about a name that stands there.
-    pub(super) fn about(self, name: &str) -> Wrong {
-        Wrong {
-            name: Some(name.to_owned()),
-            ..self
-        }
-    }
-}
-
-/// Says what is wrong with names and steps.
+/// Checks the names and steps of programs and initial files.
 ///
 /// # Errors
-/// The first name that means nothing, and those that would; or a step that cannot be.
+/// The first unknown name, with the known ones, or the first wrong step.
 pub fn check(
-    things: &Things,
+    things: &InitialFiles,
     programs: &BTreeMap<String, Steps>,
     around: &Around,
-) -> Result<(), Wrong> {
+) -> Result<(), Mistake> {
     fn keys<T>(map: &BTreeMap<String, T>) -> BTreeSet<&str> {
         map.keys().map(String::as_str).collect()
     }
-    let mut names = Names {
+    let mut names = KnownNames {
         trees: BTreeSet::new(),
         files: keys(&things.files),
         around,
@@ -130,28 +69,28 @@ pub fn check(
         names.made(steps);
     }
     for (name, t) in &things.trees {
-        let place = &Place::Tree(name.clone());
+        let place = &ScenarioPart::Tree(name.clone());
         if let Some(on) = &t.on {
             names.on_disk(on, place)?;
         }
         let shape = t.shape();
         if u64::from(shape.dirs) + u64::from(shape.files) > limits::MOST_NODES {
             let message = "a tree of more than 20 million files and directories";
-            return Err(Wrong::new(place, message, "make it smaller"));
+            return Err(Mistake::new(place, message, "make it smaller"));
         }
         let sizes = t.sizes.as_deref();
         if sizes.is_some_and(|s| s.iter().all(|s| s.1 == 0)) {
             let message = "`sizes` needs one with a weight above 0";
-            return Err(Wrong::new(place, message, "or leave it out"));
+            return Err(Mistake::new(place, message, "or leave it out"));
         }
     }
     for (name, f) in &things.files {
-        let place = &Place::File(name.clone());
+        let place = &ScenarioPart::File(name.clone());
         names.not_backing(name, place)?;
         names.on_disk(&f.on, place)?;
     }
     for (name, i) in &things.images {
-        let place = &Place::Image(name.clone());
+        let place = &ScenarioPart::Image(name.clone());
         names.on_disk(&i.on, place)?;
         for l in &i.libraries {
             names.known("image", l, names.images.iter().copied(), place)?;
@@ -159,17 +98,17 @@ pub fn check(
     }
     for (program, steps) in programs {
         for (i, step) in steps.iter().enumerate() {
-            let place = Place::Step {
+            let place = ScenarioPart::Step {
                 program: program.clone(),
                 step: i,
             };
             names.step_and_inner(step, &place)?;
         }
     }
-    endless::check(programs)
+    recursion::check(programs)
 }
 
-/// Whether a name, in which a task's number may stand as `{number}`, can be a known one.
+/// Whether a name, perhaps with `{number}` for a task's number, can be a known one.
 fn fits(name: &str, known: &str) -> bool {
     let Some((before, after)) = name.split_once("{number}") else {
         return name == known;
@@ -181,8 +120,8 @@ fn fits(name: &str, known: &str) -> bool {
             .is_some_and(|k| !k.is_empty() && k.bytes().all(|b| b.is_ascii_digit()))
 }
 
-impl<'a> Names<'a> {
-    /// Collects what steps make.
+impl<'a> KnownNames<'a> {
+    /// Collects the names that steps create.
     fn made(&mut self, steps: &'a [Step]) {
         for step in steps {
             match step {
@@ -211,8 +150,8 @@ impl<'a> Names<'a> {
         what: &str,
         name: &str,
         known: impl Iterator<Item = &'k str>,
-        place: &Place,
-    ) -> Result<(), Wrong> {
+        place: &ScenarioPart,
+    ) -> Result<(), Mistake> {
         let known: Vec<_> = known.collect();
         if known.iter().any(|k| fits(name, k) || fits(k, name)) {
             return Ok(());
@@ -222,25 +161,25 @@ impl<'a> Names<'a> {
             _ => format!("there are: {}", known.join(", ")),
         };
         let message = format!("there is no {what} `{name}`");
-        Err(Wrong::new(place, message, way_out).about(name))
+        Err(Mistake::new(place, message, way_out).about(name))
     }
 
-    /// A file that a file system is in has its name, which no other file can have.
-    fn not_backing(&self, name: &str, place: &Place) -> Result<(), Wrong> {
+    /// Checks that a name is not that of a file that a file system is in.
+    fn not_backing(&self, name: &str, place: &ScenarioPart) -> Result<(), Mistake> {
         if !self.around.backing.contains(name) {
             return Ok(());
         }
         let message = format!("`{name}` is the file that the file system of this name is in");
-        Err(Wrong::new(place, message, "give this one another name").about(name))
+        Err(Mistake::new(place, message, "give this one another name").about(name))
     }
 
-    fn system(&self, name: &str, place: &Place) -> Result<(), Wrong> {
+    fn system(&self, name: &str, place: &ScenarioPart) -> Result<(), Mistake> {
         let systems = self.around.systems.iter().map(String::as_str);
         self.known("file system", name, systems, place)
     }
 
-    /// A file system on which something is before the run.
-    fn on_disk(&self, name: &str, place: &Place) -> Result<(), Wrong> {
+    /// Checks that a file system can have files before the run.
+    fn on_disk(&self, name: &str, place: &ScenarioPart) -> Result<(), Mistake> {
         self.system(name, place)?;
         if self.around.on_disk.contains(name) {
             return Ok(());
@@ -254,17 +193,17 @@ impl<'a> Names<'a> {
                 format!("let a program make it there, or have it on a disk: {names}")
             }
         };
-        Err(Wrong::new(place, message, help).about(name))
+        Err(Mistake::new(place, message, help).about(name))
     }
 
-    fn step_and_inner(&self, step: &Step, place: &Place) -> Result<(), Wrong> {
+    fn step_and_inner(&self, step: &Step, place: &ScenarioPart) -> Result<(), Mistake> {
         self.step(step, place)?;
         limits::check(step, place)?;
         let mut inner = step.inner().iter();
         inner.try_for_each(|s| self.step_and_inner(s, place))
     }
 
-    fn step(&self, step: &Step, place: &Place) -> Result<(), Wrong> {
+    fn step(&self, step: &Step, place: &ScenarioPart) -> Result<(), Mistake> {
         let tree = |name: &str| self.known("tree", name, self.trees.iter().copied(), place);
         let file = |name: &str| self.known("file", name, self.files.iter().copied(), place);
         let system = |name: &str| self.system(name, place);
@@ -297,7 +236,7 @@ impl<'a> Names<'a> {
                 match (&c.tree, &c.on) {
                     (Some(t), None) => tree(t),
                     (None, Some(on)) => system(on),
-                    _ => Err(Wrong::new(
+                    _ => Err(Mistake::new(
                         place,
                         "a file has one place",
                         "give `tree` or `on`, one of the two",
@@ -321,7 +260,7 @@ impl<'a> Names<'a> {
             Step::Exec(image) => self.known("image", image, self.images.iter().copied(), place),
             Step::Kmalloc(k) => match (&k.cache, k.size) {
                 (Some(name), None) => {
-                    let kinds = caches::Kind::all().map(caches::Kind::name);
+                    let kinds = CacheKind::all().map(CacheKind::name);
                     self.known("slab cache", name, kinds, place)
                 }
                 _ => Ok(()),

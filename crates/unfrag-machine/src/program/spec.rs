@@ -1,11 +1,11 @@
-//! What a scenario says of the steps that a program consists of.
+//! The steps of programs, as a scenario writes them.
 //!
 //! Names are in kebab-case. A step is a table with one key, `{ compute = "20 ms" }`, or a bare word,
 //! `"exit"`. `{number}` in the name of a tree or a file stands for the number of the task.
 
-use super::draw::{Count, Draw};
+use super::amount::{Amount, Count};
 use super::recorded::Behaviour;
-use crate::scenario::{Bytes, Percent, Rate, Time};
+use crate::input::{Bytes, Percent, Rate, Time};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
@@ -15,19 +15,19 @@ use std::rc::Rc;
 /// A list of steps.
 pub type Steps = Rc<[Step]>;
 
-/// One thing that a program does.
+/// A step of a program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Step {
     /// Uses the CPU for its own work.
-    Compute(Draw<Time>),
+    Compute(Amount<Time>),
     /// Waits.
-    Sleep(Draw<Time>),
-    /// Makes an anonymous area longer (`brk`, `mmap`); it begins with nothing.
+    Sleep(Amount<Time>),
+    /// Grows an anonymous area (`brk`, `mmap`), which begins empty.
     Grow(Grow),
-    /// Uses memory.
+    /// Touches memory.
     Touch(Touch),
-    /// Gives an area back, by name.
+    /// Unmaps an area, by name.
     Unmap(String),
     /// Does what a recorded process did.
     Recorded(Recorded),
@@ -35,25 +35,25 @@ pub enum Step {
     Read(Read),
     /// Writes to a file.
     Write(Write),
-    /// Makes a new file in a tree, or on a file system, and writes it.
+    /// Creates a file in a tree or on a file system, and writes it.
     Create(Create),
     /// Removes a file by name.
     Unlink(String),
-    /// Makes files in a tree, and removes them at once.
+    /// Creates files on a file system, and removes them at once.
     Churn(Churn),
-    /// Makes a tree, as `tar x` does.
+    /// Creates a tree, as `tar x` does.
     Unpack(Unpack),
     /// Copies a tree, as `cp -r` does.
     CopyTree(CopyTree),
-    /// Removes a tree, by name, with all that was made in it.
+    /// Removes a tree, by name, with all that was created in it.
     RemoveTree(String),
-    /// Looks at each file of a tree, by name.
+    /// Looks up each file of a tree, by name.
     Walk(String),
     /// Reads each file of a tree.
     ReadTree(ReadTree),
     /// Starts a child that runs a program.
     Fork(Fork),
-    /// Becomes another program: its image is mapped, its data written, its text touched.
+    /// Executes an image: maps it, writes its data, touches its text.
     Exec(String),
     /// Waits for all children.
     Wait,
@@ -63,9 +63,9 @@ pub enum Step {
     Kmalloc(Kmalloc),
     /// Frees the objects kept under a name.
     Kfree(String),
-    /// Waits until so many tasks have come to this point.
+    /// Waits until all parties have reached this barrier.
     Barrier(Barrier),
-    /// Does steps again and again.
+    /// Repeats steps.
     Repeat(Repeat),
     /// Runs a program for each of many jobs, some at a time, and waits for all (`make -j`).
     Parallel(Parallel),
@@ -77,7 +77,7 @@ pub enum Step {
     Receive(Receive),
     /// Records the counters under a name.
     Record(String),
-    /// Says that something is so; steps that repeat until then stop.
+    /// Sets a flag; it ends the steps `repeat` that run until then.
     Set(String),
     /// Ends all tasks of a name, and what they forked.
     Kill(String),
@@ -85,6 +85,24 @@ pub enum Step {
     Sync,
     /// The OOM killer passes over this process.
     Unkillable,
+}
+
+impl Step {
+    /// Inner steps.
+    pub(crate) fn inner(&self) -> &[Step] {
+        match self {
+            Step::Repeat(r) => &r.steps,
+            _ => &[],
+        }
+    }
+
+    /// Inner steps, mutable.
+    pub(crate) fn inner_mut(&mut self) -> &mut [Step] {
+        match self {
+            Step::Repeat(r) => &mut r.steps,
+            _ => &mut [],
+        }
+    }
 }
 
 fn heap() -> String {
@@ -95,8 +113,8 @@ fn yes() -> bool {
     true
 }
 
-fn one() -> Draw<Count> {
-    Draw::fixed(1)
+fn one() -> Amount<Count> {
+    Amount::fixed(1)
 }
 
 /// [`Step::Grow`]
@@ -107,32 +125,31 @@ pub struct Grow {
     #[serde(default = "heap")]
     pub area: String,
     /// By how much.
-    pub size: Draw<Bytes>,
+    pub size: Amount<Bytes>,
 }
 
-/// Order in which pages are used.
+/// Order in which pages are touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// One after the other.
     #[default]
     Sequential,
-    /// Any.
+    /// Random.
     Random,
-    /// Every so manieth, in turns, until all were used.
+    /// Every n-th page, in several passes, until all were touched.
     Stride(u32),
-    /// One after the other; and after each twentieth of them, some of those used so far again.
+    /// One after the other; after each twentieth, some of the pages touched so far again.
     Reuse(Reuse),
 }
 
-/// Shares of the pages used so far that are used again. They cost the program no work of
-/// their own.
+/// Shares of the pages touched so far that are touched again, without work of the program's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Reuse {
-    /// Of a quarter of the pages, which lie in twos.
+    /// Share of the hot pages, a quarter of all, in pairs.
     pub hot: Percent,
-    /// Of the others.
+    /// Share of the others.
     pub others: Percent,
 }
 
@@ -144,20 +161,19 @@ pub struct Touch {
     #[serde(default = "heap")]
     pub area: String,
     /// How much of it, from its beginning; all, if not given.
-    pub size: Option<Draw<Bytes>>,
-    /// With `size`: the part after the one that was touched so before, around and around, instead of
-    /// its first.
+    pub size: Option<Amount<Bytes>>,
+    /// With `size`: touches the part after the last one, cyclically, instead of the first.
     #[serde(default)]
     pub next: bool,
     /// Order.
     #[serde(default)]
     pub pattern: Pattern,
-    /// Whether it is written.
+    /// Whether pages are written.
     #[serde(default = "yes")]
     pub write: bool,
     /// How often.
     #[serde(default = "one")]
-    pub times: Draw<Count>,
+    pub times: Amount<Count>,
     /// The program's own work for each page.
     #[serde(default)]
     pub each: Time,
@@ -185,7 +201,7 @@ pub struct Recorded {
     /// Its time on a CPU, in percent of the recorded.
     #[serde(default = "whole")]
     pub cpu_percent: u64,
-    /// What the profile says.
+    /// The behaviour of the profile.
     #[serde(skip)]
     pub(crate) behaviour: Option<Rc<Behaviour>>,
 }
@@ -229,19 +245,19 @@ pub struct OfTree {
     pub pick: Pick,
     /// How many.
     #[serde(default = "one")]
-    pub files: Draw<Count>,
+    pub files: Amount<Count>,
 }
 
 /// Which files of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pick {
-    /// The next that nobody took, around and around.
+    /// The next one that was not taken, cyclically.
     #[default]
     Next,
-    /// Any.
+    /// Random.
     Random,
-    /// Any of the first tenth: those that all use (headers).
+    /// A random one of the first tenth: files that all programs use (headers).
     Popular,
 }
 
@@ -251,11 +267,11 @@ pub enum Pick {
 pub struct Read {
     /// From where.
     pub file: FileRef,
-    /// From which part on.
+    /// Offset.
     #[serde(default)]
     pub at: Bytes,
     /// How much; to its end, if not given.
-    pub size: Option<Draw<Bytes>>,
+    pub size: Option<Amount<Bytes>>,
     /// By mapping it instead of reading.
     #[serde(default)]
     pub mapped: bool,
@@ -271,7 +287,7 @@ pub struct Write {
     /// The file.
     pub file: String,
     /// How much.
-    pub size: Draw<Bytes>,
+    pub size: Amount<Bytes>,
     /// At its end; otherwise from its beginning.
     #[serde(default)]
     pub append: bool,
@@ -294,7 +310,7 @@ pub struct Create {
     /// Its name, if other steps use it.
     pub name: Option<String>,
     /// Its size.
-    pub size: Draw<Bytes>,
+    pub size: Amount<Bytes>,
     /// The program's own work for each page.
     #[serde(default)]
     pub each: Time,
@@ -307,14 +323,14 @@ pub struct Churn {
     /// The file system.
     pub on: String,
     /// Files.
-    pub files: Draw<Count>,
+    pub files: Amount<Count>,
     /// Size of each.
     #[serde(default = "nothing")]
-    pub size: Draw<Bytes>,
+    pub size: Amount<Bytes>,
 }
 
-fn nothing() -> Draw<Bytes> {
-    Draw::fixed(0)
+fn nothing() -> Amount<Bytes> {
+    Amount::fixed(0)
 }
 
 /// [`Step::Unpack`]
@@ -365,13 +381,13 @@ pub struct Fork {
     pub program: String,
     /// How many, one after the other.
     #[serde(default = "one")]
-    pub count: Draw<Count>,
+    pub count: Amount<Count>,
     /// Waits for each.
     #[serde(default = "yes")]
     pub wait: bool,
 }
 
-/// Rights of an allocation in the kernel.
+/// Flags of an allocation in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rights {
@@ -392,8 +408,8 @@ pub struct Kmalloc {
     pub size: Option<Bytes>,
     /// How many objects.
     #[serde(default = "one")]
-    pub count: Draw<Count>,
-    /// Rights.
+    pub count: Amount<Count>,
+    /// Flags.
     #[serde(default)]
     pub rights: Rights,
     /// Name under which they are kept; without one they are freed at once, one by one.
@@ -406,7 +422,7 @@ pub struct Kmalloc {
 pub struct Barrier {
     /// Its name.
     pub name: String,
-    /// Tasks that meet.
+    /// Number of tasks.
     pub parties: u32,
 }
 
@@ -415,11 +431,11 @@ pub struct Barrier {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Repeat {
     /// How often.
-    pub times: Option<Draw<Count>>,
+    pub times: Option<Amount<Count>>,
     /// Or for how long; a round that began is finished.
     #[serde(rename = "for")]
     pub lasting: Option<Time>,
-    /// Or until that was said.
+    /// Or until this flag is set.
     pub until: Option<String>,
     /// What is done.
     pub steps: Vec<Step>,
@@ -430,7 +446,7 @@ pub struct Repeat {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Parallel {
     /// Jobs.
-    pub jobs: Draw<Count>,
+    pub jobs: Amount<Count>,
     /// Most of them at a time.
     pub at_most: u32,
     /// What each does.

@@ -133,7 +133,7 @@ program = "make"
 }
 
 #[test]
-fn what_is_used_again_costs_neither_faults_nor_own_work() {
+fn reuse_costs_no_faults_and_no_user_time() {
     let with = |pattern: &str| {
         run(&format!(
             r#"
@@ -195,7 +195,7 @@ count = 2
 }
 
 #[test]
-fn an_area_is_touched_part_by_part_around_and_around() {
+fn area_is_touched_part_by_part() {
     let faults = |next: bool, times: u32| {
         let o = run(&format!(
             r#"
@@ -220,7 +220,8 @@ program = "work"
 }
 
 #[test]
-fn attempts_at_large_blocks_are_made_at_their_times_and_freed_spec_8_1() {
+// spec: linux-mm 8.1
+fn high_order_attempts_are_timed_and_freed() {
     let o = run(r#"
 [programs.module]
 steps = [
@@ -251,7 +252,7 @@ program = "module"
 }
 
 #[test]
-fn tasks_meet_repeat_until_told_and_are_killed() {
+fn barrier_flag_and_kill() {
     let o = run(r#"
 [programs.slow]
 steps = [{ sleep = "300 ms" }, { barrier = { name = "start", parties = 2 } }, { line = "met" },
@@ -306,7 +307,7 @@ program = "player"
 }
 
 #[test]
-fn objects_are_kept_until_they_are_freed_and_at_the_latest_until_the_end() {
+fn kept_objects_are_freed_at_exit() {
     let o = run(r#"
 [programs.work]
 steps = [
@@ -325,7 +326,7 @@ program = "work"
 }
 
 #[test]
-fn processes_that_find_no_memory_are_killed_and_all_the_rest_is_in_order() {
+fn out_of_memory_kills_processes_only() {
     for kernel in [
         "2.6.14", "v19", "2.6.24", "2.6.30", "2.6.31", "2.6.32", "2.6.36",
     ] {
@@ -351,7 +352,7 @@ count = 5
 }
 
 #[test]
-fn names_that_mean_nothing_are_told_with_their_step_and_the_way_out() {
+fn unknown_names_are_reported_with_their_step() {
     let tell = |step: &str| {
         let text = format!(
             "[programs.p]\nsteps = [{{ compute = \"1 ms\" }}, {step}]\n[[task]]\nprogram = \"p\""
@@ -379,7 +380,7 @@ fn names_that_mean_nothing_are_told_with_their_step_and_the_way_out() {
     assert!(tell("{ repeat = { times = 1, steps = [{ walk = \"y\" }] } }").contains("no tree `y`"));
     assert!(tell("{ kmalloc = { size = \"1 MiB\" } }").contains("1 B to 4 KiB"));
     assert!(tell("{ kmalloc = { cache = \"inodes\" } }").contains("no slab cache `inodes`"));
-    // What would do nothing if it were not known.
+    // Names that would do nothing if they were not checked.
     assert!(tell("{ touch = { area = \"hepa\" } }").contains("no area `hepa`"));
     assert!(tell("{ unmap = \"hepa\" }").contains("no area `hepa`"));
     assert!(tell("{ kfree = \"them\" }").contains("no kept object `them`"));
@@ -392,7 +393,7 @@ fn names_that_mean_nothing_are_told_with_their_step_and_the_way_out() {
     assert_eq!(tell("{ walk = \"src\" }"), "");
 }
 
-/// A shelf with one program.
+/// A source of profiles with one program.
 struct One(super::recorded::Behaviour);
 
 impl super::recorded::Profiles for One {
@@ -412,7 +413,7 @@ impl super::recorded::Profiles for One {
 }
 
 #[test]
-fn recorded_processes_take_together_what_the_recorded_ones_took() {
+fn recorded_steps_reproduce_the_totals() {
     use super::recorded::{Behaviour, Quantiles};
     let cc1 = Behaviour {
         anonymous: Quantiles::new(150, 260, 420, 2200, 281),
@@ -445,7 +446,7 @@ fn recorded_processes_take_together_what_the_recorded_ones_took() {
     let half = run(
         "{ recorded = { profile = \"made\", program = \"cc1\", memory-percent = 50, cpu-percent = 200 } }",
     );
-    // Chance: with 400 processes the mean of their memory is within 12 % in 95 of 100 seeds.
+    // With 400 processes the mean of their memory is within 12 % for 95 of 100 seeds.
     let faults = |o: &Outcome| (o.counters["pgfault"] - none.counters["pgfault"]) / 400;
     assert!((247..315).contains(&faults(&all)), "{}", faults(&all));
     assert!((123..158).contains(&faults(&half)), "{}", faults(&half));

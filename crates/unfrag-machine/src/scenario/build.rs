@@ -1,11 +1,12 @@
-//! From a scenario's machine to the machine.
+//! The machine of a scenario, built from its description.
 
+use super::file::Layout;
 use super::file::{Disk, Elevator, Fault, FsKind, Machine};
 use super::kernel::Kernel;
-use super::{Layout, zones};
+use super::zones;
 use crate::block::{Cfq, CongestionWake, CryptConfig, DeviceId, DiskConfig, SECTOR};
 use crate::config::{MachineConfig, SchedConfig};
-use crate::engine::{Fair, Turns};
+use crate::engine::{Fair, Policy};
 use crate::fs::{self, FsConfig, FsId, Store};
 use crate::kmem::caches::Word;
 use crate::mm::swap::SwapConfig;
@@ -13,11 +14,10 @@ use crate::mm::{DirtyConfig, MemConfig};
 use crate::{Calibration, Sim};
 
 impl Machine {
-    /// This machine with a kernel, at time 0, its file systems not yet mounted. The machine is one of
-    /// a scenario that was checked.
+    /// This machine with a kernel, at time 0, its file systems not yet mounted.
     ///
     /// # Panics
-    /// If it was not.
+    /// If the scenario was not checked.
     pub fn config(&self, kernel: &Kernel, calibration: &Calibration, seed: u64) -> MachineConfig {
         let frames = self.memory.get_ref().pages();
         let keeps = match &self.kernel_keeps {
@@ -73,10 +73,10 @@ impl Machine {
             sysctl: kernel.sysctl,
             costs: calibration.costs,
             sched: SchedConfig {
-                turns: match (&self.scheduler.quantum, kernel.turns) {
-                    (Some(q), _) => Turns::Fair(Fair::rounds(q.get_ref().0)),
-                    (None, Turns::Fair(f)) => Turns::Fair(f.on(cpus)),
-                    (None, Turns::Arrays) => Turns::Arrays,
+                policy: match (&self.scheduler.quantum, kernel.policy) {
+                    (Some(q), _) => Policy::Fair(Fair::rounds(q.get_ref().0)),
+                    (None, Policy::Fair(f)) => Policy::Fair(f.on(cpus)),
+                    (None, Policy::Arrays) => Policy::Arrays,
                 },
                 kthread_nice: kernel.kthread_nice,
                 irq_cpu: self.scheduler.irq_cpu.as_ref().map_or(0, |c| *c.get_ref()),
@@ -92,7 +92,7 @@ impl Machine {
         }
     }
 
-    /// Makes the file systems, empty, and the loop devices of those that are in a file.
+    /// Mounts empty file systems, with loop devices for those that are in a file.
     ///
     /// # Panics
     /// If the scenario was not checked.
@@ -113,7 +113,7 @@ impl Machine {
                         );
                     };
                     let root = sim.root(fs);
-                    let image = sim.world().mem.vfs.add_node(root, false);
+                    let image = sim.world().kernel.vfs.add_node(root, false);
                     Store::Loop(sim.setup_loop(image))
                 }
                 (None, None) => Store::Memory,

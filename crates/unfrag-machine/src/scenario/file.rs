@@ -1,12 +1,11 @@
-//! What a scenario file says, as it says it. `toml` reads it; `check` asks whether it holds
-//! together.
+//! The contents of a scenario file. `toml` reads it; `check` checks its consistency.
 //!
-//! Names are in kebab-case, quantities carry their units, unknown keys are mistakes.
+//! Names are in kebab-case, quantities have units, unknown keys are mistakes.
 
 use super::kernel_table::KernelTable;
-use super::units::{Bytes, Rate, Time};
-use crate::program::things::{FileSpec, ImageSpec, TreeSpec};
-use crate::program::{Step, Steps, Things};
+use crate::input::{Bytes, Rate, Time};
+use crate::program::initial_files::{FileSpec, ImageSpec, TreeSpec};
+use crate::program::{InitialFiles, Step, Steps};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,15 +20,15 @@ pub type Name = Spanned<String>;
 pub struct File {
     /// Its name.
     pub name: Name,
-    /// What it is about, for people.
+    /// Description for readers.
     #[serde(default)]
     pub about: String,
     /// Where its parameters come from: a source, a recording, an assumption.
     #[serde(default)]
     pub parameters: Vec<String>,
-    /// The kernel that it is made for.
+    /// Its kernel.
     pub kernel: Option<Spanned<KernelTable>>,
-    /// Virtual time after which a run ends, whoever has not finished.
+    /// Virtual time at which a run ends at the latest.
     pub limit: Spanned<Time>,
     /// Time from one sample to the next.
     #[serde(default = "sample")]
@@ -89,14 +88,14 @@ impl File {
             .collect()
     }
 
-    /// What is there before the run begins.
-    pub fn things(&self) -> Things {
+    /// The files that exist before the run.
+    pub fn initial_files(&self) -> InitialFiles {
         fn plain<T: Clone>(map: &BTreeMap<Name, T>) -> BTreeMap<String, T> {
             let all = map.iter();
             all.map(|(name, t)| (name.get_ref().clone(), t.clone()))
                 .collect()
         }
-        Things {
+        InitialFiles {
             trees: plain(&self.trees),
             files: plain(&self.files),
             images: plain(&self.images),
@@ -123,7 +122,7 @@ pub struct Task {
     /// How many of them.
     #[serde(default = "one")]
     pub count: Spanned<u32>,
-    /// Whether the run goes on without it: it is stopped when all others have ended.
+    /// Whether the run ends without waiting for it.
     #[serde(default)]
     pub background: bool,
 }
@@ -143,10 +142,10 @@ fn one() -> Spanned<u32> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Priority {
-    /// In turns with others.
+    /// Shares the CPU.
     #[default]
     Normal,
-    /// Before others.
+    /// Preempts others.
     Realtime,
 }
 
@@ -171,7 +170,7 @@ pub struct Machine {
     pub layout: Layout,
     /// Its memory.
     pub memory: Spanned<Bytes>,
-    /// What the kernel keeps of it at boot; if not given, 8 MiB and the frame table.
+    /// Memory that the kernel takes at boot; default: 8 MiB and the frame table.
     pub kernel_keeps: Option<Spanned<Bytes>>,
     /// CPUs.
     pub cpus: Spanned<usize>,
@@ -196,12 +195,12 @@ pub struct Machine {
     /// What work takes on this machine, where it differs from the calibration.
     #[serde(default)]
     pub costs: BTreeMap<Name, Time>,
-    /// A wait for congestion ends only when a class that was congested is so no longer.
+    /// A wait for congestion ends only when a congested class ceases to be congested.
     #[serde(default)]
     pub congestion_wake_only_on_leaving: bool,
     /// Page tables come from high memory.
     pub highpte: Option<Spanned<bool>>,
-    /// Owners of pages answer `Busy` so often, of so many times that reclaim asks them: a fault.
+    /// Fault injection: owners of pages answer `Busy` with this probability, as numerator and denominator.
     pub owners_busy: Option<Spanned<(u64, u64)>>,
 }
 
@@ -209,7 +208,7 @@ pub struct Machine {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Scheduler {
-    /// Longest run of a task while others wait.
+    /// Time slice of a task while others wait.
     pub quantum: Option<Spanned<Time>>,
     /// CPU that takes interrupts.
     pub irq_cpu: Option<Spanned<usize>>,
@@ -229,9 +228,9 @@ pub struct Disk {
     pub seek_min: Option<Time>,
     /// Seek over the whole disk.
     pub seek_max: Option<Spanned<Time>>,
-    /// One turn.
+    /// One rotation.
     pub rotation: Option<Time>,
-    /// What the controller takes for each request.
+    /// Time of the controller for each request.
     pub overhead: Option<Time>,
     /// Requests of each class.
     pub nr_requests: Option<Spanned<u32>>,
@@ -253,7 +252,7 @@ pub struct Disk {
     /// Whether it takes several requests at once, as CFQ asks.
     #[serde(default)]
     pub ncq: bool,
-    /// What goes wrong.
+    /// Its faults.
     #[serde(default, rename = "fault")]
     pub faults: Vec<Spanned<Fault>>,
 }
@@ -269,7 +268,7 @@ pub enum Elevator {
     Cfq,
 }
 
-/// Something that goes wrong with a disk.
+/// A fault of a disk.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
 pub enum Fault {
@@ -343,8 +342,8 @@ pub struct FileSystem {
     pub kind: FsKind,
     /// The device that it is on; none for tmpfs.
     pub device: Option<Name>,
-    /// The file system that holds the file that it is in, by way of a loop device; programs know that
-    /// file by this file system's name.
+    /// The file system with the file that it is in, through a loop device. For programs that file has this file
+    /// system's name.
     pub image_in: Option<Name>,
     /// Where on the device it begins; at its beginning, if not given.
     pub at: Option<Spanned<Bytes>>,

@@ -1,12 +1,12 @@
 //! The kernel that a scenario runs on.
 
-use crate::engine::{Fair, MS, Nanos, Turns, US};
+use crate::engine::{Fair, MS, Nanos, Policy, US};
 use crate::mm::MemConfig;
 use unfrag::kernel::PRESETS;
 use unfrag::{Rules, Sysctl, preset};
 use unfrag_slab::Rules as SlabRules;
 
-/// A kernel: an era's rules, and what of it lies outside of the core.
+/// A kernel: an era's rules, and its properties outside of the core.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     /// Its name.
@@ -15,16 +15,16 @@ pub struct Kernel {
     pub rules: Rules,
     /// Its administrator's settings.
     pub sysctl: Sysctl,
-    /// Its encrypting layer has a thread of its own that submits writes to the disk (since 4.0, by that
-    /// kernel's change log; before it, the one that encrypts submits too). `spec: linux-mm 4.4`
+    /// Its encrypting layer has a thread of its own that submits writes to the disk (4.0 and later, by its
+    /// change log); else the encrypting thread submits them. `spec: linux-mm 4.4`
     pub crypt_io_thread: bool,
     /// CFQ's `low_latency` is there, and on.
     pub cfq_low_latency: bool,
-    /// A page of tmpfs goes round its list once more before it is written to swap (to 2.6.29). The
-    /// specification is silent; the change log of 2.6.30 says so.
+    /// Reclaim rotates a page of tmpfs once more before it is written to swap (to 2.6.29). The specification is
+    /// silent; source: the change log of 2.6.30.
     pub shmem_second_round: bool,
-    /// How its programs share a CPU, with the settings for a single one.
-    pub turns: Turns,
+    /// Its scheduling policy, with the settings for a single CPU.
+    pub policy: Policy,
     /// Nice of its threads: -5 in 2.6.24 to 2.6.31, as lists of processes of that time show (of 2.6.27
     /// and 2.6.31 for kswapd, kjournald and kcryptd; not for pdflush), else 0 (2.6.32 and later).
     pub kthread_nice: i8,
@@ -34,31 +34,31 @@ pub struct Kernel {
     /// 2.6.29, 20 and 10 since. `spec: linux-mm 4.5` for the last; the others are what the manuals of
     /// the time give as defaults.
     pub dirty_ratios: (u64, u64),
-    /// Whether it may end processes when memory runs out. Source S0 had to say no for 2.6.14.
+    /// Whether it has an OOM killer. Source S0 disables it for 2.6.14.
     pub oom_killer: bool,
-    /// What a scenario or its user changed about it, each as `KEY = VALUE`.
+    /// Changes by the scenario or its user, each as `KEY = VALUE`.
     pub changes: Vec<String>,
 }
 
-/// The first kernel with a preset in which the encrypting layer has that thread.
+/// First kernel with a preset whose encrypting layer has that thread.
 const CRYPT_IO_SINCE: &str = "5.6";
 
-/// Kernel from which on CFQ has `low_latency`.
+/// First kernel whose CFQ has `low_latency`.
 const LOW_LATENCY_SINCE: &str = "2.6.32-rc6";
 
-/// Kernel from which on reclaim writes a page of tmpfs as soon as it has a slot of swap.
+/// First kernel whose reclaim writes a page of tmpfs as soon as it has a slot of swap.
 const SHMEM_DIRECT_SINCE: &str = "2.6.30";
 
-/// Kernels from which on other shares of memory may be dirty, and those shares.
+/// Dirty ratios, by the first kernel that has them.
 const DIRTY_RATIOS: [(&str, (u64, u64)); 3] = [
     ("2.6.14", (40, 10)),
     ("2.6.24", (10, 5)),
     ("2.6.30", (20, 10)),
 ];
 
-/// Settings of equal shares: time for a turn each, shortest turn, lead that preempts, a sleeper's credit.
-const fn fair(latency: Nanos, shortest: Nanos, wakeup: Nanos, credit: Nanos) -> Turns {
-    Turns::Fair(Fair {
+/// Settings of the fair policy: latency, minimum granularity, wakeup granularity, sleeper's credit.
+const fn fair(latency: Nanos, shortest: Nanos, wakeup: Nanos, credit: Nanos) -> Policy {
+    Policy::Fair(Fair {
         latency,
         min_granularity: shortest,
         wakeup_granularity: wakeup,
@@ -66,26 +66,26 @@ const fn fair(latency: Nanos, shortest: Nanos, wakeup: Nanos, credit: Nanos) -> 
     })
 }
 
-/// Kernels from which on programs share a CPU otherwise, and how. The specification is silent; the
-/// manuals of the time give the settings (SLES 11 for 8 CPUs: 80, 16 and 20 ms, four times one CPU's),
-/// change logs those of 2.6.32 and 2.6.35 and that a sleeper's credit is halved from 2.6.32 on. 6.6 and
-/// later go by virtual deadlines, with a turn of 0.7 ms; here as equal shares without credit.
-const TURNS: [(&str, Turns); 5] = [
-    ("2.6.14", Turns::Arrays),
+/// Scheduling policies, by the first kernel that has them. The specification is silent. Sources: manuals of
+/// the time (SLES 11 for 8 CPUs: 80, 16 and 20 ms, four times those of one CPU); change logs for 2.6.32 and
+/// 2.6.35, and for the sleeper's credit, halved from 2.6.32 on. 6.6 and later use virtual deadlines with a
+/// slice of 0.7 ms; they are modelled as the fair policy without credit.
+const POLICIES: [(&str, Policy); 5] = [
+    ("2.6.14", Policy::Arrays),
     ("2.6.24", fair(20 * MS, 4 * MS, 5 * MS, 20 * MS)),
     ("2.6.32-rc6", fair(5 * MS, MS, MS, 2_500 * US)),
     ("2.6.36", fair(6 * MS, 750 * US, MS, 3 * MS)),
     ("6.18", fair(0, 700 * US, 0, 0)),
 ];
 
-/// What the last of the kernels brought that are not younger than this one, else the first.
+/// The value of the newest entry that is not newer than this kernel, else of the first.
 fn newest<T: Copy>(table: &[(&str, T)], is_since: impl Fn(&str) -> bool) -> T {
     let last = table.iter().rev().find(|(since, _)| is_since(since));
     last.unwrap_or(&table[0]).1
 }
 
 impl Kernel {
-    /// The kernel of a preset; if there is none, the names of those that there are.
+    /// The kernel of a preset; the error lists the presets.
     pub fn preset(name: &str) -> Result<Kernel, String> {
         let names = || PRESETS.iter().map(|p| p.name);
         let Some(p) = preset(name) else {
@@ -105,7 +105,7 @@ impl Kernel {
             cfq_low_latency: is_since(LOW_LATENCY_SINCE),
             shmem_second_round: !is_since(SHMEM_DIRECT_SINCE),
             dirty_ratios: newest(&DIRTY_RATIOS, is_since),
-            turns: newest(&TURNS, is_since),
+            policy: newest(&POLICIES, is_since),
             kthread_nice: match is_since("2.6.24") && !is_since("2.6.32-rc6") {
                 true => -5,
                 false => 0,
@@ -146,8 +146,8 @@ mod tests {
         let nice = |name| Kernel::preset(name).map(|k| k.kthread_nice);
         assert_eq!((nice("v19"), nice("2.6.31")), (Ok(0), Ok(-5)));
         assert_eq!((nice("2.6.32-rc6"), nice("6.1")), (Ok(0), Ok(0)));
-        let turns = |name| match Kernel::preset(name).map(|k| k.turns) {
-            Ok(Turns::Fair(f)) => Some(f.latency / MS),
+        let policy = |name| match Kernel::preset(name).map(|k| k.policy) {
+            Ok(Policy::Fair(f)) => Some(f.latency / MS),
             _ => None,
         };
         let latencies = [
@@ -160,7 +160,7 @@ mod tests {
             "6.18",
         ];
         assert_eq!(
-            latencies.map(turns),
+            latencies.map(policy),
             [None, Some(20), Some(20), Some(5), Some(5), Some(6), Some(0)]
         );
         let dirty = |name| Kernel::preset(name).map(|k| k.dirty_ratios);

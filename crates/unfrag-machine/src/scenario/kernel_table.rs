@@ -1,16 +1,16 @@
-//! `[kernel]`: the kernel that a scenario is made for, and single rules of it that it changes.
+//! `[kernel]`: the kernel of a scenario, and single rules of it that the scenario changes.
 //!
-//! Every rule that the published experiments turn is a key of its own, so that a scenario can have one
-//! patch without those before it. What is not said is as the kernel has it.
+//! Every rule that the published experiments vary is a key of its own, so that a scenario can have one patch
+//! without those before it. Keys that are not given leave the kernel as it is.
 
-use super::{Kernel, Scenario, ScenarioError};
+use super::kernel::Kernel;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
 use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve};
 use unfrag_slab::{Design, FirstAttempt};
 
-/// The kernel of a run for which none is named.
+/// The default kernel.
 pub const DEFAULT: &str = "6.18";
 
 /// A kernel: a name alone, or a table.
@@ -22,17 +22,17 @@ pub struct KernelTable(Keys);
 struct Keys {
     /// The preset.
     name: Option<String>,
-    /// Whether it ends processes when memory runs out.
+    /// Whether it has an OOM killer.
     oom_killer: Option<bool>,
     /// Design of its slab caches.
     slab: Option<Named<Design>>,
     /// `slub_max_order`.
     slub_max_order: Option<u8>,
-    /// What SLUB does first for a slab of its order.
+    /// SLUB's first attempt at a slab of its preferred order.
     slub_first_attempt: Option<Named<FirstAttempt>>,
     /// `MIGRATE_RESERVE` of kernels that have it.
     migrate_reserve: Option<bool>,
-    /// What reclaim waits for: 8aa7e847, and patch 3 of S4.
+    /// The congestion that reclaim waits for: 8aa7e847, and patch 3 of S4.
     congestion_wait: Option<Named<CongestionWait>>,
     /// Patch 4 of S4.
     kswapd_sleep: Option<Named<KswapdSleep>>,
@@ -40,19 +40,19 @@ struct Keys {
     kswapd_nap: Option<Named<KswapdNap>>,
     /// Patch 1 of S4.
     wake_on_restart: Option<bool>,
-    /// Patch 2 of S4, which makes it false.
+    /// Patch 2 of S4 sets it to false.
     realtime_in_interrupt: Option<bool>,
     /// The patch that was dropped after V2.
     notices_order_at_once: Option<bool>,
 }
 
-/// Something that is chosen by name, and the name.
+/// A rule chosen by name, with the name.
 #[derive(Clone, Copy, Debug)]
 struct Named<T>(T, &'static str);
 
-/// A rule that a scenario chooses by name.
+/// A rule that a scenario can choose by name.
 pub trait Names: Copy + PartialEq + 'static {
-    /// Each with its name.
+    /// All values with their names.
     const ALL: &'static [(&'static str, Self)];
 
     /// The name; empty, if no scenario can choose it.
@@ -142,7 +142,7 @@ impl<'de> Deserialize<'de> for KernelTable {
     }
 }
 
-/// What a table changes, in its own words.
+/// The changes of a table, as texts.
 struct Changes(Vec<String>);
 
 impl Changes {
@@ -166,8 +166,8 @@ impl Changes {
 }
 
 impl KernelTable {
-    /// The kernel, on another base if one is `asked` for; or what is wrong, and the way out.
-    fn kernel(&self, asked: Option<&str>) -> Result<Kernel, (String, String)> {
+    /// The kernel, on the base `asked` if given. The error has the message and the help.
+    pub(super) fn kernel(&self, asked: Option<&str>) -> Result<Kernel, (String, String)> {
         let k = &self.0;
         let name = asked.or(k.name.as_deref()).unwrap_or(DEFAULT);
         let mut kernel = Kernel::preset(name).map_err(|e| (e, String::new()))?;
@@ -235,30 +235,5 @@ impl KernelTable {
         }
         kernel.changes = changes.0;
         Ok(kernel)
-    }
-}
-
-impl Scenario {
-    /// The kernel that this is made for; with the name of another one, that one with the same changes.
-    ///
-    /// # Errors
-    /// If there is no such kernel, or it cannot be changed so.
-    pub fn kernel(&self, asked: Option<&str>) -> Result<Kernel, ScenarioError> {
-        let Some(table) = &self.file.kernel else {
-            let kernel = KernelTable::default().kernel(asked);
-            return kernel.map_err(|(message, _)| self.error(message));
-        };
-        let kernel = table.get_ref().kernel(asked);
-        kernel.map_err(|(message, help)| {
-            // A name from elsewhere is no mistake of the file.
-            let error = match asked {
-                Some(_) => self.error(message),
-                None => self.error_at(table, message),
-            };
-            match help.is_empty() {
-                true => error,
-                false => error.help(help),
-            }
-        })
     }
 }

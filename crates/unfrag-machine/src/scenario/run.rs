@@ -1,32 +1,34 @@
-//! Running a scenario, and what came of it.
+//! Running a scenario, and the outcome.
 //!
 //! A run is a function of scenario, machine, kernel, calibration and seed; its outcome names them all.
 
 use super::file::{File, Machine, Priority};
+use super::kernel::Kernel;
+use super::reader::Scenario;
 use super::series::{CpuUse, MemoryByUse, Sample, ZoneSize, cpu_use, kswapd_cpu, zones};
-use super::{Kernel, ScenarioError};
 use crate::alloc_failure::AllocFailures;
 use crate::engine::{Ended, Nanos, TaskTimes, digest};
+use crate::input::ScenarioError;
 use crate::kmem::CacheView;
-use crate::program::{Actor, Role, Stage, StageReport};
+use crate::program::{Actor, ProgramReport, Role, Workload};
 use crate::{Calibration, Engine, Sim, Spec};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What became of a task.
+/// The outcome of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TaskOutcome {
     /// Its name.
     pub name: String,
     /// Its number among those of its name.
     pub number: u32,
-    /// When it began; none, if it has not.
+    /// Time of its start; none if it has not started.
     pub started_ns: Option<Nanos>,
-    /// When it ended; none, if it has not.
+    /// Time of its end; none if it has not ended.
     pub ended_ns: Option<Nanos>,
-    /// Why it ended before its program did, if so.
+    /// Why it ended early, if it did.
     pub failed: Option<String>,
     /// CPU time of its own work.
     pub user_ns: Nanos,
@@ -36,7 +38,7 @@ pub struct TaskOutcome {
     pub iowait_ns: Nanos,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
     /// The scenario.
@@ -45,7 +47,7 @@ pub struct Outcome {
     pub machine: String,
     /// The kernel.
     pub kernel: String,
-    /// What the scenario or its user changed about the kernel, each as `KEY = VALUE`.
+    /// Changes of the kernel by the scenario or its user, each as `KEY = VALUE`.
     pub kernel_changes: Vec<String>,
     /// The seed.
     pub seed: u64,
@@ -67,21 +69,21 @@ pub struct Outcome {
     pub kswapd_cpu_ns: Nanos,
     /// Events since the start, with the names of `/proc/vmstat` where there is one.
     pub counters: BTreeMap<&'static str, u64>,
-    /// What the devices did.
+    /// Counters of the devices.
     pub devices: BTreeMap<String, BTreeMap<&'static str, u64>>,
     /// Slab caches at the end.
     pub slabs: Vec<CacheView>,
     /// Allocations that failed, as the kernel reports them.
     pub alloc_failures: AllocFailures,
-    /// What the programs have to tell.
-    pub programs: StageReport,
+    /// The report of the programs.
+    pub programs: ProgramReport,
     /// Samples.
     pub samples: Vec<Sample>,
-    /// A digest of who ran when and where, and of the counters: equal runs have equal digests.
+    /// A digest of which task ran when and where, and of the counters: equal runs have equal digests.
     pub trace_hash: String,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Virtual time.
@@ -96,14 +98,14 @@ pub struct Progress {
 pub struct Run {
     /// The machine.
     pub engine: Engine,
-    stage: Rc<Stage>,
+    workload: Rc<Workload>,
     outcome: Outcome,
     tasks: Rc<RefCell<Vec<TaskOutcome>>>,
     sample: Nanos,
     limit: Nanos,
 }
 
-impl super::Scenario {
+impl Scenario {
     /// The machine with its file systems mounted and the tasks about to start.
     ///
     /// # Errors
@@ -122,9 +124,9 @@ impl super::Scenario {
         machine.mount(sim);
         sim.start_daemons();
         let tasks = Rc::new(RefCell::new(Vec::new()));
-        let stage = Stage::set_up(&self.file.things(), self.file.steps(), sim, seed)
+        let workload = Workload::set_up(&self.file.initial_files(), self.file.steps(), sim, seed)
             .map_err(|e| self.wrong(e))?;
-        start_tasks(sim, &self.file, &stage, &tasks);
+        start_tasks(sim, &self.file, &workload, &tasks);
         let outcome = Outcome {
             scenario: self.file.name.get_ref().clone(),
             machine: machine.name.get_ref().clone(),
@@ -143,13 +145,13 @@ impl super::Scenario {
             devices: BTreeMap::new(),
             slabs: Vec::new(),
             alloc_failures: AllocFailures::default(),
-            programs: StageReport::default(),
+            programs: ProgramReport::default(),
             samples: Vec::new(),
             trace_hash: String::new(),
         };
         Ok(Run {
             engine,
-            stage,
+            workload,
             outcome,
             tasks,
             sample: self.file.sample.get_ref().0,
@@ -161,7 +163,7 @@ impl super::Scenario {
 fn start_tasks(
     sim: &mut Sim,
     file: &File,
-    stage: &Rc<Stage>,
+    workload: &Rc<Workload>,
     outcomes: &Rc<RefCell<Vec<TaskOutcome>>>,
 ) {
     for entry in &file.tasks {
@@ -180,7 +182,7 @@ fn start_tasks(
                 name: name.clone(),
                 number,
             };
-            let (steps, stage) = (file.programs[program].steps.clone(), stage.clone());
+            let (steps, workload) = (file.programs[program].steps.clone(), workload.clone());
             let index = outcomes.borrow().len();
             outcomes.borrow_mut().push(TaskOutcome {
                 name: name.to_string(),
@@ -192,15 +194,15 @@ fn start_tasks(
                 system_ns: 0,
                 iowait_ns: 0,
             });
-            let (at, told) = (entry.at.0, outcomes.clone());
+            let (at, results) = (entry.at.0, outcomes.clone());
             sim.spawn(spec, move |cx| {
                 if at > 0 {
                     cx.sleep(at);
                 }
-                told.borrow_mut()[index].started_ns = Some(cx.now());
-                let failed = Actor::perform(cx, &stage, role, &steps).err();
+                results.borrow_mut()[index].started_ns = Some(cx.now());
+                let failed = Actor::perform(cx, &workload, role, &steps).err();
                 let (now, times) = (cx.now(), cx.times());
-                let done = &mut told.borrow_mut()[index];
+                let done = &mut results.borrow_mut()[index];
                 let TaskTimes {
                     user,
                     system,
@@ -215,7 +217,7 @@ fn start_tasks(
 }
 
 impl Run {
-    /// Runs to the end; tells how far it is at each sample.
+    /// Runs to the end; calls `progress` at each sample.
     pub fn finish(mut self, mut progress: impl FnMut(Progress)) -> Outcome {
         let mut next = 0;
         loop {
@@ -249,9 +251,9 @@ impl Run {
         o.cpu = cpu_use(sim);
         o.kswapd_cpu_ns = kswapd_cpu(sim);
         o.counters = sim.vm_counters();
-        o.slabs = sim.mem_ref().kmem.views().collect();
+        o.slabs = sim.kernel_ref().kmem.views().collect();
         o.alloc_failures = sim.world_ref().alloc_failures().clone();
-        o.programs = self.stage.report();
+        o.programs = self.workload.report();
         o.devices = sim.block.all_stats();
         o.samples.push(Sample::of(sim));
         let seen = o
@@ -261,67 +263,5 @@ impl Run {
         let hash = seen.fold(sim.trace_hash(), |hash, &n| digest(hash, n));
         o.trace_hash = format!("{hash:016x}");
         o
-    }
-}
-
-impl Sim {
-    /// Events since the start, by name.
-    pub fn vm_counters(&self) -> BTreeMap<&'static str, u64> {
-        let (m, vm) = (self.manager_ref().inspect(), &self.mem_ref().counters);
-        let (c, r) = (m.counters(), m.reclaim_counters());
-        let congestion = self.block.congestion();
-        BTreeMap::from([
-            ("pgalloc", c.pgalloc),
-            ("pgfree", c.pgfree),
-            ("alloc_failed", c.alloc_failed),
-            ("network_frames_lost", self.mem_ref().net.totals().lost),
-            ("slow_path", c.slow_path),
-            ("kswapd_wakeups", c.kswapd_wakeups),
-            ("pgscan_kswapd", r.pgscan_kswapd),
-            ("pgscan_direct", r.pgscan_direct),
-            ("pgsteal_kswapd", r.pgsteal_kswapd),
-            ("pgsteal_direct", r.pgsteal_direct),
-            ("allocstall", r.allocstall),
-            ("pgscan_direct_throttle", r.pgscan_direct_throttle),
-            ("pageoutrun", r.pageoutrun),
-            ("pgactivate", r.pgactivate),
-            ("pgdeactivate", r.pgdeactivate),
-            ("pgrefill", r.pgrefill),
-            ("nr_vmscan_write", r.nr_vmscan_write),
-            ("pgrotated", r.pgrotated),
-            (
-                "kswapd_low_wmark_hit_quickly",
-                r.kswapd_low_wmark_hit_quickly,
-            ),
-            (
-                "kswapd_high_wmark_hit_quickly",
-                r.kswapd_high_wmark_hit_quickly,
-            ),
-            ("kswapd_skip_congestion_wait", r.kswapd_skip_congestion_wait),
-            ("oom_kill", vm.oom_victims),
-            ("out_of_memory", r.oom_kill),
-            ("pgfault", vm.pgfault),
-            ("pgmajfault", vm.pgmajfault),
-            ("cow_copies", vm.cow_copies),
-            ("pswpin", vm.pswpin),
-            ("pswpout", vm.pswpout),
-            // In KiB, as in `/proc/vmstat`.
-            ("pgpgin", 4 * vm.pgpgin),
-            ("pgpgout", 4 * vm.pgpgout),
-            ("mempool_used", vm.mempool_used),
-            ("read_errors", vm.read_errors),
-            ("write_errors", vm.write_errors),
-            ("slabs_scanned", vm.slabs_scanned),
-            ("dirty_pause_ns", vm.dirty_pause),
-            ("direct_reclaim_ns", vm.direct_reclaim),
-            ("throttled_ns", vm.throttled),
-            ("congestion_waits_async", congestion.waits[0]),
-            ("congestion_waits_sync", congestion.waits[1]),
-            ("congestion_timeouts_async", congestion.timeouts[0]),
-            ("congestion_timeouts_sync", congestion.timeouts[1]),
-            ("congestion_wait_async_ns", congestion.waited[0]),
-            ("congestion_wait_sync_ns", congestion.waited[1]),
-            ("context_switches", self.switches()),
-        ])
     }
 }

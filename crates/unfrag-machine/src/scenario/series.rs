@@ -1,7 +1,7 @@
-//! What a run looks like over time: samples at equal distances of virtual time.
+//! Samples of a run at equal intervals of virtual time.
 //!
-//! A sample only looks; no counter moves because of it. Amounts are pages of 4 KiB, times nanoseconds;
-//! all but the amounts are sums since the start.
+//! Sampling changes no counter. Amounts are pages of 4 KiB, times nanoseconds; all but the amounts are sums
+//! since the start.
 
 use crate::Sim;
 use crate::engine::Nanos;
@@ -15,7 +15,7 @@ const ORDERS: usize = unfrag::MAX_ORDER as usize + 1;
 /// The machine at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sample {
-    /// When.
+    /// Time.
     pub at_ns: Nanos,
     /// Memory by use.
     pub memory: MemoryByUse,
@@ -99,7 +99,7 @@ pub struct MemoryByUse {
     pub swap_used: u64,
 }
 
-/// What CPUs did, in nanoseconds.
+/// Time of CPUs by what it was spent on, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "as in `CpuTimes`")]
 pub struct CpuUse {
@@ -111,7 +111,7 @@ pub struct CpuUse {
     pub idle_ns: Nanos,
 }
 
-/// What all CPUs did so far.
+/// Time of all CPUs so far.
 pub(super) fn cpu_use(sim: &Sim) -> CpuUse {
     let mut sum = CpuUse::default();
     for t in (0..sim.cpus()).map(|c| sim.cpu_times(c)) {
@@ -127,15 +127,15 @@ pub(super) fn cpu_use(sim: &Sim) -> CpuUse {
 
 /// CPU time of kswapd so far, of all nodes'.
 pub(super) fn kswapd_cpu(sim: &Sim) -> Nanos {
-    let tasks = sim.mem_ref().kswapd.iter();
+    let tasks = sim.kernel_ref().kswapd.iter();
     let times = tasks.filter_map(|&t| sim.task_times(t));
     times.map(|t| t.user + t.system).sum()
 }
 
 impl MemoryByUse {
-    /// At present.
+    /// The present use.
     pub fn of(sim: &Sim) -> MemoryByUse {
-        let (m, mem) = (sim.manager_ref().inspect(), sim.mem_ref());
+        let (m, kernel) = (sim.manager_ref().inspect(), sim.kernel_ref());
         let mut u = MemoryByUse::default();
         let mut managed = 0;
         for z in m.zones() {
@@ -147,7 +147,7 @@ impl MemoryByUse {
             u.file += on(Lru::InactiveFile) + on(Lru::ActiveFile) + lru.isolated[1];
         }
         use crate::mm::frames::Use;
-        let uses = mem.frames.uses();
+        let uses = kernel.frames.uses();
         let of = |what: Use| uses[what as usize];
         u.page_tables = of(Use::Table);
         u.stacks = of(Use::Stack);
@@ -156,9 +156,9 @@ impl MemoryByUse {
         u.pinned = of(Use::Pinned);
         let named = u.free + u.anon + u.file + u.page_tables + u.stacks + u.slab + u.network;
         u.other = managed.saturating_sub(named + u.pinned);
-        u.dirty = mem.vfs.dirty.nr_dirty;
-        u.writeback = mem.vfs.dirty.nr_writeback;
-        if let Some(s) = &mem.swap {
+        u.dirty = kernel.vfs.dirty.nr_dirty;
+        u.writeback = kernel.vfs.dirty.nr_writeback;
+        if let Some(s) = &kernel.swap {
             u.swap_writeback = s.writeback;
             u.swap_used = u64::from(s.config.pages - s.free());
         }
@@ -166,15 +166,15 @@ impl MemoryByUse {
     }
 }
 
-/// Of the orders that some geometry has, those that there are with pages of 4 KiB.
+/// The orders that exist with pages of 4 KiB.
 fn free_blocks(nr_free: &[u64; ORDER_SLOTS]) -> [u64; ORDERS] {
     std::array::from_fn(|order| nr_free[order])
 }
 
 impl Sample {
-    /// The machine at present.
+    /// A sample of the machine now.
     pub fn of(sim: &Sim) -> Sample {
-        let (m, vm) = (sim.manager_ref().inspect(), &sim.mem_ref().counters);
+        let (m, vm) = (sim.manager_ref().inspect(), &sim.kernel_ref().counters);
         Sample {
             at_ns: sim.now(),
             memory: MemoryByUse::of(sim),

@@ -5,7 +5,7 @@ use unfrag::{NodeId, Pfn, ZoneConfig, ZoneKind};
 
 /// Frames of 16 MiB.
 const DMA_END: u64 = 16 << 8;
-/// Frames of the memory that a 32-bit kernel maps for good: 896 MiB.
+/// Frames of the memory that a 32-bit kernel maps permanently: 896 MiB.
 const LOW_END: u64 = 896 << 8;
 /// Frames below which a 64-bit machine has memory under 4 GiB: the rest is for devices.
 const DEVICES: u64 = 3 << 18;
@@ -15,8 +15,7 @@ const HOLE: u64 = 96;
 /// Frames below 1 MiB that the firmware keeps.
 const FIRMWARE: u64 = 22;
 
-/// What a kernel keeps at boot if nothing else is said: 8 MiB for itself, and for each frame an entry
-/// of 32 or 64 bytes.
+/// Default of the memory that a kernel takes at boot: 8 MiB, and 32 or 64 bytes for each frame.
 pub fn kernel_keeps(layout: Layout, frames: u64) -> u64 {
     let entry = match layout {
         Layout::X86 => 32,
@@ -25,9 +24,8 @@ pub fn kernel_keeps(layout: Layout, frames: u64) -> u64 {
     (8 << 8) + (frames * entry).div_ceil(4096)
 }
 
-/// Zones of a machine with so many frames, of which the kernel keeps some of the zone that it lives
-/// in: the second one, or the third, if there is one and half of the second would not do. None, if
-/// nothing is left there.
+/// Zones of a machine. The kernel's own frames are in the second zone, or in the third if there is one and
+/// half of the second is too small. `None` if no frame is left there.
 pub fn zones(layout: Layout, frames: u64, keeps: u64) -> Option<Vec<ZoneConfig>> {
     let zone = |kind, start: u64, end: u64, holes: u64, kept: u64| {
         let present = (end - start).checked_sub(holes)?;
@@ -94,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_keeps_its_part_and_no_more() {
+    fn kernel_keeps_its_part() {
         let zones = zones(Layout::X86_64, 512 << 8, 4000).unwrap();
         // The first megabyte of a PC: 15,908 kB of the zone DMA are managed.
         assert_eq!((zones[0].present, zones[0].managed), (3_999, 3_977));

@@ -12,7 +12,7 @@ pub fn start(name: &str, text: &str, kernel: &str, seed: u64) -> Run {
     run.unwrap()
 }
 
-/// The same, to its end.
+/// Runs the scenario to its end.
 #[allow(dead_code, reason = "not every test runs to the end at once")]
 pub fn run(name: &str, text: &str, kernel: &str) -> Outcome {
     start(name, text, kernel, 1).finish(|_| ())

@@ -1,7 +1,7 @@
 //! Time: sleeps, ticks, timeouts, limits.
 
-use super::super::{Channel, Ended, MS, SEC, Spec, US, Waited};
 use super::{Log, free_machine};
+use crate::engine::{Channel, Ended, MS, SEC, Spec, US, Waited};
 
 const C: Channel = Channel::new(Channel::FIRST_FREE, 7);
 
@@ -34,14 +34,14 @@ fn a_timeout_ends_on_the_edge_of_a_tick() {
 }
 
 #[test]
-fn time_in_one_piece_is_the_programs_first_and_then_the_kernels() {
+fn user_time_is_spent_before_system_time() {
     let mut m = free_machine(1);
     m.spawn(Spec::new("a"), |cx| {
         cx.spend_both(3 * MS, 2 * MS);
         let times = cx.times();
         assert_eq!((times.user, times.system), (3 * MS, 2 * MS));
     });
-    // Another one that takes turns with it, so that the piece is charged in parts.
+    // A second task shares the CPU, so that the piece is charged in parts.
     m.spawn(Spec::new("b"), |cx| cx.spend(9 * MS));
     for (at, user, system) in [(MS, MS, 0), (3 * MS, 3 * MS, 0)] {
         m.sim().at(at, move |sim| {
@@ -55,7 +55,7 @@ fn time_in_one_piece_is_the_programs_first_and_then_the_kernels() {
 }
 
 #[test]
-fn what_happens_at_the_end_of_work_has_happened_when_the_code_goes_on() {
+fn events_at_the_end_of_work_come_before_the_code() {
     let mut m = free_machine(1);
     let log = Log::default();
     let told = log.clone();
@@ -80,7 +80,7 @@ fn what_happens_at_the_end_of_work_has_happened_when_the_code_goes_on() {
 }
 
 #[test]
-fn a_wake_up_tells_what_was_left_in_ticks() {
+fn wake_up_returns_the_rest_in_ticks() {
     let mut m = free_machine(1);
     m.spawn(Spec::new("waiter"), |cx| {
         cx.spend(MS);
@@ -92,7 +92,7 @@ fn a_wake_up_tells_what_was_left_in_ticks() {
 }
 
 #[test]
-fn a_timer_of_a_wait_that_ended_early_does_nothing() {
+fn stale_timer_does_nothing() {
     let mut m = free_machine(1);
     m.spawn(Spec::new("waiter"), |cx| {
         cx.wait(C, Some(20 * MS));
@@ -110,7 +110,7 @@ fn a_timer_of_a_wait_that_ended_early_does_nothing() {
 }
 
 #[test]
-fn a_run_stops_at_its_limit_and_goes_on() {
+fn run_continues_after_its_limit() {
     let mut m = free_machine(2);
     let log = Log::default();
     for name in ["a", "b"] {
@@ -130,7 +130,7 @@ fn a_run_stops_at_its_limit_and_goes_on() {
 }
 
 #[test]
-fn a_run_stops_when_told_to_and_when_nothing_can_happen() {
+fn run_ends_when_stopped_or_stuck() {
     let mut m = free_machine(1);
     m.spawn(Spec::new("a"), |cx| {
         cx.spend(10 * MS);

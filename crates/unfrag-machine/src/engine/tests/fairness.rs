@@ -1,7 +1,8 @@
-//! Who gets how much of the CPUs.
+//! How the CPUs are shared.
 
-use super::super::{Channel, Engine, MS, Priority, SEC, Spec, TaskId, US};
 use super::{Log, config, free_machine};
+use crate::engine::{Channel, MS, Priority, SEC, Spec, TaskId, US};
+use crate::kernel::Engine;
 
 fn hogs(m: &mut Engine, n: usize) -> Vec<TaskId> {
     (0..n)
@@ -41,7 +42,7 @@ fn equal_tasks_get_equal_time() {
 }
 
 #[test]
-fn a_turn_lasts_a_quantum_while_others_wait() {
+fn time_slice_lasts_a_quantum() {
     let mut m = free_machine(1);
     hogs(&mut m, 2);
     m.run(100 * MS);
@@ -54,7 +55,7 @@ fn a_turn_lasts_a_quantum_while_others_wait() {
 }
 
 #[test]
-fn a_switch_takes_its_time_and_all_time_is_accounted_for() {
+fn all_cpu_time_is_accounted_for() {
     let mut config = config(2);
     config.costs.context_switch = 2_000;
     let mut m = Engine::new(&config).unwrap();
@@ -75,7 +76,7 @@ fn a_switch_takes_its_time_and_all_time_is_accounted_for() {
 }
 
 #[test]
-fn one_that_slept_runs_before_those_that_did_not() {
+fn sleeper_runs_first() {
     let mut m = free_machine(1);
     hogs(&mut m, 8);
     let log = Log::default();
@@ -96,7 +97,7 @@ fn one_that_slept_runs_before_those_that_did_not() {
 }
 
 #[test]
-fn two_that_wake_each_other_do_not_starve_a_third() {
+fn ping_pong_does_not_starve_a_third_task() {
     let mut m = free_machine(1);
     let hog = hogs(&mut m, 1);
     let (ping, pong) = (Channel::new(300, 0), Channel::new(300, 1));
@@ -149,7 +150,7 @@ fn a_bound_task_stays_on_its_cpu() {
 }
 
 #[test]
-fn an_idle_cpu_takes_a_task_that_waits_elsewhere() {
+fn idle_cpu_steals_a_waiting_task() {
     let mut m = free_machine(2);
     for (cpu, ms) in [(0, 50), (1, 10)] {
         let spec = Spec::new("audio").priority(Priority::Realtime).on(cpu);
@@ -166,7 +167,7 @@ fn an_idle_cpu_takes_a_task_that_waits_elsewhere() {
 }
 
 #[test]
-fn one_that_yields_goes_behind_the_others() {
+fn yield_goes_behind_the_others() {
     let mut m = free_machine(1);
     let log = Log::default();
     for name in ["a", "b", "c"] {

@@ -1,10 +1,11 @@
 //! Interrupts and code outside of the machine.
 
-use super::super::{Channel, Engine, MS, SEC, Spec, US};
 use super::{Log, config, free_machine};
+use crate::engine::{Channel, MS, SEC, Spec, US};
+use crate::kernel::{Engine, Sim};
 
 #[test]
-fn an_interrupt_takes_the_time_of_the_task_that_it_interrupts() {
+fn interrupt_delays_the_interrupted_task() {
     let mut config = config(2);
     config.costs.context_switch = 0;
     config.costs.interrupt = 2 * US;
@@ -48,14 +49,14 @@ fn interrupts_of_one_cpu_do_not_nest() {
 }
 
 #[test]
-fn the_time_of_an_interrupt_is_not_part_of_the_turn_that_it_interrupts() {
+fn interrupt_time_is_not_part_of_a_time_slice() {
     let mut m = free_machine(1);
     for name in ["a", "b"] {
         m.spawn(Spec::new(name), |cx| cx.spend(150 * US));
     }
     m.sim()
         .interrupt(30 * US, |sim| sim.spend_interrupt(60 * US));
-    // The first turn: 30 µs, the interrupt, the other 70.
+    // The first slice: 30 µs, the interrupt, the other 70.
     m.run_to(160 * US - 1);
     assert_eq!(m.sim().switches(), 1);
     m.run_to(161 * US);
@@ -63,7 +64,7 @@ fn the_time_of_an_interrupt_is_not_part_of_the_turn_that_it_interrupts() {
 }
 
 #[test]
-fn a_task_that_an_interrupt_wakes_runs_when_it_is_over() {
+fn task_woken_by_an_interrupt_runs_after_it() {
     let c = Channel::new(300, 1);
     let mut m = free_machine(1);
     m.spawn(Spec::new("a"), move |cx| {
@@ -79,8 +80,8 @@ fn a_task_that_an_interrupt_wakes_runs_when_it_is_over() {
 }
 
 #[test]
-fn what_runs_outside_of_the_machine_takes_no_time() {
-    fn sample(sim: &mut crate::Sim, log: Log) {
+fn code_outside_of_the_machine_takes_no_time() {
+    fn sample(sim: &mut Sim, log: Log) {
         log.note(sim.now(), "sample");
         let next = sim.now() + MS;
         sim.at(next, move |sim| sample(sim, log));

@@ -3,11 +3,13 @@
 mod clock;
 mod fairness;
 mod interrupts;
+mod policy;
 mod tasks;
-mod turns;
 
-use super::{Engine, Fair, Nanos, Turns};
 use crate::config::MachineConfig;
+use crate::engine::{Fair, Nanos, Policy};
+use crate::kernel::Engine;
+use crate::test_support::machine_config;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -23,14 +25,14 @@ fn free_config(cpus: usize) -> MachineConfig {
     config
 }
 
-/// With turns of 100 µs, so that much happens in little time.
+/// With time slices of 100 µs, so that much happens in little time.
 fn config(cpus: usize) -> MachineConfig {
-    let mut config = MachineConfig::flat(4096, cpus, unfrag::preset("2.6.32").unwrap().rules);
-    config.sched.turns = Turns::Fair(Fair::rounds(100_000));
+    let mut config = machine_config("2.6.32", 4096, cpus);
+    config.sched.policy = Policy::Fair(Fair::rounds(100_000));
     config
 }
 
-/// What tasks tell, in the order in which they do.
+/// Notes of tasks, in order.
 #[derive(Clone, Default)]
 struct Log(Rc<RefCell<Vec<(Nanos, &'static str)>>>);
 

@@ -1,12 +1,13 @@
-//! Tasks: birth, death, waiting, order.
+//! Tasks: start, end, waiting, order.
 
-use super::super::{Channel, Ended, Engine, MS, Nanos, Priority, Rng, SEC, Spec, US, Waited};
 use super::{Log, config, free_machine};
+use crate::engine::{Channel, Ended, MS, Nanos, Priority, Rng, SEC, Spec, US, Waited};
+use crate::kernel::Engine;
 
 const C: Channel = Channel::new(300, 0);
 
 #[test]
-fn waiters_are_woken_in_the_order_in_which_they_came() {
+fn waiters_wake_in_order_of_arrival() {
     let mut m = free_machine(1);
     let log = Log::default();
     for name in ["a", "b", "c"] {
@@ -24,7 +25,7 @@ fn waiters_are_woken_in_the_order_in_which_they_came() {
 }
 
 #[test]
-fn a_wake_up_of_another_channel_is_not_mine() {
+fn wake_up_is_for_its_channel_only() {
     let mut m = free_machine(1);
     m.spawn(Spec::new("a"), |cx| {
         assert_eq!(cx.wait(C, Some(8 * MS)), Waited::TimedOut);
@@ -37,7 +38,7 @@ fn a_wake_up_of_another_channel_is_not_mine() {
 }
 
 #[test]
-fn join_waits_for_the_end_and_not_after_it() {
+fn join_waits_until_the_end() {
     let mut m = free_machine(1);
     m.spawn(Spec::new("parent"), |cx| {
         let child = cx.spawn(Spec::new("child"), |cx| {
@@ -45,7 +46,7 @@ fn join_waits_for_the_end_and_not_after_it() {
         });
         cx.join(child);
         assert_eq!(cx.now(), 3 * MS);
-        // The slot has a new task now; the old name does not mean it.
+        // The slot has a new task; the old id does not refer to it.
         let other = cx.spawn(Spec::new("other"), |cx| {
             cx.sleep(MS);
         });
@@ -88,13 +89,13 @@ fn a_kill_ends_sleeps_and_killable_waits_only() {
     assert_eq!(m.run(SEC), Ended::Finished);
     let order = [(MS, "woken"), (8 * MS, "waited"), (8 * MS, "did not")];
     assert_eq!(log.taken(), order);
-    // Nobody is there any more.
+    // The waiters are gone.
     m.sim().kill(victim);
     assert!(!m.sim().is_killed(victim));
 }
 
 #[test]
-fn a_run_waits_neither_for_threads_of_the_kernel_nor_for_what_is_in_the_background() {
+fn run_waits_for_foreground_programs_only() {
     let mut m = free_machine(1);
     let dropped = std::rc::Rc::new(());
     let held = dropped.clone();
@@ -118,7 +119,7 @@ fn a_run_waits_neither_for_threads_of_the_kernel_nor_for_what_is_in_the_backgrou
 }
 
 #[test]
-fn waiting_for_io_shows_in_the_cpu_on_which_the_task_ran_last() {
+fn iowait_counts_on_the_last_cpu() {
     let mut m = free_machine(1);
     m.spawn(Spec::new("a"), |cx| {
         cx.wait_io(C, Some(20 * MS));
@@ -132,7 +133,7 @@ fn waiting_for_io_shows_in_the_cpu_on_which_the_task_ran_last() {
 
 #[test]
 #[should_panic(expected = "out of cheese")]
-fn a_panic_in_a_task_comes_out_of_the_run() {
+fn panic_of_a_task_propagates() {
     let mut m = free_machine(1);
     m.spawn(Spec::new("waits"), |cx| {
         let _guard = String::from("dropped by unwinding");
@@ -145,7 +146,7 @@ fn a_panic_in_a_task_comes_out_of_the_run() {
     m.run(SEC);
 }
 
-/// A bit of everything; digest and end time.
+/// Runs a mix of operations; returns digest and end time.
 fn mixed(seed: u64, piece: Nanos) -> (u64, Nanos, u64) {
     let mut m = Engine::new(&config(3)).unwrap();
     for i in 0..12u64 {

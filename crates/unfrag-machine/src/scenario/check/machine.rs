@@ -1,17 +1,17 @@
-//! Whether a machine of a scenario can be: its memory, its devices, and what lies where on them.
+//! The check of a machine: its memory, its devices, and the ranges of its devices.
 
-use super::{Checked, Source};
 use crate::Calibration;
 use crate::block::DiskConfig;
 use crate::calibration::unknown_cost;
-use crate::scenario::ScenarioError;
+use crate::input::Bytes;
+use crate::input::ScenarioError;
 use crate::scenario::file::{Disk, Elevator, Fault, FileSystem, FsKind, Layout, Machine};
-use crate::scenario::units::Bytes;
+use crate::scenario::source::{Checked, Source};
 use crate::scenario::zones;
 use std::ops::Range;
 use toml::Spanned;
 
-/// Turns of tasks that a scheduler may have, in nanoseconds.
+/// Time slices that a scheduler may have, in nanoseconds.
 const LEAST_QUANTUM: u64 = 10_000;
 const MOST_QUANTUM: u64 = 10_000_000_000;
 
@@ -205,7 +205,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Whether a file system is where its kind can be; the device that it is on, if it is on one.
+    /// Checks that a file system is where its kind can be; returns the device that it is on, if any.
     fn file_system<'f>(
         &self,
         fs: &'f FileSystem,
@@ -258,7 +258,7 @@ impl Source<'_> {
     }
 }
 
-/// Disk, first byte there, and end there, of a device that is known.
+/// Disk, first byte and end of a known device.
 fn extent<'m>(m: &'m Machine, device: &str) -> (&'m str, u64, u64) {
     let (disk, begin) = match m.crypts.iter().find(|c| c.name.get_ref() == device) {
         Some(c) => (c.disk.get_ref().as_str(), c.at.0),

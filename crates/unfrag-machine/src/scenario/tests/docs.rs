@@ -1,4 +1,4 @@
-//! The page about scenario files says what is so.
+//! The page about scenario files is correct.
 
 use super::super::{Kernel, Outcome, Scenario};
 use crate::Calibration;
@@ -29,7 +29,7 @@ fn the_example_is_a_scenario_and_runs_to_its_end() {
 }
 
 #[test]
-fn the_machine_that_is_like_it_is_one_more() {
+fn inheriting_machine_of_the_docs_works() {
     let (before, rest) = PAGE
         .split_once("the others say what differs:\n\n```toml\n")
         .unwrap();
@@ -51,7 +51,7 @@ fn the_machine_that_is_like_it_is_one_more() {
 }
 
 #[test]
-fn a_run_is_the_same_again_and_however_often_it_is_looked_at() {
+fn sampling_does_not_change_a_run() {
     let one = run(block("toml"));
     assert_eq!(one, run(block("toml")));
     let mut often = run(&block("toml").replacen("\"500 ms\"", "\"7 ms\"", 1));
@@ -61,14 +61,14 @@ fn a_run_is_the_same_again_and_however_often_it_is_looked_at() {
 }
 
 #[test]
-fn the_mistake_is_told_as_shown() {
+fn mistake_of_the_docs_is_as_shown() {
     let text = block("toml").replacen("device = \"crypt\"", "device = \"sdb\"", 1);
     let e = Scenario::parse("builds.toml", &text).unwrap_err();
     assert_eq!(e.to_string().trim(), block("text").trim());
 }
 
 #[test]
-fn every_step_is_named_and_no_other() {
+fn docs_name_every_step() {
     let text = block("toml").replacen("{ exec = \"cc\" }", "\"no-such-step\"", 1);
     let told = Scenario::parse("s.toml", &text).unwrap_err().message;
     let (_, known) = told.split_once("expected one of ").unwrap();
@@ -101,7 +101,7 @@ fn known_keys(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_key_of_every_step_is_named() {
+fn docs_name_every_key_of_steps() {
     let rows = rows("| step | keys |");
     assert_eq!(rows.len(), 17);
     for (step, row) in rows {
@@ -115,7 +115,7 @@ fn every_key_of_every_step_is_named() {
 }
 
 #[test]
-fn every_key_of_machine_disk_and_kernel_is_named() {
+fn docs_name_every_key_of_tables() {
     let example = block("toml");
     for (after, prefix) in [
         ("name = \"desk\"", ""),
@@ -131,7 +131,7 @@ fn every_key_of_machine_disk_and_kernel_is_named() {
 }
 
 #[test]
-fn the_kernel_that_is_shown_can_be_had() {
+fn kernel_of_the_docs_exists() {
     let from = PAGE.find("[kernel]\n").unwrap();
     let table = PAGE[from..].split_once("```").unwrap().0;
     let text = block("toml").replacen("[[machine]]", &format!("{table}\n[[machine]]"), 1);

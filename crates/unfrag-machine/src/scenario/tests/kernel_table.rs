@@ -1,4 +1,4 @@
-//! `[kernel]`: the kernel that a scenario is made for.
+//! `[kernel]`: the kernel of a scenario.
 
 use super::super::{Kernel, Scenario};
 use super::{SMALL, mistake};
@@ -19,7 +19,7 @@ fn kernel(text: &str, asked: Option<&str>) -> Kernel {
 }
 
 #[test]
-fn a_scenario_names_its_kernel_and_another_can_be_asked_for() {
+fn kernel_can_be_overridden() {
     let name = |text, asked| kernel(text, asked).name;
     assert_eq!(name("", None), "6.18");
     assert_eq!(name("kernel = \"2.6.31\"", None), "2.6.31");
@@ -28,7 +28,8 @@ fn a_scenario_names_its_kernel_and_another_can_be_asked_for() {
 }
 
 #[test]
-fn each_patch_of_s4_is_a_key_of_its_own_spec_4_6() {
+// spec: linux-mm 4.6
+fn each_patch_of_s4_has_a_key() {
     let base = Kernel::preset("2.6.32-rc6").unwrap().rules;
     let with = |key: &str| {
         let text = format!("[kernel]\nname = \"2.6.32-rc6\"\n{key}");
@@ -56,7 +57,8 @@ fn each_patch_of_s4_is_a_key_of_its_own_spec_4_6() {
 }
 
 #[test]
-fn slabs_reserve_and_oom_killer_are_chosen_and_stay_on_another_base_spec_6_5_4_7() {
+// spec: linux-mm 6.5, 4.7
+fn changes_apply_to_another_base() {
     let text = "[kernel]\nname = \"2.6.28\"\nslab = \"slub\"\nslub-max-order = 1\n\
                 slub-first-attempt = \"no-wake\"\nmigrate-reserve = false\noom-killer = false";
     for asked in [None, Some("2.6.31")] {
@@ -69,7 +71,7 @@ fn slabs_reserve_and_oom_killer_are_chosen_and_stay_on_another_base_spec_6_5_4_7
 }
 
 #[test]
-fn what_no_kernel_has_is_a_mistake_at_its_place() {
+fn impossible_rule_is_a_mistake() {
     let told = |text: &str| {
         let e = mistake(&with(text));
         (e.message, e.place.map(|p| p.text), e.help)

@@ -1,9 +1,9 @@
-//! Mistakes in a file are told with their place and a way out.
+//! Mistakes in a file, with their places and help.
 
 use super::super::Scenario;
 use super::{SMALL, desk_alone, mistake, small};
 
-/// What is said if one text of the file is another.
+/// The error after one text of the file is replaced.
 fn told(from: &str, to: &str) -> (String, String, Option<String>) {
     assert!(SMALL.contains(from), "{from}");
     let e = mistake(&SMALL.replacen(from, to, 1));
@@ -11,7 +11,7 @@ fn told(from: &str, to: &str) -> (String, String, Option<String>) {
 }
 
 #[test]
-fn what_means_nothing_is_a_mistake() {
+fn unknown_names_are_mistakes() {
     let (message, line, help) = told(
         "device = \"crypt\"\nsize = \"1 GiB\"",
         "device = \"sdb\"\nsize = \"1 GiB\"",
@@ -50,7 +50,7 @@ fn what_means_nothing_is_a_mistake() {
 }
 
 #[test]
-fn what_toml_or_a_key_is_wrong_with_is_told_with_its_line() {
+fn toml_errors_have_a_line() {
     let (message, line, _) = told("memory = \"512 MiB\"", "memmory = \"512 MiB\"");
     assert!(
         message.starts_with("unknown field `memmory`, expected one of"),
@@ -83,7 +83,7 @@ fn what_toml_or_a_key_is_wrong_with_is_told_with_its_line() {
 }
 
 #[test]
-fn numbers_that_cannot_be_are_mistakes() {
+fn impossible_numbers_are_mistakes() {
     for (from, to, message, help) in [
         (
             "cpus = 2",
@@ -153,7 +153,7 @@ fn numbers_that_cannot_be_are_mistakes() {
 }
 
 #[test]
-fn places_have_to_fit_and_not_to_overlap() {
+fn places_fit_and_do_not_overlap() {
     let (message, line, help) = told("size = \"5 GiB\"", "size = \"60 GiB\"");
     assert_eq!(message, "file system `scratch` does not fit on `crypt`");
     assert_eq!(
@@ -175,7 +175,7 @@ fn places_have_to_fit_and_not_to_overlap() {
 }
 
 #[test]
-fn a_file_system_is_in_one_place_as_its_kind_can_be() {
+fn file_system_has_one_suitable_place() {
     for (from, to, message) in [
         (
             "kind = \"ext3\"\ndevice = \"crypt\"",
@@ -213,7 +213,7 @@ fn a_file_system_is_in_one_place_as_its_kind_can_be() {
 }
 
 #[test]
-fn the_file_that_a_file_system_is_in_has_its_name_for_itself() {
+fn backing_file_name_is_reserved() {
     let message = "`image` is the file that the file system of this name is in";
     let text = desk_alone();
     let e = mistake(&text.replace(
@@ -235,7 +235,7 @@ fn the_file_that_a_file_system_is_in_has_its_name_for_itself() {
 }
 
 #[test]
-fn a_scenario_needs_machine_and_task_and_an_end() {
+fn scenario_needs_machine_task_and_end() {
     let e = mistake(&SMALL.replace("limit = \"10 s\"", "limit = \"0 s\""));
     assert_eq!(
         e.to_string(),
@@ -260,7 +260,7 @@ fn a_scenario_needs_machine_and_task_and_an_end() {
 }
 
 #[test]
-fn more_samples_than_memory_holds_are_refused_before_the_run() {
+fn too_many_samples_are_refused() {
     let sample = "sample = \"100 ms\"";
     let (message, line, help) = told(sample, "sample = \"1 ns\"");
     assert!(
@@ -278,7 +278,7 @@ fn more_samples_than_memory_holds_are_refused_before_the_run() {
 }
 
 #[test]
-fn a_program_that_starts_itself_is_refused_with_the_way() {
+fn recursive_program_is_refused() {
     let steps = "steps = [{ compute = \"1 h\" }]";
     let more = "steps = [{ fork = { program = \"again\" } }]\n\n[programs.again]\n\
                 steps = [{ repeat = { times = 2, steps = [{ parallel = { jobs = 2, at-most = 1, program = \"forever\" } }] } }]";
@@ -304,7 +304,7 @@ fn swap_of_less_than_a_page_is_no_swap() {
 }
 
 #[test]
-fn what_is_on_no_device_begins_nowhere_on_it() {
+fn offset_needs_a_device() {
     for (kind, name) in [("kind = \"tmpfs\"", "tmp"), ("image-in = \"tmp\"", "image")] {
         let (message, line, help) = told(kind, &format!("{kind}\nat = \"3 MiB\""));
         assert_eq!(message, format!("file system `{name}` is on no device"));
@@ -314,7 +314,7 @@ fn what_is_on_no_device_begins_nowhere_on_it() {
 }
 
 #[test]
-fn a_name_that_means_nothing_is_underlined_where_it_stands() {
+fn unknown_name_is_underlined() {
     let underlined = |text: &str| {
         let e = mistake(text);
         let p = e.place.unwrap_or_else(|| panic!("{}", e.message));
@@ -333,13 +333,13 @@ fn a_name_that_means_nothing_is_underlined_where_it_stands() {
     let once = "{ exec = \"cc\" }, { repeat = { times = 2, steps = [{ walk = \"srcs\" }] } }";
     let image = "\n[images.cc]\non = \"scratch\"\ntext = \"1 MiB\"\n";
     assert_eq!(underlined(&(with(once) + image)), "\"srcs\"");
-    // Which of two is meant is not known, so it is the whole step.
+    // The name is there twice, so the whole step is marked.
     let twice = "{ create = { tree = \"x\", name = \"x\", size = \"1 KiB\" } }";
     assert_eq!(underlined(&with(twice)), twice);
 }
 
 #[test]
-fn what_does_not_fit_is_told_where_it_stands() {
+fn oversized_file_is_reported_at_its_place() {
     use crate::Calibration;
     let text = desk_alone();
     // Also where the number of its pages has more than 32 bits.
@@ -360,7 +360,7 @@ fn what_does_not_fit_is_told_where_it_stands() {
 }
 
 #[test]
-fn nothing_is_in_memory_before_the_run() {
+fn initial_files_need_a_disk() {
     let text = desk_alone();
     let e = mistake(&format!(
         "{text}\n[files.early]\non = \"tmp\"\nsize = \"4 KiB\"\n"
@@ -373,7 +373,7 @@ fn nothing_is_in_memory_before_the_run() {
 }
 
 #[test]
-fn steps_that_no_machine_does_are_mistakes() {
+fn impossible_steps_are_mistakes() {
     let text = desk_alone();
     for (step, message) in [
         (

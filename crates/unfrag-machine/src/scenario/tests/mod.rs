@@ -1,15 +1,15 @@
-//! Scenario files: what they say, what is wrong with them, what comes of them.
+//! Scenario files: contents, mistakes, runs.
 
 mod docs;
+mod inheritance;
 mod kernel_table;
-mod like;
 mod mistakes;
 mod runs;
 
 use super::{Kernel, Scenario, ScenarioError};
 use crate::Calibration;
 use crate::block::{CongestionWake, DeviceId, Fault, SECTOR};
-use crate::engine::{Fair, MS, SEC, Turns, US};
+use crate::engine::{Fair, MS, Policy, SEC, US};
 use crate::kmem::caches::Word;
 
 const SMALL: &str = include_str!("small.toml");
@@ -29,21 +29,21 @@ fn kernel(name: &str) -> Kernel {
     Kernel::preset(name).unwrap()
 }
 
-/// What is wrong with a file.
+/// The error of a file.
 fn mistake(text: &str) -> ScenarioError {
     let e = Scenario::parse("s.toml", text).err();
     e.unwrap_or_else(|| panic!("nothing wrong with\n{text}"))
 }
 
 #[test]
-fn a_machine_is_what_the_file_says_and_standard_otherwise() {
+fn machine_has_given_and_default_values() {
     let s = small();
     let c = s
         .machine(None)
         .unwrap()
         .config(&kernel("2.6.31"), &Calibration::standard(), 7);
     assert_eq!((c.seed, c.cpus, c.hz), (7, 2, 250));
-    assert_eq!(c.sched.turns, Turns::Fair(Fair::rounds(MS)));
+    assert_eq!(c.sched.policy, Policy::Fair(Fair::rounds(MS)));
     assert_eq!(c.sched.irq_cpu, 1);
     assert_eq!((c.costs.crypt_page, c.costs.interrupt), (20 * US, US));
     let standard = Calibration::standard();
@@ -87,7 +87,7 @@ fn a_machine_is_what_the_file_says_and_standard_otherwise() {
 }
 
 #[test]
-fn the_encrypting_layers_second_thread_is_the_kernels_unless_the_file_says_otherwise() {
+fn io_thread_defaults_to_the_kernels() {
     let io = |text: &str, name| {
         let s: Scenario = Scenario::parse("s.toml", text).unwrap();
         let c = s

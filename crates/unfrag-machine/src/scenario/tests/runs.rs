@@ -1,4 +1,4 @@
-//! What comes of a run.
+//! Runs and their outcomes.
 
 use super::super::{Outcome, Progress, Scenario};
 use super::{SMALL, desk_alone, kernel, small};
@@ -12,7 +12,7 @@ fn run(s: &Scenario, machine: Option<&str>, seed: u64) -> Outcome {
 }
 
 #[test]
-fn a_run_ends_with_the_last_task_that_is_awaited() {
+fn run_ends_with_the_last_foreground_task() {
     let o = run(&small(), None, 1);
     assert_eq!(
         (o.ended, o.scenario.as_str(), o.kernel.as_str()),
@@ -54,7 +54,7 @@ fn a_run_ends_with_the_last_task_that_is_awaited() {
 }
 
 #[test]
-fn samples_are_equally_far_apart_and_what_they_count_adds_up() {
+fn samples_are_equidistant_and_add_up() {
     let s = small();
     let o = run(&s, Some("old"), 1);
     let times: Vec<_> = o.samples.iter().map(|s| s.at_ns).collect();
@@ -93,7 +93,7 @@ fn samples_are_equally_far_apart_and_what_they_count_adds_up() {
 }
 
 #[test]
-fn a_run_is_a_function_of_its_inputs_and_its_outcome_is_json() {
+fn outcome_is_reproducible_and_json() {
     let s = small();
     let one = run(&s, None, 1);
     assert_eq!(one, run(&s, None, 1));
@@ -105,7 +105,7 @@ fn a_run_is_a_function_of_its_inputs_and_its_outcome_is_json() {
 }
 
 #[test]
-fn a_run_ends_at_its_limit_and_tells_how_far_it_is() {
+fn run_ends_at_its_limit_with_progress() {
     let short = SMALL.replace("limit = \"10 s\"", "limit = \"250 ms\"");
     let s: Scenario = Scenario::parse("s.toml", &short).unwrap();
     let machine = s.machine(None).unwrap();
@@ -124,7 +124,7 @@ fn a_run_ends_at_its_limit_and_tells_how_far_it_is() {
 }
 
 #[test]
-fn a_program_can_write_the_file_that_a_file_system_is_in() {
+fn program_can_write_a_backing_file() {
     let pages = |written: &str| {
         let step = format!("{{ write = {{ file = \"image\", size = \"{written}\" }} }}, ");
         let text = desk_alone().replace("steps = [{ sleep", &format!("steps = [{step}{{ sleep"));

@@ -1,0 +1,5 @@
+//! Receiving from the network.
+
+mod receive;
+#[cfg(test)]
+mod tests;
