@@ -71,7 +71,7 @@ impl Profiles for Catalog {
             Some(program) => profile.program(program).ok_or_else(|| {
                 let names: Vec<_> = profile.program.iter().map(|p| p.name.as_str()).collect();
                 let help = match names.as_slice() {
-                    [] => "it was recorded without --processes: leave `program` out".to_owned(),
+                    [] => "it was recorded without its processes: leave `program` out".to_owned(),
                     names => format!("there are: {}", names.join(", ")),
                 };
                 let message = format!("profile `{name}` has no program `{program}`");
