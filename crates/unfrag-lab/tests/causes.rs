@@ -1,4 +1,4 @@
-//! From small traces to causes, rule by rule. `spec: linux-6.1 7.6, 10`
+//! From small traces to causes, rule by rule. `spec: 7.6, 10`
 
 mod recording_support;
 
@@ -179,7 +179,7 @@ fn rule_1_an_unused_target_was_free_at_the_start() {
     assert_eq!((c.first[100], c.first[900]), (FIRST_FREE, FIRST_ALLOC));
 }
 
-/// `spec: linux-6.1 7.6`: 6.18 emits the event though the page goes back to the private list.
+/// `spec: 7.6`: 6.18 emits the event though the page goes back to the private list.
 #[test]
 fn rule_1_newer_kernels_show_returned_targets() {
     let mut m = Maker::default();
@@ -452,7 +452,7 @@ fn end_of_run(c: &Causes) -> u64 {
     end.expect("the run ends").time
 }
 
-/// `spec: linux-6.1 10`: the later of kswapd's last page event and its sleep less 102 ms.
+/// `spec: 10`: the later of kswapd's last page event and its sleep less 102 ms.
 #[test]
 fn a_run_of_kswapd_ends_102_ms_before_it_sleeps() {
     let mut m = Maker::default();
@@ -498,7 +498,7 @@ fn a_wakeup_ends_the_run_at_its_last_page() {
     assert_eq!(end_of_run(&with_used(&m, &[])), freed);
 }
 
-/// `spec: linux-6.1 10`: the raw number is 2^64 - 1; only text shows 0.
+/// `spec: 10`: the raw number is 2^64 - 1; only text shows 0.
 #[test]
 fn a_failed_allocation_has_no_frame_whether_raw_or_from_text() {
     let mut m = Maker::default();

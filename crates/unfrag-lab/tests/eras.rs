@@ -1,4 +1,4 @@
-//! What numbers mean, by the kernel that wrote them. `spec: linux-mm 2.5, 2.6, 7.6, 7.7`
+//! What numbers mean, by the kernel that wrote them. `spec: 2.5, 2.6, 7.6, 7.7`
 
 use unfrag::{Gfp, MigrateType, preset};
 use unfrag_lab::era::Era;

@@ -1,4 +1,4 @@
-//! The scenarios of the experiments: each runs, and everywhere the same. `spec: linux-mm 8`
+//! The scenarios of the experiments: each runs, and everywhere the same. `spec: 8`
 
 use sha2::{Digest, Sha256};
 use unfrag_lab::experiment::scenario::RunResult;
@@ -87,7 +87,7 @@ fn each_scenario_documents_its_parameters() {
     }
 }
 
-/// `spec: linux-mm 8.3`
+/// `spec: 8.3`
 #[test]
 fn atomic_finishes_on_each_kernel() {
     for kernel in Name::Atomic.kernels() {

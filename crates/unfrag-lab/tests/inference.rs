@@ -1,4 +1,4 @@
-//! Allocations without an event, inferred under the recorded kernel's rules. `spec: linux-6.1 10`
+//! Allocations without an event, inferred under the recorded kernel's rules. `spec: 10`
 
 mod recording_support;
 

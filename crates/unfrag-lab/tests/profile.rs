@@ -1,4 +1,4 @@
-//! Profiles of small recordings made by hand, and the profiles that ship. `spec: linux-mm 7.6, 8.6`
+//! Profiles of small recordings made by hand, and the profiles that ship. `spec: 7.6, 8.6`
 
 mod recording_support;
 

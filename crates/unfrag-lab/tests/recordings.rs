@@ -1,7 +1,7 @@
 //! Real kernels replayed, and measured against what they did themselves.
 //!
 //! The sample that ships is always replayed, the full recordings where `UNFRAG_DATA` names their
-//! directory. Thresholds are those that hold today. `spec: linux-6.1 10`
+//! directory. Thresholds are those that hold today. `spec: 10`
 
 mod recording_support;
 
@@ -133,7 +133,7 @@ fn assert_same_lists(sim: &Sim, lists: &FreeLists) -> [usize; 2] {
     compared
 }
 
-/// `spec: linux-6.1 10`: 333,903 of 333,903; lists identical in list order.
+/// `spec: 10`: 333,903 of 333,903; lists identical in list order.
 #[test]
 fn huge_p20_reaches_the_kernels_own_lists_at_fragmented() {
     let Some(rec) = huge_p20() else { return };
@@ -157,7 +157,7 @@ fn is_kswapd_begin(op: &Op) -> bool {
 /// Up to the first wake of kswapd.
 const ALLOCATIONS: u64 = 219_347;
 
-/// `spec: linux-6.1 10`: to the first kswapd run, 8 fallbacks among them.
+/// `spec: 10`: to the first kswapd run, 8 fallbacks among them.
 #[test]
 fn pressure_stays_on_the_kernels_own_frames_until_kswapd_runs() {
     let Some(rec) = pressure() else { return };
@@ -249,7 +249,7 @@ const PGSTEAL_KSWAPD: u64 = 164_424;
 const PAGEOUTRUN: u64 = 46;
 const ALLOCSTALL: u64 = 11;
 
-/// `spec: linux-mm 4.8`
+/// `spec: 4.8`
 #[test]
 fn modelled_reclaim_takes_what_the_kernel_took() {
     let Some(rec) = pressure() else { return };
@@ -319,7 +319,7 @@ fn compaction_as_given_leaves_free_memory_as_the_kernel_did() {
     }
 }
 
-/// `spec: linux-6.1 10`: from counts frames cannot be predicted, only amounts.
+/// `spec: 10`: from counts frames cannot be predicted, only amounts.
 #[test]
 fn an_exact_start_is_closer_than_one_from_counts() {
     let Some(rec) = huge_p20() else { return };
@@ -371,7 +371,7 @@ fn observing_the_sample_finds_every_event_explained() {
     assert_eq!(class(&o, HUGE), (202, 202));
 }
 
-/// `spec: linux-6.1 7.6`: success is a free of the old frame, between isolation and the event that
+/// `spec: 7.6`: success is a free of the old frame, between isolation and the event that
 /// counts the migrated.
 #[test]
 fn observing_direct_compaction_finds_every_page_that_the_kernel_migrated() {

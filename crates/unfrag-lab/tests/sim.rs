@@ -256,7 +256,7 @@ fn compacted<'m>(start: &Start, memory: &'m mut [u64], gfp: Gfp, order: u8) -> S
     s
 }
 
-/// `spec: linux-mm 5.1`
+/// `spec: 5.1`
 #[test]
 fn compaction_moves_pages_to_the_top_of_the_zone() {
     let start = empty();
@@ -278,7 +278,7 @@ fn compaction_moves_pages_to_the_top_of_the_zone() {
     assert_eq!(s.tally.small_instead, 0);
 }
 
-/// `spec: linux-6.1 3`
+/// `spec: 3`
 #[test]
 fn pages_moved_ahead_of_demand_stay_on_the_pcp_list() {
     for (order, waits) in [(0, true), (9, false)] {
@@ -303,7 +303,7 @@ fn unmovable_pages_stay_and_are_counted() {
     assert_eq!(unused(&s), ALL / 2);
 }
 
-/// `spec: linux-6.1 10`: four pages in bulk, freed one by one.
+/// `spec: 10`: four pages in bulk, freed one by one.
 #[test]
 fn a_kernel_stack_is_four_pages() {
     let start = empty();

@@ -1,4 +1,4 @@
-//! Starts that nobody recorded exactly: from counts, and from page flags. `spec: linux-6.1 9`
+//! Starts that nobody recorded exactly: from counts, and from page flags. `spec: 9`
 
 mod recording_support;
 
@@ -167,7 +167,7 @@ const fn movable(order: usize) -> usize {
     3 * order + MigrateType::Movable as usize
 }
 
-/// `spec: linux-mm 3.2; linux-6.1 7.6`
+/// `spec: 3.2, 7.6`
 #[test]
 fn list_events_put_each_page_on_its_pcp_list() {
     let [taken, last, first, drained] = [16, 20, 24, 28].map(|p| START + p);
@@ -209,7 +209,7 @@ fn list_events_put_each_page_on_its_pcp_list() {
     assert_eq!(start.frames[kernels], Frame::Pinned);
 }
 
-/// `spec: linux-mm 3.2`: a list is refilled when it is empty.
+/// `spec: 3.2`: a list is refilled when it is empty.
 #[test]
 fn a_refilled_list_had_no_other_pages() {
     let flag = |p: usize| if p == START + 16 { 0 } else { LRU };
@@ -228,7 +228,7 @@ fn a_refilled_list_had_no_other_pages() {
     assert_eq!(lists, [MigrateType::Reclaimable as usize]);
 }
 
-/// `spec: linux-mm 2.6`: the type of a list is that of its blocks.
+/// `spec: 2.6`: the type of a list is that of its blocks.
 #[test]
 fn a_drained_page_shows_the_type_of_its_pageblock() {
     let words = vec![LRU; START + PAGES];

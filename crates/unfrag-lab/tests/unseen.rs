@@ -1,4 +1,4 @@
-//! Allocations without an event are found by the counter of vmstat. `spec: linux-6.1 7.6`
+//! Allocations without an event are found by the counter of vmstat. `spec: 7.6`
 
 mod recording_support;
 

@@ -1,5 +1,5 @@
 //! The report that a kernel logs when an allocation fails: its first line, and the state of memory.
-//! `spec: linux-mm 4.3 (9), 7.7`
+//! `spec: 4.3 (9), 7.7`
 //!
 //! The first line is the kernel's own, in the wording of its version. The state of memory is what decides
 //! about an allocation, in kB: free memory, watermarks and LRU lists of each zone (of each node, where the
@@ -215,7 +215,7 @@ fn free_blocks(out: &mut String, era: Era, z: &Zone) {
 mod tests {
     use super::*;
 
-    /// `spec: linux-mm 4.3`
+    /// `spec: 4.3`
     #[test]
     fn mode_0x8020_is_an_atomic_zeroed_request() {
         let old = |gfp| mode(Era::V2_6_32, gfp);
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(old(Gfp::KERNEL | Gfp::RETRY_MAYFAIL), 0x4d0);
     }
 
-    /// `spec: linux-mm 7.7`
+    /// `spec: 7.7`
     #[test]
     fn a_mode_has_the_bits_of_its_kernel() {
         let atomic = Gfp::ATOMIC_MASK | Gfp::COMP;
@@ -279,7 +279,7 @@ mod tests {
         report(Wording::of(kernel), &failure)
     }
 
-    /// `spec: linux-mm 4.3`
+    /// `spec: 4.3`
     #[test]
     fn report_of_2_6_32() {
         assert_eq!(
@@ -294,7 +294,7 @@ Node 0 Normal: 3*4kB 0*8kB 1*16kB 0*32kB 0*64kB 0*128kB 0*256kB 0*512kB 0*1024kB
         assert!(text("2.6.32", None).starts_with("swapper: page"));
     }
 
-    /// `spec: linux-mm 4.1`
+    /// `spec: 4.1`
     #[test]
     fn older_kernels_have_two_lists_a_zone() {
         for kernel in ["2.6.14", "v19"] {

@@ -19,7 +19,7 @@ macro_rules! fixture {
     };
 }
 
-/// `spec: linux-mm 7.1, 7.2, 7.3, 7.4, 7.5`
+/// `spec: 7.1, 7.2, 7.3, 7.4, 7.5`
 #[test]
 fn files_of_6_1_are_written_as_they_were_read() {
     assert_echoed("buddyinfo", fixture!("procfs/buddyinfo"));
@@ -33,7 +33,7 @@ fn files_of_6_1_are_written_as_they_were_read() {
     assert_echoed("freelists", fixture!("procfs/freelists"));
 }
 
-/// `spec: linux-mm 7.1, 7.2, 7.3, 7.4, 7.5`
+/// `spec: 7.1, 7.2, 7.3, 7.4, 7.5`
 #[test]
 fn files_of_2_6_32_are_written_as_they_were_read() {
     assert_echoed("buddyinfo", fixture!("linux-2.6.32/buddyinfo"));
@@ -44,7 +44,7 @@ fn files_of_2_6_32_are_written_as_they_were_read() {
     assert_echoed("extfrag_index", fixture!("linux-2.6.32/extfrag_index"));
 }
 
-/// `spec: linux-mm 7.1, 7.2, 7.5`
+/// `spec: 7.1, 7.2, 7.5`
 #[test]
 fn files_of_6_18_are_written_as_they_were_read() {
     assert_echoed("pagetypeinfo", fixture!("linux-6.18/pagetypeinfo"));
@@ -52,7 +52,7 @@ fn files_of_6_18_are_written_as_they_were_read() {
     assert_echoed("extfrag_index", fixture!("linux-6.18/extfrag_index"));
 }
 
-/// `spec: linux-mm 7.1`
+/// `spec: 7.1`
 #[test]
 fn migratetypes_are_found_by_name() {
     let old = PageTypeInfo::parse(fixture!("linux-2.6.32/pagetypeinfo").as_bytes()).unwrap();
@@ -64,7 +64,7 @@ fn migratetypes_are_found_by_name() {
     assert_eq!(old.row(0, "DMA", "Movable").unwrap().counts[4].blocks, 3);
 }
 
-/// `spec: linux-mm 7.1`
+/// `spec: 7.1`
 #[test]
 fn a_capped_count_stays_capped() {
     let info = PageTypeInfo::parse(fixture!("linux-6.18/pagetypeinfo").as_bytes()).unwrap();
@@ -79,7 +79,7 @@ fn a_capped_count_stays_capped() {
     );
 }
 
-/// `spec: linux-mm 7.2`
+/// `spec: 7.2`
 #[test]
 fn zoneinfo_has_watermarks_counters_and_per_cpu_lists() {
     let info = ZoneInfo::parse(fixture!("procfs/zoneinfo").as_bytes()).unwrap();
@@ -102,7 +102,7 @@ fn zoneinfo_has_watermarks_counters_and_per_cpu_lists() {
     assert_eq!(counters.get("a_counter_of_tomorrow"), Some(u64::MAX));
 }
 
-/// `spec: linux-mm 7.5`
+/// `spec: 7.5`
 #[test]
 fn negative_indexes_are_written_as_they_were_read() {
     let index = ExtfragIndex::parse(fixture!("linux-6.18/extfrag_index").as_bytes()).unwrap();
@@ -111,7 +111,7 @@ fn negative_indexes_are_written_as_they_were_read() {
     assert!(!old.padded);
 }
 
-/// `spec: linux-mm 7.4`
+/// `spec: 7.4`
 #[test]
 fn a_name_of_a_slab_cache_may_hold_spaces() {
     let info = SlabInfo::parse(fixture!("linux-2.6.32/slabinfo").as_bytes()).unwrap();
@@ -122,7 +122,7 @@ fn a_name_of_a_slab_cache_may_hold_spaces() {
     );
 }
 
-/// `spec: linux-mm 7.1`
+/// `spec: 7.1`
 #[test]
 fn a_models_state_is_written_as_a_kernel_writes_it() {
     let zone = |zone: &str, free: &[u64]| buddyinfo::Row {

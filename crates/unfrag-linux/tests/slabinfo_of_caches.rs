@@ -52,7 +52,7 @@ fn infos(design: Design) -> Vec<CacheInfo> {
     all
 }
 
-/// `spec: linux-mm 7.4`
+/// `spec: 7.4`
 #[test]
 fn slabinfo_of_caches_is_read_as_it_was_written() {
     for design in Design::ALL {
@@ -77,7 +77,7 @@ fn slabinfo_of_caches_is_read_as_it_was_written() {
     }
 }
 
-/// `spec: linux-mm 6.4`
+/// `spec: 6.4`
 #[test]
 fn slabinfo_ad_sorts_by_activity() {
     let infos = infos(Design::Slub);
@@ -113,7 +113,7 @@ fn lacks() -> Option<&'static str> {
     }
 }
 
-/// `spec: linux-mm 7.4`
+/// `spec: 7.4`
 #[test]
 fn slabtop_reads_slabinfo_of_caches() {
     if let Some(why) = lacks() {

@@ -193,7 +193,7 @@ fn unreadable_sources_are_named_with_a_way_out() {
     assert!(e.contains("1/uptime") && e.contains("byte 0"), "{e}");
 }
 
-/// `spec: linux-mm 7.1, 7.2, 7.3, 7.4, 7.5`
+/// `spec: 7.1, 7.2, 7.3, 7.4, 7.5`
 #[test]
 fn recorded_snapshots_are_written_as_they_were_read() {
     let Some(data) = common::recorded_data() else {

@@ -262,7 +262,7 @@ fn every_form_of_text_of_a_6_18_kernel_is_read() {
     assert_eq!(lost, [(1, 0, Some(411)), (0, 10, Some(819))]);
 }
 
-/// `spec: linux-mm 7.6`
+/// `spec: 7.6`
 #[test]
 fn text_of_old_kernels_has_their_event_names_and_gfp_bits() {
     let text = b"  gnome-terminal-1567  [000]  4415.246466: mm_page_free_direct: page=ffffea0003db9f40 pfn=1155800 order=0\n\

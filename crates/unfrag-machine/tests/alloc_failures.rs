@@ -1,4 +1,4 @@
-//! Reports of failed allocations. `spec: linux-mm 4.3 (9), 8.3`
+//! Reports of failed allocations. `spec: 4.3 (9), 8.3`
 
 mod support;
 
@@ -73,7 +73,7 @@ fn the_first_ten_are_kept_and_all_are_counted() {
 }
 
 #[test]
-// spec: linux-mm 6.2
+// `spec: 6.2`
 fn slab_failure_is_reported_for_the_least_order_only() {
     let o = run(&greedy("atomic"), "2.6.31");
     let all = &o.alloc_failures;
@@ -86,7 +86,7 @@ fn slab_failure_is_reported_for_the_least_order_only() {
 }
 
 #[test]
-// spec: linux-mm 4.3
+// `spec: 4.3`
 fn oom_victim_is_reported_without_reserves() {
     let o = run(&greedy("kernel"), "2.6.31");
     let all = &o.alloc_failures;

@@ -1,6 +1,6 @@
 //! SLAB: arrays of pointers to free objects, one a CPU, one shared by the CPUs of a node, and for
 //! each remote node one of objects to be sent there; behind them each node's lists of partial, full
-//! and free slabs. `spec: linux-mm 6.1`
+//! and free slabs. `spec: 6.1`
 //!
 //! Invariant: an object in an array counts as in use by its slab. A slab is on the list of its node
 //! that its word says: free (none out), full (all out) or partial; its node's lock guards both.
@@ -155,7 +155,7 @@ fn take_from_slabs(work: &Work, lists: &mut NodeLists) -> Option<*mut u8> {
     )
 }
 
-/// Free objects that a node keeps in slabs. `spec: linux-mm 6.1`
+/// Free objects that a node keeps in slabs. `spec: 6.1`
 fn free_limit(work: &Work) -> u64 {
     (1 + u64::from(work.set.cpus)) * u64::from(work.cache.arrays.batch)
         + u64::from(work.cache.objects)

@@ -1,4 +1,4 @@
-//! SLAB's arrays of free objects, in the bootstrap cache. `spec: linux-mm 6.1`
+//! SLAB's arrays of free objects, in the bootstrap cache. `spec: 6.1`
 //!
 //! Invariant: the entries below `avail` are objects, the coldest first. An [`Array`] is the only access to its
 //! array at that time.

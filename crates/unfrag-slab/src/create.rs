@@ -8,7 +8,7 @@ use crate::system::Slabs;
 
 impl<'p> Slabs<'p> {
     /// Makes a cache, or with SLUB takes one with which it can share slabs: of the same properties,
-    /// without constructor and checks, and larger by less than a word. `spec: linux-mm 6.2`
+    /// without constructor and checks, and larger by less than a word. `spec: 6.2`
     ///
     /// # Errors
     /// [`CreateError`], if the options are invalid or there is no memory.

@@ -1,4 +1,4 @@
-//! Red zones, poison, and the state word of checked caches. `spec: linux-mm 6.1, 6.2`
+//! Red zones, poison, and the state word of checked caches. `spec: 6.1, 6.2`
 //!
 //! A checked cache hides the CPU's chain, so that every allocation and free takes the slow path and is checked
 //! here. The designs contain no checks.

@@ -1,4 +1,4 @@
-//! The schedule of the periodic work of caches. `spec: linux-mm 6.1, 6.3`
+//! The schedule of the periodic work of caches. `spec: 6.1, 6.3`
 
 /// Time between two rounds of SLAB's reaper on a CPU, in nanoseconds.
 pub const REAP_CPU: u64 = 2_000_000_000;
@@ -42,7 +42,7 @@ impl Due {
 mod tests {
     use super::*;
 
-    /// `spec: linux-mm 6.1, 6.3`
+    /// `spec: 6.1, 6.3`
     #[test]
     fn periods_of_the_reaper_and_the_trim() {
         let s = 1_000_000_000;

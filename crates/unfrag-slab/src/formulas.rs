@@ -1,5 +1,5 @@
 //! The arithmetic of slabs: orders, objects a slab, limits of lists. Pure functions, each with the
-//! specification's vectors as tests. `spec: linux-mm 6.1-6.3`
+//! specification's vectors as tests. `spec: 6.1-6.3`
 
 use crate::rules::{Design, OrderSearch, SlqbRules, SlubRules};
 use unfrag::frame::MAX_ORDER;
@@ -37,13 +37,13 @@ pub const fn bytes(order: u8) -> u32 {
     PAGE << order
 }
 
-/// Objects that SLUB wants in a slab for so many CPUs, unless the rules say. `spec: linux-mm 6.2`
+/// Objects that SLUB wants in a slab for so many CPUs, unless the rules say. `spec: 6.2`
 pub const fn slub_min_objects(cpus: u32) -> u32 {
     4 * (fls(cpus as u64) + 1)
 }
 
 /// Order of SLUB's slabs for objects of `size` bytes; `None` if even the largest block is too small.
-/// `spec: linux-mm 6.2`
+/// `spec: 6.2`
 pub fn slub_order(size: u32, cpus: u32, rules: &SlubRules) -> Option<u8> {
     let mut m = match rules.min_objects {
         0 => slub_min_objects(cpus),
@@ -91,7 +91,7 @@ fn fitting(size: u32, m: u32, fraction: u32, min_order: u8, max_order: u8) -> Op
 }
 
 /// Empty slabs that a node of SLUB keeps, for objects of `size` bytes; `of_half`: by half of the
-/// logarithm, as 6.x does. `spec: linux-mm 6.2`
+/// logarithm, as 6.x does. `spec: 6.2`
 pub const fn slub_min_partial(size: u32, of_half: bool) -> u32 {
     let log = fls(size as u64) - 1;
     let n = if of_half { log / 2 } else { log };
@@ -104,7 +104,7 @@ pub const fn slub_min_partial(size: u32, of_half: bool) -> u32 {
     }
 }
 
-/// Free objects of `size` bytes that a CPU of SLUB may keep in partial slabs. `spec: linux-mm 6.2`
+/// Free objects of `size` bytes that a CPU of SLUB may keep in partial slabs. `spec: 6.2`
 pub const fn slub_cpu_partial_objects(size: u32) -> u32 {
     match size {
         4096.. => 6,
@@ -114,12 +114,12 @@ pub const fn slub_cpu_partial_objects(size: u32) -> u32 {
     }
 }
 
-/// Slabs that a CPU of SLUB may keep, each taken for half full. `spec: linux-mm 6.2`
+/// Slabs that a CPU of SLUB may keep, each taken for half full. `spec: 6.2`
 pub const fn slub_cpu_partial_slabs(size: u32, objects_per_slab: u32) -> u32 {
     (slub_cpu_partial_objects(size) * 2).div_ceil(objects_per_slab)
 }
 
-/// Limits of SLAB's arrays, in objects. `spec: linux-mm 6.1`
+/// Limits of SLAB's arrays, in objects. `spec: 6.1`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrayLimits {
     /// Most objects of a CPU's array.
@@ -158,7 +158,7 @@ pub struct SlabFit {
     pub left_over: u32,
 }
 
-/// SLAB's fit into a block. `spec: linux-mm 6.1`
+/// SLAB's fit into a block. `spec: 6.1`
 pub fn slab_fit(size: u32, align: u32, order: u8, off_slab: bool) -> SlabFit {
     let total = bytes(order);
     if off_slab {
@@ -183,7 +183,7 @@ pub fn slab_fit(size: u32, align: u32, order: u8, off_slab: bool) -> SlabFit {
 }
 
 /// Order of SLAB's slabs. `reclaimable`: a shrinker gives the objects back; `large_memory`: the
-/// machine has more than 32 MiB. `spec: linux-mm 6.1`
+/// machine has more than 32 MiB. `spec: 6.1`
 pub fn slab_order(size: u32, align: u32, reclaimable: bool, large_memory: bool) -> Option<u8> {
     let break_order = u8::from(large_memory);
     let fits = (0..=MAX_ORDER).map(|o| (o, slab_fit(size, align, o, size >= OFF_SLAB)));
@@ -194,7 +194,7 @@ pub fn slab_order(size: u32, align: u32, reclaimable: bool, large_memory: bool) 
     fits.find(stops).map(|(o, _)| o)
 }
 
-/// Bounds of SLQB's lists, in objects. `spec: linux-mm 6.3`
+/// Bounds of SLQB's lists, in objects. `spec: 6.3`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlqbLimits {
     /// Objects moved at a time.
@@ -213,7 +213,7 @@ pub fn slqb_limits(size: u32) -> SlqbLimits {
     }
 }
 
-/// Order of SLQB's slabs. `spec: linux-mm 6.3`
+/// Order of SLQB's slabs. `spec: 6.3`
 pub fn slqb_order(size: u32, rules: &SlqbRules) -> Option<u8> {
     let low = (0..=rules.max_order.min(MAX_ORDER)).find(|&o| {
         let b = bytes(o);
@@ -263,7 +263,7 @@ mod tests {
         }
     }
 
-    /// `spec: linux-mm 6.2`
+    /// `spec: 6.2`
     #[test]
     fn slub_wants_twenty_objects_on_eight_cpus() {
         assert_eq!(slub_min_objects(1), 8);
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(slub_min_objects(8), 20);
     }
 
-    /// `spec: linux-mm 6.2, 6.4`
+    /// `spec: 6.2, 6.4`
     #[test]
     fn slub_orders_of_source_s2() {
         for search in ALL {
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// `spec: linux-mm 8.5`
+    /// `spec: 8.5`
     #[test]
     fn slub_max_order_moves_the_order_of_names_cache() {
         for search in ALL {
@@ -336,7 +336,7 @@ mod tests {
         assert!(bytes(order) / 8 <= MAX_OBJECTS, "order {order}");
     }
 
-    /// `spec: linux-mm 6.2`
+    /// `spec: 6.2`
     #[test]
     fn partial_limits_of_slub() {
         let old = |size| slub_min_partial(size, false);
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(slub_cpu_partial_slabs(4096, 8), 2);
     }
 
-    /// `spec: linux-mm 6.1`
+    /// `spec: 6.1`
     #[test]
     fn array_limits_by_size() {
         let limit = |size| array_limits(size, 8).limit;
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(all(64, 1), (120, 60, 0), "nor on one CPU");
     }
 
-    /// `spec: linux-mm 6.1`
+    /// `spec: 6.1`
     #[test]
     fn slab_orders_and_fits() {
         let order = |size| slab_order(size, 8, false, true);
@@ -407,7 +407,7 @@ mod tests {
         }
     }
 
-    /// `spec: linux-mm 6.3`
+    /// `spec: 6.3`
     #[test]
     fn watermarks_of_slqb() {
         let all = |size| {
@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(all(1 << 20), (1, 4));
     }
 
-    /// `spec: linux-mm 6.3`
+    /// `spec: 6.3`
     #[test]
     fn orders_of_slqb() {
         let order = |size| slqb_order(size, &SlqbRules::POSTED);

@@ -30,7 +30,7 @@ fn page_flags(cache: &CacheRecord, gfp: Gfp) -> Gfp {
     gfp
 }
 
-/// How SLUB asks for more than the least order; `None` if it does not. `spec: linux-mm 6.2, 6.5`
+/// How SLUB asks for more than the least order; `None` if it does not. `spec: 6.2, 6.5`
 fn first_attempt(set: &Set, rule: FirstAttempt, gfp: Gfp) -> Option<(Gfp, bool)> {
     let historic = (gfp | Gfp::NOWARN | Gfp::NORETRY) - Gfp::NOFAIL;
     let no_wait = historic - Gfp::DIRECT_RECLAIM;

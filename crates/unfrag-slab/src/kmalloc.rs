@@ -1,5 +1,5 @@
 //! kmalloc: one cache for each of a series of sizes, and whole pages above the largest.
-//! `spec: linux-mm 6.1, 6.2`
+//! `spec: 6.1, 6.2`
 //!
 //! Sizes are powers of two, with 96 and 192 between; each power of two is aligned to itself, up to a
 //! page.
@@ -338,7 +338,7 @@ impl<'s> Kmalloc<'s> {
 mod tests {
     use super::*;
 
-    /// `spec: linux-mm 6.1, 6.2`
+    /// `spec: 6.1, 6.2`
     #[test]
     fn sizes_of_kmalloc() {
         let slub = |n| kmalloc_size(Design::Slub, n);

@@ -19,7 +19,7 @@ pub struct PageRequest {
     pub gfp: Gfp,
     /// Node to take it from, or near.
     pub node: u8,
-    /// Give up after the first pass over the free lists. `spec: linux-mm 6.5 (d)`
+    /// Give up after the first pass over the free lists. `spec: 6.5 (d)`
     pub first_pass_only: bool,
 }
 
@@ -90,7 +90,7 @@ pub unsafe trait Pages: Sync {
         let _ = pfn;
         0
     }
-    /// Free pages, and pages that exist without those kept for huge pages. `spec: linux-mm 6.5 (a)`
+    /// Free pages, and pages that exist without those kept for huge pages. `spec: 6.5 (a)`
     fn free_and_total(&self) -> (u64, u64) {
         (0, 0)
     }

@@ -1,4 +1,4 @@
-//! A CPU's periodic work: SLAB's reaper, SLQB's trim. `spec: linux-mm 6.1, 6.3`
+//! A CPU's periodic work: SLAB's reaper, SLQB's trim. `spec: 6.1, 6.3`
 
 use crate::cpu::Cpu;
 use crate::due::Due;

@@ -1,5 +1,5 @@
 //! SLQB's queue of objects that other CPUs freed: they splice whole lists onto it, its CPU takes
-//! everything at once. `spec: linux-mm 6.3`
+//! everything at once. `spec: 6.3`
 //!
 //! Head and count share one word, so the count is exact. Single objects are never taken, so an old value that
 //! comes back (ABA) is harmless. Checked under loom by the tests below.

@@ -1,15 +1,15 @@
 //! Rules of an era, and settings of the administrator: design, orders, first attempt.
 //!
-//! Invariant: a rule is a value; each is looked at in one place. `spec: linux-mm 6.1-6.5`
+//! Invariant: a rule is a value; each is looked at in one place. `spec: 6.1-6.5`
 
 /// The three designs. The enum is exhaustive, so that each match covers all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Design {
-    /// Arrays of free objects, per CPU, shared, and for each remote node. `spec: linux-mm 6.1`
+    /// Arrays of free objects, per CPU, shared, and for each remote node. `spec: 6.1`
     Slab,
-    /// Each CPU owns a slab; slabs keep their own free chain. `spec: linux-mm 6.2`
+    /// Each CPU owns a slab; slabs keep their own free chain. `spec: 6.2`
     Slub,
-    /// Each CPU owns lists of objects and slabs; remote frees queue up. `spec: linux-mm 6.3`
+    /// Each CPU owns lists of objects and slabs; remote frees queue up. `spec: 6.3`
     Slqb,
 }
 
@@ -33,7 +33,7 @@ impl core::fmt::Display for Design {
     }
 }
 
-/// How SLUB looks for the order of a cache's slabs. `spec: linux-mm 6.2`
+/// How SLUB looks for the order of a cache's slabs. `spec: 6.2`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderSearch {
     /// The number of objects asked for is halved until an order fits (2.6.28).
@@ -44,7 +44,7 @@ pub enum OrderSearch {
     Ceil,
 }
 
-/// How SLUB tries for more than the least order. `spec: linux-mm 6.2, 6.5`
+/// How SLUB tries for more than the least order. `spec: 6.2, 6.5`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstAttempt {
     /// As the caller asked, without warning or retry: it may reclaim, and wakes kswapd (2.6.28).

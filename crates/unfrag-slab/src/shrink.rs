@@ -1,5 +1,5 @@
 //! Shrinkers: owners of objects that can be freed register here, and reclaim asks them to.
-//! `spec: linux-mm 4.1`
+//! `spec: 4.1`
 //!
 //! Each call adds `4 × scanned / seeks × objects / (lru_pages + 1)` to what the shrinker still has to
 //! scan, capped at twice its objects, and scans in batches of 128.
@@ -62,7 +62,7 @@ pub struct ShrinkResult {
     pub freed: u64,
 }
 
-/// Objects that a shrinker has to scan after a pass over the LRU lists. `spec: linux-mm 4.1`
+/// Objects that a shrinker has to scan after a pass over the LRU lists. `spec: 4.1`
 pub fn shrink_target(pending: u64, scanned: u64, lru_pages: u64, objects: u64, seeks: u32) -> u64 {
     let delta = 4 * scanned / u64::from(seeks.max(1));
     let delta = u128::from(delta) * u128::from(objects) / (u128::from(lru_pages) + 1);
@@ -185,7 +185,7 @@ impl Shrinkers {
 mod tests {
     use super::*;
 
-    /// `spec: linux-mm 4.1`
+    /// `spec: 4.1`
     #[test]
     fn share_of_a_shrinker() {
         // 4 × 1000 / 2 × 500 / (9999 + 1) = 100.

@@ -1,5 +1,5 @@
 //! SLQB: each CPU has a free list, slabs of its own, a list of objects that belong to one other CPU,
-//! and a queue onto which other CPUs splice such lists. `spec: linux-mm 6.3`
+//! and a queue onto which other CPUs splice such lists. `spec: 6.3`
 //!
 //! A slab belongs to the CPU that asked for it until it goes. Its word (chain and count) and its
 //! place on the CPU's list are changed under the lock of that list, which its CPU takes only when it

@@ -1,5 +1,5 @@
 //! SLUB: each CPU owns one slab, whose free objects it chains up; every slab has its own free chain
-//! besides, in its word, to which any CPU may free with one compare-and-swap. `spec: linux-mm 6.2`
+//! besides, in its word, to which any CPU may free with one compare-and-swap. `spec: 6.2`
 //!
 //! Where a slab is:
 //! - *frozen*: the CPU's slab, or one of the CPU's partial slabs; on no list of a node;

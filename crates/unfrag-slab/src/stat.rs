@@ -1,4 +1,4 @@
-//! The data behind slabinfo and `slabinfo -AD`, without their text. `spec: linux-mm 6.4, 7.4`
+//! The data behind slabinfo and `slabinfo -AD`, without their text. `spec: 6.4, 7.4`
 
 use crate::array::shared_avail;
 use crate::cache::KmemCache;

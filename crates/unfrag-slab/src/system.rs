@@ -268,7 +268,7 @@ impl<'p> Slabs<'p> {
     }
 
     /// Asks every shrinker for its share after reclaim has scanned `scanned` of `lru_pages` pages.
-    /// `spec: linux-mm 4.1`
+    /// `spec: 4.1`
     pub fn shrink_slab(&self, scanned: u64, lru_pages: u64, gfp: Gfp) -> ShrinkResult {
         self.set().shrinkers.shrink(scanned, lru_pages, gfp)
     }

@@ -155,7 +155,7 @@ impl<'m, H: Host> Manager<'m, H> {
 
     /// Frees `frames` reserved frames from `start`, as the kernel hands over its early memory:
     /// ascending, the largest aligned blocks first, each to the tail of its list.
-    /// `spec: linux-6.1 9`
+    /// `spec: 9`
     ///
     /// # Errors
     /// [`ConfigError::NotReserved`], if they are not all reserved frames of one zone; nothing has changed

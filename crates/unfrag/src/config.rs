@@ -217,7 +217,7 @@ pub fn layout(config: &Config) -> Result<Layout, ConfigError> {
 const LINUX_TYPES: u64 = 5;
 
 /// The settings as they take effect: without those that the era lacks, and with grouping off where
-/// memory has fewer pageblocks than there are types. `spec: linux-mm 1.6`
+/// memory has fewer pageblocks than there are types. `spec: 1.6`
 pub(crate) fn effective(config: &Config) -> Sysctl {
     let pageblocks = config.rules.pageblocks();
     let managed: u64 = config.zones.iter().map(|z| z.managed).sum();

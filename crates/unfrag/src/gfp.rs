@@ -1,7 +1,7 @@
 //! Flags of a request ([`Gfp`]), and the rights derived from them ([`AllocFlags`]).
 //!
 //! The bits are those of Linux 6.1; readers of other eras translate by name.
-//! `spec: linux-mm 1.4, 7.7; linux-6.1 1.4`
+//! `spec: 1.4, 7.7`
 
 use crate::frame::MigrateType;
 use bitflags::bitflags;
@@ -89,7 +89,7 @@ impl Gfp {
 }
 
 bitflags! {
-    /// How far a request may go; derived from its [`Gfp`]. `spec: linux-mm 1.4`
+    /// How far a request may go; derived from its [`Gfp`]. `spec: 1.4`
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
     pub struct AllocFlags: u32 {
         /// Mark to check against: the low mark.

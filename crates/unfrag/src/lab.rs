@@ -64,7 +64,7 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
     }
 
     /// Lowers the boost of a zone's marks by `by` pages, as kswapd does at the end of a run by the boost that it
-    /// saw at the start. `spec: linux-mm 1.3`
+    /// saw at the start. `spec: 1.3`
     pub fn lower_boost(&mut self, node: NodeId, kind: ZoneKind, by: u64) {
         for z in self.manager.zones.iter_mut() {
             if z.node == node && z.kind == kind {

@@ -26,7 +26,7 @@ pub struct Request {
     /// Context of the caller.
     pub context: Context,
     /// Only one pass over the free lists is tried: kswapd is not woken, no reserve is used.
-    /// `spec: linux-mm 6.5 (d)`
+    /// `spec: 6.5 (d)`
     pub first_pass_only: bool,
 }
 
@@ -150,7 +150,7 @@ pub(crate) struct Demand {
     pub highest: ZoneKind,
 }
 
-/// Highest zone that a request may use. `spec: linux-mm 1.6`
+/// Highest zone that a request may use. `spec: 1.6`
 #[inline]
 pub(crate) const fn highest_zone(gfp: Gfp) -> ZoneKind {
     /// By the four lowest bits: DMA, HIGHMEM, DMA32, MOVABLE.

@@ -64,7 +64,7 @@ impl<'m, H: Host> Restore<'m, H> {
     }
 
     /// Frees `frames` reserved frames from `start`, as a boot hands over its early memory: ascending, the
-    /// largest aligned blocks first, each to the tail of its list. `spec: linux-6.1 9`
+    /// largest aligned blocks first, each to the tail of its list. `spec: 9`
     ///
     /// # Errors
     /// [`ConfigError::NotReserved`], if they are not all reserved frames of one zone; nothing has changed

@@ -1,4 +1,4 @@
-//! The rights of a request in the slow path (`gfp_to_alloc_flags`). `spec: linux-mm 1.4`
+//! The rights of a request in the slow path (`gfp_to_alloc_flags`). `spec: 1.4`
 
 use crate::frame::Order;
 use crate::gfp::{AllocFlags, Gfp};

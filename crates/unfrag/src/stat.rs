@@ -72,7 +72,7 @@ fn suitable(nr_free: &[u64], order: Order) -> u64 {
 }
 
 /// Share of free memory that a request of `order` cannot use, in thousandths; 1000 if nothing is
-/// free. `spec: linux-mm 7.5`
+/// free. `spec: 7.5`
 pub fn unusable_index(nr_free: &[u64], order: Order) -> u64 {
     let free = pages(nr_free);
     let unusable = (free - suitable(nr_free, order)) * 1000;
@@ -80,7 +80,7 @@ pub fn unusable_index(nr_free: &[u64], order: Order) -> u64 {
 }
 
 /// Why a request of `order` would fail: towards 0 for lack of memory, towards 1000 for
-/// fragmentation, -1000 if it would not fail. `spec: linux-mm 5.2`
+/// fragmentation, -1000 if it would not fail. `spec: 5.2`
 pub fn fragmentation_index(nr_free: &[u64], order: Order) -> i64 {
     let blocks: u64 = nr_free.iter().sum();
     if blocks == 0 {
@@ -94,7 +94,7 @@ pub fn fragmentation_index(nr_free: &[u64], order: Order) -> i64 {
 }
 
 /// Share of free memory outside blocks of at least `order`, in percent (the score of proactive
-/// compaction). `spec: linux-mm 5.5`
+/// compaction). `spec: 5.5`
 pub fn extfrag_for_order(nr_free: &[u64], order: Order) -> u64 {
     let free = pages(nr_free);
     let outside = (free - suitable(nr_free, order)) * 100;
@@ -112,7 +112,7 @@ mod tests {
         n
     }
 
-    /// `spec: linux-mm 5.2`
+    /// `spec: 5.2`
     #[test]
     fn fragmentation_index_vectors() {
         assert_eq!(fragmentation_index(&free(&[100, 50]), Order(4)), 910);
@@ -129,7 +129,7 @@ mod tests {
         );
     }
 
-    /// `spec: linux-mm 7.5`
+    /// `spec: 7.5`
     #[test]
     fn unusable_index_vectors() {
         assert_eq!(unusable_index(&free(&[]), Order(0)), 1000);
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(unusable_index(&free(&[1, 1]), Order(1)), 333, "truncated");
     }
 
-    /// `spec: linux-mm 5.5`
+    /// `spec: 5.5`
     #[test]
     fn extfrag_for_order_vectors() {
         // 10,000 free pages, five blocks of order 9.

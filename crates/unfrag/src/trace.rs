@@ -1,7 +1,7 @@
 //! The kernel's own tracepoints as typed events.
 //!
 //! The core emits them where Linux does, so that a replay can be compared event by event.
-//! `spec: linux-mm 7.6; linux-6.1 7.6`
+//! `spec: 7.6`
 
 use crate::frame::{MigrateType, Order, Pfn};
 use crate::gfp::Gfp;

@@ -1,6 +1,6 @@
 //! Whether requests that may not wait are at risk: orders 3 and 4, as drivers ask for them.
 //!
-//! The kernel's own watermark check (`spec: linux-mm 1.5`, from [`unfrag::zone::watermark`]) with the
+//! The kernel's own watermark check (`spec: 1.5`, from [`unfrag::zone::watermark`]) with the
 //! rights of `GFP_ATOMIC`, on each zone that a kernel request can use. It is repeated with one block after
 //! the other taken, until it fails.
 //!
@@ -108,7 +108,7 @@ fn passes(free: &[u64; NR_ORDERS], order: u8, min: u64, kept: u64, check: MarkCh
     }
 }
 
-/// Takes a block by smallest fit and splits it. `spec: linux-mm 1.2`
+/// Takes a block by smallest fit and splits it. `spec: 1.2`
 fn take(free: &mut [u64; NR_ORDERS], order: u8) -> bool {
     let o = usize::from(order);
     let Some(found) = (o..NR_ORDERS).find(|&o| free[o] > 0) else {
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!((r[1].verdict, r[1].in_a_row), ("fails", 0));
     }
 
-    /// `spec: linux-mm 1.5`
+    /// `spec: 1.5`
     #[test]
     fn atomic_requests_need_three_eighths_of_min() {
         // Mark 100 is 38 for GFP_ATOMIC; one order-3 block of 46 pages passes as 46 - 7 > 38.
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!((one(38), one(37)), (1, 0));
     }
 
-    /// `spec: linux-mm 1.5`
+    /// `spec: 1.5`
     #[test]
     fn old_kernels_check_each_order() {
         // 40 + 20 x 2 + 15 x 8 = 200 pages pass order 3 with mark 100.

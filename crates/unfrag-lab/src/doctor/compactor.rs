@@ -1,6 +1,6 @@
 //! A model of one run of `vm.compact_memory` over a zone, frame by frame.
 //!
-//! The kernel's two scanners (`spec: linux-mm 5.1`): from the zone's start up, folios are taken out
+//! The kernel's two scanners (`spec: 5.1`): from the zone's start up, folios are taken out
 //! of every block; from its end down, free blocks of Movable pageblocks receive them. Blocks that are
 //! wholly free are no target; folios of a whole block are not moved.
 //!

@@ -238,7 +238,7 @@ fn node_diagnosis(
         info.and_then(|i| i.pages("present")).unwrap_or(z.free())
     };
     let all: u64 = zones.iter().map(|z| present(z)).sum();
-    // The weighted sum over zones. spec: linux-mm 5.5
+    // The weighted sum over zones. `spec: 5.5`
     let score = zones
         .iter()
         .map(|z| {

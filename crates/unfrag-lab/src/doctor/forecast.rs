@@ -5,7 +5,7 @@
 //! - *after `sync` and `vm.compact_memory`*: one run of the two scanners ([`super::compactor`]);
 //! - *after dropping caches too*: clean page cache counts as free, then a run;
 //! - *by asking again*: writing `vm.nr_hugepages` until 100 writes in a row bring nothing. After a failed
-//!   compaction the kernel defers up to 64 requests (`spec: linux-mm 5.3`); else it compacts and reclaims for each.
+//!   compaction the kernel defers up to 64 requests (`spec: 5.3`); else it compacts and reclaims for each.
 //!
 //! For all but the first, self-tuning per-CPU lists (6.7 and later) are emptied first and kept short meanwhile:
 //! freed pages would stay on them, up to an eighth of memory, and `compact_memory` does not drain them
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(f.attainability(30), (Attainability::Not, 29));
     }
 
-    /// `spec: linux-mm 3.2`
+    /// `spec: 3.2`
     #[test]
     fn per_cpu_lists_are_emptied_first() {
         // Ten blocks, each with a page on a per-CPU list.

@@ -2,7 +2,7 @@
 
 use crate::era::Era;
 
-/// Scores at which proactive compaction ends and begins. `spec: linux-mm 5.5`
+/// Scores at which proactive compaction ends and begins. `spec: 5.5`
 pub fn proactive_marks(proactiveness: u64, era: Era) -> [u64; 2] {
     let p = proactiveness.min(100);
     if era.preset() == "6.18" {

@@ -105,7 +105,7 @@ fn deferred_memory_counts_as_free() {
     assert_eq!(d.notes.len(), 1, "{:?}", d.notes);
 }
 
-/// `spec: linux-mm 5.5`
+/// `spec: 5.5`
 #[test]
 fn the_score_of_a_node_is_weighted() {
     // present x score / (present + 1); 2559 + 2560 of 10239 free pages are outside blocks: 49, and

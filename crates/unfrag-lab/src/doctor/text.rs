@@ -302,7 +302,7 @@ fn advice(d: &Diagnosis, out: &mut String) {
 }
 
 /// `vm.percpu_pagelist_high_fraction` at which per-CPU lists are as short as they can be: four batches.
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 const SHORT_LISTS: u32 = 100_000;
 
 /// The answer to `--huge N`: a line that says it, and the commands that do it.

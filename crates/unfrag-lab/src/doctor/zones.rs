@@ -53,7 +53,7 @@ impl ZoneFacts {
     }
 
     /// How many huge pages can be taken from `free` pages above the watermark `mark`: each one needs
-    /// `free - 511 > mark + protection` before it. `spec: linux-mm 1.5`
+    /// `free - 511 > mark + protection` before it. `spec: 1.5`
     pub fn huge_pages_above(&self, free: u64, mark: u64) -> u64 {
         let spare = free.saturating_sub(self.withheld + mark + self.protection + 511);
         spare.div_ceil(512)

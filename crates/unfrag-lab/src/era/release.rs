@@ -1,7 +1,7 @@
 //! What the numbers in a recording mean, by the kernel that wrote them.
 //!
 //! Migratetype numbers, gfp bits and event names changed between kernels; everything is decided here
-//! by the release, and nothing anywhere else. `spec: linux-mm 2.5, 2.6, 7.6, 7.7`
+//! by the release, and nothing anywhere else. `spec: 2.5, 2.6, 7.6, 7.7`
 
 use crate::error::Error;
 use unfrag::{Gfp, MigrateType};
@@ -81,7 +81,7 @@ impl Era {
     }
 
     /// Whether compaction emits an event for a target that goes back to its own list unused.
-    /// `spec: linux-6.1 7.6`
+    /// `spec: 7.6`
     pub fn shows_returned_targets(self) -> bool {
         self.preset() == "6.18"
     }

@@ -1,4 +1,4 @@
-//! One kernel against another on the same machine, in the manner of diff-aim9. `spec: linux-mm 8.1`
+//! One kernel against another on the same machine, in the manner of diff-aim9. `spec: 8.1`
 
 use super::metric::PARALLEL_BUILD1;
 use super::name::Name;

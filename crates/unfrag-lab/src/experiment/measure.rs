@@ -9,7 +9,7 @@ use unfrag_machine::scenario::{Outcome, Sample};
 /// The machine on which two builds of the first kind run side by side.
 const PARALLEL: &str = "stoakley-parallel";
 
-/// Operations that AIM9 counts for one loop of each test. `spec: linux-mm 8.1`
+/// Operations that AIM9 counts for one loop of each test. `spec: 8.1`
 const AIM9_OPERATIONS: [(&str, f64); 8] = [
     ("creat-clo", 1000.0),
     ("page_test", 1700.0),

@@ -1,4 +1,4 @@
-//! The numbers that the sources published. `spec: linux-mm 8`
+//! The numbers that the sources published. `spec: 8`
 
 use super::metric::{BUILD1, BUILD2, MARGINAL, over_first};
 use super::name::Name;
@@ -30,7 +30,7 @@ const fn q(metric: &'static str, value: f64) -> Quoted {
     Quoted { metric, value }
 }
 
-/// S0, the high-order stress: 160 attempts of order 10. `spec: linux-mm 8.1`
+/// S0, the high-order stress: 160 attempts of order 10. `spec: 8.1`
 pub fn highorder(kernel: &str) -> Vec<Quoted> {
     match kernel {
         "2.6.14" => vec![
@@ -52,7 +52,7 @@ pub fn highorder(kernel: &str) -> Vec<Quoted> {
     }
 }
 
-/// S0, AIM9: operations a second, clean and with V19. `spec: linux-mm 8.1`
+/// S0, AIM9: operations a second, clean and with V19. `spec: 8.1`
 pub const AIM9: [(&str, f64, f64); 8] = [
     ("creat-clo", 16006.00, 15889.41),
     ("page_test", 117515.83, 117082.15),
@@ -64,7 +64,7 @@ pub const AIM9: [(&str, f64, f64); 8] = [
     ("link_test", 5531.53, 5555.55),
 ];
 
-/// What AIM9 calls an operation of each test, in the same order. `spec: linux-mm 8.1`
+/// What AIM9 calls an operation of each test, in the same order. `spec: 8.1`
 pub const AIM9_UNITS: [&str; 8] = [
     "File Creations and Closes/second",
     "System Allocations & Pages/second",
@@ -89,7 +89,7 @@ pub fn aim9(kernel: &str) -> Vec<Quoted> {
 /// A row of S2: build1 and build2 in seconds, and seconds since the start.
 type Iteration = (f64, f64, f64);
 
-/// S2, the loop of two builds. `spec: linux-mm 8.5`
+/// S2, the loop of two builds. `spec: 8.5`
 fn iterations(variant: &str) -> &'static [Iteration] {
     match variant {
         "slqb" => &[
@@ -153,7 +153,7 @@ pub fn slab_order(variant: &str) -> Vec<Quoted> {
 }
 
 /// S2 gives no times of two parallel build1, only how much longer than SLQB's they take, in percent: "seems having
-/// 17% regression"; "With slub_max_order=1, slub is ok". `spec: linux-mm 8.5`
+/// 17% regression"; "With slub_max_order=1, slub is ok". `spec: 8.5`
 pub fn parallel_build1(variant: &str) -> Option<f64> {
     match variant {
         "slub" => Some(17.0),
@@ -165,7 +165,7 @@ pub fn parallel_build1(variant: &str) -> Option<f64> {
 /// A row of S4: kernel, variant, and elapsed seconds and failures on x86 and on x86-64.
 type AtomicRow = (&'static str, &'static str, [(f64, f64); 2]);
 
-/// S4's table. `spec: linux-mm 8.3`
+/// S4's table. `spec: 8.3`
 const ATOMIC: [AtomicRow; 13] = [
     (
         "2.6.30",
@@ -245,7 +245,7 @@ pub fn atomic(kernel: &str, variant: &str, machine: &str) -> Vec<Quoted> {
 mod tests {
     use super::*;
 
-    /// `spec: linux-mm 8.5`
+    /// `spec: 8.5`
     #[test]
     fn ratios_of_the_source() {
         let ratio = |variant: &str| {
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(ratio("slqb"), 1.36);
     }
 
-    /// `spec: linux-mm 8.3`
+    /// `spec: 8.3`
     #[test]
     fn rows_that_differ_from_their_base_by_a_tenth() {
         let mut rows = [0, 0];

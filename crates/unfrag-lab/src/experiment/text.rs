@@ -204,7 +204,7 @@ mod tests {
             .collect()
     }
 
-    /// `spec: linux-mm 8.1`
+    /// `spec: 8.1`
     #[test]
     fn aim9_rows_look_like_diff_aim9() {
         let mut clean = outcome("2.6.14", "", &[("signal_test", &[100.0, 110.0])]);
@@ -242,7 +242,7 @@ mod tests {
         );
     }
 
-    /// `spec: linux-mm 8.5`
+    /// `spec: 8.5`
     #[test]
     fn parallel_builds_are_compared_with_slqb() {
         let of =

@@ -98,7 +98,7 @@ pub fn aim9() -> Vec<Kernel> {
 }
 
 /// S2's allocators, and the four patches that were tried. Added are the allocators of S2's table on a kernel without
-/// `MIGRATE_RESERVE`, which isolate the effect of the reserve. `spec: linux-mm 6.5, 4.7`
+/// `MIGRATE_RESERVE`, which isolate the effect of the reserve. `spec: 4.7, 6.5`
 pub fn slab_order() -> Vec<Kernel> {
     let slub = |max_order, first_attempt| {
         let mut r = SlabRules::S2;
@@ -147,7 +147,7 @@ pub fn slab_order() -> Vec<Kernel> {
 /// S4's thirteen kernels: each base, 8aa7e847 reverted, and the five patches, each on top of those before it. Added are
 /// two more that S4 mentions: waiting on both queues in every call of `congestion_wait`, in place of patch 3, and the
 /// patch that was dropped after V2, on top of patches 1 and 2.
-/// `spec: linux-mm 4.6, 8.3`
+/// `spec: 4.6, 8.3`
 pub fn atomic() -> Vec<Kernel> {
     let mut all = vec![];
     for name in ["2.6.30", "2.6.31", "2.6.32-rc6"] {
@@ -198,7 +198,7 @@ pub fn atomic() -> Vec<Kernel> {
 mod tests {
     use super::*;
 
-    /// `spec: linux-mm 4.6`
+    /// `spec: 4.6`
     #[test]
     fn each_kernel_of_s4_differs_from_the_one_before() {
         let mut all = atomic();
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// `spec: linux-mm 4.6`
+    /// `spec: 4.6`
     #[test]
     fn added_kernels_of_s4_differ_in_one_switch() {
         let all = atomic();
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(all.iter().filter(|k| k.added).count(), 4);
     }
 
-    /// `spec: linux-mm 4.7`
+    /// `spec: 4.7`
     #[test]
     fn no_reserve_variants_differ_in_the_reserve_alone() {
         let all = slab_order();

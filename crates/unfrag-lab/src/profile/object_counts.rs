@@ -122,7 +122,7 @@ pub fn add(
 }
 
 /// The size of the cache that a request of so many bytes comes from: a power of two, 96 or 192; whole pages above 8192.
-/// `spec: linux-mm 6.2`
+/// `spec: 6.2`
 fn kmalloc_size(bytes: u64) -> u64 {
     match bytes {
         0..=8 => 8,

@@ -189,7 +189,7 @@ impl<'a> Walk<'a> {
     }
 
     fn alloc(&mut self, e: &PageEvent, owner: Option<usize>, class: Class) {
-        // A failed allocation has frame number -1 (text readers: 0). spec: linux-6.1 10
+        // A failed allocation has frame number -1 (text readers: 0). `spec: 10`
         if e.pfn == 0 || e.pfn == u64::MAX {
             return;
         }

@@ -1,4 +1,4 @@
-//! Allocations that failed, as the kernel that ran reports them in its log. `spec: linux-mm 4.3 (9)`
+//! Allocations that failed, as the kernel that ran reports them in its log. `spec: 4.3 (9)`
 //!
 //! Invariant: a run without failures has no text.
 

@@ -158,7 +158,7 @@ impl Era {
 mod tests {
     use super::*;
 
-    /// Masks beside their names, as kernels print them. `spec: linux-mm 7.7`
+    /// Masks beside their names, as kernels print them. `spec: 7.7`
     const PAIRS: &[(&str, u64, &str)] = &[
         (
             "2.6.32",
@@ -204,7 +204,7 @@ mod tests {
         ("6.18.44", 0x8000200, "0x8000200"),
     ];
 
-    /// `spec: linux-mm 7.7`
+    /// `spec: 7.7`
     #[test]
     fn masks_and_names_of_each_era_agree() {
         for &(release, mask, text) in PAIRS {

@@ -3,7 +3,7 @@
 /// Names and masks, in the order of printing.
 pub(super) type Table = [(&'static str, u64)];
 
-/// 2.6.32, and what 3.x added from bit 0x200000 on. `spec: linux-mm 7.7`
+/// 2.6.32, and what 3.x added from bit 0x200000 on. `spec: 7.7`
 pub(super) const V2_6_32: [(&str, u64); 29] = [
     ("GFP_HIGHUSER_MOVABLE", 0x200da),
     ("GFP_HIGHUSER", 0x200d2),

@@ -1,4 +1,4 @@
-//! `/proc/buddyinfo`: free blocks by zone and order (`spec: linux-mm 7.1`).
+//! `/proc/buddyinfo`: free blocks by zone and order (`spec: 7.1`).
 
 use super::row::{read_numbers, read_zone, text_of, write_zone};
 use super::scan::Scan;

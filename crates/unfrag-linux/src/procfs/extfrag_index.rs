@@ -1,4 +1,4 @@
-//! debugfs' `extfrag/extfrag_index`: why an allocation of each order would fail (`spec: linux-mm 7.5`).
+//! debugfs' `extfrag/extfrag_index`: why an allocation of each order would fail (`spec: 7.5`).
 
 use super::index_rows::{self, IndexRow};
 use super::row::text_of;

@@ -1,5 +1,5 @@
 //! Rows of the two files of debugfs' `extfrag`: thousandths by zone and order
-//! (`spec: linux-mm 7.5`).
+//! (`spec: 7.5`).
 //!
 //! The kernel prints integer and remainder of a value × 1000 separately, each with its own sign:
 //! -5 thousandths show as `0.-05`, -1000 as `-1.000`.

@@ -9,7 +9,7 @@
 //! Counters, fields and migratetypes go by their names, never by position, and unknown ones are kept
 //! in their places. A text that does not end with a newline is refused as cut off.
 //!
-//! `spec: linux-mm 7.1, 7.2, 7.3, 7.4, 7.5`
+//! `spec: 7.1, 7.2, 7.3, 7.4, 7.5`
 
 mod counters;
 mod index_rows;

@@ -1,4 +1,4 @@
-//! `/proc/pagetypeinfo`: free blocks by migratetype, and pageblocks by type (`spec: linux-mm 7.1`).
+//! `/proc/pagetypeinfo`: free blocks by migratetype, and pageblocks by type (`spec: 7.1`).
 //!
 //! Migratetypes go by their names: 2.6.32 has Unmovable, Reclaimable, Movable, Reserve and Isolate; 6.1
 //! has Unmovable, Movable, Reclaimable, HighAtomic, CMA and Isolate.

@@ -1,4 +1,4 @@
-//! The table of the kernel's tool `slabinfo -AD`: slab caches by activity (`spec: linux-mm 6.4`).
+//! The table of the kernel's tool `slabinfo -AD`: slab caches by activity (`spec: 6.4`).
 //!
 //! It is no file of procfs, but a view of the counters that sysfs has for each cache.
 

@@ -1,4 +1,4 @@
-//! `/proc/slabinfo`: slab caches with their objects and slabs (`spec: linux-mm 7.4`).
+//! `/proc/slabinfo`: slab caches with their objects and slabs (`spec: 7.4`).
 //!
 //! A cache's name may hold spaces; a row is therefore read from its end.
 

@@ -1,5 +1,5 @@
 //! debugfs' `extfrag/unusable_index`: the share of free memory that an allocation of each order
-//! cannot use (`spec: linux-mm 7.5`).
+//! cannot use (`spec: 7.5`).
 
 use super::index_rows::{self, IndexRow};
 use super::row::text_of;

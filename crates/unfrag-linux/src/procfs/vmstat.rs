@@ -1,4 +1,4 @@
-//! `/proc/vmstat`: counters by name (`spec: linux-mm 7.3`). None of them measures external
+//! `/proc/vmstat`: counters by name (`spec: 7.3`). None of them measures external
 //! fragmentation.
 
 use super::counters::Counters;

@@ -1,4 +1,4 @@
-//! `/proc/zoneinfo`: watermarks, counters and per-CPU lists of each zone (`spec: linux-mm 7.2`).
+//! `/proc/zoneinfo`: watermarks, counters and per-CPU lists of each zone (`spec: 7.2`).
 //!
 //! Kernels differ in which fields they print, where the zone's counters stand and how far names are
 //! padded. Fields are therefore kept by name and in order, and [`Layout`] holds the rest.

@@ -49,7 +49,7 @@ impl DiskConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
     /// Limit of the requests of each class: sync (reads, and writes that a task waits for) and async.
-    /// `spec: linux-mm 4.4`
+    /// `spec: 4.4`
     pub nr_requests: u32,
     /// Bytes up to which contiguous bios become one request.
     pub max_request: u64,
@@ -87,18 +87,18 @@ impl Default for QueueConfig {
 }
 
 impl QueueConfig {
-    /// Requests of a class from which it is congested. `spec: linux-mm 4.4`
+    /// Requests of a class from which it is congested. `spec: 4.4`
     pub const fn congestion_on(&self) -> u32 {
         self.nr_requests - self.nr_requests / 8 + 1
     }
-    /// Requests of a class below which its congestion ends. `spec: linux-mm 4.4`
+    /// Requests of a class below which its congestion ends. `spec: 4.4`
     pub const fn congestion_off(&self) -> u32 {
         (self.nr_requests - self.nr_requests / 8 - self.nr_requests / 16).saturating_sub(1)
     }
 }
 
 /// An encrypting layer over a disk: one thread with one queue, through which reads pass after the disk
-/// and writes before it. `spec: linux-mm 4.4`
+/// and writes before it. `spec: 4.4`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CryptConfig {
     /// Its name.

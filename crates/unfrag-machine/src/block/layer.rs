@@ -97,7 +97,7 @@ impl BlockLayer {
     }
 
     /// Whether a device is congested in a class; for an encrypting layer, whether its disk is.
-    /// `spec: linux-mm 4.4`
+    /// `spec: 4.4`
     pub fn congested(&self, device: DeviceId, sync: bool) -> bool {
         let class = if sync { SYNC } else { ASYNC };
         self.disks[self.disk_index(device)].queue.congested[class]

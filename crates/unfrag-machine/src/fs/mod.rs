@@ -5,7 +5,7 @@
 //! - [`readahead`]: the window of an open file. `transfer`: runs of blocks.
 //! - [`dirty`]: counts of dirty pages. [`journal`], [`loopdev`]: the state of journals and loop devices.
 //!
-//! The code that works on them is in [`kernel`](crate::kernel). `spec: linux-mm 4.5, 6.4, 8.5, 8.6`
+//! The code that works on them is in [`kernel`](crate::kernel). `spec: 4.5, 6.4, 8.5, 8.6`
 
 pub mod blocks;
 pub mod dirty;

@@ -3,7 +3,7 @@
 //! A node is a name and its inode in one (there are no hard links). It exists on disk until it is unlinked.
 //! In memory it may have a *dentry*, which holds its inode, which holds its page cache. An unused dentry
 //! stays on a list until it is looked up again or pruned, and so does an inode whose dentry is gone.
-//! `spec: linux-mm 6.4, 8.6`
+//! `spec: 6.4, 8.6`
 //!
 //! Invariant: a node with a dentry has an inode. A cached child pins its parent's dentry. A node is on the
 //! dentry list exactly when it has a dentry without pins, and on the inode list when it has an inode but no

@@ -1,4 +1,4 @@
-//! The report of a failed allocation. `spec: linux-mm 4.3 (9)`
+//! The report of a failed allocation. `spec: 4.3 (9)`
 //!
 //! Invariant: a report only reads; nothing of the run depends on it.
 

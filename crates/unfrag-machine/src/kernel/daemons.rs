@@ -1,5 +1,5 @@
 //! Periodic work of each CPU: objects whose grace period is over are freed, slab caches are reaped and
-//! trimmed, the CPU's counters are folded. `spec: linux-mm 6.1, 6.3`
+//! trimmed, the CPU's counters are folded. `spec: 6.1, 6.3`
 
 use crate::engine::{Nanos, SEC, Spec};
 use crate::kernel::{Cx, Sim};

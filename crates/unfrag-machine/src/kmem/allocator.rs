@@ -78,7 +78,7 @@ impl Kmem {
         &self.rules
     }
 
-    /// Creates a cache for objects of `size` bytes. SLUB may return an existing cache (merging). `spec: linux-mm 6.2`
+    /// Creates a cache for objects of `size` bytes. SLUB may return an existing cache (merging). `spec: 6.2`
     ///
     /// # Panics
     /// If an object does not fit the largest block.
@@ -101,7 +101,7 @@ impl Kmem {
         };
         let min_order = least_order(design, size);
         if design == Design::Slab && reclaimable {
-            // RECLAIM_ACCOUNT ends the search at once. `spec: linux-mm 6.1`
+            // RECLAIM_ACCOUNT ends the search at once. `spec: 6.1`
             order = min_order;
         }
         let objects = self.objects_at(size, order);
@@ -215,7 +215,7 @@ impl Kmem {
         self.pages -= before - common.pages;
     }
 
-    /// Periodic work of a CPU. `spec: linux-mm 6.1, 6.3`
+    /// Periodic work of a CPU. `spec: 6.1, 6.3`
     pub fn reap(&mut self, cpu: usize, due: unfrag_slab::Due) {
         for Cache { common, state } in &mut self.caches {
             let before = common.pages;

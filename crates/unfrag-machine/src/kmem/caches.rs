@@ -1,7 +1,7 @@
 //! The kernel's own caches, and the sizes of their objects.
 //!
 //! Sizes of source S2's caches are those of the specification; the others are those of common x86
-//! kernels of their time, rounded to 8 bytes. `spec: linux-mm 6.4`
+//! kernels of their time, rounded to 8 bytes. `spec: 6.4`
 
 use super::allocator::Kmem;
 use super::records::CacheId;
@@ -84,7 +84,7 @@ pub struct Caches {
 
 impl Caches {
     /// Creates them. `radix_reclaimable`: nodes of the page cache's index are marked reclaimable (2.6.24 and
-    /// later; V19 marks dentries, inodes and buffer heads alone, spec 2.1).
+    /// later; V19 marks dentries, inodes and buffer heads alone, `spec: 2.1`).
     pub fn create(kmem: &mut Kmem, word: Word, radix_reclaimable: bool) -> Caches {
         // The general sizes come first, so that SLUB merges other caches into them.
         let sizes = SIZES.map(|size| kmem.create(kmalloc_name(size), size, false));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    // spec: linux-mm 6.4
+    // `spec: 6.4`
     fn only_names_cache_has_a_high_order() {
         let mut kmem = Kmem::new(Rules::S2, 8);
         let caches = Caches::create(&mut kmem, Word::W64, true);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    // spec: linux-mm 6.3
+    // `spec: 6.3`
     fn names_cache_of_slqb_and_slab_has_order_0() {
         for design in [Design::Slqb, Design::Slab] {
             let rules = Rules::S2.design(design);

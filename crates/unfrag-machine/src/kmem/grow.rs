@@ -1,5 +1,5 @@
 //! Pages for new slabs: which orders are tried, and with which flags.
-//! `spec: linux-mm 6.2, 6.5; linux-6.1 4`
+//! `spec: 4, 6.2, 6.5`
 
 use super::allocator::Kmem;
 use super::records::CacheId;
@@ -24,7 +24,7 @@ pub struct Try {
     pub order: u8,
     /// Flags.
     pub gfp: Gfp,
-    /// Only one pass over the free lists. `spec: linux-mm 6.5 (d)`
+    /// Only one pass over the free lists. `spec: 6.5 (d)`
     pub first_pass_only: bool,
 }
 
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    // spec: linux-mm 6.2
+    // `spec: 6.2`
     fn first_attempt_of_2_6_28_reclaims() {
         let (kmem, cache) = names(FirstAttempt::Historic);
         let (first, last) = kmem.tries(cache, Gfp::KERNEL, 0, 100);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    // spec: linux-mm 6.5
+    // `spec: 6.5`
     fn each_rule_drops_one_more_flag() {
         let gfp = |rule| {
             let (kmem, cache) = names(rule);

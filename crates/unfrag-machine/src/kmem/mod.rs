@@ -19,7 +19,7 @@
 //!
 //! Invariant: the objects of a slab are in use, free on it, or free with a CPU (or a node). A slab is on
 //! the list that its `place` names. Its pages are freed when none of its objects is in use or with a CPU,
-//! as its design says. [`Kmem::validate`] checks this. `spec: linux-mm 6.1-6.5`
+//! as its design says. [`Kmem::validate`] checks this. `spec: 6.1-6.5`
 
 #[cfg(test)]
 mod against_slabs;

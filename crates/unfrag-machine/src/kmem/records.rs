@@ -57,7 +57,7 @@ pub(super) struct SlabRec {
     pub cpu: u8,
 }
 
-/// Counts of a cache since the start. `spec: linux-mm 6.4`
+/// Counts of a cache since the start. `spec: 6.4`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CacheStat {
     /// Allocations from the CPU's own objects.

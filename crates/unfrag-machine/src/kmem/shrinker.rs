@@ -1,4 +1,4 @@
-//! How much of a cache reclaim asks for. `spec: linux-mm 4.1 shrink_slab`
+//! How much of a cache reclaim asks for. `spec: 4.1`
 
 use unfrag_slab::shrink::{DEFAULT_SEEKS, SHRINK_BATCH, shrink_target};
 
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    // spec: linux-mm 4.1
+    // `spec: 4.1`
     fn shrinker_asks_in_batches() {
         let mut s = Shrinker::default();
         // 4 × 1000 / 2 × 10,000 / (100,000 + 1) = 199: a batch, and 71 for the next time.
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    // spec: linux-mm 4.1
+    // `spec: 4.1`
     fn shrinker_asks_at_most_twice_the_cache() {
         let mut s = Shrinker::default();
         assert_eq!(s.ask(1 << 40, 1, 640), 1280);

@@ -1,5 +1,5 @@
 //! SLAB: each CPU has an array of free objects, the node a shared one, and three lists of slabs.
-//! `spec: linux-mm 6.1`
+//! `spec: 6.1`
 
 use super::list::SlabList;
 use super::records::{Arena, Common, SlabPlace};

@@ -1,5 +1,5 @@
 //! SLQB: each CPU has a list of free objects and its own partial slabs; objects freed elsewhere come
-//! back to the CPU that made their slab, in batches. `spec: linux-mm 6.3`
+//! back to the CPU that made their slab, in batches. `spec: 6.3`
 
 use super::list::SlabList;
 use super::records::{Arena, Common, SlabPlace};

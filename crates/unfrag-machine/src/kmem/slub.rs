@@ -1,5 +1,5 @@
 //! SLUB: each CPU owns a slab and that slab's free objects; other slabs wait on a list while some of
-//! their objects are free. `spec: linux-mm 6.2`
+//! their objects are free. `spec: 6.2`
 
 use super::list::{NONE, SlabList};
 use super::records::{Arena, Common, SlabPlace};

@@ -80,7 +80,7 @@ fn fill(kmem: &mut Kmem, cache: CacheId, n: usize) -> Vec<Obj> {
 }
 
 #[test]
-// spec: linux-mm 6.2
+// `spec: 6.2`
 fn slub_of_2_6_28_frees_empty_slabs_at_once() {
     let (mut kmem, cache) = one(Design::Slub, Rules::S2, 256);
     let objs = fill(&mut kmem, cache, 64);
@@ -93,7 +93,7 @@ fn slub_of_2_6_28_frees_empty_slabs_at_once() {
 }
 
 #[test]
-// spec: linux-mm 6.2
+// `spec: 6.2`
 fn modern_slub_keeps_min_partial_empty_slabs() {
     let (mut kmem, cache) = one(Design::Slub, Rules::MODERN, 256);
     let order = kmem.plan(cache).order;
@@ -109,7 +109,7 @@ fn modern_slub_keeps_min_partial_empty_slabs() {
 }
 
 #[test]
-// spec: linux-mm 6.1
+// `spec: 6.1`
 fn slab_keeps_free_slabs_up_to_its_limit_and_reaps_them() {
     let (mut kmem, cache) = one(Design::Slab, Rules::S2, 256);
     let objs = fill(&mut kmem, cache, 64 * 30);
@@ -125,7 +125,7 @@ fn slab_keeps_free_slabs_up_to_its_limit_and_reaps_them() {
 }
 
 #[test]
-// spec: linux-mm 6.3
+// `spec: 6.3`
 fn slqb_claims_remote_frees_before_growing() {
     let (mut kmem, cache) = one(Design::Slqb, Rules::S2, 1024);
     let objs = fill(&mut kmem, cache, 256);
@@ -141,7 +141,7 @@ fn slqb_claims_remote_frees_before_growing() {
 }
 
 #[test]
-// spec: linux-mm 6.2
+// `spec: 6.2`
 fn slub_merges_similar_caches() {
     let mut kmem = Kmem::new(Rules::S2, 2);
     let a = kmem.create("kmalloc-4096", 4096, false);

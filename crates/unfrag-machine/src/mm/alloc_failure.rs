@@ -1,4 +1,4 @@
-//! Reports of failed allocations: the request and the state of memory. `spec: linux-mm 4.3 (9)`
+//! Reports of failed allocations: the request and the state of memory. `spec: 4.3 (9)`
 //!
 //! The first few are kept whole, all are counted. A request with `__GFP_NOWARN` gets no report, and
 //! neither does one that is tried again.

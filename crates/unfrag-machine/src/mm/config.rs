@@ -73,7 +73,7 @@ impl Default for MemCosts {
     }
 }
 
-/// When writers of files are held back. `spec: linux-mm 4.5`
+/// When writers of files are held back. `spec: 4.5`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirtyConfig {
     /// `vm.dirty_ratio`, in percent.
@@ -203,5 +203,5 @@ pub const USER_PAGE: Gfp = Gfp::HIGHUSER_MOVABLE;
 pub const NEW_PAGE: Gfp = USER_PAGE.union(Gfp::ZERO);
 /// Flags of requests for page cache.
 pub const CACHE_PAGE: Gfp = Gfp::HIGHUSER_MOVABLE;
-/// Flags of requests for a device's own blocks (bitmaps, inode tables): low memory, movable (spec 2.1).
+/// Flags of requests for a device's own blocks (bitmaps, inode tables): low memory, movable (`spec: 2.1`).
 pub const BUFFER_PAGE: Gfp = Gfp::USER.union(Gfp::MOVABLE);

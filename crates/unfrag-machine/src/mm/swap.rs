@@ -2,7 +2,7 @@
 //!
 //! Invariant: a slot is free exactly when no entry refers to it (`count` 0) and no frame is its copy in
 //! the swap cache. Slots are handed out in clusters of 256 while there are such, so that pages swapped out
-//! together lie together. `spec: linux-mm 4.5`
+//! together lie together. `spec: 4.5`
 
 use super::bit_set::BitSet;
 use crate::block::{DeviceId, PAGE_SECTORS};
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    // spec: linux-mm 4.5
+    // `spec: 4.5`
     fn slots_are_handed_out_in_clusters() {
         let mut s = swap(4096);
         let slots: Vec<_> = (1..=600).map(|p| s.alloc(Pfn(p)).unwrap()).collect();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    // spec: linux-mm 4.5
+    // `spec: 4.5`
     fn read_cluster_is_the_aligned_group_of_eight() {
         let mut s = swap(1024);
         for p in 0..20 {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    // spec: linux-mm 4.5
+    // `spec: 4.5`
     fn half_full_means_more_than_half() {
         let mut s = swap(4);
         s.alloc(Pfn(1));

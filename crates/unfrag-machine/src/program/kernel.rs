@@ -49,7 +49,7 @@ impl Actor {
         }
     }
 
-    /// `spec: linux-mm 8.1`: attempts at fixed times; the blocks are kept until the last attempt.
+    /// `spec: 8.1`: attempts at fixed times; the blocks are kept until the last attempt.
     pub(super) fn high_order(&mut self, cx: &mut Cx, h: &HighOrder) -> Result<(), Halt> {
         let gfp = if h.high {
             Gfp::HIGHUSER_MOVABLE

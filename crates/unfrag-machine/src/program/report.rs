@@ -47,7 +47,7 @@ impl HighOrderReport {
     pub fn successes(&self) -> usize {
         self.attempts.iter().filter(|a| a.zone.is_some()).count()
     }
-    /// Attempts that succeeded, in percent, truncated. `spec: linux-mm 8.1`
+    /// Attempts that succeeded, in percent, truncated. `spec: 8.1`
     pub fn percent(&self) -> usize {
         100 * self.successes() / self.attempts.len().max(1)
     }

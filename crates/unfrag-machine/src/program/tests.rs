@@ -220,7 +220,7 @@ program = "work"
 }
 
 #[test]
-// spec: linux-mm 8.1
+// `spec: 8.1`
 fn high_order_attempts_are_timed_and_freed() {
     let o = run(r#"
 [programs.module]

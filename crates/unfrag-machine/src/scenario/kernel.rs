@@ -16,7 +16,7 @@ pub struct Kernel {
     /// Its administrator's settings.
     pub sysctl: Sysctl,
     /// Its encrypting layer has a thread of its own that submits writes to the disk (4.0 and later, by its
-    /// change log); else the encrypting thread submits them. `spec: linux-mm 4.4`
+    /// change log); else the encrypting thread submits them. `spec: 4.4`
     pub crypt_io_thread: bool,
     /// CFQ's `low_latency` is there, and on.
     pub cfq_low_latency: bool,
@@ -28,10 +28,10 @@ pub struct Kernel {
     /// Nice of its threads: -5 in 2.6.24 to 2.6.31, as lists of processes of that time show (of 2.6.27
     /// and 2.6.31 for kswapd, kjournald and kcryptd; not for pdflush), else 0 (2.6.32 and later).
     pub kthread_nice: i8,
-    /// Rules of its slab caches. `spec: linux-mm 6`
+    /// Rules of its slab caches. `spec: 6`
     pub slab: SlabRules,
     /// `vm.dirty_ratio` and `vm.dirty_background_ratio`, in percent: 40 and 10 to 2.6.21, 10 and 5 to
-    /// 2.6.29, 20 and 10 since. `spec: linux-mm 4.5` for the last; the others are what the manuals of
+    /// 2.6.29, 20 and 10 since. `spec: 4.5` for the last; the others are what the manuals of
     /// the time give as defaults.
     pub dirty_ratios: (u64, u64),
     /// Whether it has an OOM killer. Source S0 disables it for 2.6.14.

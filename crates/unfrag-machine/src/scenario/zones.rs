@@ -1,4 +1,4 @@
-//! Zones of a machine's memory, from its size. `spec: linux-mm 1.1`
+//! Zones of a machine's memory, from its size. `spec: 1.1`
 
 use super::file::Layout;
 use unfrag::{NodeId, Pfn, ZoneConfig, ZoneKind};

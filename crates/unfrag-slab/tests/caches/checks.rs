@@ -88,7 +88,7 @@ fn a_write_to_a_free_object_is_found_and_nobody_gets_that_object() {
     });
 }
 
-/// `spec: linux-mm 6.1`
+/// `spec: 6.1`
 #[test]
 fn poison_is_that_of_the_kernels() {
     with(CacheFlags::POISON, |_, _, cache, cpu| {
@@ -102,7 +102,7 @@ fn poison_is_that_of_the_kernels() {
     });
 }
 
-/// `spec: linux-mm 6.1, 6.2`
+/// `spec: 6.1, 6.2`
 #[test]
 fn red_zones_are_those_of_the_kernels() {
     with(CacheFlags::RED_ZONE, |_, _, cache, cpu| {

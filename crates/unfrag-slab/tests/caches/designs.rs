@@ -217,7 +217,7 @@ fn shrink_asks_cpus_whose_token_is_out() {
     }
 }
 
-/// `spec: linux-mm 6.2`
+/// `spec: 6.2`
 #[test]
 fn slub_merges_caches_that_differ_in_name_only() {
     with(Design::Slub, 1, |_, s| {
@@ -284,7 +284,7 @@ fn requests(rules: Rules, gfp: Gfp, taken: usize) -> Vec<(u8, Gfp, bool, bool)> 
     })
 }
 
-/// `spec: linux-mm 6.5`
+/// `spec: 6.5`
 #[test]
 fn remedies_of_source_s2_change_the_first_attempt_alone() {
     let historic = (Gfp::KERNEL | Gfp::NOWARN | Gfp::NORETRY | Gfp::COMP) - Gfp::NOFAIL;
@@ -310,7 +310,7 @@ fn remedies_of_source_s2_change_the_first_attempt_alone() {
     assert_eq!(first(FirstAttempt::FirstPassOnly), (no_wake, true));
 }
 
-/// `spec: linux-mm 6.5 (a)`
+/// `spec: 6.5 (a)`
 #[test]
 fn no_high_order_attempt_below_an_eighth_free() {
     // 4096 pages; 3600 are taken, and less than 512 are free.
@@ -320,7 +320,7 @@ fn no_high_order_attempt_below_an_eighth_free() {
     assert_eq!(all.len(), 1);
 }
 
-/// `spec: linux-mm 6.2`
+/// `spec: 6.2`
 #[test]
 fn a_failed_order_falls_back_to_the_least() {
     let memory = Memory::new(1, 4096);
@@ -357,7 +357,7 @@ fn a_failed_order_falls_back_to_the_least() {
     });
 }
 
-/// `spec: linux-mm 6.2`
+/// `spec: 6.2`
 #[test]
 fn slub_keeps_empty_slabs_since_6_x() {
     let pages_left = |rules: Rules| {
@@ -376,7 +376,7 @@ fn slub_keeps_empty_slabs_since_6_x() {
     assert!((2..=11).contains(&modern), "{modern} pages: some are kept");
 }
 
-/// `spec: linux-mm 6.4`
+/// `spec: 6.4`
 #[test]
 fn frees_to_the_own_slab_are_fast() {
     for design in [Design::Slub, Design::Slqb] {
@@ -398,7 +398,7 @@ fn frees_to_the_own_slab_are_fast() {
     }
 }
 
-/// `spec: linux-mm 6.3`
+/// `spec: 6.3`
 #[test]
 fn slqb_queues_remote_frees_in_batches() {
     with(Design::Slqb, 1, |_, s| {
@@ -429,7 +429,7 @@ fn slqb_queues_remote_frees_in_batches() {
     });
 }
 
-/// `spec: linux-mm 6.3`
+/// `spec: 6.3`
 #[test]
 fn slqb_frees_into_slabs_when_the_queue_is_long() {
     with(Design::Slqb, 1, |_, s| {
@@ -448,7 +448,7 @@ fn slqb_frees_into_slabs_when_the_queue_is_long() {
     });
 }
 
-/// `spec: linux-mm 6.3`
+/// `spec: 6.3`
 #[test]
 fn slqb_gives_a_batch_back_above_the_high_mark() {
     with(Design::Slqb, 1, |_, s| {
@@ -463,7 +463,7 @@ fn slqb_gives_a_batch_back_above_the_high_mark() {
     });
 }
 
-/// `spec: linux-mm 6.1`
+/// `spec: 6.1`
 #[test]
 fn slab_arrays_fill_and_drain_by_batches() {
     with(Design::Slab, 1, |_, s| {
@@ -500,7 +500,7 @@ fn slab_arrays_fill_and_drain_by_batches() {
     });
 }
 
-/// `spec: linux-mm 6.1`
+/// `spec: 6.1`
 #[test]
 fn slab_keeps_free_slabs_up_to_its_limit() {
     with(Design::Slab, 1, |_, s| {
@@ -515,7 +515,7 @@ fn slab_keeps_free_slabs_up_to_its_limit() {
     });
 }
 
-/// `spec: linux-mm 6.1`
+/// `spec: 6.1`
 #[test]
 fn slab_colours_move_the_first_object_by_cache_lines() {
     with(Design::Slab, 1, |_, s| {

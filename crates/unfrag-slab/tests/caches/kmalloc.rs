@@ -131,7 +131,7 @@ fn a_value_without_memory_comes_back() {
     });
 }
 
-/// `spec: linux-mm 4.1`
+/// `spec: 4.1`
 #[test]
 fn shrinkers_get_their_share_in_batches() {
     struct Dentries(AtomicU64);
@@ -164,7 +164,7 @@ fn shrinkers_get_their_share_in_batches() {
     assert_eq!(s.shrink_slab(32, 999, Gfp::KERNEL).scanned, 0);
 }
 
-/// Objects of source S2's table. `spec: linux-mm 6.4`
+/// Objects of source S2's table. `spec: 6.4`
 const S2: [(&str, usize, usize); 6] = [
     ("names_cache", 4096, 64),
     ("filp", 192, 1195),
@@ -174,7 +174,7 @@ const S2: [(&str, usize, usize); 6] = [
     ("journal_handle", 24, 1360),
 ];
 
-/// `spec: linux-mm 6.4`
+/// `spec: 6.4`
 #[test]
 fn waste_over_the_mix_of_s2_is_what_the_formulas_say() {
     let rules = Rules::S2.merge(false);

@@ -228,7 +228,7 @@ fn run(design: Design, rules: Rules, checked: CacheFlags, operations: u64) {
     });
 }
 
-/// `spec: linux-mm 6.2`
+/// `spec: 6.2`
 #[test]
 fn slub_as_of_today_agrees_with_the_model() {
     run(
@@ -239,19 +239,19 @@ fn slub_as_of_today_agrees_with_the_model() {
     );
 }
 
-/// `spec: linux-mm 6.2`
+/// `spec: 6.2`
 #[test]
 fn slub_of_2_6_28_agrees_with_the_model() {
     run(Design::Slub, Rules::S2, CacheFlags::empty(), operations());
 }
 
-/// `spec: linux-mm 6.3`
+/// `spec: 6.3`
 #[test]
 fn slqb_agrees_with_the_model() {
     run(Design::Slqb, Rules::S2, CacheFlags::empty(), operations());
 }
 
-/// `spec: linux-mm 6.1`
+/// `spec: 6.1`
 #[test]
 fn slab_agrees_with_the_model() {
     run(Design::Slab, Rules::S2, CacheFlags::empty(), operations());

@@ -1,4 +1,4 @@
-//! Rules of kswapd. `spec: linux-mm 4.2, 4.6, 4.8`
+//! Rules of kswapd. `spec: 4.2, 4.6, 4.8`
 
 /// When kswapd stops, sleeps and naps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

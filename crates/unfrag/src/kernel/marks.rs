@@ -1,4 +1,4 @@
-//! Rules of the watermarks. `spec: linux-mm 1.3, 1.5, 1.6; linux-6.1 1.3`
+//! Rules of the watermarks. `spec: 1.3, 1.5, 1.6`
 
 /// How the marks are computed and held against what is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

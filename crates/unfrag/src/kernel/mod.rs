@@ -4,7 +4,7 @@
 //! Every rule that changed between kernels is a value of its own, named for what it decides and
 //! decided in one place of the core; no era has code of its own. A rule that has a meaning only together
 //! with another one is nested in it, so that meaningless combinations cannot be written. No rule is
-//! inferred from another that changed in the same years. `spec: linux-6.1 era table`
+//! inferred from another that changed in the same years. `spec: 0.3`
 //!
 //! - `placement`: how types share memory, fallbacks, reserves.
 //! - `marks`: the watermarks.

@@ -1,4 +1,4 @@
-//! Rules of the per-CPU lists. `spec: linux-mm 3; linux-6.1 3`
+//! Rules of the per-CPU lists. `spec: 3`
 
 use crate::frame::Order;
 

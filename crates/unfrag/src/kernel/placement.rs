@@ -1,5 +1,5 @@
 //! Rules of placement: how types share memory, what falls back to what, and what is set aside.
-//! `spec: linux-mm 2; linux-6.1 2.6`
+//! `spec: 2, 2.6`
 
 /// How types share memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub enum ClaimTest {
     HalfFreeOrAlike,
 }
 
-/// Effects of a raise of the watermarks. `spec: linux-mm 1.3; linux-6.1 1.3, 1.4`
+/// Effects of a raise of the watermarks. `spec: 1.3, 1.4`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Boost {

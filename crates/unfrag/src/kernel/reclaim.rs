@@ -1,4 +1,4 @@
-//! Rules of reclaim. `spec: linux-mm 4; the five patches of source S4: 4.6`
+//! Rules of reclaim. `spec: 4, 4.6`
 
 /// How pages are aged, taken and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

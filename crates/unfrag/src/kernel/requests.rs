@@ -1,5 +1,5 @@
 //! Rules of the slow path: what a request may use, and how long it goes on.
-//! `spec: linux-mm 1.4, 4.3, 4.6, 4.8`
+//! `spec: 1.4, 4.3, 4.6, 4.8`
 
 /// The rights of a request that free memory above the low mark does not serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

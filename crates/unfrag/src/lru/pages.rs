@@ -1,5 +1,5 @@
 //! Changes to pages in use: their flags, owners and positions on LRU lists.
-//! `spec: linux-mm 4.1`
+//! `spec: 4.1`
 
 use super::counts::FlagCounts;
 use super::kind::{ISOLATED, Lru};

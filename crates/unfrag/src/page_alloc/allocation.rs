@@ -1,5 +1,5 @@
 //! The slow path: an allocation that the first attempt did not serve, as an operation.
-//! `spec: linux-mm 1.4, 4.3, 4.6, 4.7, 4.8`
+//! `spec: 1.4, 4.3, 4.6, 4.7, 4.8`
 //!
 //! Invariant: each allocation ends in exactly one frame or one error, which is counted and traced once.
 
@@ -244,7 +244,7 @@ impl Allocation {
     }
 
     /// The end of an allocation that cannot reclaim: gives up reserves and the separation of types, unless the
-    /// request gives up early. `spec: linux-mm 4.7, 4.8`
+    /// request gives up early. `spec: 4.7, 4.8`
     fn last_resort<H: Host>(&self, m: &mut Manager<'_, H>) -> Option<Step<Got>> {
         let d = self.demand;
         let persists = !d.gfp.contains(Gfp::NORETRY)
@@ -381,7 +381,7 @@ impl Allocation {
         Step::Need(Need::Oom)
     }
 
-    /// The retry loop since 4.7. `spec: linux-mm 4.8`
+    /// The retry loop since 4.7. `spec: 4.8`
     fn bounded_retry<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,

@@ -11,7 +11,7 @@ impl<H: Host> Manager<'_, H> {
     /// Fills `out` with single pages (`alloc_pages_bulk`, as kernel stacks and network buffers are taken)
     /// and returns how many there were. A bulk allocation sees the low mark plus what it asks for, takes
     /// from one zone's per-CPU list, emits no tracepoint and does not count as demand for that list.
-    /// `spec: linux-6.1 10`
+    /// `spec: 10`
     ///
     /// # Errors
     /// As [`alloc`](Self::alloc), if there was no page at all. The order of the request is ignored.

@@ -1,5 +1,5 @@
 //! The fast path: the CPU's own list, then the zones in order at the low mark.
-//! `spec: linux-mm 1.4, 1.6; linux-6.1 1.4-1.6, 2.6`
+//! `spec: 1.4-1.6, 2.6`
 
 use super::allocation::{Allocation, Begun};
 use crate::frame::{CpuId, FrameIx, MigrateType, NodeId, Order, Pfn, State};
@@ -11,7 +11,7 @@ use crate::request::{AllocError, Demand, Request, first_flags, highest_zone};
 use crate::trace::Event;
 
 impl<'m, H: Host> Manager<'m, H> {
-    /// Allocates a block of `2^order` frames and returns its first. `spec: linux-mm 1.6, 4.8`
+    /// Allocates a block of `2^order` frames and returns its first. `spec: 1.6, 4.8`
     ///
     /// Uses free memory only, down to the mark and the reserves that the request has a right to. kswapd is
     /// woken, but **nothing is reclaimed** and nothing waits. For an allocation that may reclaim see

@@ -1,4 +1,4 @@
-//! Freeing blocks. `spec: linux-mm 1.2, 3; linux-6.1 1.2, 3`
+//! Freeing blocks. `spec: 1.2, 3`
 
 use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, PageFlags, Pfn, State, ZoneId};
 use crate::host::Host;

@@ -1,5 +1,5 @@
 //! Moving a page to a free frame of the caller's choice, as compaction does.
-//! `spec: linux-mm 5.1; linux-6.1 5, 7.6`
+//! `spec: 5, 5.1, 7.6`
 //!
 //! A move begins: the page is isolated, its target taken. It ends with a commit (the owner has copied the page
 //! and changed all references to it) or with an abort. Between the two the manager may be used otherwise, and

@@ -19,7 +19,7 @@ fn flags(era: &str, gfp: Gfp, order: u8) -> F {
 /// `GFP_ATOMIC` since 6.3.
 const ATOMIC: Gfp = Gfp::HIGH.union(Gfp::KSWAPD_RECLAIM);
 
-/// `spec: linux-mm 1.4`
+/// `spec: 1.4`
 #[test]
 fn old_rights_follow_from_waiting_and_high() {
     let f = |gfp| flags("2.6.32", gfp, 2);
@@ -40,7 +40,7 @@ fn old_rights_follow_from_waiting_and_high() {
     assert!(!f(Gfp::HIGH).contains(F::HIGHATOMIC));
 }
 
-/// `spec: linux-mm 1.4`
+/// `spec: 1.4`
 #[test]
 fn modern_rights() {
     for era in ["6.1", "6.18"] {
@@ -58,7 +58,7 @@ fn modern_rights() {
     }
 }
 
-/// `spec: linux-6.1 1.4`
+/// `spec: 1.4`
 #[test]
 fn rights_to_the_unboosted_recheck_by_era() {
     assert!(!flags("6.1", ATOMIC, 0).contains(F::UNBOOSTED_RECHECK));
@@ -66,7 +66,7 @@ fn rights_to_the_unboosted_recheck_by_era() {
     assert!(flags("6.18", ATOMIC, 0).contains(F::UNBOOSTED_RECHECK));
 }
 
-/// `spec: linux-mm 1.6`
+/// `spec: 1.6`
 #[test]
 fn the_highest_zone_follows_from_the_zone_bits() {
     assert_eq!(highest_zone(Gfp::KERNEL), ZoneKind::Normal);

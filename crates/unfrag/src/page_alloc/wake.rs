@@ -1,4 +1,4 @@
-//! Waking kswapd. `spec: linux-mm 4.2, 4.8`
+//! Waking kswapd. `spec: 4.2, 4.8`
 
 use crate::frame::{NodeId, Order};
 use crate::gfp::{AllocFlags, Gfp};

@@ -1,5 +1,5 @@
 //! Passes over the zones with watermark checks, and the reason why no zone served a request.
-//! `spec: linux-mm 1.4-1.6; linux-6.1 1.4-1.6, 2.6`
+//! `spec: 1.4-1.6, 2.6`
 
 use crate::frame::{FrameIx, Order, ZoneId};
 use crate::gfp::{AllocFlags, Gfp};

@@ -2,7 +2,7 @@
 //!
 //! Invariant: `count` is the number of base pages on all lists; every block on a list has
 //! `FrameKind::Pcp` and, as its type, the type of the buddy list it will return to.
-//! `spec: linux-mm 3; linux-6.1 3`
+//! `spec: 3`
 
 use super::searched::{SearchStart, is_searched};
 use crate::frame::{FrameIx, FrameKind, Frames, MigrateType, Order, State};
@@ -129,7 +129,7 @@ impl CpuLists {
     }
 
     /// Takes a block of `request.order` for `request.mt`, from the zone where the list has none. `demand`: the
-    /// allocation counts as demand for the list (all but bulk allocations). `spec: linux-6.1 10`
+    /// allocation counts as demand for the list (all but bulk allocations). `spec: 10`
     #[inline]
     pub fn take<H: Host>(
         &mut self,

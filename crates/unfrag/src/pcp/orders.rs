@@ -1,6 +1,6 @@
 //! Per-CPU lists for orders 0 to 3 and 9: the fixed form of 5.13 to 6.6 and the self-tuning one.
 //!
-//! `spec: linux-6.1 3; linux-mm 3.2`
+//! `spec: 3, 3.2`
 
 use super::cpu_lists::{CpuLists, Freed, NR_LISTS, ZonePressure, list_index};
 use crate::frame::{FrameIx, Frames, MigrateType, Order};
@@ -242,7 +242,7 @@ impl CpuLists {
     }
 
     /// What the vmstat worker does to a self-tuning set: `high` decays, and what is above it goes
-    /// back. `spec: linux-mm 3.2`
+    /// back. `spec: 3.2`
     pub fn decay<H: Host>(&mut self, z: &mut ZoneOps<H>) {
         if !z.policy.rules.pcp.is_tuned() || self.high_min == self.high_max {
             return;

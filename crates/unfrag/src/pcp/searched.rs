@@ -1,5 +1,5 @@
 //! Per-CPU lists that hold pages of all types together, and are searched for one of the type that is
-//! asked for: 2.6.24 to 2.6.31. `spec: linux-mm 2.5, 3.1`
+//! asked for: 2.6.24 to 2.6.31. `spec: 2.5, 3.1`
 //!
 //! Invariant: for each list and type, no page of that type precedes the page at which searches start, and none
 //! is on the list if that is `NIL`.

@@ -2,7 +2,7 @@
 //!
 //! List heads: hot 0 and cold 1 (which stays empty without cold requests); V19's kernel 0 and easy 1; one searched
 //! list 0; or one per type. Pages go in and come out at the head, and go back from the tail.
-//! `spec: linux-mm 2.2, 2.5, 3.1; linux-6.1 era table`
+//! `spec: 0.3, 2.2, 2.5, 3.1`
 
 use super::cpu_lists::{CpuLists, Freed};
 use super::searched::is_searched;

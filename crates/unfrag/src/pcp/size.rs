@@ -4,7 +4,7 @@ use crate::frame::Geometry;
 use crate::kernel::{Pcp, Rules, Sysctl};
 
 /// Pages moved at a time: a thousandth of the zone, at most `cap` pages, a quarter of that, and then
-/// one less than a power of two. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
+/// one less than a power of two. `spec: 3, 3.1, 3.2`
 pub const fn batch(zone_pages: u64, cap: u64) -> u64 {
     let mut b = zone_pages / 1024;
     if b > cap {
@@ -53,7 +53,7 @@ pub struct SetSize {
 }
 
 impl SetSize {
-    /// The sizes for the lists of such a zone. `spec: linux-mm 3.1, 3.2; linux-6.1 3`
+    /// The sizes for the lists of such a zone. `spec: 3, 3.1, 3.2`
     pub fn new(of: SetBasis, rules: &Rules, sysctl: &Sysctl) -> SetSize {
         let (pages, low, cpus) = (of.pages, of.low, of.cpus.max(1));
         let batch = batch(pages, of.geometry.pages(rules.pcp_batch_cap_kbytes));

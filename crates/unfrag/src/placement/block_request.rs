@@ -15,7 +15,7 @@ pub(crate) struct BlockRequest {
 }
 
 /// Where a search of the free lists starts (`enum rmqueue_mode`). A batch of requests keeps it from one
-/// request to the next. `spec: linux-mm 2.6`
+/// request to the next. `spec: 2.6`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RmqueueMode {
     /// With the lists of the request's own type.

@@ -2,7 +2,7 @@
 //!
 //! A request whose own lists are empty looks at the other types in a fixed order, largest blocks
 //! first, and may take over a whole pageblock. Eras differ in the scan, in the right to claim and
-//! its test, in when and where free blocks move, and in the owner of the remainder. `spec: linux-mm 2.5, 2.6; linux-6.1 2.6`
+//! its test, in when and where free blocks move, and in the owner of the remainder. `spec: 2.5, 2.6`
 
 use super::block_request::{BlockRequest, Fallback, RmqueueMode, Taken};
 use super::free_area::FreeArea;

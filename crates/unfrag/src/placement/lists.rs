@@ -3,7 +3,7 @@
 //! Invariants: a block on a list has `FrameKind::Buddy` and its list's order and type in its state; two
 //! free buddies of the same order are both on lists only where their merge is not allowed;
 //! `free_pages` is the sum over all lists; `fits[t]` has bit `o` set exactly if list `(o, t)` is not
-//! empty. `spec: linux-mm 1.1, 1.2; linux-6.1 1.2`
+//! empty. `spec: 1.1, 1.2`
 
 use super::list::{End, List};
 use crate::frame::{
@@ -165,7 +165,7 @@ impl Lists {
 
     /// Whether the buddy of the next larger block is free as a whole, so that this block would merge
     /// twice once its own buddy comes back. Considered up to two orders below the largest.
-    /// `spec: linux-6.1 1.2`
+    /// `spec: 1.2`
     #[inline]
     fn merge_likely(&self, frames: &Frames, ix: FrameIx, order: Order) -> bool {
         let next = Order(order.0 + 1);
@@ -239,7 +239,7 @@ impl Lists {
 
     /// Moves all free blocks of the pageblock that holds `ix` to the lists of `mt`. Returns the free and movable
     /// frames of the pageblock. A pageblock that reaches beyond the zone's end is left alone; one that begins
-    /// before the zone is moved from `ix` on. `spec: linux-6.1 2.6, steal 4`
+    /// before the zone is moved from `ix` on. `spec: 2.6`
     pub fn move_block(
         &mut self,
         frames: &Frames,

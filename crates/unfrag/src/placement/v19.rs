@@ -3,7 +3,7 @@
 //!
 //! The remainder of a whole block that is relabelled goes to the lists of its label, as V19 frees by label. The
 //! known mails do not say so (part 3/7 is missing).
-//! `spec: linux-mm 2.1-2.3`
+//! `spec: 2.1-2.3`
 
 use super::block_request::{BlockRequest, Fallback, Taken};
 use super::free_area::FreeArea;

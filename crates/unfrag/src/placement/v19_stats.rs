@@ -1,4 +1,4 @@
-//! Types and statistics of the V19 patches. `spec: linux-mm 2.1-2.3`
+//! Types and statistics of the V19 patches. `spec: 2.1-2.3`
 
 use crate::frame::{MigrateType, Order};
 use MigrateType::{Fallback as Spare, Movable, Reclaimable, Unmovable};
@@ -11,7 +11,7 @@ pub(super) const LARGE_ORDER: Order = Order(5);
 /// The four types in the order of their V19 numbers.
 pub const V19_TYPES: [MigrateType; 4] = [Unmovable, Movable, Reclaimable, Spare];
 
-/// V19's name of a type, as its statistics print it. `spec: linux-mm 2.3`
+/// V19's name of a type, as its statistics print it. `spec: 2.3`
 pub const fn v19_type_name(mt: MigrateType) -> &'static str {
     match mt {
         Movable => "EasyRclm",

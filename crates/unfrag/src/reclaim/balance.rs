@@ -1,5 +1,5 @@
 //! How much of each list is scanned, and when a zone or a node counts as unreclaimable.
-//! `spec: linux-mm 4.1, 4.2`
+//! `spec: 4.1, 4.2`
 //!
 //! LRU lists are those of a zone or of a node. What is asked of "their" memory (free pages, high marks,
 //! size) is summed over the zones whose lists they are.
@@ -33,7 +33,7 @@ impl<H: Host> Manager<'_, H> {
         anon + v.of_kind(true)
     }
 
-    /// Share of anonymous pages in a scan, in percent of their list. `spec: linux-mm 4.1 get_scan_ratio`
+    /// Share of anonymous pages in a scan, in percent of their list. `spec: 4.1`
     ///
     /// On 5.8 and later the specification is silent. The costs of the two kinds are held to at most 2 to 1, so
     /// that anonymous pages in constant use are still scanned, as on recorded 6.1 hosts.
@@ -72,7 +72,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// Whether a kind's inactive list is too short, so that its active one is shortened.
-    /// `spec: linux-mm 4.1`
+    /// `spec: 4.1`
     pub(super) fn inactive_is_low(&self, lru: LruId, file: bool) -> bool {
         let rules = self.policy.rules.reclaim.lru;
         let v = &self.lrus[lru.index()];
@@ -118,7 +118,7 @@ impl<H: Host> Manager<'_, H> {
         }
     }
 
-    /// Marks these lists as unreclaimable if they were scanned long enough without a free. `spec: linux-mm 4.2`
+    /// Marks these lists as unreclaimable if they were scanned long enough without a free. `spec: 4.2`
     pub(super) fn note_unreclaimable(&mut self, lru: LruId, slab_freed: u64) {
         self.note_freed(lru);
         let reclaimable = self.reclaimable_pages(lru);

@@ -6,7 +6,7 @@
 //!
 //! Invariant: every page that a batch isolates is put back, or freed, before the batch ends; until then
 //! the operation holds it.
-//! `spec: linux-mm 4.1, 4.5`
+//! `spec: 4.1, 4.5`
 
 use super::fate::{Fate, Pass, ask, decide, judge, page_referenced};
 use super::scan_control::{ScanControl, Window};

@@ -1,4 +1,4 @@
-//! Direct reclaim: a request that found nothing reclaims by itself. `spec: linux-mm 4.3 (6), 4.8`
+//! Direct reclaim: a request that found nothing reclaims by itself. `spec: 4.3 (6), 4.8`
 
 use super::batch::PageBatch;
 use super::lru_scan::{LruScan, Work};
@@ -174,7 +174,7 @@ impl DirectReclaim {
     }
 
     /// Waits for kswapd while less than half of the min marks is free: the rest is kept for
-    /// tasks that reclaim. `spec: linux-mm 4.8`
+    /// tasks that reclaim. `spec: 4.8`
     fn throttle<H: Host>(&mut self, m: &Manager<'_, H>) -> Option<Need> {
         self.phase = Phase::Zones;
         let node = m.node(m.zone(self.zones.zones().next()?).node)?;

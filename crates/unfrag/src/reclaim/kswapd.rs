@@ -1,4 +1,4 @@
-//! kswapd: the daemon of a node that reclaims ahead of demand. `spec: linux-mm 4.2, 4.6, 4.8`
+//! kswapd: the daemon of a node that reclaims ahead of demand. `spec: 4.2, 4.6, 4.8`
 //!
 //! Invariant: it sleeps only when its goal is met, when it was not asked, or when it has given up. Each request
 //! is taken over exactly once.
@@ -212,7 +212,7 @@ impl Kswapd {
 
     fn after_sleep<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Need> {
         match self.take_asked_order(m) {
-            // It has given up until direct reclaim makes progress. `spec: linux-mm 4.8`
+            // It has given up until direct reclaim makes progress. `spec: 4.8`
             Some(_) if self.hopeless_since == Some(m.reclaim.pgsteal_direct) => {
                 Some(Need::Sleep(None))
             }
@@ -263,7 +263,7 @@ impl Kswapd {
         z.passes(&m.policy.rules, order, mark, class, AllocFlags::WMARK_HIGH)
     }
 
-    /// Whether the node has what kswapd works for. `spec: linux-mm 4.2, 4.8`
+    /// Whether the node has what kswapd works for. `spec: 4.2, 4.8`
     fn balanced<H: Host>(&self, m: &Manager<'_, H>, order: Order) -> bool {
         let top = m.zone(self.zones[self.len - 1]).kind;
         if Self::per_node(m) {
@@ -329,7 +329,7 @@ impl Kswapd {
     }
 
     /// What a pass is to free: the high marks of the node's zones, or a batch where that is more.
-    /// `spec: linux-mm 4.8`
+    /// `spec: 4.8`
     fn pass_goal<H: Host>(&self, m: &Manager<'_, H>) -> u64 {
         self.nodes_zones()
             .map(|z| m.zone(z).marks.of(AllocFlags::WMARK_HIGH))
@@ -543,7 +543,7 @@ impl Kswapd {
             return Some(Need::Sleep(None));
         }
         // In eras that balance zones the order of the last run is not kept: without a request since, the
-        // order is 0. `spec: linux-mm 4.6` leaves that open.
+        // order is 0. `spec: 4.6` leaves that open.
         let kept = if Self::per_node(m) {
             self.order
         } else {

@@ -1,4 +1,4 @@
-//! The scan of one zone or node at one priority of a reclaim (`shrink_zone`, `shrink_lruvec`). `spec: linux-mm 4.1`
+//! The scan of one zone or node at one priority of a reclaim (`shrink_zone`, `shrink_lruvec`). `spec: 4.1`
 
 use super::batch::{PageBatch, PassOutcome};
 use super::fate::Pass;

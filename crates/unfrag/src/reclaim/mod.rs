@@ -10,7 +10,7 @@
 //! Nothing here blocks, and no owner is called: an operation runs until it is done or has a
 //! [`Need`], which its [world](crate::drive::World) meets.
 //!
-//! Invariant: a page under writeback is never freed by reclaim. `spec: linux-mm 4`
+//! Invariant: a page under writeback is never freed by reclaim. `spec: 4`
 
 mod balance;
 mod batch;

@@ -25,7 +25,7 @@ pub(super) struct ScanControl {
     pub backlog: Backlog,
 }
 
-/// Counts of the pages in a pass that wait for a device. `spec: linux-mm 4.8`
+/// Counts of the pages in a pass that wait for a device. `spec: 4.8`
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Backlog {
     /// Pages that were dirty or under writeback.
@@ -91,7 +91,7 @@ impl ScanControl {
     }
 
     /// Whether lumpy reclaim is in force, so that neighbours are taken from all lists.
-    /// `spec: linux-mm 4.5`
+    /// `spec: 4.5`
     pub fn lumpy(&self, rule: HighOrder) -> bool {
         matches!(rule, HighOrder::Lumpy { .. })
             && (self.order > Order::COSTLY || self.order > Order::ZERO && self.priority < 10)
@@ -106,7 +106,7 @@ impl ScanControl {
     }
 
     /// The neighbours that are taken with a page of an inactive list: for any order above 0 those on
-    /// the same list, since 2.6.23. `spec: linux-mm 4.5` has it below priority 10 alone; source S2 (8.5) shows it
+    /// the same list, since 2.6.23. `spec: 4.5` has it below priority 10 alone; source S2 (8.5) shows it
     /// at higher priorities.
     pub fn window(&self, rule: HighOrder) -> Option<Window> {
         let lumpy = matches!(rule, HighOrder::Lumpy { .. });

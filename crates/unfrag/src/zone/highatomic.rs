@@ -1,5 +1,5 @@
 //! Reserves for requests that cannot wait: high-atomic pageblocks, made on demand, and `MIGRATE_RESERVE`
-//! pageblocks, made at boot. `spec: linux-mm 4.7; linux-6.1 4`
+//! pageblocks, made at boot. `spec: 4, 4.7`
 
 use super::memory_zone::Zone;
 use crate::frame::{FrameIx, FrameKind, Frames, MigrateType, Order};
@@ -77,7 +77,7 @@ impl Zone {
     }
 
     /// Sets the `MIGRATE_RESERVE` pageblocks: enough for the min mark, at most two if `capped`, from
-    /// the zone's start among movable blocks without a reserved frame. `spec: linux-mm 4.7`
+    /// the zone's start among movable blocks without a reserved frame. `spec: 4.7`
     pub(crate) fn setup_reserve_blocks(&mut self, frames: &Frames, capped: bool) {
         let size = frames.geometry.block_order.frames();
         let mut wanted = self.marks.min.div_ceil(u64::from(size));

@@ -1,4 +1,4 @@
-//! The watermark check of a zone. `spec: linux-mm 1.5, 1.6; linux-6.1 1.3`
+//! The watermark check of a zone. `spec: 1.3, 1.5, 1.6`
 
 use super::memory_zone::Zone;
 use super::watermark::{View, block_exists, per_order};

@@ -1,5 +1,5 @@
 //! Marks and protections of all zones of a machine, as the kernel derives them at boot.
-//! `spec: linux-mm 1.3, 1.6`
+//! `spec: 1.3, 1.6`
 
 use super::memory_zone::Zone;
 use super::watermark::{

@@ -32,7 +32,7 @@ fn view(nr_free: &[u32; ORDER_SLOTS]) -> View<'_> {
     }
 }
 
-/// `spec: linux-mm 1.5`
+/// `spec: 1.5`
 #[test]
 fn old_check_counts_only_blocks_that_are_large_enough() {
     let n = blocks(&[200]);
@@ -55,7 +55,7 @@ fn old_check_counts_only_blocks_that_are_large_enough() {
     );
 }
 
-/// `spec: linux-mm 1.5`
+/// `spec: 1.5`
 #[test]
 fn old_check_lowers_the_mark_for_high_then_for_harder() {
     // 100 → 50 → 38.
@@ -69,7 +69,7 @@ fn old_check_lowers_the_mark_for_high_then_for_harder() {
     assert!(per_order(&view(&at(76)), Order(0), 100, 0, HARDER));
 }
 
-/// `spec: linux-mm 1.5`
+/// `spec: 1.5`
 #[test]
 fn old_check_adds_the_lowmem_reserve_once() {
     let n = blocks(&[40, 20, 0, 15]);
@@ -77,7 +77,7 @@ fn old_check_adds_the_lowmem_reserve_once() {
     assert!(!per_order(&view(&n), Order(3), 100, 93, NONE));
 }
 
-/// `spec: linux-mm 1.5`
+/// `spec: 1.5`
 #[test]
 fn modern_check_wants_one_block() {
     let n = blocks(&[200]);
@@ -95,7 +95,7 @@ fn modern_check_wants_one_block() {
     assert!(!block_exists(&view(&n), Order(3), 100, 101, NONE));
 }
 
-/// `spec: linux-mm 1.5`
+/// `spec: 1.5`
 #[test]
 fn modern_rights_lower_the_mark() {
     let at = |free| blocks(&[free]);
@@ -111,7 +111,7 @@ fn modern_rights_lower_the_mark() {
     assert!(passes(20, all) && !passes(19, all), "38 → 19");
 }
 
-/// `spec: linux-mm 1.5`
+/// `spec: 1.5`
 #[test]
 fn reserves_are_hidden_from_those_without_rights() {
     let n = blocks(&[200]);
@@ -127,7 +127,7 @@ fn reserves_are_hidden_from_those_without_rights() {
     assert!(block_exists(&v, Order(0), 100, 0, AllocFlags::CMA));
 }
 
-/// `spec: linux-mm 1.5`
+/// `spec: 1.5`
 #[test]
 fn high_atomic_and_cma_blocks_count_for_their_users() {
     let n = blocks(&[200]);
@@ -142,7 +142,7 @@ fn high_atomic_and_cma_blocks_count_for_their_users() {
     assert!(block_exists(&v, Order(3), 10, 0, AllocFlags::CMA));
 }
 
-/// `spec: linux-mm 4.7; linux-6.1 4`
+/// `spec: 4, 4.7`
 #[test]
 fn high_atomic_limits_of_one_gibibyte() {
     // A block is added as long as the reserve is below the limit.
@@ -165,7 +165,7 @@ fn high_atomic_limits_of_one_gibibyte() {
     assert_eq!(blocks(HighAtomicLimit::PercentRoundedUp, 51_200), 1);
 }
 
-/// `spec: linux-mm 1.3`
+/// `spec: 1.3`
 #[test]
 fn boost_grows_by_a_block_up_to_its_share_of_high() {
     let mut sysctl = Sysctl::default();
@@ -192,7 +192,7 @@ fn boost_grows_by_a_block_up_to_its_share_of_high() {
     assert!(!marks(1548).raise_boost(262_144, 512, &sysctl));
 }
 
-/// `spec: linux-mm 1.3`
+/// `spec: 1.3`
 #[test]
 fn integer_root_rounds_down() {
     assert_eq!(

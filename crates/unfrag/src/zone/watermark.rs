@@ -1,6 +1,6 @@
 //! Watermarks: their computation from the size of zones, and the checks of a request against them.
 //!
-//! `spec: linux-mm 1.3, 1.5, 1.6; linux-6.1 1.3`
+//! `spec: 1.3, 1.5, 1.6`
 
 use crate::frame::{NR_ZONE_KINDS, ORDER_SLOTS, Order, ZoneConfig, ZoneKind};
 use crate::gfp::AllocFlags;
@@ -29,7 +29,7 @@ pub const fn isqrt(n: u64) -> u64 {
 }
 
 /// `vm.min_free_kbytes` as the kernel derives it from the size of low memory, both in KiB, and at most
-/// `cap_kbytes`. `spec: linux-mm 1.3`
+/// `cap_kbytes`. `spec: 1.3`
 pub const fn min_free_kbytes(lowmem_kbytes: u64, cap_kbytes: u64) -> u64 {
     let kb = isqrt(lowmem_kbytes * 16);
     if kb < 128 {
@@ -42,7 +42,7 @@ pub const fn min_free_kbytes(lowmem_kbytes: u64, cap_kbytes: u64) -> u64 {
 }
 
 /// Pages that khugepaged wants kept free when it starts, for a machine with `zones` populated zones up
-/// to Normal that hold `above_high` pages above their high marks. `spec: linux-6.1 1.3`
+/// to Normal that hold `above_high` pages above their high marks. `spec: 1.3`
 pub const fn khugepaged_min_free_pages(zones: u64, above_high: u64, block_pages: u64) -> u64 {
     let (wanted, most) = (zones * 11 * block_pages, above_high / 20);
     if wanted < most { wanted } else { most }
@@ -71,7 +71,7 @@ pub struct MarkSize {
 }
 
 impl Marks {
-    /// The marks of a zone of this size. `spec: linux-mm 1.3`
+    /// The marks of a zone of this size. `spec: 1.3`
     pub fn new(size: MarkSize, rules: &Rules, sysctl: &Sysctl) -> Marks {
         let MarkSize {
             kind,
@@ -121,7 +121,7 @@ impl Marks {
     }
 
     /// Raises the boost by one pageblock, up to `watermark_boost_factor` of the high mark and at
-    /// least one pageblock. `spec: linux-mm 1.3`
+    /// least one pageblock. `spec: 1.3`
     pub(crate) fn raise_boost(&mut self, managed: u64, block_pages: u64, sysctl: &Sysctl) -> bool {
         if sysctl.watermark_boost_factor == 0 || 4 * block_pages > managed {
             return false;
@@ -138,7 +138,7 @@ impl Marks {
 /// Pages that each zone keeps from requests that could also use higher zones.
 ///
 /// `sizes` are the pages of the node's zones by kind; result `[i][j]`: what zone `i` keeps from a
-/// request whose highest zone is `j`. `spec: linux-mm 1.6`
+/// request whose highest zone is `j`. `spec: 1.6`
 pub fn lowmem_reserve(
     sizes: &[u64; NR_ZONE_KINDS],
     ratio: &[u64; NR_ZONE_KINDS],
@@ -178,7 +178,7 @@ pub struct View<'a> {
 }
 
 /// The check of 2.6.x to 4.3: counts only blocks that are large enough, against a mark that halves
-/// with each order. `spec: linux-mm 1.5`
+/// with each order. `spec: 1.5`
 pub fn per_order(v: &View, order: Order, mark: u64, keep: u64, flags: AllocFlags) -> bool {
     let mut free = v.free - i64::from(order.frames()) + 1;
     let mut min = mark as i64;
@@ -201,7 +201,7 @@ pub fn per_order(v: &View, order: Order, mark: u64, keep: u64, flags: AllocFlags
     true
 }
 
-/// The check of 4.4 and later: enough pages in sum, and one block that fits. `spec: linux-mm 1.5`
+/// The check of 4.4 and later: enough pages in sum, and one block that fits. `spec: 1.5`
 pub fn block_exists(v: &View, order: Order, mark: u64, keep: u64, flags: AllocFlags) -> bool {
     let rights = AllocFlags::NON_BLOCK
         .union(AllocFlags::MIN_RESERVE)

@@ -1,4 +1,4 @@
-//! Zone order: which zones may serve a request, best first. `spec: linux-mm 1.6, 2.6`
+//! Zone order: which zones may serve a request, best first. `spec: 1.6, 2.6`
 //!
 //! Computed once, when the manager is made, for each node and each highest zone.
 //!

@@ -1,4 +1,4 @@
-//! Splitting, merging and placement on the lists. `spec: linux-mm 1.2; linux-6.1 1.2, 9`
+//! Splitting, merging and placement on the lists. `spec: 1.2, 9`
 
 use super::support::*;
 use unfrag::MigrateType::{HighAtomic, Movable, Reclaimable, Reserve, Unmovable};
@@ -6,7 +6,7 @@ use unfrag::{FreeError, Order, Pfn, ZoneKind};
 
 const ERAS: [&str; 3] = ["2.6.32", "6.1", "6.18"];
 
-/// `spec: linux-mm 1.2`
+/// `spec: 1.2`
 #[test]
 fn a_split_keeps_the_lowest_part_and_returns_upper_halves() {
     for era in ERAS {
@@ -22,7 +22,7 @@ fn a_split_keeps_the_lowest_part_and_returns_upper_halves() {
     }
 }
 
-/// `spec: linux-6.1 1.2`
+/// `spec: 1.2`
 #[test]
 fn split_halves_go_to_the_head() {
     for era in ERAS {
@@ -41,7 +41,7 @@ fn split_halves_go_to_the_head() {
     }
 }
 
-/// `spec: linux-mm 1.2`
+/// `spec: 1.2`
 #[test]
 fn the_head_is_the_next_to_go() {
     for era in ERAS {
@@ -76,7 +76,7 @@ fn placement(era: &str, order: u8, parents_buddy_free: bool) -> bool {
     list[1] == block(0)
 }
 
-/// `spec: linux-6.1 1.2`
+/// `spec: 1.2`
 #[test]
 fn a_freed_block_goes_to_the_tail_if_it_will_merge_soon() {
     for order in 4..=8 {
@@ -91,7 +91,7 @@ fn a_freed_block_goes_to_the_tail_if_it_will_merge_soon() {
     }
 }
 
-/// `spec: linux-6.1 1.2`
+/// `spec: 1.2`
 #[test]
 fn order_9_always_goes_to_the_head() {
     for era in ["6.1", "6.18"] {
@@ -105,7 +105,7 @@ fn order_9_always_goes_to_the_head() {
     }
 }
 
-/// `spec: linux-6.1 1.2`
+/// `spec: 1.2`
 #[test]
 fn below_pageblock_order_types_do_not_keep_buddies_apart() {
     for era in ["2.6.32", "6.1"] {
@@ -135,7 +135,7 @@ fn merge_at_9(era: &str, freed: unfrag::MigrateType, buddy: unfrag::MigrateType)
     m
 }
 
-/// `spec: linux-mm 1.2; linux-6.1 1.2`
+/// `spec: 1.2`
 #[test]
 fn pageblocks_merge_if_ordinary_or_of_equal_type() {
     for era in ["6.1", "6.18"] {
@@ -161,7 +161,7 @@ fn pageblocks_merge_if_ordinary_or_of_equal_type() {
     assert_eq!(m.type_of(block(0)), Reserve);
 }
 
-/// `spec: linux-mm 1.2`
+/// `spec: 1.2`
 #[test]
 fn only_6_18_cuts_a_freed_order_10_block_by_pageblock() {
     for era in ["6.1", "6.18"] {
@@ -179,7 +179,7 @@ fn only_6_18_cuts_a_freed_order_10_block_by_pageblock() {
     }
 }
 
-/// `spec: linux-mm 1.2`
+/// `spec: 1.2`
 #[test]
 fn buddies_beyond_the_zone_are_none() {
     // Two zones whose border lies within a block of order 10, and within a pageblock.
@@ -206,7 +206,7 @@ fn buddies_beyond_the_zone_are_none() {
     }
 }
 
-/// `spec: linux-6.1 9`
+/// `spec: 9`
 #[test]
 fn boot_leaves_every_list_ascending() {
     for era in ["2.6.32", "6.1", "6.18"] {
@@ -243,7 +243,7 @@ fn a_second_free_is_refused_and_changes_nothing() {
     }
 }
 
-/// `spec: linux-6.1 7.6`
+/// `spec: 7.6`
 #[test]
 fn a_split_allocation_is_freed_in_parts() {
     for era in ERAS {

@@ -153,7 +153,7 @@ fn a_geometry_that_no_allocator_works_with_is_refused() {
     }
 }
 
-/// `spec: linux-mm 1.3, 3.2`
+/// `spec: 1.3, 3.2`
 #[test]
 fn marks_and_sets_are_those_of_the_bytes() {
     // 1 GiB: min_free_kbytes is √(2^20 × 16) = 4096 whatever a page has.
@@ -189,7 +189,7 @@ fn marks_and_sets_are_those_of_the_bytes() {
     assert_eq!(marks("2.6.32", kib4, false), ((1024, 1280, 1536), 31));
 }
 
-/// `spec: linux-mm 1.2`
+/// `spec: 1.2`
 #[test]
 fn zones_that_meet_in_a_pageblock_keep_their_own_frames() {
     for era in ["2.6.14", "2.6.32", "5.9", "6.1", "6.18"] {

@@ -1,4 +1,4 @@
-//! Fallback and high-atomic blocks of 6.1. `spec: linux-6.1 1.3, 2.6, 4`
+//! Fallback and high-atomic blocks of 6.1. `spec: 1.3, 2.6, 4`
 
 use super::support::*;
 use unfrag::MigrateType::{self, HighAtomic, Movable, Reclaimable, Unmovable};
@@ -10,7 +10,7 @@ fn half(m: &mut M, i: u64, order: u8, mt: MigrateType) {
     m.used_at(block(i) + (1 << order), order, UNM);
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn fallback_rows() {
     let rows: [(Gfp, [MigrateType; 2]); 3] = [
@@ -29,7 +29,7 @@ fn fallback_rows() {
     }
 }
 
-/// `spec: linux-6.1 2.6`
+/// `spec: 2.6`
 #[test]
 fn rule_1_a_high_atomic_block_gives_one_buddy() {
     // Its pages lie on an ordinary list, as after a free that was cached before the block changed.
@@ -50,7 +50,7 @@ fn rule_1_a_high_atomic_block_gives_one_buddy() {
     }
 }
 
-/// `spec: linux-6.1 2.6`
+/// `spec: 2.6`
 #[test]
 fn rule_2_whole_blocks_are_re_typed_without_a_boost() {
     let mut m = scene_with_boost();
@@ -68,7 +68,7 @@ fn rule_2_whole_blocks_are_re_typed_without_a_boost() {
     assert!(f.change_ownership);
 }
 
-/// `spec: linux-6.1 2.6`
+/// `spec: 2.6`
 #[test]
 fn rule_3_a_block_too_small_to_steal_moves_alone() {
     let mut m = scene_with_boost();
@@ -93,7 +93,7 @@ fn rule_3_a_block_too_small_to_steal_moves_alone() {
     assert!(!m.host().fallbacks()[0].change_ownership);
 }
 
-/// `spec: linux-6.1 2.6`
+/// `spec: 2.6`
 #[test]
 fn small_movable_requests_take_the_smallest_block() {
     for era in ["5.6", "6.1"] {
@@ -114,7 +114,7 @@ fn small_movable_requests_take_the_smallest_block() {
     assert_eq!(m.take(0, MOV), block(0));
 }
 
-/// `spec: linux-6.1 2.6`
+/// `spec: 2.6`
 #[test]
 fn rule_4_all_free_pages_of_the_block_move_first() {
     let mut m = scene("6.1");
@@ -156,7 +156,7 @@ fn claim(era: &str, gfp: Gfp, victim: MigrateType, movable: u64) -> M {
     m
 }
 
-/// `spec: linux-mm 2.6; linux-6.1 2.6`
+/// `spec: 2.6`
 #[test]
 fn rule_4_claims_at_half_free_or_alike() {
     for era in ["5.6", "6.1", "6.18"] {
@@ -175,7 +175,7 @@ fn rule_4_claims_at_half_free_or_alike() {
     }
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn movable_frames_count_by_frame_not_by_block() {
     for era in ["6.1", "6.18"] {
@@ -191,7 +191,7 @@ fn movable_frames_count_by_frame_not_by_block() {
     }
 }
 
-/// `spec: linux-6.1 2.6`
+/// `spec: 2.6`
 #[test]
 fn a_failed_claim_moves_pages_in_6_1_only() {
     let m = claim("6.1", UNM, Reclaimable, 0);
@@ -209,7 +209,7 @@ fn a_failed_claim_moves_pages_in_6_1_only() {
     assert!(m.list(1, Unmovable).is_empty());
 }
 
-/// `spec: linux-6.1 1.2`
+/// `spec: 1.2`
 #[test]
 fn moved_blocks_go_to_the_tail() {
     let mut m = scene("6.1");
@@ -228,7 +228,7 @@ fn moved_blocks_go_to_the_tail() {
     );
 }
 
-/// `spec: linux-6.1 2.6`
+/// `spec: 2.6`
 #[test]
 fn a_block_beyond_the_zones_end_gives_the_buddy_alone() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096 - 256)];
@@ -243,7 +243,7 @@ fn a_block_beyond_the_zones_end_gives_the_buddy_alone() {
     assert_eq!(m.list(4, Movable), [block(7) + 16]);
 }
 
-/// `spec: linux-6.1 2.6`
+/// `spec: 2.6`
 #[test]
 fn a_block_before_the_zone_moves_from_the_found_page() {
     let zones = [zone(0, ZoneKind::Normal, BASE + 64, 4096 - 64)];
@@ -269,7 +269,7 @@ fn scene_with_boost() -> M {
     fresh(&zones, 1, rules("6.1"), sysctl)
 }
 
-/// `spec: linux-6.1 1.3`
+/// `spec: 1.3`
 #[test]
 fn each_fallback_below_pageblock_order_boosts() {
     let mut m = scene_with_boost();

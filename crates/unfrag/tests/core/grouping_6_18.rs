@@ -1,4 +1,4 @@
-//! Claim, steal, NOFRAGMENT and defrag_mode. `spec: linux-mm 1.2, 2.6`
+//! Claim, steal, NOFRAGMENT and defrag_mode. `spec: 1.2, 2.6`
 
 use super::support::*;
 use unfrag::MigrateType::{self, Movable, Reclaimable, Unmovable};
@@ -9,7 +9,7 @@ fn half(m: &mut M, i: u64, order: u8, mt: MigrateType) {
     m.used_at(block(i) + (1 << order), order, UNM);
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn a_whole_block_is_claimed_from_the_largest_order_down() {
     let mut m = scene("6.18");
@@ -23,7 +23,7 @@ fn a_whole_block_is_claimed_from_the_largest_order_down() {
     assert!(m.host().fallbacks()[0].change_ownership);
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn a_claim_moves_free_pages_and_takes_the_smallest_fit() {
     let mut m = scene("6.18");
@@ -41,7 +41,7 @@ fn a_claim_moves_free_pages_and_takes_the_smallest_fit() {
     assert_eq!((f.pfn.0, f.fallback_order), (block(0), Order(8)));
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn a_failed_claim_goes_on_to_the_next_order() {
     let mut m = scene("6.18");
@@ -60,7 +60,7 @@ fn a_failed_claim_goes_on_to_the_next_order() {
     assert_eq!(m.type_of(block(1)), Unmovable);
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn stealing_ascends_and_leaves_the_remainder_to_the_victim() {
     let mut m = scene("6.18");
@@ -77,7 +77,7 @@ fn stealing_ascends_and_leaves_the_remainder_to_the_victim() {
     assert!(!m.host().fallbacks()[0].change_ownership);
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn small_blocks_are_not_claimed_for_movable_requests() {
     let mut m = scene("6.18");
@@ -93,7 +93,7 @@ fn small_blocks_are_not_claimed_for_movable_requests() {
     assert_eq!(m.list(2, Unmovable), [block(0) + 4], "stolen");
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn a_block_across_a_zones_edge_is_not_claimed() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096 - 256)];
@@ -116,7 +116,7 @@ fn with_boost() -> M {
     )
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn each_claim_try_boosts_and_stealing_alone_does_not() {
     let mut m = with_boost();
@@ -142,7 +142,7 @@ fn each_claim_try_boosts_and_stealing_alone_does_not() {
     );
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn a_refill_that_had_to_steal_does_not_try_to_claim_again() {
     let mut m = with_boost();
@@ -171,7 +171,7 @@ fn two_zones(era: &str, sysctl: Sysctl) -> M {
     fresh(&zones, 1, rules(era), sysctl)
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn nofragment_prefers_a_lower_zone_to_mixing() {
     for (era, nofragment) in [
@@ -193,7 +193,7 @@ fn nofragment_prefers_a_lower_zone_to_mixing() {
     }
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn nofragment_allows_whole_blocks() {
     for era in ["6.1", "6.18"] {
@@ -206,7 +206,7 @@ fn nofragment_allows_whole_blocks() {
     }
 }
 
-/// `spec: linux-mm 2.6; linux-6.1 1.4`
+/// `spec: 1.4, 2.6`
 #[test]
 fn nofragment_needs_normal_first_and_dma32() {
     for (era, kinds, flag) in [
@@ -229,7 +229,7 @@ fn nofragment_needs_normal_first_and_dma32() {
     }
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn with_one_node_it_is_enough_that_dma32_is_configured() {
     for (managed, node, flag) in [(4096, 0, true), (0, 0, true), (0, 1, false)] {
@@ -253,7 +253,7 @@ fn with_one_node_it_is_enough_that_dma32_is_configured() {
     }
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn nofragment_ends_before_another_node_is_tried() {
     let zones = [
@@ -277,7 +277,7 @@ fn defrag() -> Sysctl {
     })
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn defrag_mode_mixes_only_as_the_last_step_before_oom() {
     let mut m = fresh(
@@ -298,7 +298,7 @@ fn defrag_mode_mixes_only_as_the_last_step_before_oom() {
     assert!(m.alloc(2, UNM).is_ok());
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn defrag_mode_stays_set_after_types_mixed() {
     let one = [zone(0, ZoneKind::Normal, BASE, 4096)];
@@ -326,7 +326,7 @@ fn defrag_mode_stays_set_after_types_mixed() {
     }
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn defrag_mode_wakes_kswapd_for_a_pageblock_at_least() {
     let mut m = fresh(
@@ -340,7 +340,7 @@ fn defrag_mode_wakes_kswapd_for_a_pageblock_at_least() {
     assert_eq!(m.host().wakes, [(0, 9), (0, 10)]);
 }
 
-/// `spec: linux-6.1 1.4`
+/// `spec: 1.4`
 #[test]
 fn defrag_mode_is_unknown_to_6_1() {
     let mut m = fresh(
@@ -355,7 +355,7 @@ fn defrag_mode_is_unknown_to_6_1() {
     assert!(!m.inspect().sysctl().defrag_mode);
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn lists_follow_blocks_through_random_claims() {
     let mut m = booted(

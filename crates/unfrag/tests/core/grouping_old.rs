@@ -1,4 +1,4 @@
-//! Mobility grouping of 2.6.24 to 2.6.36, and its reserve. `spec: linux-mm 2.5, 4.7`
+//! Mobility grouping of 2.6.24 to 2.6.36, and its reserve. `spec: 2.5, 4.7`
 
 use super::support::*;
 use unfrag::MigrateType::{self, Movable, Reclaimable, Reserve, Unmovable};
@@ -12,7 +12,7 @@ fn half(m: &mut M, i: u64, order: u8, mt: MigrateType) {
     m.used_at(block(i) + (1 << order), order, UNM);
 }
 
-/// `spec: linux-mm 2.5`
+/// `spec: 2.5`
 #[test]
 fn fallback_rows() {
     let rows: [(Gfp, [MigrateType; 2]); 3] = [
@@ -37,7 +37,7 @@ fn fallback_rows() {
     }
 }
 
-/// `spec: linux-mm 2.5`
+/// `spec: 2.5`
 #[test]
 fn the_search_is_by_order_before_type() {
     for era in ERAS {
@@ -52,7 +52,7 @@ fn the_search_is_by_order_before_type() {
     }
 }
 
-/// `spec: linux-mm 2.5`
+/// `spec: 2.5`
 #[test]
 fn a_small_block_leaves_its_remainder_to_the_victim() {
     for era in ERAS {
@@ -66,7 +66,7 @@ fn a_small_block_leaves_its_remainder_to_the_victim() {
     }
 }
 
-/// `spec: linux-mm 2.5`
+/// `spec: 2.5`
 #[test]
 fn from_half_the_pageblock_order_on_the_free_pages_move() {
     for era in ERAS {
@@ -87,7 +87,7 @@ fn from_half_the_pageblock_order_on_the_free_pages_move() {
     }
 }
 
-/// `spec: linux-mm 2.5`
+/// `spec: 2.5`
 #[test]
 fn reclaimable_requests_take_over_whatever_the_order() {
     for era in ERAS {
@@ -105,7 +105,7 @@ fn reclaimable_requests_take_over_whatever_the_order() {
     }
 }
 
-/// `spec: linux-mm 2.5`
+/// `spec: 2.5`
 #[test]
 fn half_a_block_changes_its_type() {
     for era in ERAS {
@@ -134,7 +134,7 @@ fn half_a_block_changes_its_type() {
     }
 }
 
-/// `spec: linux-mm 2.5`
+/// `spec: 2.5`
 #[test]
 fn whole_blocks_change_their_type() {
     for era in ERAS {
@@ -152,7 +152,7 @@ fn whole_blocks_change_their_type() {
     }
 }
 
-/// `spec: linux-mm 1.6, 2.5`
+/// `spec: 1.6, 2.5`
 #[test]
 fn grouping_off_takes_over_everything() {
     for era in ["2.6.32", "6.1"] {
@@ -173,7 +173,7 @@ fn grouping_off_takes_over_everything() {
     assert_eq!(b, a + 16, "all requests are of one type");
 }
 
-/// `spec: linux-mm 4.7`
+/// `spec: 4.7`
 #[test]
 fn reserve_blocks_follow_the_min_mark() {
     let blocks = |era, kbytes| {
@@ -202,7 +202,7 @@ fn reserve_blocks_follow_the_min_mark() {
     assert_eq!(blocks("2.6.14", 4 * 2048), 0);
 }
 
-/// `spec: linux-mm 2.5`
+/// `spec: 2.5`
 #[test]
 fn a_refill_from_the_reserve_takes_one_batch() {
     for era in ["2.6.24", "2.6.28", "2.6.31"] {
@@ -224,7 +224,7 @@ fn a_refill_from_the_reserve_takes_one_batch() {
     }
 }
 
-/// `spec: linux-mm 4.7`
+/// `spec: 4.7`
 #[test]
 fn reserve_blocks_are_the_first_without_a_reserved_page() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 8192)];
@@ -240,7 +240,7 @@ fn reserve_blocks_are_the_first_without_a_reserved_page() {
     assert_eq!(m.type_of(block(2)), Movable);
 }
 
-/// `spec: linux-mm 1.5`
+/// `spec: 1.5`
 #[test]
 fn old_marks_make_high_orders_fail_with_plenty_free() {
     // 4096 pages, min 100: order 3 fails although order-3 blocks exist.

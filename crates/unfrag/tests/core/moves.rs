@@ -1,5 +1,5 @@
 //! Moving a page to a free frame: begin, commit and abort.
-//! `spec: linux-mm 5.1; linux-6.1 5, 7.6`
+//! `spec: 5, 5.1, 7.6`
 
 use super::support::*;
 use unfrag::frame::{FrameKind, OwnerId};

@@ -1,5 +1,5 @@
 //! Boosts and their wake-ups, high-atomic blocks, and what the slow path gives up.
-//! `spec: linux-mm 1.3, 4.7, 4.8; linux-6.1 1.3, 2.6, 4`
+//! `spec: 1.3, 2.6, 4, 4.7, 4.8`
 
 use super::support::*;
 use unfrag::MigrateType::{HighAtomic, Movable, Unmovable};
@@ -36,7 +36,7 @@ fn boosting(era: &str) -> M {
     m
 }
 
-/// `spec: linux-mm 1.3`
+/// `spec: 1.3`
 #[test]
 fn a_boost_raises_every_mark_and_kswapd_lowers_it() {
     for era in MODERN {
@@ -62,7 +62,7 @@ fn a_boost_raises_every_mark_and_kswapd_lowers_it() {
     }
 }
 
-/// `spec: linux-mm 1.3`
+/// `spec: 1.3`
 #[test]
 fn a_boosting_request_wakes_kswapd_for_order_0() {
     for era in MODERN {
@@ -76,7 +76,7 @@ fn a_boosting_request_wakes_kswapd_for_order_0() {
     }
 }
 
-/// `spec: linux-mm 1.3; linux-6.1 1.3`
+/// `spec: 1.3`
 #[test]
 fn the_next_request_consumes_the_wake_flag() {
     for (era, silent_wakes) in [("6.1", true), ("6.18", false)] {
@@ -95,7 +95,7 @@ fn the_next_request_consumes_the_wake_flag() {
     }
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn whole_blocks_do_not_boost() {
     for era in MODERN {
@@ -106,7 +106,7 @@ fn whole_blocks_do_not_boost() {
     }
 }
 
-/// `spec: linux-mm 1.3; linux-6.1 1.4`
+/// `spec: 1.3, 1.4`
 #[test]
 fn order_0_requests_with_the_right_ignore_the_boost() {
     // In 6.1 GFP_ATOMIC's own bit, in 6.18 HIGH.
@@ -137,7 +137,7 @@ fn order_0_requests_with_the_right_ignore_the_boost() {
     }
 }
 
-/// `spec: linux-mm 4.7; linux-6.1 4`
+/// `spec: 4, 4.7`
 #[test]
 fn high_atomic_reserves_up_to_the_limit() {
     // 65,536 managed pages: 655 + 512 → 3 blocks; 1024 → 2 blocks.
@@ -189,7 +189,7 @@ fn reserved(era: &str, order: u8, singles: u64) -> M {
     m
 }
 
-/// `spec: linux-mm 4.7`
+/// `spec: 4.7`
 #[test]
 fn the_reserve_serves_high_atomic_requests_first() {
     for era in MODERN {
@@ -207,7 +207,7 @@ fn the_reserve_serves_high_atomic_requests_first() {
     }
 }
 
-/// `spec: linux-mm 4.7`
+/// `spec: 4.7`
 #[test]
 fn non_blocking_requests_take_from_the_reserve_last() {
     for era in MODERN {
@@ -222,7 +222,7 @@ fn non_blocking_requests_take_from_the_reserve_last() {
     }
 }
 
-/// `spec: linux-mm 4.7, 4.8`
+/// `spec: 4.7, 4.8`
 #[test]
 fn others_get_the_reserve_when_it_is_given_up() {
     for era in MODERN {
@@ -247,7 +247,7 @@ fn others_get_the_reserve_when_it_is_given_up() {
     }
 }
 
-/// `spec: linux-mm 4.7`
+/// `spec: 4.7`
 #[test]
 fn one_block_is_given_up_at_a_time() {
     for era in MODERN {
@@ -261,7 +261,7 @@ fn one_block_is_given_up_at_a_time() {
     }
 }
 
-/// `spec: linux-mm 4.8`
+/// `spec: 4.8`
 #[test]
 fn another_block_is_given_up_if_the_first_was_not_enough() {
     for era in MODERN {
@@ -275,7 +275,7 @@ fn another_block_is_given_up_if_the_first_was_not_enough() {
     }
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn unreserving_two_pageblocks_returns_both() {
     for (era, left) in [("6.1", 512), ("6.18", 0)] {
@@ -288,7 +288,7 @@ fn unreserving_two_pageblocks_returns_both() {
     }
 }
 
-/// `spec: linux-mm 2.6`
+/// `spec: 2.6`
 #[test]
 fn a_pageblock_of_two_zones_is_not_reserved() {
     let zones = [
@@ -303,7 +303,7 @@ fn a_pageblock_of_two_zones_is_not_reserved() {
     assert_eq!(m.type_of(BASE + 4096), Movable);
 }
 
-/// `spec: linux-mm 4.3, 4.8`
+/// `spec: 4.3, 4.8`
 #[test]
 fn the_slow_path_wakes_kswapd_at_the_order_of_the_request() {
     for era in ["2.6.32", "6.1", "6.18"] {
@@ -322,7 +322,7 @@ fn the_slow_path_wakes_kswapd_at_the_order_of_the_request() {
     }
 }
 
-/// `spec: linux-mm 2.1`
+/// `spec: 2.1`
 #[test]
 fn both_mobilities_and_too_large_orders_are_refused() {
     for p in unfrag::kernel::PRESETS {

@@ -1,5 +1,5 @@
 //! The V19 patches: fallback, reserve, statistics, and the regression list that their changelog
-//! implies. `spec: linux-mm 2.1-2.4`
+//! implies. `spec: 2.1-2.4`
 
 use super::support::*;
 use unfrag::MigrateType::{self, Fallback as Spare, Movable, Reclaimable, Unmovable};
@@ -34,7 +34,7 @@ fn half(m: &mut M, i: u64, order: u8, mt: MigrateType) {
         .used_at(at(i) + (1 << order), order, UNM);
 }
 
-/// `spec: linux-mm 2.1, 2.3`
+/// `spec: 2.1, 2.3`
 #[test]
 fn types_and_names() {
     assert_eq!(V19_TYPES, [Unmovable, Movable, Reclaimable, Spare]);
@@ -56,7 +56,7 @@ fn types_and_names() {
     assert_eq!(v19(&m).fallback_needed, 1024);
 }
 
-/// `spec: linux-mm 2.1, 2.4`
+/// `spec: 2.1, 2.4`
 #[test]
 fn regression_both_flags_are_rejected() {
     let mut m = booted(
@@ -73,7 +73,7 @@ fn regression_both_flags_are_rejected() {
     assert!(m.host().events.is_empty());
 }
 
-/// `spec: linux-mm 2.2`
+/// `spec: 2.2`
 #[test]
 fn a_whole_block_is_stolen_before_any_fallback() {
     let mut m = stage(false);
@@ -87,7 +87,7 @@ fn a_whole_block_is_stolen_before_any_fallback() {
     assert_eq!(v19(&m).reserve[3], 1);
 }
 
-/// `spec: linux-mm 2.2`
+/// `spec: 2.2`
 #[test]
 fn a_stolen_block_is_relabelled_once_the_reserve_is_full() {
     for (gfp, mt) in [(MOV, Movable), (REC, Reclaimable), (UNM, Unmovable)] {
@@ -107,7 +107,7 @@ fn take(m: &mut M, order: u8, gfp: Gfp) -> u64 {
     m.alloc_in_zone(0, order, gfp).expect("a block").0
 }
 
-/// `spec: linux-mm 2.2`
+/// `spec: 2.2`
 #[test]
 fn whole_blocks_are_searched_in_the_order_of_the_types() {
     let mut m = stage(true);
@@ -120,7 +120,7 @@ fn whole_blocks_are_searched_in_the_order_of_the_types() {
     assert_eq!(take(&mut m, 10, UNM), at(2), "FALLBACK is 3");
 }
 
-/// `spec: linux-mm 2.2`
+/// `spec: 2.2`
 #[test]
 fn fallback_table() {
     for (gfp, row) in [
@@ -142,7 +142,7 @@ fn fallback_table() {
     }
 }
 
-/// `spec: linux-mm 2.2`
+/// `spec: 2.2`
 #[test]
 fn a_type_is_searched_from_the_largest_order_down() {
     let mut m = stage(false);
@@ -152,7 +152,7 @@ fn a_type_is_searched_from_the_largest_order_down() {
     assert_eq!(m.take(4, MOV), at(1));
 }
 
-/// `spec: linux-mm 2.2`
+/// `spec: 2.2`
 #[test]
 fn v19_never_falls_back_to_a_block_of_the_same_order() {
     let mut m = stage(false);
@@ -162,7 +162,7 @@ fn v19_never_falls_back_to_a_block_of_the_same_order() {
     assert_eq!(m.take(4, MOV), at(2), "the larger one of a later type");
 }
 
-/// `spec: linux-mm 2.2, 2.4`
+/// `spec: 2.2, 2.4`
 #[test]
 fn regression_remainder_placement_after_fallback() {
     // Kernel: the remainder is the kernel's own, not scattered (V14 to V16).
@@ -186,7 +186,7 @@ fn regression_remainder_placement_after_fallback() {
     }
 }
 
-/// `spec: linux-mm 2.2`
+/// `spec: 2.2`
 #[test]
 fn a_kernel_fallback_from_order_5_on_takes_the_block_over() {
     for (order, full) in [(4, false), (5, true), (9, true)] {
@@ -210,7 +210,7 @@ fn a_kernel_fallback_from_order_5_on_takes_the_block_over() {
     }
 }
 
-/// `spec: linux-mm 2.3, 2.4`
+/// `spec: 2.3, 2.4`
 #[test]
 fn fallbacks_are_counted_by_start_type() {
     let mut m = stage(false);
@@ -225,7 +225,7 @@ fn fallbacks_are_counted_by_start_type() {
     assert_eq!(v19(&m).fallbacks, [1, 1, 0, 0]);
 }
 
-/// `spec: linux-mm 2.3`
+/// `spec: 2.3`
 #[test]
 fn every_request_of_the_core_is_counted_by_type() {
     let mut m = booted(
@@ -242,7 +242,7 @@ fn every_request_of_the_core_is_counted_by_type() {
     assert_eq!(v19(&m).allocs, [3, 5, 2, 0]);
 }
 
-/// `spec: linux-mm 2.2, 2.4`
+/// `spec: 2.2, 2.4`
 #[test]
 fn regression_the_reserve_converges_to_an_eighth() {
     for blocks in [16, 64, 100] {
@@ -289,7 +289,7 @@ fn regression_the_reserve_converges_to_an_eighth() {
     }
 }
 
-/// `spec: linux-mm 2.1, 2.4`
+/// `spec: 2.1, 2.4`
 #[test]
 fn regression_the_map_rounds_odd_zone_sizes_up() {
     // V11: an error in rounding lost the last block's entry. One page beyond a block is a block.
@@ -323,7 +323,7 @@ fn regression_the_map_rounds_odd_zone_sizes_up() {
     }
 }
 
-/// `spec: linux-mm 2.4`
+/// `spec: 2.4`
 #[test]
 fn regression_no_buddy_bitmap_is_needed() {
     // Metadata is 16 bytes a frame, a word a block, the zone and the per-CPU lists.
@@ -334,7 +334,7 @@ fn regression_no_buddy_bitmap_is_needed() {
     assert!(l.bytes() <= (16 << 20) + (4 << 10) + (8 << 10), "{l:?}");
 }
 
-/// `spec: linux-mm 2.4, 1.5`
+/// `spec: 1.5, 2.4`
 #[test]
 fn min_halves_in_the_watermark_loop() {
     // V2 to V3 had dropped it: the mark halves with each order.
@@ -369,7 +369,7 @@ fn min_halves_in_the_watermark_loop() {
     }
 }
 
-/// `spec: linux-mm 2.4`
+/// `spec: 2.4`
 #[test]
 fn regression_taking_from_the_pool_scans_no_lower_orders() {
     // V3 to V4: a fallback never takes a block below the request.
@@ -380,7 +380,7 @@ fn regression_taking_from_the_pool_scans_no_lower_orders() {
     assert!(m.alloc_in_zone(0, 5, MOV).is_err());
 }
 
-/// `spec: linux-mm 2.4`
+/// `spec: 2.4`
 #[test]
 fn regression_a_refill_splits_one_large_block() {
     // V8 to V9.
@@ -398,7 +398,7 @@ fn regression_a_refill_splits_one_large_block() {
     assert_eq!(pages, (BASE..BASE + batch).collect::<Vec<_>>());
 }
 
-/// `spec: linux-mm 2.4`
+/// `spec: 2.4`
 #[test]
 fn regression_all_types_use_the_per_cpu_lists() {
     // V10 to V11, and V13 to V14: easy pages drain with the rest.
@@ -420,7 +420,7 @@ fn regression_all_types_use_the_per_cpu_lists() {
     assert_eq!(m.zone_view(0).free_pages, 65536 - 6);
 }
 
-/// `spec: linux-mm 2.4`
+/// `spec: 2.4`
 #[test]
 fn regression_per_cpu_counts_stay_whole_across_nodes() {
     // V14 to V16: on NUMA a page freed by another node's CPU corrupted its list.
@@ -451,7 +451,7 @@ fn regression_per_cpu_counts_stay_whole_across_nodes() {
     assert_eq!(free + held.len() as u64, 32768);
 }
 
-/// `spec: linux-mm 2.1`
+/// `spec: 2.1`
 #[test]
 fn a_freed_page_goes_to_its_blocks_list() {
     let mut m = stage(false);
@@ -461,7 +461,7 @@ fn a_freed_page_goes_to_its_blocks_list() {
     assert_eq!(m.list(4, Reclaimable), [at(0)]);
 }
 
-/// `spec: linux-mm 1.5, 2.1`
+/// `spec: 1.5, 2.1`
 #[test]
 fn watermarks_see_the_sum_over_all_types() {
     let mut m = stage(false);

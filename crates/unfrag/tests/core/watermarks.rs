@@ -24,7 +24,7 @@ fn marks(kind: ZoneKind, pages: u64, lowmem: u64, kbytes: u64, era: &str) -> Mar
     Marks::new(size, &rules(era), &Sysctl::default())
 }
 
-/// `spec: linux-mm 1.3`
+/// `spec: 1.3`
 #[test]
 fn min_free_kbytes_follows_the_root_of_low_memory() {
     for cap in [OLD_CAP, CAP] {
@@ -38,7 +38,7 @@ fn min_free_kbytes_follows_the_root_of_low_memory() {
     assert_eq!(min_free_kbytes(1 << 40, CAP), 262_144);
 }
 
-/// `spec: linux-mm 1.3`
+/// `spec: 1.3`
 #[test]
 fn marks_of_one_gibibyte() {
     let old = marks(ZoneKind::Normal, GIB, GIB, 4096, "2.6.32");
@@ -50,7 +50,7 @@ fn marks_of_one_gibibyte() {
     );
 }
 
-/// `spec: linux-mm 1.3`
+/// `spec: 1.3`
 #[test]
 fn zones_above_low_memory_have_a_bounded_min() {
     // 896 MiB of low memory, 128 MiB of high memory.
@@ -63,7 +63,7 @@ fn zones_above_low_memory_have_a_bounded_min() {
     assert_eq!(m.min, 64, "Movable is no low memory in 6.18");
 }
 
-/// `spec: linux-6.1 1.3`
+/// `spec: 1.3`
 #[test]
 fn movable_shares_the_minimum_in_6_1() {
     let zones = [
@@ -86,7 +86,7 @@ fn khugepaged_min_free_kbytes(zones: u64, above_high: u64) -> u64 {
     4 * khugepaged_min_free_pages(zones, above_high, 512)
 }
 
-/// `spec: linux-6.1 1.3`
+/// `spec: 1.3`
 #[test]
 fn khugepaged_raises_min_free_kbytes() {
     assert_eq!(khugepaged_min_free_kbytes(2, GIB), 45056);
@@ -106,7 +106,7 @@ fn khugepaged_raises_min_free_kbytes() {
     assert_eq!((m.min, m.low, m.high), (8839, 11048, 13257));
 }
 
-/// `spec: linux-6.1 1.3`
+/// `spec: 1.3`
 #[test]
 fn a_boot_of_768_mib_comes_close_to_the_recorded_marks() {
     // Marks freeze before the kernel's own memory returns, so the final sizes give 1 % more.
@@ -130,7 +130,7 @@ fn a_boot_of_768_mib_comes_close_to_the_recorded_marks() {
     assert_eq!(m.zone_view(1).marks.min, 817 * 180_484 / 184_324);
 }
 
-/// `spec: linux-mm 1.6`
+/// `spec: 1.6`
 #[test]
 fn lowmem_reserve_is_a_share_of_the_zones_above() {
     let ratio = Sysctl::default().lowmem_reserve_ratio;
@@ -147,7 +147,7 @@ fn lowmem_reserve_is_a_share_of_the_zones_above() {
     assert_eq!(keep[1][2], 1_000_000);
 }
 
-/// `spec: linux-6.1 1.3`
+/// `spec: 1.3`
 #[test]
 fn dma_protection_of_768_mib() {
     // The reserves freeze earlier still, with 177,920 to 178,175 pages in DMA32.
@@ -159,7 +159,7 @@ fn dma_protection_of_768_mib() {
     assert_eq!(keep[0], [0, 695, 695, 695, 695]);
 }
 
-/// `spec: linux-mm 1.6`
+/// `spec: 1.6`
 #[test]
 fn old_kernels_count_present_pages_and_modern_ones_managed() {
     let mut z = zone(0, ZoneKind::Normal, 0x10_0000, GIB);
@@ -175,7 +175,7 @@ fn old_kernels_count_present_pages_and_modern_ones_managed() {
     assert_eq!(m.set_view(0, 0).batch, 31);
 }
 
-/// `spec: linux-mm 3.1, 3.2`
+/// `spec: 3.1, 3.2`
 #[test]
 fn batch_is_one_less_than_a_power_of_two() {
     // 512 KiB and 1 MiB.
@@ -186,7 +186,7 @@ fn batch_is_one_less_than_a_power_of_two() {
     assert_eq!(batch(1000, OLD), 1, "zero is forced to one");
     assert_eq!(batch(1000, NEW), 1);
     assert_eq!(batch(64 * GIB, NEW), 63);
-    // spec 6.1 3: the steps at 88 and 172 Ki pages.
+    // `spec: 3`: the steps at 88 and 172 Ki pages.
     assert_eq!(batch(88 * KIB_PAGES - 1, NEW), 15);
     assert_eq!(batch(88 * KIB_PAGES, NEW), 31);
     assert_eq!(batch(172 * KIB_PAGES - 1, NEW), 31);
@@ -207,7 +207,7 @@ fn stat_threshold(pages: u64, cpus: u64) -> i64 {
     unfrag::pcp::size::stat_threshold(pages, cpus, Geometry::PAGES_4K)
 }
 
-/// `spec: linux-6.1 3`
+/// `spec: 3`
 #[test]
 fn set_sizes_of_768_mib() {
     let size = |pages, low| set_size("6.1", &Sysctl::default(), pages, low, 2);
@@ -220,7 +220,7 @@ fn set_sizes_of_768_mib() {
     assert_eq!((dma.high_min, dma.batch), (118, 1));
 }
 
-/// `spec: linux-mm 3.1`
+/// `spec: 3.1`
 #[test]
 fn old_sets_hold_six_batches_or_a_fraction() {
     let sysctl = Sysctl::default();
@@ -237,7 +237,7 @@ fn old_sets_hold_six_batches_or_a_fraction() {
     assert_eq!((s.batch, s.high_min), (40, 160));
 }
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn self_tuning_sets_have_a_floor_and_a_ceiling() {
     let sysctl = Sysctl::default();

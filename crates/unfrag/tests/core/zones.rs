@@ -1,5 +1,5 @@
 //! Which zone serves a request, and many pages at once.
-//! `spec: linux-mm 1.6, 2.6; linux-6.1 7.6, 10`
+//! `spec: 1.6, 2.6, 7.6, 10`
 
 use super::support::*;
 use unfrag::MigrateType::{Movable, Unmovable};
@@ -34,7 +34,7 @@ fn order_of_zones(era: &str, node: u8, gfp: Gfp) -> Vec<u64> {
     order
 }
 
-/// `spec: linux-mm 1.6`
+/// `spec: 1.6`
 #[test]
 fn zones_are_tried_high_to_low_local_first() {
     for p in PRESETS {
@@ -66,7 +66,7 @@ fn no_zone_is_an_error_of_its_own() {
     );
 }
 
-/// `spec: linux-mm 1.6`
+/// `spec: 1.6`
 #[test]
 fn lower_zones_keep_their_protection() {
     // DMA32 keeps (Normal's pages) / 256 from requests that could use Normal.
@@ -88,7 +88,7 @@ fn lower_zones_keep_their_protection() {
     }
 }
 
-/// `spec: linux-6.1 7.6, 10`
+/// `spec: 7.6, 10`
 #[test]
 fn a_bulk_allocation_emits_no_events() {
     for era in ["6.1", "6.18"] {
@@ -110,7 +110,7 @@ fn a_bulk_allocation_emits_no_events() {
     }
 }
 
-/// `spec: linux-6.1 10`
+/// `spec: 10`
 #[test]
 fn a_bulk_allocation_sees_low_plus_what_it_asks_for() {
     for era in ["6.1", "6.18"] {
@@ -125,7 +125,7 @@ fn a_bulk_allocation_sees_low_plus_what_it_asks_for() {
     }
 }
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn a_bulk_allocation_leaves_the_below_high_flag_alone() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 65536)];
@@ -141,7 +141,7 @@ fn a_bulk_allocation_leaves_the_below_high_flag_alone() {
     );
 }
 
-/// `spec: linux-6.1 7.6`
+/// `spec: 7.6`
 #[test]
 fn a_batch_emits_all_free_events_first() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];
@@ -233,7 +233,7 @@ fn a_batch_that_names_a_page_twice_stops_there() {
     }
 }
 
-/// `spec: linux-6.1 7.6`
+/// `spec: 7.6`
 #[test]
 fn an_allocation_emits_its_tracepoints() {
     let zones = [zone(0, ZoneKind::Normal, BASE, 4096)];

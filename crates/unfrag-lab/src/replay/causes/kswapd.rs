@@ -57,7 +57,7 @@ impl Walk {
 
     /// The end of a run has no event: it is the later of kswapd's last page event and the next wake
     /// or sleep less 102 ms; with a `wakeup_kswapd` in between, the last page event.
-    /// `spec: linux-6.1 10`
+    /// `spec: 10`
     fn end_kswapd_run(&mut self, node: NodeId, back: u64) {
         let k = self.kswapd.entry(node).or_default();
         if !std::mem::take(&mut k.runs) {

@@ -21,7 +21,7 @@
 //!    frames' last use or that of the frame below them.
 //! 5. Frees by kswapd and by tasks in direct reclaim are that kernel's reclaim.
 //!
-//! `spec: linux-6.1 7.6, 10`
+//! `spec: 7.6, 10`
 
 pub mod clock;
 mod events;

@@ -5,7 +5,7 @@
 //! the trace shows all others: the difference at a snapshot was allocated unseen. The time at which a
 //! counter was read is known only to within two frees, so the smallest possible difference is taken.
 //!
-//! `spec: linux-6.1 7.6, 10`
+//! `spec: 7.6, 10`
 
 use super::clock::{Clock, RunningSum};
 use super::operations::{Action, Causes, Op};

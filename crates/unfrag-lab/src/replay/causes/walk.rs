@@ -199,7 +199,7 @@ impl Walk {
     #[inline]
     pub(super) fn alloc(&mut self, pfn: u64, order: u64, gfp: u64) -> Result<()> {
         self.out.events += 1;
-        // A failed allocation has frame number -1 (text readers: 0). spec: linux-6.1 10
+        // A failed allocation has frame number -1 (text readers: 0). `spec: 10`
         let gfp = self.era.gfp(gfp);
         if pfn == u64::MAX || pfn == 0 {
             self.out.classes.failed += 1;

@@ -3,7 +3,7 @@
 //!
 //! Which pages move, and when, is the recording's. Where to is the model's decision, as with any
 //! allocation: its free scanner walks down from the end of the zone through movable pageblocks, and
-//! stops at the page that moves. `spec: linux-mm 5.1; linux-6.1 5`
+//! stops at the page that moves. `spec: 5, 5.1`
 //!
 //! Invariant: a move changes no number of free pages, only where they are.
 
@@ -94,7 +94,7 @@ impl Compaction {
     }
 
     /// A task that compacts for an order drains its CPU's lists when it leaves an aligned block of that
-    /// order, so that the frames freed there can merge. `spec: linux-6.1 3`
+    /// order, so that the frames freed there can merge. `spec: 3`
     fn leave_block<H: Host>(&mut self, m: &mut Manager<'_, H>) {
         if let Some(b) = self.block.take() {
             m.drain(b.cpu, b.zone);

@@ -13,7 +13,7 @@
 //! 3. The check of a zone's watermark came before another CPU's request lowered the counter: the
 //!    recorded frame is the next one of another zone than the watermarks would choose now.
 //!
-//! `spec: linux-6.1 10`
+//! `spec: 10`
 
 use super::sim::Sim;
 use crate::replay::causes::{Action, Causes, HostBlock, Op, is_page_directory};

@@ -490,7 +490,7 @@ impl<'m> Sim<'m> {
     }
 
     /// After direct reclaim that did not help, the kernel drains all per-CPU lists.
-    /// `spec: linux-6.1 10`
+    /// `spec: 10`
     fn drain_after_reclaim(&mut self) {
         if self.reclaim.is_some() {
             return;

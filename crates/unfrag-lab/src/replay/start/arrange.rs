@@ -319,7 +319,7 @@ impl ZoneFrames {
 }
 
 /// Whether a freed block of an order waits on a per-CPU list, in the kernels that have page flags to
-/// read and lists for more than single pages. `spec: linux-6.1 3`
+/// read and lists for more than single pages. `spec: 3`
 pub(crate) fn is_cached(order: u8) -> bool {
     order <= 3 || order == 9
 }

@@ -10,7 +10,7 @@
 //! With page flags each frame at the anchor is known. The replay then begins there; the trace before
 //! it says who freed what still waits on a per-CPU list, and after it what else waited.
 //!
-//! `spec: linux-6.1 7.6, 9`
+//! `spec: 7.6, 9`
 
 use super::anchor::Anchor;
 use super::arrange::{FrameState, ZoneFrames, coalesce};

@@ -7,7 +7,7 @@
 //!
 //! Invariant: only the trace is read here, and of each frame only its first event from the moment on.
 //!
-//! `spec: linux-6.1 7.6`
+//! `spec: 7.6`
 
 use super::arrange::{BLOCK, is_cached};
 use crate::era::Era;

@@ -414,7 +414,7 @@ mod tests {
         columns.finish(meta)
     }
 
-    /// `spec: linux-mm 7.6`
+    /// `spec: 7.6`
     #[test]
     fn frame_numbers_and_gfp_names_become_numbers() {
         let lines = [

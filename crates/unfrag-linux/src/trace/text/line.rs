@@ -1,4 +1,4 @@
-//! The prefix of a line (`spec: linux-mm 7.8`).
+//! The prefix of a line (`spec: 7.8`).
 //!
 //! ```text
 //! trace, trace_pipe      bash-123   (    120) [001] d..1.  7.643986: mm_page_free: page=...
@@ -397,7 +397,7 @@ mod tests {
         )
     }
 
-    /// `spec: linux-mm 7.8`
+    /// `spec: 7.8`
     #[test]
     fn prefixes_of_all_tools() {
         let t = 889_213_383_000;
@@ -418,7 +418,7 @@ mod tests {
         }
     }
 
-    /// `spec: linux-mm 7.8`
+    /// `spec: 7.8`
     #[test]
     fn task_names_with_spaces_hyphens_and_brackets() {
         let b = brief("  Web Content-x-17 [001] ....  1.000001: kfree: ptr=0");

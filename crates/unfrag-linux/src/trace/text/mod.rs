@@ -1,5 +1,5 @@
 //! Text of `trace-cmd report`, of `perf script` and of the kernel's `trace` and `trace_pipe`, kernels
-//! 2.6.32 to 6.18 (`spec: linux-mm 7.6, 7.7, 7.8`).
+//! 2.6.32 to 6.18 (`spec: 7.6, 7.7, 7.8`).
 //!
 //! A line is a prefix (`line`: task, CPU, flags, time, event) and the event's own text, whose
 //! `key=value` pairs (`pairs`) become columns (`fields`) under the names they have in the text.

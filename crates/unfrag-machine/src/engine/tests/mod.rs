@@ -1,4 +1,4 @@
-//! The engine from outside: what tasks see. `spec: linux-mm 8.6`
+//! The engine from outside: what tasks see. `spec: 8.6`
 
 mod clock;
 mod fairness;

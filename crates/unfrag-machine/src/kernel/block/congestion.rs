@@ -2,7 +2,7 @@
 //!
 //! There are two lists for the whole machine, sync and async, not one for each device. Any device that
 //! leaves congestion in a class, or is not congested in it while a request completes, wakes the whole
-//! list. `spec: linux-mm 4.4`
+//! list. `spec: 4.4`
 
 use crate::block::bio::{ASYNC, SYNC};
 use crate::channels::congestion_channel;
@@ -11,7 +11,7 @@ use crate::kernel::Cx;
 
 impl Cx<'_> {
     /// Waits for a device to leave congestion in a class, at most `timeout`; returns what was left.
-    /// It waits even if no device is congested. `spec: linux-mm 4.4`
+    /// It waits even if no device is congested. `spec: 4.4`
     pub fn congestion_wait(&mut self, sync: bool, timeout: Nanos) -> Nanos {
         let from = self.now();
         let waited = self.wait_io(congestion_channel(sync), Some(timeout));

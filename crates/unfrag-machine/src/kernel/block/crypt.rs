@@ -3,7 +3,7 @@
 //! Reads join its queue when the disk is done with them, writes when they are submitted. The thread serves
 //! them in order, sync and async alike, and uses CPU time for each page. For a write it takes pages to
 //! encrypt into and submits it to the disk itself, unless another thread does. While the disk's queue is
-//! full it waits, and so does everything behind it. `spec: linux-mm 4.4`
+//! full it waits, and so does everything behind it. `spec: 4.4`
 
 use crate::block::Dir;
 use crate::channels::CRYPT;

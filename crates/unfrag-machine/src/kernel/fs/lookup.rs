@@ -1,4 +1,4 @@
-//! Path lookup: from a name to an inode in memory. `spec: linux-mm 6.4`
+//! Path lookup: from a name to an inode in memory. `spec: 6.4`
 //!
 //! A directory's entries and the inode tables are in blocks of the device, which are read into its cache.
 

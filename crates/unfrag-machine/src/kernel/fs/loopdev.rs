@@ -1,5 +1,5 @@
 //! Loop devices: the blocks of a file system are the pages of a file of tmpfs, so its data are in memory
-//! twice. One thread for each device copies between the two. `spec: linux-mm 8.5, 8.6`
+//! twice. One thread for each device copies between the two. `spec: 8.5, 8.6`
 //!
 //! Invariant: the transfer of every submitted page ends once, in order of submission.
 

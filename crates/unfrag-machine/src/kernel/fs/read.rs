@@ -1,4 +1,4 @@
-//! Reading files through the page cache, with readahead. `spec: linux-mm 8.6`
+//! Reading files through the page cache, with readahead. `spec: 8.6`
 //!
 //! Invariant: the task that adds a page to the cache reads it; the page is locked until its transfer ends,
 //! and others wait for that.

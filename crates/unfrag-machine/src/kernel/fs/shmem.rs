@@ -1,4 +1,4 @@
-//! tmpfs: files whose pages are in memory and swap only. `spec: linux-mm 8.6`
+//! tmpfs: files whose pages are in memory and swap only. `spec: 8.6`
 //!
 //! A page is dirty as long as it lives. Reclaim moves it to swap; the next use swaps it in.
 

@@ -1,11 +1,11 @@
-//! Shrinkers of the dentry and inode caches. `spec: linux-mm 4.1 shrink_slab`
+//! Shrinkers of the dentry and inode caches. `spec: 4.1`
 
 use crate::fs::NodeId;
 use crate::fs::node::{dentry_links, inode_links};
 use crate::kernel::Sim;
 
 impl Sim {
-    /// Shrinks the caches in proportion to what reclaim has scanned; returns how many objects were freed. `spec: linux-mm 4.1 shrink_slab`
+    /// Shrinks the caches in proportion to what reclaim has scanned; returns how many objects were freed. `spec: 4.1`
     pub(crate) fn shrink_caches(&mut self, scanned: u64, lru_pages: u64) -> u64 {
         let lists = &mut self.kernel().vfs.lists;
         let n = lists.dentries.len.into();

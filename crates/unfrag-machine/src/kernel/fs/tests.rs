@@ -114,7 +114,7 @@ fn file_larger_than_memory_is_read() {
 }
 
 #[test]
-// spec: linux-mm 4.5
+// `spec: 4.5`
 fn dirty_pages_are_written_within_the_expiry() {
     for kernel in ["2.6.30", "2.6.32"] {
         let mut e = machine(kernel, 64 << 8);
@@ -140,7 +140,7 @@ fn dirty_pages_are_written_within_the_expiry() {
 }
 
 #[test]
-// spec: linux-mm 4.5
+// `spec: 4.5`
 fn writer_is_throttled_near_the_dirty_limit() {
     for kernel in ["2.6.30", "2.6.32", "6.1"] {
         let mut e = machine(kernel, 64 << 8);

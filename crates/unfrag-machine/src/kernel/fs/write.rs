@@ -1,4 +1,4 @@
-//! Writing files, and the throttling of writers. `spec: linux-mm 4.5`
+//! Writing files, and the throttling of writers. `spec: 4.5`
 
 use crate::engine::Nanos;
 use crate::error::Fail;
@@ -193,7 +193,7 @@ impl Cx<'_> {
         Ok(())
     }
 
-    /// Throttles a writer while there is too much to write. `spec: linux-mm 4.5`
+    /// Throttles a writer while there is too much to write. `spec: 4.5`
     pub(crate) fn balance_dirty(&mut self, who: Who) -> Result<(), Fail> {
         let from = self.now();
         let mut pause = 0;

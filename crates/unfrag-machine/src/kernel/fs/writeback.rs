@@ -1,4 +1,4 @@
-//! Writeback: which dirty pages are written when, and by whom. `spec: linux-mm 4.5`
+//! Writeback: which dirty pages are written when, and by whom. `spec: 4.5`
 //!
 //! Invariant: a page under writeback is in flight, and [`page_done`](Sim::page_done) is called for it once.
 

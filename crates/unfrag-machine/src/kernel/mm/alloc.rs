@@ -1,5 +1,5 @@
 //! Allocation of pages and slab objects for the simulated kernel, waiting where the caller may wait.
-//! `spec: linux-mm 4.3, 6.2, 6.5`
+//! `spec: 4.3, 6.2, 6.5`
 
 use crate::engine::{Nanos, Priority};
 use crate::error::Fail;
@@ -90,7 +90,7 @@ impl Sim {
     }
 
     /// Allocates a block in an interrupt (`GFP_ATOMIC`), without waiting. The interrupted task's class
-    /// counts in the eras whose rules say so. `spec: linux-mm 4.6 patch 2`
+    /// counts in the eras whose rules say so. `spec: 4.6 (2)`
     pub fn alloc_in_interrupt(&mut self, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
         let world = self.world_ref();
         let priority = world.current().and_then(|t| world.priority(t));

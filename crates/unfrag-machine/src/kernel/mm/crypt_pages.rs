@@ -1,5 +1,5 @@
 //! Pages that encrypting layers encrypt into: from free memory, and when there is none, from a pool.
-//! `spec: linux-mm 4.4`
+//! `spec: 4.4`
 //!
 //! Invariant: a token stands for its pages from taking to giving; a page goes back to the pool while that is
 //! not full.

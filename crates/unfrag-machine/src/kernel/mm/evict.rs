@@ -2,7 +2,7 @@
 //!
 //! They are asked in the middle of reclaim, which goes on with their verdicts: no time passes, and they see
 //! the [`World`] alone. What they free themselves (slab pages under buffer heads) is freed after that piece
-//! of reclaim. `spec: linux-mm 4.1`
+//! of reclaim. `spec: 4.1`
 //!
 //! Invariant: a page that is [`Released`](Verdict::Released) has no entry, no mapping and no other copy.
 

@@ -1,4 +1,4 @@
-//! Page faults, step by step. `spec: linux-mm 8.6`
+//! Page faults, step by step. `spec: 8.6`
 
 use crate::channels::page_channel;
 use crate::error::Fail;
@@ -133,7 +133,7 @@ impl Sim {
     }
 
     /// A fault on an anonymous page in memory. A write to a page that is shared or has a copy in swap first
-    /// makes it this process's own. `spec: linux-mm 4.5`
+    /// makes it this process's own. `spec: 4.5`
     fn write_fault(
         &mut self,
         who: ProcId,

@@ -1,4 +1,4 @@
-//! The task of kswapd. `spec: linux-mm 4.2`
+//! The task of kswapd. `spec: 4.2`
 
 use crate::engine::Spec;
 use crate::kernel::mm::Who;

@@ -1,5 +1,5 @@
 //! Meeting the needs of the core's operations: time, waits, shrinking, killing.
-//! `spec: linux-mm 4.3-4.5, 4.8`
+//! `spec: 4.3-4.5, 4.8`
 
 use crate::channels::{THROTTLE, kswapd_channel, page_channel};
 use crate::engine::{Channel, MS, Nanos, Waited};

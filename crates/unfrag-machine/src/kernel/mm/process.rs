@@ -1,4 +1,4 @@
-//! Processes: fork, exec, exit. `spec: linux-mm 8.1, 8.6`
+//! Processes: fork, exec, exit. `spec: 8.1, 8.6`
 
 use crate::error::Fail;
 use crate::fs::NodeId;

@@ -1,4 +1,4 @@
-//! Reading pages from swap in clusters, and the end of transfers. `spec: linux-mm 4.5`
+//! Reading pages from swap in clusters, and the end of transfers. `spec: 4.5`
 
 use crate::block::{Bio, Dir, Done};
 use crate::channels::page_channel;
@@ -192,7 +192,7 @@ impl Sim {
             .is_some_and(|s| s.is_half_full())
     }
 
-    /// When swap is more than half full: frees some slots whose page is in memory and mapped. `spec: linux-mm 4.5`
+    /// When swap is more than half full: frees some slots whose page is in memory and mapped. `spec: 4.5`
     pub(crate) fn sweep_slots(&mut self) {
         if !self.swap_is_half_full() {
             return;

@@ -1,7 +1,7 @@
 //! Touching memory.
 //!
 //! Touches go on inside one borrow of the machine while each page is present or allocated at once. The first
-//! that has to wait leaves it. `spec: linux-mm 8.6`
+//! that has to wait leaves it. `spec: 8.6`
 
 use crate::engine::Nanos;
 use crate::error::Fail;

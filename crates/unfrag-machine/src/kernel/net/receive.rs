@@ -5,7 +5,7 @@
 //! reader stops the sender by its window.
 //!
 //! Invariant: every frame that arrived is in the queue, or was read, or was lost and is counted; the blocks
-//! of those in the queue are the frame table's network buffers. `spec: linux-mm 8.3, 8.6`
+//! of those in the queue are the frame table's network buffers. `spec: 8.3, 8.6`
 
 use crate::channels::NET;
 use crate::engine::{Channel, Nanos};

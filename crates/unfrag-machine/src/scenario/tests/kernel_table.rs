@@ -28,7 +28,7 @@ fn kernel_can_be_overridden() {
 }
 
 #[test]
-// spec: linux-mm 4.6
+// `spec: 4.6`
 fn each_patch_of_s4_has_a_key() {
     let base = Kernel::preset("2.6.32-rc6").unwrap().rules;
     let with = |key: &str| {
@@ -57,7 +57,7 @@ fn each_patch_of_s4_has_a_key() {
 }
 
 #[test]
-// spec: linux-mm 6.5, 4.7
+// `spec: 4.7, 6.5`
 fn changes_apply_to_another_base() {
     let text = "[kernel]\nname = \"2.6.28\"\nslab = \"slub\"\nslub-max-order = 1\n\
                 slub-first-attempt = \"no-wake\"\nmigrate-reserve = false\noom-killer = false";

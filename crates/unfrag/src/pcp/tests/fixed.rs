@@ -1,8 +1,8 @@
-//! Lists for several orders whose size is fixed: 6.1. `spec: linux-6.1 3`
+//! Lists for several orders whose size is fixed: 6.1. `spec: 3`
 
 use super::*;
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn lists_of_6_1_are_by_order_and_type() {
     let list_index = |order, mt| crate::pcp::list_index(Order(order), mt);
@@ -17,7 +17,7 @@ fn lists_of_6_1_are_by_order_and_type() {
     assert_eq!(served, [0, 1, 2, 3, 9]);
 }
 
-/// `spec: linux-6.1 3`
+/// `spec: 3`
 #[test]
 fn refill_of_6_1_is_batch_over_order_at_least_two() {
     for (order, blocks) in [(0, 63), (1, 31), (2, 15), (3, 7), (9, 2)] {
@@ -35,7 +35,7 @@ fn refill_of_6_1_is_batch_over_order_at_least_two() {
     }
 }
 
-/// `spec: linux-6.1 3`
+/// `spec: 3`
 #[test]
 fn a_refill_does_not_look_at_the_marks() {
     let mut rig = Rig::new("6.1").stock(Movable).sized(63, 500);
@@ -44,7 +44,7 @@ fn a_refill_does_not_look_at_the_marks() {
     assert_eq!(rig.set.count, 62);
 }
 
-/// `spec: linux-6.1 3, 10`
+/// `spec: 3, 10`
 #[test]
 fn only_a_single_allocation_halves_the_free_factor() {
     let mut rig = Rig::new("6.1").stock(Movable).sized(63, 500);
@@ -55,7 +55,7 @@ fn only_a_single_allocation_halves_the_free_factor() {
     assert_eq!(rig.set.factor, 2);
 }
 
-/// `spec: linux-6.1 3`
+/// `spec: 3`
 #[test]
 fn thresholds_of_6_1_grow_with_the_factor() {
     // batch 4, high 40: clamp(4 << factor, 4, 36), the factor growing while 4 << factor < 36.
@@ -77,7 +77,7 @@ fn thresholds_of_6_1_grow_with_the_factor() {
     assert_eq!(sizes, [(4, 1), (8, 2), (16, 3), (32, 4), (36, 4), (36, 4)]);
 }
 
-/// `spec: linux-6.1 3`
+/// `spec: 3`
 #[test]
 fn a_factor_stops_at_five() {
     let mut rig = Rig::new("6.1").sized(1, 1000);
@@ -87,7 +87,7 @@ fn a_factor_stops_at_five() {
     assert_eq!((rig.set.count, rig.set.factor), (1000 - 32, 5));
 }
 
-/// `spec: linux-6.1 3`
+/// `spec: 3`
 #[test]
 fn kswapd_at_work_keeps_sets_of_6_1_small() {
     let mut rig = Rig::new("6.1").sized(4, 40);
@@ -100,7 +100,7 @@ fn kswapd_at_work_keeps_sets_of_6_1_small() {
     assert!(rig.given_frames().is_empty());
 }
 
-/// `spec: linux-6.1 3`
+/// `spec: 3`
 #[test]
 fn a_burst_of_small_blocks_empties_a_set_of_6_1() {
     let mut rig = Rig::new("6.1").sized(4, 4000);
@@ -118,7 +118,7 @@ fn a_burst_of_small_blocks_empties_a_set_of_6_1() {
     assert_eq!(rig.set.factor, 1);
 }
 
-/// `spec: linux-6.1 3`
+/// `spec: 3`
 #[test]
 fn a_threshold_below_batch_frees_one_page_at_a_time() {
     let mut rig = Rig::new("6.1").sized(8, 4);
@@ -127,7 +127,7 @@ fn a_threshold_below_batch_frees_one_page_at_a_time() {
     assert_eq!(rig.set.count, 3);
 }
 
-/// `spec: linux-6.1 3`
+/// `spec: 3`
 #[test]
 fn a_bulk_free_of_6_1_starts_with_the_list_just_freed_to() {
     let mut rig = Rig::new("6.1").sized(6, 12);
@@ -144,7 +144,7 @@ fn a_bulk_free_of_6_1_starts_with_the_list_just_freed_to() {
     assert_eq!(rig.set.count, 0);
 }
 
-/// `spec: linux-6.1 1.2`
+/// `spec: 1.2`
 #[test]
 fn a_page_of_6_1_is_freed_to_the_list_of_its_type() {
     for (era, expected) in [("6.1", Movable), ("6.18", Unmovable)] {
@@ -158,7 +158,7 @@ fn a_page_of_6_1_is_freed_to_the_list_of_its_type() {
     }
 }
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn high_atomic_pages_wait_on_the_movable_list() {
     for era in ["6.1", "6.18"] {
@@ -171,7 +171,7 @@ fn high_atomic_pages_wait_on_the_movable_list() {
     }
 }
 
-/// `spec: linux-6.1 10`
+/// `spec: 10`
 #[test]
 fn the_free_counter_moves_beyond_the_stat_threshold_only() {
     let mut rig = Rig::new("6.1").stock(Movable).sized(8, 48);

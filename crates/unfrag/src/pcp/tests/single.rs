@@ -1,4 +1,4 @@
-//! Lists of single pages: 2.6.24 to 5.12. `spec: linux-mm 2.2, 2.5, 3.1`
+//! Lists of single pages: 2.6.24 to 5.12. `spec: 2.2, 2.5, 3.1`
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn per_type(drain: Drain) -> Rig {
     rig
 }
 
-/// `spec: linux-mm 3.1`
+/// `spec: 3.1`
 #[test]
 fn batch_free_frees_more_of_a_list_after_empty_ones() {
     // Lists 0:10, 1:0, 2:0; free 6: the first visit examines 1, 2, 0, so three pages; then again.
@@ -24,7 +24,7 @@ fn batch_free_frees_more_of_a_list_after_empty_ones() {
     assert_eq!(rig.set.count, 4);
 }
 
-/// `spec: linux-mm 3.1`
+/// `spec: 3.1`
 #[test]
 fn batch_free_visits_list_1_first() {
     // Lists 0:4, 1:4, 2:0; free 6: one of list 1, two of 0 (after 2), one of 1, two of 0. Type 1 is
@@ -43,7 +43,7 @@ fn batch_free_visits_list_1_first() {
     }
 }
 
-/// `spec: linux-mm 3.1`
+/// `spec: 3.1`
 #[test]
 fn batch_free_carries_what_is_left_when_a_list_empties() {
     // 0:1, 1:1, 2:6. Credit 1 → one of list 1; 1 → list 2; then (0) 1 → list 0; then 1 is empty, so
@@ -56,7 +56,7 @@ fn batch_free_carries_what_is_left_when_a_list_empties() {
     assert_eq!(rig.given_frames(), [100, 210, 0, 208, 206, 204, 202, 200]);
 }
 
-/// `spec: linux-mm 3.1`
+/// `spec: 3.1`
 #[test]
 fn round_robin_takes_one_page_of_each_list_in_turn() {
     let mut rig = per_type(Drain::RoundRobin);
@@ -67,7 +67,7 @@ fn round_robin_takes_one_page_of_each_list_in_turn() {
     assert_eq!(rig.given_frames(), [4, 100, 202, 2, 200, 0]);
 }
 
-/// `spec: linux-mm 3.1`
+/// `spec: 3.1`
 #[test]
 fn reserve_pages_leak_in_2_6_32_only() {
     for (era, home) in [("2.6.32", Movable), ("2.6.36", Reserve)] {
@@ -83,7 +83,7 @@ fn reserve_pages_leak_in_2_6_32_only() {
     }
 }
 
-/// `spec: linux-mm 3.1`
+/// `spec: 3.1`
 #[test]
 fn a_refill_takes_batch_pages_in_ascending_order() {
     let mut rig = Rig::new("2.6.32").stock(Movable).sized(8, 48);
@@ -95,7 +95,7 @@ fn a_refill_takes_batch_pages_in_ascending_order() {
     assert_eq!(rig.list(2), [9, 10, 11, 12, 13, 14, 15]);
 }
 
-/// `spec: linux-mm 3.1`
+/// `spec: 3.1`
 #[test]
 fn a_full_set_gives_batch_pages_back() {
     let mut rig = Rig::new("2.6.32").sized(2, 6);
@@ -108,7 +108,7 @@ fn a_full_set_gives_batch_pages_back() {
 
 // V19.
 
-/// `spec: linux-mm 2.2`
+/// `spec: 2.2`
 #[test]
 fn v19_lists_are_apart_and_refill_at_low() {
     let mut rig = Rig::new("v19").stock(Unmovable).sized(2, 0);
@@ -133,7 +133,7 @@ fn v19_lists_are_apart_and_refill_at_low() {
 
 // A searched list: 2.6.24 to 2.6.31.
 
-/// `spec: linux-mm 2.5`
+/// `spec: 2.5`
 #[test]
 fn a_searched_list_gives_a_page_of_the_type() {
     for era in ["2.6.24", "2.6.28"] {

@@ -1,4 +1,4 @@
-//! Lists that tune themselves: 6.18. `spec: linux-mm 3.2`
+//! Lists that tune themselves: 6.18. `spec: 3.2`
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn tuned(batch: i32, high_min: i32, high_max: i32) -> Rig {
     rig
 }
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn refills_of_6_18_double_while_demand_lasts() {
     let mut rig = tuned(4, 16, 400);
@@ -37,7 +37,7 @@ fn refills_of_6_18_double_while_demand_lasts() {
     );
 }
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn room_limits_a_refill_of_6_18() {
     let mut rig = tuned(4, 16, 16);
@@ -53,7 +53,7 @@ fn room_limits_a_refill_of_6_18() {
     assert_eq!(rig.set.count + 1, 1, "high below batch: one page");
 }
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn higher_orders_of_6_18_take_a_batch_in_pages() {
     for (order, blocks) in [(1, 31), (2, 15), (3, 7), (9, 2)] {
@@ -66,7 +66,7 @@ fn higher_orders_of_6_18_take_a_batch_in_pages() {
     }
 }
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn a_zone_below_its_high_mark_does_not_grow_its_sets() {
     let mut rig = tuned(4, 16, 400);
@@ -88,7 +88,7 @@ fn a_zone_below_its_high_mark_does_not_grow_its_sets() {
     assert!(!rig.zone.below_high, "cleared once the zone is above");
 }
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn frees_count_up_and_allocations_halve_them() {
     let mut rig = tuned(4, 400, 400);
@@ -106,7 +106,7 @@ fn frees_count_up_and_allocations_halve_them() {
     assert_eq!(rig.set.free_count, 133, "until it reaches 4 << 5");
 }
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn a_set_of_6_18_gives_back_what_was_freed_of_late() {
     let mut rig = tuned(4, 40, 40);
@@ -129,7 +129,7 @@ fn a_set_of_6_18_gives_back_what_was_freed_of_late() {
     assert_eq!(rig.set.count, 4);
 }
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn high_of_6_18_grows_to_hold_what_is_freed() {
     let mut rig = tuned(4, 40, 400);
@@ -140,7 +140,7 @@ fn high_of_6_18_grows_to_hold_what_is_freed() {
     assert_eq!(rig.set.count, 4, "the threshold was still 40");
 }
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn kswapd_at_work_shrinks_sets_of_6_18() {
     let mut rig = tuned(4, 16, 400);
@@ -152,7 +152,7 @@ fn kswapd_at_work_shrinks_sets_of_6_18() {
     assert_eq!(rig.set.count, 12, "T = 4 × batch");
 }
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn a_burst_in_6_18_needs_two_small_blocks_in_a_row() {
     let mut rig = tuned(4, 40, 400);
@@ -170,7 +170,7 @@ fn a_burst_in_6_18_needs_two_small_blocks_in_a_row() {
     assert_eq!(rig.set.count, 3, "order 0 in between ends the row");
 }
 
-/// `spec: linux-mm 3.2`
+/// `spec: 3.2`
 #[test]
 fn idle_sets_of_6_18_decay() {
     let mut rig = tuned(2, 16, 400);

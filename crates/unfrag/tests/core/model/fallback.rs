@@ -1,4 +1,4 @@
-//! Taking a block from the buddy lists. `spec: linux-mm 2.2, 2.5, 2.6; linux-6.1 2.6`
+//! Taking a block from the buddy lists. `spec: 2.2, 2.5, 2.6`
 
 use super::{Family, Model, Zone};
 use unfrag::MigrateType::{self, *};

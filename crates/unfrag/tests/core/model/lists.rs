@@ -1,4 +1,4 @@
-//! Buddy lists. `spec: linux-mm 1.2; linux-6.1 1.2`
+//! Buddy lists. `spec: 1.2`
 
 use super::{Family, Frame, Model, ordinary};
 use unfrag::MigrateType;

@@ -1,4 +1,4 @@
-//! Per-CPU lists. `spec: linux-mm 2.2, 2.5, 3; linux-6.1 3`
+//! Per-CPU lists. `spec: 2.2, 2.5, 3`
 
 use super::fallback::Ask;
 use super::{Family, Frame, Model, Shape, ordinary};

@@ -1,5 +1,4 @@
-//! Requests: zones in order, watermarks, the slow path. `spec: linux-mm 1.3-1.6, 2.6, 4.7, 4.8;
-//! linux-6.1 1.3-1.6, 2.6, 4`
+//! Requests: zones in order, watermarks, the slow path. `spec: 1.3-1.6, 2.6, 4, 4.7, 4.8`
 
 use super::fallback::Ask;
 use super::{Family, Frame, Model, Shape, ordinary};

@@ -1,4 +1,4 @@
-//! kswapd: when it works, how far it goes, when it sleeps. `spec: linux-mm 4.2, 4.6, 4.8`
+//! kswapd: when it works, how far it goes, when it sleeps. `spec: 4.2, 4.6, 4.8`
 
 use super::*;
 use unfrag::kernel::KswapdNap;
@@ -15,7 +15,7 @@ fn to_sleep(k: &mut Kswapd, m: &mut Machine, answer: Answer) -> Option<u32> {
     panic!("no sleep")
 }
 
-/// `spec: linux-mm 4.2`
+/// `spec: 4.2`
 #[test]
 fn kswapd_restores_the_high_mark_and_sleeps() {
     for name in ERAS {
@@ -36,7 +36,7 @@ fn kswapd_restores_the_high_mark_and_sleeps() {
             let v = m.zone();
             assert!(v.free_pages > v.marks.high, "{name}: {} free", v.free_pages);
             // V19 never takes a block of the very order from another type, so it may find nothing
-            // above the min mark, and reclaim directly. `spec: linux-mm 2.2`
+            // above the min mark, and reclaim directly. `spec: 2.2`
             let c = m.reclaim_counters();
             let direct = c.pgscan_direct > 0;
             assert!(
@@ -47,7 +47,7 @@ fn kswapd_restores_the_high_mark_and_sleeps() {
     }
 }
 
-/// `spec: linux-mm 4.8`
+/// `spec: 4.8`
 #[test]
 fn each_short_modern_pass_doubles_the_scan() {
     for name in ["5.9", "6.1", "6.18"] {
@@ -75,7 +75,7 @@ fn each_short_modern_pass_doubles_the_scan() {
     }
 }
 
-/// `spec: linux-mm 4.8`
+/// `spec: 4.8`
 #[test]
 fn kswapd_without_hope_sleeps_until_others_reclaim() {
     with(era("6.1"), Owners::default(), |m| {
@@ -110,7 +110,7 @@ fn kswapd_without_hope_sleeps_until_others_reclaim() {
     });
 }
 
-/// `spec: linux-mm 4.6`
+/// `spec: 4.6`
 #[test]
 fn a_staged_sleep_that_is_broken_is_counted() {
     with(era("2.6.33"), Owners::default(), |m| {
@@ -134,7 +134,7 @@ fn a_staged_sleep_that_is_broken_is_counted() {
     });
 }
 
-/// `spec: linux-mm 4.6`
+/// `spec: 4.6`
 #[test]
 fn a_broken_sleep_forgets_the_old_order() {
     with(era("2.6.33"), Owners::default(), |m| {
@@ -202,7 +202,7 @@ fn below_min(m: &Machine) -> u64 {
     m.zone().marks.min - 8
 }
 
-/// `spec: linux-mm 4.6`
+/// `spec: 4.6`
 #[test]
 fn with_patch_5_a_higher_order_is_in_trouble_later() {
     let later = changed("2.6.31", |r| r.kswapd.nap = KswapdNap::TroubleLater);
@@ -217,7 +217,7 @@ fn with_patch_5_a_higher_order_is_in_trouble_later() {
     assert_eq!(naps(later, 10, between_min_and_low).0, [0u8; 0]);
 }
 
-/// `spec: linux-mm 4.6`
+/// `spec: 4.6`
 #[test]
 fn below_the_min_mark_2_6_33_does_not_nap() {
     let (seen, skipped) = naps(era("2.6.33"), 0, between_min_and_low);
@@ -232,7 +232,7 @@ fn below_the_min_mark_2_6_33_does_not_nap() {
     assert_eq!((seen.len(), skipped), (9, 0));
 }
 
-/// `spec: linux-mm 4.6`
+/// `spec: 4.6`
 #[test]
 fn kswapd_waits_for_both_classes_in_one_variant_alone() {
     let waits = |congestion| {
@@ -273,7 +273,7 @@ fn kswapd_waits_for_both_classes_in_one_variant_alone() {
     assert_eq!(waits(C::BothEverywhere), [both, both].concat());
 }
 
-/// `spec: linux-mm 4.6`
+/// `spec: 4.6`
 #[test]
 fn the_dropped_patch_notices_a_higher_order_at_once() {
     let runs = |at_once| {
@@ -354,7 +354,7 @@ fn boosted(name: &str, file: PageFlags, short_before: bool, f: impl FnOnce(&mut 
     });
 }
 
-/// `spec: linux-mm 4.8`
+/// `spec: 4.8`
 #[test]
 fn boost_reclaim_takes_clean_page_cache_only() {
     for (name, short_before) in [
@@ -382,7 +382,7 @@ fn boost_reclaim_takes_clean_page_cache_only() {
     }
 }
 
-/// `spec: linux-mm 4.8`
+/// `spec: 4.8`
 #[test]
 fn boost_reclaim_ends_where_pages_need_writing() {
     for name in ["5.6", "6.1", "6.18"] {

@@ -1,11 +1,11 @@
-//! What a scan of LRU lists takes, keeps and writes. `spec: linux-mm 4.1, 4.5`
+//! What a scan of LRU lists takes, keeps and writes. `spec: 4.1, 4.5`
 
 use super::evictions::migrate;
 use super::*;
 use unfrag::MoveError;
 use unfrag::frame::FrameKind;
 
-/// `spec: linux-mm 4.3`
+/// `spec: 4.3`
 #[test]
 fn every_era_reclaims_clean_page_cache() {
     for name in ERAS {
@@ -125,7 +125,7 @@ fn anonymous_pages_in_use_are_scanned_on_from_5_8() {
     }
 }
 
-/// `spec: linux-mm 4.5`
+/// `spec: 4.5`
 #[test]
 fn lumpy_reclaim_takes_the_neighbours() {
     for (name, lumpy) in [("2.6.32", true), ("2.6.14", false)] {
@@ -146,7 +146,7 @@ fn lumpy_reclaim_takes_the_neighbours() {
 }
 
 /// At priorities of 10 and more; the list is long enough that 32 pages are looked at there.
-/// `spec: linux-mm 4.5`
+/// `spec: 4.5`
 #[test]
 fn lumpy_takes_neighbours_on_its_list_at_any_priority() {
     for (name, lumpy) in [("2.6.28", true), ("2.6.33", true), ("2.6.14", false)] {
@@ -185,7 +185,7 @@ fn lumpy_takes_neighbours_on_its_list_at_any_priority() {
     }
 }
 
-/// `spec: linux-mm 4.5`
+/// `spec: 4.5`
 #[test]
 fn cheap_orders_wait_for_writes_since_2_6_31() {
     for (name, waits) in [("2.6.30", false), ("2.6.31", true), ("2.6.33", true)] {
@@ -204,7 +204,7 @@ fn cheap_orders_wait_for_writes_since_2_6_31() {
     }
 }
 
-/// `spec: linux-mm 4.1`
+/// `spec: 4.1`
 #[test]
 fn dirty_pages_are_written_and_freed_when_that_ended() {
     with(era("2.6.32"), Owners::default(), |m| {
@@ -245,7 +245,7 @@ fn a_page_that_is_to_be_written_later_goes_round_its_list_first() {
     });
 }
 
-/// `spec: linux-mm 4.1`
+/// `spec: 4.1`
 #[test]
 fn pages_in_use_get_a_second_chance() {
     with(era("2.6.32"), Owners::default(), |m| {
@@ -308,7 +308,7 @@ fn the_shorter_active_list_of_page_cache_is_spared_from_2_6_31() {
     }
 }
 
-/// `spec: linux-mm 4.1`
+/// `spec: 4.1`
 #[test]
 fn anonymous_pages_need_swap() {
     for (swap, ok) in [(0, false), (FRAMES, true)] {

@@ -1,5 +1,5 @@
 //! Reclaim: LRU lists, direct reclaim, kswapd, the retry loop, in a world of these tests that owns the
-//! pages. `spec: linux-mm 4`
+//! pages. `spec: 4`
 
 mod evictions;
 mod kswapd;

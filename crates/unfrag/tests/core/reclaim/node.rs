@@ -1,5 +1,5 @@
 //! LRU lists of a whole node: 16 GiB, of which DMA has the first 16 MiB. What reclaim asks of the memory
-//! behind the lists is the node's, not that of its first zone. `spec: linux-mm 4.1, 4.2`
+//! behind the lists is the node's, not that of its first zone. `spec: 4.1, 4.2`
 
 use super::*;
 use unfrag::kernel::LruRules;
@@ -69,7 +69,7 @@ fn len(m: &Machine, lru: Lru) -> u64 {
     m.inspect().lru(DMA).pages[lru as usize - 1]
 }
 
-/// `spec: linux-mm 4.1`
+/// `spec: 4.1`
 #[test]
 fn an_empty_dma_zone_keeps_the_scan_on_page_cache() {
     for name in eras() {
@@ -97,7 +97,7 @@ fn an_empty_dma_zone_keeps_the_scan_on_page_cache() {
     }
 }
 
-/// `spec: linux-mm 4.1`
+/// `spec: 4.1`
 #[test]
 fn a_free_dma_zone_moves_the_scan_to_anonymous_pages() {
     for name in eras() {
@@ -130,7 +130,7 @@ fn drain_normal_to_min(m: &mut Machine) {
     while m.alloc(0, Gfp::KERNEL | Gfp::NORETRY).is_ok() {}
 }
 
-/// `spec: linux-mm 4.1`
+/// `spec: 4.1`
 #[test]
 fn inactive_ratio_of_sixteen_gib_is_twelve() {
     // 10 × 16: its root is 12. With the 16 MiB of DMA it would be one for one.
@@ -151,7 +151,7 @@ fn inactive_ratio_of_sixteen_gib_is_twelve() {
     }
 }
 
-/// `spec: linux-mm 4.2`
+/// `spec: 4.2`
 #[test]
 fn a_page_freed_in_the_normal_zone_gives_a_node_hope_again() {
     for name in eras() {

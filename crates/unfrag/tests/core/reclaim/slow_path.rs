@@ -1,8 +1,8 @@
-//! The slow path: rights, waits, retries. `spec: linux-mm 4.3, 4.4, 4.8`
+//! The slow path: rights, waits, retries. `spec: 4.3, 4.4, 4.8`
 
 use super::*;
 
-/// `spec: linux-mm 4.3`
+/// `spec: 4.3`
 #[test]
 fn an_atomic_request_fails_without_reclaim() {
     with(era("2.6.31"), Owners::default(), |m| {
@@ -37,7 +37,7 @@ fn an_atomic_request_fails_without_reclaim() {
     });
 }
 
-/// `spec: linux-mm 4.6`
+/// `spec: 4.6`
 #[test]
 fn realtime_rights_in_interrupts_end_with_patch_2() {
     for (name, lends) in [("2.6.30", false), ("2.6.31", true), ("2.6.32", false)] {
@@ -71,7 +71,7 @@ fn realtime_rights_in_interrupts_end_with_patch_2() {
     }
 }
 
-/// `spec: linux-mm 4.4`
+/// `spec: 4.4`
 #[test]
 fn the_class_that_is_waited_for_follows_the_kernel() {
     use Class::{Async, Sync};
@@ -128,7 +128,7 @@ fn the_class_that_is_waited_for_follows_the_kernel() {
     );
 }
 
-/// `spec: linux-mm 2.2`
+/// `spec: 2.2`
 #[test]
 fn v19_repeats_reclaim_for_large_blocks_and_never_kills() {
     let needs_of = |name: &str| {
@@ -153,7 +153,7 @@ fn v19_repeats_reclaim_for_large_blocks_and_never_kills() {
     assert_eq!(needs_of("2.6.32"), (0, 0));
 }
 
-/// `spec: linux-mm 4.8`
+/// `spec: 4.8`
 #[test]
 fn modern_kernels_throttle() {
     let host = Owners {
@@ -186,7 +186,7 @@ fn modern_kernels_throttle() {
     });
 }
 
-/// `spec: linux-mm 4.6`
+/// `spec: 4.6`
 #[test]
 fn a_restart_after_reclaim_failed_wakes_kswapd_with_patch_1() {
     let wakes_again = |sw: Rules| {

@@ -1,4 +1,4 @@
-//! Throttling of direct reclaim and kswapd. `spec: linux-mm 4.5, 4.8`
+//! Throttling of direct reclaim and kswapd. `spec: 4.5, 4.8`
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn swapping(name: &str, quick_disk: bool) -> Vec<Need> {
     needs
 }
 
-/// `spec: linux-mm 4.8`
+/// `spec: 4.8`
 #[test]
 fn kswapd_that_outruns_the_disk_waits_for_writeback() {
     let waits = throttled(Throttle::Writeback, 100);
@@ -49,7 +49,7 @@ fn kswapd_that_outruns_the_disk_waits_for_writeback() {
     }
 }
 
-/// `spec: linux-mm 4.8`
+/// `spec: 4.8`
 #[test]
 fn direct_reclaim_waits_for_a_congested_disk() {
     // Every page is under writeback; `met` says whether an earlier scan saw that.
@@ -87,7 +87,7 @@ fn direct_reclaim_waits_for_a_congested_disk() {
     }
 }
 
-/// `spec: linux-mm 4.8`
+/// `spec: 4.8`
 #[test]
 fn direct_reclaim_waits_below_half_of_min() {
     let stalls = throttled(Throttle::Reserves, 1000);
@@ -142,7 +142,7 @@ fn direct_reclaim_waits_below_half_of_min() {
     }
 }
 
-/// `spec: linux-mm 4.8`
+/// `spec: 4.8`
 #[test]
 fn nobody_waits_for_a_kswapd_that_does_not_help() {
     let waits = |name: &str, has_kswapd: bool| {
@@ -190,7 +190,7 @@ fn nobody_waits_for_a_kswapd_that_does_not_help() {
     });
 }
 
-/// `spec: linux-mm 4.5`
+/// `spec: 4.5`
 #[test]
 fn with_more_isolated_than_inactive_direct_reclaimers_wait() {
     for throttles in [false, true] {

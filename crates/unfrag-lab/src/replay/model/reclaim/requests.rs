@@ -37,7 +37,7 @@ fn is_lru(order: u8, gfp: Gfp) -> bool {
 }
 
 /// Page cache comes by readahead, which gives up early, or by writes; all else is anonymous.
-/// `spec: linux-6.1 6 page cache`
+/// `spec: 5.7`
 fn is_file(gfp: Gfp) -> bool {
     gfp.contains(Gfp::WRITE) || gfp.contains(Gfp::NORETRY | Gfp::NOWARN)
 }

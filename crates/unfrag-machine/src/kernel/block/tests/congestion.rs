@@ -1,4 +1,4 @@
-//! Full queues, and waiting for them. `spec: linux-mm 4.4`
+//! Full queues, and waiting for them. `spec: 4.4`
 
 use super::{DISK, config, machine, plain_disk, read, write};
 use crate::block::{CongestionWake, QueueConfig};

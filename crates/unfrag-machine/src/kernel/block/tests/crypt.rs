@@ -1,4 +1,4 @@
-//! The encrypting layer. `spec: linux-mm 4.4`
+//! The encrypting layer. `spec: 4.4`
 
 use super::{CRYPT, DISK, Ends, bio, config, machine, plain_disk};
 use crate::block::Dir;

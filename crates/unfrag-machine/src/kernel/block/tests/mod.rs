@@ -1,4 +1,4 @@
-//! The block layer from outside. `spec: linux-mm 4.4, 8.6`
+//! The block layer from outside. `spec: 4.4, 8.6`
 
 mod congestion;
 mod crypt;
