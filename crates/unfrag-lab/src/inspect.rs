@@ -214,8 +214,9 @@ mod tests {
         }
     }
 
+    /// `spec: 7.5`
     #[test]
-    fn indexes_are_those_of_the_specification() {
+    fn indexes_are_the_kernels() {
         let m = moment("now", only_buddy(BUDDY)).unwrap();
         let z = &m.zones[0];
         assert_eq!(z.free_pages, 200);

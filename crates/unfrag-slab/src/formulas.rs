@@ -1,5 +1,5 @@
 //! The arithmetic of slabs: orders, objects a slab, limits of lists. Pure functions, each with the
-//! specification's vectors as tests. `spec: 6.1-6.3`
+//! vectors of `spec: 6.1-6.3` as tests.
 
 use crate::rules::{Design, OrderSearch, SlqbRules, SlubRules};
 use unfrag::frame::MAX_ORDER;

@@ -60,7 +60,7 @@ pub enum FirstAttempt {
 }
 
 impl FirstAttempt {
-    /// All of them, in the order of the specification's list.
+    /// All of them, in the order of the table in `spec: 6.5`.
     pub const ALL: [FirstAttempt; 5] = [
         FirstAttempt::Historic,
         FirstAttempt::IfPlentyFree,

@@ -30,8 +30,8 @@ pub enum Throttle {
     Reserves,
 }
 
-/// Pages whose writing ends a wait for [`Throttle::Writeback`]: what reclaim takes at a time. The
-/// specification says how long such a wait lasts at most, not what ends it.
+/// Pages whose writing ends a wait for [`Throttle::Writeback`]: what reclaim takes at a time.
+/// How long such a wait lasts at most is the kernel's; what ends it is assumed. `spec: 4.9`
 pub const WRITTEN_ENOUGH: u32 = 32;
 
 /// What an operation needs before it can go on. It is met without a lock of the manager.

@@ -6,7 +6,7 @@
 //! request after a sync one, and more only when there has been no sync request for as long as a slice. All
 //! sync requests count as one process's, as they do behind the thread of an encrypting layer.
 //!
-//! The specification is silent on this. The slices are the defaults of the manual of CFQ's settings. The
+//! The slices (`spec: 4.9`) are the defaults of the manual of CFQ's settings. The
 //! rest follows the messages of its changes of 2006 and of October 2009: the disk is kept only briefly for
 //! a seeking reader, async requests start slowly after sync ones, and the first of them is not delayed.
 //! How long "briefly" is, and which distance counts as seeking, is assumed.

@@ -8,7 +8,7 @@
 //! - [`Policy::Arrays`]: a round of the CPU, and a priority within it. Sleep improves the priority. A task
 //!   that has used up its time slice expires: it goes to the next round, unless it is interactive.
 //!
-//! The specification is silent on schedulers. Sources: for `Arrays` J. Aas, "Understanding the Linux
+//! Sources (`spec: 4.9`): for `Arrays` J. Aas, "Understanding the Linux
 //! 2.6.8.1 CPU Scheduler" (2005); for `Fair` the administrators' manuals of SLES 11 and RHEL 7.
 //!
 //! Invariant: a task in a CPU's queue has a rank of at least that CPU's base, less a sleeper's credit.

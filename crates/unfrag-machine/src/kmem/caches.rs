@@ -1,7 +1,7 @@
 //! The kernel's own caches, and the sizes of their objects.
 //!
-//! Sizes of source S2's caches are those of the specification; the others are those of common x86
-//! kernels of their time, rounded to 8 bytes. `spec: 6.4`
+//! Sizes of source S2's caches are those of `spec: 6.4`; the others are those of common x86 kernels of
+//! their time, rounded to 8 bytes.
 
 use super::allocator::Kmem;
 use super::records::CacheId;

@@ -132,8 +132,8 @@ pub struct MemConfig {
     pub oom_killer: bool,
     /// Reclaim gives a page of tmpfs a slot of swap and rotates it once more before it is written (to 2.6.29).
     pub shmem_second_round: bool,
-    /// Readahead from swap continues behind a free slot (3.4 and later); before 3.4 it ends there. The
-    /// specification is silent; source: the change log of 3.4.
+    /// Readahead from swap continues behind a free slot (3.4 and later); before 3.4 it ends there.
+    /// Source: the change log of 3.4. `spec: 4.9`
     pub swap_skips_holes: bool,
     /// Dirty pages.
     pub dirty: DirtyConfig,

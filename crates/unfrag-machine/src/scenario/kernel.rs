@@ -20,8 +20,8 @@ pub struct Kernel {
     pub crypt_io_thread: bool,
     /// CFQ's `low_latency` is there, and on.
     pub cfq_low_latency: bool,
-    /// Reclaim rotates a page of tmpfs once more before it is written to swap (to 2.6.29). The specification is
-    /// silent; source: the change log of 2.6.30.
+    /// Reclaim rotates a page of tmpfs once more before it is written to swap (to 2.6.29).
+    /// Source: the change log of 2.6.30. `spec: 4.9`
     pub shmem_second_round: bool,
     /// Its scheduling policy, with the settings for a single CPU.
     pub policy: Policy,
@@ -66,7 +66,7 @@ const fn fair(latency: Nanos, shortest: Nanos, wakeup: Nanos, credit: Nanos) -> 
     })
 }
 
-/// Scheduling policies, by the first kernel that has them. The specification is silent. Sources: manuals of
+/// Scheduling policies, by the first kernel that has them. Sources (`spec: 4.9`): manuals of
 /// the time (SLES 11 for 8 CPUs: 80, 16 and 20 ms, four times those of one CPU); change logs for 2.6.32 and
 /// 2.6.35, and for the sleeper's credit, halved from 2.6.32 on. 6.6 and later use virtual deadlines with a
 /// slice of 0.7 ms; they are modelled as the fair policy without credit.

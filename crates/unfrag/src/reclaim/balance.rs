@@ -35,8 +35,8 @@ impl<H: Host> Manager<'_, H> {
 
     /// Share of anonymous pages in a scan, in percent of their list. `spec: 4.1`
     ///
-    /// On 5.8 and later the specification is silent. The costs of the two kinds are held to at most 2 to 1, so
-    /// that anonymous pages in constant use are still scanned, as on recorded 6.1 hosts.
+    /// On 5.8 and later the costs of the two kinds are held to at most 2 to 1, so that anonymous pages in
+    /// constant use are still scanned, as on recorded 6.1 hosts. `spec: 4.9`
     pub(super) fn anon_percent(&mut self, lru: LruId) -> u64 {
         let (mut free, mut high) = (0, 0);
         for z in self.zones_of(lru) {
@@ -92,7 +92,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// With joined lists: whether mapped pages are taken too: mapped share / 2 + distress + swappiness ≥ 100
-    /// (the well-known rule of kernels to 2.6.27; the specification begins with 2.6.31).
+    /// (kernels to 2.6.27). `spec: 4.9`
     pub(super) fn takes_mapped(&self, lru: LruId, priority: u8) -> bool {
         let v = &self.lrus[lru.index()];
         let total: u64 = self.zones.iter().map(|z| z.managed).sum();

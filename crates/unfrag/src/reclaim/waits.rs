@@ -48,7 +48,7 @@ pub(super) fn turn(sc: &mut ScanControl) -> Need {
 }
 
 /// Number of scanned pages that shrinkers get for a pass over the LRU lists. A pass that found nothing to scan
-/// counts as one cluster, so that caches are shrunk when nothing else is left. The specification does not say.
+/// counts as one cluster, so that caches are shrunk when nothing else is left. `spec: 4.9`
 pub(super) const fn pressure(scanned: u64) -> u64 {
     if scanned == 0 {
         SWAP_CLUSTER_MAX

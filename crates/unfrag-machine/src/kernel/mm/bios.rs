@@ -7,8 +7,8 @@
 //! deadlock: its thread would wait for kswapd, which would wait for a bio queued behind that thread. The wait
 //! also bounds the queue of a slow device when no memory is free.
 //!
-//! The specification is silent on this. That a bio has a cache of its own is in source S2 (`bio-0`); sizes
-//! and names are those of `/proc/slabinfo`; how many objects a pool keeps is assumed.
+//! That a bio has a cache of its own is in source S2 (`bio-0`, `spec: 8.5`); sizes and names are those of
+//! `/proc/slabinfo`; how many objects a pool keeps is assumed.
 //!
 //! Simplified: the transfer that found a pool empty is already under way while its submitter waits. Transfers
 //! submitted in an interrupt wait for no pool.

@@ -175,7 +175,7 @@ fn totals_stay_close() {
     }
 }
 
-// Differences between this module and the slab caches beyond what the specification leaves open, each shown by
+// Differences between this module and the slab caches beyond what the rules by kernel leave open, each shown by
 // the fewest operations. A change of either side fails the test.
 
 #[test]

@@ -1,4 +1,4 @@
-//! A naive page allocator: the specification implemented a second time, as simply as possible.
+//! A naive page allocator: the rules by kernel implemented a second time, as simply as possible.
 //!
 //! Each frame has its own state. Lists are deques of frame numbers, searched from end to end. Nothing is cached. Marks and the sizes of per-CPU lists are taken from the manager under
 //! test (they have tests of their own); all else is decided here, by the name of the era and not by
