@@ -125,7 +125,7 @@ impl BlockLayer {
         self.disks[i].config.faults.push(fault);
     }
 
-    /// A unique number for [`Done::User`].
+    /// A unique number for [`Done::User`](super::bio::Done::User).
     pub fn token(&mut self) -> u64 {
         self.tokens += 1;
         self.tokens

@@ -113,7 +113,7 @@ fn hand_over(cx: &mut Cx, slot: u32) {
     cx.with(|sim| {
         let w = sim.world();
         w.block.flights[slot].submitter = Some(task);
-        w.to_disk(slot);
+        w.queue_on_disk(slot);
     });
     cx.settle();
 }

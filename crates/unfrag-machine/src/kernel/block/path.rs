@@ -36,7 +36,7 @@ impl World {
         let slot = self.block.flights.insert(flight);
         match crypt {
             Some(c) if bio.dir == Dir::Write => self.crypt_enqueue(c as u8, slot),
-            _ => self.to_disk(slot),
+            _ => self.queue_on_disk(slot),
         }
     }
 
@@ -65,7 +65,7 @@ impl World {
     }
 
     /// Gives a bio to the queue of its disk.
-    pub(super) fn to_disk(&mut self, slot: u32) {
+    pub(super) fn queue_on_disk(&mut self, slot: u32) {
         let now = self.now();
         let flight = &self.block.flights[slot];
         let (device, submitter) = (flight.bio.device, flight.submitter);

@@ -37,7 +37,7 @@ impl World {
 
 impl Sim {
     /// Sets a loop device up over a file of tmpfs, which stays in use from now on; its number serves
-    /// as [`Store::Loop`](Store::Loop).
+    /// as [`Store::Loop`](crate::fs::Store::Loop).
     pub fn setup_loop(&mut self, image: NodeId) -> u8 {
         self.pin(image);
         let loops = &mut self.kernel().vfs.loops;
