@@ -285,7 +285,7 @@ fn input_recording(path: &Path) -> Result<Recording> {
     Ok(recording)
 }
 
-/// The same error, with the file that it names in the place where it lies.
+/// An error whose file is named with the directory that holds it.
 pub fn inside(e: impl Into<lab::Error>, place: &Path) -> lab::Error {
     let mut e = e.into();
     let file = match &mut e.cause {

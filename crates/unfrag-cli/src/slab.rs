@@ -99,9 +99,9 @@ enum Attempt {
     IfPlentyFree,
     /// Without direct reclaim; kswapd is woken
     NoWait,
-    /// The same, and kswapd is not woken (6.x)
+    /// Without direct reclaim and without waking kswapd (6.x)
     NoWake,
-    /// The same, and only one pass over the free lists
+    /// As no-wake, with only one pass over the free lists
     FirstPassOnly,
 }
 

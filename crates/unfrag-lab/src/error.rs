@@ -77,7 +77,7 @@ pub enum Remedy {
     Sentence(Cow<'static, str>),
     /// Another value of an option.
     Other(Asked),
-    /// The same question without an option.
+    /// The question without that option.
     Without(Asked),
     /// A start from counts.
     StartFromCounts,
