@@ -51,7 +51,7 @@ impl From<unfrag_linux::Error> for Failure {
 impl From<unfrag_lab::error::Error> for Failure {
     fn from(e: unfrag_lab::error::Error) -> Self {
         match e.cause {
-            lab::Cause::Input(input) => input.into(),
+            lab::Cause::Input(input) => Failure::Input(input),
             lab::Cause::Scenario(scenario) => Failure::Scenario(scenario),
             _ => Failure::Lab(Box::new(e)),
         }

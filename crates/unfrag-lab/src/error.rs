@@ -28,7 +28,7 @@ pub struct Error {
 pub enum Cause {
     /// An input cannot be read, or contradicts its format.
     #[error(transparent)]
-    Input(unfrag_linux::Error),
+    Input(Box<unfrag_linux::Error>),
     /// A scenario is wrong.
     #[error(transparent)]
     Scenario(Box<ScenarioError>),
@@ -118,7 +118,7 @@ impl Error {
     #[must_use]
     pub fn in_file(mut self, file: &Path) -> Error {
         match self.cause {
-            Cause::Input(e) => self.cause = Cause::Input(e.in_file(file)),
+            Cause::Input(e) => self.cause = Cause::Input(Box::new(e.in_file(file))),
             _ => {
                 self.file.get_or_insert_with(|| file.to_path_buf());
             }
@@ -187,7 +187,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.cause {
-            Cause::Input(e) => std::error::Error::source(e),
+            Cause::Input(e) => std::error::Error::source(e.as_ref()),
             _ => None,
         }
     }
@@ -207,7 +207,7 @@ impl From<std::io::Error> for Error {
 
 impl From<unfrag_linux::Error> for Error {
     fn from(e: unfrag_linux::Error) -> Error {
-        Error::new(Cause::Input(e))
+        Error::new(Cause::Input(Box::new(e)))
     }
 }
 

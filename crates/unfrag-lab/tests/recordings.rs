@@ -164,9 +164,9 @@ fn pressure_stays_on_the_kernels_own_frames_until_kswapd_runs() {
     let (plan, mut memory) = exact_plan(rec);
     let mut sim = recorded_era(rec, &plan, &mut memory);
     let ops = &plan.causes.ops;
-    let first = ops.iter().position(|o| is_kswapd_begin(o));
+    let first = ops.iter().position(is_kswapd_begin);
     let until = ops[first.expect("kswapd ran")].time;
-    apply_until(&mut sim, ops, &plan.causes, |o| is_kswapd_begin(o));
+    apply_until(&mut sim, ops, &plan.causes, is_kswapd_begin);
     println!("{:?}", plan.inferred);
     let t = &sim.tally;
     assert_eq!((t.allocated, t.on_same_frame), (ALLOCATIONS, ALLOCATIONS));
