@@ -3,7 +3,8 @@
 //! - `prepared`: the recorded kernel's own model completes a plan: [`Prepared`]. `inference`: with an exact
 //!   start, it infers what left no event. `fit`: without one, it fits the start to the anchor.
 //! - `boot`, `reboot`: a manager at the start's state, or one of another era with the same occupancy.
-//! - `sim`: carries out one operation after the other: [`Sim`].
+//! - `sim`: carries out one operation after the other: [`Sim`]. `request_node`: the node near which it asks.
+//!   `tally`: counts of what happened. `host`: what the allocator reports.
 //! - `reclaim`, `compaction`: what the model does by itself, and what it takes from the recording.
 
 mod boot;
@@ -16,10 +17,12 @@ mod reboot;
 pub mod reclaim;
 mod request_node;
 mod sim;
+mod tally;
 
 pub use fit::fitted;
 pub use host::ReplayHost;
 pub use inference::{Inferred, infer};
 pub use prepared::Prepared;
 pub use reboot::{reboot, resized};
-pub use sim::{Sim, Tally};
+pub use sim::Sim;
+pub use tally::Tally;
