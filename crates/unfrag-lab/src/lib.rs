@@ -11,7 +11,8 @@
 //! - [`export`]: a prediction as a tree of procfs files.
 //!
 //! Below them: [`report`] draws tables, charts and pages and knows no question; [`era`] has numbers and
-//! names by kernel; [`error`] says what is wrong.
+//! names by kernel; [`error`] says what is wrong; `parallel` runs members and
+//! runs of an experiment on all CPUs.
 #![forbid(unsafe_code)]
 
 pub mod doctor;

@@ -29,7 +29,7 @@
 //! ```
 //!
 //! # The modules
-//! No two files import each other, directly or through others. From the ground up:
+//! No two files import each other, directly or through others. By what they are about, the ground first:
 //! - [`rules`]: rules of an era. [`formulas`]: orders, objects of a slab, limits of lists. [`object`]: layout of an
 //!   object. [`fault`]: misuses of memory.
 //! - `word`, `remote`: the two lock-free words, each checked under loom. `lock`, `sync`: locks and atomics.

@@ -18,6 +18,7 @@
 //! # The modules
 //! No two files import each other, directly or through others. From the ground up:
 //! - [`frame`]: numbers of frames, orders, zones and CPUs, migrate types, geometry, and the frame table.
+//! - [`stat`]: counters, and indexes of fragmentation.
 //! - [`gfp`]: flags and rights of a request. `request`: [`Request`], and why one fails ([`AllocError`]).
 //! - [`kernel`]: an era as a value: rules, sysctls, presets. `policy`: the rules and settings in force.
 //!   `rights`: the rights of a request in the slow path.
@@ -27,13 +28,12 @@
 //! - [`zone`]: watermarks, reserves, zone order. `node`: the zones of a node, and its kswapd.
 //! - [`pcp`]: per-CPU lists.
 //! - [`lru`]: pages in use, on LRU lists.
-//! - [`need`], [`evict`]: what an operation needs of its world before it can go on.
+//! - [`evict`], [`need`]: what an operation needs of its world before it can go on.
 //! - `config`, `manager`, `boot`, [`builder`](Builder): [`Manager`], and how it is made.
 //! - [`drive`]: operations, worlds, and the loop that runs one in the other.
 //! - [`reclaim`]: kswapd, direct reclaim.
 //! - [`page_alloc`]: allocating and freeing; [`Allocation`] is the slow path.
 //! - [`inspect`], [`validate`], [`restore`], `lab`: reading, checking and rebuilding the state.
-//! - [`stat`]: counters, and indexes of fragmentation.
 //!
 //! # One allocation
 //! From the call to the frame, with the file of each step:

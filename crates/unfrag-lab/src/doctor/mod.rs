@@ -8,7 +8,7 @@
 //! - [`slabs`]: which caches are large, and which grow.
 //! - [`work`]: stalls, failures and compaction so far.
 //! - [`advice`]: settings to change; `advice_rules`: when each is advised; [`predict`]: what a replay predicts for it.
-//! - [`examine`]: all of it in order. [`diagnosis`]: the answer, as data: the shape of `--json`.
+//! - [`examine`] (`examination`, `examined`): all of it in order. `proactive`: marks of proactive compaction. [`diagnosis`]: the answer, as data: the shape of `--json`.
 //! - [`text`], [`map`]: the answer for people.
 //!
 //! Invariant: a [`Diagnosis`] is a function of its [`Evidence`]; nothing is read from the host that runs

@@ -8,7 +8,7 @@
 //! - [`object_counts`]: slab objects. `extraction`: all of it together.
 //!
 //! The profile:
-//! - [`contents`], [`usage`], [`objects`]: what it holds. [`spread`]: quantiles of numbers that many have.
+//! - [`contents`], [`usage`], [`objects`]: what it holds. `identity`: the recording that it is of. [`spread`]: quantiles of numbers that many have.
 //! - [`file`](mod@file): the TOML file. [`catalog`]: the files by name, and [`behaviour`]: a profile as a program of a
 //!   scenario.
 //!

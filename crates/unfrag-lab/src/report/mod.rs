@@ -1,5 +1,8 @@
 //! Drawing and printing for all commands: numbers with units, tables, charts of characters, pages.
 //!
+//! - [`number`]: numbers with units. [`table`], `columns`: tables and aligned columns. `moments`: fewer moments of a
+//!   long run. `text_chart`: charts of characters. `html_page`: pages that load nothing.
+//!
 //! Invariant: nothing here depends on the kind of report that is shown.
 
 pub(crate) mod columns;

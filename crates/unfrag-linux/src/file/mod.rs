@@ -1,7 +1,7 @@
 //! The `.unfrag` file: one file that holds a [`Recording`], losslessly.
 //!
 //! A ZIP container (`container`) of stored members: `manifest.json` (`manifest`), and a Parquet table for
-//! everything that has rows (`table`, `table_read`). Any tool that knows ZIP and Parquet reads it.
+//! everything that has rows (`table`, `table_read`; of snapshots: `snapshots`). Any tool that knows ZIP and Parquet reads it.
 //! Numbers are stored as `columns` plans; `docs/file-format.md` describes all of it.
 //!
 //! Invariant: [`from_bytes`] gives back exactly what [`to_bytes`] was given, for any numbers and

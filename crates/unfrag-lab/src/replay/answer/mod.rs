@@ -1,10 +1,11 @@
 //! The answer: the result of a replay, and its error against what the recorded kernel showed.
 //!
-//! - `options`, `question`: what is asked, and for one kernel of it.
-//! - `run`: the whole replay: [`replay`]. `member`: one run of one kernel. [`ensemble`]: several, pooled.
-//! - [`sample`], `recorded`: the state of the model, and of the recorded kernel, at each snapshot.
+//! - [`report`]: all of it as data. `options`, `question`: what is asked, and for one kernel of it. `watch`: who
+//!   follows a replay.
+//! - [`sample`], `recorded`: the state of the model, and of the recorded kernel, at each snapshot. `block_map`: the
+//!   map of pageblocks over time.
 //! - [`accuracy`]: the error. `observe`: the check of a recording.
-//! - [`report`]: all of it as data.
+//! - `member`: one run of one kernel. [`ensemble`]: several, pooled. `run`: the whole replay: [`replay`].
 
 pub mod accuracy;
 mod block_map;

@@ -22,6 +22,14 @@
 //! 5. Frees by kswapd and by tasks in direct reclaim are that kernel's reclaim.
 //!
 //! `spec: 7.6, 10`
+//!
+//! - [`clock`]: trace and snapshots on one clock. `events`: the tracepoints that are read. `tasks`: kernel
+//!   threads by name, and what a task does. `kernel_stack`: the shape of a stack.
+//! - `operations`: the result: [`Op`], [`Causes`].
+//! - `trace`: goes through the recording event by event. `walk`: what is known of each frame, and rule 3.
+//!   `migration`: rules 1 and 2. `stack_frees`: rule 4. `kswapd`: rule 5.
+//! - [`unseen`]: allocations that vmstat counts and the trace lacks. `recorded_reclaim`: what the recorded
+//!   kernel's reclaim took, and how fast it was.
 
 pub mod clock;
 mod events;

@@ -6,7 +6,12 @@
 //!   [`counts`](mod@counts) makes a start of it, with what the trace says of the frames that it touches
 //!   ([`evidence`]). The model fits that start to the anchor.
 //!
-//! Both give a [`Start`]: zones as recorded, each frame free or in use, and lists in order.
+//! Both give a [`Start`] (`state`): zones as recorded (`zones`), each frame free or in use, and lists in order.
+//! With page flags, the occupancy of the anchor is known, and the replay begins there.
+//!
+//! - `choice`: where a replay may begin. `plan`: [`Plan`].
+//! - `arrange`, `block_types`: which frames were free, and types of pageblocks, where nobody recorded them.
+//! - `percpu`, `pcp_trace`: what waited on per-CPU lists. `touched`: what the trace before the anchor did.
 
 pub mod anchor;
 mod arrange;
