@@ -4,12 +4,6 @@ use super::support::*;
 use unfrag::MigrateType::{self, HighAtomic, Movable, Reclaimable, Unmovable};
 use unfrag::{Gfp, Order, ZoneKind};
 
-/// A free block of order `o` at pageblock `i`, whose other half is in use.
-fn half(m: &mut M, i: u64, order: u8, mt: MigrateType) {
-    m.block_is(i, mt).free_at(block(i), order, mt);
-    m.used_at(block(i) + (1 << order), order, UNM);
-}
-
 /// `spec: 2.6`
 #[test]
 fn fallback_rows() {

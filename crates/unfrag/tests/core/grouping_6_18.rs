@@ -1,13 +1,8 @@
 //! Claim, steal, NOFRAGMENT and defrag_mode. `spec: 1.2, 2.6`
 
 use super::support::*;
-use unfrag::MigrateType::{self, Movable, Reclaimable, Unmovable};
+use unfrag::MigrateType::{Movable, Reclaimable, Unmovable};
 use unfrag::{Gfp, Order, Sysctl, ZoneKind};
-
-fn half(m: &mut M, i: u64, order: u8, mt: MigrateType) {
-    m.block_is(i, mt).free_at(block(i), order, mt);
-    m.used_at(block(i) + (1 << order), order, UNM);
-}
 
 /// `spec: 2.6`
 #[test]

@@ -6,12 +6,6 @@ use unfrag::{Gfp, Order, Pfn, ZoneKind};
 
 const ERAS: [&str; 4] = ["2.6.24", "2.6.28", "2.6.32", "2.6.36"];
 
-/// A free block of order `o` at pageblock `i`, whose other half is in use.
-fn half(m: &mut M, i: u64, order: u8, mt: MigrateType) {
-    m.block_is(i, mt).free_at(block(i), order, mt);
-    m.used_at(block(i) + (1 << order), order, UNM);
-}
-
 /// `spec: 2.5`
 #[test]
 fn fallback_rows() {

@@ -357,6 +357,12 @@ pub const fn block(i: u64) -> u64 {
 
 pub const BASE: u64 = 0x1_0000;
 
+/// A free block of an order at pageblock `i`, whose other half is in use.
+pub fn half(m: &mut M, i: u64, order: u8, mt: MigrateType) {
+    m.block_is(i, mt).free_at(block(i), order, mt);
+    m.used_at(block(i) + (1 << order), order, UNM);
+}
+
 /// One quiet Normal zone of 8 pageblocks, all reserved; batch is 1, so that per-CPU lists take what
 /// they are asked for and no more.
 pub fn scene(era: &str) -> M {
