@@ -21,7 +21,7 @@
 //! - [`stat`]: counters, and indexes of fragmentation.
 //! - [`gfp`]: flags and rights of a request. `request`: [`Request`], and why one fails ([`AllocError`]).
 //! - [`kernel`]: an era as a value: rules, sysctls, presets. `policy`: the rules and settings in force.
-//!   `rights`: the rights of a request in the slow path.
+//!   [`rights`]: the rights of a request in the slow path.
 //! - [`trace`]: tracepoints as typed events. [`host`]: their receiver. `tracer`: the way to it. [`hint`]:
 //!   prefetching.
 //! - `placement`: buddy lists by migrate type, and fallbacks between types.
@@ -80,7 +80,7 @@ mod policy;
 pub mod reclaim;
 mod request;
 pub mod restore;
-mod rights;
+pub mod rights;
 pub mod stat;
 pub mod trace;
 mod tracer;
@@ -96,7 +96,7 @@ pub use kernel::{Rules, Sysctl, preset};
 pub use manager::Manager;
 pub use page_alloc::{Allocation, Begun, FreeError, Move, MoveError};
 pub use placement::{V19_TYPES, V19Stats, v19_type_name};
-pub use request::{AllocError, Context, Request};
+pub use request::{AllocError, Context, Request, highest_zone};
 pub use zone::{ZoneConfig, ZoneKind};
 
 /// Tests the example of the crate's README.

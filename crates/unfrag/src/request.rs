@@ -152,7 +152,7 @@ pub(crate) struct Demand {
 
 /// Highest zone that a request may use. `spec: 1.6`
 #[inline]
-pub(crate) const fn highest_zone(gfp: Gfp) -> ZoneKind {
+pub const fn highest_zone(gfp: Gfp) -> ZoneKind {
     /// By the four lowest bits: DMA, HIGHMEM, DMA32, MOVABLE.
     const BY_BITS: [ZoneKind; 16] = {
         let mut all = [ZoneKind::Normal; 16];

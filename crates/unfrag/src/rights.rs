@@ -5,7 +5,7 @@ use crate::gfp::{AllocFlags, Gfp};
 use crate::kernel::{BoostRecheck, LeavesCpuset, Reserve, Rules};
 
 /// How far a request of an order may go once the first attempt has failed.
-pub(crate) fn alloc_flags(gfp: Gfp, order: Order, rules: &Rules) -> AllocFlags {
+pub fn alloc_flags(gfp: Gfp, order: Order, rules: &Rules) -> AllocFlags {
     let mut f = AllocFlags::CPUSET;
     if gfp.contains(Gfp::HIGH) {
         f |= AllocFlags::MIN_RESERVE;

@@ -92,7 +92,7 @@ fn passes(free: &[u64; NR_ORDERS], order: u8, min: u64, kept: u64, check: MarkCh
     let order = Order(order);
     let ordinary = (0..NR_ORDERS)
         .filter(|&o| free[o] > 0)
-        .fold(0, |bits, o| bits | 1 << o);
+        .fold(0, |bits, o| bits | 1u32 << o);
     let view = View {
         free: i64::try_from(pages).unwrap_or(i64::MAX),
         nr_free: &nr_free,

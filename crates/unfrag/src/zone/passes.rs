@@ -59,9 +59,9 @@ impl Zone {
 
     fn view(&self, rules: &Rules) -> View<'_> {
         let l = &self.free_area;
-        let mut ordinary = l.ordinary();
+        let mut ordinary = u32::from(l.ordinary());
         if rules.marks.check == MarkCheck::PerOrder {
-            ordinary = u16::MAX;
+            ordinary = u32::MAX;
         }
         let hidden = match rules.reserve() {
             Reserve::HighAtomic(HighAtomicLimit::PercentPlusBlock) => self.highatomic,
@@ -74,8 +74,8 @@ impl Zone {
             free: self.counter,
             nr_free: l.nr_free(),
             ordinary,
-            highatomic: l.fits(MigrateType::HighAtomic),
-            cma: l.fits(MigrateType::Cma),
+            highatomic: l.fits(MigrateType::HighAtomic).into(),
+            cma: l.fits(MigrateType::Cma).into(),
             hidden,
             cma_pages: l.pages_of(MigrateType::Cma),
         }

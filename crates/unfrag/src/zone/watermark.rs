@@ -2,9 +2,9 @@
 //!
 //! `spec: 1.3, 1.5, 1.6`
 
-use crate::frame::{NR_ZONE_KINDS, ORDER_SLOTS, Order, ZoneConfig, ZoneKind};
+use crate::frame::{NR_ZONE_KINDS, Order, ZoneConfig, ZoneKind};
 use crate::gfp::AllocFlags;
-use crate::kernel::{MarkGap, Rules, Sysctl, ZonePages};
+use crate::kernel::{MarkCheck, MarkGap, Rules, Sysctl, ZonePages};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// The marks of a zone, in pages, without the boost.
@@ -164,30 +164,47 @@ pub struct View<'a> {
     /// Free pages.
     pub free: i64,
     /// Free blocks of each order.
-    pub nr_free: &'a [u32; ORDER_SLOTS],
+    pub nr_free: &'a [u32],
     /// Orders (a bit each) with a free block of an ordinary type.
-    pub ordinary: u16,
+    pub ordinary: u32,
     /// Orders with a free block in the high-atomic reserve.
-    pub highatomic: u16,
+    pub highatomic: u32,
     /// Orders with a free block in contiguous memory areas.
-    pub cma: u16,
+    pub cma: u32,
     /// Pages hidden from callers without reserve rights.
     pub hidden: u64,
     /// Pages hidden from callers without [`AllocFlags::CMA`].
     pub cma_pages: u64,
 }
 
+/// A mark as a check lowers it for callers with rights to the reserve below it. `spec: 1.5`
+#[inline]
+pub const fn lowered(check: MarkCheck, mark: u64, flags: AllocFlags) -> i64 {
+    let mut min = mark as i64;
+    let urgent = flags.contains(AllocFlags::MIN_RESERVE);
+    if urgent {
+        min -= min / 2;
+    }
+    match check {
+        MarkCheck::PerOrder if flags.contains(AllocFlags::NON_BLOCK) => min -= min / 4,
+        MarkCheck::PerOrder => {}
+        MarkCheck::BlockExists => {
+            if urgent && flags.contains(AllocFlags::NON_BLOCK) {
+                min -= min / 4;
+            }
+            if flags.contains(AllocFlags::OOM) {
+                min -= min / 2;
+            }
+        }
+    }
+    min
+}
+
 /// The check of 2.6.x to 4.3: counts only blocks that are large enough, against a mark that halves
 /// with each order. `spec: 1.5`
 pub fn per_order(v: &View, order: Order, mark: u64, keep: u64, flags: AllocFlags) -> bool {
     let mut free = v.free - i64::from(order.frames()) + 1;
-    let mut min = mark as i64;
-    if flags.contains(AllocFlags::MIN_RESERVE) {
-        min -= min / 2;
-    }
-    if flags.contains(AllocFlags::NON_BLOCK) {
-        min -= min / 4;
-    }
+    let mut min = lowered(MarkCheck::PerOrder, mark, flags);
     if free <= min + keep as i64 {
         return false;
     }
@@ -215,16 +232,7 @@ pub fn block_exists(v: &View, order: Order, mark: u64, keep: u64, flags: AllocFl
         unusable += v.cma_pages as i64;
     }
     let free = v.free - unusable;
-    let mut min = mark as i64;
-    if flags.contains(AllocFlags::MIN_RESERVE) {
-        min -= min / 2;
-        if flags.contains(AllocFlags::NON_BLOCK) {
-            min -= min / 4;
-        }
-    }
-    if flags.contains(AllocFlags::OOM) {
-        min -= min / 2;
-    }
+    let min = lowered(MarkCheck::BlockExists, mark, flags);
     if free <= min + keep as i64 {
         return false;
     }
