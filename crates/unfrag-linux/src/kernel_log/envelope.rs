@@ -1,0 +1,351 @@
+//! What stands before a kernel's message on a line: quoting, dates, hosts, levels, the kernel's own time.
+//! `spec: K.3`
+//!
+//! Invariant: [`strip`] gives parts of the line it was given; it never fails, and takes time in the length of what it
+//! strips.
+
+use super::report::Stamp;
+
+/// A line without what stands before the message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stripped<'a> {
+    /// The message, with the blank that it begins with.
+    pub text: &'a str,
+    /// The date that a logger wrote, or else a console.
+    pub date: &'a str,
+    /// The kernel's own time.
+    pub uptime: &'a str,
+    /// Whether anything of a log stood before it; quoting is not.
+    pub is_framed: bool,
+    /// Whether the logger says that it is no message of the kernel.
+    pub is_foreign: bool,
+}
+
+impl Stripped<'_> {
+    /// The time of the message; the kernel's own for its clock, the date for its text.
+    pub fn stamp(&self) -> Option<Stamp> {
+        let shown = if self.date.is_empty() { self.uptime } else { self.date };
+        let since_boot = seconds_since_boot(self.uptime);
+        let of_day = seconds_of_day(self.date).or_else(|| seconds_of_day(self.uptime));
+        let seconds = since_boot.or(of_day)?;
+        Some(Stamp {
+            text: shown.split_whitespace().collect::<Vec<_>>().join(" "),
+            seconds,
+            since_boot: since_boot.is_some(),
+        })
+    }
+}
+
+fn seconds_since_boot(text: &str) -> Option<f64> {
+    let text = text.trim();
+    if text.starts_with(['+', '-']) || text.contains(':') {
+        return None;
+    }
+    text.parse().ok().filter(|s: &f64| s.is_finite())
+}
+
+fn seconds_of_day(text: &str) -> Option<f64> {
+    let colon = text.find(':')?;
+    let from = colon.checked_sub(2)?;
+    let mut parts = text.get(from..)?.splitn(3, ':');
+    let hours: f64 = parts.next()?.parse().ok()?;
+    let minutes: f64 = parts.next()?.parse().ok()?;
+    let rest = parts.next()?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let seconds: f64 = rest[..end].parse().ok()?;
+    Some(hours * 3600.0 + minutes * 60.0 + seconds)
+}
+
+/// Takes off what stands before the message.
+pub fn strip(line: &str) -> Stripped<'_> {
+    let mut out = Stripped {
+        text: unquoted(line),
+        ..Stripped::default()
+    };
+    // No line carries more than a handful of prefixes.
+    for _ in 0..8 {
+        if !strip_one(&mut out) {
+            break;
+        }
+        out.is_framed = true;
+    }
+    out
+}
+
+/// A line without the marks of quoted mail.
+fn unquoted(mut line: &str) -> &str {
+    loop {
+        let rest = line.trim_start_matches(' ');
+        match rest.strip_prefix('>') {
+            // A level such as `<4>` begins with another sign.
+            Some(rest) => line = rest.strip_prefix(' ').unwrap_or(rest),
+            None => return line,
+        }
+    }
+}
+
+fn strip_one<'a>(out: &mut Stripped<'a>) -> bool {
+    let text = out.text;
+    let Some(&first) = text.trim_start_matches(' ').as_bytes().first() else {
+        return false;
+    };
+    let trimmed = text.trim_start_matches(' ');
+    match first {
+        b'<' => level(out, trimmed),
+        b'[' => bracket(out, trimmed),
+        b'0'..=b'9' => numbered(out, trimmed),
+        b'A'..=b'Z' | b'a'..=b'z' => worded(out, trimmed),
+        _ => false,
+    }
+}
+
+fn level<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
+    let Some((digits, rest)) = text[1..].split_once('>') else {
+        return false;
+    };
+    if digits.is_empty() || digits.len() > 3 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return false;
+    }
+    out.text = rest;
+    true
+}
+
+/// `[ 123.456] `, `[  +0.002] `, `[Mon Apr 20 15:08:07 2020] `, `[2020-04-20 15:08:07] `, `[ T123] `.
+fn bracket<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
+    let Some(end) = text.as_bytes().iter().take(48).position(|b| *b == b']') else {
+        return false;
+    };
+    let (inner, rest) = (text[1..end].trim(), &text[end + 1..]);
+    let is_number = |t: &str| {
+        let t = t.strip_prefix(['+', '-']).unwrap_or(t);
+        t.contains('.') && t.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+    };
+    if is_number(inner) {
+        out.uptime = inner;
+    } else if seconds_of_day(inner).is_some() {
+        out.date = inner;
+    } else if !is_caller(inner) {
+        return false;
+    }
+    out.text = rest.strip_prefix(' ').unwrap_or(rest);
+    true
+}
+
+/// A task or CPU that printed the line.
+fn is_caller(text: &str) -> bool {
+    let rest = text.strip_prefix(['T', 'C']).unwrap_or("");
+    !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// `2016-10-10T20:14:39.1-07:00 host kernel: `, `12:34:56 `, `06-01 12:00:00.0  12  34 W tag: `, `4,123,456789,-;`.
+fn numbered<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
+    if let Some(message) = kmsg(out, text) {
+        out.text = message;
+        return true;
+    }
+    let words: Vec<&str> = text.splitn(3, ' ').collect();
+    let first = words[0];
+    let is_date = |t: &str| t.contains('-') && t.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    let is_time = |t: &str| seconds_of_day(t).is_some() && t.bytes().all(|b| b.is_ascii_digit() || b":.,+-TZ".contains(&b));
+    let stamp_len = if is_time(first) {
+        first.len()
+    } else if is_date(first) && words.get(1).is_some_and(|t| is_time(t)) {
+        first.len() + 1 + words[1].len()
+    } else {
+        return false;
+    };
+    let (stamp, rest) = text.split_at(stamp_len);
+    if !rest.starts_with(' ') {
+        return false;
+    }
+    out.date = stamp;
+    after_date(out, rest, first.len() < 6);
+    true
+}
+
+/// A record of `/dev/kmsg` and of netconsole.
+fn kmsg<'a>(out: &mut Stripped<'a>, text: &'a str) -> Option<&'a str> {
+    let semicolon = text.as_bytes().iter().take(64).position(|b| *b == b';')?;
+    let (head, rest) = (&text[..semicolon], &text[semicolon + 1..]);
+    let mut parts = head.split(',');
+    let numbers = [parts.next()?, parts.next()?, parts.next()?];
+    let all_digits = |t: &&str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+    if !numbers.iter().all(all_digits) {
+        return None;
+    }
+    out.uptime = "";
+    Some(rest)
+}
+
+/// `Feb  9 08:09:39 host kernel: `, `kern  :warn  : `, `host kernel: `, `kernel: `.
+fn worded<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
+    if let Some(len) = syslog_date(text) {
+        let (stamp, rest) = text.split_at(len);
+        out.date = stamp;
+        after_date(out, rest, false);
+        return true;
+    }
+    if let Some(rest) = text.strip_prefix("kernel:") {
+        out.text = rest.strip_prefix(' ').unwrap_or(rest);
+        return true;
+    }
+    if let Some(rest) = facility(text) {
+        out.text = rest;
+        return true;
+    }
+    // `journalctl -o short-monotonic` names the host behind the time.
+    if out.is_framed
+        && let Some((_, rest)) = text.split_once(' ')
+        && let Some(rest) = rest.trim_start().strip_prefix("kernel:")
+    {
+        out.text = rest.strip_prefix(' ').unwrap_or(rest);
+        return true;
+    }
+    false
+}
+
+/// Bytes of `Feb  9 08:09:39`, with a year or a weekday in it or not.
+fn syslog_date(text: &str) -> Option<usize> {
+    const NAMES: [&str; 19] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Mon", "Tue", "Wed", "Thu",
+        "Fri", "Sat", "Sun",
+    ];
+    if !NAMES.contains(&text.get(..3)?) {
+        return None;
+    }
+    let mut at = 3;
+    for _ in 0..4 {
+        let blanks = text[at..].bytes().take_while(|b| *b == b' ').count();
+        let word = at + blanks;
+        let end = text[word..].find(' ').map_or(text.len(), |n| word + n);
+        let token = &text[word..end];
+        if blanks == 0 || token.is_empty() {
+            return None;
+        }
+        if seconds_of_day(token).is_some() {
+            return Some(end);
+        }
+        let is_part = token.bytes().all(|b| b.is_ascii_digit()) || NAMES.contains(&token);
+        if !is_part || token.len() > 4 {
+            return None;
+        }
+        at = end;
+    }
+    None
+}
+
+/// Behind a date: the host and `kernel:`, where they are. `is_android`: numbers of process and thread, a level and a tag.
+fn after_date<'a>(out: &mut Stripped<'a>, rest: &'a str, is_android: bool) {
+    let rest = rest.strip_prefix(' ').unwrap_or(rest);
+    out.text = rest;
+    let window = &rest[..floor(rest, 120)];
+    if let Some(at) = window.find("kernel: ").or_else(|| window.find("kernel:["))
+        && rest[..at].split_whitespace().count() <= 3
+        && rest[..at].ends_with([' ', '.']) | (at == 0)
+    {
+        let message = &rest[at + "kernel:".len()..];
+        out.text = message.strip_prefix(' ').unwrap_or(message);
+        return;
+    }
+    if window.trim_end().ends_with("kernel:") && window.len() == rest.len() {
+        out.text = "";
+        return;
+    }
+    let mut words = window.split_whitespace();
+    if is_android {
+        let skipped: Vec<&str> = words.by_ref().take(3).collect();
+        if let [pid, tid, level] = skipped[..]
+            && [pid, tid].iter().all(|t| t.bytes().all(|b| b.is_ascii_digit()))
+            && level.len() == 1
+            && let Some(at) = rest.find(&format!(" {level} "))
+        {
+            out.text = &rest[at + 3..];
+        }
+        return;
+    }
+    // `host systemd[1]: ` is of another program; `host [ 12.3] ` and a bare message are the kernel's.
+    let (Some(_), Some(program)) = (words.next(), words.next()) else {
+        return;
+    };
+    if program.ends_with(':') && program.contains('[') && !program.starts_with('[') {
+        out.is_foreign = true;
+    } else if program.starts_with('[')
+        && let Some(at) = rest.find(" [")
+    {
+        out.text = &rest[at + 1..];
+    }
+}
+
+/// `kern  :warn  : ` of `dmesg -x`.
+fn facility(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("kern").or_else(|| text.strip_prefix("user"))?;
+    let rest = rest.trim_start_matches(' ').strip_prefix(':')?;
+    let level = rest.bytes().take_while(u8::is_ascii_lowercase).count();
+    let rest = rest[level..].trim_start_matches(' ').strip_prefix(':')?;
+    (level > 0).then(|| rest.strip_prefix(' ').unwrap_or(rest))
+}
+
+/// The largest boundary of a character up to `most` bytes.
+fn floor(text: &str, most: usize) -> usize {
+    let mut at = most.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `spec: K.3`
+    #[test]
+    fn every_way_of_logging_leaves_the_message() {
+        for line in [
+            "app: page allocation failure",
+            "<4>app: page allocation failure",
+            "[ 4192.154241] app: page allocation failure",
+            "<4>[ 4192.154241] app: page allocation failure",
+            "[Mon Apr 20 15:08:07 2020] app: page allocation failure",
+            "[  +0.002367] app: page allocation failure",
+            "[    1.5][    T1] app: page allocation failure",
+            "Feb  9 08:09:39 host-a kernel: app: page allocation failure",
+            "Feb  9 08:09:39 host-a kernel: [ 4192.154241] app: page allocation failure",
+            "Jan  24 13:49:59 host1 kernel: [267104.374271] app: page allocation failure",
+            "Aug 27 17:20:03 kernel: app: page allocation failure",
+            "2016-10-10T20:14:39.164501-07:00 host-c kernel: [ 4192.154241] app: page allocation failure",
+            "2016-10-10 20:14:39 host-c kernel: app: page allocation failure",
+            "[ 4192.154241] host-a kernel: app: page allocation failure",
+            "[2020-04-20 15:08:07] [ 4192.154241] app: page allocation failure",
+            "15:08:07.123 [ 4192.154241] app: page allocation failure",
+            "kern  :warn  : [ 4192.154241] app: page allocation failure",
+            "06-01 12:00:00.123     0     0 W [ 4192.154241] app: page allocation failure",
+            "4,1234,4192154241,-;app: page allocation failure",
+            "> > [ 4192.154241] app: page allocation failure",
+            "Jan  1 00:00:01 router kern.warn kernel: [ 1.5] app: page allocation failure",
+        ] {
+            assert_eq!(strip(line).text, "app: page allocation failure", "{line}");
+        }
+    }
+
+    #[test]
+    fn a_continuation_keeps_its_blank() {
+        assert_eq!(strip("[ 1.5]  active_file:3").text, " active_file:3");
+        assert!(!strip(" active_file:3").is_framed);
+        assert_eq!(strip("  [<ffffffff81123daf>] ? f+0x1/0x2").text, "  [<ffffffff81123daf>] ? f+0x1/0x2");
+    }
+
+    #[test]
+    fn another_programs_line_is_foreign() {
+        assert!(strip("Feb  9 08:09:39 host systemd[1]: page allocation failure").is_foreign);
+        assert!(!strip("Feb  9 08:09:39 host kernel: x").is_foreign);
+    }
+
+    #[test]
+    fn times_are_seconds_since_boot_where_the_kernel_wrote_them() {
+        let s = strip("Feb  9 08:09:39 host kernel: [ 12.5] x").stamp().unwrap();
+        assert_eq!((s.text.as_str(), s.seconds, s.since_boot), ("Feb 9 08:09:39", 12.5, true));
+        let s = strip("[Mon Apr 20 01:00:07 2020] x").stamp().unwrap();
+        assert_eq!((s.seconds, s.since_boot), (3607.0, false));
+    }
+}
