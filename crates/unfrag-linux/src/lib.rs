@@ -12,12 +12,14 @@
 //! - [`snapshots`]: directories, archives and logs of dated procfs copies.
 //! - [`file`](mod@file): the `.unfrag` file, which holds all of this.
 //! - `record` (on Linux): a recording of this host, made with the kernel's tracer.
+//! - [`kernel_log`]: reports of failed allocations and of the OOM killer in kernel logs.
 //! - [`alloc_failure`]: the report that a kernel logs when an allocation fails.
 #![forbid(unsafe_code)]
 pub mod alloc_failure;
 pub mod error;
 pub mod file;
 pub mod gfp_text;
+pub mod kernel_log;
 pub mod procfs;
 #[cfg(target_os = "linux")]
 pub mod record;

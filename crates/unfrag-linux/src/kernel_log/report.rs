@@ -117,7 +117,7 @@ pub struct Report {
     pub calls: Vec<String>,
     /// The task that was killed.
     pub killed: Option<String>,
-    /// Reports of this kind that the kernel kept back before this one.
+    /// Reports that the kernel kept back beside this one.
     pub suppressed: u64,
     /// Whether the kernel has no compaction.
     pub no_compaction: bool,

@@ -123,7 +123,6 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// The day of `seconds` since 1970, in UTC, such as `2026-11-21`.
-#[cfg_attr(not(target_os = "linux"), expect(dead_code))]
 pub(crate) fn date(seconds: u64) -> String {
     let day = (seconds / 86400).min(1 << 24) as i64;
     // A year has at least 365 days, so the first guess is at or after the year looked for.

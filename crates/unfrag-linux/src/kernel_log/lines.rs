@@ -1,0 +1,199 @@
+//! The lines of a log of any length, and those among them that may belong to a report.
+//!
+//! Invariant: memory stays within two buffers of [`ROOM`] bytes; a longer line comes in pieces. Line numbers count line
+//! breaks of the input.
+
+use aho_corasick::AhoCorasick;
+use memchr::{memchr, memchr_iter, memrchr};
+use std::io::{self, ErrorKind, Read};
+
+/// Bytes that are looked at together.
+const ROOM: usize = 1 << 20;
+
+/// Phrases without which no line begins a report, or belongs to one whose beginning is missing.
+const PHRASES: [&str; 27] = [
+    "page alloc",
+    "oom-kill",
+    "gfp_mask",
+    "mode:0x",
+    "order:",
+    "-order allocation",
+    "Mem-Info",
+    "Mem-info",
+    "lowmem_reserve",
+    " free:",
+    "*4kB",
+    "active_anon:",
+    "Active:",
+    "Unable to allocate memory",
+    "vmalloc",
+    "vmap allocation",
+    "alloc failed",
+    "callbacks suppressed",
+    "COMPACTION is disabled",
+    "Allocation of length",
+    "killing process",
+    "Show Memory",
+    "ut of memory",
+    "ut of Memory",
+    "allocation failure",
+    "as a result of limit",
+    "cache: ",
+];
+
+/// A line, its number, and the line before it if that was left out.
+pub type Line<'a> = (u64, &'a [u8], Option<&'a [u8]>);
+
+/// Lines of a log.
+pub struct Lines<R> {
+    input: R,
+    buffer: Vec<u8>,
+    start: usize,
+    /// Number of the line that begins at `start`, from 1.
+    number: u64,
+    is_at_end: bool,
+    phrases: AhoCorasick,
+    /// Where the line before the next one stands in the buffer, if it was left out.
+    before: Option<(usize, usize)>,
+}
+
+impl<R: Read> Lines<R> {
+    /// The lines of `input`.
+    pub fn new(input: R) -> Lines<R> {
+        Lines {
+            input,
+            buffer: Vec::with_capacity(2 * ROOM),
+            start: 0,
+            number: 1,
+            is_at_end: false,
+            phrases: AhoCorasick::new(PHRASES).expect("the phrases are few"),
+            before: None,
+        }
+    }
+
+    /// The next line and its number, without its line break; with `wanted_only` the next one that holds a phrase of a
+    /// report, and the line before it if that was left out. `None` at the end.
+    ///
+    /// # Errors
+    /// If the input cannot be read.
+    pub fn next(&mut self, wanted_only: bool) -> io::Result<Option<Line<'_>>> {
+        loop {
+            if self.start == self.buffer.len() && !self.fill()? {
+                return Ok(None);
+            }
+            if wanted_only && !self.skip_to_wanted() {
+                continue;
+            }
+            let Some(len) = memchr(b'\n', &self.buffer[self.start..]) else {
+                if self.fill()? {
+                    continue;
+                }
+                let from = std::mem::replace(&mut self.start, self.buffer.len());
+                let before = self.before.take().map(|(from, to)| &self.buffer[from..to]);
+                return Ok(Some((self.number, &self.buffer[from..], before)));
+            };
+            let from = self.start;
+            self.start += len + 1;
+            self.number += 1;
+            let before = self.before.take().map(|(from, to)| &self.buffer[from..to]);
+            return Ok(Some((self.number - 1, &self.buffer[from..from + len], before)));
+        }
+    }
+
+    /// Moves to the next whole line that holds a phrase; false if there is none in the buffer.
+    fn skip_to_wanted(&mut self) -> bool {
+        self.before = None;
+        let rest = &self.buffer[self.start..];
+        let (found, until) = match self.phrases.find(rest) {
+            Some(found) => (true, memrchr(b'\n', &rest[..found.start()]).map_or(0, |at| at + 1)),
+            // The last line may go on in what is not read yet.
+            None if self.is_at_end => (false, rest.len()),
+            None => (false, memrchr(b'\n', rest).map_or(0, |at| at + 1)),
+        };
+        if until > 0 {
+            let end = until - 1;
+            let from = memrchr(b'\n', &rest[..end]).map_or(0, |at| at + 1);
+            self.before = Some((self.start + from, self.start + end));
+        }
+        self.number += memchr_iter(b'\n', &rest[..until]).count() as u64;
+        self.start += until;
+        if found {
+            return true;
+        }
+        if self.start < self.buffer.len() && !self.is_at_end && self.fill_or_end() {
+            return false;
+        }
+        // Only an unfinished line without a phrase is left.
+        self.start = self.buffer.len();
+        false
+    }
+
+    fn fill_or_end(&mut self) -> bool {
+        match self.fill() {
+            Ok(more) => more,
+            Err(_) => {
+                self.is_at_end = true;
+                false
+            }
+        }
+    }
+
+    /// Reads more behind what is left; false if there is no more, or no room for a longer line.
+    fn fill(&mut self) -> io::Result<bool> {
+        if self.is_at_end || self.buffer.len() - self.start >= ROOM {
+            return Ok(false);
+        }
+        self.before = None;
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        let had = self.buffer.len();
+        self.buffer.resize(had + ROOM, 0);
+        let read = loop {
+            match self.input.read(&mut self.buffer[had..]) {
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                other => break other,
+            }
+        };
+        self.buffer.truncate(had + *read.as_ref().unwrap_or(&0));
+        let read = read?;
+        self.is_at_end = read == 0;
+        Ok(read > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str, wanted_only: bool) -> Vec<(u64, String)> {
+        let mut lines = Lines::new(text.as_bytes());
+        let mut found = vec![];
+        while let Some((n, line, _)) = lines.next(wanted_only).unwrap() {
+            found.push((n, String::from_utf8_lossy(line).into_owned()));
+        }
+        found
+    }
+
+    #[test]
+    fn wanted_lines_keep_their_numbers() {
+        let noise = "nothing here\n".repeat(200_000);
+        let text = format!("first\n{noise}a: page allocation failure\n{noise}last oom-killer");
+        let found = all(&text, true);
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].0, found[1].0), (200_002, 400_003));
+        assert_eq!(found[1].1, "last oom-killer");
+        assert_eq!(all("a\n\nb", false), [(1, "a".into()), (2, String::new()), (3, "b".into())]);
+    }
+
+    #[test]
+    fn a_line_without_end_takes_bounded_memory() {
+        let text = "x".repeat(5 * ROOM);
+        let mut lines = Lines::new(text.as_bytes());
+        let mut bytes = 0;
+        while let Some((_, line, _)) = lines.next(false).unwrap() {
+            bytes += line.len();
+        }
+        assert_eq!(bytes, text.len());
+        assert!(lines.buffer.capacity() <= 3 * ROOM);
+    }
+}

@@ -1,0 +1,49 @@
+//! Kernel logs: reports of failed allocations and of the OOM killer, in every form that kernels from 2.4 on print
+//! and however the text was logged, mailed or pasted. `spec: K.1, K.2, K.3`
+//!
+//! From the bytes upwards: `lines` (which lines may matter), `decode` and `envelope` (what stood around a message),
+//! `statement` (what a message states, and wrapped ones put together), `fields` (its numbers), `assemble` (which
+//! report it belongs to), [`report`] (the result).
+//!
+//! Invariant: a log of any length is read in bounded memory; what looks like part of a report and was not understood
+//! is [`Found::Skipped`]; no input panics.
+
+mod assemble;
+mod decode;
+mod envelope;
+mod fields;
+mod lines;
+pub mod report;
+mod statement;
+
+pub use assemble::Found;
+pub use report::{Kind, Memory, Report, Zone};
+
+use crate::error::Result;
+use assemble::Assembler;
+use decode::Decoder;
+use lines::Lines;
+use std::io::Read;
+
+/// Reads a log, and gives each report and each line that was not understood to `sink`, in order.
+///
+/// # Errors
+/// If the input cannot be read.
+pub fn read(input: impl Read, sink: impl FnMut(Found)) -> Result<()> {
+    let mut lines = Lines::new(input);
+    let mut decoder = Decoder::default();
+    let mut assembler = Assembler::new(sink);
+    loop {
+        let is_idle = assembler.is_idle();
+        let Some((number, bytes, before)) = lines.next(is_idle)? else {
+            break;
+        };
+        // The line before one with a phrase may hold the first half of a beginning.
+        if let Some(before) = before {
+            assembler.take_left_out(number.saturating_sub(1), &String::from_utf8_lossy(before));
+        }
+        decoder.decode(bytes, &mut |message| assembler.take(number, &message));
+    }
+    assembler.end();
+    Ok(())
+}
