@@ -5,6 +5,7 @@
 //! - [`import`]: a trace and the procfs snapshots beside it become one file.
 //! - [`replay`]: what memory would have looked like under another kernel, and how far to trust that.
 //! - [`doctor`]: what is wrong with a host's memory, and what to do about it.
+//! - [`explain`]: why allocations failed, from a kernel log.
 //! - [`exporter`]: the doctor's figures for Prometheus.
 //! - [`experiment`]: a published experiment, run again on the simulated machine.
 //! - [`simulate`]: a scenario file on it.
@@ -22,6 +23,7 @@
 
 mod doctor;
 mod experiment;
+mod explain;
 mod exporter;
 mod failure;
 mod import;
@@ -67,6 +69,7 @@ enum Command {
     #[command(hide = true, name = record::GUARDIAN)]
     Guardian(record::GuardianArgs),
     Doctor(doctor::Args),
+    Explain(explain::Args),
     Exporter(exporter::Args),
     Experiment(experiment::Args),
     Simulate(simulate::Args),
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Guardian(args) => record::guard(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Exporter(args) => exporter::run(&args),
         Command::Experiment(args) => experiment::run(&args),
         Command::Simulate(args) => simulate::run(&args),

@@ -19,6 +19,7 @@ pub mod doctor;
 pub mod era;
 pub mod error;
 pub mod experiment;
+pub mod explain;
 pub mod export;
 pub mod inspect;
 mod parallel;
@@ -27,6 +28,7 @@ pub mod replay;
 pub mod report;
 pub mod simulate;
 pub mod slab;
+pub mod usable;
 
 /// Tests the example of the crate's README.
 #[cfg(doctest)]

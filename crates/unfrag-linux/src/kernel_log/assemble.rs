@@ -84,7 +84,9 @@ impl<S: FnMut(Found)> Assembler<S> {
     /// Whether only a line with a phrase of a report matters next.
     pub fn is_idle(&self) -> bool {
         let is_complete = self.drafts.last().is_some_and(|d| d.has_tail);
-        self.pending.is_none() && self.unknown.is_none() && (self.reports.is_empty() && self.drafts.is_empty() || is_complete && self.quiet > 2)
+        self.pending.is_none()
+            && self.unknown.is_none()
+            && (self.reports.is_empty() && self.drafts.is_empty() || is_complete && self.quiet > 2)
     }
 
     /// Takes a line that may be the first half of a beginning, left out before a line with a phrase.
@@ -101,7 +103,13 @@ impl<S: FnMut(Found)> Assembler<S> {
             return;
         }
         if let Some(kind) = statement::kind_of(line.text) {
-            self.begin(kind, line.text.to_owned(), number, line.stamp(), line.is_framed && !message.is_further);
+            self.begin(
+                kind,
+                line.text.to_owned(),
+                number,
+                line.stamp(),
+                line.is_framed && !message.is_further,
+            );
             return;
         }
         if self.go_on(line.text, line.is_framed) {
@@ -113,7 +121,8 @@ impl<S: FnMut(Found)> Assembler<S> {
             self.begin(kind, text, from, line.stamp(), false);
             return;
         }
-        self.unknown = (line.text.len() < 200 && !line.text.trim().is_empty()).then(|| (number, line.text.to_owned()));
+        self.unknown = (line.text.len() < 200 && !line.text.trim().is_empty())
+            .then(|| (number, line.text.to_owned()));
         self.look_at_unknown(number, line.text);
         if !(self.reports.is_empty() && self.drafts.is_empty()) {
             self.quiet += 1;
@@ -150,9 +159,16 @@ impl<S: FnMut(Found)> Assembler<S> {
         let is_cut = !is_framed || !p.is_framed || {
             let begun = p.text.trim_end();
             let has_open = begun.matches('(').count() > begun.matches(')').count();
-            matches!(p.kind, Kind::Zone | Kind::Node | Kind::Blocks | Kind::Counts) || begun.ends_with(',') || has_open
+            matches!(
+                p.kind,
+                Kind::Zone | Kind::Node | Kind::Blocks | Kind::Counts
+            ) || begun.ends_with(',')
+                || has_open
         };
-        if !is_cut || p.text.len() + text.len() > MOST_BYTES || !statement::goes_on(p.kind, &p.text, text) {
+        if !is_cut
+            || p.text.len() + text.len() > MOST_BYTES
+            || !statement::goes_on(p.kind, &p.text, text)
+        {
             return false;
         }
         statement::join(p.kind, &mut p.text, text);
@@ -163,27 +179,47 @@ impl<S: FnMut(Found)> Assembler<S> {
     fn beginning_in_two(&self, text: &str) -> Option<(Kind, String)> {
         let (_, first) = self.unknown.as_ref()?;
         let text = text.trim_start();
-        if text.len() > 300 || !["order", "gfp_mask", "allocat", "oom", "killer"].iter().any(|w| text.contains(w)) {
+        if text.len() > 300
+            || !["order", "gfp_mask", "allocat", "oom", "killer"]
+                .iter()
+                .any(|w| text.contains(w))
+        {
             return None;
         }
         let first = super::envelope::strip(first).text.trim_end();
         let whole = [format!("{first} {text}"), format!("{first}{text}")];
         whole.into_iter().find_map(|t| {
             let kind = statement::kind_of(&t)?;
-            matches!(kind, Kind::Failure | Kind::Oom | Kind::Vmalloc | Kind::Slab).then_some((kind, t))
+            matches!(kind, Kind::Failure | Kind::Oom | Kind::Vmalloc | Kind::Slab)
+                .then_some((kind, t))
         })
     }
 
     /// Names a line that only reports have, if nothing was made of it.
     fn look_at_unknown(&mut self, line: u64, text: &str) {
-        const SIGNS: [&str; 6] = ["page allocation failure", "invoked oom", "lowmem_reserve[]", "*4kB", "*4096kB", "gfp_mask=0x"];
-        if SIGNS.iter().any(|s| text.contains(s)) || text.contains(" free:") && text.contains("kB min:") {
-            self.skip(line, "it looks like part of a report, and belongs to no statement that is known");
+        const SIGNS: [&str; 6] = [
+            "page allocation failure",
+            "invoked oom",
+            "lowmem_reserve[]",
+            "*4kB",
+            "*4096kB",
+            "gfp_mask=0x",
+        ];
+        if SIGNS.iter().any(|s| text.contains(s))
+            || text.contains(" free:") && text.contains("kB min:")
+        {
+            self.skip(
+                line,
+                "it looks like part of a report, and belongs to no statement that is known",
+            );
         }
     }
 
     fn skip(&mut self, line: u64, why: &str) {
-        (self.sink)(Found::Skipped { line, why: why.to_owned() });
+        (self.sink)(Found::Skipped {
+            line,
+            why: why.to_owned(),
+        });
     }
 
     fn flush(&mut self) {
@@ -197,12 +233,22 @@ impl<S: FnMut(Found)> Assembler<S> {
     fn apply(&mut self, p: Pending) {
         let text = p.text.trim();
         match p.kind {
-            Kind::Failure | Kind::Oom | Kind::Slab | Kind::Vmalloc | Kind::Cma | Kind::Length | Kind::Show => self.headline(&p),
+            Kind::Failure
+            | Kind::Oom
+            | Kind::Slab
+            | Kind::Vmalloc
+            | Kind::Cma
+            | Kind::Length
+            | Kind::Show => self.headline(&p),
             Kind::Suppressed => {
-                let n = fields::after(text, "warn_alloc:").or_else(|| fields::after(text, "failure:")).or_else(|| fields::after(text, ":"));
+                let n = fields::after(text, "warn_alloc:")
+                    .or_else(|| fields::after(text, "failure:"))
+                    .or_else(|| fields::after(text, ":"));
                 match (self.reports.last_mut(), n) {
                     (Some(last), Some(n)) => last.suppressed = last.suppressed.saturating_add(n),
-                    (None, Some(n)) if text.contains("alloc") => self.suppressed = self.suppressed.saturating_add(n),
+                    (None, Some(n)) if text.contains("alloc") => {
+                        self.suppressed = self.suppressed.saturating_add(n)
+                    }
                     _ => {}
                 }
             }
@@ -210,9 +256,16 @@ impl<S: FnMut(Found)> Assembler<S> {
             Kind::Cpu | Kind::Cpuset => self.of_task(&p),
             Kind::Call => self.call(text),
             Kind::Cache => {
-                if let Some(r) = self.reports.iter_mut().rev().find(|r| r.kind == About::Slab) {
+                if let Some(r) = self
+                    .reports
+                    .iter_mut()
+                    .rev()
+                    .find(|r| r.kind == About::Slab)
+                {
                     r.cache = fields::cache(text);
-                    r.order = r.order.or_else(|| r.cache.as_ref().and_then(|c| c.min_order.or(c.order)));
+                    r.order = r
+                        .order
+                        .or_else(|| r.cache.as_ref().and_then(|c| c.min_order.or(c.order)));
                 }
             }
             Kind::OomKill | Kind::Killed => self.killed(text),
@@ -236,7 +289,11 @@ impl<S: FnMut(Found)> Assembler<S> {
             return;
         }
         let has_begun = !self.drafts.is_empty();
-        let is_over = self.drafts.iter().any(|d| d.has_tail) || self.drafts.iter().any(|d| d.memory.zones.iter().any(|z| z.blocks.is_some()));
+        let is_over = self.drafts.iter().any(|d| d.has_tail)
+            || self
+                .drafts
+                .iter()
+                .any(|d| d.memory.zones.iter().any(|z| z.blocks.is_some()));
         let is_apart = |last: &Report| {
             let apart = |a: &Stamp, b: &Stamp| b.since(a).is_none_or(|s| s.abs() > TOGETHER);
             match (&last.time, &r.time) {
@@ -244,7 +301,11 @@ impl<S: FnMut(Found)> Assembler<S> {
                 _ => r.line.saturating_sub(last.line) > 100,
             }
         };
-        if has_begun && is_over || self.reports.last().is_some_and(is_apart) || self.reports.len() >= MOST_OPEN || self.reports.is_empty() {
+        if has_begun && is_over
+            || self.reports.last().is_some_and(is_apart)
+            || self.reports.len() >= MOST_OPEN
+            || self.reports.is_empty()
+        {
             self.close();
         }
         r.suppressed = std::mem::take(&mut self.suppressed);
@@ -260,8 +321,18 @@ impl<S: FnMut(Found)> Assembler<S> {
         };
         let Some((task, release)) = found else { return };
         let is_theirs = |r: &Report| r.task.as_deref() == Some(task.as_str());
-        let lacks = |r: &Report| if p.kind == Kind::Cpu { r.kernel.is_none() } else { r.mems_allowed.is_none() };
-        let at = self.reports.iter().position(|r| is_theirs(r) && lacks(r)).or_else(|| self.reports.iter().rposition(lacks));
+        let lacks = |r: &Report| {
+            if p.kind == Kind::Cpu {
+                r.kernel.is_none()
+            } else {
+                r.mems_allowed.is_none()
+            }
+        };
+        let at = self
+            .reports
+            .iter()
+            .position(|r| is_theirs(r) && lacks(r))
+            .or_else(|| self.reports.iter().rposition(lacks));
         let Some(r) = at.map(|at| &mut self.reports[at]) else {
             return;
         };
@@ -274,7 +345,9 @@ impl<S: FnMut(Found)> Assembler<S> {
     }
 
     fn call(&mut self, text: &str) {
-        let Some(r) = self.reports.last_mut() else { return };
+        let Some(r) = self.reports.last_mut() else {
+            return;
+        };
         r.is_manual |= text.contains("moom_callback") || text.contains("sysrq_handle_moom");
         let mut words = text.split_whitespace().skip_while(|w| !w.contains("+0x"));
         let Some(function) = words.next().and_then(|w| w.split("+0x").next()) else {
@@ -282,8 +355,11 @@ impl<S: FnMut(Found)> Assembler<S> {
         };
         let function = function.trim_start_matches(['.', '?', '(']);
         if r.calls.len() < Report::MOST_CALLS && !function.is_empty() && function.len() < 128 {
-            let module = words.next().filter(|w| w.starts_with('[') && w.ends_with(']'));
-            r.calls.push(module.map_or_else(|| function.to_owned(), |m| format!("{function} {m}")));
+            let module = words
+                .next()
+                .filter(|w| w.starts_with('[') && w.ends_with(']'));
+            r.calls
+                .push(module.map_or_else(|| function.to_owned(), |m| format!("{function} {m}")));
         }
     }
 
@@ -297,12 +373,20 @@ impl<S: FnMut(Found)> Assembler<S> {
             }
             return;
         };
-        const CGROUP: [&str; 4] = ["CONSTRAINT_MEMCG", "Memory cgroup out of memory", "as a result of limit of", "memory: usage"];
+        const CGROUP: [&str; 4] = [
+            "CONSTRAINT_MEMCG",
+            "Memory cgroup out of memory",
+            "as a result of limit of",
+            "memory: usage",
+        ];
         r.is_cgroup |= CGROUP.iter().any(|c| text.contains(c));
         for name in ["oom_memcg=", "limit of "] {
             if let Some(at) = text.find(name) {
                 let group = text[at + name.len()..].split([',', ' ']).next();
-                r.cgroup = group.map(str::to_owned).filter(|g| !g.is_empty()).or(r.cgroup.take());
+                r.cgroup = group
+                    .map(str::to_owned)
+                    .filter(|g| !g.is_empty())
+                    .or(r.cgroup.take());
             }
         }
         if text.contains("rocess ") {
@@ -325,21 +409,36 @@ impl<S: FnMut(Found)> Assembler<S> {
             },
             Kind::Reserve => {
                 let pages = fields::reserve(text);
-                let last_lacks = |d: &&mut Draft| d.memory.zones.last().is_some_and(|z| z.reserve.is_none());
+                let last_lacks =
+                    |d: &&mut Draft| d.memory.zones.last().is_some_and(|z| z.reserve.is_none());
                 match self.drafts.iter_mut().find(last_lacks) {
-                    Some(d) => d.memory.zones.last_mut().expect("one that lacks it").reserve = pages,
+                    Some(d) => {
+                        d.memory
+                            .zones
+                            .last_mut()
+                            .expect("one that lacks it")
+                            .reserve = pages
+                    }
                     None => self.skip(p.line, "a lowmem_reserve of no zone"),
                 }
             }
             Kind::Blocks => match fields::blocks(text) {
                 Some((node, name, blocks)) => {
                     let lacks = |d: &&mut Draft| {
-                        let z = d.memory.zones.iter().find(|z| z.node == node && z.name == name);
+                        let z = d
+                            .memory
+                            .zones
+                            .iter()
+                            .find(|z| z.node == node && z.name == name);
                         z.is_some_and(|z| z.blocks.is_none())
                     };
                     match self.drafts.iter_mut().find(lacks) {
                         Some(d) => {
-                            let z = d.memory.zones.iter_mut().find(|z| z.node == node && z.name == name);
+                            let z = d
+                                .memory
+                                .zones
+                                .iter_mut()
+                                .find(|z| z.node == node && z.name == name);
                             z.expect("one that lacks them").blocks = Some(blocks);
                         }
                         // The zone's own line is missing; its blocks are known all the same.
@@ -357,7 +456,11 @@ impl<S: FnMut(Found)> Assembler<S> {
                 None => self.skip(p.line, "free blocks that cannot be read"),
             },
             Kind::Tail => {
-                if let Some(d) = self.drafts.iter_mut().find(|d| d.memory.ram_pages.is_none()) {
+                if let Some(d) = self
+                    .drafts
+                    .iter_mut()
+                    .find(|d| d.memory.ram_pages.is_none())
+                {
                     fields::tail(text, &mut d.memory);
                     d.has_tail = true;
                 }
@@ -367,18 +470,30 @@ impl<S: FnMut(Found)> Assembler<S> {
     }
 
     fn zone(&mut self, p: &Pending, zone: Zone) {
-        let lacks = |d: &&mut Draft| !d.memory.zones.iter().any(|z| z.node == zone.node && z.name == zone.name);
+        let lacks = |d: &&mut Draft| {
+            !d.memory
+                .zones
+                .iter()
+                .any(|z| z.node == zone.node && z.name == zone.name)
+        };
         match self.drafts.iter_mut().find(lacks) {
             Some(d) if d.memory.zones.len() < MOST_ZONES => d.memory.zones.push(zone),
-            Some(_) => self.skip(p.line, "a memory report with more zones than any kernel has"),
+            Some(_) => self.skip(
+                p.line,
+                "a memory report with more zones than any kernel has",
+            ),
             None => self.draft(p, true).memory.zones.push(zone),
         }
     }
 
     /// The memory report that a statement goes to: a new one if `is_first`, else the last one.
     fn draft(&mut self, p: &Pending, is_first: bool) -> &mut Draft {
-        let last_is_empty = self.drafts.last().is_some_and(|d| d.memory.zones.is_empty() && !d.has_tail);
-        let is_new = self.drafts.is_empty() || is_first && !(last_is_empty && self.drafts.len() > self.reports.len());
+        let last_is_empty = self
+            .drafts
+            .last()
+            .is_some_and(|d| d.memory.zones.is_empty() && !d.has_tail);
+        let is_new = self.drafts.is_empty()
+            || is_first && !(last_is_empty && self.drafts.len() > self.reports.len());
         if is_new {
             if !self.drafts.is_empty() && self.drafts.len() >= self.reports.len() + self.spare {
                 self.close();
@@ -443,7 +558,8 @@ fn report_of(kind: Kind, text: &str, p: &Pending) -> Option<Report> {
             r.task = name.map(|(n, _)| n.to_owned());
         }
         About::AllocationFailure => {
-            r.task = fields::task(text, ": page allocation").filter(|_| !text.starts_with("__alloc_pages"));
+            r.task = fields::task(text, ": page allocation")
+                .filter(|_| !text.starts_with("__alloc_pages"));
             r.is_old_form = text.contains("failure.") || text.contains("-order allocation");
             r.order?;
         }

@@ -47,7 +47,10 @@ impl Decoder {
                 if line.date.is_empty() {
                     line.date = &date;
                 }
-                sink(Message { line, is_further: false });
+                sink(Message {
+                    line,
+                    is_further: false,
+                });
             }
             return;
         }
@@ -64,7 +67,10 @@ impl Decoder {
                 text: part,
                 ..envelope::strip(first)
             };
-            sink(Message { line, is_further: false });
+            sink(Message {
+                line,
+                is_further: false,
+            });
         }
     }
 
@@ -72,7 +78,8 @@ impl Decoder {
     fn unwrap_mail<'a>(&mut self, text: Cow<'a, str>) -> Option<Cow<'a, str>> {
         self.is_quoted_printable |= text.contains("=3D");
         let is_soft = text.ends_with('=')
-            && (self.is_quoted_printable || (60..=76).contains(&text.len()) && !text.ends_with(" ="))
+            && (self.is_quoted_printable
+                || (60..=76).contains(&text.len()) && !text.ends_with(" ="))
             && self.soft.len() < MOST_SOFT;
         if is_soft {
             self.soft.push_str(&text[..text.len() - 1]);
@@ -118,15 +125,19 @@ fn pieces(text: &str, sink: &mut impl FnMut(Message)) {
 /// Where a kernel's time stands within a line.
 fn time_within(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
-    memchr::memchr_iter(b'[', bytes).filter(|&at| at > 0).find(|&at| {
-        let inner = bytes[at + 1..].iter().take(16).take_while(|b| **b != b']');
-        let inner: Vec<u8> = inner.copied().collect();
-        let end = at + 1 + inner.len();
-        let dot = inner.iter().position(|b| *b == b'.');
-        bytes.get(end) == Some(&b']')
-            && dot.is_some_and(|d| d > 0 && inner.len() - d == 7)
-            && inner.iter().all(|b| b.is_ascii_digit() || b". ".contains(b))
-    })
+    memchr::memchr_iter(b'[', bytes)
+        .filter(|&at| at > 0)
+        .find(|&at| {
+            let inner = bytes[at + 1..].iter().take(16).take_while(|b| **b != b']');
+            let inner: Vec<u8> = inner.copied().collect();
+            let end = at + 1 + inner.len();
+            let dot = inner.iter().position(|b| *b == b'.');
+            bytes.get(end) == Some(&b']')
+                && dot.is_some_and(|d| d > 0 && inner.len() - d == 7)
+                && inner
+                    .iter()
+                    .all(|b| b.is_ascii_digit() || b". ".contains(b))
+        })
 }
 
 /// Where another statement of a memory report begins within a line, in text that was wrapped as a paragraph.
@@ -136,7 +147,17 @@ fn statement_within(text: &str) -> Option<usize> {
         return None;
     }
     let begins = |at: usize| {
-        let is_statement = |k| matches!(k, Kind::Zone | Kind::Node | Kind::Blocks | Kind::Reserve | Kind::Table | Kind::MemInfo);
+        let is_statement = |k| {
+            matches!(
+                k,
+                Kind::Zone
+                    | Kind::Node
+                    | Kind::Blocks
+                    | Kind::Reserve
+                    | Kind::Table
+                    | Kind::MemInfo
+            )
+        };
         kind_of(&text[at..]).is_some_and(is_statement)
     };
     ["Node ", "lowmem_reserve[]", "Mem-Info:"]
@@ -178,7 +199,9 @@ fn plain(text: &str) -> Cow<'_, str> {
             ("&#160;", " "),
             ("&amp;", "&"),
         ];
-        let decoded = ENTITIES.iter().fold(out.into_owned(), |t, (from, to)| t.replace(from, to));
+        let decoded = ENTITIES
+            .iter()
+            .fold(out.into_owned(), |t, (from, to)| t.replace(from, to));
         out = Cow::Owned(decoded);
     }
     if out.contains('\u{a0}') || out.contains('\t') {
@@ -186,7 +209,10 @@ fn plain(text: &str) -> Cow<'_, str> {
     }
     const TAGS: [&str; 6] = ["<pre>", "</pre>", "<code>", "</code>", "<br>", "<br/>"];
     if out.contains('<') && TAGS.iter().any(|t| out.contains(t)) {
-        out = Cow::Owned(TAGS.iter().fold(out.into_owned(), |text, tag| text.replace(tag, "")));
+        out = Cow::Owned(
+            TAGS.iter()
+                .fold(out.into_owned(), |text, tag| text.replace(tag, "")),
+        );
     }
     out
 }
@@ -197,8 +223,14 @@ fn quoted_printable(text: &str) -> String {
     while let [first, after @ ..] = rest {
         rest = after;
         let hex = after.get(..2).and_then(|h| std::str::from_utf8(h).ok());
-        let is_upper = |h: &&str| h.bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b));
-        match hex.filter(|h| *first == b'=' && is_upper(h)).and_then(|h| u8::from_str_radix(h, 16).ok()) {
+        let is_upper = |h: &&str| {
+            h.bytes()
+                .all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b))
+        };
+        match hex
+            .filter(|h| *first == b'=' && is_upper(h))
+            .and_then(|h| u8::from_str_radix(h, 16).ok())
+        {
             Some(byte) => {
                 bytes.push(byte);
                 rest = &after[2..];
@@ -216,13 +248,25 @@ fn journal(text: &str) -> Option<(String, String)> {
     }
     if let Some(value) = text.strip_prefix("\"MESSAGE\"") {
         // A line of `-o json-pretty`.
-        let value = value.trim_start().strip_prefix(':')?.trim().trim_end_matches(',');
+        let value = value
+            .trim_start()
+            .strip_prefix(':')?
+            .trim()
+            .trim_end_matches(',');
         return Some((message(&serde_json::from_str(value).ok()?)?, String::new()));
     }
     let record: Value = serde_json::from_str(text).ok()?;
     let time = record.get("__REALTIME_TIMESTAMP").and_then(Value::as_str);
     let seconds = time.and_then(|t| Some(t.parse::<u64>().ok()? / 1_000_000));
-    let date = seconds.map_or(String::new(), |s| format!("{}T{:02}:{:02}:{:02}", date(s), s / 3600 % 24, s / 60 % 60, s % 60));
+    let date = seconds.map_or(String::new(), |s| {
+        format!(
+            "{}T{:02}:{:02}:{:02}",
+            date(s),
+            s / 3600 % 24,
+            s / 60 % 60,
+            s % 60
+        )
+    });
     Some((message(record.get("MESSAGE")?)?, date))
 }
 
@@ -255,20 +299,35 @@ mod tests {
     /// `spec: K.3`
     #[test]
     fn json_mail_and_html_give_the_message() {
-        let json = r#"{"__REALTIME_TIMESTAMP": "1707462579000000", "MESSAGE": "Mem-Info:\n free:3"}"#;
+        let json =
+            r#"{"__REALTIME_TIMESTAMP": "1707462579000000", "MESSAGE": "Mem-Info:\n free:3"}"#;
         assert_eq!(messages(&[json]), ["Mem-Info:", " free:3"]);
         assert_eq!(messages(&[r#"{"MESSAGE":[77,101,109]}"#]), ["Mem"]);
         assert_eq!(messages(&["&lt;4&gt;[ 1.500000] a -&gt; b"]), ["a -> b"]);
-        assert_eq!(messages(&["gfp_mask=3D0xcc0, order=", "=3D0"]), ["gfp_mask=0xcc0, order=0"]);
+        assert_eq!(
+            messages(&["gfp_mask=3D0xcc0, order=", "=3D0"]),
+            ["gfp_mask=0xcc0, order=0"]
+        );
         assert_eq!(messages(&["k: a#012 b#012 c"]), ["k: a", " b", " c"]);
         assert_eq!(messages(&["\u{1b}[33m[ 1.500000]\u{1b}[0m x"]), ["x"]);
     }
 
     #[test]
     fn another_cpus_line_within_a_line_is_apart() {
-        let line = "[   12.154241] Node 0 DMA free:1[   12.154244] Node 0 DMA free:15876kB min:12kB";
-        assert_eq!(messages(&[line]), ["Node 0 DMA free:1", "Node 0 DMA free:15876kB min:12kB"]);
+        let line =
+            "[   12.154241] Node 0 DMA free:1[   12.154244] Node 0 DMA free:15876kB min:12kB";
+        assert_eq!(
+            messages(&[line]),
+            ["Node 0 DMA free:1", "Node 0 DMA free:15876kB min:12kB"]
+        );
         let line = "free_cma:0kB lowmem_reserve[]: 0 1827 Node 0 DMA32 free:1936kB min:2100kB";
-        assert_eq!(messages(&[line]), ["free_cma:0kB ", "lowmem_reserve[]: 0 1827 ", "Node 0 DMA32 free:1936kB min:2100kB"]);
+        assert_eq!(
+            messages(&[line]),
+            [
+                "free_cma:0kB ",
+                "lowmem_reserve[]: 0 1827 ",
+                "Node 0 DMA32 free:1936kB min:2100kB"
+            ]
+        );
     }
 }

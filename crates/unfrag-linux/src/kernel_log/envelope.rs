@@ -15,6 +15,8 @@ pub struct Stripped<'a> {
     pub date: &'a str,
     /// The kernel's own time.
     pub uptime: &'a str,
+    /// The kernel's own time in microseconds, as its ring buffer has it.
+    pub micros: &'a str,
     /// Whether anything of a log stood before it; quoting is not.
     pub is_framed: bool,
     /// Whether the logger says that it is no message of the kernel.
@@ -24,7 +26,19 @@ pub struct Stripped<'a> {
 impl Stripped<'_> {
     /// The time of the message; the kernel's own for its clock, the date for its text.
     pub fn stamp(&self) -> Option<Stamp> {
-        let shown = if self.date.is_empty() { self.uptime } else { self.date };
+        let shown = if self.date.is_empty() {
+            self.uptime
+        } else {
+            self.date
+        };
+        if let Ok(micros) = self.micros.parse::<u64>() {
+            let seconds = micros as f64 / 1e6;
+            return Some(Stamp {
+                text: format!("{seconds:.6}"),
+                seconds,
+                since_boot: true,
+            });
+        }
         let since_boot = seconds_since_boot(self.uptime);
         let of_day = seconds_of_day(self.date).or_else(|| seconds_of_day(self.uptime));
         let seconds = since_boot.or(of_day)?;
@@ -51,7 +65,9 @@ fn seconds_of_day(text: &str) -> Option<f64> {
     let hours: f64 = parts.next()?.parse().ok()?;
     let minutes: f64 = parts.next()?.parse().ok()?;
     let rest = parts.next()?;
-    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let end = rest
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(rest.len());
     let seconds: f64 = rest[..end].parse().ok()?;
     Some(hours * 3600.0 + minutes * 60.0 + seconds)
 }
@@ -146,7 +162,11 @@ fn numbered<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
     let words: Vec<&str> = text.splitn(3, ' ').collect();
     let first = words[0];
     let is_date = |t: &str| t.contains('-') && t.bytes().all(|b| b.is_ascii_digit() || b == b'-');
-    let is_time = |t: &str| seconds_of_day(t).is_some() && t.bytes().all(|b| b.is_ascii_digit() || b":.,+-TZ".contains(&b));
+    let is_time = |t: &str| {
+        seconds_of_day(t).is_some()
+            && t.bytes()
+                .all(|b| b.is_ascii_digit() || b":.,+-TZ".contains(&b))
+    };
     let stamp_len = if is_time(first) {
         first.len()
     } else if is_date(first) && words.get(1).is_some_and(|t| is_time(t)) {
@@ -173,7 +193,7 @@ fn kmsg<'a>(out: &mut Stripped<'a>, text: &'a str) -> Option<&'a str> {
     if !numbers.iter().all(all_digits) {
         return None;
     }
-    out.uptime = "";
+    out.micros = numbers[2];
     Some(rest)
 }
 
@@ -207,8 +227,8 @@ fn worded<'a>(out: &mut Stripped<'a>, text: &'a str) -> bool {
 /// Bytes of `Feb  9 08:09:39`, with a year or a weekday in it or not.
 fn syslog_date(text: &str) -> Option<usize> {
     const NAMES: [&str; 19] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Mon", "Tue", "Wed", "Thu",
-        "Fri", "Sat", "Sun",
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Mon",
+        "Tue", "Wed", "Thu", "Fri", "Sat", "Sun",
     ];
     if !NAMES.contains(&text.get(..3)?) {
         return None;
@@ -255,7 +275,9 @@ fn after_date<'a>(out: &mut Stripped<'a>, rest: &'a str, is_android: bool) {
     if is_android {
         let skipped: Vec<&str> = words.by_ref().take(3).collect();
         if let [pid, tid, level] = skipped[..]
-            && [pid, tid].iter().all(|t| t.bytes().all(|b| b.is_ascii_digit()))
+            && [pid, tid]
+                .iter()
+                .all(|t| t.bytes().all(|b| b.is_ascii_digit()))
             && level.len() == 1
             && let Some(at) = rest.find(&format!(" {level} "))
         {
@@ -278,7 +300,9 @@ fn after_date<'a>(out: &mut Stripped<'a>, rest: &'a str, is_android: bool) {
 
 /// `kern  :warn  : ` of `dmesg -x`.
 fn facility(text: &str) -> Option<&str> {
-    let rest = text.strip_prefix("kern").or_else(|| text.strip_prefix("user"))?;
+    let rest = text
+        .strip_prefix("kern")
+        .or_else(|| text.strip_prefix("user"))?;
     let rest = rest.trim_start_matches(' ').strip_prefix(':')?;
     let level = rest.bytes().take_while(u8::is_ascii_lowercase).count();
     let rest = rest[level..].trim_start_matches(' ').strip_prefix(':')?;
@@ -332,7 +356,10 @@ mod tests {
     fn a_continuation_keeps_its_blank() {
         assert_eq!(strip("[ 1.5]  active_file:3").text, " active_file:3");
         assert!(!strip(" active_file:3").is_framed);
-        assert_eq!(strip("  [<ffffffff81123daf>] ? f+0x1/0x2").text, "  [<ffffffff81123daf>] ? f+0x1/0x2");
+        assert_eq!(
+            strip("  [<ffffffff81123daf>] ? f+0x1/0x2").text,
+            "  [<ffffffff81123daf>] ? f+0x1/0x2"
+        );
     }
 
     #[test]
@@ -343,8 +370,13 @@ mod tests {
 
     #[test]
     fn times_are_seconds_since_boot_where_the_kernel_wrote_them() {
-        let s = strip("Feb  9 08:09:39 host kernel: [ 12.5] x").stamp().unwrap();
-        assert_eq!((s.text.as_str(), s.seconds, s.since_boot), ("Feb 9 08:09:39", 12.5, true));
+        let s = strip("Feb  9 08:09:39 host kernel: [ 12.5] x")
+            .stamp()
+            .unwrap();
+        assert_eq!(
+            (s.text.as_str(), s.seconds, s.since_boot),
+            ("Feb 9 08:09:39", 12.5, true)
+        );
         let s = strip("[Mon Apr 20 01:00:07 2020] x").stamp().unwrap();
         assert_eq!((s.seconds, s.since_boot), (3607.0, false));
     }

@@ -44,7 +44,11 @@ pub fn order(text: &str) -> Option<i32> {
     let n = n.or_else(|| {
         // `0-order allocation failed` of 2.4.
         let at = text.find("-order allocation")?;
-        let digits = text[..at].bytes().rev().take_while(u8::is_ascii_digit).count();
+        let digits = text[..at]
+            .bytes()
+            .rev()
+            .take_while(u8::is_ascii_digit)
+            .count();
         text[at - digits..at].parse().ok()
     });
     i32::try_from(n?).ok()
@@ -55,7 +59,9 @@ pub fn mask(text: &str) -> Mask {
     for name in ["mode:", "gfp_mask=", "gfp=", "gfp_mask:"] {
         let Some(at) = text.find(name) else { continue };
         let rest = &text[at + name.len()..];
-        let Some(hex) = rest.strip_prefix("0x") else { continue };
+        let Some(hex) = rest.strip_prefix("0x") else {
+            continue;
+        };
         let digits = hex.bytes().take_while(u8::is_ascii_hexdigit).count();
         let raw = u64::from_str_radix(&hex[..digits], 16).ok();
         let names = hex[digits..].strip_prefix('(').and_then(|n| {
@@ -81,7 +87,12 @@ pub fn nodes(text: &str, name: &str) -> Option<Vec<u32>> {
         // No kernel has more nodes than this.
         nodes.extend((first..=last.min(1024)).filter_map(|n| u32::try_from(n).ok()));
         match after.strip_prefix(',') {
-            Some(next) if next.as_bytes().first().is_some_and(u8::is_ascii_digit) && nodes.len() < 1024 => rest = next,
+            Some(next)
+                if next.as_bytes().first().is_some_and(u8::is_ascii_digit)
+                    && nodes.len() < 1024 =>
+            {
+                rest = next
+            }
             _ => break,
         }
     }
@@ -98,15 +109,23 @@ pub fn task(text: &str, separator: &str) -> Option<String> {
 pub fn task_and_release(text: &str) -> Option<(String, Option<String>)> {
     let at = text.find("Comm: ").or_else(|| text.find("comm: "))?;
     let rest = text[at + "Comm: ".len()..].trim_start();
-    let taint = ["Not tainted", "Tainted:", "Kdump:"].iter().filter_map(|t| rest.find(t)).min();
+    let taint = ["Not tainted", "Tainted:", "Kdump:"]
+        .iter()
+        .filter_map(|t| rest.find(t))
+        .min();
     let name = rest[..taint.unwrap_or(rest.len())].trim();
     let words: Vec<&str> = rest[taint.unwrap_or(0)..].split_whitespace().collect();
     let is_release = |w: &&&str| {
         let mut parts = w.split('.');
-        let digits = |p: Option<&str>| p.is_some_and(|p| p.bytes().next().is_some_and(|b| b.is_ascii_digit()));
+        let digits = |p: Option<&str>| {
+            p.is_some_and(|p| p.bytes().next().is_some_and(|b| b.is_ascii_digit()))
+        };
         digits(parts.next()) && digits(parts.next())
     };
-    let release = words.iter().find(is_release).map(|w| w.trim_matches(['(', ')', ',']).to_owned());
+    let release = words
+        .iter()
+        .find(is_release)
+        .map(|w| w.trim_matches(['(', ')', ',']).to_owned());
     Some((name.to_owned(), release))
 }
 
@@ -150,7 +169,11 @@ pub fn zone(text: &str) -> Option<Zone> {
 /// The numbers of a `lowmem_reserve[]:` line, in pages.
 pub fn reserve(text: &str) -> Option<Vec<u64>> {
     let (_, numbers) = text.split_once(':')?;
-    let pages: Vec<u64> = numbers.split_whitespace().map_while(|t| Some(number(t)?.0)).take(16).collect();
+    let pages: Vec<u64> = numbers
+        .split_whitespace()
+        .map_while(|t| Some(number(t)?.0))
+        .take(16)
+        .collect();
     (!pages.is_empty()).then_some(pages)
 }
 
@@ -164,12 +187,21 @@ pub fn blocks(text: &str) -> Option<(u32, String, Blocks)> {
         blocks.total_kib = Some(0);
     }
     while let Some((count, after)) = number(rest) {
-        let Some((kib, after)) = after.strip_prefix('*').and_then(number) else { break };
-        let Some(after) = after.strip_prefix("kB") else { break };
+        let Some((kib, after)) = after.strip_prefix('*').and_then(number) else {
+            break;
+        };
+        let Some(after) = after.strip_prefix("kB") else {
+            break;
+        };
         let mut after = after.trim_start();
         let page = *blocks.page_kib.get_or_insert(kib);
         // Each column is twice the one before it: what is not was put together from two lines.
-        if u32::try_from(blocks.orders.len()).ok().and_then(|o| page.checked_shl(o)) != Some(kib) || page == 0 {
+        if u32::try_from(blocks.orders.len())
+            .ok()
+            .and_then(|o| page.checked_shl(o))
+            != Some(kib)
+            || page == 0
+        {
             break;
         }
         let mut letters = Letters::default();
@@ -212,11 +244,19 @@ pub fn counts(text: &str, memory: &mut Memory) {
 pub fn tail(text: &str, memory: &mut Memory) {
     let first = number(text).map(|(n, rest)| (n, rest.trim_start()));
     match first {
-        Some((n, rest)) if rest.starts_with("pages RAM") || rest.starts_with("pages of RAM") => memory.ram_pages = Some(n),
-        Some((n, rest)) if rest.starts_with("pages reserved") || rest.starts_with("reserved pages") => {
+        Some((n, rest)) if rest.starts_with("pages RAM") || rest.starts_with("pages of RAM") => {
+            memory.ram_pages = Some(n)
+        }
+        Some((n, rest))
+            if rest.starts_with("pages reserved") || rest.starts_with("reserved pages") =>
+        {
             memory.reserved_pages = Some(n);
         }
-        _ if text.starts_with("Free swap") => memory.swap_free_kib = after(text, "=").or(after(text, ":")).or(memory.swap_free_kib),
+        _ if text.starts_with("Free swap") => {
+            memory.swap_free_kib = after(text, "=")
+                .or(after(text, ":"))
+                .or(memory.swap_free_kib)
+        }
         _ if text.starts_with("Total swap") => memory.swap_total_kib = after(text, "="),
         _ => {}
     }
@@ -229,33 +269,75 @@ mod tests {
     /// `spec: K.1`
     #[test]
     fn requests_of_every_form_are_read() {
-        assert_eq!(order("x: page allocation failure: order:4, mode:0x40dc0"), Some(4));
-        assert_eq!(order("x invoked oom-killer: gfp_mask=0xcc0, order=-1, oom_score_adj=0"), Some(-1));
-        assert_eq!(order("__alloc_pages: 3-order allocation failed (gfp=0x20/0)"), Some(3));
-        assert_eq!(order("vmalloc error: size 1048576, page order 9, failed"), Some(9));
+        assert_eq!(
+            order("x: page allocation failure: order:4, mode:0x40dc0"),
+            Some(4)
+        );
+        assert_eq!(
+            order("x invoked oom-killer: gfp_mask=0xcc0, order=-1, oom_score_adj=0"),
+            Some(-1)
+        );
+        assert_eq!(
+            order("__alloc_pages: 3-order allocation failed (gfp=0x20/0)"),
+            Some(3)
+        );
+        assert_eq!(
+            order("vmalloc error: size 1048576, page order 9, failed"),
+            Some(9)
+        );
         let m = mask("mode:0x2084020(GFP_ATOMIC|__GFP_COMP), nodemask=(null)");
-        assert_eq!((m.raw, m.names.as_deref()), (Some(0x2084020), Some("GFP_ATOMIC|__GFP_COMP")));
+        assert_eq!(
+            (m.raw, m.names.as_deref()),
+            (Some(0x2084020), Some("GFP_ATOMIC|__GFP_COMP"))
+        );
         assert_eq!(mask("(gfp=0x1d2/0)").raw, Some(0x1d2));
-        assert_eq!(nodes("nodemask=0-1,4,cpuset=/", "nodemask="), Some(vec![0, 1, 4]));
+        assert_eq!(
+            nodes("nodemask=0-1,4,cpuset=/", "nodemask="),
+            Some(vec![0, 1, 4])
+        );
         assert_eq!(nodes("nodemask=(null),cpuset=/", "nodemask="), None);
-        let line = "CPU: 100 PID: 0 UID: 0 Comm: swapper/100 Tainted: G         C O    4.14.79-v7+ #1159";
-        assert_eq!(task_and_release(line), Some(("swapper/100".into(), Some("4.14.79-v7+".into()))));
+        let line =
+            "CPU: 100 PID: 0 UID: 0 Comm: swapper/100 Tainted: G         C O    4.14.79-v7+ #1159";
+        assert_eq!(
+            task_and_release(line),
+            Some(("swapper/100".into(), Some("4.14.79-v7+".into())))
+        );
         let line = "Pid: 0, comm: swapper Not tainted 2.6.32-rc6 #1";
-        assert_eq!(task_and_release(line), Some(("swapper".into(), Some("2.6.32-rc6".into()))));
+        assert_eq!(
+            task_and_release(line),
+            Some(("swapper".into(), Some("2.6.32-rc6".into())))
+        );
     }
 
     /// `spec: K.2`
     #[test]
     fn zones_and_blocks_are_read_as_far_as_they_go() {
-        let z = zone("Node 1 Normal free:20564kB boost:0kB min:16524kB reserved_highatomic:2048KB page").unwrap();
-        assert_eq!((z.node, z.name.as_str(), z.kib("free"), z.kib("min")), (1, "Normal", Some(20564), Some(16524)));
+        let z = zone(
+            "Node 1 Normal free:20564kB boost:0kB min:16524kB reserved_highatomic:2048KB page",
+        )
+        .unwrap();
+        assert_eq!(
+            (z.node, z.name.as_str(), z.kib("free"), z.kib("min")),
+            (1, "Normal", Some(20564), Some(16524))
+        );
         assert_eq!(z.kib("reserved_highatomic"), Some(2048));
         let (_, _, b) = blocks("Normal: 2*64kB (UC) 0*128kB 1*256kB (H) = 384kB").unwrap();
-        assert_eq!((b.page_kib, b.orders.len(), b.total_kib), (Some(64), 3, Some(384)));
+        assert_eq!(
+            (b.page_kib, b.orders.len(), b.total_kib),
+            (Some(64), 3, Some(384))
+        );
         assert!(b.orders[0].1.has(Letters::CMA) && b.orders[2].1.has(Letters::HIGHATOMIC));
         let (_, _, cut) = blocks("Normal: 2*4kB 3*8k").unwrap();
         assert!(!cut.is_whole() && cut.orders.len() == 1);
-        assert_eq!(reserve("lowmem_reserve[]: 0 0 72057594037927935"), Some(vec![0, 0, 72057594037927935]));
-        assert_eq!(zone("Normal free:99999999999999999999999kB").unwrap().kib("free"), Some(u64::MAX));
+        assert_eq!(
+            reserve("lowmem_reserve[]: 0 0 72057594037927935"),
+            Some(vec![0, 0, 72057594037927935])
+        );
+        assert_eq!(
+            zone("Normal free:99999999999999999999999kB")
+                .unwrap()
+                .kib("free"),
+            Some(u64::MAX)
+        );
     }
 }

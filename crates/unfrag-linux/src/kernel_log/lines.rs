@@ -96,7 +96,11 @@ impl<R: Read> Lines<R> {
             self.start += len + 1;
             self.number += 1;
             let before = self.before.take().map(|(from, to)| &self.buffer[from..to]);
-            return Ok(Some((self.number - 1, &self.buffer[from..from + len], before)));
+            return Ok(Some((
+                self.number - 1,
+                &self.buffer[from..from + len],
+                before,
+            )));
         }
     }
 
@@ -105,7 +109,10 @@ impl<R: Read> Lines<R> {
         self.before = None;
         let rest = &self.buffer[self.start..];
         let (found, until) = match self.phrases.find(rest) {
-            Some(found) => (true, memrchr(b'\n', &rest[..found.start()]).map_or(0, |at| at + 1)),
+            Some(found) => (
+                true,
+                memrchr(b'\n', &rest[..found.start()]).map_or(0, |at| at + 1),
+            ),
             // The last line may go on in what is not read yet.
             None if self.is_at_end => (false, rest.len()),
             None => (false, memrchr(b'\n', rest).map_or(0, |at| at + 1)),
@@ -182,7 +189,10 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].0, found[1].0), (200_002, 400_003));
         assert_eq!(found[1].1, "last oom-killer");
-        assert_eq!(all("a\n\nb", false), [(1, "a".into()), (2, String::new()), (3, "b".into())]);
+        assert_eq!(
+            all("a\n\nb", false),
+            [(1, "a".into()), (2, String::new()), (3, "b".into())]
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! From the bytes upwards: `lines` (which lines may matter), `decode` and `envelope` (what stood around a message),
 //! `statement` (what a message states, and wrapped ones put together), `fields` (its numbers), `assemble` (which
-//! report it belongs to), [`report`] (the result).
+//! report it belongs to), [`report`] (the result). `host` opens the log of this host.
 //!
 //! Invariant: a log of any length is read in bounded memory; what looks like part of a report and was not understood
 //! is [`Found::Skipped`]; no input panics.
@@ -12,6 +12,8 @@ mod assemble;
 mod decode;
 mod envelope;
 mod fields;
+#[cfg(target_os = "linux")]
+pub mod host;
 mod lines;
 pub mod report;
 mod statement;

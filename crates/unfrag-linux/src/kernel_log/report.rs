@@ -193,7 +193,12 @@ impl Memory {
 
     /// Number of orders, by the columns of the free blocks; `None` if no such line is whole.
     pub fn orders(&self) -> Option<usize> {
-        let whole = |z: &Zone| z.blocks.as_ref().filter(|b| b.is_whole()).map(|b| b.orders.len());
+        let whole = |z: &Zone| {
+            z.blocks
+                .as_ref()
+                .filter(|b| b.is_whole())
+                .map(|b| b.orders.len())
+        };
         self.zones.iter().filter_map(whole).max()
     }
 }

@@ -60,7 +60,12 @@ impl Kind {
     pub const fn may_wrap(self) -> bool {
         !matches!(
             self,
-            Kind::MemInfo | Kind::Show | Kind::Call | Kind::Suppressed | Kind::NoCompaction | Kind::Table
+            Kind::MemInfo
+                | Kind::Show
+                | Kind::Call
+                | Kind::Suppressed
+                | Kind::NoCompaction
+                | Kind::Table
         )
     }
 }
@@ -77,17 +82,23 @@ pub fn kind_of(message: &str) -> Option<Kind> {
     if let Some(kind) = memory(text, first) {
         return Some(kind);
     }
-    headline(text).or_else(|| around(text)).or_else(|| is_call(text).then_some(Kind::Call))
+    headline(text)
+        .or_else(|| around(text))
+        .or_else(|| is_call(text).then_some(Kind::Call))
 }
 
 /// A function with its offset, such as `alloc_ring+0x1f/0x2e0 [driver]`.
 fn is_call(text: &str) -> bool {
-    text.find("+0x").is_some_and(|at| text[at..].contains("/0x"))
+    text.find("+0x")
+        .is_some_and(|at| text[at..].contains("/0x"))
 }
 
 fn headline(text: &str) -> Option<Kind> {
     let has = |phrase: &str| text.contains(phrase);
-    if has("page allocation failure") || has("page allocation stalls") || has("-order allocation failed") {
+    if has("page allocation failure")
+        || has("page allocation stalls")
+        || has("-order allocation failed")
+    {
         return Some(Kind::Failure);
     }
     if has("invoked oom-killer") || text.starts_with("oom-killer:") {
@@ -96,7 +107,10 @@ fn headline(text: &str) -> Option<Kind> {
     if has("Unable to allocate memory on node") {
         return Some(Kind::Slab);
     }
-    if has("vmalloc: allocation failure") || has("vmalloc error: size") || has("vmap allocation for size") {
+    if has("vmalloc: allocation failure")
+        || has("vmalloc error: size")
+        || has("vmap allocation for size")
+    {
         return Some(Kind::Vmalloc);
     }
     if has("alloc failed, req-size:") || has("cma_alloc:") && has("alloc failed") {
@@ -111,13 +125,20 @@ fn headline(text: &str) -> Option<Kind> {
 
 fn around(text: &str) -> Option<Kind> {
     let has = |phrase: &str| text.contains(phrase);
-    if text.starts_with("oom-kill:") || has("Memory cgroup out of memory") || has("killed as a result of limit of") {
+    if text.starts_with("oom-kill:")
+        || has("Memory cgroup out of memory")
+        || has("killed as a result of limit of")
+    {
         return Some(Kind::OomKill);
     }
     if text.starts_with("memory: usage ") && has("limit ") {
         return Some(Kind::OomKill);
     }
-    if has("Killed process ") || has("Kill process ") || has("kill process ") || text.starts_with("VM: killing process ") {
+    if has("Killed process ")
+        || has("Kill process ")
+        || has("kill process ")
+        || text.starts_with("VM: killing process ")
+    {
         return Some(Kind::Killed);
     }
     if (has("Comm: ") && text.contains("PID: ")) || (has("comm: ") && has("Pid: ")) {
@@ -132,23 +153,42 @@ fn around(text: &str) -> Option<Kind> {
     if has("COMPACTION is disabled") {
         return Some(Kind::NoCompaction);
     }
-    let is_trace = ["Call Trace:", "Call trace:", "Backtrace:", "Workqueue:", "Hardware name:"];
-    is_trace.iter().any(|t| text.starts_with(t)).then_some(Kind::Call)
+    let is_trace = [
+        "Call Trace:",
+        "Call trace:",
+        "Backtrace:",
+        "Workqueue:",
+        "Hardware name:",
+    ];
+    is_trace
+        .iter()
+        .any(|t| text.starts_with(t))
+        .then_some(Kind::Call)
 }
 
 /// Lines of a memory report.
 fn memory(text: &str, first: u8) -> Option<Kind> {
     match first {
         b'0'..=b'9' => return pages(text),
-        b'M' if text.starts_with("Mem-Info") || text.starts_with("Mem-info") => return Some(Kind::MemInfo),
+        b'M' if text.starts_with("Mem-Info") || text.starts_with("Mem-info") => {
+            return Some(Kind::MemInfo);
+        }
         b'l' if text.starts_with("lowmem_reserve[]") => return Some(Kind::Reserve),
         b'p' if text.starts_with("protections[]") => return Some(Kind::Reserve),
-        b'c' if text.starts_with("cache: ") && text.contains("object size:") => return Some(Kind::Cache),
-        b'C' if text.starts_with("CPU") && (text.contains("hi:") || text.contains("Hot:")) => return Some(Kind::Table),
-        b'c' if text.starts_with("cpu ") && text.contains(": high ") | text.contains(": low ") => return Some(Kind::Table),
+        b'c' if text.starts_with("cache: ") && text.contains("object size:") => {
+            return Some(Kind::Cache);
+        }
+        b'C' if text.starts_with("CPU") && (text.contains("hi:") || text.contains("Hot:")) => {
+            return Some(Kind::Table);
+        }
+        b'c' if text.starts_with("cpu ") && text.contains(": high ") | text.contains(": low ") => {
+            return Some(Kind::Table);
+        }
         b'F' if text.starts_with("Free swap") => return Some(Kind::Tail),
         b'F' if text.starts_with("Free pages:") => return Some(Kind::Counts),
-        b'T' if text.starts_with("Total swap") || text.starts_with("Total of ") => return Some(Kind::Tail),
+        b'T' if text.starts_with("Total swap") || text.starts_with("Total of ") => {
+            return Some(Kind::Tail);
+        }
         b'S' if text.starts_with("Swap cache") => return Some(Kind::Tail),
         _ => {}
     }
@@ -156,14 +196,23 @@ fn memory(text: &str, first: u8) -> Option<Kind> {
         return Some(Kind::Counts);
     }
     let (_, rest) = zone_place(text)?;
-    if text.starts_with("Node") && ["hugepages_total", "memory in pages"].iter().any(|t| rest.starts_with(t)) {
+    if text.starts_with("Node")
+        && ["hugepages_total", "memory in pages"]
+            .iter()
+            .any(|t| rest.starts_with(t))
+    {
         return Some(Kind::Table);
     }
-    let is_node = ["active_anon:", "inactive_anon:", "reclaimable:"].iter().any(|t| rest.starts_with(t));
+    let is_node = ["active_anon:", "inactive_anon:", "reclaimable:"]
+        .iter()
+        .any(|t| rest.starts_with(t));
     if text.starts_with("Node") && is_node {
         return Some(Kind::Node);
     }
-    let word = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
+    let word = rest
+        .bytes()
+        .take_while(|b| b.is_ascii_alphanumeric() || *b == b'_')
+        .count();
     if word == 0 || !rest.as_bytes()[0].is_ascii_uppercase() {
         return None;
     }
@@ -184,17 +233,42 @@ fn memory(text: &str, first: u8) -> Option<Kind> {
 fn pages(text: &str) -> Option<Kind> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let rest = text[digits..].trim_start();
-    let begins = ["pages ", "reserved pages", "total pagecache pages", "free buffer pages"];
-    begins.iter().any(|b| rest.starts_with(b)).then_some(Kind::Tail)
+    let begins = [
+        "pages ",
+        "reserved pages",
+        "total pagecache pages",
+        "free buffer pages",
+    ];
+    begins
+        .iter()
+        .any(|b| rest.starts_with(b))
+        .then_some(Kind::Tail)
 }
 
 /// Whether the text is counts of pages: `active_anon:5 ...`, with no unit behind the number.
 fn is_counts(text: &str) -> bool {
     const NAMES: [&str; 16] = [
-        "active_anon", "inactive_anon", "isolated_anon", "active_file", "inactive_file", "isolated_file", "unevictable",
-        "slab_reclaimable", "slab", "mapped", "free", "active", "inactive", "dirty", "kernel_misc_reclaimable", "sec_pagetables",
+        "active_anon",
+        "inactive_anon",
+        "isolated_anon",
+        "active_file",
+        "inactive_file",
+        "isolated_file",
+        "unevictable",
+        "slab_reclaimable",
+        "slab",
+        "mapped",
+        "free",
+        "active",
+        "inactive",
+        "dirty",
+        "kernel_misc_reclaimable",
+        "sec_pagetables",
     ];
-    let name = text.bytes().take_while(|b| b.is_ascii_alphabetic() || *b == b'_').count();
+    let name = text
+        .bytes()
+        .take_while(|b| b.is_ascii_alphabetic() || *b == b'_')
+        .count();
     if name == 0 || !NAMES.contains(&text[..name].to_ascii_lowercase().as_str()) {
         return false;
     }
@@ -203,7 +277,11 @@ fn is_counts(text: &str) -> bool {
     };
     let rest = rest.trim_start();
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-    digits > 0 && matches!(rest.as_bytes().get(digits), None | Some(b' ' | b'#' | b'\n'))
+    digits > 0
+        && matches!(
+            rest.as_bytes().get(digits),
+            None | Some(b' ' | b'#' | b'\n')
+        )
 }
 
 /// The node of `Node 0 DMA ...`, and what follows; node 0 where none is named.
@@ -232,28 +310,40 @@ pub fn goes_on(kind: Kind, so_far: &str, text: &str) -> bool {
         }
         Kind::Reserve => text.bytes().all(|b| b.is_ascii_digit() || b == b' '),
         Kind::Failure | Kind::Oom | Kind::Slab | Kind::Vmalloc | Kind::Cma | Kind::Length => {
-            let words = ["order", "mode", "mask", "GFP", "_adj", "mems", "cpuset", "=", "allocat", "failure", "oom", "pages", "ret"];
+            let words = [
+                "order", "mode", "mask", "GFP", "_adj", "mems", "cpuset", "=", "allocat",
+                "failure", "oom", "pages", "ret",
+            ];
             text.len() < 400 && words.iter().any(|w| text.contains(w))
                 || so_far.matches('(').count() > so_far.matches(')').count()
         }
         Kind::Cpu => text.len() < 100 && (text.contains('#') || text.contains("ainted")),
         Kind::OomKill => text.contains(['=', ',', '/', ':']),
-        Kind::Cpuset | Kind::Cache | Kind::Killed | Kind::Tail => text.contains(['=', ':']) && text.len() < 100,
+        Kind::Cpuset | Kind::Cache | Kind::Killed | Kind::Tail => {
+            text.contains(['=', ':']) && text.len() < 100
+        }
         _ => false,
     }
 }
 
 fn is_whole_blocks(text: &str) -> bool {
-    text.rsplit_once('=').is_some_and(|(_, sum)| sum.trim_end().ends_with("kB"))
+    text.rsplit_once('=')
+        .is_some_and(|(_, sum)| sum.trim_end().ends_with("kB"))
 }
 
 fn is_amount(token: &str) -> bool {
-    token.ends_with("kB") || token.ends_with("KB") || token.starts_with("pages_scanned:") || token.starts_with("all_unreclaimable")
+    token.ends_with("kB")
+        || token.ends_with("KB")
+        || token.starts_with("pages_scanned:")
+        || token.starts_with("all_unreclaimable")
 }
 
 /// A single piece of a name or number.
 fn is_fragment(text: &str) -> bool {
-    text.len() < 40 && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_():?>".contains(&b))
+    text.len() < 40
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_():?>".contains(&b))
 }
 
 /// Puts the next line of a wrapped statement behind the text so far, with a blank or without.
@@ -274,22 +364,44 @@ fn needs_blank(kind: Kind, so_far: &str, next: &str) -> bool {
             let has_value = |t: &str| t.split_once(':').is_some_and(|(_, v)| !v.is_empty());
             match last {
                 "Node" | "all_unreclaimable?" => true,
-                _ if first.starts_with("free:") || last.bytes().all(|b| b.is_ascii_digit()) && !begins_digit && !first.starts_with("kB") => true,
+                _ if first.starts_with("free:")
+                    || last.bytes().all(|b| b.is_ascii_digit())
+                        && !begins_digit
+                        && !first.starts_with("kB") =>
+                {
+                    true
+                }
                 _ if kind != Kind::Counts && begins_digit => last.ends_with("kB"),
                 _ if kind == Kind::Counts && begins_digit => false,
-                _ if last.starts_with("pages_scanned:") || kind == Kind::Counts => has_value(last) && !first.starts_with(':'),
+                _ if last.starts_with("pages_scanned:") || kind == Kind::Counts => {
+                    has_value(last) && !first.starts_with(':')
+                }
                 _ => last.ends_with("kB") || last.ends_with("KB") || matches!(last, "yes" | "no"),
             }
         }
         Kind::Blocks => {
-            let last_whole = last.ends_with("kB") || last.ends_with(')') || last.ends_with(':') || last == "=";
+            let last_whole =
+                last.ends_with("kB") || last.ends_with(')') || last.ends_with(':') || last == "=";
             last_whole && !first.starts_with(['k', 'B', '*', ')'])
         }
         Kind::Reserve => true,
         Kind::Failure | Kind::Oom | Kind::Vmalloc | Kind::Slab => {
             let is_open = so_far.matches('(').count() > so_far.matches(')').count();
-            let words = ["page", "allocation", "failure:", "failure.", "invoked", "oom-killer:", "for", "stalls", "error:", "size"];
-            !is_open && (last.ends_with([',', '.', ':', ')']) || words.contains(&last)) && !first.starts_with([',', ')', ':'])
+            let words = [
+                "page",
+                "allocation",
+                "failure:",
+                "failure.",
+                "invoked",
+                "oom-killer:",
+                "for",
+                "stalls",
+                "error:",
+                "size",
+            ];
+            !is_open
+                && (last.ends_with([',', '.', ':', ')']) || words.contains(&last))
+                && !first.starts_with([',', ')', ':'])
         }
         Kind::OomKill => false,
         _ => true,
@@ -310,16 +422,37 @@ mod tests {
     #[test]
     fn lines_are_known_by_their_beginning() {
         for (line, kind) in [
-            ("swapper: page allocation failure. order:2, mode:0x4020", Kind::Failure),
-            ("python3: page allocation stalls for 10060ms, order:1,", Kind::Failure),
-            ("__alloc_pages: 0-order allocation failed (gfp=0x20/0)", Kind::Failure),
-            ("java invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0", Kind::Oom),
+            (
+                "swapper: page allocation failure. order:2, mode:0x4020",
+                Kind::Failure,
+            ),
+            (
+                "python3: page allocation stalls for 10060ms, order:1,",
+                Kind::Failure,
+            ),
+            (
+                "__alloc_pages: 0-order allocation failed (gfp=0x20/0)",
+                Kind::Failure,
+            ),
+            (
+                "java invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0",
+                Kind::Oom,
+            ),
             ("oom-killer: gfp_mask=0x200d2, order=0", Kind::Oom),
-            ("SLUB: Unable to allocate memory on node -1, gfp=0x480020(GFP_ATOMIC)", Kind::Slab),
+            (
+                "SLUB: Unable to allocate memory on node -1, gfp=0x480020(GFP_ATOMIC)",
+                Kind::Slab,
+            ),
             ("Mem-info:", Kind::MemInfo),
-            (" active_file:25113 inactive_file:31005 isolated_file:0", Kind::Counts),
+            (
+                " active_file:25113 inactive_file:31005 isolated_file:0",
+                Kind::Counts,
+            ),
             ("Active:151 inactive:62 dirty:0 free:253453", Kind::Counts),
-            ("Node 0 active_anon:656008kB inactive_anon:361364kB", Kind::Node),
+            (
+                "Node 0 active_anon:656008kB inactive_anon:361364kB",
+                Kind::Node,
+            ),
             ("Node 0 DMA  free:15852kB min:132kB", Kind::Zone),
             ("Normal free:1032kB min:508kB", Kind::Zone),
             ("lowmem_reserve[]: 0 0", Kind::Reserve),
@@ -329,7 +462,10 @@ mod tests {
             ("CPU    0: hi:    6, btch:   1 usd:   5", Kind::Table),
             ("261247 pages of RAM", Kind::Tail),
             ("523776 pages RAM", Kind::Tail),
-            ("CPU: 1 PID: 7 Comm: kworker/u16:3 Not tainted 5.4.19 #1", Kind::Cpu),
+            (
+                "CPU: 1 PID: 7 Comm: kworker/u16:3 Not tainted 5.4.19 #1",
+                Kind::Cpu,
+            ),
             ("Pid: 0, comm: swapper Not tainted 2.6.32-rc6 #1", Kind::Cpu),
             (" [<802f63f2>] dump_stack+0x1e/0x3c", Kind::Call),
             (" warn_alloc.cold+0x7b/0xdf", Kind::Call),
@@ -356,7 +492,11 @@ mod tests {
         let blocks = "Node 0 DMA: 3*4kB (UM) 12*8kB 0*16kB (U) = 1340kB";
         for at in "Node 0 DMA: 3".len()..blocks.len() {
             let (a, b) = blocks.split_at(at);
-            assert_eq!(joined(Kind::Blocks, &[a.trim_end(), b.trim_start()]), blocks, "{a:?} {b:?}");
+            assert_eq!(
+                joined(Kind::Blocks, &[a.trim_end(), b.trim_start()]),
+                blocks,
+                "{a:?} {b:?}"
+            );
         }
     }
 }

@@ -1,0 +1,103 @@
+//! `unfrag explain`: why allocations failed, from a kernel log.
+
+use crate::failure::{Failure, Result};
+use crate::output::{print, print_json};
+use crate::progress::Progress;
+use crate::terminal::printable;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use unfrag_lab::explain::{Explanation, explain, text};
+use unfrag_linux::Error;
+
+/// Say why allocations failed, from a kernel log
+///
+/// Reads any text that holds reports of failed allocations or of the OOM killer: dmesg, syslog, the journal, a mail,
+/// from kernels 2.4 to today. Says of each different failure who asked for what, what each zone had for it, why that
+/// was not enough, and what would have helped.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unfrag explain samples/page-allocation-failure.log
+  dmesg | unfrag explain -
+  unfrag explain --journal --json")]
+pub struct Args {
+    /// The log; - for standard input
+    #[arg(value_name = "FILE", required_unless_present = "journal")]
+    path: Option<PathBuf>,
+    /// Read this host's kernel log: the journal, or else the kernel's ring buffer
+    #[arg(long, conflicts_with = "path")]
+    journal: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn run(args: &Args) -> Result<()> {
+    let answer = match &args.path {
+        None => of_host()?,
+        Some(path) if path == Path::new("-") => explain(io::stdin().lock())?,
+        Some(path) => of_file(path)?,
+    };
+    if args.json {
+        return print_json(&answer);
+    }
+    let lines: Vec<String> = text::render(&answer).lines().map(printable).collect();
+    print(&(lines.join("\n") + "\n"))
+}
+
+/// This host's log, with what it may lack.
+#[cfg(target_os = "linux")]
+fn of_host() -> Result<Explanation> {
+    let log = unfrag_linux::kernel_log::host::open()?;
+    let mut answer = explain(log.text)?;
+    answer.notes.extend(
+        log.lacking
+            .into_iter()
+            .map(|l| format!("missing here: {l}")),
+    );
+    Ok(answer)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn of_host() -> Result<Explanation> {
+    Err(Failure::usage(
+        "this host is no Linux",
+        "give a log as a file",
+    ))
+}
+
+fn of_file(path: &Path) -> Result<Explanation> {
+    let failed = |e: io::Error| Failure::from(Error::from(e).in_file(path));
+    let file = File::open(path).map_err(failed)?;
+    let total = file.metadata().map_err(failed)?.len();
+    let log = Counted {
+        file,
+        done: 0,
+        total,
+        progress: Progress::new("reading the log"),
+    };
+    explain(log).map_err(|e| crate::doctor::inside(e, path).into())
+}
+
+/// A file whose reading is shown.
+struct Counted {
+    file: File,
+    done: u64,
+    total: u64,
+    progress: Progress,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(buffer)?;
+        self.done += n as u64;
+        if self.total > 0 {
+            self.progress.at(self.done.min(self.total), self.total);
+        }
+        Ok(n)
+    }
+}

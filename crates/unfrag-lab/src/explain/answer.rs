@@ -1,0 +1,118 @@
+//! The answer as data: the shape of `--json`.
+
+use serde::Serialize;
+
+/// What a log says.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Explanation {
+    /// The failures, equal ones once, the most frequent first among those of a kind's first appearance.
+    pub reports: Vec<Failure>,
+    /// Lines that look like part of a report and were not understood.
+    pub skipped: Vec<Skipped>,
+    /// What the log cannot say.
+    pub notes: Vec<String>,
+}
+
+/// A line that was not understood.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Its number, from 1.
+    pub line: u64,
+    /// Why.
+    pub why: String,
+}
+
+/// A failure, with all that are equal to it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failure {
+    /// `allocation-failure`, `oom`, `slab`, `vmalloc`, `cma`, `stall` or `show-memory`.
+    pub kind: &'static str,
+    /// Line of the first.
+    pub line: u64,
+    /// The task that asked; of the first.
+    pub task: Option<String>,
+    /// Order of the request; -1 where the OOM killer was run by hand.
+    pub order: Option<i32>,
+    /// Bytes of the request; `null` where the page size is not in the text.
+    pub bytes: Option<u64>,
+    /// Names of its flags.
+    pub gfp: Vec<String>,
+    /// Whether it could wait for memory; `null` without flags.
+    pub may_wait: Option<bool>,
+    /// The kernel's release, as far as the text says.
+    pub kernel: Option<String>,
+    /// Whose rules were used, and why these.
+    pub rules: String,
+    /// Bytes of a page; `null` where the text does not tell.
+    pub page_bytes: Option<u64>,
+    /// Failures that are equal to this one, itself included.
+    pub count: u64,
+    /// Reports that the kernel kept back beside them.
+    pub suppressed: u64,
+    /// Time of the first, as the log writes it.
+    pub first: Option<String>,
+    /// Time of the last.
+    pub last: Option<String>,
+    /// The verdict, a word; `null` where there was no failure to judge.
+    pub verdict: Option<&'static str>,
+    /// The verdict as a sentence.
+    pub meaning: String,
+    /// How sure it is, and what could change it.
+    pub sure: String,
+    /// The zones of the first, in order.
+    pub zones: Vec<ZoneAnswer>,
+    /// Functions of the call trace, the innermost first.
+    pub calls: Vec<String>,
+    /// The control group whose limit was reached.
+    pub cgroup: Option<String>,
+    /// The slab cache that got no pages.
+    pub cache: Option<String>,
+    /// The task that was killed.
+    pub killed: Option<String>,
+    /// Milliseconds that a stall lasted.
+    pub stall_ms: Option<u64>,
+    /// What would have helped, the most effective first.
+    pub advice: Vec<Advice>,
+    /// What else the text shows.
+    pub notes: Vec<String>,
+}
+
+/// A zone at the moment of a failure; amounts in KiB. What the text does not say is `null`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ZoneAnswer {
+    /// NUMA node.
+    pub node: u32,
+    /// Zone.
+    pub zone: String,
+    /// Whether the request may use the zone; `null` without flags.
+    pub allowed: Option<bool>,
+    /// Free memory.
+    pub free_kib: Option<u64>,
+    /// Free memory that counts for the request.
+    pub usable_kib: Option<u64>,
+    /// The min mark, as that kernel lowers it for the request.
+    pub mark_kib: Option<u64>,
+    /// What the zone keeps from requests that could use a higher one.
+    pub protection_kib: Option<u64>,
+    /// Order of the largest free block that the request may use; `null` if there is none.
+    pub largest_usable_order: Option<u8>,
+    /// Order of the largest free block.
+    pub largest_order: Option<u8>,
+}
+
+/// Something that would have helped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Advice {
+    /// What to do, as a sentence.
+    pub action: String,
+    /// The command, where there is one.
+    pub command: Option<String>,
+    /// The sysctl that it sets.
+    pub setting: Option<&'static str>,
+    /// The value, computed from the report.
+    pub value: Option<u64>,
+    /// What it costs.
+    pub cost: String,
+    /// `certain`, `likely` or `possible`.
+    pub sure: &'static str,
+}

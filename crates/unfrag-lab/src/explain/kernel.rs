@@ -1,0 +1,121 @@
+//! Which kernel wrote a report: its release, or what the form of the report gives away.
+//!
+//! Invariant: what was assumed is said, with its reason.
+
+use crate::era::Era;
+use unfrag::Gfp;
+use unfrag::kernel::{Preset, preset};
+use unfrag_linux::gfp_text;
+use unfrag_linux::kernel_log::{Kind, Report};
+
+/// The kernel that a report is judged by.
+pub struct Kernel {
+    /// Its numbers.
+    pub era: Era,
+    /// The names of its request flags.
+    pub gfp: gfp_text::Era,
+    /// Its rules.
+    pub preset: &'static Preset,
+    /// Whose rules they are, and why.
+    pub rules: String,
+    /// Whether the release stands in the text.
+    pub is_said: bool,
+}
+
+impl Kernel {
+    /// The kernel of a report.
+    pub fn of(r: &Report) -> Kernel {
+        let said = r.kernel.clone().filter(|k| Era::of(k).is_ok());
+        let (release, why) = match &said {
+            Some(release) => (release.clone(), String::new()),
+            None => assumed(r),
+        };
+        let era = Era::of(&release).unwrap_or_else(|_| Era::newest());
+        let name = era.preset();
+        let rules = match said {
+            Some(_) if release.starts_with(name) => format!("those of {name}"),
+            Some(_) => format!("those of {name}, the nearest era to {release}"),
+            None => format!("those of {name}: the text does not say the release, and {why}"),
+        };
+        Kernel {
+            era,
+            gfp: gfp_text::Era::of_release(&release).unwrap_or(gfp_text::Era::NEWEST),
+            preset: preset(name)
+                .or_else(|| preset("6.18"))
+                .expect("a preset of the newest era"),
+            rules,
+            is_said: r.kernel.is_some(),
+        }
+    }
+
+    /// The flags of the request and their names; `None` if the text has none.
+    pub fn request(&self, r: &Report) -> Option<(Gfp, Vec<String>)> {
+        let raw = match (&r.mask.names, r.mask.raw) {
+            (Some(names), raw) => self.gfp.parse(names).ok().or(raw)?,
+            (None, raw) => raw?,
+        };
+        let names = r.mask.names.clone().unwrap_or_else(|| self.gfp.print(raw));
+        let names = names.split('|').map(|n| n.trim().to_owned()).collect();
+        Some((self.era.gfp(raw), names))
+    }
+
+    /// Whether the high-atomic reserve exists, and reports do not print it (4.4 to 4.18).
+    pub fn hides_highatomic(&self) -> bool {
+        self.era.is_at_least(4, 4) && !self.era.is_at_least(4, 19)
+    }
+
+    /// Whether such a kernel compacts memory (2.6.36 and later).
+    pub fn compacts(&self) -> bool {
+        !matches!(
+            self.preset.name,
+            "2.6.14" | "v19" | "2.6.24" | "2.6.28" | "2.6.30" | "2.6.31" | "2.6.32-rc6" | "2.6.32"
+        )
+    }
+}
+
+/// A release that prints reports of this form, and what gives it away. `spec: K.1, K.2, 7.7`
+fn assumed(r: &Report) -> (String, String) {
+    let of = |release: &str, why: &str| (release.to_owned(), why.to_owned());
+    if let (Some(names), Some(raw)) = (&r.mask.names, r.mask.raw) {
+        const RELEASES: [(gfp_text::Era, &str, &str); 6] = [
+            (gfp_text::Era::V4_4, "4.9.0", "4.6 to 4.9"),
+            (gfp_text::Era::V4_10, "4.14.0", "4.10 to 4.17"),
+            (gfp_text::Era::V4_18, "4.19.0", "4.18 to 5.0"),
+            (gfp_text::Era::V5_1, "6.1.0", "5.1 to 6.2"),
+            (gfp_text::Era::V6_3, "6.6.0", "6.3 to 6.8"),
+            (gfp_text::Era::V6_18, "6.18.0", "6.9 and later"),
+        ];
+        let fits = |(era, ..): &&(gfp_text::Era, &str, &str)| {
+            era.parse(names) == Ok(raw) && era.print(raw) == *names
+        };
+        // Kernels of several eras may print the same: of those the one whose rules lie between.
+        let fitting: Vec<_> = RELEASES.iter().filter(fits).collect();
+        if let Some((_, release, span)) = fitting.get(fitting.len() / 2) {
+            return of(release, &format!("mask and names are those of {span}"));
+        }
+        return of("6.1.0", "masks have had names since 4.6");
+    }
+    let memory = r.memory.as_ref();
+    let has_letters = memory.is_some_and(|m| {
+        let blocks = m.zones.iter().filter_map(|z| z.blocks.as_ref());
+        blocks
+            .flat_map(|b| &b.orders)
+            .any(|(_, letters)| !letters.is_empty())
+    });
+    if has_letters {
+        return of(
+            "3.10.0",
+            "free lists have had letters since 3.9, and masks names since 4.6",
+        );
+    }
+    if r.is_old_form && r.mask.raw.is_some() && r.task.is_none() && memory.is_none() {
+        return of("2.4.0", "the form is that of 2.4");
+    }
+    if memory.is_some_and(|m| m.is_old_form) {
+        return of("2.6.22", "counts of pages had this form to 2.6.27");
+    }
+    if r.kind == Kind::AllocationFailure && !r.is_old_form {
+        return of("3.2.0", "the form is that of 2.6.39 to 3.8");
+    }
+    of("2.6.32", "the form is that of 2.6.28 to 2.6.38")
+}

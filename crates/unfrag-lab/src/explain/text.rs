@@ -1,0 +1,174 @@
+//! The answer for people.
+
+use super::answer::{Explanation, Failure, ZoneAnswer};
+use crate::report::columns;
+use crate::report::number::{bytes, thousands};
+
+/// Failures that are shown in full; of more the rest is a line each.
+const IN_FULL: usize = 20;
+/// Lines not understood that are shown.
+const MOST_SKIPPED: usize = 10;
+
+/// The whole answer.
+pub fn render(e: &Explanation) -> String {
+    let mut out = String::new();
+    if e.reports.is_empty() {
+        out += "No report of a failed allocation, of the OOM killer or of memory is in it.\n";
+    }
+    if e.reports.len() > 1 {
+        let total: u64 = e.reports.iter().map(|f| f.count).sum();
+        out += &format!(
+            "{} reports, {} of them different.\n\n",
+            thousands(total),
+            e.reports.len()
+        );
+    }
+    for (i, f) in e.reports.iter().enumerate() {
+        if i == IN_FULL {
+            out += "More of them, a line each:\n";
+        }
+        if i < IN_FULL {
+            failure(&mut out, i + 1, f);
+        } else {
+            out += &format!(
+                "{:>4}. {}: {}\n",
+                i + 1,
+                headline(f),
+                f.verdict.unwrap_or("no failure")
+            );
+        }
+    }
+    if !e.skipped.is_empty() {
+        out += "Not understood:\n";
+        for s in e.skipped.iter().take(MOST_SKIPPED) {
+            out += &format!("  line {}: {}\n", s.line, s.why);
+        }
+        if e.skipped.len() > MOST_SKIPPED {
+            out += &format!(
+                "  and {} more lines; --json lists them\n",
+                e.skipped.len() - MOST_SKIPPED
+            );
+        }
+    }
+    for note in &e.notes {
+        out += &format!("note: {note}\n");
+    }
+    out
+}
+
+fn headline(f: &Failure) -> String {
+    let who = f.task.as_deref().unwrap_or("a task without a name");
+    let what = match (f.bytes, f.order) {
+        (_, Some(-1)) => "no memory".to_owned(),
+        (Some(b), Some(o)) => format!("{} (order {o})", bytes(b)),
+        (Some(b), None) => bytes(b),
+        (None, Some(o)) => format!("a block of order {o}"),
+        (None, None) => "memory".to_owned(),
+    };
+    let text = match f.kind {
+        "oom" => format!("the OOM killer ran: {who} asked for {what}"),
+        "stall" => format!("{who} waited for {what}"),
+        "slab" => format!(
+            "the cache {} got no pages: {what}",
+            f.cache.as_deref().unwrap_or("?")
+        ),
+        "vmalloc" => format!("virtual memory failed: {who} asked for {what}"),
+        "cma" => "a contiguous memory area gave no range".to_owned(),
+        "show-memory" => "a report of memory".to_owned(),
+        _ => format!("allocation failed: {who} asked for {what}"),
+    };
+    match f.count {
+        1 => text,
+        n => format!("{text}, {} times", thousands(n)),
+    }
+}
+
+fn failure(out: &mut String, number: usize, f: &Failure) {
+    *out += &format!("{number}. {} (line {})\n", headline(f), f.line);
+    let mut line = |name: &str, text: &str| {
+        if !text.is_empty() {
+            *out += &format!("   {name:<9}{text}\n");
+        }
+    };
+    let when = match (&f.first, &f.last) {
+        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
+        (Some(first), _) => first.clone(),
+        _ => String::new(),
+    };
+    let wait = match f.may_wait {
+        Some(true) => ": it could wait and reclaim",
+        Some(false) => ": it could not wait",
+        None => "",
+    };
+    line("when", &when);
+    if !f.gfp.is_empty() {
+        line("flags", &format!("{}{wait}", f.gfp.join("|")));
+    }
+    line("kernel", f.kernel.as_deref().unwrap_or("not in the text"));
+    line("rules", &f.rules);
+    line(
+        "verdict",
+        &format!("{}: {}", f.verdict.unwrap_or("none"), f.meaning),
+    );
+    line("sure", &f.sure);
+    for note in &f.notes {
+        line("note", note);
+    }
+    zones(out, f);
+    if !f.advice.is_empty() {
+        *out += "   What would have helped\n";
+        for (i, a) in f.advice.iter().enumerate() {
+            *out += &format!("   {}. {} ({})\n", i + 1, a.action, a.sure);
+            if let Some(command) = &a.command {
+                *out += &format!("        {command}\n");
+            }
+            *out += &format!("      cost: {}\n", a.cost);
+        }
+    }
+    out.push('\n');
+}
+
+fn zones(out: &mut String, f: &Failure) {
+    if f.zones.is_empty() {
+        return;
+    }
+    let head = [
+        "node",
+        "zone",
+        "may use",
+        "free KiB",
+        "counts KiB",
+        "mark KiB",
+        "kept KiB",
+        "largest it may take",
+        "largest",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(f.zones.iter().map(|z| row(z, f.page_bytes)));
+    columns::push(out, "   ", 3, &rows);
+}
+
+fn row(z: &ZoneAnswer, page_bytes: Option<u64>) -> Vec<String> {
+    let number = |n: Option<u64>| n.map_or("?".to_owned(), thousands);
+    let block = |o: Option<u8>| match (o, page_bytes) {
+        (Some(o), Some(page)) if o < 40 => bytes(page << o),
+        (Some(o), _) => format!("order {o}"),
+        (None, _) => "-".to_owned(),
+    };
+    let allowed = match z.allowed {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "?",
+    };
+    vec![
+        z.node.to_string(),
+        z.zone.clone(),
+        allowed.to_owned(),
+        number(z.free_kib),
+        number(z.usable_kib),
+        number(z.mark_kib),
+        number(z.protection_kib),
+        block(z.largest_usable_order),
+        block(z.largest_order),
+    ]
+}
