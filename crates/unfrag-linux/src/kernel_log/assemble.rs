@@ -43,6 +43,10 @@ struct Pending {
     line: u64,
     time: Option<Stamp>,
     is_framed: bool,
+    /// The same text without the blanks that were put between wrapped lines.
+    tight: String,
+    /// A short line that was put behind it last, and where it stands in both texts.
+    last_piece: Option<(String, [usize; 2])>,
 }
 
 /// A memory report whose end was not seen yet.
@@ -50,6 +54,33 @@ struct Pending {
 struct Draft {
     memory: Memory,
     has_tail: bool,
+    /// Of zones whose `lowmem_reserve` was wrapped: their place, and the numbers if a number was cut in two.
+    reserves: Vec<(usize, Vec<u64>)>,
+}
+
+impl Draft {
+    /// The memory report. All zones have as many numbers in `lowmem_reserve`: by that a number that was cut in two is
+    /// told from two numbers.
+    fn finish(mut self) -> Memory {
+        for (at, tight) in std::mem::take(&mut self.reserves) {
+            let lengths =
+                |(i, z): (usize, &Zone)| z.reserve.as_ref().filter(|_| i != at).map(Vec::len);
+            let least = self
+                .memory
+                .zones
+                .iter()
+                .enumerate()
+                .filter_map(lengths)
+                .min();
+            let zone = &mut self.memory.zones[at];
+            if least.is_some_and(|n| {
+                n == tight.len() && zone.reserve.as_ref().is_none_or(|r| r.len() > n)
+            }) {
+                zone.reserve = Some(tight);
+            }
+        }
+        self.memory
+    }
 }
 
 /// Puts reports together.
@@ -85,15 +116,7 @@ impl<S: FnMut(Found)> Assembler<S> {
     pub fn is_idle(&self) -> bool {
         let is_complete = self.drafts.last().is_some_and(|d| d.has_tail);
         self.pending.is_none()
-            && self.unknown.is_none()
             && (self.reports.is_empty() && self.drafts.is_empty() || is_complete && self.quiet > 2)
-    }
-
-    /// Takes a line that may be the first half of a beginning, left out before a line with a phrase.
-    pub fn take_left_out(&mut self, line: u64, text: &str) {
-        if text.len() < 200 {
-            self.unknown = Some((line, text.to_owned()));
-        }
     }
 
     /// Takes the next message.
@@ -103,6 +126,14 @@ impl<S: FnMut(Found)> Assembler<S> {
             return;
         }
         if let Some(kind) = statement::kind_of(line.text) {
+            // The second half of a wrapped `Node 0 DMA32 free:` reads as a zone by itself.
+            if matches!(kind, Kind::Zone | Kind::Blocks)
+                && !line.text.trim_start().starts_with("Node")
+                && let Some((kind, text)) = self.beginning_in_two(number, line.text)
+            {
+                self.begin(kind, text, number, line.stamp(), false);
+                return;
+            }
             self.begin(
                 kind,
                 line.text.to_owned(),
@@ -112,11 +143,15 @@ impl<S: FnMut(Found)> Assembler<S> {
             );
             return;
         }
+        if let Some((kind, text)) = self.beginning_in_last_piece(line.text) {
+            self.begin(kind, text, number, line.stamp(), false);
+            return;
+        }
         if self.go_on(line.text, line.is_framed) {
             return;
         }
         self.flush();
-        if let Some((kind, text)) = self.beginning_in_two(line.text) {
+        if let Some((kind, text)) = self.beginning_in_two(number, line.text) {
             let from = self.unknown.take().map_or(number, |(n, _)| n);
             self.begin(kind, text, from, line.stamp(), false);
             return;
@@ -143,6 +178,8 @@ impl<S: FnMut(Found)> Assembler<S> {
         self.unknown = None;
         self.pending = Some(Pending {
             kind,
+            tight: text.clone(),
+            last_piece: None,
             text,
             line,
             time,
@@ -171,28 +208,26 @@ impl<S: FnMut(Found)> Assembler<S> {
         {
             return false;
         }
+        p.last_piece = (text.len() < 40).then(|| (text.to_owned(), [p.text.len(), p.tight.len()]));
         statement::join(p.kind, &mut p.text, text);
+        p.tight.push_str(text.trim_end());
         true
     }
 
+    /// A beginning whose first half was taken for a piece of the statement before it; that gives it back.
+    fn beginning_in_last_piece(&mut self, text: &str) -> Option<(Kind, String)> {
+        let p = self.pending.as_mut()?;
+        let (piece, [at, tight_at]) = p.last_piece.take()?;
+        let found = begun_in_two(&piece, text)?;
+        p.text.truncate(at);
+        p.tight.truncate(tight_at);
+        Some(found)
+    }
+
     /// A beginning that was wrapped in the midst of its phrase.
-    fn beginning_in_two(&self, text: &str) -> Option<(Kind, String)> {
-        let (_, first) = self.unknown.as_ref()?;
-        let text = text.trim_start();
-        if text.len() > 300
-            || !["order", "gfp_mask", "allocat", "oom", "killer"]
-                .iter()
-                .any(|w| text.contains(w))
-        {
-            return None;
-        }
-        let first = super::envelope::strip(first).text.trim_end();
-        let whole = [format!("{first} {text}"), format!("{first}{text}")];
-        whole.into_iter().find_map(|t| {
-            let kind = statement::kind_of(&t)?;
-            matches!(kind, Kind::Failure | Kind::Oom | Kind::Vmalloc | Kind::Slab)
-                .then_some((kind, t))
-        })
+    fn beginning_in_two(&self, line: u64, text: &str) -> Option<(Kind, String)> {
+        let (at, first) = self.unknown.as_ref()?;
+        (line.saturating_sub(*at) <= 1).then(|| begun_in_two(first, text))?
     }
 
     /// Names a line that only reports have, if nothing was made of it.
@@ -411,13 +446,12 @@ impl<S: FnMut(Found)> Assembler<S> {
                 let pages = fields::reserve(text);
                 let last_lacks =
                     |d: &&mut Draft| d.memory.zones.last().is_some_and(|z| z.reserve.is_none());
+                let cut = (p.tight.trim() != text).then(|| fields::reserve(p.tight.trim()));
                 match self.drafts.iter_mut().find(last_lacks) {
                     Some(d) => {
-                        d.memory
-                            .zones
-                            .last_mut()
-                            .expect("one that lacks it")
-                            .reserve = pages
+                        let at = d.memory.zones.len() - 1;
+                        d.memory.zones[at].reserve = pages;
+                        d.reserves.extend(cut.flatten().map(|pages| (at, pages)));
                     }
                     None => self.skip(p.line, "a lowmem_reserve of no zone"),
                 }
@@ -504,7 +538,7 @@ impl<S: FnMut(Found)> Assembler<S> {
                     time: p.time.clone(),
                     ..Memory::default()
                 },
-                has_tail: false,
+                ..Draft::default()
             });
         }
         self.drafts.last_mut().expect("one was made")
@@ -512,7 +546,7 @@ impl<S: FnMut(Found)> Assembler<S> {
 
     /// Gives the open reports, each with its memory report.
     fn close(&mut self) {
-        let mut drafts: Vec<Memory> = self.drafts.drain(..).map(|d| d.memory).collect();
+        let mut drafts: Vec<Memory> = self.drafts.drain(..).map(Draft::finish).collect();
         drafts.retain(|m| !m.zones.is_empty() || !m.pages.is_empty() || m.ram_pages.is_some());
         if self.reports.is_empty() {
             for memory in drafts.drain(..) {
@@ -533,6 +567,30 @@ impl<S: FnMut(Found)> Assembler<S> {
         self.spare = 0;
         self.quiet = 0;
     }
+}
+
+/// The statement that two halves of a wrapped line begin, and its text.
+fn begun_in_two(first: &str, text: &str) -> Option<(Kind, String)> {
+    const HAVE_BEGUN: [Kind; 9] = [
+        Kind::Zone,
+        Kind::Node,
+        Kind::Blocks,
+        Kind::Reserve,
+        Kind::Counts,
+        Kind::Failure,
+        Kind::Oom,
+        Kind::Vmalloc,
+        Kind::Slab,
+    ];
+    let (first, text) = (first.trim_end(), text.trim_start());
+    if text.is_empty() || text.len() > 2000 {
+        return None;
+    }
+    let whole = [format!("{first} {text}"), format!("{first}{text}")];
+    whole.into_iter().find_map(|t| {
+        let kind = statement::kind_of(&t)?;
+        HAVE_BEGUN.contains(&kind).then_some((kind, t))
+    })
 }
 
 /// What the beginning of a report says.

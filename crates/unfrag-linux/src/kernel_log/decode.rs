@@ -22,21 +22,28 @@ pub struct Decoder {
     soft: String,
     /// Whether quoted-printable was seen.
     is_quoted_printable: bool,
+    /// Whether the kept line may as well end a row of free blocks, whose sum stands on the next one.
+    may_be_sum: bool,
 }
 
 /// Bytes of a line that a soft break can be put behind; more is no mail.
 const MOST_SOFT: usize = 16 << 10;
 
 impl Decoder {
+    /// Whether a line is kept until the next one is known.
+    pub fn is_holding(&self) -> bool {
+        !self.soft.is_empty()
+    }
+
     /// Gives each message of a line to `sink`.
-    pub fn decode(&mut self, bytes: &[u8], sink: &mut impl FnMut(Message)) {
+    pub fn decode(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Message)) {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end();
         let plain = plain(text);
         let Some(plain) = self.unwrap_mail(plain) else {
             return;
         };
-        let trimmed = plain.trim_start();
+        let trimmed = plain.trim_start_matches(['>', ' ']);
         if trimmed.starts_with("```") || trimmed.starts_with("~~~") {
             return;
         }
@@ -76,13 +83,28 @@ impl Decoder {
 
     /// Undoes quoted-printable; `None` while the line goes on.
     fn unwrap_mail<'a>(&mut self, text: Cow<'a, str>) -> Option<Cow<'a, str>> {
-        self.is_quoted_printable |= text.contains("=3D");
+        self.is_quoted_printable |=
+            text.contains("=3D") || text.ends_with("=20") || text.contains("quoted-printable");
+        if self.may_be_sum {
+            self.may_be_sum = false;
+            let is_sum = text
+                .trim_start_matches(['>', ' '])
+                .starts_with(|c: char| c.is_ascii_digit())
+                && text.trim_end().ends_with("kB")
+                && !text.contains('*');
+            if is_sum {
+                return Some(Cow::Owned(
+                    std::mem::take(&mut self.soft) + "= " + text.trim_start_matches(['>', ' ']),
+                ));
+            }
+        }
+        // Mailers break lines at 76 characters.
         let is_soft = text.ends_with('=')
-            && (self.is_quoted_printable
-                || (60..=76).contains(&text.len()) && !text.ends_with(" ="))
+            && (self.is_quoted_printable || (70..=76).contains(&text.len()))
             && self.soft.len() < MOST_SOFT;
         if is_soft {
             self.soft.push_str(&text[..text.len() - 1]);
+            self.may_be_sum = text.ends_with("kB =");
             return None;
         }
         let text = match self.soft.is_empty() {
@@ -97,10 +119,14 @@ impl Decoder {
 }
 
 /// Gives the messages of a line, which may hold the beginning of another CPU's line.
-fn pieces(text: &str, sink: &mut impl FnMut(Message)) {
+fn pieces(text: &str, sink: &mut dyn FnMut(Message)) {
     let whole = envelope::strip(text);
-    let mut rest = whole.text;
-    let mut line = whole;
+    let single = single_blanks(whole.text);
+    let mut rest = &*single;
+    let mut line = Stripped {
+        text: rest,
+        ..whole
+    };
     let mut is_further = false;
     while let Some(at) = time_within(rest) {
         line.text = &rest[..at];
@@ -120,6 +146,20 @@ fn pieces(text: &str, sink: &mut impl FnMut(Message)) {
         is_further = true;
     }
     sink(Message { line, is_further });
+}
+
+/// The text with one blank where it has several; those that it begins with are one too.
+fn single_blanks(text: &str) -> Cow<'_, str> {
+    if !text.contains("  ") {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != ' ' || !out.ends_with(' ') {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Where a kernel's time stands within a line.

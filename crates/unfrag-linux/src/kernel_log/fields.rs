@@ -58,7 +58,7 @@ pub fn order(text: &str) -> Option<i32> {
 pub fn mask(text: &str) -> Mask {
     for name in ["mode:", "gfp_mask=", "gfp=", "gfp_mask:"] {
         let Some(at) = text.find(name) else { continue };
-        let rest = &text[at + name.len()..];
+        let rest = text[at + name.len()..].trim_start();
         let Some(hex) = rest.strip_prefix("0x") else {
             continue;
         };
@@ -107,8 +107,8 @@ pub fn task(text: &str, separator: &str) -> Option<String> {
 
 /// Task and release of a `CPU: N PID: N Comm: NAME` line.
 pub fn task_and_release(text: &str) -> Option<(String, Option<String>)> {
-    let at = text.find("Comm: ").or_else(|| text.find("comm: "))?;
-    let rest = text[at + "Comm: ".len()..].trim_start();
+    let at = text.find("Comm:").or_else(|| text.find("comm:"))?;
+    let rest = text[at + "Comm:".len()..].trim_start();
     let taint = ["Not tainted", "Tainted:", "Kdump:"]
         .iter()
         .filter_map(|t| rest.find(t))

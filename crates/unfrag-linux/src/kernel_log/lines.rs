@@ -10,35 +10,36 @@ use std::io::{self, ErrorKind, Read};
 /// Bytes that are looked at together.
 const ROOM: usize = 1 << 20;
 
-/// Phrases without which no line begins a report, or belongs to one whose beginning is missing.
-const PHRASES: [&str; 27] = [
-    "page alloc",
+/// Words without which no line begins a report, or belongs to one whose beginning is missing. Single words, as text that
+/// was wrapped anew has more blanks between them.
+const WORDS: [&str; 27] = [
+    "allocation",
+    "Allocation",
     "oom-kill",
     "gfp_mask",
     "mode:0x",
     "order:",
-    "-order allocation",
+    "order=",
     "Mem-Info",
     "Mem-info",
     "lowmem_reserve",
-    " free:",
+    "free:",
     "*4kB",
     "active_anon:",
     "Active:",
-    "Unable to allocate memory",
+    "SLUB:",
+    "SLAB:",
     "vmalloc",
-    "vmap allocation",
-    "alloc failed",
-    "callbacks suppressed",
-    "COMPACTION is disabled",
-    "Allocation of length",
-    "killing process",
-    "Show Memory",
-    "ut of memory",
-    "ut of Memory",
-    "allocation failure",
-    "as a result of limit",
-    "cache: ",
+    "vmap",
+    "req-size:",
+    "callbacks",
+    "COMPACTION",
+    "Kill",
+    "killing",
+    "killed",
+    "SysRq",
+    "sysrq:",
+    "quoted-printable",
 ];
 
 /// A line, its number, and the line before it if that was left out.
@@ -52,7 +53,7 @@ pub struct Lines<R> {
     /// Number of the line that begins at `start`, from 1.
     number: u64,
     is_at_end: bool,
-    phrases: AhoCorasick,
+    words: AhoCorasick,
     /// Where the line before the next one stands in the buffer, if it was left out.
     before: Option<(usize, usize)>,
 }
@@ -66,12 +67,12 @@ impl<R: Read> Lines<R> {
             start: 0,
             number: 1,
             is_at_end: false,
-            phrases: AhoCorasick::new(PHRASES).expect("the phrases are few"),
+            words: AhoCorasick::new(WORDS).expect("the words are few"),
             before: None,
         }
     }
 
-    /// The next line and its number, without its line break; with `wanted_only` the next one that holds a phrase of a
+    /// The next line and its number, without its line break; with `wanted_only` the next one that holds a word of a
     /// report, and the line before it if that was left out. `None` at the end.
     ///
     /// # Errors
@@ -104,11 +105,11 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Moves to the next whole line that holds a phrase; false if there is none in the buffer.
+    /// Moves to the next whole line that holds such a word; false if there is none in the buffer.
     fn skip_to_wanted(&mut self) -> bool {
         self.before = None;
         let rest = &self.buffer[self.start..];
-        let (found, until) = match self.phrases.find(rest) {
+        let (found, until) = match self.words.find(rest) {
             Some(found) => (
                 true,
                 memrchr(b'\n', &rest[..found.start()]).map_or(0, |at| at + 1),
@@ -130,7 +131,7 @@ impl<R: Read> Lines<R> {
         if self.start < self.buffer.len() && !self.is_at_end && self.fill_or_end() {
             return false;
         }
-        // Only an unfinished line without a phrase is left.
+        // Only an unfinished line without such a word is left.
         self.start = self.buffer.len();
         false
     }

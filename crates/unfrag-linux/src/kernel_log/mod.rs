@@ -1,7 +1,7 @@
 //! Kernel logs: reports of failed allocations and of the OOM killer, in every form that kernels from 2.4 on print
 //! and however the text was logged, mailed or pasted. `spec: K.1, K.2, K.3`
 //!
-//! From the bytes upwards: `lines` (which lines may matter), `decode` and `envelope` (what stood around a message),
+//! From the bytes upwards: `utf16` (what Windows consoles save), `lines` (which lines may matter), `decode` and `envelope` (what stood around a message),
 //! `statement` (what a message states, and wrapped ones put together), `fields` (its numbers), `assemble` (which
 //! report it belongs to), [`report`] (the result). `host` opens the log of this host.
 //!
@@ -17,6 +17,7 @@ pub mod host;
 mod lines;
 pub mod report;
 mod statement;
+mod utf16;
 
 pub use assemble::Found;
 pub use report::{Kind, Memory, Report, Zone};
@@ -32,17 +33,19 @@ use std::io::Read;
 /// # Errors
 /// If the input cannot be read.
 pub fn read(input: impl Read, sink: impl FnMut(Found)) -> Result<()> {
-    let mut lines = Lines::new(input);
+    let mut lines = Lines::new(utf16::Utf8::new(input));
     let mut decoder = Decoder::default();
     let mut assembler = Assembler::new(sink);
     loop {
-        let is_idle = assembler.is_idle();
+        let is_idle = assembler.is_idle() && !decoder.is_holding();
         let Some((number, bytes, before)) = lines.next(is_idle)? else {
             break;
         };
-        // The line before one with a phrase may hold the first half of a beginning.
+        // The line before one with such a word may hold the first half of a beginning.
         if let Some(before) = before {
-            assembler.take_left_out(number.saturating_sub(1), &String::from_utf8_lossy(before));
+            decoder.decode(before, &mut |message| {
+                assembler.take(number.saturating_sub(1), &message);
+            });
         }
         decoder.decode(bytes, &mut |message| assembler.take(number, &message));
     }

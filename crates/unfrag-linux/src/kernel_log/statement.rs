@@ -141,7 +141,7 @@ fn around(text: &str) -> Option<Kind> {
     {
         return Some(Kind::Killed);
     }
-    if (has("Comm: ") && text.contains("PID: ")) || (has("comm: ") && has("Pid: ")) {
+    if (has("Comm:") && text.contains("PID: ")) || (has("comm:") && has("Pid: ")) {
         return Some(Kind::Cpu);
     }
     if has("cpuset=") && has(" mems_allowed=") {
@@ -309,6 +309,9 @@ pub fn goes_on(kind: Kind, so_far: &str, text: &str) -> bool {
             !is_whole_blocks(so_far) && text.bytes().all(is_part)
         }
         Kind::Reserve => text.bytes().all(|b| b.is_ascii_digit() || b == b' '),
+        Kind::Failure | Kind::Oom if !is_whole_request(so_far) || is_mask_cut(so_far, text) => {
+            text.len() < 400
+        }
         Kind::Failure | Kind::Oom | Kind::Slab | Kind::Vmalloc | Kind::Cma | Kind::Length => {
             let words = [
                 "order", "mode", "mask", "GFP", "_adj", "mems", "cpuset", "=", "allocat",
@@ -324,6 +327,32 @@ pub fn goes_on(kind: Kind, so_far: &str, text: &str) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the text so far ends in a mask that the next line goes on with.
+fn is_mask_cut(so_far: &str, next: &str) -> bool {
+    let last = so_far.rsplit(' ').next().unwrap_or("");
+    let hex = ["mode:0x", "gfp_mask=0x"]
+        .iter()
+        .find_map(|m| last.strip_prefix(m));
+    let is_hex = |t: &str| t.bytes().all(|b| b.is_ascii_hexdigit());
+    let end = next.find(['(', ',', ' ']).unwrap_or(next.len());
+    hex.is_some_and(is_hex) && is_hex(&next[..end])
+}
+
+/// Whether order and mask of a request are there.
+fn is_whole_request(text: &str) -> bool {
+    let is_followed = |name: &str| {
+        let behind = text
+            .split_once(name)
+            .map(|(_, rest)| rest.trim_start_matches('-'));
+        behind.is_some_and(|rest| {
+            rest.starts_with(|c: char| c.is_ascii_digit()) && rest.contains([',', '(', ' ', '/'])
+                || rest.len() > 3
+        })
+    };
+    (is_followed("order:") || is_followed("order=") || text.contains("-order "))
+        && (is_followed("mode:") || is_followed("gfp_mask=") || is_followed("gfp="))
 }
 
 fn is_whole_blocks(text: &str) -> bool {
@@ -384,7 +413,11 @@ fn needs_blank(kind: Kind, so_far: &str, next: &str) -> bool {
                 last.ends_with("kB") || last.ends_with(')') || last.ends_with(':') || last == "=";
             last_whole && !first.starts_with(['k', 'B', '*', ')'])
         }
-        Kind::Reserve => true,
+        // Each number is at least as large as the one before it.
+        Kind::Reserve => match (last.parse::<u64>(), first.parse::<u64>()) {
+            (Ok(last), Ok(first)) => first >= last,
+            _ => true,
+        },
         Kind::Failure | Kind::Oom | Kind::Vmalloc | Kind::Slab => {
             let is_open = so_far.matches('(').count() > so_far.matches(')').count();
             let words = [
