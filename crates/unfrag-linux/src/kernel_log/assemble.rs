@@ -324,11 +324,12 @@ impl<S: FnMut(Found)> Assembler<S> {
             return;
         }
         let has_begun = !self.drafts.is_empty();
-        let is_over = self.drafts.iter().any(|d| d.has_tail)
-            || self
-                .drafts
-                .iter()
-                .any(|d| d.memory.zones.iter().any(|z| z.blocks.is_some()));
+        // Its last lines may be missing; free blocks of all zones are the end of what matters.
+        let is_over = self.drafts.iter().all(|d| {
+            let zones = &d.memory.zones;
+            d.memory.ram_pages.is_some()
+                || !zones.is_empty() && zones.iter().all(|z| z.blocks.is_some())
+        });
         let is_apart = |last: &Report| {
             let apart = |a: &Stamp, b: &Stamp| b.since(a).is_none_or(|s| s.abs() > TOGETHER);
             match (&last.time, &r.time) {
@@ -436,7 +437,14 @@ impl<S: FnMut(Found)> Assembler<S> {
             Kind::MemInfo => {
                 self.draft(&p, true);
             }
-            Kind::Counts => fields::counts(text, &mut self.draft(&p, false).memory),
+            Kind::Counts => {
+                let name = text.split(':').next().unwrap_or("").to_ascii_lowercase();
+                let lacks = |d: &&mut Draft| !d.memory.pages.contains_key(&name);
+                match self.drafts.iter_mut().find(lacks) {
+                    Some(d) => fields::counts(text, &mut d.memory),
+                    None => fields::counts(text, &mut self.draft(&p, false).memory),
+                }
+            }
             Kind::Node => self.draft(&p, false).memory.has_node_lines = true,
             Kind::Zone => match fields::zone(text).filter(|z| !z.kib.is_empty()) {
                 Some(zone) => self.zone(&p, zone),
@@ -458,23 +466,13 @@ impl<S: FnMut(Found)> Assembler<S> {
             }
             Kind::Blocks => match fields::blocks(text) {
                 Some((node, name, blocks)) => {
-                    let lacks = |d: &&mut Draft| {
-                        let z = d
-                            .memory
-                            .zones
-                            .iter()
-                            .find(|z| z.node == node && z.name == name);
-                        z.is_some_and(|z| z.blocks.is_none())
-                    };
-                    match self.drafts.iter_mut().find(lacks) {
-                        Some(d) => {
-                            let z = d
-                                .memory
-                                .zones
-                                .iter_mut()
-                                .find(|z| z.node == node && z.name == name);
-                            z.expect("one that lacks them").blocks = Some(blocks);
-                        }
+                    // Of two reports printed into one another the zone is that whose free memory is the sum.
+                    let zones = self.drafts.iter_mut().flat_map(|d| &mut d.memory.zones);
+                    let lacking =
+                        zones.filter(|z| z.node == node && z.name == name && z.blocks.is_none());
+                    let sum = blocks.total_kib.unwrap_or(0);
+                    match lacking.min_by_key(|z| z.kib("free").unwrap_or(u64::MAX).abs_diff(sum)) {
+                        Some(z) => z.blocks = Some(blocks),
                         // The zone's own line is missing; its blocks are known all the same.
                         None => {
                             let zone = Zone {
@@ -547,6 +545,9 @@ impl<S: FnMut(Found)> Assembler<S> {
     /// Gives the open reports, each with its memory report.
     fn close(&mut self) {
         let mut drafts: Vec<Memory> = self.drafts.drain(..).map(Draft::finish).collect();
+        if let [a, b] = &mut drafts[..] {
+            settle(a, b);
+        }
         drafts.retain(|m| !m.zones.is_empty() || !m.pages.is_empty() || m.ram_pages.is_some());
         if self.reports.is_empty() {
             for memory in drafts.drain(..) {
@@ -566,6 +567,64 @@ impl<S: FnMut(Found)> Assembler<S> {
         }
         self.spare = 0;
         self.quiet = 0;
+    }
+}
+
+/// Zones that two memory reports have in common and that are tried in both.
+const MOST_SETTLED: usize = 10;
+
+/// Gives each of two memory reports that were printed into one another the zones whose free memory is the sum that it
+/// states.
+fn settle(a: &mut Memory, b: &mut Memory) {
+    let stated = |m: &Memory| m.pages.get("free").copied();
+    let (Some(of_a), Some(of_b), Some(page)) =
+        (stated(a), stated(b), a.page_kib().or(b.page_kib()))
+    else {
+        return;
+    };
+    let twin = |z: &Zone| {
+        b.zones
+            .iter()
+            .position(|o| o.node == z.node && o.name == z.name)
+    };
+    let pairs: Vec<(usize, usize)> = a
+        .zones
+        .iter()
+        .enumerate()
+        .filter_map(|(i, z)| Some((i, twin(z)?)))
+        .collect();
+    if pairs.len() > MOST_SETTLED || of_a == of_b {
+        return;
+    }
+    let sum = |m: &Memory| {
+        m.zones
+            .iter()
+            .filter_map(|z| z.kib("free"))
+            .fold(0i128, |sum, k| sum + i128::from(k))
+    };
+    let (sum_a, wanted) = (sum(a), i128::from(of_a) * i128::from(page));
+    let gain = |&(i, j): &(usize, usize)| {
+        let free = |z: &Zone| i128::from(z.kib("free").unwrap_or(0));
+        free(&b.zones[j]) - free(&a.zones[i])
+    };
+    let gains: Vec<i128> = pairs.iter().map(gain).collect();
+    let with = |set: usize| {
+        (0..pairs.len())
+            .filter(|p| set >> p & 1 == 1)
+            .map(|p| gains[p])
+            .sum::<i128>()
+            + sum_a
+    };
+    // The counters of zones are read one after the other, so that the sum may be off by some pages.
+    let Some(best) = (0..1usize << pairs.len())
+        .min_by_key(|&set| ((with(set) - wanted).abs(), set.count_ones()))
+    else {
+        return;
+    };
+    for (p, &(i, j)) in pairs.iter().enumerate() {
+        if best >> p & 1 == 1 {
+            std::mem::swap(&mut a.zones[i], &mut b.zones[j]);
+        }
     }
 }
 
