@@ -226,12 +226,17 @@ fn short(case: &Case, all: &mut Vec<Advice>) {
         .filter_map(|z| z.size_kib())
         .fold(0, u64::saturating_add);
     all.extend(slab_leak(case));
-    // Cache that could go was there, and the request could not wait for it.
-    if case.may_wait == Some(false) && file_kib(case, memory) > size / 20 {
+    // It could not wait for what could have been freed.
+    if case.may_wait == Some(false) {
+        let sure = if file_kib(case, memory) > size / 20 {
+            "likely"
+        } else {
+            "possible"
+        };
         all.extend(more_reserve(
             case,
-            "page cache could be freed, and the request could not wait for that",
-            "likely",
+            "the request could not wait until kswapd had freed some",
+            sure,
         ));
         all.extend(gap(case));
     }

@@ -26,6 +26,20 @@ fn names(zones: &[Judged], test: impl Fn(&Judged) -> bool) -> String {
     named.join(", ")
 }
 
+/// What counts for the request in a zone, and what it would have had to exceed.
+fn need(z: &Judged) -> String {
+    let kept = z.answer.protection_kib.filter(|k| *k > 0);
+    let kept = kept.map_or(String::new(), |k| {
+        format!(" and the {} that it keeps", kib(Some(k)))
+    });
+    format!(
+        "{}: {} count for it, against a mark of {}{kept}",
+        name(z),
+        kib(z.answer.usable_kib),
+        kib(z.answer.mark_kib)
+    )
+}
+
 fn kib(n: Option<u64>) -> String {
     n.map_or("an unknown amount".into(), |k| {
         bytes(k.saturating_mul(1024))
@@ -95,7 +109,7 @@ pub fn meaning(case: &Case, order: Option<i32>) -> String {
                 .zones
                 .iter()
                 .filter(|z| allowed(z))
-                .map(|z| format!("{}: {} count for it, and its mark is {}", name(z), kib(z.answer.usable_kib), kib(z.answer.mark_kib)))
+                .map(need)
                 .collect();
             format!("Memory is short. {}.", zones.join("; "))
         }

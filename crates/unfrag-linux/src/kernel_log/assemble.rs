@@ -473,6 +473,8 @@ impl<S: FnMut(Found)> Assembler<S> {
                     let sum = blocks.total_kib.unwrap_or(0);
                     match lacking.min_by_key(|z| z.kib("free").unwrap_or(u64::MAX).abs_diff(sum)) {
                         Some(z) => z.blocks = Some(blocks),
+                        // Old kernels call a zone empty that they print nothing else of.
+                        None if blocks.orders.is_empty() => {}
                         // The zone's own line is missing; its blocks are known all the same.
                         None => {
                             let zone = Zone {

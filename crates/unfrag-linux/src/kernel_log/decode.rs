@@ -104,7 +104,7 @@ impl Decoder {
             && self.soft.len() < MOST_SOFT;
         if is_soft {
             self.soft.push_str(&text[..text.len() - 1]);
-            self.may_be_sum = text.ends_with("kB =");
+            self.may_be_sum = !self.is_quoted_printable && text.ends_with(" =");
             return None;
         }
         let text = match self.soft.is_empty() {

@@ -369,6 +369,9 @@ fn is_amount(token: &str) -> bool {
 
 /// A single piece of a name or number.
 fn is_fragment(text: &str) -> bool {
+    if matches!(text, "B" | "kB") {
+        return true;
+    }
     text.len() < 40
         && text
             .bytes()
