@@ -3,10 +3,13 @@
 //! Migratetypes go by their names: 2.6.32 has Unmovable, Reclaimable, Movable, Reserve and Isolate; 6.1
 //! has Unmovable, Movable, Reclaimable, HighAtomic, CMA and Isolate.
 
+use super::notes::Notes;
 use super::row::{read_numbers, read_zone, text_of, write_zone};
 use super::scan::Scan;
 use crate::error::Error;
 use std::fmt::Write;
+
+mod lines;
 
 const FREE_HEADER: &str = "Free pages count per migrate type at order";
 const BLOCKS_HEADER: &str = "Number of blocks type ";
@@ -27,6 +30,8 @@ pub struct PageTypeInfo {
     pub blocks: BlockTable,
     /// Pageblocks that hold pages of another type than their own; kernels with page_owner only.
     pub mixed: Option<BlockTable>,
+    /// What was not understood, and how the text differs from the canonical one.
+    pub notes: Notes,
 }
 
 /// Free blocks of one migratetype in a zone.
@@ -102,11 +107,22 @@ impl BlockTable {
 }
 
 impl PageTypeInfo {
-    /// Reads the text.
+    /// Reads the text: strictly if it is as the kernel writes it, else line by line.
     ///
     /// # Errors
-    /// Names the byte that does not fit the format.
+    /// If no line of it is understood; names the first byte that does not fit the format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let source = String::from_utf8_lossy(bytes);
+        let mut read = match Self::parse_strictly(source.as_bytes()) {
+            Ok(read) => read,
+            Err(e) => Self::parse_leniently(&source).ok_or(e)?,
+        };
+        let notes = std::mem::take(&mut read.notes);
+        read.notes = notes.keep(&read.write(), &source);
+        Ok(read)
+    }
+
+    fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {
         let mut scan = Scan::new("pagetypeinfo", bytes);
         let pageblock_order = scan.labelled("Page block order:")?;
         scan.line_end()?;
@@ -137,12 +153,17 @@ impl PageTypeInfo {
             free,
             blocks,
             mixed,
+            notes: Notes::default(),
         })
+    }
+
+    fn parse_leniently(source: &str) -> Option<Self> {
+        lines::read(source)
     }
 
     /// The text.
     pub fn write(&self) -> String {
-        text_of(|out| {
+        self.notes.apply(text_of(|out| {
             writeln!(out, "Page block order: {}", self.pageblock_order)?;
             writeln!(out, "Pages per block:  {}\n", self.pages_per_block)?;
             write!(out, "{FREE_HEADER:<43} ")?;
@@ -163,7 +184,7 @@ impl PageTypeInfo {
             self.mixed
                 .iter()
                 .try_for_each(|table| write_table(out, MIXED_HEADER, table))
-        })
+        }))
     }
 
     /// The row of `migratetype` in `zone` of `node`.
