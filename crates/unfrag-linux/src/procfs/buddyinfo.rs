@@ -1,6 +1,6 @@
 //! `/proc/buddyinfo`: free blocks by zone and order (`spec: 7.1`).
 
-use super::notes::{Notes, read_lines};
+use super::notes::{Notes, Rows, read_lines};
 use super::row::{read_numbers, read_zone, text_of, write_zone};
 use super::scan::Scan;
 use crate::error::Error;
@@ -78,14 +78,13 @@ impl BuddyInfo {
 
     fn parse_leniently(source: &str) -> Option<Self> {
         let mut zones: Vec<Row> = vec![];
+        let mut rows = Rows::default();
         let notes = read_lines(source, |line, ended| {
             let text = format!("{line}\n");
             let mut scan = Scan::new("buddyinfo", text.as_bytes());
             let (node, zone) = read_zone(&mut scan).ok()?;
             let free = read_numbers(&mut scan).ok()?;
-            // The last number of a line without an end is whole if its row is as long as the others.
-            let whole = ended || zones.first().is_none_or(|r| r.free.len() == free.len());
-            if free.is_empty() || !whole {
+            if free.is_empty() || !rows.is_whole(line, free.len(), ended) {
                 return None;
             }
             zones.push(Row { node, zone, free });

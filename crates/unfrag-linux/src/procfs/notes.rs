@@ -114,6 +114,22 @@ fn next_in_common(a: &[&str], b: &[&str], budget: &mut usize) -> (usize, usize) 
     (a.len().min(1), b.len().min(1))
 }
 
+/// Tells whole rows of a table from one in which the text ends.
+#[derive(Default)]
+pub(super) struct Rows {
+    /// Columns of the first row, and whether it ends with a blank, as the kernel's rows do.
+    first: Option<(usize, bool)>,
+}
+
+impl Rows {
+    /// Whether the row `line` of `columns` numbers is whole. `ended` says whether it has a newline.
+    pub fn is_whole(&mut self, line: &str, columns: usize, ended: bool) -> bool {
+        let blank = line.ends_with([' ', '\t']);
+        let (most, blanks) = *self.first.get_or_insert((columns, blank));
+        ended || (columns >= most && blank >= blanks)
+    }
+}
+
 /// Reads a text line by line. `read` gives `Some` for a line that it understood or that is blank.
 pub(super) fn read_lines(source: &str, mut read: impl FnMut(&str, bool) -> Option<()>) -> Notes {
     let mut notes = Notes::default();

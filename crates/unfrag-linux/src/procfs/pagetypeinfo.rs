@@ -7,6 +7,7 @@ use super::notes::Notes;
 use super::row::{read_numbers, read_zone, text_of, write_zone};
 use super::scan::Scan;
 use crate::error::Error;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 mod lines;
@@ -30,6 +31,8 @@ pub struct PageTypeInfo {
     pub blocks: BlockTable,
     /// Pageblocks that hold pages of another type than their own; kernels with page_owner only.
     pub mixed: Option<BlockTable>,
+    /// Whether each node has a section of its own, as kernels print it on hosts of several nodes.
+    pub by_node: bool,
     /// What was not understood, and how the text differs from the canonical one.
     pub notes: Notes,
 }
@@ -153,6 +156,7 @@ impl PageTypeInfo {
             free,
             blocks,
             mixed,
+            by_node: false,
             notes: Notes::default(),
         })
     }
@@ -164,27 +168,41 @@ impl PageTypeInfo {
     /// The text.
     pub fn write(&self) -> String {
         self.notes.apply(text_of(|out| {
-            writeln!(out, "Page block order: {}", self.pageblock_order)?;
-            writeln!(out, "Pages per block:  {}\n", self.pages_per_block)?;
-            write!(out, "{FREE_HEADER:<43} ")?;
-            self.orders
-                .iter()
-                .try_for_each(|o| write!(out, "{o:>6} "))?;
-            out.push('\n');
-            for row in &self.free {
-                write!(out, "Node {:>4}, zone {:>8}, ", row.node, row.zone)?;
-                write!(out, "type {:>12} ", row.migratetype)?;
-                for count in &row.counts {
-                    let mark = if count.capped { ">" } else { "" };
-                    write!(out, "{mark}{:>6} ", count.blocks)?;
-                }
-                out.push('\n');
+            if !self.by_node {
+                return self.write_section(out, |_| true);
             }
-            write_table(out, BLOCKS_HEADER, &self.blocks)?;
-            self.mixed
-                .iter()
-                .try_for_each(|table| write_table(out, MIXED_HEADER, table))
+            let nodes = self.free.iter().map(|row| row.node);
+            let nodes: BTreeSet<u32> = nodes
+                .chain(self.blocks.rows.iter().map(|r| r.node))
+                .collect();
+            nodes
+                .into_iter()
+                .try_for_each(|node| self.write_section(out, |n| n == node))
         }))
+    }
+
+    /// Writes headers and the rows of the nodes that `has` is true of.
+    fn write_section(&self, out: &mut String, has: impl Fn(u32) -> bool) -> std::fmt::Result {
+        writeln!(out, "Page block order: {}", self.pageblock_order)?;
+        writeln!(out, "Pages per block:  {}\n", self.pages_per_block)?;
+        write!(out, "{FREE_HEADER:<43} ")?;
+        self.orders
+            .iter()
+            .try_for_each(|o| write!(out, "{o:>6} "))?;
+        out.push('\n');
+        for row in self.free.iter().filter(|row| has(row.node)) {
+            write!(out, "Node {:>4}, zone {:>8}, ", row.node, row.zone)?;
+            write!(out, "type {:>12} ", row.migratetype)?;
+            for count in &row.counts {
+                let mark = if count.capped { ">" } else { "" };
+                write!(out, "{mark}{:>6} ", count.blocks)?;
+            }
+            out.push('\n');
+        }
+        write_table(out, BLOCKS_HEADER, &self.blocks, &has)?;
+        self.mixed
+            .iter()
+            .try_for_each(|table| write_table(out, MIXED_HEADER, table, &has))
     }
 
     /// The row of `migratetype` in `zone` of `node`.
@@ -235,14 +253,19 @@ fn read_table(scan: &mut Scan, header: &str) -> Result<BlockTable, Error> {
     Ok(BlockTable { migratetypes, rows })
 }
 
-fn write_table(out: &mut String, header: &str, table: &BlockTable) -> std::fmt::Result {
+fn write_table(
+    out: &mut String,
+    header: &str,
+    table: &BlockTable,
+    has: impl Fn(u32) -> bool,
+) -> std::fmt::Result {
     write!(out, "\n{header:<23}")?;
     table
         .migratetypes
         .iter()
         .try_for_each(|m| write!(out, "{m:>12} "))?;
     out.push('\n');
-    for row in &table.rows {
+    for row in table.rows.iter().filter(|row| has(row.node)) {
         write_zone(out, row.node, &row.zone)?;
         out.push(' ');
         row.blocks

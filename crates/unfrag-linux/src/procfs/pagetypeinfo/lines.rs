@@ -2,7 +2,7 @@
 //!
 //! Invariant: sections of several nodes become one table; a table's columns are matched by name.
 
-use super::super::notes::read_lines;
+use super::super::notes::{Rows, read_lines};
 use super::{
     BLOCKS_HEADER, BlockRow, BlockTable, FREE_HEADER, MIXED_HEADER, PageTypeInfo, Scan,
     read_free_row, read_numbers, read_zone,
@@ -19,12 +19,15 @@ enum Table {
 pub(super) fn read(source: &str) -> Option<PageTypeInfo> {
     let mut info = PageTypeInfo::default();
     let mut table: Option<(Table, Vec<String>)> = None;
+    let (mut free_rows, mut block_rows) = (Rows::default(), Rows::default());
+    let mut sections = 0;
     let notes = read_lines(source, |line, ended| {
         let trimmed = line.trim();
         let text = format!("{trimmed}\n");
         let mut scan = Scan::new("pagetypeinfo", text.as_bytes());
         if let Some(order) = trimmed.strip_prefix("Page block order:") {
             info.pageblock_order = order.trim().parse().ok().filter(|_| ended)?;
+            sections += 1;
         } else if let Some(pages) = trimmed.strip_prefix("Pages per block:") {
             info.pages_per_block = pages.trim().parse().ok().filter(|_| ended)?;
         } else if scan.accept(FREE_HEADER) {
@@ -44,8 +47,9 @@ pub(super) fn read(source: &str) -> Option<PageTypeInfo> {
             table = Some((kind, names));
         } else if trimmed.contains(", type") {
             let row = read_free_row(&mut scan).ok()?;
-            let orders = info.orders.len().max(info.free.first().map_or(0, |r| r.counts.len()));
-            if row.counts.is_empty() || (!ended && row.counts.len() != orders) {
+            let columns = row.counts.len();
+            let few = !ended && columns < info.orders.len();
+            if columns == 0 || few || !free_rows.is_whole(line, columns, ended) {
                 return None;
             }
             info.free.push(row);
@@ -53,7 +57,7 @@ pub(super) fn read(source: &str) -> Option<PageTypeInfo> {
             let (node, zone) = read_zone(&mut scan).ok()?;
             let numbers = read_numbers(&mut scan).ok()?;
             let (kind, names) = table.as_ref()?;
-            if numbers.len() != names.len() {
+            if numbers.len() != names.len() || !block_rows.is_whole(line, numbers.len(), ended) {
                 return None;
             }
             let into = of(&mut info, *kind);
@@ -66,6 +70,7 @@ pub(super) fn read(source: &str) -> Option<PageTypeInfo> {
         }
         Some(())
     });
+    info.by_node = sections > 1;
     info.notes = notes;
     let has_rows = !info.free.is_empty() || !info.blocks.rows.is_empty();
     has_rows.then_some(info)

@@ -5,12 +5,23 @@
 //! because the text ends in it, is not used.
 
 use super::super::notes::{Notes, Unknown, read_lines};
-use super::{Counters, Pageset, Scan, Zone, read_protection, read_zone};
+use super::{Counters, MAX_WIDTH, Pageset, Scan, Zone, read_protection, read_zone};
 
 /// Names of the lines below `pages free`.
 const PAGES: [&str; 13] = [
-    "boost", "min", "low", "high", "promo", "scanned", "node_scanned", "active", "inactive",
-    "spanned", "present", "managed", "cma",
+    "boost",
+    "min",
+    "low",
+    "high",
+    "promo",
+    "scanned",
+    "node_scanned",
+    "active",
+    "inactive",
+    "spanned",
+    "present",
+    "managed",
+    "cma",
 ];
 
 /// The part of a zone that a line belongs to.
@@ -38,27 +49,33 @@ pub(super) fn read(source: &str) -> Option<(Vec<Zone>, Notes)> {
     let mut headers = vec![];
     let mut notes = read_lines(source, |line, ended| {
         let before = reader.zones.len();
-        let read = reader.line(line.trim(), ended);
+        let read = reader.line(line, ended);
         if reader.zones.len() > before {
             headers.push(line.to_owned());
         }
         read
     });
     let mut zones = vec![];
+    let mut lines = source.lines().enumerate();
     for ((zone, has_free), header) in reader.zones.into_iter().zip(headers) {
+        let place = lines.find(|(_, line)| line.trim_end_matches('\r') == header);
         if has_free {
             zones.push(zone);
         } else {
             // Its free pages are not known, so neither is it.
-            let line = source.lines().position(|l| l == header).map_or(0, |n| n + 1);
-            notes.not_understood.push(Unknown { line, text: header });
+            notes.not_understood.push(Unknown {
+                line: place.map_or(0, |(n, _)| n + 1),
+                text: header,
+            });
         }
     }
     (!zones.is_empty()).then_some((zones, notes))
 }
 
 impl Reader {
-    fn line(&mut self, line: &str, ended: bool) -> Option<()> {
+    fn line(&mut self, whole: &str, ended: bool) -> Option<()> {
+        let line = whole.trim();
+        let indent = whole.len() - whole.trim_start().len();
         let text = format!("{line}\n");
         let mut scan = Scan::new("zoneinfo", text.as_bytes());
         if scan.sees("Node") {
@@ -89,6 +106,7 @@ impl Reader {
         }
         if scan.sees("protection:") {
             zone.protection = read_protection(&mut scan).ok()?;
+            zone.layout.counters_before_protection = !zone.counters.0.is_empty();
             return Some(());
         }
         if !ended {
@@ -123,8 +141,9 @@ impl Reader {
         if let Some((name, value)) = line.split_once(':')
             && is_name(name)
         {
+            let width = line.len() - value.trim_start().len();
             let value = value.trim().parse().ok()?;
-            self.named(name, value);
+            self.named(name, value, width.min(MAX_WIDTH));
             return Some(());
         }
         let (name, rest) = line.split_once([' ', '\t'])?;
@@ -135,6 +154,13 @@ impl Reader {
             return None;
         }
         match self.part {
+            _ if name.starts_with("nr_") && matches!(indent, 4 | 6) => {
+                zone.layout.counter_indent = indent;
+                match (self.part, &mut zone.per_node) {
+                    (Part::PerNode, Some(counters)) => counters.push(name, value),
+                    _ => zone.counters.push(name, value),
+                }
+            }
             Part::PerNode => zone.per_node.get_or_insert_default().push(name, value),
             _ if PAGES.contains(&name) => zone.pages.push(name, value),
             _ => zone.counters.push(name, value),
@@ -143,7 +169,7 @@ impl Reader {
     }
 
     /// Takes a `name: value` line: of a per-CPU list, or one of the last lines.
-    fn named(&mut self, name: &str, value: u64) {
+    fn named(&mut self, name: &str, value: u64, width: usize) {
         const OF_A_LIST: [&str; 6] = ["count", "low", "high", "batch", "high_min", "high_max"];
         let Some((zone, _)) = self.zones.last_mut() else {
             return;
@@ -152,8 +178,14 @@ impl Reader {
         let set = zone.pagesets.as_mut().and_then(|s| s.last_mut());
         match set.filter(|_| of_a_list && self.part == Part::Pagesets) {
             Some(set) if self.second_list => add(&mut set.fields, name, value),
-            Some(set) => set.fields.push(name, value),
-            None => zone.last.push(name, value),
+            Some(set) => {
+                zone.layout.pageset_width = width;
+                set.fields.push(name, value);
+            }
+            None => {
+                zone.layout.last_width = width;
+                zone.last.push(name, value);
+            }
         }
     }
 }
@@ -170,5 +202,7 @@ fn add(fields: &mut Counters, name: &str, value: u64) {
 fn is_name(name: &str) -> bool {
     let first = name.bytes().next();
     first.is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_()-".contains(&b))
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_()-".contains(&b))
 }
