@@ -126,7 +126,8 @@ fn assemble(entries: Vec<Entry>) -> Result<Vec<Snapshot>> {
             indexes.push((entry.directory, times));
         } else if logs::is_log(&entry.content) {
             add_log(&entry, &mut logged)?;
-        } else if KNOWN.contains(&entry.name.as_str()) {
+        } else if KNOWN.contains(&entry.name.as_str()) || entry.name.contains('/') {
+            // Only `hosts` gives names of settings, such as `sys/vm/NAME`.
             add_file(entry, &mut directories)?;
         }
     }
