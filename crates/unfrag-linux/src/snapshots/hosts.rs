@@ -2,8 +2,9 @@
 //!
 //! A host's root is a directory with a `proc` in which files of procfs lie. Below it, only the files
 //! that [`place`] names are taken: a sosreport holds many others of the same names. Outside of such a
-//! root, the output of `uname -a` and `sysctl -a` counts as `version` and `sysctl-vm`, and a file with a
-//! longer name, such as `buddyinfo.txt`, as what its content shows.
+//! root, beside a file of procfs or where there is none at all, the output of `uname -a` and `sysctl -a`
+//! counts as `version` and `sysctl-vm`, and a file with a longer name, such as `buddyinfo.txt`, as what its
+//! content shows.
 //!
 //! Invariant: for each host and file there is at most one entry; the first in the order of [`place`]'s
 //! ranks is kept.
@@ -121,10 +122,24 @@ pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
         .iter()
         .map(|e| (e.directory.clone(), e.name.clone()))
         .collect();
+    let is_known = |name: &str| KNOWN.contains(&name);
+    let directories: BTreeSet<Vec<String>> = names
+        .iter()
+        .filter(|(_, name)| is_known(name))
+        .map(|(directory, _)| directory.clone())
+        .collect();
+    // Beside dated copies, a file of another name is a note on them, not a copy.
+    let nothing_else = of_hosts.is_empty()
+        && !others
+            .iter()
+            .any(|e| is_known(&e.name) || logs::is_log(&e.content));
     let mut taken = BTreeSet::new();
     for mut entry in others {
-        let is_known = KNOWN.contains(&entry.name.as_str()) || entry.name == index::NAME;
-        if !is_known && !logs::is_log(&entry.content) {
+        let is_file = is_known(&entry.name) || entry.name == index::NAME;
+        if !is_file && !logs::is_log(&entry.content) {
+            if !nothing_else && !directories.contains(&entry.directory) {
+                continue;
+            }
             let Some(file) = alias(&entry.name).or(logs::file_of(&entry.name)) else {
                 continue;
             };
