@@ -202,7 +202,12 @@ fn lines_that_are_not_understood_are_counted_with_their_numbers() {
         .iter()
         .map(|u| (u.line, u.text.trim()))
         .collect();
-    assert_eq!(lines[..2], [(18, "7"), (19, "vendor_pool: 3 of 9")]);
+    assert_eq!(lines[0], (19, "vendor_pool: 3 of 9"));
+    assert_eq!(
+        info.zones[0].counters.get(""),
+        Some(7),
+        "a counter without a name"
+    );
     assert!(!info.notes.cut);
 }
 
@@ -243,4 +248,30 @@ fn numbers_that_no_kernel_writes_are_not_understood() {
         (None, Some(7), None)
     );
     assert_eq!(info.notes.not_understood[1].line, 3);
+}
+
+#[test]
+fn a_counter_without_a_name_is_kept_in_its_place() {
+    let text = "nr_free_pages 5\n 7\nnr_mlock 3\n";
+    let info = VmStat::parse(text.as_bytes()).unwrap();
+    assert_eq!((info.get(""), info.get("nr_mlock")), (Some(7), Some(3)));
+    assert_eq!(info.write(), text);
+    assert!(info.notes.not_understood.is_empty());
+}
+
+#[test]
+fn slabinfo_with_carriage_returns_has_the_same_caches() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/procfs/slabinfo");
+    let text = fs::read_to_string(path).unwrap();
+    let crlf = text.replace('\n', "\r\n");
+    let (info, same) = (
+        SlabInfo::parse(text.as_bytes()),
+        SlabInfo::parse(crlf.as_bytes()),
+    );
+    let (info, same) = (info.unwrap(), same.unwrap());
+    assert_eq!(
+        (&info.version, &info.columns, &info.caches),
+        (&same.version, &same.columns, &same.caches)
+    );
+    assert_eq!(same.write(), crlf);
 }

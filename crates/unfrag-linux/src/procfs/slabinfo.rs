@@ -117,6 +117,9 @@ impl SlabInfo {
 
     fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {
         let mut scan = Scan::new("slabinfo", bytes);
+        if bytes.contains(&b'\r') {
+            return Err(scan.error("no kernel ends a line with a carriage return"));
+        }
         scan.expect("slabinfo - version: ")?;
         let version = scan.line()?.to_owned();
         if !scan.sees("#") {

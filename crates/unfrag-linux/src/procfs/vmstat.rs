@@ -50,7 +50,9 @@ impl VmStat {
     fn parse_leniently(source: &str) -> Option<Self> {
         let mut counters = Counters::default();
         let notes = read_lines(source, |line, ended| {
-            let (name, value) = line.trim().split_once([' ', '\t'])?;
+            // Some kernels, such as 4.19, print a counter without its name.
+            let line = line.trim();
+            let (name, value) = line.split_once([' ', '\t']).unwrap_or(("", line));
             let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
             // A number at the end of a text that ends within a line may lack digits.
             if !ended || !name.bytes().all(is_name) {
@@ -59,7 +61,8 @@ impl VmStat {
             counters.push(name, value.trim().parse().ok()?);
             Some(())
         });
-        (!counters.0.is_empty()).then_some(Self { counters, notes })
+        let has_names = counters.iter().any(|(name, _)| !name.is_empty());
+        has_names.then_some(Self { counters, notes })
     }
 
     /// The text.

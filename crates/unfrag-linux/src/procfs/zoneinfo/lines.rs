@@ -69,6 +69,7 @@ pub(super) fn read(source: &str) -> Option<(Vec<Zone>, Notes)> {
             });
         }
     }
+    notes.not_understood.sort_by_key(|u| u.line);
     (!zones.is_empty()).then_some((zones, notes))
 }
 
@@ -146,11 +147,12 @@ impl Reader {
             self.named(name, value, width.min(MAX_WIDTH));
             return Some(());
         }
-        let (name, rest) = line.split_once([' ', '\t'])?;
+        // Some kernels, such as 4.19, print a counter without its name.
+        let (name, rest) = line.split_once([' ', '\t']).unwrap_or(("", line));
         let rest = rest.trim();
         let value = rest.split_ascii_whitespace().next()?.parse().ok()?;
         let alone = !rest.contains(' ') || rest.ends_with(')');
-        if !is_name(name) || !alone {
+        if !(name.is_empty() || is_name(name)) || !alone {
             return None;
         }
         match self.part {
@@ -170,7 +172,17 @@ impl Reader {
 
     /// Takes a `name: value` line: of a per-CPU list, or one of the last lines.
     fn named(&mut self, name: &str, value: u64, width: usize) {
-        const OF_A_LIST: [&str; 6] = ["count", "low", "high", "batch", "high_min", "high_max"];
+        const OF_A_LIST: [&str; 9] = [
+            "count",
+            "low",
+            "high",
+            "batch",
+            "high_min",
+            "high_max",
+            "interleave_hit",
+            "local_node",
+            "other_node",
+        ];
         let Some((zone, _)) = self.zones.last_mut() else {
             return;
         };
