@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 mod lines;
+mod table;
 
-const FREE_HEADER: &str = "Free pages count per migrate type at order";
-const BLOCKS_HEADER: &str = "Number of blocks type ";
-const MIXED_HEADER: &str = "Number of mixed blocks ";
+use table::{BLOCKS_HEADER, FREE_HEADER, MIXED_HEADER, read_free_row};
+pub use table::{BlockRow, BlockTable, Count, FreeRow};
 
 /// The file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,78 +35,6 @@ pub struct PageTypeInfo {
     pub by_node: bool,
     /// What was not understood, and how the text differs from the canonical one.
     pub notes: Notes,
-}
-
-/// Free blocks of one migratetype in a zone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FreeRow {
-    /// NUMA node.
-    pub node: u32,
-    /// Zone.
-    pub zone: String,
-    /// Migratetype.
-    pub migratetype: String,
-    /// Free blocks of each order.
-    pub counts: Vec<Count>,
-}
-
-/// A number of free blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// The number; where `capped`, the number at which counting stopped.
-    pub blocks: u64,
-    /// Whether counting stopped, so that more may be free. Written as `>`.
-    pub capped: bool,
-}
-
-/// Numbers of pageblocks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BlockTable {
-    /// The columns.
-    pub migratetypes: Vec<String>,
-    /// One row a zone.
-    pub rows: Vec<BlockRow>,
-}
-
-/// Numbers of pageblocks in a zone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BlockRow {
-    /// NUMA node.
-    pub node: u32,
-    /// Zone.
-    pub zone: String,
-    /// Pageblocks of each type, in the order of [`BlockTable::migratetypes`].
-    pub blocks: Vec<u64>,
-}
-
-impl Count {
-    /// Number of blocks at which kernels from 5.5 on stop counting a list.
-    pub const CAP: u64 = 100_000;
-
-    /// `blocks` as printed by a kernel that stops counting at [`Count::CAP`].
-    pub fn with_cap(blocks: u64) -> Self {
-        Self {
-            blocks: blocks.min(Self::CAP),
-            capped: blocks >= Self::CAP,
-        }
-    }
-}
-
-impl BlockTable {
-    /// Pageblocks of type `migratetype` in `zone` of `node`.
-    pub fn get(&self, node: u32, zone: &str, migratetype: &str) -> Option<u64> {
-        let column = self.migratetypes.iter().position(|m| m == migratetype)?;
-        self.zone(node, zone)?.blocks.get(column).copied()
-    }
-
-    /// Pageblocks of `zone` of `node`, of all types together.
-    pub fn of_zone(&self, node: u32, zone: &str) -> Option<u64> {
-        Some(self.zone(node, zone)?.blocks.iter().sum())
-    }
-
-    fn zone(&self, node: u32, zone: &str) -> Option<&BlockRow> {
-        self.rows.iter().find(|r| r.node == node && r.zone == zone)
-    }
 }
 
 impl PageTypeInfo {
@@ -162,7 +90,17 @@ impl PageTypeInfo {
     }
 
     fn parse_leniently(source: &str) -> Option<Self> {
-        lines::read(source)
+        let lines = lines::read(source)?;
+        Some(Self {
+            pageblock_order: lines.pageblock_order,
+            pages_per_block: lines.pages_per_block,
+            orders: lines.orders,
+            free: lines.free,
+            blocks: lines.blocks,
+            mixed: lines.mixed,
+            by_node: lines.sections > 1,
+            notes: lines.notes,
+        })
     }
 
     /// The text.
@@ -210,28 +148,6 @@ impl PageTypeInfo {
         let same = |r: &&FreeRow| r.node == node && r.zone == zone && r.migratetype == migratetype;
         self.free.iter().find(same)
     }
-}
-
-fn read_free_row(scan: &mut Scan) -> Result<FreeRow, Error> {
-    let (node, zone) = read_zone(scan)?;
-    scan.expect(",")?;
-    scan.expect("type")?;
-    let migratetype = scan.word(b"")?.to_owned();
-    let mut counts = vec![];
-    while !scan.is_at_line_end() {
-        let capped = scan.accept(">");
-        counts.push(Count {
-            capped,
-            blocks: scan.number()?,
-        });
-    }
-    scan.line_end()?;
-    Ok(FreeRow {
-        node,
-        zone,
-        migratetype,
-        counts,
-    })
 }
 
 fn read_table(scan: &mut Scan, header: &str) -> Result<BlockTable, Error> {

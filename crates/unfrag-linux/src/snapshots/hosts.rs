@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::source::Entry;
+use super::entry::Entry;
 use super::{KNOWN, index, logs, pasted};
 use crate::procfs::uptime;
 

@@ -20,6 +20,7 @@
 //! the same under another name.
 
 pub(crate) mod dates;
+mod entry;
 mod file_names;
 mod foreign;
 mod hosts;
@@ -35,7 +36,8 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::procfs::uptime;
 use crate::recording::{Snapshot, SnapshotFile};
-use source::{Entry, Found};
+use entry::Entry;
+use source::Found;
 
 pub use file_names::KNOWN;
 

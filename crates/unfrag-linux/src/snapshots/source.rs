@@ -5,11 +5,12 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufReader, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use lzma_rust2::XzReader;
 
+use super::entry::Entry;
 use super::{hosts, index, logs, pasted};
 use crate::error::{Error, Result};
 use crate::recording::Snapshot;
@@ -25,25 +26,6 @@ const BASE: u64 = 1 << 30;
 /// Bytes that each packed byte may unpack to beyond that; page flags of an idle host shrink to less than
 /// a thousandth.
 const BYTES_PER_BYTE: u64 = 4096;
-
-/// A file.
-pub(super) struct Entry {
-    /// Components of its directory's path, from the source's root on.
-    pub directory: Vec<String>,
-    /// Its name, without what packing adds, such as `.gz`.
-    pub name: String,
-    /// When it was changed, in nanoseconds since 1970.
-    pub modified: Option<u64>,
-    /// Its content, unpacked.
-    pub content: Vec<u8>,
-}
-
-impl Entry {
-    /// Its path inside the source.
-    pub fn path(&self) -> PathBuf {
-        self.directory.iter().collect::<PathBuf>().join(&self.name)
-    }
-}
 
 /// What was found in a source.
 #[derive(Default)]

@@ -2,11 +2,26 @@
 //!
 //! Invariant: sections of several nodes become one table; a table's columns are matched by name.
 
-use super::super::notes::{Rows, read_lines};
-use super::{
-    BLOCKS_HEADER, BlockRow, BlockTable, FREE_HEADER, MIXED_HEADER, PageTypeInfo, Scan,
-    read_free_row, read_numbers, read_zone,
+use super::table::{
+    BLOCKS_HEADER, BlockRow, BlockTable, FREE_HEADER, FreeRow, MIXED_HEADER, read_free_row,
 };
+use crate::procfs::notes::{Notes, Rows, read_lines};
+use crate::procfs::row::{read_numbers, read_zone};
+use crate::procfs::scan::Scan;
+
+/// What was read.
+#[derive(Default)]
+pub(super) struct Lines {
+    pub pageblock_order: u32,
+    pub pages_per_block: u64,
+    pub orders: Vec<u64>,
+    pub free: Vec<FreeRow>,
+    pub blocks: BlockTable,
+    pub mixed: Option<BlockTable>,
+    /// How often the headers stand there: once, or once a node.
+    pub sections: usize,
+    pub notes: Notes,
+}
 
 /// The table that rows without a type belong to.
 #[derive(Clone, Copy)]
@@ -16,18 +31,17 @@ enum Table {
 }
 
 /// Reads what is understood; `None` if there is no row.
-pub(super) fn read(source: &str) -> Option<PageTypeInfo> {
-    let mut info = PageTypeInfo::default();
+pub(super) fn read(source: &str) -> Option<Lines> {
+    let mut info = Lines::default();
     let mut table: Option<(Table, Vec<String>)> = None;
     let (mut free_rows, mut block_rows) = (Rows::default(), Rows::default());
-    let mut sections = 0;
     let notes = read_lines(source, |line, ended| {
         let trimmed = line.trim();
         let text = format!("{trimmed}\n");
         let mut scan = Scan::new("pagetypeinfo", text.as_bytes());
         if let Some(order) = trimmed.strip_prefix("Page block order:") {
             info.pageblock_order = order.trim().parse().ok().filter(|_| ended)?;
-            sections += 1;
+            info.sections += 1;
         } else if let Some(pages) = trimmed.strip_prefix("Pages per block:") {
             info.pages_per_block = pages.trim().parse().ok().filter(|_| ended)?;
         } else if scan.accept(FREE_HEADER) {
@@ -70,7 +84,6 @@ pub(super) fn read(source: &str) -> Option<PageTypeInfo> {
         }
         Some(())
     });
-    info.by_node = sections > 1;
     info.notes = notes;
     let has_rows = !info.free.is_empty() || !info.blocks.rows.is_empty();
     has_rows.then_some(info)
@@ -84,7 +97,7 @@ fn header(line: &str) -> Option<(Table, &str)> {
         .or(mixed.map(|rest| (Table::Mixed, rest)))
 }
 
-fn of(info: &mut PageTypeInfo, table: Table) -> &mut BlockTable {
+fn of(info: &mut Lines, table: Table) -> &mut BlockTable {
     match table {
         Table::Blocks => &mut info.blocks,
         Table::Mixed => info.mixed.get_or_insert_default(),

@@ -4,8 +4,11 @@
 //! Invariant: a zone is given only where its free pages are known. A number that may lack digits,
 //! because the text ends in it, is not used.
 
-use super::super::notes::{Notes, Unknown, read_lines};
-use super::{Counters, MAX_WIDTH, Pageset, Scan, Zone, read_protection, read_zone};
+use super::zone::{MAX_WIDTH, Pageset, Zone, read_protection};
+use crate::procfs::counters::Counters;
+use crate::procfs::notes::{Notes, Unknown, read_lines};
+use crate::procfs::row::read_zone;
+use crate::procfs::scan::Scan;
 
 /// Names of the lines below `pages free`.
 const PAGES: [&str; 13] = [
