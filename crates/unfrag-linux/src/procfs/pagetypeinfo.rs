@@ -3,14 +3,18 @@
 //! Migratetypes go by their names: 2.6.32 has Unmovable, Reclaimable, Movable, Reserve and Isolate; 6.1
 //! has Unmovable, Movable, Reclaimable, HighAtomic, CMA and Isolate.
 
+use super::notes::Notes;
 use super::row::{read_numbers, read_zone, text_of, write_zone};
 use super::scan::Scan;
 use crate::error::Error;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
-const FREE_HEADER: &str = "Free pages count per migrate type at order";
-const BLOCKS_HEADER: &str = "Number of blocks type ";
-const MIXED_HEADER: &str = "Number of mixed blocks ";
+mod lines;
+mod table;
+
+use table::{BLOCKS_HEADER, FREE_HEADER, MIXED_HEADER, read_free_row};
+pub use table::{BlockRow, BlockTable, Count, FreeRow};
 
 /// The file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,86 +31,29 @@ pub struct PageTypeInfo {
     pub blocks: BlockTable,
     /// Pageblocks that hold pages of another type than their own; kernels with page_owner only.
     pub mixed: Option<BlockTable>,
-}
-
-/// Free blocks of one migratetype in a zone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FreeRow {
-    /// NUMA node.
-    pub node: u32,
-    /// Zone.
-    pub zone: String,
-    /// Migratetype.
-    pub migratetype: String,
-    /// Free blocks of each order.
-    pub counts: Vec<Count>,
-}
-
-/// A number of free blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// The number; where `capped`, the number at which counting stopped.
-    pub blocks: u64,
-    /// Whether counting stopped, so that more may be free. Written as `>`.
-    pub capped: bool,
-}
-
-/// Numbers of pageblocks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BlockTable {
-    /// The columns.
-    pub migratetypes: Vec<String>,
-    /// One row a zone.
-    pub rows: Vec<BlockRow>,
-}
-
-/// Numbers of pageblocks in a zone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BlockRow {
-    /// NUMA node.
-    pub node: u32,
-    /// Zone.
-    pub zone: String,
-    /// Pageblocks of each type, in the order of [`BlockTable::migratetypes`].
-    pub blocks: Vec<u64>,
-}
-
-impl Count {
-    /// Number of blocks at which kernels from 5.5 on stop counting a list.
-    pub const CAP: u64 = 100_000;
-
-    /// `blocks` as printed by a kernel that stops counting at [`Count::CAP`].
-    pub fn with_cap(blocks: u64) -> Self {
-        Self {
-            blocks: blocks.min(Self::CAP),
-            capped: blocks >= Self::CAP,
-        }
-    }
-}
-
-impl BlockTable {
-    /// Pageblocks of type `migratetype` in `zone` of `node`.
-    pub fn get(&self, node: u32, zone: &str, migratetype: &str) -> Option<u64> {
-        let column = self.migratetypes.iter().position(|m| m == migratetype)?;
-        self.zone(node, zone)?.blocks.get(column).copied()
-    }
-
-    /// Pageblocks of `zone` of `node`, of all types together.
-    pub fn of_zone(&self, node: u32, zone: &str) -> Option<u64> {
-        Some(self.zone(node, zone)?.blocks.iter().sum())
-    }
-
-    fn zone(&self, node: u32, zone: &str) -> Option<&BlockRow> {
-        self.rows.iter().find(|r| r.node == node && r.zone == zone)
-    }
+    /// Whether each node has a section of its own, as kernels print it on hosts of several nodes.
+    pub by_node: bool,
+    /// What was not understood, and how the text differs from the canonical one.
+    pub notes: Notes,
 }
 
 impl PageTypeInfo {
-    /// Reads the text.
+    /// Reads the text: strictly if it is as the kernel writes it, else line by line.
     ///
     /// # Errors
-    /// Names the byte that does not fit the format.
+    /// If no line of it is understood; names the first byte that does not fit the format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let source = String::from_utf8_lossy(bytes);
+        let mut read = match Self::parse_strictly(source.as_bytes()) {
+            Ok(read) => read,
+            Err(e) => Self::parse_leniently(&source).ok_or(e)?,
+        };
+        let notes = std::mem::take(&mut read.notes);
+        read.notes = notes.keep(&read.write(), &source);
+        Ok(read)
+    }
+
+    fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {
         let mut scan = Scan::new("pagetypeinfo", bytes);
         let pageblock_order = scan.labelled("Page block order:")?;
         scan.line_end()?;
@@ -137,33 +84,63 @@ impl PageTypeInfo {
             free,
             blocks,
             mixed,
+            by_node: false,
+            notes: Notes::default(),
+        })
+    }
+
+    fn parse_leniently(source: &str) -> Option<Self> {
+        let lines = lines::read(source)?;
+        Some(Self {
+            pageblock_order: lines.pageblock_order,
+            pages_per_block: lines.pages_per_block,
+            orders: lines.orders,
+            free: lines.free,
+            blocks: lines.blocks,
+            mixed: lines.mixed,
+            by_node: lines.sections > 1,
+            notes: lines.notes,
         })
     }
 
     /// The text.
     pub fn write(&self) -> String {
-        text_of(|out| {
-            writeln!(out, "Page block order: {}", self.pageblock_order)?;
-            writeln!(out, "Pages per block:  {}\n", self.pages_per_block)?;
-            write!(out, "{FREE_HEADER:<43} ")?;
-            self.orders
-                .iter()
-                .try_for_each(|o| write!(out, "{o:>6} "))?;
-            out.push('\n');
-            for row in &self.free {
-                write!(out, "Node {:>4}, zone {:>8}, ", row.node, row.zone)?;
-                write!(out, "type {:>12} ", row.migratetype)?;
-                for count in &row.counts {
-                    let mark = if count.capped { ">" } else { "" };
-                    write!(out, "{mark}{:>6} ", count.blocks)?;
-                }
-                out.push('\n');
+        self.notes.apply(text_of(|out| {
+            if !self.by_node {
+                return self.write_section(out, |_| true);
             }
-            write_table(out, BLOCKS_HEADER, &self.blocks)?;
-            self.mixed
-                .iter()
-                .try_for_each(|table| write_table(out, MIXED_HEADER, table))
-        })
+            let nodes = self.free.iter().map(|row| row.node);
+            let nodes: BTreeSet<u32> = nodes
+                .chain(self.blocks.rows.iter().map(|r| r.node))
+                .collect();
+            nodes
+                .into_iter()
+                .try_for_each(|node| self.write_section(out, |n| n == node))
+        }))
+    }
+
+    /// Writes headers and the rows of the nodes that `has` is true of.
+    fn write_section(&self, out: &mut String, has: impl Fn(u32) -> bool) -> std::fmt::Result {
+        writeln!(out, "Page block order: {}", self.pageblock_order)?;
+        writeln!(out, "Pages per block:  {}\n", self.pages_per_block)?;
+        write!(out, "{FREE_HEADER:<43} ")?;
+        self.orders
+            .iter()
+            .try_for_each(|o| write!(out, "{o:>6} "))?;
+        out.push('\n');
+        for row in self.free.iter().filter(|row| has(row.node)) {
+            write!(out, "Node {:>4}, zone {:>8}, ", row.node, row.zone)?;
+            write!(out, "type {:>12} ", row.migratetype)?;
+            for count in &row.counts {
+                let mark = if count.capped { ">" } else { "" };
+                write!(out, "{mark}{:>6} ", count.blocks)?;
+            }
+            out.push('\n');
+        }
+        write_table(out, BLOCKS_HEADER, &self.blocks, &has)?;
+        self.mixed
+            .iter()
+            .try_for_each(|table| write_table(out, MIXED_HEADER, table, &has))
     }
 
     /// The row of `migratetype` in `zone` of `node`.
@@ -171,28 +148,6 @@ impl PageTypeInfo {
         let same = |r: &&FreeRow| r.node == node && r.zone == zone && r.migratetype == migratetype;
         self.free.iter().find(same)
     }
-}
-
-fn read_free_row(scan: &mut Scan) -> Result<FreeRow, Error> {
-    let (node, zone) = read_zone(scan)?;
-    scan.expect(",")?;
-    scan.expect("type")?;
-    let migratetype = scan.word(b"")?.to_owned();
-    let mut counts = vec![];
-    while !scan.is_at_line_end() {
-        let capped = scan.accept(">");
-        counts.push(Count {
-            capped,
-            blocks: scan.number()?,
-        });
-    }
-    scan.line_end()?;
-    Ok(FreeRow {
-        node,
-        zone,
-        migratetype,
-        counts,
-    })
 }
 
 fn read_table(scan: &mut Scan, header: &str) -> Result<BlockTable, Error> {
@@ -214,14 +169,19 @@ fn read_table(scan: &mut Scan, header: &str) -> Result<BlockTable, Error> {
     Ok(BlockTable { migratetypes, rows })
 }
 
-fn write_table(out: &mut String, header: &str, table: &BlockTable) -> std::fmt::Result {
+fn write_table(
+    out: &mut String,
+    header: &str,
+    table: &BlockTable,
+    has: impl Fn(u32) -> bool,
+) -> std::fmt::Result {
     write!(out, "\n{header:<23}")?;
     table
         .migratetypes
         .iter()
         .try_for_each(|m| write!(out, "{m:>12} "))?;
     out.push('\n');
-    for row in &table.rows {
+    for row in table.rows.iter().filter(|row| has(row.node)) {
         write_zone(out, row.node, &row.zone)?;
         out.push(' ');
         row.blocks

@@ -4,127 +4,64 @@
 //! padded. Fields are therefore kept by name and in order, and [`Layout`] holds the rest.
 
 use super::counters::Counters;
+use super::notes::Notes;
 use super::row::{read_zone, text_of, write_zone};
 use super::scan::Scan;
 use crate::error::Error;
 use std::fmt::Write;
 
-/// Characters from a name to its value at most.
-const MAX_WIDTH: usize = 80;
+mod lines;
+mod zone;
+
+pub use zone::{Layout, Pageset, Zone};
+use zone::{MAX_WIDTH, read_protection};
 
 /// The file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneInfo {
     /// The zones, in order; newer kernels list unpopulated ones too.
     pub zones: Vec<Zone>,
-}
-
-/// A zone. Everything is in base pages unless the kernel's name for it says otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Zone {
-    /// NUMA node.
-    pub node: u32,
-    /// Zone, such as `DMA32`.
-    pub name: String,
-    /// Counters of the whole node, printed with its first populated zone.
-    pub per_node: Option<Counters>,
-    /// Free pages.
-    pub free: u64,
-    /// The lines below `pages free`: boost, min, low, high, spanned, present, managed and so on.
-    /// The watermarks include the boost.
-    pub pages: Counters,
-    /// Pages that requests for a higher zone must leave here, by zone.
-    pub protection: Vec<u64>,
-    /// Counters of the zone; empty if it is unpopulated.
-    pub counters: Counters,
-    /// Per-CPU lists; `None` if it is unpopulated.
-    pub pagesets: Option<Vec<Pageset>>,
-    /// The last lines: node_unreclaimable, start_pfn and so on.
-    pub last: Counters,
-    /// How the kernel lays the zone out.
-    pub layout: Layout,
-}
-
-/// Per-CPU lists of one CPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pageset {
-    /// The CPU.
-    pub cpu: u32,
-    /// count, high, batch and, in new kernels, high_min and high_max.
-    pub fields: Counters,
-    /// Difference at which the CPU's share of a counter is added to the sum; `None` on a host of one CPU.
-    pub stat_threshold: Option<u64>,
-}
-
-/// Indents, widths and the order of parts in a zone's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// Spaces before a counter.
-    pub counter_indent: usize,
-    /// Whether the zone's counters come before `protection`.
-    pub counters_before_protection: bool,
-    /// Characters from a pageset's field name to its value.
-    pub pageset_width: usize,
-    /// Characters from a name of the last lines to its value.
-    pub last_width: usize,
-}
-
-impl Layout {
-    /// Of kernel 6.1.
-    pub const LINUX_6_1: Self = Self {
-        counter_indent: 6,
-        counters_before_protection: false,
-        pageset_width: 7,
-        last_width: 21,
-    };
-    /// Of kernels with high_min and high_max in their pagesets.
-    pub const LINUX_6_18: Self = Self {
-        pageset_width: 10,
-        ..Self::LINUX_6_1
-    };
-    /// Of kernel 2.6.32.
-    pub const LINUX_2_6_32: Self = Self {
-        counter_indent: 4,
-        counters_before_protection: true,
-        pageset_width: 7,
-        last_width: 19,
-    };
-}
-
-impl Default for Layout {
-    fn default() -> Self {
-        Self::LINUX_6_1
-    }
-}
-
-impl Zone {
-    /// A number that stands below `pages free`, such as `min` or `managed`.
-    pub fn pages(&self, name: &str) -> Option<u64> {
-        self.pages.get(name)
-    }
-    /// First page frame, where the zone is populated.
-    pub fn start_pfn(&self) -> Option<u64> {
-        self.last.get("start_pfn")
-    }
+    /// What was not understood, and how the text differs from the canonical one.
+    pub notes: Notes,
 }
 
 impl ZoneInfo {
-    /// Reads the text.
+    /// Reads the text: strictly if it is as the kernel writes it, else line by line.
     ///
     /// # Errors
-    /// Names the byte that does not fit the format.
+    /// If no line of it is understood; names the first byte that does not fit the format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let source = String::from_utf8_lossy(bytes);
+        let mut read = match Self::parse_strictly(source.as_bytes()) {
+            Ok(read) => read,
+            Err(e) => Self::parse_leniently(&source).ok_or(e)?,
+        };
+        let notes = std::mem::take(&mut read.notes);
+        read.notes = notes.keep(&read.write(), &source);
+        Ok(read)
+    }
+
+    fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {
         let mut scan = Scan::new("zoneinfo", bytes);
         let mut zones = vec![];
         while !scan.is_at_end() {
             zones.push(read(&mut scan)?);
         }
-        Ok(Self { zones })
+        Ok(Self {
+            zones,
+            ..Self::default()
+        })
+    }
+
+    fn parse_leniently(source: &str) -> Option<Self> {
+        let (zones, notes) = lines::read(source)?;
+        Some(Self { zones, notes })
     }
 
     /// The text.
     pub fn write(&self) -> String {
-        text_of(|out| self.zones.iter().try_for_each(|zone| write(out, zone)))
+        let text = text_of(|out| self.zones.iter().try_for_each(|zone| write(out, zone)));
+        self.notes.apply(text)
     }
 
     /// The zone called `name` on `node`.
@@ -200,20 +137,6 @@ fn read_named(scan: &mut Scan, counters: &mut Counters) -> Result<usize, Error> 
     counters.push(name, scan.number()?);
     scan.line_end()?;
     Ok(width)
-}
-
-fn read_protection(scan: &mut Scan) -> Result<Vec<u64>, Error> {
-    scan.expect("protection:")?;
-    scan.expect("(")?;
-    let mut pages = vec![];
-    while !scan.accept(")") {
-        if !pages.is_empty() {
-            scan.expect(",")?;
-        }
-        pages.push(scan.number()?);
-    }
-    scan.line_end()?;
-    Ok(pages)
 }
 
 fn read_pageset(scan: &mut Scan, layout: &mut Layout) -> Result<Pageset, Error> {
