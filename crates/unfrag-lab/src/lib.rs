@@ -9,6 +9,7 @@
 //! - [`slab`]: which slab allocator would have held fewer pages?
 //! - [`inspect`]: how fragmented is memory at one moment?
 //! - [`export`]: a prediction as a tree of procfs files.
+//! - [`usable`]: what may a request use of a zone?
 //!
 //! Below them: [`report`] draws tables, charts and pages and knows no question; [`era`] has numbers and
 //! names by kernel; [`error`] says what is wrong; `parallel` runs members and
@@ -27,6 +28,7 @@ pub mod replay;
 pub mod report;
 pub mod simulate;
 pub mod slab;
+pub mod usable;
 
 /// Tests the example of the crate's README.
 #[cfg(doctest)]
