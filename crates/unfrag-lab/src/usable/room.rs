@@ -3,8 +3,8 @@
 //! Invariant: each one is tested as the kernel would, and takes its block by smallest fit from the lists that it may
 //! use; the rest of a larger block stays on its list.
 
+use super::rules::{may_use, passes};
 use super::view::{Request, ZoneView};
-use super::{may_use, passes};
 use unfrag::AllocFlags;
 use unfrag::kernel::MarkCheck;
 

@@ -1,7 +1,8 @@
 //! Requests against zones made by hand.
 
 use super::*;
-use unfrag::preset;
+use unfrag::kernel::MarkCheck;
+use unfrag::{Gfp, ZoneKind, preset};
 
 fn rules(era: &str) -> unfrag::Rules {
     preset(era).unwrap().rules
