@@ -132,6 +132,7 @@ fn a_models_state_is_written_as_a_kernel_writes_it() {
     };
     let info = BuddyInfo {
         zones: vec![zone("DMA32", &[1, 23456789, 0]), zone("A", &[4])],
+        ..BuddyInfo::default()
     };
     assert_eq!(
         info.write(),
@@ -144,6 +145,7 @@ fn a_models_state_is_written_as_a_kernel_writes_it() {
             zone: "DMA".into(),
             thousandths: vec![0, 58, 1000],
         }],
+        ..UnusableIndex::default()
     };
     assert_eq!(index.write(), "Node 0, zone      DMA 0.000 0.058 1.000 \n");
     let index = ExtfragIndex {

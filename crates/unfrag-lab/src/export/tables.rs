@@ -21,6 +21,7 @@ pub fn buddyinfo<H: Host>(m: &Manager<'_, H>) -> BuddyInfo {
     };
     BuddyInfo {
         zones: zones(m).map(row).collect(),
+        ..BuddyInfo::default()
     }
 }
 
@@ -68,6 +69,7 @@ pub fn pagetypeinfo<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> PageTypeIn
             rows,
         },
         mixed: None,
+        ..PageTypeInfo::default()
     }
 }
 
@@ -97,6 +99,7 @@ fn types<H: Host>(m: &Manager<'_, H>, contiguous: bool) -> Vec<(MigrateType, &'s
 pub fn unusable<H: Host>(m: &Manager<'_, H>) -> UnusableIndex {
     UnusableIndex {
         zones: index_rows(m, |free, order| unusable_index(free, order) as i32),
+        ..UnusableIndex::default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! `/proc/buddyinfo`: free blocks by zone and order (`spec: 7.1`).
 
+use super::notes::{Notes, Rows, read_lines};
 use super::row::{read_numbers, read_zone, text_of, write_zone};
 use super::scan::Scan;
 use crate::error::Error;
@@ -10,6 +11,8 @@ use std::fmt::Write;
 pub struct BuddyInfo {
     /// The rows, in order.
     pub zones: Vec<Row>,
+    /// What was not understood, and how the text differs from the canonical one.
+    pub notes: Notes,
 }
 
 /// Free blocks of a zone.
@@ -41,11 +44,22 @@ impl Row {
 }
 
 impl BuddyInfo {
-    /// Reads the text.
+    /// Reads the text: strictly if it is as the kernel writes it, else line by line.
     ///
     /// # Errors
-    /// Names the byte that does not fit the format.
+    /// If no line of it is understood; names the first byte that does not fit the format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let source = String::from_utf8_lossy(bytes);
+        let mut read = match Self::parse_strictly(source.as_bytes()) {
+            Ok(read) => read,
+            Err(e) => Self::parse_leniently(&source).ok_or(e)?,
+        };
+        let notes = std::mem::take(&mut read.notes);
+        read.notes = notes.keep(&read.write(), &source);
+        Ok(read)
+    }
+
+    fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {
         let mut scan = Scan::new("buddyinfo", bytes);
         let mut zones = vec![];
         while !scan.is_at_end() {
@@ -56,12 +70,32 @@ impl BuddyInfo {
                 free: read_numbers(&mut scan)?,
             });
         }
-        Ok(Self { zones })
+        Ok(Self {
+            zones,
+            ..Self::default()
+        })
+    }
+
+    fn parse_leniently(source: &str) -> Option<Self> {
+        let mut zones: Vec<Row> = vec![];
+        let mut rows = Rows::default();
+        let notes = read_lines(source, |line, ended| {
+            let text = format!("{line}\n");
+            let mut scan = Scan::new("buddyinfo", text.as_bytes());
+            let (node, zone) = read_zone(&mut scan).ok()?;
+            let free = read_numbers(&mut scan).ok()?;
+            if free.is_empty() || !rows.is_whole(line, free.len(), ended) {
+                return None;
+            }
+            zones.push(Row { node, zone, free });
+            Some(())
+        });
+        (!zones.is_empty()).then_some(Self { zones, notes })
     }
 
     /// The text.
     pub fn write(&self) -> String {
-        text_of(|out| {
+        self.notes.apply(text_of(|out| {
             for row in &self.zones {
                 write_zone(out, row.node, &row.zone)?;
                 out.push(' ');
@@ -69,7 +103,7 @@ impl BuddyInfo {
                 out.push('\n');
             }
             Ok(())
-        })
+        }))
     }
 
     /// The row of `zone` on `node`.

@@ -1,6 +1,7 @@
 //! debugfs' `extfrag/extfrag_index`: why an allocation of each order would fail (`spec: 7.5`).
 
 use super::index_rows::{self, IndexRow};
+use super::notes::Notes;
 use super::row::text_of;
 use super::scan::Scan;
 use crate::error::Error;
@@ -13,6 +14,8 @@ pub struct ExtfragIndex {
     pub zones: Vec<IndexRow>,
     /// Whether integers are padded to two characters, as by all kernels but the first (2.6.36).
     pub padded: bool,
+    /// What was not understood, and how the text differs from the canonical one.
+    pub notes: Notes,
 }
 
 impl Default for ExtfragIndex {
@@ -20,26 +23,50 @@ impl Default for ExtfragIndex {
         Self {
             zones: vec![],
             padded: true,
+            notes: Notes::default(),
         }
     }
 }
 
 impl ExtfragIndex {
-    /// Reads the text.
+    /// Reads the text: strictly if it is as the kernel writes it, else line by line.
     ///
     /// # Errors
-    /// Names the byte that does not fit the format.
+    /// If no line of it is understood; names the first byte that does not fit the format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let source = String::from_utf8_lossy(bytes);
+        let mut read = match Self::parse_strictly(source.as_bytes()) {
+            Ok(read) => read,
+            Err(e) => Self::parse_leniently(&source).ok_or(e)?,
+        };
+        let notes = std::mem::take(&mut read.notes);
+        read.notes = notes.keep(&read.write(), &source);
+        Ok(read)
+    }
+
+    fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {
         let (zones, width) = index_rows::read(&mut Scan::new("extfrag_index", bytes))?;
         Ok(Self {
             zones,
             padded: width != Some(1),
+            notes: Notes::default(),
+        })
+    }
+
+    fn parse_leniently(source: &str) -> Option<Self> {
+        let (zones, notes) = index_rows::read_leniently("extfrag_index", source)?;
+        Some(Self {
+            zones,
+            notes,
+            ..Self::default()
         })
     }
 
     /// The text.
     pub fn write(&self) -> String {
-        text_of(|out| index_rows::write(out, &self.zones, if self.padded { 2 } else { 1 }))
+        let width = if self.padded { 2 } else { 1 };
+        let text = text_of(|out| index_rows::write(out, &self.zones, width));
+        self.notes.apply(text)
     }
 
     /// The row of `zone` on `node`.

@@ -4,6 +4,7 @@
 //! The kernel prints integer and remainder of a value × 1000 separately, each with its own sign:
 //! -5 thousandths show as `0.-05`, -1000 as `-1.000`.
 
+use super::notes::{Notes, Rows, read_lines};
 use super::row::{read_zone, write_zone};
 use super::scan::Scan;
 use crate::error::Error;
@@ -42,6 +43,24 @@ pub(super) fn read(scan: &mut Scan) -> Result<(Vec<IndexRow>, Option<usize>), Er
         });
     }
     Ok((rows, width))
+}
+
+/// Reads the rows that are understood, line by line; `None` if there are none.
+pub(super) fn read_leniently(format: &'static str, source: &str) -> Option<(Vec<IndexRow>, Notes)> {
+    let mut rows: Vec<IndexRow> = vec![];
+    let mut table = Rows::default();
+    let notes = read_lines(source, |line, ended| {
+        let text = format!("{line}\n");
+        let (read, _) = read(&mut Scan::new(format, text.as_bytes())).ok()?;
+        let row = read.into_iter().next()?;
+        let columns = row.thousandths.len();
+        if columns == 0 || !table.is_whole(line, columns, ended) {
+            return None;
+        }
+        rows.push(row);
+        Some(())
+    });
+    (!rows.is_empty()).then_some((rows, notes))
 }
 
 fn read_value(scan: &mut Scan) -> Result<i32, Error> {

@@ -1,5 +1,6 @@
 //! `/proc/meminfo`: amounts by name, most of them in KiB.
 
+use super::notes::{Notes, read_lines};
 use super::row::text_of;
 use super::scan::Scan;
 use crate::error::Error;
@@ -10,6 +11,8 @@ use std::fmt::Write;
 pub struct MemInfo {
     /// The lines, in order, known here or not.
     pub lines: Vec<Line>,
+    /// What was not understood, and how the text differs from the canonical one.
+    pub notes: Notes,
 }
 
 /// A line.
@@ -24,11 +27,22 @@ pub struct Line {
 }
 
 impl MemInfo {
-    /// Reads the text.
+    /// Reads the text: strictly if it is as the kernel writes it, else line by line.
     ///
     /// # Errors
-    /// Names the byte that does not fit the format.
+    /// If no line of it is understood; names the first byte that does not fit the format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let source = String::from_utf8_lossy(bytes);
+        let mut read = match Self::parse_strictly(source.as_bytes()) {
+            Ok(read) => read,
+            Err(e) => Self::parse_leniently(&source).ok_or(e)?,
+        };
+        let notes = std::mem::take(&mut read.notes);
+        read.notes = notes.keep(&read.write(), &source);
+        Ok(read)
+    }
+
+    fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {
         let mut scan = Scan::new("meminfo", bytes);
         let mut lines = vec![];
         while !scan.is_at_end() {
@@ -39,12 +53,36 @@ impl MemInfo {
             scan.line_end()?;
             lines.push(Line { name, value, kib });
         }
-        Ok(Self { lines })
+        Ok(Self {
+            lines,
+            ..Self::default()
+        })
+    }
+
+    fn parse_leniently(source: &str) -> Option<Self> {
+        let mut lines = vec![];
+        let notes = read_lines(source, |line, ended| {
+            let (name, value) = line.trim().split_once(':')?;
+            let mut words = value.split_ascii_whitespace();
+            let value = words.next()?.parse().ok()?;
+            let kib = match words.next() {
+                Some("kB") => true,
+                Some(_) => return None,
+                None => false,
+            };
+            if words.next().is_some() || name.contains(' ') || !(ended || kib) {
+                return None;
+            }
+            let name = name.to_owned();
+            lines.push(Line { name, value, kib });
+            Some(())
+        });
+        (!lines.is_empty()).then_some(Self { lines, notes })
     }
 
     /// The text.
     pub fn write(&self) -> String {
-        text_of(|out| {
+        self.notes.apply(text_of(|out| {
             for Line { name, value, kib } in &self.lines {
                 // Values end in column 24 if name and value are short enough.
                 let name_width = (name.len() + 1).clamp(16, 24);
@@ -54,7 +92,7 @@ impl MemInfo {
                 out.push_str(if *kib { " kB\n" } else { "\n" });
             }
             Ok(())
-        })
+        }))
     }
 
     /// Value of the line called `name`.

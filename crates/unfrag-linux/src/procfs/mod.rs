@@ -7,12 +7,14 @@
 //!
 //! Invariant: for any text that a kernel wrote, `write` gives back what `parse` read, byte for byte.
 //! Counters, fields and migratetypes go by their names, never by position, and unknown ones are kept
-//! in their places. A text that does not end with a newline is refused as cut off.
+//! in their places. A text that no kernel wrote as it stands (cut off, pasted, of an unusual kernel) is read
+//! line by line; [`Notes`] has what was not understood, and `write` gives that back too.
 //!
 //! `spec: 7.1, 7.2, 7.3, 7.4, 7.5`
 
 mod counters;
 mod index_rows;
+mod notes;
 mod row;
 pub(crate) mod scan;
 
@@ -34,6 +36,7 @@ pub use counters::Counters;
 pub use extfrag_index::ExtfragIndex;
 pub use index_rows::IndexRow;
 pub use meminfo::MemInfo;
+pub use notes::{Notes, Unknown};
 pub use pagetypeinfo::PageTypeInfo;
 pub use slabinfo::SlabInfo;
 pub use unusable_index::UnusableIndex;

@@ -3,10 +3,14 @@
 //! Migratetypes go by their names: 2.6.32 has Unmovable, Reclaimable, Movable, Reserve and Isolate; 6.1
 //! has Unmovable, Movable, Reclaimable, HighAtomic, CMA and Isolate.
 
+use super::notes::Notes;
 use super::row::{read_numbers, read_zone, text_of, write_zone};
 use super::scan::Scan;
 use crate::error::Error;
+use std::collections::BTreeSet;
 use std::fmt::Write;
+
+mod lines;
 
 const FREE_HEADER: &str = "Free pages count per migrate type at order";
 const BLOCKS_HEADER: &str = "Number of blocks type ";
@@ -27,6 +31,10 @@ pub struct PageTypeInfo {
     pub blocks: BlockTable,
     /// Pageblocks that hold pages of another type than their own; kernels with page_owner only.
     pub mixed: Option<BlockTable>,
+    /// Whether each node has a section of its own, as kernels print it on hosts of several nodes.
+    pub by_node: bool,
+    /// What was not understood, and how the text differs from the canonical one.
+    pub notes: Notes,
 }
 
 /// Free blocks of one migratetype in a zone.
@@ -102,11 +110,22 @@ impl BlockTable {
 }
 
 impl PageTypeInfo {
-    /// Reads the text.
+    /// Reads the text: strictly if it is as the kernel writes it, else line by line.
     ///
     /// # Errors
-    /// Names the byte that does not fit the format.
+    /// If no line of it is understood; names the first byte that does not fit the format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let source = String::from_utf8_lossy(bytes);
+        let mut read = match Self::parse_strictly(source.as_bytes()) {
+            Ok(read) => read,
+            Err(e) => Self::parse_leniently(&source).ok_or(e)?,
+        };
+        let notes = std::mem::take(&mut read.notes);
+        read.notes = notes.keep(&read.write(), &source);
+        Ok(read)
+    }
+
+    fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {
         let mut scan = Scan::new("pagetypeinfo", bytes);
         let pageblock_order = scan.labelled("Page block order:")?;
         scan.line_end()?;
@@ -137,33 +156,53 @@ impl PageTypeInfo {
             free,
             blocks,
             mixed,
+            by_node: false,
+            notes: Notes::default(),
         })
+    }
+
+    fn parse_leniently(source: &str) -> Option<Self> {
+        lines::read(source)
     }
 
     /// The text.
     pub fn write(&self) -> String {
-        text_of(|out| {
-            writeln!(out, "Page block order: {}", self.pageblock_order)?;
-            writeln!(out, "Pages per block:  {}\n", self.pages_per_block)?;
-            write!(out, "{FREE_HEADER:<43} ")?;
-            self.orders
-                .iter()
-                .try_for_each(|o| write!(out, "{o:>6} "))?;
-            out.push('\n');
-            for row in &self.free {
-                write!(out, "Node {:>4}, zone {:>8}, ", row.node, row.zone)?;
-                write!(out, "type {:>12} ", row.migratetype)?;
-                for count in &row.counts {
-                    let mark = if count.capped { ">" } else { "" };
-                    write!(out, "{mark}{:>6} ", count.blocks)?;
-                }
-                out.push('\n');
+        self.notes.apply(text_of(|out| {
+            if !self.by_node {
+                return self.write_section(out, |_| true);
             }
-            write_table(out, BLOCKS_HEADER, &self.blocks)?;
-            self.mixed
-                .iter()
-                .try_for_each(|table| write_table(out, MIXED_HEADER, table))
-        })
+            let nodes = self.free.iter().map(|row| row.node);
+            let nodes: BTreeSet<u32> = nodes
+                .chain(self.blocks.rows.iter().map(|r| r.node))
+                .collect();
+            nodes
+                .into_iter()
+                .try_for_each(|node| self.write_section(out, |n| n == node))
+        }))
+    }
+
+    /// Writes headers and the rows of the nodes that `has` is true of.
+    fn write_section(&self, out: &mut String, has: impl Fn(u32) -> bool) -> std::fmt::Result {
+        writeln!(out, "Page block order: {}", self.pageblock_order)?;
+        writeln!(out, "Pages per block:  {}\n", self.pages_per_block)?;
+        write!(out, "{FREE_HEADER:<43} ")?;
+        self.orders
+            .iter()
+            .try_for_each(|o| write!(out, "{o:>6} "))?;
+        out.push('\n');
+        for row in self.free.iter().filter(|row| has(row.node)) {
+            write!(out, "Node {:>4}, zone {:>8}, ", row.node, row.zone)?;
+            write!(out, "type {:>12} ", row.migratetype)?;
+            for count in &row.counts {
+                let mark = if count.capped { ">" } else { "" };
+                write!(out, "{mark}{:>6} ", count.blocks)?;
+            }
+            out.push('\n');
+        }
+        write_table(out, BLOCKS_HEADER, &self.blocks, &has)?;
+        self.mixed
+            .iter()
+            .try_for_each(|table| write_table(out, MIXED_HEADER, table, &has))
     }
 
     /// The row of `migratetype` in `zone` of `node`.
@@ -214,14 +253,19 @@ fn read_table(scan: &mut Scan, header: &str) -> Result<BlockTable, Error> {
     Ok(BlockTable { migratetypes, rows })
 }
 
-fn write_table(out: &mut String, header: &str, table: &BlockTable) -> std::fmt::Result {
+fn write_table(
+    out: &mut String,
+    header: &str,
+    table: &BlockTable,
+    has: impl Fn(u32) -> bool,
+) -> std::fmt::Result {
     write!(out, "\n{header:<23}")?;
     table
         .migratetypes
         .iter()
         .try_for_each(|m| write!(out, "{m:>12} "))?;
     out.push('\n');
-    for row in &table.rows {
+    for row in table.rows.iter().filter(|row| has(row.node)) {
         write_zone(out, row.node, &row.zone)?;
         out.push(' ');
         row.blocks

@@ -2,6 +2,7 @@
 //!
 //! A cache's name may hold spaces; a row is therefore read from its end.
 
+use super::notes::{Notes, read_lines};
 use super::row::text_of;
 use super::scan::Scan;
 use crate::error::Error;
@@ -20,6 +21,8 @@ pub struct SlabInfo {
     pub columns: String,
     /// One row a cache.
     pub caches: Vec<Cache>,
+    /// What was not understood, and how the text differs from the canonical one.
+    pub notes: Notes,
 }
 
 /// A slab cache.
@@ -62,6 +65,7 @@ impl Default for SlabInfo {
                       : slabdata <active_slabs> <num_slabs> <sharedavail>"
                 .to_owned(),
             caches: vec![],
+            notes: Notes::default(),
         }
     }
 }
@@ -96,11 +100,22 @@ impl SlabInfo {
         }
     }
 
-    /// Reads the text.
+    /// Reads the text: strictly if it is as the kernel writes it, else line by line.
     ///
     /// # Errors
-    /// Names the byte that does not fit the format.
+    /// If no line of it is understood; names the first byte that does not fit the format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let source = String::from_utf8_lossy(bytes);
+        let mut read = match Self::parse_strictly(source.as_bytes()) {
+            Ok(read) => read,
+            Err(e) => Self::parse_leniently(&source).ok_or(e)?,
+        };
+        let notes = std::mem::take(&mut read.notes);
+        read.notes = notes.keep(&read.write(), &source);
+        Ok(read)
+    }
+
+    fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {
         let mut scan = Scan::new("slabinfo", bytes);
         scan.expect("slabinfo - version: ")?;
         let version = scan.line()?.to_owned();
@@ -119,12 +134,29 @@ impl SlabInfo {
             version,
             columns,
             caches,
+            notes: Notes::default(),
         })
+    }
+
+    fn parse_leniently(source: &str) -> Option<Self> {
+        let mut read = Self::default();
+        let notes = read_lines(source, |line, ended| {
+            if let Some(version) = line.strip_prefix("slabinfo - version: ") {
+                read.version = version.to_owned();
+            } else if line.starts_with("# name ") {
+                read.columns = line.to_owned();
+            } else {
+                read.caches.push(read_cache(line).filter(|_| ended)?);
+            }
+            Some(())
+        });
+        read.notes = notes;
+        (!read.caches.is_empty()).then_some(read)
     }
 
     /// The text.
     pub fn write(&self) -> String {
-        text_of(|out| {
+        self.notes.apply(text_of(|out| {
             writeln!(
                 out,
                 "slabinfo - version: {}\n{}",
@@ -143,7 +175,7 @@ impl SlabInfo {
                 writeln!(out, " {:>6}{}", c.sharedavail, c.statistics)?;
             }
             Ok(())
-        })
+        }))
     }
 
     /// The cache called `name`.

@@ -2,6 +2,7 @@
 //! cannot use (`spec: 7.5`).
 
 use super::index_rows::{self, IndexRow};
+use super::notes::Notes;
 use super::row::text_of;
 use super::scan::Scan;
 use crate::error::Error;
@@ -11,21 +12,43 @@ use crate::error::Error;
 pub struct UnusableIndex {
     /// One row a populated zone.
     pub zones: Vec<IndexRow>,
+    /// What was not understood, and how the text differs from the canonical one.
+    pub notes: Notes,
 }
 
 impl UnusableIndex {
-    /// Reads the text.
+    /// Reads the text: strictly if it is as the kernel writes it, else line by line.
     ///
     /// # Errors
-    /// Names the byte that does not fit the format.
+    /// If no line of it is understood; names the first byte that does not fit the format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let source = String::from_utf8_lossy(bytes);
+        let mut read = match Self::parse_strictly(source.as_bytes()) {
+            Ok(read) => read,
+            Err(e) => Self::parse_leniently(&source).ok_or(e)?,
+        };
+        let notes = std::mem::take(&mut read.notes);
+        read.notes = notes.keep(&read.write(), &source);
+        Ok(read)
+    }
+
+    fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {
         let (zones, _) = index_rows::read(&mut Scan::new("unusable_index", bytes))?;
-        Ok(Self { zones })
+        Ok(Self {
+            zones,
+            ..Self::default()
+        })
+    }
+
+    fn parse_leniently(source: &str) -> Option<Self> {
+        let (zones, notes) = index_rows::read_leniently("unusable_index", source)?;
+        Some(Self { zones, notes })
     }
 
     /// The text.
     pub fn write(&self) -> String {
-        text_of(|out| index_rows::write(out, &self.zones, 1))
+        let text = text_of(|out| index_rows::write(out, &self.zones, 1));
+        self.notes.apply(text)
     }
 
     /// The row of `zone` on `node`.

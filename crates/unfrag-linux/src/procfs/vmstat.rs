@@ -2,6 +2,7 @@
 //! fragmentation.
 
 use super::counters::Counters;
+use super::notes::{Notes, read_lines};
 use super::row::text_of;
 use super::scan::Scan;
 use crate::error::Error;
@@ -12,14 +13,27 @@ use std::fmt::Write;
 pub struct VmStat {
     /// The counters, in order, known here or not.
     pub counters: Counters,
+    /// What was not understood, and how the text differs from the canonical one.
+    pub notes: Notes,
 }
 
 impl VmStat {
-    /// Reads the text.
+    /// Reads the text: strictly if it is as the kernel writes it, else line by line.
     ///
     /// # Errors
-    /// Names the byte that does not fit the format.
+    /// If no line of it is understood; names the first byte that does not fit the format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let source = String::from_utf8_lossy(bytes);
+        let mut read = match Self::parse_strictly(source.as_bytes()) {
+            Ok(read) => read,
+            Err(e) => Self::parse_leniently(&source).ok_or(e)?,
+        };
+        let notes = std::mem::take(&mut read.notes);
+        read.notes = notes.keep(&read.write(), &source);
+        Ok(read)
+    }
+
+    fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {
         let mut scan = Scan::new("vmstat", bytes);
         let mut counters = Counters::default();
         while !scan.is_at_end() {
@@ -27,16 +41,34 @@ impl VmStat {
             counters.push(name, scan.number()?);
             scan.line_end()?;
         }
-        Ok(Self { counters })
+        Ok(Self {
+            counters,
+            ..Self::default()
+        })
+    }
+
+    fn parse_leniently(source: &str) -> Option<Self> {
+        let mut counters = Counters::default();
+        let notes = read_lines(source, |line, ended| {
+            let (name, value) = line.trim().split_once([' ', '\t'])?;
+            let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+            // A number at the end of a text that ends within a line may lack digits.
+            if !ended || !name.bytes().all(is_name) {
+                return None;
+            }
+            counters.push(name, value.trim().parse().ok()?);
+            Some(())
+        });
+        (!counters.0.is_empty()).then_some(Self { counters, notes })
     }
 
     /// The text.
     pub fn write(&self) -> String {
-        text_of(|out| {
+        self.notes.apply(text_of(|out| {
             self.counters
                 .iter()
                 .try_for_each(|(name, value)| writeln!(out, "{name} {value}"))
-        })
+        }))
     }
 
     /// Value of the counter called `name`.

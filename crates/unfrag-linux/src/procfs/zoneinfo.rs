@@ -4,10 +4,13 @@
 //! padded. Fields are therefore kept by name and in order, and [`Layout`] holds the rest.
 
 use super::counters::Counters;
+use super::notes::Notes;
 use super::row::{read_zone, text_of, write_zone};
 use super::scan::Scan;
 use crate::error::Error;
 use std::fmt::Write;
+
+mod lines;
 
 /// Characters from a name to its value at most.
 const MAX_WIDTH: usize = 80;
@@ -17,6 +20,8 @@ const MAX_WIDTH: usize = 80;
 pub struct ZoneInfo {
     /// The zones, in order; newer kernels list unpopulated ones too.
     pub zones: Vec<Zone>,
+    /// What was not understood, and how the text differs from the canonical one.
+    pub notes: Notes,
 }
 
 /// A zone. Everything is in base pages unless the kernel's name for it says otherwise.
@@ -109,22 +114,42 @@ impl Zone {
 }
 
 impl ZoneInfo {
-    /// Reads the text.
+    /// Reads the text: strictly if it is as the kernel writes it, else line by line.
     ///
     /// # Errors
-    /// Names the byte that does not fit the format.
+    /// If no line of it is understood; names the first byte that does not fit the format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let source = String::from_utf8_lossy(bytes);
+        let mut read = match Self::parse_strictly(source.as_bytes()) {
+            Ok(read) => read,
+            Err(e) => Self::parse_leniently(&source).ok_or(e)?,
+        };
+        let notes = std::mem::take(&mut read.notes);
+        read.notes = notes.keep(&read.write(), &source);
+        Ok(read)
+    }
+
+    fn parse_strictly(bytes: &[u8]) -> Result<Self, Error> {
         let mut scan = Scan::new("zoneinfo", bytes);
         let mut zones = vec![];
         while !scan.is_at_end() {
             zones.push(read(&mut scan)?);
         }
-        Ok(Self { zones })
+        Ok(Self {
+            zones,
+            ..Self::default()
+        })
+    }
+
+    fn parse_leniently(source: &str) -> Option<Self> {
+        let (zones, notes) = lines::read(source)?;
+        Some(Self { zones, notes })
     }
 
     /// The text.
     pub fn write(&self) -> String {
-        text_of(|out| self.zones.iter().try_for_each(|zone| write(out, zone)))
+        let text = text_of(|out| self.zones.iter().try_for_each(|zone| write(out, zone)));
+        self.notes.apply(text)
     }
 
     /// The zone called `name` on `node`.

@@ -5,20 +5,28 @@
 //!   named as in `/proc` (plain, gzip, zstd);
 //! - logs as benchmark monitors write them: a file whose name contains `buddyinfo`, `vmstat` and so
 //!   on, with a line `time: EPOCH` before each copy;
-//! - a directory that holds such archives.
+//! - a directory that holds such archives;
+//! - the tree of a whole host, such as a sosreport or a must-gather, or its archive (xz and bzip2 too),
+//!   with its release and its sysctls;
+//! - text of one or more procfs files, as people paste it: known by its content, whatever its name.
 //!
 //! The time of a copy comes from the best source that any of them has, and from that one only, since
 //! the clocks of sources differ: `index.tsv` (record, nanoseconds before and after reading), else the `uptime`
 //! file beside it, else the directory's name if it is a date, else the files' modification times.
 //!
 //! Invariant: snapshots come in the order of their times, undated ones last in the order of their
-//! names, and their content is that of the files, byte for byte. Only files that [`KNOWN`] names are
-//! read.
+//! names. The content of a file in a directory, archive or log, and of one that stands alone, is kept
+//! byte for byte. Of directories and archives only files that [`KNOWN`] names are read, and those that tell
+//! the same under another name.
 
 pub(crate) mod dates;
 mod file_names;
+mod foreign;
+mod hosts;
 mod index;
+mod lines;
 mod logs;
+mod pasted;
 mod source;
 
 use std::collections::BTreeMap;
@@ -27,7 +35,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::procfs::uptime;
 use crate::recording::{Snapshot, SnapshotFile};
-use source::Entry;
+use source::{Entry, Found};
 
 pub use file_names::KNOWN;
 
@@ -46,11 +54,27 @@ pub fn read(path: &Path) -> Result<Vec<Snapshot>> {
 /// # Errors
 /// As [`read`]; also if two sources hold the same file of the same snapshot.
 pub fn read_all(paths: &[&Path]) -> Result<Vec<Snapshot>> {
-    let mut entries = vec![];
+    let mut found = Found::default();
     for path in paths {
-        source::read(path, &mut entries)?;
+        source::read(path, &mut found)?;
     }
-    let mut snapshots = assemble(entries)?;
+    in_order(found)
+}
+
+/// Reads an archive, a log or pasted text from memory, such as what came by standard input; `name` is
+/// what errors call it.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Vec<Snapshot>> {
+    let mut found = Found::default();
+    source::read_bytes(name, bytes, &mut found).map_err(|e| e.in_file(Path::new(name)))?;
+    in_order(found).map_err(|e| e.in_file(Path::new(name)))
+}
+
+fn in_order(found: Found) -> Result<Vec<Snapshot>> {
+    let mut snapshots = assemble(hosts::arrange(found.entries))?;
+    snapshots.extend(found.pasted);
     snapshots.sort_by_cached_key(|s| {
         let begin = s
             .files

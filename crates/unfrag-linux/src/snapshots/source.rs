@@ -4,15 +4,22 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::{index, logs};
+use lzma_rust2::XzReader;
+
+use super::{hosts, index, logs, pasted};
 use crate::error::{Error, Result};
+use crate::recording::Snapshot;
 
 /// Depth to which directories are searched.
-const MAX_DEPTH: usize = 4;
+const MAX_DEPTH: usize = 8;
+/// Bytes that tell how a file is packed.
+const MAGIC: u64 = 6;
+/// KiB that unpacking xz may take; its strongest setting takes 65 MiB.
+const XZ_KIB: u32 = 256 << 10;
 /// Bytes that anything may unpack to.
 const BASE: u64 = 1 << 30;
 /// Bytes that each packed byte may unpack to beyond that; page flags of an idle host shrink to less than
@@ -23,7 +30,7 @@ const BYTES_PER_BYTE: u64 = 4096;
 pub(super) struct Entry {
     /// Components of its directory's path, from the source's root on.
     pub directory: Vec<String>,
-    /// Its name, without `.gz` and `.zst`.
+    /// Its name, without what packing adds, such as `.gz`.
     pub name: String,
     /// When it was changed, in nanoseconds since 1970.
     pub modified: Option<u64>,
@@ -38,50 +45,89 @@ impl Entry {
     }
 }
 
-/// Reads all files of interest of a directory, archive or log.
-pub(super) fn read(path: &Path, entries: &mut Vec<Entry>) -> Result<()> {
+/// What was found in a source.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Files.
+    pub entries: Vec<Entry>,
+    /// Snapshots of pasted text.
+    pub pasted: Vec<Snapshot>,
+}
+
+/// Reads all files of interest of a directory, archive, log or pasted text.
+pub(super) fn read(path: &Path, found: &mut Found) -> Result<()> {
     let metadata = fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?;
     if metadata.is_dir() {
-        return read_directory(path, &mut vec![], entries).map_err(|e| e.in_file(path));
+        let read = read_directory(path, &mut vec![], &mut found.entries);
+        return read.map_err(|e| e.in_file(path));
     }
     let name = path.file_name().unwrap_or(OsStr::new("")).to_string_lossy();
-    if is_archive(&name) {
-        return read_archive(path, entries).map_err(|e| e.in_file(path));
+    let (unpacked, limit) = open(path).map_err(|e| e.in_file(path))?;
+    read_stream(&name, unpacked, limit, found).map_err(|e| e.in_file(path))
+}
+
+/// Reads an archive, log or pasted text from memory, as [`read`] does from a file called `name`.
+pub(super) fn read_bytes(name: &str, bytes: &[u8], found: &mut Found) -> Result<()> {
+    let limit = limit_of(bytes.len() as u64);
+    read_stream(name, unpack_as(bytes, bytes)?, limit, found)
+}
+
+fn read_stream(
+    name: &str,
+    mut unpacked: Box<dyn Read + '_>,
+    limit: u64,
+    found: &mut Found,
+) -> Result<()> {
+    let head = take_some(&mut unpacked, 512)?;
+    let is_tar = head.get(257..262) == Some(b"ustar");
+    let mut unpacked = Cursor::new(head).chain(unpacked);
+    if is_tar || is_archive(name) {
+        return read_tar(unpacked, limit, &mut found.entries);
     }
-    let (mut unpacked, limit) = open(path).map_err(|e| e.in_file(path))?;
-    let content = take(&mut unpacked, limit).map_err(|e| e.in_file(path))?;
+    let content = take(&mut unpacked, limit)?;
     if logs::is_log(&content) {
-        let name = base_name(&name).to_owned();
-        entries.push(Entry {
+        found.entries.push(Entry {
             directory: vec![],
-            name,
+            name: base_name(name).to_owned(),
             modified: None,
             content,
         });
         return Ok(());
     }
-    Err(Error::unsupported("neither a directory, nor a tar archive, nor a log with `time:` lines")
-        .in_file(path)
-        .help("give a directory of dated procfs copies, or an archive named .tar, .tar.gz or .tar.zst"))
+    let snapshots = pasted::split(&content)?;
+    if snapshots.is_empty() {
+        return Err(Error::unsupported(
+            "neither a directory, nor a tar archive, nor a log with `time:` lines, nor text of a procfs file",
+        )
+        .help(
+            "give a directory of dated procfs copies, an archive of one, such as a sosreport, \
+             or the text of /proc/buddyinfo",
+        ));
+    }
+    found.pasted.extend(snapshots);
+    Ok(())
 }
 
 fn is_archive(name: &str) -> bool {
-    [".tar", ".tar.gz", ".tgz", ".tar.zst"]
-        .iter()
-        .any(|ending| name.ends_with(ending))
+    [
+        ".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".txz", ".tar.bz2", ".tbz2",
+    ]
+    .iter()
+    .any(|ending| name.ends_with(ending))
 }
 
 /// A file's name without what its packing adds.
 fn base_name(name: &str) -> &str {
-    name.strip_suffix(".gz")
-        .or_else(|| name.strip_suffix(".zst"))
+    [".gz", ".zst", ".xz", ".bz2"]
+        .iter()
+        .find_map(|ending| name.strip_suffix(ending))
         .unwrap_or(name)
 }
 
 /// Whether a file of this name may belong to a snapshot, be a log, or say when a copy was made.
-fn is_wanted(name: &str) -> bool {
+fn is_wanted(directory: &[String], name: &str) -> bool {
     let base = base_name(name);
-    base == index::NAME || logs::file_of(base).is_some()
+    base == index::NAME || logs::file_of(base).is_some() || hosts::is_wanted(directory, base)
 }
 
 fn read_directory(path: &Path, inner: &mut Vec<String>, entries: &mut Vec<Entry>) -> Result<()> {
@@ -105,7 +151,7 @@ fn read_directory(path: &Path, inner: &mut Vec<String>, entries: &mut Vec<Entry>
             inner.pop();
         } else if kind.is_file() && inner.is_empty() && is_archive(&name) {
             read_archive(&path, entries).map_err(|e| e.in_file(&path))?;
-        } else if kind.is_file() && is_wanted(&name) {
+        } else if kind.is_file() && is_wanted(inner, &name) {
             let (mut unpacked, limit) = open(&path).map_err(|e| e.in_file(&path))?;
             let content = take(&mut unpacked, limit).map_err(|e| e.in_file(&path))?;
             let modified = fs::metadata(&path).and_then(|m| m.modified()).ok();
@@ -123,6 +169,10 @@ fn read_directory(path: &Path, inner: &mut Vec<String>, entries: &mut Vec<Entry>
 
 fn read_archive(path: &Path, entries: &mut Vec<Entry>) -> Result<()> {
     let (unpacked, limit) = open(path)?;
+    read_tar(unpacked, limit, entries)
+}
+
+fn read_tar(unpacked: impl Read, limit: u64, entries: &mut Vec<Entry>) -> Result<()> {
     let mut archive = tar::Archive::new(unpacked.take(limit));
     let mut left = limit;
     for item in archive.entries().map_err(damaged)? {
@@ -135,7 +185,7 @@ fn read_archive(path: &Path, entries: &mut Vec<Entry>) -> Result<()> {
         let Some((directory, name)) = components(&inner) else {
             continue;
         };
-        if !is_wanted(&name) {
+        if !is_wanted(&directory, &name) {
             continue;
         }
         // Whole seconds are all that the plain format has, and enough to sort by.
@@ -184,22 +234,21 @@ fn components(path: &Path) -> Option<(Vec<String>, String)> {
 fn open(path: &Path) -> Result<(Box<dyn Read>, u64)> {
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
-    let limit = size.saturating_mul(BYTES_PER_BYTE).saturating_add(BASE);
-    let mut magic = [0; 4];
-    let known = read_up_to(&mut file, &mut magic)?;
-    file.seek(SeekFrom::Start(0))?;
-    Ok((unpack_as(&magic[..known], BufReader::new(file))?, limit))
+    let magic = take_some(&mut file, MAGIC)?;
+    let whole = Cursor::new(magic.clone()).chain(BufReader::new(file));
+    Ok((unpack_as(&magic, whole)?, limit_of(size)))
 }
 
-fn read_up_to(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read(&mut buffer[filled..])? {
-            0 => break,
-            n => filled += n,
-        }
-    }
-    Ok(filled)
+/// Bytes that a source of `size` bytes may unpack to.
+fn limit_of(size: u64) -> u64 {
+    size.saturating_mul(BYTES_PER_BYTE).saturating_add(BASE)
+}
+
+/// Up to `most` bytes of the beginning of `reader`.
+fn take_some(reader: &mut impl Read, most: u64) -> Result<Vec<u8>> {
+    let mut head = vec![];
+    reader.take(most).read_to_end(&mut head).map_err(damaged)?;
+    Ok(head)
 }
 
 /// Unpacks `packed`, which begins with `magic`.
@@ -208,6 +257,10 @@ fn unpack_as<'a>(magic: &[u8], packed: impl Read + 'a) -> Result<Box<dyn Read + 
         Box::new(flate2::read::MultiGzDecoder::new(packed))
     } else if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         Box::new(zstd::stream::read::Decoder::new(packed)?)
+    } else if magic.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
+        Box::new(XzReader::new_mem_limit(packed, true, XZ_KIB))
+    } else if magic.starts_with(b"BZh") {
+        Box::new(bzip2::read::MultiBzDecoder::new(packed))
     } else {
         Box::new(packed)
     })

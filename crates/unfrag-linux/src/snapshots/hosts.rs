@@ -1,0 +1,154 @@
+//! Trees of whole hosts, such as a sosreport or a must-gather: which of their files make the snapshot.
+//!
+//! A host's root is a directory with a `proc` in which files of procfs lie. Below it, only the files
+//! that [`place`] names are taken: a sosreport holds many others of the same names. Outside of such a
+//! root, the output of `uname -a` and `sysctl -a` counts as `version` and `sysctl-vm`, and a file with a
+//! longer name, such as `buddyinfo.txt`, as what its content shows.
+//!
+//! Invariant: for each host and file there is at most one entry; the first in the order of [`place`]'s
+//! ranks is kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::source::Entry;
+use super::{KNOWN, index, logs, pasted};
+use crate::procfs::uptime;
+
+/// Files by which a `proc` of a host is known.
+const OF_PROC: [&str; 6] = [
+    "buddyinfo",
+    "zoneinfo",
+    "pagetypeinfo",
+    "vmstat",
+    "meminfo",
+    "slabinfo",
+];
+
+/// Whether a file that is no file of procfs by its name may tell something of a host. `directory` is
+/// its directory's path.
+pub(super) fn is_wanted(directory: &[String], name: &str) -> bool {
+    let below = |end: &[&str]| {
+        directory.len() >= end.len() && directory[directory.len() - end.len()..] == *end
+    };
+    let write_only = ["drop_caches", "compact_memory", "stat_refresh"];
+    alias(name).is_some()
+        || (below(&["proc", "sys", "vm"]) && !write_only.contains(&name))
+        || (below(&["mm", "transparent_hugepage"]) && ["enabled", "defrag"].contains(&name))
+}
+
+/// The file of a snapshot that the output of a command, kept under `name`, stands for.
+fn alias(name: &str) -> Option<&'static str> {
+    match name {
+        "uname" | "uname_-a" | "uname-a" => Some("version"),
+        "sysctl" | "sysctl_-a" | "sysctl-a" => Some("sysctl-vm"),
+        _ => None,
+    }
+}
+
+/// The name in a snapshot of the file at `path` below a host's root, and its rank among files of the
+/// same name.
+fn place(path: &[&str]) -> Option<(String, u32)> {
+    match *path {
+        ["proc", name] if KNOWN.contains(&name) => Some((name.to_owned(), 0)),
+        ["sys", "kernel", "debug", "extfrag", name] if KNOWN.contains(&name) => {
+            Some((name.to_owned(), 1))
+        }
+        [
+            "sys",
+            "kernel",
+            "mm",
+            "transparent_hugepage",
+            name @ ("enabled" | "defrag"),
+        ] => Some((format!("thp/{name}"), 0)),
+        ["sos_commands", "kernel", name] => alias(name).map(|file| (file.to_owned(), 2)),
+        [name] if alias(name).is_some() => alias(name).map(|file| (file.to_owned(), 3)),
+        [name] if KNOWN.contains(&name) && !["uptime", "version"].contains(&name) => {
+            Some((name.to_owned(), 4))
+        }
+        ["proc", "sys", "vm", name] => Some((format!("sys/vm/{name}"), 0)),
+        _ => None,
+    }
+}
+
+/// Puts the files of each host into its root, under their names in a snapshot.
+pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut roots = BTreeSet::new();
+    for entry in &entries {
+        if let Some((last, root)) = entry.directory.split_last()
+            && last == "proc"
+            && OF_PROC.contains(&entry.name.as_str())
+        {
+            roots.insert(root.to_vec());
+        }
+    }
+    let mut arranged = vec![];
+    let mut of_hosts: BTreeMap<(Vec<String>, String), (u32, Entry)> = BTreeMap::new();
+    let mut others: Vec<Entry> = vec![];
+    for mut entry in entries {
+        let root = (0..=entry.directory.len())
+            .rev()
+            .map(|n| &entry.directory[..n])
+            .find(|d| roots.contains(*d))
+            .map(<[String]>::to_vec);
+        let Some(root) =
+            root.filter(|_| entry.name != index::NAME && !logs::is_log(&entry.content))
+        else {
+            others.push(entry);
+            continue;
+        };
+        let mut path: Vec<&str> = entry.directory[root.len()..]
+            .iter()
+            .map(String::as_str)
+            .collect();
+        path.push(&entry.name);
+        let Some((name, rank)) = place(&path) else {
+            continue;
+        };
+        if name == "uptime" && uptime::parse(&entry.content).is_err() {
+            continue;
+        }
+        if rank >= 2 && !adopt(&mut entry, &name) {
+            continue;
+        }
+        entry.name = name.clone();
+        entry.directory.clone_from(&root);
+        let key = (root, name);
+        if of_hosts.get(&key).is_none_or(|(other, _)| rank < *other) {
+            of_hosts.insert(key, (rank, entry));
+        }
+    }
+    let names: BTreeSet<(Vec<String>, String)> = others
+        .iter()
+        .map(|e| (e.directory.clone(), e.name.clone()))
+        .collect();
+    let mut taken = BTreeSet::new();
+    for mut entry in others {
+        let is_known = KNOWN.contains(&entry.name.as_str()) || entry.name == index::NAME;
+        if !is_known && !logs::is_log(&entry.content) {
+            let Some(file) = alias(&entry.name).or(logs::file_of(&entry.name)) else {
+                continue;
+            };
+            let key = (entry.directory.clone(), file.to_owned());
+            if names.contains(&key) || taken.contains(&key) || !adopt(&mut entry, file) {
+                continue;
+            }
+            taken.insert(key);
+            file.clone_into(&mut entry.name);
+        }
+        arranged.push(entry);
+    }
+    arranged.extend(of_hosts.into_values().map(|(_, entry)| entry));
+    arranged
+}
+
+/// Reads an entry as pasted text that holds `file` once; leaves the file's content in it.
+fn adopt(entry: &mut Entry, file: &str) -> bool {
+    let Ok(snapshots) = pasted::split(&entry.content) else {
+        return false;
+    };
+    let [snapshot] = &snapshots[..] else {
+        return false;
+    };
+    let content = snapshot.file(file).map(<[u8]>::to_vec);
+    content.map(|content| entry.content = content).is_some()
+}
