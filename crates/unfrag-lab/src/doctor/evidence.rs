@@ -69,6 +69,8 @@ pub struct Evidence {
     pub settings: BTreeMap<String, String>,
     /// What could not be read, and what is lacking for it.
     pub unread: Vec<Unread>,
+    /// Lines that were not understood, and files that are cut off.
+    pub notes: Vec<String>,
 }
 
 impl Evidence {
@@ -150,6 +152,16 @@ impl Evidence {
             });
         }
         e.unread = reader.unread;
+        e.notes = files::partly(&[
+            ("buddyinfo", e.buddy.as_ref().map(|f| &f.notes)),
+            ("zoneinfo", e.zones.as_ref().map(|f| &f.notes)),
+            ("pagetypeinfo", e.types.as_ref().map(|f| &f.notes)),
+            ("unusable_index", e.unusable.as_ref().map(|f| &f.notes)),
+            ("extfrag_index", e.extfrag.as_ref().map(|f| &f.notes)),
+            ("meminfo", e.meminfo.as_ref().map(|f| &f.notes)),
+            ("vmstat", e.vmstat.as_ref().map(|f| &f.notes)),
+            ("slabinfo", e.slabs.as_ref().map(|f| &f.notes)),
+        ]);
         Ok(e)
     }
 
@@ -239,8 +251,10 @@ fn release(read: &dyn Fn(&str) -> io::Result<Vec<u8>>) -> Option<String> {
         let word = rest.split_whitespace().nth(at)?;
         Era::of(word).is_ok().then(|| word.to_owned())
     };
-    // `Linux version 6.1.0 …`; `Linux HOST 6.1.0 …`.
-    word("version", "Linux version ", 0).or_else(|| word("uname", "Linux ", 1))
+    // `Linux version 6.1.0 …`; `Linux HOST 6.1.0 …`, as `uname -a` says.
+    word("version", "Linux version ", 0)
+        .or_else(|| word("version", "Linux ", 1))
+        .or_else(|| word("uname", "Linux ", 1))
 }
 
 /// The error of a `/proc/version` without a release.

@@ -47,6 +47,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         geometry,
         mut notes,
     } = geometry_of(e, &rows);
+    notes.extend(e.notes.iter().cloned());
     notes.extend(contradictions(&rows, e.zones.as_ref(), &geometry));
     let zones = zones::zones(e, rows, &geometry);
     let kernel = kernel(e, era);

@@ -6,7 +6,7 @@ use super::free_rows::{self, FreeSources, free_rows};
 use serde::Serialize;
 use std::io;
 use unfrag_linux::procfs::{
-    BuddyInfo, ExtfragIndex, MemInfo, PageTypeInfo, UnusableIndex, ZoneInfo, zoneinfo,
+    BuddyInfo, ExtfragIndex, MemInfo, Notes, PageTypeInfo, UnusableIndex, ZoneInfo, zoneinfo,
 };
 use unfrag_linux::{Error, Result};
 
@@ -76,6 +76,31 @@ impl<'a> Reader<'a> {
         });
         None
     }
+}
+
+/// What of files that were read was not: lines that were not understood, and an end that is missing.
+pub fn partly(files: &[(&str, Option<&Notes>)]) -> Vec<String> {
+    let mut all = vec![];
+    for (file, notes) in files {
+        let Some(notes) = notes else { continue };
+        if let [first, rest @ ..] = notes.not_understood.as_slice() {
+            let many = match rest.len() {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            all.push(format!(
+                "{file}: line {}{many} not understood (`{}`)",
+                first.line,
+                beginning(first.text.as_bytes())
+            ));
+        }
+        if notes.cut {
+            all.push(format!(
+                "{file} ends within a line: what came after it is missing"
+            ));
+        }
+    }
+    all
 }
 
 /// An error of the operating system without its number.

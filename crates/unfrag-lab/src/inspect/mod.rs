@@ -159,7 +159,14 @@ pub fn moment(
         pageblock_order: types.as_ref().map(|t| t.pageblock_order),
         orders: rows.iter().find_map(FreeRow::orders),
     });
-    let mut notes = found.notes;
+    let mut notes = files::partly(&[
+        ("buddyinfo", buddy.as_ref().map(|f| &f.notes)),
+        ("zoneinfo", zones.as_ref().map(|f| &f.notes)),
+        ("pagetypeinfo", types.as_ref().map(|f| &f.notes)),
+        ("unusable_index", unusable.as_ref().map(|f| &f.notes)),
+        ("extfrag_index", extfrag.as_ref().map(|f| &f.notes)),
+    ]);
+    notes.extend(found.notes);
     notes.extend(contradictions(&rows, zones.as_ref(), &found.geometry));
     let g = found.geometry;
     Ok(Moment {
@@ -377,6 +384,7 @@ mod tests {
                 free: 240_000,
                 ..Default::default()
             }],
+            ..ZoneInfo::default()
         };
         let g = Geometry::default();
         assert_eq!(contradictions(&[row.clone()], Some(&zones), &g).len(), 1);
