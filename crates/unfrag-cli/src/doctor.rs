@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::input;
 use crate::output::{Screen, check_not_input, print, print_json, write_file};
+use crate::snapshot_input::{self, is_stdin, named, page_size};
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,10 +12,11 @@ use std::{fs, thread};
 use unfrag_lab::doctor::{
     Attainability, Diagnosis, Evidence, Examined, examine, map, predict, text,
 };
+use unfrag_lab::era::Era;
 use unfrag_lab::error as lab;
 use unfrag_linux::procfs::{SlabInfo, VmStat};
 use unfrag_linux::recording::{Recording, Snapshot};
-use unfrag_linux::{Error, file, snapshots};
+use unfrag_linux::{Error, file};
 
 /// Say what is wrong with memory, of this host or a snapshot, and what to change
 ///
@@ -27,15 +29,22 @@ use unfrag_linux::{Error, file, snapshots};
   unfrag doctor
   unfrag doctor --huge 64
   unfrag doctor --map --html map.html
-  unfrag doctor samples/gcc-768M.unfrag --json")]
+  unfrag doctor samples/gcc-768M.unfrag --json
+  unfrag doctor --kernel 4.9 - < /proc/buddyinfo")]
 pub struct Args {
-    /// An .unfrag file, a directory with a copy of procfs or several, an archive of these; this host if
-    /// none is given
-    #[arg(value_name = "FILE|DIR", default_value = "/proc")]
+    /// An .unfrag file, a directory with a copy of procfs or several, an archive of these, a sosreport, files of
+    /// procfs pasted into one text; - for standard input; this host if none is given
+    #[arg(value_name = "FILE|DIR|-", default_value = "/proc")]
     path: PathBuf,
-    /// Can N huge pages of 2 MiB be had, and how?
+    /// Can N huge pages be had, and how? Of 2 MiB, or of the size that this host's files tell
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     huge: Option<u64>,
+    /// Release of the kernel (`uname -r`), where no file tells it: the rules differ by it
+    #[arg(long, value_name = "RELEASE")]
+    kernel: Option<String>,
+    /// Size of a page, where no file tells it: 4K, 8K, 16K or 64K
+    #[arg(long, value_name = "SIZE", value_parser = page_size)]
+    page_size: Option<u64>,
     /// A recording, to say what a replay predicts for the advice; FILE itself if it is one
     #[arg(long, value_name = "FILE.unfrag")]
     recording: Option<PathBuf>,
@@ -88,7 +97,19 @@ pub fn run(args: &Args) -> Result<()> {
         let mut inputs = args.recording.iter().chain([&args.path]);
         inputs.try_for_each(|from| check_not_input(to, from))?;
     }
-    let (evidence, within) = evidence(args)?;
+    if let Some(release) = &args.kernel {
+        Era::of(release).map_err(|e| {
+            Failure::usage(
+                e.to_string(),
+                "give what `uname -r` says there, such as 5.14.0",
+            )
+        })?;
+    }
+    let (mut evidence, within) = evidence(args)?;
+    evidence.page_size = args.page_size;
+    if evidence.release.is_none() {
+        evidence.release.clone_from(&args.kernel);
+    }
     let mut examined = examine(&evidence).map_err(|e| inside(e, &args.path))?;
     let given = args.recording.as_deref().map(input_recording).transpose()?;
     if let Some(recording) = given.or(within) {
@@ -152,44 +173,38 @@ fn show(args: &Args, x: &Examined) -> Result<()> {
 /// Reads what is to be examined; the recording as well, if it is one with events.
 fn evidence(args: &Args) -> Result<(Evidence, Option<Recording>)> {
     let path = &args.path;
-    let source = path.display().to_string();
-    let meta = fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?;
-    if meta.is_dir() && args.snapshot.is_none() && is_procfs(path) {
-        return Ok((live(path, &source, args.seconds)?, None));
+    let source = snapshot_input::name(path);
+    if !is_stdin(path) {
+        let meta = fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?;
+        if meta.is_dir() && args.snapshot.is_none() && is_procfs(path) {
+            return Ok((live(path, &source, args.seconds)?, None));
+        }
     }
-    let (all, recording) = if !meta.is_dir() && input::is_unfrag(path)? {
-        let mut recording = file::read(path)?;
-        let all = std::mem::take(&mut recording.snapshots);
-        recording.snapshots.clone_from(&all);
-        (all, (!recording.events.is_empty()).then_some(recording))
-    } else {
-        (snapshots::read(path)?, None)
-    };
+    let (all, recording) = snapshot_input::read(path)?;
     let at = match &args.snapshot {
-        Some(name) => all.iter().position(|s| &s.name == name).ok_or_else(|| {
-            let names: Vec<&str> = all.iter().map(|s| s.name.as_str()).take(8).collect();
-            Failure::usage(format!("{source} has no snapshot `{name}`"), format!("it has {} …", names.join(", ")))
-        })?,
-        None => all.iter().rposition(says_something).ok_or_else(|| {
-            Error::malformed("no snapshot in it says anything of memory")
-                .in_file(path)
-                .help("give a directory with a copy of /proc, an archive of such, an .unfrag file, or nothing at all for this host")
-        })?,
+        Some(name) => {
+            let chosen = named(&all, name, &source)?;
+            all.iter().position(|s| std::ptr::eq(s, chosen))
+        }
+        None => all.iter().rposition(says_something),
+    };
+    let at = at.ok_or_else(|| {
+        Error::malformed("no snapshot in it says anything of memory")
+            .in_file(source.as_ref())
+            .help("give a directory with a copy of /proc, an archive of such, an .unfrag file, files of procfs in one text, or nothing at all for this host")
+    })?;
+    let place = match all.len() {
+        1 => source.clone(),
+        _ => format!("{source}, snapshot {}", all[at].name),
     };
     let mut evidence =
-        Evidence::of_snapshot(&format!("{source}, snapshot {}", all[at].name), &all[at])
-            .map_err(|e| inside(e, path))?;
-    complete(&mut evidence, &all, at, recording.as_ref())?;
+        Evidence::of_snapshot(&place, &all[at]).map_err(|e| inside(e, source.as_ref()))?;
+    complete(&mut evidence, &all, at, recording.as_ref());
     Ok((evidence, recording))
 }
 
 /// What only other snapshots say: release and settings, and the counters' earlier reading.
-fn complete(
-    e: &mut Evidence,
-    all: &[Snapshot],
-    at: usize,
-    recording: Option<&Recording>,
-) -> Result<()> {
+fn complete(e: &mut Evidence, all: &[Snapshot], at: usize, recording: Option<&Recording>) {
     all.iter().for_each(|other| e.learn(other));
     if e.release.is_none() {
         e.release = recording
@@ -202,8 +217,10 @@ fn complete(
         && let (Some(from), Some(to), Some(text)) =
             (time(before), time(&all[at]), before.file("vmstat"))
         && e.vmstat.is_some()
+        // A bad earlier reading costs the rates alone.
+        && let Ok(earlier) = VmStat::parse(text)
     {
-        e.since(VmStat::parse(text)?, to.saturating_sub(from) as f64 / 1e9);
+        e.since(earlier, to.saturating_sub(from) as f64 / 1e9);
     }
     // Slabs grow over days: against the first reading there is.
     let slabs = |s: &Snapshot| {
@@ -214,20 +231,26 @@ fn complete(
     {
         e.earlier_slabs = Some((info, to.saturating_sub(from) as f64 / 1e9));
     }
-    Ok(())
 }
 
+/// Files of which each alone says something of memory.
+const TELLING: [&str; 7] = [
+    "buddyinfo",
+    "zoneinfo",
+    "pagetypeinfo",
+    "meminfo",
+    "vmstat",
+    "unusable_index",
+    "extfrag_index",
+];
+
 fn says_something(s: &Snapshot) -> bool {
-    ["buddyinfo", "zoneinfo", "meminfo", "vmstat"]
-        .iter()
-        .any(|f| s.file(f).is_some())
+    TELLING.iter().any(|f| s.file(f).is_some())
 }
 
 /// Whether a directory is procfs, or one copy of it.
 fn is_procfs(path: &Path) -> bool {
-    ["buddyinfo", "zoneinfo", "meminfo", "vmstat"]
-        .iter()
-        .any(|f| path.join(f).is_file())
+    TELLING.iter().any(|f| path.join(f).is_file())
 }
 
 /// Reads procfs, or a copy of it; of this host's own, the counters twice.
@@ -262,7 +285,22 @@ pub fn read(proc: &Path, is_own: bool, name: &str) -> io::Result<Vec<u8>> {
             fs::read(Path::new("/sys/kernel/mm/transparent_hugepage").join(name))
         }
         Some(_) => Err(io::ErrorKind::NotFound.into()),
-        None => fs::read(proc.join(name)),
+        None => match (fs::read(proc.join(name)), other_name(name)) {
+            // A copy may have what `sysctl -a` said beside it.
+            (Err(e), Some(other)) if e.kind() == io::ErrorKind::NotFound && !is_own => {
+                fs::read(proc.join(other))
+            }
+            (read, _) => read,
+        },
+    }
+}
+
+/// The name under which the output of a command tells what a file does.
+fn other_name(name: &str) -> Option<&'static str> {
+    match name {
+        "uname" => Some("uname_-a"),
+        "sysctl-vm" => Some("sysctl_-a"),
+        _ => None,
     }
 }
 

@@ -38,6 +38,7 @@ mod record;
 mod replay;
 mod simulate;
 mod slab;
+mod snapshot_input;
 mod terminal;
 
 use clap::{Parser, Subcommand};

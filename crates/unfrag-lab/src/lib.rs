@@ -9,9 +9,10 @@
 //! - [`slab`]: which slab allocator would have held fewer pages?
 //! - [`inspect`]: how fragmented is memory at one moment?
 //! - [`export`]: a prediction as a tree of procfs files.
+//! - [`usable`]: what may a request use of a zone?
 //!
 //! Below them: [`report`] draws tables, charts and pages and knows no question; [`era`] has numbers and
-//! names by kernel; [`error`] says what is wrong; `parallel` runs members and
+//! names by kernel; [`geometry`] has sizes of pages and blocks by host; [`error`] says what is wrong; `parallel` runs members and
 //! runs of an experiment on all CPUs.
 #![forbid(unsafe_code)]
 
@@ -21,6 +22,7 @@ pub mod error;
 pub mod experiment;
 pub mod explain;
 pub mod export;
+pub mod geometry;
 pub mod inspect;
 mod parallel;
 pub mod profile;

@@ -16,8 +16,6 @@ use unfrag_lab::doctor::{Diagnosis, Forecast, ZoneDiagnosis};
 type Labels = Vec<(&'static str, String)>;
 type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
 
-const PAGE: u64 = 4096;
-
 /// Gauges of one name.
 struct Named(Gauges);
 
@@ -28,12 +26,15 @@ impl Named {
         Named(family)
     }
 
-    fn set(&self, labels: Labels, value: impl Into<f64>) {
-        self.0.get_or_create(&labels).set(value.into());
+    /// Sets what is known.
+    fn set_known(&self, labels: Labels, value: Option<f64>) {
+        if let Some(value) = value {
+            self.set(labels, value);
+        }
     }
 
-    fn bytes(&self, labels: Labels, pages: u64) {
-        self.set(labels, pages.saturating_mul(PAGE) as f64);
+    fn set(&self, labels: Labels, value: impl Into<f64>) {
+        self.0.get_or_create(&labels).set(value.into());
     }
 }
 
@@ -62,7 +63,8 @@ const COUNTERS: [(&str, &str); 15] = [
 /// The text. `with_flags` is the last diagnosis that saw page flags, and its age.
 pub fn encode(now: &Diagnosis, with_flags: Option<(&Diagnosis, Duration)>) -> String {
     let mut registry = Registry::with_prefix("unfrag");
-    zones(&mut registry, &now.zones);
+    sizes(&mut registry, now);
+    zones(&mut registry, now);
     nodes(&mut registry, now);
     now.work.iter().for_each(|w| counter(&mut registry, w));
     huge_pages(&mut registry, now, with_flags.map(|(d, _)| d));
@@ -104,16 +106,24 @@ fn zone_labels(z: &ZoneDiagnosis) -> Labels {
     vec![("node", z.node.to_string()), ("zone", z.zone.clone())]
 }
 
-fn zones(r: &mut Registry, zones: &[ZoneDiagnosis]) {
+fn sizes(r: &mut Registry, d: &Diagnosis) {
+    let page = Named::new(r, "page_size_bytes", "Size of a page");
+    page.set(vec![], d.page_size as f64);
+    let huge = Named::new(r, "huge_page_size_bytes", "Size of a huge page");
+    huge.set(vec![], d.huge_page_bytes as f64);
+}
+
+fn zones(r: &mut Registry, d: &Diagnosis) {
+    let size = |pages: u64| pages.saturating_mul(d.page_size) as f64;
     let free = Named::new(r, "free_bytes", "Memory on the buddy lists");
     let managed = Named::new(r, "managed_bytes", "Memory that the allocator manages");
     let pcp = Named::new(r, "per_cpu_bytes", "Memory on per-CPU lists");
     let marks = Named::new(r, "watermark_bytes", "Watermarks, boost included");
-    let blocks = Named::new(r, "free_huge_pages", "Free blocks of 2 MiB");
+    let blocks = Named::new(r, "free_huge_pages", "Free blocks of a huge page's size");
     let outside = Named::new(
         r,
         "free_outside_huge_pages_ratio",
-        "Share of free memory outside blocks of 2 MiB",
+        "Share of free memory outside blocks of a huge page's size",
     );
     let unusable = Named::new(
         r,
@@ -125,24 +135,23 @@ fn zones(r: &mut Registry, zones: &[ZoneDiagnosis]) {
         "fragmentation_index_ratio",
         "Why an order would fail: 0 lack of memory, 1 fragmentation, -1 it would not",
     );
-    for z in zones {
+    for z in &d.zones {
         let with = |key: &'static str, value: String| {
             let mut labels = zone_labels(z);
             labels.push((key, value));
             labels
         };
-        free.bytes(zone_labels(z), z.free_pages);
-        pcp.bytes(zone_labels(z), z.pcp_pages);
-        blocks.set(zone_labels(z), z.free_huge_blocks as f64);
-        outside.set(zone_labels(z), z.extfrag_for_order_9 as f64 / 100.0);
-        if let Some(pages) = z.managed_pages {
-            managed.bytes(zone_labels(z), pages);
-        }
+        free.set_known(zone_labels(z), z.free_pages.map(size));
+        pcp.set_known(zone_labels(z), z.pcp_pages.map(size));
+        blocks.set_known(zone_labels(z), z.free_huge_blocks.map(|n| n as f64));
+        let share = z.extfrag_for_order_9.map(|n| n as f64 / 100.0);
+        outside.set_known(zone_labels(z), share);
+        managed.set_known(zone_labels(z), z.managed_pages.map(size));
         for (mark, pages) in ["min", "low", "high"]
             .into_iter()
             .zip(z.watermarks.into_iter().flatten())
         {
-            marks.bytes(with("mark", mark.into()), pages);
+            marks.set(with("mark", mark.into()), size(pages));
         }
         for (order, &value) in &z.unusable_index {
             unusable.set(with("order", order.to_string()), value);
@@ -160,7 +169,8 @@ fn nodes(r: &mut Registry, d: &Diagnosis) {
         "Score of proactive compaction",
     );
     for n in &d.nodes {
-        score.set(vec![("node", n.node.to_string())], n.score as f64 / 100.0);
+        let share = n.score.map(|s| s as f64 / 100.0);
+        score.set_known(vec![("node", n.node.to_string())], share);
     }
     let atomic = Named::new(
         r,
@@ -189,7 +199,7 @@ fn huge_pages(r: &mut Registry, now: &Diagnosis, with_flags: Option<&Diagnosis>)
     let had = Named::new(
         r,
         "obtainable_huge_pages",
-        "Huge pages of 2 MiB that can be had, by means",
+        "Huge pages that can be had, by means",
     );
     for z in &now.zones {
         let seen = with_flags.and_then(|d| {
@@ -198,12 +208,14 @@ fn huge_pages(r: &mut Registry, now: &Diagnosis, with_flags: Option<&Diagnosis>)
                 .find(|o| (o.node, &o.zone) == (z.node, &z.zone))
         });
         let f: &Forecast = seen.map_or(&z.huge_pages, |o| &o.huge_pages);
+        // What a zone may keep for itself is not known to be had.
+        let is_known = z.free_huge_blocks.is_some() && z.huge_pages.perhaps_now == 0;
         let means = [
-            ("now", Some(z.huge_pages.now)),
+            ("now", Some(z.huge_pages.now).filter(|_| is_known)),
             ("compaction", f.after_compaction),
             ("reclaim", f.after_reclaim),
             ("asking_again", f.by_asking_again),
-            ("at_most", Some(f.at_most)),
+            ("at_most", f.at_most),
         ];
         for (name, n) in means {
             let Some(n) = n else { continue };
@@ -212,7 +224,10 @@ fn huge_pages(r: &mut Registry, now: &Diagnosis, with_flags: Option<&Diagnosis>)
             had.set(labels, n as f64);
         }
     }
-    if let Some(n) = now.huge_pages_in_pool {
+    let is_of_default = now
+        .default_huge_page_bytes
+        .is_none_or(|n| n == now.huge_page_bytes);
+    if let Some(n) = now.huge_pages_in_pool.filter(|_| is_of_default) {
         Named::new(r, "hugetlb_pool_pages", "Huge pages in the hugetlb pool").set(vec![], n as f64);
     }
 }
@@ -249,7 +264,7 @@ fn obstacles(r: &mut Registry, d: &Diagnosis) {
                 labels.push(("kind", kind.as_str().unwrap_or_default().to_owned()));
                 labels
             };
-            memory.bytes(labels(), o.pages);
+            memory.set(labels(), o.pages.saturating_mul(d.page_size) as f64);
             blocks.set(labels(), o.blocks as f64);
             alone.set(labels(), o.blocks_alone as f64);
         }
@@ -303,6 +318,23 @@ mod tests {
             text.contains("unfrag_source_readable{file=\"zoneinfo\"} 0"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_zone_that_may_be_protected_promises_nothing() {
+        let read = |name: &str| {
+            match name {
+            "buddyinfo" => Ok(
+                b"Node 0, zone DMA 0 0 0 0 0 0 0 0 0 1 3 \nNode 0, zone Normal 9 0 0 0 0 0 0 0 0 0 0 \n"
+                    .to_vec(),
+            ),
+            _ => Err(std::io::ErrorKind::NotFound.into()),
+        }
+        };
+        let d = examine(&Evidence::read("here", read).unwrap());
+        let text = encode(&d.unwrap().diagnosis, None);
+        assert!(!text.contains("zone=\"DMA\",means=\"now\""), "{text}");
+        assert!(text.contains("zone=\"Normal\",means=\"now\"} 0"), "{text}");
     }
 
     #[test]

@@ -5,10 +5,10 @@ use crate::quantity::thousands;
 use crate::terminal::printable;
 use std::fmt::Write as _;
 use unfrag_lab::inspect::{Inspection, Moment, ZoneState};
-use unfrag_lab::report::number::order_size;
+use unfrag_lab::report::number::bytes;
 
-/// Orders of special interest: the last cheap one, and that of a huge page.
-const STRESSED: [usize; 2] = [3, 9];
+/// The last order that kernels consider cheap.
+const CHEAP: u8 = 3;
 
 /// The whole inspection: in full if it is of one moment, else a line for each zone and moment.
 pub fn render(inspection: &Inspection, screen: &Screen) -> String {
@@ -27,19 +27,19 @@ fn full(moment: &Moment, source: &str, screen: &Screen, out: &mut String) {
     };
     let _ = writeln!(out, "{}", stressed(&title, screen));
     for zone in &moment.zones {
-        full_zone(zone, screen, out);
+        full_zone(zone, moment, screen, out);
     }
     unread(moment, out);
 }
 
-fn full_zone(zone: &ZoneState, screen: &Screen, out: &mut String) {
-    let _ = write!(
-        out,
-        "\nNode {}, zone {}: {} free",
-        zone.node,
-        zone.zone,
-        mib(zone.free_pages)
-    );
+fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut String) {
+    let mib = |pages: u64| format!("{} MiB", number_of_mib(pages, moment.page_size));
+    let _ = write!(out, "\nNode {}, zone {}: ", zone.node, zone.zone);
+    let _ = match zone.free_pages {
+        Some(free) if zone.is_capped => write!(out, "{} free at least", mib(free)),
+        Some(free) => write!(out, "{} free", mib(free)),
+        None => write!(out, "free memory not known"),
+    };
     if let Some(managed) = zone.managed_pages {
         let _ = write!(out, " of {}", mib(managed));
     }
@@ -62,22 +62,29 @@ fn full_zone(zone: &ZoneState, screen: &Screen, out: &mut String) {
         "{:>5} {:>8} {:>12} {:>10} {:>9} {:>14}",
         "order", "size", "free blocks", "free MiB", "unusable", "fragmentation"
     );
-    let _ = writeln!(out, "{}", stressed(&head, screen));
-    for (order, &blocks) in zone.free_blocks.iter().enumerate() {
-        let (Some(unusable), Some(fragmentation)) = (
-            zone.unusable_index.get(order),
-            zone.fragmentation_index.get(order),
-        ) else {
-            continue;
-        };
+    let listed = zone.free_blocks.as_ref().map_or(0, Vec::len);
+    let orders = listed
+        .max(zone.unusable_index.len())
+        .max(zone.fragmentation_index.len());
+    if orders > 0 {
+        let _ = writeln!(out, "{}", stressed(&head, screen));
+    }
+    for order in 0..orders {
+        let blocks = zone.free_blocks.as_ref().and_then(|b| b.get(order));
+        let dash = || "-".to_owned();
         let line = format!(
-            "{order:>5} {:>8} {:>12} {:>10} {unusable:>9.3} {:>14}",
-            order_size(order),
-            thousands(blocks),
-            number_of_mib(blocks << order),
-            index(*fragmentation),
+            "{order:>5} {:>8} {:>12} {:>10} {:>9} {:>14}",
+            bytes(moment.page_size << order),
+            blocks.map_or_else(dash, |&n| thousands(n)),
+            blocks.map_or_else(dash, |&n| number_of_mib(n << order, moment.page_size)),
+            zone.unusable_index
+                .get(order)
+                .map_or_else(dash, |n| format!("{n:.3}")),
+            zone.fragmentation_index
+                .get(order)
+                .map_or_else(dash, |&n| index(n)),
         );
-        if STRESSED.contains(&order) {
+        if [CHEAP, moment.huge_order].map(usize::from).contains(&order) {
             let _ = writeln!(
                 out,
                 "{}",
@@ -87,12 +94,22 @@ fn full_zone(zone: &ZoneState, screen: &Screen, out: &mut String) {
             let _ = writeln!(out, "{line}");
         }
     }
-    let _ = writeln!(
-        out,
-        "free 2 MiB blocks: {}; free memory outside them (extfrag_for_order 9): {} %",
-        thousands(zone.free_huge_blocks),
-        zone.extfrag_for_order_9
-    );
+    if let (Some(blocks), Some(outside)) = (zone.free_huge_blocks, zone.extfrag_for_order_9) {
+        let _ = writeln!(
+            out,
+            "free {} blocks: {}; free memory outside them (extfrag_for_order {}): {outside} %",
+            bytes(moment.huge_page_bytes),
+            thousands(blocks),
+            moment.huge_order
+        );
+    } else if let Some(outside) = zone.extfrag_for_order_9 {
+        let _ = writeln!(
+            out,
+            "free memory outside {} blocks (extfrag_for_order {}): {outside} %",
+            bytes(moment.huge_page_bytes),
+            moment.huge_order
+        );
+    }
     if let Some(blocks) = &zone.pageblocks {
         let blocks: Vec<String> = blocks
             .iter()
@@ -113,9 +130,13 @@ fn index(value: f64) -> String {
 }
 
 fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut String) {
+    // The sizes are those of the first that tells something; of one host they are the same in all.
+    let first = moments.iter().find(|m| !m.zones.is_empty());
+    let huge_order = first.map_or(9, |m| m.huge_order);
+    let huge = bytes(first.map_or(2 << 20, |m| m.huge_page_bytes));
     let _ = writeln!(
         out,
-        "{}: {} snapshots; unusable index at orders 3 and 9, extfrag_for_order 9 in percent",
+        "{}: {} snapshots; unusable index at orders {CHEAP} and {huge_order}, extfrag_for_order {huge_order} in percent",
         source,
         moments.len()
     );
@@ -127,9 +148,9 @@ fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut String)
         "node",
         "zone",
         "free MiB",
-        "2 MiB",
-        "unus. 3",
-        "unus. 9",
+        huge,
+        format!("unus. {CHEAP}"),
+        format!("unus. {huge_order}"),
         "extfrag",
         "unmov.",
         "mov.",
@@ -138,22 +159,28 @@ fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut String)
     let _ = writeln!(out, "\n{}", stressed(&head, screen));
     for moment in moments {
         for zone in &moment.zones {
-            let at = |order: usize| zone.unusable_index.get(order).copied().unwrap_or(1.0);
+            let dash = || "-".to_owned();
+            let at = |order: u8| {
+                let n = zone.unusable_index.get(usize::from(order));
+                n.map_or_else(dash, |n| format!("{n:.3}"))
+            };
             let blocks = |name: &str| {
                 let n = zone.pageblocks.as_ref().and_then(|b| b.get(name));
-                n.map_or("-".into(), |n| thousands(*n))
+                n.map_or_else(dash, |n| thousands(*n))
             };
             let _ = writeln!(
                 out,
-                "{:<width$} {:>4} {:>8} {:>10} {:>10} {:>8.3} {:>8.3} {:>8} {:>7} {:>7} {:>7}",
+                "{:<width$} {:>4} {:>8} {:>10} {:>10} {:>8} {:>8} {:>8} {:>7} {:>7} {:>7}",
                 printable(&moment.name),
                 zone.node,
                 zone.zone,
-                number_of_mib(zone.free_pages),
-                thousands(zone.free_huge_blocks),
-                at(3),
-                at(9),
-                zone.extfrag_for_order_9,
+                zone.free_pages
+                    .map_or_else(dash, |n| number_of_mib(n, moment.page_size)),
+                zone.free_huge_blocks.map_or_else(dash, thousands),
+                at(CHEAP),
+                at(huge_order),
+                zone.extfrag_for_order_9
+                    .map_or_else(dash, |n| n.to_string()),
                 blocks("Unmovable"),
                 blocks("Movable"),
                 blocks("Reclaimable"),
@@ -174,7 +201,18 @@ fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut String)
             .iter()
             .filter(|m| m.unread.iter().any(|u| &u.file == file && &u.why == why))
             .count();
-        let _ = writeln!(out, "{file} of {n} snapshots: {why}");
+        let _ = writeln!(
+            out,
+            "{} of {n} snapshots: {}",
+            printable(file),
+            printable(why)
+        );
+    }
+    let mut notes: Vec<&String> = moments.iter().flat_map(|m| &m.notes).collect();
+    notes.sort();
+    notes.dedup();
+    for note in notes {
+        let _ = writeln!(out, "note: {}", printable(note));
     }
 }
 
@@ -183,7 +221,10 @@ fn unread(moment: &Moment, out: &mut String) {
         out.push('\n');
     }
     for unread in &moment.unread {
-        let _ = writeln!(out, "{}: {}", unread.file, unread.why);
+        let _ = writeln!(out, "{}: {}", unread.file, printable(&unread.why));
+    }
+    for note in &moment.notes {
+        let _ = writeln!(out, "note: {}", printable(note));
     }
 }
 
@@ -199,10 +240,9 @@ fn mark(screen: &Screen) -> &'static str {
     if screen.unicode { "◂" } else { "<" }
 }
 
-fn mib(pages: u64) -> String {
-    format!("{} MiB", number_of_mib(pages))
-}
-
-fn number_of_mib(pages: u64) -> String {
-    format!("{:.1}", pages as f64 / 256.0)
+fn number_of_mib(pages: u64, page_size: u64) -> String {
+    format!(
+        "{:.1}",
+        pages as f64 * page_size as f64 / f64::from(1 << 20)
+    )
 }

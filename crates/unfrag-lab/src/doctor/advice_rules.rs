@@ -9,8 +9,9 @@ use super::diagnosis::Diagnosis;
 use super::evidence::Evidence;
 use super::frames::FrameUse;
 use super::proactive::proactive_marks;
+use super::room_advice::{counted, make_room, share_of};
 use crate::era::Era;
-use crate::report::number::{mib, percent, thousands};
+use crate::report::number::{bytes, mib, percent, thousands};
 
 /// Share of spoiled blocks above which advice is given.
 const SPOILED_SHARE: f64 = 0.10;
@@ -18,14 +19,16 @@ const SPOILED_SHARE: f64 = 0.10;
 /// Everything that is advised, the most useful first.
 pub fn advice(d: &Diagnosis, e: &Evidence, era: Era) -> Vec<Advice> {
     let mut all = vec![];
+    all.extend(slab_in_low_memory(d));
     all.extend(atomic_reserve(d, e));
     all.extend(watermark_boost(e));
     all.extend(unevictable(d, e));
     all.extend(proactive(d, e, era));
-    all.extend(early_kswapd(d, e));
+    all.extend(early_kswapd(d, e, era));
     all.extend(defrag_mode(d, e, era));
     all.extend(huge_page_faults(d, e));
     all.extend(reclaimable_slab(d, e));
+    all.extend(make_room(d, e));
     all
 }
 
@@ -47,20 +50,57 @@ fn has(e: &Evidence, name: &str) -> bool {
     e.settings.contains_key(name) || e.settings.is_empty()
 }
 
+/// Pages as MiB, without the unit.
+fn pages_in_mib(d: &Diagnosis, pages: u64) -> String {
+    mib(pages.saturating_mul(d.page_size / 4096))
+}
+
+/// What to do where slab that cannot be reclaimed fills a zone. Larger watermarks would not help there.
+fn slab_in_low_memory(d: &Diagnosis) -> Option<Advice> {
+    let zone = d.zones.iter().find(|z| z.filled_by_slab_pages.is_some())?;
+    let size = |pages: u64| bytes(pages.saturating_mul(d.page_size));
+    Some(Advice {
+        command: "slabtop -o -s c".into(),
+        setting: None,
+        current: None,
+        value: None,
+        reason: format!(
+            "{} of unreclaimable slab are the cause: zone {} of node {} has {} and is below its {} watermark, and a larger min_free_kbytes cannot free them; find the cache that grows, and what fills it",
+            size(zone.filled_by_slab_pages?),
+            zone.zone,
+            zone.node,
+            size(zone.managed_pages?),
+            zone.below?
+        ),
+        cost: "none to look; the cache shrinks only when the driver or the program that fills it lets go, or at a reboot".into(),
+        prediction: None,
+        predicted: None,
+    })
+}
+
 /// A higher `min_free_kbytes` where requests that may not wait are about to fail.
 fn atomic_reserve(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
+    if d.zones.iter().any(|z| z.filled_by_slab_pages.is_some()) {
+        return None;
+    }
     let worst = d
         .atomic
         .iter()
         .filter(|r| matches!(r.verdict, "fails" | "at risk"));
     let worst = worst.min_by_key(|r| r.in_a_row)?;
+    let kib = |pages: u64| pages.saturating_mul(d.page_size / 1024);
     let current = e.setting("min_free_kbytes").or_else(|| {
         let min: Option<u64> = d.zones.iter().map(|z| Some(z.watermarks?[0])).sum();
-        Some(min? * 4)
+        Some(kib(min?))
     })?;
     let managed: u64 = d.zones.iter().filter_map(|z| z.managed_pages).sum();
-    // Twice as much, but never more than a twentieth of memory.
-    let value = (current * 2).min(managed * 4 / 20);
+    let free: u64 = d.zones.iter().filter_map(|z| z.free_pages).sum();
+    let can_be_free = kib(free).saturating_add(d.reclaimable_bytes.unwrap_or(0) / 1024);
+    // Twice as much, but never more than a twentieth of memory, nor than can be free.
+    let value = current
+        .saturating_mul(2)
+        .min(kib(managed) / 20)
+        .min(can_be_free);
     (value > current).then(|| {
         let now = match worst.in_a_row {
             0 => "not one succeeds now".to_owned(),
@@ -120,17 +160,18 @@ fn unevictable(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
 fn proactive(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
     let now = e.setting("compaction_proactiveness")?;
     let node = d.nodes.iter().max_by_key(|n| n.score)?;
+    let score = node.score?;
     let gain = node
         .huge_pages
         .by_asking_again?
         .saturating_sub(node.huge_pages.now);
     let all = node.huge_pages.by_asking_again?.max(1);
-    if now > 0 && node.score > proactive_marks(now, era)[1] || gain * 10 < all {
+    if now > 0 && score > proactive_marks(now, era)[1] || gain * 10 < all {
         return None;
     }
     let value = (1..=8)
         .map(|tens| tens * 10)
-        .find(|&p| p > now && proactive_marks(p, era)[1] < node.score)?;
+        .find(|&p| p > now && proactive_marks(p, era)[1] < score)?;
     let [low, high] = proactive_marks(value, era);
     Some(sysctl(
         e,
@@ -140,7 +181,7 @@ fn proactive(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
             "node {} scores {} (percent of free memory outside huge pages): with {now} proactive compaction \
              does not begin; {} more huge pages can be made",
             node.node,
-            node.score,
+            score,
             thousands(gain)
         ),
         format!("kcompactd runs while the score is above {high}, until it is {low}"),
@@ -148,11 +189,16 @@ fn proactive(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
 }
 
 /// A `watermark_scale_factor` that wakes kswapd earlier, where requests stall.
-fn early_kswapd(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
+fn early_kswapd(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
+    /// The kernel's default, for a host whose settings were not read.
+    const DEFAULT: u64 = 10;
+    if !era.is_at_least(4, 6) || !has(e, "watermark_scale_factor") {
+        return None;
+    }
     let stalls = d.work.iter().find(|w| w.counter == "allocstall")?;
     let rate = stalls.per_second.or(stalls.per_second_since_boot)?;
-    let now = e.setting("watermark_scale_factor")?;
-    let value = (now * 5).min(300);
+    let now = e.setting("watermark_scale_factor").unwrap_or(DEFAULT);
+    let value = now.saturating_mul(5).min(300);
     let managed: u64 = d.zones.iter().filter_map(|z| z.managed_pages).sum();
     (rate >= 1.0 && value > now).then(|| {
         sysctl(
@@ -162,7 +208,7 @@ fn early_kswapd(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
             format!("{rate:.1} requests a second had to reclaim first: kswapd begins too late"),
             format!(
                 "up to {} MiB more are kept free",
-                mib(2 * managed * (value - now) / 10_000)
+                pages_in_mib(d, (2 * managed).saturating_mul(value - now) / 10_000)
             ),
         )
     })
@@ -189,7 +235,7 @@ fn defrag_mode(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
             format!(
                 "{} blocks are spoiled by {} MiB of the kernel's memory: types are mixed",
                 thousands(spoiled),
-                mib(pages)
+                pages_in_mib(d, pages)
             ),
             "more reclaim and compaction before a request takes a block of another type; requests that may \
              not wait fail sooner"
@@ -200,10 +246,11 @@ fn defrag_mode(d: &Diagnosis, e: &Evidence, era: Era) -> Option<Advice> {
 
 /// A THP `defrag` mode that waits, where faults do not get huge pages.
 fn huge_page_faults(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
-    let of = |name: &str| d.work.iter().find(|w| w.counter == name).map(|w| w.total);
-    let (given, refused) = (of("thp_fault_alloc")?, of("thp_fault_fallback")?);
+    let share = share_of(
+        counted(d, "thp_fault_fallback")?,
+        counted(d, "thp_fault_alloc")?,
+    );
     let defrag = e.settings.get("thp_defrag")?;
-    let share = refused as f64 / (given + refused).max(1) as f64;
     let waits = matches!(defrag.as_str(), "always" | "madvise" | "defer+madvise");
     (share > 0.10 && !waits).then(|| Advice {
         command: "echo defer+madvise > /sys/kernel/mm/transparent_hugepage/defrag".into(),
@@ -229,8 +276,8 @@ fn reclaimable_slab(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
         .as_ref()?
         .iter()
         .find(|o| o.kind == FrameUse::Slab)?;
-    let reclaimable = e.meminfo_pages("SReclaimable")?;
-    let unreclaimable = e.meminfo_pages("SUnreclaim")?;
+    let reclaimable = e.meminfo_bytes("SReclaimable")?;
+    let unreclaimable = e.meminfo_bytes("SUnreclaim")?;
     let much =
         slab.blocks_alone as f64 > SPOILED_SHARE * blocks as f64 && reclaimable > unreclaimable;
     much.then(|| Advice {
@@ -242,7 +289,7 @@ fn reclaimable_slab(d: &Diagnosis, e: &Evidence) -> Option<Advice> {
             "slab alone spoils {} of {} blocks, and {} MiB of it can be reclaimed",
             thousands(slab.blocks_alone),
             thousands(blocks),
-            mib(reclaimable)
+            mib(reclaimable / 4096)
         ),
         cost: "names and inodes of files are read from disk again; some slabs stay for one object in use".into(),
         prediction: None,

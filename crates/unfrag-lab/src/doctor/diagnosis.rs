@@ -9,17 +9,34 @@ use super::forecast::Forecast;
 use super::frames::FrameUse;
 use super::slabs::SlabCache;
 use super::work::Work;
+use crate::geometry::PageSizeFrom;
 use crate::inspect::Unread;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The result of an examination. Pages are of 4 KiB, blocks and huge pages of 2 MiB.
+/// The result of an examination. Pages, blocks and huge pages have the sizes that it names.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diagnosis {
     /// Where the evidence came from.
     pub source: String,
     /// `uname -r`; `null` if not known.
     pub kernel_release: Option<String>,
+    /// The era whose rules were taken.
+    pub kernel_rules: &'static str,
+    /// Whether that is an assumption, as no file tells the release.
+    pub kernel_rules_assumed: bool,
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// How that is known.
+    pub page_size_from: PageSizeFrom,
+    /// Bytes in a huge page.
+    pub huge_page_bytes: u64,
+    /// Order of a huge page.
+    pub huge_order: u8,
+    /// Bytes in a page of the default hugetlb pool, which `vm.nr_hugepages` sets; `null` without meminfo.
+    pub default_huge_page_bytes: Option<u64>,
+    /// Bytes of page cache and reclaimable slab by meminfo; `null` without it.
+    pub reclaimable_bytes: Option<u64>,
     /// Seconds since boot.
     pub uptime_seconds: Option<f64>,
     /// One for each node.
@@ -31,7 +48,7 @@ pub struct Diagnosis {
     /// `vm.percpu_pagelist_high_fraction`, to be put back after per-CPU lists were emptied; `null` where
     /// compaction does not need that (before 6.7).
     pub pcp_fraction: Option<u64>,
-    /// Huge pages in the hugetlb pool by now; `null` without meminfo.
+    /// Huge pages in the default hugetlb pool by now; `null` without meminfo.
     pub huge_pages_in_pool: Option<u64>,
     /// What stands in the way, over all zones; `null` without page flags.
     pub obstacles: Option<Vec<Obstacle>>,
@@ -45,6 +62,8 @@ pub struct Diagnosis {
     pub work: Vec<Work>,
     /// What to change.
     pub advice: Vec<Advice>,
+    /// What was not seen, so that advice may be missing: sysctls, counters.
+    pub advice_lacks: Vec<&'static str>,
     /// What a reader must know.
     pub notes: Vec<String>,
     /// Files that would have told more, and why they did not.
@@ -56,8 +75,8 @@ pub struct Diagnosis {
 pub struct NodeDiagnosis {
     /// Node id.
     pub node: u32,
-    /// Score of proactive compaction, 0 to 100.
-    pub score: u64,
+    /// Score of proactive compaction, 0 to 100; `null` if free blocks of one of its zones are not known.
+    pub score: Option<u64>,
     /// Scores at which proactive compaction ends and begins; `null` where the kernel has none or it is off.
     pub proactive_low_high: Option<[u64; 2]>,
     /// Huge pages that can be had.
@@ -73,22 +92,28 @@ pub struct ZoneDiagnosis {
     pub zone: String,
     /// Pages that the allocator manages; `null` without zoneinfo.
     pub managed_pages: Option<u64>,
-    /// Pages on the buddy lists.
-    pub free_pages: u64,
-    /// Pages on per-CPU lists.
-    pub pcp_pages: u64,
+    /// Pages on the buddy lists; `null` if no file tells them.
+    pub free_pages: Option<u64>,
+    /// Pages on per-CPU lists; `null` without zoneinfo.
+    pub pcp_pages: Option<u64>,
     /// min, low and high, with the boost; `null` without zoneinfo.
     pub watermarks: Option<[u64; 3]>,
-    /// Pages kept from requests that could use any zone.
-    pub protection_pages: u64,
-    /// Free 2 MiB blocks.
-    pub free_huge_blocks: u64,
-    /// Percent of free memory outside 2 MiB blocks.
-    pub extfrag_for_order_9: u64,
-    /// Share of free memory that orders 3, 4 and 9 cannot use, 0 to 1.
+    /// The lowest watermark that free memory is below: `min` or `low`; `null` for none, or without zoneinfo.
+    pub below: Option<&'static str>,
+    /// Pages kept from requests that could use any zone; `null` without zoneinfo.
+    pub protection_pages: Option<u64>,
+    /// Pages of slab that cannot be reclaimed, where they fill most of a zone that is short of memory.
+    pub filled_by_slab_pages: Option<u64>,
+    /// Free blocks of a huge page's size; `null` if no file tells them.
+    pub free_huge_blocks: Option<u64>,
+    /// The largest order with a free block; `null` if none is free, or no file tells.
+    pub largest_free_order: Option<u8>,
+    /// Percent of free memory outside blocks of a huge page's size (of order `huge_order`); `null` if no file tells.
+    pub extfrag_for_order_9: Option<u64>,
+    /// Share of free memory that orders 3, 4 and that of a huge page cannot use, 0 to 1.
     pub unusable_index: BTreeMap<u8, f64>,
-    /// Why a request of order 3, 4 or 9 would fail: near 0 for lack of memory, near 1 for fragmentation; -1 if it
-    /// would not.
+    /// Why a request of order 3, 4 or that of a huge page would fail: near 0 for lack of memory, near 1 for fragmentation;
+    /// -1 if it would not.
     pub fragmentation_index: BTreeMap<u8, f64>,
     /// How fragmented it is and why, as a sentence.
     pub verdict: String,

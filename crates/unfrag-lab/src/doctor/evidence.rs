@@ -1,16 +1,21 @@
 //! What a diagnosis is made from: the files of procfs that could be read, parsed, and the names of
 //! those that could not.
 //!
-//! Invariant: nothing is guessed. A file that is missing is [`Unread`], with the reason and with
-//! what the diagnosis lacks for it; a file with content that no kernel writes is an error.
+//! Invariant: nothing is guessed. A file that is missing, or is not what a kernel writes, is [`Unread`], with the reason
+//! and with what the diagnosis lacks for it; the others are read all the same.
 
 use std::collections::BTreeMap;
 use std::io;
 
+use crate::era::Era;
 use crate::error::{Error, Result};
-use crate::inspect::{Unread, cause};
+use crate::inspect::Unread;
+use crate::inspect::files::{self, Reader};
 use unfrag_linux::kpageflags::PageFlags;
-use unfrag_linux::procfs::{BuddyInfo, MemInfo, PageTypeInfo, SlabInfo, VmStat, ZoneInfo, uptime};
+use unfrag_linux::procfs::{
+    BuddyInfo, ExtfragIndex, MemInfo, PageTypeInfo, SlabInfo, UnusableIndex, VmStat, ZoneInfo,
+    uptime,
+};
 use unfrag_linux::recording::Snapshot;
 
 /// Sysctls of `vm` that a diagnosis uses; read as `sys/vm/NAME`.
@@ -32,14 +37,20 @@ pub const SYSCTLS: [&str; 10] = [
 pub struct Evidence {
     /// Where it came from.
     pub source: String,
-    /// `uname -r`, where `/proc/version` says.
+    /// `uname -r`, where `/proc/version` or a copy of `uname -a` says.
     pub release: Option<String>,
+    /// Bytes in a page, if they were given: goes before what the files tell.
+    pub page_size: Option<u64>,
     /// Free blocks.
     pub buddy: Option<BuddyInfo>,
     /// Watermarks and per-CPU lists.
     pub zones: Option<ZoneInfo>,
     /// Pageblocks by type.
     pub types: Option<PageTypeInfo>,
+    /// The kernel's unusable index, where free blocks are not known.
+    pub unusable: Option<UnusableIndex>,
+    /// The kernel's fragmentation index, where free blocks are not known.
+    pub extfrag: Option<ExtfragIndex>,
     /// Amounts.
     pub meminfo: Option<MemInfo>,
     /// Counters since boot.
@@ -58,6 +69,8 @@ pub struct Evidence {
     pub settings: BTreeMap<String, String>,
     /// What could not be read, and what is lacking for it.
     pub unread: Vec<Unread>,
+    /// Lines that were not understood, and files that are cut off.
+    pub notes: Vec<String>,
 }
 
 impl Evidence {
@@ -65,76 +78,90 @@ impl Evidence {
     /// `thp/enabled` and `thp/defrag` for those of sysfs).
     ///
     /// # Errors
-    /// If a file is not what the kernel writes, or if none of those about memory can be read.
+    /// If none of those about memory can be read; names the first that is not what the kernel writes.
     pub fn read(source: &str, read: impl Fn(&str) -> io::Result<Vec<u8>>) -> Result<Evidence> {
         let mut e = Evidence {
             source: source.to_owned(),
             ..Evidence::default()
         };
-        let mut get = |file: &str, lacking: &str| match read(file) {
-            // Some sandboxes give an empty file in place of a forbidden one.
-            Ok(content) if !content.is_empty() => Some(content),
-            Ok(_) => {
-                e.unread.push(unread(file, "empty", lacking));
-                None
-            }
-            Err(why) => {
-                e.unread.push(unread(file, &cause(&why), lacking));
-                None
-            }
-        };
-        let buddy = get("buddyinfo", "free blocks by order");
-        let zones = get(
+        let mut reader = Reader::new(&read);
+        e.buddy = reader.get(
+            "buddyinfo",
+            "free blocks by order not known",
+            files::buddyinfo,
+        );
+        e.zones = reader.get(
             "zoneinfo",
-            "watermarks, so whether atomic requests are at risk",
+            "watermarks, so whether atomic requests are at risk not known",
+            files::zoneinfo,
         );
-        let types = get(
+        e.types = reader.get(
             "pagetypeinfo",
-            "pageblocks by type, and the high-atomic reserve",
+            "pageblocks by type, and the high-atomic reserve not known",
+            files::pagetypeinfo,
         );
-        let meminfo = get("meminfo", "amounts of page cache and slab");
-        let vmstat = get("vmstat", "stalls, failures and compaction since boot");
-        let slabs = get("slabinfo", "slab caches by name");
-        let flags = get(
-            "kpageflags",
-            "what stands in the way of each huge page, and the forecast",
-        );
-        let parsed = |file: &'static str| move |e: unfrag_linux::Error| e.in_file(file.as_ref());
-        e.buddy = buddy
-            .map(|b| BuddyInfo::parse(&b).map_err(parsed("buddyinfo")))
-            .transpose()?;
-        e.zones = zones
-            .map(|b| ZoneInfo::parse(&b).map_err(parsed("zoneinfo")))
-            .transpose()?;
-        e.types = types
-            .map(|b| PageTypeInfo::parse(&b).map_err(parsed("pagetypeinfo")))
-            .transpose()?;
-        e.meminfo = meminfo
-            .map(|b| MemInfo::parse(&b).map_err(parsed("meminfo")))
-            .transpose()?;
-        e.vmstat = vmstat
-            .map(|b| VmStat::parse(&b).map_err(parsed("vmstat")))
-            .transpose()?;
-        e.slabs = slabs
-            .map(|b| SlabInfo::parse(&b).map_err(parsed("slabinfo")))
-            .transpose()?;
-        e.flags = flags
-            .map(|b| PageFlags::parse(&b).map_err(parsed("kpageflags")))
-            .transpose()?;
-        // These alone are no evidence of memory, so their absence is not reported.
-        let uptime = read("uptime").ok().filter(|b| !b.is_empty());
-        e.uptime = uptime
-            .map(|b| uptime::parse(&b).map_err(parsed("uptime")))
-            .transpose()?
-            .map(|ns| ns as f64 / 1e9);
-        e.release = read("version").ok().and_then(|b| release(&b));
-        e.read_settings(&read);
-        if e.buddy.is_none() && e.meminfo.is_none() && e.vmstat.is_none() && e.zones.is_none() {
-            return Err(Error::lacking(
-                "none of buddyinfo, zoneinfo, meminfo and vmstat can be read there",
-            )
-            .help("give /proc, a directory with a copy of it, or an .unfrag file"));
+        // These tell what buddyinfo tells as well, so they are missed only where it is missing too.
+        if e.buddy.is_none() && e.types.is_none() {
+            if reader.has("unusable_index") {
+                e.unusable = reader.get("unusable_index", "it is not used", files::unusable);
+            }
+            if reader.has("extfrag_index") {
+                e.extfrag = reader.get("extfrag_index", "it is not used", files::extfrag);
+            }
         }
+        e.meminfo = reader.get(
+            "meminfo",
+            "amounts of page cache and slab not known",
+            files::meminfo,
+        );
+        e.vmstat = reader.get(
+            "vmstat",
+            "stalls, failures and compaction since boot not known",
+            VmStat::parse,
+        );
+        e.slabs = reader.get("slabinfo", "slab caches by name not known", SlabInfo::parse);
+        e.flags = reader.get(
+            "kpageflags",
+            "what stands in the way of each huge page, and the forecast not known",
+            PageFlags::parse,
+        );
+        // These alone are no evidence of memory, so their absence is not reported.
+        if reader.has("uptime") {
+            let uptime = reader.get("uptime", "rates since boot not known", uptime::parse);
+            e.uptime = uptime.map(|ns| ns as f64 / 1e9);
+        }
+        e.release = release(&read);
+        if e.release.is_none() && reader.has("version") {
+            reader.get("version", "the kernel's release not known", no_release);
+        }
+        e.read_settings(&read);
+        if e.buddy.is_none()
+            && e.types.is_none()
+            && e.unusable.is_none()
+            && e.extfrag.is_none()
+            && e.meminfo.is_none()
+            && e.vmstat.is_none()
+            && e.zones.is_none()
+        {
+            return Err(match reader.first_error {
+                Some(error) => error.into(),
+                None => Error::lacking(
+                    "none of buddyinfo, pagetypeinfo, zoneinfo, meminfo and vmstat can be read there",
+                )
+                .help("give /proc, a directory with a copy of it, or an .unfrag file"),
+            });
+        }
+        e.unread = reader.unread;
+        e.notes = files::partly(&[
+            ("buddyinfo", e.buddy.as_ref().map(|f| &f.notes)),
+            ("zoneinfo", e.zones.as_ref().map(|f| &f.notes)),
+            ("pagetypeinfo", e.types.as_ref().map(|f| &f.notes)),
+            ("unusable_index", e.unusable.as_ref().map(|f| &f.notes)),
+            ("extfrag_index", e.extfrag.as_ref().map(|f| &f.notes)),
+            ("meminfo", e.meminfo.as_ref().map(|f| &f.notes)),
+            ("vmstat", e.vmstat.as_ref().map(|f| &f.notes)),
+            ("slabinfo", e.slabs.as_ref().map(|f| &f.notes)),
+        ]);
         Ok(e)
     }
 
@@ -156,7 +183,7 @@ impl Evidence {
             Ok(content.to_vec())
         };
         if self.release.is_none() {
-            self.release = read("version").ok().and_then(|b| release(&b));
+            self.release = release(&read);
         }
         if self.settings.is_empty() {
             self.read_settings(&read);
@@ -203,9 +230,9 @@ impl Evidence {
         self.vmstat.as_ref()?.get(name)
     }
 
-    /// A line of meminfo that is in KiB, in base pages.
-    pub fn meminfo_pages(&self, name: &str) -> Option<u64> {
-        Some(self.meminfo.as_ref()?.get(name)? / 4)
+    /// A line of meminfo that is in KiB, in bytes.
+    pub fn meminfo_bytes(&self, name: &str) -> Option<u64> {
+        Some(self.meminfo.as_ref()?.get(name)?.saturating_mul(1024))
     }
 
     /// Adds an earlier reading of the counters.
@@ -216,18 +243,25 @@ impl Evidence {
     }
 }
 
-fn unread(file: &str, why: &str, lacking: &str) -> Unread {
-    Unread {
-        file: file.to_owned(),
-        why: format!("{why}: {lacking} not known"),
-    }
+/// The release in the text of `/proc/version`, or in that of `uname -a`; `None` if it is none of a kernel.
+fn release(read: &dyn Fn(&str) -> io::Result<Vec<u8>>) -> Option<String> {
+    let word = |file: &str, prefix: &str, at: usize| {
+        let text = String::from_utf8_lossy(&read(file).ok()?).into_owned();
+        let rest = text.trim_start().strip_prefix(prefix)?;
+        let word = rest.split_whitespace().nth(at)?;
+        Era::of(word).is_ok().then(|| word.to_owned())
+    };
+    // `Linux version 6.1.0 …`; `Linux HOST 6.1.0 …`, as `uname -a` says.
+    word("version", "Linux version ", 0)
+        .or_else(|| word("version", "Linux ", 1))
+        .or_else(|| word("uname", "Linux ", 1))
 }
 
-/// The release in the text of `/proc/version`.
-fn release(version: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(version).ok()?;
-    let rest = text.strip_prefix("Linux version ")?;
-    Some(rest.split_whitespace().next()?.to_owned())
+/// The error of a `/proc/version` without a release.
+fn no_release(_: &[u8]) -> unfrag_linux::Result<()> {
+    Err(unfrag_linux::Error::malformed(
+        "no release of a kernel in it",
+    ))
 }
 
 #[cfg(test)]
@@ -244,7 +278,7 @@ mod tests {
     #[test]
     fn missing_files_are_named() {
         let e = Evidence::read("here", from(&[("meminfo", "MemFree:        4096 kB\n")])).unwrap();
-        assert_eq!(e.meminfo_pages("MemFree"), Some(1024));
+        assert_eq!(e.meminfo_bytes("MemFree"), Some(4 << 20));
         let files: Vec<_> = e.unread.iter().map(|u| u.file.as_str()).collect();
         let missing = [
             "buddyinfo",
@@ -260,6 +294,36 @@ mod tests {
             "{}",
             e.unread[5].why
         );
+    }
+
+    #[test]
+    fn a_bad_file_costs_itself_alone() {
+        let e = Evidence::read(
+            "here",
+            from(&[
+                ("buddyinfo", "Node 0, zone Normal 1 2 three\n"),
+                ("meminfo", "MemFree:        4096 kB\n"),
+            ]),
+        )
+        .unwrap();
+        assert!(e.buddy.is_none() && e.meminfo.is_some());
+        assert_eq!(e.unread[0].file, "buddyinfo");
+        assert!(e.unread[0].why.contains("three"), "{}", e.unread[0].why);
+    }
+
+    #[test]
+    fn the_release_is_in_version_or_uname() {
+        let of = |files| Evidence::read("here", from(files)).unwrap().release;
+        let version: &[(&str, &str)] = &[
+            ("meminfo", "MemFree: 4 kB\n"),
+            ("version", "Linux version 4.9.56 (x) #53\n"),
+        ];
+        assert_eq!(of(version).as_deref(), Some("4.9.56"));
+        let uname: &[(&str, &str)] = &[
+            ("meminfo", "MemFree: 4 kB\n"),
+            ("uname", "Linux node1 5.4.0-97-generic #110 SMP x86_64\n"),
+        ];
+        assert_eq!(of(uname).as_deref(), Some("5.4.0-97-generic"));
     }
 
     #[test]

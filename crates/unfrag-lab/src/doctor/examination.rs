@@ -4,7 +4,7 @@
 //! the others.
 
 use super::advice_rules;
-use super::atomic;
+use super::atomic::{self, AtomicRisk};
 use super::diagnosis::{Diagnosis, NodeDiagnosis, ZoneDiagnosis};
 use super::evidence::Evidence;
 use super::examined::Examined;
@@ -12,65 +12,98 @@ use super::forecast::{self, Forecast, KernelFeatures};
 use super::frames::{BLOCK_FRAMES, ZoneBlocks};
 use super::obstacles::obstacles;
 use super::proactive::proactive_marks;
+use super::shortage;
 use super::slabs;
 use super::text;
 use super::work;
 use super::zones::{self, ZoneFacts};
 use crate::era::Era;
 use crate::error::Result;
-use unfrag::Order;
-use unfrag::kernel::{MarkCheck, preset};
-use unfrag::stat::{extfrag_for_order, fragmentation_index, unusable_index};
+use crate::geometry::{self, Counts, Found, Geometry};
+use crate::inspect::files::of_all;
+use crate::inspect::free_rows::{FreeRow, FreeSources, free_rows};
+use crate::inspect::{Unread, contradictions, total_free};
+use crate::report::number::bytes;
+use unfrag::{Rules, preset};
 
 /// Examines a host.
 ///
 /// # Errors
-/// If buddyinfo holds numbers that no kernel has, or the release is none.
+/// If the release that was given with the evidence is none.
 pub fn examine(e: &Evidence) -> Result<Examined> {
-    let era = match e.release.as_deref().filter(|r| !r.is_empty()) {
-        Some(release) => Era::of(release)?,
-        None => Era::newest(),
-    };
-    let zones = zones::zones(e)?;
+    let given = e.release.as_deref().filter(|r| !r.is_empty());
+    let era = given.map(Era::of).transpose()?;
+    let is_assumed = era.is_none();
+    let era = era.unwrap_or_else(Era::newest);
+    let rows = free_rows(&FreeSources {
+        buddy: e.buddy.as_ref(),
+        types: e.types.as_ref(),
+        zones: e.zones.as_ref(),
+        unusable: e.unusable.as_ref(),
+        extfrag: e.extfrag.as_ref(),
+    });
+    let mut unread = e.unread.clone();
+    let Found {
+        geometry,
+        mut notes,
+    } = geometry_of(e, &rows);
+    notes.extend(e.notes.iter().cloned());
+    notes.extend(contradictions(&rows, e.zones.as_ref(), &geometry));
+    let zones = zones::zones(e, rows, &geometry);
     let kernel = kernel(e, era);
-    let flags = e.flags.as_ref().filter(|_| e.zones.is_some());
-    let blocks: Vec<ZoneBlocks> = match flags {
-        Some(flags) => zones.iter().map(|z| ZoneBlocks::read(z, flags)).collect(),
-        None => vec![],
-    };
+    let blocks = page_flags(e, &zones, &geometry, &mut unread);
     let mut found: Vec<ZoneDiagnosis> = (0..zones.len())
-        .map(|i| zone_diagnosis(e, &zones[i], blocks.get(i), kernel))
+        .map(|i| zone_diagnosis(e, &zones[i], blocks.get(i), kernel, &geometry))
         .collect();
-    let mut notes = vec![];
-    late_memory(e, &zones, &mut found, &mut notes);
+    late_memory(e, &zones, &geometry, &mut found, &mut notes);
     notes.extend(contiguous(e));
     let huge_pages = found
         .iter()
         .fold(Forecast::NONE, |sum, z| sum.plus(z.huge_pages));
-    let check = preset(era.preset()).map_or(MarkCheck::BlockExists, |p| p.rules.marks.check);
-    let mut nodes: Vec<u32> = zones.iter().map(|z| z.node).collect();
+    let mut nodes: Vec<u32> = zones.iter().map(|z| z.row.node).collect();
+    nodes.sort_unstable();
     nodes.dedup();
     let of = |n: u32| {
-        zones
-            .iter()
-            .filter(move |z| z.node == n)
-            .collect::<Vec<_>>()
+        let of_node = zones.iter().filter(move |z| z.row.node == n);
+        of_node.collect::<Vec<_>>()
     };
     let atomic = nodes
         .iter()
-        .flat_map(|&n| atomic::risks(&of(n), check))
+        .flat_map(|&n| risks(&of(n), era, is_assumed))
         .collect();
     let obstacles = (!blocks.is_empty()).then(|| obstacles(&blocks, kernel));
-    if let Some(size) = e.meminfo.as_ref().and_then(|m| m.get("Hugepagesize"))
-        && size != 2048
+    if is_assumed && !zones.is_empty() {
+        notes.push(format!(
+            "no file tells the kernel's release: the rules of {} are assumed; give --kernel RELEASE",
+            era.preset()
+        ));
+    }
+    if let Some(size) = geometry.default_huge_page
+        && size != geometry.huge_page_bytes()
     {
         notes.push(format!(
-            "the default huge page of this host has {size} KiB; all counts here are of 2 MiB blocks"
+            "the default huge page of this host has {}; all counts here are of {} blocks",
+            bytes(size),
+            bytes(geometry.huge_page_bytes())
         ));
+    }
+    if e.settings.is_empty() {
+        unread.push(Unread {
+            file: "sysctls".into(),
+            why: "not there: settings of vm not known, so not judged".into(),
+        });
     }
     let mut diagnosis = Diagnosis {
         source: e.source.clone(),
         kernel_release: e.release.clone(),
+        kernel_rules: era.preset(),
+        kernel_rules_assumed: is_assumed,
+        page_size: geometry.page_size,
+        page_size_from: geometry.page_size_from,
+        huge_page_bytes: geometry.huge_page_bytes(),
+        huge_order: geometry.huge_order,
+        default_huge_page_bytes: geometry.default_huge_page,
+        reclaimable_bytes: reclaimable(e),
         uptime_seconds: e.uptime,
         nodes: nodes
             .iter()
@@ -88,11 +121,85 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         slabs: slabs::slabs(e),
         work: work::work(e),
         advice: vec![],
+        advice_lacks: lacks(e),
         notes,
-        unread: e.unread.clone(),
+        unread,
     };
     diagnosis.advice = advice_rules::advice(&diagnosis, e, era);
     Ok(Examined { diagnosis, blocks })
+}
+
+/// What advice is made from, as far as it was not seen.
+fn lacks(e: &Evidence) -> Vec<&'static str> {
+    let all = [
+        (e.zones.is_none(), "watermarks (zoneinfo)"),
+        (e.settings.is_empty(), "settings (sysctls of vm)"),
+        (e.vmstat.is_none(), "stalls and failures so far (vmstat)"),
+    ];
+    let lacking = all.into_iter().filter(|(is_lacking, _)| *is_lacking);
+    lacking.map(|(_, what)| what).collect()
+}
+
+fn geometry_of(e: &Evidence, rows: &[FreeRow]) -> Found {
+    let of = |name: &'static str| of_all(e.zones.as_ref(), |z| z.pages(name));
+    let counted = of_all(e.zones.as_ref(), |z| Some(z.free));
+    geometry::find(&Counts {
+        asked: e.page_size,
+        meminfo: e.meminfo.as_ref(),
+        managed: of("managed"),
+        present: of("present"),
+        free: counted.or_else(|| total_free(rows)),
+        pageblock_order: e.types.as_ref().map(|t| t.pageblock_order),
+        orders: rows.iter().find_map(FreeRow::orders),
+    })
+}
+
+/// What holds each pageblock of each zone; empty where page flags or zoneinfo are missing, or where they cannot be read
+/// for blocks of this size.
+fn page_flags(
+    e: &Evidence,
+    zones: &[ZoneFacts],
+    geometry: &Geometry,
+    unread: &mut Vec<Unread>,
+) -> Vec<ZoneBlocks> {
+    let Some(flags) = e.flags.as_ref().filter(|_| e.zones.is_some()) else {
+        return vec![];
+    };
+    if geometry.huge_page_pages() != BLOCK_FRAMES as u64 {
+        unread.push(Unread {
+            file: "kpageflags".into(),
+            why: format!(
+                "read for huge pages of {BLOCK_FRAMES} pages alone, and these have {}: what stands in the way, and the forecast not known",
+                geometry.huge_page_pages()
+            ),
+        });
+        return vec![];
+    }
+    zones.iter().map(|z| ZoneBlocks::read(z, flags)).collect()
+}
+
+/// The risks of a node, with the verdict of old kernels where the release is not known and theirs is another.
+fn risks(zones: &[&ZoneFacts], era: Era, is_assumed: bool) -> Vec<AtomicRisk> {
+    let rules = |name: &str| -> Option<&'static Rules> { Some(&preset(name)?.rules) };
+    let Some(by_era) = rules(era.preset()) else {
+        return vec![];
+    };
+    let mut risks = atomic::risks(zones, by_era);
+    if let Some(old) = rules("2.6.36").filter(|_| is_assumed) {
+        for (risk, old) in risks.iter_mut().zip(atomic::risks(zones, old)) {
+            risk.verdict_to_4_3 = (old.verdict != risk.verdict).then_some(old.verdict);
+        }
+    }
+    risks
+}
+
+/// Page cache and reclaimable slab by meminfo, in bytes.
+fn reclaimable(e: &Evidence) -> Option<u64> {
+    let of = |name| e.meminfo_bytes(name).unwrap_or(0);
+    let cache = e.meminfo_bytes("Cached")?.saturating_add(of("Buffers"));
+    // Shared memory is counted as cache, and goes to swap alone.
+    let cache = cache.saturating_sub(of("Shmem"));
+    Some(cache.saturating_add(of("SReclaimable")))
 }
 
 fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
@@ -110,16 +217,16 @@ fn kernel(e: &Evidence, era: Era) -> KernelFeatures {
 
 /// A note on contiguous memory areas; `None` if the host has none.
 fn contiguous(e: &Evidence) -> Option<String> {
-    let total = e.meminfo_pages("CmaTotal").filter(|&n| n > 0)?;
-    let free = e.meminfo_pages("CmaFree")?;
+    let total = e.meminfo_bytes("CmaTotal").filter(|&n| n > 0)?;
+    let free = e.meminfo_bytes("CmaFree")?;
     let pinned = pinned(e).map_or(String::new(), |n| {
         format!("; {n} pages of this host are pinned")
     });
     Some(format!(
         "contiguous memory areas (CMA): {} of {} MiB free; an allocation there fails with EBUSY where a page \
          in its range is pinned or being written{pinned}",
-        free / 256,
-        total / 256
+        free >> 20,
+        total >> 20
     ))
 }
 
@@ -134,46 +241,44 @@ fn zone_diagnosis(
     zone: &ZoneFacts,
     blocks: Option<&ZoneBlocks>,
     kernel: KernelFeatures,
+    geometry: &Geometry,
 ) -> ZoneDiagnosis {
     let (huge_pages, compaction_stops) = match blocks {
         Some(blocks) => forecast::exact(zone, blocks, kernel),
-        None => (forecast::bounds(zone, file_pages(e, zone)), None),
+        None => (forecast::bounds(zone), None),
     };
-    let free = &zone.nr_free;
-    let index = |f: &dyn Fn(u8) -> f64| [3, 4, 9].map(|o| (o, f(o) / 1e3)).into();
+    let row = &zone.row;
+    let index = |f: &dyn Fn(u8) -> Option<i64>| {
+        let each = [3, 4, zone.huge_order].into_iter();
+        each.filter_map(|o| Some((o, f(o)? as f64 / 1e3))).collect()
+    };
+    let below = shortage::below(zone);
     let mut z = ZoneDiagnosis {
-        node: zone.node,
-        zone: zone.name.clone(),
+        node: row.node,
+        zone: row.zone.clone(),
         managed_pages: zone.managed,
-        free_pages: zone.free(),
-        pcp_pages: zone.pcp,
+        free_pages: row.free_pages,
+        pcp_pages: zone.marks.map(|_| zone.pcp),
         watermarks: zone.marks,
+        below,
         protection_pages: zone.protection,
-        free_huge_blocks: free[9] + 2 * free[10],
-        extfrag_for_order_9: extfrag_for_order(free, Order::HUGE),
-        unusable_index: index(&|o| unusable_index(free, Order(o)) as f64),
-        fragmentation_index: index(&|o| fragmentation_index(free, Order(o)) as f64),
+        filled_by_slab_pages: shortage::filled_by_slab(e, zone, geometry),
+        free_huge_blocks: row.whole_blocks(zone.huge_order),
+        largest_free_order: row
+            .blocks
+            .as_ref()
+            .and_then(|b| u8::try_from(b.iter().rposition(|&n| n > 0)?).ok()),
+        extfrag_for_order_9: row.outside(zone.huge_order),
+        unusable_index: index(&|o| row.unusable_index(o)),
+        fragmentation_index: index(&|o| row.fragmentation_index(o)),
         verdict: String::new(),
         huge_pages,
         compaction_stops,
         obstacles: blocks.map(|b| obstacles(std::slice::from_ref(b), kernel)),
         blocks: blocks.map(|b| b.blocks.iter().filter(|b| !b.is_absent()).count() as u64),
     };
-    z.verdict = text::verdict(&z);
+    z.verdict = text::verdict(&z, geometry);
     z
-}
-
-/// Page cache of a zone, as far as the kernel counts it by zone.
-fn file_pages(e: &Evidence, zone: &ZoneFacts) -> u64 {
-    let info = e.zones.as_ref().and_then(|i| i.zone(zone.node, &zone.name));
-    let count = |names: [&str; 2]| {
-        names
-            .iter()
-            .find_map(|n| info?.counters.get(n))
-            .unwrap_or(0)
-    };
-    count(["nr_zone_inactive_file", "nr_inactive_file"])
-        + count(["nr_zone_active_file", "nr_active_file"])
 }
 
 /// Counts memory of deferred initialisation as free. Some hosts boot with part of their memory outside the zones and
@@ -181,20 +286,31 @@ fn file_pages(e: &Evidence, zone: &ZoneFacts) -> u64 {
 fn late_memory(
     e: &Evidence,
     zones: &[ZoneFacts],
+    geometry: &Geometry,
     found: &mut [ZoneDiagnosis],
     notes: &mut Vec<String>,
 ) {
-    let managed = |z: &ZoneFacts| e.zones.as_ref()?.zone(z.node, &z.name)?.pages("managed");
+    let managed = |z: &ZoneFacts| {
+        e.zones
+            .as_ref()?
+            .zone(z.row.node, &z.row.zone)?
+            .pages("managed")
+    };
     let all: Option<u64> = zones.iter().map(managed).sum();
-    let (Some(total), Some(all)) = (e.meminfo_pages("MemTotal"), all) else {
+    let (Some(total), Some(all)) = (e.meminfo_bytes("MemTotal"), all) else {
         return;
     };
-    let late = total.saturating_sub(all);
+    let late = geometry.pages(total).saturating_sub(all);
     // A smaller difference is due to files read at different times.
-    if late < all / 100 || late < BLOCK_FRAMES as u64 {
+    if late < all / 100 || late < geometry.huge_page_pages() {
         return;
     }
-    let present = |z: &ZoneFacts| e.zones.as_ref()?.zone(z.node, &z.name)?.pages("present");
+    let present = |z: &ZoneFacts| {
+        e.zones
+            .as_ref()?
+            .zone(z.row.node, &z.row.zone)?
+            .pages("present")
+    };
     let room = |z: &ZoneFacts| {
         present(z)
             .unwrap_or(0)
@@ -206,7 +322,7 @@ fn late_memory(
     if room(&zones[at]) < late {
         return;
     }
-    let n = late / BLOCK_FRAMES as u64;
+    let n = late / geometry.huge_page_pages();
     let f = &mut found[at].huge_pages;
     let more = |x: Option<u64>| x.map(|x| x + n);
     *f = Forecast {
@@ -215,14 +331,15 @@ fn late_memory(
         after_reclaim: more(f.after_reclaim),
         by_asking_again: more(f.by_asking_again),
         compaction_unhindered: f.compaction_unhindered,
-        at_most: f.at_most + n,
+        at_most: more(f.at_most),
+        perhaps_now: f.perhaps_now,
     };
     notes.push(format!(
         "MemTotal counts {} MiB that no zone manages yet: this kernel adds them when they are asked for, and \
          they are counted as {n} huge pages of node {}, zone {}",
-        late / 256,
-        zones[at].node,
-        zones[at].name
+        late.saturating_mul(geometry.page_size) >> 20,
+        zones[at].row.node,
+        zones[at].row.zone
     ));
 }
 
@@ -234,18 +351,19 @@ fn node_diagnosis(
     found: &[ZoneDiagnosis],
 ) -> NodeDiagnosis {
     let present = |z: &ZoneFacts| {
-        let info = e.zones.as_ref().and_then(|i| i.zone(z.node, &z.name));
+        let info = e
+            .zones
+            .as_ref()
+            .and_then(|i| i.zone(z.row.node, &z.row.zone));
         info.and_then(|i| i.pages("present")).unwrap_or(z.free())
     };
     let all: u64 = zones.iter().map(|z| present(z)).sum();
     // The weighted sum over zones. `spec: 5.5`
-    let score = zones
-        .iter()
-        .map(|z| {
-            (u128::from(present(z)) * u128::from(extfrag_for_order(&z.nr_free, Order::HUGE))
-                / u128::from(all + 1)) as u64
-        })
-        .sum();
+    let part = |z: &&ZoneFacts| {
+        let outside = z.row.outside(z.huge_order)?;
+        Some((u128::from(present(z)) * u128::from(outside) / u128::from(all + 1)) as u64)
+    };
+    let score = zones.iter().map(part).sum();
     let of_node = found.iter().filter(|z| z.node == node);
     NodeDiagnosis {
         node,

@@ -12,18 +12,21 @@
 //! (`docs/huge-pages-at-this-uptime.md`).
 //!
 //! Invariant: no number exceeds what the watermarks allow. Without page flags only *now* and an upper bound
-//! are known, and the others are `None`.
+//! are known, and the others are `None`. Without zoneinfo there is no upper bound either, and nothing is promised of a
+//! zone that may keep its memory from such requests.
 
 use super::compactor::{self, CompactionRules, StuckFolio};
 use super::frames::{BLOCK_FRAMES, FrameUse, ZoneBlocks};
 use super::zones::ZoneFacts;
 use serde::Serialize;
 
-/// Huge pages of a zone, a node or a host. All counts are of 2 MiB pages.
+/// Huge pages of a zone, a node or a host. All counts are of huge pages of the size that the diagnosis names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forecast {
     /// Available at once.
     pub now: u64,
+    /// Free too, but in zones that may keep them from such requests: only zoneinfo tells.
+    pub perhaps_now: u64,
     /// After emptying per-CPU lists (6.7 and later), `sync` and one write to `vm.compact_memory`; `null` without page flags, as the next two.
     pub after_compaction: Option<u64>,
     /// After emptying per-CPU lists (6.7 and later), `sync`, dropping caches, then `vm.compact_memory`.
@@ -33,8 +36,8 @@ pub struct Forecast {
     /// Whether no large folio waits to be written that would end a run of `vm.compact_memory` early: only
     /// then are `after_compaction` and `after_reclaim` sure. `false` without page flags.
     pub compaction_unhindered: bool,
-    /// No action gives more.
-    pub at_most: u64,
+    /// No action gives more; `null` if the files that were read set no bound.
+    pub at_most: Option<u64>,
 }
 
 impl Forecast {
@@ -43,22 +46,24 @@ impl Forecast {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
         Forecast {
             now: self.now + other.now,
+            perhaps_now: self.perhaps_now + other.perhaps_now,
             after_compaction: sum(self.after_compaction, other.after_compaction),
             after_reclaim: sum(self.after_reclaim, other.after_reclaim),
             by_asking_again: sum(self.by_asking_again, other.by_asking_again),
             compaction_unhindered: self.compaction_unhindered && other.compaction_unhindered,
-            at_most: self.at_most + other.at_most,
+            at_most: sum(self.at_most, other.at_most),
         }
     }
 
     /// The forecast of no memory, from which a sum begins.
     pub const NONE: Forecast = Forecast {
         now: 0,
+        perhaps_now: 0,
         after_compaction: Some(0),
         after_reclaim: Some(0),
         by_asking_again: Some(0),
         compaction_unhindered: true,
-        at_most: 0,
+        at_most: Some(0),
     };
 }
 
@@ -75,22 +80,25 @@ pub struct KernelFeatures {
     pub tunes_lists: bool,
 }
 
-/// A zone's forecast without page flags, from buddyinfo and zoneinfo. `file_pages` may be reclaimed.
-pub fn bounds(zone: &ZoneFacts, file_pages: u64) -> Forecast {
+/// A zone's forecast without page flags, from free blocks and zoneinfo.
+pub fn bounds(zone: &ZoneFacts) -> Forecast {
+    if zone.may_be_protected() {
+        return Forecast {
+            perhaps_now: zone.free_huge(),
+            ..Forecast::default()
+        };
+    }
     let now = now(zone);
-    let memory = zone.huge_pages_above(zone.free() + zone.pcp + file_pages, zone.min());
-    let blocks = match (zone.managed, zone.unmovable_blocks) {
-        (Some(managed), Some(unmovable)) => {
-            (managed / BLOCK_FRAMES as u64).saturating_sub(unmovable)
-        }
-        (Some(managed), None) => managed / BLOCK_FRAMES as u64,
-        _ => u64::MAX,
-    };
-    // Free blocks of unmovable types are huge pages as well.
-    let at_most = memory.min(blocks.max(zone.free_huge()));
+    let at_most = zone.managed.zip(zone.reclaimable).map(|(managed, more)| {
+        let memory = zone.huge_pages_above(zone.free() + zone.pcp + more, zone.min());
+        let blocks = managed / zone.huge_pages_size();
+        let movable = blocks.saturating_sub(zone.unmovable_blocks.unwrap_or(0));
+        // Free blocks of unmovable types are huge pages as well.
+        memory.min(movable.max(zone.free_huge())).max(now)
+    });
     Forecast {
         now,
-        at_most: at_most.max(now),
+        at_most,
         ..Forecast::default()
     }
 }
@@ -159,7 +167,8 @@ pub fn exact(
         after_reclaim: Some(after_reclaim),
         by_asking_again: Some(again),
         compaction_unhindered: stopped.is_none(),
-        at_most: again,
+        at_most: Some(again),
+        perhaps_now: 0,
     };
     (forecast, stopped)
 }
@@ -216,7 +225,7 @@ pub enum Attainability {
     AfterReclaim,
     /// By writing `vm.nr_hugepages` again while it grows.
     ByAskingAgain,
-    /// Not known without page flags.
+    /// Not known without page flags, or without zoneinfo.
     Unknown,
     /// After none, short of ending programs or a reboot.
     Not,
@@ -236,10 +245,12 @@ impl Forecast {
         let first = known.iter().find(|(_, n)| n.is_some_and(|n| n >= wanted));
         match first {
             Some(&(action, Some(n))) => (action, n),
-            _ if self.by_asking_again.is_none() && wanted <= self.at_most => {
-                (Attainability::Unknown, self.now)
-            }
-            _ => (Attainability::Not, self.at_most),
+            _ => match self.at_most {
+                Some(most) if self.by_asking_again.is_some() || wanted > most => {
+                    (Attainability::Not, most)
+                }
+                _ => (Attainability::Unknown, self.now),
+            },
         }
     }
 }
@@ -317,7 +328,8 @@ mod tests {
             after_reclaim: Some(20),
             by_asking_again: Some(30),
             compaction_unhindered: false,
-            at_most: 30,
+            at_most: Some(30),
+            perhaps_now: 0,
         };
         assert_eq!(f.attainability(15), (Attainability::ByAskingAgain, 30));
         let sure = Forecast {
@@ -330,11 +342,22 @@ mod tests {
     #[test]
     fn only_a_bound_without_page_flags() {
         let (mut facts, _) = zone(vec![BUDDY; 10 * 512]);
-        facts.managed = Some(30 * 512);
-        let f = bounds(&facts, 5 * 512);
-        assert_eq!((f.now, f.at_most, f.after_compaction), (10, 15, None));
+        (facts.managed, facts.reclaimable) = (Some(30 * 512), Some(5 * 512));
+        let f = bounds(&facts);
+        assert_eq!((f.now, f.at_most, f.after_compaction), (10, Some(15), None));
         assert_eq!(f.attainability(12), (Attainability::Unknown, 10));
         assert_eq!(f.attainability(16), (Attainability::Not, 15));
+    }
+
+    #[test]
+    fn nothing_is_promised_of_a_zone_that_may_be_protected() {
+        let (mut facts, _) = zone(vec![BUDDY; 10 * 512]);
+        facts.is_below_another = true;
+        let f = bounds(&facts);
+        assert_eq!((f.now, f.perhaps_now, f.at_most), (0, 10, None));
+        assert_eq!(f.attainability(5), (Attainability::Unknown, 0));
+        facts.protection = Some(0);
+        assert_eq!(bounds(&facts).now, 10);
     }
 
     #[test]

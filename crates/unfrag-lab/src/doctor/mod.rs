@@ -7,15 +7,17 @@
 //! - [`atomic`]: whether requests that may not wait are at risk.
 //! - [`slabs`]: which caches are large, and which grow.
 //! - [`work`]: stalls, failures and compaction so far.
-//! - [`advice`]: settings to change; `advice_rules`: when each is advised; [`predict`]: what a replay predicts for it.
+//! - `shortage`: whether a zone is short of memory, and whether slab is why.
+//! - [`advice`]: settings to change; `advice_rules`, `room_advice`: when each is advised; [`predict`]: what a replay predicts for it.
 //! - [`examine`] (`examination`, `examined`): all of it in order. `proactive`: marks of proactive compaction. [`diagnosis`]: the answer, as data: the shape of `--json`.
-//! - [`text`], [`map`]: the answer for people.
+//! - [`text`], `answer`, [`map`]: the answer for people.
 //!
 //! Invariant: a [`Diagnosis`] is a function of its [`Evidence`]; nothing is read from the host that runs
-//! it. What could not be seen is `null` and named in `unread`, never guessed.
+//! it. What could not be seen is `null` and named in `unread`, never guessed, and never counts as all-clear.
 
 pub mod advice;
 mod advice_rules;
+mod answer;
 pub mod atomic;
 pub mod compactor;
 pub mod diagnosis;
@@ -28,6 +30,8 @@ pub mod map;
 mod obstacles;
 pub mod predict;
 mod proactive;
+mod room_advice;
+mod shortage;
 pub mod slabs;
 pub mod text;
 pub mod work;

@@ -2,21 +2,29 @@
 
 use super::frames::{BLOCK_FRAMES, ZoneBlocks};
 use super::zones::ZoneFacts;
+use crate::inspect::free_rows::FreeRow;
 use unfrag_linux::kpageflags::{BUDDY, PageFlags};
 
 /// A zone whose frames have these flags. Wholly free pageblocks count as free blocks of order 9, other free frames as
 /// single pages.
 pub(super) fn zone(words: Vec<u64>) -> (ZoneFacts, ZoneBlocks) {
-    let mut facts = ZoneFacts {
-        spanned: words.len() as u64,
-        ..ZoneFacts::default()
-    };
+    let mut free = vec![0; 11];
     for block in words.chunks(BLOCK_FRAMES) {
         match block.iter().filter(|&&w| w == BUDDY).count() {
-            BLOCK_FRAMES => facts.nr_free[9] += 1,
-            n => facts.nr_free[0] += n as u64,
+            BLOCK_FRAMES => free[9] += 1,
+            n => free[0] += n as u64,
         }
     }
+    let facts = ZoneFacts {
+        spanned: words.len() as u64,
+        huge_order: 9,
+        row: FreeRow {
+            free_pages: Some(free[0] + (free[9] << 9)),
+            blocks: Some(free),
+            ..FreeRow::default()
+        },
+        ..ZoneFacts::default()
+    };
     let blocks = ZoneBlocks::read(&facts, &PageFlags { words });
     (facts, blocks)
 }

@@ -86,9 +86,25 @@ fn a_host_without_page_flags() {
     let d = examined(&host).diagnosis;
     assert_eq!(d.huge_pages.now, 10);
     assert_eq!(d.huge_pages.after_compaction, None);
-    assert!(d.huge_pages.at_most >= 10 && d.huge_pages.at_most <= 20);
+    assert_eq!(
+        d.huge_pages.at_most, None,
+        "zoneinfo counts no page cache here"
+    );
     assert!(d.obstacles.is_none());
     assert!(d.unread.iter().any(|u| u.file == "kpageflags"));
+    let (answer, _) = text::answer(&d, 15);
+    assert!(answer.starts_with("not known"), "{answer}");
+    let cached = ZONEINFO.replace(
+        "nr_free_pages 6400",
+        "nr_free_pages 6400\n      nr_zone_inactive_file 1000\n      nr_zone_active_file 1000",
+    );
+    host.insert("zoneinfo", cached.into());
+    let d = examined(&host).diagnosis;
+    assert!(
+        d.huge_pages.at_most >= Some(10) && d.huge_pages.at_most <= Some(20),
+        "{:?}",
+        d.huge_pages
+    );
     let (answer, _) = text::answer(&d, 15);
     assert!(answer.starts_with("perhaps"), "{answer}");
 }
@@ -111,7 +127,7 @@ fn the_score_of_a_node_is_weighted() {
     // present x score / (present + 1); 2559 + 2560 of 10239 free pages are outside blocks: 49, and
     // 10240 x 49 / 10241 is 48.
     let d = examined(&host()).diagnosis;
-    assert_eq!(d.nodes[0].score, 48);
+    assert_eq!(d.nodes[0].score, Some(48));
     assert_eq!(d.nodes[0].proactive_low_high, Some([80, 90]));
 }
 
@@ -143,8 +159,170 @@ fn a_sound_host_gets_no_advice() {
 }
 
 #[test]
-fn an_unknown_release_is_an_error() {
+fn without_sysctls_or_counters_nothing_is_all_clear() {
+    for lacking in ["vmstat", "sys/vm/compaction_proactiveness", "zoneinfo"] {
+        let mut host = host();
+        host.remove(lacking);
+        host.remove("kpageflags");
+        host.insert(
+            "buddyinfo",
+            b"Node 0, zone   Normal 0 0 0 0 0 0 0 0 0 0 10 \n".to_vec(),
+        );
+        let said = text::render(&examined(&host).diagnosis, false);
+        assert!(!said.contains("nothing to change"), "{lacking}: {said}");
+        assert!(
+            said.contains("not judged, as not seen"),
+            "{lacking}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_release_that_is_none_is_named_and_the_rule_that_was_assumed() {
     let mut host = host();
     host.insert("version", b"Linux version unknown".to_vec());
-    assert!(examine(&evidence(&host)).is_err());
+    let d = examined(&host).diagnosis;
+    assert!(
+        d.unread.iter().any(|u| u.file == "version"),
+        "{:?}",
+        d.unread
+    );
+    assert!(d.kernel_rules_assumed);
+    let said = text::render(&d, false);
+    assert!(said.contains("by the rule of 6.18, assumed"), "{said}");
+    assert!(said.contains("--kernel RELEASE"), "{said}");
+    let mut given = evidence(&host);
+    given.release = Some("unknown".into());
+    assert!(examine(&given).is_err(), "what is given is not guessed at");
+}
+
+#[test]
+fn a_release_that_is_not_known_is_decisive_where_the_rules_differ() {
+    let mut host = host();
+    host.remove("version");
+    // 300 blocks of order 3 and a mark of which the old check wants a part in them.
+    host.insert(
+        "buddyinfo",
+        b"Node 0, zone   Normal 90000 0 0 300 0 0 0 0 0 0 0 \n".to_vec(),
+    );
+    let marks = ZONEINFO
+        .replace("min      64", "min      60000")
+        .replace("low      80", "low      75000")
+        .replace("high     96", "high     90000")
+        .replace("free     6400", "free     92400");
+    host.insert("zoneinfo", marks.into());
+    let d = examined(&host).diagnosis;
+    assert_eq!(d.atomic[0].verdict, "safe");
+    assert_eq!(d.atomic[0].verdict_to_4_3, Some("fails"));
+}
+
+#[test]
+fn a_zone_without_whole_blocks_is_told_what_that_means() {
+    let mut host = host();
+    host.remove("kpageflags");
+    host.insert(
+        "buddyinfo",
+        b"Node 0, zone   Normal 900 300 200 100 9 0 0 0 0 0 0 \n".to_vec(),
+    );
+    let d = examined(&host).diagnosis;
+    let room = d
+        .advice
+        .iter()
+        .find(|a| a.command.contains("compact_memory"));
+    let reason = &room.expect("nothing is in whole blocks").reason;
+    assert!(reason.contains("requests above order 4"), "{reason}");
+}
+
+#[test]
+fn compactions_in_vain_and_fallen_back_faults_lead_to_advice() {
+    let mut host = host();
+    host.insert(
+        "vmstat",
+        b"compact_stall 1038\ncompact_fail 825\ncompact_success 213\nthp_fault_alloc 38\nthp_fault_fallback 62\n"
+            .to_vec(),
+    );
+    let d = examined(&host).diagnosis;
+    let reasons: String = d.advice.iter().map(|a| a.reason.as_str()).collect();
+    assert!(reasons.contains("79 % of 1,038 compactions"), "{reasons}");
+    assert!(reasons.contains("62 % of 100 faults"), "{reasons}");
+}
+
+#[test]
+fn slab_that_fills_a_zone_is_the_cause_and_no_larger_reserve_is_advised() {
+    let mut host = host();
+    let short = ZONEINFO.replace("free     6400", "free     40").replace(
+        "nr_free_pages 6400",
+        "nr_free_pages 40\n      nr_slab_unreclaimable 9000",
+    );
+    host.insert("zoneinfo", short.into());
+    host.insert(
+        "buddyinfo",
+        b"Node 0, zone   Normal 40 0 0 0 0 0 0 0 0 0 0 \n".to_vec(),
+    );
+    let d = examined(&host).diagnosis;
+    let verdict = &d.zones[0].verdict;
+    assert!(verdict.contains("below its min watermark"), "{verdict}");
+    assert!(
+        verdict.contains("slab that cannot be reclaimed"),
+        "{verdict}"
+    );
+    let settings: Vec<_> = d
+        .advice
+        .iter()
+        .filter_map(|a| a.setting.as_deref())
+        .collect();
+    assert!(!settings.contains(&"vm.min_free_kbytes"), "{settings:?}");
+    assert!(d.advice[0].command.contains("slabtop"), "{:?}", d.advice[0]);
+}
+
+#[test]
+fn the_reserve_advised_is_never_larger_than_what_can_be_free() {
+    let mut host = host();
+    host.remove("kpageflags");
+    // 120 KiB free, a reserve of 256 KiB: twice as much cannot be free.
+    let short = ZONEINFO.replace("free     6400", "free     30");
+    host.insert("zoneinfo", short.into());
+    host.insert("sys/vm/min_free_kbytes", b"256\n".to_vec());
+    host.insert(
+        "buddyinfo",
+        b"Node 0, zone   Normal 30 0 0 0 0 0 0 0 0 0 0 \n".to_vec(),
+    );
+    let d = examined(&host).diagnosis;
+    assert_eq!(d.atomic[0].verdict, "fails");
+    let settings: Vec<_> = d
+        .advice
+        .iter()
+        .filter_map(|a| a.setting.as_deref())
+        .collect();
+    assert!(!settings.contains(&"vm.min_free_kbytes"), "{settings:?}");
+}
+
+#[test]
+fn the_pool_is_that_of_the_pages_that_are_counted() {
+    let mut host = host();
+    let commands = |host: &HashMap<&str, Vec<u8>>| text::answer(&examined(host).diagnosis, 5).1;
+    host.insert(
+        "meminfo",
+        b"HugePages_Total:       3\nHugepagesize:       2048 kB\n".to_vec(),
+    );
+    assert_eq!(commands(&host), ["echo 8 > /proc/sys/vm/nr_hugepages"]);
+    host.insert(
+        "meminfo",
+        b"HugePages_Total:       3\nHugepagesize:    1048576 kB\n".to_vec(),
+    );
+    let pool = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+    assert_eq!(
+        commands(&host),
+        [format!("echo $(($(cat {pool}) + 5)) > {pool}")]
+    );
+}
+
+#[test]
+fn zoneinfo_alone_tells_a_shortage() {
+    let zoneinfo = ZONEINFO.replace("free     6400", "free     70");
+    let host = HashMap::from([("zoneinfo", zoneinfo.into_bytes())]);
+    let d = examined(&host).diagnosis;
+    assert_eq!(d.zones[0].below, Some("low"));
+    assert_eq!(d.zones[0].free_huge_blocks, None);
+    assert!(text::render(&d, false).contains("not known"));
 }

@@ -2,29 +2,51 @@
 //!
 //! Invariant: every number has its unit, and nothing is said that the diagnosis does not hold.
 
+use super::atomic::AtomicRisk;
 use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
-use super::forecast::{Attainability, Forecast};
+use super::forecast::Forecast;
+use crate::geometry::Geometry;
 use crate::report::number::{bytes, duration, percent, thousands};
 use std::fmt::Write as _;
 
-const PAGE: u64 = 4096;
+pub use super::answer::answer;
 
 /// How fragmented a zone is and why, in one sentence.
-pub(super) fn verdict(z: &ZoneDiagnosis) -> String {
-    let score = z.extfrag_for_order_9;
-    let whole = bytes(z.free_huge_blocks << 21);
-    let mut out = match (z.free_pages, score) {
-        (0, _) => return "no free memory".into(),
-        (_, 0..20) => {
-            format!("little fragmented: {whole} of what is free is in whole 2 MiB blocks")
+pub(super) fn verdict(z: &ZoneDiagnosis, geometry: &Geometry) -> String {
+    let size = geometry.huge_page_bytes();
+    let huge = bytes(size);
+    let mut out = match (z.free_pages, z.extfrag_for_order_9) {
+        (Some(0), _) => "no free memory".to_owned(),
+        (_, None) => "how fragmented it is is not known: no file tells its free blocks".into(),
+        (_, Some(score @ 0..20)) => match z.free_huge_blocks {
+            Some(n) => format!(
+                "little fragmented: {} of what is free is in whole {huge} blocks",
+                bytes(n.saturating_mul(size))
+            ),
+            None => format!(
+                "little fragmented: {} % of what is free is in whole {huge} blocks",
+                100 - score
+            ),
+        },
+        (_, Some(score @ 20..60)) => {
+            format!("fragmented: {score} % of what is free is outside whole {huge} blocks")
         }
-        (_, 20..60) => {
-            format!("fragmented: {score} % of what is free is outside whole 2 MiB blocks")
+        (_, Some(score)) => {
+            format!("badly fragmented: {score} % of what is free is outside whole {huge} blocks")
         }
-        _ => format!("badly fragmented: {score} % of what is free is outside whole 2 MiB blocks"),
     };
-    if z.watermarks.is_some_and(|[_, low, _]| z.free_pages < low) {
-        out = format!("short of memory (below its low watermark), and {out}");
+    if let Some(mark) = z.below {
+        out = format!("short of memory (below its {mark} watermark), and {out}");
+    }
+    if let Some(slab) = z.filled_by_slab_pages {
+        let _ = write!(
+            out,
+            "; the cause is slab that cannot be reclaimed: {}",
+            bytes(slab.saturating_mul(geometry.page_size))
+        );
+    }
+    if z.free_pages == Some(0) {
+        return out;
     }
     if let Some(again) = z.huge_pages.by_asking_again {
         let gain = again - z.huge_pages.now;
@@ -72,13 +94,24 @@ pub fn render(d: &Diagnosis, bold: bool) -> String {
         .map_or(String::new(), |s| format!(", up {}", duration(s)));
     let _ = writeln!(out, "{}", head(&format!("{}{kernel}{up}", d.source)));
     if !d.zones.is_empty() {
-        let _ = writeln!(out, "\n{}", head("Huge pages of 2 MiB that can be had"));
+        let _ = writeln!(
+            out,
+            "\n{}",
+            head(&format!(
+                "Huge pages of {} that can be had",
+                bytes(d.huge_page_bytes)
+            ))
+        );
         huge_pages(d, &mut out);
         for z in &d.zones {
-            let _ = writeln!(out, "\n{}", head(&zone_title(z)));
+            let _ = writeln!(out, "\n{}", head(&zone_title(z, d.page_size)));
             let _ = writeln!(out, "  {}", z.verdict);
             let f = &z.huge_pages;
-            let _ = writeln!(out, "  huge pages: {}", forecast_line(f));
+            let _ = writeln!(
+                out,
+                "  huge pages: {}",
+                forecast_line(f, z.watermarks.is_some(), z.free_huge_blocks)
+            );
         }
     }
     if let Some(obstacles) = &d.obstacles {
@@ -89,19 +122,10 @@ pub fn render(d: &Diagnosis, bold: bool) -> String {
         let _ = writeln!(out, "\n{}", head("Slab caches"));
         slab_table(d, &mut out);
     }
-    if d.atomic.iter().any(|r| r.verdict != "unknown") {
+    if d.atomic.iter().any(is_said) {
         let _ = writeln!(out, "\n{}", head("Requests that may not wait (GFP_ATOMIC)"));
-        for r in &d.atomic {
-            let size = bytes(PAGE << r.order);
-            let n = match r.in_a_row {
-                100_000.. => "100,000 or more".into(),
-                n => thousands(n),
-            };
-            let _ = writeln!(
-                out,
-                "  node {}, order {} ({size}): {}; {n} in a row succeed",
-                r.node, r.order, r.verdict
-            );
+        for r in d.atomic.iter().filter(|r| is_said(r)) {
+            let _ = writeln!(out, "  {}", atomic_line(r, d));
         }
     }
     if !d.work.is_empty() {
@@ -124,16 +148,53 @@ pub fn render(d: &Diagnosis, bold: bool) -> String {
     out
 }
 
-fn zone_title(z: &ZoneDiagnosis) -> String {
+/// Whether anything is known of such requests.
+fn is_said(r: &AtomicRisk) -> bool {
+    r.verdict != "unknown" || r.in_a_row_at_most > 0
+}
+
+fn atomic_line(r: &AtomicRisk, d: &Diagnosis) -> String {
+    let count = |n: u64| match n {
+        100_000.. => "100,000 or more".into(),
+        n => thousands(n),
+    };
+    let size = bytes(d.page_size << r.order);
+    let mut out = format!("node {}, order {} ({size}): ", r.node, r.order);
+    let _ = match r.verdict {
+        "unknown" => write!(
+            out,
+            "not known; {} to {} in a row succeed, by which blocks are those of contiguous memory areas (pagetypeinfo tells root)",
+            count(r.in_a_row),
+            count(r.in_a_row_at_most)
+        ),
+        verdict => write!(out, "{verdict}; {} in a row succeed", count(r.in_a_row)),
+    };
+    if r.not_for_them_pages > 0 {
+        let _ = write!(
+            out,
+            "; {} of what is free is not for them (contiguous memory areas, high memory, isolated)",
+            bytes(r.not_for_them_pages.saturating_mul(d.page_size))
+        );
+    }
+    if d.kernel_rules_assumed {
+        let _ = write!(out, " (by the rule of {}, assumed", d.kernel_rules);
+        if let Some(verdict) = r.verdict_to_4_3 {
+            let _ = write!(out, "; by that of kernels to 4.3: {verdict}");
+        }
+        out += "; give --kernel RELEASE)";
+    }
+    out
+}
+
+fn zone_title(z: &ZoneDiagnosis, page_size: u64) -> String {
+    let size = |pages: u64| bytes(pages.saturating_mul(page_size));
     let of = z
         .managed_pages
-        .map_or(String::new(), |m| format!(" of {}", bytes(m * PAGE)));
-    format!(
-        "Node {}, zone {}: {} free{of}",
-        z.node,
-        z.zone,
-        bytes(z.free_pages * PAGE)
-    )
+        .map_or(String::new(), |m| format!(" of {}", size(m)));
+    let free = z.free_pages.map_or("free memory not known".into(), |n| {
+        format!("{} free", size(n))
+    });
+    format!("Node {}, zone {}: {free}{of}", z.node, z.zone)
 }
 
 fn huge_pages(d: &Diagnosis, out: &mut String) {
@@ -144,11 +205,15 @@ fn huge_pages(d: &Diagnosis, out: &mut String) {
                 out,
                 "  {what:<58} {:>10} {:>12}",
                 thousands(n),
-                bytes(n << 21)
+                bytes(n.saturating_mul(d.huge_page_bytes))
             );
         }
     };
     row("at once", Some(f.now));
+    row(
+        "perhaps at once (zoneinfo would tell what is protected)",
+        Some(f.perhaps_now).filter(|&n| n > 0),
+    );
     let (compaction, reclaim) = match d.pcp_fraction {
         Some(_) => (
             "per-CPU lists emptied, sync, vm.compact_memory",
@@ -166,13 +231,19 @@ fn huge_pages(d: &Diagnosis, out: &mut String) {
         f.by_asking_again,
     );
     if f.by_asking_again.is_none() {
-        row(
-            "at most, by any means (page flags would tell)",
-            Some(f.at_most),
-        );
+        row("at most, by any means (page flags would tell)", f.at_most);
     }
-    if let Some(n) = d.huge_pages_in_pool.filter(|&n| n > 0) {
-        row("in the hugetlb pool by now", Some(n));
+    if d.default_huge_page_bytes
+        .is_none_or(|n| n == d.huge_page_bytes)
+    {
+        let in_pool = d.huge_pages_in_pool.filter(|&n| n > 0);
+        row("in the hugetlb pool by now", in_pool);
+    }
+    if f.at_most.is_none() && f.by_asking_again.is_none() {
+        let _ = writeln!(
+            out,
+            "  how many at most is not known: zoneinfo and page flags would tell"
+        );
     }
     for z in &d.zones {
         if let Some(stop) = z.compaction_stops {
@@ -180,15 +251,27 @@ fn huge_pages(d: &Diagnosis, out: &mut String) {
                 out,
                 "  without sync, vm.compact_memory ends early in zone {}: a folio of {} at frame {:#x} waits to be written and finds no free block of its size",
                 z.zone,
-                bytes(PAGE << stop.order),
+                bytes(d.page_size << stop.order),
                 stop.pfn
             );
         }
     }
 }
 
-fn forecast_line(f: &Forecast) -> String {
+fn forecast_line(f: &Forecast, has_marks: bool, free: Option<u64>) -> String {
+    if free.is_none() {
+        return "not known: no file tells free blocks".into();
+    }
+    if f.perhaps_now > 0 && f.at_most.is_none() {
+        return format!(
+            "not known: {} free, and zoneinfo would tell whether this zone keeps them for itself (protection)",
+            thousands(f.perhaps_now)
+        );
+    }
     let mut out = format!("{} at once", thousands(f.now));
+    if !has_marks && f.now > 0 {
+        out += " if the watermarks allow it (zoneinfo would tell)";
+    }
     match (f.after_compaction, f.after_reclaim, f.by_asking_again) {
         (Some(c), Some(r), Some(a)) => {
             let _ = write!(
@@ -200,7 +283,10 @@ fn forecast_line(f: &Forecast) -> String {
             );
         }
         _ => {
-            let _ = write!(out, ", at most {} by any means", thousands(f.at_most));
+            let _ = match f.at_most {
+                Some(most) => write!(out, ", at most {} by any means", thousands(most)),
+                None => write!(out, "; how many at most is not known"),
+            };
         }
     }
     out
@@ -218,7 +304,7 @@ fn obstacle_table(obstacles: &[Obstacle], d: &Diagnosis, out: &mut String) {
             out,
             "  {:<24} {:>12} {:>15} {:>8} {:>18}",
             o.kind.name(),
-            bytes(o.pages * PAGE),
+            bytes(o.pages * d.page_size),
             thousands(o.blocks),
             percent(o.blocks as f64 / blocks.max(1) as f64),
             thousands(o.blocks_alone)
@@ -229,7 +315,7 @@ fn obstacle_table(obstacles: &[Obstacle], d: &Diagnosis, out: &mut String) {
             out,
             "  {:<24} {:>12}   by the kernel's count; no file shows in which blocks",
             "pinned by drivers",
-            bytes(n * PAGE)
+            bytes(n.saturating_mul(d.page_size))
         );
     }
 }
@@ -245,12 +331,15 @@ fn slab_table(d: &Diagnosis, out: &mut String) {
     for s in &d.slabs {
         let grown = s.grown_pages.map_or(String::new(), |n| {
             let sign = if n < 0 { "-" } else { "" };
-            format!("{sign}{}", bytes(n.unsigned_abs() * PAGE))
+            format!(
+                "{sign}{}",
+                bytes(n.unsigned_abs().saturating_mul(d.page_size))
+            )
         });
         let line = format!(
             "  {:<24} {:>12} {:>16} {grown:>20}",
             s.name,
-            bytes(s.pages.saturating_mul(PAGE)),
+            bytes(s.pages.saturating_mul(d.page_size)),
             percent(s.used)
         );
         let _ = writeln!(out, "{}", line.trim_end());
@@ -284,7 +373,7 @@ fn work_table(d: &Diagnosis, out: &mut String) {
 }
 
 fn advice(d: &Diagnosis, out: &mut String) {
-    if d.advice.is_empty() {
+    if d.advice.is_empty() && d.advice_lacks.is_empty() {
         let _ = writeln!(out, "  nothing to change by what was seen");
     }
     for a in &d.advice {
@@ -299,74 +388,11 @@ fn advice(d: &Diagnosis, out: &mut String) {
             let _ = writeln!(out, "    replay: {p}");
         }
     }
-}
-
-/// `vm.percpu_pagelist_high_fraction` at which per-CPU lists are as short as they can be: four batches.
-/// `spec: 3.2`
-const SHORT_LISTS: u32 = 100_000;
-
-/// The answer to `--huge N`: a line that says it, and the commands that do it.
-pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
-    let (action, n) = d.huge_pages.attainability(wanted);
-    let (wanted_text, n_text) = (thousands(wanted), thousands(n));
-    let pool = d.huge_pages_in_pool.unwrap_or(0) + wanted;
-    let take = format!("echo {pool} > /proc/sys/vm/nr_hugepages");
-    // A folio whose writeback begins between sync and compaction ends the run: hence ten runs.
-    let compact =
-        "for i in $(seq 10); do sync; echo 1 > /proc/sys/vm/compact_memory; done".to_owned();
-    let drop = "sync; echo 3 > /proc/sys/vm/drop_caches".to_owned();
-    // Freed pages would stay on per-CPU lists; a fraction this large empties them within `vm.stat_interval`, a second.
-    let with_short_lists = |commands: Vec<String>, last: String| {
-        let lists = d.pcp_fraction.map(|fraction| {
-            (
-                format!("lists=/proc/sys/vm/percpu_pagelist_high_fraction; echo {SHORT_LISTS} > $lists; sleep 2"),
-                format!("echo {fraction} > $lists"),
-            )
-        });
-        let (first, back) = lists.unzip();
-        let all = first.into_iter().chain(commands).chain(back);
-        all.chain(Some(last)).collect()
-    };
-    match action {
-        Attainability::Now => (
-            format!("yes: {wanted_text} huge pages can be had now; there are {n_text}"),
-            vec![take],
-        ),
-        Attainability::AfterCompaction => (
-            format!("yes, after compaction: {n_text} huge pages then, for the {wanted_text} wanted"),
-            with_short_lists(vec![compact], take),
-        ),
-        Attainability::AfterReclaim => (
-            format!(
-                "yes, after dropping caches and compaction: {n_text} huge pages then, for the {wanted_text} wanted"
-            ),
-            with_short_lists(vec![drop, compact], take),
-        ),
-        Attainability::ByAskingAgain => (
-            format!(
-                "yes, by asking again while the pool grows: {n_text} huge pages in the end, for the {wanted_text} wanted"
-            ),
-            with_short_lists(
-                vec![
-                    format!("pool=/proc/sys/vm/nr_hugepages; wanted={pool}; idle=0"),
-                    "while n=$(cat $pool); [ $n -lt $wanted ] && [ $idle -lt 100 ]; do".into(),
-                    "  echo $wanted > $pool; [ $(cat $pool) -gt $n ] && idle=0 || idle=$((idle + 1)); done".into(),
-                ],
-                "cat $pool".into(),
-            ),
-        ),
-        Attainability::Unknown => (
-            format!(
-                "perhaps: {n_text} can be had now, {} at most; which of them needs /proc/kpageflags, that is root",
-                thousands(d.huge_pages.at_most)
-            ),
-            vec![],
-        ),
-        Attainability::Not => (
-            format!(
-                "no: {n_text} huge pages at most, of the {wanted_text} wanted; end programs, or reserve at boot with hugepages="
-            ),
-            vec![],
-        ),
+    if !d.advice_lacks.is_empty() {
+        let _ = writeln!(
+            out,
+            "  not judged, as not seen: {}",
+            d.advice_lacks.join(", ")
+        );
     }
 }

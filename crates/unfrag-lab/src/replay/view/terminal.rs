@@ -165,8 +165,13 @@ impl Page<'_> {
             let Some(accuracy) = &kernel.accuracy else {
                 continue;
             };
+            let release = &self.report.recording.kernel_release;
+            let nearest = match wording::is_own_release(&kernel.kernel, release) {
+                true => "",
+                false => ", the nearest era,",
+            };
             let title = format!(
-                "Error of {} against the recorded kernel ({} snapshots)",
+                "Error of {}{nearest} against the recorded kernel ({} snapshots)",
                 kernel.kernel,
                 thousands(accuracy.snapshots)
             );

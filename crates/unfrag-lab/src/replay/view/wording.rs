@@ -283,10 +283,18 @@ pub fn trust(report: &Report) -> Trust {
                 .into(),
         );
     }
+    let recorded = &report.recording.kernel_release;
+    let who = if is_own_release(&kernel.kernel, recorded) {
+        format!("the recorded kernel ({})", kernel.kernel)
+    } else {
+        format!(
+            "{recorded}, of which the nearest era, {}, was replayed",
+            kernel.kernel
+        )
+    };
     sentences.push(format!(
-        "Held against {} snapshots of the recorded kernel ({}): {}.",
+        "Held against {} snapshots of {who}: {}.",
         thousands(accuracy.snapshots),
-        kernel.kernel,
         skills_sentence(distribution, unusable)
     ));
     let others = report.kernels.iter().filter(|k| !k.recorded_era).count();
@@ -306,6 +314,12 @@ pub fn trust(report: &Report) -> Trust {
         ));
     }
     Trust { grade, sentences }
+}
+
+/// Whether an era has the name of the release that was recorded, and is not just the nearest to it.
+pub(super) fn is_own_release(era: &str, release: &str) -> bool {
+    let rest = release.strip_prefix(era);
+    release.is_empty() || rest.is_some_and(|r| !r.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// The two leading skills in words.
@@ -398,6 +412,14 @@ mod tests {
         assert_eq!(percent(0.99999), "99.99 %");
         assert_eq!(percent(1.0), "100 %");
         assert_eq!(duration(725.2), "12 min 5 s");
+    }
+
+    #[test]
+    fn the_nearest_era_is_not_the_recorded_kernel() {
+        assert!(is_own_release("6.1", "6.1.0-56-cloud-amd64"));
+        assert!(is_own_release("6.18", "6.18"));
+        assert!(!is_own_release("6.1", "6.18.2"));
+        assert!(!is_own_release("6.1", "5.14.0-362.el9"));
     }
 
     #[test]

@@ -1,0 +1,115 @@
+//! A comparison as text: a table of what differs.
+//!
+//! Invariant: a number that only one side knows has no difference; numbers that are equal stand in one line, together.
+
+use crate::output::Screen;
+use crate::quantity::thousands;
+use crate::terminal::printable;
+use std::fmt::Write as _;
+use unfrag_lab::inspect::compare::{Change, Comparison, ZoneChange};
+use unfrag_lab::report::number::bytes;
+
+/// The whole comparison.
+pub fn render(c: &Comparison, screen: &Screen) -> String {
+    let mut out = String::new();
+    let head = |text: String| match screen.color {
+        true => format!("\x1b[1m{text}\x1b[0m"),
+        false => text,
+    };
+    let title = format!("{} -> {}", printable(&c.before), printable(&c.after));
+    let _ = writeln!(out, "{}", head(title));
+    for zone in &c.zones {
+        let _ = writeln!(out, "\nNode {}, zone {}", zone.node, zone.zone);
+        let columns = format!(
+            "{:<34} {:>14} {:>14} {:>14}",
+            "", "before", "after", "difference"
+        );
+        let _ = writeln!(out, "{}", head(columns));
+        rows(zone, c, &mut out);
+    }
+    for (which, zones) in [("before", &c.only_before), ("after", &c.only_after)] {
+        if !zones.is_empty() {
+            let _ = writeln!(out, "\nonly {which}: {}", zones.join("; "));
+        }
+    }
+    if !c.notes.is_empty() {
+        out.push('\n');
+    }
+    for note in &c.notes {
+        let _ = writeln!(out, "note: {}", printable(note));
+    }
+    out
+}
+
+fn rows(z: &ZoneChange, c: &Comparison, out: &mut String) {
+    let mut equal: Vec<String> = vec![];
+    let mut row =
+        |name: String, before: Option<String>, after: Option<String>, change: Option<String>| {
+            let dash = || "-".to_owned();
+            if before.is_none() && after.is_none() {
+                return;
+            }
+            if change.as_deref() == Some("0") {
+                equal.push(format!("{name} {}", after.unwrap_or_default()));
+                return;
+            }
+            let _ = writeln!(
+                out,
+                "{name:<34} {:>14} {:>14} {:>14}",
+                before.unwrap_or_else(dash),
+                after.unwrap_or_else(dash),
+                change.unwrap_or_default()
+            );
+        };
+    let mut count = |name: String, n: &Change<u64>| {
+        row(
+            name,
+            n.before.map(thousands),
+            n.after.map(thousands),
+            n.change.map(whole),
+        );
+    };
+    count("free pages".into(), &z.free_pages);
+    count("pages on per-CPU lists".into(), &z.pcp_pages);
+    let huge = bytes(c.page_size << c.huge_order);
+    count(format!("free {huge} blocks"), &z.free_huge_blocks);
+    count(
+        format!("% free outside {huge} blocks"),
+        &z.extfrag_for_order_9,
+    );
+    for (order, n) in z.free_blocks.iter().enumerate() {
+        let size = bytes(c.page_size << order);
+        count(format!("free blocks, order {order} ({size})"), n);
+    }
+    for (mark, n) in &z.watermarks {
+        count(format!("watermark {mark}"), n);
+    }
+    for (kind, n) in &z.pageblocks {
+        count(format!("pageblocks, {kind}"), n);
+    }
+    for (order, n) in z.unusable_index.iter().enumerate() {
+        let share = |n: f64| format!("{n:.3}");
+        let change = n.change.map(|n| match n {
+            0.0 => "0".into(),
+            n => format!("{n:+.3}"),
+        });
+        row(
+            format!("unusable index, order {order}"),
+            n.before.map(share),
+            n.after.map(share),
+            change,
+        );
+    }
+    if !equal.is_empty() {
+        let _ = writeln!(out, "equal: {}", equal.join("; "));
+    }
+}
+
+/// A difference with its sign.
+fn whole(n: f64) -> String {
+    match n {
+        0.0 => "0".into(),
+        n if n < 0.0 => format!("-{}", thousands(n.abs() as u64)),
+        n => format!("+{}", thousands(n as u64)),
+    }
+}

@@ -1,0 +1,107 @@
+//! Snapshots from wherever they lie: a path, or standard input as `-`.
+//!
+//! Invariant: standard input is read once, to its end, and no further than [`MOST`]; what is read is told by what it begins
+//! with, never by a name.
+
+use crate::failure::{Failure, Result};
+use crate::input;
+use std::io::{self, Read};
+use std::path::Path;
+use unfrag_lab::geometry::PAGE_SIZES;
+use unfrag_linux::recording::{Recording, Snapshot};
+use unfrag_linux::{Error, file, snapshots};
+
+/// Bytes that are read of standard input at most.
+const MOST: u64 = 4 << 30;
+
+/// What standard input is called in messages.
+pub const STDIN: &str = "standard input";
+
+/// Whether a path means standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// What an input is called.
+pub fn name(path: &Path) -> String {
+    match is_stdin(path) {
+        true => STDIN.to_owned(),
+        false => path.display().to_string(),
+    }
+}
+
+/// The snapshots of a directory, an archive, a pasted text or an `.unfrag` file; of the last also the recording, if
+/// it has events.
+///
+/// # Errors
+/// If it cannot be read, or nothing in it is known.
+pub fn read(path: &Path) -> Result<(Vec<Snapshot>, Option<Recording>)> {
+    if is_stdin(path) {
+        let mut bytes = vec![];
+        let stdin = io::stdin().lock();
+        stdin
+            .take(MOST)
+            .read_to_end(&mut bytes)
+            .map_err(|e| Error::from(e).in_file(STDIN.as_ref()))?;
+        if bytes.len() as u64 == MOST {
+            return Err(Failure::usage(
+                format!("{STDIN} is longer than {MOST} bytes"),
+                "write it to a file, and give that",
+            ));
+        }
+        return match bytes.starts_with(&file::MAGIC) {
+            true => Ok(split(
+                file::from_bytes(&bytes).map_err(|e| e.in_file(STDIN.as_ref()))?,
+            )),
+            false => Ok((snapshots::read_bytes(STDIN, &bytes)?, None)),
+        };
+    }
+    match !path.is_dir() && input::is_unfrag(path)? {
+        true => Ok(split(file::read(path)?)),
+        false => Ok((snapshots::read(path)?, None)),
+    }
+}
+
+fn split(mut recording: Recording) -> (Vec<Snapshot>, Option<Recording>) {
+    let all = std::mem::take(&mut recording.snapshots);
+    recording.snapshots.clone_from(&all);
+    let has_events = !recording.events.is_empty();
+    (all, has_events.then_some(recording))
+}
+
+/// The snapshot of this name.
+///
+/// # Errors
+/// If there is none; names those that there are.
+pub fn named<'a>(all: &'a [Snapshot], name: &str, source: &str) -> Result<&'a Snapshot> {
+    all.iter().find(|s| s.name == name).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
+        Failure::usage(
+            format!("{source} has no snapshot `{name}`"),
+            format!("it has {}", list(&names)),
+        )
+    })
+}
+
+/// Names, or the ends of a long list of them.
+fn list(names: &[&str]) -> String {
+    match names {
+        [] => "none at all".into(),
+        [first, second, third, .., last] if names.len() > 8 => {
+            format!("{}: {first}, {second}, {third} … {last}", names.len())
+        }
+        names => names.join(", "),
+    }
+}
+
+/// A page size on the command line.
+///
+/// # Errors
+/// If no host has pages of that size.
+pub fn page_size(text: &str) -> std::result::Result<u64, String> {
+    let size = crate::quantity::size(text)?;
+    match PAGE_SIZES.contains(&size) {
+        true => Ok(size),
+        false => Err("pages have 4K, 8K, 16K or 64K".into()),
+    }
+}

@@ -1,0 +1,144 @@
+//! The answer to `--huge N`: whether so many huge pages can be had, and the commands that take them.
+//!
+//! Invariant: every command names the pool of the page size that was counted. What the files do not decide is said to be
+//! not known, with the file that would decide.
+
+use super::diagnosis::Diagnosis;
+use super::forecast::Attainability;
+use crate::report::number::{bytes, thousands};
+use std::fmt::Write as _;
+
+/// `vm.percpu_pagelist_high_fraction` at which per-CPU lists are as short as they can be: four batches.
+/// `spec: 3.2`
+const SHORT_LISTS: u32 = 100_000;
+
+/// The pool of huge pages of the size that the diagnosis counts: its file, and how many it has; the number is `None`
+/// where no file tells it.
+fn pool(d: &Diagnosis) -> (String, Option<u64>) {
+    if d.default_huge_page_bytes == Some(d.huge_page_bytes) {
+        return ("/proc/sys/vm/nr_hugepages".into(), d.huge_pages_in_pool);
+    }
+    let kib = d.huge_page_bytes >> 10;
+    (
+        format!("/sys/kernel/mm/hugepages/hugepages-{kib}kB/nr_hugepages"),
+        None,
+    )
+}
+
+/// The answer to `--huge N`: a line that says it, and the commands that do it.
+pub fn answer(d: &Diagnosis, wanted: u64) -> (String, Vec<String>) {
+    let (action, n) = d.huge_pages.attainability(wanted);
+    let (wanted_text, n_text) = (thousands(wanted), thousands(n));
+    let (pool, has) = pool(d);
+    // What the pool has already is added by the shell where it is not known here.
+    let target = has.map_or_else(
+        || format!("$(($(cat {pool}) + {wanted}))"),
+        |has| has.saturating_add(wanted).to_string(),
+    );
+    let take = format!("echo {target} > {pool}");
+    // A folio whose writeback begins between sync and compaction ends the run: hence ten runs.
+    let compact =
+        "for i in $(seq 10); do sync; echo 1 > /proc/sys/vm/compact_memory; done".to_owned();
+    let drop = "sync; echo 3 > /proc/sys/vm/drop_caches".to_owned();
+    // Freed pages would stay on per-CPU lists; a fraction this large empties them within `vm.stat_interval`, a second.
+    let with_short_lists = |commands: Vec<String>, last: String| {
+        let lists = d.pcp_fraction.map(|fraction| {
+            (
+                format!("lists=/proc/sys/vm/percpu_pagelist_high_fraction; echo {SHORT_LISTS} > $lists; sleep 2"),
+                format!("echo {fraction} > $lists"),
+            )
+        });
+        let (first, back) = lists.unzip();
+        let all = first.into_iter().chain(commands).chain(back);
+        all.chain(Some(last)).collect()
+    };
+    match action {
+        Attainability::Now => (
+            format!("yes: {wanted_text} huge pages can be had now; there are {n_text}"),
+            vec![take],
+        ),
+        Attainability::AfterCompaction => (
+            format!("yes, after compaction: {n_text} huge pages then, for the {wanted_text} wanted"),
+            with_short_lists(vec![compact], take),
+        ),
+        Attainability::AfterReclaim => (
+            format!(
+                "yes, after dropping caches and compaction: {n_text} huge pages then, for the {wanted_text} wanted"
+            ),
+            with_short_lists(vec![drop, compact], take),
+        ),
+        Attainability::ByAskingAgain => (
+            format!(
+                "yes, by asking again while the pool grows: {n_text} huge pages in the end, for the {wanted_text} wanted"
+            ),
+            with_short_lists(
+                vec![
+                    format!("pool={pool}; wanted={target}; idle=0"),
+                    "while n=$(cat $pool); [ $n -lt $wanted ] && [ $idle -lt 100 ]; do".into(),
+                    "  echo $wanted > $pool; [ $(cat $pool) -gt $n ] && idle=0 || idle=$((idle + 1)); done".into(),
+                ],
+                "cat $pool".into(),
+            ),
+        ),
+        Attainability::Unknown => (unknown(d), vec![]),
+        Attainability::Not => (
+            format!(
+                "no: {n_text} huge pages at most, of the {wanted_text} wanted; end programs, or reserve at boot with hugepages="
+            ),
+            vec![],
+        ),
+    }
+}
+
+/// The answer where the files that were read do not decide.
+fn unknown(d: &Diagnosis) -> String {
+    let f = &d.huge_pages;
+    if let Some(most) = f.at_most {
+        return format!(
+            "perhaps: {} can be had now, {} at most; which of them needs /proc/kpageflags, that is root",
+            thousands(f.now),
+            thousands(most)
+        );
+    }
+    let mut out = "not known: ".to_owned();
+    if d.zones.iter().all(|z| z.free_huge_blocks.is_none()) {
+        out += "no file tells free blocks";
+    } else {
+        let _ = write!(out, "{} can be had now", thousands(f.now));
+    }
+    if f.perhaps_now > 0 {
+        let zones: Vec<String> = d
+            .zones
+            .iter()
+            .filter(|z| z.huge_pages.perhaps_now > 0)
+            .map(|z| format!("zone {} of node {}", z.zone, z.node))
+            .collect();
+        let _ = write!(
+            out,
+            ", and {} more if {} does not keep them for itself (zoneinfo would tell its protection)",
+            thousands(f.perhaps_now),
+            zones.join(", ")
+        );
+    }
+    if let Some(cache) = d.reclaimable_bytes
+        && let Some(some) = roughly(cache / d.huge_page_bytes)
+    {
+        let _ = write!(
+            out,
+            "; perhaps {some} after dropping caches and compaction, as meminfo shows {} of caches",
+            bytes(cache)
+        );
+    }
+    out + "; zoneinfo tells how many at most, page flags how many (/proc/kpageflags, that is root)"
+}
+
+/// The magnitude of a number in words; `None` for a few.
+fn roughly(n: u64) -> Option<&'static str> {
+    match n {
+        0..10 => None,
+        10..100 => Some("some tens"),
+        100..1000 => Some("some hundreds"),
+        1000..50_000 => Some("some thousands"),
+        _ => Some("many thousands"),
+    }
+}

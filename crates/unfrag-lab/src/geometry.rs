@@ -1,0 +1,335 @@
+//! Sizes of a host's pages, huge pages and largest blocks, as its own files tell them.
+//!
+//! No file of procfs names the page size. It follows from two that count the same memory in KiB and in pages: MemTotal
+//! over the pages that zones manage, MemFree over the pages that are free, or Hugepagesize over the pages of a pageblock.
+//! What is asked for on the command line goes before all of these.
+//!
+//! Invariant: what was assumed is told apart from what was derived ([`PageSizeFrom`]), and two files that
+//! contradict each other are named in [`Found::notes`].
+
+use crate::report::number::bytes;
+use serde::Serialize;
+use unfrag_linux::procfs::MemInfo;
+
+/// Page sizes of Linux hosts, in bytes.
+pub const PAGE_SIZES: [u64; 4] = [4 << 10, 8 << 10, 16 << 10, 64 << 10];
+
+/// Orders that kernels are built with at least and at most.
+pub const ORDERS: std::ops::RangeInclusive<usize> = 7..=24;
+
+/// Orders of nearly every kernel: 0 to 10.
+const USUAL_ORDERS: usize = 11;
+
+/// A factor between two counts of the same memory that reading them at different times does not explain.
+const CONTRADICTION: f64 = 1.5;
+
+/// How the page size is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageSizeFrom {
+    /// It was given.
+    Asked,
+    /// The host's files tell it.
+    Derived,
+    /// Nothing tells it: that of most hosts.
+    #[default]
+    Assumed,
+}
+
+/// Sizes of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Geometry {
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// How that is known.
+    pub page_size_from: PageSizeFrom,
+    /// Order of a huge page: of one that the allocator gives as one block.
+    pub huge_order: u8,
+    /// Bytes in a page of the default hugetlb pool; `None` without meminfo.
+    pub default_huge_page: Option<u64>,
+}
+
+impl Default for Geometry {
+    fn default() -> Geometry {
+        Geometry {
+            page_size: PAGE_SIZES[0],
+            page_size_from: PageSizeFrom::Assumed,
+            huge_order: 9,
+            default_huge_page: None,
+        }
+    }
+}
+
+impl Geometry {
+    /// Bytes in a huge page.
+    pub fn huge_page_bytes(&self) -> u64 {
+        self.page_size << self.huge_order
+    }
+
+    /// Base pages in a huge page.
+    pub fn huge_page_pages(&self) -> u64 {
+        1 << self.huge_order
+    }
+
+    /// Pages in this many bytes.
+    pub fn pages(&self, bytes: u64) -> u64 {
+        bytes / self.page_size
+    }
+}
+
+/// What the files say, in base pages.
+#[derive(Clone, Debug, Default)]
+pub struct Counts<'a> {
+    /// The page size that was asked for, in bytes.
+    pub asked: Option<u64>,
+    /// Amounts.
+    pub meminfo: Option<&'a MemInfo>,
+    /// Pages that all zones manage.
+    pub managed: Option<u64>,
+    /// Pages that all zones have.
+    pub present: Option<u64>,
+    /// Free pages of all zones.
+    pub free: Option<u64>,
+    /// Order of a pageblock.
+    pub pageblock_order: Option<u32>,
+    /// Number of orders.
+    pub orders: Option<usize>,
+}
+
+/// A geometry, and what a reader must know of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// The sizes.
+    pub geometry: Geometry,
+    /// Assumptions and contradictions, a clause each.
+    pub notes: Vec<String>,
+}
+
+/// The geometry that the counts tell.
+pub fn find(counts: &Counts) -> Found {
+    let mut notes = vec![];
+    let kib = |name: &str| Some(counts.meminfo?.get(name)?.saturating_mul(1024));
+    let by_free = nearest(kib("MemFree"), counts.free);
+    let by_total = by_total(kib("MemTotal"), counts);
+    let default_huge_page = kib("Hugepagesize").filter(|&n| n > 0);
+    let by_huge = default_huge_page
+        .zip(counts.pageblock_order)
+        .map(|(size, order)| size.checked_shr(order).unwrap_or(0))
+        .filter(|size| PAGE_SIZES.contains(size));
+    let derived = match by_total.as_slice() {
+        [] => by_free.or(by_huge),
+        several => by_free
+            .filter(|size| several.contains(size))
+            .or(several.first().copied()),
+    };
+    let (page_size, page_size_from) = match (counts.asked, derived) {
+        (Some(asked), derived) => {
+            if let Some(told) = derived.filter(|&told| told != asked) {
+                notes.push(format!(
+                    "the files tell pages of {}, and {} were asked for",
+                    bytes(told),
+                    bytes(asked)
+                ));
+            }
+            (asked, PageSizeFrom::Asked)
+        }
+        (None, Some(told)) => (told, PageSizeFrom::Derived),
+        (None, None) => (PAGE_SIZES[0], PageSizeFrom::Assumed),
+    };
+    if page_size_from == PageSizeFrom::Assumed
+        && let Some(orders) = counts.orders.filter(|&n| n != USUAL_ORDERS)
+    {
+        notes.push(format!(
+            "these lists have {orders} orders, and nothing tells the page size: {} are assumed for every size; give --page-size SIZE",
+            bytes(page_size)
+        ));
+    }
+    if let (Some(free), Some(pages)) = (kib("MemFree"), counts.free)
+        && differ(free, pages.saturating_mul(page_size), 4 << 20)
+    {
+        notes.push(format!(
+            "meminfo counts {} free, the zones' files {}: they are not of one moment, or not of one host",
+            bytes(free),
+            bytes(pages.saturating_mul(page_size))
+        ));
+    }
+    let huge_order = huge_order(page_size, default_huge_page, counts);
+    Found {
+        geometry: Geometry {
+            page_size,
+            page_size_from,
+            huge_order,
+            default_huge_page,
+        },
+        notes,
+    }
+}
+
+/// Whether two counts of the same memory contradict each other. A difference up to `small` never does.
+pub(crate) fn differ(a: u64, b: u64, small: u64) -> bool {
+    a.abs_diff(b) > small && a.max(b) as f64 > CONTRADICTION * a.min(b) as f64
+}
+
+/// The page size for which this many pages come closest to this many bytes, if any comes close.
+fn nearest(bytes: Option<u64>, pages: Option<u64>) -> Option<u64> {
+    let ratio = bytes? as f64 / pages.filter(|&n| n > 0)? as f64;
+    let off = |size: u64| (ratio / size as f64).log2().abs();
+    // Half the way to a size that is twice as large.
+    PAGE_SIZES.into_iter().find(|&size| off(size) < 0.5)
+}
+
+/// The page sizes for which MemTotal lies between what zones manage and what they have. Kernels that add memory on demand
+/// count it in MemTotal before a zone manages it; old ones do not say how much is managed.
+fn by_total(total: Option<u64>, counts: &Counts) -> Vec<u64> {
+    let most = counts.present.or(counts.managed);
+    let (Some(total), Some(most)) = (total, most.filter(|&n| n > 0)) else {
+        return vec![];
+    };
+    let least = counts.managed.unwrap_or(most / 4 * 3);
+    let fits = |size: &u64| {
+        let pages = total / size;
+        pages >= least / 100 * 95 && pages <= most.saturating_add(most / 50)
+    };
+    PAGE_SIZES.into_iter().filter(fits).collect()
+}
+
+/// The order of a huge page that the allocator gives as one block: the default one if it is that small, else a pageblock,
+/// else what hosts with such pages usually have.
+fn huge_order(page_size: u64, default: Option<u64>, counts: &Counts) -> u8 {
+    /// Larger ones are set aside at boot.
+    const LARGEST: u32 = 13;
+    let most = counts.orders.unwrap_or(USUAL_ORDERS).saturating_sub(1) as u32;
+    let of_default = default
+        .map(|size| size / page_size)
+        .filter(|pages| pages.is_power_of_two())
+        .map(u64::ilog2);
+    let usual = match page_size.ilog2() {
+        12 => 9,
+        13 => 10,
+        14 => 11,
+        _ => LARGEST,
+    };
+    let order = of_default
+        .filter(|&o| o > 0 && o <= most.min(LARGEST))
+        .or(counts.pageblock_order.filter(|&o| o > 0 && o <= most))
+        .unwrap_or(usual);
+    order.min(most) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meminfo(text: &str) -> MemInfo {
+        MemInfo::parse(text.as_bytes()).unwrap()
+    }
+
+    fn of(counts: &Counts) -> (u64, PageSizeFrom, u8) {
+        let g = find(counts).geometry;
+        (g.page_size >> 10, g.page_size_from, g.huge_order)
+    }
+
+    #[test]
+    fn total_over_managed_tells_the_page_size() {
+        let m = meminfo("MemTotal:        4194304 kB\nHugepagesize:      32768 kB\n");
+        let counts = Counts {
+            meminfo: Some(&m),
+            managed: Some(262_144),
+            present: Some(264_000),
+            orders: Some(12),
+            ..Counts::default()
+        };
+        assert_eq!(of(&counts), (16, PageSizeFrom::Derived, 11));
+        let asked = Counts {
+            asked: Some(65536),
+            ..counts
+        };
+        assert_eq!(of(&asked).1, PageSizeFrom::Asked);
+        assert!(
+            find(&asked).notes[0].contains("16 KiB"),
+            "{:?}",
+            find(&asked)
+        );
+    }
+
+    #[test]
+    fn free_memory_tells_it_where_nothing_else_does() {
+        let m = meminfo("MemFree:           36288 kB\nHugepagesize:      16384 kB\n");
+        let counts = Counts {
+            meminfo: Some(&m),
+            free: Some(567),
+            orders: Some(9),
+            ..Counts::default()
+        };
+        assert_eq!(of(&counts), (64, PageSizeFrom::Derived, 8));
+        assert_eq!(find(&counts).notes, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_huge_page_over_a_pageblock_tells_it_last() {
+        let m = meminfo("Hugepagesize:       2048 kB\n");
+        let counts = Counts {
+            meminfo: Some(&m),
+            pageblock_order: Some(9),
+            ..Counts::default()
+        };
+        assert_eq!(of(&counts), (4, PageSizeFrom::Derived, 9));
+    }
+
+    #[test]
+    fn an_assumption_is_said_where_the_orders_are_unusual() {
+        let counts = |n| Counts {
+            orders: Some(n),
+            ..Counts::default()
+        };
+        assert_eq!(of(&counts(17)), (4, PageSizeFrom::Assumed, 9));
+        assert!(find(&counts(17)).notes[0].contains("--page-size"));
+        assert_eq!(find(&counts(11)).notes, Vec::<String>::new());
+        assert_eq!(
+            of(&counts(9)).2,
+            8,
+            "no huge page is larger than the largest block"
+        );
+    }
+
+    #[test]
+    fn memory_that_is_added_on_demand_is_no_larger_page() {
+        let m = meminfo("MemTotal:          81920 kB\n");
+        let counts = Counts {
+            meminfo: Some(&m),
+            managed: Some(10_240),
+            present: Some(30_720),
+            ..Counts::default()
+        };
+        assert_eq!(of(&counts).0, 4);
+    }
+
+    #[test]
+    fn a_default_of_a_gibibyte_leaves_the_smaller_huge_page() {
+        let m = meminfo("Hugepagesize:    1048576 kB\n");
+        let counts = Counts {
+            meminfo: Some(&m),
+            orders: Some(11),
+            ..Counts::default()
+        };
+        let g = find(&counts).geometry;
+        assert_eq!(
+            (g.huge_page_bytes(), g.default_huge_page),
+            (2 << 20, Some(1 << 30))
+        );
+    }
+
+    #[test]
+    fn free_memory_that_differs_too_much_is_a_contradiction() {
+        let m = meminfo("MemTotal:        4194304 kB\nMemFree:         1000000 kB\n");
+        let counts = Counts {
+            meminfo: Some(&m),
+            managed: Some(1_048_576),
+            free: Some(17_000),
+            ..Counts::default()
+        };
+        let found = find(&counts);
+        assert_eq!(found.geometry.page_size, 4096);
+        assert!(found.notes[0].starts_with("meminfo counts"), "{found:?}");
+    }
+}

@@ -1,0 +1,225 @@
+//! The free blocks of each zone, from whichever file tells them.
+//!
+//! buddyinfo tells them best. Without it pagetypeinfo's rows are summed over the types; without both the two index
+//! files of debugfs tell shares of free memory, and zoneinfo how much is free.
+//!
+//! Invariant: a row says what its file says and no more; what no file tells is `None`.
+
+use crate::geometry::ORDERS;
+use unfrag::Order;
+use unfrag::stat::{extfrag_for_order, fragmentation_index, unusable_index};
+use unfrag_linux::procfs::{BuddyInfo, ExtfragIndex, PageTypeInfo, UnusableIndex, ZoneInfo};
+use unfrag_linux::{Error, Result};
+
+/// More pages in blocks of one order than any machine has.
+const MOST_PAGES: u64 = 1 << 48;
+
+/// The free blocks of a zone, or what is known of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FreeRow {
+    /// Node id.
+    pub node: u32,
+    /// Zone name.
+    pub zone: String,
+    /// Free blocks of each order.
+    pub blocks: Option<Vec<u64>>,
+    /// Whether the kernel stopped counting, so that more may be free.
+    pub is_capped: bool,
+    /// Free pages.
+    pub free_pages: Option<u64>,
+    /// The kernel's unusable index by order, in thousandths, where the blocks are not known.
+    pub unusable: Option<Vec<i32>>,
+    /// The kernel's fragmentation index by order, in thousandths, where the blocks are not known.
+    pub fragmentation: Option<Vec<i32>>,
+}
+
+impl FreeRow {
+    /// Number of orders that are known of.
+    pub fn orders(&self) -> Option<usize> {
+        let indexes = || self.unusable.as_ref().or(self.fragmentation.as_ref());
+        let blocks = self.blocks.as_ref().map(Vec::len);
+        blocks.or_else(|| indexes().map(Vec::len))
+    }
+
+    /// The unusable index of an order, in thousandths. `spec: 7.5`
+    pub fn unusable_index(&self, order: u8) -> Option<i64> {
+        match &self.blocks {
+            Some(blocks) if usize::from(order) < blocks.len() => {
+                i64::try_from(unusable_index(blocks, Order(order))).ok()
+            }
+            Some(_) => None,
+            None => self
+                .unusable
+                .as_ref()?
+                .get(usize::from(order))
+                .map(|&n| n.into()),
+        }
+    }
+
+    /// The fragmentation index of an order, in thousandths. `spec: 5.2`
+    pub fn fragmentation_index(&self, order: u8) -> Option<i64> {
+        match &self.blocks {
+            Some(blocks) if usize::from(order) < blocks.len() => {
+                Some(fragmentation_index(blocks, Order(order)))
+            }
+            Some(_) => None,
+            None => {
+                let row = self.fragmentation.as_ref()?;
+                row.get(usize::from(order)).map(|&n| n.into())
+            }
+        }
+    }
+
+    /// Percent of free memory outside blocks of `order`. `spec: 5.5`
+    pub fn outside(&self, order: u8) -> Option<u64> {
+        match &self.blocks {
+            Some(blocks) => Some(extfrag_for_order(blocks, Order(order))),
+            // Both are the same share, cut off.
+            None => u64::try_from(self.unusable_index(order)? / 10).ok(),
+        }
+    }
+
+    /// Free blocks of `order`, larger ones counted as several.
+    pub fn whole_blocks(&self, order: u8) -> Option<u64> {
+        let order = usize::from(order);
+        let large = self.blocks.as_ref()?.iter().enumerate().skip(order);
+        Some(large.map(|(o, &n)| n << (o - order)).sum())
+    }
+}
+
+/// The files that tell free blocks, as far as they were read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FreeSources<'a> {
+    /// `/proc/buddyinfo`
+    pub buddy: Option<&'a BuddyInfo>,
+    /// `/proc/pagetypeinfo`
+    pub types: Option<&'a PageTypeInfo>,
+    /// `/proc/zoneinfo`
+    pub zones: Option<&'a ZoneInfo>,
+    /// debugfs' `extfrag/unusable_index`
+    pub unusable: Option<&'a UnusableIndex>,
+    /// debugfs' `extfrag/extfrag_index`
+    pub extfrag: Option<&'a ExtfragIndex>,
+}
+
+/// A row for each populated zone, from the best of the files.
+pub fn free_rows(from: &FreeSources) -> Vec<FreeRow> {
+    if let Some(buddy) = from.buddy {
+        return of_buddyinfo(buddy);
+    }
+    if let Some(types) = from.types.filter(|t| !t.free.is_empty()) {
+        return of_types(types);
+    }
+    let mut rows = of_indexes(from);
+    for zone in from.zones.iter().flat_map(|z| &z.zones) {
+        let is_it = |r: &&mut FreeRow| (r.node, &r.zone) == (zone.node, &zone.name);
+        // New kernels list unpopulated zones as well.
+        let is_populated = zone.pages("present").is_none_or(|n| n > 0);
+        match rows.iter_mut().find(is_it) {
+            Some(row) => row.free_pages = Some(zone.free),
+            None if is_populated && from.unusable.is_none() && from.extfrag.is_none() => {
+                rows.push(FreeRow {
+                    node: zone.node,
+                    zone: zone.name.clone(),
+                    free_pages: Some(zone.free),
+                    ..FreeRow::default()
+                });
+            }
+            None => {}
+        }
+    }
+    rows
+}
+
+fn of_buddyinfo(buddy: &BuddyInfo) -> Vec<FreeRow> {
+    let row = |r: &unfrag_linux::procfs::buddyinfo::Row| FreeRow {
+        node: r.node,
+        zone: r.zone.clone(),
+        free_pages: Some(r.free_pages()),
+        blocks: Some(r.free.clone()),
+        ..FreeRow::default()
+    };
+    buddy.zones.iter().map(row).collect()
+}
+
+fn of_types(types: &PageTypeInfo) -> Vec<FreeRow> {
+    let mut rows: Vec<FreeRow> = vec![];
+    for typed in &types.free {
+        let is_it = |r: &FreeRow| (r.node, &r.zone) == (typed.node, &typed.zone);
+        let at = rows.iter().position(is_it).unwrap_or_else(|| {
+            rows.push(FreeRow {
+                node: typed.node,
+                zone: typed.zone.clone(),
+                blocks: Some(vec![]),
+                ..FreeRow::default()
+            });
+            rows.len() - 1
+        });
+        let row = &mut rows[at];
+        let blocks = row.blocks.get_or_insert_default();
+        blocks.resize(blocks.len().max(typed.counts.len()), 0);
+        for (sum, count) in blocks.iter_mut().zip(&typed.counts) {
+            *sum = sum.saturating_add(count.blocks);
+            row.is_capped |= count.capped;
+        }
+    }
+    for row in &mut rows {
+        let blocks = row.blocks.iter().flatten().enumerate();
+        row.free_pages = Some(blocks.fold(0, |sum: u64, (o, n)| {
+            sum.saturating_add(n.checked_mul(1 << o.min(63)).unwrap_or(u64::MAX))
+        }));
+    }
+    rows
+}
+
+fn of_indexes(from: &FreeSources) -> Vec<FreeRow> {
+    let unusable = from.unusable.iter().flat_map(|i| &i.zones);
+    let extfrag = from.extfrag.iter().flat_map(|i| &i.zones);
+    let mut rows: Vec<FreeRow> = vec![];
+    for (index, is_unusable) in unusable
+        .map(|i| (i, true))
+        .chain(extfrag.map(|i| (i, false)))
+    {
+        let is_it = |r: &FreeRow| (r.node, &r.zone) == (index.node, &index.zone);
+        let at = rows.iter().position(is_it).unwrap_or_else(|| {
+            rows.push(FreeRow {
+                node: index.node,
+                zone: index.zone.clone(),
+                ..FreeRow::default()
+            });
+            rows.len() - 1
+        });
+        let values = Some(index.thousandths.clone());
+        if is_unusable {
+            rows[at].unusable = values;
+        } else {
+            rows[at].fragmentation = values;
+        }
+    }
+    rows
+}
+
+/// Refuses rows with numbers that no kernel has.
+///
+/// # Errors
+/// Names the zone, and the number or how many orders it has.
+pub fn check(rows: &[FreeRow]) -> Result<()> {
+    for row in rows {
+        let place = || format!("node {}, zone {}", row.node, row.zone);
+        if let Some(n) = row.orders().filter(|n| !ORDERS.contains(n)) {
+            return Err(Error::unsupported(format!("{}: {n} orders", place()))
+                .help("kernels have between 7 and 24 orders"));
+        }
+        let blocks = row.blocks.iter().flatten().enumerate();
+        for (o, &n) in blocks {
+            if n > MOST_PAGES >> o {
+                return Err(Error::too_large(
+                    format!("a number of free blocks of {}", place()),
+                    n,
+                    MOST_PAGES >> o,
+                ));
+            }
+        }
+    }
+    Ok(())
+}
