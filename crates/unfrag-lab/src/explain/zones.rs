@@ -4,9 +4,9 @@
 
 use super::answer::ZoneAnswer;
 use super::kernel::Kernel;
-use crate::usable::{self, Blocks, Request, ZoneView};
-use unfrag::Gfp;
-use unfrag::frame::ZoneKind;
+use crate::usable::{self, Request, ZoneView};
+use unfrag::kernel::MarkCheck;
+use unfrag::{AllocFlags, Gfp, ZoneKind};
 use unfrag_linux::kernel_log::report::Letters;
 use unfrag_linux::kernel_log::{Memory, Report, Zone};
 
@@ -66,7 +66,7 @@ pub fn page_kib(memory: &Memory) -> Option<u64> {
 }
 
 /// The zone of a name.
-pub fn kind_of(name: &str) -> ZoneKind {
+fn kind_of(name: &str) -> ZoneKind {
     match name {
         "DMA" => ZoneKind::Dma,
         "DMA32" => ZoneKind::Dma32,
@@ -79,18 +79,23 @@ pub fn kind_of(name: &str) -> ZoneKind {
 
 /// Judges all zones of a report.
 pub fn judge(r: &Report, memory: &Memory, kernel: &Kernel, gfp: Gfp, order: u8) -> Vec<Judged> {
-    let request = Request {
-        gfp,
-        order,
-        rules: &kernel.preset.rules,
+    let has = |kind| memory.zones.iter().any(|z| kind_of(&z.name) == kind);
+    let mut asked = gfp;
+    // A kernel without a zone takes Normal in its place.
+    for (bit, kind) in [(Gfp::DMA, ZoneKind::Dma), (Gfp::DMA32, ZoneKind::Dma32)] {
+        if !has(kind) {
+            asked -= bit;
+        }
+    }
+    let case = Asked {
+        report: r,
+        memory,
+        request: Request::new(order, asked, &kernel.preset.rules),
+        check: kernel.preset.rules.marks.check,
+        highest: unfrag::highest_zone(asked),
+        page: page_kib(memory).unwrap_or(4),
     };
-    let page = page_kib(memory).unwrap_or(4);
-    let highest = highest(gfp, memory);
-    memory
-        .zones
-        .iter()
-        .map(|z| one(z, r, memory, &request, (page, highest)))
-        .collect()
+    memory.zones.iter().map(|z| case.judge(z)).collect()
 }
 
 /// A zone of a report whose request is not known, or that has none.
@@ -118,158 +123,176 @@ pub fn shown(z: &Zone, page: u64) -> ZoneAnswer {
     }
 }
 
-/// The highest zone that the request may use, among those that the kernel has.
-fn highest(gfp: Gfp, memory: &Memory) -> ZoneKind {
-    let has = |kind| memory.zones.iter().any(|z| kind_of(&z.name) == kind);
-    match unfrag::highest_zone(gfp) {
-        // A kernel without the zone takes Normal in its place.
-        kind @ (ZoneKind::Dma | ZoneKind::Dma32) if !has(kind) => ZoneKind::Normal,
-        kind => kind,
+/// A request and the memory report beside it.
+struct Asked<'a> {
+    report: &'a Report,
+    memory: &'a Memory,
+    request: Request,
+    check: MarkCheck,
+    highest: ZoneKind,
+    /// KiB of a page.
+    page: u64,
+}
+
+impl Asked<'_> {
+    fn judge(&self, z: &Zone) -> Judged {
+        let (page, request) = (self.page, &self.request);
+        let lists = whole(z);
+        let is_open =
+            |letters: Letters| letters.is_empty() || letters.has(open_lists(request.rights));
+        let at_least = |wanted: &dyn Fn(Letters) -> bool| {
+            let mut large = lists?.iter().skip(request.order.into());
+            Some(large.any(|(n, letters)| *n > 0 && wanted(*letters)))
+        };
+        let largest = |wanted: &dyn Fn(Letters) -> bool| {
+            let at = lists?
+                .iter()
+                .rposition(|(n, letters)| *n > 0 && wanted(*letters))?;
+            u8::try_from(at).ok()
+        };
+        let (free_kib, min_kib) = (z.kib("free"), z.kib("min"));
+        let is_highest = populated_above(z, self.memory, self.highest)
+            .next()
+            .is_none();
+        let keep = protection(z, self.memory, self.highest).or(is_highest.then_some(0));
+        let view = self.view(z, keep.unwrap_or(0));
+        let unprotected = view.as_ref().map(|v| ZoneView {
+            protection: 0,
+            ..v.clone()
+        });
+        let room = |v: &Option<ZoneView>, with_cma| {
+            Some(usable::has_room(v.as_ref()?, request, self.check, with_cma))
+        };
+        let passes = |v: &Option<ZoneView>| {
+            let v = v.as_ref()?;
+            match (lists, usable::has_room(v, request, self.check, false)) {
+                (_, false) => Some(false),
+                (Some(_), true) => Some(usable::serves(v, request, self.check)),
+                // Of single pages there is one wherever there is memory.
+                (None, true) => (request.order == 0).then_some(true),
+            }
+        };
+        // Without its protection known, only what fails even without it is known.
+        let sure = |answer: Option<bool>| answer.filter(|yes| !yes || keep.is_some());
+        let numbers = [free_kib, min_kib, z.size_kib(), z.kib("present")];
+        Judged {
+            is_allowed: self.is_allowed(z),
+            size_kib: z.size_kib(),
+            has_room: sure(room(&view, false)),
+            has_room_with_cma: sure(room(&view, true)),
+            has_room_unprotected: room(&unprotected, false),
+            passes: sure(passes(&view)),
+            passes_unprotected: passes(&unprotected),
+            has_block: at_least(&is_open),
+            closed: {
+                let large = lists.into_iter().flatten().skip(request.order.into());
+                let closed = large.filter(|(n, letters)| *n > 0 && !is_open(*letters));
+                closed.fold(Letters::default(), |all, (_, letters)| all.with(*letters))
+            },
+            has_any_block: at_least(&|_| true),
+            is_above_min: free_kib.zip(min_kib).map(|(free, min)| free > min),
+            is_nonsense: numbers.iter().flatten().any(|k| *k > NONSENSE_KIB)
+                || keep.is_some_and(|k| k > NONSENSE_PAGES),
+            answer: ZoneAnswer {
+                node: z.node,
+                zone: z.name.clone(),
+                allowed: Some(self.is_allowed(z)),
+                free_kib,
+                usable_kib: counted_kib(z).map(|k| {
+                    let withheld = view.as_ref().map_or(0, |v| usable::withheld(v, request));
+                    k.saturating_sub(page.saturating_mul(withheld))
+                }),
+                mark_kib: min_kib.map(|k| {
+                    page.saturating_mul(usable::lowered_mark(k / page, request, self.check))
+                }),
+                protection_kib: keep.map(|k| k.saturating_mul(page)),
+                largest_usable_order: largest(&is_open),
+                largest_order: largest(&|_| true),
+            },
+        }
+    }
+
+    fn is_allowed(&self, z: &Zone) -> bool {
+        let in_nodes =
+            |nodes: &Option<Vec<u32>>| nodes.as_ref().is_none_or(|n| n.contains(&z.node));
+        // Only requests for user memory keep to the cpuset strictly.
+        let in_cpuset =
+            !self.request.gfp.contains(Gfp::HARDWALL) || in_nodes(&self.report.mems_allowed);
+        let may_use = usable::may_use(kind_of(&z.name), self.request.gfp);
+        may_use && z.name != "Device" && in_nodes(&self.report.nodemask) && in_cpuset
+    }
+
+    /// The zone as the watermark test sees it; `None` where free memory or the mark is not in the text.
+    fn view(&self, z: &Zone, protection: u64) -> Option<ZoneView> {
+        let lists = whole(z).unwrap_or_default();
+        // Letters tell that a list has blocks of an order, not how many: one where there are others too.
+        let on = |list: Letters| {
+            let blocks = lists
+                .iter()
+                .map(move |(n, letters)| match letters.has(list) {
+                    true if letters.has(list.others()) => (*n).min(1),
+                    true => *n,
+                    false => 0,
+                });
+            blocks.collect::<Vec<u64>>()
+        };
+        let pages = |blocks: &[u64]| {
+            let each = blocks.iter().enumerate();
+            each.fold(0, |sum: u64, (o, n)| {
+                sum.saturating_add(n.saturating_mul(1 << o.min(40)))
+            })
+        };
+        let (cma, highatomic) = (on(Letters::CMA), on(Letters::HIGHATOMIC));
+        let is_reserve_open = open_lists(self.request.rights).has(Letters::RESERVE);
+        // What is on such lists alone does not count where the kernel prints no sum of it.
+        let printed = |name: &str, blocks: &[u64]| {
+            z.kib(name).map_or_else(|| pages(blocks), |k| k / self.page)
+        };
+        Some(ZoneView {
+            kind: kind_of(&z.name),
+            free_pages: counted_kib(z)? / self.page,
+            cma_pages: printed("free_cma", &cma),
+            highatomic_pages: printed("reserved_highatomic", &highatomic),
+            cma_by_order: Some(cma),
+            highatomic_by_order: highatomic,
+            isolated_by_order: if is_reserve_open {
+                vec![]
+            } else {
+                on(Letters::RESERVE)
+            },
+            free_by_order: lists.iter().map(|(n, _)| *n).collect(),
+            min: z.kib("min")? / self.page,
+            protection,
+        })
     }
 }
 
-fn one(
-    z: &Zone,
-    r: &Report,
-    memory: &Memory,
-    request: &Request,
-    (page, highest): (u64, ZoneKind),
-) -> Judged {
-    let pages = |kib: u64| kib / page;
-    let kind = kind_of(&z.name);
-    let in_nodes = |nodes: &Option<Vec<u32>>| nodes.as_ref().is_none_or(|n| n.contains(&z.node));
-    // Only requests for user memory keep to the cpuset strictly.
-    let in_cpuset = !request.gfp.contains(Gfp::HARDWALL) || in_nodes(&r.mems_allowed);
-    let is_allowed = kind <= highest && z.name != "Device" && in_nodes(&r.nodemask) && in_cpuset;
-    let free_kib = z.kib("free");
-    let blocks = z
-        .blocks
-        .as_ref()
-        .filter(|b| b.is_whole() && (!b.orders.is_empty() || b.total_kib == Some(0)));
-    // A line that was cut off before its first block of the order says nothing of larger ones.
-    let lists = blocks.map(|b| b.orders.as_slice());
-    let rights = usable::rights(request);
-    let open = |letters: Letters| letters.is_empty() || letters.has(usable_letters(&rights));
-    let largest = |wanted: &dyn Fn(Letters) -> bool| {
-        let at = lists?
-            .iter()
-            .rposition(|(n, letters)| *n > 0 && wanted(*letters))?;
-        u8::try_from(at).ok()
-    };
-    let at_least = |wanted: &dyn Fn(Letters) -> bool| {
-        lists.map(|l| {
-            l.iter()
-                .skip(request.order.into())
-                .any(|(n, letters)| *n > 0 && wanted(*letters))
-        })
-    };
-    // What lies on closed lists alone is known to be out of reach, where the kernel prints no sum of it.
-    let closed_kib = |list: Letters| {
-        let only = |letters: Letters| letters.has(list) && !open(letters);
-        let sum = lists
-            .into_iter()
-            .flatten()
-            .enumerate()
-            .filter(|(_, (_, letters))| only(*letters));
-        sum.map(|(o, (n, _))| n.saturating_mul(page.saturating_mul(1 << o.min(40))))
-            .fold(0, u64::saturating_add)
-    };
-    let cma_kib = z
-        .kib("free_cma")
-        .unwrap_or_else(|| closed_kib(Letters::CMA));
-    let reserve_kib = z
-        .kib("reserved_highatomic")
-        .unwrap_or_else(|| closed_kib(Letters::HIGHATOMIC));
-    let counted_kib = match (free_kib, blocks.and_then(|b| b.total_kib)) {
-        // On many CPUs the counter drifts.
+/// The free blocks of a zone, if the line is whole.
+fn whole(z: &Zone) -> Option<&[(u64, Letters)]> {
+    let blocks = z.blocks.as_ref().filter(|b| b.is_whole())?;
+    Some(&blocks.orders)
+}
+
+/// Free memory: the counter, or the sum of the lists where that is smaller by more than a tenth, as the counter drifts
+/// on many CPUs. `spec: K.4`
+fn counted_kib(z: &Zone) -> Option<u64> {
+    match (z.kib("free"), z.blocks.as_ref().and_then(|b| b.total_kib)) {
         (Some(free), Some(sum)) if sum < free - free / 10 => Some(sum),
         (free, sum) => free.or(sum),
-    };
-    let keep = protection(z, memory, highest);
-    let is_highest = !populated_above(z, memory, highest).any(|_| true);
-    let keep = keep.or(is_highest.then_some(0));
-    let min_kib = z.kib("min");
-    let numbers = [free_kib, min_kib, z.size_kib(), z.kib("present")];
-    let is_nonsense = numbers.iter().flatten().any(|k| *k > NONSENSE_KIB)
-        || keep.is_some_and(|k| k > NONSENSE_PAGES);
-    let bits = |wanted: &dyn Fn(Letters) -> bool| {
-        let on = lists
-            .into_iter()
-            .flatten()
-            .enumerate()
-            .filter(|(_, (n, letters))| *n > 0 && wanted(*letters));
-        on.fold(0u32, |bits, (o, _)| bits | 1 << o.min(31))
-    };
-    let view = ZoneView {
-        free_pages: counted_kib.map(pages),
-        cma_pages: pages(cma_kib),
-        highatomic_pages: pages(reserve_kib),
-        min_pages: min_kib.map(pages),
-        blocks: lists.map(|l| Blocks {
-            free: l
-                .iter()
-                .map(|(n, _)| u32::try_from(*n).unwrap_or(u32::MAX))
-                .collect(),
-            ordinary: bits(&|l| {
-                l.is_empty()
-                    || l.has(Letters::ORDINARY)
-                    || l.has(usable_letters(&rights)) && l.has(Letters::RESERVE)
-            }),
-            highatomic: bits(&|l| l.has(Letters::HIGHATOMIC)),
-            cma: bits(&|l| l.has(Letters::CMA)),
-        }),
-    };
-    let kept = keep.unwrap_or(0);
-    let room = |keep, cma| usable::has_room(&view, request, keep, cma);
-    // Without protection known, only what fails even without it is known.
-    let sure = |answer: Option<bool>| match keep {
-        None if answer == Some(true) => None,
-        _ => answer,
-    };
-    Judged {
-        answer: ZoneAnswer {
-            node: z.node,
-            zone: z.name.clone(),
-            allowed: Some(is_allowed),
-            free_kib,
-            usable_kib: counted_kib
-                .map(|k| k.saturating_sub(page * usable::withheld(&view, request))),
-            mark_kib: min_kib.map(|k| page.saturating_mul(usable::lowered_mark(pages(k), request))),
-            protection_kib: keep.map(|k| k.saturating_mul(page)),
-            largest_usable_order: largest(&open),
-            largest_order: largest(&|_| true),
-        },
-        is_allowed,
-        size_kib: z.size_kib(),
-        has_room: sure(room(kept, false)),
-        has_room_with_cma: sure(room(kept, true)),
-        has_room_unprotected: room(0, false),
-        passes: sure(usable::passes(&view, request, kept)),
-        passes_unprotected: usable::passes(&view, request, 0),
-        has_block: at_least(&open),
-        closed: lists
-            .into_iter()
-            .flatten()
-            .skip(request.order.into())
-            .filter(|(n, l)| *n > 0 && !open(*l))
-            .fold(Letters::default(), |all, (_, l)| all.with(*l)),
-        has_any_block: at_least(&|_| true),
-        is_above_min: free_kib.zip(min_kib).map(|(free, min)| free > min),
-        is_nonsense,
     }
 }
 
-/// Letters of the lists that a request with these rights may take from.
-fn usable_letters(rights: &unfrag::AllocFlags) -> Letters {
+/// The lists that a request with these rights may take from.
+fn open_lists(rights: AllocFlags) -> Letters {
     let mut open = Letters::ORDINARY;
-    if rights.contains(unfrag::AllocFlags::CMA) {
+    if rights.contains(AllocFlags::CMA) {
         open = open.with(Letters::CMA);
     }
-    if rights.intersects(unfrag::AllocFlags::HIGHATOMIC.union(unfrag::AllocFlags::OOM)) {
+    if rights.contains(AllocFlags::HIGHATOMIC) {
         open = open.with(Letters::HIGHATOMIC);
     }
     // The reserve of kernels to 4.3 is for urgent requests.
-    if rights.contains(unfrag::AllocFlags::MIN_RESERVE) {
+    if rights.contains(AllocFlags::MIN_RESERVE) {
         open = open.with(Letters::RESERVE);
     }
     open

@@ -7,6 +7,7 @@
 //! - [`may_use`]: whether a zone is among those that a request's flags allow.
 //! - [`blocks`], [`pages`], [`largest_order`]: what of a zone's free memory counts for it.
 //! - [`passes`]: the watermark test; [`serves`]: whether the zone gives it a block.
+//! - [`withheld`], [`lowered_mark`], [`has_room`]: what does not count, the mark, and whether memory is enough.
 //! - [`in_a_row`], [`room`]: how many such requests succeed one after the other.
 //! - [`kept`]: which number of `protection` holds for it.
 //!
@@ -14,12 +15,14 @@
 //! contiguous memory areas only for requests with [`AllocFlags::CMA`], those of the high-order atomic reserve
 //! only with [`AllocFlags::HIGHATOMIC`].
 
+mod count;
 mod room;
 mod rules;
 #[cfg(test)]
 mod tests;
 mod view;
 
+pub use count::{has_room, lowered_mark, withheld};
 pub use room::{Room, in_a_row, room};
 pub use rules::{blocks, kept, largest_order, may_use, pages, passes, serves};
 pub use view::{Request, ZoneView};

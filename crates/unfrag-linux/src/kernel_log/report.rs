@@ -281,6 +281,12 @@ impl Letters {
         self.0 & others.0 != 0
     }
 
+    /// All lists but these.
+    #[must_use]
+    pub const fn others(self) -> Letters {
+        Letters(!self.0)
+    }
+
     /// These and `others`.
     #[must_use]
     pub const fn with(self, others: Letters) -> Letters {
