@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Screen, check_not_input, print, print_json, write_file};
+use crate::output::{Console, check_not_input, name_of, write_file};
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -88,6 +88,7 @@ pub fn run(args: &Args) -> Result<()> {
         let mut inputs = args.recording.iter().chain([&args.path]);
         inputs.try_for_each(|from| check_not_input(to, from))?;
     }
+    let console = Console::beside([("--html", args.html.as_deref())], args.json)?;
     let (evidence, within) = evidence(args)?;
     let mut examined = examine(&evidence).map_err(|e| inside(e, &args.path))?;
     let given = args.recording.as_deref().map(input_recording).transpose()?;
@@ -99,16 +100,16 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.html {
         write_file(path, map::html(&examined).as_bytes())?;
     }
-    show(args, &examined)?;
+    show(args, &examined, console)?;
     if let Some(path) = &args.html {
-        eprintln!("wrote {}", path.display());
+        eprintln!("wrote {}", name_of(path));
     }
     Ok(())
 }
 
-fn show(args: &Args, x: &Examined) -> Result<()> {
+fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
     let d = &x.diagnosis;
-    let screen = Screen::stdout();
+    let screen = console.screen();
     let answer = args.huge.map(|wanted| {
         let (means, predicted) = d.huge_pages.attainability(wanted);
         let (answer, commands) = text::answer(d, wanted);
@@ -121,7 +122,7 @@ fn show(args: &Args, x: &Examined) -> Result<()> {
         }
     });
     if args.json {
-        return print_json(&Json {
+        return console.print_json(&Json {
             huge: answer,
             diagnosis: d,
         });
@@ -132,10 +133,10 @@ fn show(args: &Args, x: &Examined) -> Result<()> {
             color: screen.color,
             unicode: screen.unicode,
         };
-        return print(&map::terminal(x, style));
+        return console.print(&map::terminal(x, style));
     }
     match answer {
-        None => print(&text::render(d, screen.color)),
+        None => console.print(&text::render(d, screen.color)),
         Some(a) => {
             let mut out = format!("{}\n", a.answer);
             for c in &a.commands {
@@ -144,7 +145,7 @@ fn show(args: &Args, x: &Examined) -> Result<()> {
             for note in &d.notes {
                 out += &format!("note: {note}\n");
             }
-            print(&out)
+            console.print(&out)
         }
     }
 }
