@@ -155,7 +155,10 @@ pub fn check_directory(option: &str, path: &Path) -> Result<()> {
     let is_other = fs::metadata(path).is_ok_and(|m| !m.is_dir());
     if is_other || is_stdout(path) {
         return Err(Failure::usage(
-            format!("{option} {}: many files are written, so this must be a directory", path.display()),
+            format!(
+                "{option} {}: many files are written, so this must be a directory",
+                path.display()
+            ),
             "name a directory; it is made if it is not there",
         ));
     }

@@ -104,7 +104,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         eprint_all(&described("recovered", &Summary::of(&recording)));
         return Ok(ExitCode::SUCCESS);
     }
-    let output = args.output.clone().unwrap_or_else(|| "recording.unfrag".into());
+    let output = args
+        .output
+        .clone()
+        .unwrap_or_else(|| "recording.unfrag".into());
     let scope = match args.system {
         true => Scope::System(args.time),
         false => Scope::Command(args.command.clone()),

@@ -135,7 +135,10 @@ fn members(text: &str) -> std::result::Result<u32, String> {
 pub fn run(args: &Args) -> Result<()> {
     let mut outputs = [&args.html, &args.svg].into_iter().flatten();
     outputs.try_for_each(|to| check_not_input(to, &args.file))?;
-    let files = [("--html", args.html.as_deref()), ("--svg", args.svg.as_deref())];
+    let files = [
+        ("--html", args.html.as_deref()),
+        ("--svg", args.svg.as_deref()),
+    ];
     let console = Console::beside(files, args.json)?;
     if let Some(directory) = &args.export_procfs {
         check_directory("--export-procfs", directory)?;

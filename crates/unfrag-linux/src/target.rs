@@ -188,11 +188,18 @@ mod tests {
     #[test]
     fn the_standard_output_goes_by_many_names() {
         for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
-            assert_eq!(Target::of(Path::new(name)).unwrap(), Target::Stdout, "{name}");
+            assert_eq!(
+                Target::of(Path::new(name)).unwrap(),
+                Target::Stdout,
+                "{name}"
+            );
         }
         let error = Path::new("/dev/stderr");
         assert_eq!(Target::of(error).unwrap(), Target::Special(error.into()));
-        assert_eq!(Target::of(Path::new("1")).unwrap(), Target::File("1".into()));
+        assert_eq!(
+            Target::of(Path::new("1")).unwrap(),
+            Target::File("1".into())
+        );
     }
 
     #[test]

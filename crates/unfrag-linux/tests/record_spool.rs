@@ -9,10 +9,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use trace_support::dat::{Dat, Entry, HEADER_PAGE, PAGE, formats};
-use unfrag_linux::target::Target;
 use unfrag_linux::record::finish::{Ending, finish};
 use unfrag_linux::record::spool::{Job, NAMES, Spool, THREADS};
 use unfrag_linux::recording::{Lost, Recording, Snapshot, SnapshotFile};
+use unfrag_linux::target::Target;
 use unfrag_linux::{file, record};
 
 /// A directory of a test, removed at its end.
@@ -153,7 +153,9 @@ fn the_spool_stays_if_the_output_cannot_be_written() {
     let (spool, output) = spool(&scratch, false, b"");
     let dir = spool.dir().to_owned();
     fs::create_dir(&output).unwrap();
-    let e = finish(spool, &Ending::default(), None).unwrap_err().to_string();
+    let e = finish(spool, &Ending::default(), None)
+        .unwrap_err()
+        .to_string();
     assert!(e.contains("--recover"), "{e}");
     fs::remove_dir(&output).unwrap();
     assert_eq!(record::recover(&dir).unwrap().events.len(), 5);

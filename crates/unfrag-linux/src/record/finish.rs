@@ -12,8 +12,8 @@ use super::spool::{NAMES, Spool, THREADS};
 use super::{deferred, names};
 use crate::error::{Error, Result};
 use crate::file;
-use crate::target::Target;
 use crate::recording::{Events, Lost, Meta, Recording, Task};
+use crate::target::Target;
 use crate::trace::event::intern::UNKNOWN_COMM;
 use crate::trace::tracedat::raw;
 
