@@ -12,8 +12,9 @@ mod server;
 use crate::doctor::{inside, read};
 use crate::failure::{Failure, Result};
 use crate::output::print;
+use server::Server;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -60,8 +61,8 @@ pub fn run(args: &Args) -> Result<()> {
         to: args.listen.to_string(),
         error,
     };
-    let listener = TcpListener::bind(args.listen).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
+    let server = Server::bind(args.listen).map_err(failed)?;
+    let address = server.address().map_err(failed)?;
     let flags = Flags::default();
     if args.page_flags_every > 0 {
         let (flags, proc) = (Arc::clone(&flags), args.proc.clone());
@@ -76,7 +77,7 @@ pub fn run(args: &Args) -> Result<()> {
         let with_flags = kept.as_ref().map(|(at, d)| (d, at.elapsed()));
         Some(metrics::encode(&now, with_flags))
     };
-    server::serve(listener, Arc::new(figures)).map_err(failed)
+    server.serve(Arc::new(figures))
 }
 
 fn keep_reading(flags: &Flags, proc: &Path, pause: Duration) {

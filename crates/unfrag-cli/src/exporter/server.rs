@@ -14,17 +14,21 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep_until, timeout};
 
 /// Most connections at once; beyond that, the one that has waited longest without asking makes room.
 const MOST_CONNECTIONS: usize = 512;
+/// Connections that the kernel keeps until they are accepted; of more, a client's first packet is lost, and it
+/// tries again after a second.
+const BACKLOG: u32 = 4096;
 /// Longest time until a request's header is complete.
 const HEADER_TIME: Duration = Duration::from_secs(3);
 /// Longest life of a connection, reading and answer included.
@@ -63,22 +67,51 @@ struct Connection {
     asked: Arc<AtomicBool>,
 }
 
-/// Serves until the process ends.
-///
-/// # Errors
-/// If the system has no means for it.
-pub fn serve(listener: TcpListener, figures: Figures) -> io::Result<()> {
-    listener.set_nonblocking(true)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .max_blocking_threads(2)
-        .build()?;
-    runtime.block_on(accept(listener, figures))
+/// A server that listens.
+pub struct Server {
+    runtime: Runtime,
+    listener: TcpListener,
 }
 
-async fn accept(listener: TcpListener, figures: Figures) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
+impl Server {
+    /// Listens on `address`; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// If that cannot be done.
+    pub fn bind(address: SocketAddr) -> io::Result<Server> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(2)
+            .build()?;
+        let listener = {
+            let _context = runtime.enter();
+            let socket = match address {
+                SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                SocketAddr::V6(_) => TcpSocket::new_v6()?,
+            };
+            socket.set_reuseaddr(true)?;
+            socket.bind(address)?;
+            socket.listen(BACKLOG)?
+        };
+        Ok(Server { runtime, listener })
+    }
+
+    /// The address that it listens on.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until the process ends.
+    pub fn serve(self, figures: Figures) -> ! {
+        self.runtime.block_on(accept(self.listener, figures))
+    }
+}
+
+async fn accept(listener: TcpListener, figures: Figures) -> ! {
     let shared = Arc::new(Shared {
         figures,
         last: Mutex::default(),
