@@ -158,8 +158,8 @@ fn the_spool_stays_if_the_output_cannot_be_written() {
         .to_string();
     assert!(e.contains("--recover"), "{e}");
     fs::remove_dir(&output).unwrap();
-    assert_eq!(record::recover(&dir).unwrap().events.len(), 5);
+    assert_eq!(record::recover(&dir, None).unwrap().events.len(), 5);
     assert!(output.is_file() && !dir.exists());
-    let e = record::recover(&dir).unwrap_err().to_string();
+    let e = record::recover(&dir, None).unwrap_err().to_string();
     assert!(e.contains("spool"), "{e}");
 }

@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_command_that_is_not_there_is_named() {
-        let starter = Starter::new(&["/no/such/program".into()]).unwrap();
+        let starter = Starter::new(&["/no/such/program".into()], false).unwrap();
         assert!(starter.task > 0);
         let e = starter.start().unwrap_err();
         assert!(e.to_string().starts_with("/no/such/program"), "{e}");

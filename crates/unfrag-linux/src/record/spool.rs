@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_snapshot_with_a_partial_line_does_not_count() {
         let dir = scratch("index");
-        let spool = Spool::create(&dir.join("x.unfrag")).unwrap();
+        let spool = Spool::create(&Target::File(dir.join("x.unfrag"))).unwrap();
         spool.add(&snapshot("begin", 100)).unwrap();
         spool.add(&snapshot("s0001", 200)).unwrap();
         let index = spool.dir().join("snapshots/index.tsv");
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn a_partial_sub_buffer_is_cut_off() {
         let dir = scratch("cut");
-        let spool = Spool::create(&dir.join("x.unfrag")).unwrap();
+        let spool = Spool::create(&Target::File(dir.join("x.unfrag"))).unwrap();
         let file = spool_file(spool.dir(), 3);
         fs::write(&file, vec![7; 2 * 4096 + 100]).unwrap();
         assert_eq!(spool.sub_buffers(4096).unwrap()[0].1.len(), 2 * 4096);
