@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Screen, check_not_input, print, print_json, write_file};
+use crate::output::{Console, check_not_input, name_of, write_file};
 use crate::snapshot_input::{self, is_stdin, named, page_size};
 use serde::Serialize;
 use std::io;
@@ -97,6 +97,7 @@ pub fn run(args: &Args) -> Result<()> {
         let mut inputs = args.recording.iter().chain([&args.path]);
         inputs.try_for_each(|from| check_not_input(to, from))?;
     }
+    let console = Console::beside([("--html", args.html.as_deref())], args.json)?;
     if let Some(release) = &args.kernel {
         Era::of(release).map_err(|e| {
             Failure::usage(
@@ -120,16 +121,16 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(path) = &args.html {
         write_file(path, map::html(&examined).as_bytes())?;
     }
-    show(args, &examined)?;
+    show(args, &examined, console)?;
     if let Some(path) = &args.html {
-        eprintln!("wrote {}", path.display());
+        eprintln!("wrote {}", name_of(path));
     }
     Ok(())
 }
 
-fn show(args: &Args, x: &Examined) -> Result<()> {
+fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
     let d = &x.diagnosis;
-    let screen = Screen::stdout();
+    let screen = console.screen();
     let answer = args.huge.map(|wanted| {
         let (means, predicted) = d.huge_pages.attainability(wanted);
         let (answer, commands) = text::answer(d, wanted);
@@ -142,7 +143,7 @@ fn show(args: &Args, x: &Examined) -> Result<()> {
         }
     });
     if args.json {
-        return print_json(&Json {
+        return console.print_json(&Json {
             huge: answer,
             diagnosis: d,
         });
@@ -153,10 +154,10 @@ fn show(args: &Args, x: &Examined) -> Result<()> {
             color: screen.color,
             unicode: screen.unicode,
         };
-        return print(&map::terminal(x, style));
+        return console.print(&map::terminal(x, style));
     }
     match answer {
-        None => print(&text::render(d, screen.color)),
+        None => console.print(&text::render(d, screen.color)),
         Some(a) => {
             let mut out = format!("{}\n", a.answer);
             for c in &a.commands {
@@ -165,7 +166,7 @@ fn show(args: &Args, x: &Examined) -> Result<()> {
             for note in &d.notes {
                 out += &format!("note: {note}\n");
             }
-            print(&out)
+            console.print(&out)
         }
     }
 }

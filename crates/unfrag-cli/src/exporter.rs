@@ -1,23 +1,24 @@
 //! `unfrag exporter`: the doctor's figures for Prometheus.
 //!
-//! A scrape reads procfs afresh; page flags, which take long on large hosts, are read by a thread of their
+//! A scrape gets figures read after it came (`server`); page flags, which take long on large hosts, are read by a thread of their
 //! own at its own pace, and a gauge says how old they are.
 //!
-//! Invariant: nothing but `/metrics` is served, and only on the address that was asked for; what a host
+//! Invariant: nothing but the figures and a page that links to them is served, and only on the address that was asked for; what a host
 //! does not show is left out, never exported as 0.
 
 mod metrics;
+mod server;
 
 use crate::doctor::{inside, read};
 use crate::failure::{Failure, Result};
 use crate::output::print;
+use server::Server;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tiny_http::{Header, Method, Request, Response, Server};
 use unfrag_lab::doctor::{Diagnosis, Evidence, examine};
 
 /// Serve the doctor's figures to Prometheus
@@ -56,22 +57,27 @@ pub fn run(args: &Args) -> Result<()> {
     if args.print {
         return print(&metrics::encode(&first, Some((&first, Duration::ZERO))));
     }
-    let server = Server::http(args.listen).map_err(|e| Failure::Output {
+    let failed = |error| Failure::Output {
         to: args.listen.to_string(),
-        error: io::Error::other(e.to_string()),
-    })?;
+        error,
+    };
+    let server = Server::bind(args.listen).map_err(failed)?;
+    let address = server.address().map_err(failed)?;
     let flags = Flags::default();
     if args.page_flags_every > 0 {
         let (flags, proc) = (Arc::clone(&flags), args.proc.clone());
         let pause = Duration::from_secs(args.page_flags_every);
         thread::spawn(move || keep_reading(&flags, &proc, pause));
     }
-    eprintln!("serving http://{}/metrics", server.server_addr());
-    for request in server.incoming_requests() {
-        // Whoever asked and went away is no reason to stop.
-        let _ = answer(request, &args.proc, &flags);
-    }
-    Ok(())
+    eprintln!("serving http://{address}/metrics");
+    let proc = args.proc.clone();
+    let figures = move || {
+        let now = diagnose(&proc, false).ok()?;
+        let kept = flags.lock().unwrap_or_else(PoisonError::into_inner);
+        let with_flags = kept.as_ref().map(|(at, d)| (d, at.elapsed()));
+        Some(metrics::encode(&now, with_flags))
+    };
+    server.serve(Arc::new(figures))
 }
 
 fn keep_reading(flags: &Flags, proc: &Path, pause: Duration) {
@@ -93,25 +99,4 @@ fn diagnose(proc: &Path, with_flags: bool) -> Result<Diagnosis> {
     });
     let evidence = evidence.map_err(|e| inside(e, proc))?;
     Ok(examine(&evidence).map_err(|e| inside(e, proc))?.diagnosis)
-}
-
-fn answer(request: Request, proc: &Path, flags: &Flags) -> io::Result<()> {
-    let plain = |text: &str, code: u16| Response::from_string(text).with_status_code(code);
-    if request.url() != "/metrics" {
-        return request.respond(plain("the figures are at /metrics\n", 404));
-    }
-    if !matches!(request.method(), Method::Get | Method::Head) {
-        return request.respond(plain("only GET\n", 405));
-    }
-    let Ok(now) = diagnose(proc, false) else {
-        return request.respond(plain("procfs cannot be read\n", 500));
-    };
-    let text = {
-        let kept = flags.lock().unwrap_or_else(PoisonError::into_inner);
-        let with_flags = kept.as_ref().map(|(at, d)| (d, at.elapsed()));
-        metrics::encode(&now, with_flags)
-    };
-    let kind = "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let kind: Header = kind.parse().expect("a header");
-    request.respond(Response::from_string(text).with_header(kind))
 }

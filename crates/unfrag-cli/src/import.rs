@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Progress, check_not_input, print, write_file};
+use crate::output::{Console, Progress, check_not_input, name_of, write_file};
 use crate::quantity::{bytes, counted, thousands};
 use crate::terminal::printable;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ pub struct Args {
     /// Kernel that was recorded (`uname -r`), where neither trace nor snapshots say
     #[arg(long, value_name = "UNAME-R")]
     release: Option<String>,
-    /// File to write
+    /// File to write; - for the standard output
     #[arg(short, long, value_name = "NAME.unfrag")]
     output: PathBuf,
     /// Print how long it took
@@ -43,6 +43,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let mut inputs = args.snapshots.iter().chain([&args.trace]);
     inputs.try_for_each(|from| check_not_input(&args.output, from))?;
+    let console = Console::beside([("--output", Some(args.output.as_path()))], false)?;
     if input::is_unfrag(&args.trace)? {
         return Err(Failure::usage(
             format!("{} is an .unfrag file already", args.trace.display()),
@@ -64,7 +65,7 @@ pub fn run(args: &Args) -> Result<()> {
 
     let mut out = format!(
         "{}: {}, {:.2} bytes an event\n",
-        args.output.display(),
+        name_of(&args.output),
         bytes(content.len() as u64),
         content.len() as f64 / recording.events.len().max(1) as f64
     );
@@ -78,7 +79,7 @@ pub fn run(args: &Args) -> Result<()> {
             total.as_secs_f64(),
         );
     }
-    print(&out)
+    console.print(&out)
 }
 
 /// What a recording holds, in lines.

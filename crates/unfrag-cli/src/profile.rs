@@ -4,7 +4,7 @@ mod table;
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Progress, Screen, check_not_input, print, print_json, write_file};
+use crate::output::{Console, Progress, check_not_input, write_file};
 use std::fs::File;
 use std::path::PathBuf;
 use unfrag_lab::profile::{Identity, Profile};
@@ -22,7 +22,7 @@ use unfrag_linux::Error;
 pub struct Args {
     /// A recording: an .unfrag file, or a trace (trace.dat, perf.data, text)
     file: PathBuf,
-    /// Write the profile as TOML
+    /// Write the profile as TOML; - for the standard output
     #[arg(short, long, value_name = "NAME.toml")]
     output: Option<PathBuf>,
     /// Kernel that was recorded (`uname -r`), where the recording does not say
@@ -41,6 +41,7 @@ pub fn run(args: &Args) -> Result<()> {
     args.output
         .iter()
         .try_for_each(|to| check_not_input(to, &args.file))?;
+    let console = Console::beside([("--output", args.output.as_deref())], args.json)?;
     let progress = Progress::new("reading");
     let rec = input::recording(&args.file, &[], args.release.as_deref())?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
@@ -54,8 +55,8 @@ pub fn run(args: &Args) -> Result<()> {
         write_file(path, profile.to_toml()?.as_bytes())?;
     }
     if args.json {
-        print_json(&profile)
+        console.print_json(&profile)
     } else {
-        print(&table::render(&profile, &Screen::stdout()))
+        console.print(&table::render(&profile, &console.screen()))
     }
 }

@@ -1,10 +1,10 @@
 //! `unfrag record` and `unfrag snapshot`: this host, into a file.
 //!
 //! Invariant: the recorded command has the standard output to itself; what the recorder has to say goes to the standard
-//! error. The exit status is the command's; 1 if the recording failed and the command did not.
+//! error. If the recording itself goes to the standard output, the command's goes to the standard error. The exit status is the command's; 1 if the recording failed and the command did not.
 
 use crate::failure::{Failure, Result};
-use crate::output::print_json;
+use crate::output::{Console, name_of};
 use crate::quantity::{bytes, size, thousands};
 use crate::terminal::printable;
 use serde::Serialize;
@@ -29,14 +29,10 @@ use unfrag_linux::{Error, file};
     after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s"
 )]
 pub struct Args {
-    /// File to write
-    #[arg(
-        short,
-        long,
-        value_name = "NAME.unfrag",
-        default_value = "recording.unfrag"
-    )]
-    output: PathBuf,
+    /// File to write; - for the standard output, and what the command prints then goes to the standard error
+    /// [default: recording.unfrag]
+    #[arg(short, long, value_name = "NAME.unfrag")]
+    output: Option<PathBuf>,
     /// Record the whole host instead of a command, until ^C or for the time of --for
     #[arg(long, conflicts_with = "command", required_unless_present_any = ["command", "recover"])]
     system: bool,
@@ -62,7 +58,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Make the file from what a recorder that was killed together with its guardian left behind
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["system", "command", "output"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["system", "command"])]
     recover: Option<PathBuf>,
     /// The command, after --
     #[arg(last = true, value_name = "COMMAND")]
@@ -82,7 +78,7 @@ pub struct GuardianArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  unfrag snapshot -o now.unfrag && unfrag inspect now.unfrag")]
 pub struct SnapshotArgs {
-    /// File to write
+    /// File to write; - for the standard output
     #[arg(
         short,
         long,
@@ -104,17 +100,21 @@ pub const GUARDIAN: &str = "record-guardian";
 /// If a right is missing, the command cannot be started, or the file cannot be written.
 pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some(dir) = &args.recover {
-        let recording = record::recover(dir)?;
+        let recording = record::recover(dir, args.output.as_deref())?;
         eprint_all(&described("recovered", &Summary::of(&recording)));
         return Ok(ExitCode::SUCCESS);
     }
+    let output = args
+        .output
+        .clone()
+        .unwrap_or_else(|| "recording.unfrag".into());
     let scope = match args.system {
         true => Scope::System(args.time),
         false => Scope::Command(args.command.clone()),
     };
     let options = Options {
         scope,
-        output: args.output.clone(),
+        output: output.clone(),
         slab: args.slab,
         events: args.event.clone(),
         processes: args.processes,
@@ -126,13 +126,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     guardian.arg(GUARDIAN);
     let done = record::record(&options, guardian)?;
     let mut summary = Summary::of(&done.recording);
-    summary.file_bytes = std::fs::metadata(&args.output).map_or(0, |m| m.len());
+    summary.file_bytes = done.file_bytes;
     summary.not_taken = not_taken(&done.untaken);
     if args.json {
         let json = serde_json::to_string_pretty(&summary).unwrap_or_default();
         eprint_all(&format!("{json}\n"));
     } else {
-        eprint_all(&said(&done, &summary, &args.output));
+        eprint_all(&said(&done, &summary, &output));
     }
     let status = done.status.map_or(0, record::command::status_of);
     if let Some(e) = done.cut_short {
@@ -166,13 +166,14 @@ pub fn guard(args: &GuardianArgs) -> Result<()> {
 /// # Errors
 /// If the file cannot be written.
 pub fn snapshot(args: &SnapshotArgs) -> Result<()> {
+    let console = Console::beside([("--output", Some(args.output.as_path()))], false)?;
     let (recording, untaken) = record::snapshot()?;
     let content = file::to_bytes(&recording).map_err(|e| e.in_file(&args.output))?;
     crate::output::write_file(&args.output, &content)?;
     let taken = &recording.snapshots[0].files;
     if args.json {
-        return print_json(&serde_json::json!({
-            "file": args.output.display().to_string(),
+        return console.print_json(&serde_json::json!({
+            "file": name_of(&args.output),
             "file_bytes": content.len(),
             "kernel": recording.meta.kernel_release,
             "taken": taken.iter().map(|f| &f.name).collect::<Vec<_>>(),
@@ -181,7 +182,7 @@ pub fn snapshot(args: &SnapshotArgs) -> Result<()> {
     }
     let mut out = format!(
         "{}: {}, kernel {}\n",
-        args.output.display(),
+        name_of(&args.output),
         bytes(content.len() as u64),
         recording.meta.kernel_release
     );
@@ -191,7 +192,7 @@ pub fn snapshot(args: &SnapshotArgs) -> Result<()> {
     for u in not_taken(&untaken) {
         let _ = writeln!(out, "{:>16}  not taken: {}", u.file, u.why);
     }
-    crate::output::print(&out)
+    console.print(&out)
 }
 
 /// A file that no snapshot has.
@@ -288,7 +289,7 @@ fn said(done: &Done, summary: &Summary, output: &Path) -> String {
     let each = summary.file_bytes as f64 / summary.allocations.max(1) as f64;
     let head = format!(
         "{}: {}, {each:.1} bytes an allocation",
-        output.display(),
+        name_of(output),
         bytes(summary.file_bytes)
     );
     out += &described(&head, summary);

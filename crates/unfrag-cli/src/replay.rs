@@ -4,7 +4,7 @@ mod watcher;
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Progress, Screen, check_not_input, print, print_json, write_file};
+use crate::output::{Console, Progress, check_directory, check_not_input, name_of, write_file};
 use crate::quantity;
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
@@ -135,6 +135,14 @@ fn members(text: &str) -> std::result::Result<u32, String> {
 pub fn run(args: &Args) -> Result<()> {
     let mut outputs = [&args.html, &args.svg].into_iter().flatten();
     outputs.try_for_each(|to| check_not_input(to, &args.file))?;
+    let files = [
+        ("--html", args.html.as_deref()),
+        ("--svg", args.svg.as_deref()),
+    ];
+    let console = Console::beside(files, args.json)?;
+    if let Some(directory) = &args.export_procfs {
+        check_directory("--export-procfs", directory)?;
+    }
     if args.mode == Mode::Observe {
         check_observe(args)?;
     }
@@ -148,7 +156,7 @@ pub fn run(args: &Args) -> Result<()> {
     let report = replay::replay(&recording, &name, &options(args), &mut watcher)?;
     let done = begin.elapsed();
     let trees = watcher.finish()?;
-    write(args, &report)?;
+    write(args, &report, console)?;
     if let (Some(directory), Some(trees)) = (&args.export_procfs, trees) {
         let trees = quantity::counted(trees, "snapshot");
         eprintln!("wrote {trees} to {}", directory.display());
@@ -221,7 +229,7 @@ fn options(args: &Args) -> replay::Options {
     }
 }
 
-fn write(args: &Args, report: &Report) -> Result<()> {
+fn write(args: &Args, report: &Report, console: Console) -> Result<()> {
     let put = |path: &Option<PathBuf>, render: fn(&Report) -> String| match path {
         Some(path) => write_file(path, render(report).as_bytes()),
         None => Ok(()),
@@ -229,20 +237,20 @@ fn write(args: &Args, report: &Report) -> Result<()> {
     put(&args.html, html::render)?;
     put(&args.svg, svg::render)?;
     if args.json {
-        print_json(report)?;
+        console.print_json(report)?;
     } else if report.observe.is_some() {
-        print(&observed::render(report, Screen::stdout().width.min(110)))?;
+        console.print(&observed::render(report, console.screen().width.min(110)))?;
     } else {
-        let screen = Screen::stdout();
+        let screen = console.screen();
         let options = terminal::Options {
             width: screen.width,
             color: screen.color,
             unicode: screen.unicode,
         };
-        print(&terminal::render(report, &options))?;
+        console.print(&terminal::render(report, &options))?;
     }
     for path in [&args.html, &args.svg].into_iter().flatten() {
-        eprintln!("wrote {}", path.display());
+        eprintln!("wrote {}", name_of(path));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `unfrag simulate`: a scenario file, run on the simulated machine.
 
 use crate::failure::{Failure, Result};
-use crate::output::{Progress, check_not_input, check_writable, print, print_json, write_file};
+use crate::output::{Console, Progress, check_not_input, check_writable, name_of, write_file};
 use std::path::{Path, PathBuf};
 use unfrag_lab::era::sysctl;
 use unfrag_lab::profile::Catalog;
@@ -53,6 +53,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
+    let console = Console::beside([("--html", args.html.as_deref())], args.json)?;
     let catalog = Catalog::beside(&args.file);
     let name = args.file.display().to_string();
     let scenario = Scenario::parse_with(&name, &text_of(&args.file)?, &catalog)?;
@@ -88,13 +89,13 @@ pub fn run(args: &Args) -> Result<()> {
     let outcome = run.finish(|p| bar.at(p.now / 1_000_000, p.limit / 1_000_000));
     drop(bar);
     if args.json {
-        print_json(&outcome)?;
+        console.print_json(&outcome)?;
     } else {
-        print(&text::render(&outcome))?;
+        console.print(&text::render(&outcome))?;
     }
     if let Some(path) = &args.html {
         write_file(path, html::render(&outcome).as_bytes())?;
-        eprintln!("wrote {}", path.display());
+        eprintln!("wrote {}", name_of(path));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ mod table;
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Progress, Screen, check_not_input, print, print_json, write_file};
+use crate::output::{Console, Progress, check_not_input, write_file};
 use crate::quantity;
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -125,6 +125,7 @@ pub fn run(args: &Args) -> Result<()> {
     args.slabinfo
         .iter()
         .try_for_each(|to| check_not_input(to, &args.file))?;
+    let console = Console::beside([("--slabinfo", args.slabinfo.as_deref())], args.json)?;
     let mut designs: Vec<Design> = vec![];
     for a in &args.allocator {
         let design = Design::from(*a);
@@ -154,9 +155,9 @@ pub fn run(args: &Args) -> Result<()> {
         write_file(path, SlabInfo::of(&only.infos).write().as_bytes())?;
     }
     if args.json {
-        print_json(&report)
+        console.print_json(&report)
     } else {
-        print(&table::render(&report, &Screen::stdout()))
+        console.print(&table::render(&report, &console.screen()))
     }
 }
 

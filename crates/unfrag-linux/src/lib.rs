@@ -11,6 +11,7 @@
 //!   written; [`kpageflags`] and [`freelists`], the state of every frame where a recording has it.
 //! - [`snapshots`]: directories, archives and logs of dated procfs copies.
 //! - [`file`](mod@file): the `.unfrag` file, which holds all of this.
+//! - [`target`]: where an output goes: the standard output, a file, or what is neither.
 //! - `record` (on Linux): a recording of this host, made with the kernel's tracer.
 //! - [`kernel_log`]: reports of failed allocations and of the OOM killer in kernel logs.
 //! - [`alloc_failure`]: the report that a kernel logs when an allocation fails.
@@ -25,6 +26,7 @@ pub mod procfs;
 pub mod record;
 pub mod recording;
 pub mod snapshots;
+pub mod target;
 mod trace;
 
 pub use error::{Error, Result};

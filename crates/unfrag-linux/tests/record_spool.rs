@@ -12,6 +12,7 @@ use trace_support::dat::{Dat, Entry, HEADER_PAGE, PAGE, formats};
 use unfrag_linux::record::finish::{Ending, finish};
 use unfrag_linux::record::spool::{Job, NAMES, Spool, THREADS};
 use unfrag_linux::recording::{Lost, Recording, Snapshot, SnapshotFile};
+use unfrag_linux::target::Target;
 use unfrag_linux::{file, record};
 
 /// A directory of a test, removed at its end.
@@ -45,7 +46,7 @@ fn page(time: u64, lost: Option<Option<u64>>, allocs: &[(i32, u64)]) -> Vec<u8> 
 /// A spool of two CPUs: five allocations by a program, kswapd and the idle task.
 fn spool(scratch: &Scratch, names: bool, tail: &[u8]) -> (Spool, PathBuf) {
     let output = scratch.0.join("x.unfrag");
-    let spool = Spool::create(&output).unwrap();
+    let spool = Spool::create(&Target::of(&output).unwrap()).unwrap();
     let formats = formats().into_iter().map(|f| ("kmem".to_owned(), f));
     spool
         .set_job(&Job {
@@ -101,7 +102,7 @@ fn a_spool_becomes_a_file_with_events_flags_and_no_names() {
     let scratch = Scratch::new("whole");
     let (spool, output) = spool(&scratch, false, b"");
     let dir = spool.dir().to_owned();
-    let made = finish(spool, &Ending::default()).unwrap();
+    let made = finish(spool, &Ending::default(), None).unwrap().recording;
     let read = file::read(&output).unwrap();
     assert_eq!(read, made);
     assert!(!dir.exists());
@@ -122,7 +123,7 @@ fn a_spool_becomes_a_file_with_events_flags_and_no_names() {
 fn names_are_kept_on_demand() {
     let scratch = Scratch::new("names");
     let (spool, _) = spool(&scratch, true, b"");
-    let made = finish(spool, &Ending::default()).unwrap();
+    let made = finish(spool, &Ending::default(), None).unwrap().recording;
     assert_eq!(comms(&made)[..2], [(4711, "cc1"), (55, "kswapd0")]);
 }
 
@@ -135,7 +136,7 @@ fn a_partial_sub_buffer_is_counted_as_lost() {
         counts: "CPU: 0\noverrun: 0\nread events: 3\nCPU: 1\noverrun: 4\nread events: 4\n".into(),
         early: Some("No space left on device".into()),
     };
-    let made = finish(spool, &ending).unwrap();
+    let made = finish(spool, &ending, None).unwrap().recording;
     assert_eq!(made.events.len(), 5);
     let lost = Lost {
         cpu: 1,
@@ -152,11 +153,13 @@ fn the_spool_stays_if_the_output_cannot_be_written() {
     let (spool, output) = spool(&scratch, false, b"");
     let dir = spool.dir().to_owned();
     fs::create_dir(&output).unwrap();
-    let e = finish(spool, &Ending::default()).unwrap_err().to_string();
+    let e = finish(spool, &Ending::default(), None)
+        .unwrap_err()
+        .to_string();
     assert!(e.contains("--recover"), "{e}");
     fs::remove_dir(&output).unwrap();
-    assert_eq!(record::recover(&dir).unwrap().events.len(), 5);
+    assert_eq!(record::recover(&dir, None).unwrap().events.len(), 5);
     assert!(output.is_file() && !dir.exists());
-    let e = record::recover(&dir).unwrap_err().to_string();
+    let e = record::recover(&dir, None).unwrap_err().to_string();
     assert!(e.contains("spool"), "{e}");
 }

@@ -23,6 +23,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::recording::{EventTable, Events, Field, FieldKind, Recording, Task};
+use crate::target::Target;
 use columns::Numbers;
 use manifest::{Column, EventKind, Manifest, ReadAs, Table};
 use table::{Data, Source};
@@ -31,17 +32,14 @@ use table_read::TableReader;
 /// First bytes of every `.unfrag` file: those of a ZIP container whose first member is the manifest.
 pub const MAGIC: &[u8] = b"PK\x03\x04";
 
-/// Writes `recording` to `path`. The file appears there only once it is complete.
+/// Writes `recording` to `path`, which is a [`Target`]. A file appears there only once it is complete.
 ///
 /// # Errors
 /// As [`to_bytes`], and if the file cannot be written.
 pub fn write(recording: &Recording, path: &Path) -> Result<()> {
     let bytes = to_bytes(recording).map_err(|e| e.in_file(path))?;
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = Path::new(&partial);
-    fs::write(partial, bytes)
-        .and_then(|()| fs::rename(partial, path))
+    Target::of(path)
+        .and_then(|to| to.write(&bytes))
         .map_err(|e| Error::from(e).in_file(path))
 }
 

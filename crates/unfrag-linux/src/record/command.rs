@@ -4,7 +4,7 @@
 //! does so; when that thread ends, the kernel takes it off the list.
 //!
 //! Invariant: the command has the standard streams, the process group and the signals that it would have
-//! without a recorder.
+//! without a recorder; only if the recording goes to the standard output, the command's goes to the standard error.
 
 use std::ffi::OsString;
 use std::process::{Child, Command, ExitStatus};
@@ -26,16 +26,19 @@ pub struct Starter {
 }
 
 impl Starter {
-    /// Makes the thread.
+    /// Makes the thread. `stdout_taken` sends the command's standard output to the standard error.
     ///
     /// # Errors
     /// If there is no command, or no thread to be had.
-    pub fn new(command: &[OsString]) -> Result<Starter> {
+    pub fn new(command: &[OsString], stdout_taken: bool) -> Result<Starter> {
         let Some((program, words)) = command.split_first() else {
             return Err(Error::malformed("no command to record"));
         };
         let mut command = Command::new(program);
         command.args(words);
+        if stdout_taken {
+            command.stdout(std::io::stderr());
+        }
         let (go, wait): (_, Receiver<()>) = channel();
         let (say, task) = channel();
         let thread = std::thread::Builder::new()
@@ -115,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_command_that_is_not_there_is_named() {
-        let starter = Starter::new(&["/no/such/program".into()]).unwrap();
+        let starter = Starter::new(&["/no/such/program".into()], false).unwrap();
         assert!(starter.task > 0);
         let e = starter.start().unwrap_err();
         assert!(e.to_string().starts_with("/no/such/program"), "{e}");

@@ -5,14 +5,15 @@
 //! number that is its own in this file only. Kernel threads keep their names, which tell of no user.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use super::spool::{NAMES, Spool, THREADS};
 use super::{deferred, names};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::recording::{Events, Lost, Meta, Recording, Task};
+use crate::target::Target;
 use crate::trace::event::intern::UNKNOWN_COMM;
 use crate::trace::tracedat::raw;
 
@@ -25,35 +26,47 @@ pub struct Ending {
     pub early: Option<String>,
 }
 
-/// Makes the file from the spool, and removes the spool.
+/// A file that was made.
+#[derive(Debug)]
+pub struct Made {
+    /// What it holds.
+    pub recording: Recording,
+    /// Its size in bytes.
+    pub file_bytes: u64,
+}
+
+/// Makes the file from the spool, and removes the spool. `output` is where it goes, if not where the
+/// recorder was told.
 ///
 /// # Errors
 /// If the spool is damaged beyond what a crash does, or the file cannot be written; the spool stays.
-pub fn finish(spool: Spool, ending: &Ending) -> Result<Recording> {
-    let (recording, output) = read(&spool, ending)?;
+pub fn finish(spool: Spool, ending: &Ending, output: Option<&Path>) -> Result<Made> {
+    let (recording, told) = read(&spool, ending)?;
+    let output = output.map_or(told, Path::to_owned);
     let bytes = file::to_bytes(&recording).map_err(|e| e.in_file(&output))?;
-    let mut partial = output.as_os_str().to_owned();
-    partial.push(".partial");
-    let put = || fs::write(&partial, &bytes).and_then(|()| fs::rename(&partial, &output));
+    let put = || Target::of(&output).and_then(|to| to.write(&bytes));
     let mut done = put();
     if done
         .as_ref()
         .is_err_and(|e| e.kind() == ErrorKind::StorageFull)
+        && matches!(Target::of(&output), Ok(Target::File(_)))
     {
         // The sub-buffers are many times larger than the file, which is in memory.
         spool.remove_sub_buffers((0..=u16::MAX).take(recording.meta.cpus as usize));
         done = put();
     }
     if let Err(e) = done {
-        let _ = fs::remove_file(&partial);
         let help = format!(
-            "what was collected lies in {}: make room, then unfrag record --recover {0}",
+            "what was collected lies in {}: make room there or elsewhere, then unfrag record --recover {0} -o FILE",
             spool.dir().display()
         );
         return Err(Error::from(e).in_file(&output).help(help));
     }
     spool.remove()?;
-    Ok(recording)
+    Ok(Made {
+        recording,
+        file_bytes: bytes.len() as u64,
+    })
 }
 
 /// The recording that a spool holds, and the path of the file to be made.

@@ -18,6 +18,7 @@ use super::spooler::drain;
 use super::tracefs::Instance;
 use crate::error::{Error, Result};
 use crate::recording::Recording;
+use crate::target::Target;
 use crate::trace::tracedat::raw;
 
 const DONE: &[u8] = b"done";
@@ -29,16 +30,21 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// Starts `command`, which must call [`watch`] with the spool's directory, its last word.
+    /// Starts `command`, which must call [`watch`] with the spool's directory, its last word. It has the
+    /// standard output only if the file goes there.
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn start(mut command: Command, spool: &Spool) -> Result<Guardian> {
+    pub fn start(mut command: Command, spool: &Spool, output: &Target) -> Result<Guardian> {
         use std::os::unix::process::CommandExt;
+        let stdout = match output {
+            Target::Stdout => Stdio::inherit(),
+            _ => Stdio::null(),
+        };
         let child = command
             .arg(spool.dir())
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(stdout)
             // In a group of its own it gets no signals of the terminal.
             .process_group(0)
             .spawn()
@@ -76,7 +82,7 @@ pub fn watch(dir: &Path) -> Result<Option<Recording>> {
     {
         ending.counts = rescue(instance, &spool, &job.header_page)?;
     }
-    finish(spool, &ending).map(Some)
+    finish(spool, &ending, None).map(|made| Some(made.recording))
 }
 
 fn died() -> Ending {
@@ -86,12 +92,13 @@ fn died() -> Ending {
     }
 }
 
-/// Makes the file from a spool that recorder and guardian both left behind.
+/// Makes the file from a spool that recorder and guardian both left behind: `output`, or the one that was
+/// asked for then.
 ///
 /// # Errors
 /// If it is no spool, or the file cannot be written.
-pub fn recover(dir: &Path) -> Result<Recording> {
-    finish(Spool::at(dir), &died())
+pub fn recover(dir: &Path, output: Option<&Path>) -> Result<Recording> {
+    finish(Spool::at(dir), &died(), output).map(|made| made.recording)
 }
 
 /// Copies what the ring buffers still hold, and removes the instance in any case; gives what the tracer

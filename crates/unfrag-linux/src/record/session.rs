@@ -29,6 +29,7 @@ use super::tracefs::{Instance, Tracefs, WITHOUT_TRACING};
 use crate::error::{Error, Result};
 use crate::recording::Recording;
 use crate::snapshots::dates;
+use crate::target::Target;
 use crate::trace::tracedat::raw;
 
 /// The name of the first snapshot of a recording, taken once the trace runs.
@@ -53,7 +54,8 @@ pub enum Scope {
 pub struct Options {
     /// What is recorded.
     pub scope: Scope,
-    /// The file to be made.
+    /// Where the file goes, by the rules of [`Target`]; the command's output goes to the standard error if that
+    /// is the standard output.
     pub output: PathBuf,
     /// Whether to record objects of slab caches.
     pub slab: bool,
@@ -72,6 +74,8 @@ pub struct Options {
 pub struct Done {
     /// The recording, as the file holds it.
     pub recording: Recording,
+    /// Size of the file in bytes.
+    pub file_bytes: u64,
     /// How the command ended.
     pub status: Option<ExitStatus>,
     /// Files that could not be read for a snapshot.
@@ -94,24 +98,24 @@ enum Event {
 /// # Errors
 /// If a right is missing (said before anything starts), the command cannot be started, or the file not be written.
 pub fn record(options: &Options, guardian: Command) -> Result<Done> {
-    if options.output.is_dir() {
-        return Err(
-            Error::from(std::io::Error::from(std::io::ErrorKind::IsADirectory))
-                .in_file(&options.output)
-                .help("name a file, not a directory"),
-        );
-    }
+    let target = Target::of(&options.output).map_err(|e| {
+        let help = match e.kind() {
+            std::io::ErrorKind::IsADirectory => "name a file, not a directory",
+            _ => "",
+        };
+        Error::from(e).in_file(&options.output).help(help)
+    })?;
     let tracefs = Tracefs::find()?;
     if matches!(options.scope, Scope::Command(_)) {
         check_pid_namespace(Path::new("/proc/self/ns/pid"))?;
     }
     let stale = tracefs.remove_stale()?;
     let instance = tracefs.instance()?;
-    let spool = match Spool::create(&options.output) {
+    let spool = match Spool::create(&target) {
         Ok(spool) => spool,
         Err(e) => return Err(with_warning(e, instance.remove())),
     };
-    match Session::set_up(options, &instance, &spool, guardian) {
+    match Session::set_up(options, &target, &instance, &spool, guardian) {
         Ok(ready) => Session::new(options, instance, spool, ready).run(options, stale),
         Err(e) => {
             let removed = instance.remove().and(spool.remove());
@@ -185,6 +189,7 @@ impl Session {
     /// Everything before the first event.
     fn set_up(
         options: &Options,
+        target: &Target,
         instance: &Instance,
         spool: &Spool,
         guardian: Command,
@@ -208,7 +213,7 @@ impl Session {
         let mut starter = None;
         let scope = match &options.scope {
             Scope::Command(command) => {
-                let s = Starter::new(command)?;
+                let s = Starter::new(command, *target == Target::Stdout)?;
                 if !instance.set_if_there("options/event-fork", "1")? {
                     return Err(Error::unsupported(
                         "this kernel's tracer cannot follow a command's children (it came with Linux 4.7)",
@@ -241,7 +246,10 @@ impl Session {
             meta.facts.insert("command".into(), words.join(" "));
         }
         spool.set_job(&Job {
-            output: std::path::absolute(&options.output)?,
+            output: match target {
+                Target::Stdout => "-".into(),
+                _ => std::path::absolute(&options.output)?,
+            },
             instance: instance.dir().to_owned(),
             names: options.names,
             kernel_release: meta.kernel_release,
@@ -251,7 +259,7 @@ impl Session {
             header_page,
             formats,
         })?;
-        let guardian = Guardian::start(guardian, spool)?;
+        let guardian = Guardian::start(guardian, spool, target)?;
         Ok((guardian, sub_buffer, buffer, starter))
     }
 
@@ -299,11 +307,13 @@ impl Session {
             ..
         } = self;
         let removed = instance.remove();
-        let finished = finish(spool, &ending);
+        let finished = finish(spool, &ending, None);
         guardian.dismiss();
         removed?;
+        let finished = finished?;
         Ok(Done {
-            recording: finished?,
+            recording: finished.recording,
+            file_bytes: finished.file_bytes,
             status,
             untaken,
             stale,

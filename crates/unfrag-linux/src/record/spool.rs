@@ -3,14 +3,16 @@
 //! Invariant: at any moment `finish` can make a file from it, even after a crash. The [`Job`] is written before
 //! the trace begins, sub-buffers are appended, and a snapshot counts once its line stands in `index.tsv`.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::recording::Snapshot;
+use crate::target::Target;
 
 /// Name of the member that holds the [`Job`].
 const JOB: &str = "job.json";
@@ -55,24 +57,35 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Makes the spool of the file `output`, beside it.
+    /// Makes the spool of `output`: beside it if it is a regular file, else in the temporary directory
+    /// (`TMPDIR`, or `/tmp`). Only its owner may read it.
     ///
     /// # Errors
     /// If it cannot be made there.
-    pub fn create(output: &Path) -> Result<Spool> {
-        let mut name = output.as_os_str().to_owned();
+    pub fn create(output: &Target) -> Result<Spool> {
+        let (base, is_beside) = match output {
+            Target::File(file) => (file.clone(), true),
+            _ => (std::env::temp_dir().join("recording.unfrag"), false),
+        };
+        let mut name = base.into_os_string();
         name.push(format!(".spool-{}", std::process::id()));
         let dir = PathBuf::from(name);
         let help = |e: &std::io::Error| match e.kind() {
             ErrorKind::AlreadyExists => {
                 "a recorder that died left it: unfrag record --recover makes a file of it"
             }
+            _ if !is_beside => {
+                "the recording is collected in the temporary directory: set TMPDIR to a directory that can be \
+                  written"
+            }
             _ => {
                 "the recording is collected beside the file that it becomes: name one in a directory that \
                   can be written"
             }
         };
-        fs::create_dir(&dir)
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&dir)
             .and_then(|()| fs::create_dir(dir.join("snapshots")))
             .map_err(|e| {
                 let help = help(&e);
@@ -291,7 +304,7 @@ mod tests {
     #[test]
     fn a_snapshot_with_a_partial_line_does_not_count() {
         let dir = scratch("index");
-        let spool = Spool::create(&dir.join("x.unfrag")).unwrap();
+        let spool = Spool::create(&Target::File(dir.join("x.unfrag"))).unwrap();
         spool.add(&snapshot("begin", 100)).unwrap();
         spool.add(&snapshot("s0001", 200)).unwrap();
         let index = spool.dir().join("snapshots/index.tsv");
@@ -307,7 +320,7 @@ mod tests {
     #[test]
     fn a_partial_sub_buffer_is_cut_off() {
         let dir = scratch("cut");
-        let spool = Spool::create(&dir.join("x.unfrag")).unwrap();
+        let spool = Spool::create(&Target::File(dir.join("x.unfrag"))).unwrap();
         let file = spool_file(spool.dir(), 3);
         fs::write(&file, vec![7; 2 * 4096 + 100]).unwrap();
         assert_eq!(spool.sub_buffers(4096).unwrap()[0].1.len(), 2 * 4096);
