@@ -8,6 +8,7 @@
 //! - [`exporter`]: the doctor's figures for Prometheus.
 //! - [`experiment`]: a published experiment, run again on the simulated machine.
 //! - [`simulate`]: a scenario file on it.
+//! - [`summary`]: what a trace alone tells, without snapshots.
 //! - [`inspect`]: the indexes of fragmentation of a snapshot or of this host.
 //! - `record`: this host, traced or copied, into a file.
 //! - [`profile`]: what a recorded command does to memory.
@@ -36,6 +37,7 @@ mod record;
 mod replay;
 mod simulate;
 mod slab;
+mod summary;
 mod terminal;
 
 use clap::{Parser, Subcommand};
@@ -57,6 +59,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Import(import::Args),
+    Summary(summary::Args),
     Replay(replay::Args),
     Inspect(inspect::Args),
     #[cfg(target_os = "linux")]
@@ -77,6 +80,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Import(args) => import::run(&args),
+        Command::Summary(args) => summary::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         #[cfg(target_os = "linux")]

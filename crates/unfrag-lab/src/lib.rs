@@ -8,6 +8,7 @@
 //! - [`profile`]: what does a recorded command do to memory?
 //! - [`slab`]: which slab allocator would have held fewer pages?
 //! - [`inspect`]: how fragmented is memory at one moment?
+//! - [`summary`]: what does a trace alone tell, without snapshots?
 //! - [`export`]: a prediction as a tree of procfs files.
 //!
 //! Below them: [`report`] draws tables, charts and pages and knows no question; [`era`] has numbers and
@@ -27,6 +28,7 @@ pub mod replay;
 pub mod report;
 pub mod simulate;
 pub mod slab;
+pub mod summary;
 
 /// Tests the example of the crate's README.
 #[cfg(doctest)]
