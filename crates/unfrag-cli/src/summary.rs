@@ -17,7 +17,7 @@ use unfrag_linux::{Error, Options, file};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag summary samples/gcc-768M.unfrag
-  cat trace.dat | unfrag summary --kernel 6.1.0 --top 5 -
+  unfrag summary --kernel 6.1.0 --top 5 - < trace.dat
   unfrag summary trace.dat --json")]
 pub struct Args {
     /// A trace (trace.dat, perf.data, text, also compressed), or an .unfrag file; - is the standard input

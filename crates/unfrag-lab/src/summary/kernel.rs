@@ -39,8 +39,8 @@ impl Kernel {
                 };
                 let newest = era.preset();
                 let assumed = format!(
-                    "{why}: types and flags are named as {newest} numbers them; before 4.4, \
-                     types 1 and 2 changed places"
+                    "{why}: types, flags and results are named as in {newest}; before 4.4 types 1 and 2 \
+                     had each other's number"
                 );
                 (Kernel { era, gfp }, Some(assumed))
             }

@@ -221,11 +221,11 @@ impl Page {
         ] {
             if let Some(list) = list {
                 let row = |a: &Answer| {
-                    vec![
-                        or_unknown(a.result.as_deref()),
-                        number(a.order),
-                        thousands(a.count),
-                    ]
+                    let order = match a.order {
+                        Some(..0) => "none".to_owned(),
+                        order => number(order),
+                    };
+                    vec![or_unknown(a.result.as_deref()), order, thousands(a.count)]
                 };
                 self.table(
                     1,
@@ -290,10 +290,10 @@ impl Page {
         }
         if k.awake.timed > 0 {
             self.line(&format!(
-                "  awake for {:.3} ms in {}, {:.3} ms at most",
-                k.awake.seconds * 1e3,
+                "  awake for {} ms in {}, {} ms at most",
+                millis(k.awake.seconds),
                 counted(k.awake.timed, "spell"),
-                k.awake.longest_seconds * 1e3
+                millis(k.awake.longest_seconds)
             ));
         }
     }
@@ -403,7 +403,7 @@ fn who(who: &Who) -> String {
         short.push('…');
     }
     match who.interrupt {
-        true => format!("{short} (interrupted)"),
+        true => format!("{short} (interrupt)"),
         false => short,
     }
 }
@@ -411,8 +411,14 @@ fn who(who: &Who) -> String {
 fn times(t: &Times) -> [String; 2] {
     match t.timed {
         0 => [UNKNOWN.to_owned(), UNKNOWN.to_owned()],
-        _ => [t.seconds, t.longest_seconds].map(|s| format!("{:.3}", s * 1e3)),
+        _ => [t.seconds, t.longest_seconds].map(millis),
     }
+}
+
+/// Seconds as milliseconds, without the unit: `1,704.026`.
+fn millis(seconds: f64) -> String {
+    let micros = (seconds * 1e6).round() as u64;
+    format!("{}.{:03}", thousands(micros / 1000), micros % 1000)
 }
 
 fn by_order(orders: &BTreeMap<i64, u64>) -> String {

@@ -89,7 +89,8 @@ impl Tally {
         if self.first.len() == KEPT {
             return;
         }
-        let text = String::from_utf8_lossy(text);
+        let begin = text.trim_ascii_start();
+        let text = String::from_utf8_lossy(&begin[..begin.len().min(SHOWN * 8)]);
         let text = text.trim();
         let mut shown: String = text
             .chars()
@@ -124,7 +125,7 @@ impl Tally {
             };
             let first = self.first.first().map_or("", String::as_str);
             return Err(
-                Error::malformed(format!("{}; {first}", found.sentence())).help(
+                Error::malformed(format!("{}, the first: {first}", found.sentence())).help(
                     "leave nothing but the trace in the text, a whole event on each line, as \
                      `trace-cmd report`, `perf script` or the kernel's `trace` file has them",
                 ),
