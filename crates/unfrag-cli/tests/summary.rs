@@ -93,7 +93,7 @@ fn lines_that_were_not_understood_are_counted_and_shown_by_import() {
     let (_dir, path) = written(&format!("Dear all,\n\n{}the end\n", input(PRESSURE)));
     let said = imported(&path);
     assert!(
-        said.contains("2 of 27 lines were not understood, the first:"),
+        said.contains("2 of 26 lines were not understood, the first:"),
         "{said}"
     );
     assert!(
@@ -101,12 +101,12 @@ fn lines_that_were_not_understood_are_counted_and_shown_by_import() {
         "{said}"
     );
     assert!(
-        said.contains("line 28 is no trace event: `the end`"),
+        said.contains("line 27 is no trace event: `the end`"),
         "{said}"
     );
     let unfrag = path.with_extension("unfrag");
     let kept = json(&["summary", unfrag.to_str().unwrap(), "--json"]);
-    let sentence = "2 of 27 lines were not understood";
+    let sentence = "2 of 26 lines were not understood";
     assert_eq!(kept["lost"]["lines_not_understood"], sentence);
 
     let (_dir, path) = written("sh-1 [000] .... 1.5: kfree: ptr=1\nhello\n");

@@ -94,7 +94,10 @@ impl Page {
         self.line(&format!(
             "{} in {}, from {:.6} s of the trace's clock",
             counted(s.events, "event"),
-            duration(s.seconds),
+            match s.seconds {
+                short if short < 1.0 => format!("{} ms", millis(short)),
+                long => duration(long),
+            },
             s.first_seconds
         ));
         for line in lost(&s.lost) {
