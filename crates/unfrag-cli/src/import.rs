@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use unfrag_linux::file;
 use unfrag_linux::recording::Recording;
+use unfrag_linux::text::{NotUnderstood, joined};
 
 /// Put a trace and the procfs snapshots beside it into one .unfrag file
 ///
@@ -127,6 +128,7 @@ fn summarize(recording: &Recording, out: &mut String) {
             printable(&table.name)
         );
     }
+    lines(recording, out);
     let _ = writeln!(out, "lost       {}", lost(recording));
     let _ = match (recording.snapshots.first(), recording.snapshots.last()) {
         (Some(first), Some(last)) => {
@@ -145,8 +147,28 @@ fn summarize(recording: &Recording, out: &mut String) {
     };
 }
 
+/// What is to be known of the lines of a text.
+fn lines(recording: &Recording, out: &mut String) {
+    match joined(&recording.meta) {
+        0 => {}
+        n => {
+            let joined = counted(n, "line");
+            let _ = writeln!(out, "lines      {joined} put together with the one before");
+        }
+    }
+    if let Some(found) = NotUnderstood::of(&recording.meta) {
+        let _ = writeln!(out, "lines      {}, the first:", found.sentence());
+        for line in &found.first {
+            let _ = writeln!(out, "           {}", printable(line));
+        }
+    }
+}
+
 fn lost(recording: &Recording) -> String {
     let gaps = &recording.meta.lost;
+    if gaps.is_empty() && NotUnderstood::of(&recording.meta).is_some() {
+        return "whatever stood in the lines that were not understood".into();
+    }
     if gaps.is_empty() {
         return "no event".into();
     }

@@ -9,6 +9,7 @@
 //! - [`exporter`]: the doctor's figures for Prometheus.
 //! - [`experiment`]: a published experiment, run again on the simulated machine.
 //! - [`simulate`]: a scenario file on it.
+//! - [`summary`]: what a trace alone tells, without snapshots.
 //! - [`inspect`]: the indexes of fragmentation of a snapshot or of this host.
 //! - `record`: this host, traced or copied, into a file.
 //! - [`profile`]: what a recorded command does to memory.
@@ -39,6 +40,7 @@ mod replay;
 mod simulate;
 mod slab;
 mod snapshot_input;
+mod summary;
 mod terminal;
 
 use clap::{Parser, Subcommand};
@@ -60,6 +62,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Import(import::Args),
+    Summary(summary::Args),
     Replay(replay::Args),
     Inspect(inspect::Args),
     #[cfg(target_os = "linux")]
@@ -81,6 +84,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Import(args) => import::run(&args),
+        Command::Summary(args) => summary::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         #[cfg(target_os = "linux")]

@@ -227,8 +227,8 @@ fn every_example_in_the_help_works() {
     let reader = reader();
     let mut ran = 0;
     for command in [
-        "import", "replay", "inspect", "doctor", "exporter", "record", "snapshot", "slab",
-        "profile",
+        "import", "summary", "replay", "inspect", "doctor", "exporter", "record", "snapshot",
+        "slab", "profile",
     ] {
         let help = stdout(&[command, "--help"]);
         let (_, examples) = help.split_once("Example").expect("the help has an example");

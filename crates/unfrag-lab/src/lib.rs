@@ -8,6 +8,8 @@
 //! - [`profile`]: what does a recorded command do to memory?
 //! - [`slab`]: which slab allocator would have held fewer pages?
 //! - [`inspect`]: how fragmented is memory at one moment?
+//! - [`summary`]: what does a trace alone tell, without snapshots?
+//! - [`explain`]: why did allocations of a kernel log fail?
 //! - [`export`]: a prediction as a tree of procfs files.
 //! - [`usable`]: what may a request use of a zone?
 //!
@@ -30,6 +32,7 @@ pub mod replay;
 pub mod report;
 pub mod simulate;
 pub mod slab;
+pub mod summary;
 pub mod usable;
 
 /// Tests the example of the crate's README.

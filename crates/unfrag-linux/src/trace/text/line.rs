@@ -30,6 +30,9 @@ pub(super) enum Line<'a> {
     Comment,
     /// A line of a stack, or of a call chain.
     Stack,
+    /// What a tracer writes beside events: which CPUs recorded nothing, the file's version, calls of functions;
+    /// and the fences of Markdown.
+    Skipped,
     Blank,
     Other,
 }
@@ -87,6 +90,9 @@ impl<'a> Line<'a> {
         if is_call_chain(start) {
             return Line::Stack;
         }
+        if is_skipped(start) {
+            return Line::Skipped;
+        }
         Line::Other
     }
 }
@@ -114,6 +120,69 @@ fn lost(line: &[u8]) -> Option<Line<'_>> {
 fn is_call_chain(line: &[u8]) -> bool {
     let digits = line.iter().take_while(|c| c.is_ascii_hexdigit()).count();
     digits >= 4 && matches!(line.get(digits), None | Some(b' '))
+}
+
+/// Whether a line is one that a tracer writes beside events, or a fence of Markdown.
+fn is_skipped(line: &[u8]) -> bool {
+    let line = trim_end(line);
+    let digits = |s: &[u8]| s.iter().take_while(|c| c.is_ascii_digit()).count();
+    if let Some(rest) = line.strip_prefix(b"CPU ") {
+        let n = digits(rest);
+        return n > 0 && trim(&rest[n..]) == b"is empty";
+    }
+    if let Some(rest) = line.strip_prefix(b"version") {
+        let number = trim(rest).strip_prefix(b"=").map(trim);
+        return number.is_some_and(|n| decimal(n).is_some());
+    }
+    if line.starts_with(b"```") || line.starts_with(b"~~~") {
+        return true;
+    }
+    // The function tracer names the caller, the graph tracer draws columns behind the CPU and lines between tasks.
+    let calls = memchr::memmem::find(line, b" <-").is_some() && head_end(line).is_some();
+    let mut columns = line.split(|&c| c == b'|').map(trim);
+    let is_cpu = |column: &[u8]| {
+        let n = digits(column);
+        n > 0 && column.get(n) == Some(&b')')
+    };
+    let graph = match columns.next() {
+        Some(first) if is_cpu(first) => {
+            columns.next().is_some() || memchr::memmem::find(line, b" => ").is_some()
+        }
+        Some(first) if stamp(trim_end(first)).is_some() => columns.next().is_some_and(is_cpu),
+        _ => false,
+    };
+    calls || graph || (line.len() >= 10 && line.iter().all(|&c| c == b'-'))
+}
+
+/// Where the CPU's bracket ends, in a line that begins with a task and a CPU.
+fn head_end(line: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let open = from + memchr::memchr(b'[', &line[from..])?;
+        let rest = &line[open + 1..];
+        let digits = rest.iter().take_while(|c| c.is_ascii_digit()).count();
+        if digits > 0 && rest.get(digits) == Some(&b']') && task(&line[..open], false).is_some() {
+            return Some(open + digits + 2);
+        }
+        from = open + 1;
+    }
+}
+
+/// Whether a line has a task and a CPU, perhaps flags and a time, and ends there.
+pub(super) fn is_head(line: &[u8]) -> bool {
+    let Some(end) = head_end(line) else {
+        return false;
+    };
+    let mut rest = trim(&line[end..]);
+    let mut word = &rest[..word_end(rest)];
+    if !word.is_empty() && flag_columns(word).is_some() {
+        rest = trim(&rest[word.len()..]);
+        word = &rest[..word_end(rest)];
+    }
+    let time = word.strip_suffix(b":").is_some_and(|t| stamp(t).is_some());
+    let after = trim(&rest[word.len()..]);
+    // perf may put the period before the event.
+    word.is_empty() || (time && (after.is_empty() || decimal(trim_end(after)).is_some()))
 }
 
 /// A prefix with the CPU in brackets.
@@ -480,5 +549,50 @@ mod tests {
         assert!(matches!(Line::parse(b"# tracer: nop"), Line::Comment));
         assert!(matches!(Line::parse(b"cpus=2"), Line::Cpus(2)));
         assert!(matches!(Line::parse(b"hello [world]"), Line::Other));
+    }
+
+    #[test]
+    fn what_tracers_write_beside_events_is_skipped() {
+        for line in [
+            "CPU 1 is empty",
+            "version = 6",
+            "```text",
+            " 1)   0.123 us    |  kfree();",
+            " 1)               |  __alloc_pages() {",
+            " 1)  bash-123 => sh-44",
+            "  7.250000 |   1)   0.123 us    |  kfree();",
+            " ------------------------------------------",
+            "  bash-123 [001] ....  7.643986: kfree <-free_task",
+        ] {
+            assert!(
+                matches!(Line::parse(line.as_bytes()), Line::Skipped),
+                "{line}"
+            );
+        }
+        for line in ["CPU 1 is full", "version 6 of this patch", "1) first", "--"] {
+            assert!(
+                matches!(Line::parse(line.as_bytes()), Line::Other),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_head_has_a_task_and_a_cpu_and_no_event() {
+        for line in [
+            " sh-14869 [000] ....  6850.456639:",
+            "sh 14869 [000]  6850.456639:   1",
+            " sh-14869 [000] ....",
+            " sh-14869 [000]",
+        ] {
+            assert!(is_head(line.as_bytes()), "{line}");
+        }
+        for line in [
+            "see [1]",
+            " sh-1 [000] ....  6.5: kfree: ptr=1",
+            " sh-1 [000] hello",
+        ] {
+            assert!(!is_head(line.as_bytes()), "{line}");
+        }
     }
 }

@@ -4,9 +4,12 @@
 //! A line is a prefix (`line`: task, CPU, flags, time, event) and the event's own text, whose
 //! `key=value` pairs (`pairs`) become columns (`fields`) under the names they have in the text.
 //!
-//! Invariant: no line makes the reader fail; lines that are no events are counted in `meta.facts`
-//! (`lines not understood`), except for comments, stacks and blank ones. Known differences from the
-//! same recording read in binary:
+//! Lines that a mailer wrapped are put together again, and the marks of a quoted mail taken off (`lines`).
+//!
+//! Invariant: no line by itself makes the reader fail. Lines that were not understood are counted, and the first of
+//! them kept ([`NotUnderstood`]). Not among them are what a tracer writes beside events (comments, stacks, calls of
+//! functions, `CPU 1 is empty`), fences of Markdown and blank lines. Known differences from the same recording
+//! read in binary:
 //! - `page=` is dropped (a hash or an address); an allocation that failed has pfn 0, not 2^64 - 1;
 //! - times end at the digits printed, mostly microseconds;
 //! - values that the kernel prints by name (zone, reason, call_site, ...) are strings, but for gfp
@@ -14,7 +17,9 @@
 //!   (`meta.facts`: `gfp flags read as those of`).
 
 mod fields;
+mod leftover;
 mod line;
+mod lines;
 mod pairs;
 mod value;
 
@@ -23,13 +28,18 @@ use crate::recording::{Meta, Recording};
 use crate::trace::event::columns::{Columns, Common, MAX_CPUS};
 use crate::trace::event::intern::UNKNOWN_COMM;
 
+pub use leftover::{NotUnderstood, joined};
+
 use fields::Tables;
-use line::{Line, STACK_TRACE, Stamp};
+use leftover::Tally;
+use line::{Line, STACK_TRACE, Stamp, is_head};
+use lines::Lines;
 
 /// Reads trace text. `kernel_release` (`uname -r` of the recorded host) decides what gfp names mean.
 ///
 /// # Errors
-/// If no line of `data` is an event, or there are more than 256 kinds of events.
+/// If no line of `data` is an event, more than half of its lines were not understood, or there are more than
+/// 256 kinds of events.
 pub fn read(data: &[u8], kernel_release: Option<&str>) -> Result<Recording> {
     let release = kernel_release.filter(|r| !r.is_empty());
     let mut reader = Reader {
@@ -44,14 +54,12 @@ pub fn read(data: &[u8], kernel_release: Option<&str>) -> Result<Recording> {
     };
     // Lines of page events take some 120 bytes.
     reader.columns.reserve(data.len() / 128);
-    let mut rest = data;
-    while !rest.is_empty() {
-        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-        let at = (data.len() - rest.len()) as u64;
-        let line = &rest[..end];
-        rest = rest.get(end + 1..).unwrap_or_default();
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        reader.line(line).map_err(|e| e.at(at))?;
+    let mut lines = Lines::of(data);
+    while let Some(line) = lines.next() {
+        let (text, joined) = lines.whole(line.text);
+        reader.tally.joined += joined;
+        reader.tally.all += joined;
+        reader.line(&text, line.number).map_err(|e| e.at(line.at))?;
     }
     reader.finish()
 }
@@ -65,7 +73,7 @@ struct Reader {
     /// Time of the event before, for those that have none.
     time: u64,
     untimed: u64,
-    not_understood: u64,
+    tally: Tally,
     cpus: u32,
     perf: bool,
     trace_cmd: bool,
@@ -75,7 +83,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn line(&mut self, text: &[u8]) -> Result<()> {
+    fn line(&mut self, text: &[u8], number: u64) -> Result<()> {
+        self.tally.all += 1;
         match Line::parse(text) {
             Line::Event(prefix) => {
                 self.in_stack = prefix.event == STACK_TRACE;
@@ -118,11 +127,18 @@ impl Reader {
                 self.trace_cmd = true;
                 self.meta.cpus = n.min(MAX_CPUS);
             }
-            Line::Comment => self.comment(text),
+            Line::Comment => {
+                self.tally.all -= 1;
+                self.comment(text);
+            }
             Line::Stack => self.in_stack = true,
-            Line::Blank => self.in_stack = false,
+            Line::Blank => {
+                self.tally.all -= 1;
+                self.in_stack = false;
+            }
+            Line::Skipped => {}
             Line::Other if self.in_stack => {}
-            Line::Other => self.not_understood += 1,
+            Line::Other => self.tally.not_understood(number, text, is_head(text)),
         }
         Ok(())
     }
@@ -179,8 +195,8 @@ impl Reader {
                 meta.facts.insert(name.to_owned(), n.to_string());
             }
         };
-        count("lines not understood", self.not_understood);
         count("events without a time", self.untimed);
+        self.tally.facts(&mut meta.facts)?;
         self.tables.facts(&mut meta.facts);
         Ok(self.columns.finish(meta))
     }

@@ -44,7 +44,7 @@ fn next_key(text: &[u8]) -> usize {
 }
 
 /// Whether `text` begins with a name and an equals sign.
-fn is_key(text: &[u8]) -> bool {
+pub(super) fn is_key(text: &[u8]) -> bool {
     let name = |c: &u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'.' | b'-');
     let n = text.iter().take_while(|c| name(c)).count();
     n > 0 && text.get(n) == Some(&b'=') && !text[0].is_ascii_digit()
