@@ -106,7 +106,7 @@ fn an_attack_costs_little_memory_and_delays_no_scrape() {
             while !over.load(Ordering::Relaxed) {
                 for stream in &mut all {
                     // Whoever is cut off comes again.
-                    if !stream.as_mut().is_some_and(|s| s.write_all(b"G").is_ok()) {
+                    if stream.as_mut().is_none_or(|s| s.write_all(b"G").is_err()) {
                         *stream = open();
                     }
                 }

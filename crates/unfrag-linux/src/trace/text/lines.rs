@@ -102,7 +102,7 @@ impl<'a> Lines<'a> {
 
     /// A head together with the one or two lines that name its event: the line, how many were taken, and the
     /// last of them.
-    fn with_name(&mut self, head: &[u8]) -> Option<(Cow<'a, [u8]>, u64, &'a [u8])> {
+    fn with_name(&mut self, head: &[u8]) -> Option<Joined<'a>> {
         let before = (self.at, self.next);
         let mut whole = head.to_vec();
         for taken in 1..=2 {
@@ -119,6 +119,9 @@ impl<'a> Lines<'a> {
         None
     }
 }
+
+/// A line put together, how many lines were taken for it, and the last of them.
+type Joined<'a> = (Cow<'a, [u8]>, u64, &'a [u8]);
 
 /// Whether `next` goes on with the event `whole`, whose last line is `last`.
 fn goes_on(whole: &[u8], last: &[u8], next: &[u8]) -> bool {
