@@ -49,7 +49,7 @@ pub fn read(path: &Path) -> Result<(Vec<Snapshot>, Option<Recording>)> {
                 "write it to a file, and give that",
             ));
         }
-        return match bytes.starts_with(&file::MAGIC) {
+        return match bytes.starts_with(file::MAGIC) {
             true => Ok(split(
                 file::from_bytes(&bytes).map_err(|e| e.in_file(STDIN.as_ref()))?,
             )),
