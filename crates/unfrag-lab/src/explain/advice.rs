@@ -4,8 +4,9 @@
 //! kernels that have it.
 
 use super::answer::Advice;
+use super::callers;
+use super::case::Case;
 use super::verdict::Verdict;
-use super::{Case, callers};
 use unfrag_linux::kernel_log::{Kind, Memory};
 
 /// Advice for a case.

@@ -2,7 +2,7 @@
 //!
 //! - [`answer`]: the answer, as data: the shape of `--json`.
 //! - `kernel`: whose rules hold; `zones`: the zones, judged by [`usable`](crate::usable); `verdict`: the first row that
-//!   matches; `sentences`: the verdict in words; `advice`, `callers`: what would have helped; `group`: equal failures.
+//!   matches; `case`: all of these together; `sentences`: the verdict in words; `advice`, `callers`: what would have helped; `group`: equal failures.
 //! - [`text`]: the answer for people.
 //!
 //! Invariant: an answer is a function of the log; a number that is not in it is never guessed, and nothing that looks
@@ -11,6 +11,7 @@
 mod advice;
 pub mod answer;
 mod callers;
+mod case;
 mod group;
 mod kernel;
 mod sentences;
@@ -22,13 +23,13 @@ pub use answer::Explanation;
 
 use crate::error::Result;
 use answer::Failure;
+use case::Case;
 use group::Groups;
 use kernel::Kernel;
 use std::io::Read;
 use unfrag_linux::kernel_log::report::Stamp;
 use unfrag_linux::kernel_log::{self, Found, Kind, Memory, Report};
 use verdict::Verdict;
-use zones::Judged;
 
 /// Seconds after a failure within which its memory is printed; consoles may be slow.
 const PRINTED_WITHIN: f64 = 120.0;
@@ -62,18 +63,6 @@ pub fn explain(log: impl Read) -> Result<Explanation> {
         Found::Skipped { line, why } => groups.skip(line, why),
     })?;
     Ok(groups.finish())
-}
-
-/// A report with its verdict.
-struct Case<'a> {
-    report: &'a Report,
-    kernel: Kernel,
-    zones: Vec<Judged>,
-    page_kib: Option<u64>,
-    may_wait: Option<bool>,
-    verdict: Option<Verdict>,
-    /// Why numbers are missing that decide.
-    lacking: Option<&'static str>,
 }
 
 fn explained(r: &Report) -> Failure {

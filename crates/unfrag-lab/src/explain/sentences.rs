@@ -1,6 +1,6 @@
 //! A verdict in words: what it means, how sure it is, and what else the text shows.
 
-use super::Case;
+use super::case::Case;
 use super::verdict::{Verdict, closed_lists};
 use super::zones::Judged;
 use crate::report::number::bytes;

@@ -387,7 +387,10 @@ mod tests {
             ..ZoneInfo::default()
         };
         let g = Geometry::default();
-        assert_eq!(contradictions(std::slice::from_ref(&row), Some(&zones), &g).len(), 1);
+        assert_eq!(
+            contradictions(std::slice::from_ref(&row), Some(&zones), &g).len(),
+            1
+        );
         let same = FreeRow {
             free_pages: Some(239_000),
             ..row
