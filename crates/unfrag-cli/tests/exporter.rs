@@ -84,8 +84,17 @@ fn nothing_but_metrics_is_served_and_only_to_be_read() {
     assert!(body.contains("unfrag_free_bytes{"), "{body}");
     assert!(ask(&address, "GET /etc/passwd").0.contains("404"));
     assert!(ask(&address, "POST /metrics").0.contains("405"));
-    // A file that is damaged later is an error of that scrape, and no end of the service.
+    // A file that is damaged later is named by the scrape; all of them are its error, not the service's end.
     fs::write(proc.path().join("buddyinfo"), "no numbers\n").unwrap();
+    let (status, body) = ask(&address, "GET /metrics");
+    assert!(status.contains("200"), "{status}");
+    assert!(
+        body.contains(r#"unfrag_source_readable{file="buddyinfo"} 0"#),
+        "{body}"
+    );
+    for file in ["zoneinfo", "pagetypeinfo", "meminfo", "vmstat"] {
+        fs::write(proc.path().join(file), "no numbers\n").unwrap();
+    }
     assert!(ask(&address, "GET /metrics").0.contains("500"));
 }
 

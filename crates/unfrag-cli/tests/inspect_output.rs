@@ -86,10 +86,14 @@ fn what_is_missing_is_said() {
     let shown = stdout(&["inspect", dir.path().to_str().unwrap()]);
     assert!(shown.contains("pagetypeinfo: not there"), "{shown}");
     fs::write(dir.path().join("zoneinfo"), "Node 0, zone\n").unwrap();
+    let shown = stdout(&["inspect", dir.path().to_str().unwrap()]);
+    assert!(shown.contains("zoneinfo: byte 12: "), "{shown}");
+    assert!(shown.contains("it begins with `Node 0, zone`"), "{shown}");
+    fs::write(dir.path().join("buddyinfo"), "no numbers\n").unwrap();
     let out = run(&["inspect", dir.path().to_str().unwrap()]);
     assert_eq!(out.status.code(), Some(1));
     assert!(
-        text(&out.stderr).contains("zoneinfo: byte"),
+        text(&out.stderr).contains("buddyinfo: byte 0"),
         "{}",
         text(&out.stderr)
     );

@@ -62,7 +62,10 @@ impl<'a> Reader<'a> {
             Ok(content) => match parse(&content) {
                 Ok(parsed) => return Some(parsed),
                 Err(error) => {
-                    let why = format!("{error}; it begins with `{}`", beginning(&content));
+                    let why = match beginning(&content) {
+                        Some(line) => format!("{error}; it begins with `{line}`"),
+                        None => error.to_string(),
+                    };
                     let error = error.in_file(file.as_ref());
                     self.first_error.get_or_insert(error);
                     why
@@ -91,7 +94,7 @@ pub fn partly(files: &[(&str, Option<&Notes>)]) -> Vec<String> {
             all.push(format!(
                 "{file}: line {}{many} not understood (`{}`)",
                 first.line,
-                beginning(first.text.as_bytes())
+                beginning(first.text.as_bytes()).unwrap_or_default()
             ));
         }
         if notes.cut {
@@ -112,15 +115,20 @@ fn cause(e: &io::Error) -> String {
     }
 }
 
-/// The first line of a file, as far as it can be shown.
-fn beginning(content: &[u8]) -> String {
+/// The first line of a file, as far as it can be shown; none of a binary one.
+fn beginning(content: &[u8]) -> Option<String> {
     let head = content.get(..4 * SHOWN).unwrap_or(content);
     let text = String::from_utf8_lossy(head);
-    let line = text.lines().find(|l| !l.trim().is_empty());
-    let shown = line.unwrap_or_default().trim().chars().take(SHOWN);
-    shown
-        .map(|c| if c.is_control() { '.' } else { c })
-        .collect()
+    let line = text.lines().find(|l| !l.trim().is_empty())?;
+    if line.contains(['\0', char::REPLACEMENT_CHARACTER]) {
+        return None;
+    }
+    let shown = line.trim().chars().take(SHOWN);
+    Some(
+        shown
+            .map(|c| if c.is_control() { '.' } else { c })
+            .collect(),
+    )
 }
 
 fn filled<T>(parsed: T, is_empty: bool) -> Result<T> {

@@ -1,23 +1,28 @@
 //! Kernel logs: reports of failed allocations and of the OOM killer, in every form that kernels from 2.4 on print
 //! and however the text was logged, mailed or pasted. `spec: K.1, K.2, K.3`
 //!
-//! From the bytes upwards: `utf16` (what Windows consoles save), `lines` (which lines may matter), `decode` and `envelope` (what stood around a message),
-//! `statement` (what a message states, and wrapped ones put together), `fields` (its numbers), `assemble` (which
-//! report it belongs to), [`report`] (the result). `host` opens the log of this host.
+//! From the bytes upwards: `utf16` (what Windows consoles save), `lines` (which lines may matter), `decode` and
+//! `envelope` (what stood around a message), `statement` (what a message states), `wrap` and `assemble` (wrapped lines
+//! put together), `fields` (its numbers), `headline`, `draft` and `open` (which report it belongs to), [`report`] (the
+//! result). `host` opens the log of this host.
 //!
 //! Invariant: a log of any length is read in bounded memory; what looks like part of a report and was not understood
 //! is [`Found::Skipped`]; no input panics.
 
 mod assemble;
 mod decode;
+mod draft;
 mod envelope;
 mod fields;
+mod headline;
 #[cfg(target_os = "linux")]
 pub mod host;
 mod lines;
+mod open;
 pub mod report;
 mod statement;
 mod utf16;
+mod wrap;
 
 pub use assemble::Found;
 pub use report::{Kind, Memory, Report, Zone};
