@@ -2,7 +2,8 @@
 //!
 //! - [`answer`]: the answer, as data: the shape of `--json`.
 //! - `kernel`: whose rules hold; `zones`: the zones, judged by [`usable`](crate::usable); `verdict`: the first row that
-//!   matches; `case`: all of these together; `sentences`: the verdict in words; `advice`, `callers`: what would have helped; `group`: equal failures.
+//!   matches; `case`: all of these together; `sentences`: the verdict in words; `advice`, `callers`: what would have
+//!   helped; `group`: equal failures.
 //! - [`text`]: the answer for people.
 //!
 //! Invariant: an answer is a function of the log; a number that is not in it is never guessed, and nothing that looks

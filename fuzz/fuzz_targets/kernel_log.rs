@@ -1,0 +1,13 @@
+//! Any bytes as a kernel log: they are explained, shown, and the same when read again.
+#![no_main]
+
+use unfrag_lab::explain;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let Ok(explanation) = explain::explain(data) else {
+        return;
+    };
+    let shown = explain::text::render(&explanation);
+    let again = explain::explain(data).expect("it was read before");
+    assert_eq!(shown, explain::text::render(&again));
+});
