@@ -25,6 +25,10 @@ pub trait Host {
     fn wake_kswapd(&mut self, node: NodeId, order: Order) {
         let _ = (node, order);
     }
+    /// kcompactd of `node` has work.
+    fn wake_kcompactd(&mut self, node: NodeId) {
+        let _ = node;
+    }
 }
 
 /// A host that ignores all calls.

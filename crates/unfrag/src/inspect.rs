@@ -10,7 +10,7 @@ use crate::lru::{Lru, NR_LRU};
 use crate::manager::Manager;
 use crate::pcp::{CpuZone, NR_LISTS};
 use crate::placement::V19Stats;
-use crate::stat::{Counters, ReclaimCounters};
+use crate::stat::{CompactCounters, Counters, ReclaimCounters};
 use crate::zone::Marks;
 
 /// A zone as seen from outside.
@@ -153,6 +153,17 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// Events of reclaim since the start.
     pub fn reclaim_counters(self) -> &'a ReclaimCounters {
         &self.manager.reclaim
+    }
+
+    /// Events of compaction since the start.
+    pub fn compact_counters(self) -> &'a CompactCounters {
+        &self.manager.compact_counters
+    }
+
+    /// Whether compaction skips the pageblock that holds a frame.
+    pub fn is_skipped(self, pfn: Pfn) -> bool {
+        let ix = self.manager.map.ix(pfn);
+        ix.is_some_and(|ix| self.manager.frames.is_skipped(ix))
     }
 
     /// Address of the metadata memory, for an owner that asks whether this is the manager that lives

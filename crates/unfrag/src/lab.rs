@@ -63,6 +63,11 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
         }
     }
 
+    /// Sets `vm.compaction_proactiveness` at run time.
+    pub fn set_compaction_proactiveness(&mut self, percent: u8) {
+        self.manager.policy.sysctl.compaction_proactiveness = percent.min(100);
+    }
+
     /// Lowers the boost of a zone's marks by `by` pages, as kswapd does at the end of a run by the boost that it
     /// saw at the start. `spec: 1.3`
     pub fn lower_boost(&mut self, node: NodeId, kind: ZoneKind, by: u64) {

@@ -2,7 +2,7 @@
 //! `spec: 4.1`
 
 use super::counts::FlagCounts;
-use super::kind::{ISOLATED, Lru};
+use super::kind::{ISOLATED, ISOLATED_OTHER, Lru};
 use super::lists::LruLists;
 use crate::frame::{FrameIx, FrameKind, FrameMap, Frames, LruId, OwnerId, PageFlags, Pfn, State};
 use crate::hint::prefetch;
@@ -195,6 +195,59 @@ impl PagesMut<'_, '_> {
             let left = s.with_lru(0).with_flags(flags - PageFlags::MAPPED);
             self.frames.set_state(ix, left);
         }
+    }
+
+    /// Isolates a block in use, for a move: takes it off its LRU list, if it is on one, and remembers which.
+    pub(crate) fn hold(&mut self, ix: FrameIx) {
+        let s = self.frames.state(ix);
+        let lru = Lru::from_code(s.lru());
+        let mut flags = s.flags() - PageFlags::ACTIVE - PageFlags::SWAPBACKED;
+        if let Some(lru) = lru {
+            self.unlink(ix, lru);
+        }
+        let code = match lru {
+            Some(lru) if lru != Lru::Unevictable => {
+                self.lists_of(ix).isolated[usize::from(lru.is_file())] += 1;
+                flags.set(PageFlags::SWAPBACKED, !lru.is_file());
+                flags.set(PageFlags::ACTIVE, lru.is_active());
+                ISOLATED
+            }
+            other => {
+                flags.set(PageFlags::ACTIVE, other.is_some());
+                ISOLATED_OTHER
+            }
+        };
+        self.frames
+            .set_state(ix, s.with_lru(code).with_flags(flags));
+    }
+
+    /// Ends the isolation of a block that [`hold`](Self::hold) isolated: it is now at `at`, and back on its LRU list,
+    /// as its newest page. Returns true if its owner freed it meanwhile: it is then nowhere, and the caller frees it.
+    #[must_use]
+    pub(crate) fn let_go(&mut self, ix: FrameIx, at: FrameIx) -> bool {
+        let s = self.frames.state(ix);
+        let flags = s.flags();
+        let is_active = flags.contains(PageFlags::ACTIVE);
+        let lru = if s.lru() == ISOLATED {
+            let file = !flags.contains(PageFlags::SWAPBACKED);
+            self.lists_of(ix).isolated[usize::from(file)] -= 1;
+            Some(Lru::new(file, is_active))
+        } else {
+            is_active.then_some(Lru::Unevictable)
+        };
+        let bare = s.with_lru(0).with_flags(PageFlags::empty());
+        self.frames.set_state(ix, bare);
+        if flags.contains(PageFlags::FREED) {
+            self.counts.change(flags, PageFlags::empty());
+            return true;
+        }
+        let kept = flags - PageFlags::ACTIVE - PageFlags::SWAPBACKED;
+        self.frames.set_key(at, self.frames.key(ix));
+        self.frames.set_state(at, bare.with_flags(kept));
+        if let Some(lru) = lru {
+            self.link(at, lru, End::Head);
+        }
+        false
     }
 
     /// Isolates a page of these LRU lists: moves it to `held`. Returns the list that it was on.

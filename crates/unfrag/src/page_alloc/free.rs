@@ -2,7 +2,7 @@
 
 use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, PageFlags, Pfn, State, ZoneId};
 use crate::host::Host;
-use crate::lru::ISOLATED;
+use crate::lru::{ISOLATED, ISOLATED_OTHER};
 use crate::manager::{Manager, own_set};
 use crate::pcp::{Freed, ZonePressure};
 use crate::placement::{FreeBlock, FreeTo};
@@ -85,7 +85,7 @@ impl<'m, H: Host> Manager<'m, H> {
         if s.lru() == 0 || !s.with_lru(0).is_used(order) || flags.contains(PageFlags::FREED) {
             return self.check(pfn, order).map(Some);
         }
-        if s.lru() == ISOLATED {
+        if s.lru() == ISOLATED || s.lru() == ISOLATED_OTHER && s.is_movable() {
             self.frames
                 .set_state(ix, s.with_flags(flags | PageFlags::FREED));
             return Ok(None);
