@@ -65,8 +65,15 @@ impl Prepared<'_> {
             )?
         };
         sim.recorded_era = q.as_recorded && self.exact;
+        let compacts_itself =
+            options.compaction == CompactionChoice::Modelled && p.rules.compact.is_some();
         if let Some(e) = self.modelled_reclaim(options) {
             sim.enable_reclaim(e, pace);
+        } else if compacts_itself {
+            sim.enable_reclaim(&self.reclaim, pace);
+        }
+        if compacts_itself {
+            sim.enable_own_compaction(self.proactive_from());
         }
         if options.compaction == CompactionChoice::Given && compacts(&p.rules) {
             sim.enable_compaction();
@@ -105,6 +112,13 @@ impl Prepared<'_> {
             block_map: Some(recorder.map.finish()),
             notes,
         })
+    }
+
+    /// When compaction ahead of demand begins: when the trace shows it first, or from the start where it shows nothing
+    /// of kcompactd.
+    fn proactive_from(&self) -> Option<u64> {
+        let shown = self.causes.proactive_from;
+        shown.or((!self.causes.shows_kcompactd).then_some(self.start.time))
     }
 
     fn totals(&self, sim: &Sim) -> BTreeMap<String, u64> {

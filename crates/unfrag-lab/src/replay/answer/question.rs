@@ -48,6 +48,6 @@ impl Prepared<'_> {
     /// What the model's own reclaim needs of the recording, if the model is to reclaim.
     pub(super) fn modelled_reclaim(&self, options: &Options) -> Option<&RecordedReclaim> {
         let modelled = options.reclaim == ReclaimChoice::Modelled;
-        self.reclaim.as_ref().filter(|_| modelled)
+        Some(&self.reclaim).filter(|r| modelled && r.pages > 0)
     }
 }

@@ -1,10 +1,18 @@
 //! What compaction and migration did: rules 1 and 2.
 
 use super::operations::{Action, FIRST_ALLOC, FIRST_FREE};
-use super::tasks::{COMPACTING, MIGRATING};
+use super::tasks::{COMPACTING, KCOMPACTD, MIGRATING};
 use super::walk::{IDLE, LIVE, UNKNOWN, Walk};
 
 impl Walk {
+    /// kcompactd does something that no request woke it for.
+    pub(super) fn note_kcompactd(&mut self) {
+        let is_daemon = self.task_state[self.task as usize] & KCOMPACTD != 0;
+        if is_daemon && !self.compacts_for.contains_key(&self.task) {
+            self.out.proactive_from.get_or_insert(self.time);
+        }
+    }
+
     /// Rule 2: a free that no other rule explains belongs to the source that waits longest.
     pub(super) fn match_unpaired_source(&mut self, p: u32) {
         if let Some(number) = self.unpaired_sources.pop_front() {

@@ -277,6 +277,10 @@ pub struct Causes {
     pub classes: Classes,
     /// Allocations and frees that were walked.
     pub events: u64,
+    /// When compaction ahead of demand was seen to be on first, in nanoseconds of the trace clock.
+    pub proactive_from: Option<u64>,
+    /// Whether the trace shows what kcompactd does.
+    pub shows_kcompactd: bool,
     /// Fallbacks that the trace shows (`mm_page_alloc_extfrag`), and when.
     pub extfrag: Vec<(u64, u32)>,
 }

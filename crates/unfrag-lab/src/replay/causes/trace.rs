@@ -62,7 +62,10 @@ pub fn causes(
             EventKind::Alloc if live => w.alloc(a[row], b[row], d[row])?,
             EventKind::Free if live => w.free(a[row], b[row])?,
             EventKind::Extfrag if live => w.out.extfrag.push((w.time, a[row] as u32)),
-            EventKind::CompactBegin => w.task_state[w.task as usize] |= COMPACTING,
+            EventKind::CompactBegin => {
+                w.note_kcompactd();
+                w.task_state[w.task as usize] |= COMPACTING;
+            }
             EventKind::CompactEnd => w.task_state[w.task as usize] &= !(COMPACTING | MIGRATING),
             EventKind::Isolated if a.get(row).is_some_and(|&n| n > 0) => {
                 w.task_state[w.task as usize] |= MIGRATING
@@ -75,6 +78,7 @@ pub fn causes(
                 w.compacts_for.insert(w.task, order);
             }
             EventKind::KcompactdSleep => {
+                w.note_kcompactd();
                 w.compacts_for.remove(&w.task);
             }
             EventKind::SetMigration => w.set_migration(a[row], b[row]),
@@ -91,5 +95,6 @@ pub fn causes(
         }
     }
     w.finish();
+    w.out.shows_kcompactd = kinds.contains(&EventKind::KcompactdSleep);
     Ok(w.out)
 }

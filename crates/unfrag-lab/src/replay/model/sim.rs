@@ -84,6 +84,14 @@ impl<'m> Sim<'m> {
         self.reclaim = Some(Reclaim::new(evidence, pace, &mut self.manager, names));
     }
 
+    /// Lets the model compact by itself from now on; the recorded kernel's moves only rename pages. Its reclaim has to
+    /// be modelled, too.
+    pub fn enable_own_compaction(&mut self, proactive_from: Option<u64>) {
+        if let Some(r) = &mut self.reclaim {
+            r.enable_compaction(&mut self.manager, &self.model_frames, proactive_from);
+        }
+    }
+
     /// Moves the pages in the model that moved on the recorded host, from now on.
     pub fn enable_compaction(&mut self) {
         self.compaction = Some(Compaction::default());

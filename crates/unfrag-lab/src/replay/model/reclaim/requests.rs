@@ -21,6 +21,7 @@
 //!
 //! Invariant: no recorded frame stands for a page that the model's reclaim took.
 
+use super::kcompactd::ReplayKcompactd;
 use super::kswapd::ReplayKswapd;
 use super::pages::Pages;
 use super::request_world::RequestWorld;
@@ -49,7 +50,10 @@ pub struct Reclaim<'e> {
     /// Thousandths of the recorded time that kswapd takes.
     pace: u32,
     pages: Pages,
+    /// Empty where nothing is to be reclaimed.
     kswapds: Vec<ReplayKswapd>,
+    /// Empty where the model does not compact by itself.
+    kcompactds: Vec<ReplayKcompactd>,
     op: usize,
 }
 
@@ -74,7 +78,7 @@ impl<'e> Reclaim<'e> {
                     .lru_add_new(Pfn(at.into()), true, PageFlags::empty());
             }
         }
-        let nodes: Vec<_> = m.inspect().nodes().collect();
+        let nodes: Vec<_> = m.inspect().nodes().filter(|_| evidence.pages > 0).collect();
         Reclaim {
             evidence,
             pace,
@@ -83,8 +87,22 @@ impl<'e> Reclaim<'e> {
                 .into_iter()
                 .map(|node| ReplayKswapd::new(node, m))
                 .collect(),
+            kcompactds: vec![],
             op: 0,
         }
+    }
+
+    /// Lets the model compact by itself from now on. `proactive_from`: when compaction ahead of demand begins.
+    pub fn enable_compaction(
+        &mut self,
+        m: &mut Manager<'_, ReplayHost>,
+        model_frames: &[u32],
+        proactive_from: Option<u64>,
+    ) {
+        self.pages.name_all(model_frames);
+        let nodes: Vec<_> = m.inspect().nodes().collect();
+        let daemon = |node| ReplayKcompactd::new(node, m, proactive_from);
+        self.kcompactds = nodes.into_iter().map(daemon).collect();
     }
 
     /// Time goes on to the next operation's, which is on `cpu`: writes end, kswapd works.
@@ -106,7 +124,14 @@ impl<'e> Reclaim<'e> {
                 looks * u64::from(self.pace)
             });
         }
-        self.pages.forget_taken(model_frames);
+        let asked = std::mem::take(&mut m.host_mut().compaction_asked);
+        for kcompactd in &mut self.kcompactds {
+            if asked.contains(&kcompactd.node()) {
+                kcompactd.wake(self.pages.now);
+            }
+            kcompactd.run(m, &mut self.pages, cpu, time);
+        }
+        self.pages.rename(model_frames);
         self.pages.now = time;
     }
 
@@ -129,7 +154,7 @@ impl<'e> Reclaim<'e> {
         };
         let mut request_world = RequestWorld::new(m, &mut self.pages, request.cpu);
         let allocated = drive(&mut request_world, &mut allocation);
-        self.pages.forget_taken(model_frames);
+        self.pages.rename(model_frames);
         allocated
     }
 
