@@ -188,7 +188,6 @@ impl FreeScan {
         wanted: u32,
     ) -> Taken {
         let (mut at, mut scanned, mut pages) = (start, 0, 0);
-        let mut stride = stride;
         while at < end {
             scanned += 1;
             let s = m.frames.state(at);
@@ -202,10 +201,11 @@ impl FreeScan {
                     let taken = order.frames();
                     (pages, scanned) = (pages + taken, scanned + taken - 1);
                     at = at.plus(taken);
-                    stride = 1;
                     if self.targets.pages >= wanted {
                         break;
                     }
+                    // The stride is counted from the last page taken.
+                    at = at.plus(stride - 1);
                 }
                 FrameKind::Used if s.order() > Order::ZERO => {
                     scanned += s.order().frames() - 1;
@@ -214,6 +214,7 @@ impl FreeScan {
                 _ => at = at.plus(stride),
             }
         }
+        let at = at.min(end);
         m.compact_counters.compact_free_scanned += u64::from(scanned);
         m.compact_counters.compact_isolated += u64::from(pages);
         if H::TRACING {

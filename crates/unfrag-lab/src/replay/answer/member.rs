@@ -10,6 +10,7 @@ use super::watch::Watch;
 use crate::era::sysctl;
 use crate::error::Result;
 use crate::replay::model::compaction::compacts;
+use crate::replay::model::reclaim::RecordedDaemon;
 use crate::replay::model::{Prepared, Sim, reboot, resized};
 use std::collections::BTreeMap;
 use unfrag_linux::gfp_text;
@@ -73,7 +74,7 @@ impl Prepared<'_> {
             sim.enable_reclaim(&self.reclaim, pace);
         }
         if compacts_itself {
-            sim.enable_own_compaction(self.proactive_from());
+            sim.enable_own_compaction(&self.recorded_daemon());
         }
         if options.compaction == CompactionChoice::Given && compacts(&p.rules) {
             sim.enable_compaction();
@@ -114,11 +115,16 @@ impl Prepared<'_> {
         })
     }
 
-    /// When compaction ahead of demand begins: when the trace shows it first, or from the start where it shows nothing
-    /// of kcompactd.
-    fn proactive_from(&self) -> Option<u64> {
-        let shown = self.causes.proactive_from;
-        shown.or((!self.causes.shows_kcompactd).then_some(self.start.time))
+    /// The recorded kernel's daemon. Compaction ahead of demand begins when the trace shows it first, or with the
+    /// replay where the trace shows nothing of kcompactd.
+    fn recorded_daemon(&self) -> RecordedDaemon {
+        let c = &self.causes;
+        let unseen = (!c.shows_kcompactd).then_some(self.start.time);
+        RecordedDaemon {
+            proactive_from: c.proactive_from.or(unseen),
+            cpus: c.kcompactd_cpus.clone(),
+            ns_per_moved: c.kcompactd_ns_per_moved,
+        }
     }
 
     fn totals(&self, sim: &Sim) -> BTreeMap<String, u64> {
@@ -127,6 +133,13 @@ impl Prepared<'_> {
         let reclaim = sim.manager.inspect().reclaim_counters();
         let c = &self.causes.classes;
         [
+            ("compact_stall", sim.manager.inspect().compact_counters().compact_stall),
+            ("compact_success", sim.manager.inspect().compact_counters().compact_success),
+            ("compact_fail", sim.manager.inspect().compact_counters().compact_fail),
+            ("pgmigrate_success", sim.manager.inspect().compact_counters().pgmigrate_success),
+            ("pgmigrate_fail", sim.manager.inspect().compact_counters().pgmigrate_fail),
+            ("compact_migrate_scanned", sim.manager.inspect().compact_counters().compact_migrate_scanned),
+            ("compact_free_scanned", sim.manager.inspect().compact_counters().compact_free_scanned),
             ("allocations", t.allocated),
             ("frees", t.freed),
             ("fallbacks", h.fallbacks),

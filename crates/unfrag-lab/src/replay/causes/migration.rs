@@ -8,8 +8,30 @@ impl Walk {
     /// kcompactd does something that no request woke it for.
     pub(super) fn note_kcompactd(&mut self) {
         let is_daemon = self.task_state[self.task as usize] & KCOMPACTD != 0;
+        if is_daemon {
+            self.kcompactd_run = (self.time, self.out.classes.migrated);
+        }
         if is_daemon && !self.compacts_for.contains_key(&self.task) {
             self.out.proactive_from.get_or_insert(self.time);
+        }
+    }
+
+    /// Notes on which CPU kcompactd runs.
+    #[inline]
+    pub(super) fn note_kcompactd_cpu(&mut self) {
+        let is_daemon = self.task_state[self.task as usize] & KCOMPACTD != 0;
+        let cpus = &mut self.out.kcompactd_cpus;
+        if is_daemon && cpus.last().is_none_or(|c| c.1 != self.cpu) {
+            cpus.push((self.time, self.cpu));
+        }
+    }
+
+    /// A run over a zone ends: how long kcompactd took for what it moved.
+    pub(super) fn note_kcompactd_end(&mut self) {
+        let began = std::mem::replace(&mut self.kcompactd_run, (0, 0));
+        let moved = self.out.classes.migrated - began.1;
+        if self.task_state[self.task as usize] & KCOMPACTD != 0 && moved > 0 && began.0 > 0 {
+            self.out.kcompactd_ns_per_moved = Some((self.time - began.0) / moved);
         }
     }
 

@@ -277,6 +277,10 @@ pub struct Causes {
     pub classes: Classes,
     /// Allocations and frees that were walked.
     pub events: u64,
+    /// Where kcompactd ran: from each time (nanoseconds of the trace clock) on, on this CPU.
+    pub kcompactd_cpus: Vec<(u64, u16)>,
+    /// Nanoseconds that kcompactd took for a page that it moved, if it moved some.
+    pub kcompactd_ns_per_moved: Option<u64>,
     /// When compaction ahead of demand was seen to be on first, in nanoseconds of the trace clock.
     pub proactive_from: Option<u64>,
     /// Whether the trace shows what kcompactd does.

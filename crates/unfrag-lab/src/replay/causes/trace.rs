@@ -58,6 +58,7 @@ pub fn causes(
         let [a, b, _, d] = &cols[k as usize];
         w.at(i, ev);
         let live = i >= start;
+        w.note_kcompactd_cpu();
         match kinds[k as usize] {
             EventKind::Alloc if live => w.alloc(a[row], b[row], d[row])?,
             EventKind::Free if live => w.free(a[row], b[row])?,
@@ -66,7 +67,10 @@ pub fn causes(
                 w.note_kcompactd();
                 w.task_state[w.task as usize] |= COMPACTING;
             }
-            EventKind::CompactEnd => w.task_state[w.task as usize] &= !(COMPACTING | MIGRATING),
+            EventKind::CompactEnd => {
+                w.note_kcompactd_end();
+                w.task_state[w.task as usize] &= !(COMPACTING | MIGRATING);
+            }
             EventKind::Isolated if a.get(row).is_some_and(|&n| n > 0) => {
                 w.task_state[w.task as usize] |= MIGRATING
             }

@@ -8,7 +8,7 @@
 
 use super::compaction::Compaction;
 use super::host::ReplayHost;
-use super::reclaim::Reclaim;
+use super::reclaim::{RecordedDaemon, Reclaim};
 use super::request_node::RequestNode;
 use super::tally::Tally;
 use crate::replay::causes::{Action, Causes, HostBlock, NONE, Op, RecordedReclaim};
@@ -86,9 +86,9 @@ impl<'m> Sim<'m> {
 
     /// Lets the model compact by itself from now on; the recorded kernel's moves only rename pages. Its reclaim has to
     /// be modelled, too.
-    pub fn enable_own_compaction(&mut self, proactive_from: Option<u64>) {
+    pub fn enable_own_compaction(&mut self, recorded: &RecordedDaemon) {
         if let Some(r) = &mut self.reclaim {
-            r.enable_compaction(&mut self.manager, &self.model_frames, proactive_from);
+            r.enable_compaction(&mut self.manager, &self.model_frames, recorded);
         }
     }
 
@@ -140,7 +140,8 @@ impl<'m> Sim<'m> {
         self.cpu = CpuId(op.cpu.into());
         self.near = self.request_node.node(&self.manager, op, causes);
         if let Some(r) = &mut self.reclaim {
-            r.advance(&mut self.manager, &mut self.model_frames, self.cpu, op.time);
+            let names = (&mut self.model_frames[..], &mut self.in_migration);
+            r.advance(&mut self.manager, names, self.cpu, op.time);
         }
         if let Some(c) = &mut self.compaction {
             c.before(&mut self.manager, op);
@@ -203,7 +204,10 @@ impl<'m> Sim<'m> {
         let request = self.request(order, gfp);
         match &mut self.reclaim {
             None => self.manager.alloc(&request),
-            Some(r) => r.alloc(&mut self.manager, &mut self.model_frames, &request),
+            Some(r) => {
+                let names = (&mut self.model_frames[..], &mut self.in_migration);
+                r.alloc(&mut self.manager, names, &request)
+            }
         }
     }
 
@@ -420,7 +424,7 @@ impl<'m> Sim<'m> {
     fn moved_away(&mut self, op: &Op, order: u8, pfn: u32, number: u32) {
         let at = self.migrate(op, order, pfn);
         if let Some(r) = &mut self.reclaim {
-            r.set_host_frame(at, NONE);
+            r.set_in_migration(at, number);
         }
         self.in_migration.insert(number, at);
     }

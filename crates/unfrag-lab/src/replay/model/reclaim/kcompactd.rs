@@ -8,9 +8,29 @@ use unfrag::drive::Operation;
 use unfrag::reclaim::{Answer, Need};
 use unfrag::{CpuId, Manager, NodeId};
 
-/// Nanoseconds for a frame that a scanner looks at, and for a page that is moved: assumed.
-const NS_PER_SCANNED: u64 = 50;
-const NS_PER_MOVED: u64 = 10_000;
+/// Nanoseconds for a frame that a scanner looks at: assumed.
+const NS_PER_SCANNED: u64 = 20;
+/// Nanoseconds for a page that is moved, where the recorded kernel's daemon moved none: assumed.
+const NS_PER_MOVED: u64 = 2_000;
+
+/// What a recording tells of its kernel's daemon.
+#[derive(Clone, Debug, Default)]
+pub struct RecordedDaemon {
+    /// When compaction ahead of demand begins, in nanoseconds of the trace clock.
+    pub proactive_from: Option<u64>,
+    /// From each time on, the CPU that the daemon was on.
+    pub cpus: Vec<(u64, u16)>,
+    /// Nanoseconds for a page that it moved.
+    pub ns_per_moved: Option<u64>,
+}
+
+impl RecordedDaemon {
+    fn cpu(&self, at: u64) -> Option<CpuId> {
+        let i = self.cpus.partition_point(|c| c.0 <= at);
+        let of = self.cpus.get(i.saturating_sub(1))?;
+        Some(CpuId(of.1.into()))
+    }
+}
 
 /// The kcompactd of a node, the answer to what it needs, and when it goes on.
 #[derive(Debug)]
@@ -20,22 +40,24 @@ pub(super) struct ReplayKcompactd {
     next: Option<u64>,
     answer: Answer,
     is_asleep: bool,
+    recorded: RecordedDaemon,
 }
 
 impl ReplayKcompactd {
-    /// A kcompactd that sleeps until `proactive_from`, and then looks at the node's score.
+    /// A kcompactd that sleeps until compaction ahead of demand begins, and then looks at the node's score.
     pub fn new(
         node: NodeId,
         m: &mut Manager<'_, ReplayHost>,
-        proactive_from: Option<u64>,
+        recorded: RecordedDaemon,
     ) -> ReplayKcompactd {
         let mut kcompactd = Kcompactd::new(node);
         kcompactd.run(m, CpuId(0), Answer::Go);
         ReplayKcompactd {
             kcompactd,
-            next: proactive_from,
+            next: recorded.proactive_from,
             answer: Answer::Left(0),
             is_asleep: true,
+            recorded,
         }
     }
 
@@ -62,6 +84,7 @@ impl ReplayKcompactd {
     ) {
         while let Some(at) = self.next.filter(|&t| t <= time) {
             let answer = std::mem::replace(&mut self.answer, Answer::Go);
+            let cpu = self.recorded.cpu(at).unwrap_or(cpu);
             let need = self.kcompactd.run(m, cpu, answer);
             self.is_asleep = false;
             self.next = match need {
@@ -69,7 +92,8 @@ impl ReplayKcompactd {
                     let migration = self.kcompactd.migration();
                     let moves = migration.asks().len() as u64;
                     self.answer = Answer::Migrated(pages.migrate(migration));
-                    Some(at + moves * NS_PER_MOVED)
+                    let ns = self.recorded.ns_per_moved.unwrap_or(NS_PER_MOVED);
+                    Some(at + moves * ns)
                 }
                 Need::Turn { scanned, .. } => {
                     Some(at + (u64::from(scanned) * NS_PER_SCANNED).max(1))

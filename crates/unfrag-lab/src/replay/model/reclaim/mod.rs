@@ -12,4 +12,5 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
+pub use kcompactd::RecordedDaemon;
 pub use requests::Reclaim;

@@ -5,10 +5,13 @@
 
 use crate::replay::causes::{HostBlock, NONE, Pace};
 use crate::replay::model::ReplayHost;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use unfrag::migrate::{Migration, MoveVerdict, MoveVerdicts};
 use unfrag::reclaim::{Answer, Content, Eviction, Need, Verdict, Verdicts, WRITTEN_ENOUGH};
 use unfrag::{Manager, Pfn};
+
+/// Marks the number of a recorded migration in place of a recorded frame, until the trace names the new one.
+pub(super) const MIGRATING: u32 = 1 << 31;
 
 /// Most pages in use that are spared in a row. The next one is taken.
 pub(super) const MOST_SPARED: u32 = 1 << 16;
@@ -179,11 +182,18 @@ impl Pages {
         })
     }
 
-    /// Brings the model's frame of each recorded one up to date: after reclaim and compaction.
-    pub fn rename(&mut self, model_frames: &mut [u32]) {
+    /// Brings the model's frame of each recorded one up to date, after reclaim and compaction; and that of each page in a
+    /// recorded migration, by its number.
+    pub fn rename(&mut self, model_frames: &mut [u32], in_migration: &mut BTreeMap<u32, u32>) {
         for change in self.changes.drain(..) {
             match change {
                 Change::Taken { pfn, .. } | Change::Moved { pfn, .. } if pfn == NONE => {}
+                Change::Taken { pfn, .. } if pfn & MIGRATING != 0 => {
+                    in_migration.insert(pfn & !MIGRATING, NONE);
+                }
+                Change::Moved { pfn, to } if pfn & MIGRATING != 0 => {
+                    in_migration.insert(pfn & !MIGRATING, to);
+                }
                 Change::Taken { pfn, at } => {
                     if model_frames[pfn as usize] == at {
                         model_frames[pfn as usize] = NONE;

@@ -21,12 +21,13 @@
 //!
 //! Invariant: no recorded frame stands for a page that the model's reclaim took.
 
-use super::kcompactd::ReplayKcompactd;
+use super::kcompactd::{RecordedDaemon, ReplayKcompactd};
 use super::kswapd::ReplayKswapd;
-use super::pages::Pages;
+use super::pages::{MIGRATING, Pages};
 use super::request_world::RequestWorld;
 use crate::replay::causes::{HostBlock, NONE, RecordedReclaim};
 use crate::replay::model::ReplayHost;
+use std::collections::BTreeMap;
 use unfrag::drive::drive;
 use unfrag::page_alloc::Begun;
 use unfrag::reclaim::PageFlags;
@@ -92,16 +93,16 @@ impl<'e> Reclaim<'e> {
         }
     }
 
-    /// Lets the model compact by itself from now on. `proactive_from`: when compaction ahead of demand begins.
+    /// Lets the model compact by itself from now on.
     pub fn enable_compaction(
         &mut self,
         m: &mut Manager<'_, ReplayHost>,
         model_frames: &[u32],
-        proactive_from: Option<u64>,
+        recorded: &RecordedDaemon,
     ) {
         self.pages.name_all(model_frames);
         let nodes: Vec<_> = m.inspect().nodes().collect();
-        let daemon = |node| ReplayKcompactd::new(node, m, proactive_from);
+        let daemon = |node| ReplayKcompactd::new(node, m, recorded.clone());
         self.kcompactds = nodes.into_iter().map(daemon).collect();
     }
 
@@ -109,7 +110,7 @@ impl<'e> Reclaim<'e> {
     pub fn advance(
         &mut self,
         m: &mut Manager<'_, ReplayHost>,
-        model_frames: &mut [u32],
+        (model_frames, in_migration): (&mut [u32], &mut BTreeMap<u32, u32>),
         cpu: CpuId,
         time: u64,
     ) {
@@ -131,7 +132,7 @@ impl<'e> Reclaim<'e> {
             }
             kcompactd.run(m, &mut self.pages, cpu, time);
         }
-        self.pages.rename(model_frames);
+        self.pages.rename(model_frames, in_migration);
         self.pages.now = time;
     }
 
@@ -145,7 +146,7 @@ impl<'e> Reclaim<'e> {
     pub fn alloc(
         &mut self,
         m: &mut Manager<'_, ReplayHost>,
-        model_frames: &mut [u32],
+        (model_frames, in_migration): (&mut [u32], &mut BTreeMap<u32, u32>),
         request: &Request,
     ) -> Result<Pfn, AllocError> {
         let mut allocation = match m.begin(request)? {
@@ -154,7 +155,7 @@ impl<'e> Reclaim<'e> {
         };
         let mut request_world = RequestWorld::new(m, &mut self.pages, request.cpu);
         let allocated = drive(&mut request_world, &mut allocation);
-        self.pages.rename(model_frames);
+        self.pages.rename(model_frames, in_migration);
         allocated
     }
 
@@ -203,6 +204,13 @@ impl<'e> Reclaim<'e> {
     /// ([`set_host_frame`](Self::set_host_frame) sets the new one).
     pub fn moved(&mut self, from: u32, to: u32) {
         self.pages.moved(from, to);
+    }
+
+    /// The page at frame `at` of the model is in the recorded migration of this number.
+    pub fn set_in_migration(&mut self, at: u32, number: u32) {
+        if at != NONE {
+            self.pages.set_host_frame(at, MIGRATING | number);
+        }
     }
 
     /// The page at frame `at` of the model moved to another frame on the recorded host.
