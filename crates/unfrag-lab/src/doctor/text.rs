@@ -2,6 +2,7 @@
 //!
 //! Invariant: every number has its unit, and nothing is said that the diagnosis does not hold.
 
+use super::answer::what_would_tell;
 use super::atomic::AtomicRisk;
 use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::forecast::Forecast;
@@ -242,7 +243,8 @@ fn huge_pages(d: &Diagnosis, out: &mut String) {
     if f.at_most.is_none() && f.by_asking_again.is_none() {
         let _ = writeln!(
             out,
-            "  how many at most is not known: zoneinfo and page flags would tell"
+            "  how many at most {}",
+            what_would_tell(d)
         );
     }
     for z in &d.zones {
