@@ -241,11 +241,7 @@ fn huge_pages(d: &Diagnosis, out: &mut String) {
         row("in the hugetlb pool by now", in_pool);
     }
     if f.at_most.is_none() && f.by_asking_again.is_none() {
-        let _ = writeln!(
-            out,
-            "  how many at most {}",
-            what_would_tell(d)
-        );
+        let _ = writeln!(out, "  how many at most {}", what_would_tell(d));
     }
     for z in &d.zones {
         if let Some(stop) = z.compaction_stops {
