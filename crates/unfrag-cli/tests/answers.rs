@@ -313,6 +313,11 @@ fn two_moments_are_compared() {
     let after = host(&[("buddyinfo", &BUDDY.replace("7      6", "9      6"))]);
     let shown = stdout(&["inspect", path(before.path()), path(after.path())]);
     assert!(shown.contains("+2"), "{shown}");
+    let compared = json(&["inspect", path(before.path()), path(after.path()), "--json"]);
+    assert!(compared.to_string().contains("\"change\":2"), "{compared}");
+    let shown = stdout(&["inspect", path(before.path()), path(before.path())]);
+    assert!(shown.contains("\nno differences\n"), "{shown}");
+    assert!(!shown.contains("difference\n"), "{shown}");
 }
 
 #[test]
