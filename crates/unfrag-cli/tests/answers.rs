@@ -313,6 +313,11 @@ fn two_moments_are_compared() {
     let after = host(&[("buddyinfo", &BUDDY.replace("7      6", "9      6"))]);
     let shown = stdout(&["inspect", path(before.path()), path(after.path())]);
     assert!(shown.contains("+2"), "{shown}");
+    let compared = json(&["inspect", path(before.path()), path(after.path()), "--json"]);
+    assert!(compared.to_string().contains("\"change\":2"), "{compared}");
+    let shown = stdout(&["inspect", path(before.path()), path(before.path())]);
+    assert!(shown.contains("\nno differences\n"), "{shown}");
+    assert!(!shown.contains("difference\n"), "{shown}");
 }
 
 #[test]
@@ -338,4 +343,61 @@ fn text_that_says_nothing_of_memory_is_an_error_with_the_way_out() {
         let said = text(&out.stderr);
         assert!(said.contains("uname") && said.contains("help: "), "{said}");
     }
+}
+
+/// In some of them the types of the free blocks are of another moment than the free lists.
+#[test]
+fn hosts_of_every_kernel_and_page_size_are_answered() {
+    let mut hosts = 0;
+    for host in fs::read_dir(input("kernels")).expect("inputs") {
+        let at = host.expect("an input").path();
+        let shown = stdout(&["doctor", path(&at)]);
+        assert!(shown.contains("Node 0, zone"), "{shown}");
+        let d = json(&["doctor", path(&at), "--json"])["diagnosis"].take();
+        for zone in d["zones"].as_array().expect("zones") {
+            let name = zone["zone"].as_str().expect("a name");
+            assert!(shown.contains(&format!("Node {}, zone {name}:", zone["node"])));
+        }
+        let metrics = stdout(&["exporter", "--print", "--proc", path(&at)]);
+        assert!(
+            metrics.contains("unfrag_free_bytes{node=\"0\""),
+            "{metrics}"
+        );
+        assert!(stdout(&["inspect", path(&at)]).contains("Node 0, zone"));
+        hosts += 1;
+    }
+    assert!(hosts > 20, "{hosts}");
+}
+
+#[test]
+fn what_is_pasted_from_a_terminal_is_read_without_prompts() {
+    let at = input("numa-pagetypeinfo");
+    let file = |name: &str| fs::read_to_string(at.join(name)).expect("an input");
+    let pasted = format!(
+        "root@host:~# cat /proc/buddyinfo\r\n{}root@host:~# cat /proc/pagetypeinfo\n{}root@host:~# ",
+        file("buddyinfo"),
+        file("pagetypeinfo")
+    );
+    let shown = with_stdin(&["inspect", "-"], pasted.as_bytes());
+    for blocks in ["Movable 8,702, Unmovable 12", "Movable 8,190, Unmovable 3"] {
+        assert!(shown.contains(blocks), "{blocks}: {shown}");
+    }
+    let shown = with_stdin(&["doctor", "-"], pasted.as_bytes());
+    assert!(shown.starts_with("standard input"), "{shown}");
+    assert!(shown.contains("Node 1, zone Normal"), "{shown}");
+}
+
+#[test]
+fn unreclaimable_slab_that_fills_low_memory_is_named() {
+    let buddy = "Node 0, zone   Normal 900 0 0 0 0 0 0 0 0 0 0\n";
+    let meminfo = "MemTotal:        1048576 kB\nMemFree:            3600 kB\nSReclaimable:       1000 kB\nSUnreclaim:       900000 kB\n";
+    let files = [
+        ("buddyinfo", buddy),
+        ("zoneinfo", &zoneinfo(900)),
+        ("meminfo", meminfo),
+    ];
+    let dir = host(&files);
+    let shown = stdout(&["doctor", path(dir.path())]);
+    assert!(shown.contains("slab that cannot be reclaimed"), "{shown}");
+    assert!(!shown.contains("sysctl -w vm.min_free_kbytes"), "{shown}");
 }
