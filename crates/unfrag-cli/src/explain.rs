@@ -13,7 +13,7 @@ use unfrag_linux::Error;
 /// Say why allocations failed, from a kernel log
 ///
 /// Reads any text that holds reports of failed allocations or of the OOM killer: dmesg, syslog, the journal, a mail,
-/// from kernels 2.4 to today. Says of each different failure who asked for what, what each zone had for it, why that
+/// from kernels 2.4 to today, also packed with gzip, xz, bzip2 or zstd. Says of each different failure who asked for what, what each zone had for it, why that
 /// was not enough, and what would have helped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

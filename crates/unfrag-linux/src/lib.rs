@@ -14,6 +14,7 @@
 //! - [`target`]: where an output goes: the standard output, a file, or what is neither.
 //! - `record` (on Linux): a recording of this host, made with the kernel's tracer.
 //! - [`kernel_log`]: reports of failed allocations and of the OOM killer in kernel logs.
+//! - `packed`: gzip, zstd, xz and bzip2.
 //! - [`alloc_failure`]: the report that a kernel logs when an allocation fails.
 #![forbid(unsafe_code)]
 pub mod alloc_failure;
@@ -21,6 +22,7 @@ pub mod error;
 pub mod file;
 pub mod gfp_text;
 pub mod kernel_log;
+mod packed;
 pub mod procfs;
 #[cfg(target_os = "linux")]
 pub mod record;

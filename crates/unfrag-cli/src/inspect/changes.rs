@@ -20,12 +20,20 @@ pub fn render(c: &Comparison, screen: &Screen) -> String {
     let _ = writeln!(out, "{}", head(title));
     for zone in &c.zones {
         let _ = writeln!(out, "\nNode {}, zone {}", zone.node, zone.zone);
-        let columns = format!(
-            "{:<34} {:>14} {:>14} {:>14}",
-            "", "before", "after", "difference"
-        );
-        let _ = writeln!(out, "{}", head(columns));
-        rows(zone, c, &mut out);
+        let (table, equal) = rows(zone, c);
+        if table.is_empty() {
+            out.push_str("no differences\n");
+        } else {
+            let columns = format!(
+                "{:<34} {:>14} {:>14} {:>14}",
+                "", "before", "after", "difference"
+            );
+            let _ = writeln!(out, "{}", head(columns));
+            out.push_str(&table);
+        }
+        if !equal.is_empty() {
+            let _ = writeln!(out, "equal: {}", equal.join("; "));
+        }
     }
     for (which, zones) in [("before", &c.only_before), ("after", &c.only_after)] {
         if !zones.is_empty() {
@@ -41,7 +49,9 @@ pub fn render(c: &Comparison, screen: &Screen) -> String {
     out
 }
 
-fn rows(z: &ZoneChange, c: &Comparison, out: &mut String) {
+/// Rows of what differs, and what is equal.
+fn rows(z: &ZoneChange, c: &Comparison) -> (String, Vec<String>) {
+    let mut out = String::new();
     let mut equal: Vec<String> = vec![];
     let mut row =
         |name: String, before: Option<String>, after: Option<String>, change: Option<String>| {
@@ -100,9 +110,7 @@ fn rows(z: &ZoneChange, c: &Comparison, out: &mut String) {
             change,
         );
     }
-    if !equal.is_empty() {
-        let _ = writeln!(out, "equal: {}", equal.join("; "));
-    }
+    (out, equal)
 }
 
 /// A difference with its sign.

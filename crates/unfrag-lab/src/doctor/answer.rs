@@ -129,7 +129,17 @@ fn unknown(d: &Diagnosis) -> String {
             bytes(cache)
         );
     }
-    out + "; zoneinfo tells how many at most, page flags how many (/proc/kpageflags, that is root)"
+    let _ = write!(out, "; how many at most {}", what_would_tell(d));
+    out
+}
+
+/// What would tell how many huge pages can be had at most.
+pub(super) fn what_would_tell(d: &Diagnosis) -> &'static str {
+    if d.unread.iter().any(|u| u.file == "zoneinfo") {
+        "is not known: zoneinfo and page flags would tell (/proc/kpageflags, that is root)"
+    } else {
+        "is not known: this zoneinfo counts no page cache; page flags would tell (/proc/kpageflags, that is root)"
+    }
 }
 
 /// The magnitude of a number in words; `None` for a few.

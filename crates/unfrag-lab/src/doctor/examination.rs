@@ -57,9 +57,13 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         .collect();
     late_memory(e, &zones, &geometry, &mut found, &mut notes);
     notes.extend(contiguous(e));
-    let huge_pages = found
-        .iter()
-        .fold(Forecast::NONE, |sum, z| sum.plus(z.huge_pages));
+    // Without a zone nothing is known of huge pages.
+    let huge_pages = if found.is_empty() {
+        Forecast::default()
+    } else {
+        let all = found.iter().map(|z| z.huge_pages);
+        all.fold(Forecast::NONE, Forecast::plus)
+    };
     let mut nodes: Vec<u32> = zones.iter().map(|z| z.row.node).collect();
     nodes.sort_unstable();
     nodes.dedup();

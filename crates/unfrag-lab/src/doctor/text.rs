@@ -2,6 +2,7 @@
 //!
 //! Invariant: every number has its unit, and nothing is said that the diagnosis does not hold.
 
+use super::answer::what_would_tell;
 use super::atomic::AtomicRisk;
 use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::forecast::Forecast;
@@ -240,10 +241,7 @@ fn huge_pages(d: &Diagnosis, out: &mut String) {
         row("in the hugetlb pool by now", in_pool);
     }
     if f.at_most.is_none() && f.by_asking_again.is_none() {
-        let _ = writeln!(
-            out,
-            "  how many at most is not known: zoneinfo and page flags would tell"
-        );
+        let _ = writeln!(out, "  how many at most {}", what_would_tell(d));
     }
     for z in &d.zones {
         if let Some(stop) = z.compaction_stops {

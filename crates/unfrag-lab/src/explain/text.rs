@@ -140,7 +140,7 @@ fn zones(out: &mut String, f: &Failure) {
         "counts KiB",
         "mark KiB",
         "kept KiB",
-        "largest it may take",
+        "largest open to it",
         "largest",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];

@@ -1,6 +1,6 @@
 //! The fragmentation indexes of memory at one moment, from the procfs files of a recording or of this host.
 //!
-//! - [`files`]: the files that are there, each read by itself. [`free_rows`]: the free blocks of each zone, from
+//! - [`files`]: the files that are there, each read by itself. [`mod@free_rows`]: the free blocks of each zone, from
 //!   whichever of them tells.
 //! - [`compare`]: two moments, and what differs.
 //!

@@ -12,8 +12,8 @@
 //! - [`kept`]: which number of `protection` holds for it.
 //!
 //! Invariant: a block counts only if the kernel would give it to the request. Isolated blocks never count, blocks of
-//! contiguous memory areas only for requests with [`AllocFlags::CMA`], those of the high-order atomic reserve
-//! only with [`AllocFlags::HIGHATOMIC`].
+//! contiguous memory areas only for requests with `AllocFlags::CMA`, those of the high-order atomic reserve
+//! only with `AllocFlags::HIGHATOMIC`.
 
 mod count;
 mod room;

@@ -47,8 +47,7 @@ pub fn in_a_row(zone: &ZoneView, request: &Request, check: MarkCheck, most: u64)
     if !may_use(zone.kind, request.gfp) {
         return 0;
     }
-    let mut left = zone.clone();
-    left.cma_by_order = Some(zone.cma());
+    let mut left = zone.within_free();
     let mut n = 0;
     while n < most && passes(&left, request, check) && take(&mut left, request) {
         n += 1;
@@ -86,5 +85,7 @@ fn take(zone: &mut ZoneView, request: &Request) -> bool {
 /// Takes a block of order `found` from a list, and gives back what is left of it beside a block of `order`.
 fn split(list: &mut [u64], found: usize, order: usize) {
     list[found] -= 1;
-    list[order..found].iter_mut().for_each(|n| *n += 1);
+    list[order..found]
+        .iter_mut()
+        .for_each(|n| *n = n.saturating_add(1));
 }

@@ -37,7 +37,7 @@ pub fn blocks(zone: &ZoneView, request: &Request) -> Vec<u64> {
     }
     let lists = zone.lists(request.rights);
     (0..zone.free_by_order.len())
-        .map(|o| lists.iter().map(|l| l[o]).sum())
+        .map(|o| lists.iter().fold(0, |sum: u64, l| sum.saturating_add(l[o])))
         .collect()
 }
 

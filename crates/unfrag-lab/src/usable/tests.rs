@@ -80,6 +80,24 @@ fn the_atomic_reserve_is_for_atomic_requests_of_several_pages() {
     assert_eq!(blocks(&z, &atomic(0)), [0, 0, 0, 0]);
 }
 
+/// Free lists and their types are read one after the other, and may not agree.
+#[test]
+fn more_blocks_set_aside_than_are_free_are_no_blocks() {
+    let mut z = zone(&[0, 0, 0, 4]);
+    (z.highatomic_by_order, z.highatomic_pages) = (vec![0, 0, 0, 9, 7], 32);
+    assert_eq!(in_a_row(&z, &atomic(3), MarkCheck::BlockExists, 100), 4);
+    z.isolated_by_order = vec![0, 0, 0, 3];
+    assert_eq!(in_a_row(&z, &atomic(3), MarkCheck::BlockExists, 100), 1);
+    let mut z = zone(&[0, 0, 0, 4]);
+    (z.cma_by_order, z.cma_pages) = (Some(vec![0, 0, 0, 0, 6]), 96);
+    let movable = Request::new(3, Gfp::HIGHUSER_MOVABLE, &rules("6.1"));
+    assert_eq!(in_a_row(&z, &movable, MarkCheck::BlockExists, 100), 4);
+    z.cma_by_order = Some(vec![u64::MAX; 5]);
+    z.isolated_by_order = vec![u64::MAX; 5];
+    assert_eq!(in_a_row(&z, &movable, MarkCheck::BlockExists, 100), 0);
+    assert_eq!(in_a_row(&z, &atomic(3), MarkCheck::BlockExists, 100), 0);
+}
+
 #[test]
 fn isolated_blocks_are_nobody_s() {
     let mut z = zone(&[50, 0, 0, 4]);

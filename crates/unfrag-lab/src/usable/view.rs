@@ -99,13 +99,37 @@ impl ZoneView {
         guess
     }
 
+    /// The zone with no more blocks set aside than there are free ones. Files of two moments may tell of more; then those
+    /// count first that fewest requests get.
+    pub(super) fn within_free(&self) -> ZoneView {
+        let mut left = self.free_by_order.clone();
+        let mut cap = |list: &[u64]| -> Vec<u64> {
+            let pairs = list.iter().zip(&mut left);
+            pairs
+                .map(|(&n, left)| {
+                    let n = n.min(*left);
+                    *left -= n;
+                    n
+                })
+                .collect()
+        };
+        ZoneView {
+            isolated_by_order: cap(&self.isolated_by_order),
+            cma_by_order: Some(cap(&self.cma())),
+            highatomic_by_order: cap(&self.highatomic_by_order),
+            ..self.clone()
+        }
+    }
+
     /// Blocks of Unmovable, Movable and Reclaimable pageblocks.
     pub(super) fn ordinary(&self) -> Vec<u64> {
         let cma = self.cma();
         let set_aside = [&cma, &self.highatomic_by_order, &self.isolated_by_order];
-        let of = |o: usize| set_aside.iter().filter_map(|l| l.get(o)).sum();
-        let all = self.free_by_order.iter().enumerate();
-        all.map(|(o, n)| n.saturating_sub(of(o))).collect()
+        let left = |(o, &n): (usize, &u64)| {
+            let lists = set_aside.iter().filter_map(|l| l.get(o));
+            lists.fold(n, |n, &aside| n.saturating_sub(aside))
+        };
+        self.free_by_order.iter().enumerate().map(left).collect()
     }
 
     /// The lists that a request with these rights is served from, in the order in which they are tried. All are as

@@ -5,9 +5,9 @@
 
 use super::decode::Message;
 pub use super::open::Found;
-use super::open::{Open, Statement};
+use super::open::Open;
 use super::report::Stamp;
-use super::statement::{self, Kind};
+use super::statement::{self, Kind, Statement};
 use super::wrap;
 
 /// Lines that say nothing of a report, after which it is closed.

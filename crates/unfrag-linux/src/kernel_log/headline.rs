@@ -1,9 +1,8 @@
 //! What the beginning of a report says: who asked, for what, and with which flags. `spec: K.1`
 
 use super::fields;
-use super::open::Statement;
 use super::report::{Kind as About, Report};
-use super::statement::Kind;
+use super::statement::{Kind, Statement};
 
 /// What the beginning of a report says.
 pub fn report_of(p: &Statement) -> Option<Report> {

@@ -28,17 +28,18 @@ pub use assemble::Found;
 pub use report::{Kind, Memory, Report, Zone};
 
 use crate::error::Result;
+use crate::packed::unpack;
 use assemble::Assembler;
 use decode::Decoder;
 use lines::Lines;
 use std::io::Read;
 
-/// Reads a log, and gives each report and each line that was not understood to `sink`, in order.
+/// Reads a log, which may be packed (gzip, zstd, xz, bzip2), and gives each report and each line that was not understood to `sink`, in order.
 ///
 /// # Errors
 /// If the input cannot be read.
 pub fn read(input: impl Read, sink: impl FnMut(Found)) -> Result<()> {
-    let mut lines = Lines::new(utf16::Utf8::new(input));
+    let mut lines = Lines::new(utf16::Utf8::new(unpack(input)?));
     let mut decoder = Decoder::default();
     let mut assembler = Assembler::new(sink);
     loop {

@@ -9,7 +9,7 @@ use super::draft::{Draft, settle};
 use super::fields;
 use super::headline::report_of;
 use super::report::{Kind as About, Memory, Report, Stamp, Zone};
-use super::statement::Kind;
+use super::statement::{Kind, Statement};
 
 /// Reports that are open at most.
 const MOST_OPEN: usize = 8;
@@ -30,20 +30,6 @@ pub enum Found {
         /// Why.
         why: String,
     },
-}
-
-/// A statement, put together from the lines that it was wrapped into.
-pub struct Statement {
-    /// What it states.
-    pub kind: Kind,
-    /// Its text.
-    pub text: String,
-    /// The same text without the blanks that were put between wrapped lines.
-    pub tight: String,
-    /// The number of its first line.
-    pub line: u64,
-    /// When it was printed.
-    pub time: Option<Stamp>,
 }
 
 /// The reports that are open.

@@ -3,6 +3,8 @@
 //! Invariant: [`kind_of`] looks at the beginning of a message and at fixed phrases alone, so that it takes time in its
 //! length.
 
+use super::report::Stamp;
+
 /// What a line states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -67,6 +69,20 @@ impl Kind {
                 | Kind::Table
         )
     }
+}
+
+/// A statement, put together from the lines that it was wrapped into.
+pub struct Statement {
+    /// What it states.
+    pub kind: Kind,
+    /// Its text.
+    pub text: String,
+    /// The same text without the blanks that were put between wrapped lines.
+    pub tight: String,
+    /// The number of its first line.
+    pub line: u64,
+    /// When it was printed.
+    pub time: Option<Stamp>,
 }
 
 /// What a message states; `None` if it is none of a report's.

@@ -8,19 +8,14 @@ use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use lzma_rust2::XzReader;
-
 use super::entry::Entry;
 use super::{hosts, index, logs, pasted};
 use crate::error::{Error, Result};
+use crate::packed::unpack;
 use crate::recording::Snapshot;
 
 /// Depth to which directories are searched.
 const MAX_DEPTH: usize = 8;
-/// Bytes that tell how a file is packed.
-const MAGIC: u64 = 6;
-/// KiB that unpacking xz may take; its strongest setting takes 65 MiB.
-const XZ_KIB: u32 = 256 << 10;
 /// Bytes that anything may unpack to.
 const BASE: u64 = 1 << 30;
 /// Bytes that each packed byte may unpack to beyond that; page flags of an idle host shrink to less than
@@ -51,7 +46,7 @@ pub(super) fn read(path: &Path, found: &mut Found) -> Result<()> {
 /// Reads an archive, log or pasted text from memory, as [`read`] does from a file called `name`.
 pub(super) fn read_bytes(name: &str, bytes: &[u8], found: &mut Found) -> Result<()> {
     let limit = limit_of(bytes.len() as u64);
-    read_stream(name, unpack_as(bytes, bytes)?, limit, found)
+    read_stream(name, unpack(bytes)?, limit, found)
 }
 
 fn read_stream(
@@ -179,7 +174,7 @@ fn read_tar(unpacked: impl Read, limit: u64, entries: &mut Vec<Entry>) -> Result
         let mut content = take(&mut item, left).map_err(|e| e.at(offset))?;
         left -= content.len() as u64;
         if base_name(&name) != name {
-            let unpacked = take(&mut unpack_as(&content, &content[..])?, left);
+            let unpacked = take(&mut unpack(&content[..])?, left);
             content = unpacked.map_err(|e| e.at(offset))?;
             left -= content.len() as u64;
         }
@@ -214,11 +209,9 @@ fn components(path: &Path) -> Option<(Vec<String>, String)> {
 
 /// Opens a file that may be packed; gives also the number of bytes that it may unpack to.
 fn open(path: &Path) -> Result<(Box<dyn Read>, u64)> {
-    let mut file = File::open(path)?;
+    let file = File::open(path)?;
     let size = file.metadata()?.len();
-    let magic = take_some(&mut file, MAGIC)?;
-    let whole = Cursor::new(magic.clone()).chain(BufReader::new(file));
-    Ok((unpack_as(&magic, whole)?, limit_of(size)))
+    Ok((unpack(BufReader::new(file))?, limit_of(size)))
 }
 
 /// Bytes that a source of `size` bytes may unpack to.
@@ -231,21 +224,6 @@ fn take_some(reader: &mut impl Read, most: u64) -> Result<Vec<u8>> {
     let mut head = vec![];
     reader.take(most).read_to_end(&mut head).map_err(damaged)?;
     Ok(head)
-}
-
-/// Unpacks `packed`, which begins with `magic`.
-fn unpack_as<'a>(magic: &[u8], packed: impl Read + 'a) -> Result<Box<dyn Read + 'a>> {
-    Ok(if magic.starts_with(&[0x1f, 0x8b]) {
-        Box::new(flate2::read::MultiGzDecoder::new(packed))
-    } else if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        Box::new(zstd::stream::read::Decoder::new(packed)?)
-    } else if magic.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
-        Box::new(XzReader::new_mem_limit(packed, true, XZ_KIB))
-    } else if magic.starts_with(b"BZh") {
-        Box::new(bzip2::read::MultiBzDecoder::new(packed))
-    } else {
-        Box::new(packed)
-    })
 }
 
 /// Everything that `reader` gives, if it is no more than `limit` bytes.
