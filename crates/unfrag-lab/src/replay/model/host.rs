@@ -28,10 +28,6 @@ impl Host for ReplayHost {
 
     #[inline]
     fn trace(&mut self, event: &Event) {
-        match event {
-            Event::CompactionBegin { .. } | Event::CompactionEnd { .. } | Event::CompactionIsolateFreepages { .. } | Event::CompactionIsolateMigratepages { .. } | Event::CompactionMigratepages { .. } | Event::CompactionTryToCompactPages { .. } => eprintln!("{event:?}"),
-            _ => {}
-        }
         if let Event::PageAllocExtfrag(e) = event {
             self.fallbacks += 1;
             self.claims += u64::from(e.change_ownership);

@@ -85,15 +85,7 @@ impl ReplayKcompactd {
         while let Some(at) = self.next.filter(|&t| t <= time) {
             let answer = std::mem::replace(&mut self.answer, Answer::Go);
             let cpu = self.recorded.cpu(at).unwrap_or(cpu);
-            if self.is_asleep {
-                let v = m.inspect().zone(unfrag::ZoneId(1));
-                eprintln!("look at {at} op time {time} score {} nr_free {:?} pcp {:?}", m.fragmentation_score(self.node()), v.nr_free, m.inspect().pcp_pages(unfrag::ZoneId(1)));
-            }
             let need = self.kcompactd.run(m, cpu, answer);
-            if matches!(need, Need::Sleep(_)) {
-                let v = m.inspect().zone(unfrag::ZoneId(1));
-                eprintln!("sleep at {at} score {} nr_free {:?} pcp {}", m.fragmentation_score(self.node()), v.nr_free, m.inspect().pcp_pages(unfrag::ZoneId(1)));
-            }
             self.is_asleep = false;
             self.next = match need {
                 Need::Migrate => {
