@@ -19,8 +19,13 @@ pub(super) struct Scanned {
     pub taken: u32,
 }
 
-/// Whether a run takes pages out of the pageblock that holds `ix` (`suitable_migration_source`).
+/// Whether a run takes pages out of the pageblock that holds `ix` (`suitable_migration_source`): a block in use that
+/// is as large as the pageblock is left without a scan.
 pub(super) fn is_source<H: Host>(m: &Manager<'_, H>, c: &Control, ix: FrameIx) -> bool {
+    let s = m.frames.state(ix);
+    if s.kind() == FrameKind::Used && s.order() >= m.frames.geometry.block_order {
+        return false;
+    }
     if c.any_source || !(c.direct && c.mode.is_async()) {
         return true;
     }

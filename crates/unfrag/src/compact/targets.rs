@@ -208,7 +208,6 @@ impl FreeScan {
                     at = at.plus(stride - 1);
                 }
                 FrameKind::Used if s.order() > Order::ZERO => {
-                    scanned += s.order().frames() - 1;
                     at = at.plus(s.order().frames());
                 }
                 _ => at = at.plus(stride),

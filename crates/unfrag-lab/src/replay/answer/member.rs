@@ -1,6 +1,7 @@
 //! One replay of one kernel, with kswapd at one pace.
 
 use super::block_map::BlockMapBuilder;
+use super::compaction_totals::CompactionTotals;
 use super::options::CompactionChoice;
 use super::question::Question;
 use super::report::{BlockMap, Failure, FrameMatch, Sample};
@@ -83,6 +84,7 @@ impl Prepared<'_> {
             kernel: p.name,
             samples: vec![],
             map: BlockMapBuilder::new(&sim),
+            compaction: CompactionTotals::default(),
             watch,
         };
         let mut snapshots = self.snapshots.iter().peekable();
@@ -101,9 +103,11 @@ impl Prepared<'_> {
         recorder.watch.progress(total, total);
         notes.extend(effect_notes(&sim));
         let m = sim.manager.inspect();
+        let mut totals = self.totals(&sim);
+        totals.extend(recorder.compaction.totals());
         Ok(Member {
             samples: recorder.samples,
-            totals: self.totals(&sim),
+            totals,
             failures: failures(&sim),
             frames: FrameMatch {
                 allocations: sim.tally.allocated,
@@ -122,8 +126,7 @@ impl Prepared<'_> {
         let unseen = (!c.shows_kcompactd).then_some(self.start.time);
         RecordedDaemon {
             proactive_from: c.proactive_from.or(unseen),
-            cpus: c.kcompactd_cpus.clone(),
-            ns_per_moved: c.kcompactd_ns_per_moved,
+            runs: c.kcompactd_runs.clone(),
         }
     }
 
@@ -133,13 +136,6 @@ impl Prepared<'_> {
         let reclaim = sim.manager.inspect().reclaim_counters();
         let c = &self.causes.classes;
         [
-            ("compact_stall", sim.manager.inspect().compact_counters().compact_stall),
-            ("compact_success", sim.manager.inspect().compact_counters().compact_success),
-            ("compact_fail", sim.manager.inspect().compact_counters().compact_fail),
-            ("pgmigrate_success", sim.manager.inspect().compact_counters().pgmigrate_success),
-            ("pgmigrate_fail", sim.manager.inspect().compact_counters().pgmigrate_fail),
-            ("compact_migrate_scanned", sim.manager.inspect().compact_counters().compact_migrate_scanned),
-            ("compact_free_scanned", sim.manager.inspect().compact_counters().compact_free_scanned),
             ("allocations", t.allocated),
             ("frees", t.freed),
             ("fallbacks", h.fallbacks),
@@ -176,6 +172,7 @@ struct Recorder<'w> {
     kernel: &'static str,
     samples: Vec<Sample>,
     map: BlockMapBuilder,
+    compaction: CompactionTotals,
     watch: &'w mut dyn Watch,
 }
 
@@ -186,6 +183,7 @@ impl Recorder<'_> {
         let blocks: Vec<Vec<ModelBlock>> = m.zones().map(|z| m.blocks(z).collect()).collect();
         let sample = sample::of_model(&sim.manager, &blocks, &snap.name, seconds);
         self.samples.push(sample);
+        self.compaction.at_snapshot(sim, snap);
         self.map.push_row(&blocks, seconds);
         self.watch.at_snapshot(self.kernel, snap, &sim.manager);
     }

@@ -9,6 +9,7 @@
 
 pub mod accuracy;
 mod block_map;
+mod compaction_totals;
 pub mod ensemble;
 mod member;
 mod observe;

@@ -1,37 +1,54 @@
 //! What compaction and migration did: rules 1 and 2.
 
-use super::operations::{Action, FIRST_ALLOC, FIRST_FREE};
+use super::operations::{Action, DaemonRun, FIRST_ALLOC, FIRST_FREE};
 use super::tasks::{COMPACTING, KCOMPACTD, MIGRATING};
 use super::walk::{IDLE, LIVE, UNKNOWN, Walk};
 
 impl Walk {
+    fn is_kcompactd(&self) -> bool {
+        self.task_state[self.task as usize] & KCOMPACTD != 0
+    }
+
     /// kcompactd does something that no request woke it for.
     pub(super) fn note_kcompactd(&mut self) {
-        let is_daemon = self.task_state[self.task as usize] & KCOMPACTD != 0;
-        if is_daemon {
-            self.kcompactd_run = (self.time, self.out.classes.migrated);
-        }
-        if is_daemon && !self.compacts_for.contains_key(&self.task) {
+        if self.is_kcompactd() && !self.compacts_for.contains_key(&self.task) {
             self.out.proactive_from.get_or_insert(self.time);
+        }
+    }
+
+    /// kcompactd begins a run over a zone.
+    pub(super) fn note_kcompactd_begin(&mut self) {
+        if self.is_kcompactd() {
+            self.moved_before_run = self.out.classes.migrated;
+            self.out.kcompactd_runs.push(DaemonRun {
+                begin: self.time,
+                ..DaemonRun::default()
+            });
         }
     }
 
     /// Notes on which CPU kcompactd runs.
     #[inline]
     pub(super) fn note_kcompactd_cpu(&mut self) {
-        let is_daemon = self.task_state[self.task as usize] & KCOMPACTD != 0;
-        let cpus = &mut self.out.kcompactd_cpus;
-        if is_daemon && cpus.last().is_none_or(|c| c.1 != self.cpu) {
-            cpus.push((self.time, self.cpu));
+        if !self.is_kcompactd() {
+            return;
+        }
+        let moved = self.out.classes.migrated - self.moved_before_run;
+        if let Some(run) = self.out.kcompactd_runs.last_mut().filter(|r| r.ns == 0)
+            && run.cpus.last().is_none_or(|c| c.1 != self.cpu)
+        {
+            run.cpus.push((moved, self.cpu));
         }
     }
 
-    /// A run over a zone ends: how long kcompactd took for what it moved.
+    /// A run over a zone ends.
     pub(super) fn note_kcompactd_end(&mut self) {
-        let began = std::mem::replace(&mut self.kcompactd_run, (0, 0));
-        let moved = self.out.classes.migrated - began.1;
-        if self.task_state[self.task as usize] & KCOMPACTD != 0 && moved > 0 && began.0 > 0 {
-            self.out.kcompactd_ns_per_moved = Some((self.time - began.0) / moved);
+        let moved = self.out.classes.migrated - self.moved_before_run;
+        if self.is_kcompactd()
+            && let Some(run) = self.out.kcompactd_runs.last_mut()
+        {
+            run.ns = (self.time - run.begin).max(1);
+            run.moved = moved;
         }
     }
 

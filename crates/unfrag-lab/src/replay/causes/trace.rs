@@ -58,13 +58,13 @@ pub fn causes(
         let [a, b, _, d] = &cols[k as usize];
         w.at(i, ev);
         let live = i >= start;
-        w.note_kcompactd_cpu();
         match kinds[k as usize] {
             EventKind::Alloc if live => w.alloc(a[row], b[row], d[row])?,
             EventKind::Free if live => w.free(a[row], b[row])?,
             EventKind::Extfrag if live => w.out.extfrag.push((w.time, a[row] as u32)),
             EventKind::CompactBegin => {
                 w.note_kcompactd();
+                w.note_kcompactd_begin();
                 w.task_state[w.task as usize] |= COMPACTING;
             }
             EventKind::CompactEnd => {
@@ -97,6 +97,7 @@ pub fn causes(
             EventKind::WakeupKswapd => w.kswapd_is_asked(a.get(row)),
             _ => {}
         }
+        w.note_kcompactd_cpu();
     }
     w.finish();
     w.out.shows_kcompactd = kinds.contains(&EventKind::KcompactdSleep);

@@ -1,7 +1,7 @@
 //! The kcompactd of a node, which works between the operations of a recording in the time of the trace.
 
 use super::pages::Pages;
-use super::request_world::wait;
+use crate::replay::causes::DaemonRun;
 use crate::replay::model::ReplayHost;
 use unfrag::compact::Kcompactd;
 use unfrag::drive::Operation;
@@ -10,6 +10,10 @@ use unfrag::{CpuId, Manager, NodeId};
 
 /// Nanoseconds for a frame that a scanner looks at: assumed.
 const NS_PER_SCANNED: u64 = 20;
+/// Runs over the zones of a node begin within so many nanoseconds.
+const SAME_WAKE_NS: u64 = 10_000_000;
+/// Milliseconds of a tick.
+const MS_PER_TICK: u64 = 4;
 /// Nanoseconds for a page that is moved, where the recorded kernel's daemon moved none: assumed.
 const NS_PER_MOVED: u64 = 2_000;
 
@@ -18,18 +22,43 @@ const NS_PER_MOVED: u64 = 2_000;
 pub struct RecordedDaemon {
     /// When compaction ahead of demand begins, in nanoseconds of the trace clock.
     pub proactive_from: Option<u64>,
-    /// From each time on, the CPU that the daemon was on.
-    pub cpus: Vec<(u64, u16)>,
-    /// Nanoseconds for a page that it moved.
-    pub ns_per_moved: Option<u64>,
+    /// What it did over one zone after another, in the order of time.
+    pub runs: Vec<DaemonRun>,
 }
 
 impl RecordedDaemon {
-    fn cpu(&self, at: u64) -> Option<CpuId> {
-        let i = self.cpus.partition_point(|c| c.0 <= at);
-        let of = self.cpus.get(i.saturating_sub(1))?;
+    /// The CPU of the run that began nearest to a time, after so many moves of pages.
+    fn cpu(&self, woke: u64, moved: u64) -> Option<CpuId> {
+        let after = self.runs.partition_point(|r| r.begin <= woke);
+        let near = [after.checked_sub(1), Some(after)].into_iter().flatten();
+        let near = near.filter_map(|i| self.runs.get(i));
+        let begin = near.map(|r| r.begin).min_by_key(|b| b.abs_diff(woke))?;
+        let at_once = |r: &&DaemonRun| r.begin.abs_diff(begin) < SAME_WAKE_NS;
+        let run = self.runs.iter().filter(at_once).max_by_key(|r| r.moved)?;
+        let i = run.cpus.partition_point(|c| c.0 <= moved);
+        let of = run.cpus.get(i.saturating_sub(1))?;
         Some(CpuId(of.1.into()))
     }
+
+    /// Nanoseconds for a page that it moves, scans included.
+    fn ns_per_moved(&self) -> u64 {
+        let moves = |r: &DaemonRun| if r.ns > 0 { r.moved } else { 0 };
+        let most = self.runs.iter().max_by_key(|r| moves(r));
+        let most = most.filter(|r| moves(r) > 0);
+        most.map_or(NS_PER_MOVED, |r| r.ns / r.moved)
+    }
+}
+
+/// A wait of so many milliseconds, in nanoseconds, as the timer wheel of a Linux of 250 ticks a second makes it: of
+/// 64 ticks and more, it lasts a multiple of 8 ticks, and each eight times as long a multiple of eight times as many.
+/// So kcompactd looks each 512 ms.
+fn timer_wheel_wait(ms: u32) -> u64 {
+    let ticks = u64::from(ms).div_ceil(MS_PER_TICK);
+    let mut granule = 1;
+    while ticks >= 64 * granule {
+        granule *= 8;
+    }
+    ticks.next_multiple_of(granule).max(1) * MS_PER_TICK * 1_000_000
 }
 
 /// The kcompactd of a node, the answer to what it needs, and when it goes on.
@@ -40,6 +69,10 @@ pub(super) struct ReplayKcompactd {
     next: Option<u64>,
     answer: Answer,
     is_asleep: bool,
+    /// When it woke last.
+    woke: u64,
+    /// Pages that it moved since.
+    moved: u64,
     recorded: RecordedDaemon,
 }
 
@@ -57,6 +90,8 @@ impl ReplayKcompactd {
             next: recorded.proactive_from,
             answer: Answer::Left(0),
             is_asleep: true,
+            woke: 0,
+            moved: 0,
             recorded,
         }
     }
@@ -84,7 +119,10 @@ impl ReplayKcompactd {
     ) {
         while let Some(at) = self.next.filter(|&t| t <= time) {
             let answer = std::mem::replace(&mut self.answer, Answer::Go);
-            let cpu = self.recorded.cpu(at).unwrap_or(cpu);
+            if self.is_asleep {
+                (self.woke, self.moved) = (at, 0);
+            }
+            let cpu = self.recorded.cpu(self.woke, self.moved).unwrap_or(cpu);
             let need = self.kcompactd.run(m, cpu, answer);
             self.is_asleep = false;
             self.next = match need {
@@ -92,8 +130,8 @@ impl ReplayKcompactd {
                     let migration = self.kcompactd.migration();
                     let moves = migration.asks().len() as u64;
                     self.answer = Answer::Migrated(pages.migrate(migration));
-                    let ns = self.recorded.ns_per_moved.unwrap_or(NS_PER_MOVED);
-                    Some(at + moves * ns)
+                    self.moved += moves;
+                    Some(at + moves * self.recorded.ns_per_moved())
                 }
                 Need::Turn { scanned, .. } => {
                     Some(at + (u64::from(scanned) * NS_PER_SCANNED).max(1))
@@ -101,7 +139,7 @@ impl ReplayKcompactd {
                 Need::Sleep(ms) => {
                     self.is_asleep = true;
                     self.answer = Answer::Left(0);
-                    ms.map(|ms| at + wait(ms))
+                    ms.map(|ms| at + timer_wheel_wait(ms))
                 }
                 _ => Some(at + 1),
             };
