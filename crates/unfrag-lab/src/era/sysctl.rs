@@ -127,30 +127,43 @@ pub fn parse(text: &str) -> std::result::Result<(String, String), String> {
     }
 }
 
-/// The recorded host's own settings, where a snapshot called `info` holds `sysctl-vm`.
+/// The recorded host's own settings, where a snapshot called `info` holds `sysctl-vm`: values by their file names.
+fn recorded_values(rec: &Recording) -> Vec<(String, String)> {
+    let text = rec.snapshots.iter().find_map(|s| s.file("sysctl-vm"));
+    let text = String::from_utf8_lossy(text.unwrap_or_default());
+    let value = |line: &str| {
+        let (path, value) = line.split_once('=')?;
+        let name = path.trim().rsplit('/').next()?;
+        Some((name.to_owned(), value.trim().to_owned()))
+    };
+    text.lines().filter_map(value).collect()
+}
+
+/// The recorded host's own settings, as far as it shows them.
 pub fn recorded(rec: &Recording) -> Sysctl {
     let mut sysctl = Sysctl::default();
-    let text = rec
-        .snapshots
-        .iter()
-        .find_map(|s| s.file("sysctl-vm"))
-        .unwrap_or_default();
-    for line in String::from_utf8_lossy(text).lines() {
-        let Some((path, value)) = line.split_once('=') else {
-            continue;
-        };
-        let Some(name) = path.trim().rsplit('/').next() else {
-            continue;
-        };
+    for (name, value) in recorded_values(rec) {
         if matches!(
-            name,
-            "watermark_scale_factor" | "watermark_boost_factor" | "defrag_mode"
+            name.as_str(),
+            "watermark_scale_factor"
+                | "watermark_boost_factor"
+                | "defrag_mode"
+                | "compaction_proactiveness"
+                | "extfrag_threshold"
+                | "compact_unevictable_allowed"
         ) {
             // What the kernel accepted is in range.
-            let _ = set(&mut sysctl, &format!("vm.{name}"), value.trim());
+            let _ = set(&mut sysctl, &format!("vm.{name}"), &value);
         }
     }
     sysctl
+}
+
+/// `vm.compaction_proactiveness` of the recorded host, if it shows it.
+pub fn recorded_proactiveness(rec: &Recording) -> Option<u8> {
+    let values = recorded_values(rec);
+    let of = values.iter().find(|(n, _)| n == "compaction_proactiveness");
+    of.and_then(|(_, value)| value.parse().ok())
 }
 
 /// Every setting and switch by name, for the report.

@@ -14,6 +14,7 @@ pub mod ensemble;
 mod member;
 mod observe;
 mod options;
+mod proactiveness;
 mod question;
 mod recorded;
 pub mod report;

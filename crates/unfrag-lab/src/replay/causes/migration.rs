@@ -3,6 +3,7 @@
 use super::operations::{Action, DaemonRun, FIRST_ALLOC, FIRST_FREE};
 use super::tasks::{COMPACTING, KCOMPACTD, MIGRATING};
 use super::walk::{IDLE, LIVE, UNKNOWN, Walk};
+use unfrag_linux::freelists::PAGEBLOCK_PAGES;
 
 impl Walk {
     fn is_kcompactd(&self) -> bool {
@@ -16,12 +17,13 @@ impl Walk {
         }
     }
 
-    /// kcompactd begins a run over a zone.
-    pub(super) fn note_kcompactd_begin(&mut self) {
+    /// kcompactd begins a run over the zone with this first frame.
+    pub(super) fn note_kcompactd_begin(&mut self, zone_start: Option<&u64>) {
         if self.is_kcompactd() {
             self.moved_before_run = self.out.classes.migrated;
             self.out.kcompactd_runs.push(DaemonRun {
                 begin: self.time,
+                zone_start: zone_start.copied(),
                 ..DaemonRun::default()
             });
         }
@@ -41,14 +43,16 @@ impl Walk {
         }
     }
 
-    /// A run over a zone ends.
-    pub(super) fn note_kcompactd_end(&mut self) {
+    /// A run over a zone ends; where its scanners are, if the trace says it.
+    pub(super) fn note_kcompactd_end(&mut self, migrate: Option<&u64>, free: Option<&u64>) {
         let moved = self.out.classes.migrated - self.moved_before_run;
         if self.is_kcompactd()
             && let Some(run) = self.out.kcompactd_runs.last_mut()
         {
             run.ns = (self.time - run.begin).max(1);
             run.moved = moved;
+            let block = |pfn: &u64| pfn / PAGEBLOCK_PAGES;
+            run.met = migrate.map(block) >= free.map(block);
         }
     }
 

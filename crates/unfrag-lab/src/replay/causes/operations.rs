@@ -296,6 +296,10 @@ pub struct DaemonRun {
     pub ns: u64,
     /// Pages that it moved.
     pub moved: u64,
+    /// First frame of the zone, where the trace says it.
+    pub zone_start: Option<u64>,
+    /// Its two scanners met: it found nothing more to move.
+    pub met: bool,
     /// On which CPU it was from each number of moved pages on.
     pub cpus: Vec<(u64, u16)>,
 }

@@ -42,6 +42,11 @@ pub fn causes(
         }
         match kinds[i] {
             EventKind::Isolated => cols[i][0] = t.column(NR_TAKEN).unwrap_or_default(),
+            EventKind::CompactBegin => cols[i][0] = t.column("zone_start").unwrap_or_default(),
+            EventKind::CompactEnd => {
+                cols[i][0] = t.column("migrate_pfn").unwrap_or_default();
+                cols[i][1] = t.column("free_pfn").unwrap_or_default();
+            }
             EventKind::CompactFor => cols[i][0] = t.column("order").unwrap_or_default(),
             EventKind::KswapdWake | EventKind::KswapdSleep | EventKind::WakeupKswapd => {
                 cols[i][0] = t.column("nid").unwrap_or_default();
@@ -64,11 +69,11 @@ pub fn causes(
             EventKind::Extfrag if live => w.out.extfrag.push((w.time, a[row] as u32)),
             EventKind::CompactBegin => {
                 w.note_kcompactd();
-                w.note_kcompactd_begin();
+                w.note_kcompactd_begin(a.get(row));
                 w.task_state[w.task as usize] |= COMPACTING;
             }
             EventKind::CompactEnd => {
-                w.note_kcompactd_end();
+                w.note_kcompactd_end(a.get(row), b.get(row));
                 w.task_state[w.task as usize] &= !(COMPACTING | MIGRATING);
             }
             EventKind::Isolated if a.get(row).is_some_and(|&n| n > 0) => {

@@ -2,6 +2,7 @@
 //! order.
 
 use super::zones::ZoneFacts;
+use unfrag::restore::CompactPositions;
 use unfrag::{MigrateType, ZoneConfig};
 
 /// A free block at the start.
@@ -49,6 +50,10 @@ pub struct Start {
     pub free: Vec<FreeBlock>,
     /// Per-CPU lists.
     pub sets: Vec<SetStart>,
+    /// What the zones remember of compactions, by index of the zone.
+    pub compact: Vec<(usize, CompactPositions)>,
+    /// First frames of the pageblocks that compaction skips.
+    pub skipped: Vec<u32>,
     /// Type of each pageblock that is not movable: first frame and type.
     pub block_types: Vec<(u32, MigrateType)>,
     /// Frames in use at the start whose end the trace shows.
