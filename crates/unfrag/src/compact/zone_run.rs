@@ -67,7 +67,11 @@ impl Operation for Compaction {
         self.begin_capture(m, &rules);
         let step = self.advance(m, &rules, cpu, answer);
         self.end_capture(m, cpu);
-        step
+        match step {
+            // It may have come together when the run gave back what it held.
+            Step::Done(_) if self.captured.is_some() => Step::Done(Outcome::Success),
+            step => step,
+        }
     }
 
     fn eviction(&self) -> &Eviction {
@@ -110,6 +114,7 @@ impl Compaction {
     fn begin_capture<H: Host>(&self, m: &mut Manager<'_, H>, rules: &CompactRules) {
         if let Some(order) = self.c.order
             && self.c.direct
+            && self.captured.is_none()
             && rules.capture != Capture::No
         {
             let from_movable =
