@@ -99,6 +99,11 @@ impl CompactState {
             && self.considered >= 1 << self.defer_shift
     }
 
+    /// Requests put off since the last failure, the shift of how many are, and the smallest order that failed.
+    pub fn deferral(&self) -> (u32, u8, u8) {
+        (self.considered, self.defer_shift, self.order_failed)
+    }
+
     /// Puts the state back that a recorded kernel had.
     pub fn set_deferral(&mut self, considered: u32, defer_shift: u8, order_failed: u8) {
         self.considered = considered;
