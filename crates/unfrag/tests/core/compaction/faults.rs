@@ -370,7 +370,7 @@ impl Sim {
     }
 }
 
-fn setting(name: &str, default: u64) -> u64 {
+pub(super) fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |v| v.parse().expect("a number"))
 }
 

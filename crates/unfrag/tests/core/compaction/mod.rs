@@ -4,4 +4,5 @@
 //! - `vectors`: the numbers and tables of the specification.
 //! - `against_model`: runs against the naive second model.
 
+mod against_model;
 mod faults;
