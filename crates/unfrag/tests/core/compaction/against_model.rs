@@ -14,6 +14,7 @@ use unfrag::kernel::Capture;
 use unfrag::lab::RunRequest;
 use unfrag::migrate::MoveVerdict;
 use unfrag::reclaim::{Answer, Need, PageFlags, Step};
+use unfrag::restore::CompactPositions;
 use unfrag::{Order, Pfn, Sysctl, ZoneId, ZoneKind};
 
 const BUSY: u32 = 1;
@@ -91,6 +92,21 @@ impl Pair {
         }
         for (i, skip) in model.skip.iter().enumerate() {
             m.lab().edit().skipped(Pfn(block(i as u64)), *skip).unwrap();
+        }
+        if !model.old && c.one_in(2) {
+            // As runs before left them.
+            let at = c.below(blocks as u64 / 2) as usize * 512;
+            model.migrate = [at + c.of(&[0, 512]), at];
+            model.free -= c.of(&[0, 512]);
+            let pfn = |i: usize| Pfn(BASE + i as u64);
+            let positions = CompactPositions {
+                migrate: model.migrate.map(pfn),
+                free: pfn(model.free),
+                considered: 0,
+                defer_shift: 0,
+                order_failed: 0,
+            };
+            m.lab().edit().compaction(ZoneId(0), positions).unwrap();
         }
         let owner = OwnerId::new(1).unwrap();
         for (i, f) in model.frames.iter().enumerate() {
