@@ -6,3 +6,4 @@
 
 mod against_model;
 mod faults;
+mod vectors;

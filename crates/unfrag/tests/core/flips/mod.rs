@@ -145,7 +145,7 @@ const NO_EFFECT: &[NoEffect] = &[
         "compact.spares_wanted_order",
         "*",
         |r| r.compact.is_some_and(|c| c.modes),
-        "a run ends when there is a block of the wanted order; `compaction::runs` shows it in the middle of a pageblock",
+        "a run ends when there is a block of the wanted order; `compaction::vectors` shows it in the middle of a pageblock",
     ),
     (
         "compact.proactive.floor",
