@@ -196,8 +196,8 @@ fn priorities_of_a_costly_request() {
         ("6.18", UNM | one_node, &[2, 2]),
         // 2.6.36 compacts once, before it reclaims.
         ("2.6.36", UNM | Gfp::NORETRY, &[2]),
-        ("2.6.36", UNM - Gfp::FS | Gfp::NORETRY, &[]),
-        ("2.6.36", UNM - Gfp::IO | Gfp::NORETRY, &[]),
+        ("2.6.36", (UNM - Gfp::FS) | Gfp::NORETRY, &[]),
+        ("2.6.36", (UNM - Gfp::IO) | Gfp::NORETRY, &[]),
         // 2.6.32 does not compact.
         ("2.6.32", UNM | Gfp::NORETRY, &[]),
     ] {

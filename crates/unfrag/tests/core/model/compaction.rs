@@ -61,7 +61,7 @@ impl Zone {
     pub fn block_at(&self, at: usize) -> Option<u8> {
         let is_free = |o: u8| {
             let end = at + (1 << o);
-            at % (1 << o) == 0
+            at.is_multiple_of(1 << o)
                 && end <= self.frames.len()
                 && self.frames[at..end].iter().all(|f| *f == Content::Free)
         };
@@ -201,7 +201,7 @@ impl Zone {
         if self.old {
             return self.passes(0, self.low + (1 << order)) && self.has(run.mt, order);
         }
-        if migrate % BLOCK != 0 {
+        if !migrate.is_multiple_of(BLOCK) {
             return false;
         }
         let others = match run.mt {
