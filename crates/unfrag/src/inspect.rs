@@ -10,6 +10,7 @@ use crate::lru::{Lru, NR_LRU};
 use crate::manager::Manager;
 use crate::pcp::{CpuZone, NR_LISTS};
 use crate::placement::V19Stats;
+use crate::restore::CompactPositions;
 use crate::stat::{CompactCounters, Counters, ReclaimCounters};
 use crate::zone::Marks;
 
@@ -158,6 +159,23 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// Events of compaction since the start.
     pub fn compact_counters(self) -> &'a CompactCounters {
         &self.manager.compact_counters
+    }
+
+    /// Where a zone's compactions go on, and how long it is put off.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    pub fn compaction(self, zone: ZoneId) -> CompactPositions {
+        let z = &self.manager.zone(zone).compact;
+        let (considered, defer_shift, order_failed) = z.deferral();
+        let pfn = |ix| self.manager.map.pfn(ix);
+        CompactPositions {
+            migrate: z.migrate.map(pfn),
+            free: pfn(z.free),
+            considered,
+            defer_shift,
+            order_failed,
+        }
     }
 
     /// Whether compaction skips the pageblock that holds a frame.

@@ -1,7 +1,8 @@
 //! Operations for replays and experiments: allocating from a given zone, and giving blocks the sizes that a
 //! recording has. With feature `lab`.
 
-use crate::frame::{FrameKind, NodeId, Order, Pfn, State, ZoneId, ZoneKind};
+use crate::compact::{Compaction, Control, Mode, Outcome};
+use crate::frame::{FrameKind, MigrateType, NodeId, Order, Pfn, State, ZoneId, ZoneKind};
 use crate::host::Host;
 use crate::manager::Manager;
 use crate::request::{AllocError, Request, first_flags};
@@ -19,7 +20,49 @@ pub struct Lab<'a, 'm, H: Host> {
     manager: &'a mut Manager<'m, H>,
 }
 
+/// A run of compaction over one zone.
+#[derive(Clone, Copy, Debug)]
+pub struct RunRequest {
+    /// The zone.
+    pub zone: ZoneId,
+    /// The order of the block that is wanted; `None`: the whole zone is compacted for none.
+    pub order: Option<Order>,
+    /// Type of the request.
+    pub migratetype: MigrateType,
+    /// What the run may wait for.
+    pub mode: Mode,
+    /// A request waits for it; else a node's daemon makes it.
+    pub direct: bool,
+    /// Both scanners begin at the ends of the zone, and marked pageblocks are scanned too.
+    pub whole: bool,
+}
+
+impl RunRequest {
+    fn control(&self) -> Control {
+        Control {
+            order: self.order,
+            mt: self.migratetype,
+            ignores_skips: self.whole,
+            any_source: self.whole,
+            whole_zone: self.whole,
+            direct: self.direct,
+            ..Control::of_zone(self.zone, self.mode, false)
+        }
+    }
+}
+
 impl<'m, H: Host> Lab<'_, 'm, H> {
+    /// A run of compaction by itself, outside an allocation. A block that comes together for it is freed by
+    /// [`Compaction::abort`].
+    pub fn compaction(&self, run: &RunRequest) -> Compaction {
+        Compaction::new(run.control())
+    }
+
+    /// Whether such a run should begin: [`Outcome::Continue`] if so. `spec: 5.2`
+    pub fn compaction_suitable(&self, run: &RunRequest) -> Outcome {
+        self.manager.compaction_suitable(&run.control())
+    }
+
     /// Direct changes to the state.
     pub fn edit(&mut self) -> Edit<'_, 'm, H> {
         Edit {

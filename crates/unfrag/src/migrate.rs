@@ -1,7 +1,8 @@
 //! Migrations: a batch of isolated pages, each with a free block that it is to move to, and a verdict for each.
 
 use crate::evict::BATCH;
-use crate::frame::{Order, OwnerId, Pfn};
+use crate::frame::{MigrateType, Order, OwnerId, Pfn, State};
+use crate::lru::ISOLATED_OTHER;
 
 /// What the owner of one page is asked: to copy it to another block, and to change all references to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +20,19 @@ pub struct MoveAsk {
     pub key: u32,
 }
 
+/// The state of a block that a page is about to be moved to. Its owner may free it there before the move has ended:
+/// that is remembered, as it is for the old frame.
+pub(crate) const fn destination(order: Order) -> State {
+    State::used(order, MigrateType::Movable, true).with_lru(ISOLATED_OTHER)
+}
+
 /// What became of a page that its owner was asked to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MoveVerdict {
     /// Its content is at its new place, and nothing names the old one any more. Also the verdict for a page that
-    /// its owner has freed meanwhile.
+    /// its owner has freed meanwhile. Until the operation goes on, the manager keeps the page's flags at the old place;
+    /// a free may name either.
     Moved,
     /// It stays where it is.
     Busy,

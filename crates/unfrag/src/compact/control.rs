@@ -30,8 +30,9 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// A synchronous run for `order`, as a node's daemon makes it for a request of the kernel.
-    pub const fn of_daemon(zone: ZoneId, order: Order, highest: ZoneKind) -> Control {
+    /// A synchronous run for `order`, as a node's daemon makes it for a request of the kernel. In defrag mode it wants
+    /// the high mark to hold, not only the min mark.
+    pub const fn of_daemon(zone: ZoneId, order: Order, highest: ZoneKind, defrag: bool) -> Control {
         Control {
             zone,
             order: Some(order),
@@ -43,7 +44,11 @@ impl Control {
             direct: false,
             proactive: false,
             highest,
-            flags: AllocFlags::empty(),
+            flags: if defrag {
+                AllocFlags::WMARK_HIGH
+            } else {
+                AllocFlags::empty()
+            },
         }
     }
 

@@ -104,14 +104,13 @@ impl DirectCompaction {
     }
 
     fn control<H: Host>(&self, m: &Manager<'_, H>) -> Control {
-        let modes = m.policy.rules.compact.is_some_and(|r| r.modes);
         let full = self.priority == Priority::SyncFull;
         let zone = self.zones.zones().nth(self.at);
         Control {
             zone: zone.unwrap_or_default(),
             order: Some(self.demand.order),
             mt: self.demand.mt,
-            mode: if modes {
+            mode: if has_modes(m) {
                 self.priority.mode()
             } else {
                 Mode::Sync
@@ -134,15 +133,22 @@ impl DirectCompaction {
         order: Order,
     ) -> bool {
         self.best = self.best.max(outcome);
+        let modes = has_modes(m);
         let zone = self.zones.zones().nth(self.at).unwrap_or_default();
         let state = &mut m.zones[zone.index()].compact;
         if outcome == Outcome::Success {
             state.succeeded(order, false);
             return true;
         }
-        if self.priority != Priority::Async && outcome.is_vain() {
+        let waits = self.priority != Priority::Async || !modes;
+        if waits && outcome.is_vain() {
             state.defer(order);
         }
         false
     }
+}
+
+/// Whether runs differ by priority; else each of them may wait.
+fn has_modes<H: Host>(m: &Manager<'_, H>) -> bool {
+    m.policy.rules.compact.is_some_and(|r| r.modes)
 }

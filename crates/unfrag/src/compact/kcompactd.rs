@@ -177,7 +177,8 @@ impl Kcompactd {
         if state.kind > highest || state.compact.is_deferred(order, by_order) {
             return None;
         }
-        let control = Control::of_daemon(zone, order, state.kind);
+        let kind = state.kind;
+        let control = Control::of_daemon(zone, order, kind, m.policy.sysctl.defrag_mode);
         (m.compaction_suitable(&control) == Outcome::Continue).then_some(control)
     }
 
@@ -240,9 +241,10 @@ impl<H: Host> Manager<'_, H> {
         let Some(n) = self.node_mut(node) else { return };
         n.ask_kcompactd(order, highest);
         let zones = n.zones();
+        let defrag = self.policy.sysctl.defrag_mode;
         let is_worth = |z: ZoneId| {
             let zone = self.zone(z);
-            let control = Control::of_daemon(z, order, highest);
+            let control = Control::of_daemon(z, order, highest, defrag);
             zone.kind <= highest && self.compaction_suitable(&control) == Outcome::Continue
         };
         if zones.into_iter().any(is_worth) {

@@ -22,6 +22,8 @@ mod suitable;
 mod targets;
 mod zone_run;
 
+#[cfg(feature = "lab")]
+pub(crate) use control::Control;
 pub(crate) use direct::DirectCompaction;
 pub use kcompactd::Kcompactd;
 pub use outcome::{Mode, Outcome, Priority};

@@ -10,7 +10,7 @@ use crate::frame::{CpuId, FrameIx};
 use crate::host::Host;
 use crate::kernel::CompactRules;
 use crate::manager::Manager;
-use crate::migrate::{Migration, MoveAsk, MoveVerdicts};
+use crate::migrate::{Migration, MoveAsk, MoveVerdicts, destination};
 use crate::placement::{End, List};
 use crate::trace::Event;
 
@@ -84,6 +84,7 @@ impl Mover {
                 break;
             };
             self.sources.pop_head(m.frames.table);
+            m.frames.set_state(to, destination(order));
             let (owner, key) = m.frames.owner(from);
             self.batch.push(MoveAsk {
                 from: m.map.pfn(from),

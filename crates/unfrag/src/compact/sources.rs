@@ -2,6 +2,7 @@
 
 use super::control::Control;
 use super::mover::put_all_back;
+use super::outcome::Mode;
 use super::targets::CLUSTER;
 use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, PageFlags, Pfn, State};
 use crate::host::Host;
@@ -129,7 +130,7 @@ fn may_move<H: Host>(
     }
     // Only a run that waits for writes can move a page that is being written.
     let mut stays = PageFlags::LOCKED;
-    if c.mode.is_async() {
+    if c.mode != Mode::Sync {
         stays |= PageFlags::WRITEBACK;
     }
     !s.flags().intersects(stays)

@@ -70,7 +70,7 @@ impl Targets {
 }
 
 /// The state of a block that a run has taken.
-fn held(order: Order) -> State {
+pub(super) fn held(order: Order) -> State {
     State::used(order, MigrateType::Movable, false).with_lru(ISOLATED_OTHER)
 }
 

@@ -7,7 +7,7 @@ use super::mover::{Moved, Mover};
 use super::outcome::{Mode, Outcome};
 use super::score::ScoreMarks;
 use super::sources;
-use super::targets::{FreeScan, first_position};
+use super::targets::{FreeScan, first_position, held};
 use crate::drive::Operation;
 use crate::evict::Eviction;
 use crate::frame::{CpuId, FrameIx, MigrateType, Order, ZoneId};
@@ -15,7 +15,7 @@ use crate::gfp::AllocFlags;
 use crate::host::Host;
 use crate::kernel::{Capture, CompactRules};
 use crate::manager::Manager;
-use crate::migrate::{Migration, MoveVerdicts};
+use crate::migrate::{Migration, MoveVerdict, MoveVerdicts};
 use crate::need::{Answer, Need, Step};
 use crate::trace::Event;
 
@@ -67,7 +67,11 @@ impl Operation for Compaction {
         self.begin_capture(m, &rules);
         let step = self.advance(m, &rules, cpu, answer);
         self.end_capture(m, cpu);
-        step
+        match step {
+            // It may have come together when the run gave back what it held.
+            Step::Done(_) if self.captured.is_some() => Step::Done(Outcome::Success),
+            step => step,
+        }
     }
 
     fn eviction(&self) -> &Eviction {
@@ -85,7 +89,7 @@ impl Compaction {
         Compaction::new(Control::of_zone(zone, Mode::Sync, false))
     }
 
-    pub(super) fn new(c: Control) -> Compaction {
+    pub(crate) fn new(c: Control) -> Compaction {
         Compaction {
             c,
             phase: Phase::Begin,
@@ -102,6 +106,23 @@ impl Compaction {
         }
     }
 
+    /// Ends a run early, as its task is killed. `answer` is what became of its last need: without an answer, pages that
+    /// it asked about stay where they are. All that it holds is put back or freed.
+    pub fn abort<H: Host>(mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) {
+        if self.phase == Phase::Move {
+            let verdicts = match answer {
+                Answer::Migrated(verdicts) => verdicts,
+                _ => self.mover.migration().ask(|_| MoveVerdict::Busy),
+            };
+            self.settle(m, cpu, &verdicts);
+            self.mover.end(m, cpu);
+        }
+        self.free.release(m, &self.c, cpu);
+        if let (Some(ix), Some(order)) = (self.take_captured(), self.c.order) {
+            m.free_block(cpu, ix, order);
+        }
+    }
+
     /// The block that came together for the request, to be handed out. Its frames count as in use.
     pub(super) fn take_captured(&mut self) -> Option<FrameIx> {
         self.captured.take()
@@ -110,6 +131,7 @@ impl Compaction {
     fn begin_capture<H: Host>(&self, m: &mut Manager<'_, H>, rules: &CompactRules) {
         if let Some(order) = self.c.order
             && self.c.direct
+            && self.captured.is_none()
             && rules.capture != Capture::No
         {
             let from_movable =
@@ -126,6 +148,7 @@ impl Compaction {
         let (_, mut z) = m.parts(self.c.zone, cpu);
         if let Some(ix) = z.zone.free_area.end_capture() {
             z.count(-i64::from(order.frames()));
+            z.frames.set_state(ix, held(order));
             self.captured = Some(ix);
         }
     }

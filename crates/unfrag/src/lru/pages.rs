@@ -222,7 +222,8 @@ impl PagesMut<'_, '_> {
     }
 
     /// Ends the isolation of a block that [`hold`](Self::hold) isolated: it is now at `at`, and back on its LRU list,
-    /// as its newest page. Returns true if its owner freed it meanwhile: it is then nowhere, and the caller frees it.
+    /// as its newest page. Returns true if its owner freed it meanwhile, at `ix` or at `at`: it is then nowhere, and the
+    /// caller frees it.
     #[must_use]
     pub(crate) fn let_go(&mut self, ix: FrameIx, at: FrameIx) -> bool {
         let s = self.frames.state(ix);
@@ -237,7 +238,8 @@ impl PagesMut<'_, '_> {
         };
         let bare = s.with_lru(0).with_flags(PageFlags::empty());
         self.frames.set_state(ix, bare);
-        if flags.contains(PageFlags::FREED) {
+        let freed = flags | self.flags_of(at) & PageFlags::FREED;
+        if freed.contains(PageFlags::FREED) {
             self.counts.change(flags, PageFlags::empty());
             return true;
         }

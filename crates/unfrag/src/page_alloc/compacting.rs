@@ -73,10 +73,12 @@ impl Allocation {
         if !first {
             return self.retry(m);
         }
-        if d.order > Order::COSTLY && d.gfp.contains(Gfp::NORETRY) {
-            let rules = m.policy.rules.compact;
-            let one_node =
-                d.gfp.contains(Gfp::THISNODE) && rules.is_some_and(|r| r.thisnode_gives_up);
+        let rules = m.policy.rules.compact.filter(|r| r.modes);
+        if d.order > Order::COSTLY
+            && d.gfp.contains(Gfp::NORETRY)
+            && let Some(rules) = rules
+        {
+            let one_node = d.gfp.contains(Gfp::THISNODE) && rules.thisnode_gives_up;
             if outcome <= Outcome::Deferred || one_node {
                 return Some(Step::Done(None));
             }

@@ -9,10 +9,10 @@
 //! a page that its owner freed meanwhile is freed then.
 
 use crate::frame::{CpuId, FrameIx, FrameKind, Order, PageFlags, Pfn};
-use crate::gfp::Gfp;
 use crate::host::Host;
 use crate::lru::{ISOLATED, ISOLATED_OTHER};
 use crate::manager::Manager;
+use crate::migrate::destination;
 
 /// Why a page cannot be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Move {
         let (_, mut z) = m.parts(zone, cpu);
         z.zone.free_area.claim(z.frames, head, target);
         z.count(-1);
-        m.mark_used(target, Order::ZERO, s.mt(), Gfp::MOVABLE);
+        m.frames.set_state(target, destination(Order::ZERO));
         m.pages().hold(source);
         Ok(Move {
             from: source,

@@ -99,6 +99,11 @@ impl CompactState {
             && self.considered >= 1 << self.defer_shift
     }
 
+    /// Requests put off since the last failure, the shift of how many are, and the smallest order that failed.
+    pub fn deferral(&self) -> (u32, u8, u8) {
+        (self.considered, self.defer_shift, self.order_failed)
+    }
+
     /// Puts the state back that a recorded kernel had.
     pub fn set_deferral(&mut self, considered: u32, defer_shift: u8, order_failed: u8) {
         self.considered = considered;
@@ -138,6 +143,57 @@ mod tests {
         s.succeeded(Order(9), true);
         assert!(!s.is_restarting(Order(9)));
         assert!(!s.is_deferred(Order(9), true));
+    }
+
+    /// The table of the specification a second time, in plain numbers. `spec: 5.3`
+    #[test]
+    fn deferral_goes_as_a_naive_model_says() {
+        let seed = 0x5eed_u64;
+        std::println!("seed {seed}");
+        let mut n = seed;
+        let mut below = |most: u64| {
+            n = n
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (n >> 33) % most
+        };
+        let mut s = state();
+        let (mut considered, mut shift, mut failed) = (0_u32, 0_u32, 0_u8);
+        for step in 0..100_000 {
+            let order = below(11) as u8;
+            match below(16) {
+                0 | 1 => {
+                    s.defer(Order(order));
+                    (considered, shift, failed) = (0, 6.min(shift + 1), failed.min(order));
+                }
+                2 => {
+                    let served = below(2) == 0;
+                    s.succeeded(Order(order), served);
+                    if served {
+                        (considered, shift) = (0, 0);
+                    }
+                    failed = failed.max(order + 1);
+                }
+                k => {
+                    let by_order = k % 2 == 0;
+                    let is_put_off = if by_order && order < failed {
+                        false
+                    } else {
+                        considered = (considered + 1).min(2_u32.pow(shift));
+                        considered < 2_u32.pow(shift)
+                    };
+                    let got = s.is_deferred(Order(order), by_order);
+                    assert_eq!(got, is_put_off, "step {step}");
+                }
+            }
+            assert_eq!(
+                s.deferral(),
+                (considered, shift as u8, failed),
+                "step {step}"
+            );
+            let restarts = order >= failed && shift == 6 && considered >= 64;
+            assert_eq!(s.is_restarting(Order(order)), restarts, "step {step}");
+        }
     }
 
     /// `spec: 5.3`
