@@ -43,6 +43,8 @@ pub struct KernelState {
     pub(crate) owed: Nanos,
     /// Tasks that run kswapd, one for each node.
     pub(crate) kswapd: Vec<TaskId>,
+    /// Tasks that run kcompactd, one for each node.
+    pub(crate) kcompactd: Vec<TaskId>,
     /// Pages written since a task began to be throttled for writeback.
     pub(crate) written: u32,
     pub(crate) busy_rng: Rng,
@@ -77,6 +79,7 @@ impl KernelState {
             counters: VmCounters::default(),
             owed: 0,
             kswapd: vec![],
+            kcompactd: vec![],
             written: 0,
             busy_rng: Rng::named(machine.seed, "busy"),
             to_free: vec![],

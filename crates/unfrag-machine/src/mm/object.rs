@@ -203,6 +203,15 @@ impl Object {
         }
     }
 
+    /// Changes the frame of a page from one to another, if it is in that one.
+    pub fn repoint(&mut self, index: u32, from: Pfn, to: Pfn) {
+        if let Some(e) = self.entries.get_mut(index as usize)
+            && e.pfn() == Some(from)
+        {
+            *e = Entry(e.0 - from.0 as u32 + to.0 as u32);
+        }
+    }
+
     /// Sets pages from `index` on that are absent.
     pub fn fill(&mut self, index: u32, pages: &[Pfn]) {
         let (from, to) = (index as usize, index as usize + pages.len());

@@ -19,7 +19,7 @@ enum FaultNeed {
     Table,
     /// A page, to be zeroed or copied to.
     Page(Gfp),
-    /// A page that is being read.
+    /// A page that is being read or moved.
     Transfer(Pfn),
     /// A slot of swap.
     SwapIn(u32),
@@ -103,10 +103,10 @@ impl Sim {
                     None => FaultNeed::SwapIn(slot),
                 }
             }
+            PageLocation::Frame(pfn) if self.is_locked(pfn) => FaultNeed::Transfer(pfn),
             PageLocation::Frame(pfn) if anon => {
                 self.write_fault(who, area, index, pfn, write, spare)
             }
-            PageLocation::Frame(pfn) if self.is_locked(pfn) => FaultNeed::Transfer(pfn),
             PageLocation::Frame(pfn) if self.has_error(pfn) => FaultNeed::Failed,
             PageLocation::Frame(_) => {
                 if let Some(mut area) = self.file_area(who, area) {
@@ -321,7 +321,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Waits until a page is not being read.
+    /// Waits until a page is not being read or moved.
     pub(crate) fn wait_for_read(&mut self, pfn: Pfn) {
         self.pay();
         while self.with(|sim| sim.is_locked(pfn)) {

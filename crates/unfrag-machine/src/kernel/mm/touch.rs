@@ -96,7 +96,15 @@ impl Sim {
             let entry = self.kernel_ref().objects.get(object).get(i);
             match entry.pfn() {
                 Some(pfn) if !(t.write && entry.is_protected()) => {
-                    self.manager().pages().set(pfn, hit);
+                    let (world, mut pages) = self.manager().host_and_pages();
+                    // Mapped and locked: it is being moved.
+                    if pages.flags(pfn).contains(PageFlags::LOCKED) {
+                        return TouchStop::Fault(i);
+                    }
+                    pages.set(pfn, hit);
+                    if t.write {
+                        world.kernel.frames.write_content(pfn);
+                    }
                 }
                 None if entry == Entry::ABSENT => {
                     if !tabled.contains(&i) {
@@ -185,9 +193,12 @@ impl Sim {
                 n += 1;
             }
             for &pfn in &frames[..n] {
+                if core.flags(pfn).contains(PageFlags::LOCKED) {
+                    return present;
+                }
                 core.set(pfn, hit);
+                present += 1;
             }
-            present += n;
             if n < chunk.len() {
                 break;
             }
