@@ -50,6 +50,8 @@ pub struct KernelState {
     pub(crate) busy_rng: Rng,
     /// Frames that lost their owner while the allocator was locked; to be freed.
     pub(crate) to_free: Vec<Pfn>,
+    /// Huge pages that reclaim has asked about; to be split.
+    pub(crate) to_split: Vec<Pfn>,
     /// Processes that the OOM killer has chosen and that have not ended.
     pub(crate) dying: u32,
     pub(crate) crypt: CryptPool,
@@ -83,6 +85,7 @@ impl KernelState {
             written: 0,
             busy_rng: Rng::named(machine.seed, "busy"),
             to_free: vec![],
+            to_split: vec![],
             dying: 0,
             crypt: CryptPool::default(),
             bios: Bios::default(),

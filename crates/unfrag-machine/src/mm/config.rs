@@ -1,6 +1,7 @@
 //! The configuration of the simulated kernel's memory: sizes, rules of the era, costs.
 
 use super::swap::SwapConfig;
+use super::thp::Thp;
 use crate::engine::Nanos;
 use crate::kmem::caches::Word;
 use unfrag::Gfp;
@@ -145,6 +146,8 @@ pub struct MemConfig {
     /// Readahead from swap continues behind a free slot (3.4 and later); before 3.4 it ends there.
     /// Source: the change log of 3.4. `spec: 4.9`
     pub swap_skips_holes: bool,
+    /// Transparent huge pages. Machines with 32 bits have none.
+    pub thp: Thp,
     /// Dirty pages.
     pub dirty: DirtyConfig,
     /// Costs.
@@ -175,6 +178,7 @@ impl MemConfig {
             oom_killer: true,
             shmem_second_round: false,
             swap_skips_holes: modern,
+            thp: if modern { Thp::STANDARD } else { Thp::OFF },
             dirty: DirtyConfig {
                 flusher: if pdflush {
                     FlusherForm::Pdflush

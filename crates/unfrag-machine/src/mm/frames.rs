@@ -94,6 +94,8 @@ bitflags! {
         const ERROR = 1 << 3;
         /// A transfer of it is under way.
         const IN_FLIGHT = 1 << 4;
+        /// It is part of a huge page.
+        const HUGE = 1 << 5;
     }
 }
 

@@ -8,6 +8,7 @@ use crate::kernel::{KernelState, Sim};
 use crate::mm::frames::{FrameFlags, NR_USES, ObjectId, Owner, Use};
 use crate::mm::object::{ObjectKind, PageLocation};
 use crate::mm::process::{Backing, Tables};
+use crate::mm::thp::HUGE_PAGES;
 use std::collections::BTreeMap;
 use unfrag::Pfn;
 use unfrag::reclaim::PageFlags;
@@ -113,6 +114,11 @@ impl Sim {
             if matches!(info.owner(), Owner::Kernel(_)) {
                 continue;
             }
+            let part = info.bits.contains(FrameFlags::HUGE)
+                && !pfn.0.is_multiple_of(HUGE_PAGES.into());
+            if part {
+                continue;
+            }
             let flags = m.page_flags(pfn);
             if flags.contains(PageFlags::MAPPED) != (info.maps > 0) {
                 return Err(format!(
@@ -160,6 +166,10 @@ impl KernelState {
                     PageLocation::Slot(_) => swapped += 1,
                     PageLocation::Frame(pfn) => {
                         frames += 1;
+                        let huge = self.frames.get(pfn).bits.contains(FrameFlags::HUGE);
+                        if e.huge().is_some() != huge {
+                            return Err(format!("{id:?}: page {i} at {pfn:?} is huge on one side"));
+                        }
                         self.check_entry(id, o.kind, i as u32, pfn)?;
                     }
                 }

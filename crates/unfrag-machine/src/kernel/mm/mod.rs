@@ -2,6 +2,7 @@
 //!
 //! - `alloc`: pages and slab objects. `caller`: on whose behalf. `needs`: what the core's operations wait for.
 //! - [`touch`], `fault`, `swapin`, `file_area`: touching memory. `areas`: areas of address spaces.
+//! - `huge`: huge pages of anonymous memory.
 //! - `process`: fork, exec, exit.
 //! - `evict`, `migrate`: what the core's reclaim and compaction ask of owners. `kswapd`, `kcompactd`: the daemons.
 //!   `oom`: the OOM killer.
@@ -18,6 +19,7 @@ mod crypt_pages;
 mod evict;
 mod fault;
 mod file_area;
+mod huge;
 mod kcompactd;
 mod kswapd;
 mod migrate;

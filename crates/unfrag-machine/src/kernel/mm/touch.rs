@@ -97,11 +97,12 @@ impl Sim {
             match entry.pfn() {
                 Some(pfn) if !(t.write && entry.is_protected()) => {
                     let (world, mut pages) = self.manager().host_and_pages();
+                    let block = entry.huge().unwrap_or(pfn);
                     // Mapped and locked: it is being moved.
-                    if pages.flags(pfn).contains(PageFlags::LOCKED) {
+                    if pages.flags(block).contains(PageFlags::LOCKED) {
                         return TouchStop::Fault(i);
                     }
-                    pages.set(pfn, hit);
+                    pages.set(block, hit);
                     if t.write {
                         world.kernel.frames.write_content(pfn);
                     }
@@ -183,7 +184,7 @@ impl Sim {
             let mut n = 0;
             for &page in chunk {
                 let entry = object.get(page);
-                match entry.pfn() {
+                match entry.block() {
                     Some(pfn) if !(write && entry.is_protected()) => {
                         core.prefetch(pfn);
                         frames[n] = pfn;
