@@ -1,7 +1,6 @@
 //! Transparent huge pages: the administrator's settings, and what a fault asks for under them.
 //! `spec: 6.1/5`
 
-use serde::Deserialize;
 use unfrag::{Gfp, Order};
 
 /// Order of a huge page: that which one page of page tables maps on a 64-bit machine.
@@ -18,8 +17,7 @@ const LIGHT: Gfp = Gfp::HIGHUSER_MOVABLE
     .difference(Gfp::KSWAPD_RECLAIM);
 
 /// `/sys/kernel/mm/transparent_hugepage/enabled`: which areas get huge pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThpEnabled {
     /// All.
     Always,
@@ -30,22 +28,17 @@ pub enum ThpEnabled {
 }
 
 /// `/sys/kernel/mm/transparent_hugepage/defrag`: what a fault does if there is no huge page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThpDefrag {
     /// It reclaims and compacts.
-    #[serde(rename = "always")]
     Always,
     /// It wakes the daemons.
-    #[serde(rename = "defer")]
     Defer,
     /// It reclaims and compacts in areas that asked for huge pages, else wakes the daemons.
-    #[serde(rename = "defer+madvise")]
     DeferMadvise,
     /// It reclaims and compacts in areas that asked for huge pages.
-    #[serde(rename = "madvise")]
     Madvise,
     /// Nothing.
-    #[serde(rename = "never")]
     Never,
 }
 
