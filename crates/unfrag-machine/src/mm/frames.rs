@@ -96,6 +96,8 @@ bitflags! {
         const IN_FLIGHT = 1 << 4;
         /// It is part of a huge page.
         const HUGE = 1 << 5;
+        /// It is locked as it is being moved.
+        const MOVING = 1 << 6;
     }
 }
 

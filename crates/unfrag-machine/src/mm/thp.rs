@@ -78,9 +78,7 @@ impl Thp {
         match (self.defrag, advised) {
             (ThpDefrag::Always, false) => eager | Gfp::NORETRY,
             (ThpDefrag::Always | ThpDefrag::DeferMadvise | ThpDefrag::Madvise, true) => eager,
-            (ThpDefrag::Defer, _) | (ThpDefrag::DeferMadvise, false) => {
-                LIGHT | Gfp::KSWAPD_RECLAIM
-            }
+            (ThpDefrag::Defer, _) | (ThpDefrag::DeferMadvise, false) => LIGHT | Gfp::KSWAPD_RECLAIM,
             (ThpDefrag::Madvise, false) | (ThpDefrag::Never, _) => LIGHT,
         }
     }
@@ -90,7 +88,9 @@ impl Thp {
     pub fn tries(self, advised: bool) -> impl Iterator<Item = Gfp> {
         let gfp = self.gfp(advised);
         let second = gfp.contains(Gfp::DIRECT_RECLAIM).then_some(gfp);
-        [gfp | Gfp::THISNODE | Gfp::NORETRY].into_iter().chain(second)
+        [gfp | Gfp::THISNODE | Gfp::NORETRY]
+            .into_iter()
+            .chain(second)
     }
 }
 

@@ -133,13 +133,40 @@ impl Prepared<'_> {
         let reclaim = sim.manager.inspect().reclaim_counters();
         let c = &self.causes.classes;
         [
-            ("compact_stall", sim.manager.inspect().compact_counters().compact_stall),
-            ("compact_success", sim.manager.inspect().compact_counters().compact_success),
-            ("compact_fail", sim.manager.inspect().compact_counters().compact_fail),
-            ("pgmigrate_success", sim.manager.inspect().compact_counters().pgmigrate_success),
-            ("pgmigrate_fail", sim.manager.inspect().compact_counters().pgmigrate_fail),
-            ("compact_migrate_scanned", sim.manager.inspect().compact_counters().compact_migrate_scanned),
-            ("compact_free_scanned", sim.manager.inspect().compact_counters().compact_free_scanned),
+            (
+                "compact_stall",
+                sim.manager.inspect().compact_counters().compact_stall,
+            ),
+            (
+                "compact_success",
+                sim.manager.inspect().compact_counters().compact_success,
+            ),
+            (
+                "compact_fail",
+                sim.manager.inspect().compact_counters().compact_fail,
+            ),
+            (
+                "pgmigrate_success",
+                sim.manager.inspect().compact_counters().pgmigrate_success,
+            ),
+            (
+                "pgmigrate_fail",
+                sim.manager.inspect().compact_counters().pgmigrate_fail,
+            ),
+            (
+                "compact_migrate_scanned",
+                sim.manager
+                    .inspect()
+                    .compact_counters()
+                    .compact_migrate_scanned,
+            ),
+            (
+                "compact_free_scanned",
+                sim.manager
+                    .inspect()
+                    .compact_counters()
+                    .compact_free_scanned,
+            ),
             ("allocations", t.allocated),
             ("frees", t.freed),
             ("fallbacks", h.fallbacks),

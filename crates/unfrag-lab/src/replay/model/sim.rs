@@ -8,7 +8,7 @@
 
 use super::compaction::Compaction;
 use super::host::ReplayHost;
-use super::reclaim::{RecordedDaemon, Reclaim};
+use super::reclaim::{Reclaim, RecordedDaemon};
 use super::request_node::RequestNode;
 use super::tally::Tally;
 use crate::replay::causes::{Action, Causes, HostBlock, NONE, Op, RecordedReclaim};

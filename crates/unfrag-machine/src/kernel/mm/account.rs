@@ -114,8 +114,8 @@ impl Sim {
             if matches!(info.owner(), Owner::Kernel(_)) {
                 continue;
             }
-            let part = info.bits.contains(FrameFlags::HUGE)
-                && !pfn.0.is_multiple_of(HUGE_PAGES.into());
+            let part =
+                info.bits.contains(FrameFlags::HUGE) && !pfn.0.is_multiple_of(HUGE_PAGES.into());
             if part {
                 continue;
             }
@@ -128,7 +128,8 @@ impl Sim {
             }
             let transfer = flags.intersects(PageFlags::LOCKED | PageFlags::WRITEBACK);
             let in_flight = info.bits.contains(FrameFlags::IN_FLIGHT);
-            if transfer != in_flight {
+            let moving = info.bits.contains(FrameFlags::MOVING);
+            if transfer != (in_flight || moving) {
                 return Err(format!("{pfn:?}: {:?}, but flags {flags:?}", info.bits));
             }
             if in_flight && flags.contains(PageFlags::WRITEBACK) {
@@ -138,11 +139,13 @@ impl Sim {
                     {
                         writeback += 1;
                     }
+                    // It was either's.
+                    Owner::Orphan => {}
                     _ => to_swap += 1,
                 }
             }
         }
-        // The writeback of pages that have lost their file or slot still counts.
+        // The writeback of pages that have lost their file or slot is counted, too.
         let swap = kernel.swap.as_ref().map_or(0, |s| s.writeback);
         for (counted, there) in [(kernel.vfs.dirty.nr_writeback, writeback), (swap, to_swap)] {
             if counted < there {

@@ -274,8 +274,8 @@ impl Cx<'_> {
         let mut may_be_huge = true;
         let mut result = Ok(());
         loop {
-            let need = self
-                .with(|sim| sim.fault_step(proc, area, index, write, &mut spare, may_be_huge));
+            let need =
+                self.with(|sim| sim.fault_step(proc, area, index, write, &mut spare, may_be_huge));
             match need {
                 FaultNeed::Nothing => break,
                 FaultNeed::Huge(start) => {

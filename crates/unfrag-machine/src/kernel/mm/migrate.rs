@@ -109,6 +109,7 @@ impl Sim {
         kernel.owed += costs.move_page + pages * (costs.copy_page + mapped);
         for (from, to) in frames(ask) {
             kernel.frames.copy_content(from, to);
+            kernel.frames.get_mut(from).bits |= FrameFlags::MOVING;
         }
         self.manager().pages().set(ask.from, PageFlags::LOCKED);
         Locking::Locked
@@ -118,6 +119,7 @@ impl Sim {
     fn end_move(&mut self, ask: &MoveAsk) -> MoveVerdict {
         let kernel = self.kernel();
         let verdict = match kernel.frames.get(ask.from).owner() {
+            // It was not to be locked.
             Owner::Orphan | Owner::Kernel(_) => MoveVerdict::Busy,
             Owner::None | Owner::File(_) | Owner::Anon(_) | Owner::Swap => {
                 frames(ask).for_each(|(from, to)| kernel.repoint(from, to));
@@ -148,7 +150,8 @@ impl KernelState {
 
     /// Makes all that refers to a frame refer to another one.
     fn repoint(&mut self, from: Pfn, to: Pfn) {
-        let info = std::mem::take(self.frames.get_mut(from));
+        let mut info = std::mem::take(self.frames.get_mut(from));
+        info.bits -= FrameFlags::MOVING;
         match info.owner() {
             Owner::Anon(family) => {
                 for i in 0..self.objects.family(family).len() {
