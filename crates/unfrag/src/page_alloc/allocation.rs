@@ -66,10 +66,6 @@ pub struct Allocation {
 }
 
 #[derive(Clone, Copy, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "an allocator has nowhere to box it, and an allocation that is kept is in reclaim"
-)]
 pub(super) enum Phase {
     Begin {
         again: bool,
