@@ -443,7 +443,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         let own = self.manager.zone(zone).lru.index() == zone.index();
         let v = &self.manager.lrus[zone.index()];
         LruView {
-            pages: v.lists.map(|l| u64::from(l.len)),
+            pages: core::array::from_fn(|i| u64::from(v.lists[i].len) + v.more[i]),
             isolated: v.isolated,
             all_unreclaimable: own && self.manager.all_unreclaimable(self.manager.zone(zone).lru),
         }

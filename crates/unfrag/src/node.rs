@@ -62,6 +62,11 @@ impl Node {
         self.kcompactd_highest = self.kcompactd_highest.max(highest);
     }
 
+    /// Whether kcompactd was asked for since it last looked.
+    pub fn wants_kcompactd(&self) -> bool {
+        self.kcompactd_order > 0
+    }
+
     /// Takes what kcompactd was asked for, and clears the request.
     pub fn take_kcompactd_order(&mut self) -> Option<(Order, ZoneKind)> {
         let order = core::mem::take(&mut self.kcompactd_order);

@@ -13,6 +13,7 @@ use crate::host::Host;
 use crate::manager::Manager;
 use crate::migrate::Migration;
 use crate::need::{Answer, Need, Step};
+use crate::node::Node;
 use crate::zone::MAX_DEFER_SHIFT;
 use core::convert::Infallible;
 
@@ -76,7 +77,8 @@ impl Kcompactd {
             match self.phase {
                 Phase::Asleep => {
                     let slept = !matches!(answer, Answer::Go);
-                    if !(slept && self.wakes(m)) {
+                    let asked = m.node(self.node).is_some_and(Node::wants_kcompactd);
+                    if !((slept || asked) && self.wakes(m)) {
                         return Need::Sleep(self.timeout(m));
                     }
                     answer = Answer::Go;

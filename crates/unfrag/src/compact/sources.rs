@@ -117,6 +117,9 @@ fn may_move<H: Host>(
     if s.lru() == ISOLATED || s.lru() == ISOLATED_OTHER {
         return false;
     }
+    if s.lru() == 0 && !H::MOVES_UNLISTED {
+        return false;
+    }
     if s.lru() == Lru::Unevictable as u8 && !m.policy.sysctl.compact_unevictable_allowed {
         return false;
     }

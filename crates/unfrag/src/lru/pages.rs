@@ -170,7 +170,7 @@ impl PagesMut<'_, '_> {
     #[inline(always)]
     pub(crate) fn unlink(&mut self, ix: FrameIx, lru: Lru) {
         let frames = self.frames;
-        self.lists_of(ix).lists[lru.index()].unlink(frames.table, ix);
+        self.lists_of(ix).unlink(frames, ix, lru);
     }
 
     pub(crate) fn link(&mut self, ix: FrameIx, lru: Lru, end: End) {
@@ -182,7 +182,7 @@ impl PagesMut<'_, '_> {
     fn join(&mut self, ix: FrameIx, s: State, lru: Lru, end: End) {
         let frames = self.frames;
         frames.set_state(ix, s.with_lru(lru as u8));
-        self.lists_of(ix).lists[lru.index()].push(frames.table, ix, end);
+        self.lists_of(ix).link(frames, ix, lru, end);
     }
 
     /// Takes a page whose state is known off its LRU list, if it is on one.
@@ -257,7 +257,7 @@ impl PagesMut<'_, '_> {
         let s = self.frames.state(ix);
         let lru = Lru::from_code(s.lru())?;
         let lists = &mut self.lrus[of.index()];
-        lists.lists[lru.index()].unlink(self.frames.table, ix);
+        lists.unlink(self.frames, ix, lru);
         lists.isolated[usize::from(lru.is_file())] += 1;
         let mut flags = s.flags();
         flags.set(PageFlags::SWAPBACKED, !lru.is_file());
@@ -281,7 +281,7 @@ impl PagesMut<'_, '_> {
         let lru = Lru::new(file, active);
         let lists = &mut self.lrus[of.index()];
         lists.isolated[usize::from(file)] -= 1;
-        lists.lists[lru.index()].push_head(self.frames.table, ix);
+        lists.link(self.frames, ix, lru, End::Head);
         // Neither of these two flags is counted.
         let flags = flags - PageFlags::ACTIVE - PageFlags::SWAPBACKED;
         self.frames

@@ -68,17 +68,24 @@ impl Kswapd {
             } else {
                 0
             };
-            if self.failures < HOPELESS {
+            if self.failures >= HOPELESS {
+                self.hopeless_since = Some(m.reclaim.pgsteal_direct);
+                self.phase = Phase::Asleep;
+                return Some(Need::Sleep(None));
+            }
+            // A run that could not reach its order is not repeated for it: only for what was asked meanwhile, else
+            // for single pages. `spec: 4.8` leaves that open.
+            let again = self.asked_order(m).unwrap_or(Order::ZERO);
+            if !self.balanced(m, again) {
                 m.reclaim.kswapd_high_wmark_hit_quickly += 1;
-                let again = self.take_asked_order(m).unwrap_or(Order::ZERO);
-                self.start_run(m, again.max(self.order));
+                self.clear_asked(m);
+                self.start_run(m, again);
                 return Some(turn(&mut self.sc));
             }
-            self.hopeless_since = Some(m.reclaim.pgsteal_direct);
-            self.phase = Phase::Asleep;
-            return Some(Need::Sleep(None));
+            (self.asked, self.order) = (again, again);
+        } else {
+            self.failures = 0;
         }
-        self.failures = 0;
         // A higher order that was asked for meanwhile is begun at once.
         let wanted = self.asked_order(m).filter(|&order| order > self.asked);
         if !per_node && let Some(order) = wanted {
