@@ -4,6 +4,7 @@
 use crate::compact::{Compaction, Control, Mode, Outcome};
 use crate::frame::{FrameKind, MigrateType, NodeId, Order, Pfn, State, ZoneId, ZoneKind};
 use crate::host::Host;
+use crate::lru::ISOLATED;
 use crate::manager::Manager;
 use crate::request::{AllocError, Request, first_flags};
 use crate::restore::{Edit, RestoreError};
@@ -122,11 +123,11 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
     }
 
     /// Makes frames in use that begin at `pfn` one block of `order`, whatever blocks they are now:
-    /// smaller ones are joined, a larger one around them is cut. They leave their LRU lists. The outside
-    /// pieces of a cut stay in use, in the largest blocks that fit.
+    /// smaller ones are joined, a larger one around them is cut. They leave their LRU lists, unless they are that
+    /// block already. The outside pieces of a cut stay in use, in the largest blocks that fit.
     ///
     /// # Errors
-    /// [`RestoreError::NotABlock`], if they are not such frames; nothing has changed then.
+    /// [`RestoreError::NotABlock`], if they are not such frames, or one is isolated; nothing has changed then.
     pub fn reshape(&mut self, pfn: Pfn, order: Order) -> Result<(), RestoreError> {
         let bad = RestoreError::NotABlock(pfn, order);
         let ix = self.manager.map.ix(pfn).ok_or(bad)?;
@@ -138,6 +139,12 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
             let s = self.manager.frames.state(head);
             if s.kind() != FrameKind::Used || s.order() != o {
                 continue;
+            }
+            if o == order {
+                return Ok(());
+            }
+            if s.lru() >= ISOLATED {
+                return Err(bad);
             }
             let first = self.manager.map.pfn(head);
             self.manager.pages().lru_del(first);
@@ -157,7 +164,7 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
         let end = ix.plus(order.frames());
         while at < end {
             let s = self.manager.frames.state(at);
-            if s.kind() != FrameKind::Used || s.order() >= order {
+            if s.kind() != FrameKind::Used || s.order() >= order || s.lru() >= ISOLATED {
                 return Err(bad);
             }
             at = at.plus(s.order().frames());

@@ -73,7 +73,8 @@ impl PagesMut<'_, '_> {
         true
     }
 
-    /// Puts a block in use on an LRU list, at its head (as the newest), and sets flags of it.
+    /// Puts a block in use on an LRU list, at its head (as the newest), and sets flags of it. A block that is isolated
+    /// goes there when its isolation ends.
     ///
     /// # Panics
     /// If the frame is in no zone.
@@ -82,11 +83,35 @@ impl PagesMut<'_, '_> {
         let Some(ix) = self.map.ix(pfn) else {
             panic!("{pfn:?} is in no zone")
         };
-        self.lru_leave(ix, self.frames.state(ix));
+        let s = self.frames.state(ix);
+        if s.lru() >= ISOLATED {
+            return self.lru_add_isolated(ix, s, lru, flags);
+        }
+        self.lru_leave(ix, s);
         let s = self.frames.state(ix);
         let was = s.flags();
         self.counts.change(was, was | flags);
         self.join(ix, s.with_flags(was | flags), lru, End::Head);
+    }
+
+    /// Notes the list on which an isolated block is to be. One that is isolated from such a list goes back there.
+    #[cold]
+    fn lru_add_isolated(&mut self, ix: FrameIx, s: State, lru: Lru, flags: PageFlags) {
+        let was = s.flags();
+        let mut now = was | flags;
+        self.counts.change(was, now);
+        let mut s = s;
+        if s.lru() == ISOLATED_OTHER {
+            if lru == Lru::Unevictable {
+                now |= PageFlags::ACTIVE;
+            } else {
+                self.lists_of(ix).isolated[usize::from(lru.is_file())] += 1;
+                now.set(PageFlags::SWAPBACKED, !lru.is_file());
+                now.set(PageFlags::ACTIVE, lru.is_active());
+                s = s.with_lru(ISOLATED);
+            }
+        }
+        self.frames.set_state(ix, s.with_flags(now));
     }
 
     /// Puts a new page on its list and sets flags of it: anonymous pages start in use to 5.8, page cache

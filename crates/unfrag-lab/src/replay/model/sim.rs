@@ -301,6 +301,11 @@ impl<'m> Sim<'m> {
     #[inline]
     fn free_block(&mut self, at: u32, order: u8) -> bool {
         let freed = self.manager.free(self.cpu, Pfn(at.into()), Order(order));
+        if let Some(r) = &mut self.reclaim
+            && freed.is_ok()
+        {
+            r.freed(at, order);
+        }
         freed.is_ok()
     }
 

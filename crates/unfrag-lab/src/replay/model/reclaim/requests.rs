@@ -206,6 +206,13 @@ impl<'e> Reclaim<'e> {
         self.pages.moved(from, to);
     }
 
+    /// The block at frame `at` of the model is free, or will be when it is no longer isolated.
+    pub fn freed(&mut self, at: u32, order: u8) {
+        for at in at..at + (1 << order) {
+            self.pages.set_host_frame(at, NONE);
+        }
+    }
+
     /// The page at frame `at` of the model is in the recorded migration of this number.
     pub fn set_in_migration(&mut self, at: u32, number: u32) {
         if at != NONE {
