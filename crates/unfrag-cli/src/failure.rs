@@ -134,6 +134,7 @@ fn flag(option: Asked) -> Option<&'static str> {
         Asked::Memory => Some("--memory"),
         Asked::Setting => Some("--set"),
         Asked::Members => Some("--members"),
+        Asked::Compaction => Some("--compaction"),
         _ => None,
     }
 }

@@ -57,9 +57,9 @@ pub struct Args {
     /// Whose reclaim frees pages
     #[arg(long, value_enum, default_value_t = Reclaim::Modelled)]
     reclaim: Reclaim,
-    /// What becomes of pages that the recorded kernel's compaction moved
-    #[arg(long, value_enum, default_value_t = Compaction::Given)]
-    compaction: Compaction,
+    /// Whose compaction moves pages; if not given, the same one's as reclaim
+    #[arg(long, value_enum)]
+    compaction: Option<Compaction>,
     /// Replays whose median is the answer, an odd number; 21 if not given. They differ in how fast kswapd
     /// is, which is known roughly; where the model does not reclaim there is one
     #[arg(long, value_name = "N", value_parser = members)]
@@ -91,11 +91,11 @@ enum Reclaim {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Compaction {
-    /// The model's own, under its kernel's rules
+    /// The model's own, if its kernel compacts
     Modelled,
-    /// They move in the model too, if its kernel compacts
+    /// The recorded kernel's: the pages that it moved move in the model too, if its kernel compacts
     Given,
-    /// They stay where they are
+    /// Nobody's: pages stay where they are
     None,
 }
 
@@ -223,10 +223,14 @@ fn options(args: &Args) -> replay::Options {
             Reclaim::Modelled => replay::ReclaimChoice::Modelled,
             Reclaim::Given => replay::ReclaimChoice::Given,
         },
-        compaction: match args.compaction {
-            Compaction::Modelled => replay::CompactionChoice::Modelled,
-            Compaction::Given => replay::CompactionChoice::Given,
-            Compaction::None => replay::CompactionChoice::None,
+        compaction: match (args.compaction, args.reclaim) {
+            (Some(Compaction::Modelled), _) | (None, Reclaim::Modelled) => {
+                replay::CompactionChoice::Modelled
+            }
+            (Some(Compaction::Given), _) | (None, Reclaim::Given) => {
+                replay::CompactionChoice::Given
+            }
+            (Some(Compaction::None), _) => replay::CompactionChoice::None,
         },
         members: args.members,
     }

@@ -64,6 +64,8 @@ pub enum Asked {
     Machine,
     /// The first seed.
     Seed,
+    /// Whose compaction moves pages.
+    Compaction,
 }
 
 /// The way out.
@@ -149,6 +151,7 @@ impl Asked {
             Asked::Members => "number of members",
             Asked::Machine => "machine",
             Asked::Seed => "seed",
+            Asked::Compaction => "compaction",
         }
     }
 }

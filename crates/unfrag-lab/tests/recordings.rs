@@ -212,6 +212,7 @@ fn pressure_is_followed_through_reclaim_as_given() {
     let options = Options {
         start: StartChoice::Exact,
         reclaim: ReclaimChoice::Given,
+        compaction: CompactionChoice::Given,
         ..Options::default()
     };
     let report = replay(rec, "a recording", &options, &mut NoWatch).expect("a replay");

@@ -37,6 +37,10 @@ pub struct Predicted {
     pub failures: [u64; 2],
     /// Free pages at the end: current, advised.
     pub free_pages: [u64; 2],
+    /// Faults that got a huge page (`thp_fault_alloc`): current, advised.
+    pub thp_fault_alloc: [u64; 2],
+    /// Pages that compaction moved (`pgmigrate_success`): current, advised.
+    pub pgmigrate_success: [u64; 2],
 }
 
 impl Advice {
@@ -51,9 +55,7 @@ impl Advice {
         if sysctl::NAMES.contains(&name.as_str()) {
             Ok((name, value))
         } else {
-            Err(format!(
-                "{name} is not modelled by a replay yet (compaction and reclaim are not)"
-            ))
+            Err(format!("a replay does not model {name}"))
         }
     }
 }

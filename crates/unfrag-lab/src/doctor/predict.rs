@@ -3,8 +3,7 @@
 //! The recording is replayed twice by the model of its own kernel, from one starting state: with the current
 //! value of the setting, and with the value advised. The difference is the effect of the setting.
 //!
-//! Invariant: only what the model has is predicted. A replay models neither reclaim nor compaction: a
-//! setting that acts through them alone gets a sentence, never a number.
+//! Invariant: only what the model has is predicted. A setting that it lacks gets a sentence, never a number.
 
 use super::advice::{Advice, Predicted};
 use crate::error::Result;
@@ -45,7 +44,7 @@ fn compare(
     from: &str,
     to: &str,
 ) -> Result<Predicted> {
-    let run = |value: &str| -> Result<(u64, u64, u64)> {
+    let run = |value: &str| -> Result<End> {
         let options = Options {
             set: vec![(setting.to_owned(), value.to_owned())],
             // One member each, so that the two runs differ in the setting alone.
@@ -53,27 +52,42 @@ fn compare(
             ..Options::default()
         };
         let report = replay(recording, name, &options, &mut NoWatch)?;
-        Ok(report.kernels.first().map_or((0, 0, 0), end))
+        Ok(report.kernels.first().map_or_else(End::default, End::of))
     };
-    let before = run(from)?;
-    let after = run(to)?;
+    let ends = [run(from)?, run(to)?];
     Ok(Predicted {
         from: from.to_owned(),
         to: to.to_owned(),
-        free_huge_blocks: [before.0, after.0],
-        failures: [before.1, after.1],
-        free_pages: [before.2, after.2],
+        free_huge_blocks: ends.each_ref().map(|e| e.free_huge_blocks),
+        failures: ends.each_ref().map(|e| e.failures),
+        free_pages: ends.each_ref().map(|e| e.free_pages),
+        thp_fault_alloc: ends.each_ref().map(|e| e.thp_fault_alloc),
+        pgmigrate_success: ends.each_ref().map(|e| e.pgmigrate_success),
     })
 }
 
-/// Free huge blocks, failures and free pages at the end of a replay.
-fn end(kernel: &KernelReport) -> (u64, u64, u64) {
-    let zones = kernel.samples.last().map_or(&[][..], |s| &s.zones);
-    (
-        zones.iter().map(|z| z.free_huge_blocks).sum(),
-        kernel.failed(),
-        zones.iter().map(|z| z.free_pages).sum(),
-    )
+/// What a replay came to.
+#[derive(Default)]
+struct End {
+    free_huge_blocks: u64,
+    failures: u64,
+    free_pages: u64,
+    thp_fault_alloc: u64,
+    pgmigrate_success: u64,
+}
+
+impl End {
+    fn of(kernel: &KernelReport) -> End {
+        let zones = kernel.samples.last().map_or(&[][..], |s| &s.zones);
+        let total = |name: &str| kernel.totals.get(name).copied().unwrap_or(0);
+        End {
+            free_huge_blocks: zones.iter().map(|z| z.free_huge_blocks).sum(),
+            failures: kernel.failed(),
+            free_pages: zones.iter().map(|z| z.free_pages).sum(),
+            thp_fault_alloc: total("thp_fault_alloc"),
+            pgmigrate_success: total("pgmigrate_success"),
+        }
+    }
 }
 
 fn in_words(p: &Predicted) -> String {
@@ -85,11 +99,12 @@ fn in_words(p: &Predicted) -> String {
         )
     };
     format!(
-        "at the end of the recording {} free huge pages with {} than with {}, {} failed requests (reclaim as \
-         recorded, compaction not modelled)",
+        "at the end of the recording {} free huge pages with {} than with {}, {} failed requests, {} pages moved by \
+         compaction",
         pair(p.free_huge_blocks),
         p.to,
         p.from,
-        pair(p.failures)
+        pair(p.failures),
+        pair(p.pgmigrate_success)
     )
 }

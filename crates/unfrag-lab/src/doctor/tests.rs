@@ -147,7 +147,8 @@ fn advice_names_its_number() {
     let a = proactive.expect("score 48 begins nothing at 20");
     assert_eq!(a.value.as_deref(), Some("70"));
     assert!(a.reason.contains("48"), "{}", a.reason);
-    assert!(a.for_replay().is_err(), "compaction is not modelled");
+    let asked = a.for_replay().expect("a replay has it");
+    assert_eq!(asked, ("vm.compaction_proactiveness", "70"));
 }
 
 #[test]

@@ -233,6 +233,18 @@ pub fn describe(sw: &Rules, sysctl: &Sysctl) -> BTreeMap<String, Value> {
             "vm.page_group_by_mobility_disabled".into(),
             json!(u8::from(sysctl.group_by_mobility_disabled)),
         ),
+        (
+            "vm.compaction_proactiveness".into(),
+            json!(sysctl.compaction_proactiveness),
+        ),
+        (
+            "vm.extfrag_threshold".into(),
+            json!(sysctl.extfrag_threshold),
+        ),
+        (
+            "vm.compact_unevictable_allowed".into(),
+            json!(u8::from(sysctl.compact_unevictable_allowed)),
+        ),
         ("grouping".into(), json!(grouping)),
         ("fallback_scan".into(), json!(scan)),
         ("claim_test".into(), text(&claim_test)),

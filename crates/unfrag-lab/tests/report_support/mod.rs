@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use unfrag_lab::replay::answer::report::{
-    Accuracy, BlockMap, Ensemble, Failure, FrameMatch, KernelReport, Measure, RecordingSummary,
-    Report, Sample, SnapshotError, Spread, ZoneSample,
+    Accuracy, BlockMap, Ensemble, Failure, FrameMatch, HugeFaults, KernelReport, Measure,
+    RecordingSummary, Report, Sample, SnapshotError, Spread, ZoneSample,
 };
 
 /// Samples in the report.
@@ -266,6 +266,14 @@ fn accuracy() -> Accuracy {
         frame_match: Some(FrameMatch {
             allocations: 333_903,
             matched: 333_610,
+        }),
+        huge_faults: Some(HugeFaults {
+            faults: 560,
+            predicted: 503,
+            recorded: 480,
+            both: 470,
+            precision: Some(470.0 / 503.0),
+            recall: Some(470.0 / 480.0),
         }),
         snapshots: SAMPLES as u64,
         lost_events: 1_204,

@@ -5,7 +5,8 @@
 //! counts allocations and frees. Skill says how much of the forecaster's error the model removes: a
 //! model that knows nothing gets a small error on a quiet recording, but no skill.
 
-use super::report::{Accuracy, Measure, Sample, SnapshotError, ZoneSample};
+use super::report::{Accuracy, HugeFaults, Measure, Sample, SnapshotError, ZoneSample};
+use crate::replay::model::HugeFaultCounts;
 use std::collections::BTreeMap;
 
 /// Zones below this share of managed memory are reported but not pooled, in percent.
@@ -103,9 +104,25 @@ pub fn measure(model: &[Sample], recorded: &[Sample], forecast: &Forecast, lost:
         ]),
         pageblock_type_error: of(|e| e.pageblock_type),
         frame_match: None,
+        huge_faults: None,
         snapshots: model.len() as u64,
         lost_events: lost,
         by_snapshot: all,
+    }
+}
+
+impl HugeFaults {
+    /// Of a replay in which faults asked for huge pages.
+    pub(super) fn of(counts: &HugeFaultCounts) -> Option<HugeFaults> {
+        let share = |of: u64| (of > 0).then(|| counts.alloc_both as f64 / of as f64);
+        (counts.faults() > 0).then(|| HugeFaults {
+            faults: counts.faults(),
+            predicted: counts.alloc,
+            recorded: counts.alloc_recorded,
+            both: counts.alloc_both,
+            precision: share(counts.alloc),
+            recall: share(counts.alloc_recorded),
+        })
     }
 }
 

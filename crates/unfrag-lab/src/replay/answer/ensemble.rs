@@ -282,6 +282,7 @@ mod tests {
                 allocations: 0,
                 matched: 0,
             },
+            huge_faults: None,
             settings: BTreeMap::new(),
             block_map: None,
             notes: vec![],

@@ -4,7 +4,7 @@ use super::block_map::BlockMapBuilder;
 use super::compaction_totals::CompactionTotals;
 use super::options::CompactionChoice;
 use super::question::Question;
-use super::report::{BlockMap, Failure, FrameMatch, Sample};
+use super::report::{BlockMap, Failure, FrameMatch, HugeFaults, Sample};
 use super::sample;
 use super::sample::ModelBlock;
 use super::watch::Watch;
@@ -24,6 +24,7 @@ pub(crate) struct Member {
     pub totals: BTreeMap<String, u64>,
     pub failures: Vec<Failure>,
     pub frames: FrameMatch,
+    pub huge_faults: Option<HugeFaults>,
     pub settings: BTreeMap<String, serde_json::Value>,
     /// Of the first member of an ensemble only: a map is large, and one is drawn.
     pub block_map: Option<BlockMap>,
@@ -102,6 +103,7 @@ impl Prepared<'_> {
         sim.free_huge_pieces();
         recorder.watch.progress(total, total);
         notes.extend(effect_notes(&sim));
+        notes.extend(self.compaction_note(q, &sim));
         let m = sim.manager.inspect();
         let mut totals = self.totals(&sim);
         totals.extend(recorder.compaction.totals());
@@ -113,6 +115,7 @@ impl Prepared<'_> {
                 allocations: sim.tally.allocated,
                 matched: sim.tally.on_same_frame,
             },
+            huge_faults: HugeFaults::of(&sim.tally.huge_faults),
             settings: sysctl::describe(m.rules(), m.sysctl()),
             block_map: Some(recorder.map.finish()),
             notes,
@@ -128,6 +131,22 @@ impl Prepared<'_> {
             proactive_from: c.proactive_from.or(unseen),
             runs: c.kcompactd_runs.clone(),
         }
+    }
+
+    /// Why pages that the recorded kernel's compaction moved stay, if nothing compacts in their place.
+    fn compaction_note(&self, q: &Question<'_>, sim: &Sim) -> Option<String> {
+        let stayed = sim.tally.stayed();
+        let why = match (compacts(&q.preset.rules), q.options.compaction) {
+            (false, _) => "this kernel does not compact",
+            (true, CompactionChoice::None) => "compaction was asked to be left out",
+            (true, CompactionChoice::Given) => {
+                "there was no free frame for them, or they cannot move here"
+            }
+            (true, CompactionChoice::Modelled) => return None,
+        };
+        (stayed > 0).then(|| {
+            format!("{stayed} pages that the recorded kernel's compaction moved stay where they are: {why}.")
+        })
     }
 
     fn totals(&self, sim: &Sim) -> BTreeMap<String, u64> {
@@ -191,7 +210,7 @@ impl Recorder<'_> {
 
 /// Notes on the effects of the recorded kernel that were applied to the model, or left out.
 fn effect_notes(sim: &Sim) -> Vec<String> {
-    let (t, stayed) = (&sim.tally, sim.tally.stayed());
+    let t = &sim.tally;
     let mut notes = vec![];
     if t.given_pages > 0 {
         notes.push(format!(
@@ -203,11 +222,6 @@ fn effect_notes(sim: &Sim) -> Vec<String> {
         notes.push(format!(
             "{} pages that the recorded kernel's compaction moved were moved here too, to where this model's free scanner says.",
             t.moved_here
-        ));
-    }
-    if stayed > 0 {
-        notes.push(format!(
-            "{stayed} pages that the recorded kernel's compaction moved stay where they are: this model does not compact by itself yet."
         ));
     }
     notes

@@ -17,7 +17,7 @@ pub struct Options {
     pub start: StartChoice,
     /// Which kernel's reclaim frees pages.
     pub reclaim: ReclaimChoice,
-    /// What becomes of the recorded kernel's compaction.
+    /// Whose compaction moves pages.
     pub compaction: CompactionChoice,
     /// Replays of an ensemble, an odd number; none means
     /// [`MEMBERS`](super::ensemble::MEMBERS). Where the model does not reclaim, all would be the same, and there
@@ -25,15 +25,16 @@ pub struct Options {
     pub members: Option<u32>,
 }
 
-/// What becomes of the pages that the recorded kernel's compaction moved.
+/// Whose compaction moves pages in a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompactionChoice {
-    /// The model compacts by itself, and the recorded kernel's moves are an effect.
-    Modelled,
-    /// They move in the model too, if its kernel compacts.
+    /// The model's own, if its kernel compacts. What the recorded kernel moved is an effect of its own state, and
+    /// stays where it is. The model has to reclaim by itself, too.
     #[default]
+    Modelled,
+    /// The recorded kernel's: the pages that it moved move in the model too, if its kernel compacts.
     Given,
-    /// They stay where they are.
+    /// Nobody's: pages stay where they are.
     None,
 }
 

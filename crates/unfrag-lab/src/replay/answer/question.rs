@@ -1,7 +1,7 @@
 //! One kernel and its settings, as a replay is asked for them.
 
+use super::options::{CompactionChoice, Options, ReclaimChoice};
 use super::proactiveness::proactiveness;
-use super::options::{Options, ReclaimChoice};
 use crate::era::sysctl;
 use crate::error::{Asked, Error, Result};
 use crate::replay::causes::RecordedReclaim;
@@ -35,6 +35,15 @@ impl Prepared<'_> {
         sysctl.compaction_proactiveness = seen.unwrap_or(sysctl.compaction_proactiveness);
         for (n, v) in &options.set {
             sysctl::set(&mut sysctl, n, v)?;
+        }
+        if options.compaction == CompactionChoice::Modelled
+            && options.reclaim == ReclaimChoice::Given
+        {
+            let e = Error::option(
+                Asked::Compaction,
+                "the model compacts by itself only where it reclaims by itself",
+            );
+            return Err(e.help("take reclaim and compaction both as modelled, or both as given"));
         }
         let recorded_era = p.name == self.era.preset();
         let asked = options.set.iter().any(|(n, _)| sysctl::changes_marks(n));

@@ -224,6 +224,8 @@ pub struct Accuracy {
     pub pageblock_type_error: Measure,
     /// From an exact start: the share of allocations that the model put on the kernel's own frame.
     pub frame_match: Option<FrameMatch>,
+    /// Which faults got a huge page, in the model and on the recorded host; `null` if no fault asked for one.
+    pub huge_faults: Option<HugeFaults>,
     /// Snapshots that were compared.
     pub snapshots: u64,
     /// Events lost by the recorder: the more, the less these numbers say.
@@ -252,6 +254,23 @@ pub struct FrameMatch {
     pub allocations: u64,
     /// Those on the kernel's own frame.
     pub matched: u64,
+}
+
+/// Faults that asked for a huge page: which got one.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct HugeFaults {
+    /// Faults that asked for one.
+    pub faults: u64,
+    /// Those that got one in the model. In an ensemble, as all of these counts, in the replay at the recorded pace.
+    pub predicted: u64,
+    /// Those that got one on the recorded host.
+    pub recorded: u64,
+    /// Those that got one on both.
+    pub both: u64,
+    /// `both / predicted`; `null` if none got one in the model.
+    pub precision: Option<f64>,
+    /// `both / recorded`; `null` if none got one on the recorded host.
+    pub recall: Option<f64>,
 }
 
 /// Errors at one snapshot, of the model and of the forecaster who only counts.

@@ -64,6 +64,7 @@ impl Prepared<'_> {
         let first = members.swap_remove(0);
         if let Some(a) = &mut accuracy {
             a.frame_match = self.exact.then_some(first.frames);
+            a.huge_faults = first.huge_faults;
         }
         let mut notes = first.notes;
         notes.extend(ensemble.as_ref().map(Ensemble::sentence));

@@ -42,6 +42,11 @@ pub struct HugeFaultCounts {
 }
 
 impl HugeFaultCounts {
+    /// Faults that asked for a huge page.
+    pub fn faults(&self) -> u64 {
+        self.alloc + self.fallback
+    }
+
     fn count(&mut self, model: bool, recorded: bool) {
         self.alloc += u64::from(model);
         self.fallback += u64::from(!model);

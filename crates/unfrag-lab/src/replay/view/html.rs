@@ -170,6 +170,9 @@ fn push_accuracy(out: &mut String, kernel: &KernelReport, accuracy: &Accuracy) {
     if let Some(m) = accuracy.frame_match {
         paragraph(out, "frames", &wording::frame_match_sentence(&m));
     }
+    if let Some(h) = accuracy.huge_faults {
+        paragraph(out, "huge-faults", &wording::huge_faults_sentence(&h));
+    }
 }
 
 fn failures(report: &Report) -> String {

@@ -210,6 +210,10 @@ impl Page<'_> {
                 let text = wording::frame_match_sentence(&m);
                 self.push_wrapped(out, self.bullet(), &text);
             }
+            if let Some(h) = accuracy.huge_faults {
+                let text = wording::huge_faults_sentence(&h);
+                self.push_wrapped(out, self.bullet(), &text);
+            }
         }
     }
 

@@ -3,7 +3,9 @@
 //! Invariant: a sentence says no more than the [`Report`] holds, and every number carries its unit.
 
 use crate::replay::answer::Report;
-use crate::replay::answer::report::{Accuracy, FrameMatch, Measure, Sample, ZoneSample};
+use crate::replay::answer::report::{
+    Accuracy, FrameMatch, HugeFaults, Measure, Sample, ZoneSample,
+};
 use crate::report::number::{bytes, duration, order_size, percent, thousands};
 use std::collections::BTreeSet;
 
@@ -198,6 +200,20 @@ pub fn frame_match_sentence(m: &FrameMatch) -> String {
         thousands(m.matched),
         thousands(m.allocations),
         percent(ratio(m.matched, m.allocations))
+    )
+}
+
+/// Which faults got a huge page, in one sentence.
+pub fn huge_faults_sentence(h: &HugeFaults) -> String {
+    let share = |s: Option<f64>| s.map_or_else(|| "-".into(), percent);
+    format!(
+        "Huge-page faults: {} of {} got one, {} in the recording, {} in both (precision {}, recall {}).",
+        thousands(h.predicted),
+        thousands(h.faults),
+        thousands(h.recorded),
+        thousands(h.both),
+        share(h.precision),
+        share(h.recall)
     )
 }
 
