@@ -195,7 +195,7 @@ fn runs_of_two_kswapds_are_separate() {
     assert_eq!(runs.len(), 4, "{runs:?}");
     let begins = [0, 1].map(|n| Action::KswapdBegins { node: NodeId(n) });
     assert_eq!(runs[..2], begins, "{runs:?}");
-    let evidence = RecordedReclaim::of(&m.rec, &found).expect("reclaim");
+    let evidence = RecordedReclaim::of(&m.rec, &found);
     assert_eq!(evidence.wakes, 2);
     let nodes: Vec<NodeId> = evidence.pace.runs.keys().copied().collect();
     assert_eq!(nodes, [NodeId(0), NodeId(1)]);
