@@ -1,5 +1,5 @@
 //! Transparent huge pages: the administrator's settings, and what a fault asks for under them.
-//! `spec: 6.1/5`
+//! `spec: 5.6`
 
 use unfrag::{Gfp, Order};
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    // `spec: 6.1/5`, the table of the THP fault.
+    // `spec: 5.6`, the table of the THP fault.
     fn each_setting_has_the_flags_of_the_table() {
         assert_eq!(LIGHT.bits(), 0x1c_20ca);
         let (direct, kswapd, noretry) = (0x400, 0x800, 0x10000);

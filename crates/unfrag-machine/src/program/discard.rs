@@ -1,24 +1,9 @@
 //! The step `discard`: a part of an area's pages is given back.
 
 use super::actor::{Actor, Halt};
-use super::spec::heap;
+use super::spec::Discard;
 use crate::Cx;
 use crate::error::Fail;
-use crate::input::{Bytes, Percent};
-use serde::Deserialize;
-
-/// Gives back the first part of each piece of an area (`MADV_DONTNEED`).
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Discard {
-    /// The area.
-    #[serde(default = "heap")]
-    pub area: String,
-    /// Size of a piece.
-    pub of: Bytes,
-    /// The share of it that goes, from its beginning.
-    pub percent: Percent,
-}
 
 impl Actor {
     pub(super) fn discard(&mut self, cx: &mut Cx, d: &Discard) -> Result<(), Halt> {

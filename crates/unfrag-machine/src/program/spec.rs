@@ -4,7 +4,6 @@
 //! `"exit"`. `{number}` in the name of a tree or a file stands for the number of the task.
 
 use super::amount::{Amount, Count};
-use super::discard::Discard;
 use super::recorded::Behaviour;
 use crate::input::{Bytes, Percent, Rate, Time};
 use serde::Deserialize;
@@ -110,7 +109,7 @@ impl Step {
     }
 }
 
-pub(super) fn heap() -> String {
+fn heap() -> String {
     "heap".to_owned()
 }
 
@@ -501,4 +500,17 @@ pub struct Receive {
 
 fn chunk() -> Bytes {
     Bytes(32 << 10)
+}
+
+/// Gives back the first part of each piece of an area (`MADV_DONTNEED`).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Discard {
+    /// The area.
+    #[serde(default = "heap")]
+    pub area: String,
+    /// Size of a piece.
+    pub of: Bytes,
+    /// The share of it that goes, from its beginning.
+    pub percent: Percent,
 }

@@ -3,7 +3,7 @@
 //! - `outcome`: how a run ends, its modes and priorities. What a zone remembers of runs (deferral, positions) stands
 //!   with the zone.
 //! - `suitable`: whether a zone is worth a run. `score`: how fragmented it is, for compaction ahead of demand.
-//! - `sources`, `targets`, `fast`: the choosers: which pages move, and where to.
+//! - `sources`, `free_scan`, `fast`: the choosers: which pages move, and where to. `targets`: what the latter took.
 //! - `mover`: isolates pages, claims targets, asks owners, and ends each move. `zone_run`: one run over one zone.
 //! - `direct`: the runs of an allocation over its zones. `kcompactd`: the daemon of a node.
 //!
@@ -13,6 +13,7 @@
 mod control;
 mod direct;
 mod fast;
+mod free_scan;
 mod kcompactd;
 mod mover;
 mod outcome;

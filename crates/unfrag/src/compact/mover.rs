@@ -4,8 +4,9 @@
 //! one, those that are asked about are in the batch.
 
 use super::control::Control;
+use super::free_scan::FreeScan;
 use super::outcome::Mode;
-use super::targets::{FreeScan, Targets};
+use super::targets::Targets;
 use crate::frame::{CpuId, FrameIx};
 use crate::host::Host;
 use crate::kernel::CompactRules;

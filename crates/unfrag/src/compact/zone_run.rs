@@ -3,11 +3,12 @@
 //! Invariant: when a run has ended, it holds no page.
 
 use super::control::Control;
+use super::free_scan::{FreeScan, first_position};
 use super::mover::{Moved, Mover};
 use super::outcome::{Mode, Outcome};
 use super::score::ScoreMarks;
 use super::sources;
-use super::targets::{FreeScan, first_position, held};
+use super::targets::held;
 use crate::drive::Operation;
 use crate::evict::Eviction;
 use crate::frame::{CpuId, FrameIx, MigrateType, Order, ZoneId};

@@ -8,58 +8,9 @@
 //! instead, and the other way round, so that both hosts hold the same pages.
 
 use super::Sim;
+use super::huge_tries::{HUGE, HUGE_PAGES};
 use crate::replay::causes::{HostBlock, NONE};
-use std::collections::BTreeMap;
 use unfrag::{Gfp, Order, Pfn};
-
-/// Order of a huge page.
-const HUGE: u8 = 9;
-const HUGE_PAGES: u32 = 1 << HUGE;
-
-/// Faults under way.
-#[derive(Debug, Default)]
-pub(super) struct HugeFaults {
-    /// By task: a fault whose first try the recorded kernel refused, and the block that the model gave it, if it did.
-    first_tries: BTreeMap<u32, Option<u32>>,
-    /// By task: a huge page of the model in place of small pages on the recorded host: model frame of the next
-    /// piece, and pieces left.
-    pieces: BTreeMap<u32, (u32, u32)>,
-}
-
-/// How many faults got a huge page, and how many did not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HugeFaultCounts {
-    /// Faults that got one in the model (`thp_fault_alloc`).
-    pub alloc: u64,
-    /// Faults that got none in the model (`thp_fault_fallback`).
-    pub fallback: u64,
-    /// Faults that got one on the recorded host.
-    pub alloc_recorded: u64,
-    /// Faults that got none on the recorded host.
-    pub fallback_recorded: u64,
-    /// Faults that got one on both.
-    pub alloc_both: u64,
-}
-
-impl HugeFaultCounts {
-    /// Faults that asked for a huge page.
-    pub fn faults(&self) -> u64 {
-        self.alloc + self.fallback
-    }
-
-    fn count(&mut self, model: bool, recorded: bool) {
-        self.alloc += u64::from(model);
-        self.fallback += u64::from(!model);
-        self.alloc_recorded += u64::from(recorded);
-        self.fallback_recorded += u64::from(!recorded);
-        self.alloc_both += u64::from(model && recorded);
-    }
-}
-
-/// Whether a request is a try of a fault that asks for a huge page.
-pub(super) fn is_huge(order: u8, gfp: Gfp) -> bool {
-    order == HUGE && gfp.contains(Gfp::MOVABLE)
-}
 
 impl Sim<'_> {
     /// A try of a fault; the block is the one that it got on the recorded host.

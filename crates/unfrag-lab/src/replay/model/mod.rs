@@ -12,6 +12,7 @@ pub mod compaction;
 mod fit;
 mod host;
 mod huge_faults;
+mod huge_tries;
 mod inference;
 mod prepared;
 mod reboot;
@@ -22,9 +23,9 @@ mod tally;
 
 pub use fit::fitted;
 pub use host::ReplayHost;
-pub use huge_faults::HugeFaultCounts;
 pub use inference::{Inferred, infer};
 pub use prepared::Prepared;
 pub use reboot::{reboot, resized};
 pub use sim::Sim;
+pub use tally::HugeFaultCounts;
 pub use tally::Tally;

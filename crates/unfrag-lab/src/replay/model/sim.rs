@@ -8,7 +8,7 @@
 
 use super::compaction::Compaction;
 use super::host::ReplayHost;
-use super::huge_faults::{HugeFaults, is_huge};
+use super::huge_tries::{HugeFaults, is_huge};
 use super::reclaim::{Reclaim, RecordedDaemon};
 use super::request_node::RequestNode;
 use super::tally::Tally;

@@ -1,6 +1,5 @@
 //! Counts of a replay: what the model gave, refused, freed and moved.
 
-use super::HugeFaultCounts;
 use std::collections::BTreeMap;
 use unfrag::Gfp;
 
@@ -39,5 +38,35 @@ impl Tally {
     /// Pages that a migration moved on the recorded host and that stay in the model.
     pub fn stayed(&self) -> u64 {
         self.moved - self.moved_here
+    }
+}
+
+/// How many faults got a huge page, and how many did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HugeFaultCounts {
+    /// Faults that got one in the model (`thp_fault_alloc`).
+    pub alloc: u64,
+    /// Faults that got none in the model (`thp_fault_fallback`).
+    pub fallback: u64,
+    /// Faults that got one on the recorded host.
+    pub alloc_recorded: u64,
+    /// Faults that got none on the recorded host.
+    pub fallback_recorded: u64,
+    /// Faults that got one on both.
+    pub alloc_both: u64,
+}
+
+impl HugeFaultCounts {
+    /// Faults that asked for a huge page.
+    pub fn faults(&self) -> u64 {
+        self.alloc + self.fallback
+    }
+
+    pub(super) fn count(&mut self, model: bool, recorded: bool) {
+        self.alloc += u64::from(model);
+        self.fallback += u64::from(!model);
+        self.alloc_recorded += u64::from(recorded);
+        self.fallback_recorded += u64::from(!recorded);
+        self.alloc_both += u64::from(model && recorded);
     }
 }

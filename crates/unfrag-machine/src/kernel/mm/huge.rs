@@ -1,4 +1,4 @@
-//! Huge pages of anonymous memory: the fault, the split, the end. `spec: 6.1/5`
+//! Huge pages of anonymous memory: the fault, the split, the end. `spec: 5.6`
 //!
 //! A fault gets a huge page where no page table exists yet. It maps one area of one process, as a whole: a fork, a
 //! partial unmap and reclaim split it first.

@@ -1,4 +1,4 @@
-//! Huge pages of anonymous memory: faults by each setting, and what splits them. `spec: 6.1/5`
+//! Huge pages of anonymous memory: faults by each setting, and what splits them. `spec: 5.6`
 
 use super::compaction::{
     check_stamps, compacted, fragment, free_blocks, machine, stamp, take_whole_blocks,

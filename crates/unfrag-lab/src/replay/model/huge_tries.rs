@@ -1,0 +1,24 @@
+//! What the simulation remembers of faults for huge pages between their tries.
+
+use std::collections::BTreeMap;
+use unfrag::Gfp;
+
+/// Order of a huge page.
+pub(super) const HUGE: u8 = 9;
+/// Pages of a huge page.
+pub(super) const HUGE_PAGES: u32 = 1 << HUGE;
+
+/// Faults under way.
+#[derive(Debug, Default)]
+pub(super) struct HugeFaults {
+    /// By task: a fault whose first try the recorded kernel refused, and the block that the model gave it, if it did.
+    pub first_tries: BTreeMap<u32, Option<u32>>,
+    /// By task: a huge page of the model in place of small pages on the recorded host: model frame of the next
+    /// piece, and pieces left.
+    pub pieces: BTreeMap<u32, (u32, u32)>,
+}
+
+/// Whether a request is a try of a fault that asks for a huge page.
+pub(super) fn is_huge(order: u8, gfp: Gfp) -> bool {
+    order == HUGE && gfp.contains(Gfp::MOVABLE)
+}
