@@ -18,6 +18,7 @@ use super::evidence::{Allocation, BeforeAnchor, Evidence};
 use super::percpu::{Sources, ZonePcp, waiting};
 use super::state::{Frame, SetStart, Start};
 use super::touched::TouchedFrames;
+use super::used_up::UsedUp;
 use super::zones::highest_frame;
 use crate::error::Result;
 use crate::replay::causes::Causes;
@@ -78,6 +79,8 @@ pub fn counts(
             anchor.pageblocks[i],
         );
         let types = zone_frames.block_types(anchor.blocks[i], &sources);
+        let takers = evidence.takers(lo, len);
+        let used_up = UsedUp::of(lo, &takers, &causes.first);
         // Types of pageblocks are guessed, and page flags are not: with flags, blocks are not told apart by type.
         let shown = match anchor.listed[i] {
             Some(by_type) if flags.is_none() => by_type.to_vec(),
@@ -86,10 +89,9 @@ pub fn counts(
         // The frames are arranged as at the anchor; then the trace is undone, back to the start.
         let at_start = zone_frames.states.clone();
         touched.apply(&mut zone_frames);
-        zone_frames.choose(anchor.free_pages(i, causes), &shown, &types);
-        let takers = evidence.takers(lo, len);
-        let turn = |p: u32| takers[(p - lo) as usize].map_or(usize::MAX, |t| t.0);
-        let beyond = zone_frames.beyond(&shown, &types, turn);
+        zone_frames.choose(anchor.free_pages(i, causes), &shown, &types, &used_up);
+        let turn = |p: u32| takers[(p - lo) as usize].map_or(usize::MAX, |t| t.turn);
+        let beyond = zone_frames.beyond(&shown, &types, &takers);
         touched.undo(&mut zone_frames, &at_start);
         let movable = movable_first(lo, hi, evidence);
         let pfn = |k: usize| u64::from(lo) + k as u64;
@@ -110,6 +112,8 @@ pub fn counts(
             pcp_trace: anchor.pcp_trace.as_ref(),
             types: &types,
             takers: &takers,
+            evidence,
+            used_up: &used_up,
         };
         let sets = sets.fill(waiting, &z.sets);
         let mut on_lists: Vec<bool> = zone_frames.states.iter().map(|k| k.is_free()).collect();

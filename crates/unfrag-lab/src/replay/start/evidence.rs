@@ -18,12 +18,24 @@ pub(super) struct Allocation {
     pub(super) gfp: Gfp,
 }
 
+/// The first allocation of a frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taker {
+    /// Its turn among first allocations.
+    pub(super) turn: usize,
+    pub(super) cpu: usize,
+    pub(super) order: u8,
+    pub(super) mt: MigrateType,
+}
+
 /// What the trace says of the start, gathered once.
 pub struct Evidence {
     /// Allocations that touched a frame for the first time, in turn.
     pub(super) firsts: Vec<Allocation>,
     /// For each CPU, by list: what it allocated before the list was first refilled.
     pub(super) before_refill: Vec<Vec<Vec<u32>>>,
+    /// For each CPU, by list: whether it was refilled.
+    refilled: Vec<Vec<bool>>,
 }
 
 impl Evidence {
@@ -32,6 +44,7 @@ impl Evidence {
         let mut seen = vec![false; causes.first.len()];
         let mut firsts = vec![];
         let mut lists = vec![vec![vec![]; LISTS]; cpus];
+        let mut refilled = vec![vec![false; LISTS]; cpus];
         let mut open = cpus * LISTS;
         let mut rows = vec![[0usize; LISTS]; cpus];
         for op in &causes.ops {
@@ -52,7 +65,8 @@ impl Evidence {
                 });
             }
             let HostBlock { pfn, order } = block;
-            if open == 0 || order > 3 || cpu >= cpus {
+            // What was in use before had been freed since the start.
+            if !new || open == 0 || order > 3 || cpu >= cpus {
                 continue;
             }
             let mt = gfp.mobility().filter(|t| t.is_ordinary());
@@ -76,18 +90,25 @@ impl Evidence {
             if *row >= long {
                 taken.truncate(taken.len() - long);
                 *row = usize::MAX;
+                refilled[cpu][list] = true;
                 open -= 1;
             }
         }
         Evidence {
             firsts,
             before_refill: lists,
+            refilled,
         }
     }
 
-    /// The first allocation of each frame of a zone: turn, CPU and migratetype. `None` for frames without an
-    /// allocation of an ordinary type.
-    pub(super) fn takers(&self, lo: u32, len: usize) -> Vec<Option<(usize, usize, MigrateType)>> {
+    /// Whether a CPU refilled a list: nothing else can have waited there.
+    pub(super) fn was_refilled(&self, cpu: usize, list: usize) -> bool {
+        let lists = self.refilled.get(cpu);
+        lists.and_then(|l| l.get(list)).is_some_and(|r| *r)
+    }
+
+    /// The first allocation of each frame of a zone. `None` for frames without an allocation of an ordinary type.
+    pub(super) fn takers(&self, lo: u32, len: usize) -> Vec<Option<Taker>> {
         let mut takers = vec![None; len];
         for (turn, first) in self.firsts.iter().enumerate() {
             if let Some(mt) = first.gfp.mobility().filter(|t| t.is_ordinary()) {
@@ -95,7 +116,12 @@ impl Evidence {
                     if let Some(at) = p.checked_sub(lo)
                         && let Some(taker) = takers.get_mut(at as usize)
                     {
-                        taker.get_or_insert((turn, first.cpu, mt));
+                        taker.get_or_insert(Taker {
+                            turn,
+                            cpu: first.cpu,
+                            order: first.block.order,
+                            mt,
+                        });
                     }
                 }
             }

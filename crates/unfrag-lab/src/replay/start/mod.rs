@@ -25,6 +25,7 @@ mod percpu;
 mod plan;
 mod state;
 mod touched;
+mod used_up;
 mod zones;
 
 pub use anchor::Anchor;

@@ -4,11 +4,12 @@
 //! list. Small free blocks that the anchor's buddy lists do not show were on a per-CPU list too, that of
 //! the CPU that allocated them first.
 
-use super::arrange::{FrameState, ZoneFrames, coalesce, is_cached, type_at};
-use super::evidence::{BeforeAnchor, Evidence};
+use super::arrange::{FrameState, HUGE, ZoneFrames, coalesce, is_cached, type_at};
+use super::evidence::{BeforeAnchor, Evidence, Taker};
 use super::pcp_trace::{Lists, PcpBlock, PcpTrace};
 use super::state::{FreeBlock, SetStart};
 use super::touched::TouchedFrames;
+use super::used_up::UsedUp;
 use crate::replay::causes::{Causes, FIRST_ALLOC, HostBlock};
 use unfrag::pcp::{NR_LISTS, list_index};
 use unfrag::{MigrateType, Order};
@@ -126,10 +127,6 @@ fn free_before_refill(
     all
 }
 
-/// Order of huge pages. Blocks from it on are not cut up for the per-CPU lists; those that the anchor
-/// does not show waited there as huge pages.
-const HUGE: u8 = 9;
-
 /// Turn of the first block without an allocation: after all those with one.
 const UNTAKEN: usize = usize::MAX / 2;
 
@@ -144,8 +141,10 @@ pub(super) struct ZonePcp<'a> {
     pub(super) before: &'a BeforeAnchor,
     pub(super) pcp_trace: Option<&'a PcpTrace>,
     pub(super) types: &'a [(u32, MigrateType)],
-    /// The first allocation of each frame: turn, CPU and migratetype.
-    pub(super) takers: &'a [Option<(usize, usize, MigrateType)>],
+    /// The first allocation of each frame.
+    pub(super) takers: &'a [Option<Taker>],
+    pub(super) evidence: &'a Evidence,
+    pub(super) used_up: &'a UsedUp,
 }
 
 /// A free block, a page or a huge page, that may have been held back.
@@ -212,14 +211,21 @@ impl ZonePcp<'_> {
     /// CPU and type of the list that a candidate is put on, among the CPUs that have pages `left` to be
     /// found: its own, unless that is known to have held nothing else.
     fn list_for(&self, c: &Candidate, left: &[u64]) -> Option<(usize, MigrateType)> {
+        use MigrateType::{Movable, Reclaimable, Unmovable};
         let has_room = |cpu: &usize| left.get(*cpu).is_some_and(|&n| n >= 1 << c.order);
         let cpus = || c.cpu.into_iter().chain(0..left.len()).filter(has_room);
         let own = cpus().next()?;
-        let Some(pcp_trace) = self.pcp_trace else {
-            return Some((own, c.mt));
-        };
-        use MigrateType::{Movable, Reclaimable, Unmovable};
         let types = [c.mt, Movable, Reclaimable, Unmovable];
+        let Some(pcp_trace) = self.pcp_trace else {
+            // What its CPU took stood there before the list was refilled. What nobody takes, behind that.
+            if let Some(cpu) = c.cpu {
+                return (own == cpu || c.class == (0, 0)).then_some((own, c.mt));
+            }
+            let deep = |cpu, mt| !self.evidence.was_refilled(cpu, list_index(Order(c.order), mt));
+            let types = types.iter().take(if c.class == (0, 0) { 4 } else { 1 });
+            let mut lists = types.flat_map(|mt| cpus().map(move |cpu| (cpu, *mt)));
+            return lists.find(|(cpu, mt)| deep(*cpu, *mt));
+        };
         let lists = types
             .iter()
             .flat_map(|mt| cpus().map(move |cpu| (cpu, *mt)));
@@ -244,7 +250,7 @@ impl ZonePcp<'_> {
                 let k = (pfn - lo) as usize;
                 let own = Some(type_at(pfn, self.types)).filter(|t| t.is_ordinary());
                 let (turn, cpu, mt) = match self.takers[k] {
-                    Some((turn, cpu, mt)) => (turn, Some(cpu), mt),
+                    Some(t) => (t.turn, Some(t.cpu), t.mt),
                     None => (usize::MAX, None, own.unwrap_or(MigrateType::Movable)),
                 };
                 let class = match self.beyond[k] {
@@ -283,9 +289,9 @@ impl ZonePcp<'_> {
             let taker = self.takers[(block.pfn - lo) as usize];
             Candidate {
                 class: (0, 0),
-                turn: taker.map_or(UNTAKEN + n, |t| t.0),
+                turn: taker.map_or(UNTAKEN + n, |t| t.turn),
                 cpu: Some(cpu),
-                mt: taker.map(|t| t.2).or(own).unwrap_or(MigrateType::Movable),
+                mt: taker.map(|t| t.mt).or(own).unwrap_or(MigrateType::Movable),
                 pfn: block.pfn,
                 order: block.order,
             }

@@ -1,0 +1,71 @@
+//! What the trace shows to have been used up.
+//!
+//! A request takes the smallest block that serves it, and a list is refilled when it is empty. So where small
+//! requests of a type broke up large blocks that nobody had touched, smaller blocks of that type were gone, and
+//! a frame that is never touched was in none of them; nor was it on a per-CPU list that was refilled.
+//!
+//! Invariant: of each frame only its first allocation is read, and a block counts only if nothing of it was
+//! touched before.
+//!
+//! `spec: 1.2, 2.6, 3`
+
+use super::evidence::Taker;
+use crate::replay::causes::FIRST_ALLOC;
+use unfrag::{MAX_ORDER, MigrateType};
+
+/// The smallest order of a block whose breaking up shows: that of a pageblock.
+const LARGE: u8 = 9;
+/// A block that is broken up is taken from its beginning on; that is looked at in so many parts.
+const PARTS: usize = 8;
+
+/// Of each type of a zone, the order below which its buddy lists were used up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct UsedUp {
+    below: [Option<u8>; 3],
+}
+
+impl UsedUp {
+    /// What the first allocations of the frames from `lo` on (`takers`) show. `first` is what the first event of
+    /// each frame of the host is.
+    pub(super) fn of(lo: u32, takers: &[Option<Taker>], first: &[u8]) -> UsedUp {
+        let mut used_up = UsedUp::default();
+        for order in LARGE..=MAX_ORDER {
+            let size = 1usize << order;
+            let begin = (lo as usize).next_multiple_of(size);
+            for at in (begin..).step_by(size) {
+                let Some(block) = takers.get(at - lo as usize..at - lo as usize + size) else {
+                    break;
+                };
+                let fresh = || first[at..at + size].iter().all(|f| *f == FIRST_ALLOC);
+                if let Some(mt) = broken_up_for(block).filter(|_| fresh()) {
+                    used_up.below[mt as usize] = Some(order);
+                }
+            }
+        }
+        used_up
+    }
+
+    /// The order below which blocks of a type were used up.
+    pub(super) fn below(&self, mt: MigrateType) -> Option<u8> {
+        self.below.get(mt as usize).copied().flatten()
+    }
+
+}
+
+/// The type of the small requests that took a block piece by piece from its beginning on, if it was so.
+fn broken_up_for(block: &[Option<Taker>]) -> Option<MigrateType> {
+    let mt = block.first()?.as_ref()?.mt;
+    let mut before = 0;
+    for part in block.chunks(block.len() / PARTS) {
+        let mut earliest = usize::MAX;
+        for taker in part {
+            let taker = taker.as_ref().filter(|t| t.mt == mt && t.order <= 3)?;
+            earliest = earliest.min(taker.turn);
+        }
+        if earliest < before {
+            return None;
+        }
+        before = earliest;
+    }
+    Some(mt)
+}
