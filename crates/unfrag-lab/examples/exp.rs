@@ -46,12 +46,26 @@ fn main() {
     let sysctl = unfrag_lab::era::sysctl::recorded(&rec);
     let mut memory = vec![0; b.start.words(p.rules, sysctl).unwrap()];
     let mut sim = unfrag_lab::replay::model::Sim::new(b.start.manager(p.rules, sysctl, true, &mut memory).unwrap(), b.start.frames.len() as u32);
+    let mut cut = false; let mut used_now = vec![false; b.start.frames.len()];
     let mut seen = vec![false; b.start.frames.len()];
     let mut m: BTreeMap<(u16, u8, String), [u32; 2]> = BTreeMap::new();
     let mut run: Option<(i64, u32, u32, usize)> = None; let mut runs = 0;
     for (i, op) in b.causes.ops.iter().enumerate() {
         sim.apply(op, &b.causes);
-        let Some((block, gfp)) = op.allocated() else { if let Some(x) = op.freed() { for q in x.indices() { seen[q] = true; } } continue; };
+        let Some((block, gfp)) = op.allocated() else { if let Some(x) = op.freed() { for q in x.indices() { seen[q] = true; used_now[q] = false; } } continue; };
+        if !cut && (39000..42000).contains(&block.pfn) && !seen[block.pfn as usize] {
+            cut = true;
+            let mut place = vec![String::new(); seen.len()];
+            for x in &b.start.free { for q in x.pfn..x.pfn + (1 << x.order) { place[q as usize] = format!("buddy {:?} {}", x.mt, x.order); } }
+            for set in &b.start.sets { for (l, v) in &set.lists { for x in v { for q in x.pfn..x.pfn + (1 << x.order) { place[q as usize] = format!("cpu{} list {l}", set.cpu); } } } }
+            let mut given = vec![false; seen.len()];
+            for q in 0..seen.len() { if let Some(h) = sim.model_frame(q as u32) { given[h as usize] = true; } }
+            let mut mm: BTreeMap<(bool, String), Vec<u32>> = BTreeMap::new();
+            for q in 4096..seen.len() { if !b.start.is_free(q as u32) { continue; } 
+              let rec_given = used_now[q]; if rec_given != given[q] { mm.entry((given[q], place[q].clone())).or_default().push(q as u32); } }
+            for ((g, w), v) in mm { println!("CUT {} {w}: {} {:?}", if g { "model gave, host not" } else { "host gave, model not" }, v.len(), &v[..v.len().min(8)]); }
+        }
+        for q in block.indices() { used_now[q] = true; }
         let first = block.indices().all(|q| !seen[q]);
         for q in block.indices() { seen[q] = true; }
         if !first || block.pfn < 4096 { continue; }

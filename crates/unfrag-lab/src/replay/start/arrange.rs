@@ -149,6 +149,7 @@ impl ZoneFrames {
         let there = |k: &&FrameState| k.is_free() || k.is_listed();
         let states = self.states.iter().filter(there).count();
         let mut missing = total - states as i64;
+        missing -= self.complete(used_up, types);
         let mut covered = vec![false; self.states.len()];
         for order in (0..ORDERS as u8).rev() {
             let mut rows = vec![(0u64, vec![]); shown.len()];
@@ -201,6 +202,31 @@ impl ZoneFrames {
         // What was freed and is on no buddy list by now waits on a per-CPU list.
         let freed = self.states.iter_mut().filter(|f| **f == FrameState::Freed);
         freed.for_each(|f| *f = FrameState::AnyPcp);
+    }
+
+    /// Frames that were taken when small blocks were used up had been in a large one: what is unknown there was
+    /// free too. Returns how many frames that were.
+    fn complete(&mut self, used_up: &UsedUp, types: &[(u32, MigrateType)]) -> i64 {
+        let mut completed = 0;
+        if super::evidence::off("H") { return 0; }
+        for order in [MAX_ORDER, HUGE] {
+            for k in self.windows(order) {
+                let mt = type_at(self.lo + k as u32, types);
+                if used_up.below(mt) != Some(order) {
+                    continue;
+                }
+                let size = 1 << order;
+                let frames = &self.states[k..k + size];
+                let may_be_free = |f: &FrameState| matches!(f, FrameState::Free | FrameState::Unknown);
+                let unknown = frames.iter().filter(|f| **f == FrameState::Unknown).count();
+                let late = (k..k + size).filter(|&k| used_up.least_order(k) == Some(order));
+                if unknown > 0 && frames.iter().all(may_be_free) && late.count() > size / 2 {
+                    self.states[k..k + size].fill(FrameState::Free);
+                    completed += unknown as i64;
+                }
+            }
+        }
+        completed
     }
 
     /// Chooses single frames for the free pages that are still missing, first where they do not merge. Of
@@ -264,7 +290,7 @@ impl ZoneFrames {
         let mut blocks = coalesce(self.lo, &free, types);
         blocks.sort_by_key(|b| {
             let taker = takers[(b.pfn - self.lo) as usize];
-            let cut = b.order >= HUGE && taker.is_some_and(|t| t.order < HUGE);
+            let cut = !super::evidence::off("D") && b.order >= HUGE && taker.is_some_and(|t| t.order < HUGE);
             (cut, taker.map_or(usize::MAX, |t| t.turn))
         });
         let mut extra: Vec<[i64; ORDERS]> = shown.iter().map(|n| n.map(|n| -(n as i64))).collect();

@@ -61,6 +61,8 @@ pub fn counts(
         let hi = lo + z.config.spanned as u32;
         let len = (hi - lo) as usize;
         let flags = anchor.flags.as_ref();
+        let takers = evidence.takers(lo, len);
+        let used_up = UsedUp::of(lo, &takers, &causes.first);
         let sources = Sources {
             causes,
             evidence,
@@ -68,6 +70,7 @@ pub fn counts(
             flags,
             before,
             kernel_first,
+            used_up: &used_up,
         };
         let waiting = waiting(lo, len, &held[i], &sources);
         let mut zone_frames = ZoneFrames::new(
@@ -79,8 +82,6 @@ pub fn counts(
             anchor.pageblocks[i],
         );
         let types = zone_frames.block_types(anchor.blocks[i], &sources);
-        let takers = evidence.takers(lo, len);
-        let used_up = UsedUp::of(lo, &takers, &causes.first);
         // Types of pageblocks are guessed, and page flags are not: with flags, blocks are not told apart by type.
         let shown = match anchor.listed[i] {
             Some(by_type) if flags.is_none() => by_type.to_vec(),

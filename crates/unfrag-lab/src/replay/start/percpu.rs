@@ -34,6 +34,7 @@ pub(super) struct Sources<'a> {
     pub(super) before: &'a BeforeAnchor,
     /// Whether pages of kernel requests are the first to have waited, where the trace does not say.
     pub(super) kernel_first: bool,
+    pub(super) used_up: &'a UsedUp,
 }
 
 /// What the trace itself says was waiting in a zone of `len` frames from `lo` on. `held` is how many
@@ -82,7 +83,7 @@ impl Sources<'_> {
                 .collect();
         }
         // Movable lists first: the trace shows their refills clearly.
-        let mut found = free_before_refill(cpu, lo, hi, self.causes, self.evidence);
+        let mut found = free_before_refill(cpu, lo, hi, self.causes, self.evidence, self.used_up);
         found.sort_by_key(|(list, _)| {
             let movable = list % 3 == MigrateType::Movable as usize;
             (movable == self.kernel_first, *list)
@@ -112,6 +113,7 @@ fn free_before_refill(
     hi: u32,
     causes: &Causes,
     evidence: &Evidence,
+    used_up: &UsedUp,
 ) -> Vec<(usize, Vec<u32>)> {
     let Some(lists) = evidence.before_refill.get(cpu) else {
         return vec![];
@@ -122,7 +124,9 @@ fn free_before_refill(
         let pcp_trace = |p: &u32| {
             (lo..hi).contains(p) && causes.first[*p as usize] == FIRST_ALLOC && seen.insert(*p)
         };
-        all.push((list, pfns.iter().copied().filter(pcp_trace).collect()));
+        // From a block that was whole, a list was refilled.
+        let own = pfns.iter().take_while(|p| super::evidence::off("F") || !used_up.was_whole(**p));
+        all.push((list, own.copied().filter(pcp_trace).collect()));
     }
     all
 }
@@ -218,10 +222,14 @@ impl ZonePcp<'_> {
         let types = [c.mt, Movable, Reclaimable, Unmovable];
         let Some(pcp_trace) = self.pcp_trace else {
             // What its CPU took stood there before the list was refilled. What nobody takes, behind that.
+            if super::evidence::off("B") { return Some((own, c.mt)); }
+            let deep = |cpu, mt| !self.evidence.was_refilled(cpu, list_index(Order(c.order), mt));
+            if !super::evidence::off("E") && let Some(cpu) = c.cpu && c.class != (0, 0) {
+                return (own == cpu && deep(cpu, c.mt)).then_some((own, c.mt));
+            }
             if let Some(cpu) = c.cpu {
                 return (own == cpu || c.class == (0, 0)).then_some((own, c.mt));
             }
-            let deep = |cpu, mt| !self.evidence.was_refilled(cpu, list_index(Order(c.order), mt));
             let types = types.iter().take(if c.class == (0, 0) { 4 } else { 1 });
             let mut lists = types.flat_map(|mt| cpus().map(move |cpu| (cpu, *mt)));
             return lists.find(|(cpu, mt)| deep(*cpu, *mt));
@@ -248,6 +256,9 @@ impl ZonePcp<'_> {
             let order = if huge { HUGE } else { 0 };
             for pfn in (b.pfn..b.pfn + (1 << b.order)).step_by(1 << order) {
                 let k = (pfn - lo) as usize;
+                if !super::evidence::off("G") && self.used_up.was_whole(pfn) {
+                    continue;
+                }
                 let own = Some(type_at(pfn, self.types)).filter(|t| t.is_ordinary());
                 let (turn, cpu, mt) = match self.takers[k] {
                     Some(t) => (t.turn, Some(t.cpu), t.mt),
@@ -256,7 +267,7 @@ impl ZonePcp<'_> {
                 let class = match self.beyond[k] {
                     _ if huge || self.zone_frames.states[k] == FrameState::AnyPcp => (0, 0),
                     Some(order) if !self.touched.is(pfn) => (0, order),
-                    _ if self.touched.is(pfn) => (1, 0),
+                    _ if self.touched.is(pfn) && (b.order < HUGE || std::env::var("BIG").is_ok()) => (1, 0),
                     _ if b.order < HUGE => (2, b.order),
                     _ => continue,
                 };

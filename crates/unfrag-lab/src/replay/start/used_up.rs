@@ -19,16 +19,29 @@ const LARGE: u8 = 9;
 const PARTS: usize = 8;
 
 /// Of each type of a zone, the order below which its buddy lists were used up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct UsedUp {
+    lo: u32,
     below: [Option<u8>; 3],
+    /// For each frame that was touched first after that, by a request of any type: the order of the block that
+    /// it was in.
+    late: Vec<Option<u8>>,
+    /// Whether a frame is in a block that was broken up.
+    whole: Vec<bool>,
 }
 
 impl UsedUp {
     /// What the first allocations of the frames from `lo` on (`takers`) show. `first` is what the first event of
     /// each frame of the host is.
     pub(super) fn of(lo: u32, takers: &[Option<Taker>], first: &[u8]) -> UsedUp {
-        let mut used_up = UsedUp::default();
+        let mut used_up = UsedUp {
+            lo,
+            below: [None; 3],
+            late: vec![None; takers.len()],
+            whole: vec![false; takers.len()],
+        };
+        if super::evidence::off("C") { return used_up; }
+        let mut since = [usize::MAX; 3];
         for order in LARGE..=MAX_ORDER {
             let size = 1usize << order;
             let begin = (lo as usize).next_multiple_of(size);
@@ -38,11 +51,34 @@ impl UsedUp {
                 };
                 let fresh = || first[at..at + size].iter().all(|f| *f == FIRST_ALLOC);
                 if let Some(mt) = broken_up_for(block).filter(|_| fresh()) {
-                    used_up.below[mt as usize] = Some(order);
+                    if used_up.below[mt as usize] != Some(order) {
+                        used_up.below[mt as usize] = Some(order);
+                        since[mt as usize] = usize::MAX;
+                    }
+                    let begins = &mut since[mt as usize];
+                    *begins = (*begins).min(takers[at - lo as usize].map_or(usize::MAX, |t| t.turn));
+                    used_up.whole[at - lo as usize..at - lo as usize + size].fill(true);
                 }
             }
         }
+        let below = used_up.below;
+        for (late, taker) in used_up.late.iter_mut().zip(takers) {
+            if let Some(t) = taker && t.turn >= since[t.mt as usize] {
+                *late = below[t.mt as usize];
+            }
+        }
         used_up
+    }
+
+    /// The order of the block in which a frame must have been, if small ones were used up when it was taken.
+    pub(super) fn least_order(&self, k: usize) -> Option<u8> {
+        self.late[k]
+    }
+
+    /// Whether a frame was in a large block on a buddy list until that was broken up.
+    pub(super) fn was_whole(&self, pfn: u32) -> bool {
+        let at = pfn.checked_sub(self.lo);
+        at.and_then(|at| self.whole.get(at as usize)).is_some_and(|w| *w)
     }
 
     /// The order below which blocks of a type were used up.
