@@ -5,7 +5,8 @@ fn main() {
     let f = std::env::args().nth(1).unwrap();
     
     let rec = unfrag_linux::file::read(std::path::Path::new(&f)).unwrap();
-    let a = Prepared::new(&rec, StartChoice::Exact).unwrap();
+    let exact = Prepared::new(&rec, StartChoice::Exact).is_ok();
+    let a = Prepared::new(&rec, if exact { StartChoice::Exact } else { StartChoice::Counts }).unwrap();
     let b = Prepared::new(&rec, StartChoice::Counts).unwrap();
     println!("snap exact {} at {} first op {}; counts {} at {}", a.snapshots[0].1.name, a.start.time, a.causes.ops[0].time, b.snapshots[0].1.name, b.start.time);
     println!("ops before anchor {}", b.causes.ops.partition_point(|o| o.time < b.snapshots[0].0));

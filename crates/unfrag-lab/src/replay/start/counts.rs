@@ -16,6 +16,7 @@ use super::anchor::Anchor;
 use super::arrange::{FrameState, ZoneFrames, coalesce};
 use super::evidence::{Allocation, BeforeAnchor, Evidence};
 use super::percpu::{Sources, ZonePcp, waiting};
+use super::refills::left_over;
 use super::state::{Frame, SetStart, Start};
 use super::touched::TouchedFrames;
 use super::used_up::UsedUp;
@@ -116,16 +117,33 @@ pub fn counts(
             evidence,
             used_up: &used_up,
         };
-        let sets = sets.fill(waiting, &z.sets);
+        let mut sets = sets.fill(waiting, &z.sets);
         let mut on_lists: Vec<bool> = zone_frames.states.iter().map(|k| k.is_free()).collect();
         for p in sets.iter().flat_map(SetStart::frames) {
             on_lists[(p - lo) as usize] = false;
         }
-        start.sets.extend(sets);
         // Lists give from their head: what was taken first stood there.
-        let mut free = coalesce(lo, &on_lists, &types);
-        free.sort_by_cached_key(|b| (b.pfn..b.pfn + (1 << b.order)).map(turn).min());
-        start.free.extend(free);
+        let in_turn = |on_lists: &[bool]| {
+            let mut free = coalesce(lo, on_lists, &types);
+            free.sort_by_cached_key(|b| (b.pfn..b.pfn + (1 << b.order)).map(turn).min());
+            free
+        };
+        let free = in_turn(&on_lists);
+        for mt in [MigrateType::Unmovable, MigrateType::Movable, MigrateType::Reclaimable] {
+            let batch = z.sets.first().map_or(0, |s| s.2);
+            let taker = |p: u32| takers[(p - lo) as usize];
+            let Some((cpu, pages)) = left_over(&free, mt, batch, taker).filter(|_| !super::evidence::off("P")) else {
+                continue;
+            };
+            for p in &pages {
+                on_lists[(p - lo) as usize] = false;
+            }
+            if let Some(set) = sets.iter_mut().find(|s| s.cpu == cpu) {
+                set.append(mt, pages);
+            }
+        }
+        start.sets.extend(sets);
+        start.free.extend(in_turn(&on_lists));
         start.block_types.extend(types);
     }
     start.frames = state;

@@ -23,6 +23,7 @@ pub mod exact;
 mod pcp_trace;
 mod percpu;
 mod plan;
+mod refills;
 mod state;
 mod touched;
 mod used_up;

@@ -2,7 +2,8 @@
 //! order.
 
 use super::zones::ZoneFacts;
-use unfrag::{MigrateType, ZoneConfig};
+use unfrag::pcp::list_index;
+use unfrag::{MigrateType, Order, ZoneConfig};
 
 /// A free block at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,16 @@ pub struct SetStart {
 }
 
 impl SetStart {
+    /// Puts pages behind all others of a type.
+    pub(super) fn append(&mut self, mt: MigrateType, pages: Vec<u32>) {
+        let index = list_index(Order::ZERO, mt);
+        let blocks = pages.into_iter().map(|pfn| FreeBlock { pfn, order: 0, mt });
+        match self.lists.iter_mut().find(|l| l.0 == index) {
+            Some((_, list)) => list.extend(blocks),
+            None => self.lists.push((index, blocks.collect())),
+        }
+    }
+
     /// All frames on the lists.
     pub(super) fn frames(&self) -> impl Iterator<Item = u32> {
         let blocks = self.lists.iter().flat_map(|l| &l.1);
