@@ -53,6 +53,7 @@ fn main() {
     let mut run: Option<(i64, u32, u32, usize)> = None; let mut runs = 0;
     for (i, op) in b.causes.ops.iter().enumerate() {
         sim.apply(op, &b.causes);
+        for (b, w) in op.allocated().map(|x| (x.0, "alloc")).into_iter().chain(op.freed().map(|x| (x, "free"))) { if args.get(2).and_then(|a| a.parse::<u32>().ok()).is_some_and(|p| b.frames().contains(&p)) { println!("WATCH op {i} {w} {b:?} cpu {} {:?}", op.cpu, op.action); } }
         let Some((block, gfp)) = op.allocated() else { if let Some(x) = op.freed() { for q in x.indices() { seen[q] = true; used_now[q] = false; } } continue; };
         if !cut && (39000..42000).contains(&block.pfn) && !seen[block.pfn as usize] {
             cut = true;

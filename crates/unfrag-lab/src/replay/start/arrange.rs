@@ -226,6 +226,15 @@ impl ZoneFrames {
                 }
             }
         }
+        // A free buddy would have been one block with it.
+        for pfn in used_up.finished() {
+            let buddy = ((pfn ^ BLOCK).wrapping_sub(self.lo)) as usize;
+            let frames = self.states.get_mut(buddy..buddy + BLOCK as usize);
+            let frames = frames.filter(|f| f.iter().all(|f| *f == FrameState::Unknown));
+            if let Some(frames) = frames.filter(|_| !super::evidence::off("J")) {
+                frames.fill(FrameState::AssumedUsed);
+            }
+        }
         completed
     }
 

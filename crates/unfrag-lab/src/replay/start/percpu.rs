@@ -223,7 +223,7 @@ impl ZonePcp<'_> {
         let Some(pcp_trace) = self.pcp_trace else {
             // What its CPU took stood there before the list was refilled. What nobody takes, behind that.
             if super::evidence::off("B") { return Some((own, c.mt)); }
-            let deep = |cpu, mt| !self.evidence.was_refilled(cpu, list_index(Order(c.order), mt));
+            let deep = |cpu, mt| !self.used_up.was_refilled(cpu, c.order, mt, c.turn);
             if !super::evidence::off("E") && let Some(cpu) = c.cpu && c.class != (0, 0) {
                 return (own == cpu && deep(cpu, c.mt)).then_some((own, c.mt));
             }

@@ -11,6 +11,7 @@
 
 use super::evidence::Taker;
 use crate::replay::causes::FIRST_ALLOC;
+use std::collections::BTreeMap;
 use unfrag::{MAX_ORDER, MigrateType};
 
 /// The smallest order of a block whose breaking up shows: that of a pageblock.
@@ -28,6 +29,10 @@ pub(super) struct UsedUp {
     late: Vec<Option<u8>>,
     /// Whether a frame is in a block that was broken up.
     whole: Vec<bool>,
+    /// Blocks of the order of a pageblock that were broken up before others, by their first frame.
+    finished: Vec<u32>,
+    /// The turn in which a CPU first took a page of such a block from a list: that list was refilled by then.
+    refills: BTreeMap<(usize, u8, u8), usize>,
 }
 
 impl UsedUp {
@@ -38,10 +43,14 @@ impl UsedUp {
             lo,
             below: [None; 3],
             late: vec![None; takers.len()],
+            finished: vec![],
+            refills: BTreeMap::new(),
             whole: vec![false; takers.len()],
         };
         if super::evidence::off("C") { return used_up; }
         let mut since = [usize::MAX; 3];
+        // First frame, and turns of the first and the last page.
+        let mut blocks = vec![];
         for order in LARGE..=MAX_ORDER {
             let size = 1usize << order;
             let begin = (lo as usize).next_multiple_of(size);
@@ -51,6 +60,11 @@ impl UsedUp {
                 };
                 let fresh = || first[at..at + size].iter().all(|f| *f == FIRST_ALLOC);
                 if let Some(mt) = broken_up_for(block).filter(|_| fresh()) {
+                    if order == LARGE {
+                        let turns = || block.iter().flatten().map(|t| t.turn);
+                        let (first, last) = (turns().min(), turns().max());
+                        blocks.push((at as u32, first.unwrap_or(0), last.unwrap_or(0)));
+                    }
                     if used_up.below[mt as usize] != Some(order) {
                         used_up.below[mt as usize] = Some(order);
                         since[mt as usize] = usize::MAX;
@@ -61,6 +75,14 @@ impl UsedUp {
                 }
             }
         }
+        let inside = used_up.whole.iter().zip(takers).filter(|(whole, _)| **whole);
+        for t in inside.filter_map(|(_, t)| t.as_ref()) {
+            let turn = used_up.refills.entry((t.cpu, t.order, t.mt as u8)).or_insert(t.turn);
+            *turn = t.turn.min(*turn);
+        }
+        let last_begun = blocks.iter().map(|b| b.1).max();
+        let finished = blocks.iter().filter(|b| Some(b.2) < last_begun);
+        used_up.finished = finished.map(|b| b.0).collect();
         let below = used_up.below;
         for (late, taker) in used_up.late.iter_mut().zip(takers) {
             if let Some(t) = taker && t.turn >= since[t.mt as usize] {
@@ -79,6 +101,17 @@ impl UsedUp {
     pub(super) fn was_whole(&self, pfn: u32) -> bool {
         let at = pfn.checked_sub(self.lo);
         at.and_then(|at| self.whole.get(at as usize)).is_some_and(|w| *w)
+    }
+
+    /// Whether a CPU had refilled a list by a turn.
+    pub(super) fn was_refilled(&self, cpu: usize, order: u8, mt: MigrateType, by: usize) -> bool {
+        let refill = self.refills.get(&(cpu, order, mt as u8));
+        refill.is_some_and(|turn| *turn <= by)
+    }
+
+    /// Blocks of the order of a pageblock that were used up to the last page before the next one was begun.
+    pub(super) fn finished(&self) -> &[u32] {
+        &self.finished
     }
 
     /// The order below which blocks of a type were used up.
