@@ -72,6 +72,7 @@ pub fn counts(
             before,
             kernel_first,
             used_up: &used_up,
+            takers: &takers,
         };
         let waiting = waiting(lo, len, &held[i], &sources);
         let mut zone_frames = ZoneFrames::new(

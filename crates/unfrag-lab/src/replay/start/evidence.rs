@@ -65,8 +65,7 @@ impl Evidence {
                 });
             }
             let HostBlock { pfn, order } = block;
-            // What was in use before had been freed since the start.
-            if (!new && !off("A")) || open == 0 || order > 3 || cpu >= cpus {
+            if open == 0 || order > 3 || cpu >= cpus {
                 continue;
             }
             let mt = gfp.mobility().filter(|t| t.is_ordinary());

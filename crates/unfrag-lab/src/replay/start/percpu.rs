@@ -35,6 +35,8 @@ pub(super) struct Sources<'a> {
     /// Whether pages of kernel requests are the first to have waited, where the trace does not say.
     pub(super) kernel_first: bool,
     pub(super) used_up: &'a UsedUp,
+    /// The first allocation of each frame of the zone.
+    pub(super) takers: &'a [Option<Taker>],
 }
 
 /// What the trace itself says was waiting in a zone of `len` frames from `lo` on. `held` is how many
@@ -83,7 +85,7 @@ impl Sources<'_> {
                 .collect();
         }
         // Movable lists first: the trace shows their refills clearly.
-        let mut found = free_before_refill(cpu, lo, hi, self.causes, self.evidence, self.used_up);
+        let mut found = self.free_before_refill(cpu, lo, hi);
         found.sort_by_key(|(list, _)| {
             let movable = list % 3 == MigrateType::Movable as usize;
             (movable == self.kernel_first, *list)
@@ -96,6 +98,28 @@ impl Sources<'_> {
         found.into_iter().map(blocks).collect()
     }
 
+    /// What a CPU allocated from each of its lists before it refilled it for the first time: that had been
+    /// waiting there, if it was free at the start and no other CPU took it first.
+    fn free_before_refill(&self, cpu: usize, lo: u32, hi: u32) -> Vec<(usize, Vec<u32>)> {
+        let Some(lists) = self.evidence.before_refill.get(cpu) else {
+            return vec![];
+        };
+        let mut all = vec![];
+        for (list, pfns) in lists.iter().enumerate() {
+            let mut seen = std::collections::HashSet::new();
+            let waited = |p: &u32| {
+                (lo..hi).contains(p)
+                    && self.causes.first[*p as usize] == FIRST_ALLOC
+                    && self.takers[(p - lo) as usize].is_some_and(|t| t.cpu == cpu)
+                    && seen.insert(*p)
+            };
+            // From a block that was whole, a list was refilled.
+            let own = pfns.iter().take_while(|p| !self.used_up.was_whole(**p));
+            all.push((list, own.copied().filter(waited).collect()));
+        }
+        all
+    }
+
     /// Whether page flags allow a block to have waited. On a per-CPU list it has none; one that was
     /// freed after they were read still shows what it had been.
     fn may_wait(&self, pfn: u32) -> bool {
@@ -103,32 +127,6 @@ impl Sources<'_> {
         let off = |f: u64| f == 0 || freed && f & BUDDY == 0;
         self.flags.is_none_or(|f| off(f.of(pfn.into())))
     }
-}
-
-/// What a CPU allocated from each of its lists before it refilled it for the first time: that had been
-/// waiting there, if it was free at the start.
-fn free_before_refill(
-    cpu: usize,
-    lo: u32,
-    hi: u32,
-    causes: &Causes,
-    evidence: &Evidence,
-    used_up: &UsedUp,
-) -> Vec<(usize, Vec<u32>)> {
-    let Some(lists) = evidence.before_refill.get(cpu) else {
-        return vec![];
-    };
-    let mut all = vec![];
-    for (list, pfns) in lists.iter().enumerate() {
-        let mut seen = std::collections::HashSet::new();
-        let pcp_trace = |p: &u32| {
-            (lo..hi).contains(p) && causes.first[*p as usize] == FIRST_ALLOC && seen.insert(*p)
-        };
-        // From a block that was whole, a list was refilled.
-        let own = pfns.iter().take_while(|p| super::evidence::off("F") || !used_up.was_whole(**p));
-        all.push((list, own.copied().filter(pcp_trace).collect()));
-    }
-    all
 }
 
 /// Turn of the first block without an allocation: after all those with one.
@@ -256,7 +254,7 @@ impl ZonePcp<'_> {
             let order = if huge { HUGE } else { 0 };
             for pfn in (b.pfn..b.pfn + (1 << b.order)).step_by(1 << order) {
                 let k = (pfn - lo) as usize;
-                if !super::evidence::off("G") && self.used_up.was_whole(pfn) {
+                if self.used_up.was_whole(pfn) {
                     continue;
                 }
                 let own = Some(type_at(pfn, self.types)).filter(|t| t.is_ordinary());

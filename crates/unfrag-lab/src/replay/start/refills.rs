@@ -49,7 +49,7 @@ pub(super) fn left_over(
     }
     let (rest, most) = changes.into_iter().max_by_key(|c| c.1)?;
     let (cpu, until) = own?;
-    let shown = (most >= 2 || super::evidence::off("Q")) && most * 3 >= seen * 2;
+    let shown = most * 3 >= seen * 2;
     if !shown || rest == 0 || until < rest {
         return None;
     }
