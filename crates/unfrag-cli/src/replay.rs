@@ -91,6 +91,8 @@ enum Reclaim {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Compaction {
+    /// The model's own, under its kernel's rules
+    Modelled,
     /// They move in the model too, if its kernel compacts
     Given,
     /// They stay where they are
@@ -222,6 +224,7 @@ fn options(args: &Args) -> replay::Options {
             Reclaim::Given => replay::ReclaimChoice::Given,
         },
         compaction: match args.compaction {
+            Compaction::Modelled => replay::CompactionChoice::Modelled,
             Compaction::Given => replay::CompactionChoice::Given,
             Compaction::None => replay::CompactionChoice::None,
         },

@@ -75,6 +75,7 @@ names! {
     costs { context_switch interrupt crypt_page end_io_page }
     mem {
         alloc alloc_slow free fault minor_fault zero_page copy_page scan_page reclaim_page unmap_page
+        compact_frame move_page remap_page flush_tlb split_page
         slab_fast slab_slow syscall path_component page_lookup read_page write_page submit
         fork fork_page exec exit exit_page shrink_object receive
     }

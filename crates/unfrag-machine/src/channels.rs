@@ -15,7 +15,9 @@ const CONGESTION: u16 = 4;
 pub(crate) const CRYPT: u16 = 5;
 /// Work for kswapd of a node.
 const KSWAPD: u16 = 6;
-/// A page's transfer ends.
+/// Work for kcompactd of a node.
+const KCOMPACTD: u16 = 7;
+/// A page's transfer or move ends.
 const PAGE: u16 = Channel::FIRST_FREE;
 /// Reclaim may go on that was throttled; the key is the reason.
 pub(crate) const THROTTLE: u16 = Channel::FIRST_FREE + 1;
@@ -32,7 +34,7 @@ pub(crate) const PROGRAM: u16 = Channel::FIRST_FREE + 6;
 /// Pages came back to the pool of the encrypting layers.
 pub(crate) const CRYPT_POOL: u16 = Channel::FIRST_FREE + 7;
 
-/// Where tasks wait for the transfer of a page to end.
+/// Where tasks wait for the transfer or the move of a page to end.
 pub(crate) fn page_channel(pfn: Pfn) -> Channel {
     Channel::new(PAGE, pfn.0)
 }
@@ -40,6 +42,11 @@ pub(crate) fn page_channel(pfn: Pfn) -> Channel {
 /// Where kswapd of a node sleeps.
 pub(crate) fn kswapd_channel(node: NodeId) -> Channel {
     Channel::new(KSWAPD, node.0.into())
+}
+
+/// Where kcompactd of a node sleeps.
+pub(crate) fn kcompactd_channel(node: NodeId) -> Channel {
+    Channel::new(KCOMPACTD, node.0.into())
 }
 
 /// Where a task waits for requests for its bios.

@@ -107,6 +107,9 @@ steps = [{ repeat = { times = 4, steps = [
 [programs.player]
 steps = [{ receive = { size = "8 MiB", rate = "800 kB/s", order = 2, file = "music" } }]
 
+[programs.compacts]
+steps = [{ repeat = { times = 600, steps = [{ sleep = "100 ms" }, "compact-memory"] } }]
+
 [[task]]
 program = "make"
 [[task]]
@@ -114,6 +117,9 @@ program = "temporary"
 [[task]]
 program = "player"
 priority = "realtime"
+[[task]]
+program = "compacts"
+background = true
 "#;
 
 /// Runs with kills at random times.
@@ -139,9 +145,9 @@ fn run(kernel: &str, swap: &str, seed: u64) -> Outcome {
             .iter()
             .filter_map(|(_, p)| p.task)
             .collect();
-        // The make process itself is spared, so that the work goes on.
-        if tasks.len() > 3 {
-            let victim = tasks[3 + rng.below(tasks.len() as u64 - 3) as usize];
+        // The tasks of the scenario are spared, so that the work goes on.
+        if tasks.len() > 4 {
+            let victim = tasks[4 + rng.below(tasks.len() as u64 - 4) as usize];
             sim.kill(victim);
         }
     };
@@ -163,23 +169,26 @@ fn run(kernel: &str, swap: &str, seed: u64) -> Outcome {
 
 /// Runs with several seeds; faults must have happened.
 fn survive(kernel: &str, swap: &str, seeds: std::ops::Range<u64>) {
-    let mut sum = [0; 4];
+    let mut sum = [0; 5];
     for seed in seeds {
         let o = run(kernel, swap, seed);
         let c = |name: &str| o.counters[name];
         let errors = c("read_errors") + c("write_errors");
+        let moved = c("pgmigrate_success");
         for (s, n) in sum
             .iter_mut()
-            .zip([c("pswpout"), c("pswpin"), c("pgpgin"), errors])
+            .zip([c("pswpout"), c("pswpin"), c("pgpgin"), errors, moved])
         {
             *s += n;
         }
     }
-    let [out, back, read, errors] = sum;
+    let [out, back, read, errors, moved] = sum;
     assert!(
         out > 500 && back > 0 && read > 1000 && errors > 0,
         "{kernel}: {sum:?}"
     );
+    let compacts = unfrag::preset(kernel).is_some_and(|p| p.rules.compact.is_some());
+    assert_eq!(moved > 1000, compacts, "{kernel}: {moved} pages moved");
 }
 
 #[test]

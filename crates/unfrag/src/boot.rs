@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::pcp::{CpuZone, size};
 use crate::placement::FreeTo;
 use crate::policy::Policy;
-use crate::stat::{Counters, ReclaimCounters};
+use crate::stat::{CompactCounters, Counters, ReclaimCounters};
 use crate::zone::{Zone, ZoneList, ZoneLists, setup, watermark};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout, TryFromBytes};
 
@@ -97,7 +97,7 @@ impl<'m, H: Host> Manager<'m, H> {
             let lru = lru_of(config.zones, i, rules.reclaim.lru.shape());
             frames.add_zone(id, span, lru, reserved);
             let ungrouped = policy.sysctl.group_by_mobility_disabled;
-            *zone = Zone::new(id, c, span, config.geometry.max_order, ungrouped);
+            *zone = Zone::new(id, c, span, config.geometry, ungrouped);
             zone.lru = lru;
             if rules.marks.late_free_count {
                 let pages = watermark::pages(c, &rules);
@@ -127,6 +127,7 @@ impl<'m, H: Host> Manager<'m, H> {
             counters: Counters::default(),
             lrus,
             reclaim: ReclaimCounters::default(),
+            compact_counters: CompactCounters::default(),
             flag_counts: FlagCounts::default(),
             nr_swap_pages: 0,
         };

@@ -8,6 +8,7 @@ use crate::evict::{Eviction, Verdict, Verdicts};
 use crate::frame::CpuId;
 use crate::host::Host;
 use crate::manager::Manager;
+use crate::migrate::{Migration, MoveVerdict, MoveVerdicts};
 use crate::need::{Answer, Need, Step};
 
 /// An operation that may have to wait before it is done: an allocation that reclaims, or kswapd.
@@ -26,6 +27,11 @@ pub trait Operation {
 
     /// The pages whose owners are to be asked, where the last step had [`Need::Evict`].
     fn eviction(&self) -> &Eviction;
+
+    /// The pages whose owners are to move them, where the last step had [`Need::Migrate`].
+    fn migration(&self) -> &Migration {
+        &Migration::EMPTY
+    }
 }
 
 /// What runs operations: it lends the manager for a step, and meets needs between steps.
@@ -46,12 +52,17 @@ pub trait World {
     /// Lends the manager, and says on which CPU the caller is.
     fn locked<T>(&mut self, f: impl FnOnce(&mut Manager<'_, Self::Host>, CpuId) -> T) -> T;
 
-    /// Does what an operation needs, other than an eviction.
+    /// Does what an operation needs, other than an eviction or a migration.
     fn meet(&mut self, need: Need) -> Answer;
 
     /// Asks the owners of pages to let go of them. In a world without owners none does.
     fn evict(&mut self, eviction: &Eviction) -> Verdicts {
         eviction.ask(|_| Verdict::Busy)
+    }
+
+    /// Asks the owners of pages to move them. In a world without owners none does.
+    fn migrate(&mut self, migration: &Migration) -> MoveVerdicts {
+        migration.ask(|_| MoveVerdict::Busy)
     }
 }
 
@@ -63,6 +74,9 @@ pub fn drive<W: World, O: Operation>(world: &mut W, operation: &mut O) -> O::Out
             Step::Done(output) => return output,
             Step::Need(Need::Evict) => {
                 answer = Answer::Evicted(world.evict(operation.eviction()));
+            }
+            Step::Need(Need::Migrate) => {
+                answer = Answer::Migrated(world.migrate(operation.migration()));
             }
             Step::Need(need) => answer = world.meet(need),
         }

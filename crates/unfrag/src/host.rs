@@ -14,6 +14,9 @@ pub trait Host {
     fn trace(&mut self, event: &Event) {
         let _ = event;
     }
+    /// Whether compaction may move pages that are on no LRU list. A constant. A host whose pages off the lists are
+    /// the kernel's own, or are about to get an owner, says no.
+    const MOVES_UNLISTED: bool = true;
     /// Whether [`prefetch`](Host::prefetch) wants pages. A constant, as [`TRACING`](Host::TRACING) is.
     const PREFETCHES: bool = false;
     /// A page that a per-CPU list has taken and will hand out, or that reclaim will ask about: a host with
@@ -24,6 +27,10 @@ pub trait Host {
     /// An allocation went below a mark: kswapd of `node` should run for `order`.
     fn wake_kswapd(&mut self, node: NodeId, order: Order) {
         let _ = (node, order);
+    }
+    /// kcompactd of `node` has work.
+    fn wake_kcompactd(&mut self, node: NodeId) {
+        let _ = node;
     }
 }
 

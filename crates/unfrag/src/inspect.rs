@@ -10,7 +10,8 @@ use crate::lru::{Lru, NR_LRU};
 use crate::manager::Manager;
 use crate::pcp::{CpuZone, NR_LISTS};
 use crate::placement::V19Stats;
-use crate::stat::{Counters, ReclaimCounters};
+use crate::restore::CompactPositions;
+use crate::stat::{CompactCounters, Counters, ReclaimCounters};
 use crate::zone::Marks;
 
 /// A zone as seen from outside.
@@ -153,6 +154,34 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
     /// Events of reclaim since the start.
     pub fn reclaim_counters(self) -> &'a ReclaimCounters {
         &self.manager.reclaim
+    }
+
+    /// Events of compaction since the start.
+    pub fn compact_counters(self) -> &'a CompactCounters {
+        &self.manager.compact_counters
+    }
+
+    /// Where a zone's compactions go on, and how long it is put off.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    pub fn compaction(self, zone: ZoneId) -> CompactPositions {
+        let z = &self.manager.zone(zone).compact;
+        let (considered, defer_shift, order_failed) = z.deferral();
+        let pfn = |ix| self.manager.map.pfn(ix);
+        CompactPositions {
+            migrate: z.migrate.map(pfn),
+            free: pfn(z.free),
+            considered,
+            defer_shift,
+            order_failed,
+        }
+    }
+
+    /// Whether compaction skips the pageblock that holds a frame.
+    pub fn is_skipped(self, pfn: Pfn) -> bool {
+        let ix = self.manager.map.ix(pfn);
+        ix.is_some_and(|ix| self.manager.frames.is_skipped(ix))
     }
 
     /// Address of the metadata memory, for an owner that asks whether this is the manager that lives
@@ -414,7 +443,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
         let own = self.manager.zone(zone).lru.index() == zone.index();
         let v = &self.manager.lrus[zone.index()];
         LruView {
-            pages: v.lists.map(|l| u64::from(l.len)),
+            pages: core::array::from_fn(|i| u64::from(v.lists[i].len) + v.more[i]),
             isolated: v.isolated,
             all_unreclaimable: own && self.manager.all_unreclaimable(self.manager.zone(zone).lru),
         }

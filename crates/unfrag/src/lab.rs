@@ -1,8 +1,10 @@
 //! Operations for replays and experiments: allocating from a given zone, and giving blocks the sizes that a
 //! recording has. With feature `lab`.
 
-use crate::frame::{FrameKind, NodeId, Order, Pfn, State, ZoneId, ZoneKind};
+use crate::compact::{Compaction, Control, Mode, Outcome};
+use crate::frame::{FrameKind, MigrateType, NodeId, Order, Pfn, State, ZoneId, ZoneKind};
 use crate::host::Host;
+use crate::lru::ISOLATED;
 use crate::manager::Manager;
 use crate::request::{AllocError, Request, first_flags};
 use crate::restore::{Edit, RestoreError};
@@ -19,7 +21,49 @@ pub struct Lab<'a, 'm, H: Host> {
     manager: &'a mut Manager<'m, H>,
 }
 
+/// A run of compaction over one zone.
+#[derive(Clone, Copy, Debug)]
+pub struct RunRequest {
+    /// The zone.
+    pub zone: ZoneId,
+    /// The order of the block that is wanted; `None`: the whole zone is compacted for none.
+    pub order: Option<Order>,
+    /// Type of the request.
+    pub migratetype: MigrateType,
+    /// What the run may wait for.
+    pub mode: Mode,
+    /// A request waits for it; else a node's daemon makes it.
+    pub direct: bool,
+    /// Both scanners begin at the ends of the zone, and marked pageblocks are scanned too.
+    pub whole: bool,
+}
+
+impl RunRequest {
+    fn control(&self) -> Control {
+        Control {
+            order: self.order,
+            mt: self.migratetype,
+            ignores_skips: self.whole,
+            any_source: self.whole,
+            whole_zone: self.whole,
+            direct: self.direct,
+            ..Control::of_zone(self.zone, self.mode, false)
+        }
+    }
+}
+
 impl<'m, H: Host> Lab<'_, 'm, H> {
+    /// A run of compaction by itself, outside an allocation. A block that comes together for it is freed by
+    /// [`Compaction::abort`].
+    pub fn compaction(&self, run: &RunRequest) -> Compaction {
+        Compaction::new(run.control())
+    }
+
+    /// Whether such a run should begin: [`Outcome::Continue`] if so. `spec: 5.2`
+    pub fn compaction_suitable(&self, run: &RunRequest) -> Outcome {
+        self.manager.compaction_suitable(&run.control())
+    }
+
     /// Direct changes to the state.
     pub fn edit(&mut self) -> Edit<'_, 'm, H> {
         Edit {
@@ -63,6 +107,11 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
         }
     }
 
+    /// Sets `vm.compaction_proactiveness` at run time.
+    pub fn set_compaction_proactiveness(&mut self, percent: u8) {
+        self.manager.policy.sysctl.compaction_proactiveness = percent.min(100);
+    }
+
     /// Lowers the boost of a zone's marks by `by` pages, as kswapd does at the end of a run by the boost that it
     /// saw at the start. `spec: 1.3`
     pub fn lower_boost(&mut self, node: NodeId, kind: ZoneKind, by: u64) {
@@ -74,11 +123,11 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
     }
 
     /// Makes frames in use that begin at `pfn` one block of `order`, whatever blocks they are now:
-    /// smaller ones are joined, a larger one around them is cut. They leave their LRU lists. The outside
-    /// pieces of a cut stay in use, in the largest blocks that fit.
+    /// smaller ones are joined, a larger one around them is cut. They leave their LRU lists, unless they are that
+    /// block already. The outside pieces of a cut stay in use, in the largest blocks that fit.
     ///
     /// # Errors
-    /// [`RestoreError::NotABlock`], if they are not such frames; nothing has changed then.
+    /// [`RestoreError::NotABlock`], if they are not such frames, or one is isolated; nothing has changed then.
     pub fn reshape(&mut self, pfn: Pfn, order: Order) -> Result<(), RestoreError> {
         let bad = RestoreError::NotABlock(pfn, order);
         let ix = self.manager.map.ix(pfn).ok_or(bad)?;
@@ -90,6 +139,12 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
             let s = self.manager.frames.state(head);
             if s.kind() != FrameKind::Used || s.order() != o {
                 continue;
+            }
+            if o == order {
+                return Ok(());
+            }
+            if s.lru() >= ISOLATED {
+                return Err(bad);
             }
             let first = self.manager.map.pfn(head);
             self.manager.pages().lru_del(first);
@@ -109,7 +164,7 @@ impl<'m, H: Host> Lab<'_, 'm, H> {
         let end = ix.plus(order.frames());
         while at < end {
             let s = self.manager.frames.state(at);
-            if s.kind() != FrameKind::Used || s.order() >= order {
+            if s.kind() != FrameKind::Used || s.order() >= order || s.lru() >= ISOLATED {
                 return Err(bad);
             }
             at = at.plus(s.order().frames());

@@ -58,6 +58,7 @@ extern crate std;
 
 mod boot;
 mod builder;
+pub mod compact;
 mod config;
 pub mod drive;
 pub mod evict;
@@ -71,6 +72,7 @@ pub mod kernel;
 pub mod lab;
 pub mod lru;
 mod manager;
+pub mod migrate;
 pub mod need;
 mod node;
 pub mod page_alloc;

@@ -9,7 +9,7 @@ use crate::lru::{FlagCounts, LruLists, PagesMut};
 use crate::node::Node;
 use crate::pcp::{CpuLists, CpuZone};
 use crate::policy::Policy;
-use crate::stat::{Counters, ReclaimCounters};
+use crate::stat::{CompactCounters, Counters, ReclaimCounters};
 use crate::trace::Event;
 use crate::tracer::Tracer;
 use crate::zone::{Zone, ZoneLists, ZoneOps};
@@ -32,6 +32,7 @@ pub struct Manager<'m, H: Host> {
     pub(crate) counters: Counters,
     pub(crate) lrus: &'m mut [LruLists],
     pub(crate) reclaim: ReclaimCounters,
+    pub(crate) compact_counters: CompactCounters,
     pub(crate) flag_counts: FlagCounts,
     /// Free slots in swap, as last set by the host.
     pub(crate) nr_swap_pages: u64,

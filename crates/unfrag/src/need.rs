@@ -2,6 +2,7 @@
 
 use crate::evict::Verdicts;
 use crate::frame::Pfn;
+use crate::migrate::MoveVerdicts;
 
 /// Class of requests at a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,9 @@ pub enum Need {
     /// Ask the owners of the pages of the operation's [`eviction`](crate::drive::Operation::eviction) to
     /// let go of them. Answer: [`Answer::Evicted`].
     Evict,
+    /// Ask the owners of the pages of the operation's [`migration`](crate::drive::Operation::migration) to
+    /// move them. Answer: [`Answer::Migrated`].
+    Migrate,
     /// Sleep until a device leaves congestion in this class, at most for this long. Answer:
     /// [`Answer::Left`].
     CongestionWait {
@@ -78,7 +82,7 @@ pub enum Need {
     WakeFlushers(u64),
     /// Kill a process (OOM killer). Answer: [`Answer::Killed`].
     Oom,
-    /// kswapd only: sleep until woken, at most for so many milliseconds if some are given. Answer:
+    /// kswapd and kcompactd only: sleep until woken, at most for so many milliseconds if some are given. Answer:
     /// [`Answer::Left`], 0 if it was not woken.
     Sleep(Option<u32>),
 }
@@ -97,6 +101,8 @@ pub enum Answer {
     Killed(bool),
     /// What became of each page of an eviction.
     Evicted(Verdicts),
+    /// What became of each page of a migration.
+    Migrated(MoveVerdicts),
 }
 
 /// Result of one step of an operation.

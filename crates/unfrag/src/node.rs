@@ -3,7 +3,7 @@
 //! Its LRU lists are those of its zones, or one set for all of them: each zone has the number of its set
 //! ([`Zone::lru`](crate::zone::Zone)).
 
-use crate::frame::{MAX_ZONES, NodeId, Order, ZoneId};
+use crate::frame::{MAX_ZONES, NodeId, Order, ZoneId, ZoneKind};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
 /// A node. It lives in the caller's memory, so its layout has no gaps.
@@ -22,7 +22,10 @@ pub(crate) struct Node {
     pub kswapd_usable: bool,
     /// kswapd is not asleep.
     pub kswapd_awake: bool,
-    pad: [u8; 2],
+    /// Order that kcompactd was asked for since it last looked; 0 if it was not.
+    kcompactd_order: u8,
+    /// The highest zone of those requests.
+    kcompactd_highest: ZoneKind,
 }
 
 impl Node {
@@ -36,7 +39,8 @@ impl Node {
             kswapd_asked: false,
             kswapd_usable: false,
             kswapd_awake: false,
-            pad: [0; 2],
+            kcompactd_order: 0,
+            kcompactd_highest: ZoneKind::Dma,
         }
     }
 
@@ -50,6 +54,24 @@ impl Node {
     pub fn zones(&self) -> impl DoubleEndedIterator<Item = ZoneId> + Clone + use<> {
         let zones = self.zones;
         (0..usize::from(self.len)).map(move |i| ZoneId(zones[i]))
+    }
+
+    /// Asks for kcompactd to run for an order above 0, and for requests up to a zone.
+    pub fn ask_kcompactd(&mut self, order: Order, highest: ZoneKind) {
+        self.kcompactd_order = self.kcompactd_order.max(order.0);
+        self.kcompactd_highest = self.kcompactd_highest.max(highest);
+    }
+
+    /// Whether kcompactd was asked for since it last looked.
+    pub fn wants_kcompactd(&self) -> bool {
+        self.kcompactd_order > 0
+    }
+
+    /// Takes what kcompactd was asked for, and clears the request.
+    pub fn take_kcompactd_order(&mut self) -> Option<(Order, ZoneKind)> {
+        let order = core::mem::take(&mut self.kcompactd_order);
+        let highest = core::mem::replace(&mut self.kcompactd_highest, ZoneKind::Dma);
+        (order > 0).then_some((Order(order), highest))
     }
 
     /// Asks for kswapd to run for an order.

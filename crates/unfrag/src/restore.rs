@@ -230,6 +230,33 @@ impl<H: Host> Edit<'_, '_, H> {
         Ok(())
     }
 
+    /// What a zone remembers of compactions, as recorded.
+    ///
+    /// # Errors
+    /// [`RestoreError`], if there is no such zone, or a position is in no zone; nothing has changed then.
+    pub fn compaction(&mut self, zone: ZoneId, at: CompactPositions) -> Result<(), RestoreError> {
+        let map = &self.manager.map;
+        let ix = |pfn| map.ix(pfn).ok_or(RestoreError::NotABlock(pfn, Order::ZERO));
+        let migrate = [ix(at.migrate[0])?, ix(at.migrate[1])?];
+        let free = ix(at.free)?;
+        let z = &mut self.zone(zone)?.compact;
+        (z.migrate, z.free) = (migrate, free);
+        z.set_deferral(at.considered, at.defer_shift, at.order_failed);
+        Ok(())
+    }
+
+    /// Whether compaction skips the pageblock that holds a frame.
+    ///
+    /// # Errors
+    /// [`RestoreError::NotABlock`], if no zone holds it.
+    pub fn skipped(&mut self, pfn: Pfn, skipped: bool) -> Result<(), RestoreError> {
+        let order = self.manager.frames.geometry.block_order;
+        let ix = self.manager.map.ix(pfn);
+        let ix = ix.ok_or(RestoreError::NotABlock(pfn, order))?;
+        self.manager.frames.set_skipped(ix, skipped);
+        Ok(())
+    }
+
     /// A CPU's lists of a zone: high, batch and factor as recorded.
     ///
     /// # Errors
@@ -249,6 +276,21 @@ impl<H: Host> Edit<'_, '_, H> {
         (s.high_min, s.high_max) = (s.high_min.min(high), s.high_max.max(high));
         Ok(())
     }
+}
+
+/// Where a zone's compactions go on, and how long it is put off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactPositions {
+    /// The migrate scanner: asynchronous runs, others.
+    pub migrate: [Pfn; 2],
+    /// The free scanner.
+    pub free: Pfn,
+    /// Requests put off since the last failure.
+    pub considered: u32,
+    /// It is put off for `2^defer_shift` requests.
+    pub defer_shift: u8,
+    /// The smallest order that failed.
+    pub order_failed: u8,
 }
 
 /// How much a CPU's lists hold and move, in pages, as `/proc/zoneinfo` shows it.

@@ -55,6 +55,33 @@ pub struct ReclaimCounters {
     pub oom_kill: u64,
 }
 
+/// Pages and times of compaction since the start, with the names of `/proc/vmstat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactCounters {
+    /// Requests that compacted.
+    pub compact_stall: u64,
+    /// Those that had their block then.
+    pub compact_success: u64,
+    /// Those that had not.
+    pub compact_fail: u64,
+    /// Frames that migrate scanners looked at.
+    pub compact_migrate_scanned: u64,
+    /// Frames that free scanners looked at.
+    pub compact_free_scanned: u64,
+    /// Pages isolated, by both scanners.
+    pub compact_isolated: u64,
+    /// Pages moved.
+    pub pgmigrate_success: u64,
+    /// Pages that could not be moved.
+    pub pgmigrate_fail: u64,
+    /// Runs of kcompactd for an order.
+    pub compact_daemon_wake: u64,
+    /// Frames that its migrate scanners looked at.
+    pub compact_daemon_migrate_scanned: u64,
+    /// Frames that its free scanners looked at.
+    pub compact_daemon_free_scanned: u64,
+}
+
 /// Free pages in blocks of each order.
 fn pages(nr_free: &[u64]) -> u64 {
     nr_free.iter().enumerate().map(|(o, n)| n << o).sum()

@@ -3,7 +3,7 @@
 //! The core emits them where Linux does, so that a replay can be compared event by event.
 //! `spec: 7.6`
 
-use crate::frame::{MigrateType, Order, Pfn};
+use crate::frame::{MigrateType, Order, Pfn, ZoneId};
 use crate::gfp::Gfp;
 
 /// One tracepoint.
@@ -55,6 +55,68 @@ pub enum Event {
     },
     /// `kmem:mm_page_alloc_extfrag`: a request took from a list of another type.
     PageAllocExtfrag(Extfrag),
+    /// `compaction:mm_compaction_try_to_compact_pages`: a request compacts.
+    CompactionTryToCompactPages {
+        /// Order of the request.
+        order: Order,
+        /// Its flags.
+        gfp: Gfp,
+        /// 0: whole zones, 1: synchronous, 2: asynchronous.
+        priority: u8,
+    },
+    /// `compaction:mm_compaction_begin`: a run over a zone begins.
+    CompactionBegin {
+        /// The zone.
+        zone: ZoneId,
+        /// Where its migrate scanner begins.
+        migrate: Pfn,
+        /// Where its free scanner begins.
+        free: Pfn,
+        /// Whether it may wait.
+        sync: bool,
+    },
+    /// `compaction:mm_compaction_end`: it is over.
+    CompactionEnd {
+        /// The zone.
+        zone: ZoneId,
+        /// Where its migrate scanner is.
+        migrate: Pfn,
+        /// Where its free scanner is.
+        free: Pfn,
+        /// Whether it might wait.
+        sync: bool,
+        /// The outcome, by its name there.
+        outcome: &'static str,
+    },
+    /// `compaction:mm_compaction_isolate_migratepages`: a part of a pageblock was searched for pages to move.
+    CompactionIsolateMigratepages {
+        /// First frame.
+        start: Pfn,
+        /// Frame behind the last one.
+        end: Pfn,
+        /// Frames looked at.
+        nr_scanned: u32,
+        /// Pages isolated.
+        nr_taken: u32,
+    },
+    /// `compaction:mm_compaction_isolate_freepages`: a part of a pageblock was searched for free pages.
+    CompactionIsolateFreepages {
+        /// First frame.
+        start: Pfn,
+        /// Frame behind the last one.
+        end: Pfn,
+        /// Frames looked at.
+        nr_scanned: u32,
+        /// Pages taken.
+        nr_taken: u32,
+    },
+    /// `compaction:mm_compaction_migratepages`: the pages of one scan were moved, or not.
+    CompactionMigratepages {
+        /// Pages moved.
+        nr_migrated: u32,
+        /// Pages that stayed.
+        nr_failed: u32,
+    },
 }
 
 /// A fallback to another type's list.

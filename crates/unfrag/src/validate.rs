@@ -71,9 +71,12 @@ impl<H: Host> Inspect<'_, '_, H> {
 
     /// Pages on LRU lists are in use, and know their list.
     fn check_lru(self, zone: ZoneId) -> Result<(), Fault> {
-        for (i, list) in self.manager.lrus[zone.index()].lists.iter().enumerate() {
+        let own = &self.manager.lrus[zone.index()];
+        for (i, (list, more)) in own.lists.iter().zip(&own.more).enumerate() {
+            let mut beyond = 0;
             list.validate(self.manager.frames.table, |ix| {
                 let s = self.manager.frames.state(ix);
+                beyond += u64::from(s.order().frames() - 1);
                 let of = self
                     .manager
                     .zone(self.manager.frames.zone_of(ix))
@@ -82,6 +85,7 @@ impl<H: Host> Inspect<'_, '_, H> {
                 let right = s.kind() == FrameKind::Used && usize::from(s.lru()) == i + 1;
                 require(right && of == zone.index(), Fault::State(ix))
             })?;
+            require(beyond == *more, Fault::Count(zone))?;
         }
         Ok(())
     }

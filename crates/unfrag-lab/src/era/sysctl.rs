@@ -8,7 +8,7 @@ use unfrag::{Rules, Sysctl};
 use unfrag_linux::recording::Recording;
 
 /// Names that `--set` takes.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 10] = [
     "vm.min_free_kbytes",
     "vm.watermark_scale_factor",
     "vm.watermark_boost_factor",
@@ -16,11 +16,21 @@ pub const NAMES: [&str; 7] = [
     "vm.percpu_pagelist_high_fraction",
     "vm.defrag_mode",
     "vm.page_group_by_mobility_disabled",
+    "vm.compaction_proactiveness",
+    "vm.extfrag_threshold",
+    "vm.compact_unevictable_allowed",
 ];
 
 /// Whether a setting changes watermarks or per-CPU lists, so that the recorded ones no longer hold.
 pub fn changes_marks(name: &str) -> bool {
-    !matches!(name, "vm.defrag_mode" | "vm.watermark_boost_factor")
+    !matches!(
+        name,
+        "vm.defrag_mode"
+            | "vm.watermark_boost_factor"
+            | "vm.compaction_proactiveness"
+            | "vm.extfrag_threshold"
+            | "vm.compact_unevictable_allowed"
+    )
 }
 
 /// Whether a kernel has a setting.
@@ -30,6 +40,9 @@ pub fn known_to(name: &str, sw: &Rules) -> bool {
         "vm.watermark_boost_factor" => sw.boost().is_some(),
         "vm.defrag_mode" => sw.pageblocks().is_some_and(|p| p.defrag_mode),
         "vm.page_group_by_mobility_disabled" => sw.pageblocks().is_some(),
+        "vm.compaction_proactiveness" => sw.compact.is_some_and(|c| c.proactive.is_some()),
+        "vm.extfrag_threshold" => sw.compact.is_some(),
+        "vm.compact_unevictable_allowed" => sw.compact.is_some_and(|c| c.modes),
         _ => true,
     }
 }
@@ -67,6 +80,13 @@ pub fn set(sysctl: &mut Sysctl, name: &str, value: &str) -> Result<()> {
                 return Err(bad("the value must be 0, or 8 and more"));
             }
             sysctl.percpu_pagelist_high_fraction = n;
+        }
+        "vm.compaction_proactiveness" => {
+            sysctl.compaction_proactiveness = number(0..=100)? as u8;
+        }
+        "vm.extfrag_threshold" => sysctl.extfrag_threshold = number(0..=1000)? as u16,
+        "vm.compact_unevictable_allowed" => {
+            sysctl.compact_unevictable_allowed = number(0..=1)? == 1;
         }
         "vm.defrag_mode" => sysctl.defrag_mode = number(0..=1)? == 1,
         "vm.page_group_by_mobility_disabled" => {
@@ -107,30 +127,43 @@ pub fn parse(text: &str) -> std::result::Result<(String, String), String> {
     }
 }
 
-/// The recorded host's own settings, where a snapshot called `info` holds `sysctl-vm`.
+/// The recorded host's own settings, where a snapshot called `info` holds `sysctl-vm`: values by their file names.
+fn recorded_values(rec: &Recording) -> Vec<(String, String)> {
+    let text = rec.snapshots.iter().find_map(|s| s.file("sysctl-vm"));
+    let text = String::from_utf8_lossy(text.unwrap_or_default());
+    let value = |line: &str| {
+        let (path, value) = line.split_once('=')?;
+        let name = path.trim().rsplit('/').next()?;
+        Some((name.to_owned(), value.trim().to_owned()))
+    };
+    text.lines().filter_map(value).collect()
+}
+
+/// The recorded host's own settings, as far as it shows them.
 pub fn recorded(rec: &Recording) -> Sysctl {
     let mut sysctl = Sysctl::default();
-    let text = rec
-        .snapshots
-        .iter()
-        .find_map(|s| s.file("sysctl-vm"))
-        .unwrap_or_default();
-    for line in String::from_utf8_lossy(text).lines() {
-        let Some((path, value)) = line.split_once('=') else {
-            continue;
-        };
-        let Some(name) = path.trim().rsplit('/').next() else {
-            continue;
-        };
+    for (name, value) in recorded_values(rec) {
         if matches!(
-            name,
-            "watermark_scale_factor" | "watermark_boost_factor" | "defrag_mode"
+            name.as_str(),
+            "watermark_scale_factor"
+                | "watermark_boost_factor"
+                | "defrag_mode"
+                | "compaction_proactiveness"
+                | "extfrag_threshold"
+                | "compact_unevictable_allowed"
         ) {
             // What the kernel accepted is in range.
-            let _ = set(&mut sysctl, &format!("vm.{name}"), value.trim());
+            let _ = set(&mut sysctl, &format!("vm.{name}"), &value);
         }
     }
     sysctl
+}
+
+/// `vm.compaction_proactiveness` of the recorded host, if it shows it.
+pub fn recorded_proactiveness(rec: &Recording) -> Option<u8> {
+    let values = recorded_values(rec);
+    let of = values.iter().find(|(n, _)| n == "compaction_proactiveness");
+    of.and_then(|(_, value)| value.parse().ok())
 }
 
 /// Every setting and switch by name, for the report.

@@ -4,7 +4,7 @@ use super::choice::Choice;
 use super::name::Name;
 use crate::error::Asked;
 use unfrag::Rules;
-use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, Reserve, preset};
+use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, LruShape, Reserve, preset};
 use unfrag_slab::{Design, FirstAttempt, Rules as SlabRules};
 
 /// A kernel as an experiment runs it.
@@ -63,14 +63,38 @@ fn reserving(mut rules: Rules, reserve: Reserve) -> Rules {
     rules
 }
 
+/// Kernels that compact, in their main forms.
+const COMPACTING: [&str; 3] = ["2.6.36", "6.1", "6.18"];
+
 fn base(name: &'static str) -> Option<Rules> {
     preset(name).map(|p| p.rules)
 }
 
-/// S0's kernels, and two modern ones. S0 ran its clean kernel with the OOM killer disabled: else the killer frees
+/// Kernels that compact, for experiments whose sources are older.
+fn compacting(names: &[&'static str]) -> Vec<Kernel> {
+    let kernel = |name: &&'static str| {
+        let rules = base(name)?;
+        let modern = rules.reclaim.lru.shape() == LruShape::PerNode;
+        Some(Kernel {
+            name,
+            variant: "",
+            rules,
+            slab: if modern {
+                SlabRules::MODERN
+            } else {
+                SlabRules::S2
+            },
+            oom_killer: true,
+            added: true,
+        })
+    };
+    names.iter().filter_map(kernel).collect()
+}
+
+/// S0's kernels, and two modern ones. Added is the first one that compacts. S0 ran its clean kernel with the OOM killer disabled: else the killer frees
 /// memory by ending one process after the other.
 pub fn highorder() -> Vec<Kernel> {
-    [
+    let kernels = [
         ("2.6.14", "", SlabRules::SLAB, false),
         ("2.6.14", "oom-killer", SlabRules::SLAB, true),
         ("v19", "", SlabRules::SLAB, true),
@@ -87,8 +111,8 @@ pub fn highorder() -> Vec<Kernel> {
             oom_killer,
             added: false,
         })
-    })
-    .collect()
+    });
+    kernels.chain(compacting(&["2.6.36"])).collect()
 }
 
 /// S0's two kernels.
@@ -98,7 +122,7 @@ pub fn aim9() -> Vec<Kernel> {
 }
 
 /// S2's allocators, and the four patches that were tried. Added are the allocators of S2's table on a kernel without
-/// `MIGRATE_RESERVE`, which isolate the effect of the reserve. `spec: 4.7, 6.5`
+/// `MIGRATE_RESERVE`, which isolate the effect of the reserve, and kernels that compact. `spec: 4.7, 6.5`
 pub fn slab_order() -> Vec<Kernel> {
     let slub = |max_order, first_attempt| {
         let mut r = SlabRules::S2;
@@ -141,12 +165,13 @@ pub fn slab_order() -> Vec<Kernel> {
         }
     };
     let published = kernels.into_iter().map(of(plain, false));
-    published.chain(no_reserve.map(of(without, true))).collect()
+    let with_others = published.chain(no_reserve.map(of(without, true)));
+    with_others.chain(compacting(&COMPACTING)).collect()
 }
 
 /// S4's thirteen kernels: each base, 8aa7e847 reverted, and the five patches, each on top of those before it. Added are
 /// two more that S4 mentions: waiting on both queues in every call of `congestion_wait`, in place of patch 3, and the
-/// patch that was dropped after V2, on top of patches 1 and 2.
+/// patch that was dropped after V2, on top of patches 1 and 2; and kernels that compact.
 /// `spec: 4.6, 8.3`
 pub fn atomic() -> Vec<Kernel> {
     let mut all = vec![];
@@ -191,6 +216,7 @@ pub fn atomic() -> Vec<Kernel> {
             ..kernel(variant, rules)
         }));
     }
+    all.extend(compacting(&COMPACTING));
     all
 }
 
@@ -225,14 +251,16 @@ mod tests {
             notice.kswapd.notices_order_at_once = true;
             assert_eq!(rules(base, "kswapd-quickly-notice-high-order"), notice);
         }
-        assert_eq!(all.iter().filter(|k| k.added).count(), 4);
+        let added = all.iter().filter(|k| k.added && !k.variant.is_empty());
+        assert_eq!(added.count(), 4);
     }
 
     /// `spec: 4.7`
     #[test]
     fn no_reserve_variants_differ_in_the_reserve_alone() {
         let all = slab_order();
-        let added: Vec<&Kernel> = all.iter().filter(|k| k.added).collect();
+        let reserveless = |k: &&Kernel| k.added && !k.variant.is_empty();
+        let added: Vec<&Kernel> = all.iter().filter(reserveless).collect();
         assert_eq!(added.len(), 4);
         for k in added {
             let with = k.variant.strip_suffix("-no-reserve").expect("its name");
@@ -246,6 +274,7 @@ mod tests {
 
     #[test]
     fn every_kernel_has_a_preset() {
-        assert_eq!((highorder().len(), slab_order().len()), (5, 13));
+        let all = [highorder(), slab_order(), atomic()].map(|k| k.len());
+        assert_eq!(all, [6, 16, 20]);
     }
 }

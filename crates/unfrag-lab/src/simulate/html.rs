@@ -6,7 +6,6 @@
 
 use super::alloc_failures::failure_text;
 use super::charts::{Chart, Charts, charts};
-use super::phrases;
 use super::phrases::{kernel, seconds};
 use super::tables;
 use super::tables::Table;
@@ -75,9 +74,6 @@ fn summary(o: &Outcome, charts: &Charts) -> String {
         seconds(o.counters.get("direct_reclaim_ns").copied().unwrap_or(0)),
     );
     paragraph(&mut out, "run", &sentence);
-    if let Some(caution) = phrases::caution(o) {
-        paragraph(&mut out, "run", &caution);
-    }
     let identity = format!(
         "Calibration {}, digest of the run {}.",
         o.calibration, o.trace_hash

@@ -1,7 +1,6 @@
 //! A run as text: aligned columns, the same on every screen.
 
 use super::alloc_failures::failure_text;
-use super::phrases;
 use super::phrases::{kernel, seconds};
 use super::tables;
 use super::tables::Table;
@@ -48,9 +47,6 @@ pub fn render(o: &Outcome) -> String {
             "\n{}: {done} of {all} attempts of order {}",
             r.name, r.order
         );
-    }
-    if let Some(caution) = phrases::caution(o) {
-        let _ = writeln!(out, "{caution}");
     }
     out.push('\n');
     for m in &o.programs.marks {

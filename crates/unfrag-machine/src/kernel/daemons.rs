@@ -10,9 +10,10 @@ use unfrag_slab::Due;
 const ROUND: Nanos = SEC;
 
 impl Sim {
-    /// Starts kswapd, the flushers, and a worker on each CPU.
+    /// Starts kswapd, kcompactd, the flushers, and a worker on each CPU.
     pub fn start_daemons(&mut self) {
         self.start_kswapd();
+        self.start_kcompactd();
         self.start_flushers();
         for cpu in 0..self.cpus() {
             let spec = Spec::kthread(format!("events/{cpu}")).on(cpu);

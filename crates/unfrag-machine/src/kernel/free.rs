@@ -26,7 +26,8 @@ impl Sim {
         own(self.manager().free_bulk(cpu, pages));
     }
 
-    /// Frees what lost its owner while the allocator was locked: pages of empty slabs, and others.
+    /// Frees what lost its owner while the allocator was locked: pages of empty slabs, and others. Splits huge pages
+    /// that reclaim met.
     pub(crate) fn free_pending(&mut self) {
         while let Some((pfn, order)) = self.kernel().kmem.freed() {
             let pfn = Pfn(pfn.into());
@@ -35,6 +36,9 @@ impl Sim {
         }
         while let Some(pfn) = self.kernel().to_free.pop() {
             self.give_frame(pfn, 0);
+        }
+        if !self.kernel_ref().to_split.is_empty() {
+            self.split_pending();
         }
     }
 

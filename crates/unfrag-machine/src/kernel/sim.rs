@@ -6,7 +6,7 @@
 use super::metadata::Metadata;
 use super::state::KernelState;
 use crate::block::BlockLayer;
-use crate::channels::kswapd_channel;
+use crate::channels::{kcompactd_channel, kswapd_channel};
 use crate::config::{Costs, MachineConfig};
 use crate::engine::{
     self, Call, Channel, CpuConfig, CpuTimes, DeviceTimer, Nanos, Priority, Sched, Shared, Spec,
@@ -30,6 +30,8 @@ pub struct World {
 }
 
 impl Host for World {
+    // Pages off the lists are the kernel's own, or in the hands of a task.
+    const MOVES_UNLISTED: bool = false;
     const PREFETCHES: bool = true;
     #[inline]
     fn prefetch(&self, page: Pfn) {
@@ -37,6 +39,9 @@ impl Host for World {
     }
     fn wake_kswapd(&mut self, node: NodeId, _order: Order) {
         self.wake(kswapd_channel(node));
+    }
+    fn wake_kcompactd(&mut self, node: NodeId) {
+        self.wake(kcompactd_channel(node));
     }
 }
 

@@ -43,11 +43,15 @@ pub struct KernelState {
     pub(crate) owed: Nanos,
     /// Tasks that run kswapd, one for each node.
     pub(crate) kswapd: Vec<TaskId>,
+    /// Tasks that run kcompactd, one for each node.
+    pub(crate) kcompactd: Vec<TaskId>,
     /// Pages written since a task began to be throttled for writeback.
     pub(crate) written: u32,
     pub(crate) busy_rng: Rng,
     /// Frames that lost their owner while the allocator was locked; to be freed.
     pub(crate) to_free: Vec<Pfn>,
+    /// Huge pages that reclaim has asked about; to be split.
+    pub(crate) to_split: Vec<Pfn>,
     /// Processes that the OOM killer has chosen and that have not ended.
     pub(crate) dying: u32,
     pub(crate) crypt: CryptPool,
@@ -77,9 +81,11 @@ impl KernelState {
             counters: VmCounters::default(),
             owed: 0,
             kswapd: vec![],
+            kcompactd: vec![],
             written: 0,
             busy_rng: Rng::named(machine.seed, "busy"),
             to_free: vec![],
+            to_split: vec![],
             dying: 0,
             crypt: CryptPool::default(),
             bios: Bios::default(),

@@ -8,6 +8,7 @@ impl Sim {
     pub fn vm_counters(&self) -> BTreeMap<&'static str, u64> {
         let (m, vm) = (self.manager_ref().inspect(), &self.kernel_ref().counters);
         let (c, r) = (m.counters(), m.reclaim_counters());
+        let compact = m.compact_counters();
         let congestion = self.block.congestion();
         BTreeMap::from([
             ("pgalloc", c.pgalloc),
@@ -37,6 +38,26 @@ impl Sim {
                 r.kswapd_high_wmark_hit_quickly,
             ),
             ("kswapd_skip_congestion_wait", r.kswapd_skip_congestion_wait),
+            ("compact_stall", compact.compact_stall),
+            ("compact_success", compact.compact_success),
+            ("compact_fail", compact.compact_fail),
+            ("compact_migrate_scanned", compact.compact_migrate_scanned),
+            ("compact_free_scanned", compact.compact_free_scanned),
+            ("compact_isolated", compact.compact_isolated),
+            ("compact_daemon_wake", compact.compact_daemon_wake),
+            (
+                "compact_daemon_migrate_scanned",
+                compact.compact_daemon_migrate_scanned,
+            ),
+            (
+                "compact_daemon_free_scanned",
+                compact.compact_daemon_free_scanned,
+            ),
+            ("pgmigrate_success", compact.pgmigrate_success),
+            ("pgmigrate_fail", compact.pgmigrate_fail),
+            ("thp_fault_alloc", vm.thp_fault_alloc),
+            ("thp_fault_fallback", vm.thp_fault_fallback),
+            ("thp_split_page", vm.thp_split_page),
             ("oom_kill", vm.oom_victims),
             ("out_of_memory", r.oom_kill),
             ("pgfault", vm.pgfault),

@@ -1,6 +1,7 @@
 //! The configuration of the simulated kernel's memory: sizes, rules of the era, costs.
 
 use super::swap::SwapConfig;
+use super::thp::Thp;
 use crate::engine::Nanos;
 use crate::kmem::caches::Word;
 use unfrag::Gfp;
@@ -24,6 +25,11 @@ pub struct MemCosts {
     pub scan_page: Nanos,
     pub reclaim_page: Nanos,
     pub unmap_page: Nanos,
+    pub compact_frame: Nanos,
+    pub move_page: Nanos,
+    pub remap_page: Nanos,
+    pub flush_tlb: Nanos,
+    pub split_page: Nanos,
     pub slab_fast: Nanos,
     pub slab_slow: Nanos,
     pub syscall: Nanos,
@@ -54,6 +60,11 @@ impl Default for MemCosts {
             scan_page: 150,
             reclaim_page: 350,
             unmap_page: 250,
+            compact_frame: 20,
+            move_page: 400,
+            remap_page: 200,
+            flush_tlb: 2_000,
+            split_page: 50,
             slab_fast: 40,
             slab_slow: 200,
             syscall: 150,
@@ -135,6 +146,8 @@ pub struct MemConfig {
     /// Readahead from swap continues behind a free slot (3.4 and later); before 3.4 it ends there.
     /// Source: the change log of 3.4. `spec: 4.9`
     pub swap_skips_holes: bool,
+    /// Transparent huge pages. Machines with 32 bits have none.
+    pub thp: Thp,
     /// Dirty pages.
     pub dirty: DirtyConfig,
     /// Costs.
@@ -165,6 +178,7 @@ impl MemConfig {
             oom_killer: true,
             shmem_second_round: false,
             swap_skips_holes: modern,
+            thp: if modern { Thp::STANDARD } else { Thp::OFF },
             dirty: DirtyConfig {
                 flusher: if pdflush {
                     FlusherForm::Pdflush

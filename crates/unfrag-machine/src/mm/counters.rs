@@ -23,6 +23,9 @@ pub struct VmCounters {
     pub slabs_scanned: u64,
     pub inode_pages_dropped: u64,
     pub oom_victims: u64,
+    pub thp_fault_alloc: u64,
+    pub thp_fault_fallback: u64,
+    pub thp_split_page: u64,
     pub busy_injected: u64,
     /// Time that tasks spent waiting for congestion to end.
     pub congestion_wait: Nanos,

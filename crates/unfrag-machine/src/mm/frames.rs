@@ -94,6 +94,10 @@ bitflags! {
         const ERROR = 1 << 3;
         /// A transfer of it is under way.
         const IN_FLIGHT = 1 << 4;
+        /// It is part of a huge page.
+        const HUGE = 1 << 5;
+        /// It is locked as it is being moved.
+        const MOVING = 1 << 6;
     }
 }
 
@@ -204,6 +208,9 @@ impl FrameInfo {
 pub struct Frames {
     infos: Vec<FrameInfo>,
     uses: [u64; NR_USES],
+    /// What a test can tell of the content of each frame: how often it was written since it was zeroed.
+    #[cfg(test)]
+    pub writes: Vec<u32>,
 }
 
 impl Frames {
@@ -212,7 +219,39 @@ impl Frames {
         Frames {
             infos: vec![FrameInfo::default(); end as usize],
             uses: [0; NR_USES],
+            #[cfg(test)]
+            writes: vec![0; end as usize],
         }
+    }
+
+    /// Notes that the content of a frame is copied to another one. Only tests look at contents.
+    #[inline]
+    pub(crate) fn copy_content(&mut self, from: Pfn, to: Pfn) {
+        #[cfg(test)]
+        {
+            self.writes[to.0 as usize] = self.writes[from.0 as usize];
+        }
+        let _ = (from, to);
+    }
+
+    /// Notes that a frame is zeroed.
+    #[inline]
+    pub(crate) fn zero_content(&mut self, pfn: Pfn) {
+        #[cfg(test)]
+        {
+            self.writes[pfn.0 as usize] = 0;
+        }
+        let _ = pfn;
+    }
+
+    /// Notes that a frame is written.
+    #[inline]
+    pub(crate) fn write_content(&mut self, pfn: Pfn) {
+        #[cfg(test)]
+        {
+            self.writes[pfn.0 as usize] += 1;
+        }
+        let _ = pfn;
     }
 
     /// A frame.

@@ -5,6 +5,7 @@
 //! - [`process`]: processes and their areas.
 //! - [`swap`]: slots of swap.
 //! - `bio_pool`, `crypt_pool`: what transfers and encrypting layers hold, and their reserves.
+//! - [`thp`]: settings of transparent huge pages.
 //! - [`config`]: sizes, rules of the era, costs.
 //! - [`counters`]: event counters. [`alloc_failure`]: reports of failed allocations.
 //! - [`bit_set`]: a growing set of small numbers.
@@ -19,6 +20,7 @@ pub mod frames;
 pub mod object;
 pub mod process;
 pub mod swap;
+pub mod thp;
 
 pub use config::{DirtyConfig, FlusherForm, MemConfig, MemCosts};
 pub use counters::VmCounters;

@@ -10,6 +10,7 @@
 use super::bit_set::BitSet;
 use super::frames::{FamilyId, ObjectId};
 use super::process::ProcId;
+use super::thp::HUGE_PAGES;
 use crate::kmem::Obj;
 use unfrag::Pfn;
 
@@ -19,6 +20,7 @@ pub struct Entry(u32);
 
 const SWAPPED: u32 = 1 << 31;
 const PROTECTED: u32 = 1 << 30;
+const HUGE: u32 = 1 << 29;
 
 /// Where a page of an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +40,7 @@ impl Entry {
     /// A page in a frame. No machine has an owner of frame 0.
     #[inline]
     pub fn frame(pfn: Pfn) -> Entry {
-        debug_assert!(pfn.0 > 0 && pfn.0 < u64::from(PROTECTED));
+        debug_assert!(pfn.0 > 0 && pfn.0 < u64::from(HUGE));
         Entry(pfn.0 as u32)
     }
     /// A page in a slot of swap.
@@ -54,7 +56,7 @@ impl Entry {
         } else if self.0 & SWAPPED != 0 {
             PageLocation::Slot(self.0 & !SWAPPED)
         } else {
-            PageLocation::Frame(Pfn(u64::from(self.0 & !PROTECTED)))
+            PageLocation::Frame(Pfn(u64::from(self.0 & !(PROTECTED | HUGE))))
         }
     }
     /// The frame, if it is in one.
@@ -64,6 +66,17 @@ impl Entry {
             PageLocation::Frame(pfn) => Some(pfn),
             _ => None,
         }
+    }
+    /// The first frame of the huge page that it is part of.
+    #[inline]
+    pub fn huge(self) -> Option<Pfn> {
+        let is_huge = self.0 & (SWAPPED | HUGE) == HUGE;
+        is_huge.then(|| Pfn(u64::from(self.0 & !(PROTECTED | HUGE) & !(HUGE_PAGES - 1))))
+    }
+    /// The first frame of the block that it is in: a huge page, or its frame.
+    #[inline]
+    pub fn block(self) -> Option<Pfn> {
+        self.huge().or_else(|| self.pfn())
     }
     /// Whether a write must fault first.
     #[inline]
@@ -203,6 +216,15 @@ impl Object {
         }
     }
 
+    /// Changes the frame of a page from one to another, if it is in that one.
+    pub fn repoint(&mut self, index: u32, from: Pfn, to: Pfn) {
+        if let Some(e) = self.entries.get_mut(index as usize)
+            && e.pfn() == Some(from)
+        {
+            *e = Entry(e.0 - from.0 as u32 + to.0 as u32);
+        }
+    }
+
     /// Sets pages from `index` on that are absent.
     pub fn fill(&mut self, index: u32, pages: &[Pfn]) {
         let (from, to) = (index as usize, index as usize + pages.len());
@@ -214,6 +236,42 @@ impl Object {
             *e = Entry::frame(pfn);
         }
         self.frames += pages.len() as u32;
+    }
+
+    /// Sets the pages from `index` on, which are absent, to those of a huge page.
+    pub fn fill_huge(&mut self, index: u32, head: Pfn) {
+        debug_assert!(head.0.is_multiple_of(HUGE_PAGES.into()));
+        let pages: [Pfn; HUGE_PAGES as usize] = std::array::from_fn(|i| Pfn(head.0 + i as u64));
+        self.fill(index, &pages);
+        let i = index as usize;
+        for e in &mut self.entries[i..i + HUGE_PAGES as usize] {
+            e.0 |= HUGE;
+        }
+    }
+
+    /// The pages from `index` on are single ones, if they were those of this huge page.
+    pub fn unmark_huge(&mut self, index: u32, head: Pfn) {
+        let i = index as usize;
+        let pages = self.entries.iter_mut().skip(i).take(HUGE_PAGES as usize);
+        for e in pages.filter(|e| e.huge() == Some(head)) {
+            e.0 &= !HUGE;
+        }
+    }
+
+    /// A huge page of it.
+    pub fn any_huge(&self) -> Option<Pfn> {
+        self.entries.iter().find_map(|e| e.huge())
+    }
+
+    /// Removes the pages of the huge page at `*at`, if one begins there, and moves on.
+    pub fn take_huge(&mut self, at: &mut u32, end: u32) -> Option<Pfn> {
+        let head = self.get(*at).huge()?;
+        let i = *at as usize;
+        debug_assert!(*at + HUGE_PAGES <= end && self.entries[i].pfn() == Some(head));
+        self.entries[i..i + HUGE_PAGES as usize].fill(Entry::ABSENT);
+        self.frames -= HUGE_PAGES;
+        *at += HUGE_PAGES;
+        Some(head)
     }
 
     /// Write-protects a page in a frame.
@@ -244,13 +302,14 @@ impl Object {
         &self.entries
     }
 
-    /// Removes pages from `*at` on, as many as `into` has room for, or fewer at the end. Returns how many, and
-    /// sets `*at` to where it stopped.
-    pub fn take_out(&mut self, at: &mut u32, into: &mut [Entry]) -> usize {
-        let rest = self.entries.get_mut(*at as usize..).unwrap_or_default();
+    /// Removes pages from `*at` on, as many as `into` has room for, or fewer before a huge page and at `end`.
+    /// Returns how many, and sets `*at` to where it stopped.
+    pub fn take_out(&mut self, at: &mut u32, end: u32, into: &mut [Entry]) -> usize {
+        let to = self.entries.len().min(end as usize);
+        let rest = self.entries.get_mut(*at as usize..to).unwrap_or_default();
         let mut n = 0;
         for e in rest {
-            if n == into.len() {
+            if n == into.len() || e.huge().is_some() {
                 break;
             }
             *at += 1;
@@ -414,12 +473,12 @@ mod tests {
             [Entry::ABSENT, Entry::frame(Pfn(109)), Entry::slot(1)]
         );
         let (mut at, mut taken) = (0, [Entry::ABSENT; 3]);
-        assert_eq!((o.take_out(&mut at, &mut taken), at), (3, 4));
+        assert_eq!((o.take_out(&mut at, 10, &mut taken), at), (3, 4));
         let [one, two] = [101, 102].map(|p| Entry::frame(Pfn(p)));
         assert_eq!(taken, [one, two, Entry::slot(7)]);
         assert_eq!((o.frames, o.swapped), (2, 0));
-        assert_eq!((o.take_out(&mut at, &mut taken), at), (2, 10));
-        assert_eq!((o.take_out(&mut at, &mut taken), o.frames), (0, 0));
+        assert_eq!((o.take_out(&mut at, 10, &mut taken), at), (2, 10));
+        assert_eq!((o.take_out(&mut at, 10, &mut taken), o.frames), (0, 0));
         assert_eq!(o.next_present(0), None);
     }
 

@@ -76,6 +76,8 @@ pub struct Area {
     pub tables: Tables,
     /// Its `vm_area_struct`.
     pub vma: Option<Obj>,
+    /// It asked for huge pages.
+    pub advised: bool,
 }
 
 /// A process.

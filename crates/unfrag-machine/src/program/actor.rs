@@ -155,6 +155,7 @@ impl Actor {
             Step::Grow(g) => self.grow(cx, g)?,
             Step::Touch(t) => self.touch(cx, t)?,
             Step::Unmap(area) => self.unmap(cx, area),
+            Step::Discard(d) => self.discard(cx, d)?,
             Step::Recorded(r) => self.recorded(cx, r)?,
             Step::Read(r) => self.read(cx, r)?,
             Step::Write(w) => self.write(cx, w)?,
@@ -188,6 +189,7 @@ impl Actor {
             }
             Step::Kill(name) => self.kill(cx, name),
             Step::Sync => cx.sync_all(),
+            Step::CompactMemory => cx.compact_memory(self.who),
             Step::Unkillable => {
                 let proc = self.proc;
                 cx.with(|sim| sim.kernel().procs.get_mut(proc).unkillable = true);

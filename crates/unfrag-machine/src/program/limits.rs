@@ -26,6 +26,7 @@ pub(super) fn check(step: &Step, place: &ScenarioPart) -> Result<(), Mistake> {
         Step::Grow(g) if g.size.most().div_ceil(4096) > MOST_AREA => {
             wrong("an area of more than 256 GiB".into(), "256 GiB at most")
         }
+        Step::Discard(d) if d.of.0 == 0 => wrong("pieces of nothing".into(), "give `of` above 0"),
         Step::Touch(t) if t.pattern == Pattern::Stride(0) => {
             wrong("a stride of no page".into(), "give 1 or more")
         }

@@ -53,7 +53,12 @@ impl Actor {
 
     pub(super) fn grow(&mut self, cx: &mut Cx, g: &Grow) -> Result<(), Halt> {
         let pages = g.size.pages(&mut self.rng);
-        self.grow_by(cx, &g.area, pages)
+        self.grow_by(cx, &g.area, pages)?;
+        if let (true, Some(&area)) = (g.advise_huge, self.areas.get(&g.area)) {
+            let proc = self.proc;
+            cx.with(|sim| sim.advise_huge(proc, area));
+        }
+        Ok(())
     }
 
     /// Grows an area, creating it if need be.

@@ -6,13 +6,15 @@
 //!   that no program starts itself.
 //! - [`report`]: what programs report. [`workload`]: what the tasks of a run share: programs, files, barriers.
 //! - `idle_rounds`: repetitions that take no virtual time. `scattered`: a share of an area's pages.
-//! - [`actor`]: a process that runs steps. `memory`, `files`, `jobs`, `kernel`, `recorded_step`: its steps.
+//! - [`actor`]: a process that runs steps. `memory`, `discard`, `files`, `jobs`, `kernel`,
+//!   `recorded_step`: its steps.
 //!
 //! Invariant: a process that ends, in whatever way, leaves nothing behind but the files and reports that its
 //! steps ask for.
 
 pub mod actor;
 pub mod amount;
+mod discard;
 mod files;
 mod idle_rounds;
 pub mod initial_files;

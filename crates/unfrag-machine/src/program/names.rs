@@ -219,6 +219,7 @@ impl<'a> KnownNames<'a> {
                 trees.into_iter().flatten().try_for_each(|t| tree(t))
             }
             Step::Touch(t) => self.known("area", &t.area, self.areas.iter().copied(), place),
+            Step::Discard(d) => self.known("area", &d.area, self.areas.iter().copied(), place),
             Step::Unmap(n) => self.known("area", n, self.areas.iter().copied(), place),
             Step::Kfree(n) => self.known("kept object", n, self.kept.iter().copied(), place),
             Step::Kill(n) => {

@@ -4,6 +4,7 @@
 //! `"exit"`. `{number}` in the name of a tree or a file stands for the number of the task.
 
 use super::amount::{Amount, Count};
+use super::discard::Discard;
 use super::recorded::Behaviour;
 use crate::input::{Bytes, Percent, Rate, Time};
 use serde::Deserialize;
@@ -29,6 +30,8 @@ pub enum Step {
     Touch(Touch),
     /// Unmaps an area, by name.
     Unmap(String),
+    /// Gives back a part of an area's pages.
+    Discard(Discard),
     /// Does what a recorded process did.
     Recorded(Recorded),
     /// Reads from a file.
@@ -83,6 +86,8 @@ pub enum Step {
     Kill(String),
     /// Writes all dirty pages and waits for them.
     Sync,
+    /// Compacts all memory (`vm.compact_memory`).
+    CompactMemory,
     /// The OOM killer passes over this process.
     Unkillable,
 }
@@ -105,7 +110,7 @@ impl Step {
     }
 }
 
-fn heap() -> String {
+pub(super) fn heap() -> String {
     "heap".to_owned()
 }
 
@@ -126,6 +131,9 @@ pub struct Grow {
     pub area: String,
     /// By how much.
     pub size: Amount<Bytes>,
+    /// The area asks for huge pages.
+    #[serde(default)]
+    pub advise_huge: bool,
 }
 
 /// Order in which pages are touched.

@@ -42,6 +42,7 @@ impl Machine {
         let mem = MemConfig {
             slab: kernel.slab,
             oom_killer: kernel.oom_killer,
+            thp: kernel.thp,
             shmem_second_round: kernel.shmem_second_round,
             word: match self.layout {
                 Layout::X86 => Word::W32,

@@ -2,6 +2,7 @@
 
 use crate::engine::{Fair, MS, Nanos, Policy, US};
 use crate::mm::MemConfig;
+use crate::mm::thp::Thp;
 use unfrag::kernel::PRESETS;
 use unfrag::{Rules, Sysctl, preset};
 use unfrag_slab::Rules as SlabRules;
@@ -34,6 +35,8 @@ pub struct Kernel {
     /// 2.6.29, 20 and 10 since. `spec: 4.5` for the last; the others are what the manuals of
     /// the time give as defaults.
     pub dirty_ratios: (u64, u64),
+    /// Transparent huge pages.
+    pub thp: Thp,
     /// Whether it has an OOM killer. Source S0 disables it for 2.6.14.
     pub oom_killer: bool,
     /// Changes by the scenario or its user, each as `KEY = VALUE`.
@@ -111,6 +114,7 @@ impl Kernel {
                 false => 0,
             },
             slab: MemConfig::of(&p.rules).slab,
+            thp: MemConfig::of(&p.rules).thp,
             oom_killer: true,
             changes: Vec::new(),
         })

@@ -4,6 +4,7 @@
 //! without those before it. Keys that are not given leave the kernel as it is.
 
 use super::kernel::Kernel;
+use crate::mm::thp::{Thp, ThpDefrag, ThpEnabled};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
@@ -44,6 +45,10 @@ struct Keys {
     realtime_in_interrupt: Option<bool>,
     /// The patch that was dropped after V2.
     notices_order_at_once: Option<bool>,
+    /// `/sys/kernel/mm/transparent_hugepage/enabled`.
+    transparent_hugepage: Option<Named<ThpEnabled>>,
+    /// `/sys/kernel/mm/transparent_hugepage/defrag`.
+    transparent_hugepage_defrag: Option<Named<ThpDefrag>>,
 }
 
 /// A rule chosen by name, with the name.
@@ -103,6 +108,24 @@ impl Names for KswapdNap {
         ("trouble-later", KswapdNap::TroubleLater),
         ("not-below-min", KswapdNap::NotBelowMin),
         ("no", KswapdNap::No),
+    ];
+}
+
+impl Names for ThpEnabled {
+    const ALL: &'static [(&'static str, ThpEnabled)] = &[
+        ("always", ThpEnabled::Always),
+        ("madvise", ThpEnabled::Madvise),
+        ("never", ThpEnabled::Never),
+    ];
+}
+
+impl Names for ThpDefrag {
+    const ALL: &'static [(&'static str, ThpDefrag)] = &[
+        ("always", ThpDefrag::Always),
+        ("defer", ThpDefrag::Defer),
+        ("defer+madvise", ThpDefrag::DeferMadvise),
+        ("madvise", ThpDefrag::Madvise),
+        ("never", ThpDefrag::Never),
     ];
 }
 
@@ -233,6 +256,16 @@ impl KernelTable {
         ] {
             changes.switch(key, to, from);
         }
+        let given = k.transparent_hugepage.is_some() || k.transparent_hugepage_defrag.is_some();
+        if given && kernel.thp == Thp::OFF {
+            let message = format!("{name} has no transparent huge pages");
+            return Err((message, "leave their settings out".to_owned()));
+        }
+        let thp = &mut kernel.thp;
+        let (enabled, defrag) = (k.transparent_hugepage, k.transparent_hugepage_defrag);
+        changes.set("transparent-hugepage", &mut thp.enabled, enabled);
+        changes.set("transparent-hugepage-defrag", &mut thp.defrag, defrag);
+        kernel.sysctl.transparent_hugepage &= enabled.is_none_or(|e| e.0 != ThpEnabled::Never);
         kernel.changes = changes.0;
         Ok(kernel)
     }

@@ -42,6 +42,7 @@ pub(crate) struct BlockMeta(AtomicU32);
 
 impl BlockMeta {
     const TYPE: u32 = 7;
+    const SKIP: u32 = 1 << 3;
     const ZONE: u32 = 8;
     const LRU: u32 = 16;
     /// It holds frames of several zones.
@@ -237,6 +238,18 @@ impl<'m> Frames<'m> {
     fn zone_by_span(&self, ix: FrameIx) -> ZoneId {
         let found = self.spans.iter().position(|s| s.holds(ix));
         ZoneId(found.map_or(u8::MAX, |z| z as u8))
+    }
+    /// Whether compaction skips the pageblock that holds `ix`.
+    #[inline]
+    pub fn is_skipped(&self, ix: FrameIx) -> bool {
+        self.block(ix).load(Relaxed) & BlockMeta::SKIP != 0
+    }
+    /// Says whether compaction is to skip the pageblock that holds `ix`.
+    #[inline]
+    pub fn set_skipped(&self, ix: FrameIx, skipped: bool) {
+        let b = self.block(ix);
+        let bit = if skipped { BlockMeta::SKIP } else { 0 };
+        b.store(b.load(Relaxed) & !BlockMeta::SKIP | bit, Relaxed);
     }
     /// Gives the pageblock that holds `ix` a type.
     #[inline]

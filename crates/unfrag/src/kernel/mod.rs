@@ -10,10 +10,11 @@
 //! - `marks`: the watermarks.
 //! - `pcp`: per-CPU lists.
 //! - `requests`: rights in the slow path, and how long a request goes on.
-//! - `kswapd`, `reclaim`: what reclaim does.
+//! - `kswapd`, `reclaim`: what reclaim does. `compact`: what compaction does.
 //! - `rules`: all of these together. `sysctl`: the administrator's settings.
 //! - `presets`: the eras, made of the groups in `preset_parts`.
 
+mod compact;
 mod kswapd;
 mod marks;
 mod pcp;
@@ -25,6 +26,9 @@ mod requests;
 mod rules;
 mod sysctl;
 
+pub use compact::{
+    Capture, CompactRequests, CompactRoom, CompactRules, CompoundSources, ProactiveRules,
+};
 pub use kswapd::{KswapdForm, KswapdNap, KswapdRules, KswapdSleep};
 pub use marks::{MarkCheck, MarkGap, MarkRules, ZonePages};
 pub use pcp::{Drain, Pcp};

@@ -350,3 +350,97 @@ pub(super) const RECLAIM_6_1: ReclaimRules = ReclaimRules {
     reserves_throttle: true,
     direct_writes_files: false,
 };
+
+pub(super) const COMPACT_2_6_36: CompactRules = CompactRules {
+    requests: CompactRequests::CostlyWithIo,
+    room: CompactRoom::Low,
+    modes: false,
+    order_failed: false,
+    skips: false,
+    compound: CompoundSources::No,
+    targets_by_order: false,
+    spares_wanted_order: false,
+    fast_search: false,
+    capture: Capture::No,
+    async_leaves_block: false,
+    thisnode_gives_up: false,
+    kcompactd: false,
+    proactive: None,
+};
+
+pub(super) const COMPACT_5_6: CompactRules = CompactRules {
+    requests: CompactRequests::All,
+    room: CompactRoom::LowIfCostly,
+    modes: true,
+    order_failed: true,
+    skips: true,
+    compound: CompoundSources::No,
+    targets_by_order: false,
+    spares_wanted_order: false,
+    fast_search: true,
+    capture: Capture::NotFromMovable,
+    async_leaves_block: true,
+    thisnode_gives_up: false,
+    kcompactd: true,
+    proactive: None,
+};
+
+pub(super) const COMPACT_5_9: CompactRules = CompactRules {
+    requests: CompactRequests::All,
+    room: CompactRoom::LowIfCostly,
+    modes: true,
+    order_failed: true,
+    skips: true,
+    compound: CompoundSources::No,
+    targets_by_order: false,
+    spares_wanted_order: false,
+    fast_search: true,
+    capture: Capture::NotFromMovable,
+    async_leaves_block: true,
+    thisnode_gives_up: false,
+    kcompactd: true,
+    proactive: Some(ProactiveRules {
+        floor: true,
+        weighted_stop: true,
+    }),
+};
+
+pub(super) const COMPACT_6_1: CompactRules = CompactRules {
+    requests: CompactRequests::All,
+    room: CompactRoom::LowIfCostly,
+    modes: true,
+    order_failed: true,
+    skips: true,
+    compound: CompoundSources::No,
+    targets_by_order: false,
+    spares_wanted_order: false,
+    fast_search: true,
+    capture: Capture::NotFromMovable,
+    async_leaves_block: true,
+    thisnode_gives_up: true,
+    kcompactd: true,
+    proactive: Some(ProactiveRules {
+        floor: true,
+        weighted_stop: false,
+    }),
+};
+
+pub(super) const COMPACT_6_18: CompactRules = CompactRules {
+    requests: CompactRequests::All,
+    room: CompactRoom::Callers,
+    modes: true,
+    order_failed: true,
+    skips: true,
+    compound: CompoundSources::BelowWanted,
+    targets_by_order: true,
+    spares_wanted_order: true,
+    fast_search: true,
+    capture: Capture::MovableForMovable,
+    async_leaves_block: false,
+    thisnode_gives_up: false,
+    kcompactd: true,
+    proactive: Some(ProactiveRules {
+        floor: false,
+        weighted_stop: false,
+    }),
+};

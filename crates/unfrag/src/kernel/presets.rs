@@ -30,6 +30,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_2_6_14,
             kswapd: KSWAPD_2_6_14,
             reclaim: RECLAIM_2_6_14,
+            compact: None,
         },
     },
     Preset {
@@ -45,6 +46,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_V19,
             kswapd: KSWAPD_2_6_14,
             reclaim: RECLAIM_2_6_14,
+            compact: None,
         },
     },
     Preset {
@@ -60,6 +62,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_2_6_24,
             kswapd: KSWAPD_2_6_14,
             reclaim: RECLAIM_2_6_24,
+            compact: None,
         },
     },
     Preset {
@@ -75,6 +78,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_2_6_24,
             kswapd: KSWAPD_2_6_28,
             reclaim: RECLAIM_2_6_28,
+            compact: None,
         },
     },
     Preset {
@@ -90,6 +94,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_2_6_24,
             kswapd: KSWAPD_2_6_28,
             reclaim: RECLAIM_2_6_30,
+            compact: None,
         },
     },
     Preset {
@@ -105,6 +110,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_2_6_31,
             kswapd: KSWAPD_2_6_28,
             reclaim: RECLAIM_2_6_31,
+            compact: None,
         },
     },
     Preset {
@@ -123,6 +129,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_2_6_31,
             kswapd: KSWAPD_2_6_28,
             reclaim: RECLAIM_2_6_32,
+            compact: None,
         },
     },
     Preset {
@@ -141,6 +148,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_2_6_24,
             kswapd: KSWAPD_2_6_28,
             reclaim: RECLAIM_2_6_32,
+            compact: None,
         },
     },
     Preset {
@@ -159,6 +167,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_2_6_24,
             kswapd: KSWAPD_2_6_33,
             reclaim: RECLAIM_2_6_32,
+            compact: None,
         },
     },
     Preset {
@@ -177,6 +186,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_2_6_24,
             kswapd: KSWAPD_2_6_33,
             reclaim: RECLAIM_2_6_32,
+            compact: Some(COMPACT_2_6_36),
         },
     },
     Preset {
@@ -195,6 +205,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_5_6,
             kswapd: KSWAPD_5_6,
             reclaim: RECLAIM_5_6,
+            compact: Some(COMPACT_5_6),
         },
     },
     Preset {
@@ -213,6 +224,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_5_6,
             kswapd: KSWAPD_5_6,
             reclaim: RECLAIM_5_9,
+            compact: Some(COMPACT_5_9),
         },
     },
     Preset {
@@ -228,6 +240,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_5_6,
             kswapd: KSWAPD_5_6,
             reclaim: RECLAIM_6_1,
+            compact: Some(COMPACT_6_1),
         },
     },
     Preset {
@@ -243,6 +256,7 @@ pub const PRESETS: &[Preset] = &[
             retry: RETRY_5_6,
             kswapd: KSWAPD_5_6,
             reclaim: RECLAIM_6_1,
+            compact: Some(COMPACT_6_18),
         },
     },
 ];

@@ -1,5 +1,6 @@
 //! The rules of one kernel, as one value.
 
+use super::compact::CompactRules;
 use super::kswapd::KswapdRules;
 use super::marks::MarkRules;
 use super::pcp::Pcp;
@@ -37,6 +38,8 @@ pub struct Rules {
     pub kswapd: KswapdRules,
     /// Reclaim.
     pub reclaim: ReclaimRules,
+    /// Compaction, in kernels that have it.
+    pub compact: Option<CompactRules>,
 }
 
 impl Rules {

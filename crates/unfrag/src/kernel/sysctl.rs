@@ -25,6 +25,12 @@ pub struct Sysctl {
     pub transparent_hugepage: bool,
     /// `vm.swappiness`, 0 to 100 (200 since 5.8).
     pub swappiness: u64,
+    /// `vm.compaction_proactiveness`, 0 to 100 (5.9 and later).
+    pub compaction_proactiveness: u8,
+    /// `vm.extfrag_threshold`, 0 to 1000: zones with a lower fragmentation index are not compacted for costly orders.
+    pub extfrag_threshold: u16,
+    /// `vm.compact_unevictable_allowed`: pages locked in memory are moved, too.
+    pub compact_unevictable_allowed: bool,
 }
 
 impl Sysctl {
@@ -52,6 +58,9 @@ impl Default for Sysctl {
             group_by_mobility_disabled: false,
             transparent_hugepage: true,
             swappiness: 60,
+            compaction_proactiveness: 20,
+            extfrag_threshold: 500,
+            compact_unevictable_allowed: true,
         }
     }
 }

@@ -22,6 +22,9 @@ pub const NR_LRU: usize = 5;
 /// List code in the state of a page that reclaim or a move has isolated.
 pub(crate) const ISOLATED: u8 = 6;
 
+/// List code in the state of a page that a move has isolated, and that was on no list that reclaim scans.
+pub(crate) const ISOLATED_OTHER: u8 = 7;
+
 impl Lru {
     /// The lists that reclaim scans.
     pub const EVICTABLE: [Lru; 4] = [

@@ -1,7 +1,8 @@
 //! The LRU lists of a zone or of a node, with the counters that reclaim keeps for them.
 
 use super::kind::{Lru, NR_LRU};
-use crate::placement::List;
+use crate::frame::{FrameIx, Frames, Order};
+use crate::placement::{End, List};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
 /// Reclaim begins at this priority and scans `size >> priority` of each list.
@@ -24,6 +25,8 @@ pub(crate) struct LruLists {
     pub isolated: [u64; 2],
     /// Pages looked at since one was freed in the zones whose lists these are.
     pub pages_scanned: u64,
+    /// Pages of the large blocks on each list beyond their first ones.
+    pub more: [u64; NR_LRU],
     pub lists: [List; NR_LRU],
     /// Priority of the last reclaim that was under way (joined lists).
     pub prev_priority: u8,
@@ -41,14 +44,36 @@ impl LruLists {
             isolated: [0; 2],
             pages_scanned: 0,
             lists: [List::EMPTY; NR_LRU],
+            more: [0; NR_LRU],
             prev_priority: DEF_PRIORITY,
             all_unreclaimable: false,
             pad: [0; 2],
         }
     }
 
+    /// Pages on a list.
     pub fn len(&self, lru: Lru) -> u64 {
-        u64::from(self.lists[lru.index()].len)
+        u64::from(self.lists[lru.index()].len) + self.more[lru.index()]
+    }
+
+    /// Takes a block off a list.
+    #[inline(always)]
+    pub fn unlink(&mut self, frames: &Frames, ix: FrameIx, lru: Lru) {
+        self.lists[lru.index()].unlink(frames.table, ix);
+        let order = frames.state(ix).order();
+        if order > Order::ZERO {
+            self.more[lru.index()] -= u64::from(order.frames() - 1);
+        }
+    }
+
+    /// Puts a block on a list.
+    #[inline(always)]
+    pub fn link(&mut self, frames: &Frames, ix: FrameIx, lru: Lru, end: End) {
+        self.lists[lru.index()].push(frames.table, ix, end);
+        let order = frames.state(ix).order();
+        if order > Order::ZERO {
+            self.more[lru.index()] += u64::from(order.frames() - 1);
+        }
     }
 
     /// Pages of a kind, in use or not.

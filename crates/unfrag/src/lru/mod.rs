@@ -13,7 +13,7 @@ mod lists;
 mod pages;
 
 pub(crate) use counts::FlagCounts;
-pub(crate) use kind::ISOLATED;
+pub(crate) use kind::{ISOLATED, ISOLATED_OTHER};
 pub use kind::{Lru, NR_LRU};
 pub(crate) use lists::{DEF_PRIORITY, LruLists, SWAP_CLUSTER_MAX};
 pub use pages::PagesMut;

@@ -2,7 +2,7 @@
 //! `spec: 4.1`
 
 use super::counts::FlagCounts;
-use super::kind::{ISOLATED, Lru};
+use super::kind::{ISOLATED, ISOLATED_OTHER, Lru};
 use super::lists::LruLists;
 use crate::frame::{FrameIx, FrameKind, FrameMap, Frames, LruId, OwnerId, PageFlags, Pfn, State};
 use crate::hint::prefetch;
@@ -73,7 +73,8 @@ impl PagesMut<'_, '_> {
         true
     }
 
-    /// Puts a block in use on an LRU list, at its head (as the newest), and sets flags of it.
+    /// Puts a block in use on an LRU list, at its head (as the newest), and sets flags of it. A block that is isolated
+    /// goes there when its isolation ends.
     ///
     /// # Panics
     /// If the frame is in no zone.
@@ -82,11 +83,35 @@ impl PagesMut<'_, '_> {
         let Some(ix) = self.map.ix(pfn) else {
             panic!("{pfn:?} is in no zone")
         };
-        self.lru_leave(ix, self.frames.state(ix));
+        let s = self.frames.state(ix);
+        if s.lru() >= ISOLATED {
+            return self.lru_add_isolated(ix, s, lru, flags);
+        }
+        self.lru_leave(ix, s);
         let s = self.frames.state(ix);
         let was = s.flags();
         self.counts.change(was, was | flags);
         self.join(ix, s.with_flags(was | flags), lru, End::Head);
+    }
+
+    /// Notes the list on which an isolated block is to be. One that is isolated from such a list goes back there.
+    #[cold]
+    fn lru_add_isolated(&mut self, ix: FrameIx, s: State, lru: Lru, flags: PageFlags) {
+        let was = s.flags();
+        let mut now = was | flags;
+        self.counts.change(was, now);
+        let mut s = s;
+        if s.lru() == ISOLATED_OTHER {
+            if lru == Lru::Unevictable {
+                now |= PageFlags::ACTIVE;
+            } else {
+                self.lists_of(ix).isolated[usize::from(lru.is_file())] += 1;
+                now.set(PageFlags::SWAPBACKED, !lru.is_file());
+                now.set(PageFlags::ACTIVE, lru.is_active());
+                s = s.with_lru(ISOLATED);
+            }
+        }
+        self.frames.set_state(ix, s.with_flags(now));
     }
 
     /// Puts a new page on its list and sets flags of it: anonymous pages start in use to 5.8, page cache
@@ -170,7 +195,7 @@ impl PagesMut<'_, '_> {
     #[inline(always)]
     pub(crate) fn unlink(&mut self, ix: FrameIx, lru: Lru) {
         let frames = self.frames;
-        self.lists_of(ix).lists[lru.index()].unlink(frames.table, ix);
+        self.lists_of(ix).unlink(frames, ix, lru);
     }
 
     pub(crate) fn link(&mut self, ix: FrameIx, lru: Lru, end: End) {
@@ -182,7 +207,7 @@ impl PagesMut<'_, '_> {
     fn join(&mut self, ix: FrameIx, s: State, lru: Lru, end: End) {
         let frames = self.frames;
         frames.set_state(ix, s.with_lru(lru as u8));
-        self.lists_of(ix).lists[lru.index()].push(frames.table, ix, end);
+        self.lists_of(ix).link(frames, ix, lru, end);
     }
 
     /// Takes a page whose state is known off its LRU list, if it is on one.
@@ -197,12 +222,67 @@ impl PagesMut<'_, '_> {
         }
     }
 
+    /// Isolates a block in use, for a move: takes it off its LRU list, if it is on one, and remembers which.
+    pub(crate) fn hold(&mut self, ix: FrameIx) {
+        let s = self.frames.state(ix);
+        let lru = Lru::from_code(s.lru());
+        let mut flags = s.flags() - PageFlags::ACTIVE - PageFlags::SWAPBACKED;
+        if let Some(lru) = lru {
+            self.unlink(ix, lru);
+        }
+        let code = match lru {
+            Some(lru) if lru != Lru::Unevictable => {
+                self.lists_of(ix).isolated[usize::from(lru.is_file())] += 1;
+                flags.set(PageFlags::SWAPBACKED, !lru.is_file());
+                flags.set(PageFlags::ACTIVE, lru.is_active());
+                ISOLATED
+            }
+            other => {
+                flags.set(PageFlags::ACTIVE, other.is_some());
+                ISOLATED_OTHER
+            }
+        };
+        self.frames
+            .set_state(ix, s.with_lru(code).with_flags(flags));
+    }
+
+    /// Ends the isolation of a block that [`hold`](Self::hold) isolated: it is now at `at`, and back on its LRU list,
+    /// as its newest page. Returns true if its owner freed it meanwhile, at `ix` or at `at`: it is then nowhere, and the
+    /// caller frees it.
+    #[must_use]
+    pub(crate) fn let_go(&mut self, ix: FrameIx, at: FrameIx) -> bool {
+        let s = self.frames.state(ix);
+        let flags = s.flags();
+        let is_active = flags.contains(PageFlags::ACTIVE);
+        let lru = if s.lru() == ISOLATED {
+            let file = !flags.contains(PageFlags::SWAPBACKED);
+            self.lists_of(ix).isolated[usize::from(file)] -= 1;
+            Some(Lru::new(file, is_active))
+        } else {
+            is_active.then_some(Lru::Unevictable)
+        };
+        let bare = s.with_lru(0).with_flags(PageFlags::empty());
+        self.frames.set_state(ix, bare);
+        let freed = flags | self.flags_of(at) & PageFlags::FREED;
+        if freed.contains(PageFlags::FREED) {
+            self.counts.change(flags, PageFlags::empty());
+            return true;
+        }
+        let kept = flags - PageFlags::ACTIVE - PageFlags::SWAPBACKED;
+        self.frames.set_key(at, self.frames.key(ix));
+        self.frames.set_state(at, bare.with_flags(kept));
+        if let Some(lru) = lru {
+            self.link(at, lru, End::Head);
+        }
+        false
+    }
+
     /// Isolates a page of these LRU lists: moves it to `held`. Returns the list that it was on.
     pub(crate) fn isolate(&mut self, of: LruId, ix: FrameIx, held: &mut List) -> Option<Lru> {
         let s = self.frames.state(ix);
         let lru = Lru::from_code(s.lru())?;
         let lists = &mut self.lrus[of.index()];
-        lists.lists[lru.index()].unlink(self.frames.table, ix);
+        lists.unlink(self.frames, ix, lru);
         lists.isolated[usize::from(lru.is_file())] += 1;
         let mut flags = s.flags();
         flags.set(PageFlags::SWAPBACKED, !lru.is_file());
@@ -226,7 +306,7 @@ impl PagesMut<'_, '_> {
         let lru = Lru::new(file, active);
         let lists = &mut self.lrus[of.index()];
         lists.isolated[usize::from(file)] -= 1;
-        lists.lists[lru.index()].push_head(self.frames.table, ix);
+        lists.link(self.frames, ix, lru, End::Head);
         // Neither of these two flags is counted.
         let flags = flags - PageFlags::ACTIVE - PageFlags::SWAPBACKED;
         self.frames

@@ -3,6 +3,7 @@
 //!
 //! Invariant: each allocation ends in exactly one frame or one error, which is counted and traced once.
 
+use crate::compact::{DirectCompaction, Outcome, Priority};
 use crate::drive::Operation;
 use crate::evict::Eviction;
 use crate::frame::{CpuId, FrameIx, Order, Pfn};
@@ -10,6 +11,7 @@ use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
 use crate::kernel::{CongestionWait, OomOrders, RealtimeRight, RetryDrain, RetryForm};
 use crate::manager::Manager;
+use crate::migrate::Migration;
 use crate::need::{Answer, Need, Step};
 use crate::reclaim::{DirectReclaim, HZ_OVER_50_MS, congestion_wait, second_wait};
 use crate::request::{AllocError, Context, Demand};
@@ -38,13 +40,13 @@ pub enum Begun {
 /// An allocation in the slow path.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocation {
-    demand: Demand,
+    pub(super) demand: Demand,
     context: Context,
-    list: ZoneList,
+    pub(super) list: ZoneList,
     /// It may reclaim; otherwise only free memory serves it.
     reclaims: bool,
-    phase: Phase,
-    flags: AllocFlags,
+    pub(super) phase: Phase,
+    pub(super) flags: AllocFlags,
     /// Pages reclaimed for it, for requests that repeat until there were enough.
     reclaimed: u64,
     no_progress: u32,
@@ -52,18 +54,28 @@ pub struct Allocation {
     drained: bool,
     /// It may wait for kswapd before it reclaims. False after such a wait in which kswapd freed nothing.
     may_throttle: bool,
+    /// How hard its next compaction tries, and how the last one ended.
+    pub(super) priority: Priority,
+    pub(super) compacted: Outcome,
+    /// Compactions after which it went on.
+    pub(super) compactions: u32,
+    /// Whether the reclaim before the compaction at hand freed pages.
+    progress: bool,
+    /// Its block came together for it: that counts as no allocation.
+    pub(super) was_captured: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "an allocator has nowhere to box it, and an allocation that is kept is in reclaim"
-)]
-enum Phase {
+pub(super) enum Phase {
     Begin {
         again: bool,
     },
     Reclaim(DirectReclaim),
+    /// A compaction. `first`: the one before any reclaim.
+    Compact {
+        run: DirectCompaction,
+        first: bool,
+    },
     Oom,
     /// A wait before the next reclaim. `second`: the second wait of an era that waits for both classes.
     Pause {
@@ -72,7 +84,7 @@ enum Phase {
 }
 
 /// The frame, if there is one.
-type Got = Option<FrameIx>;
+pub(super) type Got = Option<FrameIx>;
 
 impl Operation for Allocation {
     type Output = Result<Pfn, AllocError>;
@@ -86,7 +98,12 @@ impl Operation for Allocation {
         self.demand.cpu = cpu;
         match self.advance(m, answer) {
             Step::Need(need) => Step::Need(need),
-            Step::Done(Some(ix)) => Step::Done(Ok(m.hand_out(&self.demand, ix))),
+            Step::Done(Some(ix)) => {
+                if self.was_captured {
+                    m.counters.pgalloc -= u64::from(self.demand.order.frames());
+                }
+                Step::Done(Ok(m.hand_out(&self.demand, ix)))
+            }
             Step::Done(None) => Step::Done(m.fail(&self.demand)),
         }
     }
@@ -95,6 +112,13 @@ impl Operation for Allocation {
         match &self.phase {
             Phase::Reclaim(d) => d.eviction(),
             _ => &Eviction::EMPTY,
+        }
+    }
+
+    fn migration(&self) -> &Migration {
+        match &self.phase {
+            Phase::Compact { run, .. } => run.migration(),
+            _ => &Migration::EMPTY,
         }
     }
 }
@@ -124,6 +148,11 @@ impl Allocation {
             repeats: 0,
             drained: false,
             may_throttle: true,
+            priority: Priority::SyncLight,
+            compacted: Outcome::Skipped,
+            compactions: 0,
+            progress: false,
+            was_captured: false,
         })
     }
 
@@ -164,6 +193,16 @@ impl Allocation {
                         self.after_reclaim(m, progress)
                     }
                 },
+                Phase::Compact { run, first } => {
+                    let first = *first;
+                    match run.step(m, self.demand.cpu, answer) {
+                        Step::Need(need) => Some(Step::Need(need)),
+                        Step::Done(outcome) => {
+                            let captured = run.take_captured();
+                            self.after_compaction(m, outcome, captured, first)
+                        }
+                    }
+                }
                 Phase::Oom => {
                     let killed = matches!(answer, Answer::Killed(true));
                     self.no_progress = 0;
@@ -190,7 +229,11 @@ impl Allocation {
     }
 
     /// One pass over the zones with these rights; the final step, if it finds a block.
-    fn pass<H: Host>(&self, m: &mut Manager<'_, H>, flags: AllocFlags) -> Option<Step<Got>> {
+    pub(super) fn pass<H: Host>(
+        &self,
+        m: &mut Manager<'_, H>,
+        flags: AllocFlags,
+    ) -> Option<Step<Got>> {
         let got = m.get_page(&self.list, &self.demand, flags)?;
         Some(Step::Done(Some(got)))
     }
@@ -240,6 +283,9 @@ impl Allocation {
         if !self.reclaims {
             return self.last_resort(m).or(Some(Step::Done(None)));
         }
+        if !again && self.compacts_first(m) {
+            return self.start_compaction(m, Priority::Async, true);
+        }
         self.start_reclaim(m)
     }
 
@@ -284,7 +330,7 @@ impl Allocation {
         })
     }
 
-    fn start_reclaim<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Step<Got>> {
+    pub(super) fn start_reclaim<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Step<Got>> {
         let d = self.demand;
         let reclaim = DirectReclaim::new(m, &self.list, d.order, d.gfp, self.may_throttle);
         self.phase = Phase::Reclaim(reclaim);
@@ -315,7 +361,17 @@ impl Allocation {
                 }
             }
         }
-        match retry.form {
+        self.progress = progress;
+        if retry.form == RetryForm::Bounded && self.may_compact(m) {
+            return self.start_compaction(m, self.priority, false);
+        }
+        self.retry(m)
+    }
+
+    /// What follows a reclaim, and the compaction after it, that did not bring the block.
+    pub(super) fn retry<H: Host>(&mut self, m: &mut Manager<'_, H>) -> Option<Step<Got>> {
+        let (d, progress) = (self.demand, self.progress);
+        match m.policy.rules.retry.form {
             RetryForm::Pauses {
                 repeats_from: Some(from),
                 ..
@@ -398,7 +454,8 @@ impl Allocation {
         } else {
             self.no_progress += 1;
         }
-        if self.no_progress <= MAX_RECLAIM_RETRIES && self.worth_reclaiming(m) {
+        let reclaims = self.no_progress <= MAX_RECLAIM_RETRIES && self.worth_reclaiming(m);
+        if reclaims || progress && self.worth_compacting(m) {
             self.phase = Phase::Begin { again: true };
             let throttles = m.policy.rules.reclaim.congestion == CongestionWait::Throttle;
             return Some(Step::Need(if progress || !throttles {

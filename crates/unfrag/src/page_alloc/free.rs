@@ -2,7 +2,7 @@
 
 use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, PageFlags, Pfn, State, ZoneId};
 use crate::host::Host;
-use crate::lru::ISOLATED;
+use crate::lru::{ISOLATED, ISOLATED_OTHER};
 use crate::manager::{Manager, own_set};
 use crate::pcp::{Freed, ZonePressure};
 use crate::placement::{FreeBlock, FreeTo};
@@ -49,7 +49,7 @@ impl core::error::Error for FreeError {}
 
 impl<'m, H: Host> Manager<'m, H> {
     /// Frees the block of `2^order` frames at `pfn`, on a CPU. A page on an LRU list leaves it. An
-    /// isolated page is freed when its isolation ends.
+    /// isolated page is freed when its isolation ends; one that has just been moved may be named by either frame.
     ///
     /// # Errors
     /// [`FreeError`]; nothing has changed then. A block that is freed twice is found here.
@@ -85,7 +85,11 @@ impl<'m, H: Host> Manager<'m, H> {
         if s.lru() == 0 || !s.with_lru(0).is_used(order) || flags.contains(PageFlags::FREED) {
             return self.check(pfn, order).map(Some);
         }
-        if s.lru() == ISOLATED {
+        if s.lru() == ISOLATED_OTHER && !s.is_movable() {
+            // A run of compaction took it from the free lists, and nobody has it yet.
+            return Err(FreeError::NotAllocated(pfn, FrameKind::Buddy));
+        }
+        if s.lru() == ISOLATED || s.lru() == ISOLATED_OTHER {
             self.frames
                 .set_state(ix, s.with_flags(flags | PageFlags::FREED));
             return Ok(None);

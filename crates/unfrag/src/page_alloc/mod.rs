@@ -7,10 +7,12 @@
 //!
 //! - `fast`: the fast path. `watermarked`: passes over the zones. `bulk`: many pages at once.
 //! - `allocation`: the slow path. `wake`: when kswapd is woken.
+//! - `compacting`: its compactions.
 //! - `free`: freeing. `movement`: moving a page.
 
 mod allocation;
 mod bulk;
+mod compacting;
 mod fast;
 mod free;
 mod movement;

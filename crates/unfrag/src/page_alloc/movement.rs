@@ -9,11 +9,10 @@
 //! a page that its owner freed meanwhile is freed then.
 
 use crate::frame::{CpuId, FrameIx, FrameKind, Order, PageFlags, Pfn};
-use crate::gfp::Gfp;
 use crate::host::Host;
-use crate::lru::{ISOLATED, Lru};
+use crate::lru::{ISOLATED, ISOLATED_OTHER};
 use crate::manager::Manager;
-use crate::placement::End;
+use crate::migrate::destination;
 
 /// Why a page cannot be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +54,6 @@ pub struct Move {
     from: FrameIx,
     to: FrameIx,
     pfns: (Pfn, Pfn),
-    lru: Option<Lru>,
 }
 
 impl Move {
@@ -87,8 +85,7 @@ impl Move {
         if s.kind() != FrameKind::Used || s.order() != Order::ZERO || !s.is_movable() {
             return Err(immovable);
         }
-        let lru = Lru::from_code(s.lru());
-        let held = s.lru() != 0 && lru.is_none();
+        let held = s.lru() == ISOLATED || s.lru() == ISOLATED_OTHER;
         let busy = PageFlags::LOCKED | PageFlags::WRITEBACK;
         if held || s.flags().intersects(busy) {
             return Err(MoveError::Busy(from));
@@ -102,16 +99,12 @@ impl Move {
         let (_, mut z) = m.parts(zone, cpu);
         z.zone.free_area.claim(z.frames, head, target);
         z.count(-1);
-        m.mark_used(target, Order::ZERO, s.mt(), Gfp::MOVABLE);
-        if let Some(lru) = lru {
-            m.pages().unlink(source, lru);
-        }
-        m.frames.set_state(source, s.with_lru(ISOLATED));
+        m.frames.set_state(target, destination(Order::ZERO));
+        m.pages().hold(source);
         Ok(Move {
             from: source,
             to: target,
             pfns: (from, to),
-            lru,
         })
     }
 
@@ -121,23 +114,7 @@ impl Move {
     /// # Panics
     /// If there is no such CPU.
     pub fn commit<H: Host>(self, m: &mut Manager<'_, H>, cpu: CpuId) {
-        let s = m.frames.state(self.from);
-        let gone = s.flags().contains(PageFlags::FREED);
-        let target = m.frames.state(self.to).with_owner(s.owner());
-        m.frames.set_key(self.to, m.frames.key(self.from));
-        m.frames
-            .set_state(self.to, target.with_flags(s.flags() - PageFlags::FREED));
-        m.frames
-            .set_state(self.from, s.with_lru(0).with_flags(PageFlags::empty()));
-        if gone {
-            self.free_both(m, cpu, s.flags());
-            return;
-        }
-        if let Some(lru) = self.lru {
-            m.pages().link(self.to, lru, End::Head);
-        }
-        m.account_free(self.from(), Order::ZERO);
-        m.free_block(cpu, self.from, Order::ZERO);
+        m.complete_move(cpu, self.from, self.to);
     }
 
     /// Ends the move: the page stays where it is, and the target is freed.
@@ -145,25 +122,31 @@ impl Move {
     /// # Panics
     /// If there is no such CPU.
     pub fn abort<H: Host>(self, m: &mut Manager<'_, H>, cpu: CpuId) {
-        let s = m.frames.state(self.from);
-        if s.flags().contains(PageFlags::FREED) {
-            m.frames
-                .set_state(self.from, s.with_lru(0).with_flags(PageFlags::empty()));
-            self.free_both(m, cpu, s.flags());
-            return;
-        }
-        m.frames.set_state(self.from, s.with_lru(0));
-        if let Some(lru) = self.lru {
-            m.pages().link(self.from, lru, End::Head);
-        }
+        m.put_back(cpu, self.from);
         m.free_block(cpu, self.to, Order::ZERO);
     }
+}
 
-    /// Frees both frames of a page that its owner freed while it was isolated. The free is already counted.
-    fn free_both<H: Host>(&self, m: &mut Manager<'_, H>, cpu: CpuId, flags: PageFlags) {
-        let counts = &mut m.flag_counts;
-        counts.nr_mapped -= u64::from(flags.contains(PageFlags::MAPPED));
-        m.free_block(cpu, self.from, Order::ZERO);
-        m.free_block(cpu, self.to, Order::ZERO);
+impl<H: Host> Manager<'_, H> {
+    /// Ends the isolation of a page that was held for a move: it has moved to the block at `to`, and its old frame is
+    /// freed. If its owner freed it meanwhile, both are freed.
+    pub(crate) fn complete_move(&mut self, cpu: CpuId, from: FrameIx, to: FrameIx) {
+        let order = self.frames.state(from).order();
+        if self.pages().let_go(from, to) {
+            // Its own free is counted already.
+            self.free_block(cpu, from, order);
+            self.free_block(cpu, to, order);
+            return;
+        }
+        self.account_free(self.map.pfn(from), order);
+        self.free_block(cpu, from, order);
+    }
+
+    /// Ends the isolation of a page that was held for a move, and stays. If its owner freed it meanwhile, it is freed.
+    pub(crate) fn put_back(&mut self, cpu: CpuId, ix: FrameIx) {
+        let order = self.frames.state(ix).order();
+        if self.pages().let_go(ix, ix) {
+            self.free_block(cpu, ix, order);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Waking kswapd. `spec: 4.2, 4.8`
 
-use crate::frame::{NodeId, Order};
+use crate::frame::{NodeId, Order, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
 use crate::kernel::KswapdForm;
@@ -9,9 +9,18 @@ use crate::request::Demand;
 use crate::zone::{Zone, ZoneList};
 
 impl<H: Host> Manager<'_, H> {
-    /// Wakes kswapd of a node for an order, unless the node is balanced (`wakeup_kswapd`).
-    pub(super) fn ask_kswapd(&mut self, node: NodeId, order: Order) {
+    /// Wakes kswapd of a node for an order, unless the node is balanced (`wakeup_kswapd`). Then a request that may not
+    /// reclaim has kcompactd work for it: `compacts_for` is the highest zone that it may use.
+    pub(super) fn ask_kswapd(
+        &mut self,
+        node: NodeId,
+        order: Order,
+        compacts_for: Option<ZoneKind>,
+    ) {
         if self.needs_no_kswapd(node, order) {
+            if let Some(highest) = compacts_for {
+                self.ask_kcompactd(node, order, highest);
+            }
             return;
         }
         if let Some(node) = self.node_mut(node) {
@@ -52,12 +61,14 @@ impl<H: Host> Manager<'_, H> {
         } else {
             d.order
         };
+        let waits = d.gfp.contains(Gfp::DIRECT_RECLAIM);
+        let compacts_for = (!waits).then_some(d.highest);
         let mut woken = None;
         for z in list.zones() {
             let node = self.zone(z).node;
             if woken != Some(node) {
                 woken = Some(node);
-                self.ask_kswapd(node, order);
+                self.ask_kswapd(node, order, compacts_for);
             }
         }
     }

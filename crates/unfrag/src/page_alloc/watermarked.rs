@@ -146,7 +146,7 @@ impl<H: Host> Manager<'_, H> {
         if z.zone.boosted && (wanted.wake || z.policy.rules.boost().is_some_and(wakes)) {
             z.zone.boosted = false;
             let node = z.zone.node;
-            self.ask_kswapd(node, Order::ZERO);
+            self.ask_kswapd(node, Order::ZERO, None);
         }
         got
     }

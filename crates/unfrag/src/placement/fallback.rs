@@ -118,6 +118,17 @@ impl FreeArea {
             || self.ungrouped
     }
 
+    /// Whether a block of this order is on another type's list, and lets the request take over its pageblock.
+    pub(super) fn may_claim_from(
+        &self,
+        frames: &Frames,
+        rules: &PageblockRules,
+        order: Order,
+        mt: MigrateType,
+    ) -> bool {
+        self.find(order, mt).is_some() && self.may_claim(frames, rules, order, mt)
+    }
+
     /// The smallest order that a search looks at.
     fn floor(frames: &Frames, request: BlockRequest) -> Order {
         if request.nofragment {

@@ -88,6 +88,77 @@ impl FreeArea {
         self.lists.move_block(frames, ix, mt, end);
     }
 
+    /// Takes a free block off its list, for pages to be moved to. From half a pageblock on, the ordinary pageblocks that
+    /// it lies in become movable. `spec: 5.1`
+    pub fn isolate(&mut self, frames: &Frames, rules: &Rules, ix: FrameIx) -> Order {
+        let (order, _) = self.lists.remove(frames, ix);
+        let block = frames.geometry.block_order;
+        if order.0 + 1 >= block.0 && !rules.lists_follow_blocks() && rules.pageblocks().is_some() {
+            let mut at = ix;
+            while at < ix.plus(order.frames()) {
+                if frames.block_type(at).is_ordinary() {
+                    frames.set_block_type(at, MigrateType::Movable);
+                }
+                at = at.plus(block.frames());
+            }
+        }
+        order
+    }
+
+    /// Moves the blocks of the list that `ix` is on to its end, up to and with this one.
+    pub fn rotate_behind(&mut self, frames: &Frames, ix: FrameIx) {
+        let s = frames.state(ix);
+        while let Some(head) = self.list(s.order(), s.mt()).peek(End::Head) {
+            self.lists.requeue(frames, head, End::Tail);
+            if head == ix {
+                break;
+            }
+        }
+    }
+
+    /// Moves the blocks before `ix` to the end of its list, so that this one is the first.
+    pub fn rotate_to(&mut self, frames: &Frames, ix: FrameIx) {
+        let s = frames.state(ix);
+        while let Some(head) = self.list(s.order(), s.mt()).peek(End::Head) {
+            if head == ix {
+                break;
+            }
+            self.lists.requeue(frames, head, End::Tail);
+        }
+    }
+
+    /// From now on the next block that merges to exactly `order` is kept aside. `from_movable`: also one of a movable
+    /// pageblock that is smaller than a pageblock.
+    pub fn begin_capture(&mut self, order: Order, from_movable: bool) {
+        self.lists.begin_capture(order, from_movable);
+    }
+
+    /// Ends that; returns the block that was kept aside.
+    pub fn end_capture(&mut self) -> Option<FrameIx> {
+        self.lists.end_capture()
+    }
+
+    /// Whether a block was kept aside.
+    pub fn has_captured(&self) -> bool {
+        self.lists.has_captured()
+    }
+
+    /// Whether a fallback for a request could take over a whole pageblock (`find_suitable_fallback`).
+    pub fn could_claim(
+        &self,
+        frames: &Frames,
+        rules: &Rules,
+        order: Order,
+        mt: MigrateType,
+    ) -> bool {
+        let Placement::Pageblocks(rules) = &rules.placement else {
+            return false;
+        };
+        order
+            .up_to(frames.geometry.max_order)
+            .any(|o| self.may_claim_from(frames, rules, o, mt))
+    }
+
     /// Whether the pageblock that holds `ix` lies in this zone as a whole.
     pub fn holds_block(&self, frames: &Frames, ix: FrameIx) -> bool {
         self.lists.holds_block(frames, ix)

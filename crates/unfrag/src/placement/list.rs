@@ -137,6 +137,12 @@ impl List {
         core::iter::successors(on_list(self.head), move |&ix| on_list(table.next(ix)))
     }
 
+    /// The blocks from tail to head.
+    pub fn iter_back<'a>(&self, table: Table<'a>) -> impl Iterator<Item = FrameIx> + use<'a> {
+        let on_list = |ix: FrameIx| (ix != FrameIx::NIL).then_some(ix);
+        core::iter::successors(on_list(self.tail), move |&ix| on_list(table.prev(ix)))
+    }
+
     /// Checks links, ends and length; `visit` is asked about each block.
     pub fn validate<E: From<BadLink>>(
         &self,

@@ -30,6 +30,9 @@ pub(crate) struct FreeBlock {
     pub mt: MigrateType,
 }
 
+/// No block is kept aside: above every order.
+const NO_LIMIT: u8 = u8::MAX;
+
 #[derive(FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(super) struct Lists {
@@ -41,6 +44,13 @@ pub(super) struct Lists {
     /// Free pages of each type's lists.
     pages: [u32; NR_TYPES],
     span: Span,
+    /// A block that was kept aside; [`FrameIx::NIL`] if there is none.
+    captured: FrameIx,
+    /// Blocks merge up to this order: the largest one, or that which is to be kept aside.
+    merge_limit: u8,
+    /// A block of a movable pageblock is kept aside at any order, not only from a whole pageblock on.
+    captures_movable: u8,
+    pad: [u8; 2],
 }
 
 impl Lists {
@@ -52,7 +62,43 @@ impl Lists {
             pages: [0; NR_TYPES],
             free_pages: 0,
             span,
+            captured: FrameIx::NIL,
+            merge_limit: NO_LIMIT,
+            captures_movable: 0,
+            pad: [0; 2],
         }
+    }
+
+    /// From now on the next block that merges to exactly `order` is kept aside. `spec: 5.1`
+    pub fn begin_capture(&mut self, order: Order, from_movable: bool) {
+        self.merge_limit = order.0;
+        self.captures_movable = from_movable.into();
+    }
+
+    /// Ends that; returns the block that was kept aside.
+    pub fn end_capture(&mut self) -> Option<FrameIx> {
+        self.merge_limit = NO_LIMIT;
+        let ix = core::mem::replace(&mut self.captured, FrameIx::NIL);
+        (ix != FrameIx::NIL).then_some(ix)
+    }
+
+    /// Whether a block was kept aside.
+    pub fn has_captured(&self) -> bool {
+        self.captured != FrameIx::NIL
+    }
+
+    /// Keeps a block that has the order asked for aside, if its type allows that.
+    #[cold]
+    fn capture(&mut self, frames: &Frames, block: FreeBlock) -> bool {
+        let FreeBlock { ix, order, mt } = block;
+        let small = order < frames.geometry.block_order && mt == MigrateType::Movable;
+        let may = !small || self.captures_movable != 0;
+        if order.0 != self.merge_limit || self.has_captured() || !mt.is_ordinary() || !may {
+            return false;
+        }
+        frames.set_state(ix, State::TAIL);
+        self.captured = ix;
+        true
     }
 
     /// Free pages on all lists.
@@ -139,6 +185,9 @@ impl Lists {
         } = block;
         let geometry = &frames.geometry;
         while order < geometry.max_order {
+            if order.0 >= self.merge_limit && self.capture(frames, FreeBlock { ix, order, mt }) {
+                return;
+            }
             let buddy = ix.buddy(order);
             if !self.is_buddy(frames, buddy, order) {
                 break;
@@ -157,6 +206,9 @@ impl Lists {
             frames.set_state(FrameIx(ix.0 | buddy.0), State::TAIL);
             ix = FrameIx(ix.0 & buddy.0);
             order.0 += 1;
+        }
+        if order.0 == self.merge_limit && self.capture(frames, FreeBlock { ix, order, mt }) {
+            return;
         }
         let tail = to == FreeTo::Tail
             || rules.tail_if_merge_likely && self.merge_likely(frames, ix, order);
@@ -281,7 +333,7 @@ impl Lists {
     }
 
     /// Moves a block to an end of its list.
-    fn requeue(&mut self, frames: &Frames, ix: FrameIx, end: End) {
+    pub fn requeue(&mut self, frames: &Frames, ix: FrameIx, end: End) {
         let s = frames.state(ix);
         let list = &mut self.list[s.order().index()][s.mt() as usize];
         list.unlink(frames.table, ix);

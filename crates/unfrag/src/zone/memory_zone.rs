@@ -2,8 +2,11 @@
 //!
 //! Invariant: `counter` plus the CPUs' deltas equals the pages on the buddy lists.
 
+use super::compact_state::CompactState;
 use super::watermark::Marks;
-use crate::frame::{LruId, NR_ZONE_KINDS, NodeId, Order, Pfn, Span, ZoneConfig, ZoneId, ZoneKind};
+use crate::frame::{
+    Geometry, LruId, NR_ZONE_KINDS, NodeId, Pfn, Span, ZoneConfig, ZoneId, ZoneKind,
+};
 use crate::placement::{FreeArea, V19Stats};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
@@ -39,6 +42,8 @@ pub(crate) struct Zone {
     pub freed: bool,
     /// The set of LRU lists for the pages of the zone.
     pub lru: LruId,
+    /// What it remembers of compactions.
+    pub compact: CompactState,
 }
 
 impl Zone {
@@ -47,10 +52,10 @@ impl Zone {
         id: ZoneId,
         config: &ZoneConfig,
         span: Span,
-        largest: Order,
+        geometry: Geometry,
         ungrouped: bool,
     ) -> Zone {
-        let v19 = V19Stats::start(config.present, largest.frames().into());
+        let v19 = V19Stats::start(config.present, geometry.max_order.frames().into());
         Zone {
             free_area: FreeArea::new(span, v19, ungrouped),
             marks: Marks::default(),
@@ -71,6 +76,7 @@ impl Zone {
             below_high: false,
             freed: false,
             lru: LruId(id.0),
+            compact: CompactState::new(span, geometry),
         }
     }
 

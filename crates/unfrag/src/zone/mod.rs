@@ -3,8 +3,10 @@
 //! - `memory_zone`: the state of a zone. `ops`: operations on it. `zonelist`: the order of zones for a request.
 //! - [`watermark`]: the marks, their boost, and the check in both of its forms. `passes`: the check of a
 //!   zone. `setup`: the marks of all zones.
+//! - `compact_state`: what a zone remembers of compactions.
 //! - `highatomic`: pageblocks kept for high-order atomic requests, and `MIGRATE_RESERVE`.
 
+mod compact_state;
 mod highatomic;
 mod memory_zone;
 mod ops;
@@ -16,6 +18,7 @@ pub mod watermark;
 mod zonelist;
 
 pub use crate::frame::{NR_ZONE_KINDS, ZoneConfig, ZoneKind};
+pub(crate) use compact_state::{MAX_DEFER_SHIFT, last_block};
 pub(crate) use memory_zone::Zone;
 pub(crate) use ops::ZoneOps;
 pub use watermark::{MarkSize, Marks};

@@ -92,6 +92,14 @@ impl<H: Host> ZoneOps<'_, '_, H> {
         self.count(order.frames().into());
     }
 
+    /// Takes a free block off its list, for pages to be moved to.
+    pub fn isolate(&mut self, ix: FrameIx) -> Order {
+        let rules = &self.policy.rules;
+        let order = self.zone.free_area.isolate(self.frames, rules, ix);
+        self.count(-i64::from(order.frames()));
+        order
+    }
+
     /// Adds to the count of free pages.
     #[inline]
     pub fn count(&mut self, pages: i64) {

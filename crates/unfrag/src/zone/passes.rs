@@ -41,6 +41,26 @@ impl Zone {
         }
     }
 
+    /// Whether an order-0 request passes `mark` with `free` pages in place of those that are free.
+    pub(crate) fn passes_with(
+        &self,
+        rules: &Rules,
+        free: i64,
+        mark: u64,
+        highest: ZoneKind,
+        flags: AllocFlags,
+    ) -> bool {
+        let v = View {
+            free,
+            ..self.view(rules)
+        };
+        let keep = self.protection[highest as usize];
+        match rules.marks.check {
+            MarkCheck::PerOrder => per_order(&v, Order::ZERO, mark, keep, flags),
+            MarkCheck::BlockExists => block_exists(&v, Order::ZERO, mark, keep, flags),
+        }
+    }
+
     /// Whether the first attempt of any request certainly passes [`passes`](Self::passes), and the check has no
     /// side effect. In the form to 4.3, for order 0 only.
     #[inline]

@@ -3,10 +3,12 @@
 //! - `support`: a host that records events, and managers made by hand. `model`: a naive allocator to compare
 //!   with. `properties` runs both with the same random operations; `flips` changes each rule of each era.
 //! - Placement: `buddy`, `grouping_old`, `grouping_6_1`, `grouping_6_18`, `v19`, `geometry`.
-//! - Requests: `watermarks`, `zones`, `reserves`, `refusals`. Pages in use: `moves`, `reclaim`.
+//! - Requests: `watermarks`, `zones`, `reserves`, `refusals`. Pages in use: `moves`, `reclaim`,
+//!   `compaction`.
 //! - `rules`: every field of every era. `embed`: the manager in a program that embeds it.
 
 mod buddy;
+mod compaction;
 mod embed;
 mod flips;
 mod geometry;

@@ -1,6 +1,7 @@
 //! One replay of one kernel, with kswapd at one pace.
 
 use super::block_map::BlockMapBuilder;
+use super::compaction_totals::CompactionTotals;
 use super::options::CompactionChoice;
 use super::question::Question;
 use super::report::{BlockMap, Failure, FrameMatch, Sample};
@@ -10,6 +11,7 @@ use super::watch::Watch;
 use crate::era::sysctl;
 use crate::error::Result;
 use crate::replay::model::compaction::compacts;
+use crate::replay::model::reclaim::RecordedDaemon;
 use crate::replay::model::{Prepared, Sim, reboot, resized};
 use std::collections::BTreeMap;
 use unfrag_linux::gfp_text;
@@ -65,8 +67,15 @@ impl Prepared<'_> {
             )?
         };
         sim.recorded_era = q.as_recorded && self.exact;
+        let compacts_itself =
+            options.compaction == CompactionChoice::Modelled && p.rules.compact.is_some();
         if let Some(e) = self.modelled_reclaim(options) {
             sim.enable_reclaim(e, pace);
+        } else if compacts_itself {
+            sim.enable_reclaim(&self.reclaim, pace);
+        }
+        if compacts_itself {
+            sim.enable_own_compaction(&self.recorded_daemon());
         }
         if options.compaction == CompactionChoice::Given && compacts(&p.rules) {
             sim.enable_compaction();
@@ -75,6 +84,7 @@ impl Prepared<'_> {
             kernel: p.name,
             samples: vec![],
             map: BlockMapBuilder::new(&sim),
+            compaction: CompactionTotals::default(),
             watch,
         };
         let mut snapshots = self.snapshots.iter().peekable();
@@ -93,9 +103,11 @@ impl Prepared<'_> {
         recorder.watch.progress(total, total);
         notes.extend(effect_notes(&sim));
         let m = sim.manager.inspect();
+        let mut totals = self.totals(&sim);
+        totals.extend(recorder.compaction.totals());
         Ok(Member {
             samples: recorder.samples,
-            totals: self.totals(&sim),
+            totals,
             failures: failures(&sim),
             frames: FrameMatch {
                 allocations: sim.tally.allocated,
@@ -105,6 +117,17 @@ impl Prepared<'_> {
             block_map: Some(recorder.map.finish()),
             notes,
         })
+    }
+
+    /// The recorded kernel's daemon. Compaction ahead of demand begins when the trace shows it first, or with the
+    /// replay where the trace shows nothing of kcompactd.
+    fn recorded_daemon(&self) -> RecordedDaemon {
+        let c = &self.causes;
+        let unseen = (!c.shows_kcompactd).then_some(self.start.time);
+        RecordedDaemon {
+            proactive_from: c.proactive_from.or(unseen),
+            runs: c.kcompactd_runs.clone(),
+        }
     }
 
     fn totals(&self, sim: &Sim) -> BTreeMap<String, u64> {
@@ -149,6 +172,7 @@ struct Recorder<'w> {
     kernel: &'static str,
     samples: Vec<Sample>,
     map: BlockMapBuilder,
+    compaction: CompactionTotals,
     watch: &'w mut dyn Watch,
 }
 
@@ -159,6 +183,7 @@ impl Recorder<'_> {
         let blocks: Vec<Vec<ModelBlock>> = m.zones().map(|z| m.blocks(z).collect()).collect();
         let sample = sample::of_model(&sim.manager, &blocks, &snap.name, seconds);
         self.samples.push(sample);
+        self.compaction.at_snapshot(sim, snap);
         self.map.push_row(&blocks, seconds);
         self.watch.at_snapshot(self.kernel, snap, &sim.manager);
     }

@@ -9,10 +9,12 @@
 
 pub mod accuracy;
 mod block_map;
+mod compaction_totals;
 pub mod ensemble;
 mod member;
 mod observe;
 mod options;
+mod proactiveness;
 mod question;
 mod recorded;
 pub mod report;

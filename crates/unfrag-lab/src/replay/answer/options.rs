@@ -28,6 +28,8 @@ pub struct Options {
 /// What becomes of the pages that the recorded kernel's compaction moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompactionChoice {
+    /// The model compacts by itself, and the recorded kernel's moves are an effect.
+    Modelled,
     /// They move in the model too, if its kernel compacts.
     #[default]
     Given,

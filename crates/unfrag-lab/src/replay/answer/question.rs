@@ -1,5 +1,6 @@
 //! One kernel and its settings, as a replay is asked for them.
 
+use super::proactiveness::proactiveness;
 use super::options::{Options, ReclaimChoice};
 use crate::era::sysctl;
 use crate::error::{Asked, Error, Result};
@@ -29,6 +30,9 @@ impl Prepared<'_> {
                 .help(format!("kernels are {}", known.join(", ")))
         })?;
         let mut sysctl = sysctl::recorded(self.rec);
+        let recorded = sysctl::recorded_proactiveness(self.rec);
+        let seen = proactiveness(&self.causes, &self.start, &self.snapshots, recorded);
+        sysctl.compaction_proactiveness = seen.unwrap_or(sysctl.compaction_proactiveness);
         for (n, v) in &options.set {
             sysctl::set(&mut sysctl, n, v)?;
         }
@@ -48,6 +52,6 @@ impl Prepared<'_> {
     /// What the model's own reclaim needs of the recording, if the model is to reclaim.
     pub(super) fn modelled_reclaim(&self, options: &Options) -> Option<&RecordedReclaim> {
         let modelled = options.reclaim == ReclaimChoice::Modelled;
-        self.reclaim.as_ref().filter(|_| modelled)
+        Some(&self.reclaim).filter(|r| modelled && r.pages > 0)
     }
 }

@@ -1,10 +1,61 @@
 //! What compaction and migration did: rules 1 and 2.
 
-use super::operations::{Action, FIRST_ALLOC, FIRST_FREE};
-use super::tasks::{COMPACTING, MIGRATING};
+use super::operations::{Action, DaemonRun, FIRST_ALLOC, FIRST_FREE};
+use super::tasks::{COMPACTING, KCOMPACTD, MIGRATING};
 use super::walk::{IDLE, LIVE, UNKNOWN, Walk};
+use unfrag_linux::freelists::PAGEBLOCK_PAGES;
 
 impl Walk {
+    fn is_kcompactd(&self) -> bool {
+        self.task_state[self.task as usize] & KCOMPACTD != 0
+    }
+
+    /// kcompactd does something that no request woke it for.
+    pub(super) fn note_kcompactd(&mut self) {
+        if self.is_kcompactd() && !self.compacts_for.contains_key(&self.task) {
+            self.out.proactive_from.get_or_insert(self.time);
+        }
+    }
+
+    /// kcompactd begins a run over the zone with this first frame.
+    pub(super) fn note_kcompactd_begin(&mut self, zone_start: Option<&u64>) {
+        if self.is_kcompactd() {
+            self.moved_before_run = self.out.classes.migrated;
+            self.out.kcompactd_runs.push(DaemonRun {
+                begin: self.time,
+                zone_start: zone_start.copied(),
+                ..DaemonRun::default()
+            });
+        }
+    }
+
+    /// Notes on which CPU kcompactd runs.
+    #[inline]
+    pub(super) fn note_kcompactd_cpu(&mut self) {
+        if !self.is_kcompactd() {
+            return;
+        }
+        let moved = self.out.classes.migrated - self.moved_before_run;
+        if let Some(run) = self.out.kcompactd_runs.last_mut().filter(|r| r.ns == 0)
+            && run.cpus.last().is_none_or(|c| c.1 != self.cpu)
+        {
+            run.cpus.push((moved, self.cpu));
+        }
+    }
+
+    /// A run over a zone ends; where its scanners are, if the trace says it.
+    pub(super) fn note_kcompactd_end(&mut self, migrate: Option<&u64>, free: Option<&u64>) {
+        let moved = self.out.classes.migrated - self.moved_before_run;
+        if self.is_kcompactd()
+            && let Some(run) = self.out.kcompactd_runs.last_mut()
+        {
+            run.ns = (self.time - run.begin).max(1);
+            run.moved = moved;
+            let block = |pfn: &u64| pfn / PAGEBLOCK_PAGES;
+            run.met = migrate.map(block) >= free.map(block);
+        }
+    }
+
     /// Rule 2: a free that no other rule explains belongs to the source that waits longest.
     pub(super) fn match_unpaired_source(&mut self, p: u32) {
         if let Some(number) = self.unpaired_sources.pop_front() {

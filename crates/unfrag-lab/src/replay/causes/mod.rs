@@ -49,7 +49,7 @@ pub const VERSION: u32 = 1;
 
 pub use kernel_stack::is_page_directory;
 pub use operations::{
-    Action, Causes, Classes, FIRST_ALLOC, FIRST_FREE, HostBlock, NONE, Op, Packed,
+    Action, Causes, Classes, DaemonRun, FIRST_ALLOC, FIRST_FREE, HostBlock, NONE, Op, Packed,
 };
 pub(crate) use recorded_reclaim::AS_RECORDED;
 pub use recorded_reclaim::{Pace, RecordedReclaim};

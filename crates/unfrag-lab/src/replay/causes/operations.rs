@@ -277,8 +277,31 @@ pub struct Causes {
     pub classes: Classes,
     /// Allocations and frees that were walked.
     pub events: u64,
+    /// What kcompactd did over one zone after another.
+    pub kcompactd_runs: Vec<DaemonRun>,
+    /// When compaction ahead of demand was seen to be on first, in nanoseconds of the trace clock.
+    pub proactive_from: Option<u64>,
+    /// Whether the trace shows what kcompactd does.
+    pub shows_kcompactd: bool,
     /// Fallbacks that the trace shows (`mm_page_alloc_extfrag`), and when.
     pub extfrag: Vec<(u64, u32)>,
+}
+
+/// A run of kcompactd over a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DaemonRun {
+    /// When it began, in nanoseconds of the trace clock.
+    pub begin: u64,
+    /// How long it took, in nanoseconds; 0 if its end is not in the trace.
+    pub ns: u64,
+    /// Pages that it moved.
+    pub moved: u64,
+    /// First frame of the zone, where the trace says it.
+    pub zone_start: Option<u64>,
+    /// Its two scanners met: it found nothing more to move.
+    pub met: bool,
+    /// On which CPU it was from each number of moved pages on.
+    pub cpus: Vec<(u64, u16)>,
 }
 
 /// The frame was first seen allocated: free at the start.

@@ -36,7 +36,7 @@ impl Pace {
 }
 
 /// The reclaim of the recorded kernel.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RecordedReclaim {
     /// By operation: whether it allocates a page that reclaim took later.
     pub cold: Vec<bool>,
@@ -139,8 +139,8 @@ fn steepest(rec: &Recording, counter: &str) -> Option<(u64, u64)> {
 }
 
 impl RecordedReclaim {
-    /// Reads a recording. `None` if its kernel reclaimed nothing.
-    pub fn of(rec: &Recording, causes: &Causes) -> Option<RecordedReclaim> {
+    /// Reads a recording. Its kernel may have reclaimed nothing: then no page is cold.
+    pub fn of(rec: &Recording, causes: &Causes) -> RecordedReclaim {
         let frames = causes.first.len();
         let mut cold = vec![false; causes.ops.len()];
         // Walking back: what the next event of a frame is.
@@ -177,9 +177,6 @@ impl RecordedReclaim {
             .collect();
         let given = |o: &&Op| matches!(o.action, Action::FreeReclaimed { order: 0, .. });
         let pages = causes.ops.iter().filter(given).count() as u64;
-        if pages == 0 {
-            return None;
-        }
         let kswapd_of: Vec<Option<NodeId>> = rec.tasks.iter().map(kswapd_of).collect();
         let runs: Vec<(Run, u64)> = runs(&causes.ops, &kswapd_of)
             .into_iter()
@@ -202,7 +199,7 @@ impl RecordedReclaim {
             let ns = ns_per_scanned * (r.to - r.from) / own.max(&1);
             paces.entry(r.node).or_default().push((r.from, ns));
         }
-        Some(RecordedReclaim {
+        RecordedReclaim {
             cold,
             cold_at_start,
             pace: Pace {
@@ -213,7 +210,7 @@ impl RecordedReclaim {
             },
             wakes: runs.len() as u64,
             pages,
-        })
+        }
     }
 }
 

@@ -42,6 +42,11 @@ pub fn causes(
         }
         match kinds[i] {
             EventKind::Isolated => cols[i][0] = t.column(NR_TAKEN).unwrap_or_default(),
+            EventKind::CompactBegin => cols[i][0] = t.column("zone_start").unwrap_or_default(),
+            EventKind::CompactEnd => {
+                cols[i][0] = t.column("migrate_pfn").unwrap_or_default();
+                cols[i][1] = t.column("free_pfn").unwrap_or_default();
+            }
             EventKind::CompactFor => cols[i][0] = t.column("order").unwrap_or_default(),
             EventKind::KswapdWake | EventKind::KswapdSleep | EventKind::WakeupKswapd => {
                 cols[i][0] = t.column("nid").unwrap_or_default();
@@ -62,8 +67,15 @@ pub fn causes(
             EventKind::Alloc if live => w.alloc(a[row], b[row], d[row])?,
             EventKind::Free if live => w.free(a[row], b[row])?,
             EventKind::Extfrag if live => w.out.extfrag.push((w.time, a[row] as u32)),
-            EventKind::CompactBegin => w.task_state[w.task as usize] |= COMPACTING,
-            EventKind::CompactEnd => w.task_state[w.task as usize] &= !(COMPACTING | MIGRATING),
+            EventKind::CompactBegin => {
+                w.note_kcompactd();
+                w.note_kcompactd_begin(a.get(row));
+                w.task_state[w.task as usize] |= COMPACTING;
+            }
+            EventKind::CompactEnd => {
+                w.note_kcompactd_end(a.get(row), b.get(row));
+                w.task_state[w.task as usize] &= !(COMPACTING | MIGRATING);
+            }
             EventKind::Isolated if a.get(row).is_some_and(|&n| n > 0) => {
                 w.task_state[w.task as usize] |= MIGRATING
             }
@@ -75,6 +87,7 @@ pub fn causes(
                 w.compacts_for.insert(w.task, order);
             }
             EventKind::KcompactdSleep => {
+                w.note_kcompactd();
                 w.compacts_for.remove(&w.task);
             }
             EventKind::SetMigration => w.set_migration(a[row], b[row]),
@@ -89,7 +102,9 @@ pub fn causes(
             EventKind::WakeupKswapd => w.kswapd_is_asked(a.get(row)),
             _ => {}
         }
+        w.note_kcompactd_cpu();
     }
     w.finish();
+    w.out.shows_kcompactd = kinds.contains(&EventKind::KcompactdSleep);
     Ok(w.out)
 }

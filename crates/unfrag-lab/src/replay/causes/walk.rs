@@ -69,6 +69,8 @@ pub(super) struct Walk {
     pub(super) moves: u32,
     /// Order for which a task compacts.
     pub(super) compacts_for: std::collections::HashMap<u32, u8>,
+    /// How many pages had been moved when kcompactd's run over a zone began.
+    pub(super) moved_before_run: u64,
     /// Address and old frame of pages under migration.
     pub(super) leaving: Vec<(u64, u32)>,
     /// New frame to old frame, for sources whose free is still to come.
@@ -135,6 +137,7 @@ impl Walk {
             unpaired_sources: Default::default(),
             moves: 0,
             compacts_for: Default::default(),
+            moved_before_run: 0,
             leaving: vec![],
             paired: Default::default(),
             kswapd: Default::default(),

@@ -70,6 +70,15 @@ impl Start {
                 }
             }
         }
+        for &(zone, at) in &self.compact {
+            edit.compaction(ZoneId(zone as u8), at).map_err(bad)?;
+        }
+        for &pfn in &self.skipped {
+            // A pageblock outside all zones has none to skip.
+            if zones.iter().any(|z| holds(z, Pfn(pfn.into()))) {
+                edit.skipped(Pfn(pfn.into()), true).map_err(bad)?;
+            }
+        }
         for (pfn, f) in self.frames.iter().enumerate() {
             let gfp = match f {
                 Frame::None | Frame::Free => continue,

@@ -19,6 +19,8 @@ pub struct ReplayHost {
     pub kswapd_wakes: u64,
     /// Nodes whose kswapd was called for since this list was taken last, each once.
     pub asked: Vec<NodeId>,
+    /// Nodes whose kcompactd was called for since this list was taken last, each once.
+    pub compaction_asked: Vec<NodeId>,
 }
 
 impl Host for ReplayHost {
@@ -39,6 +41,12 @@ impl Host for ReplayHost {
         self.kswapd_wakes += 1;
         if !self.asked.contains(&node) {
             self.asked.push(node);
+        }
+    }
+
+    fn wake_kcompactd(&mut self, node: NodeId) {
+        if !self.compaction_asked.contains(&node) {
+            self.compaction_asked.push(node);
         }
     }
 }

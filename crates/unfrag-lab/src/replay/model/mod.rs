@@ -11,6 +11,7 @@ mod boot;
 pub mod compaction;
 mod fit;
 mod host;
+mod huge_faults;
 mod inference;
 mod prepared;
 mod reboot;
@@ -21,6 +22,7 @@ mod tally;
 
 pub use fit::fitted;
 pub use host::ReplayHost;
+pub use huge_faults::HugeFaultCounts;
 pub use inference::{Inferred, infer};
 pub use prepared::Prepared;
 pub use reboot::{reboot, resized};

@@ -30,7 +30,7 @@ pub struct Prepared<'r> {
     /// Whether it is the recorded occupancy, frame by frame.
     pub occupancy: bool,
     /// What the recorded kernel's reclaim did, if anything.
-    pub reclaim: Option<RecordedReclaim>,
+    pub reclaim: RecordedReclaim,
     /// What was inferred.
     pub inferred: Inferred,
     /// Snapshots from the start on, and when they were taken in the trace's clock.
@@ -94,7 +94,7 @@ impl<'r> Prepared<'r> {
             start,
             exact,
             occupancy,
-            reclaim: None,
+            reclaim: RecordedReclaim::default(),
             inferred,
             snapshots,
             first,

@@ -8,7 +8,8 @@
 
 use super::compaction::Compaction;
 use super::host::ReplayHost;
-use super::reclaim::Reclaim;
+use super::huge_faults::{HugeFaults, is_huge};
+use super::reclaim::{Reclaim, RecordedDaemon};
 use super::request_node::RequestNode;
 use super::tally::Tally;
 use crate::replay::causes::{Action, Causes, HostBlock, NONE, Op, RecordedReclaim};
@@ -26,7 +27,7 @@ pub struct Sim<'m> {
     /// Whether the rules are those of the kernel that was recorded, from its exact state.
     pub recorded_era: bool,
     /// The CPU of the operation at hand.
-    cpu: CpuId,
+    pub(super) cpu: CpuId,
     /// The node near which it asks.
     near: NodeId,
     request_node: RequestNode,
@@ -34,9 +35,8 @@ pub struct Sim<'m> {
     next_tick: Option<u64>,
     /// What happened.
     pub tally: Tally,
-    /// By task: a huge page of the model in place of small pages on the recorded host: model frame of the next
-    /// piece, and pieces left.
-    huge_pages: BTreeMap<u32, (u32, u32)>,
+    /// Faults for huge pages.
+    pub(super) huge: HugeFaults,
     /// By number of the migration: the model frame of a page whose new recorded frame is not known yet.
     in_migration: BTreeMap<u32, u32>,
     /// The model's own reclaim; without it, the recorded kernel's is applied as given.
@@ -47,10 +47,6 @@ pub struct Sim<'m> {
 
 /// `vm.stat_interval`.
 const STAT_INTERVAL_NS: u64 = 1_000_000_000;
-
-/// Order of a huge page.
-const HUGE: u8 = 9;
-const HUGE_PAGES: u32 = 1 << HUGE;
 
 impl<'m> Sim<'m> {
     /// A model in which each recorded frame in use at the start stands for the frame of its own number.
@@ -70,7 +66,7 @@ impl<'m> Sim<'m> {
             recorded_era: false,
             next_tick: None,
             tally: Tally::default(),
-            huge_pages: BTreeMap::new(),
+            huge: HugeFaults::default(),
             in_migration: BTreeMap::new(),
             reclaim: None,
             compaction: None,
@@ -82,6 +78,14 @@ impl<'m> Sim<'m> {
     pub fn enable_reclaim(&mut self, evidence: &'m RecordedReclaim, pace: u32) {
         let names = &self.model_frames;
         self.reclaim = Some(Reclaim::new(evidence, pace, &mut self.manager, names));
+    }
+
+    /// Lets the model compact by itself from now on; the recorded kernel's moves only rename pages. Its reclaim has to
+    /// be modelled, too.
+    pub fn enable_own_compaction(&mut self, recorded: &RecordedDaemon) {
+        if let Some(r) = &mut self.reclaim {
+            r.enable_compaction(&mut self.manager, &self.model_frames, recorded);
+        }
     }
 
     /// Moves the pages in the model that moved on the recorded host, from now on.
@@ -132,7 +136,8 @@ impl<'m> Sim<'m> {
         self.cpu = CpuId(op.cpu.into());
         self.near = self.request_node.node(&self.manager, op, causes);
         if let Some(r) = &mut self.reclaim {
-            r.advance(&mut self.manager, &mut self.model_frames, self.cpu, op.time);
+            let names = (&mut self.model_frames[..], &mut self.in_migration);
+            r.advance(&mut self.manager, names, self.cpu, op.time);
         }
         if let Some(c) = &mut self.compaction {
             c.before(&mut self.manager, op);
@@ -191,11 +196,14 @@ impl<'m> Sim<'m> {
 
     /// Allocates a block, with reclaim if it is needed and the model reclaims.
     #[inline]
-    fn alloc_block(&mut self, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
+    pub(super) fn alloc_block(&mut self, order: u8, gfp: Gfp) -> Result<Pfn, AllocError> {
         let request = self.request(order, gfp);
         match &mut self.reclaim {
             None => self.manager.alloc(&request),
-            Some(r) => r.alloc(&mut self.manager, &mut self.model_frames, &request),
+            Some(r) => {
+                let names = (&mut self.model_frames[..], &mut self.in_migration);
+                r.alloc(&mut self.manager, names, &request)
+            }
         }
     }
 
@@ -210,15 +218,16 @@ impl<'m> Sim<'m> {
 
     #[inline]
     fn alloc(&mut self, block: HostBlock, gfp: Gfp, task: u32) {
-        if block.order == 0
-            && !self.huge_pages.is_empty()
-            && self.alloc_from_huge(block.pfn, gfp, task)
+        if block.order == 0 && self.has_huge_pieces() && self.alloc_from_huge(block.pfn, gfp, task)
         {
             return;
         }
+        if is_huge(block.order, gfp) {
+            return self.huge_fault(Some(block), gfp, task);
+        }
         match self.alloc_block(block.order, gfp) {
             Ok(Pfn(at)) => self.allocated(block, gfp, at as u32),
-            Err(_) => self.failed(block, gfp),
+            Err(_) => *self.tally.failures.entry((block.order, gfp)).or_default() += 1,
         }
     }
 
@@ -239,9 +248,15 @@ impl<'m> Sim<'m> {
     }
 
     #[inline]
-    fn allocated(&mut self, block: HostBlock, gfp: Gfp, at: u32) {
+    pub(super) fn allocated(&mut self, block: HostBlock, gfp: Gfp, at: u32) {
         self.tally.allocated += 1;
         self.tally.on_same_frame += u64::from(at == block.pfn);
+        self.place(block, gfp, at);
+    }
+
+    /// A block of the recorded host is at a frame of the model from now on.
+    #[inline]
+    pub(super) fn place(&mut self, block: HostBlock, gfp: Gfp, at: u32) {
         for i in 0..1 << block.order {
             self.model_frames[(block.pfn + i) as usize] = at + i;
         }
@@ -250,36 +265,13 @@ impl<'m> Sim<'m> {
         }
     }
 
-    #[cold]
-    fn failed(&mut self, block: HostBlock, gfp: Gfp) {
-        *self.tally.failures.entry((block.order, gfp)).or_default() += 1;
-        if block.order != HUGE || !gfp.contains(Gfp::MOVABLE) {
-            return;
-        }
-        // The fault takes small pages instead.
-        self.tally.small_instead += 1;
-        for i in 0..HUGE_PAGES {
-            let small = Gfp::HIGHUSER_MOVABLE | Gfp::COMP | Gfp::ZERO;
-            let got = self.alloc_block(0, small);
-            self.model_frames[(block.pfn + i) as usize] = got.map_or(NONE, |p| p.0 as u32);
-            self.tally.allocated += u64::from(got.is_ok());
-        }
-    }
-
-    /// A request that failed on the recorded host may succeed in the model. After a huge-page fault, the
-    /// small pages that the task took instead are then pieces of the huge page.
+    /// A request that failed on the recorded host may succeed in the model.
     #[cold]
     fn alloc_failed(&mut self, order: u8, gfp: Gfp, task: u32) {
-        if self.huge_pages.contains_key(&task) && order == HUGE {
-            // The second try of the same fault.
-            return;
+        if is_huge(order, gfp) {
+            return self.huge_fault(None, gfp, task);
         }
         match self.alloc_block(order, gfp) {
-            Ok(Pfn(at)) if order == HUGE && gfp.contains(Gfp::MOVABLE) => {
-                self.tally.huge_instead += 1;
-                let _ = self.manager.split(Pfn(at), Order(HUGE), Order::ZERO);
-                self.huge_pages.insert(task, (at as u32, HUGE_PAGES));
-            }
             // The recording has no free of a block that the recorded task never got.
             Ok(at) => {
                 let _ = self.manager.free(self.cpu, at, Order(order));
@@ -287,32 +279,6 @@ impl<'m> Sim<'m> {
             Err(_) => {
                 *self.tally.failures.entry((order, gfp)).or_default() += 1;
                 self.tally.failed_in_both += 1;
-            }
-        }
-    }
-
-    /// Takes a page from the task's huge page, if it has one. Returns whether it has.
-    fn alloc_from_huge(&mut self, pfn: u32, gfp: Gfp, task: u32) -> bool {
-        if !gfp.contains(Gfp::HIGHUSER_MOVABLE) || !gfp.contains(Gfp::ZERO) {
-            return false;
-        }
-        let Some((at, left)) = self.huge_pages.get_mut(&task) else {
-            return false;
-        };
-        self.model_frames[pfn as usize] = *at;
-        *at += 1;
-        *left -= 1;
-        if *left == 0 {
-            self.huge_pages.remove(&task);
-        }
-        true
-    }
-
-    /// Frees the pieces of huge pages that no small page was taken from, so that none is lost.
-    pub fn free_huge_pieces(&mut self) {
-        for (_, (at, left)) in std::mem::take(&mut self.huge_pages) {
-            for p in at..at + left {
-                let _ = self.free_block(p, 0);
             }
         }
     }
@@ -335,6 +301,11 @@ impl<'m> Sim<'m> {
     #[inline]
     fn free_block(&mut self, at: u32, order: u8) -> bool {
         let freed = self.manager.free(self.cpu, Pfn(at.into()), Order(order));
+        if let Some(r) = &mut self.reclaim
+            && freed.is_ok()
+        {
+            r.freed(at, order);
+        }
         freed.is_ok()
     }
 
@@ -412,7 +383,7 @@ impl<'m> Sim<'m> {
     fn moved_away(&mut self, op: &Op, order: u8, pfn: u32, number: u32) {
         let at = self.migrate(op, order, pfn);
         if let Some(r) = &mut self.reclaim {
-            r.set_host_frame(at, NONE);
+            r.set_in_migration(at, number);
         }
         self.in_migration.insert(number, at);
     }

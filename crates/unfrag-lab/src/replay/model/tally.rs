@@ -1,5 +1,6 @@
 //! Counts of a replay: what the model gave, refused, freed and moved.
 
+use super::HugeFaultCounts;
 use std::collections::BTreeMap;
 use unfrag::Gfp;
 
@@ -26,6 +27,8 @@ pub struct Tally {
     pub moved: u64,
     /// Of these, pages that moved in the model too.
     pub moved_here: u64,
+    /// Faults for huge pages.
+    pub huge_faults: HugeFaultCounts,
     /// Huge pages that the recorded kernel refused and the model gives; the task took small pages there.
     pub huge_instead: u64,
     /// Huge pages that the recorded kernel gave and the model refuses; small pages are taken instead.

@@ -51,6 +51,8 @@ pub fn counts(
         free: vec![],
         sets: vec![],
         block_types: vec![],
+        compact: vec![],
+        skipped: vec![],
         freed_later: vec![],
         frames: vec![],
     };

@@ -7,7 +7,8 @@ use super::state::{Frame, FreeBlock, SetStart, Start};
 use super::zones::{highest_frame, marks, zone_facts};
 use crate::era::Era;
 use crate::error::{Error, Remedy, Result};
-use unfrag::{MigrateType, ZoneConfig};
+use unfrag::restore::CompactPositions;
+use unfrag::{MigrateType, Pfn, ZoneConfig};
 use unfrag_linux::freelists::{self, FreeLists, PcpKind};
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::recording::Snapshot;
@@ -24,6 +25,19 @@ fn lists_of<'l>(
         l.name == zone.kind.name() && (!several || l.start_pfn == zone.start.0)
     };
     lists.zones.iter().find(is_it)
+}
+
+/// What a zone remembers of compactions. A position outside the zone was never set: then runs begin at its ends.
+fn positions(zone: &ZoneConfig, c: &freelists::Compact) -> CompactPositions {
+    let (start, end) = (zone.start.0, zone.start.0 + zone.spanned);
+    let or = |pfn: u64, at: u64| Pfn(if (start..end).contains(&pfn) { pfn } else { at });
+    CompactPositions {
+        migrate: [c.cached_migrate_pfn_async, c.cached_migrate_pfn_sync].map(|p| or(p, start)),
+        free: or(c.cached_free_pfn, end - 1),
+        considered: c.considered,
+        defer_shift: c.defer_shift.min(u32::from(u8::MAX)) as u8,
+        order_failed: c.order_failed.clamp(0, i32::from(u8::MAX)) as u8,
+    }
 }
 
 /// Reads the state out of a mark. `offset` is what to take from a snapshot's time to get the
@@ -136,7 +150,13 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
             }
         }
     }
+    let mut compact = vec![];
+    for (i, z) in zones.iter().enumerate() {
+        let remembered = lists_of(&lists, &z.config, &configs);
+        compact.extend(remembered.map(|l| (i, positions(&z.config, &l.compact))));
+    }
     let mut block_types = vec![];
+    let mut skipped = vec![];
     for run in &lists.pageblocks {
         for (i, &t) in run.types.iter().enumerate() {
             let pfn = run.start_pfn + i as u64 * 512;
@@ -147,6 +167,9 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
                 .migratetype_without_cma(t.into())
                 .ok_or_else(|| Error::contradiction(format!("pageblock type {t}")))?;
             block_types.push((pfn as u32, mt));
+            if run.skip.get(i) == Some(&true) {
+                skipped.push(pfn as u32);
+            }
         }
     }
     // The walk happens within a few milliseconds; what it shows is the state at its end.
@@ -163,6 +186,8 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
         time,
         free,
         sets,
+        compact,
+        skipped,
         block_types,
         freed_later: vec![false; frames as usize],
         frames: state,

@@ -3,6 +3,7 @@
 
 use super::zones::ZoneFacts;
 use unfrag::pcp::list_index;
+use unfrag::restore::CompactPositions;
 use unfrag::{MigrateType, Order, ZoneConfig};
 
 /// A free block at the start.
@@ -60,6 +61,10 @@ pub struct Start {
     pub free: Vec<FreeBlock>,
     /// Per-CPU lists.
     pub sets: Vec<SetStart>,
+    /// What the zones remember of compactions, by index of the zone.
+    pub compact: Vec<(usize, CompactPositions)>,
+    /// First frames of the pageblocks that compaction skips.
+    pub skipped: Vec<u32>,
     /// Type of each pageblock that is not movable: first frame and type.
     pub block_types: Vec<(u32, MigrateType)>,
     /// Frames in use at the start whose end the trace shows.

@@ -8,6 +8,7 @@ use crate::kernel::{KernelState, Sim};
 use crate::mm::frames::{FrameFlags, NR_USES, ObjectId, Owner, Use};
 use crate::mm::object::{ObjectKind, PageLocation};
 use crate::mm::process::{Backing, Tables};
+use crate::mm::thp::HUGE_PAGES;
 use std::collections::BTreeMap;
 use unfrag::Pfn;
 use unfrag::reclaim::PageFlags;
@@ -113,6 +114,11 @@ impl Sim {
             if matches!(info.owner(), Owner::Kernel(_)) {
                 continue;
             }
+            let part =
+                info.bits.contains(FrameFlags::HUGE) && !pfn.0.is_multiple_of(HUGE_PAGES.into());
+            if part {
+                continue;
+            }
             let flags = m.page_flags(pfn);
             if flags.contains(PageFlags::MAPPED) != (info.maps > 0) {
                 return Err(format!(
@@ -122,7 +128,8 @@ impl Sim {
             }
             let transfer = flags.intersects(PageFlags::LOCKED | PageFlags::WRITEBACK);
             let in_flight = info.bits.contains(FrameFlags::IN_FLIGHT);
-            if transfer != in_flight {
+            let moving = info.bits.contains(FrameFlags::MOVING);
+            if transfer != (in_flight || moving) {
                 return Err(format!("{pfn:?}: {:?}, but flags {flags:?}", info.bits));
             }
             if in_flight && flags.contains(PageFlags::WRITEBACK) {
@@ -132,11 +139,13 @@ impl Sim {
                     {
                         writeback += 1;
                     }
+                    // It was either's.
+                    Owner::Orphan => {}
                     _ => to_swap += 1,
                 }
             }
         }
-        // The writeback of pages that have lost their file or slot still counts.
+        // The writeback of pages that have lost their file or slot is counted, too.
         let swap = kernel.swap.as_ref().map_or(0, |s| s.writeback);
         for (counted, there) in [(kernel.vfs.dirty.nr_writeback, writeback), (swap, to_swap)] {
             if counted < there {
@@ -160,6 +169,10 @@ impl KernelState {
                     PageLocation::Slot(_) => swapped += 1,
                     PageLocation::Frame(pfn) => {
                         frames += 1;
+                        let huge = self.frames.get(pfn).bits.contains(FrameFlags::HUGE);
+                        if e.huge().is_some() != huge {
+                            return Err(format!("{id:?}: page {i} at {pfn:?} is huge on one side"));
+                        }
                         self.check_entry(id, o.kind, i as u32, pfn)?;
                     }
                 }

@@ -276,7 +276,7 @@ impl Cx<'_> {
             who,
             gfp,
             order: order.0,
-            kswapd: None,
+            daemon: None,
         };
         self.with(|sim| {
             let slow = sim.kernel_ref().config.costs.alloc_slow;

@@ -8,6 +8,7 @@ use crate::mm::bit_set::BitSet;
 use crate::mm::frames::{FrameFlags, FrameInfo, Owner};
 use crate::mm::object::{Entry, Mapper, PageLocation};
 use crate::mm::process::{Area, Backing, ProcId, Tables};
+use std::ops::Range;
 use unfrag::Pfn;
 use unfrag::reclaim::PageFlags;
 
@@ -28,6 +29,7 @@ impl Sim {
             pages,
             tables,
             vma,
+            advised: false,
         });
         kernel.objects.get_mut(object).mappers = vec![Mapper { proc, area }];
         area
@@ -57,6 +59,7 @@ impl Sim {
             pages,
             tables,
             vma,
+            advised: false,
         });
         let mappers = &mut kernel.objects.get_mut(object).mappers;
         mappers.push(Mapper { proc, area });
@@ -79,25 +82,37 @@ impl Sim {
         }
     }
 
-    /// Unmaps pages of an area from `from` on, at most `limit` at once. Returns where it stopped, `None` at
-    /// the end.
-    pub(crate) fn zap(&mut self, proc: ProcId, area: u16, from: u32, limit: u32) -> Option<u32> {
+    /// Unmaps the pages of a part of an area, at most about `limit` at once. Returns where it stopped, `None` at
+    /// the end. Huge pages are in the part as a whole. Of a file the part goes to the end of the area.
+    pub(crate) fn zap(
+        &mut self,
+        proc: ProcId,
+        area: u16,
+        part: Range<u32>,
+        limit: u32,
+    ) -> Option<u32> {
         if let Some(mut file) = self.file_area(proc, area) {
-            return file.unmap(from, limit);
+            return file.unmap(part.start, limit);
         }
         let object = self.kernel_ref().procs.get(proc).area(area)?.object;
         let mut left = limit as usize;
-        let mut at = from;
+        let mut at = part.start;
         while left > 0 {
             let mut taken = [Entry::ABSENT; TOGETHER];
             let taken = &mut taken[..left.min(TOGETHER)];
             let o = self.kernel().objects.get_mut(object);
-            let n = o.take_out(&mut at, taken);
+            let n = o.take_out(&mut at, part.end, taken);
+            let huge = o.take_huge(&mut at, part.end);
             self.zap_anon(proc, &taken[..n]);
-            if n < taken.len() {
-                return None;
-            }
             left -= n;
+            match huge {
+                Some(head) => {
+                    self.free_huge(proc, head);
+                    left = left.saturating_sub(TOGETHER);
+                }
+                None if left > 0 && n < TOGETHER => return None,
+                None => {}
+            }
         }
         Some(at)
     }

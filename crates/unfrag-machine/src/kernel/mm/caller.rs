@@ -37,6 +37,15 @@ pub(crate) struct Caller {
     pub who: Who,
     pub gfp: Gfp,
     pub order: u8,
-    /// It is kswapd of this node.
-    pub kswapd: Option<NodeId>,
+    /// It is a daemon.
+    pub daemon: Option<Daemon>,
+}
+
+/// A daemon of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Daemon {
+    /// Reclaims.
+    Kswapd(NodeId),
+    /// Compacts.
+    Kcompactd(NodeId),
 }

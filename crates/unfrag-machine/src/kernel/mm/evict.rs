@@ -22,6 +22,12 @@ impl World {
     }
 
     fn answer(&mut self, ask: &Ask, sync: bool) -> Verdict {
+        let bits = self.kernel.frames.get(ask.page).bits;
+        if bits.contains(FrameFlags::HUGE) {
+            // Its pages are asked about when reclaim meets them.
+            self.kernel.to_split.push(ask.page);
+            return Verdict::Busy;
+        }
         if ask.unmap
             && let Err(stays) = self.unmap_page(ask.page)
         {

@@ -15,11 +15,13 @@ use unfrag::{Gfp, Pfn};
 /// What a fault needs before it can go on.
 enum FaultNeed {
     Nothing,
+    /// A huge page from this page on, if there is one.
+    Huge(u32),
     /// A page table.
     Table,
     /// A page, to be zeroed or copied to.
     Page(Gfp),
-    /// A page that is being read.
+    /// A page that is being read or moved.
     Transfer(Pfn),
     /// A slot of swap.
     SwapIn(u32),
@@ -47,6 +49,7 @@ impl Sim {
         };
         for (i, &pfn) in (index..).zip(pages) {
             *kernel.frames.get_mut(pfn) = FrameInfo::mapped(Owner::Anon(family), i);
+            kernel.frames.zero_content(pfn);
         }
         kernel.owed += kernel.config.costs.fault * u64::from(n);
         kernel.counters.pgfault += u64::from(n);
@@ -65,13 +68,18 @@ impl Sim {
         index: u32,
         write: bool,
         spare: &mut Option<Pfn>,
+        may_be_huge: bool,
     ) -> FaultNeed {
         let p = self.kernel_ref().procs.get(who);
         let Some(a) = p.area(area) else {
             return FaultNeed::Nothing;
         };
         if !self.kernel_ref().has_table(who, area, index) {
-            return FaultNeed::Table;
+            let huge = self.kernel_ref().huge_range(who, area, index);
+            return match huge.filter(|_| may_be_huge) {
+                Some(start) => FaultNeed::Huge(start),
+                None => FaultNeed::Table,
+            };
         }
         let (object, anon) = (a.object, matches!(a.backing, Backing::Anon));
         let entry = self.kernel_ref().objects.get(object).get(index);
@@ -92,21 +100,21 @@ impl Sim {
                     Some(pfn) if anon => {
                         self.map_swapped(who, area, index, slot, pfn, write);
                         if write {
-                            return self.fault_step(who, area, index, write, spare);
+                            return self.fault_step(who, area, index, write, spare, may_be_huge);
                         }
                         FaultNeed::Nothing
                     }
                     Some(pfn) => {
                         self.shmem_claim(object, index, slot, pfn);
-                        self.fault_step(who, area, index, write, spare)
+                        self.fault_step(who, area, index, write, spare, may_be_huge)
                     }
                     None => FaultNeed::SwapIn(slot),
                 }
             }
+            PageLocation::Frame(pfn) if self.is_locked(pfn) => FaultNeed::Transfer(pfn),
             PageLocation::Frame(pfn) if anon => {
                 self.write_fault(who, area, index, pfn, write, spare)
             }
-            PageLocation::Frame(pfn) if self.is_locked(pfn) => FaultNeed::Transfer(pfn),
             PageLocation::Frame(pfn) if self.has_error(pfn) => FaultNeed::Failed,
             PageLocation::Frame(_) => {
                 if let Some(mut area) = self.file_area(who, area) {
@@ -169,7 +177,11 @@ impl Sim {
         if write {
             hit |= PageFlags::DIRTY;
         }
-        self.manager().pages().set(pfn, hit);
+        let block = self.kernel_ref().objects.get(object).get(index).huge();
+        self.manager().pages().set(block.unwrap_or(pfn), hit);
+        if write {
+            self.kernel().frames.write_content(pfn);
+        }
         FaultNeed::Nothing
     }
 
@@ -202,6 +214,8 @@ impl Sim {
             unreachable!("only anonymous memory is copied on write")
         };
         o.set(index, Entry::frame(to));
+        kernel.frames.copy_content(from, to);
+        kernel.frames.write_content(to);
         *kernel.frames.get_mut(to) = FrameInfo::mapped(Owner::Anon(family), index);
         kernel.owed += kernel.config.costs.fault + kernel.config.costs.copy_page;
         kernel.counters.pgfault += 1;
@@ -257,10 +271,17 @@ impl Cx<'_> {
     ) -> Result<(), Fail> {
         let who = Who::process(proc);
         let mut spare = spare;
+        let mut may_be_huge = true;
         let mut result = Ok(());
         loop {
-            match self.with(|sim| sim.fault_step(proc, area, index, write, &mut spare)) {
+            let need =
+                self.with(|sim| sim.fault_step(proc, area, index, write, &mut spare, may_be_huge));
+            match need {
                 FaultNeed::Nothing => break,
+                FaultNeed::Huge(start) => {
+                    self.huge_fault(proc, area, start);
+                    may_be_huge = false;
+                }
                 need => {
                     if let Err(e) = self.meet_fault(who, proc, area, need, index, &mut spare) {
                         result = Err(e);
@@ -286,7 +307,7 @@ impl Cx<'_> {
         spare: &mut Option<Pfn>,
     ) -> Result<(), Fail> {
         match need {
-            FaultNeed::Nothing => Ok(()),
+            FaultNeed::Nothing | FaultNeed::Huge(_) => Ok(()),
             FaultNeed::Failed => Err(Fail::Io),
             FaultNeed::Table => {
                 let gfp = self.with(|sim| sim.kernel_ref().config.table_gfp());
@@ -321,7 +342,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Waits until a page is not being read.
+    /// Waits until a page is not being read or moved.
     pub(crate) fn wait_for_read(&mut self, pfn: Pfn) {
         self.pay();
         while self.with(|sim| sim.is_locked(pfn)) {

@@ -69,8 +69,12 @@ impl FileArea<'_> {
             return false;
         };
         if self.mapped.get(index) {
-            self.core.set(pfn, PageFlags::YOUNG);
-            return true;
+            // Mapped and locked: it is being moved.
+            let there = !self.is_locked(pfn);
+            if there {
+                self.core.set(pfn, PageFlags::YOUNG);
+            }
+            return there;
         }
         self.prefetch_after(index);
         let error = self.frames.get(pfn).bits.contains(FrameFlags::ERROR);

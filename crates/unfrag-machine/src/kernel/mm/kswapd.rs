@@ -2,7 +2,7 @@
 
 use crate::engine::Spec;
 use crate::kernel::mm::Who;
-use crate::kernel::mm::caller::Caller;
+use crate::kernel::mm::caller::{Caller, Daemon};
 use crate::kernel::{Cx, Sim};
 use unfrag::reclaim::Kswapd;
 use unfrag::{Gfp, NodeId};
@@ -27,7 +27,7 @@ fn kswapd(cx: &mut Cx, node: NodeId) {
         },
         gfp: Gfp::KERNEL,
         order: 0,
-        kswapd: Some(node),
+        daemon: Some(Daemon::Kswapd(node)),
     };
     cx.drive(caller, &mut Kswapd::new(node), |_, _| ());
 }

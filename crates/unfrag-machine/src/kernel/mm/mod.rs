@@ -2,8 +2,10 @@
 //!
 //! - `alloc`: pages and slab objects. `caller`: on whose behalf. `needs`: what the core's operations wait for.
 //! - [`touch`], `fault`, `swapin`, `file_area`: touching memory. `areas`: areas of address spaces.
+//! - `huge`: huge pages of anonymous memory.
 //! - `process`: fork, exec, exit.
-//! - `evict`: what the core's reclaim asks of owners. `kswapd`: the daemon. `oom`: the OOM killer.
+//! - `evict`, `migrate`: what the core's reclaim and compaction ask of owners. `kswapd`, `kcompactd`: the daemons.
+//!   `oom`: the OOM killer.
 //! - `bios`: the objects that transfers hold. `crypt_pages`: pages of encrypting layers.
 //! - `prefetch`: records of pages, fetched before they are used.
 //! - [`account`]: every frame accounted for. [`obstacles`]: what prevents large blocks.
@@ -17,7 +19,10 @@ mod crypt_pages;
 mod evict;
 mod fault;
 mod file_area;
+mod huge;
+mod kcompactd;
 mod kswapd;
+mod migrate;
 mod needs;
 pub mod obstacles;
 mod oom;

@@ -1,11 +1,12 @@
 //! Meeting the needs of the core's operations: time, waits, shrinking, killing.
 //! `spec: 4.3-4.5, 4.8`
 
-use crate::channels::{THROTTLE, kswapd_channel, page_channel};
+use crate::channels::{THROTTLE, kcompactd_channel, kswapd_channel, page_channel};
 use crate::engine::{Channel, MS, Nanos, Waited};
-use crate::kernel::mm::caller::Caller;
+use crate::kernel::mm::caller::{Caller, Daemon};
 use crate::kernel::{Cx, KernelState, Sim};
 use unfrag::drive::{Operation, World, drive};
+use unfrag::migrate::{Migration, MoveVerdicts};
 use unfrag::reclaim::{
     Answer, Class, Eviction, Need, PageFlags, Throttle, Verdicts, WRITTEN_ENOUGH,
 };
@@ -18,6 +19,8 @@ use unfrag::{CpuId, Gfp, Manager};
 struct TaskWorld<'a, 'y> {
     cx: &'a mut Cx<'y>,
     caller: Caller,
+    /// Compaction has gone on since the last need was met. Its scans are paid for as they happen.
+    compacted: bool,
 }
 
 impl World for TaskWorld<'_, '_> {
@@ -31,11 +34,25 @@ impl World for TaskWorld<'_, '_> {
         let (cpu, slots) = (sim.cpu_id(), sim.kernel_ref().free_slots());
         let m = sim.manager();
         m.set_nr_swap_pages(slots);
-        f(m, cpu)
+        let before = frames_compacted(m);
+        let got = f(m, cpu);
+        let frames = frames_compacted(m) - before;
+        if frames > 0 {
+            self.compacted = true;
+            let kernel = sim.kernel();
+            kernel.owed += kernel.config.costs.compact_frame * frames;
+        }
+        got
     }
 
     fn meet(&mut self, need: Need) -> Answer {
-        let daemon = self.caller.kswapd.is_some();
+        let daemon = matches!(self.caller.daemon, Some(Daemon::Kswapd(_)));
+        let need = match need {
+            Need::Turn { freed, .. } if std::mem::take(&mut self.compacted) => {
+                Need::Turn { scanned: 0, freed }
+            }
+            need => need,
+        };
         self.cx.with(|sim| {
             sim.free_pending();
             // For any node: the tasks throttled for the reserves name none.
@@ -54,6 +71,19 @@ impl World for TaskWorld<'_, '_> {
     fn evict(&mut self, eviction: &Eviction) -> Verdicts {
         self.cx.within().world().evict(eviction)
     }
+
+    /// Time passes here: the owners of the pages may use them meanwhile.
+    fn migrate(&mut self, migration: &Migration) -> MoveVerdicts {
+        self.cx.with(Sim::free_pending);
+        self.cx.settle();
+        self.cx.migrate(self.caller, migration)
+    }
+}
+
+/// Frames that compaction has looked at.
+fn frames_compacted(m: &Manager<'_, crate::kernel::World>) -> u64 {
+    let c = m.inspect().compact_counters();
+    c.compact_migrate_scanned + c.compact_free_scanned
 }
 
 fn waits_for_kswapd(need: Need) -> bool {
@@ -74,7 +104,12 @@ impl Cx<'_> {
         operation: &mut O,
         ended: impl FnOnce(&mut Sim, &O::Output),
     ) -> O::Output {
-        let output = drive(&mut TaskWorld { cx: self, caller }, operation);
+        let mut world = TaskWorld {
+            cx: self,
+            caller,
+            compacted: false,
+        };
+        let output = drive(&mut world, operation);
         self.with(|sim| {
             ended(sim, &output);
             sim.free_pending();
@@ -129,7 +164,12 @@ impl Cx<'_> {
             }
             Need::Sleep(ms) => {
                 let timeout = ms.map(|ms| Nanos::from(ms) * MS);
-                match self.wait(kswapd_channel(caller.kswapd.unwrap_or_default()), timeout) {
+                let channel = match caller.daemon {
+                    Some(Daemon::Kcompactd(node)) => kcompactd_channel(node),
+                    Some(Daemon::Kswapd(node)) => kswapd_channel(node),
+                    None => panic!("only daemons sleep"),
+                };
+                match self.wait(channel, timeout) {
                     Waited::Woken { left } => Answer::Left(left.div_ceil(MS) as u32),
                     Waited::TimedOut => Answer::Left(0),
                 }

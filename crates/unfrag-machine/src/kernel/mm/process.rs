@@ -158,6 +158,10 @@ impl Cx<'_> {
     }
 
     fn copy_pages(&mut self, parent: ProcId, child: ProcId, area: u16) -> Result<(), Fail> {
+        while !self.with(|sim| sim.split_area(parent, area)) {
+            let tick = self.with(|sim| sim.world_ref().tick());
+            self.sleep(tick);
+        }
         let mut at = Some(0);
         while let Some(from) = at {
             at = self.with(|sim| sim.share_pages(parent, child, area, from));
@@ -193,7 +197,7 @@ impl Cx<'_> {
     pub fn unmap_area(&mut self, proc: ProcId, area: u16) {
         let mut at = Some(0);
         while let Some(from) = at {
-            at = self.with(|sim| sim.zap(proc, area, from, CHUNK));
+            at = self.with(|sim| sim.zap(proc, area, from..u32::MAX, CHUNK));
             self.pay_if_much();
         }
         self.with(|sim| sim.remove_area(proc, area));

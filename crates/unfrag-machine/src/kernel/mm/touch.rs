@@ -96,7 +96,16 @@ impl Sim {
             let entry = self.kernel_ref().objects.get(object).get(i);
             match entry.pfn() {
                 Some(pfn) if !(t.write && entry.is_protected()) => {
-                    self.manager().pages().set(pfn, hit);
+                    let (world, mut pages) = self.manager().host_and_pages();
+                    let block = entry.huge().unwrap_or(pfn);
+                    // Mapped and locked: it is being moved.
+                    if pages.flags(block).contains(PageFlags::LOCKED) {
+                        return TouchStop::Fault(i);
+                    }
+                    pages.set(block, hit);
+                    if t.write {
+                        world.kernel.frames.write_content(pfn);
+                    }
                 }
                 None if entry == Entry::ABSENT => {
                     if !tabled.contains(&i) {
@@ -175,7 +184,7 @@ impl Sim {
             let mut n = 0;
             for &page in chunk {
                 let entry = object.get(page);
-                match entry.pfn() {
+                match entry.block() {
                     Some(pfn) if !(write && entry.is_protected()) => {
                         core.prefetch(pfn);
                         frames[n] = pfn;
@@ -185,9 +194,12 @@ impl Sim {
                 n += 1;
             }
             for &pfn in &frames[..n] {
+                if core.flags(pfn).contains(PageFlags::LOCKED) {
+                    return present;
+                }
                 core.set(pfn, hit);
+                present += 1;
             }
-            present += n;
             if n < chunk.len() {
                 break;
             }

@@ -69,7 +69,7 @@ impl Rig {
         frames.add_zone(ZoneId(0), span, LruId(0), State::TAIL);
         Rig {
             frames,
-            zone: Zone::new(ZoneId(0), &config, span, geometry.max_order, false),
+            zone: Zone::new(ZoneId(0), &config, span, geometry, false),
             set: CpuZone::new().lists,
             delta: 0,
             policy: Policy::new(rules, sysctl),

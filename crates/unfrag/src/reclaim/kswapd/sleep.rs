@@ -1,7 +1,7 @@
 //! Where kswapd's runs begin and end: its sleeps, and the requests that it takes over.
 
 use super::{Kswapd, Phase};
-use crate::frame::Order;
+use crate::frame::{Order, ZoneKind};
 use crate::host::Host;
 use crate::kernel::KswapdSleep;
 use crate::manager::Manager;
@@ -51,11 +51,16 @@ impl Kswapd {
         let rules = m.policy.rules.kswapd;
         let per_node = Self::per_node(m);
         self.run_reclaimed += self.sc.reclaimed;
+        let mut boosted = false;
         for (i, z) in self.nodes_zones().enumerate() {
             let boost = core::mem::take(&mut self.boost[i]);
             let z = &mut m.zones[z.index()];
             z.reclaim_active = false;
             z.marks.boost = z.marks.boost.saturating_sub(boost);
+            boosted |= boost > 0;
+        }
+        if boosted && let Some(top) = self.top(m) {
+            m.ask_kcompactd(self.node, m.frames.geometry.block_order, top);
         }
         if per_node && !self.balanced(m, self.order) {
             self.failures = if self.run_reclaimed == 0 {
@@ -63,17 +68,24 @@ impl Kswapd {
             } else {
                 0
             };
-            if self.failures < HOPELESS {
+            if self.failures >= HOPELESS {
+                self.hopeless_since = Some(m.reclaim.pgsteal_direct);
+                self.phase = Phase::Asleep;
+                return Some(Need::Sleep(None));
+            }
+            // A run that could not reach its order is not repeated for it: only for what was asked meanwhile, else
+            // for single pages. `spec: 4.8` leaves that open.
+            let again = self.asked_order(m).unwrap_or(Order::ZERO);
+            if !self.balanced(m, again) {
                 m.reclaim.kswapd_high_wmark_hit_quickly += 1;
-                let again = self.take_asked_order(m).unwrap_or(Order::ZERO);
-                self.start_run(m, again.max(self.order));
+                self.clear_asked(m);
+                self.start_run(m, again);
                 return Some(turn(&mut self.sc));
             }
-            self.hopeless_since = Some(m.reclaim.pgsteal_direct);
-            self.phase = Phase::Asleep;
-            return Some(Need::Sleep(None));
+            (self.asked, self.order) = (again, again);
+        } else {
+            self.failures = 0;
         }
-        self.failures = 0;
         // A higher order that was asked for meanwhile is begun at once.
         let wanted = self.asked_order(m).filter(|&order| order > self.asked);
         if !per_node && let Some(order) = wanted {
@@ -82,6 +94,7 @@ impl Kswapd {
             return None;
         }
         if rules.sleep == KswapdSleep::Staged && self.balanced(m, self.order) {
+            self.hand_over(m);
             self.phase = Phase::ShortSleep;
             return Some(Need::Sleep(Some(HZ_OVER_10_MS)));
         }
@@ -116,5 +129,23 @@ impl Kswapd {
         let order = self.take_asked_order(m).map_or(kept, |o| o.max(kept));
         self.start_run(m, order);
         None
+    }
+
+    /// Before it sleeps: skip marks of compaction are cleared where a request's run reached the end of a zone, and
+    /// kcompactd goes on for the order. `spec: 4.8, 5.3`
+    fn hand_over<H: Host>(&self, m: &mut Manager<'_, H>) {
+        for z in self.nodes_zones() {
+            if m.zone(z).compact.flush_skips {
+                m.reset_skips(z);
+            }
+        }
+        if let Some(top) = self.top(m) {
+            m.ask_kcompactd(self.node, self.asked, top);
+        }
+    }
+
+    /// The highest zone of the node.
+    fn top<H: Host>(&self, m: &Manager<'_, H>) -> Option<ZoneKind> {
+        self.nodes_zones().next_back().map(|z| m.zone(z).kind)
     }
 }

@@ -368,5 +368,6 @@ pub(crate) fn flips(rules: &Rules) -> Vec<Flip> {
     f.rule("reclaim.direct_writes_files", &bools, |r| {
         Some(&mut r.reclaim.direct_writes_files)
     });
+    f.compaction();
     f.all
 }

@@ -1,6 +1,7 @@
 //! A run: what is seen of it, chance, and the world that meets needs.
 
 use std::fmt::Debug;
+use unfrag::migrate::MoveAsk;
 use unfrag::reclaim::{Ask, Content, Eviction, Need, Verdict, Verdicts};
 use unfrag::trace::Event;
 use unfrag::{
@@ -15,6 +16,9 @@ pub(crate) enum Observation {
     Got(Result<Pfn, AllocError>),
     Need(Need),
     Ask(Ask, bool),
+    /// A page that is to be moved, and whether its owner may wait for locks, and for writing.
+    Move(MoveAsk, bool, bool),
+    CompactionWoken(NodeId),
     State(String),
 }
 
@@ -41,7 +45,7 @@ impl Record<'_> {
 
 /// Numbers by chance, the same ones for the same seed.
 #[derive(Clone, Copy)]
-pub(crate) struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
     pub(crate) fn below(&mut self, n: u64) -> u64 {
@@ -67,6 +71,7 @@ pub(crate) struct World<'a> {
     pub(crate) swap: u64,
     pub(crate) writing: Vec<Pfn>,
     pub(crate) woken: bool,
+    pub(crate) compaction_woken: bool,
 }
 
 impl Host for World<'_> {
@@ -77,6 +82,10 @@ impl Host for World<'_> {
     fn wake_kswapd(&mut self, node: NodeId, order: Order) {
         self.woken = true;
         self.record.see(Observation::Woken(node, order));
+    }
+    fn wake_kcompactd(&mut self, node: NodeId) {
+        self.compaction_woken = true;
+        self.record.see(Observation::CompactionWoken(node));
     }
 }
 
@@ -144,6 +153,7 @@ pub(crate) fn with_manager<'a>(
         swap: 400,
         writing: Vec::new(),
         woken: false,
+        compaction_woken: false,
     };
     let mut m = Manager::boot(&config, host, &mut memory).expect("a manager");
     m.set_nr_swap_pages(400);
@@ -204,7 +214,12 @@ pub(crate) fn look(m: &mut M) {
             text += &format!("{:?}", i.set(z, cpu));
         }
     }
-    text += &format!("{:?} {:?}", i.counters(), i.reclaim_counters());
+    text += &format!(
+        "{:?} {:?} {:?}",
+        i.counters(),
+        i.reclaim_counters(),
+        i.compact_counters()
+    );
     see(m, Observation::State(text));
 }
 

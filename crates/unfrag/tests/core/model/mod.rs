@@ -9,7 +9,9 @@
 //! - [`pcp`]: per-CPU lists.
 //! - [`request`]: zones, watermarks, the slow path.
 //! - [`compare`]: compares it with a manager.
+//! - [`compaction`]: compaction of one zone, by itself.
 
+pub mod compaction;
 mod compare;
 mod fallback;
 mod lists;

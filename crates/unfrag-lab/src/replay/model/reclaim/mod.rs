@@ -1,9 +1,10 @@
-//! The model's own reclaim in a replay.
+//! The model's own reclaim and compaction in a replay.
 //!
 //! - `requests`: what the simulation calls: [`Reclaim`].
-//! - `request_world`: direct reclaim of one request. `kswapd`: the kswapd of a node.
+//! - `request_world`: direct reclaim of one request. `kswapd`, `kcompactd`: the daemons of a node.
 //! - `pages`: which pages may be reclaimed, and what is being written.
 
+mod kcompactd;
 mod kswapd;
 mod pages;
 mod request_world;
@@ -11,4 +12,5 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
+pub use kcompactd::RecordedDaemon;
 pub use requests::Reclaim;

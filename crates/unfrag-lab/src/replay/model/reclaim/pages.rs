@@ -1,16 +1,29 @@
 //! The pages in use in a replay: which of them reclaim may take, and what is being written.
 //!
-//! Invariant: a page is taken only while it is cold. [`forget_taken`](Pages::forget_taken) reports each
-//! page that was taken once.
+//! Invariant: a page is taken only while it is cold. [`rename`](Pages::rename) reports each page that was taken or moved
+//! once.
 
 use crate::replay::causes::{HostBlock, NONE, Pace};
 use crate::replay::model::ReplayHost;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use unfrag::migrate::{Migration, MoveVerdict, MoveVerdicts};
 use unfrag::reclaim::{Answer, Content, Eviction, Need, Verdict, Verdicts, WRITTEN_ENOUGH};
 use unfrag::{Manager, Pfn};
 
+/// Marks the number of a recorded migration in place of a recorded frame, until the trace names the new one.
+pub(super) const MIGRATING: u32 = 1 << 31;
+
 /// Most pages in use that are spared in a row. The next one is taken.
 pub(super) const MOST_SPARED: u32 = 1 << 16;
+
+/// What became of a page that stands for a recorded one.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// Reclaim took it from this frame of the model.
+    Taken { pfn: u32, at: u32 },
+    /// Compaction moved it.
+    Moved { pfn: u32, to: u32 },
+}
 
 /// The owner of all pages of a replay.
 #[derive(Clone, Debug, Default)]
@@ -19,8 +32,8 @@ pub(super) struct Pages {
     cold: Vec<bool>,
     /// By frame of the model: the recorded frame that it stands for.
     host_frame: Vec<u32>,
-    /// Frames that reclaim took since the last [`forget_taken`](Pages::forget_taken).
-    taken: Vec<u32>,
+    /// What became of pages since the last [`rename`](Pages::rename).
+    changes: Vec<Change>,
     /// Pages being written, and when that ends.
     writing: VecDeque<(u64, Pfn)>,
     /// When the swap device is free.
@@ -103,7 +116,9 @@ impl Pages {
         let at = page.0 as usize;
         if self.cold[at] {
             self.spared = 0;
-            self.taken.push(page.0 as u32);
+            let pfn = std::mem::replace(&mut self.host_frame[at], NONE);
+            let at_frame = page.0 as u32;
+            self.changes.push(Change::Taken { pfn, at: at_frame });
             self.in_swap[at] = false;
         }
         self.cold[at]
@@ -151,13 +166,49 @@ impl Pages {
         self.host_frame[from] = NONE;
     }
 
-    /// No recorded frame stands for the pages that reclaim took. `model_frames`: the model's frame of each
-    /// recorded one.
-    pub fn forget_taken(&mut self, model_frames: &mut [u32]) {
-        for at in self.taken.drain(..) {
-            let pfn = std::mem::replace(&mut self.host_frame[at as usize], NONE);
-            if pfn != NONE && model_frames[pfn as usize] == at {
-                model_frames[pfn as usize] = NONE;
+    /// The verdicts on the pages of a migration: each moves, unless it is being written, or nothing is known of it.
+    pub fn migrate(&mut self, migration: &Migration) -> MoveVerdicts {
+        migration.ask(|ask| {
+            let (from, to) = (ask.from.0 as u32, ask.to.0 as u32);
+            let is_known = self.cold[from as usize] || self.host_frame[from as usize] != NONE;
+            if !is_known || self.writing.iter().any(|w| w.1 == ask.from) {
+                return MoveVerdict::Busy;
+            }
+            let pfn = self.host_frame[from as usize];
+            self.moved(from, to);
+            self.host_frame[to as usize] = pfn;
+            self.changes.push(Change::Moved { pfn, to });
+            MoveVerdict::Moved
+        })
+    }
+
+    /// Brings the model's frame of each recorded one up to date, after reclaim and compaction; and that of each page in a
+    /// recorded migration, by its number.
+    pub fn rename(&mut self, model_frames: &mut [u32], in_migration: &mut BTreeMap<u32, u32>) {
+        for change in self.changes.drain(..) {
+            match change {
+                Change::Taken { pfn, .. } | Change::Moved { pfn, .. } if pfn == NONE => {}
+                Change::Taken { pfn, .. } if pfn & MIGRATING != 0 => {
+                    in_migration.insert(pfn & !MIGRATING, NONE);
+                }
+                Change::Moved { pfn, to } if pfn & MIGRATING != 0 => {
+                    in_migration.insert(pfn & !MIGRATING, to);
+                }
+                Change::Taken { pfn, at } => {
+                    if model_frames[pfn as usize] == at {
+                        model_frames[pfn as usize] = NONE;
+                    }
+                }
+                Change::Moved { pfn, to } => model_frames[pfn as usize] = to,
+            }
+        }
+    }
+
+    /// All recorded frames in use have the frames of the model that they are given.
+    pub fn name_all(&mut self, model_frames: &[u32]) {
+        for (pfn, &at) in model_frames.iter().enumerate() {
+            if let Some(name) = self.host_frame.get_mut(at as usize) {
+                *name = pfn as u32;
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::pages::Pages;
 use crate::replay::model::ReplayHost;
 use unfrag::drive::World;
+use unfrag::migrate::{Migration, MoveVerdicts};
 use unfrag::reclaim::{Answer, Eviction, Need, Throttle, Verdicts};
 use unfrag::{CpuId, Manager};
 
@@ -52,6 +53,10 @@ impl World for RequestWorld<'_, '_> {
 
     fn evict(&mut self, eviction: &Eviction) -> Verdicts {
         self.pages.evict(eviction)
+    }
+
+    fn migrate(&mut self, migration: &Migration) -> MoveVerdicts {
+        self.pages.migrate(migration)
     }
 }
 

@@ -21,11 +21,13 @@
 //!
 //! Invariant: no recorded frame stands for a page that the model's reclaim took.
 
+use super::kcompactd::{RecordedDaemon, ReplayKcompactd};
 use super::kswapd::ReplayKswapd;
-use super::pages::Pages;
+use super::pages::{MIGRATING, Pages};
 use super::request_world::RequestWorld;
 use crate::replay::causes::{HostBlock, NONE, RecordedReclaim};
 use crate::replay::model::ReplayHost;
+use std::collections::BTreeMap;
 use unfrag::drive::drive;
 use unfrag::page_alloc::Begun;
 use unfrag::reclaim::PageFlags;
@@ -49,7 +51,10 @@ pub struct Reclaim<'e> {
     /// Thousandths of the recorded time that kswapd takes.
     pace: u32,
     pages: Pages,
+    /// Empty where nothing is to be reclaimed.
     kswapds: Vec<ReplayKswapd>,
+    /// Empty where the model does not compact by itself.
+    kcompactds: Vec<ReplayKcompactd>,
     op: usize,
 }
 
@@ -74,7 +79,7 @@ impl<'e> Reclaim<'e> {
                     .lru_add_new(Pfn(at.into()), true, PageFlags::empty());
             }
         }
-        let nodes: Vec<_> = m.inspect().nodes().collect();
+        let nodes: Vec<_> = m.inspect().nodes().filter(|_| evidence.pages > 0).collect();
         Reclaim {
             evidence,
             pace,
@@ -83,15 +88,29 @@ impl<'e> Reclaim<'e> {
                 .into_iter()
                 .map(|node| ReplayKswapd::new(node, m))
                 .collect(),
+            kcompactds: vec![],
             op: 0,
         }
+    }
+
+    /// Lets the model compact by itself from now on.
+    pub fn enable_compaction(
+        &mut self,
+        m: &mut Manager<'_, ReplayHost>,
+        model_frames: &[u32],
+        recorded: &RecordedDaemon,
+    ) {
+        self.pages.name_all(model_frames);
+        let nodes: Vec<_> = m.inspect().nodes().collect();
+        let daemon = |node| ReplayKcompactd::new(node, m, recorded.clone());
+        self.kcompactds = nodes.into_iter().map(daemon).collect();
     }
 
     /// Time goes on to the next operation's, which is on `cpu`: writes end, kswapd works.
     pub fn advance(
         &mut self,
         m: &mut Manager<'_, ReplayHost>,
-        model_frames: &mut [u32],
+        (model_frames, in_migration): (&mut [u32], &mut BTreeMap<u32, u32>),
         cpu: CpuId,
         time: u64,
     ) {
@@ -106,7 +125,14 @@ impl<'e> Reclaim<'e> {
                 looks * u64::from(self.pace)
             });
         }
-        self.pages.forget_taken(model_frames);
+        let asked = std::mem::take(&mut m.host_mut().compaction_asked);
+        for kcompactd in &mut self.kcompactds {
+            if asked.contains(&kcompactd.node()) {
+                kcompactd.wake(self.pages.now);
+            }
+            kcompactd.run(m, &mut self.pages, cpu, time);
+        }
+        self.pages.rename(model_frames, in_migration);
         self.pages.now = time;
     }
 
@@ -120,7 +146,7 @@ impl<'e> Reclaim<'e> {
     pub fn alloc(
         &mut self,
         m: &mut Manager<'_, ReplayHost>,
-        model_frames: &mut [u32],
+        (model_frames, in_migration): (&mut [u32], &mut BTreeMap<u32, u32>),
         request: &Request,
     ) -> Result<Pfn, AllocError> {
         let mut allocation = match m.begin(request)? {
@@ -129,7 +155,7 @@ impl<'e> Reclaim<'e> {
         };
         let mut request_world = RequestWorld::new(m, &mut self.pages, request.cpu);
         let allocated = drive(&mut request_world, &mut allocation);
-        self.pages.forget_taken(model_frames);
+        self.pages.rename(model_frames, in_migration);
         allocated
     }
 
@@ -178,6 +204,20 @@ impl<'e> Reclaim<'e> {
     /// ([`set_host_frame`](Self::set_host_frame) sets the new one).
     pub fn moved(&mut self, from: u32, to: u32) {
         self.pages.moved(from, to);
+    }
+
+    /// The block at frame `at` of the model is free, or will be when it is no longer isolated.
+    pub fn freed(&mut self, at: u32, order: u8) {
+        for at in at..at + (1 << order) {
+            self.pages.set_host_frame(at, NONE);
+        }
+    }
+
+    /// The page at frame `at` of the model is in the recorded migration of this number.
+    pub fn set_in_migration(&mut self, at: u32, number: u32) {
+        if at != NONE {
+            self.pages.set_host_frame(at, MIGRATING | number);
+        }
     }
 
     /// The page at frame `at` of the model moved to another frame on the recorded host.

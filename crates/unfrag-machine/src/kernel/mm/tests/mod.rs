@@ -1,3 +1,8 @@
+//! What the kernel does to memory: this file for single pages, the others for compaction and huge pages.
+
+mod compaction;
+mod huge;
+
 use crate::engine::{Nanos, SEC, Spec, TaskId};
 use crate::error::Fail;
 use crate::kernel::mm::Who;

@@ -1,0 +1,66 @@
+//! Compaction and faults for huge pages in the model, and on the recorded host over the same time.
+
+use crate::replay::model::Sim;
+use unfrag_linux::procfs::vmstat::VmStat;
+use unfrag_linux::recording::Snapshot;
+
+/// Counters of vmstat, by their names there.
+type Counters = [(&'static str, u64); 9];
+
+/// The counters of the model between the first and the last snapshot of a replay, and those of the recorded host.
+#[derive(Default)]
+pub(super) struct CompactionTotals {
+    first: Option<(Counters, Option<VmStat>)>,
+    last: Option<(Counters, Option<VmStat>)>,
+}
+
+impl CompactionTotals {
+    /// The replay is at a snapshot.
+    pub fn at_snapshot(&mut self, sim: &Sim, snap: &Snapshot) {
+        let now = (of_model(sim), of_host(snap));
+        if self.first.is_none() {
+            self.first = Some(now);
+        } else {
+            self.last = Some(now);
+        }
+    }
+
+    /// Each counter's growth in the model, and, with `_recorded` behind its name, on the recorded host where its
+    /// vmstat has that counter.
+    pub fn totals(&self) -> Vec<(String, u64)> {
+        let (Some(first), Some(last)) = (&self.first, &self.last) else {
+            return vec![];
+        };
+        let mut totals = vec![];
+        for (was, is) in first.0.iter().zip(&last.0) {
+            let name = is.0;
+            totals.push((name.to_string(), is.1 - was.1));
+            if let (Some(a), Some(b)) = (&first.1, &last.1)
+                && let (Some(a), Some(b)) = (a.get(name), b.get(name))
+            {
+                totals.push((format!("{name}_recorded"), b.saturating_sub(a)));
+            }
+        }
+        totals
+    }
+}
+
+fn of_model(sim: &Sim) -> Counters {
+    let c = sim.manager.inspect().compact_counters();
+    let faults = &sim.tally.huge_faults;
+    [
+        ("thp_fault_alloc", faults.alloc),
+        ("thp_fault_fallback", faults.fallback),
+        ("compact_stall", c.compact_stall),
+        ("compact_success", c.compact_success),
+        ("compact_fail", c.compact_fail),
+        ("pgmigrate_success", c.pgmigrate_success),
+        ("pgmigrate_fail", c.pgmigrate_fail),
+        ("compact_migrate_scanned", c.compact_migrate_scanned),
+        ("compact_free_scanned", c.compact_free_scanned),
+    ]
+}
+
+fn of_host(snap: &Snapshot) -> Option<VmStat> {
+    VmStat::parse(snap.file("vmstat")?).ok()
+}

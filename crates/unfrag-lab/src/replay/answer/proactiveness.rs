@@ -1,0 +1,66 @@
+//! `vm.compaction_proactiveness` as the recorded kernel's daemon shows it.
+//!
+//! A run ahead of demand ends when the zone's score is at its low mark, which is 100 - proactiveness, and a snapshot
+//! just after the run shows that score. `spec: 5.5`
+
+use crate::replay::causes::{Causes, DaemonRun};
+use crate::replay::start::Start;
+use unfrag::Order;
+use unfrag::stat::extfrag_for_order;
+use unfrag_linux::procfs::BuddyInfo;
+use unfrag_linux::recording::Snapshot;
+
+/// Order of a huge page.
+const HUGE: Order = Order(9);
+/// The lowest low mark (`fragmentation_score_wmark`).
+const LOWEST_MARK: u64 = 5;
+/// An observed score that is so near to what the recorded setting says does not contradict it.
+const NEAR: u8 = 2;
+
+/// The setting during a replay: as recorded, unless the daemon's runs contradict it.
+pub(super) fn proactiveness(
+    causes: &Causes,
+    start: &Start,
+    snapshots: &[(u64, &Snapshot)],
+    recorded: Option<u8>,
+) -> Option<u8> {
+    let seen = observed(&causes.kcompactd_runs, start, snapshots);
+    match (seen, recorded) {
+        (Some(seen), Some(recorded)) if seen.abs_diff(recorded) <= NEAR => Some(recorded),
+        (Some(seen), _) => Some(seen),
+        (None, recorded) => recorded,
+    }
+}
+
+/// From the run that a snapshot follows soonest. Of runs whose scanners met, only that they did not get to the low
+/// mark is known.
+fn observed(runs: &[DaemonRun], start: &Start, snapshots: &[(u64, &Snapshot)]) -> Option<u8> {
+    let mut best: Option<(bool, u64, u8)> = None;
+    for (i, run) in runs.iter().enumerate() {
+        if run.ns == 0 || run.moved == 0 {
+            continue;
+        }
+        let end = run.begin + run.ns;
+        let next = runs.get(i + 1).map_or(u64::MAX, |r| r.begin);
+        let after = snapshots.iter().find(|(t, _)| (end..next).contains(t));
+        let Some(((at, snap), zone_start)) = after.zip(run.zone_start) else {
+            continue;
+        };
+        let Some(score) = score(snap, start, zone_start) else {
+            continue;
+        };
+        let low = if run.met { score.saturating_sub(1) } else { score };
+        let p = 100u64.saturating_sub(low.max(LOWEST_MARK)) as u8;
+        let this = (run.met, at - end, p);
+        best = Some(best.map_or(this, |b| b.min(this)));
+    }
+    best.map(|(_, _, p)| p)
+}
+
+/// The score of the zone that begins at a frame, in percent.
+fn score(snap: &Snapshot, start: &Start, zone_start: u64) -> Option<u64> {
+    let zone = start.zones.iter().find(|z| z.config.start.0 == zone_start)?;
+    let info = BuddyInfo::parse(snap.file("buddyinfo")?).ok()?;
+    let row = info.zone(u32::from(zone.config.node.0), zone.config.kind.name())?;
+    Some(extfrag_for_order(&row.free, HUGE))
+}

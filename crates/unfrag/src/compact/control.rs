@@ -1,0 +1,71 @@
+//! What one run over one zone is for, and what it may do.
+
+use super::outcome::Mode;
+use crate::frame::{MigrateType, Order, ZoneId, ZoneKind};
+use crate::gfp::AllocFlags;
+
+/// What one run over one zone is for (`struct compact_control`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Control {
+    pub zone: ZoneId,
+    /// The order of the block that is wanted; `None`: the whole zone is compacted for none.
+    pub order: Option<Order>,
+    /// Type of the request.
+    pub mt: MigrateType,
+    pub mode: Mode,
+    /// Both scanners begin at the ends of the zone.
+    pub whole_zone: bool,
+    /// Marked pageblocks are scanned too.
+    pub ignores_skips: bool,
+    /// Pages are taken from pageblocks of any type, also by an asynchronous run.
+    pub any_source: bool,
+    /// It runs for a request, which waits for it.
+    pub direct: bool,
+    /// It runs ahead of demand, until the zone's score is low.
+    pub proactive: bool,
+    /// The highest zone that the request may use.
+    pub highest: ZoneKind,
+    /// The mark that the request is held against.
+    pub flags: AllocFlags,
+}
+
+impl Control {
+    /// A synchronous run for `order`, as a node's daemon makes it for a request of the kernel. In defrag mode it wants
+    /// the high mark to hold, not only the min mark.
+    pub const fn of_daemon(zone: ZoneId, order: Order, highest: ZoneKind, defrag: bool) -> Control {
+        Control {
+            zone,
+            order: Some(order),
+            mt: MigrateType::Unmovable,
+            mode: Mode::SyncLight,
+            whole_zone: false,
+            ignores_skips: false,
+            any_source: false,
+            direct: false,
+            proactive: false,
+            highest,
+            flags: if defrag {
+                AllocFlags::WMARK_HIGH
+            } else {
+                AllocFlags::empty()
+            },
+        }
+    }
+
+    /// A run over the whole zone, for no order: ahead of demand, or as the administrator asked.
+    pub const fn of_zone(zone: ZoneId, mode: Mode, proactive: bool) -> Control {
+        Control {
+            zone,
+            order: None,
+            mt: MigrateType::Movable,
+            mode,
+            whole_zone: true,
+            ignores_skips: true,
+            any_source: false,
+            direct: false,
+            proactive,
+            highest: ZoneKind::Movable,
+            flags: AllocFlags::empty(),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Compaction: pages in use are moved together, so that free blocks become large. `spec: 5`
+//!
+//! - `outcome`: how a run ends, its modes and priorities. What a zone remembers of runs (deferral, positions) stands
+//!   with the zone.
+//! - `suitable`: whether a zone is worth a run. `score`: how fragmented it is, for compaction ahead of demand.
+//! - `sources`, `targets`, `fast`: the choosers: which pages move, and where to.
+//! - `mover`: isolates pages, claims targets, asks owners, and ends each move. `zone_run`: one run over one zone.
+//! - `direct`: the runs of an allocation over its zones. `kcompactd`: the daemon of a node.
+//!
+//! Invariant: a run leaves as many pages free and in use as there were, but for what owners freed meanwhile; each
+//! page that was isolated is moved, put back or freed.
+
+mod control;
+mod direct;
+mod fast;
+mod kcompactd;
+mod mover;
+mod outcome;
+pub mod score;
+mod sources;
+mod suitable;
+mod targets;
+mod zone_run;
+
+#[cfg(feature = "lab")]
+pub(crate) use control::Control;
+pub(crate) use direct::DirectCompaction;
+pub use kcompactd::Kcompactd;
+pub use outcome::{Mode, Outcome, Priority};
+pub use zone_run::Compaction;

@@ -1,0 +1,90 @@
+//! Rules of compaction. `spec: 5`
+
+/// What a kernel's compaction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompactRules {
+    /// Which requests may compact at all.
+    pub requests: CompactRequests,
+    /// How much must be free for a zone to be worth it.
+    pub room: CompactRoom,
+    /// Asynchronous and synchronous modes, priorities, and retries by result (3.4 and later).
+    pub modes: bool,
+    /// A zone that failed is put off only from the order on that failed (3.4 and later).
+    pub order_failed: bool,
+    /// Pageblocks that brought nothing are marked and skipped, and scans go on where the last one ended
+    /// (3.7 and later).
+    pub skips: bool,
+    /// How many pages in use a large block may have to be moved: which compound pages are sources.
+    pub compound: CompoundSources,
+    /// Free blocks are kept whole, so that a compound page moves to a block of its own order (6.10 and later);
+    /// else they are cut to single pages.
+    pub targets_by_order: bool,
+    /// A target block is free as a whole from the wanted order on (6.18); else from the order of a pageblock on.
+    pub spares_wanted_order: bool,
+    /// Sources and targets are also searched on the free lists, and free scans stride over what seems full (5.1 and
+    /// later).
+    pub fast_search: bool,
+    /// A block that comes together goes straight to the request that compacts.
+    pub capture: Capture,
+    /// An asynchronous run that cannot empty an aligned block of the wanted order leaves all of it; else it
+    /// finishes the pageblock first (6.18).
+    pub async_leaves_block: bool,
+    /// A costly request that gives up early and wants one node fails after one asynchronous run (back-ported to 6.1).
+    pub thisnode_gives_up: bool,
+    /// The daemon of each node (4.6 and later).
+    pub kcompactd: bool,
+    /// Compaction ahead of demand (5.9 and later).
+    pub proactive: Option<ProactiveRules>,
+}
+
+/// Which requests may compact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactRequests {
+    /// Those of orders above [`COSTLY`](crate::Order::COSTLY) that may start I/O and call into file systems (2.6.36).
+    CostlyWithIo,
+    /// All of orders above 0 that may reclaim.
+    All,
+}
+
+/// How much must be free, beyond twice the wanted block, for a zone to be compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactRoom {
+    /// The low mark (2.6.36).
+    Low,
+    /// The low mark for costly orders, the min mark for others.
+    LowIfCostly,
+    /// The mark of the caller; for costly orders the gap between low and min more (6.18).
+    Callers,
+}
+
+/// Which compound pages may be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompoundSources {
+    /// None.
+    No,
+    /// Those below the wanted order and the order of a pageblock (6.18).
+    BelowWanted,
+}
+
+/// Which blocks go straight to the request that compacts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capture {
+    /// None (to 5.0).
+    No,
+    /// Those of exactly its order; from a movable pageblock only whole ones.
+    NotFromMovable,
+    /// Those of exactly its order; from a movable pageblock only whole ones, or for movable requests (6.18).
+    MovableForMovable,
+}
+
+/// Compaction ahead of demand. `spec: 5.5`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProactiveRules {
+    /// The low mark of the score is at least 5, and the high one 10 above it; else the gap shrinks with the
+    /// low mark (6.18).
+    pub floor: bool,
+    /// A zone's run ends by the score weighted by its size, as in the first version of the patch.
+    pub weighted_stop: bool,
+}
