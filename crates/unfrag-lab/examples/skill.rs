@@ -2,12 +2,12 @@ use unfrag_lab::replay::*;
 fn main() {
     let x = std::path::Path::new("/tmp/start-exp");
     let want: Vec<String> = std::env::args().skip(1).collect();
-    for (f, choice) in [("hp", "counts"), ("hp", "occ"), ("s768", "counts"), ("c640", "counts"), ("pr", "counts"), ("pr", "occ")] {
+    for (f, choice) in [("hp", "counts"), ("hp", "occ"), ("hp", "exact"), ("pr", "exact"), ("s768", "counts"), ("c640", "counts"), ("pr", "counts"), ("pr", "occ")] {
         let rec = unfrag_linux::file::read(&x.join(format!("{f}.unfrag"))).unwrap();
         if !want.is_empty() && !want.iter().any(|w| w == f) { continue; }
-        for (cn, comp) in [("given", CompactionChoice::Given), ("none", CompactionChoice::None)] {
-            if f == "s768" && cn == "none" { continue; }
-            let start = if choice == "occ" { StartChoice::Occupancy } else { StartChoice::Counts };
+        for (cn, comp) in [("given", CompactionChoice::Given), ("none", CompactionChoice::None), ("modelled", CompactionChoice::Modelled)] {
+            if f == "s768" && cn != "given" { continue; }
+            let start = if choice == "exact" { StartChoice::Exact } else if choice == "occ" { StartChoice::Occupancy } else { StartChoice::Counts };
             let o = Options { start, compaction: comp, reclaim: ReclaimChoice::Given, ..Options::default() };
             let r = match replay(&rec, f, &o, &mut NoWatch) { Ok(r) => r, Err(e) => { println!("{f} {choice} {cn}: {e}"); continue; } };
             let a = r.kernels[0].accuracy.as_ref().unwrap();
