@@ -28,6 +28,8 @@ pub(super) struct LruScan {
     /// Number of freed pages at which the scan may end early.
     pub enough: u64,
     phase: Phase,
+    /// It waited already for isolated pages of the list at hand.
+    stalled: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +94,7 @@ impl LruScan {
                 u64::MAX
             },
             phase: Phase::Scan,
+            stalled: false,
         }
     }
 
@@ -147,11 +150,19 @@ impl LruScan {
             }
             let lru = Lru::EVICTABLE[i];
             let nr = self.nr[i].min(SWAP_CLUSTER_MAX);
-            if !lru.is_active() && too_many_isolated(m, self.lru, lru.is_file(), sc) {
+            let crowded = !lru.is_active() && too_many_isolated(m, self.lru, lru.is_file(), sc);
+            if crowded && !self.stalled {
+                self.stalled = true;
                 return Some(isolated_wait(m));
             }
+            self.stalled = false;
             self.nr[i] -= nr;
             self.list = (i + 1) % 4;
+            if crowded {
+                // After one wait the list yields nothing, so that a request never waits for ever for an operation
+                // that stands still.
+                continue;
+            }
             if let Some(need) = self.shrink_list(m, cpu, Work { sc, batch }, (lru, nr)) {
                 return Some(need);
             }

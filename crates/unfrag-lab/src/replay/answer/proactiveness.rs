@@ -14,22 +14,17 @@ use unfrag_linux::recording::Snapshot;
 const HUGE: Order = Order(9);
 /// The lowest low mark (`fragmentation_score_wmark`).
 const LOWEST_MARK: u64 = 5;
-/// An observed score that is so near to what the recorded setting says does not contradict it.
-const NEAR: u8 = 2;
-
-/// The setting during a replay: as recorded, unless the daemon's runs contradict it.
+/// The setting during a replay: as recorded. A recorded 0 is contradicted by a run, so that it was set later.
 pub(super) fn proactiveness(
     causes: &Causes,
     start: &Start,
     snapshots: &[(u64, &Snapshot)],
     recorded: Option<u8>,
 ) -> Option<u8> {
-    let seen = observed(&causes.kcompactd_runs, start, snapshots);
-    match (seen, recorded) {
-        (Some(seen), Some(recorded)) if seen.abs_diff(recorded) <= NEAR => Some(recorded),
-        (Some(seen), _) => Some(seen),
-        (None, recorded) => recorded,
+    if recorded != Some(0) {
+        return recorded;
     }
+    observed(&causes.kcompactd_runs, start, snapshots).or(recorded)
 }
 
 /// From the run that a snapshot follows soonest. Of runs whose scanners met, only that they did not get to the low
