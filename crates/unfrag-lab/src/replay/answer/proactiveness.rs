@@ -44,7 +44,11 @@ fn observed(runs: &[DaemonRun], start: &Start, snapshots: &[(u64, &Snapshot)]) -
         let Some(score) = score(snap, start, zone_start) else {
             continue;
         };
-        let low = if run.met { score.saturating_sub(1) } else { score };
+        let low = if run.met {
+            score.saturating_sub(1)
+        } else {
+            score
+        };
         let p = 100u64.saturating_sub(low.max(LOWEST_MARK)) as u8;
         let this = (run.met, at - end, p);
         best = Some(best.map_or(this, |b| b.min(this)));
@@ -54,7 +58,10 @@ fn observed(runs: &[DaemonRun], start: &Start, snapshots: &[(u64, &Snapshot)]) -
 
 /// The score of the zone that begins at a frame, in percent.
 fn score(snap: &Snapshot, start: &Start, zone_start: u64) -> Option<u64> {
-    let zone = start.zones.iter().find(|z| z.config.start.0 == zone_start)?;
+    let zone = start
+        .zones
+        .iter()
+        .find(|z| z.config.start.0 == zone_start)?;
     let info = BuddyInfo::parse(snap.file("buddyinfo")?).ok()?;
     let row = info.zone(u32::from(zone.config.node.0), zone.config.kind.name())?;
     Some(extfrag_for_order(&row.free, HUGE))

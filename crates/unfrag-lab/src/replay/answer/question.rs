@@ -1,7 +1,7 @@
 //! One kernel and its settings, as a replay is asked for them.
 
-use super::proactiveness::proactiveness;
 use super::options::{Options, ReclaimChoice};
+use super::proactiveness::proactiveness;
 use crate::era::sysctl;
 use crate::error::{Asked, Error, Result};
 use crate::replay::causes::RecordedReclaim;

@@ -117,7 +117,6 @@ pub fn counts(
             pcp_trace: anchor.pcp_trace.as_ref(),
             types: &types,
             takers: &takers,
-            evidence,
             used_up: &used_up,
         };
         let mut sets = sets.fill(waiting, &z.sets);
@@ -132,10 +131,14 @@ pub fn counts(
             free
         };
         let free = in_turn(&on_lists);
-        for mt in [MigrateType::Unmovable, MigrateType::Movable, MigrateType::Reclaimable] {
+        for mt in [
+            MigrateType::Unmovable,
+            MigrateType::Movable,
+            MigrateType::Reclaimable,
+        ] {
             let batch = z.sets.first().map_or(0, |s| s.2);
             let taker = |p: u32| takers[(p - lo) as usize];
-            let Some((cpu, pages)) = left_over(&free, mt, batch, taker).filter(|_| !super::evidence::off("P")) else {
+            let Some((cpu, pages)) = left_over(&free, mt, batch, taker) else {
                 continue;
             };
             for p in &pages {

@@ -34,8 +34,6 @@ pub struct Evidence {
     pub(super) firsts: Vec<Allocation>,
     /// For each CPU, by list: what it allocated before the list was first refilled.
     pub(super) before_refill: Vec<Vec<Vec<u32>>>,
-    /// For each CPU, by list: whether it was refilled.
-    refilled: Vec<Vec<bool>>,
 }
 
 impl Evidence {
@@ -44,7 +42,6 @@ impl Evidence {
         let mut seen = vec![false; causes.first.len()];
         let mut firsts = vec![];
         let mut lists = vec![vec![vec![]; LISTS]; cpus];
-        let mut refilled = vec![vec![false; LISTS]; cpus];
         let mut open = cpus * LISTS;
         let mut rows = vec![[0usize; LISTS]; cpus];
         for op in &causes.ops {
@@ -89,21 +86,13 @@ impl Evidence {
             if *row >= long {
                 taken.truncate(taken.len() - long);
                 *row = usize::MAX;
-                refilled[cpu][list] = true;
                 open -= 1;
             }
         }
         Evidence {
             firsts,
             before_refill: lists,
-            refilled,
         }
-    }
-
-    /// Whether a CPU refilled a list: nothing else can have waited there.
-    pub(super) fn was_refilled(&self, cpu: usize, list: usize) -> bool {
-        let lists = self.refilled.get(cpu);
-        lists.and_then(|l| l.get(list)).is_some_and(|r| *r)
     }
 
     /// The first allocation of each frame of a zone. `None` for frames without an allocation of an ordinary type.
@@ -195,5 +184,3 @@ impl BeforeAnchor {
         turns.filter(whole).map(|(_, free)| free)
     }
 }
-
-pub(super) fn off(x: &str) -> bool { std::env::var("OFF").is_ok_and(|o| o.contains(x)) }

@@ -11,6 +11,7 @@
 //!
 //! - `choice`: where a replay may begin. `plan`: [`Plan`].
 //! - `arrange`, `block_types`: which frames were free, and types of pageblocks, where nobody recorded them.
+//! - `used_up`, `refills`: what first allocations show of the lists.
 //! - `percpu`, `pcp_trace`: what waited on per-CPU lists. `touched`: what the trace before the anchor did.
 
 pub mod anchor;

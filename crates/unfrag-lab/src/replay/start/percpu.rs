@@ -145,7 +145,6 @@ pub(super) struct ZonePcp<'a> {
     pub(super) types: &'a [(u32, MigrateType)],
     /// The first allocation of each frame.
     pub(super) takers: &'a [Option<Taker>],
-    pub(super) evidence: &'a Evidence,
     pub(super) used_up: &'a UsedUp,
 }
 
@@ -219,18 +218,7 @@ impl ZonePcp<'_> {
         let own = cpus().next()?;
         let types = [c.mt, Movable, Reclaimable, Unmovable];
         let Some(pcp_trace) = self.pcp_trace else {
-            // What its CPU took stood there before the list was refilled. What nobody takes, behind that.
-            if super::evidence::off("B") { return Some((own, c.mt)); }
-            let deep = |cpu, mt| !self.used_up.was_refilled(cpu, c.order, mt, c.turn);
-            if !super::evidence::off("E") && let Some(cpu) = c.cpu && c.class != (0, 0) {
-                return (own == cpu && deep(cpu, c.mt)).then_some((own, c.mt));
-            }
-            if let Some(cpu) = c.cpu {
-                return (own == cpu || c.class == (0, 0)).then_some((own, c.mt));
-            }
-            let types = types.iter().take(if c.class == (0, 0) { 4 } else { 1 });
-            let mut lists = types.flat_map(|mt| cpus().map(move |cpu| (cpu, *mt)));
-            return lists.find(|(cpu, mt)| deep(*cpu, *mt));
+            return Some((own, c.mt));
         };
         let lists = types
             .iter()
@@ -265,7 +253,7 @@ impl ZonePcp<'_> {
                 let class = match self.beyond[k] {
                     _ if huge || self.zone_frames.states[k] == FrameState::AnyPcp => (0, 0),
                     Some(order) if !self.touched.is(pfn) => (0, order),
-                    _ if self.touched.is(pfn) && (b.order < HUGE || std::env::var("BIG").is_ok()) => (1, 0),
+                    _ if self.touched.is(pfn) && b.order < HUGE => (1, 0),
                     _ if b.order < HUGE => (2, b.order),
                     _ => continue,
                 };

@@ -75,7 +75,10 @@ impl<'r> Plan<'r> {
             .filter(|s| s.file("freelists").is_some());
         let marks: Vec<&Snapshot> = marks.collect();
         let before = begins.iter().filter(|s| time_of_lists(s, offset) < first);
-        let before = before.filter(|s| s.file("freelists").is_some()).last().copied();
+        let before = before
+            .filter(|s| s.file("freelists").is_some())
+            .last()
+            .copied();
         let inside = |s: &&&Snapshot| (first..=last).contains(&time_of_lists(s, offset));
         let mark = before.or_else(|| marks.iter().find(inside).copied());
         let exact_mark = match (choice, mark) {

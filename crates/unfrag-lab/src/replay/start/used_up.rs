@@ -11,7 +11,6 @@
 
 use super::evidence::Taker;
 use crate::replay::causes::FIRST_ALLOC;
-use std::collections::BTreeMap;
 use unfrag::{MAX_ORDER, MigrateType};
 
 /// The smallest order of a block whose breaking up shows: that of a pageblock.
@@ -31,8 +30,6 @@ pub(super) struct UsedUp {
     whole: Vec<bool>,
     /// Blocks of the order of a pageblock that were broken up before others, by their first frame.
     finished: Vec<u32>,
-    /// The turn in which a CPU first took a page of such a block from a list: that list was refilled by then.
-    refills: BTreeMap<(usize, u8, u8), usize>,
 }
 
 impl UsedUp {
@@ -44,10 +41,8 @@ impl UsedUp {
             below: [None; 3],
             late: vec![None; takers.len()],
             finished: vec![],
-            refills: BTreeMap::new(),
             whole: vec![false; takers.len()],
         };
-        if super::evidence::off("C") { return used_up; }
         let mut since = [usize::MAX; 3];
         // First frame, and turns of the first and the last page.
         let mut blocks = vec![];
@@ -70,22 +65,20 @@ impl UsedUp {
                         since[mt as usize] = usize::MAX;
                     }
                     let begins = &mut since[mt as usize];
-                    *begins = (*begins).min(takers[at - lo as usize].map_or(usize::MAX, |t| t.turn));
+                    *begins =
+                        (*begins).min(takers[at - lo as usize].map_or(usize::MAX, |t| t.turn));
                     used_up.whole[at - lo as usize..at - lo as usize + size].fill(true);
                 }
             }
-        }
-        let inside = used_up.whole.iter().zip(takers).filter(|(whole, _)| **whole);
-        for t in inside.filter_map(|(_, t)| t.as_ref()) {
-            let turn = used_up.refills.entry((t.cpu, t.order, t.mt as u8)).or_insert(t.turn);
-            *turn = t.turn.min(*turn);
         }
         let last_begun = blocks.iter().map(|b| b.1).max();
         let finished = blocks.iter().filter(|b| Some(b.2) < last_begun);
         used_up.finished = finished.map(|b| b.0).collect();
         let below = used_up.below;
         for (late, taker) in used_up.late.iter_mut().zip(takers) {
-            if let Some(t) = taker && t.turn >= since[t.mt as usize] {
+            if let Some(t) = taker
+                && t.turn >= since[t.mt as usize]
+            {
                 *late = below[t.mt as usize];
             }
         }
@@ -100,13 +93,8 @@ impl UsedUp {
     /// Whether a frame was in a large block on a buddy list until that was broken up.
     pub(super) fn was_whole(&self, pfn: u32) -> bool {
         let at = pfn.checked_sub(self.lo);
-        at.and_then(|at| self.whole.get(at as usize)).is_some_and(|w| *w)
-    }
-
-    /// Whether a CPU had refilled a list by a turn.
-    pub(super) fn was_refilled(&self, cpu: usize, order: u8, mt: MigrateType, by: usize) -> bool {
-        let refill = self.refills.get(&(cpu, order, mt as u8));
-        refill.is_some_and(|turn| *turn <= by)
+        at.and_then(|at| self.whole.get(at as usize))
+            .is_some_and(|w| *w)
     }
 
     /// Blocks of the order of a pageblock that were used up to the last page before the next one was begun.
@@ -118,7 +106,6 @@ impl UsedUp {
     pub(super) fn below(&self, mt: MigrateType) -> Option<u8> {
         self.below.get(mt as usize).copied().flatten()
     }
-
 }
 
 /// The type of the small requests that took a block piece by piece from its beginning on, if it was so.
