@@ -77,7 +77,7 @@ impl<'r> Plan<'r> {
         let before = begins.iter().filter(|s| time_of_lists(s, offset) < first);
         let before = before
             .filter(|s| s.file("freelists").is_some())
-            .last()
+            .next_back()
             .copied();
         let inside = |s: &&&Snapshot| (first..=last).contains(&time_of_lists(s, offset));
         let mark = before.or_else(|| marks.iter().find(inside).copied());
@@ -92,7 +92,7 @@ impl<'r> Plan<'r> {
             }
         };
         let flagged = |s: &&Snapshot| shows(s) && s.file("kpageflags").is_some();
-        let before = begins.iter().copied().filter(flagged).last();
+        let before = begins.iter().copied().filter(flagged).next_back();
         let anchor = match choice {
             StartChoice::Counts => anchor,
             StartChoice::Exact | StartChoice::Auto => before.unwrap_or(anchor),
