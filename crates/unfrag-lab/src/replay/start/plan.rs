@@ -74,11 +74,9 @@ impl<'r> Plan<'r> {
             .iter()
             .filter(|s| s.file("freelists").is_some());
         let marks: Vec<&Snapshot> = marks.collect();
-        let before = begins.iter().filter(|s| time_of_lists(s, offset) < first);
-        let before = before
-            .filter(|s| s.file("freelists").is_some())
-            .next_back()
-            .copied();
+        let listed =
+            |s: &&&Snapshot| s.file("freelists").is_some() && time_of_lists(s, offset) < first;
+        let before = begins.iter().rfind(listed).copied();
         let inside = |s: &&&Snapshot| (first..=last).contains(&time_of_lists(s, offset));
         let mark = before.or_else(|| marks.iter().find(inside).copied());
         let exact_mark = match (choice, mark) {
@@ -92,7 +90,7 @@ impl<'r> Plan<'r> {
             }
         };
         let flagged = |s: &&Snapshot| shows(s) && s.file("kpageflags").is_some();
-        let before = begins.iter().copied().filter(flagged).next_back();
+        let before = begins.iter().copied().rfind(flagged);
         let anchor = match choice {
             StartChoice::Counts => anchor,
             StartChoice::Exact | StartChoice::Auto => before.unwrap_or(anchor),
