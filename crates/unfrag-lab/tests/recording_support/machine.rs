@@ -36,6 +36,8 @@ pub fn start(cpus: usize) -> Start {
         }],
         cpus,
         time: 0,
+        compact: vec![],
+        skipped: vec![],
         free: vec![],
         sets: (0..cpus)
             .map(|cpu| SetStart {
