@@ -97,7 +97,7 @@ impl<'r> Plan<'r> {
             StartChoice::Occupancy => {
                 let inside = || within.iter().map(|w| w.1).find(flagged);
                 before.or_else(inside).ok_or_else(|| {
-                    Error::lacking("no snapshot within the trace has page flags")
+                    Error::lacking("the snapshots within the trace have no page flags")
                         .remedy(Remedy::PageFlagsOrCounts)
                 })?
             }
