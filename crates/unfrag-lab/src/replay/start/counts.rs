@@ -15,6 +15,7 @@
 use super::anchor::Anchor;
 use super::arrange::{FrameState, ZoneFrames, coalesce};
 use super::evidence::{Allocation, BeforeAnchor, Evidence};
+use super::list_order::ListOrder;
 use super::percpu::{Sources, ZonePcp, waiting};
 use super::refills::left_over;
 use super::state::{Frame, SetStart, Start};
@@ -49,6 +50,7 @@ pub fn counts(
             None => causes.ops.first().map_or(0, |o| o.time),
         },
         free: vec![],
+        order_shown: None,
         sets: vec![],
         block_types: vec![],
         compact: vec![],
@@ -56,6 +58,7 @@ pub fn counts(
         freed_later: vec![],
         frames: vec![],
     };
+    let mut order_shown = ListOrder::default();
     let touched = TouchedFrames::before(&causes.ops[..anchor.upto(causes)], causes);
     let nothing = BeforeAnchor::default();
     let before = anchor.before.as_ref().unwrap_or(&nothing);
@@ -141,17 +144,21 @@ pub fn counts(
             let Some((cpu, pages)) = left_over(&free, mt, batch, taker) else {
                 continue;
             };
-            for p in &pages {
-                on_lists[(p - lo) as usize] = false;
-            }
             if let Some(set) = sets.iter_mut().find(|s| s.cpu == cpu) {
+                for p in &pages {
+                    on_lists[(p - lo) as usize] = false;
+                }
+                order_shown.refilled_pages += pages.len() as u64;
                 set.append(mt, pages);
             }
         }
         start.sets.extend(sets);
-        start.free.extend(in_turn(&on_lists));
+        let free = in_turn(&on_lists);
+        order_shown.add(&free, |p| turn(p) != usize::MAX);
+        start.free.extend(free);
         start.block_types.extend(types);
     }
+    start.order_shown = Some(order_shown);
     start.frames = state;
     Ok(start)
 }

@@ -56,3 +56,51 @@ pub(super) fn left_over(
     first.truncate(rest);
     Some((cpu?, first))
 }
+
+#[cfg(test)]
+mod tests {
+    //! `spec: 3`
+    use super::*;
+
+    const FIRST: u32 = 1024;
+
+    /// CPUs 1 and 0 take turns on a block of 128 pages. The CPU changes before each of these pages.
+    fn changes_at(places: &[u32]) -> Option<(usize, Vec<u32>)> {
+        let mt = MigrateType::Movable;
+        let free = [FreeBlock {
+            pfn: FIRST,
+            order: 7,
+            mt,
+        }];
+        let taker = |p: u32| {
+            let changes = places.iter().filter(|at| FIRST + **at <= p).count();
+            let cpu = usize::from(changes % 2 == 0);
+            Some(Taker {
+                turn: p as usize,
+                cpu,
+                order: 0,
+                mt,
+            })
+        };
+        left_over(&free, mt, 8, taker)
+    }
+
+    /// Refills of eight that begin at page 3, 11 and so on: three pages had been taken before the start.
+    #[test]
+    fn the_first_pages_were_taken_by_the_refill_before() {
+        let places: Vec<u32> = (0..15).map(|n| 3 + 8 * n).collect();
+        assert_eq!(
+            changes_at(&places),
+            Some((1, vec![FIRST, FIRST + 1, FIRST + 2]))
+        );
+    }
+
+    /// Where refills begin with the block, or changes fall anywhere, nothing had been taken.
+    #[test]
+    fn nothing_is_left_over_without_a_pattern() {
+        let aligned: Vec<u32> = (1..15).map(|n| 8 * n).collect();
+        assert_eq!(changes_at(&aligned), None);
+        assert_eq!(changes_at(&[3, 12, 21, 30, 39, 48, 57, 66, 75, 84]), None);
+        assert_eq!(changes_at(&[]), None);
+    }
+}

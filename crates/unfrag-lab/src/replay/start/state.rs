@@ -1,6 +1,7 @@
 //! The state of memory at which a replay begins: zones as recorded, each frame free or in use, lists in
 //! order.
 
+use super::list_order::ListOrder;
 use super::zones::ZoneFacts;
 use unfrag::pcp::list_index;
 use unfrag::restore::CompactPositions;
@@ -59,6 +60,8 @@ pub struct Start {
     pub time: u64,
     /// Free blocks: for each list from its head.
     pub free: Vec<FreeBlock>,
+    /// How far the trace shows their order, where no recorded list does.
+    pub order_shown: Option<ListOrder>,
     /// Per-CPU lists.
     pub sets: Vec<SetStart>,
     /// What the zones remember of compactions, by index of the zone.

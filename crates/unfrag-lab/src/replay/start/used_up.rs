@@ -125,3 +125,90 @@ fn broken_up_for(block: &[Option<Taker>]) -> Option<MigrateType> {
     }
     Some(mt)
 }
+
+#[cfg(test)]
+mod tests {
+    //! `spec: 1.2, 2.6, 3`
+    use super::*;
+    use crate::replay::causes::FIRST_FREE;
+
+    const LO: u32 = 512;
+    const FRAMES: usize = 4096;
+
+    fn taker(turn: usize) -> Option<Taker> {
+        let mt = MigrateType::Movable;
+        Some(Taker {
+            turn,
+            cpu: 0,
+            order: 0,
+            mt,
+        })
+    }
+
+    /// Nobody touched anything but these blocks of 512 pages; each was taken page by page from this turn on.
+    fn taken(blocks: &[(u32, usize)]) -> (Vec<Option<Taker>>, Vec<u8>) {
+        let (mut takers, mut first) = (vec![None; FRAMES], vec![0; FRAMES + LO as usize]);
+        for &(pfn, turn) in blocks {
+            for k in 0..512 {
+                takers[pfn as usize + k - LO as usize] = taker(turn + k);
+                first[pfn as usize + k] = FIRST_ALLOC;
+            }
+        }
+        (takers, first)
+    }
+
+    /// A large block that single pages break up says that smaller ones of its type were gone, and no more.
+    #[test]
+    fn a_block_that_is_broken_up_shows_that_small_ones_were_gone() {
+        let (mut takers, first) = taken(&[(1024, 100)]);
+        takers[0] = taker(99);
+        takers[1] = taker(700);
+        let used_up = UsedUp::of(LO, &takers, &first);
+        assert_eq!(used_up.below(MigrateType::Movable), Some(9));
+        assert_eq!(used_up.below(MigrateType::Unmovable), None);
+        assert!(used_up.was_whole(1024) && used_up.was_whole(1535));
+        assert!(!used_up.was_whole(1023) && !used_up.was_whole(1536));
+        assert_eq!(used_up.least_order(0), None, "taken before");
+        assert_eq!(used_up.least_order(1), Some(9), "taken after");
+    }
+
+    /// Pages that are taken from the end, or of which one was in use before, are from no whole block.
+    #[test]
+    fn other_blocks_show_nothing() {
+        let (mut takers, mut first) = taken(&[(1024, 100)]);
+        takers[512..1024].reverse();
+        let backwards = UsedUp::of(LO, &takers, &first);
+        assert_eq!(backwards.below(MigrateType::Movable), None);
+        takers[512..1024].reverse();
+        first[1300] = FIRST_FREE;
+        let in_use = UsedUp::of(LO, &takers, &first);
+        assert_eq!(in_use.below(MigrateType::Movable), None);
+        assert!(!in_use.was_whole(1024));
+    }
+
+    /// Of two blocks, that one is finished whose last page goes before the first of the other.
+    #[test]
+    fn a_block_is_finished_before_the_next_is_begun() {
+        let (takers, first) = taken(&[(1024, 100), (2048, 612)]);
+        assert_eq!(UsedUp::of(LO, &takers, &first).finished(), [1024]);
+        let (takers, first) = taken(&[(1024, 100), (2048, 600)]);
+        assert!(UsedUp::of(LO, &takers, &first).finished().is_empty());
+    }
+
+    /// The buddy of a block of 512 that is used up before the next was in use, or the two had been one.
+    #[test]
+    fn the_buddy_of_a_finished_block_is_in_use() {
+        use super::super::arrange::{FrameState, ZoneFrames};
+        let (takers, first) = taken(&[(1024, 100), (3072, 612)]);
+        let used_up = UsedUp::of(LO, &takers, &first);
+        let known = |t: &Option<Taker>| match t {
+            Some(_) => FrameState::Free,
+            None => FrameState::Unknown,
+        };
+        let states = takers.iter().map(known).collect();
+        let mut zone = ZoneFrames { lo: LO, states };
+        zone.choose(1024, &[[0; 11]], &[], &used_up);
+        let buddy = &zone.states[1536 - LO as usize..2048 - LO as usize];
+        assert!(buddy.iter().all(|f| *f == FrameState::AssumedUsed));
+    }
+}
