@@ -209,6 +209,40 @@ fn list_events_put_each_page_on_its_pcp_list() {
     assert_eq!(start.frames[kernels], Frame::Pinned);
 }
 
+/// `spec: 1.2, 7.6`: a list gives from its head, so blocks stand in the order in which they are first touched.
+#[test]
+fn blocks_stand_in_the_order_of_their_first_touches() {
+    let flag = |p: usize| match p < START + 16 * 32 && p % 32 < 16 {
+        true => BUDDY,
+        false => LRU,
+    };
+    let words = (0..START + PAGES).map(flag).collect();
+    let mut shown = [0; 11];
+    shown[4] = 16;
+    let anchor = snapshot(shown, Some(words));
+    let block = |i: usize| (START + 32 * i) as u32;
+    let touched: Vec<u32> = (0..9).map(|i| block((i * 7 + 3) % 16)).collect();
+    let mut after = Maker::default();
+    for &pfn in &touched {
+        after.alloc(pfn.into(), 4, USER_PAGE);
+    }
+    // What happens to a block later is not read.
+    after.free(touched[0].into(), 4);
+    after.alloc(touched[0].into(), 4, USER_PAGE);
+    let start = start_between(&Maker::default(), &anchor, &after, 0);
+    let free: Vec<u32> = start.free.iter().map(|b| b.pfn).collect();
+    assert_eq!(free.len(), 16);
+    assert_eq!(free[..9], touched);
+    let order = start.order_shown.unwrap();
+    let counted = [
+        order.blocks,
+        order.pages,
+        order.blocks_shown,
+        order.pages_shown,
+    ];
+    assert_eq!(counted, [16, 256, 9, 144]);
+}
+
 /// `spec: 3.2`: a list is refilled when it is empty.
 #[test]
 fn a_refilled_list_had_no_other_pages() {

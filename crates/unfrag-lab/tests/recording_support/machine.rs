@@ -39,6 +39,7 @@ pub fn start(cpus: usize) -> Start {
         compact: vec![],
         skipped: vec![],
         free: vec![],
+        order_shown: None,
         sets: (0..cpus)
             .map(|cpu| SetStart {
                 zone: 0,

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::replay::model::compaction::compacts;
 use crate::replay::model::reclaim::RecordedDaemon;
 use crate::replay::model::{Prepared, Sim, reboot, resized};
+use crate::replay::start::ListOrder;
 use std::collections::BTreeMap;
 use unfrag_linux::gfp_text;
 use unfrag_linux::recording::Snapshot;
@@ -48,6 +49,7 @@ impl Prepared<'_> {
             let m = self
                 .start
                 .manager(p.rules, sysctl, q.keep_marks, &mut memory)?;
+            notes.extend(self.start.order_shown.as_ref().map(ListOrder::sentence));
             Sim::new(m, frames)
         } else {
             let zones = self.start.zone_configs();

@@ -3,6 +3,7 @@
 //! Invariant: nothing here depends on the host that runs the replay (no clock, no paths), so a recording
 //! and settings always give the same bytes.
 
+use crate::replay::start::ListOrder;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -13,8 +14,10 @@ pub struct Report {
     pub recording: RecordingSummary,
     /// `predict` or `observe`.
     pub mode: String,
-    /// `exact` (began at the kernel's own free lists) or `counts`.
+    /// `exact` (began at the kernel's own free lists), `occupancy` or `counts`.
     pub start: String,
+    /// How far the first touches of the trace show the order of the start's lists; `null` from an exact start.
+    pub start_lists: Option<ListOrder>,
     /// What the recorded kernel itself showed, at each snapshot.
     pub recorded: Vec<Sample>,
     /// One for each kernel asked for, in that order.

@@ -172,6 +172,7 @@ pub fn replay(
             (_, true) => "occupancy".into(),
             _ => "counts".into(),
         },
+        start_lists: prepared.start.order_shown,
         recorded,
         kernels,
         observe: observed,

@@ -7,8 +7,9 @@
 //!
 //! Invariant: a state that is known from the recording does not change.
 
-use super::evidence::{BeforeAnchor, LeftAs};
+use super::evidence::{BeforeAnchor, LeftAs, Taker};
 use super::state::FreeBlock;
+use super::used_up::UsedUp;
 use crate::replay::causes::{FIRST_ALLOC, FIRST_FREE};
 use unfrag::{MAX_ORDER, MigrateType};
 use unfrag_linux::kpageflags::{BUDDY, NOPAGE, PageFlags};
@@ -16,6 +17,9 @@ use unfrag_linux::kpageflags::{BUDDY, NOPAGE, PageFlags};
 pub(super) const ORDERS: usize = MAX_ORDER as usize + 1;
 /// Pages of a pageblock.
 pub(super) const BLOCK: u32 = 512;
+/// Order of huge pages. Blocks from it on are not cut up for the per-CPU lists; those that the anchor
+/// does not show waited there as huge pages.
+pub(super) const HUGE: u8 = 9;
 
 /// What is known of a frame at the start, or was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,10 +144,12 @@ impl ZoneFrames {
         total: i64,
         shown: &[[u64; ORDERS]],
         types: &[(u32, MigrateType)],
+        used_up: &UsedUp,
     ) {
         let there = |k: &&FrameState| k.is_free() || k.is_listed();
         let states = self.states.iter().filter(there).count();
         let mut missing = total - states as i64;
+        missing -= self.complete(used_up, types);
         let mut covered = vec![false; self.states.len()];
         for order in (0..ORDERS as u8).rev() {
             let mut rows = vec![(0u64, vec![]); shown.len()];
@@ -159,6 +165,9 @@ impl ZoneFrames {
                 let Some(unknown) = self.unknown_in(k, order, &covered) else {
                     continue;
                 };
+                if unknown > 0 && self.is_used_up(k, order, types, used_up) {
+                    continue;
+                }
                 // A block of which nothing but the lack of flags is known may be the kernel's.
                 let frames = &self.states[k..k + (1 << order)];
                 let bare = !frames.iter().any(|f| *f != FrameState::Unflagged);
@@ -189,16 +198,50 @@ impl ZoneFrames {
                 }
             }
         }
-        self.scatter(missing, types);
+        self.scatter(missing, types, used_up);
         // What was freed and is on no buddy list by now waits on a per-CPU list.
         let freed = self.states.iter_mut().filter(|f| **f == FrameState::Freed);
         freed.for_each(|f| *f = FrameState::AnyPcp);
     }
 
+    /// Frames that were taken when small blocks were used up had been in a large one: what is unknown there was
+    /// free too. Returns how many frames that were.
+    fn complete(&mut self, used_up: &UsedUp, types: &[(u32, MigrateType)]) -> i64 {
+        let mut completed = 0;
+        for order in [MAX_ORDER, HUGE] {
+            for k in self.windows(order) {
+                let mt = type_at(self.lo + k as u32, types);
+                if used_up.below(mt) != Some(order) {
+                    continue;
+                }
+                let size = 1 << order;
+                let frames = &self.states[k..k + size];
+                let may_be_free =
+                    |f: &FrameState| matches!(f, FrameState::Free | FrameState::Unknown);
+                let unknown = frames.iter().filter(|f| **f == FrameState::Unknown).count();
+                let late = (k..k + size).filter(|&k| used_up.least_order(k) == Some(order));
+                if unknown > 0 && frames.iter().all(may_be_free) && late.count() > size / 2 {
+                    self.states[k..k + size].fill(FrameState::Free);
+                    completed += unknown as i64;
+                }
+            }
+        }
+        // A free buddy would have been one block with it.
+        for pfn in used_up.finished() {
+            let buddy = ((pfn ^ BLOCK).wrapping_sub(self.lo)) as usize;
+            let frames = self.states.get_mut(buddy..buddy + BLOCK as usize);
+            let frames = frames.filter(|f| f.iter().all(|f| *f == FrameState::Unknown));
+            if let Some(frames) = frames {
+                frames.fill(FrameState::AssumedUsed);
+            }
+        }
+        completed
+    }
+
     /// Chooses single frames for the free pages that are still missing, first where they do not merge. Of
     /// frames without a flag, those in movable pageblocks are the likeliest, because the kernel's own pages
     /// lie in others; then those next to a free one.
-    fn scatter(&mut self, mut missing: i64, types: &[(u32, MigrateType)]) {
+    fn scatter(&mut self, mut missing: i64, types: &[(u32, MigrateType)], used_up: &UsedUp) {
         for (movable, beside_free) in [(true, true), (true, false), (false, true), (false, false)] {
             for k in (0..self.states.len()).rev() {
                 let beside = [k.wrapping_sub(1), k + 1];
@@ -206,6 +249,7 @@ impl ZoneFrames {
                 let own = || type_at(self.lo + k as u32, types) == MigrateType::Movable;
                 if missing > 0
                     && self.states[k] == FrameState::Unflagged
+                    && !self.is_used_up(k, 0, types, used_up)
                     && (!movable || own())
                     && (!beside_free || beside.into_iter().any(free))
                 {
@@ -221,6 +265,7 @@ impl ZoneFrames {
                     FrameState::AssumedUsed => !single,
                     _ => false,
                 };
+                let open = open && !self.is_used_up(k, 0, types, used_up);
                 if missing > 0 && open && (!single || self.keep_apart(k, 0)) {
                     self.states[k] = FrameState::Free;
                     missing -= 1;
@@ -229,18 +274,34 @@ impl ZoneFrames {
         }
     }
 
+    /// Whether blocks of an order and of the type that frame `k` has were used up.
+    fn is_used_up(
+        &self,
+        k: usize,
+        order: u8,
+        types: &[(u32, MigrateType)],
+        used_up: &UsedUp,
+    ) -> bool {
+        let mt = type_at(self.lo + k as u32, types);
+        used_up.below(mt).is_some_and(|below| order < below)
+    }
+
     /// Frames of free blocks that the anchor does not show, each with the order of its block: they were on
     /// per-CPU lists. `None` for all others. Of the blocks of an order, those are chosen that were allocated
-    /// first (`turn`).
+    /// first, of huge ones those that were allocated as such.
     pub(super) fn beyond(
         &self,
         shown: &[[u64; ORDERS]],
         types: &[(u32, MigrateType)],
-        turn: impl Fn(u32) -> usize,
+        takers: &[Option<Taker>],
     ) -> Vec<Option<u8>> {
         let free: Vec<bool> = self.states.iter().map(|k| *k == FrameState::Free).collect();
         let mut blocks = coalesce(self.lo, &free, types);
-        blocks.sort_by_key(|b| turn(b.pfn));
+        blocks.sort_by_key(|b| {
+            let taker = takers[(b.pfn - self.lo) as usize];
+            let cut = b.order >= HUGE && taker.is_some_and(|t| t.order < HUGE);
+            (cut, taker.map_or(usize::MAX, |t| t.turn))
+        });
         let mut extra: Vec<[i64; ORDERS]> = shown.iter().map(|n| n.map(|n| -(n as i64))).collect();
         let mut beyond = vec![None; free.len()];
         let at = |b: &FreeBlock| (b.pfn - self.lo) as usize;

@@ -15,9 +15,12 @@
 use super::anchor::Anchor;
 use super::arrange::{FrameState, ZoneFrames, coalesce};
 use super::evidence::{Allocation, BeforeAnchor, Evidence};
+use super::list_order::ListOrder;
 use super::percpu::{Sources, ZonePcp, waiting};
+use super::refills::left_over;
 use super::state::{Frame, SetStart, Start};
 use super::touched::TouchedFrames;
+use super::used_up::UsedUp;
 use super::zones::highest_frame;
 use crate::error::Result;
 use crate::replay::causes::Causes;
@@ -47,6 +50,7 @@ pub fn counts(
             None => causes.ops.first().map_or(0, |o| o.time),
         },
         free: vec![],
+        order_shown: None,
         sets: vec![],
         block_types: vec![],
         compact: vec![],
@@ -54,6 +58,7 @@ pub fn counts(
         freed_later: vec![],
         frames: vec![],
     };
+    let mut order_shown = ListOrder::default();
     let touched = TouchedFrames::before(&causes.ops[..anchor.upto(causes)], causes);
     let nothing = BeforeAnchor::default();
     let before = anchor.before.as_ref().unwrap_or(&nothing);
@@ -62,6 +67,8 @@ pub fn counts(
         let hi = lo + z.config.spanned as u32;
         let len = (hi - lo) as usize;
         let flags = anchor.flags.as_ref();
+        let takers = evidence.takers(lo, len);
+        let used_up = UsedUp::of(lo, &takers, &causes.first);
         let sources = Sources {
             causes,
             evidence,
@@ -69,6 +76,8 @@ pub fn counts(
             flags,
             before,
             kernel_first,
+            used_up: &used_up,
+            takers: &takers,
         };
         let waiting = waiting(lo, len, &held[i], &sources);
         let mut zone_frames = ZoneFrames::new(
@@ -88,10 +97,9 @@ pub fn counts(
         // The frames are arranged as at the anchor; then the trace is undone, back to the start.
         let at_start = zone_frames.states.clone();
         touched.apply(&mut zone_frames);
-        zone_frames.choose(anchor.free_pages(i, causes), &shown, &types);
-        let takers = evidence.takers(lo, len);
-        let turn = |p: u32| takers[(p - lo) as usize].map_or(usize::MAX, |t| t.0);
-        let beyond = zone_frames.beyond(&shown, &types, turn);
+        zone_frames.choose(anchor.free_pages(i, causes), &shown, &types, &used_up);
+        let turn = |p: u32| takers[(p - lo) as usize].map_or(usize::MAX, |t| t.turn);
+        let beyond = zone_frames.beyond(&shown, &types, &takers);
         touched.undo(&mut zone_frames, &at_start);
         let movable = movable_first(lo, hi, evidence);
         let pfn = |k: usize| u64::from(lo) + k as u64;
@@ -112,19 +120,45 @@ pub fn counts(
             pcp_trace: anchor.pcp_trace.as_ref(),
             types: &types,
             takers: &takers,
+            used_up: &used_up,
         };
-        let sets = sets.fill(waiting, &z.sets);
+        let mut sets = sets.fill(waiting, &z.sets);
         let mut on_lists: Vec<bool> = zone_frames.states.iter().map(|k| k.is_free()).collect();
         for p in sets.iter().flat_map(SetStart::frames) {
             on_lists[(p - lo) as usize] = false;
         }
-        start.sets.extend(sets);
         // Lists give from their head: what was taken first stood there.
-        let mut free = coalesce(lo, &on_lists, &types);
-        free.sort_by_cached_key(|b| (b.pfn..b.pfn + (1 << b.order)).map(turn).min());
+        let in_turn = |on_lists: &[bool]| {
+            let mut free = coalesce(lo, on_lists, &types);
+            free.sort_by_cached_key(|b| (b.pfn..b.pfn + (1 << b.order)).map(turn).min());
+            free
+        };
+        let free = in_turn(&on_lists);
+        for mt in [
+            MigrateType::Unmovable,
+            MigrateType::Movable,
+            MigrateType::Reclaimable,
+        ] {
+            let batch = z.sets.first().map_or(0, |s| s.2);
+            let taker = |p: u32| takers[(p - lo) as usize];
+            let Some((cpu, pages)) = left_over(&free, mt, batch, taker) else {
+                continue;
+            };
+            if let Some(set) = sets.iter_mut().find(|s| s.cpu == cpu) {
+                for p in &pages {
+                    on_lists[(p - lo) as usize] = false;
+                }
+                order_shown.refilled_pages += pages.len() as u64;
+                set.append(mt, pages);
+            }
+        }
+        start.sets.extend(sets);
+        let free = in_turn(&on_lists);
+        order_shown.add(&free, |p| turn(p) != usize::MAX);
         start.free.extend(free);
         start.block_types.extend(types);
     }
+    start.order_shown = Some(order_shown);
     start.frames = state;
     Ok(start)
 }

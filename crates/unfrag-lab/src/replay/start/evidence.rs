@@ -18,6 +18,16 @@ pub(super) struct Allocation {
     pub(super) gfp: Gfp,
 }
 
+/// The first allocation of a frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taker {
+    /// Its turn among first allocations.
+    pub(super) turn: usize,
+    pub(super) cpu: usize,
+    pub(super) order: u8,
+    pub(super) mt: MigrateType,
+}
+
 /// What the trace says of the start, gathered once.
 pub struct Evidence {
     /// Allocations that touched a frame for the first time, in turn.
@@ -85,9 +95,8 @@ impl Evidence {
         }
     }
 
-    /// The first allocation of each frame of a zone: turn, CPU and migratetype. `None` for frames without an
-    /// allocation of an ordinary type.
-    pub(super) fn takers(&self, lo: u32, len: usize) -> Vec<Option<(usize, usize, MigrateType)>> {
+    /// The first allocation of each frame of a zone. `None` for frames without an allocation of an ordinary type.
+    pub(super) fn takers(&self, lo: u32, len: usize) -> Vec<Option<Taker>> {
         let mut takers = vec![None; len];
         for (turn, first) in self.firsts.iter().enumerate() {
             if let Some(mt) = first.gfp.mobility().filter(|t| t.is_ordinary()) {
@@ -95,7 +104,12 @@ impl Evidence {
                     if let Some(at) = p.checked_sub(lo)
                         && let Some(taker) = takers.get_mut(at as usize)
                     {
-                        taker.get_or_insert((turn, first.cpu, mt));
+                        taker.get_or_insert(Taker {
+                            turn,
+                            cpu: first.cpu,
+                            order: first.block.order,
+                            mt,
+                        });
                     }
                 }
             }

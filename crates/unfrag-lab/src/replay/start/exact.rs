@@ -185,6 +185,7 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
         cpus,
         time,
         free,
+        order_shown: None,
         sets,
         compact,
         skipped,

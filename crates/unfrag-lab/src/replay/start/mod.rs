@@ -11,6 +11,7 @@
 //!
 //! - `choice`: where a replay may begin. `plan`: [`Plan`].
 //! - `arrange`, `block_types`: which frames were free, and types of pageblocks, where nobody recorded them.
+//! - `used_up`, `refills`: what first allocations show of the lists. `list_order`: how much that covers.
 //! - `percpu`, `pcp_trace`: what waited on per-CPU lists. `touched`: what the trace before the anchor did.
 
 pub mod anchor;
@@ -20,17 +21,21 @@ mod choice;
 pub mod counts;
 pub mod evidence;
 pub mod exact;
+mod list_order;
 mod pcp_trace;
 mod percpu;
 mod plan;
+mod refills;
 mod state;
 mod touched;
+mod used_up;
 mod zones;
 
 pub use anchor::Anchor;
 pub(crate) use arrange::is_cached;
 pub use choice::StartChoice;
 pub use evidence::BeforeAnchor;
+pub use list_order::ListOrder;
 pub use pcp_trace::PcpTrace;
 pub use plan::{Beginning, Plan};
 pub use state::{Frame, FreeBlock, SetStart, Start};

@@ -4,11 +4,12 @@
 //! list. Small free blocks that the anchor's buddy lists do not show were on a per-CPU list too, that of
 //! the CPU that allocated them first.
 
-use super::arrange::{FrameState, ZoneFrames, coalesce, is_cached, type_at};
-use super::evidence::{BeforeAnchor, Evidence};
+use super::arrange::{FrameState, HUGE, ZoneFrames, coalesce, is_cached, type_at};
+use super::evidence::{BeforeAnchor, Evidence, Taker};
 use super::pcp_trace::{Lists, PcpBlock, PcpTrace};
 use super::state::{FreeBlock, SetStart};
 use super::touched::TouchedFrames;
+use super::used_up::UsedUp;
 use crate::replay::causes::{Causes, FIRST_ALLOC, HostBlock};
 use unfrag::pcp::{NR_LISTS, list_index};
 use unfrag::{MigrateType, Order};
@@ -33,6 +34,9 @@ pub(super) struct Sources<'a> {
     pub(super) before: &'a BeforeAnchor,
     /// Whether pages of kernel requests are the first to have waited, where the trace does not say.
     pub(super) kernel_first: bool,
+    pub(super) used_up: &'a UsedUp,
+    /// The first allocation of each frame of the zone.
+    pub(super) takers: &'a [Option<Taker>],
 }
 
 /// What the trace itself says was waiting in a zone of `len` frames from `lo` on. `held` is how many
@@ -81,7 +85,7 @@ impl Sources<'_> {
                 .collect();
         }
         // Movable lists first: the trace shows their refills clearly.
-        let mut found = free_before_refill(cpu, lo, hi, self.causes, self.evidence);
+        let mut found = self.free_before_refill(cpu, lo, hi);
         found.sort_by_key(|(list, _)| {
             let movable = list % 3 == MigrateType::Movable as usize;
             (movable == self.kernel_first, *list)
@@ -94,6 +98,28 @@ impl Sources<'_> {
         found.into_iter().map(blocks).collect()
     }
 
+    /// What a CPU allocated from each of its lists before it refilled it for the first time: that had been
+    /// waiting there, if it was free at the start and no other CPU took it first.
+    fn free_before_refill(&self, cpu: usize, lo: u32, hi: u32) -> Vec<(usize, Vec<u32>)> {
+        let Some(lists) = self.evidence.before_refill.get(cpu) else {
+            return vec![];
+        };
+        let mut all = vec![];
+        for (list, pfns) in lists.iter().enumerate() {
+            let mut seen = std::collections::HashSet::new();
+            let waited = |p: &u32| {
+                (lo..hi).contains(p)
+                    && self.causes.first[*p as usize] == FIRST_ALLOC
+                    && self.takers[(p - lo) as usize].is_some_and(|t| t.cpu == cpu)
+                    && seen.insert(*p)
+            };
+            // From a block that was whole, a list was refilled.
+            let own = pfns.iter().take_while(|p| !self.used_up.was_whole(**p));
+            all.push((list, own.copied().filter(waited).collect()));
+        }
+        all
+    }
+
     /// Whether page flags allow a block to have waited. On a per-CPU list it has none; one that was
     /// freed after they were read still shows what it had been.
     fn may_wait(&self, pfn: u32) -> bool {
@@ -102,33 +128,6 @@ impl Sources<'_> {
         self.flags.is_none_or(|f| off(f.of(pfn.into())))
     }
 }
-
-/// What a CPU allocated from each of its lists before it refilled it for the first time: that had been
-/// waiting there, if it was free at the start.
-fn free_before_refill(
-    cpu: usize,
-    lo: u32,
-    hi: u32,
-    causes: &Causes,
-    evidence: &Evidence,
-) -> Vec<(usize, Vec<u32>)> {
-    let Some(lists) = evidence.before_refill.get(cpu) else {
-        return vec![];
-    };
-    let mut all = vec![];
-    for (list, pfns) in lists.iter().enumerate() {
-        let mut seen = std::collections::HashSet::new();
-        let pcp_trace = |p: &u32| {
-            (lo..hi).contains(p) && causes.first[*p as usize] == FIRST_ALLOC && seen.insert(*p)
-        };
-        all.push((list, pfns.iter().copied().filter(pcp_trace).collect()));
-    }
-    all
-}
-
-/// Order of huge pages. Blocks from it on are not cut up for the per-CPU lists; those that the anchor
-/// does not show waited there as huge pages.
-const HUGE: u8 = 9;
 
 /// Turn of the first block without an allocation: after all those with one.
 const UNTAKEN: usize = usize::MAX / 2;
@@ -144,8 +143,9 @@ pub(super) struct ZonePcp<'a> {
     pub(super) before: &'a BeforeAnchor,
     pub(super) pcp_trace: Option<&'a PcpTrace>,
     pub(super) types: &'a [(u32, MigrateType)],
-    /// The first allocation of each frame: turn, CPU and migratetype.
-    pub(super) takers: &'a [Option<(usize, usize, MigrateType)>],
+    /// The first allocation of each frame.
+    pub(super) takers: &'a [Option<Taker>],
+    pub(super) used_up: &'a UsedUp,
 }
 
 /// A free block, a page or a huge page, that may have been held back.
@@ -212,14 +212,14 @@ impl ZonePcp<'_> {
     /// CPU and type of the list that a candidate is put on, among the CPUs that have pages `left` to be
     /// found: its own, unless that is known to have held nothing else.
     fn list_for(&self, c: &Candidate, left: &[u64]) -> Option<(usize, MigrateType)> {
+        use MigrateType::{Movable, Reclaimable, Unmovable};
         let has_room = |cpu: &usize| left.get(*cpu).is_some_and(|&n| n >= 1 << c.order);
         let cpus = || c.cpu.into_iter().chain(0..left.len()).filter(has_room);
         let own = cpus().next()?;
+        let types = [c.mt, Movable, Reclaimable, Unmovable];
         let Some(pcp_trace) = self.pcp_trace else {
             return Some((own, c.mt));
         };
-        use MigrateType::{Movable, Reclaimable, Unmovable};
-        let types = [c.mt, Movable, Reclaimable, Unmovable];
         let lists = types
             .iter()
             .flat_map(|mt| cpus().map(move |cpu| (cpu, *mt)));
@@ -242,15 +242,18 @@ impl ZonePcp<'_> {
             let order = if huge { HUGE } else { 0 };
             for pfn in (b.pfn..b.pfn + (1 << b.order)).step_by(1 << order) {
                 let k = (pfn - lo) as usize;
+                if self.used_up.was_whole(pfn) {
+                    continue;
+                }
                 let own = Some(type_at(pfn, self.types)).filter(|t| t.is_ordinary());
                 let (turn, cpu, mt) = match self.takers[k] {
-                    Some((turn, cpu, mt)) => (turn, Some(cpu), mt),
+                    Some(t) => (t.turn, Some(t.cpu), t.mt),
                     None => (usize::MAX, None, own.unwrap_or(MigrateType::Movable)),
                 };
                 let class = match self.beyond[k] {
                     _ if huge || self.zone_frames.states[k] == FrameState::AnyPcp => (0, 0),
                     Some(order) if !self.touched.is(pfn) => (0, order),
-                    _ if self.touched.is(pfn) => (1, 0),
+                    _ if self.touched.is(pfn) && b.order < HUGE => (1, 0),
                     _ if b.order < HUGE => (2, b.order),
                     _ => continue,
                 };
@@ -283,9 +286,9 @@ impl ZonePcp<'_> {
             let taker = self.takers[(block.pfn - lo) as usize];
             Candidate {
                 class: (0, 0),
-                turn: taker.map_or(UNTAKEN + n, |t| t.0),
+                turn: taker.map_or(UNTAKEN + n, |t| t.turn),
                 cpu: Some(cpu),
-                mt: taker.map(|t| t.2).or(own).unwrap_or(MigrateType::Movable),
+                mt: taker.map(|t| t.mt).or(own).unwrap_or(MigrateType::Movable),
                 pfn: block.pfn,
                 order: block.order,
             }

@@ -59,7 +59,9 @@ impl<'r> Plan<'r> {
             .filter_map(|s| Some((clock.buddyinfo(s)?, s)))
             .filter(|(t, _)| (first..=last).contains(t))
             .collect();
-        let Some(&(_, anchor)) = within.iter().find(|(_, s)| s.file("zoneinfo").is_some()) else {
+        let begins: Vec<&Snapshot> = before_first(rec, &clock, first)?;
+        let shows = |s: &Snapshot| s.file("zoneinfo").is_some() && clock.buddyinfo(s).is_some();
+        let Some(&(_, anchor)) = within.iter().find(|(_, s)| shows(s)) else {
             return Err(Error::lacking(
                 "no snapshot with buddyinfo and zoneinfo was taken while the trace ran",
             )
@@ -72,13 +74,9 @@ impl<'r> Plan<'r> {
             .iter()
             .filter(|s| s.file("freelists").is_some());
         let marks: Vec<&Snapshot> = marks.collect();
-        // A mark after which nothing happened unseen is as good as one within the trace.
-        let mut before = None;
-        for s in marks.iter().filter(|s| time_of_lists(s, offset) < first) {
-            if clock.begins_at(s)? {
-                before = Some(*s);
-            }
-        }
+        let listed =
+            |s: &&&Snapshot| s.file("freelists").is_some() && time_of_lists(s, offset) < first;
+        let before = begins.iter().rfind(listed).copied();
         let inside = |s: &&&Snapshot| (first..=last).contains(&time_of_lists(s, offset));
         let mark = before.or_else(|| marks.iter().find(inside).copied());
         let exact_mark = match (choice, mark) {
@@ -91,13 +89,19 @@ impl<'r> Plan<'r> {
                 .remedy(Remedy::StartFromCounts));
             }
         };
-        if choice == StartChoice::Occupancy && anchor.file("kpageflags").is_none() {
-            return Err(Error::lacking(format!(
-                "snapshot `{}`, the first within the trace, has no page flags",
-                anchor.name
-            ))
-            .remedy(Remedy::PageFlagsOrCounts));
-        }
+        let flagged = |s: &&Snapshot| shows(s) && s.file("kpageflags").is_some();
+        let before = begins.iter().copied().rfind(flagged);
+        let anchor = match choice {
+            StartChoice::Counts => anchor,
+            StartChoice::Exact | StartChoice::Auto => before.unwrap_or(anchor),
+            StartChoice::Occupancy => {
+                let inside = || within.iter().map(|w| w.1).find(flagged);
+                before.or_else(inside).ok_or_else(|| {
+                    Error::lacking("the snapshots within the trace have no page flags")
+                        .remedy(Remedy::PageFlagsOrCounts)
+                })?
+            }
+        };
         let (causes, beginning) = match exact_mark {
             Some(s) => exact_beginning(rec, era, s, offset)?,
             None => anchored_beginning(rec, era, anchor, &clock, choice)?,
@@ -112,6 +116,20 @@ impl<'r> Plan<'r> {
             offset,
         })
     }
+}
+
+/// The snapshots taken before the first event, after which nothing was freed unseen. Each is as good as one
+/// within the trace.
+fn before_first<'r>(rec: &'r Recording, clock: &Clock, first: u64) -> Result<Vec<&'r Snapshot>> {
+    let mut all = vec![];
+    for s in &rec.snapshots {
+        let read = s.files.iter().filter_map(|f| f.time).map(|t| t.1).max();
+        let early = read.is_some_and(|t| t.saturating_add_signed(-clock.offset) < first);
+        if early && clock.begins_at(s)? {
+            all.push(s);
+        }
+    }
+    Ok(all)
 }
 
 /// From the kernel's own free lists in a mark.

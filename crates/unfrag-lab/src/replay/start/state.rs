@@ -1,9 +1,11 @@
 //! The state of memory at which a replay begins: zones as recorded, each frame free or in use, lists in
 //! order.
 
+use super::list_order::ListOrder;
 use super::zones::ZoneFacts;
+use unfrag::pcp::list_index;
 use unfrag::restore::CompactPositions;
-use unfrag::{MigrateType, ZoneConfig};
+use unfrag::{MigrateType, Order, ZoneConfig};
 
 /// A free block at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,16 @@ pub struct SetStart {
 }
 
 impl SetStart {
+    /// Puts pages behind all others of a type.
+    pub(super) fn append(&mut self, mt: MigrateType, pages: Vec<u32>) {
+        let index = list_index(Order::ZERO, mt);
+        let blocks = pages.into_iter().map(|pfn| FreeBlock { pfn, order: 0, mt });
+        match self.lists.iter_mut().find(|l| l.0 == index) {
+            Some((_, list)) => list.extend(blocks),
+            None => self.lists.push((index, blocks.collect())),
+        }
+    }
+
     /// All frames on the lists.
     pub(super) fn frames(&self) -> impl Iterator<Item = u32> {
         let blocks = self.lists.iter().flat_map(|l| &l.1);
@@ -48,6 +60,8 @@ pub struct Start {
     pub time: u64,
     /// Free blocks: for each list from its head.
     pub free: Vec<FreeBlock>,
+    /// How far the trace shows their order, where no recorded list does.
+    pub order_shown: Option<ListOrder>,
     /// Per-CPU lists.
     pub sets: Vec<SetStart>,
     /// What the zones remember of compactions, by index of the zone.
