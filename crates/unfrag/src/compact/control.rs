@@ -23,6 +23,8 @@ pub(crate) struct Control {
     pub direct: bool,
     /// It runs ahead of demand, until the zone's score is low.
     pub proactive: bool,
+    /// Ahead of demand, by the evacuator: so many pageblocks are to be free as a whole in the zone.
+    pub goal: Option<u32>,
     /// The highest zone that the request may use.
     pub highest: ZoneKind,
     /// The mark that the request is held against.
@@ -43,6 +45,7 @@ impl Control {
             any_source: false,
             direct: false,
             proactive: false,
+            goal: None,
             highest,
             flags: if defrag {
                 AllocFlags::WMARK_HIGH
@@ -64,6 +67,7 @@ impl Control {
             any_source: false,
             direct: false,
             proactive,
+            goal: None,
             highest: ZoneKind::Movable,
             flags: AllocFlags::empty(),
         }

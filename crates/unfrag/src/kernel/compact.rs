@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactRules {
+    /// What chooses the pages that move, and where to.
+    pub chooser: Chooser,
     /// Which requests may compact at all.
     pub requests: CompactRequests,
     /// How much must be free for a zone to be worth it.
@@ -36,6 +38,16 @@ pub struct CompactRules {
     pub kcompactd: bool,
     /// Compaction ahead of demand (5.9 and later).
     pub proactive: Option<ProactiveRules>,
+}
+
+/// What chooses the pages that move, and where to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chooser {
+    /// Two scanners that move towards each other.
+    Scanners,
+    /// The pageblock that costs the fewest copies is emptied, into the fullest ones, for blocks as large as a pageblock
+    /// or larger, and for a whole zone. Below that, the scanners. See [`compact`](crate::compact).
+    Evacuator,
 }
 
 /// Which requests may compact.
