@@ -84,8 +84,16 @@ impl Kcompactd {
                 Phase::Asleep => {
                     let slept = !matches!(answer, Answer::Go);
                     let asked = m.node(self.node).is_some_and(Node::wants_kcompactd);
-                    let left = if let Answer::Left(left) = answer { left } else { 0 };
-                    let slept_ms = if slept { self.wait.saturating_sub(left) } else { 0 };
+                    let left = if let Answer::Left(left) = answer {
+                        left
+                    } else {
+                        0
+                    };
+                    let slept_ms = if slept {
+                        self.wait.saturating_sub(left)
+                    } else {
+                        0
+                    };
                     if !((slept || asked) && self.wakes(m, slept_ms)) {
                         return Need::Sleep(self.timeout(m));
                     }

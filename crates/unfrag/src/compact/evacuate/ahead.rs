@@ -33,7 +33,10 @@ impl<H: Host> Manager<'_, H> {
 
     /// Free blocks of a zone, in pageblocks.
     pub(in super::super) fn huge_free(&self, zone: ZoneId) -> u32 {
-        let (block, max) = (self.frames.geometry.block_order, self.frames.geometry.max_order);
+        let (block, max) = (
+            self.frames.geometry.block_order,
+            self.frames.geometry.max_order,
+        );
         let free = self.zone(zone).free_area.nr_free();
         let blocks = |o: Order| free[o.index()] << (o.0 - block.0);
         block.up_to(max).map(blocks).sum()

@@ -8,9 +8,6 @@ use crate::manager::Manager;
 /// Pageblocks that a survey keeps of each sort.
 const KEPT: usize = 64;
 
-/// Words of pageblocks in a cache line: as much is read at a time as by looking at one page.
-const WORDS_OF_A_LINE: u32 = 8;
-
 /// What a survey found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Survey {
@@ -97,8 +94,8 @@ impl Survey {
             survey.look(m, c, (head, unit), run);
             head = head.plus(unit.frames());
         }
-        let blocks = (span.end.0 - span.start.0) / block.frames();
-        m.compact_counters.compact_migrate_scanned += u64::from(blocks / WORDS_OF_A_LINE + 1);
+        let blocks = (span.end.0 - span.start.0).div_ceil(block.frames());
+        m.compact_counters.blocks_surveyed += u64::from(blocks);
         survey
     }
 

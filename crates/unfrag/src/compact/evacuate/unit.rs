@@ -6,11 +6,12 @@
 use super::super::control::Control;
 use super::super::sources::may_move;
 use super::super::targets::held;
-use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, OwnerId, ZoneId};
+use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, OwnerId, Pfn, ZoneId};
 use crate::host::Host;
 use crate::kernel::CompactRules;
 use crate::manager::Manager;
 use crate::placement::{End, FreeTo};
+use crate::trace::Event;
 
 /// A unit that is set apart.
 #[derive(Clone, Copy, Debug)]
@@ -150,6 +151,16 @@ pub(super) fn can_be_emptied<H: Host>(
         at = at.plus(s.order().frames());
     }
     m.compact_counters.compact_migrate_scanned += scanned;
+    if H::TRACING {
+        let start = m.map.pfn(head);
+        let event = Event::CompactionIsolateMigratepages {
+            start,
+            end: Pfn(start.0 + u64::from(at.0 - head.0)),
+            nr_scanned: scanned as u32,
+            nr_taken: 0,
+        };
+        m.host.trace(&event);
+    }
     can
 }
 
