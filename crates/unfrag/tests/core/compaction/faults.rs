@@ -47,7 +47,7 @@ struct Sim {
     /// What is stored in each frame: the key of a page.
     memory: BTreeMap<u64, u32>,
     next_key: u32,
-    /// Pages that were freed while a run may have held them: they are free once the runs are over.
+    /// Frames of pages that were freed while a run may have held them: they are free once the runs are over.
     may_linger: u64,
     runs: Vec<(Compaction, Answer)>,
     seen: Seen,
@@ -127,7 +127,7 @@ impl Sim {
         self.forget_content(key, page.at, page.order);
         self.m.free(Pfn(page.at), page.order).expect("it is in use");
         assert!(self.m.free(Pfn(page.at), page.order).is_err(), "only once");
-        self.may_linger += u64::from(!self.runs.is_empty());
+        self.may_linger += u64::from(!self.runs.is_empty()) << page.order;
     }
 
     fn forget_content(&mut self, key: u32, at: u64, order: u8) {
@@ -311,7 +311,8 @@ impl Sim {
         let owned = self.owned();
         assert!(used >= owned, "{used} frames in use, {owned} have owners");
         let lru = m.inspect().lru(ZoneId(0));
-        let listed = self.pages.values().filter(|p| p.on_lru).count() as u64;
+        let listed = self.pages.values().filter(|p| p.on_lru);
+        let listed: u64 = listed.map(|p| 1 << p.order).sum();
         // Isolated pages count apart; those locked in memory do not.
         let counted: u64 = lru.pages.iter().chain(&lru.isolated).sum();
         if self.runs.is_empty() {
