@@ -3,7 +3,7 @@
 //! Invariant: it sleeps unless it was asked, or the node's score is above the high mark of its proactiveness; with the
 //! evacuator, unless fewer huge blocks are free than demand has shown to be wanted.
 
-use super::control::Control;
+use super::control::{Control, Goal};
 use super::outcome::{Mode, Outcome};
 use super::score::ScoreMarks;
 use super::zone_run::Compaction;
@@ -50,8 +50,8 @@ enum Task {
     Order(Order, ZoneKind),
     /// A lower score than this one.
     Proactive { score: u64 },
-    /// So many free huge blocks in the node, which had `before`.
-    Ahead { goal: u32, before: u32 },
+    /// Free huge blocks in the node, which had `before`.
+    Ahead { goal: Goal, before: u32 },
 }
 
 impl Kcompactd {
@@ -158,12 +158,12 @@ impl Kcompactd {
 
     /// Whether the node has fewer huge blocks than demand has shown to be wanted.
     fn ahead_task<H: Host>(&mut self, m: &Manager<'_, H>) -> Option<Task> {
-        let before = m.huge_free_of(self.node);
-        let goal = m.huge_goal(self.node);
-        if goal == 0 {
+        let Some(goal) = m.huge_goal(self.node) else {
             (self.vain, self.wait) = (0, CHECK_INTERVAL_MS);
-        }
-        (goal > 0).then_some(Task::Ahead { goal, before })
+            return None;
+        };
+        let before = m.huge_free_of(self.node, goal.order);
+        Some(Task::Ahead { goal, before })
     }
 
     /// Works on the zones in turn.
@@ -239,8 +239,8 @@ impl Kcompactd {
             Task::Proactive { score } if m.fragmentation_score(self.node) >= score => {
                 self.wait = CHECK_INTERVAL_MS << MAX_DEFER_SHIFT;
             }
-            Task::Ahead { before, .. } => {
-                let has_gained = m.huge_free_of(self.node) > before;
+            Task::Ahead { goal, before } => {
+                let has_gained = m.huge_free_of(self.node, goal.order) > before;
                 self.vain = match has_gained {
                     true => 0,
                     false => (self.vain + 1).min(MAX_DEFER_SHIFT),

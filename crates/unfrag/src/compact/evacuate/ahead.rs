@@ -3,7 +3,7 @@
 //! It begins below what is wanted and ends an eighth above that, so that it does not run for each block. A pass that
 //! gained nothing doubles the pause before the next one.
 
-use super::super::control::Control;
+use super::super::control::{Control, Goal};
 use super::super::outcome::Mode;
 use crate::frame::{NodeId, Order, ZoneId};
 use crate::host::Host;
@@ -27,42 +27,49 @@ impl<H: Host> Manager<'_, H> {
             return;
         }
         if let Some(n) = self.node_mut(node) {
-            n.huge.note(1 << (order.0 - block.0));
+            n.huge.note(order, 1 << (order.0 - block.0));
         }
     }
 
-    /// Free blocks of a zone, in pageblocks.
-    pub(in super::super) fn huge_free(&self, zone: ZoneId) -> u32 {
+    /// Pageblocks of a zone in free blocks of at least `order`, which is that of a pageblock or larger.
+    pub(in super::super) fn huge_free(&self, zone: ZoneId, order: Order) -> u32 {
         let (block, max) = (
             self.frames.geometry.block_order,
             self.frames.geometry.max_order,
         );
         let free = self.zone(zone).free_area.nr_free();
         let blocks = |o: Order| free[o.index()] << (o.0 - block.0);
-        block.up_to(max).map(blocks).sum()
+        order.up_to(max).map(blocks).sum()
     }
 
-    /// Free blocks of a node, in pageblocks.
-    pub(in super::super) fn huge_free_of(&self, node: NodeId) -> u32 {
+    /// The same, of a node.
+    pub(in super::super) fn huge_free_of(&self, node: NodeId, order: Order) -> u32 {
         let zones = self.node(node).into_iter().flat_map(|n| n.zones());
-        zones.map(|z| self.huge_free(z)).sum()
+        zones.map(|z| self.huge_free(z, order)).sum()
     }
 
-    /// Huge blocks that a node is to have free when a pass ends; 0 if it has as many as are wanted.
-    pub(in super::super) fn huge_goal(&self, node: NodeId) -> u32 {
-        let Some(n) = self.node(node) else { return 0 };
-        let wanted = n.huge.wanted();
-        if n.kswapd_awake || self.huge_free_of(node) >= wanted {
-            return 0;
+    /// What a node is to have free when a pass ends, if it has less than is wanted.
+    pub(in super::super) fn huge_goal(&self, node: NodeId) -> Option<Goal> {
+        let n = self.node(node)?;
+        let (wanted, order) = (n.huge.wanted(), n.huge.order());
+        if wanted == 0 || n.kswapd_awake || self.huge_free_of(node, order) >= wanted {
+            return None;
         }
-        wanted.saturating_add(wanted / 8)
+        let blocks = wanted.saturating_add(wanted / 8);
+        Some(Goal { order, blocks })
     }
 
-    /// A run over a zone that is to bring its node to `goal` free huge blocks; `None` if these are there.
-    pub(in super::super) fn ahead_control(&self, zone: ZoneId, goal: u32) -> Option<Control> {
-        let missing = goal.saturating_sub(self.huge_free_of(self.zone(zone).node));
+    /// A run over a zone that is to bring its node to `goal`; `None` if it is there.
+    pub(in super::super) fn ahead_control(&self, zone: ZoneId, goal: Goal) -> Option<Control> {
+        let Goal { order, blocks } = goal;
+        let has = self.huge_free_of(self.zone(zone).node, order);
+        let missing = blocks.saturating_sub(has);
+        let goal = Goal {
+            order,
+            blocks: self.huge_free(zone, order) + missing,
+        };
         (missing > 0).then(|| Control {
-            goal: Some(self.huge_free(zone) + missing),
+            goal: Some(goal),
             ignores_skips: false,
             ..Control::of_zone(zone, Mode::SyncLight, true)
         })

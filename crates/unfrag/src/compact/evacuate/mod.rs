@@ -43,6 +43,10 @@ impl<H: Host> Manager<'_, H> {
     /// The order of what a run empties at a time.
     pub(super) fn unit_order(&self, c: &Control) -> Order {
         let block = self.frames.geometry.block_order;
-        c.order.map_or(block, |o| o.max(block))
+        match (c.order, c.goal) {
+            (Some(order), _) => order.max(block),
+            (None, Some(goal)) => goal.order,
+            (None, None) => block,
+        }
     }
 }

@@ -171,17 +171,20 @@ impl Compaction {
         (self.migrate, self.free.at) = (m.zone(c.zone).span.start, first_position(m, c.zone));
         self.trace(m, None);
         let unit = u64::from(m.unit_order(&c).frames());
-        let missing = c.goal.map(|g| g.saturating_sub(m.huge_free(c.zone)));
-        let units = match (c.order, missing) {
-            (Some(_), _) => Some(1),
-            (None, missing) => missing.map(u64::from),
+        let block = u64::from(m.frames.geometry.block_order.frames());
+        let missing = c
+            .goal
+            .map(|g| g.blocks.saturating_sub(m.huge_free(c.zone, g.order)));
+        let frames = match (c.order, missing) {
+            (Some(_), _) => Some(unit),
+            (None, missing) => missing.map(|n| u64::from(n) * block),
         };
         let z = &mut m.zones[c.zone.index()].compact;
         z.evacuations = z.evacuations.wrapping_add(1);
         let e = &mut self.evacuation;
         e.run = z.evacuations;
         // One unit's worth is for owners that refuse.
-        e.budget = units.map(|n| (n + 1) * unit);
+        e.budget = frames.map(|n| n + unit);
         e.phase = Phase::Choose;
     }
 
@@ -192,7 +195,7 @@ impl Compaction {
             (Some(_), _) => {
                 self.evacuation.gained > 0 || m.compaction_suitable(c) == Outcome::Success
             }
-            (None, Some(goal)) => m.huge_free(c.zone) >= goal,
+            (None, Some(goal)) => m.huge_free(c.zone, goal.order) >= goal.blocks,
             (None, None) => false,
         };
         has.then_some(Outcome::Success)

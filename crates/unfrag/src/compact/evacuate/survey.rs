@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn the_best_are_those_that_a_sort_puts_first() {
         let mut word = 20_261_126_u64;
-        println!("seed {word}");
+        std::println!("seed {word}");
         for n in [0, 1, 63, 64, 65, 500] {
             let mut best = Best::NONE;
             let mut all = std::vec::Vec::new();

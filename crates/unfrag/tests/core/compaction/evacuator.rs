@@ -121,7 +121,6 @@ fn huge_page(m: &mut M, order: u8) -> Option<Pfn> {
     let mut a = match m.begin(&request).ok()? {
         Begun::Got(pfn) => return Some(pfn),
         Begun::Allocation(a) => a,
-        
     };
     let (mut answer, cpu) = (Answer::Go, m.cpu);
     loop {
