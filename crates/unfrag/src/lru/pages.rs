@@ -105,7 +105,8 @@ impl PagesMut<'_, '_> {
             if lru == Lru::Unevictable {
                 now |= PageFlags::ACTIVE;
             } else {
-                self.lists_of(ix).isolated[usize::from(lru.is_file())] += 1;
+                self.lists_of(ix).isolated[usize::from(lru.is_file())] +=
+                    u64::from(s.order().frames());
                 now.set(PageFlags::SWAPBACKED, !lru.is_file());
                 now.set(PageFlags::ACTIVE, lru.is_active());
                 s = s.with_lru(ISOLATED);
@@ -232,7 +233,8 @@ impl PagesMut<'_, '_> {
         }
         let code = match lru {
             Some(lru) if lru != Lru::Unevictable => {
-                self.lists_of(ix).isolated[usize::from(lru.is_file())] += 1;
+                self.lists_of(ix).isolated[usize::from(lru.is_file())] +=
+                    u64::from(s.order().frames());
                 flags.set(PageFlags::SWAPBACKED, !lru.is_file());
                 flags.set(PageFlags::ACTIVE, lru.is_active());
                 ISOLATED
@@ -256,7 +258,7 @@ impl PagesMut<'_, '_> {
         let is_active = flags.contains(PageFlags::ACTIVE);
         let lru = if s.lru() == ISOLATED {
             let file = !flags.contains(PageFlags::SWAPBACKED);
-            self.lists_of(ix).isolated[usize::from(file)] -= 1;
+            self.lists_of(ix).isolated[usize::from(file)] -= u64::from(s.order().frames());
             Some(Lru::new(file, is_active))
         } else {
             is_active.then_some(Lru::Unevictable)
@@ -283,7 +285,7 @@ impl PagesMut<'_, '_> {
         let lru = Lru::from_code(s.lru())?;
         let lists = &mut self.lrus[of.index()];
         lists.unlink(self.frames, ix, lru);
-        lists.isolated[usize::from(lru.is_file())] += 1;
+        lists.isolated[usize::from(lru.is_file())] += u64::from(s.order().frames());
         let mut flags = s.flags();
         flags.set(PageFlags::SWAPBACKED, !lru.is_file());
         flags.remove(PageFlags::ACTIVE);
@@ -305,7 +307,7 @@ impl PagesMut<'_, '_> {
         }
         let lru = Lru::new(file, active);
         let lists = &mut self.lrus[of.index()];
-        lists.isolated[usize::from(file)] -= 1;
+        lists.isolated[usize::from(file)] -= u64::from(s.order().frames());
         lists.link(self.frames, ix, lru, End::Head);
         // Neither of these two flags is counted.
         let flags = flags - PageFlags::ACTIVE - PageFlags::SWAPBACKED;
@@ -318,7 +320,7 @@ impl PagesMut<'_, '_> {
     pub(crate) fn forget_isolated(&mut self, of: LruId, ix: FrameIx) {
         let s = self.frames.state(ix);
         let file = !s.flags().contains(PageFlags::SWAPBACKED);
-        self.lrus[of.index()].isolated[usize::from(file)] -= 1;
+        self.lrus[of.index()].isolated[usize::from(file)] -= u64::from(s.order().frames());
         self.counts.change(s.flags(), PageFlags::empty());
         self.frames
             .set_state(ix, s.with_flags(PageFlags::empty()).with_lru(0));

@@ -127,7 +127,9 @@ impl Sim {
         self.forget_content(key, page.at, page.order);
         self.m.free(Pfn(page.at), page.order).expect("it is in use");
         assert!(self.m.free(Pfn(page.at), page.order).is_err(), "only once");
-        self.may_linger += u64::from(!self.runs.is_empty()) << page.order;
+        if !self.runs.is_empty() {
+            self.may_linger += 1 << page.order;
+        }
     }
 
     fn forget_content(&mut self, key: u32, at: u64, order: u8) {

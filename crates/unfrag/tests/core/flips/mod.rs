@@ -119,9 +119,9 @@ const NO_EFFECT: &[NoEffect] = &[
         "Low",
         |r| {
             r.compact
-                .is_some_and(|c| c.modes && c.kcompactd && c.proactive.is_none())
+                .is_some_and(|c| c.room == CompactRoom::LowIfCostly)
         },
-        "no run of these scenes begins between the min and the low mark in 5.6; it shows in 5.9 to 6.18",
+        "no run of these scenes begins between the min and the low mark; `compaction::vectors` has the numbers",
     ),
     (
         "compact.async_leaves_block",
@@ -136,15 +136,9 @@ const NO_EFFECT: &[NoEffect] = &[
         "a costly request gives up only after a reclaim",
     ),
     (
-        "compact.kcompactd",
-        "*",
-        |r| r.kswapd.form != KswapdForm::PerNode && r.retry.form != RetryForm::Bounded,
-        "kcompactd is woken by the kswapd of a node",
-    ),
-    (
         "compact.spares_wanted_order",
         "*",
-        |r| r.compact.is_some_and(|c| c.modes),
+        |_| true,
         "a run ends when there is a block of the wanted order; `compaction::vectors` shows it in the middle of a pageblock",
     ),
     (
