@@ -41,6 +41,18 @@ pub struct CompactRules {
 }
 
 /// What chooses the pages that move, and where to.
+///
+/// ```
+/// use unfrag::kernel::Chooser;
+/// use unfrag::{Builder, Pfn, preset};
+///
+/// // unfrag's own compaction, and that of 6.18 with the same chooser: all else is as it was.
+/// let config = Builder::new().region(Pfn(0x10_0000), 65536).era("unfrag");
+/// let mut rules = preset("6.18").unwrap().rules;
+/// rules.compact.as_mut().unwrap().chooser = Chooser::Evacuator;
+/// assert_eq!(rules, preset("unfrag").unwrap().rules);
+/// # let _ = config;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chooser {
     /// Two scanners that move towards each other.

@@ -66,6 +66,10 @@ pub struct Allocation {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is no heap to put the larger one on"
+)]
 pub(super) enum Phase {
     Begin {
         again: bool,
