@@ -275,6 +275,6 @@ mod tests {
     #[test]
     fn every_kernel_has_a_preset() {
         let all = [highorder(), slab_order(), atomic()].map(|k| k.len());
-        assert_eq!(all, [6, 16, 20]);
+        assert_eq!(all, [7, 16, 20]);
     }
 }
