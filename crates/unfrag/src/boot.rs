@@ -6,7 +6,7 @@ use crate::frame::{
     ZoneId,
 };
 use crate::host::Host;
-use crate::kernel::{Placement, Reserve};
+use crate::kernel::{Chooser, Placement, Reserve};
 use crate::lru::{FlagCounts, LruLists};
 use crate::manager::Manager;
 use crate::node::Node;
@@ -86,6 +86,8 @@ impl<'m, H: Host> Manager<'m, H> {
             Placement::Ungrouped | Placement::V19 => MigrateType::Unmovable,
         };
         let mut frames = Frames::new(meta, blocks, config.geometry, initial);
+        let chooser = rules.compact.map(|r| r.chooser);
+        frames.counts_blocks = chooser == Some(Chooser::Evacuator);
         for (i, (zone, c)) in zones.iter_mut().zip(config.zones).enumerate() {
             let last = Pfn(c.start.0 + c.spanned.max(1) - 1);
             let (Some(start), Some(last)) = (plan.map.ix(c.start), plan.map.ix(last)) else {

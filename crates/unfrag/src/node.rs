@@ -3,6 +3,7 @@
 //! Its LRU lists are those of its zones, or one set for all of them: each zone has the number of its set
 //! ([`Zone::lru`](crate::zone::Zone)).
 
+use crate::compact::HugeDemand;
 use crate::frame::{MAX_ZONES, NodeId, Order, ZoneId, ZoneKind};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
@@ -12,6 +13,8 @@ use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 pub(crate) struct Node {
     /// Pages that kswapd has freed.
     pub kswapd_freed: u64,
+    /// Huge blocks that are to be kept free.
+    pub huge: HugeDemand,
     zones: [u8; MAX_ZONES],
     len: u8,
     pub id: NodeId,
@@ -32,6 +35,7 @@ impl Node {
     pub const fn new(id: NodeId) -> Node {
         Node {
             kswapd_freed: 0,
+            huge: HugeDemand::NONE,
             zones: [0; MAX_ZONES],
             len: 0,
             id,

@@ -91,7 +91,7 @@ fn compacting(names: &[&'static str]) -> Vec<Kernel> {
     names.iter().filter_map(kernel).collect()
 }
 
-/// S0's kernels, and two modern ones. Added is the first one that compacts. S0 ran its clean kernel with the OOM killer disabled: else the killer frees
+/// S0's kernels, and two modern ones. Added are the first one that compacts, and unfrag's own. S0 ran its clean kernel with the OOM killer disabled: else the killer frees
 /// memory by ending one process after the other.
 pub fn highorder() -> Vec<Kernel> {
     let kernels = [
@@ -112,7 +112,7 @@ pub fn highorder() -> Vec<Kernel> {
             added: false,
         })
     });
-    kernels.chain(compacting(&["2.6.36"])).collect()
+    kernels.chain(compacting(&["2.6.36", "unfrag"])).collect()
 }
 
 /// S0's two kernels.
@@ -275,6 +275,6 @@ mod tests {
     #[test]
     fn every_kernel_has_a_preset() {
         let all = [highorder(), slab_order(), atomic()].map(|k| k.len());
-        assert_eq!(all, [6, 16, 20]);
+        assert_eq!(all, [7, 16, 20]);
     }
 }

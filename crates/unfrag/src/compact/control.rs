@@ -23,10 +23,21 @@ pub(crate) struct Control {
     pub direct: bool,
     /// It runs ahead of demand, until the zone's score is low.
     pub proactive: bool,
+    /// Ahead of demand, by the evacuator: what is to be free in the zone.
+    pub goal: Option<Goal>,
     /// The highest zone that the request may use.
     pub highest: ZoneKind,
     /// The mark that the request is held against.
     pub flags: AllocFlags,
+}
+
+/// What is to be free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Goal {
+    /// The order of the blocks: that of a pageblock, or larger.
+    pub order: Order,
+    /// Pageblocks in free blocks of this order or a larger one.
+    pub blocks: u32,
 }
 
 impl Control {
@@ -43,6 +54,7 @@ impl Control {
             any_source: false,
             direct: false,
             proactive: false,
+            goal: None,
             highest,
             flags: if defrag {
                 AllocFlags::WMARK_HIGH
@@ -64,6 +76,7 @@ impl Control {
             any_source: false,
             direct: false,
             proactive,
+            goal: None,
             highest: ZoneKind::Movable,
             flags: AllocFlags::empty(),
         }

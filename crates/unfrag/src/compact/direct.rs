@@ -120,6 +120,7 @@ impl DirectCompaction {
             any_source: full,
             direct: true,
             proactive: false,
+            goal: None,
             highest: self.demand.highest,
             flags: self.flags,
         }

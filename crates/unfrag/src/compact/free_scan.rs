@@ -4,6 +4,7 @@
 
 use super::control::Control;
 use super::fast::{Found, Search};
+use super::mover::Supply;
 use super::targets::{CLUSTER, Targets, has_room, take_block};
 use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, Pfn, ZoneId};
 use crate::host::Host;
@@ -28,6 +29,28 @@ struct Taken {
     at: FrameIx,
 }
 
+/// The free scanner as what a run takes its targets from, above the migrate scanner.
+pub(super) struct AboveMigrate<'a> {
+    pub scan: &'a mut FreeScan,
+    pub migrate: FrameIx,
+}
+
+impl Supply for AboveMigrate<'_> {
+    fn targets(&mut self) -> &mut Targets {
+        &mut self.scan.targets
+    }
+
+    fn fill<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        of: (&Control, &CompactRules),
+        cpu: CpuId,
+        (_, wanted): (Order, u32),
+    ) {
+        self.scan.fill(m, of, cpu, (wanted, self.migrate));
+    }
+}
+
 impl FreeScan {
     /// A scanner that begins at a frame.
     pub const fn new(at: FrameIx) -> FreeScan {
@@ -40,7 +63,7 @@ impl FreeScan {
 
     /// Takes free blocks until there are as many pages as `wanted`, or the scanner meets the migrate scanner, which is
     /// at `migrate`.
-    pub fn fill<H: Host>(
+    fn fill<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,
         (c, rules): (&Control, &CompactRules),
@@ -183,7 +206,7 @@ impl FreeScan {
     }
 }
 
-/// The first frame of the pageblock before the one at `head`. Below all others there is none: then the migrate scanner
+/// The first frame of the pageblock before the one at `head`. AboveMigrate all others there is none: then the migrate scanner
 /// is met.
 fn previous(head: FrameIx, block: u32) -> FrameIx {
     FrameIx(head.0.saturating_sub(block))

@@ -1,8 +1,9 @@
 //! kcompactd: the daemon of a node that compacts for requests that do not, and ahead of demand. `spec: 5.4, 5.5`
 //!
-//! Invariant: it sleeps unless it was asked, or the node's score is above the high mark of its proactiveness.
+//! Invariant: it sleeps unless it was asked, or the node's score is above the high mark of its proactiveness; with the
+//! evacuator, unless fewer huge blocks are free than demand has shown to be wanted.
 
-use super::control::Control;
+use super::control::{Control, Goal};
 use super::outcome::{Mode, Outcome};
 use super::score::ScoreMarks;
 use super::zone_run::Compaction;
@@ -27,6 +28,8 @@ pub struct Kcompactd {
     phase: Phase,
     /// Milliseconds until the next look.
     wait: u32,
+    /// Passes in a row that gained no huge block: each doubles the time to the next look.
+    vain: u8,
     zones: [ZoneId; MAX_ZONES],
     len: usize,
     at: usize,
@@ -47,6 +50,8 @@ enum Task {
     Order(Order, ZoneKind),
     /// A lower score than this one.
     Proactive { score: u64 },
+    /// Free huge blocks in the node, which had `before`.
+    Ahead { goal: Goal, before: u32 },
 }
 
 impl Kcompactd {
@@ -56,6 +61,7 @@ impl Kcompactd {
             node,
             phase: Phase::Asleep,
             wait: CHECK_INTERVAL_MS,
+            vain: 0,
             zones: [ZoneId(0); MAX_ZONES],
             len: 0,
             at: 0,
@@ -78,7 +84,17 @@ impl Kcompactd {
                 Phase::Asleep => {
                     let slept = !matches!(answer, Answer::Go);
                     let asked = m.node(self.node).is_some_and(Node::wants_kcompactd);
-                    if !((slept || asked) && self.wakes(m)) {
+                    let left = if let Answer::Left(left) = answer {
+                        left
+                    } else {
+                        0
+                    };
+                    let slept_ms = if slept {
+                        self.wait.saturating_sub(left)
+                    } else {
+                        0
+                    };
+                    if !((slept || asked) && self.wakes(m, slept_ms)) {
                         return Need::Sleep(self.timeout(m));
                     }
                     answer = Answer::Go;
@@ -100,8 +116,11 @@ impl Kcompactd {
     }
 
     /// Whether there is work after a sleep; then it is begun.
-    fn wakes<H: Host>(&mut self, m: &mut Manager<'_, H>) -> bool {
-        self.wait = CHECK_INTERVAL_MS;
+    fn wakes<H: Host>(&mut self, m: &mut Manager<'_, H>, slept_ms: u32) -> bool {
+        self.wait = CHECK_INTERVAL_MS << self.vain;
+        if let Some(n) = m.node_mut(self.node) {
+            n.huge.tick(slept_ms / CHECK_INTERVAL_MS);
+        }
         (self.len, self.at, self.run) = (0, 0, None);
         for z in m.node(self.node).into_iter().flat_map(|n| n.zones()) {
             self.zones[self.len] = z;
@@ -112,6 +131,10 @@ impl Kcompactd {
             Some((order, highest)) => {
                 m.compact_counters.compact_daemon_wake += 1;
                 Some(Task::Order(order, highest))
+            }
+            None if m.follows_demand() => {
+                self.zones[..self.len].reverse();
+                self.ahead_task(m)
             }
             None => self.proactive_task(m),
         };
@@ -131,6 +154,16 @@ impl Kcompactd {
         let score = m.fragmentation_score(self.node);
         let marks = ScoreMarks::new(proactiveness, &rules);
         (score > marks.high).then_some(Task::Proactive { score })
+    }
+
+    /// Whether the node has fewer huge blocks than demand has shown to be wanted.
+    fn ahead_task<H: Host>(&mut self, m: &Manager<'_, H>) -> Option<Task> {
+        let Some(goal) = m.huge_goal(self.node) else {
+            (self.vain, self.wait) = (0, CHECK_INTERVAL_MS);
+            return None;
+        };
+        let before = m.huge_free_of(self.node, goal.order);
+        Some(Task::Ahead { goal, before })
     }
 
     /// Works on the zones in turn.
@@ -171,8 +204,10 @@ impl Kcompactd {
 
     /// The run over a zone, if it is worth one.
     fn control<H: Host>(&self, m: &mut Manager<'_, H>, zone: ZoneId) -> Option<Control> {
-        let Task::Order(order, highest) = self.task else {
-            return Some(Control::of_zone(zone, Mode::SyncLight, true));
+        let (order, highest) = match self.task {
+            Task::Order(order, highest) => (order, highest),
+            Task::Proactive { .. } => return Some(Control::of_zone(zone, Mode::SyncLight, true)),
+            Task::Ahead { goal, .. } => return m.ahead_control(zone, goal),
         };
         let by_order = m.policy.rules.compact?.order_failed;
         let state = &mut m.zones[zone.index()];
@@ -200,10 +235,19 @@ impl Kcompactd {
     }
 
     fn finish<H: Host>(&mut self, m: &Manager<'_, H>) {
-        if let Task::Proactive { score } = self.task
-            && m.fragmentation_score(self.node) >= score
-        {
-            self.wait = CHECK_INTERVAL_MS << MAX_DEFER_SHIFT;
+        match self.task {
+            Task::Proactive { score } if m.fragmentation_score(self.node) >= score => {
+                self.wait = CHECK_INTERVAL_MS << MAX_DEFER_SHIFT;
+            }
+            Task::Ahead { goal, before } => {
+                let has_gained = m.huge_free_of(self.node, goal.order) > before;
+                self.vain = match has_gained {
+                    true => 0,
+                    false => (self.vain + 1).min(MAX_DEFER_SHIFT),
+                };
+                self.wait = CHECK_INTERVAL_MS << self.vain;
+            }
+            Task::Proactive { .. } | Task::Order(..) => {}
         }
         self.phase = Phase::Asleep;
     }

@@ -12,6 +12,7 @@
 
 mod control;
 mod direct;
+mod evacuate;
 mod fast;
 mod free_scan;
 mod kcompactd;
@@ -26,6 +27,7 @@ mod zone_run;
 #[cfg(feature = "lab")]
 pub(crate) use control::Control;
 pub(crate) use direct::DirectCompaction;
+pub(crate) use evacuate::HugeDemand;
 pub use kcompactd::Kcompactd;
 pub use outcome::{Mode, Outcome, Priority};
 pub use zone_run::Compaction;

@@ -4,16 +4,30 @@
 //! one, those that are asked about are in the batch.
 
 use super::control::Control;
-use super::free_scan::FreeScan;
 use super::outcome::Mode;
 use super::targets::Targets;
-use crate::frame::{CpuId, FrameIx};
+use crate::frame::{CpuId, Order};
 use crate::host::Host;
 use crate::kernel::CompactRules;
 use crate::manager::Manager;
 use crate::migrate::{Migration, MoveAsk, MoveVerdicts, destination};
 use crate::placement::{End, List};
 use crate::trace::Event;
+
+/// Where a run takes its targets from.
+pub(super) trait Supply {
+    /// The blocks that it has taken.
+    fn targets(&mut self) -> &mut Targets;
+
+    /// Takes more: blocks for pages of `order`, about `wanted` frames.
+    fn fill<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        of: (&Control, &CompactRules),
+        cpu: CpuId,
+        wanted: (Order, u32),
+    );
+}
 
 /// The mover of a run.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +81,7 @@ impl Mover {
         m: &mut Manager<'_, H>,
         (c, rules): (&Control, &CompactRules),
         cpu: CpuId,
-        (scan, migrate): (&mut FreeScan, FrameIx),
+        supply: &mut impl Supply,
     ) -> bool {
         self.batch.clear();
         while !self.batch.is_full()
@@ -75,10 +89,10 @@ impl Mover {
         {
             let s = m.frames.state(from);
             let order = s.order();
-            let mut to = scan.targets.pop(&m.frames, order);
+            let mut to = supply.targets().pop(&m.frames, order);
             if to.is_none() {
-                scan.fill(m, (c, rules), cpu, (self.wanted, migrate));
-                to = scan.targets.pop(&m.frames, order);
+                supply.fill(m, (c, rules), cpu, (order, self.wanted));
+                to = supply.targets().pop(&m.frames, order);
             }
             let Some(to) = to else {
                 self.lacks_target = true;

@@ -105,7 +105,7 @@ pub(super) fn scan<H: Host>(
 }
 
 /// Whether the block at `ix` may be moved.
-fn may_move<H: Host>(
+pub(super) fn may_move<H: Host>(
     m: &Manager<'_, H>,
     (c, rules): (&Control, &CompactRules),
     ix: FrameIx,

@@ -3,7 +3,8 @@
 //! Invariant: when a run has ended, it holds no page.
 
 use super::control::Control;
-use super::free_scan::{FreeScan, first_position};
+use super::evacuate::Evacuation;
+use super::free_scan::{AboveMigrate, FreeScan, first_position};
 use super::mover::{Moved, Mover};
 use super::outcome::{Mode, Outcome};
 use super::score::ScoreMarks;
@@ -24,11 +25,11 @@ use crate::trace::Event;
 /// does ([`whole_zone`](Compaction::whole_zone)).
 #[derive(Clone, Copy, Debug)]
 pub struct Compaction {
-    c: Control,
+    pub(super) c: Control,
     phase: Phase,
-    migrate: FrameIx,
-    free: FreeScan,
-    mover: Mover,
+    pub(super) migrate: FrameIx,
+    pub(super) free: FreeScan,
+    pub(super) mover: Mover,
     /// Where the last scan that isolated pages began, until its block is left.
     last: Option<FrameIx>,
     /// Where the scan at hand began.
@@ -40,9 +41,11 @@ pub struct Compaction {
     /// Synchronous runs are to go on where asynchronous ones do.
     joins_positions: bool,
     /// The block that came together for the request.
-    captured: Option<FrameIx>,
+    pub(super) captured: Option<FrameIx>,
     /// Pages scanned since the world was last told.
-    scanned: u64,
+    pub(super) scanned: u64,
+    /// What the evacuator knows, if the run is its own.
+    pub(super) evacuation: Evacuation,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +68,14 @@ impl Operation for Compaction {
         let Some(rules) = m.policy.rules.compact else {
             return Step::Done(Outcome::Skipped);
         };
-        self.begin_capture(m, &rules);
-        let step = self.advance(m, &rules, cpu, answer);
-        self.end_capture(m, cpu);
+        let step = if m.evacuates(&self.c) {
+            self.evacuate(m, &rules, cpu, answer)
+        } else {
+            self.begin_capture(m, &rules);
+            let step = self.advance(m, &rules, cpu, answer);
+            self.end_capture(m, cpu);
+            step
+        };
         match step {
             // It may have come together when the run gave back what it held.
             Step::Done(_) if self.captured.is_some() => Step::Done(Outcome::Success),
@@ -104,17 +112,22 @@ impl Compaction {
             joins_positions: false,
             captured: None,
             scanned: 0,
+            evacuation: Evacuation::NEW,
         }
     }
 
     /// Ends a run early, as its task is killed. `answer` is what became of its last need: without an answer, pages that
     /// it asked about stay where they are. All that it holds is put back or freed.
     pub fn abort<H: Host>(mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) {
-        if self.phase == Phase::Move {
-            let verdicts = match answer {
-                Answer::Migrated(verdicts) => verdicts,
-                _ => self.mover.migration().ask(|_| MoveVerdict::Busy),
-            };
+        let verdicts = match answer {
+            Answer::Migrated(verdicts) => verdicts,
+            _ => self.mover.migration().ask(|_| MoveVerdict::Busy),
+        };
+        if self.evacuation.is_moving() {
+            let targets = self.evacuation.targets();
+            self.mover.settle(m, cpu, &verdicts, targets);
+            self.abort_evacuation(m, cpu);
+        } else if self.phase == Phase::Move {
             self.settle(m, cpu, &verdicts);
             self.mover.end(m, cpu);
         }
@@ -199,8 +212,11 @@ impl Compaction {
                     {
                         self.settle(m, cpu, &verdicts);
                     }
-                    let scan = (&mut self.free, self.migrate);
-                    if self.mover.next(m, (&self.c, rules), cpu, scan) {
+                    let mut scan = AboveMigrate {
+                        scan: &mut self.free,
+                        migrate: self.migrate,
+                    };
+                    if self.mover.next(m, (&self.c, rules), cpu, &mut scan) {
                         return Step::Need(Need::Migrate);
                     }
                     let moved = self.mover.end(m, cpu);
@@ -221,7 +237,7 @@ impl Compaction {
         self.mover.settle(m, cpu, v, &mut self.free.targets);
     }
 
-    fn turn(&mut self) -> Need {
+    pub(super) fn turn(&mut self) -> Need {
         Need::Turn {
             scanned: u32::try_from(core::mem::take(&mut self.scanned)).unwrap_or(u32::MAX),
             freed: 0,
@@ -451,7 +467,7 @@ impl Compaction {
         self.trace(m, Some(outcome));
     }
 
-    fn trace<H: Host>(&self, m: &mut Manager<'_, H>, outcome: Option<Outcome>) {
+    pub(super) fn trace<H: Host>(&self, m: &mut Manager<'_, H>, outcome: Option<Outcome>) {
         if !H::TRACING {
             return;
         }

@@ -7,7 +7,9 @@
 //! - `ids`: numbers of frames, orders, nodes, zones and CPUs. `geometry`: sizes of pages and blocks.
 //! - `migrate_type`, `zone_kind`, `page_flags`: what lists, zones and pages may be.
 //! - `state`: the state of a frame, packed in one word. `table`: 16 bytes a frame. `map`: which frames it covers.
+//! - `block_room`: what the evacuator knows of a pageblock.
 
+mod block_room;
 mod geometry;
 mod ids;
 mod map;

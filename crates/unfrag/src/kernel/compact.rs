@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CompactRules {
+    /// What chooses the pages that move, and where to.
+    pub chooser: Chooser,
     /// Which requests may compact at all.
     pub requests: CompactRequests,
     /// How much must be free for a zone to be worth it.
@@ -36,6 +38,28 @@ pub struct CompactRules {
     pub kcompactd: bool,
     /// Compaction ahead of demand (5.9 and later).
     pub proactive: Option<ProactiveRules>,
+}
+
+/// What chooses the pages that move, and where to.
+///
+/// ```
+/// use unfrag::kernel::Chooser;
+/// use unfrag::{Builder, Pfn, preset};
+///
+/// // unfrag's own compaction, and that of 6.18 with the same chooser: all else is as it was.
+/// let config = Builder::new().region(Pfn(0x10_0000), 65536).era("unfrag");
+/// let mut rules = preset("6.18").unwrap().rules;
+/// rules.compact.as_mut().unwrap().chooser = Chooser::Evacuator;
+/// assert_eq!(rules, preset("unfrag").unwrap().rules);
+/// # let _ = config;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chooser {
+    /// Two scanners that move towards each other.
+    Scanners,
+    /// The pageblock that costs the fewest copies is emptied, into the fullest ones, for blocks as large as a pageblock
+    /// or larger, and for a whole zone. Below that, the scanners. See [`compact`](crate::compact).
+    Evacuator,
 }
 
 /// Which requests may compact.

@@ -27,7 +27,7 @@ mod rules;
 mod sysctl;
 
 pub use compact::{
-    Capture, CompactRequests, CompactRoom, CompactRules, CompoundSources, ProactiveRules,
+    Capture, Chooser, CompactRequests, CompactRoom, CompactRules, CompoundSources, ProactiveRules,
 };
 pub use kswapd::{KswapdForm, KswapdNap, KswapdRules, KswapdSleep};
 pub use marks::{MarkCheck, MarkGap, MarkRules, ZonePages};

@@ -352,6 +352,7 @@ pub(super) const RECLAIM_6_1: ReclaimRules = ReclaimRules {
 };
 
 pub(super) const COMPACT_2_6_36: CompactRules = CompactRules {
+    chooser: Chooser::Scanners,
     requests: CompactRequests::CostlyWithIo,
     room: CompactRoom::Low,
     modes: false,
@@ -369,6 +370,7 @@ pub(super) const COMPACT_2_6_36: CompactRules = CompactRules {
 };
 
 pub(super) const COMPACT_5_6: CompactRules = CompactRules {
+    chooser: Chooser::Scanners,
     requests: CompactRequests::All,
     room: CompactRoom::LowIfCostly,
     modes: true,
@@ -386,6 +388,7 @@ pub(super) const COMPACT_5_6: CompactRules = CompactRules {
 };
 
 pub(super) const COMPACT_5_9: CompactRules = CompactRules {
+    chooser: Chooser::Scanners,
     requests: CompactRequests::All,
     room: CompactRoom::LowIfCostly,
     modes: true,
@@ -406,6 +409,7 @@ pub(super) const COMPACT_5_9: CompactRules = CompactRules {
 };
 
 pub(super) const COMPACT_6_1: CompactRules = CompactRules {
+    chooser: Chooser::Scanners,
     requests: CompactRequests::All,
     room: CompactRoom::LowIfCostly,
     modes: true,
@@ -426,6 +430,28 @@ pub(super) const COMPACT_6_1: CompactRules = CompactRules {
 };
 
 pub(super) const COMPACT_6_18: CompactRules = CompactRules {
+    chooser: Chooser::Scanners,
+    requests: CompactRequests::All,
+    room: CompactRoom::Callers,
+    modes: true,
+    order_failed: true,
+    skips: true,
+    compound: CompoundSources::BelowWanted,
+    targets_by_order: true,
+    spares_wanted_order: true,
+    fast_search: true,
+    capture: Capture::MovableForMovable,
+    async_leaves_block: false,
+    thisnode_gives_up: false,
+    kcompactd: true,
+    proactive: Some(ProactiveRules {
+        floor: false,
+        weighted_stop: false,
+    }),
+};
+
+pub(super) const COMPACT_UNFRAG: CompactRules = CompactRules {
+    chooser: Chooser::Evacuator,
     requests: CompactRequests::All,
     room: CompactRoom::Callers,
     modes: true,

@@ -15,7 +15,7 @@ pub struct Preset {
     pub rules: Rules,
 }
 
-/// All eras, oldest first.
+/// All eras, oldest first, and `unfrag`: the rules of 6.18 with a compaction of its own.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "2.6.14",
@@ -257,6 +257,22 @@ pub const PRESETS: &[Preset] = &[
             kswapd: KSWAPD_5_6,
             reclaim: RECLAIM_6_1,
             compact: Some(COMPACT_6_18),
+        },
+    },
+    Preset {
+        name: "unfrag",
+        rules: Rules {
+            placement: PLACEMENT_6_18,
+            block_order: 9,
+            tail_if_merge_likely: true,
+            marks: MARKS_6_18,
+            pcp: Pcp::Orders { tuned: true },
+            pcp_batch_cap_kbytes: 1024,
+            rights: RIGHTS_5_6,
+            retry: RETRY_5_6,
+            kswapd: KSWAPD_5_6,
+            reclaim: RECLAIM_6_1,
+            compact: Some(COMPACT_UNFRAG),
         },
     },
 ];

@@ -66,6 +66,10 @@ pub struct Allocation {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is no heap to put the larger one on"
+)]
 pub(super) enum Phase {
     Begin {
         again: bool,
@@ -99,10 +103,11 @@ impl Operation for Allocation {
         match self.advance(m, answer) {
             Step::Need(need) => Step::Need(need),
             Step::Done(Some(ix)) => {
+                let pfn = m.hand_out(&self.demand, ix);
                 if self.was_captured {
                     m.counters.pgalloc -= u64::from(self.demand.order.frames());
                 }
-                Step::Done(Ok(m.hand_out(&self.demand, ix)))
+                Step::Done(Ok(pfn))
             }
             Step::Done(None) => Step::Done(m.fail(&self.demand)),
         }

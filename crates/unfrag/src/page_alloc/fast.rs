@@ -202,6 +202,7 @@ impl<'m, H: Host> Manager<'m, H> {
     #[cold]
     pub(crate) fn fail(&mut self, d: &Demand) -> Result<Pfn, AllocError> {
         self.counters.alloc_failed += 1;
+        self.note_huge(d.node, d.order);
         self.trace_alloc(d, None);
         Err(self.failure_reason(d))
     }
@@ -210,6 +211,9 @@ impl<'m, H: Host> Manager<'m, H> {
     #[inline]
     pub(crate) fn hand_out(&mut self, d: &Demand, ix: FrameIx) -> Pfn {
         self.mark_used(ix, d.order, d.mt, d.gfp);
+        if d.order > Order::COSTLY {
+            self.note_huge(d.node, d.order);
+        }
         let first = self.map.pfn(ix);
         self.counters.pgalloc += u64::from(d.order.frames());
         self.trace_alloc(d, Some(first));

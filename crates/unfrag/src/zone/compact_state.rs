@@ -20,13 +20,15 @@ pub(crate) struct CompactState {
     pub first_free: FrameIx,
     /// Requests put off since the last failure.
     considered: u32,
+    /// Runs of the evacuator, to which the marks of pageblocks that stayed refer.
+    pub evacuations: u16,
     /// The zone is put off for `2^defer_shift` requests.
     defer_shift: u8,
     /// The smallest order that failed.
     order_failed: u8,
     /// Skip marks are to be cleared: a request's run has scanned the zone to its end.
     pub flush_skips: bool,
-    pad: [u8; 5],
+    pad: [u8; 3],
 }
 
 impl CompactState {
@@ -37,10 +39,11 @@ impl CompactState {
             first_migrate: FrameIx(0),
             first_free: FrameIx(0),
             considered: 0,
+            evacuations: 0,
             defer_shift: 0,
             order_failed: 0,
             flush_skips: false,
-            pad: [0; 5],
+            pad: [0; 3],
         };
         state.reset_positions(span, geometry);
         state

@@ -15,7 +15,7 @@ use unfrag::reclaim::{Answer, Lru, Need, PageFlags, Step};
 use unfrag::trace::Event;
 use unfrag::{Gfp, MigrateType, Order, Pfn, ZoneId, ZoneKind};
 
-const ERAS: [&str; 5] = ["2.6.36", "5.6", "5.9", "6.1", "6.18"];
+const ERAS: [&str; 6] = ["2.6.36", "5.6", "5.9", "6.1", "6.18", "unfrag"];
 const PAGES: u64 = 2500;
 
 /// A page as its owner knows it.
@@ -42,10 +42,12 @@ struct Sim {
     pages: BTreeMap<u32, Page>,
     /// Blocks of other owners, which cannot be moved.
     fixed: Vec<(Pfn, u8)>,
+    /// Of so many blocks one cannot be moved.
+    fixed_one_in: u64,
     /// What is stored in each frame: the key of a page.
     memory: BTreeMap<u64, u32>,
     next_key: u32,
-    /// Pages that were freed while a run may have held them: they are free once the runs are over.
+    /// Frames of pages that were freed while a run may have held them: they are free once the runs are over.
     may_linger: u64,
     runs: Vec<(Compaction, Answer)>,
     seen: Seen,
@@ -61,6 +63,8 @@ impl Sim {
             c: Chance(seed),
             pages: BTreeMap::new(),
             fixed: Vec::new(),
+            // The evacuator leaves pageblocks that hold one.
+            fixed_one_in: if era == "unfrag" { 2000 } else { 60 },
             memory: BTreeMap::new(),
             next_key: 1,
             may_linger: 0,
@@ -74,7 +78,7 @@ impl Sim {
 
     /// One more block in use; false if there is none.
     fn grow(&mut self) -> bool {
-        let (order, movable) = match self.c.below(60) {
+        let (order, movable) = match self.c.below(self.fixed_one_in) {
             0 => (0, false),
             1 => (self.c.below(3) as u8, true),
             _ => (0, true),

@@ -1,9 +1,11 @@
 //! Compaction. `spec: 5`
 //!
 //! - `faults`: owners, other CPUs and killed tasks get in the way of a run at every step.
+//! - `evacuator`: unfrag's own chooser: its cost beside the least possible one, hysteresis, ahead of demand.
 //! - `vectors`: the numbers and tables of the specification.
 //! - `against_model`: runs against the naive second model.
 
 mod against_model;
+mod evacuator;
 mod faults;
 mod vectors;

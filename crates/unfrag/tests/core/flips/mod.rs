@@ -142,6 +142,12 @@ const NO_EFFECT: &[NoEffect] = &[
         "a run ends when there is a block of the wanted order; `compaction::vectors` shows it in the middle of a pageblock",
     ),
     (
+        "compact.proactive.weighted_stop",
+        "*",
+        |r| r.compact.is_some_and(|c| c.chooser == Chooser::Evacuator),
+        "the evacuator follows demand, not a score",
+    ),
+    (
         "compact.proactive.floor",
         "*",
         |_| true,

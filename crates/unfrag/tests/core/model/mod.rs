@@ -168,7 +168,7 @@ impl Model {
                 Shape::PerType([Unmovable, Movable, Reclaimable]),
             ),
             "6.1" => (Family::Modern, Shape::Fixed),
-            "6.18" => (Family::Hygiene, Shape::Tuned),
+            "6.18" | "unfrag" => (Family::Hygiene, Shape::Tuned),
             other => panic!("the model does not know {other}"),
         };
         let base = zones[0].start.0 & !1023;

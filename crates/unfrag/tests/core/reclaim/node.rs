@@ -17,7 +17,10 @@ fn eras() -> impl Iterator<Item = &'static str> {
 
 #[test]
 fn there_are_eras_with_lists_by_node() {
-    assert_eq!(eras().collect::<Vec<_>>(), ["5.6", "5.9", "6.1", "6.18"]);
+    assert_eq!(
+        eras().collect::<Vec<_>>(),
+        ["5.6", "5.9", "6.1", "6.18", "unfrag"]
+    );
 }
 
 /// 16 GiB, of which a sixteenth is kept free: marks are far from nothing even in DMA.
