@@ -73,6 +73,7 @@ pub fn example_report() -> Report {
         },
         mode: "predict".into(),
         start: "counts".into(),
+        start_lists: None,
         recorded,
         kernels,
         observe: None,

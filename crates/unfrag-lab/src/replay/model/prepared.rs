@@ -72,7 +72,7 @@ impl<'r> Prepared<'r> {
                 let mut sim = Sim::new(start.manager(rules, sysctl, true, &mut memory)?, frames);
                 sim.recorded_era = true;
                 let inferred = infer(&mut causes, &mut sim);
-                (start, inferred)
+                (*start, inferred)
             }
             Beginning::Anchor(anchor) => (
                 fitted(&anchor, &causes, rules, sysctl)?,

@@ -154,7 +154,9 @@ pub fn counts(
         }
         start.sets.extend(sets);
         let free = in_turn(&on_lists);
-        order_shown.add(&free, |p| turn(p) != usize::MAX);
+        order_shown.add(free.iter().map(|b| (b.pfn, b.order)), |p| {
+            turn(p) != usize::MAX
+        });
         start.free.extend(free);
         start.block_types.extend(types);
     }

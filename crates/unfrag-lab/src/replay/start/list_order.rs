@@ -4,7 +4,6 @@
 //!
 //! `spec: 7.6, 9`
 
-use super::state::FreeBlock;
 use serde::Serialize;
 
 /// The free blocks of a start, and those of them whose place on the lists the trace shows.
@@ -23,13 +22,17 @@ pub struct ListOrder {
 }
 
 impl ListOrder {
-    /// Counts the blocks of a zone. `is_shown` is whether the trace allocates a frame that nothing touched before.
-    pub(super) fn add(&mut self, free: &[FreeBlock], is_shown: impl Fn(u32) -> bool) {
-        for b in free {
-            let pages = 1 << b.order;
+    /// Counts the blocks of a zone, each as its first frame and order. `is_shown` is whether the trace allocates a frame that nothing touched before.
+    pub(super) fn add(
+        &mut self,
+        free: impl Iterator<Item = (u32, u8)>,
+        is_shown: impl Fn(u32) -> bool,
+    ) {
+        for (pfn, order) in free {
+            let pages = 1 << order;
             self.blocks += 1;
             self.pages += pages;
-            if (b.pfn..b.pfn + (1 << b.order)).any(&is_shown) {
+            if (pfn..pfn + (1 << order)).any(&is_shown) {
                 self.blocks_shown += 1;
                 self.pages_shown += pages;
             }
@@ -50,15 +53,12 @@ impl ListOrder {
 mod tests {
     //! `spec: 7.6, 9`
     use super::*;
-    use unfrag::MigrateType;
 
     /// A block of which one page is touched has its place; one that nobody touches has none.
     #[test]
     fn blocks_are_shown_by_any_of_their_pages() {
-        let mt = MigrateType::Movable;
-        let block = |pfn, order| FreeBlock { pfn, order, mt };
         let mut order = ListOrder::default();
-        order.add(&[block(64, 4), block(128, 3)], |p| p == 70);
+        order.add([(64, 4), (128, 3)].into_iter(), |p| p == 70);
         let counted = (
             order.blocks,
             order.pages,

@@ -36,7 +36,7 @@ pub struct Plan<'r> {
 /// What a recording shows of the state at which a replay begins.
 pub enum Beginning {
     /// The kernel's own free lists.
-    Exact(Start),
+    Exact(Box<Start>),
     /// What any host shows, from which a start is to be fitted.
     Anchor(Box<Anchor>),
 }
@@ -143,7 +143,7 @@ fn exact_beginning(
     let is_free = |p: u32| start.is_free(p);
     let frames = start.frames.len() as u32;
     let causes = causes(rec, era, frames, start.time, u64::MAX, Some(&is_free))?;
-    Ok((causes, Beginning::Exact(start)))
+    Ok((causes, Beginning::Exact(Box::new(start))))
 }
 
 /// From a snapshot that any host has.

@@ -135,6 +135,7 @@ mod tests {
             },
             mode: "observe".into(),
             start: "exact".into(),
+            start_lists: None,
             recorded: vec![],
             kernels: vec![],
             observe: Some(Observed {

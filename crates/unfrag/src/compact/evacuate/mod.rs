@@ -19,12 +19,13 @@
 mod ahead;
 mod demand;
 mod run;
+mod state;
 mod supply;
 mod survey;
 mod unit;
 
 pub(crate) use demand::HugeDemand;
-pub(super) use run::Evacuation;
+pub(super) use state::Evacuation;
 
 use super::control::Control;
 use crate::frame::Order;

@@ -5,46 +5,19 @@
 use super::super::free_scan::first_position;
 use super::super::mover::{Moved, put_all_back};
 use super::super::outcome::Outcome;
-use super::super::targets::{CLUSTER, Targets};
+use super::super::targets::CLUSTER;
 use super::super::zone_run::Compaction;
+use super::state::Phase;
 use super::supply::Fullest;
 use super::survey::Survey;
 use super::unit::{self, Unit};
-use crate::frame::{CpuId, FrameIx, FrameKind, Pfn};
+use crate::frame::{CpuId, FrameKind, Pfn};
 use crate::host::Host;
 use crate::kernel::CompactRules;
 use crate::manager::Manager;
 use crate::need::{Answer, Need, Step};
 use crate::placement::{End, FreeTo};
 use crate::trace::Event;
-
-/// What a run of the evacuator knows.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Evacuation {
-    phase: Phase,
-    survey: Survey,
-    targets: Targets,
-    /// What is emptied, and the next frame there to be looked at.
-    unit: Option<Unit>,
-    at: FrameIx,
-    /// Number of the run in its zone.
-    run: u16,
-    /// Pages that it may still move; `None`: as many as it takes.
-    budget: Option<u64>,
-    gained: u32,
-    surveys: u32,
-    /// Others had a turn since the last survey.
-    has_yielded: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Begin,
-    Choose,
-    Take,
-    Move,
-    Over(Outcome),
-}
 
 /// What a look for the next unit came to.
 enum Choice {
@@ -55,31 +28,6 @@ enum Choice {
     TooDear,
     /// Others are to have a turn first.
     Later,
-}
-
-impl Evacuation {
-    pub const NEW: Evacuation = Evacuation {
-        phase: Phase::Begin,
-        survey: Survey::NONE,
-        targets: Targets::NONE,
-        unit: None,
-        at: FrameIx(0),
-        run: 0,
-        budget: None,
-        gained: 0,
-        surveys: 0,
-        has_yielded: false,
-    };
-
-    /// Whether owners are being asked.
-    pub fn is_moving(&self) -> bool {
-        self.phase == Phase::Move
-    }
-
-    /// Where pages go.
-    pub fn targets(&mut self) -> &mut Targets {
-        &mut self.targets
-    }
 }
 
 impl Compaction {

@@ -1,4 +1,4 @@
-//! unfrag's own chooser of what moves. `issue: compaction; spec: 5.1, 5.3`
+//! unfrag's own chooser of what moves. `spec: 5.1, 5.3`
 //!
 //! The seed is printed. `UNFRAG_SEED=n` sets another one.
 
