@@ -207,7 +207,9 @@ mod tests {
         };
         let states = takers.iter().map(known).collect();
         let mut zone = ZoneFrames { lo: LO, states };
-        zone.choose(1024, &[[0; 11]], &[], &used_up);
+        let blocks = (LO..LO + FRAMES as u32).step_by(512);
+        let types: Vec<_> = blocks.map(|b| (b, MigrateType::Movable)).collect();
+        zone.choose(1024, &[[0; 11]], &types, &used_up);
         let buddy = &zone.states[1536 - LO as usize..2048 - LO as usize];
         assert!(buddy.iter().all(|f| *f == FrameState::AssumedUsed));
     }
