@@ -13,6 +13,7 @@
 //! - [`calibration`]: the costs of the kernel's work, read from a file.
 //! - [`program`]: what the tasks of a scenario do.
 //! - [`scenario`]: a run described by a file, and its outcome.
+//! - [`bare`]: a machine of page frames alone, for memory of terabytes.
 //!
 //! [`slab`] (in [`kmem`]) are slab caches over real memory, for comparisons without the rest of a machine.
 //!
@@ -20,6 +21,7 @@
 //! choice from a generator with a name and the run's seed; ties broken by sequence numbers.
 #![deny(unsafe_code)]
 
+pub mod bare;
 pub mod block;
 pub mod calibration;
 pub(crate) mod channels;

@@ -24,6 +24,10 @@ fn base(name: Name, o: &Outcome) -> (&str, &'static str) {
         Name::HighOrder | Name::Aim9 => ("2.6.14", ""),
         Name::SlabOrder => (&o.kernel, "slqb"),
         Name::Atomic => (&o.kernel, "force-highorder"),
+        Name::HugepageLatency if o.variant.starts_with("random") => (&o.kernel, "random-holes-0"),
+        Name::HugepageLatency | Name::JavaHeap => ("5.9", "proactiveness-0"),
+        Name::Backoff => ("5.9", "proactiveness-40"),
+        Name::OneTime => ("5.9", ""),
     }
 }
 
@@ -39,7 +43,9 @@ fn compared(name: Name) -> Vec<(&'static str, String)> {
                 .collect()
         }
         Name::SlabOrder => plain(&["marginal_4th_over_1st", PARALLEL_BUILD1]),
-        Name::Atomic => plain(&["elapsed_s"]),
+        Name::Atomic | Name::JavaHeap | Name::OneTime => plain(&["elapsed_s"]),
+        Name::HugepageLatency => plain(&["p50_us", "copies_per_block", "huge_percent"]),
+        Name::Backoff => plain(&["cpu_percent"]),
     }
 }
 

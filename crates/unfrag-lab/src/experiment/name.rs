@@ -1,5 +1,7 @@
 //! The published experiments. S0 to S4 are the sources that they come from.
 
+use super::bare::Which;
+
 /// An experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
@@ -11,11 +13,45 @@ pub enum Name {
     SlabOrder,
     /// S4: reclaim behind an encrypted disk, with order-2 requests from interrupts.
     Atomic,
+    /// S1: as many huge pages as possible out of fragmented memory.
+    HugepageLatency,
+    /// S1: a heap is touched in fragmented memory.
+    JavaHeap,
+    /// S1: compaction ahead of demand where nothing can be moved.
+    Backoff,
+    /// S1: all of memory compacted in one go.
+    OneTime,
 }
 
 impl Name {
     /// All of them.
-    pub const ALL: [Name; 4] = [Name::HighOrder, Name::Aim9, Name::SlabOrder, Name::Atomic];
+    pub const ALL: [Name; 8] = [
+        Name::HighOrder,
+        Name::Aim9,
+        Name::SlabOrder,
+        Name::Atomic,
+        Name::HugepageLatency,
+        Name::JavaHeap,
+        Name::Backoff,
+        Name::OneTime,
+    ];
+
+    /// Which of the experiments on page frames alone it is, if it is one.
+    pub(super) const fn bare(self) -> Option<Which> {
+        match self {
+            Name::HugepageLatency => Some(Which::HugepageLatency),
+            Name::JavaHeap => Some(Which::JavaHeap),
+            Name::Backoff => Some(Which::Backoff),
+            Name::OneTime => Some(Which::OneTime),
+            Name::HighOrder | Name::Aim9 | Name::SlabOrder | Name::Atomic => None,
+        }
+    }
+
+    /// Runs of each kernel if nobody says how many. Those on page frames alone differ by a few parts in a thousand
+    /// between seeds, if at all.
+    pub const fn default_runs(self) -> u32 {
+        if self.bare().is_some() { 1 } else { 20 }
+    }
 
     /// The name that users know.
     pub const fn as_str(self) -> &'static str {
@@ -24,6 +60,10 @@ impl Name {
             Name::Aim9 => "aim9",
             Name::SlabOrder => "slab-order",
             Name::Atomic => "atomic",
+            Name::HugepageLatency => "hugepage-latency",
+            Name::JavaHeap => "java-heap",
+            Name::Backoff => "backoff",
+            Name::OneTime => "one-time",
         }
     }
 }

@@ -6,12 +6,13 @@ use super::choice;
 use super::compare;
 use super::name::Name;
 use super::report::{Outcome, Report};
-use super::scenario::{self, RunResult};
+use super::scenario::{self, PARTS, RunResult};
 use super::stats::Statistics;
 use crate::error::{Asked, Error, Result};
 use crate::parallel::{each, threads};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use unfrag_machine::Calibration;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -24,10 +25,9 @@ pub struct Options {
     pub runs: u32,
     /// Seed of the first run.
     pub seed: u64,
+    /// Costs other than the experiment's.
+    pub costs: Option<Calibration>,
 }
-
-/// Parts of a run that progress is counted in.
-const PARTS: u64 = 1000;
 
 /// Runs an experiment. `progress` is called with the parts that are done and all parts; a part is a thousandth of a
 /// run's longest virtual time.
@@ -52,6 +52,10 @@ pub fn run(name: Name, options: &Options, progress: &(dyn Fn(u64, u64) + Sync)) 
         }
     }
     let (done, all) = (AtomicU64::new(0), jobs.len() as u64 * PARTS);
+    let costs = options.costs.clone();
+    let costs = costs.unwrap_or_else(|| scenario::calibration(name));
+    // Those on page frames alone have metadata for up to a terabyte each.
+    let threads = if name.bare().is_some() { 1 } else { threads() };
     let one = |i: usize| {
         let (machine, kernel, seed) = jobs[i];
         let mut reported = 0;
@@ -62,16 +66,11 @@ pub fn run(name: Name, options: &Options, progress: &(dyn Fn(u64, u64) + Sync)) 
                 reported = parts;
             }
         };
-        // The end of a run is not known before it; its time limit is.
-        let part = |p: unfrag_machine::scenario::Progress| {
-            let part = u128::from(p.now) * u128::from(PARTS) / u128::from(p.limit.max(1));
-            (part as u64).min(PARTS)
-        };
-        let got = scenario::run_once(name, kernel, machine, seed, |p| report(part(p)));
+        let got = scenario::run_once(name, kernel, machine, seed, &costs, &mut report);
         report(PARTS);
         got
     };
-    let mut results = each(jobs.len(), threads(), one, one).into_iter();
+    let mut results = each(jobs.len(), threads, one, one).into_iter();
     let mut outcomes = vec![];
     for machine in &machines {
         for kernel in &kernels {
@@ -106,7 +105,7 @@ pub fn run(name: Name, options: &Options, progress: &(dyn Fn(u64, u64) + Sync)) 
         experiment: name.as_str().into(),
         seed: options.seed,
         runs: options.runs,
-        calibration: scenario::calibration(),
+        calibration: format!("{:016x}", costs.hash),
         comparisons: compare::comparisons(name, &outcomes),
         results: outcomes,
     })

@@ -1,5 +1,6 @@
 //! The scenarios of the experiments: their files, and one run of each.
 
+use super::bare;
 use super::choice::{self, Choice};
 use super::measure;
 use super::metric::Metrics;
@@ -30,6 +31,7 @@ pub fn texts(name: Name) -> Vec<(&'static str, &'static str)> {
             ("slab-order-parallel.toml", SLAB_ORDER_PARALLEL),
         ],
         Name::Atomic => vec![("atomic.toml", ATOMIC)],
+        Name::HugepageLatency | Name::JavaHeap | Name::Backoff | Name::OneTime => vec![],
     }
 }
 
@@ -40,7 +42,8 @@ fn parse(file: &str, text: &str) -> Result<Scenario> {
 /// A machine of an experiment, and the scenario that runs on it.
 struct Machine {
     name: String,
-    scenario: Scenario,
+    /// None on a machine of page frames alone.
+    scenario: Option<Scenario>,
     added: bool,
 }
 
@@ -63,12 +66,19 @@ impl Choice for Machine {
 /// All machines of an experiment.
 fn all(name: Name) -> Result<Vec<Machine>> {
     let mut found = vec![];
+    for (i, machine) in name.bare().into_iter().flat_map(bare::machines).enumerate() {
+        found.push(Machine {
+            name: machine.into(),
+            scenario: None,
+            added: i > 0,
+        });
+    }
     for (file, text) in texts(name) {
         let s = parse(file, text)?;
         for (i, m) in s.file.machines.iter().enumerate() {
             found.push(Machine {
                 name: m.name.get_ref().clone(),
-                scenario: s.clone(),
+                scenario: Some(s.clone()),
                 // The first machine is the source's; the others are a sweep over memory sizes or disks.
                 added: matches!(name, Name::HighOrder | Name::SlabOrder) && i > 0,
             });
@@ -88,6 +98,9 @@ pub fn machines(name: Name, asked: &[String]) -> Result<Vec<String>> {
 
 /// The settings that a result lists.
 pub fn settings(name: Name, kernel: &Kernel, machine: &str) -> BTreeMap<String, Value> {
+    if name.bare().is_some() {
+        return bare::settings(kernel, machine);
+    }
     let mut all = BTreeMap::from([
         ("slab".to_string(), kernel.slab.design.name().into()),
         ("oom_killer".to_string(), kernel.oom_killer.into()),
@@ -126,9 +139,12 @@ pub fn settings(name: Name, kernel: &Kernel, machine: &str) -> BTreeMap<String, 
     all
 }
 
-/// Hash of the costs.
-pub fn calibration() -> String {
-    format!("{:016x}", Calibration::standard().hash)
+/// The costs that an experiment is run with: those of a computer of its source's time.
+pub fn calibration(name: Name) -> Calibration {
+    match name.bare() {
+        Some(_) => Calibration::modern(),
+        None => Calibration::standard(),
+    }
 }
 
 /// How one run ended.
@@ -140,7 +156,10 @@ pub enum RunResult {
     Unfinished(Unfinished),
 }
 
-/// One run; `progress` is called as its virtual time goes on.
+/// Parts of a run that progress is counted in.
+pub const PARTS: u64 = 1000;
+
+/// One run; `progress` is called with the parts of it that are done: of its longest virtual time, or of its work.
 ///
 /// # Errors
 /// If the scenario cannot run.
@@ -149,13 +168,27 @@ pub fn run_once(
     kernel: &Kernel,
     machine: &str,
     seed: u64,
-    progress: impl FnMut(Progress),
+    costs: &Calibration,
+    progress: &mut dyn FnMut(u64),
 ) -> Result<RunResult> {
+    if let Some(which) = name.bare() {
+        let metrics = bare::run(which, kernel, machine, seed, costs, progress)?;
+        return Ok(RunResult::Finished(metrics));
+    }
+    // The end of a run is not known before it; its time limit is.
+    let part = |p: Progress| {
+        let part = u128::from(p.now) * u128::from(PARTS) / u128::from(p.limit.max(1));
+        (part as u64).min(PARTS)
+    };
     let found = all(name)?
         .into_iter()
         .find(|m| m.name == machine)
         .ok_or_else(|| Error::option(Asked::Machine, format!("there is no machine `{machine}`")))?;
-    let outcome = start(&found.scenario, kernel, machine, seed)?.finish(progress);
+    let scenario = found.scenario.iter().next();
+    let Some(scenario) = scenario else {
+        return Err(Error::option(Asked::Machine, format!("there is no machine `{machine}`")));
+    };
+    let outcome = start(scenario, kernel, machine, seed, costs)?.finish(|p| progress(part(p)));
     if outcome.ended != "finished" {
         return Ok(RunResult::Unfinished(Unfinished {
             seed,
@@ -171,13 +204,19 @@ pub fn run_once(
 /// # Errors
 /// If the scenario cannot run.
 pub fn outcome(s: &Scenario, kernel: &Kernel, machine: &str, seed: u64) -> Result<Outcome> {
-    Ok(start(s, kernel, machine, seed)?.finish(|_| ()))
+    Ok(start(s, kernel, machine, seed, &Calibration::standard())?.finish(|_| ()))
 }
 
-fn start(s: &Scenario, kernel: &Kernel, machine: &str, seed: u64) -> Result<Run> {
+fn start(
+    s: &Scenario,
+    kernel: &Kernel,
+    machine: &str,
+    seed: u64,
+    costs: &Calibration,
+) -> Result<Run> {
     let mut k =
         scenario::Kernel::preset(kernel.name).map_err(|e| Error::option(Asked::Kernel, e))?;
     (k.rules, k.slab, k.oom_killer) = (kernel.rules, kernel.slab, kernel.oom_killer);
     let machine = s.machine(Some(machine))?;
-    Ok(s.start(machine, &k, &Calibration::standard(), seed)?)
+    Ok(s.start(machine, &k, costs, seed)?)
 }

@@ -4,7 +4,9 @@ use super::choice::Choice;
 use super::name::Name;
 use crate::error::Asked;
 use unfrag::Rules;
+use unfrag::compact::score::DEFAULT_PROACTIVENESS;
 use unfrag::kernel::{CongestionWait, KswapdNap, KswapdSleep, LruShape, Reserve, preset};
+use unfrag_machine::bare::Holes;
 use unfrag_slab::{Design, FirstAttempt, Rules as SlabRules};
 
 /// A kernel as an experiment runs it.
@@ -20,6 +22,10 @@ pub struct Kernel {
     pub slab: SlabRules,
     /// Whether it may kill processes when memory runs out.
     pub oom_killer: bool,
+    /// `vm.compaction_proactiveness`.
+    pub proactiveness: u8,
+    /// Which frames of each block are free in memory that is fragmented on purpose.
+    pub holes: Holes,
     /// Whether it runs only if it is named: the source mentions it, and has no numbers for it.
     pub added: bool,
 }
@@ -51,6 +57,10 @@ impl Name {
             Name::Aim9 => aim9(),
             Name::SlabOrder => slab_order(),
             Name::Atomic => atomic(),
+            Name::HugepageLatency => hugepage_latency(),
+            Name::JavaHeap => java_heap(),
+            Name::Backoff => backoff(),
+            Name::OneTime => one_time(),
         }
     }
 }
@@ -85,10 +95,76 @@ fn compacting(names: &[&'static str]) -> Vec<Kernel> {
                 SlabRules::S2
             },
             oom_killer: true,
+            proactiveness: DEFAULT_PROACTIVENESS,
+            holes: Holes::First,
             added: true,
         })
     };
     names.iter().filter_map(kernel).collect()
+}
+
+/// The kernel of S1's patch, as 5.9 has it.
+const S1: &str = "5.9";
+
+/// A kernel on page frames alone.
+fn bare(name: &'static str, variant: &'static str, proactiveness: u8, added: bool) -> Option<Kernel> {
+    Some(Kernel {
+        name,
+        variant,
+        rules: base(name)?,
+        slab: SlabRules::MODERN,
+        oom_killer: true,
+        proactiveness,
+        holes: Holes::First,
+        added,
+    })
+}
+
+/// The kernels that S1 did not know, with their default proactiveness.
+fn others() -> impl Iterator<Item = Kernel> {
+    let of = |name| bare(name, "", DEFAULT_PROACTIVENESS, true);
+    ["6.1", "6.18", "unfrag"].into_iter().filter_map(of)
+}
+
+/// S1's two settings. Added are random holes, and the kernels after it.
+pub fn hugepage_latency() -> Vec<Kernel> {
+    let source = [("proactiveness-0", 0), ("proactiveness-20", 20)];
+    let random = [("random-holes-0", 0), ("random-holes-20", 20)];
+    let of = |(variant, p): (&'static str, u8)| bare(S1, variant, p, false);
+    let random = random.into_iter().filter_map(of).map(|k| Kernel {
+        holes: Holes::Random,
+        added: true,
+        ..k
+    });
+    let source = source.into_iter().filter_map(of);
+    source.chain(random).chain(others()).collect()
+}
+
+/// S1's two settings, and a higher one that it mentions. Added are the kernels after it.
+pub fn java_heap() -> Vec<Kernel> {
+    let source = [
+        ("proactiveness-0", 0),
+        ("proactiveness-20", 20),
+        ("proactiveness-60", 60),
+    ];
+    let of = |(variant, p)| bare(S1, variant, p, false);
+    source.into_iter().filter_map(of).chain(others()).collect()
+}
+
+/// S1's setting. Added are the kernels after it.
+pub fn backoff() -> Vec<Kernel> {
+    let source = bare(S1, "proactiveness-40", 40, false);
+    source.into_iter().chain(others()).collect()
+}
+
+/// S1's kernel, with nothing ahead of demand. Added are the kernels after it.
+pub fn one_time() -> Vec<Kernel> {
+    let source = bare(S1, "", 0, false);
+    let never = |k| Kernel {
+        proactiveness: 0,
+        ..k
+    };
+    source.into_iter().chain(others().map(never)).collect()
 }
 
 /// S0's kernels, and two modern ones. Added are the first one that compacts, and unfrag's own. S0 ran its clean kernel with the OOM killer disabled: else the killer frees
@@ -109,6 +185,8 @@ pub fn highorder() -> Vec<Kernel> {
             rules: base(name)?,
             slab,
             oom_killer,
+            proactiveness: DEFAULT_PROACTIVENESS,
+            holes: Holes::First,
             added: false,
         })
     });
@@ -161,6 +239,8 @@ pub fn slab_order() -> Vec<Kernel> {
             rules,
             slab,
             oom_killer: true,
+            proactiveness: DEFAULT_PROACTIVENESS,
+            holes: Holes::First,
             added,
         }
     };
@@ -183,6 +263,8 @@ pub fn atomic() -> Vec<Kernel> {
             rules,
             slab: SlabRules::S2,
             oom_killer: true,
+            proactiveness: DEFAULT_PROACTIVENESS,
+            holes: Holes::First,
             added: false,
         };
         all.push(kernel("force-highorder", plain));
@@ -212,6 +294,8 @@ pub fn atomic() -> Vec<Kernel> {
             ("kswapd-quickly-notice-high-order", notice),
         ];
         all.extend(added.map(|(variant, rules)| Kernel {
+            proactiveness: DEFAULT_PROACTIVENESS,
+            holes: Holes::First,
             added: true,
             ..kernel(variant, rules)
         }));

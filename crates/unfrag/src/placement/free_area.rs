@@ -108,23 +108,15 @@ impl FreeArea {
     /// Moves the blocks of the list that `ix` is on to its end, up to and with this one.
     pub fn rotate_behind(&mut self, frames: &Frames, ix: FrameIx) {
         let s = frames.state(ix);
-        while let Some(head) = self.list(s.order(), s.mt()).peek(End::Head) {
-            self.lists.requeue(frames, head, End::Tail);
-            if head == ix {
-                break;
-            }
-        }
+        let list = self.lists.list_mut(s.order(), s.mt());
+        list.rotate_behind(frames.table, ix);
     }
 
     /// Moves the blocks before `ix` to the end of its list, so that this one is the first.
     pub fn rotate_to(&mut self, frames: &Frames, ix: FrameIx) {
         let s = frames.state(ix);
-        while let Some(head) = self.list(s.order(), s.mt()).peek(End::Head) {
-            if head == ix {
-                break;
-            }
-            self.lists.requeue(frames, head, End::Tail);
-        }
+        let list = self.lists.list_mut(s.order(), s.mt());
+        list.rotate_to(frames.table, ix);
     }
 
     /// From now on the next block that merges to exactly `order` is kept aside. `from_movable`: also one of a movable

@@ -131,6 +131,27 @@ impl List {
         Some(ix)
     }
 
+    /// Moves the blocks up to and with `ix`, which must be on this list, to its end, in their order.
+    pub fn rotate_behind(&mut self, table: Table, ix: FrameIx) {
+        let next = table.next(ix);
+        if next == FrameIx::NIL {
+            return;
+        }
+        table.set_next(self.tail, self.head);
+        table.set_prev(self.head, self.tail);
+        table.set_next(ix, FrameIx::NIL);
+        table.set_prev(next, FrameIx::NIL);
+        (self.head, self.tail) = (next, ix);
+    }
+
+    /// Moves the blocks before `ix`, which must be on this list, to its end, in their order.
+    pub fn rotate_to(&mut self, table: Table, ix: FrameIx) {
+        let prev = table.prev(ix);
+        if prev != FrameIx::NIL {
+            self.rotate_behind(table, prev);
+        }
+    }
+
     /// The blocks from head to tail.
     pub fn iter<'a>(&self, table: Table<'a>) -> impl Iterator<Item = FrameIx> + use<'a> {
         let on_list = |ix: FrameIx| (ix != FrameIx::NIL).then_some(ix);

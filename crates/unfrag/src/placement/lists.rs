@@ -121,6 +121,10 @@ impl Lists {
     pub fn list(&self, order: Order, mt: MigrateType) -> &List {
         &self.list[order.index()][mt as usize]
     }
+    /// The same, for a change of its order alone.
+    pub fn list_mut(&mut self, order: Order, mt: MigrateType) -> &mut List {
+        &mut self.list[order.index()][mt as usize]
+    }
     /// Orders whose list of this type is not empty, one bit each.
     #[inline]
     pub fn fits(&self, mt: MigrateType) -> u16 {
@@ -335,7 +339,7 @@ impl Lists {
     }
 
     /// Moves a block to an end of its list.
-    pub fn requeue(&mut self, frames: &Frames, ix: FrameIx, end: End) {
+    fn requeue(&mut self, frames: &Frames, ix: FrameIx, end: End) {
         let s = frames.state(ix);
         let list = &mut self.list[s.order().index()][s.mt() as usize];
         list.unlink(frames.table, ix);

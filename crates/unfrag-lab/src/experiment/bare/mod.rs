@@ -1,0 +1,63 @@
+//! The experiments on a machine of page frames alone: memory of a terabyte, compaction on demand and ahead of demand.
+//!
+//! - `setting`: which machine a kernel and a machine's name mean. `latency`, `java_heap`, `backoff`, `one_time`: what
+//!   runs on it. `percentiles`: order statistics of latencies.
+//!
+//! Invariant: one machine is in memory at a time.
+
+mod backoff;
+mod java_heap;
+mod latency;
+mod one_time;
+mod percentiles;
+mod setting;
+
+pub(super) use setting::{Which, machines, settings};
+
+use super::metric::Metrics;
+use super::variant::Kernel;
+use crate::error::Result;
+use unfrag_machine::Calibration;
+use unfrag_machine::bare::Bare;
+
+/// One run; `progress` is called with the thousandths that are done.
+///
+/// # Errors
+/// If there is no such machine.
+pub(super) fn run(
+    which: Which,
+    kernel: &Kernel,
+    machine: &str,
+    seed: u64,
+    calibration: &Calibration,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Metrics> {
+    let of = setting::description(kernel, machine, calibration)?;
+    let holes = kernel.holes;
+    let layout = of.layout().map_err(setting::no_machine)?;
+    let mut metadata = vec![0u64; layout.words];
+    let mut bare = Bare::boot(&of, &mut metadata).map_err(setting::no_machine)?;
+    let mut metrics = match which {
+        Which::HugepageLatency => latency::run(&mut bare, holes, seed, progress),
+        Which::JavaHeap => java_heap::run(&mut bare, of.frames, holes, seed, progress),
+        Which::Backoff => backoff::run(&mut bare, seed, progress),
+        Which::OneTime => one_time::run(&mut bare, holes, seed, progress),
+    };
+    let (pages, lost) = bare.audit();
+    metrics.insert("pages_kept".into(), pages as f64);
+    metrics.insert("pages_lost".into(), lost as f64);
+    Ok(metrics)
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// `part` in percent of `whole`; 0 of nothing.
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 * 100.0 / whole as f64
+    }
+}
