@@ -1,29 +1,37 @@
 //! `unfrag experiment`: a published experiment, run again on the simulated machine.
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output::{Progress, print, print_json};
 use clap::ValueEnum;
+use std::path::{Path, PathBuf};
 use unfrag_lab::experiment::{self, Name, Options, text};
 use unfrag_linux::Error;
+use unfrag_machine::Calibration;
 
 /// Run a published experiment again on a simulated machine, and print its numbers beside ours
 ///
 /// highorder: blocks of 4 MiB while seven kernels are built, and at rest (2005). aim9: eight small
 /// programs, with and without grouping (2005). slab-order: two builds on tmpfs in 1 GiB, with slabs of
 /// several orders (2009). atomic: reclaim behind an encrypted disk, with order-2 requests from
-/// interrupts (2009). Same seed, same bytes. On a computer of today a run of highorder takes 10 to 25
-/// seconds, one of aim9 about as long, one of slab-order 30 to 70, one of atomic one to three.
+/// interrupts (2009). On page frames alone, up to 1 TiB of them (2020): hugepage-latency: as many huge pages
+/// as possible out of fragmented memory. java-heap: a heap of 700 GiB is touched there. backoff: compaction
+/// ahead of demand where nothing can be moved. one-time: 32 GiB compacted in one go. Same seed, same bytes. On a computer of today a run of highorder takes 10 to 25
+/// seconds, one of aim9 about as long, one of slab-order 30 to 70, one of atomic one to three, one on page frames
+/// alone one to two minutes for 1 TiB, with 4.4 GiB of memory.
 ///
 /// What is beside the sources' experiments runs only if it is named: of atomic the kernels
 /// congestion-both-everywhere and kswapd-quickly-notice-high-order, of highorder the machines xeon-1024 to
 /// xeon-2048, of slab-order the machines stoakley-10k and stoakley-7200, and the kernels without
 /// MIGRATE_RESERVE: slqb-no-reserve, slub-no-reserve, slub-order-1-no-reserve and
-/// slub-order-0-no-reserve.
+/// slub-order-0-no-reserve. Of those on page frames alone the kernels 6.1, 6.18 and unfrag, and the machines
+/// 1GiB to 256GiB.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   unfrag experiment atomic --kernel 2.6.30 --machine x86 --runs 1
   unfrag experiment atomic --kernel congestion-both --machine x86-64 --runs 2 --seed 7 --json
-  unfrag experiment atomic --kernel congestion-both-everywhere --machine x86 --runs 1")]
+  unfrag experiment atomic --kernel congestion-both-everywhere --machine x86 --runs 1
+  unfrag experiment hugepage-latency --machine 4GiB
+  unfrag experiment hugepage-latency --kernel proactiveness-20,unfrag --machine 4GiB --json")]
 pub struct Args {
     /// The experiment
     #[arg(value_enum)]
@@ -34,10 +42,10 @@ pub struct Args {
     /// Machines, separated by commas; those of the source if none is given
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     machine: Vec<String>,
-    /// Runs of each kernel, with a seed each
-    #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true,
+    /// Runs of each kernel, with a seed each; 20 if not given, and 1 of those on page frames alone
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    runs: u32,
+    runs: Option<u32>,
     /// Seed of the first run; the others follow
     #[arg(
         long,
@@ -46,6 +54,10 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     seed: u64,
+    /// Costs of the kernel's work, as `unfrag calibrate` measures them; without it those of a computer of the source's
+    /// time
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -58,6 +70,10 @@ enum Experiment {
     Aim9,
     SlabOrder,
     Atomic,
+    HugepageLatency,
+    JavaHeap,
+    Backoff,
+    OneTime,
 }
 
 impl From<Experiment> for Name {
@@ -67,19 +83,37 @@ impl From<Experiment> for Name {
             Experiment::Aim9 => Name::Aim9,
             Experiment::SlabOrder => Name::SlabOrder,
             Experiment::Atomic => Name::Atomic,
+            Experiment::HugepageLatency => Name::HugepageLatency,
+            Experiment::JavaHeap => Name::JavaHeap,
+            Experiment::Backoff => Name::Backoff,
+            Experiment::OneTime => Name::OneTime,
         }
     }
 }
 
+/// The costs in a file.
+fn costs(path: &Path) -> Result<Calibration> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|e| {
+        Failure::usage(
+            format!("{name} cannot be read: {e}"),
+            "`unfrag calibrate -o FILE` writes such a file",
+        )
+    })?;
+    Ok(Calibration::parse(&name, &text).map_err(unfrag_lab::error::Error::from)?)
+}
+
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
+    let name: Name = args.name.into();
+    let runs = args.runs.unwrap_or(name.default_runs());
     let options = Options {
         kernels: args.kernel.clone(),
         machines: args.machine.clone(),
-        runs: args.runs,
+        runs,
         seed: args.seed,
+        costs: args.costs.as_deref().map(costs).transpose()?,
     };
-    let name = args.name.into();
     let bar = Progress::new("running");
     let report = experiment::run(name, &options, &|done, total| bar.at(done, total))?;
     drop(bar);
@@ -91,7 +125,7 @@ pub fn run(args: &Args) -> Result<()> {
     match report.unfinished() {
         0 => Ok(()),
         n => {
-            let all = report.results.len() * args.runs as usize;
+            let all = report.results.len() * runs as usize;
             let told = format!("{n} of {all} runs did not come to their end");
             let help = "the numbers are those of the others; `unfinished` in --json names them";
             Err(Error::malformed(told).help(help).into())

@@ -70,6 +70,7 @@ fn seeds_beyond_the_last_are_refused() {
         machines: vec!["x86".into()],
         runs: 2,
         seed,
+        costs: None,
     };
     let e = run(Name::Atomic, &options(u64::MAX), &|_, _| ()).expect_err("no seed after it");
     assert!(e.to_string().contains(&(u64::MAX - 1).to_string()), "{e}");
@@ -92,9 +93,10 @@ fn each_scenario_documents_its_parameters() {
 fn atomic_finishes_on_each_kernel() {
     for kernel in Name::Atomic.kernels() {
         let mut times = vec![];
-        let progress = |p: Progress| times.push(p.now);
+        let costs = Calibration::standard();
+        let mut progress = |part| times.push(part);
         let result =
-            scenario::run_once(Name::Atomic, &kernel, "x86-64", 1, progress).expect("a run");
+            scenario::run_once(Name::Atomic, &kernel, "x86-64", 1, &costs, &mut progress).expect("a run");
         let RunResult::Finished(m) = result else {
             panic!("{} {}: {result:?}", kernel.name, kernel.variant);
         };

@@ -14,6 +14,9 @@ use toml::Spanned;
 /// The default calibration.
 const STANDARD: &str = include_str!("../calibration.toml");
 
+/// A calibration of today.
+const MODERN: &str = include_str!("../calibration-modern.toml");
+
 /// All costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calibration {
@@ -75,7 +78,7 @@ names! {
     costs { context_switch interrupt crypt_page end_io_page }
     mem {
         alloc alloc_slow free fault minor_fault zero_page copy_page scan_page reclaim_page unmap_page
-        compact_frame move_page remap_page flush_tlb split_page
+        compact_frame move_page remap_page prep_page flush_tlb split_page
         slab_fast slab_slow syscall path_component page_lookup read_page write_page submit
         fork fork_page exec exit exit_page shrink_object receive
     }
@@ -111,6 +114,14 @@ impl Calibration {
         }
         let message = format!("no time for {}", missing.join(", "));
         Err(ScenarioError::at(file, text, None, message).help("a calibration gives every cost"))
+    }
+
+    /// A calibration measured on a server of today.
+    pub fn modern() -> Calibration {
+        match Calibration::parse("calibration-modern.toml", MODERN) {
+            Ok(c) => c,
+            Err(e) => unreachable!("{e}"),
+        }
     }
 
     /// The default calibration.

@@ -6,9 +6,10 @@ use crate::engine::Nanos;
 use crate::mm::MemCosts;
 use unfrag::compact::{Compaction, Kcompactd};
 use unfrag::need::Answer;
+use unfrag::page_alloc::Begun;
 use unfrag::reclaim::Kswapd;
 use unfrag::{
-    Begun, Config, ConfigError, CpuId, Gfp, Layout, Manager, NodeId, Order, Pfn, Request, Rules,
+    Config, ConfigError, CpuId, Gfp, Layout, Manager, NodeId, Order, Pfn, Request, Rules,
     Sysctl, ZoneConfig, ZoneKind, layout,
 };
 
@@ -129,7 +130,7 @@ impl<'m> Bare<'m> {
     /// Free frames, those on per-CPU lists among them.
     pub fn free_frames(&self) -> u64 {
         let i = self.memory.manager.inspect();
-        let of = |z| i.zone(z).nr_free_pages + i.pcp_pages(z);
+        let of = |z| i.zone(z).free_pages + i.pcp_pages(z);
         i.zones().map(of).sum()
     }
 
@@ -159,8 +160,8 @@ impl<'m> Bare<'m> {
     ///
     /// # Errors
     /// What is wrong.
-    pub fn validate(&self) -> Result<(), unfrag::validate::Violation> {
-        self.memory.manager.validate()
+    pub fn validate(&self) -> Result<(), unfrag::validate::Broken> {
+        self.memory.manager.inspect().validate()
     }
 
     /// The program computes or waits; the daemons go on.

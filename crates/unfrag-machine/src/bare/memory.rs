@@ -5,8 +5,8 @@
 use crate::engine::Nanos;
 use crate::mm::MemCosts;
 use unfrag::drive::Operation;
-use unfrag::frame::OwnerId;
-use unfrag::lru::{Lru, PageFlags};
+use unfrag::frame::{FrameKind, OwnerId, PageFlags};
+use unfrag::lru::Lru;
 use unfrag::migrate::{Migration, MoveVerdict, MoveVerdicts};
 use unfrag::need::{Answer, Need, Step};
 use unfrag::{CpuId, Host, Manager, NodeId, Order, Pfn};
@@ -135,7 +135,10 @@ impl<'m> Memory<'m> {
                 let pfn = Pfn(self.first.0 + i as u64 * 64 + u64::from(left.trailing_zeros()));
                 left &= left - 1;
                 all += 1;
-                lost += u64::from(self.manager.inspect().lru_of(pfn).is_none());
+                // A page that is being moved is on no list, but in use.
+                let frame = self.manager.inspect().frame(pfn);
+                let is_kept = frame.is_some_and(|f| f.kind == FrameKind::Used);
+                lost += u64::from(!is_kept);
             }
         }
         (all, lost)

@@ -12,7 +12,7 @@ use unfrag_slab::Rules as SlabRules;
 /// CPU time of the kernel's work on memory and files, in nanoseconds.
 ///
 /// The defaults are of a machine of 2009 at some 2 GHz; a scenario may replace any of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each name says what is paid for")]
 pub struct MemCosts {
     pub alloc: Nanos,
@@ -28,6 +28,7 @@ pub struct MemCosts {
     pub compact_frame: Nanos,
     pub move_page: Nanos,
     pub remap_page: Nanos,
+    pub prep_page: Nanos,
     pub flush_tlb: Nanos,
     pub split_page: Nanos,
     pub slab_fast: Nanos,
@@ -63,6 +64,7 @@ impl Default for MemCosts {
             compact_frame: 20,
             move_page: 400,
             remap_page: 200,
+            prep_page: 8,
             flush_tlb: 2_000,
             split_page: 50,
             slab_fast: 40,
