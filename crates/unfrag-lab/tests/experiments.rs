@@ -95,8 +95,8 @@ fn atomic_finishes_on_each_kernel() {
         let mut times = vec![];
         let costs = Calibration::standard();
         let mut progress = |part| times.push(part);
-        let result =
-            scenario::run_once(Name::Atomic, &kernel, "x86-64", 1, &costs, &mut progress).expect("a run");
+        let result = scenario::run_once(Name::Atomic, &kernel, "x86-64", 1, &costs, &mut progress)
+            .expect("a run");
         let RunResult::Finished(m) = result else {
             panic!("{} {}: {result:?}", kernel.name, kernel.variant);
         };

@@ -186,7 +186,10 @@ pub fn run_once(
         .ok_or_else(|| Error::option(Asked::Machine, format!("there is no machine `{machine}`")))?;
     let scenario = found.scenario.iter().next();
     let Some(scenario) = scenario else {
-        return Err(Error::option(Asked::Machine, format!("there is no machine `{machine}`")));
+        return Err(Error::option(
+            Asked::Machine,
+            format!("there is no machine `{machine}`"),
+        ));
     };
     let outcome = start(scenario, kernel, machine, seed, costs)?.finish(|p| progress(part(p)));
     if outcome.ended != "finished" {

@@ -73,7 +73,11 @@ impl Name {
             (Name::JavaHeap, "proactiveness-0") => java(17.39, 1666.48, 1657.89),
             (Name::JavaHeap, "proactiveness-20") => {
                 let mut all = java(8.35, 194.58, 199.62);
-                all.extend([q("compactions", 20.0), q("score_low", 80.0), q("score_high", 90.0)]);
+                all.extend([
+                    q("compactions", 20.0),
+                    q("score_low", 80.0),
+                    q("score_high", 90.0),
+                ]);
                 all.push(q("cpu_percent", 100.0));
                 all
             }

@@ -107,7 +107,12 @@ fn compacting(names: &[&'static str]) -> Vec<Kernel> {
 const S1: &str = "5.9";
 
 /// A kernel on page frames alone.
-fn bare(name: &'static str, variant: &'static str, proactiveness: u8, added: bool) -> Option<Kernel> {
+fn bare(
+    name: &'static str,
+    variant: &'static str,
+    proactiveness: u8,
+    added: bool,
+) -> Option<Kernel> {
     Some(Kernel {
         name,
         variant,

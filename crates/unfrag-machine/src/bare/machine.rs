@@ -9,8 +9,8 @@ use unfrag::need::Answer;
 use unfrag::page_alloc::Begun;
 use unfrag::reclaim::Kswapd;
 use unfrag::{
-    Config, ConfigError, CpuId, Gfp, Layout, Manager, NodeId, Order, Pfn, Request, Rules,
-    Sysctl, ZoneConfig, ZoneKind, layout,
+    Config, ConfigError, CpuId, Gfp, Layout, Manager, NodeId, Order, Pfn, Request, Rules, Sysctl,
+    ZoneConfig, ZoneKind, layout,
 };
 
 /// Frames below 16 MiB and below 4 GiB.

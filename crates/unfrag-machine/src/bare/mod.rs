@@ -12,6 +12,8 @@ mod daemon;
 pub mod fragment;
 pub mod machine;
 mod memory;
+#[cfg(test)]
+mod tests;
 
 pub use daemon::Attempt;
 pub use fragment::{Holes, Kept};

@@ -69,7 +69,10 @@ pub(super) fn run(
     m.insert("compactions".into(), bare.attempts().len() as f64);
     m.insert("system_s".into(), seconds(all.cpu()));
     m.insert("alloc_percent".into(), percent(all.alloc, all.total()));
-    m.insert("scanning_percent".into(), percent(all.scanning, all.total()));
+    m.insert(
+        "scanning_percent".into(),
+        percent(all.scanning, all.total()),
+    );
     m.insert("copying_percent".into(), percent(all.copying, all.total()));
     m.insert("waiting_percent".into(), percent(all.waiting, all.total()));
     m.insert(

@@ -22,9 +22,18 @@ pub(super) fn run(
     m.insert("system_s".into(), seconds(spent.cpu()));
     let huge = bare.free_huge() * u64::from(Order::HUGE.frames());
     m.insert("huge_percent".into(), percent(huge, bare.free_frames()));
-    m.insert("copies_per_block".into(), moved as f64 / gained.max(1) as f64);
-    m.insert("scanning_percent".into(), percent(spent.scanning, spent.total()));
-    m.insert("copying_percent".into(), percent(spent.copying, spent.total()));
+    m.insert(
+        "copies_per_block".into(),
+        moved as f64 / gained.max(1) as f64,
+    );
+    m.insert(
+        "scanning_percent".into(),
+        percent(spent.scanning, spent.total()),
+    );
+    m.insert(
+        "copying_percent".into(),
+        percent(spent.copying, spent.total()),
+    );
     m.insert("score".into(), bare.score() as f64);
     m
 }

@@ -43,9 +43,9 @@ pub(in super::super) fn machines(which: Which) -> Vec<&'static str> {
 
 fn frames(machine: &str) -> Result<u64> {
     let found = MACHINES.iter().find(|m| m.0 == machine);
-    let gib = found.map(|m| m.1).ok_or_else(|| {
-        Error::option(Asked::Machine, format!("there is no machine `{machine}`"))
-    })?;
+    let gib = found
+        .map(|m| m.1)
+        .ok_or_else(|| Error::option(Asked::Machine, format!("there is no machine `{machine}`")))?;
     Ok(gib * GIB)
 }
 
