@@ -4,7 +4,7 @@ use super::daemon::{Attempt, Daemon};
 use super::memory::{Memory, Spent, Stepped, Wakes};
 use crate::engine::Nanos;
 use crate::mm::MemCosts;
-use unfrag::compact::{Compaction, Kcompactd};
+use unfrag::compact::{CHECK_INTERVAL_MS, Compaction, Kcompactd};
 use unfrag::need::Answer;
 use unfrag::page_alloc::Begun;
 use unfrag::reclaim::Kswapd;
@@ -22,6 +22,11 @@ const PROGRAM: CpuId = CpuId(0);
 const KSWAPD: CpuId = CpuId(1);
 const KCOMPACTD: CpuId = CpuId(2);
 const CPUS: usize = 3;
+
+/// Time between two looks of kcompactd at the score, and the longest time: after an attempt that gained nothing.
+/// `spec: 5.5`
+const PERIOD: Nanos = CHECK_INTERVAL_MS as Nanos * 1_000_000;
+const LONGEST_PAUSE: Nanos = PERIOD << 6;
 
 /// What a machine is made of.
 #[derive(Clone, Copy, Debug)]
@@ -170,17 +175,15 @@ impl<'m> Bare<'m> {
         self.catch_up();
     }
 
-    /// Lets time pass until kcompactd sleeps and has no reason to wake by itself, at most for `limit`.
+    /// Lets time pass until kcompactd has slept for longer than its longest pause, at most for `limit`.
     pub fn settle(&mut self, limit: Nanos) {
         let end = self.now + limit;
-        let period = 500_000_000;
-        loop {
-            let before = self.memory.looks;
-            self.pass(period);
-            let is_idle = self.kcompactd.is_asleep() && self.memory.looks == before;
-            if is_idle || self.now >= end {
-                return;
-            }
+        let (mut looks, mut idle) = (self.memory.looks, 0);
+        while idle <= LONGEST_PAUSE && self.now < end {
+            self.pass(PERIOD);
+            let is_idle = self.kcompactd.is_asleep() && self.memory.looks == looks;
+            idle = if is_idle { idle + PERIOD } else { 0 };
+            looks = self.memory.looks;
         }
     }
 

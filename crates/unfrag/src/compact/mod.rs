@@ -28,6 +28,6 @@ mod zone_run;
 pub(crate) use control::Control;
 pub(crate) use direct::DirectCompaction;
 pub(crate) use evacuate::HugeDemand;
-pub use kcompactd::Kcompactd;
+pub use kcompactd::{CHECK_INTERVAL_MS, Kcompactd};
 pub use outcome::{Mode, Outcome, Priority};
 pub use zone_run::Compaction;
