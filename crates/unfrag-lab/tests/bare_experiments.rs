@@ -16,7 +16,9 @@ fn of(name: Name, kernels: &[&str], machine: &str, seed: u64) -> Report {
 
 fn metric(o: &Outcome, name: &str) -> f64 {
     let found = o.metric(name);
-    found.unwrap_or_else(|| panic!("{}: {name}", o.label())).median
+    found
+        .unwrap_or_else(|| panic!("{}: {name}", o.label()))
+        .median
 }
 
 /// kcompactd looks each half second, so a machine must be large enough that it is not empty before the second look. And
@@ -42,7 +44,10 @@ fn ahead_of_demand_most_requests_are_served_without_work() {
         let all: Vec<f64> = percentiles.iter().map(|p| metric(o, p)).collect();
         assert!(all.is_sorted(), "{all:?}");
         let parts = ["alloc", "scanning", "copying", "waiting"];
-        let sum: f64 = parts.iter().map(|p| metric(o, &format!("{p}_percent"))).sum();
+        let sum: f64 = parts
+            .iter()
+            .map(|p| metric(o, &format!("{p}_percent")))
+            .sum();
         assert!((sum - 100.0).abs() < 1e-9, "{sum}");
         assert_eq!(metric(o, "pages_lost"), 0.0);
     }
@@ -63,9 +68,14 @@ fn the_evacuator_serves_each_request_and_copies_least() {
 fn a_heap_is_touched_sooner_the_more_is_compacted_ahead() {
     let r = of(Name::JavaHeap, &[], "4GiB", 1);
     let elapsed: Vec<f64> = r.results.iter().map(|o| metric(o, "elapsed_s")).collect();
-    assert!(elapsed[0] > elapsed[1] && elapsed[1] > elapsed[2], "{elapsed:?}");
+    assert!(
+        elapsed[0] > elapsed[1] && elapsed[1] > elapsed[2],
+        "{elapsed:?}"
+    );
     for o in &r.results {
-        assert!((metric(o, "user_s") + metric(o, "system_s") - metric(o, "elapsed_s")).abs() < 1e-6);
+        assert!(
+            (metric(o, "user_s") + metric(o, "system_s") - metric(o, "elapsed_s")).abs() < 1e-6
+        );
         assert_eq!(metric(o, "huge_percent"), 100.0);
         assert_eq!(metric(o, "pages_lost"), 0.0);
     }

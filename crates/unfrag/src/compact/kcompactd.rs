@@ -50,8 +50,8 @@ enum Task {
     Order(Order, ZoneKind),
     /// A lower score than this one.
     Proactive { score: u64 },
-    /// Free huge blocks in the node, which had `before`.
-    Ahead { goal: Goal, before: u32 },
+    /// Free huge blocks in the node.
+    Ahead { goal: Goal, gained: u32 },
 }
 
 impl Kcompactd {
@@ -162,8 +162,7 @@ impl Kcompactd {
             (self.vain, self.wait) = (0, CHECK_INTERVAL_MS);
             return None;
         };
-        let before = m.huge_free_of(self.node, goal.order);
-        Some(Task::Ahead { goal, before })
+        Some(Task::Ahead { goal, gained: 0 })
     }
 
     /// Works on the zones in turn.
@@ -185,7 +184,12 @@ impl Kcompactd {
             }
             match step {
                 Step::Need(need) => return Some(need),
-                Step::Done(outcome) => self.after_zone(m, outcome),
+                Step::Done(outcome) => {
+                    if let Task::Ahead { gained, .. } = &mut self.task {
+                        *gained += run.gained();
+                    }
+                    self.after_zone(m, outcome);
+                }
             }
             self.run = None;
             self.at += 1;
@@ -239,11 +243,10 @@ impl Kcompactd {
             Task::Proactive { score } if m.fragmentation_score(self.node) >= score => {
                 self.wait = CHECK_INTERVAL_MS << MAX_DEFER_SHIFT;
             }
-            Task::Ahead { goal, before } => {
-                let has_gained = m.huge_free_of(self.node, goal.order) > before;
-                self.vain = match has_gained {
-                    true => 0,
-                    false => (self.vain + 1).min(MAX_DEFER_SHIFT),
+            Task::Ahead { gained, .. } => {
+                self.vain = match gained {
+                    0 => (self.vain + 1).min(MAX_DEFER_SHIFT),
+                    _ => 0,
                 };
                 self.wait = CHECK_INTERVAL_MS << self.vain;
             }

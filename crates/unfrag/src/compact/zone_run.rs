@@ -116,6 +116,11 @@ impl Compaction {
         }
     }
 
+    /// Blocks that it emptied, if it is the evacuator's.
+    pub(super) fn gained(&self) -> u32 {
+        self.evacuation.gained()
+    }
+
     /// Ends a run early, as its task is killed. `answer` is what became of its last need: without an answer, pages that
     /// it asked about stay where they are. All that it holds is put back or freed.
     pub fn abort<H: Host>(mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) {

@@ -1,5 +1,6 @@
 //! What a zone remembers of compactions: how long it is put off, and where the scanners go on. `spec: 5.3`
 
+use super::survey::Survey;
 use crate::frame::{FrameIx, Geometry, Order, Span};
 use zerocopy::{IntoBytes, KnownLayout, TryFromBytes};
 
@@ -29,6 +30,8 @@ pub(crate) struct CompactState {
     /// Skip marks are to be cleared: a request's run has scanned the zone to its end.
     pub flush_skips: bool,
     pad: [u8; 3],
+    /// What is left of the evacuator's last survey.
+    pub survey: Survey,
 }
 
 impl CompactState {
@@ -44,6 +47,7 @@ impl CompactState {
             order_failed: 0,
             flush_skips: false,
             pad: [0; 3],
+            survey: Survey::NONE,
         };
         state.reset_positions(span, geometry);
         state

@@ -5,7 +5,8 @@
 //! frames of each pageblock are counted as blocks go on and off the buddy lists, in a word of its record.
 //!
 //! - `survey`: the emptiest and the fullest pageblocks of a zone. One look at all their words, eight of which share a
-//!   cache line: 524,288 words, about a millisecond, in 1 TiB. It finds 64 of each, so that many gains share its cost.
+//!   cache line: 524,288 words, about a millisecond, in 1 TiB. It finds 64 of each, so that many gains share its cost,
+//!   those of later runs among them.
 //! - `unit`: what is emptied at a time. It is set apart meanwhile, so that nobody allocates what has just been freed.
 //! - `supply`: takes target frames. `run`: one run over one zone.
 //! - `demand`: how many huge blocks are to be kept free. `ahead`: what kcompactd does for that.

@@ -9,7 +9,7 @@ use super::super::targets::CLUSTER;
 use super::super::zone_run::Compaction;
 use super::state::Phase;
 use super::supply::Fullest;
-use super::survey::Survey;
+use super::survey;
 use super::unit::{self, Unit};
 use crate::frame::{CpuId, FrameKind, Pfn};
 use crate::host::Host;
@@ -18,6 +18,7 @@ use crate::manager::Manager;
 use crate::need::{Answer, Need, Step};
 use crate::placement::{End, FreeTo};
 use crate::trace::Event;
+use crate::zone::Survey;
 
 /// What a look for the next unit came to.
 enum Choice {
@@ -94,6 +95,7 @@ impl Compaction {
                     self.after_batch(m, cpu);
                 }
                 Phase::Over(outcome) => {
+                    survey::keep(m, &self.c, &self.evacuation.survey);
                     self.trace(m, Some(outcome));
                     return Step::Done(outcome);
                 }
@@ -129,8 +131,10 @@ impl Compaction {
         };
         let z = &mut m.zones[c.zone.index()].compact;
         z.evacuations = z.evacuations.wrapping_add(1);
+        let run = z.evacuations;
+        let kept = survey::kept(m, &c);
         let e = &mut self.evacuation;
-        e.run = z.evacuations;
+        (e.run, e.survey) = (run, kept);
         // One unit's worth is for owners that refuse.
         e.budget = frames.map(|n| n + unit);
         e.phase = Phase::Choose;
@@ -168,7 +172,7 @@ impl Compaction {
                     e.has_yielded = true;
                     return Choice::Later;
                 }
-                e.survey = Survey::new(m, &c, e.run);
+                e.survey = survey::survey(m, &c, e.run);
                 (e.surveys, is_fresh, e.has_yielded) = (e.surveys + 1, true, false);
                 continue;
             };
@@ -178,13 +182,21 @@ impl Compaction {
             let free = unit::free_frames(m, place);
             let cost = order.frames() - free;
             let next = e.survey.sources.peek();
-            if cost == 0 || free == 0 || next.is_some_and(|n| cost > n.rank) {
+            let is_source = survey::is_source(m, &c, place, e.run);
+            if cost == 0 || free == 0 || !is_source || next.is_some_and(|n| cost > n.rank) {
                 continue;
             }
-            if e.survey.room < u64::from(cost) + u64::from(free) {
+            let is_old = e.survey.run != e.run;
+            let lacks_room = e.survey.room < u64::from(cost) + u64::from(free);
+            let is_dear = e.budget.is_some_and(|b| b < u64::from(cost));
+            if (lacks_room || is_dear) && is_old {
+                e.survey = Survey::NONE;
+                continue;
+            }
+            if lacks_room {
                 return Choice::Nothing;
             }
-            if e.budget.is_some_and(|b| b < u64::from(cost)) {
+            if is_dear {
                 return Choice::TooDear;
             }
             if !unit::can_be_emptied(m, (&c, rules), place) {

@@ -2,9 +2,9 @@
 
 use super::super::outcome::Outcome;
 use super::super::targets::Targets;
-use super::survey::Survey;
 use super::unit::Unit;
 use crate::frame::FrameIx;
+use crate::zone::Survey;
 
 /// What a run of the evacuator knows.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,11 @@ impl Evacuation {
     /// Whether owners are being asked.
     pub fn is_moving(&self) -> bool {
         self.phase == Phase::Move
+    }
+
+    /// Units that were emptied.
+    pub fn gained(&self) -> u32 {
+        self.gained
     }
 
     /// Where pages go.

@@ -3,12 +3,13 @@
 use super::super::control::Control;
 use super::super::mover::Supply;
 use super::super::targets::{Targets, has_room, take_block};
-use super::survey::{Survey, takes_pages};
+use super::survey::{survey, takes_pages};
 use crate::frame::{CpuId, FrameIx, FrameKind, Order, Pfn};
 use crate::host::Host;
 use crate::kernel::CompactRules;
 use crate::manager::Manager;
 use crate::trace::Event;
+use crate::zone::Survey;
 
 /// The supply of a run.
 pub(super) struct Fullest<'a> {
@@ -45,7 +46,7 @@ impl Supply for Fullest<'_> {
             if is_fresh || self.targets.serve(order) {
                 return;
             }
-            *self.survey = Survey::new(m, c, self.run);
+            *self.survey = survey(m, c, self.run);
             is_fresh = true;
         }
     }
