@@ -1,12 +1,12 @@
 //! `unfrag experiment`: a published experiment, run again on the simulated machine.
 
-use crate::failure::{Failure, Result};
+use crate::costs;
+use crate::failure::Result;
 use crate::output::{Progress, print, print_json};
 use clap::ValueEnum;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use unfrag_lab::experiment::{self, Name, Options, text};
 use unfrag_linux::Error;
-use unfrag_machine::Calibration;
 
 /// Run a published experiment again on a simulated machine, and print its numbers beside ours
 ///
@@ -91,18 +91,6 @@ impl From<Experiment> for Name {
     }
 }
 
-/// The costs in a file.
-fn costs(path: &Path) -> Result<Calibration> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        Failure::usage(
-            format!("{name} cannot be read: {e}"),
-            "`unfrag calibrate -o FILE` writes such a file",
-        )
-    })?;
-    Ok(Calibration::parse(&name, &text).map_err(unfrag_lab::error::Error::from)?)
-}
-
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let name: Name = args.name.into();
@@ -112,7 +100,7 @@ pub fn run(args: &Args) -> Result<()> {
         machines: args.machine.clone(),
         runs,
         seed: args.seed,
-        costs: args.costs.as_deref().map(costs).transpose()?,
+        costs: args.costs.as_deref().map(costs::read).transpose()?,
     };
     let bar = Progress::new("running");
     let report = experiment::run(name, &options, &|done, total| bar.at(done, total))?;

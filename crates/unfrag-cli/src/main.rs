@@ -13,15 +13,18 @@
 //! - [`inspect`]: the indexes of fragmentation of a snapshot or of this host.
 //! - `record`: this host, traced or copied, into a file.
 //! - [`profile`]: what a recorded command does to memory.
+//! - [`calibrate`]: what the kernel's work on pages costs on this computer.
 //! - [`slab`]: what the slab allocators would have held for the allocations of a trace.
 //!
 //! Below them, what they share: `input` reads what a command line names, `output` writes results, `terminal` and
-//! `progress` know the terminal, `quantity` writes and reads quantities, and `failure` says what went wrong.
+//! `progress` know the terminal, `quantity` writes and reads quantities, `costs` reads files of costs, and `failure` says what went wrong.
 //!
 //! Invariant: the exit status is 0 for success, 1 for an input that cannot be used or an output that
 //! cannot be written, 2 for a wrong command line. Whoever stops reading early (`| head`) is no error.
 #![forbid(unsafe_code)]
 
+mod calibrate;
+mod costs;
 mod doctor;
 mod experiment;
 mod explain;
@@ -79,6 +82,7 @@ enum Command {
     Simulate(simulate::Args),
     Slab(slab::Args),
     Profile(profile::Args),
+    Calibrate(calibrate::Args),
 }
 
 fn main() -> ExitCode {
@@ -103,6 +107,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::run(&args),
         Command::Slab(args) => slab::run(&args),
         Command::Profile(args) => profile::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
     };
     match done {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,

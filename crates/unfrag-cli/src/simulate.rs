@@ -1,5 +1,6 @@
 //! `unfrag simulate`: a scenario file, run on the simulated machine.
 
+use crate::costs;
 use crate::failure::{Failure, Result};
 use crate::output::{Console, Progress, check_not_input, check_writable, name_of, write_file};
 use std::path::{Path, PathBuf};
@@ -43,6 +44,9 @@ pub struct Args {
     /// Never end a process when memory runs out: large requests fail then, and others try on
     #[arg(long)]
     no_oom_killer: bool,
+    /// Costs of the kernel's work, as `unfrag calibrate` measures them; without it those of a desktop of 2009
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
     /// Print the whole outcome as JSON, samples included
     #[arg(long)]
     json: bool,
@@ -84,7 +88,9 @@ pub fn run(args: &Args) -> Result<()> {
         check_not_input(path, &args.file)?;
         check_writable(path)?;
     }
-    let run = scenario.start(machine, &kernel, &Calibration::standard(), args.seed)?;
+    let costs = args.costs.as_deref().map(costs::read).transpose()?;
+    let costs = costs.unwrap_or_else(Calibration::standard);
+    let run = scenario.start(machine, &kernel, &costs, args.seed)?;
     let bar = Progress::new("simulating");
     let outcome = run.finish(|p| bar.at(p.now / 1_000_000, p.limit / 1_000_000));
     drop(bar);

@@ -454,3 +454,30 @@ fn an_experiment_has_the_shape_that_is_promised() {
     assert_eq!(r["comparisons"].as_array().unwrap().len(), 0, "one kernel");
     assert_eq!(r, json(&args), "a second time");
 }
+
+/// Costs are measured, written, and taken: the result names their hash.
+#[test]
+fn measured_costs_are_what_an_experiment_is_run_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("costs.toml");
+    let path = file.to_str().unwrap();
+    let costs = json(&[
+        "calibrate",
+        "--mib",
+        "8",
+        "--rounds",
+        "1",
+        "-o",
+        path,
+        "--json",
+    ]);
+    assert_eq!(costs["measured"].as_array().unwrap().len(), 5);
+    let args = ["experiment", "one-time", "--machine", "1GiB", "--json"];
+    let own = json(&args);
+    let with = json(&[&args[..], &["--costs", path]].concat());
+    assert_eq!(with["calibration"], costs["calibration"]);
+    assert_ne!(with["calibration"], own["calibration"]);
+    assert_eq!(own["runs"], 1);
+    let metrics = &own["results"][0]["metrics"];
+    assert_eq!(metrics["pages_lost"]["median"], 0.0);
+}

@@ -196,4 +196,19 @@ fn what_does_not_exist_is_refused_with_what_does() {
         &["arm", "x86-64"],
     );
     fails(&["experiment", "speed"], 2, &["highorder"]);
+    fails(
+        &["experiment", "one-time", "--machine", "2TiB"],
+        1,
+        &["2TiB", "32GiB"],
+    );
+    fails(
+        &["experiment", "one-time", "--costs", "none.toml"],
+        1,
+        &["none.toml", "unfrag calibrate"],
+    );
+    fails(
+        &["experiment", "one-time", "--costs", SMALL],
+        1,
+        &["small-build.toml"],
+    );
 }

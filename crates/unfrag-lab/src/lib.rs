@@ -11,6 +11,7 @@
 //! - [`summary`]: what does a trace alone tell, without snapshots?
 //! - [`explain`]: why did allocations of a kernel log fail?
 //! - [`export`]: a prediction as a tree of procfs files.
+//! - [`calibrate`]: what does the kernel's work on pages cost on this computer?
 //! - [`usable`]: what may a request use of a zone?
 //!
 //! Below them: [`report`] draws tables, charts and pages and knows no question; [`era`] has numbers and
@@ -18,6 +19,7 @@
 //! runs of an experiment on all CPUs.
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
 pub mod doctor;
 pub mod era;
 pub mod error;

@@ -14,9 +14,6 @@ use toml::Spanned;
 /// The default calibration.
 const STANDARD: &str = include_str!("../calibration.toml");
 
-/// A calibration of today.
-const MODERN: &str = include_str!("../calibration-modern.toml");
-
 /// All costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calibration {
@@ -91,6 +88,9 @@ pub(crate) fn unknown_cost(name: &str) -> (String, String) {
 }
 
 impl Calibration {
+    /// The calibration of today, as a file.
+    pub const MODERN: &str = include_str!("../calibration-modern.toml");
+
     /// Reads a calibration: a TOML file that gives each cost a time.
     pub fn parse(file: &str, text: &str) -> Result<Calibration, ScenarioError> {
         let costs: BTreeMap<Spanned<String>, Time> = toml::from_str(text)
@@ -118,7 +118,7 @@ impl Calibration {
 
     /// A calibration measured on a server of today.
     pub fn modern() -> Calibration {
-        match Calibration::parse("calibration-modern.toml", MODERN) {
+        match Calibration::parse("calibration-modern.toml", Calibration::MODERN) {
             Ok(c) => c,
             Err(e) => unreachable!("{e}"),
         }

@@ -22,8 +22,8 @@ pub(super) const DRIVER: Gfp = Gfp::HIGHUSER_MOVABLE
     .union(Gfp::NOWARN)
     .union(Gfp::NORETRY);
 
-/// Requests in a row that must fail before the driver gives up.
-const FAILURES: u32 = 16;
+/// Requests in a row that must fail before the driver gives up: more than compaction is put off for. `spec: 5.3`
+const FAILURES: u32 = 130;
 
 pub(super) fn run(
     bare: &mut Bare,

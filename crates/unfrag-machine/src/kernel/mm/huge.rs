@@ -65,7 +65,8 @@ impl Sim {
             kernel.frames.zero_content(pfn);
         }
         kernel.owe_zeroing(HUGE.0);
-        kernel.owed += kernel.config.costs.fault;
+        let costs = &kernel.config.costs;
+        kernel.owed += costs.fault + costs.prep_page * u64::from(HUGE_PAGES);
         kernel.counters.pgfault += 1;
         kernel.counters.thp_fault_alloc += 1;
         let flags = PageFlags::MAPPED | PageFlags::DIRTY | PageFlags::YOUNG;

@@ -5,7 +5,8 @@
 
 use super::super::control::{Control, Goal};
 use super::super::outcome::Mode;
-use crate::frame::{NodeId, Order, ZoneId};
+use crate::frame::{NodeId, Order, ZoneId, ZoneKind};
+use crate::gfp::AllocFlags;
 use crate::host::Host;
 use crate::kernel::Chooser;
 use crate::manager::Manager;
@@ -42,17 +43,30 @@ impl<H: Host> Manager<'_, H> {
         order.up_to(max).map(blocks).sum()
     }
 
-    /// The same, of a node.
-    pub(in super::super) fn huge_free_of(&self, node: NodeId, order: Order) -> u32 {
+    /// Frames of a zone that movable requests may have: those beyond the low mark and beyond what the zone keeps for
+    /// requests that need it (`lowmem_reserve`).
+    fn movable_room(&self, zone: ZoneId) -> u64 {
+        let z = self.zone(zone);
+        let kept = z.marks.of(AllocFlags::WMARK_LOW) + z.protection[ZoneKind::Movable as usize];
+        u64::try_from(z.counter).unwrap_or(0).saturating_sub(kept)
+    }
+
+    /// Pageblocks of a node in free blocks of at least `order` that movable requests may have.
+    fn usable_huge(&self, node: NodeId, order: Order) -> u32 {
+        let block = self.frames.geometry.block_order;
+        let of = |z: ZoneId| {
+            let room = self.movable_room(z) >> block.0;
+            self.huge_free(z, order).min(room as u32)
+        };
         let zones = self.node(node).into_iter().flat_map(|n| n.zones());
-        zones.map(|z| self.huge_free(z, order)).sum()
+        zones.map(of).sum()
     }
 
     /// What a node is to have free when a pass ends, if it has less than is wanted.
     pub(in super::super) fn huge_goal(&self, node: NodeId) -> Option<Goal> {
         let n = self.node(node)?;
         let (wanted, order) = (n.huge.wanted(), n.huge.order());
-        if wanted == 0 || n.kswapd_awake || self.huge_free_of(node, order) >= wanted {
+        if wanted == 0 || n.kswapd_awake || self.usable_huge(node, order) >= wanted {
             return None;
         }
         let blocks = wanted.saturating_add(wanted / 8);
@@ -62,7 +76,10 @@ impl<H: Host> Manager<'_, H> {
     /// A run over a zone that is to bring its node to `goal`; `None` if it is there.
     pub(in super::super) fn ahead_control(&self, zone: ZoneId, goal: Goal) -> Option<Control> {
         let Goal { order, blocks } = goal;
-        let has = self.huge_free_of(self.zone(zone).node, order);
+        if self.movable_room(zone) == 0 {
+            return None;
+        }
+        let has = self.usable_huge(self.zone(zone).node, order);
         let missing = blocks.saturating_sub(has);
         let goal = Goal {
             order,
