@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use unfrag_lab::experiment::scenario::RunResult;
 use unfrag_lab::experiment::{Name, Options, run, scenario};
 use unfrag_machine::Calibration;
-use unfrag_machine::scenario::{Kernel, Outcome, Progress, Scenario};
+use unfrag_machine::scenario::{Kernel, Outcome, Scenario};
 
 /// The digest of a run's whole outcome.
 fn digest(o: &Outcome) -> String {

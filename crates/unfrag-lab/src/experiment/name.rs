@@ -1,7 +1,5 @@
 //! The published experiments. S0 to S4 are the sources that they come from.
 
-use super::bare::Which;
-
 /// An experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
@@ -20,6 +18,15 @@ pub enum Name {
     /// S1: compaction ahead of demand where nothing can be moved.
     Backoff,
     /// S1: all of memory compacted in one go.
+    OneTime,
+}
+
+/// Which of the experiments on page frames alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    HugepageLatency,
+    JavaHeap,
+    Backoff,
     OneTime,
 }
 

@@ -1,7 +1,7 @@
 //! `backoff`: what remains in each block cannot be moved, so compaction ahead of demand gains nothing. `spec: 8.4`
 
 use super::super::metric::Metrics;
-use super::{percent, seconds};
+use super::numbers::{percent, seconds};
 use unfrag_machine::bare::{Bare, Holes, Kept};
 use unfrag_machine::{Nanos, Rng};
 

@@ -1,7 +1,7 @@
 //! `java-heap`: a heap of 700 of 1,024 parts of memory is touched, page by page, in one thread. `spec: 8.4`
 
 use super::super::metric::Metrics;
-use super::{percent, seconds};
+use super::numbers::{percent, seconds};
 use unfrag::{Gfp, Order};
 use unfrag_machine::bare::{Bare, Holes, Kept};
 use unfrag_machine::{Nanos, Rng};

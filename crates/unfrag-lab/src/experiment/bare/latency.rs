@@ -4,7 +4,7 @@
 //! the source's own numbers are those of a driver that lets it.
 
 use super::super::metric::Metrics;
-use super::{percent, percentiles, seconds};
+use super::numbers::{add_percentiles, percent, seconds};
 use unfrag::{Gfp, Order};
 use unfrag_machine::bare::{Bare, Holes, Kept, Spent};
 use unfrag_machine::{Nanos, Rng};
@@ -57,7 +57,7 @@ pub(super) fn run(
     }
     let got = latencies.len() as u64;
     let mut m = Metrics::new();
-    percentiles::add(&mut m, &mut latencies);
+    add_percentiles(&mut m, &mut latencies);
     m.insert("free_gib".into(), free as f64 / f64::from(1 << 18));
     m.insert("huge_pages".into(), got as f64);
     m.insert("huge_percent".into(), percent(got * huge, free));

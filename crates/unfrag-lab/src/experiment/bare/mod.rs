@@ -1,20 +1,21 @@
 //! The experiments on a machine of page frames alone: memory of a terabyte, compaction on demand and ahead of demand.
 //!
 //! - `setting`: which machine a kernel and a machine's name mean. `latency`, `java_heap`, `backoff`, `one_time`: what
-//!   runs on it. `percentiles`: order statistics of latencies.
+//!   runs on it. `numbers`: percentiles, percents and seconds.
 //!
 //! Invariant: one machine is in memory at a time.
 
 mod backoff;
 mod java_heap;
 mod latency;
+mod numbers;
 mod one_time;
-mod percentiles;
 mod setting;
 
-pub(super) use setting::{Which, machines, settings};
+pub(super) use setting::{machines, settings};
 
 use super::metric::Metrics;
+use super::name::Which;
 use super::variant::Kernel;
 use crate::error::Result;
 use unfrag_machine::Calibration;
@@ -47,17 +48,4 @@ pub(super) fn run(
     metrics.insert("pages_kept".into(), pages as f64);
     metrics.insert("pages_lost".into(), lost as f64);
     Ok(metrics)
-}
-
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
-}
-
-/// `part` in percent of `whole`; 0 of nothing.
-fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 * 100.0 / whole as f64
-    }
 }

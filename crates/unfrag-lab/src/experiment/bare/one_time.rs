@@ -1,7 +1,7 @@
 //! `one-time`: all of memory is compacted in one go, as a write to `vm.compact_memory` does. `spec: 8.4`
 
 use super::super::metric::Metrics;
-use super::{percent, seconds};
+use super::numbers::{percent, seconds};
 use unfrag::Order;
 use unfrag_machine::Rng;
 use unfrag_machine::bare::{Bare, Holes, Kept};

@@ -1,5 +1,6 @@
 //! Which machine a kernel and a machine's name mean.
 
+use super::super::name::Which;
 use super::super::variant::Kernel;
 use crate::error::{Asked, Error, Result};
 use serde_json::Value;
@@ -7,15 +8,6 @@ use std::collections::BTreeMap;
 use unfrag::{ConfigError, Sysctl};
 use unfrag_machine::Calibration;
 use unfrag_machine::bare::{Description, Holes};
-
-/// Which of these experiments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Which {
-    HugepageLatency,
-    JavaHeap,
-    Backoff,
-    OneTime,
-}
 
 /// Machines by name, with their memory in GiB.
 const MACHINES: [(&str, u64); 7] = [

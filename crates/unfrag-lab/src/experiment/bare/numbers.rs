@@ -1,4 +1,4 @@
-//! Percentiles of latencies.
+//! Percentiles of latencies, percents and seconds.
 
 use super::super::metric::Metrics;
 
@@ -6,13 +6,27 @@ use super::super::metric::Metrics;
 pub(super) const PERCENTILES: [u32; 12] = [5, 10, 25, 30, 40, 50, 60, 75, 80, 90, 95, 99];
 
 /// Adds `p5_us` and so on, of latencies in nanoseconds: the least one that so many percent are no longer than.
-pub(super) fn add(metrics: &mut Metrics, latencies: &mut [u64]) {
+pub(super) fn add_percentiles(metrics: &mut Metrics, latencies: &mut [u64]) {
     latencies.sort_unstable();
     for p in PERCENTILES {
         let rank = (latencies.len() * p as usize).div_ceil(100);
         if let Some(ns) = latencies.get(rank.saturating_sub(1)) {
             metrics.insert(format!("p{p}_us"), *ns as f64 / 1e3);
         }
+    }
+}
+
+/// Nanoseconds in seconds.
+pub(super) fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// `part` in percent of `whole`; 0 of nothing.
+pub(super) fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 * 100.0 / whole as f64
     }
 }
 
@@ -24,11 +38,11 @@ mod tests {
     fn a_percentile_is_the_least_that_so_many_are_no_longer_than() {
         let mut m = Metrics::new();
         let mut latencies: Vec<u64> = (1..=200).rev().map(|i| i * 1000).collect();
-        add(&mut m, &mut latencies);
+        add_percentiles(&mut m, &mut latencies);
         assert_eq!((m["p5_us"], m["p50_us"], m["p99_us"]), (10.0, 100.0, 198.0));
         let mut m = Metrics::new();
-        add(&mut m, &mut [7000]);
+        add_percentiles(&mut m, &mut [7000]);
         assert!(PERCENTILES.iter().all(|p| m[&format!("p{p}_us")] == 7.0));
-        add(&mut Metrics::new(), &mut []);
+        add_percentiles(&mut Metrics::new(), &mut []);
     }
 }
