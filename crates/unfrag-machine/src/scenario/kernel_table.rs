@@ -33,6 +33,10 @@ struct Keys {
     slub_first_attempt: Option<Named<FirstAttempt>>,
     /// `MIGRATE_RESERVE` of kernels that have it.
     migrate_reserve: Option<bool>,
+    /// Only requests above order 3 set high-atomic pageblocks aside.
+    highatomic_costly_only: Option<bool>,
+    /// `vm.defrag_mode` of kernels that have it.
+    defrag_mode: Option<bool>,
     /// The congestion that reclaim waits for: 8aa7e847, and patch 3 of S4.
     congestion_wait: Option<Named<CongestionWait>>,
     /// Patch 4 of S4.
@@ -229,6 +233,24 @@ impl KernelTable {
                 p.reserve = Reserve::None;
             }
             changes.note("migrate-reserve", &keeps);
+        }
+        if let Some(only) = k.highatomic_costly_only {
+            if !matches!(sw.reserve(), Reserve::HighAtomic(_)) {
+                let message = format!("{name} has no high-atomic reserve");
+                return Err((message, "leave `highatomic-costly-only` out".to_owned()));
+            }
+            if let Some(p) = sw.pageblocks_mut() {
+                p.reserve_costly_only = only;
+            }
+            changes.note("highatomic-costly-only", &only);
+        }
+        if let Some(on) = k.defrag_mode {
+            if !sw.pageblocks().is_some_and(|p| p.defrag_mode) {
+                let message = format!("{name} has no vm.defrag_mode");
+                return Err((message, "leave `defrag-mode` out".to_owned()));
+            }
+            kernel.sysctl.defrag_mode = on;
+            changes.note("defrag-mode", &on);
         }
         changes.set(
             "congestion-wait",

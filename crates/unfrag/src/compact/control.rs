@@ -21,6 +21,8 @@ pub(crate) struct Control {
     pub any_source: bool,
     /// It runs for a request, which waits for it.
     pub direct: bool,
+    /// It is to bring the free frames in whole pageblocks above the high mark, not one block (defrag mode).
+    pub in_blocks: bool,
     /// It runs ahead of demand, until the zone's score is low.
     pub proactive: bool,
     /// Ahead of demand, by the evacuator: what is to be free in the zone.
@@ -42,7 +44,7 @@ pub(crate) struct Goal {
 
 impl Control {
     /// A synchronous run for `order`, as a node's daemon makes it for a request of the kernel. In defrag mode it wants
-    /// the high mark to hold, not only the min mark.
+    /// whole pageblocks to pass the high mark, not one block the min mark.
     pub const fn of_daemon(zone: ZoneId, order: Order, highest: ZoneKind, defrag: bool) -> Control {
         Control {
             zone,
@@ -53,6 +55,7 @@ impl Control {
             ignores_skips: false,
             any_source: false,
             direct: false,
+            in_blocks: defrag,
             proactive: false,
             goal: None,
             highest,
@@ -75,6 +78,7 @@ impl Control {
             ignores_skips: true,
             any_source: false,
             direct: false,
+            in_blocks: false,
             proactive,
             goal: None,
             highest: ZoneKind::Movable,

@@ -119,6 +119,7 @@ impl DirectCompaction {
             ignores_skips: full,
             any_source: full,
             direct: true,
+            in_blocks: false,
             proactive: false,
             goal: None,
             highest: self.demand.highest,

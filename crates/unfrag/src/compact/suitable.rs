@@ -24,7 +24,12 @@ impl<H: Host> Manager<'_, H> {
         };
         let rules = &self.policy.rules;
         let z = self.zone(c.zone);
-        if z.passes(rules, order, z.marks.of(c.flags), c.highest, c.flags) {
+        let passes = if c.in_blocks {
+            z.blocks_pass(rules, self.frames.geometry, order, c.highest)
+        } else {
+            z.passes(rules, order, z.marks.of(c.flags), c.highest, c.flags)
+        };
+        if passes {
             return Outcome::Success;
         }
         if !self.has_room(c.zone, order, c.flags, c.highest, z.counter) {
@@ -40,7 +45,7 @@ impl<H: Host> Manager<'_, H> {
     }
 
     /// Whether `free` pages of a zone leave room to move pages (`__compaction_suitable`).
-    fn has_room(
+    pub(crate) fn has_room(
         &self,
         zone: ZoneId,
         order: Order,

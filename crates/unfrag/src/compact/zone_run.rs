@@ -323,6 +323,14 @@ impl Compaction {
             return Outcome::Continue;
         }
         let z = m.zone(c.zone);
+        if c.in_blocks {
+            let passes = z.blocks_pass(&m.policy.rules, geometry, order, c.highest);
+            return if passes {
+                Outcome::Success
+            } else {
+                Outcome::Continue
+            };
+        }
         if !rules.modes {
             // 2.6.36: the mark of the request holds.
             let mark = z.marks.of(AllocFlags::WMARK_LOW);

@@ -27,6 +27,9 @@ pub struct PageblockRules {
     pub move_to_tail: bool,
     /// What is set aside for requests that cannot wait.
     pub reserve: Reserve,
+    /// Only costly orders set something aside: a request of up to [`Order::COSTLY`](crate::Order::COSTLY) that cannot
+    /// wait reserves no pageblock. No kernel has it so; it is a proposal of 2026.
+    pub reserve_costly_only: bool,
     /// Requests avoid mixing types while a lower zone has memory.
     pub nofragment: bool,
     /// `vm.defrag_mode` exists.

@@ -7,6 +7,7 @@ use super::pcp::Pcp;
 use super::placement::{Boost, Fallback, Merge, PageblockRules, Placement, Reserve, ScanDown};
 use super::reclaim::ReclaimRules;
 use super::requests::{RetryRules, RightsRules};
+use crate::frame::Order;
 
 /// The rules of one kernel.
 ///
@@ -66,6 +67,15 @@ impl Rules {
         match self.pageblocks() {
             Some(p) => p.reserve,
             None => Reserve::None,
+        }
+    }
+
+    /// Requests of orders above this one set a pageblock aside, if they cannot wait.
+    #[inline]
+    pub const fn reserves_above(&self) -> Order {
+        match self.pageblocks() {
+            Some(p) if p.reserve_costly_only => Order::COSTLY,
+            _ => Order::ZERO,
         }
     }
 

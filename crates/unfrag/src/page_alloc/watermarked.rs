@@ -94,7 +94,7 @@ impl<H: Host> Manager<'_, H> {
             return None;
         }
         let ix = self.take_from_zone(zone, d, flags)?;
-        if d.order > Order::ZERO
+        if d.order > self.policy.rules.reserves_above()
             && flags.contains(AllocFlags::HIGHATOMIC)
             && let Reserve::HighAtomic(rule) = self.policy.rules.reserve()
         {

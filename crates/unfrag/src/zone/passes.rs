@@ -2,7 +2,7 @@
 
 use super::memory_zone::Zone;
 use super::watermark::{View, block_exists, per_order};
-use crate::frame::{MigrateType, Order, ZoneKind};
+use crate::frame::{Geometry, MigrateType, Order, ZoneKind};
 use crate::gfp::AllocFlags;
 use crate::kernel::{HighAtomicLimit, MarkCheck, Reserve, Rules};
 
@@ -59,6 +59,31 @@ impl Zone {
             MarkCheck::PerOrder => per_order(&v, Order::ZERO, mark, keep, flags),
             MarkCheck::BlockExists => block_exists(&v, Order::ZERO, mark, keep, flags),
         }
+    }
+
+    /// Free frames in free blocks as large as a pageblock or larger (`NR_FREE_PAGES_BLOCKS`).
+    pub(crate) fn free_in_blocks(&self, geometry: Geometry) -> u64 {
+        let pages = |o: Order| u64::from(self.free_area.nr_free()[o.index()]) << o.0;
+        let orders = geometry.block_order.up_to(geometry.max_order);
+        orders.map(pages).sum()
+    }
+
+    /// Whether a request of `order` would pass the high mark if nothing else were free than whole pageblocks: what
+    /// kswapd and kcompactd work for in defrag mode. `spec: 2.6`
+    pub(crate) fn blocks_pass(
+        &self,
+        rules: &Rules,
+        geometry: Geometry,
+        order: Order,
+        highest: ZoneKind,
+    ) -> bool {
+        let v = View {
+            free: self.free_in_blocks(geometry) as i64,
+            ..self.view(rules)
+        };
+        let high = AllocFlags::WMARK_HIGH;
+        let (mark, keep) = (self.marks.of(high), self.protection[highest as usize]);
+        block_exists(&v, order, mark, keep, high)
     }
 
     /// Whether the first attempt of any request certainly passes [`passes`](Self::passes), and the check has no

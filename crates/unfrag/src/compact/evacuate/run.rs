@@ -126,6 +126,7 @@ impl Compaction {
             .goal
             .map(|g| g.blocks.saturating_sub(m.huge_free(c.zone, g.order)));
         let frames = match (c.order, missing) {
+            (Some(_), _) if c.in_blocks => None,
             (Some(_), _) => Some(unit),
             (None, missing) => missing.map(|n| u64::from(n) * block),
         };
@@ -145,7 +146,8 @@ impl Compaction {
         let c = &self.c;
         let has = match (c.order, c.goal) {
             (Some(_), _) => {
-                self.evacuation.gained > 0 || m.compaction_suitable(c) == Outcome::Success
+                self.evacuation.gained > 0 && !c.in_blocks
+                    || m.compaction_suitable(c) == Outcome::Success
             }
             (None, Some(goal)) => m.huge_free(c.zone, goal.order) >= goal.blocks,
             (None, None) => false,

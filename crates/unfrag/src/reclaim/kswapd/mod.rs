@@ -227,9 +227,7 @@ impl Kswapd {
     fn balanced<H: Host>(&self, m: &Manager<'_, H>, order: Order) -> bool {
         let top = m.zone(self.zones[self.len - 1]).kind;
         if Self::per_node(m) {
-            return self
-                .nodes_zones()
-                .any(|z| Self::zone_ok(m, z, order, 1, top));
+            return self.nodes_zones().any(|z| m.is_balanced(z, order, top));
         }
         let lowest = ZoneKind::Dma;
         self.nodes_zones()

@@ -82,7 +82,8 @@ impl Kswapd {
                 self.start_run(m, again);
                 return Some(turn(&mut self.sc));
             }
-            (self.asked, self.order) = (again, again);
+            // What could not be reclaimed is left to kcompactd.
+            (self.asked, self.order) = (self.asked.max(again), again);
         } else {
             self.failures = 0;
         }

@@ -6,7 +6,7 @@ use unfrag::drive::Operation;
 use unfrag::kernel::CompactRoom;
 use unfrag::lab::RunRequest;
 use unfrag::migrate::MoveVerdict;
-use unfrag::reclaim::{Answer, Need, PageFlags, Step, Verdict};
+use unfrag::reclaim::{Answer, Kswapd, Need, PageFlags, Step, Verdict};
 use unfrag::restore::CompactPositions;
 use unfrag::stat::extfrag_for_order;
 use unfrag::trace::Event;
@@ -16,6 +16,11 @@ use unfrag::{Begun, Gfp, MigrateType, NodeId, Order, Pfn, Rules, ZoneId, ZoneKin
 /// `gfp`.
 fn combed(rules: Rules, gfp: Gfp) -> M {
     let mut m = fresh(&[zone(0, ZoneKind::Normal, BASE, 4096)], 1, rules, quiet());
+    comb(&mut m, gfp);
+    m
+}
+
+fn comb(m: &mut M, gfp: Gfp) {
     m.marks(0, 30, 40, 50).sized(0, 0, 0, 1);
     (0..8).for_each(|i| _ = m.block_is(i, MigrateType::Movable));
     for pfn in BASE..BASE + 4096 {
@@ -25,7 +30,6 @@ fn combed(rules: Rules, gfp: Gfp) -> M {
         };
     }
     m.counters(0, 0, 2048);
-    m
 }
 
 fn run_for(order: Option<u8>) -> RunRequest {
@@ -77,6 +81,60 @@ fn without_progress_the_daemon_looks_again_after_32_seconds() {
         assert!(score <= high && score >= low, "{score}");
         assert_eq!(slept, Some(500), "{era}: {score} is not above {high}");
     }
+}
+
+/// The daemons' work after a request that may not wait and found no huge block: kswapd cannot bring one, and leaves it to
+/// kcompactd. How many huge blocks are free then.
+fn huge_blocks_after_a_failed_request(defrag: bool) -> u64 {
+    let sysctl = quiet().with(|s| s.defrag_mode = defrag);
+    let mut m = fresh(
+        &[zone(0, ZoneKind::Normal, BASE, 4096)],
+        1,
+        rules("6.18"),
+        sysctl,
+    );
+    comb(&mut m, MOV);
+    m.marks(0, 600, 700, 800);
+    let mut kcompactd = Kcompactd::new(NodeId(0));
+    let mut kswapd = Kswapd::new(NodeId(0));
+    until_sleep(&mut m, &mut kcompactd, Answer::Go);
+    let cpu = m.cpu;
+    assert_eq!(kswapd.run(&mut m, cpu, Answer::Go), Need::Sleep(None));
+    let huge = Gfp::HIGHUSER_MOVABLE.difference(Gfp::DIRECT_RECLAIM);
+    assert!(m.alloc(9, huge).is_err());
+    let mut answer = Answer::Left(1);
+    for _ in 0..100_000 {
+        answer = match kswapd.run(&mut m, cpu, answer) {
+            // It slept for the short time, and then for good.
+            Need::Sleep(Some(_)) => Answer::Left(0),
+            Need::Sleep(None) => break,
+            Need::Evict => Answer::Evicted(kswapd.eviction().ask(|_| Verdict::Busy)),
+            Need::Shrink { .. } => Answer::Freed(0),
+            _ => Answer::Go,
+        };
+    }
+    until_sleep(&mut m, &mut kcompactd, Answer::Left(1));
+    m.check();
+    m.zone_view(0).nr_free[9..]
+        .iter()
+        .zip(0..)
+        .map(|(n, o)| n << o)
+        .sum()
+}
+
+/// `spec: 2.6, 5.3`
+#[test]
+fn in_defrag_mode_kcompactd_makes_whole_blocks_up_to_the_high_mark() {
+    assert_eq!(
+        huge_blocks_after_a_failed_request(false),
+        1,
+        "one block for the order"
+    );
+    assert_eq!(
+        huge_blocks_after_a_failed_request(true),
+        3,
+        "more than 800 frames beside one block"
+    );
 }
 
 /// `spec: 5.5`

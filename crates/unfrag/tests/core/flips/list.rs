@@ -144,6 +144,9 @@ pub(crate) fn flips(rules: &Rules) -> Vec<Flip> {
             _ => None,
         }
     });
+    f.rule("placement.reserve_costly_only", &bools, |r| {
+        Some(&mut pages(r)?.reserve_costly_only)
+    });
     f.rule("placement.nofragment", &bools, |r| {
         Some(&mut pages(r)?.nofragment)
     });

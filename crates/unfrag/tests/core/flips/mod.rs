@@ -100,6 +100,12 @@ const NO_EFFECT: &[NoEffect] = &[
         "what is left to compaction, reclaim does nothing for; those that compact ask which it is",
     ),
     (
+        "placement.reserve_costly_only",
+        "*",
+        |r| !matches!(r.reserve(), Reserve::HighAtomic(_)),
+        "a kernel without a high-atomic reserve sets no pageblock aside for any request",
+    ),
+    (
         "compact.room",
         "*",
         |r| {

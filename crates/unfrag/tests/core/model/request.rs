@@ -284,11 +284,28 @@ impl Model {
             self.passes(z, order, self.mark_of(z, mark), top, rights)
         };
         if self.is_modern() {
-            zones.iter().all(|&z| self.zones[z].boost == 0)
-                && zones.iter().any(|&z| has(z, Mark::High))
+            let high = |z: usize| {
+                if self.sysctl.defrag_mode {
+                    self.has_blocks(z, order, top)
+                } else {
+                    has(z, Mark::High)
+                }
+            };
+            zones.iter().all(|&z| self.zones[z].boost == 0) && zones.iter().any(|&z| high(z))
         } else {
             zones.iter().all(|&z| has(z, Mark::Low))
         }
+    }
+
+    /// In defrag mode: whether free pageblocks alone pass the high mark, or for single pages a compaction has room.
+    /// `spec: 2.6, 4.9`
+    fn has_blocks(&self, z: usize, order: u8, top: ZoneKind) -> bool {
+        let zone = &self.zones[z];
+        let (rights, high) = (Rights::none(Mark::High), self.mark_of(z, Mark::High));
+        let blocks: u64 = (9..=10).map(|o| zone.nr_free(o) << o).sum();
+        let room = high + zone.low - zone.min + 1024;
+        self.passes_modern(z, (order, blocks as i64), high, top, rights)
+            || order == 0 && self.passes_modern(z, (0, zone.counter), room, top, rights)
     }
 
     fn mark_of(&self, z: usize, mark: Mark) -> u64 {
@@ -328,12 +345,13 @@ impl Model {
         if !self.is_modern() {
             return self.passes_old(z, order, mark, highest, r);
         }
-        self.passes_modern(z, order, mark, highest, r)
+        let free = self.zones[z].counter;
+        self.passes_modern(z, (order, free), mark, highest, r)
             || order == 0
                 && r.recheck
                 && r.mark == Mark::Min
                 && self.zones[z].boost > 0
-                && self.passes_modern(z, 0, self.zones[z].min, highest, r)
+                && self.passes_modern(z, (0, free), self.zones[z].min, highest, r)
     }
 
     fn passes_old(&self, z: usize, order: u8, mark: u64, highest: ZoneKind, r: Rights) -> bool {
@@ -359,7 +377,14 @@ impl Model {
         true
     }
 
-    fn passes_modern(&self, z: usize, order: u8, mark: u64, highest: ZoneKind, r: Rights) -> bool {
+    fn passes_modern(
+        &self,
+        z: usize,
+        (order, free): (u8, i64),
+        mark: u64,
+        highest: ZoneKind,
+        r: Rights,
+    ) -> bool {
         let zone = &self.zones[z];
         let of = |mt| -> u64 { (0..=10).map(|o| (zone.list(o, mt).len() as u64) << o).sum() };
         let hidden = match self.family {
@@ -367,7 +392,7 @@ impl Model {
             Family::Hygiene => of(HighAtomic),
             _ => zone.highatomic,
         };
-        let f = zone.counter - ((1 << order) - 1) - hidden as i64;
+        let f = free - ((1 << order) - 1) - hidden as i64;
         let mut m = mark as i64;
         if r.min_reserve {
             m -= m / 2;
