@@ -13,17 +13,18 @@ use unfrag_linux::Error;
 /// highorder: blocks of 4 MiB while seven kernels are built, and at rest (2005). aim9: eight small
 /// programs, with and without grouping (2005). slab-order: two builds on tmpfs in 1 GiB, with slabs of
 /// several orders (2009). atomic: reclaim behind an encrypted disk, with order-2 requests from
-/// interrupts (2009). On page frames alone, up to 1 TiB of them (2020): hugepage-latency: as many huge pages
+/// interrupts (2009). thp-burst: 15 builds in little memory with bursts of huge-page requests, with and
+/// without defrag_mode (2025). On page frames alone, up to 1 TiB of them (2020): hugepage-latency: as many huge pages
 /// as possible out of fragmented memory. java-heap: a heap of 700 GiB is touched there. backoff: compaction
 /// ahead of demand where nothing can be moved. one-time: 32 GiB compacted in one go. Same seed, same bytes. On a computer of today a run of highorder takes 10 to 25
-/// seconds, one of aim9 about as long, one of slab-order 30 to 70, one of atomic one to three, one on page frames
+/// seconds, one of aim9 about as long, one of slab-order 30 to 70, one of atomic one to three, one of thp-burst ten, one on page frames
 /// alone one to two minutes for 1 TiB, with 4.4 GiB of memory.
 ///
 /// What is beside the sources' experiments runs only if it is named: of atomic the kernels
 /// congestion-both-everywhere and kswapd-quickly-notice-high-order, of highorder the machines xeon-1024 to
 /// xeon-2048, of slab-order the machines stoakley-10k and stoakley-7200, and the kernels without
 /// MIGRATE_RESERVE: slqb-no-reserve, slub-no-reserve, slub-order-1-no-reserve and
-/// slub-order-0-no-reserve. Of those on page frames alone the kernels 6.1, 6.18 and unfrag, and the machines
+/// slub-order-0-no-reserve, of thp-burst the machines small-608 to small-1024. Of those on page frames alone the kernels 6.1, 6.18 and unfrag, and the machines
 /// 1GiB to 256GiB.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -74,6 +75,7 @@ enum Experiment {
     JavaHeap,
     Backoff,
     OneTime,
+    ThpBurst,
 }
 
 impl From<Experiment> for Name {
@@ -87,6 +89,7 @@ impl From<Experiment> for Name {
             Experiment::JavaHeap => Name::JavaHeap,
             Experiment::Backoff => Name::Backoff,
             Experiment::OneTime => Name::OneTime,
+            Experiment::ThpBurst => Name::ThpBurst,
         }
     }
 }

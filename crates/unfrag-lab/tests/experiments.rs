@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 use unfrag_lab::experiment::scenario::RunResult;
-use unfrag_lab::experiment::{Name, Options, run, scenario};
+use unfrag_lab::experiment::{Name, Options, measure, run, scenario};
 use unfrag_machine::Calibration;
 use unfrag_machine::scenario::{Kernel, Outcome, Scenario};
 
@@ -116,5 +116,32 @@ fn atomic_finishes_on_each_kernel() {
             assert!(tenths.iter().all(|&t| t >= 0.0), "{part}: {tenths:?}");
             assert!(tenths.iter().sum::<f64>() > 1.0, "{part}: {tenths:?}");
         }
+    }
+}
+
+/// The scenario of `defrag_mode` with two builds in place of fifteen: each kernel has its setting, and its numbers are
+/// those of its builds.
+#[test]
+fn bursts_of_huge_pages_are_counted_by_build() {
+    let of = |name: &str| {
+        let kernels = Name::ThpBurst.kernels();
+        let kernel = kernels
+            .iter()
+            .find(|k| k.variant == name)
+            .expect("a variant");
+        let (file, text) = scenario::texts(Name::ThpBurst)[0];
+        let text = text.replace("times = 15", "times = 2");
+        let s = Scenario::parse(file, &text).expect("a sound scenario");
+        let o = scenario::outcome(&s, kernel, "small", 1).expect("a run");
+        assert_eq!(o.ended, "finished");
+        measure::metrics(Name::ThpBurst, &o)
+    };
+    let (off, on) = (of("defrag-mode-0"), of("defrag-mode-1"));
+    assert_ne!(off, on, "the setting matters");
+    for m in [off, on] {
+        let sum = m["thp_fault_alloc_first"] + m["thp_fault_alloc_last"];
+        assert_eq!(sum, m["thp_fault_alloc"]);
+        assert!(m["thp_fault_fallback"] > 0.0 && m["allocstall"] > 0.0);
+        assert!(m["build_seconds"] > 5.0 && m["system_s"] > 1.0);
     }
 }

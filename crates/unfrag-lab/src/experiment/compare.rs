@@ -28,6 +28,7 @@ fn base(name: Name, o: &Outcome) -> (&str, &'static str) {
         Name::HugepageLatency | Name::JavaHeap => ("5.9", "proactiveness-0"),
         Name::Backoff => ("5.9", "proactiveness-40"),
         Name::OneTime => ("5.9", ""),
+        Name::ThpBurst => ("6.18", "defrag-mode-0"),
     }
 }
 
@@ -46,12 +47,22 @@ fn compared(name: Name) -> Vec<(&'static str, String)> {
         Name::Atomic | Name::JavaHeap | Name::OneTime => plain(&["elapsed_s"]),
         Name::HugepageLatency => plain(&["p50_us", "copies_per_block", "huge_percent"]),
         Name::Backoff => plain(&["cpu_percent"]),
+        Name::ThpBurst => plain(&[
+            "thp_fault_fallback",
+            "allocstall",
+            "system_s",
+            "build_seconds",
+            "thp_fault_alloc_last",
+        ]),
     }
 }
 
 fn source_percent(base: &Outcome, other: &Outcome, metric: &str) -> Option<f64> {
     if metric == PARALLEL_BUILD1 {
         return source::parallel_build1(&other.variant);
+    }
+    if other.variant == "defrag-mode-1" {
+        return source::defrag_mode_change(metric);
     }
     percent(base.quoted(metric)?, other.quoted(metric)?)
 }

@@ -4,6 +4,7 @@
 
 use super::metric::{BUILD1, BUILD2, MARGINAL, Metrics, PARALLEL_BUILD1, over_first};
 use super::name::Name;
+use unfrag_machine::program::report::Mark;
 use unfrag_machine::scenario::{Outcome, Sample};
 
 /// The machine on which two builds of the first kind run side by side.
@@ -28,6 +29,7 @@ pub fn metrics(name: Name, o: &Outcome) -> Metrics {
         Name::Aim9 => aim9(o),
         Name::SlabOrder => slab_order(o),
         Name::Atomic => atomic(o),
+        Name::ThpBurst => thp_burst(o),
         // Their metrics come from their machine, which has no such outcome.
         Name::HugepageLatency | Name::JavaHeap | Name::Backoff | Name::OneTime => Metrics::new(),
     }
@@ -143,6 +145,38 @@ fn atomic(o: &Outcome) -> Metrics {
         seconds(latencies.last().copied().unwrap_or(0)),
     );
     m.extend(over_time(&o.samples, elapsed));
+    m
+}
+
+/// Counters of the builds of `thp-burst`, from the beginning of each to its end.
+const BURST_COUNTERS: [&str; 4] = [
+    "thp_fault_alloc",
+    "thp_fault_fallback",
+    "allocstall",
+    "compact_stall",
+];
+
+fn thp_burst(o: &Outcome) -> Metrics {
+    let of = |name| o.programs.marks.iter().filter(move |m| m.name == name);
+    let builds: Vec<_> = of("begin").zip(of("end")).collect();
+    let during = |counter: &str| -> Vec<f64> {
+        let at = |m: &Mark| m.counters.get(counter).copied().unwrap_or(0);
+        let during = builds.iter().map(|(b, e)| (at(e) - at(b)) as f64);
+        during.collect()
+    };
+    let mut m = common(o);
+    for counter in BURST_COUNTERS {
+        m.insert(counter.into(), during(counter).iter().sum());
+    }
+    let huge = during("thp_fault_alloc");
+    if let (Some(first), Some(last)) = (huge.first(), huge.last()) {
+        m.insert("thp_fault_alloc_first".into(), *first);
+        m.insert("thp_fault_alloc_last".into(), *last);
+    }
+    let build = builds.iter().map(|(b, e)| seconds(e.at_ns - b.at_ns));
+    let mean = build.sum::<f64>() / builds.len().max(1) as f64;
+    m.insert("build_seconds".into(), mean);
+    m.insert("system_s".into(), seconds(o.cpu.system_ns));
     m
 }
 

@@ -19,6 +19,8 @@ pub enum Name {
     Backoff,
     /// S1: all of memory compacted in one go.
     OneTime,
+    /// `defrag_mode`, March 2025: builds in little memory, with bursts of huge-page requests.
+    ThpBurst,
 }
 
 /// Which of the experiments on page frames alone.
@@ -32,7 +34,7 @@ pub(super) enum Which {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Name; 8] = [
+    pub const ALL: [Name; 9] = [
         Name::HighOrder,
         Name::Aim9,
         Name::SlabOrder,
@@ -41,6 +43,7 @@ impl Name {
         Name::JavaHeap,
         Name::Backoff,
         Name::OneTime,
+        Name::ThpBurst,
     ];
 
     /// Which of the experiments on page frames alone it is, if it is one.
@@ -50,7 +53,7 @@ impl Name {
             Name::JavaHeap => Some(Which::JavaHeap),
             Name::Backoff => Some(Which::Backoff),
             Name::OneTime => Some(Which::OneTime),
-            Name::HighOrder | Name::Aim9 | Name::SlabOrder | Name::Atomic => None,
+            Name::HighOrder | Name::Aim9 | Name::SlabOrder | Name::Atomic | Name::ThpBurst => None,
         }
     }
 
@@ -71,6 +74,7 @@ impl Name {
             Name::JavaHeap => "java-heap",
             Name::Backoff => "backoff",
             Name::OneTime => "one-time",
+            Name::ThpBurst => "thp-burst",
         }
     }
 }

@@ -19,6 +19,7 @@ const HIGHORDER: &str = include_str!("../../scenarios/highorder.toml");
 const AIM9: &str = include_str!("../../scenarios/aim9.toml");
 const SLAB_ORDER: &str = include_str!("../../scenarios/slab-order.toml");
 const SLAB_ORDER_PARALLEL: &str = include_str!("../../scenarios/slab-order-parallel.toml");
+const THP_BURST: &str = include_str!("../../scenarios/thp-burst.toml");
 const ATOMIC: &str = include_str!("../../scenarios/atomic.toml");
 
 /// The scenario files of an experiment, by name.
@@ -31,6 +32,7 @@ pub fn texts(name: Name) -> Vec<(&'static str, &'static str)> {
             ("slab-order-parallel.toml", SLAB_ORDER_PARALLEL),
         ],
         Name::Atomic => vec![("atomic.toml", ATOMIC)],
+        Name::ThpBurst => vec![("thp-burst.toml", THP_BURST)],
         Name::HugepageLatency | Name::JavaHeap | Name::Backoff | Name::OneTime => vec![],
     }
 }
@@ -80,7 +82,7 @@ fn all(name: Name) -> Result<Vec<Machine>> {
                 name: m.name.get_ref().clone(),
                 scenario: Some(s.clone()),
                 // The first machine is the source's; the others are a sweep over memory sizes or disks.
-                added: matches!(name, Name::HighOrder | Name::SlabOrder) && i > 0,
+                added: matches!(name, Name::HighOrder | Name::SlabOrder | Name::ThpBurst) && i > 0,
             });
         }
     }
@@ -123,6 +125,9 @@ pub fn settings(name: Name, kernel: &Kernel, machine: &str) -> BTreeMap<String, 
         }
         let reserve = kernel.rules.reserve() != Reserve::None;
         all.insert("migrate_reserve".into(), reserve.into());
+    }
+    if name == Name::ThpBurst {
+        all.insert("defrag_mode".into(), u8::from(kernel.defrag_mode).into());
     }
     if name == Name::Atomic {
         let r = kernel.rules;
@@ -220,6 +225,8 @@ fn start(
     let mut k =
         scenario::Kernel::preset(kernel.name).map_err(|e| Error::option(Asked::Kernel, e))?;
     (k.rules, k.slab, k.oom_killer) = (kernel.rules, kernel.slab, kernel.oom_killer);
+    k.sysctl.compaction_proactiveness = kernel.proactiveness;
+    k.sysctl.defrag_mode = kernel.defrag_mode;
     let machine = s.machine(Some(machine))?;
     Ok(s.start(machine, &k, costs, seed)?)
 }

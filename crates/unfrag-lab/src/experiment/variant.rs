@@ -24,6 +24,8 @@ pub struct Kernel {
     pub oom_killer: bool,
     /// `vm.compaction_proactiveness`.
     pub proactiveness: u8,
+    /// `vm.defrag_mode`.
+    pub defrag_mode: bool,
     /// Which frames of each block are free in memory that is fragmented on purpose.
     pub holes: Holes,
     /// Whether it runs only if it is named: the source mentions it, and has no numbers for it.
@@ -61,6 +63,7 @@ impl Name {
             Name::JavaHeap => java_heap(),
             Name::Backoff => backoff(),
             Name::OneTime => one_time(),
+            Name::ThpBurst => thp_burst(),
         }
     }
 }
@@ -96,6 +99,7 @@ fn compacting(names: &[&'static str]) -> Vec<Kernel> {
             },
             oom_killer: true,
             proactiveness: DEFAULT_PROACTIVENESS,
+            defrag_mode: false,
             holes: Holes::First,
             added: true,
         })
@@ -106,7 +110,7 @@ fn compacting(names: &[&'static str]) -> Vec<Kernel> {
 /// The kernel of S1's patch, as 5.9 has it.
 const S1: &str = "5.9";
 
-/// A kernel on page frames alone.
+/// A kernel of today.
 fn bare(
     name: &'static str,
     variant: &'static str,
@@ -120,6 +124,7 @@ fn bare(
         slab: SlabRules::MODERN,
         oom_killer: true,
         proactiveness,
+        defrag_mode: false,
         holes: Holes::First,
         added,
     })
@@ -172,6 +177,19 @@ pub fn one_time() -> Vec<Kernel> {
     source.into_iter().chain(others().map(never)).collect()
 }
 
+/// 6.18 without `defrag_mode` and with it.
+pub fn thp_burst() -> Vec<Kernel> {
+    let of = |(variant, defrag_mode)| {
+        let kernel = bare("6.18", variant, DEFAULT_PROACTIVENESS, false)?;
+        Some(Kernel {
+            defrag_mode,
+            ..kernel
+        })
+    };
+    let both = [("defrag-mode-0", false), ("defrag-mode-1", true)];
+    both.into_iter().filter_map(of).collect()
+}
+
 /// S0's kernels, and two modern ones. Added are the first one that compacts, and unfrag's own. S0 ran its clean kernel with the OOM killer disabled: else the killer frees
 /// memory by ending one process after the other.
 pub fn highorder() -> Vec<Kernel> {
@@ -191,6 +209,7 @@ pub fn highorder() -> Vec<Kernel> {
             slab,
             oom_killer,
             proactiveness: DEFAULT_PROACTIVENESS,
+            defrag_mode: false,
             holes: Holes::First,
             added: false,
         })
@@ -245,6 +264,7 @@ pub fn slab_order() -> Vec<Kernel> {
             slab,
             oom_killer: true,
             proactiveness: DEFAULT_PROACTIVENESS,
+            defrag_mode: false,
             holes: Holes::First,
             added,
         }
@@ -269,6 +289,7 @@ pub fn atomic() -> Vec<Kernel> {
             slab: SlabRules::S2,
             oom_killer: true,
             proactiveness: DEFAULT_PROACTIVENESS,
+            defrag_mode: false,
             holes: Holes::First,
             added: false,
         };
@@ -300,6 +321,7 @@ pub fn atomic() -> Vec<Kernel> {
         ];
         all.extend(added.map(|(variant, rules)| Kernel {
             proactiveness: DEFAULT_PROACTIVENESS,
+            defrag_mode: false,
             holes: Holes::First,
             added: true,
             ..kernel(variant, rules)

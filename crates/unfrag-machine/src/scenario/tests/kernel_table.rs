@@ -96,6 +96,10 @@ fn impossible_rule_is_a_mistake() {
     let (message, _, help) = told("[kernel]\nname = \"6.1\"\nmigrate-reserve = false");
     assert_eq!(message, "6.1 has no MIGRATE_RESERVE");
     assert_eq!(help.as_deref(), Some("leave `migrate-reserve` out"));
+    let (message, ..) = told("[kernel]\nname = \"6.1\"\ndefrag-mode = true");
+    assert_eq!(message, "6.1 has no vm.defrag_mode");
+    let (message, ..) = told("[kernel]\nname = \"2.6.28\"\nhighatomic-costly-only = true");
+    assert_eq!(message, "2.6.28 has no high-atomic reserve");
     let (message, _, help) = told("[kernel]\nslab = \"slqb\"\nslub-max-order = 1");
     assert_eq!(message, "`slub-max-order` says nothing to slqb");
     assert!(help.is_some_and(|h| h.contains("slab = \"slub\"")));
