@@ -336,6 +336,10 @@ fn a_start_from_counts_is_close_to_an_exact_one() {
         assert!(a.order_distribution_error.skill.expect("some error") > 0.9);
         let huge = a.huge_faults.expect("huge pages were asked for");
         assert!(huge.precision >= Some(0.95) && huge.recall >= Some(0.95));
+        // The recorded host served 83 % at once, and its 90th percentile was 63 times the median.
+        let wait = huge.wait.expect("some got one");
+        assert!((73.0..93.0).contains(&wait.at_once_percent), "{wait:?}");
+        assert!((31.5..126.0).contains(&wait.p90_over_p50), "{wait:?}");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use unfrag_lab::replay::answer::report::{
-    Accuracy, BlockMap, Ensemble, Failure, FrameMatch, HugeFaults, KernelReport, Measure,
+    Accuracy, BlockMap, Ensemble, Failure, FrameMatch, HugeFaults, HugeWait, KernelReport, Measure,
     RecordingSummary, Report, Sample, SnapshotError, Spread, ZoneSample,
 };
 
@@ -275,6 +275,13 @@ fn accuracy() -> Accuracy {
             both: 470,
             precision: Some(470.0 / 503.0),
             recall: Some(470.0 / 480.0),
+            wait: Some(HugeWait {
+                at_once_percent: 86.5,
+                p50_us: 1.7,
+                p90_us: 144.5,
+                p99_us: 204.0,
+                p90_over_p50: 85.0,
+            }),
         }),
         snapshots: SAMPLES as u64,
         lost_events: 1_204,

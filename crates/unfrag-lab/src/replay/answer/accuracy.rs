@@ -5,9 +5,11 @@
 //! counts allocations and frees. Skill says how much of the forecaster's error the model removes: a
 //! model that knows nothing gets a small error on a quiet recording, but no skill.
 
-use super::report::{Accuracy, HugeFaults, Measure, Sample, SnapshotError, ZoneSample};
-use crate::replay::model::HugeFaultCounts;
+use super::report::{Accuracy, HugeFaults, HugeWait, Measure, Sample, SnapshotError, ZoneSample};
+use crate::replay::model::{FaultWork, HugeFaultCounts};
 use std::collections::BTreeMap;
+use unfrag_machine::Calibration;
+use unfrag_machine::mm::MemCosts;
 
 /// Zones below this share of managed memory are reported but not pooled, in percent.
 const POOLED_PERCENT: u64 = 5;
@@ -113,7 +115,7 @@ pub fn measure(model: &[Sample], recorded: &[Sample], forecast: &Forecast, lost:
 
 impl HugeFaults {
     /// Of a replay in which faults asked for huge pages.
-    pub(super) fn of(counts: &HugeFaultCounts) -> Option<HugeFaults> {
+    pub(super) fn of(counts: &HugeFaultCounts, work: &[FaultWork]) -> Option<HugeFaults> {
         let share = |of: u64| (of > 0).then(|| counts.alloc_both as f64 / of as f64);
         (counts.faults() > 0).then(|| HugeFaults {
             faults: counts.faults(),
@@ -122,6 +124,38 @@ impl HugeFaults {
             both: counts.alloc_both,
             precision: share(counts.alloc),
             recall: share(counts.alloc_recorded),
+            wait: HugeWait::of(work, &Calibration::modern().mem),
+        })
+    }
+}
+
+/// Pages of a huge page, and pages that are moved at a time.
+const HUGE_PAGES: u64 = 512;
+const BATCH: u64 = 32;
+
+impl HugeWait {
+    /// Of faults with this compaction each.
+    fn of(work: &[FaultWork], c: &MemCosts) -> Option<HugeWait> {
+        let ns = |w: &FaultWork| {
+            let page = c.move_page + c.copy_page + c.unmap_page + c.remap_page;
+            let flushes = w.moved.div_ceil(BATCH) * c.flush_tlb;
+            let own = w.looks * c.compact_frame + w.moved * page + flushes;
+            own + c.alloc + c.prep_page * HUGE_PAGES
+        };
+        let mut all: Vec<u64> = work.iter().map(ns).collect();
+        all.sort_unstable();
+        let us = |percent: usize| {
+            let rank = (all.len() * percent).div_ceil(100);
+            all.get(rank.saturating_sub(1)).map(|&ns| ns as f64 / 1e3)
+        };
+        let at_once = work.iter().filter(|w| w.looks + w.moved == 0).count();
+        let (p50, p90, p99) = (us(50)?, us(90)?, us(99)?);
+        Some(HugeWait {
+            at_once_percent: at_once as f64 * 100.0 / work.len() as f64,
+            p50_us: p50,
+            p90_us: p90,
+            p99_us: p99,
+            p90_over_p50: p90 / p50,
         })
     }
 }

@@ -117,7 +117,7 @@ impl Prepared<'_> {
                 allocations: sim.tally.allocated,
                 matched: sim.tally.on_same_frame,
             },
-            huge_faults: HugeFaults::of(&sim.tally.huge_faults),
+            huge_faults: HugeFaults::of(&sim.tally.huge_faults, &sim.tally.huge_work),
             settings: sysctl::describe(m.rules(), m.sysctl()),
             block_map: Some(recorder.map.finish()),
             notes,

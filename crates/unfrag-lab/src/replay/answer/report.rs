@@ -274,6 +274,24 @@ pub struct HugeFaults {
     pub precision: Option<f64>,
     /// `both / recorded`; `null` if none got one on the recorded host.
     pub recall: Option<f64>,
+    /// How long they took in the model; `null` if none got one there.
+    pub wait: Option<HugeWait>,
+}
+
+/// The time from a fault's request to its huge page in the model, without zeroing: the looks and moves of its own
+/// compaction by the costs of a server of today (`calibration-modern.toml`). No recording has its twin.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct HugeWait {
+    /// Faults that were served without compaction of their own.
+    pub at_once_percent: f64,
+    /// Median.
+    pub p50_us: f64,
+    /// 90th percentile.
+    pub p90_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// `p90_us / p50_us`.
+    pub p90_over_p50: f64,
 }
 
 /// Errors at one snapshot, of the model and of the forecaster who only counts.

@@ -9,6 +9,7 @@
 
 use super::Sim;
 use super::huge_tries::{HUGE, HUGE_PAGES};
+use super::tally::FaultWork;
 use crate::replay::causes::{HostBlock, NONE};
 use unfrag::{Gfp, Order, Pfn};
 
@@ -24,7 +25,7 @@ impl Sim<'_> {
                 if let Some(at) = unused {
                     let _ = self.manager.free(self.cpu, Pfn(at.into()), Order(HUGE));
                 }
-                self.try_huge(gfp, recorded.is_none())
+                self.try_huge(gfp, recorded.is_none(), task)
             }
         };
         let has_second = is_first && gfp.contains(Gfp::DIRECT_RECLAIM);
@@ -34,8 +35,14 @@ impl Sim<'_> {
         }
         let got = got.or_else(|| {
             let second = gfp.difference(Gfp::THISNODE | Gfp::NORETRY);
-            has_second.then(|| self.try_huge(second, false)).flatten()
+            has_second
+                .then(|| self.try_huge(second, false, task))
+                .flatten()
         });
+        let work = self.huge.work.remove(&task).unwrap_or_default();
+        if got.is_some() {
+            self.tally.huge_work.push(work);
+        }
         self.tally
             .huge_faults
             .count(got.is_some(), recorded.is_some());
@@ -51,13 +58,30 @@ impl Sim<'_> {
         }
     }
 
-    fn try_huge(&mut self, gfp: Gfp, failed_there: bool) -> Option<u32> {
+    fn try_huge(&mut self, gfp: Gfp, failed_there: bool, task: u32) -> Option<u32> {
+        let before = self.compacted();
         let got = self.alloc_block(HUGE, gfp).ok();
+        let after = self.compacted();
+        let work = FaultWork {
+            looks: after.looks - before.looks,
+            moved: after.moved - before.moved,
+        };
+        let all = self.huge.work.entry(task).or_default();
+        *all = all.and(work);
         if got.is_none() {
             *self.tally.failures.entry((HUGE, gfp)).or_default() += 1;
             self.tally.failed_in_both += u64::from(failed_there);
         }
         got.map(|p| p.0 as u32)
+    }
+
+    /// Compaction so far, by whomever.
+    fn compacted(&self) -> FaultWork {
+        let c = self.manager.inspect().compact_counters();
+        FaultWork {
+            looks: c.compact_migrate_scanned + c.compact_free_scanned,
+            moved: c.pgmigrate_success,
+        }
     }
 
     fn small_pages_instead(&mut self, block: HostBlock) {

@@ -27,5 +27,5 @@ pub use inference::{Inferred, infer};
 pub use prepared::Prepared;
 pub use reboot::{reboot, resized};
 pub use sim::Sim;
-pub use tally::HugeFaultCounts;
 pub use tally::Tally;
+pub use tally::{FaultWork, HugeFaultCounts};

@@ -28,6 +28,8 @@ pub struct Tally {
     pub moved_here: u64,
     /// Faults for huge pages.
     pub huge_faults: HugeFaultCounts,
+    /// Compaction of the faults that got a huge page in the model, one each.
+    pub huge_work: Vec<FaultWork>,
     /// Huge pages that the recorded kernel refused and the model gives; the task took small pages there.
     pub huge_instead: u64,
     /// Huge pages that the recorded kernel gave and the model refuses; small pages are taken instead.
@@ -38,6 +40,25 @@ impl Tally {
     /// Pages that a migration moved on the recorded host and that stay in the model.
     pub fn stayed(&self) -> u64 {
         self.moved - self.moved_here
+    }
+}
+
+/// The compaction that a fault made for its huge page itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultWork {
+    /// Frames that were looked at.
+    pub looks: u64,
+    /// Pages that were moved.
+    pub moved: u64,
+}
+
+impl FaultWork {
+    /// The sum of both.
+    pub(super) fn and(self, other: FaultWork) -> FaultWork {
+        FaultWork {
+            looks: self.looks + other.looks,
+            moved: self.moved + other.moved,
+        }
     }
 }
 

@@ -206,8 +206,14 @@ pub fn frame_match_sentence(m: &FrameMatch) -> String {
 /// Which faults got a huge page, in one sentence.
 pub fn huge_faults_sentence(h: &HugeFaults) -> String {
     let share = |s: Option<f64>| s.map_or_else(|| "-".into(), percent);
+    let wait = h.wait.map_or_else(String::new, |w| {
+        format!(
+            " {:.1} % were served without compaction of their own; the 90th percentile of the wait is {:.0} times the median.",
+            w.at_once_percent, w.p90_over_p50
+        )
+    });
     format!(
-        "Huge-page faults: {} of {} got one, {} in the recording, {} in both (precision {}, recall {}).",
+        "Huge-page faults: {} of {} got one, {} in the recording, {} in both (precision {}, recall {}).{wait}",
         thousands(h.predicted),
         thousands(h.faults),
         thousands(h.recorded),
