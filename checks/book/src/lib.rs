@@ -15,6 +15,8 @@ mod pages {
     struct ManyFrames;
     #[doc = include_str!("../../../docs/embed/reclaim-and-moves.md")]
     struct ReclaimAndMoves;
+    #[doc = include_str!("../../../docs/embed/claim-a-range.md")]
+    struct ClaimARange;
     #[doc = include_str!("../../../docs/embed/slab-on-top.md")]
     struct SlabOnTop;
     #[doc = include_str!("../../../docs/embed/which-preset.md")]

@@ -6,7 +6,7 @@ use crate::frame::{
     ZoneId,
 };
 use crate::host::Host;
-use crate::kernel::{Chooser, Placement, Reserve};
+use crate::kernel::{Chooser, Reserve};
 use crate::lru::{FlagCounts, LruLists};
 use crate::manager::Manager;
 use crate::node::Node;
@@ -81,11 +81,7 @@ impl<'m, H: Host> Manager<'m, H> {
 
         let rules = config.rules;
         let policy = Policy::new(rules, effective(config));
-        let initial = match rules.placement {
-            Placement::Pageblocks(_) => MigrateType::Movable,
-            Placement::Ungrouped | Placement::V19 => MigrateType::Unmovable,
-        };
-        let mut frames = Frames::new(meta, blocks, config.geometry, initial);
+        let mut frames = Frames::new(meta, blocks, config.geometry, rules.initial_type());
         let chooser = rules.compact.map(|r| r.chooser);
         frames.counts_blocks = chooser == Some(Chooser::Evacuator);
         for (i, (zone, c)) in zones.iter_mut().zip(config.zones).enumerate() {
@@ -101,11 +97,6 @@ impl<'m, H: Host> Manager<'m, H> {
             let ungrouped = policy.sysctl.group_by_mobility_disabled;
             *zone = Zone::new(id, c, span, config.geometry, ungrouped);
             zone.lru = lru;
-            if rules.marks.late_free_count {
-                let pages = watermark::pages(c, &rules);
-                zone.stat_threshold =
-                    size::stat_threshold(pages, config.cpus as u64, config.geometry);
-            }
         }
         let (ids, _) = crate::zone::nodes(config.zones);
         for (node, id) in nodes.iter_mut().zip(ids) {
@@ -115,7 +106,6 @@ impl<'m, H: Host> Manager<'m, H> {
                 node.add_zone(zone.id());
             }
         }
-        setup::setup(zones, &policy, config.geometry);
         let mut m = Manager {
             host,
             map: plan.map,
@@ -133,8 +123,22 @@ impl<'m, H: Host> Manager<'m, H> {
             flag_counts: FlagCounts::default(),
             nr_swap_pages: 0,
         };
-        m.zone_ids().for_each(|z| m.size_sets(z));
+        m.size_zones();
         Ok(m)
+    }
+
+    /// Derives what depends on the sizes of zones: marks, protections, per-CPU lists, and how exactly free pages are
+    /// counted.
+    pub(crate) fn size_zones(&mut self) {
+        setup::setup(self.zones, &self.policy, self.frames.geometry);
+        if self.policy.rules.marks.late_free_count {
+            for zone in self.zones.iter_mut() {
+                let pages = watermark::pages(&zone.config(), &self.policy.rules);
+                zone.stat_threshold =
+                    size::stat_threshold(pages, self.cpus.into(), self.frames.geometry);
+            }
+        }
+        self.zone_ids().for_each(|z| self.size_sets(z));
     }
 
     /// Sets batch and high of a zone's per-CPU lists from its size and marks.
@@ -183,19 +187,20 @@ impl<'m, H: Host> Manager<'m, H> {
                 return Err(bad(self.map.pfn(ix)));
             }
         }
-        let mut at = first;
-        while at < end {
-            let order = Order(at.0.trailing_zeros() as u8)
-                .min(Order((end.0 - at.0).ilog2() as u8))
-                .min(self.frames.geometry.max_order);
+        self.hand_over(zone, first, end);
+        Ok(())
+    }
+
+    /// Frees the frames from `first` up to `end`: ascending, the largest aligned blocks first, each to the tail of its
+    /// list. They are of no block.
+    pub(crate) fn hand_over(&mut self, zone: ZoneId, first: FrameIx, end: FrameIx) {
+        for (at, order) in first.blocks_until(end, self.frames.geometry.max_order) {
             for ix in at.until(at.plus(order.frames())) {
                 self.frames.set_state(ix, State::TAIL);
             }
             let (_, mut ops) = self.parts(zone, CpuId(0));
             ops.give(at, order, FreeTo::Tail);
-            at = FrameIx(at.0 + order.frames());
         }
-        Ok(())
     }
 
     /// The end of boot: counts what is free, and makes the era's reserve of it.

@@ -298,7 +298,7 @@ impl<'a, 'm, H: Host> Inspect<'a, 'm, H> {
 
     /// The free block of the buddy lists that holds a frame: its first frame and order.
     pub fn free_block(self, pfn: Pfn) -> Option<(Pfn, Order)> {
-        let head = self.manager.buddy_of(self.manager.map.ix(pfn)?)?;
+        let head = self.manager.frames.buddy_of(self.manager.map.ix(pfn)?)?;
         Some((
             self.manager.map.pfn(head),
             self.manager.frames.state(head).order(),

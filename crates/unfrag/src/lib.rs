@@ -33,6 +33,7 @@
 //! - [`drive`]: operations, worlds, and the loop that runs one in the other.
 //! - [`reclaim`]: kswapd, direct reclaim.
 //! - [`page_alloc`]: allocating and freeing; [`Allocation`] is the slow path.
+//! - [`contig`]: claiming ranges and contiguous runs of any size; memory offline and online.
 //! - [`inspect`], [`validate`], [`restore`], `lab`: reading, checking and rebuilding the state.
 //!
 //! # One allocation
@@ -60,6 +61,7 @@ mod boot;
 mod builder;
 pub mod compact;
 mod config;
+pub mod contig;
 pub mod drive;
 pub mod evict;
 pub mod frame;
@@ -91,6 +93,7 @@ pub mod zone;
 
 pub use builder::Builder;
 pub use config::{Config, ConfigError, Layout, layout};
+pub use contig::{Claim, ClaimError, Offline, OnlineError};
 pub use frame::{CpuId, Geometry, MAX_ORDER, MigrateType, NodeId, Order, Pfn, ZoneId};
 pub use gfp::{AllocFlags, Gfp};
 pub use host::{Host, NullHost};

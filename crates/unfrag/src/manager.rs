@@ -3,7 +3,7 @@
 //! Its other methods stand in the modules of their subjects: `page_alloc` (allocating and freeing), `lru` (pages
 //! in use), `inspect` (read access), `lab` (replays and experiments).
 
-use crate::frame::{CpuId, FrameIx, FrameMap, Frames, NodeId, Order, Pfn, ZoneId};
+use crate::frame::{CpuId, FrameMap, Frames, NodeId, Order, Pfn, ZoneId};
 use crate::host::Host;
 use crate::lru::{FlagCounts, LruLists, PagesMut};
 use crate::node::Node;
@@ -144,19 +144,6 @@ impl<'m, H: Host> Manager<'m, H> {
         if H::TRACING {
             self.host.trace(&Event::PageFree { pfn, order });
         }
-    }
-
-    /// The block on the buddy lists that holds a frame: its first frame.
-    pub(crate) fn buddy_of(&self, ix: FrameIx) -> Option<FrameIx> {
-        self.frames
-            .geometry
-            .orders()
-            .map(|order| (ix.head(order), order))
-            .find(|&(head, order)| {
-                let s = self.frames.state(head);
-                s.is_buddy() && s.order() >= order
-            })
-            .map(|(head, _)| head)
     }
 }
 

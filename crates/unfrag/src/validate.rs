@@ -1,6 +1,6 @@
 //! Checks every invariant of a manager; for tests, after every step.
 
-use crate::frame::{FrameIx, FrameKind, Order, Pfn, ZoneId};
+use crate::frame::{FrameIx, FrameKind, MigrateType, Order, Pfn, ZoneId};
 use crate::host::Host;
 use crate::inspect::Inspect;
 use crate::placement::{BadLink, FreeBlock};
@@ -78,7 +78,7 @@ impl<H: Host> Inspect<'_, '_, H> {
         let mut at = z.span.start.head(block_order);
         while frames.counts_blocks && at < z.span.end {
             let end = at.plus(block_order.frames());
-            let covered = |ix: &FrameIx| z.span.holds(*ix) && self.manager.buddy_of(*ix).is_some();
+            let covered = |ix: &FrameIx| z.span.holds(*ix) && frames.buddy_of(*ix).is_some();
             let free = at.until(end).filter(covered).count();
             if z.free_area.holds_block(frames, at) {
                 require(
@@ -140,8 +140,9 @@ impl<H: Host> Inspect<'_, '_, H> {
             require(counted.is_some(), Fault::Count(zone))?;
             deltas += i64::from(own.delta);
         }
-        let free = z.free_area.free_pages() as i64;
-        require(free == z.counter + deltas, Fault::Count(zone))
+        let apart = z.free_area.pages_of(MigrateType::Isolate);
+        let free = z.free_area.free_pages() - apart;
+        require(free as i64 == z.counter + deltas, Fault::Count(zone))
     }
 
     fn check_unmerged(self, zone: ZoneId, ix: FrameIx, order: Order) -> Result<(), Fault> {

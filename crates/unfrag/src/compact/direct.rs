@@ -67,6 +67,13 @@ impl DirectCompaction {
         self.captured.take()
     }
 
+    /// Ends it early; see [`Compaction::abort`].
+    pub fn abort<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) {
+        if let Some(run) = self.run.take() {
+            run.abort(m, cpu, answer);
+        }
+    }
+
     /// Continues; the result is the best outcome of all zones.
     pub fn step<H: Host>(
         &mut self,

@@ -33,6 +33,7 @@ struct Taken {
 pub(super) struct AboveMigrate<'a> {
     pub scan: &'a mut FreeScan,
     pub migrate: FrameIx,
+    pub of: (&'a Control, &'a CompactRules),
 }
 
 impl Supply for AboveMigrate<'_> {
@@ -40,14 +41,8 @@ impl Supply for AboveMigrate<'_> {
         &mut self.scan.targets
     }
 
-    fn fill<H: Host>(
-        &mut self,
-        m: &mut Manager<'_, H>,
-        of: (&Control, &CompactRules),
-        cpu: CpuId,
-        (_, wanted): (Order, u32),
-    ) {
-        self.scan.fill(m, of, cpu, (wanted, self.migrate));
+    fn fill<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId, (_, wanted): (Order, u32)) {
+        self.scan.fill(m, self.of, cpu, (wanted, self.migrate));
     }
 }
 

@@ -75,6 +75,13 @@ impl Kcompactd {
         self.node
     }
 
+    /// Ends it, as its node goes away; see [`Compaction::abort`].
+    pub fn abort<H: Host>(self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) {
+        if let Some(run) = self.run {
+            run.abort(m, cpu, answer);
+        }
+    }
+
     /// Continues on a CPU until something is needed. The first answer is [`Answer::Go`]; after
     /// [`Need::Sleep`] it is [`Answer::Left`], 0 if it was not woken.
     pub fn run<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) -> Need {

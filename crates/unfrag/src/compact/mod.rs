@@ -29,5 +29,7 @@ pub(crate) use control::Control;
 pub(crate) use direct::DirectCompaction;
 pub(crate) use evacuate::HugeDemand;
 pub use kcompactd::{CHECK_INTERVAL_MS, Kcompactd};
+pub(crate) use mover::{Mover, Supply};
 pub use outcome::{Mode, Outcome, Priority};
+pub(crate) use targets::{CLUSTER, Targets, has_room};
 pub use zone_run::Compaction;

@@ -3,35 +3,27 @@
 //! Invariant: between batches every isolated page is on `sources` and every taken block with the free scanner; during
 //! one, those that are asked about are in the batch.
 
-use super::control::Control;
 use super::outcome::Mode;
 use super::targets::Targets;
-use crate::frame::{CpuId, Order};
+use crate::frame::{CpuId, FrameIx, Order, Pfn};
 use crate::host::Host;
-use crate::kernel::CompactRules;
 use crate::manager::Manager;
 use crate::migrate::{Migration, MoveAsk, MoveVerdicts, destination};
 use crate::placement::{End, List};
 use crate::trace::Event;
 
 /// Where a run takes its targets from.
-pub(super) trait Supply {
+pub(crate) trait Supply {
     /// The blocks that it has taken.
     fn targets(&mut self) -> &mut Targets;
 
     /// Takes more: blocks for pages of `order`, about `wanted` frames.
-    fn fill<H: Host>(
-        &mut self,
-        m: &mut Manager<'_, H>,
-        of: (&Control, &CompactRules),
-        cpu: CpuId,
-        wanted: (Order, u32),
-    );
+    fn fill<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId, wanted: (Order, u32));
 }
 
 /// The mover of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mover {
+pub(crate) struct Mover {
     /// Pages that are isolated, the next to be moved first.
     pub sources: List,
     batch: Migration,
@@ -45,7 +37,7 @@ pub(super) struct Mover {
 
 /// What became of the pages of one scan.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moved {
+pub(crate) struct Moved {
     /// Pages that stayed, or were put back.
     pub failed: u32,
     /// There was no free block for some of them.
@@ -79,7 +71,6 @@ impl Mover {
     pub fn next<H: Host>(
         &mut self,
         m: &mut Manager<'_, H>,
-        (c, rules): (&Control, &CompactRules),
         cpu: CpuId,
         supply: &mut impl Supply,
     ) -> bool {
@@ -91,7 +82,7 @@ impl Mover {
             let order = s.order();
             let mut to = supply.targets().pop(&m.frames, order);
             if to.is_none() {
-                supply.fill(m, (c, rules), cpu, (order, self.wanted));
+                supply.fill(m, cpu, (order, self.wanted));
                 to = supply.targets().pop(&m.frames, order);
             }
             let Some(to) = to else {
@@ -151,6 +142,29 @@ impl Mover {
         Moved {
             failed: self.failed,
             lacks_target: self.lacks_target,
+        }
+    }
+}
+
+impl<H: Host> Manager<'_, H> {
+    /// Counts and traces a scan for pages to move, from `start` up to `end`: frames looked at, and pages isolated.
+    pub(crate) fn note_isolated(
+        &mut self,
+        (start, end): (FrameIx, FrameIx),
+        nr_scanned: u32,
+        nr_taken: u32,
+    ) {
+        self.compact_counters.compact_migrate_scanned += u64::from(nr_scanned);
+        self.compact_counters.compact_isolated += u64::from(nr_taken);
+        if H::TRACING {
+            let first = self.map.pfn(start);
+            let event = Event::CompactionIsolateMigratepages {
+                start: first,
+                end: Pfn(first.0 + u64::from(end.0 - start.0)),
+                nr_scanned,
+                nr_taken,
+            };
+            self.host.trace(&event);
         }
     }
 }

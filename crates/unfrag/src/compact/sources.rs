@@ -4,13 +4,12 @@ use super::control::Control;
 use super::mover::put_all_back;
 use super::outcome::Mode;
 use super::targets::CLUSTER;
-use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, PageFlags, Pfn, State};
+use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, PageFlags, State};
 use crate::host::Host;
 use crate::kernel::{CompactRules, CompoundSources};
 use crate::lru::{ISOLATED, ISOLATED_OTHER, Lru};
 use crate::manager::Manager;
 use crate::placement::List;
-use crate::trace::Event;
 
 /// What a scan of one pageblock found.
 pub(super) struct Scanned {
@@ -89,18 +88,7 @@ pub(super) fn scan<H: Host>(
         }
     }
     let at = at.min(end);
-    m.compact_counters.compact_migrate_scanned += u64::from(scanned);
-    m.compact_counters.compact_isolated += u64::from(taken);
-    if H::TRACING {
-        let first = m.map.pfn(start);
-        let event = Event::CompactionIsolateMigratepages {
-            start: first,
-            end: Pfn(first.0 + u64::from(at.0 - start.0)),
-            nr_scanned: scanned,
-            nr_taken: taken,
-        };
-        m.host.trace(&event);
-    }
+    m.note_isolated((start, at), scanned, taken);
     Scanned { at, taken }
 }
 

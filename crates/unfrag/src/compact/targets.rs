@@ -13,11 +13,11 @@ use crate::manager::Manager;
 use crate::placement::{End, List};
 
 /// Pages of a batch (`COMPACT_CLUSTER_MAX`), and the longest stride of a free scan.
-pub(super) const CLUSTER: u32 = 32;
+pub(crate) const CLUSTER: u32 = 32;
 
 /// Free blocks that a run has taken and not used.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Targets {
+pub(crate) struct Targets {
     lists: [List; ORDER_SLOTS],
     pub pages: u32,
 }
@@ -75,7 +75,7 @@ pub(super) fn held(order: Order) -> State {
 }
 
 /// Whether a free block may be taken: enough stays free (`__isolate_free_page`).
-pub(super) fn has_room<H: Host>(m: &Manager<'_, H>, zone: ZoneId, order: Order) -> bool {
+pub(crate) fn has_room<H: Host>(m: &Manager<'_, H>, zone: ZoneId, order: Order) -> bool {
     let z = m.zone(zone);
     let mark = z.marks.of(AllocFlags::empty()) + u64::from(order.frames());
     z.passes(

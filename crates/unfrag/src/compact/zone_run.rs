@@ -220,8 +220,9 @@ impl Compaction {
                     let mut scan = AboveMigrate {
                         scan: &mut self.free,
                         migrate: self.migrate,
+                        of: (&self.c, rules),
                     };
-                    if self.mover.next(m, (&self.c, rules), cpu, &mut scan) {
+                    if self.mover.next(m, cpu, &mut scan) {
                         return Step::Need(Need::Migrate);
                     }
                     let moved = self.mover.end(m, cpu);

@@ -126,6 +126,22 @@ impl FrameIx {
     pub const fn is_aligned(self, order: Order) -> bool {
         self.0 & (order.frames() - 1) == 0
     }
+    /// The largest aligned blocks up to order `max` that make up the frames from here up to `end`.
+    pub fn blocks_until(
+        self,
+        end: FrameIx,
+        max: Order,
+    ) -> impl Iterator<Item = (FrameIx, Order)> + use<> {
+        let mut at = self;
+        core::iter::from_fn(move || {
+            let rest = end.0.checked_sub(at.0).filter(|&n| n > 0)?;
+            let aligned = Order(at.0.trailing_zeros() as u8);
+            let order = aligned.min(Order(rest.ilog2() as u8)).min(max);
+            let block = (at, order);
+            at = at.plus(order.frames());
+            Some(block)
+        })
+    }
     /// The frames from here up to `end`, without it.
     #[inline]
     pub fn until(self, end: FrameIx) -> impl Iterator<Item = FrameIx> {

@@ -36,7 +36,7 @@ pub(crate) struct FrameMeta {
 const _: () = assert!(size_of::<FrameMeta>() == 16);
 
 /// One entry of the table of pageblocks: type (3 bits), zone (8, from bit 8), and the zone's LRU lists (8,
-/// from bit 16). Bit 3 is for compaction (skip).
+/// from bit 16). Bit 3 is for compaction (skip). While the type is `Isolate`, bits 4 to 6 keep the type that it had.
 ///
 /// A second word is the evacuator's ([`BlockRoom`]).
 #[derive(FromBytes, IntoBytes, KnownLayout)]
@@ -46,6 +46,7 @@ pub(crate) struct BlockMeta(AtomicU32, AtomicU32);
 impl BlockMeta {
     const TYPE: u32 = 7;
     const SKIP: u32 = 1 << 3;
+    const KEPT: u32 = 4;
     const ZONE: u32 = 8;
     const LRU: u32 = 16;
     /// It holds frames of several zones.
@@ -245,6 +246,11 @@ impl<'m> Frames<'m> {
         let found = self.spans.iter().position(|s| s.holds(ix));
         ZoneId(found.map_or(u8::MAX, |z| z as u8))
     }
+    /// Whether the pageblock that holds `ix` holds frames of several zones.
+    #[inline]
+    pub fn is_shared(&self, ix: FrameIx) -> bool {
+        self.block(ix).load(Relaxed) & BlockMeta::ZONE_MASK == BlockMeta::SHARED
+    }
     /// Whether compaction skips the pageblock that holds `ix`.
     #[inline]
     pub fn is_skipped(&self, ix: FrameIx) -> bool {
@@ -291,6 +297,21 @@ impl<'m> Frames<'m> {
         let b = self.block(ix);
         b.store(b.load(Relaxed) & !BlockMeta::TYPE | mt as u32, Relaxed);
     }
+    /// Sets the pageblock that holds `ix` apart: it becomes `Isolate`, and keeps in mind what it was.
+    pub fn set_apart(&self, ix: FrameIx) {
+        let b = self.block(ix);
+        let word = b.load(Relaxed);
+        let kept = (word & BlockMeta::TYPE) << BlockMeta::KEPT;
+        let rest = word & !(BlockMeta::TYPE | BlockMeta::TYPE << BlockMeta::KEPT);
+        b.store(rest | kept | MigrateType::Isolate as u32, Relaxed);
+    }
+    /// Gives the pageblock that holds `ix`, which was set apart, its type back.
+    pub fn rejoin(&self, ix: FrameIx) -> MigrateType {
+        let word = self.block(ix).load(Relaxed);
+        let mt = MigrateType::from_bits((word >> BlockMeta::KEPT) as u8);
+        self.set_block_type(ix, mt);
+        mt
+    }
     /// Gives every pageblock within a block of order `order` at `ix` a type.
     pub fn set_block_types(&self, ix: FrameIx, order: Order, mt: MigrateType) {
         let mut at = ix;
@@ -298,6 +319,23 @@ impl<'m> Frames<'m> {
             self.set_block_type(at, mt);
             at = at.plus(self.geometry.block_order.frames());
         }
+    }
+
+    /// The block, in use or free, that holds a frame: its first frame.
+    pub fn block_at(&self, ix: FrameIx) -> Option<FrameIx> {
+        self.geometry
+            .orders()
+            .map(|order| (ix.head(order), order))
+            .find(|&(head, order)| {
+                let s = self.state(head);
+                s.kind().heads_block() && s.order() >= order
+            })
+            .map(|(head, _)| head)
+    }
+
+    /// The block on the buddy lists that holds a frame: its first frame.
+    pub fn buddy_of(&self, ix: FrameIx) -> Option<FrameIx> {
+        self.block_at(ix).filter(|&ix| self.state(ix).is_buddy())
     }
 
     /// The block larger than a pageblock that began before `ix`, the first frame of a pageblock, and

@@ -7,7 +7,7 @@ use super::pcp::Pcp;
 use super::placement::{Boost, Fallback, Merge, PageblockRules, Placement, Reserve, ScanDown};
 use super::reclaim::ReclaimRules;
 use super::requests::{RetryRules, RightsRules};
-use crate::frame::Order;
+use crate::frame::{MigrateType, Order};
 
 /// The rules of one kernel.
 ///
@@ -107,6 +107,14 @@ impl Rules {
                 })
             ),
             None => true,
+        }
+    }
+
+    /// Type of a pageblock before anything was allocated in it.
+    pub(crate) const fn initial_type(&self) -> MigrateType {
+        match self.placement {
+            Placement::Pageblocks(_) => MigrateType::Movable,
+            Placement::Ungrouped | Placement::V19 => MigrateType::Unmovable,
         }
     }
 

@@ -173,6 +173,16 @@ impl Allocation {
         }
     }
 
+    /// Ends it without a frame, as its task is killed. `answer` is what became of its last need: without an answer, pages
+    /// that it asked about stay where they are. All that it holds is put back or freed.
+    pub fn abort<H: Host>(mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) {
+        match &mut self.phase {
+            Phase::Reclaim(reclaim) => reclaim.abort(m, cpu, answer),
+            Phase::Compact { run, .. } => run.abort(m, cpu, answer),
+            Phase::Begin { .. } | Phase::Oom | Phase::Pause { .. } => {}
+        }
+    }
+
     /// Order of the request.
     pub fn order(&self) -> Order {
         self.demand.order

@@ -104,7 +104,7 @@ impl<'m, H: Host> Manager<'m, H> {
 
     /// Type whose lists serve a request.
     #[inline]
-    fn request_type(&self, gfp: Gfp) -> Option<MigrateType> {
+    pub(crate) fn request_type(&self, gfp: Gfp) -> Option<MigrateType> {
         let mt = gfp.mobility()?;
         let grouped = self.policy.grouped;
         Some(if grouped { mt } else { MigrateType::Unmovable })

@@ -91,7 +91,7 @@ impl Move {
             return Err(MoveError::Busy(from));
         }
         let target = m.map.ix(to).ok_or(MoveError::NotFree(to))?;
-        let head = m.buddy_of(target).ok_or(MoveError::NotFree(to))?;
+        let head = m.frames.buddy_of(target).ok_or(MoveError::NotFree(to))?;
         let zone = m.frames.zone_of(source);
         if m.frames.zone_of(head) != zone {
             return Err(MoveError::NotFree(to));

@@ -88,6 +88,22 @@ impl FreeArea {
         self.lists.move_block(frames, ix, mt, end);
     }
 
+    /// Moves the free blocks from `from` up to `to` to the lists of a type. Returns their frames.
+    pub fn retype_span(
+        &mut self,
+        frames: &Frames,
+        span: (FrameIx, FrameIx),
+        mt: MigrateType,
+        end: End,
+    ) -> u32 {
+        self.lists.move_span(frames, span, mt, end)
+    }
+
+    /// Cuts the free block at `head`, which reaches over `ix`, so that a block begins there.
+    pub fn cut_at(&mut self, frames: &Frames, head: FrameIx, ix: FrameIx) {
+        self.lists.cut_at(frames, head, ix);
+    }
+
     /// Takes a free block off its list, for pages to be moved to. From half a pageblock on, the ordinary pageblocks that
     /// it lies in become movable. `spec: 5.1`
     pub fn isolate(&mut self, frames: &Frames, rules: &Rules, ix: FrameIx) -> Order {

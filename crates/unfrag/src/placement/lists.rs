@@ -198,9 +198,9 @@ impl Lists {
             if !self.is_buddy(frames, buddy, order) {
                 break;
             }
-            if order >= geometry.block_order && !rules.merges_all() {
+            if order >= geometry.block_order {
                 let theirs = frames.block_type(buddy);
-                if theirs != mt && !(theirs.is_ordinary() && mt.is_ordinary()) {
+                if theirs != mt && !may_mix(rules, theirs, mt) {
                     break;
                 }
                 if rules.lists_follow_blocks() && theirs != mt {
@@ -315,10 +315,23 @@ impl Lists {
             block.start
         };
         let n = self.count(frames, from, block.end);
-        let mut at = from;
-        while at < block.end {
+        self.move_span(frames, (from, block.end), mt, end);
+        n
+    }
+
+    /// Moves all free blocks from `from` up to `to` to the lists of `mt`. Returns their frames.
+    pub fn move_span(
+        &mut self,
+        frames: &Frames,
+        (from, to): (FrameIx, FrameIx),
+        mt: MigrateType,
+        end: End,
+    ) -> u32 {
+        let (mut at, mut free) = (from, 0);
+        while at < to {
             let s = frames.state(at);
             if s.is_buddy() {
+                free += s.order().frames();
                 if s.mt() != mt {
                     self.remove(frames, at);
                     let order = s.order();
@@ -329,7 +342,29 @@ impl Lists {
             }
             at = at.plus(step(s));
         }
-        n
+        free
+    }
+
+    /// Cuts the free block that begins before `ix` and reaches over it, so that none does.
+    pub fn cut_at(&mut self, frames: &Frames, head: FrameIx, ix: FrameIx) {
+        let (mut order, mt) = self.remove(frames, head);
+        let mut at = head;
+        while at < ix {
+            order.0 -= 1;
+            let upper = at.plus(order.frames());
+            let (done, rest) = if ix < upper { (upper, at) } else { (at, upper) };
+            self.push(
+                frames,
+                FreeBlock {
+                    ix: done,
+                    order,
+                    mt,
+                },
+                End::Tail,
+            );
+            at = rest;
+        }
+        self.push(frames, FreeBlock { ix, order, mt }, End::Tail);
     }
 
     /// Whether the pageblock that holds `ix` lies in this zone as a whole.
@@ -386,6 +421,12 @@ impl Lists {
 pub(super) struct BlockCounts {
     pub free: u32,
     pub movable: u32,
+}
+
+/// Whether free pageblocks of two types may merge. Those that are set apart stay apart in every era.
+fn may_mix(rules: &Rules, a: MigrateType, b: MigrateType) -> bool {
+    let apart = MigrateType::Isolate;
+    a.is_ordinary() && b.is_ordinary() || rules.merges_all() && a != apart && b != apart
 }
 
 /// The pageblock that holds `ix`.

@@ -124,6 +124,19 @@ impl PageBatch {
         }
     }
 
+    /// Ends a pass early: what owners have let go of is freed, and the rest goes back.
+    pub fn abort<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        cpu: CpuId,
+        sc: &mut ScanControl,
+        verdicts: Verdicts,
+    ) {
+        self.judge_slice(m, cpu, sc, verdicts);
+        self.end(m, sc);
+        self.putback_lru(m, cpu);
+    }
+
     /// Decides about the next pages, as far as that can be without their owners.
     fn next_slice<H: Host>(&mut self, m: &mut Manager<'_, H>, sc: &mut ScanControl) {
         self.eviction.clear(self.pass == Pass::Sync);

@@ -4,7 +4,7 @@ use super::batch::PageBatch;
 use super::lru_scan::{LruScan, Work};
 use super::scan_control::ScanControl;
 use super::waits::{HZ_OVER_10_MS, congestion_wait, pressure, second_wait, turn};
-use crate::evict::Eviction;
+use crate::evict::{Eviction, Verdicts};
 use crate::frame::{CpuId, LruId, MAX_ZONES, NodeId, Order, ZoneKind};
 use crate::gfp::{AllocFlags, Gfp};
 use crate::host::Host;
@@ -105,6 +105,15 @@ impl DirectReclaim {
     /// Pages freed so far.
     pub fn reclaimed(&self) -> u64 {
         self.sc.reclaimed
+    }
+
+    /// Ends it early. `answer` is what became of its last need: without an answer, pages that it asked about stay.
+    pub fn abort<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) {
+        let verdicts = match answer {
+            Answer::Evicted(verdicts) => verdicts,
+            _ => Verdicts::NONE,
+        };
+        self.batch.abort(m, cpu, &mut self.sc, verdicts);
     }
 
     /// Goes on until something is needed or done; the result is whether there was progress.

@@ -97,6 +97,13 @@ impl Zone {
         }
     }
 
+    /// Counts pages that have come online, or gone.
+    pub fn resize(&mut self, pages: u64, online: bool) {
+        for of in [&mut self.present, &mut self.managed] {
+            *of = if online { *of + pages } else { *of - pages };
+        }
+    }
+
     /// Adds to the free counter by way of a CPU's delta.
     #[inline]
     pub fn count(&mut self, delta: &mut i32, pages: i64) {

@@ -2,10 +2,10 @@
 //! free pages.
 
 use super::memory_zone::Zone;
-use crate::frame::{FrameIx, Frames, MigrateType, Order, ZoneKind};
+use crate::frame::{FrameIx, Frames, MigrateType, Order, Span, ZoneKind};
 use crate::gfp::AllocFlags;
 use crate::host::Host;
-use crate::placement::{BlockRequest, FreeBlock, FreeTo, RmqueueMode};
+use crate::placement::{BlockRequest, End, FreeBlock, FreeTo, RmqueueMode};
 use crate::policy::Policy;
 use crate::trace::Event;
 use crate::tracer::Tracer;
@@ -78,7 +78,7 @@ impl<H: Host> ZoneOps<'_, '_, H> {
         let cut = order > block_order && rules.lists_follow_blocks();
         let piece = if cut { block_order } else { order };
         let end = ix.plus(order.frames());
-        let mut ix = ix;
+        let (mut ix, mut counted) = (ix, 0);
         while ix < end {
             let mt = frames.block_type(ix);
             let block = FreeBlock {
@@ -86,18 +86,96 @@ impl<H: Host> ZoneOps<'_, '_, H> {
                 order: piece,
                 mt,
             };
+            if mt != MigrateType::Isolate {
+                counted += i64::from(piece.frames());
+            }
             self.zone.free_area.give(frames, rules, block, to);
             ix = ix.plus(piece.frames());
         }
-        self.count(order.frames().into());
+        self.count(counted);
     }
 
-    /// Takes a free block off its list, for pages to be moved to.
+    /// Takes a free block off its list, for pages to be moved to, or for whoever set its pageblock apart.
     pub fn isolate(&mut self, ix: FrameIx) -> Order {
         let rules = &self.policy.rules;
+        let is_counted = self.frames.state(ix).mt() != MigrateType::Isolate;
         let order = self.zone.free_area.isolate(self.frames, rules, ix);
-        self.count(-i64::from(order.frames()));
+        if is_counted {
+            self.count(-i64::from(order.frames()));
+        }
         order
+    }
+
+    /// Sets the pageblocks of a span apart (`start_isolate_page_range`): what is free in them, or will be, is on lists
+    /// that serve no request, and does not count as free. The span begins and ends with a pageblock, or with the zone.
+    pub fn set_apart(&mut self, span: Span) {
+        let free = self.zone.free_area.pages_of(MigrateType::Isolate);
+        self.cut_free_at(span.start);
+        self.cut_free_at(span.end);
+        for (at, end) in self.pageblocks(span) {
+            self.frames.set_apart(at);
+            let apart = MigrateType::Isolate;
+            let area = &mut self.zone.free_area;
+            area.retype_span(self.frames, (at, end), apart, End::Tail);
+        }
+        let now = self.zone.free_area.pages_of(MigrateType::Isolate);
+        self.count(free as i64 - now as i64);
+    }
+
+    /// Ends that (`undo_isolate_page_range`): each pageblock has the type that it had, and what is free as a whole merges
+    /// with what lies beside it.
+    pub fn rejoin(&mut self, span: Span) {
+        self.cut_free_at(span.start);
+        self.cut_free_at(span.end);
+        let block_order = self.frames.geometry.block_order;
+        let mut behind = span.start;
+        for (at, end) in self.pageblocks(span) {
+            if at < behind {
+                // It was part of a larger free block.
+                continue;
+            }
+            let s = self.frames.state(at);
+            if s.is_buddy() && s.order() >= block_order {
+                let order = self.isolate(at);
+                behind = at.plus(order.frames());
+                for (at, _) in self.pageblocks(Span {
+                    start: at,
+                    end: behind,
+                }) {
+                    self.frames.rejoin(at);
+                }
+                self.give(at, order, FreeTo::Tail);
+            } else {
+                let mt = self.frames.rejoin(at);
+                let area = &mut self.zone.free_area;
+                let free = area.retype_span(self.frames, (at, end), mt, End::Tail);
+                self.count(free.into());
+            }
+        }
+    }
+
+    /// Where each pageblock of a span begins and ends in it.
+    fn pageblocks(&self, span: Span) -> impl Iterator<Item = (FrameIx, FrameIx)> + use<H> {
+        let order = self.frames.geometry.block_order;
+        let mut at = span.start;
+        core::iter::from_fn(move || {
+            let start = at;
+            at = start.head(order).plus(order.frames()).min(span.end);
+            (start < span.end).then_some((start, at))
+        })
+    }
+
+    /// Cuts the free block that begins before `ix` and reaches over it, if there is one.
+    fn cut_free_at(&mut self, ix: FrameIx) {
+        let zone = self.zone.span;
+        if ix <= zone.start || ix >= zone.end {
+            return;
+        }
+        if let Some(head) = self.frames.buddy_of(ix)
+            && head < ix
+        {
+            self.zone.free_area.cut_at(self.frames, head, ix);
+        }
     }
 
     /// Adds to the count of free pages.

@@ -4,11 +4,12 @@
 //!   with. `properties` runs both with the same random operations; `flips` changes each rule of each era.
 //! - Placement: `buddy`, `grouping_old`, `grouping_6_1`, `grouping_6_18`, `v19`, `geometry`.
 //! - Requests: `watermarks`, `zones`, `reserves`, `refusals`. Pages in use: `moves`, `reclaim`,
-//!   `compaction`.
+//!   `compaction`, `contig`.
 //! - `rules`: every field of every era. `embed`: the manager in a program that embeds it.
 
 mod buddy;
 mod compaction;
+mod contig;
 mod embed;
 mod flips;
 mod geometry;

@@ -11,13 +11,12 @@ use super::state::Phase;
 use super::supply::Fullest;
 use super::survey;
 use super::unit::{self, Unit};
-use crate::frame::{CpuId, FrameKind, Pfn};
+use crate::frame::{CpuId, FrameKind};
 use crate::host::Host;
 use crate::kernel::CompactRules;
 use crate::manager::Manager;
 use crate::need::{Answer, Need, Step};
 use crate::placement::{End, FreeTo};
-use crate::trace::Event;
 use crate::zone::Survey;
 
 /// What a look for the next unit came to.
@@ -88,8 +87,9 @@ impl Compaction {
                         targets: &mut e.targets,
                         survey: &mut e.survey,
                         run: e.run,
+                        of: (&self.c, rules),
                     };
-                    if self.mover.next(m, (&self.c, rules), cpu, &mut supply) {
+                    if self.mover.next(m, cpu, &mut supply) {
                         return Step::Need(Need::Migrate);
                     }
                     self.after_batch(m, cpu);
@@ -235,19 +235,8 @@ impl Compaction {
             }
             e.at = e.at.plus(s.order().frames());
         }
-        self.scanned += scanned;
-        m.compact_counters.compact_migrate_scanned += scanned;
-        m.compact_counters.compact_isolated += u64::from(taken);
-        if H::TRACING {
-            let first = m.map.pfn(start);
-            let event = Event::CompactionIsolateMigratepages {
-                start: first,
-                end: Pfn(first.0 + u64::from(e.at.0 - start.0)),
-                nr_scanned: scanned as u32,
-                nr_taken: taken,
-            };
-            m.host.trace(&event);
-        }
+        self.scanned += u64::from(scanned);
+        m.note_isolated((start, e.at), scanned, taken);
         taken
     }
 

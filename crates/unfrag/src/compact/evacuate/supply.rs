@@ -17,6 +17,7 @@ pub(super) struct Fullest<'a> {
     pub survey: &'a mut Survey,
     /// Number of the run in its zone.
     pub run: u16,
+    pub of: (&'a Control, &'a CompactRules),
 }
 
 impl Supply for Fullest<'_> {
@@ -24,13 +25,8 @@ impl Supply for Fullest<'_> {
         self.targets
     }
 
-    fn fill<H: Host>(
-        &mut self,
-        m: &mut Manager<'_, H>,
-        (c, rules): (&Control, &CompactRules),
-        cpu: CpuId,
-        (order, wanted): (Order, u32),
-    ) {
+    fn fill<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId, (order, wanted): (Order, u32)) {
+        let (c, rules) = self.of;
         let mut is_fresh = false;
         loop {
             while let Some(pick) = self.survey.targets.peek() {

@@ -1,17 +1,15 @@
 //! What is emptied at a time: one pageblock, or as many as the wanted block has.
 //!
-//! Invariant: a unit that is set apart has pageblocks of type [`MigrateType::Isolate`], whose free frames nobody
-//! allocates; [`Unit::leave`] gives them their type back.
+//! Invariant: a unit that is set apart has pageblocks of type `Isolate`, whose free frames nobody allocates;
+//! [`Unit::leave`] gives them their type back.
 
 use super::super::control::Control;
 use super::super::sources::may_move;
 use super::super::targets::held;
-use crate::frame::{CpuId, FrameIx, FrameKind, MigrateType, Order, OwnerId, Pfn, ZoneId};
+use crate::frame::{CpuId, FrameIx, FrameKind, Order, OwnerId, Span, ZoneId};
 use crate::host::Host;
 use crate::kernel::CompactRules;
 use crate::manager::Manager;
-use crate::placement::{End, FreeTo};
-use crate::trace::Event;
 
 /// A unit that is set apart.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +17,6 @@ pub(super) struct Unit {
     pub head: FrameIx,
     pub order: Order,
     zone: ZoneId,
-    /// The type of its pageblocks, which they get back.
-    mt: MigrateType,
 }
 
 impl Unit {
@@ -31,14 +27,9 @@ impl Unit {
         zone: ZoneId,
         (head, order): (FrameIx, Order),
     ) -> Unit {
-        let mt = m.frames.block_type(head);
-        let unit = Unit {
-            head,
-            order,
-            zone,
-            mt,
-        };
-        unit.retype(m, cpu, MigrateType::Isolate);
+        let unit = Unit { head, order, zone };
+        let (_, mut z) = m.parts(zone, cpu);
+        z.set_apart(unit.span());
         unit
     }
 
@@ -47,14 +38,10 @@ impl Unit {
         self.head.plus(self.order.frames())
     }
 
-    fn retype<H: Host>(&self, m: &mut Manager<'_, H>, cpu: CpuId, mt: MigrateType) {
-        let block = m.frames.geometry.block_order;
-        let (_, z) = m.parts(self.zone, cpu);
-        let mut at = self.head;
-        while at < self.end() {
-            z.frames.set_block_type(at, mt);
-            z.zone.free_area.retype(z.frames, at, mt, End::Tail);
-            at = at.plus(block.frames());
+    fn span(&self) -> Span {
+        Span {
+            start: self.head,
+            end: self.end(),
         }
     }
 
@@ -71,34 +58,15 @@ impl Unit {
         cpu: CpuId,
         keep: bool,
     ) -> Option<FrameIx> {
-        if !self.is_empty(m) {
-            self.retype(m, cpu, self.mt);
-            return None;
+        let s = m.frames.state(self.head);
+        let kept = keep && s.is_buddy_of(self.order);
+        let (_, mut z) = m.parts(self.zone, cpu);
+        if kept {
+            z.isolate(self.head);
+            z.frames.set_state(self.head, held(self.order));
         }
-        let mut at = self.head;
-        while at < self.end() {
-            let Some(ix) = m.buddy_of(at) else { break };
-            let (_, mut z) = m.parts(self.zone, cpu);
-            let order = z.isolate(ix);
-            self.restore_types(m, at, ix.plus(order.frames()));
-            if keep && (ix, order) == (self.head, self.order) {
-                m.frames.set_state(ix, held(order));
-                return Some(ix);
-            }
-            let (_, mut z) = m.parts(self.zone, cpu);
-            z.give(ix, order, FreeTo::ByRules);
-            at = ix.plus(order.frames());
-        }
-        None
-    }
-
-    /// Gives the pageblocks from `start` to `end` their type back, as far as they are of the unit.
-    fn restore_types<H: Host>(&self, m: &Manager<'_, H>, start: FrameIx, end: FrameIx) {
-        let mut at = start;
-        while at < end.min(self.end()) {
-            m.frames.set_block_type(at, self.mt);
-            at = at.plus(m.frames.geometry.block_order.frames());
-        }
+        z.rejoin(self.span());
+        kept.then_some(self.head)
     }
 }
 
@@ -150,17 +118,7 @@ pub(super) fn can_be_emptied<H: Host>(
         };
         at = at.plus(s.order().frames());
     }
-    m.compact_counters.compact_migrate_scanned += scanned;
-    if H::TRACING {
-        let start = m.map.pfn(head);
-        let event = Event::CompactionIsolateMigratepages {
-            start,
-            end: Pfn(start.0 + u64::from(at.0 - head.0)),
-            nr_scanned: scanned as u32,
-            nr_taken: 0,
-        };
-        m.host.trace(&event);
-    }
+    m.note_isolated((head, at), scanned, 0);
     can
 }
 

@@ -10,10 +10,12 @@ use unfrag::compact::{Compaction, Mode, Outcome};
 use unfrag::drive::Operation;
 use unfrag::frame::{FrameKind, OwnerId};
 use unfrag::lab::RunRequest;
-use unfrag::migrate::{MoveAsk, MoveVerdict};
-use unfrag::reclaim::{Answer, Lru, Need, PageFlags, Step};
+use unfrag::migrate::{Migration, MoveAsk, MoveVerdict};
+use unfrag::reclaim::{Answer, Content, Eviction, Lru, Need, PageFlags, Step, Verdict, Verdicts};
 use unfrag::trace::Event;
-use unfrag::{Gfp, MigrateType, Order, Pfn, ZoneId, ZoneKind};
+use unfrag::{
+    Claim, ClaimError, CpuId, Gfp, MigrateType, NodeId, Offline, Order, Pfn, ZoneId, ZoneKind,
+};
 
 const ERAS: [&str; 6] = ["2.6.36", "5.6", "5.9", "6.1", "6.18", "unfrag"];
 const PAGES: u64 = 2500;
@@ -24,6 +26,39 @@ struct Page {
     at: u64,
     order: u8,
     on_lru: bool,
+}
+
+/// Something that moves pages.
+enum Run {
+    Compaction(Compaction),
+    Claim(Claim),
+    Offline(Offline),
+}
+
+impl Run {
+    fn migration(&self) -> Migration {
+        *match self {
+            Run::Compaction(run) => run.migration(),
+            Run::Claim(run) => run.migration(),
+            Run::Offline(run) => run.migration(),
+        }
+    }
+
+    fn eviction(&self) -> Eviction {
+        *match self {
+            Run::Compaction(run) => run.eviction(),
+            Run::Claim(run) => run.eviction(),
+            Run::Offline(run) => run.eviction(),
+        }
+    }
+
+    fn abort(self, m: &mut M, cpu: CpuId, answer: Answer) {
+        match self {
+            Run::Compaction(run) => run.abort(m, cpu, answer),
+            Run::Claim(run) => run.abort(m, cpu, answer),
+            Run::Offline(run) => run.abort(m, cpu, answer),
+        }
+    }
 }
 
 /// What was seen of runs: by the owners, and in events.
@@ -49,7 +84,12 @@ struct Sim {
     next_key: u32,
     /// Frames of pages that were freed while a run may have held them: they are free once the runs are over.
     may_linger: u64,
-    runs: Vec<(Compaction, Answer)>,
+    runs: Vec<(Run, Answer)>,
+    /// Ranges that were claimed, and how long they are.
+    claimed: Vec<(Pfn, u64)>,
+    /// Pageblocks that are offline.
+    offline: Vec<Pfn>,
+    claims: u64,
     seen: Seen,
     faults: u64,
 }
@@ -69,6 +109,9 @@ impl Sim {
             next_key: 1,
             may_linger: 0,
             runs: Vec::new(),
+            claimed: Vec::new(),
+            offline: Vec::new(),
+            claims: 0,
             seen: Seen::default(),
             faults: 0,
         };
@@ -193,6 +236,11 @@ impl Sim {
     }
 
     fn begin(&mut self) {
+        match self.c.below(4) {
+            0 => return self.begin_claim(),
+            1 => return self.begin_offline(),
+            _ => {}
+        }
         let run = RunRequest {
             zone: ZoneId(0),
             order: self
@@ -204,7 +252,25 @@ impl Sim {
             whole: self.c.one_in(2),
         };
         let compaction = self.m.lab().compaction(&run);
-        self.runs.push((compaction, Answer::Go));
+        self.runs.push((Run::Compaction(compaction), Answer::Go));
+    }
+
+    fn begin_claim(&mut self) {
+        let claim = if self.c.one_in(3) {
+            let frames = 1 + self.c.below(1200) as u32;
+            Claim::run(NodeId(0), frames, Order(self.c.below(12) as u8))
+        } else {
+            let at = self.c.below(PAGES);
+            let frames = self.c.of(&[1, 64, 512, 700]);
+            Claim::range(Pfn(BASE + at), frames.min(PAGES - at))
+        };
+        self.runs.push((Run::Claim(claim), Answer::Go));
+    }
+
+    fn begin_offline(&mut self) {
+        let block = Pfn(BASE + 512 * self.c.below(PAGES / 512));
+        self.runs
+            .push((Run::Offline(Offline::new(block, 512)), Answer::Go));
     }
 
     /// Steps one of the runs; it may be killed instead.
@@ -221,15 +287,53 @@ impl Sim {
             return;
         }
         let answer = std::mem::replace(&mut self.runs[i].1, Answer::Go);
-        match self.runs[i].0.step(&mut *self.m, cpu, answer) {
-            Step::Done(outcome) => {
-                let (run, _) = self.runs.swap_remove(i);
-                assert_ne!(outcome, Outcome::Continue);
-                // A block that came together for it goes back.
-                run.abort(&mut self.m, cpu, Answer::Go);
+        let need = match &mut self.runs[i].0 {
+            Run::Compaction(run) => match run.step(&mut *self.m, cpu, answer) {
+                Step::Need(need) => Some(need),
+                Step::Done(outcome) => {
+                    assert_ne!(outcome, Outcome::Continue);
+                    // A block that came together for it goes back.
+                    let run = *run;
+                    run.abort(&mut self.m, cpu, Answer::Go);
+                    None
+                }
+            },
+            Run::Claim(run) => match run.step(&mut *self.m, cpu, answer) {
+                Step::Need(need) => Some(need),
+                Step::Done(Ok(pfn)) => {
+                    self.claims += 1;
+                    let frames = run.frames();
+                    self.claimed.push((pfn, frames));
+                    for f in pfn.0..pfn.0 + frames {
+                        assert_eq!(self.memory.get(&f), None, "{f:#x} has no content");
+                    }
+                    None
+                }
+                Step::Done(Err(why)) => {
+                    assert_ne!(why, ClaimError::NotInOneZone(Pfn(BASE)));
+                    None
+                }
+            },
+            Run::Offline(run) => match run.step(&mut *self.m, cpu, answer) {
+                Step::Need(need) => Some(need),
+                Step::Done(done) => {
+                    if done.is_ok() {
+                        self.offline.push(run.start());
+                    }
+                    None
+                }
+            },
+        };
+        match need {
+            None => {
+                self.runs.swap_remove(i);
             }
-            Step::Need(Need::Migrate) => {
-                let asked = *self.runs[i].0.migration();
+            Some(Need::Evict) => {
+                self.faults += 1;
+                self.runs[i].1 = Answer::Evicted(self.evict(i));
+            }
+            Some(Need::Migrate) => {
+                let asked = self.runs[i].0.migration();
                 assert!((1..=32).contains(&asked.asks().len()));
                 for ask in asked.asks() {
                     // The owner, or anybody else, frees what it has not: refused.
@@ -250,8 +354,41 @@ impl Sim {
                 });
                 self.runs[i].1 = Answer::Migrated(verdicts);
             }
-            Step::Need(Need::Turn { .. }) => {}
-            Step::Need(need) => panic!("a run needs {need:?}"),
+            Some(Need::Shrink { .. }) => self.runs[i].1 = Answer::Freed(0),
+            Some(Need::CongestionWait { .. } | Need::Throttle { .. }) => {
+                self.runs[i].1 = Answer::Left(0);
+            }
+            Some(Need::Turn { .. } | Need::WakeFlushers(_) | Need::PageWriteback(_)) => {}
+            Some(need) => panic!("a run needs {need:?}"),
+        }
+    }
+
+    /// Owners let go of some of the pages that reclaim asks for.
+    fn evict(&mut self, run: usize) -> Verdicts {
+        let asked = self.runs[run].0.eviction();
+        asked.ask(|ask| {
+            if ask.content != Content::Clean || self.c.one_in(3) {
+                return Verdict::Keep;
+            }
+            if let Some(page) = self.pages.remove(&ask.key) {
+                self.forget_content(ask.key, page.at, page.order);
+                self.may_linger += 1 << page.order;
+            }
+            Verdict::Released
+        })
+    }
+
+    /// A range that was claimed is given back, or memory comes online again.
+    fn undo_claim(&mut self) {
+        if let Some((pfn, frames)) = self.claimed.pop() {
+            let cpu = cpu_id(self.c.below(2));
+            let m: &mut M = &mut self.m;
+            let beyond = m.free_contig_range(cpu, pfn, frames + PAGES);
+            assert!(beyond.is_err(), "not more than was claimed");
+            m.free_contig_range(cpu, pfn, frames).expect("it is in use");
+        } else if let Some(pfn) = self.offline.pop() {
+            self.m.online(pfn, 512).expect("it is offline");
+            assert!(self.m.online(pfn, 512).is_err(), "only once");
         }
     }
 
@@ -273,6 +410,7 @@ impl Sim {
                     }
                 }
             }
+            8 if self.c.one_in(2) => self.undo_claim(),
             8 => {
                 let n = self.c.below(self.fixed.len().max(1) as u64) as usize;
                 if n < self.fixed.len() {
@@ -309,7 +447,10 @@ impl Sim {
             used += u64::from(f.kind == FrameKind::Used) << f.order.0;
             at += 1 << f.order.0;
         }
-        assert_eq!(view.free_pages + m.pcp_pages(0) + used, PAGES, "all frames");
+        let offline = 512 * self.offline.len() as u64;
+        assert_eq!(view.config.managed, PAGES - offline);
+        let online = view.free_pages + m.pcp_pages(0) + used;
+        assert_eq!(online, PAGES - offline, "all frames");
         let owned = self.owned();
         assert!(used >= owned, "{used} frames in use, {owned} have owners");
         let lru = m.inspect().lru(ZoneId(0));
@@ -328,9 +469,10 @@ impl Sim {
     }
 
     fn owned(&self) -> u64 {
+        let claimed: u64 = self.claimed.iter().map(|(_, n)| n).sum();
         let fixed = self.fixed.iter().map(|(_, o)| 1u64 << o);
         let pages = self.pages.values().map(|p| 1u64 << p.order);
-        fixed.chain(pages).sum()
+        fixed.chain(pages).sum::<u64>() + claimed
     }
 
     /// What holds while no run is under way.
@@ -374,6 +516,8 @@ impl Sim {
         (0..2).for_each(|cpu| self.m.vmstat_update(cpu));
         let view = self.m.zone_view(0);
         assert_eq!(view.free_counter, view.free_pages as i64);
+        let apart = MigrateType::Isolate as usize;
+        assert_eq!(self.m.blocks_by_type(0)[apart], 0, "nothing is set apart");
     }
 }
 
@@ -384,7 +528,7 @@ pub(super) fn setting(name: &str, default: u64) -> u64 {
 #[test]
 fn a_hundred_thousand_faults_lose_no_frame_and_no_content() {
     let (first, wanted) = (setting("UNFRAG_SEED", 1), setting("UNFRAG_FAULTS", 100_000));
-    let (mut faults, mut moved) = (0, 0);
+    let (mut faults, mut moved, mut claims) = (0, 0, 0);
     for seed in first.. {
         let era = ERAS[seed as usize % ERAS.len()];
         println!("seed {seed}, {era}");
@@ -411,11 +555,17 @@ fn a_hundred_thousand_faults_lose_no_frame_and_no_content() {
             sim.step();
         }
         sim.check_at_rest();
+        while !sim.claimed.is_empty() || !sim.offline.is_empty() {
+            sim.undo_claim();
+        }
+        sim.check_at_rest();
         (faults, moved) = (faults + sim.faults, moved + sim.seen.moved);
+        claims += sim.claims;
         if faults >= wanted {
             break;
         }
     }
     assert!(moved > wanted / 10, "only {moved} pages were moved");
-    println!("{faults} faults, {moved} pages moved");
+    assert!(claims > wanted / 1000, "only {claims} ranges were claimed");
+    println!("{faults} faults, {moved} pages moved, {claims} ranges claimed");
 }
