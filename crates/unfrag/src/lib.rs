@@ -33,6 +33,7 @@
 //! - [`drive`]: operations, worlds, and the loop that runs one in the other.
 //! - [`reclaim`]: kswapd, direct reclaim.
 //! - [`page_alloc`]: allocating and freeing; [`Allocation`] is the slow path.
+//! - [`maps`]: unfrag's own engine: free frames by maps. [`shared`]: many CPUs on it.
 //! - [`contig`]: claiming ranges and contiguous runs of any size; memory offline and online.
 //! - [`inspect`], [`validate`], [`restore`], `lab`: reading, checking and rebuilding the state.
 //!
@@ -74,6 +75,7 @@ pub mod kernel;
 pub mod lab;
 pub mod lru;
 mod manager;
+pub mod maps;
 pub mod migrate;
 pub mod need;
 mod node;
@@ -85,6 +87,7 @@ pub mod reclaim;
 mod request;
 pub mod restore;
 pub mod rights;
+pub mod shared;
 pub mod stat;
 pub mod trace;
 mod tracer;

@@ -5,6 +5,7 @@
 //! - Placement: `buddy`, `grouping_old`, `grouping_6_1`, `grouping_6_18`, `v19`, `geometry`.
 //! - Requests: `watermarks`, `zones`, `reserves`, `refusals`. Pages in use: `moves`, `reclaim`,
 //!   `compaction`, `contig`.
+//! - `shared`: many CPUs on one memory.
 //! - `rules`: every field of every era. `embed`: the manager in a program that embeds it.
 
 mod buddy;
@@ -23,6 +24,7 @@ mod reclaim;
 mod refusals;
 mod reserves;
 mod rules;
+mod shared;
 mod support;
 mod v19;
 mod watermarks;

@@ -1,0 +1,112 @@
+//! The record of a block of 512 frames.
+
+use super::sizes::{FRAMES, NIL};
+use crate::frame::MigrateType;
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+
+/// Types that blocks have: those that requests ask for.
+pub(super) const TYPES: usize = 3;
+
+/// Bins of a type: so many frames share one.
+pub(super) const BIN_FRAMES: u32 = FRAMES / BINS as u32;
+pub(super) const BINS: usize = 64;
+
+/// A block of 512 frames.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(super) struct Block {
+    /// The others of its bin.
+    pub next: u32,
+    pub prev: u32,
+    pub free: u16,
+    /// Frames in use, by the type of their requests.
+    pub used: [u16; TYPES],
+    /// Its type, while some of it is in use.
+    mt: u8,
+    /// It is in a bin.
+    binned: u8,
+    pad: [u16; 7],
+}
+
+const _: () = assert!(size_of::<Block>() == 32, "two to a cache line");
+
+impl Block {
+    /// No memory.
+    pub const ABSENT: Block = Block {
+        next: NIL,
+        prev: NIL,
+        free: 0,
+        used: [0; TYPES],
+        mt: MigrateType::Movable as u8,
+        binned: 0,
+        pad: [0; 7],
+    };
+
+    #[inline]
+    pub fn mt(&self) -> usize {
+        usize::from(self.mt)
+    }
+
+    #[inline]
+    pub fn set_mt(&mut self, mt: usize) {
+        self.mt = mt as u8;
+    }
+
+    #[inline]
+    pub fn is_binned(&self) -> bool {
+        self.binned != 0
+    }
+
+    #[inline]
+    pub fn set_binned(&mut self, binned: bool) {
+        self.binned = binned.into();
+    }
+
+    /// The bin for so many free frames.
+    #[inline]
+    pub fn bin_of(free: u16) -> usize {
+        (u32::from(free) / BIN_FRAMES) as usize
+    }
+
+    /// Whether all of it is free.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        u32::from(self.free) == FRAMES
+    }
+
+    /// Frames in use.
+    pub fn in_use(&self) -> u32 {
+        self.used.iter().map(|&n| u32::from(n)).sum()
+    }
+
+    /// Whether something in it cannot be moved.
+    #[inline]
+    pub fn is_tainted(&self) -> bool {
+        self.used[MigrateType::Unmovable as usize] > 0
+            || self.used[MigrateType::Reclaimable as usize] > 0
+    }
+
+    /// Counts `n` frames as given back, that were asked for as `mt`, or as whatever else is in use: false, if not so
+    /// many are.
+    #[inline]
+    pub fn give_back(&mut self, mt: usize, n: u16) -> bool {
+        if self.used[mt] >= n {
+            self.used[mt] -= n;
+            return true;
+        }
+        self.give_back_of_any(mt, n)
+    }
+
+    #[cold]
+    fn give_back_of_any(&mut self, mt: usize, mut n: u16) -> bool {
+        if self.in_use() < n.into() {
+            return false;
+        }
+        for i in [mt, 0, 1, 2] {
+            let of_it = self.used[i].min(n);
+            self.used[i] -= of_it;
+            n -= of_it;
+        }
+        true
+    }
+}

@@ -1,0 +1,556 @@
+//! Taking and giving blocks. Frames are numbered from 0; whoever has the memory knows where that is.
+
+use super::bins::Bins;
+use super::block::{BINS, Block, TYPES};
+use super::gigabyte::{GigaBins, Gigabyte, Gigabytes};
+use super::map::Map;
+use super::sizes::{BLOCK_ORDER, FRAMES, LARGEST_ORDER};
+use crate::frame::{FrameIx, MigrateType, Order};
+use crate::hint::prefetch;
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+
+/// Blocks of a bin that are tried for a run of free frames, before a whole free block is taken instead.
+const TRIED: usize = 4;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Heads of bins, and counts.
+#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+struct State {
+    bins: Bins,
+    giga_bins: GigaBins,
+    whole: u32,
+    free: u64,
+    present: u64,
+}
+
+/// Memory for the maps of some frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EngineLayout {
+    /// 64-bit words, of any alignment and content.
+    pub words: usize,
+}
+
+impl EngineLayout {
+    /// The memory for so many frames: about 0.19 bytes each.
+    pub const fn of(frames: u32) -> EngineLayout {
+        let (blocks, gigabytes) = tables(frames);
+        let bytes = LINE
+            + lines::<State>(1)
+            + lines::<Map>(blocks)
+            + lines::<Block>(blocks)
+            + lines::<Gigabyte>(gigabytes);
+        EngineLayout { words: bytes / 8 }
+    }
+}
+
+/// Blocks and gigabytes of so many frames.
+const fn tables(frames: u32) -> (usize, usize) {
+    let blocks = frames.div_ceil(FRAMES) as usize;
+    (blocks, blocks.div_ceil(FRAMES as usize))
+}
+
+/// Bytes of whole cache lines for `n` values.
+const fn lines<T>(n: usize) -> usize {
+    (n * size_of::<T>()).next_multiple_of(LINE)
+}
+
+/// The rest of the caller's memory.
+struct Arena<'m>(&'m mut [u8]);
+
+impl<'m> Arena<'m> {
+    fn table<T: FromBytes + IntoBytes + KnownLayout>(&mut self, n: usize) -> &'m mut [T] {
+        let rest = core::mem::take(&mut self.0);
+        let (taken, rest) = rest.split_at_mut(lines::<T>(n));
+        self.0 = rest;
+        match <[T]>::mut_from_bytes(&mut taken[..n * size_of::<T>()]) {
+            Ok(table) => table,
+            Err(_) => unreachable!("whole lines are aligned for every table"),
+        }
+    }
+}
+
+/// Why blocks were not given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GiveError {
+    /// Some of the block at this frame is free already, or no memory: it was freed twice, or never taken.
+    NotTaken(u32),
+    /// No block of this order begins at this frame.
+    NotABlock(u32),
+}
+
+impl core::fmt::Display for GiveError {
+    fn fmt(&self, f: &mut core::fmt::Formatter) -> core::fmt::Result {
+        match self {
+            GiveError::NotTaken(i) => {
+                write!(f, "the block at frame {i:#x} is not in use as a whole")
+            }
+            GiveError::NotABlock(i) => write!(f, "no block of this order begins at frame {i:#x}"),
+        }
+    }
+}
+
+impl core::error::Error for GiveError {}
+
+impl GiveError {
+    /// The same, where the frames are numbered from `start` less on.
+    pub(crate) fn shifted(self, start: u32) -> GiveError {
+        match self {
+            GiveError::NotTaken(i) => GiveError::NotTaken(i + start),
+            GiveError::NotABlock(i) => GiveError::NotABlock(i + start),
+        }
+    }
+}
+
+/// The free frames of some memory, by maps. One caller at a time.
+///
+/// ```
+/// use unfrag::maps::{Engine, EngineLayout};
+/// use unfrag::{MigrateType, Order};
+///
+/// let frames = 1 << 18;
+/// let mut memory = vec![0; EngineLayout::of(frames).words];
+/// let mut engine = Engine::new(frames, &mut memory).ok_or("too little memory")?;
+/// engine.add(0, frames)?;
+///
+/// let mut batch = [0; 64];
+/// assert_eq!(engine.take(&mut batch, Order(0), MigrateType::Movable, true), 64);
+/// engine.give(&batch[..32], Order(0), MigrateType::Movable)?;
+/// assert!(engine.give(&batch[..1], Order(0), MigrateType::Movable).is_err(), "once");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Engine<'m> {
+    state: &'m mut State,
+    pub(super) maps: &'m mut [Map],
+    pub(super) blocks: &'m mut [Block],
+    pub(super) gigas: &'m mut [Gigabyte],
+    frames: u32,
+}
+
+/// Numbers of an engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EngineCounts {
+    /// Frames of memory that was added.
+    pub present: u64,
+    /// Free frames.
+    pub free: u64,
+    /// Blocks of 512 frames that are free as a whole.
+    pub whole: u32,
+    /// Blocks that hold a frame of each type of request, in the order unmovable, movable, reclaimable.
+    pub holding: [u32; TYPES],
+    /// Gigabytes that hold a frame that cannot be moved.
+    pub tainted_gigabytes: u32,
+}
+
+impl<'m> Engine<'m> {
+    /// An engine for the frames from 0 up to `frames`, without memory as yet. `None`, if `memory` has fewer than
+    /// [`EngineLayout::of`]`(frames).words` words.
+    pub fn new(frames: u32, memory: &'m mut [u64]) -> Option<Engine<'m>> {
+        let memory = memory.get_mut(..EngineLayout::of(frames).words)?;
+        memory.fill(0);
+        let bytes = memory.as_mut_bytes();
+        let skip = bytes.as_ptr().align_offset(LINE).min(bytes.len());
+        let mut arena = Arena(&mut bytes[skip..]);
+        let (blocks, gigabytes) = tables(frames);
+        let state = arena.table::<State>(1).first_mut()?;
+        let mut engine = Engine {
+            state,
+            maps: arena.table(blocks),
+            blocks: arena.table(blocks),
+            gigas: arena.table(gigabytes),
+            frames,
+        };
+        engine.state.bins.clear();
+        engine.gigabytes().clear();
+        engine.blocks.fill(Block::ABSENT);
+        Some(engine)
+    }
+
+    #[inline]
+    pub(super) fn gigabytes(&mut self) -> Gigabytes<'_> {
+        Gigabytes {
+            bins: &mut self.state.giga_bins,
+            of: self.gigas,
+        }
+    }
+
+    #[inline]
+    pub(super) fn bins(&self) -> &Bins {
+        &self.state.bins
+    }
+
+    /// Free frames.
+    #[inline]
+    pub fn free_frames(&self) -> u64 {
+        self.state.free
+    }
+
+    /// Blocks of 512 frames that are free as a whole.
+    #[inline]
+    pub fn whole_blocks(&self) -> u32 {
+        self.state.whole
+    }
+
+    /// All numbers. It looks at each block.
+    pub fn counts(&self) -> EngineCounts {
+        let mut holding = [0; TYPES];
+        for b in self.blocks.iter() {
+            for (n, &used) in holding.iter_mut().zip(&b.used) {
+                *n += u32::from(used > 0);
+            }
+        }
+        EngineCounts {
+            present: self.state.present,
+            free: self.state.free,
+            whole: self.state.whole,
+            holding,
+            tainted_gigabytes: self.gigas.iter().map(|g| u32::from(g.tainted > 0)).sum(),
+        }
+    }
+
+    /// Adds memory, all of it free: the `frames` frames from `start` on, which were not added before.
+    ///
+    /// # Errors
+    /// [`GiveError`], if some of it is beyond the frames of the engine, or is free; nothing has changed then.
+    pub fn add(&mut self, start: u32, frames: u32) -> Result<(), GiveError> {
+        let end = start.checked_add(frames).filter(|&end| end <= self.frames);
+        let end = end.ok_or(GiveError::NotABlock(start))?;
+        let pieces = || FrameIx(start).blocks_until(FrameIx(end), BLOCK_ORDER);
+        for (ix, order) in pieces() {
+            let b = &self.blocks[(ix.0 / FRAMES) as usize];
+            let room = FRAMES - u32::from(b.free) - b.in_use();
+            let map = &self.maps[(ix.0 / FRAMES) as usize];
+            let at = ix.0 % FRAMES;
+            if room < order.frames() || (at..at + order.frames()).any(|i| map.is_free(i)) {
+                return Err(GiveError::NotTaken(ix.0));
+            }
+        }
+        for (ix, order) in pieces() {
+            let i = ix.0 / FRAMES;
+            self.maps[i as usize].set_run(ix.0 % FRAMES, order);
+            self.set_free(i, self.blocks[i as usize].free + order.frames() as u16);
+            self.state.free += u64::from(order.frames());
+            self.state.present += u64::from(order.frames());
+        }
+        Ok(())
+    }
+
+    /// Takes up to `out.len()` blocks of `2^order` frames for requests of a type, and writes the first frame of each.
+    /// Returns how many there were. Types other than the three that requests ask for count as unmovable. `mixes`: they may
+    /// come from blocks of other types, where nothing else is left.
+    #[inline]
+    pub fn take(&mut self, out: &mut [u32], order: Order, mt: MigrateType, mixes: bool) -> usize {
+        let mt = type_index(mt);
+        let mut got = 0;
+        while got < out.len() {
+            let n = if order >= BLOCK_ORDER {
+                self.take_whole(&mut out[got..], order, mt)
+            } else {
+                self.take_from_block(&mut out[got..], order, mt, mixes)
+            };
+            if n == 0 {
+                break;
+            }
+            got += n;
+        }
+        got
+    }
+
+    /// Takes blocks out of one block of 512 frames.
+    fn take_from_block(&mut self, out: &mut [u32], order: Order, mt: usize, mixes: bool) -> usize {
+        let Some(i) = self.block_for(order, mt, mixes) else {
+            return 0;
+        };
+        let map = &mut self.maps[i as usize];
+        let base = i * FRAMES;
+        let mut got = 0;
+        if order == Order::ZERO {
+            got = map.take(base, out);
+        } else {
+            while got < out.len()
+                && let Some(at) = map.find_run(order)
+            {
+                map.clear_run(at, order);
+                out[got] = base + at;
+                got += 1;
+            }
+        }
+        let frames = (got as u32) << order.0;
+        let b = &mut self.blocks[i as usize];
+        let was_tainted = b.is_tainted();
+        b.used[mt] += frames as u16;
+        if b.is_tainted() != was_tainted {
+            self.gigabytes().taint(i, true);
+        }
+        let b = &self.blocks[i as usize];
+        self.set_free(i, b.free - frames as u16);
+        self.state.free -= u64::from(frames);
+        got
+    }
+
+    /// The block that serves a request best: the fullest one of its type, then a whole free one, then one of another type.
+    #[inline]
+    fn block_for(&mut self, order: Order, mt: usize, mixes: bool) -> Option<u32> {
+        if order == Order::ZERO && self.state.bins.filled(mt) != 0 {
+            let bin = self.state.bins.filled(mt).trailing_zeros();
+            return Some(self.state.bins.head(mt, bin as usize));
+        }
+        [TRIED, usize::MAX]
+            .into_iter()
+            .find_map(|tried| self.block_for_run(order, mt, (tried, mixes)))
+    }
+
+    #[inline(never)]
+    fn block_for_run(
+        &mut self,
+        order: Order,
+        mt: usize,
+        (tried, mixes): (usize, bool),
+    ) -> Option<u32> {
+        let moves = mt == MOVABLE;
+        if let Some(i) = self.find_run(order, mt, tried, false) {
+            return Some(i);
+        }
+        if let Some(i) = self.gigabytes().find(Order::ZERO, moves) {
+            self.take_whole_run(i, Order::ZERO);
+            self.blocks[i as usize].set_mt(mt);
+            return Some(i);
+        }
+        let others = match mt {
+            MOVABLE => [RECLAIMABLE, UNMOVABLE],
+            UNMOVABLE => [RECLAIMABLE, MOVABLE],
+            _ => [UNMOVABLE, MOVABLE],
+        };
+        for other in others.into_iter().filter(|_| mixes) {
+            // What cannot be moved takes over the movable block that is the cheapest to purify.
+            let takes_over = other == MOVABLE;
+            if let Some(i) = self.find_run(order, other, tried, takes_over) {
+                // A block of which only a part is memory may hold nothing, and be no whole block all the same.
+                if takes_over || self.blocks[i as usize].in_use() == 0 {
+                    self.retype(i, mt);
+                }
+                return Some(i);
+            }
+        }
+        None
+    }
+
+    /// The fullest block of a type, or the emptiest, that has a free run of an order. Of each bin so many are tried.
+    fn find_run(&self, order: Order, mt: usize, tried: usize, emptiest: bool) -> Option<u32> {
+        let mut bins = self.state.bins.filled(mt) >> Block::bin_of(order.frames() as u16);
+        bins <<= Block::bin_of(order.frames() as u16);
+        while bins != 0 {
+            let bin = if emptiest {
+                bins.ilog2()
+            } else {
+                bins.trailing_zeros()
+            } as usize;
+            bins &= !(1 << bin);
+            let mut of = self.state.bins.of(self.blocks, mt, bin).take(tried);
+            let found = of
+                .find(|&i| order == Order::ZERO || self.maps[i as usize].find_run(order).is_some());
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// Takes blocks of an order from that of a whole block on.
+    fn take_whole(&mut self, out: &mut [u32], order: Order, mt: usize) -> usize {
+        if order > LARGEST_ORDER {
+            return 0;
+        }
+        let blocks = Order(order.0 - BLOCK_ORDER.0);
+        let mut got = 0;
+        for slot in out {
+            let Some(first) = self.gigabytes().find(blocks, mt == MOVABLE) else {
+                break;
+            };
+            self.take_whole_run(first, blocks);
+            for i in first..first + blocks.frames() {
+                self.maps[i as usize] = Map::EMPTY;
+                let b = &mut self.blocks[i as usize];
+                b.set_mt(mt);
+                b.free = 0;
+                b.used[mt] = FRAMES as u16;
+                if mt != MOVABLE {
+                    self.gigabytes().taint(i, true);
+                }
+            }
+            self.state.free -= u64::from(order.frames());
+            *slot = first * FRAMES;
+            got += 1;
+        }
+        got
+    }
+
+    /// Some whole free blocks are not whole and free any more.
+    #[inline]
+    fn take_whole_run(&mut self, first: u32, blocks: Order) {
+        self.gigabytes().remove(first, blocks);
+        self.state.whole -= blocks.frames();
+    }
+
+    /// Gives blocks of `2^order` frames back that requests of a type had. They may be parts of blocks that were taken. A
+    /// block that is not in use as a whole is refused; all others are free then.
+    ///
+    /// # Errors
+    /// [`GiveError`], for the first block that was refused.
+    #[inline]
+    pub fn give(&mut self, blocks: &[u32], order: Order, mt: MigrateType) -> Result<(), GiveError> {
+        let mt = type_index(mt);
+        for &frame in blocks {
+            let i = (frame / FRAMES) as usize;
+            if let (Some(map), Some(block)) = (self.maps.get(i), self.blocks.get(i)) {
+                prefetch(map);
+                prefetch(block);
+            }
+        }
+        let mut result = Ok(());
+        for &frame in blocks {
+            let given = if order == Order::ZERO {
+                self.give_one(frame, mt)
+            } else {
+                self.give_block(frame, order, mt)
+            };
+            if given.is_err() && result.is_ok() {
+                result = given;
+            }
+        }
+        result
+    }
+
+    #[inline]
+    fn give_one(&mut self, frame: u32, mt: usize) -> Result<(), GiveError> {
+        let i = frame / FRAMES;
+        let map = self.maps.get_mut(i as usize);
+        let map = map.ok_or(GiveError::NotABlock(frame))?;
+        if !map.set(frame % FRAMES) {
+            return Err(GiveError::NotTaken(frame));
+        }
+        if !self.given(i, 1, mt) {
+            self.maps[i as usize].clear_run(frame % FRAMES, Order::ZERO);
+            return Err(GiveError::NotTaken(frame));
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn give_block(&mut self, frame: u32, order: Order, mt: usize) -> Result<(), GiveError> {
+        let end = frame.checked_add(order.frames());
+        let aligned = order <= LARGEST_ORDER && frame & (order.frames() - 1) == 0;
+        if !aligned || end.is_none_or(|end| end > self.frames) {
+            return Err(GiveError::NotABlock(frame));
+        }
+        let i = frame / FRAMES;
+        if order < BLOCK_ORDER {
+            if !self.maps[i as usize].set_run(frame % FRAMES, order) {
+                return Err(GiveError::NotTaken(frame));
+            }
+            if !self.given(i, order.frames() as u16, mt) {
+                self.maps[i as usize].clear_run(frame % FRAMES, order);
+                return Err(GiveError::NotTaken(frame));
+            }
+            return Ok(());
+        }
+        let last = i + Order(order.0 - BLOCK_ORDER.0).frames();
+        let used = |i: u32| self.blocks[i as usize].in_use() == FRAMES;
+        if !(i..last).all(used) {
+            return Err(GiveError::NotTaken(frame));
+        }
+        for i in i..last {
+            self.maps[i as usize] = Map::FULL;
+            self.given(i, FRAMES as u16, mt);
+        }
+        Ok(())
+    }
+
+    /// Counts frames of a block whose bits have been set. False, if not so many were in use.
+    #[inline]
+    fn given(&mut self, i: u32, frames: u16, mt: usize) -> bool {
+        let b = &mut self.blocks[i as usize];
+        let was_tainted = b.is_tainted();
+        if !b.give_back(mt, frames) {
+            return false;
+        }
+        let (free, own) = (b.free + frames, b.used[b.mt()]);
+        if was_tainted && !b.is_tainted() {
+            self.gigabytes().taint(i, false);
+        }
+        self.set_free(i, free);
+        self.state.free += u64::from(frames);
+        if own == 0 && u32::from(free) < FRAMES {
+            self.retype_by_content(i);
+        }
+        true
+    }
+
+    /// A block that holds nothing of its own type any more has that of what it holds.
+    #[cold]
+    fn retype_by_content(&mut self, i: u32) {
+        let used = self.blocks[i as usize].used;
+        if let Some(mt) = (0..TYPES)
+            .max_by_key(|&mt| used[mt])
+            .filter(|&mt| used[mt] > 0)
+        {
+            self.retype(i, mt);
+        }
+    }
+
+    fn retype(&mut self, i: u32, mt: usize) {
+        let is_binned = self.blocks[i as usize].is_binned();
+        if is_binned {
+            self.state.bins.unlink(self.blocks, i);
+        }
+        self.blocks[i as usize].set_mt(mt);
+        if is_binned {
+            self.state.bins.link(self.blocks, i);
+        }
+    }
+
+    /// A block that is no whole free one has so many free frames from now on.
+    #[inline]
+    fn set_free(&mut self, i: u32, free: u16) {
+        let b = &mut self.blocks[i as usize];
+        let (was_binned, old) = (b.is_binned(), Block::bin_of(b.free));
+        let bin = Block::bin_of(free);
+        if was_binned && bin == old && free > 0 {
+            b.free = free;
+            return;
+        }
+        if was_binned {
+            self.state.bins.unlink(self.blocks, i);
+        }
+        self.blocks[i as usize].free = free;
+        if bin == BINS {
+            self.gigabytes().add(i, Order::ZERO);
+            self.state.whole += 1;
+        } else if free > 0 {
+            self.state.bins.link(self.blocks, i);
+        }
+    }
+
+    /// Frames that the engine has maps for.
+    pub fn frames(&self) -> u32 {
+        self.frames
+    }
+}
+
+const UNMOVABLE: usize = MigrateType::Unmovable as usize;
+const MOVABLE: usize = MigrateType::Movable as usize;
+const RECLAIMABLE: usize = MigrateType::Reclaimable as usize;
+
+#[inline]
+fn type_index(mt: MigrateType) -> usize {
+    if mt.is_ordinary() {
+        mt as usize
+    } else {
+        UNMOVABLE
+    }
+}

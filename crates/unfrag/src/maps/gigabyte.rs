@@ -1,0 +1,199 @@
+//! Whole free blocks, 512 to a map: a gigabyte, where a page has 4 KiB. And gigabytes, by what stands in them.
+//!
+//! Invariant: a gigabyte is in the bin of its kind and of its free blocks if it has some, and in none otherwise.
+
+use super::map::Map;
+use super::sizes::{FRAMES, NIL};
+use crate::frame::Order;
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+
+/// Bins of each kind.
+const BINS: usize = 16;
+
+/// A gigabyte.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(super) struct Gigabyte {
+    /// Its blocks that are free as a whole.
+    pub whole: Map,
+    next: u32,
+    prev: u32,
+    /// How many blocks are.
+    pub free: u16,
+    /// Blocks that hold something that cannot be moved.
+    pub tainted: u16,
+    pad: [u32; 13],
+}
+
+const _: () = assert!(size_of::<Gigabyte>() == 128, "two cache lines");
+
+impl Gigabyte {
+    const EMPTY: Gigabyte = Gigabyte {
+        whole: Map::EMPTY,
+        next: NIL,
+        prev: NIL,
+        free: 0,
+        tainted: 0,
+        pad: [0; 13],
+    };
+
+    /// The bin of one with so many free and tainted blocks.
+    #[inline]
+    const fn bin_of(free: u16, tainted: u16) -> usize {
+        let of = free.saturating_sub(1) as usize * BINS / FRAMES as usize;
+        if tainted > 0 { BINS + of } else { of }
+    }
+
+    #[inline]
+    fn bin(&self) -> usize {
+        Gigabyte::bin_of(self.free, self.tainted)
+    }
+}
+
+/// The heads of the bins: clean gigabytes, then tainted ones; each from few free blocks to many.
+#[derive(Debug, FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(super) struct GigaBins {
+    heads: [u32; 2 * BINS],
+    filled: u32,
+}
+
+/// The bins of clean gigabytes, as bits.
+const CLEAN: u32 = (1 << BINS) - 1;
+
+/// The gigabytes of an engine.
+pub(super) struct Gigabytes<'a> {
+    pub bins: &'a mut GigaBins,
+    pub of: &'a mut [Gigabyte],
+}
+
+impl Gigabytes<'_> {
+    pub fn clear(&mut self) {
+        self.bins.heads = [NIL; 2 * BINS];
+        self.bins.filled = 0;
+        self.of.fill(Gigabyte::EMPTY);
+    }
+
+    #[inline]
+    fn link(&mut self, g: u32) {
+        let own = &mut self.of[g as usize];
+        if own.free == 0 {
+            return;
+        }
+        let bin = own.bin();
+        let head = core::mem::replace(&mut self.bins.heads[bin], g);
+        (own.next, own.prev) = (head, NIL);
+        if head != NIL {
+            self.of[head as usize].prev = g;
+        }
+        self.bins.filled |= 1 << bin;
+    }
+
+    #[inline]
+    fn unlink(&mut self, g: u32) {
+        let own = &self.of[g as usize];
+        if own.free == 0 {
+            return;
+        }
+        let (next, prev, bin) = (own.next, own.prev, own.bin());
+        if next != NIL {
+            self.of[next as usize].prev = prev;
+        }
+        if prev != NIL {
+            self.of[prev as usize].next = next;
+        } else {
+            self.bins.heads[bin] = next;
+            if next == NIL {
+                self.bins.filled &= !(1 << bin);
+            }
+        }
+    }
+
+    /// Counts free and tainted blocks of a gigabyte, and puts it where it then belongs.
+    #[inline]
+    fn count(&mut self, g: u32, free: i32, tainted: i32) {
+        let own = &mut self.of[g as usize];
+        let (old_free, old_bin) = (own.free, own.bin());
+        let free = (i32::from(own.free) + free) as u16;
+        let tainted = (i32::from(own.tainted) + tainted) as u16;
+        let stays = old_free > 0 && free > 0 && Gigabyte::bin_of(free, tainted) == old_bin;
+        if !stays {
+            self.unlink(g);
+        }
+        let own = &mut self.of[g as usize];
+        (own.free, own.tainted) = (free, tainted);
+        if !stays {
+            self.link(g);
+        }
+    }
+
+    /// Block `i` holds something that cannot be moved from now on, or nothing any more.
+    #[inline]
+    pub fn taint(&mut self, i: u32, tainted: bool) {
+        self.count(i / FRAMES, 0, if tainted { 1 } else { -1 });
+    }
+
+    /// `2^order` blocks from `i` on are free as a whole from now on.
+    #[inline]
+    pub fn add(&mut self, i: u32, order: Order) {
+        let g = i / FRAMES;
+        self.of[g as usize].whole.set_run(i % FRAMES, order);
+        self.count(g, order.frames() as i32, 0);
+    }
+
+    /// They are not any more.
+    #[inline]
+    pub fn remove(&mut self, i: u32, order: Order) {
+        let g = i / FRAMES;
+        self.of[g as usize].whole.clear_run(i % FRAMES, order);
+        self.count(g, -(order.frames() as i32), 0);
+    }
+
+    /// The best `2^order` whole free blocks for what can be moved: in a clean gigabyte, the fullest one, at its start; or
+    /// for what cannot: in the fullest tainted one, at its end, or in the emptiest clean one.
+    #[inline]
+    pub fn find(&self, order: Order, moves: bool) -> Option<u32> {
+        let mut clean = self.bins.filled & CLEAN;
+        let mut tainted = self.bins.filled & !CLEAN;
+        while clean | tainted != 0 {
+            let bin = if moves {
+                (clean | tainted).trailing_zeros()
+            } else if tainted != 0 {
+                tainted.trailing_zeros()
+            } else {
+                clean.ilog2()
+            };
+            clean &= !(1 << bin);
+            tainted &= !(1 << bin);
+            let mut g = self.bins.heads[bin as usize];
+            while g != NIL {
+                let own = &self.of[g as usize];
+                let found = if moves {
+                    own.whole.find_run(order)
+                } else {
+                    own.whole.find_last_run(order)
+                };
+                if let Some(i) = found {
+                    return Some(g * FRAMES + i);
+                }
+                g = own.next;
+            }
+        }
+        None
+    }
+
+    /// The gigabytes of the bins, with the bin of each.
+    pub fn binned(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        let heads = self.bins.heads.iter().enumerate();
+        heads.flat_map(move |(bin, &head)| {
+            let next = |g: u32| (g != NIL).then_some(g);
+            core::iter::successors(next(head), move |&g| next(self.of[g as usize].next))
+                .map(move |g| (bin, g))
+        })
+    }
+
+    /// The bin where a gigabyte belongs, if it has whole free blocks.
+    pub fn bin_of(&self, g: usize) -> Option<usize> {
+        (self.of[g].free > 0).then(|| self.of[g].bin())
+    }
+}

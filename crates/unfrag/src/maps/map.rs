@@ -1,0 +1,244 @@
+//! A map of 512 frames, a bit each: free or not. One cache line.
+
+use super::sizes::FRAMES;
+use crate::frame::Order;
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+
+/// Bits of a word.
+const WORD: u32 = u64::BITS;
+/// The order of a word's worth of frames.
+const WORD_ORDER: u8 = WORD.trailing_zeros() as u8;
+
+/// Which of 512 frames, or pageblocks, are free. `1` is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(super) struct Map([u64; (FRAMES / WORD) as usize]);
+
+/// Bit `i` is set for each `i` at which an aligned run of `2^order` bits begins, for the orders within a word.
+const STARTS: [u64; WORD_ORDER as usize] = {
+    let mut starts = [!0; WORD_ORDER as usize];
+    let mut order = 0;
+    while order < starts.len() {
+        starts[order] = u64::MAX / ((1u128 << (1u32 << order)) - 1) as u64;
+        order += 1;
+    }
+    starts
+};
+
+impl Map {
+    pub const EMPTY: Map = Map([0; 8]);
+    pub const FULL: Map = Map([!0; 8]);
+
+    /// How many are free.
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|w| w.count_ones()).sum()
+    }
+
+    #[inline]
+    pub fn is_free(&self, i: u32) -> bool {
+        self.0[(i / WORD) as usize] >> (i % WORD) & 1 == 1
+    }
+
+    /// Sets a bit; false if it was set.
+    #[inline]
+    pub fn set(&mut self, i: u32) -> bool {
+        let (word, bit) = (&mut self.0[(i / WORD) as usize], 1 << (i % WORD));
+        let was_clear = *word & bit == 0;
+        *word |= bit;
+        was_clear
+    }
+
+    /// Clears the lowest set bits, as many as there is room in `out`, and writes `base` plus their numbers there. Returns
+    /// how many.
+    #[inline]
+    pub fn take(&mut self, base: u32, out: &mut [u32]) -> usize {
+        let mut got = 0;
+        for (w, word) in self.0.iter_mut().enumerate() {
+            let mut rest = *word;
+            while rest != 0 && got < out.len() {
+                out[got] = base + w as u32 * WORD + rest.trailing_zeros();
+                rest &= rest - 1;
+                got += 1;
+            }
+            *word = rest;
+            if got == out.len() {
+                break;
+            }
+        }
+        got
+    }
+
+    /// Words and bits of the aligned run of `2^order` at `i`, up to the whole map.
+    fn run(i: u32, order: Order) -> (core::ops::Range<usize>, u64) {
+        let first = (i / WORD) as usize;
+        if order.0 >= WORD_ORDER {
+            (first..first + (order.frames() / WORD) as usize, !0)
+        } else {
+            (first..first + 1, ((1 << order.frames()) - 1) << (i % WORD))
+        }
+    }
+
+    /// Whether all of an aligned run is free.
+    pub fn is_free_run(&self, i: u32, order: Order) -> bool {
+        let (words, bits) = Map::run(i, order);
+        self.0[words].iter().all(|w| w & bits == bits)
+    }
+
+    /// Frees an aligned run; false, and nothing changes, if some of it is free.
+    pub fn set_run(&mut self, i: u32, order: Order) -> bool {
+        let (words, bits) = Map::run(i, order);
+        let run = &mut self.0[words];
+        if run.iter().any(|w| w & bits != 0) {
+            return false;
+        }
+        run.iter_mut().for_each(|w| *w |= bits);
+        true
+    }
+
+    /// Takes an aligned run, all of which is free.
+    pub fn clear_run(&mut self, i: u32, order: Order) {
+        let (words, bits) = Map::run(i, order);
+        self.0[words].iter_mut().for_each(|w| *w &= !bits);
+    }
+
+    /// The aligned runs of `2^order` within a word that are free: bit `i` for the run that begins there.
+    #[inline]
+    fn runs(word: u64, order: u8) -> u64 {
+        let mut starts = word;
+        for o in 0..order {
+            starts &= starts >> (1u32 << o);
+        }
+        starts & STARTS[usize::from(order)]
+    }
+
+    /// The first free aligned run of `2^order`; rather one whose buddy is in use, so that larger ones stay whole.
+    pub fn find_run(&self, order: Order) -> Option<u32> {
+        let mut second = None;
+        if order.0 < WORD_ORDER {
+            for (w, &word) in (0..).step_by(WORD as usize).zip(&self.0) {
+                let starts = Map::runs(word, order.0);
+                if starts == 0 {
+                    continue;
+                }
+                let pairs = match order.0 + 1 {
+                    WORD_ORDER => u64::from(word == !0),
+                    next => Map::runs(word, next),
+                };
+                let alone = starts & !(pairs | pairs << order.frames());
+                if alone != 0 {
+                    return Some(w + alone.trailing_zeros());
+                }
+                second = second.or(Some(w + starts.trailing_zeros()));
+            }
+            return second;
+        }
+        let mut i = 0;
+        while i < FRAMES {
+            if self.is_free_run(i, order) {
+                let buddy = i ^ order.frames();
+                if buddy >= FRAMES || !self.is_free_run(buddy, order) {
+                    return Some(i);
+                }
+                second = second.or(Some(i));
+            }
+            i += order.frames();
+        }
+        second
+    }
+
+    /// The highest free aligned run of `2^order`.
+    pub fn find_last_run(&self, order: Order) -> Option<u32> {
+        if order.0 < WORD_ORDER {
+            let words = (0..).step_by(WORD as usize).zip(&self.0);
+            let starts = words.map(|(at, &word)| (at, Map::runs(word, order.0)));
+            let (at, last) = starts.filter(|&(_, s)| s != 0).last()?;
+            return Some(at + last.ilog2());
+        }
+        let runs = (0..FRAMES).step_by(order.frames() as usize);
+        runs.rev().find(|&i| self.is_free_run(i, order))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    /// Some maps, from nearly full to nearly empty, with and without large runs.
+    fn maps() -> impl Iterator<Item = Map> {
+        let mut x = 7u64;
+        let mut word = move || {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(9);
+            x ^ x >> 29
+        };
+        (0..400).map(move |i| {
+            Map(core::array::from_fn(|_| match i % 5 {
+                0 => word() & word() & word(),
+                1 => word(),
+                2 => word() | word() | word(),
+                3 => [0, !0][(word() >> 60 & 1) as usize],
+                _ => u64::MAX << (word() >> 58),
+            }))
+        })
+    }
+
+    /// The free aligned runs, by the definition.
+    fn runs(map: &Map, order: u8) -> Vec<u32> {
+        let n = 1 << order;
+        let all = |s: &u32| (*s..s + n).all(|i| map.is_free(i));
+        (0..FRAMES).step_by(n as usize).filter(all).collect()
+    }
+
+    #[test]
+    fn a_run_is_found_exactly_if_there_is_one() {
+        for map in maps() {
+            for order in 0..=9 {
+                let all = runs(&map, order);
+                let first = map.find_run(Order(order));
+                assert_eq!(first.is_some(), !all.is_empty(), "{map:?} {order}");
+                assert_eq!(map.find_last_run(Order(order)), all.last().copied());
+                let Some(first) = first else { continue };
+                assert!(all.contains(&first));
+                // One whose buddy is in use goes first.
+                let is_alone = |s: &u32| !all.contains(&(s ^ (1 << order)));
+                let alone = all.iter().copied().find(is_alone);
+                assert_eq!(
+                    Some(first),
+                    alone.or(all.first().copied()),
+                    "{map:?} {order}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_is_taken_and_given_back_once() {
+        for map in maps() {
+            for order in 0..=9 {
+                let Some(i) = map.find_run(Order(order)) else {
+                    continue;
+                };
+                let mut m = map;
+                assert!(!m.set_run(i, Order(order)), "it is free");
+                m.clear_run(i, Order(order));
+                assert_eq!(map.count() - m.count(), 1 << order);
+                assert!(m.set_run(i, Order(order)));
+                assert_eq!(m, map);
+            }
+        }
+    }
+
+    #[test]
+    fn single_frames_are_taken_from_the_lowest_on() {
+        for map in maps() {
+            let (mut m, mut out) = (map, [0; 40]);
+            let got = m.take(1000, &mut out);
+            let free: Vec<u32> = (0..FRAMES).filter(|&i| map.is_free(i)).collect();
+            assert_eq!(got, free.len().min(40));
+            let lowest: Vec<u32> = free[..got].iter().map(|i| i + 1000).collect();
+            assert_eq!(out[..got], lowest);
+            assert!(out[..got].iter().all(|i| m.set(i - 1000)));
+            assert_eq!(m, map);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! unfrag's own engine: which free frame serves a request, and where a freed one goes, by maps instead of lists.
+//!
+//! For each 512 frames (a pageblock of 2 MiB, where a page has 4 KiB) there is a map of 512 bits, one cache line, and a
+//! record of half a line: 0.19 bytes a frame, and no record of a frame. Free buddies need not be merged: a larger block
+//! is free where all its bits are set.
+//!
+//! - **The fullest block serves.** Blocks of a type are binned by their free frames, and a request takes from the bin with
+//!   the fewest. So the emptier blocks become empty by themselves as what is in them is freed.
+//! - **A block has one type**: of the first request after it was empty. Frames of another type go into it only when nothing
+//!   else is left; and then a block is taken over that is the cheapest to purify, the emptiest one.
+//! - **Gigabytes are kept apart too.** What cannot be moved takes whole blocks where it stands already, what can be moved
+//!   takes them elsewhere. Whole free blocks are bits of a map in turn, 512 to a line, so blocks up to a gigabyte are found
+//!   as runs of bits.
+//! - **A free frame is known by its bit**, so that a frame that is freed twice is refused; any aligned part of a block in
+//!   use may be freed by itself; and memory may be added at any time.
+//!
+//! - `sizes`, `map`: 512 bits. `block`: the record of a pageblock. `bins`: blocks by type and fullness. `gigabyte`: whole free
+//!   blocks, and gigabytes by what stands in them. `engine`: taking and giving.
+//! - `validate`: every invariant. [`shared`](crate::shared) has engines for many CPUs.
+//!
+//! Invariants: each frame of the memory that was added is free or in use; a block is in exactly one bin of its type if
+//! some of it is free and some is not, a bit of its gigabyte if all of it is free, and in neither otherwise.
+
+mod bins;
+mod block;
+mod engine;
+mod gigabyte;
+mod map;
+mod sizes;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+pub use engine::{Engine, EngineCounts, EngineLayout, GiveError};
+pub use sizes::{BLOCK_ORDER, LARGEST_ORDER};
+pub use validate::Broken;

@@ -1,0 +1,15 @@
+//! Sizes that all parts of the engine share.
+
+use crate::frame::Order;
+
+/// Order of a block that has a map: 512 frames.
+pub const BLOCK_ORDER: Order = Order(9);
+
+/// Largest order: a gigabyte, where a page has 4 KiB.
+pub const LARGEST_ORDER: Order = Order(18);
+
+/// Frames of a block.
+pub(super) const FRAMES: u32 = BLOCK_ORDER.frames();
+
+/// No block, and no gigabyte: there are fewer.
+pub(super) const NIL: u32 = u32::MAX;

@@ -1,0 +1,243 @@
+//! The engine beside a naive one, and what its placement is for.
+
+use super::{Engine, EngineLayout, GiveError};
+use crate::frame::{MigrateType, Order};
+use std::collections::BTreeMap;
+use std::vec;
+use std::vec::Vec;
+
+const TYPES: [MigrateType; 3] = [
+    MigrateType::Unmovable,
+    MigrateType::Movable,
+    MigrateType::Reclaimable,
+];
+
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % n
+    }
+}
+
+/// Free frames as a list of what is free: what a larger block takes is looked for one by one.
+struct Naive {
+    free: Vec<bool>,
+}
+
+impl Naive {
+    fn has(&self, order: u8) -> bool {
+        self.free
+            .chunks(1 << order)
+            .any(|c| c.len() == 1 << order && c.iter().all(|&f| f))
+    }
+    fn set(&mut self, at: u32, order: u8, free: bool) {
+        for f in &mut self.free[at as usize..(at + (1 << order)) as usize] {
+            assert_ne!(*f, free, "frame {at:#x} of order {order}");
+            *f = free;
+        }
+    }
+}
+
+fn seed() -> u64 {
+    std::env::var("UNFRAG_SEED").map_or(1, |v| v.parse().expect("a number"))
+}
+
+fn memory(frames: u32) -> Vec<u64> {
+    vec![!0; EngineLayout::of(frames).words]
+}
+
+/// A request fails exactly if no such block is free; what is handed out is free; what is freed twice is refused; every
+/// invariant holds after every step. The seed is printed.
+#[test]
+fn it_hands_out_what_a_naive_allocator_would() {
+    let mut failed = 0;
+    for seed in seed()..seed() + 30 {
+        std::println!("seed {seed}");
+        let mut c = Chance(seed);
+        let frames = 512 * 24 + c.below(512) as u32;
+        let mut memory = memory(frames);
+        let mut e = Engine::new(frames, &mut memory).expect("memory");
+        let mut naive = Naive {
+            free: vec![false; frames as usize],
+        };
+        // Memory comes in three parts, two of them later.
+        let parts = [0, c.below(4000) as u32, 4000 + c.below(5000) as u32, frames];
+        let mut added = 0;
+        let mut held: BTreeMap<u32, (u8, MigrateType)> = BTreeMap::new();
+        for step in 0..1500 {
+            if step % 100 == 0 && added < 3 {
+                let (from, to) = (parts[added], parts[added + 1]);
+                e.add(from, to - from).expect("it is new");
+                assert!(e.add(from, to - from).is_err() || from == to, "only once");
+                naive.free[from as usize..to as usize].fill(true);
+                added += 1;
+            }
+            let mt = TYPES[c.below(3) as usize];
+            let fills = step % 500 < 300;
+            if c.below(100) < if fills { 70 } else { 30 } {
+                let order = [0, 0, 0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11][c.below(13) as usize];
+                let mut out = vec![0; 1 + c.below(40) as usize];
+                let got = e.take(&mut out, Order(order), mt, true);
+                for &at in &out[..got] {
+                    assert_eq!(at % (1 << order), 0);
+                    naive.set(at, order, false);
+                    held.insert(at, (order, mt));
+                }
+                let fails = got < out.len();
+                assert!(!fails || !naive.has(order), "order {order}");
+                failed += u32::from(fails);
+            } else {
+                let mut batch = Vec::new();
+                for _ in 0..1 + c.below(60) {
+                    let from = c.below(frames.into()) as u32;
+                    let Some((&at, &(order, mt))) = held.range(from..).next() else {
+                        break;
+                    };
+                    held.remove(&at);
+                    naive.set(at, order, true);
+                    batch.push((at, order, mt));
+                }
+                for (at, order, mt) in batch {
+                    // A part of it first, sometimes; or by another type.
+                    let mt = if c.below(20) == 0 {
+                        TYPES[c.below(3) as usize]
+                    } else {
+                        mt
+                    };
+                    if order > 0 && c.below(3) == 0 {
+                        let half = 1 << (order - 1);
+                        e.give(&[at + half], Order(order - 1), mt).expect("a part");
+                        assert!(e.give(&[at], Order(order), mt).is_err(), "not as a whole");
+                        e.give(&[at], Order(order - 1), mt).expect("the rest");
+                    } else {
+                        e.give(&[at], Order(order), mt).expect("in use");
+                    }
+                    let twice = e.give(&[at], Order(order), mt);
+                    assert_eq!(twice, Err(GiveError::NotTaken(at)));
+                }
+            }
+            let free = naive.free.iter().filter(|&&f| f).count();
+            assert_eq!(e.free_frames(), free as u64);
+            e.validate().expect("a sound state");
+        }
+    }
+    assert!(failed > 100, "{failed} requests failed");
+}
+
+#[test]
+fn a_batch_with_a_bad_block_frees_the_others_and_names_it() {
+    let mut memory = memory(1024);
+    let mut e = Engine::new(1024, &mut memory).expect("memory");
+    e.add(0, 1024).expect("new");
+    let mut out = [0; 8];
+    assert_eq!(e.take(&mut out, Order(0), MigrateType::Movable, true), 8);
+    let twice = [out[0], out[1], out[0], 5000, out[2]];
+    let refused = e.give(&twice, Order(0), MigrateType::Movable);
+    assert_eq!(refused, Err(GiveError::NotTaken(out[0])));
+    assert_eq!(e.free_frames(), 1024 - 5);
+    for (frame, order) in [(1, 1), (1024, 0), (1023, 1), (0, 19), (512, 10)] {
+        let refused = e.give(&[frame], Order(order), MigrateType::Movable);
+        assert_eq!(refused, Err(GiveError::NotABlock(frame)));
+    }
+    e.validate().expect("a sound state");
+}
+
+#[test]
+fn too_little_memory_is_no_engine() {
+    let mut memory = memory(1 << 20);
+    let bytes = memory.len() * 8;
+    assert!(
+        bytes < (1 << 20) / 5 + 8192,
+        "{bytes} bytes: a fifth of a byte a frame"
+    );
+    assert!(Engine::new(1 << 20, &mut memory[1..]).is_none());
+}
+
+/// Blocks get empty by themselves, since the fullest ones serve.
+#[test]
+fn churn_gives_whole_blocks_back() {
+    let blocks = 512;
+    let frames = blocks * 512;
+    let mut memory = memory(frames);
+    let mut e = Engine::new(frames, &mut memory).expect("memory");
+    e.add(0, frames).expect("new");
+    let mut c = Chance(3);
+    let mut held = vec![0; frames as usize];
+    assert_eq!(
+        e.take(&mut held, Order(0), MigrateType::Movable, true),
+        held.len()
+    );
+    let drop_some = |e: &mut Engine, held: &mut Vec<u32>, c: &mut Chance, n: usize| {
+        for _ in 0..n {
+            let i = c.below(held.len() as u64) as usize;
+            let f = held.swap_remove(i);
+            e.give(&[f], Order(0), MigrateType::Movable)
+                .expect("in use");
+        }
+    };
+    drop_some(&mut e, &mut held, &mut c, frames as usize / 2);
+    assert_eq!(e.whole_blocks(), 0);
+    for round in 1..=100 {
+        let n = held.len() / 10;
+        drop_some(&mut e, &mut held, &mut c, n);
+        for _ in 0..n {
+            let mut one = [0];
+            assert_eq!(e.take(&mut one, Order(0), MigrateType::Movable, true), 1);
+            held.push(one[0]);
+        }
+        if round == 50 {
+            assert!(e.whole_blocks() > 256 * 29 / 100, "{}", e.whole_blocks());
+        }
+    }
+    assert!(e.whole_blocks() > 256 * 99 / 100, "{}", e.whole_blocks());
+    e.validate().expect("a sound state");
+}
+
+/// What cannot be moved stands in few blocks, and in few gigabytes.
+#[test]
+fn what_cannot_be_moved_stays_together() {
+    let frames = 8 << 18;
+    let mut memory = memory(frames);
+    let mut e = Engine::new(frames, &mut memory).expect("memory");
+    e.add(0, frames).expect("new");
+    let mut c = Chance(5);
+    let mut held: Vec<(u32, MigrateType)> = Vec::new();
+    let grow = |e: &mut Engine, held: &mut Vec<(u32, MigrateType)>, c: &mut Chance| {
+        while held.len() < frames as usize * 95 / 100 {
+            let mt = TYPES[usize::from(c.below(20) > 0)];
+            let mut one = [0];
+            assert_eq!(e.take(&mut one, Order(0), mt, true), 1);
+            held.push((one[0], mt));
+        }
+    };
+    grow(&mut e, &mut held, &mut c);
+    for _ in 0..10 {
+        for _ in 0..frames / 4 {
+            let i = c.below(held.len() as u64) as usize;
+            let (f, mt) = held.swap_remove(i);
+            e.give(&[f], Order(0), mt).expect("in use");
+        }
+        grow(&mut e, &mut held, &mut c);
+        let n = held
+            .iter()
+            .filter(|(_, mt)| *mt == MigrateType::Unmovable)
+            .count();
+        let (fewest, counts) = (n.div_ceil(512) as u32, e.counts());
+        assert!(
+            counts.holding[0] <= fewest * 102 / 100 + 1,
+            "{} {fewest}",
+            counts.holding[0]
+        );
+        assert!(
+            counts.tainted_gigabytes <= 2,
+            "{}",
+            counts.tainted_gigabytes
+        );
+    }
+    e.validate().expect("a sound state");
+}

@@ -1,0 +1,111 @@
+//! What a `Local` keeps: an array for each type and each frequent order.
+
+use crate::frame::Order;
+use crate::maps::BLOCK_ORDER;
+
+/// Types that requests ask for.
+pub(super) const TYPES: usize = 3;
+
+/// Single frames that an array keeps at most.
+pub(super) const SINGLES: usize = 128;
+/// Blocks of orders 1 to 3 that an array keeps at most.
+const SMALL: usize = 32;
+/// Blocks of order 9 that an array keeps at most.
+const HUGE: usize = 8;
+/// Orders 1 up to this one are kept.
+const LAST_SMALL: u8 = 3;
+
+/// Block numbers, the last one to be handed out next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Array<const N: usize> {
+    len: usize,
+    of: [u32; N],
+}
+
+impl<const N: usize> Array<N> {
+    const EMPTY: Array<N> = Array { len: 0, of: [0; N] };
+
+    #[inline]
+    pub fn pop(&mut self) -> Option<u32> {
+        let last = self.len.checked_sub(1)?;
+        self.len = last;
+        self.of.get(last).copied()
+    }
+
+    /// Puts a block on the array; false, if it has `limit` of them.
+    #[inline]
+    pub fn push(&mut self, block: u32, limit: u32) -> bool {
+        let at = self.len;
+        if at >= limit as usize {
+            return false;
+        }
+        let Some(slot) = self.of.get_mut(at) else {
+            return false;
+        };
+        *slot = block;
+        self.len = at + 1;
+        true
+    }
+}
+
+/// An array of any length.
+pub(super) struct Kept<'a> {
+    pub len: &'a mut usize,
+    pub of: &'a mut [u32],
+}
+
+impl Kept<'_> {
+    /// Blocks that are refilled or drained at a time: half of what there is room for.
+    pub fn batch(&self) -> usize {
+        self.of.len() / 2
+    }
+}
+
+/// All arrays.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrays {
+    pub singles: [Array<SINGLES>; TYPES],
+    pub huge: [Array<HUGE>; TYPES],
+    small: [[Array<SMALL>; LAST_SMALL as usize]; TYPES],
+}
+
+impl Arrays {
+    pub const EMPTY: Arrays = Arrays {
+        singles: [Array::EMPTY; TYPES],
+        huge: [Array::EMPTY; TYPES],
+        small: [[Array::EMPTY; LAST_SMALL as usize]; TYPES],
+    };
+
+    /// The orders that are kept.
+    pub fn orders() -> impl Iterator<Item = Order> {
+        (0..=LAST_SMALL).map(Order).chain([BLOCK_ORDER])
+    }
+
+    /// The array of an order and a type, if the order is kept.
+    pub fn of(&mut self, order: Order, mt: usize) -> Option<Kept<'_>> {
+        fn kept<const N: usize>(a: &mut Array<N>) -> Kept<'_> {
+            Kept {
+                len: &mut a.len,
+                of: &mut a.of,
+            }
+        }
+        match order {
+            Order(0) => Some(kept(&mut self.singles[mt])),
+            Order(o @ 1..=LAST_SMALL) => Some(kept(&mut self.small[mt][usize::from(o) - 1])),
+            BLOCK_ORDER => Some(kept(&mut self.huge[mt])),
+            _ => None,
+        }
+    }
+
+    /// Frames in all arrays.
+    pub fn frames(&mut self) -> u32 {
+        let mut frames = 0;
+        for mt in 0..TYPES {
+            for order in Arrays::orders() {
+                let n = self.of(order, mt).map_or(0, |a| *a.len);
+                frames += (n as u32) << order.0;
+            }
+        }
+        frames
+    }
+}

@@ -1,0 +1,209 @@
+//! [`Local`]: what one CPU takes and gives without a lock.
+
+use super::arrays::{Arrays, SINGLES, TYPES};
+use super::memory::Shared;
+use super::slot::Slot;
+use crate::frame::{MigrateType, Order, Pfn};
+use crate::maps::{BLOCK_ORDER, GiveError};
+use crate::request::AllocError;
+use lock_api::RawMutex;
+
+/// What one CPU, or one thread, takes and gives. A kernel keeps it in its per-CPU memory and uses it with preemption off.
+/// When it ends, it gives back what it keeps.
+pub struct Local<'s, 'm, R: RawMutex> {
+    arrays: Arrays,
+    slot: &'s Slot,
+    shared: &'s Shared<'m, R>,
+    home: usize,
+}
+
+/// The types, by the numbers of their arrays.
+const TYPE: [MigrateType; TYPES] = [
+    MigrateType::Unmovable,
+    MigrateType::Movable,
+    MigrateType::Reclaimable,
+];
+
+#[inline]
+fn type_index(mt: MigrateType) -> usize {
+    if mt.is_ordinary() { mt as usize } else { 0 }
+}
+
+/// The usual limit of single frames.
+const LIMIT: u32 = SINGLES as u32;
+
+impl<'m, R: RawMutex> Shared<'m, R> {
+    /// A `Local` for the caller, if there is one left.
+    pub fn local(&self) -> Option<Local<'_, 'm, R>> {
+        let (i, slot) = self.claim_slot(LIMIT)?;
+        Some(Local {
+            arrays: Arrays::EMPTY,
+            slot,
+            shared: self,
+            home: self.home_of(i),
+        })
+    }
+}
+
+impl<R: RawMutex> Local<'_, '_, R> {
+    /// Takes a block of `2^order` frames for a request of a type; types that nobody requests count as unmovable.
+    ///
+    /// # Errors
+    /// [`AllocError::OrderTooLarge`]; [`AllocError::Short`], if it would leave fewer frames than the min watermark: others
+    /// are then called home, so that a later try may succeed; [`AllocError::Fragmented`], if so many are free, but no such
+    /// block is.
+    #[inline]
+    pub fn alloc(&mut self, order: Order, mt: MigrateType) -> Result<Pfn, AllocError> {
+        let t = type_index(mt);
+        let got = match order {
+            Order::ZERO => self.arrays.singles[t].pop(),
+            BLOCK_ORDER => self.arrays.huge[t].pop(),
+            _ => None,
+        };
+        match got {
+            Some(n) => Ok(self.shared.frame(n)),
+            None => self.alloc_slow(order, t),
+        }
+    }
+
+    /// Gives back a block that a request of a type had, or an aligned part of one.
+    ///
+    /// # Errors
+    /// [`GiveError`], if it is not of this memory, or if a block is refused that is given back together with it: one
+    /// that was freed twice, now or before. The frame that it names stays out of the free frames.
+    #[inline]
+    pub fn free(&mut self, pfn: Pfn, order: Order, mt: MigrateType) -> Result<(), GiveError> {
+        let t = type_index(mt);
+        let n = self
+            .shared
+            .number(pfn)
+            .ok_or(GiveError::NotABlock(u32::MAX))?;
+        debug_assert!(!self.keeps(n, order), "the block at {pfn:?} is freed twice");
+        if order == Order::ZERO && self.arrays.singles[t].push(n, self.slot.limit()) {
+            return Ok(());
+        }
+        self.free_slow(n, order, t)
+    }
+
+    /// Whether a block is among those that are kept.
+    fn keeps(&mut self, n: u32, order: Order) -> bool {
+        (0..TYPES).any(|t| {
+            let kept = self.arrays.of(order, t);
+            kept.is_some_and(|a| a.of[..*a.len].contains(&n))
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_slow(&mut self, order: Order, t: usize) -> Result<Pfn, AllocError> {
+        if order > crate::maps::LARGEST_ORDER {
+            return Err(AllocError::OrderTooLarge);
+        }
+        if let Some(kept) = self.arrays.of(order, t)
+            && *kept.len > 0
+        {
+            *kept.len -= 1;
+            return Ok(self.shared.frame(kept.of[*kept.len]));
+        }
+        match self.refill(order, t) {
+            Err(AllocError::Short | AllocError::Fragmented) => {
+                // What it keeps of other types and orders may be what is missing.
+                self.flush_quietly();
+                let got = self.refill(order, t);
+                if got.is_err() {
+                    self.shared.call_home();
+                    self.slot.set_limit(LIMIT);
+                }
+                got
+            }
+            got => got,
+        }
+    }
+
+    /// Takes a batch, and one block of it.
+    fn refill(&mut self, order: Order, t: usize) -> Result<Pfn, AllocError> {
+        let mut single = [0];
+        let (shared, home) = (self.shared, self.home);
+        let mut kept = self.arrays.of(order, t);
+        let batch = kept.as_mut().map_or(&mut single[..], |a| {
+            let n = a.batch();
+            &mut a.of[..n]
+        });
+        let allowed = shared.allowed(batch.len(), order);
+        if allowed == 0 {
+            return Err(AllocError::Short);
+        }
+        let got = shared.take(&mut batch[..allowed], order, TYPE[t], home);
+        let Some(last) = got.checked_sub(1) else {
+            return Err(AllocError::Fragmented);
+        };
+        // The lowest is handed out first.
+        batch[..got].reverse();
+        let n = batch[last];
+        if let Some(a) = kept {
+            *a.len = last;
+        }
+        self.show_held();
+        Ok(shared.frame(n))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_slow(&mut self, n: u32, order: Order, t: usize) -> Result<(), GiveError> {
+        let mut result = Ok(());
+        if self.slot.limit() == 0 {
+            self.slot.set_limit(LIMIT);
+            result = self.flush();
+        }
+        let Some(kept) = self.arrays.of(order, t) else {
+            return result.and(self.shared.give(&mut [n], order, TYPE[t]));
+        };
+        if *kept.len == kept.of.len() {
+            let half = kept.batch();
+            result = result.and(self.shared.give(&mut kept.of[..half], order, TYPE[t]));
+            kept.of.copy_within(half.., 0);
+            *kept.len -= half;
+        }
+        kept.of[*kept.len] = n;
+        *kept.len += 1;
+        self.show_held();
+        result
+    }
+
+    fn show_held(&mut self) {
+        self.slot.set_held(self.arrays.frames());
+    }
+
+    /// Gives back all that is kept.
+    ///
+    /// # Errors
+    /// [`GiveError`], for the first block that was refused, since it had been freed twice. All others are free then.
+    pub fn flush(&mut self) -> Result<(), GiveError> {
+        let mut result = Ok(());
+        for (t, &mt) in TYPE.iter().enumerate() {
+            for order in Arrays::orders() {
+                let Some(kept) = self.arrays.of(order, t) else {
+                    continue;
+                };
+                let len = core::mem::take(kept.len);
+                result = result.and(self.shared.give(&mut kept.of[..len], order, mt));
+            }
+        }
+        self.show_held();
+        result
+    }
+
+    /// The same where nobody hears of an error: it is counted.
+    fn flush_quietly(&mut self) {
+        if self.flush().is_err() {
+            self.shared.count_refused();
+        }
+    }
+}
+
+impl<R: RawMutex> Drop for Local<'_, '_, R> {
+    fn drop(&mut self) {
+        self.flush_quietly();
+        self.slot.release();
+    }
+}

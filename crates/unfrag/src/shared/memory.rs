@@ -1,0 +1,377 @@
+//! [`Shared`]: memory in shards, each under its own lock.
+
+use super::slot::Slot;
+use crate::frame::{MigrateType, Order, Pfn};
+use crate::maps::{Engine, EngineCounts, EngineLayout, GiveError};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use lock_api::{Mutex, RawMutex};
+use zerocopy::FromBytes;
+
+/// Most shards.
+pub const MAX_SHARDS: usize = 16;
+
+/// Frames of a gigabyte, at which shards and the memory begin.
+const GIGABYTE: u32 = crate::maps::LARGEST_ORDER.frames();
+
+/// What a [`Shared`] is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedConfig {
+    /// The first frame, a multiple of 2^18: the frame table begins there, whether there is memory or not.
+    pub base: Pfn,
+    /// Frames that there may ever be.
+    pub frames: u32,
+    /// Shards of at least a gigabyte; 1 to [`MAX_SHARDS`]. One for each two CPUs is enough.
+    pub shards: usize,
+    /// CPUs or threads that have a [`Local`](super::Local) at the same time.
+    pub locals: usize,
+    /// A request fails that would leave fewer free frames than these.
+    pub min: u64,
+    /// Below so many free frames somebody should reclaim; see [`Shared::take_short`].
+    pub low: u64,
+}
+
+impl SharedConfig {
+    /// One shard and one local, without watermarks.
+    pub const fn new(base: Pfn, frames: u32) -> SharedConfig {
+        SharedConfig {
+            base,
+            frames,
+            shards: 1,
+            locals: 1,
+            min: 0,
+            low: 0,
+        }
+    }
+
+    /// Frames of each shard but the last.
+    const fn shard_frames(&self) -> u32 {
+        let shards = if self.shards == 0 { 1 } else { self.shards } as u32;
+        let each = self.frames.div_ceil(shards).div_ceil(GIGABYTE);
+        // Less than 2^32 frames in all: the last gigabyte may be cut short.
+        each.saturating_mul(GIGABYTE)
+    }
+
+    /// Where each shard begins, and how many frames it has.
+    fn parts(self) -> impl Iterator<Item = (u32, u32)> {
+        let each = self.shard_frames().max(1);
+        let starts = (0..self.frames).step_by(each as usize);
+        starts.map(move |start| (start, (self.frames - start).min(each)))
+    }
+}
+
+/// Memory for a [`Shared`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SharedLayout {
+    /// 64-bit words, of any alignment and content.
+    pub words: usize,
+}
+
+const SLOT_WORDS: usize = size_of::<Slot>() / 8;
+
+impl SharedLayout {
+    /// The memory for a configuration: about 0.19 bytes a frame, and 64 bytes a `Local`.
+    pub fn of(config: &SharedConfig) -> SharedLayout {
+        let engines = config.parts().map(|(_, n)| EngineLayout::of(n).words);
+        SharedLayout {
+            words: (config.locals + 1) * SLOT_WORDS + engines.sum::<usize>(),
+        }
+    }
+}
+
+/// A shard, alone on its cache lines.
+#[repr(align(128))]
+struct Shard<'m, R> {
+    start: u32,
+    frames: u32,
+    engine: Option<Mutex<R, Engine<'m>>>,
+}
+
+/// Counts that all CPUs write, alone on their cache line.
+#[repr(align(128))]
+struct Totals {
+    /// Free frames of all shards.
+    free: AtomicI64,
+}
+
+/// Memory that many CPUs allocate from. Each has a [`Local`](super::Local).
+///
+/// ```
+/// use unfrag::shared::{Shared, SharedConfig, SharedLayout};
+/// use unfrag::{MigrateType, Order, Pfn};
+///
+/// let config = SharedConfig { locals: 2, ..SharedConfig::new(Pfn(0), 1 << 18) };
+/// let mut words = vec![0; SharedLayout::of(&config).words];
+/// let shared = Shared::<spin::Mutex<()>>::new(config, &mut words).ok_or("no such memory")?;
+/// shared.add(Pfn(0), 1 << 18)?;
+///
+/// std::thread::scope(|threads| {
+///     for _ in 0..2 {
+///         threads.spawn(|| {
+///             let mut local = shared.local().expect("two of them");
+///             let frame = local.alloc(Order(0), MigrateType::Movable).expect("memory");
+///             local.free(frame, Order(0), MigrateType::Movable).expect("in use");
+///         });
+///     }
+/// });
+/// assert_eq!(shared.free_frames(), 1 << 18);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Shared<'m, R> {
+    shards: [Shard<'m, R>; MAX_SHARDS],
+    count: usize,
+    shard_frames: u32,
+    slots: &'m [Slot],
+    totals: Totals,
+    base: Pfn,
+    frames: u32,
+    min: i64,
+    low: i64,
+    short: AtomicBool,
+    refused: AtomicU64,
+}
+
+impl<'m, R: RawMutex> Shared<'m, R> {
+    /// A memory without frames as yet: [`add`](Self::add) adds them. `None`, if `words` has fewer than
+    /// [`SharedLayout::of`] says, if there are more shards than [`MAX_SHARDS`], or if the base is no multiple of 2^18.
+    pub fn new(config: SharedConfig, words: &'m mut [u64]) -> Option<Shared<'m, R>> {
+        let fits = (1..=MAX_SHARDS).contains(&config.shards) && config.frames > 0;
+        let aligned = config.base.0.is_multiple_of(GIGABYTE.into());
+        let words = words.get_mut(..SharedLayout::of(&config).words)?;
+        if !fits || !aligned {
+            return None;
+        }
+        // Slots are whole cache lines.
+        let skip = words
+            .as_ptr()
+            .align_offset(size_of::<Slot>())
+            .min(SLOT_WORDS);
+        let (_, words) = words.split_at_mut(skip);
+        let (slots, mut rest) = words.split_at_mut(config.locals * SLOT_WORDS);
+        slots.fill(0);
+        let bytes = zerocopy::IntoBytes::as_mut_bytes(slots);
+        let slots: &[Slot] = <[Slot]>::mut_from_bytes(bytes).ok()?;
+        let mut shards = core::array::from_fn(|_| Shard {
+            start: 0,
+            frames: 0,
+            engine: None,
+        });
+        let mut count = 0;
+        for (shard, (start, frames)) in shards.iter_mut().zip(config.parts()) {
+            let (own, others) = rest.split_at_mut(EngineLayout::of(frames).words);
+            rest = others;
+            let engine = Engine::new(frames, own)?;
+            *shard = Shard {
+                start,
+                frames,
+                engine: Some(Mutex::new(engine)),
+            };
+            count += 1;
+        }
+        Some(Shared {
+            shards,
+            count,
+            shard_frames: config.shard_frames(),
+            slots,
+            totals: Totals {
+                free: AtomicI64::new(0),
+            },
+            base: config.base,
+            frames: config.frames,
+            min: config.min as i64,
+            low: config.low as i64,
+            short: AtomicBool::new(false),
+            refused: AtomicU64::new(0),
+        })
+    }
+
+    /// Adds memory, all of it free: the `frames` frames from `start` on, which were not added before.
+    ///
+    /// # Errors
+    /// [`GiveError`], if some of it is out of range, or free; what lies before it has been added.
+    pub fn add(&self, start: Pfn, frames: u32) -> Result<(), GiveError> {
+        let bad = GiveError::NotABlock(0);
+        let first = self.number(start).ok_or(bad)?;
+        let end = first.checked_add(frames).ok_or(bad)?;
+        if end > self.frames {
+            return Err(GiveError::NotABlock(self.frames));
+        }
+        for shard in &self.shards[..self.count] {
+            let from = first.max(shard.start);
+            let to = end.min(shard.start + shard.frames);
+            if from < to
+                && let Some(engine) = &shard.engine
+            {
+                engine.lock().add(from - shard.start, to - from)?;
+                self.totals.free.fetch_add((to - from).into(), Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// A slot that nobody has, and its number.
+    pub(super) fn claim_slot(&self, limit: u32) -> Option<(usize, &Slot)> {
+        let mut slots = self.slots.iter().enumerate();
+        slots.find(|(_, slot)| slot.claim(limit))
+    }
+
+    /// The shard that the `Local` with a number takes from first.
+    pub(super) fn home_of(&self, local: usize) -> usize {
+        local % self.count
+    }
+
+    /// Free frames, those that `Local`s keep among them, as of their last batches.
+    pub fn free_frames(&self) -> u64 {
+        let kept: u64 = self.slots.iter().map(|s| u64::from(s.held())).sum();
+        self.totals.free.load(Relaxed).max(0) as u64 + kept
+    }
+
+    /// What the maps of all shards say. Frames that `Local`s keep are in use for them.
+    pub fn counts(&self) -> EngineCounts {
+        let mut sum = EngineCounts::default();
+        for shard in &self.shards[..self.count] {
+            let Some(engine) = &shard.engine else {
+                continue;
+            };
+            let c = engine.lock().counts();
+            sum.present += c.present;
+            sum.free += c.free;
+            sum.whole += c.whole;
+            sum.tainted_gigabytes += c.tainted_gigabytes;
+            for (sum, n) in sum.holding.iter_mut().zip(c.holding) {
+                *sum += n;
+            }
+        }
+        sum
+    }
+
+    /// Whether memory fell below the low watermark since the last call: then somebody should reclaim.
+    pub fn take_short(&self) -> bool {
+        self.short.swap(false, Relaxed)
+    }
+
+    /// Blocks that were refused when a `Local` gave its frames back at its end: they had been freed twice.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
+    }
+
+    /// Has each `Local` give back what it keeps, at its next free.
+    pub fn call_home(&self) {
+        self.slots.iter().for_each(Slot::call_home);
+    }
+
+    /// Checks the invariants of each shard.
+    ///
+    /// # Errors
+    /// [`Broken`](crate::maps::Broken), for the first shard that breaks one.
+    pub fn validate(&self) -> Result<(), crate::maps::Broken> {
+        let shards = &self.shards[..self.count];
+        let mut engines = shards.iter().filter_map(|s| s.engine.as_ref());
+        engines.try_for_each(|e| e.lock().validate())
+    }
+
+    pub(super) fn count_refused(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    /// The number of a frame in the maps.
+    #[inline]
+    pub(super) fn number(&self, pfn: Pfn) -> Option<u32> {
+        let n = pfn.0.wrapping_sub(self.base.0);
+        (n < u64::from(self.frames)).then_some(n as u32)
+    }
+
+    /// The frame with a number.
+    #[inline]
+    pub(super) fn frame(&self, number: u32) -> Pfn {
+        Pfn(self.base.0 + u64::from(number))
+    }
+
+    /// How many blocks a batch of `wanted` may take, so that the min watermark holds.
+    pub(super) fn allowed(&self, wanted: usize, order: Order) -> usize {
+        let free = self.totals.free.load(Relaxed);
+        let after = free - ((wanted as i64) << order.0);
+        if after >= self.low {
+            return wanted;
+        }
+        self.short.store(true, Relaxed);
+        let room = (free - self.min).max(0) >> order.0;
+        wanted.min(room as usize)
+    }
+
+    /// Takes blocks from the first shard that has some, beginning at `home`. Types mix only if each shard would have to
+    /// mix them. What cannot be moved is taken from the same shard by all.
+    pub(super) fn take(
+        &self,
+        out: &mut [u32],
+        order: Order,
+        mt: MigrateType,
+        home: usize,
+    ) -> usize {
+        let home = if mt == MigrateType::Movable {
+            home
+        } else {
+            self.count - 1
+        };
+        for mixes in [false, true] {
+            for i in 0..self.count {
+                // Down from the last shard, for what cannot be moved; up from home, for what can.
+                let i = if mt == MigrateType::Movable {
+                    home + i
+                } else {
+                    home + self.count - i
+                };
+                let shard = &self.shards[i % self.count];
+                let Some(engine) = &shard.engine else {
+                    continue;
+                };
+                let got = engine.lock().take(out, order, mt, mixes);
+                if got > 0 {
+                    out[..got].iter_mut().for_each(|n| *n += shard.start);
+                    self.totals.free.fetch_sub((got as i64) << order.0, Relaxed);
+                    return got;
+                }
+            }
+        }
+        0
+    }
+
+    /// Gives blocks back, each to its shard. A block that is refused stays out.
+    pub(super) fn give(
+        &self,
+        blocks: &mut [u32],
+        order: Order,
+        mt: MigrateType,
+    ) -> Result<(), GiveError> {
+        let mut result = Ok(());
+        let mut rest = blocks;
+        while let Some(&first) = rest.first() {
+            let shard = &self.shards[(first / self.shard_frames) as usize % MAX_SHARDS];
+            // Those of the same shard come first.
+            let own = |n: u32| n.wrapping_sub(shard.start) < shard.frames;
+            let mut n = 0;
+            for i in 0..rest.len() {
+                if own(rest[i]) {
+                    rest.swap(i, n);
+                    n += 1;
+                }
+            }
+            let (of_shard, others) = core::mem::take(&mut rest).split_at_mut(n.max(1));
+            rest = others;
+            let Some(engine) = shard.engine.as_ref().filter(|_| n > 0) else {
+                result = result.and(Err(GiveError::NotABlock(first)));
+                continue;
+            };
+            of_shard.iter_mut().for_each(|n| *n -= shard.start);
+            let (given, freed) = {
+                let mut engine = engine.lock();
+                let before = engine.free_frames();
+                let given = engine.give(of_shard, order, mt);
+                (given, engine.free_frames() - before)
+            };
+            self.totals.free.fetch_add(freed as i64, Relaxed);
+            result = result.and(given.map_err(|why| why.shifted(shard.start)));
+        }
+        result
+    }
+}

@@ -1,0 +1,22 @@
+//! Many CPUs on one memory: [`Shared`], the memory in shards, each under its own lock; and [`Local`], what one CPU takes and
+//! gives without a lock.
+//!
+//! A `Local` keeps free frames in arrays, one for each type and each order that is frequent. An allocation pops, a free
+//! pushes. An empty array is refilled, a full one drained by half, in one batch under a shard's lock: the lock, the
+//! watermark and the misses of the maps are paid once for up to 64 frames. The maps take what a `Local` keeps as in use; so
+//! a frame that is freed twice is found when the batch with it is given back.
+//!
+//! When memory is short, each `Local` is called home through the limit in its slot, which a free compares with anyway.
+//!
+//! - `slot`: what a `Local` shows to others. `memory`: `Shared`. `arrays`: what a `Local` keeps. `local`: `Local`.
+//!
+//! Invariants: a frame is free in its shard, kept by one `Local`, or somebody's. Nothing waits while a lock is held, and
+//! no two locks are held at once.
+
+mod arrays;
+mod local;
+mod memory;
+mod slot;
+
+pub use local::Local;
+pub use memory::{MAX_SHARDS, Shared, SharedConfig, SharedLayout};

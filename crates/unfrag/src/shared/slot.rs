@@ -1,0 +1,62 @@
+//! What a `Local` shows to others: a cache line that it alone writes, but for the call home.
+
+use core::sync::atomic::{
+    AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
+use zerocopy::{FromBytes, IntoBytes, KnownLayout};
+
+/// The slot of a [`Local`](super::Local).
+#[derive(FromBytes, IntoBytes, KnownLayout)]
+#[repr(C)]
+pub(super) struct Slot {
+    /// Single frames that an array may keep; 0 calls all of them home.
+    limit: AtomicU32,
+    /// Frames that it keeps, as of the last batch.
+    held: AtomicU32,
+    taken: AtomicU32,
+    pad: [u32; 13],
+}
+
+const _: () = assert!(size_of::<Slot>() == 64, "a cache line");
+
+impl Slot {
+    /// Becomes the slot of a `Local`; false, if it is another one's.
+    pub fn claim(&self, limit: u32) -> bool {
+        let claimed = self.taken.compare_exchange(0, 1, AcqRel, Relaxed).is_ok();
+        if claimed {
+            self.limit.store(limit, Relaxed);
+        }
+        claimed
+    }
+
+    /// Is nobody's any more.
+    pub fn release(&self) {
+        self.held.store(0, Relaxed);
+        self.taken.store(0, Release);
+    }
+
+    /// How many single frames an array may keep.
+    #[inline]
+    pub fn limit(&self) -> u32 {
+        self.limit.load(Relaxed)
+    }
+
+    pub fn set_limit(&self, limit: u32) {
+        self.limit.store(limit, Relaxed);
+    }
+
+    /// Has all frames given back at the next free.
+    pub fn call_home(&self) {
+        if self.taken.load(Acquire) != 0 {
+            self.limit.store(0, Relaxed);
+        }
+    }
+
+    pub fn held(&self) -> u32 {
+        self.held.load(Relaxed)
+    }
+
+    pub fn set_held(&self, frames: u32) {
+        self.held.store(frames, Relaxed);
+    }
+}

@@ -1,0 +1,249 @@
+//! Many CPUs on one memory: what each keeps, what is given back, and what happens when memory is short.
+
+use super::flips::world::Chance;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::mpsc;
+use unfrag::maps::GiveError;
+use unfrag::shared::{Local, Shared, SharedConfig, SharedLayout};
+use unfrag::{AllocError, MigrateType, Order, Pfn};
+
+type Lock = spin::Mutex<()>;
+const BASE: Pfn = Pfn(1 << 18);
+const MOV: MigrateType = MigrateType::Movable;
+const TYPES: [MigrateType; 3] = [MOV, MigrateType::Unmovable, MigrateType::Reclaimable];
+
+fn config(frames: u32, shards: usize, locals: usize) -> SharedConfig {
+    SharedConfig {
+        shards,
+        locals,
+        ..SharedConfig::new(BASE, frames)
+    }
+}
+
+fn shared(config: SharedConfig) -> Shared<'static, Lock> {
+    let words = Vec::leak(vec![!0; SharedLayout::of(&config).words]);
+    let shared = Shared::new(config, words).expect("a memory");
+    shared.add(BASE, config.frames).expect("it is new");
+    shared
+}
+
+/// Everything of an order, as far as it goes.
+fn take_all(l: &mut Local<'_, '_, Lock>, order: u8) -> Vec<Pfn> {
+    std::iter::from_fn(|| l.alloc(Order(order), MOV).ok()).collect()
+}
+
+/// No frame belongs to two at a time, none is lost, and none is left when all have ended. The seed is printed.
+#[test]
+fn threads_never_share_a_frame() {
+    let seed = std::env::var("UNFRAG_SEED").map_or(1, |v| v.parse().expect("a number"));
+    println!("seed {seed}");
+    let frames = 3 << 17;
+    for shards in [1, 2] {
+        let memory = shared(config(frames, shards, 4));
+        let owner: Vec<AtomicU32> = (0..frames).map(|_| AtomicU32::new(0)).collect();
+        let stamp = |p: Pfn, order: u8, from: u32, to: u32| {
+            for f in p.0 - BASE.0..p.0 - BASE.0 + (1 << order) {
+                let was = owner[f as usize].swap(to, SeqCst);
+                assert_eq!(was, from, "frame {f:#x}");
+            }
+        };
+        std::thread::scope(|threads| {
+            // Each thread frees what its neighbour sends it.
+            let (to, from): (Vec<_>, Vec<_>) = (0..4).map(|_| mpsc::channel()).unzip();
+            for (t, from) in from.into_iter().enumerate() {
+                let (to, memory, stamp) = (to[(t + 1) % 4].clone(), &memory, &stamp);
+                threads.spawn(move || {
+                    let mut c = Chance(seed + t as u64);
+                    let mut local = memory.local().expect("four of them");
+                    let mut held = Vec::new();
+                    for step in 0..60_000 {
+                        while let Ok((p, order, mt, by)) = from.try_recv() {
+                            stamp(p, order, by, 0);
+                            local.free(p, Order(order), mt).expect("in use");
+                        }
+                        let grows = step / 10_000 % 2 == 0;
+                        if c.below(10) < if grows { 7 } else { 4 } {
+                            let order = c.of(&[0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 7, 9, 10]);
+                            let mt = c.of(&[MOV, MOV, MOV, TYPES[1], TYPES[2]]);
+                            match local.alloc(Order(order), mt) {
+                                Ok(p) => {
+                                    assert_eq!(p.0 % (1 << order), 0);
+                                    stamp(p, order, 0, t as u32 + 1);
+                                    held.push((p, order, mt));
+                                }
+                                Err(AllocError::Short | AllocError::Fragmented) => {}
+                                Err(why) => panic!("{why:?}"),
+                            }
+                        } else if !held.is_empty() {
+                            let i = c.below(held.len() as u64) as usize;
+                            let (p, order, mt) = held.swap_remove(i);
+                            if c.one_in(3) {
+                                to.send((p, order, mt, t as u32 + 1)).expect("a thread");
+                            } else {
+                                stamp(p, order, t as u32 + 1, 0);
+                                local.free(p, Order(order), mt).expect("in use");
+                            }
+                        }
+                    }
+                    for (p, order, mt) in held {
+                        stamp(p, order, t as u32 + 1, 0);
+                        local.free(p, Order(order), mt).expect("in use");
+                    }
+                    drop(to);
+                    while let Ok((p, order, mt, by)) = from.recv() {
+                        stamp(p, order, by, 0);
+                        local.free(p, Order(order), mt).expect("in use");
+                    }
+                });
+            }
+            drop(to);
+        });
+        memory.validate().expect("a sound state");
+        assert_eq!(memory.free_frames(), frames.into());
+        assert_eq!(memory.counts().free, frames.into());
+        assert_eq!(memory.counts().holding, [0; 3]);
+        assert_eq!(memory.refused(), 0);
+    }
+}
+
+#[test]
+fn a_frame_that_is_freed_twice_is_refused_with_its_batch() {
+    let memory = shared(config(4096, 1, 2));
+    let mut one = memory.local().expect("a local");
+    let mut other = memory.local().expect("a local");
+    assert!(memory.local().is_none(), "two of them");
+    let p = one.alloc(Order(0), MOV).expect("memory");
+    one.free(p, Order(0), MOV).expect("in use");
+    one.flush().expect("all were in use");
+    // The other one cannot know.
+    other.free(p, Order(0), MOV).expect("it is kept");
+    let n = (p.0 - BASE.0) as u32;
+    assert_eq!(other.flush(), Err(GiveError::NotTaken(n)));
+    other.free(p, Order(0), MOV).expect("it is kept");
+    drop(other);
+    assert_eq!(memory.refused(), 1);
+    assert_eq!(memory.free_frames(), 4096);
+    let foreign = one.free(Pfn(BASE.0 + 4096), Order(0), MOV);
+    assert!(foreign.is_err());
+    let whole = one.free(BASE, Order(10), MOV);
+    assert_eq!(whole, Err(GiveError::NotTaken(0)));
+    memory.validate().expect("a sound state");
+}
+
+/// What one keeps is called home when another finds nothing: it comes at its next free.
+#[test]
+fn frames_are_called_home_when_memory_is_short() {
+    let memory = shared(config(4096, 1, 2));
+    let mut keeper = memory.local().expect("a local");
+    let mut other = memory.local().expect("a local");
+    let kept: Vec<Pfn> = (0..200)
+        .map(|_| keeper.alloc(Order(0), MOV).expect("memory"))
+        .collect();
+    for &p in &kept[..150] {
+        keeper.free(p, Order(0), MOV).expect("in use");
+    }
+    let mut taken = take_all(&mut other, 0).len();
+    let keeps = 4096 - 50 - taken as u64;
+    assert!((64..=128).contains(&keeps), "it keeps {keeps}");
+    let lag = memory.free_frames().abs_diff(keeps);
+    assert!(lag <= 64, "what is kept is known as of the last batch");
+    assert_eq!(other.alloc(Order(0), MOV), Err(AllocError::Short));
+    keeper.free(kept[150], Order(0), MOV).expect("in use");
+    taken += take_all(&mut other, 0).len();
+    assert_eq!(taken, 4096 - 50, "but for the one that it has freed since");
+    keeper.free(kept[151], Order(0), MOV).expect("in use");
+    drop(keeper);
+    assert_eq!(
+        take_all(&mut other, 0).len(),
+        2,
+        "a thread that ends keeps nothing"
+    );
+}
+
+#[test]
+fn watermarks_are_kept_by_whole_batches() {
+    let memory = shared(SharedConfig {
+        min: 100,
+        low: 500,
+        ..config(4096, 1, 1)
+    });
+    let mut l = memory.local().expect("a local");
+    while memory.free_frames() > 600 {
+        l.alloc(Order(0), MOV).expect("memory");
+    }
+    assert!(!memory.take_short());
+    let rest = take_all(&mut l, 0).len();
+    assert!(memory.take_short() && !memory.take_short(), "once");
+    assert_eq!(memory.free_frames(), 100);
+    assert!((400..600).contains(&rest), "{rest}");
+    assert_eq!(l.alloc(Order(3), MOV), Err(AllocError::Short));
+    let too_large = l.alloc(Order(19), MOV);
+    assert_eq!(too_large, Err(AllocError::OrderTooLarge));
+}
+
+#[test]
+fn memory_comes_at_any_time_and_a_part_of_a_block_goes_back_by_itself() {
+    let c = config(1 << 20, 4, 1);
+    let words = Vec::leak(vec![0; SharedLayout::of(&c).words]);
+    let memory = Shared::<Lock>::new(c, words).expect("a memory");
+    let mut l = memory.local().expect("a local");
+    assert_eq!(l.alloc(Order(0), MOV), Err(AllocError::Short));
+    memory.add(Pfn(BASE.0 + 100_000), 300_000).expect("new");
+    assert!(memory.add(Pfn(BASE.0 + 399_999), 1).is_err(), "it is there");
+    assert!(memory.add(Pfn(BASE.0 - 1), 1).is_err());
+    assert!(memory.add(BASE, u32::MAX).is_err());
+    let huge = l.alloc(Order(9), MOV).expect("memory");
+    for i in (0..512).rev().step_by(2) {
+        l.free(Pfn(huge.0 + i), Order(0), MOV).expect("a part");
+    }
+    for i in (0..512).step_by(2) {
+        l.free(Pfn(huge.0 + i), Order(0), MOV).expect("a part");
+    }
+    l.flush().expect("all were in use");
+    assert_eq!(memory.free_frames(), 300_000);
+    memory.add(BASE, 100_000).expect("new");
+    memory
+        .add(Pfn(BASE.0 + 400_000), (1 << 20) - 400_000)
+        .expect("new");
+    let gigabytes = take_all(&mut l, 18);
+    assert_eq!(gigabytes.len(), 4, "all of it in four pieces");
+    memory.validate().expect("a sound state");
+}
+
+/// Threads take what can be moved from their own shards, and what cannot from the same.
+#[test]
+fn what_cannot_be_moved_stays_in_one_shard() {
+    let memory = shared(config(4 << 18, 4, 4));
+    let mut locals: Vec<_> = (0..4).map(|_| memory.local().expect("a local")).collect();
+    let mut homes = Vec::new();
+    for l in &mut locals {
+        let p = l.alloc(Order(0), MOV).expect("memory");
+        homes.push((p.0 - BASE.0) >> 18);
+        for mt in &TYPES[1..] {
+            let p = l.alloc(Order(0), *mt).expect("memory");
+            assert_eq!((p.0 - BASE.0) >> 18, 3);
+        }
+    }
+    assert_eq!(homes, [0, 1, 2, 3]);
+    assert_eq!(memory.counts().tainted_gigabytes, 1);
+}
+
+#[test]
+fn what_is_no_memory_is_refused() {
+    let ok = config(4096, 1, 1);
+    for bad in [
+        SharedConfig { shards: 0, ..ok },
+        SharedConfig { shards: 17, ..ok },
+        SharedConfig { frames: 0, ..ok },
+        SharedConfig {
+            base: Pfn(512),
+            ..ok
+        },
+    ] {
+        let mut words = vec![0; SharedLayout::of(&bad).words + 64];
+        assert!(Shared::<Lock>::new(bad, &mut words).is_none(), "{bad:?}");
+    }
+    let mut words = vec![0; SharedLayout::of(&ok).words];
+    assert!(Shared::<Lock>::new(ok, &mut words[1..]).is_none());
+    assert!(Shared::<Lock>::new(ok, &mut words).is_some());
+}
