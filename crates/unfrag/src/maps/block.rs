@@ -86,6 +86,14 @@ impl Block {
             || self.used[MigrateType::Reclaimable as usize] > 0
     }
 
+    /// Whether a frame that is given back changes nothing but counts: the block stays in its bin, and holds others that
+    /// were asked for as `mt`.
+    #[inline]
+    pub fn only_counts(&self, mt: usize) -> bool {
+        let stays = (u32::from(self.free) + 1) % BIN_FRAMES != 0;
+        stays && self.is_binned() && self.used[mt] > 1
+    }
+
     /// Counts `n` frames as given back, that were asked for as `mt`, or as whatever else is in use: false, if not so
     /// many are.
     #[inline]

@@ -412,33 +412,44 @@ impl<'m> Engine<'m> {
                 prefetch(block);
             }
         }
+        if order == Order::ZERO {
+            return self.give_singles(blocks, mt);
+        }
         let mut result = Ok(());
         for &frame in blocks {
-            let given = if order == Order::ZERO {
-                self.give_one(frame, mt)
-            } else {
-                self.give_block(frame, order, mt)
-            };
-            if given.is_err() && result.is_ok() {
-                result = given;
-            }
+            result = result.and(self.give_block(frame, order, mt));
         }
         result
     }
 
-    #[inline]
-    fn give_one(&mut self, frame: u32, mt: usize) -> Result<(), GiveError> {
-        let i = frame / FRAMES;
-        let map = self.maps.get_mut(i as usize);
-        let map = map.ok_or(GiveError::NotABlock(frame))?;
-        if !map.set(frame % FRAMES) {
-            return Err(GiveError::NotTaken(frame));
+    /// Gives single frames back. Most stay in the bin of their block, and only count.
+    fn give_singles(&mut self, frames: &[u32], mt: usize) -> Result<(), GiveError> {
+        let mut result = Ok(());
+        let mut only_counted = 0;
+        for &frame in frames {
+            let i = frame / FRAMES;
+            let (Some(map), Some(b)) = (
+                self.maps.get_mut(i as usize),
+                self.blocks.get_mut(i as usize),
+            ) else {
+                result = result.and(Err(GiveError::NotABlock(frame)));
+                continue;
+            };
+            if !map.set(frame % FRAMES) {
+                result = result.and(Err(GiveError::NotTaken(frame)));
+                continue;
+            }
+            if b.only_counts(mt) {
+                b.used[mt] -= 1;
+                b.free += 1;
+                only_counted += 1;
+            } else if !self.given(i, 1, mt) {
+                self.maps[i as usize].clear_run(frame % FRAMES, Order::ZERO);
+                result = result.and(Err(GiveError::NotTaken(frame)));
+            }
         }
-        if !self.given(i, 1, mt) {
-            self.maps[i as usize].clear_run(frame % FRAMES, Order::ZERO);
-            return Err(GiveError::NotTaken(frame));
-        }
-        Ok(())
+        self.state.free += only_counted;
+        result
     }
 
     #[inline(never)]

@@ -87,6 +87,22 @@ struct Shard<'m, R> {
     engine: Option<Mutex<R, Engine<'m>>>,
 }
 
+impl<R> Shard<'_, R> {
+    /// Brings the blocks of this shard to the front; returns how many there are.
+    #[inline]
+    fn gather(&self, blocks: &mut [u32]) -> usize {
+        let own = |n: u32| n.wrapping_sub(self.start) < self.frames;
+        let mut n = blocks.iter().take_while(|&&n| own(n)).count();
+        for i in n..blocks.len() {
+            if own(blocks[i]) {
+                blocks.swap(i, n);
+                n += 1;
+            }
+        }
+        n
+    }
+}
+
 /// Counts that all CPUs write, alone on their cache line.
 #[repr(align(128))]
 struct Totals {
@@ -347,15 +363,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         let mut rest = blocks;
         while let Some(&first) = rest.first() {
             let shard = &self.shards[(first / self.shard_frames) as usize % MAX_SHARDS];
-            // Those of the same shard come first.
-            let own = |n: u32| n.wrapping_sub(shard.start) < shard.frames;
-            let mut n = 0;
-            for i in 0..rest.len() {
-                if own(rest[i]) {
-                    rest.swap(i, n);
-                    n += 1;
-                }
-            }
+            let n = shard.gather(rest);
             let (of_shard, others) = core::mem::take(&mut rest).split_at_mut(n.max(1));
             rest = others;
             let Some(engine) = shard.engine.as_ref().filter(|_| n > 0) else {
