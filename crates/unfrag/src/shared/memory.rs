@@ -92,14 +92,15 @@ impl<R> Shard<'_, R> {
     #[inline]
     fn gather(&self, blocks: &mut [u32]) -> usize {
         let own = |n: u32| n.wrapping_sub(self.start) < self.frames;
-        let mut n = blocks.iter().take_while(|&&n| own(n)).count();
-        for i in n..blocks.len() {
+        let in_front = blocks.iter().take_while(|&&n| own(n)).count();
+        let mut count = in_front;
+        for i in in_front..blocks.len() {
             if own(blocks[i]) {
-                blocks.swap(i, n);
-                n += 1;
+                blocks.swap(i, count);
+                count += 1;
             }
         }
-        n
+        count
     }
 }
 
