@@ -25,7 +25,9 @@ pub(super) struct Block {
     mt: u8,
     /// It is in a bin.
     binned: u8,
-    pad: [u16; 7],
+    /// It is in use as a whole, and its map, which nobody has touched, still says that it is free.
+    intact: u8,
+    pad: [u8; 13],
 }
 
 const _: () = assert!(size_of::<Block>() == 32, "two to a cache line");
@@ -39,7 +41,8 @@ impl Block {
         used: [0; TYPES],
         mt: MigrateType::Movable as u8,
         binned: 0,
-        pad: [0; 7],
+        intact: 0,
+        pad: [0; 13],
     };
 
     #[inline]
@@ -60,6 +63,16 @@ impl Block {
     #[inline]
     pub fn set_binned(&mut self, binned: bool) {
         self.binned = binned.into();
+    }
+
+    #[inline]
+    pub fn is_intact(&self) -> bool {
+        self.intact != 0
+    }
+
+    #[inline]
+    pub fn set_intact(&mut self, intact: bool) {
+        self.intact = intact.into();
     }
 
     /// The bin for so many free frames.

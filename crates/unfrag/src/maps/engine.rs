@@ -368,25 +368,34 @@ impl<'m> Engine<'m> {
         }
         let blocks = Order(order.0 - BLOCK_ORDER.0);
         let mut got = 0;
-        for slot in out {
-            let Some(first) = self.gigabytes().find(blocks, mt == MOVABLE) else {
-                break;
-            };
-            self.take_whole_run(first, blocks);
+        if blocks == Order::ZERO && mt == MOVABLE {
+            got = self.gigabytes().take(out);
+            self.state.whole -= got as u32;
+        } else {
+            for slot in out.iter_mut() {
+                let Some(first) = self.gigabytes().find(blocks, mt == MOVABLE) else {
+                    break;
+                };
+                self.take_whole_run(first, blocks);
+                *slot = first;
+                got += 1;
+            }
+        }
+        for slot in &mut out[..got] {
+            let first = *slot;
             for i in first..first + blocks.frames() {
-                self.maps[i as usize] = Map::EMPTY;
                 let b = &mut self.blocks[i as usize];
                 b.set_mt(mt);
+                b.set_intact(true);
                 b.free = 0;
                 b.used[mt] = FRAMES as u16;
                 if mt != MOVABLE {
                     self.gigabytes().taint(i, true);
                 }
             }
-            self.state.free -= u64::from(order.frames());
             *slot = first * FRAMES;
-            got += 1;
         }
+        self.state.free -= (got as u64) << order.0;
         got
     }
 
@@ -435,6 +444,9 @@ impl<'m> Engine<'m> {
                 result = result.and(Err(GiveError::NotABlock(frame)));
                 continue;
             };
+            if b.is_intact() {
+                break_up(map, b);
+            }
             if !map.set(frame % FRAMES) {
                 result = result.and(Err(GiveError::NotTaken(frame)));
                 continue;
@@ -461,6 +473,10 @@ impl<'m> Engine<'m> {
         }
         let i = frame / FRAMES;
         if order < BLOCK_ORDER {
+            let b = &mut self.blocks[i as usize];
+            if b.is_intact() {
+                break_up(&mut self.maps[i as usize], b);
+            }
             if !self.maps[i as usize].set_run(frame % FRAMES, order) {
                 return Err(GiveError::NotTaken(frame));
             }
@@ -476,7 +492,11 @@ impl<'m> Engine<'m> {
             return Err(GiveError::NotTaken(frame));
         }
         for i in i..last {
-            self.maps[i as usize] = Map::FULL;
+            let b = &mut self.blocks[i as usize];
+            if !b.is_intact() {
+                self.maps[i as usize] = Map::FULL;
+            }
+            b.set_intact(false);
             self.given(i, FRAMES as u16, mt);
         }
         Ok(())
@@ -551,6 +571,13 @@ impl<'m> Engine<'m> {
     pub fn frames(&self) -> u32 {
         self.frames
     }
+}
+
+/// A block that is in use as a whole is about to be given back in parts.
+#[cold]
+fn break_up(map: &mut Map, block: &mut Block) {
+    *map = Map::EMPTY;
+    block.set_intact(false);
 }
 
 const UNMOVABLE: usize = MigrateType::Unmovable as usize;

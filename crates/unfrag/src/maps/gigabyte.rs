@@ -149,6 +149,18 @@ impl Gigabytes<'_> {
         self.count(g, -(order.frames() as i32), 0);
     }
 
+    /// Takes single whole free blocks for what can be moved out of the best gigabyte. Returns how many.
+    #[inline]
+    pub fn take(&mut self, out: &mut [u32]) -> usize {
+        if self.bins.filled == 0 {
+            return 0;
+        }
+        let g = self.bins.heads[self.bins.filled.trailing_zeros() as usize];
+        let got = self.of[g as usize].whole.take(g * FRAMES, out);
+        self.count(g, -(got as i32), 0);
+        got
+    }
+
     /// The best `2^order` whole free blocks for what can be moved: in a clean gigabyte, the fullest one, at its start; or
     /// for what cannot: in the fullest tainted one, at its end, or in the emptiest clean one.
     #[inline]

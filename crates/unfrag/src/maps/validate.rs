@@ -27,7 +27,10 @@ impl Engine<'_> {
         let (mut free, mut whole, mut binned) = (0, 0, 0);
         for (i, (b, map)) in (0..).zip(self.blocks.iter().zip(self.maps.iter())) {
             let at = i * FRAMES;
-            let is_right = map.count() == u32::from(b.free) && b.in_use() + map.count() <= FRAMES;
+            let says = if b.is_intact() { 0 } else { map.count() };
+            let is_right = says == u32::from(b.free) && b.in_use() + says <= FRAMES;
+            let is_intact = b.in_use() == FRAMES && map.count() == FRAMES;
+            let is_right = is_right && (!b.is_intact() || is_intact);
             if !is_right {
                 return Err(Broken::Count(at));
             }
