@@ -79,7 +79,14 @@ impl<R: RawMutex> Local<'_, '_, R> {
             .number(pfn)
             .ok_or(GiveError::NotABlock(u32::MAX))?;
         debug_assert!(!self.keeps(n, order), "the block at {pfn:?} is freed twice");
-        if order == Order::ZERO && self.arrays.singles[t].push(n, self.slot.limit()) {
+        // Called home, no array takes anything.
+        let limit = self.slot.limit();
+        let is_kept = match order {
+            Order::ZERO => self.arrays.singles[t].push(n, limit),
+            BLOCK_ORDER => self.arrays.huge[t].push(n, limit),
+            _ => false,
+        };
+        if is_kept {
             return Ok(());
         }
         self.free_slow(n, order, t)
@@ -158,7 +165,8 @@ impl<R: RawMutex> Local<'_, '_, R> {
         let Some(kept) = self.arrays.of(order, t) else {
             return result.and(self.shared.give(&mut [n], order, TYPE[t]));
         };
-        if *kept.len == kept.of.len() {
+        let is_full = *kept.len == kept.of.len();
+        if is_full {
             let half = kept.batch();
             result = result.and(self.shared.give(&mut kept.of[..half], order, TYPE[t]));
             kept.of.copy_within(half.., 0);
@@ -166,7 +174,9 @@ impl<R: RawMutex> Local<'_, '_, R> {
         }
         kept.of[*kept.len] = n;
         *kept.len += 1;
-        self.show_held();
+        if is_full {
+            self.show_held();
+        }
         result
     }
 
