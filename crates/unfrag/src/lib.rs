@@ -101,6 +101,7 @@ pub use frame::{CpuId, Geometry, MAX_ORDER, MigrateType, NodeId, Order, Pfn, Zon
 pub use gfp::{AllocFlags, Gfp};
 pub use host::{Host, NullHost};
 pub use kernel::{Rules, Sysctl, preset};
+pub use lock_api;
 pub use manager::Manager;
 pub use page_alloc::{Allocation, Begun, FreeError, Move, MoveError};
 pub use placement::{V19_TYPES, V19Stats, v19_type_name};

@@ -1,0 +1,164 @@
+//! Whole scenarios of several CPUs on one memory, with threads interleaved at every lock, at random. A program of its own,
+//! since it is built with `--cfg shuttle`. Run by `checks/concurrency/run`.
+#![cfg(shuttle)]
+
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use shuttle::sync::Mutex;
+use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use shuttle::thread;
+use unfrag::lock_api::{GuardSend, RawMutex};
+use unfrag::shared::{Local, Shared, SharedConfig, SharedLayout};
+use unfrag::{AllocError, MigrateType, Order, Pfn};
+
+/// A lock that spins, and lets others run meanwhile.
+struct Spin(AtomicBool);
+
+#[expect(clippy::declare_interior_mutable_const, reason = "`lock_api` wants it")]
+unsafe impl RawMutex for Spin {
+    const INIT: Spin = Spin(AtomicBool::new(false));
+    type GuardMarker = GuardSend;
+
+    fn lock(&self) {
+        while !self.try_lock() {
+            thread::yield_now();
+        }
+    }
+    fn try_lock(&self) -> bool {
+        !self.0.swap(true, SeqCst)
+    }
+    unsafe fn unlock(&self) {
+        self.0.store(false, SeqCst);
+    }
+}
+
+const MOV: MigrateType = MigrateType::Movable;
+const UNM: MigrateType = MigrateType::Unmovable;
+/// Few enough that the arrays of two CPUs hold a good part of them.
+const FRAMES: u32 = 1024;
+
+fn iterations() -> usize {
+    let set = std::env::var("UNFRAG_ITERATIONS").ok();
+    set.map_or(300, |n| n.parse().expect("a number"))
+}
+
+fn check(scheduler: impl Scheduler + 'static, scenario: impl Fn() + Send + Sync + 'static) {
+    let mut config = shuttle::Config::new();
+    config.stack_size = 1 << 18;
+    shuttle::Runner::new(scheduler, config).run(scenario);
+}
+
+/// Under random schedules, and under those that preempt seldom.
+fn always(scenario: impl Fn() + Clone + Send + Sync + 'static) {
+    check(RandomScheduler::new(iterations()), scenario.clone());
+    check(PctScheduler::new(3, iterations()), scenario);
+}
+
+/// A memory, and who has each of its frames.
+struct World {
+    memory: Shared<'static, Spin>,
+    taken: Mutex<Vec<bool>>,
+}
+
+impl World {
+    /// Runs threads on a memory; then all of it must be free again.
+    fn with(threads: &[fn(&World)]) {
+        let config = SharedConfig {
+            locals: threads.len(),
+            ..SharedConfig::new(Pfn(0), FRAMES)
+        };
+        let words = vec![0; SharedLayout::of(&config).words].into_boxed_slice();
+        let words = Box::into_raw(words);
+        // The threads end before it goes.
+        let memory = Shared::new(config, unsafe { &mut *words }).expect("a memory");
+        memory.add(Pfn(0), FRAMES).expect("new");
+        let world = World {
+            memory,
+            taken: Mutex::new(vec![false; FRAMES as usize]),
+        };
+        thread::scope(|scope| {
+            for run in threads {
+                let world = &world;
+                scope.spawn(move || run(world));
+            }
+        });
+        world.memory.validate().expect("a sound state");
+        assert_eq!(world.memory.free_frames(), FRAMES.into());
+        assert_eq!(world.memory.counts().free, FRAMES.into());
+        assert_eq!(world.memory.refused(), 0);
+        drop(world);
+        drop(unsafe { Box::from_raw(words) });
+    }
+
+    fn stamp(&self, p: Pfn, order: u8, taken: bool) {
+        let mut all = self.taken.lock().expect("no panic");
+        for f in &mut all[p.0 as usize..p.0 as usize + (1 << order)] {
+            assert_ne!(std::mem::replace(f, taken), taken, "{p:?}");
+        }
+    }
+
+    fn take(
+        &self,
+        l: &mut Local<'_, '_, Spin>,
+        order: u8,
+        mt: MigrateType,
+    ) -> Result<Pfn, AllocError> {
+        let p = l.alloc(Order(order), mt)?;
+        self.stamp(p, order, true);
+        Ok(p)
+    }
+
+    fn give(&self, l: &mut Local<'_, '_, Spin>, p: Pfn, order: u8, mt: MigrateType) {
+        self.stamp(p, order, false);
+        l.free(p, Order(order), mt).expect("in use");
+    }
+}
+
+/// Takes some, and gives them back, so that arrays are refilled and drained.
+fn comes_and_goes(w: &World) {
+    let mut l = w.memory.local().expect("a local");
+    for round in 0..2 {
+        let mt = if round == 0 { MOV } else { UNM };
+        let held: Vec<Pfn> = (0..150).map_while(|_| w.take(&mut l, 0, mt).ok()).collect();
+        let block = w.take(&mut l, 4, mt).ok();
+        held.into_iter().for_each(|p| w.give(&mut l, p, 0, mt));
+        block.into_iter().for_each(|p| w.give(&mut l, p, 4, mt));
+    }
+}
+
+/// Takes all that there is, and finds nothing more.
+fn takes_all(w: &World) {
+    let mut l = w.memory.local().expect("a local");
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        while let Ok(p) = w.take(&mut l, 0, MOV) {
+            held.push(p);
+        }
+        thread::yield_now();
+    }
+    held.into_iter().for_each(|p| w.give(&mut l, p, 0, MOV));
+}
+
+/// Ends, and begins anew, with frames in its arrays.
+fn ends_early(w: &World) {
+    for _ in 0..3 {
+        let mut l = w.memory.local().expect("a local");
+        if let Ok(p) = w.take(&mut l, 0, MOV) {
+            w.give(&mut l, p, 0, MOV);
+        }
+    }
+}
+
+#[test]
+fn one_refills_while_another_drains() {
+    always(|| World::with(&[comes_and_goes, comes_and_goes]));
+}
+
+#[test]
+fn frames_are_called_home_while_others_run() {
+    always(|| World::with(&[takes_all, comes_and_goes]));
+}
+
+#[test]
+fn a_thread_ends_while_others_run() {
+    always(|| World::with(&[ends_early, comes_and_goes, takes_all]));
+}
