@@ -1,9 +1,9 @@
 //! Making a manager in its caller's memory, and giving it its frames.
 
-use crate::config::{Config, ConfigError, LINE, Plan, effective, lru_of};
+use crate::arena::Arena;
+use crate::config::{Config, ConfigError, Plan, effective, lru_of};
 use crate::frame::{
-    BlockMeta, CpuId, FrameIx, FrameKind, FrameMeta, Frames, MigrateType, Order, Pfn, Span, State,
-    ZoneId,
+    BlockMeta, CpuId, FrameKind, FrameMeta, Frames, MigrateType, Order, Pfn, Span, State, ZoneId,
 };
 use crate::host::Host;
 use crate::kernel::{Chooser, Reserve};
@@ -15,47 +15,6 @@ use crate::placement::FreeTo;
 use crate::policy::Policy;
 use crate::stat::{CompactCounters, Counters, ReclaimCounters};
 use crate::zone::{Zone, ZoneList, ZoneLists, setup, watermark};
-use zerocopy::{FromBytes, IntoBytes, KnownLayout, TryFromBytes};
-
-/// The rest of the caller's memory, zeroed. Tables are taken from its start.
-struct Arena<'m>(&'m mut [u8]);
-
-impl<'m> Arena<'m> {
-    /// The whole memory, from its first whole cache line on.
-    fn new(memory: &'m mut [u64]) -> Arena<'m> {
-        memory.fill(0);
-        let bytes = memory.as_mut_bytes();
-        let skip = bytes.as_ptr().align_offset(LINE).min(bytes.len());
-        Arena(&mut bytes[skip..])
-    }
-
-    /// Takes whole cache lines for `n` values of a type.
-    fn bytes<T>(&mut self, n: usize) -> &'m mut [u8] {
-        let rest = core::mem::take(&mut self.0);
-        let (taken, rest) = rest.split_at_mut((n * size_of::<T>()).next_multiple_of(LINE));
-        self.0 = rest;
-        &mut taken[..n * size_of::<T>()]
-    }
-
-    fn table<T: FromBytes + IntoBytes + KnownLayout>(&mut self, n: usize) -> &'m mut [T] {
-        match <[T]>::mut_from_bytes(self.bytes::<T>(n)) {
-            Ok(table) => table,
-            Err(_) => unreachable!("whole lines are aligned for every table"),
-        }
-    }
-
-    fn checked_table<T: TryFromBytes + IntoBytes + KnownLayout>(
-        &mut self,
-        n: usize,
-    ) -> &'m mut [T] {
-        match <[T]>::try_mut_from_bytes(self.bytes::<T>(n)) {
-            Ok(table) => table,
-            Err(_) => {
-                unreachable!("whole lines are aligned for every table, and all zeroes is valid")
-            }
-        }
-    }
-}
 
 impl<'m, H: Host> Manager<'m, H> {
     /// Makes a manager in `memory` (at least [`layout`](crate::layout)`(config).words` words, of any
@@ -172,29 +131,23 @@ impl<'m, H: Host> Manager<'m, H> {
         if frames == 0 {
             return Ok(());
         }
-        let first = self.map.ix(start).ok_or(bad(start))?;
-        let zone = self.frames.zone_of(first);
-        let span = self.zones.get(zone.index()).map(|z| z.span);
-        let room = span.map_or(0, |s| u64::from(s.end.0 - first.0));
-        if frames > room {
-            return Err(bad(Pfn(start.0 + room)));
-        }
-        let end = first.plus(frames as u32);
-        for ix in first.until(end) {
+        let (zone, span) = self.span_in_zone(start, frames).map_err(bad)?;
+        for ix in span.start.until(span.end) {
             if self.frames.state(ix).kind() != FrameKind::Reserved
                 || self.frames.zone_of(ix) != zone
             {
                 return Err(bad(self.map.pfn(ix)));
             }
         }
-        self.hand_over(zone, first, end);
+        self.hand_over(zone, span);
         Ok(())
     }
 
-    /// Frees the frames from `first` up to `end`: ascending, the largest aligned blocks first, each to the tail of its
-    /// list. They are of no block.
-    pub(crate) fn hand_over(&mut self, zone: ZoneId, first: FrameIx, end: FrameIx) {
-        for (at, order) in first.blocks_until(end, self.frames.geometry.max_order) {
+    /// Frees the frames of a span: ascending, the largest aligned blocks first, each to the tail of its list. They are of
+    /// no block.
+    pub(crate) fn hand_over(&mut self, zone: ZoneId, span: Span) {
+        let max = self.frames.geometry.max_order;
+        for (at, order) in span.start.blocks_until(span.end, max) {
             for ix in at.until(at.plus(order.frames())) {
                 self.frames.set_state(ix, State::TAIL);
             }

@@ -1,5 +1,6 @@
 //! The configuration of a manager, and the memory that its metadata takes.
 
+use crate::arena::{LINE, room};
 use crate::frame::{
     BlockMeta, FrameMap, FrameMeta, FrameRange, Geometry, LruId, MAX_SEGMENTS, MAX_ZONES, Order,
     Pfn, ZoneConfig,
@@ -41,9 +42,6 @@ impl<'a> Config<'a> {
     }
 }
 
-/// Bytes of a cache line.
-pub(crate) const LINE: usize = Layout::ALIGN;
-
 /// Memory that a manager needs for its metadata, in bytes by kind. Each kind begins at a multiple of
 /// [`Layout::ALIGN`], whatever the alignment of the memory that is handed in; a word of it is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +64,7 @@ pub struct Layout {
 impl Layout {
     /// Alignment of each kind, and of what one CPU has of one zone, in bytes: whole cache lines, so that
     /// two CPUs share none.
-    pub const ALIGN: usize = 64;
+    pub const ALIGN: usize = LINE;
 
     /// The whole metadata, in bytes.
     pub const fn bytes(&self) -> usize {
@@ -182,9 +180,6 @@ impl Plan {
     }
 
     pub fn layout(&self) -> Layout {
-        const fn room<T>(n: usize) -> usize {
-            (n * size_of::<T>()).next_multiple_of(LINE)
-        }
         let frame_bytes = room::<FrameMeta>(self.map.len() as usize);
         let pageblock_bytes = room::<BlockMeta>(self.blocks);
         let zone_bytes = room::<Zone>(self.zones)

@@ -29,7 +29,7 @@
 //! - [`pcp`]: per-CPU lists.
 //! - [`lru`]: pages in use, on LRU lists.
 //! - [`evict`], [`need`]: what an operation needs of its world before it can go on.
-//! - `config`, `manager`, `boot`, [`builder`](Builder): [`Manager`], and how it is made.
+//! - `arena`, `config`, `manager`, `boot`, [`builder`](Builder): [`Manager`], and how it is made.
 //! - [`drive`]: operations, worlds, and the loop that runs one in the other.
 //! - [`reclaim`]: kswapd, direct reclaim.
 //! - [`page_alloc`]: allocating and freeing; [`Allocation`] is the slow path.
@@ -58,6 +58,7 @@
 #[cfg(any(test, loom, shuttle))]
 extern crate std;
 
+mod arena;
 mod boot;
 mod builder;
 pub mod compact;

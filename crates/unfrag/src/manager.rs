@@ -3,7 +3,7 @@
 //! Its other methods stand in the modules of their subjects: `page_alloc` (allocating and freeing), `lru` (pages
 //! in use), `inspect` (read access), `lab` (replays and experiments).
 
-use crate::frame::{CpuId, FrameMap, Frames, NodeId, Order, Pfn, ZoneId};
+use crate::frame::{CpuId, FrameMap, Frames, NodeId, Order, Pfn, Span, ZoneId};
 use crate::host::Host;
 use crate::lru::{FlagCounts, LruLists, PagesMut};
 use crate::node::Node;
@@ -135,6 +135,20 @@ impl<'m, H: Host> Manager<'m, H> {
 
     pub(crate) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
         self.nodes.iter_mut().find(|n| n.id == id)
+    }
+
+    /// The zone of the `frames` frames from `start` on, and their positions. If there are none, or if they are not all in
+    /// the zone of the first one: the first frame that is not.
+    pub(crate) fn span_in_zone(&self, start: Pfn, frames: u64) -> Result<(ZoneId, Span), Pfn> {
+        let first = self.map.ix(start).filter(|_| frames > 0).ok_or(start)?;
+        let zone = self.frames.zone_of(first);
+        let of = self.zones.get(zone.index()).map(|z| z.span).ok_or(start)?;
+        let room = u64::from(of.end.0 - first.0);
+        if frames > room {
+            return Err(Pfn(start.0 + room));
+        }
+        let end = first.plus(frames as u32);
+        Ok((zone, Span { start: first, end }))
     }
 
     /// Counts a freed block and emits its tracepoint.

@@ -8,7 +8,8 @@ use super::targets::Targets;
 use crate::frame::{CpuId, FrameIx, Order, Pfn};
 use crate::host::Host;
 use crate::manager::Manager;
-use crate::migrate::{Migration, MoveAsk, MoveVerdicts, destination};
+use crate::migrate::{Migration, MoveAsk, MoveVerdict, MoveVerdicts, destination};
+use crate::need::Answer;
 use crate::placement::{End, List};
 use crate::trace::Event;
 
@@ -125,6 +126,22 @@ impl Mover {
             }
         }
         self.batch.clear();
+    }
+
+    /// Ends a batch early. `answer` is what became of it: without an answer, its pages stay where they are.
+    pub fn abort<H: Host>(
+        &mut self,
+        m: &mut Manager<'_, H>,
+        cpu: CpuId,
+        answer: Answer,
+        targets: &mut Targets,
+    ) {
+        let verdicts = match answer {
+            Answer::Migrated(verdicts) => verdicts,
+            _ => self.batch.ask(|_| MoveVerdict::Busy),
+        };
+        self.settle(m, cpu, &verdicts, targets);
+        self.end(m, cpu);
     }
 
     /// Puts back what is left, and says what became of all.

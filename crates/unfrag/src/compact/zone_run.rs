@@ -17,7 +17,7 @@ use crate::gfp::AllocFlags;
 use crate::host::Host;
 use crate::kernel::{Capture, CompactRules};
 use crate::manager::Manager;
-use crate::migrate::{Migration, MoveVerdict, MoveVerdicts};
+use crate::migrate::{Migration, MoveVerdicts};
 use crate::need::{Answer, Need, Step};
 use crate::trace::Event;
 
@@ -124,17 +124,13 @@ impl Compaction {
     /// Ends a run early, as its task is killed. `answer` is what became of its last need: without an answer, pages that
     /// it asked about stay where they are. All that it holds is put back or freed.
     pub fn abort<H: Host>(mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) {
-        let verdicts = match answer {
-            Answer::Migrated(verdicts) => verdicts,
-            _ => self.mover.migration().ask(|_| MoveVerdict::Busy),
-        };
         if self.evacuation.is_moving() {
             let targets = self.evacuation.targets();
-            self.mover.settle(m, cpu, &verdicts, targets);
-            self.abort_evacuation(m, cpu);
+            self.mover.abort(m, cpu, answer, targets);
+            self.leave_unit(m, cpu);
         } else if self.phase == Phase::Move {
-            self.settle(m, cpu, &verdicts);
-            self.mover.end(m, cpu);
+            let targets = &mut self.free.targets;
+            self.mover.abort(m, cpu, answer, targets);
         }
         self.free.release(m, &self.c, cpu);
         if let (Some(ix), Some(order)) = (self.take_captured(), self.c.order) {

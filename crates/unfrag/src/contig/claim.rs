@@ -1,6 +1,6 @@
 //! The claim of a range, as an operation.
 
-use super::obstacle::{ClaimError, Obstacle, Stand, frames_of, head_of, stand};
+use super::obstacle::{ClaimError, Obstacle, Stand, head_of, stand, walk};
 use super::search::{Found, Search};
 use super::supply::Elsewhere;
 use crate::compact::{CLUSTER, Mode, Mover, Targets};
@@ -13,7 +13,7 @@ use crate::frame::{
 use crate::gfp::Gfp;
 use crate::host::Host;
 use crate::manager::Manager;
-use crate::migrate::{Migration, MoveVerdict};
+use crate::migrate::Migration;
 use crate::need::{Answer, Need, Step};
 use crate::page_alloc::FreeError;
 use crate::placement::{End, FreeTo};
@@ -68,7 +68,7 @@ enum Wish {
 
 /// What becomes of the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takes {
+enum Takes {
     /// They are in use.
     Use,
     /// There is no memory any more.
@@ -200,14 +200,7 @@ impl Claim {
     /// it asked about stay where they are. All that it holds is put back or freed.
     pub fn abort<H: Host>(mut self, m: &mut Manager<'_, H>, cpu: CpuId, answer: Answer) {
         match &mut self.phase {
-            Phase::Move => {
-                let verdicts = match answer {
-                    Answer::Migrated(verdicts) => verdicts,
-                    _ => self.mover.migration().ask(|_| MoveVerdict::Busy),
-                };
-                self.mover.settle(m, cpu, &verdicts, &mut self.targets);
-                self.mover.end(m, cpu);
-            }
+            Phase::Move => self.mover.abort(m, cpu, answer, &mut self.targets),
             Phase::Reclaim(reclaim) => reclaim.abort(m, cpu, answer),
             Phase::Begin | Phase::Take => {}
         }
@@ -217,7 +210,9 @@ impl Claim {
     /// Finds the range, and sets its pageblocks apart.
     fn begin<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) -> Next {
         let found = match &mut self.wish {
-            Wish::Range { start, frames } => range(m, *start, *frames),
+            Wish::Range { start, frames } => m
+                .span_in_zone(*start, *frames)
+                .map_err(ClaimError::NotInOneZone),
             Wish::Run {
                 node,
                 frames,
@@ -315,7 +310,7 @@ impl Claim {
                 self.mover.sources.push(m.frames.table, self.at, End::Tail);
                 taken += s.order().frames();
             }
-            self.at = self.at.plus(frames_of(s));
+            self.at = self.at.plus(s.extent());
         }
         self.scanned += scanned;
         m.note_isolated((self.batch, self.at), scanned, taken);
@@ -358,7 +353,6 @@ impl Claim {
         let moved = self.mover.end(m, cpu);
         self.phase = Phase::Take;
         if moved.lacks_target {
-            self.at = self.batch;
             let gfp = Gfp::HIGHUSER_MOVABLE;
             let reclaim = DirectReclaim::new(m, zones, Order::ZERO, gfp, false);
             self.phase = Phase::Reclaim(reclaim);
@@ -477,69 +471,33 @@ impl Claim {
     }
 }
 
-/// The frames of a given range, and their zone.
-fn range<H: Host>(
-    m: &Manager<'_, H>,
-    start: Pfn,
-    frames: u64,
-) -> Result<(ZoneId, Span), ClaimError> {
-    let first = m.map.ix(start).filter(|_| frames > 0);
-    let first = first.ok_or(ClaimError::NotInOneZone(start))?;
-    let zone = m.frames.zone_of(first);
-    let span = m.zones.get(zone.index()).map(|z| z.span);
-    let span = span.ok_or(ClaimError::NotInOneZone(start))?;
-    let room = u64::from(span.end.0 - first.0);
-    if frames > room {
-        return Err(ClaimError::NotInOneZone(Pfn(start.0 + room)));
-    }
-    let wanted = Span {
-        start: first,
-        end: first.plus(frames as u32),
-    };
-    Ok((zone, wanted))
-}
-
 /// Looks for what stays in a range. Returns how many blocks were looked at.
 fn look_through<H: Host>(m: &Manager<'_, H>, wanted: Span, apart: Span) -> Result<u32, ClaimError> {
-    let (mut at, mut scanned) = (head_of(m, wanted.start), 0);
-    while at < wanted.end {
-        let s = m.frames.state(at);
+    let mut scanned = 0;
+    for (at, s) in walk(m, wanted) {
         let in_the_way = |what| ClaimError::InTheWay(m.map.pfn(at), what);
-        let end = at.plus(frames_of(s));
         if let Stand::Stays(what) = stand::<H>(s) {
             return Err(in_the_way(what));
         }
-        if s.kind() == FrameKind::Used && (at < apart.start || end > apart.end) {
+        let is_beyond = at < apart.start || at.plus(s.extent()) > apart.end;
+        if s.kind() == FrameKind::Used && is_beyond {
             return Err(in_the_way(Obstacle::Beyond));
         }
-        (at, scanned) = (end, scanned + 1);
+        scanned += 1;
     }
     Ok(scanned)
 }
 
 /// The first block of a range that is not free.
 fn first_used<H: Host>(m: &Manager<'_, H>, wanted: Span) -> Option<FrameIx> {
-    let mut at = head_of(m, wanted.start);
-    while at < wanted.end {
-        let s = m.frames.state(at);
-        if !s.is_buddy() {
-            return Some(at);
-        }
-        at = at.plus(s.order().frames());
-    }
-    None
+    let mut used = walk(m, wanted).filter(|(_, s)| !s.is_buddy());
+    used.next().map(|(ix, _)| ix)
 }
 
 /// Pages of a range that are in use.
 fn used<H: Host>(m: &Manager<'_, H>, wanted: Span) -> u64 {
-    let (mut at, mut pages) = (head_of(m, wanted.start), 0);
-    while at < wanted.end {
-        let s = m.frames.state(at);
-        let frames = frames_of(s);
-        pages += if s.is_buddy() { 0 } else { u64::from(frames) };
-        at = at.plus(frames);
-    }
-    pages
+    let used = walk(m, wanted).filter(|(_, s)| !s.is_buddy());
+    used.map(|(_, s)| u64::from(s.extent())).sum()
 }
 
 impl<H: Host> Manager<'_, H> {

@@ -141,19 +141,10 @@ impl<H: Host> Manager<'_, H> {
             return Err(OnlineError::Unaligned(block));
         }
         let bad = OnlineError::NotOffline;
-        let first = self.map.ix(start).ok_or(bad(start))?;
-        let zone = self.frames.zone_of(first);
-        let span = self.zones.get(zone.index()).map(|z| z.span);
-        let room = span.map_or(0, |s| u64::from(s.end.0 - first.0));
-        if frames > room {
-            return Err(bad(Pfn(start.0 + room)));
-        }
-        let span = Span {
-            start: first,
-            end: first.plus(frames as u32),
-        };
+        let (zone, span) = self.span_in_zone(start, frames).map_err(bad)?;
         let present = |s: State| s.kind() != FrameKind::Absent;
-        if let Some(ix) = first
+        if let Some(ix) = span
+            .start
             .until(span.end)
             .find(|&ix| present(self.frames.state(ix)))
         {
@@ -165,7 +156,7 @@ impl<H: Host> Manager<'_, H> {
             self.frames.set_block_type(FrameIx(at), initial);
         }
         self.count_memory(zone, span, true);
-        self.hand_over(zone, span.start, span.end);
+        self.hand_over(zone, span);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Why a range of frames cannot be claimed.
 
-use crate::frame::{FrameIx, FrameKind, OwnerId, PageFlags, Pfn, State};
+use crate::frame::{FrameIx, FrameKind, OwnerId, PageFlags, Pfn, Span, State};
 use crate::host::Host;
 use crate::lru::{ISOLATED, ISOLATED_OTHER};
 use crate::manager::Manager;
@@ -129,16 +129,20 @@ pub(super) fn stand<H: Host>(s: State) -> Stand {
     Stand::Moves
 }
 
-/// Frames from `at`, which begins a block or is in none, to the next such frame.
-pub(super) fn frames_of(s: State) -> u32 {
-    if s.kind().heads_block() {
-        s.order().frames()
-    } else {
-        1
-    }
-}
-
 /// The first frame of the block that holds `ix`, or `ix`.
 pub(super) fn head_of<H: Host>(m: &Manager<'_, H>, ix: FrameIx) -> FrameIx {
     m.frames.block_at(ix).unwrap_or(ix)
+}
+
+/// The blocks of a span, and the frames of it that are in none, with their states. The first may begin before it.
+pub(super) fn walk<H: Host>(
+    m: &Manager<'_, H>,
+    span: Span,
+) -> impl Iterator<Item = (FrameIx, State)> {
+    let mut at = head_of(m, span.start);
+    core::iter::from_fn(move || {
+        let (ix, s) = (at, (at < span.end).then(|| m.frames.state(at))?);
+        at = at.plus(s.extent());
+        Some((ix, s))
+    })
 }

@@ -4,7 +4,7 @@
 //! behind. So each pageblock is looked at when it enters and when it leaves: a walk from block to block, which is short
 //! where memory is free or in large blocks.
 
-use super::obstacle::{Stand, frames_of, head_of, stand};
+use super::obstacle::{Stand, stand, walk};
 use crate::frame::{FrameIx, FrameKind, Order, Span, ZoneId};
 use crate::host::Host;
 use crate::manager::Manager;
@@ -143,17 +143,14 @@ impl Search {
         if m.frames.is_shared(head) || self.avoid.iter().any(|&ix| span.holds(ix)) {
             return None;
         }
-        let (mut at, mut used) = (head_of(m, head), 0);
-        while at < span.end {
-            let s = m.frames.state(at);
-            let end = at.plus(frames_of(s));
+        let mut used = 0;
+        for (at, s) in walk(m, span) {
             if let Stand::Stays(_) = stand::<H>(s) {
                 return None;
             }
             if s.kind() == FrameKind::Used {
-                used += end.min(span.end).0 - at.max(head).0;
+                used += at.plus(s.extent()).min(span.end).0 - at.max(head).0;
             }
-            at = end;
         }
         Some(used)
     }

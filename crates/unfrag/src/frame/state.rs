@@ -155,6 +155,15 @@ impl State {
     pub const fn order(self) -> Order {
         Order(ORDER.get(self.0) as u8)
     }
+    /// Frames from here, where a block begins or none is, to the next such frame.
+    #[inline]
+    pub const fn extent(self) -> u32 {
+        if self.kind().heads_block() {
+            self.order().frames()
+        } else {
+            1
+        }
+    }
     /// Type of its list, or of its request.
     #[inline]
     pub const fn mt(self) -> MigrateType {

@@ -1,7 +1,7 @@
 //! Blocks by type and by how many of their frames are free.
 
-use super::block::{BINS, Block, TYPES};
-use super::sizes::NIL;
+use super::block::{BINS, Block};
+use super::sizes::{NIL, TYPES};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// The bins of all types: the first block of each, the one that got there last.

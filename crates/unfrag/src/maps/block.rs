@@ -1,11 +1,8 @@
 //! The record of a block of 512 frames.
 
-use super::sizes::{FRAMES, NIL};
+use super::sizes::{FRAMES, NIL, TYPES};
 use crate::frame::MigrateType;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
-
-/// Types that blocks have: those that requests ask for.
-pub(super) const TYPES: usize = 3;
 
 /// Bins of a type: so many frames share one.
 pub(super) const BIN_FRAMES: u32 = FRAMES / BINS as u32;

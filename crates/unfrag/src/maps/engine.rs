@@ -1,19 +1,17 @@
 //! Taking and giving blocks. Frames are numbered from 0; whoever has the memory knows where that is.
 
 use super::bins::Bins;
-use super::block::{BINS, Block, TYPES};
+use super::block::{BINS, Block};
 use super::gigabyte::{GigaBins, Gigabyte, Gigabytes};
 use super::map::Map;
-use super::sizes::{BLOCK_ORDER, FRAMES, LARGEST_ORDER};
+use super::sizes::{BLOCK_ORDER, FRAMES, LARGEST_ORDER, TYPES, type_index};
+use crate::arena::{Arena, LINE, room};
 use crate::frame::{FrameIx, MigrateType, Order};
 use crate::hint::prefetch;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Blocks of a bin that are tried for a run of free frames, before a whole free block is taken instead.
 const TRIED: usize = 4;
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// Heads of bins, and counts.
 #[derive(FromBytes, IntoBytes, KnownLayout)]
@@ -39,10 +37,10 @@ impl EngineLayout {
     pub const fn of(frames: u32) -> EngineLayout {
         let (blocks, gigabytes) = tables(frames);
         let bytes = LINE
-            + lines::<State>(1)
-            + lines::<Map>(blocks)
-            + lines::<Block>(blocks)
-            + lines::<Gigabyte>(gigabytes);
+            + room::<State>(1)
+            + room::<Map>(blocks)
+            + room::<Block>(blocks)
+            + room::<Gigabyte>(gigabytes);
         EngineLayout { words: bytes / 8 }
     }
 }
@@ -51,26 +49,6 @@ impl EngineLayout {
 const fn tables(frames: u32) -> (usize, usize) {
     let blocks = frames.div_ceil(FRAMES) as usize;
     (blocks, blocks.div_ceil(FRAMES as usize))
-}
-
-/// Bytes of whole cache lines for `n` values.
-const fn lines<T>(n: usize) -> usize {
-    (n * size_of::<T>()).next_multiple_of(LINE)
-}
-
-/// The rest of the caller's memory.
-struct Arena<'m>(&'m mut [u8]);
-
-impl<'m> Arena<'m> {
-    fn table<T: FromBytes + IntoBytes + KnownLayout>(&mut self, n: usize) -> &'m mut [T] {
-        let rest = core::mem::take(&mut self.0);
-        let (taken, rest) = rest.split_at_mut(lines::<T>(n));
-        self.0 = rest;
-        match <[T]>::mut_from_bytes(&mut taken[..n * size_of::<T>()]) {
-            Ok(table) => table,
-            Err(_) => unreachable!("whole lines are aligned for every table"),
-        }
-    }
 }
 
 /// Why blocks were not given back.
@@ -152,10 +130,7 @@ impl<'m> Engine<'m> {
     /// [`EngineLayout::of`]`(frames).words` words.
     pub fn new(frames: u32, memory: &'m mut [u64]) -> Option<Engine<'m>> {
         let memory = memory.get_mut(..EngineLayout::of(frames).words)?;
-        memory.fill(0);
-        let bytes = memory.as_mut_bytes();
-        let skip = bytes.as_ptr().align_offset(LINE).min(bytes.len());
-        let mut arena = Arena(&mut bytes[skip..]);
+        let mut arena = Arena::new(memory);
         let (blocks, gigabytes) = tables(frames);
         let state = arena.table::<State>(1).first_mut()?;
         let mut engine = Engine {
@@ -342,8 +317,7 @@ impl<'m> Engine<'m> {
 
     /// The fullest block of a type, or the emptiest, that has a free run of an order. Of each bin so many are tried.
     fn find_run(&self, order: Order, mt: usize, tried: usize, emptiest: bool) -> Option<u32> {
-        let mut bins = self.state.bins.filled(mt) >> Block::bin_of(order.frames() as u16);
-        bins <<= Block::bin_of(order.frames() as u16);
+        let mut bins = self.state.bins.filled(mt) & !0 << Block::bin_of(order.frames() as u16);
         while bins != 0 {
             let bin = if emptiest {
                 bins.ilog2()
@@ -583,12 +557,3 @@ fn break_up(map: &mut Map, block: &mut Block) {
 const UNMOVABLE: usize = MigrateType::Unmovable as usize;
 const MOVABLE: usize = MigrateType::Movable as usize;
 const RECLAIMABLE: usize = MigrateType::Reclaimable as usize;
-
-#[inline]
-fn type_index(mt: MigrateType) -> usize {
-    if mt.is_ordinary() {
-        mt as usize
-    } else {
-        UNMOVABLE
-    }
-}

@@ -27,10 +27,9 @@ mod engine;
 mod gigabyte;
 mod map;
 mod sizes;
-#[cfg(test)]
-mod tests;
 mod validate;
 
 pub use engine::{Engine, EngineCounts, EngineLayout, GiveError};
 pub use sizes::{BLOCK_ORDER, LARGEST_ORDER};
+pub(crate) use sizes::{TYPES, type_index};
 pub use validate::Broken;

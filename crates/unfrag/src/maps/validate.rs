@@ -1,8 +1,8 @@
 //! Every invariant of an engine.
 
-use super::block::{BINS, Block, TYPES};
+use super::block::{BINS, Block};
 use super::engine::Engine;
-use super::sizes::FRAMES;
+use super::sizes::{FRAMES, TYPES};
 
 /// Which block breaks an invariant, by the number of its first frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

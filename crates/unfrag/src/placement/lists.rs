@@ -340,7 +340,7 @@ impl Lists {
                     self.requeue(frames, at, end);
                 }
             }
-            at = at.plus(step(s));
+            at = at.plus(s.extent());
         }
         free
     }
@@ -404,7 +404,7 @@ impl Lists {
         }
         while at < end {
             let s = frames.state(at);
-            let frames = step(s).min(end.0 - at.0);
+            let frames = s.extent().min(end.0 - at.0);
             if s.is_buddy() {
                 n.free += frames;
             } else if s.kind() == FrameKind::Used && s.is_movable() {
@@ -436,15 +436,5 @@ fn block_of(frames: &Frames, ix: FrameIx) -> Span {
     Span {
         start,
         end: start.plus(order.frames()),
-    }
-}
-
-/// Frames to the next possible head.
-#[inline]
-fn step(s: State) -> u32 {
-    if s.kind().heads_block() {
-        s.order().frames()
-    } else {
-        1
     }
 }

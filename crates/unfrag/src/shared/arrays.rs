@@ -1,10 +1,7 @@
 //! What a `Local` keeps: an array for each type and each frequent order.
 
 use crate::frame::Order;
-use crate::maps::BLOCK_ORDER;
-
-/// Types that requests ask for.
-pub(super) const TYPES: usize = 3;
+use crate::maps::{BLOCK_ORDER, TYPES};
 
 /// Single frames that an array keeps at most.
 pub(super) const SINGLES: usize = 128;

@@ -1,10 +1,10 @@
 //! [`Local`]: what one CPU takes and gives without a lock.
 
-use super::arrays::{Arrays, SINGLES, TYPES};
+use super::arrays::{Arrays, SINGLES};
 use super::memory::Shared;
 use super::slot::Slot;
 use crate::frame::{MigrateType, Order, Pfn};
-use crate::maps::{BLOCK_ORDER, GiveError};
+use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::request::AllocError;
 use lock_api::RawMutex;
 
@@ -15,18 +15,6 @@ pub struct Local<'s, 'm, R: RawMutex> {
     slot: &'s Slot,
     shared: &'s Shared<'m, R>,
     home: usize,
-}
-
-/// The types, by the numbers of their arrays.
-const TYPE: [MigrateType; TYPES] = [
-    MigrateType::Unmovable,
-    MigrateType::Movable,
-    MigrateType::Reclaimable,
-];
-
-#[inline]
-fn type_index(mt: MigrateType) -> usize {
-    if mt.is_ordinary() { mt as usize } else { 0 }
 }
 
 /// The usual limit of single frames.
@@ -140,7 +128,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
         if allowed == 0 {
             return Err(AllocError::Short);
         }
-        let got = shared.take(&mut batch[..allowed], order, TYPE[t], home);
+        let got = shared.take(&mut batch[..allowed], order, MigrateType::ALL[t], home);
         let Some(last) = got.checked_sub(1) else {
             return Err(AllocError::Fragmented);
         };
@@ -163,12 +151,15 @@ impl<R: RawMutex> Local<'_, '_, R> {
             result = self.flush();
         }
         let Some(kept) = self.arrays.of(order, t) else {
-            return result.and(self.shared.give(&mut [n], order, TYPE[t]));
+            return result.and(self.shared.give(&mut [n], order, MigrateType::ALL[t]));
         };
         let is_full = *kept.len == kept.of.len();
         if is_full {
             let half = kept.batch();
-            result = result.and(self.shared.give(&mut kept.of[..half], order, TYPE[t]));
+            result = result.and(
+                self.shared
+                    .give(&mut kept.of[..half], order, MigrateType::ALL[t]),
+            );
             kept.of.copy_within(half.., 0);
             *kept.len -= half;
         }
@@ -190,7 +181,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
     /// [`GiveError`], for the first block that was refused, since it had been freed twice. All others are free then.
     pub fn flush(&mut self) -> Result<(), GiveError> {
         let mut result = Ok(());
-        for (t, &mt) in TYPE.iter().enumerate() {
+        for (t, &mt) in MigrateType::ALL[..TYPES].iter().enumerate() {
             for order in Arrays::orders() {
                 let Some(kept) = self.arrays.of(order, t) else {
                     continue;

@@ -325,18 +325,13 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         mt: MigrateType,
         home: usize,
     ) -> usize {
-        let home = if mt == MigrateType::Movable {
-            home
-        } else {
-            self.count - 1
-        };
         for mixes in [false, true] {
             for i in 0..self.count {
                 // Down from the last shard, for what cannot be moved; up from home, for what can.
                 let i = if mt == MigrateType::Movable {
                     home + i
                 } else {
-                    home + self.count - i
+                    self.count - 1 - i
                 };
                 let shard = &self.shards[i % self.count];
                 let Some(engine) = &shard.engine else {

@@ -5,7 +5,7 @@
 //! - Placement: `buddy`, `grouping_old`, `grouping_6_1`, `grouping_6_18`, `v19`, `geometry`.
 //! - Requests: `watermarks`, `zones`, `reserves`, `refusals`. Pages in use: `moves`, `reclaim`,
 //!   `compaction`, `contig`.
-//! - `shared`: many CPUs on one memory.
+//! - `maps`: unfrag's own engine. `shared`: many CPUs on it.
 //! - `rules`: every field of every era. `embed`: the manager in a program that embeds it.
 
 mod buddy;
@@ -17,6 +17,7 @@ mod geometry;
 mod grouping_6_1;
 mod grouping_6_18;
 mod grouping_old;
+mod maps;
 mod model;
 mod moves;
 mod properties;

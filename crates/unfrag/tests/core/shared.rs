@@ -1,6 +1,7 @@
 //! Many CPUs on one memory: what each keeps, what is given back, and what happens when memory is short.
 
 use super::flips::world::Chance;
+use super::support::setting;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc;
 use unfrag::maps::GiveError;
@@ -35,7 +36,7 @@ fn take_all(l: &mut Local<'_, '_, Lock>, order: u8) -> Vec<Pfn> {
 /// No frame belongs to two at a time, none is lost, and none is left when all have ended. The seed is printed.
 #[test]
 fn threads_never_share_a_frame() {
-    let seed = std::env::var("UNFRAG_SEED").map_or(1, |v| v.parse().expect("a number"));
+    let seed = setting("UNFRAG_SEED", 1);
     println!("seed {seed}");
     let frames = 3 << 17;
     for shards in [1, 2] {

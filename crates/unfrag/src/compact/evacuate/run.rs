@@ -103,16 +103,6 @@ impl Compaction {
         }
     }
 
-    /// Ends a run of the evacuator early: what it holds goes back. Owners have answered.
-    pub(in super::super) fn abort_evacuation<H: Host>(
-        &mut self,
-        m: &mut Manager<'_, H>,
-        cpu: CpuId,
-    ) {
-        self.mover.end(m, cpu);
-        self.leave_unit(m, cpu);
-    }
-
     fn begin_evacuation<H: Host>(&mut self, m: &mut Manager<'_, H>) {
         let c = self.c;
         for cpu in m.cpu_ids() {
@@ -261,7 +251,7 @@ impl Compaction {
     }
 
     /// Gives the unit and the targets back, and notes how it ended.
-    fn leave_unit<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) {
+    pub(in super::super) fn leave_unit<H: Host>(&mut self, m: &mut Manager<'_, H>, cpu: CpuId) {
         let e = &mut self.evacuation;
         while let Some((ix, order)) = e.targets.take_any(&m.frames) {
             m.account_free(m.map.pfn(ix), order);

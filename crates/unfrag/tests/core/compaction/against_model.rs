@@ -5,7 +5,6 @@
 use super::super::flips::world::Chance;
 use super::super::model::compaction::{Content, Run, Zone};
 use super::super::support::*;
-use super::faults::setting;
 use unfrag::MigrateType::{Movable, Reclaimable, Unmovable};
 use unfrag::compact::{Mode, Outcome};
 use unfrag::drive::Operation;

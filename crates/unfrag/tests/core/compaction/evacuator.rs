@@ -4,7 +4,6 @@
 
 use super::super::flips::world::Chance;
 use super::super::support::*;
-use super::faults::setting;
 use unfrag::compact::{Compaction, Kcompactd, Mode, Outcome};
 use unfrag::drive::Operation;
 use unfrag::frame::{FrameKind, OwnerId};

@@ -521,10 +521,6 @@ impl Sim {
     }
 }
 
-pub(super) fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |v| v.parse().expect("a number"))
-}
-
 #[test]
 fn a_hundred_thousand_faults_lose_no_frame_and_no_content() {
     let (first, wanted) = (setting("UNFRAG_SEED", 1), setting("UNFRAG_FAULTS", 100_000));

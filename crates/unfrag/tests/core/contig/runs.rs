@@ -24,7 +24,7 @@ fn least_used(o: &Owned, start: u64, end: u64, frames: u64, align: u64) -> Optio
 /// The seed is printed. `UNFRAG_SEED=n` sets another one.
 #[test]
 fn the_run_with_the_fewest_pages_in_use_is_claimed() {
-    let first = std::env::var("UNFRAG_SEED").map_or(1, |v| v.parse().expect("a number"));
+    let first = setting("UNFRAG_SEED", 1);
     let (mut claimed, mut refused) = (0, 0);
     for seed in first..first + 60 {
         println!("seed {seed}");

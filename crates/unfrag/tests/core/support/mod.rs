@@ -44,6 +44,11 @@ impl Recorder {
     }
 }
 
+/// A number that a variable of the environment sets.
+pub fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |v| v.parse().expect("a number"))
+}
+
 /// A manager and the CPU that a test runs on. Orders, nodes, zones and CPUs are plain numbers here, so
 /// that scenes stay readable; all else is the manager's own.
 pub struct Scene {

@@ -1,10 +1,9 @@
 //! The engine beside a naive one, and what its placement is for.
 
-use super::{Engine, EngineLayout, GiveError};
-use crate::frame::{MigrateType, Order};
+use super::support::setting;
 use std::collections::BTreeMap;
-use std::vec;
-use std::vec::Vec;
+use unfrag::maps::{Engine, EngineLayout, GiveError};
+use unfrag::{MigrateType, Order};
 
 const TYPES: [MigrateType; 3] = [
     MigrateType::Unmovable,
@@ -12,6 +11,7 @@ const TYPES: [MigrateType; 3] = [
     MigrateType::Reclaimable,
 ];
 
+/// Numbers by chance. What is regained is held to bounds that this sequence is known to meet.
 struct Chance(u64);
 
 impl Chance {
@@ -43,10 +43,6 @@ impl Naive {
     }
 }
 
-fn seed() -> u64 {
-    std::env::var("UNFRAG_SEED").map_or(1, |v| v.parse().expect("a number"))
-}
-
 fn memory(frames: u32) -> Vec<u64> {
     vec![!0; EngineLayout::of(frames).words]
 }
@@ -56,8 +52,9 @@ fn memory(frames: u32) -> Vec<u64> {
 #[test]
 fn it_hands_out_what_a_naive_allocator_would() {
     let mut failed = 0;
-    for seed in seed()..seed() + 30 {
-        std::println!("seed {seed}");
+    let first = setting("UNFRAG_SEED", 1);
+    for seed in first..first + 30 {
+        println!("seed {seed}");
         let mut c = Chance(seed);
         let frames = 512 * 24 + c.below(512) as u32;
         let mut memory = memory(frames);
