@@ -4,6 +4,9 @@ use super::block::{BINS, Block};
 use super::sizes::{NIL, TYPES};
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
+/// Blocks that one search for the fullest puts where they belong.
+const SETTLED: usize = 64;
+
 /// The bins of all types: the first block of each, the one that got there last.
 #[derive(Debug, FromBytes, IntoBytes, KnownLayout)]
 #[repr(C)]
@@ -25,12 +28,6 @@ impl Bins {
         self.filled[mt]
     }
 
-    /// The first block of a bin.
-    #[inline]
-    pub fn head(&self, mt: usize, bin: usize) -> u32 {
-        self.heads[mt][bin]
-    }
-
     /// Puts a block into the bin where it belongs.
     #[inline]
     pub fn link(&mut self, blocks: &mut [Block], i: u32) {
@@ -38,20 +35,22 @@ impl Bins {
         let (mt, bin) = (b.mt(), Block::bin_of(b.free));
         let head = core::mem::replace(&mut self.heads[mt][bin], i);
         (b.next, b.prev) = (head, NIL);
-        b.set_binned(true);
+        b.set_bin(Some(bin));
         if head != NIL {
             blocks[head as usize].prev = i;
         }
         self.filled[mt] |= 1 << bin;
     }
 
-    /// Takes a block out of its bin. It has the type and the free frames still with which it got there.
+    /// Takes a block out of its bin. It has the type still with which it got there.
     #[inline]
     pub fn unlink(&mut self, blocks: &mut [Block], i: u32) {
         let b = &mut blocks[i as usize];
-        let (mt, bin) = (b.mt(), Block::bin_of(b.free));
+        let (mt, Some(bin)) = (b.mt(), b.bin()) else {
+            return;
+        };
         let (next, prev) = (b.next, b.prev);
-        b.set_binned(false);
+        b.set_bin(None);
         if next != NIL {
             blocks[next as usize].prev = prev;
         }
@@ -63,6 +62,28 @@ impl Bins {
                 self.filled[mt] &= !(1 << bin);
             }
         }
+    }
+
+    /// The fullest block of a type: the first one of the first bin that belongs there. Those on the way that do not
+    /// go where they belong; after so many the next one will do.
+    #[inline]
+    pub fn fullest(&mut self, blocks: &mut [Block], mt: usize) -> Option<u32> {
+        for _ in 0..SETTLED {
+            let i = self.first(mt)?;
+            let b = &blocks[i as usize];
+            if b.bin() == Some(Block::bin_of(b.free)) {
+                return Some(i);
+            }
+            self.unlink(blocks, i);
+            self.link(blocks, i);
+        }
+        self.first(mt)
+    }
+
+    #[inline]
+    fn first(&self, mt: usize) -> Option<u32> {
+        let filled = self.filled[mt];
+        (filled != 0).then(|| self.heads[mt][filled.trailing_zeros() as usize])
     }
 
     /// The blocks of a bin.

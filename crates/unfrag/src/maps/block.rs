@@ -7,6 +7,9 @@ use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 /// Bins of a type: so many frames share one.
 pub(super) const BIN_FRAMES: u32 = FRAMES / BINS as u32;
 pub(super) const BINS: usize = 64;
+/// A block that has grown emptier is found in its old bin until it belongs so many bins further on.
+pub(super) const DRIFT: usize = 2;
+const NO_BIN: u8 = u8::MAX;
 
 /// A block of 512 frames.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout)]
@@ -20,8 +23,8 @@ pub(super) struct Block {
     pub used: [u16; TYPES],
     /// Its type, while some of it is in use.
     mt: u8,
-    /// It is in a bin.
-    binned: u8,
+    /// The bin in which it is, or [`NO_BIN`].
+    bin: u8,
     /// It is in use as a whole, and its map, which nobody has touched, still says that it is free.
     intact: u8,
     pad: [u8; 13],
@@ -37,7 +40,7 @@ impl Block {
         free: 0,
         used: [0; TYPES],
         mt: MigrateType::Movable as u8,
-        binned: 0,
+        bin: NO_BIN,
         intact: 0,
         pad: [0; 13],
     };
@@ -52,19 +55,40 @@ impl Block {
         self.mt = mt as u8;
     }
 
+    /// The bin in which it is.
     #[inline]
-    pub fn is_binned(&self) -> bool {
-        self.binned != 0
+    pub fn bin(&self) -> Option<usize> {
+        self.is_binned().then(|| usize::from(self.bin) % BINS)
     }
 
     #[inline]
-    pub fn set_binned(&mut self, binned: bool) {
-        self.binned = binned.into();
+    pub fn is_binned(&self) -> bool {
+        self.bin != NO_BIN
+    }
+
+    #[inline]
+    pub fn set_bin(&mut self, bin: Option<usize>) {
+        self.bin = bin.map_or(NO_BIN, |b| b as u8);
+    }
+
+    /// Whether it may stay in its bin with so many free frames: it belongs there, or has become emptier by less than
+    /// [`DRIFT`] bins.
+    #[inline]
+    pub fn may_stay(&self, free: u16) -> bool {
+        let bin = usize::from(self.bin);
+        let wanted = Block::bin_of(free);
+        free > 0 && wanted < BINS && wanted.wrapping_sub(bin) < DRIFT
     }
 
     #[inline]
     pub fn is_intact(&self) -> bool {
         self.intact != 0
+    }
+
+    /// Whether it is, for a request of a type.
+    #[inline]
+    pub fn is_intact_of(&self, mt: usize) -> bool {
+        self.is_intact() && u32::from(self.used[mt]) == FRAMES
     }
 
     #[inline]
@@ -100,8 +124,7 @@ impl Block {
     /// were asked for as `mt`.
     #[inline]
     pub fn only_counts(&self, mt: usize) -> bool {
-        let stays = (u32::from(self.free) + 1) % BIN_FRAMES != 0;
-        stays && self.is_binned() && self.used[mt] > 1
+        self.may_stay(self.free + 1) && self.used[mt] > 1
     }
 
     /// Counts `n` frames as given back, that were asked for as `mt`, or as whatever else is in use: false, if not so

@@ -1,7 +1,7 @@
 //! Taking and giving blocks. Frames are numbered from 0; whoever has the memory knows where that is.
 
 use super::bins::Bins;
-use super::block::{BINS, Block};
+use super::block::{Block, DRIFT};
 use super::gigabyte::{GigaBins, Gigabyte, Gigabytes};
 use super::map::Map;
 use super::sizes::{BLOCK_ORDER, FRAMES, LARGEST_ORDER, TYPES, type_index};
@@ -12,6 +12,9 @@ use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
 /// Blocks of a bin that are tried for a run of free frames, before a whole free block is taken instead.
 const TRIED: usize = 4;
+
+/// Blocks of a batch whose lines are fetched ahead of use: as many misses as a CPU has under way at a time.
+const AHEAD: usize = 12;
 
 /// Heads of bins, and counts.
 #[derive(FromBytes, IntoBytes, KnownLayout)]
@@ -271,9 +274,10 @@ impl<'m> Engine<'m> {
     /// The block that serves a request best: the fullest one of its type, then a whole free one, then one of another type.
     #[inline]
     fn block_for(&mut self, order: Order, mt: usize, mixes: bool) -> Option<u32> {
-        if order == Order::ZERO && self.state.bins.filled(mt) != 0 {
-            let bin = self.state.bins.filled(mt).trailing_zeros();
-            return Some(self.state.bins.head(mt, bin as usize));
+        if order == Order::ZERO
+            && let Some(i) = self.state.bins.fullest(self.blocks, mt)
+        {
+            return Some(i);
         }
         [TRIED, usize::MAX]
             .into_iter()
@@ -317,7 +321,8 @@ impl<'m> Engine<'m> {
 
     /// The fullest block of a type, or the emptiest, that has a free run of an order. Of each bin so many are tried.
     fn find_run(&self, order: Order, mt: usize, tried: usize, emptiest: bool) -> Option<u32> {
-        let mut bins = self.state.bins.filled(mt) & !0 << Block::bin_of(order.frames() as u16);
+        let first = Block::bin_of(order.frames() as u16).saturating_sub(DRIFT - 1);
+        let mut bins = self.state.bins.filled(mt) & !0 << first;
         while bins != 0 {
             let bin = if emptiest {
                 bins.ilog2()
@@ -388,15 +393,11 @@ impl<'m> Engine<'m> {
     #[inline]
     pub fn give(&mut self, blocks: &[u32], order: Order, mt: MigrateType) -> Result<(), GiveError> {
         let mt = type_index(mt);
-        for &frame in blocks {
-            let i = (frame / FRAMES) as usize;
-            if let (Some(map), Some(block)) = (self.maps.get(i), self.blocks.get(i)) {
-                prefetch(map);
-                prefetch(block);
-            }
-        }
         if order == Order::ZERO {
             return self.give_singles(blocks, mt);
+        }
+        if order == BLOCK_ORDER {
+            return self.give_wholes(blocks, mt);
         }
         let mut result = Ok(());
         for &frame in blocks {
@@ -405,11 +406,55 @@ impl<'m> Engine<'m> {
         result
     }
 
+    /// Has the lines of a frame's block in the cache soon.
+    #[inline]
+    fn fetch(&self, frame: u32) {
+        let i = (frame / FRAMES) as usize;
+        if let (Some(map), Some(block)) = (self.maps.get(i), self.blocks.get(i)) {
+            prefetch(map);
+            prefetch(block);
+        }
+    }
+
+    /// Gives whole blocks back. The map of one that was never broken up is not touched.
+    fn give_wholes(&mut self, frames: &[u32], mt: usize) -> Result<(), GiveError> {
+        for &frame in frames {
+            if let Some(block) = self.blocks.get((frame / FRAMES) as usize) {
+                prefetch(block);
+            }
+        }
+        let mut result = Ok(());
+        let mut given = 0;
+        for &frame in frames {
+            let i = frame / FRAMES;
+            let block = self.blocks.get_mut(i as usize);
+            let Some(b) = block.filter(|b| frame.is_multiple_of(FRAMES) && b.is_intact_of(mt))
+            else {
+                result = result.and(self.give_block(frame, BLOCK_ORDER, mt));
+                continue;
+            };
+            b.set_intact(false);
+            b.used[mt] = 0;
+            b.free = FRAMES as u16;
+            given += 1;
+            self.gigabytes().add_block(i, mt != MOVABLE);
+        }
+        self.state.whole += given;
+        self.state.free += u64::from(given * FRAMES);
+        result
+    }
+
     /// Gives single frames back. Most stay in the bin of their block, and only count.
     fn give_singles(&mut self, frames: &[u32], mt: usize) -> Result<(), GiveError> {
+        for &frame in frames.iter().take(AHEAD) {
+            self.fetch(frame);
+        }
         let mut result = Ok(());
         let mut only_counted = 0;
-        for &frame in frames {
+        for (at, &frame) in frames.iter().enumerate() {
+            if let Some(&next) = frames.get(at + AHEAD) {
+                self.fetch(next);
+            }
             let i = frame / FRAMES;
             let (Some(map), Some(b)) = (
                 self.maps.get_mut(i as usize),
@@ -523,17 +568,12 @@ impl<'m> Engine<'m> {
     #[inline]
     fn set_free(&mut self, i: u32, free: u16) {
         let b = &mut self.blocks[i as usize];
-        let (was_binned, old) = (b.is_binned(), Block::bin_of(b.free));
-        let bin = Block::bin_of(free);
-        if was_binned && bin == old && free > 0 {
-            b.free = free;
+        b.free = free;
+        if b.may_stay(free) {
             return;
         }
-        if was_binned {
-            self.state.bins.unlink(self.blocks, i);
-        }
-        self.blocks[i as usize].free = free;
-        if bin == BINS {
+        self.state.bins.unlink(self.blocks, i);
+        if u32::from(free) == FRAMES {
             self.gigabytes().add(i, Order::ZERO);
             self.state.whole += 1;
         } else if free > 0 {

@@ -141,6 +141,14 @@ impl Gigabytes<'_> {
         self.count(g, order.frames() as i32, 0);
     }
 
+    /// Block `i` is free as a whole from now on, and holds nothing any more: it was tainted, or not.
+    #[inline]
+    pub fn add_block(&mut self, i: u32, was_tainted: bool) {
+        let g = i / FRAMES;
+        self.of[g as usize].whole.set(i % FRAMES);
+        self.count(g, 1, if was_tainted { -1 } else { 0 });
+    }
+
     /// They are not any more.
     #[inline]
     pub fn remove(&mut self, i: u32, order: Order) {

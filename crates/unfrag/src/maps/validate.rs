@@ -47,7 +47,8 @@ impl Engine<'_> {
                 for i in self.bins().of(self.blocks, mt, bin) {
                     let b = &self.blocks[i as usize];
                     let has_own = b.used[mt] > 0 || b.in_use() == 0;
-                    if b.mt() != mt || Block::bin_of(b.free) != bin || !has_own || binned == 0 {
+                    let is_here = b.bin() == Some(bin) && b.may_stay(b.free);
+                    if b.mt() != mt || !is_here || !has_own || binned == 0 {
                         return Err(Broken::Bin(i * FRAMES));
                     }
                     binned -= 1;

@@ -8,7 +8,7 @@ pub(super) const SINGLES: usize = 128;
 /// Blocks of orders 1 to 3 that an array keeps at most.
 const SMALL: usize = 32;
 /// Blocks of order 9 that an array keeps at most.
-const HUGE: usize = 8;
+const HUGE: usize = 16;
 /// Orders 1 up to this one are kept.
 const LAST_SMALL: u8 = 3;
 
@@ -16,11 +16,16 @@ const LAST_SMALL: u8 = 3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Array<const N: usize> {
     len: usize,
+    shown: usize,
     of: [u32; N],
 }
 
 impl<const N: usize> Array<N> {
-    const EMPTY: Array<N> = Array { len: 0, of: [0; N] };
+    const EMPTY: Array<N> = Array {
+        len: 0,
+        shown: 0,
+        of: [0; N],
+    };
 
     #[inline]
     pub fn pop(&mut self) -> Option<u32> {
@@ -48,6 +53,8 @@ impl<const N: usize> Array<N> {
 /// An array of any length.
 pub(super) struct Kept<'a> {
     pub len: &'a mut usize,
+    /// What others were told that the length is.
+    shown: &'a mut usize,
     pub of: &'a mut [u32],
 }
 
@@ -55,6 +62,12 @@ impl Kept<'_> {
     /// Blocks that are refilled or drained at a time: half of what there is room for.
     pub fn batch(&self) -> usize {
         self.of.len() / 2
+    }
+
+    /// By how much there is more than others were told, who are told now.
+    pub fn show(&mut self) -> i32 {
+        let shown = core::mem::replace(self.shown, *self.len);
+        *self.len as i32 - shown as i32
     }
 }
 
@@ -83,6 +96,7 @@ impl Arrays {
         fn kept<const N: usize>(a: &mut Array<N>) -> Kept<'_> {
             Kept {
                 len: &mut a.len,
+                shown: &mut a.shown,
                 of: &mut a.of,
             }
         }
@@ -92,17 +106,5 @@ impl Arrays {
             BLOCK_ORDER => Some(kept(&mut self.huge[mt])),
             _ => None,
         }
-    }
-
-    /// Frames in all arrays.
-    pub fn frames(&mut self) -> u32 {
-        let mut frames = 0;
-        for mt in 0..TYPES {
-            for order in Arrays::orders() {
-                let n = self.of(order, mt).map_or(0, |a| *a.len);
-                frames += (n as u32) << order.0;
-            }
-        }
-        frames
     }
 }

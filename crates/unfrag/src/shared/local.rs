@@ -135,10 +135,10 @@ impl<R: RawMutex> Local<'_, '_, R> {
         // The lowest is handed out first.
         batch[..got].reverse();
         let n = batch[last];
-        if let Some(a) = kept {
+        if let Some(mut a) = kept {
             *a.len = last;
+            self.slot.add_held(a.show() << order.0);
         }
-        self.show_held();
         Ok(shared.frame(n))
     }
 
@@ -150,11 +150,10 @@ impl<R: RawMutex> Local<'_, '_, R> {
             self.slot.set_limit(LIMIT);
             result = self.flush();
         }
-        let Some(kept) = self.arrays.of(order, t) else {
+        let Some(mut kept) = self.arrays.of(order, t) else {
             return result.and(self.shared.give(&mut [n], order, MigrateType::ALL[t]));
         };
-        let is_full = *kept.len == kept.of.len();
-        if is_full {
+        if *kept.len == kept.of.len() {
             let half = kept.batch();
             result = result.and(
                 self.shared
@@ -162,17 +161,11 @@ impl<R: RawMutex> Local<'_, '_, R> {
             );
             kept.of.copy_within(half.., 0);
             *kept.len -= half;
+            self.slot.add_held(kept.show() << order.0);
         }
         kept.of[*kept.len] = n;
         *kept.len += 1;
-        if is_full {
-            self.show_held();
-        }
         result
-    }
-
-    fn show_held(&mut self) {
-        self.slot.set_held(self.arrays.frames());
     }
 
     /// Gives back all that is kept.
@@ -183,14 +176,14 @@ impl<R: RawMutex> Local<'_, '_, R> {
         let mut result = Ok(());
         for (t, &mt) in MigrateType::ALL[..TYPES].iter().enumerate() {
             for order in Arrays::orders() {
-                let Some(kept) = self.arrays.of(order, t) else {
+                let Some(mut kept) = self.arrays.of(order, t) else {
                     continue;
                 };
                 let len = core::mem::take(kept.len);
                 result = result.and(self.shared.give(&mut kept.of[..len], order, mt));
+                self.slot.add_held(kept.show() << order.0);
             }
         }
-        self.show_held();
         result
     }
 

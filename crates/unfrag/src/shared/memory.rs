@@ -70,7 +70,7 @@ pub struct SharedLayout {
 const SLOT_WORDS: usize = size_of::<Slot>() / 8;
 
 impl SharedLayout {
-    /// The memory for a configuration: about 0.19 bytes a frame, and 64 bytes a `Local`.
+    /// The memory for a configuration: about 0.19 bytes a frame, and 128 bytes a `Local`.
     pub fn of(config: &SharedConfig) -> SharedLayout {
         let engines = config.parts().map(|(_, n)| EngineLayout::of(n).words);
         SharedLayout {

@@ -1,4 +1,4 @@
-//! What a `Local` shows to others: a cache line that it alone writes, but for the call home.
+//! What a `Local` shows to others: cache lines that it alone writes, but for the call home.
 
 use core::sync::atomic::{
     AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
@@ -14,10 +14,13 @@ pub(super) struct Slot {
     /// Frames that it keeps, as of the last batch.
     held: AtomicU32,
     taken: AtomicU32,
-    pad: [u32; 13],
+    pad: [u32; 29],
 }
 
-const _: () = assert!(size_of::<Slot>() == 64, "a cache line");
+const _: () = assert!(
+    size_of::<Slot>() == 128,
+    "two cache lines: they are fetched in pairs"
+);
 
 impl Slot {
     /// Becomes the slot of a `Local`; false, if it is another one's.
@@ -56,7 +59,9 @@ impl Slot {
         self.held.load(Relaxed)
     }
 
-    pub fn set_held(&self, frames: u32) {
-        self.held.store(frames, Relaxed);
+    /// Counts frames that it keeps in addition, or fewer. Only its `Local` does.
+    pub fn add_held(&self, frames: i32) {
+        let held = self.held().wrapping_add_signed(frames);
+        self.held.store(held, Relaxed);
     }
 }

@@ -1,0 +1,448 @@
+//! The allocators: ours, and those of the registry.
+//!
+//! One that knows no threads is used bare by one thread, and under a spin lock by two.
+
+use crate::own::{Own, Visit};
+use bitmap_allocator::{BitAlloc, BitAlloc256M};
+use branch_allocator::{Atomic, BranchAllocator};
+use buddy_slab_allocator::BuddyAllocator;
+use buddy_system_allocator::FrameAllocator;
+use frame_alloc::{
+    CpuId as PeerCpu, DepotAllocator, PageSize, PhysicalAllocator, Provenance, RegionInit,
+    SummaryBuddyAllocator,
+};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::cell::Cell;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
+use unfrag::shared::{Local, Shared, SharedConfig, SharedLayout};
+use unfrag::{Builder, CpuId, Gfp, Manager, MigrateType, NullHost, Order, Pfn, Request};
+
+/// All of them, the bound first.
+pub const NAMES: [&str; 13] = [
+    "array",
+    "unfrag",
+    "unfrag-manager",
+    "2.6.14",
+    "V19",
+    "2.6.32",
+    "6.1",
+    "6.18",
+    "buddy_system_allocator",
+    "buddy-slab-allocator",
+    "bitmap-allocator",
+    "branch_allocator",
+    "frame-alloc",
+];
+
+const PAGE: usize = 4096;
+
+/// Makes an allocator of so many frames for so many threads, and shows it to `v`.
+pub fn make<V: Visit>(name: &str, frames: u32, threads: usize, v: &mut V) {
+    match name {
+        "array" => v.visit(arrays(frames, threads)),
+        "unfrag" => unfrag(frames, threads, v),
+        "unfrag-manager" => era("unfrag", frames, threads, v),
+        "buddy_system_allocator" => {
+            let mut b = FrameAllocator::new();
+            b.add_frame(0, frames as usize);
+            alone(b, threads, v);
+        }
+        "buddy-slab-allocator" => {
+            let memory = Mapping::new(frames as usize * PAGE);
+            alone(BuddySlab::new(&memory), threads, v);
+        }
+        "bitmap-allocator" => {
+            let mut b = Bitmap(Box::new(BitAlloc256M::DEFAULT));
+            b.0.insert(0..frames as usize);
+            alone(b, threads, v);
+        }
+        "branch_allocator" => branch(frames, threads, v),
+        "frame-alloc" => frame_alloc(frames, threads, v),
+        name => era(name, frames, threads, v),
+    }
+}
+
+/// One that knows no threads.
+fn alone<O: Own, V: Visit>(mut own: O, threads: usize, v: &mut V) {
+    if threads == 1 {
+        return v.visit(vec![own_ref(&mut own)]);
+    }
+    let lock = spin::Mutex::new(own);
+    v.visit((0..threads).map(|_| Locked(&lock)).collect());
+}
+
+fn own_ref<O: Own>(own: &mut O) -> &mut O {
+    own
+}
+
+impl<O: Own> Own for &mut O {
+    const PLACES: bool = O::PLACES;
+    #[inline]
+    fn take(&mut self, order: u8, mt: MigrateType) -> Option<u32> {
+        (**self).take(order, mt)
+    }
+    #[inline]
+    fn give(&mut self, frame: u32, order: u8, mt: MigrateType) {
+        (**self).give(frame, order, mt);
+    }
+}
+
+struct Locked<'a, O>(&'a spin::Mutex<O>);
+
+impl<O: Own> Own for Locked<'_, O> {
+    const PLACES: bool = O::PLACES;
+    #[inline]
+    fn take(&mut self, order: u8, mt: MigrateType) -> Option<u32> {
+        self.0.lock().take(order, mt)
+    }
+    #[inline]
+    fn give(&mut self, frame: u32, order: u8, mt: MigrateType) {
+        self.0.lock().give(frame, order, mt);
+    }
+}
+
+/// A bare array of numbers, a part of them for each thread: the bound. It has no orders, and nothing merges.
+struct Array {
+    singles: Vec<u32>,
+    huge: Vec<u32>,
+}
+
+fn arrays(frames: u32, threads: usize) -> Vec<Array> {
+    let each = frames / threads as u32;
+    let of = |i: u32| Array {
+        singles: (i * each..(i + 1) * each).rev().collect(),
+        huge: (i * each..(i + 1) * each).step_by(512).rev().collect(),
+    };
+    (0..threads as u32).map(of).collect()
+}
+
+impl Own for Array {
+    const PLACES: bool = false;
+    #[inline]
+    fn take(&mut self, order: u8, _: MigrateType) -> Option<u32> {
+        if order == 0 {
+            self.singles.pop()
+        } else {
+            self.huge.pop()
+        }
+    }
+    #[inline]
+    fn give(&mut self, frame: u32, order: u8, _: MigrateType) {
+        if order == 0 {
+            self.singles.push(frame);
+        } else {
+            self.huge.push(frame);
+        }
+    }
+}
+
+type Lock = parking_lot::RawMutex;
+
+fn unfrag<V: Visit>(frames: u32, threads: usize, v: &mut V) {
+    let config = SharedConfig {
+        locals: threads,
+        shards: threads,
+        ..SharedConfig::new(Pfn(0), frames)
+    };
+    let mut words = vec![0; SharedLayout::of(&config).words];
+    let shared: Shared<Lock> = Shared::new(config, &mut words).expect("a memory");
+    shared.add(Pfn(0), frames).expect("not added before");
+    v.visit((0..threads).filter_map(|_| shared.local()).collect());
+    shared.validate().expect("every invariant");
+}
+
+impl Own for Local<'_, '_, Lock> {
+    #[inline]
+    fn take(&mut self, order: u8, mt: MigrateType) -> Option<u32> {
+        self.alloc(Order(order), mt).ok().map(|p| p.0 as u32)
+    }
+    #[inline]
+    fn give(&mut self, frame: u32, order: u8, mt: MigrateType) {
+        self.free(Pfn(frame.into()), Order(order), mt)
+            .expect("in use");
+    }
+}
+
+fn era<V: Visit>(name: &str, frames: u32, threads: usize, v: &mut V) {
+    let config = Builder::new()
+        .region(Pfn(0), frames.into())
+        .cpus(threads)
+        .era(name);
+    let mut words = vec![0; config.layout().expect("an era").words];
+    let manager = config.boot(NullHost, &mut words).expect("a manager");
+    if threads == 1 {
+        let mut manager = manager;
+        return v.visit(vec![OnCpu(&mut manager, CpuId(0))]);
+    }
+    let lock = spin::Mutex::new(manager);
+    v.visit(
+        (0..threads as u32)
+            .map(|c| LockedCpu(&lock, CpuId(c)))
+            .collect(),
+    );
+}
+
+fn request(order: u8, mt: MigrateType, cpu: CpuId) -> Request {
+    let gfp = if mt == MigrateType::Movable {
+        Gfp::HIGHUSER_MOVABLE
+    } else {
+        Gfp::KERNEL
+    };
+    Request::new(Order(order), gfp).on(cpu)
+}
+
+/// A manager by one of its CPUs.
+struct OnCpu<'a, 'm>(&'a mut Manager<'m, NullHost>, CpuId);
+
+impl Own for OnCpu<'_, '_> {
+    #[inline]
+    fn take(&mut self, order: u8, mt: MigrateType) -> Option<u32> {
+        let got = self.0.alloc(&request(order, mt, self.1));
+        got.ok().map(|p| p.0 as u32)
+    }
+    #[inline]
+    fn give(&mut self, frame: u32, order: u8, _: MigrateType) {
+        self.0
+            .free(self.1, Pfn(frame.into()), Order(order))
+            .expect("in use");
+    }
+}
+
+struct LockedCpu<'a, 'm>(&'a spin::Mutex<Manager<'m, NullHost>>, CpuId);
+
+impl Own for LockedCpu<'_, '_> {
+    #[inline]
+    fn take(&mut self, order: u8, mt: MigrateType) -> Option<u32> {
+        OnCpu(&mut self.0.lock(), self.1).take(order, mt)
+    }
+    #[inline]
+    fn give(&mut self, frame: u32, order: u8, mt: MigrateType) {
+        OnCpu(&mut self.0.lock(), self.1).give(frame, order, mt);
+    }
+}
+
+impl Own for FrameAllocator<32> {
+    #[inline]
+    fn take(&mut self, order: u8, _: MigrateType) -> Option<u32> {
+        self.alloc(1 << order).map(|f| f as u32)
+    }
+    #[inline]
+    fn give(&mut self, frame: u32, order: u8, _: MigrateType) {
+        self.dealloc(frame as usize, 1 << order);
+    }
+}
+
+struct Bitmap(Box<BitAlloc256M>);
+
+impl Own for Bitmap {
+    #[inline]
+    fn take(&mut self, order: u8, _: MigrateType) -> Option<u32> {
+        let got = match order {
+            0 => self.0.alloc(),
+            _ => self.0.alloc_contiguous(None, 1 << order, order.into()),
+        };
+        got.map(|f| f as u32)
+    }
+    #[inline]
+    fn give(&mut self, frame: u32, order: u8, _: MigrateType) {
+        let freed = match order {
+            0 => self.0.dealloc(frame as usize),
+            _ => self.0.dealloc_contiguous(frame as usize, 1 << order),
+        };
+        assert!(freed);
+    }
+}
+
+/// Addresses that nobody uses, for peers that keep what they need within the memory that they manage.
+struct Mapping {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+/// Alignment of a mapping: the largest block of any peer.
+const ALIGN: usize = 1 << 30;
+
+impl Mapping {
+    fn new(len: usize) -> Mapping {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, at an address that the kernel chooses.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len + ALIGN, protection, flags) };
+        Mapping {
+            start: NonNull::new(start.expect("addresses").cast()).expect("not null"),
+            len: len + ALIGN,
+        }
+    }
+
+    /// The first aligned address.
+    fn aligned(&self) -> usize {
+        self.start
+            .as_ptr()
+            .expose_provenance()
+            .next_multiple_of(ALIGN)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and its users have ended.
+        unsafe { munmap(self.start.as_ptr().cast(), self.len) }.expect("unmapped");
+    }
+}
+
+struct BuddySlab {
+    buddy: BuddyAllocator<PAGE>,
+    start: usize,
+}
+
+// SAFETY: it points into a mapping, which any thread may use.
+unsafe impl Send for BuddySlab {}
+
+impl BuddySlab {
+    fn new(memory: &Mapping) -> BuddySlab {
+        let start = memory.aligned();
+        let len = memory.len - ALIGN;
+        let mut buddy = BuddyAllocator::new();
+        // SAFETY: the mapping is ours, is zeroed, and outlives this.
+        unsafe {
+            let at = std::ptr::with_exposed_provenance_mut(start);
+            let region = std::slice::from_raw_parts_mut(at, len);
+            buddy.init(region).expect("a region");
+        }
+        BuddySlab { buddy, start }
+    }
+}
+
+impl Own for BuddySlab {
+    #[inline]
+    fn take(&mut self, order: u8, _: MigrateType) -> Option<u32> {
+        let got = self.buddy.alloc_pages(1 << order, PAGE << order);
+        got.ok().map(|a| ((a - self.start) / PAGE) as u32)
+    }
+    #[inline]
+    fn give(&mut self, frame: u32, order: u8, _: MigrateType) {
+        self.buddy
+            .dealloc_pages(self.start + frame as usize * PAGE, 1 << order);
+    }
+}
+
+/// It has no search: a caller says which block it wants. Here it wants the next one, round and round.
+struct Branch<'a> {
+    tree: BranchAllocator<'a>,
+    next: [u32; 2],
+    frames: u32,
+}
+
+fn branch<V: Visit>(frames: u32, threads: usize, v: &mut V) {
+    let order = frames.ilog2() as usize;
+    let words = (0..BranchAllocator::required(order)).map(|_| Atomic::new(0));
+    let words: Vec<Atomic> = words.collect();
+    let tree = BranchAllocator::new(&words, order).expect("words");
+    let each = frames / threads as u32;
+    let own = |i: u32| Branch {
+        tree: tree.clone(),
+        next: [i * each; 2],
+        frames,
+    };
+    v.visit((0..threads as u32).map(own).collect());
+}
+
+impl Own for Branch<'_> {
+    #[inline]
+    fn take(&mut self, order: u8, _: MigrateType) -> Option<u32> {
+        let next = &mut self.next[usize::from(order > 0)];
+        for _ in 0..self.frames >> order {
+            let frame = *next;
+            *next = (frame + (1 << order)) % self.frames;
+            if self
+                .tree
+                .try_allocate(frame as usize, order.into())
+                .is_some()
+            {
+                return Some(frame);
+            }
+        }
+        None
+    }
+    #[inline]
+    fn give(&mut self, frame: u32, order: u8, _: MigrateType) {
+        self.tree
+            .deallocate(frame as usize, order.into())
+            .expect("in use");
+        self.next[usize::from(order > 0)] = frame;
+    }
+}
+
+/// Which of the bench's threads this is.
+struct Thread;
+
+thread_local! {
+    static NUMBER: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Gives this thread a number, for allocators that ask for it.
+pub fn number_thread(i: usize) {
+    NUMBER.set(i);
+}
+
+impl PeerCpu for Thread {
+    #[inline]
+    fn current_cpu() -> usize {
+        NUMBER.get()
+    }
+}
+
+struct Exposed;
+
+// SAFETY: the mapping is one allocation, and its address is exposed.
+unsafe impl Provenance for Exposed {
+    unsafe fn create(address: usize) -> NonNull<u8> {
+        // SAFETY: of a mapping, so not null.
+        unsafe { NonNull::new_unchecked(std::ptr::with_exposed_provenance_mut(address)) }
+    }
+    unsafe fn destroy<T>(p: NonNull<T>) -> usize {
+        p.addr().get()
+    }
+}
+
+/// Orders 0 to 10.
+type Summary = SummaryBuddyAllocator<11, Exposed>;
+
+struct Depot<'a> {
+    of: &'a DepotAllocator<Summary, Thread, 2>,
+    start: usize,
+}
+
+const BASE: PageSize = PageSize::from_log2(12);
+
+fn frame_alloc<V: Visit>(frames: u32, threads: usize, v: &mut V) {
+    let len = frames as usize * PAGE;
+    let memory = Mapping::new(len);
+    let start = memory.aligned();
+    let depot = Box::new(DepotAllocator::new(BASE, Summary::new(BASE)));
+    // SAFETY: once, by one thread, and the mapping is ours.
+    unsafe { depot.init_region(start, len) };
+    let own = |_| Depot { of: &depot, start };
+    v.visit((0..threads).map(own).collect());
+}
+
+impl Own for Depot<'_> {
+    #[inline]
+    fn take(&mut self, order: u8, _: MigrateType) -> Option<u32> {
+        let count = NonZeroUsize::new(1 << order)?;
+        let got = self.of.allocate_physical(BASE, count).ok()?;
+        Some(((got - self.start) / PAGE) as u32)
+    }
+    #[inline]
+    fn give(&mut self, frame: u32, order: u8, _: MigrateType) {
+        let Some(count) = NonZeroUsize::new(1 << order) else {
+            return;
+        };
+        // SAFETY: it was taken with the same count.
+        unsafe {
+            let address = self.start + frame as usize * PAGE;
+            self.of.deallocate_physical(BASE, count, address);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `cargo bench -p unfrag-pool --bench peers`: our allocators and those of the registry, side by side in one run.
+//!
+//! Each work is repeated with a fresh allocator of 8 GiB, and the median counts. Threads are pinned.
+
+mod allocators;
+mod own;
+mod quality;
+mod random;
+mod report;
+mod works;
+
+use allocators::{NAMES, make};
+use clap::Parser;
+use quality::{Pollution, Regain};
+use report::{Row, Rows};
+use works::{Timed, WORKS};
+
+/// Measures page allocators side by side: time of an operation, and what remains of huge pages.
+#[derive(Parser)]
+struct Args {
+    /// One work: bulk, "random free", pair, churn, cross, regain, pollution.
+    #[arg(long)]
+    only: Option<String>,
+    /// Some allocators, by name, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    allocators: Vec<String>,
+    /// Repetitions of a timed work, and seeds of `regain`.
+    #[arg(long, default_value_t = 5)]
+    repeat: usize,
+    /// GiB of frames for the timed works and for the blocks of 2 MiB.
+    #[arg(long, default_value_t = 8)]
+    gib: u32,
+    /// GiB of frames for the gigabytes.
+    #[arg(long, default_value_t = 256)]
+    large_gib: u32,
+    /// Writes all rows as JSON.
+    #[arg(long)]
+    json: Option<std::path::PathBuf>,
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+const GIB: u32 = 1 << 18;
+
+/// Allocators that have types, and so are asked how many gigabytes they taint.
+const WITH_TYPES: [&str; 2] = ["unfrag", "6.18"];
+
+fn main() -> std::io::Result<()> {
+    // A thread that panics would leave the other one waiting.
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        report(info);
+        std::process::exit(101);
+    }));
+    let args = Args::parse();
+    let known = WORKS.iter().chain(&["regain", "pollution"]);
+    if let Some(only) = &args.only
+        && !known.clone().any(|w| w == only)
+    {
+        let all: Vec<&str> = known.copied().collect();
+        eprintln!("no work is called {only:?}; there are: {}", all.join(", "));
+        std::process::exit(2);
+    }
+    let mut rows = Rows::default();
+    for name in NAMES {
+        if !args.allocators.is_empty() && !args.allocators.iter().any(|a| a == name) {
+            continue;
+        }
+        eprintln!("{name}");
+        timed(name, &args, &mut rows);
+        quality(name, &args, &mut rows);
+    }
+    rows.print();
+    if let Some(path) = &args.json {
+        std::fs::write(path, rows.json())?;
+    }
+    Ok(())
+}
+
+fn timed(name: &str, args: &Args, rows: &mut Rows) {
+    if args
+        .only
+        .as_ref()
+        .is_some_and(|o| !WORKS.contains(&o.as_str()))
+    {
+        return;
+    }
+    for order in [0, 9] {
+        for threads in [1, 2] {
+            let mut runs: Vec<Vec<(&str, f64)>> = Vec::new();
+            for _ in 0..args.repeat.max(1) {
+                let mut work = Timed {
+                    order,
+                    only: args.only.as_deref(),
+                    ns: Vec::new(),
+                };
+                make(name, args.gib * GIB, threads, &mut work);
+                runs.push(work.ns);
+            }
+            for i in 0..runs[0].len() {
+                let mut all: Vec<f64> = runs.iter().map(|r| r[i].1).collect();
+                all.sort_by(f64::total_cmp);
+                rows.0.push(Row::Time {
+                    work: runs[0][i].0,
+                    allocator: name.to_owned(),
+                    order,
+                    threads,
+                    ns: all[all.len() / 2],
+                });
+            }
+        }
+    }
+}
+
+fn quality(name: &str, args: &Args, rows: &mut Rows) {
+    let wants = |work: &str| args.only.as_ref().is_none_or(|o| o == work);
+    if wants("regain") {
+        let frames = args.gib * GIB;
+        let mut runs: Vec<Vec<usize>> = Vec::new();
+        for seed in 0..args.repeat.max(1) as u64 {
+            let mut regain = Regain {
+                frames,
+                seed,
+                blocks: Vec::new(),
+            };
+            make(name, frames, 1, &mut regain);
+            runs.push(regain.blocks);
+        }
+        for round in 0..runs[0].len() {
+            let mut all: Vec<usize> = runs.iter().map(|r| r[round]).collect();
+            all.sort_unstable();
+            rows.0.push(Row::Regain {
+                allocator: name.to_owned(),
+                round: round as u32,
+                blocks: all[all.len() / 2],
+            });
+        }
+    }
+    if wants("pollution") {
+        let mut run = |gib: u32, fill, in_phases, unit| {
+            let mut pollution = Pollution {
+                frames: gib * GIB,
+                fill,
+                in_phases,
+                seen: Vec::new(),
+            };
+            make(name, gib * GIB, 1, &mut pollution);
+            let seen = pollution.seen.into_iter().filter(|s| s.unit == unit);
+            rows.0.extend(seen.map(|tainted| Row::Pollution {
+                allocator: name.to_owned(),
+                gib,
+                tainted,
+            }));
+        };
+        for fill in [50, 80, 95] {
+            run(args.gib, fill, false, "2 MiB");
+            run(args.gib, fill, true, "2 MiB");
+        }
+        if WITH_TYPES.contains(&name) && args.large_gib > 0 {
+            for in_phases in [false, true] {
+                run(args.large_gib, 80, in_phases, "1 GiB");
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Real memory from unfrag's page allocator.
