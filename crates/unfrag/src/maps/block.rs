@@ -27,7 +27,11 @@ pub(super) struct Block {
     bin: u8,
     /// It is in use as a whole, and its map, which nobody has touched, still says that it is free.
     intact: u8,
-    pad: [u8; 13],
+    /// It is set apart to be emptied: in no bin, and none of its free frames is handed out.
+    apart: u8,
+    /// It was set apart in vain.
+    stuck: u8,
+    pad: [u8; 11],
 }
 
 const _: () = assert!(size_of::<Block>() == 32, "two to a cache line");
@@ -42,7 +46,9 @@ impl Block {
         mt: MigrateType::Movable as u8,
         bin: NO_BIN,
         intact: 0,
-        pad: [0; 13],
+        apart: 0,
+        stuck: 0,
+        pad: [0; 11],
     };
 
     #[inline]
@@ -96,16 +102,33 @@ impl Block {
         self.intact = intact.into();
     }
 
+    #[inline]
+    pub fn is_apart(&self) -> bool {
+        self.apart != 0
+    }
+
+    pub fn set_apart(&mut self, apart: bool) {
+        self.apart = apart.into();
+    }
+
+    pub fn is_stuck(&self) -> bool {
+        self.stuck != 0
+    }
+
+    pub fn set_stuck(&mut self, stuck: bool) {
+        self.stuck = stuck.into();
+    }
+
     /// The bin for so many free frames.
     #[inline]
     pub fn bin_of(free: u16) -> usize {
         (u32::from(free) / BIN_FRAMES) as usize
     }
 
-    /// Whether all of it is free.
+    /// Whether all of it is free, and may be handed out.
     #[inline]
     pub fn is_whole(&self) -> bool {
-        u32::from(self.free) == FRAMES
+        u32::from(self.free) == FRAMES && !self.is_apart()
     }
 
     /// Frames in use.

@@ -162,6 +162,11 @@ impl<'m> Engine<'m> {
         &self.state.bins
     }
 
+    /// Takes a block out of its bin.
+    pub(super) fn unbin(&mut self, i: u32) {
+        self.state.bins.unlink(self.blocks, i);
+    }
+
     /// Free frames.
     #[inline]
     pub fn free_frames(&self) -> u64 {
@@ -566,10 +571,10 @@ impl<'m> Engine<'m> {
 
     /// A block that is no whole free one has so many free frames from now on.
     #[inline]
-    fn set_free(&mut self, i: u32, free: u16) {
+    pub(super) fn set_free(&mut self, i: u32, free: u16) {
         let b = &mut self.blocks[i as usize];
         b.free = free;
-        if b.may_stay(free) {
+        if b.may_stay(free) || b.is_apart() {
             return;
         }
         self.state.bins.unlink(self.blocks, i);
@@ -595,5 +600,5 @@ fn break_up(map: &mut Map, block: &mut Block) {
 }
 
 const UNMOVABLE: usize = MigrateType::Unmovable as usize;
-const MOVABLE: usize = MigrateType::Movable as usize;
+pub(super) const MOVABLE: usize = MigrateType::Movable as usize;
 const RECLAIMABLE: usize = MigrateType::Reclaimable as usize;

@@ -39,6 +39,15 @@ impl Map {
         self.0[(i / WORD) as usize] >> (i % WORD) & 1 == 1
     }
 
+    /// The first clear bit from `i` on.
+    pub fn next_in_use(&self, i: u32) -> Option<u32> {
+        (i / WORD..FRAMES / WORD).find_map(|w| {
+            let from = i.saturating_sub(w * WORD);
+            let clear = !self.0[w as usize] & (!0 << from);
+            (clear != 0).then(|| w * WORD + clear.trailing_zeros())
+        })
+    }
+
     /// Sets a bit; false if it was set.
     #[inline]
     pub fn set(&mut self, i: u32) -> bool {

@@ -16,11 +16,13 @@
 //!
 //! - `sizes`, `map`: 512 bits. `block`: the record of a pageblock. `bins`: blocks by type and fullness. `gigabyte`: whole free
 //!   blocks, and gigabytes by what stands in them. `engine`: taking and giving.
-//! - `validate`: every invariant. [`shared`](crate::shared) has engines for many CPUs.
+//! - `apart`: emptying a block. `validate`: every invariant. [`shared`](crate::shared) has engines for many CPUs.
 //!
 //! Invariants: each frame of the memory that was added is free or in use; a block is in exactly one bin of its type if
-//! some of it is free and some is not, a bit of its gigabyte if all of it is free, and in neither otherwise.
+//! some of it is free and some is not, a bit of its gigabyte if all of it is free, and in neither otherwise, or while it is
+//! set apart.
 
+mod apart;
 mod bins;
 mod block;
 mod engine;

@@ -37,7 +37,7 @@ impl Engine<'_> {
             free += u64::from(b.free);
             whole += u32::from(b.is_whole());
             binned += u32::from(b.is_binned());
-            let belongs = b.free > 0 && !b.is_whole();
+            let belongs = b.free > 0 && !b.is_whole() && !b.is_apart();
             if b.is_binned() != belongs {
                 return Err(Broken::Bin(at));
             }

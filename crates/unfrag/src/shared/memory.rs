@@ -2,7 +2,7 @@
 
 use super::slot::Slot;
 use crate::frame::{MigrateType, Order, Pfn};
-use crate::maps::{Engine, EngineCounts, EngineLayout, GiveError};
+use crate::maps::{BLOCK_ORDER, Engine, EngineCounts, EngineLayout, GiveError, LARGEST_ORDER};
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use lock_api::{Mutex, RawMutex};
 use zerocopy::FromBytes;
@@ -11,7 +11,7 @@ use zerocopy::FromBytes;
 pub const MAX_SHARDS: usize = 16;
 
 /// Frames of a gigabyte, at which shards and the memory begin.
-const GIGABYTE: u32 = crate::maps::LARGEST_ORDER.frames();
+const GIGABYTE: u32 = LARGEST_ORDER.frames();
 
 /// What a [`Shared`] is made for.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +101,21 @@ impl<R> Shard<'_, R> {
             }
         }
         count
+    }
+}
+
+/// A block that is set apart to be emptied.
+#[derive(Debug)]
+pub(super) struct Apart {
+    shard: usize,
+    block: u32,
+}
+
+impl Apart {
+    /// The frame at a place of the block.
+    pub fn frame<R: RawMutex>(&self, at: u32, shared: &Shared<'_, R>) -> Pfn {
+        let start = shared.shards[self.shard].start;
+        shared.frame(start + self.block * BLOCK_ORDER.frames() + at)
     }
 }
 
@@ -232,6 +247,51 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         slots.find(|(_, slot)| slot.claim(limit))
     }
 
+    /// Calls `f` with an engine, locked.
+    fn with<T>(&self, shard: usize, f: impl FnOnce(&mut Engine<'m>) -> T) -> Option<T> {
+        let engine = self.shards.get(shard)?.engine.as_ref()?;
+        Some(f(&mut engine.lock()))
+    }
+
+    /// Sets the block apart that is the cheapest to empty of all shards.
+    pub(super) fn set_apart(&self, most: u32) -> Option<Apart> {
+        let cost = |s: &usize| {
+            let cheapest = self.with(*s, |e| e.cheapest(most)).flatten();
+            cheapest.map_or(u32::MAX, |(used, _)| used)
+        };
+        let shard = (0..self.count).min_by_key(cost)?;
+        let block = self.with(shard, |e| e.set_apart(most)).flatten()?;
+        Some(Apart { shard, block })
+    }
+
+    /// The first place from `at` on that is in use.
+    pub(super) fn next_in_use(&self, apart: &Apart, at: u32) -> Option<u32> {
+        let frame = self.with(apart.shard, |e| e.next_in_use(apart.block, at));
+        Some(frame.flatten()? % BLOCK_ORDER.frames())
+    }
+
+    pub(super) fn end_apart(&self, apart: &Apart) -> bool {
+        let whole = self.with(apart.shard, |e| e.end_apart(apart.block));
+        whole.unwrap_or(false)
+    }
+
+    /// Takes one block without a `Local`, down to the min watermark.
+    pub fn take_one(&self, order: Order, mt: MigrateType) -> Option<Pfn> {
+        let mut one = [0];
+        let allowed = order <= LARGEST_ORDER && self.allowed(1, order) == 1;
+        let got = allowed && self.take(&mut one, order, mt, 0) == 1;
+        got.then(|| self.frame(one[0]))
+    }
+
+    /// Gives one block back without a `Local`.
+    ///
+    /// # Errors
+    /// [`GiveError`], if it is not in use as a whole, or of another memory.
+    pub fn give_one(&self, pfn: Pfn, order: Order, mt: MigrateType) -> Result<(), GiveError> {
+        let n = self.number(pfn).ok_or(GiveError::NotABlock(u32::MAX))?;
+        self.give(&mut [n], order, mt)
+    }
+
     /// The shard that the `Local` with a number takes from first.
     pub(super) fn home_of(&self, local: usize) -> usize {
         local % self.count
@@ -260,6 +320,12 @@ impl<'m, R: RawMutex> Shared<'m, R> {
             }
         }
         sum
+    }
+
+    /// Blocks of 512 frames that are free as a whole.
+    pub fn whole_blocks(&self) -> u32 {
+        let whole = (0..self.count).filter_map(|s| self.with(s, |e| e.whole_blocks()));
+        whole.sum()
     }
 
     /// Whether memory fell below the low watermark since the last call: then somebody should reclaim.

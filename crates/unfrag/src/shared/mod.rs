@@ -9,14 +9,17 @@
 //! When memory is short, each `Local` is called home through the limit in its slot, which a free compares with anyway.
 //!
 //! - `slot`: what a `Local` shows to others. `memory`: `Shared`. `arrays`: what a `Local` keeps. `local`: `Local`.
+//! - `evacuate`: [`Evacuator`], which makes whole free blocks.
 //!
 //! Invariants: a frame is free in its shard, kept by one `Local`, or somebody's. Nothing waits while a lock is held, and
 //! no two locks are held at once.
 
 mod arrays;
+mod evacuate;
 mod local;
 mod memory;
 mod slot;
 
+pub use evacuate::{Evacuator, Move, Moved};
 pub use local::Local;
 pub use memory::{MAX_SHARDS, Shared, SharedConfig, SharedLayout};

@@ -5,13 +5,14 @@
 //! - Placement: `buddy`, `grouping_old`, `grouping_6_1`, `grouping_6_18`, `v19`, `geometry`.
 //! - Requests: `watermarks`, `zones`, `reserves`, `refusals`. Pages in use: `moves`, `reclaim`,
 //!   `compaction`, `contig`.
-//! - `maps`: unfrag's own engine. `shared`: many CPUs on it.
+//! - `maps`: unfrag's own engine. `shared`: many CPUs on it. `evacuate`: making whole free blocks there.
 //! - `rules`: every field of every era. `embed`: the manager in a program that embeds it.
 
 mod buddy;
 mod compaction;
 mod contig;
 mod embed;
+mod evacuate;
 mod flips;
 mod geometry;
 mod grouping_6_1;
