@@ -310,6 +310,8 @@ impl BuddySlab {
             let region = std::slice::from_raw_parts_mut(at, len);
             buddy.init(region).expect("a region");
         }
+        // Its blocks are aligned from here on.
+        let start = buddy.section(0).expect("a section").start;
         BuddySlab { buddy, start }
     }
 }
@@ -317,7 +319,7 @@ impl BuddySlab {
 impl Own for BuddySlab {
     #[inline]
     fn take(&mut self, order: u8, _: MigrateType) -> Option<u32> {
-        let got = self.buddy.alloc_pages(1 << order, PAGE << order);
+        let got = self.buddy.alloc_pages(1 << order, PAGE);
         got.ok().map(|a| ((a - self.start) / PAGE) as u32)
     }
     #[inline]

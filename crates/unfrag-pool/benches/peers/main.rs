@@ -13,6 +13,8 @@ use allocators::{NAMES, make};
 use clap::Parser;
 use quality::{Pollution, Regain};
 use report::{Row, Rows};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use works::{Timed, WORKS};
 
 /// Measures page allocators side by side: time of an operation, and what remains of huge pages.
@@ -63,14 +65,17 @@ fn main() -> std::io::Result<()> {
         std::process::exit(2);
     }
     let mut rows = Rows::default();
+    let mut names = Vec::new();
     for name in NAMES {
         if !args.allocators.is_empty() && !args.allocators.iter().any(|a| a == name) {
             continue;
         }
         eprintln!("{name}");
         timed(name, &args, &mut rows);
-        quality(name, &args, &mut rows);
+        names.push(name);
     }
+    eprintln!("regain and pollution");
+    rows.0.extend(quality_of_all(&names, &args));
     rows.print();
     if let Some(path) = &args.json {
         std::fs::write(path, rows.json())?;
@@ -90,12 +95,14 @@ fn timed(name: &str, args: &Args, rows: &mut Rows) {
         for threads in [1, 2] {
             let mut runs: Vec<Vec<(&str, f64)>> = Vec::new();
             for _ in 0..args.repeat.max(1) {
+                let frames = args.gib * GIB;
                 let mut work = Timed {
+                    frames,
                     order,
                     only: args.only.as_deref(),
                     ns: Vec::new(),
                 };
-                make(name, args.gib * GIB, threads, &mut work);
+                make(name, frames, threads, &mut work);
                 runs.push(work.ns);
             }
             for i in 0..runs[0].len() {
@@ -113,54 +120,96 @@ fn timed(name: &str, args: &Args, rows: &mut Rows) {
     }
 }
 
-fn quality(name: &str, args: &Args, rows: &mut Rows) {
-    let wants = |work: &str| args.only.as_ref().is_none_or(|o| o == work);
-    if wants("regain") {
-        let frames = args.gib * GIB;
-        let mut runs: Vec<Vec<usize>> = Vec::new();
-        for seed in 0..args.repeat.max(1) as u64 {
-            let mut regain = Regain {
-                frames,
-                seed,
-                blocks: Vec::new(),
-            };
-            make(name, frames, 1, &mut regain);
-            runs.push(regain.blocks);
-        }
-        for round in 0..runs[0].len() {
-            let mut all: Vec<usize> = runs.iter().map(|r| r[round]).collect();
-            all.sort_unstable();
-            rows.0.push(Row::Regain {
-                allocator: name.to_owned(),
-                round: round as u32,
-                blocks: all[all.len() / 2],
+/// One run that measures what remains of large blocks.
+type Job = Box<dyn Fn() -> Vec<Row> + Send + Sync>;
+
+/// Time does not count here, so two jobs run at a time.
+fn quality_of_all(names: &[&'static str], args: &Args) -> Vec<Row> {
+    let jobs: Vec<Job> = names.iter().flat_map(|name| quality(name, args)).collect();
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    std::thread::scope(|s| {
+        for _ in 0..2 {
+            s.spawn(|| {
+                loop {
+                    let i = next.fetch_add(1, Relaxed);
+                    let Some(job) = jobs.get(i) else {
+                        break;
+                    };
+                    let rows = job();
+                    done.lock().expect("no panic").push((i, rows));
+                }
             });
         }
+    });
+    let mut done = done.into_inner().expect("no panic");
+    done.sort_by_key(|(i, _)| *i);
+    done.into_iter().flat_map(|(_, rows)| rows).collect()
+}
+
+fn quality(name: &'static str, args: &Args) -> Vec<Job> {
+    let wants = |work: &str| args.only.as_ref().is_none_or(|o| o == work);
+    let mut jobs: Vec<Job> = Vec::new();
+    let (frames, seeds) = (args.gib * GIB, args.repeat.max(1) as u64);
+    if wants("regain") {
+        jobs.push(Box::new(move || regain(name, frames, seeds)));
     }
     if wants("pollution") {
-        let mut run = |gib: u32, fill, in_phases, unit| {
-            let mut pollution = Pollution {
-                frames: gib * GIB,
-                fill,
-                in_phases,
-                seen: Vec::new(),
-            };
-            make(name, gib * GIB, 1, &mut pollution);
-            let seen = pollution.seen.into_iter().filter(|s| s.unit == unit);
-            rows.0.extend(seen.map(|tainted| Row::Pollution {
-                allocator: name.to_owned(),
-                gib,
-                tainted,
-            }));
-        };
         for fill in [50, 80, 95] {
-            run(args.gib, fill, false, "2 MiB");
-            run(args.gib, fill, true, "2 MiB");
-        }
-        if WITH_TYPES.contains(&name) && args.large_gib > 0 {
             for in_phases in [false, true] {
-                run(args.large_gib, 80, in_phases, "1 GiB");
+                jobs.push(Box::new(move || {
+                    pollution(name, frames, fill, in_phases, "2 MiB")
+                }));
+            }
+        }
+        let frames = args.large_gib * GIB;
+        if WITH_TYPES.contains(&name) && frames > 0 {
+            for in_phases in [false, true] {
+                jobs.push(Box::new(move || {
+                    pollution(name, frames, 80, in_phases, "1 GiB")
+                }));
             }
         }
     }
+    jobs
+}
+
+fn regain(name: &str, frames: u32, seeds: u64) -> Vec<Row> {
+    let run = |seed| {
+        let mut regain = Regain {
+            frames,
+            seed,
+            blocks: Vec::new(),
+        };
+        make(name, frames, 1, &mut regain);
+        regain.blocks
+    };
+    let runs: Vec<Vec<usize>> = (0..seeds).map(run).collect();
+    let median = |round: usize| {
+        let mut all: Vec<usize> = runs.iter().map(|r| r[round]).collect();
+        all.sort_unstable();
+        Row::Regain {
+            allocator: name.to_owned(),
+            round: round as u32,
+            blocks: all[all.len() / 2],
+        }
+    };
+    (0..runs[0].len()).map(median).collect()
+}
+
+fn pollution(name: &str, frames: u32, fill: u32, in_phases: bool, unit: &str) -> Vec<Row> {
+    let mut pollution = Pollution {
+        frames,
+        fill,
+        in_phases,
+        seen: Vec::new(),
+    };
+    make(name, frames, 1, &mut pollution);
+    let seen = pollution.seen.into_iter().filter(|s| s.unit == unit);
+    let row = |tainted| Row::Pollution {
+        allocator: name.to_owned(),
+        gib: frames / GIB,
+        tainted,
+    };
+    seen.map(row).collect()
 }

@@ -1,6 +1,6 @@
 //! The timed works, in nanoseconds an operation. Each starts with the allocator as the one before left it.
 //!
-//! - `bulk`: blocks are taken until there are no more.
+//! - `bulk`: blocks are taken until there are no more, or a thread has its share.
 //! - `random free`: half of them are given back, shuffled.
 //! - `pair`: a block is taken and given back. An operation is both.
 //! - `churn`: a random block of those held is given back, and another one is taken. An operation is both.
@@ -21,13 +21,14 @@ use unfrag::MigrateType::Movable;
 pub const WORKS: [&str; 5] = ["bulk", "random free", "pair", "churn", "cross"];
 
 /// A slow allocator stops here.
-const LIMIT: Duration = Duration::from_millis(400);
+const LIMIT: Duration = Duration::from_millis(200);
 
 /// Operations between two looks at the clock.
 const STRIDE: u32 = 1 << 13;
 
 /// Does all works at one order.
 pub struct Timed<'a> {
+    pub frames: u32,
     pub order: u8,
     pub only: Option<&'a str>,
     /// For each work that was done, nanoseconds an operation.
@@ -44,6 +45,7 @@ impl Visit for Timed<'_> {
             barrier: &barrier,
             passed: &Mutex::new(vec![Vec::new(); threads]),
             threads,
+            share: (self.frames >> self.order) as usize / threads,
         };
         let each: Vec<Vec<(&str, f64)>> = std::thread::scope(|s| {
             let run = |(i, own)| s.spawn(move || bench.run(i, own));
@@ -74,6 +76,8 @@ struct Bench<'a> {
     /// Blocks for each thread to give back.
     passed: &'a Mutex<Vec<Vec<u32>>>,
     threads: usize,
+    /// Blocks of memory for each thread.
+    share: usize,
 }
 
 impl Bench<'_> {
@@ -120,7 +124,9 @@ impl Bench<'_> {
         let (mut time, mut n) = (Duration::ZERO, 0);
         for round in 0..rounds {
             let start = Instant::now();
-            while let Some(frame) = own.take(black_box(self.order), Movable) {
+            while held.len() < self.share
+                && let Some(frame) = own.take(black_box(self.order), Movable)
+            {
                 held.push(frame);
             }
             time += start.elapsed();
@@ -163,7 +169,7 @@ impl Bench<'_> {
     }
 
     fn pair<O: Own>(&self, own: &mut O) -> f64 {
-        timed(20_000_000, || {
+        timed(10_000_000, || {
             for _ in 0..STRIDE {
                 let frame = own.take(black_box(self.order), Movable).expect("memory");
                 own.give(black_box(frame), self.order, Movable);
