@@ -124,7 +124,9 @@ pub struct EngineCounts {
     pub whole: u32,
     /// Blocks that hold a frame of each type of request, in the order unmovable, movable, reclaimable.
     pub holding: [u32; TYPES],
-    /// Gigabytes that hold a frame that cannot be moved.
+    /// Blocks that hold a frame that cannot be moved.
+    pub tainted: u32,
+    /// Gigabytes that do.
     pub tainted_gigabytes: u32,
 }
 
@@ -192,6 +194,7 @@ impl<'m> Engine<'m> {
             free: self.state.free,
             whole: self.state.whole,
             holding,
+            tainted: self.blocks.iter().map(|b| u32::from(b.is_tainted())).sum(),
             tainted_gigabytes: self.gigas.iter().map(|g| u32::from(g.tainted > 0)).sum(),
         }
     }
@@ -246,9 +249,25 @@ impl<'m> Engine<'m> {
 
     /// Takes blocks out of one block of 512 frames.
     fn take_from_block(&mut self, out: &mut [u32], order: Order, mt: usize, mixes: bool) -> usize {
-        let Some(i) = self.block_for(order, mt, mixes) else {
-            return 0;
+        match self.block_for(order, mt, mixes) {
+            Some(i) => self.take_out_of(i, out, order, mt),
+            None => 0,
+        }
+    }
+
+    /// Takes a block for what is moved: out of the fullest block of 512 that holds something that can be moved, and never
+    /// out of a whole free one. `None`, if no such block has room.
+    pub fn take_beside(&mut self, order: Order) -> Option<u32> {
+        let i = match order {
+            Order::ZERO => self.state.bins.fullest(self.blocks, MOVABLE),
+            _ => self.find_run(order, MOVABLE, usize::MAX, false),
         };
+        let mut one = [0];
+        (self.take_out_of(i?, &mut one, order, MOVABLE) == 1).then_some(one[0])
+    }
+
+    /// Takes blocks out of a block of 512 frames that has some.
+    fn take_out_of(&mut self, i: u32, out: &mut [u32], order: Order, mt: usize) -> usize {
         let map = &mut self.maps[i as usize];
         let base = i * FRAMES;
         let mut got = 0;

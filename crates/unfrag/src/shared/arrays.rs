@@ -4,7 +4,7 @@ use crate::frame::Order;
 use crate::maps::{BLOCK_ORDER, TYPES};
 
 /// Single frames that an array keeps at most.
-pub(super) const SINGLES: usize = 128;
+pub const SINGLES: usize = 128;
 /// Blocks of orders 1 to 3 that an array keeps at most.
 const SMALL: usize = 32;
 /// Blocks of order 9 that an array keeps at most.
@@ -59,16 +59,26 @@ pub(super) struct Kept<'a> {
 }
 
 impl Kept<'_> {
-    /// Blocks that are refilled or drained at a time: half of what there is room for.
-    pub fn batch(&self) -> usize {
-        self.of.len() / 2
-    }
-
     /// By how much there is more than others were told, who are told now.
     pub fn show(&mut self) -> i32 {
         let shown = core::mem::replace(self.shown, *self.len);
         *self.len as i32 - shown as i32
     }
+}
+
+/// Blocks of an order that are kept, where single frames are kept up to `limit`.
+#[inline]
+pub(super) fn room(order: Order, limit: u32) -> u32 {
+    match order {
+        Order::ZERO => limit,
+        BLOCK_ORDER => limit / (SINGLES / HUGE) as u32,
+        _ => limit / (SINGLES / SMALL) as u32,
+    }
+}
+
+/// Blocks that are refilled or drained at a time: half of what is kept.
+pub(super) fn batch(order: Order, limit: u32) -> usize {
+    (room(order, limit) / 2).max(1) as usize
 }
 
 /// All arrays.

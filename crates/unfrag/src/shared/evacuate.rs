@@ -106,10 +106,12 @@ impl Evacuator {
         Ok(Move::Done)
     }
 
-    /// A place for what should move: the first frame of a free block of an order, for the caller to copy to. It is in use
-    /// from now on; a caller that does not need it after all gives it back with [`put_back`](Self::put_back).
+    /// A place for what should move: the first frame of a free block of an order, for the caller to copy to, out of a
+    /// block that is in use in part. `None`, if it would have to be out of a whole free block. It is in use from now on; a
+    /// caller that does not need it after all gives it back with [`put_back`](Self::put_back).
     pub fn place<R: RawMutex>(&self, shared: &Shared<'_, R>, order: Order) -> Option<Pfn> {
-        shared.take_one(order, MigrateType::Movable)
+        let shard = self.apart.as_ref()?.shard;
+        shared.take_beside(order, shard)
     }
 
     /// Gives a place back.

@@ -1,6 +1,6 @@
 //! [`Local`]: what one CPU takes and gives without a lock.
 
-use super::arrays::{Arrays, SINGLES};
+use super::arrays::{Arrays, batch, room};
 use super::memory::Shared;
 use super::slot::Slot;
 use crate::frame::{MigrateType, Order, Pfn};
@@ -15,20 +15,21 @@ pub struct Local<'s, 'm, R: RawMutex> {
     slot: &'s Slot,
     shared: &'s Shared<'m, R>,
     home: usize,
+    /// Single frames that an array keeps, while nobody calls them home.
+    limit: u32,
 }
-
-/// The usual limit of single frames.
-const LIMIT: u32 = SINGLES as u32;
 
 impl<'m, R: RawMutex> Shared<'m, R> {
     /// A `Local` for the caller, if there is one left.
     pub fn local(&self) -> Option<Local<'_, 'm, R>> {
-        let (i, slot) = self.claim_slot(LIMIT)?;
+        let limit = self.keeps();
+        let (i, slot) = self.claim_slot(limit)?;
         Some(Local {
             arrays: Arrays::EMPTY,
             slot,
             shared: self,
             home: self.home_of(i),
+            limit,
         })
     }
 }
@@ -71,7 +72,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
         let limit = self.slot.limit();
         let is_kept = match order {
             Order::ZERO => self.arrays.singles[t].push(n, limit),
-            BLOCK_ORDER => self.arrays.huge[t].push(n, limit),
+            BLOCK_ORDER => self.arrays.huge[t].push(n, room(order, limit)),
             _ => false,
         };
         if is_kept {
@@ -107,7 +108,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
                 let got = self.refill(order, t);
                 if got.is_err() {
                     self.shared.call_home();
-                    self.slot.set_limit(LIMIT);
+                    self.slot.set_limit(self.limit);
                 }
                 got
             }
@@ -121,7 +122,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
         let (shared, home) = (self.shared, self.home);
         let mut kept = self.arrays.of(order, t);
         let batch = kept.as_mut().map_or(&mut single[..], |a| {
-            let n = a.batch();
+            let n = batch(order, self.limit);
             &mut a.of[..n]
         });
         let allowed = shared.allowed(batch.len(), order);
@@ -147,20 +148,22 @@ impl<R: RawMutex> Local<'_, '_, R> {
     fn free_slow(&mut self, n: u32, order: Order, t: usize) -> Result<(), GiveError> {
         let mut result = Ok(());
         if self.slot.limit() == 0 {
-            self.slot.set_limit(LIMIT);
+            self.slot.set_limit(self.limit);
             result = self.flush();
         }
         let Some(mut kept) = self.arrays.of(order, t) else {
             return result.and(self.shared.give(&mut [n], order, MigrateType::ALL[t]));
         };
-        if *kept.len == kept.of.len() {
-            let half = kept.batch();
-            result = result.and(
-                self.shared
-                    .give(&mut kept.of[..half], order, MigrateType::ALL[t]),
-            );
-            kept.of.copy_within(half.., 0);
-            *kept.len -= half;
+        let len = *kept.len;
+        if len >= room(order, self.limit).max(1) as usize {
+            // The older half.
+            let goes = batch(order, self.limit).min(len);
+            let given = self
+                .shared
+                .give(&mut kept.of[..goes], order, MigrateType::ALL[t]);
+            result = result.and(given);
+            kept.of.copy_within(goes..len, 0);
+            *kept.len -= goes;
             self.slot.add_held(kept.show() << order.0);
         }
         kept.of[*kept.len] = n;

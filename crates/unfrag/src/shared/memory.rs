@@ -1,5 +1,6 @@
 //! [`Shared`]: memory in shards, each under its own lock.
 
+use super::arrays::SINGLES;
 use super::slot::Slot;
 use crate::frame::{MigrateType, Order, Pfn};
 use crate::maps::{BLOCK_ORDER, Engine, EngineCounts, EngineLayout, GiveError, LARGEST_ORDER};
@@ -28,12 +29,24 @@ pub struct SharedConfig {
     pub min: u64,
     /// Below so many free frames somebody should reclaim; see [`Shared::take_short`].
     pub low: u64,
+    /// Single frames of each type that a `Local` keeps at most, and fewer blocks of the other orders that it keeps: 1 to
+    /// [`SINGLES`].
+    pub keeps: u32,
 }
 
 impl SharedConfig {
-    /// One shard and one local, without watermarks.
+    /// One shard and one local, without watermarks. A local keeps the less, the less memory there is.
     pub const fn new(base: Pfn, frames: u32) -> SharedConfig {
+        let part = frames / 512;
+        let keeps = if part < 8 {
+            8
+        } else if part > SINGLES as u32 {
+            SINGLES as u32
+        } else {
+            part
+        };
         SharedConfig {
+            keeps,
             base,
             frames,
             shards: 1,
@@ -107,7 +120,7 @@ impl<R> Shard<'_, R> {
 /// A block that is set apart to be emptied.
 #[derive(Debug)]
 pub(super) struct Apart {
-    shard: usize,
+    pub shard: usize,
     block: u32,
 }
 
@@ -159,6 +172,7 @@ pub struct Shared<'m, R> {
     frames: u32,
     min: i64,
     low: i64,
+    keeps: u32,
     short: AtomicBool,
     refused: AtomicU64,
 }
@@ -212,6 +226,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
             frames: config.frames,
             min: config.min as i64,
             low: config.low as i64,
+            keeps: config.keeps.clamp(1, SINGLES as u32),
             short: AtomicBool::new(false),
             refused: AtomicU64::new(0),
         })
@@ -275,6 +290,19 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         whole.unwrap_or(false)
     }
 
+    /// Takes a block beside others that can be moved, from any shard, `first` before the others.
+    pub(super) fn take_beside(&self, order: Order, first: usize) -> Option<Pfn> {
+        let shards = (0..self.count).map(|i| (first + i) % self.count);
+        let mut got = shards.filter_map(|s| {
+            let n = self.with(s, |e| e.take_beside(order)).flatten()?;
+            Some(n + self.shards[s].start)
+        });
+        let n = got.next()?;
+        let frames = i64::from(order.frames());
+        self.totals.free.fetch_sub(frames, Relaxed);
+        Some(self.frame(n))
+    }
+
     /// Takes one block without a `Local`, down to the min watermark.
     pub fn take_one(&self, order: Order, mt: MigrateType) -> Option<Pfn> {
         let mut one = [0];
@@ -290,6 +318,11 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     pub fn give_one(&self, pfn: Pfn, order: Order, mt: MigrateType) -> Result<(), GiveError> {
         let n = self.number(pfn).ok_or(GiveError::NotABlock(u32::MAX))?;
         self.give(&mut [n], order, mt)
+    }
+
+    /// Single frames that an array of a `Local` keeps.
+    pub(super) fn keeps(&self) -> u32 {
+        self.keeps
     }
 
     /// The shard that the `Local` with a number takes from first.
@@ -314,6 +347,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
             sum.present += c.present;
             sum.free += c.free;
             sum.whole += c.whole;
+            sum.tainted += c.tainted;
             sum.tainted_gigabytes += c.tainted_gigabytes;
             for (sum, n) in sum.holding.iter_mut().zip(c.holding) {
                 *sum += n;
@@ -326,6 +360,12 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     pub fn whole_blocks(&self) -> u32 {
         let whole = (0..self.count).filter_map(|s| self.with(s, |e| e.whole_blocks()));
         whole.sum()
+    }
+
+    /// What [`take_short`](Self::take_short) would say; it may be asked often.
+    #[inline]
+    pub fn is_short(&self) -> bool {
+        self.short.load(Relaxed)
     }
 
     /// Whether memory fell below the low watermark since the last call: then somebody should reclaim.

@@ -20,6 +20,7 @@ mod local;
 mod memory;
 mod slot;
 
+pub use arrays::SINGLES;
 pub use evacuate::{Evacuator, Move, Moved};
 pub use local::Local;
 pub use memory::{MAX_SHARDS, Shared, SharedConfig, SharedLayout};

@@ -77,7 +77,10 @@ fn run(
             answer = Moved::Stays;
             continue;
         }
-        let to = e.place(shared, Order(order)).expect("room");
+        let Some(to) = e.place(shared, Order(order)) else {
+            answer = Moved::Stays;
+            continue;
+        };
         assert_ne!(to.0 / 512, from.0 / 512, "a place in another block");
         pieces.remove(&from.0);
         pieces.insert(to.0, order);
@@ -142,6 +145,17 @@ fn what_stays_costs_one_try() {
 fn assert_once(first: bool) -> bool {
     assert!(first, "asked twice");
     true
+}
+
+/// It ends: the room of a whole free block is never taken to make another one.
+#[test]
+fn all_that_can_be_made_is_made_and_then_it_ends() {
+    let (shared, mut c) = (memory(), Chance(11));
+    let mut pieces = uneven(&shared, &mut c, 1);
+    let mut e = Evacuator::new(u32::MAX, u32::MAX, 512);
+    run(&shared, &mut e, &mut pieces, |_| false);
+    assert_eq!(u64::from(shared.whole_blocks()), shared.counts().free / 512);
+    check(&shared, &pieces);
 }
 
 /// Nobody gets a frame of a block that is being emptied; what is freed in it helps. A budget of copies holds, and an

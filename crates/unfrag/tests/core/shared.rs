@@ -134,7 +134,11 @@ fn a_frame_that_is_freed_twice_is_refused_with_its_batch() {
 /// What one keeps is called home when another finds nothing: it comes at its next free.
 #[test]
 fn frames_are_called_home_when_memory_is_short() {
-    let memory = shared(config(4096, 1, 2));
+    let keeps = 128;
+    let memory = shared(SharedConfig {
+        keeps,
+        ..config(4096, 1, 2)
+    });
     let mut keeper = memory.local().expect("a local");
     let mut other = memory.local().expect("a local");
     let kept: Vec<Pfn> = (0..200)

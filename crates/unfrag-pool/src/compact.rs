@@ -1,0 +1,152 @@
+//! Compaction: an [`Evacuator`] for each node, and the owners who move what is in its way.
+
+use crate::inner::Inner;
+use crate::memory::Node;
+use crate::movable::HANDLES;
+use crate::owner::Owned;
+use crate::record::Record;
+use crate::space::FRAME_BYTES;
+use unfrag::Order;
+use unfrag::shared::{Evacuator, Move, Moved};
+
+/// What a compaction may cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    /// Frames that may be copied.
+    pub copies: u32,
+    /// Frames in use of a block that is emptied.
+    pub most: u32,
+}
+
+/// An allocation waits for it.
+pub(crate) const DIRECT: Cost = Cost {
+    copies: 4096,
+    most: 480,
+};
+/// Somebody asked for it.
+pub(crate) const ALL: Cost = Cost {
+    copies: u32::MAX,
+    most: 511,
+};
+/// Ahead of demand only what is cheap.
+pub(crate) const AHEAD: Cost = Cost {
+    copies: 16384,
+    most: 256,
+};
+
+impl Inner {
+    /// Makes up to `wanted` whole free blocks. Returns how many it made.
+    pub fn compact(&self, wanted: u32, cost: Cost) -> u32 {
+        let _one = self.compacting.lock();
+        let mut gained = 0;
+        for node in &self.memory.nodes {
+            let mut e = Evacuator::new(wanted - gained, cost.copies, cost.most);
+            let mut answer = Moved::Go;
+            loop {
+                match e.step(&node.shared, answer) {
+                    Ok(Move::Frame(from)) => answer = self.relocate(node, &e, from.0 as u32),
+                    Ok(Move::Done) => break,
+                    Ok(_) => answer = Moved::Stays,
+                    Err(_) => {
+                        self.memory.count_refused();
+                        answer = Moved::Go;
+                    }
+                }
+            }
+            gained += e.gained();
+            if gained >= wanted {
+                break;
+            }
+        }
+        gained
+    }
+
+    /// Moves the block at a frame, if its owner can.
+    fn relocate(&self, node: &Node, e: &Evacuator, from: u32) -> Moved {
+        let record = self.records.of(from);
+        let place = record.and_then(|r| e.place(&node.shared, r.order));
+        if let (Some(record), Some(to)) = (record, place) {
+            match self.migrate(record, from, to.0 as u32) {
+                Outcome::Moved => {
+                    let frames = record.order.frames();
+                    self.events.pgmigrate_success.add(frames.into());
+                    return Moved::Away(record.order);
+                }
+                Outcome::Stays => {
+                    let back = e.put_back(&node.shared, to, record.order);
+                    if back.is_err() {
+                        self.memory.count_refused();
+                    }
+                }
+                Outcome::Kept => {}
+            }
+        }
+        self.events.pgmigrate_fail.add(1);
+        // It may be one that a thread keeps: it is given back with that thread's next free.
+        node.shared.call_home();
+        Moved::Stays
+    }
+
+    /// Has an owner move a block.
+    fn migrate(&self, record: Record, from: u32, to: u32) -> Outcome {
+        self.records.set(to, record);
+        let outcome = if record.owner == HANDLES {
+            let copy = || self.copy(from, to, record.order);
+            if self.handles.migrate(record.tag, from, to, copy) {
+                Outcome::Moved
+            } else {
+                Outcome::Stays
+            }
+        } else {
+            self.migrate_owned(record, from, to)
+        };
+        match outcome {
+            Outcome::Moved => drop(self.records.clear(from)),
+            Outcome::Stays => drop(self.records.clear(to)),
+            Outcome::Kept => {}
+        }
+        outcome
+    }
+
+    fn migrate_owned(&self, record: Record, from: u32, to: u32) -> Outcome {
+        let owner = self.owners.read().get(usize::from(record.owner)).cloned();
+        let (Some(owner), Some(inner)) = (owner, self.me.upgrade()) else {
+            return Outcome::Stays;
+        };
+        let place = Owned::new(inner, to, record.order);
+        match owner.migrate(record.tag, from, place) {
+            Ok(old) if old.frame() == from && old.order() == record.order => {
+                old.forget();
+                Outcome::Moved
+            }
+            Err(place) if place.frame() == to => {
+                place.forget();
+                Outcome::Stays
+            }
+            // It gave another block than the one that it was asked for: that one is free now, and it has `to`.
+            Ok(other) | Err(other) => {
+                drop(other);
+                Outcome::Kept
+            }
+        }
+    }
+
+    /// Copies a block.
+    fn copy(&self, from: u32, to: u32, order: Order) {
+        let (from, to) = (self.space.at(from), self.space.at(to));
+        // SAFETY: both are blocks in use: one nobody may touch while it is being moved, the other one is ours.
+        #[allow(unsafe_code)]
+        unsafe {
+            to.copy_from_nonoverlapping(from, FRAME_BYTES << order.0);
+        }
+    }
+}
+
+/// What became of a block that should move.
+enum Outcome {
+    Moved,
+    /// It stays, and its new place is ours still.
+    Stays,
+    /// It stays, and its owner has the new place for something else.
+    Kept,
+}

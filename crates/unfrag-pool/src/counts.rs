@@ -1,0 +1,25 @@
+//! What a thread took and gave, in frames.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use unfrag::Order;
+
+/// What a thread took and gave, in frames. Only the thread writes.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Counts {
+    pub pgalloc: AtomicU64,
+    pub pgfree: AtomicU64,
+}
+
+impl Counts {
+    #[inline]
+    pub fn add(of: &AtomicU64, order: Order) {
+        of.store(of.load(Relaxed) + u64::from(order.frames()), Relaxed);
+    }
+
+    /// Adds the counts of a thread that has ended.
+    pub fn add_all(&mut self, of: &Counts) {
+        *self.pgalloc.get_mut() += of.pgalloc.load(Relaxed);
+        *self.pgfree.get_mut() += of.pgfree.load(Relaxed);
+    }
+}

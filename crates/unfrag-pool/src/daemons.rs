@@ -1,0 +1,143 @@
+//! kswapd and kcompactd: threads that sleep until they are needed.
+
+use crate::compact::AHEAD;
+use crate::inner::Inner;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Wakes a thread.
+#[derive(Default)]
+pub(crate) struct Bell {
+    rung: Mutex<bool>,
+    cond: Condvar,
+}
+
+impl Bell {
+    pub fn ring(&self) {
+        let mut rung = self.rung.lock();
+        if !*rung {
+            *rung = true;
+            self.cond.notify_one();
+        }
+    }
+
+    /// Sleeps until it is rung, or for so long.
+    fn wait(&self, time: Option<Duration>) {
+        let mut rung = self.rung.lock();
+        while !*rung {
+            match time {
+                Some(time) => {
+                    if self.cond.wait_for(&mut rung, time).timed_out() {
+                        break;
+                    }
+                }
+                None => self.cond.wait(&mut rung),
+            }
+        }
+        *rung = false;
+    }
+}
+
+/// The bells of both daemons.
+#[derive(Default)]
+pub(crate) struct Bells {
+    pub kswapd: Bell,
+    pub kcompactd: Bell,
+    /// Blocks of 2 MiB that somebody did not get.
+    wanted: AtomicU32,
+}
+
+impl Bells {
+    /// Somebody did not get so many blocks of 2 MiB.
+    pub fn want_blocks(&self, blocks: u32) {
+        self.wanted.fetch_max(blocks, Relaxed);
+        self.kcompactd.ring();
+    }
+}
+
+/// How often kcompactd looks whether enough blocks are ready, if it keeps some.
+const LOOK: Duration = Duration::from_millis(500);
+/// Frames that kswapd asks owners for at a time.
+const BATCH: u64 = 1024;
+
+/// Starts both.
+pub(crate) fn start(inner: &Arc<Inner>) -> std::io::Result<Vec<JoinHandle<()>>> {
+    let thread = |name: &str, run: fn(&Inner)| {
+        let inner = inner.clone();
+        let builder = std::thread::Builder::new().name(name.to_owned());
+        builder.spawn(move || run(&inner))
+    };
+    let kswapd = thread("kswapd", kswapd)?;
+    match thread("kcompactd", kcompactd) {
+        Ok(kcompactd) => Ok(vec![kswapd, kcompactd]),
+        Err(e) => {
+            stop(inner, vec![kswapd]);
+            Err(e)
+        }
+    }
+}
+
+/// Stops them, and waits until they have ended.
+pub(crate) fn stop(inner: &Inner, daemons: Vec<JoinHandle<()>>) {
+    inner.stops.store(true, Relaxed);
+    inner.bells.kswapd.ring();
+    inner.bells.kcompactd.ring();
+    for daemon in daemons {
+        // It panics only where an owner does, who has been told by then.
+        let _ = daemon.join();
+    }
+}
+
+/// Has owners give frames back until the high watermark is reached, or none gives any.
+fn kswapd(inner: &Inner) {
+    loop {
+        inner.bells.kswapd.wait(None);
+        if inner.stops.load(Relaxed) {
+            return;
+        }
+        inner.events.kswapd_wake.add(1);
+        loop {
+            let missing = inner
+                .memory
+                .high()
+                .saturating_sub(inner.memory.free_frames());
+            let wanted = missing.min(BATCH) as usize;
+            if wanted == 0 || inner.stops.load(Relaxed) {
+                break;
+            }
+            if inner.reclaim(wanted, &inner.events.pgsteal_kswapd) == 0 {
+                break;
+            }
+        }
+    }
+}
+
+/// Makes whole free blocks for those who did not get one, and so that some are ready.
+fn kcompactd(inner: &Inner) {
+    let keep = inner.settings.keep_huge;
+    let time = (keep > 0).then_some(LOOK);
+    loop {
+        inner.bells.kcompactd.wait(time);
+        if inner.stops.load(Relaxed) {
+            return;
+        }
+        let wanted = inner.bells.wanted.swap(0, Relaxed);
+        let whole = inner.memory.whole_blocks();
+        // It starts when some are missing, and then makes a few more.
+        let ahead = if whole < keep {
+            keep + keep / 4 - whole
+        } else {
+            0
+        };
+        let wanted = wanted.max(ahead);
+        if wanted == 0 {
+            continue;
+        }
+        inner.events.compact_daemon_wake.add(1);
+        let gained = inner.compact(wanted, AHEAD);
+        inner.events.compact_daemon_success.add(gained.into());
+    }
+}

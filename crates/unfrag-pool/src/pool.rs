@@ -1,0 +1,287 @@
+//! [`Pool`]: the face of all this.
+
+use crate::builder::Builder;
+use crate::daemons;
+use crate::error::PoolError;
+use crate::frame::{Extent, Frame};
+use crate::inner::Inner;
+use crate::memory::GIGABYTE;
+use crate::movable::Movable;
+use crate::owner::{Owned, Owner, OwnerId};
+use crate::record::Record;
+use crate::space::{Backing, FRAME_BYTES};
+use crate::threads;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use unfrag::MigrateType::Unmovable;
+use unfrag::{AllocError, Order, Pfn};
+
+/// Memory that any number of threads allocate from: in frames of 4 KiB, and in blocks of `2^order` of them, up to a
+/// gigabyte.
+///
+/// ```
+/// use unfrag_pool::{Order, Pool};
+///
+/// let pool = Pool::builder().arena(64 << 20).build()?;
+/// let mut page = pool.alloc(Order(0))?;
+/// page[..5].copy_from_slice(b"hello");
+/// let huge = pool.alloc(Order::HUGE)?;
+/// assert_eq!((page.len(), huge.len()), (4096, 2 << 20));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Pool {
+    pub(crate) inner: Arc<Inner>,
+    daemons: Vec<JoinHandle<()>>,
+    backing: Backing,
+    /// Frames of each node that are arenas.
+    used: parking_lot::Mutex<Vec<u32>>,
+}
+
+impl Pool {
+    /// A builder: give it an arena at least.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn start(inner: Arc<Inner>, backing: Backing) -> Result<Pool, PoolError> {
+        let nodes = inner.memory.nodes.len();
+        let daemons = daemons::start(&inner).map_err(|source| PoolError::System {
+            what: "kswapd and kcompactd cannot be started",
+            source,
+        })?;
+        Ok(Pool {
+            inner,
+            daemons,
+            backing,
+            used: parking_lot::Mutex::new(vec![0; nodes]),
+        })
+    }
+
+    /// Takes a block of `2^order` frames that stays where it is. If there is none, it has owners give frames back, compacts,
+    /// and waits a while for others.
+    ///
+    /// # Errors
+    /// [`AllocError`], if there is none even so: see [`Builder::patience`].
+    pub fn alloc(&self, order: Order) -> Result<Frame<'_>, AllocError> {
+        let frame = self.inner.alloc(order, Unmovable)?;
+        Ok(Frame::new(&self.inner, frame, order, Unmovable))
+    }
+
+    /// The same, if there is one now.
+    ///
+    /// # Errors
+    /// [`AllocError`], if there is none.
+    #[inline]
+    pub fn try_alloc(&self, order: Order) -> Result<Frame<'_>, AllocError> {
+        let frame = self.inner.try_alloc(order, Unmovable)?;
+        Ok(Frame::new(&self.inner, frame, order, Unmovable))
+    }
+
+    /// Takes a block that may be moved while nobody holds it.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc).
+    pub fn alloc_movable(&self, order: Order) -> Result<Movable<'_>, AllocError> {
+        Movable::alloc(&self.inner, order, true)
+    }
+
+    /// The same, if there is one now.
+    ///
+    /// # Errors
+    /// As [`try_alloc`](Self::try_alloc).
+    pub fn try_alloc_movable(&self, order: Order) -> Result<Movable<'_>, AllocError> {
+        Movable::alloc(&self.inner, order, false)
+    }
+
+    /// Takes at least `bytes` bytes, in huge pages first: what no huge page is there for comes in smaller blocks, and
+    /// [`Extent::fallback_bytes`] says how much that is.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc), if there is not so much memory; nothing has been taken then.
+    pub fn alloc_bytes(&self, bytes: usize) -> Result<Extent<'_>, AllocError> {
+        let mut left = bytes.div_ceil(FRAME_BYTES);
+        let mut pieces = Vec::new();
+        let mut largest = Order::HUGE;
+        while left > 0 {
+            let fits = Order(left.ilog2().min(largest.0.into()) as u8);
+            let got = if fits == Order(0) {
+                self.alloc(fits)
+            } else {
+                self.try_alloc(fits)
+            };
+            match got {
+                Ok(piece) => {
+                    left -= fits.frames() as usize;
+                    if fits == Order::HUGE {
+                        self.inner.events.thp_fault_alloc.add(1);
+                    }
+                    pieces.push(piece);
+                }
+                Err(why) if fits == Order(0) => return Err(why),
+                Err(_) => {
+                    if fits == Order::HUGE {
+                        let missed = left / Order::HUGE.frames() as usize;
+                        self.inner.events.thp_fault_fallback.add(missed as u64);
+                    }
+                    largest = Order(fits.0 - 1);
+                }
+            }
+        }
+        Ok(Extent { pieces })
+    }
+
+    /// Makes somebody known who has frames and can move what is in them, or let go of it. The pool keeps it until it ends.
+    ///
+    /// # Errors
+    /// It gives the owner back, if there are 65,535 already.
+    pub fn register(&self, owner: Arc<dyn Owner>) -> Result<OwnerId, Arc<dyn Owner>> {
+        let mut owners = self.inner.owners.write();
+        let Some(id) = u16::try_from(owners.len()).ok().filter(|&id| id < u16::MAX) else {
+            return Err(owner);
+        };
+        owners.push(owner);
+        Ok(OwnerId(id))
+    }
+
+    /// Takes a block for an owner, who calls it `tag`. It may be moved at once.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc).
+    pub fn alloc_for(&self, owner: OwnerId, tag: u32, order: Order) -> Result<Owned, AllocError> {
+        self.owned(owner, tag, Owned::alloc(&self.inner, order, true)?)
+    }
+
+    /// The same, if there is one now.
+    ///
+    /// # Errors
+    /// As [`try_alloc`](Self::try_alloc).
+    pub fn try_alloc_for(
+        &self,
+        owner: OwnerId,
+        tag: u32,
+        order: Order,
+    ) -> Result<Owned, AllocError> {
+        self.owned(owner, tag, Owned::alloc(&self.inner, order, false)?)
+    }
+
+    fn owned(&self, owner: OwnerId, tag: u32, block: Owned) -> Result<Owned, AllocError> {
+        let record = Record {
+            owner: owner.0,
+            tag,
+            order: block.order(),
+        };
+        self.inner.records.set(block.frame(), record);
+        Ok(block)
+    }
+
+    /// Makes up to `blocks` whole free blocks of 2 MiB by moving what is in the way, whatever it costs. Returns how many it
+    /// made.
+    pub fn compact(&self, blocks: u32) -> u32 {
+        self.inner.compact(blocks, crate::compact::ALL)
+    }
+
+    /// Gives the memory of up to `blocks` whole free blocks of 2 MiB back to the system. They can be allocated still, and
+    /// read as zeros then. Returns how many it were.
+    ///
+    /// # Errors
+    /// [`PoolError::System`].
+    pub fn release(&self, blocks: u32) -> Result<u32, PoolError> {
+        self.flush();
+        let mut taken = Vec::new();
+        let take = || {
+            self.inner
+                .memory
+                .take_one(Order::HUGE, unfrag::MigrateType::Movable, 0)
+        };
+        while (taken.len() as u32) < blocks
+            && let Some(frame) = take()
+        {
+            taken.push(frame);
+        }
+        let mut result = Ok(taken.len() as u32);
+        for frame in taken {
+            if let Err(e) = self.inner.space.release(frame, Order::HUGE.frames()) {
+                result = Err(e);
+            }
+            let mt = unfrag::MigrateType::Movable;
+            self.inner.memory.give_one(frame, Order::HUGE, mt);
+        }
+        result
+    }
+
+    /// Gives back what the calling thread keeps for itself, so that all have it. A thread that sleeps long does well to.
+    pub fn flush(&self) {
+        threads::flush(&self.inner.memory);
+    }
+
+    /// Adds an arena of so many bytes, on the node of the system with a number, or where there is room.
+    ///
+    /// # Errors
+    /// [`PoolError::TooLarge`], if it would be more than the limit that the builder was told; [`PoolError::Empty`], if it is
+    /// less than 2 MiB; [`PoolError::System`].
+    pub fn add_arena(&self, bytes: usize, node: Option<usize>) -> Result<(), PoolError> {
+        let frames = (bytes / FRAME_BYTES) as u64 & !u64::from(Order::HUGE.frames() - 1);
+        if frames == 0 {
+            return Err(PoolError::Empty);
+        }
+        let too_large = PoolError::TooLarge { frames };
+        let memory = &self.inner.memory;
+        let mut used = self.used.lock();
+        let fits = |&i: &usize| {
+            let n = &memory.nodes[i];
+            u64::from(n.limit - used[i]) >= frames && node.is_none_or(|id| n.id == id)
+        };
+        let Some(i) = (0..memory.nodes.len()).find(fits) else {
+            return Err(too_large);
+        };
+        let n = &memory.nodes[i];
+        let first = n.first + used[i];
+        let backing = Backing {
+            node: (memory.nodes.len() > 1).then_some(n.id),
+            ..self.backing
+        };
+        self.inner.space.open(first, frames as u32, &backing)?;
+        if n.shared.add(Pfn(first.into()), frames as u32).is_err() {
+            return Err(too_large);
+        }
+        used[i] += frames as u32;
+        Ok(())
+    }
+
+    /// Checks every invariant of the maps. It is slow.
+    ///
+    /// # Errors
+    /// [`Broken`](unfrag::maps::Broken), for the first that does not hold.
+    pub fn validate(&self) -> Result<(), unfrag::maps::Broken> {
+        let mut nodes = self.inner.memory.nodes.iter();
+        nodes.try_for_each(|n| n.shared.validate())
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        daemons::stop(&self.inner, std::mem::take(&mut self.daemons));
+        // They may have frames, which have the pool.
+        let owners = std::mem::take(&mut *self.inner.owners.write());
+        drop(owners);
+        let memory = &self.inner.memory;
+        memory
+            .closed
+            .store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let memory = &self.inner.memory;
+        write!(
+            f,
+            "Pool({} of {} frames free)",
+            memory.free_frames(),
+            memory.present()
+        )
+    }
+}
+
+/// Frames of a node are numbered from a multiple of a gigabyte on.
+const _: () = assert!(GIGABYTE.is_multiple_of(Order::HUGE.frames()));

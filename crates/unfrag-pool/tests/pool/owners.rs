@@ -1,0 +1,1 @@
+//! Owners, who move what they have, or let go of it.

@@ -1,0 +1,1 @@
+//! All of it at once.
