@@ -36,7 +36,11 @@ fn run(file: &File) -> Result<(), Box<dyn Error>> {
         write_page(&mut page, number.into());
         std::os::unix::fs::FileExt::write_all_at(file, &page, u64::from(number) * 4096)?;
     }
-    let pool = Pool::builder().arena(16 * MIB).keep_huge(2).build()?;
+    let pool = Pool::builder()
+        .arena(16 * MIB)
+        .watermarks(0, 1024, 1536)
+        .keep_huge(1)
+        .build()?;
     let cache = PageCache::new(&pool, file.try_clone()?).ok_or("too many owners")?;
     let (ends, reads, writes) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let begin = Instant::now();
@@ -62,12 +66,17 @@ fn run(file: &File) -> Result<(), Box<dyn Error>> {
                 }
             });
         }
+        // For a while they are somebody else's, for a while the cache's.
         while begin.elapsed() < Duration::from_secs(2) {
-            if let Ok(mut huge) = pool.alloc(Order::HUGE) {
-                huge.fill(0xEE);
-                huge_pages += 1;
-            }
-            std::thread::sleep(Duration::from_millis(5));
+            let mut huge: Vec<_> = (0..3)
+                .filter_map(|_| pool.alloc(Order::HUGE).ok())
+                .collect();
+            huge_pages += huge.len();
+            huge.iter_mut().for_each(|h| h.fill(0xEE));
+            std::thread::sleep(Duration::from_millis(10));
+            drop(huge);
+            pool.flush();
+            std::thread::sleep(Duration::from_millis(30));
         }
         ends.store(true, Relaxed);
     });
