@@ -5,8 +5,8 @@
 
 use super::bins::Bins;
 use super::block::{BINS, Block, DRIFT};
-use super::engine::{Engine, MOVABLE};
-use super::sizes::FRAMES;
+use super::engine::Engine;
+use super::sizes::{FRAMES, MOVABLE};
 
 /// Blocks of a bin that are looked at for the one with the fewest frames in use.
 const LOOKED_AT: usize = 64;
@@ -32,14 +32,14 @@ impl Engine<'_> {
         let mut best: Option<(u32, u32)> = None;
         for bin in (0..BINS).rev().filter(|bin| filled >> bin & 1 == 1) {
             // A block in a later bin has more free frames, but for the drift.
-            if best.is_some_and(|(used, _)| bin + DRIFT <= Block::bin_of((FRAMES - used) as u16)) {
+            if best.is_some_and(|(used, _)| bin + DRIFT <= Block::bin_of(FRAMES - used)) {
                 break;
             }
             for i in bins.of(self.blocks, MOVABLE, bin).take(LOOKED_AT) {
                 let b = &self.blocks[i as usize];
                 let is_better = best.is_none_or(|(used, _)| b.in_use() < used);
                 // A block that is partly no memory never becomes a whole one.
-                let is_memory = b.in_use() + u32::from(b.free) == FRAMES;
+                let is_memory = b.absent() == 0;
                 if is_better && is_memory && !b.is_tainted() && !b.is_stuck() && b.in_use() <= most
                 {
                     best = Some((b.in_use(), i));
@@ -64,8 +64,7 @@ impl Engine<'_> {
         b.set_apart(false);
         let whole = b.is_whole();
         b.set_stuck(!whole);
-        let free = b.free;
-        self.set_free(block, free);
+        self.settle(block);
         whole
     }
 }

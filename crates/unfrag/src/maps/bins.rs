@@ -32,7 +32,7 @@ impl Bins {
     #[inline]
     pub fn link(&mut self, blocks: &mut [Block], i: u32) {
         let b = &mut blocks[i as usize];
-        let (mt, bin) = (b.mt(), Block::bin_of(b.free));
+        let (mt, bin) = (b.mt(), Block::bin_of(b.free()));
         let head = core::mem::replace(&mut self.heads[mt][bin], i);
         (b.next, b.prev) = (head, NIL);
         b.set_bin(Some(bin));
@@ -71,7 +71,7 @@ impl Bins {
         for _ in 0..SETTLED {
             let i = self.first(mt)?;
             let b = &blocks[i as usize];
-            if b.bin() == Some(Block::bin_of(b.free)) {
+            if b.bin() == Some(Block::bin_of(b.free())) {
                 return Some(i);
             }
             self.unlink(blocks, i);

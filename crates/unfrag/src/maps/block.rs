@@ -1,6 +1,6 @@
-//! The record of a block of 512 frames.
+//! The record of a block of 512 frames: 16 bytes, so that those of 8 GiB stay in a CPU's cache.
 
-use super::sizes::{FRAMES, NIL, TYPES};
+use super::sizes::{FRAMES, MOVABLE, NIL, RECLAIMABLE, TYPES, UNMOVABLE};
 use crate::frame::MigrateType;
 use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 
@@ -9,7 +9,6 @@ pub(super) const BIN_FRAMES: u32 = FRAMES / BINS as u32;
 pub(super) const BINS: usize = 64;
 /// A block that has grown emptier is found in its old bin until it belongs so many bins further on.
 pub(super) const DRIFT: usize = 2;
-const NO_BIN: u8 = u8::MAX;
 
 /// A block of 512 frames.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout)]
@@ -18,159 +17,215 @@ pub(super) struct Block {
     /// The others of its bin.
     pub next: u32,
     pub prev: u32,
-    pub free: u16,
-    /// Frames in use, by the type of their requests.
-    pub used: [u16; TYPES],
-    /// Its type, while some of it is in use.
-    mt: u8,
-    /// The bin in which it is, or [`NO_BIN`].
-    bin: u8,
-    /// It is in use as a whole, and its map, which nobody has touched, still says that it is free.
-    intact: u8,
-    /// It is set apart to be emptied: in no bin, and none of its free frames is handed out.
-    apart: u8,
-    /// It was set apart in vain.
-    stuck: u8,
-    pad: [u8; 11],
+    /// Four counts of frames, 10 bits each: free, and used for requests of each type. What is left of 512 is absent. Then
+    /// the bin, the type, and flags.
+    word: u64,
 }
 
-const _: () = assert!(size_of::<Block>() == 32, "two to a cache line");
+const _: () = assert!(size_of::<Block>() == 16, "four to a cache line");
+
+/// Bits of a count, up to 512.
+const COUNT: u64 = (1 << 10) - 1;
+/// Where the count of a type is; that of free frames is at bit 0.
+#[inline(always)]
+const fn at(mt: usize) -> u32 {
+    10 + 10 * mt as u32
+}
+/// Counts of what cannot be moved.
+const TAINT: u64 = COUNT << at(UNMOVABLE) | COUNT << at(RECLAIMABLE);
+/// The bin in which it is, or [`NO_BIN`].
+const BIN: u32 = 40;
+const NO_BIN: u64 = 127;
+/// Its type, while some of it is in use.
+const TYPE: u32 = 47;
+/// It is in use as a whole, and its map, which nobody has touched, still says that it is free.
+const INTACT: u64 = 1 << 49;
+/// It is set apart to be emptied: in no bin, and none of its free frames is handed out.
+const APART: u64 = 1 << 50;
+/// It was set apart in vain.
+const STUCK: u64 = 1 << 51;
 
 impl Block {
     /// No memory.
-    pub const ABSENT: Block = Block {
+    pub const NO_MEMORY: Block = Block {
         next: NIL,
         prev: NIL,
-        free: 0,
-        used: [0; TYPES],
-        mt: MigrateType::Movable as u8,
-        bin: NO_BIN,
-        intact: 0,
-        apart: 0,
-        stuck: 0,
-        pad: [0; 11],
+        word: NO_BIN << BIN | (MigrateType::Movable as u64) << TYPE,
     };
 
     #[inline]
+    fn count(&self, at: u32) -> u32 {
+        (self.word >> at & COUNT) as u32
+    }
+
+    #[inline]
+    fn flag(&mut self, flag: u64, on: bool) {
+        self.word = if on {
+            self.word | flag
+        } else {
+            self.word & !flag
+        };
+    }
+
+    /// Free frames.
+    #[inline]
+    pub fn free(&self) -> u32 {
+        self.count(0)
+    }
+
+    /// Frames in use.
+    #[inline]
+    pub fn in_use(&self) -> u32 {
+        (0..TYPES).map(|mt| self.used(mt)).sum()
+    }
+
+    /// Frames in use for requests of a type.
+    #[inline]
+    pub fn used(&self, mt: usize) -> u32 {
+        self.count(at(mt))
+    }
+
+    /// Frames that are no memory.
+    pub fn absent(&self) -> u32 {
+        FRAMES - self.free() - self.in_use()
+    }
+
+    /// Frames that were no memory are free memory.
+    pub fn add(&mut self, frames: u32) {
+        self.word += u64::from(frames);
+    }
+
+    /// Free frames are in use for a request of a type.
+    #[inline]
+    pub fn take(&mut self, mt: usize, frames: u32) {
+        self.word -= u64::from(frames);
+        self.word += u64::from(frames) << at(mt);
+    }
+
+    /// Counts frames as given back, that were asked for as `mt`, or as whatever else is in use: false, if not so many are.
+    #[inline]
+    pub fn give_back(&mut self, mt: usize, frames: u32) -> bool {
+        if self.used(mt) >= frames {
+            self.give(mt, frames);
+            return true;
+        }
+        self.give_back_of_any(mt, frames)
+    }
+
+    /// Counts frames as given back, of which so many are in use.
+    #[inline]
+    pub fn give(&mut self, mt: usize, frames: u32) {
+        self.word -= u64::from(frames) << at(mt);
+        self.word += u64::from(frames);
+    }
+
+    #[cold]
+    fn give_back_of_any(&mut self, mt: usize, mut frames: u32) -> bool {
+        if self.in_use() < frames {
+            return false;
+        }
+        for i in [mt, UNMOVABLE, MOVABLE, RECLAIMABLE] {
+            let of_it = self.used(i).min(frames);
+            self.give(i, of_it);
+            frames -= of_it;
+        }
+        true
+    }
+
+    /// Whether a frame that is given back changes nothing but counts: the block stays in its bin, and holds others that
+    /// were asked for as `mt`. Then it is not intact, either.
+    #[inline]
+    pub fn only_counts(&self, mt: usize) -> bool {
+        let bin = (self.word >> BIN & NO_BIN) as usize;
+        let stays = Block::bin_of(self.free() + 1).wrapping_sub(bin) < DRIFT;
+        stays && self.used(mt) > 1
+    }
+
+    #[inline]
     pub fn mt(&self) -> usize {
-        usize::from(self.mt)
+        (self.word >> TYPE & 3) as usize % TYPES
     }
 
     #[inline]
     pub fn set_mt(&mut self, mt: usize) {
-        self.mt = mt as u8;
+        self.word = self.word & !(3 << TYPE) | (mt as u64) << TYPE;
     }
 
     /// The bin in which it is.
     #[inline]
     pub fn bin(&self) -> Option<usize> {
-        self.is_binned().then(|| usize::from(self.bin) % BINS)
+        let bin = self.word >> BIN & NO_BIN;
+        (bin != NO_BIN).then_some(bin as usize % BINS)
     }
 
     #[inline]
     pub fn is_binned(&self) -> bool {
-        self.bin != NO_BIN
+        self.word >> BIN & NO_BIN != NO_BIN
     }
 
     #[inline]
     pub fn set_bin(&mut self, bin: Option<usize>) {
-        self.bin = bin.map_or(NO_BIN, |b| b as u8);
+        let bin = bin.map_or(NO_BIN, |b| b as u64);
+        self.word = self.word & !(NO_BIN << BIN) | bin << BIN;
     }
 
     /// Whether it may stay in its bin with so many free frames: it belongs there, or has become emptier by less than
     /// [`DRIFT`] bins.
     #[inline]
-    pub fn may_stay(&self, free: u16) -> bool {
-        let bin = usize::from(self.bin);
+    pub fn may_stay(&self, free: u32) -> bool {
+        let bin = (self.word >> BIN & NO_BIN) as usize;
         let wanted = Block::bin_of(free);
         free > 0 && wanted < BINS && wanted.wrapping_sub(bin) < DRIFT
     }
 
+    /// The bin for so many free frames.
+    #[inline]
+    pub fn bin_of(free: u32) -> usize {
+        (free / BIN_FRAMES) as usize
+    }
+
     #[inline]
     pub fn is_intact(&self) -> bool {
-        self.intact != 0
+        self.word & INTACT != 0
     }
 
     /// Whether it is, for a request of a type.
     #[inline]
     pub fn is_intact_of(&self, mt: usize) -> bool {
-        self.is_intact() && u32::from(self.used[mt]) == FRAMES
+        self.is_intact() && self.used(mt) == FRAMES
     }
 
     #[inline]
     pub fn set_intact(&mut self, intact: bool) {
-        self.intact = intact.into();
+        self.flag(INTACT, intact);
     }
 
     #[inline]
     pub fn is_apart(&self) -> bool {
-        self.apart != 0
+        self.word & APART != 0
     }
 
     pub fn set_apart(&mut self, apart: bool) {
-        self.apart = apart.into();
+        self.flag(APART, apart);
     }
 
     pub fn is_stuck(&self) -> bool {
-        self.stuck != 0
+        self.word & STUCK != 0
     }
 
     pub fn set_stuck(&mut self, stuck: bool) {
-        self.stuck = stuck.into();
-    }
-
-    /// The bin for so many free frames.
-    #[inline]
-    pub fn bin_of(free: u16) -> usize {
-        (u32::from(free) / BIN_FRAMES) as usize
+        self.flag(STUCK, stuck);
     }
 
     /// Whether all of it is free, and may be handed out.
     #[inline]
     pub fn is_whole(&self) -> bool {
-        u32::from(self.free) == FRAMES && !self.is_apart()
-    }
-
-    /// Frames in use.
-    pub fn in_use(&self) -> u32 {
-        self.used.iter().map(|&n| u32::from(n)).sum()
+        self.free() == FRAMES && !self.is_apart()
     }
 
     /// Whether something in it cannot be moved.
     #[inline]
     pub fn is_tainted(&self) -> bool {
-        self.used[MigrateType::Unmovable as usize] > 0
-            || self.used[MigrateType::Reclaimable as usize] > 0
-    }
-
-    /// Whether a frame that is given back changes nothing but counts: the block stays in its bin, and holds others that
-    /// were asked for as `mt`.
-    #[inline]
-    pub fn only_counts(&self, mt: usize) -> bool {
-        self.may_stay(self.free + 1) && self.used[mt] > 1
-    }
-
-    /// Counts `n` frames as given back, that were asked for as `mt`, or as whatever else is in use: false, if not so
-    /// many are.
-    #[inline]
-    pub fn give_back(&mut self, mt: usize, n: u16) -> bool {
-        if self.used[mt] >= n {
-            self.used[mt] -= n;
-            return true;
-        }
-        self.give_back_of_any(mt, n)
-    }
-
-    #[cold]
-    fn give_back_of_any(&mut self, mt: usize, mut n: u16) -> bool {
-        if self.in_use() < n.into() {
-            return false;
-        }
-        for i in [mt, 0, 1, 2] {
-            let of_it = self.used[i].min(n);
-            self.used[i] -= of_it;
-            n -= of_it;
-        }
-        true
+        self.word & TAINT != 0
     }
 }

@@ -4,7 +4,9 @@ use super::bins::Bins;
 use super::block::{Block, DRIFT};
 use super::gigabyte::{GigaBins, Gigabyte, Gigabytes};
 use super::map::Map;
-use super::sizes::{BLOCK_ORDER, FRAMES, LARGEST_ORDER, TYPES, type_index};
+use super::sizes::{
+    BLOCK_ORDER, FRAMES, LARGEST_ORDER, MOVABLE, RECLAIMABLE, TYPES, UNMOVABLE, type_index,
+};
 use crate::arena::{Arena, LINE, room};
 use crate::frame::{FrameIx, MigrateType, Order};
 use crate::hint::prefetch;
@@ -14,7 +16,7 @@ use zerocopy::{FromBytes, IntoBytes, KnownLayout};
 const TRIED: usize = 4;
 
 /// Blocks of a batch whose lines are fetched ahead of use: as many misses as a CPU has under way at a time.
-const AHEAD: usize = 12;
+const AHEAD: usize = 16;
 
 /// Heads of bins, and counts.
 #[derive(FromBytes, IntoBytes, KnownLayout)]
@@ -147,7 +149,7 @@ impl<'m> Engine<'m> {
         };
         engine.state.bins.clear();
         engine.gigabytes().clear();
-        engine.blocks.fill(Block::ABSENT);
+        engine.blocks.fill(Block::NO_MEMORY);
         Some(engine)
     }
 
@@ -185,8 +187,8 @@ impl<'m> Engine<'m> {
     pub fn counts(&self) -> EngineCounts {
         let mut holding = [0; TYPES];
         for b in self.blocks.iter() {
-            for (n, &used) in holding.iter_mut().zip(&b.used) {
-                *n += u32::from(used > 0);
+            for (mt, n) in holding.iter_mut().enumerate() {
+                *n += u32::from(b.used(mt) > 0);
             }
         }
         EngineCounts {
@@ -209,17 +211,17 @@ impl<'m> Engine<'m> {
         let pieces = || FrameIx(start).blocks_until(FrameIx(end), BLOCK_ORDER);
         for (ix, order) in pieces() {
             let b = &self.blocks[(ix.0 / FRAMES) as usize];
-            let room = FRAMES - u32::from(b.free) - b.in_use();
             let map = &self.maps[(ix.0 / FRAMES) as usize];
             let at = ix.0 % FRAMES;
-            if room < order.frames() || (at..at + order.frames()).any(|i| map.is_free(i)) {
+            if b.absent() < order.frames() || (at..at + order.frames()).any(|i| map.is_free(i)) {
                 return Err(GiveError::NotTaken(ix.0));
             }
         }
         for (ix, order) in pieces() {
             let i = ix.0 / FRAMES;
             self.maps[i as usize].set_run(ix.0 % FRAMES, order);
-            self.set_free(i, self.blocks[i as usize].free + order.frames() as u16);
+            self.blocks[i as usize].add(order.frames());
+            self.settle(i);
             self.state.free += u64::from(order.frames());
             self.state.present += u64::from(order.frames());
         }
@@ -285,12 +287,11 @@ impl<'m> Engine<'m> {
         let frames = (got as u32) << order.0;
         let b = &mut self.blocks[i as usize];
         let was_tainted = b.is_tainted();
-        b.used[mt] += frames as u16;
+        b.take(mt, frames);
         if b.is_tainted() != was_tainted {
             self.gigabytes().taint(i, true);
         }
-        let b = &self.blocks[i as usize];
-        self.set_free(i, b.free - frames as u16);
+        self.settle(i);
         self.state.free -= u64::from(frames);
         got
     }
@@ -345,7 +346,7 @@ impl<'m> Engine<'m> {
 
     /// The fullest block of a type, or the emptiest, that has a free run of an order. Of each bin so many are tried.
     fn find_run(&self, order: Order, mt: usize, tried: usize, emptiest: bool) -> Option<u32> {
-        let first = Block::bin_of(order.frames() as u16).saturating_sub(DRIFT - 1);
+        let first = Block::bin_of(order.frames()).saturating_sub(DRIFT - 1);
         let mut bins = self.state.bins.filled(mt) & !0 << first;
         while bins != 0 {
             let bin = if emptiest {
@@ -390,8 +391,7 @@ impl<'m> Engine<'m> {
                 let b = &mut self.blocks[i as usize];
                 b.set_mt(mt);
                 b.set_intact(true);
-                b.free = 0;
-                b.used[mt] = FRAMES as u16;
+                b.take(mt, FRAMES);
                 if mt != MOVABLE {
                     self.gigabytes().taint(i, true);
                 }
@@ -458,8 +458,7 @@ impl<'m> Engine<'m> {
                 continue;
             };
             b.set_intact(false);
-            b.used[mt] = 0;
-            b.free = FRAMES as u16;
+            b.give_back(mt, FRAMES);
             given += 1;
             self.gigabytes().add_block(i, mt != MOVABLE);
         }
@@ -468,7 +467,7 @@ impl<'m> Engine<'m> {
         result
     }
 
-    /// Gives single frames back. Most stay in the bin of their block, and only count.
+    /// Gives single frames back. Most only count.
     fn give_singles(&mut self, frames: &[u32], mt: usize) -> Result<(), GiveError> {
         for &frame in frames.iter().take(AHEAD) {
             self.fetch(frame);
@@ -479,32 +478,41 @@ impl<'m> Engine<'m> {
             if let Some(&next) = frames.get(at + AHEAD) {
                 self.fetch(next);
             }
-            let i = frame / FRAMES;
-            let (Some(map), Some(b)) = (
-                self.maps.get_mut(i as usize),
-                self.blocks.get_mut(i as usize),
-            ) else {
-                result = result.and(Err(GiveError::NotABlock(frame)));
-                continue;
-            };
-            if b.is_intact() {
-                break_up(map, b);
-            }
-            if !map.set(frame % FRAMES) {
-                result = result.and(Err(GiveError::NotTaken(frame)));
-                continue;
-            }
-            if b.only_counts(mt) {
-                b.used[mt] -= 1;
-                b.free += 1;
+            let i = (frame / FRAMES) as usize;
+            if let (Some(map), Some(b)) = (self.maps.get_mut(i), self.blocks.get_mut(i))
+                && b.only_counts(mt)
+                && map.set(frame % FRAMES)
+            {
+                b.give(mt, 1);
                 only_counted += 1;
-            } else if !self.given(i, 1, mt) {
-                self.maps[i as usize].clear_run(frame % FRAMES, Order::ZERO);
-                result = result.and(Err(GiveError::NotTaken(frame)));
+            } else {
+                result = result.and(self.give_single(frame, mt));
             }
         }
         self.state.free += only_counted;
         result
+    }
+
+    #[inline(never)]
+    fn give_single(&mut self, frame: u32, mt: usize) -> Result<(), GiveError> {
+        let i = frame / FRAMES;
+        let (Some(map), Some(b)) = (
+            self.maps.get_mut(i as usize),
+            self.blocks.get_mut(i as usize),
+        ) else {
+            return Err(GiveError::NotABlock(frame));
+        };
+        if b.is_intact() {
+            break_up(map, b);
+        }
+        if !map.set(frame % FRAMES) {
+            return Err(GiveError::NotTaken(frame));
+        }
+        if !self.given(i, 1, mt) {
+            self.maps[i as usize].clear_run(frame % FRAMES, Order::ZERO);
+            return Err(GiveError::NotTaken(frame));
+        }
+        Ok(())
     }
 
     #[inline(never)]
@@ -523,7 +531,7 @@ impl<'m> Engine<'m> {
             if !self.maps[i as usize].set_run(frame % FRAMES, order) {
                 return Err(GiveError::NotTaken(frame));
             }
-            if !self.given(i, order.frames() as u16, mt) {
+            if !self.given(i, order.frames(), mt) {
                 self.maps[i as usize].clear_run(frame % FRAMES, order);
                 return Err(GiveError::NotTaken(frame));
             }
@@ -540,26 +548,26 @@ impl<'m> Engine<'m> {
                 self.maps[i as usize] = Map::FULL;
             }
             b.set_intact(false);
-            self.given(i, FRAMES as u16, mt);
+            self.given(i, FRAMES, mt);
         }
         Ok(())
     }
 
     /// Counts frames of a block whose bits have been set. False, if not so many were in use.
     #[inline]
-    fn given(&mut self, i: u32, frames: u16, mt: usize) -> bool {
+    fn given(&mut self, i: u32, frames: u32, mt: usize) -> bool {
         let b = &mut self.blocks[i as usize];
         let was_tainted = b.is_tainted();
         if !b.give_back(mt, frames) {
             return false;
         }
-        let (free, own) = (b.free + frames, b.used[b.mt()]);
+        let (free, own) = (b.free(), b.used(b.mt()));
         if was_tainted && !b.is_tainted() {
             self.gigabytes().taint(i, false);
         }
-        self.set_free(i, free);
+        self.settle(i);
         self.state.free += u64::from(frames);
-        if own == 0 && u32::from(free) < FRAMES {
+        if own == 0 && free < FRAMES {
             self.retype_by_content(i);
         }
         true
@@ -568,11 +576,9 @@ impl<'m> Engine<'m> {
     /// A block that holds nothing of its own type any more has that of what it holds.
     #[cold]
     fn retype_by_content(&mut self, i: u32) {
-        let used = self.blocks[i as usize].used;
-        if let Some(mt) = (0..TYPES)
-            .max_by_key(|&mt| used[mt])
-            .filter(|&mt| used[mt] > 0)
-        {
+        let b = &self.blocks[i as usize];
+        let most = (0..TYPES).max_by_key(|&mt| b.used(mt));
+        if let Some(mt) = most.filter(|&mt| b.used(mt) > 0) {
             self.retype(i, mt);
         }
     }
@@ -588,16 +594,16 @@ impl<'m> Engine<'m> {
         }
     }
 
-    /// A block that is no whole free one has so many free frames from now on.
+    /// Puts a block, whose free frames have changed, where it belongs. It was no whole free one.
     #[inline]
-    pub(super) fn set_free(&mut self, i: u32, free: u16) {
-        let b = &mut self.blocks[i as usize];
-        b.free = free;
+    pub(super) fn settle(&mut self, i: u32) {
+        let b = &self.blocks[i as usize];
+        let free = b.free();
         if b.may_stay(free) || b.is_apart() {
             return;
         }
         self.state.bins.unlink(self.blocks, i);
-        if u32::from(free) == FRAMES {
+        if free == FRAMES {
             self.gigabytes().add(i, Order::ZERO);
             self.state.whole += 1;
         } else if free > 0 {
@@ -617,7 +623,3 @@ fn break_up(map: &mut Map, block: &mut Block) {
     *map = Map::EMPTY;
     block.set_intact(false);
 }
-
-const UNMOVABLE: usize = MigrateType::Unmovable as usize;
-pub(super) const MOVABLE: usize = MigrateType::Movable as usize;
-const RECLAIMABLE: usize = MigrateType::Reclaimable as usize;

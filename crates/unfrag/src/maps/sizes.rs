@@ -21,6 +21,10 @@ pub(crate) fn type_index(mt: MigrateType) -> usize {
     }
 }
 
+pub(super) const UNMOVABLE: usize = MigrateType::Unmovable as usize;
+pub(super) const MOVABLE: usize = MigrateType::Movable as usize;
+pub(super) const RECLAIMABLE: usize = MigrateType::Reclaimable as usize;
+
 /// Frames of a block.
 pub(super) const FRAMES: u32 = BLOCK_ORDER.frames();
 

@@ -28,16 +28,17 @@ impl Engine<'_> {
         for (i, (b, map)) in (0..).zip(self.blocks.iter().zip(self.maps.iter())) {
             let at = i * FRAMES;
             let says = if b.is_intact() { 0 } else { map.count() };
-            let is_right = says == u32::from(b.free) && b.in_use() + says <= FRAMES;
+            let is_right =
+                says == b.free() && (0..TYPES).map(|mt| b.used(mt)).sum::<u32>() == b.in_use();
             let is_intact = b.in_use() == FRAMES && map.count() == FRAMES;
             let is_right = is_right && (!b.is_intact() || is_intact);
             if !is_right {
                 return Err(Broken::Count(at));
             }
-            free += u64::from(b.free);
+            free += u64::from(b.free());
             whole += u32::from(b.is_whole());
             binned += u32::from(b.is_binned());
-            let belongs = b.free > 0 && !b.is_whole() && !b.is_apart();
+            let belongs = b.free() > 0 && !b.is_whole() && !b.is_apart();
             if b.is_binned() != belongs {
                 return Err(Broken::Bin(at));
             }
@@ -46,8 +47,8 @@ impl Engine<'_> {
             for bin in 0..BINS {
                 for i in self.bins().of(self.blocks, mt, bin) {
                     let b = &self.blocks[i as usize];
-                    let has_own = b.used[mt] > 0 || b.in_use() == 0;
-                    let is_here = b.bin() == Some(bin) && b.may_stay(b.free);
+                    let has_own = b.used(mt) > 0 || b.in_use() == 0;
+                    let is_here = b.bin() == Some(bin) && b.may_stay(b.free());
                     if b.mt() != mt || !is_here || !has_own || binned == 0 {
                         return Err(Broken::Bin(i * FRAMES));
                     }

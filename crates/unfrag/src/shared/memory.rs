@@ -461,6 +461,12 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         order: Order,
         mt: MigrateType,
     ) -> Result<(), GiveError> {
+        if let [shard, ..] = &self.shards
+            && self.count == 1
+        {
+            // Its frames have the numbers of all.
+            return self.give_to(shard, blocks, order, mt);
+        }
         let mut result = Ok(());
         let mut rest = blocks;
         while let Some(&first) = rest.first() {
@@ -468,20 +474,36 @@ impl<'m, R: RawMutex> Shared<'m, R> {
             let n = shard.gather(rest);
             let (of_shard, others) = core::mem::take(&mut rest).split_at_mut(n.max(1));
             rest = others;
-            let Some(engine) = shard.engine.as_ref().filter(|_| n > 0) else {
+            if n == 0 {
                 result = result.and(Err(GiveError::NotABlock(first)));
                 continue;
-            };
+            }
             of_shard.iter_mut().for_each(|n| *n -= shard.start);
-            let (given, freed) = {
-                let mut engine = engine.lock();
-                let before = engine.free_frames();
-                let given = engine.give(of_shard, order, mt);
-                (given, engine.free_frames() - before)
-            };
-            self.totals.free.fetch_add(freed as i64, Relaxed);
+            let given = self.give_to(shard, of_shard, order, mt);
             result = result.and(given.map_err(|why| why.shifted(shard.start)));
         }
         result
+    }
+
+    /// Gives blocks back to their shard, which has its own numbers for them.
+    #[inline]
+    fn give_to(
+        &self,
+        shard: &Shard<'m, R>,
+        blocks: &[u32],
+        order: Order,
+        mt: MigrateType,
+    ) -> Result<(), GiveError> {
+        let Some(engine) = &shard.engine else {
+            return Err(GiveError::NotABlock(shard.start));
+        };
+        let (given, freed) = {
+            let mut engine = engine.lock();
+            let before = engine.free_frames();
+            let given = engine.give(blocks, order, mt);
+            (given, engine.free_frames() - before)
+        };
+        self.totals.free.fetch_add(freed as i64, Relaxed);
+        given
     }
 }
