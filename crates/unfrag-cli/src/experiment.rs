@@ -3,9 +3,11 @@
 use crate::costs;
 use crate::failure::Result;
 use crate::output::{Progress, print, print_json};
+use crate::quantity;
 use clap::ValueEnum;
 use std::path::PathBuf;
 use unfrag_lab::experiment::{self, Name, Options, text};
+use unfrag_lab::real;
 use unfrag_linux::Error;
 
 /// Run a published experiment again on a simulated machine, and print its numbers beside ours
@@ -32,7 +34,8 @@ use unfrag_linux::Error;
   unfrag experiment atomic --kernel congestion-both --machine x86-64 --runs 2 --seed 7 --json
   unfrag experiment atomic --kernel congestion-both-everywhere --machine x86 --runs 1
   unfrag experiment hugepage-latency --machine 4GiB
-  unfrag experiment hugepage-latency --kernel proactiveness-20,unfrag --machine 4GiB --json")]
+  unfrag experiment hugepage-latency --kernel proactiveness-20,unfrag --machine 4GiB --json
+  unfrag experiment hugepage-latency --on pool --machine 64MiB")]
 pub struct Args {
     /// The experiment
     #[arg(value_enum)]
@@ -59,9 +62,19 @@ pub struct Args {
     /// time
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
+    /// Of hugepage-latency: real memory of this computer instead of a simulated machine, from a pool, from the host's own
+    /// kernel, or from both in turn. `host` takes nearly all memory for a minute
+    #[arg(long, value_enum, value_name = "GROUND,…", value_delimiter = ',')]
+    on: Vec<On>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum On {
+    Pool,
+    Host,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -96,6 +109,9 @@ impl From<Experiment> for Name {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
+    if !args.on.is_empty() {
+        return run_on_real_memory(args);
+    }
     let name: Name = args.name.into();
     let runs = args.runs.unwrap_or(name.default_runs());
     let options = Options {
@@ -121,5 +137,47 @@ pub fn run(args: &Args) -> Result<()> {
             let help = "the numbers are those of the others; `unfinished` in --json names them";
             Err(Error::malformed(told).help(help).into())
         }
+    }
+}
+
+/// Memory that is fragmented, if no size is given.
+const REAL: u64 = 8 << 30;
+
+/// `hugepage-latency` on real memory.
+fn run_on_real_memory(args: &Args) -> Result<()> {
+    let refuse = |what: &'static str, help: &'static str| -> Result<()> {
+        Err(Error::malformed(what).help(help).into())
+    };
+    if args.name != Experiment::HugepageLatency {
+        return refuse(
+            "only hugepage-latency runs on real memory",
+            "leave --on out, or ask for hugepage-latency",
+        );
+    }
+    if !args.kernel.is_empty() || args.costs.is_some() || args.runs.is_some() {
+        return refuse(
+            "real memory has the host's kernel, its own costs, and one run",
+            "leave --kernel, --costs and --runs out, or --on",
+        );
+    }
+    let bytes = match args.machine.as_slice() {
+        [] => REAL,
+        [size] => {
+            quantity::size(size).map_err(|e| Error::malformed(e).help("give --machine one size"))?
+        }
+        _ => return refuse("one size of memory at a time", "give --machine one size"),
+    };
+    let ground = |on: &On| match on {
+        On::Pool => real::Ground::Pool,
+        On::Host => real::Ground::Host,
+    };
+    let grounds: Vec<real::Ground> = args.on.iter().map(ground).collect();
+    let bar = Progress::new("running");
+    let report = real::run(bytes, &grounds, &|done| bar.at(done, 1000))?;
+    drop(bar);
+    if args.json {
+        print_json(&report)
+    } else {
+        print(&real::render(&report))
     }
 }

@@ -10,6 +10,7 @@
 //! - [`inspect`]: how fragmented is memory at one moment?
 //! - [`summary`]: what does a trace alone tell, without snapshots?
 //! - [`explain`]: why did allocations of a kernel log fail?
+//! - [`real`]: what does a huge page cost on this computer, from the host's kernel and from a pool?
 //! - [`export`]: a prediction as a tree of procfs files.
 //! - [`calibrate`]: what does the kernel's work on pages cost on this computer?
 //! - [`usable`]: what may a request use of a zone?
@@ -30,6 +31,7 @@ pub mod geometry;
 pub mod inspect;
 mod parallel;
 pub mod profile;
+pub mod real;
 pub mod replay;
 pub mod report;
 pub mod simulate;

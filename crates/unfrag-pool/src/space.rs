@@ -63,10 +63,13 @@ impl Space {
         unsafe {
             mprotect(at, len, MprotectFlags::READ | MprotectFlags::WRITE)
                 .map_err(|e| PoolError::system("memory cannot be made usable", e))?;
-            if how.huge_pages {
-                // A kernel without huge pages says so; the memory is as good.
-                let _ = madvise(at, len, Advice::LinuxHugepage);
-            }
+            let huge = if how.huge_pages {
+                Advice::LinuxHugepage
+            } else {
+                Advice::LinuxNoHugepage
+            };
+            // A kernel without huge pages says so; the memory is as good.
+            let _ = madvise(at, len, huge);
             if let Some(node) = how.node {
                 prefer_node(at.cast(), len, node)?;
             }

@@ -1,0 +1,112 @@
+//! What does a huge page cost on this computer? `hugepage-latency` on real memory: from the host's own kernel, and from a
+//! pool. `spec: 8.4`
+//!
+//! - `host`, `pool`: the same steps on both grounds. `outcome`: what was measured. `text`: tables.
+//!
+//! The steps: all of some memory is taken in pages of 4 KiB that can be moved, each with its stamp; in each 2 MiB the first
+//! three quarters are given back; then a driver takes huge pages, zeroed, as fast as it can. Last, the stamps are read.
+//!
+//! Invariant: both grounds have the same sizes, and both times include zeroing.
+
+mod host;
+mod outcome;
+mod pool;
+mod text;
+
+pub use outcome::{Outcome, Report};
+pub use text::render;
+
+use crate::error::{Asked, Error, Result};
+
+/// Whose memory it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// A pool's.
+    Pool,
+    /// The host kernel's.
+    Host,
+}
+
+impl Ground {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ground::Pool => "pool",
+            Ground::Host => "host",
+        }
+    }
+}
+
+/// Bytes of a huge page.
+const HUGE: u64 = 2 << 20;
+/// Pages of a huge page, and those of them that are given back.
+const PAGES: u32 = 512;
+const GIVEN_BACK: u32 = 384;
+/// Of what has been given back, so many percent are taken as huge pages.
+const TAKEN: u64 = 90;
+
+/// Runs it on each ground in turn, on `bytes` of memory. `progress` is called with the thousandths that are done.
+///
+/// # Errors
+/// If there is not so much memory, or the system refuses.
+pub fn run(bytes: u64, grounds: &[Ground], progress: &dyn Fn(u64)) -> Result<Report> {
+    let blocks = bytes / HUGE;
+    if blocks < 16 {
+        return Err(
+            Error::option(Asked::Machine, "the memory is too small for percentiles")
+                .help("give 32 MiB at least, and 8 GiB for numbers that count"),
+        );
+    }
+    let available = host::available()?;
+    if blocks * HUGE + blocks * HUGE / 16 > available {
+        let what = format!(
+            "{} MiB of memory are available, and {} MiB with a sixteenth more are needed",
+            available >> 20,
+            blocks * HUGE >> 20
+        );
+        return Err(Error::option(Asked::Machine, what).help("give a smaller size"));
+    }
+    let n = grounds.len().max(1) as u64;
+    let mut outcomes = Vec::new();
+    for (i, ground) in (0..).zip(grounds) {
+        let part = |done: u64| progress((i * 1000 + done) / n);
+        let outcome = match ground {
+            Ground::Pool => pool::run(blocks as u32, &part),
+            Ground::Host => host::run(blocks as u32, available, &part),
+        }?;
+        outcomes.push(outcome);
+    }
+    Ok(Report {
+        bytes: blocks * HUGE,
+        outcomes,
+    })
+}
+
+/// How many huge pages the driver takes.
+fn wanted(blocks: u32) -> u32 {
+    let free = u64::from(blocks) * u64::from(GIVEN_BACK);
+    (free * TAKEN / 100 / u64::from(PAGES)) as u32
+}
+
+/// Writes a page's stamp: words that follow from its number.
+fn stamp(page: &mut [u8], number: u32) {
+    for (i, word) in (0u64..).zip(page.chunks_exact_mut(8)) {
+        word.copy_from_slice(&word_of(number, i).to_le_bytes());
+    }
+}
+
+/// Whether a page holds its stamp.
+fn is_stamped(page: &[u8], number: u32) -> bool {
+    let mut words = (0u64..).zip(page.chunks_exact(8));
+    words.all(|(i, word)| word == word_of(number, i).to_le_bytes())
+}
+
+fn word_of(number: u32, i: u64) -> u64 {
+    (u64::from(number) << 10 | i).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+impl From<unfrag_pool::PoolError> for Error {
+    fn from(e: unfrag_pool::PoolError) -> Error {
+        Error::lacking(e.to_string())
+    }
+}
