@@ -17,6 +17,8 @@ mod pages {
     struct ReclaimAndMoves;
     #[doc = include_str!("../../../docs/embed/claim-a-range.md")]
     struct ClaimARange;
+    #[doc = include_str!("../../../docs/embed/pool.md")]
+    struct Pool;
     #[doc = include_str!("../../../docs/embed/slab-on-top.md")]
     struct SlabOnTop;
     #[doc = include_str!("../../../docs/embed/which-preset.md")]

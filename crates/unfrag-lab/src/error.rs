@@ -208,6 +208,12 @@ impl From<std::io::Error> for Error {
     }
 }
 
+impl From<unfrag_pool::PoolError> for Error {
+    fn from(e: unfrag_pool::PoolError) -> Error {
+        Error::lacking(e.to_string())
+    }
+}
+
 impl From<unfrag_linux::Error> for Error {
     fn from(e: unfrag_linux::Error) -> Error {
         Error::new(Cause::Input(Box::new(e)))

@@ -1,11 +1,14 @@
 //! [`Builder`]: what a pool is made of.
 
+use crate::base::Base;
 use crate::error::PoolError;
-use crate::inner::{Inner, Settings};
+use crate::inner::Inner;
 use crate::memory::{Marks, Memory};
 use crate::pool::Pool;
+use crate::settings::Settings;
 use crate::space::{Backing, FRAME_BYTES, Space};
 use crate::topology;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Makes a [`Pool`].
@@ -32,6 +35,13 @@ pub struct Builder {
     settings: Settings,
     threads: usize,
     watermarks: Option<(u64, u64, u64)>,
+}
+
+impl Pool {
+    /// A builder: give it an arena at least.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
 }
 
 impl Default for Builder {
@@ -162,8 +172,8 @@ impl Builder {
         }
         let memory = Memory::new(&limits, self.threads, marks)?;
         let space = Space::new(memory.numbers().into())?;
-        let inner = Inner::new(memory, space, self.settings);
-        let pool = Pool::start(inner, self.backing)?;
+        let inner = Inner::new(Base::new(memory, space), self.settings);
+        let pool = Pool::start(Arc::new(inner), self.backing)?;
         for (bytes, node) in arenas {
             pool.add_arena(bytes, Some(node))?;
         }

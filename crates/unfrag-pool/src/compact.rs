@@ -1,45 +1,21 @@
 //! Compaction: an [`Evacuator`] for each node, and the owners who move what is in its way.
 
+use crate::handles::HANDLES;
 use crate::inner::Inner;
 use crate::memory::Node;
-use crate::movable::HANDLES;
 use crate::owner::Owned;
 use crate::record::Record;
+use crate::settings::Cost;
 use crate::space::FRAME_BYTES;
 use unfrag::Order;
 use unfrag::shared::{Evacuator, Move, Moved};
-
-/// What a compaction may cost.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Cost {
-    /// Frames that may be copied.
-    pub copies: u32,
-    /// Frames in use of a block that is emptied.
-    pub most: u32,
-}
-
-/// An allocation waits for it.
-pub(crate) const DIRECT: Cost = Cost {
-    copies: 4096,
-    most: 480,
-};
-/// Somebody asked for it.
-pub(crate) const ALL: Cost = Cost {
-    copies: u32::MAX,
-    most: 511,
-};
-/// Ahead of demand only what is cheap.
-pub(crate) const AHEAD: Cost = Cost {
-    copies: 16384,
-    most: 256,
-};
 
 impl Inner {
     /// Makes up to `wanted` whole free blocks. Returns how many it made.
     pub fn compact(&self, wanted: u32, cost: Cost) -> u32 {
         let _one = self.compacting.lock();
         let mut gained = 0;
-        for node in &self.memory.nodes {
+        for node in &self.base.memory.nodes {
             let mut e = Evacuator::new(wanted - gained, cost.copies, cost.most);
             let mut answer = Moved::Go;
             loop {
@@ -48,7 +24,7 @@ impl Inner {
                     Ok(Move::Done) => break,
                     Ok(_) => answer = Moved::Stays,
                     Err(_) => {
-                        self.memory.count_refused();
+                        self.base.memory.count_refused();
                         answer = Moved::Go;
                     }
                 }
@@ -63,7 +39,7 @@ impl Inner {
 
     /// Moves the block at a frame, if its owner can.
     fn relocate(&self, node: &Node, e: &Evacuator, from: u32) -> Moved {
-        let record = self.records.of(from);
+        let record = self.base.records.of(from);
         let place = record.and_then(|r| e.place(&node.shared, r.order));
         if let (Some(record), Some(to)) = (record, place) {
             match self.migrate(record, from, to.0 as u32) {
@@ -75,7 +51,7 @@ impl Inner {
                 Outcome::Stays => {
                     let back = e.put_back(&node.shared, to, record.order);
                     if back.is_err() {
-                        self.memory.count_refused();
+                        self.base.memory.count_refused();
                     }
                 }
                 Outcome::Kept => {}
@@ -89,7 +65,7 @@ impl Inner {
 
     /// Has an owner move a block.
     fn migrate(&self, record: Record, from: u32, to: u32) -> Outcome {
-        self.records.set(to, record);
+        self.base.records.set(to, record);
         let outcome = if record.owner == HANDLES {
             let copy = || self.copy(from, to, record.order);
             if self.handles.migrate(record.tag, from, to, copy) {
@@ -101,8 +77,8 @@ impl Inner {
             self.migrate_owned(record, from, to)
         };
         match outcome {
-            Outcome::Moved => drop(self.records.clear(from)),
-            Outcome::Stays => drop(self.records.clear(to)),
+            Outcome::Moved => drop(self.base.records.clear(from)),
+            Outcome::Stays => drop(self.base.records.clear(to)),
             Outcome::Kept => {}
         }
         outcome
@@ -110,10 +86,10 @@ impl Inner {
 
     fn migrate_owned(&self, record: Record, from: u32, to: u32) -> Outcome {
         let owner = self.owners.read().get(usize::from(record.owner)).cloned();
-        let (Some(owner), Some(inner)) = (owner, self.me.upgrade()) else {
+        let Some(owner) = owner else {
             return Outcome::Stays;
         };
-        let place = Owned::new(inner, to, record.order);
+        let place = Owned::new(self.base.clone(), to, record.order);
         match owner.migrate(record.tag, from, place) {
             Ok(old) if old.frame() == from && old.order() == record.order => {
                 old.forget();
@@ -133,7 +109,7 @@ impl Inner {
 
     /// Copies a block.
     fn copy(&self, from: u32, to: u32, order: Order) {
-        let (from, to) = (self.space.at(from), self.space.at(to));
+        let (from, to) = (self.base.space.at(from), self.base.space.at(to));
         // SAFETY: both are blocks in use: one nobody may touch while it is being moved, the other one is ours.
         #[allow(unsafe_code)]
         unsafe {

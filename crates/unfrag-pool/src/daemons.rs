@@ -1,62 +1,11 @@
 //! kswapd and kcompactd: threads that sleep until they are needed.
 
-use crate::compact::AHEAD;
 use crate::inner::Inner;
-use parking_lot::{Condvar, Mutex};
+use crate::settings::AHEAD;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// Wakes a thread.
-#[derive(Default)]
-pub(crate) struct Bell {
-    rung: Mutex<bool>,
-    cond: Condvar,
-}
-
-impl Bell {
-    pub fn ring(&self) {
-        let mut rung = self.rung.lock();
-        if !*rung {
-            *rung = true;
-            self.cond.notify_one();
-        }
-    }
-
-    /// Sleeps until it is rung, or for so long.
-    fn wait(&self, time: Option<Duration>) {
-        let mut rung = self.rung.lock();
-        while !*rung {
-            match time {
-                Some(time) => {
-                    if self.cond.wait_for(&mut rung, time).timed_out() {
-                        break;
-                    }
-                }
-                None => self.cond.wait(&mut rung),
-            }
-        }
-        *rung = false;
-    }
-}
-
-/// The bells of both daemons.
-#[derive(Default)]
-pub(crate) struct Bells {
-    pub kswapd: Bell,
-    pub kcompactd: Bell,
-    /// Blocks of 2 MiB that somebody did not get.
-    wanted: AtomicU32,
-}
-
-impl Bells {
-    /// Somebody did not get so many blocks of 2 MiB.
-    pub fn want_blocks(&self, blocks: u32) {
-        self.wanted.fetch_max(blocks, Relaxed);
-        self.kcompactd.ring();
-    }
-}
 
 /// How often kcompactd looks whether enough blocks are ready, if it keeps some.
 const LOOK: Duration = Duration::from_millis(500);
@@ -101,9 +50,10 @@ fn kswapd(inner: &Inner) {
         inner.events.kswapd_wake.add(1);
         loop {
             let missing = inner
+                .base
                 .memory
                 .high()
-                .saturating_sub(inner.memory.free_frames());
+                .saturating_sub(inner.base.memory.free_frames());
             let wanted = missing.min(BATCH) as usize;
             if wanted == 0 || inner.stops.load(Relaxed) {
                 break;
@@ -124,8 +74,8 @@ fn kcompactd(inner: &Inner) {
         if inner.stops.load(Relaxed) {
             return;
         }
-        let wanted = inner.bells.wanted.swap(0, Relaxed);
-        let whole = inner.memory.whole_blocks();
+        let wanted = inner.bells.take_wanted();
+        let whole = inner.base.memory.whole_blocks();
         // It starts when some are missing, and then makes a few more.
         let ahead = if whole < keep {
             keep + keep / 4 - whole

@@ -15,48 +15,55 @@ impl Counter {
     }
 }
 
-macro_rules! events {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Events that are rare: none is counted on the way of an allocation that succeeds at once.
-        #[derive(Debug, Default)]
-        pub(crate) struct Events {
-            $($(#[$doc])* pub $name: Counter,)*
-        }
-
-        impl Events {
-            /// All counters with their names.
-            pub fn all(&self) -> Vec<(&'static str, u64)> {
-                vec![$((stringify!($name), self.$name.get()),)*]
-            }
-        }
-    };
+/// Events that are rare: none is counted on the way of an allocation that succeeds at once.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    /// Allocations that could not be served at once, and reclaimed, compacted or waited.
+    pub allocstall: Counter,
+    /// Frames that owners gave back to kswapd.
+    pub pgsteal_kswapd: Counter,
+    /// Frames that owners gave back to an allocation.
+    pub pgsteal_direct: Counter,
+    /// Times that kswapd was woken.
+    pub kswapd_wake: Counter,
+    /// Frames that were moved.
+    pub pgmigrate_success: Counter,
+    /// Blocks that should have moved, and stayed.
+    pub pgmigrate_fail: Counter,
+    /// Allocations that compacted.
+    pub compact_stall: Counter,
+    /// Those that got a block of 2 MiB.
+    pub compact_success: Counter,
+    /// Those that did not.
+    pub compact_fail: Counter,
+    /// Times that kcompactd was woken.
+    pub compact_daemon_wake: Counter,
+    /// Blocks of 2 MiB that kcompactd made.
+    pub compact_daemon_success: Counter,
+    /// Blocks of 2 MiB that an extent got.
+    pub thp_fault_alloc: Counter,
+    /// Blocks of 2 MiB that an extent did not get.
+    pub thp_fault_fallback: Counter,
 }
 
-events! {
-    /// Allocations that could not be served at once, and reclaimed, compacted or waited.
-    allocstall,
-    /// Frames that owners gave back to kswapd.
-    pgsteal_kswapd,
-    /// Frames that owners gave back to an allocation.
-    pgsteal_direct,
-    /// Times that kswapd was woken.
-    kswapd_wake,
-    /// Frames that were moved.
-    pgmigrate_success,
-    /// Blocks that should have moved, and stayed.
-    pgmigrate_fail,
-    /// Allocations that compacted.
-    compact_stall,
-    /// Those that got a block of 2 MiB.
-    compact_success,
-    /// Those that did not.
-    compact_fail,
-    /// Times that kcompactd was woken.
-    compact_daemon_wake,
-    /// Blocks of 2 MiB that kcompactd made.
-    compact_daemon_success,
-    /// Blocks of 2 MiB that an extent got.
-    thp_fault_alloc,
-    /// Blocks of 2 MiB that an extent did not get.
-    thp_fault_fallback,
+impl Events {
+    /// All counters with their names.
+    pub fn all(&self) -> Vec<(&'static str, u64)> {
+        let all = [
+            ("allocstall", &self.allocstall),
+            ("pgsteal_kswapd", &self.pgsteal_kswapd),
+            ("pgsteal_direct", &self.pgsteal_direct),
+            ("kswapd_wake", &self.kswapd_wake),
+            ("pgmigrate_success", &self.pgmigrate_success),
+            ("pgmigrate_fail", &self.pgmigrate_fail),
+            ("compact_stall", &self.compact_stall),
+            ("compact_success", &self.compact_success),
+            ("compact_fail", &self.compact_fail),
+            ("compact_daemon_wake", &self.compact_daemon_wake),
+            ("compact_daemon_success", &self.compact_daemon_success),
+            ("thp_fault_alloc", &self.thp_fault_alloc),
+            ("thp_fault_fallback", &self.thp_fault_fallback),
+        ];
+        all.map(|(name, counter)| (name, counter.get())).to_vec()
+    }
 }

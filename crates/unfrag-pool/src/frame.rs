@@ -1,6 +1,6 @@
 //! [`Frame`]: a block of memory that gives itself back.
 
-use crate::inner::Inner;
+use crate::base::Base;
 use std::ops::{Deref, DerefMut};
 use unfrag::{MigrateType, Order};
 
@@ -8,16 +8,16 @@ use unfrag::{MigrateType, Order};
 ///
 /// What it holds at first is what its last user left, or zeros; [`zero`](Self::zero) makes sure.
 pub struct Frame<'p> {
-    inner: &'p Inner,
+    base: &'p Base,
     frame: u32,
     order: Order,
     mt: MigrateType,
 }
 
 impl<'p> Frame<'p> {
-    pub(crate) fn new(inner: &'p Inner, frame: u32, order: Order, mt: MigrateType) -> Frame<'p> {
+    pub(crate) fn new(base: &'p Base, frame: u32, order: Order, mt: MigrateType) -> Frame<'p> {
         Frame {
-            inner,
+            base,
             frame,
             order,
             mt,
@@ -36,7 +36,7 @@ impl<'p> Frame<'p> {
 
     /// The NUMA node that it is from.
     pub fn node(&self) -> usize {
-        let memory = &self.inner.memory;
+        let memory = &self.base.memory;
         memory.nodes[memory.node_of(self.frame)].id
     }
 
@@ -51,7 +51,7 @@ impl<'p> Frame<'p> {
 impl Drop for Frame<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.inner.free(self.frame, self.order, self.mt);
+        self.base.free(self.frame, self.order, self.mt);
     }
 }
 
@@ -62,7 +62,7 @@ impl Deref for Frame<'_> {
         // SAFETY: the block is this value's.
         #[allow(unsafe_code)]
         unsafe {
-            self.inner.bytes(self.frame, self.order)
+            self.base.bytes(self.frame, self.order)
         }
     }
 }
@@ -73,7 +73,7 @@ impl DerefMut for Frame<'_> {
         // SAFETY: as above, and this value is borrowed alone.
         #[allow(unsafe_code)]
         unsafe {
-            self.inner.bytes_mut(self.frame, self.order)
+            self.base.bytes_mut(self.frame, self.order)
         }
     }
 }

@@ -1,6 +1,44 @@
 //! Real memory from unfrag's page allocator, for any number of threads.
+//!
+//! A [`Pool`] reserves addresses, backs them with memory of the system, and hands out blocks: a [`Frame`] stays where it is,
+//! a [`Movable`] may be moved while nobody holds it, an [`Owned`] is an [`Owner`]'s, who moves it or gives it back when
+//! asked. Each gives itself back when it is dropped.
+//!
+//! ```
+//! use unfrag_pool::{Order, Pool};
+//!
+//! let pool = Pool::builder().arena(64 << 20).build()?;
+//! let mut page = pool.alloc(Order(0))?;
+//! page.fill(1);
+//! let huge = pool.alloc_bytes(4 << 20)?;
+//! assert_eq!(huge.fallback_bytes(), 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The modules
+//! The ground first:
+//! - `space`: addresses, and memory of the system. `topology`: NUMA nodes. `error`: why there is none.
+//! - `memory`: free frames by node, each a [`Shared`](unfrag::shared::Shared). `threads`: what each thread keeps. `counts`,
+//!   `events`: what is counted.
+//! - `record`: who owns a frame. `word`: where a movable block is, a lock-free word that loom checks; `sync`: its atomics;
+//!   `handles`: all such words.
+//! - `base`: what a block needs to exist and to be given back. `frame`, `owner`: blocks, and those who own them.
+//! - `settings`: what the pool was told. `bells`: what wakes the daemons. `inner`: all that users share, and the path of an
+//!   allocation. `movable`: blocks that may move.
+//! - `compact`: moving. `slow`: the way of an allocation that finds nothing. `daemons`: kswapd and kcompactd.
+//! - `pool`, `builder`, `stats`: the face. `host`: memory as the host's kernel gives it, to compare with.
+//!
+//! # One allocation
+//! 1. `inner.rs`: `try_alloc` asks what the thread keeps (`threads.rs`), which a
+//!    [`Local`](unfrag::shared::Local) refills in batches.
+//! 2. Nothing there: `alloc_slow` (`slow.rs`) has owners give frames back, or compacts (`compact.rs`), or waits.
+//! 3. The frame's number becomes an address (`space.rs`), and the two a block that frees itself.
+//!
+//! Invariants: a frame has one user; nothing waits, copies or calls an owner while a shard is locked.
 #![deny(unsafe_code)]
 
+mod base;
+mod bells;
 mod builder;
 mod compact;
 mod counts;
@@ -8,6 +46,7 @@ mod daemons;
 mod error;
 mod events;
 mod frame;
+mod handles;
 mod host;
 mod inner;
 mod memory;
@@ -15,6 +54,8 @@ mod movable;
 mod owner;
 mod pool;
 mod record;
+mod settings;
+mod slow;
 mod space;
 mod stats;
 mod sync;
@@ -32,3 +73,8 @@ pub use pool::Pool;
 pub use space::FRAME_BYTES;
 pub use stats::Stats;
 pub use unfrag::{AllocError, Order};
+
+/// Tests the example of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

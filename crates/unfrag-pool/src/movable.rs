@@ -1,76 +1,11 @@
 //! [`Movable`]: a block that the pool may move while nobody holds it.
 
+use crate::handles::HANDLES;
 use crate::inner::Inner;
 use crate::record::Record;
-use crate::word::Place;
-use parking_lot::Mutex;
 use std::ops::{Deref, DerefMut};
-use std::sync::OnceLock;
 use unfrag::MigrateType;
 use unfrag::{AllocError, Order};
-
-/// The owner number of all handles.
-pub(crate) const HANDLES: u16 = u16::MAX;
-
-/// Places of a part of the table.
-const PART: usize = 4096;
-/// Parts of the table.
-const PARTS: usize = 1 << 16;
-
-/// Where all movable blocks are. A handle's tag is its number here.
-pub(crate) struct Handles {
-    parts: Box<[OnceLock<Box<[Place]>>]>,
-    numbers: Mutex<Numbers>,
-}
-
-#[derive(Default)]
-struct Numbers {
-    free: Vec<u32>,
-    next: u32,
-}
-
-impl Handles {
-    pub fn new() -> Handles {
-        Handles {
-            parts: (0..PARTS).map(|_| OnceLock::new()).collect(),
-            numbers: Mutex::default(),
-        }
-    }
-
-    fn place(&self, tag: u32) -> &Place {
-        let part = self.parts[tag as usize / PART]
-            .get_or_init(|| (0..PART).map(|_| Place::new(0)).collect());
-        &part[tag as usize % PART]
-    }
-
-    /// A number for a block at a frame; `None`, if there are no more.
-    fn add(&self, frame: u32) -> Option<u32> {
-        let tag = {
-            let mut numbers = self.numbers.lock();
-            match numbers.free.pop() {
-                Some(tag) => tag,
-                None if (numbers.next as usize) < PARTS * PART => {
-                    numbers.next += 1;
-                    numbers.next - 1
-                }
-                None => return None,
-            }
-        };
-        self.place(tag).reset(frame);
-        Some(tag)
-    }
-
-    /// Copies a block to another place, with `copy`, unless it is held or elsewhere.
-    pub fn migrate(&self, tag: u32, from: u32, to: u32, copy: impl FnOnce()) -> bool {
-        let place = self.place(tag);
-        if !place.begin_move(from) {
-            return false;
-        }
-        copy();
-        place.end_move(from, to);
-        true
-    }
-}
 
 /// A block of `2^order` frames that the pool may move while nobody holds it, so that it does not stand in the way of huge
 /// pages. It is given back when it is dropped.
@@ -92,10 +27,10 @@ impl<'p> Movable<'p> {
             inner.try_alloc(order, MigrateType::Movable)?
         };
         let Some(tag) = inner.handles.add(frame) else {
-            inner.free(frame, order, MigrateType::Movable);
+            inner.base.free(frame, order, MigrateType::Movable);
             return Err(AllocError::Reserved);
         };
-        inner.records.set(
+        inner.base.records.set(
             frame,
             Record {
                 owner: HANDLES,
@@ -151,9 +86,11 @@ impl Drop for Movable<'_> {
     fn drop(&mut self) {
         // Held, it is not moved; and the next block with this number starts without holds.
         let frame = self.hold();
-        self.inner.records.clear(frame);
-        self.inner.free(frame, self.order, MigrateType::Movable);
-        self.inner.handles.numbers.lock().free.push(self.tag);
+        self.inner.base.records.clear(frame);
+        self.inner
+            .base
+            .free(frame, self.order, MigrateType::Movable);
+        self.inner.handles.remove(self.tag);
     }
 }
 
@@ -184,7 +121,7 @@ impl Deref for Pinned<'_> {
         // SAFETY: the block is the handle's, is held here, and only a handle that is borrowed alone is written to.
         #[allow(unsafe_code)]
         unsafe {
-            self.of.inner.bytes(self.frame, self.of.order)
+            self.of.inner.base.bytes(self.frame, self.of.order)
         }
     }
 }
@@ -210,7 +147,7 @@ impl Deref for PinnedMut<'_> {
         // SAFETY: the block is the handle's, is held here, and the handle is borrowed alone.
         #[allow(unsafe_code)]
         unsafe {
-            self.of.inner.bytes(self.frame, self.of.order)
+            self.of.inner.base.bytes(self.frame, self.of.order)
         }
     }
 }
@@ -221,7 +158,7 @@ impl DerefMut for PinnedMut<'_> {
         // SAFETY: as above.
         #[allow(unsafe_code)]
         unsafe {
-            self.of.inner.bytes_mut(self.frame, self.of.order)
+            self.of.inner.base.bytes_mut(self.frame, self.of.order)
         }
     }
 }

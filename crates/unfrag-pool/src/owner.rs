@@ -1,10 +1,10 @@
 //! Owners: who can move what they have in frames, or let go of it.
 
-use crate::inner::Inner;
+use crate::base::Base;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use unfrag::MigrateType::Movable;
-use unfrag::{AllocError, Order};
+use unfrag::Order;
 
 /// Somebody who has frames and can move what is in them, such as a page cache.
 ///
@@ -32,31 +32,14 @@ pub struct OwnerId(pub(crate) u16);
 
 /// A block that an owner has. It is given back when it is dropped.
 pub struct Owned {
-    inner: Arc<Inner>,
+    base: Arc<Base>,
     frame: u32,
     order: Order,
 }
 
 impl Owned {
-    pub(crate) fn alloc(
-        inner: &Arc<Inner>,
-        order: Order,
-        waits: bool,
-    ) -> Result<Owned, AllocError> {
-        let frame = if waits {
-            inner.alloc(order, Movable)?
-        } else {
-            inner.try_alloc(order, Movable)?
-        };
-        Ok(Owned::new(inner.clone(), frame, order))
-    }
-
-    pub(crate) fn new(inner: Arc<Inner>, frame: u32, order: Order) -> Owned {
-        Owned {
-            inner,
-            frame,
-            order,
-        }
+    pub(crate) fn new(base: Arc<Base>, frame: u32, order: Order) -> Owned {
+        Owned { base, frame, order }
     }
 
     /// The number of its first frame in the pool.
@@ -74,15 +57,15 @@ impl Owned {
         let this = std::mem::ManuallyDrop::new(self);
         // SAFETY: it is not dropped, so this is the only read of the field that counts.
         #[allow(unsafe_code)]
-        drop(unsafe { std::ptr::read(&this.inner) });
+        drop(unsafe { std::ptr::read(&this.base) });
         this.frame
     }
 }
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        self.inner.records.clear(self.frame);
-        self.inner.free(self.frame, self.order, Movable);
+        self.base.records.clear(self.frame);
+        self.base.free(self.frame, self.order, Movable);
     }
 }
 
@@ -92,7 +75,7 @@ impl Deref for Owned {
         // SAFETY: the block is the owner's, who has it by this value.
         #[allow(unsafe_code)]
         unsafe {
-            self.inner.bytes(self.frame, self.order)
+            self.base.bytes(self.frame, self.order)
         }
     }
 }
@@ -102,7 +85,7 @@ impl DerefMut for Owned {
         // SAFETY: as above, and this value is borrowed alone.
         #[allow(unsafe_code)]
         unsafe {
-            self.inner.bytes_mut(self.frame, self.order)
+            self.base.bytes_mut(self.frame, self.order)
         }
     }
 }

@@ -1,6 +1,5 @@
 //! [`Pool`]: the face of all this.
 
-use crate::builder::Builder;
 use crate::daemons;
 use crate::error::PoolError;
 use crate::frame::{Extent, Frame};
@@ -9,11 +8,12 @@ use crate::memory::GIGABYTE;
 use crate::movable::Movable;
 use crate::owner::{Owned, Owner, OwnerId};
 use crate::record::Record;
+use crate::settings::ALL;
 use crate::space::{Backing, FRAME_BYTES};
 use crate::threads;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use unfrag::MigrateType::Unmovable;
+use unfrag::MigrateType::{Movable as MovableType, Unmovable};
 use unfrag::{AllocError, Order, Pfn};
 
 /// Memory that any number of threads allocate from: in frames of 4 KiB, and in blocks of `2^order` of them, up to a
@@ -38,13 +38,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A builder: give it an arena at least.
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     pub(crate) fn start(inner: Arc<Inner>, backing: Backing) -> Result<Pool, PoolError> {
-        let nodes = inner.memory.nodes.len();
+        let nodes = inner.base.memory.nodes.len();
         let daemons = daemons::start(&inner).map_err(|source| PoolError::System {
             what: "kswapd and kcompactd cannot be started",
             source,
@@ -61,10 +56,10 @@ impl Pool {
     /// and waits a while for others.
     ///
     /// # Errors
-    /// [`AllocError`], if there is none even so: see [`Builder::patience`].
+    /// [`AllocError`], if there is none even so: see [`Builder::patience`](crate::Builder::patience).
     pub fn alloc(&self, order: Order) -> Result<Frame<'_>, AllocError> {
         let frame = self.inner.alloc(order, Unmovable)?;
-        Ok(Frame::new(&self.inner, frame, order, Unmovable))
+        Ok(Frame::new(&self.inner.base, frame, order, Unmovable))
     }
 
     /// The same, if there is one now.
@@ -74,7 +69,7 @@ impl Pool {
     #[inline]
     pub fn try_alloc(&self, order: Order) -> Result<Frame<'_>, AllocError> {
         let frame = self.inner.try_alloc(order, Unmovable)?;
-        Ok(Frame::new(&self.inner, frame, order, Unmovable))
+        Ok(Frame::new(&self.inner.base, frame, order, Unmovable))
     }
 
     /// Takes a block that may be moved while nobody holds it.
@@ -148,7 +143,8 @@ impl Pool {
     /// # Errors
     /// As [`alloc`](Self::alloc).
     pub fn alloc_for(&self, owner: OwnerId, tag: u32, order: Order) -> Result<Owned, AllocError> {
-        self.owned(owner, tag, Owned::alloc(&self.inner, order, true)?)
+        let frame = self.inner.alloc(order, MovableType)?;
+        Ok(self.owned(owner, tag, frame, order))
     }
 
     /// The same, if there is one now.
@@ -161,23 +157,25 @@ impl Pool {
         tag: u32,
         order: Order,
     ) -> Result<Owned, AllocError> {
-        self.owned(owner, tag, Owned::alloc(&self.inner, order, false)?)
+        let frame = self.inner.try_alloc(order, MovableType)?;
+        Ok(self.owned(owner, tag, frame, order))
     }
 
-    fn owned(&self, owner: OwnerId, tag: u32, block: Owned) -> Result<Owned, AllocError> {
+    fn owned(&self, owner: OwnerId, tag: u32, frame: u32, order: Order) -> Owned {
+        let block = Owned::new(self.inner.base.clone(), frame, order);
         let record = Record {
             owner: owner.0,
             tag,
-            order: block.order(),
+            order,
         };
-        self.inner.records.set(block.frame(), record);
-        Ok(block)
+        self.inner.base.records.set(frame, record);
+        block
     }
 
     /// Makes up to `blocks` whole free blocks of 2 MiB by moving what is in the way, whatever it costs. Returns how many it
     /// made.
     pub fn compact(&self, blocks: u32) -> u32 {
-        self.inner.compact(blocks, crate::compact::ALL)
+        self.inner.compact(blocks, ALL)
     }
 
     /// Gives the memory of up to `blocks` whole free blocks of 2 MiB back to the system. They can be allocated still, and
@@ -188,11 +186,7 @@ impl Pool {
     pub fn release(&self, blocks: u32) -> Result<u32, PoolError> {
         self.flush();
         let mut taken = Vec::new();
-        let take = || {
-            self.inner
-                .memory
-                .take_one(Order::HUGE, unfrag::MigrateType::Movable, 0)
-        };
+        let take = || self.inner.base.memory.take_one(Order::HUGE, MovableType, 0);
         while (taken.len() as u32) < blocks
             && let Some(frame) = take()
         {
@@ -200,18 +194,18 @@ impl Pool {
         }
         let mut result = Ok(taken.len() as u32);
         for frame in taken {
-            if let Err(e) = self.inner.space.release(frame, Order::HUGE.frames()) {
+            if let Err(e) = self.inner.base.space.release(frame, Order::HUGE.frames()) {
                 result = Err(e);
             }
-            let mt = unfrag::MigrateType::Movable;
-            self.inner.memory.give_one(frame, Order::HUGE, mt);
+            let mt = MovableType;
+            self.inner.base.memory.give_one(frame, Order::HUGE, mt);
         }
         result
     }
 
     /// Gives back what the calling thread keeps for itself, so that all have it. A thread that sleeps long does well to.
     pub fn flush(&self) {
-        threads::flush(&self.inner.memory);
+        threads::flush(&self.inner.base.memory);
     }
 
     /// Adds an arena of so many bytes, on the node of the system with a number, or where there is room.
@@ -225,7 +219,7 @@ impl Pool {
             return Err(PoolError::Empty);
         }
         let too_large = PoolError::TooLarge { frames };
-        let memory = &self.inner.memory;
+        let memory = &self.inner.base.memory;
         let mut used = self.used.lock();
         let fits = |&i: &usize| {
             let n = &memory.nodes[i];
@@ -240,7 +234,7 @@ impl Pool {
             node: (memory.nodes.len() > 1).then_some(n.id),
             ..self.backing
         };
-        self.inner.space.open(first, frames as u32, &backing)?;
+        self.inner.base.space.open(first, frames as u32, &backing)?;
         if n.shared.add(Pfn(first.into()), frames as u32).is_err() {
             return Err(too_large);
         }
@@ -253,7 +247,7 @@ impl Pool {
     /// # Errors
     /// [`Broken`](unfrag::maps::Broken), for the first that does not hold.
     pub fn validate(&self) -> Result<(), unfrag::maps::Broken> {
-        let mut nodes = self.inner.memory.nodes.iter();
+        let mut nodes = self.inner.base.memory.nodes.iter();
         nodes.try_for_each(|n| n.shared.validate())
     }
 }
@@ -264,7 +258,7 @@ impl Drop for Pool {
         // They may have frames, which have the pool.
         let owners = std::mem::take(&mut *self.inner.owners.write());
         drop(owners);
-        let memory = &self.inner.memory;
+        let memory = &self.inner.base.memory;
         memory
             .closed
             .store(true, std::sync::atomic::Ordering::Relaxed);
@@ -273,7 +267,7 @@ impl Drop for Pool {
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        let memory = &self.inner.memory;
+        let memory = &self.inner.base.memory;
         write!(
             f,
             "Pool({} of {} frames free)",

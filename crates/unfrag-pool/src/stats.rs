@@ -37,7 +37,7 @@ impl Stats {
 impl Pool {
     /// Its numbers now. It looks at each block's record.
     pub fn stats(&self) -> Stats {
-        let memory = &self.inner.memory;
+        let memory = &self.inner.base.memory;
         let (pgalloc, pgfree) = memory.allocs_and_frees();
         let mut stats = Stats {
             pgalloc,

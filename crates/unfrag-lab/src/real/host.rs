@@ -3,7 +3,7 @@
 //! All other memory is taken meanwhile, in huge pages, or the kernel would serve the driver from there.
 
 use super::outcome::Outcome;
-use super::{GIVEN_BACK, HUGE, PAGES, is_stamped, stamp, wanted};
+use super::steps::{GIVEN_BACK, HUGE, PAGES, is_stamped, stamp, wanted};
 use crate::error::{Error, Result};
 use std::fs;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! What does a huge page cost on this computer? `hugepage-latency` on real memory: from the host's own kernel, and from a
 //! pool. `spec: 8.4`
 //!
-//! - `host`, `pool`: the same steps on both grounds. `outcome`: what was measured. `text`: tables.
+//! - `steps`: what both grounds share. `host`, `pool`: the steps on each. `outcome`: what was measured. `text`: tables.
 //!
 //! The steps: all of some memory is taken in pages of 4 KiB that can be moved, each with its stamp; in each 2 MiB the first
 //! three quarters are given back; then a driver takes huge pages, zeroed, as fast as it can. Last, the stamps are read.
@@ -11,12 +11,14 @@
 mod host;
 mod outcome;
 mod pool;
+mod steps;
 mod text;
 
 pub use outcome::{Outcome, Report};
 pub use text::render;
 
 use crate::error::{Asked, Error, Result};
+use steps::HUGE;
 
 /// Whose memory it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,14 +38,6 @@ impl Ground {
         }
     }
 }
-
-/// Bytes of a huge page.
-const HUGE: u64 = 2 << 20;
-/// Pages of a huge page, and those of them that are given back.
-const PAGES: u32 = 512;
-const GIVEN_BACK: u32 = 384;
-/// Of what has been given back, so many percent are taken as huge pages.
-const TAKEN: u64 = 90;
 
 /// Runs it on each ground in turn, on `bytes` of memory. `progress` is called with the thousandths that are done.
 ///
@@ -80,33 +74,4 @@ pub fn run(bytes: u64, grounds: &[Ground], progress: &dyn Fn(u64)) -> Result<Rep
         bytes: blocks * HUGE,
         outcomes,
     })
-}
-
-/// How many huge pages the driver takes.
-fn wanted(blocks: u32) -> u32 {
-    let free = u64::from(blocks) * u64::from(GIVEN_BACK);
-    (free * TAKEN / 100 / u64::from(PAGES)) as u32
-}
-
-/// Writes a page's stamp: words that follow from its number.
-fn stamp(page: &mut [u8], number: u32) {
-    for (i, word) in (0u64..).zip(page.chunks_exact_mut(8)) {
-        word.copy_from_slice(&word_of(number, i).to_le_bytes());
-    }
-}
-
-/// Whether a page holds its stamp.
-fn is_stamped(page: &[u8], number: u32) -> bool {
-    let mut words = (0u64..).zip(page.chunks_exact(8));
-    words.all(|(i, word)| word == word_of(number, i).to_le_bytes())
-}
-
-fn word_of(number: u32, i: u64) -> u64 {
-    (u64::from(number) << 10 | i).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
-impl From<unfrag_pool::PoolError> for Error {
-    fn from(e: unfrag_pool::PoolError) -> Error {
-        Error::lacking(e.to_string())
-    }
 }

@@ -1,7 +1,7 @@
 //! The steps in a pool.
 
 use super::outcome::Outcome;
-use super::{GIVEN_BACK, HUGE, PAGES, is_stamped, stamp, wanted};
+use super::steps::{GIVEN_BACK, HUGE, PAGES, is_stamped, stamp, wanted};
 use crate::error::Result;
 use std::time::{Duration, Instant};
 use unfrag_pool::{Movable, Order, Pool};

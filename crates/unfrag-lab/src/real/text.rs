@@ -1,6 +1,6 @@
 //! What was measured, as a table.
 
-use super::outcome::{PERCENTILES, Report};
+use super::outcome::{Outcome, PERCENTILES, Report};
 use crate::report::columns;
 
 /// The table: a column a ground.
@@ -12,7 +12,7 @@ pub fn render(r: &Report) -> String {
     let mut head = vec!["".to_owned()];
     head.extend(r.outcomes.iter().map(|o| o.on.to_owned()));
     let mut rows = vec![head];
-    let mut row = |name: &str, cell: &dyn Fn(&super::Outcome) -> String| {
+    let mut row = |name: &str, cell: &dyn Fn(&Outcome) -> String| {
         let cells = r.outcomes.iter().map(cell);
         rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
     };

@@ -1,0 +1,84 @@
+//! What every block of a pool needs to exist, and to be given back.
+
+use crate::memory::Memory;
+use crate::record::Records;
+use crate::space::{FRAME_BYTES, Space};
+use crate::threads;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+use unfrag::{MigrateType, Order};
+
+/// A waiting allocation looks again after this, whether it was woken or not.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What every block needs.
+pub(crate) struct Base {
+    pub memory: Arc<Memory>,
+    pub space: Space,
+    pub records: Records,
+    /// Allocations that wait for frames.
+    waiters: AtomicU32,
+    freed: (Mutex<()>, Condvar),
+}
+
+impl Base {
+    pub fn new(memory: Memory, space: Space) -> Base {
+        Base {
+            records: Records::new(memory.numbers()),
+            memory: Arc::new(memory),
+            space,
+            waiters: AtomicU32::new(0),
+            freed: (Mutex::default(), Condvar::new()),
+        }
+    }
+
+    /// Waits for frames that others give back, for a short time.
+    pub fn wait_for_frames(&self) {
+        self.waiters.fetch_add(1, Relaxed);
+        let mut lock = self.freed.0.lock();
+        self.freed.1.wait_for(&mut lock, LOOK);
+        drop(lock);
+        self.waiters.fetch_sub(1, Relaxed);
+    }
+
+    /// Gives a block back.
+    #[inline]
+    pub fn free(&self, frame: u32, order: Order, mt: MigrateType) {
+        threads::free(&self.memory, frame, order, mt);
+        if self.waiters.load(Relaxed) > 0 {
+            self.wake_waiters();
+        }
+    }
+
+    #[cold]
+    fn wake_waiters(&self) {
+        threads::flush(&self.memory);
+        self.freed.1.notify_all();
+    }
+
+    /// The bytes of a block.
+    ///
+    /// # Safety
+    /// The caller has the block, it does not move meanwhile, and nobody writes to it.
+    #[inline]
+    #[allow(unsafe_code)]
+    pub unsafe fn bytes(&self, frame: u32, order: Order) -> &[u8] {
+        let at = self.space.at(frame);
+        // SAFETY: usable memory, as the caller has the block.
+        unsafe { std::slice::from_raw_parts(at.as_ptr(), FRAME_BYTES << order.0) }
+    }
+
+    /// The bytes of a block, to write to.
+    ///
+    /// # Safety
+    /// The caller alone has the block, and it does not move meanwhile.
+    #[inline]
+    #[allow(unsafe_code, clippy::mut_from_ref)]
+    pub unsafe fn bytes_mut(&self, frame: u32, order: Order) -> &mut [u8] {
+        let at = self.space.at(frame);
+        // SAFETY: usable memory, as the caller has the block.
+        unsafe { std::slice::from_raw_parts_mut(at.as_ptr(), FRAME_BYTES << order.0) }
+    }
+}

@@ -1,0 +1,85 @@
+//! The way of an allocation that finds nothing: reclaim, compaction, waiting.
+
+use crate::events::Counter;
+use crate::inner::Inner;
+use crate::owner::Owner;
+use crate::settings::DIRECT;
+use crate::threads;
+use std::sync::Arc;
+use std::time::Instant;
+use unfrag::{AllocError, MigrateType, Order};
+
+/// Frames that a direct reclaim asks for in addition to those that are missing.
+const RECLAIM_BATCH: usize = 32;
+/// Rounds of reclaim and compaction with progress, before an allocation waits all the same.
+const ROUNDS: u32 = 16;
+
+impl Inner {
+    /// Takes a block. If there is none, it reclaims and compacts, and waits for others to give frames back.
+    pub fn alloc(&self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
+        match self.try_alloc(order, mt) {
+            Err(AllocError::Short | AllocError::Fragmented) => self.alloc_slow(order, mt),
+            done => done,
+        }
+    }
+
+    #[cold]
+    fn alloc_slow(&self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
+        self.events.allocstall.add(1);
+        let deadline = Instant::now() + self.settings.patience;
+        let mut rounds = 0;
+        loop {
+            let why = match self.try_alloc(order, mt) {
+                Err(why @ (AllocError::Short | AllocError::Fragmented)) => why,
+                done => return done,
+            };
+            let progress = if why == AllocError::Fragmented {
+                self.compact_for(order)
+            } else {
+                let wanted = order.frames() as usize + RECLAIM_BATCH;
+                self.reclaim(wanted, &self.events.pgsteal_direct) > 0
+            };
+            rounds += 1;
+            if progress && rounds % ROUNDS != 0 {
+                continue;
+            }
+            if Instant::now() >= deadline {
+                return Err(why);
+            }
+            self.base.wait_for_frames();
+        }
+    }
+
+    fn compact_for(&self, order: Order) -> bool {
+        if order > Order::HUGE {
+            // Emptying single blocks makes no run of them.
+            return false;
+        }
+        self.events.compact_stall.add(1);
+        let gained = self.compact(1, DIRECT) > 0;
+        let outcome = if gained {
+            &self.events.compact_success
+        } else {
+            &self.events.compact_fail
+        };
+        outcome.add(1);
+        gained
+    }
+
+    /// Has owners let go of frames. Returns how many they gave back.
+    pub fn reclaim(&self, frames: usize, count: &Counter) -> usize {
+        let owners: Vec<Arc<dyn Owner>> = self.owners.read().clone();
+        let mut got = 0;
+        for (i, owner) in owners.iter().enumerate() {
+            let fair = frames.saturating_sub(got).div_ceil(owners.len() - i);
+            got += owner.reclaim(fair);
+            if got >= frames {
+                break;
+            }
+        }
+        // What this thread keeps of it is for all.
+        threads::flush(&self.base.memory);
+        count.add(got as u64);
+        got
+    }
+}
