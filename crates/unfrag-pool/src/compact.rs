@@ -5,7 +5,7 @@ use crate::inner::Inner;
 use crate::memory::Node;
 use crate::owner::Owned;
 use crate::record::Record;
-use crate::settings::Cost;
+use crate::settings::{Cost, DIRECT};
 use crate::space::FRAME_BYTES;
 use unfrag::Order;
 use unfrag::shared::{Evacuator, Move, Moved};
@@ -14,6 +14,18 @@ impl Inner {
     /// Makes up to `wanted` whole free blocks. Returns how many it made.
     pub fn compact(&self, wanted: u32, cost: Cost) -> u32 {
         let _one = self.compacting.lock();
+        self.evacuate(wanted, cost)
+    }
+
+    /// Makes a whole free block for an allocation that found none, unless somebody has made one meanwhile. True, if there
+    /// is one.
+    pub fn compact_unless_whole(&self) -> bool {
+        let _one = self.compacting.lock();
+        self.base.memory.whole_blocks() > 0 || self.evacuate(1, DIRECT) > 0
+    }
+
+    /// Makes whole free blocks. The caller has the lock.
+    fn evacuate(&self, wanted: u32, cost: Cost) -> u32 {
         let mut gained = 0;
         for node in &self.base.memory.nodes {
             let mut e = Evacuator::new(wanted - gained, cost.copies, cost.most);

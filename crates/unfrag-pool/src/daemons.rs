@@ -87,7 +87,12 @@ fn kcompactd(inner: &Inner) {
             continue;
         }
         inner.events.compact_daemon_wake.add(1);
-        let gained = inner.compact(wanted, AHEAD);
-        inner.events.compact_daemon_success.add(gained.into());
+        // Block by block, so that an allocation in need comes between.
+        for _ in 0..wanted {
+            if inner.compact(1, AHEAD) == 0 || inner.stops.load(Relaxed) {
+                break;
+            }
+            inner.events.compact_daemon_success.add(1);
+        }
     }
 }

@@ -3,7 +3,6 @@
 use crate::events::Counter;
 use crate::inner::Inner;
 use crate::owner::Owner;
-use crate::settings::DIRECT;
 use crate::threads;
 use std::sync::Arc;
 use std::time::Instant;
@@ -56,7 +55,7 @@ impl Inner {
             return false;
         }
         self.events.compact_stall.add(1);
-        let gained = self.compact(1, DIRECT) > 0;
+        let gained = self.compact_unless_whole();
         let outcome = if gained {
             &self.events.compact_success
         } else {

@@ -75,3 +75,28 @@ pub fn run(bytes: u64, grounds: &[Ground], progress: &dyn Fn(u64)) -> Result<Rep
         outcomes,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_gives_huge_pages_out_of_fragmented_memory_and_keeps_what_is_there() {
+        let r = run(64 << 20, &[Ground::Pool], &|_| {}).expect("64 MiB");
+        let o = &r.outcomes[0];
+        assert_eq!((o.on, o.pages_kept, o.pages_wrong), ("pool", 32 * 128, 0));
+        assert_eq!((o.wanted, o.huge_pages), (21, 21));
+        assert!(o.frames_copied > 0, "{o:?}");
+        let us: Vec<f64> = o.percentiles_us.iter().map(|(_, us)| *us).collect();
+        assert!(us.is_sorted() && us[0] > 0.0);
+        assert!(render(&r).contains("21 of 21"));
+    }
+
+    #[test]
+    fn too_little_and_too_much_memory_is_refused() {
+        let little = run(1 << 20, &[Ground::Pool], &|_| {}).expect_err("too little");
+        assert!(little.to_string().contains("too small"), "{little}");
+        let much = run(1 << 50, &[Ground::Host], &|_| {}).expect_err("too much");
+        assert!(much.to_string().contains("are available"), "{much}");
+    }
+}
