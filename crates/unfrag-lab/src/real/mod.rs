@@ -56,7 +56,7 @@ pub fn run(bytes: u64, grounds: &[Ground], progress: &dyn Fn(u64)) -> Result<Rep
         let what = format!(
             "{} MiB of memory are available, and {} MiB with a sixteenth more are needed",
             available >> 20,
-            blocks * HUGE >> 20
+            (blocks * HUGE) >> 20
         );
         return Err(Error::option(Asked::Machine, what).help("give a smaller size"));
     }
