@@ -26,7 +26,7 @@
 //! - `settings`: what the pool was told. `bells`: what wakes the daemons. `inner`: all that users share, and the path of an
 //!   allocation. `movable`: blocks that may move.
 //! - `compact`: moving. `slow`: the way of an allocation that finds nothing. `daemons`: kswapd and kcompactd.
-//! - `pool`, `builder`, `stats`: the face. `host`: memory as the host's kernel gives it, to compare with.
+//! - `pool`, `builder`, `stats`: the face. `procfs`: its numbers in the forms of procfs. `host`: memory as the host's kernel gives it, to compare with.
 //!
 //! # One allocation
 //! 1. `inner.rs`: `try_alloc` asks what the thread keeps (`threads.rs`), which a
@@ -53,6 +53,7 @@ mod memory;
 mod movable;
 mod owner;
 mod pool;
+mod procfs;
 mod record;
 mod settings;
 mod slow;

@@ -99,4 +99,34 @@ mod tests {
         let much = run(1 << 50, &[Ground::Host], &|_| {}).expect_err("too much");
         assert!(much.to_string().contains("are available"), "{much}");
     }
+
+    /// The texts of a pool are those that a kernel would write: nothing in them is left unread.
+    #[test]
+    fn a_pool_speaks_procfs() {
+        use unfrag_linux::procfs::{BuddyInfo, MemInfo, PageTypeInfo, VmStat};
+        use unfrag_pool::{Order, Pool};
+
+        let pool = Pool::builder().arena(64 << 20).build().expect("a pool");
+        let frames: Vec<_> = (0..700)
+            .map(|_| pool.alloc(Order(0)).expect("memory"))
+            .collect();
+        let movable = pool.alloc_movable(Order(3)).expect("memory");
+        let [buddy, types, vmstat, meminfo] = pool.procfs().map(|(_, text)| text);
+        let free = pool.stats().free;
+        assert_eq!(free, (64 << 8) - 708);
+
+        let buddy = BuddyInfo::parse(buddy.as_bytes()).expect("buddyinfo");
+        let row = &buddy.zones[0];
+        let frames_of = |n: &[u64]| -> u64 { (0..).zip(n).map(|(o, n)| n << o).sum() };
+        assert_eq!((row.free.len(), frames_of(&row.free)), (11, free));
+        let types = PageTypeInfo::parse(types.as_bytes()).expect("pagetypeinfo");
+        let vmstat = VmStat::parse(vmstat.as_bytes()).expect("vmstat");
+        let meminfo = MemInfo::parse(meminfo.as_bytes()).expect("meminfo");
+        assert_eq!(buddy.notes, Default::default());
+        assert_eq!(types.notes, Default::default());
+        assert_eq!(vmstat.notes, Default::default());
+        assert_eq!(meminfo.notes, Default::default());
+        assert_eq!(meminfo.lines[1].value, free * 4);
+        drop((frames, movable));
+    }
 }

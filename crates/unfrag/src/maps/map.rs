@@ -155,6 +155,22 @@ impl Map {
         second
     }
 
+    /// Counts the largest free aligned runs by order.
+    pub fn add_blocks(&self, of: &mut [u64]) {
+        let mut i = 0;
+        while i < FRAMES {
+            let fits =
+                |o: &u8| i.is_multiple_of(Order(*o).frames()) && self.is_free_run(i, Order(*o));
+            match (0..=9).rev().find(fits) {
+                Some(order) => {
+                    of[usize::from(order)] += 1;
+                    i += Order(order).frames();
+                }
+                None => i += 1,
+            }
+        }
+    }
+
     /// The highest free aligned run of `2^order`.
     pub fn find_last_run(&self, order: Order) -> Option<u32> {
         if order.0 < WORD_ORDER {
@@ -215,6 +231,24 @@ mod tests {
                     Some(first),
                     alone.or(all.first().copied()),
                     "{map:?} {order}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_runs_are_counted_once() {
+        for map in maps() {
+            let mut of = [0; 10];
+            map.add_blocks(&mut of);
+            let frames: u64 = (0..).zip(of).map(|(o, n)| n << o).sum();
+            assert_eq!(frames, map.count().into());
+            // No two buddies are left that would be a larger one.
+            for order in 0..9 {
+                let whole = runs(&map, order + 1).len() as u64 * 2;
+                assert_eq!(
+                    of[usize::from(order)],
+                    runs(&map, order).len() as u64 - whole
                 );
             }
         }

@@ -3,7 +3,9 @@
 use super::arrays::SINGLES;
 use super::slot::Slot;
 use crate::frame::{MigrateType, Order, Pfn};
-use crate::maps::{BLOCK_ORDER, Engine, EngineCounts, EngineLayout, GiveError, LARGEST_ORDER};
+use crate::maps::{
+    BLOCK_ORDER, Engine, EngineCounts, EngineLayout, FreeBlocks, GiveError, LARGEST_ORDER,
+};
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use lock_api::{Mutex, RawMutex};
 use zerocopy::FromBytes;
@@ -350,6 +352,21 @@ impl<'m, R: RawMutex> Shared<'m, R> {
             sum.tainted += c.tainted;
             sum.tainted_gigabytes += c.tainted_gigabytes;
             for (sum, n) in sum.holding.iter_mut().zip(c.holding) {
+                *sum += n;
+            }
+        }
+        sum
+    }
+
+    /// Free blocks by type and order, in the maps of all shards.
+    pub fn free_blocks(&self) -> FreeBlocks {
+        let mut sum = FreeBlocks::default();
+        for own in (0..self.count).filter_map(|s| self.with(s, |e| e.free_blocks())) {
+            let all = sum.of.iter_mut().zip(own.of);
+            for (sum, n) in all.flat_map(|(s, n)| s.iter_mut().zip(n)) {
+                *sum += n;
+            }
+            for (sum, n) in sum.blocks.iter_mut().zip(own.blocks) {
                 *sum += n;
             }
         }

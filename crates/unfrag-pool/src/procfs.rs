@@ -1,0 +1,138 @@
+//! A pool's numbers in the forms of procfs, for the tools that read those of a host: `unfrag inspect`, `node_exporter`.
+
+use crate::pool::Pool;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+use unfrag::maps::FreeBlocks;
+
+/// Orders that the forms have.
+const ORDERS: usize = 11;
+/// Types as `pagetypeinfo` names them, and their place among those of the maps.
+const TYPES: [(&str, Option<usize>); 5] = [
+    ("Unmovable", Some(0)),
+    ("Movable", Some(1)),
+    ("Reclaimable", Some(2)),
+    ("HighAtomic", None),
+    ("Isolate", None),
+];
+
+/// Counts by order, those of larger blocks as so many of the largest that the forms have.
+fn by_order(of: &[u64]) -> [u64; ORDERS] {
+    let mut counts = [0; ORDERS];
+    for (order, n) in of.iter().enumerate() {
+        let last = order.min(ORDERS - 1);
+        counts[last] += n << (order - last);
+    }
+    counts
+}
+
+impl Pool {
+    /// `buddyinfo`, `pagetypeinfo`, `vmstat` and `meminfo` of the pool: names and texts. Each NUMA node is a zone Normal.
+    pub fn procfs(&self) -> [(&'static str, String); 4] {
+        self.flush();
+        let nodes = &self.inner.base.memory.nodes;
+        let free: Vec<(usize, FreeBlocks)> = nodes
+            .iter()
+            .map(|n| (n.id, n.shared.free_blocks()))
+            .collect();
+        [
+            ("buddyinfo", buddyinfo(&free)),
+            ("pagetypeinfo", pagetypeinfo(&free)),
+            ("vmstat", self.vmstat()),
+            ("meminfo", self.meminfo()),
+        ]
+    }
+
+    /// Writes these files into a directory.
+    ///
+    /// # Errors
+    /// That of the file system.
+    pub fn write_procfs(&self, directory: &Path) -> io::Result<()> {
+        for (name, text) in self.procfs() {
+            // A reader sees the old file or the new one.
+            let new = directory.join(format!(".{name}.new"));
+            fs::write(&new, text)?;
+            fs::rename(&new, directory.join(name))?;
+        }
+        Ok(())
+    }
+
+    fn vmstat(&self) -> String {
+        let stats = self.stats();
+        let mut out = format!("nr_free_pages {}\n", stats.free);
+        let counts = [("pgalloc_normal", stats.pgalloc), ("pgfree", stats.pgfree)];
+        for (name, n) in counts.into_iter().chain(stats.events) {
+            let _ = writeln!(out, "{name} {n}");
+        }
+        out
+    }
+
+    fn meminfo(&self) -> String {
+        let stats = self.stats();
+        let lines = [
+            ("MemTotal", stats.present),
+            ("MemFree", stats.free),
+            ("MemAvailable", stats.free),
+        ];
+        let line = |(name, frames): (&str, u64)| {
+            let name = format!("{name}:");
+            format!("{name:<16}{:>8} kB\n", frames * 4)
+        };
+        lines.map(line).concat()
+    }
+}
+
+fn buddyinfo(free: &[(usize, FreeBlocks)]) -> String {
+    let mut out = String::new();
+    for (node, f) in free {
+        let _ = write!(out, "Node {node}, zone {:>8} ", "Normal");
+        let mut all = [0; ORDERS];
+        for of in &f.of {
+            all.iter_mut().zip(by_order(of)).for_each(|(a, n)| *a += n);
+        }
+        for n in all {
+            let _ = write!(out, "{n:>6} ");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn pagetypeinfo(free: &[(usize, FreeBlocks)]) -> String {
+    let mut out = "Page block order: 9\nPages per block:  512\n\n".to_owned();
+    let _ = write!(out, "{:<43} ", "Free pages count per migrate type at order");
+    for order in 0..ORDERS {
+        let _ = write!(out, "{order:>6} ");
+    }
+    out.push('\n');
+    for (node, f) in free {
+        for (name, place) in TYPES {
+            let _ = write!(
+                out,
+                "Node {node:>4}, zone {:>8}, type {name:>12} ",
+                "Normal"
+            );
+            let counts = place.map_or([0; ORDERS], |mt| by_order(&f.of[mt]));
+            for n in counts {
+                let _ = write!(out, "{n:>6} ");
+            }
+            out.push('\n');
+        }
+    }
+    let _ = write!(out, "\n{:<23}", "Number of blocks type");
+    for (name, _) in TYPES {
+        let _ = write!(out, "{name:>12} ");
+    }
+    out.push('\n');
+    for (node, f) in free {
+        let _ = write!(out, "Node {node}, zone {:>8} ", "Normal");
+        for (_, place) in TYPES {
+            let n = place.map_or(0, |mt| f.blocks[mt]);
+            let _ = write!(out, "{n:>12} ");
+        }
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,36 @@
+//! What is free, as a buddy allocator would show it: the largest aligned blocks that are free, by type and order.
+
+use super::engine::Engine;
+use super::sizes::{BLOCK_ORDER, LARGEST_ORDER, MOVABLE, TYPES};
+
+/// Free blocks, each as large as it can be and aligned to its size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FreeBlocks {
+    /// By type (unmovable, movable, reclaimable) and order. What is free as a whole counts as movable.
+    pub of: [[u64; LARGEST_ORDER.0 as usize + 1]; TYPES],
+    /// Blocks of 512 frames of each type.
+    pub blocks: [u64; TYPES],
+}
+
+impl Engine<'_> {
+    /// Free blocks by type and order. It looks at each map.
+    pub fn free_blocks(&self) -> FreeBlocks {
+        let mut free = FreeBlocks::default();
+        for (b, map) in self.blocks.iter().zip(self.maps.iter()) {
+            if b.in_use() == 0 && b.free() == 0 {
+                continue;
+            }
+            let mt = if b.is_whole() { MOVABLE } else { b.mt() };
+            free.blocks[mt] += 1;
+            if !b.is_whole() && !b.is_intact() {
+                map.add_blocks(&mut free.of[mt][..]);
+            }
+        }
+        for g in self.gigas.iter() {
+            g.whole
+                .add_blocks(&mut free.of[MOVABLE][usize::from(BLOCK_ORDER.0)..]);
+        }
+        free
+    }
+}
