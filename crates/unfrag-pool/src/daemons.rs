@@ -49,11 +49,8 @@ fn kswapd(inner: &Inner) {
         }
         inner.events.kswapd_wake.add(1);
         loop {
-            let missing = inner
-                .base
-                .memory
-                .high()
-                .saturating_sub(inner.base.memory.free_frames());
+            let memory = &inner.base.memory;
+            let missing = memory.high().saturating_sub(memory.free_frames());
             let wanted = missing.min(BATCH) as usize;
             if wanted == 0 || inner.stops.load(Relaxed) {
                 break;

@@ -10,7 +10,7 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
-    /// Maps memory, aligned to 2 MiB; with huge pages where the kernel has them, or without.
+    /// Maps memory, aligned to a gigabyte; with huge pages where the kernel has them, or without.
     ///
     /// # Errors
     /// [`PoolError`], if it cannot be mapped.
@@ -37,12 +37,17 @@ impl HostMemory {
     /// # Panics
     /// If there is no such page.
     pub fn page(&mut self, i: u32) -> &mut [u8] {
-        assert!(i < self.pages, "page {i} of {}", self.pages);
-        let at = self.space.at(i).as_ptr();
-        // SAFETY: a page of ours, which is borrowed alone.
+        let at = i as usize * FRAME_BYTES;
+        &mut self.bytes()[at..at + FRAME_BYTES]
+    }
+
+    /// All of it.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        let at = self.space.at(0).as_ptr();
+        // SAFETY: memory of ours, which is borrowed alone.
         #[allow(unsafe_code)]
         unsafe {
-            std::slice::from_raw_parts_mut(at, FRAME_BYTES)
+            std::slice::from_raw_parts_mut(at, self.pages as usize * FRAME_BYTES)
         }
     }
 

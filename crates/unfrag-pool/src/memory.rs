@@ -8,6 +8,7 @@ use crate::error::PoolError;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use unfrag::maps::LARGEST_ORDER;
 use unfrag::shared::{MAX_SHARDS, Shared, SharedConfig, SharedLayout};
 use unfrag::{MigrateType, Order, Pfn};
 
@@ -15,7 +16,7 @@ use unfrag::{MigrateType, Order, Pfn};
 pub(crate) type Lock = parking_lot::RawMutex;
 
 /// Frames of a gigabyte.
-pub(crate) const GIGABYTE: u32 = 1 << 18;
+pub(crate) const GIGABYTE: u32 = LARGEST_ORDER.frames();
 
 /// A node's free frames.
 pub(crate) struct Node {
@@ -192,9 +193,8 @@ impl Memory {
         })
     }
 
-    /// Frames that are in use now.
-    pub fn in_use(&self) -> u64 {
-        let (pgalloc, pgfree) = self.allocs_and_frees();
+    /// Frames that are in use, if threads took and gave so many.
+    pub fn in_use(&self, pgalloc: u64, pgfree: u64) -> u64 {
         let of_threads = pgalloc.wrapping_sub(pgfree) as i64;
         (of_threads + self.in_use_otherwise.load(Relaxed)).max(0) as u64
     }

@@ -16,28 +16,18 @@ pub struct Movable<'p> {
 }
 
 impl<'p> Movable<'p> {
-    pub(crate) fn alloc(
-        inner: &'p Inner,
-        order: Order,
-        waits: bool,
-    ) -> Result<Movable<'p>, AllocError> {
-        let frame = if waits {
-            inner.alloc(order, MigrateType::Movable)?
-        } else {
-            inner.try_alloc(order, MigrateType::Movable)?
-        };
+    /// A handle for a block that the caller took; it is given back if there are no more handles.
+    pub(crate) fn new(inner: &'p Inner, frame: u32, order: Order) -> Result<Self, AllocError> {
         let Some(tag) = inner.handles.add(frame) else {
             inner.base.free(frame, order, MigrateType::Movable);
             return Err(AllocError::Reserved);
         };
-        inner.base.records.set(
-            frame,
-            Record {
-                owner: HANDLES,
-                tag,
-                order,
-            },
-        );
+        let record = Record {
+            owner: HANDLES,
+            tag,
+            order,
+        };
+        inner.base.records.set(frame, record);
         Ok(Movable { inner, tag, order })
     }
 
@@ -59,10 +49,7 @@ impl<'p> Movable<'p> {
     /// Holds the block where it is, to write to it.
     #[inline]
     pub fn pin_mut(&mut self) -> PinnedMut<'_> {
-        PinnedMut {
-            frame: self.hold(),
-            of: self,
-        }
+        PinnedMut(self.pin())
     }
 
     #[inline]
@@ -128,37 +115,24 @@ impl Deref for Pinned<'_> {
 
 /// The bytes of a [`Movable`] to write to, which stays where it is meanwhile.
 #[derive(Debug)]
-pub struct PinnedMut<'h> {
-    of: &'h Movable<'h>,
-    frame: u32,
-}
-
-impl Drop for PinnedMut<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.of.release();
-    }
-}
+pub struct PinnedMut<'h>(Pinned<'h>);
 
 impl Deref for PinnedMut<'_> {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the block is the handle's, is held here, and the handle is borrowed alone.
-        #[allow(unsafe_code)]
-        unsafe {
-            self.of.inner.base.bytes(self.frame, self.of.order)
-        }
+        &self.0
     }
 }
 
 impl DerefMut for PinnedMut<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above.
+        let Pinned { of, frame } = self.0;
+        // SAFETY: the block is the handle's, is held here, and the handle is borrowed alone.
         #[allow(unsafe_code)]
         unsafe {
-            self.of.inner.base.bytes_mut(self.frame, self.of.order)
+            of.inner.base.bytes_mut(frame, of.order)
         }
     }
 }

@@ -53,12 +53,11 @@ impl Owned {
     }
 
     /// Whoever calls has it from now on: it is not given back.
-    pub(crate) fn forget(self) -> u32 {
+    pub(crate) fn forget(self) {
         let this = std::mem::ManuallyDrop::new(self);
         // SAFETY: it is not dropped, so this is the only read of the field that counts.
         #[allow(unsafe_code)]
         drop(unsafe { std::ptr::read(&this.base) });
-        this.frame
     }
 }
 

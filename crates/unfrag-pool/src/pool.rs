@@ -4,7 +4,6 @@ use crate::daemons;
 use crate::error::PoolError;
 use crate::frame::{Extent, Frame};
 use crate::inner::Inner;
-use crate::memory::GIGABYTE;
 use crate::movable::Movable;
 use crate::owner::{Owned, Owner, OwnerId};
 use crate::record::Record;
@@ -12,6 +11,7 @@ use crate::settings::ALL;
 use crate::space::{Backing, FRAME_BYTES};
 use crate::threads;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use unfrag::MigrateType::{Movable as MovableType, Unmovable};
 use unfrag::{AllocError, Order, Pfn};
@@ -77,7 +77,8 @@ impl Pool {
     /// # Errors
     /// As [`alloc`](Self::alloc).
     pub fn alloc_movable(&self, order: Order) -> Result<Movable<'_>, AllocError> {
-        Movable::alloc(&self.inner, order, true)
+        let frame = self.inner.alloc(order, MovableType)?;
+        Movable::new(&self.inner, frame, order)
     }
 
     /// The same, if there is one now.
@@ -85,7 +86,8 @@ impl Pool {
     /// # Errors
     /// As [`try_alloc`](Self::try_alloc).
     pub fn try_alloc_movable(&self, order: Order) -> Result<Movable<'_>, AllocError> {
-        Movable::alloc(&self.inner, order, false)
+        let frame = self.inner.try_alloc(order, MovableType)?;
+        Movable::new(&self.inner, frame, order)
     }
 
     /// Takes at least `bytes` bytes, in huge pages first: what no huge page is there for comes in smaller blocks, and
@@ -185,20 +187,15 @@ impl Pool {
     /// [`PoolError::System`].
     pub fn release(&self, blocks: u32) -> Result<u32, PoolError> {
         self.flush();
-        let mut taken = Vec::new();
-        let take = || self.inner.base.memory.take_one(Order::HUGE, MovableType, 0);
-        while (taken.len() as u32) < blocks
-            && let Some(frame) = take()
-        {
-            taken.push(frame);
-        }
+        let memory = &self.inner.base.memory;
+        let whole = std::iter::from_fn(|| memory.take_one(Order::HUGE, MovableType, 0));
+        let taken: Vec<u32> = whole.take(blocks as usize).collect();
         let mut result = Ok(taken.len() as u32);
         for frame in taken {
             if let Err(e) = self.inner.base.space.release(frame, Order::HUGE.frames()) {
                 result = Err(e);
             }
-            let mt = MovableType;
-            self.inner.base.memory.give_one(frame, Order::HUGE, mt);
+            memory.give_one(frame, Order::HUGE, MovableType);
         }
         result
     }
@@ -258,10 +255,7 @@ impl Drop for Pool {
         // They may have frames, which have the pool.
         let owners = std::mem::take(&mut *self.inner.owners.write());
         drop(owners);
-        let memory = &self.inner.base.memory;
-        memory
-            .closed
-            .store(true, std::sync::atomic::Ordering::Relaxed);
+        self.inner.base.memory.closed.store(true, Relaxed);
     }
 }
 
@@ -276,6 +270,3 @@ impl std::fmt::Debug for Pool {
         )
     }
 }
-
-/// Frames of a node are numbered from a multiple of a gigabyte on.
-const _: () = assert!(GIGABYTE.is_multiple_of(Order::HUGE.frames()));

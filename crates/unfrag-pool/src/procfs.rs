@@ -1,6 +1,7 @@
 //! A pool's numbers in the forms of procfs, for the tools that read those of a host: `unfrag inspect`, `node_exporter`.
 
 use crate::pool::Pool;
+use crate::stats::Stats;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -37,11 +38,12 @@ impl Pool {
             .iter()
             .map(|n| (n.id, n.shared.free_blocks()))
             .collect();
+        let stats = self.stats();
         [
             ("buddyinfo", buddyinfo(&free)),
             ("pagetypeinfo", pagetypeinfo(&free)),
-            ("vmstat", self.vmstat()),
-            ("meminfo", self.meminfo()),
+            ("vmstat", vmstat(&stats)),
+            ("meminfo", meminfo(&stats)),
         ]
     }
 
@@ -58,30 +60,28 @@ impl Pool {
         }
         Ok(())
     }
+}
 
-    fn vmstat(&self) -> String {
-        let stats = self.stats();
-        let mut out = format!("nr_free_pages {}\n", stats.free);
-        let counts = [("pgalloc_normal", stats.pgalloc), ("pgfree", stats.pgfree)];
-        for (name, n) in counts.into_iter().chain(stats.events) {
-            let _ = writeln!(out, "{name} {n}");
-        }
-        out
+fn vmstat(stats: &Stats) -> String {
+    let mut out = format!("nr_free_pages {}\n", stats.free);
+    let counts = [("pgalloc_normal", stats.pgalloc), ("pgfree", stats.pgfree)];
+    for (name, n) in counts.iter().chain(&stats.events) {
+        let _ = writeln!(out, "{name} {n}");
     }
+    out
+}
 
-    fn meminfo(&self) -> String {
-        let stats = self.stats();
-        let lines = [
-            ("MemTotal", stats.present),
-            ("MemFree", stats.free),
-            ("MemAvailable", stats.free),
-        ];
-        let line = |(name, frames): (&str, u64)| {
-            let name = format!("{name}:");
-            format!("{name:<16}{:>8} kB\n", frames * 4)
-        };
-        lines.map(line).concat()
-    }
+fn meminfo(stats: &Stats) -> String {
+    let lines = [
+        ("MemTotal", stats.present),
+        ("MemFree", stats.free),
+        ("MemAvailable", stats.free),
+    ];
+    let line = |(name, frames): (&str, u64)| {
+        let name = format!("{name}:");
+        format!("{name:<16}{:>8} kB\n", frames * 4)
+    };
+    lines.map(line).concat()
 }
 
 fn buddyinfo(free: &[(usize, FreeBlocks)]) -> String {

@@ -8,12 +8,13 @@ use rustix::mm::{
     Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap,
 };
 use std::ptr::{NonNull, null_mut};
+use unfrag::maps::LARGEST_ORDER;
 
 /// Bytes of a frame.
 pub const FRAME_BYTES: usize = 4096;
 
 /// Addresses begin at a multiple of this, so that every block is aligned as its order asks for.
-const ALIGN: usize = 1 << 30;
+const ALIGN: usize = FRAME_BYTES << LARGEST_ORDER.0;
 
 /// Reserved addresses.
 pub(crate) struct Space {

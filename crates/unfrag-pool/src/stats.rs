@@ -1,6 +1,7 @@
 //! Numbers of a pool.
 
 use crate::pool::Pool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Numbers of a pool. What threads keep for themselves counts as free.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl Pool {
         let mut stats = Stats {
             pgalloc,
             pgfree,
-            refused: memory.refused.load(std::sync::atomic::Ordering::Relaxed),
+            refused: memory.refused.load(Relaxed),
             events: self.inner.events.all(),
             ..Stats::default()
         };
@@ -54,7 +55,7 @@ impl Pool {
             stats.tainted_gigabytes += c.tainted_gigabytes;
             stats.refused += node.shared.refused();
         }
-        stats.free = stats.present.saturating_sub(memory.in_use());
+        stats.free = stats.present.saturating_sub(memory.in_use(pgalloc, pgfree));
         stats
     }
 }

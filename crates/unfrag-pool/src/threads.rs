@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::counts::Counts;
-use crate::memory::{Lock, Memory};
+use crate::memory::{Lock, Memory, Node};
 use crate::topology;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -44,19 +44,17 @@ fn with<T>(memory: &Arc<Memory>, f: impl FnOnce(&mut Own) -> T) -> Option<T> {
 #[cold]
 fn enter(all: &mut Vec<Own>, memory: &Arc<Memory>) -> usize {
     all.retain(|o| !o.memory.closed.load(Relaxed));
-    let local = |shared| -> Option<Local<'static, 'static, Lock>> {
-        let shared: &unfrag::shared::Shared<'static, Lock> = shared;
+    let local = |node: &Node| {
         // SAFETY: `Own` keeps the memory, and drops the locals first.
-        let shared: &'static unfrag::shared::Shared<'static, Lock> =
-            unsafe { &*std::ptr::from_ref(shared) };
-        shared.local()
+        let node: &'static Node = unsafe { &*std::ptr::from_ref(node) };
+        node.shared.local()
     };
     let here = topology::node_of_this_cpu();
     let home = memory.nodes.iter().position(|n| n.id == here);
     let counts = memory.counts_of_thread();
     all.push(Own {
         pool: memory.id,
-        locals: memory.nodes.iter().map(|n| local(&n.shared)).collect(),
+        locals: memory.nodes.iter().map(local).collect(),
         home: home.unwrap_or(0),
         counts,
         memory: memory.clone(),

@@ -2,6 +2,7 @@
 //!
 //! Invariant: by nearest rank, so that each is a number that was seen; `p10 <= median <= p90 <= max`.
 
+use crate::report::number::rank;
 use serde::{Deserialize, Serialize};
 
 /// Quantiles.
@@ -24,7 +25,7 @@ impl Spread {
         let Some(&max) = all.last() else {
             return Spread::default();
         };
-        let at = |percent: usize| all[(all.len() * percent).div_ceil(100).max(1) - 1];
+        let at = |percent: usize| all[rank(all.len(), percent)];
         Spread {
             p10: at(10),
             median: at(50),

@@ -7,7 +7,7 @@ use super::steps::{GIVEN_BACK, HUGE, PAGES, is_stamped, stamp, wanted};
 use crate::error::{Error, Result};
 use std::fs;
 use std::time::Instant;
-use unfrag_linux::procfs::MemInfo;
+use unfrag_linux::procfs::{MemInfo, VmStat};
 use unfrag_pool::HostMemory;
 
 /// Bytes of memory that the kernel says are available.
@@ -19,12 +19,10 @@ pub(super) fn available() -> Result<u64> {
     Ok(line.value << 10)
 }
 
-/// A counter of `/proc/vmstat`; 0 where there is none.
-fn counter(name: &str) -> u64 {
-    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let mut lines = text.lines().filter_map(|l| l.split_once(' '));
-    let of = lines.find(|(n, _)| *n == name);
-    of.and_then(|(_, v)| v.parse().ok()).unwrap_or(0)
+/// Frames that the kernel has moved, by `/proc/vmstat`; 0 where it does not say.
+fn moved() -> Result<u64> {
+    let vmstat = VmStat::parse(&fs::read("/proc/vmstat")?)?;
+    Ok(vmstat.counters.get("pgmigrate_success").unwrap_or(0))
 }
 
 /// Minor faults of this process. The field's number is that of `proc(5)`, from the command's closing bracket on.
@@ -63,7 +61,7 @@ pub(super) fn run(blocks: u32, available: u64, progress: &dyn Fn(u64)) -> Result
     }
     let wanted = wanted(blocks);
     let mut huge = HostMemory::map(wanted as usize * HUGE as usize, true)?;
-    let (copied_before, mut latencies) = (counter("pgmigrate_success"), Vec::new());
+    let (copied_before, mut latencies) = (moved()?, Vec::new());
     for i in 0..wanted {
         let start = Instant::now();
         huge.page(i * PAGES)[0] = 1;
@@ -76,7 +74,7 @@ pub(super) fn run(blocks: u32, available: u64, progress: &dyn Fn(u64)) -> Result
         }
         progress(500 + u64::from(i) * 400 / u64::from(wanted));
     }
-    let copied = counter("pgmigrate_success") - copied_before;
+    let copied = moved()? - copied_before;
     drop(others);
     let kept = (0..memory.pages()).filter(|i| i % PAGES >= GIVEN_BACK);
     let (mut pages, mut wrong) = (0, 0);

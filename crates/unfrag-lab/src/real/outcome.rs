@@ -1,5 +1,6 @@
 //! What was measured.
 
+use crate::report::number::rank;
 use serde::Serialize;
 
 /// The percentiles that are reported.
@@ -40,8 +41,7 @@ impl Outcome {
     pub(super) fn new(on: &'static str, wanted: u32, mut latencies: Vec<u64>) -> Outcome {
         latencies.sort_unstable();
         let percentile = |p: u32| {
-            let rank = (latencies.len() * p as usize).div_ceil(100);
-            let ns = latencies.get(rank.saturating_sub(1))?;
+            let ns = latencies.get(rank(latencies.len(), p as usize))?;
             Some((p, *ns as f64 / 1e3))
         };
         Outcome {

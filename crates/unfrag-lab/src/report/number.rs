@@ -16,6 +16,12 @@ pub fn thousands(n: u64) -> String {
     out
 }
 
+/// Where in `n` sorted numbers the percentile is: the least that so many percent are no larger than (nearest rank). It is
+/// 0 of none.
+pub(crate) fn rank(n: usize, percent: usize) -> usize {
+    (n * percent).div_ceil(100).saturating_sub(1)
+}
+
 /// Pages as MiB with one decimal, without the unit.
 pub fn mib(pages: u64) -> String {
     let tenths = (u128::from(pages) * u128::from(PAGE_BYTES) * 10 + (1 << 19)) >> 20;

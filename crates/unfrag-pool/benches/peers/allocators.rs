@@ -11,12 +11,12 @@ use frame_alloc::{
     CpuId as PeerCpu, DepotAllocator, PageSize, PhysicalAllocator, Provenance, RegionInit,
     SummaryBuddyAllocator,
 };
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 use unfrag::shared::{Local, Shared, SharedConfig, SharedLayout};
 use unfrag::{Builder, CpuId, Gfp, Manager, MigrateType, NullHost, Order, Pfn, Request};
+use unfrag_pool::HostMemory;
 
 /// All of them, the bound first.
 pub const NAMES: [&str; 13] = [
@@ -49,8 +49,8 @@ pub fn make<V: Visit>(name: &str, frames: u32, threads: usize, v: &mut V) {
             alone(b, threads, v);
         }
         "buddy-slab-allocator" => {
-            let memory = Mapping::new(frames as usize * PAGE);
-            alone(BuddySlab::new(&memory), threads, v);
+            let mut memory = memory_for_peer(frames);
+            alone(BuddySlab::new(memory.bytes()), threads, v);
         }
         "bitmap-allocator" => {
             let mut b = Bitmap(Box::new(BitAlloc256M::DEFAULT));
@@ -66,14 +66,10 @@ pub fn make<V: Visit>(name: &str, frames: u32, threads: usize, v: &mut V) {
 /// One that knows no threads.
 fn alone<O: Own, V: Visit>(mut own: O, threads: usize, v: &mut V) {
     if threads == 1 {
-        return v.visit(vec![own_ref(&mut own)]);
+        return v.visit(vec![&mut own]);
     }
     let lock = spin::Mutex::new(own);
     v.visit((0..threads).map(|_| Locked(&lock)).collect());
-}
-
-fn own_ref<O: Own>(own: &mut O) -> &mut O {
-    own
 }
 
 impl<O: Own> Own for &mut O {
@@ -254,41 +250,9 @@ impl Own for Bitmap {
     }
 }
 
-/// Addresses that nobody uses, for peers that keep what they need within the memory that they manage.
-struct Mapping {
-    start: NonNull<u8>,
-    len: usize,
-}
-
-/// Alignment of a mapping: the largest block of any peer.
-const ALIGN: usize = 1 << 30;
-
-impl Mapping {
-    fn new(len: usize) -> Mapping {
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, at an address that the kernel chooses.
-        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len + ALIGN, protection, flags) };
-        Mapping {
-            start: NonNull::new(start.expect("addresses").cast()).expect("not null"),
-            len: len + ALIGN,
-        }
-    }
-
-    /// The first aligned address.
-    fn aligned(&self) -> usize {
-        self.start
-            .as_ptr()
-            .expose_provenance()
-            .next_multiple_of(ALIGN)
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: it is ours, and its users have ended.
-        unsafe { munmap(self.start.as_ptr().cast(), self.len) }.expect("unmapped");
-    }
+/// Memory for a peer that keeps what it needs within the memory that it manages.
+fn memory_for_peer(frames: u32) -> HostMemory {
+    HostMemory::map(frames as usize * PAGE, false).expect("addresses")
 }
 
 struct BuddySlab {
@@ -300,16 +264,10 @@ struct BuddySlab {
 unsafe impl Send for BuddySlab {}
 
 impl BuddySlab {
-    fn new(memory: &Mapping) -> BuddySlab {
-        let start = memory.aligned();
-        let len = memory.len - ALIGN;
+    fn new(memory: &mut [u8]) -> BuddySlab {
         let mut buddy = BuddyAllocator::new();
-        // SAFETY: the mapping is ours, is zeroed, and outlives this.
-        unsafe {
-            let at = std::ptr::with_exposed_provenance_mut(start);
-            let region = std::slice::from_raw_parts_mut(at, len);
-            buddy.init(region).expect("a region");
-        }
+        // SAFETY: nobody else uses the memory, and it outlives this.
+        unsafe { buddy.init(memory) }.expect("a region");
         // Its blocks are aligned from here on.
         let start = buddy.section(0).expect("a section").start;
         BuddySlab { buddy, start }
@@ -419,9 +377,9 @@ struct Depot<'a> {
 const BASE: PageSize = PageSize::from_log2(12);
 
 fn frame_alloc<V: Visit>(frames: u32, threads: usize, v: &mut V) {
-    let len = frames as usize * PAGE;
-    let memory = Mapping::new(len);
-    let start = memory.aligned();
+    let mut memory = memory_for_peer(frames);
+    let memory = memory.bytes();
+    let (start, len) = (memory.as_mut_ptr().expose_provenance(), memory.len());
     let depot = Box::new(DepotAllocator::new(BASE, Summary::new(BASE)));
     // SAFETY: once, by one thread, and the mapping is ours.
     unsafe { depot.init_region(start, len) };

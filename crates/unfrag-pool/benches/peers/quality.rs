@@ -73,7 +73,7 @@ impl Held {
         self.take(own, mt)
     }
 
-    /// Blocks of `2 MiB << n` of which nothing is held.
+    /// Blocks of 2 MiB of which nothing is held.
     fn empty(&self) -> usize {
         self.of_block.iter().filter(|&&n| n == 0).count()
     }
@@ -92,6 +92,11 @@ impl Held {
     }
 }
 
+/// The allocator, if it is one for which questions about blocks make sense.
+fn one<O: Own>(owns: Vec<O>) -> Option<O> {
+    owns.into_iter().next().filter(|_| O::PLACES)
+}
+
 /// 4,096 blocks are filled, and a random half of the frames is freed. Then each of 100 rounds frees a random tenth of
 /// what is held, and takes as much.
 pub struct Regain {
@@ -103,7 +108,7 @@ pub struct Regain {
 
 impl Visit for Regain {
     fn visit<O: Own>(&mut self, owns: Vec<O>) {
-        let Some(mut own) = owns.into_iter().next().filter(|_| O::PLACES) else {
+        let Some(mut own) = one(owns) else {
             return;
         };
         let mut random = Random::new(1_234_567 + self.seed);
@@ -144,7 +149,7 @@ pub struct Pollution {
 
 impl Visit for Pollution {
     fn visit<O: Own>(&mut self, owns: Vec<O>) {
-        let Some(mut own) = owns.into_iter().next().filter(|_| O::PLACES) else {
+        let Some(mut own) = one(owns) else {
             return;
         };
         let mut random = Random::new(99);

@@ -70,136 +70,94 @@ impl Rows {
         self.print_pollution();
     }
 
-    /// Allocators of some rows, as they were measured.
-    fn allocators(&self, of: impl Fn(&Row) -> Option<&String>) -> Vec<&String> {
-        let mut seen = BTreeSet::new();
-        let all = self.0.iter().filter_map(of);
-        all.filter(|&a| seen.insert(a)).collect()
-    }
-
     fn print_times(&self) {
         for wanted in [0, 9] {
-            let of = |r: &Row| match r {
-                Row::Time {
-                    work,
-                    order,
-                    threads,
-                    ..
-                } if *order == wanted => Some((*work, *threads)),
-                _ => None,
-            };
-            let mut seen = BTreeSet::new();
-            let columns: Vec<_> = self
-                .0
-                .iter()
-                .filter_map(of)
-                .filter(|&c| seen.insert(c))
-                .collect();
-            if columns.is_empty() {
-                continue;
-            }
-            println!("\nNanoseconds an operation, order {wanted}; threads in brackets");
-            let heads = columns
-                .iter()
-                .map(|(work, threads)| format!("{work} ({threads})"));
-            line("allocator", heads);
-            let allocators = self.allocators(|r| match r {
-                Row::Time { allocator, .. } => Some(allocator),
-                _ => None,
-            });
-            for a in allocators {
-                let cell = |column: &(&str, usize)| {
-                    let cell = self.0.iter().find_map(|r| match r {
-                        Row::Time { allocator, ns, .. }
-                            if allocator == a && of(r) == Some(*column) =>
-                        {
-                            Some(*ns)
-                        }
-                        _ => None,
-                    });
-                    cell.map_or("-".to_owned(), |ns| format!("{ns:.1}"))
-                };
-                line(a, columns.iter().map(cell));
-            }
+            self.table(
+                &format!("Nanoseconds an operation, order {wanted}; threads in brackets"),
+                |r| match r {
+                    Row::Time {
+                        work,
+                        allocator,
+                        order,
+                        threads,
+                        ns,
+                    } if *order == wanted => {
+                        Some((allocator, format!("{work} ({threads})"), format!("{ns:.1}")))
+                    }
+                    _ => None,
+                },
+            );
         }
     }
 
     fn print_regain(&self) {
-        let allocators = self.allocators(|r| match r {
-            Row::Regain { allocator, .. } => Some(allocator),
-            _ => None,
-        });
-        if allocators.is_empty() {
-            return;
-        }
-        println!("\nWhole free blocks of 2 MiB, by churn alone, after so many rounds");
-        line("allocator", ROUNDS.iter().map(|r| format!("round {r}")));
-        for a in allocators {
-            let cell = |wanted: &u32| {
-                let cell = self.0.iter().find_map(|r| match r {
-                    Row::Regain {
-                        allocator,
-                        round,
-                        blocks,
-                    } if allocator == a && round == wanted => Some(blocks),
-                    _ => None,
-                });
-                cell.map_or("-".to_owned(), ToString::to_string)
-            };
-            line(a, ROUNDS.iter().map(cell));
-        }
+        self.table(
+            "Whole free blocks of 2 MiB, by churn alone, after so many rounds",
+            |r| match r {
+                Row::Regain {
+                    allocator,
+                    round,
+                    blocks,
+                } if ROUNDS.contains(round) => {
+                    Some((allocator, format!("round {round}"), blocks.to_string()))
+                }
+                _ => None,
+            },
+        );
     }
 
     fn print_pollution(&self) {
-        let of = |r: &Row| match r {
-            Row::Pollution {
-                gib, tainted: t, ..
-            } => Some((t.unit, *gib, t.fill, t.in_phases)),
-            _ => None,
-        };
-        let mut seen = BTreeSet::new();
-        let columns: Vec<_> = self
-            .0
-            .iter()
-            .filter_map(of)
-            .filter(|&c| seen.insert(c))
-            .collect();
-        if columns.is_empty() {
+        self.table(
+            "Blocks that hold an unmovable frame, over the fewest that could; by fill, steady or in phases",
+            |r| match r {
+                Row::Pollution {
+                    allocator,
+                    tainted: t,
+                    ..
+                } => {
+                    let phases = if t.in_phases { " ph" } else { "" };
+                    let ratio = t.blocks as f64 / t.fewest.max(1) as f64;
+                    let cell = match t.unit {
+                        "1 GiB" => format!("{} / {}", t.blocks, t.fewest),
+                        _ => format!("{ratio:.3}"),
+                    };
+                    Some((allocator, format!("{} {}%{phases}", t.unit, t.fill), cell))
+                }
+                _ => None,
+            },
+        );
+    }
+
+    /// A table of the rows for which `of` has an allocator, a column and a cell; in the order in which they come.
+    fn table<'a>(
+        &'a self,
+        title: &str,
+        of: impl Fn(&'a Row) -> Option<(&'a String, String, String)>,
+    ) {
+        let cells: Vec<_> = self.0.iter().filter_map(of).collect();
+        if cells.is_empty() {
             return;
         }
-        println!(
-            "\nBlocks that hold an unmovable frame, over the fewest that could; by fill, steady or in phases"
-        );
-        let head = |&(unit, _, fill, in_phases): &(&str, u32, u32, bool)| {
-            format!("{unit} {fill}%{}", if in_phases { " ph" } else { "" })
-        };
-        line("allocator", columns.iter().map(head));
-        let allocators = self.allocators(|r| match r {
-            Row::Pollution { allocator, .. } => Some(allocator),
-            _ => None,
-        });
-        for a in allocators {
-            let cell = |column: &(&str, u32, u32, bool)| {
-                let cell = self.0.iter().find_map(|r| match r {
-                    Row::Pollution {
-                        allocator, tainted, ..
-                    } if allocator == a && of(r) == Some(*column) => Some(tainted),
-                    _ => None,
-                });
-                cell.map_or("-".to_owned(), |t| {
-                    if t.unit == "1 GiB" {
-                        format!("{} / {}", t.blocks, t.fewest)
-                    } else {
-                        format!("{:.3}", t.blocks as f64 / t.fewest.max(1) as f64)
-                    }
-                })
+        println!("\n{title}");
+        let columns = in_order(cells.iter().map(|(_, column, _)| column));
+        line("allocator", columns.iter().map(|c| c.as_str()));
+        for a in in_order(cells.iter().map(|(allocator, _, _)| *allocator)) {
+            let cell = |column: &&String| {
+                let mut of = cells.iter().filter(|(b, c, _)| *b == a && c == *column);
+                of.next().map_or("-", |(_, _, cell)| cell.as_str())
             };
             line(a, columns.iter().map(cell));
         }
     }
 }
 
-fn line(name: &str, cells: impl Iterator<Item = String>) {
+/// Each of some names once, as they come.
+fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
+    let mut seen = BTreeSet::new();
+    names.filter(|&name| seen.insert(name)).collect()
+}
+
+fn line<'a>(name: &str, cells: impl Iterator<Item = &'a str>) {
     let cells: Vec<String> = cells.map(|c| format!("{c:>16}")).collect();
     println!("{name:<24}{}", cells.concat());
 }

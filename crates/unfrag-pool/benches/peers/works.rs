@@ -13,6 +13,7 @@ use crate::own::{Own, Visit};
 use crate::random::Random;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 use unfrag::MigrateType::Movable;
@@ -44,6 +45,7 @@ impl Visit for Timed<'_> {
             only: self.only,
             barrier: &barrier,
             passed: &Mutex::new(vec![Vec::new(); threads]),
+            over: &AtomicBool::new(false),
             threads,
             share: (self.frames >> self.order) as usize / threads,
         };
@@ -75,6 +77,8 @@ struct Bench<'a> {
     barrier: &'a Barrier,
     /// Blocks for each thread to give back.
     passed: &'a Mutex<Vec<Vec<u32>>>,
+    /// `cross` has taken long enough.
+    over: &'a AtomicBool,
     threads: usize,
     /// Blocks of memory for each thread.
     share: usize,
@@ -188,7 +192,9 @@ impl Bench<'_> {
     }
 
     fn cross<O: Own>(&self, own: &mut O, thread: usize) -> f64 {
-        let batch = if self.order == 0 { 4096 } else { 256 };
+        let most = if self.order == 0 { 4096 } else { 256 };
+        // Half of the share is held.
+        let batch = most.min(self.share / 4);
         let rounds = 200;
         let mut time = Duration::ZERO;
         let mut n = 0;
@@ -209,19 +215,15 @@ impl Bench<'_> {
             }
             time += start.elapsed();
             n += batch;
-            // Both threads see the same clock at the barrier, or nearly so: one of them decides.
-            let stops = begin.elapsed() > LIMIT * 2;
-            if thread == 0 && stops {
-                self.passed.lock().expect("no panic")[0].push(0);
+            // One of them decides for both.
+            if thread == 0 && begin.elapsed() > LIMIT * 2 {
+                self.over.store(true, Relaxed);
             }
             self.barrier.wait();
-            let over = !self.passed.lock().expect("no panic")[0].is_empty();
-            self.barrier.wait();
-            if over {
+            if self.over.load(Relaxed) {
                 break;
             }
         }
-        self.passed.lock().expect("no panic")[thread].clear();
         nanos(time) / f64::from(n as u32)
     }
 }

@@ -9,10 +9,19 @@ mod owners;
 mod soak;
 
 use std::env;
+use unfrag_pool::Pool;
 
 /// A number from the environment, such as the seed of a randomised test.
 fn setting(name: &str, default: u64) -> u64 {
     env::var(name).map_or(default, |s| s.parse().expect("a number in the environment"))
+}
+
+/// Everything has been given back, nothing was refused, and every invariant holds.
+fn check_all_free(pool: &Pool) {
+    pool.flush();
+    pool.validate().expect("every invariant");
+    let stats = pool.stats();
+    assert_eq!((stats.free, stats.refused), (stats.present, 0));
 }
 
 /// Random numbers (xorshift).

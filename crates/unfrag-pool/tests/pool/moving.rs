@@ -1,6 +1,6 @@
 //! Blocks that may be moved, and compaction.
 
-use super::{Random, is_stamped, setting, stamp};
+use super::{Random, check_all_free, is_stamped, setting, stamp};
 use std::time::{Duration, Instant};
 use unfrag_pool::{Movable, Order, Pool};
 
@@ -56,10 +56,7 @@ fn compaction_makes_huge_pages_and_loses_nothing() {
         drop(pinned);
         assert!(held.iter().all(|(n, m)| is_stamped(&m.pin(), *n)));
         drop(held);
-        pool.flush();
-        pool.validate().expect("every invariant");
-        let stats = pool.stats();
-        assert_eq!((stats.free, stats.refused), (stats.present, 0));
+        check_all_free(&pool);
     }
 }
 
@@ -138,8 +135,5 @@ fn blocks_move_under_load() {
     assert!(pool.stats().event("pgmigrate_success") > 0);
     assert!(held.iter().all(|(n, m)| is_stamped(&m.pin(), *n)));
     drop(held);
-    pool.flush();
-    pool.validate().expect("every invariant");
-    let stats = pool.stats();
-    assert_eq!((stats.free, stats.refused), (stats.present, 0));
+    check_all_free(&pool);
 }

@@ -49,10 +49,9 @@ impl Engine<'_> {
         best
     }
 
-    /// The first frame in use of a block, from frame `from` of it on, as a frame of the engine.
+    /// The first place of a block from `from` on that is in use.
     pub fn next_in_use(&self, block: u32, from: u32) -> Option<u32> {
-        let i = self.maps.get(block as usize)?.next_in_use(from)?;
-        Some(block * FRAMES + i)
+        self.maps.get(block as usize)?.next_in_use(from)
     }
 
     /// Ends the setting apart of a block. True, if it is a whole free block now; else it is not set apart again until

@@ -136,9 +136,7 @@ impl Block {
     /// were asked for as `mt`. Then it is not intact, either.
     #[inline]
     pub fn only_counts(&self, mt: usize) -> bool {
-        let bin = (self.word >> BIN & NO_BIN) as usize;
-        let stays = Block::bin_of(self.free() + 1).wrapping_sub(bin) < DRIFT;
-        stays && self.used(mt) > 1
+        self.drift(self.free() + 1) < DRIFT && self.used(mt) > 1
     }
 
     #[inline]
@@ -151,16 +149,27 @@ impl Block {
         self.word = self.word & !(3 << TYPE) | (mt as u64) << TYPE;
     }
 
+    #[inline]
+    fn bin_bits(&self) -> u64 {
+        self.word >> BIN & NO_BIN
+    }
+
+    /// How many bins after its own it belongs with so many free frames; a huge number, if before, or if it is in none.
+    #[inline]
+    fn drift(&self, free: u32) -> usize {
+        Block::bin_of(free).wrapping_sub(self.bin_bits() as usize)
+    }
+
     /// The bin in which it is.
     #[inline]
     pub fn bin(&self) -> Option<usize> {
-        let bin = self.word >> BIN & NO_BIN;
+        let bin = self.bin_bits();
         (bin != NO_BIN).then_some(bin as usize % BINS)
     }
 
     #[inline]
     pub fn is_binned(&self) -> bool {
-        self.word >> BIN & NO_BIN != NO_BIN
+        self.bin_bits() != NO_BIN
     }
 
     #[inline]
@@ -173,9 +182,7 @@ impl Block {
     /// [`DRIFT`] bins.
     #[inline]
     pub fn may_stay(&self, free: u32) -> bool {
-        let bin = (self.word >> BIN & NO_BIN) as usize;
-        let wanted = Block::bin_of(free);
-        free > 0 && wanted < BINS && wanted.wrapping_sub(bin) < DRIFT
+        free > 0 && free < FRAMES && self.drift(free) < DRIFT
     }
 
     /// The bin for so many free frames.

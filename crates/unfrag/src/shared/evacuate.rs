@@ -75,10 +75,8 @@ impl Evacuator {
         match (answer, &self.apart) {
             (Moved::Away(order), Some(apart)) => {
                 self.copied += order.frames();
-                let mut from = [shared
-                    .number(apart.frame(self.at, shared))
-                    .unwrap_or(u32::MAX)];
-                result = shared.give(&mut from, order, MigrateType::Movable);
+                let from = apart.frame(self.at, shared);
+                result = shared.give_one(from, order, MigrateType::Movable);
                 self.at += order.frames();
             }
             (Moved::Stays, Some(_)) => self.end(shared),

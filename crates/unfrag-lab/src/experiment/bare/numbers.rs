@@ -1,6 +1,7 @@
 //! Percentiles of latencies, percents and seconds.
 
 use super::super::metric::Metrics;
+use crate::report::number::rank;
 
 /// The percentiles that the source gives, and one more.
 pub(super) const PERCENTILES: [u32; 12] = [5, 10, 25, 30, 40, 50, 60, 75, 80, 90, 95, 99];
@@ -9,8 +10,7 @@ pub(super) const PERCENTILES: [u32; 12] = [5, 10, 25, 30, 40, 50, 60, 75, 80, 90
 pub(super) fn add_percentiles(metrics: &mut Metrics, latencies: &mut [u64]) {
     latencies.sort_unstable();
     for p in PERCENTILES {
-        let rank = (latencies.len() * p as usize).div_ceil(100);
-        if let Some(ns) = latencies.get(rank.saturating_sub(1)) {
+        if let Some(ns) = latencies.get(rank(latencies.len(), p as usize)) {
             metrics.insert(format!("p{p}_us"), *ns as f64 / 1e3);
         }
     }

@@ -7,6 +7,7 @@
 
 use super::report::{Accuracy, HugeFaults, HugeWait, Measure, Sample, SnapshotError, ZoneSample};
 use crate::replay::model::{FaultWork, HugeFaultCounts};
+use crate::report::number::rank;
 use std::collections::BTreeMap;
 use unfrag_machine::Calibration;
 use unfrag_machine::mm::MemCosts;
@@ -145,8 +146,8 @@ impl HugeWait {
         let mut all: Vec<u64> = work.iter().map(ns).collect();
         all.sort_unstable();
         let us = |percent: usize| {
-            let rank = (all.len() * percent).div_ceil(100);
-            all.get(rank.saturating_sub(1)).map(|&ns| ns as f64 / 1e3)
+            let at = all.get(rank(all.len(), percent));
+            at.map(|&ns| ns as f64 / 1e3)
         };
         let at_once = work.iter().filter(|w| w.looks + w.moved == 0).count();
         let (p50, p90, p99) = (us(50)?, us(90)?, us(99)?);
@@ -165,10 +166,9 @@ impl Measure {
     fn of(pairs: Vec<[f64; 2]>) -> Measure {
         let mut own: Vec<f64> = pairs.iter().map(|p| p[0]).collect();
         own.sort_by(f64::total_cmp);
-        // Nearest rank.
         let at = |percent: usize| match own.len() {
             0 => 0.0,
-            n => own[(n * percent).div_ceil(100).max(1) - 1],
+            n => own[rank(n, percent)],
         };
         let (ours, theirs) = pairs
             .iter()
