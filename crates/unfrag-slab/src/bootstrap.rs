@@ -78,6 +78,11 @@ impl BootstrapCache {
         }
     }
 
+    /// Its lock.
+    pub fn raw_lock(&self) -> &Locked<impl Sized> {
+        &self.classes
+    }
+
     /// Pages held.
     pub fn pages(&self) -> u64 {
         self.pages.load(Ordering::Relaxed)

@@ -7,7 +7,7 @@
 use crate::cache_record::{CacheRecord, CpuRecord};
 use crate::cpu::Cpu;
 use crate::fault::{Fault, Name};
-use crate::object::{next, set_next};
+use crate::object::{CacheFlags, next, set_next};
 use crate::rules::Design;
 use crate::set::Set;
 use crate::slow;
@@ -167,17 +167,41 @@ impl<'s> KmemCache<'s> {
             && cpu.map.slab(id).owner.load(Ordering::Relaxed) == core::ptr::from_ref(own).addr()
         {
             // SAFETY: the caller gives the object up, and it is one of a slab of this CPU.
-            unsafe { set_next(object, own.next_at.get(), own.head.get()) };
-            own.head.set(object);
-            let nr = own.nr.get().wrapping_add(1);
-            own.nr.set(nr);
-            own.free_fast.add(1);
-            if nr > own.hiwater.get() {
-                slow::overflow(self.set, self.record(), own);
-            }
+            unsafe { put(self.set, self.record(), own, object) };
             return Ok(());
         }
         slow::free(self.set, self.record(), Some(own), object)
+    }
+
+    /// Frees an object of any cache with these flags; false if it is none, or not of a slab of this CPU.
+    ///
+    /// # Safety
+    /// As [`free`](KmemCache::free), for the cache that the object came from.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn free_of_any(
+        cpu: &Cpu<'_>,
+        object: NonNull<u8>,
+        flags: CacheFlags,
+    ) -> bool {
+        let object = object.as_ptr();
+        let Some(id) = cpu.map.entry(object) else {
+            return false;
+        };
+        let slab = cpu.map.slab(id);
+        if slab.cache.is_null() {
+            return false;
+        }
+        let cache = slab.cache();
+        // SAFETY: a cache of the token's set has a record for each of its CPUs.
+        let own = unsafe { &*cache.cpus.add(cpu.id().into()) };
+        let is_own = slab.owner.load(Ordering::Relaxed) == core::ptr::from_ref(own).addr();
+        let hit = is_own && cache.flags.contains(flags);
+        if hit {
+            // SAFETY: as in `free`.
+            unsafe { put(cpu.set(), cache, own, object) };
+        }
+        hit
     }
 
     /// Frees an object without a CPU's token: it goes back to its slab, under a lock.
@@ -282,6 +306,24 @@ impl<'s> KmemCache<'s> {
 impl fmt::Debug for KmemCache<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "KmemCache({}, {})", self.name(), self.design())
+    }
+}
+
+/// Puts an object on the CPU's chain.
+///
+/// # Safety
+/// The caller is that CPU, gives the object up, and its slab is one of this CPU's.
+#[inline(always)]
+#[allow(unsafe_code)]
+unsafe fn put(set: &Set, cache: &CacheRecord, own: &CpuRecord, object: *mut u8) {
+    // SAFETY: as the caller says.
+    unsafe { set_next(object, own.next_at.get(), own.head.get()) };
+    own.head.set(object);
+    let nr = own.nr.get().wrapping_add(1);
+    own.nr.set(nr);
+    own.free_fast.add(1);
+    if nr > own.hiwater.get() {
+        slow::overflow(set, cache, own);
     }
 }
 

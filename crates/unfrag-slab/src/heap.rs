@@ -9,7 +9,7 @@
 
 use crate::cpu::Cpu;
 use crate::formulas::PAGE;
-use crate::kmalloc::{Kmalloc, kmalloc_size};
+use crate::kmalloc::Kmalloc;
 use crate::lock::Locked;
 use crate::sync::{AtomicU32, Ordering, spin};
 use core::alloc::{GlobalAlloc, Layout};
@@ -212,10 +212,7 @@ unsafe impl<C: CurrentCpu> GlobalAlloc for Heap<C> {
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: the caller's size is a valid one.
         let new = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
-        let class = |l| {
-            let design = self.sizes()?.design();
-            kmalloc_size(design, bytes_for(l)?)
-        };
+        let class = |l| self.sizes()?.sizes().serving(bytes_for(l)?);
         if class(new).is_some() && class(new) == class(layout) {
             return memory;
         }

@@ -1,18 +1,18 @@
 //! kmalloc: one cache for each of a series of sizes, and whole pages above the largest.
 //! `spec: 6.1, 6.2`
 //!
-//! Sizes are powers of two, with 96 and 192 between; each power of two is aligned to itself, up to a
-//! page.
+//! Which sizes there are is a question of the series ([`Sizes`]).
 
 use crate::cache::{KmemCache, NoMemory};
 use crate::cpu::Cpu;
 use crate::destroy::DestroyError;
 use crate::fault::{Fault, FaultKind, Name};
-use crate::formulas::{PAGE, fls, order_for};
+use crate::formulas::{PAGE, order_for};
 use crate::object::CacheFlags;
 use crate::options::{CacheOptions, CreateError};
 use crate::pages::PageRequest;
 use crate::rules::Design;
+use crate::sizes::{MOST_SIZES, Sizes};
 use crate::slab_record::SlabRecord;
 use crate::sync::Ordering;
 use crate::system::Slabs;
@@ -21,66 +21,6 @@ use core::fmt::Write;
 use core::ptr::{NonNull, null};
 use unfrag::Gfp;
 use unfrag::frame::{MAX_ORDER, Pfn};
-
-/// Most sizes.
-const SIZES: usize = 17;
-
-/// A series of sizes.
-struct Row {
-    /// Smallest power of two.
-    least: u32,
-    /// Largest.
-    most: u32,
-}
-
-/// SLAB: from 32 bytes to 128 KiB. SLUB and SLQB: from 8 bytes to two pages.
-const fn row(design: Design) -> Row {
-    match design {
-        Design::Slab => Row {
-            least: 32,
-            most: 128 << 10,
-        },
-        _ => Row {
-            least: 8,
-            most: 2 * PAGE,
-        },
-    }
-}
-
-/// The size that serves `size` bytes, or `None` if whole pages do.
-pub const fn kmalloc_size(design: Design, size: usize) -> Option<u32> {
-    let Row { least, most } = row(design);
-    if size > most as usize {
-        return None;
-    }
-    let size = size as u32;
-    Some(if size <= least {
-        least
-    } else if size > 64 && size <= 96 {
-        96
-    } else if size > 128 && size <= 192 {
-        192
-    } else {
-        size.next_power_of_two()
-    })
-}
-
-/// Position of a size among the caches: the logarithm for powers of two, 1 and 2 for 96 and 192.
-const fn position(size: u32) -> usize {
-    match size {
-        96 => 1,
-        192 => 2,
-        power => fls(power as u64) as usize - 1,
-    }
-}
-
-const fn size_at(position: usize) -> u32 {
-    match position {
-        1 => 96,
-        2 => 192,
-        p => 1 << p,
-    }
-}
 
 /// The name of a kmalloc cache.
 struct ShortName {
@@ -99,7 +39,7 @@ impl Write for ShortName {
 }
 
 impl ShortName {
-    /// `size-192` with SLAB, else `kmalloc-192`, `kmalloc-1k`.
+    /// `size-192` with SLAB, else `kmalloc-192`, `kmalloc-1k`, `kmalloc-1280`.
     fn name(design: Design, size: u32) -> ShortName {
         let mut name = ShortName {
             bytes: [0; 16],
@@ -107,7 +47,7 @@ impl ShortName {
         };
         let written = match (design, size) {
             (Design::Slab, size) => write!(name, "size-{size}"),
-            (_, 1024..) => write!(name, "kmalloc-{}k", size / 1024),
+            (_, 1024..) if size.is_multiple_of(1024) => write!(name, "kmalloc-{}k", size / 1024),
             (_, size) => write!(name, "kmalloc-{size}"),
         };
         debug_assert!(written.is_ok(), "the longest name fits");
@@ -120,8 +60,9 @@ impl ShortName {
 
 /// The caches of all sizes, for memory that is asked for by size and freed by address.
 pub struct Kmalloc<'s> {
-    caches: [Option<KmemCache<'s>>; SIZES + 1],
+    caches: [Option<KmemCache<'s>>; MOST_SIZES],
     design: Design,
+    sizes: Sizes,
     slabs: &'s Slabs<'s>,
 }
 
@@ -135,20 +76,30 @@ impl<'s> Kmalloc<'s> {
         design: Design,
         flags: CacheFlags,
     ) -> Result<Kmalloc<'s>, CreateError> {
-        let Row { least, most } = row(design);
-        let mut caches = [const { None }; SIZES + 1];
-        for (at, place) in caches.iter_mut().enumerate().skip(1) {
-            let size = size_at(at);
-            let between = matches!(size, 96 | 192);
-            if size < least || size > most || (!between && at < 3) {
+        Kmalloc::with_sizes(slabs, design, flags, Sizes::Kernel(design))
+    }
+
+    /// As [`new`](Kmalloc::new), of another series of sizes.
+    ///
+    /// # Errors
+    /// As [`new`](Kmalloc::new).
+    pub fn with_sizes(
+        slabs: &'s Slabs<'s>,
+        design: Design,
+        flags: CacheFlags,
+        sizes: Sizes,
+    ) -> Result<Kmalloc<'s>, CreateError> {
+        let mut caches = [const { None }; MOST_SIZES];
+        for (at, place) in caches.iter_mut().enumerate() {
+            let size = sizes.at(at);
+            if size == 0 {
                 continue;
             }
-            let align = if between { 8 } else { size.min(PAGE) };
             let name = ShortName::name(design, size);
             let options = CacheOptions {
                 name: name.as_str(),
                 size: size as usize,
-                align: align as usize,
+                align: sizes.align(size) as usize,
                 flags: flags | CacheFlags::KMALLOC,
                 ctor: None,
                 design: Some(design),
@@ -158,6 +109,7 @@ impl<'s> Kmalloc<'s> {
         Ok(Kmalloc {
             caches,
             design,
+            sizes,
             slabs,
         })
     }
@@ -167,11 +119,15 @@ impl<'s> Kmalloc<'s> {
         self.design
     }
 
+    /// Their series of sizes.
+    pub fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
     /// The cache that serves `size` bytes; `None` if whole pages do.
     #[inline]
     pub fn cache(&self, size: usize) -> Option<&KmemCache<'s>> {
-        let size = kmalloc_size(self.design, size)?;
-        self.caches[position(size)].as_ref()
+        self.caches.get(self.sizes.position(size)?)?.as_ref()
     }
 
     /// Memory for `size` bytes at a multiple of 8.
@@ -200,7 +156,20 @@ impl<'s> Kmalloc<'s> {
     /// # Panics
     /// As [`alloc`](Kmalloc::alloc).
     #[allow(unsafe_code)]
+    #[inline]
     pub unsafe fn free(&self, cpu: &Cpu<'_>, memory: NonNull<u8>) -> Result<(), Fault> {
+        // SAFETY: as the caller says.
+        match unsafe { KmemCache::free_of_any(cpu, memory, CacheFlags::KMALLOC) } {
+            true => Ok(()),
+            // SAFETY: as the caller says.
+            false => unsafe { self.free_slow(cpu, memory) },
+        }
+    }
+
+    /// # Safety
+    /// As [`free`](Kmalloc::free).
+    #[allow(unsafe_code)]
+    unsafe fn free_slow(&self, cpu: &Cpu<'_>, memory: NonNull<u8>) -> Result<(), Fault> {
         match self.find(memory)? {
             // SAFETY: as the caller says.
             Some(cache) => unsafe { cache.free(cpu, memory) },
@@ -246,11 +215,10 @@ impl<'s> Kmalloc<'s> {
                 false => Err(self.fault(memory, FaultKind::NotAnObject)),
             };
         }
-        let mut caches = self.caches.iter().flatten();
-        let cache = caches.find(|c| core::ptr::eq(c.record(), slab.cache));
+        let cache = self.cache(slab.cache().object_size as usize);
         match cache {
-            Some(cache) => Ok(Some(cache)),
-            None => Err(self.fault(memory, FaultKind::OtherCache(slab.cache().name))),
+            Some(cache) if core::ptr::eq(cache.record(), slab.cache) => Ok(Some(cache)),
+            _ => Err(self.fault(memory, FaultKind::OtherCache(slab.cache().name))),
         }
     }
 
@@ -337,36 +305,6 @@ impl<'s> Kmalloc<'s> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// `spec: 6.1, 6.2`
-    #[test]
-    fn sizes_of_kmalloc() {
-        let slub = |n| kmalloc_size(Design::Slub, n);
-        let small = [0, 1, 8, 9, 64, 65, 96, 97, 128, 129, 192, 193];
-        let classes = [8, 8, 8, 16, 64, 96, 96, 128, 128, 192, 192, 256].map(Some);
-        assert_eq!(small.map(slub), classes);
-        assert_eq!(slub(8192), Some(8192));
-        assert_eq!(slub(8193), None, "more than two pages come as pages");
-        let slab = |n| kmalloc_size(Design::Slab, n);
-        assert_eq!(
-            [slab(1), slab(33), slab(96)],
-            [Some(32), Some(64), Some(96)]
-        );
-        assert_eq!([slab(131_072), slab(131_073)], [Some(131_072), None]);
-    }
-
-    #[test]
-    fn each_size_has_a_place_of_its_own() {
-        for design in Design::ALL {
-            for n in 0..=200_000 {
-                if let Some(size) = kmalloc_size(design, n) {
-                    assert!(size as usize >= n);
-                    assert_eq!(size_at(position(size)), size);
-                    assert!(position(size) <= SIZES);
-                }
-            }
-        }
-    }
 
     #[test]
     fn names_are_those_of_the_kernels() {

@@ -42,8 +42,8 @@
 //! - [`cache`]: the fast paths. [`cpu`]: the token of a CPU. [`options`], `plan`, `create`, [`destroy`]: making and
 //!   destroying caches. [`system`]: a set of caches. [`stat`]: counts. [`validate`]: invariants.
 //! - [`due`], `reap`: periodic work. [`shrink`]: shrinkers, for reclaim.
-//! - [`kmalloc`], [`typed`], [`heap`]: caches by size, caches by type, a global allocator.
-//! - [`locked`]: pages from a [`Manager`](unfrag::Manager). `sharing`: checks of `Send` and `Sync`.
+//! - [`sizes`], [`kmalloc`], [`typed`], [`heap`]: caches by size, caches by type, a global allocator.
+//! - `hold`: all locks of a set at once. [`locked`]: pages from a [`Manager`](unfrag::Manager). `sharing`: checks of `Send` and `Sync`.
 //!
 //! # One allocation
 //! From the call to the frames, with the file of each step:
@@ -74,6 +74,7 @@ pub mod fault;
 pub mod formulas;
 mod grow;
 pub mod heap;
+mod hold;
 pub mod kmalloc;
 mod list;
 mod lock;
@@ -91,6 +92,7 @@ pub mod rules;
 mod set;
 mod sharing;
 pub mod shrink;
+pub mod sizes;
 mod slab_record;
 mod slow;
 mod slqb;
@@ -109,7 +111,8 @@ pub use destroy::{DestroyError, Shrunk};
 pub use due::Due;
 pub use fault::{Fault, FaultKind, Name};
 pub use heap::{AlreadyInstalled, CurrentCpu, Heap};
-pub use kmalloc::{Kmalloc, kmalloc_size};
+pub use hold::HeldLocks;
+pub use kmalloc::Kmalloc;
 pub use lock::SpinLock;
 pub use locked::LockedPages;
 pub use object::{CacheFlags, Constructor};
@@ -118,6 +121,7 @@ pub use page_block::PageBlock;
 pub use pages::{PageRequest, Pages, Window};
 pub use rules::{Design, FirstAttempt, OrderSearch, Rules, SlqbRules, SlubRules};
 pub use shrink::{ShrinkResult, Shrinker, ShrinkerId};
+pub use sizes::{Sizes, kmalloc_size};
 pub use stat::CacheInfo;
 pub use system::{FrameEntry, SlabConfig, Slabs, SlabsError};
 pub use typed::{Cache, Handle, Parcel, Refused};

@@ -78,6 +78,11 @@ impl Shrinkers {
         }))
     }
 
+    /// Its lock.
+    pub fn raw_lock(&self) -> &Locked<impl Sized> {
+        &self.0
+    }
+
     /// Forgets all.
     pub fn clear(&self, memory: &Memory) {
         let mut all = self.0.lock();

@@ -9,6 +9,7 @@ use crate::cache::NoMemory;
 use crate::cpu::{Cpu, CpuError};
 use crate::destroy::drop_all;
 use crate::formulas::PAGE;
+use crate::hold::HeldLocks;
 use crate::lock::Locked;
 use crate::map::DirectMap;
 use crate::memory::Memory;
@@ -141,6 +142,25 @@ impl<'p> Slabs<'p> {
         table: &'p mut [FrameEntry],
         config: &SlabConfig,
     ) -> Result<Slabs<'p>, SlabsError> {
+        table.fill_with(FrameEntry::new);
+        // SAFETY: all entries are new, and the table is the set's alone.
+        unsafe { Slabs::with_new_table(pages, table, config) }
+    }
+
+    /// As [`new`](Slabs::new), without a look at the table: for one in memory that reads as zeros and is used only
+    /// when it is written.
+    ///
+    /// # Errors
+    /// As [`new`](Slabs::new).
+    ///
+    /// # Safety
+    /// Each entry is as [`FrameEntry::new`] makes it, which is all zeros, and the set alone uses the table.
+    #[allow(unsafe_code)]
+    pub unsafe fn with_new_table(
+        pages: &'p dyn Pages,
+        table: &'p [FrameEntry],
+        config: &SlabConfig,
+    ) -> Result<Slabs<'p>, SlabsError> {
         let cpus = usize::from(config.cpus);
         let node_exists = |c| (config.node_of_cpu)(c) < config.nodes;
         if cpus == 0
@@ -159,7 +179,6 @@ impl<'p> Slabs<'p> {
         // SAFETY: `FrameEntry` is transparent, and the table is ours alone as long as `'p` lasts.
         let table: &'p [AtomicU32] =
             unsafe { core::slice::from_raw_parts(table.as_ptr().cast(), table.len()) };
-        table.iter().for_each(|e| e.store(0, Ordering::Relaxed));
         let map = DirectMap::new(&window, table);
         // SAFETY: `Slabs<'p>` and all that it lends live no longer than `'p`.
         let pages: &'static dyn Pages = unsafe { core::mem::transmute(pages) };
@@ -271,6 +290,15 @@ impl<'p> Slabs<'p> {
     /// `spec: 4.1`
     pub fn shrink_slab(&self, scanned: u64, lru_pages: u64, gfp: Gfp) -> ShrinkResult {
         self.set().shrinkers.shrink(scanned, lru_pages, gfp)
+    }
+
+    /// Takes every lock of the set, so that a process may be forked: what is behind the locks is whole then, in the child
+    /// too. They are free again when the result is dropped, which each of the two processes does for itself.
+    ///
+    /// A call of another thread that takes no lock may be under way; so the tokens of other threads' CPUs are lost in the
+    /// child. Sets with caches of the design SLAB have more locks than these.
+    pub fn hold_locks(&self) -> HeldLocks<'_> {
+        HeldLocks::new(self.set())
     }
 
     /// Pages that the caches' own records take, beside [`slab_pages`](Slabs::slab_pages).
