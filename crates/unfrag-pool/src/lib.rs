@@ -26,6 +26,7 @@
 //! - `settings`: what the pool was told. `bells`: what wakes the daemons. `inner`: all that users share, and the path of an
 //!   allocation. `movable`: blocks that may move.
 //! - `compact`: moving. `slow`: the way of an allocation that finds nothing. `daemons`: kswapd and kcompactd.
+//! - `heap`: the slab caches over an engine, as the allocator of a whole program.
 //! - `pool`, `builder`, `stats`: the face. `procfs`: its numbers in the forms of procfs. `host`: memory as the host's kernel gives it, to compare with.
 //!
 //! # One allocation
@@ -47,6 +48,7 @@ mod error;
 mod events;
 mod frame;
 mod handles;
+mod heap;
 mod host;
 mod inner;
 mod memory;
@@ -67,6 +69,7 @@ mod word;
 pub use builder::Builder;
 pub use error::PoolError;
 pub use frame::{Extent, Frame};
+pub use heap::{Heap, HeapStats};
 pub use host::HostMemory;
 pub use movable::{Movable, Pinned, PinnedMut};
 pub use owner::{Owned, Owner, OwnerId};

@@ -430,6 +430,26 @@ impl<'m> Engine<'m> {
         result
     }
 
+    /// Gives back `frames` frames from `start` on, which are parts of what was taken.
+    ///
+    /// # Errors
+    /// [`GiveError`], for the first aligned part that is not in use as a whole; all others are free then.
+    pub fn give_range(
+        &mut self,
+        start: u32,
+        frames: u32,
+        mt: MigrateType,
+    ) -> Result<(), GiveError> {
+        let end = start
+            .checked_add(frames)
+            .ok_or(GiveError::NotABlock(start))?;
+        let mut result = Ok(());
+        for (ix, order) in FrameIx(start).blocks_until(FrameIx(end), LARGEST_ORDER) {
+            result = result.and(self.give(&[ix.0], order, mt));
+        }
+        result
+    }
+
     /// Has the lines of a frame's block in the cache soon.
     #[inline]
     fn fetch(&self, frame: u32) {

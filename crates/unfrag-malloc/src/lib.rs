@@ -1,0 +1,167 @@
+//! The allocation calls of the C library, over unfrag's heap: a shared object for `LD_PRELOAD`.
+//!
+//! ```console
+//! $ LD_PRELOAD=target/release/libunfrag_malloc.so sqlite3 :memory: 'select sqlite_version()'
+//! ```
+//!
+//! Each call keeps to the C standard and POSIX, and where these are silent to what glibc documents: sizes of zero get
+//! memory that may be freed; memory is at a multiple of 16, or of 8 for up to 8 bytes; a call that fails sets `errno`.
+#![allow(unsafe_code)]
+
+use libc::{EINVAL, ENOMEM, c_int, c_void, size_t};
+use std::ptr::{NonNull, null_mut};
+use unfrag_pool::{FRAME_BYTES, Heap};
+
+static HEAP: Heap = Heap::new();
+
+/// The alignment that every object of a size may rely on.
+#[inline(always)]
+fn usual_align(size: usize) -> usize {
+    if size > 8 { 16 } else { 8 }
+}
+
+#[inline(always)]
+fn or_no_memory(got: Option<NonNull<u8>>) -> *mut c_void {
+    match got {
+        Some(memory) => memory.as_ptr().cast(),
+        None => fails(ENOMEM),
+    }
+}
+
+#[cold]
+fn fails(code: c_int) -> *mut c_void {
+    // SAFETY: the thread's own variable.
+    unsafe { *libc::__errno_location() = code };
+    null_mut()
+}
+
+/// `malloc(3)`.
+#[unsafe(no_mangle)]
+pub extern "C" fn malloc(size: size_t) -> *mut c_void {
+    or_no_memory(HEAP.allocate(size, usual_align(size), false))
+}
+
+/// `calloc(3)`.
+#[unsafe(no_mangle)]
+pub extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
+    match count.checked_mul(size) {
+        Some(bytes) => or_no_memory(HEAP.allocate(bytes, usual_align(bytes), true)),
+        None => fails(ENOMEM),
+    }
+}
+
+/// `free(3)`.
+///
+/// # Safety
+/// The memory is null, or came from here and is in use.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn free(memory: *mut c_void) {
+    if let Some(memory) = NonNull::new(memory.cast()) {
+        // SAFETY: as the caller says.
+        unsafe { HEAP.free(memory) };
+    }
+}
+
+/// `realloc(3)`. A size of zero frees the memory, as with glibc.
+///
+/// # Safety
+/// As [`free`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn realloc(memory: *mut c_void, size: size_t) -> *mut c_void {
+    let Some(old) = NonNull::new(memory.cast()) else {
+        return malloc(size);
+    };
+    // SAFETY: as the caller says.
+    unsafe {
+        if size == 0 {
+            HEAP.free(old);
+            return null_mut();
+        }
+        or_no_memory(HEAP.resize(old, usual_align(size), size))
+    }
+}
+
+/// `reallocarray(3)`.
+///
+/// # Safety
+/// As [`free`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn reallocarray(
+    memory: *mut c_void,
+    count: size_t,
+    size: size_t,
+) -> *mut c_void {
+    match count.checked_mul(size) {
+        // SAFETY: as the caller says.
+        Some(bytes) => unsafe { realloc(memory, bytes) },
+        None => fails(ENOMEM),
+    }
+}
+
+/// `memalign(3)`.
+#[unsafe(no_mangle)]
+pub extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
+    if !align.is_power_of_two() {
+        return fails(EINVAL);
+    }
+    or_no_memory(HEAP.allocate(size, align.max(usual_align(size)), false))
+}
+
+/// `aligned_alloc(3)`.
+#[unsafe(no_mangle)]
+pub extern "C" fn aligned_alloc(align: size_t, size: size_t) -> *mut c_void {
+    memalign(align, size)
+}
+
+/// `posix_memalign(3)`, which returns an error's number and leaves `errno` as it is.
+///
+/// # Safety
+/// `to` can be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_memalign(
+    to: *mut *mut c_void,
+    align: size_t,
+    size: size_t,
+) -> c_int {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
+        return EINVAL;
+    }
+    match HEAP.allocate(size, align.max(usual_align(size)), false) {
+        Some(memory) => {
+            // SAFETY: as the caller says.
+            unsafe { *to = memory.as_ptr().cast() };
+            0
+        }
+        None => ENOMEM,
+    }
+}
+
+/// `valloc(3)`.
+#[unsafe(no_mangle)]
+pub extern "C" fn valloc(size: size_t) -> *mut c_void {
+    memalign(FRAME_BYTES, size)
+}
+
+/// `pvalloc(3)`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pvalloc(size: size_t) -> *mut c_void {
+    match size.max(1).checked_next_multiple_of(FRAME_BYTES) {
+        Some(size) => memalign(FRAME_BYTES, size),
+        None => fails(ENOMEM),
+    }
+}
+
+/// `malloc_usable_size(3)`.
+///
+/// # Safety
+/// As [`free`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn malloc_usable_size(memory: *mut c_void) -> size_t {
+    NonNull::new(memory.cast()).map_or(0, |memory| HEAP.usable_size(memory))
+}
+
+/// `malloc_trim(3)`. It keeps no padding.
+#[unsafe(no_mangle)]
+pub extern "C" fn malloc_trim(_pad: size_t) -> c_int {
+    c_int::from(HEAP.trim() > 0)
+}

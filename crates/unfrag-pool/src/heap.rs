@@ -1,0 +1,275 @@
+//! The whole manager as a program's allocator: slab caches over the engine, growing with demand.
+//!
+//! A request takes one of three ways, by its size:
+//! - up to two pages: a slab cache of the size ([`Sizes::Quarters`](unfrag_slab::Sizes)), through the CPU token of the thread
+//!   (`cpus.rs`), mostly without an atomic operation;
+//! - up to 32 MiB: a run of frames from the engine, exactly as long as is needed (`pages.rs`);
+//! - beyond: a mapping of its own (`big.rs`), which `mremap` makes longer. Zeroed requests from 1 MiB on take this way
+//!   too, because the system's pages are zeros already.
+//!
+//! All state is in `state.rs`; `fork.rs` keeps it whole when the process forks; `tls.rs` is the thread's word.
+//!
+//! Invariant: nothing here allocates from the heap itself, so that it may be the allocator of everything else.
+#![allow(unsafe_code)]
+
+mod big;
+mod cpus;
+mod fork;
+mod pages;
+mod state;
+mod tls;
+
+use crate::space::FRAME_BYTES;
+use pages::MOST_RUN;
+use state::State;
+use std::alloc::{GlobalAlloc, Layout};
+use std::ptr::{NonNull, null_mut};
+use unfrag::Gfp;
+use unfrag_slab::Sizes;
+
+/// Zeroed requests of so many bytes get zero pages from the system.
+const ZEROED_BY_SYSTEM: usize = 1 << 20;
+
+/// The program's heap: all values of this type are the same one.
+///
+/// ```
+/// #[global_allocator]
+/// static HEAP: unfrag_pool::Heap = unfrag_pool::Heap::new();
+///
+/// let squares: Vec<u64> = (0..1000).map(|n| n * n).collect();
+/// assert_eq!(squares[999], 998_001);
+/// assert!(HEAP.stats().slab_bytes > 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Heap(());
+
+/// Where the memory of the heap is, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeapStats {
+    /// Of slabs, objects in use and free ones.
+    pub slab_bytes: u64,
+    /// Free, and not given back to the system.
+    pub free_bytes: u64,
+    /// Given back to the system, and not used again since.
+    pub released_bytes: u64,
+    /// Usable addresses: all of the above, runs of frames, and the records.
+    pub usable_bytes: u64,
+    /// Requests that got a mapping of their own.
+    pub mapped_bytes: u64,
+}
+
+/// The slab size for a request; `None` if slabs do not serve it.
+#[inline(always)]
+fn slab_size(size: usize, align: usize) -> Option<usize> {
+    const MOST: usize = Sizes::Quarters.most() as usize;
+    if align <= 8 {
+        return (size <= MOST).then_some(size);
+    }
+    let size = size.max(align);
+    if size > MOST || align > FRAME_BYTES {
+        return None;
+    }
+    if align <= 16 {
+        // All sizes from 16 on are multiples of 16.
+        return Some(size);
+    }
+    // Powers of two are aligned to themselves up to a page.
+    Some(size.next_power_of_two())
+}
+
+impl Heap {
+    /// The heap. It takes nothing from the system until the first request.
+    pub const fn new() -> Heap {
+        Heap(())
+    }
+
+    /// `size` bytes at a multiple of `align`, a power of two. `None` if the system has no memory.
+    #[inline]
+    pub fn allocate(&self, size: usize, align: usize, zeroed: bool) -> Option<NonNull<u8>> {
+        let state = State::get()?;
+        let Some(size) = slab_size(size, align) else {
+            return allocate_pages(state, size, align, zeroed);
+        };
+        let gfp = if zeroed {
+            Gfp::KERNEL | Gfp::ZERO
+        } else {
+            Gfp::KERNEL
+        };
+        let got = state.cpus.with(|cpu| state.sizes.alloc(cpu, size, gfp));
+        match got {
+            Ok(object) => Some(object),
+            Err(_) => allocate_in_need(state, size, gfp),
+        }
+    }
+
+    /// Gives memory back.
+    ///
+    /// An address that is not of the heap, or of memory that is free as the heap can see, ends the program with a message.
+    ///
+    /// # Safety
+    /// The memory came from [`allocate`](Heap::allocate) or [`resize`](Heap::resize), was not given back since, and is not
+    /// used any more.
+    #[inline]
+    pub unsafe fn free(&self, memory: NonNull<u8>) {
+        let Some(state) = State::get() else {
+            state::misuse("free of memory of no heap", memory);
+        };
+        if state.pages.is_slab(memory) {
+            // SAFETY: as the caller says.
+            let freed = state
+                .cpus
+                .with(|cpu| unsafe { state.sizes.free(cpu, memory) });
+            if freed.is_err() {
+                state::misuse("free of memory that is not in use", memory);
+            }
+            return;
+        }
+        // SAFETY: as the caller says.
+        unsafe { free_pages(state, memory) }
+    }
+
+    /// Memory of another size with the same content, as far as it fits; the old memory is given back. `None`, and the old
+    /// memory is as it was, if the system has no memory.
+    ///
+    /// # Safety
+    /// As [`free`](Heap::free); `align` is that of the request.
+    pub unsafe fn resize(
+        &self,
+        memory: NonNull<u8>,
+        align: usize,
+        size: usize,
+    ) -> Option<NonNull<u8>> {
+        let usable = self.usable_size(memory);
+        // What shrinks by less than half stays where it is.
+        if size <= usable && size >= usable / 2 {
+            return Some(memory);
+        }
+        if size > ZEROED_BY_SYSTEM && big::is_of(memory, State::get()?) {
+            // SAFETY: as the caller says.
+            return unsafe { big::resize(State::get()?, memory, align, size) };
+        }
+        let to = self.allocate(size, align, false)?;
+        // SAFETY: both are that long, and apart.
+        unsafe {
+            to.copy_from_nonoverlapping(memory, usable.min(size));
+            self.free(memory);
+        }
+        Some(to)
+    }
+
+    /// Bytes that may be used of memory that is in use.
+    pub fn usable_size(&self, memory: NonNull<u8>) -> usize {
+        let Some(state) = State::get() else {
+            state::misuse("memory of no heap", memory);
+        };
+        if state.pages.is_slab(memory) {
+            return match state.sizes.usable_size(memory) {
+                Ok(bytes) => bytes,
+                Err(_) => state::misuse("size of memory that is not in use", memory),
+            };
+        }
+        match state.pages.run_of(memory) {
+            Some(frames) => frames as usize * FRAME_BYTES,
+            None => big::usable_size(state, memory),
+        }
+    }
+
+    /// Gives free memory back to the system: the pages of empty slabs, and whole free blocks of 2 MiB. Returns the bytes.
+    pub fn trim(&self) -> u64 {
+        let Some(state) = State::get() else { return 0 };
+        state.cpus.with(|cpu| state.sizes.shrink(cpu));
+        state.pages.release(0)
+    }
+
+    /// Where the memory is.
+    pub fn stats(&self) -> HeapStats {
+        let Some(state) = State::get() else {
+            return HeapStats::default();
+        };
+        HeapStats {
+            slab_bytes: state.slabs.slab_pages() * FRAME_BYTES as u64,
+            mapped_bytes: big::mapped_bytes(state),
+            ..state.pages.stats()
+        }
+    }
+}
+
+/// A request in need: empty slabs give their pages back first.
+#[cold]
+fn allocate_in_need(state: &'static State, size: usize, gfp: Gfp) -> Option<NonNull<u8>> {
+    state.cpus.with(|cpu| {
+        state.sizes.shrink(cpu);
+        state.sizes.alloc(cpu, size, gfp).ok()
+    })
+}
+
+/// A request that slabs do not serve.
+#[inline(never)]
+fn allocate_pages(
+    state: &'static State,
+    size: usize,
+    align: usize,
+    zeroed: bool,
+) -> Option<NonNull<u8>> {
+    let by_system = zeroed && size >= ZEROED_BY_SYSTEM;
+    if size <= MOST_RUN && align <= MOST_RUN && !by_system {
+        let mut got = state.pages.allocate_run(size, align);
+        if got.is_none() {
+            state.cpus.with(|cpu| state.sizes.shrink(cpu));
+            got = state.pages.allocate_run(size, align);
+        }
+        if let Some(memory) = got {
+            if zeroed {
+                // SAFETY: the run is new and that long.
+                unsafe { memory.write_bytes(0, size) };
+            }
+            return Some(memory);
+        }
+    }
+    big::allocate(state, size, align)
+}
+
+/// # Safety
+/// As [`Heap::free`], for what is not of a slab.
+#[inline(never)]
+unsafe fn free_pages(state: &'static State, memory: NonNull<u8>) {
+    if big::is_of(memory, state) {
+        // SAFETY: as the caller says.
+        unsafe { big::free(state, memory) };
+    } else if !state.pages.free_run(memory) {
+        state::misuse("free of memory that is not in use", memory);
+    }
+}
+
+// SAFETY: what is handed out is an object, a run or a mapping that nobody else has, aligned as is asked for.
+unsafe impl GlobalAlloc for Heap {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let got = self.allocate(layout.size(), layout.align(), false);
+        got.map_or(null_mut(), NonNull::as_ptr)
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let got = self.allocate(layout.size(), layout.align(), true);
+        got.map_or(null_mut(), NonNull::as_ptr)
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, memory: *mut u8, _layout: Layout) {
+        if let Some(memory) = NonNull::new(memory) {
+            // SAFETY: as the caller says.
+            unsafe { self.free(memory) };
+        }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        let Some(memory) = NonNull::new(memory) else {
+            return null_mut();
+        };
+        // SAFETY: as the caller says.
+        let got = unsafe { self.resize(memory, layout.align(), new_size) };
+        got.map_or(null_mut(), NonNull::as_ptr)
+    }
+}

@@ -1,0 +1,136 @@
+//! The state of the heap, made at the first request, in memory of its own, for as long as the process lives.
+
+use super::cpus::{Cpus, TOKENS};
+use super::fork;
+use super::pages::HeapPages;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use std::fmt::Write;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use unfrag_slab::{CacheFlags, Design, Kmalloc, Rules, Sizes, SlabConfig, Slabs};
+
+/// All of the heap.
+pub(super) struct State {
+    pub cpus: Cpus,
+    pub sizes: Kmalloc<'static>,
+    pub slabs: &'static Slabs<'static>,
+    pub pages: &'static HeapPages,
+    /// Bytes of mappings of their own.
+    pub mapped: AtomicU64,
+}
+
+static STATE: AtomicPtr<State> = AtomicPtr::new(null_mut());
+
+/// Nobody has begun to make the state; somebody has; it cannot be made.
+const NOT_BEGUN: u32 = 0;
+const BEGUN: u32 = 1;
+const FAILED: u32 = 2;
+static PROGRESS: AtomicU32 = AtomicU32::new(NOT_BEGUN);
+
+impl State {
+    /// The state; `None` if the system has no memory for it.
+    #[inline(always)]
+    pub fn get() -> Option<&'static State> {
+        // SAFETY: it is null, or what `make` leaked.
+        match unsafe { STATE.load(Ordering::Acquire).as_ref() } {
+            Some(state) => Some(state),
+            None => State::make(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make() -> Option<&'static State> {
+        let begun =
+            PROGRESS.compare_exchange(NOT_BEGUN, BEGUN, Ordering::Acquire, Ordering::Relaxed);
+        if begun.is_ok() {
+            match State::new().and_then(leak) {
+                Some(state) => {
+                    STATE.store(std::ptr::from_ref(state).cast_mut(), Ordering::Release);
+                    fork::watch();
+                }
+                None => PROGRESS.store(FAILED, Ordering::Release),
+            }
+        }
+        loop {
+            // SAFETY: as in `get`.
+            if let Some(state) = unsafe { STATE.load(Ordering::Acquire).as_ref() } {
+                return Some(state);
+            }
+            if PROGRESS.load(Ordering::Acquire) == FAILED {
+                return None;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn new() -> Option<State> {
+        let pages = leak(HeapPages::new()?)?;
+        let rules = Rules::MODERN;
+        let config = SlabConfig::new(TOKENS).rules(rules);
+        // SAFETY: the table is new memory of the system, and the caches alone use it.
+        let slabs = unsafe { Slabs::with_new_table(pages, pages.slab_table(), &config) };
+        let slabs: &'static Slabs<'static> = leak(slabs.ok()?)?;
+        let flags = CacheFlags::empty();
+        let sizes = Kmalloc::with_sizes(slabs, Design::Slub, flags, Sizes::Quarters);
+        Some(State {
+            cpus: Cpus::new(|| slabs.any_cpu().ok())?,
+            sizes: sizes.ok()?,
+            slabs,
+            pages,
+            mapped: AtomicU64::new(0),
+        })
+    }
+}
+
+/// `bytes` of new memory of the system, all zeros, for as long as the process lives.
+pub(super) fn system_memory(bytes: usize) -> Option<NonNull<u8>> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping, at an address that the kernel chooses.
+    let mapped = unsafe { mmap_anonymous(null_mut(), bytes, access, flags) };
+    NonNull::new(mapped.ok()?.cast())
+}
+
+/// Moves a value into memory of the system.
+fn leak<T>(value: T) -> Option<&'static T> {
+    let at = system_memory(size_of::<T>())?.cast::<T>();
+    // SAFETY: the memory is ours, long enough, and aligned to a page.
+    unsafe {
+        at.write(value);
+        Some(at.as_ref())
+    }
+}
+
+/// A message without an allocation.
+struct Message {
+    bytes: [u8; 160],
+    len: usize,
+}
+
+impl Write for Message {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let end = self.len + text.len();
+        let room = self.bytes.get_mut(self.len..end).ok_or(std::fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.len = end;
+        Ok(())
+    }
+}
+
+/// Ends the program for a misuse of its memory.
+#[cold]
+#[inline(never)]
+pub(super) fn misuse(what: &str, memory: NonNull<u8>) -> ! {
+    let mut message = Message {
+        bytes: [0; 160],
+        len: 0,
+    };
+    // A message that is too long is cut.
+    let _ = writeln!(message, "unfrag heap: {what}: address {memory:p}");
+    // SAFETY: the bytes are ours. Nothing can be done if they cannot be written.
+    unsafe {
+        libc::write(2, message.bytes.as_ptr().cast(), message.len);
+        libc::abort()
+    }
+}
