@@ -1,7 +1,7 @@
 //! The whole manager as a program's allocator: slab caches over the engine, growing with demand.
 //!
 //! A request takes one of three ways, by its size:
-//! - up to two pages: a slab cache of the size ([`Sizes::Quarters`](unfrag_slab::Sizes)), through the CPU token of the thread
+//! - up to 32 KiB: a slab cache of the size ([`Sizes::Fine`](unfrag_slab::Sizes)), through the CPU token of the thread
 //!   (`cpus.rs`), mostly without an atomic operation;
 //! - up to 32 MiB: a run of frames from the engine, exactly as long as is needed (`pages.rs`);
 //! - beyond: a mapping of its own (`big.rs`), which `mremap` makes longer. Zeroed requests from 1 MiB on take this way
@@ -62,7 +62,7 @@ pub struct HeapStats {
 /// The slab size for a request; `None` if slabs do not serve it.
 #[inline(always)]
 fn slab_size(size: usize, align: usize) -> Option<usize> {
-    const MOST: usize = Sizes::Quarters.most() as usize;
+    const MOST: usize = Sizes::Fine.most() as usize;
     if align <= 8 {
         return (size <= MOST).then_some(size);
     }

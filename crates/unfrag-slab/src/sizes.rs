@@ -6,7 +6,7 @@ use crate::formulas::{PAGE, fls};
 use crate::rules::Design;
 
 /// Most sizes of a series.
-pub(crate) const MOST_SIZES: usize = 33;
+pub(crate) const MOST_SIZES: usize = 61;
 
 /// A series of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,9 +14,9 @@ pub enum Sizes {
     /// The kernel's: powers of two, with 96 and 192 between. SLAB: from 32 bytes to 128 KiB; SLUB and SLQB: from 8 bytes
     /// to two pages.
     Kernel(Design),
-    /// For programs: 8, multiples of 16 up to 128, then four sizes to each doubling, up to two pages. An object is at
-    /// most a fifth smaller than its place, beyond 64 bytes.
-    Quarters,
+    /// For programs: 8, multiples of 16 up to 128, then four sizes to each doubling up to 1 KiB, then eight up to 32 KiB.
+    /// Beyond 64 bytes an object is at most a fifth smaller than its place, beyond 1 KiB at most a ninth.
+    Fine,
 }
 
 /// Smallest and largest power of two of a kernel's series.
@@ -27,12 +27,27 @@ const fn row(design: Design) -> (u32, u32) {
     }
 }
 
+/// The number of a step, if each doubling has `2^bits` of them: of the one that holds `size`.
+#[inline(always)]
+const fn step(size: u32, bits: u32) -> u32 {
+    let last = size - 1;
+    let log = last.ilog2();
+    let part = (last >> (log - bits)) & ((1 << bits) - 1);
+    (log << bits) + part
+}
+
+/// The size at the end of a step.
+const fn at_step(step: u32, bits: u32) -> u32 {
+    let (log, part) = (step >> bits, step & ((1 << bits) - 1));
+    (1 << log) + (part + 1) * (1 << (log - bits))
+}
+
 impl Sizes {
     /// The largest.
     pub const fn most(self) -> u32 {
         match self {
             Sizes::Kernel(design) => row(design).1,
-            Sizes::Quarters => 2 * PAGE,
+            Sizes::Fine => 8 * PAGE,
         }
     }
 
@@ -66,16 +81,15 @@ impl Sizes {
                     fls(size as u64 - 1) as usize
                 }
             }
-            Sizes::Quarters => {
+            Sizes::Fine => {
                 if size <= 8 {
                     0
                 } else if size <= 128 {
                     size.div_ceil(16) as usize
+                } else if size <= 1024 {
+                    (9 + step(size, 2) - step(129, 2)) as usize
                 } else {
-                    let last = size - 1;
-                    let log = last.ilog2();
-                    let quarter = (last >> (log - 2)) & 3;
-                    (9 + 4 * (log - 7) + quarter) as usize
+                    (21 + step(size, 3) - step(1025, 3)) as usize
                 }
             }
         })
@@ -95,13 +109,11 @@ impl Sizes {
                 };
                 if size < least || size > most { 0 } else { size }
             }
-            Sizes::Quarters => match p {
+            Sizes::Fine => match p {
                 0 => 8,
                 1..=8 => 16 * p,
-                9..=32 => {
-                    let (log, quarter) = (7 + (p - 9) / 4, (p - 9) % 4);
-                    (1 << log) + (quarter + 1) * (1 << (log - 2))
-                }
+                9..=20 => at_step(p - 9 + step(129, 2), 2),
+                21..=60 => at_step(p - 21 + step(1025, 3), 3),
                 _ => 0,
             },
         }
@@ -148,7 +160,7 @@ mod tests {
     #[test]
     fn each_size_has_a_place_of_its_own() {
         let kernels = Design::ALL.map(Sizes::Kernel);
-        for sizes in kernels.into_iter().chain([Sizes::Quarters]) {
+        for sizes in kernels.into_iter().chain([Sizes::Fine]) {
             for n in 0..=200_000 {
                 if let Some(size) = sizes.serving(n) {
                     assert!(size as usize >= n);
@@ -162,16 +174,17 @@ mod tests {
     }
 
     #[test]
-    fn quarters_waste_at_most_a_fifth_beyond_64_bytes() {
+    fn fine_sizes_waste_a_fifth_and_then_a_ninth_at_most() {
         let mut last = 0;
-        for n in 65..=8192 {
-            let size = Sizes::Quarters.serving(n).unwrap_or(0);
-            assert!((size as usize - n) * 5 <= size as usize, "{n} in {size}");
+        for n in 65..=32768 {
+            let size = Sizes::Fine.serving(n).unwrap_or(0);
+            let part = if n > 1024 { 9 } else { 5 };
+            assert!((size as usize - n) * part <= size as usize, "{n} in {size}");
             assert!(size >= last);
             last = size;
             let power = n.next_power_of_two();
-            assert_eq!(Sizes::Quarters.serving(power), Some(power as u32));
+            assert_eq!(Sizes::Fine.serving(power), Some(power as u32));
         }
-        assert_eq!(Sizes::Quarters.serving(8193), None);
+        assert_eq!(Sizes::Fine.serving(32769), None);
     }
 }

@@ -4,6 +4,8 @@
 //! $ cargo bench -p unfrag-malloc --bench programs -- --json programs.json
 //! ```
 
+// The tests use the rest of it.
+#[allow(dead_code)]
 mod works;
 
 use clap::Parser;

@@ -39,10 +39,8 @@ pub struct Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// For a test.
-    #[allow(dead_code)]
     Little,
     /// For a measurement.
-    #[allow(dead_code)]
     Much,
 }
 

@@ -19,7 +19,8 @@ struct Head {
 
 impl Head {
     fn mark(base: usize, len: usize) -> usize {
-        (base ^ len.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        // Not zero for zeros, which are what memory mostly holds.
+        (base ^ len.rotate_left(32) ^ 0x756E_6672_6167).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The CPU tokens of threads.
 //!
-//! The first [`OWN`] threads that live at a time have a token each, until they end; others, and threads that are about to
+//! The first threads that live at a time, [`OWN`] to each CPU, have a token each, until they end; others, and threads that are about to
 //! end, share [`SHARED`] tokens, each behind a lock.
 //!
 //! Invariant: a token of its own is used by one thread: the one whose word holds its address.
@@ -8,19 +8,22 @@
 use super::tls;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
-use std::mem::MaybeUninit;
 use std::ptr::{addr_of, from_ref};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use unfrag_slab::Cpu;
 
-/// Threads that have a token of their own at a time.
-pub(super) const OWN: usize = 28;
+/// Threads to each CPU that have a token of their own at a time, and such tokens at least and at most.
+const OWN: usize = 4;
+const LEAST: usize = 12;
+const MOST: usize = 252;
 
 /// Tokens that other threads share.
 const SHARED: usize = 4;
 
-/// All tokens.
-pub(super) const TOKENS: u16 = (OWN + SHARED) as u16;
+/// Tokens for so many CPUs.
+pub(super) fn tokens(cpus: usize) -> u16 {
+    (cpus.saturating_mul(OWN).clamp(LEAST, MOST) + SHARED) as u16
+}
 
 /// The word of a thread without a token of its own; 0 is one that has not asked.
 const SHARES: usize = 1;
@@ -33,13 +36,13 @@ unsafe impl Sync for Slot {}
 
 /// Slots that no thread has.
 struct Free {
-    numbers: [u8; OWN],
+    numbers: [u8; MOST],
     count: usize,
 }
 
 /// The tokens.
 pub(super) struct Cpus {
-    slots: [Slot; OWN],
+    slots: [Option<Slot>; MOST],
     free: Mutex<Free>,
     shared: [Mutex<Cpu<'static>>; SHARED],
     /// Tells when a thread with a token ends.
@@ -57,28 +60,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Cpus {
-    /// All tokens, each made by `cpu`.
-    pub fn new(mut cpu: impl FnMut() -> Option<Cpu<'static>>) -> Option<Cpus> {
-        let mut slots = [const { MaybeUninit::uninit() }; OWN];
-        for slot in &mut slots {
-            slot.write(Slot(UnsafeCell::new(cpu()?)));
-        }
-        let mut shared = [const { MaybeUninit::uninit() }; SHARED];
+    /// All `tokens`, each made by `cpu`.
+    pub fn new(tokens: u16, mut cpu: impl FnMut() -> Option<Cpu<'static>>) -> Option<Cpus> {
+        let mut shared = [const { None }; SHARED];
         for place in &mut shared {
-            place.write(Mutex::new(cpu()?));
+            *place = Some(Mutex::new(cpu()?));
+        }
+        let count = usize::from(tokens).saturating_sub(SHARED).min(MOST);
+        let mut slots = [const { None }; MOST];
+        for slot in &mut slots[..count] {
+            *slot = Some(Slot(UnsafeCell::new(cpu()?)));
         }
         let mut key = 0;
         // SAFETY: the destructor is called with what `own_token` sets, which is a slot.
         let made = unsafe { libc::pthread_key_create(&mut key, Some(end_of_thread)) };
         Some(Cpus {
-            // SAFETY: both arrays are filled.
-            slots: slots.map(|s| unsafe { s.assume_init() }),
+            slots,
             free: Mutex::new(Free {
-                numbers: std::array::from_fn(|i| (OWN - 1 - i) as u8),
-                count: OWN,
+                numbers: std::array::from_fn(|i| count.saturating_sub(1 + i) as u8),
+                count,
             }),
-            // SAFETY: as above.
-            shared: shared.map(|s| unsafe { s.assume_init() }),
+            shared: match shared {
+                [Some(a), Some(b), Some(c), Some(d)] => [a, b, c, d],
+                _ => return None,
+            },
             key: (made == 0).then_some(key),
         })
     }
@@ -119,7 +124,7 @@ impl Cpus {
             let mut free = lock(&self.free);
             let last = free.count.checked_sub(1)?;
             free.count = last;
-            &self.slots[usize::from(free.numbers[last])]
+            self.slots[usize::from(free.numbers[last])].as_ref()?
         };
         // SAFETY: the key exists.
         let set = unsafe { libc::pthread_setspecific(key, from_ref(slot).cast()) };
@@ -132,8 +137,10 @@ impl Cpus {
     }
 
     fn give_back(&self, slot: &Slot) {
-        let first = self.slots.as_ptr().addr();
-        let number = (from_ref(slot).addr() - first) / size_of::<Slot>();
+        let mut slots = self.slots.iter().flatten();
+        let Some(number) = slots.position(|s| std::ptr::eq(s, slot)) else {
+            return;
+        };
         let mut free = lock(&self.free);
         let at = free.count;
         free.numbers[at] = number as u8;

@@ -35,6 +35,9 @@ const HUGE_FROM: u32 = 16 * BLOCK;
 /// Whole free blocks that are kept at least.
 const KEPT: u32 = 16;
 
+/// Seconds for which a block must have been free before it is given back.
+const IDLE: i64 = 1;
+
 /// Whole free blocks that are taken to be given back at a time.
 const BATCH: usize = 16;
 
@@ -62,6 +65,9 @@ struct Stock {
     /// Frames from the first on that are usable.
     opened: u32,
     limit: u32,
+    /// The fewest whole free blocks since `since`, in seconds of the system's clock.
+    fewest: u32,
+    since: i64,
     /// Blocks that were given back to the system: a stack.
     released: &'static mut [u32],
     count: usize,
@@ -105,6 +111,8 @@ impl HeapPages {
                 gigabytes: 0,
                 opened: 0,
                 limit: frames,
+                fewest: 0,
+                since: 0,
                 released,
                 count: 0,
             }),
@@ -194,12 +202,22 @@ impl HeapPages {
         true
     }
 
-    /// Gives whole free blocks back to the system, if there are too many.
-    fn release_surplus(&self, stock: MutexGuard<'_, Stock>) {
+    /// Gives whole free blocks back to the system, those that nobody needed for [`IDLE`] seconds.
+    fn release_surplus(&self, mut stock: MutexGuard<'_, Stock>) {
         let keep = KEPT.max(stock.opened / BLOCK / 8);
-        if stock.whole_blocks() > keep {
-            drop(stock);
-            self.release(keep / 2);
+        let whole = stock.whole_blocks();
+        if whole <= keep {
+            return;
+        }
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse).tv_sec;
+        if now - stock.since < IDLE {
+            return;
+        }
+        let idle = stock.fewest.min(whole);
+        (stock.fewest, stock.since) = (whole, now);
+        drop(stock);
+        if idle > keep {
+            self.release(whole - (idle - keep));
         }
     }
 
@@ -263,6 +281,7 @@ impl Stock {
     fn take(&mut self, space: &Space, order: Order, mt: MigrateType) -> Option<u32> {
         loop {
             if let Some(first) = self.take_open(order, mt, false) {
+                self.fewest = self.fewest.min(self.whole_blocks());
                 return Some(first);
             }
             if order <= BLOCK_ORDER && self.count > 0 {

@@ -1,13 +1,13 @@
 //! The state of the heap, made at the first request, in memory of its own, for as long as the process lives.
 
-use super::cpus::{Cpus, TOKENS};
+use super::cpus::{Cpus, tokens};
 use super::fork;
 use super::pages::HeapPages;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::fmt::Write;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use unfrag_slab::{CacheFlags, Design, Kmalloc, Rules, Sizes, SlabConfig, Slabs};
+use unfrag_slab::{CacheFlags, Design, Kmalloc, Rules, Sizes, SlabConfig, Slabs, SlubRules};
 
 /// All of the heap.
 pub(super) struct State {
@@ -66,15 +66,19 @@ impl State {
 
     fn new() -> Option<State> {
         let pages = leak(HeapPages::new()?)?;
-        let rules = Rules::MODERN;
-        let config = SlabConfig::new(TOKENS).rules(rules);
+        // The C library would read files to find it.
+        let cpus = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
+        let tokens = tokens(cpus as usize);
+        let slub = SlubRules::V6.min_objects(8).max_order(4);
+        let rules = Rules::MODERN.slub(slub);
+        let config = SlabConfig::new(tokens).rules(rules);
         // SAFETY: the table is new memory of the system, and the caches alone use it.
         let slabs = unsafe { Slabs::with_new_table(pages, pages.slab_table(), &config) };
         let slabs: &'static Slabs<'static> = leak(slabs.ok()?)?;
         let flags = CacheFlags::empty();
-        let sizes = Kmalloc::with_sizes(slabs, Design::Slub, flags, Sizes::Quarters);
+        let sizes = Kmalloc::with_sizes(slabs, Design::Slub, flags, Sizes::Fine);
         Some(State {
-            cpus: Cpus::new(|| slabs.any_cpu().ok())?,
+            cpus: Cpus::new(tokens, || slabs.any_cpu().ok())?,
             sizes: sizes.ok()?,
             slabs,
             pages,

@@ -1,0 +1,255 @@
+// What a program may rely on of the C library's allocation calls. Each part ends the program with a message if it does not hold.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(what)                                                            \
+  do {                                                                         \
+    if (!(what)) {                                                             \
+      fprintf(stderr, "line %d: %s\n", __LINE__, #what);                       \
+      exit(1);                                                                 \
+    }                                                                          \
+  } while (0)
+
+static uint64_t next(uint64_t *seed) {
+  *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+  return *seed >> 33;
+}
+
+// A byte that depends on the block and the place.
+static unsigned char mark(const void *of, size_t salt) { return (unsigned char)((salt * 31) ^ 0x5a); }
+
+static void fill(unsigned char *p, size_t n, size_t salt) { memset(p, mark(p, salt), n); }
+
+static int is_filled(const unsigned char *p, size_t n, size_t salt) {
+  unsigned char m = mark(p, salt);
+  return n == 0 || (p[0] == m && memcmp(p, p + 1, n - 1) == 0);
+}
+
+static void sizes(void) {
+  for (size_t n = 0; n < 200000; n += n < 5000 ? 1 : 997) {
+    unsigned char *p = malloc(n);
+    CHECK(p && (uintptr_t)p % (n > 8 ? 16 : 8) == 0);
+    CHECK(malloc_usable_size(p) >= n);
+    fill(p, malloc_usable_size(p), n);
+    unsigned char *q = malloc(n);
+    fill(q, n, n + 1);
+    CHECK(is_filled(p, n, n) && is_filled(q, n, n + 1));
+    free(p);
+    unsigned char *z = calloc(n ? n : 1, 1);
+    for (size_t i = 0; i < n; i++)
+      CHECK(z[i] == 0);
+    free(z);
+    free(q);
+  }
+  CHECK(malloc_usable_size(NULL) == 0);
+  free(NULL);
+}
+
+static void large(void) {
+  for (size_t n = 100000; n < (size_t)300 << 20; n = n * 7 / 4) {
+    unsigned char *z = calloc(n, 1);
+    CHECK(z && z[0] == 0 && z[n / 2] == 0 && z[n - 1] == 0);
+    fill(z, n, n);
+    z = realloc(z, n * 2);
+    CHECK(z && is_filled(z, n, n));
+    z = realloc(z, n / 3);
+    CHECK(z && is_filled(z, n / 3, n));
+    z = realloc(z, n * 3);
+    CHECK(z && is_filled(z, n / 3, n));
+    free(z);
+  }
+}
+
+static void resizes(void) {
+  uint64_t seed = 1;
+  size_t n = 1;
+  unsigned char *p = realloc(NULL, n);
+  fill(p, n, 9);
+  for (int i = 0; i < 20000; i++) {
+    size_t to = 1 + next(&seed) % (i % 50 == 0 ? 3000000 : 9000);
+    p = realloc(p, to);
+    CHECK(p && is_filled(p, n < to ? n : to, 9));
+    n = to;
+    fill(p, n, 9);
+  }
+  CHECK(realloc(p, 0) == NULL);
+}
+
+static void aligned(void) {
+  for (size_t align = 8; align <= (size_t)64 << 20; align *= 2) {
+    size_t some[] = {0, 1, align / 2, align, align + 1, 3 * align, 100, 5000, 70000};
+    for (int i = 0; i < 9; i++) {
+      void *p = NULL;
+      CHECK(posix_memalign(&p, align, some[i]) == 0 && (uintptr_t)p % align == 0);
+      void *q = aligned_alloc(align, some[i]);
+      CHECK(q && q != p && (uintptr_t)q % align == 0);
+      fill(p, some[i], 1);
+      fill(q, some[i], 2);
+      CHECK(is_filled(p, some[i], 1));
+      p = realloc(p, some[i] + 100000);
+      CHECK(is_filled(p, some[i], 1));
+      free(p);
+      free(q);
+    }
+  }
+  CHECK((uintptr_t)valloc(5) % 4096 == 0);
+  void *p = pvalloc(5);
+  CHECK((uintptr_t)p % 4096 == 0 && malloc_usable_size(p) >= 4096);
+}
+
+static void refusals(void) {
+  volatile size_t much = SIZE_MAX / 2;
+  errno = 0;
+  CHECK(malloc(much) == NULL && errno == ENOMEM);
+  errno = 0;
+  CHECK(calloc(much, 4) == NULL && errno == ENOMEM);
+  char *p = malloc(10);
+  strcpy(p, "as it was");
+  errno = 0;
+  CHECK(realloc(p, much) == NULL && errno == ENOMEM && strcmp(p, "as it was") == 0);
+  CHECK(reallocarray(p, much, 4) == NULL && strcmp(p, "as it was") == 0);
+  void *q = NULL;
+  CHECK(posix_memalign(&q, 24, 1) == EINVAL && posix_memalign(&q, 4, 1) == EINVAL);
+  errno = 0;
+  CHECK(memalign(24, 1) == NULL && errno == EINVAL);
+}
+
+// Blocks that threads give each other: a place holds a block, whose first word is its length.
+#define PLACES 4096
+static _Atomic(size_t *) places[PLACES];
+
+static void *exchange(void *of) {
+  uint64_t seed = (uintptr_t)of * 77 + 5;
+  for (int i = 0; i < 20000; i++) {
+    size_t n = sizeof(size_t) + next(&seed) % (i % 100 == 0 ? 100000 : 600);
+    size_t *p = malloc(n);
+    CHECK(p);
+    *p = n;
+    fill((unsigned char *)(p + 1), n - sizeof *p, n);
+    size_t *old = atomic_exchange(&places[next(&seed) % PLACES], p);
+    if (old) {
+      CHECK(is_filled((unsigned char *)(old + 1), *old - sizeof *old, *old));
+      free(old);
+    }
+  }
+  return NULL;
+}
+
+static void threads(int count, void *(*f)(void *)) {
+  pthread_t all[64];
+  for (int i = 0; i < count; i++)
+    CHECK(pthread_create(&all[i], NULL, f, (void *)(uintptr_t)i) == 0);
+  for (int i = 0; i < count; i++)
+    pthread_join(all[i], NULL);
+}
+
+static long resident(void) {
+  long pages = 0;
+  FILE *f = fopen("/proc/self/statm", "r");
+  CHECK(f && fscanf(f, "%*d %ld", &pages) == 1);
+  fclose(f);
+  return pages;
+}
+
+static void *short_thread(void *of) {
+  void *p[100];
+  for (int i = 0; i < 100; i++)
+    p[i] = malloc(16 + i * 40);
+  for (int i = 0; i < 100; i++)
+    free(p[i]);
+  return of;
+}
+
+static void many_threads(void) {
+  for (int i = 0; i < 20; i++)
+    threads(30, short_thread);
+  long before = resident();
+  for (int i = 0; i < 100; i++)
+    threads(30, short_thread);
+  long grown = resident() - before;
+  if (grown > 1000) {
+    fprintf(stderr, "3000 threads that ended left %ld pages\n", grown);
+    exit(1);
+  }
+}
+
+static atomic_int ended;
+
+static void *until_ended(void *of) {
+  while (!ended)
+    exchange(of);
+  return NULL;
+}
+
+// A child of a program whose threads are in the middle of allocations has a heap that works.
+static void forks(void) {
+  pthread_t all[4];
+  for (int i = 0; i < 4; i++)
+    CHECK(pthread_create(&all[i], NULL, until_ended, (void *)(uintptr_t)i) == 0);
+  for (int i = 0; i < 200; i++) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      alarm(60);
+      exchange((void *)99);
+      threads(3, short_thread);
+      _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+  ended = 1;
+  for (int i = 0; i < 4; i++)
+    pthread_join(all[i], NULL);
+}
+
+static void trim(void) {
+  enum { COUNT = 200000 };
+  void **all = malloc(COUNT * sizeof *all);
+  for (int i = 0; i < COUNT; i++)
+    memset(all[i] = malloc(1000), 1, 1000);
+  long full = resident();
+  for (int i = 0; i < COUNT; i++)
+    free(all[i]);
+  CHECK(malloc_trim(0) == 1);
+  CHECK(resident() < full - 40000);
+  free(all);
+}
+
+int main(int argc, char **argv) {
+  const char *part = argc > 1 ? argv[1] : "";
+  if (!strcmp(part, "sizes")) sizes();
+  else if (!strcmp(part, "large")) large();
+  else if (!strcmp(part, "resizes")) resizes();
+  else if (!strcmp(part, "aligned")) aligned();
+  else if (!strcmp(part, "refusals")) refusals();
+  else if (!strcmp(part, "threads")) threads(40, exchange);
+  else if (!strcmp(part, "many_threads")) many_threads();
+  else if (!strcmp(part, "forks")) forks();
+  else if (!strcmp(part, "trim")) trim();
+  else if (!strcmp(part, "free_twice")) {
+    char *p = malloc(100000);
+    free(p);
+    free(p);
+  } else if (!strcmp(part, "free_inside")) {
+    char *p = malloc(100000);
+    free(p + 4096);
+  } else if (!strcmp(part, "free_foreign")) {
+    char here[8192] = {0};
+    free((void *)(((uintptr_t)here + 4096) & ~(uintptr_t)4095));
+  } else {
+    fprintf(stderr, "no such part: %s\n", part);
+    return 2;
+  }
+  puts("holds");
+  return 0;
+}
