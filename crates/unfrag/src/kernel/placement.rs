@@ -96,6 +96,9 @@ pub enum ClaimTest {
     HalfFree,
     /// Half of its frames are free or in use by a compatible type.
     HalfFreeOrAlike,
+    /// For what can be moved as [`HalfFreeOrAlike`](Self::HalfFreeOrAlike); for what cannot, always: the next such
+    /// requests get what comes free in the same pageblock, instead of spoiling others. Ours.
+    AlwaysIfFixed,
 }
 
 /// Effects of a raise of the watermarks. `spec: 1.3, 1.4`

@@ -262,7 +262,7 @@ pub const PRESETS: &[Preset] = &[
     Preset {
         name: "unfrag",
         rules: Rules {
-            placement: PLACEMENT_6_18,
+            placement: PLACEMENT_UNFRAG,
             block_order: 9,
             tail_if_merge_likely: true,
             marks: MARKS_6_18,

@@ -235,11 +235,10 @@ impl FreeArea {
         let size = frames.geometry.block_order.frames();
         let alike = match rules.claim_test {
             ClaimTest::HalfFree => 0,
-            ClaimTest::HalfFreeOrAlike if mt == Movable => n.movable,
-            ClaimTest::HalfFreeOrAlike if frames.block_type(ix) == Movable => {
-                size.saturating_sub(n.free + n.movable)
-            }
-            ClaimTest::HalfFreeOrAlike => 0,
+            ClaimTest::AlwaysIfFixed if mt != Movable => size,
+            _ if mt == Movable => n.movable,
+            _ if frames.block_type(ix) == Movable => size.saturating_sub(n.free + n.movable),
+            _ => 0,
         };
         n.free + alike >= size / 2 || self.ungrouped
     }

@@ -122,7 +122,11 @@ pub(crate) fn flips(rules: &Rules) -> Vec<Flip> {
     });
     f.rule(
         "placement.claim_test",
-        &[ClaimTest::HalfFree, ClaimTest::HalfFreeOrAlike],
+        &[
+            ClaimTest::HalfFree,
+            ClaimTest::HalfFreeOrAlike,
+            ClaimTest::AlwaysIfFixed,
+        ],
         |r| Some(&mut pages(r)?.claim_test),
     );
     f.rule("placement.move_to_tail", &bools, |r| {

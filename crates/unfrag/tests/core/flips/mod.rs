@@ -130,6 +130,12 @@ const NO_EFFECT: &[NoEffect] = &[
         "no run of these scenes begins between the min and the low mark; `compaction::vectors` has the numbers",
     ),
     (
+        "compact.room",
+        "LowIfCostly",
+        |r| r.boost().is_none() && r.pageblocks().is_some_and(|p| p.defrag_mode),
+        "without a boost no caller names a mark that is neither the min nor the low one",
+    ),
+    (
         "compact.async_leaves_block",
         "*",
         |r| !r.compact.is_some_and(|c| c.modes),

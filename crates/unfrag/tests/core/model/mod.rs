@@ -131,6 +131,8 @@ pub struct Set {
 pub struct Model {
     pub era: &'static str,
     pub family: Family,
+    /// The preset `unfrag`.
+    pub own: bool,
     pub shape: Shape,
     pub block_order: u8,
     pub sysctl: Sysctl,
@@ -182,6 +184,7 @@ impl Model {
         let mut model = Model {
             era,
             family,
+            own: era == "unfrag",
             shape,
             block_order,
             sysctl: *m.inspect().sysctl(),
