@@ -21,6 +21,8 @@ mod pages {
     struct Pool;
     #[doc = include_str!("../../../docs/embed/slab-on-top.md")]
     struct SlabOnTop;
+    #[doc = include_str!("../../../docs/embed/heap.md")]
+    struct Heap;
     #[doc = include_str!("../../../docs/embed/which-preset.md")]
     struct WhichPreset;
 }
