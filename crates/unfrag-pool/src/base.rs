@@ -1,5 +1,6 @@
 //! What every block of a pool needs to exist, and to be given back.
 
+use crate::book::Book;
 use crate::memory::Memory;
 use crate::record::Records;
 use crate::space::{FRAME_BYTES, Space};
@@ -18,6 +19,8 @@ pub(crate) struct Base {
     pub memory: Arc<Memory>,
     pub space: Space,
     pub records: Records,
+    /// Blocks that are out by address.
+    pub book: Book,
     /// Allocations that wait for frames.
     waiters: AtomicU32,
     freed: (Mutex<()>, Condvar),
@@ -27,6 +30,7 @@ impl Base {
     pub fn new(memory: Memory, space: Space) -> Base {
         Base {
             records: Records::new(memory.numbers()),
+            book: Book::new(memory.numbers()),
             memory: Arc::new(memory),
             space,
             waiters: AtomicU32::new(0),

@@ -1,6 +1,7 @@
 //! Counters of events, with the names that Linux gives them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// A counter.
 #[derive(Debug, Default)]
@@ -15,11 +16,36 @@ impl Counter {
     }
 }
 
+/// Durations, counted by powers of two of nanoseconds: place `n` has those of less than `2^n` that are in no lower one.
+#[derive(Debug)]
+pub(crate) struct Durations([AtomicU64; DURATIONS]);
+
+/// Up to 2^39 ns, which is nine minutes.
+pub(crate) const DURATIONS: usize = 40;
+
+impl Default for Durations {
+    fn default() -> Durations {
+        Durations([const { AtomicU64::new(0) }; DURATIONS])
+    }
+}
+
+impl Durations {
+    pub fn add(&self, of: Duration) {
+        let bits = u64::BITS - (of.as_nanos() as u64).leading_zeros();
+        self.0[(bits as usize).min(DURATIONS - 1)].fetch_add(1, Relaxed);
+    }
+    pub fn get(&self) -> [u64; DURATIONS] {
+        self.0.each_ref().map(|n| n.load(Relaxed))
+    }
+}
+
 /// Events that are rare: none is counted on the way of an allocation that succeeds at once.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     /// Allocations that could not be served at once, and reclaimed, compacted or waited.
     pub allocstall: Counter,
+    /// How long these took.
+    pub stalls: Durations,
     /// Frames that owners gave back to kswapd.
     pub pgsteal_kswapd: Counter,
     /// Frames that owners gave back to an allocation.

@@ -22,12 +22,13 @@
 //!   `events`: what is counted.
 //! - `record`: who owns a frame. `word`: where a movable block is, a lock-free word that loom checks; `sync`: its atomics;
 //!   `handles`: all such words.
+//! - `book`: blocks that are out by address, in debug builds.
 //! - `base`: what a block needs to exist and to be given back. `frame`, `owner`: blocks, and those who own them.
 //! - `settings`: what the pool was told. `bells`: what wakes the daemons. `inner`: all that users share, and the path of an
 //!   allocation. `movable`: blocks that may move.
 //! - `compact`: moving. `slow`: the way of an allocation that finds nothing. `daemons`: kswapd and kcompactd.
 //! - `heap`: the slab caches over an engine, as the allocator of a whole program.
-//! - `pool`, `builder`, `stats`: the face. `procfs`: its numbers in the forms of procfs. `host`: memory as the host's kernel gives it, to compare with.
+//! - `pool`, `builder`, `stats`: the face. `raw`: blocks by address. `procfs`: its numbers in the forms of procfs. `host`: memory as the host's kernel gives it, to compare with.
 //!
 //! # One allocation
 //! 1. `inner.rs`: `try_alloc` asks what the thread keeps (`threads.rs`), which a
@@ -40,6 +41,7 @@
 
 mod base;
 mod bells;
+mod book;
 mod builder;
 mod compact;
 mod counts;
@@ -56,6 +58,7 @@ mod movable;
 mod owner;
 mod pool;
 mod procfs;
+mod raw;
 mod record;
 mod settings;
 mod slow;

@@ -1,12 +1,13 @@
 //! A pool's numbers in the forms of procfs, for the tools that read those of a host: `unfrag inspect`, `node_exporter`.
 
+use crate::memory::GIGABYTE;
 use crate::pool::Pool;
 use crate::stats::Stats;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::Path;
-use unfrag::maps::FreeBlocks;
+use unfrag::maps::{BlockView, FreeBlocks};
 
 /// Orders that the forms have.
 const ORDERS: usize = 11;
@@ -47,12 +48,38 @@ impl Pool {
         ]
     }
 
-    /// Writes these files into a directory.
+    /// What procfs has no form for, and `unfrag top` shows: each block of 2 MiB, and how long allocations waited.
+    ///
+    /// `unfrag_blocks`: a line for each gigabyte, `node 0 frame 0x0 m8u1..--`, two characters for each block: a letter for
+    /// what is in use there, `u` if some of it is unmovable, else `r` if some of it is reclaimable, else `m`; and how many
+    /// eighths of the block that is. `..` is free, `--` is no memory. `unfrag_latency`: lines `allocstall 4096 17`, so many
+    /// allocations that waited for less than so many nanoseconds, and for at least half of that.
+    fn views(&self) -> [(&'static str, String); 2] {
+        let mut blocks = String::new();
+        for node in &self.inner.base.memory.nodes {
+            node.shared.each_block(|first, b| {
+                if first.0.is_multiple_of(u64::from(GIGABYTE)) {
+                    let end = if blocks.is_empty() { "" } else { "\n" };
+                    let _ = write!(blocks, "{end}node {} frame {:#x} ", node.id, first.0);
+                }
+                blocks.push_str(&letters(b));
+            });
+        }
+        blocks.push('\n');
+        let mut latency = String::new();
+        let stalls = self.inner.events.stalls.get();
+        for (bits, n) in stalls.iter().enumerate().filter(|(_, n)| **n > 0) {
+            let _ = writeln!(latency, "allocstall {} {n}", 1_u64 << bits);
+        }
+        [("unfrag_blocks", blocks), ("unfrag_latency", latency)]
+    }
+
+    /// Writes these files into a directory, and those that `unfrag top` shows besides.
     ///
     /// # Errors
     /// That of the file system.
     pub fn write_procfs(&self, directory: &Path) -> io::Result<()> {
-        for (name, text) in self.procfs() {
+        for (name, text) in self.procfs().into_iter().chain(self.views()) {
             // A reader sees the old file or the new one.
             let new = directory.join(format!(".{name}.new"));
             fs::write(&new, text)?;
@@ -60,6 +87,24 @@ impl Pool {
         }
         Ok(())
     }
+}
+
+/// A block as `unfrag_blocks` writes it.
+fn letters(b: BlockView) -> String {
+    let [unmovable, movable, reclaimable] = b.used;
+    let kind = if b.present() == 0 {
+        return "--".into();
+    } else if unmovable > 0 {
+        'u'
+    } else if reclaimable > 0 {
+        'r'
+    } else if movable > 0 {
+        'm'
+    } else {
+        return "..".into();
+    };
+    let eighths = (8 * (unmovable + movable + reclaimable)).div_ceil(b.present());
+    format!("{kind}{eighths}")
 }
 
 fn vmstat(stats: &Stats) -> String {

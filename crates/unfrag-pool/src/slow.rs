@@ -25,7 +25,18 @@ impl Inner {
     #[cold]
     fn alloc_slow(&self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
         self.events.allocstall.add(1);
-        let deadline = Instant::now() + self.settings.patience;
+        let begin = Instant::now();
+        let got = self.alloc_until(order, mt, begin + self.settings.patience);
+        self.events.stalls.add(begin.elapsed());
+        got
+    }
+
+    fn alloc_until(
+        &self,
+        order: Order,
+        mt: MigrateType,
+        deadline: Instant,
+    ) -> Result<u32, AllocError> {
         let mut rounds = 0;
         loop {
             let why = match self.try_alloc(order, mt) {

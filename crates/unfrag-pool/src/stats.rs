@@ -23,6 +23,9 @@ pub struct Stats {
     pub pgfree: u64,
     /// Blocks that were refused when they were given back: they had been freed twice.
     pub refused: u64,
+    /// Allocations that had to wait, by how long it took: place `n` has those of less than `2^n` nanoseconds that are in no
+    /// lower place.
+    pub stalls: Vec<u64>,
     /// Rarer events, with the names that Linux gives them.
     pub events: Vec<(&'static str, u64)>,
 }
@@ -44,6 +47,7 @@ impl Pool {
             pgalloc,
             pgfree,
             refused: memory.refused.load(Relaxed),
+            stalls: self.inner.events.stalls.get().to_vec(),
             events: self.inner.events.all(),
             ..Stats::default()
         };

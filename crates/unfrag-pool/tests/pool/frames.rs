@@ -208,3 +208,71 @@ fn pools_come_and_go() {
         assert_ne!(x.as_ptr(), y.as_ptr());
     }
 }
+
+#[test]
+fn a_block_by_address_goes_back_once_at_its_order() {
+    let pool = Pool::builder().arena(64 << 20).build().expect("a pool");
+    let block = pool.alloc_raw(Order(3)).expect("a block");
+    assert!(block.addr().get().is_multiple_of(8 * 4096));
+    // SAFETY: the block is ours, and given back once.
+    unsafe {
+        block.write_bytes(1, 8 * 4096);
+        pool.free_raw(block, Order(3));
+    }
+    let stats = pool.stats();
+    assert_eq!(stats.free, stats.present);
+}
+
+/// What a misuse of blocks by address says.
+#[cfg(debug_assertions)]
+fn misuse(f: impl FnOnce(&Pool) + Send + 'static) -> String {
+    let run = std::thread::spawn(move || {
+        let pool = Pool::builder().arena(64 << 20).build().expect("a pool");
+        f(&pool);
+    });
+    let payload = run.join().expect_err("a misuse");
+    let said = payload.downcast_ref::<String>();
+    said.expect("a message").clone()
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn a_misuse_of_a_block_by_address_has_a_name_in_debug_builds() {
+    // SAFETY: each call is a misuse, which ends before anything is given back.
+    let twice = misuse(|pool| unsafe {
+        let block = pool.alloc_raw(Order(1)).expect("a block");
+        pool.free_raw(block, Order(1));
+        pool.free_raw(block, Order(1));
+    });
+    assert!(
+        twice.contains("is freed twice, or was never allocated"),
+        "{twice}"
+    );
+    // SAFETY: as above.
+    let order = misuse(|pool| unsafe {
+        let block = pool.alloc_raw(Order(2)).expect("a block");
+        pool.free_raw(block, Order(3));
+    });
+    assert!(
+        order.contains("was allocated at order 2 and is freed at order 3"),
+        "{order}"
+    );
+    // SAFETY: as above.
+    let inside = misuse(|pool| unsafe {
+        let block = pool.alloc_raw(Order(4)).expect("a block");
+        pool.free_raw(block.add(5 * 4096), Order(0));
+    });
+    assert!(
+        inside.contains("is inside of the block of order 4"),
+        "{inside}"
+    );
+    // SAFETY: as above.
+    let foreign = misuse(|pool| unsafe {
+        let mut other = [0_u8; 4096];
+        pool.free_raw(std::ptr::NonNull::from(&mut other).cast(), Order(0));
+    });
+    assert!(
+        foreign.contains("no frame of this pool begins at"),
+        "{foreign}"
+    );
+}

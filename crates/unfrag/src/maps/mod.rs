@@ -31,9 +31,11 @@ mod gigabyte;
 mod map;
 mod sizes;
 mod validate;
+mod view;
 
 pub use engine::{Engine, EngineCounts, EngineLayout, GiveError};
 pub use free_blocks::FreeBlocks;
 pub use sizes::{BLOCK_ORDER, LARGEST_ORDER};
 pub(crate) use sizes::{TYPES, type_index};
 pub use validate::Broken;
+pub use view::BlockView;

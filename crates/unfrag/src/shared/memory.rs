@@ -4,7 +4,8 @@ use super::arrays::SINGLES;
 use super::slot::Slot;
 use crate::frame::{MigrateType, Order, Pfn};
 use crate::maps::{
-    BLOCK_ORDER, Engine, EngineCounts, EngineLayout, FreeBlocks, GiveError, LARGEST_ORDER,
+    BLOCK_ORDER, BlockView, Engine, EngineCounts, EngineLayout, FreeBlocks, GiveError,
+    LARGEST_ORDER,
 };
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use lock_api::{Mutex, RawMutex};
@@ -372,6 +373,19 @@ impl<'m, R: RawMutex> Shared<'m, R> {
             }
         }
         sum
+    }
+
+    /// Calls `f` with the first frame of each block of 512 frames, and with what it holds. A shard is locked meanwhile, so `f`
+    /// must neither take nor give frames.
+    pub fn each_block(&self, mut f: impl FnMut(Pfn, BlockView)) {
+        for (shard, part) in self.shards[..self.count].iter().enumerate() {
+            self.with(shard, |e| {
+                let starts = (part.start..).step_by(BLOCK_ORDER.frames() as usize);
+                starts
+                    .zip(e.blocks())
+                    .for_each(|(n, b)| f(self.frame(n), b));
+            });
+        }
     }
 
     /// Blocks of 512 frames that are free as a whole.
