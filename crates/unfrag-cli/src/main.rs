@@ -11,6 +11,7 @@
 //! - [`simulate`]: a scenario file on it.
 //! - [`summary`]: what a trace alone tells, without snapshots.
 //! - [`inspect`]: the indexes of fragmentation of a snapshot or of this host.
+//! - [`top`]: what memory does, in a pool that runs, a replay or this host.
 //! - `record`: this host, traced or copied, into a file.
 //! - [`profile`]: what a recorded command does to memory.
 //! - [`calibrate`]: what the kernel's work on pages costs on this computer.
@@ -45,6 +46,7 @@ mod slab;
 mod snapshot_input;
 mod summary;
 mod terminal;
+mod top;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;
@@ -68,6 +70,7 @@ enum Command {
     Summary(summary::Args),
     Replay(replay::Args),
     Inspect(inspect::Args),
+    Top(top::Args),
     #[cfg(target_os = "linux")]
     Record(record::Args),
     #[cfg(target_os = "linux")]
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         Command::Summary(args) => summary::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Top(args) => top::run(&args),
         #[cfg(target_os = "linux")]
         Command::Record(args) => match record::run(&args) {
             Ok(status) => return status,

@@ -3,13 +3,15 @@
 //! Invariant: colour appears on a terminal only.
 
 use std::io::{self, IsTerminal};
-use terminal_size::{Width, terminal_size_of};
+use terminal_size::{Height, Width, terminal_size_of};
 
 /// What the standard output can show.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
     /// Columns.
     pub width: usize,
+    /// Rows, on a terminal.
+    pub height: Option<usize>,
     /// Whether ANSI colours may be used.
     pub color: bool,
     /// Whether characters beyond ASCII may be used.
@@ -26,12 +28,14 @@ impl Screen {
     pub fn stdout() -> Screen {
         let out = io::stdout();
         let terminal = out.is_terminal();
-        let columns = match terminal_size_of(&out) {
-            Some((Width(w), _)) if terminal && w > 0 => usize::from(w),
-            _ => columns_of_environment().unwrap_or(USUAL_WIDTH),
+        let size = terminal_size_of(&out).filter(|(Width(w), _)| terminal && *w > 0);
+        let columns = match size {
+            Some((Width(w), _)) => usize::from(w),
+            None => columns_of_environment().unwrap_or(USUAL_WIDTH),
         };
         Screen {
             width: columns.max(LEAST_WIDTH),
+            height: size.map(|(_, Height(h))| usize::from(h)),
             color: terminal && colors_wanted(),
             unicode: is_utf8(),
         }

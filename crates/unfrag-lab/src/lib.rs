@@ -9,6 +9,7 @@
 //! - [`slab`]: which slab allocator would have held fewer pages?
 //! - [`inspect`]: how fragmented is memory at one moment?
 //! - [`summary`]: what does a trace alone tell, without snapshots?
+//! - [`top`]: what does memory do now, in a pool, a replay or this host?
 //! - [`explain`]: why did allocations of a kernel log fail?
 //! - [`real`]: what does a huge page cost on this computer, from the host's kernel and from a pool?
 //! - [`export`]: a prediction as a tree of procfs files.
@@ -37,6 +38,7 @@ pub mod report;
 pub mod simulate;
 pub mod slab;
 pub mod summary;
+pub mod top;
 pub mod usable;
 
 /// Tests the example of the crate's README.

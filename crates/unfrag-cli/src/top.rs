@@ -1,0 +1,195 @@
+//! `unfrag top`: what memory does, in a pool that runs, a replay or this host.
+
+use crate::failure::{Failure, Result};
+use crate::input;
+use crate::output::{Progress, Screen, print};
+use clap::builder::PossibleValuesParser;
+use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use unfrag::Manager;
+use unfrag::kernel::PRESETS;
+use unfrag_lab::replay::model::ReplayHost;
+use unfrag_lab::replay::{self, Options, Watch};
+use unfrag_lab::top::show::Shown;
+use unfrag_lab::top::text::{self, Style};
+use unfrag_lab::top::{View, directory, replayed};
+use unfrag_linux::recording::Snapshot;
+
+/// Watch memory: blocks as a coloured map, rates of events, how long allocations waited
+///
+/// Of a program's pool that writes its state into a directory (Pool::write_procfs), of a recording that is replayed,
+/// snapshot by snapshot, or of /proc, which has no map. A block's colour says what is in use in it, its height how much.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unfrag top samples/gcc-768M.unfrag
+  unfrag top samples/gcc-768M.unfrag --kernel unfrag --count 3 --json
+  unfrag top /proc --interval 2
+  unfrag top /run/my-pool")]
+pub struct Args {
+    /// Directory that a pool writes to, an .unfrag file to replay, or /proc
+    #[arg(value_name = "DIR|FILE")]
+    path: PathBuf,
+    /// Seconds between two pictures; of a replay at most
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    interval: f64,
+    /// Pictures, then end; without a terminal, one of a directory, and all of a replay
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Kernel to replay under; the recorded one if none is given
+    #[arg(long, value_name = "NAME", value_parser = kernels(), ignore_case = true)]
+    kernel: Option<String>,
+    /// Print a line of JSON for each picture
+    #[arg(long)]
+    json: bool,
+}
+
+fn kernels() -> PossibleValuesParser {
+    PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().into()
+}
+
+fn seconds(text: &str) -> std::result::Result<f64, String> {
+    let s: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    if (0.01..=86_400.0).contains(&s) {
+        Ok(s)
+    } else {
+        Err("it must be from 0.01 to 86400".into())
+    }
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// If the directory or the recording cannot be read.
+pub fn run(args: &Args) -> Result<()> {
+    let mut pictures = Pictures::new(args);
+    if args.path.is_dir() {
+        return follow(args, &mut pictures);
+    }
+    let recording = input::recording(&args.path, &[], None)?;
+    let name = args.path.file_name().unwrap_or_default().to_string_lossy();
+    let options = Options {
+        kernels: args.kernel.iter().cloned().collect(),
+        members: Some(1),
+        ..Options::default()
+    };
+    let mut watcher = Watcher {
+        progress: Progress::new("replaying"),
+        pictures,
+        failure: None,
+    };
+    replay::replay(&recording, &name, &options, &mut watcher)?;
+    drop(watcher.progress);
+    match watcher.failure {
+        Some(failure) => Err(failure),
+        None if watcher.pictures.before.is_none() => Err(Failure::usage(
+            "the recording has no snapshot to show",
+            "record with snapshots: unfrag record",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Shows a directory as it changes.
+fn follow(args: &Args, pictures: &mut Pictures) -> Result<()> {
+    if args.kernel.is_some() {
+        return Err(Failure::usage(
+            "--kernel says nothing about a directory",
+            "leave it out, or name an .unfrag file",
+        ));
+    }
+    let begin = Instant::now();
+    let once = pictures.screen.height.is_none();
+    let most = args.count.or(once.then_some(1)).unwrap_or(u64::MAX);
+    for shown in 1..=most {
+        let view = directory::read(&args.path, begin.elapsed().as_secs_f64())?;
+        pictures.show(view)?;
+        if shown < most {
+            sleep(Duration::from_secs_f64(args.interval));
+        }
+    }
+    Ok(())
+}
+
+/// Draws one view after the other.
+struct Pictures {
+    screen: Screen,
+    json: bool,
+    interval: Duration,
+    left: u64,
+    before: Option<View>,
+}
+
+impl Pictures {
+    fn new(args: &Args) -> Pictures {
+        Pictures {
+            screen: Screen::stdout(),
+            json: args.json,
+            interval: Duration::from_secs_f64(args.interval),
+            left: args.count.unwrap_or(u64::MAX),
+            before: None,
+        }
+    }
+
+    fn show(&mut self, view: View) -> Result<()> {
+        let before = self.before.as_ref();
+        if self.json {
+            let line = serde_json::to_string(&Shown::new(&view, before));
+            let line = line.map_err(|e| Failure::Output {
+                to: "standard output".into(),
+                error: e.into(),
+            })?;
+            print(&(line + "\n"))?;
+        } else {
+            let style = Style {
+                width: self.screen.width,
+                // The rest is for the numbers.
+                rows: self.screen.height.map_or(24, |h| (h / 2).max(4)),
+                color: self.screen.color,
+                unicode: self.screen.unicode,
+            };
+            let clear = if self.screen.color {
+                "\x1b[2J\x1b[H"
+            } else {
+                ""
+            };
+            let end = if self.screen.color { "" } else { "\n" };
+            print(&format!(
+                "{clear}{}{end}",
+                text::render(&view, before, &style)
+            ))?;
+        }
+        self.before = Some(view);
+        Ok(())
+    }
+}
+
+/// Watches a replay.
+struct Watcher {
+    progress: Progress,
+    pictures: Pictures,
+    failure: Option<Failure>,
+}
+
+impl Watch for Watcher {
+    fn progress(&mut self, done: u64, total: u64) {
+        if self.pictures.before.is_none() {
+            self.progress.at(done, total);
+        }
+    }
+
+    fn at_snapshot(&mut self, kernel: &str, snap: &Snapshot, manager: &Manager<'_, ReplayHost>) {
+        if self.failure.is_some() || self.pictures.left == 0 {
+            return;
+        }
+        self.pictures.left -= 1;
+        let shown = replayed::view(kernel, snap, manager)
+            .map_err(Failure::from)
+            .and_then(|view| self.pictures.show(view));
+        if let Err(failure) = shown {
+            self.failure = Some(failure);
+        } else if self.pictures.screen.height.is_some() && !self.pictures.json {
+            sleep(self.pictures.interval);
+        }
+    }
+}

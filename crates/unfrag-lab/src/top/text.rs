@@ -1,0 +1,206 @@
+//! A view as text: the blocks as a coloured map, then numbers.
+
+use super::show::Shown;
+use super::{Area, Cell, Kind, View};
+use crate::report::number::{bytes, thousands};
+use std::fmt::Write as _;
+
+/// What can be shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    /// Columns.
+    pub width: usize,
+    /// Rows of all areas together, at most.
+    pub rows: usize,
+    /// Whether colours may be used.
+    pub color: bool,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+const BLOCK: u64 = 2 << 20;
+const FILLED: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The view, after `before`.
+pub fn render(view: &View, before: Option<&View>, style: &Style) -> String {
+    let shown = Shown::new(view, before);
+    let mut out = String::new();
+    let _ = write!(
+        out,
+        "{}: {} free",
+        view.title,
+        bytes(4096 * shown.free_frames)
+    );
+    if let Some(frames) = shown.frames.filter(|n| *n > 0) {
+        let percent = 100 * shown.free_frames / frames;
+        let _ = write!(out, " of {} ({percent} %)", bytes(4096 * frames));
+    }
+    let _ = writeln!(out, ", {} free blocks of 2 MiB", thousands(shown.free_huge));
+    for area in &view.areas {
+        map(area, view.areas.len(), style, &mut out);
+    }
+    if !view.areas.is_empty() {
+        legend(style, &mut out);
+    }
+    if let Some(w) = &shown.waits {
+        let _ = writeln!(
+            out,
+            "{} allocations waited: half of them less than {}, 99 % less than {}, all less than {}",
+            thousands(w.count),
+            time(w.half_below_ns),
+            time(w.p99_below_ns),
+            time(w.all_below_ns)
+        );
+    }
+    if !shown.per_second.is_empty() {
+        let name = shown.per_second.keys().map(|n| n.len()).max().unwrap_or(0);
+        let columns = (style.width / (name + 16)).max(1);
+        let cells: Vec<String> = shown
+            .per_second
+            .iter()
+            .map(|(n, rate)| format!("{n:<name$} {:>10}/s", per_second(*rate)))
+            .collect();
+        for row in cells.chunks(columns) {
+            let _ = writeln!(out, "{}", row.join("   ").trim_end());
+        }
+    }
+    out
+}
+
+fn per_second(rate: f64) -> String {
+    match rate {
+        r if r >= 10.0 => thousands(r.round() as u64),
+        r => format!("{r:.1}"),
+    }
+}
+
+fn time(ns: u64) -> String {
+    match ns {
+        n if n < 10_000 => format!("{n} ns"),
+        n if n < 10_000_000 => format!("{} us", n / 1000),
+        n => format!("{} ms", n / 1_000_000),
+    }
+}
+
+/// A cell of the picture for so many blocks: the worst kind among them, and how full they are together.
+fn together(cells: &[Cell]) -> Cell {
+    let kind = cells.iter().map(|c| c.kind).max().unwrap_or(Kind::Absent);
+    let sum: usize = cells.iter().map(|c| usize::from(c.eighths)).sum();
+    Cell {
+        kind,
+        eighths: sum.div_ceil(cells.len().max(1)) as u8,
+    }
+}
+
+fn map(area: &Area, areas: usize, style: &Style, out: &mut String) {
+    let room = style.width * (style.rows / areas).max(1);
+    let each = area.cells.len().div_ceil(room).max(1);
+    let of = bytes(each as u64 * BLOCK);
+    let _ = writeln!(out, "{}: a cell is {of}", area.name);
+    let cells: Vec<Cell> = area.cells.chunks(each).map(together).collect();
+    for row in cells.chunks(style.width) {
+        let mut last = None;
+        for cell in row {
+            if style.color && last != Some(cell.kind) {
+                let _ = write!(out, "\x1b[0;38;5;{}m", color(cell.kind));
+                last = Some(cell.kind);
+            }
+            out.push(glyph(*cell, style));
+        }
+        out.push_str(if style.color { "\x1b[0m\n" } else { "\n" });
+    }
+}
+
+fn color(kind: Kind) -> u8 {
+    match kind {
+        Kind::Absent => 240,
+        Kind::Free => 34,
+        Kind::Movable => 39,
+        Kind::Reclaimable => 214,
+        Kind::Unmovable => 160,
+    }
+}
+
+/// With colours the height says how full a block is, and the colour of what; without, a letter says of what, in upper case
+/// from half on.
+fn glyph(cell: Cell, style: &Style) -> char {
+    let letter = match cell.kind {
+        Kind::Absent => return ' ',
+        Kind::Free => return '.',
+        Kind::Movable => 'm',
+        Kind::Reclaimable => 'r',
+        Kind::Unmovable => 'u',
+    };
+    if style.color && style.unicode {
+        FILLED[usize::from(cell.eighths.clamp(1, 8))]
+    } else if cell.eighths > 4 {
+        letter.to_ascii_uppercase()
+    } else {
+        letter
+    }
+}
+
+fn legend(style: &Style, out: &mut String) {
+    let kinds = [
+        (Kind::Free, "free"),
+        (Kind::Movable, "movable"),
+        (Kind::Reclaimable, "reclaimable"),
+        (Kind::Unmovable, "unmovable"),
+    ];
+    for (kind, name) in kinds {
+        let eighths = if kind == Kind::Free { 0 } else { 8 };
+        let sign = glyph(Cell { kind, eighths }, style);
+        let _ = if style.color {
+            write!(out, "\x1b[38;5;{}m{sign}\x1b[0m {name}  ", color(kind))
+        } else {
+            write!(out, "{sign} {name}  ")
+        };
+    }
+    out.truncate(out.trim_end().len());
+    let half = if style.color && style.unicode {
+        ""
+    } else {
+        "; small letters are less than half full"
+    };
+    let _ = writeln!(out, "{half}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_has_a_letter_for_each_block_without_colours() {
+        let cell = |text: &str| Cell::parse(text.as_bytes()).expect("a block");
+        let view = View {
+            title: "a pool".into(),
+            areas: vec![Area {
+                name: "Node 0".into(),
+                cells: ["--", "..", "m8", "m1", "u2", "r5"].map(cell).into(),
+            }],
+            free: vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+            frames: Some(2560),
+            ..View::default()
+        };
+        let style = Style {
+            width: 4,
+            rows: 10,
+            color: false,
+            unicode: true,
+        };
+        let text = render(&view, None, &style);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[0],
+            "a pool: 2 MiB free of 10 MiB (20 %), 1 free blocks of 2 MiB"
+        );
+        assert_eq!(&lines[1..4], ["Node 0: a cell is 2 MiB", " .Mm", "uR"]);
+        let small = Style { rows: 1, ..style };
+        let text = render(&view, None, &small);
+        assert_eq!(
+            text.lines().nth(2),
+            Some(".Mu"),
+            "two blocks a cell: {text}"
+        );
+    }
+}
