@@ -4,6 +4,7 @@
 
 mod allocators;
 mod own;
+mod plot;
 mod quality;
 mod random;
 mod report;
@@ -38,6 +39,9 @@ struct Args {
     /// Writes all rows as JSON.
     #[arg(long)]
     json: Option<std::path::PathBuf>,
+    /// Writes times and regained blocks as a picture.
+    #[arg(long)]
+    svg: Option<std::path::PathBuf>,
     /// Given by cargo.
     #[arg(long, hide = true)]
     bench: bool,
@@ -77,6 +81,9 @@ fn main() -> std::io::Result<()> {
     eprintln!("regain and pollution");
     rows.0.extend(quality_of_all(&names, &args));
     rows.print();
+    if let Some(path) = &args.svg {
+        plot::write(&rows, path).map_err(|e| std::io::Error::other(e.to_string()))?;
+    }
     if let Some(path) = &args.json {
         std::fs::write(path, rows.json())?;
     }
