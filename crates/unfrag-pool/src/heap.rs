@@ -7,7 +7,7 @@
 //! - beyond: a mapping of its own (`big.rs`), which `mremap` makes longer. Zeroed requests from 1 MiB on take this way
 //!   too, because the system's pages are zeros already.
 //!
-//! All state is in `state.rs`; `fork.rs` keeps it whole when the process forks; `tls.rs` is the thread's word.
+//! All state is in `state.rs`, on `ground.rs`; `fork.rs` keeps it whole when the process forks; `tls.rs` is the thread's word.
 //!
 //! Invariant: nothing here allocates from the heap itself, so that it may be the allocator of everything else.
 #![allow(unsafe_code)]
@@ -15,11 +15,16 @@
 mod big;
 mod cpus;
 mod fork;
+mod ground;
 mod pages;
 mod state;
+mod stats;
 mod tls;
 
+pub use stats::HeapStats;
+
 use crate::space::FRAME_BYTES;
+use ground::misuse;
 use pages::MOST_RUN;
 use state::State;
 use std::alloc::{GlobalAlloc, Layout};
@@ -42,22 +47,6 @@ const ZEROED_BY_SYSTEM: usize = 1 << 20;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Heap(());
-
-/// Where the memory of the heap is, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HeapStats {
-    /// Of slabs, objects in use and free ones.
-    pub slab_bytes: u64,
-    /// Free, and not given back to the system.
-    pub free_bytes: u64,
-    /// Given back to the system, and not used again since.
-    pub released_bytes: u64,
-    /// Usable addresses: all of the above, runs of frames, and the records.
-    pub usable_bytes: u64,
-    /// Requests that got a mapping of their own.
-    pub mapped_bytes: u64,
-}
 
 /// The slab size for a request; `None` if slabs do not serve it.
 #[inline(always)]
@@ -113,7 +102,7 @@ impl Heap {
     #[inline]
     pub unsafe fn free(&self, memory: NonNull<u8>) {
         let Some(state) = State::get() else {
-            state::misuse("free of memory of no heap", memory);
+            misuse("free of memory of no heap", memory);
         };
         if state.pages.is_slab(memory) {
             // SAFETY: as the caller says.
@@ -121,7 +110,7 @@ impl Heap {
                 .cpus
                 .with(|cpu| unsafe { state.sizes.free(cpu, memory) });
             if freed.is_err() {
-                state::misuse("free of memory that is not in use", memory);
+                misuse("free of memory that is not in use", memory);
             }
             return;
         }
@@ -145,9 +134,10 @@ impl Heap {
         if size <= usable && size >= usable / 2 {
             return Some(memory);
         }
-        if size > ZEROED_BY_SYSTEM && big::is_of(memory, State::get()?) {
+        let state = State::get()?;
+        if size > ZEROED_BY_SYSTEM && state.pages.frame_of(memory).is_none() {
             // SAFETY: as the caller says.
-            return unsafe { big::resize(State::get()?, memory, align, size) };
+            return unsafe { state.big.resize(memory, align, size) };
         }
         let to = self.allocate(size, align, false)?;
         // SAFETY: both are that long, and apart.
@@ -161,17 +151,18 @@ impl Heap {
     /// Bytes that may be used of memory that is in use.
     pub fn usable_size(&self, memory: NonNull<u8>) -> usize {
         let Some(state) = State::get() else {
-            state::misuse("memory of no heap", memory);
+            misuse("memory of no heap", memory);
         };
         if state.pages.is_slab(memory) {
             return match state.sizes.usable_size(memory) {
                 Ok(bytes) => bytes,
-                Err(_) => state::misuse("size of memory that is not in use", memory),
+                Err(_) => misuse("size of memory that is not in use", memory),
             };
         }
         match state.pages.run_of(memory) {
             Some(frames) => frames as usize * FRAME_BYTES,
-            None => big::usable_size(state, memory),
+            None if state.pages.frame_of(memory).is_none() => state.big.usable_size(memory),
+            None => misuse("size of memory that is not in use", memory),
         }
     }
 
@@ -189,7 +180,7 @@ impl Heap {
         };
         HeapStats {
             slab_bytes: state.slabs.slab_pages() * FRAME_BYTES as u64,
-            mapped_bytes: big::mapped_bytes(state),
+            mapped_bytes: state.big.mapped_bytes(),
             ..state.pages.stats()
         }
     }
@@ -227,18 +218,18 @@ fn allocate_pages(
             return Some(memory);
         }
     }
-    big::allocate(state, size, align)
+    state.big.allocate(size, align)
 }
 
 /// # Safety
 /// As [`Heap::free`], for what is not of a slab.
 #[inline(never)]
 unsafe fn free_pages(state: &'static State, memory: NonNull<u8>) {
-    if big::is_of(memory, state) {
+    if state.pages.frame_of(memory).is_none() {
         // SAFETY: as the caller says.
-        unsafe { big::free(state, memory) };
+        unsafe { state.big.free(memory) };
     } else if !state.pages.free_run(memory) {
-        state::misuse("free of memory that is not in use", memory);
+        misuse("free of memory that is not in use", memory);
     }
 }
 

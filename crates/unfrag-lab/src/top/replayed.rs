@@ -49,7 +49,7 @@ pub fn view(
         view.free
             .iter_mut()
             .zip(free)
-            .for_each(|(sum, n)| *sum += u64::from(n));
+            .for_each(|(sum, n)| *sum += n);
     }
     view.frames = Some(frames);
     let files = tree(kernel, snap, manager)?;

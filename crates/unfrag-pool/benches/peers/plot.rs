@@ -25,6 +25,11 @@ pub fn write(rows: &Rows, path: &Path) -> Result<(), Box<dyn Error>> {
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
+/// A row of the times: order, threads, work.
+type Line<'r> = (u8, usize, &'r str);
+/// An allocator, and its nanoseconds.
+type Point<'r> = (&'r str, f64);
+
 /// The colour of an allocator, the same in each part.
 fn color(name: &str) -> RGBColor {
     let i = NAMES.iter().position(|n| *n == name).unwrap_or(0);
@@ -34,7 +39,7 @@ fn color(name: &str) -> RGBColor {
 }
 
 fn draw_times(rows: &Rows, area: &Area) -> Result<(), Box<dyn Error>> {
-    let mut of: BTreeMap<(u8, usize, &str), Vec<(&str, f64)>> = BTreeMap::new();
+    let mut of: BTreeMap<Line, Vec<Point>> = BTreeMap::new();
     for row in &rows.0 {
         if let Row::Time {
             work,

@@ -1,9 +1,10 @@
 //! Requests with a mapping of their own. Before the memory lies a [`Head`].
 
-use super::state::{State, misuse};
+use super::ground::misuse;
 use crate::space::FRAME_BYTES;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap_anonymous, mremap, munmap};
 use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What lies before the memory.
@@ -24,31 +25,97 @@ impl Head {
     }
 }
 
-/// Whether memory is not of the pages of the heap.
-pub(super) fn is_of(memory: NonNull<u8>, state: &State) -> bool {
-    state.pages.frame_of(memory).is_none()
+/// All mappings.
+#[derive(Debug, Default)]
+pub(super) struct Big {
+    /// Bytes of them.
+    mapped: AtomicU64,
 }
 
-/// A mapping of its own. Its memory is all zeros.
-pub(super) fn allocate(state: &State, size: usize, align: usize) -> Option<NonNull<u8>> {
-    let before = align.max(FRAME_BYTES);
-    let len = size
-        .checked_add(before)?
-        .checked_next_multiple_of(FRAME_BYTES)?;
-    let access = ProtFlags::READ | ProtFlags::WRITE;
-    // An alignment above that of a page is found within a longer mapping.
-    let longer = len.checked_add(before - FRAME_BYTES)?;
-    if isize::try_from(longer).is_err() {
-        return None;
+impl Big {
+    /// A mapping of its own. Its memory is all zeros.
+    pub fn allocate(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
+        let before = align.max(FRAME_BYTES);
+        let len = size
+            .checked_add(before)?
+            .checked_next_multiple_of(FRAME_BYTES)?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // An alignment above that of a page is found within a longer mapping.
+        let longer = len.checked_add(before - FRAME_BYTES)?;
+        if isize::try_from(longer).is_err() {
+            return None;
+        }
+        // SAFETY: a new mapping, at an address that the kernel chooses.
+        let base = unsafe { mmap_anonymous(null_mut(), longer, access, MapFlags::PRIVATE) };
+        let base = NonNull::new(base.ok()?.cast::<u8>())?;
+        let at = (base.addr().get() + FRAME_BYTES).next_multiple_of(before);
+        let memory = base.with_addr(at.try_into().ok()?);
+        write_head(memory, base.addr().get(), longer);
+        self.mapped.fetch_add(longer as u64, Relaxed);
+        Some(memory)
     }
-    // SAFETY: a new mapping, at an address that the kernel chooses.
-    let base = unsafe { mmap_anonymous(null_mut(), longer, access, MapFlags::PRIVATE) };
-    let base = NonNull::new(base.ok()?.cast::<u8>())?;
-    let at = (base.addr().get() + FRAME_BYTES).next_multiple_of(before);
-    let memory = base.with_addr(at.try_into().ok()?);
-    write_head(memory, base.addr().get(), longer);
-    state.mapped.fetch_add(longer as u64, Relaxed);
-    Some(memory)
+
+    /// Bytes that may be used.
+    pub fn usable_size(&self, memory: NonNull<u8>) -> usize {
+        let (base, len) = head_of(memory);
+        base + len - memory.addr().get()
+    }
+
+    /// # Safety
+    /// The caller gives up memory that came from [`allocate`](Big::allocate) or [`resize`](Big::resize).
+    pub unsafe fn free(&self, memory: NonNull<u8>) {
+        let (base, len) = head_of(memory);
+        self.mapped.fetch_sub(len as u64, Relaxed);
+        // SAFETY: a mapping of ours, which the caller gives up.
+        let _ = unsafe { munmap(memory.as_ptr().with_addr(base).cast(), len) };
+    }
+
+    /// Makes the mapping longer or shorter; it may move.
+    ///
+    /// # Safety
+    /// As [`free`](Big::free).
+    pub unsafe fn resize(
+        &self,
+        memory: NonNull<u8>,
+        align: usize,
+        size: usize,
+    ) -> Option<NonNull<u8>> {
+        let (base, len) = head_of(memory);
+        let before = memory.addr().get() - base;
+        let new_len = size
+            .checked_add(before)?
+            .checked_next_multiple_of(FRAME_BYTES)?;
+        let flags = if align <= FRAME_BYTES {
+            MremapFlags::MAYMOVE
+        } else {
+            MremapFlags::empty()
+        };
+        let old = memory.as_ptr().with_addr(base).cast();
+        // SAFETY: a mapping of ours, which nobody else uses.
+        let moved = unsafe { mremap(old, len, new_len, flags) };
+        let Ok(moved) = moved else {
+            let to = self.allocate(size, align)?;
+            let both = (len - before).min(size);
+            // SAFETY: both are that long, and apart.
+            unsafe {
+                to.copy_from_nonoverlapping(memory, both);
+                self.free(memory);
+            }
+            return Some(to);
+        };
+        let moved = NonNull::new(moved.cast::<u8>())?;
+        // SAFETY: the memory is as far into the mapping as before.
+        let memory = unsafe { moved.add(before) };
+        write_head(memory, moved.addr().get(), new_len);
+        self.mapped.fetch_add(new_len as u64, Relaxed);
+        self.mapped.fetch_sub(len as u64, Relaxed);
+        Some(memory)
+    }
+
+    /// Bytes of all mappings.
+    pub fn mapped_bytes(&self) -> u64 {
+        self.mapped.load(Relaxed)
+    }
 }
 
 fn write_head(memory: NonNull<u8>, base: usize, len: usize) {
@@ -73,69 +140,4 @@ fn head_of(memory: NonNull<u8>) -> (usize, usize) {
         }
     }
     misuse("memory that is not of the heap", memory)
-}
-
-/// Bytes that may be used.
-pub(super) fn usable_size(state: &State, memory: NonNull<u8>) -> usize {
-    if !is_of(memory, state) {
-        misuse("memory that is not in use", memory);
-    }
-    let (base, len) = head_of(memory);
-    base + len - memory.addr().get()
-}
-
-/// # Safety
-/// The caller gives up memory that came from [`allocate`] or [`resize`].
-pub(super) unsafe fn free(state: &State, memory: NonNull<u8>) {
-    let (base, len) = head_of(memory);
-    state.mapped.fetch_sub(len as u64, Relaxed);
-    // SAFETY: a mapping of ours, which the caller gives up.
-    let _ = unsafe { munmap(memory.as_ptr().with_addr(base).cast(), len) };
-}
-
-/// Makes the mapping longer or shorter; it may move.
-///
-/// # Safety
-/// As [`free`].
-pub(super) unsafe fn resize(
-    state: &State,
-    memory: NonNull<u8>,
-    align: usize,
-    size: usize,
-) -> Option<NonNull<u8>> {
-    let (base, len) = head_of(memory);
-    let before = memory.addr().get() - base;
-    let new_len = size
-        .checked_add(before)?
-        .checked_next_multiple_of(FRAME_BYTES)?;
-    let flags = if align <= FRAME_BYTES {
-        MremapFlags::MAYMOVE
-    } else {
-        MremapFlags::empty()
-    };
-    let old = memory.as_ptr().with_addr(base).cast();
-    // SAFETY: a mapping of ours, which nobody else uses.
-    let moved = unsafe { mremap(old, len, new_len, flags) };
-    let Ok(moved) = moved else {
-        let to = allocate(state, size, align)?;
-        let both = (len - before).min(size);
-        // SAFETY: both are that long, and apart.
-        unsafe {
-            to.copy_from_nonoverlapping(memory, both);
-            free(state, memory);
-        }
-        return Some(to);
-    };
-    let moved = NonNull::new(moved.cast::<u8>())?;
-    // SAFETY: the memory is as far into the mapping as before.
-    let memory = unsafe { moved.add(before) };
-    write_head(memory, moved.addr().get(), new_len);
-    state.mapped.fetch_add(new_len as u64, Relaxed);
-    state.mapped.fetch_sub(len as u64, Relaxed);
-    Some(memory)
-}
-
-/// Bytes of all mappings.
-pub(super) fn mapped_bytes(state: &State) -> u64 {
-    state.mapped.load(Relaxed)
 }

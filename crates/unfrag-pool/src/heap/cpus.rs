@@ -8,7 +8,9 @@
 use super::tls;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
-use std::ptr::{addr_of, from_ref};
+use std::ptr::{addr_of, from_ref, null_mut};
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use unfrag_slab::Cpu;
 
@@ -48,6 +50,9 @@ pub(super) struct Cpus {
     /// Tells when a thread with a token ends.
     key: Option<libc::pthread_key_t>,
 }
+
+/// The tokens of the heap, for threads that end.
+static ALL: AtomicPtr<Cpus> = AtomicPtr::new(null_mut());
 
 /// The locks of the tokens, held.
 pub(super) struct Held {
@@ -119,6 +124,7 @@ impl Cpus {
     fn own_token(&'static self) -> Option<&'static Slot> {
         // What allocates meanwhile shares a token.
         tls::set(SHARES);
+        ALL.store(from_ref(self).cast_mut(), Release);
         let key = self.key?;
         let slot = {
             let mut free = lock(&self.free);
@@ -160,8 +166,9 @@ impl Cpus {
 unsafe extern "C" fn end_of_thread(slot: *mut c_void) {
     // What it frees from now on goes through a shared token.
     tls::set(SHARES);
-    if let Some(state) = super::state::State::get() {
-        // SAFETY: set by `own_token`; slots live as long as the process.
-        state.cpus.give_back(unsafe { &*slot.cast::<Slot>() });
+    // SAFETY: set by `own_token`; the tokens live as long as the process.
+    if let Some(all) = unsafe { ALL.load(Acquire).as_ref() } {
+        // SAFETY: as above.
+        all.give_back(unsafe { &*slot.cast::<Slot>() });
     }
 }

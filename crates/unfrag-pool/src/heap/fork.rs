@@ -2,10 +2,11 @@
 //!
 //! Order of the locks: tokens, slab caches, pages.
 
-use super::state::State;
-use super::{cpus, pages};
+use super::cpus::{self, Cpus};
+use super::pages::{self, HeapPages};
 use std::cell::UnsafeCell;
-use unfrag_slab::HeldLocks;
+use std::sync::OnceLock;
+use unfrag_slab::{HeldLocks, Slabs};
 
 /// All locks of the heap.
 struct Held {
@@ -23,18 +24,34 @@ unsafe impl Sync for Forking {}
 
 static FORKING: Forking = Forking(UnsafeCell::new(None));
 
+/// What has locks.
+struct Parts {
+    cpus: &'static Cpus,
+    slabs: &'static Slabs<'static>,
+    pages: &'static HeapPages,
+}
+
+static PARTS: OnceLock<Parts> = OnceLock::new();
+
 /// Has the C library call this module at each fork.
-pub(super) fn watch() {
+pub(super) fn watch(
+    cpus: &'static Cpus,
+    slabs: &'static Slabs<'static>,
+    pages: &'static HeapPages,
+) {
+    if PARTS.set(Parts { cpus, slabs, pages }).is_err() {
+        return;
+    }
     // SAFETY: the functions keep to what may be done around a fork. Without them the process works until it forks.
     unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
 }
 
 unsafe extern "C" fn before() {
-    let Some(state) = State::get() else { return };
-    let cpus = state.cpus.hold();
-    let slabs = state.slabs.hold_locks();
+    let Some(parts) = PARTS.get() else { return };
+    let cpus = parts.cpus.hold();
+    let slabs = parts.slabs.hold_locks();
     let held = Held {
-        _pages: state.pages.hold(),
+        _pages: parts.pages.hold(),
         _slabs: slabs,
         _cpus: cpus,
     };

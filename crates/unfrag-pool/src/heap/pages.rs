@@ -6,8 +6,8 @@
 //! Invariants: a run's length is written at its first frame, and nowhere else. No system call that takes memory back is
 //! made with the lock held.
 
-use super::HeapStats;
-use super::state::system_memory;
+use super::ground::system_memory;
+use super::stats::HeapStats;
 use crate::memory::GIGABYTE;
 use crate::space::{Backing, FRAME_BYTES, Space};
 use std::ptr::NonNull;

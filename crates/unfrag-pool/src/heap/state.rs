@@ -1,12 +1,12 @@
 //! The state of the heap, made at the first request, in memory of its own, for as long as the process lives.
 
+use super::big::Big;
 use super::cpus::{Cpus, tokens};
 use super::fork;
+use super::ground::leak;
 use super::pages::HeapPages;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-use std::fmt::Write;
-use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use unfrag_slab::{CacheFlags, Design, Kmalloc, Rules, Sizes, SlabConfig, Slabs, SlubRules};
 
 /// All of the heap.
@@ -15,8 +15,7 @@ pub(super) struct State {
     pub sizes: Kmalloc<'static>,
     pub slabs: &'static Slabs<'static>,
     pub pages: &'static HeapPages,
-    /// Bytes of mappings of their own.
-    pub mapped: AtomicU64,
+    pub big: Big,
 }
 
 static STATE: AtomicPtr<State> = AtomicPtr::new(null_mut());
@@ -47,7 +46,7 @@ impl State {
             match State::new().and_then(leak) {
                 Some(state) => {
                     STATE.store(std::ptr::from_ref(state).cast_mut(), Ordering::Release);
-                    fork::watch();
+                    fork::watch(&state.cpus, state.slabs, state.pages);
                 }
                 None => PROGRESS.store(FAILED, Ordering::Release),
             }
@@ -82,59 +81,7 @@ impl State {
             sizes: sizes.ok()?,
             slabs,
             pages,
-            mapped: AtomicU64::new(0),
+            big: Big::default(),
         })
-    }
-}
-
-/// `bytes` of new memory of the system, all zeros, for as long as the process lives.
-pub(super) fn system_memory(bytes: usize) -> Option<NonNull<u8>> {
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping, at an address that the kernel chooses.
-    let mapped = unsafe { mmap_anonymous(null_mut(), bytes, access, flags) };
-    NonNull::new(mapped.ok()?.cast())
-}
-
-/// Moves a value into memory of the system.
-fn leak<T>(value: T) -> Option<&'static T> {
-    let at = system_memory(size_of::<T>())?.cast::<T>();
-    // SAFETY: the memory is ours, long enough, and aligned to a page.
-    unsafe {
-        at.write(value);
-        Some(at.as_ref())
-    }
-}
-
-/// A message without an allocation.
-struct Message {
-    bytes: [u8; 160],
-    len: usize,
-}
-
-impl Write for Message {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        let end = self.len + text.len();
-        let room = self.bytes.get_mut(self.len..end).ok_or(std::fmt::Error)?;
-        room.copy_from_slice(text.as_bytes());
-        self.len = end;
-        Ok(())
-    }
-}
-
-/// Ends the program for a misuse of its memory.
-#[cold]
-#[inline(never)]
-pub(super) fn misuse(what: &str, memory: NonNull<u8>) -> ! {
-    let mut message = Message {
-        bytes: [0; 160],
-        len: 0,
-    };
-    // A message that is too long is cut.
-    let _ = writeln!(message, "unfrag heap: {what}: address {memory:p}");
-    // SAFETY: the bytes are ours. Nothing can be done if they cannot be written.
-    unsafe {
-        libc::write(2, message.bytes.as_ptr().cast(), message.len);
-        libc::abort()
     }
 }

@@ -1,0 +1,17 @@
+//! Numbers of the heap.
+
+/// Where the memory of the heap is, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeapStats {
+    /// Of slabs, objects in use and free ones.
+    pub slab_bytes: u64,
+    /// Free, and not given back to the system.
+    pub free_bytes: u64,
+    /// Given back to the system, and not used again since.
+    pub released_bytes: u64,
+    /// Usable addresses: all of the above, runs of frames, and the records.
+    pub usable_bytes: u64,
+    /// Requests that got a mapping of their own.
+    pub mapped_bytes: u64,
+}
