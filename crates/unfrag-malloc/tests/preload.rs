@@ -2,13 +2,13 @@
 //! glibc.
 
 #[allow(dead_code)]
-#[path = "../benches/programs/works.rs"]
-mod works;
+#[path = "../benches/programs/loads.rs"]
+mod loads;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::LazyLock;
-use works::{Amount, EmptyDir, Work, command};
+use loads::{Amount, EmptyDir, Work, command};
 
 /// The shared object, which cargo puts beside the tests.
 fn library() -> PathBuf {

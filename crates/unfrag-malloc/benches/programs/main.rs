@@ -6,12 +6,12 @@
 
 // The tests use the rest of it.
 #[allow(dead_code)]
-mod works;
+mod loads;
 
 use clap::Parser;
 use serde_json::json;
 use std::path::PathBuf;
-use works::{Amount, EmptyDir, Outcome, Result, Work};
+use loads::{Amount, EmptyDir, Outcome, Result, Work};
 
 #[derive(Parser)]
 struct Args {
