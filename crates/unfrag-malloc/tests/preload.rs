@@ -5,10 +5,10 @@
 #[path = "../benches/programs/loads.rs"]
 mod loads;
 
+use loads::{Amount, EmptyDir, Work, command};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::LazyLock;
-use loads::{Amount, EmptyDir, Work, command};
 
 /// The shared object, which cargo puts beside the tests.
 fn library() -> PathBuf {

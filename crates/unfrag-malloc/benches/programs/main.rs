@@ -9,9 +9,9 @@
 mod loads;
 
 use clap::Parser;
+use loads::{Amount, EmptyDir, Outcome, Result, Work};
 use serde_json::json;
 use std::path::PathBuf;
-use loads::{Amount, EmptyDir, Outcome, Result, Work};
 
 #[derive(Parser)]
 struct Args {
