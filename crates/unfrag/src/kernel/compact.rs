@@ -46,11 +46,13 @@ pub struct CompactRules {
 /// use unfrag::kernel::Chooser;
 /// use unfrag::{Builder, Pfn, preset};
 ///
-/// // unfrag's own compaction, and that of 6.18 with the same chooser: all else is as it was.
+/// // unfrag's own compaction and placement, and those of 6.18 with both: all else is as it was.
 /// let config = Builder::new().region(Pfn(0x10_0000), 65536).era("unfrag");
+/// let own = preset("unfrag").unwrap().rules;
 /// let mut rules = preset("6.18").unwrap().rules;
 /// rules.compact.as_mut().unwrap().chooser = Chooser::Evacuator;
-/// assert_eq!(rules, preset("unfrag").unwrap().rules);
+/// rules.placement = own.placement;
+/// assert_eq!(rules, own);
 /// # let _ = config;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
