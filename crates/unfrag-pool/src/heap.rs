@@ -25,7 +25,7 @@ pub use stats::HeapStats;
 
 use crate::space::FRAME_BYTES;
 use ground::misuse;
-use pages::MOST_RUN;
+use pages::{MOST_RUN, Place};
 use state::State;
 use std::alloc::{GlobalAlloc, Layout};
 use std::ptr::{NonNull, null_mut};
@@ -104,7 +104,7 @@ impl Heap {
         let Some(state) = State::get() else {
             misuse("free of memory of no heap", memory);
         };
-        if state.pages.is_slab(memory) {
+        if state.pages.place(memory) == Place::Slab {
             // SAFETY: as the caller says.
             let freed = state
                 .cpus
@@ -135,9 +135,12 @@ impl Heap {
             return Some(memory);
         }
         let state = State::get()?;
-        if size > ZEROED_BY_SYSTEM && state.pages.frame_of(memory).is_none() {
+        if size > ZEROED_BY_SYSTEM && state.pages.place(memory) == Place::Elsewhere {
             // SAFETY: as the caller says.
-            return unsafe { state.big.resize(memory, align, size) };
+            let resized = unsafe { state.big.resize(memory, align, size) };
+            if resized.is_some() {
+                return resized;
+            }
         }
         let to = self.allocate(size, align, false)?;
         // SAFETY: both are that long, and apart.
@@ -153,23 +156,20 @@ impl Heap {
         let Some(state) = State::get() else {
             misuse("memory of no heap", memory);
         };
-        if state.pages.is_slab(memory) {
-            return match state.sizes.usable_size(memory) {
+        match state.pages.place(memory) {
+            Place::Slab => match state.sizes.usable_size(memory) {
                 Ok(bytes) => bytes,
                 Err(_) => misuse("size of memory that is not in use", memory),
-            };
-        }
-        match state.pages.run_of(memory) {
-            Some(frames) => frames as usize * FRAME_BYTES,
-            None if state.pages.frame_of(memory).is_none() => state.big.usable_size(memory),
-            None => misuse("size of memory that is not in use", memory),
+            },
+            Place::Run(frames) => frames as usize * FRAME_BYTES,
+            Place::Elsewhere => state.big.usable_size(memory),
         }
     }
 
     /// Gives free memory back to the system: the pages of empty slabs, and whole free blocks of 2 MiB. Returns the bytes.
     pub fn trim(&self) -> u64 {
         let Some(state) = State::get() else { return 0 };
-        state.cpus.with(|cpu| state.sizes.shrink(cpu));
+        state.shrink();
         state.pages.release(0)
     }
 
@@ -189,10 +189,10 @@ impl Heap {
 /// A request in need: empty slabs give their pages back first.
 #[cold]
 fn allocate_in_need(state: &'static State, size: usize, gfp: Gfp) -> Option<NonNull<u8>> {
-    state.cpus.with(|cpu| {
-        state.sizes.shrink(cpu);
-        state.sizes.alloc(cpu, size, gfp).ok()
-    })
+    state.shrink();
+    state
+        .cpus
+        .with(|cpu| state.sizes.alloc(cpu, size, gfp).ok())
 }
 
 /// A request that slabs do not serve.
@@ -207,7 +207,7 @@ fn allocate_pages(
     if size <= MOST_RUN && align <= MOST_RUN && !by_system {
         let mut got = state.pages.allocate_run(size, align);
         if got.is_none() {
-            state.cpus.with(|cpu| state.sizes.shrink(cpu));
+            state.shrink();
             got = state.pages.allocate_run(size, align);
         }
         if let Some(memory) = got {
@@ -225,7 +225,7 @@ fn allocate_pages(
 /// As [`Heap::free`], for what is not of a slab.
 #[inline(never)]
 unsafe fn free_pages(state: &'static State, memory: NonNull<u8>) {
-    if state.pages.frame_of(memory).is_none() {
+    if state.pages.place(memory) == Place::Elsewhere {
         // SAFETY: as the caller says.
         unsafe { state.big.free(memory) };
     } else if !state.pages.free_run(memory) {

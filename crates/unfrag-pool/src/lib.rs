@@ -28,7 +28,7 @@
 //!   allocation. `movable`: blocks that may move.
 //! - `compact`: moving. `slow`: the way of an allocation that finds nothing. `daemons`: kswapd and kcompactd.
 //! - `heap`: the slab caches over an engine, as the allocator of a whole program.
-//! - `pool`, `builder`, `stats`: the face. `raw`: blocks by address. `procfs`: its numbers in the forms of procfs. `host`: memory as the host's kernel gives it, to compare with.
+//! - `pool`, `builder`, `stats`: the face. `raw`: blocks by address. `procfs`: its numbers in the forms of procfs. [`cells`]: its blocks, drawn. `host`: memory as the host's kernel gives it, to compare with.
 //!
 //! # One allocation
 //! 1. `inner.rs`: `try_alloc` asks what the thread keeps (`threads.rs`), which a
@@ -43,6 +43,7 @@ mod base;
 mod bells;
 mod book;
 mod builder;
+pub mod cells;
 mod compact;
 mod counts;
 mod daemons;

@@ -1,5 +1,6 @@
 //! A pool's numbers in the forms of procfs, for the tools that read those of a host: `unfrag inspect`, `node_exporter`.
 
+use crate::cells::Cell;
 use crate::memory::GIGABYTE;
 use crate::pool::Pool;
 use crate::stats::Stats;
@@ -7,7 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::Path;
-use unfrag::maps::{BlockView, FreeBlocks};
+use unfrag::maps::FreeBlocks;
 
 /// Orders that the forms have.
 const ORDERS: usize = 11;
@@ -62,7 +63,7 @@ impl Pool {
                     let end = if blocks.is_empty() { "" } else { "\n" };
                     let _ = write!(blocks, "{end}node {} frame {:#x} ", node.id, first.0);
                 }
-                blocks.push_str(&letters(b));
+                blocks.push_str(&Cell::of(b.free, b.used).letters());
             });
         }
         blocks.push('\n');
@@ -87,24 +88,6 @@ impl Pool {
         }
         Ok(())
     }
-}
-
-/// A block as `unfrag_blocks` writes it.
-fn letters(b: BlockView) -> String {
-    let [unmovable, movable, reclaimable] = b.used;
-    let kind = if b.present() == 0 {
-        return "--".into();
-    } else if unmovable > 0 {
-        'u'
-    } else if reclaimable > 0 {
-        'r'
-    } else if movable > 0 {
-        'm'
-    } else {
-        return "..".into();
-    };
-    let eighths = (8 * (unmovable + movable + reclaimable)).div_ceil(b.present());
-    format!("{kind}{eighths}")
 }
 
 fn vmstat(stats: &Stats) -> String {

@@ -1,6 +1,6 @@
 //! A view from the files of a directory: those that a pool writes (`Pool::write_procfs`), or those of `/proc`.
 
-use super::{Area, Cell, View};
+use super::{Area, View};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -9,6 +9,7 @@ use unfrag_linux::Error;
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::meminfo::MemInfo;
 use unfrag_linux::procfs::vmstat::VmStat;
+use unfrag_pool::cells::Cell;
 
 /// Reads the files as they are now. `seconds`: when that is.
 ///
@@ -59,13 +60,9 @@ pub fn read(directory: &Path, seconds: f64) -> Result<View, Error> {
 
 /// Counters that only grow: those that are no number of pages or the like at a moment.
 pub(super) fn counters(vmstat: &VmStat) -> BTreeMap<String, u64> {
-    let grows = |name: &&(String, u64)| !name.0.starts_with("nr_");
-    let all: Vec<(String, u64)> = vmstat
-        .counters
-        .iter()
-        .map(|(n, v)| (n.to_owned(), v))
-        .collect();
-    all.iter().filter(grows).cloned().collect()
+    let all = vmstat.counters.iter();
+    let grow = all.filter(|(name, _)| !name.starts_with("nr_"));
+    grow.map(|(name, n)| (name.to_owned(), n)).collect()
 }
 
 /// The lines of `unfrag_blocks`: an area for each node.

@@ -1,12 +1,13 @@
 //! A view of the model of a replay.
 
 use super::directory::counters;
-use super::{Area, Cell, View};
+use super::{Area, View};
 use crate::export::tree;
 use crate::replay::model::ReplayHost;
 use unfrag::{Manager, MigrateType};
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Snapshot;
+use unfrag_pool::cells::Cell;
 
 /// The model at a snapshot.
 ///

@@ -1,9 +1,10 @@
 //! A view as text: the blocks as a coloured map, then numbers.
 
 use super::show::Shown;
-use super::{Area, Cell, Kind, View};
+use super::{Area, View};
 use crate::report::number::{bytes, thousands};
 use std::fmt::Write as _;
+use unfrag_pool::cells::{Cell, Kind};
 
 /// What can be shown.
 #[derive(Clone, Copy, Debug)]

@@ -70,7 +70,7 @@ impl Big {
         let _ = unsafe { munmap(memory.as_ptr().with_addr(base).cast(), len) };
     }
 
-    /// Makes the mapping longer or shorter; it may move.
+    /// Makes the mapping longer or shorter; it may move. `None`, and the mapping is as it was, if the system cannot.
     ///
     /// # Safety
     /// As [`free`](Big::free).
@@ -93,17 +93,7 @@ impl Big {
         let old = memory.as_ptr().with_addr(base).cast();
         // SAFETY: a mapping of ours, which nobody else uses.
         let moved = unsafe { mremap(old, len, new_len, flags) };
-        let Ok(moved) = moved else {
-            let to = self.allocate(size, align)?;
-            let both = (len - before).min(size);
-            // SAFETY: both are that long, and apart.
-            unsafe {
-                to.copy_from_nonoverlapping(memory, both);
-                self.free(memory);
-            }
-            return Some(to);
-        };
-        let moved = NonNull::new(moved.cast::<u8>())?;
+        let moved = NonNull::new(moved.ok()?.cast::<u8>())?;
         // SAFETY: the memory is as far into the mapping as before.
         let memory = unsafe { moved.add(before) };
         write_head(memory, moved.addr().get(), new_len);

@@ -58,6 +58,17 @@ unsafe impl Sync for HeapPages {}
 // SAFETY: as above.
 unsafe impl Send for HeapPages {}
 
+/// Where an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In the heap, where no run begins: in a slab, or a misuse.
+    Slab,
+    /// At the start of a run of so many frames.
+    Run(u32),
+    /// Not in the pages of the heap.
+    Elsewhere,
+}
+
 /// Free frames.
 struct Stock {
     engines: [Option<Engine<'static>>; MOST_GIGABYTES],
@@ -127,7 +138,7 @@ impl HeapPages {
 
     /// The frame of an address of the heap.
     #[inline]
-    pub fn frame_of(&self, memory: NonNull<u8>) -> Option<u32> {
+    fn frame_of(&self, memory: NonNull<u8>) -> Option<u32> {
         let bytes = memory
             .addr()
             .get()
@@ -136,20 +147,19 @@ impl HeapPages {
         (frame < self.frames as usize).then_some(frame as u32)
     }
 
-    /// Whether an address is of the heap and begins no run: then it is of a slab, or a misuse.
+    /// Where an address is.
     #[inline]
-    pub fn is_slab(&self, memory: NonNull<u8>) -> bool {
-        self.frame_of(memory).is_some() && (self.run_of(memory).is_none())
-    }
-
-    /// The frames of the run that begins at an address.
-    #[inline]
-    pub fn run_of(&self, memory: NonNull<u8>) -> Option<u32> {
+    pub fn place(&self, memory: NonNull<u8>) -> Place {
+        let Some(frame) = self.frame_of(memory) else {
+            return Place::Elsewhere;
+        };
         if !memory.addr().get().is_multiple_of(FRAME_BYTES) {
-            return None;
+            return Place::Slab;
         }
-        let frames = self.run(self.frame_of(memory)?).load(Relaxed);
-        (frames > 0).then_some(frames)
+        match self.run(frame).load(Relaxed) {
+            0 => Place::Slab,
+            frames => Place::Run(frames),
+        }
     }
 
     fn run(&self, frame: u32) -> &AtomicU32 {
@@ -287,7 +297,8 @@ impl Stock {
             if order <= BLOCK_ORDER && self.count > 0 {
                 self.count -= 1;
                 let block = self.released[self.count];
-                self.give(block, BLOCK, mt);
+                // As the type that `release` took it as.
+                self.give(block, BLOCK, RUN);
             } else if !self.open(space, order) {
                 return self.take_open(order, mt, true);
             }

@@ -63,6 +63,11 @@ impl State {
         }
     }
 
+    /// Has empty slabs give their pages back.
+    pub fn shrink(&'static self) {
+        self.cpus.with(|cpu| self.sizes.shrink(cpu));
+    }
+
     fn new() -> Option<State> {
         let pages = leak(HeapPages::new()?)?;
         // The C library would read files to find it.

@@ -35,8 +35,7 @@ impl<H: Host> Manager<'_, H> {
         if !self.has_room(c.zone, order, c.flags, c.highest, z.counter) {
             return Outcome::Skipped;
         }
-        // The evacuator knows what a block costs; a scanner has to guess whether it is worth a scan.
-        if order > Order::COSTLY && !self.evacuates(c) {
+        if order > Order::COSTLY {
             let index = fragmentation_index(&z.free_area.nr_free().map(u64::from), order);
             if (0..=i64::from(self.policy.sysctl.extfrag_threshold)).contains(&index) {
                 return Outcome::NotSuitableZone;

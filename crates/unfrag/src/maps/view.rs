@@ -13,13 +13,6 @@ pub struct BlockView {
     pub used: [u32; TYPES],
 }
 
-impl BlockView {
-    /// Frames that are memory.
-    pub fn present(&self) -> u32 {
-        self.free + self.used.iter().sum::<u32>()
-    }
-}
-
 impl Engine<'_> {
     /// What each block holds, in the order of their addresses: up to the last one that has memory.
     pub fn blocks(&self) -> impl Iterator<Item = BlockView> {

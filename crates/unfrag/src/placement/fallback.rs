@@ -236,9 +236,11 @@ impl FreeArea {
         let alike = match rules.claim_test {
             ClaimTest::HalfFree => 0,
             ClaimTest::AlwaysIfFixed if mt != Movable => size,
-            _ if mt == Movable => n.movable,
-            _ if frames.block_type(ix) == Movable => size.saturating_sub(n.free + n.movable),
-            _ => 0,
+            ClaimTest::HalfFreeOrAlike | ClaimTest::AlwaysIfFixed => match frames.block_type(ix) {
+                _ if mt == Movable => n.movable,
+                Movable => size.saturating_sub(n.free + n.movable),
+                _ => 0,
+            },
         };
         n.free + alike >= size / 2 || self.ungrouped
     }
