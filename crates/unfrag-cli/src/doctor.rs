@@ -1,11 +1,11 @@
 //! `unfrag doctor`: what is wrong with a host's memory, and what to do about it.
 
 use crate::failure::{Failure, Result};
+use crate::host_files::{FlagsPace, HostFiles};
 use crate::input;
 use crate::output::{Console, check_not_input, name_of, write_file};
 use crate::snapshot_input::{self, is_stdin, named, page_size};
 use serde::Serialize;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, thread};
@@ -270,39 +270,17 @@ fn live(path: &Path, source: &str, seconds: f64) -> Result<Evidence> {
     if before.is_some() {
         thread::sleep(Duration::from_secs_f64(seconds));
     }
-    let mut e =
-        Evidence::read(source, |name| read(path, is_own, name)).map_err(|e| inside(e, path))?;
+    let files = HostFiles {
+        proc: path,
+        is_own,
+        flags: FlagsPace::AtOnce,
+    };
+    let mut e = Evidence::read(source, files).map_err(|e| inside(e, path))?;
     if let Some(before) = before {
         e.since(before, seconds);
         e.earlier_slabs = slabs.map(|s| (s, seconds));
     }
     Ok(e)
-}
-
-/// A file of procfs, or of sysfs where this host is examined.
-pub fn read(proc: &Path, is_own: bool, name: &str) -> io::Result<Vec<u8>> {
-    match name.strip_prefix("thp/") {
-        Some(name) if is_own => {
-            fs::read(Path::new("/sys/kernel/mm/transparent_hugepage").join(name))
-        }
-        Some(_) => Err(io::ErrorKind::NotFound.into()),
-        None => match (fs::read(proc.join(name)), other_name(name)) {
-            // A copy may have what `sysctl -a` said beside it.
-            (Err(e), Some(other)) if e.kind() == io::ErrorKind::NotFound && !is_own => {
-                fs::read(proc.join(other))
-            }
-            (read, _) => read,
-        },
-    }
-}
-
-/// The name under which the output of a command tells what a file does.
-fn other_name(name: &str) -> Option<&'static str> {
-    match name {
-        "uname" => Some("uname_-a"),
-        "sysctl-vm" => Some("sysctl_-a"),
-        _ => None,
-    }
 }
 
 fn input_recording(path: &Path) -> Result<Recording> {

@@ -1,7 +1,7 @@
 //! `unfrag exporter`: the doctor's figures for Prometheus.
 //!
 //! A scrape gets figures read after it came (`server`); page flags, which take long on large hosts, are read by a thread of their
-//! own at its own pace, and a gauge says how old they are.
+//! own at its own pace, with the lowest priority and a little at a time; a gauge says how old they are.
 //!
 //! Invariant: nothing but the figures and a page that links to them is served, and only on the address that was asked for; what a host
 //! does not show is left out, never exported as 0.
@@ -9,11 +9,13 @@
 mod metrics;
 mod server;
 
-use crate::doctor::{inside, read};
+use crate::doctor::inside;
 use crate::failure::{Failure, Result};
+use crate::host_files::{FlagsPace, HostFiles};
 use crate::output::print;
+use rustix::process::setpriority_process;
+use rustix::thread::gettid;
 use server::Server;
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,7 +55,12 @@ type Flags = Arc<Mutex<Option<(Instant, Diagnosis)>>>;
 /// If nothing can be read, or the address cannot be listened on.
 pub fn run(args: &Args) -> Result<()> {
     // What cannot be read at all is said now, not at the first scrape.
-    let first = diagnose(&args.proc, args.print)?;
+    let pace = if args.print {
+        FlagsPace::AtOnce
+    } else {
+        FlagsPace::Never
+    };
+    let first = diagnose(&args.proc, pace)?;
     if args.print {
         return print(&metrics::encode(&first, Some((&first, Duration::ZERO))));
     }
@@ -72,7 +79,7 @@ pub fn run(args: &Args) -> Result<()> {
     eprintln!("serving http://{address}/metrics");
     let proc = args.proc.clone();
     let figures = move || {
-        let now = diagnose(&proc, false).ok()?;
+        let now = diagnose(&proc, FlagsPace::Never).ok()?;
         let kept = flags.lock().unwrap_or_else(PoisonError::into_inner);
         let with_flags = kept.as_ref().map(|(at, d)| (d, at.elapsed()));
         Some(metrics::encode(&now, with_flags))
@@ -81,8 +88,10 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn keep_reading(flags: &Flags, proc: &Path, pause: Duration) {
+    // The thread's own priority; if it cannot be lowered, the pauses between two reads are left.
+    let _ = setpriority_process(Some(gettid()), 19);
     loop {
-        if let Ok(d) = diagnose(proc, true)
+        if let Ok(d) = diagnose(proc, FlagsPace::Gently)
             && d.obstacles.is_some()
         {
             *flags.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), d));
@@ -91,12 +100,13 @@ fn keep_reading(flags: &Flags, proc: &Path, pause: Duration) {
     }
 }
 
-fn diagnose(proc: &Path, with_flags: bool) -> Result<Diagnosis> {
-    let is_own = proc == Path::new("/proc");
-    let evidence = Evidence::read(&proc.display().to_string(), |name| match name {
-        "kpageflags" if !with_flags => Err(io::Error::other("read at its own pace")),
-        _ => read(proc, is_own, name),
-    });
+fn diagnose(proc: &Path, flags: FlagsPace) -> Result<Diagnosis> {
+    let files = HostFiles {
+        proc,
+        is_own: proc == Path::new("/proc"),
+        flags,
+    };
+    let evidence = Evidence::read(&proc.display().to_string(), files);
     let evidence = evidence.map_err(|e| inside(e, proc))?;
     Ok(examine(&evidence).map_err(|e| inside(e, proc))?.diagnosis)
 }

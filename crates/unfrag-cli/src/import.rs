@@ -2,13 +2,12 @@
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Console, Progress, check_not_input, name_of, write_file};
+use crate::output::{Console, Progress, check_not_input, name_of, write_recording};
 use crate::quantity::{bytes, counted, thousands};
 use crate::terminal::printable;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
-use unfrag_linux::file;
 use unfrag_linux::recording::Recording;
 use unfrag_linux::text::{NotUnderstood, joined};
 
@@ -59,16 +58,15 @@ pub fn run(args: &Args) -> Result<()> {
         "writing {}",
         counted(recording.events.len() as u64, "event")
     ));
-    let content = file::to_bytes(&recording).map_err(|e| e.in_file(&args.output))?;
-    write_file(&args.output, &content)?;
+    let file_bytes = write_recording(&args.output, &recording)?;
     let total = start.elapsed();
     drop(progress);
 
     let mut out = format!(
         "{}: {}, {:.2} bytes an event\n",
         name_of(&args.output),
-        bytes(content.len() as u64),
-        content.len() as f64 / recording.events.len().max(1) as f64
+        bytes(file_bytes),
+        file_bytes as f64 / recording.events.len().max(1) as f64
     );
     summarize(&recording, &mut out);
     if args.timing {

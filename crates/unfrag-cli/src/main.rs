@@ -31,6 +31,7 @@ mod experiment;
 mod explain;
 mod exporter;
 mod failure;
+mod host_files;
 mod import;
 mod input;
 mod inspect;

@@ -8,6 +8,9 @@ use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use unfrag_linux::error::Cause;
+use unfrag_linux::file;
+use unfrag_linux::recording::Recording;
 use unfrag_linux::target::Target;
 
 pub use crate::progress::Progress;
@@ -30,15 +33,17 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
 }
 
 fn to_stdout(content: &[u8]) -> Result<()> {
-    Target::Stdout
-        .write(content)
-        .map_err(|error| match error.kind() {
-            ErrorKind::BrokenPipe => Failure::ReaderGone,
-            _ => Failure::Output {
-                to: "standard output".into(),
-                error,
-            },
-        })
+    Target::Stdout.write(content).map_err(stdout_failed)
+}
+
+fn stdout_failed(error: io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::BrokenPipe => Failure::ReaderGone,
+        _ => Failure::Output {
+            to: "standard output".into(),
+            error,
+        },
+    }
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String> {
@@ -136,6 +141,18 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
         Target::Stdout => to_stdout(content),
         to => to.write(content).map_err(|e| Failure::output(path, e)),
     }
+}
+
+/// Writes a recording; gives the size of the file in bytes.
+///
+/// # Errors
+/// As [`write_file`], and if the recording contradicts itself.
+pub fn write_recording(path: &Path, recording: &Recording) -> Result<u64> {
+    file::write(recording, path).map_err(|e| match e.cause {
+        Cause::Io(error) if is_stdout(path) => stdout_failed(error),
+        Cause::Io(error) => Failure::output(path, error),
+        _ => e.into(),
+    })
 }
 
 /// Checks that a file can be written, before the work whose result goes there.

@@ -4,7 +4,7 @@
 //! error. If the recording itself goes to the standard output, the command's goes to the standard error. The exit status is the command's; 1 if the recording failed and the command did not.
 
 use crate::failure::{Failure, Result};
-use crate::output::{Console, name_of};
+use crate::output::{Console, name_of, write_recording};
 use crate::quantity::{bytes, size, thousands};
 use crate::terminal::printable;
 use serde::Serialize;
@@ -14,9 +14,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use unfrag_linux::Error;
 use unfrag_linux::record::{self, Done, Options, Scope, Untaken};
 use unfrag_linux::recording::Recording;
-use unfrag_linux::{Error, file};
 
 /// Record a command, or this whole host, into a file that `replay` takes
 ///
@@ -86,6 +86,9 @@ pub struct SnapshotArgs {
         default_value = "snapshot.unfrag"
     )]
     output: PathBuf,
+    /// Where procfs is, such as /host/proc in a container
+    #[arg(long, value_name = "DIR", default_value = "/proc")]
+    proc: PathBuf,
     /// Print what is in it as JSON
     #[arg(long)]
     json: bool,
@@ -167,14 +170,19 @@ pub fn guard(args: &GuardianArgs) -> Result<()> {
 /// If the file cannot be written.
 pub fn snapshot(args: &SnapshotArgs) -> Result<()> {
     let console = Console::beside([("--output", Some(args.output.as_path()))], false)?;
-    let (recording, untaken) = record::snapshot()?;
-    let content = file::to_bytes(&recording).map_err(|e| e.in_file(&args.output))?;
-    crate::output::write_file(&args.output, &content)?;
+    let (recording, untaken) = record::snapshot(&args.proc);
+    if recording.snapshots[0].files.is_empty() {
+        return Err(Failure::usage(
+            format!("nothing of procfs can be read in {}", args.proc.display()),
+            "give the directory where procfs is mounted",
+        ));
+    }
+    let file_bytes = write_recording(&args.output, &recording)?;
     let taken = &recording.snapshots[0].files;
     if args.json {
         return console.print_json(&serde_json::json!({
             "file": name_of(&args.output),
-            "file_bytes": content.len(),
+            "file_bytes": file_bytes,
             "kernel": recording.meta.kernel_release,
             "taken": taken.iter().map(|f| &f.name).collect::<Vec<_>>(),
             "not_taken": not_taken(&untaken),
@@ -183,11 +191,11 @@ pub fn snapshot(args: &SnapshotArgs) -> Result<()> {
     let mut out = format!(
         "{}: {}, kernel {}\n",
         name_of(&args.output),
-        bytes(content.len() as u64),
+        bytes(file_bytes),
         recording.meta.kernel_release
     );
     for f in taken {
-        let _ = writeln!(out, "{:>16}  {}", f.name, bytes(f.content.len() as u64));
+        let _ = writeln!(out, "{:>16}  {}", f.name, bytes(f.content.len()));
     }
     for u in not_taken(&untaken) {
         let _ = writeln!(out, "{:>16}  not taken: {}", u.file, u.why);

@@ -62,11 +62,11 @@ pub fn read(path: &Path) -> Result<(Vec<Snapshot>, Option<Recording>)> {
     }
 }
 
-fn split(mut recording: Recording) -> (Vec<Snapshot>, Option<Recording>) {
-    let all = std::mem::take(&mut recording.snapshots);
-    recording.snapshots.clone_from(&all);
-    let has_events = !recording.events.is_empty();
-    (all, has_events.then_some(recording))
+fn split(recording: Recording) -> (Vec<Snapshot>, Option<Recording>) {
+    if recording.events.is_empty() {
+        return (recording.snapshots, None);
+    }
+    (recording.snapshots.clone(), Some(recording))
 }
 
 /// The snapshot of this name.

@@ -119,7 +119,7 @@ fn a_command_is_recorded_with_its_children_and_keeps_streams_and_status() {
             let (begin, end) = f.time.unwrap();
             first < begin && begin <= end && end < last
         }));
-        let flags = PageFlags::parse(s.file("kpageflags").unwrap()).unwrap();
+        let flags = PageFlags::of(s).unwrap().unwrap();
         assert!(flags.words.len() > 1000);
     }
     let named: Vec<_> = r

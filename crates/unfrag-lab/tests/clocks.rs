@@ -148,7 +148,7 @@ fn a_mark_is_the_beginning_if_nothing_was_freed_between_it_and_the_trace() {
 #[test]
 fn a_vmstat_that_cannot_be_read_is_an_error() {
     let mut rec = recording(0, false, EACH);
-    rec.snapshots[2].files[1].content = b"pgfree many\n".to_vec();
+    rec.snapshots[2].files[1].content = "pgfree many\n".into();
     assert!(Clock::of(&rec).is_err());
 }
 

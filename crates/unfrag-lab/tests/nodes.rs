@@ -64,7 +64,7 @@ fn snapshot(name: &str, time: u64, free: [u64; 2]) -> Snapshot {
     let file = |(name, content): (&str, String)| SnapshotFile {
         name: name.into(),
         time: Some((time, time)),
-        content: content.into_bytes(),
+        content: content.into(),
     };
     Snapshot {
         name: name.into(),
@@ -243,7 +243,7 @@ fn an_exact_start_gives_each_node_its_own_lists() {
     rec.snapshots[0].files.push(SnapshotFile {
         name: "freelists".into(),
         time,
-        content: both.write().into_bytes(),
+        content: both.write().into(),
     });
     let plan = Prepared::new(&rec, StartChoice::Exact).expect("an exact start");
     let on = |node: usize| {

@@ -168,7 +168,7 @@ fn frees_by_who_frees() {
         files: vec![SnapshotFile {
             name: "kpageflags".into(),
             time: None,
-            content: flags.write(),
+            content: flags.write().into(),
         }],
     });
     let p = of(&m);

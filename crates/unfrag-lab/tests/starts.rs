@@ -72,7 +72,7 @@ fn snapshot_holding(held: u64, shown: [u64; 11], flags: Option<Vec<u64>>) -> Sna
             .map(|(name, content)| SnapshotFile {
                 name: name.into(),
                 time: Some((1, 1)),
-                content,
+                content: content.into(),
             })
             .collect(),
     }

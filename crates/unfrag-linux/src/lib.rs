@@ -4,6 +4,7 @@
 //!
 //! - [`error`]: what a reader says of an input that is not what it should be.
 //! - [`recording`]: a recording in memory: events as columns, and the snapshots beside them.
+//! - [`content`]: the bytes of a file of a snapshot, packed where they are many.
 //! - [`gfp_text`]: names of gfp bits, by era of the kernel.
 //! - `trace`, a recording of a tracer: [`tracedat`], [`perfdata`] and [`text`] read one format each,
 //!   and [`open()`](fn@open) finds out which one a file has.
@@ -18,6 +19,7 @@
 //! - [`alloc_failure`]: the report that a kernel logs when an allocation fails.
 #![forbid(unsafe_code)]
 pub mod alloc_failure;
+pub mod content;
 pub mod error;
 pub mod file;
 pub mod gfp_text;

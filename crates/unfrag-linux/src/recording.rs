@@ -5,6 +5,7 @@
 //! kernel wrote them. What a migratetype number or a gfp bit means depends on that kernel
 //! (`meta.kernel_release`); the users of a recording decide about it.
 
+use crate::content::Content;
 use std::collections::BTreeMap;
 
 /// A whole recording.
@@ -138,8 +139,8 @@ pub struct SnapshotFile {
     pub name: String,
     /// When its reading began and ended, in nanoseconds of the snapshots' clock, if known.
     pub time: Option<(u64, u64)>,
-    /// The bytes as they were read.
-    pub content: Vec<u8>,
+    /// The bytes as they were read; packed where they are page flags.
+    pub content: Content,
 }
 
 impl Events {
@@ -162,12 +163,14 @@ impl EventTable {
 }
 
 impl Snapshot {
-    /// The content of the file called `name`.
+    /// The content of the file called `name`, packed or not.
+    pub fn content(&self, name: &str) -> Option<&Content> {
+        let file = self.files.iter().find(|f| f.name == name)?;
+        Some(&file.content)
+    }
+    /// The bytes of the file called `name`; `None` also if they are packed, as page flags are.
     pub fn file(&self, name: &str) -> Option<&[u8]> {
-        self.files
-            .iter()
-            .find(|f| f.name == name)
-            .map(|f| &f.content[..])
+        self.content(name)?.plain()
     }
     /// When `name` was read (the middle of its reading), in nanoseconds of the snapshots' clock.
     pub fn time_of(&self, name: &str) -> Option<u64> {

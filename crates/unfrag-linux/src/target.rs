@@ -6,8 +6,8 @@
 //! Invariant: nothing but a regular file is ever replaced, and that only once its new content is complete.
 //! A symbolic link stays.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Symbolic links that are followed one after the other, as many as Linux follows.
@@ -70,20 +70,48 @@ impl Target {
         }
     }
 
+    /// Begins an output that is written piece by piece. What is no regular file gets it once it is complete; until then
+    /// it lies in a file without a name in the temporary directory.
+    ///
+    /// # Errors
+    /// If a file cannot be made there.
+    pub fn create(&self) -> io::Result<Output> {
+        let (file, partial) = match self {
+            Target::File(to) => {
+                let partial = partial(to);
+                let mut options = OpenOptions::new();
+                options.read(true).write(true).create(true).truncate(true);
+                (options.open(&partial)?, Some(partial))
+            }
+            _ => (unnamed()?, None),
+        };
+        Ok(Output {
+            to: self.clone(),
+            file,
+            partial,
+        })
+    }
+
+    /// Opens what is no regular file.
+    fn open(&self) -> io::Result<Box<dyn Write>> {
+        Ok(match self {
+            Target::Stdout => Box::new(io::stdout().lock()),
+            // A descriptor's file may hold something already: what it is opened for here comes after that.
+            Target::Special(path) | Target::File(path) => {
+                Box::new(OpenOptions::new().append(true).open(path)?)
+            }
+        })
+    }
+
     /// Writes `content`.
     ///
     /// # Errors
     /// If it cannot be written. A regular file is then what it was before.
     pub fn write(&self, content: &[u8]) -> io::Result<()> {
         match self {
-            Target::Stdout => {
-                let mut out = io::stdout().lock();
+            Target::Stdout | Target::Special(_) => {
+                let mut out = self.open()?;
                 out.write_all(content).and_then(|()| out.flush())
-            }
-            // A descriptor's file may hold something already: what it is opened for here comes after that.
-            Target::Special(path) => {
-                let open = OpenOptions::new().append(true).open(path);
-                open.and_then(|mut f| f.write_all(content))
             }
             Target::File(to) => {
                 let partial = partial(to);
@@ -94,6 +122,68 @@ impl Target {
             }
         }
     }
+}
+
+/// An output that is being written, and appears once it is complete.
+pub struct Output {
+    to: Target,
+    file: File,
+    /// Where it is written first.
+    partial: Option<PathBuf>,
+}
+
+impl Output {
+    /// Completes the output; gives its size in bytes.
+    ///
+    /// # Errors
+    /// If it cannot be written. A regular file is then what it was before.
+    pub fn commit(mut self) -> io::Result<u64> {
+        let size = self.file.seek(SeekFrom::End(0))?;
+        match (&self.to, &self.partial) {
+            (Target::File(to), Some(partial)) => {
+                fs::rename(partial, to)?;
+                self.partial = None;
+            }
+            _ => {
+                self.file.rewind()?;
+                let mut out = self.to.open()?;
+                io::copy(&mut self.file, &mut out)?;
+                out.flush()?;
+            }
+        }
+        Ok(size)
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for Output {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some(partial) = &self.partial {
+            let _ = fs::remove_file(partial);
+        }
+    }
+}
+
+/// A file in the temporary directory that is gone with its last user.
+///
+/// # Errors
+/// If there is no room for it.
+pub fn unnamed() -> io::Result<File> {
+    tempfile::tempfile()
 }
 
 /// The name under which a file is written first.

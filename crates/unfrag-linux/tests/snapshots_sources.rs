@@ -214,12 +214,13 @@ fn recorded_snapshots_are_written_as_they_were_read() {
             let place = format!("{set}/{}/{}", snapshot.name, file.name);
             assert!(file.time.is_some(), "{place}");
             files += 1;
-            match common::echo(&file.name, &file.content) {
-                Some(Ok(text)) => assert_eq!(text.as_bytes(), file.content, "{place}"),
+            match common::echo(&file.name, &file.content.bytes()) {
+                Some(Ok(text)) => assert_eq!(file.content, text.into(), "{place}"),
                 Some(Err(e)) => panic!("{place}: {e}"),
                 None if file.name == "kpageflags" => {
-                    let flags = PageFlags::parse(&file.content).unwrap();
-                    assert!(flags.write() == file.content, "{place}");
+                    let bytes = file.content.bytes();
+                    let flags = PageFlags::read(&mut &bytes[..]).unwrap();
+                    assert!(flags.write() == bytes[..], "{place}");
                 }
                 None => assert!(
                     ["uptime", "version", "sysctl-vm"].contains(&&file.name[..]),

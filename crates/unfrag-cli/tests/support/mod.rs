@@ -9,6 +9,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 use unfrag_linux::gfp_text::Era;
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::{file, recording};
@@ -55,6 +56,44 @@ pub fn fails(args: &[&str], status: i32, words: &[&str]) -> Output {
         );
     }
     out
+}
+
+/// What a run of the command took.
+pub struct Measured {
+    /// What it printed.
+    pub stdout: String,
+    /// Its largest resident size in MiB, as far as it was seen.
+    pub mib: u64,
+    pub time: Duration,
+}
+
+/// Runs the command, which must succeed, and measures it.
+pub fn measured(words: &[&str]) -> Measured {
+    let out = tempfile::NamedTempFile::new().expect("room for its output");
+    let begin = Instant::now();
+    let mut child = unfrag()
+        .args(words)
+        .stdout(out.reopen().expect("its output"))
+        .spawn()
+        .expect("the command was built");
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    let end = loop {
+        if let Some(end) = child.try_wait().expect("it runs") {
+            break end;
+        }
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|l| l.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        most = most.max(kib.unwrap_or(0) >> 10);
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert!(end.success(), "{words:?}: {end}");
+    Measured {
+        stdout: fs::read_to_string(out.path()).expect("text"),
+        mib: most,
+        time: begin.elapsed(),
+    }
 }
 
 /// Bytes that should be text.
@@ -127,7 +166,7 @@ pub fn lay_out(recording: &Recording, directory: &Path) {
 pub fn write_snapshot(snapshot: &Snapshot, directory: &Path) {
     fs::create_dir_all(directory).expect("made");
     for file in &snapshot.files {
-        fs::write(directory.join(&file.name), &file.content).expect("written");
+        fs::write(directory.join(&file.name), file.content.bytes()).expect("written");
     }
 }
 

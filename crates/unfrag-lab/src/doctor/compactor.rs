@@ -8,9 +8,11 @@
 //! its pages move one by one. A dirty folio with private data of its file system cannot be split: the run over the
 //! zone ends there. `sync` before it prevents that.
 //!
-//! Invariant: the number of frames stays; only frames whose [`FrameUse`] the kernel moves are moved.
+//! Invariant: the number of frames stays; only folios that the kernel moves are moved.
 
-use super::frames::{BLOCK_FRAMES, FrameUse, ZoneBlocks};
+use super::frames::BLOCK_FRAMES;
+use super::roles::Role;
+use super::zone_blocks::{Emptied, ZoneBlocks};
 use serde::Serialize;
 
 /// Pages that the kernel migrates at a time (`COMPACT_CLUSTER_MAX`).
@@ -28,6 +30,8 @@ pub struct CompactionRules<'a> {
     pub by_order: bool,
     /// Whether `sync` came before, so that every large folio can be split.
     pub synced: bool,
+    /// What is emptied before it.
+    pub emptied: Emptied,
     /// For each block, whether it is of type Movable or CMA.
     pub targets: &'a [bool],
 }
@@ -58,10 +62,8 @@ pub fn compact(zone: &ZoneBlocks, rules: &CompactionRules) -> CompactionOutcome 
     let mut run = Run {
         zone,
         rules,
-        free: zone
-            .blocks
-            .iter()
-            .map(|b| u32::from(b.of(FrameUse::Free)))
+        free: (0..n)
+            .map(|b| u32::from(zone.free(b, rules.emptied)))
             .collect(),
         next_target: n,
         pool: Default::default(),
@@ -87,8 +89,8 @@ struct Run<'a> {
     free: Vec<u32>,
     /// The free scanner: blocks from here on were visited.
     next_target: usize,
-    /// Isolated free blocks by order: the pageblock that holds each.
-    pool: [Vec<u32>; ORDERS],
+    /// Isolated free blocks by order: the pageblock that holds them, and how many follow each other in it.
+    pool: [Vec<(u32, u32)>; ORDERS],
     pooled: u64,
     moved: u64,
 }
@@ -100,24 +102,23 @@ impl Run<'_> {
             if block >= self.next_target {
                 return None;
             }
-            let mut i = block * BLOCK_FRAMES;
-            let end = i + BLOCK_FRAMES;
-            while i < end {
-                let order = self.zone.folios[i];
-                let step = if order == u8::MAX { 1 } else { 1usize << order };
-                if order != u8::MAX && self.moves(self.zone.frames[i], order) {
-                    match self.migrate(i, order, block) {
-                        TargetSearch::Found => {}
-                        TargetSearch::ScannersMet => return None,
-                        TargetSearch::NoneFits => {
-                            return Some(StuckFolio {
-                                pfn: self.zone.first_pfn + i as u64,
-                                order,
-                            });
-                        }
+            if self.is_passed_over(block) {
+                continue;
+            }
+            for i in block * BLOCK_FRAMES..(block + 1) * BLOCK_FRAMES {
+                let Some(order) = self.moving(i) else {
+                    continue;
+                };
+                match self.migrate(i, order, block) {
+                    TargetSearch::Found => {}
+                    TargetSearch::ScannersMet => return None,
+                    TargetSearch::NoneFits => {
+                        return Some(StuckFolio {
+                            pfn: self.zone.first_pfn + i as u64,
+                            order,
+                        });
                     }
                 }
-                i += step;
             }
         }
         None
@@ -126,8 +127,11 @@ impl Run<'_> {
     /// Moves the folio at frame `i`, as a whole or in pieces.
     fn migrate(&mut self, i: usize, order: u8, block: usize) -> TargetSearch {
         let taken = self.take_target(order, block);
-        let splits =
-            self.rules.synced || self.zone.unsplittable.binary_search(&(i as u32)).is_err();
+        let is_whole = matches!(
+            self.zone.roles.of(i),
+            Role::MovableWhole | Role::UnevictableWhole
+        );
+        let splits = self.rules.synced || !is_whole;
         let taken = match taken {
             TargetSearch::NoneFits if splits && order > 0 => {
                 for _ in 0..1 << order {
@@ -148,14 +152,30 @@ impl Run<'_> {
         taken
     }
 
-    /// Whether the kernel moves a folio of this use and order.
-    fn moves(&self, kind: FrameUse, order: u8) -> bool {
-        let kind = match kind {
-            FrameUse::User | FrameUse::CleanCache => true,
-            FrameUse::Unevictable => self.rules.unevictable,
+    /// Whether no folio of a pageblock moves, as all its frames are alike.
+    fn is_passed_over(&self, block: usize) -> bool {
+        let one = self.zone.roles.uniform(block);
+        one.is_some_and(|role| !self.moves(role))
+    }
+
+    /// Whether a folio begins with a frame of this role that the kernel moves.
+    fn moves(&self, role: Role) -> bool {
+        match role {
+            Role::Movable | Role::MovableWhole => true,
+            Role::Clean => !self.rules.emptied.caches,
+            Role::Unevictable | Role::UnevictableWhole => self.rules.unevictable,
             _ => false,
-        };
-        kind && usize::from(order) < ORDERS - 1 && (order == 0 || self.rules.by_order)
+        }
+    }
+
+    /// Order of the folio that begins at frame `i`, if the kernel moves it.
+    fn moving(&self, i: usize) -> Option<u8> {
+        if !self.moves(self.zone.roles.of(i)) {
+            return None;
+        }
+        let order = self.zone.folio_order(i) as u8;
+        let moves = usize::from(order) < ORDERS - 1 && (order == 0 || self.rules.by_order);
+        moves.then_some(order)
     }
 
     /// Takes an isolated block of `order`, split from a larger one if need be; isolates more if there is none.
@@ -170,13 +190,31 @@ impl Run<'_> {
                 TargetSearch::NoneFits
             };
         };
-        let block = self.pool[found].pop().expect("it was found");
+        let block = self.pop(found);
         for o in usize::from(order)..found {
-            self.pool[o].push(block);
+            self.push(o, block);
         }
         self.pooled -= 1 << order;
         self.free[block as usize] -= 1 << order;
         TargetSearch::Found
+    }
+
+    fn push(&mut self, order: usize, block: u32) {
+        match self.pool[order].last_mut() {
+            Some((last, count)) if *last == block => *count += 1,
+            _ => self.pool[order].push((block, 1)),
+        }
+    }
+
+    /// The block isolated last of an order that has some.
+    fn pop(&mut self, order: usize) -> u32 {
+        let (block, count) = self.pool[order].last_mut().expect("it was found");
+        let block = *block;
+        *count -= 1;
+        if *count == 0 {
+            self.pool[order].pop();
+        }
+        block
     }
 
     /// The lowest order of an isolated block that is large enough.
@@ -201,24 +239,27 @@ impl Run<'_> {
 
     /// Isolates the free runs of a block, as large as their alignment allows.
     fn isolate_block(&mut self, block: usize) -> u64 {
-        let frames = &self.zone.frames[block * BLOCK_FRAMES..(block + 1) * BLOCK_FRAMES];
+        if self.free[block] == 0 {
+            return 0;
+        }
+        let (first, emptied) = (block * BLOCK_FRAMES, self.rules.emptied);
+        let free: [bool; BLOCK_FRAMES] =
+            std::array::from_fn(|i| self.zone.is_free(first + i, emptied));
         let mut gained = 0;
         let mut i = 0;
         while i < BLOCK_FRAMES {
             let mut order = 0;
-            if frames[i] != FrameUse::Free {
+            if !free[i] {
                 i += 1;
                 continue;
             }
             while order + 1 < ORDERS
                 && i.is_multiple_of(2 << order)
-                && frames[i..i + (2 << order)]
-                    .iter()
-                    .all(|&k| k == FrameUse::Free)
+                && free[i..i + (2 << order)].iter().all(|is| *is)
             {
                 order += 1;
             }
-            self.pool[order].push(block as u32);
+            self.push(order, block as u32);
             gained += 1 << order;
             i += 1 << order;
         }
@@ -259,6 +300,7 @@ mod tests {
                 unevictable: true,
                 by_order,
                 synced: false,
+                emptied: Emptied::default(),
                 targets: &targets,
             },
         )
@@ -308,6 +350,7 @@ mod tests {
             unevictable: true,
             by_order: true,
             synced: true,
+            emptied: Emptied::default(),
             targets: &[false; 4],
         };
         assert_eq!(compact(&z, &rules).moved_pages, 0);

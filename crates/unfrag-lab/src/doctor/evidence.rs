@@ -5,16 +5,19 @@
 //! and with what the diagnosis lacks for it; the others are read all the same.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
+use std::sync::Arc;
 
+use super::zone_blocks::{ZoneBlocks, ZoneReader};
 use crate::era::Era;
 use crate::error::{Error, Result};
 use crate::inspect::Unread;
-use crate::inspect::files::{self, Reader};
-use unfrag_linux::kpageflags::PageFlags;
+use crate::inspect::files::{self, Files, Reader, pcp_pages};
+use unfrag_linux::content::Content;
+use unfrag_linux::kpageflags;
 use unfrag_linux::procfs::{
     BuddyInfo, ExtfragIndex, MemInfo, PageTypeInfo, SlabInfo, UnusableIndex, VmStat, ZoneInfo,
-    uptime,
+    uptime, zoneinfo,
 };
 use unfrag_linux::recording::Snapshot;
 
@@ -61,8 +64,8 @@ pub struct Evidence {
     pub slabs: Option<SlabInfo>,
     /// An earlier reading of them, and the seconds between the two.
     pub earlier_slabs: Option<(SlabInfo, f64)>,
-    /// Flags of each page frame.
-    pub flags: Option<PageFlags>,
+    /// Pageblocks of each zone that zoneinfo names, in its order; `None` without page flags.
+    pub blocks: Option<Vec<Arc<ZoneBlocks>>>,
     /// Seconds since boot.
     pub uptime: Option<f64>,
     /// Sysctls by their names below `vm`, and `thp_enabled` and `thp_defrag`.
@@ -79,12 +82,12 @@ impl Evidence {
     ///
     /// # Errors
     /// If none of those about memory can be read; names the first that is not what the kernel writes.
-    pub fn read(source: &str, read: impl Fn(&str) -> io::Result<Vec<u8>>) -> Result<Evidence> {
+    pub fn read(source: &str, from: impl Files) -> Result<Evidence> {
         let mut e = Evidence {
             source: source.to_owned(),
             ..Evidence::default()
         };
-        let mut reader = Reader::new(&read);
+        let mut reader = Reader::new(&from);
         e.buddy = reader.get(
             "buddyinfo",
             "free blocks by order not known",
@@ -120,21 +123,22 @@ impl Evidence {
             VmStat::parse,
         );
         e.slabs = reader.get("slabinfo", "slab caches by name not known", SlabInfo::parse);
-        e.flags = reader.get(
-            "kpageflags",
+        let zones = e.zones.as_ref();
+        e.blocks = reader.stream(
+            kpageflags::NAME,
             "what stands in the way of each huge page, and the forecast not known",
-            PageFlags::parse,
+            |flags| zone_blocks(zones, flags),
         );
         // These alone are no evidence of memory, so their absence is not reported.
         if reader.has("uptime") {
             let uptime = reader.get("uptime", "rates since boot not known", uptime::parse);
             e.uptime = uptime.map(|ns| ns as f64 / 1e9);
         }
-        e.release = release(&read);
+        e.release = release(&from);
         if e.release.is_none() && reader.has("version") {
             reader.get("version", "the kernel's release not known", no_release);
         }
-        e.read_settings(&read);
+        e.read_settings(&from);
         if e.buddy.is_none()
             && e.types.is_none()
             && e.unusable.is_none()
@@ -170,29 +174,22 @@ impl Evidence {
     /// # Errors
     /// As [`Evidence::read`].
     pub fn of_snapshot(source: &str, snapshot: &Snapshot) -> Result<Evidence> {
-        Evidence::read(source, |name| match snapshot.file(name) {
-            Some(content) => Ok(content.to_vec()),
-            None => Err(io::Error::other("not in the snapshot")),
-        })
+        Evidence::read(source, OfSnapshot(snapshot))
     }
 
     /// Takes the release and the settings from another snapshot of the same host, where they are missing.
     pub fn learn(&mut self, other: &Snapshot) {
-        let read = |name: &str| {
-            let content = other.file(name).ok_or(io::ErrorKind::NotFound)?;
-            Ok(content.to_vec())
-        };
         if self.release.is_none() {
-            self.release = release(&read);
+            self.release = release(&OfSnapshot(other));
         }
         if self.settings.is_empty() {
-            self.read_settings(&read);
+            self.read_settings(&OfSnapshot(other));
         }
     }
 
-    fn read_settings(&mut self, read: &impl Fn(&str) -> io::Result<Vec<u8>>) {
+    fn read_settings(&mut self, from: &dyn Files) {
         let text = |name: &str| {
-            let bytes = read(name).ok()?;
+            let bytes = from.read(name).ok()?;
             Some(String::from_utf8_lossy(&bytes).trim().to_owned())
         };
         // As `grep . /proc/sys/vm/*` writes them, and as a recording keeps them.
@@ -243,10 +240,52 @@ impl Evidence {
     }
 }
 
+/// The files of a snapshot.
+struct OfSnapshot<'a>(&'a Snapshot);
+
+impl OfSnapshot<'_> {
+    fn content(&self, name: &str) -> io::Result<&Content> {
+        let content = self.0.content(name);
+        content.ok_or_else(|| io::Error::other("not in the snapshot"))
+    }
+}
+
+impl Files for OfSnapshot<'_> {
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        Ok(self.content(name)?.bytes().into_owned())
+    }
+
+    fn stream(&self, name: &str) -> io::Result<Box<dyn Read + '_>> {
+        Ok(self.content(name)?.reader())
+    }
+}
+
+/// The pageblocks of each zone that zoneinfo names, from the flags of all page frames.
+fn zone_blocks(
+    zones: Option<&ZoneInfo>,
+    flags: &mut dyn Read,
+) -> unfrag_linux::Result<Vec<Arc<ZoneBlocks>>> {
+    let zones = zones.map_or(&[][..], |info| &info.zones);
+    let span = |z: &zoneinfo::Zone| {
+        let start = z.start_pfn().unwrap_or(0);
+        start..start.saturating_add(z.pages("spanned").unwrap_or(0))
+    };
+    let mut readers: Vec<ZoneReader> = zones.iter().map(|z| ZoneReader::new(span(z))).collect();
+    kpageflags::each(flags, |first, words| {
+        for reader in &mut readers {
+            reader.read(first, words);
+        }
+    })?;
+    let zones = readers.into_iter().zip(zones);
+    Ok(zones
+        .map(|(reader, zone)| Arc::new(reader.finish(pcp_pages(zone))))
+        .collect())
+}
+
 /// The release in the text of `/proc/version`, or in that of `uname -a`; `None` if it is none of a kernel.
-fn release(read: &dyn Fn(&str) -> io::Result<Vec<u8>>) -> Option<String> {
+fn release(from: &dyn Files) -> Option<String> {
     let word = |file: &str, prefix: &str, at: usize| {
-        let text = String::from_utf8_lossy(&read(file).ok()?).into_owned();
+        let text = String::from_utf8_lossy(&from.read(file).ok()?).into_owned();
         let rest = text.trim_start().strip_prefix(prefix)?;
         let word = rest.split_whitespace().nth(at)?;
         Era::of(word).is_ok().then(|| word.to_owned())

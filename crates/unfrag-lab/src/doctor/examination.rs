@@ -9,13 +9,14 @@ use super::diagnosis::{Diagnosis, NodeDiagnosis, ZoneDiagnosis};
 use super::evidence::Evidence;
 use super::examined::Examined;
 use super::forecast::{self, Forecast, KernelFeatures};
-use super::frames::{BLOCK_FRAMES, ZoneBlocks};
+use super::frames::BLOCK_FRAMES;
 use super::obstacles::obstacles;
 use super::proactive::proactive_marks;
 use super::shortage;
 use super::slabs;
 use super::text;
 use super::work;
+use super::zone_blocks::ZoneBlocks;
 use super::zones::{self, ZoneFacts};
 use crate::era::Era;
 use crate::error::Result;
@@ -24,7 +25,9 @@ use crate::inspect::files::of_all;
 use crate::inspect::free_rows::{FreeRow, FreeSources, free_rows};
 use crate::inspect::{Unread, contradictions, total_free};
 use crate::report::number::bytes;
+use std::sync::Arc;
 use unfrag::{Rules, preset};
+use unfrag_linux::procfs::zoneinfo;
 
 /// Examines a host.
 ///
@@ -53,7 +56,15 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
     let kernel = kernel(e, era);
     let blocks = page_flags(e, &zones, &geometry, &mut unread);
     let mut found: Vec<ZoneDiagnosis> = (0..zones.len())
-        .map(|i| zone_diagnosis(e, &zones[i], blocks.get(i), kernel, &geometry))
+        .map(|i| {
+            zone_diagnosis(
+                e,
+                &zones[i],
+                blocks.get(i).map(Arc::as_ref),
+                kernel,
+                &geometry,
+            )
+        })
         .collect();
     late_memory(e, &zones, &geometry, &mut found, &mut notes);
     notes.extend(contiguous(e));
@@ -75,7 +86,7 @@ pub fn examine(e: &Evidence) -> Result<Examined> {
         .iter()
         .flat_map(|&n| risks(&of(n), era, is_assumed))
         .collect();
-    let obstacles = (!blocks.is_empty()).then(|| obstacles(&blocks, kernel));
+    let obstacles = (!blocks.is_empty()).then(|| obstacles(blocks.iter().map(Arc::as_ref), kernel));
     if is_assumed && !zones.is_empty() {
         notes.push(format!(
             "no file tells the kernel's release: the rules of {} are assumed; give --kernel RELEASE",
@@ -165,8 +176,8 @@ fn page_flags(
     zones: &[ZoneFacts],
     geometry: &Geometry,
     unread: &mut Vec<Unread>,
-) -> Vec<ZoneBlocks> {
-    let Some(flags) = e.flags.as_ref().filter(|_| e.zones.is_some()) else {
+) -> Vec<Arc<ZoneBlocks>> {
+    let (Some(info), Some(blocks)) = (&e.zones, &e.blocks) else {
         return vec![];
     };
     if geometry.huge_page_pages() != BLOCK_FRAMES as u64 {
@@ -179,7 +190,12 @@ fn page_flags(
         });
         return vec![];
     }
-    zones.iter().map(|z| ZoneBlocks::read(z, flags)).collect()
+    let of = |z: &ZoneFacts| {
+        let is = |i: &zoneinfo::Zone| i.node == z.row.node && i.name == z.row.zone;
+        let at = info.zones.iter().position(is);
+        at.map_or_else(Arc::default, |at| Arc::clone(&blocks[at]))
+    };
+    zones.iter().map(of).collect()
 }
 
 /// The risks of a node, with the verdict of old kernels where the release is not known and theirs is another.
@@ -278,7 +294,7 @@ fn zone_diagnosis(
         verdict: String::new(),
         huge_pages,
         compaction_stops,
-        obstacles: blocks.map(|b| obstacles(std::slice::from_ref(b), kernel)),
+        obstacles: blocks.map(|b| obstacles(std::iter::once(b), kernel)),
         blocks: blocks.map(|b| b.blocks.iter().filter(|b| !b.is_absent()).count() as u64),
     };
     z.verdict = text::verdict(&z, geometry);

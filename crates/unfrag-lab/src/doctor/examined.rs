@@ -1,7 +1,8 @@
 //! An examined host: its diagnosis, and the pageblocks that a map is drawn from.
 
 use super::diagnosis::Diagnosis;
-use super::frames::ZoneBlocks;
+use super::zone_blocks::ZoneBlocks;
+use std::sync::Arc;
 
 /// A diagnosis, and the blocks that a map is drawn from.
 #[derive(Clone, Debug)]
@@ -9,5 +10,5 @@ pub struct Examined {
     /// What was found.
     pub diagnosis: Diagnosis,
     /// Each zone's blocks, in the order of [`Diagnosis::zones`]; empty without page flags.
-    pub blocks: Vec<ZoneBlocks>,
+    pub blocks: Vec<Arc<ZoneBlocks>>,
 }

@@ -16,7 +16,8 @@
 //! zone that may keep its memory from such requests.
 
 use super::compactor::{self, CompactionRules, StuckFolio};
-use super::frames::{BLOCK_FRAMES, FrameUse, ZoneBlocks};
+use super::frames::{BLOCK_FRAMES, FrameUse};
+use super::zone_blocks::{Emptied, ZoneBlocks};
 use super::zones::ZoneFacts;
 use serde::Serialize;
 
@@ -115,50 +116,52 @@ pub fn exact(
     kernel: KernelFeatures,
 ) -> (Forecast, Option<StuckFolio>) {
     let now = now(zone);
-    let clean = blocks.pages(FrameUse::CleanCache);
     let targets = targets(zone, blocks);
-    let run = |blocks: &ZoneBlocks, free: u64, synced: bool| {
+    let run = |emptied: Emptied, synced: bool| {
         let rules = CompactionRules {
             unevictable: kernel.unevictable,
             by_order: kernel.by_order,
             synced,
+            emptied,
             targets: &targets,
         };
+        let pages = |is, kind| if is { blocks.pages(kind) } else { 0 };
+        let free = zone.free()
+            + pages(emptied.lists, FrameUse::PerCpu)
+            + pages(emptied.caches, FrameUse::CleanCache);
         let let_out = zone.huge_pages_above(free, zone.min());
         if !kernel.compacts {
-            let whole = blocks
-                .blocks
-                .iter()
-                .filter(|b| usize::from(b.of(FrameUse::Free)) == BLOCK_FRAMES);
-            return (let_out.min(whole.count() as u64), None);
+            let whole = |&b: &usize| usize::from(blocks.free(b, emptied)) == BLOCK_FRAMES;
+            let whole = (0..blocks.blocks.len()).filter(whole).count();
+            return (let_out.min(whole as u64), None);
         }
         let done = compactor::compact(blocks, &rules);
         (done.free_blocks.min(let_out), done.stopped)
     };
-    let off_lists = without(blocks, &[FrameUse::PerCpu]);
-    let free_off_lists = zone.free() + blocks.pages(FrameUse::PerCpu);
-    let (blocks, free) = if kernel.tunes_lists {
-        (&off_lists, free_off_lists)
-    } else {
-        (blocks, zone.free())
+    let first = Emptied {
+        lists: kernel.tunes_lists,
+        caches: false,
     };
     // A run that ends early may leave blocks half emptied; what a cheaper action gives can still be had.
-    let (after_compaction, _) = run(blocks, free, true);
-    let (_, stopped) = run(blocks, free, false);
+    let (after_compaction, _) = run(first, true);
+    let (_, stopped) = run(first, false);
     let after_compaction = after_compaction.max(now);
-    let (after_reclaim, _) = run(
-        &without(blocks, &[FrameUse::CleanCache]),
-        free + clean,
-        true,
-    );
+    let dropped = Emptied {
+        caches: true,
+        ..first
+    };
+    let (after_reclaim, _) = run(dropped, true);
     let after_reclaim = after_reclaim.max(after_compaction);
     // A request for a huge page drains the lists and reclaims by itself; beyond that it gets as far as the two
     // scanners do.
     let again = if kernel.tunes_lists {
         after_reclaim
     } else {
-        let emptied = without(&off_lists, &[FrameUse::CleanCache]);
-        let (again, _) = run(&emptied, free_off_lists + clean, true);
+        let both = Emptied {
+            lists: true,
+            caches: true,
+        };
+        let (again, _) = run(both, true);
         again.max(after_reclaim)
     };
     let forecast = Forecast {
@@ -193,24 +196,6 @@ fn targets(zone: &ZoneFacts, blocks: &ZoneBlocks) -> Vec<bool> {
         targets[b] = false;
     }
     targets
-}
-
-/// The zone with all frames of these uses free.
-fn without(blocks: &ZoneBlocks, kinds: &[FrameUse]) -> ZoneBlocks {
-    let mut after = blocks.clone();
-    for (i, kind) in after.frames.iter_mut().enumerate() {
-        if kinds.contains(kind) {
-            *kind = FrameUse::Free;
-            after.folios[i] = u8::MAX;
-        }
-    }
-    for b in &mut after.blocks {
-        for &kind in kinds {
-            b.0[FrameUse::Free as usize] += b.of(kind);
-            b.0[kind as usize] = 0;
-        }
-    }
-    after
 }
 
 /// The action after which a number of huge pages can be had.
@@ -259,7 +244,7 @@ impl Forecast {
 mod tests {
     use super::super::test_zone::zone;
     use super::*;
-    use unfrag_linux::kpageflags::{ANON, BUDDY, LRU, PageFlags, SLAB};
+    use unfrag_linux::kpageflags::{ANON, BUDDY, LRU, SLAB};
 
     const KERNEL: KernelFeatures = KernelFeatures {
         compacts: true,
@@ -296,7 +281,7 @@ mod tests {
             .collect();
         let (mut facts, _) = zone(words.clone());
         facts.pcp = 10;
-        let blocks = ZoneBlocks::read(&facts, &PageFlags { words });
+        let blocks = super::super::test_zone::blocks(&words, facts.pcp);
         let (f, _) = exact(&facts, &blocks, KERNEL);
         assert_eq!((f.after_compaction, f.after_reclaim), (Some(10), Some(10)));
         let fixed = KernelFeatures {

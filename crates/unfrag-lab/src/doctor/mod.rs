@@ -2,7 +2,7 @@
 //!
 //! - [`evidence`]: the files of procfs that could be read.
 //! - [`zones`]: what they say of each zone, together.
-//! - [`frames`]: what holds each frame and pageblock, from the page flags.
+//! - [`frames`]: what holds a frame, from its flags. [`zone_blocks`]: what holds each pageblock of a zone; `roles`: what each of its frames is to compaction.
 //! - [`compactor`], [`forecast`]: how many huge pages can be had, and how. `obstacles`: what stands in the way.
 //! - [`atomic`]: whether requests that may not wait are at risk.
 //! - [`slabs`]: which caches are large, and which grow.
@@ -30,11 +30,13 @@ pub mod map;
 mod obstacles;
 pub mod predict;
 mod proactive;
+mod roles;
 mod room_advice;
 mod shortage;
 pub mod slabs;
 pub mod text;
 pub mod work;
+pub mod zone_blocks;
 pub mod zones;
 
 pub use diagnosis::{Diagnosis, NodeDiagnosis, Obstacle, ZoneDiagnosis};

@@ -2,10 +2,14 @@
 
 use super::diagnosis::Obstacle;
 use super::forecast::KernelFeatures;
-use super::frames::{FrameUse, ZoneBlocks};
+use super::frames::FrameUse;
+use super::zone_blocks::ZoneBlocks;
 
 /// Uses of frames that spoil pageblocks, those that alone spoil most first.
-pub(super) fn obstacles(zones: &[ZoneBlocks], kernel: KernelFeatures) -> Vec<Obstacle> {
+pub(super) fn obstacles<'a>(
+    zones: impl Iterator<Item = &'a ZoneBlocks>,
+    kernel: KernelFeatures,
+) -> Vec<Obstacle> {
     let mut kinds = vec![
         FrameUse::Slab,
         FrameUse::PageTables,
@@ -27,11 +31,7 @@ pub(super) fn obstacles(zones: &[ZoneBlocks], kernel: KernelFeatures) -> Vec<Obs
             blocks_alone: 0,
         })
         .collect();
-    for b in zones
-        .iter()
-        .flat_map(|z| &z.blocks)
-        .filter(|b| !b.is_absent())
-    {
+    for b in zones.flat_map(|z| &z.blocks).filter(|b| !b.is_absent()) {
         // A hole in a block spoils it as memory reserved at boot does.
         let of = |k: FrameUse| match k {
             FrameUse::Reserved => b.of(FrameUse::Reserved) + b.of(FrameUse::Absent),

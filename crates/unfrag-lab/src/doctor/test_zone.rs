@@ -1,9 +1,10 @@
 //! A zone made by hand from page flags, for the tests of this room.
 
-use super::frames::{BLOCK_FRAMES, ZoneBlocks};
+use super::frames::BLOCK_FRAMES;
+use super::zone_blocks::{ZoneBlocks, ZoneReader};
 use super::zones::ZoneFacts;
 use crate::inspect::free_rows::FreeRow;
-use unfrag_linux::kpageflags::{BUDDY, PageFlags};
+use unfrag_linux::kpageflags::BUDDY;
 
 /// A zone whose frames have these flags. Wholly free pageblocks count as free blocks of order 9, other free frames as
 /// single pages.
@@ -25,6 +26,13 @@ pub(super) fn zone(words: Vec<u64>) -> (ZoneFacts, ZoneBlocks) {
         },
         ..ZoneFacts::default()
     };
-    let blocks = ZoneBlocks::read(&facts, &PageFlags { words });
+    let blocks = blocks(&words, 0);
     (facts, blocks)
+}
+
+/// The pageblocks of a zone whose frames have these flags, so many of them on per-CPU lists.
+pub(super) fn blocks(words: &[u64], pcp: u64) -> ZoneBlocks {
+    let mut reader = ZoneReader::new(0..words.len() as u64);
+    reader.read(0, words);
+    reader.finish(pcp)
 }

@@ -4,7 +4,8 @@
 
 use super::free_rows::{self, FreeSources, free_rows};
 use serde::Serialize;
-use std::io;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use unfrag_linux::content::STEP;
 use unfrag_linux::procfs::{
     BuddyInfo, ExtfragIndex, MemInfo, Notes, PageTypeInfo, UnusableIndex, ZoneInfo, zoneinfo,
 };
@@ -25,9 +26,32 @@ pub struct Unread {
     pub why: String,
 }
 
+/// The files of a host, named as below `/proc`.
+pub trait Files {
+    /// The bytes of a file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn read(&self, name: &str) -> io::Result<Vec<u8>>;
+
+    /// The bytes of a file that is too large to be held in memory.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    fn stream(&self, name: &str) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(Cursor::new(self.read(name)?)))
+    }
+}
+
+impl<F: Fn(&str) -> io::Result<Vec<u8>>> Files for F {
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        self(name)
+    }
+}
+
 /// Reads files by name, and notes those that could not be.
 pub struct Reader<'a> {
-    read: &'a dyn Fn(&str) -> io::Result<Vec<u8>>,
+    files: &'a dyn Files,
     /// What could not be read, in the order of asking.
     pub unread: Vec<Unread>,
     /// The first file that is not what the kernel writes.
@@ -35,10 +59,10 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of what `read` gives.
-    pub fn new(read: &'a dyn Fn(&str) -> io::Result<Vec<u8>>) -> Reader<'a> {
+    /// A reader of these files.
+    pub fn new(files: &'a dyn Files) -> Reader<'a> {
         Reader {
-            read,
+            files,
             unread: vec![],
             first_error: None,
         }
@@ -46,7 +70,9 @@ impl<'a> Reader<'a> {
 
     /// Whether the file is there, with content.
     pub fn has(&self, file: &str) -> bool {
-        (self.read)(file).is_ok_and(|content| !content.is_empty())
+        self.files
+            .read(file)
+            .is_ok_and(|content| !content.is_empty())
     }
 
     /// Reads a file; `lacking` says what is not known without it.
@@ -56,7 +82,7 @@ impl<'a> Reader<'a> {
         lacking: &str,
         parse: impl FnOnce(&[u8]) -> Result<T>,
     ) -> Option<T> {
-        let why = match (self.read)(file) {
+        let why = match self.files.read(file) {
             // Some sandboxes give an empty file in place of a forbidden one.
             Ok(content) if content.is_empty() => "empty".to_owned(),
             Ok(content) => match parse(&content) {
@@ -73,6 +99,39 @@ impl<'a> Reader<'a> {
             },
             Err(error) => cause(&error),
         };
+        self.lacks(file, &why, lacking)
+    }
+
+    /// Reads a file that is too large to be held in memory.
+    pub fn stream<T>(
+        &mut self,
+        file: &str,
+        lacking: &str,
+        parse: impl FnOnce(&mut dyn Read) -> Result<T>,
+    ) -> Option<T> {
+        let opened = self.files.stream(file).and_then(|from| {
+            let mut from = BufReader::with_capacity(STEP, from);
+            let is_empty = from.fill_buf()?.is_empty();
+            Ok((!is_empty).then_some(from))
+        });
+        let why = match opened {
+            Ok(None) => "empty".to_owned(),
+            Ok(Some(mut from)) => match parse(&mut from) {
+                Ok(parsed) => return Some(parsed),
+                Err(error) => {
+                    let why = error.to_string();
+                    let error = error.in_file(file.as_ref());
+                    self.first_error.get_or_insert(error);
+                    why
+                }
+            },
+            Err(error) => cause(&error),
+        };
+        self.lacks(file, &why, lacking)
+    }
+
+    /// Notes that a file is not there, and what is not known without it.
+    fn lacks<T>(&mut self, file: &str, why: &str, lacking: &str) -> Option<T> {
         self.unread.push(Unread {
             file: file.to_owned(),
             why: format!("{why}: {lacking}"),

@@ -295,9 +295,9 @@ impl<'a> Walk<'a> {
 
     /// The recording ends: what is in use is held, unless the last snapshot shows it free.
     fn end_recording(&mut self) {
-        let flags = self.rec.snapshots.last().and_then(|s| s.file("kpageflags"));
-        let flags = flags.and_then(|f| PageFlags::parse(f).ok());
-        let is_free = |page: u64| flags.as_ref().is_some_and(|f| f.of(page) & BUDDY != 0);
+        let last = self.rec.snapshots.last();
+        let flags = last.and_then(|s| PageFlags::of(s).ok()?);
+        let is_free = |page: u64| flags.as_ref().is_some_and(|f| f.frame(page) & BUDDY != 0);
         let until = self.until();
         let mut left: Vec<(u64, u32)> = self.pages.drain().collect();
         left.sort_unstable();

@@ -1,7 +1,8 @@
 //! The ZIP container: stored members, each with a checksum.
 
-use std::io::{Cursor, Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 
+use parquet::errors::ParquetError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
@@ -12,56 +13,101 @@ use crate::error::{Error, Result};
 /// Member that makes a file as large as [`least_size`] asks for.
 const PADDING: &str = "padding";
 
-/// Members of a file to be written.
-#[derive(Default)]
-pub struct Writer {
-    members: Vec<(String, Vec<u8>)>,
-    rows: u64,
+/// A file that is being written, member by member.
+pub struct Writer<W: Write + Seek + Send> {
+    zip: ZipWriter<W>,
     bytes: u64,
+    /// Bytes of all members so far.
+    size: u64,
 }
 
-impl Writer {
+impl<W: Write + Seek + Send> Writer<W> {
+    /// A file without members.
+    pub fn new(to: W) -> Self {
+        Writer {
+            zip: ZipWriter::new(to),
+            bytes: 0,
+            size: 0,
+        }
+    }
+
     /// Adds a table as the member `name` with `.parquet`, unless it is empty.
     pub fn table(&mut self, name: &str, columns: &[Source]) -> Result<Table> {
         let member = format!("{name}.parquet");
-        let written = table::write(&member, columns)?;
-        self.rows += written.table.rows;
-        self.bytes += written.bytes;
-        if let Some(content) = written.content {
-            self.members.push((member, content));
+        let design = table::design(&member, columns)?;
+        self.bytes += design.bytes;
+        if design.table.member.is_some() {
+            // A member of which only its end shows how large it is.
+            let is_large = design.bytes > u64::from(u32::MAX) / 2 || design.table.rows > 1 << 28;
+            self.member(&member, is_large, |to| {
+                table::write(to, columns, &design).map_err(|e| match e {
+                    ParquetError::External(e) => match e.downcast::<std::io::Error>() {
+                        Ok(e) => Error::from(*e),
+                        Err(e) => Error::malformed(format!("{member}: {e}")),
+                    },
+                    e => Error::malformed(format!("{member}: {e}")),
+                })
+            })?;
         }
-        Ok(written.table)
+        Ok(design.table)
     }
 
-    /// The file.
-    pub fn finish(mut self, manifest: &Manifest) -> Result<Vec<u8>> {
+    /// Adds a member.
+    fn member(
+        &mut self,
+        name: &str,
+        is_large: bool,
+        write: impl FnOnce(&mut (dyn Write + Send)) -> Result<()>,
+    ) -> Result<()> {
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Stored)
+            .large_file(is_large);
+        self.zip.start_file(name, options).map_err(failed)?;
+        let mut counted = Counted {
+            to: &mut self.zip,
+            bytes: 0,
+        };
+        write(&mut counted)?;
+        self.size += counted.bytes;
+        Ok(())
+    }
+
+    /// Ends the file with its manifest.
+    pub fn finish(mut self, manifest: &Manifest) -> Result<W> {
         let json = serde_json::to_vec_pretty(manifest)
             .map_err(|e| Error::malformed(format!("{}: {e}", manifest::MEMBER)))?;
-        self.members.insert(0, (manifest::MEMBER.to_owned(), json));
-        let size: u64 = self
-            .members
-            .iter()
-            .map(|(_, content)| content.len() as u64)
-            .sum();
+        self.member(manifest::MEMBER, false, |to| Ok(to.write_all(&json)?))?;
         // The kinds' rows count twice: they are events as well, in the manifest.
         let least = least_size(claimed_rows(manifest), self.bytes);
-        if size < least {
-            self.members
-                .push((PADDING.to_owned(), vec![0; (least - size) as usize]));
+        if self.size < least {
+            let padding = vec![0; (least - self.size) as usize];
+            self.member(PADDING, false, |to| Ok(to.write_all(&padding)?))?;
         }
-        let mut zip = ZipWriter::new(Cursor::new(Vec::with_capacity(size as usize + 65536)));
-        for (name, content) in &self.members {
-            let options = SimpleFileOptions::default()
-                .compression_method(CompressionMethod::Stored)
-                .large_file(content.len() > u32::MAX as usize);
-            zip.start_file(name.as_str(), options).map_err(failed)?;
-            zip.write_all(content)?;
-        }
-        Ok(zip.finish().map_err(failed)?.into_inner())
+        self.zip.finish().map_err(failed)
+    }
+}
+
+/// Counts what is written.
+struct Counted<'a, W> {
+    to: &'a mut W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let n = self.to.write(bytes)?;
+        self.bytes += n as u64;
+        Ok(n)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.to.flush()
     }
 }
 
 fn failed(e: zip::result::ZipError) -> Error {
+    if let zip::result::ZipError::Io(e) = e {
+        return e.into();
+    }
     Error::malformed(format!("the container cannot be written: {e}"))
 }
 
@@ -73,23 +119,21 @@ fn claimed_rows(manifest: &Manifest) -> u64 {
 }
 
 /// A file being read.
-pub struct Reader<'a> {
-    zip: ZipArchive<Cursor<&'a [u8]>>,
+pub struct Reader<R: Read + Seek> {
+    zip: ZipArchive<R>,
     size: u64,
 }
 
-impl<'a> Reader<'a> {
+impl<R: Read + Seek> Reader<R> {
     /// Finds the members.
-    pub fn open(bytes: &'a [u8]) -> Result<Self> {
+    pub fn open(mut from: R) -> Result<Self> {
+        let size = from.seek(SeekFrom::End(0))?;
         let damaged = |e| {
             Error::malformed(format!("no .unfrag file, or cut off: {e}"))
                 .help("if it was copied, copy it again")
         };
-        let zip = ZipArchive::new(Cursor::new(bytes)).map_err(damaged)?;
-        Ok(Self {
-            zip,
-            size: bytes.len() as u64,
-        })
+        let zip = ZipArchive::new(from).map_err(damaged)?;
+        Ok(Self { zip, size })
     }
 
     /// The manifest; it claims no more than a file of this size may hold.

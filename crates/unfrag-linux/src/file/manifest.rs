@@ -10,8 +10,10 @@ use crate::recording;
 /// Name of the member.
 pub const MEMBER: &str = "manifest.json";
 const FORMAT: &str = "unfrag recording";
-/// Version that is written, and the latest that is read.
-pub const VERSION: u32 = 1;
+/// Version of a file whose events are one part.
+const VERSION: u32 = 1;
+/// Version of a file with several parts: the latest that is read.
+pub const LATEST: u32 = 2;
 
 /// The member's content.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,6 +26,28 @@ pub struct Manifest {
     pub tasks: Table,
     pub strings: Table,
     pub snapshots: Table,
+    /// The events in several parts, one after the other (version 2); then `events` has none, and `kinds` only say
+    /// what there is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
+}
+
+/// A part of the events: a run of them, with all their fields.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Part {
+    /// Time of its first event, in nanoseconds of the trace clock.
+    pub first: u64,
+    /// Time of its last.
+    pub last: u64,
+    pub events: Table,
+    /// One table for each of the file's kinds of events that were known by its end.
+    pub kinds: Vec<Table>,
+}
+
+impl Part {
+    fn tables(&self) -> impl Iterator<Item = &Table> {
+        std::iter::once(&self.events).chain(&self.kinds)
+    }
 }
 
 impl Default for Manifest {
@@ -37,12 +61,13 @@ impl Default for Manifest {
             tasks: Table::default(),
             strings: Table::default(),
             snapshots: Table::default(),
+            parts: vec![],
         }
     }
 }
 
 /// [`recording::Meta`].
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Meta {
     kernel_release: String,
     page_size: u32,
@@ -167,9 +192,9 @@ impl Manifest {
                 head.format
             )));
         }
-        if head.version == 0 || head.version > VERSION {
+        if head.version == 0 || head.version > LATEST {
             return Err(Error::unsupported(format!(
-                "version {} of the format; this program reads up to {VERSION}",
+                "version {} of the format; this program reads up to {LATEST}",
                 head.version
             ))
             .help("use a newer unfrag"));
@@ -183,6 +208,7 @@ impl Manifest {
         [&self.events, &self.tasks, &self.strings, &self.snapshots]
             .into_iter()
             .chain(kinds)
+            .chain(self.parts.iter().flat_map(Part::tables))
     }
 }
 

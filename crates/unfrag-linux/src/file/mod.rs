@@ -4,6 +4,9 @@
 //! everything that has rows (`table`, `table_read`; of snapshots: `snapshots`). Any tool that knows ZIP and Parquet reads it.
 //! Numbers are stored as `columns` plans; `docs/file-format.md` describes all of it.
 //!
+//! The events of a long recording come in parts: [`Writer`] writes and [`Reader`] reads one at a time, so neither
+//! holds more of them.
+//!
 //! Invariant: [`from_bytes`] gives back exactly what [`to_bytes`] was given, for any numbers and
 //! strings, and takes no more memory than `manifest::least_size` allows for a file of that size.
 //! Members carry checksums, so damage is noticed before anything is decoded; then `pages` checks the
@@ -13,34 +16,39 @@ mod columns;
 mod container;
 mod manifest;
 mod pages;
+mod reader;
 mod snapshots;
 mod table;
 mod table_read;
+mod writer;
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::fs::File;
+use std::io::{BufReader, Cursor, Read, Seek};
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::recording::{EventTable, Events, Field, FieldKind, Recording, Task};
+use crate::recording::{Events, FieldKind, Recording};
 use crate::target::Target;
-use columns::Numbers;
-use manifest::{Column, EventKind, Manifest, ReadAs, Table};
-use table::{Data, Source};
-use table_read::TableReader;
+use manifest::ReadAs;
 
-/// First bytes of every `.unfrag` file: those of a ZIP container whose first member is the manifest.
+pub use reader::{PartFacts, Reader};
+pub use writer::{PART_EVENTS, Writer};
+
+/// First bytes of every `.unfrag` file: those of a ZIP container.
 pub const MAGIC: &[u8] = b"PK\x03\x04";
 
-/// Writes `recording` to `path`, which is a [`Target`]. A file appears there only once it is complete.
+/// Writes `recording` to `path`, which is a [`Target`]; gives the size of the file in bytes. A file appears there only
+/// once it is complete.
 ///
 /// # Errors
 /// As [`to_bytes`], and if the file cannot be written.
-pub fn write(recording: &Recording, path: &Path) -> Result<()> {
-    let bytes = to_bytes(recording).map_err(|e| e.in_file(path))?;
-    Target::of(path)
-        .and_then(|to| to.write(&bytes))
-        .map_err(|e| Error::from(e).in_file(path))
+pub fn write(recording: &Recording, path: &Path) -> Result<u64> {
+    let written = Target::of(path).map_err(Error::from).and_then(|to| {
+        let mut writer = Writer::new(to.create()?);
+        writer.events(&recording.events)?;
+        Ok(writer.finish(recording)?.commit()?)
+    });
+    written.map_err(|e| e.in_file(path))
 }
 
 /// Reads the recording at `path`.
@@ -48,8 +56,9 @@ pub fn write(recording: &Recording, path: &Path) -> Result<()> {
 /// # Errors
 /// As [`from_bytes`], and if the file cannot be read; names the file.
 pub fn read(path: &Path) -> Result<Recording> {
-    let bytes = fs::read(path).map_err(|e| Error::from(e).in_file(path))?;
-    from_bytes(&bytes).map_err(|e| e.in_file(path))
+    let file = File::open(path).map_err(Error::from);
+    file.and_then(|f| read_all(BufReader::new(f)))
+        .map_err(|e| e.in_file(path))
 }
 
 /// The bytes of the file that holds `recording`.
@@ -59,43 +68,9 @@ pub fn read(path: &Path) -> Result<Recording> {
 /// event of a kind or task that is not there, time that decreases), or holds a string of more than
 /// 16 MiB.
 pub fn to_bytes(recording: &Recording) -> Result<Vec<u8>> {
-    check(recording)?;
-    let mut members = container::Writer::default();
-    let mut names = BTreeSet::new();
-    let events = &recording.events;
-    let numbers = |name, numbers| Source::numbers(name, ReadAs::Unsigned, numbers);
-    let manifest = Manifest {
-        meta: (&recording.meta).into(),
-        events: members.table(
-            "events",
-            &[
-                numbers("time", Numbers::U64(&events.time)),
-                numbers("cpu", Numbers::U16(&events.cpu)),
-                numbers("task", Numbers::U32(&events.task)),
-                numbers("flags", Numbers::U8(&events.flags)),
-                numbers("preempt", Numbers::U8(&events.preempt)),
-                numbers("kind", Numbers::U8(&events.kind)),
-            ],
-        )?,
-        kinds: events
-            .tables
-            .iter()
-            .zip(rows_by_kind(events))
-            .map(|(table, rows)| write_kind(table, rows, &mut names, &mut members))
-            .collect::<Result<_>>()?,
-        tasks: write_tasks(&recording.tasks, &mut members)?,
-        strings: members.table(
-            "strings",
-            &[Source {
-                name: "string",
-                read_as: ReadAs::Text,
-                data: Data::Bytes(recording.strings.iter().map(String::as_bytes).collect()),
-            }],
-        )?,
-        snapshots: snapshots::write(&recording.snapshots, &mut members)?,
-        ..Manifest::default()
-    };
-    members.finish(&manifest)
+    let mut writer = Writer::new(Cursor::new(vec![]));
+    writer.events(&recording.events)?;
+    Ok(writer.finish(recording)?.into_inner())
 }
 
 /// The recording that the file with these bytes holds.
@@ -103,92 +78,38 @@ pub fn to_bytes(recording: &Recording) -> Result<Vec<u8>> {
 /// # Errors
 /// If it is no such file, is of a later version, or is damaged; names the member.
 pub fn from_bytes(bytes: &[u8]) -> Result<Recording> {
-    let mut members = container::Reader::open(bytes)?;
-    let manifest = members.manifest()?;
-    let mut open = |table| TableReader::open(table, &mut members);
-    let mut common = open(&manifest.events)?;
-    let mut events = Events {
-        time: common.numbers("time")?,
-        cpu: common.numbers("cpu")?,
-        task: common.numbers("task")?,
-        flags: common.numbers("flags")?,
-        preempt: common.numbers("preempt")?,
-        kind: common.numbers("kind")?,
-        tables: vec![],
-    };
-    for kind in &manifest.kinds {
-        let mut table = open(&kind.table)?;
-        events.tables.push(EventTable {
-            system: kind.system.clone(),
-            name: kind.name.clone(),
-            fields: kind
-                .table
-                .columns
-                .iter()
-                .map(field)
-                .collect::<Result<_>>()?,
-            columns: (0..kind.table.columns.len())
-                .map(|i| table.numbers_at(i))
-                .collect::<Result<_>>()?,
-        });
+    read_all(Cursor::new(bytes))
+}
+
+fn read_all(from: impl Read + Seek) -> Result<Recording> {
+    let mut reader = Reader::new(from)?;
+    let mut recording = reader.rest()?;
+    recording.snapshots = reader.snapshots()?;
+    let parts = reader.parts().len();
+    for part in 0..parts {
+        let events = reader.part(part)?;
+        match part {
+            0 => recording.events = events,
+            _ => append(&mut recording.events, events),
+        }
     }
-    let mut tasks = open(&manifest.tasks)?;
-    let pids: Vec<i32> = tasks.numbers("pid")?;
-    let comms = tasks.texts("comm")?;
-    let recording = Recording {
-        tasks: pids
-            .into_iter()
-            .zip(comms)
-            .map(|(pid, comm)| Task { pid, comm })
-            .collect(),
-        strings: open(&manifest.strings)?.texts("string")?,
-        snapshots: snapshots::read(open(&manifest.snapshots)?)?,
-        meta: manifest.meta.into(),
-        events,
-    };
     check(&recording)?;
     Ok(recording)
 }
 
-fn write_kind(
-    table: &EventTable,
-    rows: usize,
-    names: &mut BTreeSet<String>,
-    members: &mut container::Writer,
-) -> Result<EventKind> {
-    let name = match table.system.as_str() {
-        "" => table.name.clone(),
-        system => format!("{system}.{}", table.name),
-    };
-    let member = format!("event/{}", manifest::unique(&manifest::plain(&name), names));
-    let columns: Vec<_> = table
-        .fields
-        .iter()
-        .zip(&table.columns)
-        .map(|(f, column)| Source::numbers(&f.name, read_as(f.kind), Numbers::U64(column)))
-        .collect();
-    let mut written = members.table(&member, &columns)?;
-    written.rows = rows as u64;
-    Ok(EventKind {
-        system: table.system.clone(),
-        name: table.name.clone(),
-        table: written,
-    })
-}
-
-fn write_tasks(tasks: &[Task], members: &mut container::Writer) -> Result<Table> {
-    let pids: Vec<i32> = tasks.iter().map(|t| t.pid).collect();
-    members.table(
-        "tasks",
-        &[
-            Source::numbers("pid", ReadAs::Signed, Numbers::I32(&pids)),
-            Source {
-                name: "comm",
-                read_as: ReadAs::Text,
-                data: Data::Bytes(tasks.iter().map(|t| t.comm.as_bytes()).collect()),
-            },
-        ],
-    )
+/// Puts a part behind the events before it.
+fn append(all: &mut Events, mut part: Events) {
+    all.time.append(&mut part.time);
+    all.cpu.append(&mut part.cpu);
+    all.task.append(&mut part.task);
+    all.flags.append(&mut part.flags);
+    all.preempt.append(&mut part.preempt);
+    all.kind.append(&mut part.kind);
+    for (table, more) in all.tables.iter_mut().zip(&mut part.tables) {
+        for (column, more) in table.columns.iter_mut().zip(&mut more.columns) {
+            column.append(more);
+        }
+    }
 }
 
 fn read_as(kind: FieldKind) -> ReadAs {
@@ -197,24 +118,6 @@ fn read_as(kind: FieldKind) -> ReadAs {
         FieldKind::Signed => ReadAs::Signed,
         FieldKind::String => ReadAs::String,
     }
-}
-
-fn field(column: &Column) -> Result<Field> {
-    let kind = match column.read_as {
-        ReadAs::Unsigned => FieldKind::Unsigned,
-        ReadAs::Signed => FieldKind::Signed,
-        ReadAs::String => FieldKind::String,
-        ReadAs::Text | ReadAs::Bytes => {
-            return Err(Error::malformed(format!(
-                "manifest.json: field {:?} of an event is no number",
-                column.name
-            )));
-        }
-    };
-    Ok(Field {
-        name: column.name.clone(),
-        kind,
-    })
 }
 
 /// Number of events of each kind.
@@ -227,6 +130,16 @@ fn rows_by_kind(events: &Events) -> [usize; 256] {
 /// Checks the invariants that the types of `recording` state: its users index by them.
 fn check(recording: &Recording) -> Result<()> {
     let events = &recording.events;
+    check_events(events)?;
+    let highest = events.task.iter().max();
+    if highest.is_some_and(|&t| t as usize >= recording.tasks.len()) {
+        return Err(Error::malformed("an event names a task that is not there"));
+    }
+    Ok(())
+}
+
+/// Checks the invariants that the type of `events` states.
+fn check_events(events: &Events) -> Result<()> {
     let n = events.len();
     let same = [
         events.cpu.len(),
@@ -241,14 +154,6 @@ fn check(recording: &Recording) -> Result<()> {
     }
     if !events.time.is_sorted() {
         return Err(Error::malformed("the time of the events decreases"));
-    }
-    if events
-        .task
-        .iter()
-        .max()
-        .is_some_and(|&t| t as usize >= recording.tasks.len())
-    {
-        return Err(Error::malformed("an event names a task that is not there"));
     }
     let rows = rows_by_kind(events);
     if events.tables.len() > 256 || rows[events.tables.len()..].iter().any(|&r| r != 0) {

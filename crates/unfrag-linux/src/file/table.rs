@@ -1,6 +1,7 @@
 //! Writes tables as Parquet.
 
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
@@ -13,6 +14,7 @@ use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
 use super::columns::{self, Numbers, Plan};
 use super::manifest::{Column, ReadAs, Stored, Table, Transform, plain, unique};
+use crate::content::Content;
 use crate::error::{Error, Result};
 
 /// Rows in a row group, at most.
@@ -23,6 +25,8 @@ const PAGE_ROWS: usize = 1 << 18;
 const PAGE_BYTES: usize = 1 << 20;
 /// Bytes of a value, at most.
 pub const VALUE_BYTES: usize = 16 << 20;
+/// Bytes of a piece of a content that is packed, so that little of it is unpacked at a time.
+const PIECE_BYTES: usize = 1 << 20;
 /// Level of zstd.
 const LEVEL: i32 = 6;
 
@@ -37,6 +41,46 @@ pub struct Source<'a> {
 pub enum Data<'a> {
     Numbers(Numbers<'a>),
     Bytes(Vec<&'a [u8]>),
+    /// Contents one after the other, each in [`pieces`]; one that is empty is one empty piece.
+    Contents(Vec<&'a Content>),
+}
+
+/// Number of pieces of a content.
+pub fn pieces(content: &Content) -> usize {
+    (content.len().div_ceil(piece_bytes(content)) as usize).max(1)
+}
+
+fn piece_bytes(content: &Content) -> u64 {
+    match content.packed() {
+        Some(_) => PIECE_BYTES as u64,
+        None => VALUE_BYTES as u64,
+    }
+}
+
+/// Reads pieces of contents, one after the other.
+struct Pieces<'a> {
+    contents: std::slice::Iter<'a, &'a Content>,
+    /// A content, the size of its pieces, and how many are left.
+    under_way: Option<(Box<dyn Read + 'a>, u64, usize)>,
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = std::io::Result<Vec<u8>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.under_way.is_none() {
+            let content = self.contents.next()?;
+            self.under_way = Some((content.reader(), piece_bytes(content), pieces(content)));
+        }
+        let (reader, size, left) = self.under_way.as_mut()?;
+        let mut piece = vec![];
+        let read = reader.take(*size).read_to_end(&mut piece);
+        *left -= 1;
+        if *left == 0 {
+            self.under_way = None;
+        }
+        Some(read.map(|_| piece))
+    }
 }
 
 impl<'a> Source<'a> {
@@ -49,33 +93,54 @@ impl<'a> Source<'a> {
         }
     }
 
+    fn pieces(&self) -> Option<Pieces<'_>> {
+        match &self.data {
+            Data::Contents(contents) => Some(Pieces {
+                contents: contents.iter(),
+                under_way: None,
+            }),
+            _ => None,
+        }
+    }
+
     fn len(&self) -> usize {
         match &self.data {
             Data::Numbers(numbers) => numbers.len(),
             Data::Bytes(bytes) => bytes.len(),
+            Data::Contents(contents) => contents.iter().map(|c| pieces(c)).sum(),
         }
     }
 }
 
-/// A table that was written.
-pub struct Written {
+/// How a table is to be written.
+pub struct Design {
+    /// What the manifest says of it; it has a member if it has rows.
     pub table: Table,
-    /// The member; `None` if it has no rows or no columns.
-    pub content: Option<Vec<u8>>,
+    plans: Vec<Plan>,
     /// Bytes of strings and snapshots in it, with four for the length of each.
     pub bytes: u64,
 }
 
-/// Writes a table. All columns must be of one length.
-pub fn write(member: &str, columns: &[Source]) -> Result<Written> {
+/// How to write a table as `member`. All columns must be of one length.
+pub fn design(member: &str, columns: &[Source]) -> Result<Design> {
     let rows = columns.first().map_or(0, Source::len);
     let mut names = BTreeSet::new();
     let mut described = vec![];
     let mut plans = vec![];
     let mut bytes = 0;
     for source in columns {
+        let as_bytes = Plan {
+            stored: Stored::ByteArray,
+            transform: Transform::None,
+            dictionary: false,
+        };
         let plan = match &source.data {
             Data::Numbers(numbers) => columns::plan(numbers, source.read_as),
+            Data::Contents(contents) => {
+                let of = |c: &&Content| c.len() + 4 * pieces(c) as u64;
+                bytes += contents.iter().map(of).sum::<u64>();
+                as_bytes
+            }
             Data::Bytes(values) => {
                 bytes += values.iter().map(|v| v.len() as u64 + 4).sum::<u64>();
                 let longest = values.iter().map(|v| v.len()).max().unwrap_or(0);
@@ -87,11 +152,7 @@ pub fn write(member: &str, columns: &[Source]) -> Result<Written> {
                         limit,
                     ));
                 }
-                Plan {
-                    stored: Stored::ByteArray,
-                    transform: Transform::None,
-                    dictionary: false,
-                }
+                as_bytes
             }
         };
         plans.push(plan);
@@ -103,20 +164,14 @@ pub fn write(member: &str, columns: &[Source]) -> Result<Written> {
             transform: plan.transform,
         });
     }
-    let mut table = Table {
-        member: None,
+    let table = Table {
+        member: (rows > 0).then(|| member.to_owned()),
         rows: rows as u64,
         columns: described,
     };
-    let mut content = None;
-    if rows > 0 {
-        let failed = |e: ParquetError| Error::malformed(format!("{member}: {e}"));
-        content = Some(write_parquet(columns, &plans, &table.columns, rows).map_err(failed)?);
-        table.member = Some(member.to_owned());
-    }
-    Ok(Written {
+    Ok(Design {
         table,
-        content,
+        plans,
         bytes,
     })
 }
@@ -171,20 +226,28 @@ fn properties(
     Ok(properties.build())
 }
 
-fn write_parquet(
+/// Writes a table with rows, as it was designed.
+pub fn write(
+    to: &mut (dyn Write + Send),
     sources: &[Source],
-    plans: &[Plan],
-    columns: &[Column],
-    rows: usize,
-) -> std::result::Result<Vec<u8>, ParquetError> {
+    design: &Design,
+) -> std::result::Result<(), ParquetError> {
+    let Design { table, plans, .. } = design;
+    let (columns, rows) = (&table.columns, table.rows as usize);
     let properties = Arc::new(properties(columns, plans)?);
-    let mut file = SerializedFileWriter::new(vec![], schema(columns)?, properties)?;
+    let mut file = SerializedFileWriter::new(to, schema(columns)?, properties)?;
+    let mut contents: Vec<Option<Pieces>> = sources.iter().map(Source::pieces).collect();
     // Transforms go on from one row group to the next.
     let mut before = vec![0; columns.len()];
     for start in (0..rows).step_by(GROUP_ROWS) {
         let range = start..(start + GROUP_ROWS).min(rows);
         let mut group = file.next_row_group()?;
-        for ((source, plan), before) in sources.iter().zip(plans).zip(&mut before) {
+        let columns = sources
+            .iter()
+            .zip(plans)
+            .zip(&mut before)
+            .zip(&mut contents);
+        for (((source, plan), before), contents) in columns {
             let mut column = group
                 .next_column()?
                 .ok_or_else(|| ParquetError::General("a column too many".to_owned()))?;
@@ -199,12 +262,19 @@ fn write_parquet(
                     )?;
                 }
                 Data::Bytes(values) => write_bytes(column.untyped(), &values[range.clone()])?,
+                Data::Contents(_) => {
+                    for piece in contents.iter_mut().flatten().take(range.len()) {
+                        let piece = piece.map_err(|e| ParquetError::External(Box::new(e)))?;
+                        write_bytes(column.untyped(), &[&piece])?;
+                    }
+                }
             }
             column.close()?;
         }
         group.close()?;
     }
-    file.into_inner()
+    file.close()?;
+    Ok(())
 }
 
 fn write_numbers(

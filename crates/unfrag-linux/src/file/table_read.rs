@@ -3,6 +3,7 @@
 //! The decoder is a foreign crate, so [`pages`] checks its input first. A panic of the decoder becomes an
 //! error here; that is the last resort, not the way in which damage is found.
 
+use std::io::{Read, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub struct TableReader<'a> {
 
 impl<'a> TableReader<'a> {
     /// Opens the member that `table` describes.
-    pub fn open(table: &'a Table, members: &mut Reader) -> Result<Self> {
+    pub fn open<R: Read + Seek>(table: &'a Table, members: &mut Reader<R>) -> Result<Self> {
         let size = members.size();
         let Some(name) = table.member.as_deref() else {
             if table.rows > 0 && !table.columns.is_empty() {
@@ -85,21 +86,44 @@ impl<'a> TableReader<'a> {
             .ok_or_else(|| self.malformed(&column.name, "holds a number that is too large for it"))
     }
 
-    /// The byte strings of the column `name`.
-    pub fn bytes(&mut self, name: &str) -> Result<Vec<Vec<u8>>> {
+    /// Gives the byte strings of the column `name`, one after the other.
+    pub fn bytes(&mut self, name: &str, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let index = self.index(name)?;
         let Some(member) = &self.member else {
-            return Ok(vec![]);
+            return Ok(());
         };
-        let values = guarded(self.name, || read_bytes(member, index, self.size))?;
-        values.ok_or_else(|| self.malformed(name, "holds more than a file of this size may"))
+        let mut failed = None;
+        let all = guarded(self.name, || {
+            read_bytes(member, index, self.size, |value| match each(value) {
+                Ok(()) => true,
+                Err(e) => {
+                    failed = Some(e);
+                    false
+                }
+            })
+        })?;
+        match (failed, all) {
+            (Some(e), _) => Err(e),
+            (None, true) => Ok(()),
+            (None, false) => Err(self.malformed(name, "holds more than a file of this size may")),
+        }
     }
 
     /// The texts of the column `name`.
     pub fn texts(&mut self, name: &str) -> Result<Vec<String>> {
-        let texts = self.bytes(name)?.into_iter().map(String::from_utf8);
-        let texts: std::result::Result<_, _> = texts.collect();
-        texts.map_err(|_| self.malformed(name, "is not UTF-8"))
+        let mut texts = vec![];
+        let mut is_text = true;
+        self.bytes(name, |value| {
+            match std::str::from_utf8(value) {
+                Ok(text) => texts.push(text.to_owned()),
+                Err(_) => is_text = false,
+            }
+            Ok(())
+        })?;
+        match is_text {
+            true => Ok(texts),
+            false => Err(self.malformed(name, "is not UTF-8")),
+        }
     }
 
     fn index(&self, name: &str) -> Result<usize> {
@@ -217,16 +241,17 @@ fn extend_with<S, T: Number>(
     out.len() == len
 }
 
-/// All values of a column of bytes; `None` if they are more than a file of `size` may hold.
+/// Gives the values of a column of bytes while `each` is true. Returns whether it was to the end, and they are no more
+/// than a file of `size` may hold.
 ///
 /// The decoder gives the pages; in them each value has its length before it.
 fn read_bytes(
     member: &SerializedFileReader<Bytes>,
     index: usize,
     size: u64,
-) -> std::result::Result<Option<Vec<Vec<u8>>>, ParquetError> {
+    mut each: impl FnMut(&[u8]) -> bool,
+) -> std::result::Result<bool, ParquetError> {
     let damaged = || ParquetError::General("a page of bytes that is damaged".to_owned());
-    let mut out: Vec<Vec<u8>> = vec![];
     let mut total = 0;
     for group in 0..member.num_row_groups() {
         let mut pages = member.get_row_group(group)?.get_column_page_reader(index)?;
@@ -239,14 +264,16 @@ fn read_bytes(
             };
             total += buf.len() as u64;
             if least_size(0, total) > size {
-                return Ok(None);
+                return Ok(false);
             }
             let mut rest = &buf[..];
             for _ in 0..num_values {
                 let (len, tail) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
                 let len = u32::from_le_bytes(*len) as usize;
                 let (value, tail) = tail.split_at_checked(len).ok_or_else(damaged)?;
-                out.push(value.to_vec());
+                if !each(value) {
+                    return Ok(false);
+                }
                 rest = tail;
             }
             if !rest.is_empty() {
@@ -254,5 +281,5 @@ fn read_bytes(
             }
         }
     }
-    Ok(Some(out))
+    Ok(true)
 }

@@ -1,9 +1,14 @@
 //! `/proc/kpageflags`: one 64-bit word of flags for each page frame, from frame 0 on.
 //!
+//! A host of a terabyte has two gigabytes of them, so whoever can reads them as a stream ([`each`]).
+//!
 //! Invariant: the word at index n belongs to page frame n. Bits are kept raw; their numbers are the
 //! kernel's stable interface, and those that fragmentation work needs have names here.
 
-use crate::error::Error;
+use crate::content::{STEP, read_some};
+use crate::error::{Error, Result};
+use crate::recording::Snapshot;
+use std::io::Read;
 
 /// Page belongs to a free block on a buddy list; each page of the block has the flag. Pages on per-CPU
 /// lists have no flag at all.
@@ -27,6 +32,36 @@ pub const THP: u64 = 1 << 22;
 /// Page holds page tables.
 pub const PGTABLE: u64 = 1 << 26;
 
+/// Name of the file.
+pub const NAME: &str = "kpageflags";
+
+/// Reads the file of a little-endian host in pieces: gives each piece's first page frame and the words of it and the
+/// frames after it. Returns the number of words.
+///
+/// # Errors
+/// If it cannot be read, or its length is no multiple of eight bytes: the copy was cut off.
+pub fn each(from: &mut dyn Read, mut piece: impl FnMut(u64, &[u64])) -> Result<u64> {
+    let mut room = vec![0; STEP];
+    let mut words = Vec::with_capacity(STEP / 8);
+    let mut first = 0;
+    loop {
+        let n = read_some(from, &mut room)?;
+        let (whole, rest) = room[..n].as_chunks::<8>();
+        words.clear();
+        words.extend(whole.iter().map(|&w| u64::from_le_bytes(w)));
+        piece(first, &words);
+        first += words.len() as u64;
+        if !rest.is_empty() {
+            return Err(
+                Error::truncated("a word of kpageflags", 8, rest.len() as u64).at(8 * first),
+            );
+        }
+        if n < STEP {
+            return Ok(first);
+        }
+    }
+}
+
 /// The flags of all page frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageFlags {
@@ -38,18 +73,20 @@ impl PageFlags {
     /// Reads the file of a little-endian host.
     ///
     /// # Errors
-    /// If the length is no multiple of eight bytes: the copy was cut off.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        let (words, rest) = bytes.as_chunks::<8>();
-        if !rest.is_empty() {
-            return Err(
-                Error::truncated("a word of kpageflags", 8, rest.len() as u64)
-                    .at((bytes.len() - rest.len()) as u64),
-            );
-        }
-        Ok(Self {
-            words: words.iter().map(|&w| u64::from_le_bytes(w)).collect(),
-        })
+    /// As [`each`].
+    pub fn read(from: &mut dyn Read) -> Result<Self> {
+        let mut words = vec![];
+        each(from, |_, piece| words.extend_from_slice(piece))?;
+        Ok(Self { words })
+    }
+
+    /// The flags of a snapshot; `None` if it has none.
+    ///
+    /// # Errors
+    /// As [`each`].
+    pub fn of(snapshot: &Snapshot) -> Result<Option<Self>> {
+        let content = snapshot.content(NAME);
+        content.map(|c| Self::read(&mut c.reader())).transpose()
     }
 
     /// The bytes of the file.
@@ -58,7 +95,7 @@ impl PageFlags {
     }
 
     /// Flags of page frame `pfn`; beyond the end, [`NOPAGE`].
-    pub fn of(&self, pfn: u64) -> u64 {
+    pub fn frame(&self, pfn: u64) -> u64 {
         usize::try_from(pfn)
             .ok()
             .and_then(|i| self.words.get(i))
@@ -68,6 +105,6 @@ impl PageFlags {
 
     /// Whether page frame `pfn` holds memory that compaction could move: it is on an LRU list.
     pub fn is_movable(&self, pfn: u64) -> bool {
-        self.of(pfn) & (LRU | NOPAGE) == LRU
+        self.frame(pfn) & (LRU | NOPAGE) == LRU
     }
 }

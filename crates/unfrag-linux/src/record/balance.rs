@@ -75,15 +75,12 @@ pub fn balance(recording: &Recording) -> Balance {
             _ => {}
         }
     }
-    let flags = recording
-        .snapshots
-        .last()
-        .and_then(|s| s.file("kpageflags"));
-    let flags = flags.and_then(|f| PageFlags::parse(f).ok());
+    let last = recording.snapshots.last();
+    let flags = last.and_then(|s| PageFlags::of(s).ok()?);
     let is_free = |page: usize| {
         flags
             .as_ref()
-            .is_some_and(|f| f.of(page as u64) & BUDDY != 0)
+            .is_some_and(|f| f.frame(page as u64) & BUDDY != 0)
     };
     for (page, _) in live.iter().enumerate().filter(|(_, live)| **live) {
         match is_free(page) {
@@ -137,7 +134,7 @@ mod tests {
                 files: vec![SnapshotFile {
                     name: "kpageflags".into(),
                     time: None,
-                    content: flags.write(),
+                    content: flags.write().into(),
                 }],
             }],
             ..Recording::default()

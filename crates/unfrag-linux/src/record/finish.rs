@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::spool::{NAMES, Spool, THREADS};
 use super::{deferred, names};
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::file;
 use crate::recording::{Events, Lost, Meta, Recording, Task};
 use crate::target::Target;
@@ -43,30 +43,30 @@ pub struct Made {
 pub fn finish(spool: Spool, ending: &Ending, output: Option<&Path>) -> Result<Made> {
     let (recording, told) = read(&spool, ending)?;
     let output = output.map_or(told, Path::to_owned);
-    let bytes = file::to_bytes(&recording).map_err(|e| e.in_file(&output))?;
-    let put = || Target::of(&output).and_then(|to| to.write(&bytes));
+    let put = || file::write(&recording, &output);
     let mut done = put();
-    if done
-        .as_ref()
-        .is_err_and(|e| e.kind() == ErrorKind::StorageFull)
-        && matches!(Target::of(&output), Ok(Target::File(_)))
-    {
-        // The sub-buffers are many times larger than the file, which is in memory.
+    if done.as_ref().is_err_and(is_full) && matches!(Target::of(&output), Ok(Target::File(_))) {
+        // The sub-buffers are many times larger than the file, whose content is in memory.
         spool.remove_sub_buffers((0..=u16::MAX).take(recording.meta.cpus as usize));
         done = put();
     }
-    if let Err(e) = done {
+    let file_bytes = done.map_err(|e| {
         let help = format!(
             "what was collected lies in {}: make room there or elsewhere, then unfrag record --recover {0} -o FILE",
             spool.dir().display()
         );
-        return Err(Error::from(e).in_file(&output).help(help));
-    }
+        e.help(help)
+    })?;
     spool.remove()?;
     Ok(Made {
         recording,
-        file_bytes: bytes.len() as u64,
+        file_bytes,
     })
+}
+
+/// Whether a disk was full.
+fn is_full(e: &Error) -> bool {
+    matches!(&e.cause, Cause::Io(e) if e.kind() == ErrorKind::StorageFull)
 }
 
 /// The recording that a spool holds, and the path of the file to be made.

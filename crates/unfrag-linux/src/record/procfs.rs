@@ -4,12 +4,13 @@
 //! read is named with the reason.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::error::Result;
+use crate::content::{Content, copy};
+use crate::kpageflags;
 use crate::recording::{Snapshot, SnapshotFile};
 
 /// Files of /proc taken each time.
@@ -25,9 +26,6 @@ const PROC: &[&str] = &[
 
 /// Files of debugfs taken each time, where the kernel has them.
 const DEBUG: &[&str] = &["extfrag_index", "unusable_index"];
-
-/// Name of the page flags while they are packed.
-const PACKED_FLAGS: &str = "kpageflags.zst";
 
 /// What a snapshot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,24 +109,24 @@ struct Taking {
 
 impl Taking {
     fn file(&mut self, name: &str, path: &Path) {
-        let mut content = vec![];
         let begin = monotonic();
-        let done = copy(path, &mut content);
-        self.add(name, begin, done.map(|()| content), name);
+        let read = File::open(path).and_then(|mut file| {
+            let mut bytes = vec![];
+            copy(&mut file, &mut bytes)?;
+            Ok(bytes.into())
+        });
+        self.add(name, begin, read);
     }
 
     /// The flags of every page frame, compressed while they are read. Uncompressed they would take two
     /// thousandths of memory, and so change what they describe.
     fn flags(&mut self, path: &Path) {
         let begin = monotonic();
-        let packed = zstd::Encoder::new(vec![], 1).and_then(|mut to| {
-            copy(path, &mut to)?;
-            to.finish()
-        });
-        self.add(PACKED_FLAGS, begin, packed, "kpageflags");
+        let packed = File::open(path).and_then(Content::pack);
+        self.add(kpageflags::NAME, begin, packed);
     }
 
-    fn add(&mut self, name: &str, begin: u64, read: std::io::Result<Vec<u8>>, file: &str) {
+    fn add(&mut self, name: &str, begin: u64, read: std::io::Result<Content>) {
         match read {
             Ok(content) => self.files.push(SnapshotFile {
                 name: name.to_owned(),
@@ -136,7 +134,7 @@ impl Taking {
                 content,
             }),
             Err(e) => self.untaken.push(Untaken {
-                file: file.to_owned(),
+                file: name.to_owned(),
                 why: why(&e),
             }),
         }
@@ -165,7 +163,7 @@ impl Taking {
         self.files.push(SnapshotFile {
             name: "sysctl-vm".into(),
             time: Some((begin, monotonic())),
-            content: text.into_bytes(),
+            content: text.into(),
         });
     }
 }
@@ -175,36 +173,6 @@ fn why(e: &std::io::Error) -> String {
         ErrorKind::PermissionDenied => "only root may read it".into(),
         ErrorKind::NotFound => "this kernel has none, or it is not mounted".into(),
         _ => e.to_string(),
-    }
-}
-
-/// Unpacks the flags of the page frames in a snapshot.
-///
-/// # Errors
-/// If they were not packed by this program.
-pub fn unpack(snapshot: &mut Snapshot) -> Result<()> {
-    for file in &mut snapshot.files {
-        if file.name == PACKED_FLAGS {
-            file.content = zstd::decode_all(&file.content[..])?;
-            file.name = "kpageflags".into();
-        }
-    }
-    Ok(())
-}
-
-/// Copies a file whose size the kernel does not tell. `kpageflags` takes only reads of multiples of eight
-/// bytes, so all have the same size.
-fn copy(path: &Path, to: &mut dyn Write) -> std::io::Result<()> {
-    const STEP: usize = 256 << 10;
-    let mut file = File::open(path)?;
-    let mut room = vec![0; STEP];
-    loop {
-        match file.read(&mut room) {
-            Ok(0) => return Ok(()),
-            Ok(n) => to.write_all(&room[..n])?,
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
     }
 }
 

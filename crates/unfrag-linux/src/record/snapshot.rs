@@ -2,17 +2,16 @@
 
 use super::host;
 use super::procfs::{self, Untaken};
-use crate::error::Result;
 use crate::recording::{Meta, Recording};
+use std::path::Path;
 
-/// One moment of this host as a recording without events, and what could not be read.
-///
-/// # Errors
-/// If the page flags cannot be unpacked.
-pub fn snapshot() -> Result<(Recording, Vec<Untaken>)> {
-    let (mut taken, untaken) =
-        procfs::Sources::default().take("now", procfs::Extent::FlagsThenCounts);
-    procfs::unpack(&mut taken)?;
+/// One moment of the host whose procfs is at `proc`, as a recording without events, and what could not be read.
+pub fn snapshot(proc: &Path) -> (Recording, Vec<Untaken>) {
+    let sources = procfs::Sources {
+        proc: proc.to_owned(),
+        ..procfs::Sources::default()
+    };
+    let (taken, untaken) = sources.take("now", procfs::Extent::FlagsThenCounts);
     let recording = Recording {
         meta: Meta {
             source: "unfrag snapshot".into(),
@@ -21,5 +20,5 @@ pub fn snapshot() -> Result<(Recording, Vec<Untaken>)> {
         snapshots: vec![taken],
         ..Recording::default()
     };
-    Ok((recording, untaken))
+    (recording, untaken)
 }

@@ -3,6 +3,7 @@
 //! Invariant: at any moment `finish` can make a file from it, even after a crash. The [`Job`] is written before
 //! the trace begins, sub-buffers are appended, and a snapshot counts once its line stands in `index.tsv`.
 
+use std::borrow::Cow;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -143,10 +144,13 @@ impl Spool {
             fs::create_dir_all(&inner)?;
             let mut lines = String::new();
             for file in &snapshot.files {
-                fs::write(inner.join(&file.name), &file.content)?;
+                let (bytes, ending) = match file.content.packed() {
+                    Some(packed) => (Cow::Borrowed(packed), ".zst"),
+                    None => (file.content.bytes(), ""),
+                };
+                fs::write(inner.join(format!("{}{ending}", file.name)), bytes)?;
                 let (begin, end) = file.time.unwrap_or_default();
-                let name = file.name.strip_suffix(".zst").unwrap_or(&file.name);
-                let size = file.content.len();
+                let (name, size) = (&file.name, file.content.len());
                 lines += &format!("{}/{name}\t{begin}\t{end}\t{size}\n", snapshot.name);
             }
             let path = base.join("index.tsv");
@@ -296,7 +300,7 @@ mod tests {
             files: vec![SnapshotFile {
                 name: "vmstat".into(),
                 time: Some((time, time + 5)),
-                content: b"pgfree 1\n".to_vec(),
+                content: "pgfree 1\n".into(),
             }],
         }
     }

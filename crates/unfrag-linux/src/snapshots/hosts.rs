@@ -91,8 +91,7 @@ pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
             .map(|n| &entry.directory[..n])
             .find(|d| roots.contains(*d))
             .map(<[String]>::to_vec);
-        let Some(root) =
-            root.filter(|_| entry.name != index::NAME && !logs::is_log(&entry.content))
+        let Some(root) = root.filter(|_| entry.name != index::NAME && !logs::is_log(entry.text()))
         else {
             others.push(entry);
             continue;
@@ -105,7 +104,7 @@ pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
         let Some((name, rank)) = place(&path) else {
             continue;
         };
-        if name == "uptime" && uptime::parse(&entry.content).is_err() {
+        if name == "uptime" && uptime::parse(entry.text()).is_err() {
             continue;
         }
         if rank >= 2 && !adopt(&mut entry, &name) {
@@ -132,11 +131,11 @@ pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
     let nothing_else = of_hosts.is_empty()
         && !others
             .iter()
-            .any(|e| is_known(&e.name) || logs::is_log(&e.content));
+            .any(|e| is_known(&e.name) || logs::is_log(e.text()));
     let mut taken = BTreeSet::new();
     for mut entry in others {
         let is_file = is_known(&entry.name) || entry.name == index::NAME;
-        if !is_file && !logs::is_log(&entry.content) {
+        if !is_file && !logs::is_log(entry.text()) {
             if !nothing_else && !directories.contains(&entry.directory) {
                 continue;
             }
@@ -158,12 +157,14 @@ pub(super) fn arrange(entries: Vec<Entry>) -> Vec<Entry> {
 
 /// Reads an entry as pasted text that holds `file` once; leaves the file's content in it.
 fn adopt(entry: &mut Entry, file: &str) -> bool {
-    let Ok(snapshots) = pasted::split(&entry.content) else {
+    let Ok(snapshots) = pasted::split(entry.text()) else {
         return false;
     };
     let [snapshot] = &snapshots[..] else {
         return false;
     };
     let content = snapshot.file(file).map(<[u8]>::to_vec);
-    content.map(|content| entry.content = content).is_some()
+    content
+        .map(|content| entry.content = content.into())
+        .is_some()
 }

@@ -25,7 +25,7 @@ impl Copy<'_> {
         let file = SnapshotFile {
             name: file.to_owned(),
             time: Some((self.time, self.time)),
-            content: self.content.to_vec(),
+            content: self.content.into(),
         };
         Snapshot {
             name: self.name.to_owned(),

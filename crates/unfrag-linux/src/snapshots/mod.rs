@@ -124,9 +124,9 @@ fn assemble(entries: Vec<Entry>) -> Result<Vec<Snapshot>> {
     let mut logged: BTreeMap<(u64, String), Snapshot> = BTreeMap::new();
     for entry in entries {
         if entry.name == index::NAME {
-            let times = index::parse(&entry.content).map_err(|e| e.in_file(&entry.path()))?;
+            let times = index::parse(entry.text()).map_err(|e| e.in_file(&entry.path()))?;
             indexes.push((entry.directory, times));
-        } else if logs::is_log(&entry.content) {
+        } else if logs::is_log(entry.text()) {
             add_log(&entry, &mut logged)?;
         } else if KNOWN.contains(&entry.name.as_str()) || entry.name.contains('/') {
             // Only `hosts` gives names of settings, such as `sys/vm/NAME`.
@@ -194,7 +194,7 @@ fn shared_prefix<'a>(directories: impl Iterator<Item = &'a Vec<String>>) -> usiz
 fn add_file(entry: Entry, directories: &mut BTreeMap<Vec<String>, Directory>) -> Result<()> {
     let path = entry.path();
     let date = entry.directory.last().and_then(|name| dates::parse(name));
-    let found = directories.entry(entry.directory).or_default();
+    let found = directories.entry(entry.directory.clone()).or_default();
     if found.files.iter().any(|(f, _)| f.name == entry.name) {
         return Err(
             Error::malformed("a second file of this name in the same snapshot")
@@ -204,7 +204,7 @@ fn add_file(entry: Entry, directories: &mut BTreeMap<Vec<String>, Directory>) ->
     }
     found.date = date;
     if entry.name == "uptime" {
-        found.uptime = Some(uptime::parse(&entry.content).map_err(|e| e.in_file(&path))?);
+        found.uptime = Some(uptime::parse(entry.text()).map_err(|e| e.in_file(&path))?);
     }
     let file = SnapshotFile {
         name: entry.name,
@@ -219,7 +219,7 @@ fn add_log(entry: &Entry, logged: &mut BTreeMap<(u64, String), Snapshot>) -> Res
     let Some(file) = logs::file_of(&entry.name) else {
         return Ok(());
     };
-    for copy in logs::split(&entry.content).map_err(|e| e.in_file(&entry.path()))? {
+    for copy in logs::split(entry.text()).map_err(|e| e.in_file(&entry.path()))? {
         let key = (copy.time, entry.directory.join("/"));
         let copy = copy.into_snapshot(file);
         logged

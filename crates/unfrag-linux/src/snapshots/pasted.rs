@@ -88,7 +88,7 @@ pub(super) fn split(bytes: &[u8]) -> Result<Vec<Snapshot>> {
                 files.push(SnapshotFile {
                     name: name.to_owned(),
                     time: None,
-                    content,
+                    content: content.into(),
                 });
             }
         }

@@ -10,7 +10,9 @@ use std::time::UNIX_EPOCH;
 
 use super::entry::Entry;
 use super::{hosts, index, logs, pasted};
+use crate::content::Content;
 use crate::error::{Error, Result};
+use crate::kpageflags;
 use crate::packed::unpack;
 use crate::recording::Snapshot;
 
@@ -67,7 +69,7 @@ fn read_stream(
             directory: vec![],
             name: base_name(name).to_owned(),
             modified: None,
-            content,
+            content: content.into(),
         });
         return Ok(());
     }
@@ -130,7 +132,7 @@ fn read_directory(path: &Path, inner: &mut Vec<String>, entries: &mut Vec<Entry>
             read_archive(&path, entries).map_err(|e| e.in_file(&path))?;
         } else if kind.is_file() && is_wanted(inner, &name) {
             let (mut unpacked, limit) = open(&path).map_err(|e| e.in_file(&path))?;
-            let content = take(&mut unpacked, limit).map_err(|e| e.in_file(&path))?;
+            let content = content_of(&name, &mut unpacked, limit).map_err(|e| e.in_file(&path))?;
             let modified = fs::metadata(&path).and_then(|m| m.modified()).ok();
             let modified = modified.and_then(|t| t.duration_since(UNIX_EPOCH).ok());
             entries.push(Entry {
@@ -171,13 +173,15 @@ fn read_tar(unpacked: impl Read, limit: u64, entries: &mut Vec<Entry>) -> Result
             .mtime()
             .ok()
             .and_then(|s| s.checked_mul(1_000_000_000));
-        let mut content = take(&mut item, left).map_err(|e| e.at(offset))?;
-        left -= content.len() as u64;
-        if base_name(&name) != name {
-            let unpacked = take(&mut unpack(&content[..])?, left);
-            content = unpacked.map_err(|e| e.at(offset))?;
-            left -= content.len() as u64;
-        }
+        let content = if base_name(&name) == name {
+            content_of(&name, &mut item, left)
+        } else {
+            let packed = take(&mut item, left).map_err(|e| e.at(offset))?;
+            left -= packed.len() as u64;
+            content_of(&name, &mut unpack(&packed[..])?, left)
+        };
+        let content = content.map_err(|e| e.at(offset))?;
+        left -= content.len();
         let name = base_name(&name).to_owned();
         entries.push(Entry {
             directory,
@@ -226,6 +230,16 @@ fn take_some(reader: &mut impl Read, most: u64) -> Result<Vec<u8>> {
     Ok(head)
 }
 
+/// The content of the file called `name`, if it is no more than `limit` bytes; page flags are packed.
+fn content_of(name: &str, reader: &mut dyn Read, limit: u64) -> Result<Content> {
+    if base_name(name) != kpageflags::NAME {
+        return Ok(take(reader, limit)?.into());
+    }
+    let content = Content::pack(reader.take(limit.saturating_add(1))).map_err(damaged)?;
+    check_size(content.len(), limit)?;
+    Ok(content)
+}
+
 /// Everything that `reader` gives, if it is no more than `limit` bytes.
 fn take(reader: &mut dyn Read, limit: u64) -> Result<Vec<u8>> {
     let mut content = vec![];
@@ -233,12 +247,14 @@ fn take(reader: &mut dyn Read, limit: u64) -> Result<Vec<u8>> {
         .take(limit.saturating_add(1))
         .read_to_end(&mut content)
         .map_err(damaged)?;
-    if content.len() as u64 > limit {
-        return Err(
-            Error::too_large("the unpacked size in bytes", content.len() as u64, limit).help(
-                "this looks like a decompression bomb; if it is not, unpack it yourself first",
-            ),
-        );
-    }
+    check_size(content.len() as u64, limit)?;
     Ok(content)
+}
+
+fn check_size(size: u64, limit: u64) -> Result<()> {
+    if size > limit {
+        return Err(Error::too_large("the unpacked size in bytes", size, limit)
+            .help("this looks like a decompression bomb; if it is not, unpack it yourself first"));
+    }
+    Ok(())
 }

@@ -90,7 +90,7 @@ impl Anchor {
             listed,
             blocks,
             pageblocks,
-            flags: snap.file("kpageflags").map(PageFlags::parse).transpose()?,
+            flags: PageFlags::of(snap)?,
             time,
             cpus,
             dated: None,

@@ -81,7 +81,7 @@ impl ZoneFrames {
         before: &BeforeAnchor,
         blocks: Option<u64>,
     ) -> ZoneFrames {
-        let flags = |k: usize| Some(flags?.of(u64::from(lo) + k as u64));
+        let flags = |k: usize| Some(flags?.frame(u64::from(lo) + k as u64));
         let of = |(k, held): (usize, &bool)| match (held, first[lo as usize + k], flags(k)) {
             (true, ..) => FrameState::OnPcp,
             _ if before.left(lo + k as u32) == LeftAs::Used => FrameState::Used,

@@ -54,7 +54,7 @@ impl ZoneFrames {
         let kernels = |b: usize| {
             let mut n = [0u32; 2];
             for k in self.pageblock(b) {
-                let f = flags.map_or(LRU, |f| f.of(u64::from(lo) + k as u64));
+                let f = flags.map_or(LRU, |f| f.frame(u64::from(lo) + k as u64));
                 n[0] += u32::from(f & SLAB != 0);
                 n[1] += u32::from(f & (SLAB | PGTABLE) != 0);
             }

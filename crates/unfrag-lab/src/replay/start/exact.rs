@@ -54,7 +54,7 @@ pub fn exact(snap: &Snapshot, era: Era, offset: i64) -> Result<Start> {
     let mut zones = zone_facts(snap)?;
     let configs: Vec<ZoneConfig> = zones.iter().map(|z| z.config).collect();
     let frames = highest_frame(&zones)?;
-    let flags = snap.file("kpageflags").map(PageFlags::parse).transpose()?;
+    let flags = PageFlags::of(snap)?;
     let mut state = vec![Frame::None; frames as usize];
     let torn = || {
         Error::contradiction(format!(

@@ -125,7 +125,7 @@ impl Sources<'_> {
     fn may_wait(&self, pfn: u32) -> bool {
         let freed = self.pcp_trace.is_some() || self.before.freed(pfn).is_some();
         let off = |f: u64| f == 0 || freed && f & BUDDY == 0;
-        self.flags.is_none_or(|f| off(f.of(pfn.into())))
+        self.flags.is_none_or(|f| off(f.frame(pfn.into())))
     }
 }
 

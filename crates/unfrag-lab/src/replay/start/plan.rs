@@ -13,6 +13,7 @@ use crate::era::Era;
 use crate::error::{Error, Remedy, Result};
 use crate::replay::causes::clock::Clock;
 use crate::replay::causes::{Causes, causes, unseen};
+use unfrag_linux::kpageflags;
 use unfrag_linux::recording::{Recording, Snapshot};
 
 /// What a replay needs of a recording.
@@ -89,7 +90,7 @@ impl<'r> Plan<'r> {
                 .remedy(Remedy::StartFromCounts));
             }
         };
-        let flagged = |s: &&Snapshot| shows(s) && s.file("kpageflags").is_some();
+        let flagged = |s: &&Snapshot| shows(s) && s.content(kpageflags::NAME).is_some();
         let before = begins.iter().copied().rfind(flagged);
         let anchor = match choice {
             StartChoice::Counts => anchor,
