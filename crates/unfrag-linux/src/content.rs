@@ -235,7 +235,7 @@ mod tests {
         let packed = Content::pack(&bytes[..]).unwrap();
         assert_eq!(packed.len(), bytes.len() as u64);
         assert!(packed.packed().is_some_and(|p| p.len() < bytes.len() / 50));
-        assert!(packed.bytes() == bytes[..]);
+        assert!(*packed.bytes() == bytes[..]);
         assert!(packed == Content::from(bytes.clone()));
         let mut other = bytes;
         *other.last_mut().unwrap() ^= 1;

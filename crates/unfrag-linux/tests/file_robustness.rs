@@ -18,7 +18,7 @@ fn recording() -> Recording {
     let file = |i| SnapshotFile {
         name: "vmstat".into(),
         time: Some((1, 2)),
-        content: content(i),
+        content: content(i).into(),
     };
     Recording {
         events: Events {

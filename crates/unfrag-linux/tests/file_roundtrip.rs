@@ -97,7 +97,7 @@ fn snapshot() -> impl Strategy<Value = Snapshot> {
         .prop_map(|(name, time, content)| SnapshotFile {
             name,
             time,
-            content,
+            content: content.into(),
         });
     (name(), vec(file, 0..4)).prop_map(|(name, files)| Snapshot { name, files })
 }
@@ -219,7 +219,7 @@ fn large_contents_are_split_and_joined() {
     let file = |content: &[u8]| SnapshotFile {
         name: "kpageflags".into(),
         time: None,
-        content: content.to_vec(),
+        content: content.into(),
     };
     let files = vec![file(&content), file(&[]), file(&content[..16 << 20])];
     let snapshots = vec![
@@ -317,7 +317,7 @@ fn varied() -> Recording {
     let file = SnapshotFile {
         name: "vmstat".into(),
         time: Some((1, 2)),
-        content: b"a 1\n".to_vec(),
+        content: "a 1\n".into(),
     };
     recording.snapshots = vec![Snapshot {
         name: "s".into(),

@@ -73,7 +73,7 @@ fn spool(scratch: &Scratch, names: bool, tail: &[u8]) -> (Spool, PathBuf) {
     let file = |name: &str, time, content: Vec<u8>| SnapshotFile {
         name: name.into(),
         time: Some((time, time + 10)),
-        content,
+        content: content.into(),
     };
     spool
         .add(&Snapshot {
@@ -115,7 +115,7 @@ fn a_spool_becomes_a_file_with_events_flags_and_no_names() {
     let begin = &read.snapshots[0];
     assert_eq!(begin.name, record::BEGIN);
     assert_eq!(begin.files[0].time, Some((900, 910)));
-    let flags = begin.file("kpageflags").unwrap();
+    let flags = begin.content("kpageflags").unwrap().bytes();
     assert_eq!((flags.len(), flags[8]), (4800, 1));
 }
 

@@ -220,7 +220,7 @@ fn recorded_snapshots_are_written_as_they_were_read() {
                 None if file.name == "kpageflags" => {
                     let bytes = file.content.bytes();
                     let flags = PageFlags::read(&mut &bytes[..]).unwrap();
-                    assert!(flags.write() == bytes[..], "{place}");
+                    assert!(flags.write() == *bytes, "{place}");
                 }
                 None => assert!(
                     ["uptime", "version", "sysctl-vm"].contains(&&file.name[..]),

@@ -28,7 +28,7 @@ pub const VALUE_BYTES: usize = 16 << 20;
 /// Bytes of a piece of a content that is packed, so that little of it is unpacked at a time.
 const PIECE_BYTES: usize = 1 << 20;
 /// Level of zstd.
-const LEVEL: i32 = 6;
+const LEVEL: i32 = 3;
 
 /// A column to be written.
 pub struct Source<'a> {
