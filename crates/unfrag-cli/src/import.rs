@@ -1,15 +1,25 @@
 //! `unfrag import`: a trace and the procfs snapshots beside it become one file.
+//!
+//! Invariant: of the events no more than a few batches are held, unless they have to be read as a whole.
 
 use crate::failure::{Failure, Result};
 use crate::input;
-use crate::output::{Console, Progress, check_not_input, name_of, write_recording};
+use crate::output::{Console, Progress, check_not_input, name_of, not_written, write_recording};
 use crate::quantity::{bytes, counted, thousands};
 use crate::terminal::printable;
 use std::fmt::Write as _;
+use std::fs;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 use std::time::Instant;
-use unfrag_linux::recording::Recording;
+use unfrag_linux::error::Cause;
+use unfrag_linux::file::Writer;
+use unfrag_linux::recording::{Events, Recording};
+use unfrag_linux::target::Target;
 use unfrag_linux::text::{NotUnderstood, joined};
+use unfrag_linux::{Meter, open, stream};
 
 /// Put a trace and the procfs snapshots beside it into one .unfrag file
 ///
@@ -52,39 +62,127 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let progress = Progress::new("reading");
     let start = Instant::now();
-    let recording = input::raw(&args.trace, &args.snapshots, args.release.as_deref())?;
-    let read = start.elapsed();
-    progress.message(format!(
-        "writing {}",
-        counted(recording.events.len() as u64, "event")
-    ));
-    let file_bytes = write_recording(&args.output, &recording)?;
+    let beside = input::Beside::read(&args.snapshots, args.release.as_deref())?;
+    let imported = match in_batches(args, &beside, &progress) {
+        Err(Failure::Input(e)) if let Cause::NotInBatches(why) = e.cause => {
+            progress.message(format!("reading again with all events in memory: {why}"));
+            in_memory(args, &beside)?
+        }
+        imported => imported?,
+    };
     let total = start.elapsed();
     drop(progress);
 
+    let events = imported.counts.events;
     let mut out = format!(
         "{}: {}, {:.2} bytes an event\n",
         name_of(&args.output),
-        bytes(file_bytes),
-        file_bytes as f64 / recording.events.len().max(1) as f64
+        bytes(imported.file_bytes),
+        imported.file_bytes as f64 / events.max(1) as f64
     );
-    summarize(&recording, &mut out);
+    summarize(&imported.rest, &imported.counts, &mut out);
     if args.timing {
-        let rate = recording.events.len() as f64 / total.as_secs_f64() / 1e6;
+        let rate = events as f64 / total.as_secs_f64() / 1e6;
         let _ = writeln!(
             out,
-            "read in {:.3} s, read and written in {:.3} s: {rate:.2} million events a second",
-            read.as_secs_f64(),
+            "read and written in {:.3} s: {rate:.2} million events a second",
             total.as_secs_f64(),
         );
     }
     console.print(&out)
 }
 
+/// What was imported.
+struct Imported {
+    /// The recording without its events.
+    rest: Recording,
+    counts: Counts,
+    file_bytes: u64,
+}
+
+/// Numbers of events.
+#[derive(Default)]
+struct Counts {
+    events: u64,
+    by_kind: Vec<u64>,
+    /// Times of the first and the last.
+    span: Option<(u64, u64)>,
+}
+
+impl Counts {
+    fn add(&mut self, events: &Events) {
+        self.events += events.len() as u64;
+        self.by_kind.resize(events.tables.len(), 0);
+        for &kind in &events.kind {
+            self.by_kind[usize::from(kind)] += 1;
+        }
+        if let (Some(&first), Some(&last)) = (events.time.first(), events.time.last()) {
+            self.span = Some((self.span.map_or(first, |s| s.0), last));
+        }
+    }
+}
+
+/// Batches that wait to be written, at most.
+const WAITING: usize = 1;
+
+/// Reads the trace and writes the file at the same time, a batch after the other.
+fn in_batches(args: &Args, beside: &input::Beside, progress: &Progress) -> Result<Imported> {
+    let to = Target::of(&args.output).and_then(|to| to.create());
+    let mut writer = Writer::new(to.map_err(|e| Failure::output(&args.output, e))?);
+    let meter = Meter::default();
+    let size = fs::metadata(&args.trace).map_or(0, |m| m.len());
+    let (sender, receiver) = sync_channel::<Events>(WAITING);
+    let (read, counts) = thread::scope(|s| {
+        let writing = s.spawn(|| {
+            let mut counts = Counts::default();
+            for events in receiver {
+                writer.events(&events)?;
+                counts.add(&events);
+            }
+            Ok(counts)
+        });
+        let read = stream(&args.trace, &beside.options(), &meter, &mut |events| {
+            if size > 0 {
+                let done = meter.bytes().min(size);
+                progress.message(format!("{} of {} read", bytes(done), bytes(size)));
+            }
+            // If nobody takes it, the other thread knows why.
+            let _ = sender.send(events);
+            Ok(())
+        });
+        drop(sender);
+        (read, writing.join().unwrap_or_else(|e| resume_unwind(e)))
+    });
+    let counts = counts.map_err(|e| not_written(&args.output, e))?;
+    let rest = beside.complete(read?);
+    progress.message(format!("writing {}", counted(counts.events, "event")));
+    let written = writer.finish(&rest).and_then(|to| Ok(to.commit()?));
+    Ok(Imported {
+        file_bytes: written.map_err(|e| not_written(&args.output, e))?,
+        rest,
+        counts,
+    })
+}
+
+/// Reads all events into memory first.
+fn in_memory(args: &Args, beside: &input::Beside) -> Result<Imported> {
+    let mut rest = beside.complete(open(&args.trace, &beside.options())?);
+    let mut counts = Counts::default();
+    counts.add(&rest.events);
+    let file_bytes = write_recording(&args.output, &rest)?;
+    for table in &mut rest.events.tables {
+        table.columns.clear();
+    }
+    Ok(Imported {
+        rest,
+        counts,
+        file_bytes,
+    })
+}
+
 /// What a recording holds, in lines.
-fn summarize(recording: &Recording, out: &mut String) {
+fn summarize(recording: &Recording, counts: &Counts, out: &mut String) {
     let meta = &recording.meta;
-    let events = &recording.events;
     let kernel = match meta.kernel_release.as_str() {
         "" => "unknown (a replay needs it: give --release)",
         release => &printable(release),
@@ -96,23 +194,17 @@ fn summarize(recording: &Recording, out: &mut String) {
         meta.source,
         counted(meta.cpus.into(), "CPU")
     );
-    let span = match (events.time.first(), events.time.last()) {
-        (Some(first), Some(last)) => (last - first) as f64 / 1e9,
-        _ => 0.0,
-    };
+    let span = counts
+        .span
+        .map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
     let _ = writeln!(
         out,
         "events     {} in {span:.1} s",
-        thousands(events.len() as u64)
+        thousands(counts.events)
     );
-    let mut rows = vec![0u64; events.tables.len()];
-    for &kind in &events.kind {
-        rows[usize::from(kind)] += 1;
-    }
-    let mut kinds: Vec<_> = events
-        .tables
-        .iter()
-        .zip(rows)
+    let tables = recording.events.tables.iter();
+    let mut kinds: Vec<_> = tables
+        .zip(counts.by_kind.iter().copied())
         .filter(|(_, n)| *n > 0)
         .collect();
     kinds.sort_by(|(a, n), (b, m)| m.cmp(n).then_with(|| a.name.cmp(&b.name)));

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use unfrag_linux::recording::Recording;
+use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::{Error, file, open, snapshots};
 
 /// Whether a file is an `.unfrag` file. What is no regular file is none: its first bytes can be read
@@ -55,23 +55,52 @@ pub fn recording(path: &Path, beside: &[PathBuf], release: Option<&str>) -> Resu
 /// # Errors
 /// If the trace or the snapshots cannot be read.
 pub fn raw(path: &Path, beside: &[PathBuf], release: Option<&str>) -> Result<Recording> {
-    let beside: Vec<&Path> = beside.iter().map(PathBuf::as_path).collect();
-    let found = if beside.is_empty() {
-        vec![]
-    } else {
-        snapshots::read_all(&beside)?
-    };
-    let version = found.iter().find_map(|s| release_of(s.file("version")?));
-    let known = version.as_deref().or(release);
-    let options = unfrag_linux::Options {
-        kernel_release: known,
-    };
-    let mut recording = open(path, &options)?;
-    if recording.meta.kernel_release.is_empty() {
-        recording.meta.kernel_release = known.unwrap_or_default().to_owned();
+    let beside = Beside::read(beside, release)?;
+    Ok(beside.complete(open(path, &beside.options())?))
+}
+
+/// What is known beside a raw trace.
+pub struct Beside {
+    snapshots: Vec<Snapshot>,
+    release: Option<String>,
+}
+
+impl Beside {
+    /// Reads the snapshots; the kernel's release is what `/proc/version` among them says, else `release`.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn read(paths: &[PathBuf], release: Option<&str>) -> Result<Beside> {
+        let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        let snapshots = match paths.is_empty() {
+            true => vec![],
+            false => snapshots::read_all(&paths)?,
+        };
+        let version = snapshots
+            .iter()
+            .find_map(|s| release_of(s.file("version")?));
+        Ok(Beside {
+            release: version.or(release.map(str::to_owned)),
+            snapshots,
+        })
     }
-    recording.snapshots = found;
-    Ok(recording)
+
+    /// How the trace is to be read.
+    pub fn options(&self) -> unfrag_linux::Options<'_> {
+        unfrag_linux::Options {
+            kernel_release: self.release.as_deref(),
+            ..unfrag_linux::Options::default()
+        }
+    }
+
+    /// The trace's recording with the snapshots.
+    pub fn complete(&self, mut recording: Recording) -> Recording {
+        if recording.meta.kernel_release.is_empty() {
+            recording.meta.kernel_release = self.release.clone().unwrap_or_default();
+        }
+        recording.snapshots.clone_from(&self.snapshots);
+        recording
+    }
 }
 
 /// The release in the text of `/proc/version`.

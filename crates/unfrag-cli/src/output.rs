@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use unfrag_linux::Error;
 use unfrag_linux::error::Cause;
 use unfrag_linux::file;
 use unfrag_linux::recording::Recording;
@@ -148,11 +149,16 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
 /// # Errors
 /// As [`write_file`], and if the recording contradicts itself.
 pub fn write_recording(path: &Path, recording: &Recording) -> Result<u64> {
-    file::write(recording, path).map_err(|e| match e.cause {
+    file::write(recording, path).map_err(|e| not_written(path, e))
+}
+
+/// The failure of an output that could not be written for this error.
+pub fn not_written(path: &Path, e: Error) -> Failure {
+    match e.cause {
         Cause::Io(error) if is_stdout(path) => stdout_failed(error),
         Cause::Io(error) => Failure::output(path, error),
-        _ => e.into(),
-    })
+        _ => e.in_file(path).into(),
+    }
 }
 
 /// Checks that a file can be written, before the work whose result goes there.

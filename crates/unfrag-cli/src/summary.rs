@@ -71,6 +71,7 @@ fn standard_input(release: Option<&str>) -> Result<Recording> {
     read.map_err(|e| Error::from(e).in_file(name))?;
     let options = Options {
         kernel_release: release,
+        ..Default::default()
     };
     let read = match data.starts_with(file::MAGIC) {
         true => file::from_bytes(&data),

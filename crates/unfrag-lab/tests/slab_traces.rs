@@ -13,6 +13,7 @@ fn read(lines: &[impl AsRef<str>]) -> Recording {
     }
     let options = unfrag_linux::Options {
         kernel_release: Some("6.1.0"),
+        ..Default::default()
     };
     unfrag_linux::read(text.as_bytes(), &options).unwrap()
 }

@@ -47,6 +47,9 @@ pub enum Cause {
     /// The input is well formed, but nothing here reads it.
     #[error("{0}")]
     Unsupported(Cow<'static, str>),
+    /// The events have to be read into memory as a whole, for the reason that is named.
+    #[error("the events cannot be read in batches: {0}")]
+    NotInBatches(&'static str),
     /// The input asks for more than a limit allows.
     #[error("{what} is {size}, and the limit is {limit}")]
     TooLarge {

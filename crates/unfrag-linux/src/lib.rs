@@ -35,7 +35,7 @@ mod trace;
 
 pub use error::{Error, Result};
 pub use procfs::{freelists, kpageflags};
-pub use trace::open::{Options, open, read};
+pub use trace::open::{Meter, Options, open, read, stream};
 pub use trace::{open, perfdata, text, tracedat};
 
 /// Tests the example of the crate's README.

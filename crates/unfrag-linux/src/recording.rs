@@ -96,6 +96,15 @@ pub struct Field {
     pub kind: FieldKind,
 }
 
+impl Field {
+    /// Whether a field of some events is `later` in later ones: that it has a sign shows only once one is negative.
+    pub(crate) fn becomes(&self, later: &Field) -> bool {
+        let is_number = |kind| kind != FieldKind::String;
+        self.name == later.name
+            && (self.kind == later.kind || is_number(self.kind) && is_number(later.kind))
+    }
+}
+
 /// How the 64-bit values of a column are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
@@ -151,6 +160,29 @@ impl Events {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.time.is_empty()
+    }
+    /// Takes the events from number `at` on out of these.
+    #[must_use]
+    pub fn split_off(&mut self, at: usize) -> Events {
+        let mut rows = vec![0; self.tables.len()];
+        self.kind[..at]
+            .iter()
+            .for_each(|&k| rows[usize::from(k)] += 1);
+        let rest_of = |(table, at): (&mut EventTable, usize)| EventTable {
+            system: table.system.clone(),
+            name: table.name.clone(),
+            fields: table.fields.clone(),
+            columns: table.columns.iter_mut().map(|c| c.split_off(at)).collect(),
+        };
+        Events {
+            time: self.time.split_off(at),
+            cpu: self.cpu.split_off(at),
+            task: self.task.split_off(at),
+            flags: self.flags.split_off(at),
+            preempt: self.preempt.split_off(at),
+            kind: self.kind.split_off(at),
+            tables: self.tables.iter_mut().zip(rows).map(rest_of).collect(),
+        }
     }
 }
 

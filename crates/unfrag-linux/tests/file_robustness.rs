@@ -146,7 +146,7 @@ fn the_manifest_is_checked() {
     assert!(manifest(rows, "\"rows\": 18446744073709551615").contains("limit"));
     assert!(manifest(rows, "\"rows\": 601").contains("601"));
     assert!(manifest(rows, "\"rows\": -1").contains("manifest.json"));
-    assert!(manifest("\"version\": 1", "\"version\": 2").contains("newer unfrag"));
+    assert!(manifest("\"version\": 1", "\"version\": 3").contains("newer unfrag"));
     assert!(manifest("unfrag recording", "something else").contains("something else"));
     assert!(manifest("events.parquet", "evil.parquet").contains("evil.parquet"));
     assert!(manifest("\"int32\"", "\"int64\"").contains("events.parquet"));

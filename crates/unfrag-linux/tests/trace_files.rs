@@ -270,6 +270,7 @@ fn text_of_old_kernels_has_their_event_names_and_gfp_bits() {
         gnome-terminal-1567  [000]  4415.246508: mm_pagevec_free: page=ffffea0003db9f40 pfn=1155800 order=0 cold=0\n";
     let options = Options {
         kernel_release: Some("2.6.32-5-amd64"),
+        ..Default::default()
     };
     let r = read(text, &options).unwrap();
     let names: Vec<&str> = r.events.tables.iter().map(|t| t.name.as_str()).collect();

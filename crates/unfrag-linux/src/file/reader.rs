@@ -16,6 +16,8 @@ use crate::recording::{EventTable, Events, Field, FieldKind, Recording, Snapshot
 pub struct Reader<R: Read + Seek> {
     members: container::Reader<R>,
     manifest: Manifest,
+    /// Index of the empty string.
+    empty_string: Option<u64>,
 }
 
 /// What is known of a part of the events before it is read.
@@ -65,7 +67,16 @@ impl<R: Read + Seek> Reader<R> {
             };
             manifest.parts.push(part);
         }
-        Ok(Reader { members, manifest })
+        let mut empty_string = None;
+        if manifest.parts.len() > 1 {
+            let strings = TableReader::open(&manifest.strings, &mut members)?.texts("string")?;
+            empty_string = strings.iter().position(String::is_empty).map(|i| i as u64);
+        }
+        Ok(Reader {
+            members,
+            manifest,
+            empty_string,
+        })
     }
 
     /// What is known of each part.
@@ -127,16 +138,31 @@ impl<R: Read + Seek> Reader<R> {
         let mut open = |table| TableReader::open(table, &mut self.members);
         let mut common = open(&part.events)?;
         for (table, rows) in tables.iter_mut().zip(&part.kinds) {
-            if fields(&rows.columns)? != table.fields {
+            let known = fields(&rows.columns)?;
+            if known.len() > table.fields.len()
+                || !known.iter().zip(&table.fields).all(|(a, b)| a.becomes(b))
+            {
                 return Err(Error::malformed(format!(
                     "manifest.json: the fields of {} differ from part to part",
                     table.name
                 )));
             }
             let mut columns = open(rows)?;
-            table.columns = (0..rows.columns.len())
-                .map(|i| columns.numbers_at(i))
-                .collect::<Result<_>>()?;
+            for (i, field) in table.fields.iter().enumerate() {
+                table.columns[i] = match i < known.len() {
+                    true => columns.numbers_at(i)?,
+                    // Fields that only later parts have.
+                    false => {
+                        let nothing = match field.kind {
+                            FieldKind::String => self.empty_string.ok_or_else(|| {
+                                Error::malformed("strings.parquet: the empty string is missing")
+                            })?,
+                            _ => 0,
+                        };
+                        vec![nothing; usize::try_from(rows.rows).unwrap_or(0)]
+                    }
+                };
+            }
         }
         let events = Events {
             time: common.numbers("time")?,

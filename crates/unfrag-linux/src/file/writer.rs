@@ -52,7 +52,8 @@ impl<W: Write + Seek + Send> Writer<W> {
         }
     }
 
-    /// Adds the next events, as one part or several. Their tables are those of the events before, and perhaps more.
+    /// Adds the next events, as one part or several. Their tables and fields are those of the events before, and
+    /// perhaps more; a number that was unsigned may be signed.
     ///
     /// # Errors
     /// If they break the invariants that their types state, or follow later ones; and if they cannot be written.
@@ -77,15 +78,21 @@ impl<W: Write + Seek + Send> Writer<W> {
 
     fn add_kinds(&mut self, tables: &[EventTable]) -> Result<()> {
         for (i, table) in tables.iter().enumerate() {
-            if let Some(known) = self.kinds.get(i) {
-                if (&known.system, &known.name, &known.fields)
-                    != (&table.system, &table.name, &table.fields)
-                {
+            if let Some(known) = self.kinds.get_mut(i) {
+                let is_same = (&known.system, &known.name) == (&table.system, &table.name)
+                    && known.fields.len() <= table.fields.len()
+                    && known
+                        .fields
+                        .iter()
+                        .zip(&table.fields)
+                        .all(|(a, b)| a.becomes(b));
+                if !is_same {
                     return Err(Error::malformed(format!(
-                        "the kind of event {i} was {}, and is {} now",
+                        "the kind of event {i} was {}, and is {} with other fields now",
                         known.name, table.name
                     )));
                 }
+                known.fields.clone_from(&table.fields);
                 continue;
             }
             let name = match table.system.as_str() {
@@ -188,6 +195,7 @@ impl<W: Write + Seek + Send> Writer<W> {
             table,
         };
         if self.parts.len() == 1
+            && self.parts[0].kinds.len() == self.kinds.len()
             && let Some(only) = self.parts.pop()
         {
             manifest.events = only.events;

@@ -1,14 +1,22 @@
 //! Opens a recording of a tracer, whichever format it has.
 //!
+//! Either all events are read into memory, or they are given away in batches while they are read.
+//!
 //! Invariant: the first bytes decide the format, never the file's name. A compressed file (zstd, gzip)
 //! is opened as what it holds, even if it was compressed twice.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::content;
 use crate::error::{Error, Result};
-use crate::recording::Recording;
+use crate::recording::{Events, Recording};
+use crate::target;
+use crate::trace::event::batches::{BATCH, Batches};
+use crate::trace::source::Source;
 use crate::trace::{perfdata, text, tracedat, unpack};
 
 /// What the reader knows beyond the file.
@@ -17,6 +25,8 @@ pub struct Options<'a> {
     /// `uname -r` of the recorded kernel, for formats that do not hold it (text). What the file says
     /// itself goes first.
     pub kernel_release: Option<&'a str>,
+    /// Events of a batch that [`stream`] gives; some half a million if it is 0.
+    pub batch: usize,
 }
 
 /// Most bytes read from something that is no regular file, such as a pipe.
@@ -47,22 +57,168 @@ pub fn read(data: &[u8], options: &Options<'_>) -> Result<Recording> {
     read_layer(data, options, 0)
 }
 
+/// How far a file was read, for whoever watches.
+#[derive(Clone, Debug, Default)]
+pub struct Meter(Arc<AtomicU64>);
+
+impl Meter {
+    /// Bytes of the file that were read.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+    pub(crate) fn add(&self, bytes: u64) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Reads the recording at `path` as [`open`] does, and gives its events to `give` in batches while it is read, in the
+/// order of time; each batch has the tables of the one before, and perhaps more. The recording that is returned
+/// has none of them.
+///
+/// What can be read but once, or is compressed and cannot be read from its beginning to its end, is unpacked first into
+/// a file without a name in the temporary directory. A `perf.data` is read into memory as a whole.
+///
+/// # Errors
+/// As [`open`]; [`Cause::NotInBatches`](crate::error::Cause::NotInBatches) if the events have to be read as a whole;
+/// and what `give` says.
+pub fn stream(
+    path: &Path,
+    options: &Options<'_>,
+    meter: &Meter,
+    give: &mut dyn FnMut(Events) -> Result<()>,
+) -> Result<Recording> {
+    let named = |e: Error| e.in_file(path);
+    let opened = (|| {
+        let file = File::open(path)?;
+        let meta = file.metadata()?;
+        Ok::<_, std::io::Error>((file, meta))
+    })();
+    let (file, meta) = opened.map_err(|e| named(e.into()))?;
+    let limit = match options.batch {
+        0 => BATCH,
+        n => n,
+    };
+    let mut batches = Batches { limit, give };
+    let input = match meta.is_file() {
+        true => Input::File(file, meta.len()),
+        false => Input::Stream(Box::new(Metered(file, meter.clone())), None),
+    };
+    stream_layer(input, options, meter, 0, &mut batches).map_err(named)
+}
+
+/// What is read: a file, or what comes but once and is packed in so many bytes.
+enum Input {
+    File(File, u64),
+    Stream(Box<dyn Read>, Option<u64>),
+}
+
+/// Tells a [`Meter`] what is read.
+struct Metered<R>(R, Meter);
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.0.read(room)?;
+        self.1.add(n as u64);
+        Ok(n)
+    }
+}
+
+fn stream_layer(
+    input: Input,
+    options: &Options<'_>,
+    meter: &Meter,
+    layer: u32,
+    batches: &mut Batches<'_>,
+) -> Result<Recording> {
+    const LOOK: usize = 4096;
+    let mut head = vec![0; LOOK];
+    let (input, n) = match input {
+        Input::File(file, len) => {
+            let n = len.min(LOOK as u64) as usize;
+            Source::File(&file, len).read(0, &mut head[..n])?;
+            (Input::File(file, len), n)
+        }
+        Input::Stream(mut from, packed) => {
+            let n = content::read_some(&mut from, &mut head)?;
+            let whole = Cursor::new(head[..n].to_vec()).chain(from);
+            (Input::Stream(Box::new(whole), packed), n)
+        }
+    };
+    let format = Format::of(&head[..n]);
+    match format {
+        Format::TraceDat => {
+            let (file, len) = input.into_file()?;
+            // What was unpacked has been counted.
+            let uncounted = Meter::default();
+            let meter = if layer > 0 { &uncounted } else { meter };
+            tracedat::stream(&Source::File(&file, len), meter, batches)
+        }
+        Format::PerfData => {
+            let (file, len) = input.into_file()?;
+            let data = Source::File(&file, len).bytes(0, len, "the file")?;
+            if layer == 0 {
+                meter.add(len);
+            }
+            let mut recording = perfdata::read(&data)?;
+            let mut events = std::mem::take(&mut recording.events);
+            while events.len() > batches.limit {
+                let rest = events.split_off(batches.limit);
+                (batches.give)(std::mem::replace(&mut events, rest))?;
+            }
+            (batches.give)(events)?;
+            Ok(recording)
+        }
+        Format::Text => {
+            let (mut from, size) = input.into_stream(meter);
+            text::stream(&mut from, size, options.kernel_release, batches)
+        }
+        Format::Zstd | Format::Gzip if layer < MAX_LAYERS => {
+            let (from, packed) = input.into_stream(meter);
+            let from = BufReader::new(from);
+            let unpacked: Box<dyn Read> = match format {
+                Format::Zstd => Box::new(zstd::Decoder::with_buffer(from)?),
+                _ => Box::new(flate2::bufread::MultiGzDecoder::new(from)),
+            };
+            let unpacked = unpack::Capped::new(unpacked, packed);
+            let input = Input::Stream(Box::new(unpacked), Some(packed));
+            stream_layer(input, options, meter, layer + 1, batches)
+        }
+        other => Err(other.refused()),
+    }
+}
+
+impl Input {
+    /// A file that holds it.
+    fn into_file(self) -> Result<(File, u64)> {
+        match self {
+            Input::File(file, len) => Ok((file, len)),
+            Input::Stream(mut from, _) => {
+                let mut file = target::unnamed()?;
+                content::copy(&mut from, &mut file)?;
+                let len = file.metadata()?.len();
+                Ok((file, len))
+            }
+        }
+    }
+
+    /// Its bytes one after the other, and how many they may be.
+    fn into_stream(self, meter: &Meter) -> (Box<dyn Read>, u64) {
+        match self {
+            Input::File(file, len) => (Box::new(Metered(file, meter.clone())), len),
+            Input::Stream(from, packed) => (from, packed.map_or(PIPE_CAP, unpack::cap)),
+        }
+    }
+}
+
 fn read_layer(data: &[u8], options: &Options<'_>, layer: u32) -> Result<Recording> {
     let packed = data.len() as u64;
     let unpacked = match Format::of(data) {
         Format::TraceDat => return tracedat::read(data),
         Format::PerfData => return perfdata::read(data),
         Format::Text => return text::read(data, options.kernel_release),
-        Format::Empty => return Err(Error::malformed("the file is empty").at(0).help(HELP)),
-        Format::Unknown => {
-            return Err(Error::unsupported("a format that is not known")
-                .at(0)
-                .help(HELP));
-        }
-        Format::Zstd | Format::Gzip if layer == MAX_LAYERS => {
-            return Err(Error::unsupported(format!(
-                "a file compressed more than {MAX_LAYERS} times"
-            )));
+        other @ (Format::Empty | Format::Unknown) => return Err(other.refused()),
+        other @ (Format::Zstd | Format::Gzip) if layer == MAX_LAYERS => {
+            return Err(other.refused());
         }
         Format::Zstd => unpack::whole(zstd::Decoder::with_buffer(data)?, packed, "zstd")?,
         Format::Gzip => unpack::whole(flate2::bufread::MultiGzDecoder::new(data), packed, "gzip")?,
@@ -83,6 +239,19 @@ enum Format {
 }
 
 impl Format {
+    /// The error of a file with nothing that could be read in it.
+    fn refused(self) -> Error {
+        match self {
+            Format::Empty => Error::malformed("the file is empty").at(0).help(HELP),
+            Format::Zstd | Format::Gzip => {
+                Error::unsupported(format!("a file compressed more than {MAX_LAYERS} times"))
+            }
+            _ => Error::unsupported("a format that is not known")
+                .at(0)
+                .help(HELP),
+        }
+    }
+
     fn of(data: &[u8]) -> Format {
         let begins = |magic: &[u8]| data.starts_with(magic);
         if data.is_empty() {

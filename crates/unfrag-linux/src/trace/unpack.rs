@@ -67,6 +67,35 @@ pub(crate) fn block(
     Ok(())
 }
 
+/// A reader that gives no more than [`cap`] allows for the packed bytes.
+pub(crate) struct Capped<R> {
+    from: R,
+    left: u64,
+}
+
+impl<R: Read> Capped<R> {
+    /// Of what is packed in so many bytes.
+    pub fn new(from: R, packed: u64) -> Self {
+        Capped {
+            from,
+            left: packed.saturating_mul(BYTES_PER_BYTE).saturating_add(BASE),
+        }
+    }
+}
+
+impl<R: Read> Read for Capped<R> {
+    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.from.read(room)?;
+        match self.left.checked_sub(n as u64) {
+            Some(left) => {
+                self.left = left;
+                Ok(n)
+            }
+            None => Err(std::io::Error::other(HELP)),
+        }
+    }
+}
+
 /// Everything that a reader of a whole compressed file of `packed` bytes gives.
 pub(crate) fn whole(reader: impl Read, packed: u64, what: &str) -> Result<Vec<u8>> {
     let cap = cap(packed);

@@ -16,6 +16,7 @@ pub fn fixture(name: &str) -> Vec<u8> {
 pub fn recording(name: &str) -> unfrag_linux::recording::Recording {
     let options = unfrag_linux::Options {
         kernel_release: Some("6.18.44"),
+        ..Default::default()
     };
     unfrag_linux::read(&fixture(name), &options).unwrap_or_else(|e| panic!("{name}: {e}"))
 }

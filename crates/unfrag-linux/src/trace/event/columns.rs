@@ -2,11 +2,12 @@
 //!
 //! Invariant: all columns of `events` have one length, and so have all columns of a table. Events
 //! may arrive in any order of time; [`Columns::finish`] sorts them, keeping the order of arrival
-//! among equals.
+//! among equals. Where they are given away in batches ([`Columns::spill`]), each batch is sorted.
 
 use crate::error::{Error, Result};
 use crate::recording::{EventTable, Events, Field, Lost, Meta, Recording};
 
+use super::batches::{Batches, not_in_batches};
 use super::intern::{Strings, Tasks};
 
 /// Most CPUs of a host; Linux allows 8,192. A larger number is damage.
@@ -70,8 +71,14 @@ pub(crate) struct Columns {
     pub strings: Strings,
     pub lost: Vec<Lost>,
     pub budget: Budget,
+    /// Rows of each table in `events`, where whoever fills it counts them.
+    pub rows: Vec<usize>,
     unordered: bool,
     newest: u64,
+    /// Number of events that were given away, and the time of the last of them.
+    given: u64,
+    given_until: u64,
+    input: u64,
 }
 
 impl Columns {
@@ -79,6 +86,7 @@ impl Columns {
     pub fn for_input(bytes: u64) -> Self {
         Columns {
             budget: Budget::for_input(bytes),
+            input: bytes,
             ..Columns::default()
         }
     }
@@ -91,6 +99,7 @@ impl Columns {
             Error::too_large("the number of kinds of events", 257, 256)
                 .help("record fewer kinds of events, such as kmem, compaction, vmscan, migrate")
         })?;
+        self.rows.push(0);
         self.events.tables.push(EventTable {
             system: system.to_owned(),
             name: name.to_owned(),
@@ -115,6 +124,10 @@ impl Columns {
         e.preempt.push(common.preempt);
         e.kind.push(common.kind);
     }
+    /// Whether there was no event at all.
+    pub fn is_empty(&self) -> bool {
+        self.given == 0 && self.events.is_empty()
+    }
     /// Makes room for `n` more events.
     pub fn reserve(&mut self, n: usize) {
         let e = &mut self.events;
@@ -129,15 +142,79 @@ impl Columns {
     pub fn push_lost(&mut self, cpu: u16, count: Option<u64>) {
         self.lost.push(Lost {
             cpu,
-            before_event: self.events.len() as u64,
+            before_event: self.given + self.events.len() as u64,
             count,
         });
     }
-    /// The recording, in the order of time.
-    pub fn finish(mut self, mut meta: Meta) -> Recording {
-        if self.unordered {
-            sort_by_time(&mut self.events, &mut self.lost);
+    /// Gives events away, if there are enough for a batch. The rows of all events must be complete.
+    ///
+    /// # Errors
+    /// If an event is earlier than one that was given away ([`Cause::NotInBatches`](crate::error::Cause::NotInBatches)), or
+    /// the taker fails.
+    #[inline]
+    pub fn spill(&mut self, batches: &mut Batches<'_>) -> Result<()> {
+        match self.events.len() < batches.limit {
+            true => Ok(()),
+            false => self.give(batches, batches.held_back()),
         }
+    }
+    /// Gives away all events that are left.
+    ///
+    /// # Errors
+    /// As [`Columns::spill`].
+    pub fn spill_rest(&mut self, batches: &mut Batches<'_>) -> Result<()> {
+        match batches.limit {
+            usize::MAX => Ok(()),
+            _ => self.give(batches, 0),
+        }
+    }
+    #[cold]
+    fn give(&mut self, batches: &mut Batches<'_>, held_back: usize) -> Result<()> {
+        self.sort();
+        if self
+            .events
+            .time
+            .first()
+            .is_some_and(|&t| t < self.given_until)
+        {
+            return Err(not_in_batches("events are far out of the order of time"));
+        }
+        let n = self.events.len() - held_back;
+        let rest = self.events.split_off(n);
+        let batch = std::mem::replace(&mut self.events, rest);
+        for &kind in &batch.kind {
+            let rows = &mut self.rows[usize::from(kind)];
+            *rows = rows.saturating_sub(1);
+        }
+        self.given += n as u64;
+        self.given_until = batch.time.last().copied().unwrap_or(self.given_until);
+        self.budget = Budget::for_input(self.input);
+        (batches.give)(batch)
+    }
+    /// Checks that no event was given away, so that all can be changed.
+    ///
+    /// # Errors
+    /// [`Cause::NotInBatches`](crate::error::Cause::NotInBatches) if one was.
+    pub fn all_are_here(&self) -> Result<()> {
+        match self.given {
+            0 => Ok(()),
+            _ => Err(not_in_batches(
+                "a field that was a number in all events before is text in a later one",
+            )),
+        }
+    }
+    fn sort(&mut self) {
+        if std::mem::take(&mut self.unordered) {
+            let held = self.lost.partition_point(|l| l.before_event < self.given);
+            let lost = &mut self.lost[held..];
+            lost.iter_mut().for_each(|l| l.before_event -= self.given);
+            sort_by_time(&mut self.events, lost);
+            lost.iter_mut().for_each(|l| l.before_event += self.given);
+        }
+    }
+    /// The recording, in the order of time, without what was given away.
+    pub fn finish(mut self, mut meta: Meta) -> Recording {
+        self.sort();
         meta.lost = self.lost;
         Recording {
             meta,

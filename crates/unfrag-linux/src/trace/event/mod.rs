@@ -5,6 +5,7 @@
 //! - `columns`: the events of a recording while they are being read.
 //! - `decode`: from a raw record to a row of its table.
 
+pub(crate) mod batches;
 pub(crate) mod columns;
 pub(crate) mod decode;
 pub(crate) mod format;

@@ -66,7 +66,6 @@ struct Key {
 #[derive(Default)]
 struct Table {
     keys: Vec<Key>,
-    rows: usize,
 }
 
 /// All tables being filled.
@@ -297,6 +296,7 @@ impl Row<'_> {
         if kind == FieldKind::String {
             return Ok(());
         }
+        self.columns.all_are_here()?;
         let mut column = std::mem::take(&mut self.columns.events.tables[self.kind].columns[c]);
         for v in &mut column {
             let text = match kind {
@@ -320,40 +320,47 @@ impl Row<'_> {
     }
     /// Adds a column, with nothing in the rows so far.
     fn add_column(&mut self, k: usize, name: &[u8], kind: FieldKind) -> Result<usize> {
-        self.charge(self.table.rows as u64 * 8 + 256)?;
+        self.charge(self.rows() as u64 * 8 + 256)?;
         let nothing = match kind {
             FieldKind::String => self.intern(b"")?,
             _ => 0,
         };
+        let rows = self.rows();
         let table = &mut self.columns.events.tables[self.kind];
         table.fields.push(Field {
             name: String::from_utf8_lossy(name).into_owned(),
             kind,
         });
-        table.columns.push(vec![nothing; self.table.rows]);
+        table.columns.push(vec![nothing; rows]);
         let c = table.columns.len() - 1;
         self.table.keys[k].column = Some(c);
         Ok(c)
     }
     /// Sets this row's value; a key's second value in a line is dropped.
     fn push(&mut self, c: usize, v: u64) {
+        let rows = self.rows();
         let column = &mut self.columns.events.tables[self.kind].columns[c];
-        if column.len() == self.table.rows {
+        if column.len() == rows {
             column.push(v);
             self.filled += 1;
         }
+    }
+    /// Rows of the table so far, without those that were given away.
+    fn rows(&self) -> usize {
+        self.columns.rows[self.kind]
     }
     fn charge(&mut self, bytes: u64) -> Result<()> {
         self.columns.budget.charge(bytes)
     }
     fn finish(self) {
-        self.table.rows += 1;
+        let rows = self.rows() + 1;
+        self.columns.rows[self.kind] = rows;
         let table = &mut self.columns.events.tables[self.kind];
         if self.filled == table.columns.len() {
             return;
         }
         for (field, column) in table.fields.iter().zip(&mut table.columns) {
-            if column.len() < self.table.rows {
+            if column.len() < rows {
                 column.push(match field.kind {
                     FieldKind::String => self.columns.strings.intern(b"").into(),
                     _ => 0,

@@ -18,14 +18,14 @@ use super::value::{trim, trim_end};
 /// and no line of more than one word is longer than the greatest.
 const WIDTHS: std::ops::RangeInclusive<usize> = 60..=80;
 /// Most lines that make one.
-const MOST_PARTS: usize = 8;
+pub(super) const MOST_PARTS: usize = 8;
 
 /// A line as it stands in the text.
 #[derive(Clone, Copy)]
 pub(super) struct Physical<'a> {
     /// Without its end, and without marks of quoting.
     pub text: &'a [u8],
-    /// Byte at which it begins.
+    /// Byte of the piece at which it begins.
     pub at: u64,
     /// Its number, from 1 on.
     pub number: u64,
@@ -40,15 +40,20 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Of this text.
-    pub fn of(data: &'a [u8]) -> Self {
+    /// Of this piece of a text, whose first line has this number.
+    pub fn of(data: &'a [u8], number: u64) -> Self {
         let mut lines = Lines {
             data,
             at: 0,
             next: None,
         };
-        lines.advance(1);
+        lines.advance(number);
         lines
+    }
+
+    /// The line that comes next.
+    pub fn peek(&self) -> Option<Physical<'a>> {
+        self.next
     }
 
     /// The next line.
@@ -174,7 +179,7 @@ mod tests {
     use super::*;
 
     fn whole(text: &str) -> Vec<String> {
-        let mut lines = Lines::of(text.as_bytes());
+        let mut lines = Lines::of(text.as_bytes(), 1);
         let mut all = vec![];
         while let Some(line) = lines.next() {
             let (text, _) = lines.whole(line.text);

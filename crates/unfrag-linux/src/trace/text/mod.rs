@@ -23,8 +23,12 @@ mod lines;
 mod pairs;
 mod value;
 
+use std::io::Read;
+
+use crate::content::read_some;
 use crate::error::{Error, Result};
 use crate::recording::{Meta, Recording};
+use crate::trace::event::batches::{self, Batches};
 use crate::trace::event::columns::{Columns, Common, MAX_CPUS};
 use crate::trace::event::intern::UNKNOWN_COMM;
 
@@ -33,7 +37,7 @@ pub use leftover::{NotUnderstood, joined};
 use fields::Tables;
 use leftover::Tally;
 use line::{Line, STACK_TRACE, Stamp, is_head};
-use lines::Lines;
+use lines::{Lines, MOST_PARTS};
 
 /// Reads trace text. `kernel_release` (`uname -r` of the recorded host) decides what gfp names mean.
 ///
@@ -41,27 +45,55 @@ use lines::Lines;
 /// If no line of `data` is an event, more than half of its lines were not understood, or there are more than
 /// 256 kinds of events.
 pub fn read(data: &[u8], kernel_release: Option<&str>) -> Result<Recording> {
-    let release = kernel_release.filter(|r| !r.is_empty());
-    let mut reader = Reader {
-        columns: Columns::for_input(data.len() as u64),
-        tables: Tables::new(release),
-        meta: Meta {
-            kernel_release: release.unwrap_or_default().to_owned(),
-            page_size: 4096,
-            ..Meta::default()
-        },
-        ..Reader::default()
+    let mut all = Batches {
+        limit: usize::MAX,
+        give: &mut batches::none,
     };
+    let mut reader = Reader::new(kernel_release, data.len() as u64);
     // Lines of page events take some 120 bytes.
     reader.columns.reserve(data.len() / 128);
-    let mut lines = Lines::of(data);
-    while let Some(line) = lines.next() {
-        let (text, joined) = lines.whole(line.text);
-        reader.tally.joined += joined;
-        reader.tally.all += joined;
-        reader.line(&text, line.number).map_err(|e| e.at(line.at))?;
+    reader.piece(data, true, &mut all)?;
+    reader.finish(&mut all)
+}
+
+/// Bytes of the text that are read at a time.
+const PIECE: usize = 4 << 20;
+/// Bytes of a line, at most.
+const MOST_LINE: usize = 64 << 20;
+
+/// Reads trace text of perhaps `size` bytes, and gives those events away that fill a batch.
+///
+/// # Errors
+/// As [`read`]; and if it cannot be read, a line is longer than 64 MiB, or the events are too far out of order for
+/// batches.
+pub(crate) fn stream(
+    from: &mut dyn Read,
+    size: u64,
+    kernel_release: Option<&str>,
+    batches: &mut Batches<'_>,
+) -> Result<Recording> {
+    let mut reader = Reader::new(kernel_release, size);
+    let mut piece = vec![];
+    loop {
+        let old = piece.len();
+        piece.resize(old + PIECE, 0);
+        let n = read_some(from, &mut piece[old..])?;
+        piece.truncate(old + n);
+        let is_last = n < PIECE;
+        let taken = reader.piece(&piece, is_last, batches)?;
+        if is_last {
+            return reader.finish(batches);
+        }
+        piece.drain(..taken);
+        if piece.len() > MOST_LINE {
+            let (size, limit) = (piece.len() as u64, MOST_LINE as u64);
+            return Err(
+                Error::too_large("the length of a line in bytes", size, limit)
+                    .at(reader.at)
+                    .help("it should be trace text, an event on each line"),
+            );
+        }
     }
-    reader.finish()
 }
 
 /// What was read so far.
@@ -80,9 +112,51 @@ struct Reader {
     trace_file: bool,
     /// Whether a stack is being listed.
     in_stack: bool,
+    /// Bytes and lines before the present piece.
+    at: u64,
+    lines: u64,
 }
 
 impl Reader {
+    fn new(kernel_release: Option<&str>, size: u64) -> Reader {
+        let release = kernel_release.filter(|r| !r.is_empty());
+        Reader {
+            columns: Columns::for_input(size),
+            tables: Tables::new(release),
+            meta: Meta {
+                kernel_release: release.unwrap_or_default().to_owned(),
+                page_size: 4096,
+                ..Meta::default()
+            },
+            ..Reader::default()
+        }
+    }
+
+    /// Reads a piece of the text; gives the number of bytes that were taken. Of a piece that is not the last, lines are
+    /// left that may go on in the next one.
+    fn piece(&mut self, data: &[u8], is_last: bool, batches: &mut Batches<'_>) -> Result<usize> {
+        let mut lines = Lines::of(data, self.lines + 1);
+        let until = if is_last {
+            data.len()
+        } else {
+            whole_lines(data)
+        };
+        while let Some(line) = lines.peek().filter(|l| (l.at as usize) < until) {
+            lines.next();
+            let (text, joined) = lines.whole(line.text);
+            self.tally.joined += joined;
+            self.tally.all += joined;
+            let at = self.at + line.at;
+            self.line(&text, line.number).map_err(|e| e.at(at))?;
+            self.columns.spill(batches)?;
+        }
+        let next = lines.peek();
+        let taken = next.map_or(data.len(), |l| l.at as usize);
+        self.lines = next.map_or(self.lines, |l| l.number - 1);
+        self.at += taken as u64;
+        Ok(taken)
+    }
+
     fn line(&mut self, text: &[u8], number: u64) -> Result<()> {
         self.tally.all += 1;
         match Line::parse(text) {
@@ -174,13 +248,14 @@ impl Reader {
         }
     }
 
-    fn finish(self) -> Result<Recording> {
-        if self.columns.events.is_empty() {
+    fn finish(mut self, batches: &mut Batches<'_>) -> Result<Recording> {
+        if self.columns.is_empty() {
             return Err(Error::unsupported("no line of the text is a trace event").help(
                 "it should be the text of `trace-cmd report`, `perf script` or the kernel's `trace` \
                  file",
             ));
         }
+        self.columns.spill_rest(batches)?;
         let mut meta = self.meta;
         meta.cpus = meta.cpus.max(self.cpus);
         meta.source = match (self.perf, self.trace_cmd, self.trace_file) {
@@ -200,4 +275,10 @@ impl Reader {
         self.tables.facts(&mut meta.facts);
         Ok(self.columns.finish(meta))
     }
+}
+
+/// Where the last lines begin of which one may be put together with what comes after the piece.
+fn whole_lines(data: &[u8]) -> usize {
+    let ends = memchr::memrchr_iter(b'\n', data);
+    ends.take(MOST_PARTS + 3).last().unwrap_or(0)
 }

@@ -1,6 +1,6 @@
 //! The contents of a file, in whichever format they were written.
 //!
-//! Invariant: the event data are those of one buffer, decompressed.
+//! Invariant: the event data are those of one buffer. Binary ones stay where they are until the `ring` reads them.
 
 use std::borrow::Cow;
 
@@ -8,6 +8,8 @@ use crate::error::{Error, Result};
 use crate::recording::{Meta, Recording};
 use crate::trace::bytes::Bytes;
 use crate::trace::event::format::{EventFormat, parse_field};
+use crate::trace::source::Source;
+use crate::trace::unpack::Packing;
 
 use super::header::Header;
 use super::options::Options;
@@ -41,9 +43,12 @@ pub(super) enum EventData<'a> {
 /// One CPU's sub-buffers, one after another.
 pub(super) struct CpuData<'a> {
     pub cpu: u16,
-    /// Where they begin in the file, before decompression.
+    pub source: Source<'a>,
+    /// Where they begin in the source, and how many bytes they take there.
     pub offset: u64,
-    pub bytes: Cow<'a, [u8]>,
+    pub size: u64,
+    /// How they are compressed: in chunks, of which the source says the number first.
+    pub packing: Option<Packing>,
 }
 
 /// Layout of a sub-buffer's head, from `events/header_page`.
@@ -159,28 +164,23 @@ pub(super) fn check_sub_buffer(size: u32, at: u64, layout: &PageLayout) -> Resul
     Ok(size)
 }
 
-/// `size` bytes from `offset` on.
-pub(super) fn slice(data: &[u8], offset: u64, size: u64) -> Result<&[u8]> {
-    let left = (data.len() as u64).saturating_sub(offset);
+/// Checks that there are `size` bytes from `offset` on.
+pub(super) fn check_range(source: &Source<'_>, offset: u64, size: u64) -> Result<()> {
+    let left = source.len().saturating_sub(offset);
     if size > left {
         return Err(Error::truncated("a CPU's data", size, left));
     }
-    if size == 0 {
-        return Ok(&[]);
-    }
-    Ok(&data[offset as usize..(offset + size) as usize])
+    Ok(())
 }
 
 /// Checks that the CPUs' data, which cannot overlap, fit into the file together.
-pub(super) fn check_sizes(data: &[u8], sizes: impl Iterator<Item = u64>) -> Result<()> {
+pub(super) fn check_sizes(source: &Source<'_>, sizes: impl Iterator<Item = u64>) -> Result<()> {
     let all = sizes.fold(0, u64::saturating_add);
-    if all > data.len() as u64 {
-        return Err(Error::too_large(
-            "the size in bytes of all CPUs' data",
-            all,
-            data.len() as u64,
-        )
-        .help("the data of two CPUs overlap: the file is damaged"));
+    if all > source.len() {
+        return Err(
+            Error::too_large("the size in bytes of all CPUs' data", all, source.len())
+                .help("the data of two CPUs overlap: the file is damaged"),
+        );
     }
     Ok(())
 }

@@ -10,69 +10,87 @@ use std::collections::binary_heap::PeekMut;
 use crate::error::Result;
 use crate::recording::Recording;
 use crate::trace::bytes::u16_at;
+use crate::trace::event::batches::Batches;
 use crate::trace::event::columns::{Columns, Common};
 use crate::trace::event::decode::Decoders;
+use crate::trace::open::Meter;
+use crate::trace::unpack;
 
-use super::contents::{Contents, EventData};
+use super::contents::{Contents, CpuData, EventData};
 use super::ring::Cursor;
 
-/// Decodes all events.
-pub(super) fn merge(mut contents: Contents<'_>) -> Result<Recording> {
+/// Decodes all events; gives those that fill a batch away.
+pub(super) fn merge(
+    mut contents: Contents<'_>,
+    meter: &Meter,
+    batches: &mut Batches<'_>,
+) -> Result<Recording> {
     let data = std::mem::replace(&mut contents.data, EventData::Text((&[]).into()));
     let EventData::Binary { sub_buffer, cpus } = data else {
         return Ok(Recording::default());
     };
-    let bytes: u64 = cpus.iter().map(|c| c.bytes.len() as u64).sum();
+    let size = |c: &CpuData<'_>| match c.packing {
+        None => c.size,
+        Some(_) => unpack::cap(c.size),
+    };
+    let bytes = cpus.iter().map(size).fold(0, u64::saturating_add);
     let mut columns = Columns::for_input(bytes);
     name_tasks(&contents.cmdlines, &mut columns);
     // Records of page events take 36 to 44 bytes.
-    columns.reserve((bytes / 40) as usize);
+    let stored: u64 = cpus.iter().map(|c| c.size).sum();
+    columns.reserve(((stored / 40) as usize).min(batches.limit));
     let mut decoders = Decoders::new(std::mem::take(&mut contents.formats), contents.big_endian);
     let mut cursors: Vec<Cursor> = cpus
         .iter()
-        .map(|c| Cursor::new(c, sub_buffer, contents.layout, contents.big_endian))
+        .map(|c| Cursor::new(c, meter, sub_buffer, contents.layout, contents.big_endian))
         .collect();
-    let unknown = decode(&mut cursors, &mut decoders, &mut columns)?;
-
     let mut meta = contents.meta;
+    let tsc = contents.options.tsc.filter(|_| meta.clock.contains("tsc"));
+    let scale = |time: u64| match tsc {
+        None => time,
+        Some((multiplier, shift, _)) => {
+            let scaled = (u128::from(time) * u128::from(multiplier)) >> shift.min(127);
+            u64::try_from(scaled).unwrap_or(u64::MAX)
+        }
+    };
+    let unknown = decode(&mut cursors, &mut decoders, &mut columns, scale, batches)?;
+    columns.spill_rest(batches)?;
     let highest = cpus.iter().map(|c| u32::from(c.cpu) + 1).max();
     meta.cpus = meta.cpus.max(highest.unwrap_or(0));
     if unknown > 0 {
         let count = unknown.to_string();
         meta.facts.insert("events without a format".into(), count);
     }
-    if let Some((multiplier, shift, _)) = contents.options.tsc
-        && meta.clock.contains("tsc")
-    {
-        for t in &mut columns.events.time {
-            let scaled = (u128::from(*t) * u128::from(multiplier)) >> shift.min(127);
-            *t = u64::try_from(scaled).unwrap_or(u64::MAX);
-        }
+    if tsc.is_some() {
         meta.clock = format!("{}, as nanoseconds", meta.clock);
     }
     Ok(columns.finish(meta))
 }
 
 /// Decodes the records in the order of time; gives the number of those without a format.
-fn decode(cursors: &mut [Cursor], decoders: &mut Decoders, columns: &mut Columns) -> Result<u64> {
+fn decode(
+    cursors: &mut [Cursor],
+    decoders: &mut Decoders,
+    columns: &mut Columns,
+    scale: impl Fn(u64) -> u64,
+    batches: &mut Batches<'_>,
+) -> Result<u64> {
     let big_endian = decoders.big_endian();
     let type_at = decoders.type_at() as usize;
     let mut unknown = 0;
-    let mut heads: Vec<&[u8]> = vec![&[]; cursors.len()];
     let mut queue = BinaryHeap::with_capacity(cursors.len());
     for (i, cursor) in cursors.iter_mut().enumerate() {
-        if let Some((time, record)) = cursor.next()? {
-            heads[i] = record;
+        if let Some(time) = cursor.next()? {
             queue.push(Reverse((time, i)));
         }
     }
     while let Some(mut top) = queue.peek_mut() {
         let Reverse((time, i)) = *top;
-        let record = heads[i];
         let cursor = &mut cursors[i];
         if let Some(count) = cursor.take_lost() {
             columns.push_lost(cursor.cpu(), count);
         }
+        let record = cursor.record();
         let id = if record.len() >= type_at + 2 {
             u16_at(record, type_at, big_endian)
         } else {
@@ -85,7 +103,7 @@ fn decode(cursors: &mut [Cursor], decoders: &mut Decoders, columns: &mut Columns
         let common = decoder.common(record, big_endian);
         let task = columns.tasks.of_pid(common.pid);
         columns.push(Common {
-            time,
+            time: scale(time),
             cpu: cursor.cpu(),
             task,
             flags: common.flags,
@@ -93,11 +111,9 @@ fn decode(cursors: &mut [Cursor], decoders: &mut Decoders, columns: &mut Columns
             kind: decoder.kind,
         });
         decoder.row(record, big_endian, columns)?;
+        columns.spill(batches)?;
         match cursor.next()? {
-            Some((time, record)) => {
-                heads[i] = record;
-                *top = Reverse((time, i));
-            }
+            Some(time) => *top = Reverse((time, i)),
             None => {
                 PeekMut::pop(top);
                 if let Some(count) = cursor.take_lost() {

@@ -2,7 +2,7 @@
 //!
 //! A file is an initial header (`header`), then sections: one after another in format 6 (`v6`),
 //! found through options in format 7 (`v7`). Both give the same `contents`: event formats, names
-//! of tasks, and for each buffer and CPU the sub-buffers of the kernel's ring buffer (`ring`),
+//! of tasks, and for each buffer and CPU where the sub-buffers of the kernel's ring buffer are (`window`, `ring`),
 //! which `merge` turns into one sequence by time. `raw` decodes sub-buffers without a file.
 //!
 //! Invariant: every event of the file's top buffer (or of its first one, if it has no top buffer)
@@ -18,10 +18,15 @@ pub(crate) mod raw;
 mod ring;
 mod v6;
 mod v7;
+mod window;
 
 use crate::error::{Error, Result};
 use crate::recording::Recording;
+use crate::trace::event::batches::{self, Batches};
 use crate::trace::event::format::EventFormat;
+use crate::trace::open::Meter;
+use crate::trace::source::Source;
+use contents::Contents;
 
 pub use header::MAGIC;
 
@@ -39,14 +44,34 @@ pub use header::MAGIC;
 /// # Errors
 /// If `data` is no `trace.dat` of format 6 or 7, is cut off, or contradicts itself.
 pub fn read(data: &[u8]) -> Result<Recording> {
-    let (header, rest) = header::read(data, 0)?;
-    let contents = match header.version {
-        6 => v6::read(data, rest, &header)?,
-        7 => v7::read(data, &header)?,
-        v => {
-            return Err(Error::unsupported(format!("trace.dat version {v}"))
-                .at(MAGIC.len() as u64)
-                .help("versions 6 and 7 are read; `trace-cmd convert` makes one from another"));
+    let mut all = Batches {
+        limit: usize::MAX,
+        give: &mut batches::none,
+    };
+    stream(&Source::Memory(data), &Meter::default(), &mut all)
+}
+
+/// Bytes in which the sections before the events are looked for first.
+const HEAD: u64 = 1 << 20;
+/// Bytes that they take at most.
+const MOST_HEAD: u64 = 512 << 20;
+
+/// Reads a `trace.dat`, and gives those events away that fill a batch.
+///
+/// # Errors
+/// As [`read`], and if the events are too far out of order for batches.
+pub(crate) fn stream(
+    source: &Source<'_>,
+    meter: &Meter,
+    batches: &mut Batches<'_>,
+) -> Result<Recording> {
+    let mut size = HEAD;
+    let contents = loop {
+        let head = source.head(size)?;
+        match contents(source, &head) {
+            // The sections of format 6 have no lengths that are known before they are read.
+            Err(_) if (head.len() as u64) < source.len() && size < MOST_HEAD => size *= 8,
+            other => break other?,
         }
     };
     if let Some(text) = contents.text() {
@@ -56,7 +81,19 @@ pub fn read(data: &[u8]) -> Result<Recording> {
         recording.meta.source = format!("{source}, latency text");
         return Ok(recording);
     }
-    merge::merge(contents)
+    merge::merge(contents, meter, batches)
+}
+
+/// What a file holds, of which `head` is the beginning.
+fn contents<'a>(source: &Source<'a>, head: &[u8]) -> Result<Contents<'a>> {
+    let (header, rest) = header::read(head, 0)?;
+    match header.version {
+        6 => v6::read(source, rest, &header),
+        7 => v7::read(source, &header),
+        v => Err(Error::unsupported(format!("trace.dat version {v}"))
+            .at(MAGIC.len() as u64)
+            .help("versions 6 and 7 are read; `trace-cmd convert` makes one from another")),
+    }
 }
 
 /// The event formats of a `perf.data`: its tracing data are the head of a `trace.dat`.

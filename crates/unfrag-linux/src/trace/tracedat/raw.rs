@@ -2,14 +2,15 @@
 //!
 //! Invariant: the code that decodes them is that of a `trace.dat`.
 
-use std::borrow::Cow;
-
 use super::contents::{Contents, CpuData, EventData, PageLayout, check_sub_buffer};
 use super::merge;
 use super::options::Options;
 use crate::error::Result;
 use crate::recording::{Meta, Recording};
+use crate::trace::event::batches::{self, Batches};
 use crate::trace::event::format::EventFormat;
+use crate::trace::open::Meter;
+use crate::trace::source::Source;
 
 /// Sub-buffers, and what is needed to decode them.
 pub(crate) struct Raw<'a> {
@@ -38,12 +39,14 @@ pub(crate) fn sub_buffer(header_page: &str) -> Result<u32> {
 pub(crate) fn read(raw: Raw<'_>) -> Result<Recording> {
     let layout = PageLayout::parse(raw.header_page.as_bytes(), size_of::<usize>() as u8)?;
     let parse = |(system, text): &(String, String)| EventFormat::parse(system, text.as_bytes());
-    let cpus = raw.cpus.into_iter().map(|(cpu, bytes)| CpuData {
-        cpu,
+    let cpus = raw.cpus.iter().map(|(cpu, bytes)| CpuData {
+        cpu: *cpu,
+        source: Source::Memory(bytes),
         offset: 0,
-        bytes: Cow::Owned(bytes),
+        size: bytes.len() as u64,
+        packing: None,
     });
-    merge::merge(Contents {
+    let contents = Contents {
         big_endian: cfg!(target_endian = "big"),
         meta: raw.meta,
         formats: raw.formats.iter().map(parse).collect::<Result<_>>()?,
@@ -54,5 +57,10 @@ pub(crate) fn read(raw: Raw<'_>) -> Result<Recording> {
             sub_buffer: sub_buffer(raw.header_page)?,
             cpus: cpus.collect(),
         },
-    })
+    };
+    let mut all = Batches {
+        limit: usize::MAX,
+        give: &mut batches::none,
+    };
+    merge::merge(contents, &Meter::default(), &mut all)
 }

@@ -8,12 +8,15 @@
 //! - 30: the next word extends the time (27 bits up);
 //! - 31: an absolute time of 59 bits, split likewise.
 //!
-//! Invariant: a record that the cursor gives lies within its sub-buffer's committed bytes.
+//! Invariant: a record that the cursor gives lies within its sub-buffer's committed bytes, and stays until the next.
 
 use crate::error::{Error, Result};
 use crate::trace::bytes::{u32_at, u64_at};
+use crate::trace::open::Meter;
 
 use super::contents::{CpuData, PageLayout};
+use super::window::Window;
+use std::ops::Range;
 
 /// Of the commit word: the bytes committed.
 const COMMITTED: u64 = (1 << 27) - 1;
@@ -33,30 +36,32 @@ const TIME_STAMP: u32 = 31;
 
 /// A cursor over the records of one CPU.
 pub(super) struct Cursor<'a> {
-    data: &'a [u8],
+    window: Window<'a>,
     cpu: u16,
     file_offset: u64,
     sub_buffer: usize,
     layout: PageLayout,
     big_endian: bool,
-    /// Where the next sub-buffer begins.
+    /// Where the next sub-buffer begins in the window.
     next_sub_buffer: usize,
     pos: usize,
     end: usize,
     time: u64,
+    record: Range<usize>,
     lost: Option<Option<u64>>,
 }
 
 impl<'a> Cursor<'a> {
     /// Starts before the first record.
     pub fn new(
-        data: &'a CpuData<'_>,
+        data: &CpuData<'a>,
+        meter: &Meter,
         sub_buffer: u32,
         layout: PageLayout,
         big_endian: bool,
     ) -> Self {
         Cursor {
-            data: &data.bytes,
+            window: Window::new(data, meter, big_endian),
             cpu: data.cpu,
             file_offset: data.offset,
             sub_buffer: sub_buffer as usize,
@@ -66,6 +71,7 @@ impl<'a> Cursor<'a> {
             pos: 0,
             end: 0,
             time: 0,
+            record: 0..0,
             lost: None,
         }
     }
@@ -77,9 +83,14 @@ impl<'a> Cursor<'a> {
     pub fn take_lost(&mut self) -> Option<Option<u64>> {
         self.lost.take()
     }
-    /// Time and bytes of the next record.
+    /// Bytes of the record that [`Cursor::next`] found.
     #[inline]
-    pub fn next(&mut self) -> Result<Option<(u64, &'a [u8])>> {
+    pub fn record(&self) -> &[u8] {
+        &self.window.bytes()[self.record.clone()]
+    }
+    /// Time of the next record; `None` at the end.
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<u64>> {
         loop {
             if self.pos >= self.end {
                 if !self.open_sub_buffer()? {
@@ -101,9 +112,9 @@ impl<'a> Cursor<'a> {
                         return Err(self.bad(at, "an entry without a length"));
                     }
                     self.time = self.time.wrapping_add(delta.into());
-                    let record = self.slice(at + 8, length - 4)?;
+                    self.set_record(at + 8, length - 4)?;
                     self.pos = at + 4 + length.next_multiple_of(4);
-                    return Ok(Some((self.time, record)));
+                    return Ok(Some(self.time));
                 }
                 PADDING if delta == 0 => self.pos = self.end,
                 PADDING => {
@@ -124,9 +135,9 @@ impl<'a> Cursor<'a> {
                 }
                 words => {
                     self.time = self.time.wrapping_add(delta.into());
-                    let record = self.slice(at + 4, words as usize * 4)?;
-                    self.pos = at + 4 + record.len();
-                    return Ok(Some((self.time, record)));
+                    self.set_record(at + 4, words as usize * 4)?;
+                    self.pos = self.record.end;
+                    return Ok(Some(self.time));
                 }
             }
         }
@@ -136,19 +147,28 @@ impl<'a> Cursor<'a> {
         if at + 4 > self.end {
             return Err(self.bad(at, "an entry beyond the committed bytes"));
         }
-        Ok(u32_at(self.data, at, self.big_endian))
+        Ok(u32_at(self.window.bytes(), at, self.big_endian))
     }
     #[inline]
-    fn slice(&self, at: usize, len: usize) -> Result<&'a [u8]> {
+    fn set_record(&mut self, at: usize, len: usize) -> Result<()> {
         match at.checked_add(len) {
-            Some(end) if end <= self.end => Ok(&self.data[at..end]),
+            Some(end) if end <= self.end => {
+                self.record = at..end;
+                Ok(())
+            }
             _ => Err(self.bad(at, "a record beyond the committed bytes")),
         }
     }
     /// Reads the head of the next sub-buffer; false if there is none.
     fn open_sub_buffer(&mut self) -> Result<bool> {
+        if self.window.bytes().len() < self.next_sub_buffer + self.sub_buffer {
+            let from = self.next_sub_buffer.min(self.window.bytes().len());
+            (self.pos, self.end, self.next_sub_buffer, self.record) = (0, 0, 0, 0..0);
+            self.window.advance(from, self.sub_buffer)?;
+        }
         let start = self.next_sub_buffer;
-        let left = self.data.len() - start.min(self.data.len());
+        let data = self.window.bytes();
+        let left = data.len() - start;
         if left == 0 {
             return Ok(false);
         }
@@ -156,11 +176,11 @@ impl<'a> Cursor<'a> {
             return Err(self.bad(start, "a sub-buffer that is cut off"));
         }
         let room = left.min(self.sub_buffer);
-        self.time = u64_at(self.data, start + self.layout.time_at, self.big_endian);
+        self.time = u64_at(data, start + self.layout.time_at, self.big_endian);
         let at = start + self.layout.commit_at;
         let commit = match self.layout.commit_size {
-            8 => u64_at(self.data, at, self.big_endian),
-            _ => u64::from(u32_at(self.data, at, self.big_endian)),
+            8 => u64_at(data, at, self.big_endian),
+            _ => u64::from(u32_at(data, at, self.big_endian)),
         };
         let committed = (commit & COMMITTED) as usize;
         let data_at = start + self.layout.data_at;
@@ -178,8 +198,8 @@ impl<'a> Cursor<'a> {
             let stored = commit & MISSED_STORED != 0 && self.end + long <= start + room;
             let count = match (stored, long) {
                 (false, _) => None,
-                (true, 8) => Some(u64_at(self.data, self.end, self.big_endian)),
-                (true, _) => Some(u32_at(self.data, self.end, self.big_endian).into()),
+                (true, 8) => Some(u64_at(data, self.end, self.big_endian)),
+                (true, _) => Some(u32_at(data, self.end, self.big_endian).into()),
             };
             // A gap right after a gap (no record in between) is one gap.
             self.lost = match (self.lost, count) {
@@ -192,8 +212,8 @@ impl<'a> Cursor<'a> {
     }
     #[cold]
     fn bad(&self, at: usize, what: &str) -> Error {
-        let (cpu, size) = (self.cpu, self.data.len());
-        Error::malformed(format!("{what}, at byte {at} of the {size} of CPU {cpu}"))
+        let (cpu, at) = (self.cpu, self.window.before() + at as u64);
+        Error::malformed(format!("{what}, at byte {at} of CPU {cpu}"))
             .at(self.file_offset)
             .help("the recording is damaged: record it again")
     }

@@ -5,16 +5,21 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 use crate::trace::bytes::Bytes;
 use crate::trace::event::columns::MAX_CPUS;
+use crate::trace::source::Source;
 
 use super::contents::{
-    Contents, CpuData, EventData, check_sizes, check_sub_buffer, read_event_formats,
-    read_ftrace_formats, read_headers, slice,
+    Contents, CpuData, EventData, check_range, check_sizes, check_sub_buffer, read_event_formats,
+    read_ftrace_formats, read_headers,
 };
 use super::header::Header;
 use super::options::{Options, id};
 
-/// Reads what follows the header of `data`.
-pub(super) fn read<'a>(data: &'a [u8], mut b: Bytes<'a>, header: &Header) -> Result<Contents<'a>> {
+/// Reads what follows the header; `b` holds it, at least up to the events.
+pub(super) fn read<'a>(
+    source: &Source<'a>,
+    mut b: Bytes<'_>,
+    header: &Header,
+) -> Result<Contents<'a>> {
     let layout = read_headers(&mut b, header)?;
     let mut formats = Vec::new();
     read_ftrace_formats(&mut b, &mut formats)?;
@@ -58,7 +63,10 @@ pub(super) fn read<'a>(data: &'a [u8], mut b: Bytes<'a>, header: &Header) -> Res
     }
     let mut clock = String::new();
     let events = match kind {
-        b"latency  \0" => EventData::Text(Cow::Borrowed(b.take(b.left() as u64, "the text")?)),
+        b"latency  \0" => {
+            let at = b.offset();
+            EventData::Text(source.bytes(at, source.len() - at, "the text")?)
+        }
         b"flyrecord\0" => {
             let sub_buffer = check_sub_buffer(header.page_size, cpus_at, &layout)?;
             let mut all = Vec::new();
@@ -66,14 +74,16 @@ pub(super) fn read<'a>(data: &'a [u8], mut b: Bytes<'a>, header: &Header) -> Res
                 let at = b.offset();
                 let offset = b.u64("the offset of a CPU's data")?;
                 let size = b.u64("the size of a CPU's data")?;
+                check_range(source, offset, size).map_err(|e| e.at(at))?;
                 all.push(CpuData {
                     cpu,
+                    source: *source,
                     offset,
-                    bytes: Cow::Borrowed(slice(data, offset, size).map_err(|e| e.at(at))?),
+                    size,
+                    packing: None,
                 });
             }
-            check_sizes(data, all.iter().map(|c| c.bytes.len() as u64))
-                .map_err(|e| e.at(cpus_at))?;
+            check_sizes(source, all.iter().map(|c| c.size)).map_err(|e| e.at(cpus_at))?;
             if let Some(first) = first_data(&all).filter(|&first| first > b.offset())
                 && let Ok(size) = b.u64("the size of the clock's name")
                 && size <= first - b.offset()
@@ -101,7 +111,7 @@ pub(super) fn read<'a>(data: &'a [u8], mut b: Bytes<'a>, header: &Header) -> Res
         meta,
         formats,
         layout,
-        cmdlines: Cow::Borrowed(cmdlines),
+        cmdlines: Cow::Owned(cmdlines.to_vec()),
         options,
         data: events,
     })
@@ -109,8 +119,5 @@ pub(super) fn read<'a>(data: &'a [u8], mut b: Bytes<'a>, header: &Header) -> Res
 
 /// Where the first CPU's data begin.
 fn first_data(cpus: &[CpuData]) -> Option<u64> {
-    cpus.iter()
-        .filter(|c| !c.bytes.is_empty())
-        .map(|c| c.offset)
-        .min()
+    cpus.iter().filter(|c| c.size > 0).map(|c| c.offset).min()
 }

@@ -2,17 +2,18 @@
 //! (trace-cmd.dat.v7(5)).
 //!
 //! Invariant: only the sections that events need are decompressed, each within the cap of
-//! [`unpack`].
+//! [`unpack`]; the events themselves stay where they are.
 
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::trace::bytes::Bytes;
+use crate::trace::source::Source;
 use crate::trace::unpack;
 
 use super::contents::{
-    Contents, CpuData, EventData, check_sizes, check_sub_buffer, read_event_formats,
-    read_ftrace_formats, read_headers, slice,
+    Contents, CpuData, EventData, check_range, check_sizes, check_sub_buffer, read_event_formats,
+    read_ftrace_formats, read_headers,
 };
 use super::header::Header;
 use super::options::{Options, id};
@@ -58,27 +59,27 @@ struct Sections {
 }
 
 /// Reads the file `data`.
-pub(super) fn read<'a>(data: &'a [u8], header: &Header) -> Result<Contents<'a>> {
+pub(super) fn read<'a>(source: &Source<'a>, header: &Header) -> Result<Contents<'a>> {
     let mut options = Options::default();
-    let sections = read_options(data, header, &mut options)?;
+    let sections = read_options(source, header, &mut options)?;
 
     let Some(at) = sections.headers else {
         return Err(Error::malformed("there is no section of headers").at(header.options_at));
     };
-    let section = Section::read(data, header, at)?;
+    let section = Section::read(source, header, at)?;
     let layout = read_headers(&mut section.bytes(header), header)?;
     let mut formats = Vec::new();
     if let Some(at) = sections.ftrace {
-        let section = Section::read(data, header, at)?;
+        let section = Section::read(source, header, at)?;
         read_ftrace_formats(&mut section.bytes(header), &mut formats)?;
     }
     if let Some(at) = sections.events {
-        let section = Section::read(data, header, at)?;
+        let section = Section::read(source, header, at)?;
         read_event_formats(&mut section.bytes(header), &mut formats)?;
     }
     let cmdlines = match sections.cmdlines {
         Some(at) => {
-            let section = Section::read(data, header, at)?;
+            let section = Section::read(source, header, at)?;
             let mut b = section.bytes(header);
             let size = b.u64("the size of the saved command lines")?;
             Cow::Owned(b.take(size, "the saved command lines")?.to_vec())
@@ -104,25 +105,33 @@ pub(super) fn read<'a>(data: &'a [u8], header: &Header) -> Result<Contents<'a>> 
     }
     let meta = options.meta(header, &buffer.clock);
     let events = match buffer.binary {
-        None => EventData::Text(Section::read(data, header, buffer.section)?.content),
+        None => EventData::Text(Section::read(source, header, buffer.section)?.content),
         Some(Binary { sub_buffer, cpus }) => {
             let sub_buffer = check_sub_buffer(sub_buffer, buffer.section, &layout)?;
-            let compressed = section_head(data, header, buffer.section)?.1 & COMPRESSED != 0;
-            check_sizes(data, cpus.iter().map(|c| c.size)).map_err(|e| e.at(buffer.section))?;
+            let compressed = section_head(source, header, buffer.section)?.flags & COMPRESSED != 0;
+            check_sizes(source, cpus.iter().map(|c| c.size)).map_err(|e| e.at(buffer.section))?;
+            let packing = match (compressed, &header.packing) {
+                (false, _) => None,
+                (true, Ok(Some(packing))) => Some(*packing),
+                (true, _) => return Err(no_packing(header)),
+            };
             let mut all = Vec::new();
             for CpuRange { cpu, offset, size } in cpus {
-                let packed = slice(data, offset, size).map_err(|e| e.at(offset))?;
-                let bytes = if compressed && !packed.is_empty() {
-                    // trace-cmd does not count the number of chunks in the size.
-                    let size = (size + 4).min(data.len() as u64 - offset);
-                    let packed = slice(data, offset, size).map_err(|e| e.at(offset))?;
-                    Cow::Owned(unpack_chunks(packed, offset, header)?)
-                } else {
-                    Cow::Borrowed(packed)
-                };
+                check_range(source, offset, size).map_err(|e| e.at(offset))?;
                 let cpu = u16::try_from(cpu)
                     .map_err(|_| Error::malformed(format!("CPU number {cpu}")).at(offset))?;
-                all.push(CpuData { cpu, offset, bytes });
+                // trace-cmd does not count the number of chunks in the size.
+                let size = match packing {
+                    Some(_) if size > 0 => (size + 4).min(source.len() - offset),
+                    _ => size,
+                };
+                all.push(CpuData {
+                    cpu,
+                    source: *source,
+                    offset,
+                    size,
+                    packing,
+                });
             }
             all.sort_by_key(|c| c.cpu);
             EventData::Binary {
@@ -143,11 +152,11 @@ pub(super) fn read<'a>(data: &'a [u8], header: &Header) -> Result<Contents<'a>> 
 }
 
 /// Follows the chain of options sections.
-fn read_options(data: &[u8], header: &Header, options: &mut Options) -> Result<Sections> {
+fn read_options(source: &Source<'_>, header: &Header, options: &mut Options) -> Result<Sections> {
     let mut sections = Sections::default();
     let mut at = header.options_at;
     for _ in 0..MAX_CHAIN {
-        let section = Section::read(data, header, at)?;
+        let section = Section::read(source, header, at)?;
         if section.id != 0 {
             let e = Error::malformed(format!("section {} where options should be", section.id));
             return Err(e.at(at));
@@ -217,22 +226,24 @@ struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    fn read(data: &'a [u8], header: &Header, at: u64) -> Result<Section<'a>> {
-        let (id, flags, mut b) = section_head(data, header, at)?;
-        let content_at = b.offset();
-        let content = if flags & COMPRESSED != 0 {
+    fn read(source: &Source<'a>, header: &Header, at: u64) -> Result<Section<'a>> {
+        let head = section_head(source, header, at)?;
+        let content = source.bytes(head.content_at, head.size, "a section")?;
+        let content = if head.flags & COMPRESSED != 0 {
+            let mut b = Bytes::new(&content, head.content_at, header.big_endian);
             let size = b.u32("the compressed size of a section")?;
             let unpacked = b.u32("the size of a section")?;
             let packed = b.take(size.into(), "a compressed section")?;
             let mut out = Vec::new();
-            unpack_one(packed, unpacked.into(), header, &mut out).map_err(|e| e.at(content_at))?;
+            unpack_one(packed, unpacked.into(), header, &mut out)
+                .map_err(|e| e.at(head.content_at))?;
             Cow::Owned(out)
         } else {
-            Cow::Borrowed(b.take(b.left() as u64, "a section")?)
+            content
         };
         Ok(Section {
-            id,
-            at: content_at,
+            id: head.id,
+            at: head.content_at,
             content,
         })
     }
@@ -241,53 +252,52 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Number, flags and content of the section at `at`.
-fn section_head<'a>(data: &'a [u8], header: &Header, at: u64) -> Result<(u16, u16, Bytes<'a>)> {
-    let start = usize::try_from(at).unwrap_or(usize::MAX);
-    let Some(rest) = data.get(start..) else {
+/// The head of a section.
+struct SectionHead {
+    id: u16,
+    flags: u16,
+    content_at: u64,
+    size: u64,
+}
+
+/// Bytes of a section's head.
+const SECTION_HEAD: u64 = 16;
+
+fn section_head(source: &Source<'_>, header: &Header, at: u64) -> Result<SectionHead> {
+    if at > source.len() {
         let e = Error::malformed(format!(
             "a section begins at byte {at}, behind the file's end"
         ));
-        let e = e.at(data.len() as u64);
+        let e = e.at(source.len());
         return Err(e.help("the file is cut off: copy it again, or record it again"));
-    };
-    let mut b = Bytes::new(rest, at, header.big_endian);
+    }
+    let head = source.bytes(at, SECTION_HEAD, "the head of a section")?;
+    let mut b = Bytes::new(&head, at, header.big_endian);
     let id = b.u16("a section's number")?;
     let flags = b.u16("a section's flags")?;
     b.u32("a section's description")?;
     let size = b.u64("a section's size")?;
-    let at = b.offset();
-    let content = b.take(size, "a section")?;
-    Ok((id, flags, Bytes::new(content, at, header.big_endian)))
+    Ok(SectionHead {
+        id,
+        flags,
+        content_at: at + SECTION_HEAD,
+        size,
+    })
 }
 
 fn unpack_one(packed: &[u8], unpacked: u64, header: &Header, out: &mut Vec<u8>) -> Result<()> {
     let cap = unpack::cap(packed.len() as u64).saturating_add(out.len() as u64);
     match &header.packing {
         Ok(Some(packing)) => unpack::block(*packing, packed, unpacked, cap, out),
-        Ok(None) => Err(Error::malformed(
-            "a compressed section in a file without compression",
-        )),
-        Err(name) => Err(Error::unsupported(format!("compression {name:?}"))
-            .help("`trace-cmd convert --compression none` makes a file that can be read")),
+        _ => Err(no_packing(header)),
     }
 }
 
-/// Decompresses a CPU's data: a count, then chunks.
-fn unpack_chunks(packed: &[u8], at: u64, header: &Header) -> Result<Vec<u8>> {
-    let mut b = Bytes::new(packed, at, header.big_endian);
-    let mut out = Vec::new();
-    let cap = unpack::cap(packed.len() as u64);
-    for _ in 0..b.u32("the number of chunks")? {
-        let chunk_at = b.offset();
-        let size = b.u32("the compressed size of a chunk")?;
-        let unpacked = b.u32("the size of a chunk")?;
-        let chunk = b.take(size.into(), "a chunk")?;
-        let all = out.len() as u64 + u64::from(unpacked);
-        if all > cap {
-            return Err(Error::too_large("the decompressed size in bytes", all, cap).at(chunk_at));
-        }
-        unpack_one(chunk, unpacked.into(), header, &mut out).map_err(|e| e.at(chunk_at))?;
+/// The error of a compressed section that nothing here reads.
+fn no_packing(header: &Header) -> Error {
+    match &header.packing {
+        Err(name) => Error::unsupported(format!("compression {name:?}"))
+            .help("`trace-cmd convert --compression none` makes a file that can be read"),
+        Ok(_) => Error::malformed("a compressed section in a file without compression"),
     }
-    Ok(out)
 }
