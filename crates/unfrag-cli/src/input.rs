@@ -4,9 +4,10 @@
 
 use crate::failure::{Failure, Result};
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use unfrag_linux::recording::{Recording, Snapshot};
+use unfrag_linux::segments::{self, Extent, Window};
 use unfrag_linux::{Error, file, open, snapshots};
 
 /// Whether a file is an `.unfrag` file. What is no regular file is none: its first bytes can be read
@@ -26,12 +27,25 @@ pub fn is_unfrag(path: &Path) -> Result<bool> {
     Ok(begin == file::MAGIC)
 }
 
-/// Reads an `.unfrag` file, or a raw trace with the snapshots of `beside`.
+/// Reads an `.unfrag` file or a directory of segments, of either the window alone, or a raw trace with the snapshots of
+/// `beside`.
 ///
 /// # Errors
 /// If either cannot be read, or an `.unfrag` file is given snapshots that it has already.
-pub fn recording(path: &Path, beside: &[PathBuf], release: Option<&str>) -> Result<Recording> {
-    if !is_unfrag(path)? {
+pub fn recording(
+    path: &Path,
+    beside: &[PathBuf],
+    release: Option<&str>,
+    window: &Window,
+) -> Result<Recording> {
+    let are_segments = !segments::list(path)?.is_empty();
+    if !are_segments && !is_unfrag(path)? {
+        if !window.is_all() {
+            return Err(Failure::usage(
+                "--from and --to choose of an .unfrag file, or of a directory of segments",
+                "make a file with `unfrag import`, and give that",
+            ));
+        }
         return raw(path, beside, release);
     }
     if !beside.is_empty() {
@@ -40,7 +54,10 @@ pub fn recording(path: &Path, beside: &[PathBuf], release: Option<&str>) -> Resu
             "leave out --snapshots, or give the raw trace instead of the .unfrag file",
         ));
     }
-    let mut recording = file::read(path)?;
+    let mut recording = match are_segments || !window.is_all() {
+        true => segments::read(path, window, Extent::All)?,
+        false => file::read(path)?,
+    };
     if let Some(release) = release
         && recording.meta.kernel_release.is_empty()
     {
@@ -101,6 +118,23 @@ impl Beside {
         recording.snapshots.clone_from(&self.snapshots);
         recording
     }
+}
+
+/// What tells one input from another: a file's content, or the names and sizes of a directory's segments.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn identity(path: &Path) -> io::Result<Box<dyn Read>> {
+    let segments = segments::list(path).unwrap_or_default();
+    if segments.is_empty() {
+        return Ok(Box::new(File::open(path)?));
+    }
+    let mut lines = String::new();
+    for segment in segments {
+        let name = segment.file_name().unwrap_or_default().to_string_lossy();
+        lines += &format!("{name} {}\n", fs::metadata(&segment)?.len());
+    }
+    Ok(Box::new(io::Cursor::new(lines)))
 }
 
 /// The release in the text of `/proc/version`.

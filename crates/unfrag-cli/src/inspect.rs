@@ -7,11 +7,13 @@ use crate::doctor::inside;
 use crate::failure::{Failure, Result};
 use crate::output::{Screen, print, print_json};
 use crate::snapshot_input::{self, is_stdin, named, page_size};
+use crate::window::WindowArgs;
 use std::fs;
 use std::path::{Path, PathBuf};
 use unfrag_lab::inspect::compare::compare;
 use unfrag_lab::inspect::{self, Inspection, Moment, Unread};
 use unfrag_linux::recording::Snapshot;
+use unfrag_linux::segments::Window;
 
 /// Show how fragmented memory is: of a procfs snapshot, a recording, or this host
 ///
@@ -27,7 +29,7 @@ use unfrag_linux::recording::Snapshot;
   unfrag inspect samples/gcc-768M.unfrag /proc")]
 pub struct Args {
     /// Directory with a copy of procfs, or several of them; an archive of these; a sosreport; files of procfs pasted
-    /// into one text; an .unfrag file; - for standard input; or /proc
+    /// into one text; an .unfrag file or a directory of segments; - for standard input; or /proc
     #[arg(value_name = "DIR|FILE|-")]
     path: PathBuf,
     /// Another one, to compare with
@@ -37,6 +39,8 @@ pub struct Args {
     /// a name the last snapshot is compared
     #[arg(long, value_name = "NAME")]
     snapshot: Vec<String>,
+    #[command(flatten)]
+    window: WindowArgs,
     /// Size of a page, where no file tells it: 4K, 8K, 16K or 64K
     #[arg(long, value_name = "SIZE", value_parser = page_size)]
     page_size: Option<u64>,
@@ -65,7 +69,7 @@ pub fn run(args: &Args) -> Result<()> {
         };
     }
     let name = args.snapshot.first().map(String::as_str);
-    let inspection = inspect(&args.path, name, args.page_size)?;
+    let inspection = inspect(&args.path, name, args.page_size, &args.window.window())?;
     if args.json {
         print_json(&inspection)
     } else {
@@ -94,7 +98,7 @@ fn pair(args: &Args) -> Result<Option<(Moment, Moment)>> {
         (None, _) => return Ok(None),
     };
     let one = |path: &Path, name: Option<&str>| -> Result<Moment> {
-        let inspection = inspect(path, name, args.page_size)?;
+        let inspection = inspect(path, name, args.page_size, &args.window.window())?;
         let source = inspection.source;
         let telling = |m: &Moment| !m.zones.is_empty();
         let mut moments = inspection.snapshots;
@@ -120,7 +124,12 @@ const TELLING: [&str; 5] = [
     "extfrag_index",
 ];
 
-fn inspect(path: &Path, name: Option<&str>, page_size: Option<u64>) -> Result<Inspection> {
+fn inspect(
+    path: &Path,
+    name: Option<&str>,
+    page_size: Option<u64>,
+    window: &Window,
+) -> Result<Inspection> {
     let source = snapshot_input::name(path);
     if name.is_none() && TELLING.iter().any(|f| path.join(f).is_file()) {
         let moment = inspect::moment(&source, page_size, |name| fs::read(path.join(name)))
@@ -130,7 +139,7 @@ fn inspect(path: &Path, name: Option<&str>, page_size: Option<u64>) -> Result<In
             snapshots: vec![moment],
         });
     }
-    let (mut found, _) = snapshot_input::read(path)?;
+    let mut found = snapshot_input::snapshots(path, window)?;
     if let Some(name) = name {
         found = vec![named(&found, name, &source)?.clone()];
     }

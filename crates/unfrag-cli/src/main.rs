@@ -48,6 +48,7 @@ mod snapshot_input;
 mod summary;
 mod terminal;
 mod top;
+mod window;
 
 use clap::{Parser, Subcommand};
 use failure::Failure;

@@ -5,7 +5,7 @@ mod table;
 use crate::failure::{Failure, Result};
 use crate::input;
 use crate::output::{Console, Progress, check_not_input, write_file};
-use std::fs::File;
+use crate::window::WindowArgs;
 use std::path::PathBuf;
 use unfrag_lab::profile::{Identity, Profile};
 use unfrag_linux::Error;
@@ -20,11 +20,13 @@ use unfrag_linux::Error;
   unfrag profile ls.unfrag -o ls.toml
   unfrag profile samples/gcc-768M.unfrag --json")]
 pub struct Args {
-    /// A recording: an .unfrag file, or a trace (trace.dat, perf.data, text)
+    /// A recording: an .unfrag file, a directory of segments, or a trace (trace.dat, perf.data, text)
     file: PathBuf,
     /// Write the profile as TOML; - for the standard output
     #[arg(short, long, value_name = "NAME.toml")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    window: WindowArgs,
     /// Kernel that was recorded (`uname -r`), where the recording does not say
     #[arg(long, value_name = "UNAME-R")]
     release: Option<String>,
@@ -43,9 +45,15 @@ pub fn run(args: &Args) -> Result<()> {
         .try_for_each(|to| check_not_input(to, &args.file))?;
     let console = Console::beside([("--output", args.output.as_deref())], args.json)?;
     let progress = Progress::new("reading");
-    let rec = input::recording(&args.file, &[], args.release.as_deref())?;
+    let rec = input::recording(
+        &args.file,
+        &[],
+        args.release.as_deref(),
+        &args.window.window(),
+    )?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
-    let mut content = File::open(&args.file).map_err(|e| Error::from(e).in_file(&args.file))?;
+    let mut content =
+        input::identity(&args.file).map_err(|e| Error::from(e).in_file(&args.file))?;
     let in_file = |e: unfrag_lab::error::Error| Failure::from(e.in_file(&args.file));
     let identity = Identity::of(&name, &mut content).map_err(in_file)?;
     progress.message("counting".into());

@@ -3,10 +3,13 @@
 //! Invariant: the recorded command has the standard output to itself; what the recorder has to say goes to the standard
 //! error. If the recording itself goes to the standard output, the command's goes to the standard error. The exit status is the command's; 1 if the recording failed and the command did not.
 
+mod long;
+
 use crate::failure::{Failure, Result};
-use crate::output::{Console, name_of, write_recording};
+use crate::output::{Console, check_directory, name_of, write_recording};
 use crate::quantity::{bytes, size, thousands};
 use crate::terminal::printable;
+use crate::window::seconds;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -15,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use unfrag_linux::Error;
-use unfrag_linux::record::{self, Done, Options, Scope, Untaken};
+use unfrag_linux::record::{self, Done, Keep, Options, Scope, Untaken};
 use unfrag_linux::recording::Recording;
 
 /// Record a command, or this whole host, into a file that `replay` takes
@@ -26,17 +29,23 @@ use unfrag_linux::recording::Recording;
 /// unless asked for.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s"
+    after_help = "Examples:\n  unfrag record -o du.unfrag -- du -s /usr\n  unfrag record --system --for 60s\n  unfrag record --system --keep 20G --for 7d -o recording"
 )]
 pub struct Args {
     /// File to write; - for the standard output, and what the command prints then goes to the standard error
-    /// [default: recording.unfrag]
-    #[arg(short, long, value_name = "NAME.unfrag")]
+    /// [default: recording.unfrag]. With --keep a directory [default: recording]
+    #[arg(short, long, value_name = "NAME.unfrag|DIR")]
     output: Option<PathBuf>,
     /// Record the whole host instead of a command, until ^C or for the time of --for
     #[arg(long, conflicts_with = "command", required_unless_present_any = ["command", "recover"])]
     system: bool,
-    /// How long, such as 60s, 5m or 1h
+    /// Record for days, into a directory of segments: keep so many bytes of them, such as 20G; the oldest go first
+    #[arg(long, value_name = "SIZE", requires = "system", conflicts_with = "command", value_parser = size)]
+    keep: Option<u64>,
+    /// Begin a new segment after this time, or sooner where much is recorded
+    #[arg(long, value_name = "TIME", requires = "keep", default_value = "15m", value_parser = segment)]
+    segment: Duration,
+    /// How long, such as 60s, 5m, 1h, or with --keep 7d
     #[arg(long = "for", value_name = "TIME", requires = "system", conflicts_with = "command", value_parser = duration)]
     time: Option<Duration>,
     /// Record what slab caches allocate and free, too: several times as many events
@@ -107,10 +116,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         eprint_all(&described("recovered", &Summary::of(&recording)));
         return Ok(ExitCode::SUCCESS);
     }
-    let output = args
-        .output
-        .clone()
-        .unwrap_or_else(|| "recording.unfrag".into());
+    let usual = if args.keep.is_some() {
+        "recording"
+    } else {
+        "recording.unfrag"
+    };
+    let output = args.output.clone().unwrap_or_else(|| usual.into());
+    if args.keep.is_none() && args.time.is_some_and(|t| t > Duration::from_secs(86_400)) {
+        return Err(Failure::usage(
+            "a recording in one file takes a day at most",
+            "add --keep 20G to record into segments",
+        ));
+    }
     let scope = match args.system {
         true => Scope::System(args.time),
         false => Scope::Command(args.command.clone()),
@@ -127,6 +144,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let me = std::env::current_exe().map_err(|e| Failure::Input(Box::new(Error::from(e))))?;
     let mut guardian = std::process::Command::new(me);
     guardian.arg(GUARDIAN);
+    if let Some(bytes) = args.keep {
+        check_directory("--output", &output)?;
+        let keep = Keep {
+            bytes,
+            segment: args.segment,
+        };
+        return long::report(
+            record::record_in_segments(&options, keep, guardian)?,
+            &output,
+            args.json,
+        );
+    }
     let done = record::record(&options, guardian)?;
     let mut summary = Summary::of(&done.recording);
     summary.file_bytes = done.file_bytes;
@@ -371,21 +400,16 @@ fn buffer(text: &str) -> std::result::Result<u64, String> {
 }
 
 fn duration(text: &str) -> std::result::Result<Duration, String> {
-    let bad = || format!("`{text}` is no time; give a number and a unit, such as 60s, 5m or 1h");
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let seconds = match unit {
-        "s" | "" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return Err(bad()),
-    };
-    let number: u64 = number.parse().map_err(|_| bad())?;
-    match number.checked_mul(seconds) {
-        Some(s @ 1..=86_400) => Ok(Duration::from_secs(s)),
-        _ => Err("a recording takes from a second to a day".into()),
+    match seconds(text)? {
+        s @ 1..=8_640_000 => Ok(Duration::from_secs(s)),
+        _ => Err("a recording takes from a second to 100 days".into()),
+    }
+}
+
+fn segment(text: &str) -> std::result::Result<Duration, String> {
+    match seconds(text)? {
+        s @ 1..=86_400 => Ok(Duration::from_secs(s)),
+        _ => Err("a segment takes from a second to a day".into()),
     }
 }
 
@@ -397,7 +421,8 @@ mod tests {
     fn times_have_units_and_bounds() {
         assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
         assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
-        for bad in ["", "s", "0s", "1x", "-1s", "2000h", "99999999999999999999s"] {
+        assert_eq!(duration("7d"), Ok(Duration::from_secs(604_800)));
+        for bad in ["", "s", "0s", "1x", "-1s", "3000h", "99999999999999999999s"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
     }

@@ -6,6 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::input;
 use crate::output::{Console, Progress, check_directory, check_not_input, name_of, write_file};
 use crate::quantity;
+use crate::window::WindowArgs;
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
@@ -30,11 +31,13 @@ use watcher::Watcher;
   unfrag replay samples/gcc-768M.unfrag --kernel 6.1,6.18 --html report.html
   unfrag replay trace.dat --snapshots snapshots --set vm.min_free_kbytes=8192 --json")]
 pub struct Args {
-    /// An .unfrag file, or a trace together with --snapshots
+    /// An .unfrag file, a directory of segments, or a trace together with --snapshots
     file: PathBuf,
     /// Directory or tar archive of dated procfs copies, where FILE is a trace
     #[arg(long, value_name = "DIR-or-tar", num_args = 1..)]
     snapshots: Vec<PathBuf>,
+    #[command(flatten)]
+    window: WindowArgs,
     /// Kernel that was recorded (`uname -r`), where the recording does not say
     #[arg(long, value_name = "UNAME-R")]
     release: Option<String>,
@@ -188,7 +191,12 @@ fn check_observe(args: &Args) -> Result<()> {
 
 fn read(args: &Args) -> Result<Recording> {
     let file = &args.file;
-    let recording = input::recording(file, &args.snapshots, args.release.as_deref())?;
+    let recording = input::recording(
+        file,
+        &args.snapshots,
+        args.release.as_deref(),
+        &args.window.window(),
+    )?;
     if recording.meta.kernel_release.is_empty() {
         let e = Error::malformed("it does not say which kernel was recorded")
             .in_file(file)

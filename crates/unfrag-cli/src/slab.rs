@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use std::path::PathBuf;
 use unfrag_lab::slab::{Options, replay};
 use unfrag_linux::procfs::SlabInfo;
+use unfrag_linux::segments::Window;
 use unfrag_slab::{Design, FirstAttempt, Rules};
 
 /// Replay a slab trace on SLAB, SLUB and SLQB: pages, waste and page orders side by side
@@ -140,7 +141,7 @@ pub fn run(args: &Args) -> Result<()> {
         ));
     }
     let progress = Progress::new("reading");
-    let rec = input::recording(&args.file, &[], args.release.as_deref())?;
+    let rec = input::recording(&args.file, &[], args.release.as_deref(), &Window::default())?;
     progress.message("replaying".into());
     let options = Options {
         designs,

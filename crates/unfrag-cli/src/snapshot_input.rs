@@ -9,6 +9,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use unfrag_lab::geometry::PAGE_SIZES;
 use unfrag_linux::recording::{Recording, Snapshot};
+use unfrag_linux::segments::{self, Extent, Window};
 use unfrag_linux::{Error, file, snapshots};
 
 /// Bytes that are read of standard input at most.
@@ -60,6 +61,24 @@ pub fn read(path: &Path) -> Result<(Vec<Snapshot>, Option<Recording>)> {
         true => Ok(split(file::read(path)?)),
         false => Ok((snapshots::read(path)?, None)),
     }
+}
+
+/// The snapshots of the window of an input.
+///
+/// # Errors
+/// As [`read`], and if the input has no window.
+pub fn snapshots(path: &Path, window: &Window) -> Result<Vec<Snapshot>> {
+    let are_segments = !segments::list(path)?.is_empty();
+    if !are_segments && window.is_all() {
+        return Ok(read(path)?.0);
+    }
+    if !are_segments && (is_stdin(path) || path.is_dir() || !input::is_unfrag(path)?) {
+        return Err(Failure::usage(
+            "--from and --to choose of an .unfrag file, or of a directory of segments",
+            "leave them out, or choose with --snapshot",
+        ));
+    }
+    Ok(segments::read(path, window, Extent::Snapshots)?.snapshots)
 }
 
 fn split(recording: Recording) -> (Vec<Snapshot>, Option<Recording>) {

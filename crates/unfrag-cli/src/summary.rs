@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use unfrag_lab::summary::{summarize, text};
 use unfrag_linux::recording::Recording;
+use unfrag_linux::segments::Window;
 use unfrag_linux::{Error, Options, file};
 
 /// Say what a trace alone tells, without snapshots: who asks for what, what failed, what was done about it
@@ -46,7 +47,7 @@ pub fn run(args: &Args) -> Result<()> {
             "standard input".to_owned(),
         ),
         false => (
-            input::recording(&args.file, &[], args.kernel.as_deref())?,
+            input::recording(&args.file, &[], args.kernel.as_deref(), &Window::default())?,
             args.file.display().to_string(),
         ),
     };

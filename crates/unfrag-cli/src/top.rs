@@ -15,6 +15,7 @@ use unfrag_lab::top::show::Shown;
 use unfrag_lab::top::text::{self, Style};
 use unfrag_lab::top::{View, directory, replayed};
 use unfrag_linux::recording::Snapshot;
+use unfrag_linux::segments::Window;
 
 /// Watch memory: blocks as a coloured map, rates of events, how long allocations waited
 ///
@@ -66,7 +67,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.path.is_dir() {
         return follow(args, &mut pictures);
     }
-    let recording = input::recording(&args.path, &[], None)?;
+    let recording = input::recording(&args.path, &[], None, &Window::default())?;
     let name = args.path.file_name().unwrap_or_default().to_string_lossy();
     let options = Options {
         kernels: args.kernel.iter().cloned().collect(),

@@ -12,6 +12,7 @@
 //!   written; [`kpageflags`] and [`freelists`], the state of every frame where a recording has it.
 //! - [`snapshots`]: directories, archives and logs of dated procfs copies.
 //! - [`file`](mod@file): the `.unfrag` file, which holds all of this.
+//! - [`segments`]: a recording of days, as a directory of such files, and windows of time.
 //! - [`target`]: where an output goes: the standard output, a file, or what is neither.
 //! - `record` (on Linux): a recording of this host, made with the kernel's tracer.
 //! - [`kernel_log`]: reports of failed allocations and of the OOM killer in kernel logs.
@@ -29,6 +30,7 @@ pub mod procfs;
 #[cfg(target_os = "linux")]
 pub mod record;
 pub mod recording;
+pub mod segments;
 pub mod snapshots;
 pub mod target;
 mod trace;

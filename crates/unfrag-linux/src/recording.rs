@@ -186,6 +186,56 @@ impl Events {
     }
 }
 
+impl Events {
+    /// Sorts by time, stably; a gap moves with the event that follows it.
+    pub(crate) fn sort_by_time(&mut self, lost: &mut [Lost]) {
+        // Row of each event before the sort.
+        let mut next_row = vec![0usize; self.tables.len()];
+        let rows: Vec<usize> = self
+            .kind
+            .iter()
+            .map(|&k| {
+                let row = next_row[k as usize];
+                next_row[k as usize] += 1;
+                row
+            })
+            .collect();
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_by_key(|&i| self.time[i]);
+
+        for (k, table) in self.tables.iter_mut().enumerate() {
+            let of_kind: Vec<usize> = order
+                .iter()
+                .filter(|&&i| self.kind[i] as usize == k)
+                .map(|&i| rows[i])
+                .collect();
+            for column in &mut table.columns {
+                *column = pick(column, &of_kind);
+            }
+        }
+        let mut new_index = vec![0; order.len()];
+        for (new, &old) in order.iter().enumerate() {
+            new_index[old] = new;
+        }
+        for l in lost.iter_mut() {
+            if let Some(&new) = new_index.get(l.before_event as usize) {
+                l.before_event = new as u64;
+            }
+        }
+        lost.sort_by_key(|l| l.before_event);
+        self.time = pick(&self.time, &order);
+        self.cpu = pick(&self.cpu, &order);
+        self.task = pick(&self.task, &order);
+        self.flags = pick(&self.flags, &order);
+        self.preempt = pick(&self.preempt, &order);
+        self.kind = pick(&self.kind, &order);
+    }
+}
+
+fn pick<T: Copy>(from: &[T], order: &[usize]) -> Vec<T> {
+    order.iter().map(|&i| from[i]).collect()
+}
+
 impl EventTable {
     /// The column of the field called `name`.
     pub fn column(&self, name: &str) -> Option<&[u64]> {

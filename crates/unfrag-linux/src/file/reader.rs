@@ -10,7 +10,7 @@ use super::manifest::{Column, Manifest, Part, ReadAs, Table};
 use super::table_read::TableReader;
 use super::{check_events, container, snapshots};
 use crate::error::{Error, Result};
-use crate::recording::{EventTable, Events, Field, FieldKind, Recording, Snapshot, Task};
+use crate::recording::{EventTable, Events, Field, FieldKind, Meta, Recording, Snapshot, Task};
 
 /// A file that is open for reading.
 pub struct Reader<R: Read + Seek> {
@@ -87,11 +87,17 @@ impl<R: Read + Seek> Reader<R> {
         })
     }
 
+    /// The host and the recorder.
+    pub fn meta(&self) -> Meta {
+        self.manifest.meta.clone().into()
+    }
+
     /// The recording without its events.
     ///
     /// # Errors
     /// If it is damaged.
     pub fn rest(&mut self) -> Result<Recording> {
+        let (tables, meta) = (self.tables()?, self.meta());
         let mut open = |table| TableReader::open(table, &mut self.members);
         let mut tasks = open(&self.manifest.tasks)?;
         let pids: Vec<i32> = tasks.numbers("pid")?;
@@ -103,9 +109,9 @@ impl<R: Read + Seek> Reader<R> {
                 .map(|(pid, comm)| Task { pid, comm })
                 .collect(),
             strings: open(&self.manifest.strings)?.texts("string")?,
-            meta: self.manifest.meta.clone().into(),
+            meta,
             events: Events {
-                tables: self.tables()?,
+                tables,
                 ..Events::default()
             },
             snapshots: vec![],

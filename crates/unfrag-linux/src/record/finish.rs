@@ -6,15 +6,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::spool::{NAMES, Spool, THREADS};
-use super::{deferred, names};
+use super::deferred;
+use super::names::runs_softirqs;
+use super::spool::{Job, NAMES, Spool, THREADS};
 use crate::error::{Cause, Error, Result};
-use crate::file;
+use crate::file::{self, Writer};
 use crate::recording::{Events, Lost, Meta, Recording, Task};
 use crate::target::Target;
+use crate::trace::event::batches::{self, BATCH, Batches};
 use crate::trace::event::intern::UNKNOWN_COMM;
+use crate::trace::source::Source;
 use crate::trace::tracedat::raw;
 
 /// How a recording ended. It is passed by value, because the spool may lie on a full disk.
@@ -22,8 +25,129 @@ use crate::trace::tracedat::raw;
 pub struct Ending {
     /// What the tracer counted ([`Instance::counts`](super::tracefs::Instance::counts)); empty if that is not known.
     pub counts: String,
+    /// What it had counted when the recording began; empty for nothing.
+    pub before: String,
     /// Why it ended before the command or the time was over; `None` if it did not.
     pub early: Option<String>,
+}
+
+impl Ending {
+    /// The recorder died.
+    pub fn died() -> Ending {
+        Ending {
+            early: Some("the recorder died".into()),
+            ..Ending::default()
+        }
+    }
+}
+
+/// A segment that was made.
+#[derive(Debug)]
+pub struct Segment {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub file_bytes: u64,
+    /// Events in it.
+    pub events: u64,
+    /// Events that were lost.
+    pub lost: u64,
+}
+
+/// Makes the file from the spool of a whole host in bounded memory, and removes the spool.
+///
+/// # Errors
+/// As [`finish`].
+pub fn finish_in_batches(spool: Spool, ending: &Ending, output: Option<&Path>) -> Result<Segment> {
+    let job = spool.job()?;
+    let path = output.map_or_else(|| job.output.clone(), Path::to_owned);
+    let names = Names::of(&spool)?;
+    let size = u64::from(raw::sub_buffer(&job.header_page)?);
+    let files = spool.raw_files()?;
+    let cpus = files
+        .iter()
+        .map(|(cpu, file, len)| (*cpu, Source::File(file, len / size * size)));
+    let mut writer = Writer::new(Target::of(&path)?.create()?);
+    let mut decoded: HashMap<u16, u64> = HashMap::new();
+    let mut events = 0;
+    let mut give = |batch: Events| {
+        batch
+            .cpu
+            .iter()
+            .for_each(|&cpu| *decoded.entry(cpu).or_default() += 1);
+        events += batch.len() as u64;
+        writer.events(&batch)
+    };
+    let raw = job_raw(&job, &names.cmdlines, cpus.collect());
+    let mut rest = raw::read(
+        raw,
+        &mut Batches {
+            limit: BATCH,
+            give: &mut give,
+        },
+    )?;
+    reconcile(&mut rest.meta.lost, ending, &decoded, events);
+    note(&mut rest, ending);
+    if !job.names {
+        anonymize(&mut rest.tasks, &names.kernel_threads);
+    }
+    rest.snapshots = spool.snapshots()?;
+    let lost = rest.meta.lost.iter().map(|l| l.count.unwrap_or(1)).sum();
+    let written = writer.finish(&rest).and_then(|to| Ok(to.commit()?));
+    let file_bytes = written.map_err(|e| e.in_file(&path))?;
+    spool.remove()?;
+    Ok(Segment {
+        path,
+        file_bytes,
+        events,
+        lost,
+    })
+}
+
+/// What a spool knows of names.
+struct Names {
+    kernel_threads: HashMap<i32, String>,
+    /// Lines `PID NAME` of all tasks.
+    cmdlines: Vec<u8>,
+}
+
+impl Names {
+    fn of(spool: &Spool) -> Result<Names> {
+        let mut cmdlines = spool.lines(THREADS)?;
+        let kernel_threads = parse_names(&cmdlines);
+        cmdlines.extend(spool.lines(NAMES)?);
+        Ok(Names {
+            kernel_threads,
+            cmdlines,
+        })
+    }
+}
+
+/// The sub-buffers of each CPU with what a job knows of them.
+fn job_raw<'a>(job: &'a Job, cmdlines: &'a [u8], cpus: Vec<(u16, Source<'a>)>) -> raw::Raw<'a> {
+    raw::Raw {
+        header_page: &job.header_page,
+        formats: &job.formats,
+        cmdlines,
+        cpus,
+        meta: Meta {
+            kernel_release: job.kernel_release.clone(),
+            page_size: job.page_size,
+            cpus: job.cpus,
+            source: "unfrag record".into(),
+            clock: "mono".into(),
+            facts: job.facts.iter().cloned().collect(),
+            ..Meta::default()
+        },
+    }
+}
+
+/// Notes how a recording ended.
+fn note(recording: &mut Recording, ending: &Ending) {
+    if let Some(why) = &ending.early {
+        let facts = &mut recording.meta.facts;
+        facts.insert("ended_early".into(), why.clone());
+    }
 }
 
 /// A file that was made.
@@ -73,29 +197,24 @@ fn is_full(e: &Error) -> bool {
 fn read(spool: &Spool, ending: &Ending) -> Result<(Recording, std::path::PathBuf)> {
     let job = spool.job()?;
     let size = raw::sub_buffer(&job.header_page)?;
-    let mut cmdlines = spool.lines(THREADS)?;
-    let kernel_threads = parse_names(&cmdlines);
-    cmdlines.extend(spool.lines(NAMES)?);
-    let mut recording = raw::read(raw::Raw {
-        header_page: &job.header_page,
-        formats: &job.formats,
-        cmdlines: &cmdlines,
-        cpus: spool.sub_buffers(size as usize)?,
-        meta: Meta {
-            kernel_release: job.kernel_release,
-            page_size: job.page_size,
-            cpus: job.cpus,
-            source: "unfrag record".into(),
-            clock: "mono".into(),
-            facts: job.facts.into_iter().collect(),
-            ..Meta::default()
-        },
-    })?;
-    reconcile(&mut recording, &ending.counts);
-    if let Some(why) = &ending.early {
-        let facts = &mut recording.meta.facts;
-        facts.insert("ended_early".into(), why.clone());
+    let names = Names::of(spool)?;
+    let buffers = spool.sub_buffers(size as usize)?;
+    let cpus = buffers
+        .iter()
+        .map(|(cpu, bytes)| (*cpu, Source::Memory(bytes)));
+    let raw = job_raw(&job, &names.cmdlines, cpus.collect());
+    let mut all = Batches {
+        limit: usize::MAX,
+        give: &mut batches::none,
+    };
+    let mut recording = raw::read(raw, &mut all)?;
+    let mut decoded: HashMap<u16, u64> = HashMap::new();
+    for &cpu in &recording.events.cpu {
+        *decoded.entry(cpu).or_default() += 1;
     }
+    let events = recording.events.len() as u64;
+    reconcile(&mut recording.meta.lost, ending, &decoded, events);
+    note(&mut recording, ending);
     if recording
         .meta
         .facts
@@ -103,14 +222,14 @@ fn read(spool: &Spool, ending: &Ending) -> Result<(Recording, std::path::PathBuf
         .is_some_and(|s| s == "command")
     {
         let is_follower = |t: &Task| {
-            let thread = kernel_threads.get(&t.pid);
-            t.pid == 0 || thread.is_some_and(|name| names::runs_softirqs(name))
+            let thread = names.kernel_threads.get(&t.pid);
+            t.pid == 0 || thread.is_some_and(|name| runs_softirqs(name))
         };
         let followers: Vec<bool> = recording.tasks.iter().map(is_follower).collect();
         deferred::drop_of_others(&mut recording, &followers);
     }
     if !job.names {
-        anonymize(&mut recording.tasks, &kernel_threads);
+        anonymize(&mut recording.tasks, &names.kernel_threads);
     }
     recording.snapshots = spool.snapshots()?;
     Ok((recording, job.output))
@@ -148,22 +267,21 @@ fn parse_stats(stats: &str) -> BTreeMap<u16, Counted> {
     all
 }
 
-/// Adds gaps so that gaps and events add up to what the tracer counted.
-fn reconcile(recording: &mut Recording, stats: &str) {
-    let mut decoded: HashMap<u16, u64> = HashMap::new();
-    for &cpu in &recording.events.cpu {
-        *decoded.entry(cpu).or_default() += 1;
-    }
-    for (cpu, counted) in parse_stats(stats) {
+/// Adds gaps so that gaps and the events of each CPU, so many in all, add up to what the tracer counted.
+fn reconcile(gaps: &mut Vec<Lost>, ending: &Ending, decoded: &HashMap<u16, u64>, events: u64) {
+    let before = parse_stats(&ending.before);
+    for (cpu, counted) in parse_stats(&ending.counts) {
         let there = decoded.get(&cpu).copied().unwrap_or(0);
-        let lost = counted.lost + counted.read.saturating_sub(there);
-        set_lost(&mut recording.meta.lost, cpu, lost, &recording.events);
+        let before = before.get(&cpu).copied().unwrap_or_default();
+        let read = counted.read.saturating_sub(before.read);
+        let lost = counted.lost.saturating_sub(before.lost) + read.saturating_sub(there);
+        set_lost(gaps, cpu, lost, events);
     }
 }
 
 /// Makes the gaps of a CPU add up to `lost`: a gap of unknown size takes what is missing; if there is none, a
 /// gap is added at the end of the trace.
-fn set_lost(gaps: &mut Vec<Lost>, cpu: u16, lost: u64, events: &Events) {
+fn set_lost(gaps: &mut Vec<Lost>, cpu: u16, lost: u64, events: u64) {
     let mine = |l: &&Lost| l.cpu == cpu;
     let known: u64 = gaps.iter().filter(mine).filter_map(|l| l.count).sum();
     let missing = lost.saturating_sub(known);
@@ -175,7 +293,7 @@ fn set_lost(gaps: &mut Vec<Lost>, cpu: u16, lost: u64, events: &Events) {
         [] if missing == 0 => {}
         [] => gaps.push(Lost {
             cpu,
-            before_event: events.len() as u64,
+            before_event: events,
             count: Some(missing),
         }),
         [only] => only.count = Some(missing),
@@ -236,6 +354,18 @@ mod tests {
         }
     }
 
+    fn reconciled(r: &mut Recording, counts: &str) {
+        let ending = Ending {
+            counts: counts.into(),
+            ..Ending::default()
+        };
+        let mut decoded = HashMap::new();
+        for &cpu in &r.events.cpu {
+            *decoded.entry(cpu).or_default() += 1;
+        }
+        reconcile(&mut r.meta.lost, &ending, &decoded, r.events.len() as u64);
+    }
+
     fn gap(cpu: u16, before_event: u64, count: Option<u64>) -> Lost {
         Lost {
             cpu,
@@ -254,14 +384,14 @@ mod tests {
     #[test]
     fn nothing_lost_is_no_gap() {
         let mut r = recording(&[0, 0], vec![]);
-        reconcile(&mut r, "CPU: 0\noverrun: 0\nread events: 2\n");
+        reconciled(&mut r, "CPU: 0\noverrun: 0\nread events: 2\n");
         assert_eq!(r.meta.lost, []);
     }
 
     #[test]
     fn events_read_but_not_decoded_are_lost() {
         let mut r = recording(&[0, 0, 1, 1, 1, 1], vec![]);
-        reconcile(&mut r, STATS);
+        reconciled(&mut r, STATS);
         assert_eq!(r.meta.lost, [gap(0, 6, Some(8)), gap(1, 6, Some(3))]);
     }
 
@@ -269,7 +399,7 @@ mod tests {
     fn a_gap_of_unknown_size_takes_what_is_missing() {
         let known = gap(0, 0, Some(5));
         let mut r = recording(&[0, 0, 0], vec![known, gap(0, 2, None)]);
-        reconcile(&mut r, "CPU: 0\noverrun: 7\nread events: 3\n");
+        reconciled(&mut r, "CPU: 0\noverrun: 7\nread events: 3\n");
         assert_eq!(r.meta.lost, [known, gap(0, 2, Some(2))]);
     }
 

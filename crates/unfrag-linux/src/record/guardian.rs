@@ -13,7 +13,8 @@ use std::process::{Child, Command, Stdio};
 
 use super::finish::{Ending, finish};
 use super::names;
-use super::spool::Spool;
+use super::rotation;
+use super::spool::{Job, Spool};
 use super::spooler::drain;
 use super::tracefs::Instance;
 use crate::error::{Error, Result};
@@ -75,8 +76,11 @@ pub fn watch(dir: &Path) -> Result<Option<Recording>> {
     if said == DONE {
         return Ok(None);
     }
+    if job.in_segments {
+        return finish_segments(&spool, &job, instance).map(|()| None);
+    }
     // The recorder may have died between removing the instance and making the file.
-    let mut ending = died();
+    let mut ending = Ending::died();
     if let Ok(instance) = instance
         && instance.dir().exists()
     {
@@ -85,11 +89,27 @@ pub fn watch(dir: &Path) -> Result<Option<Recording>> {
     finish(spool, &ending, None).map(|made| Some(made.recording))
 }
 
-fn died() -> Ending {
-    Ending {
-        early: Some("the recorder died".into()),
-        ..Ending::default()
+/// Finishes the segments of a recorder that died. Another recorder that begins there does the same, and comes first if it
+/// has the directory already.
+fn finish_segments(spool: &Spool, job: &Job, instance: Result<Instance>) -> Result<()> {
+    let dir = job.output.parent().unwrap_or(Path::new("."));
+    let mut name = spool.dir().as_os_str().to_string_lossy().into_owned();
+    let of_recorder = name.split_off(name.rfind('-').unwrap_or(0));
+    let mine = |path: &Path| path.to_string_lossy().ends_with(&of_recorder);
+    let all = rotation::spools(dir);
+    let newest = all.iter().rfind(|p| mine(p));
+    if let Ok(instance) = instance
+        && instance.dir().exists()
+    {
+        match newest {
+            Some(newest) => drop(rescue(instance, &Spool::at(newest), &job.header_page)?),
+            None => instance.remove()?,
+        }
     }
+    let Ok(_lock) = rotation::lock(dir) else {
+        return Ok(());
+    };
+    rotation::recover_all(dir).map(drop)
 }
 
 /// Makes the file from a spool that recorder and guardian both left behind: `output`, or the one that was
@@ -98,7 +118,7 @@ fn died() -> Ending {
 /// # Errors
 /// If it is no spool, or the file cannot be written.
 pub fn recover(dir: &Path, output: Option<&Path>) -> Result<Recording> {
-    finish(Spool::at(dir), &died(), output).map(|made| made.recording)
+    finish(Spool::at(dir), &Ending::died(), output).map(|made| made.recording)
 }
 
 /// Copies what the ring buffers still hold, and removes the instance in any case; gives what the tracer

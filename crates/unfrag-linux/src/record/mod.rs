@@ -10,6 +10,7 @@
 //! - [`command`]: the recorded command, traced from its first page on; `signals`: what ends it early.
 //! - `deferred`: frees that the kernel puts off, and another task then does.
 //! - [`finish`]: makes the file from the spool.
+//! - [`rotation`]: a recording of days, in segments.
 //! - [`guardian`]: the process that finishes the recording if the recorder dies.
 //! - [`session`]: the whole course of a recording.
 //! - [`snapshot`](fn@snapshot): one moment, without a trace.
@@ -27,6 +28,7 @@ pub mod guardian;
 mod host;
 pub mod names;
 pub mod procfs;
+pub mod rotation;
 pub mod session;
 mod signals;
 mod snapshot;
@@ -36,5 +38,6 @@ pub mod tracefs;
 
 pub use guardian::{recover, watch};
 pub use procfs::Untaken;
-pub use session::{BEGIN, Done, END, Options, Scope, record};
+pub use rotation::{Keep, Totals};
+pub use session::{BEGIN, Done, DoneInSegments, END, Options, Scope, record, record_in_segments};
 pub use snapshot::snapshot;

@@ -22,6 +22,7 @@ use super::guardian::Guardian;
 use super::host;
 use super::names;
 use super::procfs::{Extent, Sources, Untaken};
+use super::rotation::{self, Keep, Rotation, Totals};
 use super::signals;
 use super::spool::{Job, Spool};
 use super::spooler::{self, Spooler};
@@ -39,6 +40,8 @@ pub const END: &str = "end";
 
 /// Time between two snapshots.
 const PERIOD: Duration = Duration::from_secs(1);
+/// Time between two snapshots of a recording in segments.
+const LONG_PERIOD: Duration = Duration::from_secs(10);
 
 /// What is recorded.
 #[derive(Clone, Debug)]
@@ -67,6 +70,21 @@ pub struct Options {
     pub names: bool,
     /// Bytes of each CPU's ring buffer; `None` chooses by the size of memory.
     pub buffer: Option<usize>,
+}
+
+/// The result of a recording in segments.
+#[derive(Debug)]
+pub struct DoneInSegments {
+    /// Numbers of the segments.
+    pub totals: Totals,
+    /// Segments made of what recorders that died had left.
+    pub recovered: Vec<String>,
+    /// Files that could not be read for a snapshot.
+    pub untaken: Vec<Untaken>,
+    /// Instances that dead recorders had left, now removed.
+    pub stale: Vec<String>,
+    /// Why the trace ended before its time, such as a full disk.
+    pub cut_short: Option<Error>,
 }
 
 /// The result of a recording.
@@ -115,8 +133,46 @@ pub fn record(options: &Options, guardian: Command) -> Result<Done> {
         Ok(spool) => spool,
         Err(e) => return Err(with_warning(e, instance.remove())),
     };
-    match Session::set_up(options, &target, &instance, &spool, guardian) {
+    match Session::set_up(options, &target, &instance, &spool, guardian, None) {
         Ok(ready) => Session::new(options, instance, spool, ready).run(options, stale),
+        Err(e) => {
+            let removed = instance.remove().and(spool.remove());
+            Err(with_warning(e, removed))
+        }
+    }
+}
+
+/// Records the whole host into the directory `options.output`, a segment after the other.
+///
+/// # Errors
+/// If a right is missing, another recorder is at work there, or nothing can be written there.
+pub fn record_in_segments(
+    options: &Options,
+    keep: Keep,
+    guardian: Command,
+) -> Result<DoneInSegments> {
+    let dir = &options.output;
+    let tracefs = Tracefs::find()?;
+    std::fs::create_dir_all(dir).map_err(|e| Error::from(e).in_file(dir))?;
+    let dir = &std::path::absolute(dir)?;
+    let _lock = rotation::lock(dir)?;
+    let stale = tracefs.remove_stale()?;
+    let recovered = rotation::recover_all(dir)?;
+    let target = Target::File(rotation::segment_path(dir, 0));
+    let instance = tracefs.instance()?;
+    let spool = match Spool::create(&target) {
+        Ok(spool) => spool,
+        Err(e) => return Err(with_warning(e, instance.remove())),
+    };
+    let begun = Session::set_up(options, &target, &instance, &spool, guardian, Some(&target))
+        .and_then(|ready| Ok((ready, Rotation::start(dir, keep, spool.job()?)?)));
+    match begun {
+        Ok((ready, rotation)) => {
+            let mut session = Session::new(options, instance, spool, ready);
+            session.rotation = Some(rotation);
+            session.period = LONG_PERIOD;
+            session.run_in_segments(options, stale, recovered)
+        }
         Err(e) => {
             let removed = instance.remove().and(spool.remove());
             Err(with_warning(e, removed))
@@ -168,6 +224,18 @@ struct Session {
     sources: Sources,
     untaken: Vec<Untaken>,
     names: bool,
+    period: Duration,
+    spooler: Option<Spooler>,
+    rotation: Option<Rotation>,
+    /// Why no further segment could be begun.
+    stuck: Option<Error>,
+}
+
+/// What was collected.
+struct Collected {
+    status: Option<ExitStatus>,
+    ending: Ending,
+    cut_short: Option<Error>,
 }
 
 impl Session {
@@ -183,6 +251,10 @@ impl Session {
             sources: Sources::default(),
             untaken: vec![],
             names: options.names,
+            period: PERIOD,
+            spooler: None,
+            rotation: None,
+            stuck: None,
         }
     }
 
@@ -193,6 +265,7 @@ impl Session {
         instance: &Instance,
         spool: &Spool,
         guardian: Command,
+        segment: Option<&Target>,
     ) -> Result<Ready> {
         let mut meta = host::meta();
         let cpus = instance.cpus()?;
@@ -245,9 +318,15 @@ impl Session {
             let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
             meta.facts.insert("command".into(), words.join(" "));
         }
+        if segment.is_some() {
+            meta.facts.extend(rotation::facts_of_clock());
+            meta.facts.extend(rotation::fact_of_boot());
+        }
         spool.set_job(&Job {
-            output: match target {
-                Target::Stdout => "-".into(),
+            in_segments: segment.is_some(),
+            output: match (segment, target) {
+                (Some(Target::File(path)), _) => path.clone(),
+                (_, Target::Stdout) => "-".into(),
                 _ => std::path::absolute(&options.output)?,
             },
             instance: instance.dir().to_owned(),
@@ -265,39 +344,13 @@ impl Session {
 
     /// From the first event to the file.
     fn run(mut self, options: &Options, stale: Vec<String>) -> Result<Done> {
-        let (sender, receiver) = channel();
-        signals::listen(&sender, Event::Signal)?;
-        let gave_up = {
-            let sender = sender.clone();
-            move || drop(sender.send(Event::GaveUp))
-        };
-        let spooler = Spooler::start(
-            &self.instance,
-            self.sub_buffer,
-            self.buffer,
-            self.spool.dir(),
-            gave_up,
-        );
-        let spooler = match spooler {
-            Ok(s) => s,
+        let Collected {
+            status,
+            ending,
+            cut_short,
+        } = match self.collect(options) {
+            Ok(collected) => collected,
             Err(e) => return Err(self.abandon(e)),
-        };
-        let ran = self.traced(options, &sender, &receiver);
-        // The trace ends here in any case.
-        let stopped = self.instance.set("tracing_on", "0");
-        let spooled = spooler.stop();
-        let status = match ran {
-            Ok(status) => status,
-            Err(e) => return Err(self.abandon(e)),
-        };
-        let drained = spooled
-            .and(stopped)
-            .and_then(|()| spooler::drain(&self.instance, self.sub_buffer, self.spool.dir()));
-        let counts = self.instance.counts();
-        let cut_short = drained.err();
-        let ending = Ending {
-            counts: counts.unwrap_or_default(),
-            early: cut_short.as_ref().map(|e| e.cause.to_string()),
         };
         let Session {
             instance,
@@ -317,6 +370,81 @@ impl Session {
             status,
             untaken,
             stale,
+            cut_short,
+        })
+    }
+
+    /// From the first event to the last segment.
+    fn run_in_segments(
+        mut self,
+        options: &Options,
+        stale: Vec<String>,
+        recovered: Vec<String>,
+    ) -> Result<DoneInSegments> {
+        let Collected {
+            ending, cut_short, ..
+        } = match self.collect(options) {
+            Ok(collected) => collected,
+            Err(e) => return Err(self.abandon(e)),
+        };
+        let Session {
+            instance,
+            spool,
+            guardian,
+            untaken,
+            rotation,
+            stuck,
+            ..
+        } = self;
+        let removed = instance.remove();
+        let mut totals = Totals::default();
+        if let Some(mut rotation) = rotation {
+            rotation.end_segment(spool, ending.counts, ending.early);
+            totals = rotation.finish();
+        }
+        guardian.dismiss();
+        removed?;
+        Ok(DoneInSegments {
+            totals,
+            recovered,
+            untaken,
+            stale,
+            cut_short: stuck.or(cut_short),
+        })
+    }
+
+    /// From the first event to the last one that is copied.
+    fn collect(&mut self, options: &Options) -> Result<Collected> {
+        let (sender, receiver) = channel();
+        signals::listen(&sender, Event::Signal)?;
+        let gave_up = {
+            let sender = sender.clone();
+            move || drop(sender.send(Event::GaveUp))
+        };
+        self.spooler = Some(Spooler::start(
+            &self.instance,
+            self.sub_buffer,
+            self.buffer,
+            self.spool.dir(),
+            gave_up,
+        )?);
+        let ran = self.traced(options, &sender, &receiver);
+        // The trace ends here in any case.
+        let stopped = self.instance.set("tracing_on", "0");
+        let spooled = self.spooler.take().map_or(Ok(()), Spooler::stop);
+        let status = ran?;
+        let drained = spooled
+            .and(stopped)
+            .and_then(|()| spooler::drain(&self.instance, self.sub_buffer, self.spool.dir()));
+        let counts = self.instance.counts();
+        let cut_short = drained.err();
+        Ok(Collected {
+            status,
+            ending: Ending {
+                counts: counts.unwrap_or_default(),
+                early: cut_short.as_ref().map(|e| e.cause.to_string()),
+                ..Ending::default()
+            },
             cut_short,
         })
     }
@@ -365,7 +493,7 @@ impl Session {
         let mut full = false;
         loop {
             let now = Instant::now();
-            let next = start + PERIOD * (taken + 1);
+            let next = start + self.period * (taken + 1);
             let until = deadline.map_or(next, |d| d.min(next));
             match receiver.recv_timeout(until.saturating_duration_since(now)) {
                 Ok(Event::Exited(status)) => return Ok(Some(status?)),
@@ -387,15 +515,39 @@ impl Session {
                         return Ok(None);
                     }
                     // Snapshots that were missed, because one took long, are left out.
-                    taken = (start.elapsed().as_nanos() / PERIOD.as_nanos()) as u32;
+                    taken = (start.elapsed().as_nanos() / self.period.as_nanos()) as u32;
                     if !full {
                         full = self
                             .snapshot(&format!("s{taken:04}"), Extent::Counts)
                             .is_err();
                     }
+                    if let Err(e) = self.rotate() {
+                        self.stuck = Some(e);
+                        return Ok(None);
+                    }
                 }
             }
         }
+    }
+
+    /// Goes on in the next segment, if it is time for it.
+    fn rotate(&mut self) -> Result<()> {
+        let (Some(rotation), Some(spooler)) = (&mut self.rotation, &self.spooler) else {
+            return Ok(());
+        };
+        if !rotation.is_due(&self.spool) {
+            return Ok(());
+        }
+        names::note_kernel_threads(&self.spool)?;
+        let next = rotation.next_spool()?;
+        let counts = match spooler.switch(next.dir()) {
+            Ok(counts) => counts,
+            Err(e) => return Err(with_warning(e, next.remove())),
+        };
+        let ended = std::mem::replace(&mut self.spool, next);
+        rotation.end_segment(ended, counts, None);
+        names::note_kernel_threads(&self.spool)?;
+        self.snapshot(BEGIN, Extent::FlagsThenCounts)
     }
 
     fn snapshot(&mut self, name: &str, extent: Extent) -> Result<()> {

@@ -28,6 +28,9 @@ pub const NAMES: &str = "cmdlines";
 pub struct Job {
     /// The file to be made.
     pub output: PathBuf,
+    /// Whether it is one of several segments.
+    #[serde(default)]
+    pub in_segments: bool,
     /// The tracer's instance.
     pub instance: PathBuf,
     /// Whether names and numbers of tasks may stand in the file.
@@ -195,21 +198,43 @@ impl Spool {
     /// If they cannot be read.
     pub fn sub_buffers(&self, size: usize) -> Result<Vec<(u16, Vec<u8>)>> {
         let mut all = vec![];
+        for (cpu, path) in self.raw_paths()? {
+            let mut content = fs::read(&path).map_err(|e| Error::from(e).in_file(&path))?;
+            content.truncate(content.len() / size * size);
+            all.push((cpu, content));
+        }
+        Ok(all)
+    }
+
+    /// The file of each CPU's sub-buffers, and its length.
+    ///
+    /// # Errors
+    /// If they cannot be opened.
+    pub fn raw_files(&self) -> Result<Vec<(u16, File, u64)>> {
+        let mut all = vec![];
+        for (cpu, path) in self.raw_paths()? {
+            let opened = File::open(&path).and_then(|f| Ok((f.metadata()?.len(), f)));
+            let (len, file) = opened.map_err(|e| Error::from(e).in_file(&path))?;
+            all.push((cpu, file, len));
+        }
+        Ok(all)
+    }
+
+    /// The paths of the files of sub-buffers, by CPU.
+    fn raw_paths(&self) -> Result<Vec<(u16, PathBuf)>> {
         let named = |e: std::io::Error| Error::from(e).in_file(&self.dir);
+        let mut all = vec![];
         for item in fs::read_dir(&self.dir).map_err(named)? {
             let path = item.map_err(named)?.path();
             let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
             let number = name
                 .strip_prefix("cpu")
                 .and_then(|n| n.strip_suffix(".raw"));
-            let Some(cpu) = number.and_then(|n| n.parse().ok()) else {
-                continue;
-            };
-            let mut content = fs::read(&path).map_err(|e| Error::from(e).in_file(&path))?;
-            content.truncate(content.len() / size * size);
-            all.push((cpu, content));
+            if let Some(cpu) = number.and_then(|n| n.parse().ok()) {
+                all.push((cpu, path));
+            }
         }
-        all.sort_unstable_by_key(|(cpu, _)| *cpu);
+        all.sort_unstable();
         Ok(all)
     }
 

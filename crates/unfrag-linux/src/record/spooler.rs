@@ -12,6 +12,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Copies one CPU's ring buffer to its file.
 struct Copier {
+    cpu: u16,
     from: File,
     to: File,
     path: PathBuf,
@@ -47,19 +49,21 @@ impl Copier {
             .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
             .open(&source)
             .map_err(|e| Error::from(e).in_file(&source))?;
-        let path = spool_file(dir, cpu);
-        let to = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(&path)
-            .map_err(|e| Error::from(e).in_file(&path))?;
+        let (path, to) = open_file(dir, cpu)?;
         Ok(Copier {
+            cpu,
             from,
             to,
             path,
             sub_buffer,
             chunk: Vec::with_capacity(CHUNK + sub_buffer),
         })
+    }
+
+    /// Goes on in the file of another directory.
+    fn go_on_in(&mut self, dir: &Path) -> Result<()> {
+        (self.path, self.to) = open_file(dir, self.cpu)?;
+        Ok(())
     }
 
     /// Copies up to `most` sub-buffers; gives their number.
@@ -99,6 +103,17 @@ impl Copier {
     }
 }
 
+/// Opens the file of a CPU.
+fn open_file(dir: &Path, cpu: u16) -> Result<(PathBuf, File)> {
+    let path = spool_file(dir, cpu);
+    let to = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(&path)
+        .map_err(|e| Error::from(e).in_file(&path))?;
+    Ok((path, to))
+}
+
 fn copiers(instance: &Instance, sub_buffer: usize, dir: &Path) -> Result<Vec<Copier>> {
     let copier = |cpu| Copier::open(instance, cpu, sub_buffer, dir);
     instance.cpus()?.into_iter().map(copier).collect()
@@ -118,9 +133,13 @@ pub fn drain(instance: &Instance, sub_buffer: usize, dir: &Path) -> Result<()> {
 /// The thread that copies while the recording runs.
 pub struct Spooler {
     thread: JoinHandle<Result<()>>,
-    /// Dropping it tells the thread to stop.
-    _stop: OwnedFd,
+    /// A byte tells the thread that a directory waits; dropping it tells it to stop.
+    wake: OwnedFd,
+    switches: Sender<Switch>,
 }
+
+/// The directory to go on in, and whom to tell what the tracer had counted before.
+type Switch = (PathBuf, Sender<Result<String>>);
 
 impl Spooler {
     /// Starts the thread. `gave_up` is called if it stops because of an error.
@@ -138,10 +157,18 @@ impl Spooler {
         let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(std::io::Error::from)?;
         let batch = (buffer_bytes / sub_buffer * WAKE_PERCENT / 100).max(1);
+        let (switches, received) = channel();
+        let own = Instance::open(instance.dir())?;
         let thread = std::thread::Builder::new()
             .name("spooler".into())
             .spawn(move || {
-                let done = run(copiers, &stopped, batch);
+                let mut copying = Copying {
+                    copiers,
+                    batch,
+                    instance: own,
+                    switches: received,
+                };
+                let done = copying.run(&stopped);
                 if done.is_err() {
                     gave_up();
                 }
@@ -149,8 +176,23 @@ impl Spooler {
             })?;
         Ok(Spooler {
             thread,
-            _stop: stop,
+            wake: stop,
+            switches,
         })
+    }
+
+    /// Copies what the ring buffers hold, and goes on in the files of another directory. Gives what the tracer counted
+    /// in between.
+    ///
+    /// # Errors
+    /// If the new files cannot be made; the thread may have ended then.
+    pub fn switch(&self, dir: &Path) -> Result<String> {
+        let ended = || Error::malformed("the thread that copies the trace has ended");
+        let (tell, told) = channel();
+        let sent = self.switches.send((dir.to_owned(), tell));
+        sent.map_err(|_| ended())?;
+        rustix::io::write(&self.wake, b"s").map_err(std::io::Error::from)?;
+        told.recv().map_err(|_| ended())?
     }
 
     /// Stops the thread, and waits until its files are closed.
@@ -158,8 +200,8 @@ impl Spooler {
     /// # Errors
     /// The error for which it stopped early.
     pub fn stop(self) -> Result<()> {
-        let Spooler { thread, _stop } = self;
-        drop(_stop);
+        let Spooler { thread, wake, .. } = self;
+        drop(wake);
         thread.join().unwrap_or_else(|_| {
             Err(Error::malformed(
                 "the thread that copies the trace panicked",
@@ -168,30 +210,82 @@ impl Spooler {
     }
 }
 
-fn run(mut copiers: Vec<Copier>, stopped: &OwnedFd, batch: usize) -> Result<()> {
-    let pause = Timespec {
-        tv_sec: 0,
-        tv_nsec: PAUSE.as_nanos() as i64,
-    };
-    loop {
-        let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(stopped, PollFlags::empty())];
-        fds.extend(copiers.iter().map(|l| PollFd::new(&l.from, PollFlags::IN)));
-        match poll(&mut fds, None) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(std::io::Error::from(e).into()),
+/// What the thread works with.
+struct Copying {
+    copiers: Vec<Copier>,
+    batch: usize,
+    instance: Instance,
+    switches: Receiver<Switch>,
+}
+
+impl Copying {
+    fn run(&mut self, stopped: &OwnedFd) -> Result<()> {
+        let pause = Timespec {
+            tv_sec: 0,
+            tv_nsec: PAUSE.as_nanos() as i64,
+        };
+        loop {
+            let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(stopped, PollFlags::IN)];
+            fds.extend(
+                self.copiers
+                    .iter()
+                    .map(|l| PollFd::new(&l.from, PollFlags::IN)),
+            );
+            match poll(&mut fds, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(std::io::Error::from(e).into()),
+            }
+            let is_woken = !fds[0].revents().is_empty();
+            let ready: Vec<bool> = fds[1..].iter().map(|f| !f.revents().is_empty()).collect();
+            drop(fds);
+            if is_woken {
+                let mut word = [0];
+                match rustix::io::read(stopped, &mut word) {
+                    Ok(1..) => self.switch()?,
+                    _ => return Ok(()),
+                }
+                continue;
+            }
+            let mut most = 0;
+            let batch = self.batch;
+            for (copier, _) in self
+                .copiers
+                .iter_mut()
+                .zip(ready)
+                .filter(|(_, ready)| *ready)
+            {
+                most = most.max(copier.copy(batch)?);
+            }
+            if most < batch / 2 + 1 {
+                let mut only_stop = [PollFd::new(stopped, PollFlags::IN)];
+                let _ = poll(&mut only_stop, Some(&pause));
+            }
         }
-        if !fds[0].revents().is_empty() {
+    }
+
+    /// Goes on in the next directory.
+    fn switch(&mut self) -> Result<()> {
+        let Ok((dir, tell)) = self.switches.try_recv() else {
             return Ok(());
+        };
+        // A busy CPU may fill its buffer as fast as it is emptied; a few times its size is enough.
+        let most = 8 * self.batch * 100 / WAKE_PERCENT;
+        for copier in &mut self.copiers {
+            copier.copy(most)?;
         }
-        let ready: Vec<bool> = fds[1..].iter().map(|f| !f.revents().is_empty()).collect();
-        drop(fds);
-        let mut most = 0;
-        for (copier, _) in copiers.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
-            most = most.max(copier.copy(batch)?);
-        }
-        if most < batch / 2 + 1 {
-            let mut only_stop = [PollFd::new(stopped, PollFlags::empty())];
-            let _ = poll(&mut only_stop, Some(&pause));
+        let counts = self.instance.counts();
+        let switched = self
+            .copiers
+            .iter_mut()
+            .try_for_each(|c| c.go_on_in(&dir))
+            .and(counts);
+        let failed = switched.is_err();
+        let _ = tell.send(switched);
+        match failed {
+            true => Err(Error::malformed(
+                "the next files of the trace cannot be made",
+            )),
+            false => Ok(()),
         }
     }
 }

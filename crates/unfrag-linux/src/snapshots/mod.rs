@@ -89,6 +89,11 @@ fn in_order(found: Found) -> Result<Vec<Snapshot>> {
     Ok(snapshots)
 }
 
+/// Nanoseconds since 1970 of a date: ISO 8601, in UTC if no zone follows, or seconds since 1970. `None` if it is none.
+pub fn date(text: &str) -> Option<u64> {
+    dates::parse(text)
+}
+
 /// Reads the log of a monitor from memory: `time: EPOCH` lines, each before a copy of `file`.
 ///
 /// # Errors

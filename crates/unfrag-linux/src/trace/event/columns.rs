@@ -186,6 +186,13 @@ impl Columns {
             let rows = &mut self.rows[usize::from(kind)];
             *rows = rows.saturating_sub(1);
         }
+        if held_back > 0 {
+            self.reserve(n);
+            for (table, given) in self.events.tables.iter_mut().zip(&batch.tables) {
+                let rows = given.columns.first().map_or(0, Vec::len);
+                table.columns.iter_mut().for_each(|c| c.reserve(rows));
+            }
+        }
         self.given += n as u64;
         self.given_until = batch.time.last().copied().unwrap_or(self.given_until);
         self.budget = Budget::for_input(self.input);
@@ -208,7 +215,7 @@ impl Columns {
             let held = self.lost.partition_point(|l| l.before_event < self.given);
             let lost = &mut self.lost[held..];
             lost.iter_mut().for_each(|l| l.before_event -= self.given);
-            sort_by_time(&mut self.events, lost);
+            self.events.sort_by_time(lost);
             lost.iter_mut().for_each(|l| l.before_event += self.given);
         }
     }
@@ -224,54 +231,6 @@ impl Columns {
             snapshots: Vec::new(),
         }
     }
-}
-
-/// Sorts by time, stably; a gap moves with the event that follows it.
-fn sort_by_time(events: &mut Events, lost: &mut [Lost]) {
-    // Row of each event before the sort.
-    let mut next_row = vec![0usize; events.tables.len()];
-    let rows: Vec<usize> = events
-        .kind
-        .iter()
-        .map(|&k| {
-            let row = next_row[k as usize];
-            next_row[k as usize] += 1;
-            row
-        })
-        .collect();
-    let mut order: Vec<usize> = (0..events.len()).collect();
-    order.sort_by_key(|&i| events.time[i]);
-
-    for (k, table) in events.tables.iter_mut().enumerate() {
-        let of_kind: Vec<usize> = order
-            .iter()
-            .filter(|&&i| events.kind[i] as usize == k)
-            .map(|&i| rows[i])
-            .collect();
-        for column in &mut table.columns {
-            *column = pick(column, &of_kind);
-        }
-    }
-    let mut new_index = vec![0; order.len()];
-    for (new, &old) in order.iter().enumerate() {
-        new_index[old] = new;
-    }
-    for l in lost.iter_mut() {
-        if let Some(&new) = new_index.get(l.before_event as usize) {
-            l.before_event = new as u64;
-        }
-    }
-    lost.sort_by_key(|l| l.before_event);
-    events.time = pick(&events.time, &order);
-    events.cpu = pick(&events.cpu, &order);
-    events.task = pick(&events.task, &order);
-    events.flags = pick(&events.flags, &order);
-    events.preempt = pick(&events.preempt, &order);
-    events.kind = pick(&events.kind, &order);
-}
-
-fn pick<T: Copy>(from: &[T], order: &[usize]) -> Vec<T> {
-    order.iter().map(|&i| from[i]).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::merge;
 use super::options::Options;
 use crate::error::Result;
 use crate::recording::{Meta, Recording};
-use crate::trace::event::batches::{self, Batches};
+use crate::trace::event::batches::Batches;
 use crate::trace::event::format::EventFormat;
 use crate::trace::open::Meter;
 use crate::trace::source::Source;
@@ -20,8 +20,8 @@ pub(crate) struct Raw<'a> {
     pub formats: &'a [(String, String)],
     /// Lines `PID NAME`.
     pub cmdlines: &'a [u8],
-    /// Number and sub-buffers of each CPU.
-    pub cpus: Vec<(u16, Vec<u8>)>,
+    /// Number and whole sub-buffers of each CPU.
+    pub cpus: Vec<(u16, Source<'a>)>,
     /// What is known of the host.
     pub meta: Meta,
 }
@@ -35,15 +35,15 @@ pub(crate) fn sub_buffer(header_page: &str) -> Result<u32> {
     check_sub_buffer(layout.data_at as u32 + data, 0, &layout)
 }
 
-/// Decodes all events.
-pub(crate) fn read(raw: Raw<'_>) -> Result<Recording> {
+/// Decodes all events; gives those that fill a batch away.
+pub(crate) fn read(raw: Raw<'_>, batches: &mut Batches<'_>) -> Result<Recording> {
     let layout = PageLayout::parse(raw.header_page.as_bytes(), size_of::<usize>() as u8)?;
     let parse = |(system, text): &(String, String)| EventFormat::parse(system, text.as_bytes());
-    let cpus = raw.cpus.iter().map(|(cpu, bytes)| CpuData {
+    let cpus = raw.cpus.iter().map(|(cpu, source)| CpuData {
         cpu: *cpu,
-        source: Source::Memory(bytes),
+        source: *source,
         offset: 0,
-        size: bytes.len() as u64,
+        size: source.len(),
         packing: None,
     });
     let contents = Contents {
@@ -58,9 +58,5 @@ pub(crate) fn read(raw: Raw<'_>) -> Result<Recording> {
             cpus: cpus.collect(),
         },
     };
-    let mut all = Batches {
-        limit: usize::MAX,
-        give: &mut batches::none,
-    };
-    merge::merge(contents, &Meter::default(), &mut all)
+    merge::merge(contents, &Meter::default(), batches)
 }

@@ -1,0 +1,144 @@
+//! What a recording in segments says at its end: what it holds, and what it cost.
+
+use super::{eprint_all, not_taken};
+use crate::failure::{Failure, Result};
+use crate::quantity::{bytes, counted, thousands};
+use crate::terminal::printable;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use unfrag_linux::record::DoneInSegments;
+
+/// What the recorder itself took, as far as procfs says it.
+#[derive(Debug, Default, Serialize)]
+struct Cost {
+    /// Seconds of CPU time, user and system.
+    cpu_seconds: Option<f64>,
+    /// Largest resident size.
+    memory_bytes: Option<u64>,
+    /// Bytes written to disks.
+    written_bytes: Option<u64>,
+}
+
+impl Cost {
+    fn own() -> Cost {
+        let number = |file: &str, name: &str| {
+            let text = fs::read_to_string(file).ok()?;
+            let line = text.lines().find_map(|l| l.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        let ticks = || {
+            let stat = fs::read_to_string("/proc/self/stat").ok()?;
+            // Behind the name, which may hold anything: user and system time are the 12th and the 13th.
+            let (_, rest) = stat.rsplit_once(')')?;
+            let mut words = rest.split_whitespace().skip(11);
+            let mut ticks = || words.next()?.parse::<u64>().ok();
+            Some(ticks()? + ticks()?)
+        };
+        Cost {
+            cpu_seconds: ticks().map(|t| t as f64 / rustix::param::clock_ticks_per_second() as f64),
+            memory_bytes: number("/proc/self/status", "VmHWM:").map(|kib| kib << 10),
+            written_bytes: number("/proc/self/io", "write_bytes:"),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    directory: String,
+    segments: u64,
+    segments_removed: u64,
+    recovered: &'a [String],
+    events: u64,
+    lost_events: u64,
+    file_bytes: u64,
+    most_bytes: u64,
+    cost: Cost,
+    failed: &'a [String],
+    not_taken: Vec<super::NotTaken>,
+}
+
+/// Says it; the status to exit with.
+///
+/// # Errors
+/// If a segment could not be made.
+pub fn report(done: DoneInSegments, dir: &Path, json: bool) -> Result<ExitCode> {
+    let t = &done.totals;
+    let cost = Cost::own();
+    if json {
+        let json = Json {
+            directory: dir.display().to_string(),
+            segments: t.segments,
+            segments_removed: t.removed,
+            recovered: &done.recovered,
+            events: t.events,
+            lost_events: t.lost,
+            file_bytes: t.bytes,
+            most_bytes: t.most_bytes,
+            cost,
+            failed: &t.failed,
+            not_taken: not_taken(&done.untaken),
+        };
+        let text = serde_json::to_string_pretty(&json).unwrap_or_default();
+        eprint_all(&format!("{text}\n"));
+    } else {
+        eprint_all(&said(&done, dir, &cost));
+    }
+    if let Some(failed) = t.failed.first() {
+        return Err(Failure::usage(
+            format!("a segment could not be made: {failed}"),
+            "make room, and start the recorder there again: it makes segments of what was left",
+        ));
+    }
+    Ok(match done.cut_short {
+        Some(e) => Failure::from(e).report(),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+fn said(done: &DoneInSegments, dir: &Path, cost: &Cost) -> String {
+    let t = &done.totals;
+    let mut out = String::new();
+    for name in &done.stale {
+        let _ = writeln!(out, "removed {name}, left by a recorder that died");
+    }
+    for name in &done.recovered {
+        let _ = writeln!(
+            out,
+            "{}: made of what a recorder that died had left",
+            printable(name)
+        );
+    }
+    let removed = match t.removed {
+        0 => String::new(),
+        n => format!(", {} removed for lack of room", counted(n, "segment")),
+    };
+    let _ = writeln!(
+        out,
+        "{}: {}, {}{removed}",
+        dir.display(),
+        counted(t.segments, "segment"),
+        bytes(t.bytes)
+    );
+    let mut row = |name: &str, text: String| {
+        let _ = writeln!(out, "{name:<10}{text:>16}");
+    };
+    row("events", thousands(t.events));
+    row("  lost", thousands(t.lost));
+    if let Some(s) = cost.cpu_seconds {
+        row("CPU time", format!("{s:.1} s"));
+    }
+    if let Some(n) = cost.memory_bytes {
+        row("memory", bytes(n));
+    }
+    row("disk", format!("{} at most", bytes(t.most_bytes)));
+    if let Some(n) = cost.written_bytes {
+        row("written", bytes(n));
+    }
+    for u in not_taken(&done.untaken) {
+        let _ = writeln!(out, "not taken: {}: {}", printable(&u.file), u.why);
+    }
+    out
+}
