@@ -10,7 +10,7 @@ pub struct WindowArgs {
     /// 26h; further back if page flags are, from which a replay can begin
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     from: Option<Moment>,
-    /// End here
+    /// End before this moment
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     to: Option<Moment>,
 }

@@ -41,7 +41,7 @@ pub enum Moment {
 pub struct Window {
     /// Where it begins; with the recording if `None`.
     pub from: Option<Moment>,
-    /// Where it ends; with the recording if `None`.
+    /// Where it ends: what happens then is no longer in it. With the recording if `None`.
     pub to: Option<Moment>,
 }
 
@@ -193,7 +193,7 @@ fn choose<'s>(segments: &'s mut [Segment], window: &Window) -> Result<Vec<Chosen
         let to = to
             .map_or(Some(u64::MAX), |d| own(segment, d))
             .unwrap_or(u64::MAX);
-        if segment.span.0 <= to && segment.span.1 >= from {
+        if segment.span.0 < to && segment.span.1 >= from {
             chosen.push(Chosen { segment, from, to });
         }
     }
@@ -228,16 +228,14 @@ impl Chosen<'_> {
                 self.from = at.saturating_sub(BEFORE);
             }
         }
-        let within = |t: u64| (self.from..=self.to).contains(&t);
+        let within = |t: u64| (self.from..self.to).contains(&t);
         let rest = self.segment.file.rest()?;
         all.begin(&self.segment.meta, &rest);
         if extent == Extent::All {
             let parts: Vec<_> = self.segment.file.parts().collect();
             let mut before = 0;
             for (i, part) in parts.iter().enumerate() {
-                let touches = part
-                    .span
-                    .is_none_or(|(a, b)| a <= self.to && b >= self.from);
+                let touches = part.span.is_none_or(|(a, b)| a < self.to && b >= self.from);
                 if touches {
                     let events = self.segment.file.part(i)?;
                     all.add(events, before, self.from, self.to);
@@ -315,7 +313,7 @@ impl Joined {
 
     /// Adds the events of a part that are within the window; `before` events of its segment come before it.
     fn add(&mut self, mut part: Events, before: u64, from: u64, to: u64) {
-        let end = part.time.partition_point(|&t| t <= to);
+        let end = part.time.partition_point(|&t| t < to);
         drop(part.split_off(end));
         let start = part.time.partition_point(|&t| t < from);
         let part = part.split_off(start);

@@ -22,6 +22,9 @@ pub struct Manifest {
     pub version: u32,
     pub meta: Meta,
     pub events: Table,
+    /// Times of the first and the last event, where they are one part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<(u64, u64)>,
     pub kinds: Vec<EventKind>,
     pub tasks: Table,
     pub strings: Table,
@@ -57,6 +60,7 @@ impl Default for Manifest {
             version: VERSION,
             meta: Meta::default(),
             events: Table::default(),
+            span: None,
             kinds: vec![],
             tasks: Table::default(),
             strings: Table::default(),

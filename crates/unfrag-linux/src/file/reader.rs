@@ -51,9 +51,10 @@ impl<R: Read + Seek> Reader<R> {
         let mut manifest = members.manifest()?;
         if manifest.parts.is_empty() && manifest.events.rows > 0 {
             let kinds = manifest.kinds.iter_mut();
+            let (first, last) = manifest.span.unwrap_or((0, u64::MAX));
             let part = Part {
-                first: 0,
-                last: u64::MAX,
+                first,
+                last,
                 events: std::mem::take(&mut manifest.events),
                 kinds: kinds
                     .map(|k| {

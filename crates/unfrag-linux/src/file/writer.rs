@@ -198,6 +198,7 @@ impl<W: Write + Seek + Send> Writer<W> {
             && self.parts[0].kinds.len() == self.kinds.len()
             && let Some(only) = self.parts.pop()
         {
+            manifest.span = Some((only.first, only.last));
             manifest.events = only.events;
             manifest.kinds = self.kinds.into_iter().zip(only.kinds).map(kind).collect();
         } else {

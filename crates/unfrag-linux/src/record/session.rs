@@ -494,7 +494,10 @@ impl Session {
         loop {
             let now = Instant::now();
             let next = start + self.period * (taken + 1);
-            let until = deadline.map_or(next, |d| d.min(next));
+            let mut until = deadline.map_or(next, |d| d.min(next));
+            if self.rotation.is_some() {
+                until = until.min(now + PERIOD);
+            }
             match receiver.recv_timeout(until.saturating_duration_since(now)) {
                 Ok(Event::Exited(status)) => return Ok(Some(status?)),
                 Ok(Event::Signal(signal)) => match child {
@@ -515,8 +518,9 @@ impl Session {
                         return Ok(None);
                     }
                     // Snapshots that were missed, because one took long, are left out.
-                    taken = (start.elapsed().as_nanos() / self.period.as_nanos()) as u32;
-                    if !full {
+                    let due = (start.elapsed().as_nanos() / self.period.as_nanos()) as u32;
+                    if !full && due > taken {
+                        taken = due;
                         full = self
                             .snapshot(&format!("s{taken:04}"), Extent::Counts)
                             .is_err();

@@ -1,0 +1,291 @@
+//! Recordings of days: directories of segments, windows of time over them, and recorders that die.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use support::{fails, head, json, sample, skipped, text, unfrag};
+use unfrag_linux::file::{self, Reader};
+use unfrag_linux::record::tracefs::Tracefs;
+use unfrag_linux::recording::Recording;
+use unfrag_linux::segments::{self, BOOT, EPOCH_OFFSET, Extent, Moment, Window};
+
+const SECOND: u64 = 1_000_000_000;
+/// A segment of the made recordings lasts a quarter of an hour.
+const QUARTER: u64 = 900 * SECOND;
+/// Where the made recordings begin: 2026-11-28, 06:00 in UTC.
+const BEGIN: u64 = 1_795_845_600 * SECOND;
+
+/// A recording shifted by a time, of which the first event is at a date.
+fn shifted(rec: &Recording, by: u64, boot: &str) -> Recording {
+    let mut rec = rec.clone();
+    let first = rec.events.time[0];
+    rec.events.time.iter_mut().for_each(|t| *t += by);
+    for file in rec.snapshots.iter_mut().flat_map(|s| &mut s.files) {
+        file.time = file.time.map(|(a, b)| (a + by, b + by));
+    }
+    let offset = BEGIN as i64 - first as i64;
+    rec.meta
+        .facts
+        .insert(EPOCH_OFFSET.into(), offset.to_string());
+    rec.meta.facts.insert(BOOT.into(), boot.into());
+    rec
+}
+
+/// Two days in segments, each with the first seconds of the sample.
+fn two_days(dir: &Path) -> Recording {
+    let mut rec = head(&sample(), 6);
+    // One clock, as the recorder's own.
+    rec.meta.snapshot_offset_ns = 0;
+    for n in 0..192u64 {
+        let name = format!("{:02}-{:02}.unfrag", n / 4, n % 4 * 15);
+        file::write(&shifted(&rec, n * QUARTER, "a"), &dir.join(name)).unwrap();
+    }
+    rec
+}
+
+/// Destroys the first half of a file, where its events are; its manifest stays.
+fn destroy_events(path: &Path) {
+    let mut file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    let len = file.metadata().unwrap().len() as usize;
+    let mut bytes = vec![0; len / 2];
+    file.seek(SeekFrom::Start(64)).unwrap();
+    file.read_exact(&mut bytes).unwrap();
+    bytes.iter_mut().for_each(|b| *b = !*b);
+    file.seek(SeekFrom::Start(64)).unwrap();
+    file.write_all(&bytes).unwrap();
+}
+
+#[test]
+fn a_window_of_two_days_is_replayed_without_reading_the_rest() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().join("days");
+    fs::create_dir(&dir).unwrap();
+    let rec = two_days(&dir);
+    // Nothing but the hour is whole.
+    for path in segments::list(&dir).unwrap() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.starts_with("24-") {
+            destroy_events(&path);
+            let mut reader = Reader::open(&path).unwrap();
+            assert!(reader.part(0).is_err(), "{name} was not damaged");
+        }
+    }
+    let dir = dir.to_str().unwrap();
+    for (from, to) in [
+        ("24h", "1470m"),
+        ("2026-11-29T06:00", "2026-11-29T06:30:00"),
+    ] {
+        let report = json(&["replay", dir, "--from", from, "--to", to, "--json"]);
+        let events = report["recording"]["events"].as_u64().unwrap();
+        assert_eq!(events, 2 * rec.events.len() as u64, "{from}");
+    }
+    let shown = json(&["inspect", dir, "--from", "24h", "--to", "1470m", "--json"]);
+    let names = shown["snapshots"].as_array().unwrap();
+    assert!(
+        names
+            .iter()
+            .all(|s| s["name"].as_str().unwrap().starts_with("24-")),
+        "{shown}"
+    );
+    fails(
+        &["replay", dir, "--from", "49h"],
+        1,
+        &["nothing was recorded"],
+    );
+    fails(&["replay", dir, "--from", "soon"], 2, &["90m"]);
+    fails(
+        &["replay", "samples/gcc-768M.unfrag", "--from", "2026-11-28"],
+        1,
+        &["--from 90m"],
+    );
+}
+
+#[test]
+fn a_window_of_one_file_is_its_events_and_snapshots_of_that_time() {
+    let rec = sample();
+    let path = support::root().join(support::SAMPLE);
+    let first = rec.events.time[0];
+    let window = Window {
+        from: Some(Moment::After(10 * SECOND)),
+        to: Some(Moment::After(20 * SECOND)),
+    };
+    let part = segments::read(&path, &window, Extent::All).unwrap();
+    let inside = |t: &&u64| (first + 10 * SECOND..first + 20 * SECOND).contains(*t);
+    assert_eq!(
+        part.events.len(),
+        rec.events.time.iter().filter(inside).count()
+    );
+    assert!(part.events.len() > 1000);
+    for (a, b) in part.events.tables.iter().zip(&rec.events.tables) {
+        assert_eq!((&a.name, &a.fields), (&b.name, &b.fields));
+    }
+    assert!((1..rec.snapshots.len()).contains(&part.snapshots.len()));
+    let all = segments::read(&path, &Window::default(), Extent::All).unwrap();
+    assert!(all == rec, "the whole file is the whole recording");
+}
+
+#[test]
+fn segments_of_two_boots_are_not_put_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let rec = head(&sample(), 3);
+    for (n, boot) in [(0, "a"), (1, "a"), (2, "b")] {
+        let path = dir.path().join(format!("{n}.unfrag"));
+        file::write(&shifted(&rec, n * QUARTER, boot), &path).unwrap();
+    }
+    let read = |from: u64, to: u64| {
+        let window = Window {
+            from: Some(Moment::After(from)),
+            to: Some(Moment::After(to)),
+        };
+        let rec = segments::read(dir.path(), &window, Extent::All).unwrap();
+        (rec.meta.facts[BOOT].clone(), rec.events.len())
+    };
+    assert_eq!(
+        read(0, QUARTER + 10 * SECOND),
+        ("a".into(), 2 * rec.events.len())
+    );
+    assert_eq!(read(0, 3 * QUARTER), ("b".into(), rec.events.len()));
+}
+
+fn can_trace() -> bool {
+    let made = Tracefs::find()
+        .and_then(|t| t.instance())
+        .and_then(|i| i.remove());
+    made.map_err(|e| skipped(&format!("nobody may trace here: {e}")))
+        .is_ok()
+}
+
+fn recorder(dir: &Path, keep: &str) -> Command {
+    let mut command = unfrag();
+    command
+        .args([
+            "record",
+            "--system",
+            "--keep",
+            keep,
+            "--segment",
+            "1s",
+            "-o",
+        ])
+        .arg(dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Instances of the tracer that recorders have.
+fn instances() -> Vec<String> {
+    let roots = [
+        "/sys/kernel/tracing/instances",
+        "/sys/kernel/debug/tracing/instances",
+    ];
+    let items = roots
+        .iter()
+        .filter_map(|r| fs::read_dir(r).ok())
+        .flatten()
+        .flatten();
+    let names = items.map(|i| i.file_name().to_string_lossy().into_owned());
+    names.filter(|n| n.starts_with("unfrag-")).collect()
+}
+
+/// Process ids of guardians of spools in a directory.
+fn guardians(dir: &Path) -> Vec<i32> {
+    let wanted = dir.to_string_lossy().into_owned();
+    let of = |item: fs::DirEntry| {
+        let pid = item.file_name().to_str()?.parse().ok()?;
+        let line = fs::read(item.path().join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        (line.contains("record-guardian") && line.contains(&wanted)).then_some(pid)
+    };
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(of)
+        .collect()
+}
+
+fn kill(pid: i32) {
+    let done = Command::new("kill")
+        .args(["-KILL", &pid.to_string()])
+        .status();
+    assert!(done.unwrap().success());
+}
+
+/// `spec: 7` of the recorder: a crash costs the last segment at most. `UNFRAG_TEST_KILLS=50` kills more often.
+#[test]
+fn a_killed_recorder_leaves_whole_segments_and_the_next_start_cleans_up() {
+    if !can_trace() {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().join("days");
+    let kills: u64 = std::env::var("UNFRAG_TEST_KILLS").map_or(4, |n| n.parse().unwrap());
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let mut state = seed;
+    for n in 0..kills {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let mut child = recorder(&dir, "40M").spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(300 + (state >> 33) % 3000));
+        // With its guardian, as a crash of the host does, or alone.
+        let both = n % 2 == 0;
+        let watching = guardians(&dir);
+        kill(child.id() as i32);
+        if both {
+            watching.iter().copied().for_each(kill);
+        }
+        child.wait().unwrap();
+        for path in segments::list(&dir).unwrap() {
+            let read = file::read(&path);
+            assert!(read.is_ok(), "{}: {:?}", path.display(), read.err());
+        }
+    }
+    let mut last = recorder(&dir, "40M");
+    let done = last.args(["--for", "3s"]).output().unwrap();
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert_eq!(instances(), Vec::<String>::new());
+    let left: Vec<String> = fs::read_dir(&dir)
+        .unwrap()
+        .map(|i| i.unwrap().file_name().to_string_lossy().into_owned())
+        .filter(|name| !name.ends_with(".unfrag"))
+        .collect();
+    assert_eq!(left, Vec::<String>::new(), "spools are segments now");
+    let all = segments::list(&dir).unwrap();
+    assert!(all.len() >= 3, "{all:?}");
+    for path in &all {
+        file::read(path).unwrap_or_else(|e| panic!("{e}"));
+    }
+    // What is left is one recording.
+    let joined = segments::read(&dir, &Window::default(), Extent::All).unwrap();
+    assert!(joined.events.time.is_sorted() && !joined.events.is_empty());
+}
+
+#[test]
+fn no_more_is_kept_than_was_asked_for() {
+    if !can_trace() {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().join("days");
+    let mut command = recorder(&dir, "1K");
+    let done = command.args(["--for", "5s", "--json"]).output().unwrap();
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let said: serde_json::Value = serde_json::from_slice(&done.stderr).unwrap();
+    let count = |name: &str| said[name].as_u64().unwrap();
+    assert!(count("segments") >= 2, "{said}");
+    assert_eq!(segments::list(&dir).unwrap().len(), 1, "the newest stays");
+    assert_eq!(count("segments_removed"), count("segments") - 1);
+    assert!(said["cost"]["cpu_seconds"].as_f64().unwrap() > 0.0);
+}
