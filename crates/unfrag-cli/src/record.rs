@@ -4,21 +4,22 @@
 //! error. If the recording itself goes to the standard output, the command's goes to the standard error. The exit status is the command's; 1 if the recording failed and the command did not.
 
 mod long;
+mod said;
 
 use crate::failure::{Failure, Result};
 use crate::output::{Console, check_directory, name_of, write_recording};
 use crate::quantity::{bytes, size, thousands};
 use crate::terminal::printable;
 use crate::window::seconds;
+use said::{NotTaken, eprint_all, not_taken};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use unfrag_linux::Error;
-use unfrag_linux::record::{self, Done, Keep, Options, Scope, Untaken};
+use unfrag_linux::record::{self, Done, Keep, Options, Scope};
 use unfrag_linux::recording::Recording;
 
 /// Record a command, or this whole host, into a file that `replay` takes
@@ -232,21 +233,6 @@ pub fn snapshot(args: &SnapshotArgs) -> Result<()> {
     console.print(&out)
 }
 
-/// A file that no snapshot has.
-#[derive(Debug, Serialize)]
-struct NotTaken {
-    file: String,
-    why: String,
-}
-
-fn not_taken(untaken: &[Untaken]) -> Vec<NotTaken> {
-    let one = |u: &Untaken| NotTaken {
-        file: u.file.clone(),
-        why: u.why.clone(),
-    };
-    untaken.iter().map(one).collect()
-}
-
 /// What was recorded.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
@@ -373,11 +359,6 @@ fn described(head: &str, s: &Summary) -> String {
         row("snapshots", thousands(s.snapshots as u64), String::new()),
     ]
     .concat()
-}
-
-/// To the standard error, which may be gone.
-fn eprint_all(text: &str) {
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 fn event(text: &str) -> std::result::Result<String, String> {

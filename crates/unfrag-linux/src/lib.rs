@@ -37,7 +37,8 @@ mod trace;
 
 pub use error::{Error, Result};
 pub use procfs::{freelists, kpageflags};
-pub use trace::open::{Meter, Options, open, read, stream};
+pub use trace::meter::Meter;
+pub use trace::open::{Options, open, read, stream};
 pub use trace::{open, perfdata, text, tracedat};
 
 /// Tests the example of the crate's README.

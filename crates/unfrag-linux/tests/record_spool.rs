@@ -135,6 +135,7 @@ fn a_partial_sub_buffer_is_counted_as_lost() {
     let ending = Ending {
         counts: "CPU: 0\noverrun: 0\nread events: 3\nCPU: 1\noverrun: 4\nread events: 4\n".into(),
         early: Some("No space left on device".into()),
+        ..Ending::default()
     };
     let made = finish(spool, &ending, None).unwrap().recording;
     assert_eq!(made.events.len(), 5);

@@ -1,6 +1,6 @@
 //! What a recording in segments says at its end: what it holds, and what it cost.
 
-use super::{eprint_all, not_taken};
+use super::said::{NotTaken, eprint_all, not_taken};
 use crate::failure::{Failure, Result};
 use crate::quantity::{bytes, counted, thousands};
 use crate::terminal::printable;
@@ -57,7 +57,7 @@ struct Json<'a> {
     most_bytes: u64,
     cost: Cost,
     failed: &'a [String],
-    not_taken: Vec<super::NotTaken>,
+    not_taken: Vec<NotTaken>,
 }
 
 /// Says it; the status to exit with.

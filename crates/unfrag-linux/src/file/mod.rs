@@ -12,6 +12,7 @@
 //! Members carry checksums, so damage is noticed before anything is decoded; then `pages` checks the
 //! decoder's input page by page.
 
+mod check;
 mod columns;
 mod container;
 mod manifest;
@@ -27,9 +28,9 @@ use std::io::{BufReader, Cursor, Read, Seek};
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::recording::{Events, FieldKind, Recording};
+use crate::recording::{Events, Recording};
 use crate::target::Target;
-use manifest::ReadAs;
+use check::check;
 
 pub use reader::{PartFacts, Reader};
 pub use writer::{PART_EVENTS, Writer};
@@ -110,64 +111,4 @@ fn append(all: &mut Events, mut part: Events) {
             column.append(more);
         }
     }
-}
-
-fn read_as(kind: FieldKind) -> ReadAs {
-    match kind {
-        FieldKind::Unsigned => ReadAs::Unsigned,
-        FieldKind::Signed => ReadAs::Signed,
-        FieldKind::String => ReadAs::String,
-    }
-}
-
-/// Number of events of each kind.
-fn rows_by_kind(events: &Events) -> [usize; 256] {
-    let mut rows = [0; 256];
-    events.kind.iter().for_each(|&k| rows[usize::from(k)] += 1);
-    rows
-}
-
-/// Checks the invariants that the types of `recording` state: its users index by them.
-fn check(recording: &Recording) -> Result<()> {
-    let events = &recording.events;
-    check_events(events)?;
-    let highest = events.task.iter().max();
-    if highest.is_some_and(|&t| t as usize >= recording.tasks.len()) {
-        return Err(Error::malformed("an event names a task that is not there"));
-    }
-    Ok(())
-}
-
-/// Checks the invariants that the type of `events` states.
-fn check_events(events: &Events) -> Result<()> {
-    let n = events.len();
-    let same = [
-        events.cpu.len(),
-        events.task.len(),
-        events.flags.len(),
-        events.preempt.len(),
-    ];
-    if same.iter().chain([&events.kind.len()]).any(|&len| len != n) {
-        return Err(Error::malformed(
-            "the columns of all events differ in length",
-        ));
-    }
-    if !events.time.is_sorted() {
-        return Err(Error::malformed("the time of the events decreases"));
-    }
-    let rows = rows_by_kind(events);
-    if events.tables.len() > 256 || rows[events.tables.len()..].iter().any(|&r| r != 0) {
-        return Err(Error::malformed("an event is of a kind that is not there"));
-    }
-    for (table, rows) in events.tables.iter().zip(rows) {
-        if table.fields.len() != table.columns.len()
-            || table.columns.iter().any(|c| c.len() != rows)
-        {
-            return Err(Error::malformed(format!(
-                "the columns of {} do not hold its {rows} events",
-                table.name
-            )));
-        }
-    }
-    Ok(())
 }

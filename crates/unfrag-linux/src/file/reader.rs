@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
+use super::check::check_events;
 use super::manifest::{Column, Manifest, Part, ReadAs, Table};
 use super::table_read::TableReader;
-use super::{check_events, container, snapshots};
+use super::{container, snapshots};
 use crate::error::{Error, Result};
 use crate::recording::{EventTable, Events, Field, FieldKind, Meta, Recording, Snapshot, Task};
 

@@ -7,13 +7,14 @@ use std::collections::BTreeSet;
 use std::io::{Seek, Write};
 use std::ops::Range;
 
+use super::check::check_events;
 use super::columns::Numbers;
 use super::container;
 use super::manifest::{self, EventKind, LATEST, Manifest, Part, ReadAs, Table};
+use super::snapshots;
 use super::table::{Data, Source};
-use super::{check_events, read_as, snapshots};
 use crate::error::{Error, Result};
-use crate::recording::{EventTable, Events, Field, Recording, Task};
+use crate::recording::{EventTable, Events, Field, FieldKind, Recording, Task};
 
 /// Events of a part, at most.
 pub const PART_EVENTS: usize = 1 << 20;
@@ -247,4 +248,12 @@ fn write_tasks<W: Write + Seek + Send>(
             },
         ],
     )
+}
+
+fn read_as(kind: FieldKind) -> ReadAs {
+    match kind {
+        FieldKind::Unsigned => ReadAs::Unsigned,
+        FieldKind::Signed => ReadAs::Signed,
+        FieldKind::String => ReadAs::String,
+    }
 }

@@ -4,7 +4,7 @@
 //! bytes that may be kept.
 //!
 //! Invariant: a segment is complete once it has its name. What is not yet one lies in a spool beside it, and becomes one
-//! when the next recorder starts there ([`recover_all`]).
+//! when the next recorder starts there.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

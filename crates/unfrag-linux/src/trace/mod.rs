@@ -1,6 +1,6 @@
 //! Recordings of a tracer: the formats of trace-cmd, of perf and of the kernel's own text.
 //!
-//! - `bytes`, `source`, `unpack`: untrusted bytes, read with bounds and decompressed with caps.
+//! - `bytes`, `source`, `unpack`: untrusted bytes, read with bounds and decompressed with caps. `meter`: how many were read.
 //! - `event`: from event format files and raw records to columns.
 //! - [`tracedat`], [`perfdata`], [`text`]: one reader for each format.
 //! - [`open`](mod@open): the reader for a file, chosen by its first bytes.
@@ -10,6 +10,7 @@
 
 pub(crate) mod bytes;
 pub(crate) mod event;
+pub(crate) mod meter;
 pub mod open;
 pub mod perfdata;
 pub(crate) mod source;

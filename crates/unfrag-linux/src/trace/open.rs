@@ -8,14 +8,13 @@
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::content;
 use crate::error::{Error, Result};
 use crate::recording::{Events, Recording};
 use crate::target;
 use crate::trace::event::batches::{BATCH, Batches};
+use crate::trace::meter::{Meter, Metered};
 use crate::trace::source::Source;
 use crate::trace::{perfdata, text, tracedat, unpack};
 
@@ -57,20 +56,6 @@ pub fn read(data: &[u8], options: &Options<'_>) -> Result<Recording> {
     read_layer(data, options, 0)
 }
 
-/// How far a file was read, for whoever watches.
-#[derive(Clone, Debug, Default)]
-pub struct Meter(Arc<AtomicU64>);
-
-impl Meter {
-    /// Bytes of the file that were read.
-    pub fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-    pub(crate) fn add(&self, bytes: u64) {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
-    }
-}
-
 /// Reads the recording at `path` as [`open`] does, and gives its events to `give` in batches while it is read, in the
 /// order of time; each batch has the tables of the one before, and perhaps more. The recording that is returned
 /// has none of them.
@@ -110,17 +95,6 @@ pub fn stream(
 enum Input {
     File(File, u64),
     Stream(Box<dyn Read>, Option<u64>),
-}
-
-/// Tells a [`Meter`] what is read.
-struct Metered<R>(R, Meter);
-
-impl<R: Read> Read for Metered<R> {
-    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.0.read(room)?;
-        self.1.add(n as u64);
-        Ok(n)
-    }
 }
 
 fn stream_layer(

@@ -13,7 +13,7 @@ use crate::trace::bytes::u16_at;
 use crate::trace::event::batches::Batches;
 use crate::trace::event::columns::{Columns, Common};
 use crate::trace::event::decode::Decoders;
-use crate::trace::open::Meter;
+use crate::trace::meter::Meter;
 use crate::trace::unpack;
 
 use super::contents::{Contents, CpuData, EventData};

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::recording::Recording;
 use crate::trace::event::batches::{self, Batches};
 use crate::trace::event::format::EventFormat;
-use crate::trace::open::Meter;
+use crate::trace::meter::Meter;
 use crate::trace::source::Source;
 use contents::Contents;
 

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::recording::{Meta, Recording};
 use crate::trace::event::batches::Batches;
 use crate::trace::event::format::EventFormat;
-use crate::trace::open::Meter;
+use crate::trace::meter::Meter;
 use crate::trace::source::Source;
 
 /// Sub-buffers, and what is needed to decode them.

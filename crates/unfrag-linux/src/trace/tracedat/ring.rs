@@ -12,7 +12,7 @@
 
 use crate::error::{Error, Result};
 use crate::trace::bytes::{u32_at, u64_at};
-use crate::trace::open::Meter;
+use crate::trace::meter::Meter;
 
 use super::contents::{CpuData, PageLayout};
 use super::window::Window;

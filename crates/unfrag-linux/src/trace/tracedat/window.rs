@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::trace::bytes::u32_at;
-use crate::trace::open::Meter;
+use crate::trace::meter::Meter;
 use crate::trace::source::Source;
 use crate::trace::unpack::{self, Packing};
 
