@@ -8,12 +8,13 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         return;
     };
     for file in snapshots.iter().flat_map(|s| &s.files) {
-        let text = String::from_utf8_lossy(&file.content);
+        let content = file.content.bytes();
+        let text = String::from_utf8_lossy(&content);
         let written = match file.name.as_str() {
-            "buddyinfo" => BuddyInfo::parse(&file.content).map(|f| f.write()),
-            "pagetypeinfo" => PageTypeInfo::parse(&file.content).map(|f| f.write()),
-            "zoneinfo" => ZoneInfo::parse(&file.content).map(|f| f.write()),
-            "slabinfo" => SlabInfo::parse(&file.content).map(|f| f.write()),
+            "buddyinfo" => BuddyInfo::parse(&content).map(|f| f.write()),
+            "pagetypeinfo" => PageTypeInfo::parse(&content).map(|f| f.write()),
+            "zoneinfo" => ZoneInfo::parse(&content).map(|f| f.write()),
+            "slabinfo" => SlabInfo::parse(&content).map(|f| f.write()),
             _ => continue,
         };
         if let Ok(written) = written {

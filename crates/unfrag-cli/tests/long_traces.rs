@@ -27,7 +27,7 @@ fn events() -> u64 {
 /// Frame number and migratetype of an event: runs of frames, as a kernel hands them out.
 fn alloc(n: u64) -> (u64, i32) {
     let run = (n / 48).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 46;
-    (run * 64 + n % 48, i32::from(n % 7 != 0))
+    (run * 64 + n % 48, i32::from(!n.is_multiple_of(7)))
 }
 
 /// A `trace.dat` of format 6 with so many events or a few more.
