@@ -183,8 +183,8 @@ fn recorder(dir: &Path, keep: &str) -> Command {
     command
 }
 
-/// Instances of the tracer that recorders have.
-fn instances() -> Vec<String> {
+/// Instances of the tracer whose recorders are dead.
+fn instances_of_the_dead() -> Vec<String> {
     let roots = [
         "/sys/kernel/tracing/instances",
         "/sys/kernel/debug/tracing/instances",
@@ -195,7 +195,11 @@ fn instances() -> Vec<String> {
         .flatten()
         .flatten();
     let names = items.map(|i| i.file_name().to_string_lossy().into_owned());
-    names.filter(|n| n.starts_with("unfrag-")).collect()
+    let is_left = |n: &String| {
+        let pid = n.strip_prefix("unfrag-");
+        pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+    };
+    names.filter(is_left).collect()
 }
 
 /// Process ids of guardians of spools in a directory.
@@ -255,7 +259,7 @@ fn a_killed_recorder_leaves_whole_segments_and_the_next_start_cleans_up() {
     let mut last = recorder(&dir, "40M");
     let done = last.args(["--for", "3s"]).output().unwrap();
     assert!(done.status.success(), "{}", text(&done.stderr));
-    assert_eq!(instances(), Vec::<String>::new());
+    assert_eq!(instances_of_the_dead(), Vec::<String>::new());
     let left: Vec<String> = fs::read_dir(&dir)
         .unwrap()
         .map(|i| i.unwrap().file_name().to_string_lossy().into_owned())

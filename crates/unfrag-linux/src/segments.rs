@@ -95,6 +95,16 @@ pub fn read(path: &Path, window: &Window, extent: Extent) -> Result<Recording> {
         .iter()
         .map(|p| Segment::open(p))
         .collect::<Result<Vec<_>>>()?;
+    if path.is_dir()
+        && let Some(other) = segments.iter().find(|s| s.offset.is_none())
+    {
+        let name = other.path.file_name().unwrap_or_default().to_string_lossy();
+        return Err(Error::malformed(format!(
+            "a directory of recordings that are no segments of one: {name} does not say at what date it began"
+        ))
+        .in_file(path)
+        .help("name one of the recordings in it"));
+    }
     let chosen = choose(&mut segments, window).map_err(|e| e.in_file(path))?;
     let mut all = Joined::default();
     let are_several = chosen.len() > 1;
