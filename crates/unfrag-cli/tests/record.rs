@@ -300,7 +300,7 @@ fn a_snapshot_is_a_file_that_inspect_takes() {
             .unwrap()
             .iter()
             .any(|n| n["file"] == file);
-        assert_eq!(r.snapshots[0].file(file).is_some(), !missing, "{file}");
+        assert_eq!(r.snapshots[0].content(file).is_some(), !missing, "{file}");
     }
     assert!(run(&["inspect", "snapshot.unfrag"]).contains("zone"));
 }

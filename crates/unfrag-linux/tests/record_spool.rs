@@ -9,6 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use trace_support::dat::{Dat, Entry, HEADER_PAGE, PAGE, formats};
+use unfrag_linux::content::Content;
 use unfrag_linux::record::finish::{Ending, finish};
 use unfrag_linux::record::spool::{Job, NAMES, Spool, THREADS};
 use unfrag_linux::recording::{Lost, Recording, Snapshot, SnapshotFile};
@@ -70,21 +71,17 @@ fn spool(scratch: &Scratch, names: bool, tail: &[u8]) -> (Spool, PathBuf) {
     spool.add_lines(THREADS, b"55 kswapd0\n").unwrap();
     spool.add_lines(NAMES, b"4711 cc1\n").unwrap();
     let flags: Vec<u8> = (0..600u64).flat_map(|n| (n % 7).to_le_bytes()).collect();
-    let file = |name: &str, time, content: Vec<u8>| SnapshotFile {
+    let file = |name: &str, time, content: Content| SnapshotFile {
         name: name.into(),
         time: Some((time, time + 10)),
-        content: content.into(),
+        content,
     };
     spool
         .add(&Snapshot {
             name: "begin".into(),
             files: vec![
-                file(
-                    "kpageflags.zst",
-                    900,
-                    zstd::encode_all(&flags[..], 1).unwrap(),
-                ),
-                file("buddyinfo", 950, b"Node 0, zone DMA 1\n".to_vec()),
+                file("kpageflags", 900, Content::pack(&flags[..]).unwrap()),
+                file("buddyinfo", 950, "Node 0, zone DMA 1\n".into()),
             ],
         })
         .unwrap();
