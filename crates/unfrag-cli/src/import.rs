@@ -62,11 +62,11 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let progress = Progress::new("reading");
     let start = Instant::now();
-    let beside = input::Beside::read(&args.snapshots, args.release.as_deref())?;
-    let imported = match in_batches(args, &beside, &progress) {
+    let mut beside = input::Beside::read(&args.snapshots, args.release.as_deref())?;
+    let imported = match in_batches(args, &mut beside, &progress) {
         Err(Failure::Input(e)) if let Cause::NotInBatches(why) = e.cause => {
             progress.message(format!("reading again with all events in memory: {why}"));
-            in_memory(args, &beside)?
+            in_memory(args, &mut beside)?
         }
         imported => imported?,
     };
@@ -126,7 +126,7 @@ impl Counts {
 const WAITING: usize = 1;
 
 /// Reads the trace and writes the file at the same time, a batch after the other.
-fn in_batches(args: &Args, beside: &input::Beside, progress: &Progress) -> Result<Imported> {
+fn in_batches(args: &Args, beside: &mut input::Beside, progress: &Progress) -> Result<Imported> {
     let to = Target::of(&args.output).and_then(|to| to.create());
     let mut writer = Writer::new(to.map_err(|e| Failure::output(&args.output, e))?);
     let meter = Meter::default();
@@ -165,8 +165,9 @@ fn in_batches(args: &Args, beside: &input::Beside, progress: &Progress) -> Resul
 }
 
 /// Reads all events into memory first.
-fn in_memory(args: &Args, beside: &input::Beside) -> Result<Imported> {
-    let mut rest = beside.complete(open(&args.trace, &beside.options())?);
+fn in_memory(args: &Args, beside: &mut input::Beside) -> Result<Imported> {
+    let read = open(&args.trace, &beside.options())?;
+    let mut rest = beside.complete(read);
     let mut counts = Counts::default();
     counts.add(&rest.events);
     let file_bytes = write_recording(&args.output, &rest)?;

@@ -27,6 +27,14 @@ pub fn is_unfrag(path: &Path) -> Result<bool> {
     Ok(begin == file::MAGIC)
 }
 
+/// The failure of an input of which no window can be chosen.
+pub fn no_window(way_out: &str) -> Failure {
+    Failure::usage(
+        "--from and --to choose of an .unfrag file, or of a directory of segments",
+        way_out,
+    )
+}
+
 /// Reads an `.unfrag` file or a directory of segments, of either the window alone, or a raw trace with the snapshots of
 /// `beside`.
 ///
@@ -41,10 +49,7 @@ pub fn recording(
     let are_segments = !segments::list(path)?.is_empty();
     if !are_segments && !is_unfrag(path)? {
         if !window.is_all() {
-            return Err(Failure::usage(
-                "--from and --to choose of an .unfrag file, or of a directory of segments",
-                "make a file with `unfrag import`, and give that",
-            ));
+            return Err(no_window("make a file with `unfrag import`, and give that"));
         }
         return raw(path, beside, release);
     }
@@ -72,8 +77,9 @@ pub fn recording(
 /// # Errors
 /// If the trace or the snapshots cannot be read.
 pub fn raw(path: &Path, beside: &[PathBuf], release: Option<&str>) -> Result<Recording> {
-    let beside = Beside::read(beside, release)?;
-    Ok(beside.complete(open(path, &beside.options())?))
+    let mut beside = Beside::read(beside, release)?;
+    let recording = open(path, &beside.options())?;
+    Ok(beside.complete(recording))
 }
 
 /// What is known beside a raw trace.
@@ -110,12 +116,12 @@ impl Beside {
         }
     }
 
-    /// The trace's recording with the snapshots.
-    pub fn complete(&self, mut recording: Recording) -> Recording {
+    /// The trace's recording with the snapshots, which it takes.
+    pub fn complete(&mut self, mut recording: Recording) -> Recording {
         if recording.meta.kernel_release.is_empty() {
             recording.meta.kernel_release = self.release.clone().unwrap_or_default();
         }
-        recording.snapshots.clone_from(&self.snapshots);
+        recording.snapshots = std::mem::take(&mut self.snapshots);
         recording
     }
 }

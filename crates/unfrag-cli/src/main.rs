@@ -36,6 +36,7 @@ mod import;
 mod input;
 mod inspect;
 mod output;
+mod own_memory;
 mod profile;
 mod progress;
 mod quantity;

@@ -5,6 +5,7 @@ mod watcher;
 use crate::failure::{Failure, Result};
 use crate::input;
 use crate::output::{Console, Progress, check_directory, check_not_input, name_of, write_file};
+use crate::own_memory::most_memory;
 use crate::quantity;
 use crate::window::WindowArgs;
 use clap::ValueEnum;
@@ -279,14 +280,7 @@ fn tell_time(recording: &Recording, report: &Report, loaded: Duration, done: Dur
         (done - loaded).as_secs_f64(),
         events / done.as_secs_f64() / 1e6,
     );
-    if let Some(kib) = most_memory() {
-        eprintln!("timing: {} MiB of memory at most", kib >> 10);
+    if let Some(bytes) = most_memory() {
+        eprintln!("timing: {} MiB of memory at most", bytes >> 20);
     }
-}
-
-/// The largest size that this process had in memory, in KiB.
-fn most_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse().ok()
 }

@@ -73,8 +73,7 @@ pub fn snapshots(path: &Path, window: &Window) -> Result<Vec<Snapshot>> {
         return Ok(read(path)?.0);
     }
     if !are_segments && (is_stdin(path) || path.is_dir() || !input::is_unfrag(path)?) {
-        return Err(Failure::usage(
-            "--from and --to choose of an .unfrag file, or of a directory of segments",
+        return Err(input::no_window(
             "leave them out, or choose with --snapshot",
         ));
     }

@@ -9,8 +9,7 @@ use std::io::Read as _;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use support::{SAMPLE, head, lay_out, sample, skipped, text, unfrag};
-use unfrag_linux::record::tracefs::Tracefs;
+use support::{SAMPLE, can_trace, head, lay_out, sample, skipped, text, unfrag};
 
 /// A command line, of which the last word names the output, and the bytes that its output begins with.
 struct Case {
@@ -61,20 +60,6 @@ fn cases(dir: &Path) -> Vec<Case> {
         });
     }
     all
-}
-
-/// Whether a recording can be made here; says aloud if not.
-fn can_trace() -> bool {
-    let tried = Tracefs::find().and_then(|t| t.instance());
-    match tried.and_then(|i| i.remove()) {
-        Ok(()) => true,
-        Err(e) => {
-            skipped(&format!(
-                "nobody may trace here, so record's output is not tested: {e}"
-            ));
-            false
-        }
-    }
 }
 
 impl Case {

@@ -7,26 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
-use support::{skipped, text, unfrag};
+use support::{can_trace, kill, text, unfrag};
 use tempfile::TempDir;
 use unfrag_linux::file;
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::record::tracefs::Tracefs;
 use unfrag_linux::recording::Recording;
-
-/// Whether a recording can be made here; says aloud if not.
-fn can_trace() -> bool {
-    match Tracefs::find()
-        .and_then(|t| t.instance())
-        .and_then(|i| i.remove())
-    {
-        Ok(()) => true,
-        Err(e) => {
-            skipped(&format!("nobody may trace here: {e}"));
-            false
-        }
-    }
-}
 
 /// Where the instances of a recorder with this process id would be.
 fn instances_of(pid: u32) -> Vec<PathBuf> {
@@ -321,13 +307,4 @@ fn a_wrong_command_line_says_what_is_wanted() {
         assert_eq!(out.status.code(), Some(2), "{words:?}: {said}");
         assert!(said.contains(wanted), "{words:?}: {said}");
     }
-}
-
-fn kill(pid: u32, signal: &str) {
-    let script = format!("kill -{signal} {pid}");
-    let done = std::process::Command::new("sh")
-        .args(["-c", &script])
-        .status()
-        .unwrap();
-    assert!(done.success());
 }

@@ -8,9 +8,8 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::{fails, head, json, sample, skipped, text, unfrag};
+use support::{can_trace, fails, head, json, kill, sample, text, unfrag};
 use unfrag_linux::file::{self, Reader};
-use unfrag_linux::record::tracefs::Tracefs;
 use unfrag_linux::recording::Recording;
 use unfrag_linux::segments::{self, BOOT, EPOCH_OFFSET, Extent, Moment, Window};
 
@@ -156,14 +155,6 @@ fn segments_of_two_boots_are_not_put_together() {
     assert_eq!(read(0, 3 * QUARTER), ("b".into(), rec.events.len()));
 }
 
-fn can_trace() -> bool {
-    let made = Tracefs::find()
-        .and_then(|t| t.instance())
-        .and_then(|i| i.remove());
-    made.map_err(|e| skipped(&format!("nobody may trace here: {e}")))
-        .is_ok()
-}
-
 fn recorder(dir: &Path, keep: &str) -> Command {
     let mut command = unfrag();
     command
@@ -203,7 +194,7 @@ fn instances_of_the_dead() -> Vec<String> {
 }
 
 /// Process ids of guardians of spools in a directory.
-fn guardians(dir: &Path) -> Vec<i32> {
+fn guardians(dir: &Path) -> Vec<u32> {
     let wanted = dir.to_string_lossy().into_owned();
     let of = |item: fs::DirEntry| {
         let pid = item.file_name().to_str()?.parse().ok()?;
@@ -218,14 +209,7 @@ fn guardians(dir: &Path) -> Vec<i32> {
         .collect()
 }
 
-fn kill(pid: i32) {
-    let done = Command::new("kill")
-        .args(["-KILL", &pid.to_string()])
-        .status();
-    assert!(done.unwrap().success());
-}
-
-/// `spec: 7` of the recorder: a crash costs the last segment at most. `UNFRAG_TEST_KILLS=50` kills more often.
+/// A crash costs the last segment at most. `UNFRAG_TEST_KILLS=50` kills more often.
 #[test]
 fn a_killed_recorder_leaves_whole_segments_and_the_next_start_cleans_up() {
     if !can_trace() {
@@ -246,9 +230,9 @@ fn a_killed_recorder_leaves_whole_segments_and_the_next_start_cleans_up() {
         // With its guardian, as a crash of the host does, or alone.
         let both = n % 2 == 0;
         let watching = guardians(&dir);
-        kill(child.id() as i32);
+        kill(child.id(), "KILL");
         if both {
-            watching.iter().copied().for_each(kill);
+            watching.iter().for_each(|&pid| kill(pid, "KILL"));
         }
         child.wait().unwrap();
         for path in segments::list(&dir).unwrap() {

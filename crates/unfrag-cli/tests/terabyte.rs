@@ -10,18 +10,13 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use support::measured;
+use unfrag_linux::kpageflags::{
+    ANON, BUDDY, COMPOUND_HEAD as HEAD, COMPOUND_TAIL as TAIL, LRU, SLAB, THP,
+};
 
 /// Page frames in a GiB, and in a pageblock.
 const GIB: u64 = 1 << 18;
 const BLOCK: u64 = 512;
-
-const BUDDY: u64 = 1 << 10;
-const LRU: u64 = 1 << 5;
-const SLAB: u64 = 1 << 7;
-const ANON: u64 = 1 << 12;
-const HEAD: u64 = 1 << 15;
-const TAIL: u64 = 1 << 16;
-const THP: u64 = 1 << 22;
 
 /// Flags of the frames of a pageblock; one in four is mixed from frame to frame.
 fn block(number: u64) -> [u64; BLOCK as usize] {

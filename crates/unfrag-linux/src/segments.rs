@@ -9,13 +9,14 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::hash::Hash;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::file::Reader;
 use crate::kpageflags;
-use crate::recording::{EventTable, Events, FieldKind, Lost, Meta, Recording, Snapshot};
+use crate::recording::{EventTable, Events, FieldKind, Lost, Meta, Recording, Snapshot, Task};
 
 /// The fact with the nanoseconds to add to an event's time to get nanoseconds since 1970.
 pub const EPOCH_OFFSET: &str = "epoch_offset_ns";
@@ -258,11 +259,28 @@ impl Chosen<'_> {
     }
 }
 
+/// The number of each item in `all`, whose numbers `known` holds; those that are new go behind the others.
+fn numbers<T: Clone + Eq + Hash>(
+    items: &[T],
+    all: &mut Vec<T>,
+    known: &mut HashMap<T, u32>,
+) -> Vec<u32> {
+    let number = |item: &T| {
+        let next = all.len() as u32;
+        let number = *known.entry(item.clone()).or_insert(next);
+        if number == next {
+            all.push(item.clone());
+        }
+        number
+    };
+    items.iter().map(number).collect()
+}
+
 /// Segments put together.
 #[derive(Default)]
 struct Joined {
     recording: Recording,
-    tasks: HashMap<crate::recording::Task, u32>,
+    tasks: HashMap<Task, u32>,
     strings: HashMap<String, u32>,
     /// Of the present segment: number of each task, string and table in the whole.
     task_of: Vec<u32>,
@@ -286,24 +304,8 @@ impl Joined {
         }
         self.lost.clone_from(&meta.lost);
         let Recording { tasks, strings, .. } = &mut self.recording;
-        self.task_of.clear();
-        for task in &rest.tasks {
-            let next = tasks.len() as u32;
-            let number = *self.tasks.entry(task.clone()).or_insert(next);
-            if number == next {
-                tasks.push(task.clone());
-            }
-            self.task_of.push(number);
-        }
-        self.string_of.clear();
-        for text in &rest.strings {
-            let next = strings.len() as u32;
-            let number = *self.strings.entry(text.clone()).or_insert(next);
-            if number == next {
-                strings.push(text.clone());
-            }
-            self.string_of.push(number);
-        }
+        self.task_of = numbers(&rest.tasks, tasks, &mut self.tasks);
+        self.string_of = numbers(&rest.strings, strings, &mut self.strings);
         self.table_of.clear();
         for table in &rest.events.tables {
             let of = |t: &EventTable| {

@@ -2,6 +2,7 @@
 
 use super::said::{NotTaken, eprint_all, not_taken};
 use crate::failure::{Failure, Result};
+use crate::own_memory::{most_memory, number};
 use crate::quantity::{bytes, counted, thousands};
 use crate::terminal::printable;
 use serde::Serialize;
@@ -24,11 +25,6 @@ struct Cost {
 
 impl Cost {
     fn own() -> Cost {
-        let number = |file: &str, name: &str| {
-            let text = fs::read_to_string(file).ok()?;
-            let line = text.lines().find_map(|l| l.strip_prefix(name))?;
-            line.split_whitespace().next()?.parse::<u64>().ok()
-        };
         let ticks = || {
             let stat = fs::read_to_string("/proc/self/stat").ok()?;
             // Behind the name, which may hold anything: user and system time are the 12th and the 13th.
@@ -39,7 +35,7 @@ impl Cost {
         };
         Cost {
             cpu_seconds: ticks().map(|t| t as f64 / rustix::param::clock_ticks_per_second() as f64),
-            memory_bytes: number("/proc/self/status", "VmHWM:").map(|kib| kib << 10),
+            memory_bytes: most_memory(),
             written_bytes: number("/proc/self/io", "write_bytes:"),
         }
     }

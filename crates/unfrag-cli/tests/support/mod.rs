@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use unfrag_linux::gfp_text::Era;
+#[cfg(target_os = "linux")]
+use unfrag_linux::record::tracefs::Tracefs;
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::{file, recording};
 
@@ -56,6 +58,26 @@ pub fn fails(args: &[&str], status: i32, words: &[&str]) -> Output {
         );
     }
     out
+}
+
+/// Whether a recording can be made here; says aloud if not.
+#[cfg(target_os = "linux")]
+pub fn can_trace() -> bool {
+    let tried = Tracefs::find().and_then(|t| t.instance());
+    match tried.and_then(|i| i.remove()) {
+        Ok(()) => true,
+        Err(e) => {
+            skipped(&format!("nobody may trace here: {e}"));
+            false
+        }
+    }
+}
+
+/// Sends a signal, such as `KILL`, to a process.
+pub fn kill(pid: u32, signal: &str) {
+    let script = format!("kill -{signal} {pid}");
+    let done = Command::new("sh").args(["-c", &script]).status();
+    assert!(done.expect("there is a shell").success());
 }
 
 /// What a run of the command took.

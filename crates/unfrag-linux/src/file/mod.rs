@@ -23,8 +23,7 @@ mod table;
 mod table_read;
 mod writer;
 
-use std::fs::File;
-use std::io::{BufReader, Cursor, Read, Seek};
+use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -57,9 +56,7 @@ pub fn write(recording: &Recording, path: &Path) -> Result<u64> {
 /// # Errors
 /// As [`from_bytes`], and if the file cannot be read; names the file.
 pub fn read(path: &Path) -> Result<Recording> {
-    let file = File::open(path).map_err(Error::from);
-    file.and_then(|f| read_all(BufReader::new(f)))
-        .map_err(|e| e.in_file(path))
+    read_all(Reader::open(path)?).map_err(|e| e.in_file(path))
 }
 
 /// The bytes of the file that holds `recording`.
@@ -79,11 +76,10 @@ pub fn to_bytes(recording: &Recording) -> Result<Vec<u8>> {
 /// # Errors
 /// If it is no such file, is of a later version, or is damaged; names the member.
 pub fn from_bytes(bytes: &[u8]) -> Result<Recording> {
-    read_all(Cursor::new(bytes))
+    read_all(Reader::new(Cursor::new(bytes))?)
 }
 
-fn read_all(from: impl Read + Seek) -> Result<Recording> {
-    let mut reader = Reader::new(from)?;
+fn read_all(mut reader: Reader<impl Read + Seek>) -> Result<Recording> {
     let mut recording = reader.rest()?;
     recording.snapshots = reader.snapshots()?;
     let parts = reader.parts().len();

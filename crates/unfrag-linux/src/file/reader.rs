@@ -17,8 +17,6 @@ use crate::recording::{EventTable, Events, Field, FieldKind, Meta, Recording, Sn
 pub struct Reader<R: Read + Seek> {
     members: container::Reader<R>,
     manifest: Manifest,
-    /// Index of the empty string.
-    empty_string: Option<u64>,
 }
 
 /// What is known of a part of the events before it is read.
@@ -69,16 +67,7 @@ impl<R: Read + Seek> Reader<R> {
             };
             manifest.parts.push(part);
         }
-        let mut empty_string = None;
-        if manifest.parts.len() > 1 {
-            let strings = TableReader::open(&manifest.strings, &mut members)?.texts("string")?;
-            empty_string = strings.iter().position(String::is_empty).map(|i| i as u64);
-        }
-        Ok(Reader {
-            members,
-            manifest,
-            empty_string,
-        })
+        Ok(Reader { members, manifest })
     }
 
     /// What is known of each part.
@@ -162,9 +151,7 @@ impl<R: Read + Seek> Reader<R> {
                     // Fields that only later parts have.
                     false => {
                         let nothing = match field.kind {
-                            FieldKind::String => self.empty_string.ok_or_else(|| {
-                                Error::malformed("strings.parquet: the empty string is missing")
-                            })?,
+                            FieldKind::String => empty_string(open(&self.manifest.strings)?)?,
                             _ => 0,
                         };
                         vec![nothing; usize::try_from(rows.rows).unwrap_or(0)]
@@ -198,6 +185,15 @@ impl<R: Read + Seek> Reader<R> {
         };
         self.manifest.kinds.iter().map(table).collect()
     }
+}
+
+/// Index of the empty string.
+fn empty_string(mut strings: TableReader) -> Result<u64> {
+    let texts = strings.texts("string")?;
+    let index = texts.iter().position(String::is_empty);
+    index
+        .map(|i| i as u64)
+        .ok_or_else(|| Error::malformed("strings.parquet: the empty string is missing"))
 }
 
 fn fields(columns: &[Column]) -> Result<Vec<Field>> {

@@ -189,7 +189,6 @@ impl<W: Write + Seek + Send> Writer<W> {
         if self.parts.is_empty() {
             self.add_kinds(&rest.events.tables)?;
         }
-        let described = self.described()?;
         let kind = |(k, table): (Kind, Table)| EventKind {
             system: k.system,
             name: k.name,
@@ -206,7 +205,7 @@ impl<W: Write + Seek + Send> Writer<W> {
             if !self.parts.is_empty() {
                 manifest.version = LATEST;
             }
-            let (events, kinds) = described;
+            let (events, kinds) = self.described()?;
             manifest.events = events;
             manifest.kinds = self.kinds.into_iter().zip(kinds).map(kind).collect();
             manifest.parts = self.parts;

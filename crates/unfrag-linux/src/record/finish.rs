@@ -5,6 +5,7 @@
 //! number that is its own in this file only. Kernel threads keep their names, which tell of no user.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ use crate::error::{Cause, Error, Result};
 use crate::file::{self, Writer};
 use crate::recording::{Events, Lost, Meta, Recording, Task};
 use crate::target::Target;
-use crate::trace::event::batches::{self, BATCH, Batches};
+use crate::trace::event::batches::{BATCH, Batches, all_at_once};
 use crate::trace::event::intern::UNKNOWN_COMM;
 use crate::trace::source::Source;
 use crate::trace::tracedat::raw;
@@ -58,27 +59,19 @@ pub struct Segment {
 ///
 /// # Errors
 /// As [`finish`].
-pub fn finish_in_batches(spool: Spool, ending: &Ending, output: Option<&Path>) -> Result<Segment> {
+pub fn finish_in_batches(spool: Spool, ending: &Ending) -> Result<Segment> {
     let job = spool.job()?;
-    let path = output.map_or_else(|| job.output.clone(), Path::to_owned);
+    let path = job.output.clone();
     let names = Names::of(&spool)?;
-    let size = u64::from(raw::sub_buffer(&job.header_page)?);
-    let files = spool.raw_files()?;
-    let cpus = files
-        .iter()
-        .map(|(cpu, file, len)| (*cpu, Source::File(file, len / size * size)));
+    let size = raw::sub_buffer(&job.header_page)?;
+    let files = spool.sub_buffers(size.into())?;
     let mut writer = Writer::new(Target::of(&path)?.create()?);
-    let mut decoded: HashMap<u16, u64> = HashMap::new();
-    let mut events = 0;
+    let mut decoded = Decoded::default();
     let mut give = |batch: Events| {
-        batch
-            .cpu
-            .iter()
-            .for_each(|&cpu| *decoded.entry(cpu).or_default() += 1);
-        events += batch.len() as u64;
+        decoded.add(&batch);
         writer.events(&batch)
     };
-    let raw = job_raw(&job, &names.cmdlines, cpus.collect());
+    let raw = job_raw(&job, &names.cmdlines, &files);
     let mut rest = raw::read(
         raw,
         &mut Batches {
@@ -86,7 +79,7 @@ pub fn finish_in_batches(spool: Spool, ending: &Ending, output: Option<&Path>) -
             give: &mut give,
         },
     )?;
-    reconcile(&mut rest.meta.lost, ending, &decoded, events);
+    reconcile(&mut rest.meta.lost, ending, &decoded);
     note(&mut rest, ending);
     if !job.names {
         anonymize(&mut rest.tasks, &names.kernel_threads);
@@ -99,9 +92,25 @@ pub fn finish_in_batches(spool: Spool, ending: &Ending, output: Option<&Path>) -
     Ok(Segment {
         path,
         file_bytes,
-        events,
+        events: decoded.events,
         lost,
     })
+}
+
+/// Numbers of events that were decoded.
+#[derive(Default)]
+struct Decoded {
+    events: u64,
+    by_cpu: HashMap<u16, u64>,
+}
+
+impl Decoded {
+    fn add(&mut self, events: &Events) {
+        self.events += events.len() as u64;
+        for &cpu in &events.cpu {
+            *self.by_cpu.entry(cpu).or_default() += 1;
+        }
+    }
 }
 
 /// What a spool knows of names.
@@ -124,12 +133,13 @@ impl Names {
 }
 
 /// The sub-buffers of each CPU with what a job knows of them.
-fn job_raw<'a>(job: &'a Job, cmdlines: &'a [u8], cpus: Vec<(u16, Source<'a>)>) -> raw::Raw<'a> {
+fn job_raw<'a>(job: &'a Job, cmdlines: &'a [u8], files: &'a [(u16, File, u64)]) -> raw::Raw<'a> {
+    let of = |(cpu, file, len): &'a (u16, File, u64)| (*cpu, Source::File(file, *len));
     raw::Raw {
         header_page: &job.header_page,
         formats: &job.formats,
         cmdlines,
-        cpus,
+        cpus: files.iter().map(of).collect(),
         meta: Meta {
             kernel_release: job.kernel_release.clone(),
             page_size: job.page_size,
@@ -198,22 +208,12 @@ fn read(spool: &Spool, ending: &Ending) -> Result<(Recording, std::path::PathBuf
     let job = spool.job()?;
     let size = raw::sub_buffer(&job.header_page)?;
     let names = Names::of(spool)?;
-    let buffers = spool.sub_buffers(size as usize)?;
-    let cpus = buffers
-        .iter()
-        .map(|(cpu, bytes)| (*cpu, Source::Memory(bytes)));
-    let raw = job_raw(&job, &names.cmdlines, cpus.collect());
-    let mut all = Batches {
-        limit: usize::MAX,
-        give: &mut batches::none,
-    };
-    let mut recording = raw::read(raw, &mut all)?;
-    let mut decoded: HashMap<u16, u64> = HashMap::new();
-    for &cpu in &recording.events.cpu {
-        *decoded.entry(cpu).or_default() += 1;
-    }
-    let events = recording.events.len() as u64;
-    reconcile(&mut recording.meta.lost, ending, &decoded, events);
+    let files = spool.sub_buffers(size.into())?;
+    let raw = job_raw(&job, &names.cmdlines, &files);
+    let mut recording = all_at_once(|batches| raw::read(raw, batches))?;
+    let mut decoded = Decoded::default();
+    decoded.add(&recording.events);
+    reconcile(&mut recording.meta.lost, ending, &decoded);
     note(&mut recording, ending);
     if recording
         .meta
@@ -267,15 +267,15 @@ fn parse_stats(stats: &str) -> BTreeMap<u16, Counted> {
     all
 }
 
-/// Adds gaps so that gaps and the events of each CPU, so many in all, add up to what the tracer counted.
-fn reconcile(gaps: &mut Vec<Lost>, ending: &Ending, decoded: &HashMap<u16, u64>, events: u64) {
+/// Adds gaps so that gaps and the events of each CPU add up to what the tracer counted.
+fn reconcile(gaps: &mut Vec<Lost>, ending: &Ending, decoded: &Decoded) {
     let before = parse_stats(&ending.before);
     for (cpu, counted) in parse_stats(&ending.counts) {
-        let there = decoded.get(&cpu).copied().unwrap_or(0);
+        let there = decoded.by_cpu.get(&cpu).copied().unwrap_or(0);
         let before = before.get(&cpu).copied().unwrap_or_default();
         let read = counted.read.saturating_sub(before.read);
         let lost = counted.lost.saturating_sub(before.lost) + read.saturating_sub(there);
-        set_lost(gaps, cpu, lost, events);
+        set_lost(gaps, cpu, lost, decoded.events);
     }
 }
 
@@ -359,11 +359,9 @@ mod tests {
             counts: counts.into(),
             ..Ending::default()
         };
-        let mut decoded = HashMap::new();
-        for &cpu in &r.events.cpu {
-            *decoded.entry(cpu).or_default() += 1;
-        }
-        reconcile(&mut r.meta.lost, &ending, &decoded, r.events.len() as u64);
+        let mut decoded = Decoded::default();
+        decoded.add(&r.events);
+        reconcile(&mut r.meta.lost, &ending, &decoded);
     }
 
     fn gap(cpu: u16, before_event: u64, count: Option<u64>) -> Lost {

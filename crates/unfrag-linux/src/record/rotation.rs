@@ -114,7 +114,7 @@ impl Rotation {
         self.number += 1;
         self.job.output = segment_path(&self.dir, self.number);
         self.job.facts.retain(|(name, _)| name != EPOCH_OFFSET);
-        self.job.facts.extend(facts_of_clock());
+        self.job.facts.push(fact_of_clock());
         let spool = Spool::create(&Target::File(self.job.output.clone()))?;
         spool.set_job(&self.job)?;
         Ok(spool)
@@ -157,11 +157,11 @@ pub(super) fn segment_path(dir: &Path, number: u64) -> PathBuf {
 }
 
 /// How far the clock of events is from the date.
-pub(super) fn facts_of_clock() -> Vec<(String, String)> {
+pub(super) fn fact_of_clock() -> (String, String) {
     let ns =
         |t: rustix::time::Timespec| i128::from(t.tv_sec) * 1_000_000_000 + i128::from(t.tv_nsec);
     let offset = ns(clock_gettime(ClockId::Realtime)) - ns(clock_gettime(ClockId::Monotonic));
-    vec![(EPOCH_OFFSET.to_owned(), offset.to_string())]
+    (EPOCH_OFFSET.to_owned(), offset.to_string())
 }
 
 /// Which boot of the host this is.
@@ -179,24 +179,23 @@ fn make_segments(
     // The thread's own; a recording does without it.
     let own = rustix::thread::gettid();
     let _ = rustix::process::setpriority_process(Some(own), 19);
-    let change = |f: &mut dyn FnMut(&mut Totals)| {
-        f(&mut totals.lock().unwrap_or_else(PoisonError::into_inner));
-    };
     for (spool, ending) in receiver {
         let place = spool.dir().to_owned();
         let held = bytes_in(dir);
-        change(&mut |t| t.most_bytes = t.most_bytes.max(held));
-        match finish_in_batches(spool, &ending, None) {
-            Ok(made) => change(&mut |t| {
+        let made = finish_in_batches(spool, &ending);
+        let removed = remove_oldest(dir, keep);
+        let mut t = totals.lock().unwrap_or_else(PoisonError::into_inner);
+        t.most_bytes = t.most_bytes.max(held);
+        t.removed += removed;
+        match made {
+            Ok(made) => {
                 t.segments += 1;
                 t.events += made.events;
                 t.lost += made.lost;
                 t.bytes += made.file_bytes;
-            }),
-            Err(e) => change(&mut |t| t.failed.push(format!("{}: {e}", place.display()))),
+            }
+            Err(e) => t.failed.push(format!("{}: {e}", place.display())),
         }
-        let removed = remove_oldest(dir, keep);
-        change(&mut |t| t.removed += removed);
     }
 }
 
@@ -275,7 +274,7 @@ pub(super) fn recover_all(dir: &Path) -> Result<Vec<String>> {
             spool.remove()?;
             continue;
         }
-        let done = finish_in_batches(spool, &Ending::died(), None)?;
+        let done = finish_in_batches(spool, &Ending::died())?;
         made.push(
             done.path
                 .file_name()

@@ -129,17 +129,7 @@ pub fn record(options: &Options, guardian: Command) -> Result<Done> {
     }
     let stale = tracefs.remove_stale()?;
     let instance = tracefs.instance()?;
-    let spool = match Spool::create(&target) {
-        Ok(spool) => spool,
-        Err(e) => return Err(with_warning(e, instance.remove())),
-    };
-    match Session::set_up(options, &target, &instance, &spool, guardian, None) {
-        Ok(ready) => Session::new(options, instance, spool, ready).run(options, stale),
-        Err(e) => {
-            let removed = instance.remove().and(spool.remove());
-            Err(with_warning(e, removed))
-        }
-    }
+    Session::begin(options, &target, instance, guardian, false)?.run(options, stale)
 }
 
 /// Records the whole host into the directory `options.output`, a segment after the other.
@@ -160,24 +150,14 @@ pub fn record_in_segments(
     let recovered = rotation::recover_all(dir)?;
     let target = Target::File(rotation::segment_path(dir, 0));
     let instance = tracefs.instance()?;
-    let spool = match Spool::create(&target) {
-        Ok(spool) => spool,
-        Err(e) => return Err(with_warning(e, instance.remove())),
-    };
-    let begun = Session::set_up(options, &target, &instance, &spool, guardian, Some(&target))
-        .and_then(|ready| Ok((ready, Rotation::start(dir, keep, spool.job()?)?)));
-    match begun {
-        Ok((ready, rotation)) => {
-            let mut session = Session::new(options, instance, spool, ready);
-            session.rotation = Some(rotation);
-            session.period = LONG_PERIOD;
-            session.run_in_segments(options, stale, recovered)
-        }
-        Err(e) => {
-            let removed = instance.remove().and(spool.remove());
-            Err(with_warning(e, removed))
-        }
+    let mut session = Session::begin(options, &target, instance, guardian, true)?;
+    let job = session.spool.job();
+    match job.and_then(|job| Rotation::start(dir, keep, job)) {
+        Ok(rotation) => session.rotation = Some(rotation),
+        Err(e) => return Err(session.abandon(e)),
     }
+    session.period = LONG_PERIOD;
+    session.run_in_segments(options, stale, recovered)
 }
 
 /// The first error; prints the second as a warning.
@@ -239,6 +219,24 @@ struct Collected {
 }
 
 impl Session {
+    /// Makes the spool of `target`, and sets everything up; where that fails, nothing is left.
+    fn begin(
+        options: &Options,
+        target: &Target,
+        instance: Instance,
+        guardian: Command,
+        in_segments: bool,
+    ) -> Result<Session> {
+        let spool = match Spool::create(target) {
+            Ok(spool) => spool,
+            Err(e) => return Err(with_warning(e, instance.remove())),
+        };
+        match Session::set_up(options, target, &instance, &spool, guardian, in_segments) {
+            Ok(ready) => Ok(Session::new(options, instance, spool, ready)),
+            Err(e) => Err(with_warning(e, instance.remove().and(spool.remove()))),
+        }
+    }
+
     fn new(options: &Options, instance: Instance, spool: Spool, ready: Ready) -> Session {
         let (guardian, sub_buffer, buffer, starter) = ready;
         Session {
@@ -265,7 +263,7 @@ impl Session {
         instance: &Instance,
         spool: &Spool,
         guardian: Command,
-        segment: Option<&Target>,
+        in_segments: bool,
     ) -> Result<Ready> {
         let mut meta = host::meta();
         let cpus = instance.cpus()?;
@@ -318,15 +316,15 @@ impl Session {
             let words: Vec<_> = words.iter().map(|w| w.to_string_lossy()).collect();
             meta.facts.insert("command".into(), words.join(" "));
         }
-        if segment.is_some() {
-            meta.facts.extend(rotation::facts_of_clock());
+        if in_segments {
+            meta.facts.extend([rotation::fact_of_clock()]);
             meta.facts.extend(rotation::fact_of_boot());
         }
         spool.set_job(&Job {
-            in_segments: segment.is_some(),
-            output: match (segment, target) {
-                (Some(Target::File(path)), _) => path.clone(),
-                (_, Target::Stdout) => "-".into(),
+            in_segments,
+            output: match target {
+                Target::File(path) if in_segments => path.clone(),
+                Target::Stdout => "-".into(),
                 _ => std::path::absolute(&options.output)?,
             },
             instance: instance.dir().to_owned(),

@@ -192,36 +192,11 @@ impl Spool {
         read_if_there(&self.dir.join(list))
     }
 
-    /// The whole sub-buffers of each CPU, of `size` bytes each.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub fn sub_buffers(&self, size: usize) -> Result<Vec<(u16, Vec<u8>)>> {
-        let mut all = vec![];
-        for (cpu, path) in self.raw_paths()? {
-            let mut content = fs::read(&path).map_err(|e| Error::from(e).in_file(&path))?;
-            content.truncate(content.len() / size * size);
-            all.push((cpu, content));
-        }
-        Ok(all)
-    }
-
-    /// The file of each CPU's sub-buffers, and its length.
+    /// The file of each CPU's sub-buffers, of `size` bytes each, and how many bytes the whole ones take.
     ///
     /// # Errors
     /// If they cannot be opened.
-    pub fn raw_files(&self) -> Result<Vec<(u16, File, u64)>> {
-        let mut all = vec![];
-        for (cpu, path) in self.raw_paths()? {
-            let opened = File::open(&path).and_then(|f| Ok((f.metadata()?.len(), f)));
-            let (len, file) = opened.map_err(|e| Error::from(e).in_file(&path))?;
-            all.push((cpu, file, len));
-        }
-        Ok(all)
-    }
-
-    /// The paths of the files of sub-buffers, by CPU.
-    fn raw_paths(&self) -> Result<Vec<(u16, PathBuf)>> {
+    pub fn sub_buffers(&self, size: u64) -> Result<Vec<(u16, File, u64)>> {
         let named = |e: std::io::Error| Error::from(e).in_file(&self.dir);
         let mut all = vec![];
         for item in fs::read_dir(&self.dir).map_err(named)? {
@@ -230,11 +205,14 @@ impl Spool {
             let number = name
                 .strip_prefix("cpu")
                 .and_then(|n| n.strip_suffix(".raw"));
-            if let Some(cpu) = number.and_then(|n| n.parse().ok()) {
-                all.push((cpu, path));
-            }
+            let Some(cpu) = number.and_then(|n| n.parse().ok()) else {
+                continue;
+            };
+            let opened = File::open(&path).and_then(|f| Ok((f.metadata()?.len(), f)));
+            let (len, file) = opened.map_err(|e| Error::from(e).in_file(&path))?;
+            all.push((cpu, file, len / size * size));
         }
-        all.sort_unstable();
+        all.sort_unstable_by_key(|(cpu, ..)| *cpu);
         Ok(all)
     }
 
@@ -352,7 +330,7 @@ mod tests {
         let spool = Spool::create(&Target::File(dir.join("x.unfrag"))).unwrap();
         let file = spool_file(spool.dir(), 3);
         fs::write(&file, vec![7; 2 * 4096 + 100]).unwrap();
-        assert_eq!(spool.sub_buffers(4096).unwrap()[0].1.len(), 2 * 4096);
+        assert_eq!(spool.sub_buffers(4096).unwrap()[0].2, 2 * 4096);
         spool.cut_to(4096, &[0, 3]).unwrap();
         assert_eq!(fs::metadata(&file).unwrap().len(), 2 * 4096);
         spool.remove().unwrap();

@@ -16,9 +16,12 @@ pub(crate) struct Batches<'a> {
     pub give: &'a mut dyn FnMut(Events) -> Result<()>,
 }
 
-/// What takes no batch: all events stay in memory.
-pub(crate) fn none(_: Events) -> Result<()> {
-    Ok(())
+/// Reads without giving any batch away: all events stay in memory.
+pub(crate) fn all_at_once<T>(read: impl FnOnce(&mut Batches<'_>) -> T) -> T {
+    read(&mut Batches {
+        limit: usize::MAX,
+        give: &mut |_| Ok(()),
+    })
 }
 
 impl Batches<'_> {

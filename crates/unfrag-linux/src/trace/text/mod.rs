@@ -28,7 +28,7 @@ use std::io::Read;
 use crate::content::read_some;
 use crate::error::{Error, Result};
 use crate::recording::{Meta, Recording};
-use crate::trace::event::batches::{self, Batches};
+use crate::trace::event::batches::{Batches, all_at_once};
 use crate::trace::event::columns::{Columns, Common, MAX_CPUS};
 use crate::trace::event::intern::UNKNOWN_COMM;
 
@@ -45,15 +45,13 @@ use lines::{Lines, MOST_PARTS};
 /// If no line of `data` is an event, more than half of its lines were not understood, or there are more than
 /// 256 kinds of events.
 pub fn read(data: &[u8], kernel_release: Option<&str>) -> Result<Recording> {
-    let mut all = Batches {
-        limit: usize::MAX,
-        give: &mut batches::none,
-    };
     let mut reader = Reader::new(kernel_release, data.len() as u64);
     // Lines of page events take some 120 bytes.
     reader.columns.reserve(data.len() / 128);
-    reader.piece(data, true, &mut all)?;
-    reader.finish(&mut all)
+    all_at_once(|batches| {
+        reader.piece(data, true, batches)?;
+        reader.finish(batches)
+    })
 }
 
 /// Bytes of the text that are read at a time.

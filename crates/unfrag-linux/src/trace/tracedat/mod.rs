@@ -22,7 +22,7 @@ mod window;
 
 use crate::error::{Error, Result};
 use crate::recording::Recording;
-use crate::trace::event::batches::{self, Batches};
+use crate::trace::event::batches::{Batches, all_at_once};
 use crate::trace::event::format::EventFormat;
 use crate::trace::meter::Meter;
 use crate::trace::source::Source;
@@ -44,11 +44,8 @@ pub use header::MAGIC;
 /// # Errors
 /// If `data` is no `trace.dat` of format 6 or 7, is cut off, or contradicts itself.
 pub fn read(data: &[u8]) -> Result<Recording> {
-    let mut all = Batches {
-        limit: usize::MAX,
-        give: &mut batches::none,
-    };
-    stream(&Source::Memory(data), &Meter::default(), &mut all)
+    let source = Source::Memory(data);
+    all_at_once(|batches| stream(&source, &Meter::default(), batches))
 }
 
 /// Bytes in which the sections before the events are looked for first.
