@@ -6,6 +6,7 @@ use crate::failure::{Failure, Result};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use unfrag_lab::replay::input::{EventSource, FileEvents, Input};
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::segments::{self, Extent, Window};
 use unfrag_linux::{Error, file, open, snapshots};
@@ -35,6 +36,52 @@ pub fn no_window(way_out: &str) -> Failure {
     )
 }
 
+/// A recording whose events may come from its file, in batches.
+pub struct Streamed {
+    pub recording: Recording,
+    /// `None` where the recording holds its events.
+    events: Option<FileEvents>,
+}
+
+impl Streamed {
+    /// The input of a replay that takes so much memory for what it makes of the events, in bytes.
+    pub fn replay(&self, budget: u64) -> Input<'_> {
+        let events: &dyn EventSource = match &self.events {
+            Some(events) => events,
+            None => &self.recording.events,
+        };
+        Input::new(&self.recording, events, budget)
+    }
+}
+
+/// What an input is.
+enum Kind {
+    File,
+    Window,
+    Raw,
+}
+
+/// What the input at `path` is, with which these are given.
+fn kind(path: &Path, beside: &[PathBuf], window: &Window) -> Result<Kind> {
+    let are_segments = !segments::list(path)?.is_empty();
+    if !are_segments && !is_unfrag(path)? {
+        return match window.is_all() {
+            true => Ok(Kind::Raw),
+            false => Err(no_window("make a file with `unfrag import`, and give that")),
+        };
+    }
+    if !beside.is_empty() {
+        return Err(Failure::usage(
+            format!("{} holds its snapshots already", path.display()),
+            "leave out --snapshots, or give the raw trace instead of the .unfrag file",
+        ));
+    }
+    Ok(match are_segments || !window.is_all() {
+        true => Kind::Window,
+        false => Kind::File,
+    })
+}
+
 /// Reads an `.unfrag` file or a directory of segments, of either the window alone, or a raw trace with the snapshots of
 /// `beside`.
 ///
@@ -46,29 +93,42 @@ pub fn recording(
     release: Option<&str>,
     window: &Window,
 ) -> Result<Recording> {
-    let are_segments = !segments::list(path)?.is_empty();
-    if !are_segments && !is_unfrag(path)? {
-        if !window.is_all() {
-            return Err(no_window("make a file with `unfrag import`, and give that"));
-        }
-        return raw(path, beside, release);
-    }
-    if !beside.is_empty() {
-        return Err(Failure::usage(
-            format!("{} holds its snapshots already", path.display()),
-            "leave out --snapshots, or give the raw trace instead of the .unfrag file",
-        ));
-    }
-    let mut recording = match are_segments || !window.is_all() {
-        true => segments::read(path, window, Extent::All)?,
-        false => file::read(path)?,
+    let recording = match kind(path, beside, window)? {
+        Kind::Raw => return raw(path, beside, release),
+        Kind::Window => segments::read(path, window, Extent::All)?,
+        Kind::File => file::read(path)?,
     };
+    Ok(of_release(recording, release))
+}
+
+/// The same, but the events of a whole `.unfrag` file stay in it.
+///
+/// # Errors
+/// As there.
+pub fn streamed(
+    path: &Path,
+    beside: &[PathBuf],
+    release: Option<&str>,
+    window: &Window,
+) -> Result<Streamed> {
+    let (recording, events) = match kind(path, beside, window)? {
+        Kind::File => {
+            let (recording, events) = FileEvents::open(path)?;
+            (of_release(recording, release), Some(events))
+        }
+        _ => (recording(path, beside, release, window)?, None),
+    };
+    Ok(Streamed { recording, events })
+}
+
+/// A recording that says which kernel it is of, if either does.
+fn of_release(mut recording: Recording, release: Option<&str>) -> Recording {
     if let Some(release) = release
         && recording.meta.kernel_release.is_empty()
     {
         recording.meta.kernel_release = release.to_owned();
     }
-    Ok(recording)
+    recording
 }
 
 /// Reads a raw trace with the snapshots beside it. The kernel's release is what the trace says, else

@@ -3,7 +3,7 @@
 mod watcher;
 
 use crate::failure::{Failure, Result};
-use crate::input;
+use crate::input::{self, Streamed};
 use crate::output::{Console, Progress, check_directory, check_not_input, name_of, write_file};
 use crate::own_memory::most_memory;
 use crate::quantity;
@@ -18,7 +18,6 @@ use unfrag_lab::replay::answer::ensemble;
 use unfrag_lab::replay::view::{html, observed, svg, terminal};
 use unfrag_lab::replay::{self, Report};
 use unfrag_linux::Error;
-use unfrag_linux::recording::Recording;
 use watcher::Watcher;
 
 /// Replay a recording: what would memory have looked like under another kernel or setting?
@@ -68,6 +67,9 @@ pub struct Args {
     /// is, which is known roughly; where the model does not reclaim there is one
     #[arg(long, value_name = "N", value_parser = members)]
     members: Option<u32>,
+    /// Memory for what is made of the recording's events; what exceeds it goes to a temporary file
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "128M")]
+    memory_budget: u64,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
@@ -159,7 +161,8 @@ pub fn run(args: &Args) -> Result<()> {
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let several = args.kernel.len() > 1;
     let mut watcher = Watcher::new(progress, args.export_procfs.as_deref(), several);
-    let report = replay::replay(&recording, &name, &options(args), &mut watcher)?;
+    let input = recording.replay(args.memory_budget);
+    let report = replay::replay(input, &name, &options(args), &mut watcher)?;
     let done = begin.elapsed();
     let trees = watcher.finish()?;
     write(args, &report, console)?;
@@ -168,7 +171,7 @@ pub fn run(args: &Args) -> Result<()> {
         eprintln!("wrote {trees} to {}", directory.display());
     }
     if args.timing {
-        tell_time(&recording, &report, loaded, done);
+        tell_time(&report, loaded, done);
     }
     Ok(())
 }
@@ -190,14 +193,15 @@ fn check_observe(args: &Args) -> Result<()> {
     }
 }
 
-fn read(args: &Args) -> Result<Recording> {
+fn read(args: &Args) -> Result<Streamed> {
     let file = &args.file;
-    let recording = input::recording(
+    let streamed = input::streamed(
         file,
         &args.snapshots,
         args.release.as_deref(),
         &args.window.window(),
     )?;
+    let recording = &streamed.recording;
     if recording.meta.kernel_release.is_empty() {
         let e = Error::malformed("it does not say which kernel was recorded")
             .in_file(file)
@@ -210,7 +214,7 @@ fn read(args: &Args) -> Result<Recording> {
             .help("give --snapshots with a directory or archive of dated procfs copies");
         return Err(e.into());
     }
-    Ok(recording)
+    Ok(streamed)
 }
 
 fn options(args: &Args) -> replay::Options {
@@ -272,8 +276,8 @@ fn write(args: &Args, report: &Report, console: Console) -> Result<()> {
 }
 
 /// What was measured on this host, which is why it stands apart from the report.
-fn tell_time(recording: &Recording, report: &Report, loaded: Duration, done: Duration) {
-    let events = recording.events.len() as f64 * report.kernels.len().max(1) as f64;
+fn tell_time(report: &Report, loaded: Duration, done: Duration) {
+    let events = report.recording.events as f64 * report.kernels.len().max(1) as f64;
     eprintln!(
         "timing: loaded in {:.3} s, replayed in {:.3} s: {:.2} million events a second, loading included",
         loaded.as_secs_f64(),

@@ -9,6 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use unfrag::Manager;
 use unfrag::kernel::PRESETS;
+use unfrag_lab::replay::input::MEMORY_BUDGET;
 use unfrag_lab::replay::model::ReplayHost;
 use unfrag_lab::replay::{self, Options, Watch};
 use unfrag_lab::top::show::Shown;
@@ -67,7 +68,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.path.is_dir() {
         return follow(args, &mut pictures);
     }
-    let recording = input::recording(&args.path, &[], None, &Window::default())?;
+    let recording = input::streamed(&args.path, &[], None, &Window::default())?;
     let name = args.path.file_name().unwrap_or_default().to_string_lossy();
     let options = Options {
         kernels: args.kernel.iter().cloned().collect(),
@@ -79,7 +80,12 @@ pub fn run(args: &Args) -> Result<()> {
         pictures,
         failure: None,
     };
-    replay::replay(&recording, &name, &options, &mut watcher)?;
+    replay::replay(
+        recording.replay(MEMORY_BUDGET),
+        &name,
+        &options,
+        &mut watcher,
+    )?;
     drop(watcher.progress);
     match watcher.failure {
         Some(failure) => Err(failure),

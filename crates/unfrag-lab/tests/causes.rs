@@ -49,12 +49,16 @@ fn brief(op: &Op) -> (&'static str, u32) {
     }
 }
 
+fn ops(c: &Causes) -> Vec<Op> {
+    c.ops.to_vec().unwrap()
+}
+
 fn briefs(c: &Causes) -> Vec<(&'static str, u32)> {
-    c.ops.iter().map(brief).collect()
+    ops(c).iter().map(brief).collect()
 }
 
 fn words(c: &Causes) -> Vec<&'static str> {
-    c.ops.iter().map(|op| brief(op).0).collect()
+    ops(c).iter().map(|op| brief(op).0).collect()
 }
 
 /// Number of the migration that an operation is one side of.
@@ -148,8 +152,8 @@ fn rule_1_a_free_while_migrating_is_a_source() {
             ("free", 800)
         ]
     );
-    assert_eq!(number(&c.ops[1]), number(&c.ops[2]));
-    assert_eq!(number(&c.ops[3]), number(&c.ops[4]));
+    assert_eq!(number(&ops(&c)[1]), number(&ops(&c)[2]));
+    assert_eq!(number(&ops(&c)[3]), number(&ops(&c)[4]));
 }
 
 #[test]
@@ -229,7 +233,7 @@ fn rule_2_page_table_entries_name_both_sides() {
     m.free(901, 0).free(900, 0);
     let c = with_used(&m, &[]);
     assert_eq!((c.classes.migrated, c.classes.migrated_paired), (2, 2));
-    let moves = c.ops.iter().filter_map(|op| match op.action {
+    let moves = ops(&c).into_iter().filter_map(|op| match op.action {
         Action::Moved { pfn, to, .. } => Some((pfn.get(), to.get())),
         _ => None,
     });
@@ -259,7 +263,7 @@ fn a_move_knows_for_which_order_memory_is_compacted() {
     m.event("mm_compaction_kcompactd_sleep", &[("nid", 0)]);
     m.alloc(103, 0, USER_PAGE).free(103, 0);
     let c = with_used(&m, &[]);
-    let orders = c.ops.iter().filter_map(|op| match op.action {
+    let orders = ops(&c).into_iter().filter_map(|op| match op.action {
         Action::MovedAway { pfn, order, .. } => Some((pfn.get(), order)),
         _ => None,
     });
@@ -295,7 +299,11 @@ fn rule_2_without_entries_the_oldest_source_is_matched() {
             ("free", 900)
         ]
     );
-    assert_eq!(number(&c.ops[2]), number(&c.ops[4]), "the first that left");
+    assert_eq!(
+        number(&ops(&c)[2]),
+        number(&ops(&c)[4]),
+        "the first that left"
+    );
 }
 
 #[test]
@@ -448,7 +456,7 @@ fn sleep(m: &mut Maker) {
 }
 
 fn end_of_run(c: &Causes) -> u64 {
-    let end = c.ops.iter().find(|op| brief(op).0 == "kswapd ends");
+    let end = ops(c).into_iter().find(|op| brief(op).0 == "kswapd ends");
     end.expect("the run ends").time
 }
 
@@ -507,7 +515,7 @@ fn a_failed_allocation_has_no_frame_whether_raw_or_from_text() {
     assert_eq!((c.classes.failed, c.classes.allocations), (2, 0));
     let gfp = Gfp::from_bits_retain(USER_PAGE as u32).into();
     let failed = Action::AllocFailed { order: 9, gfp };
-    assert!(c.ops.iter().all(|op| op.action == failed));
+    assert!(ops(&c).iter().all(|op| op.action == failed));
 }
 
 #[test]

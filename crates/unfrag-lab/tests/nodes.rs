@@ -190,12 +190,13 @@ fn runs_of_two_kswapds_are_separate() {
     let frames = (STARTS[1] + PAGES) as u32;
     let found = causes(&m.rec, era, frames, 0, u64::MAX, None).unwrap();
     let is_run = |a: &Action| matches!(a, Action::KswapdBegins { .. } | Action::KswapdEnds { .. });
-    let runs = found.ops.iter().map(|op| op.action).filter(is_run);
+    let ops = found.ops.to_vec().unwrap();
+    let runs = ops.iter().map(|op| op.action).filter(is_run);
     let runs: Vec<Action> = runs.collect();
     assert_eq!(runs.len(), 4, "{runs:?}");
     let begins = [0, 1].map(|n| Action::KswapdBegins { node: NodeId(n) });
     assert_eq!(runs[..2], begins, "{runs:?}");
-    let evidence = RecordedReclaim::of(&m.rec, &found);
+    let evidence = RecordedReclaim::of(&m.rec, &found).unwrap();
     assert_eq!(evidence.wakes, 2);
     let nodes: Vec<NodeId> = evidence.pace.runs.keys().copied().collect();
     assert_eq!(nodes, [NodeId(0), NodeId(1)]);

@@ -141,7 +141,8 @@ fn huge_p20_reaches_the_kernels_own_lists_at_fragmented() {
     let mut sim = recorded_era(rec, &plan, &mut memory);
     let fragmented = mark(rec, "fragmented");
     let end = plan.trace_time(time_of_lists(fragmented));
-    apply_until(&mut sim, &plan.causes.ops, &plan.causes, |o| o.time > end);
+    let ops = plan.causes.ops.to_vec().unwrap();
+    apply_until(&mut sim, &ops, &plan.causes, |o| o.time > end);
     assert_eq!(sim.tally.allocated, 333_903);
     assert_eq!(sim.tally.on_same_frame, 333_903);
     let lists = FreeLists::parse(fragmented.file("freelists").unwrap()).unwrap();
@@ -163,33 +164,38 @@ fn pressure_stays_on_the_kernels_own_frames_until_kswapd_runs() {
     let Some(rec) = pressure() else { return };
     let (plan, mut memory) = exact_plan(rec);
     let mut sim = recorded_era(rec, &plan, &mut memory);
-    let ops = &plan.causes.ops;
+    let ops = plan.causes.ops.to_vec().unwrap();
     let first = ops.iter().position(is_kswapd_begin);
     let until = ops[first.expect("kswapd ran")].time;
-    apply_until(&mut sim, ops, &plan.causes, is_kswapd_begin);
+    apply_until(&mut sim, &ops, &plan.causes, is_kswapd_begin);
     println!("{:?}", plan.inferred);
     let t = &sim.tally;
     assert_eq!((t.allocated, t.on_same_frame), (ALLOCATIONS, ALLOCATIONS));
     let taken = sim.manager.host().extfrag.as_deref().unwrap_or_default();
     let ours: Vec<u32> = taken.iter().map(|e| e.pfn.0 as u32).collect();
-    let up_to = |e: &&(u64, u32)| e.0 <= until;
-    let theirs: Vec<u32> = plan
-        .causes
-        .extfrag
-        .iter()
-        .filter(up_to)
-        .map(|e| e.1)
-        .collect();
+    let kind = kind(rec, "mm_page_alloc_extfrag");
+    let times = rec.events.time.iter().zip(&rec.events.kind);
+    let times = times.filter(|(_, k)| usize::from(**k) == kind).map(|e| e.0);
+    let pfns = rec.events.tables[kind].column("pfn").expect("frames");
+    let since = times
+        .zip(pfns)
+        .filter(|(t, _)| (plan.start.time..=until).contains(t));
+    let theirs: Vec<u32> = since.map(|(_, pfn)| *pfn as u32).collect();
     assert_eq!(ours, theirs);
     assert_eq!(ours.len(), 8);
     sim.manager.inspect().validate().expect("sound structures");
 }
 
+/// The number of a kind of event.
+fn kind(rec: &Recording, event: &str) -> usize {
+    let kind = rec.events.tables.iter().position(|t| t.name == event);
+    kind.expect("the event was recorded")
+}
+
 /// Seconds from the first event of the trace to the first one of a kind.
 fn first(rec: &Recording, event: &str) -> f64 {
-    let kind = rec.events.tables.iter().position(|t| t.name == event);
-    let kind = kind.expect("the event was recorded") as u8;
-    let at = rec.events.kind.iter().position(|k| *k == kind);
+    let kind = kind(rec, event);
+    let at = rec.events.kind.iter().position(|k| usize::from(*k) == kind);
     (rec.events.time[at.expect("it happened")] - rec.events.time[0]) as f64 / 1e9
 }
 

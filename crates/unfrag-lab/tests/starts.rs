@@ -9,6 +9,7 @@ use unfrag::{MigrateType, Order, Sysctl, ZoneId};
 use unfrag_lab::era::Era;
 use unfrag_lab::replay::StartChoice;
 use unfrag_lab::replay::causes::{Causes, causes};
+use unfrag_lab::replay::input::Input;
 use unfrag_lab::replay::model::Prepared;
 use unfrag_lab::replay::start::BeforeAnchor;
 use unfrag_lab::replay::start::PcpTrace;
@@ -156,8 +157,8 @@ fn start_between(before: &Maker, anchor: &Snapshot, after: &Maker, unmovable: u6
     let walked = |m: &Maker| causes(&m.rec, era, frames, 0, u64::MAX, None).unwrap();
     let mut anchor = Anchor::read(anchor, 1).unwrap();
     anchor.blocks = vec![Some([unmovable, 0])];
-    anchor.before = Some(BeforeAnchor::of(&walked(before)));
-    anchor.pcp_trace = PcpTrace::of(&after.rec, era, frames, 1, 0);
+    anchor.before = Some(BeforeAnchor::of(&walked(before)).unwrap());
+    anchor.pcp_trace = PcpTrace::of(&Input::from(&after.rec), era, frames, 1, 0).unwrap();
     let rules = preset("6.18").unwrap().rules;
     fitted(&anchor, &walked(after), rules, Sysctl::default()).unwrap()
 }
@@ -317,7 +318,8 @@ fn a_replay_of_the_sample_arrives_at_its_anchor() {
         .manager(p.rules, Sysctl::default(), true, &mut memory)
         .unwrap();
     let mut sim = unfrag_lab::replay::model::Sim::new(m, plan.start.frames.len() as u32);
-    for op in &plan.causes.ops[..anchor.upto(&plan.causes)] {
+    let ops = plan.causes.ops.to_vec().unwrap();
+    for op in &ops[..anchor.upto(&plan.causes).unwrap()] {
         sim.apply(op, &plan.causes);
     }
     // Of 145,872 free pages.

@@ -6,7 +6,7 @@ use recording_support::synthetic::{Maker, USER_PAGE};
 use unfrag_lab::era::Era;
 use unfrag_lab::replay::causes::clock::Clock;
 use unfrag_lab::replay::causes::unseen;
-use unfrag_lab::replay::causes::{Action, Causes, Op, causes};
+use unfrag_lab::replay::causes::{Action, Op, causes};
 use unfrag_linux::recording::{Recording, Snapshot, SnapshotFile};
 
 /// `GFP_KERNEL`.
@@ -45,12 +45,12 @@ fn recording(unseen: u64) -> Recording {
     m.rec
 }
 
-fn unseen(rec: &Recording) -> Causes {
+fn unseen(rec: &Recording) -> Vec<Op> {
     let era = Era::of("6.1.0").unwrap();
     let mut found = causes(rec, era, 4096, 0, u64::MAX, None).unwrap();
     let clock = Clock::of(rec).unwrap();
     unseen::insert(&mut found, rec.snapshots.iter(), &clock).unwrap();
-    found
+    found.ops.to_vec().unwrap()
 }
 
 fn pages_unseen(op: &Op) -> Option<u32> {
@@ -63,21 +63,21 @@ fn pages_unseen(op: &Op) -> Option<u32> {
 #[test]
 fn untraced_pages_go_before_the_next_kernel_request() {
     let rec = recording(12);
-    let causes = unseen(&rec);
-    let at: Vec<usize> = (0..causes.ops.len())
-        .filter(|&i| pages_unseen(&causes.ops[i]).is_some())
+    let ops = unseen(&rec);
+    let at: Vec<usize> = (0..ops.len())
+        .filter(|&i| pages_unseen(&ops[i]).is_some())
         .collect();
-    assert_eq!(at.len(), 1, "{:?}", causes.ops);
-    assert_eq!(pages_unseen(&causes.ops[at[0]]), Some(12));
-    let (_, gfp) = causes.ops[at[0] + 1].allocated().expect("an allocation");
+    assert_eq!(at.len(), 1, "{:?}", ops);
+    assert_eq!(pages_unseen(&ops[at[0]]), Some(12));
+    let (_, gfp) = ops[at[0] + 1].allocated().expect("an allocation");
     assert_eq!(u64::from(gfp.bits()), KERNEL);
     // Between the third snapshot and the fourth.
-    let seconds = causes.ops[at[0]].time / 1_000_000_000;
+    let seconds = ops[at[0]].time / 1_000_000_000;
     assert_eq!(seconds, 4);
 }
 
 #[test]
 fn a_counter_that_agrees_with_the_trace_adds_nothing() {
-    let causes = unseen(&recording(0));
-    assert_eq!(causes.ops.iter().find_map(pages_unseen), None);
+    let ops = unseen(&recording(0));
+    assert_eq!(ops.iter().find_map(pages_unseen), None);
 }

@@ -161,6 +161,18 @@ impl Events {
     pub fn is_empty(&self) -> bool {
         self.time.is_empty()
     }
+    /// Removes all events; their tables, and the memory of their columns, stay.
+    pub(crate) fn clear(&mut self) {
+        self.time.clear();
+        self.cpu.clear();
+        self.task.clear();
+        self.flags.clear();
+        self.preempt.clear();
+        self.kind.clear();
+        for table in &mut self.tables {
+            table.columns.iter_mut().for_each(Vec::clear);
+        }
+    }
     /// Takes the events from number `at` on out of these.
     #[must_use]
     pub fn split_off(&mut self, at: usize) -> Events {

@@ -41,26 +41,28 @@ impl Numbers<'_> {
 
 /// A number that a column can be read into.
 pub trait Number: Copy {
-    /// `value` in this type, if it fits. Signed numbers come sign-extended.
-    fn narrow(value: u64) -> Option<Self>;
+    /// Appends values in this type to `to`; gives whether all of them fit. Signed numbers come sign-extended.
+    fn append(to: &mut Vec<Self>, values: impl ExactSizeIterator<Item = u64>) -> bool;
 }
 
-macro_rules! unsigned {
-    ($($t:ty),*) => {$(
+macro_rules! number {
+    ($($t:ty: $widened:ty),*) => {$(
         impl Number for $t {
-            fn narrow(value: u64) -> Option<Self> {
-                value.try_into().ok()
+            #[inline]
+            fn append(to: &mut Vec<Self>, values: impl ExactSizeIterator<Item = u64>) -> bool {
+                // Without a branch for each value.
+                let mut lost = 0;
+                to.extend(values.map(|value| {
+                    let narrow = value as $t;
+                    lost |= value ^ (<$widened>::from(narrow) as u64);
+                    narrow
+                }));
+                lost == 0
             }
         }
     )*};
 }
-unsigned!(u8, u16, u32, u64);
-
-impl Number for i32 {
-    fn narrow(value: u64) -> Option<Self> {
-        (value as i64).try_into().ok()
-    }
-}
+number!(u8: u64, u16: u64, u32: u64, u64: u64, i32: i64);
 
 impl Transform {
     /// Applies it to values, of which `before` is the one before them.

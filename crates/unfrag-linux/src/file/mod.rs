@@ -12,6 +12,7 @@
 //! Members carry checksums, so damage is noticed before anything is decoded; then `pages` checks the
 //! decoder's input page by page.
 
+mod batches;
 mod check;
 mod columns;
 mod container;
@@ -31,6 +32,7 @@ use crate::recording::{Events, Recording};
 use crate::target::Target;
 use check::check;
 
+pub use batches::{BATCH_EVENTS, Batches, Common, Wanted};
 pub use reader::{PartFacts, Reader};
 pub use writer::{PART_EVENTS, Writer};
 

@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
-use super::check::check_events;
 use super::manifest::{Column, Manifest, Part, ReadAs, Table};
 use super::table_read::TableReader;
 use super::{container, snapshots};
@@ -15,8 +14,8 @@ use crate::recording::{EventTable, Events, Field, FieldKind, Meta, Recording, Sn
 
 /// A file that is open for reading.
 pub struct Reader<R: Read + Seek> {
-    members: container::Reader<R>,
-    manifest: Manifest,
+    pub(super) members: container::Reader<R>,
+    pub(super) manifest: Manifest,
 }
 
 /// What is known of a part of the events before it is read.
@@ -120,60 +119,19 @@ impl<R: Read + Seek> Reader<R> {
         )?)
     }
 
-    /// A part of the events. Its tables are those of the whole file.
-    ///
-    /// # Errors
-    /// If it is damaged.
-    pub fn part(&mut self, index: usize) -> Result<Events> {
-        let mut tables = self.tables()?;
-        let part = &self.manifest.parts[index];
-        if part.kinds.len() > tables.len() {
-            return Err(Error::malformed(
-                "manifest.json: a part with kinds of events that the file has not",
-            ));
-        }
-        let mut open = |table| TableReader::open(table, &mut self.members);
-        let mut common = open(&part.events)?;
-        for (table, rows) in tables.iter_mut().zip(&part.kinds) {
-            let known = fields(&rows.columns)?;
-            if known.len() > table.fields.len()
-                || !known.iter().zip(&table.fields).all(|(a, b)| a.becomes(b))
-            {
-                return Err(Error::malformed(format!(
-                    "manifest.json: the fields of {} differ from part to part",
-                    table.name
-                )));
-            }
-            let mut columns = open(rows)?;
-            for (i, field) in table.fields.iter().enumerate() {
-                table.columns[i] = match i < known.len() {
-                    true => columns.numbers_at(i)?,
-                    // Fields that only later parts have.
-                    false => {
-                        let nothing = match field.kind {
-                            FieldKind::String => empty_string(open(&self.manifest.strings)?)?,
-                            _ => 0,
-                        };
-                        vec![nothing; usize::try_from(rows.rows).unwrap_or(0)]
-                    }
-                };
+    /// Number of events of each kind of the file.
+    pub fn rows(&self) -> Vec<u64> {
+        let mut rows = vec![0; self.manifest.kinds.len()];
+        for part in &self.manifest.parts {
+            for (rows, kind) in rows.iter_mut().zip(&part.kinds) {
+                *rows += kind.rows;
             }
         }
-        let events = Events {
-            time: common.numbers("time")?,
-            cpu: common.numbers("cpu")?,
-            task: common.numbers("task")?,
-            flags: common.numbers("flags")?,
-            preempt: common.numbers("preempt")?,
-            kind: common.numbers("kind")?,
-            tables,
-        };
-        check_events(&events)?;
-        Ok(events)
+        rows
     }
 
     /// The tables of the kinds of events, without events.
-    fn tables(&self) -> Result<Vec<EventTable>> {
+    pub(super) fn tables(&self) -> Result<Vec<EventTable>> {
         let table = |k: &super::manifest::EventKind| {
             let fields = fields(&k.table.columns)?;
             Ok(EventTable {
@@ -188,7 +146,7 @@ impl<R: Read + Seek> Reader<R> {
 }
 
 /// Index of the empty string.
-fn empty_string(mut strings: TableReader) -> Result<u64> {
+pub(super) fn empty_string(mut strings: TableReader) -> Result<u64> {
     let texts = strings.texts("string")?;
     let index = texts.iter().position(String::is_empty);
     index
@@ -196,7 +154,7 @@ fn empty_string(mut strings: TableReader) -> Result<u64> {
         .ok_or_else(|| Error::malformed("strings.parquet: the empty string is missing"))
 }
 
-fn fields(columns: &[Column]) -> Result<Vec<Field>> {
+pub(super) fn fields(columns: &[Column]) -> Result<Vec<Field>> {
     columns.iter().map(field).collect()
 }
 

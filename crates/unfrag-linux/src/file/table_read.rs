@@ -32,6 +32,8 @@ pub struct TableReader<'a> {
     name: &'a str,
     /// Size of the whole file in bytes.
     size: u64,
+    /// Columns that are read some numbers at a time.
+    cursors: Vec<Option<Cursor>>,
 }
 
 impl<'a> TableReader<'a> {
@@ -49,6 +51,7 @@ impl<'a> TableReader<'a> {
                 member: None,
                 name: "manifest.json",
                 size,
+                cursors: vec![],
             });
         };
         let content = Bytes::from(members.member(name)?);
@@ -66,6 +69,7 @@ impl<'a> TableReader<'a> {
             member: Some(member),
             name,
             size,
+            cursors: table.columns.iter().map(|_| None).collect(),
         })
     }
 
@@ -76,14 +80,46 @@ impl<'a> TableReader<'a> {
 
     /// The numbers of the column with this index.
     pub fn numbers_at<T: Number>(&mut self, index: usize) -> Result<Vec<T>> {
-        let Some(member) = &self.member else {
-            return Ok(vec![]);
-        };
+        let mut numbers = vec![];
+        if self.member.is_some() {
+            self.cursors[index] = None;
+            self.next_numbers_at(index, self.table.rows as usize, &mut numbers)?;
+        }
+        Ok(numbers)
+    }
+
+    /// Appends the next `count` numbers of the column `name` to `out`.
+    pub fn next_numbers<T: Number>(
+        &mut self,
+        name: &str,
+        count: usize,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
+        self.next_numbers_at(self.index(name)?, count, out)
+    }
+
+    /// Appends the next `count` numbers of the column with this index to `out`.
+    pub fn next_numbers_at<T: Number>(
+        &mut self,
+        index: usize,
+        count: usize,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
         let column = &self.table.columns[index];
-        let rows = self.table.rows as usize;
-        let numbers = guarded(self.name, || read_numbers(member, index, column, rows))?;
-        numbers
-            .ok_or_else(|| self.malformed(&column.name, "holds a number that is too large for it"))
+        let Some(member) = &self.member else {
+            return match count {
+                0 => Ok(()),
+                _ => Err(self.malformed(&column.name, "has too few rows")),
+            };
+        };
+        let cursor = self.cursors[index].get_or_insert_with(Cursor::begin);
+        let fits = guarded(self.name, || {
+            cursor.next(member, (index, column), count, out)
+        })?;
+        match fits {
+            true => Ok(()),
+            false => Err(self.malformed(&column.name, "holds a number that is too large for it")),
+        }
     }
 
     /// Gives the byte strings of the column `name`, one after the other.
@@ -149,68 +185,81 @@ fn guarded<T>(
     }
 }
 
-/// All numbers of a column; `None` if one does not fit.
-fn read_numbers<T: Number>(
-    member: &SerializedFileReader<Bytes>,
-    index: usize,
-    column: &Column,
-    rows: usize,
-) -> std::result::Result<Option<Vec<T>>, ParquetError> {
-    let mut out = Vec::with_capacity(rows);
-    let signed = column.read_as == ReadAs::Signed && column.transform == Transform::None;
-    let mut before = 0;
-    let mut narrow = vec![];
-    let mut wide = vec![];
-    for group in 0..member.num_row_groups() {
-        let fits = match (
-            member.get_row_group(group)?.get_column_reader(index)?,
-            column.stored,
-        ) {
-            (ColumnReader::Int32ColumnReader(mut reader), Stored::Int32) => loop {
-                narrow.clear();
-                let (count, _, _) = reader.read_records(BATCH, None, None, &mut narrow)?;
-                let fits = if signed {
-                    extend(
-                        &mut out,
-                        &narrow,
-                        |&v| i64::from(v) as u64,
-                        column.transform,
-                        &mut before,
-                    )
-                } else {
-                    extend(
-                        &mut out,
-                        &narrow,
-                        |&v| u64::from(v as u32),
-                        column.transform,
-                        &mut before,
-                    )
-                };
-                if count == 0 || !fits {
-                    break fits;
-                }
-            },
-            (ColumnReader::Int64ColumnReader(mut reader), Stored::Int64) => loop {
-                wide.clear();
-                let (count, _, _) = reader.read_records(BATCH, None, None, &mut wide)?;
-                let fits = extend(
-                    &mut out,
-                    &wide,
-                    |&v| v as u64,
-                    column.transform,
-                    &mut before,
-                );
-                if count == 0 || !fits {
-                    break fits;
-                }
-            },
-            _ => return Err(ParquetError::General("a column of another type".to_owned())),
-        };
-        if !fits {
-            return Ok(None);
+/// Where the reading of a column of numbers is.
+struct Cursor {
+    /// The row group after the one that is being read.
+    group: usize,
+    reader: Option<ColumnReader>,
+    /// The value before the next.
+    before: u64,
+    narrow: Vec<i32>,
+    wide: Vec<i64>,
+}
+
+impl Cursor {
+    /// At the beginning of a column.
+    fn begin() -> Self {
+        Self {
+            group: 0,
+            reader: None,
+            before: 0,
+            narrow: vec![],
+            wide: vec![],
         }
     }
-    Ok(Some(out))
+
+    /// Appends the next `count` numbers to `out`; gives whether all of them fit.
+    fn next<T: Number>(
+        &mut self,
+        member: &SerializedFileReader<Bytes>,
+        (index, column): (usize, &Column),
+        count: usize,
+        out: &mut Vec<T>,
+    ) -> std::result::Result<bool, ParquetError> {
+        let signed = column.read_as == ReadAs::Signed && column.transform == Transform::None;
+        let (transform, before) = (column.transform, &mut self.before);
+        out.reserve(count);
+        let end = out.len() + count;
+        while out.len() < end {
+            let most = BATCH.min(end - out.len());
+            let reader = match &mut self.reader {
+                Some(reader) => reader,
+                None => {
+                    let group = member.get_row_group(self.group)?;
+                    self.group += 1;
+                    self.reader.insert(group.get_column_reader(index)?)
+                }
+            };
+            let (read, fits) = match (reader, column.stored) {
+                (ColumnReader::Int32ColumnReader(reader), Stored::Int32) => {
+                    let narrow = &mut self.narrow;
+                    narrow.clear();
+                    let (read, _, _) = reader.read_records(most, None, None, narrow)?;
+                    let fits = if signed {
+                        extend(out, narrow, |&v| i64::from(v) as u64, transform, before)
+                    } else {
+                        extend(out, narrow, |&v| u64::from(v as u32), transform, before)
+                    };
+                    (read, fits)
+                }
+                (ColumnReader::Int64ColumnReader(reader), Stored::Int64) => {
+                    let wide = &mut self.wide;
+                    wide.clear();
+                    let (read, _, _) = reader.read_records(most, None, None, wide)?;
+                    let fits = extend(out, wide, |&v| v as u64, transform, before);
+                    (read, fits)
+                }
+                _ => return Err(ParquetError::General("a column of another type".to_owned())),
+            };
+            if !fits {
+                return Ok(false);
+            }
+            if read == 0 {
+                self.reader = None;
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// Appends the values of `stored` to `out`; gives whether all of them fit.
@@ -222,23 +271,15 @@ fn extend<S, T: Number>(
     before: &mut u64,
 ) -> bool {
     // One loop for each transform, without a branch inside.
+    let values = stored.iter();
     match transform {
-        Transform::None => extend_with(out, stored, widen),
-        Transform::Delta => extend_with(out, stored, |s| Transform::Delta.undo(widen(s), before)),
-        Transform::ZigzagDelta => extend_with(out, stored, |s| {
-            Transform::ZigzagDelta.undo(widen(s), before)
-        }),
+        Transform::None => T::append(out, values.map(widen)),
+        Transform::Delta => T::append(out, values.map(|s| Transform::Delta.undo(widen(s), before))),
+        Transform::ZigzagDelta => T::append(
+            out,
+            values.map(|s| Transform::ZigzagDelta.undo(widen(s), before)),
+        ),
     }
-}
-
-fn extend_with<S, T: Number>(
-    out: &mut Vec<T>,
-    stored: &[S],
-    mut value: impl FnMut(&S) -> u64,
-) -> bool {
-    let len = out.len() + stored.len();
-    out.extend(stored.iter().map_while(|s| T::narrow(value(s))));
-    out.len() == len
 }
 
 /// Gives the values of a column of bytes while `each` is true. Returns whether it was to the end, and they are no more

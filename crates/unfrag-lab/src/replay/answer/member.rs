@@ -92,13 +92,13 @@ impl Prepared<'_> {
         };
         let mut snapshots = self.snapshots.iter().peekable();
         let total = self.causes.ops.len() as u64;
-        for (i, op) in self.causes.ops.iter().enumerate() {
+        self.causes.ops.each(0..self.causes.ops.len(), |i, op| {
             while let Some((t, snap)) = snapshots.next_if(|(t, _)| op.time > *t) {
                 recorder.sample(&sim, snap, self.seconds(*t));
                 recorder.watch.progress(i as u64, total);
             }
             sim.apply(op, &self.causes);
-        }
+        })?;
         for (t, snap) in snapshots {
             recorder.sample(&sim, snap, self.seconds(*t));
         }
@@ -160,7 +160,7 @@ impl Prepared<'_> {
             ("allocations", t.allocated),
             ("frees", t.freed),
             ("fallbacks", h.fallbacks),
-            ("fallbacks_recorded", self.causes.extfrag.len() as u64),
+            ("fallbacks_recorded", self.causes.fallbacks.count),
             ("pageblocks_claimed", h.claims),
             ("kswapd_wakeups", h.kswapd_wakes),
             ("failures", t.failures.values().sum()),

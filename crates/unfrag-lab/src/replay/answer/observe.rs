@@ -10,13 +10,13 @@ use crate::replay::causes::{Action, Causes, Classes, causes};
 use crate::replay::model::Prepared;
 use unfrag_linux::freelists::FreeLists;
 use unfrag_linux::procfs::vmstat::VmStat;
-use unfrag_linux::recording::{Recording, Snapshot};
+use unfrag_linux::recording::Snapshot;
 
 /// Checks a recording.
 ///
 /// # Errors
 /// If its snapshots cannot be read.
-pub fn observe(rec: &Recording, prepared: &Prepared) -> Result<Observed> {
+pub fn observe(prepared: &Prepared) -> Result<Observed> {
     let counted: Vec<(u64, &Snapshot)> = prepared
         .snapshots
         .iter()
@@ -28,10 +28,11 @@ pub fn observe(rec: &Recording, prepared: &Prepared) -> Result<Observed> {
     if let (Some(&(from, a)), Some(&(until, b))) = (counted.first(), counted.last()) {
         let frames = prepared.start.frames.len() as u32;
         // The state at the first snapshot: that of the start, moved on.
-        let free = free_at(prepared, from);
+        let free = free_at(prepared, from)?;
         let known = |p: u32| free[p as usize];
         let known: Option<&dyn Fn(u32) -> bool> = if prepared.exact { Some(&known) } else { None };
-        let c = causes(rec, prepared.era, frames, from, until, known)?;
+        let input = prepared.input.clone();
+        let c = causes(input, prepared.era, frames, from, until, known)?;
         classes = c.classes;
         events = c.events;
         checks = compare(
@@ -55,17 +56,20 @@ pub fn observe(rec: &Recording, prepared: &Prepared) -> Result<Observed> {
 }
 
 /// Which frames are free at a time of the trace.
-fn free_at(prepared: &Prepared, time: u64) -> Vec<bool> {
+fn free_at(prepared: &Prepared, time: u64) -> Result<Vec<bool>> {
     let mut free: Vec<bool> = (0..prepared.start.frames.len())
         .map(|p| prepared.start.is_free(p as u32))
         .collect();
-    step(&mut free, &prepared.causes, 0, time);
-    free
+    step(&mut free, &prepared.causes, 0, time)?;
+    Ok(free)
 }
 
 /// Carries out the operations from number `i` on up to a time, and returns the next one's number.
-fn step(free: &mut [bool], causes: &Causes, mut i: usize, until: u64) -> usize {
-    while let Some(op) = causes.ops.get(i).filter(|o| o.time <= until) {
+fn step(free: &mut [bool], causes: &Causes, from: usize, until: u64) -> Result<usize> {
+    let next = causes.ops.find(from..causes.ops.len(), |_, op| {
+        if op.time > until {
+            return true;
+        }
         if let Some((block, _)) = op.allocated() {
             free[block.indices()].fill(false);
         }
@@ -84,9 +88,9 @@ fn step(free: &mut [bool], causes: &Causes, mut i: usize, until: u64) -> usize {
             Action::MovedTo { pfn, .. } => free[pfn.get() as usize] = false,
             _ => {}
         }
-        i += 1;
-    }
-    i
+        false
+    })?;
+    Ok(next.map_or(causes.ops.len(), |(i, _)| i))
 }
 
 fn compare(c: &Causes, a: &VmStat, b: &VmStat) -> Vec<ClassCheck> {
@@ -144,7 +148,7 @@ fn layouts(prepared: &Prepared) -> Result<Vec<LayoutCheck>> {
     if !prepared.exact {
         return Ok(vec![]);
     }
-    let mut free = free_at(prepared, 0);
+    let mut free = free_at(prepared, 0)?;
     let mut i = 0;
     let mut all = vec![];
     for (_, snap) in &prepared.snapshots {
@@ -157,7 +161,7 @@ fn layouts(prepared: &Prepared) -> Result<Vec<LayoutCheck>> {
             .find(|f| f.name == "freelists")
             .and_then(|f| f.time);
         let Some((begun, _)) = time else { continue };
-        i = step(&mut free, &prepared.causes, i, prepared.trace_time(begun));
+        i = step(&mut free, &prepared.causes, i, prepared.trace_time(begun))?;
         let lists = FreeLists::parse(text)?;
         let mut theirs = vec![false; free.len()];
         let mut put = |pfn: u64, order: u8| {

@@ -29,8 +29,8 @@ impl Prepared<'_> {
             Error::option(Asked::Kernel, format!("there is no kernel `{name}`"))
                 .help(format!("kernels are {}", known.join(", ")))
         })?;
-        let mut sysctl = sysctl::recorded(self.rec);
-        let recorded = sysctl::recorded_proactiveness(self.rec);
+        let mut sysctl = sysctl::recorded(self.input.recording);
+        let recorded = sysctl::recorded_proactiveness(self.input.recording);
         let seen = proactiveness(&self.causes, &self.start, &self.snapshots, recorded);
         sysctl.compaction_proactiveness = seen.unwrap_or(sysctl.compaction_proactiveness);
         for (n, v) in &options.set {

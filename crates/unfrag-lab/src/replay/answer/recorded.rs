@@ -15,9 +15,12 @@ impl Prepared<'_> {
     }
 
     /// For each snapshot after the anchor and each zone: pages taken since the anchor.
-    pub(crate) fn taken(&self, anchor: &Sample) -> Vec<Vec<i64>> {
+    ///
+    /// # Errors
+    /// If the operations cannot be read.
+    pub(crate) fn taken(&self, anchor: &Sample) -> Result<Vec<Vec<i64>>> {
         let Some(&(from, _)) = self.snapshots.first() else {
-            return vec![];
+            return Ok(vec![]);
         };
         let zones: Vec<_> = anchor
             .zones
@@ -32,19 +35,23 @@ impl Prepared<'_> {
         let mut sum = vec![0i64; zones.len()];
         let mut all = vec![];
         let mut next = self.snapshots.iter().skip(1).peekable();
-        for op in self.causes.ops.iter().filter(|o| o.time >= from) {
+        let ops = &self.causes.ops;
+        ops.each(0..ops.len(), |_, op| {
+            if op.time < from {
+                return;
+            }
             while next.next_if(|(t, _)| op.time > *t).is_some() {
                 all.push(sum.clone());
             }
-            let Some(frame) = op.frame(&self.causes) else {
-                continue;
+            let Some(frame) = op.frame(&self.causes.stacks) else {
+                return;
             };
             let inside = |c: &unfrag::ZoneConfig| holds(c, Pfn(frame.into()));
             if let Some(i) = zones.iter().position(|z| z.as_ref().is_some_and(inside)) {
                 sum[i] += op.pages_taken();
             }
-        }
+        })?;
         all.resize(self.snapshots.len().saturating_sub(1), sum);
-        all
+        Ok(all)
     }
 }

@@ -12,6 +12,7 @@ use super::report::{Ensemble, KernelReport, RecordingSummary, Report, Sample};
 use super::watch::{ProgressOnly, Watch};
 use crate::error::Result;
 use crate::parallel::threads;
+use crate::replay::input::Input;
 use crate::replay::model::Prepared;
 use crate::replay::start::{StartChoice, zone_facts};
 use unfrag_linux::recording::Recording;
@@ -40,13 +41,14 @@ impl Prepared<'_> {
         };
         let (totals, failures) = (ensemble::totals(&members), ensemble::failures(&members));
         let anchor = recorded.first().filter(|_| q.as_recorded);
-        let taken = anchor.map(|anchor| self.taken(anchor)).unwrap_or_default();
+        let taken = anchor.map(|anchor| self.taken(anchor)).transpose()?;
+        let taken = taken.unwrap_or_default();
         let judge = |samples: &[Sample]| {
             let forecast = Forecast {
                 anchor: anchor?,
                 taken: &taken,
             };
-            let lost = lost_events(self.rec);
+            let lost = lost_events(self.input.recording);
             Some(measure(&samples[1..], &recorded[1..], &forecast, lost))
         };
         let skills = || {
@@ -95,12 +97,12 @@ fn lost_events(rec: &Recording) -> u64 {
 /// Replays the kernel of `report` from a start by counts, which every host has, and notes by how much
 /// the errors of the two starts differ.
 fn compare_starts(
-    rec: &Recording,
+    input: &Input<'_>,
     report: &mut KernelReport,
     options: &Options,
     watch: &mut dyn Watch,
 ) -> Result<()> {
-    let prepared = Prepared::new(rec, StartChoice::Counts)?;
+    let prepared = Prepared::new(input.clone(), StartChoice::Counts)?;
     let recorded = prepared.recorded_samples()?;
     let mut watch = ProgressOnly(watch);
     let counts = prepared.replay_kernel(&report.kernel, options, &recorded, &mut watch)?;
@@ -122,18 +124,20 @@ fn compare_starts(
 ///
 /// # Errors
 /// If the recording lacks what a replay needs, or the options ask for what does not exist.
-pub fn replay(
-    rec: &Recording,
+pub fn replay<'r>(
+    input: impl Into<Input<'r>>,
     file: &str,
     options: &Options,
     watch: &mut dyn Watch,
 ) -> Result<Report> {
-    let prepared = Prepared::new(rec, options.start)?;
+    let input = input.into();
+    let rec = input.recording;
+    let prepared = Prepared::new(input.clone(), options.start)?;
     let recorded = prepared.recorded_samples()?;
     let mut kernels = vec![];
     let mut observed = None;
     match options.mode {
-        Mode::Observe => observed = Some(observe(rec, &prepared)?),
+        Mode::Observe => observed = Some(observe(&prepared)?),
         Mode::Predict => {
             let own = [prepared.era.preset().to_string()];
             let names = if options.kernels.is_empty() {
@@ -144,20 +148,20 @@ pub fn replay(
             for name in names {
                 let mut report = prepared.replay_kernel(name, options, &recorded, watch)?;
                 if prepared.exact && report.accuracy.is_some() {
-                    compare_starts(rec, &mut report, options, watch)?;
+                    compare_starts(&input, &mut report, options, watch)?;
                 }
                 kernels.push(report);
             }
         }
     }
     let zones = zone_facts(prepared.snapshots[0].1)?;
-    let last = rec.events.time.last().copied().unwrap_or(0);
+    let last = input.events.span()?.map_or(0, |(_, last)| last);
     Ok(Report {
         recording: RecordingSummary {
             file: file.into(),
             kernel_release: rec.meta.kernel_release.clone(),
             cpus: rec.meta.cpus.max(prepared.start.cpus as u32),
-            events: rec.events.len() as u64,
+            events: input.events.len(),
             lost_events: lost_events(rec),
             seconds: prepared.seconds(last),
             managed_bytes: zones.iter().map(|z| z.config.managed * 4096).sum(),

@@ -10,6 +10,9 @@
 //! of the two files.
 
 use crate::error::Result;
+use crate::replay::input::Input;
+use crate::replay::input::running_sum::RunningSum;
+use unfrag_linux::file::Wanted;
 use unfrag_linux::procfs::buddyinfo::{BuddyInfo, Row};
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::{Recording, Snapshot, Task};
@@ -43,12 +46,15 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The clock of `rec`, with the offset that its maker noted, if any.
+    /// The clock of a recording, with the offset that its maker noted, if any.
     ///
     /// # Errors
-    /// If a snapshot's vmstat cannot be read.
-    pub fn of(rec: &Recording) -> Result<Clock> {
-        let freed = RunningSum::of(pages_of(rec, &FREES, 1));
+    /// If its events or a snapshot's vmstat cannot be read.
+    pub fn of<'r>(input: impl Into<Input<'r>>) -> Result<Clock> {
+        let input = input.into();
+        let rec = input.recording;
+        let fine = is_finely_dated(rec);
+        let (freed, net) = pages_freed(&input, !fine)?;
         let mut clock = Clock {
             offset: rec.meta.snapshot_offset_ns,
             lead: 0,
@@ -62,31 +68,31 @@ impl Clock {
             }
         }
         for _ in 0..ROUNDS {
-            clock.before = clock.constant(&seen);
+            clock.before = clock.constant(&seen)?;
             if rec.meta.snapshot_offset_ns != 0 || is_one_clock(rec) {
                 break;
             }
-            let mut apart: Vec<i64> = seen
-                .iter()
-                .filter_map(|&(time, n)| {
-                    let (a, b) = clock.span(n)?;
-                    let middle = a / 2 + b / 2;
-                    let close = middle.abs_diff(time) < MAX_OFFSET_NS && b - a < MAX_SPAN_NS;
-                    close.then_some(time as i64 - middle as i64)
-                })
-                .collect();
+            let mut apart = vec![];
+            for &(time, n) in &seen {
+                let Some((a, b)) = clock.span(n)? else {
+                    continue;
+                };
+                let middle = a / 2 + b / 2;
+                if middle.abs_diff(time) < MAX_OFFSET_NS && b - a < MAX_SPAN_NS {
+                    apart.push(time as i64 - middle as i64);
+                }
+            }
             apart.sort_unstable();
             match apart.get(apart.len() / 2) {
                 Some(&o) if apart.len() >= 3 => clock.offset = o,
                 _ => break,
             }
         }
-        let fine = is_finely_dated(rec);
         if clock.offset.abs() < SAME_CLOCK_NS[usize::from(!fine)] {
             clock.offset = 0;
         }
         if !fine {
-            clock.lead = clock.lead_of_buddyinfo(rec)?;
+            clock.lead = clock.lead_of_buddyinfo(rec, &net)?;
         }
         Ok(clock)
     }
@@ -101,27 +107,22 @@ impl Clock {
     }
 
     /// The lead under which the trace best explains how far buddyinfo and vmstat are apart.
-    fn lead_of_buddyinfo(&self, rec: &Recording) -> Result<u64> {
-        let net = net_freed(rec);
-        let mut apart = vec![];
+    fn lead_of_buddyinfo(&self, rec: &Recording, net: &RunningSum) -> Result<u64> {
+        let leads: Vec<u64> = (0..=LEADS.0).step_by(LEADS.1).collect();
+        let mut unexplained = vec![0u64; leads.len()];
         for s in &rec.snapshots {
-            let Some((free, listed)) = free_pages(s)? else {
+            // The counter dates vmstat itself, where it can.
+            let (Some((free, listed)), Some(time)) = (free_pages(s)?, self.date(s)?) else {
                 continue;
             };
-            // The counter dates vmstat itself, where it can.
-            if let Some(time) = self.date(s)? {
-                apart.push((time, listed - free));
+            let then = net.at(time)?;
+            for (lead, sum) in leads.iter().zip(&mut unexplained) {
+                let between = net.at(time.saturating_sub(*lead))? - then;
+                *sum += between.abs_diff(listed - free);
             }
         }
-        let unexplained = |lead: &u64| -> u64 {
-            let of = |&(time, n): &(u64, i64)| {
-                let between = net.at(time.saturating_sub(*lead)) - net.at(time);
-                between.abs_diff(n)
-            };
-            apart.iter().map(of).sum()
-        };
-        let leads = (0..=LEADS.0).step_by(LEADS.1);
-        Ok(leads.min_by_key(unexplained).unwrap_or(0))
+        let best = leads.iter().zip(unexplained).min_by_key(|l| l.1);
+        Ok(best.map_or(0, |(lead, _)| *lead))
     }
 
     /// Whether no page was freed unseen between a mark and the first event.
@@ -143,7 +144,7 @@ impl Clock {
         let Some((_, n)) = pgfree(snap)? else {
             return Ok(None);
         };
-        Ok(self.span(n).filter(|(a, b)| b - a < MAX_SPAN_NS))
+        Ok(self.span(n)?.filter(|(a, b)| b - a < MAX_SPAN_NS))
     }
 
     /// The middle of [`dates`](Self::dates).
@@ -155,59 +156,79 @@ impl Clock {
     }
 
     /// By how much the counter is ahead of the trace, under the present offset: the median over snapshots.
-    fn constant(&self, seen: &[(u64, i64)]) -> Option<i64> {
-        let (first, last) = (self.freed.0.first()?.0, self.freed.0.last()?.0);
-        let mut all: Vec<i64> = seen
-            .iter()
-            .map(|&(t, n)| (t.saturating_add_signed(-self.offset), n))
-            .filter(|(t, _)| (first..=last).contains(t))
-            .map(|(t, n)| n - self.freed.at(t))
-            .collect();
+    fn constant(&self, seen: &[(u64, i64)]) -> Result<Option<i64>> {
+        let Some((first, last)) = self.freed.span() else {
+            return Ok(None);
+        };
+        let mut all = vec![];
+        for &(time, n) in seen {
+            let time = time.saturating_add_signed(-self.offset);
+            if (first..=last).contains(&time) {
+                all.push(n - self.freed.at(time)?);
+            }
+        }
         all.sort_unstable();
-        all.get(all.len() / 2).copied()
+        Ok(all.get(all.len() / 2).copied())
     }
 
     /// From when to when the counter stood at `n`.
-    fn span(&self, n: i64) -> Option<(u64, u64)> {
-        let wanted = n - self.before?;
-        let i = self.freed.0.partition_point(|&(_, sum)| sum <= wanted);
-        Some((
-            self.freed.0.get(i.checked_sub(1)?)?.0,
-            self.freed.0.get(i)?.0,
-        ))
-    }
-}
-
-/// The running sum of changes along the trace: times, ascending, and the sum up to each.
-pub(crate) struct RunningSum(Vec<(u64, i64)>);
-
-impl RunningSum {
-    /// The sum of changes, given with their times, ascending.
-    pub(crate) fn of(changes: impl IntoIterator<Item = (u64, i64)>) -> RunningSum {
-        let mut sum = 0;
-        let add = |(time, change)| {
-            sum += change;
-            (time, sum)
-        };
-        RunningSum(changes.into_iter().map(add).collect())
-    }
-
-    /// The sum up to a time.
-    pub(crate) fn at(&self, time: u64) -> i64 {
-        let i = self.0.partition_point(|s| s.0 <= time);
-        i.checked_sub(1).map_or(0, |i| self.0[i].1)
+    fn span(&self, n: i64) -> Result<Option<(u64, u64)>> {
+        match self.before {
+            Some(before) => self.freed.times_at(n - before),
+            None => Ok(None),
+        }
     }
 }
 
 /// Kinds of events that free pages.
 const FREES: [&str; 2] = ["mm_page_free", "mm_page_free_direct"];
+/// The event that allocates pages.
+const ALLOC: &str = "mm_page_alloc";
 
-/// Pages freed less pages allocated.
-fn net_freed(rec: &Recording) -> RunningSum {
-    let mut changes = pages_of(rec, &FREES, 1);
-    changes.extend(pages_of(rec, &["mm_page_alloc"], -1));
-    changes.sort_by_key(|c| c.0);
-    RunningSum::of(changes)
+/// Pages freed; and those less the pages allocated, if that is wanted. Failed allocations are left out.
+fn pages_freed(input: &Input<'_>, with_net: bool) -> Result<(RunningSum, RunningSum)> {
+    let sums = || RunningSum::new(&input.room);
+    let (mut freed, mut net) = (sums(), sums());
+    let is_counted = |event: &str| FREES.contains(&event) || with_net && event == ALLOC;
+    let wanted = Wanted {
+        common: &[],
+        field: &|event, field| is_counted(event) && matches!(field, "order" | "pfn"),
+    };
+    let mut rows = vec![];
+    input.events.each(0..=u64::MAX, wanted, &mut |batch| {
+        let mut tables = vec![];
+        for t in &batch.tables {
+            let columns = t.column("order").zip(t.column("pfn"));
+            let is_free = FREES.contains(&t.name.as_str());
+            tables.push(
+                columns
+                    .filter(|_| is_counted(&t.name))
+                    .map(|c| (is_free, c)),
+            );
+        }
+        rows.clear();
+        rows.resize(tables.len(), 0usize);
+        for (&time, &kind) in batch.time.iter().zip(&batch.kind) {
+            let kind = usize::from(kind);
+            let row = rows[kind];
+            rows[kind] += 1;
+            let Some((is_free, (orders, pfns))) = tables[kind] else {
+                continue;
+            };
+            if pfns[row] == 0 {
+                continue;
+            }
+            let pages = 1i64 << orders[row].min(20);
+            if is_free {
+                freed.add(time, pages)?;
+            }
+            if with_net {
+                net.add(time, if is_free { pages } else { -pages })?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok((freed.finish()?, net.finish()?))
 }
 
 /// Free pages of a snapshot by vmstat, and by buddyinfo.
@@ -264,27 +285,4 @@ fn pgfree(snap: &Snapshot) -> Result<Option<(u64, i64)>> {
         return Ok(None);
     };
     Ok(VmStat::parse(text)?.get("pgfree").map(|n| (time, n as i64)))
-}
-
-/// Time and pages, times `sign`, of each event of some kinds. Failed allocations are left out.
-fn pages_of(rec: &Recording, names: &[&str], sign: i64) -> Vec<(u64, i64)> {
-    let ev = &rec.events;
-    let mut all = vec![];
-    for (k, table) in ev.tables.iter().enumerate() {
-        if !names.contains(&&table.name[..]) {
-            continue;
-        }
-        let (Some(orders), Some(pfns)) = (table.column("order"), table.column("pfn")) else {
-            continue;
-        };
-        let of_kind = |(_, kind): &(&u64, &u8)| usize::from(**kind) == k;
-        let times = ev.time.iter().zip(&ev.kind).filter(of_kind);
-        all.reserve(orders.len());
-        for ((&time, _), (&order, &pfn)) in times.zip(orders.iter().zip(pfns)) {
-            if pfn != 0 {
-                all.push((time, sign << order.min(20)));
-            }
-        }
-    }
-    all
 }

@@ -1,7 +1,8 @@
 //! The trace events that causes are read from.
 
 use crate::error::{Error, Result};
-use unfrag_linux::recording::{EventTable, Recording};
+use crate::replay::input::Input;
+use unfrag_linux::recording::EventTable;
 
 /// Which event a table holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,7 +52,7 @@ impl EventKind {
     }
 }
 
-pub(super) fn column<'a>(table: &'a EventTable, name: &str) -> Result<&'a [u64]> {
+fn column<'a>(table: &'a EventTable, name: &str) -> Result<&'a [u64]> {
     table.column(name).ok_or_else(|| {
         Error::lacking(format!(
             "the events `{}` have no field `{name}`; record them with their raw data",
@@ -61,14 +62,61 @@ pub(super) fn column<'a>(table: &'a EventTable, name: &str) -> Result<&'a [u64]>
 }
 
 /// Pages that `mm_compaction_isolate_migratepages` isolated.
-pub(super) const NR_TAKEN: &str = "nr_taken";
+const NR_TAKEN: &str = "nr_taken";
+
+/// The event that isolates the sources of a migration, and the one that ends it.
+const PHASES: [(&str, &str); 2] = [
+    ("mm_compaction_isolate_migratepages", NR_TAKEN),
+    ("mm_compaction_migratepages", "nr_migrated"),
+];
 
 /// Whether the trace says when compaction migrates.
-pub(super) fn shows_migration(rec: &Recording) -> bool {
-    let happened = |name: &str, field: &str| {
-        let mut tables = rec.events.tables.iter().filter(|t| t.name == name);
-        tables.any(|t| t.column(field).is_some_and(|c| !c.is_empty()))
-    };
-    happened("mm_compaction_isolate_migratepages", NR_TAKEN)
-        && happened("mm_compaction_migratepages", "nr_migrated")
+pub(super) fn shows_migration(input: &Input<'_>) -> bool {
+    PHASES
+        .iter()
+        .all(|(name, field)| input.happened(name, field))
+}
+
+impl EventKind {
+    /// Fields that have to be there.
+    fn needed(self) -> &'static [&'static str] {
+        match self {
+            EventKind::Alloc => &["pfn", "order", "gfp_flags"],
+            EventKind::Free => &["pfn", "order"],
+            EventKind::SetMigration | EventKind::RemoveMigration => &["addr", "pte"],
+            _ => &[],
+        }
+    }
+
+    /// Fields that may be there.
+    fn helpful(self) -> &'static [&'static str] {
+        match self {
+            EventKind::Isolated => &[NR_TAKEN],
+            EventKind::CompactBegin => &["zone_start"],
+            EventKind::CompactEnd => &["migrate_pfn", "free_pfn"],
+            EventKind::CompactFor => &["order"],
+            EventKind::KswapdWake | EventKind::KswapdSleep | EventKind::WakeupKswapd => &["nid"],
+            _ => &[],
+        }
+    }
+
+    /// Whether a field of it is read.
+    pub(super) fn reads(self, field: &str) -> bool {
+        self.needed().contains(&field) || self.helpful().contains(&field)
+    }
+
+    /// The columns that are read, in turn; one that may be missing is empty then.
+    ///
+    /// # Errors
+    /// If a field is missing that has to be there.
+    pub(super) fn columns(self, table: &EventTable) -> Result<[&[u64]; 3]> {
+        let mut columns: [&[u64]; 3] = [&[]; 3];
+        for (to, name) in columns.iter_mut().zip(self.needed()) {
+            *to = column(table, name)?;
+        }
+        for (to, name) in columns.iter_mut().zip(self.helpful()) {
+            *to = table.column(name).unwrap_or_default();
+        }
+        Ok(columns)
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::operations::{Action, Op};
 use super::walk::{Kswapd, Walk};
+use crate::error::Result;
 use unfrag::NodeId;
 
 /// From the last page event of a run to kswapd's sleep: a short sleep of a tenth of a second, and what it
@@ -16,10 +17,10 @@ impl Walk {
         named.or_else(own).unwrap_or_default()
     }
 
-    pub(super) fn kswapd_wakes(&mut self, nid: Option<&u64>) {
+    pub(super) fn kswapd_wakes(&mut self, nid: Option<&u64>) -> Result<()> {
         let node = self.kswapd_node(nid);
         // A run that never said that it slept ended with its last page event.
-        self.end_kswapd_run(node, SHORT_SLEEP);
+        self.end_kswapd_run(node, SHORT_SLEEP)?;
         self.push(Action::KswapdBegins { node });
         self.kswapd.insert(
             node,
@@ -28,10 +29,11 @@ impl Walk {
                 ..Kswapd::default()
             },
         );
+        Ok(())
     }
 
-    pub(super) fn kswapd_sleeps(&mut self, nid: Option<&u64>) {
-        self.end_kswapd_run(self.kswapd_node(nid), SHORT_SLEEP);
+    pub(super) fn kswapd_sleeps(&mut self, nid: Option<&u64>) -> Result<()> {
+        self.end_kswapd_run(self.kswapd_node(nid), SHORT_SLEEP)
     }
 
     pub(super) fn kswapd_is_asked(&mut self, nid: Option<&u64>) {
@@ -48,23 +50,23 @@ impl Walk {
         self.kswapd.entry(node).or_default().last = Some((self.out.ops.len() + 1, self.time));
     }
 
-    pub(super) fn all_kswapd_end(&mut self) {
+    pub(super) fn all_kswapd_end(&mut self) -> Result<()> {
         let nodes: Vec<NodeId> = self.kswapd.keys().copied().collect();
         nodes
             .into_iter()
-            .for_each(|node| self.end_kswapd_run(node, 0));
+            .try_for_each(|node| self.end_kswapd_run(node, 0))
     }
 
     /// The end of a run has no event: it is the later of kswapd's last page event and the next wake
     /// or sleep less 102 ms; with a `wakeup_kswapd` in between, the last page event.
     /// `spec: 10`
-    fn end_kswapd_run(&mut self, node: NodeId, back: u64) {
+    fn end_kswapd_run(&mut self, node: NodeId, back: u64) -> Result<()> {
         let k = self.kswapd.entry(node).or_default();
         if !std::mem::take(&mut k.runs) {
-            return;
+            return Ok(());
         }
         let by_clock = self.time.saturating_sub(back);
-        let clock = self.out.ops.partition_point(|o| o.time < by_clock);
+        let clock = self.out.ops.at(by_clock)?;
         let (i, t) = match k.last {
             Some((i, t)) if k.wakeup_between || t >= by_clock => (i, t),
             _ => (clock, by_clock),
@@ -76,5 +78,6 @@ impl Walk {
             action: Action::KswapdEnds { node },
         };
         self.inserts.push((i.min(self.out.ops.len()), end));
+        Ok(())
     }
 }

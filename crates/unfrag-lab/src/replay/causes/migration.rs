@@ -1,6 +1,7 @@
 //! What compaction and migration did: rules 1 and 2.
 
-use super::operations::{Action, DaemonRun, FIRST_ALLOC, FIRST_FREE};
+use super::found::{DaemonRun, FIRST_ALLOC, FIRST_FREE};
+use super::operations::Action;
 use super::tasks::{COMPACTING, KCOMPACTD, MIGRATING};
 use super::walk::{IDLE, LIVE, UNKNOWN, Walk};
 use unfrag_linux::freelists::PAGEBLOCK_PAGES;

@@ -25,7 +25,7 @@
 //!
 //! - [`clock`]: trace and snapshots on one clock. `events`: the tracepoints that are read. `tasks`: kernel
 //!   threads by name, and what a task does. `kernel_stack`: the shape of a stack.
-//! - `operations`: the result: [`Op`], [`Causes`].
+//! - `operations`: an operation: [`Op`]. [`ops`]: all of them, in compact columns. `found`: the result: [`Causes`].
 //! - `trace`: goes through the recording event by event. `walk`: what is known of each frame, and rule 3.
 //!   `migration`: rules 1 and 2. `stack_frees`: rule 4. `kswapd`: rule 5.
 //! - [`unseen`]: allocations that vmstat counts and the trace lacks. `recorded_reclaim`: what the recorded
@@ -33,10 +33,12 @@
 
 pub mod clock;
 mod events;
+mod found;
 mod kernel_stack;
 mod kswapd;
 mod migration;
 mod operations;
+pub mod ops;
 mod recorded_reclaim;
 mod stack_frees;
 mod tasks;
@@ -47,10 +49,10 @@ mod walk;
 /// Version of the rules.
 pub const VERSION: u32 = 1;
 
+pub use found::{Causes, Classes, DaemonRun, FIRST_ALLOC, FIRST_FREE, Fallbacks};
 pub use kernel_stack::is_page_directory;
-pub use operations::{
-    Action, Causes, Classes, DaemonRun, FIRST_ALLOC, FIRST_FREE, HostBlock, NONE, Op, Packed,
-};
+pub use operations::{Action, HostBlock, NONE, Op, Packed};
+pub use ops::Ops;
 pub(crate) use recorded_reclaim::AS_RECORDED;
 pub use recorded_reclaim::{Pace, RecordedReclaim};
 pub use trace::causes;

@@ -1,7 +1,7 @@
 //! What the workload asked for, as operations in the order of time.
 //!
 //! Invariant: an [`Op`] has 24 bytes. A recording has millions of them, and the replay reads each once
-//! for every model.
+//! for every model; [`Ops`](super::Ops) keeps them in half of that.
 
 use super::kernel_stack::STACK_PAGES;
 use std::ops::Range;
@@ -82,7 +82,7 @@ pub enum Action {
     },
     /// Allocate the four pages of a kernel stack in bulk.
     Stack {
-        /// Index into [`Causes::stacks`].
+        /// Index into [`Causes::stacks`](super::Causes::stacks).
         index: Packed<u32>,
     },
     /// Allocate pages in bulk for which the trace has no event. They stay.
@@ -251,95 +251,15 @@ impl Op {
         }
     }
 
-    /// The first frame that it allocates or frees.
+    /// The first frame that it allocates or frees; `stacks` are [`Causes::stacks`](super::Causes::stacks).
     #[inline]
-    pub fn frame(&self, causes: &Causes) -> Option<u32> {
+    pub fn frame(&self, stacks: &[[u32; 4]]) -> Option<u32> {
         match self.action {
-            Action::Stack { index } => Some(causes.stacks[index.get() as usize][0]),
+            Action::Stack { index } => Some(stacks[index.get() as usize][0]),
             _ => match self.allocated() {
                 Some((block, _)) => Some(block.pfn),
                 None => self.freed().map(|block| block.pfn),
             },
         }
     }
-}
-
-/// What was made of a trace.
-#[derive(Clone, Debug, Default)]
-pub struct Causes {
-    /// The operations.
-    pub ops: Vec<Op>,
-    /// Frames of the kernel stacks.
-    pub stacks: Vec<[u32; 4]>,
-    /// What each frame's first event says of the start: [`FIRST_ALLOC`], [`FIRST_FREE`] or 0.
-    pub first: Vec<u8>,
-    /// How events were explained, by class.
-    pub classes: Classes,
-    /// Allocations and frees that were walked.
-    pub events: u64,
-    /// What kcompactd did over one zone after another.
-    pub kcompactd_runs: Vec<DaemonRun>,
-    /// When compaction ahead of demand was seen to be on first, in nanoseconds of the trace clock.
-    pub proactive_from: Option<u64>,
-    /// Whether the trace shows what kcompactd does.
-    pub shows_kcompactd: bool,
-    /// Fallbacks that the trace shows (`mm_page_alloc_extfrag`), and when.
-    pub extfrag: Vec<(u64, u32)>,
-}
-
-/// A run of kcompactd over a zone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DaemonRun {
-    /// When it began, in nanoseconds of the trace clock.
-    pub begin: u64,
-    /// How long it took, in nanoseconds; 0 if its end is not in the trace.
-    pub ns: u64,
-    /// Pages that it moved.
-    pub moved: u64,
-    /// First frame of the zone, where the trace says it.
-    pub zone_start: Option<u64>,
-    /// Its two scanners met: it found nothing more to move.
-    pub met: bool,
-    /// On which CPU it was from each number of moved pages on.
-    pub cpus: Vec<(u64, u16)>,
-}
-
-/// The frame was first seen allocated: free at the start.
-pub const FIRST_ALLOC: u8 = 1;
-/// The frame was first seen freed: in use at the start.
-pub const FIRST_FREE: u8 = 2;
-
-/// Numbers of events by explanation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Classes {
-    /// Pages allocated.
-    pub allocated_pages: u64,
-    /// Pages freed.
-    pub freed_pages: u64,
-    /// Huge-page faults that got a huge page.
-    pub huge_faults: u64,
-    /// Allocations of free frames.
-    pub allocations: u64,
-    /// Allocations that failed.
-    pub failed: u64,
-    /// Frees of blocks seen allocated, or in use at the start.
-    pub frees: u64,
-    /// Frees by reclaim among them, in pages.
-    pub reclaimed: u64,
-    /// Frees of a migration's source.
-    pub migrated: u64,
-    /// Those with both sides known.
-    pub migrated_paired: u64,
-    /// Frees of isolated targets that were not used.
-    pub unused_targets: u64,
-    /// Frees of frames that a migration had filled unseen.
-    pub matched: u64,
-    /// Allocations seen before the free that made room for them.
-    pub inverted: u64,
-    /// Kernel stacks found by their frees, in pages.
-    pub stack_pages: u64,
-    /// Allocations of a frame in use that no free explains.
-    pub unexplained_allocs: u64,
-    /// Frees of a frame not in use that nothing explains.
-    pub unexplained_frees: u64,
 }

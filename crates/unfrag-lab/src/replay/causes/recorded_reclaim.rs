@@ -1,12 +1,17 @@
 //! The reclaim of the recorded kernel: which pages it took, and how fast it was.
 
-use super::operations::{Action, Causes, Op};
+use super::found::Causes;
+use super::operations::{Action, Op};
 use super::tasks::kswapd_of;
+use crate::error::Result;
+use crate::replay::input::bits::Bits;
+use crate::replay::input::{EventSource, Input};
 use std::collections::BTreeMap;
 use unfrag::NodeId;
+use unfrag_linux::file::{Common, Wanted};
 use unfrag_linux::procfs::meminfo::MemInfo;
 use unfrag_linux::procfs::vmstat::VmStat;
-use unfrag_linux::recording::{Events, Recording};
+use unfrag_linux::recording::Recording;
 
 /// The recorded pace of kswapd, in thousandths of itself.
 pub(crate) const AS_RECORDED: u32 = 1000;
@@ -39,7 +44,7 @@ impl Pace {
 #[derive(Clone, Debug, Default)]
 pub struct RecordedReclaim {
     /// By operation: whether it allocates a page that reclaim took later.
-    pub cold: Vec<bool>,
+    pub cold: Bits,
     /// Frames in use at the start that reclaim took.
     pub cold_at_start: Vec<u32>,
     /// How fast it was.
@@ -63,10 +68,14 @@ struct Run {
 
 /// The runs of kswapd that operations show. What a kswapd frees belongs to its own run, what others free
 /// in direct reclaim to all that are under way.
-fn runs(ops: &[Op], kswapd_of: &[Option<NodeId>]) -> Vec<Run> {
-    let mut runs = vec![];
-    let mut under_way: BTreeMap<NodeId, Run> = BTreeMap::new();
-    for op in ops {
+struct Runs<'t> {
+    kswapd_of: &'t [Option<NodeId>],
+    ended: Vec<Run>,
+    under_way: BTreeMap<NodeId, Run>,
+}
+
+impl Runs<'_> {
+    fn note(&mut self, op: &Op) {
         match op.action {
             Action::KswapdBegins { node } => {
                 let run = Run {
@@ -75,16 +84,16 @@ fn runs(ops: &[Op], kswapd_of: &[Option<NodeId>]) -> Vec<Run> {
                     to: op.time,
                     freed: 0,
                 };
-                under_way.insert(node, run);
+                self.under_way.insert(node, run);
             }
             Action::KswapdEnds { node } => {
-                let ended = under_way.remove(&node);
-                runs.extend(ended.map(|r| Run { to: op.time, ..r }));
+                let ended = self.under_way.remove(&node);
+                self.ended.extend(ended.map(|r| Run { to: op.time, ..r }));
             }
             Action::FreeReclaimed { .. } => {
-                let by = kswapd_of.get(op.task as usize).copied().flatten();
-                let several = under_way.len() > 1;
-                for r in under_way.values_mut() {
+                let by = self.kswapd_of.get(op.task as usize).copied().flatten();
+                let several = self.under_way.len() > 1;
+                for r in self.under_way.values_mut() {
                     let others = several && by.is_some_and(|node| node != r.node);
                     r.freed += u64::from(!others);
                 }
@@ -92,23 +101,51 @@ fn runs(ops: &[Op], kswapd_of: &[Option<NodeId>]) -> Vec<Run> {
             _ => {}
         }
     }
-    runs
 }
 
-/// For how long of a run kswapd had its CPU: the whole run, less each time between two events of other
+/// For how long of each run kswapd had its CPU: the whole run, less each time between two events of other
 /// tasks on that CPU without an event of kswapd in between.
-pub(super) fn own_time(events: &Events, is_kswapd: &[bool], from: u64, to: u64) -> u64 {
-    let first = events.time.partition_point(|&t| t < from);
-    let (mut its_cpu, mut others_since, mut lost) = (None, None, 0);
-    for i in (first..events.time.len()).take_while(|&i| events.time[i] <= to) {
-        let (time, cpu) = (events.time[i], events.cpu[i]);
-        if is_kswapd[events.task[i] as usize] {
-            (its_cpu, others_since) = (Some(cpu), None);
-        } else if its_cpu == Some(cpu) {
-            lost += others_since.replace(time).map_or(0, |t| time - t);
-        }
+fn own_times(
+    events: &dyn EventSource,
+    kswapd_of: &[Option<NodeId>],
+    runs: &[Run],
+) -> Result<Vec<u64>> {
+    #[derive(Clone, Copy, Default)]
+    struct Seen {
+        its_cpu: Option<u16>,
+        others_since: Option<u64>,
+        lost: u64,
     }
-    to - from - lost
+    let mut seen = vec![Seen::default(); runs.len()];
+    let first = runs.iter().map(|r| r.from).min().unwrap_or(u64::MAX);
+    let last = runs.iter().map(|r| r.to).max().unwrap_or(0);
+    if first <= last {
+        let wanted = Wanted {
+            common: &[Common::Cpu, Common::Task],
+            field: &|_, _| false,
+        };
+        events.each(first..=last, wanted, &mut |batch| {
+            let (Some(begin), Some(end)) = (batch.time.first(), batch.time.last()) else {
+                return Ok(());
+            };
+            let touch = |(run, _): &(&Run, _)| run.from <= *end && run.to >= *begin;
+            for (run, s) in runs.iter().zip(&mut seen).filter(touch) {
+                let first = batch.time.partition_point(|&t| t < run.from);
+                let end = batch.time.partition_point(|&t| t <= run.to);
+                for i in first..end.max(first) {
+                    let (time, cpu) = (batch.time[i], batch.cpu[i]);
+                    if kswapd_of[batch.task[i] as usize] == Some(run.node) {
+                        (s.its_cpu, s.others_since) = (Some(cpu), None);
+                    } else if s.its_cpu == Some(cpu) {
+                        s.lost += s.others_since.replace(time).map_or(0, |t| time - t);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+    }
+    let own = |(r, s): (&Run, &Seen)| r.to - r.from - s.lost;
+    Ok(runs.iter().zip(&seen).map(own).collect())
 }
 
 /// How much a counter of vmstat grew in a recording.
@@ -140,52 +177,27 @@ fn steepest(rec: &Recording, counter: &str) -> Option<(u64, u64)> {
 
 impl RecordedReclaim {
     /// Reads a recording. Its kernel may have reclaimed nothing: then no page is cold.
-    pub fn of(rec: &Recording, causes: &Causes) -> RecordedReclaim {
-        let frames = causes.first.len();
-        let mut cold = vec![false; causes.ops.len()];
-        // Walking back: what the next event of a frame is.
-        let mut taken = vec![false; frames];
-        let mut underway = BTreeMap::new();
-        for (i, op) in causes.ops.iter().enumerate().rev() {
-            if let Some((block, _)) = op.allocated() {
-                cold[i] = taken[block.pfn as usize];
-                taken[block.indices()].fill(false);
-                continue;
-            }
-            match op.action {
-                Action::FreeReclaimed { pfn, .. } => taken[pfn.get() as usize] = true,
-                Action::Moved { pfn, to, .. } => {
-                    taken[pfn.get() as usize] = std::mem::take(&mut taken[to.get() as usize]);
-                }
-                Action::MovedTo { pfn, number } => {
-                    let known = std::mem::take(&mut taken[pfn.get() as usize]);
-                    underway.insert(number.get(), known);
-                }
-                // A page whose new frame the trace never names is in use to the end.
-                Action::MovedAway { pfn, number, .. } => {
-                    taken[pfn.get() as usize] = underway.remove(&number.get()).unwrap_or(false);
-                }
-                _ => {
-                    if let Some(block) = op.freed() {
-                        taken[block.indices()].fill(false);
-                    }
-                }
-            }
-        }
-        let cold_at_start = (0..taken.len() as u32)
-            .filter(|&p| taken[p as usize])
-            .collect();
-        let given = |o: &&Op| matches!(o.action, Action::FreeReclaimed { order: 0, .. });
-        let pages = causes.ops.iter().filter(given).count() as u64;
+    ///
+    /// # Errors
+    /// If its events or operations cannot be read.
+    pub fn of<'r>(input: impl Into<Input<'r>>, causes: &Causes) -> Result<RecordedReclaim> {
+        let input = input.into();
+        let rec = input.recording;
         let kswapd_of: Vec<Option<NodeId>> = rec.tasks.iter().map(kswapd_of).collect();
-        let runs: Vec<(Run, u64)> = runs(&causes.ops, &kswapd_of)
-            .into_iter()
-            .map(|r| {
-                let its: Vec<bool> = kswapd_of.iter().map(|k| *k == Some(r.node)).collect();
-                let own = own_time(&rec.events, &its, r.from, r.to);
-                (r, own)
-            })
-            .collect();
+        let mut runs = Runs {
+            kswapd_of: &kswapd_of,
+            ended: vec![],
+            under_way: BTreeMap::new(),
+        };
+        let mut pages = 0;
+        causes.ops.each(0..causes.ops.len(), |_, op| {
+            runs.note(op);
+            pages += u64::from(matches!(op.action, Action::FreeReclaimed { order: 0, .. }));
+        })?;
+        let (cold, cold_at_start) = cold(causes)?;
+        let runs = runs.ended;
+        let own = own_times(input.events, &kswapd_of, &runs)?;
+        let runs: Vec<(Run, u64)> = runs.into_iter().zip(own).collect();
         let busy: u64 = runs.iter().map(|r| r.1).sum();
         let ns_per_scanned = busy / grown(rec, "pgscan_kswapd").unwrap_or(pages).max(1);
         let swap_pages = rec
@@ -199,7 +211,7 @@ impl RecordedReclaim {
             let ns = ns_per_scanned * (r.to - r.from) / own.max(&1);
             paces.entry(r.node).or_default().push((r.from, ns));
         }
-        RecordedReclaim {
+        Ok(RecordedReclaim {
             cold,
             cold_at_start,
             pace: Pace {
@@ -210,13 +222,52 @@ impl RecordedReclaim {
             },
             wakes: runs.len() as u64,
             pages,
-        }
+        })
     }
+}
+
+/// By operation, whether it allocates a page that reclaim took later; and the frames in use at the start that it took.
+fn cold(causes: &Causes) -> Result<(Bits, Vec<u32>)> {
+    let mut cold = Bits::zeros(causes.ops.len());
+    // Walking back: what the next event of a frame is.
+    let mut taken = vec![false; causes.first.len()];
+    let mut underway = BTreeMap::new();
+    causes.ops.each_back(|i, op| {
+        if let Some((block, _)) = op.allocated() {
+            if taken[block.pfn as usize] {
+                cold.set(i);
+            }
+            taken[block.indices()].fill(false);
+            return;
+        }
+        match op.action {
+            Action::FreeReclaimed { pfn, .. } => taken[pfn.get() as usize] = true,
+            Action::Moved { pfn, to, .. } => {
+                taken[pfn.get() as usize] = std::mem::take(&mut taken[to.get() as usize]);
+            }
+            Action::MovedTo { pfn, number } => {
+                let known = std::mem::take(&mut taken[pfn.get() as usize]);
+                underway.insert(number.get(), known);
+            }
+            // A page whose new frame the trace never names is in use to the end.
+            Action::MovedAway { pfn, number, .. } => {
+                taken[pfn.get() as usize] = underway.remove(&number.get()).unwrap_or(false);
+            }
+            _ => {
+                if let Some(block) = op.freed() {
+                    taken[block.indices()].fill(false);
+                }
+            }
+        }
+    })?;
+    let at_start = (0..taken.len() as u32).filter(|&p| taken[p as usize]);
+    Ok((cold, at_start.collect()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use unfrag_linux::recording::Events;
 
     #[test]
     fn time_between_two_events_of_other_tasks_is_not_kswapds() {
@@ -245,7 +296,16 @@ mod tests {
             task: seen.iter().map(|s| s.2).collect(),
             ..Events::default()
         };
-        let own = |from, to| own_time(&events, &[false, true, false], from, to);
+        let kswapd_of = [None, Some(NodeId(0)), None];
+        let own = |from, to| {
+            let run = Run {
+                node: NodeId(0),
+                from,
+                to,
+                freed: 0,
+            };
+            own_times(&events, &kswapd_of, &[run]).unwrap()[0]
+        };
         assert_eq!(own(0, 45), 45 - 7);
         assert_eq!(own(45, 90), 45 - 10);
         assert_eq!(own(45, 85), 40, "one event of another says nothing yet");

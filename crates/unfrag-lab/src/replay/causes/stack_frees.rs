@@ -1,16 +1,18 @@
 //! Kernel stacks, found by their frees: rule 4.
 
+use super::found::{FIRST_ALLOC, FIRST_FREE};
 use super::kernel_stack::STACK_PAGES;
-use super::operations::{Action, FIRST_ALLOC, FIRST_FREE, Op};
+use super::operations::{Action, Op};
 use super::tasks::KWORKER;
 use super::walk::{IDLE, PageDirectory, UNKNOWN, Walk};
+use crate::error::Result;
 
 /// Longest pause between two frees of a stack's pages, in nanoseconds.
 const STACK_PAUSE_NS: u64 = 1_000_000;
 
 impl Walk {
     /// Rule 4, where only counts are known of the start: a worker frees a frame without a past.
-    pub(super) fn free_by_worker(&mut self, p: u32) {
+    pub(super) fn free_by_worker(&mut self, p: u32) -> Result<()> {
         let (task, time) = self.batch_task;
         if task != self.task || self.time > time + STACK_PAUSE_NS {
             self.end_batch();
@@ -19,7 +21,7 @@ impl Walk {
         self.batch.push(p);
         self.push(Action::free(p, 0));
         if self.batch.len() < STACK_PAGES {
-            return;
+            return Ok(());
         }
         let pages = [self.batch[0], self.batch[1], self.batch[2], self.batch[3]];
         self.batch.clear();
@@ -38,11 +40,8 @@ impl Walk {
             }
             None => {
                 let cpu = if cpu == u16::MAX { self.cpu } else { cpu };
-                (
-                    after,
-                    cpu,
-                    self.out.ops.get(after).map_or(self.time, |o| o.time),
-                )
+                let time = self.out.ops.time(after)?;
+                (after, cpu, time.unwrap_or(self.time))
             }
         };
         for p in pages {
@@ -63,6 +62,7 @@ impl Walk {
                 action,
             },
         ));
+        Ok(())
     }
 
     /// Ends the row of a worker's frees. Fewer than four frames are no stack.

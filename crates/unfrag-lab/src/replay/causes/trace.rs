@@ -1,12 +1,15 @@
 //! The walk over a whole trace, event by event.
 
-use super::events::{EventKind, NR_TAKEN, column};
-use super::operations::{Action, Causes};
+use super::events::EventKind;
+use super::found::Causes;
+use super::operations::Action;
 use super::tasks::{COMPACTING, MIGRATING, RECLAIMING};
 use super::walk::Walk;
 use crate::era::Era;
 use crate::error::Result;
-use unfrag_linux::recording::Recording;
+use crate::replay::input::Input;
+use unfrag_linux::file::{Common, Wanted};
+use unfrag_linux::recording::Events;
 
 /// Walks the trace.
 ///
@@ -16,57 +19,47 @@ use unfrag_linux::recording::Recording;
 ///
 /// # Errors
 /// If events lack a field that is needed, or name frames beyond `frames`.
-pub fn causes(
-    rec: &Recording,
+pub fn causes<'r>(
+    input: impl Into<Input<'r>>,
     era: Era,
     frames: u32,
     from: u64,
     until: u64,
     free_at: Option<&dyn Fn(u32) -> bool>,
 ) -> Result<Causes> {
-    let ev = &rec.events;
-    let kinds: Vec<EventKind> = ev.tables.iter().map(|t| EventKind::of(&t.name)).collect();
-    let mut w = Walk::new(rec, era, frames, from, free_at);
-    let empty: &[u64] = &[];
-    let mut cols = vec![[empty; 4]; ev.tables.len()];
-    for (i, t) in ev.tables.iter().enumerate() {
-        let names: &[&str] = match kinds[i] {
-            EventKind::Alloc => &["pfn", "order", "migratetype", "gfp_flags"],
-            EventKind::Free => &["pfn", "order"],
-            EventKind::Extfrag => &["pfn"],
-            EventKind::SetMigration | EventKind::RemoveMigration => &["addr", "pte"],
-            _ => &[],
-        };
-        for (c, n) in cols[i].iter_mut().zip(names) {
-            *c = column(t, n)?;
-        }
-        match kinds[i] {
-            EventKind::Isolated => cols[i][0] = t.column(NR_TAKEN).unwrap_or_default(),
-            EventKind::CompactBegin => cols[i][0] = t.column("zone_start").unwrap_or_default(),
-            EventKind::CompactEnd => {
-                cols[i][0] = t.column("migrate_pfn").unwrap_or_default();
-                cols[i][1] = t.column("free_pfn").unwrap_or_default();
-            }
-            EventKind::CompactFor => cols[i][0] = t.column("order").unwrap_or_default(),
-            EventKind::KswapdWake | EventKind::KswapdSleep | EventKind::WakeupKswapd => {
-                cols[i][0] = t.column("nid").unwrap_or_default();
-            }
-            _ => {}
-        }
-    }
+    let input = input.into();
+    let mut w = Walk::new(&input, era, frames, from, free_at);
+    let wanted = Wanted {
+        common: &[Common::Cpu, Common::Task, Common::Flags],
+        field: &|event, field| EventKind::of(event).reads(field),
+    };
+    let all = &input.recording.events.tables;
+    let kinds: Vec<EventKind> = all.iter().map(|t| EventKind::of(&t.name)).collect();
+    input.events.each(0..=until, wanted, &mut |batch| {
+        walk(&mut w, &kinds, batch, until)
+    })?;
+    w.finish()?;
+    w.out.shows_kcompactd = kinds.contains(&EventKind::KcompactdSleep);
+    Ok(w.out)
+}
+
+/// Walks a batch of events.
+fn walk(w: &mut Walk, kinds: &[EventKind], ev: &Events, until: u64) -> Result<()> {
+    let columns = kinds.iter().zip(&ev.tables).map(|(k, t)| k.columns(t));
+    let cols = columns.collect::<Result<Vec<_>>>()?;
     let mut rows = vec![0usize; ev.tables.len()];
-    let start = ev.time.partition_point(|&t| t < from);
+    let start = ev.time.partition_point(|&t| t < w.from);
     let end = ev.time.partition_point(|&t| t <= until);
     for (i, &k) in ev.kind[..end].iter().enumerate() {
         let row = rows[k as usize];
         rows[k as usize] += 1;
-        let [a, b, _, d] = &cols[k as usize];
+        let [a, b, c] = &cols[k as usize];
         w.at(i, ev);
         let live = i >= start;
         match kinds[k as usize] {
-            EventKind::Alloc if live => w.alloc(a[row], b[row], d[row])?,
+            EventKind::Alloc if live => w.alloc(a[row], b[row], c[row])?,
             EventKind::Free if live => w.free(a[row], b[row])?,
-            EventKind::Extfrag if live => w.out.extfrag.push((w.time, a[row] as u32)),
+            EventKind::Extfrag if live => w.out.fallbacks.note(w.time),
             EventKind::CompactBegin => {
                 w.note_kcompactd();
                 w.note_kcompactd_begin(a.get(row));
@@ -97,14 +90,12 @@ pub fn causes(
                 w.task_state[w.task as usize] &= !RECLAIMING;
                 w.push(Action::DrainAll);
             }
-            EventKind::KswapdWake => w.kswapd_wakes(a.get(row)),
-            EventKind::KswapdSleep => w.kswapd_sleeps(a.get(row)),
+            EventKind::KswapdWake => w.kswapd_wakes(a.get(row))?,
+            EventKind::KswapdSleep => w.kswapd_sleeps(a.get(row))?,
             EventKind::WakeupKswapd => w.kswapd_is_asked(a.get(row)),
             _ => {}
         }
         w.note_kcompactd_cpu();
     }
-    w.finish();
-    w.out.shows_kcompactd = kinds.contains(&EventKind::KcompactdSleep);
-    Ok(w.out)
+    Ok(())
 }

@@ -7,9 +7,11 @@
 //!
 //! `spec: 7.6, 10`
 
-use super::clock::{Clock, RunningSum};
-use super::operations::{Action, Causes, Op};
+use super::clock::Clock;
+use super::found::Causes;
+use super::operations::{Action, Op};
 use crate::error::Result;
+use crate::replay::input::running_sum::RunningSum;
 use unfrag::{Gfp, MigrateType};
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Snapshot;
@@ -35,26 +37,22 @@ pub fn insert<'s>(
     snapshots: impl Iterator<Item = &'s Snapshot>,
     clock: &Clock,
 ) -> Result<()> {
+    let unmovable = |_, o: &Op| {
+        let of = |gfp: Gfp| gfp.mobility() == Some(MigrateType::Unmovable);
+        o.allocated()
+            .is_some_and(|(b, gfp)| b.order == 0 && of(gfp))
+    };
+    let mut inserts = vec![];
     for Unseen { since, pages } in unseen(causes, snapshots, clock)? {
-        let from = causes.ops.partition_point(|o| o.time <= since);
-        let unmovable = |o: &Op| {
-            let of = |gfp: Gfp| gfp.mobility() == Some(MigrateType::Unmovable);
-            o.allocated()
-                .is_some_and(|(b, gfp)| b.order == 0 && of(gfp))
-        };
+        let from = causes.ops.at(since.saturating_add(1))?;
         // Without such a request nothing is inserted.
-        if let Some(at) = causes.ops[from..].iter().position(unmovable) {
-            let beside = causes.ops[from + at];
-            let op = Op {
-                action: Action::AllocUnseen {
-                    pages: u32::try_from(pages).unwrap_or(u32::MAX).into(),
-                },
-                ..beside
-            };
-            causes.ops.insert(from + at, op);
+        if let Some((at, beside)) = causes.ops.find(from..causes.ops.len(), unmovable)? {
+            let pages = u32::try_from(pages).unwrap_or(u32::MAX).into();
+            let action = Action::AllocUnseen { pages };
+            inserts.push((at, Op { action, ..beside }));
         }
     }
-    Ok(())
+    causes.ops.insert(inserts)
 }
 
 fn unseen<'s>(
@@ -62,11 +60,16 @@ fn unseen<'s>(
     snapshots: impl Iterator<Item = &'s Snapshot>,
     clock: &Clock,
 ) -> Result<Vec<Unseen>> {
-    let taken = causes
-        .ops
-        .iter()
-        .map(|op| (op.time, op.pages_taken().max(0)));
-    let taken = RunningSum::of(taken);
+    let mut taken = RunningSum::new(causes.ops.room());
+    let mut added = Ok(());
+    causes.ops.each(0..causes.ops.len(), |_, op| {
+        let pages = op.pages_taken();
+        if pages > 0 && added.is_ok() {
+            added = taken.add(op.time, pages);
+        }
+    })?;
+    added?;
+    let taken = taken.finish()?;
     // The largest difference so far, and the last time at which the counter was read.
     let mut ahead: Option<(i64, u64)> = None;
     let mut all = vec![];
@@ -74,8 +77,8 @@ fn unseen<'s>(
         let (Some(counted), Some((from, to))) = (pgalloc(snap)?, clock.dates(snap)?) else {
             continue;
         };
-        let most = counted - taken.at(from);
-        let least = counted - taken.at(to);
+        let most = counted - taken.at(from)?;
+        let least = counted - taken.at(to)?;
         ahead = match ahead {
             // What the counter had before the first snapshot.
             None => Some((most, to)),

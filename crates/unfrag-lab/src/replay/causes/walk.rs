@@ -4,14 +4,17 @@
 //! Invariant: `out.ops` is in the order of the trace; what belongs between them waits in `inserts`.
 
 use super::events::shows_migration;
+use super::found::{Causes, FIRST_ALLOC};
 use super::kernel_stack::is_page_directory;
-use super::operations::{Action, Causes, FIRST_ALLOC, NONE, Op};
+use super::operations::{Action, NONE, Op};
+use super::ops::Ops;
 use super::tasks::kswapd_of;
 use super::tasks::{COMPACTING, INTERRUPT, KCOMPACTD, KSWAPD, KWORKER, RECLAIMING};
 use crate::era::Era;
 use crate::error::{Error, Result};
+use crate::replay::input::Input;
 use unfrag::{Gfp, NodeId};
-use unfrag_linux::recording::{Events, Recording};
+use unfrag_linux::recording::Events;
 
 /// What is known of a frame at this event of the trace: nothing, not in use, in use.
 pub(super) const UNKNOWN: u8 = 0;
@@ -96,14 +99,14 @@ pub(super) struct Walk {
 
 impl Walk {
     pub(super) fn new(
-        rec: &Recording,
+        input: &Input<'_>,
         era: Era,
         frames: u32,
         from: u64,
         free_at: Option<&dyn Fn(u32) -> bool>,
     ) -> Self {
-        let task_state = rec
-            .tasks
+        let tasks = &input.recording.tasks;
+        let task_state = tasks
             .iter()
             .map(|t| match &t.comm {
                 _ if t.is_kswapd() => KSWAPD,
@@ -121,12 +124,12 @@ impl Walk {
         Walk {
             era,
             out: Causes {
-                ops: Vec::with_capacity(rec.events.len()),
+                ops: Ops::new(&input.room),
                 first: vec![0; frames as usize],
                 ..Causes::default()
             },
             state,
-            phases_known: shows_migration(rec),
+            phases_known: shows_migration(input),
             late_frees: Default::default(),
             task_state,
             task: 0,
@@ -141,7 +144,7 @@ impl Walk {
             leaving: vec![],
             paired: Default::default(),
             kswapd: Default::default(),
-            kswapd_of: rec.tasks.iter().map(kswapd_of).collect(),
+            kswapd_of: tasks.iter().map(kswapd_of).collect(),
             row: (NONE, 0, 0),
             inserts: vec![],
             by_counts: free_at.is_none(),
@@ -172,7 +175,7 @@ impl Walk {
         if self.time < self.from {
             return;
         }
-        self.out.ops.push(Op {
+        self.out.ops.push(&Op {
             time: self.time,
             task: self.task,
             cpu: self.cpu,
@@ -266,8 +269,7 @@ impl Walk {
             return Ok(());
         }
         if self.by_counts && t & KWORKER != 0 && order == 0 && self.state[pfn as usize] != LIVE {
-            self.free_by_worker(pfn);
-            return Ok(());
+            return self.free_by_worker(pfn);
         }
         if self.by_counts {
             let n = self.out.ops.len();
@@ -309,24 +311,11 @@ impl Walk {
         }
     }
 
-    pub(super) fn finish(&mut self) {
-        self.all_kswapd_end();
+    pub(super) fn finish(&mut self) -> Result<()> {
+        self.all_kswapd_end()?;
         self.end_batch();
-        if self.inserts.is_empty() {
-            return;
-        }
         let mut inserts = std::mem::take(&mut self.inserts);
         inserts.sort_by_key(|(i, op)| (*i, op.time));
-        let ops = std::mem::take(&mut self.out.ops);
-        let mut out = Vec::with_capacity(ops.len() + inserts.len());
-        let mut next = inserts.into_iter().peekable();
-        for (i, op) in ops.into_iter().enumerate() {
-            while let Some((_, insert)) = next.next_if(|e| e.0 <= i) {
-                out.push(insert);
-            }
-            out.push(op);
-        }
-        out.extend(next.map(|(_, op)| op));
-        self.out.ops = out;
+        self.out.ops.insert(inserts)
     }
 }

@@ -22,8 +22,8 @@ pub fn fitted(anchor: &Anchor, causes: &Causes, rules: Rules, sysctl: Sysctl) ->
     let on = |z: &ZoneFacts, c: usize| z.sets.get(c).map_or(0, |s| s.0);
     let row = |z: &ZoneFacts| (0..anchor.cpus).map(|c| on(z, c)).collect();
     let recorded: Vec<Vec<u64>> = anchor.zones.iter().map(row).collect();
-    let before = &causes.ops[..anchor.upto(causes)];
-    let evidence = Evidence::gather(causes, anchor.cpus);
+    let before = anchor.upto(causes)?;
+    let evidence = Evidence::gather(causes, anchor.cpus)?;
     let mut best: Option<(u64, Start)> = None;
     for kernel_first in [false, true] {
         let mut held = recorded.clone();
@@ -32,9 +32,7 @@ pub fn fitted(anchor: &Anchor, causes: &Causes, rules: Rules, sysctl: Sysctl) ->
             let start = counts(anchor, causes, &evidence, &held, kernel_first)?;
             let mut memory = vec![0; start.words(rules, sysctl)?];
             let mut sim = Sim::new(start.manager(rules, sysctl, true, &mut memory)?, frames);
-            for op in before {
-                sim.apply(op, causes);
-            }
+            causes.ops.each(0..before, |_, op| sim.apply(op, causes))?;
             let mut far = 0;
             for (z, row) in held.iter_mut().enumerate() {
                 for (c, n) in row.iter_mut().enumerate() {
@@ -49,7 +47,7 @@ pub fn fitted(anchor: &Anchor, causes: &Causes, rules: Rules, sysctl: Sysctl) ->
                 best = Some((all, start));
             }
             // Where nothing leads to the anchor, nothing can be fitted to it.
-            if far == 0 || far >= fit || before.is_empty() {
+            if far == 0 || far >= fit || before == 0 {
                 break;
             }
             fit = far;

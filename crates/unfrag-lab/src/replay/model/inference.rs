@@ -15,10 +15,12 @@
 //!
 //! `spec: 10`
 
+use super::coming::Coming;
 use super::sim::Sim;
-use crate::replay::causes::{Action, Causes, HostBlock, Op, is_page_directory};
+use crate::error::Result;
+use crate::replay::causes::{Action, Causes, HostBlock, Op, Ops, is_page_directory};
+use crate::replay::input::bits::Bits;
 use crate::replay::start::is_cached;
-use std::collections::HashMap;
 use unfrag::frame::MAX_ORDER;
 use unfrag::pcp::list_index;
 use unfrag::{CpuId, Gfp, MigrateType, Order, Pfn, ZoneId};
@@ -43,45 +45,48 @@ const MOST_AHEAD: usize = 128;
 const MOST_STACKS: usize = 16;
 
 /// Runs the recorded kernel's model, which is at the start, over the operations, and rewrites them.
-pub fn infer(causes: &mut Causes, sim: &mut Sim) -> Inferred {
+///
+/// # Errors
+/// If operations cannot be read or stored.
+pub fn infer(causes: &mut Causes, sim: &mut Sim) -> Result<Inferred> {
     let ops = std::mem::take(&mut causes.ops);
+    let mut next = NextEvents::new(causes.first.len());
+    let mut coming = Coming::new(&ops);
+    ops.each_back(|i, op| {
+        next.note(op);
+        coming.note(i, op);
+    })?;
     let mut inference = Inference {
-        ops: &ops,
-        next: NextEvents::new(&ops, causes.first.len()),
-        turns: Turns::new(&ops),
+        next,
+        coming,
         sim,
         causes,
-        out: Vec::with_capacity(ops.len() + 4096),
-        done: vec![false; ops.len()],
+        out: Ops::new(ops.room()),
         found: Inferred::default(),
     };
-    for i in 0..ops.len() {
-        inference.step(i);
+    for _ in 0..ops.len() {
+        inference.step()?;
     }
-    let Inference { out, found, .. } = inference;
+    let Inference { mut out, found, .. } = inference;
+    out.finish()?;
     causes.ops = out;
     causes.classes.stack_pages += 4 * found.stacks;
-    found
+    Ok(found)
 }
 
 /// The operations as recorded, the model, and the operations as rewritten so far.
 struct Inference<'a, 'm> {
-    ops: &'a [Op],
     next: NextEvents,
-    turns: Turns,
+    coming: Coming<'a>,
     sim: &'a mut Sim<'m>,
     causes: &'a mut Causes,
-    out: Vec<Op>,
-    /// By recorded operation: whether it is among those in `out`.
-    done: Vec<bool>,
+    out: Ops,
     found: Inferred,
 }
 
 /// An allocation whose recorded frame the model is to reach.
 #[derive(Clone, Copy)]
 struct Target {
-    /// Number of the recorded operation.
-    index: usize,
     op: Op,
     block: HostBlock,
     gfp: Gfp,
@@ -89,29 +94,33 @@ struct Target {
 }
 
 impl Inference<'_, '_> {
-    /// Rewrites one recorded operation.
-    fn step(&mut self, i: usize) {
-        if self.done[i] {
-            return;
+    /// Rewrites the next recorded operation.
+    fn step(&mut self) -> Result<()> {
+        let Some(recorded) = self.coming.next()? else {
+            return Ok(());
+        };
+        let mut op = recorded.op;
+        self.next.pass(&op);
+        if recorded.done {
+            return Ok(());
         }
-        let mut op = self.ops[i];
         if let Action::Alloc { order, pfn, gfp } = op.action
-            && let Some(target) = self.target(i, &op)
-            && self.reach(&target)
+            && let Some(target) = self.target(&op)
+            && self.reach(&target)?
         {
             op.action = Action::AllocRaced { order, pfn, gfp };
         }
-        self.carry_out(i, &op);
+        self.carry_out(&op);
+        Ok(())
     }
 
-    fn carry_out(&mut self, i: usize, op: &Op) {
-        self.done[i] = true;
+    fn carry_out(&mut self, op: &Op) {
         self.sim.apply(op, self.causes);
-        self.out.push(*op);
+        self.out.push(op);
     }
 
     /// The frame and the list of an allocation; `None` if it has no mobility type or no zone.
-    fn target(&self, index: usize, op: &Op) -> Option<Target> {
+    fn target(&self, op: &Op) -> Option<Target> {
         let (block, gfp) = op.allocated()?;
         let list = CpuList {
             mt: gfp.mobility()?,
@@ -120,7 +129,6 @@ impl Inference<'_, '_> {
             order: Order(block.order),
         };
         Some(Target {
-            index,
             op: *op,
             block,
             gfp,
@@ -130,7 +138,7 @@ impl Inference<'_, '_> {
 
     /// Puts in what must have happened for an allocation to get its frame. Returns whether its check of
     /// the watermark raced.
-    fn reach(&mut self, target: &Target) -> bool {
+    fn reach(&mut self, target: &Target) -> Result<bool> {
         let mut stacks = 0;
         for _ in 0..MOST_AHEAD {
             let (head, empty) = target.list.peek(self.sim);
@@ -138,25 +146,27 @@ impl Inference<'_, '_> {
                 let best = self.sim.zone_for(&target.op, self.causes);
                 let raced = best.is_some_and(|z| z != target.list.zone);
                 self.found.raced += u64::from(raced);
-                return raced;
+                return Ok(raced);
             }
             if stacks == 0 && self.stack(target) {
                 stacks += 1;
                 continue;
             }
-            let other = head.filter(|_| empty);
-            let other =
-                other.and_then(|head| self.turns.holder(target, head, self.ops, &self.done));
-            let Some(j) = other else { break };
+            let Some(head) = head.filter(|_| empty) else {
+                break;
+            };
+            let Some(other) = self.coming.take(&target.op, target.list.mt, head)? else {
+                break;
+            };
             self.found.reordered += 1;
             let ahead = Op {
                 time: target.op.time,
-                ..self.ops[j]
+                ..other
             };
-            self.carry_out(j, &ahead);
+            self.carry_out(&ahead);
         }
         self.found.unresolved += 1;
-        false
+        Ok(false)
     }
 
     /// Rule 1: as many stacks as bring the recorded frame to the head.
@@ -185,7 +195,7 @@ impl Inference<'_, '_> {
                 reached = true;
                 break;
             }
-            if !self.next.is_free_or_nothing(p, target.index) {
+            if !self.next.is_free_or_nothing(p) {
                 reached = false;
                 break;
             }
@@ -203,7 +213,7 @@ impl Inference<'_, '_> {
             self.causes.stacks.push(pages);
             self.found.stacks += 1;
             self.sim.apply(&stack, self.causes);
-            self.out.push(stack);
+            self.out.push(&stack);
         }
         true
     }
@@ -248,104 +258,52 @@ impl CpuList {
     }
 }
 
-/// For each frame the operations that touch it: `events[first[pfn]..first[pfn + 1]]`, by number, and
-/// whether they allocate it.
+/// For each frame whether the next operation that touches it frees it.
 struct NextEvents {
-    first: Vec<u32>,
-    events: Vec<(u32, bool)>,
+    is_free: Vec<bool>,
+    /// The same after each operation, for each of its frames: the last operation first, and of each the last frame.
+    later: Bits,
 }
 
 impl NextEvents {
-    fn new(ops: &[Op], frames: usize) -> NextEvents {
-        // The block, and whether it is allocated.
-        let touched = |op: &Op| match op.allocated() {
-            Some((block, _)) => Some((block, true)),
-            None => op.freed().map(|block| (block, false)),
+    fn new(frames: usize) -> NextEvents {
+        NextEvents {
+            // A frame that nothing touches any more counts as one that is freed.
+            is_free: vec![true; frames],
+            later: Bits::default(),
+        }
+    }
+
+    /// Notes an operation: all of them, from the last to the first.
+    fn note(&mut self, op: &Op) {
+        let Some((block, allocated)) = touched(op) else {
+            return;
         };
-        let mut first = vec![0u32; frames + 1];
-        for (block, _) in ops.iter().filter_map(touched) {
-            for p in block.indices() {
-                first[p + 1] += 1;
-            }
+        for is_free in self.is_free[block.indices()].iter_mut().rev() {
+            self.later.push(*is_free);
+            *is_free = !allocated;
         }
-        for i in 0..frames {
-            first[i + 1] += first[i];
-        }
-        let mut at = first.clone();
-        let mut events = vec![(0, false); first[frames] as usize];
-        for (i, op) in ops.iter().enumerate() {
-            let Some((block, allocated)) = touched(op) else {
-                continue;
-            };
-            for slot in &mut at[block.indices()] {
-                events[*slot as usize] = (i as u32, allocated);
-                *slot += 1;
-            }
-        }
-        NextEvents { first, events }
     }
 
-    /// Whether the next event of a frame after operation `i` is a free, or there is none.
-    fn is_free_or_nothing(&self, pfn: u32, i: usize) -> bool {
-        let (a, b) = (
-            self.first[pfn as usize] as usize,
-            self.first[pfn as usize + 1] as usize,
-        );
-        let later = &self.events[a..b];
-        let k = later.partition_point(|e| e.0 as usize <= i);
-        later.get(k).is_none_or(|e| !e.1)
+    /// Goes past an operation.
+    fn pass(&mut self, op: &Op) {
+        if let Some((block, _)) = touched(op) {
+            for is_free in &mut self.is_free[block.indices()] {
+                *is_free = self.later.pop();
+            }
+        }
+    }
+
+    /// Whether the next event of a frame is a free, or there is none.
+    fn is_free_or_nothing(&self, pfn: u32) -> bool {
+        self.is_free[pfn as usize]
     }
 }
 
-/// For each CPU, order and migratetype: its allocations in turn, and the next of them.
-struct Turns {
-    of: HashMap<(u16, u8, u8), (Vec<u32>, usize)>,
-    cpus: Vec<u16>,
-}
-
-impl Turns {
-    fn new(ops: &[Op]) -> Turns {
-        let mut of: HashMap<_, (Vec<u32>, usize)> = HashMap::new();
-        let mut cpus = vec![];
-        for (i, op) in ops.iter().enumerate() {
-            let allocated = op.allocated();
-            let Some((block, mt)) = allocated.and_then(|(b, gfp)| Some((b, gfp.mobility()?)))
-            else {
-                continue;
-            };
-            of.entry((op.cpu, block.order, mt as u8))
-                .or_default()
-                .0
-                .push(i as u32);
-            if !cpus.contains(&op.cpu) {
-                cpus.push(op.cpu);
-            }
-        }
-        cpus.sort_unstable();
-        Turns { of, cpus }
-    }
-
-    /// Rule 2: the next allocation of another CPU, if it holds `frame`.
-    fn holder(&mut self, target: &Target, frame: u32, ops: &[Op], done: &[bool]) -> Option<usize> {
-        let (order, mt) = (target.block.order, target.list.mt as u8);
-        for &cpu in self.cpus.iter().filter(|&&c| c != target.op.cpu) {
-            let Some((list, at)) = self.of.get_mut(&(cpu, order, mt)) else {
-                continue;
-            };
-            while list
-                .get(*at)
-                .is_some_and(|&j| (j as usize) < target.index || done[j as usize])
-            {
-                *at += 1;
-            }
-            if let Some(&j) = list.get(*at)
-                && ops[j as usize]
-                    .allocated()
-                    .is_some_and(|(b, _)| b.pfn == frame)
-            {
-                return Some(j as usize);
-            }
-        }
-        None
+/// The block that an operation touches, and whether it allocates it.
+fn touched(op: &Op) -> Option<(HostBlock, bool)> {
+    match op.allocated() {
+        Some((block, _)) => Some((block, true)),
+        None => op.freed().map(|block| (block, false)),
     }
 }

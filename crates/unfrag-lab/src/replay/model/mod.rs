@@ -1,13 +1,14 @@
 //! The model: the allocator of one era, driven by what the recorded workload asked for.
 //!
 //! - `prepared`: the recorded kernel's own model completes a plan: [`Prepared`]. `inference`: with an exact
-//!   start, it infers what left no event. `fit`: without one, it fits the start to the anchor.
+//!   start, it infers what left no event, among the operations to come (`coming`). `fit`: without one, it fits the start to the anchor.
 //! - `boot`, `reboot`: a manager at the start's state, or one of another era with the same occupancy.
 //! - `sim`: carries out one operation after the other: [`Sim`]. `request_node`: the node near which it asks.
 //!   `tally`: counts of what happened. `host`: what the allocator reports.
 //! - `reclaim`, `compaction`: what the model does by itself, and what it takes from the recording.
 
 mod boot;
+mod coming;
 pub mod compaction;
 mod fit;
 mod host;

@@ -10,15 +10,16 @@ use super::inference::{Inferred, infer};
 use super::sim::Sim;
 use crate::era::{Era, sysctl};
 use crate::error::{Error, Result};
-use crate::replay::causes::{Causes, HostBlock, Op, RecordedReclaim};
+use crate::replay::causes::{Causes, HostBlock, RecordedReclaim};
+use crate::replay::input::Input;
 use crate::replay::start::{Beginning, Frame, Plan, Start, StartChoice};
 use unfrag::kernel::{Preset, preset};
-use unfrag_linux::recording::{Recording, Snapshot};
+use unfrag_linux::recording::Snapshot;
 
 /// A recording made ready for a replay.
 pub struct Prepared<'r> {
     /// The recording.
-    pub rec: &'r Recording,
+    pub input: Input<'r>,
     /// The recorded kernel.
     pub era: Era,
     /// Where the replay begins.
@@ -44,14 +45,14 @@ impl<'r> Prepared<'r> {
     ///
     /// # Errors
     /// If it lacks what a replay needs.
-    pub fn new(rec: &'r Recording, choice: StartChoice) -> Result<Prepared<'r>> {
-        Prepared::of(Plan::new(rec, choice)?)
+    pub fn new(input: impl Into<Input<'r>>, choice: StartChoice) -> Result<Prepared<'r>> {
+        Prepared::of(Plan::new(input.into(), choice)?)
     }
 
     /// Runs the recorded kernel's model over a plan.
     fn of(plan: Plan<'r>) -> Result<Prepared<'r>> {
         let Plan {
-            rec,
+            input,
             era,
             mut causes,
             beginning,
@@ -60,7 +61,7 @@ impl<'r> Prepared<'r> {
             offset,
         } = plan;
         let rules = recorded_preset(era).rules;
-        let sysctl = sysctl::recorded(rec);
+        let sysctl = sysctl::recorded(input.recording);
         let (exact, occupancy) = match &beginning {
             Beginning::Exact(_) => (true, false),
             Beginning::Anchor(anchor) => (false, anchor.flags.is_some()),
@@ -71,7 +72,7 @@ impl<'r> Prepared<'r> {
                 let mut memory = vec![0; start.words(rules, sysctl)?];
                 let mut sim = Sim::new(start.manager(rules, sysctl, true, &mut memory)?, frames);
                 sim.recorded_era = true;
-                let inferred = infer(&mut causes, &mut sim);
+                let inferred = infer(&mut causes, &mut sim)?;
                 (*start, inferred)
             }
             Beginning::Anchor(anchor) => (
@@ -89,7 +90,7 @@ impl<'r> Prepared<'r> {
             ));
         }
         let mut prepared = Prepared {
-            rec,
+            input,
             era,
             start,
             exact,
@@ -101,50 +102,39 @@ impl<'r> Prepared<'r> {
             offset,
             causes,
         };
-        prepared.mark_freed();
-        prepared.mark_movable();
-        prepared.reclaim = RecordedReclaim::of(rec, &prepared.causes);
+        prepared.mark_first()?;
+        prepared.reclaim = RecordedReclaim::of(prepared.input.clone(), &prepared.causes)?;
         Ok(prepared)
     }
 
-    /// For each frame whether the first operation on it that `of` answers for is a yes.
-    fn first(&self, of: impl Fn(&Op) -> Option<(HostBlock, bool)>) -> Vec<bool> {
-        let mut seen = vec![false; self.start.frames.len()];
-        let mut yes = seen.clone();
-        for (block, is) in self.causes.ops.iter().filter_map(of) {
-            for p in block.indices() {
-                if !std::mem::replace(&mut seen[p], true) {
-                    yes[p] = is;
-                }
+    /// Notes of frames in use at the start what comes of them first: which are freed later; and that a frame whose page
+    /// a migration moved before anything else was movable, whatever its flags say.
+    fn mark_first(&mut self) -> Result<()> {
+        let frames = self.start.frames.len();
+        let (mut freed, mut moved) = (First::new(frames), First::new(frames));
+        self.causes.ops.each(0..self.causes.ops.len(), |_, op| {
+            let taken = op.allocated().map(|(block, _)| block);
+            let given = op.freed();
+            if let Some(block) = given.or(taken) {
+                freed.note(block, given.is_some());
+                moved.note(block, false);
+            } else if let Some(pfn) = op.moved_from() {
+                moved.note(HostBlock { pfn, order: 0 }, true);
             }
-        }
-        yes
-    }
-
-    /// Notes which frames in use at the start are freed later.
-    fn mark_freed(&mut self) {
-        self.start.freed_later = self.first(|op| {
-            let freed = op.freed().map(|block| (block, true));
-            freed.or_else(|| Some((op.allocated()?.0, false)))
-        });
-        let frames = self.start.frames.iter().zip(&mut self.start.freed_later);
-        frames.for_each(|(frame, later)| *later &= *frame != Frame::Free);
-    }
-
-    /// A frame in use at the start whose page a migration moved before anything else was movable,
-    /// whatever its flags say.
-    fn mark_movable(&mut self) {
-        let moved = self.first(|op| {
-            let page = |pfn| HostBlock { pfn, order: 0 };
-            let moved = op.moved_from().map(|pfn| (page(pfn), true));
-            let other = || op.freed().or_else(|| Some(op.allocated()?.0));
-            moved.or_else(|| Some((other()?, false)))
-        });
-        for (frame, moved) in self.start.frames.iter_mut().zip(moved) {
+        })?;
+        self.start.freed_later = freed.is;
+        let frames = self
+            .start
+            .frames
+            .iter_mut()
+            .zip(&mut self.start.freed_later);
+        for ((frame, later), moved) in frames.zip(moved.is) {
+            *later &= *frame != Frame::Free;
             if moved && *frame == Frame::Pinned {
                 *frame = Frame::Movable;
             }
         }
+        Ok(())
     }
 
     /// A time of the snapshots' clock in the trace's.
@@ -161,5 +151,28 @@ fn recorded_preset(era: Era) -> &'static Preset {
     match preset(era.preset()) {
         Some(p) => p,
         None => unreachable!("every era has a preset"),
+    }
+}
+
+/// For each frame whether the first that is noted of it is a yes.
+struct First {
+    seen: Vec<bool>,
+    is: Vec<bool>,
+}
+
+impl First {
+    fn new(frames: usize) -> First {
+        First {
+            seen: vec![false; frames],
+            is: vec![false; frames],
+        }
+    }
+
+    fn note(&mut self, block: HostBlock, is: bool) {
+        for p in block.indices() {
+            if !std::mem::replace(&mut self.seen[p], true) {
+                self.is[p] = is;
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::evidence::BeforeAnchor;
 use super::pcp_trace::PcpTrace;
 use super::zones::{ZoneFacts, zone_facts};
 use crate::error::{Error, Result};
-use crate::replay::causes::{Causes, Op};
+use crate::replay::causes::Causes;
 use unfrag_linux::kpageflags::PageFlags;
 use unfrag_linux::procfs::buddyinfo::BuddyInfo;
 use unfrag_linux::procfs::pagetypeinfo::PageTypeInfo;
@@ -100,24 +100,31 @@ impl Anchor {
     }
 
     /// Operations before the anchor.
-    pub fn upto(&self, causes: &Causes) -> usize {
-        causes.ops.partition_point(|o| o.time < self.time)
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn upto(&self, causes: &Causes) -> Result<usize> {
+        causes.ops.at(self.time)
     }
 
     /// Pages of a zone that were free at the anchor, those on per-CPU lists among them.
-    pub(super) fn free_pages(&self, zone: usize, causes: &Causes) -> i64 {
+    pub(super) fn free_pages(&self, zone: usize, causes: &Causes) -> Result<i64> {
         let z = &self.zones[zone];
         let held: u64 = z.sets.iter().map(|s| s.0).sum();
         let Some(dated) = self.dated else {
-            return (pages(&self.free[zone]) + held) as i64;
+            return Ok((pages(&self.free[zone]) + held) as i64);
         };
         // zoneinfo has free pages and per-CPU lists of one moment, a little later than buddyinfo.
         let lo = z.config.start.0 as u32;
         let zone = lo..lo + z.config.spanned as u32;
-        let until = causes.ops.partition_point(|o| o.time < dated);
-        let between = causes.ops[..until].iter().skip(self.upto(causes));
-        let inside = between.filter(|o| o.frame(causes).is_some_and(|p| zone.contains(&p)));
-        (z.free + held) as i64 + inside.map(Op::pages_taken).sum::<i64>()
+        let mut taken = 0;
+        let between = self.upto(causes)?..causes.ops.at(dated)?;
+        causes.ops.each(between, |_, op| {
+            if op.frame(&causes.stacks).is_some_and(|p| zone.contains(&p)) {
+                taken += op.pages_taken();
+            }
+        })?;
+        Ok((z.free + held) as i64 + taken)
     }
 }
 

@@ -33,7 +33,7 @@ impl ZoneFrames {
         let (lo, hi) = (self.lo, self.lo + self.states.len() as u32);
         let first = lo / BLOCK;
         let n = self.pageblocks();
-        let until = causes.extfrag.first().map_or(u64::MAX, |e| e.0);
+        let until = causes.fallbacks.first.unwrap_or(u64::MAX);
         let mut votes = vec![[0u32; 3]; n];
         let early = evidence.firsts.iter().take_while(|o| o.time < until);
         for taken in early.filter(|o| (lo..hi).contains(&o.block.pfn)) {

@@ -47,7 +47,7 @@ pub fn counts(
         cpus: anchor.cpus,
         time: match anchor.before {
             Some(_) => anchor.time,
-            None => causes.ops.first().map_or(0, |o| o.time),
+            None => causes.ops.time(0)?.unwrap_or(0),
         },
         free: vec![],
         order_shown: None,
@@ -59,7 +59,7 @@ pub fn counts(
         frames: vec![],
     };
     let mut order_shown = ListOrder::default();
-    let touched = TouchedFrames::before(&causes.ops[..anchor.upto(causes)], causes);
+    let touched = TouchedFrames::before(anchor.upto(causes)?, causes)?;
     let nothing = BeforeAnchor::default();
     let before = anchor.before.as_ref().unwrap_or(&nothing);
     for (i, z) in anchor.zones.iter().enumerate() {
@@ -97,7 +97,7 @@ pub fn counts(
         // The frames are arranged as at the anchor; then the trace is undone, back to the start.
         let at_start = zone_frames.states.clone();
         touched.apply(&mut zone_frames);
-        zone_frames.choose(anchor.free_pages(i, causes), &shown, &types, &used_up);
+        zone_frames.choose(anchor.free_pages(i, causes)?, &shown, &types, &used_up);
         let turn = |p: u32| takers[(p - lo) as usize].map_or(usize::MAX, |t| t.turn);
         let beyond = zone_frames.beyond(&shown, &types, &takers);
         touched.undo(&mut zone_frames, &at_start);

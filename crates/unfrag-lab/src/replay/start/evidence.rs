@@ -2,6 +2,7 @@
 //!
 //! Invariant: only operations of the trace are read here, never a snapshot.
 
+use crate::error::Result;
 use crate::replay::causes::{Action, Causes, HostBlock};
 use unfrag::{Gfp, MigrateType};
 
@@ -38,15 +39,18 @@ pub struct Evidence {
 
 impl Evidence {
     /// Walks the operations of a host with so many CPUs.
-    pub fn gather(causes: &Causes, cpus: usize) -> Evidence {
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn gather(causes: &Causes, cpus: usize) -> Result<Evidence> {
         let mut seen = vec![false; causes.first.len()];
         let mut firsts = vec![];
         let mut lists = vec![vec![vec![]; LISTS]; cpus];
         let mut open = cpus * LISTS;
         let mut rows = vec![[0usize; LISTS]; cpus];
-        for op in &causes.ops {
+        causes.ops.each(0..causes.ops.len(), |_, op| {
             let Some((block, gfp)) = op.allocated() else {
-                continue;
+                return;
             };
             let mut new = false;
             for p in block.frames() {
@@ -63,14 +67,14 @@ impl Evidence {
             }
             let HostBlock { pfn, order } = block;
             if open == 0 || order > 3 || cpu >= cpus {
-                continue;
+                return;
             }
             let mt = gfp.mobility().filter(|t| t.is_ordinary());
-            let Some(mt) = mt else { continue };
+            let Some(mt) = mt else { return };
             let list = usize::from(order) * 3 + mt as usize;
             let (taken, row) = (&mut lists[cpu][list], &mut rows[cpu][list]);
             if *row == usize::MAX {
-                continue;
+                return;
             }
             // A refill shows as a row of adjacent blocks.
             let adjacent = taken.last() == Some(&pfn.wrapping_sub(1 << order));
@@ -88,11 +92,11 @@ impl Evidence {
                 *row = usize::MAX;
                 open -= 1;
             }
-        }
-        Evidence {
+        })?;
+        Ok(Evidence {
             firsts,
             before_refill: lists,
-        }
+        })
     }
 
     /// The first allocation of each frame of a zone. `None` for frames without an allocation of an ordinary type.
@@ -141,12 +145,15 @@ pub(super) enum LeftAs {
 
 impl BeforeAnchor {
     /// What the operations of a trace that ends at the anchor left behind.
-    pub fn of(causes: &Causes) -> BeforeAnchor {
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn of(causes: &Causes) -> Result<BeforeAnchor> {
         let mut b = BeforeAnchor {
             left: vec![LeftAs::Untouched; causes.first.len()],
             frees: vec![],
         };
-        for op in &causes.ops {
+        causes.ops.each(0..causes.ops.len(), |_, op| {
             if let Action::Stack { index } = op.action {
                 for p in causes.stacks[index.get() as usize] {
                     b.left[p as usize] = LeftAs::Used;
@@ -157,8 +164,8 @@ impl BeforeAnchor {
                 b.left[block.indices()].fill(LeftAs::Freed(b.frees.len() as u32));
                 b.frees.push((op.cpu.into(), block));
             }
-        }
-        b
+        })?;
+        Ok(b)
     }
 
     /// How a frame was left.

@@ -11,9 +11,12 @@
 
 use super::arrange::{BLOCK, is_cached};
 use crate::era::Era;
+use crate::error::Result;
+use crate::replay::input::Input;
 use unfrag::pcp::{NR_LISTS, list_index};
 use unfrag::{MigrateType, Order};
-use unfrag_linux::recording::{EventTable, Recording};
+use unfrag_linux::file::{Common, Wanted};
+use unfrag_linux::recording::{EventTable, Events};
 
 /// A block on a per-CPU list: first frame and order.
 pub(super) type PcpBlock = (u32, u8);
@@ -53,17 +56,22 @@ struct Columns<'a> {
     migratetype: &'a [u64],
 }
 
-impl<'a> Columns<'a> {
-    fn of(table: &'a EventTable) -> Option<Columns<'a>> {
-        let event = match table.name.as_str() {
+impl ListEvent {
+    fn of(name: &str) -> Option<ListEvent> {
+        Some(match name {
             "mm_page_alloc" => ListEvent::Alloc,
             "mm_page_free" => ListEvent::Free,
             "mm_page_alloc_zone_locked" => ListEvent::Refill,
             "mm_page_pcpu_drain" => ListEvent::Drain,
             _ => return None,
-        };
+        })
+    }
+}
+
+impl<'a> Columns<'a> {
+    fn of(table: &'a EventTable) -> Option<Columns<'a>> {
         Some(Columns {
-            event,
+            event: ListEvent::of(&table.name)?,
             pfn: table.column("pfn")?,
             order: table.column("order")?,
             migratetype: table.column("migratetype").unwrap_or_default(),
@@ -71,27 +79,18 @@ impl<'a> Columns<'a> {
     }
 }
 
-impl PcpTrace {
-    /// Walks a recording of a host with so many frame numbers and CPUs from a moment on (nanoseconds of
-    /// the trace clock). `None` if the trace does not show the lists.
-    pub fn of(rec: &Recording, era: Era, frames: u32, cpus: usize, from: u64) -> Option<PcpTrace> {
-        let ev = &rec.events;
+/// The walk over the trace.
+struct Walk {
+    /// Frames that an event touched.
+    seen: Vec<bool>,
+    found: PcpTrace,
+}
+
+impl Walk {
+    fn batch(&mut self, ev: &Events, era: Era, from: u64) {
+        let Walk { seen, found: w } = self;
+        let cpus = w.refilled.len();
         let columns: Vec<_> = ev.tables.iter().map(Columns::of).collect();
-        let shows = |event: ListEvent| {
-            let mut of = columns.iter().flatten().filter(|c| c.event == event);
-            of.any(|c| !c.pfn.is_empty())
-        };
-        if !shows(ListEvent::Refill) || !shows(ListEvent::Drain) {
-            return None;
-        }
-        let empty = vec![vec![vec![]; NR_LISTS]; cpus];
-        let mut w = PcpTrace {
-            taken: empty.clone(),
-            drained: empty,
-            refilled: vec![[false; NR_LISTS]; cpus],
-            listed: vec![None; frames.div_ceil(BLOCK) as usize],
-        };
-        let mut seen = vec![false; frames as usize];
         let mut rows = vec![0usize; ev.tables.len()];
         let events = ev.kind.iter().zip(&ev.time).zip(&ev.cpu);
         for ((&kind, &time), &cpu) in events {
@@ -131,7 +130,51 @@ impl PcpTrace {
                 _ => {}
             }
         }
-        Some(w)
+    }
+}
+
+impl PcpTrace {
+    /// Walks a recording of a host with so many frame numbers and CPUs from a moment on (nanoseconds of
+    /// the trace clock). `None` if the trace does not show the lists.
+    ///
+    /// # Errors
+    /// If its events cannot be read.
+    pub fn of(
+        input: &Input<'_>,
+        era: Era,
+        frames: u32,
+        cpus: usize,
+        from: u64,
+    ) -> Result<Option<PcpTrace>> {
+        let shows = |event: ListEvent| {
+            let is = |t: &&EventTable| ListEvent::of(&t.name) == Some(event);
+            let mut tables = input.recording.events.tables.iter().filter(is);
+            tables.any(|t| ["pfn", "order"].iter().all(|f| input.happened(&t.name, f)))
+        };
+        if !shows(ListEvent::Refill) || !shows(ListEvent::Drain) {
+            return Ok(None);
+        }
+        let empty = vec![vec![vec![]; NR_LISTS]; cpus];
+        let mut w = Walk {
+            seen: vec![false; frames as usize],
+            found: PcpTrace {
+                taken: empty.clone(),
+                drained: empty,
+                refilled: vec![[false; NR_LISTS]; cpus],
+                listed: vec![None; frames.div_ceil(BLOCK) as usize],
+            },
+        };
+        let wanted = Wanted {
+            common: &[Common::Cpu],
+            field: &|event, field| {
+                ListEvent::of(event).is_some() && matches!(field, "pfn" | "order" | "migratetype")
+            },
+        };
+        input.events.each(from..=u64::MAX, wanted, &mut |batch| {
+            w.batch(batch, era, from);
+            Ok(())
+        })?;
+        Ok(Some(w.found))
     }
 
     /// Type of the pageblock that holds a frame, where a list showed it.

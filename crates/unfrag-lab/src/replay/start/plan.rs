@@ -13,13 +13,14 @@ use crate::era::Era;
 use crate::error::{Error, Remedy, Result};
 use crate::replay::causes::clock::Clock;
 use crate::replay::causes::{Causes, causes, unseen};
+use crate::replay::input::Input;
 use unfrag_linux::kpageflags;
 use unfrag_linux::recording::{Recording, Snapshot};
 
 /// What a replay needs of a recording.
 pub struct Plan<'r> {
     /// The recording.
-    pub rec: &'r Recording,
+    pub input: Input<'r>,
     /// The recorded kernel.
     pub era: Era,
     /// The operations to replay.
@@ -47,12 +48,14 @@ impl<'r> Plan<'r> {
     ///
     /// # Errors
     /// If it lacks what a replay needs.
-    pub fn new(rec: &'r Recording, choice: StartChoice) -> Result<Plan<'r>> {
-        let (Some(&first), Some(&last)) = (rec.events.time.first(), rec.events.time.last()) else {
+    pub fn new(input: Input<'r>, choice: StartChoice) -> Result<Plan<'r>> {
+        let rec = input.recording;
+        if input.events.is_empty() {
             return Err(Error::lacking("the recording has no events"));
-        };
+        }
         let era = Era::of(&rec.meta.kernel_release)?;
-        let clock = Clock::of(rec)?;
+        let clock = Clock::of(input.clone())?;
+        let (first, last) = input.events.span()?.unwrap_or_default();
         let offset = clock.offset;
         let within: Vec<(u64, &Snapshot)> = rec
             .snapshots
@@ -104,11 +107,11 @@ impl<'r> Plan<'r> {
             }
         };
         let (causes, beginning) = match exact_mark {
-            Some(s) => exact_beginning(rec, era, s, offset)?,
-            None => anchored_beginning(rec, era, anchor, &clock, choice)?,
+            Some(s) => exact_beginning(&input, era, s, offset)?,
+            None => anchored_beginning(&input, era, anchor, &clock, choice)?,
         };
         Ok(Plan {
-            rec,
+            input,
             era,
             causes,
             beginning,
@@ -135,7 +138,7 @@ fn before_first<'r>(rec: &'r Recording, clock: &Clock, first: u64) -> Result<Vec
 
 /// From the kernel's own free lists in a mark.
 fn exact_beginning(
-    rec: &Recording,
+    input: &Input<'_>,
     era: Era,
     mark: &Snapshot,
     offset: i64,
@@ -143,13 +146,20 @@ fn exact_beginning(
     let start = exact(mark, era, offset)?;
     let is_free = |p: u32| start.is_free(p);
     let frames = start.frames.len() as u32;
-    let causes = causes(rec, era, frames, start.time, u64::MAX, Some(&is_free))?;
+    let causes = causes(
+        input.clone(),
+        era,
+        frames,
+        start.time,
+        u64::MAX,
+        Some(&is_free),
+    )?;
     Ok((causes, Beginning::Exact(Box::new(start))))
 }
 
 /// From a snapshot that any host has.
 fn anchored_beginning(
-    rec: &Recording,
+    input: &Input<'_>,
     era: Era,
     anchor: &Snapshot,
     clock: &Clock,
@@ -171,12 +181,13 @@ fn anchored_beginning(
     };
     if anchor.flags.is_some() {
         let until = from.saturating_sub(1);
-        anchor.before = Some(BeforeAnchor::of(&causes(rec, era, frames, 0, until, None)?));
-        anchor.pcp_trace = PcpTrace::of(rec, era, frames, anchor.cpus, from);
+        let before = causes(input.clone(), era, frames, 0, until, None)?;
+        anchor.before = Some(BeforeAnchor::of(&before)?);
+        anchor.pcp_trace = PcpTrace::of(input, era, frames, anchor.cpus, from)?;
     }
-    let mut causes = causes(rec, era, frames, from, u64::MAX, None)?;
+    let mut causes = causes(input.clone(), era, frames, from, u64::MAX, None)?;
     let since_anchor = |s: &&Snapshot| clock.buddyinfo(s).is_some_and(|t| t >= anchor.time);
-    let snapshots = rec.snapshots.iter().filter(since_anchor);
+    let snapshots = input.recording.snapshots.iter().filter(since_anchor);
     unseen::insert(&mut causes, snapshots, clock)?;
     Ok((causes, Beginning::Anchor(Box::new(anchor))))
 }

@@ -1,7 +1,8 @@
 //! The effect of the trace before the anchor on the frames, with which a start is walked back from the anchor.
 
 use super::arrange::{FrameState, ZoneFrames};
-use crate::replay::causes::{Action, Causes, Op};
+use crate::error::Result;
+use crate::replay::causes::{Action, Causes};
 
 /// What the operations before the anchor did to the frames that they touched.
 pub(super) struct TouchedFrames {
@@ -10,10 +11,13 @@ pub(super) struct TouchedFrames {
 }
 
 impl TouchedFrames {
-    /// What `ops` did.
-    pub(super) fn before(ops: &[Op], causes: &Causes) -> TouchedFrames {
+    /// What the first `number` operations did.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(super) fn before(number: usize, causes: &Causes) -> Result<TouchedFrames> {
         let mut left = vec![None; causes.first.len()];
-        for op in ops {
+        causes.ops.each(0..number, |_, op| {
             if let Action::Stack { index } = op.action {
                 for p in causes.stacks[index.get() as usize] {
                     left[p as usize] = Some(false);
@@ -23,8 +27,8 @@ impl TouchedFrames {
             } else if let Some(block) = op.freed() {
                 left[block.indices()].fill(Some(true));
             }
-        }
-        TouchedFrames { left }
+        })?;
+        Ok(TouchedFrames { left })
     }
 
     /// Whether a frame was touched.

@@ -167,7 +167,7 @@ impl<'e> Reclaim<'e> {
         at: u32,
         gfp: Gfp,
     ) {
-        let cold = self.evidence.cold.get(self.op).copied().unwrap_or(false);
+        let cold = self.evidence.cold.get(self.op);
         self.pages.set_block(at, block, cold && block.order == 0);
         if is_lru(block.order, gfp) {
             let file = is_file(gfp);

@@ -1,0 +1,193 @@
+//! Reads the events of a part some at a time.
+//!
+//! Invariant: the batches hold the events of the part in their order, and of each kind the fields that are wanted.
+
+use std::io::{Read, Seek};
+
+use super::check::check_events;
+use super::reader::{Reader, empty_string, fields};
+use super::table_read::TableReader;
+use crate::error::{Error, Result};
+use crate::recording::{EventTable, Events, FieldKind};
+
+/// Events in a batch, at most: their columns stay in a CPU's cache.
+pub const BATCH_EVENTS: usize = 1 << 15;
+
+/// What is read of events.
+#[derive(Clone, Copy)]
+pub struct Wanted<'w> {
+    /// Of each event its time and its kind, and of these columns those that are named; others are 0.
+    pub common: &'w [Common],
+    /// Of the event with the first name, whether the field with the second is read.
+    pub field: &'w dyn Fn(&str, &str) -> bool,
+}
+
+impl Wanted<'_> {
+    /// Everything.
+    pub const ALL: Wanted<'static> = Wanted {
+        common: &[Common::Cpu, Common::Task, Common::Flags, Common::Preempt],
+        field: &|_, _| true,
+    };
+}
+
+/// Columns of all events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Common {
+    /// [`Events::cpu`].
+    Cpu,
+    /// [`Events::task`].
+    Task,
+    /// [`Events::flags`].
+    Flags,
+    /// [`Events::preempt`].
+    Preempt,
+}
+
+/// The batches of a part.
+pub struct Batches<'a> {
+    common: TableReader<'a>,
+    wanted: Vec<Common>,
+    /// For each kind of event that is known by the end of the part: its rows, and its wanted fields.
+    kinds: Vec<(TableReader<'a>, Vec<Origin>)>,
+    /// Events that are not read yet.
+    left: usize,
+    /// Tasks of the file.
+    tasks: u64,
+    /// Time of the last event that was read.
+    newest: u64,
+    batch: Events,
+}
+
+/// Where a field comes from.
+#[derive(Clone, Copy)]
+enum Origin {
+    Column(usize),
+    /// Only later parts have the field, and this stands for it.
+    Constant(u64),
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// A part of the events. Its tables are those of the whole file.
+    ///
+    /// # Errors
+    /// If it is damaged.
+    pub fn part(&mut self, index: usize) -> Result<Events> {
+        self.batches(index, Wanted::ALL)?.rest()
+    }
+
+    /// The events of a part, in batches, with the wanted fields. Their tables are those of the whole file.
+    ///
+    /// # Errors
+    /// If it is damaged.
+    pub fn batches(&mut self, index: usize, wanted: Wanted) -> Result<Batches<'_>> {
+        let mut tables = self.tables()?;
+        let (manifest, members) = (&self.manifest, &mut self.members);
+        let part = &manifest.parts[index];
+        if part.kinds.len() > tables.len() {
+            return Err(Error::malformed(
+                "manifest.json: a part with kinds of events that the file has not",
+            ));
+        }
+        let common = TableReader::open(&part.events, members)?;
+        let mut kinds = vec![];
+        for (i, table) in tables.iter_mut().enumerate() {
+            let EventTable {
+                name, fields: all, ..
+            } = table;
+            let wants: Vec<usize> = (0..all.len())
+                .filter(|&f| (wanted.field)(name, &all[f].name))
+                .collect();
+            if let Some(rows) = part.kinds.get(i) {
+                let known = fields(&rows.columns)?;
+                if known.len() > all.len() || !known.iter().zip(&*all).all(|(a, b)| a.becomes(b)) {
+                    return Err(Error::malformed(format!(
+                        "manifest.json: the fields of {name} differ from part to part"
+                    )));
+                }
+                let mut origins = vec![];
+                for &f in &wants {
+                    origins.push(match all[f].kind {
+                        _ if f < known.len() => Origin::Column(f),
+                        FieldKind::String => {
+                            let strings = TableReader::open(&manifest.strings, members)?;
+                            Origin::Constant(empty_string(strings)?)
+                        }
+                        _ => Origin::Constant(0),
+                    });
+                }
+                kinds.push((TableReader::open(rows, members)?, origins));
+            }
+            table.fields = wants.iter().map(|&f| table.fields[f].clone()).collect();
+            table.columns = vec![vec![]; wants.len()];
+        }
+        Ok(Batches {
+            common,
+            wanted: wanted.common.to_vec(),
+            kinds,
+            left: usize::try_from(part.events.rows).unwrap_or(usize::MAX),
+            tasks: manifest.tasks.rows,
+            newest: 0,
+            batch: Events {
+                tables,
+                ..Events::default()
+            },
+        })
+    }
+}
+
+impl Batches<'_> {
+    /// The next events, at most so many; `None` at the end.
+    ///
+    /// # Errors
+    /// If the part is damaged.
+    pub fn next(&mut self, most: usize) -> Result<Option<&Events>> {
+        let count = self.left.min(most);
+        self.left -= count;
+        let batch = &mut self.batch;
+        batch.clear();
+        let common = &mut self.common;
+        common.next_numbers("time", count, &mut batch.time)?;
+        common.next_numbers("kind", count, &mut batch.kind)?;
+        for column in &self.wanted {
+            match column {
+                Common::Cpu => common.next_numbers("cpu", count, &mut batch.cpu)?,
+                Common::Task => common.next_numbers("task", count, &mut batch.task)?,
+                Common::Flags => common.next_numbers("flags", count, &mut batch.flags)?,
+                Common::Preempt => common.next_numbers("preempt", count, &mut batch.preempt)?,
+            }
+        }
+        batch.cpu.resize(count, 0);
+        batch.task.resize(count, 0);
+        batch.flags.resize(count, 0);
+        batch.preempt.resize(count, 0);
+        let mut rows = [0usize; 256];
+        batch.kind.iter().for_each(|&k| rows[usize::from(k)] += 1);
+        let tables = batch.tables.iter_mut().zip(&mut self.kinds).zip(rows);
+        for ((table, (reader, origins)), rows) in tables {
+            for (column, &origin) in table.columns.iter_mut().zip(&*origins) {
+                match origin {
+                    Origin::Column(index) => reader.next_numbers_at(index, rows, column)?,
+                    Origin::Constant(value) => column.resize(rows, value),
+                }
+            }
+        }
+        check_events(batch)?;
+        if batch.time.first().is_some_and(|&t| t < self.newest) {
+            return Err(Error::malformed("the time of the events decreases"));
+        }
+        self.newest = batch.time.last().copied().unwrap_or(self.newest);
+        if batch.task.iter().any(|&t| u64::from(t) >= self.tasks) {
+            return Err(Error::malformed("an event names a task that is not there"));
+        }
+        Ok((count > 0).then_some(&self.batch))
+    }
+
+    /// All events that are left.
+    ///
+    /// # Errors
+    /// If the part is damaged.
+    pub fn rest(mut self) -> Result<Events> {
+        self.next(usize::MAX)?;
+        Ok(self.batch)
+    }
+}
