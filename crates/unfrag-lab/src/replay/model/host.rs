@@ -23,6 +23,14 @@ pub struct ReplayHost {
     pub compaction_asked: Vec<NodeId>,
 }
 
+impl ReplayHost {
+    /// Whether a daemon was called for.
+    #[inline]
+    pub fn has_asked(&self) -> bool {
+        !self.asked.is_empty() || !self.compaction_asked.is_empty()
+    }
+}
+
 impl Host for ReplayHost {
     const TRACING: bool = true;
 

@@ -96,6 +96,11 @@ impl ReplayKcompactd {
         }
     }
 
+    /// When it goes on; `None` while it waits to be woken.
+    pub fn next(&self) -> Option<u64> {
+        self.next
+    }
+
     /// Its node.
     pub fn node(&self) -> NodeId {
         self.kcompactd.node()

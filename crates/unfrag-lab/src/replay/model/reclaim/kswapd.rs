@@ -32,6 +32,11 @@ impl ReplayKswapd {
         }
     }
 
+    /// When it goes on; `None` while it waits to be woken.
+    pub fn next(&self) -> Option<u64> {
+        self.next
+    }
+
     /// Its node.
     pub fn node(&self) -> NodeId {
         self.kswapd.node()

@@ -139,6 +139,11 @@ impl Pages {
         }
     }
 
+    /// When the next write ends.
+    pub fn next_written(&self) -> Option<u64> {
+        self.writing.front().map(|w| w.0)
+    }
+
     /// When so many pages more will be written as end a wait for that, if so many are being written.
     pub fn enough_written(&self) -> Option<u64> {
         let last = self.writing.get(WRITTEN_ENOUGH as usize - 1);

@@ -56,6 +56,8 @@ pub struct Reclaim<'e> {
     /// Empty where the model does not compact by itself.
     kcompactds: Vec<ReplayKcompactd>,
     op: usize,
+    /// Before this time nothing happens by itself, unless a daemon is asked for.
+    quiet_until: u64,
 }
 
 impl<'e> Reclaim<'e> {
@@ -90,6 +92,7 @@ impl<'e> Reclaim<'e> {
                 .collect(),
             kcompactds: vec![],
             op: 0,
+            quiet_until: 0,
         }
     }
 
@@ -104,10 +107,26 @@ impl<'e> Reclaim<'e> {
         let nodes: Vec<_> = m.inspect().nodes().collect();
         let daemon = |node| ReplayKcompactd::new(node, m, recorded.clone());
         self.kcompactds = nodes.into_iter().map(daemon).collect();
+        self.quiet_until = 0;
     }
 
     /// Time goes on to the next operation's, which is on `cpu`: writes end, kswapd works.
+    #[inline]
     pub fn advance(
+        &mut self,
+        m: &mut Manager<'_, ReplayHost>,
+        (model_frames, in_migration): (&mut [u32], &mut BTreeMap<u32, u32>),
+        cpu: CpuId,
+        time: u64,
+    ) {
+        if time >= self.quiet_until || m.host().has_asked() {
+            self.work(m, (model_frames, in_migration), cpu, time);
+        }
+        self.pages.now = time;
+    }
+
+    /// Writes end, and the daemons work, up to a time.
+    fn work(
         &mut self,
         m: &mut Manager<'_, ReplayHost>,
         (model_frames, in_migration): (&mut [u32], &mut BTreeMap<u32, u32>),
@@ -133,7 +152,10 @@ impl<'e> Reclaim<'e> {
             kcompactd.run(m, &mut self.pages, cpu, time);
         }
         self.pages.rename(model_frames, in_migration);
-        self.pages.now = time;
+        let daemons = self.kswapds.iter().map(ReplayKswapd::next);
+        let daemons = daemons.chain(self.kcompactds.iter().map(ReplayKcompactd::next));
+        let next = daemons.chain([self.pages.next_written()]).flatten().min();
+        self.quiet_until = next.unwrap_or(u64::MAX);
     }
 
     /// The operation at hand is over.
@@ -156,6 +178,7 @@ impl<'e> Reclaim<'e> {
         let mut request_world = RequestWorld::new(m, &mut self.pages, request.cpu);
         let allocated = drive(&mut request_world, &mut allocation);
         self.pages.rename(model_frames, in_migration);
+        self.quiet_until = 0;
         allocated
     }
 
