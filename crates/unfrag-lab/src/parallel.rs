@@ -10,10 +10,29 @@ pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Does jobs 0 to `jobs`, as many at a time as `threads` says. The caller's thread does the first job, and
-/// some of the others, by `own`; all other threads do theirs by `other`.
+/// Two independent jobs, at the same time if this process has several CPUs.
+pub(crate) fn both<A, B: Send>(
+    own: impl FnOnce() -> A,
+    other: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    if threads() == 1 {
+        return (own(), other());
+    }
+    std::thread::scope(|s| {
+        let other = s.spawn(other);
+        let own = own();
+        match other.join() {
+            Ok(other) => (own, other),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Does jobs 0 to `jobs`, as many at a time as `threads` says. The caller's thread does the `first` jobs, one at least,
+/// and some of the others, by `own`; all other threads do theirs by `other`.
 pub(crate) fn each<T: Send>(
     jobs: usize,
+    first: usize,
     threads: usize,
     other: impl Fn(usize) -> T + Sync,
     mut own: impl FnMut(usize) -> T,
@@ -21,7 +40,8 @@ pub(crate) fn each<T: Send>(
     if jobs == 0 {
         return vec![];
     }
-    let next = AtomicUsize::new(1);
+    let first = first.clamp(1, jobs);
+    let next = AtomicUsize::new(first);
     let found: Mutex<Vec<(usize, T)>> = Mutex::default();
     let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < jobs);
     let put = |i, got| {
@@ -36,7 +56,7 @@ pub(crate) fn each<T: Send>(
                 }
             });
         }
-        put(0, own(0));
+        (0..first).for_each(|i| put(i, own(i)));
         while let Some(i) = take() {
             put(i, own(i));
         }

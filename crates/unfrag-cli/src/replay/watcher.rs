@@ -39,6 +39,10 @@ impl Watch for Watcher {
         self.progress.at(done, total);
     }
 
+    fn wants_snapshots(&self) -> bool {
+        self.export.is_some()
+    }
+
     fn at_snapshot(&mut self, kernel: &str, snap: &Snapshot, manager: &Manager<'_, ReplayHost>) {
         if let Some(export) = &mut self.export {
             export.at_snapshot(kernel, snap, manager);

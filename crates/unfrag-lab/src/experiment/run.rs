@@ -70,7 +70,7 @@ pub fn run(name: Name, options: &Options, progress: &(dyn Fn(u64, u64) + Sync)) 
         report(PARTS);
         got
     };
-    let mut results = each(jobs.len(), threads, one, one).into_iter();
+    let mut results = each(jobs.len(), 1, threads, one, one).into_iter();
     let mut outcomes = vec![];
     for machine in &machines {
         for kernel in &kernels {

@@ -19,7 +19,7 @@ pub struct Wanted<'w> {
     /// Of each event its time and its kind, and of these columns those that are named; others are 0.
     pub common: &'w [Common],
     /// Of the event with the first name, whether the field with the second is read.
-    pub field: &'w dyn Fn(&str, &str) -> bool,
+    pub field: &'w (dyn Fn(&str, &str) -> bool + Sync),
 }
 
 impl Wanted<'_> {
@@ -55,7 +55,8 @@ pub struct Batches<'a> {
     tasks: u64,
     /// Time of the last event that was read.
     newest: u64,
-    batch: Events,
+    /// The tables of a batch, without events.
+    tables: Vec<EventTable>,
 }
 
 /// Where a field comes from.
@@ -127,24 +128,24 @@ impl<R: Read + Seek> Reader<R> {
             left: usize::try_from(part.events.rows).unwrap_or(usize::MAX),
             tasks: manifest.tasks.rows,
             newest: 0,
-            batch: Events {
-                tables,
-                ..Events::default()
-            },
+            tables,
         })
     }
 }
 
 impl Batches<'_> {
-    /// The next events, at most so many; `None` at the end.
+    /// Reads the next events, at most so many, into a batch: one without tables, or one that was read from the same file
+    /// with the same wishes. Gives whether there were any.
     ///
     /// # Errors
     /// If the part is damaged.
-    pub fn next(&mut self, most: usize) -> Result<Option<&Events>> {
+    pub fn next(&mut self, most: usize, batch: &mut Events) -> Result<bool> {
         let count = self.left.min(most);
         self.left -= count;
-        let batch = &mut self.batch;
         batch.clear();
+        if batch.tables.len() != self.tables.len() {
+            batch.tables.clone_from(&self.tables);
+        }
         let common = &mut self.common;
         common.next_numbers("time", count, &mut batch.time)?;
         common.next_numbers("kind", count, &mut batch.kind)?;
@@ -179,7 +180,7 @@ impl Batches<'_> {
         if batch.task.iter().any(|&t| u64::from(t) >= self.tasks) {
             return Err(Error::malformed("an event names a task that is not there"));
         }
-        Ok((count > 0).then_some(&self.batch))
+        Ok(count > 0)
     }
 
     /// All events that are left.
@@ -187,7 +188,8 @@ impl Batches<'_> {
     /// # Errors
     /// If the part is damaged.
     pub fn rest(mut self) -> Result<Events> {
-        self.next(usize::MAX)?;
-        Ok(self.batch)
+        let mut all = Events::default();
+        self.next(usize::MAX, &mut all)?;
+        Ok(all)
     }
 }

@@ -78,37 +78,75 @@ impl Ensemble {
     }
 }
 
-/// Runs the members, each by `one` at its pace, as many at a time as `threads` says. The caller's thread
-/// runs the first of them, whose snapshots are watched. It reports the progress of all.
+/// A replay of one of several kernels.
+pub(crate) struct Job {
+    /// Number of the kernel.
+    pub kernel: usize,
+    /// Pace of its kswapd.
+    pub pace: u32,
+    /// Whether it is the first member of its ensemble, whose map is kept.
+    pub is_first: bool,
+    /// Whether its snapshots are watched.
+    pub watched: bool,
+}
+
+impl Job {
+    /// The members of a kernel's ensemble. The snapshots of the first may be watched.
+    pub(crate) fn ensemble(
+        kernel: usize,
+        paces: &[u32],
+        watched: bool,
+    ) -> impl Iterator<Item = Job> {
+        paces.iter().enumerate().map(move |(i, &pace)| Job {
+            kernel,
+            pace,
+            is_first: i == 0,
+            watched: watched && i == 0,
+        })
+    }
+}
+
+/// Does the jobs, each by `one`, as many at a time as `threads` says, and gives their results in order. The caller's
+/// thread does those that are watched, and reports the progress of all.
 pub(crate) fn run<F>(
-    paces: &[u32],
+    jobs: &[Job],
     threads: usize,
     one: F,
     watch: &mut dyn Watch,
 ) -> Result<Vec<Member>>
 where
-    F: Fn(u32, &mut dyn Watch) -> Result<Member> + Sync,
+    F: Fn(&Job, &mut dyn Watch) -> Result<Member> + Sync,
 {
     let done = AtomicU64::new(0);
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    let watches = watch.wants_snapshots();
+    order.sort_by_key(|&i| !(watches && jobs[i].watched));
+    let watched = order
+        .iter()
+        .filter(|&&i| watches && jobs[i].watched)
+        .count();
     let member = |i: usize, watch: Option<&mut dyn Watch>| {
+        let job = &jobs[order[i]];
         let mut shared = MemberWatch {
             watch,
-            watched: i == 0,
+            watched: job.watched,
             done: &done,
             reported: 0,
-            members: paces.len() as u64,
+            jobs: jobs.len() as u64,
         };
-        let mut member = one(paces[i], &mut shared);
-        if let (Ok(m), 1..) = (&mut member, i) {
+        let mut member = one(job, &mut shared);
+        if let (Ok(m), false) = (&mut member, job.is_first) {
             m.block_map = None;
         }
         member
     };
     let other = |i| member(i, None);
-    let all = each(paces.len(), threads, other, |i| {
+    let all = each(jobs.len(), watched, threads, other, |i| {
         member(i, Some(&mut *watch))
     });
-    all.into_iter().collect()
+    let mut in_order: Vec<_> = order.iter().copied().zip(all).collect();
+    in_order.sort_by_key(|(i, _)| *i);
+    in_order.into_iter().map(|(_, member)| member).collect()
 }
 
 /// Passes on what the watch of the ensemble needs of one member.
@@ -119,7 +157,7 @@ struct MemberWatch<'a, 'w> {
     done: &'a AtomicU64,
     /// Operations of this member that are in `done`.
     reported: u64,
-    members: u64,
+    jobs: u64,
 }
 
 impl Watch for MemberWatch<'_, '_> {
@@ -127,7 +165,7 @@ impl Watch for MemberWatch<'_, '_> {
         let more = done - std::mem::replace(&mut self.reported, done);
         let all = self.done.fetch_add(more, Ordering::Relaxed) + more;
         if let Some(w) = &mut self.watch {
-            w.progress(all, total * self.members);
+            w.progress(all, total * self.jobs);
         }
     }
 
@@ -331,16 +369,21 @@ mod tests {
         assert_eq!((f.len(), f[0].count), (1, 7));
     }
 
+    fn jobs(members: u32) -> Vec<Job> {
+        let paces: Vec<u32> = (1..=members).collect();
+        Job::ensemble(0, &paces, true).collect()
+    }
+
     #[test]
     fn members_are_in_the_order_of_their_paces_on_any_number_of_threads() {
         for threads in [1, 2, 4] {
-            let one = |pace: u32, watch: &mut dyn Watch| {
+            let one = |job: &Job, watch: &mut dyn Watch| {
                 watch.progress(10, 10);
                 // The later, the sooner.
-                std::thread::sleep(std::time::Duration::from_millis(10 / u64::from(pace)));
-                Ok(member(u64::from(pace) + 2, 0))
+                std::thread::sleep(std::time::Duration::from_millis(10 / u64::from(job.pace)));
+                Ok(member(u64::from(job.pace) + 2, 0))
             };
-            let all = run(&[1, 2, 3, 4, 5], threads, one, &mut NoWatch).unwrap();
+            let all = run(&jobs(5), threads, one, &mut NoWatch).unwrap();
             let free: Vec<u64> = all.iter().map(|m| m.totals["frees"]).collect();
             assert_eq!(free, [3, 4, 5, 6, 7]);
         }
@@ -348,11 +391,11 @@ mod tests {
 
     #[test]
     fn an_error_of_any_member_is_that_of_the_ensemble() {
-        let one = |pace: u32, _: &mut dyn Watch| match pace {
+        let one = |job: &Job, _: &mut dyn Watch| match job.pace {
             3 => Err(Error::lacking("the third")),
             _ => Ok(member(9, 0)),
         };
-        let e = run(&[1, 2, 3], 2, one, &mut NoWatch).unwrap_err();
+        let e = run(&jobs(3), 2, one, &mut NoWatch).unwrap_err();
         assert!(e.to_string().contains("the third"));
     }
 }

@@ -1,38 +1,72 @@
 //! A whole replay: from a recording and a question to a report.
 //!
-//! The recording is prepared once ([`Prepared`]). Then each kernel that was asked for replays it, several
-//! times where the model's own reclaim makes the result depend on the pace of kswapd ([`ensemble`]).
+//! The recording is prepared once ([`Prepared`]), and a second time from counts alone where its start is exact, so that
+//! the report can say what that is worth. Then each kernel that was asked for replays it, several times where the
+//! model's own reclaim makes the result depend on the pace of kswapd ([`ensemble`]). All replays are independent, and
+//! run on all CPUs.
 
 use super::accuracy::{Forecast, measure};
-use super::ensemble;
+use super::ensemble::{self, Job};
 use super::member::Member;
 use super::observe::observe;
 use super::options::{Mode, Options};
+use super::question::Question;
 use super::report::{Ensemble, KernelReport, RecordingSummary, Report, Sample};
-use super::watch::{ProgressOnly, Watch};
+use super::watch::Watch;
 use crate::error::Result;
-use crate::parallel::threads;
+use crate::parallel::{both, threads};
 use crate::replay::input::Input;
 use crate::replay::model::Prepared;
 use crate::replay::start::{StartChoice, zone_facts};
 use unfrag_linux::recording::Recording;
 
-impl Prepared<'_> {
-    /// Replays the recording under one kernel.
-    fn replay_kernel(
-        &self,
-        name: &str,
-        options: &Options,
-        recorded: &[Sample],
-        watch: &mut dyn Watch,
-    ) -> Result<KernelReport> {
-        let q = self.question(name, options)?;
-        let reclaims = self.modelled_reclaim(options).is_some();
+/// What a recording becomes from one start, and what its kernel showed from there on.
+struct Beginning<'r> {
+    prepared: Prepared<'r>,
+    recorded: Vec<Sample>,
+}
+
+impl<'r> Beginning<'r> {
+    fn new(input: Input<'r>, choice: StartChoice) -> Result<Beginning<'r>> {
+        let prepared = Prepared::new(input, choice)?;
+        let recorded = prepared.recorded_samples()?;
+        Ok(Beginning { prepared, recorded })
+    }
+
+    /// A kernel that replays from here.
+    fn ask<'a>(&'a self, name: &str, options: &'a Options) -> Result<KernelReplay<'a, 'r>> {
+        let question = self.prepared.question(name, options)?;
+        let reclaims = self.prepared.modelled_reclaim(options).is_some();
         let asked = options.members.unwrap_or(ensemble::MEMBERS);
         ensemble::check(asked)?;
-        let paces = ensemble::paces(if reclaims { asked } else { 1 });
-        let one = |pace, watch: &mut dyn Watch| self.replay_once(&q, pace, watch);
-        let mut members = ensemble::run(&paces, threads(), one, watch)?;
+        Ok(KernelReplay {
+            from: self,
+            question,
+            reclaims,
+            paces: ensemble::paces(if reclaims { asked } else { 1 }),
+        })
+    }
+}
+
+/// A kernel that replays a recording.
+struct KernelReplay<'a, 'r> {
+    from: &'a Beginning<'r>,
+    question: Question<'a>,
+    /// Whether the model reclaims by itself.
+    reclaims: bool,
+    /// Of each member.
+    paces: Vec<u32>,
+}
+
+impl KernelReplay<'_, '_> {
+    /// Whether its samples can be held against the recorded ones.
+    fn is_measured(&self) -> bool {
+        self.question.as_recorded && !self.from.recorded.is_empty()
+    }
+
+    /// The report of its members.
+    fn report(&self, mut members: Vec<Member>) -> Result<KernelReport> {
+        let (q, Beginning { prepared, recorded }) = (&self.question, self.from);
         let pooled = members.len() > 1;
         let samples = if pooled {
             ensemble::samples(&members)
@@ -41,14 +75,14 @@ impl Prepared<'_> {
         };
         let (totals, failures) = (ensemble::totals(&members), ensemble::failures(&members));
         let anchor = recorded.first().filter(|_| q.as_recorded);
-        let taken = anchor.map(|anchor| self.taken(anchor)).transpose()?;
+        let taken = anchor.map(|anchor| prepared.taken(anchor)).transpose()?;
         let taken = taken.unwrap_or_default();
         let judge = |samples: &[Sample]| {
             let forecast = Forecast {
                 anchor: anchor?,
                 taken: &taken,
             };
-            let lost = lost_events(self.input.recording);
+            let lost = lost_events(prepared.input.recording);
             Some(measure(&samples[1..], &recorded[1..], &forecast, lost))
         };
         let skills = || {
@@ -59,18 +93,18 @@ impl Prepared<'_> {
         };
         let ensemble = pooled.then(|| Ensemble {
             members: members.len() as u64,
-            pace: ensemble::range(&paces),
+            pace: ensemble::range(&self.paces),
             free_pages_skill: skills(),
         });
         let mut accuracy = judge(&samples);
         let first = members.swap_remove(0);
         if let Some(a) = &mut accuracy {
-            a.frame_match = self.exact.then_some(first.frames);
+            a.frame_match = prepared.exact.then_some(first.frames);
             a.huge_faults = first.huge_faults;
         }
         let mut notes = first.notes;
         notes.extend(ensemble.as_ref().map(Ensemble::sentence));
-        if options.members.is_some_and(|n| n > 1) && !reclaims {
+        if q.options.members.is_some_and(|n| n > 1) && !self.reclaims {
             notes.push("Nothing was reclaimed by the model, so that one replay says all.".into());
         }
         Ok(KernelReport {
@@ -94,18 +128,9 @@ fn lost_events(rec: &Recording) -> u64 {
     rec.meta.lost.iter().map(|l| l.count.unwrap_or(1)).sum()
 }
 
-/// Replays the kernel of `report` from a start by counts, which every host has, and notes by how much
-/// the errors of the two starts differ.
-fn compare_starts(
-    input: &Input<'_>,
-    report: &mut KernelReport,
-    options: &Options,
-    watch: &mut dyn Watch,
-) -> Result<()> {
-    let prepared = Prepared::new(input.clone(), StartChoice::Counts)?;
-    let recorded = prepared.recorded_samples()?;
-    let mut watch = ProgressOnly(watch);
-    let counts = prepared.replay_kernel(&report.kernel, options, &recorded, &mut watch)?;
+/// Notes in `report`, which is from the kernel's exact state, by how much the errors of a start by counts differ, which
+/// every host has.
+fn compare_starts(report: &mut KernelReport, counts: KernelReport) {
     if let (Some(exact), Some(counts)) = (&report.accuracy, &counts.accuracy) {
         report.notes.push(format!(
             "Error of the start: from the kernel's exact state the median error of the order distribution is \
@@ -117,7 +142,68 @@ fn compare_starts(
         ));
     }
     report.accuracy_from_counts = counts.accuracy;
-    Ok(())
+}
+
+/// Replays the kernels that were asked for.
+fn replay_kernels<'r>(
+    main: &Beginning<'r>,
+    counts: Option<Result<Beginning<'r>>>,
+    options: &Options,
+    watch: &mut dyn Watch,
+) -> Result<Vec<KernelReport>> {
+    let own = [main.prepared.era.preset().to_string()];
+    let names = if options.kernels.is_empty() {
+        &own[..]
+    } else {
+        &options.kernels
+    };
+    let asked = names.iter().map(|name| main.ask(name, options));
+    let mut asked = asked.collect::<Result<Vec<_>>>()?;
+    // Of each of these there is a second replay, from counts.
+    let compared = |i: &usize| main.prepared.exact && asked[*i].is_measured();
+    let compared: Vec<usize> = (0..asked.len()).filter(compared).collect();
+    let counts = match counts {
+        Some(counts) if !compared.is_empty() => Some(counts?),
+        _ => None,
+    };
+    let several = asked.len();
+    for &i in counts.iter().flat_map(|_| &compared) {
+        asked.extend(
+            counts
+                .as_ref()
+                .map(|c| c.ask(&names[i], options))
+                .transpose()?,
+        );
+    }
+    let jobs: Vec<Job> = asked
+        .iter()
+        .enumerate()
+        .flat_map(|(k, asked)| Job::ensemble(k, &asked.paces, k < several))
+        .collect();
+    let one = |job: &Job, watch: &mut dyn Watch| {
+        let KernelReplay { from, question, .. } = &asked[job.kernel];
+        from.prepared.replay_once(question, job.pace, watch)
+    };
+    let mut members = ensemble::run(&jobs, threads(), one, watch)?.into_iter();
+    let mut reports = vec![];
+    for asked in &asked {
+        reports.push(asked.report(members.by_ref().take(asked.paces.len()).collect())?);
+    }
+    let from_counts = reports.split_off(several);
+    for (i, counts) in compared.into_iter().zip(from_counts) {
+        compare_starts(&mut reports[i], counts);
+    }
+    Ok(reports)
+}
+
+/// Whether the replay from an exact start will be compared with one from counts.
+fn may_compare(input: &Input<'_>, options: &Options) -> bool {
+    let mut snapshots = input.recording.snapshots.iter();
+    options.mode == Mode::Predict
+        && matches!(options.start, StartChoice::Auto | StartChoice::Exact)
+        && options.set.is_empty()
+        && options.memory.is_none()
+        && snapshots.any(|s| s.content("freelists").is_some())
 }
 
 /// Replays a recording. `file` is its name as the report shows it.
@@ -132,28 +218,16 @@ pub fn replay<'r>(
 ) -> Result<Report> {
     let input = input.into();
     let rec = input.recording;
-    let prepared = Prepared::new(input.clone(), options.start)?;
-    let recorded = prepared.recorded_samples()?;
-    let mut kernels = vec![];
-    let mut observed = None;
-    match options.mode {
-        Mode::Observe => observed = Some(observe(&prepared)?),
-        Mode::Predict => {
-            let own = [prepared.era.preset().to_string()];
-            let names = if options.kernels.is_empty() {
-                &own[..]
-            } else {
-                &options.kernels
-            };
-            for name in names {
-                let mut report = prepared.replay_kernel(name, options, &recorded, watch)?;
-                if prepared.exact && report.accuracy.is_some() {
-                    compare_starts(&input, &mut report, options, watch)?;
-                }
-                kernels.push(report);
-            }
-        }
-    }
+    let (main, counts) = both(
+        || Beginning::new(input.clone(), options.start),
+        || may_compare(&input, options).then(|| Beginning::new(input.clone(), StartChoice::Counts)),
+    );
+    let main = main?;
+    let (kernels, observed) = match options.mode {
+        Mode::Observe => (vec![], Some(observe(&main.prepared)?)),
+        Mode::Predict => (replay_kernels(&main, counts, options, watch)?, None),
+    };
+    let Beginning { prepared, recorded } = main;
     let zones = zone_facts(prepared.snapshots[0].1)?;
     let last = input.events.span()?.map_or(0, |(_, last)| last);
     Ok(Report {

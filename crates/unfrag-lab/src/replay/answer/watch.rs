@@ -11,22 +11,22 @@ pub trait Watch {
         let _ = (done, total);
     }
 
+    /// Whether snapshots are observed, for which the replays of several kernels come one after the other.
+    fn wants_snapshots(&self) -> bool {
+        true
+    }
+
     /// The model of `kernel` at the moment of a snapshot.
     fn at_snapshot(&mut self, kernel: &str, snap: &Snapshot, manager: &Manager<'_, ReplayHost>) {
         let _ = (kernel, snap, manager);
     }
 }
 
-/// Passes on the progress of a replay, and none of its snapshots.
-pub(super) struct ProgressOnly<'w>(pub &'w mut dyn Watch);
-
-impl Watch for ProgressOnly<'_> {
-    fn progress(&mut self, done: u64, total: u64) {
-        self.0.progress(done, total);
-    }
-}
-
 /// Observes nothing.
 pub struct NoWatch;
 
-impl Watch for NoWatch {}
+impl Watch for NoWatch {
+    fn wants_snapshots(&self) -> bool {
+        false
+    }
+}

@@ -6,17 +6,16 @@
 //! Invariant: however its events come, and whatever the budget, a recording gives the same replay.
 
 pub mod bits;
+mod file_events;
 pub(crate) mod running_sum;
 pub mod store;
 
 use crate::error::Result;
-use std::fs::File;
-use std::io::BufReader;
+pub use file_events::FileEvents;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 use store::Room;
-use unfrag_linux::file::{self, BATCH_EVENTS, Reader, Wanted};
+use unfrag_linux::file::Wanted;
 use unfrag_linux::recording::{Events, Recording};
 
 /// The events of a recording, which come in batches.
@@ -73,87 +72,6 @@ impl EventSource for Events {
         each: &mut dyn FnMut(&Events) -> Result<()>,
     ) -> Result<()> {
         each(self)
-    }
-}
-
-/// The events of an `.unfrag` file.
-pub struct FileEvents {
-    path: PathBuf,
-    reader: Mutex<Reader<BufReader<File>>>,
-    parts: Vec<file::PartFacts>,
-    rows: Vec<u64>,
-    /// Times of the first and last event, once they are known.
-    span: OnceLock<Option<(u64, u64)>>,
-}
-
-impl FileEvents {
-    /// Opens the file at `path`; gives the recording without its events, too.
-    ///
-    /// # Errors
-    /// If it cannot be read; names the file.
-    pub fn open(path: &Path) -> Result<(Recording, FileEvents)> {
-        let mut reader = Reader::open(path)?;
-        let named = |e: unfrag_linux::Error| e.in_file(path);
-        let mut recording = reader.rest().map_err(named)?;
-        recording.snapshots = reader.snapshots().map_err(named)?;
-        let events = FileEvents {
-            path: path.to_owned(),
-            parts: reader.parts().collect(),
-            rows: reader.rows(),
-            span: OnceLock::new(),
-            reader: Mutex::new(reader),
-        };
-        Ok((recording, events))
-    }
-}
-
-impl EventSource for FileEvents {
-    fn len(&self) -> u64 {
-        self.parts.iter().map(|p| p.events).sum()
-    }
-
-    fn span(&self) -> Result<Option<(u64, u64)>> {
-        if self.span.get().is_none() {
-            // Files of one part may not say it.
-            let times_alone = Wanted {
-                common: &[],
-                field: &|_, _| false,
-            };
-            self.each(0..=u64::MAX, times_alone, &mut |_| Ok(()))?;
-        }
-        Ok(self.span.get().copied().flatten())
-    }
-
-    fn rows(&self) -> Vec<u64> {
-        self.rows.clone()
-    }
-
-    fn each(
-        &self,
-        times: RangeInclusive<u64>,
-        wanted: Wanted,
-        each: &mut dyn FnMut(&Events) -> Result<()>,
-    ) -> Result<()> {
-        let mut span = None;
-        for (i, part) in self.parts.iter().enumerate() {
-            let misses = |(first, last)| first > *times.end() || last < *times.start();
-            if part.span.is_some_and(misses) {
-                continue;
-            }
-            let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-            let named = |e: unfrag_linux::Error| e.in_file(&self.path);
-            let mut batches = reader.batches(i, wanted).map_err(named)?;
-            while let Some(batch) = batches.next(BATCH_EVENTS).map_err(named)? {
-                if let Some((first, last)) = batch.span()? {
-                    span = Some((span.map_or(first, |(first, _)| first), last));
-                }
-                each(batch)?;
-            }
-        }
-        if times == (0..=u64::MAX) {
-            self.span.get_or_init(|| span);
-        }
-        Ok(())
     }
 }
 

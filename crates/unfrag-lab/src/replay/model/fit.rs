@@ -3,6 +3,7 @@
 use super::host::ReplayHost;
 use super::sim::Sim;
 use crate::error::Result;
+use crate::parallel::both;
 use crate::replay::causes::Causes;
 use crate::replay::start::counts::counts;
 use crate::replay::start::evidence::Evidence;
@@ -16,20 +17,62 @@ const FIT_ROUNDS: usize = 4;
 /// The anchor shows how many pages each CPU held back then; at the start it held what leads there.
 ///
 /// # Errors
-/// If the zones are beyond what can be replayed.
+/// If the zones are beyond what can be replayed, or operations cannot be read.
 pub fn fitted(anchor: &Anchor, causes: &Causes, rules: Rules, sysctl: Sysctl) -> Result<Start> {
-    let frames = highest_frame(&anchor.zones)?;
-    let on = |z: &ZoneFacts, c: usize| z.sets.get(c).map_or(0, |s| s.0);
-    let row = |z: &ZoneFacts| (0..anchor.cpus).map(|c| on(z, c)).collect();
-    let recorded: Vec<Vec<u64>> = anchor.zones.iter().map(row).collect();
-    let before = anchor.upto(causes)?;
-    let evidence = Evidence::gather(causes, anchor.cpus)?;
-    let mut best: Option<(u64, Start)> = None;
-    for kernel_first in [false, true] {
+    let fit = Fit {
+        anchor,
+        causes,
+        evidence: &Evidence::gather(causes, anchor.cpus)?,
+        rules,
+        sysctl,
+    };
+    // What waited first on the per-CPU lists is not known: movable pages, or those of kernel requests.
+    let (movable, kernel) = both(|| fit.best(false), || fit.best(true));
+    let (movable, kernel) = (movable?, kernel?);
+    Ok(match kernel.far < movable.far {
+        true => kernel.start,
+        false => movable.start,
+    })
+}
+
+/// What a start is fitted to.
+#[derive(Clone, Copy)]
+struct Fit<'a> {
+    anchor: &'a Anchor,
+    causes: &'a Causes,
+    evidence: &'a Evidence,
+    rules: Rules,
+    sysctl: Sysctl,
+}
+
+/// A start, and how far from the anchor it leads.
+struct Fitted {
+    far: u64,
+    start: Start,
+}
+
+impl Fit<'_> {
+    /// The best start of all rounds.
+    fn best(self, kernel_first: bool) -> Result<Fitted> {
+        let Fit {
+            anchor,
+            causes,
+            rules,
+            sysctl,
+            ..
+        } = self;
+        let frames = highest_frame(&anchor.zones)?;
+        let on = |z: &ZoneFacts, c: usize| z.sets.get(c).map_or(0, |s| s.0);
+        let row = |z: &ZoneFacts| (0..anchor.cpus).map(|c| on(z, c)).collect();
+        let recorded: Vec<Vec<u64>> = anchor.zones.iter().map(row).collect();
+        let before = anchor.upto(causes)?;
         let mut held = recorded.clone();
+        let mut best: Option<Fitted> = None;
         let mut fit = u64::MAX;
-        for _ in 0..FIT_ROUNDS {
-            let start = counts(anchor, causes, &evidence, &held, kernel_first)?;
+        let mut rounds = 0;
+        loop {
+            rounds += 1;
+            let start = counts(anchor, causes, self.evidence, &held, kernel_first)?;
             let mut memory = vec![0; start.words(rules, sysctl)?];
             let mut sim = Sim::new(start.manager(rules, sysctl, true, &mut memory)?, frames);
             causes.ops.each(0..before, |_, op| sim.apply(op, causes))?;
@@ -43,19 +86,17 @@ pub fn fitted(anchor: &Anchor, causes: &Causes, rules: Rules, sysctl: Sysctl) ->
                 }
             }
             let all = far + anchor.distance(&sim.manager);
-            if best.as_ref().is_none_or(|b| all < b.0) {
-                best = Some((all, start));
-            }
+            let found = match best {
+                Some(best) if best.far <= all => best,
+                _ => Fitted { far: all, start },
+            };
             // Where nothing leads to the anchor, nothing can be fitted to it.
-            if far == 0 || far >= fit || before == 0 {
-                break;
+            if far == 0 || far >= fit || before == 0 || rounds == FIT_ROUNDS {
+                return Ok(found);
             }
+            best = Some(found);
             fit = far;
         }
-    }
-    match best {
-        Some((_, start)) => Ok(start),
-        None => unreachable!("there is a round"),
     }
 }
 
