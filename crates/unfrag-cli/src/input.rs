@@ -101,7 +101,7 @@ pub fn recording(
     Ok(of_release(recording, release))
 }
 
-/// The same, but the events of a whole `.unfrag` file stay in it.
+/// The same, but the events of `.unfrag` files stay in them.
 ///
 /// # Errors
 /// As there.
@@ -112,11 +112,11 @@ pub fn streamed(
     window: &Window,
 ) -> Result<Streamed> {
     let (recording, events) = match kind(path, beside, window)? {
-        Kind::File => {
-            let (recording, events) = FileEvents::open(path)?;
+        Kind::Raw => (raw(path, beside, release)?, None),
+        Kind::File | Kind::Window => {
+            let (recording, events) = FileEvents::open(path, window)?;
             (of_release(recording, release), Some(events))
         }
-        _ => (recording(path, beside, release, window)?, None),
     };
     Ok(Streamed { recording, events })
 }

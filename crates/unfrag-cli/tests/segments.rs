@@ -9,8 +9,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::{can_trace, fails, head, json, kill, sample, text, unfrag};
-use unfrag_linux::file::{self, Reader};
-use unfrag_linux::recording::Recording;
+use unfrag_lab::replay::input::{EventSource, FileEvents, Input};
+use unfrag_lab::replay::{self, NoWatch};
+use unfrag_linux::file::{self, Reader, Wanted};
+use unfrag_linux::recording::{Events, Recording};
 use unfrag_linux::segments::{self, BOOT, EPOCH_OFFSET, Extent, Moment, Window};
 
 const SECOND: u64 = 1_000_000_000;
@@ -130,6 +132,115 @@ fn a_window_of_one_file_is_its_events_and_snapshots_of_that_time() {
     assert!((1..rec.snapshots.len()).contains(&part.snapshots.len()));
     let all = segments::read(&path, &Window::default(), Extent::All).unwrap();
     assert!(all == rec, "the whole file is the whole recording");
+}
+
+/// The events that `keep` wants, of the tasks in the opposite order.
+fn part(rec: &Recording, keep: impl Fn(u64, u16) -> bool) -> Recording {
+    let mut part = rec.clone();
+    part.tasks.reverse();
+    let all = &rec.events;
+    part.events = Events {
+        tables: all.tables.clone(),
+        ..Events::default()
+    };
+    let columns = part.events.tables.iter_mut().flat_map(|t| &mut t.columns);
+    columns.for_each(Vec::clear);
+    let mut rows = vec![0; all.tables.len()];
+    for (i, &kind) in all.kind.iter().enumerate() {
+        let row: usize = rows[usize::from(kind)];
+        rows[usize::from(kind)] += 1;
+        if !keep(all.time[i], all.cpu[i]) {
+            continue;
+        }
+        let to = &mut part.events;
+        to.time.push(all.time[i]);
+        to.cpu.push(all.cpu[i]);
+        to.task.push(rec.tasks.len() as u32 - 1 - all.task[i]);
+        to.flags.push(all.flags[i]);
+        to.preempt.push(all.preempt[i]);
+        to.kind.push(kind);
+        let from = &all.tables[usize::from(kind)].columns;
+        let to = &mut to.tables[usize::from(kind)].columns;
+        from.iter()
+            .zip(to)
+            .for_each(|(from, to)| to.push(from[row]));
+    }
+    // What has no events has no number either.
+    let mut number = vec![];
+    let mut next = 0;
+    part.events.tables.retain(|t| {
+        let is_kept = !t.columns[0].is_empty();
+        number.push(next);
+        next += u8::from(is_kept);
+        is_kept
+    });
+    part.events
+        .kind
+        .iter_mut()
+        .for_each(|k| *k = number[usize::from(*k)]);
+    part
+}
+
+#[test]
+fn segments_whose_ends_overlap_are_read_in_the_order_of_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let rec = head(&sample(), 12);
+    let first = rec.events.time[0];
+    // A buffer of a CPU is emptied after those of the others.
+    let end = |n: u64, cpu: u16| first + n * 3 * SECOND + u64::from(cpu) * SECOND / 2;
+    for n in 0..4 {
+        let own = |time: u64, cpu: u16| {
+            (n == 0 || time >= end(n, cpu)) && (n == 3 || time < end(n + 1, cpu))
+        };
+        let mut segment = part(&rec, own);
+        if n > 0 {
+            segment.snapshots.clear();
+        }
+        let segment = shifted(&segment, 0, "a");
+        file::write(&segment, &dir.path().join(format!("{n}.unfrag"))).unwrap();
+    }
+    let window = Window::default();
+    let joined = segments::read(dir.path(), &window, Extent::All).unwrap();
+    assert!(joined.events.time.is_sorted());
+    assert_eq!(joined.events.len(), rec.events.len());
+
+    let (rest, events) = FileEvents::open(dir.path(), &window).unwrap();
+    assert_eq!(
+        (events.len(), events.span()),
+        (joined.events.len() as u64, joined.events.span())
+    );
+    assert_eq!(events.rows(), joined.events.rows());
+    let mut seen: Vec<(u64, u16, u32, String, Vec<u64>)> = vec![];
+    let list = |seen: &mut Vec<_>, events: &Events| {
+        let mut rows = vec![0; events.tables.len()];
+        for (i, &kind) in events.kind.iter().enumerate() {
+            let table = &events.tables[usize::from(kind)];
+            let row: usize = rows[usize::from(kind)];
+            rows[usize::from(kind)] += 1;
+            let values = table.columns.iter().map(|c| c[row]).collect();
+            seen.push((
+                events.time[i],
+                events.cpu[i],
+                events.task[i],
+                table.name.clone(),
+                values,
+            ));
+        }
+        Ok(())
+    };
+    let each = &mut |batch: &Events| list(&mut seen, batch);
+    events.each(0..=u64::MAX, Wanted::ALL, each).unwrap();
+    let mut wanted = vec![];
+    list(&mut wanted, &joined.events).unwrap();
+    assert!(seen == wanted, "streamed and joined differ");
+
+    let options = replay::Options::default();
+    let of = |input: Input<'_>| {
+        let report = replay::replay(input, "days", &options, &mut NoWatch).unwrap();
+        serde_json::to_string(&report).unwrap()
+    };
+    let streamed = of(Input::new(&rest, &events, 1 << 20));
+    assert!(streamed == of(Input::from(&joined)), "the replays differ");
 }
 
 #[test]

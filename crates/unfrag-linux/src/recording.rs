@@ -173,6 +173,35 @@ impl Events {
             table.columns.iter_mut().for_each(Vec::clear);
         }
     }
+    /// Keeps the events within a window of time.
+    pub(crate) fn keep(&mut self, times: std::ops::Range<u64>) {
+        let end = self.time.partition_point(|&t| t < times.end);
+        if end < self.len() {
+            drop(self.split_off(end));
+        }
+        let start = self.time.partition_point(|&t| t < times.start);
+        if start > 0 {
+            *self = self.split_off(start);
+        }
+    }
+    /// Puts events with the same tables behind these. Those of none have any tables.
+    pub(crate) fn append(&mut self, mut more: Events) {
+        if self.is_empty() {
+            *self = more;
+            return;
+        }
+        self.time.append(&mut more.time);
+        self.cpu.append(&mut more.cpu);
+        self.task.append(&mut more.task);
+        self.flags.append(&mut more.flags);
+        self.preempt.append(&mut more.preempt);
+        self.kind.append(&mut more.kind);
+        for (table, more) in self.tables.iter_mut().zip(&mut more.tables) {
+            for (column, more) in table.columns.iter_mut().zip(&mut more.columns) {
+                column.append(more);
+            }
+        }
+    }
     /// Takes the events from number `at` on out of these.
     #[must_use]
     pub fn split_off(&mut self, at: usize) -> Events {

@@ -28,6 +28,19 @@ impl Wanted<'_> {
         common: &[Common::Cpu, Common::Task, Common::Flags, Common::Preempt],
         field: &|_, _| true,
     };
+
+    /// The numbers of the wanted fields of a table.
+    fn fields(&self, table: &EventTable) -> Vec<usize> {
+        let is_wanted = |&f: &usize| (self.field)(&table.name, &table.fields[f].name);
+        (0..table.fields.len()).filter(is_wanted).collect()
+    }
+
+    /// Takes the other fields out of a table without events.
+    pub(crate) fn choose(&self, table: &mut EventTable) {
+        let fields = self.fields(table);
+        table.fields = fields.iter().map(|&f| table.fields[f].clone()).collect();
+        table.columns = vec![vec![]; fields.len()];
+    }
 }
 
 /// Columns of all events.
@@ -76,6 +89,24 @@ impl<R: Read + Seek> Reader<R> {
         self.batches(index, Wanted::ALL)?.rest()
     }
 
+    /// Gives the times of a part's events, some at a time.
+    ///
+    /// # Errors
+    /// If they are damaged.
+    pub fn times(&mut self, index: usize, mut each: impl FnMut(&[u64])) -> Result<()> {
+        let part = &self.manifest.parts[index];
+        let mut common = TableReader::open(&part.events, &mut self.members)?;
+        let mut left = usize::try_from(part.events.rows).unwrap_or(usize::MAX);
+        let mut times = vec![];
+        while left > 0 {
+            times.clear();
+            common.next_numbers("time", left.min(BATCH_EVENTS), &mut times)?;
+            left -= times.len();
+            each(&times);
+        }
+        Ok(())
+    }
+
     /// The events of a part, in batches, with the wanted fields. Their tables are those of the whole file.
     ///
     /// # Errors
@@ -92,15 +123,11 @@ impl<R: Read + Seek> Reader<R> {
         let common = TableReader::open(&part.events, members)?;
         let mut kinds = vec![];
         for (i, table) in tables.iter_mut().enumerate() {
-            let EventTable {
-                name, fields: all, ..
-            } = table;
-            let wants: Vec<usize> = (0..all.len())
-                .filter(|&f| (wanted.field)(name, &all[f].name))
-                .collect();
+            let wants = wanted.fields(table);
+            let (name, all) = (&table.name, &table.fields);
             if let Some(rows) = part.kinds.get(i) {
                 let known = fields(&rows.columns)?;
-                if known.len() > all.len() || !known.iter().zip(&*all).all(|(a, b)| a.becomes(b)) {
+                if known.len() > all.len() || !known.iter().zip(all).all(|(a, b)| a.becomes(b)) {
                     return Err(Error::malformed(format!(
                         "manifest.json: the fields of {name} differ from part to part"
                     )));
@@ -118,8 +145,7 @@ impl<R: Read + Seek> Reader<R> {
                 }
                 kinds.push((TableReader::open(rows, members)?, origins));
             }
-            table.fields = wants.iter().map(|&f| table.fields[f].clone()).collect();
-            table.columns = vec![vec![]; wants.len()];
+            wanted.choose(table);
         }
         Ok(Batches {
             common,

@@ -28,7 +28,7 @@ use std::io::{Cursor, Read, Seek};
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::recording::{Events, Recording};
+use crate::recording::Recording;
 use crate::target::Target;
 use check::check;
 
@@ -86,27 +86,8 @@ fn read_all(mut reader: Reader<impl Read + Seek>) -> Result<Recording> {
     recording.snapshots = reader.snapshots()?;
     let parts = reader.parts().len();
     for part in 0..parts {
-        let events = reader.part(part)?;
-        match part {
-            0 => recording.events = events,
-            _ => append(&mut recording.events, events),
-        }
+        recording.events.append(reader.part(part)?);
     }
     check(&recording)?;
     Ok(recording)
-}
-
-/// Puts a part behind the events before it.
-fn append(all: &mut Events, mut part: Events) {
-    all.time.append(&mut part.time);
-    all.cpu.append(&mut part.cpu);
-    all.task.append(&mut part.task);
-    all.flags.append(&mut part.flags);
-    all.preempt.append(&mut part.preempt);
-    all.kind.append(&mut part.kind);
-    for (table, more) in all.tables.iter_mut().zip(&mut part.tables) {
-        for (column, more) in table.columns.iter_mut().zip(&mut more.columns) {
-            column.append(more);
-        }
-    }
 }

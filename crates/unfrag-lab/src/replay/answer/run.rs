@@ -229,7 +229,7 @@ pub fn replay<'r>(
     };
     let Beginning { prepared, recorded } = main;
     let zones = zone_facts(prepared.snapshots[0].1)?;
-    let last = input.events.span()?.map_or(0, |(_, last)| last);
+    let last = input.events.span().map_or(0, |(_, last)| last);
     Ok(Report {
         recording: RecordingSummary {
             file: file.into(),

@@ -29,10 +29,7 @@ pub trait EventSource: Sync {
     }
 
     /// Times of the first and last event, in nanoseconds of the trace clock; `None` without events.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    fn span(&self) -> Result<Option<(u64, u64)>>;
+    fn span(&self) -> Option<(u64, u64)>;
 
     /// Number of events of each kind of the recording.
     fn rows(&self) -> Vec<u64>;
@@ -55,8 +52,8 @@ impl EventSource for Events {
         self.time.len() as u64
     }
 
-    fn span(&self) -> Result<Option<(u64, u64)>> {
-        Ok(self.time.first().copied().zip(self.time.last().copied()))
+    fn span(&self) -> Option<(u64, u64)> {
+        self.time.first().copied().zip(self.time.last().copied())
     }
 
     fn rows(&self) -> Vec<u64> {

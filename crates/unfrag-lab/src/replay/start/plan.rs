@@ -50,12 +50,11 @@ impl<'r> Plan<'r> {
     /// If it lacks what a replay needs.
     pub fn new(input: Input<'r>, choice: StartChoice) -> Result<Plan<'r>> {
         let rec = input.recording;
-        if input.events.is_empty() {
+        let Some((first, last)) = input.events.span() else {
             return Err(Error::lacking("the recording has no events"));
-        }
+        };
         let era = Era::of(&rec.meta.kernel_release)?;
         let clock = Clock::of(input.clone())?;
-        let (first, last) = input.events.span()?.unwrap_or_default();
         let offset = clock.offset;
         let within: Vec<(u64, &Snapshot)> = rec
             .snapshots

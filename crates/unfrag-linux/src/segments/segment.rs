@@ -1,0 +1,201 @@
+//! A segment, and which segments a window touches.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::{BOOT, EPOCH_OFFSET, Moment, Window};
+use crate::error::{Error, Result};
+use crate::file::{PartFacts, Reader};
+use crate::kpageflags;
+use crate::recording::{Meta, Snapshot};
+
+/// Nanoseconds of events before a snapshot, so that it lies within the trace.
+const BEFORE: u64 = 1_000_000_000;
+
+/// A segment of which only its manifest was read.
+pub(super) struct Segment {
+    pub(super) path: PathBuf,
+    pub(super) file: Reader<BufReader<File>>,
+    pub(super) meta: Meta,
+    pub(super) parts: Vec<PartFacts>,
+    /// Times of its first and last event in its own clock.
+    pub(super) span: (u64, u64),
+    /// Nanoseconds from its clock to the date.
+    pub(super) offset: Option<i64>,
+}
+
+impl Segment {
+    pub(super) fn open(path: &Path) -> Result<Segment> {
+        let mut file = Reader::open(path)?;
+        let meta = file.meta();
+        let mut parts: Vec<_> = file.parts().collect();
+        for (i, part) in parts.iter_mut().enumerate() {
+            // Files whose events are one part may not say its times.
+            if part.span.is_none() {
+                part.span = times(&mut file, i).map_err(|e| e.in_file(path))?;
+            }
+        }
+        let first = parts.first().and_then(|p| p.span);
+        let last = parts.last().and_then(|p| p.span);
+        let span = first.zip(last).map_or((0, 0), |(a, b)| (a.0, b.1));
+        Ok(Segment {
+            path: path.to_owned(),
+            offset: meta.facts.get(EPOCH_OFFSET).and_then(|n| n.parse().ok()),
+            meta,
+            file,
+            parts,
+            span,
+        })
+    }
+
+    /// A date in this segment's clock.
+    fn time_of(&self, date: u64) -> Option<u64> {
+        Some(date.saturating_add_signed(-self.offset?))
+    }
+
+    /// Which of its events are within a window, and the times of the first and the last of them.
+    pub(super) fn within(&mut self, window: Range<u64>) -> Result<Within> {
+        let mut within = Within::default();
+        let mut before = 0;
+        for (i, part) in self.parts.iter().enumerate() {
+            match part.span {
+                Some((first, last)) if first >= window.start && last < window.end => {
+                    within.add(before, part.events, (first, last));
+                }
+                Some((first, last)) if first < window.end && last >= window.start => {
+                    let mut number = before;
+                    self.file.times(i, |times| {
+                        let from = times.partition_point(|&t| t < window.start);
+                        let to = times.partition_point(|&t| t < window.end);
+                        let inside = &times[from..to.max(from)];
+                        if let (Some(&first), Some(&last)) = (inside.first(), inside.last()) {
+                            let events = inside.len() as u64;
+                            within.add(number + from as u64, events, (first, last));
+                        }
+                        number += times.len() as u64;
+                    })?;
+                }
+                _ => {}
+            }
+            before += part.events;
+        }
+        Ok(within)
+    }
+}
+
+/// A run of a segment's events.
+#[derive(Default)]
+pub(super) struct Within {
+    /// Number of the first.
+    pub(super) first: u64,
+    /// How many.
+    pub(super) events: u64,
+    /// Times of the first and the last.
+    pub(super) span: Option<(u64, u64)>,
+}
+
+impl Within {
+    fn add(&mut self, number: u64, events: u64, (first, last): (u64, u64)) {
+        if self.events == 0 {
+            self.first = number;
+        }
+        self.events += events;
+        self.span = Some((self.span.map_or(first, |(first, _)| first), last));
+    }
+}
+
+/// Times of the first and last event of a part.
+fn times(file: &mut Reader<BufReader<File>>, part: usize) -> Result<Option<(u64, u64)>> {
+    let mut span = None;
+    file.times(part, |times| {
+        if let (Some(&first), Some(&last)) = (times.first(), times.last()) {
+            span = Some((span.map_or(first, |(first, _)| first), last));
+        }
+    })?;
+    Ok(span)
+}
+
+/// What is read of a segment: from when to when, in its own clock.
+pub(super) struct Chosen {
+    pub(super) segment: Segment,
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+impl Chosen {
+    /// Begins further back, if there is a snapshot before from which a replay can begin: one with the flags of all page
+    /// frames.
+    pub(super) fn begin_at_flags(&mut self, snapshots: &[Snapshot]) {
+        if self.from > 0 {
+            let flagged = |s: &&Snapshot| s.content(kpageflags::NAME).is_some();
+            let before = snapshots
+                .iter()
+                .filter(flagged)
+                .filter_map(|s| self.time(s));
+            if let Some(at) = before.filter(|&t| t <= self.from).max() {
+                self.from = at.saturating_sub(BEFORE);
+            }
+        }
+    }
+
+    /// Whether a snapshot is in it; those without a date are.
+    pub(super) fn holds(&self, snapshot: &Snapshot) -> bool {
+        let time = self.time(snapshot);
+        time.is_none_or(|t| (self.from..self.to).contains(&t))
+    }
+
+    /// When a snapshot was taken, in the segment's clock.
+    fn time(&self, snapshot: &Snapshot) -> Option<u64> {
+        let begin = snapshot.files.iter().filter_map(|f| f.time).map(|t| t.0);
+        let offset = self.segment.meta.snapshot_offset_ns;
+        begin.min().map(|t| t.saturating_add_signed(-offset))
+    }
+}
+
+/// The segments that a window touches, and what of each.
+pub(super) fn choose(segments: Vec<Segment>, window: &Window) -> Result<Vec<Chosen>> {
+    let Some(first) = segments.first() else {
+        return Err(Error::malformed("the directory has no segments"));
+    };
+    let (begin, offset) = (first.span.0, first.offset);
+    // Dates, as far as the recording has them; else times of its clock.
+    let date = |m: Moment| match (m, offset) {
+        (Moment::After(ns), Some(offset)) => {
+            Ok(begin.saturating_add_signed(offset).saturating_add(ns))
+        }
+        (Moment::After(ns), None) => Ok(begin.saturating_add(ns)),
+        (Moment::At(date), Some(_)) => Ok(date),
+        (Moment::At(_), None) => Err(Error::unsupported(
+            "the recording does not say at what date it was made",
+        )
+        .help("give times from its beginning on, such as --from 90m --to 150m")),
+    };
+    let from = window.from.map(date).transpose()?;
+    let to = window.to.map(date).transpose()?;
+    let own = |s: &Segment, date: u64| match offset {
+        Some(_) => s.time_of(date),
+        None => Some(date),
+    };
+    let mut chosen = vec![];
+    for segment in segments {
+        let from = from.map_or(Some(0), |d| own(&segment, d)).unwrap_or(0);
+        let to = to
+            .map_or(Some(u64::MAX), |d| own(&segment, d))
+            .unwrap_or(u64::MAX);
+        if segment.span.0 < to && segment.span.1 >= from {
+            chosen.push(Chosen { segment, from, to });
+        }
+    }
+    let boot = |c: &Chosen| c.segment.meta.facts.get(BOOT).cloned();
+    let last = chosen.last().map(boot);
+    chosen.retain(|c| Some(boot(c)) == last);
+    if chosen.is_empty() {
+        return Err(
+            Error::malformed("nothing was recorded in this window of time")
+                .help("`unfrag inspect` shows from when to when the snapshots are"),
+        );
+    }
+    Ok(chosen)
+}
