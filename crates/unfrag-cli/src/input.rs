@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use unfrag_lab::replay::input::{EventSource, FileEvents, Input};
+use unfrag_lab::input::{EventSource, FileEvents, Input};
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::segments::{self, Extent, Window};
 use unfrag_linux::{Error, file, open, snapshots};
@@ -44,8 +44,8 @@ pub struct Streamed {
 }
 
 impl Streamed {
-    /// The input of a replay that takes so much memory for what it makes of the events, in bytes.
-    pub fn replay(&self, budget: u64) -> Input<'_> {
+    /// The input of what takes so much memory for what it makes of the events, in bytes.
+    pub fn input(&self, budget: u64) -> Input<'_> {
         let events: &dyn EventSource = match &self.events {
             Some(events) => events,
             None => &self.recording.events,

@@ -24,6 +24,7 @@
 //! cannot be written, 2 for a wrong command line. Whoever stops reading early (`| head`) is no error.
 #![forbid(unsafe_code)]
 
+mod blame;
 mod calibrate;
 mod costs;
 mod doctor;
@@ -83,6 +84,7 @@ enum Command {
     Guardian(record::GuardianArgs),
     Doctor(doctor::Args),
     Explain(explain::Args),
+    Blame(blame::Args),
     Exporter(exporter::Args),
     Experiment(experiment::Args),
     Simulate(simulate::Args),
@@ -109,6 +111,7 @@ fn main() -> ExitCode {
         Command::Guardian(args) => record::guard(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Blame(args) => blame::run(&args),
         Command::Exporter(args) => exporter::run(&args),
         Command::Experiment(args) => experiment::run(&args),
         Command::Simulate(args) => simulate::run(&args),

@@ -161,7 +161,7 @@ pub fn run(args: &Args) -> Result<()> {
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let several = args.kernel.len() > 1;
     let mut watcher = Watcher::new(progress, args.export_procfs.as_deref(), several);
-    let input = recording.replay(args.memory_budget);
+    let input = recording.input(args.memory_budget);
     let report = replay::replay(input, &name, &options(args), &mut watcher)?;
     let done = begin.elapsed();
     let trees = watcher.finish()?;

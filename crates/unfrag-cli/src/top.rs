@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use unfrag::Manager;
 use unfrag::kernel::PRESETS;
-use unfrag_lab::replay::input::MEMORY_BUDGET;
+use unfrag_lab::input::MEMORY_BUDGET;
 use unfrag_lab::replay::model::ReplayHost;
 use unfrag_lab::replay::{self, Options, Watch};
 use unfrag_lab::top::show::Shown;
@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result<()> {
         failure: None,
     };
     replay::replay(
-        recording.replay(MEMORY_BUDGET),
+        recording.input(MEMORY_BUDGET),
         &name,
         &options,
         &mut watcher,

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::{can_trace, fails, head, json, kill, sample, text, unfrag};
-use unfrag_lab::replay::input::{EventSource, FileEvents, Input};
+use unfrag_lab::input::{EventSource, FileEvents, Input};
 use unfrag_lab::replay::{self, NoWatch};
 use unfrag_linux::file::{self, Reader, Wanted};
 use unfrag_linux::recording::{Events, Recording};

@@ -5,6 +5,7 @@
 //! - [`doctor`]: what is wrong with a host's memory, and what to change?
 //! - [`experiment`]: the published experiments, run again on the simulated machine.
 //! - [`simulate`]: what came of a scenario file.
+//! - [`blame`]: who holds the kernel memory that spoils pageblocks, hour by hour?
 //! - [`profile`]: what does a recorded command do to memory?
 //! - [`slab`]: which slab allocator would have held fewer pages?
 //! - [`inspect`]: how fragmented is memory at one moment?
@@ -17,10 +18,11 @@
 //! - [`usable`]: what may a request use of a zone?
 //!
 //! Below them: [`report`] draws tables, charts and pages and knows no question; [`era`] has numbers and
-//! names by kernel; [`geometry`] has sizes of pages and blocks by host; [`error`] says what is wrong; `parallel` runs members and
+//! names by kernel; [`input`] has events in batches, and room for what is made of them; [`geometry`] has sizes of pages and blocks by host; [`error`] says what is wrong; `parallel` runs members and
 //! runs of an experiment on all CPUs.
 #![forbid(unsafe_code)]
 
+pub mod blame;
 pub mod calibrate;
 pub mod doctor;
 pub mod era;
@@ -29,6 +31,7 @@ pub mod experiment;
 pub mod explain;
 pub mod export;
 pub mod geometry;
+pub mod input;
 pub mod inspect;
 mod parallel;
 pub mod profile;

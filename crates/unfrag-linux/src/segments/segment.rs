@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::{BOOT, EPOCH_OFFSET, Moment, Window};
+use super::window::{BOOT, EPOCH_OFFSET, Moment, Window};
 use crate::error::{Error, Result};
 use crate::file::{PartFacts, Reader};
 use crate::kpageflags;

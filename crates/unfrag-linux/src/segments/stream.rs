@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::names::{Names, Numbers};
 use super::segment::{Chosen, Segment, choose};
-use super::{Window, list};
+use super::window::{Window, list};
 use crate::error::{Error, Result};
 use crate::file::{BATCH_EVENTS, Reader, Wanted};
 use crate::recording::{EventTable, Events, Lost, Meta, Recording, Snapshot};

@@ -94,6 +94,11 @@ pub fn date(text: &str) -> Option<u64> {
     dates::parse(text)
 }
 
+/// The day of `seconds` since 1970, in UTC, such as `2026-11-28`.
+pub fn day(seconds: u64) -> String {
+    dates::date(seconds)
+}
+
 /// Reads the log of a monitor from memory: `time: EPOCH` lines, each before a copy of `file`.
 ///
 /// # Errors

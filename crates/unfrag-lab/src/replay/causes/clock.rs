@@ -10,8 +10,8 @@
 //! of the two files.
 
 use crate::error::Result;
-use crate::replay::input::Input;
-use crate::replay::input::running_sum::RunningSum;
+use crate::input::Input;
+use crate::input::running_sum::RunningSum;
 use unfrag_linux::file::Wanted;
 use unfrag_linux::procfs::buddyinfo::{BuddyInfo, Row};
 use unfrag_linux::procfs::vmstat::VmStat;

@@ -1,7 +1,7 @@
 //! The trace events that causes are read from.
 
 use crate::error::{Error, Result};
-use crate::replay::input::Input;
+use crate::input::Input;
 use unfrag_linux::recording::EventTable;
 
 /// Which event a table holds.

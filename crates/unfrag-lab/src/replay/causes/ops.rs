@@ -8,7 +8,7 @@
 
 use super::operations::{Action, Op};
 use crate::error::{Error, Result};
-use crate::replay::input::store::{Room, Store};
+use crate::input::store::{Room, Store};
 use std::ops::Range;
 use std::sync::Arc;
 use unfrag::{Gfp, NodeId};

@@ -7,7 +7,7 @@ use super::tasks::{COMPACTING, MIGRATING, RECLAIMING};
 use super::walk::Walk;
 use crate::era::Era;
 use crate::error::Result;
-use crate::replay::input::Input;
+use crate::input::Input;
 use unfrag_linux::file::{Common, Wanted};
 use unfrag_linux::recording::Events;
 

@@ -11,7 +11,7 @@ use super::clock::Clock;
 use super::found::Causes;
 use super::operations::{Action, Op};
 use crate::error::Result;
-use crate::replay::input::running_sum::RunningSum;
+use crate::input::running_sum::RunningSum;
 use unfrag::{Gfp, MigrateType};
 use unfrag_linux::procfs::vmstat::VmStat;
 use unfrag_linux::recording::Snapshot;

@@ -12,7 +12,7 @@ use super::tasks::kswapd_of;
 use super::tasks::{COMPACTING, INTERRUPT, KCOMPACTD, KSWAPD, KWORKER, RECLAIMING};
 use crate::era::Era;
 use crate::error::{Error, Result};
-use crate::replay::input::Input;
+use crate::input::Input;
 use unfrag::{Gfp, NodeId};
 use unfrag_linux::recording::Events;
 

@@ -18,8 +18,8 @@
 use super::coming::Coming;
 use super::sim::Sim;
 use crate::error::Result;
+use crate::input::bits::Bits;
 use crate::replay::causes::{Action, Causes, HostBlock, Op, Ops, is_page_directory};
-use crate::replay::input::bits::Bits;
 use crate::replay::start::is_cached;
 use unfrag::frame::MAX_ORDER;
 use unfrag::pcp::list_index;

@@ -12,7 +12,7 @@
 use super::arrange::{BLOCK, is_cached};
 use crate::era::Era;
 use crate::error::Result;
-use crate::replay::input::Input;
+use crate::input::Input;
 use unfrag::pcp::{NR_LISTS, list_index};
 use unfrag::{MigrateType, Order};
 use unfrag_linux::file::{Common, Wanted};

@@ -11,9 +11,9 @@ use super::state::Start;
 use super::zones::highest_frame;
 use crate::era::Era;
 use crate::error::{Error, Remedy, Result};
+use crate::input::Input;
 use crate::replay::causes::clock::Clock;
 use crate::replay::causes::{Causes, causes, unseen};
-use crate::replay::input::Input;
 use unfrag_linux::kpageflags;
 use unfrag_linux::recording::{Recording, Snapshot};
 

@@ -1,6 +1,6 @@
 //! The events of an `.unfrag` file, or of a window of a recording of days, which are read as often as they are needed.
 
-use super::EventSource;
+use super::source::EventSource;
 use crate::error::{Error, Result};
 use std::ops::RangeInclusive;
 use std::path::Path;

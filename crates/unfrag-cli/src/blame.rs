@@ -1,0 +1,74 @@
+//! `unfrag blame`: who holds the kernel memory that spoils pageblocks, hour by hour.
+
+use crate::failure::Result;
+use crate::input;
+use crate::output::{Console, Progress, check_not_input, name_of, write_file};
+use crate::window::WindowArgs;
+use std::path::PathBuf;
+use unfrag_lab::blame::{blame, svg, text};
+use unfrag_lab::input::MEMORY_BUDGET;
+
+/// Say who holds the kernel memory that spoils pageblocks, by program and purpose, by day and by hour
+///
+/// A pageblock (2 MiB) is spoilt where kernel memory takes fewer than half of its frames: all the rest could move, and a
+/// huge page would fit but for these few. Each moment's spoilt blocks are shared out among those who took these frames.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  unfrag blame samples/gcc-768M.unfrag
+  unfrag blame days --from 2026-11-28T06:00 --to 2026-11-28T18:00 --svg blame.svg
+  unfrag blame days --top 30 --json")]
+pub struct Args {
+    /// An .unfrag file, a directory of segments (unfrag record --system --keep), or a trace
+    #[arg(value_name = "FILE|DIR")]
+    file: PathBuf,
+    #[command(flatten)]
+    window: WindowArgs,
+    /// Kernel that was recorded (`uname -r`), where the recording does not say
+    #[arg(long, value_name = "UNAME-R")]
+    release: Option<String>,
+    /// Holders that are shown; --json has all of them
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    top: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Write a picture: spoilt blocks over time, by holder
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// If the recording cannot be read or has no events of pages, or the picture cannot be written.
+pub fn run(args: &Args) -> Result<()> {
+    if let Some(to) = &args.svg {
+        check_not_input(to, &args.file)?;
+    }
+    let console = Console::beside([("--svg", args.svg.as_deref())], args.json)?;
+    let progress = Progress::new("reading");
+    let window = args.window.window();
+    let recording = input::streamed(&args.file, &[], args.release.as_deref(), &window)?;
+    let name = args.file.file_name().unwrap_or_default().to_string_lossy();
+    let found = blame(recording.input(MEMORY_BUDGET), &name)?;
+    drop(progress);
+    if let Some(to) = &args.svg {
+        write_file(to, svg::render(&found).as_bytes())?;
+    }
+    if args.json {
+        console.print_json(&found)?;
+    } else {
+        let screen = console.screen();
+        let options = text::Options {
+            top: args.top,
+            width: screen.width,
+            bold: screen.color,
+            unicode: screen.unicode,
+        };
+        console.print(&text::render(&found, &options))?;
+    }
+    if let Some(to) = &args.svg {
+        eprintln!("wrote {}", name_of(to));
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! The answer, as data.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Who held the kernel memory that spoilt pageblocks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Blame {
+    /// Name of the recording.
+    pub source: String,
+    /// Release of the recorded kernel.
+    pub kernel_release: String,
+    /// Events.
+    pub events: u64,
+    /// Events that the recorder lost, at least.
+    pub lost_events: u64,
+    /// Seconds from the first event to the last.
+    pub seconds: f64,
+    /// When it begins, in UTC, where the recording says it.
+    pub began: Option<String>,
+    /// What is known of the frames in use at the beginning.
+    pub start: Start,
+    /// Spoilt pageblocks, on average.
+    pub spoilt_blocks: f64,
+    /// Who held frames in them, the largest share first.
+    pub holders: Vec<Holder>,
+    /// Seconds of an interval.
+    pub interval_seconds: u64,
+    /// The intervals, in order.
+    pub intervals: Vec<Interval>,
+    /// The days, in order, where there are several.
+    pub days: Vec<Interval>,
+}
+
+/// What is known of the frames in use at the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// Slab and page tables, from page flags.
+    PageFlags,
+    /// Nothing: only frames that were taken in the recording count.
+    #[default]
+    Unknown,
+}
+
+/// Who held frames, and what for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Holder {
+    /// Name of the program; all processes of that name together, and the kernel's workers.
+    pub program: String,
+    /// What the frames were for.
+    pub purpose: String,
+    /// Spoilt pageblocks that it answers for, on average.
+    pub spoilt_blocks: f64,
+    /// Its share of all spoilt blocks, from 0 to 1.
+    pub share: f64,
+    /// Frames that it took in the recording.
+    pub taken: u64,
+    /// Frames of these that it held at the end.
+    pub held_at_end: u64,
+}
+
+/// An interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// When it begins, in seconds from the first event.
+    pub seconds: f64,
+    /// When it begins, in UTC, where the recording says it.
+    pub date: Option<String>,
+    /// Spoilt pageblocks, on average.
+    pub spoilt_blocks: f64,
+    /// What each holder answers for, by its number among the holders.
+    pub by_holder: BTreeMap<usize, f64>,
+}
+
+impl Holder {
+    /// In a word.
+    pub fn label(&self) -> String {
+        format!("{}, {}", self.program, self.purpose)
+    }
+}

@@ -1,0 +1,185 @@
+//! The answer as text for a terminal.
+//!
+//! Invariant: every number has its unit; what is cut off is counted; names of the recording cannot control the terminal.
+
+use super::report::{Blame, Interval, Start};
+use crate::report::columns;
+use crate::report::number::{bytes, duration, percent, thousands};
+use std::fmt::Write as _;
+
+/// How it is drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Holders that are shown.
+    pub top: usize,
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Whether it may be bold.
+    pub bold: bool,
+    /// Whether characters beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+/// Widest name of a holder.
+const NAME: usize = 44;
+/// Bytes of a pageblock.
+const BLOCK_BYTES: f64 = (2 << 20) as f64;
+
+/// The whole answer.
+pub fn render(b: &Blame, options: &Options) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{}, Linux {}: {} events in {}{}",
+        plain(&b.source),
+        plain(&b.kernel_release),
+        thousands(b.events),
+        duration(b.seconds),
+        b.began
+            .as_ref()
+            .map_or(String::new(), |d| format!(", from {d} UTC")),
+    );
+    if b.lost_events > 0 {
+        let lost = thousands(b.lost_events);
+        let _ = writeln!(
+            out,
+            "At least {lost} events were lost, so some frames are missing here."
+        );
+    }
+    let _ = writeln!(
+        out,
+        "{} pageblocks ({}) were spoilt on average: kernel memory took fewer than half of their frames,\n\
+         so that all the rest could move, and a huge page would fit but for these few.",
+        blocks(b.spoilt_blocks),
+        bytes((b.spoilt_blocks * BLOCK_BYTES) as u64),
+    );
+    let _ = writeln!(out, "{}", known(b.start));
+    if b.holders.is_empty() {
+        return out;
+    }
+    head(&mut out, "Who held them", options);
+    let mut rows = vec![
+        [
+            "program",
+            "what for",
+            "blocks",
+            "share",
+            "frames taken",
+            "held at end",
+        ]
+        .map(String::from)
+        .to_vec(),
+    ];
+    for h in b.holders.iter().take(options.top) {
+        rows.push(vec![
+            clip(&h.program),
+            clip(&h.purpose),
+            blocks(h.spoilt_blocks),
+            percent(h.share),
+            thousands(h.taken),
+            thousands(h.held_at_end),
+        ]);
+    }
+    columns::push(&mut out, "  ", 2, &rows);
+    let more = b.holders.len().saturating_sub(options.top);
+    if more > 0 {
+        let _ = writeln!(
+            out,
+            "  and {more} more; --top {} shows them",
+            b.holders.len()
+        );
+    }
+    if !b.days.is_empty() {
+        head(&mut out, "By day", options);
+        times(&mut out, b, &b.days, options);
+    }
+    let each = match b.interval_seconds {
+        3600 => "By hour".to_owned(),
+        s if s >= 60 => format!("By {} min", s / 60),
+        s => format!("By {s} s"),
+    };
+    head(&mut out, &each, options);
+    times(&mut out, b, &b.intervals, options);
+    out
+}
+
+/// What is known of the beginning, in a sentence.
+pub(super) fn known(start: Start) -> &'static str {
+    match start {
+        Start::PageFlags => {
+            "Slab and page tables from before the recording are known by page flags; other kernel memory of that time is not."
+        }
+        Start::Unknown => {
+            "Kernel memory from before the recording is not known: there are no page flags in it. Only frames that were taken\n\
+             in the recording count, and a block may hold more."
+        }
+    }
+}
+
+/// A row for each interval: a bar, and the holders with most.
+fn times(out: &mut String, b: &Blame, all: &[Interval], options: &Options) {
+    let most = all.iter().map(|i| i.spoilt_blocks).fold(0.0, f64::max);
+    let bar_width = (options.width / 5).clamp(8, 30);
+    let mut rows = vec![["from", "blocks", "", "mostly"].map(String::from).to_vec()];
+    for i in all {
+        let mut by: Vec<(usize, f64)> = i.by_holder.iter().map(|(&h, &n)| (h, n)).collect();
+        by.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let name =
+            |&(h, n): &(usize, f64)| format!("{} {}", clip(&b.holders[h].label()), blocks(n));
+        let mostly: Vec<String> = by.iter().take(2).map(name).collect();
+        let from = match &i.date {
+            Some(date) => date.clone(),
+            None => format!("+{}", duration(i.seconds)),
+        };
+        let bar = bar(i.spoilt_blocks, most, bar_width, options.unicode);
+        rows.push(vec![from, blocks(i.spoilt_blocks), bar, mostly.join("; ")]);
+    }
+    // The bar and the names are text, the number is not: its column is made of one width here.
+    let widest = rows.iter().map(|r| r[1].len()).max().unwrap_or(0);
+    for row in &mut rows {
+        row[1] = format!("{:>widest$}", row[1]);
+    }
+    columns::push(out, "  ", 4, &rows);
+}
+
+/// A bar for a value.
+fn bar(value: f64, most: f64, width: usize, unicode: bool) -> String {
+    let eighths = if most > 0.0 {
+        (value / most * width as f64 * 8.0).round() as usize
+    } else {
+        0
+    };
+    if !unicode {
+        return "#".repeat(eighths.div_ceil(8));
+    }
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    "█".repeat(eighths / 8) + PARTS[eighths % 8]
+}
+
+fn head(out: &mut String, text: &str, options: &Options) {
+    let _ = match options.bold {
+        true => writeln!(out, "\n\x1b[1m{text}\x1b[0m"),
+        false => writeln!(out, "\n{text}"),
+    };
+}
+
+/// A number of blocks.
+fn blocks(n: f64) -> String {
+    match n {
+        n if n >= 100.0 => thousands(n.round() as u64),
+        n => format!("{n:.1}"),
+    }
+}
+
+/// Without characters that control a terminal.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}
+
+fn clip(name: &str) -> String {
+    let name = plain(name);
+    match name.chars().count() > NAME {
+        true => name.chars().take(NAME - 1).chain(['…']).collect(),
+        false => name,
+    }
+}

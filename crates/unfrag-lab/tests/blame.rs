@@ -1,0 +1,232 @@
+//! Who is blamed for spoilt pageblocks, on small recordings made by hand.
+
+#[allow(dead_code)]
+mod recording_support;
+
+use recording_support::synthetic::{Maker, PAGE_DIRECTORY, USER_PAGE};
+use unfrag_lab::blame::report::Start;
+use unfrag_lab::blame::{Blame, blame, svg, text};
+use unfrag_linux::recording::{FieldKind, Recording, Snapshot, SnapshotFile};
+use unfrag_linux::segments::EPOCH_OFFSET;
+
+const SECOND: u64 = 1_000_000_000;
+const HOUR: u64 = 3600 * SECOND;
+/// `__GFP_NORETRY | __GFP_NOWARN`, as slab caches ask.
+const SLAB: u64 = 0x0d_2800;
+
+/// A recording from second 1 on, in which `act` does something and then nothing happens until `end`.
+fn recording(end: u64, act: impl FnOnce(&mut Maker)) -> Recording {
+    let mut m = Maker::default();
+    m.rec.meta.kernel_release = "6.1.0".into();
+    act(&mut m);
+    m.now = SECOND + end;
+    m.task("idle").alloc(5000, 0, USER_PAGE);
+    m.rec
+}
+
+/// Program, purpose and the share in thousandths, of each holder.
+fn shares(b: &Blame) -> Vec<(&str, &str, u64)> {
+    let of = |h: &unfrag_lab::blame::report::Holder| (h.share * 1000.0).round() as u64;
+    let holders = b.holders.iter();
+    holders.map(|h| (&*h.program, &*h.purpose, of(h))).collect()
+}
+
+#[test]
+fn a_block_with_few_frames_of_the_kernel_is_shared_out_among_their_holders() {
+    let rec = recording(60 * SECOND, |m| {
+        m.task("cc1").alloc(512, 1, PAGE_DIRECTORY);
+        m.task("kworker/0:1")
+            .alloc(600, 0, SLAB)
+            .alloc(601, 0, SLAB);
+        m.task("user").alloc(700, 0, USER_PAGE);
+    });
+    let b = blame(&rec, "made").unwrap();
+    assert_eq!(b.spoilt_blocks, 1.0);
+    assert_eq!(
+        shares(&b),
+        [("cc1", "page tables", 500), ("kworker", "slab", 500)]
+    );
+    assert_eq!((b.holders[0].taken, b.holders[0].held_at_end), (2, 2));
+    assert_eq!(b.start, Start::Unknown);
+}
+
+#[test]
+fn a_block_that_is_mostly_the_kernels_is_its_own() {
+    let rec = recording(60 * SECOND, |m| {
+        m.task("cc1").alloc(512, 8, SLAB).alloc(1024, 7, SLAB);
+    });
+    let b = blame(&rec, "made").unwrap();
+    assert_eq!(
+        b.spoilt_blocks, 1.0,
+        "256 of 512 frames do not spoil a block, 128 do"
+    );
+}
+
+#[test]
+fn what_is_freed_no_longer_spoils_and_times_show_it() {
+    let rec = recording(60 * SECOND, |m| {
+        m.task("cc1").alloc(512, 0, SLAB);
+        m.now += 30 * SECOND;
+        m.free(512, 0);
+    });
+    let b = blame(&rec, "made").unwrap();
+    assert_eq!(b.interval_seconds, 10);
+    let spoilt: Vec<f64> = b.intervals.iter().map(|i| i.spoilt_blocks).collect();
+    assert_eq!(spoilt, [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
+    // The same frame as a user's page, without a free in between, ends it too.
+    let rec = recording(60 * SECOND, |m| {
+        m.task("cc1").alloc(512, 0, SLAB).alloc(512, 0, USER_PAGE);
+    });
+    assert_eq!(blame(&rec, "made").unwrap().spoilt_blocks, 0.0);
+}
+
+#[test]
+fn what_an_interrupt_takes_is_not_its_programs() {
+    let rec = recording(60 * SECOND, |m| {
+        m.flags = 0x10;
+        m.task("cc1").alloc(512, 0, 0);
+        m.flags = 0;
+    });
+    let b = blame(&rec, "made").unwrap();
+    assert_eq!(shares(&b), [("(interrupt)", "other kernel memory", 1000)]);
+}
+
+#[test]
+fn the_first_object_names_the_cache_of_a_new_slab() {
+    let mut rec = recording(60 * SECOND, |m| {
+        m.task("find").alloc(512, 0, SLAB);
+        m.event("kmem_cache_alloc", &[("bytes_alloc", 192), ("name", 0)]);
+        m.alloc(1024, 0, SLAB);
+        m.event("kmalloc", &[("bytes_alloc", 64)]);
+        // Another task on this CPU says nothing of it.
+        m.alloc(1536, 0, SLAB);
+        m.task("other").event("kmalloc", &[("bytes_alloc", 64)]);
+    });
+    rec.strings = vec!["dentry".into()];
+    let table = rec
+        .events
+        .tables
+        .iter_mut()
+        .find(|t| t.name == "kmem_cache_alloc");
+    table.unwrap().fields[1].kind = FieldKind::String;
+    let b = blame(&rec, "made").unwrap();
+    let thirds = [
+        ("find", "slab", 333),
+        ("find", "slab dentry", 333),
+        ("find", "slab kmalloc-64", 333),
+    ];
+    assert_eq!(shares(&b), thirds);
+}
+
+/// A snapshot with page flags.
+fn flags(time: u64, flags: &[u64]) -> Snapshot {
+    let bytes: Vec<u8> = flags.iter().flat_map(|f| f.to_le_bytes()).collect();
+    Snapshot {
+        name: "started".into(),
+        files: vec![SnapshotFile {
+            name: "kpageflags".into(),
+            time: Some((time, time)),
+            content: bytes.into(),
+        }],
+    }
+}
+
+#[test]
+fn page_cache_that_is_not_movable_is_a_file_systems() {
+    let rec = recording(60 * SECOND, |m| {
+        m.task("find").alloc(512, 0, 0x10_0c40);
+        m.event("mm_filemap_add_to_page_cache", &[("pfn", 512)]);
+        m.event("mm_filemap_add_to_page_cache", &[("pfn", 513)]);
+    });
+    let b = blame(&rec, "made").unwrap();
+    assert_eq!(shares(&b), [("find", "file-system metadata", 1000)]);
+    assert_eq!((b.holders[0].taken, b.holders[0].held_at_end), (1, 1));
+}
+
+#[test]
+fn page_flags_tell_slab_and_page_tables_from_before() {
+    const SLAB_FLAG: u64 = 1 << 7;
+    const TAIL: u64 = 1 << 16;
+    const PGTABLE: u64 = 1 << 26;
+    let mut of = vec![0u64; 2048];
+    (of[10], of[11]) = (SLAB_FLAG, TAIL);
+    of[600] = PGTABLE;
+    // This one is known better from the trace.
+    of[1030] = SLAB_FLAG;
+    let mut rec = recording(2 * HOUR, |m| {
+        m.task("find").alloc(1030, 0, SLAB);
+        m.now += SECOND;
+        m.alloc(2000, 0, USER_PAGE);
+    });
+    // They count from the beginning, though they were read a little later.
+    rec.snapshots = vec![flags(SECOND + SECOND / 2, &of)];
+    let b = blame(&rec, "made").unwrap();
+    assert_eq!(b.start, Start::PageFlags);
+    let before = "(before the recording)";
+    let thirds = [
+        (before, "page tables", 333),
+        (before, "slab", 333),
+        ("find", "slab", 333),
+    ];
+    assert_eq!(shares(&b), thirds);
+    assert_eq!(b.holders[1].held_at_end, 2, "the tail belongs to it");
+}
+
+#[test]
+fn days_and_hours_have_dates_and_add_up() {
+    let mut rec = recording(40 * HOUR, |m| {
+        m.task("cron").alloc(512, 0, SLAB);
+        m.now += 20 * HOUR;
+        m.task("backup").alloc(1024, 0, SLAB);
+    });
+    // Second 1 is 06:00 on the 28th.
+    let epoch = 1_795_845_600 * SECOND as i64 - SECOND as i64;
+    rec.meta
+        .facts
+        .insert(EPOCH_OFFSET.into(), epoch.to_string());
+    let b = blame(&rec, "made").unwrap();
+    assert_eq!(
+        (b.interval_seconds, b.began.as_deref()),
+        (3600, Some("2026-11-28 06:00:00"))
+    );
+    assert_eq!(b.intervals.len(), 41);
+    assert_eq!(b.intervals[20].date.as_deref(), Some("2026-11-29 02:00:00"));
+    assert_eq!(
+        (b.intervals[19].spoilt_blocks, b.intervals[21].spoilt_blocks),
+        (1.0, 2.0)
+    );
+    let days: Vec<_> = b.days.iter().map(|d| d.date.clone().unwrap()).collect();
+    assert_eq!(days, ["2026-11-28 06:00:00", "2026-11-29 00:00:00"]);
+    assert_eq!(b.days[0].spoilt_blocks, 1.0);
+    for i in b.intervals.iter().chain(&b.days) {
+        let sum: f64 = i.by_holder.values().sum();
+        assert!((sum - i.spoilt_blocks).abs() < 1e-6, "{i:?}");
+    }
+    let options = text::Options {
+        top: 1,
+        width: 100,
+        bold: false,
+        unicode: false,
+    };
+    let shown = text::render(&b, &options);
+    for wanted in [
+        "By day",
+        "By hour",
+        "2026-11-29 02:00:00",
+        "cron, slab",
+        "and 1 more; --top 2",
+    ] {
+        assert!(shown.contains(wanted), "{wanted}:\n{shown}");
+    }
+    let picture = svg::render(&b);
+    assert!(picture.starts_with("<svg") && picture.contains("backup, slab"));
+}
+
+#[test]
+fn a_recording_without_pages_is_an_error() {
+    let mut m = Maker::default();
+    m.rec.meta.kernel_release = "6.1.0".into();
+    m.event("sched_switch", &[("prev_pid", 1)]);
+    let e = blame(&m.rec, "made").unwrap_err().to_string();
+    assert!(e.contains("no allocations of pages"), "{e}");
+}
