@@ -126,11 +126,11 @@ fn draw(root: &Area, blame: &Blame) -> Drawn {
     }
     let anchor = Pos::new(HPos::Left, VPos::Center);
     let style = (FONT, 16).into_font().color(&INK).pos(anchor);
-    for color in 0..colors {
+    for (color, filled) in COLORS.iter().enumerate().take(colors) {
         let x = LEFT as i32 + (color as i32 % 2) * (SIZE.0 as i32 / 2 - 40);
         let y = color as i32 / 2 * LEGEND_ROW + LEGEND_ROW / 2;
         let corners = [(x, y - 6), (x + 16, y + 6)];
-        legend.draw(&Rectangle::new(corners, COLORS[color].filled()))?;
+        legend.draw(&Rectangle::new(corners, filled.filled()))?;
         legend.draw(&Text::new(label(blame, color), (x + 24, y), style.clone()))?;
     }
     root.present()?;
