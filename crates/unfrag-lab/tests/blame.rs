@@ -1,6 +1,5 @@
 //! Who is blamed for spoilt pageblocks, on small recordings made by hand.
 
-#[allow(dead_code)]
 mod recording_support;
 
 use recording_support::synthetic::{Maker, PAGE_DIRECTORY, USER_PAGE};
