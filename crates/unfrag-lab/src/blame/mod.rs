@@ -4,7 +4,7 @@
 //! huge page would fit, but for these few. A trace says of each frame who took it and what for; so a recording of
 //! days says who held the frames that spoilt blocks, and when.
 //!
-//! - [`holders`]: who takes frames. `held`: the frames that the kernel holds, by pageblock. `walk`: the walk over the
+//! - `holders`: who takes frames. `held`: the frames that the kernel holds, by pageblock. `walk`: the walk over the
 //!   events, and the state at regular moments. [`report`]: the answer; `text`, `svg` draw it.
 //!
 //! Invariant: at each moment a spoilt block is shared out among the holders of its frames, in proportion to them. So
