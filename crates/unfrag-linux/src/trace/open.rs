@@ -61,7 +61,7 @@ pub fn read(data: &[u8], options: &Options<'_>) -> Result<Recording> {
 /// has none of them.
 ///
 /// What can be read but once, or is compressed and cannot be read from its beginning to its end, is unpacked first into
-/// a file without a name in the temporary directory. A `perf.data` is read into memory as a whole.
+/// a file without a name in the temporary directory. The bytes of a `perf.data` are held in memory.
 ///
 /// # Errors
 /// As [`open`]; [`Cause::NotInBatches`](crate::error::Cause::NotInBatches) if the events have to be read as a whole;
@@ -133,14 +133,7 @@ fn stream_layer(
             if layer == 0 {
                 meter.add(len);
             }
-            let mut recording = perfdata::read(&data)?;
-            let mut events = std::mem::take(&mut recording.events);
-            while events.len() > batches.limit {
-                let rest = events.split_off(batches.limit);
-                (batches.give)(std::mem::replace(&mut events, rest))?;
-            }
-            (batches.give)(events)?;
-            Ok(recording)
+            perfdata::stream(&data, batches)
         }
         Format::Text => {
             let (mut from, size) = input.into_stream(meter);

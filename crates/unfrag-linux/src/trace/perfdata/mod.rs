@@ -17,6 +17,7 @@ mod record;
 use crate::error::{Error, Result};
 use crate::recording::{Meta, Recording};
 use crate::trace::bytes::u16_at;
+use crate::trace::event::batches::{Batches, all_at_once};
 use crate::trace::event::columns::{Columns, Common};
 use crate::trace::event::decode::Decoders;
 use crate::trace::tracedat;
@@ -35,6 +36,11 @@ pub use container::{MAGIC, MAGIC_BIG_ENDIAN};
 /// # Errors
 /// If `data` is no `perf.data`, is cut off, contradicts itself, or has no times or no event formats.
 pub fn read(data: &[u8]) -> Result<Recording> {
+    all_at_once(|batches| stream(data, batches))
+}
+
+/// The same, with the events in batches.
+pub(crate) fn stream(data: &[u8], batches: &mut Batches<'_>) -> Result<Recording> {
     let container = Container::read(data)?;
     let Some((tracing, at)) = container.tracing else {
         return Err(Error::unsupported("a perf.data without event formats")
@@ -44,7 +50,8 @@ pub fn read(data: &[u8]) -> Result<Recording> {
     let mut columns = Columns::for_input(container.size());
     columns.tasks.rename(0, "swapper");
     let mut decoders = Decoders::new(tracing.formats, tracing.big_endian);
-    let skipped = decode(&container, &mut decoders, &mut columns)?;
+    let seen = decode(&container, &mut decoders, &mut columns, batches)?;
+    columns.spill_rest(batches)?;
 
     let mut meta = Meta {
         page_size: tracing.page_size,
@@ -60,7 +67,7 @@ pub fn read(data: &[u8]) -> Result<Recording> {
         ("command line", container.command_line()),
         (
             "samples that are no tracepoints",
-            (skipped > 0).then(|| skipped.to_string()),
+            (seen.skipped > 0).then(|| seen.skipped.to_string()),
         ),
     ];
     for (name, value) in facts {
@@ -68,18 +75,26 @@ pub fn read(data: &[u8]) -> Result<Recording> {
             meta.facts.insert(name.to_owned(), value);
         }
     }
-    let highest = columns
-        .events
-        .cpu
-        .iter()
-        .max()
-        .map_or(0, |&c| u32::from(c) + 1);
-    meta.cpus = container.cpus().unwrap_or(0).max(highest);
+    meta.cpus = container.cpus().unwrap_or(0).max(seen.cpus);
     Ok(columns.finish(meta))
 }
 
-/// Decodes the records in the order of time; gives the number of samples that are no tracepoints.
-fn decode(container: &Container, decoders: &mut Decoders, columns: &mut Columns) -> Result<u64> {
+/// What was seen of the records.
+#[derive(Default)]
+struct Seen {
+    /// Samples that are no tracepoints.
+    skipped: u64,
+    /// CPUs, by the highest number of one with an event.
+    cpus: u32,
+}
+
+/// Decodes the records in the order of time.
+fn decode(
+    container: &Container,
+    decoders: &mut Decoders,
+    columns: &mut Columns,
+    batches: &mut Batches<'_>,
+) -> Result<Seen> {
     let mut order = Vec::new();
     let mut newest = 0;
     for (position, raw) in container.records() {
@@ -93,8 +108,8 @@ fn decode(container: &Container, decoders: &mut Decoders, columns: &mut Columns)
 
     let big_endian = container.big_endian;
     let type_at = decoders.type_at() as usize;
-    columns.reserve(order.len());
-    let mut skipped = 0;
+    columns.reserve(order.len().min(batches.limit));
+    let mut seen = Seen::default();
     for (time, position) in order {
         let record = Record::parse(&container.record_at(position)?, container)?;
         match record.body {
@@ -116,9 +131,11 @@ fn decode(container: &Container, decoders: &mut Decoders, columns: &mut Columns)
                     kind: decoder.kind,
                 });
                 decoder.row(raw, big_endian, columns)?;
+                seen.cpus = seen.cpus.max(u32::from(record.cpu) + 1);
+                columns.spill(batches)?;
             }
-            Body::Sample { .. } => skipped += 1,
+            Body::Sample { .. } => seen.skipped += 1,
         }
     }
-    Ok(skipped)
+    Ok(seen)
 }
