@@ -4,53 +4,34 @@
 
 use super::report::Blame;
 use crate::report::number::thousands;
+use crate::report::svg::{
+    Area, COLORS, Drawn, FONT, GRID, INK, LEGEND_ROW, MUTED, TITLE, in_memory,
+};
 use crate::report::text_chart::nice_ceiling;
-use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// Width and height in pixels.
 const SIZE: (u32, u32) = (960, 460);
-/// Height of the title, and of a row of the legend.
-const TITLE: i32 = 34;
-const LEGEND_ROW: i32 = 24;
 const LEFT: u32 = 64;
-const FONT: &str = "sans-serif";
 /// Holders with a colour of their own; the others are one.
-const COLORED: usize = 7;
-/// Okabe and Ito's palette, darkened where white ground asks for it; the last is for the others.
-const COLORS: [RGBColor; COLORED + 1] = [
-    RGBColor(0x00, 0x72, 0xb2),
-    RGBColor(0xd5, 0x5e, 0x00),
-    RGBColor(0x00, 0x9e, 0x73),
-    RGBColor(0xb3, 0x56, 0x8c),
-    RGBColor(0xb0, 0x7d, 0x00),
-    RGBColor(0x2f, 0x8f, 0xc4),
-    RGBColor(0x6b, 0x4f, 0xa0),
-    RGBColor(0xb4, 0xba, 0xc2),
-];
-const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
-const MUTED: RGBColor = RGBColor(0x57, 0x60, 0x6a);
-const GRID: RGBColor = RGBColor(0xe6, 0xe9, 0xed);
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
+const COLORED: usize = COLORS.len();
+const OTHERS: RGBColor = RGBColor(0xb4, 0xba, 0xc2);
 
 /// The picture as SVG.
 pub fn render(blame: &Blame) -> String {
-    let mut out = String::new();
-    {
-        let root = SVGBackend::with_string(&mut out, SIZE).into_drawing_area();
-        // Writing into a string cannot fail, and every range is made to be drawable.
-        draw(&root, blame).expect("an SVG in memory can be drawn");
-    }
-    out
+    in_memory(SIZE, |root| draw(root, blame))
+}
+
+/// The colour with a number; the last is for the others.
+fn color(number: usize) -> RGBColor {
+    COLORS.get(number).copied().unwrap_or(OTHERS)
 }
 
 /// The name of a colour.
-fn label(blame: &Blame, color: usize) -> String {
-    match blame.holders.get(color) {
-        Some(holder) if color < COLORED => holder.label(),
+fn label(blame: &Blame, number: usize) -> String {
+    match blame.holders.get(number) {
+        Some(holder) if number < COLORED => holder.label(),
         _ => format!("{} others", blame.holders.len().saturating_sub(COLORED)),
     }
 }
@@ -118,20 +99,20 @@ fn draw(root: &Area, blame: &Blame) -> Drawn {
         }
         let (from, to) = (i.seconds / unit, end / unit);
         let mut floor = 0.0;
-        for (color, share) in sums.into_iter().enumerate().filter(|(_, s)| *s > 0.0) {
+        for (number, share) in sums.into_iter().enumerate().filter(|(_, s)| *s > 0.0) {
             let corners = [(from, floor), (to, floor + share)];
-            chart.draw_series([Rectangle::new(corners, COLORS[color].filled())])?;
+            chart.draw_series([Rectangle::new(corners, color(number).filled())])?;
             floor += share;
         }
     }
     let anchor = Pos::new(HPos::Left, VPos::Center);
     let style = (FONT, 16).into_font().color(&INK).pos(anchor);
-    for (color, filled) in COLORS.iter().enumerate().take(colors) {
-        let x = LEFT as i32 + (color as i32 % 2) * (SIZE.0 as i32 / 2 - 40);
-        let y = color as i32 / 2 * LEGEND_ROW + LEGEND_ROW / 2;
+    for number in 0..colors {
+        let x = LEFT as i32 + (number as i32 % 2) * (SIZE.0 as i32 / 2 - 40);
+        let y = number as i32 / 2 * LEGEND_ROW + LEGEND_ROW / 2;
         let corners = [(x, y - 6), (x + 16, y + 6)];
-        legend.draw(&Rectangle::new(corners, filled.filled()))?;
-        legend.draw(&Text::new(label(blame, color), (x + 24, y), style.clone()))?;
+        legend.draw(&Rectangle::new(corners, color(number).filled()))?;
+        legend.draw(&Text::new(label(blame, number), (x + 24, y), style.clone()))?;
     }
     root.present()?;
     Ok(())

@@ -1,7 +1,7 @@
 //! Drawing and printing for all commands: numbers with units, tables, charts of characters, pages.
 //!
 //! - [`number`]: numbers with units. [`table`], `columns`: tables and aligned columns. `moments`: fewer moments of a
-//!   long run. `text_chart`: charts of characters. `html_page`: pages that load nothing.
+//!   long run. `text_chart`: charts of characters. `html_page`: pages that load nothing. `svg`: still pictures.
 //!
 //! Invariant: nothing here depends on the kind of report that is shown.
 
@@ -9,5 +9,6 @@ pub(crate) mod columns;
 pub(crate) mod html_page;
 pub(crate) mod moments;
 pub mod number;
+pub(crate) mod svg;
 pub mod table;
 pub(crate) mod text_chart;

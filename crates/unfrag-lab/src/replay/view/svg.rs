@@ -8,36 +8,17 @@ use super::wording::ZoneChoice;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{Sample, Spread, ZoneSample};
 use crate::report::number::{PAGE_BYTES, thousands};
+use crate::report::svg::{
+    Area, COLORS, Drawn, FONT, GRID, INK, LEGEND_ROW, MUTED, TITLE, in_memory,
+};
 use crate::report::text_chart::nice_ceiling;
-use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// Width and height in pixels.
 const SIZE: (u32, u32) = (960, 380);
-/// Height of the title and of a row of the legend.
-const TITLE: i32 = 34;
-const LEGEND_ROW: i32 = 24;
 /// Where the plots begin.
 const LEFT: i32 = 52;
-/// The library writes 100 pixels for every 124 asked for.
-const FONT: &str = "sans-serif";
-/// Okabe and Ito's palette, darkened where white ground asks for it; as in the page.
-const COLORS: [RGBColor; 6] = [
-    RGBColor(0x00, 0x72, 0xb2),
-    RGBColor(0xd5, 0x5e, 0x00),
-    RGBColor(0x00, 0x9e, 0x73),
-    RGBColor(0xb3, 0x56, 0x8c),
-    RGBColor(0xb0, 0x7d, 0x00),
-    RGBColor(0x2f, 0x8f, 0xc4),
-];
-const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
-const MUTED: RGBColor = RGBColor(0x57, 0x60, 0x6a);
-const GRID: RGBColor = RGBColor(0xe6, 0xe9, 0xed);
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
-
 /// One curve: its name, which kernel it is (none for the recorded one) and its points.
 struct Curve {
     name: String,
@@ -49,13 +30,7 @@ struct Curve {
 
 /// The picture of the largest zone as SVG.
 pub fn render(report: &Report) -> String {
-    let mut out = String::new();
-    {
-        let root = SVGBackend::with_string(&mut out, SIZE).into_drawing_area();
-        // Writing into a string cannot fail, and every range is made to be drawable.
-        draw(&root, report).expect("an SVG in memory can be drawn");
-    }
-    out
+    in_memory(SIZE, |root| draw(root, report))
 }
 
 fn draw(root: &Area, report: &Report) -> Drawn {
