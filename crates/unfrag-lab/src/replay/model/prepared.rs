@@ -11,6 +11,7 @@ use super::sim::Sim;
 use crate::era::{Era, sysctl};
 use crate::error::{Error, Result};
 use crate::input::Input;
+use crate::parallel::both;
 use crate::replay::causes::{Causes, HostBlock, RecordedReclaim};
 use crate::replay::start::{Beginning, Frame, Plan, Start, StartChoice};
 use unfrag::kernel::{Preset, preset};
@@ -66,7 +67,7 @@ impl<'r> Prepared<'r> {
             Beginning::Exact(_) => (true, false),
             Beginning::Anchor(anchor) => (false, anchor.flags.is_some()),
         };
-        let (start, inferred) = match beginning {
+        let (mut start, inferred) = match beginning {
             Beginning::Exact(start) => {
                 let frames = start.frames.len() as u32;
                 let mut memory = vec![0; start.words(rules, sysctl)?];
@@ -89,52 +90,25 @@ impl<'r> Prepared<'r> {
                 "no snapshot was taken after the start of the replay",
             ));
         }
-        let mut prepared = Prepared {
+        let frames = start.frames.len();
+        let (firsts, reclaim) = both(
+            || Firsts::of(&causes, frames),
+            || RecordedReclaim::of(input.clone(), &causes),
+        );
+        firsts?.mark(&mut start);
+        Ok(Prepared {
             input,
             era,
             start,
             exact,
             occupancy,
-            reclaim: RecordedReclaim::default(),
+            reclaim: reclaim?,
             inferred,
             snapshots,
             first,
             offset,
             causes,
-        };
-        prepared.mark_first()?;
-        prepared.reclaim = RecordedReclaim::of(prepared.input.clone(), &prepared.causes)?;
-        Ok(prepared)
-    }
-
-    /// Notes of frames in use at the start what comes of them first: which are freed later; and that a frame whose page
-    /// a migration moved before anything else was movable, whatever its flags say.
-    fn mark_first(&mut self) -> Result<()> {
-        let frames = self.start.frames.len();
-        let (mut freed, mut moved) = (First::new(frames), First::new(frames));
-        self.causes.ops.each(0..self.causes.ops.len(), |_, op| {
-            let taken = op.allocated().map(|(block, _)| block);
-            let given = op.freed();
-            if let Some(block) = given.or(taken) {
-                freed.note(block, given.is_some());
-                moved.note(block, false);
-            } else if let Some(pfn) = op.moved_from() {
-                moved.note(HostBlock { pfn, order: 0 }, true);
-            }
-        })?;
-        self.start.freed_later = freed.is;
-        let frames = self
-            .start
-            .frames
-            .iter_mut()
-            .zip(&mut self.start.freed_later);
-        for ((frame, later), moved) in frames.zip(moved.is) {
-            *later &= *frame != Frame::Free;
-            if moved && *frame == Frame::Pinned {
-                *frame = Frame::Movable;
-            }
-        }
-        Ok(())
+        })
     }
 
     /// A time of the snapshots' clock in the trace's.
@@ -151,6 +125,47 @@ fn recorded_preset(era: Era) -> &'static Preset {
     match preset(era.preset()) {
         Some(p) => p,
         None => unreachable!("every era has a preset"),
+    }
+}
+
+/// What comes first of each frame.
+struct Firsts {
+    /// It is freed.
+    freed: First,
+    /// A migration moves its page.
+    moved: First,
+}
+
+impl Firsts {
+    fn of(causes: &Causes, frames: usize) -> Result<Firsts> {
+        let mut firsts = Firsts {
+            freed: First::new(frames),
+            moved: First::new(frames),
+        };
+        causes.ops.each(0..causes.ops.len(), |_, op| {
+            let taken = op.allocated().map(|(block, _)| block);
+            let given = op.freed();
+            if let Some(block) = given.or(taken) {
+                firsts.freed.note(block, given.is_some());
+                firsts.moved.note(block, false);
+            } else if let Some(pfn) = op.moved_from() {
+                firsts.moved.note(HostBlock { pfn, order: 0 }, true);
+            }
+        })?;
+        Ok(firsts)
+    }
+
+    /// Notes which frames in use at the start are freed later; and that a frame whose page a migration moved before
+    /// anything else was movable, whatever its flags say.
+    fn mark(self, start: &mut Start) {
+        start.freed_later = self.freed.is;
+        let frames = start.frames.iter_mut().zip(&mut start.freed_later);
+        for ((frame, later), moved) in frames.zip(self.moved.is) {
+            *later &= *frame != Frame::Free;
+            if moved && *frame == Frame::Pinned {
+                *frame = Frame::Movable;
+            }
+        }
     }
 }
 

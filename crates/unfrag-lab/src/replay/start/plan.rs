@@ -8,10 +8,11 @@ use super::evidence::BeforeAnchor;
 use super::exact::exact;
 use super::pcp_trace::PcpTrace;
 use super::state::Start;
-use super::zones::highest_frame;
+use super::zones::{highest_frame, zone_facts};
 use crate::era::Era;
 use crate::error::{Error, Remedy, Result};
 use crate::input::Input;
+use crate::parallel::both;
 use crate::replay::causes::clock::Clock;
 use crate::replay::causes::{Causes, causes, unseen};
 use unfrag_linux::kpageflags;
@@ -54,7 +55,11 @@ impl<'r> Plan<'r> {
             return Err(Error::lacking("the recording has no events"));
         };
         let era = Era::of(&rec.meta.kernel_release)?;
-        let clock = Clock::of(input.clone())?;
+        let (clock, walked) = both(
+            || Clock::of(input.clone()),
+            || walked_whole(&input, era, choice),
+        );
+        let clock = clock?;
         let offset = clock.offset;
         let within: Vec<(u64, &Snapshot)> = rec
             .snapshots
@@ -107,7 +112,7 @@ impl<'r> Plan<'r> {
         };
         let (causes, beginning) = match exact_mark {
             Some(s) => exact_beginning(&input, era, s, offset)?,
-            None => anchored_beginning(&input, era, anchor, &clock, choice)?,
+            None => anchored_beginning(&input, era, anchor, &clock, choice, walked)?,
         };
         Ok(Plan {
             input,
@@ -163,6 +168,7 @@ fn anchored_beginning(
     anchor: &Snapshot,
     clock: &Clock,
     choice: StartChoice,
+    walked: Option<Walked>,
 ) -> Result<(Causes, Beginning)> {
     let dated = clock.date(anchor)?;
     let time = clock.buddyinfo(anchor).unwrap_or(0);
@@ -184,11 +190,37 @@ fn anchored_beginning(
         anchor.before = Some(BeforeAnchor::of(&before)?);
         anchor.pcp_trace = PcpTrace::of(input, era, frames, anchor.cpus, from)?;
     }
-    let mut causes = causes(input.clone(), era, frames, from, u64::MAX, None)?;
+    let mut causes = match walked {
+        Some(walked) if walked.frames == frames && from == 0 => walked.causes,
+        _ => causes(input.clone(), era, frames, from, u64::MAX, None)?,
+    };
     let since_anchor = |s: &&Snapshot| clock.buddyinfo(s).is_some_and(|t| t >= anchor.time);
     let snapshots = input.recording.snapshots.iter().filter(since_anchor);
     unseen::insert(&mut causes, snapshots, clock)?;
     Ok((causes, Beginning::Anchor(Box::new(anchor))))
+}
+
+/// The operations of a whole trace, on a host with so many frame numbers.
+struct Walked {
+    frames: u32,
+    causes: Causes,
+}
+
+/// Walks the whole trace, which a start by counts needs whatever its clock says; `None` where the start may be another
+/// one, or something is wrong, which is found out later.
+fn walked_whole(input: &Input<'_>, era: Era, choice: StartChoice) -> Option<Walked> {
+    let snapshots = &input.recording.snapshots;
+    let shows_more =
+        |s: &Snapshot| s.content("freelists").is_some() || s.content(kpageflags::NAME).is_some();
+    let by_counts = match choice {
+        StartChoice::Counts => true,
+        StartChoice::Auto => !snapshots.iter().any(shows_more),
+        StartChoice::Exact | StartChoice::Occupancy => false,
+    };
+    let zones = snapshots.iter().filter(|_| by_counts);
+    let frames = highest_frame(&zones.filter_map(|s| zone_facts(s).ok()).next()?).ok()?;
+    let causes = causes(input.clone(), era, frames, 0, u64::MAX, None).ok()?;
+    Some(Walked { frames, causes })
 }
 
 /// When the walk over a mark's free lists ended, in the trace's clock.
