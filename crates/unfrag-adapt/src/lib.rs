@@ -1,6 +1,6 @@
 //! unfrag behind the traits that kernels and hypervisors in Rust already have, each behind a feature.
 //!
-//! - [`x86_64`]: frames for page tables and pages, as the crate `x86_64` asks for them.
+//! - `x86_64`: frames for page tables and pages, as the crate `x86_64` asks for them.
 //!
 //! Invariant: an adaptor keeps nothing of its own but what its trait cannot say, such as the type of its requests. All else
 //! is in unfrag.
