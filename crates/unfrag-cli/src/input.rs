@@ -54,32 +54,21 @@ impl Streamed {
     }
 }
 
-/// What an input is.
-enum Kind {
-    File,
-    Window,
-    Raw,
-}
-
-/// What the input at `path` is, with which these are given.
-fn kind(path: &Path, beside: &[PathBuf], window: &Window) -> Result<Kind> {
-    let are_segments = !segments::list(path)?.is_empty();
-    if !are_segments && !is_unfrag(path)? {
+/// Whether the input at `path`, with which these are given, is a raw trace.
+fn is_raw(path: &Path, beside: &[PathBuf], window: &Window) -> Result<bool> {
+    if segments::list(path)?.is_empty() && !is_unfrag(path)? {
         return match window.is_all() {
-            true => Ok(Kind::Raw),
+            true => Ok(true),
             false => Err(no_window("make a file with `unfrag import`, and give that")),
         };
     }
-    if !beside.is_empty() {
-        return Err(Failure::usage(
+    match beside.is_empty() {
+        true => Ok(false),
+        false => Err(Failure::usage(
             format!("{} holds its snapshots already", path.display()),
             "leave out --snapshots, or give the raw trace instead of the .unfrag file",
-        ));
+        )),
     }
-    Ok(match are_segments || !window.is_all() {
-        true => Kind::Window,
-        false => Kind::File,
-    })
 }
 
 /// Reads an `.unfrag` file or a directory of segments, of either the window alone, or a raw trace with the snapshots of
@@ -93,11 +82,10 @@ pub fn recording(
     release: Option<&str>,
     window: &Window,
 ) -> Result<Recording> {
-    let recording = match kind(path, beside, window)? {
-        Kind::Raw => return raw(path, beside, release),
-        Kind::Window => segments::read(path, window, Extent::All)?,
-        Kind::File => file::read(path)?,
-    };
+    if is_raw(path, beside, window)? {
+        return raw(path, beside, release);
+    }
+    let recording = segments::read(path, window, Extent::All)?;
     Ok(of_release(recording, release))
 }
 
@@ -111,14 +99,17 @@ pub fn streamed(
     release: Option<&str>,
     window: &Window,
 ) -> Result<Streamed> {
-    let (recording, events) = match kind(path, beside, window)? {
-        Kind::Raw => (raw(path, beside, release)?, None),
-        Kind::File | Kind::Window => {
-            let (recording, events) = FileEvents::open(path, window)?;
-            (of_release(recording, release), Some(events))
-        }
-    };
-    Ok(Streamed { recording, events })
+    if is_raw(path, beside, window)? {
+        return Ok(Streamed {
+            recording: raw(path, beside, release)?,
+            events: None,
+        });
+    }
+    let (recording, events) = FileEvents::open(path, window)?;
+    Ok(Streamed {
+        recording: of_release(recording, release),
+        events: Some(events),
+    })
 }
 
 /// A recording that says which kernel it is of, if either does.

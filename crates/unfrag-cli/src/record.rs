@@ -277,12 +277,7 @@ impl Summary {
             held_pages: balance.held,
             freed_unseen_pages: balance.unseen,
             ended_early: recording.meta.facts.get("ended_early").cloned(),
-            lost_events: recording
-                .meta
-                .lost
-                .iter()
-                .map(|l| l.count.unwrap_or(1))
-                .sum(),
+            lost_events: recording.meta.lost_events(),
             snapshots: recording.snapshots.len(),
             ..Summary::default()
         }

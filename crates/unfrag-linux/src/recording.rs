@@ -44,6 +44,16 @@ pub struct Meta {
     pub facts: BTreeMap<String, String>,
 }
 
+impl Meta {
+    /// Events that the recorder lost, at least: a gap of unknown size counts as one event.
+    pub fn lost_events(&self) -> u64 {
+        self.lost.iter().map(|l| l.count.unwrap_or(1)).sum()
+    }
+}
+
+/// Bits of [`Events::flags`]: in a hard or soft interrupt, or in one that cannot be masked.
+pub const IN_INTERRUPT: u8 = 0x08 | 0x10 | 0x40;
+
 /// A gap in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {

@@ -11,7 +11,7 @@ pub(super) const BLOCK_FRAMES: u64 = 512;
 /// A block is spoilt where fewer frames than this are the kernel's.
 const SPOILT_BELOW: u32 = 256;
 /// The largest order of a block of frames.
-const MAX_ORDER: u8 = 10;
+pub(super) const MAX_ORDER: u8 = 10;
 /// A spoilt block, in the unit in which it is shared out.
 pub(super) const WHOLE: u64 = 1 << 24;
 

@@ -2,10 +2,7 @@
 
 use crate::profile::class::Class;
 use std::collections::HashMap;
-use unfrag_linux::recording::Recording;
-
-/// The kernel's `common_flags` of a hard or soft interrupt, or of one that cannot be masked.
-const IN_INTERRUPT: u8 = 0x08 | 0x10 | 0x40;
+use unfrag_linux::recording::{IN_INTERRUPT, Recording};
 
 /// What took frames before the recording, and what an interrupt took.
 pub(super) const BEFORE: &str = "(before the recording)";

@@ -5,7 +5,7 @@
 use super::report::Blame;
 use crate::report::number::thousands;
 use crate::report::svg::{
-    Area, COLORS, Drawn, FONT, GRID, INK, LEGEND_ROW, MUTED, TITLE, in_memory,
+    Area, COLORS, Drawn, FONT, INK, LEGEND_ROW, TITLE, in_memory, plain_axes,
 };
 use crate::report::text_chart::nice_ceiling;
 use plotters::prelude::*;
@@ -72,16 +72,10 @@ fn draw(root: &Area, blame: &Blame) -> Drawn {
         Some(date) => format!("{name} since {date} UTC"),
         None => format!("{name} since the first event"),
     };
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(GRID)
-        .axis_style(MUTED)
-        .label_style((FONT, 16).into_font().color(&MUTED))
-        .x_desc(since)
+    let mut mesh = chart.configure_mesh();
+    plain_axes(&mut mesh);
+    mesh.x_desc(since)
         .x_labels(8)
-        .y_labels(6)
         .x_label_formatter(&|x| format!("{x:.0}"))
         .y_label_formatter(&|y| {
             if most < 10.0 {

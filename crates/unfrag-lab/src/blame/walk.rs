@@ -1,12 +1,12 @@
 //! The walk over a recording's events, and the sums over its moments.
 
-use super::held::{Held, WHOLE};
+use super::held::{Held, MAX_ORDER, WHOLE};
 use super::holders::{HolderId, Holders, purpose};
 use super::report::{Blame, Holder, Interval, Start};
 use super::spans::{SECOND, Spans, date};
 use crate::era::Era;
 use crate::error::{Error, Result};
-use crate::input::Input;
+use crate::input::{Input, needed};
 use crate::profile::class::Class;
 use std::collections::BTreeMap;
 use unfrag::MigrateType;
@@ -15,9 +15,6 @@ use unfrag_linux::file::{Common, Wanted};
 use unfrag_linux::kpageflags::{self, BUDDY, COMPOUND_TAIL, PGTABLE, SLAB};
 use unfrag_linux::recording::{EventTable, Events, FieldKind};
 use unfrag_linux::segments::EPOCH_OFFSET;
-
-/// The largest order of a block of frames.
-const MAX_ORDER: u64 = 10;
 
 /// Who held the kernel memory that spoilt pageblocks, of the recording that is called `source`.
 ///
@@ -70,7 +67,7 @@ pub fn blame<'r>(input: impl Into<Input<'r>>, source: &str) -> Result<Blame> {
     blame.source = source.into();
     blame.kernel_release.clone_from(&rec.meta.kernel_release);
     blame.events = input.events.len();
-    blame.lost_events = rec.meta.lost.iter().map(|l| l.count.unwrap_or(1)).sum();
+    blame.lost_events = rec.meta.lost_events();
     blame.seconds = (last - first) as f64 / SECOND as f64;
     blame.began = epoch.map(|o| date(first.saturating_add_signed(o)));
     blame.start = start;
@@ -130,22 +127,19 @@ impl<'a> Columns<'a> {
             return Ok(None);
         };
         let column = |name: &str| table.column(name).unwrap_or_default();
-        let needed = |name: &str| match table.column(name) {
-            None if matches!(kind, Kind::Alloc | Kind::Free) => Err(Error::lacking(format!(
-                "the events `{}` have no field `{name}`; record them with their raw data",
-                table.name
-            ))),
-            column => Ok(column.unwrap_or_default()),
+        let of_block = |name: &str| match kind {
+            Kind::Alloc | Kind::Free => needed(table, name),
+            _ => Ok(column(name)),
         };
         let is_text =
             |f: &unfrag_linux::recording::Field| f.name == "name" && f.kind == FieldKind::String;
         let named = table.fields.iter().any(is_text);
         Ok(Some(Columns {
             kind,
-            pfn: needed("pfn")?,
-            order: needed("order")?,
+            pfn: of_block("pfn")?,
+            order: of_block("order")?,
             gfp: match kind {
-                Kind::Alloc => needed("gfp_flags")?,
+                Kind::Alloc => needed(table, "gfp_flags")?,
                 _ => &[],
             },
             bytes: column("bytes_alloc"),
@@ -212,12 +206,12 @@ impl Walk<'_> {
                 Kind::Alloc => {
                     let (pfn, order) = (c.pfn[row], c.order[row]);
                     // A failed allocation has no frame.
-                    if pfn != 0 && pfn != u64::MAX && order <= MAX_ORDER {
+                    if pfn != 0 && pfn != u64::MAX && order <= MAX_ORDER.into() {
                         let who = (cpu, task, events.flags[i]);
                         self.alloc(pfn, order as u8, c.gfp[row], who);
                     }
                 }
-                Kind::Free if c.order[row] <= MAX_ORDER => {
+                Kind::Free if c.order[row] <= MAX_ORDER.into() => {
                     self.held.free(c.pfn[row], c.order[row] as u8);
                 }
                 Kind::Free => {}
@@ -308,7 +302,7 @@ impl Walk<'_> {
         kpageflags::each(&mut content.reader(), |first, flags| {
             for (pfn, &f) in (first..).zip(flags) {
                 let holder = match f {
-                    _ if f & COMPOUND_TAIL != 0 && pfn > first => run.holder,
+                    _ if f & COMPOUND_TAIL != 0 => run.holder,
                     _ if f & SLAB != 0 => Some(holders[0]),
                     _ if f & PGTABLE != 0 => Some(holders[1]),
                     _ => None,
@@ -452,7 +446,7 @@ impl Run {
         let mut at = self.first;
         while at < self.end {
             let fits = (self.end - at).ilog2();
-            let order = at.trailing_zeros().min(fits).min(MAX_ORDER as u32);
+            let order = at.trailing_zeros().min(fits).min(MAX_ORDER.into());
             held.take(at, order as u8, holder);
             at += 1 << order;
         }

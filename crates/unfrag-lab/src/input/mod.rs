@@ -13,6 +13,7 @@ pub mod store;
 
 pub use file_events::FileEvents;
 pub use source::EventSource;
+pub(crate) use source::needed;
 use std::sync::Arc;
 use store::Room;
 use unfrag_linux::recording::Recording;

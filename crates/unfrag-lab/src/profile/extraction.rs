@@ -69,6 +69,6 @@ fn source(rec: &Recording, identity: &Identity) -> Source {
         recorder: fact("recorder"),
         profiler: format!("unfrag {}", env!("CARGO_PKG_VERSION")),
         events: rec.events.len() as u64,
-        lost_events: rec.meta.lost.iter().map(|l| l.count.unwrap_or(1)).sum(),
+        lost_events: rec.meta.lost_events(),
     }
 }

@@ -1,6 +1,8 @@
 //! What all still pictures share: ground, ink, palette, and how one is drawn into memory.
 
+use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64 as Span;
 use plotters::prelude::*;
 
 /// Height of the title and of a row of the legend, in pixels.
@@ -18,8 +20,8 @@ pub(crate) const COLORS: [RGBColor; 6] = [
     RGBColor(0x2f, 0x8f, 0xc4),
 ];
 pub(crate) const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
-pub(crate) const MUTED: RGBColor = RGBColor(0x57, 0x60, 0x6a);
-pub(crate) const GRID: RGBColor = RGBColor(0xe6, 0xe9, 0xed);
+const MUTED: RGBColor = RGBColor(0x57, 0x60, 0x6a);
+const GRID: RGBColor = RGBColor(0xe6, 0xe9, 0xed);
 
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub(crate) type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -33,4 +35,14 @@ pub(crate) fn in_memory(size: (u32, u32), draw: impl FnOnce(&Area) -> Drawn) -> 
         draw(&root).expect("an SVG in memory can be drawn");
     }
     out
+}
+
+/// The lines and labels of a plot: horizontal lines alone.
+pub(crate) fn plain_axes(mesh: &mut MeshStyle<'_, '_, Span, Span, SVGBackend<'_>>) {
+    mesh.disable_x_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .axis_style(MUTED)
+        .label_style((FONT, 16).into_font().color(&MUTED))
+        .y_labels(6);
 }

@@ -5,10 +5,7 @@
 use super::report::{Asked, Who};
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use unfrag_linux::recording::Recording;
-
-/// The kernel's `common_flags` of a hard or soft interrupt, or of one that cannot be masked.
-const IN_INTERRUPT: u8 = 0x08 | 0x10 | 0x40;
+use unfrag_linux::recording::{IN_INTERRUPT, Recording};
 
 /// Who did something, as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,24 +1,13 @@
 //! The invariants that the types of a recording state, checked before a file is written and after it was read.
 
 use crate::error::{Error, Result};
-use crate::recording::{Events, Recording};
+use crate::recording::Events;
 
 /// Number of events of each kind.
 fn rows_by_kind(events: &Events) -> [usize; 256] {
     let mut rows = [0; 256];
     events.kind.iter().for_each(|&k| rows[usize::from(k)] += 1);
     rows
-}
-
-/// Checks the invariants that the types of `recording` state: its users index by them.
-pub(super) fn check(recording: &Recording) -> Result<()> {
-    let events = &recording.events;
-    check_events(events)?;
-    let highest = events.task.iter().max();
-    if highest.is_some_and(|&t| t as usize >= recording.tasks.len()) {
-        return Err(Error::malformed("an event names a task that is not there"));
-    }
-    Ok(())
 }
 
 /// Checks the invariants that the type of `events` states.

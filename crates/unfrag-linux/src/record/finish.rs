@@ -85,7 +85,7 @@ pub fn finish_in_batches(spool: Spool, ending: &Ending) -> Result<Segment> {
         anonymize(&mut rest.tasks, &names.kernel_threads);
     }
     rest.snapshots = spool.snapshots()?;
-    let lost = rest.meta.lost.iter().map(|l| l.count.unwrap_or(1)).sum();
+    let lost = rest.meta.lost_events();
     let written = writer.finish(&rest).and_then(|to| Ok(to.commit()?));
     let file_bytes = written.map_err(|e| e.in_file(&path))?;
     spool.remove()?;

@@ -18,7 +18,6 @@ use crate::input::Input;
 use crate::parallel::{both, threads};
 use crate::replay::model::Prepared;
 use crate::replay::start::{StartChoice, zone_facts};
-use unfrag_linux::recording::Recording;
 
 /// What a recording becomes from one start, and what its kernel showed from there on.
 struct Beginning<'r> {
@@ -82,7 +81,7 @@ impl KernelReplay<'_, '_> {
                 anchor: anchor?,
                 taken: &taken,
             };
-            let lost = lost_events(prepared.input.recording);
+            let lost = prepared.input.recording.meta.lost_events();
             Some(measure(&samples[1..], &recorded[1..], &forecast, lost))
         };
         let skills = || {
@@ -121,11 +120,6 @@ impl KernelReplay<'_, '_> {
             notes,
         })
     }
-}
-
-fn lost_events(rec: &Recording) -> u64 {
-    // A gap of unknown size counts as one event at least.
-    rec.meta.lost.iter().map(|l| l.count.unwrap_or(1)).sum()
 }
 
 /// Notes in `report`, which is from the kernel's exact state, by how much the errors of a start by counts differ, which
@@ -236,7 +230,7 @@ pub fn replay<'r>(
             kernel_release: rec.meta.kernel_release.clone(),
             cpus: rec.meta.cpus.max(prepared.start.cpus as u32),
             events: input.events.len(),
-            lost_events: lost_events(rec),
+            lost_events: rec.meta.lost_events(),
             seconds: prepared.seconds(last),
             managed_bytes: zones.iter().map(|z| z.config.managed * 4096).sum(),
             snapshots: recorded.len() as u64,

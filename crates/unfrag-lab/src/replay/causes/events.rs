@@ -1,7 +1,7 @@
 //! The trace events that causes are read from.
 
-use crate::error::{Error, Result};
-use crate::input::Input;
+use crate::error::Result;
+use crate::input::{Input, needed};
 use unfrag_linux::recording::EventTable;
 
 /// Which event a table holds.
@@ -50,15 +50,6 @@ impl EventKind {
             _ => EventKind::Other,
         }
     }
-}
-
-fn column<'a>(table: &'a EventTable, name: &str) -> Result<&'a [u64]> {
-    table.column(name).ok_or_else(|| {
-        Error::lacking(format!(
-            "the events `{}` have no field `{name}`; record them with their raw data",
-            table.name
-        ))
-    })
 }
 
 /// Pages that `mm_compaction_isolate_migratepages` isolated.
@@ -112,7 +103,7 @@ impl EventKind {
     pub(super) fn columns(self, table: &EventTable) -> Result<[&[u64]; 3]> {
         let mut columns: [&[u64]; 3] = [&[]; 3];
         for (to, name) in columns.iter_mut().zip(self.needed()) {
-            *to = column(table, name)?;
+            *to = needed(table, name)?;
         }
         for (to, name) in columns.iter_mut().zip(self.helpful()) {
             *to = table.column(name).unwrap_or_default();

@@ -9,7 +9,7 @@ use crate::replay::answer::Report;
 use crate::replay::answer::report::{Sample, Spread, ZoneSample};
 use crate::report::number::{PAGE_BYTES, thousands};
 use crate::report::svg::{
-    Area, COLORS, Drawn, FONT, GRID, INK, LEGEND_ROW, MUTED, TITLE, in_memory,
+    Area, COLORS, Drawn, FONT, INK, LEGEND_ROW, TITLE, in_memory, plain_axes,
 };
 use crate::report::text_chart::nice_ceiling;
 use plotters::prelude::*;
@@ -128,15 +128,9 @@ fn plot(area: &Area, title: &str, curves: &[Curve], y_max: f64, decimals: usize)
         .x_label_area_size(26)
         .y_label_area_size(LEFT)
         .build_cartesian_2d(0.0..last * second, 0.0..y_max)?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(GRID)
-        .axis_style(MUTED)
-        .label_style((FONT, 16).into_font().color(&MUTED))
-        .x_labels(6)
-        .y_labels(6)
+    let mut mesh = chart.configure_mesh();
+    plain_axes(&mut mesh);
+    mesh.x_labels(6)
         .x_label_formatter(&|x| format!("{x:.0} {unit}"))
         .y_label_formatter(&|y| {
             if decimals > 0 {
