@@ -1,0 +1,120 @@
+//! The page cache: clean pages of one imagined file, which can be read again. What kswapd gives back.
+//!
+//! Invariant: a page's contents follow from its number, so that dropping one loses nothing.
+
+use crate::frames::{self, Rights};
+use crate::lock::Mutex;
+use crate::memory_map::frame;
+use crate::owners::{self, Owner};
+use crate::pattern;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use unfrag::{MigrateType, Order, Pfn};
+
+/// The seed of the file's contents.
+const FILE: u64 = 0xf11e;
+
+/// The cached pages.
+struct Pages {
+    /// The frame of each page of the file.
+    of: Vec<Option<Pfn>>,
+    /// Cached pages, the one that was read first in front.
+    oldest: VecDeque<u32>,
+}
+
+static PAGES: Mutex<Pages> = Mutex::new(Pages {
+    of: Vec::new(),
+    oldest: VecDeque::new(),
+});
+static WRONG: AtomicU64 = AtomicU64::new(0);
+static CHECKED: AtomicU64 = AtomicU64::new(0);
+static RECLAIMED: AtomicU64 = AtomicU64::new(0);
+
+/// Makes room for a file of so many pages.
+pub fn init(pages: u32) {
+    let mut cache = PAGES.lock();
+    cache.of = alloc::vec![None; pages as usize];
+    cache.oldest = VecDeque::with_capacity(pages as usize);
+}
+
+/// Pages of the file.
+pub fn pages() -> u32 {
+    PAGES.lock().of.len() as u32
+}
+
+/// Reads a page of the file, from the cache or anew. False, if there is no frame for it.
+pub fn read(page: u32) -> bool {
+    let cache = PAGES.lock();
+    if let Some(pfn) = cache.of[page as usize] {
+        check(page, pfn);
+        return true;
+    }
+    drop(cache);
+    let Some(pfn) = frames::alloc(Order(0), MigrateType::Movable, Rights::Task) else {
+        return false;
+    };
+    // SAFETY: The frame is ours.
+    pattern::fill(unsafe { &mut *frame(pfn) }, FILE, page.into());
+    let mut cache = PAGES.lock();
+    if cache.of[page as usize].is_some() {
+        frames::free(pfn, Order(0), MigrateType::Movable);
+        return true;
+    }
+    cache.of[page as usize] = Some(pfn);
+    cache.oldest.push_back(page);
+    owners::set(pfn, Some(Owner::Cache(page)));
+    true
+}
+
+fn check(page: u32, pfn: Pfn) {
+    CHECKED.fetch_add(1, Relaxed);
+    // SAFETY: The cache's frame, under its lock.
+    if !pattern::is(unsafe { &*frame(pfn) }, FILE, page.into()) {
+        WRONG.fetch_add(1, Relaxed);
+    }
+}
+
+/// Drops the pages that were read first. Returns how many frames came free.
+pub fn reclaim(frames: usize) -> usize {
+    for got in 0..frames {
+        let mut cache = PAGES.lock();
+        let Some(page) = cache.oldest.pop_front() else {
+            return got;
+        };
+        let pfn = cache.of[page as usize].take().expect("it is cached");
+        check(page, pfn);
+        owners::set(pfn, None);
+        drop(cache);
+        frames::free(pfn, Order(0), MigrateType::Movable);
+        RECLAIMED.fetch_add(1, Relaxed);
+    }
+    frames
+}
+
+/// Moves a page from one frame to another. False, if it is not there.
+pub fn migrate(page: u32, from: Pfn, to: Pfn) -> bool {
+    let mut cache = PAGES.lock();
+    if cache.of[page as usize] != Some(from) {
+        return false;
+    }
+    // SAFETY: The cache's frame, under its lock, and the caller's.
+    unsafe { frame::<[u64; 512]>(to).copy_from_nonoverlapping(frame(from), 1) };
+    cache.of[page as usize] = Some(to);
+    owners::set(from, None);
+    owners::set(to, Some(Owner::Cache(page)));
+    true
+}
+
+/// Gives back the room of the cache.
+pub fn destroy() {
+    while reclaim(64) > 0 {}
+    let mut cache = PAGES.lock();
+    cache.of = Vec::new();
+    cache.oldest = VecDeque::new();
+}
+
+/// Pages that were checked, those that were wrong, and those that were dropped.
+pub fn counts() -> (u64, u64, u64) {
+    (CHECKED.load(Relaxed), WRONG.load(Relaxed), RECLAIMED.load(Relaxed))
+}

@@ -1,0 +1,247 @@
+//! Address spaces: page tables of unmovable frames, which map movable ones.
+//!
+//! A page is moved as a kernel moves one: its entry says "it is being moved", all CPUs forget the old translation, the frame
+//! is copied, and the entry leads to the new one. A task that touches the page meanwhile faults, and waits.
+//!
+//! Invariants: the lock of a space guards its tables, and the owners of its frames. A frame with an owner is mapped, or
+//! being moved by whoever has the lock.
+
+use crate::frames::{self, Rights};
+use crate::lock::Mutex;
+use crate::memory_map::{DIRECT, frame};
+use crate::owners::{self, Owner};
+use crate::{FRAME, tlb};
+use unfrag::{MigrateType, Order, Pfn};
+use unfrag_adapt::x86_64::Frames;
+use x86_64::structures::paging::mapper::{CleanUp, MapToError, OffsetPageTable};
+use x86_64::structures::paging::page_table::{PageTableEntry, PageTableFlags as Flags};
+use x86_64::structures::paging::{
+    FrameDeallocator, Mapper, Page, PageSize, PageTable, PhysFrame, Size2MiB, Size4KiB,
+};
+use x86_64::registers::control::{Cr3, Cr3Flags};
+use x86_64::{PhysAddr, VirtAddr};
+
+/// Where the pages of a space begin: entry 1 of its first table.
+pub const START: u64 = 1 << 39;
+/// An entry whose page is being moved: a bit that the CPU leaves to us.
+const MOVES: Flags = Flags::BIT_9;
+const USED: Flags = Flags::PRESENT.union(Flags::WRITABLE).union(Flags::NO_EXECUTE);
+
+/// What an address of a space leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Memory.
+    Present,
+    /// Memory that is being moved.
+    Moves,
+    /// Nothing.
+    Nothing,
+}
+
+/// Why a page was not mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoTable;
+
+/// An address space.
+pub struct Space {
+    id: u16,
+    root: Pfn,
+    tables: Mutex<OffsetPageTable<'static>>,
+}
+
+/// The address of a page of 4 KiB.
+pub fn address(page: u32) -> VirtAddr {
+    VirtAddr::new(START + u64::from(page) * FRAME)
+}
+
+/// The kernel's own first table.
+fn kernel_root() -> *mut PageTable {
+    unsafe extern "C" {
+        static mut boot_pml4: PageTable;
+    }
+    &raw mut boot_pml4
+}
+
+fn phys<S: PageSize>(pfn: Pfn) -> PhysFrame<S> {
+    PhysFrame::from_start_address(PhysAddr::new(pfn.0 * FRAME)).expect("blocks are aligned")
+}
+
+fn pfn(at: PhysAddr) -> Pfn {
+    Pfn(at.as_u64() / FRAME)
+}
+
+impl Space {
+    /// An empty space. `None`, if there is no frame for its first table.
+    pub fn new(id: u16) -> Option<Space> {
+        let root = frames::alloc(Order(0), MigrateType::Unmovable, Rights::Task)?;
+        let table = frame::<PageTable>(root);
+        // SAFETY: The frame is ours. The kernel's half is the same in all spaces, and does not change.
+        let tables = unsafe {
+            table.write(PageTable::new());
+            for i in [0, 256] {
+                (&mut *table)[i] = (&*kernel_root())[i].clone();
+            }
+            OffsetPageTable::new(&mut *table, VirtAddr::new(DIRECT))
+        };
+        Some(Space {
+            id,
+            root,
+            tables: Mutex::new(tables),
+        })
+    }
+
+    /// Has the calling CPU translate by a space, or by the kernel's own tables.
+    pub fn load(space: Option<&Space>) {
+        let root = match space {
+            Some(space) => phys(space.root),
+            None => phys(Pfn(kernel_root() as u64 / FRAME)),
+        };
+        if Cr3::read().0 != root {
+            // SAFETY: The kernel's part of all tables is the same.
+            unsafe { Cr3::write(root, Cr3Flags::empty()) };
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u16 {
+        self.id
+    }
+
+    /// Maps a movable frame as a page of 4 KiB.
+    ///
+    /// # Errors
+    /// [`NoTable`], if there is no frame for a page table.
+    pub fn map(&self, page: u32, to: Pfn) -> Result<(), NoTable> {
+        let mut tables = self.tables.lock();
+        map::<Size4KiB>(&mut tables, page, to)?;
+        owners::set(to, Some(Owner::Space(self.id, page)));
+        Ok(())
+    }
+
+    /// Maps a block of 512 frames as a page of 2 MiB, at a page that is a multiple of 512.
+    ///
+    /// # Errors
+    /// [`NoTable`], if there is no frame for a page table.
+    pub fn map_huge(&self, page: u32, to: Pfn) -> Result<(), NoTable> {
+        map::<Size2MiB>(&mut self.tables.lock(), page, to)
+    }
+
+    /// Unmaps a page of 4 KiB, whose translation the caller then flushes before it frees the frame.
+    pub fn unmap(&self, page: u32) -> Option<Pfn> {
+        let mut tables = self.tables.lock();
+        let (frame, flush) = tables.unmap(Page::<Size4KiB>::containing_address(address(page))).ok()?;
+        flush.ignore();
+        let old = pfn(frame.start_address());
+        owners::set(old, None);
+        Some(old)
+    }
+
+    /// Unmaps a page of 2 MiB, as [`unmap`](Self::unmap) does.
+    pub fn unmap_huge(&self, page: u32) -> Option<Pfn> {
+        let mut tables = self.tables.lock();
+        let (frame, flush) = tables.unmap(Page::<Size2MiB>::containing_address(address(page))).ok()?;
+        flush.ignore();
+        Some(pfn(frame.start_address()))
+    }
+
+    /// What an address leads to. Without the lock: entries change under their owner's lock, each as a whole.
+    pub fn state(&self, at: VirtAddr) -> State {
+        // SAFETY: Tables stay as long as the space.
+        let entry = unsafe { entry(frame(self.root), at) };
+        match entry.map(|e| unsafe { (*e).flags() }) {
+            Some(flags) if flags.contains(Flags::PRESENT) => State::Present,
+            Some(flags) if flags.contains(MOVES) => State::Moves,
+            _ => State::Nothing,
+        }
+    }
+
+    /// Moves a page from one frame to another. False, if the page is not there.
+    pub fn migrate(&self, page: u32, from: Pfn, to: Pfn) -> bool {
+        let _tables = self.tables.lock();
+        if owners::of(from) != Some(Owner::Space(self.id, page)) {
+            return false;
+        }
+        let at = address(page);
+        // SAFETY: The space's tables are ours. A frame with an owner is mapped.
+        let entry = unsafe { entry(frame(self.root), at) }.expect("a frame with an owner is mapped");
+        let set = |to: Pfn, flags| {
+            let mut new = PageTableEntry::new();
+            new.set_addr(PhysAddr::new(to.0 * FRAME), flags);
+            // SAFETY: As above; the CPU and `state` read an entry as a whole.
+            unsafe { entry.write_volatile(new) };
+        };
+        set(from, MOVES);
+        tlb::flush(at, 1);
+        // SAFETY: No CPU reaches the old frame by its page any more, and the new one is ours.
+        unsafe { frame::<u64>(to).copy_from_nonoverlapping(frame(from), FRAME as usize / 8) };
+        set(to, USED);
+        owners::set(from, None);
+        owners::set(to, Some(Owner::Space(self.id, page)));
+        true
+    }
+
+    /// Gives back the frames of the tables. No page is mapped any more, and no CPU uses the space.
+    pub fn destroy(self) {
+        let mut tables = self.tables.lock();
+        frames::with(|local| {
+            let mut tables_only = Frames::of(local, MigrateType::Unmovable);
+            // SAFETY: No table is in use, and each came from there.
+            unsafe {
+                tables.clean_up_addr_range(
+                    Page::range_inclusive(
+                        Page::containing_address(VirtAddr::new(START)),
+                        Page::containing_address(address(u32::MAX)),
+                    ),
+                    &mut tables_only,
+                );
+                tables_only.deallocate_frame(phys::<Size4KiB>(self.root));
+            }
+            assert!(tables_only.refused() == 0, "a page table was freed twice");
+        });
+    }
+}
+
+/// Maps a frame of any size.
+fn map<S: PageSize + core::fmt::Debug>(
+    tables: &mut OffsetPageTable<'static>,
+    page: u32,
+    to: Pfn,
+) -> Result<(), NoTable>
+where
+    OffsetPageTable<'static>: Mapper<S>,
+{
+    let page = Page::<S>::from_start_address(address(page)).expect("a page of its size begins there");
+    let mapped = frames::with(|local| {
+        let mut for_tables = Frames::of(local, MigrateType::Unmovable);
+        // SAFETY: The frame is the caller's, and mapped nowhere else.
+        unsafe { tables.map_to(page, phys(to), USED, &mut for_tables) }
+    });
+    match mapped {
+        Ok(new) => {
+            new.ignore(); // Nobody has a translation of what was not there.
+            Ok(())
+        }
+        Err(MapToError::FrameAllocationFailed) => Err(NoTable),
+        Err(e) => panic!("page {page:?}: {e:?}"),
+    }
+}
+
+/// The entry of a page of 4 KiB.
+///
+/// # Safety
+/// The tables are whole, and none of them is freed meanwhile.
+unsafe fn entry(root: *mut PageTable, at: VirtAddr) -> Option<*mut PageTableEntry> {
+    let levels = [at.p4_index(), at.p3_index(), at.p2_index()];
+    let mut table = root;
+    for index in levels {
+        // SAFETY: As the caller says.
+        let flags = unsafe { (&(*table))[index].flags() };
+        if !flags.contains(Flags::PRESENT) || flags.contains(Flags::HUGE_PAGE) {
+            return None;
+        }
+        // SAFETY: As above.
+        table = frame(pfn(unsafe { (&(*table))[index].addr() }));
+    }
+    // SAFETY: As above.
+    Some(unsafe { &raw mut (&mut (*table))[at.p1_index()] })
+}

@@ -1,0 +1,109 @@
+//! Huge pages: taken one after another, mapped, written and compared, until no more can be had.
+
+use super::pages::Work;
+use crate::frames::{self, Rights};
+use crate::{compact, pattern, task, tlb};
+use crate::space::address;
+use unfrag::{MigrateType, Order};
+
+/// kcompactd keeps one of so many possible huge pages ready.
+pub const READY: u64 = 8;
+/// Ticks that it gets to do so.
+const PATIENCE: u64 = 20_000;
+/// Pages of 4 KiB in a huge page.
+const PAGES: u32 = 512;
+
+/// What became of a burst of requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Burst {
+    /// Free frames above the reserve before it.
+    pub free: u64,
+    /// Huge pages that were served.
+    pub got: u64,
+    /// Those that no copying went before.
+    pub without_copying: u64,
+    /// Those that did not hold what was written.
+    pub wrong: u64,
+}
+
+impl Burst {
+    /// Served huge pages, in tenths of a percent of what was free.
+    pub fn permille(&self) -> u64 {
+        (self.got * 512 * 1000).checked_div(self.free).unwrap_or(0)
+    }
+
+    /// Requests that were served without copying, in tenths of a percent of those that were served.
+    pub fn permille_without_copying(&self) -> u64 {
+        (self.without_copying * 1000).checked_div(self.got).unwrap_or(0)
+    }
+}
+
+/// Takes huge pages until there are no more.
+pub fn burst(work: &Work) -> Burst {
+    let mut burst = Burst {
+        free: frames::room(),
+        ..Burst::default()
+    };
+    let mut count = work.huge_pages.lock();
+    loop {
+        let at_once = frames::alloc(Order::HUGE, MigrateType::Movable, Rights::Task);
+        let Some(pfn) = at_once.or_else(direct_compaction) else {
+            break;
+        };
+        let page = *count * PAGES;
+        if work.huge.map_huge(page, pfn).is_err() {
+            frames::free(pfn, Order::HUGE, MigrateType::Movable);
+            break;
+        }
+        *count += 1;
+        burst.got += 1;
+        burst.without_copying += u64::from(at_once.is_some());
+        task::enter(Some(work.huge));
+        let words = |n| address(page + n).as_mut_ptr();
+        let seed = u64::from(work.huge.id());
+        // SAFETY: The pages are mapped in the space of this task, which alone uses it.
+        let right = unsafe {
+            (0..PAGES).for_each(|n| pattern::fill(&mut *words(n), seed, (page + n).into()));
+            (0..PAGES).all(|n| pattern::is(&*words(n), seed, (page + n).into()))
+        };
+        burst.wrong += u64::from(!right);
+    }
+    task::enter(None);
+    burst
+}
+
+/// A huge page for a request that found none.
+fn direct_compaction() -> Option<unfrag::Pfn> {
+    while frames::room() >= PAGES.into() && compact::make_block(1) {
+        let got = frames::alloc(Order::HUGE, MigrateType::Movable, Rights::Task);
+        if got.is_some() {
+            return got;
+        }
+    }
+    None
+}
+
+/// Frees all huge pages.
+pub fn free_all(work: &Work) {
+    let mut count = work.huge_pages.lock();
+    while let Some(n) = count.checked_sub(1) {
+        *count = n;
+        let pfn = work.huge.unmap_huge(n * PAGES).expect("a huge page is mapped there");
+        tlb::flush_all();
+        frames::free(pfn, Order::HUGE, MigrateType::Movable);
+    }
+}
+
+/// Waits until kcompactd has as many blocks ready as it should, or makes no more.
+pub fn wait_until_ready() {
+    let end = task::now() + PATIENCE;
+    let mut blocks = compact::counts().0;
+    while task::now() < end {
+        task::sleep(100);
+        let now = compact::counts().0;
+        if now == blocks {
+            break;
+        }
+        blocks = now;
+    }
+}

@@ -1,0 +1,157 @@
+//! What the machine runs: fill memory, free three quarters of it, take huge pages on demand and ahead of demand, churn, and
+//! look at every page.
+//!
+//! - `pages`: the address spaces and what is written in them. `fragment`: freeing. `huge`: huge pages. `churn`: a mix.
+
+mod churn;
+mod fragment;
+mod huge;
+mod pages;
+
+use crate::params::Params;
+use crate::report::Report;
+use crate::{atomic, cache, compact, cpu, daemons, faults, frames, heap, report, task, tlb};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+pub use huge::Burst;
+use core::sync::atomic::Ordering::Relaxed;
+use pages::Work;
+
+/// Numbers that a seed leads to.
+pub struct Chance(u64);
+
+impl Chance {
+    /// The numbers of a seed.
+    pub fn new(seed: u64) -> Chance {
+        Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let x = self.0 ^ self.0 >> 33;
+        ((u128::from(x) * u128::from(n)) >> 64) as u64
+    }
+}
+
+/// Runs a job on each CPU, and waits until all have ended.
+fn on_all(job: impl Fn(usize) + Send + Sync + 'static) {
+    let job = Arc::new(job);
+    let start = |cpu| {
+        let job = job.clone();
+        task::spawn(cpu, move || job(cpu))
+    };
+    let all: Vec<task::Handle> = (0..cpu::count()).map(start).collect();
+    all.into_iter().for_each(task::Handle::join);
+}
+
+/// Has a task on each CPU read pages while `f` runs.
+fn while_others_read<T>(work: &Arc<Work>, f: impl FnOnce() -> T) -> T {
+    work.reads.store(true, Relaxed);
+    let start = |cpu| {
+        let work = work.clone();
+        task::spawn(cpu, move || work.keep_reading(cpu))
+    };
+    let readers: Vec<task::Handle> = (0..cpu::count()).map(start).collect();
+    let done = f();
+    work.reads.store(false, Relaxed);
+    readers.into_iter().for_each(task::Handle::join);
+    done
+}
+
+/// Everything, and the end of the machine.
+pub fn run(params: Params) {
+    let cpus = cpu::count();
+    let present = frames::memory().counts().present;
+    faults::start();
+    atomic::turn(true);
+    let daemons = daemons::start(cpus - 1);
+    let work = Arc::new(Work::new(cpus, params.seed));
+
+    step("fill memory with pages of 4 KiB");
+    fill(&work);
+    step("free three quarters of every 2 MiB");
+    fragment(&work);
+    step("huge pages on demand");
+    let on_demand = while_others_read(&work, || huge::burst(&work));
+    let (blocks, copies) = compact::counts();
+    huge::free_all(&work);
+
+    step("fill and free again, with kcompactd ahead of demand");
+    fill(&work);
+    fragment(&work);
+    daemons::keep_ready((frames::room() / 512 / huge::READY).max(2) as u32);
+    let ahead = while_others_read(&work, || {
+        huge::wait_until_ready();
+        step("huge pages ahead of demand");
+        huge::burst(&work)
+    });
+    huge::free_all(&work);
+
+    step("churn");
+    cache::init((present / 4).min(1 << 19) as u32);
+    while atomic::allocated() < params.interrupts || !churn::enough(&work) {
+        let work = work.clone();
+        on_all(move |cpu| churn::run(&work, cpu));
+    }
+    step("huge pages after the churn, without page cache");
+    while cache::reclaim(64) > 0 {}
+    let after_churn = huge::burst(&work);
+    huge::free_all(&work);
+
+    step("look at every page");
+    let all = work.clone();
+    on_all(move |cpu| all.check(cpu));
+    let valid = frames::memory().validate();
+
+    step("give everything back");
+    daemons::stop();
+    daemons.into_iter().for_each(task::Handle::join);
+    let all = work.clone();
+    on_all(move |cpu| all.free(cpu));
+    work.destroy();
+    cache::destroy();
+    atomic::turn(false);
+    on_all(|_| {
+        atomic::free_all();
+        frames::flush();
+    });
+    let (cache_checked, cache_wrong, reclaimed) = cache::counts();
+    let (checked, wrong) = work.counts();
+    let (tried, let_in) = faults::counts();
+    report::finish(&Report {
+        engine: params.engine,
+        cpus,
+        frames: present,
+        on_demand,
+        ahead,
+        after_churn,
+        blocks,
+        copies,
+        pages_checked: checked + cache_checked,
+        checksums_wrong: wrong + cache_wrong,
+        interrupts: atomic::counts(),
+        tried,
+        let_in,
+        reclaimed,
+        waited: task::waited(),
+        flushes: tlb::count(),
+        lost: present - frames::memory().free_frames() - heap::frames(),
+        valid: valid.and_then(|()| frames::memory().validate()),
+    })
+}
+
+/// Says what comes next.
+fn step(what: &str) {
+    crate::println!("{:6} ms  {:7} KiB free  {what}", task::now(), frames::room() * 4);
+}
+
+fn fill(work: &Arc<Work>) {
+    let work = work.clone();
+    on_all(move |cpu| work.fill(cpu));
+}
+
+fn fragment(work: &Arc<Work>) {
+    let work = work.clone();
+    on_all(move |cpu| fragment::run(&work, cpu));
+}
