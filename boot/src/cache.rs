@@ -9,6 +9,7 @@ use crate::owners::{self, Owner};
 use crate::pattern;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use unfrag::{MigrateType, Order, Pfn};
 
@@ -18,7 +19,7 @@ const FILE: u64 = 0xf11e;
 /// The cached pages.
 struct Pages {
     /// The frame of each page of the file.
-    of: Vec<Option<Pfn>>,
+    of: Vec<Option<NonZeroU32>>,
     /// Cached pages, the one that was read first in front.
     oldest: VecDeque<u32>,
 }
@@ -30,6 +31,15 @@ static PAGES: Mutex<Pages> = Mutex::new(Pages {
 static WRONG: AtomicU64 = AtomicU64::new(0);
 static CHECKED: AtomicU64 = AtomicU64::new(0);
 static RECLAIMED: AtomicU64 = AtomicU64::new(0);
+
+/// A frame in four bytes: frame 0 is nobody's.
+fn number(pfn: Pfn) -> Option<NonZeroU32> {
+    NonZeroU32::new(pfn.0 as u32)
+}
+
+fn pfn(number: NonZeroU32) -> Pfn {
+    Pfn(number.get().into())
+}
 
 /// Makes room for a file of so many pages.
 pub fn init(pages: u32) {
@@ -46,8 +56,8 @@ pub fn pages() -> u32 {
 /// Reads a page of the file, from the cache or anew. False, if there is no frame for it.
 pub fn read(page: u32) -> bool {
     let cache = PAGES.lock();
-    if let Some(pfn) = cache.of[page as usize] {
-        check(page, pfn);
+    if let Some(at) = cache.of[page as usize] {
+        check(page, pfn(at));
         return true;
     }
     drop(cache);
@@ -61,7 +71,7 @@ pub fn read(page: u32) -> bool {
         frames::free(pfn, Order(0), MigrateType::Movable);
         return true;
     }
-    cache.of[page as usize] = Some(pfn);
+    cache.of[page as usize] = number(pfn);
     cache.oldest.push_back(page);
     owners::set(pfn, Some(Owner::Cache(page)));
     true
@@ -82,7 +92,7 @@ pub fn reclaim(frames: usize) -> usize {
         let Some(page) = cache.oldest.pop_front() else {
             return got;
         };
-        let pfn = cache.of[page as usize].take().expect("it is cached");
+        let pfn = pfn(cache.of[page as usize].take().expect("it is cached"));
         check(page, pfn);
         owners::set(pfn, None);
         drop(cache);
@@ -95,12 +105,12 @@ pub fn reclaim(frames: usize) -> usize {
 /// Moves a page from one frame to another. False, if it is not there.
 pub fn migrate(page: u32, from: Pfn, to: Pfn) -> bool {
     let mut cache = PAGES.lock();
-    if cache.of[page as usize] != Some(from) {
+    if cache.of[page as usize] != number(from) {
         return false;
     }
     // SAFETY: The cache's frame, under its lock, and the caller's.
-    unsafe { frame::<[u64; 512]>(to).copy_from_nonoverlapping(frame(from), 1) };
-    cache.of[page as usize] = Some(to);
+    unsafe { frame::<pattern::Words>(to).copy_from_nonoverlapping(frame(from), 1) };
+    cache.of[page as usize] = number(to);
     owners::set(from, None);
     owners::set(to, Some(Owner::Cache(page)));
     true
@@ -116,5 +126,9 @@ pub fn destroy() {
 
 /// Pages that were checked, those that were wrong, and those that were dropped.
 pub fn counts() -> (u64, u64, u64) {
-    (CHECKED.load(Relaxed), WRONG.load(Relaxed), RECLAIMED.load(Relaxed))
+    (
+        CHECKED.load(Relaxed),
+        WRONG.load(Relaxed),
+        RECLAIMED.load(Relaxed),
+    )
 }

@@ -63,7 +63,9 @@ pub fn init(map: &mut MemoryMap, from: u64, cpus: usize) {
         reserve: RESERVE * cpus as u64,
     });
     for region in map.regions() {
-        let added = frames.shared.add(Pfn(region.start), (region.end - region.start) as u32);
+        let added = frames
+            .shared
+            .add(Pfn(region.start), (region.end - region.start) as u32);
         added.expect("regions do not overlap");
     }
     for own in &frames.locals[..cpus] {
@@ -82,7 +84,10 @@ fn with_local<T>(f: impl FnOnce(&mut Own) -> T) -> T {
     let frames = FRAMES.get();
     let _off = cpu::interrupts_off();
     let own = cpu::this();
-    assert!(!own.in_local.replace(true), "a handler came while its CPU was in its Local");
+    assert!(
+        !own.in_local.replace(true),
+        "a handler came while its CPU was in its Local"
+    );
     faults::interrupt_here();
     // SAFETY: The CPU's own, with interrupts off, and not used further up this stack.
     let local = unsafe { &mut *frames.locals[cpu::id()].get() };
@@ -94,7 +99,9 @@ fn with_local<T>(f: impl FnOnce(&mut Own) -> T) -> T {
 /// Takes a block.
 pub fn alloc(order: Order, mt: MigrateType, rights: Rights) -> Option<Pfn> {
     let frames = FRAMES.get();
-    if rights == Rights::Task && frames.shared.free_frames() < frames.reserve + u64::from(order.frames()) {
+    if rights == Rights::Task
+        && frames.shared.free_frames() < frames.reserve + u64::from(order.frames())
+    {
         return None;
     }
     with_local(|l| l.alloc(order, mt).ok())

@@ -2,10 +2,10 @@
 //!
 //! Invariant: a CPU's token is used with interrupts off, for the whole of a call. So a handler may use the heap too.
 
+use crate::cpu;
 use crate::frames::{self, Rights};
 use crate::memory_map::{DIRECT, MemoryMap};
 use crate::once::Once;
-use crate::cpu;
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use unfrag::{MigrateType, Order, Pfn};
@@ -45,7 +45,11 @@ struct KernelPages {
 unsafe impl Pages for KernelPages {
     fn alloc(&self, request: &PageRequest) -> Option<Pfn> {
         // The heap may dip into the reserve: a kernel without a heap cannot go on.
-        frames::alloc(Order(request.order), MigrateType::Unmovable, Rights::Interrupt)
+        frames::alloc(
+            Order(request.order),
+            MigrateType::Unmovable,
+            Rights::Interrupt,
+        )
     }
 
     unsafe fn free(&self, first: Pfn, order: u8) {

@@ -77,7 +77,11 @@ extern "C" fn spurious(_: &Frame) {}
 extern "C" fn page_fault(frame: &Frame) {
     let at = Cr2::read_raw();
     let waits = cpu::may_switch() && task::wait_for_page(VirtAddr::new_truncate(at));
-    assert!(waits, "page fault at {at:#x}, instruction at {:#x}", frame.rip);
+    assert!(
+        waits,
+        "page fault at {at:#x}, instruction at {:#x}",
+        frame.rip
+    );
 }
 
 extern "C" fn exception(frame: &Frame) {
@@ -111,13 +115,21 @@ pub fn init() {
     let at = |way: extern "C" fn()| VirtAddr::new(way as usize as u64);
     // SAFETY: No CPU has the table yet. Each way in ends with `iretq`, and fits whether the CPU pushes an error code.
     unsafe {
-        let table = &mut *(&raw mut TABLE);
+        let table = &raw mut TABLE;
+        let table = &mut *table;
         table.divide_error.set_handler_addr(at(without_error_in));
         table.invalid_opcode.set_handler_addr(at(without_error_in));
-        table.general_protection_fault.set_handler_addr(at(with_error_in));
-        table.stack_segment_fault.set_handler_addr(at(with_error_in));
+        table
+            .general_protection_fault
+            .set_handler_addr(at(with_error_in));
+        table
+            .stack_segment_fault
+            .set_handler_addr(at(with_error_in));
         table.page_fault.set_handler_addr(at(page_fault_in));
-        table.double_fault.set_handler_addr(at(double_fault_in)).set_stack_index(0);
+        table
+            .double_fault
+            .set_handler_addr(at(double_fault_in))
+            .set_stack_index(0);
         table[apic::TIMER].set_handler_addr(at(timer_in));
         table[apic::FLUSH].set_handler_addr(at(flush_in));
         table[apic::FAULT].set_handler_addr(at(fault_in));
@@ -134,7 +146,8 @@ pub fn load() {
         let mut tss = TaskStateSegment::new();
         let stack = VirtAddr::from_ptr(&raw const STACKS[id]);
         tss.interrupt_stack_table[0] = stack + FAULT_STACK as u64;
-        let own = (*(&raw mut SEGMENTS[id])).insert(Segments {
+        let own = &raw mut SEGMENTS[id];
+        let own = (*own).insert(Segments {
             tss,
             gdt: GlobalDescriptorTable::new(),
         });
@@ -146,6 +159,7 @@ pub fn load() {
         DS::set_reg(data);
         SS::set_reg(data);
         x86_64::instructions::tables::load_tss(tss);
-        (*(&raw const TABLE)).load_unsafe();
+        let table = &raw const TABLE;
+        (*table).load_unsafe();
     }
 }

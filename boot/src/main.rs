@@ -48,6 +48,8 @@ pub const FRAME: u64 = 4096;
 const HZ: u32 = 1000;
 /// The page where the other CPUs start.
 const TRAMPOLINE: u64 = 8;
+/// Fewer frames are too few for what it runs: 32 MiB.
+const FEWEST: u64 = 8000;
 /// Bytes of the first stack of each other CPU.
 const STACK: usize = 65536;
 
@@ -73,7 +75,9 @@ extern "C" fn kernel_main(start_info: u64) -> ! {
     let loaded = unsafe { memory_map::read(start_info) };
     let params = match Params::parse(loaded.command_line) {
         Ok(params) => params,
-        Err(word) => panic!("parameter {word:?}: see boot/src/params.rs for the parameters and their values"),
+        Err(word) => {
+            panic!("parameter {word:?}: see boot/src/params.rs for the parameters and their values")
+        }
     };
     let mut map = loaded.map;
     for (start, bytes) in params.holes() {
@@ -85,8 +89,18 @@ extern "C" fn kernel_main(start_info: u64) -> ! {
     map.remove(TRAMPOLINE..TRAMPOLINE + 1);
     map.remove(start / FRAME..end / FRAME);
     for r in map.regions() {
-        println!("memory: frames {:#9x} to {:#9x}, {:8} KiB", r.start, r.end - 1, (r.end - r.start) * 4);
+        println!(
+            "memory: frames {:#9x} to {:#9x}, {:8} KiB",
+            r.start,
+            r.end - 1,
+            (r.end - r.start) * 4
+        );
     }
+    assert!(
+        map.frames() >= FEWEST,
+        "{} KiB of memory: the kernel needs 32 MiB",
+        map.frames() * 4
+    );
     owners::init(&mut map, end / FRAME);
     let table = heap::carve(&mut map, end / FRAME);
     frames::init(&mut map, end / FRAME, params.cpus);
@@ -98,17 +112,24 @@ extern "C" fn kernel_main(start_info: u64) -> ! {
     let per_ms = *TIMER.set(apic::measure_timer());
     cpu::set_count(params.cpus);
     start_others(params.cpus, per_ms);
-    println!("{} CPUs, {} frames, {} free", params.cpus, map.frames(), frames::memory().free_frames());
+    println!(
+        "{} CPUs, {} frames, {} free",
+        params.cpus,
+        map.frames(),
+        frames::memory().free_frames()
+    );
     task::spawn(0, move || workload::run(params));
     run()
 }
 
 /// Starts the other CPUs, and waits until they are there.
 fn start_others(cpus: usize, per_ms: u32) {
-    for cpu in 1..cpus {
+    let stacks = &raw mut cpu_stacks;
+    // SAFETY: The CPUs that read it have not started.
+    let stacks = unsafe { &mut *stacks };
+    for own in &mut stacks[1..cpus] {
         let stack = alloc::vec![0u64; STACK / 8].leak();
-        // SAFETY: The CPU that reads it has not started.
-        unsafe { cpu_stacks[cpu] = stack.as_ptr_range().end as u64 };
+        *own = stack.as_ptr_range().end as u64;
     }
     // SAFETY: The page is nobody's, and mapped at its own address.
     unsafe {
@@ -126,7 +147,11 @@ fn start_others(cpus: usize, per_ms: u32) {
         }
         apic::wait_ms(per_ms, 1);
     }
-    assert!(started() == cpus, "{} of {cpus} CPUs started: say cpus= as many as the machine has", started());
+    assert!(
+        started() == cpus,
+        "{} of {cpus} CPUs started: say cpus= as many as the machine has",
+        started()
+    );
 }
 
 /// Another CPU, from `entry.s`.

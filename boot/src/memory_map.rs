@@ -80,13 +80,17 @@ pub unsafe fn read(start_info: u64) -> Loaded {
     // SAFETY: As the caller says.
     unsafe {
         let info = &*direct::<StartInfo>(start_info);
-        assert!(info.magic == MAGIC && info.version >= 1, "not started by the PVH protocol");
+        assert!(
+            info.magic == MAGIC && info.version >= 1,
+            "not started by the PVH protocol"
+        );
         let entries =
             core::slice::from_raw_parts(direct::<MapEntry>(info.map), info.map_entries as usize);
         for e in entries.iter().filter(|e| e.kind == USABLE) {
             map.insert(e.start.div_ceil(FRAME)..(e.start + e.bytes) / FRAME);
         }
-        let line = &mut *(&raw mut LINE);
+        let line = &raw mut LINE;
+        let line = &mut *line;
         let mut len = 0;
         let from = direct::<u8>(info.command_line);
         while info.command_line != 0 && len < line.len() && *from.add(len) != 0 {

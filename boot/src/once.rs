@@ -23,7 +23,10 @@ impl<T> Once<T> {
 
     /// Sets the value. Only the first CPU does, while it starts.
     pub fn set(&'static self, value: T) -> &'static T {
-        assert!(!self.is_set() && crate::cpu::id() == 0, "set once, by the first CPU");
+        assert!(
+            !self.is_set() && crate::cpu::id() == 0,
+            "set once, by the first CPU"
+        );
         // SAFETY: Nobody reads it as yet.
         unsafe { *self.value.get() = Some(value) };
         self.set.store(true, Release);

@@ -68,10 +68,9 @@ fn hole(value: &str) -> Option<(u64, u64)> {
 /// A number of bytes, with `K`, `M` or `G`.
 fn size(text: &str) -> Option<u64> {
     let units = [('K', 10), ('M', 20), ('G', 30)];
-    let unit = units.into_iter().find_map(|(unit, shift)| {
-        text.strip_suffix(unit)
-            .map(|number| (number, shift))
-    });
+    let unit = units
+        .into_iter()
+        .find_map(|(unit, shift)| text.strip_suffix(unit).map(|number| (number, shift)));
     let (number, shift) = unit.unwrap_or((text, 0));
     number.parse::<u64>().ok()?.checked_shl(shift)
 }

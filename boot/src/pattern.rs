@@ -12,12 +12,16 @@ fn mix(x: u64) -> u64 {
 /// The words of a page, in order.
 fn words(seed: u64, page: u64) -> impl Iterator<Item = u64> {
     let first = mix(seed << 40 ^ page);
-    core::iter::successors(Some(first), |w| Some(w.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x55))
+    core::iter::successors(Some(first), |w| {
+        Some(w.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x55)
+    })
 }
 
 /// Writes a page.
 pub fn fill(to: &mut Words, seed: u64, page: u64) {
-    to.iter_mut().zip(words(seed, page)).for_each(|(to, w)| *to = w);
+    to.iter_mut()
+        .zip(words(seed, page))
+        .for_each(|(to, w)| *to = w);
 }
 
 /// Whether a page is as it was written.

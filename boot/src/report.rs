@@ -1,9 +1,9 @@
 //! The verdict: a table for people, one line of JSON for programs, and the exit code.
 
 use crate::atomic::Counts;
+use crate::println;
 use crate::serial::{Verdict, exit};
 use crate::workload::Burst;
-use crate::println;
 use unfrag::maps::Broken;
 
 /// All that was measured.
@@ -71,22 +71,53 @@ pub fn finish(r: &Report) -> ! {
     println!("served without copying, on demand            {without_on_demand:>10} %");
     println!("served without copying, ahead of demand      {without:>10} %");
     println!("copies for a whole free block                {copies:>10}");
-    println!("pages compared                               {:>10}", r.pages_checked);
+    println!(
+        "pages compared                               {:>10}",
+        r.pages_checked
+    );
     println!("pages with wrong contents                    {wrong:>10}");
-    println!("accesses that waited for a page being moved  {:>10}", r.waited);
-    println!("allocations in interrupt handlers            {:>10}", i.allocated);
-    println!("  without a frame                            {:>10}", i.failed);
-    println!("  lost                                       {:>10}", i.lost);
-    println!("interrupts asked for in a lock or a Local    {:>10}", r.tried);
-    println!("  let in                                     {:>10}", r.let_in);
-    println!("pages of the page cache that were dropped    {:>10}", r.reclaimed);
-    println!("flushes of the TLB on all CPUs               {:>10}", r.flushes);
-    println!("frames lost                                  {:>10}", r.lost);
+    println!(
+        "accesses that waited for a page being moved  {:>10}",
+        r.waited
+    );
+    println!(
+        "allocations in interrupt handlers            {:>10}",
+        i.allocated
+    );
+    println!(
+        "  without a frame                            {:>10}",
+        i.failed
+    );
+    println!(
+        "  lost                                       {:>10}",
+        i.lost
+    );
+    println!(
+        "interrupts asked for in a lock or a Local    {:>10}",
+        r.tried
+    );
+    println!(
+        "  let in                                     {:>10}",
+        r.let_in
+    );
+    println!(
+        "pages of the page cache that were dropped    {:>10}",
+        r.reclaimed
+    );
+    println!(
+        "flushes of the TLB on all CPUs               {:>10}",
+        r.flushes
+    );
+    println!(
+        "frames lost                                  {:>10}",
+        r.lost
+    );
     match &r.valid {
         Ok(()) => println!("validate                                             ok"),
         Err(why) => println!("validate: {why:?}"),
     }
-    let passed = wrong == 0 && i.lost == 0 && r.let_in == 0 && r.tried > 0 && r.lost == 0 && r.valid.is_ok();
+    let passed =
+        wrong == 0 && i.lost == 0 && r.let_in == 0 && r.tried > 0 && r.lost == 0 && r.valid.is_ok();
     println!(
         "json: {{\"engine\":\"{}\",\"cpus\":{},\"frames\":{},\"huge_percent\":{on_demand},\
          \"huge_percent_ahead\":{ahead},\"huge_percent_after_churn\":{after_churn},\
@@ -96,8 +127,24 @@ pub fn finish(r: &Report) -> ! {
          \"interrupt_failures\":{},\"interrupt_lost\":{},\"interrupts_tried_in_lock\":{},\
          \"interrupts_let_in\":{},\"pages_reclaimed\":{},\"tlb_flushes\":{},\"frames_lost\":{},\"valid\":{},\
          \"passed\":{passed}}}",
-        r.engine, r.cpus, r.frames, r.pages_checked, r.waited, i.allocated, i.failed, i.lost, r.tried, r.let_in,
-        r.reclaimed, r.flushes, r.lost, r.valid.is_ok(),
+        r.engine,
+        r.cpus,
+        r.frames,
+        r.pages_checked,
+        r.waited,
+        i.allocated,
+        i.failed,
+        i.lost,
+        r.tried,
+        r.let_in,
+        r.reclaimed,
+        r.flushes,
+        r.lost,
+        r.valid.is_ok(),
     );
-    exit(if passed { Verdict::Passed } else { Verdict::Failed })
+    exit(if passed {
+        Verdict::Passed
+    } else {
+        Verdict::Failed
+    })
 }

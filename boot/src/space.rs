@@ -1,31 +1,33 @@
 //! Address spaces: page tables of unmovable frames, which map movable ones.
 //!
-//! A page is moved as a kernel moves one: its entry says "it is being moved", all CPUs forget the old translation, the frame
-//! is copied, and the entry leads to the new one. A task that touches the page meanwhile faults, and waits.
+//! A page is moved as a kernel moves one: its entry says that it is being moved, all CPUs forget the old translation, the
+//! frame is copied, and the entry leads to the new one. A task that touches the page meanwhile faults, and waits.
 //!
-//! Invariants: the lock of a space guards its tables, and the owners of its frames. A frame with an owner is mapped, or
-//! being moved by whoever has the lock.
+//! Invariants: the lock of a space guards its tables, and the owners of its frames. A frame with an owner is mapped, or is
+//! being moved: then only whoever moves it changes its entry.
 
 use crate::frames::{self, Rights};
 use crate::lock::Mutex;
 use crate::memory_map::{DIRECT, frame};
 use crate::owners::{self, Owner};
-use crate::{FRAME, tlb};
+use crate::{FRAME, task};
 use unfrag::{MigrateType, Order, Pfn};
 use unfrag_adapt::x86_64::Frames;
+use x86_64::registers::control::{Cr3, Cr3Flags};
 use x86_64::structures::paging::mapper::{CleanUp, MapToError, OffsetPageTable};
 use x86_64::structures::paging::page_table::{PageTableEntry, PageTableFlags as Flags};
 use x86_64::structures::paging::{
     FrameDeallocator, Mapper, Page, PageSize, PageTable, PhysFrame, Size2MiB, Size4KiB,
 };
-use x86_64::registers::control::{Cr3, Cr3Flags};
 use x86_64::{PhysAddr, VirtAddr};
 
 /// Where the pages of a space begin: entry 1 of its first table.
 pub const START: u64 = 1 << 39;
 /// An entry whose page is being moved: a bit that the CPU leaves to us.
 const MOVES: Flags = Flags::BIT_9;
-const USED: Flags = Flags::PRESENT.union(Flags::WRITABLE).union(Flags::NO_EXECUTE);
+const USED: Flags = Flags::PRESENT
+    .union(Flags::WRITABLE)
+    .union(Flags::NO_EXECUTE);
 
 /// What an address of a space leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +131,14 @@ impl Space {
     /// Unmaps a page of 4 KiB, whose translation the caller then flushes before it frees the frame.
     pub fn unmap(&self, page: u32) -> Option<Pfn> {
         let mut tables = self.tables.lock();
-        let (frame, flush) = tables.unmap(Page::<Size4KiB>::containing_address(address(page))).ok()?;
+        while self.state(address(page)) == State::Moves {
+            drop(tables);
+            task::yield_now();
+            tables = self.tables.lock();
+        }
+        let (frame, flush) = tables
+            .unmap(Page::<Size4KiB>::containing_address(address(page)))
+            .ok()?;
         flush.ignore();
         let old = pfn(frame.start_address());
         owners::set(old, None);
@@ -139,7 +148,9 @@ impl Space {
     /// Unmaps a page of 2 MiB, as [`unmap`](Self::unmap) does.
     pub fn unmap_huge(&self, page: u32) -> Option<Pfn> {
         let mut tables = self.tables.lock();
-        let (frame, flush) = tables.unmap(Page::<Size2MiB>::containing_address(address(page))).ok()?;
+        let (frame, flush) = tables
+            .unmap(Page::<Size2MiB>::containing_address(address(page)))
+            .ok()?;
         flush.ignore();
         Some(pfn(frame.start_address()))
     }
@@ -155,29 +166,34 @@ impl Space {
         }
     }
 
-    /// Moves a page from one frame to another. False, if the page is not there.
-    pub fn migrate(&self, page: u32, from: Pfn, to: Pfn) -> bool {
+    /// Begins to move a page away from a frame: whoever touches it from now on waits. The caller flushes its translation, and
+    /// copies it. False, if the page is not there.
+    pub fn begin_move(&self, page: u32, from: Pfn) -> bool {
         let _tables = self.tables.lock();
-        if owners::of(from) != Some(Owner::Space(self.id, page)) {
-            return false;
+        let is_there = owners::of(from) == Some(Owner::Space(self.id, page));
+        if is_there {
+            self.set(page, from, MOVES);
         }
-        let at = address(page);
-        // SAFETY: The space's tables are ours. A frame with an owner is mapped.
-        let entry = unsafe { entry(frame(self.root), at) }.expect("a frame with an owner is mapped");
-        let set = |to: Pfn, flags| {
-            let mut new = PageTableEntry::new();
-            new.set_addr(PhysAddr::new(to.0 * FRAME), flags);
-            // SAFETY: As above; the CPU and `state` read an entry as a whole.
-            unsafe { entry.write_volatile(new) };
-        };
-        set(from, MOVES);
-        tlb::flush(at, 1);
-        // SAFETY: No CPU reaches the old frame by its page any more, and the new one is ours.
-        unsafe { frame::<u64>(to).copy_from_nonoverlapping(frame(from), FRAME as usize / 8) };
-        set(to, USED);
+        is_there
+    }
+
+    /// Ends what [`begin_move`](Self::begin_move) began: the page is at its new place.
+    pub fn end_move(&self, page: u32, from: Pfn, to: Pfn) {
+        let _tables = self.tables.lock();
+        self.set(page, to, USED);
         owners::set(from, None);
         owners::set(to, Some(Owner::Space(self.id, page)));
-        true
+    }
+
+    /// Sets the entry of a page that has one. The caller has the lock.
+    fn set(&self, page: u32, to: Pfn, flags: Flags) {
+        // SAFETY: The tables are ours.
+        let entry = unsafe { entry(frame(self.root), address(page)) };
+        let entry = entry.expect("a frame with an owner is mapped");
+        let mut new = PageTableEntry::new();
+        new.set_addr(PhysAddr::new(to.0 * FRAME), flags);
+        // SAFETY: As above; the CPU and `state` read an entry as a whole.
+        unsafe { entry.write_volatile(new) };
     }
 
     /// Gives back the frames of the tables. No page is mapped any more, and no CPU uses the space.
@@ -210,7 +226,8 @@ fn map<S: PageSize + core::fmt::Debug>(
 where
     OffsetPageTable<'static>: Mapper<S>,
 {
-    let page = Page::<S>::from_start_address(address(page)).expect("a page of its size begins there");
+    let page =
+        Page::<S>::from_start_address(address(page)).expect("a page of its size begins there");
     let mapped = frames::with(|local| {
         let mut for_tables = Frames::of(local, MigrateType::Unmovable);
         // SAFETY: The frame is the caller's, and mapped nowhere else.

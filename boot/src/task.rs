@@ -3,15 +3,17 @@
 //! Invariants: a task runs on one CPU for its whole life. It is either current, or in its CPU's queue. A switch happens with
 //! interrupts off and without a lock.
 
+use crate::cpu;
 use crate::lock::{IrqLock, Spin};
 use crate::space::{Space, State};
-use crate::cpu;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::arch::naked_asm;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use core::sync::atomic::{
+    AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 use lock_api::RawMutex;
 use x86_64::VirtAddr;
 use x86_64::instructions::interrupts;
@@ -92,7 +94,10 @@ pub fn spawn(cpu: usize, job: impl FnOnce() + Send + 'static) -> Handle {
     // The switch pops six registers, then returns to `first`. The stack is then 8 off a multiple of 16, as after a call.
     stack[STACK - 2] = first as *const () as u64;
     let sp = (&raw const stack[STACK - 8]) as u64;
-    assert!(sp.is_multiple_of(16), "the heap gives large blocks whole pages");
+    assert!(
+        sp.is_multiple_of(16),
+        "the heap gives large blocks whole pages"
+    );
     let task = Box::new(Task {
         sp: Cell::new(sp),
         stack,
@@ -103,7 +108,10 @@ pub fn spawn(cpu: usize, job: impl FnOnce() + Send + 'static) -> Handle {
         done: done.clone(),
     });
     let mut queue = QUEUES[cpu].lock();
-    assert!(queue.waiting.len() < MOST, "more than {MOST} tasks on CPU {cpu}");
+    assert!(
+        queue.waiting.len() < MOST,
+        "more than {MOST} tasks on CPU {cpu}"
+    );
     queue.waiting.push_back(task);
     Handle(done)
 }
@@ -123,10 +131,20 @@ pub fn init() {
 #[unsafe(naked)]
 unsafe extern "C" fn switch(from: *const Cell<u64>, to: u64) {
     naked_asm!(
-        "push rbx", "push rbp", "push r12", "push r13", "push r14", "push r15",
+        "push rbx",
+        "push rbp",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
         "mov [rdi], rsp",
         "mov rsp, rsi",
-        "pop r15", "pop r14", "pop r13", "pop r12", "pop rbp", "pop rbx",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbp",
+        "pop rbx",
         "ret",
     )
 }

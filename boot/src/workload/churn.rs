@@ -4,13 +4,16 @@
 use super::Chance;
 use super::pages::{SPACES, Work};
 use crate::frames::{self, Rights};
-use crate::space::State;
+use crate::space::{Space, State, address};
 use crate::{cache, task};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 use unfrag::{MigrateType, Order};
 
+/// Operations that are enough for any memory.
+const MOST: u64 = 200_000;
 /// Operations of a call.
 const OPERATIONS: u64 = 20_000;
 /// Objects that a CPU has on the heap.
@@ -18,9 +21,9 @@ const OBJECTS: usize = 512;
 /// Pages that come or go at a time.
 const RUN: u64 = 32;
 
-/// Whether there was an operation for each frame.
+/// Whether there was an operation for two frames, or very many.
 pub fn enough(work: &Work) -> bool {
-    work.operations.load(Relaxed) >= frames::memory().counts().present / 2
+    work.operations.load(Relaxed) >= MOST.min(frames::memory().counts().present / 2)
 }
 
 /// Some operations on a CPU.
@@ -30,11 +33,14 @@ pub fn run(work: &Work, cpu: usize) {
     let mut objects: Vec<Box<[u8]>> = (0..OBJECTS).map(|_| object(&mut chance)).collect();
     for n in 0..OPERATIONS {
         match chance.below(16) {
-            0..6 => map_some(work, cpu, &mut chance),
-            6..10 => unmap_some(work, cpu, &mut chance),
-            10..12 => {
+            0..3 => map_some(work, cpu, &mut chance),
+            3..9 => unmap_some(work, cpu, &mut chance),
+            9..12 => {
                 let i = chance.below(OBJECTS as u64) as usize;
-                assert!(objects[i].iter().all(|&b| b == objects[i].len() as u8), "the heap lost an object");
+                assert!(
+                    objects[i].iter().all(|&b| b == objects[i].len() as u8),
+                    "the heap lost an object"
+                );
                 objects[i] = object(&mut chance);
             }
             12..15 => read_file(&mut chance),
@@ -47,12 +53,17 @@ pub fn run(work: &Work, cpu: usize) {
 
 /// An object of the heap, which holds its size.
 fn object(chance: &mut Chance) -> Box<[u8]> {
-    let size = 16 << chance.below(9);
+    let size = 16 << chance.below(12);
     alloc::vec![size as u8; size].into_boxed_slice()
 }
 
-/// A run of pages of some process of a CPU.
-fn run_of(work: &Work, cpu: usize, chance: &mut Chance, f: impl Fn(&'static crate::space::Space, u32)) {
+/// Calls `f` with a run of pages of some process of a CPU, whose space the task is in.
+fn with_run(
+    work: &Work,
+    cpu: usize,
+    chance: &mut Chance,
+    f: impl FnOnce(&'static Space, Range<u32>),
+) {
     let own = work.of[cpu].lock();
     let process = &own[chance.below(SPACES as u64) as usize];
     if process.pages == 0 {
@@ -61,22 +72,24 @@ fn run_of(work: &Work, cpu: usize, chance: &mut Chance, f: impl Fn(&'static crat
     let first = chance.below(process.pages.into()) as u32;
     let end = process.pages.min(first + 1 + chance.below(RUN) as u32);
     task::enter(Some(process.space));
-    (first..end).for_each(|page| f(process.space, page));
+    f(process.space, first..end);
 }
 
 fn map_some(work: &Work, cpu: usize, chance: &mut Chance) {
-    run_of(work, cpu, chance, |space, page| {
-        if space.state(crate::space::address(page)) == State::Nothing && !work.map(space, page) {
-            // kswapd makes room.
-            task::yield_now();
+    with_run(work, cpu, chance, |space, run| {
+        for page in run {
+            if space.state(address(page)) == State::Nothing && !work.map(space, page) {
+                // kswapd makes room.
+                task::yield_now();
+            }
         }
     });
 }
 
 fn unmap_some(work: &Work, cpu: usize, chance: &mut Chance) {
-    run_of(work, cpu, chance, |space, page| {
-        work.check_page(space, page);
-        work.unmap(space, page);
+    with_run(work, cpu, chance, |space, run| {
+        run.clone().for_each(|page| work.check_page(space, page));
+        work.unmap(space, run);
     });
 }
 

@@ -10,7 +10,11 @@ use unfrag::{MigrateType, Order, Pfn};
 /// Frees three quarters of each block of 512 frames; each CPU does its part of the blocks.
 pub fn run(work: &Work, cpu: usize) {
     let mut chance = Chance::new(work.seed << 16 | cpu as u64);
-    for first in (0..owners::frames()).step_by(512).skip(cpu).step_by(cpu::count()) {
+    for first in (0..owners::frames())
+        .step_by(512)
+        .skip(cpu)
+        .step_by(cpu::count())
+    {
         let owners = (first..first + 512).filter_map(|n| owners::of(Pfn(n)));
         let mut pages: Vec<Owner> = owners.collect();
         let keeps = pages.len() / 4;

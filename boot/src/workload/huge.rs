@@ -2,14 +2,16 @@
 
 use super::pages::Work;
 use crate::frames::{self, Rights};
-use crate::{compact, pattern, task, tlb};
 use crate::space::address;
+use crate::{compact, pattern, task, tlb};
 use unfrag::{MigrateType, Order};
 
 /// kcompactd keeps one of so many possible huge pages ready.
-pub const READY: u64 = 8;
+pub const READY: u64 = 4;
 /// Ticks that it gets to do so.
 const PATIENCE: u64 = 20_000;
+/// Compactions in vain before a request fails.
+const TRIES: u32 = 3;
 /// Pages of 4 KiB in a huge page.
 const PAGES: u32 = 512;
 
@@ -34,7 +36,9 @@ impl Burst {
 
     /// Requests that were served without copying, in tenths of a percent of those that were served.
     pub fn permille_without_copying(&self) -> u64 {
-        (self.without_copying * 1000).checked_div(self.got).unwrap_or(0)
+        (self.without_copying * 1000)
+            .checked_div(self.got)
+            .unwrap_or(0)
     }
 }
 
@@ -72,9 +76,14 @@ pub fn burst(work: &Work) -> Burst {
     burst
 }
 
-/// A huge page for a request that found none.
+/// A huge page for a request that found none. It waits a little, as what other CPUs keep comes back with their next free.
 fn direct_compaction() -> Option<unfrag::Pfn> {
-    while frames::room() >= PAGES.into() && compact::make_block(1) {
+    let mut tries = 0;
+    while frames::room() >= PAGES.into() && tries < TRIES {
+        if !compact::make_block(1) {
+            tries += 1;
+            task::sleep(2);
+        }
         let got = frames::alloc(Order::HUGE, MigrateType::Movable, Rights::Task);
         if got.is_some() {
             return got;
@@ -88,7 +97,10 @@ pub fn free_all(work: &Work) {
     let mut count = work.huge_pages.lock();
     while let Some(n) = count.checked_sub(1) {
         *count = n;
-        let pfn = work.huge.unmap_huge(n * PAGES).expect("a huge page is mapped there");
+        let pfn = work
+            .huge
+            .unmap_huge(n * PAGES)
+            .expect("a huge page is mapped there");
         tlb::flush_all();
         frames::free(pfn, Order::HUGE, MigrateType::Movable);
     }

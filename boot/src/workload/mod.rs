@@ -13,9 +13,12 @@ use crate::report::Report;
 use crate::{atomic, cache, compact, cpu, daemons, faults, frames, heap, report, task, tlb};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-pub use huge::Burst;
 use core::sync::atomic::Ordering::Relaxed;
+pub use huge::Burst;
 use pages::Work;
+
+/// Most pages of the page cache.
+const MOST_CACHE: u64 = 1 << 18;
 
 /// Numbers that a seed leads to.
 pub struct Chance(u64);
@@ -28,7 +31,10 @@ impl Chance {
 
     /// A number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let x = self.0 ^ self.0 >> 33;
         ((u128::from(x) * u128::from(n)) >> 64) as u64
     }
@@ -80,7 +86,7 @@ pub fn run(params: Params) {
     step("fill and free again, with kcompactd ahead of demand");
     fill(&work);
     fragment(&work);
-    daemons::keep_ready((frames::room() / 512 / huge::READY).max(2) as u32);
+    daemons::keep_ready((frames::room() / 512 / huge::READY).max(4) as u32);
     let ahead = while_others_read(&work, || {
         huge::wait_until_ready();
         step("huge pages ahead of demand");
@@ -89,7 +95,7 @@ pub fn run(params: Params) {
     huge::free_all(&work);
 
     step("churn");
-    cache::init((present / 4).min(1 << 19) as u32);
+    cache::init((present / 4).min(MOST_CACHE) as u32);
     while atomic::allocated() < params.interrupts || !churn::enough(&work) {
         let work = work.clone();
         on_all(move |cpu| churn::run(&work, cpu));
@@ -143,7 +149,11 @@ pub fn run(params: Params) {
 
 /// Says what comes next.
 fn step(what: &str) {
-    crate::println!("{:6} ms  {:7} KiB free  {what}", task::now(), frames::room() * 4);
+    crate::println!(
+        "{:6} ms  {:7} KiB free  {what}",
+        task::now(),
+        frames::room() * 4
+    );
 }
 
 fn fill(work: &Arc<Work>) {

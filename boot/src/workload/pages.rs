@@ -10,6 +10,8 @@ use crate::pattern::{self, Words};
 use crate::space::{Space, State, address};
 use crate::{spaces, task, tlb};
 use alloc::vec::Vec;
+use arrayvec::ArrayVec;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use unfrag::{MigrateType, Order, Pfn};
 use x86_64::VirtAddr;
@@ -59,7 +61,9 @@ impl Work {
             pages: 0,
         };
         Work {
-            of: (0..cpus).map(|_| Mutex::new((0..SPACES).map(process).collect())).collect(),
+            of: (0..cpus)
+                .map(|_| Mutex::new((0..SPACES).map(process).collect()))
+                .collect(),
             huge: space(),
             huge_pages: Mutex::new(0),
             seed,
@@ -102,15 +106,30 @@ impl Work {
         }
         task::enter(Some(space));
         // SAFETY: The page is mapped in the space of this task, whose CPU alone uses it.
-        pattern::fill(unsafe { &mut *words(address(page)) }, space.id().into(), page.into());
+        pattern::fill(
+            unsafe { &mut *words(address(page)) },
+            space.id().into(),
+            page.into(),
+        );
         true
     }
 
-    /// Unmaps a page of 4 KiB if it is mapped, and frees its frame.
-    pub fn unmap(&self, space: &'static Space, page: u32) {
-        if let Some(pfn) = space.unmap(page) {
-            tlb::flush(address(page), 1);
-            frames::free(pfn, Order(0), MigrateType::Movable);
+    /// Unmaps those of some pages of 4 KiB that are mapped, and frees their frames.
+    pub fn unmap(&self, space: &Space, pages: Range<u32>) {
+        for first in pages.clone().step_by(tlb::MOST) {
+            let mut frames = ArrayVec::<Pfn, { tlb::MOST }>::new();
+            let mut flushed = ArrayVec::<VirtAddr, { tlb::MOST }>::new();
+            for page in first..pages.end.min(first + tlb::MOST as u32) {
+                if let Some(pfn) = space.unmap(page) {
+                    frames.push(pfn);
+                    flushed.push(address(page));
+                }
+            }
+            if !frames.is_empty() {
+                tlb::flush(&flushed);
+            }
+            let free = |pfn| frames::free(pfn, Order(0), MigrateType::Movable);
+            frames.into_iter().for_each(free);
         }
     }
 
@@ -120,7 +139,11 @@ impl Work {
             return;
         }
         // SAFETY: The page is mapped in the space of this task; while it is being moved, the access waits.
-        let right = pattern::is(unsafe { &*words(address(page)) }, space.id().into(), page.into());
+        let right = pattern::is(
+            unsafe { &*words(address(page)) },
+            space.id().into(),
+            page.into(),
+        );
         self.checked.fetch_add(1, Relaxed);
         self.wrong.fetch_add(u64::from(!right), Relaxed);
     }
@@ -154,13 +177,7 @@ impl Work {
     pub fn free(&self, cpu: usize) {
         for process in self.of[cpu].lock().iter_mut() {
             let pages = core::mem::take(&mut process.pages);
-            for first in (0..pages).step_by(512) {
-                let unmapped: Vec<Pfn> =
-                    (first..(first + 512).min(pages)).filter_map(|p| process.space.unmap(p)).collect();
-                tlb::flush(address(first), 512);
-                let free = |pfn| frames::free(pfn, Order(0), MigrateType::Movable);
-                unmapped.into_iter().for_each(free);
-            }
+            self.unmap(process.space, 0..pages);
         }
     }
 

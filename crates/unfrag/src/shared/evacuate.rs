@@ -104,6 +104,15 @@ impl Evacuator {
         Ok(Move::Done)
     }
 
+    /// The frame that [`step`](Self::step) will ask for after this one, if all before it move: the next one in use in the
+    /// same block. So a host can prepare several moves, and flush translations once for all of them.
+    pub fn after<R: RawMutex>(&self, shared: &Shared<'_, R>, frame: Pfn) -> Option<Pfn> {
+        let apart = self.apart.as_ref()?;
+        let at = frame.0.checked_sub(apart.frame(0, shared).0)?;
+        let next = shared.next_in_use(apart, u32::try_from(at).ok()?.checked_add(1)?)?;
+        Some(apart.frame(next, shared))
+    }
+
     /// A place for what should move: the first frame of a free block of an order, for the caller to copy to, out of a
     /// block that is in use in part. `None`, if it would have to be out of a whole free block. It is in use from now on; a
     /// caller that does not need it after all gives it back with [`put_back`](Self::put_back).
