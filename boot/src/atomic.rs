@@ -5,15 +5,16 @@
 //!
 //! Invariant: a CPU's blocks are reached with interrupts off, by that CPU alone.
 
+use crate::cpu;
 use crate::frames::{self, Rights};
 use crate::memory_map::frame;
-use crate::{cpu, faults};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use unfrag::{MigrateType, Order, Pfn};
 
 /// Blocks that a CPU's handlers hold at most.
 pub const HELD: usize = 32;
+const _: () = assert!(4 * HELD as u64 <= frames::RESERVE);
 /// Blocks that a tick allocates.
 const PER_TICK: usize = 8;
 /// Of so many allocations, one asks for two frames.
@@ -53,7 +54,6 @@ pub fn turn(on: bool) {
 
 /// A tick of the timer.
 pub fn tick() {
-    faults::check();
     for _ in 0..PER_TICK {
         allocate();
     }

@@ -3,8 +3,8 @@
 //! Invariant: a page's contents follow from its number, so that dropping one loses nothing.
 
 use crate::frames::{self, Rights};
-use crate::lock::Mutex;
 use crate::memory_map::frame;
+use crate::mutex::Mutex;
 use crate::owners::{self, Owner};
 use crate::pattern;
 use alloc::collections::VecDeque;

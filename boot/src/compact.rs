@@ -4,8 +4,8 @@
 //!
 //! Invariant: owners are asked, and frames are copied, with no spin lock held and with interrupts on.
 
-use crate::lock::Mutex;
 use crate::memory_map::frame;
+use crate::mutex::Mutex;
 use crate::owners::{self, Owner};
 use crate::pattern::Words;
 use crate::space::address;

@@ -3,7 +3,7 @@
 //! Every now and then a CPU interrupts itself just there. The interrupt has to wait until interrupts are on again, and its
 //! handler, which allocates, must then find nothing half done.
 
-use crate::{apic, atomic, cpu};
+use crate::{apic, cpu};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// One moment of so many.
@@ -33,12 +33,6 @@ pub fn interrupt_here() {
     if apic::is_pending(apic::FAULT) {
         TRIED.fetch_add(1, Relaxed);
     }
-}
-
-/// The interrupt that was asked for.
-pub fn interrupted() {
-    check();
-    atomic::allocate();
 }
 
 /// Counts an interrupt that came where none may.

@@ -12,7 +12,7 @@ use unfrag::shared::{Local, Shared, SharedConfig, SharedLayout};
 use unfrag::{MigrateType, Order, Pfn};
 
 /// Free frames below which only interrupt handlers are served, for each CPU.
-const RESERVE: u64 = 4 * crate::atomic::HELD as u64;
+pub const RESERVE: u64 = 128;
 
 /// Free frames above the reserve below which kswapd works.
 pub const LOW: u64 = 512;

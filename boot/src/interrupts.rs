@@ -58,6 +58,7 @@ way_in!(double_fault_in, "", double_fault);
 
 extern "C" fn timer(_: &Frame) {
     apic::end_of_interrupt();
+    faults::check();
     atomic::tick();
     task::tick();
 }
@@ -68,7 +69,8 @@ extern "C" fn flush(_: &Frame) {
 }
 
 extern "C" fn bad_moment(_: &Frame) {
-    faults::interrupted();
+    faults::check();
+    atomic::allocate();
     apic::end_of_interrupt();
 }
 

@@ -2,15 +2,21 @@
 //!
 //! # The files, from the ground up
 //! - `entry.s`: from the loader to Rust. `memory_map`, `params`: what the loader says. `serial`: output, and the exit.
-//! - `cpu`, `once`, `lock`: what is one CPU's, what is set once, what is shared. `apic`, `interrupts`, `tlb`: the hardware.
+//! - `cpu`, `once`: what is one CPU's, and what is set once. `apic`, `tables`: interrupts and page tables as the CPU has them.
+//! - `faults`: interrupts at the worst moments. `lock`: the spin lock.
 //! - `frames`, `heap`: unfrag's `Shared` with a `Local` for each CPU, and slab caches on it.
-//! - `task`: tasks and the scheduler. `owners`, `space`, `spaces`, `cache`: who has movable frames.
-//! - `compact`, `daemons`: direct compaction, kswapd, kcompactd. `atomic`, `faults`: interrupt handlers that allocate.
+//! - `task`, `mutex`: tasks, the scheduler, and the lock that tasks wait for. `tlb`: flushes on all CPUs.
+//! - `owners`, `space`, `spaces`, `cache`: who has movable frames.
+//! - `compact`, `daemons`: direct compaction, kswapd, kcompactd. `atomic`: interrupt handlers that allocate.
+//! - `interrupts`: the ways in, and who is called.
 //! - `pattern`, `workload`, `report`: what it runs, and what it says.
 #![no_std]
 #![no_main]
 
 extern crate alloc;
+
+#[macro_use]
+mod serial;
 
 mod apic;
 mod atomic;
@@ -24,26 +30,26 @@ mod heap;
 mod interrupts;
 mod lock;
 mod memory_map;
+mod mutex;
 mod once;
 mod owners;
 mod params;
 mod pattern;
 mod report;
-mod serial;
 mod space;
 mod spaces;
+mod tables;
 mod task;
 mod tlb;
 mod workload;
 
+use memory_map::FRAME;
 use once::Once;
 use params::Params;
 use unfrag::Pfn;
 
 core::arch::global_asm!(include_str!("entry.s"), options(att_syntax));
 
-/// Bytes of a frame.
-pub const FRAME: u64 = 4096;
 /// The timer of each CPU ticks so often a second.
 const HZ: u32 = 1000;
 /// The page where the other CPUs start.

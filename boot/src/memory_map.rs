@@ -2,10 +2,11 @@
 //!
 //! Invariant: regions are in order, whole frames, and do not overlap; what is carved out is in none of them any more.
 
-use crate::FRAME;
 use core::ops::Range;
 use unfrag::Pfn;
 
+/// Bytes of a frame.
+pub const FRAME: u64 = 4096;
 /// Where the direct map begins: entry 256 of the first page table.
 pub const DIRECT: u64 = 0xffff_8000_0000_0000;
 

@@ -1,10 +1,35 @@
 //! The verdict: a table for people, one line of JSON for programs, and the exit code.
 
 use crate::atomic::Counts;
-use crate::println;
 use crate::serial::{Verdict, exit};
-use crate::workload::Burst;
 use unfrag::maps::Broken;
+
+/// What became of a burst of requests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Burst {
+    /// Free frames above the reserve before it.
+    pub free: u64,
+    /// Huge pages that were served.
+    pub got: u64,
+    /// Those that no copying went before.
+    pub without_copying: u64,
+    /// Those that did not hold what was written.
+    pub wrong: u64,
+}
+
+impl Burst {
+    /// Served huge pages, in tenths of a percent of what was free.
+    pub fn permille(&self) -> u64 {
+        (self.got * 512 * 1000).checked_div(self.free).unwrap_or(0)
+    }
+
+    /// Requests that were served without copying, in tenths of a percent of those that were served.
+    pub fn permille_without_copying(&self) -> u64 {
+        (self.without_copying * 1000)
+            .checked_div(self.got)
+            .unwrap_or(0)
+    }
+}
 
 /// All that was measured.
 pub struct Report {

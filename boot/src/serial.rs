@@ -34,19 +34,17 @@ impl Write for Serial {
 }
 
 /// Writes to the serial port.
-#[macro_export]
 macro_rules! print {
     ($($arg:tt)*) => {{
         // It cannot fail.
-        let _ = core::fmt::Write::write_fmt(&mut *$crate::serial::SERIAL.lock(), format_args!($($arg)*));
+        let _ = core::fmt::Write::write_fmt(&mut *crate::serial::SERIAL.lock(), format_args!($($arg)*));
     }};
 }
 
 /// Writes a line to the serial port.
-#[macro_export]
 macro_rules! println {
-    () => { $crate::print!("\n") };
-    ($($arg:tt)*) => { $crate::print!("{}\n", format_args!($($arg)*)) };
+    () => { print!("\n") };
+    ($($arg:tt)*) => { print!("{}\n", format_args!($($arg)*)) };
 }
 
 /// How the machine ends; QEMU exits with twice the number and one.

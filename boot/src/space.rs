@@ -7,13 +7,13 @@
 //! being moved: then only whoever moves it changes its entry.
 
 use crate::frames::{self, Rights};
-use crate::lock::Mutex;
 use crate::memory_map::{DIRECT, frame};
+use crate::mutex::Mutex;
 use crate::owners::{self, Owner};
+use crate::tables::{self, MOVES, State, entry};
 use crate::{FRAME, task};
 use unfrag::{MigrateType, Order, Pfn};
 use unfrag_adapt::x86_64::Frames;
-use x86_64::registers::control::{Cr3, Cr3Flags};
 use x86_64::structures::paging::mapper::{CleanUp, MapToError, OffsetPageTable};
 use x86_64::structures::paging::page_table::{PageTableEntry, PageTableFlags as Flags};
 use x86_64::structures::paging::{
@@ -23,22 +23,9 @@ use x86_64::{PhysAddr, VirtAddr};
 
 /// Where the pages of a space begin: entry 1 of its first table.
 pub const START: u64 = 1 << 39;
-/// An entry whose page is being moved: a bit that the CPU leaves to us.
-const MOVES: Flags = Flags::BIT_9;
 const USED: Flags = Flags::PRESENT
     .union(Flags::WRITABLE)
     .union(Flags::NO_EXECUTE);
-
-/// What an address of a space leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Memory.
-    Present,
-    /// Memory that is being moved.
-    Moves,
-    /// Nothing.
-    Nothing,
-}
 
 /// Why a page was not mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,14 +41,6 @@ pub struct Space {
 /// The address of a page of 4 KiB.
 pub fn address(page: u32) -> VirtAddr {
     VirtAddr::new(START + u64::from(page) * FRAME)
-}
-
-/// The kernel's own first table.
-fn kernel_root() -> *mut PageTable {
-    unsafe extern "C" {
-        static mut boot_pml4: PageTable;
-    }
-    &raw mut boot_pml4
 }
 
 fn phys<S: PageSize>(pfn: Pfn) -> PhysFrame<S> {
@@ -80,8 +59,9 @@ impl Space {
         // SAFETY: The frame is ours. The kernel's half is the same in all spaces, and does not change.
         let tables = unsafe {
             table.write(PageTable::new());
+            let kernel = frame::<PageTable>(tables::kernel_root());
             for i in [0, 256] {
-                (&mut *table)[i] = (&*kernel_root())[i].clone();
+                (&mut *table)[i] = (&*kernel)[i].clone();
             }
             OffsetPageTable::new(&mut *table, VirtAddr::new(DIRECT))
         };
@@ -92,16 +72,9 @@ impl Space {
         })
     }
 
-    /// Has the calling CPU translate by a space, or by the kernel's own tables.
-    pub fn load(space: Option<&Space>) {
-        let root = match space {
-            Some(space) => phys(space.root),
-            None => phys(Pfn(kernel_root() as u64 / FRAME)),
-        };
-        if Cr3::read().0 != root {
-            // SAFETY: The kernel's part of all tables is the same.
-            unsafe { Cr3::write(root, Cr3Flags::empty()) };
-        }
+    /// Has the calling task use it.
+    pub fn enter(&self) {
+        task::enter(self.root);
     }
 
     /// Its number.
@@ -131,7 +104,7 @@ impl Space {
     /// Unmaps a page of 4 KiB, whose translation the caller then flushes before it frees the frame.
     pub fn unmap(&self, page: u32) -> Option<Pfn> {
         let mut tables = self.tables.lock();
-        while self.state(address(page)) == State::Moves {
+        while self.state(page) == State::Moves {
             drop(tables);
             task::yield_now();
             tables = self.tables.lock();
@@ -155,15 +128,9 @@ impl Space {
         Some(pfn(frame.start_address()))
     }
 
-    /// What an address leads to. Without the lock: entries change under their owner's lock, each as a whole.
-    pub fn state(&self, at: VirtAddr) -> State {
-        // SAFETY: Tables stay as long as the space.
-        let entry = unsafe { entry(frame(self.root), at) };
-        match entry.map(|e| unsafe { (*e).flags() }) {
-            Some(flags) if flags.contains(Flags::PRESENT) => State::Present,
-            Some(flags) if flags.contains(MOVES) => State::Moves,
-            _ => State::Nothing,
-        }
+    /// What a page leads to.
+    pub fn state(&self, page: u32) -> State {
+        tables::state(self.root, address(page))
     }
 
     /// Begins to move a page away from a frame: whoever touches it from now on waits. The caller flushes its translation, and
@@ -188,7 +155,7 @@ impl Space {
     /// Sets the entry of a page that has one. The caller has the lock.
     fn set(&self, page: u32, to: Pfn, flags: Flags) {
         // SAFETY: The tables are ours.
-        let entry = unsafe { entry(frame(self.root), address(page)) };
+        let entry = unsafe { entry(self.root, address(page)) };
         let entry = entry.expect("a frame with an owner is mapped");
         let mut new = PageTableEntry::new();
         new.set_addr(PhysAddr::new(to.0 * FRAME), flags);
@@ -241,24 +208,4 @@ where
         Err(MapToError::FrameAllocationFailed) => Err(NoTable),
         Err(e) => panic!("page {page:?}: {e:?}"),
     }
-}
-
-/// The entry of a page of 4 KiB.
-///
-/// # Safety
-/// The tables are whole, and none of them is freed meanwhile.
-unsafe fn entry(root: *mut PageTable, at: VirtAddr) -> Option<*mut PageTableEntry> {
-    let levels = [at.p4_index(), at.p3_index(), at.p2_index()];
-    let mut table = root;
-    for index in levels {
-        // SAFETY: As the caller says.
-        let flags = unsafe { (&(*table))[index].flags() };
-        if !flags.contains(Flags::PRESENT) || flags.contains(Flags::HUGE_PAGE) {
-            return None;
-        }
-        // SAFETY: As above.
-        table = frame(pfn(unsafe { (&(*table))[index].addr() }));
-    }
-    // SAFETY: As above.
-    Some(unsafe { &raw mut (&mut (*table))[at.p1_index()] })
 }

@@ -1,6 +1,6 @@
 //! The address spaces by number, so that an owner's name leads to them.
 
-use crate::lock::Mutex;
+use crate::mutex::Mutex;
 use crate::space::Space;
 
 use alloc::boxed::Box;

@@ -5,7 +5,7 @@
 
 use crate::cpu;
 use crate::lock::{IrqLock, Spin};
-use crate::space::{Space, State};
+use crate::tables::{self, State};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -15,6 +15,7 @@ use core::sync::atomic::{
     AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 use lock_api::RawMutex;
+use unfrag::Pfn;
 use x86_64::VirtAddr;
 use x86_64::instructions::interrupts;
 
@@ -30,8 +31,8 @@ struct Task {
     /// Its stack pointer, while it does not run.
     sp: Cell<u64>,
     stack: Box<[u64]>,
-    /// The page table in use: `None` for the kernel's own.
-    space: Cell<Option<&'static Space>>,
+    /// The frame of its first page table.
+    root: Cell<Pfn>,
     /// It sleeps until this tick.
     until: Cell<u64>,
     job: Cell<Option<Box<dyn FnOnce() + Send>>>,
@@ -101,7 +102,7 @@ pub fn spawn(cpu: usize, job: impl FnOnce() + Send + 'static) -> Handle {
     let task = Box::new(Task {
         sp: Cell::new(sp),
         stack,
-        space: Cell::new(None),
+        root: Cell::new(tables::kernel_root()),
         until: Cell::new(0),
         job: Cell::new(Some(Box::new(job))),
         ended: Cell::new(false),
@@ -157,7 +158,7 @@ extern "C" fn first() -> ! {
         job();
     }
     interrupts::disable();
-    enter(None);
+    leave_space();
     with_current(|t| t.ended.set(true));
     leave();
     unreachable!("a task that has ended does not run");
@@ -207,22 +208,27 @@ pub fn tick() {
     leave();
 }
 
-/// Uses the page table of a space, or the kernel's own, for the calling task from now on.
-pub fn enter(space: Option<&'static Space>) {
+/// Has the calling task use the page tables that begin in a frame, from now on.
+pub fn enter(root: Pfn) {
     let _off = cpu::interrupts_off();
-    with_current(|t| t.space.set(space));
-    Space::load(space);
+    with_current(|t| t.root.set(root));
+    tables::load(root);
+}
+
+/// Has the calling task use the kernel's own page tables.
+pub fn leave_space() {
+    enter(tables::kernel_root());
 }
 
 /// Waits until a page of the calling task's space that is being moved has come to its new place. False, if it is not being
 /// moved, and not there.
 pub fn wait_for_page(at: VirtAddr) -> bool {
-    let Some(Some(space)) = with_current(|t| t.space.get()) else {
+    let Some(root) = with_current(|t| t.root.get()) else {
         return false;
     };
     WAITED.fetch_add(1, Relaxed);
     loop {
-        match space.state(at) {
+        match tables::state(root, at) {
             State::Present => return true,
             State::Moves => {}
             State::Nothing => return false,
@@ -252,10 +258,10 @@ pub fn run() -> ! {
             interrupts::disable();
             continue;
         };
-        let (sp, space) = (task.sp.get(), task.space.get());
+        let (sp, root) = (task.sp.get(), task.root.get());
         queue.current = Some(task);
         drop(queue);
-        Space::load(space);
+        tables::load(root);
         // SAFETY: The task is current from now on, and came back to its stack pointer or was made by `spawn`.
         unsafe { switch(&raw const IDLE[id].0, sp) };
         let mut queue = QUEUES[id].lock();

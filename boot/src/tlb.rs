@@ -2,7 +2,7 @@
 //!
 //! Invariant: when [`flush`] returns, no CPU uses a translation of these pages that was changed before the call.
 
-use crate::lock::Mutex;
+use crate::mutex::Mutex;
 use crate::{apic, cpu};
 use core::sync::atomic::{
     AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,

@@ -1,10 +1,11 @@
 //! A mix over a long time: pages come and go, the heap takes unmovable frames, the page cache takes the rest, and somebody
 //! wants a huge page now and then.
 
-use super::Chance;
+use super::chance::Chance;
 use super::pages::{SPACES, Work};
 use crate::frames::{self, Rights};
-use crate::space::{Space, State, address};
+use crate::space::Space;
+use crate::tables::State;
 use crate::{cache, task};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -48,7 +49,7 @@ pub fn run(work: &Work, cpu: usize) {
             _ => {}
         }
     }
-    task::enter(None);
+    task::leave_space();
 }
 
 /// An object of the heap, which holds its size.
@@ -71,14 +72,14 @@ fn with_run(
     }
     let first = chance.below(process.pages.into()) as u32;
     let end = process.pages.min(first + 1 + chance.below(RUN) as u32);
-    task::enter(Some(process.space));
+    process.space.enter();
     f(process.space, first..end);
 }
 
 fn map_some(work: &Work, cpu: usize, chance: &mut Chance) {
     with_run(work, cpu, chance, |space, run| {
         for page in run {
-            if space.state(address(page)) == State::Nothing && !work.map(space, page) {
+            if space.state(page) == State::Nothing && !work.map(space, page) {
                 // kswapd makes room.
                 task::yield_now();
             }

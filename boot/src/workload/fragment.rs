@@ -1,6 +1,6 @@
 //! Fragmenting memory: three of four pages of every 2 MiB are freed, wherever their owner has them.
 
-use super::Chance;
+use super::chance::Chance;
 use super::pages::Work;
 use crate::owners::{self, Owner};
 use crate::{cpu, frames, spaces, tlb};

@@ -2,6 +2,7 @@
 
 use super::pages::Work;
 use crate::frames::{self, Rights};
+use crate::report::Burst;
 use crate::space::address;
 use crate::{compact, pattern, task, tlb};
 use unfrag::{MigrateType, Order};
@@ -14,33 +15,6 @@ const PATIENCE: u64 = 20_000;
 const TRIES: u32 = 3;
 /// Pages of 4 KiB in a huge page.
 const PAGES: u32 = 512;
-
-/// What became of a burst of requests.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Burst {
-    /// Free frames above the reserve before it.
-    pub free: u64,
-    /// Huge pages that were served.
-    pub got: u64,
-    /// Those that no copying went before.
-    pub without_copying: u64,
-    /// Those that did not hold what was written.
-    pub wrong: u64,
-}
-
-impl Burst {
-    /// Served huge pages, in tenths of a percent of what was free.
-    pub fn permille(&self) -> u64 {
-        (self.got * 512 * 1000).checked_div(self.free).unwrap_or(0)
-    }
-
-    /// Requests that were served without copying, in tenths of a percent of those that were served.
-    pub fn permille_without_copying(&self) -> u64 {
-        (self.without_copying * 1000)
-            .checked_div(self.got)
-            .unwrap_or(0)
-    }
-}
 
 /// Takes huge pages until there are no more.
 pub fn burst(work: &Work) -> Burst {
@@ -62,7 +36,7 @@ pub fn burst(work: &Work) -> Burst {
         *count += 1;
         burst.got += 1;
         burst.without_copying += u64::from(at_once.is_some());
-        task::enter(Some(work.huge));
+        work.huge.enter();
         let words = |n| address(page + n).as_mut_ptr();
         let seed = u64::from(work.huge.id());
         // SAFETY: The pages are mapped in the space of this task, which alone uses it.
@@ -72,7 +46,7 @@ pub fn burst(work: &Work) -> Burst {
         };
         burst.wrong += u64::from(!right);
     }
-    task::enter(None);
+    task::leave_space();
     burst
 }
 

@@ -3,6 +3,7 @@
 //!
 //! - `pages`: the address spaces and what is written in them. `fragment`: freeing. `huge`: huge pages. `churn`: a mix.
 
+mod chance;
 mod churn;
 mod fragment;
 mod huge;
@@ -14,31 +15,10 @@ use crate::{atomic, cache, compact, cpu, daemons, faults, frames, heap, report, 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
-pub use huge::Burst;
 use pages::Work;
 
 /// Most pages of the page cache.
 const MOST_CACHE: u64 = 1 << 18;
-
-/// Numbers that a seed leads to.
-pub struct Chance(u64);
-
-impl Chance {
-    /// The numbers of a seed.
-    pub fn new(seed: u64) -> Chance {
-        Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// A number below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let x = self.0 ^ self.0 >> 33;
-        ((u128::from(x) * u128::from(n)) >> 64) as u64
-    }
-}
 
 /// Runs a job on each CPU, and waits until all have ended.
 fn on_all(job: impl Fn(usize) + Send + Sync + 'static) {
@@ -149,7 +129,7 @@ pub fn run(params: Params) {
 
 /// Says what comes next.
 fn step(what: &str) {
-    crate::println!(
+    println!(
         "{:6} ms  {:7} KiB free  {what}",
         task::now(),
         frames::room() * 4

@@ -3,11 +3,12 @@
 //! Invariant: a CPU's tasks alone map, unmap and write pages of that CPU's spaces. What a page holds follows from its space
 //! and its number.
 
-use super::Chance;
+use super::chance::Chance;
 use crate::frames::{self, Rights};
-use crate::lock::Mutex;
+use crate::mutex::Mutex;
 use crate::pattern::{self, Words};
-use crate::space::{Space, State, address};
+use crate::space::{Space, address};
+use crate::tables::State;
 use crate::{spaces, task, tlb};
 use alloc::vec::Vec;
 use arrayvec::ArrayVec;
@@ -85,7 +86,7 @@ impl Work {
                 break;
             }
         }
-        task::enter(None);
+        task::leave_space();
     }
 
     /// Maps a page behind the last one.
@@ -104,7 +105,7 @@ impl Work {
             frames::free(pfn, Order(0), MigrateType::Movable);
             return false;
         }
-        task::enter(Some(space));
+        space.enter();
         // SAFETY: The page is mapped in the space of this task, whose CPU alone uses it.
         pattern::fill(
             unsafe { &mut *words(address(page)) },
@@ -135,7 +136,7 @@ impl Work {
 
     /// Compares a page of the space that the calling task is in, if it is mapped.
     pub fn check_page(&self, space: &Space, page: u32) {
-        if space.state(address(page)) == State::Nothing {
+        if space.state(page) == State::Nothing {
             return;
         }
         // SAFETY: The page is mapped in the space of this task; while it is being moved, the access waits.
@@ -151,10 +152,10 @@ impl Work {
     /// Compares every page of a CPU's spaces.
     pub fn check(&self, cpu: usize) {
         for process in self.of[cpu].lock().iter() {
-            task::enter(Some(process.space));
+            process.space.enter();
             (0..process.pages).for_each(|page| self.check_page(process.space, page));
         }
-        task::enter(None);
+        task::leave_space();
     }
 
     /// Compares pages of a CPU's spaces, again and again, until nobody wants it any more.
@@ -163,14 +164,14 @@ impl Work {
         let own = self.of[cpu].lock();
         while self.reads.load(Relaxed) {
             let process = &own[chance.below(SPACES as u64) as usize];
-            task::enter(Some(process.space));
+            process.space.enter();
             for _ in 0..RUN {
                 let page = chance.below(process.pages.max(1).into()) as u32;
                 self.check_page(process.space, page);
             }
             task::yield_now();
         }
-        task::enter(None);
+        task::leave_space();
     }
 
     /// Unmaps every page of a CPU's spaces.
