@@ -74,6 +74,24 @@ pub fn read(page: u32) -> bool {
     cache.of[page as usize] = number(pfn);
     cache.oldest.push_back(page);
     owners::set(pfn, Some(Owner::Cache(page)));
+    frames::adopt(pfn, true);
+    true
+}
+
+/// Forgets a page, whose frame is then its caller's. False, if it is not there.
+pub fn forget(page: u32, from: Pfn) -> bool {
+    let mut cache = PAGES.lock();
+    if cache.of[page as usize] != number(from) {
+        return false;
+    }
+    check(page, from);
+    cache.of[page as usize] = None;
+    // Near the front: an era, too, drops what was read first.
+    if let Some(at) = cache.oldest.iter().position(|&p| p == page) {
+        cache.oldest.remove(at);
+    }
+    owners::set(from, None);
+    RECLAIMED.fetch_add(1, Relaxed);
     true
 }
 

@@ -13,7 +13,7 @@
 .global boot_pml4
 boot_pml4: .skip 4096
 boot_pdpt: .skip 4096
-boot_stack: .skip 65536
+boot_stack: .skip 131072
 boot_stack_top:
 
 .section .data

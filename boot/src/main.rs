@@ -4,7 +4,7 @@
 //! - `entry.s`: from the loader to Rust. `memory_map`, `params`: what the loader says. `serial`: output, and the exit.
 //! - `cpu`, `once`: what is one CPU's, and what is set once. `apic`, `tables`: interrupts and page tables as the CPU has them.
 //! - `faults`: interrupts at the worst moments. `lock`: the spin lock.
-//! - `frames`, `heap`: unfrag's `Shared` with a `Local` for each CPU, and slab caches on it.
+//! - `frames`, `heap`: all frames, in unfrag's own engine or under the rules of an era; slab caches on them.
 //! - `task`, `mutex`: tasks, the scheduler, and the lock that tasks wait for. `tlb`: flushes on all CPUs.
 //! - `owners`, `space`, `spaces`, `cache`: who has movable frames.
 //! - `compact`, `daemons`: direct compaction, kswapd, kcompactd. `atomic`: interrupt handlers that allocate.
@@ -109,7 +109,9 @@ extern "C" fn kernel_main(start_info: u64) -> ! {
     );
     owners::init(&mut map, end / FRAME);
     let table = heap::carve(&mut map, end / FRAME);
-    frames::init(&mut map, end / FRAME, params.cpus);
+    if let Err(why) = frames::init(params.engine, &mut map, end / FRAME, params.cpus) {
+        panic!("engine={}: {why}", params.engine);
+    }
     heap::init(table, params.cpus);
     task::init();
 
@@ -122,9 +124,10 @@ extern "C" fn kernel_main(start_info: u64) -> ! {
         "{} CPUs, {} frames, {} free",
         params.cpus,
         map.frames(),
-        frames::memory().free_frames()
+        frames::free_frames()
     );
-    task::spawn(0, move || workload::run(params));
+    let frames = map.frames();
+    task::spawn(0, move || workload::run(params, frames));
     run()
 }
 

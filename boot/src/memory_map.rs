@@ -120,7 +120,7 @@ impl MemoryMap {
     }
 
     /// The regions, in frames.
-    pub fn regions(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+    pub fn regions(&self) -> impl Iterator<Item = Range<u64>> + Clone + '_ {
         self.regions[..self.count].iter().map(|r| r.0..r.1)
     }
 

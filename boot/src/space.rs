@@ -13,11 +13,11 @@ use crate::owners::{self, Owner};
 use crate::tables::{self, MOVES, State, entry};
 use crate::{FRAME, task};
 use unfrag::{MigrateType, Order, Pfn};
-use unfrag_adapt::x86_64::Frames;
 use x86_64::structures::paging::mapper::{CleanUp, MapToError, OffsetPageTable};
 use x86_64::structures::paging::page_table::{PageTableEntry, PageTableFlags as Flags};
 use x86_64::structures::paging::{
-    FrameDeallocator, Mapper, Page, PageSize, PageTable, PhysFrame, Size2MiB, Size4KiB,
+    FrameAllocator, FrameDeallocator, Mapper, Page, PageSize, PageTable, PhysFrame, Size2MiB,
+    Size4KiB,
 };
 use x86_64::{PhysAddr, VirtAddr};
 
@@ -90,6 +90,7 @@ impl Space {
         let mut tables = self.tables.lock();
         map::<Size4KiB>(&mut tables, page, to)?;
         owners::set(to, Some(Owner::Space(self.id, page)));
+        frames::adopt(to, false);
         Ok(())
     }
 
@@ -166,21 +167,33 @@ impl Space {
     /// Gives back the frames of the tables. No page is mapped any more, and no CPU uses the space.
     pub fn destroy(self) {
         let mut tables = self.tables.lock();
-        frames::with(|local| {
-            let mut tables_only = Frames::of(local, MigrateType::Unmovable);
-            // SAFETY: No table is in use, and each came from there.
-            unsafe {
-                tables.clean_up_addr_range(
-                    Page::range_inclusive(
-                        Page::containing_address(VirtAddr::new(START)),
-                        Page::containing_address(address(u32::MAX)),
-                    ),
-                    &mut tables_only,
-                );
-                tables_only.deallocate_frame(phys::<Size4KiB>(self.root));
-            }
-            assert!(tables_only.refused() == 0, "a page table was freed twice");
-        });
+        // SAFETY: No table is in use, and each came from there.
+        unsafe {
+            tables.clean_up_addr_range(
+                Page::range_inclusive(
+                    Page::containing_address(VirtAddr::new(START)),
+                    Page::containing_address(address(u32::MAX)),
+                ),
+                &mut TableFrames,
+            );
+            TableFrames.deallocate_frame(phys::<Size4KiB>(self.root));
+        }
+    }
+}
+
+/// Frames for page tables, which take the reserve too.
+struct TableFrames;
+
+// SAFETY: A frame is handed out until it is given back.
+unsafe impl FrameAllocator<Size4KiB> for TableFrames {
+    fn allocate_frame(&mut self) -> Option<PhysFrame> {
+        frames::alloc(Order(0), MigrateType::Unmovable, Rights::Interrupt).map(phys)
+    }
+}
+
+impl FrameDeallocator<Size4KiB> for TableFrames {
+    unsafe fn deallocate_frame(&mut self, frame: PhysFrame) {
+        frames::free(pfn(frame.start_address()), Order(0), MigrateType::Unmovable);
     }
 }
 
@@ -195,11 +208,8 @@ where
 {
     let page =
         Page::<S>::from_start_address(address(page)).expect("a page of its size begins there");
-    let mapped = frames::with(|local| {
-        let mut for_tables = Frames::of(local, MigrateType::Unmovable);
-        // SAFETY: The frame is the caller's, and mapped nowhere else.
-        unsafe { tables.map_to(page, phys(to), USED, &mut for_tables) }
-    });
+    // SAFETY: The frame is the caller's, and mapped nowhere else.
+    let mapped = unsafe { tables.map_to(page, phys(to), USED, &mut TableFrames) };
     match mapped {
         Ok(new) => {
             new.ignore(); // Nobody has a translation of what was not there.

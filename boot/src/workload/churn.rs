@@ -23,8 +23,8 @@ const OBJECTS: usize = 512;
 const RUN: u64 = 32;
 
 /// Whether there was an operation for two frames, or very many.
-pub fn enough(work: &Work) -> bool {
-    work.operations.load(Relaxed) >= MOST.min(frames::memory().counts().present / 2)
+pub fn enough(work: &Work, frames: u64) -> bool {
+    work.operations.load(Relaxed) >= MOST.min(frames / 2)
 }
 
 /// Some operations on a CPU.

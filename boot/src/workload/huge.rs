@@ -11,8 +11,8 @@ use unfrag::{MigrateType, Order};
 pub const READY: u64 = 4;
 /// Ticks that it gets to do so.
 const PATIENCE: u64 = 20_000;
-/// Compactions in vain before a request fails.
-const TRIES: u32 = 3;
+/// Ticks without a move after which it has nothing to do: longer than between two looks of kcompactd.
+const IDLE: u64 = 600;
 /// Pages of 4 KiB in a huge page.
 const PAGES: u32 = 512;
 
@@ -22,10 +22,11 @@ pub fn burst(work: &Work) -> Burst {
         free: frames::room(),
         ..Burst::default()
     };
+    let copies = compact::copies();
     let mut count = work.huge_pages.lock();
     loop {
         let at_once = frames::alloc(Order::HUGE, MigrateType::Movable, Rights::Task);
-        let Some(pfn) = at_once.or_else(direct_compaction) else {
+        let Some(pfn) = at_once.or_else(compact::huge_page) else {
             break;
         };
         let page = *count * PAGES;
@@ -47,23 +48,8 @@ pub fn burst(work: &Work) -> Burst {
         burst.wrong += u64::from(!right);
     }
     task::leave_space();
+    burst.copies = compact::copies() - copies;
     burst
-}
-
-/// A huge page for a request that found none. It waits a little, as what other CPUs keep comes back with their next free.
-fn direct_compaction() -> Option<unfrag::Pfn> {
-    let mut tries = 0;
-    while frames::room() >= PAGES.into() && tries < TRIES {
-        if !compact::make_block(1) {
-            tries += 1;
-            task::sleep(2);
-        }
-        let got = frames::alloc(Order::HUGE, MigrateType::Movable, Rights::Task);
-        if got.is_some() {
-            return got;
-        }
-    }
-    None
 }
 
 /// Frees all huge pages.
@@ -80,16 +66,16 @@ pub fn free_all(work: &Work) {
     }
 }
 
-/// Waits until kcompactd has as many blocks ready as it should, or makes no more.
+/// Waits until kcompactd has nothing to move for a while.
 pub fn wait_until_ready() {
     let end = task::now() + PATIENCE;
-    let mut blocks = compact::counts().0;
+    let mut copies = compact::copies();
     while task::now() < end {
-        task::sleep(100);
-        let now = compact::counts().0;
-        if now == blocks {
+        task::sleep(IDLE);
+        let now = compact::copies();
+        if now == copies {
             break;
         }
-        blocks = now;
+        copies = now;
     }
 }

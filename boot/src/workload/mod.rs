@@ -11,7 +11,7 @@ mod pages;
 
 use crate::params::Params;
 use crate::report::Report;
-use crate::{atomic, cache, compact, cpu, daemons, faults, frames, heap, report, task, tlb};
+use crate::{atomic, cache, cpu, daemons, faults, frames, heap, report, task, tlb};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
@@ -45,10 +45,9 @@ fn while_others_read<T>(work: &Arc<Work>, f: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Everything, and the end of the machine.
-pub fn run(params: Params) {
+/// Everything on a machine of so many frames, and the end of the machine.
+pub fn run(params: Params, present: u64) {
     let cpus = cpu::count();
-    let present = frames::memory().counts().present;
     faults::start();
     atomic::turn(true);
     let daemons = daemons::start(cpus - 1);
@@ -60,7 +59,6 @@ pub fn run(params: Params) {
     fragment(&work);
     step("huge pages on demand");
     let on_demand = while_others_read(&work, || huge::burst(&work));
-    let (blocks, copies) = compact::counts();
     huge::free_all(&work);
 
     step("fill and free again, with kcompactd ahead of demand");
@@ -76,7 +74,7 @@ pub fn run(params: Params) {
 
     step("churn");
     cache::init((present / 4).min(MOST_CACHE) as u32);
-    while atomic::allocated() < params.interrupts || !churn::enough(&work) {
+    while atomic::allocated() < params.interrupts || !churn::enough(&work, present) {
         let work = work.clone();
         on_all(move |cpu| churn::run(&work, cpu));
     }
@@ -88,7 +86,7 @@ pub fn run(params: Params) {
     step("look at every page");
     let all = work.clone();
     on_all(move |cpu| all.check(cpu));
-    let valid = frames::memory().validate();
+    let valid = frames::validate();
 
     step("give everything back");
     daemons::stop();
@@ -112,8 +110,6 @@ pub fn run(params: Params) {
         on_demand,
         ahead,
         after_churn,
-        blocks,
-        copies,
         pages_checked: checked + cache_checked,
         checksums_wrong: wrong + cache_wrong,
         interrupts: atomic::counts(),
@@ -122,8 +118,8 @@ pub fn run(params: Params) {
         reclaimed,
         waited: task::waited(),
         flushes: tlb::count(),
-        lost: present - frames::memory().free_frames() - heap::frames(),
-        valid: valid.and_then(|()| frames::memory().validate()),
+        lost: present as i64 - (frames::free_frames() + heap::frames()) as i64,
+        valid: frames::validate() && valid,
     })
 }
 

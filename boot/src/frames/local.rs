@@ -1,0 +1,117 @@
+//! unfrag's own engine over all frames: `Shared`, and the `Local` of each CPU.
+//!
+//! Invariants: a CPU uses its `Local` with interrupts off, so that a handler finds it whole. Tasks leave a reserve of free
+//! frames to interrupt handlers.
+
+use crate::frames::rights::Rights;
+use crate::lock::IrqLock;
+use crate::memory_map::MemoryMap;
+use crate::{cpu, faults};
+use core::cell::UnsafeCell;
+use unfrag::shared::{Local, Shared, SharedConfig, SharedLayout};
+use unfrag::{MigrateType, Order, Pfn};
+
+/// Free frames below which only interrupt handlers are served, for each CPU.
+pub const RESERVE: u64 = 128;
+/// Free frames above the reserve below which kswapd works.
+pub const LOW: u64 = 512;
+
+type Memory = Shared<'static, IrqLock>;
+type Own = Local<'static, 'static, IrqLock>;
+
+/// The memory, and what each CPU keeps of it.
+pub struct Locals {
+    shared: Memory,
+    locals: [UnsafeCell<Option<Own>>; cpu::MAX_CPUS],
+    /// Free frames that tasks leave.
+    reserve: u64,
+}
+
+// SAFETY: Each CPU uses its own local, with interrupts off.
+unsafe impl Sync for Locals {}
+// SAFETY: As above.
+unsafe impl Send for Locals {}
+
+impl Locals {
+    /// Gives all frames of a map to unfrag, with tables that are carved out of it.
+    pub fn new(map: &mut MemoryMap, from: u64, cpus: usize) -> Locals {
+        let frames = u32::try_from(map.end()).expect("less than 16 TiB");
+        let reserve = RESERVE * cpus as u64;
+        let config = SharedConfig {
+            shards: cpus.div_ceil(2),
+            locals: cpus,
+            low: reserve + LOW,
+            ..SharedConfig::new(Pfn(0), frames)
+        };
+        let words = SharedLayout::of(&config).words;
+        let table = map.carve(from, words * 8).cast::<u64>();
+        // SAFETY: Carved out for this, and zeros.
+        let table = unsafe { core::slice::from_raw_parts_mut(table, words) };
+        let shared = Memory::new(config, table).expect("as many words as the layout says");
+        for region in map.regions() {
+            let added = shared.add(Pfn(region.start), (region.end - region.start) as u32);
+            added.expect("regions do not overlap");
+        }
+        Locals {
+            shared,
+            locals: [const { UnsafeCell::new(None) }; cpu::MAX_CPUS],
+            reserve,
+        }
+    }
+
+    /// Makes the `Local` of each CPU, once the memory has its place.
+    pub fn claim(&'static self, cpus: usize) {
+        for own in &self.locals[..cpus] {
+            // SAFETY: No other CPU runs.
+            unsafe { *own.get() = self.shared.local() };
+        }
+    }
+
+    /// The memory.
+    pub fn shared(&self) -> &Memory {
+        &self.shared
+    }
+
+    /// Uses the calling CPU's `Local`.
+    fn with<T>(&self, f: impl FnOnce(&mut Own) -> T) -> T {
+        let _off = cpu::interrupts_off();
+        let own = cpu::this();
+        assert!(
+            !own.in_local.replace(true),
+            "a handler came while its CPU was in its Local"
+        );
+        faults::interrupt_here();
+        // SAFETY: The CPU's own, with interrupts off, and not used further up this stack.
+        let local = unsafe { &mut *self.locals[cpu::id()].get() };
+        let done = f(local.as_mut().expect("each CPU has one"));
+        own.in_local.set(false);
+        done
+    }
+
+    /// Takes a block.
+    pub fn alloc(&self, order: Order, mt: MigrateType, rights: Rights) -> Option<Pfn> {
+        if rights == Rights::Task && self.room() < u64::from(order.frames()) {
+            return None;
+        }
+        self.with(|l| l.alloc(order, mt).ok())
+    }
+
+    /// Gives a block back.
+    pub fn free(&self, pfn: Pfn, order: Order, mt: MigrateType) {
+        let freed = self.with(|l| l.free(pfn, order, mt));
+        if let Err(why) = freed {
+            panic!("frame {:#x}, order {}: {why}", pfn.0, order.0);
+        }
+    }
+
+    /// Gives back what the calling CPU keeps.
+    pub fn flush(&self) {
+        self.with(Own::flush)
+            .expect("what a CPU keeps is in use for others");
+    }
+
+    /// Free frames above the reserve.
+    pub fn room(&self) -> u64 {
+        self.shared.free_frames().saturating_sub(self.reserve)
+    }
+}
