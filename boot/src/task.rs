@@ -3,9 +3,9 @@
 //! Invariants: a task runs on one CPU for its whole life. It is either current, or in its CPU's queue. A switch happens with
 //! interrupts off and without a lock.
 
-use crate::cpu;
 use crate::lock::{IrqLock, Spin};
 use crate::tables::{self, State};
+use crate::{cpu, frames};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -20,7 +20,7 @@ use x86_64::VirtAddr;
 use x86_64::instructions::interrupts;
 
 /// Words of a task's stack.
-const STACK: usize = 8192;
+const STACK: usize = 4096;
 /// At the bottom of each stack: overwritten, if the stack overflows.
 const CANARY: u64 = 0x5afe_57ac_05af_e57a;
 /// Most tasks of a CPU.
@@ -271,6 +271,8 @@ pub fn run() -> ! {
             drop(queue);
             let done = task.done.clone();
             drop(task);
+            // Its stack is for all, not for this CPU alone.
+            frames::flush();
             done.store(true, Release);
         } else {
             queue.waiting.push_back(task);

@@ -40,6 +40,7 @@ impl Locals {
         let config = SharedConfig {
             shards: cpus.div_ceil(2),
             locals: cpus,
+            min: reserve,
             low: reserve + LOW,
             ..SharedConfig::new(Pfn(0), frames)
         };
@@ -90,10 +91,10 @@ impl Locals {
 
     /// Takes a block.
     pub fn alloc(&self, order: Order, mt: MigrateType, rights: Rights) -> Option<Pfn> {
-        if rights == Rights::Task && self.room() < u64::from(order.frames()) {
-            return None;
-        }
-        self.with(|l| l.alloc(order, mt).ok())
+        self.with(|l| match rights {
+            Rights::Task => l.alloc(order, mt).ok(),
+            Rights::Interrupt => l.alloc_atomic(order, mt).ok(),
+        })
     }
 
     /// Gives a block back.

@@ -8,6 +8,14 @@ use crate::maps::{BLOCK_ORDER, GiveError, TYPES, type_index};
 use crate::request::AllocError;
 use lock_api::RawMutex;
 
+/// How few free frames a request may leave.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Floor {
+    /// The min watermark.
+    Min,
+    Zero,
+}
+
 /// What one CPU, or one thread, takes and gives. A kernel keeps it in its per-CPU memory and uses it with preemption off.
 /// When it ends, it gives back what it keeps.
 pub struct Local<'s, 'm, R: RawMutex> {
@@ -44,14 +52,33 @@ impl<R: RawMutex> Local<'_, '_, R> {
     #[inline]
     pub fn alloc(&mut self, order: Order, mt: MigrateType) -> Result<Pfn, AllocError> {
         let t = type_index(mt);
-        let got = match order {
+        match self.pop(order, t) {
+            Some(n) => Ok(self.shared.frame(n)),
+            None => self.alloc_slow(order, t, Floor::Min),
+        }
+    }
+
+    /// As [`alloc`](Self::alloc), for somebody who cannot wait, such as an interrupt handler: it may also have the frames
+    /// below the min watermark, which are taken one block at a time.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc); [`AllocError::Short`], if no frame is left.
+    #[inline]
+    pub fn alloc_atomic(&mut self, order: Order, mt: MigrateType) -> Result<Pfn, AllocError> {
+        let t = type_index(mt);
+        match self.pop(order, t) {
+            Some(n) => Ok(self.shared.frame(n)),
+            None => self.alloc_slow(order, t, Floor::Zero),
+        }
+    }
+
+    /// A block of an order whose array is at hand.
+    #[inline]
+    fn pop(&mut self, order: Order, t: usize) -> Option<u32> {
+        match order {
             Order::ZERO => self.arrays.singles[t].pop(),
             BLOCK_ORDER => self.arrays.huge[t].pop(),
             _ => None,
-        };
-        match got {
-            Some(n) => Ok(self.shared.frame(n)),
-            None => self.alloc_slow(order, t),
         }
     }
 
@@ -91,7 +118,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
 
     #[cold]
     #[inline(never)]
-    fn alloc_slow(&mut self, order: Order, t: usize) -> Result<Pfn, AllocError> {
+    fn alloc_slow(&mut self, order: Order, t: usize, floor: Floor) -> Result<Pfn, AllocError> {
         if order > crate::maps::LARGEST_ORDER {
             return Err(AllocError::OrderTooLarge);
         }
@@ -102,6 +129,12 @@ impl<R: RawMutex> Local<'_, '_, R> {
             return Ok(self.shared.frame(kept.of[*kept.len]));
         }
         match self.refill(order, t) {
+            Err(AllocError::Short) if floor == Floor::Zero => {
+                let one = self
+                    .shared
+                    .take_below_min(order, MigrateType::ALL[t], self.home);
+                one.ok_or(AllocError::Short)
+            }
             Err(AllocError::Short | AllocError::Fragmented) => {
                 // What it keeps of other types and orders may be what is missing.
                 self.flush_quietly();

@@ -28,9 +28,10 @@ pub struct SharedConfig {
     pub shards: usize,
     /// CPUs or threads that have a [`Local`](super::Local) at the same time.
     pub locals: usize,
-    /// A request fails that would leave fewer free frames than these.
+    /// A request fails that would leave fewer free frames than these, what [`Local`](super::Local)s keep not counted; but
+    /// for [`alloc_atomic`](super::Local::alloc_atomic).
     pub min: u64,
-    /// Below so many free frames somebody should reclaim; see [`Shared::take_short`].
+    /// Below so many free frames, or the min watermark, somebody should reclaim; see [`Shared::take_short`].
     pub low: u64,
     /// Single frames of each type that a `Local` keeps at most, and fewer blocks of the other orders that it keeps: 1 to
     /// [`SINGLES`].
@@ -228,7 +229,7 @@ impl<'m, R: RawMutex> Shared<'m, R> {
             base: config.base,
             frames: config.frames,
             min: config.min as i64,
-            low: config.low as i64,
+            low: config.low.max(config.min) as i64,
             keeps: config.keeps.clamp(1, SINGLES as u32),
             short: AtomicBool::new(false),
             refused: AtomicU64::new(0),
@@ -449,6 +450,12 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         self.short.store(true, Relaxed);
         let room = (free - self.min).max(0) >> order.0;
         wanted.min(room as usize)
+    }
+
+    /// Takes one block, whatever the min watermark says.
+    pub(super) fn take_below_min(&self, order: Order, mt: MigrateType, home: usize) -> Option<Pfn> {
+        let mut one = [0];
+        (self.take(&mut one, order, mt, home) == 1).then(|| self.frame(one[0]))
     }
 
     /// Takes blocks from the first shard that has some, beginning at `home`. Types mix only if each shard would have to

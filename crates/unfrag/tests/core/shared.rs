@@ -186,6 +186,29 @@ fn watermarks_are_kept_by_whole_batches() {
     assert_eq!(too_large, Err(AllocError::OrderTooLarge));
 }
 
+/// Whoever cannot wait gets the frames below the min watermark, one by one; nothing of them is kept for others.
+#[test]
+fn the_reserve_is_for_those_who_cannot_wait() {
+    let memory = shared(SharedConfig {
+        min: 100,
+        ..config(4096, 1, 2)
+    });
+    let mut other = memory.local().expect("a local");
+    let mut l = memory.local().expect("a local");
+    take_all(&mut other, 0);
+    assert_eq!(memory.counts().free, 100);
+    for left in (0..100).rev() {
+        l.alloc_atomic(Order(0), MOV).expect("of the reserve");
+        assert_eq!(memory.counts().free, left);
+        assert_eq!(l.alloc(Order(0), MOV), Err(AllocError::Short));
+    }
+    let none = l.alloc_atomic(Order(0), MOV);
+    assert_eq!(none, Err(AllocError::Short));
+    let too_large = l.alloc_atomic(Order(19), MOV);
+    assert_eq!(too_large, Err(AllocError::OrderTooLarge));
+    memory.validate().expect("a sound state");
+}
+
 #[test]
 fn memory_comes_at_any_time_and_a_part_of_a_block_goes_back_by_itself() {
     let c = config(1 << 20, 4, 1);
