@@ -284,7 +284,13 @@ impl<'m> Engine<'m> {
                 got += 1;
             }
         }
-        let frames = (got as u32) << order.0;
+        self.taken(i, (got as u32) << order.0, mt);
+        got
+    }
+
+    /// Counts frames of a block whose bits have been cleared.
+    #[inline]
+    pub(super) fn taken(&mut self, i: u32, frames: u32, mt: usize) {
         let b = &mut self.blocks[i as usize];
         let was_tainted = b.is_tainted();
         b.take(mt, frames);
@@ -293,7 +299,6 @@ impl<'m> Engine<'m> {
         }
         self.settle(i);
         self.state.free -= u64::from(frames);
-        got
     }
 
     /// The block that serves a request best: the fullest one of its type, then a whole free one, then one of another type.
@@ -387,24 +392,36 @@ impl<'m> Engine<'m> {
         }
         for slot in &mut out[..got] {
             let first = *slot;
-            for i in first..first + blocks.frames() {
-                let b = &mut self.blocks[i as usize];
-                b.set_mt(mt);
-                b.set_intact(true);
-                b.take(mt, FRAMES);
-                if mt != MOVABLE {
-                    self.gigabytes().taint(i, true);
-                }
-            }
+            self.use_whole(first, blocks, mt);
             *slot = first * FRAMES;
         }
         self.state.free -= (got as u64) << order.0;
         got
     }
 
+    /// Blocks that were taken out of the map of whole free ones are in use as a whole.
+    #[inline]
+    pub(super) fn use_whole(&mut self, first: u32, blocks: Order, mt: usize) {
+        for i in first..first + blocks.frames() {
+            let b = &mut self.blocks[i as usize];
+            b.set_mt(mt);
+            b.set_intact(true);
+            b.take(mt, FRAMES);
+            if mt != MOVABLE {
+                self.gigabytes().taint(i, true);
+            }
+        }
+    }
+
+    /// Counts frames as not free any more, or as free.
+    #[inline]
+    pub(super) fn count_free(&mut self, frames: i64) {
+        self.state.free = self.state.free.wrapping_add_signed(frames);
+    }
+
     /// Some whole free blocks are not whole and free any more.
     #[inline]
-    fn take_whole_run(&mut self, first: u32, blocks: Order) {
+    pub(super) fn take_whole_run(&mut self, first: u32, blocks: Order) {
         self.gigabytes().remove(first, blocks);
         self.state.whole -= blocks.frames();
     }
@@ -581,7 +598,7 @@ impl<'m> Engine<'m> {
         }
     }
 
-    fn retype(&mut self, i: u32, mt: usize) {
+    pub(super) fn retype(&mut self, i: u32, mt: usize) {
         let is_binned = self.blocks[i as usize].is_binned();
         if is_binned {
             self.state.bins.unlink(self.blocks, i);

@@ -16,6 +16,8 @@ const BINS: usize = 16;
 pub(super) struct Gigabyte {
     /// Its blocks that are free as a whole.
     pub whole: Map,
+    /// Those of them that have been reported to a host since they came free.
+    pub reported: Map,
     next: u32,
     prev: u32,
     /// How many blocks are.
@@ -25,11 +27,12 @@ pub(super) struct Gigabyte {
     pad: [u32; 13],
 }
 
-const _: () = assert!(size_of::<Gigabyte>() == 128, "two cache lines");
+const _: () = assert!(size_of::<Gigabyte>() == 192, "three cache lines");
 
 impl Gigabyte {
     const EMPTY: Gigabyte = Gigabyte {
         whole: Map::EMPTY,
+        reported: Map::EMPTY,
         next: NIL,
         prev: NIL,
         free: 0,
@@ -153,7 +156,9 @@ impl Gigabytes<'_> {
     #[inline]
     pub fn remove(&mut self, i: u32, order: Order) {
         let g = i / FRAMES;
-        self.of[g as usize].whole.clear_run(i % FRAMES, order);
+        let own = &mut self.of[g as usize];
+        own.whole.clear_run(i % FRAMES, order);
+        own.reported.clear_run(i % FRAMES, order);
         self.count(g, -(order.frames() as i32), 0);
     }
 
@@ -164,7 +169,9 @@ impl Gigabytes<'_> {
             return 0;
         }
         let g = self.bins.heads[self.bins.filled.trailing_zeros() as usize];
-        let got = self.of[g as usize].whole.take(g * FRAMES, out);
+        let own = &mut self.of[g as usize];
+        let got = own.whole.take(g * FRAMES, out);
+        own.reported.keep(&own.whole);
         self.count(g, -(got as i32), 0);
         got
     }
@@ -200,6 +207,26 @@ impl Gigabytes<'_> {
             }
         }
         None
+    }
+
+    /// A run of `2^order` whole free blocks of which one at least has not been reported: its first block, and which blocks
+    /// of its gigabyte have been.
+    pub fn find_unreported(&self, order: Order) -> Option<(u32, Map)> {
+        (0..).zip(self.of.iter()).find_map(|(g, own)| {
+            if own.free < order.frames() as u16 || own.whole == own.reported {
+                return None;
+            }
+            let runs = (0..FRAMES).step_by(order.frames() as usize);
+            let mut fresh = runs.filter(|&i| {
+                own.whole.is_free_run(i, order) && !own.reported.is_free_run(i, order)
+            });
+            Some((g * FRAMES + fresh.next()?, own.reported))
+        })
+    }
+
+    /// A whole free block has been reported.
+    pub fn mark_reported(&mut self, i: u32) {
+        self.of[(i / FRAMES) as usize].reported.set(i % FRAMES);
     }
 
     /// The gigabytes of the bins, with the bin of each.

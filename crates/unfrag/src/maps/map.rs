@@ -57,6 +57,12 @@ impl Map {
         was_clear
     }
 
+    /// Clears the bits that are clear in another map.
+    #[inline]
+    pub fn keep(&mut self, other: &Map) {
+        self.0.iter_mut().zip(&other.0).for_each(|(w, o)| *w &= o);
+    }
+
     /// Clears the lowest set bits, as many as there is room in `out`, and writes `base` plus their numbers there. Returns
     /// how many.
     #[inline]

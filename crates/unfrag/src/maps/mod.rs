@@ -16,7 +16,7 @@
 //!
 //! - `sizes`, `map`: 512 bits. `block`: the record of a pageblock. `bins`: blocks by type and fullness. `gigabyte`: whole free
 //!   blocks, and gigabytes by what stands in them. `engine`: taking and giving.
-//! - `apart`: emptying a block. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`shared`](crate::shared) has engines for many CPUs.
+//! - `apart`: emptying a block. `place`: taking frames by their place. `report`: whole free blocks that a host may take back. `free_blocks`: what is free, as lists would show it. `validate`: every invariant. [`shared`](crate::shared) has engines for many CPUs.
 //!
 //! Invariants: each frame of the memory that was added is free or in use; a block is in exactly one bin of its type if
 //! some of it is free and some is not, a bit of its gigabyte if all of it is free, and in neither otherwise, or while it is
@@ -29,12 +29,15 @@ mod engine;
 mod free_blocks;
 mod gigabyte;
 mod map;
+mod place;
+mod report;
 mod sizes;
 mod validate;
 mod view;
 
 pub use engine::{Engine, EngineCounts, EngineLayout, GiveError};
 pub use free_blocks::FreeBlocks;
+pub use report::FreeRun;
 pub use sizes::{BLOCK_ORDER, LARGEST_ORDER};
 pub(crate) use sizes::{TYPES, type_index};
 pub use validate::Broken;

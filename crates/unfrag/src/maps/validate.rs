@@ -79,6 +79,9 @@ impl Engine<'_> {
             let is_right = (0..)
                 .zip(whole.clone())
                 .all(|(i, is)| gigabytes.whole.is_free(i) == is);
+            let is_right = is_right
+                && (0..FRAMES)
+                    .all(|i| !gigabytes.reported.is_free(i) || gigabytes.whole.is_free(i));
             let counts = (usize::from(gigabytes.free), usize::from(gigabytes.tainted));
             if !is_right || counts != (whole.filter(|&w| w).count(), tainted) {
                 return Err(wrong);

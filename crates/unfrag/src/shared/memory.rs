@@ -266,8 +266,23 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         slots.find(|(_, slot)| slot.claim(limit))
     }
 
+    /// How many shards there are.
+    pub(super) fn shards(&self) -> usize {
+        self.count
+    }
+
+    /// The first frame of a shard.
+    pub(super) fn start_of(&self, shard: usize) -> Pfn {
+        self.frame(self.shards[shard].start)
+    }
+
+    /// Counts frames of the shards as free, or as not free any more.
+    pub(super) fn count_free(&self, frames: i64) {
+        self.totals.free.fetch_add(frames, Relaxed);
+    }
+
     /// Calls `f` with an engine, locked.
-    fn with<T>(&self, shard: usize, f: impl FnOnce(&mut Engine<'m>) -> T) -> Option<T> {
+    pub(super) fn with<T>(&self, shard: usize, f: impl FnOnce(&mut Engine<'m>) -> T) -> Option<T> {
         let engine = self.shards.get(shard)?.engine.as_ref()?;
         Some(f(&mut engine.lock()))
     }

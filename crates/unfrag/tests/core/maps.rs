@@ -238,3 +238,104 @@ fn what_cannot_be_moved_stays_together() {
     }
     e.validate().expect("a sound state");
 }
+
+/// Frames by their place: exactly those that were asked for, if all of them are free. The seed is printed.
+#[test]
+fn frames_are_taken_by_their_place() {
+    let first = setting("UNFRAG_SEED", 1);
+    for seed in first..first + 20 {
+        println!("seed {seed}");
+        let mut c = Chance(seed);
+        let frames = 512 * 12 + c.below(512) as u32;
+        let mut memory = memory(frames);
+        let mut engine = Engine::new(frames, &mut memory).expect("memory");
+        engine.add(0, frames).expect("new");
+        let mut free = vec![true; frames as usize];
+        let mut ranges = Vec::new();
+        for _ in 0..400 {
+            let mt = TYPES[c.below(3) as usize];
+            if c.below(3) == 0 && !ranges.is_empty() {
+                let (at, n, mt) = ranges.swap_remove(c.below(ranges.len() as u64) as usize);
+                engine.give_range(at, n, mt).expect("in use");
+                free[at as usize..(at + n) as usize].fill(true);
+            } else {
+                let at = c.below(frames.into()) as u32;
+                let n = 1 << c.below(11);
+                let end = (at + n) as usize;
+                let is_free = end <= free.len() && free[at as usize..end].iter().all(|&f| f);
+                assert_eq!(engine.take_range(at, n, mt).is_ok(), is_free);
+                if is_free {
+                    free[at as usize..end].fill(false);
+                    ranges.push((at, n, mt));
+                }
+            }
+            let left = free.iter().filter(|&&f| f).count() as u64;
+            assert_eq!(engine.free_frames(), left);
+            engine.validate().expect("every invariant");
+        }
+        for (at, n, mt) in ranges {
+            engine.give_range(at, n, mt).expect("in use");
+        }
+        assert_eq!(engine.free_frames(), frames.into());
+        assert_eq!(engine.whole_blocks(), 12);
+    }
+}
+
+/// Each free block is reported once as long as it stays free, and again when it has been in use. The seed is printed.
+#[test]
+fn free_blocks_are_reported_once() {
+    let first = setting("UNFRAG_SEED", 1);
+    for seed in first..first + 20 {
+        println!("seed {seed}");
+        let mut c = Chance(seed);
+        let frames = 512 * 600;
+        let mut memory = memory(frames);
+        let mut engine = Engine::new(frames, &mut memory).expect("memory");
+        engine.add(0, frames).expect("new");
+        let mut known = vec![false; 600];
+        let mut held: Vec<u32> = Vec::new();
+        for _ in 0..200 {
+            match c.below(4) {
+                0 => {
+                    let mut out = [0; 8];
+                    let n = engine.take(&mut out, Order(9), MigrateType::Movable, true);
+                    out[..n]
+                        .iter()
+                        .for_each(|f| known[(f / 512) as usize] = false);
+                    held.extend(&out[..n]);
+                }
+                1 if !held.is_empty() => {
+                    let f = held.swap_remove(c.below(held.len() as u64) as usize);
+                    engine
+                        .give(&[f], Order(9), MigrateType::Movable)
+                        .expect("in use");
+                }
+                _ => {
+                    let order = Order(9 + c.below(4) as u8);
+                    let Some(run) = engine.take_unreported(order) else {
+                        continue;
+                    };
+                    let stretches: Vec<(u32, u32)> = run.stretches().collect();
+                    assert!(!stretches.is_empty());
+                    let done = c.below(4) > 0;
+                    for block in stretches.iter().flat_map(|(f, n)| f / 512..(f + n) / 512) {
+                        assert!(!known[block as usize], "block {block} twice");
+                        assert!(!held.contains(&(block * 512)));
+                        known[block as usize] = done;
+                    }
+                    engine.give_reported(run, done).expect("in use");
+                }
+            }
+            engine.validate().expect("every invariant");
+        }
+        while let Some(run) = engine.take_unreported(Order(9)) {
+            for (f, n) in run.stretches() {
+                (f / 512..(f + n) / 512).for_each(|b| known[b as usize] = true);
+            }
+            engine.give_reported(run, true).expect("in use");
+        }
+        let unknown = known.iter().filter(|&&k| !k).count();
+        assert_eq!(unknown, held.len(), "all that is free is known");
+        assert!(engine.take_unreported(Order(8)).is_none());
+    }
+}
