@@ -1,0 +1,498 @@
+//! The traits of the crate `ax-allocator`, and the operations of `ax-alloc` with its kinds of use.
+//!
+//! - [`Pages`] is a `PageAllocator`: pages of one kind of use.
+//! - [`Bytes`](crate::heap::Bytes) is a `ByteAllocator`: slab caches.
+//! - [`Allocator`] has the operations of `ax-alloc`: bytes and pages by kind of use, over one memory, with a callback that
+//!   reclaims. Memory that devices reach below 4 GiB is an allocator of its own. Its own trait `AllocatorOps` cannot be implemented outside, as it returns a type that only it can make; each
+//!   of its methods is here with the same name and meaning.
+//!
+//! Addresses are those at which memory is seen. An allocation of pages ends at a gigabyte.
+
+use crate::gigabytes::{AddError, Gigabytes};
+use crate::heap::Bytes;
+use ::ax_allocator::{AllocError, AllocResult, BaseAllocator, ByteAllocator, PageAllocator};
+use core::alloc::Layout;
+use core::ptr::{NonNull, with_exposed_provenance_mut};
+use lock_api::{Mutex, RawMutex};
+use unfrag::MigrateType;
+
+/// Bytes of a page of [`Allocator`].
+const PAGE: usize = 4096;
+
+/// The largest alignment: 1 GiB, whatever the size of a page.
+const LARGEST_ALIGN: usize = 1 << 30;
+
+impl From<AddError> for Failed {
+    fn from(why: AddError) -> Failed {
+        Failed(match why {
+            AddError::Overlap => AllocError::MemoryOverlap,
+            AddError::TooMany => AllocError::NoMemory,
+            _ => AllocError::InvalidParam,
+        })
+    }
+}
+
+/// An error of `ax-allocator`, for `?`.
+struct Failed(AllocError);
+
+/// Pages of `PAGE_SIZE` bytes in up to `N` gigabytes, for one kind of use.
+pub struct Pages<const PAGE_SIZE: usize = 4096, const N: usize = 64> {
+    frames: Gigabytes<N>,
+    mt: MigrateType,
+}
+
+impl<const PAGE_SIZE: usize, const N: usize> Pages<PAGE_SIZE, N> {
+    /// Without memory as yet, for unmovable use.
+    pub const fn new() -> Self {
+        Pages::of(MigrateType::Unmovable)
+    }
+
+    /// The same for another kind of use.
+    pub const fn of(mt: MigrateType) -> Self {
+        assert!(PAGE_SIZE.is_power_of_two() && PAGE_SIZE >= 64);
+        Pages {
+            frames: Gigabytes::new(),
+            mt,
+        }
+    }
+
+    fn add(&mut self, start: usize, size: usize) -> Result<(), AddError> {
+        let end = start.checked_add(size).ok_or(AddError::Address)?;
+        let (first, last) = (start.div_ceil(PAGE_SIZE), end / PAGE_SIZE);
+        if first >= last {
+            return Err(AddError::TooSmall);
+        }
+        let at = |page: u64| with_exposed_provenance_mut(page as usize * PAGE_SIZE);
+        // SAFETY: Who adds memory gives it up; the trait says so, though its method is safe.
+        unsafe {
+            self.frames
+                .add(first as u64, (last - first) as u64, PAGE_SIZE, at)
+        }
+    }
+
+    /// The pages of a request, and the alignment of the first one.
+    fn request(num_pages: usize, align: usize) -> AllocResult<(u64, u64)> {
+        let is_right = align.is_power_of_two() && (PAGE_SIZE..=LARGEST_ALIGN).contains(&align);
+        if num_pages == 0 || !is_right {
+            return Err(AllocError::InvalidParam);
+        }
+        Ok((num_pages as u64, (align / PAGE_SIZE) as u64))
+    }
+
+    /// Pages for a kind of use.
+    fn take(&mut self, num_pages: usize, align: usize, mt: MigrateType) -> AllocResult<usize> {
+        let (pages, align) = Self::request(num_pages, align)?;
+        let first = self
+            .frames
+            .take(pages, align, mt)
+            .ok_or(AllocError::NoMemory)?;
+        Ok(first as usize * PAGE_SIZE)
+    }
+
+    /// These pages for a kind of use.
+    fn take_at(
+        &mut self,
+        base: usize,
+        num_pages: usize,
+        align: usize,
+        mt: MigrateType,
+    ) -> AllocResult<usize> {
+        let (pages, _) = Self::request(num_pages, align)?;
+        if !base.is_multiple_of(align) {
+            return Err(AllocError::InvalidParam);
+        }
+        let taken = self.frames.take_at((base / PAGE_SIZE) as u64, pages, mt);
+        if taken {
+            Ok(base)
+        } else {
+            Err(AllocError::NoMemory)
+        }
+    }
+
+    fn give(&mut self, pos: usize, num_pages: usize, mt: MigrateType) {
+        let given = self
+            .frames
+            .give((pos / PAGE_SIZE) as u64, num_pages as u64, mt);
+        debug_assert!(given, "pages at {pos:#x} were freed that are not in use");
+    }
+}
+
+impl<const PAGE_SIZE: usize, const N: usize> Default for Pages<PAGE_SIZE, N> {
+    fn default() -> Self {
+        Pages::new()
+    }
+}
+
+impl<const PAGE_SIZE: usize, const N: usize> BaseAllocator for Pages<PAGE_SIZE, N> {
+    fn init(&mut self, start: usize, size: usize) {
+        let added = self.add(start, size);
+        assert!(added.is_ok(), "{size:#x} bytes at {start:#x}: {added:?}");
+    }
+
+    fn add_memory(&mut self, start: usize, size: usize) -> AllocResult {
+        self.add(start, size).map_err(|why| Failed::from(why).0)
+    }
+}
+
+impl<const PAGE_SIZE: usize, const N: usize> PageAllocator for Pages<PAGE_SIZE, N> {
+    const PAGE_SIZE: usize = PAGE_SIZE;
+
+    fn alloc_pages(&mut self, num_pages: usize, align: usize) -> AllocResult<usize> {
+        self.take(num_pages, align, self.mt)
+    }
+
+    fn dealloc_pages(&mut self, pos: usize, num_pages: usize) {
+        self.give(pos, num_pages, self.mt);
+    }
+
+    fn alloc_pages_at(
+        &mut self,
+        base: usize,
+        num_pages: usize,
+        align: usize,
+    ) -> AllocResult<usize> {
+        self.take_at(base, num_pages, align, self.mt)
+    }
+
+    fn total_pages(&self) -> usize {
+        self.frames.present() as usize
+    }
+
+    fn used_pages(&self) -> usize {
+        self.total_pages() - self.available_pages()
+    }
+
+    fn available_pages(&self) -> usize {
+        self.frames.free() as usize
+    }
+}
+
+impl<const N: usize> BaseAllocator for Bytes<N> {
+    fn init(&mut self, start: usize, size: usize) {
+        // SAFETY: Who adds memory gives it up; the trait says so, though its method is safe.
+        let added = unsafe { self.add(start, size) };
+        assert!(added.is_ok(), "{size:#x} bytes at {start:#x}: {added:?}");
+    }
+
+    fn add_memory(&mut self, start: usize, size: usize) -> AllocResult {
+        // SAFETY: As above.
+        unsafe { self.add(start, size) }.map_err(|why| Failed::from(why).0)
+    }
+}
+
+impl<const N: usize> ByteAllocator for Bytes<N> {
+    fn alloc(&mut self, layout: Layout) -> AllocResult<NonNull<u8>> {
+        self.allocate(layout).ok_or(AllocError::NoMemory)
+    }
+
+    fn dealloc(&mut self, pos: NonNull<u8>, layout: Layout) {
+        // SAFETY: The trait says that it came from here with this layout, though its method is safe.
+        unsafe { self.deallocate(pos, layout) };
+    }
+
+    fn total_bytes(&self) -> usize {
+        self.total()
+    }
+
+    fn used_bytes(&self) -> usize {
+        self.used()
+    }
+
+    fn available_bytes(&self) -> usize {
+        self.total().saturating_sub(self.used())
+    }
+}
+
+/// What memory is for, by the names of `ax-alloc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum UsageKind {
+    /// The heap of the kernel.
+    RustHeap,
+    /// Virtual memory of programs.
+    VirtMem,
+    /// Page cache of file systems.
+    PageCache,
+    /// Page tables.
+    PageTable,
+    /// Stacks of tasks.
+    TaskStack,
+    /// Memory of devices.
+    Dma,
+    /// Pages that are held as a value.
+    Global,
+}
+
+/// Kinds of use.
+const KINDS: usize = 7;
+
+impl UsageKind {
+    /// How what is used so can be moved: virtual memory by its owner, page cache by dropping it, the rest not at all.
+    pub const fn mobility(self) -> MigrateType {
+        match self {
+            UsageKind::VirtMem => MigrateType::Movable,
+            UsageKind::PageCache => MigrateType::Reclaimable,
+            _ => MigrateType::Unmovable,
+        }
+    }
+}
+
+/// Bytes in use by kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usages([usize; KINDS]);
+
+impl Usages {
+    /// Bytes of a kind.
+    pub fn get(&self, kind: UsageKind) -> usize {
+        self.0[kind as usize]
+    }
+}
+
+/// Has somebody give pages back: it is called with no lock held, and returns how many it freed.
+pub type PageReclaimFn = fn(num_pages: usize) -> usize;
+
+/// Pages that reclaim is asked for at least.
+const LEAST_RECLAIM: usize = 16;
+/// Attempts after a reclaim with progress.
+const ATTEMPTS: u32 = 4;
+
+/// The operations of `ax-alloc`, over one memory in up to `N` gigabytes: pages by kind of use, and bytes in slab caches on
+/// unmovable pages.
+pub struct Allocator<R, const N: usize = 8> {
+    state: Mutex<R, State<N>>,
+    reclaim: Mutex<R, Reclaim>,
+}
+
+struct State<const N: usize> {
+    bytes: Bytes<N>,
+    usages: Usages,
+    is_initialised: bool,
+}
+
+struct Reclaim {
+    callback: Option<PageReclaimFn>,
+    /// It is being called: a request that it makes itself does not call it again.
+    is_active: bool,
+}
+
+impl<R: RawMutex, const N: usize> Default for Allocator<R, N> {
+    fn default() -> Self {
+        Allocator::new()
+    }
+}
+
+impl<R: RawMutex, const N: usize> Allocator<R, N> {
+    /// Without memory as yet. What is added later lies within eight times the first memory.
+    pub const fn new() -> Self {
+        Allocator::with_window(0)
+    }
+
+    /// The same where memory lies within so many bytes; see [`Bytes::with_window`].
+    pub const fn with_window(bytes: usize) -> Self {
+        Allocator {
+            state: Mutex::const_new(
+                R::INIT,
+                State {
+                    bytes: Bytes::with_window(bytes),
+                    usages: Usages([0; KINDS]),
+                    is_initialised: false,
+                },
+            ),
+            reclaim: Mutex::const_new(
+                R::INIT,
+                Reclaim {
+                    callback: None,
+                    is_active: false,
+                },
+            ),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        "unfrag"
+    }
+
+    /// Has this callback give pages back when a request finds none. It must not wait for whoever asks.
+    pub fn register_page_reclaim_fn(&self, f: PageReclaimFn) {
+        self.reclaim.lock().callback = Some(f);
+    }
+
+    /// Begins with this memory.
+    ///
+    /// # Errors
+    /// [`AllocError::InvalidParam`], if it has begun, or if this is too small.
+    ///
+    /// # Safety
+    /// It is memory that nobody uses, now or later, and its provenance has been exposed.
+    pub unsafe fn init(&self, start: usize, size: usize) -> AllocResult {
+        let mut state = self.state.lock();
+        if state.is_initialised {
+            return Err(AllocError::InvalidParam);
+        }
+        // SAFETY: As the caller says.
+        unsafe { state.bytes.add(start, size) }.map_err(|why| Failed::from(why).0)?;
+        state.is_initialised = true;
+        Ok(())
+    }
+
+    /// Adds memory.
+    ///
+    /// # Errors
+    /// [`AllocError::MemoryOverlap`]; [`AllocError::InvalidParam`], if it is outside the window, or not initialised.
+    ///
+    /// # Safety
+    /// As for [`init`](Self::init).
+    pub unsafe fn add_memory(&self, start: usize, size: usize) -> AllocResult {
+        let mut state = self.state.lock();
+        if !state.is_initialised {
+            return Err(AllocError::InvalidParam);
+        }
+        // SAFETY: As the caller says.
+        unsafe { state.bytes.add(start, size) }.map_err(|why| Failed::from(why).0)
+    }
+
+    /// Bytes of the kernel's heap.
+    ///
+    /// # Errors
+    /// [`AllocError::NoMemory`], after reclaim.
+    pub fn alloc(&self, layout: Layout) -> AllocResult<NonNull<u8>> {
+        let pages = layout.size().div_ceil(PAGE);
+        self.retried(pages, |state| {
+            let memory = state.bytes.allocate(layout).ok_or(AllocError::NoMemory)?;
+            state.count(UsageKind::RustHeap, layout.size() as isize);
+            Ok(memory)
+        })
+    }
+
+    /// Gives bytes back.
+    ///
+    /// # Safety
+    /// They came from [`alloc`](Self::alloc) with this layout, and are not used any more.
+    pub unsafe fn dealloc(&self, pos: NonNull<u8>, layout: Layout) {
+        let mut state = self.state.lock();
+        // SAFETY: As the caller says.
+        unsafe { state.bytes.deallocate(pos, layout) };
+        state.count(UsageKind::RustHeap, -(layout.size() as isize));
+    }
+
+    /// Pages for a kind of use; `align` is in bytes.
+    ///
+    /// # Errors
+    /// [`AllocError::InvalidParam`] for no page, or an alignment that is no power of two of at least a page;
+    /// [`AllocError::NoMemory`], after reclaim.
+    pub fn alloc_pages(
+        &self,
+        num_pages: usize,
+        align: usize,
+        kind: UsageKind,
+    ) -> AllocResult<usize> {
+        let (pages, align) = Pages::<PAGE>::request(num_pages, align)?;
+        self.retried(num_pages, |state| {
+            let first = state.bytes.take_frames(pages, align, kind.mobility());
+            let first = first.ok_or(AllocError::NoMemory)?;
+            state.count(kind, (num_pages * PAGE) as isize);
+            Ok(first as usize * PAGE)
+        })
+    }
+
+    /// These pages for a kind of use.
+    ///
+    /// # Errors
+    /// As [`alloc_pages`](Self::alloc_pages); [`AllocError::NoMemory`] also if some of them are in use.
+    pub fn alloc_pages_at(
+        &self,
+        start: usize,
+        num_pages: usize,
+        align: usize,
+        kind: UsageKind,
+    ) -> AllocResult<usize> {
+        let (pages, _) = Pages::<PAGE>::request(num_pages, align)?;
+        if !start.is_multiple_of(align) {
+            return Err(AllocError::InvalidParam);
+        }
+        let mut state = self.state.lock();
+        let first = (start / PAGE) as u64;
+        if !state.bytes.take_frames_at(first, pages, kind.mobility()) {
+            return Err(AllocError::NoMemory);
+        }
+        state.count(kind, (num_pages * PAGE) as isize);
+        Ok(start)
+    }
+
+    /// Gives pages back: all of an allocation, or some of it.
+    pub fn dealloc_pages(&self, pos: usize, num_pages: usize, kind: UsageKind) {
+        let mut state = self.state.lock();
+        let first = (pos / PAGE) as u64;
+        state
+            .bytes
+            .give_frames(first, num_pages as u64, kind.mobility());
+        state.count(kind, -((num_pages * PAGE) as isize));
+    }
+
+    /// Bytes in use, of all kinds.
+    pub fn used_bytes(&self) -> usize {
+        self.usages().0.iter().sum()
+    }
+
+    /// Bytes of free pages.
+    pub fn available_bytes(&self) -> usize {
+        self.available_pages() * PAGE
+    }
+
+    /// Pages in use, those that slab caches hold among them.
+    pub fn used_pages(&self) -> usize {
+        let (all, free) = self.state.lock().bytes.frames();
+        (all - free) as usize
+    }
+
+    /// Free pages.
+    pub fn available_pages(&self) -> usize {
+        self.state.lock().bytes.frames().1 as usize
+    }
+
+    /// Bytes in use by kind.
+    pub fn usages(&self) -> Usages {
+        self.state.lock().usages
+    }
+
+    /// Tries, reclaims so many pages without a lock if there is no memory, and tries again.
+    fn retried<T>(
+        &self,
+        pages: usize,
+        attempt: impl Fn(&mut State<N>) -> AllocResult<T>,
+    ) -> AllocResult<T> {
+        let mut attempts = 0;
+        loop {
+            match attempt(&mut self.state.lock()) {
+                Err(AllocError::NoMemory) => {}
+                done => return done,
+            }
+            attempts += 1;
+            if attempts > ATTEMPTS || self.reclaim(pages.max(LEAST_RECLAIM)) == 0 {
+                return Err(AllocError::NoMemory);
+            }
+        }
+    }
+
+    /// Calls the callback, unless it is being called.
+    fn reclaim(&self, pages: usize) -> usize {
+        let callback = {
+            let mut reclaim = self.reclaim.lock();
+            if core::mem::replace(&mut reclaim.is_active, true) {
+                return 0;
+            }
+            reclaim.callback
+        };
+        let freed = callback.map_or(0, |f| f(pages));
+        self.reclaim.lock().is_active = false;
+        freed
+    }
+}
+
+impl<const N: usize> State<N> {
+    fn count(&mut self, kind: UsageKind, bytes: isize) {
+        let of = &mut self.usages.0[kind as usize];
+        *of = of.saturating_add_signed(bytes);
+    }
+}

@@ -1,0 +1,431 @@
+//! A heap on any memory: slab caches for what is small, runs of frames for what is large. A start takes less than 1 MiB.
+//!
+//! - [`Bytes`] is for one caller at a time. [`Heap`] is the same behind a lock: `GlobalAlloc`, and with the feature
+//!   `allocator-api2` that crate's `Allocator`.
+//! - A kernel with many CPUs gives each its own token instead: `unfrag_slab::Heap`.
+//!
+//! Invariant: all records, the table of frames and the maps lie in the memory that was added. They are not touched any more
+//! once a heap is dropped.
+
+use crate::gigabytes::{AddError, Gigabytes};
+use core::alloc::{GlobalAlloc, Layout};
+use core::mem::{ManuallyDrop, MaybeUninit};
+use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
+use core::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use lock_api::{Mutex, RawMutex};
+use unfrag::{Gfp, MigrateType, Pfn};
+use unfrag_slab::{
+    CacheFlags, Cpu, Design, FrameEntry, Kmalloc, PageRequest, Pages, SlabConfig, Slabs, Window,
+};
+
+const FRAME: usize = 4096;
+
+/// Of the first memory, so many times as much can be added later around it, unless the heap was made for more.
+const GROWS: usize = 8;
+
+/// A lock of what `&mut` guards already.
+pub struct Exclusive(AtomicBool);
+
+// SAFETY: Whoever comes second is told so, and does not get in.
+unsafe impl RawMutex for Exclusive {
+    #[allow(clippy::declare_interior_mutable_const)]
+    const INIT: Exclusive = Exclusive(AtomicBool::new(false));
+    type GuardMarker = lock_api::GuardNoSend;
+
+    fn lock(&self) {
+        assert!(self.try_lock(), "used by two at a time");
+    }
+
+    fn try_lock(&self) -> bool {
+        !self.0.swap(true, Acquire)
+    }
+
+    unsafe fn unlock(&self) {
+        self.0.store(false, Release);
+    }
+}
+
+/// Frames for slabs and runs.
+struct Source<const N: usize> {
+    frames: Mutex<Exclusive, Gigabytes<N>>,
+    first: u64,
+    base: NonNull<u8>,
+    window: usize,
+}
+
+// SAFETY: The address is a number here.
+unsafe impl<const N: usize> Sync for Source<N> {}
+
+// SAFETY: Frames are numbered by their address, all of them in the window, and handed out once until they are given back.
+unsafe impl<const N: usize> Pages for Source<N> {
+    fn alloc(&self, request: &PageRequest) -> Option<Pfn> {
+        let frames = 1 << request.order;
+        let mut all = self.frames.lock();
+        all.take(frames, frames, MigrateType::Unmovable).map(Pfn)
+    }
+
+    unsafe fn free(&self, first: Pfn, order: u8) {
+        self.frames
+            .lock()
+            .give(first.0, 1 << order, MigrateType::Unmovable);
+    }
+
+    fn window(&self) -> Window {
+        Window {
+            first: Pfn(self.first),
+            frames: self.window,
+            base: self.base,
+        }
+    }
+
+    fn free_and_total(&self) -> (u64, u64) {
+        let frames = self.frames.lock();
+        (frames.free(), frames.present())
+    }
+}
+
+/// What lies at the start of the first memory, before the table of frames.
+struct Head<const N: usize> {
+    source: Source<N>,
+    slabs: MaybeUninit<Slabs<'static>>,
+}
+
+struct Ready<const N: usize> {
+    source: &'static Source<N>,
+    sizes: ManuallyDrop<Kmalloc<'static>>,
+    cpu: ManuallyDrop<Cpu<'static>>,
+}
+
+/// A heap for one caller at a time, in up to `N` gigabytes of addresses.
+pub struct Bytes<const N: usize = 8> {
+    ready: Option<Ready<N>>,
+    window: usize,
+    used: usize,
+}
+
+impl<const N: usize> Default for Bytes<N> {
+    fn default() -> Self {
+        Bytes::new()
+    }
+}
+
+impl<const N: usize> Bytes<N> {
+    /// Without memory as yet. What is added later lies behind the first memory, within eight times its size.
+    pub const fn new() -> Self {
+        Bytes::with_window(0)
+    }
+
+    /// The same where all memory lies within so many bytes from the start of the first on, up to 256 GiB. Each GiB of them
+    /// takes 1 MiB for the table of frames.
+    pub const fn with_window(bytes: usize) -> Self {
+        Bytes {
+            ready: None,
+            window: bytes,
+            used: 0,
+        }
+    }
+
+    /// Adds memory.
+    ///
+    /// # Errors
+    /// [`AddError`]; [`AddError::Address`], if it lies outside the window.
+    ///
+    /// # Safety
+    /// It is memory that nobody uses, now or later, and its provenance has been exposed.
+    pub unsafe fn add(&mut self, start: usize, bytes: usize) -> Result<(), AddError> {
+        let end = start.checked_add(bytes).ok_or(AddError::Address)? / FRAME;
+        let first = start.div_ceil(FRAME);
+        if first >= end {
+            return Err(AddError::TooSmall);
+        }
+        match &self.ready {
+            Some(ready) => {
+                let source = ready.source;
+                let reach = source.first + source.window as u64;
+                if (first as u64) < source.first || end as u64 > reach {
+                    return Err(AddError::Address);
+                }
+                // SAFETY: As the caller says.
+                unsafe { source.add(first, end) }
+            }
+            None => {
+                // SAFETY: As the caller says.
+                self.ready = Some(unsafe { start_heap(first, end, self.window)? });
+                Ok(())
+            }
+        }
+    }
+
+    /// Memory for a layout; `None`, if there is none, or above 1 GiB.
+    pub fn allocate(&mut self, layout: Layout) -> Option<NonNull<u8>> {
+        let ready = self.ready.as_ref()?;
+        let memory = match slab_size(layout).filter(|&n| ready.sizes.cache(n).is_some()) {
+            Some(size) => ready.sizes.alloc(&ready.cpu, size, Gfp::KERNEL).ok()?,
+            None => {
+                let (frames, align) = frames_of(layout);
+                let first =
+                    ready
+                        .source
+                        .frames
+                        .lock()
+                        .take(frames, align, MigrateType::Unmovable)?;
+                NonNull::new(address(first))?
+            }
+        };
+        self.used += layout.size();
+        Some(memory)
+    }
+
+    /// Gives memory back.
+    ///
+    /// # Safety
+    /// It came from [`allocate`](Self::allocate) of this heap with this layout, and is not used any more.
+    pub unsafe fn deallocate(&mut self, memory: NonNull<u8>, layout: Layout) {
+        let Some(ready) = &self.ready else { return };
+        match slab_size(layout).and_then(|n| ready.sizes.cache(n)) {
+            Some(cache) => {
+                // SAFETY: As the caller says; it came from the same cache.
+                let freed = unsafe { cache.free(&ready.cpu, memory) };
+                debug_assert!(freed.is_ok());
+            }
+            None => {
+                let first = (memory.addr().get() / FRAME) as u64;
+                self.give_frames(first, frames_of(layout).0, MigrateType::Unmovable);
+            }
+        }
+        self.used -= layout.size();
+    }
+
+    /// Frames by their number, for a kind of use.
+    pub(crate) fn take_frames(&mut self, frames: u64, align: u64, mt: MigrateType) -> Option<u64> {
+        self.ready
+            .as_ref()?
+            .source
+            .frames
+            .lock()
+            .take(frames, align, mt)
+    }
+
+    /// These frames.
+    pub(crate) fn take_frames_at(&mut self, first: u64, frames: u64, mt: MigrateType) -> bool {
+        let ready = self.ready.as_ref();
+        ready.is_some_and(|r| r.source.frames.lock().take_at(first, frames, mt))
+    }
+
+    /// Gives frames back.
+    pub(crate) fn give_frames(&mut self, first: u64, frames: u64, mt: MigrateType) {
+        let ready = self.ready.as_ref();
+        let given = ready.is_some_and(|r| r.source.frames.lock().give(first, frames, mt));
+        debug_assert!(given, "frames that are not in use were freed");
+    }
+
+    /// Frames that can be handed out, and those of them that are free.
+    pub(crate) fn frames(&self) -> (u64, u64) {
+        let count = |r: &Ready<N>| {
+            let frames = r.source.frames.lock();
+            (frames.present(), frames.free())
+        };
+        self.ready.as_ref().map_or((0, 0), count)
+    }
+
+    /// Bytes of all frames.
+    pub fn total(&self) -> usize {
+        self.frames().0 as usize * FRAME
+    }
+
+    /// Bytes that were asked for and not given back.
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Bytes of free frames. Slabs that are in use in part have more room.
+    pub fn free(&self) -> usize {
+        self.frames().1 as usize * FRAME
+    }
+}
+
+impl<const N: usize> Source<N> {
+    /// # Safety
+    /// These frames are memory that nobody uses.
+    unsafe fn add(&self, first: usize, end: usize) -> Result<(), AddError> {
+        let mut frames = self.frames.lock();
+        // SAFETY: As the caller says.
+        unsafe { frames.add(first as u64, (end - first) as u64, FRAME, address) }
+    }
+}
+
+/// Where a frame is.
+fn address(frame: u64) -> *mut u8 {
+    with_exposed_provenance_mut(frame as usize * FRAME)
+}
+
+/// Bytes to ask slab caches for, so that the answer has the layout's alignment; `None` above a frame's.
+fn slab_size(layout: Layout) -> Option<usize> {
+    match layout.align() {
+        0..=8 => Some(layout.size()),
+        align if align <= FRAME => layout.size().max(align).checked_next_power_of_two(),
+        _ => None,
+    }
+}
+
+/// Frames for a layout, and the alignment of the first one.
+fn frames_of(layout: Layout) -> (u64, u64) {
+    let frames = |bytes: usize| bytes.div_ceil(FRAME).max(1) as u64;
+    (frames(layout.size()), frames(layout.align()))
+}
+
+/// Starts a heap in its first memory.
+///
+/// # Safety
+/// These frames are memory that nobody uses, now or later.
+unsafe fn start_heap<const N: usize>(
+    first: usize,
+    end: usize,
+    window: usize,
+) -> Result<Ready<N>, AddError> {
+    let window = match window / FRAME {
+        0 => (end - first) * GROWS,
+        frames => frames.max(end - first),
+    };
+    let head = size_of::<Head<N>>().next_multiple_of(align_of::<FrameEntry>());
+    let frames = (head + window * size_of::<FrameEntry>()).div_ceil(FRAME);
+    if frames >= end - first {
+        return Err(AddError::TooSmall);
+    }
+    let base = NonNull::new(address(first as u64)).ok_or(AddError::Address)?;
+    // SAFETY: As the caller says; the head and the table fit these frames, which lie at a multiple of a frame, and zeros
+    // are entries without a slab.
+    let (head, table) = unsafe {
+        let at = base.cast::<Head<N>>();
+        at.write(Head {
+            source: Source {
+                frames: Mutex::new(Gigabytes::new()),
+                first: first as u64,
+                base,
+                window,
+            },
+            slabs: MaybeUninit::uninit(),
+        });
+        let table = base.add(head);
+        table.write_bytes(0, window * size_of::<FrameEntry>());
+        let table: &'static [FrameEntry] =
+            core::slice::from_raw_parts(table.cast().as_ptr(), window);
+        (&mut *at.as_ptr(), table)
+    };
+    let source: &'static Source<N> = &head.source;
+    // SAFETY: As the caller says.
+    unsafe { source.add(first + frames, end)? };
+    let config = SlabConfig::new(1);
+    // SAFETY: The table is new, and the caches' alone.
+    let slabs = unsafe { Slabs::with_new_table(source, table, &config) };
+    let slabs: &'static Slabs<'static> = head.slabs.write(slabs.map_err(|_| AddError::TooSmall)?);
+    let sizes = Kmalloc::new(slabs, Design::Slub, CacheFlags::empty());
+    let cpu = slabs.cpu(0);
+    Ok(Ready {
+        source,
+        sizes: ManuallyDrop::new(sizes.map_err(|_| AddError::TooSmall)?),
+        cpu: ManuallyDrop::new(cpu.map_err(|_| AddError::TooSmall)?),
+    })
+}
+
+// SAFETY: It is used by one caller at a time; what it points to is its own.
+unsafe impl<const N: usize> Send for Bytes<N> {}
+
+/// A heap behind a lock.
+///
+/// ```
+/// use core::alloc::{GlobalAlloc, Layout};
+/// use unfrag_adapt::heap::Heap;
+///
+/// // In a program without `std` it would be the `#[global_allocator]`.
+/// static HEAP: Heap<spin::mutex::SpinMutex<()>> = Heap::new();
+///
+/// let memory = vec![0u8; 1 << 20].leak();
+/// // SAFETY: Nobody else uses it.
+/// unsafe { HEAP.add(memory.as_mut_ptr().expose_provenance(), memory.len())? };
+/// let layout = Layout::new::<[u64; 10]>();
+/// // SAFETY: The layout has a size, and is the same for both.
+/// unsafe {
+///     let object = HEAP.alloc(layout);
+///     assert!(!object.is_null());
+///     HEAP.dealloc(object, layout);
+/// }
+/// assert_eq!(HEAP.used(), 0);
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub struct Heap<R, const N: usize = 8>(Mutex<R, Bytes<N>>);
+
+impl<R: RawMutex, const N: usize> Heap<R, N> {
+    /// Without memory as yet; see [`Bytes::new`].
+    pub const fn new() -> Self {
+        Heap::with_window(0)
+    }
+
+    /// The same for memory in a larger range of addresses; see [`Bytes::with_window`].
+    pub const fn with_window(bytes: usize) -> Self {
+        Heap(Mutex::const_new(R::INIT, Bytes::with_window(bytes)))
+    }
+
+    /// Adds memory; see [`Bytes::add`].
+    ///
+    /// # Errors
+    /// [`AddError`].
+    ///
+    /// # Safety
+    /// As for [`Bytes::add`].
+    pub unsafe fn add(&self, start: usize, bytes: usize) -> Result<(), AddError> {
+        // SAFETY: As the caller says.
+        unsafe { self.0.lock().add(start, bytes) }
+    }
+
+    /// Bytes that were asked for and not given back.
+    pub fn used(&self) -> usize {
+        self.0.lock().used()
+    }
+
+    /// Bytes of free frames.
+    pub fn free(&self) -> usize {
+        self.0.lock().free()
+    }
+}
+
+impl<R: RawMutex, const N: usize> Default for Heap<R, N> {
+    fn default() -> Self {
+        Heap::new()
+    }
+}
+
+// SAFETY: What it hands out is memory of the layout, for one caller until it is given back.
+unsafe impl<R: RawMutex, const N: usize> GlobalAlloc for Heap<R, N> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let memory = self.0.lock().allocate(layout);
+        memory.map_or(null_mut(), NonNull::as_ptr)
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        if let Some(memory) = NonNull::new(memory) {
+            // SAFETY: As the caller says.
+            unsafe { self.0.lock().deallocate(memory, layout) };
+        }
+    }
+}
+
+#[cfg(feature = "allocator-api2")]
+// SAFETY: As for `GlobalAlloc`. A reference can be copied, and leads to the same heap.
+unsafe impl<R: RawMutex, const N: usize> allocator_api2::alloc::Allocator for &Heap<R, N> {
+    fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, allocator_api2::alloc::AllocError> {
+        let memory = match layout.size() {
+            0 => NonNull::new(core::ptr::without_provenance_mut(layout.align())),
+            _ => self.0.lock().allocate(layout),
+        };
+        let memory = memory.ok_or(allocator_api2::alloc::AllocError)?;
+        Ok(NonNull::slice_from_raw_parts(memory, layout.size()))
+    }
+
+    unsafe fn deallocate(&self, memory: NonNull<u8>, layout: Layout) {
+        if layout.size() > 0 {
+            // SAFETY: As the caller says.
+            unsafe { self.0.lock().deallocate(memory, layout) };
+        }
+    }
+}

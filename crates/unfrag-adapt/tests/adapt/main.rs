@@ -1,0 +1,9 @@
+//! Each adaptor as the code that uses its trait sees it, over real memory.
+
+mod ax;
+mod chance;
+mod global_frames;
+mod heap;
+mod report;
+mod room;
+mod x86_64;
