@@ -5,11 +5,14 @@
 //!
 //! Invariant: a frame belongs to the first engine of its gigabyte whose tables reach to it.
 
-use unfrag::maps::{Engine, EngineLayout, LARGEST_ORDER};
+use unfrag::maps::{BLOCK_ORDER, Engine, EngineLayout, LARGEST_ORDER};
 use unfrag::{MigrateType, Order};
 
 /// Frames of a gigabyte.
 const GIGABYTE: u64 = LARGEST_ORDER.frames() as u64;
+
+/// Frames of a block.
+const BLOCK: u64 = BLOCK_ORDER.frames() as u64;
 
 /// A piece of so many frames gets tables for its whole gigabyte, as more may come there; a smaller one has only its own.
 const LARGE: u64 = 1024;
@@ -176,12 +179,13 @@ impl<const N: usize> Gigabytes<N> {
                 }
             }
         }
-        if align <= frames.next_power_of_two() {
+        if align <= frames.next_power_of_two() && frames <= BLOCK {
             return None;
         }
-        // No such run is free as a whole, but its beginning may be.
+        // No run of a power of two is free, but a part of one may be, or blocks side by side.
+        let step = align.max(BLOCK.min(frames.next_power_of_two()));
         self.of.iter_mut().flatten().find_map(|own| {
-            let mut starts = (0..own.engine.frames()).step_by(align as usize);
+            let mut starts = (0..own.engine.frames()).step_by(step as usize);
             let mut take = |&at: &u32| own.engine.take_range(at, frames as u32, mt).is_ok();
             starts.find(&mut take).map(|at| own.first + u64::from(at))
         })

@@ -22,7 +22,8 @@ fn heap(room: &Room) -> Shared {
 /// As the tests of ax-allocator use their allocators: many numbers in one vector that grows, then sorted.
 #[test]
 fn a_vector_grows_to_millions() {
-    let room = Room::new(64 << 20, 4096);
+    // 16 MiB of numbers, 8 MiB of them twice while the vector grows, wherever the room begins.
+    let room = Room::new(48 << 20, 4096);
     let heap = heap(&room);
     let mut c = Chance::new(1);
     let mut v: VecIn<u32, &Shared> = VecIn::new_in(&heap);
@@ -99,7 +100,7 @@ fn it_starts_in_little_memory() {
 
 #[test]
 fn memory_is_added_within_the_window() {
-    let room = Room::new(32 << 20, 4096);
+    let room = Room::new(32 << 20, 2 << 20);
     let mut heap = Bytes::<8>::new();
     // SAFETY: As above.
     let mut add = |start, bytes| unsafe { heap.add(start, bytes) };
