@@ -1,7 +1,7 @@
 //! The traits of the crate `ax-allocator`, and the operations of `ax-alloc` with its kinds of use.
 //!
 //! - [`Pages`] is a `PageAllocator`: pages of one kind of use.
-//! - [`Bytes`](crate::heap::Bytes) is a `ByteAllocator`: slab caches.
+//! - [`Bytes`] is a `ByteAllocator`: slab caches.
 //! - [`Allocator`] has the operations of `ax-alloc`: bytes and pages by kind of use, over one memory, with a callback that
 //!   reclaims. Memory that devices reach below 4 GiB is an allocator of its own. Its own trait `AllocatorOps` cannot be implemented outside, as it returns a type that only it can make; each
 //!   of its methods is here with the same name and meaning.
