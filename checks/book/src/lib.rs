@@ -23,6 +23,8 @@ mod pages {
     struct SlabOnTop;
     #[doc = include_str!("../../../docs/embed/heap.md")]
     struct Heap;
+    #[doc = include_str!("../../../docs/embed/under-your-kernel.md")]
+    struct UnderYourKernel;
     #[doc = include_str!("../../../docs/embed/which-preset.md")]
     struct WhichPreset;
 }
