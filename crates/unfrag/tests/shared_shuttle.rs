@@ -64,6 +64,7 @@ impl World {
     fn with(threads: &[fn(&World)]) {
         let config = SharedConfig {
             locals: threads.len(),
+            min: 32,
             ..SharedConfig::new(Pfn(0), FRAMES)
         };
         let words = vec![0; SharedLayout::of(&config).words].into_boxed_slice();
@@ -138,6 +139,41 @@ fn takes_all(w: &World) {
     held.into_iter().for_each(|p| w.give(&mut l, p, 0, MOV));
 }
 
+/// Takes down to the last frame, as an interrupt handler does.
+fn takes_the_reserve(w: &World) {
+    let mut l = w.memory.local().expect("a local");
+    for _ in 0..2 {
+        let one = || l.alloc_atomic(Order(0), UNM).ok();
+        let held: Vec<Pfn> = std::iter::from_fn(one)
+            .inspect(|&p| w.stamp(p, 0, true))
+            .take(300)
+            .collect();
+        held.into_iter().for_each(|p| w.give(&mut l, p, 0, UNM));
+    }
+}
+
+/// Reports what is free: nobody has a frame of it meanwhile.
+fn reports(w: &World) {
+    for n in 0..8 {
+        let Some(report) = w.memory.report(Order(9)) else {
+            thread::yield_now();
+            continue;
+        };
+        let mark = |taken| {
+            for p in report
+                .stretches()
+                .flat_map(|(first, n)| first.0..first.0 + u64::from(n))
+            {
+                w.stamp(Pfn(p), 0, taken);
+            }
+        };
+        mark(true);
+        thread::yield_now();
+        mark(false);
+        w.memory.acknowledge(report, n % 2 == 0).expect("in use");
+    }
+}
+
 /// Ends, and begins anew, with frames in its arrays.
 fn ends_early(w: &World) {
     for _ in 0..3 {
@@ -161,4 +197,14 @@ fn frames_are_called_home_while_others_run() {
 #[test]
 fn a_thread_ends_while_others_run() {
     always(|| World::with(&[ends_early, comes_and_goes, takes_all]));
+}
+
+#[test]
+fn the_reserve_is_taken_while_others_run() {
+    always(|| World::with(&[takes_the_reserve, takes_all]));
+}
+
+#[test]
+fn free_blocks_are_reported_while_others_run() {
+    always(|| World::with(&[reports, comes_and_goes, reports]));
 }

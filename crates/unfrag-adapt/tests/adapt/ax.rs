@@ -200,7 +200,7 @@ fn a_request_without_memory_has_page_cache_reclaimed() {
             .for_each(|at| ALLOCATOR.dealloc_pages(at, 1, UsageKind::PageCache));
         n
     }
-    let room = Room::new(16 << 20, PAGE);
+    let room = Room::new(16 << 20, 2 << 20);
     // SAFETY: As above.
     unsafe { ALLOCATOR.init(room.start(), room.bytes()) }.expect("enough");
     while let Ok(at) = ALLOCATOR.alloc_pages(1, PAGE, UsageKind::PageCache) {

@@ -38,8 +38,8 @@ impl Sink for Monitor {
 fn free_memory_goes_back_and_comes_again_empty() {
     let room = Room::new(FRAMES as usize * 4096, 2 << 20);
     let config = SharedConfig::new(Pfn(0), FRAMES);
-    let words = Vec::leak(vec![0; SharedLayout::of(&config).words]);
-    let shared = Shared::<SpinMutex<()>>::new(config, words).expect("a memory");
+    let mut words = vec![0; SharedLayout::of(&config).words];
+    let shared = Shared::<SpinMutex<()>>::new(config, &mut words).expect("a memory");
     shared.add(Pfn(0), FRAMES).expect("new");
     let word =
         |p: Pfn| core::ptr::with_exposed_provenance_mut::<u64>(room.start() + p.0 as usize * 4096);
