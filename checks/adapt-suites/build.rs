@@ -54,7 +54,7 @@ fn copy(from: &Path, to: &Path, name: &str, change: impl FnOnce(String) -> Strin
 fn sources(name: &str) -> PathBuf {
     let cargo = env::var_os("CARGO").expect("cargo sets it");
     let said = Command::new(cargo)
-        .args(["metadata", "--format-version=1", "--offline", "--locked"])
+        .args(["metadata", "--format-version=1", "--locked"])
         .args([
             "--filter-platform",
             &env::var("TARGET").expect("cargo sets it"),
