@@ -1,11 +1,11 @@
 //! `unfrag blame`: who holds the kernel memory that spoils pageblocks, hour by hour.
 
 use crate::failure::Result;
-use crate::input;
 use crate::output::{Console, Progress, check_not_input, name_of, write_file};
 use crate::window::WindowArgs;
 use std::path::PathBuf;
 use unfrag_lab::blame::{blame, svg, text};
+use unfrag_lab::find::recordings;
 use unfrag_lab::input::MEMORY_BUDGET;
 
 /// Say who holds the kernel memory that spoils pageblocks, by program and purpose, by day and by hour
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<()> {
     let console = Console::beside([("--svg", args.svg.as_deref())], args.json)?;
     let progress = Progress::new("reading");
     let window = args.window.window();
-    let recording = input::streamed(&args.file, &[], args.release.as_deref(), &window)?;
+    let recording = recordings::streamed(&args.file, &[], args.release.as_deref(), &window)?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let found = blame(recording.input(MEMORY_BUDGET), &name)?;
     drop(progress);

@@ -1,21 +1,16 @@
 //! `unfrag doctor`: what is wrong with a host's memory, and what to do about it.
 
 use crate::failure::{Failure, Result};
-use crate::host_files::{FlagsPace, HostFiles};
-use crate::input;
 use crate::output::{Console, check_not_input, name_of, write_file};
-use crate::snapshot_input::{self, is_stdin, named, page_size};
+use crate::quantity::page_size;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use std::{fs, thread};
-use unfrag_lab::doctor::{
-    Attainability, Diagnosis, Evidence, Examined, examine, map, predict, text,
-};
+use unfrag_lab::doctor::{Attainability, Diagnosis, Examined, examine, map, predict, text};
 use unfrag_lab::era::Era;
 use unfrag_lab::error as lab;
-use unfrag_linux::procfs::{SlabInfo, VmStat};
-use unfrag_linux::recording::{Recording, Snapshot};
+use unfrag_lab::find::evidence::{Examine, evidence};
+use unfrag_lab::find::recordings;
+use unfrag_linux::recording::Recording;
 use unfrag_linux::{Error, file};
 
 /// Say what is wrong with memory, of this host or a snapshot, and what to change
@@ -106,12 +101,16 @@ pub fn run(args: &Args) -> Result<()> {
             )
         })?;
     }
-    let (mut evidence, within) = evidence(args)?;
+    let what = Examine {
+        snapshot: args.snapshot.as_deref(),
+        seconds: args.seconds,
+    };
+    let (mut evidence, within) = evidence(&args.path, &what)?;
     evidence.page_size = args.page_size;
     if evidence.release.is_none() {
         evidence.release.clone_from(&args.kernel);
     }
-    let mut examined = examine(&evidence).map_err(|e| inside(e, &args.path))?;
+    let mut examined = examine(&evidence).map_err(|e| lab::Error::from(e).inside(&args.path))?;
     let given = args.recording.as_deref().map(input_recording).transpose()?;
     if let Some(recording) = given.or(within) {
         let name = args.recording.as_ref().unwrap_or(&args.path);
@@ -171,120 +170,8 @@ fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
     }
 }
 
-/// Reads what is to be examined; the recording as well, if it is one with events.
-fn evidence(args: &Args) -> Result<(Evidence, Option<Recording>)> {
-    let path = &args.path;
-    let source = snapshot_input::name(path);
-    if !is_stdin(path) {
-        let meta = fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?;
-        if meta.is_dir() && args.snapshot.is_none() && is_procfs(path) {
-            return Ok((live(path, &source, args.seconds)?, None));
-        }
-    }
-    let (all, recording) = snapshot_input::read(path)?;
-    let at = match &args.snapshot {
-        Some(name) => {
-            let chosen = named(&all, name, &source)?;
-            all.iter().position(|s| std::ptr::eq(s, chosen))
-        }
-        None => all.iter().rposition(says_something),
-    };
-    let at = at.ok_or_else(|| {
-        Error::malformed("no snapshot in it says anything of memory")
-            .in_file(source.as_ref())
-            .help("give a directory with a copy of /proc, an archive of such, an .unfrag file, files of procfs in one text, or nothing at all for this host")
-    })?;
-    let place = match all.len() {
-        1 => source.clone(),
-        _ => format!("{source}, snapshot {}", all[at].name),
-    };
-    let mut evidence =
-        Evidence::of_snapshot(&place, &all[at]).map_err(|e| inside(e, source.as_ref()))?;
-    complete(&mut evidence, &all, at, recording.as_ref());
-    Ok((evidence, recording))
-}
-
-/// What only other snapshots say: release and settings, and the counters' earlier reading.
-fn complete(e: &mut Evidence, all: &[Snapshot], at: usize, recording: Option<&Recording>) {
-    all.iter().for_each(|other| e.learn(other));
-    if e.release.is_none() {
-        e.release = recording
-            .map(|r| r.meta.kernel_release.clone())
-            .filter(|r| !r.is_empty());
-    }
-    let time = |s: &Snapshot| s.time_of("vmstat");
-    let before = all[..at].iter().rev().find(|s| s.file("vmstat").is_some());
-    if let Some(before) = before
-        && let (Some(from), Some(to), Some(text)) =
-            (time(before), time(&all[at]), before.file("vmstat"))
-        && e.vmstat.is_some()
-        // A bad earlier reading costs the rates alone.
-        && let Ok(earlier) = VmStat::parse(text)
-    {
-        e.since(earlier, to.saturating_sub(from) as f64 / 1e9);
-    }
-    // Slabs grow over days: against the first reading there is.
-    let slabs = |s: &Snapshot| {
-        let info = SlabInfo::parse(s.file("slabinfo")?).ok()?;
-        Some((s.time_of("slabinfo")?, info))
-    };
-    if let (Some((from, info)), Some((to, _))) = (all[..at].iter().find_map(slabs), slabs(&all[at]))
-    {
-        e.earlier_slabs = Some((info, to.saturating_sub(from) as f64 / 1e9));
-    }
-}
-
-/// Files of which each alone says something of memory.
-const TELLING: [&str; 7] = [
-    "buddyinfo",
-    "zoneinfo",
-    "pagetypeinfo",
-    "meminfo",
-    "vmstat",
-    "unusable_index",
-    "extfrag_index",
-];
-
-fn says_something(s: &Snapshot) -> bool {
-    TELLING.iter().any(|f| s.file(f).is_some())
-}
-
-/// Whether a directory is procfs, or one copy of it.
-fn is_procfs(path: &Path) -> bool {
-    TELLING.iter().any(|f| path.join(f).is_file())
-}
-
-/// Reads procfs, or a copy of it; of this host's own, the counters twice.
-fn live(path: &Path, source: &str, seconds: f64) -> Result<Evidence> {
-    let is_own = path == Path::new("/proc");
-    let before = (is_own && seconds > 0.0)
-        .then(|| {
-            fs::read(path.join("vmstat"))
-                .ok()
-                .and_then(|t| VmStat::parse(&t).ok())
-        })
-        .flatten();
-    let slabs = before
-        .as_ref()
-        .and_then(|_| SlabInfo::parse(&fs::read(path.join("slabinfo")).ok()?).ok());
-    if before.is_some() {
-        thread::sleep(Duration::from_secs_f64(seconds));
-    }
-    let files = HostFiles {
-        proc: path,
-        is_own,
-        flags: FlagsPace::AtOnce,
-    };
-    let mut e = Evidence::read(source, files).map_err(|e| inside(e, path))?;
-    if let Some(before) = before {
-        e.since(before, seconds);
-        e.earlier_slabs = slabs.map(|s| (s, seconds));
-    }
-    Ok(e)
-}
-
 fn input_recording(path: &Path) -> Result<Recording> {
-    if !input::is_unfrag(path)? {
+    if !recordings::is_unfrag(path)? {
         return Err(Failure::usage(
             format!("{} is no .unfrag file", path.display()),
             "make one with `unfrag import`, and give that",
@@ -300,18 +187,4 @@ fn input_recording(path: &Path) -> Result<Recording> {
         );
     }
     Ok(recording)
-}
-
-/// An error whose file is named with the directory that holds it.
-pub fn inside(e: impl Into<lab::Error>, place: &Path) -> lab::Error {
-    let mut e = e.into();
-    let file = match &mut e.cause {
-        lab::Cause::Input(input) => &mut input.file,
-        _ => &mut e.file,
-    };
-    *file = Some(
-        file.take()
-            .map_or_else(|| place.to_owned(), |f| place.join(f)),
-    );
-    e
 }

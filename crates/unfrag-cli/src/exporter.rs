@@ -9,9 +9,7 @@
 mod metrics;
 mod server;
 
-use crate::doctor::inside;
 use crate::failure::{Failure, Result};
-use crate::host_files::{FlagsPace, HostFiles};
 use crate::output::print;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
@@ -22,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use unfrag_lab::doctor::{Diagnosis, Evidence, examine};
+use unfrag_lab::find::host_files::{FlagsPace, HostFiles};
 
 /// Serve the doctor's figures to Prometheus
 ///
@@ -107,6 +106,8 @@ fn diagnose(proc: &Path, flags: FlagsPace) -> Result<Diagnosis> {
         flags,
     };
     let evidence = Evidence::read(&proc.display().to_string(), files);
-    let evidence = evidence.map_err(|e| inside(e, proc))?;
-    Ok(examine(&evidence).map_err(|e| inside(e, proc))?.diagnosis)
+    let evidence = evidence.map_err(|e| unfrag_lab::error::Error::from(e).inside(proc))?;
+    Ok(examine(&evidence)
+        .map_err(|e| unfrag_lab::error::Error::from(e).inside(proc))?
+        .diagnosis)
 }

@@ -53,6 +53,11 @@ impl From<unfrag_lab::error::Error> for Failure {
         match e.cause {
             lab::Cause::Input(input) => Failure::Input(input),
             lab::Cause::Scenario(scenario) => Failure::Scenario(scenario),
+            lab::Cause::NoWindow => Failure::usage(
+                "--from and --to choose of an .unfrag file, or of a directory of segments",
+                remedy(&e.remedy),
+            ),
+            lab::Cause::Question(what) => Failure::usage(what, remedy(&e.remedy)),
             _ => Failure::Lab(Box::new(e)),
         }
     }
@@ -153,6 +158,10 @@ fn remedy(remedy: &Remedy) -> Cow<'static, str> {
             "record the command with: unfrag record --processes --slab -o FILE.unfrag -- COMMAND"
                 .into()
         }
+        Remedy::WithoutSnapshots => {
+            "leave out --snapshots, or give the raw trace instead of the .unfrag file".into()
+        }
+        Remedy::NameSnapshot => "leave them out, or choose with --snapshot".into(),
         other => other.to_string().into(),
     }
 }

@@ -3,7 +3,6 @@
 //! Invariant: of the events no more than a few batches are held, unless they have to be read as a whole.
 
 use crate::failure::{Failure, Result};
-use crate::input;
 use crate::output::{Console, Progress, check_not_input, name_of, not_written, write_recording};
 use crate::quantity::{bytes, counted, thousands};
 use crate::terminal::printable;
@@ -14,6 +13,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Instant;
+use unfrag_lab::find::recordings;
 use unfrag_linux::error::Cause;
 use unfrag_linux::file::Writer;
 use unfrag_linux::recording::{Events, Recording};
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut inputs = args.snapshots.iter().chain([&args.trace]);
     inputs.try_for_each(|from| check_not_input(&args.output, from))?;
     let console = Console::beside([("--output", Some(args.output.as_path()))], false)?;
-    if input::is_unfrag(&args.trace)? {
+    if recordings::is_unfrag(&args.trace)? {
         return Err(Failure::usage(
             format!("{} is an .unfrag file already", args.trace.display()),
             "import takes the trace as a tracer wrote it",
@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let progress = Progress::new("reading");
     let start = Instant::now();
-    let mut beside = input::Beside::read(&args.snapshots, args.release.as_deref())?;
+    let mut beside = recordings::Beside::read(&args.snapshots, args.release.as_deref())?;
     let imported = match in_batches(args, &mut beside, &progress) {
         Err(Failure::Input(e)) if let Cause::NotInBatches(why) = e.cause => {
             progress.message(format!("reading again with all events in memory: {why}"));
@@ -126,7 +126,11 @@ impl Counts {
 const WAITING: usize = 1;
 
 /// Reads the trace and writes the file at the same time, a batch after the other.
-fn in_batches(args: &Args, beside: &mut input::Beside, progress: &Progress) -> Result<Imported> {
+fn in_batches(
+    args: &Args,
+    beside: &mut recordings::Beside,
+    progress: &Progress,
+) -> Result<Imported> {
     let to = Target::of(&args.output).and_then(|to| to.create());
     let mut writer = Writer::new(to.map_err(|e| Failure::output(&args.output, e))?);
     let meter = Meter::default();
@@ -165,7 +169,7 @@ fn in_batches(args: &Args, beside: &mut input::Beside, progress: &Progress) -> R
 }
 
 /// Reads all events into memory first.
-fn in_memory(args: &Args, beside: &mut input::Beside) -> Result<Imported> {
+fn in_memory(args: &Args, beside: &mut recordings::Beside) -> Result<Imported> {
     let read = open(&args.trace, &beside.options())?;
     let mut rest = beside.complete(read);
     let mut counts = Counts::default();

@@ -3,17 +3,15 @@
 mod changes;
 mod table;
 
-use crate::doctor::inside;
 use crate::failure::{Failure, Result};
 use crate::output::{Screen, print, print_json};
-use crate::snapshot_input::{self, is_stdin, named, page_size};
+use crate::quantity::page_size;
 use crate::window::WindowArgs;
-use std::fs;
 use std::path::{Path, PathBuf};
+use unfrag_lab::find::moments::moments;
+use unfrag_lab::find::snapshots::is_stdin;
+use unfrag_lab::inspect::Moment;
 use unfrag_lab::inspect::compare::compare;
-use unfrag_lab::inspect::{self, Inspection, Moment, Unread};
-use unfrag_linux::recording::Snapshot;
-use unfrag_linux::segments::Window;
 
 /// Show how fragmented memory is: of a procfs snapshot, a recording, or this host
 ///
@@ -69,7 +67,7 @@ pub fn run(args: &Args) -> Result<()> {
         };
     }
     let name = args.snapshot.first().map(String::as_str);
-    let inspection = inspect(&args.path, name, args.page_size, &args.window.window())?;
+    let inspection = moments(&args.path, name, args.page_size, &args.window.window())?;
     if args.json {
         print_json(&inspection)
     } else {
@@ -98,7 +96,7 @@ fn pair(args: &Args) -> Result<Option<(Moment, Moment)>> {
         (None, _) => return Ok(None),
     };
     let one = |path: &Path, name: Option<&str>| -> Result<Moment> {
-        let inspection = inspect(path, name, args.page_size, &args.window.window())?;
+        let inspection = moments(path, name, args.page_size, &args.window.window())?;
         let source = inspection.source;
         let telling = |m: &Moment| !m.zones.is_empty();
         let mut moments = inspection.snapshots;
@@ -113,63 +111,4 @@ fn pair(args: &Args) -> Result<Option<(Moment, Moment)>> {
         Ok(moment)
     };
     Ok(Some((one(&args.path, name(0))?, one(other, name(1))?)))
-}
-
-/// Files of which each alone tells something of free memory.
-const TELLING: [&str; 5] = [
-    "buddyinfo",
-    "pagetypeinfo",
-    "zoneinfo",
-    "unusable_index",
-    "extfrag_index",
-];
-
-fn inspect(
-    path: &Path,
-    name: Option<&str>,
-    page_size: Option<u64>,
-    window: &Window,
-) -> Result<Inspection> {
-    let source = snapshot_input::name(path);
-    if name.is_none() && TELLING.iter().any(|f| path.join(f).is_file()) {
-        let moment = inspect::moment(&source, page_size, |name| fs::read(path.join(name)))
-            .map_err(|e| inside(e, path))?;
-        return Ok(Inspection {
-            source,
-            snapshots: vec![moment],
-        });
-    }
-    let mut found = snapshot_input::snapshots(path, window)?;
-    if let Some(name) = name {
-        found = vec![named(&found, name, &source)?.clone()];
-    }
-    let snapshots = match found.as_slice() {
-        [one] => {
-            vec![of(one, page_size).map_err(|e| inside(e, &Path::new(&source).join(&one.name)))?]
-        }
-        several => several.iter().map(|s| or_unread(s, page_size)).collect(),
-    };
-    if snapshots.iter().all(|m| m.zones.is_empty()) {
-        return Err(inspect::nothing_in_it().in_file(source.as_ref()).into());
-    }
-    Ok(Inspection { source, snapshots })
-}
-
-fn of(snapshot: &Snapshot, page_size: Option<u64>) -> unfrag_linux::Result<Moment> {
-    inspect::of_snapshot(snapshot, page_size)
-}
-
-/// A moment; of a snapshot that cannot be read only why.
-fn or_unread(snapshot: &Snapshot, page_size: Option<u64>) -> Moment {
-    of(snapshot, page_size).unwrap_or_else(|mut e| {
-        let file = e.file.take().map(|f| f.display().to_string());
-        Moment {
-            name: snapshot.name.clone(),
-            unread: vec![Unread {
-                file: file.unwrap_or_default(),
-                why: e.to_string(),
-            }],
-            ..Moment::default()
-        }
-    })
 }

@@ -3,10 +3,10 @@
 mod table;
 
 use crate::failure::{Failure, Result};
-use crate::input;
 use crate::output::{Console, Progress, check_not_input, write_file};
 use crate::window::WindowArgs;
 use std::path::PathBuf;
+use unfrag_lab::find::recordings;
 use unfrag_lab::profile::{Identity, Profile};
 use unfrag_linux::Error;
 
@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<()> {
         .try_for_each(|to| check_not_input(to, &args.file))?;
     let console = Console::beside([("--output", args.output.as_deref())], args.json)?;
     let progress = Progress::new("reading");
-    let rec = input::recording(
+    let rec = recordings::recording(
         &args.file,
         &[],
         args.release.as_deref(),
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<()> {
     )?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let mut content =
-        input::identity(&args.file).map_err(|e| Error::from(e).in_file(&args.file))?;
+        recordings::identity(&args.file).map_err(|e| Error::from(e).in_file(&args.file))?;
     let in_file = |e: unfrag_lab::error::Error| Failure::from(e.in_file(&args.file));
     let identity = Identity::of(&name, &mut content).map_err(in_file)?;
     progress.message("counting".into());

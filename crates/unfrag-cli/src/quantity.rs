@@ -1,5 +1,6 @@
 //! Quantities as text: counts, bytes and sizes, written and read.
 
+use unfrag_lab::geometry::PAGE_SIZES;
 pub use unfrag_lab::report::number::thousands;
 
 /// A number with its noun, in singular or plural: `1 snapshot`, `153 snapshots`.
@@ -84,5 +85,17 @@ mod tests {
         ] {
             assert!(size(bad).is_err(), "{bad}");
         }
+    }
+}
+
+/// A page size on the command line.
+///
+/// # Errors
+/// If no host has pages of that size.
+pub fn page_size(text: &str) -> Result<u64, String> {
+    let size = size(text)?;
+    match PAGE_SIZES.contains(&size) {
+        true => Ok(size),
+        false => Err("pages have 4K, 8K, 16K or 64K".into()),
     }
 }

@@ -3,7 +3,6 @@
 mod watcher;
 
 use crate::failure::{Failure, Result};
-use crate::input::{self, Streamed};
 use crate::output::{Console, Progress, check_directory, check_not_input, name_of, write_file};
 use crate::own_memory::most_memory;
 use crate::quantity;
@@ -14,6 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use unfrag::kernel::PRESETS;
 use unfrag_lab::era::sysctl;
+use unfrag_lab::find::recordings::{self, Streamed};
 use unfrag_lab::replay::answer::ensemble;
 use unfrag_lab::replay::view::{html, observed, svg, terminal};
 use unfrag_lab::replay::{self, Report};
@@ -195,7 +195,7 @@ fn check_observe(args: &Args) -> Result<()> {
 
 fn read(args: &Args) -> Result<Streamed> {
     let file = &args.file;
-    let streamed = input::streamed(
+    let streamed = recordings::streamed(
         file,
         &args.snapshots,
         args.release.as_deref(),

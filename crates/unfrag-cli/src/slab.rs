@@ -3,11 +3,11 @@
 mod table;
 
 use crate::failure::{Failure, Result};
-use crate::input;
 use crate::output::{Console, Progress, check_not_input, write_file};
 use crate::quantity;
 use clap::ValueEnum;
 use std::path::PathBuf;
+use unfrag_lab::find::recordings;
 use unfrag_lab::slab::{Options, replay};
 use unfrag_linux::procfs::SlabInfo;
 use unfrag_linux::segments::Window;
@@ -141,7 +141,7 @@ pub fn run(args: &Args) -> Result<()> {
         ));
     }
     let progress = Progress::new("reading");
-    let rec = input::recording(&args.file, &[], args.release.as_deref(), &Window::default())?;
+    let rec = recordings::recording(&args.file, &[], args.release.as_deref(), &Window::default())?;
     progress.message("replaying".into());
     let options = Options {
         designs,

@@ -1,10 +1,10 @@
 //! `unfrag summary`: what a trace alone tells, without snapshots.
 
 use crate::failure::Result;
-use crate::input;
 use crate::output::{Progress, Screen, print, print_json};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use unfrag_lab::find::recordings;
 use unfrag_lab::summary::{summarize, text};
 use unfrag_linux::recording::Recording;
 use unfrag_linux::segments::Window;
@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<()> {
             "standard input".to_owned(),
         ),
         false => (
-            input::recording(&args.file, &[], args.kernel.as_deref(), &Window::default())?,
+            recordings::recording(&args.file, &[], args.kernel.as_deref(), &Window::default())?,
             args.file.display().to_string(),
         ),
     };

@@ -1,7 +1,6 @@
 //! `unfrag top`: what memory does, in a pool that runs, a replay or this host.
 
 use crate::failure::{Failure, Result};
-use crate::input;
 use crate::output::{Progress, Screen, print};
 use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
@@ -9,6 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use unfrag::Manager;
 use unfrag::kernel::PRESETS;
+use unfrag_lab::find::recordings;
 use unfrag_lab::input::MEMORY_BUDGET;
 use unfrag_lab::replay::model::ReplayHost;
 use unfrag_lab::replay::{self, Options, Watch};
@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.path.is_dir() {
         return follow(args, &mut pictures);
     }
-    let recording = input::streamed(&args.path, &[], None, &Window::default())?;
+    let recording = recordings::streamed(&args.path, &[], None, &Window::default())?;
     let name = args.path.file_name().unwrap_or_default().to_string_lossy();
     let options = Options {
         kernels: args.kernel.iter().cloned().collect(),

@@ -38,6 +38,12 @@ pub enum Cause {
     /// What was recorded contradicts itself, or is beyond what can be modelled.
     #[error("{0}")]
     Contradiction(Cow<'static, str>),
+    /// The question contradicts itself, or the input that it is about.
+    #[error("{0}")]
+    Question(Cow<'static, str>),
+    /// A window of time was asked for of an input that has none.
+    #[error("a window is chosen of an .unfrag file, or of a directory of segments")]
+    NoWindow,
     /// An option asks for what does not exist or cannot be.
     #[error("{what}")]
     Option {
@@ -87,6 +93,12 @@ pub enum Remedy {
     PageFlagsOrCounts,
     /// A recording of the command's processes and slab events.
     RecordProcesses,
+    /// The recording alone, or a raw trace beside the snapshots.
+    WithoutSnapshots,
+    /// An .unfrag file that is made of the trace.
+    Import,
+    /// The name of a snapshot instead.
+    NameSnapshot,
 }
 
 impl Error {
@@ -108,6 +120,16 @@ impl Error {
         Error::new(Cause::Contradiction(what.into()))
     }
 
+    /// The question contradicts itself, or the input that it is about.
+    pub fn question(what: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(Cause::Question(what.into()))
+    }
+
+    /// A window of time was asked for of an input that has none.
+    pub fn no_window(remedy: Remedy) -> Error {
+        Error::new(Cause::NoWindow).remedy(remedy)
+    }
+
     /// An option asks for what does not exist or cannot be.
     pub fn option(option: Asked, what: impl Into<Cow<'static, str>>) -> Error {
         Error::new(Cause::Option {
@@ -125,6 +147,20 @@ impl Error {
                 self.file.get_or_insert_with(|| file.to_path_buf());
             }
         }
+        self
+    }
+
+    /// Names the file together with the directory, or the input, that holds it.
+    #[must_use]
+    pub fn inside(mut self, place: &Path) -> Error {
+        let file = match &mut self.cause {
+            Cause::Input(input) => &mut input.file,
+            _ => &mut self.file,
+        };
+        *file = Some(
+            file.take()
+                .map_or_else(|| place.to_owned(), |f| place.join(f)),
+        );
         self
     }
 
@@ -170,6 +206,11 @@ impl fmt::Display for Remedy {
             Remedy::RecordProcesses => {
                 f.write_str("record the command with its processes and slab events")
             }
+            Remedy::WithoutSnapshots => f.write_str(
+                "leave the snapshots out, or give the raw trace instead of the .unfrag file",
+            ),
+            Remedy::Import => f.write_str("make a file with `unfrag import`, and give that"),
+            Remedy::NameSnapshot => f.write_str("leave the window out, or name a snapshot"),
         }
     }
 }

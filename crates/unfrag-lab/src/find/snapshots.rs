@@ -3,11 +3,10 @@
 //! Invariant: standard input is read once, to its end, and no further than [`MOST`]; what is read is told by what it begins
 //! with, never by a name.
 
-use crate::failure::{Failure, Result};
-use crate::input;
+use super::recordings::is_unfrag;
+use crate::error::{Error as LabError, Remedy, Result};
 use std::io::{self, Read};
 use std::path::Path;
-use unfrag_lab::geometry::PAGE_SIZES;
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::segments::{self, Extent, Window};
 use unfrag_linux::{Error, file, snapshots};
@@ -45,10 +44,8 @@ pub fn read(path: &Path) -> Result<(Vec<Snapshot>, Option<Recording>)> {
             .read_to_end(&mut bytes)
             .map_err(|e| Error::from(e).in_file(STDIN.as_ref()))?;
         if bytes.len() as u64 == MOST {
-            return Err(Failure::usage(
-                format!("{STDIN} is longer than {MOST} bytes"),
-                "write it to a file, and give that",
-            ));
+            let what = format!("{STDIN} is longer than {MOST} bytes");
+            return Err(LabError::question(what).help("write it to a file, and give that"));
         }
         return match bytes.starts_with(file::MAGIC) {
             true => Ok(split(
@@ -57,7 +54,7 @@ pub fn read(path: &Path) -> Result<(Vec<Snapshot>, Option<Recording>)> {
             false => Ok((snapshots::read_bytes(STDIN, &bytes)?, None)),
         };
     }
-    match !path.is_dir() && input::is_unfrag(path)? {
+    match !path.is_dir() && is_unfrag(path)? {
         true => Ok(split(file::read(path)?)),
         false => Ok((snapshots::read(path)?, None)),
     }
@@ -72,10 +69,8 @@ pub fn snapshots(path: &Path, window: &Window) -> Result<Vec<Snapshot>> {
     if !are_segments && window.is_all() {
         return Ok(read(path)?.0);
     }
-    if !are_segments && (is_stdin(path) || path.is_dir() || !input::is_unfrag(path)?) {
-        return Err(input::no_window(
-            "leave them out, or choose with --snapshot",
-        ));
+    if !are_segments && (is_stdin(path) || path.is_dir() || !is_unfrag(path)?) {
+        return Err(LabError::no_window(Remedy::NameSnapshot));
     }
     Ok(segments::read(path, window, Extent::Snapshots)?.snapshots)
 }
@@ -94,10 +89,8 @@ fn split(recording: Recording) -> (Vec<Snapshot>, Option<Recording>) {
 pub fn named<'a>(all: &'a [Snapshot], name: &str, source: &str) -> Result<&'a Snapshot> {
     all.iter().find(|s| s.name == name).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
-        Failure::usage(
-            format!("{source} has no snapshot `{name}`"),
-            format!("it has {}", list(&names)),
-        )
+        LabError::question(format!("{source} has no snapshot `{name}`"))
+            .help(format!("it has {}", list(&names)))
     })
 }
 
@@ -109,17 +102,5 @@ fn list(names: &[&str]) -> String {
             format!("{}: {first}, {second}, {third} … {last}", names.len())
         }
         names => names.join(", "),
-    }
-}
-
-/// A page size on the command line.
-///
-/// # Errors
-/// If no host has pages of that size.
-pub fn page_size(text: &str) -> std::result::Result<u64, String> {
-    let size = crate::quantity::size(text)?;
-    match PAGE_SIZES.contains(&size) {
-        true => Ok(size),
-        false => Err("pages have 4K, 8K, 16K or 64K".into()),
     }
 }

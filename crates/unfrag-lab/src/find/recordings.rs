@@ -2,11 +2,11 @@
 //!
 //! Invariant: the format is decided by what a file begins with, never by its name.
 
-use crate::failure::{Failure, Result};
+use crate::error::{Error as LabError, Remedy, Result};
+use crate::input::{EventSource, FileEvents, Input};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use unfrag_lab::input::{EventSource, FileEvents, Input};
 use unfrag_linux::recording::{Recording, Snapshot};
 use unfrag_linux::segments::{self, Extent, Window};
 use unfrag_linux::{Error, file, open, snapshots};
@@ -28,16 +28,9 @@ pub fn is_unfrag(path: &Path) -> Result<bool> {
     Ok(begin == file::MAGIC)
 }
 
-/// The failure of an input of which no window can be chosen.
-pub fn no_window(way_out: &str) -> Failure {
-    Failure::usage(
-        "--from and --to choose of an .unfrag file, or of a directory of segments",
-        way_out,
-    )
-}
-
 /// A recording whose events may come from its file, in batches.
 pub struct Streamed {
+    /// All but its events, if those stay in their file.
     pub recording: Recording,
     /// `None` where the recording holds its events.
     events: Option<FileEvents>,
@@ -59,15 +52,15 @@ fn is_raw(path: &Path, beside: &[PathBuf], window: &Window) -> Result<bool> {
     if segments::list(path)?.is_empty() && !is_unfrag(path)? {
         return match window.is_all() {
             true => Ok(true),
-            false => Err(no_window("make a file with `unfrag import`, and give that")),
+            false => Err(LabError::no_window(Remedy::Import)),
         };
     }
     match beside.is_empty() {
         true => Ok(false),
-        false => Err(Failure::usage(
-            format!("{} holds its snapshots already", path.display()),
-            "leave out --snapshots, or give the raw trace instead of the .unfrag file",
-        )),
+        false => {
+            let what = format!("{} holds its snapshots already", path.display());
+            Err(LabError::question(what).remedy(Remedy::WithoutSnapshots))
+        }
     }
 }
 

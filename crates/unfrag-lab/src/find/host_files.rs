@@ -2,12 +2,12 @@
 //!
 //! Invariant: page flags are never held; they are read in pieces, at the pace that was asked for.
 
+use crate::inspect::files::Files;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 use std::thread;
 use std::time::Instant;
-use unfrag_lab::inspect::files::Files;
 
 /// How page flags are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

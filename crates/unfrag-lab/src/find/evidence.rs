@@ -1,0 +1,135 @@
+//! What is to be examined: a host, a copy of one, or a moment of a recording.
+
+use super::host_files::{FlagsPace, HostFiles};
+use super::snapshots::{self, is_stdin, named};
+use crate::doctor::Evidence;
+use crate::error::{Error as LabError, Result};
+use std::path::Path;
+use std::time::Duration;
+use std::{fs, thread};
+use unfrag_linux::Error;
+use unfrag_linux::procfs::{SlabInfo, VmStat};
+use unfrag_linux::recording::{Recording, Snapshot};
+
+/// Which moment is examined.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Examine<'a> {
+    /// Of several snapshots, this one instead of the last.
+    pub snapshot: Option<&'a str>,
+    /// Seconds between two readings of this host's counters; 0 for one reading.
+    pub seconds: f64,
+}
+
+/// Reads what is to be examined; the recording as well, if it is one with events.
+///
+/// # Errors
+/// If there is nothing to examine, or it is not what a kernel writes.
+pub fn evidence(path: &Path, what: &Examine) -> Result<(Evidence, Option<Recording>)> {
+    let source = snapshots::name(path);
+    if !is_stdin(path) {
+        let meta = fs::metadata(path).map_err(|e| Error::from(e).in_file(path))?;
+        if meta.is_dir() && what.snapshot.is_none() && is_procfs(path) {
+            return Ok((live(path, &source, what.seconds)?, None));
+        }
+    }
+    let (all, recording) = snapshots::read(path)?;
+    let at = match what.snapshot {
+        Some(name) => {
+            let chosen = named(&all, name, &source)?;
+            all.iter().position(|s| std::ptr::eq(s, chosen))
+        }
+        None => all.iter().rposition(says_something),
+    };
+    let at = at.ok_or_else(|| {
+        Error::malformed("no snapshot in it says anything of memory")
+            .in_file(source.as_ref())
+            .help("give a directory with a copy of /proc, an archive of such, an .unfrag file, files of procfs in one text, or nothing at all for this host")
+    })?;
+    let place = match all.len() {
+        1 => source.clone(),
+        _ => format!("{source}, snapshot {}", all[at].name),
+    };
+    let mut evidence = Evidence::of_snapshot(&place, &all[at])
+        .map_err(|e| LabError::from(e).inside(source.as_ref()))?;
+    complete(&mut evidence, &all, at, recording.as_ref());
+    Ok((evidence, recording))
+}
+
+/// What only other snapshots say: release and settings, and the counters' earlier reading.
+fn complete(e: &mut Evidence, all: &[Snapshot], at: usize, recording: Option<&Recording>) {
+    all.iter().for_each(|other| e.learn(other));
+    if e.release.is_none() {
+        e.release = recording
+            .map(|r| r.meta.kernel_release.clone())
+            .filter(|r| !r.is_empty());
+    }
+    let time = |s: &Snapshot| s.time_of("vmstat");
+    let before = all[..at].iter().rev().find(|s| s.file("vmstat").is_some());
+    if let Some(before) = before
+        && let (Some(from), Some(to), Some(text)) =
+            (time(before), time(&all[at]), before.file("vmstat"))
+        && e.vmstat.is_some()
+        // A bad earlier reading costs the rates alone.
+        && let Ok(earlier) = VmStat::parse(text)
+    {
+        e.since(earlier, to.saturating_sub(from) as f64 / 1e9);
+    }
+    // Slabs grow over days: against the first reading there is.
+    let slabs = |s: &Snapshot| {
+        let info = SlabInfo::parse(s.file("slabinfo")?).ok()?;
+        Some((s.time_of("slabinfo")?, info))
+    };
+    if let (Some((from, info)), Some((to, _))) = (all[..at].iter().find_map(slabs), slabs(&all[at]))
+    {
+        e.earlier_slabs = Some((info, to.saturating_sub(from) as f64 / 1e9));
+    }
+}
+
+/// Files of which each alone says something of memory.
+const TELLING: [&str; 7] = [
+    "buddyinfo",
+    "zoneinfo",
+    "pagetypeinfo",
+    "meminfo",
+    "vmstat",
+    "unusable_index",
+    "extfrag_index",
+];
+
+fn says_something(s: &Snapshot) -> bool {
+    TELLING.iter().any(|f| s.file(f).is_some())
+}
+
+/// Whether a directory is procfs, or one copy of it.
+fn is_procfs(path: &Path) -> bool {
+    TELLING.iter().any(|f| path.join(f).is_file())
+}
+
+/// Reads procfs, or a copy of it; of this host's own, the counters twice.
+fn live(path: &Path, source: &str, seconds: f64) -> Result<Evidence> {
+    let is_own = path == Path::new("/proc");
+    let before = (is_own && seconds > 0.0)
+        .then(|| {
+            fs::read(path.join("vmstat"))
+                .ok()
+                .and_then(|t| VmStat::parse(&t).ok())
+        })
+        .flatten();
+    let slabs = before
+        .as_ref()
+        .and_then(|_| SlabInfo::parse(&fs::read(path.join("slabinfo")).ok()?).ok());
+    if before.is_some() {
+        thread::sleep(Duration::from_secs_f64(seconds));
+    }
+    let files = HostFiles {
+        proc: path,
+        is_own,
+        flags: FlagsPace::AtOnce,
+    };
+    let mut e = Evidence::read(source, files).map_err(|e| LabError::from(e).inside(path))?;
+    if let Some(before) = before {
+        e.since(before, seconds);
+        e.earlier_slabs = slabs.map(|s| (s, seconds));
+    }
+    Ok(e)
+}

@@ -1,0 +1,75 @@
+//! Moments to inspect: of procfs, a copy of it, or snapshots.
+
+use super::snapshots::{self, named};
+use crate::error::{Error as LabError, Result};
+use crate::inspect::{self, Inspection, Moment, Unread};
+use std::fs;
+use std::path::Path;
+use unfrag_linux::recording::Snapshot;
+use unfrag_linux::segments::Window;
+
+/// Files of which each alone tells something of free memory.
+const TELLING: [&str; 5] = [
+    "buddyinfo",
+    "pagetypeinfo",
+    "zoneinfo",
+    "unusable_index",
+    "extfrag_index",
+];
+
+/// Inspects an input: one moment of it if it has one, or is asked for one by name.
+///
+/// # Errors
+/// If there is nothing to inspect, or it is not what a kernel writes.
+pub fn moments(
+    path: &Path,
+    name: Option<&str>,
+    page_size: Option<u64>,
+    window: &Window,
+) -> Result<Inspection> {
+    let source = snapshots::name(path);
+    if name.is_none() && TELLING.iter().any(|f| path.join(f).is_file()) {
+        let moment = inspect::moment(&source, page_size, |name| fs::read(path.join(name)))
+            .map_err(|e| LabError::from(e).inside(path))?;
+        return Ok(Inspection {
+            source,
+            snapshots: vec![moment],
+        });
+    }
+    let mut found = snapshots::snapshots(path, window)?;
+    if let Some(name) = name {
+        found = vec![named(&found, name, &source)?.clone()];
+    }
+    let snapshots = match found.as_slice() {
+        [one] => {
+            vec![
+                of(one, page_size)
+                    .map_err(|e| LabError::from(e).inside(&Path::new(&source).join(&one.name)))?,
+            ]
+        }
+        several => several.iter().map(|s| or_unread(s, page_size)).collect(),
+    };
+    if snapshots.iter().all(|m| m.zones.is_empty()) {
+        return Err(inspect::nothing_in_it().in_file(source.as_ref()).into());
+    }
+    Ok(Inspection { source, snapshots })
+}
+
+fn of(snapshot: &Snapshot, page_size: Option<u64>) -> unfrag_linux::Result<Moment> {
+    inspect::of_snapshot(snapshot, page_size)
+}
+
+/// A moment; of a snapshot that cannot be read only why.
+fn or_unread(snapshot: &Snapshot, page_size: Option<u64>) -> Moment {
+    of(snapshot, page_size).unwrap_or_else(|mut e| {
+        let file = e.file.take().map(|f| f.display().to_string());
+        Moment {
+            name: snapshot.name.clone(),
+            unread: vec![Unread {
+                file: file.unwrap_or_default(),
+                why: e.to_string(),
+            }],
+            ..Moment::default()
+        }
+    })
+}
