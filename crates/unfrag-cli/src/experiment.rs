@@ -1,6 +1,5 @@
 //! `unfrag experiment`: a published experiment, run again on the simulated machine.
 
-use crate::costs;
 use crate::failure::Result;
 use crate::output::{Progress, print, print_json};
 use crate::quantity;
@@ -8,6 +7,7 @@ use clap::ValueEnum;
 use std::path::PathBuf;
 use unfrag_lab::experiment::{self, Name, Options, text};
 use unfrag_lab::real;
+use unfrag_lab::simulate::file::costs;
 use unfrag_linux::Error;
 
 /// Run a published experiment again on a simulated machine, and print its numbers beside ours
@@ -119,7 +119,7 @@ pub fn run(args: &Args) -> Result<()> {
         machines: args.machine.clone(),
         runs,
         seed: args.seed,
-        costs: args.costs.as_deref().map(costs::read).transpose()?,
+        costs: args.costs.as_deref().map(costs).transpose()?,
     };
     let bar = Progress::new("running");
     let report = experiment::run(name, &options, &|done, total| bar.at(done, total))?;

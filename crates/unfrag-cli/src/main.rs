@@ -26,7 +26,6 @@
 
 mod blame;
 mod calibrate;
-mod costs;
 mod doctor;
 mod experiment;
 mod explain;

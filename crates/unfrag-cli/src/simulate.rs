@@ -1,15 +1,10 @@
 //! `unfrag simulate`: a scenario file, run on the simulated machine.
 
-use crate::costs;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::output::{Console, Progress, check_not_input, check_writable, name_of, write_file};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use unfrag_lab::era::sysctl;
-use unfrag_lab::profile::Catalog;
-use unfrag_lab::simulate::{html, text};
-use unfrag_linux::Error;
-use unfrag_machine::Calibration;
-use unfrag_machine::scenario::Scenario;
+use unfrag_lab::simulate::{file, html, text};
 
 /// Run a scenario file on the simulated machine: memory, disks, CPUs and programs on a virtual clock
 ///
@@ -58,41 +53,20 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<()> {
     let console = Console::beside([("--html", args.html.as_deref())], args.json)?;
-    let catalog = Catalog::beside(&args.file);
-    let name = args.file.display().to_string();
-    let scenario = Scenario::parse_with(&name, &text_of(&args.file)?, &catalog)?;
-    let mut kernel = scenario.kernel(args.kernel.as_deref())?;
-    for (i, (name, value)) in args.set.iter().enumerate() {
-        if !sysctl::known_to(name, &kernel.rules) {
-            let known = sysctl::NAMES.iter().copied();
-            let known: Vec<_> = known
-                .filter(|n| sysctl::known_to(n, &kernel.rules))
-                .collect();
-            return Err(Failure::usage(
-                format!("{} has no {name}", kernel.name),
-                format!("of these settings it has {}", known.join(", ")),
-            ));
-        }
-        sysctl::set(&mut kernel.sysctl, name, value)?;
-        // The last word on a setting holds.
-        if args.set[i + 1..].iter().all(|later| later.0 != *name) {
-            kernel.changes.push(format!("{name} = {value}"));
-        }
-    }
-    if args.no_oom_killer {
-        kernel.oom_killer = false;
-        kernel.changes.push("oom-killer = false".to_owned());
-    }
-    let machine = scenario.machine(args.machine.as_deref())?;
     if let Some(path) = &args.html {
         check_not_input(path, &args.file)?;
         check_writable(path)?;
     }
-    let costs = args.costs.as_deref().map(costs::read).transpose()?;
-    let costs = costs.unwrap_or_else(Calibration::standard);
-    let run = scenario.start(machine, &kernel, &costs, args.seed)?;
+    let options = file::Options {
+        kernel: args.kernel.as_deref(),
+        set: &args.set,
+        machine: args.machine.as_deref(),
+        seed: args.seed,
+        oom_killer: !args.no_oom_killer,
+        costs: args.costs.as_deref(),
+    };
     let bar = Progress::new("simulating");
-    let outcome = run.finish(|p| bar.at(p.now / 1_000_000, p.limit / 1_000_000));
+    let outcome = file::run(&args.file, &options, |done, all| bar.at(done, all))?;
     drop(bar);
     if args.json {
         console.print_json(&outcome)?;
@@ -104,15 +78,4 @@ pub fn run(args: &Args) -> Result<()> {
         eprintln!("wrote {}", name_of(path));
     }
     Ok(())
-}
-
-/// The text of a scenario.
-fn text_of(file: &Path) -> Result<String> {
-    let bytes = std::fs::read(file).map_err(|e| Error::from(e).in_file(file))?;
-    String::from_utf8(bytes).map_err(|e| {
-        let offset = e.utf8_error().valid_up_to() as u64;
-        let error = Error::malformed("this is no UTF-8, so no TOML").at(offset);
-        let help = "name a scenario, or save this one as UTF-8";
-        error.help(help).in_file(file).into()
-    })
 }

@@ -1,4 +1,5 @@
-//! Views of a run of a scenario on the simulated machine: text, and a page with charts over virtual time.
+//! A scenario file, run on the simulated machine ([`file`]), and views of what came of it: text, and a page with charts over
+//! virtual time.
 //!
 //! - `charts`: the curves. `tables`: the numbers. `alloc_failures`: the kernel's own reports. `phrases`: what
 //!   both views share.
@@ -9,6 +10,7 @@
 
 mod alloc_failures;
 mod charts;
+pub mod file;
 pub mod html;
 mod phrases;
 mod tables;
