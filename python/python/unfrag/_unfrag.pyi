@@ -1,0 +1,95 @@
+"""The extension: what is written in Rust."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+__version__: str
+
+class UnfragError(ValueError):
+    """Why a question cannot be answered: what is wrong, where, and the way out."""
+
+class Stream:
+    """A table in Arrow's layout. ``pyarrow.table``, ``polars.from_arrow`` and others take it as it is."""
+
+    @property
+    def column_names(self) -> list[str]: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
+    def __len__(self) -> int: ...
+
+class Recording:
+    """A recording: events, snapshots of procfs, and what is known of the host."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        snapshots: list[str | os.PathLike[str]] = ...,
+        release: str | None = None,
+    ) -> None: ...
+    @property
+    def path(self) -> os.PathLike[str]: ...
+    @property
+    def kernel_release(self) -> str: ...
+    @property
+    def page_size(self) -> int: ...
+    @property
+    def cpus(self) -> int: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def facts(self) -> dict[str, str]: ...
+    @property
+    def snapshots(self) -> list[str]: ...
+    @property
+    def kinds(self) -> list[tuple[str, int]]: ...
+    def snapshot(self, name: str, file: str) -> bytes: ...
+    def events(self) -> Stream: ...
+    def table(self, kind: str) -> Stream: ...
+    def __len__(self) -> int: ...
+
+class Answer:
+    json: str
+    text: str
+    html: str | None
+    svg: str | None
+
+_Progress = Callable[[int, int], Any] | None
+
+def replay(
+    path: str,
+    kernels: list[str],
+    settings: list[tuple[str, str]],
+    memory: int | None,
+    mode: str,
+    start: str,
+    reclaim: str,
+    compaction: str | None,
+    members: int | None,
+    snapshots: list[str],
+    release: str | None,
+    memory_budget: int,
+    progress: _Progress,
+) -> Answer: ...
+def simulate(
+    scenario: str,
+    kernel: str | None,
+    settings: list[tuple[str, str]],
+    machine: str | None,
+    seed: int,
+    oom_killer: bool,
+    costs: str | None,
+    progress: _Progress,
+) -> Answer: ...
+def experiment(
+    name: str,
+    kernels: list[str],
+    machines: list[str],
+    runs: int | None,
+    seed: int,
+    costs: str | None,
+    progress: _Progress,
+) -> Answer: ...
+def doctor(path: str, snapshot: str | None, seconds: float, progress: _Progress) -> Answer: ...
+def inspect(path: str, snapshot: str | None) -> Answer: ...
+def explain(log: str, is_path: bool) -> Answer: ...

@@ -1,0 +1,185 @@
+"""The questions, each a function."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import _unfrag
+from .answers import Answer
+
+Path = str | os.PathLike[str]
+Progress = Callable[[int, int], Any]
+
+
+def _settings(settings: Mapping[str, object] | None) -> list[tuple[str, str]]:
+    """Sysctls as the command takes them: truth values as 1 and 0."""
+    def text(value: object) -> str:
+        if isinstance(value, bool):
+            return str(int(value))
+        if isinstance(value, (list, tuple)):
+            return " ".join(map(str, value))
+        return str(value)
+
+    return [(name, text(value)) for name, value in (settings or {}).items()]
+
+
+def replay(
+    recording: Path,
+    *,
+    kernels: Sequence[str] = (),
+    settings: Mapping[str, object] | None = None,
+    memory: int | None = None,
+    mode: str = "predict",
+    start: str = "auto",
+    reclaim: str = "modelled",
+    compaction: str | None = None,
+    members: int | None = None,
+    snapshots: Sequence[Path] = (),
+    release: str | None = None,
+    memory_budget: int = 128 << 20,
+    progress: Progress | None = None,
+) -> Answer:
+    """What would memory have looked like under another kernel or setting?
+
+    Args:
+        recording: an .unfrag file, a directory of segments, or a trace with ``snapshots`` beside it.
+        kernels: eras such as ``"6.18"``; the recorded one if none is given.
+        settings: sysctls such as ``{"vm.min_free_kbytes": 65536}``.
+        memory: size of memory in bytes, if another than the recorded one.
+        mode: ``"predict"``, or ``"observe"`` to check the recording.
+        start: ``"auto"``, ``"exact"``, ``"occupancy"`` or ``"counts"``.
+        reclaim: ``"modelled"`` or ``"given"``.
+        compaction: ``"modelled"``, ``"given"`` or ``"none"``; as ``reclaim`` if not given.
+        members: replays whose median is the answer, an odd number.
+        snapshots: directories or archives of procfs copies, where ``recording`` is a trace.
+        release: ``uname -r`` of the recorded kernel, where the recording does not say.
+        memory_budget: bytes for what is made of the events; what exceeds it goes to a temporary file.
+        progress: called with operations that are done, and all of them.
+
+    Returns:
+        The answer: ``recorded`` and, for each of ``kernels``, ``samples`` (a list of moments of zones; pages and blocks
+        are counts, indexes are 0 to 1), ``accuracy`` where the recorded kernel is replayed, ``totals``.
+
+    Raises:
+        UnfragError: the recording cannot be read or replayed.
+        ValueError: a choice is none of those named above.
+    """
+    answer = _unfrag.replay(
+        os.fspath(recording), list(kernels), _settings(settings), memory, mode, start, reclaim, compaction, members,
+        [os.fspath(s) for s in snapshots], release, memory_budget, progress,
+    )
+    return Answer("replay", answer)
+
+
+def simulate(
+    scenario: Path,
+    *,
+    kernel: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    machine: str | None = None,
+    seed: int = 1,
+    oom_killer: bool = True,
+    costs: Path | None = None,
+    progress: Progress | None = None,
+) -> Answer:
+    """What would a kernel do under this load? Same scenario, kernel, settings and seed: same answer.
+
+    Args:
+        scenario: a scenario file (TOML).
+        kernel: an era; that of the scenario if not given, else 6.18.
+        settings: sysctls by name.
+        machine: a machine of the scenario; its first if not given.
+        seed: the seed of every choice, from 0 on.
+        oom_killer: whether a process is ended when memory runs out.
+        costs: a calibration of the kernel's work; that of a desktop of 2009 if not given.
+        progress: called with virtual milliseconds that have passed, and the limit.
+
+    Returns:
+        The answer: ``tasks``, ``counters`` (names of /proc/vmstat), ``samples`` over virtual time (``at_ns`` in
+        nanoseconds, memory in pages), and more.
+
+    Raises:
+        UnfragError: the scenario is wrong, or the kernel has no such setting.
+    """
+    answer = _unfrag.simulate(
+        os.fspath(scenario), kernel, _settings(settings), machine, seed, oom_killer,
+        None if costs is None else os.fspath(costs), progress,
+    )
+    return Answer("simulate", answer)
+
+
+def experiment(
+    name: str,
+    *,
+    kernels: Sequence[str] = (),
+    machines: Sequence[str] = (),
+    runs: int | None = None,
+    seed: int = 1,
+    costs: Path | None = None,
+    progress: Progress | None = None,
+) -> Answer:
+    """Runs a published experiment again on the simulated machine, on all CPUs.
+
+    Args:
+        name: such as ``"highorder"`` or ``"thp-burst"``; a wrong one is answered with all names.
+        kernels, machines: those of the experiment, or all.
+        runs: runs for each kernel and machine.
+        seed: the first seed.
+        costs: a calibration of the kernel's work.
+        progress: called with runs that are done, and all of them.
+
+    Raises:
+        UnfragError: the experiment has no such kernel or machine.
+    """
+    answer = _unfrag.experiment(
+        name, list(kernels), list(machines), runs, seed, None if costs is None else os.fspath(costs), progress
+    )
+    return Answer("experiment", answer)
+
+
+def doctor(path: Path = "/proc", *, snapshot: str | None = None, seconds: float = 1.0) -> Answer:
+    """What is wrong with a host's memory, and what to change?
+
+    Args:
+        path: this host's ``/proc``, a copy of procfs, an archive of such, or a recording.
+        snapshot: of several snapshots, this one instead of the last.
+        seconds: between two readings of this host's counters, for the rates; 0 for one reading.
+
+    Returns:
+        The diagnosis: ``zones``, ``huge_pages``, ``atomic``, ``advice`` and more.
+
+    Raises:
+        UnfragError: there is nothing to examine, or it is not what a kernel writes.
+    """
+    return Answer("doctor", _unfrag.doctor(os.fspath(path), snapshot, seconds, None))
+
+
+def inspect(path: Path = "/proc", *, snapshot: str | None = None) -> Answer:
+    """How fragmented is memory, at one moment or at each snapshot?
+
+    Returns:
+        The answer: ``snapshots``, each with ``zones``: free blocks by order (counts), ``unusable_index`` (0 to 1) and
+        ``fragmentation_index`` (-1 or 0 to 1) by order, pageblocks by type.
+
+    Raises:
+        UnfragError: there is nothing to inspect.
+    """
+    return Answer("inspect", _unfrag.inspect(os.fspath(path), snapshot))
+
+
+def explain(log: str | os.PathLike[str]) -> Answer:
+    """Why did allocations of a kernel log fail?
+
+    Args:
+        log: the text of a log, or a path object that leads to one.
+
+    Returns:
+        The answer: ``reports``, each with a ``verdict``, ``zones`` and ``advice``.
+
+    Raises:
+        UnfragError: no report of a failed allocation is in it.
+    """
+    is_path = not isinstance(log, str)
+    return Answer("explain", _unfrag.explain(os.fspath(log), is_path))

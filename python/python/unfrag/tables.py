@@ -1,0 +1,48 @@
+"""The rows of an answer: what of its JSON makes a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def flat(value: dict[str, Any], prefix: str = "") -> Row:
+    """Numbers, texts and truth values of a part, those of parts within it with dotted names; lists are left out."""
+    row: Row = {}
+    for name, v in value.items():
+        if isinstance(v, dict):
+            row |= flat(v, f"{prefix}{name}.")
+        elif not isinstance(v, list):
+            row[prefix + name] = v
+    return row
+
+
+def _zones(moments: Iterable[dict[str, Any]], **kept: Any) -> Iterator[Row]:
+    """A row for each zone of each moment."""
+    for moment in moments:
+        of = {k: moment[k] for k in ("name", "seconds") if k in moment}
+        for zone in moment["zones"]:
+            row = kept | of | flat(zone)
+            for order, blocks in enumerate(zone.get("free_blocks") or []):
+                row[f"free_blocks.{order}"] = blocks
+            yield row
+
+
+def rows(question: str, data: dict[str, Any]) -> list[Row]:
+    """The rows of the answer to a question."""
+    if question == "replay":
+        found = list(_zones(data["recorded"], kernel="recorded"))
+        for kernel in data["kernels"]:
+            found += _zones(kernel["samples"], kernel=kernel["kernel"])
+        return found
+    if question == "simulate":
+        return [flat(sample) for sample in data["samples"]]
+    if question == "experiment":
+        return [flat(result) for result in data["results"]]
+    if question == "doctor":
+        return [flat(zone) for zone in data["zones"]]
+    if question == "inspect":
+        return list(_zones(data["snapshots"]))
+    return [flat(report) for report in data["reports"]]

@@ -1,0 +1,303 @@
+//! The questions: each answered with what the command prints by `--json`, and with views of it.
+
+use crate::errors::{UnfragError, lab};
+use crate::work::{Reporter, run};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use unfrag::Manager;
+use unfrag_lab::doctor::{self as lab_doctor, examine};
+use unfrag_lab::error::{Error as LabError, Result};
+use unfrag_lab::find::evidence::{Examine, evidence};
+use unfrag_lab::find::{moments, recordings};
+use unfrag_lab::replay::model::ReplayHost;
+use unfrag_lab::replay::view::{html, svg, terminal};
+use unfrag_lab::replay::{self as lab_replay, Watch};
+use unfrag_lab::{experiment as lab_experiment, explain as lab_explain, simulate as lab_simulate};
+use unfrag_linux::recording::Snapshot;
+use unfrag_linux::segments::Window;
+
+/// An answer: its JSON, and what it looks like.
+#[pyclass(frozen, module = "unfrag")]
+pub struct Answer {
+    /// The answer as the command prints it by `--json`.
+    #[pyo3(get)]
+    json: String,
+    /// The answer as the command prints it on a screen.
+    #[pyo3(get)]
+    text: String,
+    /// One HTML page that needs no network, where there is one.
+    #[pyo3(get)]
+    html: Option<String>,
+    /// A still picture, where there is one.
+    #[pyo3(get)]
+    svg: Option<String>,
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| LabError::contradiction(e.to_string()))
+}
+
+/// Names of what may be chosen, in an error.
+fn chosen<T: Copy>(what: &str, name: &str, all: &[(&str, T)]) -> PyResult<T> {
+    let found = all.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|(known, _)| *known).collect();
+        PyValueError::new_err(format!(
+            "{what}={name:?}: choose one of {}",
+            names.join(", ")
+        ))
+    })
+}
+
+/// Tells how far a replay is.
+struct Watcher<'a>(&'a Reporter);
+
+impl Watch for Watcher<'_> {
+    fn progress(&mut self, done: u64, total: u64) {
+        self.0.at(done, total);
+    }
+
+    fn wants_snapshots(&self) -> bool {
+        false
+    }
+
+    fn at_snapshot(&mut self, _: &str, _: &Snapshot, _: &Manager<'_, ReplayHost>) {}
+}
+
+/// Replays a recording.
+#[pyfunction]
+#[pyo3(signature = (path, kernels, settings, memory, mode, start, reclaim, compaction, members, snapshots, release, memory_budget, progress))]
+#[allow(clippy::too_many_arguments)]
+pub fn replay(
+    py: Python<'_>,
+    path: PathBuf,
+    kernels: Vec<String>,
+    settings: Vec<(String, String)>,
+    memory: Option<u64>,
+    mode: &str,
+    start: &str,
+    reclaim: &str,
+    compaction: Option<&str>,
+    members: Option<u32>,
+    snapshots: Vec<PathBuf>,
+    release: Option<String>,
+    memory_budget: u64,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Answer> {
+    use lab_replay::{CompactionChoice, Mode, Options, ReclaimChoice, StartChoice};
+    let reclaims = [
+        ("modelled", ReclaimChoice::Modelled),
+        ("given", ReclaimChoice::Given),
+    ];
+    let compactions = [
+        ("modelled", CompactionChoice::Modelled),
+        ("given", CompactionChoice::Given),
+        ("none", CompactionChoice::None),
+    ];
+    let starts = [
+        ("auto", StartChoice::Auto),
+        ("exact", StartChoice::Exact),
+        ("occupancy", StartChoice::Occupancy),
+        ("counts", StartChoice::Counts),
+    ];
+    let options = Options {
+        kernels,
+        set: settings,
+        memory,
+        mode: chosen(
+            "mode",
+            mode,
+            &[("predict", Mode::Predict), ("observe", Mode::Observe)],
+        )?,
+        start: chosen("start", start, &starts)?,
+        reclaim: chosen("reclaim", reclaim, &reclaims)?,
+        // Whose compaction moves pages goes by whose reclaim frees them, as for the command.
+        compaction: chosen("compaction", compaction.unwrap_or(reclaim), &compactions)?,
+        members,
+    };
+    run(py, progress, move |reporter| {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let streamed =
+            recordings::streamed(&path, &snapshots, release.as_deref(), &Window::default())?;
+        let input = streamed.input(memory_budget);
+        let report = lab_replay::replay(input, &name, &options, &mut Watcher(reporter))?;
+        let screen = terminal::Options {
+            width: 110,
+            color: false,
+            unicode: true,
+        };
+        Ok(Answer {
+            json: json(&report)?,
+            text: terminal::render(&report, &screen),
+            html: Some(html::render(&report)),
+            svg: Some(svg::render(&report)),
+        })
+    })
+}
+
+/// Runs a scenario file.
+#[pyfunction]
+#[pyo3(signature = (scenario, kernel, settings, machine, seed, oom_killer, costs, progress))]
+#[allow(clippy::too_many_arguments)]
+pub fn simulate(
+    py: Python<'_>,
+    scenario: PathBuf,
+    kernel: Option<String>,
+    settings: Vec<(String, String)>,
+    machine: Option<String>,
+    seed: u64,
+    oom_killer: bool,
+    costs: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Answer> {
+    run(py, progress, move |reporter| {
+        let options = lab_simulate::file::Options {
+            kernel: kernel.as_deref(),
+            set: &settings,
+            machine: machine.as_deref(),
+            seed,
+            oom_killer,
+            costs: costs.as_deref(),
+        };
+        let outcome =
+            lab_simulate::file::run(&scenario, &options, |done, all| reporter.at(done, all))?;
+        Ok(Answer {
+            json: json(&outcome)?,
+            text: lab_simulate::text::render(&outcome),
+            html: Some(lab_simulate::html::render(&outcome)),
+            svg: None,
+        })
+    })
+}
+
+/// Runs a published experiment.
+#[pyfunction]
+#[pyo3(signature = (name, kernels, machines, runs, seed, costs, progress))]
+#[allow(clippy::too_many_arguments)]
+pub fn experiment(
+    py: Python<'_>,
+    name: &str,
+    kernels: Vec<String>,
+    machines: Vec<String>,
+    runs: Option<u32>,
+    seed: u64,
+    costs: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Answer> {
+    use lab_experiment::{Name, Options};
+    let all = [
+        ("highorder", Name::HighOrder),
+        ("aim9", Name::Aim9),
+        ("slab-order", Name::SlabOrder),
+        ("atomic", Name::Atomic),
+        ("hugepage-latency", Name::HugepageLatency),
+        ("java-heap", Name::JavaHeap),
+        ("backoff", Name::Backoff),
+        ("one-time", Name::OneTime),
+        ("thp-burst", Name::ThpBurst),
+    ];
+    let name = chosen("name", name, &all)?;
+    run(py, progress, move |reporter| {
+        let options = Options {
+            kernels,
+            machines,
+            runs: runs.unwrap_or(name.default_runs()),
+            seed,
+            costs: costs
+                .as_deref()
+                .map(lab_simulate::file::costs)
+                .transpose()?,
+        };
+        let report = lab_experiment::run(name, &options, &|done, total| reporter.at(done, total))?;
+        Ok(Answer {
+            json: json(&report)?,
+            text: lab_experiment::text::render(name, &report),
+            html: None,
+            svg: None,
+        })
+    })
+}
+
+/// Examines a host, a copy of its procfs, or a snapshot.
+#[pyfunction]
+#[pyo3(signature = (path, snapshot, seconds, progress))]
+pub fn doctor(
+    py: Python<'_>,
+    path: PathBuf,
+    snapshot: Option<String>,
+    seconds: f64,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Answer> {
+    if !(0.0..=86_400.0).contains(&seconds) {
+        return Err(PyValueError::new_err(format!(
+            "seconds={seconds}: from 0 to 86400"
+        )));
+    }
+    run(py, progress, move |_| {
+        let what = Examine {
+            snapshot: snapshot.as_deref(),
+            seconds,
+        };
+        let (evidence, recording) = evidence(&path, &what)?;
+        let mut examined = examine(&evidence).map_err(|e| e.inside(&path))?;
+        if let Some(recording) = recording {
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            lab_doctor::predict::predict(&mut examined.diagnosis.advice, &recording, &name)?;
+        }
+        Ok(Answer {
+            json: json(&examined.diagnosis)?,
+            text: lab_doctor::text::render(&examined.diagnosis, false),
+            html: Some(lab_doctor::map::html(&examined)),
+            svg: None,
+        })
+    })
+}
+
+/// The indexes of fragmentation.
+#[pyfunction]
+#[pyo3(signature = (path, snapshot))]
+pub fn inspect(py: Python<'_>, path: PathBuf, snapshot: Option<String>) -> PyResult<Answer> {
+    run(py, None, move |_| {
+        let found = moments::moments(&path, snapshot.as_deref(), None, &Window::default())?;
+        let zones = found.snapshots.iter().map(|m| m.zones.len()).sum::<usize>();
+        Ok(Answer {
+            json: json(&found)?,
+            text: format!(
+                "{}: {} snapshots, {zones} zones",
+                found.source,
+                found.snapshots.len()
+            ),
+            html: None,
+            svg: None,
+        })
+    })
+}
+
+/// Why allocations of a kernel log failed: of a file, or of the text itself.
+#[pyfunction]
+#[pyo3(signature = (log, is_path))]
+pub fn explain(log: String, is_path: bool) -> PyResult<Answer> {
+    let answer = if is_path {
+        let path = Path::new(&log);
+        let file = File::open(path).map_err(|e| lab(unfrag_linux::Error::from(e).in_file(path)))?;
+        lab_explain::explain(file).map_err(|e| lab(e.inside(path)))?
+    } else {
+        lab_explain::explain(log.as_bytes()).map_err(lab)?
+    };
+    Ok(Answer {
+        json: serde_json::to_string(&answer).map_err(|e| UnfragError::new_err(e.to_string()))?,
+        text: lab_explain::text::render(&answer),
+        html: None,
+        svg: None,
+    })
+}

@@ -1,0 +1,94 @@
+//! Long work: on a thread of its own, without the interpreter lock.
+//!
+//! The caller's thread looks every 50 ms whether Ctrl-C was pressed, and tells a callback how far the work is. Work that
+//! should stop is unwound at its next report of progress; work that reports none for half a second is left to end by itself.
+//!
+//! Invariant: the work touches no Python object.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long work is waited for that should stop.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The payload of the unwinding of work that should stop.
+struct Stopped;
+
+/// Where work says how far it is.
+#[derive(Clone, Default)]
+pub struct Reporter(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    done: AtomicU64,
+    total: AtomicU64,
+    stops: AtomicBool,
+}
+
+impl Reporter {
+    /// So much of it all is done.
+    pub fn at(&self, done: u64, total: u64) {
+        if self.0.stops.load(Relaxed) {
+            resume_unwind(Box::new(Stopped));
+        }
+        self.0.total.store(total, Relaxed);
+        self.0.done.store(done, Relaxed);
+    }
+}
+
+/// Does work. `progress` is called with what is done, and of how much.
+pub fn run<T: Send + 'static>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&Reporter) -> unfrag_lab::error::Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let reporter = Reporter::default();
+    let shared = reporter.0.clone();
+    let worker = thread::Builder::new()
+        .name("unfrag".into())
+        .spawn(move || work(&reporter))
+        .map_err(|e| PyRuntimeError::new_err(format!("no thread for the work: {e}")))?;
+    let mut told = (0, 0);
+    loop {
+        let ended = py.detach(|| wait(&worker, LOOK));
+        let now = (shared.done.load(Relaxed), shared.total.load(Relaxed));
+        let heard = match &progress {
+            Some(f) if now != told && now.1 > 0 => f.call1(py, now).map(drop),
+            _ => Ok(()),
+        };
+        told = now;
+        if let Err(e) = heard.and_then(|()| py.check_signals()) {
+            shared.stops.store(true, Relaxed);
+            py.detach(|| wait(&worker, PATIENCE));
+            return Err(e);
+        }
+        if ended {
+            break;
+        }
+    }
+    match py.detach(|| worker.join()) {
+        Ok(result) => result.map_err(crate::errors::lab),
+        Err(_) => Err(PyRuntimeError::new_err(
+            "unfrag has a bug: the work panicked; the message is on the standard error",
+        )),
+    }
+}
+
+/// Waits for the end of a thread, at most so long. Whether it has ended.
+fn wait<T>(worker: &JoinHandle<T>, most: Duration) -> bool {
+    let end = Instant::now() + most;
+    while !worker.is_finished() {
+        let Some(left) = end.checked_duration_since(Instant::now()) else {
+            return false;
+        };
+        thread::sleep(left.min(Duration::from_millis(2)));
+    }
+    true
+}

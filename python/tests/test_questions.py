@@ -1,0 +1,176 @@
+"""Each question, as a notebook asks it."""
+
+import copy
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+import unfrag
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "samples"
+GCC = SAMPLES / "gcc-768M.unfrag"
+BUILD = SAMPLES / "small-build.toml"
+LOG = SAMPLES / "page-allocation-failure.log"
+
+
+def command() -> str | None:
+    """The command line tool, if it has been built."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    built = target / "release" / "unfrag"
+    return str(built) if built.exists() else shutil.which("unfrag")
+
+
+QUESTIONS = {
+    "replay": (lambda: unfrag.replay(GCC), ["replay", str(GCC)]),
+    "simulate": (
+        lambda: unfrag.simulate(BUILD, kernel="2.6.32", seed=3, settings={"vm.min_free_kbytes": 4096}),
+        ["simulate", str(BUILD), "--kernel", "2.6.32", "--seed", "3", "--set", "vm.min_free_kbytes=4096"],
+    ),
+    "inspect": (lambda: unfrag.inspect(GCC), ["inspect", str(GCC)]),
+    "explain": (lambda: unfrag.explain(LOG), ["explain", str(LOG)]),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_an_answer_is_what_the_command_prints(name):
+    tool = command()
+    if tool is None:
+        pytest.skip("the command has not been built")
+    ask, arguments = QUESTIONS[name]
+    printed = subprocess.run([tool, *arguments, "--json"], check=True, capture_output=True, text=True).stdout
+    assert ask().to_dict() == json.loads(printed)
+
+
+def test_doctor_answers_with_the_diagnosis():
+    answer = unfrag.doctor(GCC)
+    assert answer.huge_pages.now > 0
+    assert {z.zone for z in answer.zones} == {"DMA", "DMA32"}
+    assert answer.html.startswith("<!") and answer.text in repr(answer) + "\n"
+
+
+def test_parts_of_an_answer_are_objects():
+    answer = unfrag.simulate(BUILD)
+    assert answer.counters["pgfault"] == answer.counters.pgfault > 0
+    assert "samples" in answer and "samples" in dir(answer) and len(answer) == len(answer.to_dict())
+    with pytest.raises(AttributeError, match="no 'nothing' in this part of the answer; it has"):
+        answer.nothing
+    for other in (pickle.loads(pickle.dumps(answer)), copy.deepcopy(answer)):
+        assert other == answer and other.text == answer.text
+    assert answer == unfrag.simulate(BUILD), "the same inputs give the same answer"
+    assert answer != unfrag.simulate(BUILD, seed=2)
+
+
+def test_rows_go_to_arrow_and_pandas():
+    replay = unfrag.replay(GCC, kernels=["6.1", "6.18"])
+    table, frame = replay.to_arrow(), replay.to_pandas()
+    # 150 snapshots of two zones: as recorded, and under each of the two kernels.
+    assert table.num_rows == len(frame) == 150 * 2 * 3
+    assert set(frame["kernel"]) == {"recorded", "6.1", "6.18"}
+    assert frame["free_blocks.0"].notna().all()
+    assert len(unfrag.simulate(BUILD).to_pandas()) > 10
+    assert len(unfrag.doctor(GCC).to_pandas()) == 2
+    assert list(unfrag.explain(LOG).to_pandas()["order"]) == [4]
+
+
+def test_pictures():
+    import matplotlib
+
+    matplotlib.use("agg")
+    replay = unfrag.replay(GCC)
+    axes = replay.plot()
+    assert [line.get_label() for line in axes.lines] == ["recorded", "6.1"]
+    assert len(axes.lines[0].get_xdata()) == 150
+    assert unfrag.simulate(BUILD).plot(axes) is axes
+    assert replay._repr_html_().startswith("<svg")
+    assert unfrag.explain(LOG)._repr_html_().startswith("<pre>")
+    with pytest.raises(TypeError, match="no picture"):
+        unfrag.explain(LOG).plot()
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "says"),
+    [
+        (lambda: unfrag.replay("nowhere"), unfrag.UnfragError, "nowhere: No such file"),
+        (lambda: unfrag.replay(GCC, kernels=["7.0"]), unfrag.UnfragError, "no kernel `7.0`.*6.18"),
+        (lambda: unfrag.replay(GCC, settings={"vm.foo": 1}), unfrag.UnfragError, "vm.foo.*vm.min_free_kbytes"),
+        (lambda: unfrag.replay(GCC, start="soon"), ValueError, "start=\"soon\": choose one of auto"),
+        (lambda: unfrag.replay(GCC, snapshots=[SAMPLES]), unfrag.UnfragError, "holds its snapshots already"),
+        (lambda: unfrag.simulate(BUILD, kernel="1.0"), unfrag.UnfragError, "1.0"),
+        (lambda: unfrag.simulate(BUILD, seed=-1), OverflowError, "negative"),
+        (lambda: unfrag.experiment("nothing"), ValueError, "choose one of highorder"),
+        (lambda: unfrag.doctor(BUILD), unfrag.UnfragError, "small-build.toml"),
+        (lambda: unfrag.doctor(GCC, snapshot="x"), unfrag.UnfragError, "no snapshot `x`"),
+        (lambda: unfrag.doctor(GCC, seconds=-1), ValueError, "seconds"),
+        (lambda: unfrag.inspect(LOG), unfrag.UnfragError, "page-allocation-failure.log"),
+    ],
+)
+def test_errors_say_what_is_wrong_and_the_way_out(ask, error, says):
+    with pytest.raises(error, match=says):
+        ask()
+
+
+def test_progress_is_told_and_may_stop_the_work():
+    seen = []
+    unfrag.replay(GCC, members=21, reclaim="modelled", progress=lambda done, total: seen.append((done, total)))
+    assert seen and all(0 <= done <= total for done, total in seen)
+
+    class Enough(Exception):
+        pass
+
+    def stop(done, total):
+        raise Enough
+
+    begin = time.monotonic()
+    with pytest.raises(Enough):
+        unfrag.experiment("highorder", progress=stop)
+    assert time.monotonic() - begin < 20, "it stops at the first report"
+
+
+def test_ctrl_c_stops_long_work_within_a_second():
+    program = textwrap.dedent(
+        """
+        import unfrag
+        print("ready", flush=True)
+        unfrag.experiment("highorder", runs=1000)
+        """
+    )
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(1)
+    child.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    _, said = child.communicate(timeout=20)
+    assert "KeyboardInterrupt" in said and "panicked" not in said
+    assert time.monotonic() - begin < 1
+
+
+def test_other_threads_run_meanwhile():
+    import threading
+
+    counted = 0
+    stops = threading.Event()
+
+    def count():
+        nonlocal counted
+        while not stops.is_set():
+            counted += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    begin = time.monotonic()
+    unfrag.replay(GCC)
+    spent = time.monotonic() - begin
+    stops.set()
+    thread.join()
+    assert counted > spent * 100, "the interpreter lock is released"
