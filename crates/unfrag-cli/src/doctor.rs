@@ -7,7 +7,6 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use unfrag_lab::doctor::{Attainability, Diagnosis, Examined, examine, map, predict, text};
 use unfrag_lab::era::Era;
-use unfrag_lab::error as lab;
 use unfrag_lab::find::evidence::{Examine, evidence};
 use unfrag_lab::find::recordings;
 use unfrag_linux::recording::Recording;
@@ -110,7 +109,7 @@ pub fn run(args: &Args) -> Result<()> {
     if evidence.release.is_none() {
         evidence.release.clone_from(&args.kernel);
     }
-    let mut examined = examine(&evidence).map_err(|e| lab::Error::from(e).inside(&args.path))?;
+    let mut examined = examine(&evidence).map_err(|e| e.inside(&args.path))?;
     let given = args.recording.as_deref().map(input_recording).transpose()?;
     if let Some(recording) = given.or(within) {
         let name = args.recording.as_ref().unwrap_or(&args.path);

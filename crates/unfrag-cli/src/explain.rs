@@ -80,7 +80,7 @@ fn of_file(path: &Path) -> Result<Explanation> {
         total,
         progress: Progress::new("reading the log"),
     };
-    explain(log).map_err(|e| unfrag_lab::error::Error::from(e).inside(path).into())
+    explain(log).map_err(|e| e.inside(path).into())
 }
 
 /// A file whose reading is shown.

@@ -106,8 +106,6 @@ fn diagnose(proc: &Path, flags: FlagsPace) -> Result<Diagnosis> {
         flags,
     };
     let evidence = Evidence::read(&proc.display().to_string(), files);
-    let evidence = evidence.map_err(|e| unfrag_lab::error::Error::from(e).inside(proc))?;
-    Ok(examine(&evidence)
-        .map_err(|e| unfrag_lab::error::Error::from(e).inside(proc))?
-        .diagnosis)
+    let evidence = evidence.map_err(|e| e.inside(proc))?;
+    Ok(examine(&evidence).map_err(|e| e.inside(proc))?.diagnosis)
 }

@@ -3,7 +3,7 @@
 use super::host_files::{FlagsPace, HostFiles};
 use super::snapshots::{self, is_stdin, named};
 use crate::doctor::Evidence;
-use crate::error::{Error as LabError, Result};
+use crate::error::Result;
 use std::path::Path;
 use std::time::Duration;
 use std::{fs, thread};
@@ -49,8 +49,8 @@ pub fn evidence(path: &Path, what: &Examine) -> Result<(Evidence, Option<Recordi
         1 => source.clone(),
         _ => format!("{source}, snapshot {}", all[at].name),
     };
-    let mut evidence = Evidence::of_snapshot(&place, &all[at])
-        .map_err(|e| LabError::from(e).inside(source.as_ref()))?;
+    let mut evidence =
+        Evidence::of_snapshot(&place, &all[at]).map_err(|e| e.inside(source.as_ref()))?;
     complete(&mut evidence, &all, at, recording.as_ref());
     Ok((evidence, recording))
 }
@@ -126,7 +126,7 @@ fn live(path: &Path, source: &str, seconds: f64) -> Result<Evidence> {
         is_own,
         flags: FlagsPace::AtOnce,
     };
-    let mut e = Evidence::read(source, files).map_err(|e| LabError::from(e).inside(path))?;
+    let mut e = Evidence::read(source, files).map_err(|e| e.inside(path))?;
     if let Some(before) = before {
         e.since(before, seconds);
         e.earlier_slabs = slabs.map(|s| (s, seconds));
