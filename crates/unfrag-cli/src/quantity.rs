@@ -55,6 +55,18 @@ pub fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A page size on the command line.
+///
+/// # Errors
+/// If no host has pages of that size.
+pub fn page_size(text: &str) -> Result<u64, String> {
+    let size = size(text)?;
+    match PAGE_SIZES.contains(&size) {
+        true => Ok(size),
+        false => Err("pages have 4K, 8K, 16K or 64K".into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,17 +97,5 @@ mod tests {
         ] {
             assert!(size(bad).is_err(), "{bad}");
         }
-    }
-}
-
-/// A page size on the command line.
-///
-/// # Errors
-/// If no host has pages of that size.
-pub fn page_size(text: &str) -> Result<u64, String> {
-    let size = size(text)?;
-    match PAGE_SIZES.contains(&size) {
-        true => Ok(size),
-        false => Err("pages have 4K, 8K, 16K or 64K".into()),
     }
 }

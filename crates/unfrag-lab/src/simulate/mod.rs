@@ -1,4 +1,4 @@
-//! A scenario file, run on the simulated machine ([`file`]), and views of what came of it: text, and a page with charts over
+//! A scenario file, run on the simulated machine ([`mod@file`]), and views of what came of it: text, and a page with charts over
 //! virtual time.
 //!
 //! - `charts`: the curves. `tables`: the numbers. `alloc_failures`: the kernel's own reports. `phrases`: what
