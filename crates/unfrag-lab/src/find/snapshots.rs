@@ -1,6 +1,6 @@
 //! Snapshots from wherever they lie: a path, or standard input as `-`.
 //!
-//! Invariant: standard input is read once, to its end, and no further than [`MOST`]; what is read is told by what it begins
+//! Invariant: standard input is read once, to its end, and no further than 4 GiB; what is read is told by what it begins
 //! with, never by a name.
 
 use super::recordings::is_unfrag;
