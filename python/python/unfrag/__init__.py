@@ -8,6 +8,8 @@ Each function answers with an :class:`Answer`: its keys are attributes, ``to_dic
 >>> [k.kernel for k in answer.kernels]
 ['6.1', '6.18']
 
+:func:`sweep` asks one question at many points, on all CPUs or on a cluster; :func:`tune` finds settings for an objective.
+
 Long work runs without the interpreter lock, takes ``progress=function(done, total)``, and stops on Ctrl-C. What cannot be
 answered raises :class:`UnfragError`, which says what is wrong, where, and the way out.
 """
@@ -15,10 +17,14 @@ answered raises :class:`UnfragError`, which says what is wrong, where, and the w
 from ._unfrag import Recording, UnfragError, __version__
 from .answers import Answer
 from .questions import doctor, experiment, explain, inspect, replay, simulate
+from .sweeping import Sweep, sweep
+from .tuning import Tuning, tune
 
 __all__ = [
     "Answer",
     "Recording",
+    "Sweep",
+    "Tuning",
     "UnfragError",
     "__version__",
     "doctor",
@@ -27,4 +33,6 @@ __all__ = [
     "inspect",
     "replay",
     "simulate",
+    "sweep",
+    "tune",
 ]

@@ -1,0 +1,43 @@
+"""Executors for :func:`unfrag.sweep` where a cluster's library has none of its own.
+
+Dask has one: ``dask.distributed.Client(...).get_executor(pure=False, retries=5)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any
+
+
+class RayExecutor(Executor):
+    """Runs tasks on Ray, which must have been initialised (``ray.init()``).
+
+    Ray gives a task whose worker dies to another one, up to ``retries`` times.
+    """
+
+    def __init__(self, *, cpus: float = 1, retries: int = 5) -> None:
+        import ray
+
+        # An exception of the task itself is an answer; only a worker that dies is a reason to try again.
+        self._options = {"num_cpus": cpus, "max_retries": retries, "retry_exceptions": False}
+        self._ray = ray
+        self._refs: dict[Future[Any], Any] = {}
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Runs ``fn(*args, **kwargs)`` on some worker."""
+        task = self._ray.remote(fn).options(**self._options)
+        ref = task.remote(*args, **kwargs)
+        future = ref.future()
+        self._refs[future] = ref
+        future.add_done_callback(lambda f: self._refs.pop(f, None))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Waits for the tasks, or cancels them."""
+        refs = list(self._refs.values())
+        if cancel_futures:
+            for ref in refs:
+                self._ray.cancel(ref, force=True)
+        elif wait and refs:
+            self._ray.wait(refs, num_returns=len(refs))

@@ -1,0 +1,266 @@
+"""Sweeps: one function over a grid of parameters, on any executor, into one Parquet data set.
+
+A sweep is a directory. ``sweep.json`` says what it is of; each finished batch of rows is a Parquet file of its own, written
+under another name first and then renamed, so that a file is whole or not there. A row names its parameters by a hash, so a
+sweep that is begun again knows what it has, and a row that was computed twice is written once.
+
+Any ``concurrent.futures.Executor`` runs it: processes of one machine, Dask (``Client.get_executor()``), Ray, and whatever else
+has one. A task whose worker dies is given to the executor again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from pathlib import Path
+from typing import Any
+
+from ._unfrag import UnfragError, __version__
+
+Row = dict[str, Any]
+
+#: Rows of a file, at most, and seconds for which a row waits for others.
+_BATCH = 64
+_SECONDS = 5.0
+#: Attempts for a task whose worker dies.
+_ATTEMPTS = 5
+
+
+def points(grid: Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]]) -> list[Row]:
+    """The points of a grid: the product of the values of a mapping, or the mappings of a list as they are."""
+    if isinstance(grid, Mapping):
+        names = list(grid)
+        return [dict(zip(names, values)) for values in itertools.product(*grid.values())]
+    return [dict(point) for point in grid]
+
+
+def key(point: Mapping[str, Any]) -> str:
+    """What tells a point from others: a hash of its parameters by name."""
+    text = json.dumps(point, sort_keys=True, default=os.fspath)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _run(function: Callable[..., Any], point: Row, of: str) -> Row:
+    """Computes a row; what it cannot answer is in the row."""
+    row: Row = {"key": of, "error": None}
+    row |= {f"parameter.{name}": _plain(value) for name, value in point.items()}
+    try:
+        result = function(**point)
+    except (UnfragError, ValueError) as e:
+        return row | {"error": str(e)}
+    data = result.to_dict() if hasattr(result, "to_dict") else result
+    return row | {"version": __version__} | _flat(data)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as a value of a column."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return json.dumps(value, sort_keys=True, default=os.fspath)
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Row:
+    """Numbers, texts and truth values, those of parts with dotted names; lists are left out."""
+    row: Row = {}
+    for name, v in value.items():
+        if isinstance(v, Mapping):
+            row |= _flat(v, f"{prefix}{name}.")
+        elif v is None or isinstance(v, (bool, int, float, str)):
+            row[prefix + name] = v
+    return row
+
+
+class Sweep:
+    """The directory of a sweep."""
+
+    def __init__(self, out: str | os.PathLike[str]) -> None:
+        self.path = Path(out)
+
+    def files(self) -> list[Path]:
+        """The finished files."""
+        return sorted(self.path.glob("part-*.parquet"))
+
+    def finished(self) -> set[str]:
+        """The keys of the rows that it has."""
+        import pyarrow.parquet
+
+        found: set[str] = set()
+        for file in self.files():
+            found |= set(pyarrow.parquet.read_table(file, columns=["key"])["key"].to_pylist())
+        return found
+
+    def to_arrow(self) -> Any:
+        """All rows as a ``pyarrow.Table``, sorted by key, none of them twice."""
+        import pyarrow
+        import pyarrow.parquet
+
+        tables = [pyarrow.parquet.read_table(file) for file in self.files()]
+        if not tables:
+            return pyarrow.table({"key": pyarrow.array([], pyarrow.string())})
+        whole = pyarrow.concat_tables(tables, promote_options="permissive")
+        whole = whole.select(sorted(whole.column_names)).sort_by("key")
+        seen: set[str] = set()
+        first = [k not in seen and not seen.add(k) for k in whole["key"].to_pylist()]
+        return whole.filter(pyarrow.array(first))
+
+    def to_pandas(self) -> Any:
+        """All rows as a ``pandas.DataFrame``."""
+        return self.to_arrow().to_pandas()
+
+    def begin(self, function: Callable[..., Any], fixed: Mapping[str, Any]) -> None:
+        """Makes the directory, or checks that it is of the same sweep."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        name = f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+        about = {"function": name, "fixed": {k: _plain(v) for k, v in fixed.items()}, "version": __version__}
+        file = self.path / "sweep.json"
+        if file.exists():
+            before = json.loads(file.read_text())
+            if before != about:
+                differs = [k for k in about if before.get(k) != about[k]]
+                raise ValueError(f"{self.path} is a sweep of something else ({', '.join(differs)}): choose another out=")
+            return
+        _write(file, json.dumps(about, indent=1).encode())
+
+    def add(self, rows: list[Row]) -> None:
+        """Writes rows as one more file."""
+        import pyarrow
+        import pyarrow.parquet
+
+        names = sorted({name for row in rows for name in row})
+        table = pyarrow.Table.from_pylist([{n: row.get(n) for n in names} for row in rows])
+        sink = pyarrow.BufferOutputStream()
+        pyarrow.parquet.write_table(table, sink)
+        name = f"part-{hashlib.sha256(''.join(sorted(r['key'] for r in rows)).encode()).hexdigest()[:16]}.parquet"
+        _write(self.path / name, sink.getvalue().to_pybytes())
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Writes a file that is whole or not there, whenever this process is killed."""
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    with open(beside, "wb") as f:
+        f.write(content)
+        f.flush()
+        os.fsync(f.fileno())
+    os.replace(beside, file)
+
+
+def sweep(
+    function: Callable[..., Any],
+    grid: Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]],
+    *,
+    out: str | os.PathLike[str],
+    executor: Executor | Callable[[], Executor] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Sweep:
+    """Calls a function at every point of a grid, and writes a row for each.
+
+    Args:
+        function: such as ``unfrag.simulate``: it takes the parameters by name and returns an answer, or a mapping.
+        grid: values by parameter, of which every combination is a point; or the points themselves.
+        out: the directory of the rows. One that has some goes on where it stopped.
+        executor: who computes: any ``concurrent.futures.Executor``, or a function that makes one, which is called again
+            where an executor breaks because a worker died. Without one, processes of this machine.
+        fixed: parameters that are the same at every point.
+        progress: called with points that are done, and all of them.
+
+    Returns:
+        The sweep: ``to_pandas()``, ``to_arrow()``, ``files()``. A row has its ``key``, ``parameter.*``, what the answer
+        has outside of lists, ``version``, and ``error`` where the question could not be answered.
+
+    Raises:
+        ValueError: ``out`` is a sweep of something else.
+        Exception: whatever else the function raises; what was computed before stays.
+    """
+    fixed = dict(fixed or {})
+    whole = Sweep(out)
+    whole.begin(function, fixed)
+    todo = {key(point): point for point in points(grid)}
+    total = len(todo)
+    for known in whole.finished():
+        todo.pop(known, None)
+    if progress:
+        progress(total - len(todo), total)
+    if not todo:
+        return whole
+    with _Workers(executor) as workers:
+        rows: list[Row] = []
+        begun = time.monotonic()
+        done = total - len(todo)
+        for row in workers.run(function, fixed, todo):
+            rows.append(row)
+            done += 1
+            if len(rows) >= _BATCH or time.monotonic() - begun > _SECONDS:
+                whole.add(rows)
+                rows, begun = [], time.monotonic()
+            if progress:
+                progress(done, total)
+        if rows:
+            whole.add(rows)
+    return whole
+
+
+class _Workers:
+    """An executor, made again when it breaks."""
+
+    def __init__(self, executor: Executor | Callable[[], Executor] | None) -> None:
+        self._make: Callable[[], Executor] | None = None
+        if executor is None:
+            self._make = _processes
+        elif callable(executor) and not hasattr(executor, "submit"):
+            self._make = executor
+        self._executor = self._make() if self._make else executor
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._make and self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _submit(self, *task: Any) -> Future[Row]:
+        try:
+            return self._executor.submit(*task)
+        except RuntimeError:
+            # It broke, or was shut down when a worker died.
+            if not self._make:
+                raise
+            self._executor = self._make()
+            return self._executor.submit(*task)
+
+    def run(self, function: Callable[..., Any], fixed: Row, todo: Mapping[str, Row]) -> Iterator[Row]:
+        """The row of each point, in the order in which they end."""
+        attempts = dict.fromkeys(todo, 0)
+        waiting = {self._submit(_run, function, fixed | point, k): k for k, point in todo.items()}
+        while waiting:
+            ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in ended:
+                of = waiting.pop(future)
+                try:
+                    yield future.result()
+                except Exception as e:
+                    attempts[of] += 1
+                    if not _died(e) or attempts[of] >= _ATTEMPTS:
+                        raise
+                    waiting[self._submit(_run, function, fixed | todo[of], of)] = of
+
+
+def _processes() -> Executor:
+    """Processes of this machine, one for each CPU that this one may use."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    # The laboratory has threads, so a forked process is not safe.
+    return ProcessPoolExecutor(cpus, mp_context=multiprocessing.get_context("spawn"))
+
+
+def _died(e: Exception) -> bool:
+    """Whether a worker died, by whatever name its executor calls that."""
+    names = {c.__name__ for c in type(e).__mro__}
+    return bool(names & {"BrokenExecutor", "KilledWorker", "WorkerCrashedError", "RayActorError", "NodeDiedError", "CancelledError"})

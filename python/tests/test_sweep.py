@@ -1,0 +1,149 @@
+"""Sweeps: every row once, whoever computes it and whoever dies."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+import unfrag
+
+BUILD = Path(__file__).parents[2] / "samples" / "small-build.toml"
+
+
+def slow_square(x, seed=0):
+    """Takes a moment, so that somebody can die meanwhile."""
+    time.sleep(0.05)
+    return {"square": x * x, "of": {"seed": seed}, "pid": os.getpid()}
+
+
+def picky(x):
+    if x == 3:
+        raise unfrag.UnfragError("three is too many (choose another)")
+    return {"x": x}
+
+
+def broken(x):
+    raise KeyError(x)
+
+
+def test_a_row_for_every_point(tmp_path):
+    seen = []
+    swept = unfrag.sweep(
+        slow_square,
+        {"x": range(5), "seed": [1, 2]},
+        out=tmp_path,
+        executor=ThreadPoolExecutor(4),
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    frame = swept.to_pandas()
+    assert len(frame) == 10 and frame["key"].is_unique
+    assert (frame["square"] == frame["parameter.x"] ** 2).all()
+    assert (frame["of.seed"] == frame["parameter.seed"]).all()
+    assert seen == [(n, 10) for n in range(11)]
+    assert set(frame["version"]) == {unfrag.__version__}
+
+
+def test_what_cannot_be_answered_is_in_its_row(tmp_path):
+    swept = unfrag.sweep(picky, [{"x": 2}, {"x": 3}], out=tmp_path, executor=ThreadPoolExecutor(1))
+    errors = {row["parameter.x"]: row["error"] for row in swept.to_arrow().to_pylist()}
+    assert errors[2] is None and errors[3].startswith("three is too many")
+
+
+def test_another_exception_ends_the_sweep(tmp_path):
+    with pytest.raises(KeyError):
+        unfrag.sweep(broken, {"x": [1]}, out=tmp_path, executor=ThreadPoolExecutor(1))
+
+
+def test_another_sweep_does_not_go_into_the_same_directory(tmp_path):
+    with ThreadPoolExecutor(1) as pool:
+        unfrag.sweep(picky, {"x": [1]}, out=tmp_path, executor=pool)
+        with pytest.raises(ValueError, match="a sweep of something else .function"):
+            unfrag.sweep(slow_square, {"x": [1]}, out=tmp_path, executor=pool)
+
+
+def test_simulations_on_processes_are_those_of_one_process(tmp_path):
+    grid = {"seed": range(1, 5), "kernel": ["6.1", "2.6.32"]}
+    fixed = {"scenario": str(BUILD)}
+    one = unfrag.sweep(unfrag.simulate, grid, fixed=fixed, out=tmp_path / "one", executor=ThreadPoolExecutor(1))
+    many = unfrag.sweep(unfrag.simulate, grid, fixed=fixed, out=tmp_path / "many")
+    assert one.to_arrow().equals(many.to_arrow())
+    frame = one.to_pandas()
+    assert len(frame) == 8 and frame["counters.pgfault"].gt(0).all() and frame["calibration"].nunique() == 1
+
+
+def test_a_sweep_that_was_killed_goes_on_where_it_stopped(tmp_path):
+    program = textwrap.dedent(
+        f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        import unfrag, unfrag.sweeping
+        from concurrent.futures import ThreadPoolExecutor
+        from test_sweep import slow_square
+        unfrag.sweeping._BATCH = 3
+        unfrag.sweep(slow_square, {{"x": range(200)}}, out={str(tmp_path)!r}, executor=ThreadPoolExecutor(2))
+        """
+    )
+    child = subprocess.Popen([sys.executable, "-c", program])
+    while len(list(tmp_path.glob("part-*.parquet"))) < 5:
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    before = unfrag.Sweep(tmp_path).to_pandas()
+    assert 15 <= len(before) < 200
+    seen = []
+    swept = unfrag.sweep(
+        slow_square, {"x": range(200)}, out=tmp_path, executor=ThreadPoolExecutor(8), progress=lambda d, t: seen.append(d)
+    )
+    after = swept.to_pandas()
+    assert len(after) == 200 and after["key"].is_unique
+    assert seen[0] == len(before), "finished rows are not run again"
+    again = after.set_index("key").loc[before["key"], "pid"]
+    assert (again.to_numpy() == before["pid"].to_numpy()).all()
+
+
+def test_workers_that_die_lose_nothing(tmp_path):
+    made = []
+
+    def pool():
+        made.append(ProcessPoolExecutor(2, mp_context=get_context("spawn")))
+        return made[-1]
+
+    chance = random.Random(os.environ.get("UNFRAG_SEED", "1"))
+    ends = threading.Event()
+
+    def kill():
+        for _ in range(3):
+            if ends.wait(0.8 + chance.random()):
+                return
+            victims = list(made[-1]._processes or {})
+            if victims:
+                os.kill(chance.choice(victims), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    frame = unfrag.sweep(slow_square, {"x": range(150)}, out=tmp_path, executor=pool).to_pandas()
+    ends.set()
+    killer.join()
+    assert len(made) > 1, "a pool broke"
+    assert sorted(frame["parameter.x"]) == list(range(150)) and frame["key"].is_unique
+
+
+def test_dask(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            executor = client.get_executor(pure=False, retries=5)
+            victim = threading.Timer(1.5, lambda: os.kill(list(cluster.workers.values())[0].pid, signal.SIGKILL))
+            victim.start()
+            frame = unfrag.sweep(slow_square, {"x": range(100)}, out=tmp_path, executor=executor).to_pandas()
+    assert sorted(frame["parameter.x"]) == list(range(100)) and frame["key"].is_unique
