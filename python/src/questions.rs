@@ -1,6 +1,6 @@
 //! The questions: each answered with what the command prints by `--json`, and with views of it.
 
-use crate::errors::{UnfragError, lab};
+use crate::errors::lab;
 use crate::work::{Reporter, run};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,11 +12,23 @@ use unfrag_lab::error::{Error as LabError, Result};
 use unfrag_lab::find::evidence::{Examine, evidence};
 use unfrag_lab::find::{moments, recordings};
 use unfrag_lab::replay::model::ReplayHost;
-use unfrag_lab::replay::view::{html, svg, terminal};
+use unfrag_lab::replay::view::{html, observed, svg, terminal};
 use unfrag_lab::replay::{self as lab_replay, Watch};
 use unfrag_lab::{experiment as lab_experiment, explain as lab_explain, simulate as lab_simulate};
 use unfrag_linux::recording::Snapshot;
 use unfrag_linux::segments::Window;
+use unfrag_machine::scenario::Outcome;
+
+/// What an answer looks like. It is drawn when somebody looks.
+trait View: Send + Sync {
+    fn text(&self) -> String;
+    fn html(&self) -> Option<String> {
+        None
+    }
+    fn svg(&self) -> Option<String> {
+        None
+    }
+}
 
 /// An answer: its JSON, and what it looks like.
 #[pyclass(frozen, module = "unfrag")]
@@ -24,15 +36,34 @@ pub struct Answer {
     /// The answer as the command prints it by `--json`.
     #[pyo3(get)]
     json: String,
+    view: Box<dyn View>,
+}
+
+#[pymethods]
+impl Answer {
     /// The answer as the command prints it on a screen.
-    #[pyo3(get)]
-    text: String,
+    fn text(&self) -> String {
+        self.view.text()
+    }
+
     /// One HTML page that needs no network, where there is one.
-    #[pyo3(get)]
-    html: Option<String>,
+    fn html(&self) -> Option<String> {
+        self.view.html()
+    }
+
     /// A still picture, where there is one.
-    #[pyo3(get)]
-    svg: Option<String>,
+    fn svg(&self) -> Option<String> {
+        self.view.svg()
+    }
+}
+
+impl Answer {
+    fn new(value: &impl serde::Serialize, view: impl View + 'static) -> Result<Answer> {
+        Ok(Answer {
+            json: json(value)?,
+            view: Box::new(view),
+        })
+    }
 }
 
 fn json(value: &impl serde::Serialize) -> Result<String> {
@@ -127,18 +158,33 @@ pub fn replay(
             recordings::streamed(&path, &snapshots, release.as_deref(), &Window::default())?;
         let input = streamed.input(memory_budget);
         let report = lab_replay::replay(input, &name, &options, &mut Watcher(reporter))?;
+        Ok(Answer {
+            json: json(&report)?,
+            view: Box::new(Replay(report)),
+        })
+    })
+}
+
+struct Replay(lab_replay::Report);
+
+impl View for Replay {
+    fn text(&self) -> String {
         let screen = terminal::Options {
             width: 110,
             color: false,
             unicode: true,
         };
-        Ok(Answer {
-            json: json(&report)?,
-            text: terminal::render(&report, &screen),
-            html: Some(html::render(&report)),
-            svg: Some(svg::render(&report)),
-        })
-    })
+        if self.0.observe.is_some() {
+            return observed::render(&self.0, screen.width);
+        }
+        terminal::render(&self.0, &screen)
+    }
+    fn html(&self) -> Option<String> {
+        Some(html::render(&self.0))
+    }
+    fn svg(&self) -> Option<String> {
+        Some(svg::render(&self.0))
+    }
 }
 
 /// Runs a scenario file.
@@ -169,11 +215,20 @@ pub fn simulate(
             lab_simulate::file::run(&scenario, &options, |done, all| reporter.at(done, all))?;
         Ok(Answer {
             json: json(&outcome)?,
-            text: lab_simulate::text::render(&outcome),
-            html: Some(lab_simulate::html::render(&outcome)),
-            svg: None,
+            view: Box::new(Simulation(outcome)),
         })
     })
+}
+
+struct Simulation(Outcome);
+
+impl View for Simulation {
+    fn text(&self) -> String {
+        lab_simulate::text::render(&self.0)
+    }
+    fn html(&self) -> Option<String> {
+        Some(lab_simulate::html::render(&self.0))
+    }
 }
 
 /// Runs a published experiment.
@@ -215,13 +270,18 @@ pub fn experiment(
                 .transpose()?,
         };
         let report = lab_experiment::run(name, &options, &|done, total| reporter.at(done, total))?;
-        Ok(Answer {
-            json: json(&report)?,
-            text: lab_experiment::text::render(name, &report),
-            html: None,
-            svg: None,
-        })
+        let text = lab_experiment::text::render(name, &report);
+        Answer::new(&report, Text(text))
     })
+}
+
+/// A view that is text alone.
+struct Text(String);
+
+impl View for Text {
+    fn text(&self) -> String {
+        self.0.clone()
+    }
 }
 
 /// Examines a host, a copy of its procfs, or a snapshot.
@@ -256,11 +316,20 @@ pub fn doctor(
         }
         Ok(Answer {
             json: json(&examined.diagnosis)?,
-            text: lab_doctor::text::render(&examined.diagnosis, false),
-            html: Some(lab_doctor::map::html(&examined)),
-            svg: None,
+            view: Box::new(Examination(examined)),
         })
     })
+}
+
+struct Examination(lab_doctor::Examined);
+
+impl View for Examination {
+    fn text(&self) -> String {
+        lab_doctor::text::render(&self.0.diagnosis, false)
+    }
+    fn html(&self) -> Option<String> {
+        Some(lab_doctor::map::html(&self.0))
+    }
 }
 
 /// The indexes of fragmentation.
@@ -270,16 +339,12 @@ pub fn inspect(py: Python<'_>, path: PathBuf, snapshot: Option<String>) -> PyRes
     run(py, None, move |_| {
         let found = moments::moments(&path, snapshot.as_deref(), None, &Window::default())?;
         let zones = found.snapshots.iter().map(|m| m.zones.len()).sum::<usize>();
-        Ok(Answer {
-            json: json(&found)?,
-            text: format!(
-                "{}: {} snapshots, {zones} zones",
-                found.source,
-                found.snapshots.len()
-            ),
-            html: None,
-            svg: None,
-        })
+        let text = format!(
+            "{}: {} snapshots, {zones} zones",
+            found.source,
+            found.snapshots.len()
+        );
+        Answer::new(&found, Text(text))
     })
 }
 
@@ -294,10 +359,5 @@ pub fn explain(log: String, is_path: bool) -> PyResult<Answer> {
     } else {
         lab_explain::explain(log.as_bytes()).map_err(lab)?
     };
-    Ok(Answer {
-        json: serde_json::to_string(&answer).map_err(|e| UnfragError::new_err(e.to_string()))?,
-        text: lab_explain::text::render(&answer),
-        html: None,
-        svg: None,
-    })
+    Answer::new(&answer, Text(lab_explain::text::render(&answer))).map_err(lab)
 }

@@ -85,28 +85,38 @@ class Answer(Part):
     def __init__(self, question: str, answer: _Answer) -> None:
         super().__init__(json.loads(answer.json))
         self._question = question
-        self._views = {"text": answer.text, "html": answer.html, "svg": answer.svg}
+        # Drawn when somebody looks, or when the answer is sent elsewhere.
+        self._views: _Answer | dict[str, str | None] = answer
+
+    def _view(self, name: str) -> Any:
+        if isinstance(self._views, dict):
+            return self._views[name]
+        return getattr(self._views, name)()
 
     def __getstate__(self) -> Any:
-        return (self._data, self._question, self._views)
+        views = {name: self._view(name) for name in ("text", "html", "svg")}
+        return (self._data, self._question, views)
 
     def __setstate__(self, state: Any) -> None:
         self._data, self._question, self._views = state
 
+    def __reduce__(self) -> Any:
+        return (_restored, (self.__getstate__(),))
+
     @property
     def text(self) -> str:
         """What the command prints."""
-        return self._views["text"]
+        return self._view("text")
 
     @property
     def html(self) -> str | None:
         """One HTML page that needs no network, where there is one."""
-        return self._views["html"]
+        return self._view("html")
 
     @property
     def svg(self) -> str | None:
         """A still picture, where there is one."""
-        return self._views["svg"]
+        return self._view("svg")
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows of the answer, flat: parts of parts have names such as ``memory.free``."""
@@ -134,3 +144,10 @@ class Answer(Part):
     def _repr_html_(self) -> str:
         """What a notebook shows: the picture, or the text."""
         return self.svg or f"<pre>{html.escape(self.text)}</pre>"
+
+
+def _restored(state: Any) -> Answer:
+    """An answer that was sent."""
+    answer = Answer.__new__(Answer)
+    answer.__setstate__(state)
+    return answer
