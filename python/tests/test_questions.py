@@ -82,6 +82,13 @@ def test_rows_go_to_arrow_and_pandas():
     assert list(unfrag.explain(LOG).to_pandas()["order"]) == [4]
 
 
+def test_an_answer_as_one_row():
+    row = unfrag.replay(GCC, kernels=["6.1", "6.18"]).summary()
+    assert row["6.18.totals.allocations"] > 0 and row["6.1.accuracy.free_pages_error.median"] < 0.1
+    assert not any(isinstance(value, (list, dict)) for value in row.values())
+    assert unfrag.simulate(BUILD).summary()["counters.pgfault"] > 0
+
+
 def test_pictures():
     import matplotlib
 

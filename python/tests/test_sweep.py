@@ -80,6 +80,14 @@ def test_simulations_on_processes_are_those_of_one_process(tmp_path):
     assert len(frame) == 8 and frame["counters.pgfault"].gt(0).all() and frame["calibration"].nunique() == 1
 
 
+def test_a_row_of_a_replay_has_the_totals_of_each_kernel(tmp_path):
+    grid = {"settings": [{"vm.min_free_kbytes": kb} for kb in (4096, 65536)]}
+    fixed = {"recording": str(BUILD.parent / "gcc-768M.unfrag"), "kernels": ["6.1", "2.6.32"]}
+    frame = unfrag.sweep(unfrag.replay, grid, fixed=fixed, out=tmp_path, executor=ThreadPoolExecutor(1)).to_pandas()
+    assert len(frame) == 2 and frame["6.1.totals.allocations"].gt(0).all()
+    assert {"2.6.32.totals.fallbacks", "recording.events"} <= set(frame.columns)
+
+
 def test_a_sweep_that_was_killed_goes_on_where_it_stopped(tmp_path):
     program = textwrap.dedent(
         f"""

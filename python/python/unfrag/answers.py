@@ -122,6 +122,11 @@ class Answer(Part):
         """The rows of the answer, flat: parts of parts have names such as ``memory.free``."""
         return tables.rows(self._question, self._data)
 
+    def summary(self) -> dict[str, Any]:
+        """The whole answer as one flat row: what is outside of lists, and of a replay the totals and the accuracy of each
+        kernel, as ``6.18.totals.allocstall``."""
+        return tables.summary(self._question, self._data)
+
     def to_arrow(self) -> Any:
         """The rows as a ``pyarrow.Table``."""
         import pyarrow

@@ -16,11 +16,13 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import Executor, Future
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from ._unfrag import UnfragError, __version__
+from .tables import flat
 
 Row = dict[str, Any]
 
@@ -53,8 +55,8 @@ def _run(function: Callable[..., Any], point: Row, of: str) -> Row:
         result = function(**point)
     except (UnfragError, ValueError) as e:
         return row | {"error": str(e)}
-    data = result.to_dict() if hasattr(result, "to_dict") else result
-    return row | {"version": __version__} | _flat(data)
+    row["version"] = __version__
+    return row | (result.summary() if hasattr(result, "summary") else flat(result))
 
 
 def _plain(value: Any) -> Any:
@@ -62,17 +64,6 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return json.dumps(value, sort_keys=True, default=os.fspath)
-
-
-def _flat(value: Mapping[str, Any], prefix: str = "") -> Row:
-    """Numbers, texts and truth values, those of parts with dotted names; lists are left out."""
-    row: Row = {}
-    for name, v in value.items():
-        if isinstance(v, Mapping):
-            row |= _flat(v, f"{prefix}{name}.")
-        elif v is None or isinstance(v, (bool, int, float, str)):
-            row[prefix + name] = v
-    return row
 
 
 class Sweep:
@@ -236,18 +227,26 @@ class _Workers:
     def run(self, function: Callable[..., Any], fixed: Row, todo: Mapping[str, Row]) -> Iterator[Row]:
         """The row of each point, in the order in which they end."""
         attempts = dict.fromkeys(todo, 0)
-        waiting = {self._submit(_run, function, fixed | point, k): k for k, point in todo.items()}
-        while waiting:
-            ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in ended:
-                of = waiting.pop(future)
+        ended: SimpleQueue[tuple[str, Future[Row]]] = SimpleQueue()
+
+        def submit(of: str) -> None:
+            future = self._submit(_run, function, fixed | todo[of], of)
+            future.add_done_callback(lambda f: ended.put((of, f)))
+
+        for of in todo:
+            submit(of)
+        for _ in todo:
+            while True:
+                of, future = ended.get()
                 try:
-                    yield future.result()
-                except Exception as e:
+                    row = future.result()
+                    break
+                except BaseException as e:
                     attempts[of] += 1
                     if not _died(e) or attempts[of] >= _ATTEMPTS:
                         raise
-                    waiting[self._submit(_run, function, fixed | todo[of], of)] = of
+                    submit(of)
+            yield row
 
 
 def _processes() -> Executor:
@@ -260,7 +259,7 @@ def _processes() -> Executor:
     return ProcessPoolExecutor(cpus, mp_context=multiprocessing.get_context("spawn"))
 
 
-def _died(e: Exception) -> bool:
+def _died(e: BaseException) -> bool:
     """Whether a worker died, by whatever name its executor calls that."""
     names = {c.__name__ for c in type(e).__mro__}
     return bool(names & {"BrokenExecutor", "KilledWorker", "WorkerCrashedError", "RayActorError", "NodeDiedError", "CancelledError"})

@@ -46,3 +46,17 @@ def rows(question: str, data: dict[str, Any]) -> list[Row]:
     if question == "inspect":
         return list(_zones(data["snapshots"]))
     return [flat(report) for report in data["reports"]]
+
+
+def summary(question: str, data: dict[str, Any]) -> Row:
+    """The whole answer as one row: what is outside of lists, and the sums of each kernel of a replay or an experiment."""
+    row = flat(data)
+    if question == "replay":
+        for kernel in data["kernels"]:
+            parts = {name: kernel[name] for name in ("totals", "accuracy") if kernel[name]}
+            row |= flat(parts, f"{kernel['kernel']}.")
+    if question == "experiment":
+        for result in data["results"]:
+            of = [result[name] for name in ("kernel", "machine", "variant") if result.get(name)]
+            row |= flat(result["metrics"], ".".join(of) + ".")
+    return row
