@@ -1,6 +1,7 @@
 """Sweeps: every row once, whoever computes it and whoever dies."""
 
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -144,6 +145,38 @@ def test_workers_that_die_lose_nothing(tmp_path):
     killer.join()
     assert len(made) > 1, "a pool broke"
     assert sorted(frame["parameter.x"]) == list(range(150)) and frame["key"].is_unique
+
+
+class Counted(ProcessPoolExecutor):
+    """Processes, and how many bytes went to them."""
+
+    sent = 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        Counted.sent += len(pickle.dumps((fn, args, kwargs)))
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_an_input_travels_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("UNFRAG_CACHE", str(tmp_path / "cache"))
+    recording = tmp_path / "here" / "gcc.unfrag"
+    recording.parent.mkdir()
+    recording.write_bytes((BUILD.parent / "gcc-768M.unfrag").read_bytes())
+    grid = {"settings": [{"vm.min_free_kbytes": kb} for kb in range(4096, 4108)]}
+    fixed = {"recording": unfrag.Input(recording), "kernels": ["6.1"]}
+    with Counted(2, mp_context=get_context("spawn")) as pool:
+        swept = unfrag.sweep(unfrag.replay, grid, fixed=fixed, out=tmp_path / "out", executor=pool)
+    frame = swept.to_pandas()
+    assert len(frame) == 12 and frame["error"].isna().all() and frame["6.1.totals.allocations"].gt(0).all()
+    size = recording.stat().st_size
+    assert size < Counted.sent < size + 200_000, "once, and little else"
+    assert len(list((tmp_path / "cache").glob("*/gcc.unfrag"))) == 1
+    # The same content elsewhere is the same input: nothing is asked again.
+    moved = recording.rename(tmp_path / "gcc.unfrag")
+    again = {"recording": unfrag.Input(moved), "kernels": ["6.1"]}
+    with ThreadPoolExecutor(1) as pool:
+        assert unfrag.sweep(broken, [], fixed=again, out=tmp_path / "other", executor=pool).files() == []
+        assert len(unfrag.sweep(unfrag.replay, grid, fixed=again, out=tmp_path / "out", executor=pool).files()) == len(swept.files())
 
 
 def test_dask(tmp_path):

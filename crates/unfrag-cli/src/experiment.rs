@@ -35,7 +35,9 @@ use unfrag_linux::Error;
   unfrag experiment atomic --kernel congestion-both-everywhere --machine x86 --runs 1
   unfrag experiment hugepage-latency --machine 4GiB
   unfrag experiment hugepage-latency --kernel proactiveness-20,unfrag --machine 4GiB --json
-  unfrag experiment hugepage-latency --on pool --machine 64MiB")]
+  unfrag experiment hugepage-latency --on pool --machine 64MiB
+
+It uses all CPUs of this computer. For more than one there is `sweep` in the Python package, on Dask or Ray.")]
 pub struct Args {
     /// The experiment
     #[arg(value_enum)]

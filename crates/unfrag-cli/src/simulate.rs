@@ -15,7 +15,10 @@ use unfrag_lab::simulate::{file, html, text};
   unfrag simulate samples/small-build.toml
   unfrag simulate samples/small-build.toml --kernel 2.6.32 --html build.html
   unfrag simulate samples/small-build.toml --kernel 2.6.14 --seed 7 --json
-  unfrag simulate samples/recorded-build.toml --set vm.min_free_kbytes=8192")]
+  unfrag simulate samples/recorded-build.toml --set vm.min_free_kbytes=8192
+
+For many settings or seeds at once there is `sweep` in the Python package, on all CPUs of this computer or on
+Dask or Ray.")]
 pub struct Args {
     /// The scenario
     file: PathBuf,

@@ -16,12 +16,14 @@ answered raises :class:`UnfragError`, which says what is wrong, where, and the w
 
 from ._unfrag import Recording, UnfragError, __version__
 from .answers import Answer
+from .inputs import Input
 from .questions import doctor, experiment, explain, inspect, replay, simulate
 from .sweeping import Sweep, sweep
 from .tuning import Tuning, tune
 
 __all__ = [
     "Answer",
+    "Input",
     "Recording",
     "Sweep",
     "Tuning",

@@ -15,13 +15,15 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from ._unfrag import UnfragError, __version__
+from .inputs import Input, host, store, write
 from .tables import flat
 
 Row = dict[str, Any]
@@ -31,6 +33,10 @@ _BATCH = 64
 _SECONDS = 5.0
 #: Attempts for a task whose worker dies.
 _ATTEMPTS = 5
+#: Seconds after which an input that was sent to a machine, and is still missing there, is sent again.
+_ON_ITS_WAY = 10.0
+#: Seconds before a task tries again whose input is on its way.
+_PAUSE = 0.01
 
 
 def points(grid: Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]]) -> list[Row]:
@@ -43,12 +49,17 @@ def points(grid: Mapping[str, Iterable[Any]] | Iterable[Mapping[str, Any]]) -> l
 
 def key(point: Mapping[str, Any]) -> str:
     """What tells a point from others: a hash of its parameters by name."""
-    text = json.dumps(point, sort_keys=True, default=os.fspath)
+    text = json.dumps(point, sort_keys=True, default=_name)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _run(function: Callable[..., Any], point: Row, of: str) -> Row:
-    """Computes a row; what it cannot answer is in the row."""
+def _run(function: Callable[..., Any], point: Row, of: str, sent: Sequence[tuple[str, str, bytes]] = ()) -> Row | Missing:
+    """Computes a row; what it cannot answer is in the row. Where an input is missing, it says so."""
+    for digest, name, content in sent:
+        store(digest, name, content)
+    missing = [name for name, value in point.items() if isinstance(value, Input) and not value.is_here()]
+    if missing:
+        return Missing(host(), missing)
     row: Row = {"key": of, "error": None}
     row |= {f"parameter.{name}": _plain(value) for name, value in point.items()}
     try:
@@ -63,7 +74,23 @@ def _plain(value: Any) -> Any:
     """A parameter as a value of a column."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    return json.dumps(value, sort_keys=True, default=os.fspath)
+    if isinstance(value, Input):
+        return _name(value)
+    return json.dumps(value, sort_keys=True, default=_name)
+
+
+def _name(value: Any) -> str:
+    """What names an input or a path: an input goes by its content, wherever it lies."""
+    return f"{value.name} {value.digest[:16]}" if isinstance(value, Input) else os.fspath(value)
+
+
+@dataclass
+class Missing:
+    """What a worker says that lacks inputs."""
+
+    host: str
+    #: The parameters whose inputs are missing there.
+    names: list[str]
 
 
 class Sweep:
@@ -115,7 +142,7 @@ class Sweep:
                 differs = [k for k in about if before.get(k) != about[k]]
                 raise ValueError(f"{self.path} is a sweep of something else ({', '.join(differs)}): choose another out=")
             return
-        _write(file, json.dumps(about, indent=1).encode())
+        write(file, json.dumps(about, indent=1).encode())
 
     def add(self, rows: list[Row]) -> None:
         """Writes rows as one more file."""
@@ -127,17 +154,7 @@ class Sweep:
         sink = pyarrow.BufferOutputStream()
         pyarrow.parquet.write_table(table, sink)
         name = f"part-{hashlib.sha256(''.join(sorted(r['key'] for r in rows)).encode()).hexdigest()[:16]}.parquet"
-        _write(self.path / name, sink.getvalue().to_pybytes())
-
-
-def _write(file: Path, content: bytes) -> None:
-    """Writes a file that is whole or not there, whenever this process is killed."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
-    with open(beside, "wb") as f:
-        f.write(content)
-        f.flush()
-        os.fsync(f.fileno())
-    os.replace(beside, file)
+        write(self.path / name, sink.getvalue().to_pybytes())
 
 
 def sweep(
@@ -157,7 +174,8 @@ def sweep(
         out: the directory of the rows. One that has some goes on where it stopped.
         executor: who computes: any ``concurrent.futures.Executor``, or a function that makes one, which is called again
             where an executor breaks because a worker died. Without one, processes of this machine.
-        fixed: parameters that are the same at every point.
+        fixed: parameters that are the same at every point. An :class:`unfrag.Input` goes to the workers by its content, once
+            to each machine.
         progress: called with points that are done, and all of them.
 
     Returns:
@@ -227,25 +245,43 @@ class _Workers:
     def run(self, function: Callable[..., Any], fixed: Row, todo: Mapping[str, Row]) -> Iterator[Row]:
         """The row of each point, in the order in which they end."""
         attempts = dict.fromkeys(todo, 0)
-        ended: SimpleQueue[tuple[str, Future[Row]]] = SimpleQueue()
+        ended: SimpleQueue[tuple[str, Future[Row | Missing]]] = SimpleQueue()
+        sent: dict[tuple[str, str], float] = {}
 
-        def submit(of: str) -> None:
-            future = self._submit(_run, function, fixed | todo[of], of)
+        def submit(of: str, inputs: Sequence[tuple[str, str, bytes]] = ()) -> None:
+            future = self._submit(_run, function, fixed | todo[of], of, inputs)
             future.add_done_callback(lambda f: ended.put((of, f)))
+
+        def supply(of: str, missing: Missing) -> None:
+            """Sends what is missing, unless it is on its way there; then the task just tries again."""
+            inputs = []
+            for name in missing.names:
+                value = (fixed | todo[of])[name]
+                to = (missing.host, value.digest)
+                if time.monotonic() - sent.get(to, -_ON_ITS_WAY) >= _ON_ITS_WAY:
+                    sent[to] = time.monotonic()
+                    inputs.append((value.digest, value.name, value.content()))
+            if not inputs:
+                time.sleep(_PAUSE)
+            submit(of, inputs)
 
         for of in todo:
             submit(of)
-        for _ in todo:
-            while True:
-                of, future = ended.get()
-                try:
-                    row = future.result()
-                    break
-                except BaseException as e:
-                    attempts[of] += 1
-                    if not _died(e) or attempts[of] >= _ATTEMPTS:
-                        raise
-                    submit(of)
+        left = len(todo)
+        while left:
+            of, future = ended.get()
+            try:
+                row = future.result()
+            except BaseException as e:
+                attempts[of] += 1
+                if not _died(e) or attempts[of] >= _ATTEMPTS:
+                    raise
+                submit(of)
+                continue
+            if isinstance(row, Missing):
+                supply(of, row)
+                continue
+            left -= 1
             yield row
 
 

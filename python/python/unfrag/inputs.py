@@ -1,0 +1,93 @@
+"""Files that go to workers by their content: :class:`Input`.
+
+A file is named by the hash of its content. A worker that lacks one says so; it is then sent to that machine, where it lies
+beside others in one folder (``UNFRAG_CACHE``, or a folder of the user among the temporary files) for all workers there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+class Input(os.PathLike[str]):
+    """A file that a sweep sends to its workers, once to each machine. It stands wherever a path does.
+
+    Args:
+        path: a recording, a scenario or another file. What a scenario names beside itself is not sent.
+    """
+
+    __slots__ = ("_path", "digest", "name")
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path: Path | None = Path(path)
+        hashed = hashlib.sha256()
+        with open(self._path, "rb") as file:
+            while part := file.read(1 << 20):
+                hashed.update(part)
+        #: The hash of its content (SHA-256).
+        self.digest = hashed.hexdigest()
+        #: The name of the file.
+        self.name = self._path.name
+
+    def __fspath__(self) -> str:
+        """Where it lies on this machine."""
+        return str(self._path or _place(self.digest, self.name))
+
+    def __reduce__(self) -> Any:
+        return (_sent, (self.digest, self.name))
+
+    def is_here(self) -> bool:
+        """Whether it lies on this machine."""
+        return Path(self).exists()
+
+    def content(self) -> bytes:
+        """What is in it."""
+        return Path(self).read_bytes()
+
+    def __repr__(self) -> str:
+        return f"<unfrag.Input {self.name} {self.digest[:16]}>"
+
+
+def _sent(digest: str, name: str) -> Input:
+    """An input on another machine, or in another process."""
+    value = Input.__new__(Input)
+    value._path, value.digest, value.name = None, digest, name
+    return value
+
+
+def host() -> str:
+    """This machine and its folder of inputs, as others name it."""
+    return f"{socket.gethostname()}:{_folder()}"
+
+
+def _folder() -> Path:
+    named = os.environ.get("UNFRAG_CACHE")
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return Path(named) if named else Path(tempfile.gettempdir()) / f"unfrag-{user}"
+
+
+def _place(digest: str, name: str) -> Path:
+    return _folder() / digest / name
+
+
+def store(digest: str, name: str, content: bytes) -> None:
+    """Puts an input into the folder of this machine."""
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise ValueError(f"{name} arrived with another content than it was sent with")
+    write(_place(digest, name), content)
+
+
+def write(file: Path, content: bytes) -> None:
+    """Writes a file that is whole or not there, whenever this process is killed."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    with open(beside, "wb") as f:
+        f.write(content)
+        f.flush()
+        os.fsync(f.fileno())
+    os.replace(beside, file)
