@@ -1,11 +1,11 @@
 //! Each hot function, by a name that the linker keeps: `hot_…` has no way to a panic, `slab_…` none but that for the token
-//! of another set of caches, and `other_…` has some, which shows that the look at them finds panics.
+//! of another set of caches, and `other_…` has panics of its own, which shows that the look finds them.
 #![no_std]
 
 use core::ptr::NonNull;
 use unfrag::maps::GiveError;
 use unfrag::shared::Local;
-use unfrag::{AllocError, CpuId, Gfp, Manager, MigrateType, NullHost, Order, Pfn, Request};
+use unfrag::{AllocError, Gfp, MigrateType, Order, Pfn};
 use unfrag_slab::{Cpu, Fault, KmemCache, NoMemory, SpinLock};
 
 type Own<'s, 'm> = Local<'s, 'm, SpinLock>;
@@ -47,13 +47,13 @@ unsafe fn slab_free(cache: &KmemCache, cpu: &Cpu, object: NonNull<u8>) -> Result
 }
 
 #[unsafe(no_mangle)]
-fn other_manager_alloc(m: &mut Manager<NullHost>, request: &Request) -> Result<Pfn, AllocError> {
-    m.alloc(request)
+fn other_index(of: &[u32], i: usize) -> u32 {
+    of[i]
 }
 
 #[unsafe(no_mangle)]
-fn other_manager_free(m: &mut Manager<NullHost>, cpu: CpuId, pfn: Pfn) -> bool {
-    m.free(cpu, pfn, Order(0)).is_ok()
+fn other_expect(of: Option<Pfn>) -> Pfn {
+    of.expect("there is one")
 }
 
 #[panic_handler]
