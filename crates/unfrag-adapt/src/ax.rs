@@ -8,7 +8,7 @@
 //!
 //! Addresses are those at which memory is seen. An allocation of pages ends at a gigabyte.
 
-use crate::gigabytes::{AddError, Gigabytes};
+use crate::gigabytes::{AddError, Gigabytes, whole_frames};
 use crate::heap::Bytes;
 use ::ax_allocator::{AllocError, AllocResult, BaseAllocator, ByteAllocator, PageAllocator};
 use core::alloc::Layout;
@@ -22,18 +22,14 @@ const PAGE: usize = 4096;
 /// The largest alignment: 1 GiB, whatever the size of a page.
 const LARGEST_ALIGN: usize = 1 << 30;
 
-impl From<AddError> for Failed {
-    fn from(why: AddError) -> Failed {
-        Failed(match why {
-            AddError::Overlap => AllocError::MemoryOverlap,
-            AddError::TooMany => AllocError::NoMemory,
-            _ => AllocError::InvalidParam,
-        })
+/// Why memory was not added, as `ax-allocator` says it.
+fn failed(why: AddError) -> AllocError {
+    match why {
+        AddError::Overlap => AllocError::MemoryOverlap,
+        AddError::TooMany => AllocError::NoMemory,
+        _ => AllocError::InvalidParam,
     }
 }
-
-/// An error of `ax-allocator`, for `?`.
-struct Failed(AllocError);
 
 /// Pages of `PAGE_SIZE` bytes in up to `N` gigabytes, for one kind of use.
 pub struct Pages<const PAGE_SIZE: usize = 4096, const N: usize = 64> {
@@ -57,17 +53,10 @@ impl<const PAGE_SIZE: usize, const N: usize> Pages<PAGE_SIZE, N> {
     }
 
     fn add(&mut self, start: usize, size: usize) -> Result<(), AddError> {
-        let end = start.checked_add(size).ok_or(AddError::Address)?;
-        let (first, last) = (start.div_ceil(PAGE_SIZE), end / PAGE_SIZE);
-        if first >= last {
-            return Err(AddError::TooSmall);
-        }
+        let (first, count) = whole_frames(start, size, PAGE_SIZE)?;
         let at = |page: u64| with_exposed_provenance_mut(page as usize * PAGE_SIZE);
         // SAFETY: Who adds memory gives it up; the trait says so, though its method is safe.
-        unsafe {
-            self.frames
-                .add(first as u64, (last - first) as u64, PAGE_SIZE, at)
-        }
+        unsafe { self.frames.add(first, count, PAGE_SIZE, at) }
     }
 
     /// The pages of a request, and the alignment of the first one.
@@ -79,41 +68,11 @@ impl<const PAGE_SIZE: usize, const N: usize> Pages<PAGE_SIZE, N> {
         Ok((num_pages as u64, (align / PAGE_SIZE) as u64))
     }
 
-    /// Pages for a kind of use.
-    fn take(&mut self, num_pages: usize, align: usize, mt: MigrateType) -> AllocResult<usize> {
-        let (pages, align) = Self::request(num_pages, align)?;
-        let first = self
-            .frames
-            .take(pages, align, mt)
-            .ok_or(AllocError::NoMemory)?;
-        Ok(first as usize * PAGE_SIZE)
-    }
-
-    /// These pages for a kind of use.
-    fn take_at(
-        &mut self,
-        base: usize,
-        num_pages: usize,
-        align: usize,
-        mt: MigrateType,
-    ) -> AllocResult<usize> {
+    /// The pages of a request for those at an address.
+    fn request_at(base: usize, num_pages: usize, align: usize) -> AllocResult<u64> {
         let (pages, _) = Self::request(num_pages, align)?;
-        if !base.is_multiple_of(align) {
-            return Err(AllocError::InvalidParam);
-        }
-        let taken = self.frames.take_at((base / PAGE_SIZE) as u64, pages, mt);
-        if taken {
-            Ok(base)
-        } else {
-            Err(AllocError::NoMemory)
-        }
-    }
-
-    fn give(&mut self, pos: usize, num_pages: usize, mt: MigrateType) {
-        let given = self
-            .frames
-            .give((pos / PAGE_SIZE) as u64, num_pages as u64, mt);
-        debug_assert!(given, "pages at {pos:#x} were freed that are not in use");
+        let is_aligned = base.is_multiple_of(align);
+        is_aligned.then_some(pages).ok_or(AllocError::InvalidParam)
     }
 }
 
@@ -130,7 +89,7 @@ impl<const PAGE_SIZE: usize, const N: usize> BaseAllocator for Pages<PAGE_SIZE, 
     }
 
     fn add_memory(&mut self, start: usize, size: usize) -> AllocResult {
-        self.add(start, size).map_err(|why| Failed::from(why).0)
+        self.add(start, size).map_err(failed)
     }
 }
 
@@ -138,11 +97,15 @@ impl<const PAGE_SIZE: usize, const N: usize> PageAllocator for Pages<PAGE_SIZE, 
     const PAGE_SIZE: usize = PAGE_SIZE;
 
     fn alloc_pages(&mut self, num_pages: usize, align: usize) -> AllocResult<usize> {
-        self.take(num_pages, align, self.mt)
+        let (pages, align) = Self::request(num_pages, align)?;
+        let first = self.frames.take(pages, align, self.mt);
+        Ok(first.ok_or(AllocError::NoMemory)? as usize * PAGE_SIZE)
     }
 
     fn dealloc_pages(&mut self, pos: usize, num_pages: usize) {
-        self.give(pos, num_pages, self.mt);
+        let first = (pos / PAGE_SIZE) as u64;
+        let given = self.frames.give(first, num_pages as u64, self.mt);
+        debug_assert!(given, "pages at {pos:#x} were freed that are not in use");
     }
 
     fn alloc_pages_at(
@@ -151,7 +114,10 @@ impl<const PAGE_SIZE: usize, const N: usize> PageAllocator for Pages<PAGE_SIZE, 
         num_pages: usize,
         align: usize,
     ) -> AllocResult<usize> {
-        self.take_at(base, num_pages, align, self.mt)
+        let pages = Self::request_at(base, num_pages, align)?;
+        let first = (base / PAGE_SIZE) as u64;
+        let taken = self.frames.take_at(first, pages, self.mt);
+        taken.then_some(base).ok_or(AllocError::NoMemory)
     }
 
     fn total_pages(&self) -> usize {
@@ -176,7 +142,7 @@ impl<const N: usize> BaseAllocator for Bytes<N> {
 
     fn add_memory(&mut self, start: usize, size: usize) -> AllocResult {
         // SAFETY: As above.
-        unsafe { self.add(start, size) }.map_err(|why| Failed::from(why).0)
+        unsafe { self.add(start, size) }.map_err(failed)
     }
 }
 
@@ -266,7 +232,6 @@ pub struct Allocator<R, const N: usize = 8> {
 struct State<const N: usize> {
     bytes: Bytes<N>,
     usages: Usages,
-    is_initialised: bool,
 }
 
 struct Reclaim {
@@ -295,7 +260,6 @@ impl<R: RawMutex, const N: usize> Allocator<R, N> {
                 State {
                     bytes: Bytes::with_window(bytes),
                     usages: Usages([0; KINDS]),
-                    is_initialised: false,
                 },
             ),
             reclaim: Mutex::const_new(
@@ -327,13 +291,11 @@ impl<R: RawMutex, const N: usize> Allocator<R, N> {
     /// It is memory that nobody uses, now or later, and its provenance has been exposed.
     pub unsafe fn init(&self, start: usize, size: usize) -> AllocResult {
         let mut state = self.state.lock();
-        if state.is_initialised {
+        if state.bytes.is_ready() {
             return Err(AllocError::InvalidParam);
         }
         // SAFETY: As the caller says.
-        unsafe { state.bytes.add(start, size) }.map_err(|why| Failed::from(why).0)?;
-        state.is_initialised = true;
-        Ok(())
+        unsafe { state.bytes.add(start, size) }.map_err(failed)
     }
 
     /// Adds memory.
@@ -345,11 +307,11 @@ impl<R: RawMutex, const N: usize> Allocator<R, N> {
     /// As for [`init`](Self::init).
     pub unsafe fn add_memory(&self, start: usize, size: usize) -> AllocResult {
         let mut state = self.state.lock();
-        if !state.is_initialised {
+        if !state.bytes.is_ready() {
             return Err(AllocError::InvalidParam);
         }
         // SAFETY: As the caller says.
-        unsafe { state.bytes.add(start, size) }.map_err(|why| Failed::from(why).0)
+        unsafe { state.bytes.add(start, size) }.map_err(failed)
     }
 
     /// Bytes of the kernel's heap.
@@ -407,10 +369,7 @@ impl<R: RawMutex, const N: usize> Allocator<R, N> {
         align: usize,
         kind: UsageKind,
     ) -> AllocResult<usize> {
-        let (pages, _) = Pages::<PAGE>::request(num_pages, align)?;
-        if !start.is_multiple_of(align) {
-            return Err(AllocError::InvalidParam);
-        }
+        let pages = Pages::<PAGE>::request_at(start, num_pages, align)?;
         let mut state = self.state.lock();
         let first = (start / PAGE) as u64;
         if !state.bytes.take_frames_at(first, pages, kind.mobility()) {

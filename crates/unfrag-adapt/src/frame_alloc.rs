@@ -99,17 +99,12 @@ impl<R: RawMutex> Pool<R> {
 unsafe impl<R: RawMutex> PhysicalAllocator for Pool<R> {
     fn allocate_physical(&self, ps: PageSize, count: NonZeroUsize) -> Result<usize, AllocError> {
         let (frames, align) = self.frames(ps, count)?;
-        let order = Order(frames.next_power_of_two().ilog2().max(align.0.into()) as u8);
         let mut state = self.state.lock();
         let first = state.first;
         let engine = state.engine.as_mut().ok_or(AllocError::OutOfMemory)?;
-        let mut one = [0];
-        if engine.take(&mut one, order, self.mt, true) == 0 {
-            return Err(AllocError::OutOfMemory);
-        }
-        let tail = engine.give_range(one[0] + frames, order.frames() - frames, self.mt);
-        debug_assert!(tail.is_ok(), "what has just been taken");
-        Ok((first + one[0] as usize) << self.base.log2())
+        let taken = engine.take_run(frames, align, self.mt, true);
+        let number = taken.ok_or(AllocError::OutOfMemory)?;
+        Ok((first + number as usize) << self.base.log2())
     }
 
     unsafe fn deallocate_physical(&self, ps: PageSize, count: NonZeroUsize, phys: usize) {

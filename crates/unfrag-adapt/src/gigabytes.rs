@@ -49,6 +49,20 @@ impl core::fmt::Display for AddError {
 
 impl core::error::Error for AddError {}
 
+/// The whole frames of some bytes: the first one, and how many.
+pub(crate) fn whole_frames(
+    start: usize,
+    bytes: usize,
+    frame_bytes: usize,
+) -> Result<(u64, u64), AddError> {
+    let end = start.checked_add(bytes).ok_or(AddError::Address)? / frame_bytes;
+    let first = start.div_ceil(frame_bytes);
+    if first >= end {
+        return Err(AddError::TooSmall);
+    }
+    Ok((first as u64, (end - first) as u64))
+}
+
 struct Gigabyte {
     first: u64,
     engine: Engine<'static>,
@@ -57,7 +71,7 @@ struct Gigabyte {
 /// Up to `N` gigabytes in which there is memory.
 pub(crate) struct Gigabytes<const N: usize> {
     of: [Option<Gigabyte>; N],
-    /// Frames that can be handed out, and those of them that are free.
+    /// Frames that can be handed out.
     present: u64,
 }
 
@@ -85,39 +99,35 @@ impl<const N: usize> Gigabytes<N> {
         let end = start.checked_add(frames).ok_or(AddError::Address)?;
         let mut from = start;
         while from < end {
-            let first = from / GIGABYTE * GIGABYTE;
-            let to = end.min(first + GIGABYTE);
             // SAFETY: As the caller says, for a part of it.
-            unsafe { self.add_piece(first, from, to, frame_bytes, &at)? };
-            from = to;
+            from = unsafe { self.add_piece(from, end, frame_bytes, &at)? };
         }
         Ok(())
     }
 
+    /// Adds the frames up to the end of what one engine reaches, or `end`. Returns the first one that it did not add.
+    ///
     /// # Safety
     /// As for [`add`](Self::add).
     unsafe fn add_piece(
         &mut self,
-        first: u64,
         mut from: u64,
-        mut to: u64,
+        end: u64,
         frame_bytes: usize,
         at: &impl Fn(u64) -> *mut u8,
-    ) -> Result<(), AddError> {
+    ) -> Result<u64, AddError> {
         if let Some(own) = self.find(from) {
-            let reach = own.first + u64::from(own.engine.frames());
-            let end = to.min(reach);
+            let end = end.min(own.first + u64::from(own.engine.frames()));
             own.engine
                 .add((from - own.first) as u32, (end - from) as u32)
                 .map_err(|_| AddError::Overlap)?;
             self.present += end - from;
-            if end < to {
-                // SAFETY: As the caller says, for a part of it.
-                return unsafe { self.add_piece(first, end, to, frame_bytes, at) };
-            }
-            return Ok(());
+            return Ok(end);
         }
-        if frame_bytes < LEAST_FRAME || to == from {
+        let first = from / GIGABYTE * GIGABYTE;
+        let end = end.min(first + GIGABYTE);
+        let mut to = end;
+        if frame_bytes < LEAST_FRAME {
             return Err(AddError::TooSmall);
         }
         let slot = self.of.iter_mut().find(|g| g.is_none());
@@ -148,7 +158,7 @@ impl<const N: usize> Gigabytes<N> {
             .map_err(|_| AddError::Overlap)?;
         *slot = Some(Gigabyte { first, engine });
         self.present += to - from;
-        Ok(())
+        Ok(end)
     }
 
     /// The gigabyte to which a frame belongs.
@@ -160,22 +170,14 @@ impl<const N: usize> Gigabytes<N> {
     /// Takes `frames` frames in one piece, the first one a multiple of `align`, a power of two. Types mix only where
     /// nothing else is left.
     pub fn take(&mut self, frames: u64, align: u64, mt: MigrateType) -> Option<u64> {
-        let run = frames.max(align).checked_next_power_of_two()?;
-        if run > GIGABYTE || frames == 0 {
+        if frames == 0 || frames.max(align) > GIGABYTE {
             return None;
         }
-        let order = Order(run.trailing_zeros() as u8);
+        let order = Order(align.trailing_zeros() as u8);
         for mixes in [false, true] {
             for own in self.of.iter_mut().flatten() {
-                let mut one = [0];
-                if own.engine.free_frames() >= run
-                    && own.engine.take(&mut one, order, mt, mixes) == 1
-                {
-                    let start = own.first + u64::from(one[0]);
-                    // The tail was taken with it.
-                    let given = self.give(start + frames, run - frames, mt);
-                    debug_assert!(given, "what has just been taken");
-                    return Some(start);
+                if let Some(at) = own.engine.take_run(frames as u32, order, mt, mixes) {
+                    return Some(own.first + u64::from(at));
                 }
             }
         }

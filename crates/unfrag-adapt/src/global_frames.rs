@@ -6,7 +6,7 @@
 //!
 //! Invariant: the tables lie in the memory that was added; nothing is taken from a heap.
 
-use crate::gigabytes::{AddError, Gigabytes};
+use crate::gigabytes::{AddError, Gigabytes, whole_frames};
 use core::alloc::Layout;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lock_api::{Mutex, RawMutex};
@@ -65,15 +65,11 @@ impl<R: RawMutex, const N: usize> GlobalFrames<R, N> {
     /// # Safety
     /// It is memory that nobody uses, now or later, and `reach` leads to it.
     pub unsafe fn add_free_memory(&self, start: usize, bytes: usize) -> Result<(), AddError> {
-        let end = start.checked_add(bytes).ok_or(AddError::Address)?;
-        let (first, last) = (start.div_ceil(FRAME), end / FRAME);
-        if first >= last {
-            return Err(AddError::TooSmall);
-        }
+        let (first, count) = whole_frames(start, bytes, FRAME)?;
         let at = |frame: u64| (self.reach)(frame as usize * FRAME);
         let mut frames = self.frames.lock();
         // SAFETY: As the caller says.
-        unsafe { frames.add(first as u64, (last - first) as u64, FRAME, at) }
+        unsafe { frames.add(first, count, FRAME, at) }
     }
 
     /// Unmovable frames for a layout: its size rounded up to frames, at a multiple of its alignment. `None`, if there are

@@ -7,7 +7,7 @@
 //! Invariant: all records, the table of frames and the maps lie in the memory that was added. They are not touched any more
 //! once a heap is dropped.
 
-use crate::gigabytes::{AddError, Gigabytes};
+use crate::gigabytes::{AddError, Gigabytes, whole_frames};
 use core::alloc::{GlobalAlloc, Layout};
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
@@ -133,27 +133,28 @@ impl<const N: usize> Bytes<N> {
     /// # Safety
     /// It is memory that nobody uses, now or later, and its provenance has been exposed.
     pub unsafe fn add(&mut self, start: usize, bytes: usize) -> Result<(), AddError> {
-        let end = start.checked_add(bytes).ok_or(AddError::Address)? / FRAME;
-        let first = start.div_ceil(FRAME);
-        if first >= end {
-            return Err(AddError::TooSmall);
-        }
+        let (first, frames) = whole_frames(start, bytes, FRAME)?;
         match &self.ready {
             Some(ready) => {
                 let source = ready.source;
                 let reach = source.first + source.window as u64;
-                if (first as u64) < source.first || end as u64 > reach {
+                if first < source.first || first + frames > reach {
                     return Err(AddError::Address);
                 }
                 // SAFETY: As the caller says.
-                unsafe { source.add(first, end) }
+                unsafe { source.add(first, frames) }
             }
             None => {
                 // SAFETY: As the caller says.
-                self.ready = Some(unsafe { start_heap(first, end, self.window)? });
+                self.ready = Some(unsafe { start_heap(first, frames, self.window)? });
                 Ok(())
             }
         }
+    }
+
+    /// Whether it has memory.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.is_some()
     }
 
     /// Memory for a layout; `None`, if there is none, or above 1 GiB.
@@ -163,12 +164,7 @@ impl<const N: usize> Bytes<N> {
             Some(size) => ready.sizes.alloc(&ready.cpu, size, Gfp::KERNEL).ok()?,
             None => {
                 let (frames, align) = frames_of(layout);
-                let first =
-                    ready
-                        .source
-                        .frames
-                        .lock()
-                        .take(frames, align, MigrateType::Unmovable)?;
+                let first = self.take_frames(frames, align, MigrateType::Unmovable)?;
                 NonNull::new(address(first))?
             }
         };
@@ -197,7 +193,7 @@ impl<const N: usize> Bytes<N> {
     }
 
     /// Frames by their number, for a kind of use.
-    pub(crate) fn take_frames(&mut self, frames: u64, align: u64, mt: MigrateType) -> Option<u64> {
+    pub(crate) fn take_frames(&self, frames: u64, align: u64, mt: MigrateType) -> Option<u64> {
         self.ready
             .as_ref()?
             .source
@@ -207,13 +203,13 @@ impl<const N: usize> Bytes<N> {
     }
 
     /// These frames.
-    pub(crate) fn take_frames_at(&mut self, first: u64, frames: u64, mt: MigrateType) -> bool {
+    pub(crate) fn take_frames_at(&self, first: u64, frames: u64, mt: MigrateType) -> bool {
         let ready = self.ready.as_ref();
         ready.is_some_and(|r| r.source.frames.lock().take_at(first, frames, mt))
     }
 
     /// Gives frames back.
-    pub(crate) fn give_frames(&mut self, first: u64, frames: u64, mt: MigrateType) {
+    pub(crate) fn give_frames(&self, first: u64, frames: u64, mt: MigrateType) {
         let ready = self.ready.as_ref();
         let given = ready.is_some_and(|r| r.source.frames.lock().give(first, frames, mt));
         debug_assert!(given, "frames that are not in use were freed");
@@ -247,10 +243,10 @@ impl<const N: usize> Bytes<N> {
 impl<const N: usize> Source<N> {
     /// # Safety
     /// These frames are memory that nobody uses.
-    unsafe fn add(&self, first: usize, end: usize) -> Result<(), AddError> {
+    unsafe fn add(&self, first: u64, count: u64) -> Result<(), AddError> {
         let mut frames = self.frames.lock();
         // SAFETY: As the caller says.
-        unsafe { frames.add(first as u64, (end - first) as u64, FRAME, address) }
+        unsafe { frames.add(first, count, FRAME, address) }
     }
 }
 
@@ -279,20 +275,20 @@ fn frames_of(layout: Layout) -> (u64, u64) {
 /// # Safety
 /// These frames are memory that nobody uses, now or later.
 unsafe fn start_heap<const N: usize>(
-    first: usize,
-    end: usize,
+    first: u64,
+    count: u64,
     window: usize,
 ) -> Result<Ready<N>, AddError> {
     let window = match window / FRAME {
-        0 => (end - first) * GROWS,
-        frames => frames.max(end - first),
+        0 => count as usize * GROWS,
+        frames => frames.max(count as usize),
     };
     let head = size_of::<Head<N>>().next_multiple_of(align_of::<FrameEntry>());
-    let frames = (head + window * size_of::<FrameEntry>()).div_ceil(FRAME);
-    if frames >= end - first {
+    let own = (head + window * size_of::<FrameEntry>()).div_ceil(FRAME) as u64;
+    if own >= count {
         return Err(AddError::TooSmall);
     }
-    let base = NonNull::new(address(first as u64)).ok_or(AddError::Address)?;
+    let base = NonNull::new(address(first)).ok_or(AddError::Address)?;
     // SAFETY: As the caller says; the head and the table fit these frames, which lie at a multiple of a frame, and zeros
     // are entries without a slab.
     let (head, table) = unsafe {
@@ -300,7 +296,7 @@ unsafe fn start_heap<const N: usize>(
         at.write(Head {
             source: Source {
                 frames: Mutex::new(Gigabytes::new()),
-                first: first as u64,
+                first,
                 base,
                 window,
             },
@@ -314,7 +310,7 @@ unsafe fn start_heap<const N: usize>(
     };
     let source: &'static Source<N> = &head.source;
     // SAFETY: As the caller says.
-    unsafe { source.add(first + frames, end)? };
+    unsafe { source.add(first + own, count - own)? };
     let config = SlabConfig::new(1);
     // SAFETY: The table is new, and the caches' alone.
     let slabs = unsafe { Slabs::with_new_table(source, table, &config) };

@@ -131,7 +131,7 @@ impl FrameIx {
         self,
         end: FrameIx,
         max: Order,
-    ) -> impl Iterator<Item = (FrameIx, Order)> + use<> {
+    ) -> impl Iterator<Item = (FrameIx, Order)> + Clone + use<> {
         let mut at = self;
         core::iter::from_fn(move || {
             let rest = end.0.checked_sub(at.0).filter(|&n| n > 0)?;

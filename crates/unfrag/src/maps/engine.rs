@@ -206,10 +206,8 @@ impl<'m> Engine<'m> {
     /// # Errors
     /// [`GiveError`], if some of it is beyond the frames of the engine, or is free; nothing has changed then.
     pub fn add(&mut self, start: u32, frames: u32) -> Result<(), GiveError> {
-        let end = start.checked_add(frames).filter(|&end| end <= self.frames);
-        let end = end.ok_or(GiveError::NotABlock(start))?;
-        let pieces = || FrameIx(start).blocks_until(FrameIx(end), BLOCK_ORDER);
-        for (ix, order) in pieces() {
+        let pieces = self.pieces(start, frames)?;
+        for (ix, order) in pieces.clone() {
             let b = &self.blocks[(ix.0 / FRAMES) as usize];
             let map = &self.maps[(ix.0 / FRAMES) as usize];
             let at = ix.0 % FRAMES;
@@ -217,7 +215,7 @@ impl<'m> Engine<'m> {
                 return Err(GiveError::NotTaken(ix.0));
             }
         }
-        for (ix, order) in pieces() {
+        for (ix, order) in pieces {
             let i = ix.0 / FRAMES;
             self.maps[i as usize].set_run(ix.0 % FRAMES, order);
             self.blocks[i as usize].add(order.frames());
@@ -226,6 +224,17 @@ impl<'m> Engine<'m> {
             self.state.present += u64::from(order.frames());
         }
         Ok(())
+    }
+
+    /// The aligned pieces of a range of the engine's frames, a block at most.
+    pub(super) fn pieces(
+        &self,
+        start: u32,
+        frames: u32,
+    ) -> Result<impl Iterator<Item = (FrameIx, Order)> + Clone + use<>, GiveError> {
+        let end = start.checked_add(frames).filter(|&end| end <= self.frames);
+        let end = end.ok_or(GiveError::NotABlock(start))?;
+        Ok(FrameIx(start).blocks_until(FrameIx(end), BLOCK_ORDER))
     }
 
     /// Takes up to `out.len()` blocks of `2^order` frames for requests of a type, and writes the first frame of each.

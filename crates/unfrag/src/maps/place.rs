@@ -1,10 +1,31 @@
-//! Taking frames by their place: for a device, a firmware, or a caller that asks for an address.
+//! Taking frames by their place, for a device, a firmware, or a caller that asks for an address; and any number of them.
 
 use super::engine::{Engine, GiveError};
-use super::sizes::{BLOCK_ORDER, FRAMES, type_index};
-use crate::frame::{FrameIx, MigrateType, Order};
+use super::sizes::{BLOCK_ORDER, FRAMES, LARGEST_ORDER, type_index};
+use crate::frame::{MigrateType, Order};
 
 impl Engine<'_> {
+    /// Takes `frames` frames in one piece, the first one a multiple of `2^align`, out of the smallest free block that has
+    /// them; what is left of that block is free again. `mixes` as for [`take`](Engine::take). `None`, if there is no such
+    /// block.
+    pub fn take_run(
+        &mut self,
+        frames: u32,
+        align: Order,
+        mt: MigrateType,
+        mixes: bool,
+    ) -> Option<u32> {
+        let order = Order(frames.checked_next_power_of_two()?.ilog2() as u8).max(align);
+        let mut one = [0];
+        if frames == 0 || order > LARGEST_ORDER || self.take(&mut one, order, mt, mixes) == 0 {
+            return None;
+        }
+        let [first] = one;
+        let tail = self.give_range(first + frames, order.frames() - frames, mt);
+        debug_assert!(tail.is_ok(), "what has just been taken");
+        Some(first)
+    }
+
     /// Takes the `frames` frames from `start` on, which are all free, for a request of a type.
     ///
     /// # Errors
@@ -15,13 +36,9 @@ impl Engine<'_> {
         frames: u32,
         mt: MigrateType,
     ) -> Result<(), GiveError> {
-        let end = start
-            .checked_add(frames)
-            .filter(|&end| end <= self.frames());
-        let end = end.ok_or(GiveError::NotABlock(start))?;
         let mt = type_index(mt);
-        let pieces = || FrameIx(start).blocks_until(FrameIx(end), BLOCK_ORDER);
-        for (ix, order) in pieces() {
+        let pieces = self.pieces(start, frames)?;
+        for (ix, order) in pieces.clone() {
             let i = (ix.0 / FRAMES) as usize;
             let b = &self.blocks[i];
             let is_free = !b.is_intact() && self.maps[i].is_free_run(ix.0 % FRAMES, order);
@@ -29,7 +46,7 @@ impl Engine<'_> {
                 return Err(GiveError::NotTaken(ix.0));
             }
         }
-        for (ix, order) in pieces() {
+        for (ix, order) in pieces {
             let i = ix.0 / FRAMES;
             if self.blocks[i as usize].is_whole() {
                 self.take_whole_run(i, Order::ZERO);

@@ -51,11 +51,7 @@ impl<R: RawMutex> Local<'_, '_, R> {
     /// block is.
     #[inline]
     pub fn alloc(&mut self, order: Order, mt: MigrateType) -> Result<Pfn, AllocError> {
-        let t = type_index(mt);
-        match self.pop(order, t) {
-            Some(n) => Ok(self.shared.frame(n)),
-            None => self.alloc_slow(order, t, Floor::Min),
-        }
+        self.alloc_down_to(order, mt, Floor::Min)
     }
 
     /// As [`alloc`](Self::alloc), for somebody who cannot wait, such as an interrupt handler: it may also have the frames
@@ -65,20 +61,25 @@ impl<R: RawMutex> Local<'_, '_, R> {
     /// As [`alloc`](Self::alloc); [`AllocError::Short`], if no frame is left.
     #[inline]
     pub fn alloc_atomic(&mut self, order: Order, mt: MigrateType) -> Result<Pfn, AllocError> {
-        let t = type_index(mt);
-        match self.pop(order, t) {
-            Some(n) => Ok(self.shared.frame(n)),
-            None => self.alloc_slow(order, t, Floor::Zero),
-        }
+        self.alloc_down_to(order, mt, Floor::Zero)
     }
 
-    /// A block of an order whose array is at hand.
     #[inline]
-    fn pop(&mut self, order: Order, t: usize) -> Option<u32> {
-        match order {
+    fn alloc_down_to(
+        &mut self,
+        order: Order,
+        mt: MigrateType,
+        floor: Floor,
+    ) -> Result<Pfn, AllocError> {
+        let t = type_index(mt);
+        let got = match order {
             Order::ZERO => self.arrays.singles[t].pop(),
             BLOCK_ORDER => self.arrays.huge[t].pop(),
             _ => None,
+        };
+        match got {
+            Some(n) => Ok(self.shared.frame(n)),
+            None => self.alloc_slow(order, t, floor),
         }
     }
 

@@ -276,13 +276,8 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         self.frame(self.shards[shard].start)
     }
 
-    /// Counts frames of the shards as free, or as not free any more.
-    pub(super) fn count_free(&self, frames: i64) {
-        self.totals.free.fetch_add(frames, Relaxed);
-    }
-
     /// Calls `f` with an engine, locked.
-    pub(super) fn with<T>(&self, shard: usize, f: impl FnOnce(&mut Engine<'m>) -> T) -> Option<T> {
+    fn with<T>(&self, shard: usize, f: impl FnOnce(&mut Engine<'m>) -> T) -> Option<T> {
         let engine = self.shards.get(shard)?.engine.as_ref()?;
         Some(f(&mut engine.lock()))
     }
@@ -329,10 +324,8 @@ impl<'m, R: RawMutex> Shared<'m, R> {
 
     /// Takes one block without a `Local`, down to the min watermark.
     pub fn take_one(&self, order: Order, mt: MigrateType) -> Option<Pfn> {
-        let mut one = [0];
         let allowed = order <= LARGEST_ORDER && self.allowed(1, order) == 1;
-        let got = allowed && self.take(&mut one, order, mt, 0) == 1;
-        got.then(|| self.frame(one[0]))
+        allowed.then(|| self.take_below_min(order, mt, 0)).flatten()
     }
 
     /// Gives one block back without a `Local`.
@@ -548,13 +541,29 @@ impl<'m, R: RawMutex> Shared<'m, R> {
         let Some(engine) = &shard.engine else {
             return Err(GiveError::NotABlock(shard.start));
         };
-        let (given, freed) = {
+        self.counted(engine, |e| e.give(blocks, order, mt))
+    }
+
+    /// Calls `f` with an engine, locked, and counts the frames that it takes or gives.
+    #[inline]
+    fn counted<T>(&self, engine: &Mutex<R, Engine<'m>>, f: impl FnOnce(&mut Engine<'m>) -> T) -> T {
+        let (done, freed) = {
             let mut engine = engine.lock();
             let before = engine.free_frames();
-            let given = engine.give(blocks, order, mt);
-            (given, engine.free_frames() - before)
+            let done = f(&mut engine);
+            (done, engine.free_frames().wrapping_sub(before))
         };
         self.totals.free.fetch_add(freed as i64, Relaxed);
-        given
+        done
+    }
+
+    /// The same with the engine of a shard.
+    pub(super) fn with_counted<T>(
+        &self,
+        shard: usize,
+        f: impl FnOnce(&mut Engine<'m>) -> T,
+    ) -> Option<T> {
+        let engine = self.shards.get(shard)?.engine.as_ref()?;
+        Some(self.counted(engine, f))
     }
 }

@@ -28,8 +28,7 @@ impl<R: RawMutex> Shared<'_, R> {
     /// there is none.
     pub fn report(&self, order: Order) -> Option<Report> {
         (0..self.shards()).find_map(|shard| {
-            let run = self.with(shard, |e| e.take_unreported(order))??;
-            self.count_free(-i64::from(order.frames()));
+            let run = self.with_counted(shard, |e| e.take_unreported(order))??;
             Some(Report {
                 shard,
                 base: self.start_of(shard),
@@ -44,13 +43,7 @@ impl<R: RawMutex> Shared<'_, R> {
     /// # Errors
     /// [`GiveError`], if somebody freed it meanwhile.
     pub fn acknowledge(&self, report: Report, done: bool) -> Result<(), GiveError> {
-        let given = self.with(report.shard, |e| {
-            let before = e.free_frames();
-            let given = e.give_reported(report.run, done);
-            (given, e.free_frames() - before)
-        });
-        let (given, freed) = given.unwrap_or((Err(GiveError::NotABlock(0)), 0));
-        self.count_free(freed as i64);
-        given
+        let given = self.with_counted(report.shard, |e| e.give_reported(report.run, done));
+        given.unwrap_or(Err(GiveError::NotABlock(0)))
     }
 }
