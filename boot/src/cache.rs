@@ -24,6 +24,17 @@ struct Pages {
     oldest: VecDeque<u32>,
 }
 
+impl Pages {
+    /// Forgets a page that is cached, once it has been compared, and gives up its frame.
+    fn drop_page(&mut self, page: u32) -> Pfn {
+        let pfn = pfn(self.of[page as usize].take().expect("it is cached"));
+        check(page, pfn);
+        owners::set(pfn, None);
+        RECLAIMED.fetch_add(1, Relaxed);
+        pfn
+    }
+}
+
 static PAGES: Mutex<Pages> = Mutex::new(Pages {
     of: Vec::new(),
     oldest: VecDeque::new(),
@@ -84,14 +95,11 @@ pub fn forget(page: u32, from: Pfn) -> bool {
     if cache.of[page as usize] != number(from) {
         return false;
     }
-    check(page, from);
-    cache.of[page as usize] = None;
+    cache.drop_page(page);
     // Near the front: an era, too, drops what was read first.
     if let Some(at) = cache.oldest.iter().position(|&p| p == page) {
         cache.oldest.remove(at);
     }
-    owners::set(from, None);
-    RECLAIMED.fetch_add(1, Relaxed);
     true
 }
 
@@ -103,19 +111,16 @@ fn check(page: u32, pfn: Pfn) {
     }
 }
 
-/// Drops the pages that were read first. Returns how many frames came free.
+/// Drops so many pages, or all if there are fewer, those first that were read first. Returns how many frames came free.
 pub fn reclaim(frames: usize) -> usize {
     for got in 0..frames {
         let mut cache = PAGES.lock();
         let Some(page) = cache.oldest.pop_front() else {
             return got;
         };
-        let pfn = pfn(cache.of[page as usize].take().expect("it is cached"));
-        check(page, pfn);
-        owners::set(pfn, None);
+        let pfn = cache.drop_page(page);
         drop(cache);
         frames::free(pfn, Order(0), MigrateType::Movable);
-        RECLAIMED.fetch_add(1, Relaxed);
     }
     frames
 }
@@ -136,7 +141,7 @@ pub fn migrate(page: u32, from: Pfn, to: Pfn) -> bool {
 
 /// Gives back the room of the cache.
 pub fn destroy() {
-    while reclaim(64) > 0 {}
+    reclaim(usize::MAX);
     let mut cache = PAGES.lock();
     cache.of = Vec::new();
     cache.oldest = VecDeque::new();

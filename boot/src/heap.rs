@@ -72,9 +72,8 @@ unsafe impl Pages for KernelPages {
 /// The table of the caches, carved out of the map before its frames are given away.
 pub fn carve(map: &mut MemoryMap, from: u64) -> &'static mut [FrameEntry] {
     let frames = map.end() as usize;
-    let at = map.carve(from, frames * size_of::<FrameEntry>());
-    // SAFETY: Carved out for this; zeros are entries without a slab.
-    unsafe { core::slice::from_raw_parts_mut(at.cast(), frames) }
+    // SAFETY: Zeros are entries without a slab.
+    unsafe { map.carve(from, frames) }
 }
 
 /// Starts the heap.

@@ -144,16 +144,22 @@ impl MemoryMap {
         }
     }
 
-    /// Takes so many bytes away for good, at the start of the first region from `from` on that has them, and clears them.
-    pub fn carve(&mut self, from: u64, bytes: usize) -> *mut u8 {
-        let frames = (bytes as u64).div_ceil(FRAME);
+    /// Takes memory for so many values away for good, at the start of the first region from `from` on that has it, and
+    /// clears it.
+    ///
+    /// # Safety
+    /// Zeros are a value.
+    pub unsafe fn carve<T>(&mut self, from: u64, count: usize) -> &'static mut [T] {
+        let frames = ((count * size_of::<T>()) as u64).div_ceil(FRAME);
         let fits = |r: &Range<u64>| r.start >= from && r.end - r.start >= frames;
         let found = self.regions().find(fits);
         let start = found.expect("memory for the tables of all frames").start;
         self.remove(start..start + frames);
-        let at = direct::<u8>(start * FRAME);
-        // SAFETY: Usable memory that nobody has.
-        unsafe { at.write_bytes(0, (frames * FRAME) as usize) };
-        at
+        let at = direct::<T>(start * FRAME);
+        // SAFETY: Usable memory that nobody has, whole frames of it; as the caller says.
+        unsafe {
+            at.cast::<u8>().write_bytes(0, (frames * FRAME) as usize);
+            core::slice::from_raw_parts_mut(at, count)
+        }
     }
 }

@@ -38,9 +38,8 @@ static TABLE: Once<&'static [AtomicU64]> = Once::new();
 /// Carves the table out of the map.
 pub fn init(map: &mut MemoryMap, from: u64) {
     let frames = map.end() as usize;
-    let at = map.carve(from, frames * 8).cast::<AtomicU64>();
-    // SAFETY: Carved out for this, and zeros.
-    TABLE.set(unsafe { core::slice::from_raw_parts(at, frames) });
+    // SAFETY: Zeros are words of nobody.
+    TABLE.set(unsafe { map.carve(from, frames) });
 }
 
 /// Frames that may have an owner: all from 0 up to this one.

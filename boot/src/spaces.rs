@@ -2,7 +2,6 @@
 
 use crate::mutex::Mutex;
 use crate::space::Space;
-
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 

@@ -61,9 +61,8 @@ impl Era {
     ) -> Result<Era, ConfigError> {
         // The tables are for all frames of the map before they are carved out.
         let words = builder(name, map, cpus).layout()?.words;
-        let table = map.carve(from, words * 8).cast::<u64>();
-        // SAFETY: Carved out for this, and zeros.
-        let table = unsafe { core::slice::from_raw_parts_mut(table, words) };
+        // SAFETY: Zeros are words.
+        let table = unsafe { map.carve(from, words) };
         let waker = Waker {
             kswapd: AtomicBool::new(false),
             kcompactd: AtomicBool::new(false),
@@ -87,7 +86,7 @@ impl Era {
     /// Calls `f` with the manager, locked.
     pub fn with<T>(&self, f: impl FnOnce(&mut Manager<'static, Waker>, CpuId) -> T) -> T {
         let mut manager = self.manager.lock();
-        f(&mut manager, this_cpu())
+        f(&mut manager, CpuId(cpu::id() as u32))
     }
 
     /// Takes a block.
@@ -150,10 +149,6 @@ impl Era {
     pub fn validate(&self) -> Result<(), Broken> {
         self.with(|m, _| m.inspect().validate())
     }
-}
-
-fn this_cpu() -> CpuId {
-    CpuId(cpu::id() as u32)
 }
 
 /// The zones of a map.

@@ -45,9 +45,8 @@ impl Locals {
             ..SharedConfig::new(Pfn(0), frames)
         };
         let words = SharedLayout::of(&config).words;
-        let table = map.carve(from, words * 8).cast::<u64>();
-        // SAFETY: Carved out for this, and zeros.
-        let table = unsafe { core::slice::from_raw_parts_mut(table, words) };
+        // SAFETY: Zeros are words.
+        let table = unsafe { map.carve(from, words) };
         let shared = Memory::new(config, table).expect("as many words as the layout says");
         for region in map.regions() {
             let added = shared.add(Pfn(region.start), (region.end - region.start) as u32);

@@ -20,25 +20,25 @@ use pages::Work;
 /// Most pages of the page cache.
 const MOST_CACHE: u64 = 1 << 18;
 
-/// Runs a job on each CPU, and waits until all have ended.
-fn on_all(job: impl Fn(usize) + Send + Sync + 'static) {
-    let job = Arc::new(job);
+/// Starts a job on each CPU.
+fn start_on_all(work: &Arc<Work>, job: fn(&Work, usize)) -> Vec<task::Handle> {
     let start = |cpu| {
-        let job = job.clone();
-        task::spawn(cpu, move || job(cpu))
+        let work = work.clone();
+        task::spawn(cpu, move || job(&work, cpu))
     };
-    let all: Vec<task::Handle> = (0..cpu::count()).map(start).collect();
+    (0..cpu::count()).map(start).collect()
+}
+
+/// Runs a job on each CPU, and waits until all have ended.
+fn on_all(work: &Arc<Work>, job: fn(&Work, usize)) {
+    let all = start_on_all(work, job);
     all.into_iter().for_each(task::Handle::join);
 }
 
 /// Has a task on each CPU read pages while `f` runs.
 fn while_others_read<T>(work: &Arc<Work>, f: impl FnOnce() -> T) -> T {
     work.reads.store(true, Relaxed);
-    let start = |cpu| {
-        let work = work.clone();
-        task::spawn(cpu, move || work.keep_reading(cpu))
-    };
-    let readers: Vec<task::Handle> = (0..cpu::count()).map(start).collect();
+    let readers = start_on_all(work, Work::keep_reading);
     let done = f();
     work.reads.store(false, Relaxed);
     readers.into_iter().for_each(task::Handle::join);
@@ -54,16 +54,16 @@ pub fn run(params: Params, present: u64) {
     let work = Arc::new(Work::new(cpus, params.seed));
 
     step("fill memory with pages of 4 KiB");
-    fill(&work);
+    on_all(&work, Work::fill);
     step("free three quarters of every 2 MiB");
-    fragment(&work);
+    on_all(&work, fragment::run);
     step("huge pages on demand");
     let on_demand = while_others_read(&work, || huge::burst(&work));
     huge::free_all(&work);
 
     step("fill and free again, with kcompactd ahead of demand");
-    fill(&work);
-    fragment(&work);
+    on_all(&work, Work::fill);
+    on_all(&work, fragment::run);
     daemons::keep_ready((frames::room() / 512 / huge::READY).max(4) as u32);
     let ahead = while_others_read(&work, || {
         huge::wait_until_ready();
@@ -75,28 +75,25 @@ pub fn run(params: Params, present: u64) {
     step("churn");
     cache::init((present / 4).min(MOST_CACHE) as u32);
     while atomic::allocated() < params.interrupts || !churn::enough(&work, present) {
-        let work = work.clone();
-        on_all(move |cpu| churn::run(&work, cpu));
+        on_all(&work, churn::run);
     }
     step("huge pages after the churn, without page cache");
-    while cache::reclaim(64) > 0 {}
+    cache::reclaim(usize::MAX);
     let after_churn = huge::burst(&work);
     huge::free_all(&work);
 
     step("look at every page");
-    let all = work.clone();
-    on_all(move |cpu| all.check(cpu));
+    on_all(&work, Work::check);
     let valid = frames::validate();
 
     step("give everything back");
     daemons::stop();
     daemons.into_iter().for_each(task::Handle::join);
-    let all = work.clone();
-    on_all(move |cpu| all.free(cpu));
+    on_all(&work, Work::free);
     work.destroy();
     cache::destroy();
     atomic::turn(false);
-    on_all(|_| {
+    on_all(&work, |_, _| {
         atomic::free_all();
         frames::flush();
     });
@@ -130,14 +127,4 @@ fn step(what: &str) {
         task::now(),
         frames::room() * 4
     );
-}
-
-fn fill(work: &Arc<Work>) {
-    let work = work.clone();
-    on_all(move |cpu| work.fill(cpu));
-}
-
-fn fragment(work: &Arc<Work>) {
-    let work = work.clone();
-    on_all(move |cpu| fragment::run(&work, cpu));
 }
