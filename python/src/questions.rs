@@ -6,16 +6,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use unfrag::Manager;
 use unfrag_lab::doctor::{self as lab_doctor, examine};
 use unfrag_lab::error::{Error as LabError, Result};
 use unfrag_lab::find::evidence::{Examine, evidence};
 use unfrag_lab::find::{moments, recordings};
-use unfrag_lab::replay::model::ReplayHost;
 use unfrag_lab::replay::view::{html, observed, svg, terminal};
 use unfrag_lab::replay::{self as lab_replay, Watch};
 use unfrag_lab::{experiment as lab_experiment, explain as lab_explain, simulate as lab_simulate};
-use unfrag_linux::recording::Snapshot;
 use unfrag_linux::segments::Window;
 use unfrag_machine::scenario::Outcome;
 
@@ -82,6 +79,12 @@ fn chosen<T: Copy>(what: &str, name: &str, all: &[(&str, T)]) -> PyResult<T> {
     })
 }
 
+/// What an input is called in an answer.
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
 /// Tells how far a replay is.
 struct Watcher<'a>(&'a Reporter);
 
@@ -93,8 +96,6 @@ impl Watch for Watcher<'_> {
     fn wants_snapshots(&self) -> bool {
         false
     }
-
-    fn at_snapshot(&mut self, _: &str, _: &Snapshot, _: &Manager<'_, ReplayHost>) {}
 }
 
 /// Replays a recording.
@@ -149,11 +150,7 @@ pub fn replay(
         members,
     };
     run(py, progress, move |reporter| {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = name_of(&path);
         let streamed =
             recordings::streamed(&path, &snapshots, release.as_deref(), &Window::default())?;
         let input = streamed.input(memory_budget);
@@ -246,17 +243,7 @@ pub fn experiment(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer> {
     use lab_experiment::{Name, Options};
-    let all = [
-        ("highorder", Name::HighOrder),
-        ("aim9", Name::Aim9),
-        ("slab-order", Name::SlabOrder),
-        ("atomic", Name::Atomic),
-        ("hugepage-latency", Name::HugepageLatency),
-        ("java-heap", Name::JavaHeap),
-        ("backoff", Name::Backoff),
-        ("one-time", Name::OneTime),
-        ("thp-burst", Name::ThpBurst),
-    ];
+    let all = Name::ALL.map(|name| (name.as_str(), name));
     let name = chosen("name", name, &all)?;
     run(py, progress, move |reporter| {
         let options = Options {
@@ -286,20 +273,19 @@ impl View for Text {
 
 /// Examines a host, a copy of its procfs, or a snapshot.
 #[pyfunction]
-#[pyo3(signature = (path, snapshot, seconds, progress))]
+#[pyo3(signature = (path, snapshot, seconds))]
 pub fn doctor(
     py: Python<'_>,
     path: PathBuf,
     snapshot: Option<String>,
     seconds: f64,
-    progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer> {
     if !(0.0..=86_400.0).contains(&seconds) {
         return Err(PyValueError::new_err(format!(
             "seconds={seconds}: from 0 to 86400"
         )));
     }
-    run(py, progress, move |_| {
+    run(py, None, move |_| {
         let what = Examine {
             snapshot: snapshot.as_deref(),
             seconds,
@@ -307,12 +293,8 @@ pub fn doctor(
         let (evidence, recording) = evidence(&path, &what)?;
         let mut examined = examine(&evidence).map_err(|e| e.inside(&path))?;
         if let Some(recording) = recording {
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            lab_doctor::predict::predict(&mut examined.diagnosis.advice, &recording, &name)?;
+            let advice = &mut examined.diagnosis.advice;
+            lab_doctor::predict::predict(advice, &recording, &name_of(&path))?;
         }
         Ok(Answer {
             json: json(&examined.diagnosis)?,

@@ -100,9 +100,6 @@ class Answer(Part):
     def __setstate__(self, state: Any) -> None:
         self._data, self._question, self._views = state
 
-    def __reduce__(self) -> Any:
-        return (_restored, (self.__getstate__(),))
-
     @property
     def text(self) -> str:
         """What the command prints."""
@@ -149,10 +146,3 @@ class Answer(Part):
     def _repr_html_(self) -> str:
         """What a notebook shows: the picture, or the text."""
         return self.svg or f"<pre>{html.escape(self.text)}</pre>"
-
-
-def _restored(state: Any) -> Answer:
-    """An answer that was sent."""
-    answer = Answer.__new__(Answer)
-    answer.__setstate__(state)
-    return answer

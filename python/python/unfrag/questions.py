@@ -153,7 +153,7 @@ def doctor(path: Path = "/proc", *, snapshot: str | None = None, seconds: float 
     Raises:
         UnfragError: there is nothing to examine, or it is not what a kernel writes.
     """
-    return Answer("doctor", _unfrag.doctor(os.fspath(path), snapshot, seconds, None))
+    return Answer("doctor", _unfrag.doctor(os.fspath(path), snapshot, seconds))
 
 
 def inspect(path: Path = "/proc", *, snapshot: str | None = None) -> Answer:
