@@ -9,7 +9,7 @@ import sys
 import textwrap
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -32,8 +32,10 @@ def picky(x):
     return {"x": x}
 
 
-def broken(x):
-    raise KeyError(x)
+def broken_at_five(x):
+    if x == 5:
+        raise KeyError(x)
+    return {"x": x}
 
 
 def test_a_row_for_every_point(tmp_path):
@@ -59,9 +61,10 @@ def test_what_cannot_be_answered_is_in_its_row(tmp_path):
     assert errors[2] is None and errors[3].startswith("three is too many")
 
 
-def test_another_exception_ends_the_sweep(tmp_path):
+def test_another_exception_ends_the_sweep_and_what_was_computed_stays(tmp_path):
     with pytest.raises(KeyError):
-        unfrag.sweep(broken, {"x": [1]}, out=tmp_path, executor=ThreadPoolExecutor(1))
+        unfrag.sweep(broken_at_five, {"x": range(9)}, out=tmp_path, executor=ThreadPoolExecutor(1))
+    assert sorted(unfrag.Sweep(tmp_path).to_pandas()["parameter.x"]) == [0, 1, 2, 3, 4]
 
 
 def test_another_sweep_does_not_go_into_the_same_directory(tmp_path):
@@ -127,24 +130,19 @@ def test_workers_that_die_lose_nothing(tmp_path):
         made.append(ProcessPoolExecutor(2, mp_context=get_context("spawn")))
         return made[-1]
 
-    chance = random.Random(os.environ.get("UNFRAG_SEED", "1"))
-    ends = threading.Event()
+    with Killer(lambda: list(made[-1]._processes or {}) if made else []) as killer:
+        frame = unfrag.sweep(slow_square, {"x": range(250)}, out=tmp_path, executor=pool).to_pandas()
+    assert len(made) > 6 and killer.kills > 5, "more pools broke than a task has attempts"
+    every_row_once(frame, 250)
 
-    def kill():
-        for _ in range(3):
-            if ends.wait(0.8 + chance.random()):
-                return
-            victims = list(made[-1]._processes or {})
-            if victims:
-                os.kill(chance.choice(victims), signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    frame = unfrag.sweep(slow_square, {"x": range(150)}, out=tmp_path, executor=pool).to_pandas()
-    ends.set()
-    killer.join()
-    assert len(made) > 1, "a pool broke"
-    assert sorted(frame["parameter.x"]) == list(range(150)) and frame["key"].is_unique
+def die(x):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_task_that_kills_every_worker_ends_the_sweep(tmp_path):
+    with pytest.raises(BrokenExecutor):
+        unfrag.sweep(die, {"x": [1]}, out=tmp_path)
 
 
 class Counted(ProcessPoolExecutor):
@@ -175,16 +173,73 @@ def test_an_input_travels_once(tmp_path, monkeypatch):
     moved = recording.rename(tmp_path / "gcc.unfrag")
     again = {"recording": unfrag.Input(moved), "kernels": ["6.1"]}
     with ThreadPoolExecutor(1) as pool:
-        assert unfrag.sweep(broken, [], fixed=again, out=tmp_path / "other", executor=pool).files() == []
+        assert unfrag.sweep(broken_at_five, [], fixed=again, out=tmp_path / "other", executor=pool).files() == []
         assert len(unfrag.sweep(unfrag.replay, grid, fixed=again, out=tmp_path / "out", executor=pool).files()) == len(swept.files())
 
 
-def test_dask(tmp_path):
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        with distributed.Client(cluster) as client:
-            executor = client.get_executor(pure=False, retries=5)
-            victim = threading.Timer(1.5, lambda: os.kill(list(cluster.workers.values())[0].pid, signal.SIGKILL))
-            victim.start()
-            frame = unfrag.sweep(slow_square, {"x": range(100)}, out=tmp_path, executor=executor).to_pandas()
-    assert sorted(frame["parameter.x"]) == list(range(100)) and frame["key"].is_unique
+class Killer:
+    """Kills one of the processes of ``of()`` now and then, until it is left."""
+
+    def __init__(self, of, pause=0.7):
+        self.kills = 0
+        self._of, self._pause = of, pause
+        self._chance = random.Random(os.environ.get("UNFRAG_SEED", "1"))
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self._ends.wait(self._pause * (0.5 + self._chance.random())):
+            try:
+                victims = [pid for pid in self._of() if pid]
+                if victims:
+                    os.kill(self._chance.choice(victims), signal.SIGKILL)
+                    self.kills += 1
+            except OSError:
+                # A process ended by itself while it was looked at.
+                pass
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ends.set()
+        self._thread.join()
+
+
+def every_row_once(frame, rows):
+    assert sorted(frame["parameter.x"]) == list(range(rows)) and frame["key"].is_unique
+
+
+def test_dask_workers_that_die_lose_nothing(tmp_path):
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 100}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+        Killer(lambda: [worker.pid for worker in list(cluster.workers.values())]) as killer,
+    ):
+        executor = client.get_executor(pure=False, retries=5)
+        frame = unfrag.sweep(slow_square, {"x": range(200)}, out=tmp_path, executor=executor).to_pandas()
+    every_row_once(frame, 200)
+    assert killer.kills > 3
+
+
+def test_ray_workers_that_die_lose_nothing(tmp_path):
+    ray = pytest.importorskip("ray")
+    from unfrag.executors import RayExecutor
+
+    def workers():
+        """Ray's workers call themselves after what they do; its agents, without which a node ends, do so too."""
+        names = {int(comm.parent.name): comm.read_text() for comm in Path("/proc").glob("[0-9]*/comm")}
+        return [pid for pid, name in names.items() if name.startswith(("ray::_run", "ray::IDLE"))]
+
+    here = {"env_vars": {"PYTHONPATH": str(Path(__file__).parent)}}
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=here)
+    try:
+        with Killer(workers) as killer:
+            frame = unfrag.sweep(slow_square, {"x": range(200)}, out=tmp_path, executor=RayExecutor()).to_pandas()
+    finally:
+        ray.shutdown()
+    every_row_once(frame, 200)
+    assert killer.kills > 3

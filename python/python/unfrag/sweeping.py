@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ Row = dict[str, Any]
 #: Rows of a file, at most, and seconds for which a row waits for others.
 _BATCH = 64
 _SECONDS = 5.0
-#: Attempts for a task whose worker dies.
+#: Attempts for a task whose worker dies, while no other task ends: a pool of processes breaks for all of its tasks at once.
 _ATTEMPTS = 5
 #: Seconds after which an input that was sent to a machine, and is still missing there, is sent again.
 _ON_ITS_WAY = 10.0
@@ -201,16 +202,19 @@ def sweep(
         rows: list[Row] = []
         begun = time.monotonic()
         done = total - len(todo)
-        for row in workers.run(function, fixed, todo):
-            rows.append(row)
-            done += 1
-            if len(rows) >= _BATCH or time.monotonic() - begun > _SECONDS:
+        try:
+            for row in workers.run(function, fixed, todo):
+                rows.append(row)
+                done += 1
+                if len(rows) >= _BATCH or time.monotonic() - begun > _SECONDS:
+                    whole.add(rows)
+                    rows, begun = [], time.monotonic()
+                if progress:
+                    progress(done, total)
+        finally:
+            # Also where the function raises, or somebody presses Ctrl-C.
+            if rows:
                 whole.add(rows)
-                rows, begun = [], time.monotonic()
-            if progress:
-                progress(done, total)
-        if rows:
-            whole.add(rows)
     return whole
 
 
@@ -244,7 +248,7 @@ class _Workers:
 
     def run(self, function: Callable[..., Any], fixed: Row, todo: Mapping[str, Row]) -> Iterator[Row]:
         """The row of each point, in the order in which they end."""
-        attempts = dict.fromkeys(todo, 0)
+        attempts: Counter[str] = Counter()
         ended: SimpleQueue[tuple[str, Future[Row | Missing]]] = SimpleQueue()
         sent: dict[tuple[str, str], float] = {}
 
@@ -282,6 +286,7 @@ class _Workers:
                 supply(of, row)
                 continue
             left -= 1
+            attempts.clear()
             yield row
 
 
