@@ -3,7 +3,6 @@
 use crate::failure::{Failure, Result};
 use crate::output::{print, print_json};
 use crate::progress::Progress;
-use crate::terminal::printable;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -45,8 +44,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         return print_json(&answer);
     }
-    let lines: Vec<String> = text::render(&answer).lines().map(printable).collect();
-    print(&(lines.join("\n") + "\n"))
+    print(&text::render(&answer))
 }
 
 /// This host's log, with what it may lack.

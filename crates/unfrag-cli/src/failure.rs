@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use unfrag_lab::error::{self as lab, Asked, Remedy};
+use unfrag_lab::report::screen::printable;
 use unfrag_linux::error::Cause;
 use unfrag_machine::scenario::ScenarioError;
 
@@ -120,8 +121,8 @@ impl Failure {
             }
         };
         // Line breaks stay: a message about a scenario quotes its line and marks the place below it.
-        let lines: Vec<_> = text.lines().map(terminal::printable).collect();
-        let (text, help) = (lines.join("\n"), terminal::printable(&help));
+        let lines: Vec<_> = text.lines().map(printable).collect();
+        let (text, help) = (lines.join("\n"), printable(&help));
         let (bold, end) = terminal::error_colors();
         let mut err = io::stderr().lock();
         // If this cannot be written either, only the exit status is left.

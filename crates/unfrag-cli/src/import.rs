@@ -5,7 +5,6 @@
 use crate::failure::{Failure, Result};
 use crate::output::{Console, Progress, check_not_input, name_of, not_written, write_recording};
 use crate::quantity::{bytes, counted, thousands};
-use crate::terminal::printable;
 use std::fmt::Write as _;
 use std::fs;
 use std::panic::resume_unwind;
@@ -14,6 +13,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Instant;
 use unfrag_lab::find::recordings;
+use unfrag_lab::report::screen::printable;
 use unfrag_linux::error::Cause;
 use unfrag_linux::file::Writer;
 use unfrag_linux::recording::{Events, Recording};

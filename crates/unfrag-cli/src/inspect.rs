@@ -1,17 +1,15 @@
 //! `unfrag inspect`: the indexes of fragmentation of a snapshot, a recording or this host; two of them compared.
 
-mod changes;
-mod table;
-
 use crate::failure::{Failure, Result};
-use crate::output::{Screen, print, print_json};
+use crate::output::{print, print_json};
 use crate::quantity::page_size;
+use crate::terminal;
 use crate::window::WindowArgs;
 use std::path::{Path, PathBuf};
 use unfrag_lab::find::moments::moments;
 use unfrag_lab::find::snapshots::is_stdin;
-use unfrag_lab::inspect::Moment;
 use unfrag_lab::inspect::compare::compare;
+use unfrag_lab::inspect::{Moment, changes, text};
 
 /// Show how fragmented memory is: of a procfs snapshot, a recording, or this host
 ///
@@ -63,7 +61,7 @@ pub fn run(args: &Args) -> Result<()> {
         return if args.json {
             print_json(&comparison)
         } else {
-            print(&changes::render(&comparison, &Screen::stdout()))
+            print(&changes::render(&comparison, &terminal::screen()))
         };
     }
     let name = args.snapshot.first().map(String::as_str);
@@ -71,7 +69,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         print_json(&inspection)
     } else {
-        print(&table::render(&inspection, &Screen::stdout()))
+        print(&text::render(&inspection, &terminal::screen()))
     }
 }
 

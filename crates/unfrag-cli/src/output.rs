@@ -4,6 +4,7 @@
 //! stands ([`Target`]). What is asked for by `-` has the standard output to itself.
 
 use crate::failure::{Failure, Result};
+use crate::terminal;
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +16,7 @@ use unfrag_linux::recording::Recording;
 use unfrag_linux::target::Target;
 
 pub use crate::progress::Progress;
-pub use crate::terminal::Screen;
+pub use unfrag_lab::report::screen::Screen;
 
 /// Writes to the standard output.
 ///
@@ -92,7 +93,7 @@ impl Console {
 
     /// What it can show.
     pub fn screen(self) -> Screen {
-        let screen = Screen::stdout();
+        let screen = terminal::screen();
         Screen {
             color: screen.color && !self.to_stderr,
             ..screen

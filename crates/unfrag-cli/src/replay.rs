@@ -261,13 +261,7 @@ fn write(args: &Args, report: &Report, console: Console) -> Result<()> {
     } else if report.observe.is_some() {
         console.print(&observed::render(report, console.screen().width.min(110)))?;
     } else {
-        let screen = console.screen();
-        let options = terminal::Options {
-            width: screen.width,
-            color: screen.color,
-            unicode: screen.unicode,
-        };
-        console.print(&terminal::render(report, &options))?;
+        console.print(&terminal::render(report, &console.screen()))?;
     }
     for path in [&args.html, &args.svg].into_iter().flatten() {
         eprintln!("wrote {}", name_of(path));

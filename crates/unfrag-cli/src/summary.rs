@@ -1,7 +1,8 @@
 //! `unfrag summary`: what a trace alone tells, without snapshots.
 
 use crate::failure::Result;
-use crate::output::{Progress, Screen, print, print_json};
+use crate::output::{Progress, print, print_json};
+use crate::terminal;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use unfrag_lab::find::recordings;
@@ -57,7 +58,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         print_json(&summary)
     } else {
-        print(&text::render(&summary, args.top, Screen::stdout().color))
+        print(&text::render(&summary, args.top, terminal::screen().color))
     }
 }
 

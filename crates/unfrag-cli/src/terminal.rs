@@ -4,42 +4,35 @@
 
 use std::io::{self, IsTerminal};
 use terminal_size::{Height, Width, terminal_size_of};
-
-/// What the standard output can show.
-#[derive(Clone, Copy, Debug)]
-pub struct Screen {
-    /// Columns.
-    pub width: usize,
-    /// Rows, on a terminal.
-    pub height: Option<usize>,
-    /// Whether ANSI colours may be used.
-    pub color: bool,
-    /// Whether characters beyond ASCII may be used.
-    pub unicode: bool,
-}
+use unfrag_lab::report::screen::Screen;
 
 /// Columns where no terminal tells.
 const USUAL_WIDTH: usize = 100;
 /// Fewest columns that a layout is made for.
 const LEAST_WIDTH: usize = 40;
 
-impl Screen {
-    /// What the standard output of this process can show.
-    pub fn stdout() -> Screen {
-        let out = io::stdout();
-        let terminal = out.is_terminal();
-        let size = terminal_size_of(&out).filter(|(Width(w), _)| terminal && *w > 0);
-        let columns = match size {
-            Some((Width(w), _)) => usize::from(w),
-            None => columns_of_environment().unwrap_or(USUAL_WIDTH),
-        };
-        Screen {
-            width: columns.max(LEAST_WIDTH),
-            height: size.map(|(_, Height(h))| usize::from(h)),
-            color: terminal && colors_wanted(),
-            unicode: is_utf8(),
-        }
+/// What the standard output of this process can show.
+pub fn screen() -> Screen {
+    let columns = match size() {
+        Some((Width(columns), _)) => usize::from(columns),
+        None => columns_of_environment().unwrap_or(USUAL_WIDTH),
+    };
+    Screen {
+        width: columns.max(LEAST_WIDTH),
+        color: io::stdout().is_terminal() && colors_wanted(),
+        unicode: is_utf8(),
     }
+}
+
+/// Rows of the standard output, if that is a terminal.
+pub fn height() -> Option<usize> {
+    size().map(|(_, Height(rows))| usize::from(rows))
+}
+
+fn size() -> Option<(Width, Height)> {
+    let out = io::stdout();
+    let size = terminal_size_of(&out).filter(|(Width(columns), _)| *columns > 0);
+    size.filter(|_| out.is_terminal())
 }
 
 fn columns_of_environment() -> Option<usize> {
@@ -69,21 +62,5 @@ pub fn error_colors() -> (&'static str, &'static str) {
         ("\x1b[1;31m", "\x1b[0m")
     } else {
         ("", "")
-    }
-}
-
-/// Text of an input with its control characters replaced, so that it cannot control the terminal.
-pub fn printable(text: &str) -> String {
-    let printable = |c: char| if c.is_control() { '?' } else { c };
-    text.chars().map(printable).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_are_replaced() {
-        assert_eq!(printable("s\x1b[2J\n0001"), "s?[2J?0001");
     }
 }

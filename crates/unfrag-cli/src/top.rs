@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use crate::output::{Progress, Screen, print};
+use crate::terminal;
 use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
 use std::thread::sleep;
@@ -106,7 +107,7 @@ fn follow(args: &Args, pictures: &mut Pictures) -> Result<()> {
         ));
     }
     let begin = Instant::now();
-    let once = pictures.screen.height.is_none();
+    let once = pictures.height.is_none();
     let most = args.count.or(once.then_some(1)).unwrap_or(u64::MAX);
     for shown in 1..=most {
         let view = directory::read(&args.path, begin.elapsed().as_secs_f64())?;
@@ -121,6 +122,7 @@ fn follow(args: &Args, pictures: &mut Pictures) -> Result<()> {
 /// Draws one view after the other.
 struct Pictures {
     screen: Screen,
+    height: Option<usize>,
     json: bool,
     interval: Duration,
     left: u64,
@@ -130,7 +132,8 @@ struct Pictures {
 impl Pictures {
     fn new(args: &Args) -> Pictures {
         Pictures {
-            screen: Screen::stdout(),
+            screen: terminal::screen(),
+            height: terminal::height(),
             json: args.json,
             interval: Duration::from_secs_f64(args.interval),
             left: args.count.unwrap_or(u64::MAX),
@@ -151,7 +154,7 @@ impl Pictures {
             let style = Style {
                 width: self.screen.width,
                 // The rest is for the numbers.
-                rows: self.screen.height.map_or(24, |h| (h / 2).max(4)),
+                rows: self.height.map_or(24, |h| (h / 2).max(4)),
                 color: self.screen.color,
                 unicode: self.screen.unicode,
             };
@@ -195,7 +198,7 @@ impl Watch for Watcher {
             .and_then(|view| self.pictures.show(view));
         if let Err(failure) = shown {
             self.failure = Some(failure);
-        } else if self.pictures.screen.height.is_some() && !self.pictures.json {
+        } else if self.pictures.height.is_some() && !self.pictures.json {
             sleep(self.pictures.interval);
         }
     }

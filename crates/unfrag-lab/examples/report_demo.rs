@@ -5,6 +5,7 @@
 mod report_support;
 
 use unfrag_lab::replay::view::{html, svg, terminal};
+use unfrag_lab::report::screen::Screen;
 
 fn main() {
     let report = report_support::example_report();
@@ -14,12 +15,12 @@ fn main() {
         Some("svg") => print!("{}", svg::render(&report)),
         _ => {
             let width = words.next().and_then(|w| w.parse().ok()).unwrap_or(80);
-            let options = terminal::Options {
+            let screen = Screen {
                 width,
                 color: true,
                 unicode: true,
             };
-            print!("{}", terminal::render(&report, &options));
+            print!("{}", terminal::render(&report, &screen));
         }
     }
 }

@@ -3,9 +3,10 @@
 mod report_support;
 
 use report_support::{example_ensemble, example_report};
-use unfrag_lab::replay::view::terminal::{Options, render};
+use unfrag_lab::replay::view::terminal::render;
+use unfrag_lab::report::screen::Screen;
 
-const PLAIN: Options = Options {
+const PLAIN: Screen = Screen {
     width: 80,
     color: false,
     unicode: true,
@@ -18,7 +19,7 @@ fn eighty_columns_in_unicode() {
 
 #[test]
 fn plain_ascii_in_a_hundred_columns() {
-    let options = Options {
+    let options = Screen {
         width: 100,
         unicode: false,
         ..PLAIN
@@ -61,7 +62,7 @@ fn no_line_is_wider_than_asked_for() {
     }
     for width in [60, 72, 80, 132, 200] {
         for unicode in [false, true] {
-            let options = Options {
+            let options = Screen {
                 width,
                 unicode,
                 ..PLAIN
@@ -79,7 +80,7 @@ fn colour_changes_nothing_but_escape_sequences() {
     report.kernels.truncate(1);
     let colored = render(
         &report,
-        &Options {
+        &Screen {
             color: true,
             ..PLAIN
         },
@@ -119,7 +120,7 @@ fn many_kernels_are_broken_into_tables_not_into_lines() {
         report.kernels.push(kernel);
     }
     for width in 80..130 {
-        let text = render(&report, &Options { width, ..PLAIN });
+        let text = render(&report, &Screen { width, ..PLAIN });
         let labels = text.matches("Unusable index, order 9 (2 MiB)").count();
         assert_eq!(labels, text.matches("Free memory, MiB").count(), "{width}");
     }

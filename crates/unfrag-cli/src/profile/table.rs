@@ -2,10 +2,10 @@
 
 use crate::output::Screen;
 use crate::quantity::{bytes, counted, thousands};
-use crate::terminal::printable;
 use std::fmt::Write as _;
 use unfrag_lab::profile::class::Class;
 use unfrag_lab::profile::{Profile, Use};
+use unfrag_lab::report::screen::printable;
 
 /// Caches listed, those taken most first.
 const CACHES: usize = 12;
@@ -31,7 +31,7 @@ fn head(p: &Profile, screen: &Screen, out: &mut String) {
     };
     let title = printable(&format!("{}: {command}", r.file));
     let title: String = title.chars().take(screen.width).collect();
-    let _ = writeln!(out, "{}", stressed(&title, screen));
+    let _ = writeln!(out, "{}", screen.stressed(&title));
     let mut facts = vec![
         format!("Linux {}", printable(&r.kernel)),
         counted(r.cpus.into(), "CPU"),
@@ -96,7 +96,7 @@ fn pages(all: &Use, screen: &Screen, out: &mut String) {
         let _ = write!(line, "{name:>10}");
     }
     let _ = write!(line, "{:>13}", "lives ms");
-    let _ = writeln!(out, "{}", stressed(&line, screen));
+    let _ = writeln!(out, "{}", screen.stressed(&line));
     for (class, p) in &all.pages {
         let _ = write!(out, "{:<17}", called(*class));
         let freed = &p.freed_pages;
@@ -167,7 +167,7 @@ fn programs(p: &Profile, screen: &Screen, out: &mut String) {
         "\n{:<20}{:>9}{:>11}{:>10}{:>11}{:>9}{:>8}{:>9}{:>9}",
         "program", "number", "life ms", "CPU ms", "anonymous", "90 %", "tables", "read", "written"
     );
-    let _ = writeln!(out, "{}", stressed(&line, screen));
+    let _ = writeln!(out, "{}", screen.stressed(&line));
     for u in p.program.iter().take(PROGRAMS) {
         let Some(e) = &u.each else { continue };
         let name: String = printable(&u.name).chars().take(19).collect();
@@ -195,7 +195,7 @@ fn caches(p: &Profile, screen: &Screen, out: &mut String) {
         "\n{:<24}{:>8}{:>12}{:>12}{:>12}{:>12}",
         "slab objects", "bytes", "taken", "at most", "freed", "held"
     );
-    let _ = writeln!(out, "{}", stressed(&line, screen));
+    let _ = writeln!(out, "{}", screen.stressed(&line));
     for o in p.all.slab.iter().take(CACHES) {
         let name: String = printable(&o.cache).chars().take(23).collect();
         let _ = write!(out, "{name:<24}{:>8}", thousands(o.object_bytes));
@@ -221,11 +221,4 @@ fn seconds(us: u64) -> String {
 /// Milliseconds with one digit after the point.
 fn millis(us: u64) -> String {
     format!("{}.{}", thousands(us / 1000), us / 100 % 10)
-}
-
-fn stressed(text: &str, screen: &Screen) -> String {
-    match screen.color {
-        true => format!("\x1b[1m{text}\x1b[0m"),
-        false => text.to_owned(),
-    }
 }

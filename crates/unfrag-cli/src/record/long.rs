@@ -4,12 +4,12 @@ use super::said::{NotTaken, eprint_all, not_taken};
 use crate::failure::{Failure, Result};
 use crate::own_memory::{most_memory, number};
 use crate::quantity::{bytes, counted, thousands};
-use crate::terminal::printable;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
+use unfrag_lab::report::screen::printable;
 use unfrag_linux::record::DoneInSegments;
 
 /// What the recorder itself took, as far as procfs says it.

@@ -2,9 +2,9 @@
 
 use crate::output::Screen;
 use crate::quantity::thousands;
-use crate::terminal::printable;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use unfrag_lab::report::screen::printable;
 use unfrag_lab::slab::SlabReport;
 use unfrag_lab::slab::report::{AllocatorReport, CacheReport, Held};
 
@@ -15,7 +15,7 @@ const CACHES: usize = 12;
 pub fn render(r: &SlabReport, screen: &Screen) -> String {
     let mut out = String::new();
     let title = format!("{}, Linux {}", printable(&r.source), printable(&r.kernel));
-    let _ = writeln!(out, "{}", stressed(&title, screen));
+    let _ = writeln!(out, "{}", screen.stressed(&title));
     let _ = writeln!(
         out,
         "{} allocations, {} frees, limits for {} CPUs",
@@ -57,11 +57,7 @@ fn side_by_side(r: &SlabReport, screen: &Screen, out: &mut String) {
         for a in &r.allocators {
             let _ = write!(line, "{:>12}", value(a));
         }
-        let line = if stress {
-            stressed(&line, screen)
-        } else {
-            line
-        };
+        let line = if stress { screen.stressed(&line) } else { line };
         let _ = writeln!(out, "{}", line.trim_end());
     };
     let kib = |bytes: u64| thousands(bytes / 1024);
@@ -155,7 +151,7 @@ fn caches(r: &SlabReport, screen: &Screen, out: &mut String) {
     for a in &r.allocators {
         let _ = write!(head, "{:>12}", a.allocator);
     }
-    let _ = writeln!(out, "{}", stressed(&head, screen));
+    let _ = writeln!(out, "{}", screen.stressed(&head));
     for ((name, size), row) in rows.iter().take(CACHES) {
         let allocs = row.iter().flatten().map(|c| c.allocs).max().unwrap_or(0);
         let name: String = printable(name).chars().take(24).collect();
@@ -180,12 +176,5 @@ fn caches(r: &SlabReport, screen: &Screen, out: &mut String) {
             "and {} more; --json has all of them",
             rows.len() - CACHES
         );
-    }
-}
-
-fn stressed(text: &str, screen: &Screen) -> String {
-    match screen.color {
-        true => format!("\x1b[1m{text}\x1b[0m"),
-        false => text.to_owned(),
     }
 }

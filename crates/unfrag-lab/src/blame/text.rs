@@ -5,6 +5,7 @@
 use super::report::{Blame, Interval, Start};
 use crate::report::columns;
 use crate::report::number::{bytes, duration, percent, thousands};
+use crate::report::screen::printable;
 use std::fmt::Write as _;
 
 /// How it is drawn.
@@ -31,8 +32,8 @@ pub fn render(b: &Blame, options: &Options) -> String {
     let _ = writeln!(
         out,
         "{}, Linux {}: {} events in {}{}",
-        plain(&b.source),
-        plain(&b.kernel_release),
+        printable(&b.source),
+        printable(&b.kernel_release),
         thousands(b.events),
         duration(b.seconds),
         b.began
@@ -171,13 +172,8 @@ fn blocks(n: f64) -> String {
     }
 }
 
-/// Without characters that control a terminal.
-fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
-}
-
 fn clip(name: &str) -> String {
-    let name = plain(name);
+    let name = printable(name);
     match name.chars().count() > NAME {
         true => name.chars().take(NAME - 1).chain(['…']).collect(),
         false => name,

@@ -3,14 +3,20 @@
 use super::answer::{Explanation, Failure, ZoneAnswer};
 use crate::report::columns;
 use crate::report::number::{bytes, thousands};
+use crate::report::screen::printable;
 
 /// Failures that are shown in full; of more the rest is a line each.
 const IN_FULL: usize = 20;
 /// Lines not understood that are shown.
 const MOST_SKIPPED: usize = 10;
 
-/// The whole answer.
+/// The whole answer. Nothing of the log in it controls the terminal.
 pub fn render(e: &Explanation) -> String {
+    let lines: Vec<String> = whole(e).split('\n').map(printable).collect();
+    lines.join("\n")
+}
+
+fn whole(e: &Explanation) -> String {
     let mut out = String::new();
     if e.reports.is_empty() {
         out += "No report of a failed allocation, of the OOM killer or of memory is in it.\n";

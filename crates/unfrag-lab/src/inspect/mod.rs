@@ -2,14 +2,16 @@
 //!
 //! - [`files`]: the files that are there, each read by itself. [`mod@free_rows`]: the free blocks of each zone, from
 //!   whichever of them tells.
-//! - [`compare`]: two moments, and what differs.
+//! - [`compare`]: two moments, and what differs. [`text`], [`changes`]: one moment or several, and a comparison, as text.
 //!
 //! Invariant: every number is the kernel's own, or made from free blocks by the formulas of
 //! [`unfrag::stat`]; what could not be read is named in [`Moment::unread`], never guessed.
 
+pub mod changes;
 pub mod compare;
 pub mod files;
 pub mod free_rows;
+pub mod text;
 
 use crate::geometry::{self, Counts, Geometry, PageSizeFrom};
 use files::{Reader, of_all, pcp_pages};

@@ -1,7 +1,7 @@
 //! Drawing and printing for all commands: numbers with units, tables, charts of characters, pages.
 //!
 //! - [`number`]: numbers with units. [`table`], `columns`: tables and aligned columns. `moments`: fewer moments of a
-//!   long run. `text_chart`: charts of characters. `html_page`: pages that load nothing. `svg`: still pictures.
+//!   long run. [`screen`]: what a terminal can show, and text that is safe on it. `text_chart`: charts of characters. `html_page`: pages that load nothing. `svg`: still pictures.
 //!
 //! Invariant: nothing here depends on the kind of report that is shown.
 
@@ -9,6 +9,7 @@ pub(crate) mod columns;
 pub(crate) mod html_page;
 pub(crate) mod moments;
 pub mod number;
+pub mod screen;
 pub(crate) mod svg;
 pub mod table;
 pub(crate) mod text_chart;

@@ -9,6 +9,7 @@ use super::report::{
 };
 use crate::report::columns;
 use crate::report::number::{duration, thousands};
+use crate::report::screen::printable;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -83,14 +84,14 @@ impl Page {
     fn beginning(&mut self, s: &Summary) {
         let kernel = s.kernel.as_deref().map_or_else(
             || "kernel not known".to_owned(),
-            |k| format!("Linux {}", plain(k)),
+            |k| format!("Linux {}", printable(k)),
         );
-        self.line(&format!("{}, {kernel}", plain(&s.source)));
+        self.line(&format!("{}, {kernel}", printable(&s.source)));
         let cpus = match s.cpus {
             0 => String::new(),
             n => format!(", {}", counted(n.into(), "CPU")),
         };
-        self.line(&format!("{}{cpus}", plain(&s.format)));
+        self.line(&format!("{}{cpus}", printable(&s.format)));
         self.line(&format!(
             "{} in {}, from {:.6} s of the trace's clock",
             counted(s.events, "event"),
@@ -107,7 +108,7 @@ impl Page {
 
     fn kinds(&mut self, s: &Summary) {
         self.head("Events");
-        let row = |k: &super::report::KindCount| vec![plain(&k.event), thousands(k.count)];
+        let row = |k: &super::report::KindCount| vec![printable(&k.event), thousands(k.count)];
         self.table(1, &["event", "count"], s.kinds.iter().map(row).collect());
     }
 
@@ -358,7 +359,7 @@ impl Page {
         if !s.assumed.is_empty() {
             self.head("Assumed");
             for sentence in &s.assumed {
-                self.line(&format!("  {}", plain(sentence)));
+                self.line(&format!("  {}", printable(sentence)));
             }
         }
     }
@@ -389,18 +390,18 @@ fn lost(l: &Lost) -> Vec<String> {
         ));
     }
     if let Some(sentence) = &l.lines_not_understood {
-        out.push(plain(&format!("{sentence}: the counts are too low")));
+        out.push(printable(&format!("{sentence}: the counts are too low")));
         out.extend(
             l.first_lines
                 .iter()
-                .map(|line| format!("  {}", plain(line))),
+                .map(|line| format!("  {}", printable(line))),
         );
     }
     out
 }
 
 fn who(who: &Who) -> String {
-    let name = plain(&who.process);
+    let name = printable(&who.process);
     let mut short: String = name.chars().take(NAME).collect();
     if name.chars().nth(NAME).is_some() {
         short.push('…');
@@ -436,16 +437,10 @@ fn number<N: ToString>(n: Option<N>) -> String {
 }
 
 fn or_unknown(text: Option<&str>) -> String {
-    text.map_or(UNKNOWN.to_owned(), plain)
+    text.map_or(UNKNOWN.to_owned(), printable)
 }
 
 fn counted(n: u64, one: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{} {one}{s}", thousands(n))
-}
-
-/// Without control characters.
-fn plain(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { '?' } else { c };
-    text.chars().map(shown).collect()
 }

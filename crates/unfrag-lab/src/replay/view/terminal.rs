@@ -10,33 +10,12 @@ use super::wording::ZoneChoice;
 use crate::replay::answer::Report;
 use crate::replay::answer::report::{Sample, ZoneSample};
 use crate::report::number::{PAGE_BYTES, duration, mib, order_size, thousands};
+use crate::report::screen::Screen;
 use crate::report::table::SideBySide;
 use crate::report::text_chart::{Chart, Series};
 use crate::report::text_chart::{Mark, colored, nice_ceiling};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use std::fmt::Write as _;
-
-/// What the terminal can show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Columns.
-    pub width: usize,
-    /// Whether ANSI colours may be used.
-    pub color: bool,
-    /// Whether box-drawing and braille characters may be used.
-    pub unicode: bool,
-}
-
-impl Default for Options {
-    /// Eighty columns, unicode, no colour.
-    fn default() -> Self {
-        Options {
-            width: 80,
-            color: false,
-            unicode: true,
-        }
-    }
-}
 
 /// Colours of the kernels, in order and over again.
 const COLORS: [&str; 6] = ["34", "33", "32", "35", "36", "31"];
@@ -50,10 +29,10 @@ const CHART_ROWS: usize = 10;
 const FAILURES_LISTED: usize = 5;
 
 /// The whole report as text.
-pub fn render(report: &Report, options: &Options) -> String {
+pub fn render(report: &Report, screen: &Screen) -> String {
     let page = Page {
         report,
-        options,
+        screen,
         zones: wording::zones(report),
     };
     let mut out = String::new();
@@ -73,10 +52,10 @@ pub fn render(report: &Report, options: &Options) -> String {
     out
 }
 
-/// The report, the options and its zones, which every section needs.
+/// The report, the screen and its zones, which every section needs.
 struct Page<'a> {
     report: &'a Report,
-    options: &'a Options,
+    screen: &'a Screen,
     zones: Vec<ZoneChoice>,
 }
 
@@ -235,7 +214,7 @@ impl Page<'_> {
             y_max: 1.0,
             y_decimals: 2,
             x_max,
-            unicode: self.options.unicode,
+            unicode: self.screen.unicode,
         };
         out.push_str(&chart.draw(&self.series(zone, unusable)));
         out.push('\n');
@@ -256,7 +235,7 @@ impl Page<'_> {
         };
         // Two braille lines of one colour cannot be told apart.
         let kernels = &self.report.kernels;
-        let braille = self.options.unicode && (self.options.color || kernels.len() == 1);
+        let braille = self.screen.unicode && (self.screen.color || kernels.len() == 1);
         let mut all: Vec<Series> = kernels
             .iter()
             .enumerate()
@@ -274,7 +253,7 @@ impl Page<'_> {
         all.push(Series {
             name: "recorded".into(),
             points: points(&self.report.recorded),
-            mark: Mark::Point(if self.options.unicode { '●' } else { 'o' }),
+            mark: Mark::Point(if self.screen.unicode { '●' } else { 'o' }),
             color: self.color("1"),
         });
         all.retain(|s| !s.points.is_empty());
@@ -318,7 +297,7 @@ impl Page<'_> {
         while from < all.heads.len() {
             let mut to = from + 1;
             let mut used = labels + column(from);
-            while to < all.heads.len() && used + column(to) <= self.options.width {
+            while to < all.heads.len() && used + column(to) <= self.screen.width {
                 used += column(to);
                 to += 1;
             }
@@ -342,13 +321,13 @@ impl Page<'_> {
     }
 
     fn table<'s>(&self, head: impl IntoIterator<Item = &'s str>) -> Table {
-        let line = if self.options.unicode { '─' } else { '-' };
+        let line = if self.screen.unicode { '─' } else { '-' };
         let style = TableStyle::new().header_separator(LineStyle::none().fill(line).junction(line));
         let mut table = Table::new();
         table
             .load_style(style)
             .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(u16::try_from(self.options.width).unwrap_or(u16::MAX))
+            .set_width(u16::try_from(self.screen.width).unwrap_or(u16::MAX))
             .set_header(head.into_iter().collect::<Vec<_>>());
         table
     }
@@ -396,15 +375,15 @@ impl Page<'_> {
     }
 
     fn text_width(&self) -> usize {
-        self.options.width.min(WIDEST)
+        self.screen.width.min(WIDEST)
     }
 
     fn color(&self, code: &'static str) -> &'static str {
-        if self.options.color { code } else { "" }
+        if self.screen.color { code } else { "" }
     }
 
     fn bullet(&self) -> &'static str {
-        if self.options.unicode { "• " } else { "- " }
+        if self.screen.unicode { "• " } else { "- " }
     }
 }
 

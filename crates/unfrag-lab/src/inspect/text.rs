@@ -1,11 +1,9 @@
 //! An inspection as text.
 
-use crate::output::Screen;
-use crate::quantity::thousands;
-use crate::terminal::printable;
+use super::{Inspection, Moment, ZoneState};
+use crate::report::number::{bytes, thousands};
+use crate::report::screen::{Screen, printable};
 use std::fmt::Write as _;
-use unfrag_lab::inspect::{Inspection, Moment, ZoneState};
-use unfrag_lab::report::number::bytes;
 
 /// The last order that kernels consider cheap.
 const CHEAP: u8 = 3;
@@ -25,7 +23,7 @@ fn full(moment: &Moment, source: &str, screen: &Screen, out: &mut String) {
         name if name == source => source.to_owned(),
         name => format!("{source}, snapshot {}", printable(name)),
     };
-    let _ = writeln!(out, "{}", stressed(&title, screen));
+    let _ = writeln!(out, "{}", screen.stressed(&title));
     for zone in &moment.zones {
         full_zone(zone, moment, screen, out);
     }
@@ -67,7 +65,7 @@ fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut Strin
         .max(zone.unusable_index.len())
         .max(zone.fragmentation_index.len());
     if orders > 0 {
-        let _ = writeln!(out, "{}", stressed(&head, screen));
+        let _ = writeln!(out, "{}", screen.stressed(&head));
     }
     for order in 0..orders {
         let blocks = zone.free_blocks.as_ref().and_then(|b| b.get(order));
@@ -88,7 +86,7 @@ fn full_zone(zone: &ZoneState, moment: &Moment, screen: &Screen, out: &mut Strin
             let _ = writeln!(
                 out,
                 "{}",
-                stressed(&format!("{line} {}", mark(screen)), screen)
+                screen.stressed(&format!("{line} {}", mark(screen)))
             );
         } else {
             let _ = writeln!(out, "{line}");
@@ -156,7 +154,7 @@ fn overview(moments: &[Moment], source: &str, screen: &Screen, out: &mut String)
         "mov.",
         "recl."
     );
-    let _ = writeln!(out, "\n{}", stressed(&head, screen));
+    let _ = writeln!(out, "\n{}", screen.stressed(&head));
     for moment in moments {
         for zone in &moment.zones {
             let dash = || "-".to_owned();
@@ -225,14 +223,6 @@ fn unread(moment: &Moment, out: &mut String) {
     }
     for note in &moment.notes {
         let _ = writeln!(out, "note: {}", printable(note));
-    }
-}
-
-fn stressed(text: &str, screen: &Screen) -> String {
-    if screen.color {
-        format!("\x1b[1m{text}\x1b[0m")
-    } else {
-        text.to_owned()
     }
 }
 

@@ -2,22 +2,17 @@
 //!
 //! Invariant: a number that only one side knows has no difference; numbers that are equal stand in one line, together.
 
-use crate::output::Screen;
-use crate::quantity::thousands;
-use crate::terminal::printable;
+use super::compare::{Change, Comparison, ZoneChange};
+use crate::report::number::{bytes, thousands};
+use crate::report::screen::{Screen, printable};
 use std::fmt::Write as _;
-use unfrag_lab::inspect::compare::{Change, Comparison, ZoneChange};
-use unfrag_lab::report::number::bytes;
 
 /// The whole comparison.
 pub fn render(c: &Comparison, screen: &Screen) -> String {
     let mut out = String::new();
-    let head = |text: String| match screen.color {
-        true => format!("\x1b[1m{text}\x1b[0m"),
-        false => text,
-    };
+    let head = |text: &str| screen.stressed(text);
     let title = format!("{} -> {}", printable(&c.before), printable(&c.after));
-    let _ = writeln!(out, "{}", head(title));
+    let _ = writeln!(out, "{}", head(&title));
     for zone in &c.zones {
         let _ = writeln!(out, "\nNode {}, zone {}", zone.node, zone.zone);
         let (table, equal) = rows(zone, c);
@@ -28,7 +23,7 @@ pub fn render(c: &Comparison, screen: &Screen) -> String {
                 "{:<34} {:>14} {:>14} {:>14}",
                 "", "before", "after", "difference"
             );
-            let _ = writeln!(out, "{}", head(columns));
+            let _ = writeln!(out, "{}", head(&columns));
             out.push_str(&table);
         }
         if !equal.is_empty() {
