@@ -6,6 +6,7 @@ use arrow_buffer::Buffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use std::collections::HashMap;
 use std::ffi::CString;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -15,13 +16,15 @@ use std::sync::Arc;
 pub struct Stream(RecordBatch);
 
 impl Stream {
-    /// A table of columns of the same length.
-    pub fn new(columns: Vec<(String, ArrayRef)>) -> PyResult<Stream> {
-        let batch = RecordBatch::try_from_iter_with_nullable(
-            columns
-                .into_iter()
-                .map(|(name, array)| (name, array, false)),
-        );
+    /// A table of columns of the same length, and what is known of all of it.
+    pub fn new(
+        columns: Vec<(String, ArrayRef)>,
+        metadata: HashMap<String, String>,
+    ) -> PyResult<Stream> {
+        let batch = RecordBatch::try_from_iter(columns).and_then(|batch| {
+            let schema = batch.schema().as_ref().clone().with_metadata(metadata);
+            batch.with_schema(Arc::new(schema))
+        });
         batch
             .map(Stream)
             .map_err(|e| PyValueError::new_err(e.to_string()))

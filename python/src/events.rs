@@ -3,12 +3,13 @@
 use crate::arrow::{Stream, borrowed};
 use crate::errors::UnfragError;
 use crate::work::run;
+use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::types::{
     ArrowDictionaryKeyType, ArrowPrimitiveType, Int8Type, Int32Type, Int64Type, UInt8Type,
     UInt16Type, UInt64Type,
 };
 use arrow_array::{ArrayRef, DictionaryArray, PrimitiveArray, StringArray};
-use arrow_buffer::{ArrowNativeType, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use std::collections::{BTreeMap, HashMap};
@@ -97,10 +98,71 @@ impl Recording {
         let snapshot = self.inner.snapshots.iter().find(|s| s.name == name);
         let snapshot =
             snapshot.ok_or_else(|| PyKeyError::new_err(format!("no snapshot {name:?}")))?;
-        let content = snapshot.file(file);
+        let content = snapshot.content(file);
         let content = content
             .ok_or_else(|| PyKeyError::new_err(format!("snapshot {name} has no file {file:?}")))?;
-        Ok(content.to_vec())
+        Ok(content.bytes().into_owned())
+    }
+
+    /// The files of the snapshots, or those that are called `name`: snapshot, file, begin and end of its reading in
+    /// nanoseconds of the events' clock (null where that is not known), and content. Content is not copied, but for page
+    /// flags, which are packed in a recording.
+    #[pyo3(signature = (name=None))]
+    fn files(&self, name: Option<&str>) -> PyResult<Stream> {
+        let r = &self.inner;
+        let all = || {
+            let files = r
+                .snapshots
+                .iter()
+                .flat_map(|s| s.files.iter().map(move |f| (s, f)));
+            files.filter(move |(_, f)| name.is_none_or(|name| f.name == name))
+        };
+        let offset = r.meta.snapshot_offset_ns;
+        let time = |of: fn(&(u64, u64)) -> u64| -> PrimitiveArray<Int64Type> {
+            let at = |t: &(u64, u64)| of(t) as i64 - offset;
+            all().map(|(_, f)| f.time.as_ref().map(at)).collect()
+        };
+        let mut content = BinaryViewBuilder::new();
+        for (_, f) in all() {
+            let buffer = match f.content.plain() {
+                Some(bytes) => borrowed(bytes, r),
+                None => Buffer::from_vec(f.content.bytes().into_owned()),
+            };
+            let too_long =
+                |_| UnfragError::new_err(format!("{} has more than Arrow's 4 GiB", f.name));
+            let length = u32::try_from(buffer.len()).map_err(too_long)?;
+            let block = content.append_block(buffer);
+            let appended = content.try_append_view(block, 0, length);
+            appended.map_err(|e| UnfragError::new_err(format!("{}: {e}", f.name)))?;
+        }
+        let snapshots: DictionaryArray<Int32Type> = all().map(|(s, _)| s.name.as_str()).collect();
+        let files: DictionaryArray<Int32Type> = all().map(|(_, f)| f.name.as_str()).collect();
+        let columns: Vec<(String, ArrayRef)> = vec![
+            ("snapshot".into(), Arc::new(snapshots)),
+            ("file".into(), Arc::new(files)),
+            ("begin".into(), Arc::new(time(|t| t.0))),
+            ("end".into(), Arc::new(time(|t| t.1))),
+            ("content".into(), Arc::new(content.finish())),
+        ];
+        Stream::new(columns, self.metadata())
+    }
+
+    /// What is known of the host and of the recording, by name. Each table has it as the metadata of its schema.
+    #[getter]
+    fn metadata(&self) -> HashMap<String, String> {
+        let meta = &self.inner.meta;
+        let known = [
+            ("kernel_release", meta.kernel_release.clone()),
+            ("page_size", meta.page_size.to_string()),
+            ("cpus", meta.cpus.to_string()),
+            ("source", meta.source.clone()),
+            ("clock", meta.clock.clone()),
+            ("lost_events", meta.lost_events().to_string()),
+        ];
+        let known = known.map(|(name, value)| (name.to_owned(), value));
+        let facts = meta.facts.iter();
+        let facts = facts.map(|(name, value)| (format!("facts.{name}"), value.clone()));
+        known.into_iter().chain(facts).collect()
     }
 
     /// Kinds of events, with the number of each.
@@ -138,7 +200,7 @@ impl Recording {
         let task = primitive::<Int32Type, _>(&e.task, r);
         let kind = primitive::<Int8Type, _>(&e.kind, r);
         let kinds = e.tables.iter().map(full_name).collect();
-        Stream::new(vec![
+        let columns = vec![
             ("time".into(), column::<UInt64Type, _>(&e.time, r)),
             ("cpu".into(), column::<UInt16Type, _>(&e.cpu, r)),
             ("comm".into(), named(&task, comms)?),
@@ -146,7 +208,8 @@ impl Recording {
             ("flags".into(), column::<UInt8Type, _>(&e.flags, r)),
             ("preempt".into(), column::<UInt8Type, _>(&e.preempt, r)),
             ("kind".into(), named(&kind, kinds)?),
-        ])
+        ];
+        Stream::new(columns, self.metadata())
     }
 
     /// The events of one kind, such as `kmem:mm_page_alloc`: their time, CPU and task, and their own fields, which are not
@@ -187,7 +250,7 @@ impl Recording {
             };
             columns.push((field.name.clone(), array));
         }
-        Stream::new(columns)
+        Stream::new(columns, self.metadata())
     }
 }
 

@@ -1,6 +1,5 @@
 //! The questions: each answered with what the command prints by `--json`, and with views of it.
 
-use crate::errors::lab;
 use crate::work::{Reporter, run};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,7 +11,11 @@ use unfrag_lab::find::evidence::{Examine, evidence};
 use unfrag_lab::find::{moments, recordings};
 use unfrag_lab::replay::view::{html, observed, svg, terminal};
 use unfrag_lab::replay::{self as lab_replay, Watch};
-use unfrag_lab::{experiment as lab_experiment, explain as lab_explain, simulate as lab_simulate};
+use unfrag_lab::report::screen::Screen;
+use unfrag_lab::{
+    experiment as lab_experiment, explain as lab_explain, inspect as lab_inspect,
+    simulate as lab_simulate,
+};
 use unfrag_linux::segments::Window;
 use unfrag_machine::scenario::Outcome;
 
@@ -166,11 +169,7 @@ struct Replay(lab_replay::Report);
 
 impl View for Replay {
     fn text(&self) -> String {
-        let screen = terminal::Options {
-            width: 110,
-            color: false,
-            unicode: true,
-        };
+        let screen = screen();
         if self.0.observe.is_some() {
             return observed::render(&self.0, screen.width);
         }
@@ -262,6 +261,14 @@ pub fn experiment(
     })
 }
 
+/// What an answer is drawn for as text.
+fn screen() -> Screen {
+    Screen {
+        width: 110,
+        ..Screen::default()
+    }
+}
+
 /// A view that is text alone.
 struct Text(String);
 
@@ -320,12 +327,7 @@ impl View for Examination {
 pub fn inspect(py: Python<'_>, path: PathBuf, snapshot: Option<String>) -> PyResult<Answer> {
     run(py, None, move |_| {
         let found = moments::moments(&path, snapshot.as_deref(), None, &Window::default())?;
-        let zones = found.snapshots.iter().map(|m| m.zones.len()).sum::<usize>();
-        let text = format!(
-            "{}: {} snapshots, {zones} zones",
-            found.source,
-            found.snapshots.len()
-        );
+        let text = lab_inspect::text::render(&found, &screen());
         Answer::new(&found, Text(text))
     })
 }
@@ -333,13 +335,15 @@ pub fn inspect(py: Python<'_>, path: PathBuf, snapshot: Option<String>) -> PyRes
 /// Why allocations of a kernel log failed: of a file, or of the text itself.
 #[pyfunction]
 #[pyo3(signature = (log, is_path))]
-pub fn explain(log: String, is_path: bool) -> PyResult<Answer> {
-    let answer = if is_path {
-        let path = Path::new(&log);
-        let file = File::open(path).map_err(|e| lab(unfrag_linux::Error::from(e).in_file(path)))?;
-        lab_explain::explain(file).map_err(|e| lab(e.inside(path)))?
-    } else {
-        lab_explain::explain(log.as_bytes()).map_err(lab)?
-    };
-    Answer::new(&answer, Text(lab_explain::text::render(&answer))).map_err(lab)
+pub fn explain(py: Python<'_>, log: String, is_path: bool) -> PyResult<Answer> {
+    run(py, None, move |_| {
+        let answer = if is_path {
+            let path = Path::new(&log);
+            let file = File::open(path).map_err(|e| unfrag_linux::Error::from(e).in_file(path))?;
+            lab_explain::explain(file).map_err(|e| e.inside(path))?
+        } else {
+            lab_explain::explain(log.as_bytes())?
+        };
+        Answer::new(&answer, Text(lab_explain::text::render(&answer)))
+    })
 }

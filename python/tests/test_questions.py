@@ -47,8 +47,15 @@ def test_an_answer_is_what_the_command_prints(name):
     if tool is None:
         pytest.skip("the command has not been built")
     ask, arguments = QUESTIONS[name]
-    printed = subprocess.run([tool, *arguments, "--json"], check=True, capture_output=True, text=True).stdout
-    assert ask().to_dict() == json.loads(printed)
+    answer = ask()
+
+    def printed(*options):
+        # As many columns as a notebook has.
+        shown = os.environ | {"COLUMNS": "110", "LC_ALL": "C.UTF-8"}
+        return subprocess.run([tool, *arguments, *options], check=True, capture_output=True, text=True, env=shown).stdout
+
+    assert answer.to_dict() == json.loads(printed("--json"))
+    assert answer.text.rstrip() == printed().rstrip()
 
 
 def test_doctor_answers_with_the_diagnosis():
@@ -100,8 +107,40 @@ def test_pictures():
     assert unfrag.simulate(BUILD).plot(axes) is axes
     assert replay._repr_html_().startswith("<svg")
     assert unfrag.explain(LOG)._repr_html_().startswith("<pre>")
-    with pytest.raises(TypeError, match="no picture"):
-        unfrag.explain(LOG).plot()
+    unusable = replay.plot(metric="unusable_index.9")
+    assert unusable.get_ylabel() == "unusable_index.9" and max(unusable.lines[0].get_ydata()) <= 1
+    with pytest.raises(ValueError, match="metric='nothing': choose one of .*free_huge_blocks"):
+        replay.plot(metric="nothing")
+
+
+def test_progress_goes_to_a_function_or_a_bar():
+    from tqdm import tqdm
+
+    told = []
+    unfrag.replay(GCC, progress=lambda done, total: told.append((done, total)))
+    assert told and all(0 < done <= total for done, total in told)
+    with open(os.devnull, "w") as nowhere, tqdm(file=nowhere) as bar:
+        unfrag.replay(GCC, progress=bar)
+        assert 0 < bar.n <= bar.total == told[-1][1]
+
+
+def test_bars_where_there_is_no_time():
+    import matplotlib
+
+    matplotlib.use("agg")
+    doctor = unfrag.doctor(GCC)
+    bars = [bar.get_height() for bar in doctor.plot().patches]
+    assert [z.huge_pages.now for z in doctor.zones] == bars[: len(doctor.zones)]
+    explain = unfrag.explain(LOG).plot()
+    assert [label.get_text() for label in explain.get_yticklabels()] == ["order 4: fragmented"]
+    experiment = unfrag.experiment("one-time", runs=1)
+    assert experiment.plot().get_xlabel() == "elapsed_s"
+    bar = experiment.plot(metric="huge_percent").patches[0]
+    assert bar.get_width() == experiment.results[0].metrics.huge_percent.median
+    with pytest.raises(ValueError, match="choose one of .*elapsed_s"):
+        experiment.plot(metric="nothing")
+    with pytest.raises(ValueError, match="one picture alone"):
+        doctor.plot(metric="nothing")
 
 
 @pytest.mark.parametrize(
@@ -119,6 +158,7 @@ def test_pictures():
         (lambda: unfrag.doctor(GCC, snapshot="x"), unfrag.UnfragError, "no snapshot `x`"),
         (lambda: unfrag.doctor(GCC, seconds=-1), ValueError, "seconds"),
         (lambda: unfrag.inspect(LOG), unfrag.UnfragError, "page-allocation-failure.log"),
+        (lambda: unfrag.explain(str(LOG)), ValueError, "is a file.*give pathlib.Path"),
     ],
 )
 def test_errors_say_what_is_wrong_and_the_way_out(ask, error, says):

@@ -41,6 +41,28 @@ def test_all_events_as_one_table(recording):
     assert str(frame["comm"].dtype) == "category"
 
 
+def test_files_of_the_snapshots_as_a_table(recording):
+    table = pyarrow.table(recording.files())
+    assert table.column_names == ["snapshot", "file", "begin", "end", "content"]
+    buddyinfo = pyarrow.table(recording.files("buddyinfo")).to_pandas()
+    assert list(buddyinfo["snapshot"]) == recording.snapshots
+    assert buddyinfo["content"][7] == recording.snapshot(recording.snapshots[7], "buddyinfo")
+    assert (buddyinfo["begin"].dropna() <= buddyinfo["end"].dropna()).all()
+    # Those that were read during the trace lie between its first and its last event.
+    time = pyarrow.table(recording.events())["time"]
+    during = buddyinfo["begin"].between(time[0].as_py(), time[-1].as_py())
+    assert during.sum() > 100
+    assert table.num_rows > 2 * len(buddyinfo)
+
+
+def test_tables_carry_what_is_known(recording):
+    for table in (recording.events(), recording.table("mm_page_alloc"), recording.files("vmstat")):
+        known = {k.decode(): v.decode() for k, v in pyarrow.table(table).schema.metadata.items()}
+        assert known == recording.metadata
+    assert (known["cpus"], known["kernel_release"]) == ("2", recording.kernel_release)
+    assert {f"facts.{name}" for name in recording.facts} <= set(known)
+
+
 def test_numbers_are_not_copied(recording):
     def address():
         return pyarrow.table(recording.events())["time"].chunk(0).buffers()[1].address

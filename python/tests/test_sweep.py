@@ -178,17 +178,18 @@ def test_an_input_travels_once(tmp_path, monkeypatch):
 
 
 class Killer:
-    """Kills one of the processes of ``of()`` now and then, until it is left."""
+    """Kills one of the processes of ``of()`` now and then, until it is left, or has killed enough: on a slow machine workers
+    could otherwise die faster than they begin."""
 
-    def __init__(self, of, pause=0.7):
+    def __init__(self, of, most=8):
         self.kills = 0
-        self._of, self._pause = of, pause
+        self._of, self._most = of, most
         self._chance = random.Random(os.environ.get("UNFRAG_SEED", "1"))
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
     def _run(self):
-        while not self._ends.wait(self._pause * (0.5 + self._chance.random())):
+        while self.kills < self._most and not self._ends.wait(0.35 + 0.7 * self._chance.random()):
             try:
                 victims = [pid for pid in self._of() if pid]
                 if victims:

@@ -1,5 +1,7 @@
 """Tuning: the same seed finds the same settings, however often it is interrupted."""
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,14 @@ def valley(settings, tilt=1.0):
     """Best where min_free_kbytes is 4096."""
     x, scale = settings["vm.min_free_kbytes"], settings["vm.watermark_scale_factor"]
     return {"totals": {"stalls": abs(x - 4096) * tilt + scale}, "kernels": [{"copies": x}]}
+
+
+WIDE = {"vm.min_free_kbytes": (256, 65536)}
+
+
+def hill(settings, best):
+    """A host for which one value is best."""
+    return {"stalls": abs(settings["vm.min_free_kbytes"] - best)}
 
 
 def found(**options):
@@ -49,6 +59,33 @@ def test_settings_in_use_are_tried_first():
     assert tuning.best_settings == in_use and tuning.best_value == 10
     worst = unfrag.tune(valley, SETTINGS, lambda answer: answer["totals"]["stalls"], runs=20, maximize=True)
     assert worst.best_value > 5000
+
+
+def test_the_objective_over_several_points(tmp_path):
+    """A fleet: the best for all is between the best for each."""
+    fleet = {"best": [2000, 30000]}
+    mean = unfrag.tune(hill, WIDE, "stalls", over=fleet, runs=10)
+    assert 2000 <= mean.best_settings["vm.min_free_kbytes"] <= 30000 and mean.best_value == 14000
+    worst = unfrag.tune(hill, WIDE, "stalls", over=fleet, combine=max, runs=40)
+    assert 14000 <= worst.best_value < 16000
+    assert abs(worst.best_settings["vm.min_free_kbytes"] - 16000) < 2000
+    here = unfrag.tune(hill, WIDE, "stalls", over=fleet, runs=6, storage=tmp_path / "t.db")
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        beyond = unfrag.tune(hill, WIDE, "stalls", over=fleet, runs=6, executor=pool)
+    assert beyond.to_pandas()[["value", *WIDE]].equals(here.to_pandas()[["value", *WIDE]])
+    with pytest.raises(ValueError, match="of the points"):
+        unfrag.tune(hill, WIDE, "stalls", over={"best": [1]}, runs=9, storage=tmp_path / "t.db")
+    with pytest.raises(ValueError, match="no point"):
+        unfrag.tune(hill, WIDE, "stalls", over=[], runs=1)
+
+
+def test_a_mistake_ends_it_at_once():
+    asked = []
+    with pytest.raises(ValueError, match="the answer has no stall$"):
+        unfrag.tune(lambda settings: asked.append(settings) or {"stalls": 1}, WIDE, "stall", runs=9)
+    assert len(asked) == 1
+    with pytest.raises(ValueError, match="mode=.later.: choose one of"):
+        unfrag.tune(unfrag.replay, WIDE, "events", runs=9, fixed={"recording": BUILD, "mode": "later"})
 
 
 def test_settings_of_a_simulation():

@@ -2,13 +2,27 @@
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
+__all__ = [
+    "Answer",
+    "Recording",
+    "Stream",
+    "UnfragError",
+    "__version__",
+    "doctor",
+    "experiment",
+    "explain",
+    "inspect",
+    "replay",
+    "simulate",
+]
 __version__: str
 
 class UnfragError(ValueError):
     """Why a question cannot be answered: what is wrong, where, and the way out."""
 
+@final
 class Stream:
     """A table in Arrow's layout. ``pyarrow.table``, ``polars.from_arrow`` and others take it as it is."""
 
@@ -17,16 +31,17 @@ class Stream:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> Any: ...
     def __len__(self) -> int: ...
 
+@final
 class Recording:
     """A recording: events, snapshots of procfs, and what is known of the host."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         path: str | os.PathLike[str],
         *,
         snapshots: list[str | os.PathLike[str]] = ...,
         release: str | None = None,
-    ) -> None: ...
+    ) -> Recording: ...
     @property
     def path(self) -> os.PathLike[str]: ...
     @property
@@ -43,11 +58,15 @@ class Recording:
     def snapshots(self) -> list[str]: ...
     @property
     def kinds(self) -> list[tuple[str, int]]: ...
+    @property
+    def metadata(self) -> dict[str, str]: ...
     def snapshot(self, name: str, file: str) -> bytes: ...
+    def files(self, name: str | None = None) -> Stream: ...
     def events(self) -> Stream: ...
     def table(self, kind: str) -> Stream: ...
     def __len__(self) -> int: ...
 
+@final
 class Answer:
     @property
     def json(self) -> str: ...

@@ -88,10 +88,11 @@ class Answer(Part):
         # Drawn when somebody looks, or when the answer is sent elsewhere.
         self._views: _Answer | dict[str, str | None] = answer
 
-    def _view(self, name: str) -> Any:
+    def _view(self, name: str) -> str | None:
         if isinstance(self._views, dict):
             return self._views[name]
-        return getattr(self._views, name)()
+        drawn: str | None = getattr(self._views, name)()
+        return drawn
 
     def __getstate__(self) -> Any:
         views = {name: self._view(name) for name in ("text", "html", "svg")}
@@ -103,7 +104,7 @@ class Answer(Part):
     @property
     def text(self) -> str:
         """What the command prints."""
-        return self._view("text")
+        return self._view("text") or ""
 
     @property
     def html(self) -> str | None:
@@ -136,9 +137,17 @@ class Answer(Part):
 
         return pandas.DataFrame(self.rows())
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draws the answer with matplotlib, into ``ax`` if given; returns the axes."""
-        return pictures.plot(self._question, self.rows(), ax)
+    def plot(self, ax: Any = None, *, metric: str | None = None) -> Any:
+        """Draws the answer with matplotlib, into ``ax`` if given; returns the axes.
+
+        A replay, a simulation and an inspection are curves of a column of their rows (``metric``, such as
+        ``"unusable_index.9"``; else free huge blocks or free pages), an experiment has bars of a metric by kernel, a
+        diagnosis bars of huge pages by zone, an explanation bars of failures by cause.
+
+        Raises:
+            ValueError: there is no such metric; the error names all.
+        """
+        return pictures.plot(self._question, self._data, ax, metric)
 
     def __repr__(self) -> str:
         return self.text.rstrip("\n")

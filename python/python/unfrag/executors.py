@@ -1,4 +1,4 @@
-"""Executors for :func:`unfrag.sweep` where a cluster's library has none of its own.
+"""Executors for :func:`unfrag.sweep` and :func:`unfrag.tune` where nobody else has one.
 
 Dask has one: ``dask.distributed.Client(...).get_executor(pure=False, retries=5)``.
 """
@@ -8,6 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
+
+
+class Here(Executor):
+    """Runs each task at once, where it is submitted."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Runs ``fn(*args, **kwargs)``."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as e:
+            future.set_exception(e)
+        return future
 
 
 class RayExecutor(Executor):
@@ -28,7 +41,7 @@ class RayExecutor(Executor):
         """Runs ``fn(*args, **kwargs)`` on some worker."""
         task = self._ray.remote(fn).options(**self._options)
         ref = task.remote(*args, **kwargs)
-        future = ref.future()
+        future: Future[Any] = ref.future()
         self._refs[future] = ref
         future.add_done_callback(lambda f: self._refs.pop(f, None))
         return future

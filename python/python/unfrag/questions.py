@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _unfrag
 from .answers import Answer
+from .progress import Progress, teller
 
 Path = str | os.PathLike[str]
-Progress = Callable[[int, int], Any]
 
 
 def _settings(settings: Mapping[str, object] | None) -> list[tuple[str, str]]:
@@ -56,7 +56,7 @@ def replay(
         snapshots: directories or archives of procfs copies, where ``recording`` is a trace.
         release: ``uname -r`` of the recorded kernel, where the recording does not say.
         memory_budget: bytes for what is made of the events; what exceeds it goes to a temporary file.
-        progress: called with operations that are done, and all of them.
+        progress: called with operations that are done, and all of them; or a bar such as ``tqdm.tqdm()``.
 
     Returns:
         The answer: ``recorded`` and, for each of ``kernels``, ``samples`` (a list of moments of zones; pages and blocks
@@ -68,7 +68,7 @@ def replay(
     """
     answer = _unfrag.replay(
         os.fspath(recording), list(kernels), _settings(settings), memory, mode, start, reclaim, compaction, members,
-        [os.fspath(s) for s in snapshots], release, memory_budget, progress,
+        [os.fspath(s) for s in snapshots], release, memory_budget, teller(progress),
     )
     return Answer("replay", answer)
 
@@ -94,7 +94,7 @@ def simulate(
         seed: the seed of every choice, from 0 on.
         oom_killer: whether a process is ended when memory runs out.
         costs: a calibration of the kernel's work; that of a desktop of 2009 if not given.
-        progress: called with virtual milliseconds that have passed, and the limit.
+        progress: called with virtual milliseconds that have passed, and the limit; or a bar.
 
     Returns:
         The answer: ``tasks``, ``counters`` (names of /proc/vmstat), ``samples`` over virtual time (``at_ns`` in
@@ -105,7 +105,7 @@ def simulate(
     """
     answer = _unfrag.simulate(
         os.fspath(scenario), kernel, _settings(settings), machine, seed, oom_killer,
-        None if costs is None else os.fspath(costs), progress,
+        None if costs is None else os.fspath(costs), teller(progress),
     )
     return Answer("simulate", answer)
 
@@ -128,13 +128,13 @@ def experiment(
         runs: runs for each kernel and machine.
         seed: the first seed.
         costs: a calibration of the kernel's work.
-        progress: called with runs that are done, and all of them.
+        progress: called with runs that are done, and all of them; or a bar.
 
     Raises:
         UnfragError: the experiment has no such kernel or machine.
     """
     answer = _unfrag.experiment(
-        name, list(kernels), list(machines), runs, seed, None if costs is None else os.fspath(costs), progress
+        name, list(kernels), list(machines), runs, seed, None if costs is None else os.fspath(costs), teller(progress)
     )
     return Answer("experiment", answer)
 
@@ -176,10 +176,12 @@ def explain(log: str | os.PathLike[str]) -> Answer:
         log: the text of a log, or a path object that leads to one.
 
     Returns:
-        The answer: ``reports``, each with a ``verdict``, ``zones`` and ``advice``.
+        The answer: ``reports`` (none where the log has no failure), each with a ``verdict``, ``zones`` and ``advice``.
 
     Raises:
-        UnfragError: no report of a failed allocation is in it.
+        UnfragError: the log cannot be read.
+        ValueError: the text is the name of a file.
     """
-    is_path = not isinstance(log, str)
-    return Answer("explain", _unfrag.explain(os.fspath(log), is_path))
+    if isinstance(log, str) and "\n" not in log and os.path.isfile(log):
+        raise ValueError(f"{log!r} is a file, not the text of a log: give pathlib.Path({log!r})")
+    return Answer("explain", _unfrag.explain(os.fspath(log), not isinstance(log, str)))

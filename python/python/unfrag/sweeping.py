@@ -25,6 +25,7 @@ from typing import Any
 
 from ._unfrag import UnfragError, __version__
 from .inputs import Input, host, store, write
+from .progress import Progress, teller
 from .tables import flat
 
 Row = dict[str, Any]
@@ -123,9 +124,9 @@ class Sweep:
             return pyarrow.table({"key": pyarrow.array([], pyarrow.string())})
         whole = pyarrow.concat_tables(tables, promote_options="permissive")
         whole = whole.select(sorted(whole.column_names)).sort_by("key")
-        seen: set[str] = set()
-        first = [k not in seen and not seen.add(k) for k in whole["key"].to_pylist()]
-        return whole.filter(pyarrow.array(first))
+        keys = whole["key"].to_pylist()
+        first = [at == 0 or key != keys[at - 1] for at, key in enumerate(keys)]
+        return whole.filter(pyarrow.array(first, pyarrow.bool_()))
 
     def to_pandas(self) -> Any:
         """All rows as a ``pandas.DataFrame``."""
@@ -165,7 +166,7 @@ def sweep(
     out: str | os.PathLike[str],
     executor: Executor | Callable[[], Executor] | None = None,
     fixed: Mapping[str, Any] | None = None,
-    progress: Callable[[int, int], Any] | None = None,
+    progress: Progress | None = None,
 ) -> Sweep:
     """Calls a function at every point of a grid, and writes a row for each.
 
@@ -177,7 +178,7 @@ def sweep(
             where an executor breaks because a worker died. Without one, processes of this machine.
         fixed: parameters that are the same at every point. An :class:`unfrag.Input` goes to the workers by its content, once
             to each machine.
-        progress: called with points that are done, and all of them.
+        progress: called with points that are done, and all of them; or a bar such as ``tqdm.tqdm()``.
 
     Returns:
         The sweep: ``to_pandas()``, ``to_arrow()``, ``files()``. A row has its ``key``, ``parameter.*``, what the answer
@@ -188,17 +189,18 @@ def sweep(
         Exception: whatever else the function raises; what was computed before stays.
     """
     fixed = dict(fixed or {})
+    tell = teller(progress)
     whole = Sweep(out)
     whole.begin(function, fixed)
     todo = {key(point): point for point in points(grid)}
     total = len(todo)
     for known in whole.finished():
         todo.pop(known, None)
-    if progress:
-        progress(total - len(todo), total)
+    if tell:
+        tell(total - len(todo), total)
     if not todo:
         return whole
-    with _Workers(executor) as workers:
+    with Workers(executor) as workers:
         rows: list[Row] = []
         begun = time.monotonic()
         done = total - len(todo)
@@ -209,8 +211,8 @@ def sweep(
                 if len(rows) >= _BATCH or time.monotonic() - begun > _SECONDS:
                     whole.add(rows)
                     rows, begun = [], time.monotonic()
-                if progress:
-                    progress(done, total)
+                if tell:
+                    tell(done, total)
         finally:
             # Also where the function raises, or somebody presses Ctrl-C.
             if rows:
@@ -218,25 +220,26 @@ def sweep(
     return whole
 
 
-class _Workers:
+class Workers:
     """An executor, made again when it breaks."""
 
     def __init__(self, executor: Executor | Callable[[], Executor] | None) -> None:
+        # Dask's executor and others do not derive from Executor, but all of them have `submit`.
         self._make: Callable[[], Executor] | None = None
         if executor is None:
             self._make = _processes
-        elif callable(executor) and not hasattr(executor, "submit"):
+        elif not hasattr(executor, "submit"):
             self._make = executor
-        self._executor = self._make() if self._make else executor
+        self._executor: Any = self._make() if self._make else executor
 
-    def __enter__(self) -> _Workers:
+    def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._make and self._executor is not None:
+        if self._make:
             self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _submit(self, *task: Any) -> Future[Row]:
+    def _submit(self, *task: Any) -> Any:
         try:
             return self._executor.submit(*task)
         except RuntimeError:
