@@ -148,8 +148,9 @@ pub fn replay(
         )?,
         start: chosen("start", start, &starts)?,
         reclaim: chosen("reclaim", reclaim, &reclaims)?,
-        // Whose compaction moves pages goes by whose reclaim frees them, as for the command.
-        compaction: chosen("compaction", compaction.unwrap_or(reclaim), &compactions)?,
+        compaction: compaction
+            .map(|name| chosen("compaction", name, &compactions))
+            .transpose()?,
         members,
     };
     run(py, progress, move |reporter| {

@@ -236,15 +236,11 @@ fn options(args: &Args) -> replay::Options {
             Reclaim::Modelled => replay::ReclaimChoice::Modelled,
             Reclaim::Given => replay::ReclaimChoice::Given,
         },
-        compaction: match (args.compaction, args.reclaim) {
-            (Some(Compaction::Modelled), _) | (None, Reclaim::Modelled) => {
-                replay::CompactionChoice::Modelled
-            }
-            (Some(Compaction::Given), _) | (None, Reclaim::Given) => {
-                replay::CompactionChoice::Given
-            }
-            (Some(Compaction::None), _) => replay::CompactionChoice::None,
-        },
+        compaction: args.compaction.map(|choice| match choice {
+            Compaction::Modelled => replay::CompactionChoice::Modelled,
+            Compaction::Given => replay::CompactionChoice::Given,
+            Compaction::None => replay::CompactionChoice::None,
+        }),
         members: args.members,
     }
 }

@@ -218,7 +218,6 @@ fn pressure_is_followed_through_reclaim_as_given() {
     let options = Options {
         start: StartChoice::Exact,
         reclaim: ReclaimChoice::Given,
-        compaction: CompactionChoice::Given,
         ..Options::default()
     };
     let report = replay(rec, "a recording", &options, &mut NoWatch).expect("a replay");
@@ -296,7 +295,7 @@ fn compaction_as_given_leaves_free_memory_as_the_kernel_did() {
             let options = Options {
                 start: StartChoice::Exact,
                 reclaim: ReclaimChoice::Given,
-                compaction,
+                compaction: Some(compaction),
                 ..Options::default()
             };
             let report = replay(rec, "a recording", &options, &mut NoWatch).expect("a replay");

@@ -71,7 +71,7 @@ impl Prepared<'_> {
         };
         sim.recorded_era = q.as_recorded && self.exact;
         let compacts_itself =
-            options.compaction == CompactionChoice::Modelled && p.rules.compact.is_some();
+            options.compaction() == CompactionChoice::Modelled && p.rules.compact.is_some();
         if let Some(e) = self.modelled_reclaim(options) {
             sim.enable_reclaim(e, pace);
         } else if compacts_itself {
@@ -80,7 +80,7 @@ impl Prepared<'_> {
         if compacts_itself {
             sim.enable_own_compaction(&self.recorded_daemon());
         }
-        if options.compaction == CompactionChoice::Given && compacts(&p.rules) {
+        if options.compaction() == CompactionChoice::Given && compacts(&p.rules) {
             sim.enable_compaction();
         }
         let mut recorder = Recorder {
@@ -138,7 +138,7 @@ impl Prepared<'_> {
     /// Why pages that the recorded kernel's compaction moved stay, if nothing compacts in their place.
     fn compaction_note(&self, q: &Question<'_>, sim: &Sim) -> Option<String> {
         let stayed = sim.tally.stayed();
-        let why = match (compacts(&q.preset.rules), q.options.compaction) {
+        let why = match (compacts(&q.preset.rules), q.options.compaction()) {
             (false, _) => "this kernel does not compact",
             (true, CompactionChoice::None) => "compaction was asked to be left out",
             (true, CompactionChoice::Given) => {

@@ -17,20 +17,29 @@ pub struct Options {
     pub start: StartChoice,
     /// Which kernel's reclaim frees pages.
     pub reclaim: ReclaimChoice,
-    /// Whose compaction moves pages.
-    pub compaction: CompactionChoice,
+    /// Whose compaction moves pages; that of the kernel whose reclaim frees them if it is not given.
+    pub compaction: Option<CompactionChoice>,
     /// Replays of an ensemble, an odd number; none means
     /// [`MEMBERS`](super::ensemble::MEMBERS). Where the model does not reclaim, all would be the same, and there
     /// is one.
     pub members: Option<u32>,
 }
 
+impl Options {
+    /// Whose compaction moves pages.
+    pub fn compaction(&self) -> CompactionChoice {
+        self.compaction.unwrap_or(match self.reclaim {
+            ReclaimChoice::Modelled => CompactionChoice::Modelled,
+            ReclaimChoice::Given => CompactionChoice::Given,
+        })
+    }
+}
+
 /// Whose compaction moves pages in a replay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactionChoice {
     /// The model's own, if its kernel compacts. What the recorded kernel moved is an effect of its own state, and
     /// stays where it is. The model has to reclaim by itself, too.
-    #[default]
     Modelled,
     /// The recorded kernel's: the pages that it moved move in the model too, if its kernel compacts.
     Given,

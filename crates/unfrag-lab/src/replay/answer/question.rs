@@ -36,7 +36,7 @@ impl Prepared<'_> {
         for (n, v) in &options.set {
             sysctl::set(&mut sysctl, n, v)?;
         }
-        if options.compaction == CompactionChoice::Modelled
+        if options.compaction() == CompactionChoice::Modelled
             && options.reclaim == ReclaimChoice::Given
         {
             let e = Error::option(
