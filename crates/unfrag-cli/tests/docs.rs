@@ -14,6 +14,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
 use support::book::{in_project, name, pages, read};
 use support::{head, lay_out, root, sample, skipped, stdout, text};
 
@@ -201,25 +203,42 @@ fn reader() -> tempfile::TempDir {
 
 #[test]
 fn every_command_in_the_docs_works() {
-    let mut ran = 0;
-    for page in pages() {
-        let reader = reader();
-        for block in blocks(&page) {
-            if let Some(who) = &block.run_by {
-                match who.as_str() {
-                    ".ci/run" => is_in_the_ci(&block),
-                    "hand" => names_what_exists(&block),
-                    other => panic!("{}: who is {other:?}?", block.place),
+    let pages = pages();
+    let (next, ran) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // Most commands use one CPU at a time.
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(page) = pages.get(next.fetch_add(1, Relaxed)) {
+                    ran.fetch_add(run_page(page), Relaxed);
                 }
-            } else if let Some(why) = lacks(&block) {
-                skipped(&why);
-            } else {
-                run(&block, reader.path());
-                ran += 1;
+            });
+        }
+    });
+    let ran = ran.into_inner();
+    assert!(ran >= 5, "only {ran} blocks were run");
+}
+
+/// Runs the commands of a page. How many blocks were run.
+fn run_page(page: &Path) -> usize {
+    let mut ran = 0;
+    let reader = reader();
+    for block in blocks(page) {
+        if let Some(who) = &block.run_by {
+            match who.as_str() {
+                ".ci/run" => is_in_the_ci(&block),
+                "hand" => names_what_exists(&block),
+                other => panic!("{}: who is {other:?}?", block.place),
             }
+        } else if let Some(why) = lacks(&block) {
+            skipped(&why);
+        } else {
+            run(&block, reader.path());
+            ran += 1;
         }
     }
-    assert!(ran >= 5, "only {ran} blocks were run");
+    ran
 }
 
 #[test]
