@@ -119,7 +119,7 @@ impl Recording {
         };
         let offset = r.meta.snapshot_offset_ns;
         let time = |of: fn(&(u64, u64)) -> u64| -> PrimitiveArray<Int64Type> {
-            let at = |t: &(u64, u64)| of(t) as i64 - offset;
+            let at = |t: &(u64, u64)| (of(t) as i64).saturating_sub(offset);
             all().map(|(_, f)| f.time.as_ref().map(at)).collect()
         };
         let mut content = BinaryViewBuilder::new();

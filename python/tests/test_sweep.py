@@ -67,6 +67,20 @@ def test_another_exception_ends_the_sweep_and_what_was_computed_stays(tmp_path):
     assert sorted(unfrag.Sweep(tmp_path).to_pandas()["parameter.x"]) == [0, 1, 2, 3, 4]
 
 
+def test_a_sweep_that_ends_before_its_time_leaves_nothing_running(tmp_path):
+    asked = []
+
+    def question(x):
+        asked.append(x)
+        time.sleep(0.005)
+        return broken_at_five(x)
+
+    with ThreadPoolExecutor(1) as pool:
+        with pytest.raises(KeyError):
+            unfrag.sweep(question, {"x": range(500)}, out=tmp_path, executor=pool)
+    assert len(asked) < 50
+
+
 def test_another_sweep_does_not_go_into_the_same_directory(tmp_path):
     with ThreadPoolExecutor(1) as pool:
         unfrag.sweep(picky, {"x": [1]}, out=tmp_path, executor=pool)

@@ -49,7 +49,7 @@ def test_it_goes_on_from_its_storage(tmp_path):
     assert seen[0] == 10 and seen[-1] == 25
     columns = ["value", *SETTINGS]
     assert resumed.to_pandas()[columns].equals(whole.to_pandas()[columns])
-    with pytest.raises(ValueError, match="of the objective totals.stalls"):
+    with pytest.raises(ValueError, match="another tuning .objective: totals.stalls, now"):
         unfrag.tune(valley, SETTINGS, "totals.stalls + 1", runs=30, storage=stored)
 
 
@@ -73,8 +73,10 @@ def test_the_objective_over_several_points(tmp_path):
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         beyond = unfrag.tune(hill, WIDE, "stalls", over=fleet, runs=6, executor=pool)
     assert beyond.to_pandas()[["value", *WIDE]].equals(here.to_pandas()[["value", *WIDE]])
-    with pytest.raises(ValueError, match="of the points"):
+    with pytest.raises(ValueError, match="another tuning .points"):
         unfrag.tune(hill, WIDE, "stalls", over={"best": [1]}, runs=9, storage=tmp_path / "t.db")
+    with pytest.raises(ValueError, match="another tuning .question"):
+        unfrag.tune(valley, WIDE, "stalls", over=fleet, runs=9, storage=tmp_path / "t.db")
     with pytest.raises(ValueError, match="no point"):
         unfrag.tune(hill, WIDE, "stalls", over=[], runs=1)
 

@@ -43,14 +43,19 @@ class RayExecutor(Executor):
         ref = task.remote(*args, **kwargs)
         future: Future[Any] = ref.future()
         self._refs[future] = ref
-        future.add_done_callback(lambda f: self._refs.pop(f, None))
+        future.add_done_callback(self._ended)
         return future
+
+    def _ended(self, future: Future[Any]) -> None:
+        ref = self._refs.pop(future, None)
+        if future.cancelled() and ref is not None:
+            self._ray.cancel(ref, force=True)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Waits for the tasks, or cancels them."""
-        refs = list(self._refs.values())
+        refs = dict(self._refs)
         if cancel_futures:
-            for ref in refs:
-                self._ray.cancel(ref, force=True)
+            for future in refs:
+                future.cancel()
         elif wait and refs:
-            self._ray.wait(refs, num_returns=len(refs))
+            self._ray.wait(list(refs.values()), num_returns=len(refs))

@@ -86,6 +86,11 @@ def _name(value: Any) -> str:
     return f"{value.name} {value.digest[:16]}" if isinstance(value, Input) else os.fspath(value)
 
 
+def named(function: Callable[..., Any]) -> str:
+    """The name of a question."""
+    return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+
+
 @dataclass
 class Missing:
     """What a worker says that lacks inputs."""
@@ -135,8 +140,7 @@ class Sweep:
     def begin(self, function: Callable[..., Any], fixed: Mapping[str, Any]) -> None:
         """Makes the directory, or checks that it is of the same sweep."""
         self.path.mkdir(parents=True, exist_ok=True)
-        name = f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
-        about = {"function": name, "fixed": {k: _plain(v) for k, v in fixed.items()}, "version": __version__}
+        about = {"function": named(function), "fixed": {k: _plain(v) for k, v in fixed.items()}, "version": __version__}
         file = self.path / "sweep.json"
         if file.exists():
             before = json.loads(file.read_text())
@@ -252,12 +256,13 @@ class Workers:
     def run(self, function: Callable[..., Any], fixed: Row, todo: Mapping[str, Row]) -> Iterator[Row]:
         """The row of each point, in the order in which they end."""
         attempts: Counter[str] = Counter()
+        running: dict[str, Future[Row | Missing]] = {}
         ended: SimpleQueue[tuple[str, Future[Row | Missing]]] = SimpleQueue()
         sent: dict[tuple[str, str], float] = {}
 
         def submit(of: str, inputs: Sequence[tuple[str, str, bytes]] = ()) -> None:
-            future = self._submit(_run, function, fixed | todo[of], of, inputs)
-            future.add_done_callback(lambda f: ended.put((of, f)))
+            running[of] = self._submit(_run, function, fixed | todo[of], of, inputs)
+            running[of].add_done_callback(lambda f: ended.put((of, f)))
 
         def supply(of: str, missing: Missing) -> None:
             """Sends what is missing, unless it is on its way there; then the task just tries again."""
@@ -272,25 +277,29 @@ class Workers:
                 time.sleep(_PAUSE)
             submit(of, inputs)
 
-        for of in todo:
-            submit(of)
-        left = len(todo)
-        while left:
-            of, future = ended.get()
-            try:
-                row = future.result()
-            except BaseException as e:
-                attempts[of] += 1
-                if not _died(e) or attempts[of] >= _ATTEMPTS:
-                    raise
+        try:
+            for of in todo:
                 submit(of)
-                continue
-            if isinstance(row, Missing):
-                supply(of, row)
-                continue
-            left -= 1
-            attempts.clear()
-            yield row
+            while running:
+                of, future = ended.get()
+                try:
+                    row = future.result()
+                except BaseException as e:
+                    attempts[of] += 1
+                    if not _died(e) or attempts[of] >= _ATTEMPTS:
+                        raise
+                    submit(of)
+                    continue
+                if isinstance(row, Missing):
+                    supply(of, row)
+                    continue
+                del running[of]
+                attempts.clear()
+                yield row
+        finally:
+            # Of a sweep that ends before its time, no executor goes on with what nobody waits for.
+            for future in running.values():
+                future.cancel()
 
 
 def _processes() -> Executor:

@@ -20,7 +20,7 @@ from ._unfrag import UnfragError
 from .executors import Here
 from .pictures import axes
 from .progress import Progress, teller
-from .sweeping import Workers, key, points
+from .sweeping import Workers, key, named, points
 
 #: The values of a setting: a range of whole numbers or of real ones, or a list of choices.
 Values = tuple[int, int] | tuple[float, float] | Sequence[Any]
@@ -206,7 +206,8 @@ def tune(
         load_if_exists=True,
         direction="maximize" if maximize else "minimize",
     )
-    _check(study, {"objective": expression, "points": key({"over": list(asked)})})
+    about = {"question": named(function), "objective": expression, "fixed parameters": key(fixed or {})}
+    _check(study, about | {"points": key({"over": list(asked)})})
     # A trial that was under way when its process was killed is asked again.
     for left in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
         study.tell(left.number, state=optuna.trial.TrialState.FAIL)
@@ -248,4 +249,4 @@ def _check(study: Any, about: Mapping[str, str]) -> None:
         if before is None:
             study.set_user_attr(name, value)
         elif before != value:
-            raise ValueError(f"the storage is of the {name} {before}: choose another storage=")
+            raise ValueError(f"storage= has another tuning ({name}: {before}, now {value}): choose another file")
