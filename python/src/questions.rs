@@ -315,7 +315,7 @@ struct Examination(lab_doctor::Examined);
 
 impl View for Examination {
     fn text(&self) -> String {
-        lab_doctor::text::render(&self.0.diagnosis, false)
+        lab_doctor::text::render(&self.0.diagnosis, &screen())
     }
     fn html(&self) -> Option<String> {
         Some(lab_doctor::map::html(&self.0))

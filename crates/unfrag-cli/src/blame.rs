@@ -58,14 +58,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         console.print_json(&found)?;
     } else {
-        let screen = console.screen();
-        let options = text::Options {
-            top: args.top,
-            width: screen.width,
-            bold: screen.color,
-            unicode: screen.unicode,
-        };
-        console.print(&text::render(&found, &options))?;
+        console.print(&text::render(&found, args.top, &console.screen()))?;
     }
     if let Some(to) = &args.svg {
         eprintln!("wrote {}", name_of(to));

@@ -147,15 +147,10 @@ fn show(args: &Args, x: &Examined, console: Console) -> Result<()> {
         });
     }
     if args.map {
-        let style = map::TerminalStyle {
-            width: screen.width,
-            color: screen.color,
-            unicode: screen.unicode,
-        };
-        return console.print(&map::terminal(x, style));
+        return console.print(&map::terminal(x, &screen));
     }
     match answer {
-        None => console.print(&text::render(d, screen.color)),
+        None => console.print(&text::render(d, &screen)),
         Some(a) => {
             let mut out = format!("{}\n", a.answer);
             for c in &a.commands {

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use unfrag_lab::error::{self as lab, Asked, Remedy};
-use unfrag_lab::report::screen::printable;
+use unfrag_lab::report::screen::{printable, printable_lines};
 use unfrag_linux::error::Cause;
 use unfrag_machine::scenario::ScenarioError;
 
@@ -121,8 +121,7 @@ impl Failure {
             }
         };
         // Line breaks stay: a message about a scenario quotes its line and marks the place below it.
-        let lines: Vec<_> = text.lines().map(printable).collect();
-        let (text, help) = (lines.join("\n"), printable(&help));
+        let (text, help) = (printable_lines(&text), printable(&help));
         let (bold, end) = terminal::error_colors();
         let mut err = io::stderr().lock();
         // If this cannot be written either, only the exit status is left.

@@ -152,11 +152,9 @@ impl Pictures {
             print(&(line + "\n"))?;
         } else {
             let style = Style {
-                width: self.screen.width,
+                screen: self.screen,
                 // The rest is for the numbers.
                 rows: self.height.map_or(24, |h| (h / 2).max(4)),
-                color: self.screen.color,
-                unicode: self.screen.unicode,
             };
             let clear = if self.screen.color {
                 "\x1b[2J\x1b[H"

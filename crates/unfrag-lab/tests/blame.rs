@@ -5,6 +5,7 @@ mod recording_support;
 use recording_support::synthetic::{Maker, PAGE_DIRECTORY, USER_PAGE};
 use unfrag_lab::blame::report::Start;
 use unfrag_lab::blame::{Blame, blame, svg, text};
+use unfrag_lab::report::screen::Screen;
 use unfrag_linux::recording::{FieldKind, Recording, Snapshot, SnapshotFile};
 use unfrag_linux::segments::EPOCH_OFFSET;
 
@@ -201,13 +202,12 @@ fn days_and_hours_have_dates_and_add_up() {
         let sum: f64 = i.by_holder.values().sum();
         assert!((sum - i.spoilt_blocks).abs() < 1e-6, "{i:?}");
     }
-    let options = text::Options {
-        top: 1,
+    let screen = Screen {
         width: 100,
-        bold: false,
+        color: false,
         unicode: false,
     };
-    let shown = text::render(&b, &options);
+    let shown = text::render(&b, 1, &screen);
     for wanted in [
         "By day",
         "By hour",

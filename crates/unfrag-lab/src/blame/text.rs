@@ -5,29 +5,16 @@
 use super::report::{Blame, Interval, Start};
 use crate::report::columns;
 use crate::report::number::{bytes, duration, percent, thousands};
-use crate::report::screen::printable;
+use crate::report::screen::{Screen, printable};
 use std::fmt::Write as _;
-
-/// How it is drawn.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Holders that are shown.
-    pub top: usize,
-    /// Columns of the terminal.
-    pub width: usize,
-    /// Whether it may be bold.
-    pub bold: bool,
-    /// Whether characters beyond ASCII may be used.
-    pub unicode: bool,
-}
 
 /// Widest name of a holder.
 const NAME: usize = 44;
 /// Bytes of a pageblock.
 const BLOCK_BYTES: f64 = (2 << 20) as f64;
 
-/// The whole answer.
-pub fn render(b: &Blame, options: &Options) -> String {
+/// The whole answer, with at most `top` holders.
+pub fn render(b: &Blame, top: usize, screen: &Screen) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
@@ -58,7 +45,7 @@ pub fn render(b: &Blame, options: &Options) -> String {
     if b.holders.is_empty() {
         return out;
     }
-    head(&mut out, "Who held them", options);
+    head(&mut out, "Who held them", screen);
     let mut rows = vec![
         [
             "program",
@@ -71,7 +58,7 @@ pub fn render(b: &Blame, options: &Options) -> String {
         .map(String::from)
         .to_vec(),
     ];
-    for h in b.holders.iter().take(options.top) {
+    for h in b.holders.iter().take(top) {
         rows.push(vec![
             clip(&h.program),
             clip(&h.purpose),
@@ -82,7 +69,7 @@ pub fn render(b: &Blame, options: &Options) -> String {
         ]);
     }
     columns::push(&mut out, "  ", 2, &rows);
-    let more = b.holders.len().saturating_sub(options.top);
+    let more = b.holders.len().saturating_sub(top);
     if more > 0 {
         let _ = writeln!(
             out,
@@ -91,16 +78,16 @@ pub fn render(b: &Blame, options: &Options) -> String {
         );
     }
     if !b.days.is_empty() {
-        head(&mut out, "By day", options);
-        times(&mut out, b, &b.days, options);
+        head(&mut out, "By day", screen);
+        times(&mut out, b, &b.days, screen);
     }
     let each = match b.interval_seconds {
         3600 => "By hour".to_owned(),
         s if s >= 60 => format!("By {} min", s / 60),
         s => format!("By {s} s"),
     };
-    head(&mut out, &each, options);
-    times(&mut out, b, &b.intervals, options);
+    head(&mut out, &each, screen);
+    times(&mut out, b, &b.intervals, screen);
     out
 }
 
@@ -118,9 +105,9 @@ pub(super) fn known(start: Start) -> &'static str {
 }
 
 /// A row for each interval: a bar, and the holders with most.
-fn times(out: &mut String, b: &Blame, all: &[Interval], options: &Options) {
+fn times(out: &mut String, b: &Blame, all: &[Interval], screen: &Screen) {
     let most = all.iter().map(|i| i.spoilt_blocks).fold(0.0, f64::max);
-    let bar_width = (options.width / 5).clamp(8, 30);
+    let bar_width = (screen.width / 5).clamp(8, 30);
     let mut rows = vec![["from", "blocks", "", "mostly"].map(String::from).to_vec()];
     for i in all {
         let mut by: Vec<(usize, f64)> = i.by_holder.iter().map(|(&h, &n)| (h, n)).collect();
@@ -132,7 +119,7 @@ fn times(out: &mut String, b: &Blame, all: &[Interval], options: &Options) {
             Some(date) => date.clone(),
             None => format!("+{}", duration(i.seconds)),
         };
-        let bar = bar(i.spoilt_blocks, most, bar_width, options.unicode);
+        let bar = bar(i.spoilt_blocks, most, bar_width, screen.unicode);
         rows.push(vec![from, blocks(i.spoilt_blocks), bar, mostly.join("; ")]);
     }
     // The bar and the names are text, the number is not: its column is made of one width here.
@@ -157,11 +144,8 @@ fn bar(value: f64, most: f64, width: usize, unicode: bool) -> String {
     "█".repeat(eighths / 8) + PARTS[eighths % 8]
 }
 
-fn head(out: &mut String, text: &str, options: &Options) {
-    let _ = match options.bold {
-        true => writeln!(out, "\n\x1b[1m{text}\x1b[0m"),
-        false => writeln!(out, "\n{text}"),
-    };
+fn head(out: &mut String, text: &str, screen: &Screen) {
+    let _ = writeln!(out, "\n{}", screen.stressed(text));
 }
 
 /// A number of blocks.

@@ -1,6 +1,7 @@
 //! Diagnoses of whole hosts made by hand.
 
 use super::*;
+use crate::report::screen::Screen;
 use std::collections::HashMap;
 use std::io;
 use unfrag_linux::kpageflags::{ANON, BUDDY, LRU, NOPAGE, PageFlags, SLAB};
@@ -162,7 +163,7 @@ fn a_sound_host_gets_no_advice() {
     );
     let d = examined(&host).diagnosis;
     assert_eq!(d.advice, []);
-    assert!(text::render(&d, false).contains("nothing to change"));
+    assert!(text::render(&d, &Screen::default()).contains("nothing to change"));
 }
 
 #[test]
@@ -175,7 +176,7 @@ fn without_sysctls_or_counters_nothing_is_all_clear() {
             "buddyinfo",
             b"Node 0, zone   Normal 0 0 0 0 0 0 0 0 0 0 10 \n".to_vec(),
         );
-        let said = text::render(&examined(&host).diagnosis, false);
+        let said = text::render(&examined(&host).diagnosis, &Screen::default());
         assert!(!said.contains("nothing to change"), "{lacking}: {said}");
         assert!(
             said.contains("not judged, as not seen"),
@@ -195,7 +196,7 @@ fn a_release_that_is_none_is_named_and_the_rule_that_was_assumed() {
         d.unread
     );
     assert!(d.kernel_rules_assumed);
-    let said = text::render(&d, false);
+    let said = text::render(&d, &Screen::default());
     assert!(said.contains("by the rule of 6.18, assumed"), "{said}");
     assert!(said.contains("--kernel RELEASE"), "{said}");
     let mut given = evidence(&host);
@@ -331,5 +332,5 @@ fn zoneinfo_alone_tells_a_shortage() {
     let d = examined(&host).diagnosis;
     assert_eq!(d.zones[0].below, Some("low"));
     assert_eq!(d.zones[0].free_huge_blocks, None);
-    assert!(text::render(&d, false).contains("not known"));
+    assert!(text::render(&d, &Screen::default()).contains("not known"));
 }

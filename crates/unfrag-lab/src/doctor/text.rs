@@ -8,6 +8,7 @@ use super::diagnosis::{Diagnosis, Obstacle, ZoneDiagnosis};
 use super::forecast::Forecast;
 use crate::geometry::Geometry;
 use crate::report::number::{bytes, duration, percent, thousands};
+use crate::report::screen::Screen;
 use std::fmt::Write as _;
 
 pub use super::answer::answer;
@@ -77,15 +78,9 @@ pub(super) fn verdict(z: &ZoneDiagnosis, geometry: &Geometry) -> String {
 }
 
 /// The whole diagnosis.
-pub fn render(d: &Diagnosis, bold: bool) -> String {
+pub fn render(d: &Diagnosis, screen: &Screen) -> String {
     let mut out = String::new();
-    let head = |text: &str| {
-        if bold {
-            format!("\x1b[1m{text}\x1b[0m")
-        } else {
-            text.to_owned()
-        }
-    };
+    let head = |text: &str| screen.stressed(text);
     let kernel = d
         .kernel_release
         .as_deref()

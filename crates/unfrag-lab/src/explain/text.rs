@@ -3,7 +3,7 @@
 use super::answer::{Explanation, Failure, ZoneAnswer};
 use crate::report::columns;
 use crate::report::number::{bytes, thousands};
-use crate::report::screen::printable;
+use crate::report::screen::printable_lines;
 
 /// Failures that are shown in full; of more the rest is a line each.
 const IN_FULL: usize = 20;
@@ -12,8 +12,7 @@ const MOST_SKIPPED: usize = 10;
 
 /// The whole answer. Nothing of the log in it controls the terminal.
 pub fn render(e: &Explanation) -> String {
-    let lines: Vec<String> = whole(e).split('\n').map(printable).collect();
-    lines.join("\n")
+    printable_lines(&whole(e)) + "\n"
 }
 
 fn whole(e: &Explanation) -> String {

@@ -38,6 +38,12 @@ pub fn printable(text: &str) -> String {
     text.chars().map(printable).collect()
 }
 
+/// Lines of text, each of them [`printable`].
+pub fn printable_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(printable).collect();
+    lines.join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use super::report::{
 };
 use crate::report::columns;
 use crate::report::number::{duration, thousands};
-use crate::report::screen::printable;
+use crate::report::screen::{Screen, printable};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -19,18 +19,18 @@ const NAME: usize = 28;
 const UNKNOWN: &str = "-";
 
 /// Text being written.
-struct Page {
+struct Page<'a> {
     out: String,
     top: usize,
-    bold: bool,
+    screen: &'a Screen,
 }
 
 /// The whole summary, with at most `top` rows of each list.
-pub fn render(s: &Summary, top: usize, bold: bool) -> String {
+pub fn render(s: &Summary, top: usize, screen: &Screen) -> String {
     let mut page = Page {
         out: String::new(),
         top,
-        bold,
+        screen,
     };
     page.beginning(s);
     page.kinds(s);
@@ -53,16 +53,13 @@ pub fn render(s: &Summary, top: usize, bold: bool) -> String {
     page.out
 }
 
-impl Page {
+impl Page<'_> {
     fn line(&mut self, text: &str) {
         let _ = writeln!(self.out, "{text}");
     }
 
     fn head(&mut self, text: &str) {
-        let _ = match self.bold {
-            true => writeln!(self.out, "\n\x1b[1m{text}\x1b[0m"),
-            false => writeln!(self.out, "\n{text}"),
-        };
+        let _ = writeln!(self.out, "\n{}", self.screen.stressed(text));
     }
 
     /// A table; the first `left` columns hold text. Rows beyond the first `top` are counted.

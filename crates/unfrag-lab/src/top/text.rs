@@ -3,20 +3,17 @@
 use super::show::Shown;
 use super::{Area, View};
 use crate::report::number::{bytes, thousands};
+use crate::report::screen::Screen;
 use std::fmt::Write as _;
 use unfrag_pool::cells::{Cell, Kind};
 
 /// What can be shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    /// Columns.
-    pub width: usize,
+    /// What the terminal can show.
+    pub screen: Screen,
     /// Rows of all areas together, at most.
     pub rows: usize,
-    /// Whether colours may be used.
-    pub color: bool,
-    /// Whether characters beyond ASCII may be used.
-    pub unicode: bool,
 }
 
 const BLOCK: u64 = 2 << 20;
@@ -55,7 +52,7 @@ pub fn render(view: &View, before: Option<&View>, style: &Style) -> String {
     }
     if !shown.per_second.is_empty() {
         let name = shown.per_second.keys().map(|n| n.len()).max().unwrap_or(0);
-        let columns = (style.width / (name + 16)).max(1);
+        let columns = (style.screen.width / (name + 16)).max(1);
         let cells: Vec<String> = shown
             .per_second
             .iter()
@@ -94,21 +91,25 @@ fn together(cells: &[Cell]) -> Cell {
 }
 
 fn map(area: &Area, areas: usize, style: &Style, out: &mut String) {
-    let room = style.width * (style.rows / areas).max(1);
+    let room = style.screen.width * (style.rows / areas).max(1);
     let each = area.cells.len().div_ceil(room).max(1);
     let of = bytes(each as u64 * BLOCK);
     let _ = writeln!(out, "{}: a cell is {of}", area.name);
     let cells: Vec<Cell> = area.cells.chunks(each).map(together).collect();
-    for row in cells.chunks(style.width) {
+    for row in cells.chunks(style.screen.width) {
         let mut last = None;
         for cell in row {
-            if style.color && last != Some(cell.kind) {
+            if style.screen.color && last != Some(cell.kind) {
                 let _ = write!(out, "\x1b[0;38;5;{}m", color(cell.kind));
                 last = Some(cell.kind);
             }
             out.push(glyph(*cell, style));
         }
-        out.push_str(if style.color { "\x1b[0m\n" } else { "\n" });
+        out.push_str(if style.screen.color {
+            "\x1b[0m\n"
+        } else {
+            "\n"
+        });
     }
 }
 
@@ -132,7 +133,7 @@ fn glyph(cell: Cell, style: &Style) -> char {
         Kind::Reclaimable => 'r',
         Kind::Unmovable => 'u',
     };
-    if style.color && style.unicode {
+    if style.screen.color && style.screen.unicode {
         FILLED[usize::from(cell.eighths.clamp(1, 8))]
     } else if cell.eighths > 4 {
         letter.to_ascii_uppercase()
@@ -151,14 +152,14 @@ fn legend(style: &Style, out: &mut String) {
     for (kind, name) in kinds {
         let eighths = if kind == Kind::Free { 0 } else { 8 };
         let sign = glyph(Cell { kind, eighths }, style);
-        let _ = if style.color {
+        let _ = if style.screen.color {
             write!(out, "\x1b[38;5;{}m{sign}\x1b[0m {name}  ", color(kind))
         } else {
             write!(out, "{sign} {name}  ")
         };
     }
     out.truncate(out.trim_end().len());
-    let half = if style.color && style.unicode {
+    let half = if style.screen.color && style.screen.unicode {
         ""
     } else {
         "; small letters are less than half full"
@@ -184,10 +185,12 @@ mod tests {
             ..View::default()
         };
         let style = Style {
-            width: 4,
+            screen: Screen {
+                width: 4,
+                color: false,
+                unicode: true,
+            },
             rows: 10,
-            color: false,
-            unicode: true,
         };
         let text = render(&view, None, &style);
         let lines: Vec<&str> = text.lines().collect();

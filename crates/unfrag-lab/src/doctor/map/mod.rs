@@ -10,4 +10,4 @@ mod terminal;
 
 pub use cell::{CELLS, Cell, cell};
 pub use page::html;
-pub use terminal::{TerminalStyle, terminal};
+pub use terminal::terminal;

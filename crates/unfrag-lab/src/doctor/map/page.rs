@@ -8,6 +8,7 @@ use crate::doctor::frames::FrameUse;
 use crate::doctor::text;
 use crate::report::html_page::{self, STYLE, escape, fill};
 use crate::report::number::{bytes, thousands};
+use crate::report::screen::Screen;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -49,7 +50,7 @@ pub fn html(x: &Examined) -> String {
         "summary" => summary(x),
         "legend" => legend(x),
         "zones" => zones(x),
-        "report" => escape(&text::render(d, false)),
+        "report" => escape(&text::render(d, &Screen::default())),
         "data" => data(x),
         "script" => SCRIPT.into(),
         other => unreachable!("the page's template has no {other}"),

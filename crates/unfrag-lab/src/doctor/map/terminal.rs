@@ -7,33 +7,23 @@ use super::cell::{CELLS, Cell, cell, totals};
 use crate::doctor::examined::Examined;
 use crate::doctor::frames::BLOCK_FRAMES;
 use crate::report::number::{bytes, thousands};
+use crate::report::screen::Screen;
 use std::fmt::Write as _;
-
-/// How the terminal map is drawn.
-#[derive(Clone, Copy, Debug)]
-pub struct TerminalStyle {
-    /// Columns.
-    pub width: usize,
-    /// Whether colours may be used.
-    pub color: bool,
-    /// Whether characters beyond ASCII may be used.
-    pub unicode: bool,
-}
 
 /// Rows of text that a zone takes at most.
 const MOST_ROWS: usize = 48;
 
 /// The map for a terminal; says what is missing where there are no page flags.
-pub fn terminal(x: &Examined, style: TerminalStyle) -> String {
+pub fn terminal(x: &Examined, screen: &Screen) -> String {
     if x.blocks.is_empty() {
         return "There is no map without page flags: /proc/kpageflags, which only root may read.\n"
             .into();
     }
-    let halves = style.color && style.unicode;
+    let halves = screen.color && screen.unicode;
     let mut out = String::new();
     for (z, blocks) in x.diagnosis.zones.iter().zip(&x.blocks) {
         let cells: Vec<Cell> = blocks.blocks.iter().map(cell).collect();
-        let room = style.width * MOST_ROWS * if halves { 2 } else { 1 };
+        let room = screen.width * MOST_ROWS * if halves { 2 } else { 1 };
         let each = cells.len().div_ceil(room).max(1);
         let cells: Vec<Cell> = cells
             .chunks(each)
@@ -52,12 +42,12 @@ pub fn terminal(x: &Examined, style: TerminalStyle) -> String {
             bytes((each * BLOCK_FRAMES * 4096) as u64)
         );
         match halves {
-            true => draw_halves(&cells, style.width, &mut out),
-            false => draw_letters(&cells, style, &mut out),
+            true => draw_halves(&cells, screen.width, &mut out),
+            false => draw_letters(&cells, screen, &mut out),
         }
         out.push('\n');
     }
-    legend(x, style, &mut out);
+    legend(x, screen, &mut out);
     out
 }
 
@@ -88,12 +78,12 @@ fn draw_halves(cells: &[Cell], width: usize, out: &mut String) {
 }
 
 /// A letter a cell.
-fn draw_letters(cells: &[Cell], style: TerminalStyle, out: &mut String) {
-    for row in cells.chunks(style.width) {
+fn draw_letters(cells: &[Cell], screen: &Screen, out: &mut String) {
+    for row in cells.chunks(screen.width) {
         let mut line = String::new();
         for &c in row {
             let (letter, color) = glyph(c);
-            match style.color {
+            match screen.color {
                 true => {
                     let _ = write!(line, "\x1b[38;5;{color}m{letter}\x1b[0m");
                 }
@@ -105,14 +95,14 @@ fn draw_letters(cells: &[Cell], style: TerminalStyle, out: &mut String) {
 }
 
 /// The cells that occur, with the blocks of each.
-fn legend(x: &Examined, style: TerminalStyle, out: &mut String) {
+fn legend(x: &Examined, screen: &Screen, out: &mut String) {
     let totals = totals(x);
     for (cell, letter, color, _, name) in CELLS {
         let n = totals[cell as usize];
         if n == 0 || cell == Cell::None {
             continue;
         }
-        let sample = match (style.color, style.unicode) {
+        let sample = match (screen.color, screen.unicode) {
             (true, true) => format!("\x1b[38;5;{color}m██\x1b[0m"),
             (true, false) => format!("\x1b[38;5;{color}m{letter}\x1b[0m "),
             _ => format!("{letter} "),
