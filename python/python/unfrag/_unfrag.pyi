@@ -74,10 +74,11 @@ class Answer:
     def html(self) -> str | None: ...
     def svg(self) -> str | None: ...
 
+_Path = str | os.PathLike[str]
 _Progress = Callable[[int, int], Any] | None
 
 def replay(
-    path: str,
+    path: _Path,
     kernels: list[str],
     settings: list[tuple[str, str]],
     memory: int | None,
@@ -86,19 +87,19 @@ def replay(
     reclaim: str,
     compaction: str | None,
     members: int | None,
-    snapshots: list[str],
+    snapshots: list[_Path],
     release: str | None,
     memory_budget: int,
     progress: _Progress,
 ) -> Answer: ...
 def simulate(
-    scenario: str,
+    scenario: _Path,
     kernel: str | None,
     settings: list[tuple[str, str]],
     machine: str | None,
     seed: int,
     oom_killer: bool,
-    costs: str | None,
+    costs: _Path | None,
     progress: _Progress,
 ) -> Answer: ...
 def experiment(
@@ -107,9 +108,9 @@ def experiment(
     machines: list[str],
     runs: int | None,
     seed: int,
-    costs: str | None,
+    costs: _Path | None,
     progress: _Progress,
 ) -> Answer: ...
-def doctor(path: str, snapshot: str | None, seconds: float) -> Answer: ...
-def inspect(path: str, snapshot: str | None) -> Answer: ...
+def doctor(path: _Path, snapshot: str | None, seconds: float) -> Answer: ...
+def inspect(path: _Path, snapshot: str | None) -> Answer: ...
 def explain(log: str, is_path: bool) -> Answer: ...

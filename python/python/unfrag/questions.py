@@ -67,8 +67,8 @@ def replay(
         ValueError: a choice is none of those named above.
     """
     answer = _unfrag.replay(
-        os.fspath(recording), list(kernels), _settings(settings), memory, mode, start, reclaim, compaction, members,
-        [os.fspath(s) for s in snapshots], release, memory_budget, teller(progress),
+        recording, list(kernels), _settings(settings), memory, mode, start, reclaim, compaction, members,
+        list(snapshots), release, memory_budget, teller(progress),
     )
     return Answer("replay", answer)
 
@@ -104,8 +104,7 @@ def simulate(
         UnfragError: the scenario is wrong, or the kernel has no such setting.
     """
     answer = _unfrag.simulate(
-        os.fspath(scenario), kernel, _settings(settings), machine, seed, oom_killer,
-        None if costs is None else os.fspath(costs), teller(progress),
+        scenario, kernel, _settings(settings), machine, seed, oom_killer, costs, teller(progress)
     )
     return Answer("simulate", answer)
 
@@ -133,9 +132,7 @@ def experiment(
     Raises:
         UnfragError: the experiment has no such kernel or machine.
     """
-    answer = _unfrag.experiment(
-        name, list(kernels), list(machines), runs, seed, None if costs is None else os.fspath(costs), teller(progress)
-    )
+    answer = _unfrag.experiment(name, list(kernels), list(machines), runs, seed, costs, teller(progress))
     return Answer("experiment", answer)
 
 
@@ -153,7 +150,7 @@ def doctor(path: Path = "/proc", *, snapshot: str | None = None, seconds: float 
     Raises:
         UnfragError: there is nothing to examine, or it is not what a kernel writes.
     """
-    return Answer("doctor", _unfrag.doctor(os.fspath(path), snapshot, seconds))
+    return Answer("doctor", _unfrag.doctor(path, snapshot, seconds))
 
 
 def inspect(path: Path = "/proc", *, snapshot: str | None = None) -> Answer:
@@ -166,7 +163,7 @@ def inspect(path: Path = "/proc", *, snapshot: str | None = None) -> Answer:
     Raises:
         UnfragError: there is nothing to inspect.
     """
-    return Answer("inspect", _unfrag.inspect(os.fspath(path), snapshot))
+    return Answer("inspect", _unfrag.inspect(path, snapshot))
 
 
 def explain(log: str | os.PathLike[str]) -> Answer:
