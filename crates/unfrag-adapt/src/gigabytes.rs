@@ -3,6 +3,8 @@
 //! Memory comes piece by piece. Each piece in a new gigabyte gets an engine, whose tables are taken out of the piece: 0.16
 //! bytes a frame. Frames are numbered by their address; a gigabyte is 2^18 frames.
 //!
+//! Memory that ends just beyond the boundary of a gigabyte has a piece there with no room for tables. That piece is left out.
+//!
 //! Invariant: a frame belongs to the first engine of its gigabyte whose tables reach to it.
 
 use unfrag::maps::{BLOCK_ORDER, Engine, EngineLayout, LARGEST_ORDER};
@@ -68,6 +70,41 @@ struct Gigabyte {
     engine: Engine<'static>,
 }
 
+impl Gigabyte {
+    /// The end of the frames that its tables reach to.
+    fn reach(&self) -> u64 {
+        self.first + u64::from(self.engine.frames())
+    }
+
+    /// The engine's number of a frame that the tables reach to.
+    fn index(&self, frame: u64) -> u32 {
+        (frame - self.first) as u32
+    }
+}
+
+/// Frames for tables of so many words.
+fn table_frames(words: usize, frame_bytes: usize) -> u64 {
+    (words * 8).div_ceil(frame_bytes) as u64
+}
+
+/// Frames that one engine takes, at the beginning of memory that is to be added.
+struct Piece {
+    from: u64,
+    /// Its end.
+    to: u64,
+    goes: Goes,
+}
+
+/// Where a piece goes.
+enum Goes {
+    /// To the engine of this index.
+    To(usize),
+    /// To a new engine for so many frames from the beginning of its gigabyte, with tables of so many words.
+    New { all: u32, words: usize },
+    /// Nowhere: its tables would leave no frame.
+    Out,
+}
+
 /// Up to `N` gigabytes in which there is memory.
 pub(crate) struct Gigabytes<const N: usize> {
     of: [Option<Gigabyte>; N],
@@ -84,8 +121,8 @@ impl<const N: usize> Gigabytes<N> {
         }
     }
 
-    /// Adds memory, all of it free but for the tables that it may need. `at` leads to the bytes of a frame, of
-    /// `frame_bytes` each.
+    /// Adds memory, all of it free but for the tables that it may need, and but for ends in another gigabyte that have no
+    /// room for theirs. `at` leads to the bytes of a frame, of `frame_bytes` each. Nothing has changed after an error.
     ///
     /// # Safety
     /// The frames are memory that nobody uses, now or later; `at` leads to them, in one piece for neighbours.
@@ -97,74 +134,123 @@ impl<const N: usize> Gigabytes<N> {
         at: impl Fn(u64) -> *mut u8,
     ) -> Result<(), AddError> {
         let end = start.checked_add(frames).ok_or(AddError::Address)?;
+        self.can_add(start, end, frame_bytes)?;
         let mut from = start;
         while from < end {
+            let piece = self.piece(from, end, frame_bytes);
+            from = piece.to;
             // SAFETY: As the caller says, for a part of it.
-            from = unsafe { self.add_piece(from, end, frame_bytes, &at)? };
+            unsafe { self.add_piece(piece, frame_bytes, &at)? };
         }
         Ok(())
     }
 
-    /// Adds the frames up to the end of what one engine reaches, or `end`. Returns the first one that it did not add.
+    /// Whether each piece of this memory finds its place.
+    fn can_add(&self, start: u64, end: u64, frame_bytes: usize) -> Result<(), AddError> {
+        let mut room = self.of.iter().filter(|g| g.is_none()).count();
+        let mut is_any = false;
+        let mut from = start;
+        while from < end {
+            let piece = self.piece(from, end, frame_bytes);
+            is_any |= !matches!(piece.goes, Goes::Out);
+            match piece.goes {
+                Goes::To(i) => {
+                    let own = self.of[i].as_ref().ok_or(AddError::TooMany)?;
+                    let added = own
+                        .engine
+                        .can_add(own.index(from), (piece.to - from) as u32);
+                    added.map_err(|_| AddError::Overlap)?;
+                }
+                Goes::New { .. } => room = room.checked_sub(1).ok_or(AddError::TooMany)?,
+                Goes::Out => {}
+            }
+            from = piece.to;
+        }
+        is_any.then_some(()).ok_or(AddError::TooSmall)
+    }
+
+    /// The first piece of this memory: up to the end of what one engine reaches, or `end`.
+    fn piece(&self, from: u64, end: u64, frame_bytes: usize) -> Piece {
+        if let Some((i, own)) = self.find(from) {
+            let to = end.min(own.reach());
+            let goes = Goes::To(i);
+            return Piece { from, to, goes };
+        }
+        let first = from / GIGABYTE * GIGABYTE;
+        let to = end.min(first + GIGABYTE);
+        let all = if to - from >= LARGE {
+            GIGABYTE
+        } else {
+            to - first
+        } as u32;
+        let words = EngineLayout::of(all).words;
+        let has_room = frame_bytes >= LEAST_FRAME && table_frames(words, frame_bytes) < to - from;
+        let goes = match has_room {
+            true => Goes::New { all, words },
+            false => Goes::Out,
+        };
+        Piece { from, to, goes }
+    }
+
+    /// Adds a piece to where it goes.
     ///
     /// # Safety
     /// As for [`add`](Self::add).
     unsafe fn add_piece(
         &mut self,
-        mut from: u64,
-        end: u64,
+        piece: Piece,
         frame_bytes: usize,
         at: &impl Fn(u64) -> *mut u8,
-    ) -> Result<u64, AddError> {
-        if let Some(own) = self.find(from) {
-            let end = end.min(own.first + u64::from(own.engine.frames()));
-            own.engine
-                .add((from - own.first) as u32, (end - from) as u32)
-                .map_err(|_| AddError::Overlap)?;
-            self.present += end - from;
-            return Ok(end);
-        }
-        let first = from / GIGABYTE * GIGABYTE;
-        let end = end.min(first + GIGABYTE);
-        let mut to = end;
-        if frame_bytes < LEAST_FRAME {
-            return Err(AddError::TooSmall);
-        }
-        let slot = self.of.iter_mut().find(|g| g.is_none());
-        let slot = slot.ok_or(AddError::TooMany)?;
-        let all = if to - from >= LARGE {
-            GIGABYTE
-        } else {
-            to - first
+    ) -> Result<(), AddError> {
+        let Piece {
+            mut from,
+            mut to,
+            goes,
+        } = piece;
+        let own = match goes {
+            Goes::Out => return Ok(()),
+            Goes::To(i) => self.of[i].as_mut(),
+            Goes::New { all, words } => {
+                // The tables are at the end that is no boundary of a block anyway, and not at a gigabyte's own address.
+                let tables = table_frames(words, frame_bytes);
+                let table = if to.is_multiple_of(BLOCK) && !from.is_multiple_of(BLOCK) {
+                    from += tables;
+                    at(from - tables)
+                } else {
+                    to -= tables;
+                    at(to)
+                };
+                // SAFETY: The frames are as many as the words need, and nobody else's.
+                let table = unsafe { core::slice::from_raw_parts_mut(table.cast::<u64>(), words) };
+                let engine = Engine::new(all, table).ok_or(AddError::TooSmall)?;
+                let first = from / GIGABYTE * GIGABYTE;
+                let slot = self.of.iter_mut().find(|g| g.is_none());
+                slot.map(|slot| slot.insert(Gigabyte { first, engine }))
+            }
         };
-        let words = EngineLayout::of(all as u32).words;
-        let tables = (words * 8).div_ceil(frame_bytes) as u64;
-        if tables >= to - from {
-            return Err(AddError::TooSmall);
-        }
-        // The tables are at the end that is no boundary of a block anyway.
-        let table = if to.is_multiple_of(512) {
-            from += tables;
-            at(from - tables)
-        } else {
-            to -= tables;
-            at(to)
-        };
-        // SAFETY: The frames are as many as the words need, and nobody else's.
-        let table = unsafe { core::slice::from_raw_parts_mut(table.cast::<u64>(), words) };
-        let mut engine = Engine::new(all as u32, table).ok_or(AddError::TooSmall)?;
-        engine
-            .add((from - first) as u32, (to - from) as u32)
-            .map_err(|_| AddError::Overlap)?;
-        *slot = Some(Gigabyte { first, engine });
+        let own = own.ok_or(AddError::TooMany)?;
+        let index = own.index(from);
+        let added = own.engine.add(index, (to - from) as u32);
+        added.map_err(|_| AddError::Overlap)?;
         self.present += to - from;
-        Ok(end)
+        Ok(())
     }
 
-    /// The gigabyte to which a frame belongs.
-    fn find(&mut self, frame: u64) -> Option<&mut Gigabyte> {
+    /// The gigabyte to which a frame belongs, and its index.
+    fn find(&self, frame: u64) -> Option<(usize, &Gigabyte)> {
+        let mut all = self.of.iter().enumerate();
+        all.find_map(|(i, g)| {
+            let own = g.as_ref()?;
+            (own.first..own.reach())
+                .contains(&frame)
+                .then_some((i, own))
+        })
+    }
+
+    /// The same, to change it.
+    fn find_mut(&mut self, frame: u64) -> Option<&mut Gigabyte> {
         let mut all = self.of.iter_mut().flatten();
-        all.find(|g| frame.wrapping_sub(g.first) < u64::from(g.engine.frames()))
+        all.find(|own| (own.first..own.reach()).contains(&frame))
     }
 
     /// Takes `frames` frames in one piece, the first one a multiple of `align`, a power of two. Types mix only where
@@ -195,26 +281,23 @@ impl<const N: usize> Gigabytes<N> {
 
     /// Takes these frames; false, and nothing changes, if they are not all free, or not of one gigabyte.
     pub fn take_at(&mut self, start: u64, frames: u64, mt: MigrateType) -> bool {
-        let Some(own) = self.find(start) else {
+        let Some(own) = self.find_mut(start) else {
             return false;
         };
-        let first = own.first;
-        u32::try_from(frames)
-            .is_ok_and(|n| own.engine.take_range((start - first) as u32, n, mt).is_ok())
+        let index = own.index(start);
+        u32::try_from(frames).is_ok_and(|n| own.engine.take_range(index, n, mt).is_ok())
     }
 
     /// Gives frames back that were taken; false, if some of them were not in use. All others are free then.
     pub fn give(&mut self, start: u64, frames: u64, mt: MigrateType) -> bool {
         let (mut from, mut left, mut all) = (start, frames, true);
         while left > 0 {
-            let Some(own) = self.find(from) else {
+            let Some(own) = self.find_mut(from) else {
                 return false;
             };
-            let reach = own.first + u64::from(own.engine.frames());
-            let part = left.min(reach - from);
-            let given = own
-                .engine
-                .give_range((from - own.first) as u32, part as u32, mt);
+            let part = left.min(own.reach() - from);
+            let index = own.index(from);
+            let given = own.engine.give_range(index, part as u32, mt);
             all &= given.is_ok();
             from += part;
             left -= part;

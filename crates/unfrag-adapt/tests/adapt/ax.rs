@@ -73,7 +73,8 @@ fn pages_of_any_number_and_alignment() {
 
 #[test]
 fn pages_at_an_address() {
-    let room = Room::new(16 << 20, 2 << 20);
+    // Within a gigabyte.
+    let room = Room::new(16 << 20, 16 << 20);
     let mut a = Pages::<PAGE>::new();
     a.init(room.start(), room.bytes());
     let at = room.start() + (6 << 20);
@@ -112,6 +113,56 @@ fn a_page_at_a_gigabyte() {
     more.into_iter().for_each(|at| a.dealloc_pages(at, 256));
     a.dealloc_pages(at, 1);
     assert_eq!(a.used_pages(), 0);
+}
+
+/// Memory that ends a few pages beyond the boundary of a gigabyte, on either side, or within the next one.
+#[test]
+fn memory_from_just_below_a_gigabyte() {
+    let room = Room::new(3 * GIB, GIB);
+    let small = [1, 2, 11, 12, 13, 600];
+    for (below, above) in small.into_iter().flat_map(|b| small.map(|a| (b, a))) {
+        for above in [above, GIB / PAGE + above] {
+            let mut a = Pages::<PAGE>::new();
+            let start = room.start() + GIB - below * PAGE;
+            let all = below + above;
+            if below <= 11 && above == 1 {
+                let added = a.add_memory(start, all * PAGE);
+                assert!(matches!(added, Err(AllocError::InvalidParam)));
+                continue;
+            }
+            a.init(start, all * PAGE);
+            // 11 pages of tables in each of three gigabytes, or as many pages without tables.
+            let total = a.total_pages();
+            assert!(total + 3 * 11 >= all, "{total} of {below} + {above} pages");
+            let pages: Vec<usize> = std::iter::from_fn(|| a.alloc_pages(1, PAGE).ok()).collect();
+            assert_eq!(pages.len(), total);
+            assert!(
+                pages
+                    .iter()
+                    .all(|at| (start..start + all * PAGE).contains(at))
+            );
+            pages.into_iter().for_each(|at| a.dealloc_pages(at, 1));
+            assert_eq!(a.available_pages(), total);
+        }
+    }
+}
+
+#[test]
+fn memory_of_which_a_part_is_refused_is_refused_as_a_whole() {
+    let room = Room::new(2 * GIB, GIB);
+    let boundary = room.start() + GIB;
+    let mut a = Pages::<PAGE>::new();
+    a.init(boundary, 4 << 20);
+    let total = a.total_pages();
+    let overlap = a.add_memory(boundary - (4 << 20), 6 << 20);
+    assert!(matches!(overlap, Err(AllocError::MemoryOverlap)));
+    assert_eq!(a.total_pages(), total);
+    let mut one = Pages::<PAGE, 1>::new();
+    let too_many = one.add_memory(boundary - (4 << 20), 8 << 20);
+    assert!(matches!(too_many, Err(AllocError::NoMemory)));
+    assert_eq!(one.total_pages(), 0);
+    one.add_memory(boundary, 4 << 20).expect("its one gigabyte");
+    assert_eq!(one.total_pages(), total);
 }
 
 #[test]

@@ -206,22 +206,30 @@ impl<'m> Engine<'m> {
     /// # Errors
     /// [`GiveError`], if some of it is beyond the frames of the engine, or is free; nothing has changed then.
     pub fn add(&mut self, start: u32, frames: u32) -> Result<(), GiveError> {
-        let pieces = self.pieces(start, frames)?;
-        for (ix, order) in pieces.clone() {
-            let b = &self.blocks[(ix.0 / FRAMES) as usize];
-            let map = &self.maps[(ix.0 / FRAMES) as usize];
-            let at = ix.0 % FRAMES;
-            if b.absent() < order.frames() || (at..at + order.frames()).any(|i| map.is_free(i)) {
-                return Err(GiveError::NotTaken(ix.0));
-            }
-        }
-        for (ix, order) in pieces {
+        self.can_add(start, frames)?;
+        for (ix, order) in self.pieces(start, frames)? {
             let i = ix.0 / FRAMES;
             self.maps[i as usize].set_run(ix.0 % FRAMES, order);
             self.blocks[i as usize].add(order.frames());
             self.settle(i);
             self.state.free += u64::from(order.frames());
             self.state.present += u64::from(order.frames());
+        }
+        Ok(())
+    }
+
+    /// Whether [`add`](Self::add) would add these frames.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn can_add(&self, start: u32, frames: u32) -> Result<(), GiveError> {
+        for (ix, order) in self.pieces(start, frames)? {
+            let b = &self.blocks[(ix.0 / FRAMES) as usize];
+            let map = &self.maps[(ix.0 / FRAMES) as usize];
+            let at = ix.0 % FRAMES;
+            if b.absent() < order.frames() || (at..at + order.frames()).any(|i| map.is_free(i)) {
+                return Err(GiveError::NotTaken(ix.0));
+            }
         }
         Ok(())
     }
