@@ -249,8 +249,8 @@ impl<const N: usize> Gigabytes<N> {
 
     /// The same, to change it.
     fn find_mut(&mut self, frame: u64) -> Option<&mut Gigabyte> {
-        let mut all = self.of.iter_mut().flatten();
-        all.find(|own| (own.first..own.reach()).contains(&frame))
+        let (i, _) = self.find(frame)?;
+        self.of[i].as_mut()
     }
 
     /// Takes `frames` frames in one piece, the first one a multiple of `align`, a power of two. Types mix only where

@@ -1,9 +1,8 @@
 """Tuning: the settings for which an objective is best, with Optuna.
 
-Each trial asks Optuna for settings, asks the question with them (at one point or several, such as the recordings of a fleet), and
-tells Optuna the objective. The seed of a trial follows from
-the seed of the tuning and the trial's number, so a tuning that is resumed from its storage goes the same way as one that was
-never interrupted.
+Each trial asks Optuna for settings, asks the question with them (at one point or several, such as the recordings of a fleet),
+and tells Optuna the objective. The seed of a trial follows from the seed of the tuning and the trial's number, so a tuning that
+is resumed from its storage goes the same way as one that was never interrupted.
 """
 
 from __future__ import annotations

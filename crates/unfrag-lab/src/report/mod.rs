@@ -1,7 +1,8 @@
 //! Drawing and printing for all commands: numbers with units, tables, charts of characters, pages.
 //!
 //! - [`number`]: numbers with units. [`table`], `columns`: tables and aligned columns. `moments`: fewer moments of a
-//!   long run. [`screen`]: what a terminal can show, and text that is safe on it. `text_chart`: charts of characters. `html_page`: pages that load nothing. `svg`: still pictures.
+//!   long run. [`screen`]: what a terminal can show, and text that is safe on it. `text_chart`: charts of characters.
+//!   `html_page`: pages that load nothing. `svg`: still pictures.
 //!
 //! Invariant: nothing here depends on the kind of report that is shown.
 

@@ -38,7 +38,7 @@ pub fn render(view: &View, before: Option<&View>, style: &Style) -> String {
         map(area, view.areas.len(), style, &mut out);
     }
     if !view.areas.is_empty() {
-        legend(style, &mut out);
+        legend(&style.screen, &mut out);
     }
     if let Some(w) = &shown.waits {
         let _ = writeln!(
@@ -91,25 +91,22 @@ fn together(cells: &[Cell]) -> Cell {
 }
 
 fn map(area: &Area, areas: usize, style: &Style, out: &mut String) {
-    let room = style.screen.width * (style.rows / areas).max(1);
+    let screen = &style.screen;
+    let room = screen.width * (style.rows / areas).max(1);
     let each = area.cells.len().div_ceil(room).max(1);
     let of = bytes(each as u64 * BLOCK);
     let _ = writeln!(out, "{}: a cell is {of}", area.name);
     let cells: Vec<Cell> = area.cells.chunks(each).map(together).collect();
-    for row in cells.chunks(style.screen.width) {
+    for row in cells.chunks(screen.width) {
         let mut last = None;
         for cell in row {
-            if style.screen.color && last != Some(cell.kind) {
+            if screen.color && last != Some(cell.kind) {
                 let _ = write!(out, "\x1b[0;38;5;{}m", color(cell.kind));
                 last = Some(cell.kind);
             }
-            out.push(glyph(*cell, style));
+            out.push(glyph(*cell, screen));
         }
-        out.push_str(if style.screen.color {
-            "\x1b[0m\n"
-        } else {
-            "\n"
-        });
+        out.push_str(if screen.color { "\x1b[0m\n" } else { "\n" });
     }
 }
 
@@ -125,7 +122,7 @@ fn color(kind: Kind) -> u8 {
 
 /// With colours the height says how full a block is, and the colour of what; without, a letter says of what, in upper case
 /// from half on.
-fn glyph(cell: Cell, style: &Style) -> char {
+fn glyph(cell: Cell, screen: &Screen) -> char {
     let letter = match cell.kind {
         Kind::Absent => return ' ',
         Kind::Free => return '.',
@@ -133,7 +130,7 @@ fn glyph(cell: Cell, style: &Style) -> char {
         Kind::Reclaimable => 'r',
         Kind::Unmovable => 'u',
     };
-    if style.screen.color && style.screen.unicode {
+    if screen.color && screen.unicode {
         FILLED[usize::from(cell.eighths.clamp(1, 8))]
     } else if cell.eighths > 4 {
         letter.to_ascii_uppercase()
@@ -142,7 +139,7 @@ fn glyph(cell: Cell, style: &Style) -> char {
     }
 }
 
-fn legend(style: &Style, out: &mut String) {
+fn legend(screen: &Screen, out: &mut String) {
     let kinds = [
         (Kind::Free, "free"),
         (Kind::Movable, "movable"),
@@ -151,15 +148,15 @@ fn legend(style: &Style, out: &mut String) {
     ];
     for (kind, name) in kinds {
         let eighths = if kind == Kind::Free { 0 } else { 8 };
-        let sign = glyph(Cell { kind, eighths }, style);
-        let _ = if style.screen.color {
+        let sign = glyph(Cell { kind, eighths }, screen);
+        let _ = if screen.color {
             write!(out, "\x1b[38;5;{}m{sign}\x1b[0m {name}  ", color(kind))
         } else {
             write!(out, "{sign} {name}  ")
         };
     }
     out.truncate(out.trim_end().len());
-    let half = if style.screen.color && style.screen.unicode {
+    let half = if screen.color && screen.unicode {
         ""
     } else {
         "; small letters are less than half full"
