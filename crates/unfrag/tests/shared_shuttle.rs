@@ -36,6 +36,8 @@ const MOV: MigrateType = MigrateType::Movable;
 const UNM: MigrateType = MigrateType::Unmovable;
 /// Few enough that the arrays of two CPUs hold a good part of them.
 const FRAMES: u32 = 1024;
+/// Frames that all but those who cannot wait leave.
+const MIN: u64 = 32;
 
 /// Frees, where frames are only numbers: what is wrong with a number is what the tests look for.
 trait Frees {
@@ -77,7 +79,7 @@ impl World {
     fn with(threads: &[fn(&World)]) {
         let config = SharedConfig {
             locals: threads.len(),
-            min: 32,
+            min: MIN,
             ..SharedConfig::new(Pfn(0), FRAMES)
         };
         let words = vec![0; SharedLayout::of(&config).words].into_boxed_slice();
@@ -187,6 +189,24 @@ fn reports(w: &World) {
     }
 }
 
+/// Takes batches until the min watermark, where others do as well: it holds whenever somebody looks.
+fn keeps_the_mark(w: &World) {
+    let mut l = w.memory.local().expect("a local");
+    let mut held = Vec::new();
+    for order in [0, 9, 3, 1, 0] {
+        for _ in 0..40 {
+            let Ok(p) = w.take(&mut l, order, MOV) else {
+                break;
+            };
+            held.push((p, order));
+            let left = w.memory.counts().free;
+            assert!(left >= MIN, "{left} are left");
+        }
+    }
+    held.into_iter()
+        .for_each(|(p, order)| w.give(&mut l, p, order, MOV));
+}
+
 /// Ends, and begins anew, with frames in its arrays.
 fn ends_early(w: &World) {
     for _ in 0..3 {
@@ -215,6 +235,16 @@ fn a_thread_ends_while_others_run() {
 #[test]
 fn the_reserve_is_taken_while_others_run() {
     always(|| World::with(&[takes_the_reserve, takes_all]));
+}
+
+#[test]
+fn the_min_mark_holds_for_all_who_take_at_once() {
+    always(|| World::with(&[keeps_the_mark, keeps_the_mark, keeps_the_mark]));
+}
+
+#[test]
+fn the_min_mark_holds_while_blocks_are_reported() {
+    always(|| World::with(&[keeps_the_mark, reports, keeps_the_mark]));
 }
 
 #[test]

@@ -13,15 +13,14 @@ use super::map::Map;
 use super::sizes::{BLOCK_ORDER, FRAMES};
 use crate::frame::{FrameIx, Order, Pfn};
 
-/// Blocks that may be partly memory, of so many.
+/// Blocks that may be partly memory, of so many: all of a gigabyte, and an eighth of all others.
 pub(super) const fn room_for(blocks: usize) -> usize {
-    let room = blocks / 8 + 32;
-    let room = if room > Block::MOST_PARTIAL {
-        Block::MOST_PARTIAL
-    } else {
-        room
-    };
-    if room > blocks { blocks } else { room }
+    let room = least(FRAMES as usize + blocks / 8, Block::MOST_PARTIAL);
+    least(room, blocks)
+}
+
+const fn least(a: usize, b: usize) -> usize {
+    if a < b { a } else { b }
 }
 
 impl Engine<'_> {
@@ -29,7 +28,7 @@ impl Engine<'_> {
     ///
     /// # Errors
     /// [`GiveError`], if there are none, or if some of it is beyond the frames of the engine, or has been added; and if a
-    /// block would be partly memory, as an eighth of all blocks are. Nothing has changed then.
+    /// block would be partly memory, as 512 and an eighth of all blocks, or 4095, are already. Nothing has changed then.
     pub fn add(&mut self, start: u32, frames: u32) -> Result<(), GiveError> {
         self.can_add(start, frames)?;
         for (ix, order) in self.pieces(start, frames)? {

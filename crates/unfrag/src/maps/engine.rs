@@ -40,7 +40,7 @@ pub struct EngineLayout {
 }
 
 impl EngineLayout {
-    /// The memory for so many frames: about 0.17 bytes each.
+    /// The memory for so many frames: about 0.17 bytes each, and 0.28 for the first gigabyte.
     pub const fn of(frames: u32) -> EngineLayout {
         let (blocks, gigabytes) = tables(frames);
         let bytes = LINE

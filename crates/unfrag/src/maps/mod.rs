@@ -1,7 +1,7 @@
 //! unfrag's own engine: which free frame serves a request, and where a freed one goes, by maps instead of lists.
 //!
 //! For each 512 frames (a pageblock of 2 MiB, where a page has 4 KiB) there is a map of 512 bits, one cache line, and a
-//! record of a quarter of a line: 0.17 bytes a frame, and no record of a frame. Free buddies need not be merged: a larger block
+//! record of a quarter of a line: 0.16 bytes a frame, and no record of a frame. Free buddies need not be merged: a larger block
 //! is free where all its bits are set.
 //!
 //! - **The fullest block serves.** Blocks of a type are binned by their free frames, and a request takes from the bin with

@@ -22,8 +22,11 @@ impl Engine<'_> {
             return None;
         }
         let [first] = one;
-        let tail = self.give_range(first + frames, order.frames() - frames, mt);
-        debug_assert!(tail.is_ok(), "what has just been taken");
+        let rest = order.frames() - frames;
+        if rest > 0 {
+            let tail = self.give_range(first + frames, rest, mt);
+            debug_assert!(tail.is_ok(), "what has just been taken");
+        }
         Some(first)
     }
 

@@ -81,7 +81,8 @@ pub struct SharedLayout {
 pub(super) const SLOT_WORDS: usize = size_of::<Slot>() / 8;
 
 impl SharedLayout {
-    /// The memory for a configuration: about 0.17 bytes a frame, and 128 bytes a `Local`. As much as there can be, for one
+    /// The memory for a configuration: about 0.17 bytes a frame and 0.28 for the first gigabyte, and 128 bytes a
+    /// `Local`. As much as there can be, for one
     /// that needs more.
     pub fn of(config: &SharedConfig) -> SharedLayout {
         let engines = config.parts().map(|(_, n)| EngineLayout::of(n).words);
