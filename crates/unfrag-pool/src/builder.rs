@@ -171,7 +171,7 @@ impl Builder {
             return Err(PoolError::Watermarks);
         }
         let memory = Memory::new(&limits, self.threads, marks)?;
-        let space = Space::new(memory.numbers().into())?;
+        let space = Space::new(memory.addresses())?;
         let inner = Inner::new(Base::new(memory, space), self.settings);
         let pool = Pool::start(Arc::new(inner), self.backing)?;
         for (bytes, node) in arenas {

@@ -7,7 +7,7 @@
 //! - beyond: a mapping of its own (`big.rs`), which `mremap` makes longer. Zeroed requests from 1 MiB on take this way
 //!   too, because the system's pages are zeros already.
 //!
-//! All state is in `state.rs`, on `ground.rs`; `fork.rs` keeps it whole when the process forks; `tls.rs` is the thread's word.
+//! All state is in `state.rs`, on `ground.rs`. `window.rs` has the addresses, `stock.rs` the free frames; `fork.rs` keeps it whole when the process forks; `tls.rs` is the thread's word.
 //!
 //! Invariant: nothing here allocates from the heap itself, so that it may be the allocator of everything else.
 #![allow(unsafe_code)]
@@ -19,7 +19,9 @@ mod ground;
 mod pages;
 mod state;
 mod stats;
+mod stock;
 mod tls;
+mod window;
 
 pub use stats::HeapStats;
 
@@ -88,7 +90,7 @@ impl Heap {
         let got = state.cpus.with(|cpu| state.sizes.alloc(cpu, size, gfp));
         match got {
             Ok(object) => Some(object),
-            Err(_) => allocate_in_need(state, size, gfp),
+            Err(_) => allocate_in_need(state, size, align, gfp),
         }
     }
 
@@ -136,8 +138,10 @@ impl Heap {
         }
         let state = State::get()?;
         if size > ZEROED_BY_SYSTEM && state.pages.place(memory) == Place::Elsewhere {
+            state.pages.end_apart(memory);
             // SAFETY: as the caller says.
             let resized = unsafe { state.big.resize(memory, align, size) };
+            state.pages.begin_apart(resized.unwrap_or(memory));
             if resized.is_some() {
                 return resized;
             }
@@ -186,13 +190,27 @@ impl Heap {
     }
 }
 
-/// A request in need: empty slabs give their pages back first.
+/// A request in need: empty slabs give their pages back first. Where the heap has no room for a step more, two pages of its
+/// own may still be had.
 #[cold]
-fn allocate_in_need(state: &'static State, size: usize, gfp: Gfp) -> Option<NonNull<u8>> {
+fn allocate_in_need(
+    state: &'static State,
+    size: usize,
+    align: usize,
+    gfp: Gfp,
+) -> Option<NonNull<u8>> {
     state.shrink();
-    state
+    let got = state
         .cpus
-        .with(|cpu| state.sizes.alloc(cpu, size, gfp).ok())
+        .with(|cpu| state.sizes.alloc(cpu, size, gfp).ok());
+    got.or_else(|| allocate_apart(state, size, align))
+}
+
+/// A request with a mapping of its own.
+fn allocate_apart(state: &'static State, size: usize, align: usize) -> Option<NonNull<u8>> {
+    let memory = state.big.allocate(size, align)?;
+    state.pages.begin_apart(memory);
+    Some(memory)
 }
 
 /// A request that slabs do not serve.
@@ -218,7 +236,7 @@ fn allocate_pages(
             return Some(memory);
         }
     }
-    state.big.allocate(size, align)
+    allocate_apart(state, size, align)
 }
 
 /// # Safety
@@ -227,7 +245,7 @@ fn allocate_pages(
 unsafe fn free_pages(state: &'static State, memory: NonNull<u8>) {
     if state.pages.place(memory) == Place::Elsewhere {
         // SAFETY: as the caller says.
-        unsafe { state.big.free(memory) };
+        unsafe { state.big.free(memory, || state.pages.end_apart(memory)) };
     } else if !state.pages.free_run(memory) {
         misuse("free of memory that is not in use", memory);
     }

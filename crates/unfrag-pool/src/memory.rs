@@ -139,6 +139,12 @@ impl Memory {
         self.of_gigabyte.len() as u32 * GIGABYTE
     }
 
+    /// Numbers up to the last frame that may have memory.
+    pub fn addresses(&self) -> u64 {
+        let last = self.nodes.last();
+        last.map_or(0, |n| u64::from(n.first) + u64::from(n.limit))
+    }
+
     /// The node of a frame.
     #[inline]
     pub fn node_of(&self, frame: u32) -> usize {

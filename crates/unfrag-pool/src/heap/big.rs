@@ -61,10 +61,13 @@ impl Big {
         base + len - memory.addr().get()
     }
 
+    /// Ends a mapping, after a call of `before` if it is one.
+    ///
     /// # Safety
     /// The caller gives up memory that came from [`allocate`](Big::allocate) or [`resize`](Big::resize).
-    pub unsafe fn free(&self, memory: NonNull<u8>) {
+    pub unsafe fn free(&self, memory: NonNull<u8>, before: impl FnOnce()) {
         let (base, len) = head_of(memory);
+        before();
         self.mapped.fetch_sub(len as u64, Relaxed);
         // SAFETY: a mapping of ours, which the caller gives up.
         let _ = unsafe { munmap(memory.as_ptr().with_addr(base).cast(), len) };
