@@ -42,11 +42,26 @@ impl Inner {
     /// Takes a block, if there is one now.
     #[inline]
     pub fn try_alloc(&self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
-        let got = threads::alloc(&self.base.memory, order, mt);
-        if got.is_err() || self.base.memory.nodes.iter().any(|n| n.shared.is_short()) {
-            self.wake(order, got.err());
+        match threads::alloc(&self.base.memory, order, mt) {
+            Ok(frame) => {
+                if self.base.memory.nodes.iter().any(|n| n.shared.is_short()) {
+                    self.wake(order, None);
+                }
+                Ok(frame)
+            }
+            Err(why) => Err(self.fail(order, why)),
         }
-        got
+    }
+
+    /// Why there is no block, after the daemon that can help was woken.
+    #[cold]
+    fn fail(&self, order: Order, why: AllocError) -> AllocError {
+        if order > self.base.memory.largest() {
+            // No daemon can help, and nobody needs to wait.
+            return AllocError::OrderTooLarge;
+        }
+        self.wake(order, Some(why));
+        why
     }
 
     /// Wakes the daemon that can help.

@@ -94,9 +94,13 @@ impl Pool {
     /// [`Extent::fallback_bytes`] says how much that is.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), if there is not so much memory; nothing has been taken then.
+    /// As [`alloc`](Self::alloc), if there is not so much memory; nothing has been taken then. [`AllocError::Short`] at
+    /// once, if all arenas together have less.
     pub fn alloc_bytes(&self, bytes: usize) -> Result<Extent<'_>, AllocError> {
         let mut left = bytes.div_ceil(FRAME_BYTES);
+        if left as u64 > self.inner.base.memory.present() {
+            return Err(AllocError::Short);
+        }
         let mut pieces = Vec::new();
         let mut largest = Order::HUGE;
         while left > 0 {
@@ -188,14 +192,14 @@ impl Pool {
     pub fn release(&self, blocks: u32) -> Result<u32, PoolError> {
         self.flush();
         let memory = &self.inner.base.memory;
-        let whole = std::iter::from_fn(|| memory.take_one(Order::HUGE, MovableType, 0));
+        let whole = std::iter::from_fn(|| memory.set_aside());
         let taken: Vec<u32> = whole.take(blocks as usize).collect();
         let mut result = Ok(taken.len() as u32);
         for frame in taken {
             if let Err(e) = self.inner.base.space.release(frame, Order::HUGE.frames()) {
                 result = Err(e);
             }
-            memory.give_one(frame, Order::HUGE, MovableType);
+            memory.end_aside(frame);
         }
         result
     }

@@ -26,18 +26,19 @@ impl Inner {
     fn alloc_slow(&self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
         self.events.allocstall.add(1);
         let begin = Instant::now();
-        let got = self.alloc_until(order, mt, begin + self.settings.patience);
+        let got = self.alloc_until(order, mt, begin.checked_add(self.settings.patience));
         self.events.stalls.add(begin.elapsed());
         got
     }
 
+    /// Without a deadline it waits for ever.
     fn alloc_until(
         &self,
         order: Order,
         mt: MigrateType,
-        deadline: Instant,
+        deadline: Option<Instant>,
     ) -> Result<u32, AllocError> {
-        let mut rounds = 0;
+        let mut rounds: u32 = 0;
         loop {
             let why = match self.try_alloc(order, mt) {
                 Err(why @ (AllocError::Short | AllocError::Fragmented)) => why,
@@ -49,11 +50,13 @@ impl Inner {
                 let wanted = order.frames() as usize + RECLAIM_BATCH;
                 self.reclaim(wanted, &self.events.pgsteal_direct) > 0
             };
-            rounds += 1;
-            if progress && rounds % ROUNDS != 0 {
+            rounds = rounds.wrapping_add(1);
+            if progress && !rounds.is_multiple_of(ROUNDS) {
                 continue;
             }
-            if Instant::now() >= deadline {
+            // Whatever others give back, there are not so many frames.
+            let cannot_come = !self.base.memory.could_hold(order.frames().into());
+            if cannot_come || deadline.is_some_and(|d| Instant::now() >= d) {
                 return Err(why);
             }
             self.base.wait_for_frames();

@@ -1,11 +1,13 @@
 //! A pool as its users see it.
 //!
 //! - `frames`: taking and giving. `moving`: what may be moved, and compaction. `owners`: reclaim, and owners.
+//! - `slots`: threads that keep nothing for themselves.
 //! - `soak`: all of it at once.
 
 mod frames;
 mod moving;
 mod owners;
+mod slots;
 mod soak;
 
 use std::env;
