@@ -170,7 +170,7 @@ fn reports(w: &World) {
         mark(true);
         thread::yield_now();
         mark(false);
-        w.memory.acknowledge(report, n % 2 == 0).expect("in use");
+        report.acknowledge(n % 2 == 0).expect("in use");
     }
 }
 

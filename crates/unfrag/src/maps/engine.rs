@@ -279,6 +279,8 @@ impl<'m> Engine<'m> {
     pub fn take_beside(&mut self, order: Order) -> Option<u32> {
         let i = match order {
             Order::ZERO => self.state.bins.fullest(self.blocks, MOVABLE),
+            // It would be a whole free block.
+            _ if order >= BLOCK_ORDER => None,
             _ => self.find_run(order, MOVABLE, usize::MAX, false),
         };
         let mut one = [0];

@@ -333,8 +333,24 @@ impl<'m, R: RawMutex> Shared<'m, R> {
     /// # Errors
     /// [`GiveError`], if it is not in use as a whole, or of another memory.
     pub fn give_one(&self, pfn: Pfn, order: Order, mt: MigrateType) -> Result<(), GiveError> {
-        let n = self.number(pfn).ok_or(GiveError::NotABlock(u32::MAX))?;
+        self.give_back(pfn, order, mt)
+    }
+
+    /// The same for what is known to be in use.
+    pub(super) fn give_back(
+        &self,
+        pfn: Pfn,
+        order: Order,
+        mt: MigrateType,
+    ) -> Result<(), GiveError> {
+        let n = self.number(pfn).ok_or(self.no_block(pfn))?;
         self.give(&mut [n], order, mt)
+    }
+
+    /// That no block begins at a frame.
+    #[cold]
+    pub(super) fn no_block(&self, pfn: Pfn) -> GiveError {
+        GiveError::NotABlock(self.number(pfn).unwrap_or(u32::MAX))
     }
 
     /// Single frames that an array of a `Local` keeps.

@@ -9,7 +9,7 @@
 //! When memory is short, each `Local` is called home through the limit in its slot, which a free compares with anyway.
 //!
 //! - `slot`: what a `Local` shows to others. `memory`: `Shared`. `arrays`: what a `Local` keeps. `local`: `Local`.
-//! - `evacuate`: [`Evacuator`], which makes whole free blocks. `report`: [`Report`], free page reporting.
+//! - `evacuate`: [`Evacuator`], which makes whole free blocks. `place`: [`Place`], where what moves goes. `report`: [`Report`], free page reporting.
 //!
 //! Invariants: a frame is free in its shard, kept by one `Local`, or somebody's. Nothing waits while a lock is held, and
 //! no two locks are held at once.
@@ -18,11 +18,13 @@ mod arrays;
 mod evacuate;
 mod local;
 mod memory;
+mod place;
 mod report;
 mod slot;
 
 pub use arrays::SINGLES;
-pub use evacuate::{Evacuator, Move, Moved};
+pub use evacuate::{Evacuator, Move};
 pub use local::Local;
 pub use memory::{MAX_SHARDS, Shared, SharedConfig, SharedLayout};
+pub use place::Place;
 pub use report::Report;
