@@ -7,7 +7,7 @@ use crate::handles::Handles;
 use crate::owner::Owner;
 use crate::settings::Settings;
 use crate::threads;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use unfrag::{AllocError, MigrateType, Order};
@@ -20,8 +20,6 @@ pub(crate) struct Inner {
     pub settings: Settings,
     pub events: Events,
     pub bells: Bells,
-    /// One compaction at a time.
-    pub compacting: Mutex<()>,
     pub stops: AtomicBool,
 }
 
@@ -34,7 +32,6 @@ impl Inner {
             settings,
             events: Events::default(),
             bells: Bells::default(),
-            compacting: Mutex::default(),
             stops: AtomicBool::new(false),
         }
     }

@@ -141,14 +141,18 @@ impl Pool {
             return Err(owner);
         };
         owners.push(owner);
-        Ok(OwnerId(id))
+        Ok(OwnerId {
+            pool: self.inner.base.memory.id,
+            number: id,
+        })
     }
 
     /// Takes a block for an owner, who calls it `tag`. It may be moved at once.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc).
+    /// As [`alloc`](Self::alloc); [`AllocError::NoSuchOwner`], if the owner is registered with another pool.
     pub fn alloc_for(&self, owner: OwnerId, tag: u32, order: Order) -> Result<Owned, AllocError> {
+        self.check_owner(owner)?;
         let frame = self.inner.alloc(order, MovableType)?;
         Ok(self.owned(owner, tag, frame, order))
     }
@@ -156,21 +160,29 @@ impl Pool {
     /// The same, if there is one now.
     ///
     /// # Errors
-    /// As [`try_alloc`](Self::try_alloc).
+    /// As [`try_alloc`](Self::try_alloc); [`AllocError::NoSuchOwner`], if the owner is registered with another pool.
     pub fn try_alloc_for(
         &self,
         owner: OwnerId,
         tag: u32,
         order: Order,
     ) -> Result<Owned, AllocError> {
+        self.check_owner(owner)?;
         let frame = self.inner.try_alloc(order, MovableType)?;
         Ok(self.owned(owner, tag, frame, order))
+    }
+
+    fn check_owner(&self, owner: OwnerId) -> Result<(), AllocError> {
+        match owner.pool == self.inner.base.memory.id {
+            true => Ok(()),
+            false => Err(AllocError::NoSuchOwner),
+        }
     }
 
     fn owned(&self, owner: OwnerId, tag: u32, frame: u32, order: Order) -> Owned {
         let block = Owned::new(self.inner.base.clone(), frame, order);
         let record = Record {
-            owner: owner.0,
+            owner: owner.number,
             tag,
             order,
         };
@@ -179,7 +191,7 @@ impl Pool {
     }
 
     /// Makes up to `blocks` whole free blocks of 2 MiB by moving what is in the way, whatever it costs. Returns how many it
-    /// made.
+    /// made: none, if an [`Owner`] calls it while it is being called.
     pub fn compact(&self, blocks: u32) -> u32 {
         self.inner.compact(blocks, ALL)
     }
@@ -256,10 +268,10 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         daemons::stop(&self.inner, std::mem::take(&mut self.daemons));
+        self.inner.base.memory.closed.store(true, Relaxed);
         // They may have frames, which have the pool.
         let owners = std::mem::take(&mut *self.inner.owners.write());
         drop(owners);
-        self.inner.base.memory.closed.store(true, Relaxed);
     }
 }
 

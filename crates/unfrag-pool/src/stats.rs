@@ -26,7 +26,7 @@ pub struct Stats {
     /// Allocations that had to wait, by how long it took: place `n` has those of less than `2^n` nanoseconds that are in no
     /// lower place.
     pub stalls: Vec<u64>,
-    /// Rarer events, with the names that Linux gives them.
+    /// Rarer events, with the names that Linux gives them, and `owner_panic`: calls of owners that panicked.
     pub events: Vec<(&'static str, u64)>,
 }
 
