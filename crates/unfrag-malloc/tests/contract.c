@@ -311,6 +311,25 @@ int main(int argc, char **argv) {
   } else if (!strcmp(part, "free_inside")) {
     char *p = malloc(100000);
     free(p + 4096);
+  } else if (!strcmp(part, "free_resized")) {
+    char *p = malloc(100000);
+    CHECK(realloc(p, 1000000) != p);
+    free(p);
+  } else if (!strcmp(part, "resize_freed")) {
+    char *p = malloc(100000);
+    free(p);
+    p = realloc(p, 500000);
+  } else if (!strcmp(part, "free_unused")) {
+    // In the heap's own addresses, where nothing was ever allocated.
+    free((void *)((((uintptr_t)malloc(100) >> 30) + 1) << 30));
+  } else if (!strcmp(part, "size_unused")) {
+    malloc_usable_size((void *)(((((uintptr_t)malloc(100) >> 30) + 1) << 30) + 4096));
+  } else if (!strcmp(part, "size_foreign")) {
+    static char here[8192];
+    malloc_usable_size((void *)(((uintptr_t)here + 4096) & ~(uintptr_t)4095));
+  } else if (!strcmp(part, "free_odd")) {
+    static char here[8192];
+    free(here + 4097);
   } else if (!strcmp(part, "free_foreign")) {
     char here[8192] = {0};
     free((void *)(((uintptr_t)here + 4096) & ~(uintptr_t)4095));

@@ -98,6 +98,12 @@ fn a_misuse_ends_the_program_with_its_name() {
         ("free_twice", "free of memory that is not in use"),
         ("free_inside", "free of memory that is not in use"),
         ("free_foreign", "memory that is not of the heap"),
+        ("free_odd", "memory that is not of the heap"),
+        ("free_resized", "free of memory that is not in use"),
+        ("resize_freed", "size of memory that is not in use"),
+        ("free_unused", "free of memory that is not in use"),
+        ("size_unused", "size of memory that is not in use"),
+        ("size_foreign", "memory that is not of the heap"),
     ] {
         let out = part(name);
         let said = String::from_utf8_lossy(&out.stderr);

@@ -54,6 +54,10 @@ pub struct Heap(());
 #[inline(always)]
 fn slab_size(size: usize, align: usize) -> Option<usize> {
     const MOST: usize = Sizes::Fine.most() as usize;
+    // One that is no power of two is refused where pages are taken.
+    if !align.is_power_of_two() {
+        return None;
+    }
     if align <= 8 {
         return (size <= MOST).then_some(size);
     }
@@ -75,7 +79,7 @@ impl Heap {
         Heap(())
     }
 
-    /// `size` bytes at a multiple of `align`, a power of two. `None` if the system has no memory.
+    /// `size` bytes at a multiple of `align`. `None` if the system has no memory, or if `align` is no power of two.
     #[inline]
     pub fn allocate(&self, size: usize, align: usize, zeroed: bool) -> Option<NonNull<u8>> {
         let state = State::get()?;
@@ -131,7 +135,8 @@ impl Heap {
         align: usize,
         size: usize,
     ) -> Option<NonNull<u8>> {
-        let usable = self.usable_size(memory);
+        // SAFETY: as the caller says.
+        let usable = unsafe { self.usable_size(memory) };
         // What shrinks by less than half stays where it is.
         if size <= usable && size >= usable / 2 {
             return Some(memory);
@@ -155,8 +160,11 @@ impl Heap {
         Some(to)
     }
 
-    /// Bytes that may be used of memory that is in use.
-    pub fn usable_size(&self, memory: NonNull<u8>) -> usize {
+    /// Bytes that may be used of memory.
+    ///
+    /// # Safety
+    /// The memory came from [`allocate`](Heap::allocate) or [`resize`](Heap::resize), and was not given back since.
+    pub unsafe fn usable_size(&self, memory: NonNull<u8>) -> usize {
         let Some(state) = State::get() else {
             misuse("memory of no heap", memory);
         };
@@ -166,7 +174,8 @@ impl Heap {
                 Err(_) => misuse("size of memory that is not in use", memory),
             },
             Place::Run(frames) => frames as usize * FRAME_BYTES,
-            Place::Elsewhere => state.big.usable_size(memory),
+            // SAFETY: as the caller says.
+            Place::Elsewhere => unsafe { state.big.usable_size(memory) },
         }
     }
 
@@ -221,6 +230,9 @@ fn allocate_pages(
     align: usize,
     zeroed: bool,
 ) -> Option<NonNull<u8>> {
+    if !align.is_power_of_two() {
+        return None;
+    }
     let by_system = zeroed && size >= ZEROED_BY_SYSTEM;
     if size <= MOST_RUN && align <= MOST_RUN && !by_system {
         let mut got = state.pages.allocate_run(size, align);

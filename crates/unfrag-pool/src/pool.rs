@@ -225,7 +225,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`PoolError::TooLarge`], if it would be more than the limit that the builder was told; [`PoolError::Empty`], if it is
-    /// less than 2 MiB; [`PoolError::System`].
+    /// less than 2 MiB; [`PoolError::NoSuchNode`]; [`PoolError::System`].
     pub fn add_arena(&self, bytes: usize, node: Option<usize>) -> Result<(), PoolError> {
         let frames = (bytes / FRAME_BYTES) as u64 & !u64::from(Order::HUGE.frames() - 1);
         if frames == 0 {
@@ -233,6 +233,11 @@ impl Pool {
         }
         let too_large = PoolError::TooLarge { frames };
         let memory = &self.inner.base.memory;
+        if let Some(node) = node
+            && memory.nodes.iter().all(|n| n.id != node)
+        {
+            return Err(PoolError::NoSuchNode { node });
+        }
         let mut used = self.used.lock();
         let fits = |&i: &usize| {
             let n = &memory.nodes[i];
