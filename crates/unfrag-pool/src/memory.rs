@@ -94,19 +94,8 @@ impl Node {
 
     /// Takes a block without a `Local`. Nobody counts it.
     pub fn take(&self, order: Order, mt: MigrateType) -> Result<u32, AllocError> {
-        if order > LARGEST_ORDER {
-            return Err(AllocError::OrderTooLarge);
-        }
-        if let Some(got) = self.shared.take_one(order, mt) {
-            return Ok(got.0 as u32);
-        }
-        // What threads keep for themselves may be what is missing.
-        self.shared.call_home();
-        let needed = u64::from(order.frames()) + self.marks.min;
-        match self.shared.counts().free < needed {
-            true => Err(AllocError::Short),
-            false => Err(AllocError::Fragmented),
-        }
+        let got = self.shared.take_one(order, mt);
+        got.map(|p| p.0 as u32)
     }
 }
 
@@ -202,14 +191,19 @@ impl Memory {
     }
 
     /// Gives a block back without a `Local`. Nobody counts it.
-    pub fn give(&self, frame: u32, order: Order, mt: MigrateType) {
+    ///
+    /// # Safety
+    /// The caller has the block, and nobody uses it any more.
+    pub unsafe fn give(&self, frame: u32, order: Order, mt: MigrateType) {
         let node = &self.nodes[self.node_of(frame)];
-        if node.shared.give_one(Pfn(frame.into()), order, mt).is_err() {
+        // SAFETY: as the caller says.
+        let given = unsafe { node.shared.give_one(Pfn(frame.into()), order, mt) };
+        if given.is_err() {
             self.count_refused();
         }
     }
 
-    /// Takes a whole block out of use for a moment: it counts as free.
+    /// Takes a whole block for a moment, in which it counts as free.
     pub fn set_aside(&self) -> Option<u32> {
         let frame = self.take(Order::HUGE, MigrateType::Movable, 0).ok()?;
         self.aside.fetch_add(Order::HUGE.frames().into(), Relaxed);
@@ -217,8 +211,12 @@ impl Memory {
     }
 
     /// Ends that.
-    pub fn end_aside(&self, frame: u32) {
-        self.give(frame, Order::HUGE, MigrateType::Movable);
+    ///
+    /// # Safety
+    /// The block is from [`set_aside`](Self::set_aside), and nobody uses it any more.
+    pub unsafe fn end_aside(&self, frame: u32) {
+        // SAFETY: as the caller says.
+        unsafe { self.give(frame, Order::HUGE, MigrateType::Movable) };
         self.aside.fetch_sub(Order::HUGE.frames().into(), Relaxed);
     }
 

@@ -105,7 +105,11 @@ impl Owned {
 impl Drop for Owned {
     fn drop(&mut self) {
         self.base.records.clear(self.frame);
-        self.base.free(self.frame, self.order, Movable);
+        // SAFETY: the block is this value's, which ends.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.base.free(self.frame, self.order, Movable);
+        }
     }
 }
 

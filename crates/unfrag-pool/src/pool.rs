@@ -211,7 +211,11 @@ impl Pool {
             if let Err(e) = self.inner.base.space.release(frame, Order::HUGE.frames()) {
                 result = Err(e);
             }
-            memory.end_aside(frame);
+            // SAFETY: it is one of those that were set aside above.
+            #[allow(unsafe_code)]
+            unsafe {
+                memory.end_aside(frame);
+            }
         }
         result
     }

@@ -52,6 +52,7 @@ impl Pool {
             order.0
         );
         base.book.give(frame as u32, order);
-        base.free(frame as u32, order, Unmovable);
+        // SAFETY: as the caller says.
+        unsafe { base.free(frame as u32, order, Unmovable) };
     }
 }

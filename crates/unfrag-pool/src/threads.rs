@@ -84,21 +84,28 @@ fn alloc_at_end(memory: &Memory, order: Order, mt: MigrateType) -> Result<u32, A
 }
 
 /// Gives a block back.
+///
+/// # Safety
+/// The caller has the block, which came from [`alloc`], and nobody uses it any more.
 #[inline]
-pub(crate) fn free(memory: &Arc<Memory>, frame: u32, order: Order, mt: MigrateType) {
+pub(crate) unsafe fn free(memory: &Arc<Memory>, frame: u32, order: Order, mt: MigrateType) {
     let given = with(memory, |own| {
         Counts::add(&own.counts.pgfree, order);
         match &mut own.locals[memory.node_of(frame)] {
             Some(local) => {
-                if local.free(Pfn(frame.into()), order, mt).is_err() {
+                // SAFETY: as the caller says.
+                let freed = unsafe { local.free(Pfn(frame.into()), order, mt) };
+                if freed.is_err() {
                     memory.count_refused();
                 }
             }
-            None => memory.give(frame, order, mt),
+            // SAFETY: as the caller says.
+            None => unsafe { memory.give(frame, order, mt) },
         }
     });
     if given.is_none() {
-        memory.give(frame, order, mt);
+        // SAFETY: as the caller says.
+        unsafe { memory.give(frame, order, mt) };
         memory.count_at_end_of_thread(0, order.frames());
     }
 }

@@ -102,7 +102,7 @@ impl<'s, 'm, R: RawMutex> Evacuator<'s, 'm, R> {
     ///
     /// # Safety
     /// Nobody uses the `2^order` frames from `from` on any more, and nobody will free them: the caller owned all of them.
-    #[allow(unsafe_code)]
+    #[allow(unsafe_code, reason = "a promise of the caller, and no operation")]
     pub unsafe fn moved(&mut self, from: Pfn, order: Order) -> Result<(), GiveError> {
         let is_asked = |a: &&Apart| self.is_asked && a.frame(self.at, self.shared) == from;
         let is_named = self.apart.as_ref().filter(is_asked).is_some();

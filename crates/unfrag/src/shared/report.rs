@@ -35,13 +35,10 @@ impl<R: RawMutex> Report<'_, '_, R> {
     }
 
     fn give_back(&mut self, done: bool) -> Result<(), GiveError> {
-        let Some(run) = self.run.take() else {
-            return Ok(());
-        };
-        let given = self
-            .shared
-            .with_counted(self.shard, |e| e.give_reported(run, done));
-        given.unwrap_or(Ok(()))
+        match self.run.take() {
+            Some(run) => self.shared.give_reported(self.shard, run, done),
+            None => Ok(()),
+        }
     }
 }
 
@@ -61,15 +58,13 @@ impl<R: RawMutex> core::fmt::Debug for Report<'_, '_, R> {
 
 impl<'m, R: RawMutex> Shared<'m, R> {
     /// Takes a free run of `2^order` frames, of which the host does not know some to be free; from order 9 on. `None`, if
-    /// there is none.
+    /// there is none, or if it would leave fewer frames than the min watermark meanwhile.
     pub fn report(&self, order: Order) -> Option<Report<'_, 'm, R>> {
-        (0..self.shards()).find_map(|shard| {
-            let run = self.with_counted(shard, |e| e.take_unreported(order))??;
-            Some(Report {
-                shared: self,
-                shard,
-                run: Some(run),
-            })
+        let (shard, run) = self.take_unreported(order)?;
+        Some(Report {
+            shared: self,
+            shard,
+            run: Some(run),
         })
     }
 }
